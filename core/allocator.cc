@@ -23,9 +23,9 @@ namespace weir {
 
 namespace {
 
-// The number after `key`, or the first word if there is none, in a file of lines such as
-// "MemAvailable:  123 kB"; -1 if it is not there.
-int64_t NumberIn(const char* path, const std::string& key) {
+// Returns the number that follows `key` (the first number if `key` is empty) in a file of lines
+// such as "MemAvailable:  123 kB", or -1 if there is none.
+int64_t ReadNumberFromFile(const char* path, const std::string& key) {
   std::ifstream file(path);
   std::string word;
   int64_t number = -1;
@@ -36,38 +36,41 @@ int64_t NumberIn(const char* path, const std::string& key) {
   return -1;
 }
 
-// What the system has left, less some that everything besides tensors can still have; or what the
-// process's container (a control group, version 2) or its own limit allows.
+// Returns the bytes that the system can still hand out, minus a reserve for everything besides
+// tensors, capped by the limit of the process's container (cgroup v2) and by its own limit
+// (RLIMIT_AS).
 int64_t SystemBytesFree() {
   constexpr char kMemory[] = "/proc/meminfo";
-  static const int64_t spare =
-      std::min<int64_t>(NumberIn(kMemory, "MemTotal:") << 5, int64_t{256} << 20);  // 1/32 of it
-  int64_t available = NumberIn(kMemory, "MemAvailable:");
-  available = available < 0 ? std::numeric_limits<int64_t>::max()  // it does not say
-                            : (available + NumberIn(kMemory, "SwapFree:")) << 10;
-  static const int64_t of_group = NumberIn("/sys/fs/cgroup/memory.max", "");
-  if (of_group >= 0) {
-    const int64_t taken = NumberIn("/sys/fs/cgroup/memory.current", "") -
-                          NumberIn("/sys/fs/cgroup/memory.stat", "inactive_file");
-    available = std::min(available, of_group - taken);
+  static const int64_t reserve =
+      std::min<int64_t>(ReadNumberFromFile(kMemory, "MemTotal:") << 5,
+                        int64_t{256} << 20);  // MemTotal is in KiB: 1/32 of it
+  int64_t available = ReadNumberFromFile(kMemory, "MemAvailable:");
+  available = available < 0 ? std::numeric_limits<int64_t>::max()  // not reported
+                            : (available + ReadNumberFromFile(kMemory, "SwapFree:")) << 10;
+  static const int64_t cgroup_limit = ReadNumberFromFile("/sys/fs/cgroup/memory.max", "");
+  if (cgroup_limit >= 0) {
+    const int64_t used = ReadNumberFromFile("/sys/fs/cgroup/memory.current", "") -
+                         ReadNumberFromFile("/sys/fs/cgroup/memory.stat", "inactive_file");
+    available = std::min(available, cgroup_limit - used);
   }
-  available = std::max<int64_t>(available - spare, 0);
+  available = std::max<int64_t>(available - reserve, 0);
   rlimit limit;
   if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return available;
-  const int64_t taken = std::max<int64_t>(NumberIn("/proc/self/status", "VmSize:"), 0) << 10;
-  return std::clamp<int64_t>(static_cast<int64_t>(limit.rlim_cur) - taken, 0, available);
+  const int64_t used = std::max<int64_t>(ReadNumberFromFile("/proc/self/status", "VmSize:"), 0)
+                       << 10;
+  return std::clamp<int64_t>(static_cast<int64_t>(limit.rlim_cur) - used, 0, available);
 }
 
-// Freed blocks of 16 KiB to 64 MiB wait in lists, one for each size class, and go out again last in
-// first out. There are four classes to a doubling, so that a block is at most a quarter larger than
-// what was asked for. A list is threaded through the free blocks themselves and has a lock of its
-// own, so threads that work on different sizes do not meet. Smaller blocks are left to malloc,
-// which has caches for each thread; larger ones go back to the system. Sanitizer builds keep
-// nothing, because a block that is kept hides its misuse.
+// A caching allocator. It keeps freed blocks of 16 KiB to 64 MiB in free lists, one for each size
+// class, and reuses them in LIFO order. There are four size classes per doubling, so a block is at
+// most 25% larger than requested. A free list is threaded through the free blocks themselves and
+// has its own lock, so threads that work on different sizes do not contend. Smaller blocks come
+// from malloc, which has per-thread caches; larger ones are returned to the system. Sanitizer
+// builds cache nothing, because a cached block hides its misuse.
 //
-// When the lists are full, a class that nobody has asked for lately makes room for the block that
-// comes: else those of a model that is gone would be kept for ever, and every buffer of the next
-// one would come from the system and go back to it.
+// When the cache is full, a size class that has not been used recently is evicted to make room for
+// the freed block. Otherwise the blocks of a deleted model would be cached forever, and every
+// buffer of the next model would be allocated from and returned to the system.
 class CachingAllocator final : public Allocator {
  public:
   absl::string_view name() const override { return "cpu"; }
@@ -76,11 +79,11 @@ class CachingAllocator final : public Allocator {
     if (bytes > kMaxBytes) return nullptr;
     const int size_class = SizeClass(bytes);
     const size_t block = size_class < 0 ? bytes : ClassBytes(size_class);
-    void* data = size_class < 0 ? nullptr : TakeCached(size_class);
-    if (data == nullptr) data = IfThereIsRoom(block);
+    void* data = size_class < 0 ? nullptr : PopCached(size_class);
+    if (data == nullptr) data = AllocateIfAvailable(block);
     if (data == nullptr) {
       DropCache();
-      data = IfThereIsRoom(block);
+      data = AllocateIfAvailable(block);
     }
     if (data != nullptr) in_use_.fetch_add(static_cast<int64_t>(bytes), std::memory_order_relaxed);
     return data;
@@ -90,7 +93,7 @@ class CachingAllocator final : public Allocator {
     if (data == nullptr) return;
     in_use_.fetch_sub(static_cast<int64_t>(bytes), std::memory_order_relaxed);
     const int size_class = SizeClass(bytes);
-    if (size_class < 0 || !Keep(data, size_class)) SystemFree(data, bytes);
+    if (size_class < 0 || !PushCached(data, size_class)) SystemFree(data, bytes);
   }
 
   int64_t bytes_in_use() const override { return in_use_.load(std::memory_order_relaxed); }
@@ -103,26 +106,26 @@ class CachingAllocator final : public Allocator {
   static constexpr int kSmallestLog = 14, kLargestLog = 26;  // 16 KiB, 64 MiB
   static constexpr int kClasses = (kLargestLog - kSmallestLog) * 4 + 1;
   static constexpr int64_t kCapacity = int64_t{256} << 20;
-  // From here on memory is asked for in pages of 2 MiB: the first touch of 4 KiB pages costs
-  // several times the copying of what is put there.
+  // Blocks of at least kHugePages bytes are allocated in 2 MiB pages: the first touch of 4 KiB
+  // pages costs several times as much as copying the data into them.
   static constexpr size_t kHugePage = size_t{2} << 20, kHugePages = size_t{4} << 20;
 
   struct FreeBlock {
     FreeBlock* next;
   };
   struct FreeList {
-    std::mutex mutex;  // held by who changes it
+    std::mutex mutex;  // held while the list changes
     std::atomic<FreeBlock*> head{nullptr};
-    std::atomic<int64_t> used_ms{0};  // when a block was last taken or given back
+    std::atomic<int64_t> used_ms{0};  // when a block was last pushed or popped
   };
-  static constexpr int64_t kLatelyMs = 200;
+  static constexpr int64_t kStaleAfterMs = 200;
 
   // Class 4k + j holds blocks of 16 KiB * 2^k * (1 + j/4).
   static size_t ClassBytes(int c) {
     return ((size_t{4} + static_cast<size_t>(c % 4)) << (kSmallestLog - 2)) << (c / 4);
   }
 
-  // The smallest class that holds `bytes`; -1 if such blocks are not kept.
+  // Returns the smallest class that holds `bytes`, or -1 if blocks of that size are not cached.
   static int SizeClass(size_t bytes) {
 #ifdef WEIR_SANITIZED
     return -1;
@@ -134,9 +137,9 @@ class CachingAllocator final : public Allocator {
     return (log - kSmallestLog) * 4 + j;
   }
 
-  // Of these malloc's own blocks are used, from the next multiple of kAlignment on, and the byte
-  // before that says how far it is: aligned_alloc cuts a larger block each time, which takes
-  // several times as long.
+  // Small blocks come from malloc. The data starts at the next multiple of kAlignment, and the byte
+  // before it stores the shift. This is several times as fast as aligned_alloc, which splits a
+  // larger block for each allocation.
   static bool IsSmall(size_t bytes) {
 #ifdef WEIR_SANITIZED
     return false;
@@ -162,34 +165,35 @@ class CachingAllocator final : public Allocator {
       return std::aligned_alloc(kAlignment, rounded == 0 ? kAlignment : rounded);
     void* data = nullptr;
     if (posix_memalign(&data, kHugePage, rounded) != 0) return nullptr;
-    madvise(data, rounded, MADV_HUGEPAGE);  // a hint: without it the memory is as good
+    madvise(data, rounded, MADV_HUGEPAGE);  // a hint: the memory is valid without it
     return data;
   }
 
-  // Linux gives out more memory than there is, and ends the process that then touches it, or
-  // another one. So whoever has asked for 64 MiB since the last look is made to look at what is
-  // left, which takes some tens of microseconds; a block counts for more than it has, since what
-  // holds it takes memory as well.
-  static void* IfThereIsRoom(size_t block) {
-    constexpr size_t kBetweenLooks = size_t{64} << 20, kBesides = 512;
-    thread_local size_t asked_for = 0;
-    asked_for += block + kBesides;
-    if (asked_for > kBetweenLooks) {
-      asked_for = kBetweenLooks;  // look again next time, unless there is room now
+  // Allocates a block unless the system is out of memory. Linux overcommits memory and kills the
+  // process that touches the excess, or another process. So a thread checks the available memory,
+  // which takes tens of microseconds, after every 64 MiB that it has allocated. A block counts for
+  // more than its size, because its owner takes memory as well.
+  static void* AllocateIfAvailable(size_t block) {
+    constexpr size_t kCheckInterval = size_t{64} << 20, kPerBlockOverhead = 512;
+    thread_local size_t since_check = 0;
+    since_check += block + kPerBlockOverhead;
+    if (since_check > kCheckInterval) {
+      since_check =
+          kCheckInterval;  // check again at the next allocation, unless this check succeeds
       if (static_cast<int64_t>(block) > SystemBytesFree()) return nullptr;
-      asked_for = 0;
+      since_check = 0;
     }
     return SystemAllocate(block);
   }
 
-  // To some milliseconds, for some nanoseconds.
+  // Returns the time with a resolution of some milliseconds, at a cost of some nanoseconds.
   static int64_t NowMs() {
     timespec now;
     clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
     return int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
   }
 
-  void* TakeCached(int size_class) {
+  void* PopCached(int size_class) {
     FreeList& list = lists_[size_class];
     std::lock_guard<std::mutex> lock(list.mutex);
     FreeBlock* block = list.head.load(std::memory_order_relaxed);
@@ -200,12 +204,12 @@ class CachingAllocator final : public Allocator {
     return block;
   }
 
-  // False if that would keep too much.
-  bool Keep(void* data, int size_class) {
+  // Returns false if the cache would exceed kCapacity.
+  bool PushCached(void* data, int size_class) {
     const int64_t bytes = static_cast<int64_t>(ClassBytes(size_class));
     cached_.fetch_add(bytes, std::memory_order_relaxed);
     while (cached_.load(std::memory_order_relaxed) > kCapacity) {
-      if (DropForgotten()) continue;
+      if (DropStalestClass()) continue;
       cached_.fetch_sub(bytes, std::memory_order_relaxed);
       return false;
     }
@@ -217,25 +221,25 @@ class CachingAllocator final : public Allocator {
     return true;
   }
 
-  // The blocks of the class that has not been asked for for the longest time; false if all have
-  // been lately.
-  bool DropForgotten() {
-    int forgotten = -1;
-    int64_t oldest = NowMs() - kLatelyMs;
+  // Frees the cached blocks of the least recently used class. Returns false if all classes were
+  // used recently.
+  bool DropStalestClass() {
+    int stalest = -1;
+    int64_t oldest = NowMs() - kStaleAfterMs;
     for (int c = 0; c < kClasses; ++c) {
       const int64_t used = lists_[c].used_ms.load(std::memory_order_relaxed);
       const bool is_empty = lists_[c].head.load(std::memory_order_relaxed) == nullptr;
       if (is_empty || used >= oldest) continue;
       oldest = used;
-      forgotten = c;
+      stalest = c;
     }
-    if (forgotten < 0) return false;
-    DropClass(forgotten);
+    if (stalest < 0) return false;
+    DropClass(stalest);
     return true;
   }
 
   void DropClass(int c) {
-    while (void* block = TakeCached(c)) std::free(block);
+    while (void* block = PopCached(c)) std::free(block);
   }
 
   void DropCache() {
@@ -247,7 +251,7 @@ class CachingAllocator final : public Allocator {
   std::atomic<int64_t> in_use_{0};
 };
 
-// Calls f.operator()<T>() if the elements of `dtype` are objects of class T.
+// Calls f.operator()<T>() if the elements of `dtype` are C++ objects of class T.
 template <class F>
 void DispatchObject(DataType dtype, F&& f) {
   DispatchType(dtype, List<std::string, ResourceHandle, Variant>{}, f);

@@ -11,42 +11,42 @@
 
 namespace weir {
 
-// Where the bytes of tensors come from: host memory, or the memory of one accelerator. Thread-safe.
-// An allocator outlives everything that was allocated from it.
+// A source of memory for tensors: host memory, or the memory of one accelerator. Thread-safe. An
+// allocator outlives everything allocated from it.
 class Allocator {
  public:
   static constexpr size_t kAlignment = 64;
 
   virtual ~Allocator() = default;
   virtual absl::string_view name() const = 0;
-  // At least `bytes` bytes aligned to kAlignment, uninitialized; nullptr when there is no room
-  // (never throws).
+  // Returns at least `bytes` bytes, aligned to kAlignment and uninitialized, or nullptr when out of
+  // memory. Never throws.
   virtual void* Allocate(size_t bytes) = 0;
-  // `bytes` is what Allocate was asked for.
+  // `bytes` is the size passed to Allocate.
   virtual void Deallocate(void* data, size_t bytes) = 0;
-  // False for memory that the host must not touch (an accelerator's).
+  // Returns false for memory that the host must not touch (an accelerator's).
   virtual bool host_accessible() const { return true; }
-  // Bytes handed out and not yet returned.
+  // Bytes allocated and not yet deallocated.
   virtual int64_t bytes_in_use() const = 0;
-  // Bytes that could be had besides, as far as can be told; for messages.
+  // Estimate of the bytes that can still be allocated; for messages.
   virtual int64_t bytes_free() const = 0;
 };
 
-// The host's allocator. Blocks from 16 KiB to 64 MiB are kept when freed and handed out again (at
-// most 256 MiB of them), because the first touch of fresh pages costs ten times as much as memory
-// already in use. One for the process.
+// Returns the process-wide host allocator. It caches up to 256 MiB of freed blocks of 16 KiB to 64
+// MiB for reuse, because the first touch of fresh pages costs ten times as much as memory already
+// in use.
 Allocator& HostAllocator();
 
-// A counted block of memory with the elements of a tensor in it. Tensors share it; the last one
-// frees it.
+// A ref-counted block of memory that holds the elements of a tensor. Tensors share it; the last
+// reference frees it.
 class Buffer {
  public:
-  // A block of `count` elements of `dtype` from `allocator`, objects constructed if the dtype has
-  // any; nullptr when there is no room. The caller owns one reference.
+  // Allocates `count` elements of `dtype` from `allocator` and constructs them if they are C++
+  // objects. Returns nullptr when out of memory. The caller owns one reference.
   static Buffer* New(Allocator& allocator, DataType dtype, int64_t count);
-  // Wraps memory that others own. `release(arg)` is called when the last reference goes; may be
-  // null. `transient` marks memory that is reused when the step ends (an arena): whoever keeps a
-  // value beyond the step copies it.
+  // Wraps memory owned by somebody else. `release(arg)` is called when the last reference is
+  // dropped; `release` may be null. `transient` marks memory that is reused when the step ends (an
+  // arena): a value that outlives the step must be copied.
   static Buffer* Wrap(void* data, size_t bytes, Allocator* allocator, void (*release)(void*),
                       void* arg, bool transient = false);
 
@@ -59,13 +59,14 @@ class Buffer {
 
   void Ref() { refs_.fetch_add(1, std::memory_order_relaxed); }
   void Unref() {
-    // A sole owner needs no atomic write: nobody else can be counting.
+    // The sole owner needs no atomic decrement: no other thread can hold a reference.
     if (refs_.load(std::memory_order_acquire) == 1 ||
         refs_.fetch_sub(1, std::memory_order_acq_rel) == 1)
       Delete();
   }
   bool unique() const { return holders() == 1; }
-  // How many hold it; others may join or leave meanwhile, unless they are kept from it.
+  // The number of references. Other threads may change it concurrently unless the caller excludes
+  // them.
   int32_t holders() const { return refs_.load(std::memory_order_acquire); }
 
  private:
@@ -74,7 +75,7 @@ class Buffer {
   void Delete();
 
   std::atomic<int32_t> refs_{1};
-  DataType dtype_ = DT_INVALID;  // for destroying objects
+  DataType dtype_ = DT_INVALID;  // to destroy the objects
   bool transient_ = false;
   void* data_ = nullptr;
   size_t bytes_ = 0;
@@ -84,7 +85,7 @@ class Buffer {
   void* release_arg_ = nullptr;
 };
 
-// A reference to a Buffer.
+// A ref-counting pointer to a Buffer.
 class BufferPtr {
  public:
   BufferPtr() = default;

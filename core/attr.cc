@@ -13,7 +13,7 @@ namespace weir {
 
 namespace {
 
-// Floats are compared by their bits: nodes that differ in the sign of a zero are different nodes.
+// Compares floats by their bits: nodes that differ in the sign of a zero are different nodes.
 bool Same(float a, float b) { return std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b); }
 bool Same(const Tensor& a, const Tensor& b) { return IdenticalTensors(a, b); }
 template <class T>
@@ -84,7 +84,7 @@ const char* KindName(AttrSpec::Kind kind) {
   return "";
 }
 
-// The wire name of the value's own kind.
+// Returns the wire name of the kind that the value holds.
 std::string KindOf(const AttrValue& value) {
   constexpr const char* kNames[] = {"(none)",      "string",       "int",         "float",
                                     "bool",        "type",         "shape",       "tensor",
@@ -125,7 +125,8 @@ absl::Status CheckString(const AttrSpec& spec, const std::string& text) {
                     [](std::string* out, const std::string& s) { *out += Text(s); }));
 }
 
-// Where values of the attribute stand in AttrValue::Value, which has the kinds in the same order.
+// Returns the index in AttrValue::Value of the attribute's alternative. AttrValue::Value has the
+// kinds in the same order as AttrSpec::Kind.
 size_t IndexOf(const AttrSpec& spec) {
   constexpr size_t kFirst = 1, kFirstList = 11;
   static_assert(std::is_same_v<std::variant_alternative_t<kFirst, AttrValue::Value>, std::string>);
@@ -136,7 +137,7 @@ size_t IndexOf(const AttrSpec& spec) {
   return static_cast<size_t>(spec.kind) + (spec.is_list ? kFirstList : kFirst);
 }
 
-// The length of a list; -1 if the value is none.
+// Returns the length of the list, or -1 if the value is not a list.
 int64_t ListLength(const AttrValue& value) {
   return std::visit(
       []<class T>(const T& v) -> int64_t {
@@ -226,14 +227,14 @@ const AttrMap::Attrs& AttrMap::None() {
   return *none;
 }
 
-// Nobody else has it.
+// Returns the attributes for writing; makes them unique first (copy-on-write).
 AttrMap::Attrs& AttrMap::own() {
   if (attrs_ == nullptr) {
     attrs_ = std::make_shared<Attrs>();
   } else if (attrs_.use_count() > 1) {
     attrs_ = std::make_shared<Attrs>(*attrs_);
   } else {
-    std::atomic_thread_fence(std::memory_order_acquire);  // after whoever had it read it
+    std::atomic_thread_fence(std::memory_order_acquire);  // after the reads of former owners
   }
   return *attrs_;
 }
@@ -247,7 +248,7 @@ size_t AttrMap::LowerBound(absl::string_view name) const {
   return static_cast<size_t>(it - begin());
 }
 
-// Most names differ in length, which is compared faster than a search finds its way.
+// Linear search: most names differ in length, which is faster to compare than a binary search.
 AttrMap::const_iterator AttrMap::find(absl::string_view name) const {
   return std::find_if(begin(), end(), [&](const value_type& attr) { return attr.first == name; });
 }

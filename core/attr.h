@@ -18,14 +18,14 @@ namespace weir {
 
 class AttrMap;
 
-// A function by name, with values for its attributes (NameAttrList on the wire).
+// A function name with values for the function's attributes (NameAttrList on the wire).
 struct FunctionRef {
   std::string name;
-  std::shared_ptr<const AttrMap> attrs;  // null when there are none
+  std::shared_ptr<const AttrMap> attrs;  // null if there are none
   friend bool operator==(const FunctionRef& a, const FunctionRef& b);
 };
 
-// A symbol that a function's instantiation replaces (AttrValue.placeholder on the wire).
+// A symbol that is replaced when a function is instantiated (AttrValue.placeholder on the wire).
 struct AttrPlaceholder {
   std::string name;
   friend bool operator==(const AttrPlaceholder&, const AttrPlaceholder&) = default;
@@ -45,8 +45,8 @@ class AttrValue {
                              std::vector<bool>, std::vector<DataType>, std::vector<Shape>,
                              std::vector<Tensor>, std::vector<FunctionRef>>;
 
-  // Nothing of this is inline: what a variant of nineteen kinds makes of copies and ends of life
-  // would be compiled again in every source that builds a node.
+  // Defined out of line: otherwise every source file that builds a node would compile the copies
+  // and destructors of a variant with nineteen alternatives.
   AttrValue();
   ~AttrValue();
   AttrValue(const AttrValue& other);
@@ -67,13 +67,13 @@ class AttrValue {
   AttrValue(AttrPlaceholder p);
   AttrValue(EmptyList e);
   template <class T>
-  AttrValue(std::vector<T> list);  // for the kinds of lists above
+  AttrValue(std::vector<T> list);  // for the list kinds above
 
   template <class T>
   bool is() const {
     return std::holds_alternative<T>(value_);
   }
-  // Null if the value is of another kind.
+  // Returns null if the value is of another kind.
   template <class T>
   const T* get_if() const {
     return std::get_if<T>(&value_);
@@ -82,17 +82,16 @@ class AttrValue {
 
   friend bool operator==(const AttrValue& a, const AttrValue& b);
   friend bool operator!=(const AttrValue& a, const AttrValue& b) { return !(a == b); }
-  // Text for messages and `weir graph show`: `DT_FLOAT`, `"SAME"`, `[1, 2]`, `<Tensor:
-  // float[2,3]>`.
+  // Text for messages and `weir graph show`: DT_FLOAT, "SAME", [1, 2], <Tensor: float[2,3]>.
   std::string ToString() const;
 
  private:
   Value value_;
 };
 
-// Attributes by name, in the names' order: a sorted vector with a map's interface, because a node
-// has few of them and a graph has many nodes. Copies share memory until one of them is changed,
-// which moves its attributes.
+// A map of attributes, sorted by name. It is a sorted vector with a map's interface, because a node
+// has few attributes and a graph has many nodes. Copies share memory (copy-on-write): changing a
+// map that shares its attributes copies them and invalidates its iterators.
 class AttrMap {
  public:
   using value_type = std::pair<std::string, AttrValue>;
@@ -114,7 +113,7 @@ class AttrMap {
 
   const_iterator find(absl::string_view name) const;
 
-  // An attribute that is there stays.
+  // Does not replace an existing attribute.
   std::pair<const_iterator, bool> emplace(absl::string_view name, AttrValue value);
   std::pair<const_iterator, bool> insert(const value_type& attr);
   void insert_or_assign(absl::string_view name, AttrValue value);
@@ -129,17 +128,20 @@ class AttrMap {
   Attrs& own();
   size_t LowerBound(absl::string_view name) const;
 
-  std::shared_ptr<Attrs> attrs_;  // null while there are none
+  std::shared_ptr<Attrs> attrs_;  // null while empty
 };
 
-// One of these is a tensor, which may be large: not for what compares or keeps many of them.
+// Returns true if one of the attributes is a tensor. Tensors may be large, so code that compares or
+// caches many attributes skips them.
 bool AnyIsTensor(AttrMap::const_iterator begin, AttrMap::const_iterator end);
 
-// What a signature says of one attribute, parsed from text such as
-//   "T: {half, float, double} = DT_FLOAT"   "dtype: type"   "N: int >= 1"   "padding: {'SAME',
-//   'VALID'}" "shape: shape = {unknown_rank: true}"   "strides: list(int) >= 4"   "transpose_a:
-//   bool = false"   "f: func" "Tin: list({float, int32}) >= 1"        "T: {numbertype,
-//   quantizedtype}"   "T: realnumbertype"
+// The declaration of one attribute in an op's signature, parsed from text such as
+//   "T: {half, float, double} = DT_FLOAT"     "dtype: type"
+//   "N: int >= 1"                             "padding: {'SAME', 'VALID'}"
+//   "shape: shape = {unknown_rank: true}"     "strides: list(int) >= 4"
+//   "transpose_a: bool = false"               "f: func"
+//   "Tin: list({float, int32}) >= 1"          "T: {numbertype, quantizedtype}"
+//   "T: realnumbertype"
 // Defaults: numbers, true/false, 'text', DT_NAMES, lists in [], shapes as "[2,?]" or {unknown_rank:
 // true} or {}, and integer tensors as "{ dtype: DT_UINT8 tensor_shape { dim { size: 1 } } int_val:
 // 255 }" (only ImageSummary has one).
@@ -148,15 +150,16 @@ struct AttrSpec {
   std::string name;
   Kind kind = Kind::kType;
   bool is_list = false;
-  std::optional<int64_t> minimum;            // of the integer, or of the length of the list
-  DataTypes allowed_types;                   // empty: all
-  std::vector<std::string> allowed_strings;  // empty: all
+  std::optional<int64_t> minimum;            // of the integer, or of the list's length
+  DataTypes allowed_types;                   // empty: all types
+  std::vector<std::string> allowed_strings;  // empty: all strings
   std::optional<AttrValue> default_value;
 
   static absl::StatusOr<AttrSpec> Parse(absl::string_view text);
-  // The name of the kind on the wire: "type", "list(int)", ...
+  // The wire name of the attribute's type: "type", "list(int)", ...
   std::string TypeName() const;
-  // INVALID_ARGUMENT, naming the attribute, if `value` is of another kind or not allowed.
+  // Returns INVALID_ARGUMENT, with the attribute's name, if `value` is of another kind or is not
+  // allowed.
   absl::Status Check(const AttrValue& value) const;
 };
 

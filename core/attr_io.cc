@@ -32,7 +32,7 @@ AttrValue NumberList(const Field& field) {
   return AttrValue(std::vector<T>(field.begin(), field.end()));
 }
 
-// A list whose elements need a conversion that may fail.
+// Reads a list whose elements need a fallible conversion.
 template <class T, class Field, class Convert>
 absl::StatusOr<AttrValue> ConvertedList(const Field& field, Convert convert) {
   std::vector<T> out;
@@ -76,7 +76,7 @@ void FunctionToProto(const FunctionRef& function, proto::NameAttrList* proto) {
   }
 }
 
-// One overload a kind of value.
+// One overload for each kind of value.
 class AttrWriter {
  public:
   explicit AttrWriter(proto::AttrValue* out) : out_(out) {}

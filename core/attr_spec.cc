@@ -13,7 +13,7 @@ namespace {
 
 using Kind = AttrSpec::Kind;
 
-// Named sets of types, as TensorFlow's registrations use them.
+// Named type sets, as in TensorFlow's op registrations.
 const DataTypes* NamedTypes(absl::string_view name) {
   static const DataTypes* const numbers = new DataTypes{
       DT_FLOAT,  DT_DOUBLE,     DT_INT32,  DT_UINT8,  DT_INT16,    DT_INT8,   DT_COMPLEX64,
@@ -30,8 +30,8 @@ const DataTypes* NamedTypes(absl::string_view name) {
   return nullptr;
 }
 
-// Reads the text from left to right; every Consume and Read skips blanks first, and leaves the rest
-// alone if it fails.
+// A left-to-right scanner. Every Consume and Read skips blanks first; a failed one leaves the rest
+// of the text unchanged.
 class Reader {
  public:
   explicit Reader(absl::string_view text) : rest_(text) {}
@@ -48,7 +48,7 @@ class Reader {
     return true;
   }
 
-  // Letters, digits, '_' and what numbers have: "float", "-1", "1e-5", "?".
+  // Reads a word of letters, digits, '_' and the characters of numbers: "float", "-1", "1e-5", "?".
   absl::string_view Word() {
     if (AtEnd()) return {};
     size_t n = 0;
@@ -133,7 +133,7 @@ class AttrParser {
     return Error(absl::StrCat("'", word, "' is no attribute type"));
   }
 
-  // Behind '{': types, named sets of types, or quoted strings.
+  // Parses the text after '{': types, named type sets, or quoted strings.
   absl::Status ParseAllowed() {
     std::string text;
     do {
@@ -182,7 +182,7 @@ class AttrParser {
     return Error("unknown kind");
   }
 
-  // One value, or a list of them in brackets.
+  // Parses one value, or a list of values in brackets.
   template <class T>
   absl::StatusOr<AttrValue> ParseValue() {
     if (!spec_.is_list) {
@@ -218,8 +218,8 @@ class AttrParser {
     return !out->name.empty();
   }
 
-  // "[2,?]", "<unknown>", or TensorFlow's text: {}, { unknown_rank: true }, { dim { size: 2 } dim {
-  // size: -1 } }.
+  // Parses "[2,?]", "<unknown>", or TensorFlow's text: {}, { unknown_rank: true }, { dim { size: 2
+  // } dim { size: -1 } }.
   bool Read(Shape* out) {
     if (in_.Consume("<unknown>")) {
       *out = Shape::UnknownRank();
@@ -236,7 +236,7 @@ class AttrParser {
     return in.Consume("[") && ReadDims(&in, out) && in.AtEnd();
   }
 
-  // Behind '['.
+  // Parses the text after '['.
   static bool ReadDims(Reader* in, Shape* out) {
     while (!in->Consume("]")) {
       if (out->rank() > 0 && !in->Consume(",")) return false;
@@ -248,7 +248,7 @@ class AttrParser {
     return true;
   }
 
-  // Behind '{'.
+  // Parses the text after '{'.
   bool ReadShapeText(Shape* out) {
     while (!in_.Consume("}")) {
       const absl::string_view field = in_.Word();
@@ -267,8 +267,8 @@ class AttrParser {
     return true;
   }
 
-  // { dtype: DT_UINT8 tensor_shape { dim { size: 4 } } int_val: 255 int_val: 0 ... }: integers
-  // only.
+  // Parses { dtype: DT_UINT8 tensor_shape { dim { size: 4 } } int_val: 255 int_val: 0 ... }. Only
+  // integer tensors are supported.
   bool Read(Tensor* out) {
     DataType dtype = DT_INVALID;
     Shape shape;

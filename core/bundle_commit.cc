@@ -6,39 +6,41 @@
 #include "absl/strings/match.h"
 #include "weir/core/bundle_format.h"
 #include "weir/core/file.h"
-#include "weir/core/table.h"
+#include "weir/core/sstable.h"
 
 namespace weir::internal {
 
-// A bundle is at least two files, and files are renamed one at a time. Under a new prefix that is
-// no trouble: data goes first, and nobody looks at it before the index is there. Over an older
-// bundle, though, between the two renames the old index would stand beside new data. So before the
-// first rename the old files get second names (hard links, no copying):
+// A bundle consists of at least two files, and files are renamed one at a time. For a new prefix
+// this is safe: the data files are renamed first, and no reader looks at them before the index
+// exists. For an existing prefix, however, the old index would be paired with new data between the
+// two renames. So, before the first rename, the old files get second names (hard links, no
+// copying):
 //
-//   1. P.data-...  is linked as P.data-....previous, for all data files of the old index; then the
-//   directory is synced
-//   2. P.index     is linked as P.index.previous; the directory is synced. From here on a reader
-//   that finds
-//                  P.index.previous equal to P.index reads the data files named .previous
-//   3. the new data files are renamed to their final names; the directory is synced
-//   4. the new index is renamed to P.index; the directory is synced. The indexes differ now, so
-//   readers take the new data
-//   5. the .previous names are removed
+//   1. P.data-... is linked as P.data-....previous, for all data files of the old index;
+//      then the directory is synced.
+//   2. P.index is linked as P.index.previous; the directory is synced. From here on, a reader that
+//      finds P.index.previous equal to P.index reads the data files named .previous.
+//   3. The new data files are renamed to their final names; the directory is synced.
+//   4. The new index is renamed to P.index; the directory is synced. The indexes differ now, so
+//      readers use the new data.
+//   5. The .previous names are removed.
 //
-// A stop before 4 leaves the old bundle, one after it the new one. Should both indexes be equal
-// byte for byte, then so are all checksums, and either data will do. After a stop between 2 and 4
-// the next writer finds the .previous names in place and must keep them: the plain data files may
-// be mixed by then. A file system without hard links goes on without.
+// A crash before step 4 leaves the old bundle, a crash after it the new one. If both indexes are
+// equal byte for byte, so are all checksums, and the data of either bundle is correct. After a
+// crash between steps 2 and 4, the next writer finds the .previous names and must keep them,
+// because the plain data files may be a mix of both bundles. On a file system without hard links,
+// the old files get no second names.
 namespace {
 
 constexpr char kPrevious[] = ".previous";
 
-// The data files that an index names; none if it cannot be read.
+// Returns the data files that an index names, or none if the index cannot be read.
 std::vector<std::string> DataFilesOf(const std::string& prefix) {
   std::vector<std::string> names;
   absl::StatusOr<std::unique_ptr<ReadableFile>> file = Files().Open(BundleIndexName(prefix));
   if (!file.ok()) return names;
-  const absl::StatusOr<std::unique_ptr<TableReader>> table = TableReader::Open(*std::move(file));
+  const absl::StatusOr<std::unique_ptr<SSTableReader>> table =
+      SSTableReader::Open(*std::move(file));
   if (!table.ok()) return names;
   const auto bytes = (*table)->Get("");
   if (!bytes.ok() || !bytes->has_value()) return names;
@@ -53,7 +55,7 @@ absl::Status SyncNames(const std::string& directory, Durability durability) {
   return durability == Durability::kSynced ? Files().SyncDirectory(directory) : absl::OkStatus();
 }
 
-// Steps 1 and 2. False if there is nothing to keep, or no way to.
+// Performs steps 1 and 2. Returns false if there is no old bundle or no way to keep it.
 absl::StatusOr<bool> KeepPrevious(const std::string& prefix, Durability durability) {
   const std::string index = BundleIndexName(prefix);
   if (!Files().Exists(index)) return false;
@@ -72,8 +74,8 @@ absl::StatusOr<bool> KeepPrevious(const std::string& prefix, Durability durabili
   return true;
 }
 
-// Step 5. Failing to tidy up is no failure to save. The index goes first: without it the others
-// mean nothing.
+// Performs step 5. A failed removal is not a failed save. Removes the index first: without it the
+// other files are ignored.
 void ForgetPrevious(const std::string& prefix) {
   Files().Remove(BundleIndexName(prefix) + kPrevious).IgnoreError();
   const auto names = Files().List(DirectoryOf(prefix));
@@ -116,7 +118,7 @@ void SweepCheckpoints(const std::string& directory) {
     if (end != std::string::npos) prefixes.insert(JoinPath(directory, name.substr(0, end)));
   }
   for (const std::string& prefix : prefixes) {
-    const auto lock = WriteLock::Acquire(prefix);  // its writer tidies up by itself
+    const auto lock = WriteLock::Acquire(prefix);  // a live writer removes them itself
     const bool is_ours = lock.ok() && (*lock)->excludes_others();
     if (is_ours && LiveDataSuffix(prefix).empty()) ForgetPrevious(prefix);
   }

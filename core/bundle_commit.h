@@ -8,27 +8,27 @@
 #include "weir/core/file.h"
 #include "weir/core/status.h"
 
-// How a bundle replaces an older one of the same prefix so that at every instant, power failures
-// included, one of the two can be read.
+// The commit protocol by which a bundle replaces an older one of the same prefix. At every instant,
+// including after a power failure, one of the two is readable.
 namespace weir::internal {
 
-// Renames data files (from, to) and then the index `index` to their final names under `prefix`. All
-// are complete, and synced if `durability` asks for it, before.
+// Renames data files (from, to) and then the index file `index` to their final names under
+// `prefix`. All files must be complete, and synced if `durability` requires it.
 absl::Status CommitBundle(const std::string& prefix,
                           const std::vector<std::pair<std::string, std::string>>& data,
                           const std::string& index, Durability durability);
 
-// Removes what writers have left in a directory when they were killed: RemoveAbandoned, and
-// ".previous" names that no reader looks at any more.
+// Removes the files that killed writers have left in a directory: those of RemoveAbandoned, and
+// ".previous" names that no reader needs.
 void SweepCheckpoints(const std::string& directory);
 
-// What to put after the name of a data file to read the bundle that is at `prefix` now: nothing, or
+// Returns the suffix of the data files that belong to the bundle currently at `prefix`: "" or
 // ".previous".
 std::string LiveDataSuffix(const std::string& prefix);
 
-// True if the file at `path` has the contents of one that was opened there before.
+// Returns true if the file at `path` still has the contents of the file opened there before.
 bool IsUnchanged(const ReadableFile& opened, const std::string& path);
-// ABORTED: the bundle at `prefix` was replaced while it was read.
+// Returns ABORTED: the bundle at `prefix` was replaced while it was being read.
 absl::Status Overwritten(absl::string_view prefix);
 
 }  // namespace weir::internal

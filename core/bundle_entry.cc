@@ -5,13 +5,13 @@
 #include "weir/core/coding.h"
 #include "weir/proto/tensor_bundle.pb.h"
 
-// Entries of the index. Those of tensors that are stored as a whole are written and read without
-// protobuf: a checkpoint may have ten thousand, and protobuf takes ten times as long, most of it
-// for the memory of messages inside messages.
+// Index entries. Entries of tensors that are stored whole are serialized and parsed without
+// protobuf: a checkpoint may have ten thousand of them, and protobuf takes ten times as long,
+// mostly to allocate nested messages.
 namespace weir::internal {
 namespace {
 
-// Proto 3 leaves out numbers that are 0.
+// Proto 3 omits numbers that are 0.
 void PutField(std::string* out, char tag, uint64_t value) {
   if (value == 0) return;
   out->push_back(tag);
@@ -79,7 +79,7 @@ absl::Status SlicesFromProto(const proto::BundleEntryProto& p, BundleEntry* entr
   return absl::OkStatus();
 }
 
-// What an entry says, before anybody has looked whether it makes sense.
+// The fields of an entry before validation.
 struct EntryFields {
   int dtype = 0, shard = 0;
   absl::InlinedVector<int64_t, 4> dims;
@@ -87,8 +87,8 @@ struct EntryFields {
   uint32_t crc = 0;
 };
 
-// Reads the number of field `tag` from the front of `*in`, or 0 if another field, or none, stands
-// there. False if it is no number up to `max`.
+// Parses the number in field `tag` at the front of `*in`; the result is 0 if another field, or
+// none, is there. Returns false if the field is not a number up to `max`.
 bool GetField(absl::string_view* in, char tag, uint64_t max, uint64_t* value) {
   *value = 0;
   if (in->empty() || (*in)[0] != tag) return true;
@@ -96,7 +96,7 @@ bool GetField(absl::string_view* in, char tag, uint64_t max, uint64_t* value) {
   return GetVarint64(in, value) && *value <= max;
 }
 
-// A message in front of `*in` whose tag has been seen there.
+// Parses the message at the front of `*in` whose tag has already been consumed.
 bool GetMessage(absl::string_view* in, absl::string_view* message) {
   in->remove_prefix(1);
   uint64_t length = 0;
@@ -106,8 +106,8 @@ bool GetMessage(absl::string_view* in, absl::string_view* message) {
   return true;
 }
 
-// What writers make of a tensor that is stored as a whole: the fields in the order of their
-// numbers, each once. False for everything else, which may be right all the same.
+// Parses the encoding that writers produce for a tensor that is stored whole: every field once, in
+// the order of the field numbers. Returns false for every other encoding, which may still be valid.
 bool GetPlainEntry(absl::string_view in, EntryFields* entry) {
   uint64_t dtype, shard, offset, size, dim;
   if (!GetField(&in, 0x08, INT32_MAX, &dtype)) return false;
@@ -129,7 +129,7 @@ bool GetPlainEntry(absl::string_view in, EntryFields* entry) {
   return true;
 }
 
-// OK, or what is wrong with the fields.
+// Returns OK, or the defect of the fields.
 absl::Status CheckFields(const EntryFields& fields, BundleEntry* entry) {
   entry->dtype = static_cast<DataType>(fields.dtype);
   if (static_cast<int>(entry->dtype) != fields.dtype || !IsKnown(entry->dtype) ||

@@ -11,7 +11,7 @@
 namespace weir::internal {
 namespace {
 
-constexpr int kVersion = 1;  // of the format, as producer
+constexpr int kVersion = 1;  // of the format, as a producer
 constexpr int kMaxShards = 100000;
 
 }  // namespace
@@ -52,16 +52,16 @@ std::string DescribeBundleKey(absl::string_view key) {
   return absl::Utf8SafeCHexEscape(key);
 }
 
-// ---- Elements. Plain types are their bytes in memory. Strings: the length of each as a varint, a
-// masked checksum of the lengths in four bytes, then the characters of all. Their checksum runs
-// over each length as a fixed 4-byte number (8 if it needs more), the four bytes, and the
-// characters.
+// ---- Elements. Plain types are stored as their bytes in memory. Strings are stored as the lengths
+// of all strings (varints), a masked 4-byte checksum of the lengths, and the characters of all
+// strings. The checksum of the whole covers each length as a fixed 4-byte number (8 bytes if it
+// needs more), the four checksum bytes, and the characters.
 namespace {
 
 constexpr size_t kPiece = size_t{1}
-                          << 18;  // small enough to stay in the cache between checksum and copy
+                          << 18;  // small enough to stay in cache between checksum and copy
 
-constexpr size_t kLarge = size_t{1} << 20;  // worth a second thread: 100 us of checksum
+constexpr size_t kLarge = size_t{1} << 20;  // large enough for a second thread: 100 us of checksum
 
 absl::Status WritePlain(const Tensor& tensor, BufferedFile* file, ThreadPool* pool, uint32_t* crc) {
   absl::string_view left(static_cast<const char*>(tensor.raw()), tensor.num_bytes());
@@ -129,8 +129,8 @@ absl::Status WriteTensorData(const Tensor& tensor, BufferedFile* file, ThreadPoo
 
 namespace {
 
-// Says where something is wrong.
-struct Place {
+// The location of a defect, for messages.
+struct EntryLocation {
   const ReadableFile& file;
   const BundleEntry& entry;
   absl::string_view key;
@@ -147,69 +147,69 @@ struct Place {
   }
 };
 
-// What the entry promises must fit what the file has before memory is asked for.
-absl::Status CheckExtent(const Place& place) {
-  const BundleEntry& entry = place.entry;
+// Checks the entry's size against the file before allocating memory.
+absl::Status CheckExtent(const EntryLocation& location) {
+  const BundleEntry& entry = location.entry;
   const int64_t elements = entry.shape.num_elements();
   if (entry.dtype == DT_STRING) {
-    // A length and the checksum take at least this.
-    if (elements > entry.size - 4) return place.Bad("the size does not fit the shape");
+    // Each string takes at least one byte for its length, plus the checksum.
+    if (elements > entry.size - 4) return location.Bad("the size does not fit the shape");
   } else if (!IsPlain(entry.dtype)) {
-    return Unimplemented(place.file.path(), ": tensor ", DescribeBundleKey(place.key),
+    return Unimplemented(location.file.path(), ": tensor ", DescribeBundleKey(location.key),
                          ": restoring ", DataTypeName(entry.dtype), " is not implemented");
   } else {
     const auto width = static_cast<int64_t>(ElementSize(entry.dtype));
     if (entry.size % width != 0 || entry.size / width != elements)
-      return place.Bad("the size does not fit the shape");
+      return location.Bad("the size does not fit the shape");
   }
   const auto end = static_cast<uint64_t>(entry.offset) + static_cast<uint64_t>(entry.size);
-  if (end > place.file.size()) {
-    return place.Bad("the file is truncated: it has ", place.file.size(), " bytes, and ", end,
+  if (end > location.file.size()) {
+    return location.Bad("the file is truncated: it has ", location.file.size(), " bytes, and ", end,
                      " are needed");
   }
   return absl::OkStatus();
 }
 
-// Reads and checks the bytes of a plain entry; `out` is null or has room for them.
-absl::Status ReadPlain(const Place& place, char* out) {
+// Reads and verifies the bytes of a plain entry. `out` is null or has room for them.
+absl::Status ReadPlain(const EntryLocation& location, char* out) {
   std::string scratch;
   if (out == nullptr)
-    scratch.resize(std::min<size_t>(kPiece, static_cast<size_t>(place.entry.size)));
+    scratch.resize(std::min<size_t>(kPiece, static_cast<size_t>(location.entry.size)));
   uint32_t crc = 0;
-  for (uint64_t done = 0; done < static_cast<uint64_t>(place.entry.size);) {
-    const size_t piece = std::min<uint64_t>(kPiece, static_cast<uint64_t>(place.entry.size) - done);
+  for (uint64_t done = 0; done < static_cast<uint64_t>(location.entry.size);) {
+    const size_t piece = std::min<uint64_t>(kPiece, static_cast<uint64_t>(location.entry.size) - done);
     char* to = out != nullptr ? out + done : scratch.data();
     WEIR_RETURN_IF_ERROR(
-        place.file.Read(static_cast<uint64_t>(place.entry.offset) + done, piece, to));
+        location.file.Read(static_cast<uint64_t>(location.entry.offset) + done, piece, to));
     crc = ExtendCrc32c(crc, to, piece);
     done += piece;
   }
-  if (MaskCrc32c(crc) != place.entry.crc) return place.Mismatch(place.entry.crc, MaskCrc32c(crc));
+  if (MaskCrc32c(crc) != location.entry.crc) return location.Mismatch(location.entry.crc, MaskCrc32c(crc));
   return absl::OkStatus();
 }
 
-absl::Status ReadStrings(const Place& place, Tensor* tensor) {
-  std::string bytes(static_cast<size_t>(place.entry.size), '\0');
+absl::Status ReadStrings(const EntryLocation& location, Tensor* tensor) {
+  std::string bytes(static_cast<size_t>(location.entry.size), '\0');
   WEIR_RETURN_IF_ERROR(
-      place.file.Read(static_cast<uint64_t>(place.entry.offset), bytes.size(), bytes.data()));
+      location.file.Read(static_cast<uint64_t>(location.entry.offset), bytes.size(), bytes.data()));
   absl::string_view in = bytes;
-  const auto elements = static_cast<size_t>(place.entry.shape.num_elements());
+  const auto elements = static_cast<size_t>(location.entry.shape.num_elements());
   std::vector<uint64_t> lengths(elements);
   uint32_t crc = 0;
   uint64_t sum = 0;
   for (uint64_t& length : lengths) {
     if (!GetVarint64(&in, &length) || length > bytes.size())
-      return place.Bad("the lengths of the strings are damaged");
+      return location.Bad("the lengths of the strings are damaged");
     crc = ExtendWithLength(crc, length);
     sum += length;
   }
-  if (in.size() < 4) return place.Bad("the lengths of the strings are damaged");
+  if (in.size() < 4) return location.Bad("the lengths of the strings are damaged");
   const uint32_t stored = LoadFixed32(in.data());
-  if (stored != MaskCrc32c(crc)) return place.Mismatch(stored, MaskCrc32c(crc));
+  if (stored != MaskCrc32c(crc)) return location.Mismatch(stored, MaskCrc32c(crc));
   if (sum != in.size() - 4)
-    return place.Bad("the lengths of the strings do not add up to the size");
+    return location.Bad("the lengths of the strings do not add up to the size");
   crc = ExtendCrc32c(crc, in);
-  if (MaskCrc32c(crc) != place.entry.crc) return place.Mismatch(place.entry.crc, MaskCrc32c(crc));
+  if (MaskCrc32c(crc) != location.entry.crc) return location.Mismatch(location.entry.crc, MaskCrc32c(crc));
   in.remove_prefix(4);
   for (size_t i = 0; i < elements && tensor != nullptr; ++i) {
     tensor->data<std::string>()[i].assign(in.data(), lengths[i]);
@@ -228,12 +228,12 @@ void SwapBytes(Tensor* tensor) {
 
 absl::StatusOr<Tensor> ReadTensorData(const ReadableFile& file, const BundleEntry& entry,
                                       bool big_endian, absl::string_view key) {
-  const Place place{file, entry, key};
-  WEIR_RETURN_IF_ERROR(CheckExtent(place));
+  const EntryLocation location{file, entry, key};
+  WEIR_RETURN_IF_ERROR(CheckExtent(location));
   WEIR_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Allocate(HostAllocator(), entry.dtype, entry.shape));
   if (entry.dtype == DT_STRING) {
     if (big_endian) return Unimplemented(file.path(), ": strings of a big-endian checkpoint");
-    WEIR_RETURN_IF_ERROR(ReadStrings(place, &tensor));
+    WEIR_RETURN_IF_ERROR(ReadStrings(location, &tensor));
   } else {
     WEIR_RETURN_IF_ERROR(ReadTensorDataInto(file, entry, big_endian, key, &tensor));
   }
@@ -242,20 +242,20 @@ absl::StatusOr<Tensor> ReadTensorData(const ReadableFile& file, const BundleEntr
 
 absl::Status ReadTensorDataInto(const ReadableFile& file, const BundleEntry& entry, bool big_endian,
                                 absl::string_view key, Tensor* out) {
-  const Place place{file, entry, key};
-  WEIR_RETURN_IF_ERROR(CheckExtent(place));
-  WEIR_RETURN_IF_ERROR(ReadPlain(place, static_cast<char*>(out->raw())));
+  const EntryLocation location{file, entry, key};
+  WEIR_RETURN_IF_ERROR(CheckExtent(location));
+  WEIR_RETURN_IF_ERROR(ReadPlain(location, static_cast<char*>(out->raw())));
   if (big_endian) SwapBytes(out);
   return absl::OkStatus();
 }
 
 absl::Status CheckTensorData(const ReadableFile& file, const BundleEntry& entry, bool big_endian,
                              absl::string_view key) {
-  const Place place{file, entry, key};
-  WEIR_RETURN_IF_ERROR(CheckExtent(place));
-  if (entry.dtype != DT_STRING) return ReadPlain(place, nullptr);
+  const EntryLocation location{file, entry, key};
+  WEIR_RETURN_IF_ERROR(CheckExtent(location));
+  if (entry.dtype != DT_STRING) return ReadPlain(location, nullptr);
   if (big_endian) return Unimplemented(file.path(), ": strings of a big-endian checkpoint");
-  return ReadStrings(place, nullptr);
+  return ReadStrings(location, nullptr);
 }
 
 }  // namespace weir::internal

@@ -9,7 +9,7 @@
 #include "weir/core/tensor_slice.h"
 #include "weir/core/thread_pool.h"
 
-// The parts of a bundle, for its writer, reader and verifier.
+// The serialization of bundles, shared by the writer, the reader and the verifier.
 namespace weir::internal {
 
 std::string BundleIndexName(absl::string_view prefix);
@@ -20,39 +20,39 @@ struct BundleHeader {
   bool big_endian = false;
 };
 std::string SerializeBundleHeader(const BundleHeader& header);
-// DATA_LOSS if malformed; UNIMPLEMENTED for a version of the format that is not known. Messages
-// name `file`.
+// Returns DATA_LOSS if malformed, UNIMPLEMENTED for an unknown format version. Messages contain
+// `file`.
 absl::StatusOr<BundleHeader> ParseBundleHeader(absl::string_view bytes, absl::string_view file);
 
-// What the index says of a tensor, or of a part of one.
+// The index entry of a tensor, or of a slice of one.
 struct BundleEntry {
   DataType dtype = DT_INVALID;
   Shape shape;
   int shard = 0;
   int64_t offset = 0, size = 0;     // in the data file
   uint32_t crc = 0;                 // masked
-  std::vector<TensorSlice> slices;  // not empty: the tensor is stored in these parts, and the four
-                                    // fields above say nothing
+  std::vector<TensorSlice> slices;  // not empty: the tensor is stored in these slices, and the four
+                                    // fields above are unused
 };
 std::string SerializeBundleEntry(const BundleEntry& entry);
-// DATA_LOSS if malformed, naming `file` and `key`.
+// Returns DATA_LOSS, with `file` and `key`, if malformed.
 absl::StatusOr<BundleEntry> ParseBundleEntry(absl::string_view bytes, absl::string_view key,
                                              absl::string_view file);
 
-// "w", or "w, slice 0,2:-" for the key of a part.
+// Returns "w", or "w, slice 0,2:-" for the key of a slice.
 std::string DescribeBundleKey(absl::string_view key);
 
 // Appends a tensor's elements; sets offset, size and crc of the entry. With a pool, the checksum of
-// a large one is computed meanwhile.
+// a large tensor is computed while it is written.
 absl::Status WriteTensorData(const Tensor& tensor, BufferedFile* file, ThreadPool* pool,
                              BundleEntry* entry);
-// The elements of an entry without slices, checked. `key` is for messages.
+// Returns the verified elements of an entry without slices. `key` is for messages.
 absl::StatusOr<Tensor> ReadTensorData(const ReadableFile& file, const BundleEntry& entry,
                                       bool big_endian, absl::string_view key);
-// The same for a plain type, into a tensor of the entry's dtype and shape.
+// Same, for a plain type, into a tensor of the entry's dtype and shape.
 absl::Status ReadTensorDataInto(const ReadableFile& file, const BundleEntry& entry, bool big_endian,
                                 absl::string_view key, Tensor* out);
-// The same without keeping them.
+// Same, without keeping the elements.
 absl::Status CheckTensorData(const ReadableFile& file, const BundleEntry& entry, bool big_endian,
                              absl::string_view key);
 

@@ -8,7 +8,7 @@ namespace weir {
 
 namespace {
 
-// What ReadMany says of one tensor.
+// The result of ReadMany for one tensor.
 void TakeOne(CheckpointReader& reader, absl::string_view name, size_t i,
              CheckpointReader::Take take) {
   const absl::StatusOr<Tensor> read = reader.Read(name);
@@ -37,13 +37,13 @@ void CheckpointReader::ReadMany(absl::Span<const absl::string_view> names, Threa
 namespace internal {
 namespace {
 
-// A call to the system costs as much as some thousand bytes that nobody asked for. What is read in
-// one go stays in a core's cache until it is taken.
+// A system call costs as much as reading some thousand unneeded bytes. The data of one read stays
+// in a core's cache until it is consumed.
 constexpr int64_t kSmall = int64_t{1} << 16, kGap = int64_t{1} << 12, kRun = int64_t{1} << 18;
 
 }  // namespace
 
-absl::StatusOr<BundleIndex> BundleIndex::Read(TableReader& table) {
+absl::StatusOr<BundleIndex> BundleIndex::Read(SSTableReader& table) {
   BundleIndex index;
   WEIR_RETURN_IF_ERROR(
       table.ForEach([&](absl::string_view key, absl::string_view value) -> absl::Status {
@@ -72,7 +72,7 @@ const BundleEntry* BundleIndex::Find(absl::string_view key, size_t* hint) const 
 }
 
 absl::Status BundleReader::FindMany(absl::Span<const absl::string_view> names, Found found) {
-  const BundleIndex* const index = WholeIndex(names.size());
+  const BundleIndex* const index = FullIndex(names.size());
   if (index == nullptr) return CheckpointReader::FindMany(names, found);
   size_t hint = 0;
   for (size_t i = 0; i < names.size(); ++i) {
@@ -83,7 +83,8 @@ absl::Status BundleReader::FindMany(absl::Span<const absl::string_view> names, F
   return absl::OkStatus();
 }
 
-// Whether the tensor is read together with its neighbors: its bytes are its elements, and few.
+// Returns true if the tensor may be read together with its neighbors: its stored bytes are its
+// elements, and there are few of them.
 bool BundleReader::IsSmall(const BundleEntry& entry) const {
   return entry.slices.empty() && entry.size <= kSmall && !header_.big_endian &&
          IsPlain(entry.dtype) &&
@@ -92,8 +93,8 @@ bool BundleReader::IsSmall(const BundleEntry& entry) const {
 
 void BundleReader::ReadMany(absl::Span<const absl::string_view> names, ThreadPool& pool,
                             Take take) {
-  const BundleIndex* const index = WholeIndex(names.size());
-  std::vector<Neighbor> small;
+  const BundleIndex* const index = FullIndex(names.size());
+  std::vector<SmallTensor> small;
   std::vector<size_t> others;
   size_t hint = 0;
   for (size_t i = 0; i < names.size(); ++i) {
@@ -104,28 +105,29 @@ void BundleReader::ReadMany(absl::Span<const absl::string_view> names, ThreadPoo
       others.push_back(i);
     }
   }
-  const auto lies_before = [](const Neighbor& a, const Neighbor& b) {
+  const auto lies_before = [](const SmallTensor& a, const SmallTensor& b) {
     return std::tie(a.entry->shard, a.entry->offset) < std::tie(b.entry->shard, b.entry->offset);
   };
   if (!std::is_sorted(small.begin(), small.end(), lies_before))
     std::sort(small.begin(), small.end(), lies_before);
-  const std::vector<Run> runs = FindRuns(small);
+  const std::vector<CoalescedRead> runs = CoalesceReads(small);
   const int num_runs = static_cast<int>(runs.size());
   pool.ForEach(num_runs + static_cast<int>(others.size()), [&](int i) {
-    if (i < num_runs) return ReadRun(runs[i], take);
+    if (i < num_runs) return ReadCoalesced(runs[i], take);
     const size_t number = others[i - num_runs];
     TakeOne(*this, names[number], number, take);
   });
 }
 
-// Cuts what is sorted by place wherever another file or a gap comes, or enough is together. Entries
-// may overlap (in a damaged index): then what is read is still no more than that.
-std::vector<BundleReader::Run> BundleReader::FindRuns(absl::Span<const Neighbor> tensors) {
-  std::vector<Run> runs;
+// Splits tensors sorted by location at file boundaries, at gaps, and when a read is large enough.
+// Entries may overlap (in a damaged index); a read is still no larger than the limit.
+std::vector<BundleReader::CoalescedRead> BundleReader::CoalesceReads(
+    absl::Span<const SmallTensor> tensors) {
+  std::vector<CoalescedRead> runs;
   for (size_t i = 0; i < tensors.size(); ++i) {
     const BundleEntry& entry = *tensors[i].entry;
     if (!runs.empty() && runs.back().shard == entry.shard) {
-      Run& run = runs.back();
+      CoalescedRead& run = runs.back();
       const int64_t end = std::max(run.end, entry.offset + entry.size);
       if (entry.offset - run.end <= kGap && end - run.offset <= kRun) {
         run.end = end;
@@ -138,8 +140,8 @@ std::vector<BundleReader::Run> BundleReader::FindRuns(absl::Span<const Neighbor>
   return runs;
 }
 
-// Where anything is wrong, each tensor is looked at by itself, and says what.
-void BundleReader::ReadRun(const Run& run, Take take) {
+// If a coalesced read fails, reads each tensor separately to report its own error.
+void BundleReader::ReadCoalesced(const CoalescedRead& run, Take take) {
   const absl::StatusOr<const ReadableFile*> file = DataFile(run.shard);
   const bool is_there = file.ok() && static_cast<uint64_t>(run.end) <= (*file)->size();
   absl::StatusOr<Tensor> room =
@@ -150,7 +152,7 @@ void BundleReader::ReadRun(const Run& run, Take take) {
     const auto offset = static_cast<uint64_t>(run.offset);
     if ((*file)->Read(offset, room->num_bytes(), out).ok()) bytes = out;
   }
-  for (const Neighbor& tensor : run.tensors) {
+  for (const SmallTensor& tensor : run.tensors) {
     const BundleEntry& entry = *tensor.entry;
     absl::string_view own;
     if (bytes != nullptr)

@@ -74,8 +74,8 @@ absl::Status KeyNotFound(absl::string_view name, absl::string_view prefix) {
 absl::StatusOr<Tensor> AssembleSlices(
     DataType dtype, const Shape& full, const Box& want, const std::vector<TensorSlice>& parts,
     absl::FunctionRef<absl::StatusOr<Tensor>(const TensorSlice&)> read, absl::string_view what) {
-  // The parts that matter, and whether each element comes exactly once: no two overlap, and the
-  // counts add up.
+  // Collects the slices that overlap `want`, and checks that every element is covered exactly once:
+  // no two slices overlap, and the element counts add up.
   std::vector<const TensorSlice*> needed;
   std::vector<Box> overlaps;
   const int64_t wanted = want.num_elements();
@@ -94,7 +94,8 @@ absl::StatusOr<Tensor> AssembleSlices(
   }
   Tensor out;
   for (size_t i = 0; i < needed.size(); ++i) {
-    // Read before memory is asked for the whole: a damaged index may promise more than there is.
+    // Reads the slices before allocating the result: a damaged index may promise more than there
+    // is.
     WEIR_ASSIGN_OR_RETURN(const Tensor part, read(*needed[i]));
     if (!out.initialized()) {
       WEIR_ASSIGN_OR_RETURN(out, Tensor::Allocate(HostAllocator(), dtype, Shape(want.size)));
@@ -107,27 +108,27 @@ absl::StatusOr<Tensor> AssembleSlices(
 
 namespace {
 
-constexpr int kOpenedAtOnce = 16;  // shards
-constexpr int kAttempts = 20;      // to open a bundle that is being overwritten
-// To look a name up takes a search in the table's blocks and the decoding of what is found. After
-// so many the whole index is decoded, unless it has more bytes than this: who asks for a few names
-// of many should not pay for all.
+constexpr int kOpenedAtOnce = 16;  // data files
+constexpr int kAttempts = 20;      // attempts to open a bundle that is being overwritten
+// Looking up a name takes a search in the index's blocks and the decoding of the entry. After
+// kManyLookups lookups, the whole index is decoded, unless it is larger than kLargestIndex: a
+// caller that reads a few names out of many should not pay for all.
 constexpr size_t kManyLookups = 100;
 constexpr uint64_t kLargestIndex = uint64_t{64} << 20;
 
 }  // namespace
 
-// Files are replaced by renaming, so an open one stays what it was. The index is opened first and
-// the data after it; if the index at the prefix is then still the one that was opened, and the data
-// files go by the same names, a writer has not come between (see bundle_commit.cc), and all the
-// open files belong to one bundle. Bundles of many shards have the rest opened when needed, and
-// looked at in the same way then.
+// Files are replaced by renaming, so an open file never changes. The index is opened first and the
+// data files after it. If the index at the prefix is still the one that was opened, and the data
+// files still have the same names, then no writer has interfered (see bundle_commit.cc), and all
+// open files belong to one bundle. In a bundle with many shards, the remaining data files are
+// opened on demand and checked in the same way.
 absl::StatusOr<std::unique_ptr<CheckpointReader>> BundleReader::Open(const std::string& prefix) {
   for (int i = 0; i < kAttempts; ++i) {
     absl::StatusOr<std::unique_ptr<BundleReader>> reader = OpenOnce(prefix);
     if (!reader.ok()) return reader.status();
     const int count = std::min((*reader)->header_.num_shards, kOpenedAtOnce);
-    // One that is missing is an error of those who need it.
+    // A missing data file is an error only for the tensors in it.
     for (int shard = 0; shard < count; ++shard) (*reader)->DataFile(shard).status().IgnoreError();
     if ((*reader)->IsCurrent()) return *std::move(reader);
   }
@@ -136,7 +137,7 @@ absl::StatusOr<std::unique_ptr<CheckpointReader>> BundleReader::Open(const std::
 
 absl::StatusOr<std::unique_ptr<BundleReader>> BundleReader::OpenOnce(const std::string& prefix) {
   WEIR_ASSIGN_OR_RETURN(std::unique_ptr<ReadableFile> file, Files().Open(BundleIndexName(prefix)));
-  WEIR_ASSIGN_OR_RETURN(std::unique_ptr<TableReader> index, TableReader::Open(std::move(file)));
+  WEIR_ASSIGN_OR_RETURN(std::unique_ptr<SSTableReader> index, SSTableReader::Open(std::move(file)));
   std::unique_ptr<BundleReader> reader(new BundleReader(prefix, std::move(index)));
   WEIR_ASSIGN_OR_RETURN(const std::optional<std::string> header, reader->index_->Get(""));
   if (!header) return DataLoss(reader->index_->path(), ": Unable to find the header entry");
@@ -153,7 +154,7 @@ absl::StatusOr<std::optional<BundleEntry>> BundleReader::Lookup(absl::string_vie
   std::optional<std::string> bytes;
   {
     std::lock_guard<std::mutex> lock(mutex_);
-    if (const BundleIndex* whole = WholeIndexLocked(1)) {
+    if (const BundleIndex* whole = FullIndexLocked(1)) {
       const BundleEntry* const entry = whole->Find(key, &hint_);
       return entry == nullptr ? std::nullopt : std::optional(*entry);
     }
@@ -164,21 +165,21 @@ absl::StatusOr<std::optional<BundleEntry>> BundleReader::Lookup(absl::string_vie
   return entry;
 }
 
-const BundleIndex* BundleReader::WholeIndex(size_t lookups) {
+const BundleIndex* BundleReader::FullIndex(size_t lookups) {
   std::lock_guard<std::mutex> lock(mutex_);
-  return WholeIndexLocked(lookups);
+  return FullIndexLocked(lookups);
 }
 
-// Tried once. If anything in the index is damaged, lookups go on one by one: those that can succeed
-// do.
-const BundleIndex* BundleReader::WholeIndexLocked(size_t lookups) {
+// Tried once. If any part of the index is damaged, lookups continue one by one, so undamaged
+// entries remain readable.
+const BundleIndex* BundleReader::FullIndexLocked(size_t lookups) {
   const bool were_few = lookups_ < kManyLookups;
   lookups_ += lookups;
   if (were_few && lookups_ >= kManyLookups && index_->file_size() <= kLargestIndex) {
     absl::StatusOr<BundleIndex> read = BundleIndex::Read(*index_);
-    if (read.ok()) whole_ = std::make_unique<const BundleIndex>(*std::move(read));
+    if (read.ok()) full_index_ = std::make_unique<const BundleIndex>(*std::move(read));
   }
-  return whole_.get();
+  return full_index_.get();
 }
 
 absl::StatusOr<BundleEntry> BundleReader::Entry(absl::string_view name) {
@@ -193,7 +194,7 @@ absl::StatusOr<std::vector<CheckpointTensor>> BundleReader::List() {
   WEIR_RETURN_IF_ERROR(
       index_->ForEach([&](absl::string_view key, absl::string_view value) -> absl::Status {
         if (key.empty() || key[0] == '\0')
-          return absl::OkStatus();  // the header, and parts of tensors
+          return absl::OkStatus();  // the header, and slices of tensors
         WEIR_ASSIGN_OR_RETURN(BundleEntry entry, ParseBundleEntry(value, key, index_->path()));
         tensors.push_back(
             {std::string(key), entry.dtype, std::move(entry.shape), std::move(entry.slices)});

@@ -11,23 +11,24 @@
 #include "absl/functional/function_ref.h"
 #include "weir/core/bundle.h"
 #include "weir/core/bundle_format.h"
-#include "weir/core/table.h"
+#include "weir/core/sstable.h"
 
-// The two kinds of CheckpointReader, and what they share.
+// The two implementations of CheckpointReader, and their shared code.
 namespace weir::internal {
 
-// Puts a tensor (or the box `want` of it) together from the parts that overlap it. `read` gives the
-// elements of a part. DATA_LOSS, with `what`, if parts overlap each other or do not cover it.
+// Assembles a tensor (or the box `want` of it) from the slices that overlap it. `read` returns the
+// elements of a slice. Returns DATA_LOSS, with `what`, if slices overlap each other or do not cover
+// the tensor.
 absl::StatusOr<Tensor> AssembleSlices(
     DataType dtype, const Shape& full, const Box& want, const std::vector<TensorSlice>& parts,
     absl::FunctionRef<absl::StatusOr<Tensor>(const TensorSlice&)> read, absl::string_view what);
 
-// An index read as a whole, for who looks up many keys.
+// A fully decoded index, for callers that look up many keys.
 class BundleIndex {
  public:
-  static absl::StatusOr<BundleIndex> Read(TableReader& table);
-  // Null if there is no such key. `*hint` is where to look first: 0, or as the search before left
-  // it, so that who asks in the order of keys need not search.
+  static absl::StatusOr<BundleIndex> Read(SSTableReader& table);
+  // Returns null if the key does not exist. `*hint` is the position where the search starts: 0, or
+  // the value left by the previous search, so that lookups in key order need no binary search.
   const BundleEntry* Find(absl::string_view key, size_t* hint) const;
 
  private:
@@ -35,14 +36,14 @@ class BundleIndex {
     return absl::string_view(keys_).substr(starts_[i], starts_[i + 1] - starts_[i]);
   }
 
-  std::string keys_;  // one after another, ascending
+  std::string keys_;  // concatenated, in ascending order
   std::vector<size_t> starts_ = {0};
   std::vector<BundleEntry> entries_;
 };
 
-// V2. Looks up keys under a lock, and reads data without. Reads the bundle that was there when it
-// was opened, even if another one has taken its place since, or fails with ABORTED. Who looks up
-// many names has the whole index read at once.
+// The reader of V2 checkpoints. It looks up keys under a lock, and reads data without it. It reads
+// the bundle that existed when it was opened, even if that bundle has been replaced since, or fails
+// with ABORTED. For callers that look up many names, it decodes the whole index at once.
 class BundleReader : public CheckpointReader {
  public:
   static absl::StatusOr<std::unique_ptr<CheckpointReader>> Open(const std::string& prefix);
@@ -56,50 +57,52 @@ class BundleReader : public CheckpointReader {
   void ReadMany(absl::Span<const absl::string_view> names, ThreadPool& pool, Take take) override;
 
  private:
-  BundleReader(const std::string& prefix, std::unique_ptr<TableReader> index)
+  BundleReader(const std::string& prefix, std::unique_ptr<SSTableReader> index)
       : prefix_(prefix), index_(std::move(index)) {}
   static absl::StatusOr<std::unique_ptr<BundleReader>> OpenOnce(const std::string& prefix);
   bool IsCurrent() const;
   absl::StatusOr<std::optional<BundleEntry>> Lookup(absl::string_view key);
-  // The whole index, if `lookups` more make that worth while and it is sound; else null.
-  const BundleIndex* WholeIndex(size_t lookups);
-  const BundleIndex* WholeIndexLocked(size_t lookups);
+  // Returns the decoded index if `lookups` more lookups justify decoding it and it is undamaged;
+  // otherwise null.
+  const BundleIndex* FullIndex(size_t lookups);
+  const BundleIndex* FullIndexLocked(size_t lookups);
   absl::StatusOr<BundleEntry> Entry(absl::string_view name);
   absl::StatusOr<const ReadableFile*> DataFile(int shard);
-  // The elements stored under a key of its own: what `read` (of ReadTensorData and its like) says
-  // of the data file.
+  // Applies `read` (ReadTensorData or a variant of it) to the data file of an entry that has a key
+  // of its own.
   absl::Status Stored(const BundleEntry& entry,
                       absl::FunctionRef<absl::Status(const ReadableFile&)> read);
   absl::StatusOr<Tensor> ReadStored(absl::string_view key, const BundleEntry& entry);
   absl::StatusOr<Tensor> ReadParts(absl::string_view name, const BundleEntry& entry,
                                    const Box& want);
-  // What ReadMany reads in one go: bytes [offset, end) of a data file, and the tensors there.
-  struct Neighbor {
-    size_t number;  // of the name
+  // One coalesced read of ReadMany: bytes [offset, end) of a data file, and the tensors stored
+  // there.
+  struct SmallTensor {
+    size_t number;  // position in `names`
     absl::string_view name;
     const BundleEntry* entry;
   };
-  struct Run {
+  struct CoalescedRead {
     int shard;
     int64_t offset, end;
-    absl::Span<const Neighbor> tensors;
+    absl::Span<const SmallTensor> tensors;
   };
   bool IsSmall(const BundleEntry& entry) const;
-  static std::vector<Run> FindRuns(absl::Span<const Neighbor> tensors);
-  void ReadRun(const Run& run, Take take);
+  static std::vector<CoalescedRead> CoalesceReads(absl::Span<const SmallTensor> tensors);
+  void ReadCoalesced(const CoalescedRead& run, Take take);
 
   const std::string prefix_;
   std::string data_suffix_;
   BundleHeader header_;
-  std::mutex mutex_;  // guards what is below
-  const std::unique_ptr<TableReader> index_;
+  std::mutex mutex_;  // guards the members below
+  const std::unique_ptr<SSTableReader> index_;
   std::map<int, std::unique_ptr<ReadableFile>> data_;
   size_t lookups_ = 0;
-  std::unique_ptr<const BundleIndex> whole_;  // once it is there, it stays
-  size_t hint_ = 0;                           // for it
+  std::unique_ptr<const BundleIndex> full_index_;  // never changes once set
+  size_t hint_ = 0;                                // position for the next lookup in full_index_
 };
 
-// V1: see checkpoint_v1.cc.
+// V1, implemented in checkpoint_v1.cc.
 absl::StatusOr<std::unique_ptr<CheckpointReader>> OpenCheckpointV1(const std::string& pattern);
 
 absl::Status KeyNotFound(absl::string_view name, absl::string_view prefix);

@@ -8,7 +8,7 @@
 #include "weir/core/bundle_format.h"
 #include "weir/core/bundle_reader.h"
 #include "weir/core/file.h"
-#include "weir/core/table.h"
+#include "weir/core/sstable.h"
 
 namespace weir {
 namespace {
@@ -79,7 +79,7 @@ class Verifier : public SalvagedBundle {
  private:
   static bool IsPart(absl::string_view key) { return key[0] == '\0'; }
 
-  // The tensor that this is the key of, or of a part of.
+  // Returns the tensor to which the key, of a tensor or of a slice, belongs.
   static std::string NameOf(const std::string& key) {
     std::string name;
     TensorSlice slice;
@@ -129,10 +129,10 @@ class Verifier : public SalvagedBundle {
       if (!key.empty() && !IsPart(key) && entry.ok() && entry->slices.empty())
         doubtful_.emplace(std::string(key), *std::move(entry));
     };
-    WEIR_ASSIGN_OR_RETURN(const std::vector<TableProblem> problems,
-                          ScanTable(*index_, visit, doubt));
+    WEIR_ASSIGN_OR_RETURN(const std::vector<SSTableProblem> problems,
+                          ScanSSTable(*index_, visit, doubt));
     uint64_t damaged = 0;
-    for (const TableProblem& p : problems) {
+    for (const SSTableProblem& p : problems) {
       Problem(index_path_, p.offset, p.size, "", p.message);
       damaged += p.size;
     }
@@ -159,7 +159,7 @@ class Verifier : public SalvagedBundle {
     return absl::OkStatus();
   }
 
-  // Without a header the names of the data files say how many there are.
+  // Without a header, the names of the data files tell the number of shards.
   void GuessShards() {
     const auto paths = MatchFiles(prefix_ + ".data-00000-of-?????");
     if (!paths.ok() || paths->size() != 1) return;
@@ -167,7 +167,8 @@ class Verifier : public SalvagedBundle {
     header_.num_shards = std::max(1, static_cast<int>(std::strtol(count.c_str(), nullptr, 10)));
   }
 
-  // Every tensor that is stored in parts has all of them, and every part belongs to a tensor.
+  // Checks that every tensor stored in slices has all of them, and that every slice belongs to a
+  // tensor.
   void CheckSlices() {
     std::map<std::string, bool, std::less<>> claimed;
     for (const auto& [key, entry] : entries_) {
@@ -263,7 +264,7 @@ class Verifier : public SalvagedBundle {
   internal::BundleHeader header_;
   std::map<std::string, BundleEntry, std::less<>> entries_;
   std::map<std::string, BundleEntry> doubtful_;
-  std::set<std::string> lost_;  // names of tensors
+  std::set<std::string> lost_;  // tensor names
   std::map<int, std::unique_ptr<ReadableFile>> data_;
   BundleReport report_;
 };

@@ -6,8 +6,8 @@
 #include "weir/core/bundle_commit.h"
 #include "weir/core/bundle_format.h"
 #include "weir/core/file.h"
-#include "weir/core/table.h"
-#include "weir/core/table_writer.h"
+#include "weir/core/sstable.h"
+#include "weir/core/sstable_writer.h"
 
 namespace weir {
 
@@ -17,18 +17,18 @@ using internal::BundleIndexName;
 
 namespace {
 
-// Of a synced bundle so much is written before it is started on its way to the disk.
+// The writeback of a synced bundle starts after this many bytes.
 constexpr uint64_t kStartSync = uint64_t{64} << 20;
 
 using Entries = std::map<std::string, BundleEntry, std::less<>>;
 
-// Writes an index under a temporary name.
+// Writes an index file at a temporary path.
 absl::Status WriteIndex(const std::string& path, int num_shards, const Entries& entries,
                         Durability durability) {
   WEIR_ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> created, Files().Create(path));
   BufferedFile file(std::move(created));
   {
-    TableWriter table(&file);
+    SSTableWriter table(&file);
     WEIR_RETURN_IF_ERROR(table.Add("", internal::SerializeBundleHeader({num_shards})));
     for (const auto& [key, entry] : entries) {
       WEIR_RETURN_IF_ERROR(table.Add(key, internal::SerializeBundleEntry(entry)));
@@ -52,7 +52,7 @@ struct BundleWriter::Impl {
   Durability durability = Durability::kSynced;
   ThreadPool* pool = nullptr;
   std::unique_ptr<BufferedFile> data;
-  uint64_t started = 0;  // bytes on their way to the disk
+  uint64_t started = 0;  // bytes whose writeback has started
   Entries entries;
   absl::Status status;
   bool finished = false;
@@ -91,7 +91,7 @@ BundleWriter::~BundleWriter() = default;
 
 absl::Status BundleWriter::Impl::Add(absl::string_view key, const Tensor& tensor) {
   if (key.empty()) return InvalidArgument("a tensor without a name cannot be saved");
-  // Names come in order, as a rule.
+  // Names usually arrive in order.
   const bool is_last = entries.empty() || entries.rbegin()->first < key;
   const auto place = is_last ? entries.end() : entries.lower_bound(key);
   if (place != entries.end() && place->first == key) return DuplicateKey(key);
@@ -168,9 +168,9 @@ namespace {
 
 struct Merger {
   Entries entries;
-  std::map<std::string, int> shards;   // data file of a part -> shard of the result
-  std::vector<std::string> files;      // the same in order
-  std::vector<std::string> leftovers;  // what of the parts is to be removed
+  std::map<std::string, int> shards;   // data file of a part -> shard number in the result
+  std::vector<std::string> files;      // the same files, in shard order
+  std::vector<std::string> leftovers;  // files of the parts to remove afterwards
 
   absl::Status AddPart(const std::string& prefix);
   absl::Status AddEntry(const std::string& prefix, int num_shards, absl::string_view key,
@@ -179,8 +179,8 @@ struct Merger {
 
 absl::Status Merger::AddPart(const std::string& prefix) {
   WEIR_ASSIGN_OR_RETURN(std::unique_ptr<ReadableFile> file, Files().Open(BundleIndexName(prefix)));
-  WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<TableReader> table,
-                        TableReader::Open(std::move(file)));
+  WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<SSTableReader> table,
+                        SSTableReader::Open(std::move(file)));
   leftovers.push_back(BundleIndexName(prefix));
   int num_shards = 0;
   return table->ForEach([&](absl::string_view key, absl::string_view value) -> absl::Status {
@@ -191,7 +191,7 @@ absl::Status Merger::AddPart(const std::string& prefix) {
       if (header.big_endian)
         return Unimplemented(table->path(), ": merging big-endian checkpoints");
       num_shards = header.num_shards;
-      // Gone by then, unless no tensor is in it.
+      // Renamed by the time of the removal, unless no tensor is stored in it.
       for (int i = 0; i < num_shards; ++i)
         leftovers.push_back(BundleDataName(prefix, i, num_shards));
       return absl::OkStatus();

@@ -20,8 +20,8 @@ void Cancellation::Unregister(int64_t token) {
   ran_.wait(lock, [this] { return !running_; });
 }
 
-// A callback may well call Cancel again (a waiter that gives up fails its step): the second call
-// finds nothing to do.
+// A callback may call Cancel again (a waiter that gives up fails its step); the second call does
+// nothing.
 void Cancellation::Cancel(absl::Status why) {
   std::vector<std::pair<int64_t, std::function<void()>>> callbacks;
   {
@@ -34,7 +34,7 @@ void Cancellation::Cancel(absl::Status why) {
     callbacks.swap(callbacks_);
   }
   {
-    const ScopedCancellation none(nullptr);  // they work for other steps too
+    const ScopedCancellation none(nullptr);  // callbacks may do work of other steps
     for (auto& [token, fn] : callbacks) fn();
   }
   const std::lock_guard<std::mutex> lock(mutex_);

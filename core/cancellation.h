@@ -14,13 +14,14 @@
 
 namespace weir {
 
-// Tells those who wait that a step is over: time-out, error elsewhere, session closed. Thread-safe.
+// A one-shot cancellation signal for a step: time-out, error elsewhere, session closed.
+// Thread-safe.
 class Cancellation {
  public:
-  // Runs `fn` when cancelled; false (and fn is not run) if that has happened already. `*token`
-  // unregisters it.
+  // Registers `fn` to run on cancellation. Returns false, without running `fn`, if already
+  // cancelled. `*token` unregisters it.
   bool OnCancel(std::function<void()> fn, int64_t* token);
-  // Returns when `fn` will not run any more (it may be running on this very thread).
+  // Returns when `fn` can no longer run, unless it is running on the calling thread.
   void Unregister(int64_t token);
   void Cancel(absl::Status why);
   bool cancelled() const { return cancelled_.load(std::memory_order_acquire); }
@@ -32,19 +33,19 @@ class Cancellation {
   absl::Status why_;
   int64_t next_token_ = 0;
   std::vector<std::pair<int64_t, std::function<void()>>> callbacks_;
-  bool running_ = false;  // callbacks run, on this thread:
+  bool running_ = false;  // callbacks are running, on thread:
   std::thread::id canceller_;
   std::condition_variable ran_;
 };
 
-// What leaves the loops of a cancelled step: thrown by ThrowIfCancelled, caught by the executor.
-// A kernel holds nothing that a destructor does not release, so it need not know.
+// The exception that unwinds the loops of a cancelled step. ThrowIfCancelled throws it, the
+// executor catches it. Kernels release everything in destructors, so they need not handle it.
 struct StepCancelled {
   absl::Status why;
 };
 
-// While it lives, the calling thread works for a step that `cancellation` ends; null: its work is
-// not to be left before it is done. Loops of a ThreadPool hand it on to the threads that help.
+// Sets, for its lifetime, the cancellation that the calling thread's work observes; null: the work
+// cannot be cancelled. Loops of a ThreadPool propagate it to the threads that join them.
 class ScopedCancellation {
  public:
   explicit ScopedCancellation(const Cancellation* cancellation)
@@ -63,15 +64,15 @@ class ScopedCancellation {
   const Cancellation* const outer_;
 };
 
-// Leaves the kernel if its step is over, by an exception. Long loops of a ThreadPool do this
-// between their pieces; a kernel's serial loop calls it at least every few milliseconds. It costs a
-// nanosecond.
+// Throws StepCancelled if the step of this thread is cancelled. Long loops of a ThreadPool check
+// between chunks; a serial loop in a kernel calls this function at least every few milliseconds. It
+// costs a nanosecond.
 inline void ThrowIfCancelled() {
   const Cancellation* const current = ScopedCancellation::current_;
   if (current != nullptr && current->cancelled()) ScopedCancellation::Throw();
 }
 
-// The same for the i-th of many short iterations: looks at every 1024th.
+// Same, for iteration i of many short ones: checks every 1024th iteration.
 inline void ThrowIfCancelledAt(int64_t i) {
   if (i % 1024 == 0) ThrowIfCancelled();
 }

@@ -15,7 +15,7 @@ namespace {
 
 bool IsAbsolute(const std::string& path) { return !path.empty() && path[0] == '/'; }
 
-// `path` as seen from `directory`; as it is if there is no way to say it.
+// Returns `path` relative to `directory`, or unchanged if it has no relative form.
 std::string RelativeTo(const std::string& path, const std::string& directory) {
   if (IsAbsolute(path) != IsAbsolute(directory)) return path;
   const auto from = std::filesystem::path(directory).lexically_normal();
@@ -104,7 +104,7 @@ absl::StatusOr<std::vector<std::string>> FilesOfBundle(const std::string& prefix
   return paths;
 }
 
-// The file of that name, or those of the shards that "m-7-?????-of-00002" stands for.
+// Returns the file of that name, or the shards that match "m-7-?????-of-00002".
 absl::StatusOr<std::vector<std::string>> FilesOfV1(const std::string& prefix) {
   if (Files().Exists(prefix) || !absl::StrContains(prefix, "-\?\?\?\?\?-of-"))
     return std::vector<std::string>{prefix};

@@ -6,18 +6,18 @@
 #include "weir/core/file.h"
 #include "weir/proto/saved_tensor_slice.pb.h"
 
-// Checkpoints of TensorFlow's first format: a table, or one a shard, whose values are protobuf
-// messages. The empty key has the list of tensors with shapes, dtypes and stored slices; each slice
-// has a key of its own, the elements in the typed fields of a TensorProto.
+// Checkpoints in TensorFlow's first format: an SSTable, or one per shard, whose values are protobuf
+// messages. The empty key holds the list of tensors with their shapes, dtypes and stored slices.
+// Each slice has its own key; its elements are in the typed fields of a TensorProto.
 namespace weir::internal {
 namespace {
 
-// A tensor, over all files.
+// A tensor, with its slices from all files.
 struct StoredTensor {
   DataType dtype = DT_INVALID;
   Shape shape;
   std::vector<TensorSlice> slices;
-  std::vector<size_t> files;  // of each slice
+  std::vector<size_t> files;  // the file of each slice
 };
 
 class ReaderV1 : public CheckpointReader {
@@ -38,19 +38,19 @@ class ReaderV1 : public CheckpointReader {
                                     size_t part);
 
   const std::string pattern_;
-  std::mutex mutex_;  // guards the tables
-  std::vector<std::unique_ptr<TableReader>> tables_;
+  std::mutex mutex_;  // guards tables_
+  std::vector<std::unique_ptr<SSTableReader>> tables_;
   std::map<std::string, StoredTensor, std::less<>> tensors_;
 };
 
 absl::Status ReaderV1::AddFile(const std::string& path) {
   WEIR_ASSIGN_OR_RETURN(std::unique_ptr<ReadableFile> file, Files().Open(path));
-  WEIR_ASSIGN_OR_RETURN(std::unique_ptr<TableReader> table, TableReader::Open(std::move(file)));
+  WEIR_ASSIGN_OR_RETURN(std::unique_ptr<SSTableReader> table, SSTableReader::Open(std::move(file)));
   WEIR_ASSIGN_OR_RETURN(const std::optional<std::string> bytes, table->Get(""));
   proto::SavedTensorSlices saved;
   if (!bytes || !saved.ParseFromString(*bytes))
     return DataLoss(path, ": the list of tensors is missing or malformed");
-  // A V2 index is a table of the same kind.
+  // A V2 index is an SSTable as well.
   if (!saved.has_meta()) {
     if (!absl::EndsWith(path, ".index")) return DataLoss(path, ": the list of tensors is missing");
     return InvalidArgument(path,
@@ -109,8 +109,8 @@ absl::StatusOr<CheckpointTensor> ReaderV1::Find(absl::string_view name) {
                           whole ? std::vector<TensorSlice>() : tensor.slices};
 }
 
-// The elements of a typed field: as many as the tensor has, or damage. False for dtypes that the
-// format does not have.
+// Copies the elements of a typed field. The field has as many as the tensor, otherwise it is
+// damaged. Returns false for dtypes that the format lacks.
 template <class T, class Field>
 bool CopyField(const Field& field, Tensor* out) {
   if (field.size() != out->num_elements()) return false;
@@ -138,7 +138,7 @@ bool CopyComplex(const Field& field, Tensor* out) {
   return true;
 }
 
-// How many values the field of this dtype has.
+// Returns the number of values in the field for this dtype.
 int64_t FieldSize(const proto::TensorProto& p, DataType dtype) {
   switch (dtype) {
     case DT_FLOAT:
@@ -219,7 +219,7 @@ bool CopyElements(const proto::TensorProto& p, Tensor* out) {
 absl::StatusOr<Tensor> ReaderV1::ReadStored(absl::string_view name, const StoredTensor& tensor,
                                             size_t part) {
   const TensorSlice& slice = tensor.slices[part];
-  TableReader& table = *tables_[tensor.files[part]];
+  SSTableReader& table = *tables_[tensor.files[part]];
   std::optional<std::string> bytes;
   {
     std::lock_guard<std::mutex> lock(mutex_);

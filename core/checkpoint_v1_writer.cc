@@ -6,17 +6,18 @@
 #include "weir/core/bundle_commit.h"
 #include "weir/core/bundle_format.h"
 #include "weir/core/file.h"
-#include "weir/core/table_writer.h"
+#include "weir/core/sstable_writer.h"
 #include "weir/proto/saved_tensor_slice.pb.h"
 
-// The bytes are TensorFlow's: tensors are listed in the order of names, their elements lie in the
-// order of keys.
+// Writes the same bytes as TensorFlow: the list has the tensors in name order, the elements are
+// stored in key order.
 namespace weir {
 namespace {
 
-// What TensorFlow writes; it reads a few more.
-using Held = List<float, double, int32_t, uint8_t, int16_t, int8_t, int64_t, uint16_t, bool, half,
-                  qint8, quint8, qint32, std::complex<float>, std::complex<double>, std::string>;
+// The dtypes that TensorFlow writes; it reads a few more.
+using SupportedTypes =
+    List<float, double, int32_t, uint8_t, int16_t, int8_t, int64_t, uint16_t, bool, half, qint8,
+         quint8, qint32, std::complex<float>, std::complex<double>, std::string>;
 
 template <class T>
 auto* FieldOf(proto::TensorProto* p) {
@@ -72,7 +73,7 @@ void SliceToProto(const TensorSlice& slice, proto::TensorSliceProto* p) {
 
 absl::Status CheckSlice(const SavedSlice& s) {
   if (!s.tensor.host_accessible()) return Internal("the tensor ", s.name, " is not in host memory");
-  if (!DispatchType(s.tensor.dtype(), Held{}, []<class T>() {}))
+  if (!DispatchType(s.tensor.dtype(), SupportedTypes{}, []<class T>() {}))
     return Unimplemented("Saving data type ", DataTypeName(s.tensor.dtype()), " not yet supported");
   WEIR_ASSIGN_OR_RETURN(const Shape shape, s.slice.ShapeIn(s.shape));
   if (shape == s.tensor.shape()) return absl::OkStatus();
@@ -92,7 +93,7 @@ absl::Status CheckSameTensor(const SavedSlice& first, const SavedSlice& s) {
                          ", type = ", DataTypeName(s.tensor.dtype()));
 }
 
-// The list of tensors, under the empty key.
+// The list of tensors, stored under the empty key.
 absl::StatusOr<std::string> ListTensors(const std::vector<SavedSlice>& slices) {
   std::map<absl::string_view, std::vector<const SavedSlice*>> tensors;
   for (const SavedSlice& s : slices) {
@@ -117,7 +118,8 @@ absl::StatusOr<std::string> ListTensors(const std::vector<SavedSlice>& slices) {
 }
 
 absl::StatusOr<std::string> SerializeElements(const SavedSlice& s) {
-  constexpr size_t kLimit = std::numeric_limits<int32_t>::max();  // of a message, and of a field
+  constexpr size_t kLimit =
+      std::numeric_limits<int32_t>::max();  // protobuf's limit, for a message and for a field
   proto::SavedTensorSlices saved;
   saved.mutable_data()->set_name(s.name);
   SliceToProto(s.slice, saved.mutable_data()->mutable_slice());
@@ -125,7 +127,8 @@ absl::StatusOr<std::string> SerializeElements(const SavedSlice& s) {
   const bool is_complex = s.tensor.dtype() == DT_COMPLEX64 || s.tensor.dtype() == DT_COMPLEX128;
   const auto elements = static_cast<size_t>(s.tensor.num_elements()) * (is_complex ? 2 : 1);
   if (elements < kLimit)
-    DispatchType(s.tensor.dtype(), Held{}, [&]<class T>() { FillField<T>(s.tensor, data); });
+    DispatchType(s.tensor.dtype(), SupportedTypes{},
+                 [&]<class T>() { FillField<T>(s.tensor, data); });
   const size_t size = elements < kLimit ? saved.ByteSizeLong() : elements;
   if (size < kLimit) return saved.SerializeAsString();
   return InvalidArgument("Tensor slice is too large to serialize (", size, " bytes): ", s.name);
@@ -144,7 +147,7 @@ absl::Status WriteCheckpointV1(const std::string& path, const std::vector<SavedS
       return InvalidArgument("Adding duplicate key: ", internal::DescribeBundleKey(key));
   }
   const auto write = [&](BufferedFile* file) -> absl::Status {
-    TableWriter table(file);
+    SSTableWriter table(file);
     WEIR_RETURN_IF_ERROR(table.Add("", list));
     for (const auto& [key, slice] : keys) {
       WEIR_ASSIGN_OR_RETURN(const std::string elements, SerializeElements(*slice));

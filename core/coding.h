@@ -7,9 +7,9 @@
 
 #include "absl/strings/string_view.h"
 
-// Integers in files: little-endian of fixed size, or varints (seven bits a byte, low bits first, as
-// protobuf's). Getters take the bytes from the front of `*in` and return false, leaving outputs
-// unspecified, if there are not enough.
+// Integer encodings in files: little-endian of fixed size, or varints (seven bits per byte, low
+// bits first, as in protobuf). Getters consume the bytes at the front of `*in`; they return false
+// and leave the outputs unspecified if there are too few.
 namespace weir {
 
 inline void PutFixed32(std::string* out, uint32_t v) {
@@ -24,7 +24,7 @@ inline void PutVarint64(std::string* out, uint64_t v) {
   out->push_back(static_cast<char>(v));
 }
 
-// `p` has 4 (8) bytes.
+// `p` points to 4 (8) bytes.
 inline uint32_t LoadFixed32(const char* p) {
   uint32_t v = 0;
   for (int i = 0; i < 4; ++i) v |= static_cast<uint32_t>(static_cast<uint8_t>(p[i])) << (8 * i);

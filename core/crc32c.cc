@@ -12,27 +12,27 @@ namespace internal {
 namespace {
 
 // The register of a CRC is a polynomial over GF(2) modulo the generator, with bits in reflected
-// order, and feeding it a zero byte is a linear map of the register. Two facts follow.
+// order. Feeding it a zero byte is a linear map of the register. Three methods follow from this.
 //
-// Tables: the effect of k bytes at once is the exclusive or of one table look-up for each byte,
-// where table j says what a byte does that is followed by j zero bytes. Eight tables take eight
-// bytes a round.
+// Tables: the effect of k bytes at once is the exclusive or of one table lookup per byte, where
+// table j gives the effect of a byte that is followed by j zero bytes. Eight tables process eight
+// bytes per iteration.
 //
-// Three streams: the instruction takes 3 cycles but can start every cycle, so three checksums of
-// three neighboring blocks are computed side by side. To join them, crc(A B) = shift(crc(A),
-// length of B) ^ crc(B) with a register that started at 0 for B. `shift` feeds that many zero
-// bytes; as a linear map it is four look-ups for a fixed length, made at compile time by squaring
-// the map of one zero byte.
+// Three streams: the CRC instruction has a latency of 3 cycles but a throughput of one per cycle,
+// so the checksums of three adjacent blocks are computed in parallel. They are combined by crc(A B)
+// = shift(crc(A), length of B) ^ crc(B), where the register for B starts at 0. `shift` feeds that
+// many zero bytes; as a linear map it takes four table lookups for a fixed length. The tables are
+// computed at compile time by repeated squaring of the map of one zero byte.
 //
 // Folding (Gopal et al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ
-// Instruction", Intel 2009): 16 bytes that are followed by D further bits may be replaced by their
-// product with x^D, reduced, added to the 16 bytes that end D bits later: two multiplications
-// without carries of 64 bits by 32. AVX-512 does four of these pairs with two instructions; sixteen
-// neighboring places of 16 bytes are folded 256 bytes ahead at a time, into one another at the
-// end, and what is left is fed to the instruction above. In reflected order a product of two
-// 64-bit polynomials comes out multiplied by x once more, so that the lower half, which stands for
-// the higher powers, is multiplied by x^(D + 63), the upper one by x^(D - 1).
-constexpr uint32_t kPolynomial = 0x82f63b78u;  // reflected
+// Instruction", Intel 2009): 16 bytes that are followed by D more bits can be replaced by their
+// product with x^D, reduced, and added to the 16 bytes that end D bits later. This takes two
+// carry-less multiplications of 64 by 32 bits. AVX-512 does four of these pairs with two
+// instructions. Sixteen adjacent 16-byte lanes are folded 256 bytes ahead per iteration and folded
+// into one another at the end; the CRC instruction processes the rest. In reflected order, the
+// product of two 64-bit polynomials is multiplied by x once more, so the lower half, which
+// represents the higher powers, is multiplied by x^(D + 63), and the upper half by x^(D - 1).
+constexpr uint32_t kPolynomial = 0x82f63b78u;  // in reflected order
 
 using Table = std::array<uint32_t, 256>;
 
@@ -66,7 +66,7 @@ uint32_t Load32(const uint8_t* p) {
 
 #if defined(__x86_64__)
 
-// What each bit of the register becomes.
+// The image of each bit of the register under the map.
 using Map = std::array<uint32_t, 32>;
 
 constexpr uint32_t Apply(const Map& map, uint32_t v) {
@@ -77,7 +77,7 @@ constexpr uint32_t Apply(const Map& map, uint32_t v) {
   return out;
 }
 
-// Tables for feeding 2^log2_bytes zero bytes.
+// Computes the lookup tables for feeding 2^log2_bytes zero bytes.
 constexpr std::array<Table, 4> MakeShift(int log2_bytes) {
   const Table byte_table = MakeByteTable();
   Map map{};
@@ -130,22 +130,22 @@ __attribute__((target("sse4.2"))) uint32_t ThreeStreams(uint32_t crc, const uint
   return crc;
 }
 
-// x^n modulo the generator as a 64-bit polynomial: bit i stands for x^(63 - i).
+// Returns x^n modulo the generator as a 64-bit polynomial: bit i is the coefficient of x^(63 - i).
 constexpr uint64_t PowerOfX(int n) {
   uint32_t power = 0x80000000u;  // x^0
   for (; n > 0; --n) power = (power >> 1) ^ ((power & 1) ? kPolynomial : 0);
   return uint64_t{power} << 32;
 }
 
-// What the halves of 16 bytes are multiplied by to be folded so many bytes ahead.
+// The factors for the two halves of 16 bytes that are folded kBytes ahead.
 template <int kBytes>
-struct Ahead {
+struct FoldConstants {
   static constexpr uint64_t kLow = PowerOfX(8 * kBytes + 63), kHigh = PowerOfX(8 * kBytes - 1);
 };
 
 template <int kBytes>
 __attribute__((target("avx512f,vpclmulqdq"))) inline __m512i Fold(__m512i x, __m512i onto) {
-  using A = Ahead<kBytes>;
+  using A = FoldConstants<kBytes>;
   const __m512i by =
       _mm512_set_epi64(A::kHigh, A::kLow, A::kHigh, A::kLow, A::kHigh, A::kLow, A::kHigh, A::kLow);
   constexpr int kExclusiveOr = 0x96;
@@ -153,7 +153,7 @@ __attribute__((target("avx512f,vpclmulqdq"))) inline __m512i Fold(__m512i x, __m
                                    _mm512_clmulepi64_epi128(x, by, 0x11), onto, kExclusiveOr);
 }
 
-// Of as many whole blocks of 256 bytes as there are, one at least.
+// Processes all whole blocks of 256 bytes; there must be at least one.
 __attribute__((target("avx512f,vpclmulqdq,pclmul,sse4.2"))) uint32_t FoldBlocks(
     uint32_t crc, const uint8_t** data, size_t* size) {
   constexpr size_t kVector = 64, kBlock = 4 * kVector;
@@ -170,8 +170,8 @@ __attribute__((target("avx512f,vpclmulqdq,pclmul,sse4.2"))) uint32_t FoldBlocks(
   }
   *data = p;
   d = Fold<kVector>(Fold<kVector>(Fold<kVector>(a, b), c), d);
-  // The four places of the last vector, each onto the next one.
-  using A = Ahead<16>;
+  // Folds the four lanes of the last vector, each into the next one.
+  using A = FoldConstants<16>;
   const __m128i by = _mm_set_epi64x(A::kHigh, A::kLow);
   const __m128i places[] = {_mm512_extracti32x4_epi32(d, 0), _mm512_extracti32x4_epi32(d, 1),
                             _mm512_extracti32x4_epi32(d, 2), _mm512_extracti32x4_epi32(d, 3)};

@@ -12,7 +12,8 @@
 
 namespace weir {
 
-// Which of an op's kernels a device runs. An accelerator made for tests may share the CPU's.
+// The kind of device for which a kernel is registered. A simulated accelerator (for tests) may run
+// the CPU's kernels.
 enum class Place : uint8_t { kCpu, kGpu };
 inline constexpr Place kCpu = Place::kCpu;
 inline constexpr Place kGpu = Place::kGpu;
@@ -20,13 +21,14 @@ inline constexpr Place kGpu = Place::kGpu;
 class Kernel;
 struct KernelInit;
 
-// Where kernels run and tensors live: a name, an allocator, and for an accelerator one stream.
+// A device that runs kernels and holds tensors: a name, an allocator, and for an accelerator one
+// stream.
 //
-// A device with a stream runs kernels in the order they were started, later than the host goes on:
-// a kernel's `run` enqueues and returns, and memory of the device is reused in stream order, so
-// nothing waits until a value goes to the host. The three copies below are enqueued likewise;
-// `done` is called (on any thread) when the copied bytes are there, and the tensors are kept alive
-// until then by the callee. On the CPU everything has happened on return.
+// A device with a stream runs kernels asynchronously, in launch order: a kernel's `run` enqueues
+// work and returns. Device memory is reused in stream order, so the host does not wait until a
+// value is copied to it. The three copies below are enqueued in the same way. `done` is called, on
+// any thread, when the copied bytes are available; the callee keeps the tensors alive until then.
+// On the CPU everything is complete on return.
 class Device {
  public:
   using Done = std::function<void(absl::Status)>;
@@ -35,29 +37,30 @@ class Device {
       : name_(std::move(name)), text_(name_.ToString()), place_(place) {}
   virtual ~Device() = default;
 
-  // Fully specified: "/job:localhost/replica:0/task:0/device:CPU:0".
+  // The fully specified name: "/job:localhost/replica:0/task:0/device:CPU:0".
   const DeviceName& name() const { return name_; }
   const std::string& text() const { return text_; }
   Place place() const { return place_; }
   bool is_host() const { return place_ == kCpu && !has_stream(); }
   virtual bool has_stream() const { return false; }
   virtual Allocator& allocator() = 0;
-  // "NVIDIA H100, 80 GB, compute capability 9.0"; for listings.
+  // A description for listings: "NVIDIA H100, 80 GB, compute capability 9.0".
   virtual std::string Description() const = 0;
   virtual int64_t memory_limit() const { return 0; }
 
-  // `to` is allocated, of the same dtype and byte size. Plain dtypes only.
+  // Copies `from` to `to`, which is allocated and has the same dtype and size in bytes. Plain
+  // dtypes only.
   virtual void CopyFromHost(const Tensor& from, const Tensor& to, Done done) = 0;
   virtual void CopyToHost(const Tensor& from, const Tensor& to, Done done) = 0;
-  // In stream order; has no completion of its own.
+  // Enqueues a copy in stream order, without a completion callback.
   virtual absl::Status CopyOnDevice(const Tensor& from, const Tensor& to) = 0;
-  // Waits until everything enqueued so far has run; returns the first error since the last call.
+  // Waits until all enqueued work has run. Returns the first error since the previous call.
   virtual absl::Status Synchronize() { return absl::OkStatus(); }
 
-  // The native stream (cudaStream_t) for kernels that enqueue on it; null on the CPU.
+  // The native stream (cudaStream_t) on which kernels enqueue work; null on the CPU.
   virtual void* stream() { return nullptr; }
-  // A device that runs another place's kernels in its own way (the simulated accelerator) wraps
-  // them here.
+  // Wraps a kernel. Overridden by devices that run the kernels of another place in their own way
+  // (the simulated accelerator).
   virtual Kernel Wrap(const KernelInit& init, Kernel kernel);
 
  private:
@@ -66,11 +69,11 @@ class Device {
   const Place place_;
 };
 
-// The name of a device of this process: "/job:localhost/replica:0/task:0/device:GPU:1", or with the
-// job, replica and task that `task` has.
+// Returns the name of a device of this process: "/job:localhost/replica:0/task:0/device:GPU:1". The
+// job, replica and task of `task` override these defaults.
 DeviceName LocalDeviceName(absl::string_view type, int id, const DeviceName& task = {});
 
-// The host's CPU, as "/device:CPU:0" of the task.
+// Creates the CPU device, "/device:CPU:0" of the task.
 std::unique_ptr<Device> NewCpuDevice(const DeviceName& task = {});
 
 }  // namespace weir

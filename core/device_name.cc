@@ -9,7 +9,7 @@ namespace weir {
 
 namespace {
 
-// A number, or '*' for "any".
+// Parses a number, or '*' for "any".
 bool ParseIndex(absl::string_view text, std::optional<int>* out) {
   if (text == "*") {
     out->reset();
@@ -39,7 +39,7 @@ bool ParseJob(absl::string_view text, DeviceName* out) {
   return true;
 }
 
-// "GPU", "gpu:1", "CPU:*", "*".
+// Parses "GPU", "gpu:1", "CPU:*", "*".
 bool ParseDevice(absl::string_view text, DeviceName* out) {
   const size_t colon = text.find(':');
   const absl::string_view type = text.substr(0, colon);
@@ -57,13 +57,13 @@ bool ParseDevice(absl::string_view text, DeviceName* out) {
   return ParseIndex(text.substr(colon + 1), &out->id);
 }
 
-// "cpu:0", "GPU:1", "gpu": the types that may stand without their key.
+// Parses "cpu:0", "GPU:1", "gpu": the device types that may appear without a key.
 bool IsShortForm(absl::string_view part) {
   const absl::string_view type = part.substr(0, part.find(':'));
   return absl::EqualsIgnoreCase(type, "CPU") || absl::EqualsIgnoreCase(type, "GPU");
 }
 
-// A part that is known by no key and names no device either.
+// The error for a part that has no known key and does not name a device.
 bool HasUnknownKey(absl::string_view part) {
   for (const absl::string_view key : {"job:", "replica:", "task:", "device:"}) {
     if (absl::StartsWith(part, key)) return false;
@@ -71,7 +71,7 @@ bool HasUnknownKey(absl::string_view part) {
   return !IsShortForm(part);
 }
 
-// One "/key:value" of a name, without the slash.
+// Parses one "/key:value" part of a name, without the slash.
 bool ParsePart(absl::string_view part, DeviceName* out) {
   if (absl::ConsumePrefix(&part, "job:")) return ParseJob(part, out);
   if (absl::ConsumePrefix(&part, "replica:")) return ParseIndex(part, &out->replica);

@@ -11,8 +11,8 @@
 #include "absl/strings/string_view.h"
 #include "weir/core/numeric_types.h"
 
-// Element types. Values and names are TensorFlow's (types.proto), so they can go on the wire as
-// they are.
+// Element types. Values and names are those of TensorFlow's types.proto, so they are written to the
+// wire unchanged.
 namespace weir {
 
 enum DataType : uint8_t {
@@ -49,8 +49,8 @@ enum DataType : uint8_t {
   DT_UINT4 = 30,
 };
 
-// A reference type is its base type plus 100 (`DT_FLOAT_REF` = 101); only node outputs and inputs
-// have one, never a tensor.
+// A reference type is its base type plus 100 (`DT_FLOAT_REF` = 101). Only node inputs and outputs
+// have reference types, tensors never do.
 inline constexpr int kRefOffset = 100;
 constexpr bool IsRef(DataType t) { return t > kRefOffset; }
 constexpr DataType BaseType(DataType t) {
@@ -60,19 +60,19 @@ constexpr DataType MakeRef(DataType t) {
   return IsRef(t) ? t : static_cast<DataType>(t + kRefOffset);
 }
 
-// "float", "int32", "float_ref": the short names of signatures and messages.
+// Returns "float", "int32", "float_ref": the short name used in signatures and messages.
 std::string DataTypeName(DataType t);
-// Accepts short names ("float", "half", "float_ref") and wire names ("DT_FLOAT"); DT_INVALID for
-// anything else.
+// Parses short names ("float", "half", "float_ref") and wire names ("DT_FLOAT"). Returns DT_INVALID
+// for anything else.
 DataType DataTypeFromName(absl::string_view name);
-// True for the enumerators above and their reference forms.
+// Returns true for the enumerators above and their reference types.
 bool IsKnown(DataType t);
 
-// Bytes of one element in memory; 0 for DT_INVALID and unknown values. Strings, resources and
-// variants are C++ objects.
+// Returns the size of one element in bytes; 0 for DT_INVALID and unknown values. The elements of
+// strings, resources and variants are C++ objects.
 size_t ElementSize(DataType t);
-// False for DT_STRING, DT_RESOURCE and DT_VARIANT, whose elements are objects with constructors and
-// owners.
+// Returns false for DT_STRING, DT_RESOURCE and DT_VARIANT, whose elements are C++ objects with
+// constructors and destructors.
 constexpr bool IsPlain(DataType t) {
   const DataType b = BaseType(t);
   return b != DT_STRING && b != DT_RESOURCE && b != DT_VARIANT && b != DT_INVALID;
@@ -107,11 +107,11 @@ constexpr bool IsQuantized(DataType t) {
 class ResourceHandle;  // core/resource.h
 class Variant;         // core/variant.h
 
-// DataTypeOf<float>::value == DT_FLOAT.
+// Maps a C++ type to its dtype: DataTypeOf<float>::value == DT_FLOAT.
 template <class T>
 struct DataTypeOf;
 
-// A list of C++ element types; kernels are registered and tests are run for every member.
+// A list of C++ element types, for code that is instantiated for every member.
 template <class... Ts>
 struct List {};
 
@@ -190,7 +190,7 @@ using RealNumbers = List<half, bfloat16, float, double, int8_t, int16_t, int32_t
 using Numbers = List<half, bfloat16, float, double, int8_t, int16_t, int32_t, int64_t, uint8_t,
                      uint16_t, uint32_t, uint64_t, std::complex<float>, std::complex<double>>;
 
-// Calls f(T{}) (as f.template operator()<T>()) for the member of `List<Ts...>` whose dtype is `t`;
+// Calls f.template operator()<T>() for the member T of `List<Ts...>` whose dtype is `t`. Returns
 // false if there is none.
 //   DispatchType(t, Floats{}, [&]<class T>() { ... });
 template <class... Ts, class F>
@@ -198,8 +198,8 @@ bool DispatchType(DataType t, List<Ts...>, F&& f) {
   return ((DataTypeOf<Ts>::value == t ? (f.template operator()<Ts>(), true) : false) || ...);
 }
 
-// Calls f.operator()<U>() with U an unsigned integer of `bytes` bytes (or a 16-byte struct), for
-// kernels that only move plain elements; false for sizes other than 1, 2, 4, 8, 16.
+// Calls f.operator()<U>() with an unsigned integer U of `bytes` bytes (or a 16-byte struct), for
+// kernels that only move plain elements. Returns false for sizes other than 1, 2, 4, 8, 16.
 struct Bytes16 {
   uint64_t lo, hi;
 };

@@ -34,7 +34,7 @@ absl::StatusOr<std::unique_ptr<EventWriter>> EventWriter::Create(
     const std::string& logdir, const EventWriterOptions& options) {
   WEIR_RETURN_IF_ERROR(MakeDirectories(logdir));
   const double now = Now();
-  // A second writer in the same second gets a name of its own.
+  // A second writer created within the same second gets another name.
   std::string path;
   for (auto seconds = static_cast<int64_t>(now); path.empty() || Files().Exists(path); ++seconds) {
     path = JoinPath(logdir, absl::StrFormat("events.out.tfevents.%010d.%s%s", seconds, HostName(),

@@ -13,29 +13,30 @@ namespace weir {
 
 struct EventWriterOptions {
   std::string filename_suffix = {};
-  // What was added longer ago is handed to the operating system by the next call that adds
-  // something.
+  // Buffered data older than this is handed to the operating system by the next call that adds an
+  // event.
   std::chrono::seconds flush_period{120};
 };
 
 // Writes an event file for TensorBoard: losses, histograms, the graph. The file is
-// `logdir`/events.out.tfevents.<seconds>.<host><suffix>. Safe to use from many threads. Calls cost
-// a copy into a buffer; Flush and the destructor hand it on. After an error every call returns it.
+// `logdir`/events.out.tfevents.<seconds>.<host><suffix>. Thread-safe. Each call copies the event
+// into a buffer; Flush and the destructor hand the buffer to the operating system. After an error,
+// every call returns that error.
 class EventWriter {
  public:
-  // Makes the directory if it is missing.
+  // Creates the writer, and `logdir` if it is missing.
   static absl::StatusOr<std::unique_ptr<EventWriter>> Create(
       const std::string& logdir, const EventWriterOptions& options = {});
   ~EventWriter();
 
   const std::string& path() const { return path_; }
 
-  // A serialized Summary, as summary ops give. A tag's metadata is kept with its first value only.
-  // INVALID_ARGUMENT if it cannot be parsed.
+  // Adds a serialized Summary, the output of summary ops. Only the first value of each tag keeps
+  // the tag's metadata. Returns INVALID_ARGUMENT if `summary` cannot be parsed.
   absl::Status AddSummary(absl::string_view summary, int64_t step);
   absl::Status AddScalar(absl::string_view tag, float value, int64_t step);
-  // A serialized GraphDef (SerializeGraph), for the graph page; MetaGraphDef; RunMetadata of a step
-  // under a tag of its own.
+  // Adds a serialized GraphDef (see SerializeGraph) for the graph page, a serialized MetaGraphDef,
+  // or the serialized RunMetadata of a step under its own tag.
   absl::Status AddGraph(absl::string_view graph_def, int64_t step = 0);
   absl::Status AddMetaGraph(absl::string_view meta_graph_def, int64_t step = 0);
   absl::Status AddRunMetadata(absl::string_view tag, absl::string_view run_metadata, int64_t step);

@@ -19,7 +19,7 @@ absl::Status StatusOfException(absl::string_view what, absl::FunctionRef<void()>
   try {
     throw;
   } catch (const abi::__forced_unwind&) {
-    throw;  // pthread_exit and the like: the thread is to end
+    throw;  // pthread_exit and similar: the thread must terminate
   } catch (const StepCancelled& cancelled) {
     return cancelled.why;
   } catch (const std::bad_alloc&) {

@@ -7,23 +7,25 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
-// Weir throws nothing, but what it calls may: a user's kernel, shape function or gradient, and
-// `new`. Where such a call is made, an exception becomes an error.
+// Weir itself throws only StepCancelled, but the code that it calls may throw: a user's kernel,
+// shape function or gradient function, and `new`. At such calls, exceptions are converted to
+// statuses.
 namespace weir {
 
-// To be called in a `catch (...)` block: what was thrown as an error.
+// Converts the current exception to a Status; call it in a `catch (...)` block.
 //
 // clang-format off
 //   why                 StepCancelled (core/cancellation.h)
-//   RESOURCE_EXHAUSTED  std::bad_alloc, std::length_error; `before_message` has been called first,
-//                       which may free memory for the message
+//   RESOURCE_EXHAUSTED  std::bad_alloc, std::length_error; `before_message` is called first and may
+//                       free memory for the message
 //   INTERNAL            anything else. "`what` threw an exception: ...", with its what() if it is a
 //                       std::exception
 // clang-format on
 absl::Status StatusOfException(
     absl::string_view what, absl::FunctionRef<void()> before_message = [] {});
 
-// What `call` returns, a Status or a StatusOr, or the error of what it throws.
+// Returns the result of `call`, a Status or a StatusOr, or the error that StatusOfException makes
+// of an exception.
 template <class F>
 std::invoke_result_t<F> CatchExceptions(absl::string_view what, F&& call) {
   try {

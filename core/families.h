@@ -12,45 +12,49 @@
 
 namespace weir {
 
-// Which families of records (of ops, of kernels) an op has. Written when Weir is built, by a
-// program that makes all families (core/family_index.h), so that a process need neither make them
-// to know nor build a table when it starts.
+// An index from ops to the record families (of ops or of kernels) that contain them. It is
+// generated when Weir is built, by a program that constructs all families (core/family_index.h), so
+// a process neither constructs families to search them nor builds a map at startup.
 struct FamilyIndex {
-  // An op and the position of a family that has records of it.
+  // An op, and the position of a family that has records of it.
   struct Entry {
     absl::string_view op;
     int32_t family;
   };
   static constexpr uint32_t kBuckets = 1024;
-  // FNV-1a (Fowler, Noll and Vo).
+  // The FNV-1a hash (Fowler, Noll and Vo).
   static uint32_t BucketOf(absl::string_view op) {
     uint32_t hash = 2166136261u;
     for (const char c : op) hash = (hash ^ static_cast<uint8_t>(c)) * 16777619u;
     return (hash ^ hash >> 16) % kBuckets;
   }
 
-  // Of the ops in bucket b: entries[starts[b]] up to entries[starts[b + 1]]. Those of one op stand
-  // in the order of the families.
+  // The ops of bucket b are entries[starts[b]] to entries[starts[b + 1]]. The entries of one op are
+  // in family order.
   absl::Span<const Entry> entries;
-  absl::Span<const uint16_t> starts;  // kBuckets + 1
+  absl::Span<const uint16_t> starts;  // kBuckets + 1 elements
 };
 
-// The records of a registry that are made when they are first asked for. They come in families, a
-// function each. So a process that runs a small graph makes a dozen families of 150: its
-// start would be little else otherwise, in time and in pages of code that are touched once.
+// The lazily constructed records of a registry. Records are grouped in families, each of which is
+// constructed by one function on first use. So a process that runs a small graph constructs a dozen
+// families out of 150; otherwise they would account for most of its startup time, and of the code
+// pages that it touches only once.
 //
-// Thread-safe. A family must not look up ops of its own registry while it is made.
+// Thread-safe. The function of a family must not look up ops in its own registry.
 template <class Registry>
 class Families {
  public:
   using Add = void (*)(Registry*);
 
-  // What they point to outlives this.
+  // `families` and the arrays of `index` outlive this object.
   Families(absl::Span<const Add> families, const FamilyIndex& index)
-      : families_(families), index_(index), made_(std::make_unique<Made[]>(families.size())) {}
+      : families_(families),
+        index_(index),
+        registries_(std::make_unique<LazyRegistry[]>(families.size())) {}
 
-  // Calls `visit(const Registry&)` for the families with records of the op, in their order, until
-  // it returns true. For all families if the index is empty: who writes it has none.
+  // Calls `visit(const Registry&)` for each family with records of the op, in order, until it
+  // returns true. Visits all families if the index is empty, as in the program that generates the
+  // index.
   template <class Visit>
   void With(absl::string_view op, Visit visit) const {
     if (index_.entries.empty()) return WithAll(visit);
@@ -61,18 +65,18 @@ class Families {
     }
   }
 
-  // The family at this position.
+  // Returns the family at this position; constructs it on first use.
   const Registry& Of(size_t family) const {
-    Made& made = made_[family];
-    if (const Registry* ready = made.ready.load(std::memory_order_acquire)) return *ready;
-    std::call_once(made.once, [&] {
-      made.registry = std::make_unique<Registry>();
-      families_[family](made.registry.get());
-      made.ready.store(made.registry.get(), std::memory_order_release);
+    LazyRegistry& lazy = registries_[family];
+    if (const Registry* ready = lazy.ready.load(std::memory_order_acquire)) return *ready;
+    std::call_once(lazy.once, [&] {
+      lazy.registry = std::make_unique<Registry>();
+      families_[family](lazy.registry.get());
+      lazy.ready.store(lazy.registry.get(), std::memory_order_release);
     });
-    return *made.registry;
+    return *lazy.registry;
   }
-  // All families, made.
+  // Constructs and returns all families.
   std::vector<const Registry*> All() const {
     std::vector<const Registry*> all;
     for (size_t i = 0; i < families_.size(); ++i) all.push_back(&Of(i));
@@ -80,8 +84,8 @@ class Families {
   }
 
  private:
-  struct Made {
-    std::atomic<const Registry*> ready{nullptr};  // `once` takes longer to ask
+  struct LazyRegistry {
+    std::atomic<const Registry*> ready{nullptr};  // faster to check than `once`
     std::once_flag once;
     std::unique_ptr<Registry> registry;
   };
@@ -95,7 +99,7 @@ class Families {
 
   const absl::Span<const Add> families_;
   const FamilyIndex index_;
-  const std::unique_ptr<Made[]> made_;
+  const std::unique_ptr<LazyRegistry[]> registries_;
 };
 
 }  // namespace weir

@@ -10,7 +10,7 @@
 
 namespace weir {
 
-FamilyIndexTable::FamilyIndexTable(FamilyOps ops)
+FamilyIndexEntries::FamilyIndexEntries(FamilyOps ops)
     : ops_(std::move(ops)), starts_(FamilyIndex::kBuckets + 1, 0) {
   for (size_t family = 0; family < ops_.size(); ++family) {
     for (const std::string& op : ops_[family]) {
@@ -27,7 +27,7 @@ FamilyIndexTable::FamilyIndexTable(FamilyOps ops)
 }
 
 std::string FamilyIndexSource(FamilyOps ops, absl::string_view function) {
-  const FamilyIndexTable table(std::move(ops));
+  const FamilyIndexEntries table(std::move(ops));
   const FamilyIndex index = table.index();
   const auto entry = [](std::string* out, const FamilyIndex::Entry& e) {
     absl::StrAppend(out, "    {\"", e.op, "\", ", e.family, "},\n");

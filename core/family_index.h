@@ -8,17 +8,17 @@
 #include "absl/strings/string_view.h"
 #include "weir/core/families.h"
 
-// How an index of families (core/families.h) is made and written: for programs that run when Weir
-// is built, and for tests.
+// Generation of a FamilyIndex (core/families.h), for programs that run when Weir is built and for
+// tests.
 namespace weir {
 
-// The names of the ops that a family has records of, family by family.
+// For each family, the names of the ops that it has records of.
 using FamilyOps = std::vector<std::vector<std::string>>;
 
-class FamilyIndexTable {
+class FamilyIndexEntries {
  public:
-  explicit FamilyIndexTable(FamilyOps ops);
-  // Points into this.
+  explicit FamilyIndexEntries(FamilyOps ops);
+  // Returns an index that points into this object.
   FamilyIndex index() const { return {entries_, starts_}; }
 
  private:
@@ -27,7 +27,7 @@ class FamilyIndexTable {
   std::vector<uint16_t> starts_;
 };
 
-// A source that defines `FamilyIndex weir::<function>()`.
+// Returns C++ source that defines `FamilyIndex weir::<function>()`.
 std::string FamilyIndexSource(FamilyOps ops, absl::string_view function);
 
 }  // namespace weir

@@ -90,7 +90,7 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
   WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<ReadableFile> file, Files().Open(path));
   std::string contents;
   constexpr size_t kPiece = size_t{1} << 16, kMostWithoutSize = size_t{1} << 31;
-  // The size is a hint only: pipes have none, and a file may grow.
+  // The size is only a hint: pipes have none, and a file may grow.
   for (size_t want = std::max<size_t>(file->size() + 1, kPiece);; want = kPiece) {
     const size_t have = contents.size();
     contents.resize(have + want);
@@ -153,7 +153,7 @@ absl::StatusOr<std::vector<std::string>> MatchFiles(const std::string& pattern) 
   if (pattern.empty()) return std::vector<std::string>();
   std::vector<std::string> found = {pattern[0] == '/' ? "/" : ""};
   const std::vector<absl::string_view> parts = absl::StrSplit(pattern, '/', absl::SkipEmpty());
-  bool is_fixed = true;  // no wildcard so far
+  bool is_fixed = true;  // no wildcard yet
   for (size_t i = 0; i < parts.size() && !found.empty(); ++i) {
     const std::string part(parts[i]);
     is_fixed = is_fixed && !HasWildcard(part);
@@ -167,8 +167,7 @@ absl::StatusOr<std::vector<std::string>> MatchFiles(const std::string& pattern) 
         continue;
       }
       const auto names = Files().List(directory.empty() ? "." : directory);
-      if (!names.ok())
-        continue;  // a file where the pattern wants a directory, or one that may not be read
+      if (!names.ok()) continue;  // not a directory, or not readable
       for (const std::string& name : *names) {
         if (fnmatch(part.c_str(), name.c_str(), 0) == 0) next.push_back(JoinPath(directory, name));
       }
@@ -211,7 +210,7 @@ void WarnOfNoLocks(absl::string_view path) {
 
 }  // namespace
 
-// Between the making of the file and its lock, RemoveAbandoned may have it for a moment.
+// Between the creation of the file and its locking, RemoveAbandoned may hold the lock briefly.
 TemporaryFile::TemporaryFile(absl::string_view path) : path_(TemporaryName(path)) {
   absl::StatusOr<std::unique_ptr<FileLock>> lock;
   do {
@@ -228,7 +227,7 @@ absl::StatusOr<std::unique_ptr<WriteLock>> WriteLock::Acquire(absl::string_view 
   std::string lock_path = absl::StrCat(path, kLock);
   absl::StatusOr<std::unique_ptr<FileLock>> lock = Files().Lock(lock_path);
   for (int i = 0; i < 3 && absl::IsAborted(lock.status()); ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // RemoveAbandoned, perhaps
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // possibly by RemoveAbandoned
     lock = Files().Lock(lock_path);
   }
   if (absl::IsUnimplemented(lock.status())) {
@@ -245,7 +244,8 @@ absl::StatusOr<std::unique_ptr<WriteLock>> WriteLock::Acquire(absl::string_view 
   return std::unique_ptr<WriteLock>(new WriteLock(std::move(lock_path), *std::move(lock)));
 }
 
-// The name goes while the lock is held: who locks the file that had it finds that it is gone.
+// Removes the name while holding the lock, so that the next process that locks the open file
+// notices the removal.
 WriteLock::~WriteLock() {
   if (lock_ != nullptr) Files().Remove(path_).IgnoreError();
 }
@@ -268,7 +268,7 @@ std::atomic<FileSystem*> replaced_files{nullptr};
 
 }  // namespace
 
-FileSystem& PosixFiles();  // file_posix.cc
+FileSystem& PosixFiles();  // defined in file_posix.cc
 
 FileSystem& Files() {
   FileSystem* replaced = replaced_files.load(std::memory_order_acquire);

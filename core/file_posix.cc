@@ -12,7 +12,7 @@
 #include "absl/strings/escaping.h"
 #include "weir/core/file.h"
 
-// The operating system's files.
+// The file system of the operating system.
 namespace weir {
 namespace {
 
@@ -20,7 +20,7 @@ absl::Status Failed(absl::string_view what, absl::string_view path) {
   return absl::ErrnoToStatus(errno, absl::StrCat(what, " ", path));
 }
 
-// Calls again what a signal has interrupted.
+// Repeats a call that a signal interrupts.
 template <class F>
 auto Retry(F&& call) {
   decltype(call()) result;
@@ -54,7 +54,7 @@ class PosixWritableFile : public WritableFile {
     if (Retry([&] { return fallocate(fd_, FALLOC_FL_KEEP_SIZE, 0, bytes); }) == 0) {
       reserved_ = bytes;
     } else {
-      GiveBack();  // a disk that others filled meanwhile: what there was has been taken
+      GiveBack();  // others filled the disk meanwhile: the blocks that were free are allocated
     }
   }
 
@@ -76,7 +76,8 @@ class PosixWritableFile : public WritableFile {
   }
 
  private:
-  // Blocks beyond the end of the file. If that fails they stay, which is no error of the file's.
+  // Releases the blocks beyond the end of the file. A failure leaves them allocated, which is not
+  // an error.
   void GiveBack() {
     if (ftruncate(fd_, size_) != 0) return;
   }
@@ -84,7 +85,7 @@ class PosixWritableFile : public WritableFile {
   const std::string path_;
   int fd_;
   off_t size_ = 0, reserved_ = 0;
-  off_t started_ = 0;  // how far StartSync has come
+  off_t started_ = 0;  // offset up to which writeback has started
 };
 
 class PosixReadableFile : public ReadableFile {
@@ -110,8 +111,8 @@ class PosixReadableFile : public ReadableFile {
   const int fd_;
 };
 
-// flock's lock belongs to what this call has opened, so two threads of a process exclude each other
-// as two processes do; a child made by fork shares it until it is given up.
+// An flock lock belongs to the open file description, so two threads of a process exclude each
+// other just as two processes do. A forked child shares the lock until it is released.
 class PosixFileLock : public FileLock {
  public:
   explicit PosixFileLock(int fd) : fd_(fd) {}
@@ -130,13 +131,13 @@ bool IsSameFile(int fd, const std::string& path) {
          opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
 }
 
-// INVALID_ARGUMENT for a path that the system would cut.
+// Returns INVALID_ARGUMENT for a path that the system would truncate (one that contains a NUL).
 absl::Status CheckPath(const std::string& path) {
   if (path.find('\0') == std::string::npos) return absl::OkStatus();
   return InvalidArgument("the path '", absl::CHexEscape(path), "' contains a zero byte");
 }
 
-// INVALID_ARGUMENT if a file is there that is a device, a pipe or a socket, or a link to one.
+// Returns INVALID_ARGUMENT if the path is a device, a pipe or a socket, or a link to one.
 absl::Status CheckReplaceable(const std::string& path) {
   struct stat info;
   if (stat(path.c_str(), &info) != 0 || S_ISREG(info.st_mode) || S_ISDIR(info.st_mode))
@@ -155,7 +156,7 @@ class PosixFileSystem : public FileSystem {
 
   absl::StatusOr<std::unique_ptr<ReadableFile>> Open(const std::string& path) override {
     WEIR_RETURN_IF_ERROR(CheckPath(path));
-    // O_NONBLOCK: to open a pipe would wait for its writer.
+    // O_NONBLOCK: opening a pipe would block until it has a writer.
     const int fd = Retry([&] { return open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); });
     if (fd < 0) return Failed("cannot open", path);
     struct stat info;
@@ -197,7 +198,7 @@ class PosixFileSystem : public FileSystem {
     const int fd = Retry([&] { return open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
     if (fd < 0) return Failed("cannot open directory", path);
     const int result = Retry([&] { return fsync(fd); });
-    // Some file systems cannot sync a directory, and say EINVAL.
+    // Some file systems cannot sync a directory and return EINVAL.
     const absl::Status status =
         result == 0 || errno == EINVAL ? absl::OkStatus() : Failed("cannot sync", path);
     close(fd);
@@ -215,7 +216,8 @@ class PosixFileSystem : public FileSystem {
     return rmdir(path.c_str()) == 0 ? absl::OkStatus() : Failed("cannot remove directory", path);
   }
 
-  // A file whose name its last holder has removed is locked for nothing: another one has it by now.
+  // If the last holder has removed the file's name, the lock is useless: by now the name may belong
+  // to another file.
   absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path) override {
     WEIR_RETURN_IF_ERROR(CheckPath(path));
     for (;;) {
@@ -259,7 +261,8 @@ class PosixFileSystem : public FileSystem {
   static absl::StatusOr<std::unique_ptr<WritableFile>> OpenToWrite(const std::string& path,
                                                                    int flags, const char* error) {
     WEIR_RETURN_IF_ERROR(CheckPath(path));
-    // O_NONBLOCK: to open a pipe would wait for its reader; without one it is an error.
+    // O_NONBLOCK: opening a pipe would block until it has a reader; without a reader it is an
+    // error.
     constexpr int kFlags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK;
     const int fd = Retry([&] { return open(path.c_str(), kFlags | flags, 0666); });
     if (fd < 0) return Failed(error, path);

@@ -9,9 +9,9 @@
 
 namespace weir {
 
-// How this thread computes with floats: whether subnormal numbers count as zero, and what else the
-// processor's register of control says. A new thread has the default, in which they are kept; the
-// pool's threads take over the mode of whoever gives them work.
+// The floating-point mode of a thread: whether subnormal numbers are flushed to zero, and the other
+// bits of the control register. A new thread has the default mode, which keeps subnormals. The
+// threads of a pool use the mode of the thread that submits the work.
 class FloatMode {
  public:
   static FloatMode Current() {
@@ -23,7 +23,7 @@ class FloatMode {
 #endif
     return mode;
   }
-  // This mode, but that subnormal operands and results are zeros of their sign.
+  // Returns this mode with subnormal operands and results flushed to zeros of their sign.
   FloatMode Flushing() const {
     FloatMode mode = *this;
     mode.bits_ |= kFlushes;
@@ -42,14 +42,14 @@ class FloatMode {
   }
 #if defined(__SSE__)
   static constexpr uint64_t kFlushes = 0x8040,
-                            kExceptions = 0x3f;  // FTZ and DAZ; what has happened
+                            kExceptions = 0x3f;  // FTZ and DAZ; the exception flags
 #else
   static constexpr uint64_t kFlushes = uint64_t{1} << 24;  // FZ
 #endif
   uint64_t bits_ = 0;
 };
 
-// This thread is in the mode as long as it lives, and then in the one before.
+// Sets the thread's mode while in scope, and then restores the previous one.
 class ScopedFloatMode {
  public:
   explicit ScopedFloatMode(FloatMode mode)

@@ -14,20 +14,20 @@
 #include "weir/proto/function.pb.h"
 #include "weir/proto/graph.pb.h"
 
-// From a FunctionDef to a graph. In a function, nodes name their inputs by the signatures they come
-// from: "x" is an argument, "call:output:2" the third tensor of a node's output "output", and
-// either without a number is all the tensors of that name. Attributes of nodes may stand for
-// attributes of the function. So a GraphDef is made first: `_Arg` nodes for the arguments, the
-// function's nodes with attributes and inputs filled in; and the importer, which checks all the
-// rest, makes it a graph.
+// Instantiation of a FunctionDef as a graph. In a function, input names refer to signatures: "x" is
+// an argument, "call:output:2" is the third tensor of a node's output "output", and either without
+// a number denotes all tensors of that name. Attributes of nodes may be placeholders for attributes
+// of the function. The instantiation first builds a GraphDef, with `_Arg` nodes for the arguments
+// and the function's nodes with their attributes and inputs substituted. The importer then checks
+// everything else and builds the graph.
 namespace weir {
 
 namespace {
 
-// The tensors that one name stands for.
+// The tensors denoted by one name.
 struct Source {
   bool is_arg = false;
-  int64_t first = 0;  // of the arguments, or of the node's outputs
+  int64_t first = 0;  // among the arguments, or among the node's outputs
   int64_t count = 0;
 };
 
@@ -102,13 +102,13 @@ class Instantiation {
     return absl::OkStatus();
   }
 
-  // Null if nobody knows it.
+  // Returns null for an unknown op.
   absl::StatusOr<const OpSpec*> FindOp(const std::string& name) const {
     if (const OpSpec* op = ops_.Find(name)) return op;
     return library_->FindDef(name) != nullptr ? library_->FindOp(name) : ClientOps().Find(name);
   }
 
-  // Which outputs the names of a node's results stand for.
+  // Adds the node, and maps the names of its results to output positions.
   absl::Status Declare(const proto::NodeDef& node) {
     proto::NodeDef& made = *graph_def_.add_node();
     made = node;
@@ -142,8 +142,8 @@ class Instantiation {
     return absl::OkStatus();
   }
 
-  // Of an op that nobody knows: the results are those that are named, in the order in which they
-  // first are. (Which outputs these are is for whoever can run it.)
+  // Assigns outputs to nodes with unknown ops: their results are those referenced by name, in the
+  // order of first reference. (Only a process that has the op knows the actual positions.)
   void DeclareUsed() {
     if (unknown_.empty()) return;
     std::vector<std::string> keys;
@@ -190,13 +190,13 @@ class Instantiation {
     return absl::OkStatus();
   }
 
-  // The name of the k-th tensor of a source, which `key` names, in the graph.
+  // Returns the graph's name for tensor k of a source named `key`.
   std::string TensorName(const std::string& key, const Source& source, int64_t k) const {
     if (source.is_arg) return arg_names_[source.first + k];
     return absl::StrCat(key.substr(0, key.rfind(':')), ":", source.first + k);
   }
 
-  // The tensors that a text names.
+  // Returns the tensors denoted by a name.
   absl::StatusOr<std::vector<std::string>> Resolve(const std::string& text) {
     std::string key = text;
     auto it = sources_.find(key);
@@ -236,7 +236,7 @@ class Instantiation {
     return absl::OkStatus();
   }
 
-  // Marks may name nodes of the graph that the function was made in.
+  // Drops colocation marks with nodes of the graph in which the function was defined.
   void KeepOwnColocations(proto::NodeDef* node) const {
     const auto marks = node->mutable_attr()->find("_class");
     if (marks == node->mutable_attr()->end() || !marks->second.has_list()) return;
@@ -253,7 +253,7 @@ class Instantiation {
     return prefix_.empty() ? std::string(name) : absl::StrCat(prefix_, "/", name);
   }
 
-  // An Identity behind an output of an op that nobody knows: it tells the output's type.
+  // Adds an Identity after an output of a node with an unknown op, to fix the output's type.
   std::string Typed(const std::string& tensor, DataType type) {
     const std::string node = tensor.substr(0, tensor.find(':'));
     if (!unknown_.contains(node)) return tensor;
@@ -267,7 +267,7 @@ class Instantiation {
     return absl::StrCat(name, ":0");
   }
 
-  // In the graph, without the prefix.
+  // Returns the names of the results in the graph, without the prefix.
   absl::StatusOr<std::vector<std::string>> ResultNames() {
     WEIR_ASSIGN_OR_RETURN(const NodeTypes types,
                           ArgTypes(*op_, op_->outputs(), attrs_, kMaxNodeArity));
@@ -336,7 +336,7 @@ class Instantiation {
   absl::flat_hash_map<std::string, Source> sources_;
   absl::flat_hash_set<std::string> nodes_;
   absl::flat_hash_map<std::string, int64_t>
-      unknown_;  // nodes of such ops, and their outputs so far
+      unknown_;  // nodes with unknown ops, and their number of outputs so far
   proto::GraphDef graph_def_;
   int next_node_ = 0;
   int64_t inputs_left_ = 0;

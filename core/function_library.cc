@@ -111,7 +111,7 @@ std::string FunctionKey(const FunctionRef& function) {
 
 namespace {
 
-// Writes the nodes of a graph as a function.
+// Converts the nodes of a graph to a FunctionDef.
 class FunctionWriter {
  public:
   FunctionWriter(const Graph& body, proto::FunctionDef* def) : body_(body), def_(*def) {}
@@ -151,7 +151,7 @@ class FunctionWriter {
     return InvalidArgument("An argument, result or effect is no element of the function's graph");
   }
 
-  // Names of arguments and results are [a-z][a-z0-9_]*.
+  // Returns a valid name for an argument or result: [a-z][a-z0-9_]*.
   template <class List>
   std::string AddArg(absl::string_view wanted, DataType type, List* list) {
     std::string base;
@@ -165,7 +165,7 @@ class FunctionWriter {
     return name;
   }
 
-  // "node:product:0", or an argument's name.
+  // Returns "node:product:0", or an argument's name.
   std::string Spell(const Output& value) const {
     if (const auto arg = args_.find(value.node); arg != args_.end()) return arg->second;
     for (const ArgSpec& arg : value.node->op().outputs()) {

@@ -15,33 +15,34 @@ class FunctionDefLibrary;
 
 namespace weir {
 
-// The functions of a graph: what attributes such as `then_branch` name, and what nodes call as if
-// it were an op. Immutable, so that graphs, bodies and sessions share one; a graph that gets more
-// functions gets a new library, which shares what was there.
+// The function library of a graph. Functions are referenced by attributes such as `then_branch`,
+// and by nodes that call them like ops. Immutable, and shared by graphs, function bodies and
+// sessions. Adding functions to a graph replaces its library by a new one, which shares the
+// existing functions.
 class FunctionLibrary {
  public:
-  // `base` (null: none) and the functions of `def`. INVALID_ARGUMENT if a name has two definitions
-  // that differ.
+  // Returns a library with the functions of `base` (may be null) and of `def`. Returns
+  // INVALID_ARGUMENT if two definitions with the same name differ.
   static absl::StatusOr<std::shared_ptr<const FunctionLibrary>> Extend(
       const std::shared_ptr<const FunctionLibrary>& base, const proto::FunctionDefLibrary& def);
-  // The same from a FunctionDefLibrary's bytes.
+  // Same, for a serialized FunctionDefLibrary.
   static absl::StatusOr<std::shared_ptr<const FunctionLibrary>> Extend(
       const std::shared_ptr<const FunctionLibrary>& base, absl::string_view bytes);
 
-  // Null if there is none.
+  // Returns null if there is no such function.
   const proto::FunctionDef* FindDef(absl::string_view name) const;
-  // The function's signature as the record of an op. NOT_FOUND, or INVALID_ARGUMENT if it is
-  // malformed.
+  // Returns the function's signature as an OpSpec. Returns NOT_FOUND, or INVALID_ARGUMENT if the
+  // signature is malformed.
   absl::StatusOr<const OpSpec*> FindOp(absl::string_view name) const;
-  // The function that the library declares to be the gradient of this one; "" if there is none.
+  // Returns the function that the library declares as the gradient of this one, or "".
   std::string GradientOf(absl::string_view name) const;
-  // The function that the library registers as the gradient of nodes whose `_gradient_op_type` is
-  // `name`; "" if there is none.
+  // Returns the function that the library registers as the gradient of nodes whose
+  // `_gradient_op_type` is `name`, or "".
   std::string RegisteredGradient(absl::string_view name) const;
-  // In the order in which they were added.
+  // Returns the names in insertion order.
   std::vector<std::string> Names() const;
   void ToProto(proto::FunctionDefLibrary* def) const;
-  // A FunctionDefLibrary's bytes.
+  // Returns a serialized FunctionDefLibrary.
   std::string ToBytes() const;
 
  private:
@@ -52,36 +53,37 @@ class FunctionLibrary {
   std::vector<std::pair<std::string, std::string>> registered_gradients_;
 };
 
-// A function made into a graph, for one set of attribute values.
+// A function instantiated as a graph for one set of attribute values.
 struct FunctionBody {
   std::string name;
   std::unique_ptr<Graph> graph;
-  Outputs args;     // nodes `_Arg`, which never run: the values are fed
+  Outputs args;     // `_Arg` nodes; they never run, their values are fed
   Outputs results;  // may be args
-  // What is run besides: the nodes that control outputs name, and those that have state.
+  // Additional targets: the nodes named by control outputs, and stateful nodes.
   std::vector<Operation> effects;
 };
-// Replaces attributes of the signature by the values in `function`, and names by edges. The graph
-// shares `library`. INVALID_ARGUMENT for an unknown function, and (with the function's and the
-// node's name) for attributes without a value, inputs and results that name nothing or are of
-// another type; else the errors of ImportGraphDef. Names are put behind `prefix` and a '/', if
-// there is one.
+// Instantiates a function: replaces placeholders by the attribute values in `function`, and names
+// by edges. The graph shares `library`. A nonempty `prefix` and a '/' are prepended to all node
+// names. Returns INVALID_ARGUMENT for an unknown function and, with the names of function and node,
+// for missing attribute values and for inputs and results that do not exist or have another type;
+// otherwise the errors of ImportGraphDef.
 absl::StatusOr<FunctionBody> InstantiateFunction(
     const std::shared_ptr<const FunctionLibrary>& library, const FunctionRef& function,
     const OpRegistry& ops, const GraphVersions& versions, absl::string_view prefix = "");
 
-// Text that is the same for equal functions with equal attributes, and only for these.
+// Returns a string that is equal for two functions if and only if their names and attributes are
+// equal.
 std::string FunctionKey(const FunctionRef& function);
 
-// Adds a function to the graph's library, from nodes of a graph that was built for it:
+// Defines a function from a graph built for this purpose, and adds it to the library of `graph`:
 //
 //   Graph body;
 //   Output x = Placeholder(body, DT_FLOAT);
 //   DefineFunction(graph, "square", body, {x}, {Mul(x, x)});
 //
-// The arguments are nodes with one output, which become the function's own; it has all other nodes
-// of `body`. Types are fixed. INVALID_ARGUMENT if the graph has a function of that name that
-// differs.
+// `args` are nodes with a single output, which become the function's arguments. All other nodes of
+// `body` become nodes of the function. Types are fixed. Returns INVALID_ARGUMENT if the graph
+// already has a different function of that name.
 absl::Status DefineFunction(Graph& graph, absl::string_view name, const Graph& body,
                             const Outputs& args, const Outputs& results,
                             const std::vector<Operation>& effects = {});

@@ -7,16 +7,17 @@
 
 namespace weir {
 
-// Some rows of a tensor: row i of `values` belongs at row indices[i] of a tensor of shape
-// `dense_shape`; an index may come more than once, and then the rows add up. The gradient of a
-// gather, which never becomes dense on its way to the optimizer.
+// A sparse set of rows: row i of `values` is row indices[i] of a tensor of shape `dense_shape`.
+// Duplicate indices are summed. This is the gradient of a gather; it stays sparse all the way to
+// the optimizer.
 struct IndexedSlices {
   Output values;
   Output indices;
-  Output dense_shape;  // may be invalid: not known
+  Output dense_shape;  // invalid if unknown
 };
 
-// The gradient with respect to one tensor: none (zero, or not differentiable), dense, or rows.
+// The gradient with respect to one tensor: none (zero, or not differentiable), dense, or
+// IndexedSlices.
 class Grad {
  public:
   Grad() = default;
@@ -26,7 +27,7 @@ class Grad {
   bool is_slices() const { return is_slices_; }
   const Output& dense() const { return dense_; }
   const IndexedSlices& slices() const { return slices_; }
-  // The node that computed it (slices: their values); null if none.
+  // Returns the node that computes it (slices: the node of `values`); null if none.
   Node* node() const { return is_slices_ ? slices_.values.node : dense_.node; }
 
  private:
@@ -36,10 +37,11 @@ class Grad {
 };
 using Grads = std::vector<Grad>;
 
-// What a gradient rule sees. It runs with the name scope "gradients/<op>_grad/" open and nodes
-// colocated as asked; control dependencies around the call of Gradients stay in force, as in
-// TensorFlow. It returns one Grad for each input (fewer: the rest has none) and follows the
-// structure of TensorFlow's rule for the op, so that imported and built graphs agree node by node.
+// The context of a gradient function. The function runs in the name scope "gradients/<op>_grad/",
+// with colocation as requested; control dependencies in effect at the call of Gradients stay in
+// effect, as in TensorFlow. It returns one Grad per input (missing ones are none) and follows the
+// structure of TensorFlow's gradient function for the op, so that imported and built graphs agree
+// node by node.
 class GradContext {
  public:
   GradContext(Node& node, Grads output_grads) : node_(node), dys_(std::move(output_grads)) {}
@@ -52,8 +54,9 @@ class GradContext {
   int num_inputs() const { return node_.num_inputs(); }
   Output x(int i = 0) const { return node_.input(i); }
   Output y(int i = 0) const { return node_.output(i); }
-  // The gradient that arrived at output i, dense (rows are summed into a dense tensor; outputs that
-  // got none but could have are zeros). Invalid for outputs of types without gradients.
+  // Returns the dense gradient with respect to output i: IndexedSlices are summed into a dense
+  // tensor, and zeros are returned for differentiable outputs without a gradient. Invalid for
+  // outputs of types that have no gradients.
   Output dy(int i = 0);
   const Grad& dy_grad(int i = 0) const { return dys_[i]; }
 

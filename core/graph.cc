@@ -34,8 +34,9 @@ std::string Operation::name() const { return valid() ? node->name() : ""; }
 
 namespace {
 
-// Nodes lie in blocks that are never given back, each behind the number of its use (Generation): odd
-// while there is a node, so that a handle to an earlier one sees another number for ever.
+// The memory of all nodes. Nodes are allocated from blocks that are never freed. In front of each
+// node is its generation counter (see Generation), which is odd while the node is alive, so a
+// handle to an earlier node never matches again.
 class NodeMemory {
  public:
   static NodeMemory& Instance() {
@@ -49,14 +50,14 @@ class NodeMemory {
     Slot* const slot = free_;
     free_ = slot->next;
     ASAN_UNPOISON_MEMORY_REGION(slot->node, sizeof(slot->node));
-    slot->use.fetch_add(1, std::memory_order_relaxed);
+    slot->generation.fetch_add(1, std::memory_order_relaxed);
     return slot->node;
   }
 
   void Return(void* node) {
     Slot* const slot = reinterpret_cast<Slot*>(static_cast<char*>(node) - offsetof(Slot, node));
     const std::lock_guard<std::mutex> lock(mutex_);
-    slot->use.fetch_add(1, std::memory_order_relaxed);
+    slot->generation.fetch_add(1, std::memory_order_relaxed);
     Free(slot);
   }
 
@@ -66,10 +67,10 @@ class NodeMemory {
   struct Slot {
     Slot* next = nullptr;
     uint32_t reserved = 0;
-    std::atomic<uint32_t> use{0};  // right before the node
+    std::atomic<uint32_t> generation{0};  // directly in front of the node
     alignas(Node) char node[sizeof(Node)];
   };
-  static_assert(offsetof(Slot, node) == offsetof(Slot, use) + sizeof(uint32_t));
+  static_assert(offsetof(Slot, node) == offsetof(Slot, generation) + sizeof(uint32_t));
 
   void AddBlock() {
     blocks_.push_back(std::make_unique<Slot[]>(kBlock));
@@ -144,75 +145,75 @@ std::string Graph::UniqueName(absl::string_view name, bool mark) {
   return mark ? names_.TakeUnique(name) : names_.Unique(name).text();
 }
 
-void Graph::GiveAttrs(Node* node, AttrMap attrs) {
+void Graph::SetSharedAttrs(Node* node, AttrMap attrs) {
   if (AnyIsTensor(attrs.begin(), attrs.end())) {
     node->attrs_ = std::move(attrs);
     return;
   }
-  Latest& latest = latest_[node->op_];
-  if (latest.attrs != attrs) latest = {.attrs = std::move(attrs)};
-  node->attrs_ = latest.attrs;
+  LastBuilt& last = last_built_[node->op_];
+  if (last.attrs != attrs) last = {.attrs = std::move(attrs)};
+  node->attrs_ = last.attrs;
 }
 
-void Graph::GiveDevice(Node* node, absl::string_view device) {
+void Graph::SetInternedDevice(Node* node, absl::string_view device) {
   node->device_ = device.empty() ? nullptr : &*devices_.emplace(device).first;
 }
 
-// ---- nodes that are named after their first user
+// ---- nodes named after their first user
 
-void Graph::AddUnclaimed(Unclaimed unclaimed) {
-  constexpr size_t kMost = 64;  // arguments of one call; what was fetched stays unclaimed
-  if (unclaimed_.size() == kMost) {
-    unclaimed_.front().node->unclaimed_ = false;
-    unclaimed_.erase(unclaimed_.begin());
+void Graph::AddDeferredName(DeferredName deferred) {
+  constexpr size_t kMost = 64;  // arguments of one call; the names of fetched nodes stay deferred
+  if (deferred_names_.size() == kMost) {
+    deferred_names_.front().node->name_is_deferred_ = false;
+    deferred_names_.erase(deferred_names_.begin());
   }
-  unclaimed.node->unclaimed_ = true;
-  unclaimed_.push_back(std::move(unclaimed));
+  deferred.node->name_is_deferred_ = true;
+  deferred_names_.push_back(std::move(deferred));
 }
 
-// Names are given as if those that are still unclaimed had none: all give theirs back first, the
-// latest one first, and take the next free ones afterward.
-void Graph::Claim(absl::Span<const Output> inputs, const std::string& user) {
+// Names are assigned as if the nodes with deferred names had none: all of them release their names,
+// the most recent one first, and then take the next free names.
+void Graph::ResolveDeferredNames(absl::Span<const Output> inputs, const std::string& user) {
   std::vector<std::pair<Node*, std::string>> names;
   for (const Output& in : inputs) {
-    if (!in.node->unclaimed_) continue;
-    in.node->unclaimed_ = false;
-    const auto it = std::find_if(unclaimed_.begin(), unclaimed_.end(),
-                                 [&](const Unclaimed& u) { return u.node == in.node; });
+    if (!in.node->name_is_deferred_) continue;
+    in.node->name_is_deferred_ = false;
+    const auto it = std::find_if(deferred_names_.begin(), deferred_names_.end(),
+                                 [&](const DeferredName& u) { return u.node == in.node; });
     const size_t outer = absl::StartsWith(user, it->scope) ? it->scope.size() : 0;
     names.emplace_back(in.node, absl::StrCat(user.substr(0, user.find('/', outer)), "/",
                                              it->name.substr(it->scope.size())));
   }
   if (names.empty()) return;
-  for (auto u = unclaimed_.rbegin(); u != unclaimed_.rend(); ++u) ReleaseName(*u);
-  std::erase_if(unclaimed_, [](const Unclaimed& u) { return !u.node->unclaimed_; });
+  for (auto u = deferred_names_.rbegin(); u != deferred_names_.rend(); ++u) ReleaseName(*u);
+  std::erase_if(deferred_names_, [](const DeferredName& u) { return !u.node->name_is_deferred_; });
   for (const auto& [node, name] : names) Rename(node, name);
-  for (const Unclaimed& u : unclaimed_) Rename(u.node, u.name);
+  for (const DeferredName& u : deferred_names_) Rename(u.node, u.name);
 }
 
 void Graph::NameHere(const Output& value) {
-  if (!value.valid() || !value.node->unclaimed_) return;
-  const auto it = std::find_if(unclaimed_.begin(), unclaimed_.end(),
-                               [&](const Unclaimed& u) { return u.node == value.node; });
+  if (!value.valid() || !value.node->name_is_deferred_) return;
+  const auto it = std::find_if(deferred_names_.begin(), deferred_names_.end(),
+                               [&](const DeferredName& u) { return u.node == value.node; });
   const std::string name = name_scope() + it->name.substr(it->scope.size());
-  for (auto u = unclaimed_.rbegin(); u != unclaimed_.rend(); ++u) ReleaseName(*u);
-  unclaimed_.erase(it);
-  value.node->unclaimed_ = false;
+  for (auto u = deferred_names_.rbegin(); u != deferred_names_.rend(); ++u) ReleaseName(*u);
+  deferred_names_.erase(it);
+  value.node->name_is_deferred_ = false;
   Rename(value.node, name);
-  for (const Unclaimed& u : unclaimed_) Rename(u.node, u.name);
+  for (const DeferredName& u : deferred_names_) Rename(u.node, u.name);
 }
 
-// To a name made of `name`; the old one is released.
+// Renames the node to a unique form of `name`.
 void Graph::Rename(Node* node, const std::string& name) {
-  const NameTable::FreeName free = names_.Unique(name);
+  const NameIndex::FreeName free = names_.Unique(name);
   node->name_ = free.text();
   names_.AddUnique(node, free);
 }
 
-// The name can be given again, if it is the last one that was made of what was asked for.
-void Graph::ReleaseName(const Unclaimed& unclaimed) {
-  names_.Remove(unclaimed.node);
-  names_.Release(unclaimed.name, unclaimed.node->name_);
+// Releases the node's name for reuse if it is the last one derived from the requested name.
+void Graph::ReleaseName(const DeferredName& deferred) {
+  names_.Remove(deferred.node);
+  names_.Release(deferred.name, deferred.node->name_);
 }
 
 // ---- changes
@@ -226,7 +227,7 @@ absl::Status Graph::AddControlInput(Node* node, Node* control) {
   auto& controls = node->control_inputs_;
   if (std::find(controls.begin(), controls.end(), control) == controls.end()) {
     controls.push_back(control);
-    NoteChange(node, "adding control input");
+    RecordChange(node, "adding control input");
   }
   return absl::OkStatus();
 }
@@ -235,7 +236,7 @@ absl::Status Graph::SetControlInputs(Node* node, absl::Span<Node* const> control
   if (finalized_) return FailedPrecondition("Graph is finalized and cannot be modified.");
   const std::vector<Node*> wanted(controls.begin(), controls.end());
   const auto before = std::exchange(node->control_inputs_, {});
-  NoteChange(node, "setting control inputs");
+  RecordChange(node, "setting control inputs");
   for (Node* control : wanted) {
     if (absl::Status s = AddControlInput(node, control); !s.ok()) {
       node->control_inputs_ = before;
@@ -259,24 +260,24 @@ absl::Status Graph::SetInput(Node* node, int index, Output value) {
                            DataTypeName(value.node->output_type(value.index)));
   }
   node->inputs_[index] = value;
-  NoteChange(node, "updating input tensor");
+  RecordChange(node, "updating input tensor");
   return absl::OkStatus();
 }
 
 void Graph::SetAttr(Node* node, absl::string_view name, AttrValue value) {
   node->attrs_.insert_or_assign(name, std::move(value));
-  NoteChange(node, "setting attribute");
+  RecordChange(node, "setting attribute");
 }
 
 void Graph::SetDevice(Node* node, absl::string_view device) {
-  GiveDevice(node, device);
-  NoteChange(node, "setting device");
+  SetInternedDevice(node, device);
+  RecordChange(node, "setting device");
 }
 
-void Graph::KeepChanges() const { num_kept_.store(num_nodes(), std::memory_order_relaxed); }
+void Graph::KeepChanges() const { num_tracked_.store(num_nodes(), std::memory_order_relaxed); }
 
-void Graph::NoteChange(const Node* node, const char* what) {
-  if (node->id_ < num_kept_.load(std::memory_order_relaxed)) changes_.push_back({node, what});
+void Graph::RecordChange(const Node* node, const char* what) {
+  if (node->id_ < num_tracked_.load(std::memory_order_relaxed)) changes_.push_back({node, what});
 }
 
 absl::Status Graph::InferShapes(Node* node) {
@@ -314,7 +315,7 @@ absl::Status Graph::RefineShape(Output output, const Shape& shape) {
   return absl::OkStatus();
 }
 
-// Source: tf.compat.v1.get_seed. Both seeds zero would mean "not deterministic", so a deterministic
+// Follows tf.compat.v1.get_seed. Two zero seeds would mean "nondeterministic", so a deterministic
 // pair of zeros becomes (0, 2^31 - 1).
 std::pair<int64_t, int64_t> Graph::NextSeed(std::optional<int64_t> op_seed) {
   constexpr int64_t kDefaultGraphSeed = 87654321;
@@ -365,7 +366,8 @@ std::vector<CollectionItem> Graph::collection(absl::string_view key,
   if (scope.empty()) return items;
   const RE2 pattern(re2::StringPiece(scope.data(), scope.size()), RE2::Quiet);
   if (!pattern.ok()) {
-    // A filter is an argument like a builder's; only the lists are asked for by const functions.
+    // An invalid filter is an error of the graph, like a builder's invalid argument; const_cast
+    // because only const functions request filtered lists.
     const_cast<Graph*>(this)->Fail(InvalidArgument("invalid regular expression '", scope,
                                                    "' as a filter of collection '", key,
                                                    "': ", pattern.error()));

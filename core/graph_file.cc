@@ -13,12 +13,12 @@
 #include "weir/core/text_proto.h"
 #include "weir/proto/graph.pb.h"
 
-// Reading graphs from files. Protobuf parses no message of 2 GiB or more, but a graph with its
-// weights in constants may be longer than that, as long as no node is. So the fields of the
-// GraphDef itself are walked here, and each node is a message of its own: what is in memory at a
-// time is one buffer of the file and the nodes. Whatever else there is in the GraphDef is put
-// together and parsed in the end. In an import, attributes are freed one node after another while
-// the graph is made of them. A small file is imported from its bytes, which is faster.
+// Reading graphs from files. Protobuf parses no message of 2 GiB or more, but a graph with weights
+// in its constants may be larger, as long as no single node is. So this code walks the fields of
+// the GraphDef itself and parses each node as a separate message; only one file buffer and the
+// nodes are in memory. The other fields of the GraphDef are collected and parsed at the end. During
+// an import, the attributes of each node are freed as soon as its graph node is built. A small file
+// is imported from its bytes, which is faster.
 namespace weir {
 
 namespace {
@@ -28,8 +28,8 @@ using google::protobuf::internal::WireFormatLite;
 using google::protobuf::io::CodedInputStream;
 using google::protobuf::io::CodedOutputStream;
 
-// Of a file that is read before its nodes are parsed one by one: their tensors are then there
-// twice.
+// The limit for reading the whole file before parsing its nodes one by one, since their tensors are
+// then in memory twice.
 constexpr uint64_t kMostBytesAtOnce = uint64_t{64} << 20;
 
 bool IsText(const std::string& path) { return absl::EndsWith(path, ".pbtxt"); }
@@ -55,7 +55,8 @@ class FileStream : public google::protobuf::io::CopyingInputStream {
   absl::Status status_;
 };
 
-// A message of the stream's next bytes. Nothing is made of a length that is more than `left`.
+// Parses a message from the next bytes of the stream. Rejects a length larger than `left` before
+// allocating anything.
 bool ReadMessage(CodedInputStream& in, int64_t left, MessageLite* message) {
   uint32_t length = 0;
   const int before = in.CurrentPosition();
@@ -68,7 +69,8 @@ bool ReadMessage(CodedInputStream& in, int64_t left, MessageLite* message) {
   return ok;
 }
 
-// One field of the GraphDef, `left` bytes before the end of the file; into `rest` if it is no node.
+// Reads one field of the GraphDef, `left` bytes before the end of the file. Fields other than nodes
+// are appended to `rest`.
 bool ReadField(CodedInputStream& in, uint32_t tag, int64_t left, proto::GraphDef* def,
                std::string* rest) {
   constexpr uint32_t kNode = WireFormatLite::MakeTag(proto::GraphDef::kNodeFieldNumber,
@@ -96,7 +98,7 @@ absl::Status ReadBinary(const ReadableFile& file, proto::GraphDef* def) {
   };
   std::string rest;
   for (int64_t at = 0;;) {
-    CodedInputStream in(&stream);  // one counts no more than 2 GiB
+    CodedInputStream in(&stream);  // a stream counts at most 2 GiB
     const uint32_t tag = in.ReadTag();
     if (tag == 0 && in.ConsumedEntireMessage()) break;
     if (tag == 0 || !ReadField(in, tag, size - at - in.CurrentPosition(), def, &rest)) {

@@ -23,16 +23,17 @@ namespace weir {
 
 namespace {
 
-// The newest GraphDef version that Weir understands: that of the newest TensorFlow it was checked
-// against.
+// The newest GraphDef version that Weir understands: that of the newest TensorFlow release it is
+// tested against.
 constexpr int kConsumerVersion = 2474;
-// Outputs that all nodes of one import may have, beyond what its bytes justify.
+// The number of outputs that all nodes of one import may have in addition to one per byte of the
+// GraphDef.
 constexpr int64_t kSpareOutputs = kMaxNodeArity;
 constexpr absl::string_view kColocationPrefix = "loc:@";
 constexpr absl::string_view kOutputShapes = "_output_shapes";
 constexpr absl::string_view kValueError = "_value_error";
 
-// An input as NodeDef spells it: "name", "name:k" or "^name".
+// An input in the syntax of NodeDef: "name", "name:k" or "^name".
 struct InputName {
   absl::string_view node;
   int index = 0;
@@ -53,7 +54,7 @@ InputName ParseInput(absl::string_view text) {
   return input;
 }
 
-// ---- a GraphDef as bytes
+// ---- serialized GraphDefs
 
 using google::protobuf::internal::WireFormatLite;
 using google::protobuf::io::CodedInputStream;
@@ -66,15 +67,15 @@ absl::Status Corrupt(absl::string_view where) {
   return InvalidArgument("Error parsing GraphDef: Wire format was corrupt (in ", where, ")");
 }
 
-// A stream that counts no more than 2 GiB.
+// Returns a stream over at most 2 GiB of `bytes`.
 CodedInputStream StreamOf(absl::string_view bytes) {
   constexpr size_t kMost = std::numeric_limits<int>::max();
   return CodedInputStream(reinterpret_cast<const uint8_t*>(bytes.data()),
                           static_cast<int>(std::min(bytes.size(), kMost)));
 }
 
-// A field with a length, of which the tag has been read, as it lies in `bytes`, which the stream
-// began with. False if it is longer than these.
+// Returns a length-delimited field, whose tag has been read, as a view into `bytes`, the data of
+// the stream. Returns false if the field extends beyond `bytes`.
 bool TakeField(absl::string_view bytes, CodedInputStream* in, absl::string_view* field) {
   uint32_t length = 0;
   if (!in->ReadVarint32(&length)) return false;
@@ -84,7 +85,7 @@ bool TakeField(absl::string_view bytes, CodedInputStream* in, absl::string_view*
   return true;
 }
 
-// The nodes of a GraphDef, and what else there is as the bytes of another one.
+// A serialized GraphDef split into its nodes and a GraphDef of everything else.
 struct GraphBytes {
   std::vector<absl::string_view> nodes;
   std::string rest;
@@ -134,19 +135,19 @@ absl::Status CheckVersions(const proto::VersionDef& versions) {
 
 }  // namespace
 
-// Imports in four steps: names are checked and indexed; inputs are resolved to nodes of the
-// GraphDef or to outputs of the graph (input_map); nodes are added in topological order, the lowest
-// position first, so that a GraphDef in order stays in order; and the back edges of loops, which
-// the order leaves out, are closed. The first two look at names, ops and inputs, which are at hand
-// of all nodes; the rest of a node is parsed when it is added, where the GraphDef comes as bytes.
-// The only edges left out are those from a NextIteration to a Merge: whatever waits for ever after
-// that is a cycle, and an error. Until the end the graph's name table, library and records of
-// functions are untouched, so a failed import only has to drop the nodes it added and to put back
-// the versions.
+// Imports a GraphDef in four steps: check and index the names; resolve inputs to nodes of the
+// GraphDef or to outputs of the graph (input_map); add the nodes in topological order, lowest
+// position first, so that a sorted GraphDef keeps its order; and close the back edges of loops,
+// which the order ignores. The first two steps need only names, ops and inputs, which are available
+// for all nodes. For a serialized GraphDef, the rest of a node is parsed when it is added. The only
+// ignored edges are those from a NextIteration to a Merge; nodes that can never be added are part
+// of a cycle, which is an error. Until the end, the graph's name index, function library and
+// unknown ops are unchanged, so a failed import only drops the added nodes and restores the
+// versions.
 class GraphImporter {
  public:
-  // `nodes`: the nodes as bytes, if `def` has everything but these. `num_bytes`: of both.
-  // `cleared`: null, or `def`, whose attributes are then no longer needed.
+  // `nodes`: the serialized nodes, if `def` has everything else. `num_bytes`: total size of both.
+  // `cleared`: null, or `def` itself if its attributes may be cleared after use.
   GraphImporter(Graph& graph, const proto::GraphDef& def, std::vector<absl::string_view> nodes,
                 size_t num_bytes, const ImportOptions& options, proto::GraphDef* cleared = nullptr)
       : graph_(graph),
@@ -165,7 +166,7 @@ class GraphImporter {
     if (graph_.finalized()) {
       return FailedPrecondition("Graph is finalized and cannot be modified.");
     }
-    // Shape rules ask for them.
+    // Shape functions read the versions.
     const GraphVersions versions = graph_.versions();
     MergeVersions();
     absl::StatusOr<Outputs> returned = Import();
@@ -179,13 +180,13 @@ class GraphImporter {
   }
 
  private:
-  // What the edges follow from.
-  struct Head {
+  // The parts of a node that determine its edges.
+  struct NodeHeader {
     absl::string_view name, op;
     size_t first_input = 0, num_inputs = 0;  // in inputs_
   };
 
-  // One input of one node of the GraphDef: output `index` of its node `def`, or of `mapped`.
+  // One input of a node: output `index` of node `def` of the GraphDef, or of `mapped`.
   struct Edge {
     int def = -1;
     int index = 0;
@@ -210,7 +211,7 @@ class GraphImporter {
     }
     for (const int i : order) WEIR_RETURN_IF_ERROR(CloseLoops(i));
     absl::StatusOr<Outputs> returned = FindReturned();
-    SettleTypes();
+    ResolveTypes();
     return returned;
   }
 
@@ -221,14 +222,14 @@ class GraphImporter {
   absl::Status ReadHeads() {
     heads_.resize(node_bytes_.empty() ? def_.node_size() : node_bytes_.size());
     for (size_t i = 0; i < heads_.size(); ++i) {
-      Head& head = heads_[i];
+      NodeHeader& head = heads_[i];
       head.first_input = inputs_.size();
       if (node_bytes_.empty()) {
         const proto::NodeDef& node = def_.node(static_cast<int>(i));
         head.name = node.name();
         head.op = node.op();
         inputs_.insert(inputs_.end(), node.input().begin(), node.input().end());
-      } else if (!ReadHead(node_bytes_[i], &head)) {
+      } else if (!ReadNodeHeader(node_bytes_[i], &head)) {
         return Corrupt(absl::StrCat("node ", i));
       }
       head.num_inputs = inputs_.size() - head.first_input;
@@ -236,7 +237,7 @@ class GraphImporter {
     return absl::OkStatus();
   }
 
-  bool ReadHead(absl::string_view bytes, Head* head) {
+  bool ReadNodeHeader(absl::string_view bytes, NodeHeader* head) {
     CodedInputStream in = StreamOf(bytes);
     while (const uint32_t tag = in.ReadTag()) {
       const bool is_input = tag == MessageTag(proto::NodeDef::kInputFieldNumber),
@@ -256,11 +257,11 @@ class GraphImporter {
     return in.ConsumedEntireMessage();
   }
 
-  absl::Span<const absl::string_view> InputsOf(const Head& head) const {
+  absl::Span<const absl::string_view> InputsOf(const NodeHeader& head) const {
     return absl::MakeConstSpan(inputs_).subspan(head.first_input, head.num_inputs);
   }
 
-  // Good until the next one is asked for.
+  // Valid until the next call.
   absl::StatusOr<const proto::NodeDef*> DefOf(int i) {
     if (node_bytes_.empty()) return &def_.node(i);
     const absl::string_view bytes = node_bytes_[i];
@@ -270,7 +271,7 @@ class GraphImporter {
     return &parsed_;
   }
 
-  // Those of the graph and those that come with the nodes.
+  // Returns the functions of the graph and those of the GraphDef.
   absl::StatusOr<std::shared_ptr<const FunctionLibrary>> Functions() const {
     if (def_.library().ByteSizeLong() == 0) return graph_.functions();
     return FunctionLibrary::Extend(graph_.functions(), def_.library());
@@ -304,7 +305,7 @@ class GraphImporter {
     }
     absl::flat_hash_set<std::pair<absl::string_view, int>> used;
     edges_begin_.push_back(0);
-    for (const Head& node : heads_) {
+    for (const NodeHeader& node : heads_) {
       bool after_control = false;
       for (const absl::string_view text : InputsOf(node)) {
         const InputName input = ParseInput(text);
@@ -331,7 +332,7 @@ class GraphImporter {
     return {input.node, input.control ? -1 : input.index};
   }
 
-  absl::StatusOr<Edge> ResolveInput(const Head& node, const InputName& input) const {
+  absl::StatusOr<Edge> ResolveInput(const NodeHeader& node, const InputName& input) const {
     Edge edge;
     edge.control = input.control;
     edge.index = input.index;
@@ -352,8 +353,10 @@ class GraphImporter {
     return edge;
   }
 
-  static bool IsMerge(const Head& node) { return node.op == "Merge" || node.op == "RefMerge"; }
-  static bool IsNextIteration(const Head& node) {
+  static bool IsMerge(const NodeHeader& node) {
+    return node.op == "Merge" || node.op == "RefMerge";
+  }
+  static bool IsNextIteration(const NodeHeader& node) {
     return node.op == "NextIteration" || node.op == "RefNextIteration";
   }
 
@@ -364,7 +367,7 @@ class GraphImporter {
 
   static bool MustPrecede(const Edge& edge) { return edge.mapped == nullptr && !edge.back; }
 
-  // Positions in the order in which nodes can be added.
+  // Returns the positions of the nodes in topological order.
   absl::StatusOr<std::vector<int>> Order() const {
     const int n = static_cast<int>(heads_.size());
     std::vector<int> waiting(n, 0);
@@ -400,7 +403,7 @@ class GraphImporter {
     return order;
   }
 
-  // Walks backwards among the nodes that wait until one comes again.
+  // Walks backwards among the blocked nodes until a node repeats.
   absl::Status CycleError(const std::vector<int>& waiting, size_t count) const {
     const auto blocked = [&](const Edge& e) { return MustPrecede(e) && waiting[e.def] > 0; };
     int at =
@@ -427,7 +430,7 @@ class GraphImporter {
         left_out > 0 ? " -> ..." : "");
   }
 
-  // Null if nobody knows it.
+  // Returns null for an unknown op.
   absl::StatusOr<const OpSpec*> FindOp(const std::string& name) const {
     if (const OpSpec* op = graph_.ops().Find(name)) return op;
     const bool is_function = functions_ != nullptr && functions_->FindDef(name) != nullptr;
@@ -441,7 +444,7 @@ class GraphImporter {
     node->graph_ = &graph_;
     node->id_ = graph_.num_nodes();
     node->name_ = prefix_ + def.name();
-    graph_.GiveDevice(node.get(), def.device());
+    graph_.SetInternedDevice(node.get(), def.device());
     WEIR_ASSIGN_OR_RETURN(node->op_, FindOp(def.op()));
     WEIR_RETURN_IF_ERROR(node->op_ != nullptr ? FillKnown(i, def, node.get())
                                               : FillUnknown(i, def, node.get()));
@@ -483,7 +486,7 @@ class GraphImporter {
     if (!value_error.empty()) attrs.emplace(kValueError, value_error);
     WEIR_RETURN_IF_ERROR(CompleteAttrs(*node->op_, &attrs));
     if (attrs.find("_class") != attrs.end()) WEIR_RETURN_IF_ERROR(PrefixMarks(def, &attrs));
-    graph_.GiveAttrs(node, std::move(attrs));
+    graph_.SetSharedAttrs(node, std::move(attrs));
     return absl::OkStatus();
   }
 
@@ -495,7 +498,7 @@ class GraphImporter {
       absl::string_view other = text;
       if (!absl::ConsumePrefix(&other, kColocationPrefix)) continue;
       const bool is_here = by_name_.contains(other);
-      // A graph that grows by imports: the node may have come earlier.
+      // A previous import may have added the node.
       if (!is_here && prefix_.empty() && graph_.FindNode(other) != nullptr) continue;
       if (!is_here) {
         return InvalidArgument("Node '", def.name(),
@@ -507,8 +510,7 @@ class GraphImporter {
     return absl::OkStatus();
   }
 
-  // As in TensorFlow, a constant whose bytes are damaged is an error of the runs that need it, not
-  // of the graph.
+  // As in TensorFlow, a constant with damaged bytes fails the steps that need it, not the import.
   static bool IsConstValue(const Node& node, absl::string_view name,
                            const proto::AttrValue& value) {
     return node.op_name() == "Const" && name == "value" && value.has_tensor();
@@ -550,7 +552,7 @@ class GraphImporter {
         "' do not match ", node->num_inputs(), " inputs specified; Op<", op.Signature(), ">");
   }
 
-  // They come after all other inputs.
+  // Control inputs come after all other inputs.
   void SetControlInputs(int i, Node* node) const {
     absl::flat_hash_set<const Node*> controls;
     for (const Edge& edge : EdgesOf(i)) {
@@ -564,7 +566,7 @@ class GraphImporter {
     return edge.mapped != nullptr ? edge.mapped : nodes_[edge.def];
   }
 
-  // False if the node has no such output, and is not one that gets it.
+  // Returns false if the node has no such output and cannot get one.
   bool HasOutput(Node* node, int index) {
     const int missing = index + 1 - node->num_outputs();
     if (missing <= 0) return true;
@@ -585,12 +587,12 @@ class GraphImporter {
     return BaseType(wanted) == BaseType(given) && (IsRef(given) || !IsRef(wanted));
   }
 
-  // The output that an edge comes from, fit to be input k.
+  // Returns the output that an edge comes from, after checking its type for input k.
   absl::StatusOr<Output> CheckedSource(const Edge& edge, const Node& node, int k) {
     WEIR_ASSIGN_OR_RETURN(const Output source, OutputOf(edge));
     const DataType wanted = node.input_type(k);
     DataType& given = source.node->outputs_[source.index].type;
-    if (given == DT_INVALID) given = wanted;  // nothing else tells the type
+    if (given == DT_INVALID) given = wanted;  // the consumer determines the type
     if (!Accepts(wanted, given)) {
       return InvalidArgument("Input ", k, " of node ", node.name(), " was passed ",
                              DataTypeName(given), " from ", source.name(),
@@ -599,9 +601,9 @@ class GraphImporter {
     return source;
   }
 
-  // ---- nodes whose op nobody knows
+  // ---- nodes with unknown ops
 
-  // An op by its definition, with the defaults of its attributes.
+  // An op's definition, with the default values of its attributes.
   struct Definition {
     OpSpec spec;
     AttrMap defaults = {};
@@ -632,7 +634,7 @@ class GraphImporter {
     return absl::OkStatus();
   }
 
-  // Export has the others as they were.
+  // Returns the attributes that can be parsed; export writes the others from the stored NodeDef.
   AttrMap ReadableAttrs(const proto::NodeDef& def) {
     AttrMap attrs;
     for (const auto& [name, value] : def.attr()) {
@@ -663,7 +665,8 @@ class GraphImporter {
     return found;
   }
 
-  // Types as the definition has them. False if the node is not as it says; nothing is set then.
+  // Sets the types given by the definition. Returns false, and sets nothing, if the node does not
+  // match it.
   bool FitTypes(const Definition& found, Node* node) {
     AttrMap attrs = node->attrs_;
     for (const auto& [name, value] : found.defaults) attrs.emplace(name, value);
@@ -683,8 +686,8 @@ class GraphImporter {
     return true;
   }
 
-  // Of outputs that nobody takes who would tell.
-  void SettleTypes() {
+  // Sets the types of outputs without a consumer that determines them.
+  void ResolveTypes() {
     if (unknown_ops_.empty()) return;
     for (int i = first_new_; i < graph_.num_nodes(); ++i) {
       Node& node = *graph_.nodes_[i];
@@ -764,15 +767,15 @@ class GraphImporter {
   }
 
   void Commit() {
-    for (int i = first_new_; i < graph_.num_nodes(); ++i) MarkName(graph_.nodes_[i]->name_);
+    for (int i = first_new_; i < graph_.num_nodes(); ++i) ReserveName(graph_.nodes_[i]->name_);
     graph_.set_functions(functions_);
     if (unknown_ops_.empty()) return;
     auto& ops = graph_.Extension<UnknownOps>().ops;
     std::move(unknown_ops_.begin(), unknown_ops_.end(), std::back_inserter(ops));
   }
 
-  // Takes the name and the scopes it lies in.
-  void MarkName(absl::string_view name) {
+  // Reserves the name and its enclosing scopes.
+  void ReserveName(absl::string_view name) {
     graph_.names_.Take(name);
     for (size_t slash = name.rfind('/'); slash != absl::string_view::npos && slash > 0;
          slash = name.rfind('/', slash - 1)) {
@@ -793,8 +796,8 @@ class GraphImporter {
 
   Graph& graph_;
   const proto::GraphDef& def_;
-  const std::vector<absl::string_view> node_bytes_;  // of all nodes, or of none
-  proto::NodeDef parsed_;                            // of one of them
+  const std::vector<absl::string_view> node_bytes_;  // of all nodes, or empty
+  proto::NodeDef parsed_;                            // from one of node_bytes_
   const ImportOptions& options_;
   proto::GraphDef* const cleared_;
   const int first_new_;
@@ -802,14 +805,14 @@ class GraphImporter {
   int64_t outputs_left_ = 0;
   int64_t expansion_left_ = kExpansionBudget;
   std::shared_ptr<const FunctionLibrary> functions_;
-  std::unique_ptr<proto::OpList> op_list_;  // of options_, once it is asked for
+  std::unique_ptr<proto::OpList> op_list_;  // from options_; parsed on first use
   std::vector<std::unique_ptr<const UnknownOp>> unknown_ops_;
-  std::vector<Head> heads_;  // by position in the GraphDef
+  std::vector<NodeHeader> heads_;  // by position in the GraphDef
   std::vector<absl::string_view> inputs_;
   absl::flat_hash_map<absl::string_view, int> by_name_;  // to positions in the GraphDef
   absl::flat_hash_map<std::pair<absl::string_view, int>, Output> map_;  // index -1: control
-  std::vector<Edge> edges_;          // of all nodes, one after another
-  std::vector<size_t> edges_begin_;  // where those of node i begin
+  std::vector<Edge> edges_;          // of all nodes, concatenated
+  std::vector<size_t> edges_begin_;  // position of the first edge of node i
   std::vector<Node*> nodes_;         // by position in the GraphDef
 };
 
@@ -828,7 +831,7 @@ absl::StatusOr<Outputs> ImportGraph(Graph& graph, absl::string_view bytes,
   return GraphImporter(graph, rest, std::move(parts.nodes), bytes.size(), options).Run();
 }
 
-// For graph_file.cc.
+// Used by graph_file.cc.
 absl::StatusOr<Outputs> ImportAndClear(Graph& graph, proto::GraphDef* def,
                                        const ImportOptions& options) {
   return GraphImporter(graph, *def, {}, def->ByteSizeLong(), options, def).Run();

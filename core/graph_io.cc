@@ -18,7 +18,7 @@ namespace weir {
 
 namespace {
 
-// One value has several forms on the wire.
+// Compares parsed values: one value has several encodings.
 bool MeansTheSame(const proto::AttrValue& proto, const AttrValue& value) {
   const absl::StatusOr<AttrValue> parsed = AttrFromProto(proto);
   return parsed.ok() && AttrToBytes(*parsed) == AttrToBytes(value);
@@ -73,7 +73,7 @@ std::string DeterministicBytes(const google::protobuf::MessageLite& message) {
   return bytes;
 }
 
-// Equal graphs give equal bytes.
+// The output is deterministic: equal graphs serialize to equal bytes.
 std::string SerializeGraph(const Graph& graph) {
   proto::GraphDef def;
   ExportGraphDef(graph, &def);
@@ -86,11 +86,12 @@ std::string GraphToText(const Graph& graph) {
   return PrintTextProto(def);
 }
 
-// A message is its fields one after another: the nodes as they are made, and then the rest.
+// A message is the concatenation of its fields: writes each node as it is converted, and then the
+// rest.
 absl::Status WriteGraphFile(const Graph& graph, const std::string& path) {
   if (absl::EndsWith(path, ".pbtxt")) return WriteFileAtomically(path, GraphToText(graph));
   return WriteFileAtomically(path, [&](BufferedFile* file) -> absl::Status {
-    constexpr char kTag = proto::GraphDef::kNodeFieldNumber << 3 | 2;  // of length and bytes
+    constexpr char kTag = proto::GraphDef::kNodeFieldNumber << 3 | 2;  // a length and the bytes
     for (const auto& node : graph.nodes()) {
       proto::NodeDef def;
       NodeToProto(*node, &def);

@@ -64,7 +64,7 @@ struct KernelInit {
   // definition, like Winograd's for convolutions (SessionOptions::disable).
   bool fast_algorithms = true;
 
-  bool is_lasting(int input) const {
+  bool is_step_invariant(int input) const {
     return input < static_cast<int>(step_invariant_inputs.size()) && step_invariant_inputs[input];
   }
 

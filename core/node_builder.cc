@@ -286,7 +286,7 @@ Node* NodeBuilder::Build() {
     return nullptr;
   }
   std::unique_ptr<Node> node;
-  NameTable::FreeName name;
+  NameIndex::FreeName name;
   absl::Status status = Make(&node, &name);
   status = status.ok() ? graph_.InferShapes(node.get()) : Locate(status);
   if (!status.ok()) {
@@ -301,9 +301,9 @@ Node* NodeBuilder::Build() {
   }
   if (!verbatim_) {
     for (const auto& group : graph_.context().control_groups) group->members.insert(node.get());
-    if (!graph_.unclaimed_.empty()) graph_.Claim(inputs_, node->name_);
+    if (!graph_.deferred_names_.empty()) graph_.ResolveDeferredNames(inputs_, node->name_);
   }
-  if (named_after_user_) graph_.AddUnclaimed({node.get(), graph_.name_scope(), RequestedName()});
+  if (named_after_user_) graph_.AddDeferredName({node.get(), graph_.name_scope(), RequestedName()});
   graph_.nodes_.push_back(std::move(node));
   return graph_.nodes_.back().get();
 }
@@ -321,7 +321,7 @@ absl::Status NodeBuilder::Locate(const absl::Status& status) const {
 }
 
 // Everything but shapes. The graph is not touched.
-absl::Status NodeBuilder::Make(std::unique_ptr<Node>* out, NameTable::FreeName* name) {
+absl::Status NodeBuilder::Make(std::unique_ptr<Node>* out, NameIndex::FreeName* name) {
   WEIR_ASSIGN_OR_RETURN(const OpSpec* op, graph_.ops().Lookup(op_));
   if (op->deprecated_version() > 0 && graph_.versions().producer >= op->deprecated_version()) {
     return Unimplemented("Op ", op_, " is not available in GraphDef version ",
@@ -342,7 +342,7 @@ absl::Status NodeBuilder::Make(std::unique_ptr<Node>* out, NameTable::FreeName* 
   return absl::OkStatus();
 }
 
-absl::Status NodeBuilder::SetName(Node* node, NameTable::FreeName* name) const {
+absl::Status NodeBuilder::SetName(Node* node, NameIndex::FreeName* name) const {
   std::string asked = RequestedName();
   if (!IsNodeName(asked)) {
     return InvalidArgument("'", asked, "' is not a valid node name: it must match ",
@@ -442,20 +442,20 @@ std::vector<GivenAttr> NodeBuilder::GivenAttrs() const {
   return given;
 }
 
-// The attributes of the op's latest node, with the values of this one where those differ; it is the
-// latest then, so that more of its kind share them. False if the two are not built alike.
-bool NodeBuilder::TakeAttrs(Graph::Latest& latest, Node* node) const {
+// The attributes of the op's last node, with the values of this one where those differ; it is the
+// last then, so that more of its kind share them. False if the two are not built alike.
+bool NodeBuilder::ReuseAttrs(Graph::LastBuilt& last, Node* node) const {
   const auto& scoped = graph_.context().attrs;
-  std::vector<GivenAttr>& given = latest.attrs_given;
+  std::vector<GivenAttr>& given = last.attrs_given;
   if (given.size() != attrs_.size() + scoped.size()) return false;
-  AttrMap attrs = latest.attrs;
+  AttrMap attrs = last.attrs;
   absl::InlinedVector<const AttrValue*, 8> changed(given.size());
   bool has_tensor = false;
   size_t i = 0;
   const auto take = [&](const GivenAttr& attr) {
     const auto& [name, before] = given[i];
     if (name != attr.first) return false;
-    // No value in the latest is that of a tensor, and one given now an error.
+    // No value in the last is that of a tensor, and one given now an error.
     if (before != attr.second || before.is<std::monostate>()) {
       if (!IsFree(node->op(), name, attr.second)) return false;
       attrs.insert_or_assign(name, attr.second);
@@ -469,7 +469,7 @@ bool NodeBuilder::TakeAttrs(Graph::Latest& latest, Node* node) const {
       !std::all_of(scoped.rbegin(), scoped.rend(), take))
     return false;
   if (!has_tensor) {
-    latest.attrs = attrs;
+    last.attrs = attrs;
     for (size_t k = 0; k < given.size(); ++k) {
       if (changed[k] != nullptr) given[k].second = *changed[k];
     }
@@ -478,19 +478,19 @@ bool NodeBuilder::TakeAttrs(Graph::Latest& latest, Node* node) const {
   return true;
 }
 
-// Attributes, and the types that follow from them: those of the op's latest node, if this one is
+// Attributes, and the types that follow from them: those of the op's last node, if this one is
 // built from the same, but for values that no type depends on.
 absl::Status NodeBuilder::SetTypes(Node* node) {
   const OpSpec& op = node->op();
   const bool is_plain = graph_.context().container.empty();
   NodeTypes given;
   for (const Output& in : inputs_) given.push_back(in.node->output_type(in.index));
-  Graph::Latest& latest =
-      graph_.latest_[&op];  // stays where it is: nothing else is built meanwhile
-  if (is_plain && latest.is_built && latest.args == args_ && latest.types_given == given &&
-      TakeAttrs(latest, node)) {
-    node->input_types_ = latest.input_types;
-    node->SetOutputTypes(latest.output_types);
+  Graph::LastBuilt& last =
+      graph_.last_built_[&op];  // stays where it is: nothing else is built meanwhile
+  if (is_plain && last.is_built && last.args == args_ && last.types_given == given &&
+      ReuseAttrs(last, node)) {
+    node->input_types_ = last.input_types;
+    node->SetOutputTypes(last.output_types);
     return absl::OkStatus();
   }
   std::vector<GivenAttr> attrs_given;
@@ -505,13 +505,13 @@ absl::Status NodeBuilder::SetTypes(Node* node) {
   for (const auto& [name, value] : attrs_given) {
     if (value.is<std::monostate>()) attrs.insert_or_assign(name, AttrValue());
   }
-  latest = {.attrs = std::move(attrs),
-            .is_built = true,
-            .args = args_,
-            .types_given = given,
-            .attrs_given = std::move(attrs_given),
-            .input_types = node->input_types_,
-            .output_types = output_types};
+  last = {.attrs = std::move(attrs),
+          .is_built = true,
+          .args = args_,
+          .types_given = given,
+          .attrs_given = std::move(attrs_given),
+          .input_types = node->input_types_,
+          .output_types = output_types};
   return absl::OkStatus();
 }
 
@@ -533,7 +533,7 @@ absl::Status NodeBuilder::SetAttrs(Node* node) {
     AttrValue& container = attrs["container"];
     if (container == AttrValue("")) container = AttrValue(context.container);
   }
-  graph_.GiveAttrs(node, std::move(attrs));
+  graph_.SetSharedAttrs(node, std::move(attrs));
   return absl::OkStatus();
 }
 
@@ -572,7 +572,7 @@ absl::Status NodeBuilder::SetPlace(Node* node) const {
   }
   if (device_) {
     WEIR_RETURN_IF_ERROR(DeviceName::Parse(*device_).status());
-    graph_.GiveDevice(node, *device_);
+    graph_.SetInternedDevice(node, *device_);
   }
   // As in TensorFlow, these marks replace a `_class` that came as an attribute.
   if (!marks.empty()) {

@@ -98,22 +98,22 @@ struct bfloat16 {
 
 // Carriers: storage of one dtype, distinct in the type system, without arithmetic.
 template <class Storage, int kTag>
-struct Carrier {
+struct StorageOnly {
   Storage value = 0;
-  friend bool operator==(Carrier a, Carrier b) { return a.value == b.value; }
+  friend bool operator==(StorageOnly a, StorageOnly b) { return a.value == b.value; }
 };
-using qint8 = Carrier<int8_t, 11>;
-using quint8 = Carrier<uint8_t, 12>;
-using qint32 = Carrier<int32_t, 13>;
-using qint16 = Carrier<int16_t, 15>;
-using quint16 = Carrier<uint16_t, 16>;
-using float8_e5m2 = Carrier<uint8_t, 24>;
-using float8_e4m3fn = Carrier<uint8_t, 25>;
-using float8_e4m3fnuz = Carrier<uint8_t, 26>;
-using float8_e4m3b11fnuz = Carrier<uint8_t, 27>;
-using float8_e5m2fnuz = Carrier<uint8_t, 28>;
-using int4 = Carrier<int8_t, 29>;
-using uint4 = Carrier<uint8_t, 30>;
+using qint8 = StorageOnly<int8_t, 11>;
+using quint8 = StorageOnly<uint8_t, 12>;
+using qint32 = StorageOnly<int32_t, 13>;
+using qint16 = StorageOnly<int16_t, 15>;
+using quint16 = StorageOnly<uint16_t, 16>;
+using float8_e5m2 = StorageOnly<uint8_t, 24>;
+using float8_e4m3fn = StorageOnly<uint8_t, 25>;
+using float8_e4m3fnuz = StorageOnly<uint8_t, 26>;
+using float8_e4m3b11fnuz = StorageOnly<uint8_t, 27>;
+using float8_e5m2fnuz = StorageOnly<uint8_t, 28>;
+using int4 = StorageOnly<int8_t, 29>;
+using uint4 = StorageOnly<uint8_t, 30>;
 
 }  // namespace weir
 

@@ -194,6 +194,86 @@ OpSpec& OpSpec::Deprecated(int version, absl::string_view explanation) {
   return *this;
 }
 
+OpSpec& OpSpec::Moves(Movement movement) {
+  traits_.movement = movement;
+  return *this;
+}
+
+OpSpec& OpSpec::Elementwise() {
+  traits_.elementwise = true;
+  return *this;
+}
+
+OpSpec& OpSpec::Reduction() {
+  traits_.reduction = true;
+  return *this;
+}
+
+OpSpec& OpSpec::Involution() {
+  traits_.involution = true;
+  return *this;
+}
+
+OpSpec& OpSpec::Neutral(NeutralElement element) {
+  traits_.neutral = element;
+  return *this;
+}
+
+OpSpec& OpSpec::IdentityIfSameShape() {
+  traits_.identity_if_same_shape = true;
+  return *this;
+}
+
+OpSpec& OpSpec::IsPlaceholder() {
+  traits_.placeholder = true;
+  return *this;
+}
+
+OpSpec& OpSpec::Flow(ControlFlow kind) {
+  traits_.control_flow = kind;
+  return *this;
+}
+
+OpSpec& OpSpec::Has(Effect effect) {
+  traits_.effect = effect;
+  return *this;
+}
+
+OpSpec& OpSpec::Uses(VariableUse use) {
+  traits_.variable_use = use;
+  return *this;
+}
+
+OpSpec& OpSpec::Rows(RowRule rule) {
+  traits_.rows = rule;
+  return *this;
+}
+
+OpSpec& OpSpec::Uses(ContainerUse use) {
+  traits_.container = use;
+  return *this;
+}
+
+OpSpec& OpSpec::Calls(const FunctionCalls* calls) {
+  traits_.calls = calls;
+  return *this;
+}
+
+OpSpec& OpSpec::Flops(CostFn flops) {
+  traits_.flops = flops;
+  return *this;
+}
+
+OpSpec& OpSpec::Bytes(CostFn bytes) {
+  traits_.bytes = bytes;
+  return *this;
+}
+
+OpSpec& OpSpec::ShapeValue(ShapeValueFn fn) {
+  traits_.shape_value = fn;
+  return *this;
+}
+
 OpSpec& OpSpec::InferShape(ShapeFn fn) {
   shape_fn_ = std::move(fn);
   return *this;

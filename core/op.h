@@ -10,6 +10,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/inlined_vector.h"
 #include "weir/core/attr.h"
+#include "weir/core/op_traits.h"
 
 namespace weir {
 
@@ -73,6 +74,23 @@ class OpSpec {
   OpSpec& AllowsUninitializedInput();
   // Not for graphs of producer version `version` or later.
   OpSpec& Deprecated(int version, absl::string_view explanation);
+  // Traits (op_traits.h).
+  OpSpec& Moves(Movement movement);
+  OpSpec& Elementwise();
+  OpSpec& Reduction();
+  OpSpec& Involution();
+  OpSpec& Neutral(NeutralElement element);
+  OpSpec& IdentityIfSameShape();
+  OpSpec& IsPlaceholder();
+  OpSpec& Flow(ControlFlow kind);
+  OpSpec& Has(Effect effect);
+  OpSpec& Uses(VariableUse use);
+  OpSpec& Rows(RowRule rule);
+  OpSpec& Uses(ContainerUse use);
+  OpSpec& Calls(const FunctionCalls* calls);
+  OpSpec& Flops(CostFn flops);
+  OpSpec& Bytes(CostFn bytes);
+  OpSpec& ShapeValue(ShapeValueFn fn);
   OpSpec& InferShape(ShapeFn fn);
   OpSpec& Gradient(GradientFn fn);
   // The gradient is zero or meaningless, and stops here without an error (Shape, ArgMax).
@@ -90,6 +108,7 @@ class OpSpec {
   bool is_function() const { return is_function_; }
   bool aggregate() const { return aggregate_; }
   bool allows_uninitialized_input() const { return allows_uninitialized_input_; }
+  const OpTraits& traits() const { return traits_; }
   int deprecated_version() const { return deprecated_version_; }
   const std::string& deprecation() const { return deprecation_; }
   const ShapeFn& shape_fn() const { return shape_fn_; }
@@ -116,6 +135,7 @@ class OpSpec {
        allows_uninitialized_input_ = false;
   bool not_differentiable_ = false;
   bool is_function_ = false;
+  OpTraits traits_;
   int deprecated_version_ = 0;
   std::string deprecation_;
   ShapeFn shape_fn_;

@@ -119,120 +119,32 @@ absl::Status ShapeFromInput0(ShapeContext& c) {
 
 namespace {
 
-// A vector (or scalar) of integers some of which are known. Shapes in graphs are spelled out by
-// short chains of a few ops (Shape, StridedSlice, Pack, ConcatV2, arithmetic); this evaluates such
-// a chain as far as constants and static shapes reach, with -1 for "unknown", and gives up
-// (nullopt) at any other op. The number of nodes visited is bounded, so hostile graphs (where paths
-// double at every node) cost little.
+// Evaluates vectors (or scalars) of integers while a graph is built, with -1 for an unknown element.
+// Graphs compute shapes by short sequences of a few ops (Shape, StridedSlice, Pack, ConcatV2,
+// arithmetic), whose records evaluate them (OpTraits::shape_value) as far as constants and static
+// shapes reach; any other op gives nothing. The number of visited nodes is bounded, so hostile
+// graphs (where paths double at every node) cost little.
 constexpr int kMaxVisits = 256;
-constexpr int64_t kMaxElements = Shape::kMaxRank;
-using Ints = std::optional<std::vector<int64_t>>;
 
-Ints Evaluate(const Output& value, int& visits);
-Ints One(int64_t value) { return std::vector<int64_t>{value}; }
+class Evaluation final : public ShapeValueContext {
+ public:
+  Evaluation(const Node& node, int& visits) : node_(node), visits_(visits) {}
 
-Ints ConstantInts(const Node& node) {
-  const AttrValue* attr = node.FindAttr("value");
-  const Tensor* t = attr == nullptr ? nullptr : attr->get_if<Tensor>();
-  if (t == nullptr || !IsInteger(t->dtype()) || t->rank() > 1 || t->num_elements() > kMaxElements)
-    return std::nullopt;
-  std::vector<int64_t> out(t->num_elements());
-  for (size_t i = 0; i < out.size(); ++i) out[i] = t->IntAt(i);
-  return out;
-}
+  static std::optional<std::vector<int64_t>> Of(const Output& value, int& visits) {
+    if (value.node == nullptr || --visits < 0 || value.shape().rank() > 1) return std::nullopt;
+    const ShapeValueFn evaluate = value.node->op().traits().shape_value;
+    if (evaluate == nullptr) return std::nullopt;
+    Evaluation evaluation(*value.node, visits);
+    return evaluate(evaluation);
+  }
 
-Ints Concatenated(const Node& node, int first, int last, int& visits) {
-  std::vector<int64_t> out;
-  for (int i = first; i < last; ++i) {
-    const Ints part = Evaluate(node.input(i), visits);
-    if (!part || out.size() + part->size() > kMaxElements) return std::nullopt;
-    out.insert(out.end(), part->begin(), part->end());
-  }
-  return out;
-}
+  const Node& node() const override { return node_; }
+  std::optional<std::vector<int64_t>> Input(int i) override { return Of(node_.input(i), visits_); }
 
-Ints Sliced(const Node& node, int& visits) {
-  const Ints x = Evaluate(node.input(0), visits), begin = Evaluate(node.input(1), visits),
-             end = Evaluate(node.input(2), visits), strides = Evaluate(node.input(3), visits);
-  if (!x || !begin || !end || !strides || begin->size() != 1 || end->size() != 1 ||
-      strides->size() != 1) {
-    return std::nullopt;
-  }
-  if (node.attr_or<int64_t>("ellipsis_mask", 0) != 0 ||
-      node.attr_or<int64_t>("new_axis_mask", 0) != 0) {
-    return std::nullopt;
-  }
-  const int64_t n = static_cast<int64_t>(x->size()), stride = (*strides)[0];
-  const bool shrink = node.attr_or<int64_t>("shrink_axis_mask", 0) == 1;
-  const auto at = [n](int64_t i) { return i < 0 ? i + n : i; };
-  const int64_t b = at((*begin)[0]);
-  if (shrink) return b >= 0 && b < n ? One((*x)[b]) : std::nullopt;
-  if (stride != 1) return std::nullopt;
-  const int64_t from =
-      node.attr_or<int64_t>("begin_mask", 0) == 1 ? 0 : std::clamp<int64_t>(b, 0, n);
-  const int64_t to =
-      node.attr_or<int64_t>("end_mask", 0) == 1 ? n : std::clamp<int64_t>(at((*end)[0]), from, n);
-  return std::vector<int64_t>(x->begin() + from, x->begin() + std::max(from, to));
-}
-
-Ints Combined(const Node& node, int& visits) {
-  Ints a = Evaluate(node.input(0), visits), b = Evaluate(node.input(1), visits);
-  if (!a || !b) return std::nullopt;
-  if (a->size() != b->size() && a->size() != 1 && b->size() != 1) return std::nullopt;
-  const size_t n = a->size() == 1 ? b->size() : a->size();
-  std::vector<int64_t> out(n);
-  for (size_t i = 0; i < n; ++i) {
-    const int64_t x = (*a)[a->size() == 1 ? 0 : i], y = (*b)[b->size() == 1 ? 0 : i];
-    int64_t& z = out[i];
-    z = -1;
-    if (x < 0 || y < 0) continue;
-    const std::string& op = node.op_name();
-    bool overflow = false;
-    if (op == "Mul") {
-      overflow = __builtin_mul_overflow(x, y, &z);
-    } else if (op == "Sub") {
-      z = x - y;
-    } else if (op == "FloorDiv") {
-      z = y == 0 ? -1 : x / y;
-    } else if (op == "Maximum") {
-      z = std::max(x, y);
-    } else if (op == "Minimum") {
-      z = std::min(x, y);
-    } else {
-      overflow = __builtin_add_overflow(x, y, &z);
-    }
-    if (overflow || z < 0) z = -1;
-  }
-  return out;
-}
-
-Ints Evaluate(const Output& value, int& visits) {
-  if (value.node == nullptr || --visits < 0 || value.shape().rank() > 1) return std::nullopt;
-  const Node& node = *value.node;
-  const std::string& op = node.op_name();
-  if (op == "Const") return ConstantInts(node);
-  if (op == "Shape") {
-    const Shape& s = node.input(0).shape();
-    if (!s.has_rank()) return std::nullopt;
-    return std::vector<int64_t>(s.dims().begin(), s.dims().end());
-  }
-  if (op == "Rank" && node.input(0).shape().has_rank()) return One(node.input(0).shape().rank());
-  if (op == "Size") return One(node.input(0).shape().num_elements());
-  if (op == "Identity" || op == "Cast") {
-    return IsInteger(node.input(0).dtype()) ? Evaluate(node.input(0), visits) : std::nullopt;
-  }
-  if (op == "Pack" && node.input(0).shape().IsScalar())
-    return Concatenated(node, 0, node.num_inputs(), visits);
-  if (op == "ExpandDims" && node.input(0).shape().IsScalar())
-    return Evaluate(node.input(0), visits);
-  if (op == "ConcatV2") return Concatenated(node, 0, node.num_inputs() - 1, visits);
-  if (op == "StridedSlice" && node.num_inputs() == 4) return Sliced(node, visits);
-  if (op == "AddV2" || op == "Add" || op == "Sub" || op == "Mul" || op == "FloorDiv" ||
-      op == "Maximum" || op == "Minimum") {
-    return Combined(node, visits);
-  }
-  return std::nullopt;
-}
+ private:
+  const Node& node_;
+  int& visits_;
+};
 
 class BuildTimeValues : public ShapeContext::Values {
  public:
@@ -246,9 +158,8 @@ class BuildTimeValues : public ShapeContext::Values {
 
   Shape value_as_shape(const Node& node, int i) override {
     int visits = kMaxVisits;
-    const Ints ints = Evaluate(node.input(i), visits);
-    if (ints) {
-      std::vector<int64_t> dims = *ints;
+    if (std::optional<std::vector<int64_t>> ints = Evaluation::Of(node.input(i), visits)) {
+      std::vector<int64_t> dims = *std::move(ints);
       for (int64_t& d : dims) d = std::max<int64_t>(d, -1);
       return Shape(dims);
     }

@@ -370,7 +370,7 @@ Format IntegerFormat(const Tensor& t) {
 }
 
 template <class T>
-Format CarrierFormat(const Tensor& t) {
+Format StorageOnlyFormat(const Tensor& t) {
   const T* data = t.data<T>();
   return [data](int64_t i) { return absl::StrCat(static_cast<int>(data[i].value)); };
 }
@@ -393,7 +393,7 @@ Format FormatFor(const Tensor& t, const std::vector<int64_t>& shown) {
   Format format;
   const auto integer = [&]<class T>() { format = Aligned(shown, IntegerFormat<T>(t)); };
   if (DispatchType(t.dtype(), Integers{}, integer)) return format;
-  const auto quantized = [&]<class T>() { format = Aligned(shown, CarrierFormat<T>(t)); };
+  const auto quantized = [&]<class T>() { format = Aligned(shown, StorageOnlyFormat<T>(t)); };
   if (DispatchType(t.dtype(), List<qint8, quint8, qint16, quint16, qint32>{}, quantized)) {
     return format;
   }

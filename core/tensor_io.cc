@@ -38,7 +38,7 @@ struct BitsField {
 };
 
 template <class T, class Field>
-struct CarrierField {
+struct StorageOnlyField {
   const Field& field;
   int64_t size() const { return field.size(); }
   T Value(int64_t i) const {
@@ -71,8 +71,8 @@ bool DispatchField(DataType dtype, const proto::TensorProto& p, F&& f) {
     f.template operator()<T>(NumberField<T, std::decay_t<decltype(field)>>{field});
     return true;
   };
-  const auto carrier = [&]<class T>(const auto& field) {
-    f.template operator()<T>(CarrierField<T, std::decay_t<decltype(field)>>{field});
+  const auto storage_only = [&]<class T>(const auto& field) {
+    f.template operator()<T>(StorageOnlyField<T, std::decay_t<decltype(field)>>{field});
     return true;
   };
   const auto bits = [&]<class T>(const auto& field) {
@@ -111,19 +111,19 @@ bool DispatchField(DataType dtype, const proto::TensorProto& p, F&& f) {
     case DT_BOOL:
       return number.template operator()<bool>(p.bool_val());
     case DT_QINT8:
-      return carrier.template operator()<qint8>(p.int_val());
+      return storage_only.template operator()<qint8>(p.int_val());
     case DT_QUINT8:
-      return carrier.template operator()<quint8>(p.int_val());
+      return storage_only.template operator()<quint8>(p.int_val());
     case DT_QINT16:
-      return carrier.template operator()<qint16>(p.int_val());
+      return storage_only.template operator()<qint16>(p.int_val());
     case DT_QUINT16:
-      return carrier.template operator()<quint16>(p.int_val());
+      return storage_only.template operator()<quint16>(p.int_val());
     case DT_QINT32:
-      return carrier.template operator()<qint32>(p.int_val());
+      return storage_only.template operator()<qint32>(p.int_val());
     case DT_INT4:
-      return carrier.template operator()<int4>(p.int_val());
+      return storage_only.template operator()<int4>(p.int_val());
     case DT_UINT4:
-      return carrier.template operator()<uint4>(p.int_val());
+      return storage_only.template operator()<uint4>(p.int_val());
     case DT_HALF:
       return bits.template operator()<half>(p.half_val());
     case DT_BFLOAT16:
@@ -221,7 +221,7 @@ int64_t BytesGiven(const proto::TensorProto& proto, DataType dtype) {
 }
 
 // Several elements that have one value, or none, which means zero.
-bool IsOneForAll(const proto::TensorProto& proto, DataType dtype, const Shape& shape) {
+bool IsRepeatedValue(const proto::TensorProto& proto, DataType dtype, const Shape& shape) {
   return IsPlain(dtype) && proto.tensor_content().empty() && shape.num_elements() > 1 &&
          BytesGiven(proto, dtype) <= static_cast<int64_t>(ElementSize(dtype));
 }
@@ -397,7 +397,7 @@ namespace {
 // From here on a copy costs more than kernels lose on elements that are not 64-byte aligned.
 constexpr size_t kTakenOver = 1 << 16;
 
-Tensor TakeOver(DataType dtype, const Shape& shape, std::string* content) {
+Tensor AdoptContent(DataType dtype, const Shape& shape, std::string* content) {
   auto* bytes = new std::string(std::move(*content));
   const auto release = [](void* taken) { delete static_cast<std::string*>(taken); };
   BufferPtr buffer(Buffer::Wrap(bytes->data(), bytes->size(), nullptr, release, bytes));
@@ -426,9 +426,9 @@ absl::StatusOr<Tensor> FromProto(const proto::TensorProto& proto, int64_t* budge
   WEIR_RETURN_IF_ERROR(ChargeExpansion(proto, dtype, *shape, budget));
   if (content != nullptr && content->size() >= kTakenOver && IsPlain(dtype) && dtype != DT_BOOL &&
       content->size() == static_cast<size_t>(shape->num_elements()) * ElementSize(dtype)) {
-    return TakeOver(dtype, *shape, content);
+    return AdoptContent(dtype, *shape, content);
   }
-  if (IsOneForAll(proto, dtype, *shape)) {
+  if (IsRepeatedValue(proto, dtype, *shape)) {
     Tensor value(dtype, Shape());
     const auto read = [&value]<class T>(const auto& field) { FillFrom<T>(field, &value); };
     if (DispatchField(dtype, proto, read)) return RepeatedTensor(value, *shape);

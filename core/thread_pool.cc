@@ -12,12 +12,12 @@
 namespace weir {
 
 // How work is shared out. A loop lives on the stack of the thread that started it: counters of
-// pieces that threads draw from until none is left. The starter publishes it in `loops_`, draws
-// pieces itself, withdraws the loop when all are drawn, and then waits only for the threads that
+// chunks that threads draw from until none is left. The starter publishes it in `loops_`, draws
+// chunks itself, withdraws the loop when all are drawn, and then waits only for the threads that
 // are still inside (`users`). So a loop whose helpers never wake up costs its starter nothing but
 // the publishing.
 //
-// The pieces of a loop are dealt into one part a thread (kMaxParts at most, which threads then have
+// The chunks of a loop are dealt into one part a thread (kMaxParts at most, which threads then have
 // in common), and every thread begins with its own before it takes what is left of the others'. So
 // the rows of an image that a thread has computed in one loop are those that it reads in the next,
 // and lie in its core's cache: fetching them from the other core's took a depthwise convolution
@@ -28,30 +28,30 @@ namespace weir {
 // step the next loop is rarely further away than that, and a thread that sleeps comes late: waking
 // it takes tens of microseconds in a virtual machine, more than many a loop. Then they sleep on a
 // condition variable. The publisher notifies only if somebody sleeps. A thread that has nothing to
-// do but wait for the pool helps it one piece at a time, so that it sees the end of its wait soon.
-// Pieces are many more than threads only as far as their size stays worth a hand-over
-// (kMinPieceNs): a preempted thread then delays its loop by one piece, not by its share.
+// do but wait for the pool helps it one chunk at a time, so that it sees the end of its wait soon.
+// Chunks are many more than threads only as far as their size stays worth a hand-over
+// (kMinChunkNs): a preempted thread then delays its loop by one chunk, not by its share.
 //
 // Several threads may run steps on one pool. Together with helpers they would be more threads than
 // processors, and whoever has started a loop would wait for a helper that does not run. So a worker
 // helps only as long as it and the callers have a processor each: 4 threads that call a small
 // network on two processors got 51,000 results a second with helpers, and get 62,000.
 //
-// An exception of a piece (std::bad_alloc) ends its loop: pieces that nobody has begun are left
+// An exception of a chunk (std::bad_alloc) ends its loop: chunks that nobody has begun are left
 // out, and once all threads are back it is thrown where the loop was started. In the same way a
-// loop ends whose step is cancelled: threads look before each piece. So pieces are also not longer
-// than kMaxPieceNs, even where one thread takes them all.
+// loop ends whose step is cancelled: threads look before each chunk. So chunks are also not longer
+// than kMaxChunkNs, even where one thread takes them all.
 
 namespace {
 
 constexpr double kMinLoopNs = 20e3;
-constexpr double kMinPieceNs = 10e3;
+constexpr double kMinChunkNs = 10e3;
 // Estimates of cost may be a few times too low.
-constexpr double kMaxPieceNs = 10e6;
-constexpr int kPiecesPerThread = 4;
+constexpr double kMaxChunkNs = 10e6;
+constexpr int kChunksPerThread = 4;
 constexpr std::chrono::microseconds kIdleSpin{150};
 // A caller that has ended its step counts for as long, in case that it begins the next one.
-constexpr std::chrono::microseconds kComesBack{200};
+constexpr std::chrono::microseconds kCallerReturnWindow{200};
 // For helpers that are still inside: one that does not run needs the processor.
 constexpr int kWaitSpins = 2000;
 
@@ -72,7 +72,7 @@ int AvailableProcessors() {
 struct ThreadPool::Loop {
   static constexpr int kMaxParts = 16;
 
-  // A stretch of pieces that ends before `last`; `next` is the first that nobody has drawn, if
+  // A stretch of chunks that ends before `last`; `next` is the first that nobody has drawn, if
   // there is one. On a cache line of its own: mostly one thread draws from it.
   struct alignas(64) Part {
     std::atomic<int64_t> next{0};
@@ -80,14 +80,14 @@ struct ThreadPool::Loop {
     bool is_left() const { return next.load(std::memory_order_relaxed) < last; }
   };
 
-  Loop(const ThreadPool* the_pool, int64_t size, int64_t piece_size,
+  Loop(const ThreadPool* the_pool, int64_t size, int64_t chunk_size,
        absl::FunctionRef<void(int64_t, int64_t)> f)
-      : pool(the_pool), n(size), piece(piece_size), body(f) {
-    const int64_t pieces = (n + piece - 1) / piece;
-    num_parts = static_cast<int>(std::min<int64_t>({pieces, pool->num_threads(), kMaxParts}));
+      : pool(the_pool), n(size), chunk(chunk_size), body(f) {
+    const int64_t chunks = (n + chunk - 1) / chunk;
+    num_parts = static_cast<int>(std::min<int64_t>({chunks, pool->num_threads(), kMaxParts}));
     for (int i = 0; i < num_parts; ++i) {
-      parts[i].next.store(pieces * i / num_parts, std::memory_order_relaxed);
-      parts[i].last = pieces * (i + 1) / num_parts;
+      parts[i].next.store(chunks * i / num_parts, std::memory_order_relaxed);
+      parts[i].last = chunks * (i + 1) / num_parts;
     }
   }
 
@@ -100,7 +100,7 @@ struct ThreadPool::Loop {
   }
 
   const ThreadPool* const pool;
-  const int64_t n, piece;
+  const int64_t n, chunk;
   const FloatMode mode = FloatMode::Current();
   const Cancellation* const cancellation = ScopedCancellation::Current();
   const absl::FunctionRef<void(int64_t, int64_t)> body;
@@ -114,11 +114,11 @@ struct ThreadPool::Loop {
 namespace {
 
 // Which of its pool's threads this one is.
-struct Place {
+struct ThreadIdentity {
   const ThreadPool* pool = nullptr;
   int index = 0;
 };
-thread_local Place this_thread;
+thread_local ThreadIdentity this_thread;
 // The step that this thread, which is none of the pool's, is in.
 thread_local ThreadPool::Caller* this_caller = nullptr;
 
@@ -152,7 +152,7 @@ void ThreadPool::Schedule(std::function<void()> fn) {
     fn();
     return;
   }
-  Post([&] {
+  PostEvent([&] {
     queue_.push_back([fn = std::move(fn), mode = FloatMode::Current()] {
       const ScopedFloatMode as_scheduled(mode);
       fn();
@@ -162,7 +162,7 @@ void ThreadPool::Schedule(std::function<void()> fn) {
 }
 
 void ThreadPool::Wake() {
-  Post([] { return 0; });
+  PostEvent([] { return 0; });
 }
 
 ThreadPool::Caller::Caller(ThreadPool& pool, bool schedules)
@@ -178,7 +178,7 @@ void ThreadPool::Caller::Count() {
   if (counted_) return;
   counted_ = true;
   ++pool_->callers_;
-  if (pool_->left_ == std::this_thread::get_id()) pool_->left_ = {};
+  if (pool_->last_caller_ == std::this_thread::get_id()) pool_->last_caller_ = {};
 }
 
 // The step of this pool that this thread is in, if it is one from outside.
@@ -188,8 +188,10 @@ ThreadPool::Caller* ThreadPool::ThisCaller() const {
 
 // Who has just left mostly comes back at once. Needs the lock.
 int ThreadPool::NumCallers() const {
-  if (left_ == std::thread::id() || callers_ == 0 || callers_ >= num_threads_) return callers_;
-  return callers_ + (std::chrono::steady_clock::now() - left_at_ < kComesBack ? 1 : 0);
+  if (last_caller_ == std::thread::id() || callers_ == 0 || callers_ >= num_threads_)
+    return callers_;
+  return callers_ +
+         (std::chrono::steady_clock::now() - last_caller_left_at_ < kCallerReturnWindow ? 1 : 0);
 }
 
 bool ThreadPool::HasRoom() {
@@ -203,15 +205,15 @@ ThreadPool::Caller::~Caller() {
   if (!counted_) return;
   const std::lock_guard<std::mutex> lock(pool_->mutex_);
   --pool_->callers_;
-  pool_->left_ = std::this_thread::get_id();
-  pool_->left_at_ = std::chrono::steady_clock::now();
+  pool_->last_caller_ = std::this_thread::get_id();
+  pool_->last_caller_left_at_ = std::chrono::steady_clock::now();
 }
 
-// Makes a piece of news, which `what` writes down, known to threads that spin, to helpers that
+// Makes a chunk of news, which `what` writes down, known to threads that spin, to helpers that
 // sleep, and to as many workers that sleep as it says. All of it with the lock: what a thread from
 // outside has scheduled may be done, and the pool deleted by who waited for that, before the thread
 // has come to the end of this.
-void ThreadPool::Post(absl::FunctionRef<int()> what) {
+void ThreadPool::PostEvent(absl::FunctionRef<int()> what) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const int workers = what();
   posted_.fetch_add(1, std::memory_order_release);
@@ -219,7 +221,7 @@ void ThreadPool::Post(absl::FunctionRef<int()> what) {
   if (sleeping_helpers_ > 0) wake_helpers_.notify_all();
 }
 
-bool ThreadPool::RunPiece(Loop& loop) {
+bool ThreadPool::RunChunk(Loop& loop) {
   const int own = IndexIn(loop.pool) % loop.num_parts;
   for (int i = 0; i < loop.num_parts; ++i) {
     Loop::Part& part = loop.parts[(own + i) % loop.num_parts];
@@ -227,10 +229,10 @@ bool ThreadPool::RunPiece(Loop& loop) {
     const int64_t drawn = part.next.fetch_add(1, std::memory_order_relaxed);
     if (drawn >= part.last) continue;
     if (loop.failed.load(std::memory_order_relaxed)) return true;
-    const int64_t begin = drawn * loop.piece;
+    const int64_t begin = drawn * loop.chunk;
     try {
       ThrowIfCancelled();
-      loop.body(begin, std::min(loop.n, begin + loop.piece));
+      loop.body(begin, std::min(loop.n, begin + loop.chunk));
     } catch (...) {
       loop.Fail(std::current_exception());
     }
@@ -242,7 +244,7 @@ bool ThreadPool::RunPiece(Loop& loop) {
 void ThreadPool::RunLoop(Loop& loop) {
   const ScopedFloatMode as_started(loop.mode);
   const ScopedCancellation of_its_step(loop.cancellation);
-  while (RunPiece(loop)) {
+  while (RunChunk(loop)) {
   }
 }
 
@@ -252,25 +254,25 @@ void ThreadPool::ParallelFor(int64_t n, double cost, absl::FunctionRef<void(int6
   ThrowIfCancelled();
   const bool alone = num_threads_ == 1;
   const double total = static_cast<double>(n) * cost;
-  if (n <= align || total < (alone ? kMaxPieceNs : kMinLoopNs)) {
+  if (n <= align || total < (alone ? kMaxChunkNs : kMinLoopNs)) {
     body(0, n);
     return;
   }
   const double for_threads =
       alone ? 1
-            : std::min(total / kMinPieceNs, static_cast<double>(num_threads_ * kPiecesPerThread));
-  const double pieces = std::max(for_threads, total / kMaxPieceNs);
-  int64_t piece = std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(n) / pieces));
-  piece = (piece + align - 1) / align * align;
+            : std::min(total / kMinChunkNs, static_cast<double>(num_threads_ * kChunksPerThread));
+  const double chunks = std::max(for_threads, total / kMaxChunkNs);
+  int64_t chunk = std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(n) / chunks));
+  chunk = (chunk + align - 1) / align * align;
   if (alone) {
-    for (int64_t begin = 0; begin < n; begin += piece) {
+    for (int64_t begin = 0; begin < n; begin += chunk) {
       ThrowIfCancelled();
-      body(begin, std::min(n, begin + piece));
+      body(begin, std::min(n, begin + chunk));
     }
     return;
   }
-  Loop loop(this, n, piece, body);
-  Share(loop);
+  Loop loop(this, n, chunk, body);
+  RunShared(loop);
 }
 
 void ThreadPool::ForEach(int n, absl::FunctionRef<void(int)> body) {
@@ -283,11 +285,11 @@ void ThreadPool::ForEach(int n, absl::FunctionRef<void(int)> body) {
   }
   const auto one = [&](int64_t begin, int64_t) { body(static_cast<int>(begin)); };
   Loop loop(this, n, 1, one);
-  Share(loop);
+  RunShared(loop);
 }
 
-void ThreadPool::Share(Loop& loop) {
-  Post([&] {
+void ThreadPool::RunShared(Loop& loop) {
+  PostEvent([&] {
     if (Caller* const caller = ThisCaller(); caller != nullptr) caller->Count();
     loops_.push_back(&loop);
     return std::max(0, num_threads_ - NumCallers());
@@ -303,8 +305,8 @@ void ThreadPool::Share(Loop& loop) {
   if (loop.error) std::rethrow_exception(loop.error);
 }
 
-// A loop with pieces left, with this thread counted in; null if there is none. Needs the lock.
-ThreadPool::Loop* ThreadPool::Enter() {
+// A loop with chunks left, with this thread counted in; null if there is none. Needs the lock.
+ThreadPool::Loop* ThreadPool::JoinLoop() {
   const auto open =
       std::find_if(loops_.begin(), loops_.end(), [](const Loop* l) { return l->is_left(); });
   if (open == loops_.end()) return nullptr;
@@ -326,7 +328,7 @@ void ThreadPool::Worker() {
   const int index = this_thread.index;
   std::unique_lock<std::mutex> lock(mutex_);
   while (!stop_) {
-    if (Loop* const loop = MayHelp(index) ? Enter() : nullptr; loop != nullptr) {
+    if (Loop* const loop = MayHelp(index) ? JoinLoop() : nullptr; loop != nullptr) {
       lock.unlock();
       RunLoop(*loop);
       loop->users.fetch_sub(1, std::memory_order_release);
@@ -361,12 +363,12 @@ bool ThreadPool::HelpUntil(absl::FunctionRef<bool()> done,
     if (done()) return true;
     if (deadline && std::chrono::steady_clock::now() >= *deadline) return false;
     std::unique_lock<std::mutex> lock(mutex_);
-    if (Loop* const loop = Enter(); loop != nullptr) {
+    if (Loop* const loop = JoinLoop(); loop != nullptr) {
       lock.unlock();
       {
         const ScopedFloatMode as_started(loop->mode);
         const ScopedCancellation of_its_step(loop->cancellation);
-        RunPiece(*loop);
+        RunChunk(*loop);
       }
       loop->users.fetch_sub(1, std::memory_order_release);
       continue;
@@ -389,7 +391,7 @@ bool ThreadPool::HelpUntil(absl::FunctionRef<bool()> done,
   }
 }
 
-ThreadPool& ThreadPool::ForPieces() {
+ThreadPool& ThreadPool::ForTiles() {
   static ThreadPool* const pool = new ThreadPool(1);
   return *pool;
 }

@@ -33,10 +33,10 @@ class ThreadPool {
 
   int num_threads() const { return num_threads_; }
 
-  // For work that is a piece of something larger, cut by its sizes: a pool of one thread, whose
+  // For work that is a chunk of something larger, cut by its sizes: a pool of one thread, whose
   // kernels leave sums and calls of libraries whole that they would cut elsewhere.
-  static ThreadPool& ForPieces();
-  bool is_for_pieces() const { return this == &ForPieces(); }
+  static ThreadPool& ForTiles();
+  bool is_for_tiles() const { return this == &ForTiles(); }
 
   // Stands for a step that runs on this thread, as long as it lives. Each thread from outside that
   // runs loops in its step, and does not sleep, takes the place of one of the pool's: with as many
@@ -64,25 +64,25 @@ class ThreadPool {
   // Runs `fn` on some thread of the pool, soon. Inline if the pool has one thread.
   void Schedule(std::function<void()> fn);
 
-  // Calls body(begin, end) for pieces that together cover [0, n), on several threads at once, and
+  // Calls body(begin, end) for chunks that together cover [0, n), on several threads at once, and
   // returns when all are done. `cost` is an estimate of nanoseconds per index: loops under about 20
-  // us run inline, pieces are not smaller than about 10 us and not more than a few a thread, unless
-  // they would take more than about 10 ms: then there are more of them, also on one thread. Pieces
+  // us run inline, chunks are not smaller than about 10 us and not more than a few a thread, unless
+  // they would take more than about 10 ms: then there are more of them, also on one thread. Chunks
   // begin at multiples of `align`. Each thread begins with its own part of [0, n): one loop after
   // another over the same range finds what the last one made in the caches of the same cores. The
-  // first exception of a piece is rethrown here, when no piece runs any more; so is StepCancelled
+  // first exception of a chunk is rethrown here, when no chunk runs any more; so is StepCancelled
   // (core/cancellation.h), if the step that the calling thread works for is over before the last
-  // piece has begun.
+  // chunk has begun.
   void ParallelFor(int64_t n, double cost, absl::FunctionRef<void(int64_t, int64_t)> body,
                    int64_t align = 1);
 
-  // Calls body(i) for i in [0, n), each on its own, several at once: for a few big pieces that the
+  // Calls body(i) for i in [0, n), each on its own, several at once: for a few big chunks that the
   // caller cut itself.
   void ForEach(int n, absl::FunctionRef<void(int)> body);
 
-  // For a thread that has handed its work to the pool and waits for the end of it: takes pieces of
-  // any loops until `done()` is true, and sleeps while there are none. (A piece may be a whole
-  // slice of another step's batch.) `done` is asked anew after each piece and whenever something is
+  // For a thread that has handed its work to the pool and waits for the end of it: takes chunks of
+  // any loops until `done()` is true, and sleeps while there are none. (A chunk may be a whole
+  // slice of another step's batch.) `done` is asked anew after each chunk and whenever something is
   // scheduled, looped over, or Wake is called. False if the deadline came first.
   bool HelpUntil(absl::FunctionRef<bool()> done,
                  std::optional<std::chrono::steady_clock::time_point> deadline = {});
@@ -92,14 +92,14 @@ class ThreadPool {
  private:
   struct Loop;
   void Worker();
-  void Share(Loop& loop);
+  void RunShared(Loop& loop);
   static void RunLoop(Loop& loop);
-  static bool RunPiece(Loop& loop);
-  Loop* Enter();
+  static bool RunChunk(Loop& loop);
+  Loop* JoinLoop();
   Caller* ThisCaller() const;
   int NumCallers() const;
   bool MayHelp(int worker) const { return worker + NumCallers() <= num_threads_; }
-  void Post(absl::FunctionRef<int()> what);
+  void PostEvent(absl::FunctionRef<int()> what);
   bool SpinWhile(uint64_t seen) const;
 
   const int num_threads_;
@@ -107,12 +107,12 @@ class ThreadPool {
   std::mutex mutex_;
   std::condition_variable wake_, wake_helpers_;
   std::deque<std::function<void()>> queue_;
-  std::vector<Loop*> loops_;         // running loops that still have pieces
-  std::atomic<uint64_t> posted_{0};  // bumped with each piece of news; what idle threads spin on
+  std::vector<Loop*> loops_;         // running loops that still have chunks
+  std::atomic<uint64_t> posted_{0};  // bumped with each chunk of news; what idle threads spin on
   int sleeping_ = 0, sleeping_helpers_ = 0;  // workers; threads in HelpUntil
   int callers_ = 0;                          // that are counted
-  std::thread::id left_;                     // the last to end its step, if it is not back yet, and
-  std::chrono::steady_clock::time_point left_at_;  // when that was
+  std::thread::id last_caller_;              // the last to end its step, if it is not back yet, and
+  std::chrono::steady_clock::time_point last_caller_left_at_;  // when that was
   bool stop_ = false;
 };
 

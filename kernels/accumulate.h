@@ -6,10 +6,10 @@
 #include "weir/core/dtype.h"
 #include "weir/kernels/scalar_math.h"
 
-// Arithmetic for kernels that add elements up.
+// Arithmetic for kernels that accumulate elements.
 namespace weir {
 
-// Sums and differences of two elements. Integers wrap around, strings are joined.
+// Sums and differences of two elements. Integers wrap around, strings are concatenated.
 template <class T>
 inline T Add(T a, T b) {
   return ScalarMath<T>::Add(a, b);

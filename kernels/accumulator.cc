@@ -98,8 +98,8 @@ void AccumulatorState::SetStep(int64_t step) {
   step_ = step;
 }
 
-// One whose step is over is about to give up, and to serve those behind him; so nobody who gives up
-// waits in Finish for another who does.
+// Skips a waiter whose step is cancelled: that waiter is about to call GiveUp(), which serves the
+// waiters behind it. So no thread in GiveUp() waits in Finish() for another one.
 AccumulatorState::Ready AccumulatorState::Serve() {
   Ready ready;
   const auto is_over = [](const Waiter& w) {
@@ -113,8 +113,8 @@ AccumulatorState::Ready AccumulatorState::Serve() {
   return ready;
 }
 
-// A waiter is not in the queue any more, so its cancellation finds nothing to do while it is
-// unregistered here.
+// The waiters have already left the queue, so a cancellation that arrives before Unregister() finds
+// nothing to do.
 void AccumulatorState::Finish(Ready ready) {
   for (auto& [waiter, result] : ready) {
     if (waiter.cancellation != nullptr) waiter.cancellation->Unregister(waiter.token);
@@ -122,7 +122,7 @@ void AccumulatorState::Finish(Ready ready) {
   }
 }
 
-// Whoever stood behind may need less, and have it already.
+// Removes a waiter and serves the waiters behind it, which may require fewer gradients.
 void AccumulatorState::GiveUp(int64_t id, const absl::Status& why) {
   Taken done;
   Ready ready;

@@ -8,9 +8,9 @@
 
 namespace weir {
 
-// The state of a conditional accumulator: a sum of gradients, how many they are, a step below which
-// gradients are stale, and those who wait for enough of them. A gradient and the sum are some
-// tensors, which those who derive from this make sense of. Thread-safe.
+// The state of a conditional accumulator: a sum of gradients, their number, the step below which a
+// gradient is stale, and a queue of callers that wait for enough gradients. The derived classes
+// define which tensors represent a gradient and the sum. Thread-safe.
 class AccumulatorState : public Resource {
  public:
   using Taken = std::function<void(absl::StatusOr<Tensors>)>;
@@ -19,27 +19,27 @@ class AccumulatorState : public Resource {
       : name_(std::move(name)), dtype_(dtype), shape_(std::move(shape)), mean_(mean) {}
 
   std::string Describe() const override { return "accumulator '" + name_ + "'"; }
-  // Forgets the sum; those who wait get CANCELLED.
+  // Clears the sum. Waiting callers get CANCELLED.
   void Clear() override;
   const std::string& name() const { return name_; }
   DataType dtype() const { return dtype_; }
   const Shape& shape() const { return shape_; }
 
-  // Adds a gradient, or drops it if it is stale. INVALID_ARGUMENT for another shape than the
-  // accumulator's or the sum's.
+  // Adds a gradient, or drops it if it is stale. Returns INVALID_ARGUMENT if its shape differs from
+  // the accumulator's or the sum's.
   absl::Status Apply(int64_t local_step, const Tensors& gradient);
-  // Calls `done` with the mean or sum once `required` gradients are there, in the order of the
-  // calls; or with the reason for giving up when `cancellation` is cancelled. After it the sum is
-  // empty, and the step one further.
+  // Calls `done` with the mean or sum once `required` gradients have arrived, or with the
+  // cancellation's status when `cancellation` is cancelled. Callers are served in order. Serving
+  // one empties the sum and increments the step.
   void Take(int64_t required, Cancellation* cancellation, Taken done);
   int64_t count();
   void SetStep(int64_t step);
 
  protected:
-  // The following are called one at a time. The first gradient after the sum was taken or forgotten
-  // is the sum, a copy of it; others are added to it.
+  // The calls of the following functions are serialized. The first gradient after the sum was taken
+  // or cleared is copied to the sum; later gradients are added to it.
   virtual absl::Status Add(const Tensors& gradient, bool is_first) = 0;
-  // The sum of `count` gradients, or their mean; nothing of it need be kept.
+  // Returns the sum of `count` gradients, or their mean. May move the sum out.
   virtual absl::StatusOr<Tensors> TakeSum(int64_t count, bool mean) = 0;
   virtual void Forget() = 0;
 
@@ -51,7 +51,8 @@ class AccumulatorState : public Resource {
   };
   using Ready = std::vector<std::pair<Waiter, absl::StatusOr<Tensors>>>;
 
-  // Those at the head of the queue who can be served now, with what they get. Needs the lock.
+  // Pops the waiters at the head of the queue that can be served now, with their results. Requires
+  // the lock.
   Ready Serve();
   static void Finish(Ready ready);
   void GiveUp(int64_t id, const absl::Status& why);
@@ -65,7 +66,7 @@ class AccumulatorState : public Resource {
   std::list<Waiter> waiters_;
 };
 
-// One tensor.
+// An accumulator of one dense tensor.
 class DenseAccumulator final : public AccumulatorState {
  public:
   using AccumulatorState::AccumulatorState;
@@ -78,8 +79,8 @@ class DenseAccumulator final : public AccumulatorState {
   Tensor sum_;
 };
 
-// Some rows of a tensor: their numbers, in order, their values, and (empty: not known) the tensor's
-// shape. A row's mean is over the gradients that had it.
+// An accumulator of sparse rows (IndexedSlices): ascending row indices, the rows' values and the
+// tensor's dense shape (empty if unknown). A row's mean is over the gradients that contain the row.
 class SparseAccumulator final : public AccumulatorState {
  public:
   using AccumulatorState::AccumulatorState;
@@ -94,14 +95,14 @@ class SparseAccumulator final : public AccumulatorState {
   Tensor sum_;
 };
 
-// A kernel that makes (or finds) the accumulator of a node and gives a handle to it.
+// Returns a kernel that creates or finds the accumulator of a node and outputs a handle to it.
 template <class Accumulator>
 absl::StatusOr<Kernel> MakeAccumulator(const KernelInit& init);
-// One whose outputs are what an accumulator gives.
+// Returns a kernel whose outputs are the tensors taken from an accumulator.
 template <class Accumulator>
 absl::StatusOr<Kernel> MakeTakeGradient(const KernelInit& init);
 
-// n elements: to[i] += from[i], and gradient[i] /= count.
+// For n elements: to[i] += from[i], and gradient[i] /= count.
 void AddGradient(DataType type, const void* from, void* to, int64_t n);
 void DivideGradient(DataType type, int64_t count, void* gradient, int64_t n);
 

@@ -1,11 +1,11 @@
-// The mathematics of activations, as kernels/elementwise-inl.h has it for arithmetic. A textual
-// header without a guard.
+// Functors for activation functions, in the manner of kernels/elementwise-inl.h. A textual header
+// without an include guard.
 
 // The constants of self-normalizing networks (Klambauer et al. 2017): scale, and scale * alpha.
 constexpr double kSeluScale = 1.0507009873554804934193349852946;
 constexpr double kSeluScaleAlpha = 1.7580993408473768599402175208123;
 
-// A NaN stays a NaN.
+// NaN propagates.
 struct Relu {
   static constexpr char kOp[] = "Relu";
   using Types = RealNumbers;
@@ -41,7 +41,7 @@ struct Relu6Grad {
     return M::If(M::Lt(zero, x), M::If(M::Lt(x, M::Num(6)), dy, zero), zero);
   }
 };
-// exp(x) - 1 where x is negative. Below -80 it is -1 in every type.
+// exp(x) - 1 where x is negative. It rounds to -1 below -80 in every type.
 template <class M>
 WEIR_HD typename M::V NegativeExpm1(typename M::V x) {
   return M::Expm1(M::Max(M::Min(x, M::Num(0)), M::Num(-80)));
@@ -105,7 +105,8 @@ struct Softplus {
   template <class M>
   WEIR_HD static typename M::V Apply(typename M::V x) {
     return M::Add(M::Max(x, M::Num(0)),
-                  M::Log1p(M::Exp(M::Neg(M::Abs(x)))));  // exp never overflows
+                  M::Log1p(M::Exp(
+                      M::Neg(M::Abs(x)))));  // the argument is never positive: exp cannot overflow
   }
 };
 struct SoftplusGrad {

@@ -4,7 +4,7 @@
 #include "weir/core/dtype.h"
 #include "weir/kernels/scalar_math.h"
 
-// The functors of kernels/activation-inl.h for single elements.
+// The functors of kernels/activation-inl.h for scalars.
 namespace weir::functor {
 #include "weir/kernels/activation-inl.h"
 }  // namespace weir::functor

@@ -48,7 +48,7 @@ namespace {
 
 HWY_EXPORT(AddActivationVectors);
 
-// Gradients take tensors of one shape.
+// Gradients require inputs of equal shapes.
 template <class... Ts>
 void RefuseBroadcasting(LoopRegistry* t, const char* op, List<Ts...>) {
   for (const DataType type : {DataTypeOf<Ts>::value...}) {

@@ -5,13 +5,13 @@
 #include "weir/kernels/gpu_kernels.h"
 #include "weir/kernels/stream_ops.h"
 
-// What the kernels that are written for all devices do on a GPU (kernels/stream_ops.h), and the
-// kernels that need the values of tensors on the device: filling and one-hot rows.
+// The GPU implementation of kernels/stream_ops.h (for kernels shared by all devices), and the GPU
+// kernels that read tensor values on the device: filling and one-hot rows.
 namespace weir {
 
 namespace {
 
-// Dimensions [first, rank) of a copy. If a kernel cannot walk them all, the host walks the first
+// Copies dimensions [first, rank). If they do not fit one launch, the host loops over the first
 // one.
 void CopyDims(void* stream, const StridedCopy& copy, size_t first, size_t size, const char* from,
               char* to) {
@@ -36,7 +36,8 @@ void CopyOnStream(void* stream, const StridedCopy& copy, size_t size, const void
 void FillOnStream(void* stream, size_t size, const void* value, void* to, int64_t count) {
   Bytes16 bits{0, 0};
   std::memcpy(&bits, value, size);
-  if (bits.lo == 0 && bits.hi == 0) {  // zeros of any size are alike: the largest that fit
+  if (bits.lo == 0 &&
+      bits.hi == 0) {  // zeros of all element sizes have the same bits: use the widest size
     const uintptr_t address = reinterpret_cast<uintptr_t>(to);
     while (size < sizeof(bits) && count % 2 == 0 && address % (2 * size) == 0) {
       size *= 2;

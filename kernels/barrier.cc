@@ -9,7 +9,8 @@ namespace weir {
 
 namespace {
 
-// Tuples wait in a queue by number, with number and key in front.
+// Complete tuples wait in a queue ordered by number; their number and key are the leading
+// components.
 QueueSpec SpecOfReady(const std::string& name, const DataTypes& types,
                       const std::vector<Shape>& shapes) {
   QueueSpec spec;
@@ -149,7 +150,7 @@ absl::Status BarrierState::Close(bool cancel_pending) {
   return absl::OkStatus();
 }
 
-// Of a queue without limit, which nobody waits to put into: this does not wait either.
+// Closes the queue. It is unbounded, so no enqueuer waits, and neither does this.
 void BarrierState::CloseQueue(bool cancel_pending) {
   if (!ready_->is_closed()) ready_->Close(cancel_pending, nullptr, [](const absl::Status&) {});
 }

@@ -11,8 +11,8 @@
 
 namespace weir {
 
-// Puts together tuples whose components come separately, each under the tuple's key. A tuple that
-// is complete goes to a queue, by the order in which keys were first seen. Thread-safe.
+// Assembles tuples whose components arrive separately under the tuple's key. Complete tuples move
+// to a queue, ordered by when their keys were first seen. Thread-safe.
 class BarrierState final : public Resource {
  public:
   using Done = WaitableResource::Done;
@@ -24,13 +24,13 @@ class BarrierState final : public Resource {
   const DataTypes& types() const { return types_; }
   const std::vector<Shape>& shapes() const { return shapes_; }
 
-  // The rows of `values` as component `component` of the tuples with these keys.
+  // Inserts the rows of `values` as component `component` of the tuples with these keys.
   void InsertMany(const Tensor& keys, int64_t component, const Tensor& values,
                   Cancellation* cancellation, Done done);
-  // Complete tuples: their numbers, their keys, and a batch of each component.
+  // Takes complete tuples: their numbers, keys, and a batch of each component.
   void TakeMany(int64_t count, bool allow_fewer, Cancellation* cancellation,
                 QueueState::DoneTaking done);
-  // No new keys from now on; with `cancel_pending` no more components of known ones either.
+  // Rejects new keys from now on; with `cancel_pending`, also further components of known keys.
   absl::Status Close(bool cancel_pending);
   int64_t ready_size() { return ready_->size(); }
   int64_t incomplete_size();
@@ -38,16 +38,16 @@ class BarrierState final : public Resource {
  private:
   struct Incomplete {
     int64_t number = 0;
-    Tensors components;  // those missing are not initialized
+    Tensors components;  // missing components are uninitialized tensors
   };
 
-  // What has become complete goes to `complete`, after an error too.
+  // Appends tuples that became complete to `complete`, even if it returns an error.
   absl::Status Insert(const Tensor& keys, int64_t component, const Tensor& values,
                       std::vector<Tensors>* complete);
   absl::Status InsertOne(const std::string& key, int64_t i, int64_t component, Tensor value,
                          bool* is_new, std::vector<Tensors>* complete);
   std::string State() const;
-  // Without the lock.
+  // Call without the lock.
   void CloseQueue(bool cancel_pending);
 
   const std::string name_;
@@ -60,7 +60,7 @@ class BarrierState final : public Resource {
   bool closed_ = false, cancelled_ = false;
 };
 
-// A part of AddBarrierKernels.
+// Registers the mutex part of AddBarrierKernels.
 void AddMutexKernels(KernelRegistry* r);  // mutex.cc
 
 }  // namespace weir

@@ -19,12 +19,12 @@
 #include "weir/kernels/strided_copy.h"
 #include "weir/kernels/waiter_queue.h"
 
-// Batching: calls of one node in several steps wait for each other, and their rows are computed
-// together. A task joins the open batch of its queue. The batch is closed when the next task does
-// not fit in, and due when it is full or its first task has waited for the time-out. Threads of the
-// batcher take what is due. Batch gives all rows to the last of the steps and none to the others,
-// with a table of whose rows are where, by which Unbatch deals out what is made of them;
-// BatchFunction calls a function with all rows, and gives each step its own.
+// Batching: runs of one node in several steps wait for each other and are computed together. A task
+// joins the open batch of its queue. A batch closes when the next task does not fit; it is due when
+// it is full or its first task has waited for the timeout. The batcher's threads process due
+// batches. Batch outputs all rows in the last step of the batch and none in the others, with an
+// index that maps rows to steps; Unbatch uses the index to distribute the results. BatchFunction
+// calls a function with all rows and outputs each step's own rows.
 namespace weir {
 
 absl::StatusOr<Tensor> JoinRows(const std::vector<Tensor>& parts) {
@@ -72,10 +72,10 @@ struct BatchOptions {
   int64_t max_batch_size = 0, max_enqueued_batches = 0;
   std::chrono::microseconds timeout{0};
   std::vector<int64_t> allowed_sizes;  // ascending
-  bool splits = false;                 // tasks may be larger than the largest of these
+  bool splits = false;                 // tasks may exceed the largest allowed size
 
   static absl::StatusOr<BatchOptions> Of(const Node& node);
-  // What a batch of this size is filled up to.
+  // Returns the size to which a batch of this size is padded.
   int64_t PaddedSize(int64_t size) const {
     const auto it = std::lower_bound(allowed_sizes.begin(), allowed_sizes.end(), size);
     return it == allowed_sizes.end() ? size : *it;
@@ -114,17 +114,17 @@ absl::StatusOr<BatchOptions> BatchOptions::Of(const Node& node) {
 
 struct Task;
 using Batch = std::vector<std::unique_ptr<Task>>;
-// Computes a batch: sets the outputs of each task, or fails them all.
+// Computes a batch: sets the outputs of every task, or fails them all.
 using Process = std::function<absl::Status(const BatchOptions&, const Batch&)>;
 
-// What one step wants.
+// The rows that one step contributes to a batch.
 struct Task {
   KernelContext& context;
   Kernel::Done done;
   const Process* process;
   Tensors inputs, captured;
   int64_t size = 0, id = 0;
-  int64_t token = 0;  // of its cancellation
+  int64_t token = 0;  // of the cancellation callback
 };
 
 void Finish(Task& task, const absl::Status& status) {
@@ -132,7 +132,7 @@ void Finish(Task& task, const absl::Status& status) {
   task.done(status);
 }
 
-// What the threads share with the batcher, which they may outlive by a moment.
+// State shared by the batcher and its threads, which may briefly outlive it.
 class BatchQueues {
  public:
   explicit BatchQueues(BatchOptions options) : options_(std::move(options)) {}
@@ -159,7 +159,7 @@ class BatchQueues {
     return absl::OkStatus();
   }
 
-  // The task, if it still waits.
+  // Removes and returns the task if it is still queued.
   std::unique_ptr<Task> Withdraw(int64_t id) {
     const std::lock_guard<std::mutex> lock(mutex_);
     for (auto& [name, batches] : queues_) {
@@ -218,7 +218,8 @@ class BatchQueues {
     Clock::time_point due;
   };
 
-  // A batch that is due; else nothing, and when the next one will be.
+  // Returns a due batch. If there is none, returns an empty batch and lowers `next` to the time
+  // when the next one is due.
   Batch TakeDue(Clock::time_point* next) {
     const Clock::time_point now = Clock::now();
     for (auto& [name, batches] : queues_) {
@@ -253,7 +254,7 @@ class Batcher final : public Resource {
   std::string Describe() const override { return "batcher '" + name_ + "'"; }
   void Clear() override { queues_->Stop(); }
 
-  // Calls the task's `done` when it is computed, cancelled or refused.
+  // Calls the task's `done` when it is computed, cancelled or rejected.
   void Submit(const std::string& queue, std::unique_ptr<Task> task) {
     {
       const std::lock_guard<std::mutex> lock(mutex_);
@@ -286,7 +287,7 @@ class Batcher final : public Resource {
   std::vector<std::thread> threads_;
 };
 
-// Input k of all tasks, in one, with copies of the first row up to the padded size.
+// Concatenates input k of all tasks, padded with copies of the first row.
 absl::StatusOr<Tensor> JoinInput(const BatchOptions& options, const Batch& batch, size_t k) {
   std::vector<Tensor> parts;
   int64_t size = 0;
@@ -350,7 +351,7 @@ absl::Status CheckResults(const Tensors& results, int64_t size) {
   return absl::OkStatus();
 }
 
-// A batch larger than the largest allowed size goes to the function in pieces of that size.
+// Splits a batch larger than the largest allowed size into calls of at most that size.
 absl::StatusOr<Tensors> CallInPieces(Function* function, const BatchOptions& options,
                                      const Task& caller, const Tensors& inputs) {
   const int64_t size = inputs[0].dim(0);
@@ -394,7 +395,7 @@ absl::Status CallFunction(Function* function, const BatchOptions& options, const
   return absl::OkStatus();
 }
 
-// ---- both
+// ---- common to both
 
 absl::StatusOr<std::unique_ptr<Task>> NewTask(KernelContext& c, int num_inputs,
                                               const BatchOptions& options, const Process* process) {
@@ -421,7 +422,8 @@ absl::StatusOr<std::unique_ptr<Task>> NewTask(KernelContext& c, int num_inputs,
   return task;
 }
 
-// A step without rows waits for nobody. TensorFlow gives it vectors, whatever it had.
+// A step without rows does not wait. As in TensorFlow, its outputs are empty vectors whatever the
+// input shapes.
 absl::Status SetEmptyOutputs(KernelContext& c) {
   for (int i = 0; i < c.num_outputs(); ++i)
     WEIR_RETURN_IF_ERROR(c.AllocateOutput(i, Shape({0})).status());

@@ -7,18 +7,18 @@
 
 #include "weir/core/kernel.h"
 
-// What the kernels share that join rows of several steps and deal them out again.
+// Helpers for kernels that concatenate the rows of several steps and distribute them again.
 namespace weir {
 
-// Tensors of at least one dimension, one after the other along dimension 0. INVALID_ARGUMENT
-// unless they agree in type and in all other dimensions.
+// Concatenates tensors of at least one dimension along dimension 0. INVALID_ARGUMENT unless types
+// and all other dimensions match.
 absl::StatusOr<Tensor> JoinRows(const std::vector<Tensor>& parts);
 
-// A time in microseconds that an attribute gives: `least` to a day.
+// Returns a duration attribute in microseconds, clamped to [least, one day].
 std::chrono::microseconds Micros(int64_t value, int64_t least);
 
-// Waits for a thread of a resource to end. The last to let go of a session may be a step that the
-// thread has finished: then it is let go itself.
+// Joins a thread of a resource. If called on that thread (a step that the thread just finished may
+// hold the last reference to a session), detaches it instead.
 void JoinOrDetach(std::thread& thread);
 
 void AddUnbatchKernels(KernelRegistry* r);  // unbatch.cc

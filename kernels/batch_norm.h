@@ -4,27 +4,28 @@
 #include "weir/core/kernel.h"
 #include "weir/ops/window.h"
 
-// What the kernels of FusedBatchNorm and its gradient read and check, on every device. Defined in
+// Attributes and input validation of FusedBatchNorm and its gradient, for every device. Defined in
 // batch_norm_cpu.cc.
 namespace weir {
 
 struct BatchNormAttributes {
   DataLayout layout;
-  float epsilon = 0, factor = 1;  // factor: of the new values in the running mean and variance
+  float epsilon = 0,
+        factor = 1;  // factor: weight of the new values in the running mean and variance
   bool is_training = true;
 
   static absl::StatusOr<BatchNormAttributes> Read(const KernelInit& init);
 };
 
-// Images as a matrix with a row a pixel and a column a channel.
+// Images as a matrix with one row per pixel and one column per channel.
 struct BatchNormMatrix {
   int64_t batch = 0, rows = 0, channels = 0;
 };
 
-// Of the forward op's inputs x, scale, offset, mean and variance. INVALID_ARGUMENT if they do not
-// fit each other.
+// Returns the matrix for the forward op's inputs x, scale, offset, mean and variance.
+// INVALID_ARGUMENT if their shapes do not match.
 absl::StatusOr<BatchNormMatrix> ReadBatchNorm(const KernelContext& c, const BatchNormAttributes& a);
-// Of the gradient's inputs dy, x, scale, and the saved mean and variance.
+// Returns the matrix for the gradient's inputs dy, x, scale, and the saved mean and variance.
 absl::StatusOr<BatchNormMatrix> ReadBatchNormGrad(const KernelContext& c,
                                                   const BatchNormAttributes& a);
 

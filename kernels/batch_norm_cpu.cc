@@ -4,16 +4,16 @@
 #include <vector>
 
 #include "weir/kernels/batch_norm.h"
+#include "weir/kernels/channel_ops.h"
 #include "weir/kernels/global_norm.h"
 #include "weir/kernels/image_operand.h"
 #include "weir/kernels/pieces.h"
 #include "weir/kernels/registry.h"
-#include "weir/kernels/channel_ops.h"
 
-// Batch normalization treats images as a matrix with a row a pixel and a column a channel. Sums
-// over the rows are cut into pieces (pieces.h), each with sums of its own. The variance is computed
-// in a second pass, from the differences to the mean: the mean of squares minus the square of the
-// mean would lose it where the mean is large.
+// Batch normalization treats images as a matrix with one row per pixel and one column per channel.
+// Reductions over the rows are split into pieces (pieces.h) with partial sums. The variance is
+// computed in a second pass from the differences to the mean: the mean of squares minus the square
+// of the mean would cancel catastrophically where the mean is large.
 namespace weir {
 namespace {
 
@@ -40,8 +40,8 @@ absl::Status CheckVector(absl::string_view name, const Tensor& t, int64_t channe
                          t.num_elements(), " and ", channels);
 }
 
-// Calls fn(begin, end, sums) for parts of the rows on several threads, each with `width` sums of
-// its own that start from zero, and returns the total.
+// Calls fn(begin, end, sums) for ranges of rows on several threads, each with `width`
+// zero-initialized partial sums, and returns the total.
 template <class F>
 std::vector<float> SumOverRows(ThreadPool& pool, const Matrix& m, int64_t width, F&& fn) {
   const double work = 0.3 * static_cast<double>(m.rows) * m.channels;
@@ -80,7 +80,7 @@ Moments MomentsOf(ThreadPool& pool, const float* x, const Matrix& m) {
       });
   out.variance.resize(c);
   for (int64_t k = 0; k < c; ++k) {
-    const float rest = sums[k] / n;  // of the mean, by rounding
+    const float rest = sums[k] / n;  // the mean's rounding error
     out.variance[k] = std::max(0.0f, sums[c + k] / n - rest * rest);
   }
   return out;
@@ -148,7 +148,7 @@ absl::Status Forward(KernelContext& ctx, const Attributes& a) {
 // With i = 1 / sqrt(variance + epsilon), p = mean(dy * (x - mean)), per channel:
 //   training   dx = scale * i * (dy - mean(dy) - (x - mean) * i^2 * p)
 //   inference  dx = scale * i * dy
-// which are linear in dy and x: dx = a * dy + b * x + d.
+// Both are linear in dy and x: dx = a * dy + b * x + d.
 template <class T>
 absl::Status Backward(KernelContext& ctx, const Attributes& attributes) {
   const Tensor &gradient = ctx.input(0), &input = ctx.input(1);
@@ -169,8 +169,8 @@ absl::Status Backward(KernelContext& ctx, const Attributes& attributes) {
   const float *scale = ctx.input_data<float>(2), *mean = ctx.input_data<float>(3);
   const std::vector<float> sums =
       SumOverRows(ctx.pool(), m, 2 * c, [&](int64_t begin, int64_t end, float* both) {
-        channel_ops::AddProducts(dy.data() + begin * c, x.data() + begin * c, mean, end - begin, c, both,
-                          both + c);
+        channel_ops::AddProducts(dy.data() + begin * c, x.data() + begin * c, mean, end - begin, c,
+                                 both, both + c);
       });
   std::vector<float> a(c), b(c, 0.0f), d(c, 0.0f);
   const float n = static_cast<float>(m.rows);
@@ -185,8 +185,8 @@ absl::Status Backward(KernelContext& ctx, const Attributes& attributes) {
   }
   ctx.pool().ParallelFor(m.rows, 0.4 * c, [&](int64_t begin, int64_t end) {
     const int64_t at = begin * c;
-    channel_ops::CombineRows(dy.data() + at, x.data() + at, a.data(), b.data(), d.data(), dx.data() + at,
-                      end - begin, c);
+    channel_ops::CombineRows(dy.data() + at, x.data() + at, a.data(), b.data(), d.data(),
+                             dx.data() + at, end - begin, c);
   });
   return dx.Write(ctx, *output, turned, m.batch, c);
 }

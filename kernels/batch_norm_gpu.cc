@@ -6,8 +6,8 @@
 #include "weir/kernels/stream_ops.h"
 
 // Batch normalization on a GPU; see batch_norm_cpu.cc for the formulas. Sums over the pixels of a
-// channel are reductions, in double; what goes into them beside x and dy themselves is spelled out
-// in a temporary of floats.
+// channel are reductions in double. Their operands other than x and dy are materialized in a float
+// temporary.
 namespace weir {
 
 namespace gpu {
@@ -25,7 +25,7 @@ BatchNormArgs ArgsOf(const BatchNormAttributes& a, const BatchNormMatrix& m, con
           .x = x.raw()};
 }
 
-// The sum or mean over the pixels of each channel, of float images.
+// Computes the sum or mean of float images over the pixels of each channel.
 absl::Status ReduceChannels(KernelContext& c, const char* op, const BatchNormArgs& args,
                             const void* images, Tensor* out) {
   Reduction r{.reducer = FindReducer(op, DT_FLOAT),
@@ -37,7 +37,7 @@ absl::Status ReduceChannels(KernelContext& c, const char* op, const BatchNormArg
   return Reduce(c, r, images, out->raw());
 }
 
-// The images as float: themselves, or in `temp`.
+// Returns the images as float: the input itself, or a converted copy in `temp`.
 const void* AsFloats(KernelContext& c, const Tensor& images, const Tensor& temp) {
   if (images.dtype() == DT_FLOAT) return images.raw();
   Cast(c.device().stream(), images.dtype(), DT_FLOAT, 0, images.raw(),
@@ -49,7 +49,7 @@ void FillFloats(KernelContext& c, float value, Tensor* t) {
   FillOnStream(c.device().stream(), sizeof(float), &value, t->raw(), t->num_elements());
 }
 
-// batch_mean, batch_variance, and the mean and (biased) variance that the gradient wants.
+// Computes batch_mean, batch_variance, and the mean and (biased) variance that the gradient needs.
 using Statistics = Tensor* [4];
 
 absl::Status Train(KernelContext& c, const BatchNormAttributes& a, int64_t rows,

@@ -3,7 +3,7 @@
 #include "weir/kernels/gpu_loops.h"
 #include "weir/kernels/launch.h"
 
-// Batch normalization, one element of an image at a time. 16-bit floats are computed in float.
+// Batch normalization, one image element per thread. 16-bit floats are computed in float.
 namespace weir::gpu {
 
 namespace {

@@ -14,16 +14,16 @@ constexpr double kEuler = 0.57721566490153286061;
 
 // Modified Bessel functions of order v = 0 or 1, without tables of coefficients. Sources: Olver et
 // al., "NIST Handbook of Mathematical Functions" (2010), chapter 10; Trefethen and Weideman, "The
-// exponentially convergent trapezoidal rule" (2014). All sums but one have positive terms only, so
-// nothing cancels.
+// exponentially convergent trapezoidal rule" (2014). All sums but one have only positive terms, so
+// there is no cancellation.
 //
-// I: for x < 20 the power series (10.25.2), scaled by exp(-x); beyond, the asymptotic series
+// I: for x < 20 the power series (10.25.2), scaled by exp(-x); above, the asymptotic series
 // (10.40.1), whose smallest term is about exp(-2x).
 //
-// K: for x <= 1 the series (10.31.2) with the logarithm; beyond, the integral (10.32.9)
+// K: for x <= 1 the series (10.31.2) with the logarithm; above, the integral (10.32.9)
 //   exp(x) K(x) = integral of exp(-x (cosh t - 1)) cosh(v t) over t > 0
-// by the trapezoidal rule, which for a function like this one, analytic in a strip and of doubly
-// exponential decay, has an error of about exp(-2 pi d / h) for a strip of width d and steps of h.
+// by the trapezoidal rule. For such a function, analytic in a strip and of doubly exponential
+// decay, the error is about exp(-2 pi d / h) for a strip of width d and steps of h.
 double SeriesI(int order, double x) {
   const double q = x * x / 4;
   double term = order == 0 ? 1 : x / 2, sum = term;
@@ -51,7 +51,7 @@ double ScaledI(int order, double x) {
   return AsymptoticI(order, x);
 }
 
-// exp(x) may overflow before the product does.
+// exp(x) may overflow where the product does not.
 double UnscaledI(int order, double x) {
   if (x < 20) return SeriesI(order, x);
   if (x > 800) return kInfinity;
@@ -84,7 +84,8 @@ double SeriesK(int order, double x) {
 
 double ScaledK(int order, double x) {
   if (x <= 1) return SeriesK(order, x) * std::exp(x);
-  // Steps follow the width of the integrand, 1 / sqrt(x), up to what its strip allows.
+  // The step size follows the width of the integrand, 1 / sqrt(x), up to the limit set by its strip
+  // of analyticity.
   const double h = std::min(0.125, 0.5 / std::sqrt(x));
   double sum = 0.5;
   for (int k = 1;; ++k) {
@@ -119,7 +120,7 @@ double BesselK1(double x) { return OfPositive(x, UnscaledK, 1, kInfinity); }
 double BesselK0e(double x) { return OfPositive(x, ScaledK, 0, kInfinity); }
 double BesselK1e(double x) { return OfPositive(x, ScaledK, 1, kInfinity); }
 
-// The C library has these.
+// The C library provides these.
 double BesselJ0(double x) { return ::j0(x); }
 double BesselJ1(double x) { return ::j1(x); }
 double BesselY0(double x) { return x <= 0 ? -kInfinity : ::y0(x); }
@@ -128,8 +129,9 @@ double BesselY1(double x) { return x <= 0 ? -kInfinity : ::y1(x); }
 // Rybicki's method ("Dawson's integral and the sampling theorem", 1989): with steps of h, and n0 h
 // the even multiple nearest to x,
 //   D(x) = 1/sqrt(pi) sum over odd n of exp(-(x - n h)^2) / n,
-// exact to exp(-(pi / 2h)^2), here 1e-17. Near 0, where terms cancel, the power series
-// x - 2/3 x^3 + 4/15 x^5 - ...; far out, where the sum is all tail, the asymptotic one.
+// exact to exp(-(pi / 2h)^2), here 1e-17. Near 0, where terms cancel, it uses the power series x -
+// 2/3 x^3 + 4/15 x^5 - ...; for large x, where only the tail of the sum contributes, the asymptotic
+// series.
 double Dawsn(double x) {
   const double a = std::abs(x);
   if (std::isnan(x)) return x;
@@ -160,8 +162,8 @@ double Dawsn(double x) {
   return OddIn(x, sum / std::sqrt(M_PI));
 }
 
-// The power series gamma + log x + sum of x^k / (k k!), and from 40 on the asymptotic series
-// exp(x) / x times the sum of k! / x^k, to its smallest term.
+// The power series gamma + log x + sum of x^k / (k k!); from 40 on, the asymptotic series exp(x) /
+// x times the sum of k! / x^k, up to its smallest term.
 double Expint(double x) {
   if (std::isnan(x) || x < 0) return kNaN;
   if (x == 0) return -kInfinity;
@@ -187,13 +189,13 @@ double Expint(double x) {
 
 namespace {
 
-// Fresnel's integrals by power series for small x, else by the auxiliary functions f and g (NIST
+// Fresnel's integrals: power series for small x, otherwise the auxiliary functions f and g (NIST
 // Handbook, 7.7.10 and 7.7.11),
 //   C(x) = 1/2 + f sin(pi x^2 / 2) - g cos(pi x^2 / 2),
-//   S(x) = 1/2 - f cos(pi x^2 / 2) - g sin(pi x^2 / 2):
-// with t = u^2 these are integrals of exp(-pi x^2 u^2 / 2) times 1 and u^2, over 1 + u^4, on the
-// whole line. The trapezoidal rule does them to 1e-17 with steps of 0.1, which the poles at
-// distance 1/sqrt(2) ask for, or less where the exponential is narrow.
+//   S(x) = 1/2 - f cos(pi x^2 / 2) - g sin(pi x^2 / 2).
+// With t = u^2, f and g are integrals of exp(-pi x^2 u^2 / 2) times 1 and u^2, over 1 + u^4, on the
+// whole line. The trapezoidal rule computes them to 1e-17 with steps of 0.1, which the poles at
+// distance 1/sqrt(2) require, or less where the exponential is narrow.
 struct Fresnel {
   double cosine, sine;
 };
@@ -212,7 +214,7 @@ Fresnel SeriesFresnel(double x) {
 
 Fresnel FresnelOf(double x) {
   if (x < 1.5) return SeriesFresnel(x);
-  // x^2 modulo 4, without rounding: pi x^2 / 2 is wanted to all its digits.
+  // x^2 modulo 4 without rounding: pi x^2 / 2 must be accurate to the last digit.
   const double square = x * x, rest = std::fma(x, x, -square);
   const double angle = M_PI / 2 * (std::fmod(square, 4) + rest);
   const double h = std::min(0.1, 0.4 / x), scale = M_PI / 2 * square;
@@ -241,9 +243,9 @@ double FresnelSin(double x) {
 }
 
 // The dilogarithm Li2(1 - x). With u = -log x, Debye's form
-//   Li2(1 - x) = u - u^2/4 + sum of B(2k) u^(2k+1) / (2k+1)!  (B: Bernoulli's numbers)
+//   Li2(1 - x) = u - u^2/4 + sum of B(2k) u^(2k+1) / (2k+1)!  (B: Bernoulli numbers)
 // converges like (u / 2 pi)^2k; the reflections Li2(z) + Li2(1-z) = pi^2/6 - log z log(1-z) and
-// Li2(1-x) + Li2(1-1/x) = -log(x)^2/2 bring every x to [1/2, 2]. Source: Lewin, "Polylogarithms and
+// Li2(1-x) + Li2(1-1/x) = -log(x)^2/2 map every x to [1/2, 2]. Source: Lewin, "Polylogarithms and
 // associated functions" (1981).
 double Spence(double x) {
   if (std::isnan(x) || x < 0) return kNaN;
@@ -275,8 +277,8 @@ double Spence(double x) {
 
 namespace {
 
-// The continued fraction of the incomplete beta function (NIST Handbook, 8.17.22), by Lentz's
-// method. It converges quickly for x < (a + 1) / (a + b + 2).
+// Evaluates the continued fraction of the incomplete beta function (NIST Handbook, 8.17.22) by
+// Lentz's method. It converges quickly for x < (a + 1) / (a + b + 2).
 double BetaFraction(double a, double b, double x) {
   constexpr double kTiny = 1e-300;
   const auto nonzero = [](double v) { return std::abs(v) < kTiny ? kTiny : v; };
@@ -306,7 +308,7 @@ double StirlingRest(double y) {
          y;
 }
 
-// log(1 + t) - t, also for small t.
+// log(1 + t) - t, accurate for small t too.
 double Log1pMinus(double t) {
   if (std::abs(t) > 0.3) return std::log1p(t) - t;
   double power = t, sum = 0;
@@ -318,9 +320,9 @@ double Log1pMinus(double t) {
   return sum;
 }
 
-// x^a (1 - x)^b / B(a, b). Where a and b are large, the logarithms of its factors would cancel:
-// with s = a + b, it is the exponential of a (log(xs/a)) + b (log((1-x)s/b)), both near 0 where it
-// matters, times what Stirling's formula leaves over.
+// x^a (1 - x)^b / B(a, b). Where a and b are large, the logarithms of the factors would cancel.
+// With s = a + b, the result is the exponential of a (log(xs/a)) + b (log((1-x)s/b)), both near 0
+// where it matters, times the remainder of Stirling's formula.
 double BetaPower(double a, double b, double x) {
   if (std::min(a, b) < 8) {
     int sign;

@@ -8,7 +8,7 @@ namespace weir {
 
 namespace {
 
-// The shape of those arguments that are no scalars.
+// Returns the common shape of the non-scalar arguments.
 absl::StatusOr<Shape> CommonShape(const KernelContext& c) {
   static constexpr const char* kNames = "abx";
   int widest = 0;

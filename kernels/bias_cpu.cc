@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "weir/kernels/accumulate.h"
+#include "weir/kernels/channel_ops.h"
 #include "weir/kernels/pieces.h"
 #include "weir/kernels/registry.h"
-#include "weir/kernels/channel_ops.h"
 
 namespace weir {
 namespace {
@@ -30,7 +30,7 @@ absl::StatusOr<Channels> ChannelsOf(const Shape& shape, bool channels_first) {
   return c;
 }
 
-// Rows of a few channels are added several at a time, to the bias repeated.
+// Processes several rows of few channels at a time, with the bias repeated.
 template <class T>
 void AddToRows(ThreadPool& pool, const T* x, const T* bias, T* y, int64_t rows, int64_t channels) {
   constexpr int64_t kNarrow = 64, kRepeated = 256;
@@ -95,7 +95,7 @@ void AddRows(const T* x, const Channels& c, int64_t begin, int64_t end, Wide<T>*
   }
 }
 
-// Channels last: each piece of the rows has sums, which are then summed.
+// Channels last: each piece of the rows has partial sums, which are then added.
 template <class T>
 void SumRows(ThreadPool& pool, const T* x, const Channels& c, Wide<T>* sums) {
   const double work = 0.1 * static_cast<double>(c.outer) * c.channels;
@@ -111,7 +111,7 @@ void SumRows(ThreadPool& pool, const T* x, const Channels& c, Wide<T>* sums) {
   }
 }
 
-// Channels first: each channel is the sum of contiguous stretches.
+// Channels first: each channel is a sum over contiguous runs.
 template <class T>
 void SumPlanes(ThreadPool& pool, const T* x, const Channels& c, Wide<T>* sums) {
   pool.ParallelFor(c.channels, 0.5 * static_cast<double>(c.outer) * c.inner,

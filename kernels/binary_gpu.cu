@@ -4,8 +4,8 @@
 #include "weir/kernels/gpu_loops.h"
 #include "weir/kernels/launch.h"
 
-// Element-wise functions of two arguments that are laid over each other, from the functors that the
-// CPU uses. Integers: int64 only, and no division, which would have to look for zeros first.
+// Elementwise functions of two broadcast arguments, from the functors that the CPU uses. Integers:
+// int64 only, and no division, which would require a check for zeros.
 namespace weir::gpu {
 
 namespace {
@@ -114,7 +114,7 @@ const std::vector<Elementwise<Binary>>& Binaries() {
     using namespace functor;  // NOLINT(google-build-using-namespace)
     auto* t = new Table;
     AddEach<AddV2, Sub, Mul, Maximum, Minimum, SquaredDifference>(t, Ordered());
-    // Variables of this type are counted up on the device.
+    // Variables of this type are incremented on the device.
     AddEach<AddV2, Sub>(t, List<int32_t>());
     AddEach<RealDiv, DivNoNan, Xdivy, MulNoNan, Xlogy, Xlog1py>(t, Floats());
     AddEach<FloorDiv, TruncateDiv, TruncateMod, FloorMod, Pow>(t, Floats());

@@ -8,19 +8,20 @@ namespace weir {
 
 namespace {
 
-// Samples of the binomial distribution. With few successes to be expected, the trials between two
-// are drawn from the geometric distribution until there are no more trials (Devroye, "Non-uniform
-// random variate generation", 1986, X.4.3); else transformed rejection: Hoermann, "The generation
-// of binomial random variates", 1993 (BTRS). More likely successes are counted as failures.
+// Samples the binomial distribution. If few successes are expected, draws the number of trials
+// between two successes from the geometric distribution until the trials are used up (Devroye,
+// "Non-uniform random variate generation", 1986, X.4.3). Otherwise uses transformed rejection:
+// Hoermann, "The generation of binomial random variates", 1993 (BTRS). If successes are more likely
+// than failures, counts failures.
 struct Binomial {
-  double count = 0, prob = 0;  // of what is counted
-  bool flip = false;           // failures are
-  bool many = false;           // at least 10 are to be expected
-  double fixed = 0;            // the sample, if there is nothing to draw
+  double count = 0, prob = 0;  // probability of the counted outcome
+  bool flip = false;           // failures are counted
+  bool many = false;           // at least 10 counted outcomes are expected
+  double fixed = 0;            // the sample, if it is not random
   bool is_fixed = false;
 };
 
-// The decisions are made in T, in which the parameters come.
+// The comparisons use the parameters' type T.
 template <class T>
 Binomial Describe(T count, T prob) {
   const double n = count;
@@ -42,7 +43,7 @@ double CountGeometric(const Binomial& b, Philox& stream) {
   }
 }
 
-// What Stirling's formula for log(k!) lacks.
+// Returns the error term of Stirling's formula for log(k!).
 double StirlingTail(double k) {
   constexpr double kTable[] = {0.0810614667953272,  0.0413406959554092, 0.0276779256849983,
                                0.02079067210376509, 0.0166446911898211, 0.0138761288230707,
@@ -99,8 +100,8 @@ absl::StatusOr<std::vector<Binomial>> Parameters(const Tensor& counts, const Ten
   return out;
 }
 
-// `first` is the position of the counts; start(batches, samples) gives the stream for so many
-// samples of so many sets of parameters.
+// `first` is the index of the counts input. start(batches, samples) returns the random stream for
+// `samples` samples of each of `batches` parameter sets.
 template <class Start>
 absl::Status RunBinomial(KernelContext& c, int shape_input, int first, const Start& start) {
   const Tensor &counts = c.input(first), &probs = c.input(first + 1);
@@ -129,7 +130,7 @@ absl::Status RunStateless(KernelContext& c) {
 
 absl::Status RunStateful(KernelContext& c) {
   return RunBinomial(c, 2, 3, [&](int64_t batches, int64_t samples) {
-    // As TensorFlow counts.
+    // The same count as in TensorFlow.
     return GeneratorInput(c, batches * 2 * 100 * (samples + 3) / 4);
   });
 }

@@ -8,15 +8,15 @@
 
 namespace weir {
 
-// The iterations [0, n) of a serial loop in blocks of a thousand or so, with a look at the step's
-// cancellation before each:
+// The iterations [0, n) of a serial loop in blocks of about a thousand, with a cancellation check
+// before each block:
 //
 //   for (const auto [begin, end] : CancellableBlocks(n))
 //     for (int64_t i = begin; i < end; ++i) sums[i] += x[i];
 //
-// For short bodies. ThrowIfCancelledAt in the body itself reads an atomic, across which the
-// compiler keeps nothing in registers, and makes a loop with two exits, which it does not
-// vectorize: counting into bins took twice as long with it.
+// For short bodies. ThrowIfCancelledAt in the body itself reads an atomic, which keeps the compiler
+// from holding values in registers, and gives the loop a second exit, which prevents vectorization:
+// bin counting took twice as long with it.
 class CancellableBlocks {
  public:
   struct Block {
@@ -49,9 +49,9 @@ class CancellableBlocks {
   const int64_t n_;
 };
 
-// sort(less), for a `sort` that orders n elements. Looks at the step's cancellation before, and
-// where there are so many that sorting takes longer than some 10 ms, also within it: then each
-// comparison takes a third more.
+// Calls sort(less), where `sort` orders n elements. Checks for cancellation before sorting. If
+// sorting n elements takes longer than about 10 ms, also checks during sorting; each comparison is
+// then a third slower.
 template <class Less, class F>
 void SortCancellably(int64_t n, const Less& less, F&& sort) {
   constexpr int64_t kFew = int64_t{1} << 16;

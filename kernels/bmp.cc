@@ -5,8 +5,8 @@
 #include "weir/core/cancellation.h"
 #include "weir/kernels/image_codec.h"
 
-// BMP files without compression: a header, then rows of BGR(A) or gray pixels, each filled up to
-// four bytes, the lowest row first unless the height is negative.
+// Uncompressed BMP files: a header, then rows of BGR(A) or gray pixels, each padded to a multiple
+// of four bytes, bottom row first unless the height is negative.
 namespace weir {
 
 namespace {
@@ -14,7 +14,7 @@ namespace {
 template <class T>
 T ReadAt(absl::string_view file, size_t at) {
   T value;
-  std::memcpy(&value, file.data() + at, sizeof(T));  // little-endian, as we are
+  std::memcpy(&value, file.data() + at, sizeof(T));  // little-endian, like the host
   return value;
 }
 

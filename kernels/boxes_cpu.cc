@@ -9,13 +9,13 @@ namespace weir {
 
 namespace {
 
-// Without colors given: yellow, blue, red, lime, purple, olive, maroon, navy, aqua and fuchsia, in
-// turn. Images of one channel get white.
+// The default colors: yellow, blue, red, lime, purple, olive, maroon, navy, aqua and fuchsia, in
+// turn. Images of one channel use white.
 constexpr float kPalette[][4] = {
     {1, 1, 0, 1},       {0, 0, 1, 1},    {1, 0, 0, 1},    {0, 1, 0, 1}, {0.5f, 0, 0.5f, 1},
     {0.5f, 0.5f, 0, 1}, {0.5f, 0, 0, 1}, {0, 0, 0.5f, 1}, {0, 1, 1, 1}, {1, 0, 1, 1}};
 
-// One color after the other, `depth` numbers each.
+// Consecutive colors of `depth` numbers each.
 absl::StatusOr<std::vector<float>> Colors(const KernelContext& c, int64_t depth) {
   std::vector<float> colors;
   if (c.num_inputs() > 2) {
@@ -41,13 +41,13 @@ absl::StatusOr<std::vector<float>> Colors(const KernelContext& c, int64_t depth)
   return colors;
 }
 
-// An image that is drawn into.
+// The image to draw into.
 template <class T>
 struct Canvas {
   T* pixels;
   int64_t height, width, depth;
 
-  // Paints the pixels of the rectangle [y0, y1] x [x0, x1] that lie in the image.
+  // Fills the part of the rectangle [y0, y1] x [x0, x1] that is inside the image.
   void Fill(int64_t y0, int64_t y1, int64_t x0, int64_t x1, const float* color) const {
     for (int64_t y = std::max<int64_t>(y0, 0); y <= std::min(y1, height - 1); ++y) {
       for (int64_t x = std::max<int64_t>(x0, 0); x <= std::min(x1, width - 1); ++x) {
@@ -57,7 +57,8 @@ struct Canvas {
     }
   }
 
-  // The four sides of a box given in units of the image; nothing if it is inverted.
+  // Draws the four sides of a box given in relative coordinates. Draws nothing if the box is
+  // inverted.
   void Outline(const float* box, const float* color) const {
     const auto row = [&](float v) { return IndexOf(v * static_cast<float>(height - 1)); };
     const auto column = [&](float v) { return IndexOf(v * static_cast<float>(width - 1)); };

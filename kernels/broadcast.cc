@@ -10,8 +10,8 @@ namespace weir {
 Broadcast::Broadcast(const Shape& result, absl::Span<const Shape* const> arguments) {
   const int rank = result.rank(), count = static_cast<int>(arguments.size());
   strides_.resize(count);
-  // From the innermost dimension out; `running` is the stride the next dimension of an argument
-  // has.
+  // From the innermost dimension outward. `running` holds each argument's stride for the next
+  // dimension.
   absl::InlinedVector<int64_t, 3> running(count, 1);
   for (int i = 1; i <= rank; ++i) {
     const int64_t extent = result.dim(-i);
@@ -53,8 +53,8 @@ Broadcast::Broadcast(const Shape& result, absl::Span<const Shape* const> argumen
 
 namespace {
 
-// Runs along the innermost dimension, whose stride is 0 or 1, are mostly short: they are copied by
-// loops of the element's size, long ones by memcpy.
+// Runs along the innermost dimension, whose stride is 0 or 1, are mostly short. Short runs are
+// copied by loops over elements, long ones by memcpy.
 template <class U>
 void GatherElements(const U* from, absl::Span<const int64_t> dims,
                     absl::Span<const int64_t> strides, int64_t begin, int64_t n, U* to) {
@@ -63,7 +63,7 @@ void GatherElements(const U* from, absl::Span<const int64_t> dims,
   absl::InlinedVector<int64_t, 6> index(dims.size(), 0);
   int64_t rest = begin, offset = 0;
   for (int i = last; i >= 0 && rest > 0; --i) {
-    if (rest <= UINT32_MAX && dims[i] <= UINT32_MAX) {  // several times as fast
+    if (rest <= UINT32_MAX && dims[i] <= UINT32_MAX) {  // 32-bit division: several times faster
       const uint32_t whole = static_cast<uint32_t>(rest), dim = static_cast<uint32_t>(dims[i]);
       rest = whole / dim;
       index[i] = whole % dim;

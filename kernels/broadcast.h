@@ -9,31 +9,33 @@
 
 namespace weir {
 
-// How several tensors are laid over one result shape, by NumPy's rule, with neighboring dimensions
-// merged where all arguments treat them alike. Made for one run; arguments are told apart by
+// The layout of several tensors broadcast to one result shape by NumPy's rule. Adjacent dimensions
+// are merged where all arguments allow it. Created for one run; arguments are identified by
 // position.
 class Broadcast {
  public:
-  // All shapes must broadcast to `result`.
+  // All shapes must be broadcastable to `result`.
   Broadcast(const Shape& result, absl::Span<const Shape* const> arguments);
 
   enum class Kind {
-    kDense,     // has the result's elements in the result's order
-    kConstant,  // one element
+    kDense,     // same elements in the same order as the result
+    kConstant,  // a single element
     kStrided,
   };
   Kind kind(int argument) const { return kinds_[argument]; }
 
-  // Elements [begin, begin + n) of the argument as laid over the result, written one after the
-  // other to `out`. `size` is the bytes of an element, `data` the argument's memory.
+  // Copies elements [begin, begin + n) of the broadcast argument to contiguous memory at `out`.
+  // `size` is the element size in bytes, `data` the argument's memory.
   void Gather(int argument, const void* data, size_t size, int64_t begin, int64_t n,
               void* out) const;
-  // The same without copying where the argument is dense: a pointer into `data`, or `buffer`
-  // filled. A constant argument's buffer is filled with n elements each time.
+  // Returns the same elements, without a copy if the argument is dense: a pointer into `data`, or
+  // `buffer` after filling it. For a constant argument, fills n elements of the buffer on every
+  // call.
   const void* Tile(int argument, const void* data, size_t size, int64_t begin, int64_t n,
                    void* buffer) const;
 
-  // Number of merged dimensions; the extents and strides (in elements, 0 where repeated) of each.
+  // The number of merged dimensions, and each one's extent and stride (in elements; 0 where the
+  // argument is broadcast).
   int rank() const { return static_cast<int>(dims_.size()); }
   int64_t dim(int i) const { return dims_[i]; }
   int64_t stride(int argument, int i) const { return strides_[argument][i]; }

@@ -50,7 +50,7 @@ class PlainStream final : public ByteStream {
   size_t used_ = 0;
 };
 
-// A file may hold several compressed streams, one after the other, as gzip's may.
+// A file may consist of several concatenated compressed streams, as gzip allows.
 class InflatingStream final : public ByteStream {
  public:
   InflatingStream(std::string path, std::unique_ptr<ByteStream> from, bool is_gzip)
@@ -132,7 +132,7 @@ absl::StatusOr<RecordStream> RecordStream::Open(const std::string& path,
   return RecordStream(path, std::move(bytes));
 }
 
-// `size` bytes that a checksum follows, or nothing at the end of the file.
+// Reads `size` bytes followed by their checksum, or nothing at the end of the file.
 absl::StatusOr<std::optional<std::string>> RecordStream::Checked(uint64_t size,
                                                                  absl::string_view what) {
   constexpr size_t kChecksum = 4;

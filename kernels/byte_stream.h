@@ -9,29 +9,28 @@
 
 namespace weir {
 
-// The contents of a file, or what they are when decompressed, from front to back. For one thread at
-// a time.
+// A sequential reader of a file, optionally decompressed. Not thread-safe.
 class ByteStream {
  public:
-  // `compression` is "" (or "NONE"), "ZLIB" or "GZIP"; anything else is INVALID_ARGUMENT.
+  // `compression` is "" (or "NONE"), "ZLIB" or "GZIP"; other values are INVALID_ARGUMENT.
   static absl::StatusOr<std::unique_ptr<ByteStream>> Open(const std::string& path,
                                                           absl::string_view compression);
   virtual ~ByteStream() = default;
-  // Up to `size` bytes; fewer only at the end. DATA_LOSS if they cannot be decompressed.
+  // Reads up to `size` bytes; fewer only at the end. DATA_LOSS if decompression fails.
   virtual absl::StatusOr<size_t> Read(size_t size, char* out) = 0;
 };
 
-// The next `size` bytes, or fewer at the end: allocates no more than there is.
+// Reads the next `size` bytes, or fewer at the end. Allocates no more than the file has left.
 absl::StatusOr<std::string> ReadBytes(ByteStream& stream, uint64_t size);
 
-// The records of a TFRecord file (core/record.h), compressed or not.
+// A reader of the records of a TFRecord file (core/record.h), optionally compressed.
 class RecordStream {
  public:
   static absl::StatusOr<RecordStream> Open(const std::string& path, absl::string_view compression);
-  // The next record, or nothing at the end. DATA_LOSS for a checksum that does not fit, or a record
-  // that is cut off.
+  // Returns the next record, or nothing at the end. DATA_LOSS if a checksum does not match or a
+  // record is truncated.
   absl::StatusOr<std::optional<std::string>> Next();
-  // Where the next record begins, decompressed.
+  // The offset of the next record in the decompressed file.
   uint64_t offset() const { return offset_; }
 
  private:

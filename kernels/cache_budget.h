@@ -7,16 +7,16 @@
 
 namespace weir {
 
-// A part of the memory that kernels may fill so that later steps are faster, as with packed
-// weights. The kernels of a process share kMost bytes: a session has a plan for each of many
-// shapes, each plan has kernels of its own, and each of these would keep a copy. Thread-safe but
-// for a single object.
+// A share of the memory that kernels may use to speed up later steps, for example for packed
+// weights. The kernels of a process share kMost bytes. A session may have a plan for each of many
+// shapes, each plan has kernels of its own, and each of these would cache a copy. Different objects
+// may be used by different threads; a single object is not thread-safe.
 class CacheBudget {
  public:
   static constexpr int64_t kMost = int64_t{2} << 30;
 
   CacheBudget() = default;
-  // Takes so many bytes, or none if fewer are left.
+  // Reserves `bytes` bytes, or none if fewer remain.
   explicit CacheBudget(int64_t bytes) : bytes_(bytes) {
     if (taken_.fetch_add(bytes) + bytes > kMost) Return();
   }
@@ -37,18 +37,18 @@ class CacheBudget {
   int64_t bytes_ = 0;
 };
 
-// Whether what is kept is used often enough. A weight that training updates in every step (by a
-// plan that writes to nothing itself, such as a function's) would be packed anew each time, and
-// copied by each update, since it is held. After some in a row that were hardly used, nothing is to
-// be kept any more. For one thread at a time.
+// Tracks whether cached values are reused often enough. A weight that training updates in every
+// step, through a plan that itself writes nothing (such as a function's), would be packed again
+// each time, and each update would copy it because the cache holds a reference. After several
+// consecutive values with little reuse, caching no longer pays. Not thread-safe.
 class ReuseTracker {
  public:
-  // Another one is kept from now on.
+  // Records that another value was cached.
   void Change() {
     if (changes_++ > 0) rarely_used_ = uses_ < kFewest ? rarely_used_ + 1 : 0;
     uses_ = 0;
   }
-  // Beyond the first.
+  // Records a use after the first.
   void Use() { uses_ = uses_ < kFewest ? uses_ + 1 : uses_; }
   bool pays() const { return rarely_used_ < kMostRarelyUsed; }
 

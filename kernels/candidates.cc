@@ -12,13 +12,13 @@
 #include "weir/kernels/random_stream.h"
 #include "weir/kernels/unigram.h"
 
-// Candidate sampling: a few classes drawn to stand for all the wrong ones of a softmax over many,
-// and how often each was to be expected.
+// Candidate sampling: draws a few classes to represent the negative classes of a softmax over many,
+// and computes how often each was expected to be drawn.
 namespace weir {
 
 namespace {
 
-// How classes are drawn from [0, range). Thread-safe.
+// A distribution of classes over [0, range). Thread-safe.
 class ClassSampler {
  public:
   explicit ClassSampler(int64_t range) : range_(range) {}
@@ -26,7 +26,7 @@ class ClassSampler {
   int64_t range() const { return range_; }
   virtual int64_t Draw(PhiloxWords& words) const = 0;
   virtual float Probability(int64_t value) const = 0;
-  // The classes that were right this time.
+  // Informs the sampler of the true classes of this batch.
   virtual void Learn(absl::Span<const int64_t>) {}
 
  private:
@@ -46,14 +46,14 @@ class UniformSampler : public ClassSampler {
   const float probability_;
 };
 
-// For classes sorted by how common they are: P(k) = log((k + 2) / (k + 1)) / log(range + 1).
+// For classes sorted by decreasing frequency: P(k) = log((k + 2) / (k + 1)) / log(range + 1).
 class LogUniformSampler : public ClassSampler {
  public:
   explicit LogUniformSampler(int64_t range)
       : ClassSampler(range), log_range_(std::log1p(static_cast<double>(range))) {}
   int64_t Draw(PhiloxWords& words) const override {
     const uint32_t high = words(), low = words();
-    constexpr double kLimit = 9223372036854774784.0;  // the biggest double below 2^63
+    constexpr double kLimit = 9223372036854774784.0;  // the largest double below 2^63
     const double value = std::min(std::exp(UnitDouble(high, low) * log_range_), kLimit);
     return (static_cast<int64_t>(value) - 1) % range();
   }
@@ -66,7 +66,7 @@ class LogUniformSampler : public ClassSampler {
   const double log_range_;
 };
 
-// In proportion to how often a class was right so far, plus one.
+// Draws in proportion to how often a class was a true class so far, plus one.
 class LearnedSampler : public ClassSampler {
  public:
   explicit LearnedSampler(int64_t range) : ClassSampler(range), counts_(range) {}
@@ -108,7 +108,7 @@ class FixedSampler : public ClassSampler {
   const AliasTable table_;
 };
 
-// What a learned sampler has learned belongs to the session.
+// The statistics of a learned sampler belong to the session.
 struct SamplerState : Resource {
   explicit SamplerState(std::string name, int64_t range)
       : name(std::move(name)), sampler(std::make_shared<LearnedSampler>(range)) {}
@@ -122,14 +122,15 @@ struct SamplerOptions {
   bool unique = true;
 };
 
-// The expected number of times that a class of probability p is drawn; if classes are drawn anew
-// until they are unique, the probability that it is among them after so many tries.
+// Returns the expected number of times that a class of probability p is drawn. If classes are
+// redrawn until they are unique, returns the probability that the class is among them after `tries`
+// tries.
 float ExpectedCount(float p, int64_t drawn, int64_t tries) {
   if (tries == drawn) return p * static_cast<float>(drawn);
   return -std::expm1(static_cast<float>(tries) * std::log1p(-p));
 }
 
-// Fills `out`; gives the number of tries.
+// Fills `out` and returns the number of tries.
 absl::StatusOr<int64_t> DrawClasses(const ClassSampler& sampler, bool unique, PhiloxWords& words,
                                     absl::Span<int64_t> out) {
   if (!unique) {
@@ -151,7 +152,7 @@ absl::StatusOr<int64_t> DrawClasses(const ClassSampler& sampler, bool unique, Ph
   return tries;
 }
 
-// Input 0, checked.
+// Returns input 0 after validation.
 absl::StatusOr<absl::Span<const int64_t>> TrueClasses(const KernelContext& c, int64_t num_true,
                                                       int64_t range) {
   const Tensor& classes = c.input(0);
@@ -176,7 +177,7 @@ absl::Status RunSampler(KernelContext& c, const SamplerOptions& o, ClassSampler&
   WEIR_ASSIGN_OR_RETURN(Tensor * sampled, c.AllocateOutput(0, Shape({o.num_sampled})));
   WEIR_ASSIGN_OR_RETURN(Tensor * true_counts, c.AllocateOutput(1, c.input(0).shape()));
   WEIR_ASSIGN_OR_RETURN(Tensor * sampled_counts, c.AllocateOutput(2, Shape({o.num_sampled})));
-  constexpr uint64_t kWords = 2048;  // a sample, as TensorFlow counts
+  constexpr uint64_t kWords = 2048;  // per sample, as in TensorFlow
   PhiloxWords words(streams.Reserve(kWords * static_cast<uint64_t>(o.num_sampled) / 4));
   const absl::Span<int64_t> out = sampled->flat<int64_t>();
   WEIR_ASSIGN_OR_RETURN(const int64_t tries, DrawClasses(sampler, o.unique, words, out));
@@ -219,7 +220,7 @@ absl::StatusOr<Kernel> MakeSampler(const KernelInit& init) {
   });
 }
 
-// Not a sample at all: every class once.
+// AllCandidateSampler draws nothing: it outputs every class once.
 absl::StatusOr<Kernel> MakeAllSampler(const KernelInit& init) {
   WEIR_ASSIGN_OR_RETURN(const int64_t num_true, NarrowAttr(init.node, "num_true"));
   WEIR_ASSIGN_OR_RETURN(const int64_t range, NarrowAttr(init.node, "num_sampled"));
@@ -236,8 +237,8 @@ absl::StatusOr<Kernel> MakeAllSampler(const KernelInit& init) {
   });
 }
 
-// Which true classes were sampled too: row, position among the samples, and a weight that makes
-// the sample count for nothing.
+// Finds true classes that were also sampled. Outputs the row, the position among the samples, and a
+// weight that cancels the sample's contribution.
 absl::Status RunAccidentalHits(KernelContext& c, int64_t num_true) {
   const Tensor &classes = c.input(0), &sampled = c.input(1);
   if (classes.rank() != 2 || classes.dim(1) != num_true)

@@ -12,15 +12,15 @@
 #include "weir/core/tensor.h"
 #include "weir/core/thread_pool.h"
 
-// The conversion of one element. Floating-point numbers that an integer cannot hold become what
-// x86's conversion gives, as in TensorFlow: the lowest int32 or int64, cut to the width of the
+// Converts one element. Floating-point values out of an integer type's range become what x86's
+// conversion produces, as in TensorFlow: the lowest int32 or int64, truncated to the width of the
 // type.
 namespace weir {
 
 template <class I, class F>
 WEIR_HD I Whole(F x) {
   constexpr F kLow = static_cast<F>(std::numeric_limits<I>::min());
-  // -low is 2^31 or 2^63, the first value that is too large; NaN fails both comparisons.
+  // -low is 2^31 or 2^63, the smallest value out of range; NaN fails both comparisons.
   return x >= kLow && x < -kLow ? static_cast<I>(x) : std::numeric_limits<I>::min();
 }
 
@@ -56,12 +56,12 @@ WEIR_HD To Convert(From x) {
   }
 }
 
-// The conversion of n elements. Null where one of the types is a 16-bit float or no number.
+// Returns the function that converts n elements. Null if a type is a 16-bit float or not numeric.
 using CastFn = void (*)(const void* from, void* to, int64_t n);
 CastFn FindCast(DataType from, DataType to);  // cast_cpu.cc
 
-// Fills `to`, which has as many elements, with those of `from` as numbers of its type.
-// UNIMPLEMENTED where one of the types is no number.
+// Fills `to` with the elements of `from`, converted to the type of `to`; both have the same number
+// of elements. UNIMPLEMENTED if a type is not numeric.
 absl::Status ConvertElements(ThreadPool& pool, const Tensor& from, Tensor* to);  // cast_cpu.cc
 
 }  // namespace weir

@@ -7,8 +7,8 @@
 #include "weir/kernels/cast.h"
 #include "weir/kernels/registry.h"
 
-// Conversions between all numeric types. 16-bit floats go through float, so that 13 types and not
-// 15 are crossed with each other.
+// Conversions between all numeric types. 16-bit floats are converted through float, so that the
+// full matrix of conversions covers 13 types, not 15.
 namespace weir {
 
 namespace {
@@ -46,8 +46,8 @@ CastFn FindLoop(DataType from, DataType to, List<Froms...> all) {
   return fn;
 }
 
-// Clears the low bits of the mantissa that the narrower type does not have, so that the rounding
-// that follows finds nothing to round.
+// Clears the low mantissa bits that the narrower type lacks, so that the subsequent rounding is
+// exact (truncation).
 void Truncate(DataType from, int dropped_bits, void* data, int64_t n) {
   if (from == DT_FLOAT) {
     const uint32_t mask = ~((uint32_t{1} << dropped_bits) - 1);
@@ -79,8 +79,8 @@ int MantissaBits(DataType t) {
   }
 }
 
-// Up to three steps: widen, convert (with truncation before it), narrow. Tiles keep what is between
-// in the cache.
+// Up to three stages: widen, convert (after truncation), narrow. Intermediate values stay in the
+// cache in tiles.
 struct Caster {
   DataType from, to;
   CastFn widen = nullptr, convert = nullptr, narrow = nullptr;
@@ -126,7 +126,7 @@ struct Caster {
   }
 };
 
-// The type whose arithmetic is that of `t`: quantized numbers are integers.
+// Returns the type that defines the arithmetic of `t`: an integer for quantized types.
 DataType WideType(DataType t) {
   switch (t) {
     case DT_HALF:
@@ -190,7 +190,7 @@ absl::Status ConvertElements(ThreadPool& pool, const Tensor& from, Tensor* to) {
 void AddCastCpu(KernelRegistry* r) {
   for (int type = DT_FLOAT; type <= DT_UINT64; ++type) {
     const DataType t = static_cast<DataType>(type);
-    // The same type, whatever it is: no copy.
+    // Equal types: forwards the input without a copy.
     r->Add("Cast", kCpu, TypeConstraints{{"SrcT", t}, {"DstT", t}}, MakeCast).Aliases({0});
   }
   r->Add("Cast", kCpu, MakeCast).InPlace({0});

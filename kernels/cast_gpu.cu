@@ -3,7 +3,7 @@
 #include "weir/kernels/launch.h"
 #include "weir/kernels/scalar_math.h"
 
-// Conversions, and sums of many tensors.
+// Casts and AddN.
 namespace weir::gpu {
 
 namespace {
@@ -27,7 +27,7 @@ WEIR_HD inline double Truncated(double x, int dropped_bits) {
 #endif
 }
 
-// 16-bit floats go through float on both sides.
+// 16-bit floats are converted through float.
 template <class From, class To>
 struct CastBody {
   const From* x;
@@ -59,9 +59,9 @@ struct AddBody {
   }
 };
 
-// The sum of the first terms is a term of the next pass. Every term is read before the result,
-// which may lie in the memory of one, is written, so a first pass into `out` takes all of a
-// caller's in-place inputs: they are the first two.
+// The sum of the first terms is a term of the next pass. Each element reads all terms before it
+// writes the result, which may alias a term. So one first pass into `out` covers all of a caller's
+// in-place inputs: they are the first two.
 template <class T>
 void AddTerms(void* stream, const void* const* xs, int count, void* out, int64_t n) {
   AddBody<T> body{{}, 0, static_cast<T*>(out)};

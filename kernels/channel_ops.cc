@@ -9,8 +9,8 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 
-// Sums of columns run over blocks of columns that stay in registers while the rows go by; sums of
-// long columns are added up in stretches, so that small addends do not vanish in big sums.
+// Column sums process blocks of columns whose accumulators stay in registers across the rows. Sums
+// of long columns are accumulated in segments, so that small addends are not lost in large sums.
 HWY_BEFORE_NAMESPACE();
 namespace weir::channel_ops::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
@@ -73,7 +73,7 @@ HWY_INLINE void AddStretch(const T* x, int64_t rows, int64_t cols, T* sums) {
   }
 }
 
-// Narrow rows are taken several at once, as one row of several vectors.
+// Narrow rows are processed several at a time, as one row of several vectors.
 template <class T>
 HWY_INLINE void AddColumnsT(const T* x, int64_t rows, int64_t cols, T* sums) {
   constexpr int64_t kWide = 256;
@@ -120,10 +120,10 @@ HWY_INLINE double SumOfSquaresT(const T* x, int64_t n) {
 double SumOfSquaresF32(const float* x, int64_t n) { return SumOfSquaresT(x, n); }
 double SumOfSquaresF64(const double* x, int64_t n) { return SumOfSquaresT(x, n); }
 
-// One element, where a vector does not fit.
+// A single lane, for tails shorter than a vector.
 using One = hn::CappedTag<float, 1>;
 
-// Calls block(d, c) for the columns, with vectors as far as they go and then with single elements.
+// Calls block(d, c) for the columns: full vectors first, then a tail loop over single elements.
 template <class F>
 HWY_INLINE void ForEachColumn(int64_t cols, F&& block) {
   const Tag<float> d;

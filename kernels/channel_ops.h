@@ -3,11 +3,10 @@
 
 #include <cstdint>
 
-// Vectorized loops over the rows of matrices [rows, cols], for ops that treat all channels alike.
-// One thread each.
+// Vectorized loops over the rows of matrices [rows, cols], for per-channel ops. Single-threaded.
 namespace weir::channel_ops {
 
-// y = x + bias, row by row.
+// Computes y = x + bias for every row.
 void AddRow(const float* x, const float* bias, float* y, int64_t rows, int64_t cols);
 void AddRow(const double* x, const double* bias, double* y, int64_t rows, int64_t cols);
 
@@ -15,7 +14,7 @@ void AddRow(const double* x, const double* bias, double* y, int64_t rows, int64_
 void AddColumns(const float* x, int64_t rows, int64_t cols, float* sums);
 void AddColumns(const double* x, int64_t rows, int64_t cols, double* sums);
 
-// The sum of the squares of n elements.
+// Returns the sum of squares of n elements.
 double SumOfSquares(const float* x, int64_t n);
 double SumOfSquares(const double* x, int64_t n);
 

@@ -10,9 +10,8 @@
 #include "weir/kernels/registry.h"
 #include "weir/kernels/unigram.h"
 
-// Points and centers of k-means. Squared distances are |p|^2 - 2 p.c + |c|^2, as TensorFlow
-// computes them, so that most of the work is a product of matrices; draws are TensorFlow's, number
-// for number.
+// Points and centers of k-means. Squared distances are |p|^2 - 2 p.c + |c|^2, as in TensorFlow, so
+// that most of the work is a matrix multiplication. The random draws match TensorFlow's exactly.
 namespace weir {
 
 namespace {
@@ -35,9 +34,10 @@ std::vector<float> HalfSquaredNorms(const Tensor& rows) {
 
 // ---- the nearest centers
 
-using Candidate = std::pair<float, int64_t>;  // half the distance less the point's part; a center
+using Candidate =
+    std::pair<float, int64_t>;  // half the squared distance without the point's own term; a center
 
-// NaN is farthest; of equals the first is nearest.
+// NaN compares as farthest; ties go to the lower index.
 bool Nearer(const Candidate& a, const Candidate& b) {
   const bool nan_a = std::isnan(a.first), nan_b = std::isnan(b.first);
   if (nan_a || nan_b) return nan_a == nan_b ? a.second < b.second : nan_b;
@@ -66,7 +66,7 @@ absl::Status NearestNeighbors(KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(Tensor * distances, c.AllocateOutput(1, Shape({n, k})));
   if (k == 0) return absl::OkStatus();
   const std::vector<float> norms = HalfSquaredNorms(centers);
-  constexpr int64_t kProducts = int64_t{1} << 20;  // at a time: 4 MB
+  constexpr int64_t kProducts = int64_t{1} << 20;  // computed at a time: 4 MB
   const int64_t block = std::clamp<int64_t>(kProducts / count, 1, n);
   WEIR_ASSIGN_OR_RETURN(Tensor products, c.AllocateTemp(DT_FLOAT, Shape({block, count})));
   for (int64_t first = 0; first < n; first += block) {
@@ -93,9 +93,10 @@ absl::Status NearestNeighbors(KernelContext& c) {
   return absl::OkStatus();
 }
 
-// ---- first centers
+// ---- initial centers
 
-// Draws points one after the other, each in proportion to its distance from those drawn before.
+// Draws points one at a time, each with probability proportional to its distance from those drawn
+// before.
 class Seeding {
  public:
   Seeding(ThreadPool& pool, const Tensor& points, int64_t seed)
@@ -107,7 +108,8 @@ class Seeding {
         sums_(norms_.size()),
         taken_(norms_.size()) {}
 
-  // The best of 1 + `retries` draws: what brings the points nearest to what is drawn.
+  // Returns the best of 1 + `retries` draws: the one that minimizes the sum of distances to the
+  // nearest center.
   int64_t Next(int64_t retries) {
     int64_t best = 0;
     float best_sum = 0;
@@ -137,18 +139,18 @@ class Seeding {
       return static_cast<int64_t>(
           UnbiasedUniform<uint64_t>(words_, static_cast<uint64_t>(count())));
     }
-    // What is taken is at distance 0 from itself, but for rounding.
+    // A chosen point is at distance 0 from itself, except for rounding.
     constexpr int kTries = 1000;
     for (int i = 0; i < kTries; ++i) {
       const float at = UnitFloat(words_()) * sums_.back();
       const int64_t index = std::upper_bound(sums_.begin(), sums_.end(), at) - sums_.begin();
-      if (index == count()) return count() - 1;  // all points left are equal to some that are taken
+      if (index == count()) return count() - 1;  // all remaining points equal chosen ones
       if (!taken_[index]) return index;
     }
     return std::find(taken_.begin(), taken_.end(), false) - taken_.begin();
   }
 
-  // Half the squared distances to the nearest of what is taken and `center`.
+  // Returns half the squared distances to the nearest among the chosen points and `center`.
   std::vector<float> NearestWith(int64_t center) const {
     std::vector<float> nearest(nearest_.size());
     const int64_t dims = points_.dim(1);
@@ -167,7 +169,7 @@ class Seeding {
   const Tensor& points_;
   PhiloxWords words_;
   const std::vector<float> norms_;
-  std::vector<float> nearest_, sums_;  // half squared distances, and their sums from the start
+  std::vector<float> nearest_, sums_;  // half squared distances, and their prefix sums
   std::vector<bool> taken_;
   bool any_taken_ = false;
 };

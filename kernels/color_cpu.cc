@@ -5,7 +5,7 @@
 
 #include "weir/kernels/image.h"
 
-// Colors: hue, saturation and value of RGB pixels, and what changes them.
+// Color conversions: hue, saturation and value of RGB pixels, and adjustments.
 namespace weir {
 
 namespace {
@@ -15,7 +15,7 @@ struct Color {
   T first, second, third;  // red, green, blue; or hue, saturation, value
 };
 
-// Hue is the angle on the color circle as a fraction of a turn, from red (0) over green (1/3) to
+// Hue is the angle on the color circle as a fraction of a turn, from red (0) through green (1/3) to
 // blue (2/3); gray has hue and saturation 0. Source: Smith, "Color gamut transform pairs", 1978.
 template <class T>
 Color<T> ToHsv(Color<T> c) {
@@ -40,9 +40,10 @@ Color<T> ToRgb(Color<T> c) {
           part(T(2) - std::abs(turn - T(4)))};
 }
 
-// AdjustHue and AdjustSaturation are TensorFlow's operation by operation, so that NaN and infinity
-// give what they give there; HSVToRGB has another formula. A hue counts sectors of the circle here:
-// in each of the six one component is the largest, one the smallest, and the third lies between.
+// AdjustHue and AdjustSaturation perform TensorFlow's operations one by one, so that NaN and
+// infinity produce the same results; HSVToRGB uses another formula. A hue here counts sectors of
+// the color circle: in each of the six, one component is the largest, one the smallest, and the
+// third is in between.
 struct Extremes {
   float largest, middle, smallest;
   int sector;
@@ -59,7 +60,7 @@ Extremes ExtremesOf(const Color<float>& c) {
   return {red, blue, green, 5};
 }
 
-// Of a number of sectors, which may be NaN, within [0, 6).
+// A hue split into sector and remainder. `sectors` is in [0, 6), or NaN.
 struct Hue {
   explicit Hue(float sectors)
       : sector(std::isnan(sectors) ? -1 : static_cast<int>(sectors)),
@@ -68,7 +69,7 @@ struct Hue {
   float rest;
 };
 
-// In which order the sectors have the components.
+// Orders the components as the sector requires.
 Color<float> InSector(int sector, float largest, float middle, float smallest, Color<float> none) {
   switch (sector) {
     case 0:
@@ -88,7 +89,7 @@ Color<float> InSector(int sector, float largest, float middle, float smallest, C
   }
 }
 
-// Turns the hue, and keeps the largest and the smallest component.
+// Rotates the hue; keeps the largest and the smallest component.
 Color<float> TurnHue(Color<float> c, float turns) {
   const Extremes e = ExtremesOf(c);
   float sectors = 0;
@@ -125,7 +126,7 @@ Color<float> Saturate(Color<float> c, float scale) {
   return {above.first + smallest, above.second + smallest, above.third + smallest};
 }
 
-// Applies f to every pixel, in float for the narrow types.
+// Applies f to every pixel. Narrow types are computed in float.
 template <class T, class F>
 absl::Status ForEachColor(KernelContext& c, const F& f) {
   using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
@@ -172,7 +173,7 @@ absl::Status CheckPixels(const Tensor& in) {
   return absl::OkStatus();
 }
 
-// AdjustHue and AdjustSaturation: the pixels, and by how much.
+// AdjustHue and AdjustSaturation: input 0 holds the pixels, input 1 the amount.
 template <Color<float> (*adjust)(Color<float>, float)>
 absl::Status Adjust(KernelContext& c) {
   const Tensor &in = c.input(0), &by = c.input(1);
@@ -186,9 +187,9 @@ absl::Status Adjust(KernelContext& c) {
   });
 }
 
-// ---- contrast: distances from the mean of a channel of one image, scaled
+// ---- contrast: scales the differences from the mean of each image channel
 
-// The channels' means of `pixels` pixels.
+// Computes the channel means over `pixels` pixels.
 template <class T>
 std::vector<float> Means(const T* image, int64_t pixels, int64_t channels) {
   std::vector<double> sums(channels, 0);
@@ -204,7 +205,7 @@ std::vector<float> Means(const T* image, int64_t pixels, int64_t channels) {
   return means;
 }
 
-// f(value, mean of its channel) for every element of every image.
+// Applies f(value, mean of its channel) to every element of every image.
 template <class T, class F>
 absl::Status AroundMeans(KernelContext& c, const F& f) {
   const Tensor &in = c.input(0), &factor = c.input(1);

@@ -5,7 +5,7 @@
 
 #include "weir/core/numeric_types.h"
 
-// Functors whose results are bool, for kernels of all devices.
+// Functors with bool results, for kernels of all devices.
 namespace weir::compare {
 
 struct Less {

@@ -5,12 +5,12 @@
 
 #include "weir/kernels/broadcast.h"
 #include "weir/kernels/compare.h"
-#include "weir/kernels/registry.h"
 #include "weir/kernels/elementwise_kernels.h"
 #include "weir/kernels/elementwise_loops.h"
+#include "weir/kernels/registry.h"
 
-// Comparisons, logic, bits, and the parts of complex numbers: functions whose results are of
-// another type, or that only integers have. Plain loops, which the compiler vectorizes.
+// Comparisons, logical and bitwise ops, and parts of complex numbers: functions whose result type
+// differs, or that only integers have. Plain loops, which the compiler vectorizes.
 namespace weir {
 
 namespace {
@@ -95,8 +95,8 @@ struct MakeComplex {
   }
 };
 
-// A difference that is the tolerance is within it, as in TensorFlow 2.21, whatever its
-// documentation says.
+// A difference equal to the tolerance counts as approximately equal, as in TensorFlow 2.21, in
+// contrast to its documentation.
 template <class T>
 void ApproximateEqualLoop(const BinaryLoop&, const void* xs, const void* ys, void* zs, int64_t n,
                           double tolerance) {
@@ -107,7 +107,7 @@ void ApproximateEqualLoop(const BinaryLoop&, const void* xs, const void* ys, voi
                          double, float>;
   const Difference limit = static_cast<Difference>(tolerance);
   for (int64_t i = 0; i < n; ++i) {
-    // Integers: the larger less the smaller, in the unsigned type, which holds it.
+    // Integers: the larger minus the smaller, in the unsigned type, which cannot overflow.
     if constexpr (std::is_integral_v<T>) {
       using U = std::make_unsigned_t<T>;
       const U d =
@@ -145,7 +145,7 @@ template <class F>
 void AddEquality(LoopRegistry* t, const char* op) {
   AddOrder<F>(t, op);
   AddBinaryPlain<F>(t, op, List<bool, std::complex<float>, std::complex<double>>{});
-  // Carriers of bits are equal if the bits are.
+  // Quantized values are equal if their bits are.
   t->AddBinary(op, DT_QINT8, DT_BOOL, BinaryPlainLoop<F, int8_t>);
   t->AddBinary(op, DT_QUINT8, DT_BOOL, BinaryPlainLoop<F, uint8_t>);
   t->AddBinary(op, DT_QINT16, DT_BOOL, BinaryPlainLoop<F, int16_t>);
@@ -204,7 +204,7 @@ void AddCompareLoops(LoopRegistry* t) {
 
 namespace {
 
-// Strings are looked at where they lie: calls fn(i, x, y) for every element i of the broadcast
+// Compares strings without copying them: calls fn(i, x, y) for every element i of the broadcast
 // result.
 template <class Fn>
 void ForEachPair(const Tensor& x, const Tensor& y, const Shape& result, Fn fn) {
@@ -223,8 +223,8 @@ void ForEachPair(const Tensor& x, const Tensor& y, const Shape& result, Fn fn) {
     fn(i, x.data<std::string>()[at[0][i]], y.data<std::string>()[at[1][i]]);
 }
 
-// Equal and NotEqual. With incompatible_shape_error off, shapes that do not broadcast make the
-// tensors unequal as a whole.
+// Equal and NotEqual. With incompatible_shape_error false, tensors whose shapes do not broadcast
+// are unequal as a whole.
 struct EqualityKernel {
   const BinaryLoop* loop;  // null for strings
   bool not_equal, refuses;

@@ -4,21 +4,21 @@
 #include "weir/kernels/registry.h"
 #include "weir/kernels/strided_copy.h"
 
-// ConcatLayout tensors along a dimension and cutting them up again. Seen from the axis, a tensor is a
-// matrix: as many rows as the dimensions before it have elements, each row the elements from the
-// axis on; a part is some columns of it.
+// Concatenates tensors along a dimension, and splits them. With respect to the axis, a tensor is a
+// matrix: the dimensions before the axis form the rows, the axis and the dimensions after it the
+// columns. A part is a range of columns.
 namespace weir {
 
 // The product of extents [begin, end).
 static int64_t Product(const Shape& shape, int begin, int end) {
-  uint64_t n = 1;  // wraps around only for tensors without elements
+  uint64_t n = 1;  // overflows only for tensors without elements
   for (int i = begin; i < end; ++i) n *= static_cast<uint64_t>(shape.dim(i));
   return static_cast<int64_t>(n);
 }
 
 namespace {
 
-// Copies `rows` rows of `columns` elements between matrices with rows this far apart.
+// Copies `rows` rows of `columns` elements between matrices with the given row strides.
 void CopyColumns(const KernelContext& c, DataType dtype, int64_t rows, int64_t columns,
                  const void* from, int64_t from_stride, void* to, int64_t to_stride) {
   if (rows == 0 || columns == 0) return;
@@ -46,7 +46,8 @@ absl::Status CheckJoin(const Tensor& first, const Tensor& t, int i, int axis) {
 
 }  // namespace
 
-absl::StatusOr<ConcatLayout> ConcatLayout::Of(const KernelContext& c, int first, int n, int axis_input) {
+absl::StatusOr<ConcatLayout> ConcatLayout::Of(const KernelContext& c, int first, int n,
+                                              int axis_input) {
   WEIR_ASSIGN_OR_RETURN(const int64_t named, ReadOneInt(c.input(axis_input), "Concat dim tensor"));
   const Tensor& head = c.input(first);
   if (head.rank() == 0)
@@ -72,7 +73,7 @@ absl::StatusOr<ConcatLayout> ConcatLayout::Of(const KernelContext& c, int first,
 
 namespace {
 
-// Inputs [first, first + n) joined along the axis that another input names.
+// Concatenates inputs [first, first + n) along the axis given by another input.
 absl::Status Concat(KernelContext& c, int first, int n, int axis_input) {
   WEIR_ASSIGN_OR_RETURN(const ConcatLayout join, ConcatLayout::Of(c, first, n, axis_input));
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, join.shape));
@@ -159,9 +160,10 @@ absl::StatusOr<Kernel> MakePack(const KernelInit& init) {
   return Kernel([axis](KernelContext& c) -> absl::Status { return Pack(c, axis); });
 }
 
-// ---- cutting
+// ---- splitting
 
-// Output i is columns [begin, begin + columns) of the input, seen as `rows` rows of `row` elements.
+// Output i is columns [begin, begin + columns) of the input, a matrix of `rows` rows of `row`
+// elements.
 absl::Status OutputColumns(KernelContext& c, int i, const Tensor& in, int64_t rows, int64_t row,
                            int64_t begin, int64_t columns, const Shape& shape) {
   if (rows == 1 && shape.num_elements() > 0) return OutputRun(c, i, in, begin, shape);

@@ -7,20 +7,20 @@
 
 namespace weir {
 
-// Tensors joined along an axis, as matrices: each row of the result is a row of each part, one
-// after the other.
+// Tensors concatenated along an axis, as matrices: each row of the result consists of the
+// corresponding row of each part.
 struct ConcatLayout {
   Shape shape;
-  int64_t rows = 0, row = 0;    // how many, and elements in one
-  std::vector<int64_t> widths;  // elements in a row of each part
+  int64_t rows = 0, row = 0;    // number of rows, and elements per row
+  std::vector<int64_t> widths;  // elements per row of each part
 
-  // Inputs [first, first + n) along the axis that input `axis_input` names. INVALID_ARGUMENT in
-  // TensorFlow's words if they do not go together.
+  // Returns the layout of inputs [first, first + n) along the axis given by input `axis_input`.
+  // INVALID_ARGUMENT with TensorFlow's message if their shapes do not match.
   static absl::StatusOr<ConcatLayout> Of(const KernelContext& c, int first, int n, int axis_input);
 };
 
-// Reshape: output 0 has the elements of input 0 in the shape that input 1 spells out, where one -1
-// may stand for what follows.
+// Reshape: output 0 has the elements of input 0 in the shape given by input 1, where one dimension
+// may be -1 and is then inferred.
 absl::Status RunReshape(KernelContext& c);  // shape_ops.cc
 
 }  // namespace weir

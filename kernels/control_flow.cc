@@ -9,8 +9,8 @@
 #include "weir/kernels/strided_copy.h"
 #include "weir/kernels/summarize.h"
 
-// Nodes that order, choose, check and print. Which branch is dead is told to the executor by
-// SetOutputDead; all kernels but Merge are not run when an input is dead.
+// Control-flow kernels: ordering, branching, checks and printing. They report a dead output to the
+// executor with SetOutputDead; the executor runs no kernel but Merge when an input is dead.
 namespace weir {
 
 namespace {
@@ -43,13 +43,13 @@ absl::Status SwitchN(KernelContext& c) {
   return absl::OkStatus();
 }
 
-// An output shares memory with one input at most as far as the Plan knows, so the value chosen is
-// copied if it lies in the step's arena.
+// The plan assumes that an output aliases at most one input, so the chosen value is copied if it is
+// in the step's arena.
 absl::Status Merge(KernelContext& c, const std::vector<Tensor>& indices) {
   for (int i = 0; i < c.num_inputs(); ++i) {
     if (c.input_is_dead(i)) continue;
     const Tensor& in = c.input(i);
-    // The numbers that count a loop's iterations pass through here.
+    // Fast path: the loop counters pass through here.
     constexpr size_t kSmall = 64;
     const bool copies = in.num_bytes() <= kSmall && c.device().is_host();
     Tensor* const out = copies ? c.PlannedOutput(0, in.shape()) : nullptr;
@@ -82,8 +82,8 @@ absl::Status RefSelect(KernelContext& c) {
   return absl::OkStatus();
 }
 
-// A reference stays as it is; so does a value in a loop: entering and leaving a frame and going
-// round in it is the executor's business.
+// Forwards references and values in a loop unchanged: the executor handles entering, leaving and
+// iterating a frame.
 absl::Status Pass(KernelContext& c) {
   c.SetOutput(0, c.input(0));
   return absl::OkStatus();

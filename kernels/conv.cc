@@ -78,7 +78,7 @@ Shape ConvShape::OutputShape(const DataLayout& layout) const {
 
 namespace {
 
-// The shape that an integer vector spells out.
+// Returns the shape that an integer vector holds.
 absl::StatusOr<Shape> SizesOf(const Tensor& sizes, absl::string_view name) {
   if (sizes.rank() != 1)
     return InvalidArgument(name, " must be 1-dimensional, not ", sizes.shape().ToString());
@@ -93,7 +93,7 @@ absl::StatusOr<Shape> SizesOf(const Tensor& sizes, absl::string_view name) {
   return Shape::Make(dims);
 }
 
-// input_sizes may be the spatial sizes alone.
+// input_sizes may hold only the spatial sizes.
 Shape FullInputShape(const ConvAttributes& a, const Shape& sizes, const Shape& filter,
                      const Shape& dy) {
   if (sizes.rank() != a.layout.num_spatial()) return sizes;
@@ -145,8 +145,8 @@ absl::StatusOr<ConvArguments> ReadConvArguments(const KernelContext& ctx, const 
 
 double ConvCost(const KernelInit& init) {
   constexpr double kNsPerFlop = 0.004;
-  // Of the three tensors of a convolution two are among the inputs; together with the filter's
-  // sizes they tell the work. What a fused one adds tells nothing.
+  // Two of a convolution's three tensors are among the inputs. Together with the filter sizes they
+  // determine the cost. The additional inputs of a fused convolution do not matter.
   double pixels = 0, filter = 0;
   const size_t operands = init.node.op_name()[0] == '_' ? 2 : init.input_shapes.size();
   for (size_t i = 0; i < operands; ++i) {

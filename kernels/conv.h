@@ -8,21 +8,21 @@
 #include "weir/core/kernel.h"
 #include "weir/ops/window.h"
 
-// What convolution kernels of all devices have in common: attributes, sizes and checks.
+// Attributes, sizes and validation that convolution kernels of all devices share.
 namespace weir {
 
 enum class ConvPass { kForward, kBackpropInput, kBackpropFilter };
 
-// A convolution with every size known. Spatial sizes are depth, height, width; the depth of images
-// is 1. The filter is [depth, height, width, in_channels / groups, out_channels] in memory; a
-// depthwise one [.., channels, multiplier] is the same thing with as many groups as channels.
+// A convolution with all sizes known. Spatial sizes are depth, height, width; images have depth 1.
+// The filter's memory layout is [depth, height, width, in_channels / groups, out_channels]. A
+// depthwise filter [.., channels, multiplier] is the same with as many groups as channels.
 struct ConvShape {
   using Spatial = std::array<int64_t, 3>;
   int64_t batch = 0, groups = 1, in_channels = 0, out_channels = 0;
   Spatial in{1, 1, 1}, kernel{1, 1, 1}, out{1, 1, 1};
   Spatial stride{1, 1, 1}, dilation{1, 1, 1}, pad_before{0, 0, 0}, pad_after{0, 0, 0};
 
-  // INVALID_ARGUMENT, in TensorFlow's words, for ranks, depths or sizes that do not go together.
+  // INVALID_ARGUMENT, with TensorFlow's message, if ranks, depths or sizes do not match.
   static absl::StatusOr<ConvShape> Make(const ConvAttributes& attributes, const Shape& input,
                                         const Shape& filter);
 
@@ -32,16 +32,16 @@ struct ConvShape {
   int64_t in_elements() const { return batch * in_pixels() * in_channels; }
   int64_t out_elements() const { return batch * out_pixels() * out_channels; }
   int64_t filter_elements() const { return taps() * group_in() * out_channels; }
-  // Input channels of one group.
+  // Input channels per group.
   int64_t group_in() const { return in_channels / groups; }
-  // Multiplications and additions.
+  // Multiplications plus additions.
   double flops() const { return 2.0 * static_cast<double>(out_elements()) * taps() * group_in(); }
-  // The shape of the result in the layout of the attributes.
+  // The result's shape in the layout given by the attributes.
   Shape OutputShape(const DataLayout& layout) const;
   friend bool operator==(const ConvShape&, const ConvShape&) = default;
 };
 
-// The inputs of one run of a kernel, checked. `sizes` inputs have been read.
+// The validated inputs of one run of a kernel. `sizes` inputs have been read.
 struct ConvArguments {
   ConvShape shape;
   Shape output;  // of the kernel
@@ -49,7 +49,7 @@ struct ConvArguments {
 absl::StatusOr<ConvArguments> ReadConvArguments(const KernelContext& ctx,
                                                 const ConvAttributes& attributes, ConvPass pass);
 
-// KernelDef::Cost of every pass, from the shapes the Plan knows.
+// KernelDef::Cost of every pass, from the shapes known to the plan.
 double ConvCost(const KernelInit& init);
 
 }  // namespace weir

@@ -4,8 +4,8 @@
 
 #include "weir/kernels/conv.h"
 #include "weir/kernels/conv_dnnl.h"
-#include "weir/kernels/conv_plain.h"
 #include "weir/kernels/conv_im2col.h"
+#include "weir/kernels/conv_plain.h"
 #include "weir/kernels/conv_winograd.h"
 #include "weir/kernels/epilogue.h"
 #include "weir/kernels/image_operand.h"
@@ -16,14 +16,15 @@
 namespace weir {
 namespace {
 
-// What a node keeps for convolutions by fast kernels.
+// The optimized convolution algorithms of one node, tried in order.
 class FastConv {
  public:
   FastConv(const KernelInit& init, ConvPass pass, const Epilogue& epilogue = {})
-      : FastConv(pass, pass != ConvPass::kBackpropFilter && init.is_lasting(1),
+      : FastConv(pass, pass != ConvPass::kBackpropFilter && init.is_step_invariant(1),
                  init.fast_algorithms, epilogue) {}
 
-  // False, and nothing has been done, where floats or the plain loops have to do it.
+  // Returns false, without side effects, if the convolution must be computed in float or by the
+  // reference loops.
   template <class C>
   absl::StatusOr<bool> Run(KernelContext& ctx, const ConvShape& s,
                            const ConvOperands<C>& operands) {
@@ -74,8 +75,8 @@ void ComputePlainly(KernelContext& ctx, ConvPass pass, const ConvShape& s, C* in
   }
 }
 
-// With the operands of T as C. The pass computes the one of the three that `result` is. False, and
-// nothing has been done, if only another C will do.
+// Converts operands of type T to type C and computes the pass; `result` is the operand that it
+// writes. Returns false, without side effects, if another C is required.
 template <class T, class C>
 absl::StatusOr<bool> ComputeAs(KernelContext& ctx, ConvPass pass, const ConvShape& s, bool turned,
                                FastConv& fast, const Tensor& input, const Tensor& filter,
@@ -160,7 +161,7 @@ KernelFactory Factory(ConvPass pass) {
   };
 }
 
-// The forward pass, and what the epilogue does to its result.
+// The forward pass followed by the epilogue.
 absl::Status RunFused(KernelContext& ctx, const ConvAttributes& a, const Epilogue& epilogue,
                       FastConv& fast) {
   WEIR_ASSIGN_OR_RETURN(const ConvArguments args, ReadConvArguments(ctx, a, ConvPass::kForward));
@@ -212,7 +213,7 @@ absl::StatusOr<Kernel> MakeFused(const KernelInit& init) {
   });
 }
 
-// A forward pass whose input may have several batch dimensions, or none.
+// A forward pass whose input may have any number of batch dimensions, including none.
 template <class T>
 absl::Status RunGeneral(KernelContext& ctx, const GeneralConvAttributes& a, FastConv& fast) {
   const Tensor& filter = ctx.input(1);

@@ -11,29 +11,28 @@
 #include "weir/kernels/pieces.h"
 
 // oneDNN convolves plain NHWC images at the speed of its blocked layouts, as long as it may choose
-// the layout of the filter; so the filter alone is packed (a reorder, a few microseconds), and
-// images stay as they are. Debian builds oneDNN for OpenMP, which makes a team of threads for every
-// thread that calls it: it is told to use one thread, and the work is cut into pieces for our own
-// pool.
+// the layout of the filter. So only the filter is packed (a reorder, a few microseconds), and
+// images are used in place. Debian builds oneDNN for OpenMP, which creates a thread team for every
+// calling thread. Therefore oneDNN is limited to one thread, and the work is split into pieces for
+// our own thread pool.
 //
-// How oneDNN rounds depends on the sizes it is given, so pieces follow from sizes alone (pieces.h).
-// A piece is some images of the batch. When there are only one or two, forward pieces are some
-// output rows of one image: the input rows under them are contiguous, and only the padding
-// above and below differs from piece to piece. So a plan holds a few primitives that differ in the
-// number of images or rows and in padding, and a list of pieces, each with the primitive to run and
-// the offsets to run it at. To a filter of one element, each pixel is a row.
+// oneDNN's rounding depends on the sizes it is given, so the split depends on sizes alone
+// (pieces.h). A piece is a range of images of the batch. If there are only one or two images, a
+// forward piece is a range of output rows of one image: the corresponding input rows are
+// contiguous, and only the padding above and below differs between pieces. So an object holds a few
+// primitives that differ in the number of images or rows and in padding, and a list of pieces, each
+// with its primitive and the offsets of its operands. For a 1x1 filter, each pixel counts as a row.
 //
-// Where the filter is larger than the image, as at the end of a network, each piece of an image
-// would read all of the filter. There pieces are some of the output's channels instead, each with
-// its own part of the filter: they are computed into memory of their own, and then woven together.
+// If the filter is larger than the image, as in the last layers of a network, each piece of an
+// image would read the whole filter. Then a piece is a slice of the output channels with its own
+// part of the filter. Slices are computed into scratch memory and then interleaved.
 //
-// A bias and a tensor that is added go into the primitive (the tensor lies where the result will:
-// oneDNN adds what it computes to it). An activation is done to each piece as soon as it is there,
-// and pieces are then small enough to be in the cache still: oneDNN's own would turn NaNs into 0.
+// A bias and an addend are part of the primitive (the addend is in the result's memory, and oneDNN
+// adds to it). An activation is applied to each piece when it is computed, and pieces are then
+// small enough to be still in the cache. oneDNN's own activation would turn NaNs into 0.
 //
-// The filter's gradient is a sum over all images: each piece adds up its own in a packed
-// accumulator, these are added, and the sum is unpacked. The number of accumulators is held down by
-// the memory they take.
+// The filter's gradient is a sum over all images: each piece has a packed accumulator, these are
+// added, and the sum is unpacked. The accumulators' memory limits their number.
 namespace weir {
 namespace {
 
@@ -48,24 +47,24 @@ constexpr int kMaxPlans = 8;
 constexpr int64_t kMaxAccumulatorBytes = int64_t{64} << 20;
 constexpr double kMinSliceNs = 20e3;
 constexpr int64_t kSlices = 2, kFewImages = 2, kMostRowCuts = 4;
-// What a piece may write if an activation follows.
+// The largest output of a piece if an activation follows.
 constexpr int64_t kMaxActivatedFloats = 256 * 1024;
 
-// Dimensions in oneDNN's order, which has channels first whatever the layout in memory.
+// Dimensions in oneDNN's order, which is channels first regardless of the memory layout.
 struct Dims {
   int rank = 0;
   dnnl_dims_t at{};
   void Add(int64_t d) { at[rank++] = d; }
 };
 
-// What one thread takes, roughly. A kernel with a channel or a few in each group does little with
-// what it loads.
+// Estimates the single-threaded run time. Kernels with few channels per group compute little per
+// load.
 double EstimatedNs(const ConvShape& s) {
   constexpr double kFlopsPerNs = 80, kThinFlopsPerNs = 20;
   return s.flops() / (s.group_in() < 8 && s.groups > 1 ? kThinFlopsPerNs : kFlopsPerNs);
 }
 
-// Part of a convolution: some images, some rows of their first spatial dimension.
+// A part of a convolution: a range of images and a range of rows of their first spatial dimension.
 struct Part {
   int64_t images = 0;
   int64_t in_rows = 0, out_rows = 0, pad_before = 0, pad_after = 0;
@@ -73,11 +72,11 @@ struct Part {
 };
 
 bool IsVolume(const ConvShape& s) { return s.in[0] != 1 || s.kernel[0] != 1 || s.out[0] != 1; }
-// The first spatial dimension, along which images are cut into rows.
+// The first spatial dimension, along which images are split into rows.
 int RowDim(const ConvShape& s) { return IsVolume(s) ? 0 : 1; }
 
-// Images [n, channels, spatial..] that lie in memory with the channels last. Nothing, like below,
-// if oneDNN does not take them.
+// Returns the descriptor of images [n, channels, spatial..] with a channels-last memory layout.
+// Like FilterDesc(), returns nullopt if oneDNN rejects them.
 std::optional<dnnl_memory_desc_t> ImageDesc(dnnl_data_type_t type, int64_t n, int64_t channels,
                                             const ConvShape::Spatial& size, int first) {
   Dims d;
@@ -91,8 +90,9 @@ std::optional<dnnl_memory_desc_t> ImageDesc(dnnl_data_type_t type, int64_t n, in
   return desc;
 }
 
-// The filter as TensorFlow has it: [spatial.., in, out]; for oneDNN [group,] out, in, spatial...
-// `slices`: of so many equal slices of `out`, one.
+// Returns the descriptor of the filter. TensorFlow's layout is [spatial.., in, out]; oneDNN's
+// dimensions are [group,] out, in, spatial... `slices`: the filter is one of this many equal slices
+// of `out`.
 std::optional<dnnl_memory_desc_t> FilterDesc(dnnl_data_type_t type, const ConvShape& s,
                                              int64_t slices, bool packed) {
   const int first = RowDim(s);
@@ -120,8 +120,8 @@ std::optional<dnnl_memory_desc_t> FilterDesc(dnnl_data_type_t type, const ConvSh
   return desc;
 }
 
-// oneDNN 2.6 gathers what a strided 1x1 filter sees into the scratchpad, and on AVX2 writes eight
-// channels of a pixel where it has asked for room for fewer: up to a kilobyte beyond the end for
+// oneDNN 2.6 gathers the input of a strided 1x1 filter into the scratchpad. On AVX2 it writes eight
+// channels of a pixel even if it requested space for fewer: up to a kilobyte beyond the end for
 // 14x14 images of one channel.
 bool OverrunsScratchpad(ConvPass pass, const ConvShape& s, absl::string_view implementation) {
   return pass == ConvPass::kBackpropFilter && absl::StartsWith(implementation, "jit_1x1:avx2") &&
@@ -141,7 +141,7 @@ struct PartPrimitive {
   dnnl_memory_desc_t input, filter, bias, output, scratchpad;
 };
 
-// Null if oneDNN has none.
+// Returns null if oneDNN has no such primitive.
 std::unique_ptr<PartPrimitive> MakePrimitive(ConvPass pass, dnnl_data_type_t type,
                                              const ConvShape& s, const Part& part, int64_t slices,
                                              const dnnl_memory_desc_t& filter, bool bias,
@@ -157,7 +157,7 @@ std::unique_ptr<PartPrimitive> MakePrimitive(ConvPass pass, dnnl_data_type_t typ
   const auto input = ImageDesc(type, part.images, s.in_channels, in, first);
   const auto output = ImageDesc(type, part.images, out_channels, out, first);
   const auto bias_desc = VectorDesc(out_channels);
-  // The gradient of a filter of another type is added up in floats.
+  // The gradient of a filter of another type is accumulated in float.
   const auto forward_filter = pass == ConvPass::kBackpropFilter
                                   ? FilterDesc(type, s, slices, /*packed=*/true)
                                   : std::optional(filter);
@@ -213,7 +213,7 @@ std::unique_ptr<PartPrimitive> MakePrimitive(ConvPass pass, dnnl_data_type_t typ
   const char* name = nullptr;
   dnnl::primitive_desc_query(pd.get(), dnnl_query_impl_info_str, 0, &name);
   if (name == nullptr || packed == nullptr || scratchpad == nullptr) return nullptr;
-  // Made to be compared with, not to be used.
+  // Reference implementations are slow and meant for testing only.
   if (absl::StartsWith(name, "ref") || OverrunsScratchpad(pass, s, name)) return nullptr;
   p->filter = *packed;
   p->scratchpad = *scratchpad;
@@ -232,8 +232,8 @@ absl::Status RunReorder(dnnl_primitive_t reorder, const dnnl_memory_desc_t& from
                     "reorder a filter");
 }
 
-// The same convolution, with each pixel as a row where the filter has one element: images may then
-// be cut anywhere.
+// Returns the same convolution; if the filter is 1x1, each pixel becomes a row, so that images can
+// be split anywhere.
 ConvShape WithPixelsAsRows(const ConvShape& s) {
   ConvShape::Spatial one{1, 1, 1}, none{0, 0, 0};
   if (s.groups != 1 || s.kernel != one || s.stride != one || s.pad_before != none ||
@@ -261,14 +261,14 @@ class DnnlConvPlan {
     int64_t slice = 0;
   };
 
-  // Null if oneDNN has no kernel for it.
+  // Returns null if oneDNN has no kernel for the shape.
   static std::shared_ptr<const DnnlConvPlan> Make(ConvPass pass, const ConvShape& shape, bool cuts,
                                                   const Epilogue& epilogue) {
     if (DnnlEngine() == nullptr || DnnlThreadStream() == nullptr) return nullptr;
     const int64_t slices = cuts ? Slices(pass, shape) : 1;
     const bool unpack = pass == ConvPass::kBackpropFilter;
     const auto plain = FilterDesc(kDnnlType<T>, shape, slices, /*packed=*/false);
-    // "Any" until the first primitive has decided.
+    // The layout is "any" until the first primitive has chosen one.
     const auto packed =
         FilterDesc(unpack ? dnnl_f32 : kDnnlType<T>, shape, slices, /*packed=*/true);
     if (!plain || !packed) return nullptr;
@@ -298,13 +298,13 @@ class DnnlConvPlan {
         packed_desc_(packed) {}
 
   bool IsFor(const ConvShape& shape, bool cuts) const { return shape_ == shape && cuts_ == cuts; }
-  // What a packed filter takes: elements of T, or floats where gradients of filters are added up.
+  // The size of a packed filter: elements of T, or floats where filter gradients are accumulated.
   int64_t packed_floats() const { return slices_ * slice_floats(); }
   bool plain_is_packed() const {
     return slices_ == 1 && dnnl::memory_desc_equal(&plain_desc_, &packed_desc_) != 0;
   }
   int num_pieces() const { return static_cast<int>(pieces_.size()); }
-  // What a piece needs besides its operands.
+  // The size of a piece's scratch memory.
   int64_t scratch_floats() const {
     return Aligned(scratchpad_floats_) +
            (slices_ > 1 ? Aligned(shape_.out_elements() / slices_) : 0);
@@ -321,7 +321,8 @@ class DnnlConvPlan {
     return RunReorder(reorder_.get(), packed_desc_, packed, plain_desc_, plain);
   }
 
-  // Of `operands`, the filter is `filter`, packed. `scratch` is of scratch_floats().
+  // Computes piece i. `filter` replaces the filter of `operands`: it is packed. `scratch` has
+  // scratch_floats() floats.
   absl::Status RunPiece(int i, const ConvOperands<T>& operands, void* filter,
                         float* scratch) const {
     const Piece& piece = pieces_[i];
@@ -343,7 +344,7 @@ class DnnlConvPlan {
   int64_t slice_floats() const { return Aligned(FloatsOf(packed_desc_)); }
   int64_t slice_channels() const { return shape_.out_channels / slices_; }
 
-  // Into how many slices the channels are cut.
+  // Returns the number of slices into which the output channels are split.
   static int64_t Slices(ConvPass pass, const ConvShape& s) {
     constexpr int64_t kChannelBlock = 16;  // of packed filters
     if (pass != ConvPass::kForward || s.groups != 1 || s.batch >= kFewImages ||
@@ -353,7 +354,7 @@ class DnnlConvPlan {
     return s.out_channels % (kSlices * kChannelBlock) == 0 ? kSlices : 1;
   }
 
-  // Puts the channels of a slice among the others, at `to` in the result.
+  // Interleaves the channels of a slice into the result, starting at `to`.
   void WeaveIn(const T* slice, T* to) const {
     const int64_t pixels = shape_.batch * shape_.out_pixels(), channels = slice_channels();
     for (int64_t p = 0; p < pixels; ++p, slice += channels, to += shape_.out_channels) {
@@ -366,7 +367,7 @@ class DnnlConvPlan {
     }
   }
 
-  // Epilogues are of floats.
+  // Only float convolutions have epilogues.
   void Activate(T* data, int64_t n) const {
     if constexpr (std::is_same_v<T, float>) epilogue_.Activate(data, n);
   }
@@ -402,8 +403,8 @@ class DnnlConvPlan {
                       "run a convolution");
   }
 
-  // How many pieces are worth having. Accumulators of filters are added up, which may take a
-  // fiftieth of the time, and memory.
+  // Returns the number of pieces to aim for. Filter accumulators must be added up, which may cost a
+  // fiftieth of the time, and need memory.
   int64_t WantedPieces() const {
     if (!cuts_) return 1;
     const double ns = EstimatedNs(shape_);
@@ -416,8 +417,8 @@ class DnnlConvPlan {
         ns, static_cast<int64_t>(std::min({by_sums, by_memory, static_cast<double>(kMostPieces)})));
   }
 
-  // Pieces of one height, if there may be some more or fewer of them: then one primitive does for
-  // most.
+  // Prefers a count near `wanted` that divides the rows evenly: then one primitive serves most
+  // pieces.
   int64_t EvenRowCuts(int64_t wanted) const {
     const int64_t rows = shape_.out[RowDim(shape_)];
     for (int64_t more = 0; more <= wanted / 2; ++more) {
@@ -427,8 +428,8 @@ class DnnlConvPlan {
     return std::min(wanted, rows);
   }
 
-  // Into about so many pieces. False if oneDNN has no kernel for one of them that takes the filter
-  // as the others do.
+  // Splits into about `wanted` pieces. Returns false if oneDNN has no kernel for one of them that
+  // accepts the filter layout of the others.
   bool Cut(int64_t wanted) {
     const int first = RowDim(shape_);
     if (slices_ > 1) {
@@ -466,8 +467,8 @@ class DnnlConvPlan {
     scratchpad_floats_ = 0;
   }
 
-  // Images [image, image + images), output rows [begin, end). Rows are cut only if a piece is one
-  // image.
+  // Adds images [image, image + images), output rows [begin, end). Rows are split only if a piece
+  // is a single image.
   bool AddPiece(int64_t image, int64_t images, int64_t begin, int64_t end) {
     const int first = RowDim(shape_);
     Part part{images, shape_.in[first], shape_.out[first], shape_.pad_before[first],
@@ -511,7 +512,7 @@ class DnnlConvPlan {
 
 namespace {
 
-// Runs all pieces; `filter_of(i)` is the packed filter (or accumulator) of piece i.
+// Runs all pieces; `filter_of(i)` returns the packed filter (or accumulator) of piece i.
 template <class T, class F>
 absl::Status RunPieces(KernelContext& ctx, const DnnlConvPlan<T>& plan,
                        const ConvOperands<T>& operands, F&& filter_of) {
@@ -546,7 +547,7 @@ absl::StatusOr<std::shared_ptr<const DnnlConvPlan<T>>> DnnlConv<T>::PlanFor(cons
   for (const auto& plan : plans_) {
     if (plan->IsFor(shape, cuts)) return plan;
   }
-  DnnlThreadStream();  // one thread while primitives are made
+  DnnlThreadStream();  // limits oneDNN to one thread while it creates primitives
   std::shared_ptr<const DnnlConvPlan<T>> plan =
       DnnlConvPlan<T>::Make(pass_, shape, cuts, epilogue_);
   if (plan == nullptr) return plan;
@@ -575,7 +576,7 @@ absl::StatusOr<bool> DnnlConv<T>::Run(KernelContext& ctx, const ConvShape& asked
                                       const ConvOperands<T>& o) {
   const ConvShape shape = WithPixelsAsRows(asked);
   WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<const DnnlConvPlan<T>> plan,
-                        PlanFor(shape, !ctx.pool().is_for_pieces()));
+                        PlanFor(shape, !ctx.pool().is_for_tiles()));
   if (plan == nullptr) return false;
   if (pass_ != ConvPass::kBackpropFilter) {
     if constexpr (std::is_same_v<T, float>) {

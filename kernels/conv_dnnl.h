@@ -15,21 +15,21 @@ namespace weir {
 template <class T>
 class DnnlConvPlan;
 
-// Convolutions of T by oneDNN, for one node: what oneDNN prepares for a shape (generated code,
-// packed layouts) is kept and used again when the shape comes again. Thread-safe.
+// Convolutions of T by oneDNN, for one node. Caches what oneDNN prepares for a shape (generated
+// code, packed layouts). Thread-safe.
 //
-// T is float, or bfloat16 where the processor has instructions for its products
-// (HasBfloat16Products; kernels/matmul_bfloat16.h says how they round).
+// T is float, or bfloat16 if the processor has bfloat16 dot-product instructions
+// (HasBfloat16Products; kernels/matmul_bfloat16.h describes how they round).
 template <class T>
 class DnnlConv {
  public:
-  // `lasting_filter`: the filter is mostly the same tensor as in the run before, and nobody writes
-  // to it while it is held here (KernelInit::step_invariant_inputs), so that it stays packed. An epilogue
-  // is for the forward pass of floats.
+  // `lasting_filter`: the filter is usually the same tensor as in the previous run, and nobody
+  // writes to it while this object holds a reference (KernelInit::step_invariant_inputs), so its
+  // packed form is cached. An epilogue requires the forward pass of floats.
   DnnlConv(ConvPass pass, bool lasting_filter, const Epilogue& epilogue = {});
   ~DnnlConv();
 
-  // False if oneDNN has no kernel for the shape: nothing has been done then.
+  // Returns false, without side effects, if oneDNN has no kernel for the shape.
   absl::StatusOr<bool> Run(KernelContext& ctx, const ConvShape& shape,
                            const ConvOperands<T>& operands);
 
@@ -43,8 +43,8 @@ class DnnlConv {
   const bool lasting_filter_;
   const Epilogue epilogue_;
   std::mutex mutex_;
-  std::vector<std::shared_ptr<const DnnlConvPlan<T>>> plans_;  // most recently made last
-  PackedWeightCache kept_;                                            // packed for one of them
+  std::vector<std::shared_ptr<const DnnlConvPlan<T>>> plans_;  // newest last
+  PackedWeightCache kept_;                                     // packed for one of them
 };
 
 }  // namespace weir

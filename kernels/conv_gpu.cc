@@ -7,12 +7,12 @@
 #include "weir/kernels/gpu_kernels.h"
 #include "weir/kernels/stream_ops.h"
 
-// Convolutions of images by cuDNN. It is given what it can always compute: images with the channels
-// first, padded alike on both sides, and filters [out_channels, in_channels, height, width]. What
-// is stored otherwise is turned into a temporary on the way, into which uneven padding goes too
-// (SAME with an even window or a stride pads more after than before), and results are turned back.
-// cuDNN chooses the algorithm once for each shape.
-#pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // cuDNN 9 has nothing else as simple
+// Image convolutions by cuDNN, in the form it always supports: NCHW images with equal padding on
+// both sides, and filters [out_channels, in_channels, height, width]. Operands in other layouts are
+// transposed into a temporary, which also holds uneven padding (SAME with an even window or a
+// stride pads more after than before), and results are transposed back. cuDNN chooses the algorithm
+// once per shape.
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // cuDNN 9 has no other API as simple
 
 namespace weir {
 
@@ -22,7 +22,7 @@ namespace {
 
 constexpr size_t kMostWorkspace = size_t{1} << 30;
 
-// A descriptor of cuDNN, and who makes and destroys it.
+// An owned cuDNN descriptor, with its create and destroy functions.
 template <class T, cudnnStatus_t (*kCreate)(T*), cudnnStatus_t (*kDestroy)(T)>
 class Descriptor {
  public:
@@ -54,9 +54,9 @@ cudnnDataType_t DnnType(DataType type) {
 
 // Height and width are the last two of a ConvShape's three spatial dimensions.
 struct Padding {
-  int64_t h = 0, w = 0;                // what cuDNN pads on both sides
-  int64_t before_h = 0, before_w = 0;  // what the temporary has before the image,
-  int64_t extra_h = 0, extra_w = 0;    // and before and after it together
+  int64_t h = 0, w = 0;                // padding that cuDNN adds on both sides
+  int64_t before_h = 0, before_w = 0;  // padding before the image in the temporary,
+  int64_t extra_h = 0, extra_w = 0;    // and total padding in the temporary
   bool any_extra() const { return extra_h > 0 || extra_w > 0; }
 };
 
@@ -74,7 +74,7 @@ Padding PaddingOf(const ConvShape& s) {
   return p;
 }
 
-// What is prepared for one shape: descriptors, the algorithm and the workspace it wants.
+// The prepared convolution of one shape: descriptors, algorithm and workspace size.
 struct ConvPlan {
   ConvShape shape;
   Padding pad;
@@ -122,14 +122,14 @@ absl::Status Describe(const CudaDevice& device, DataType type, ConvPlan* plan) {
       "cudnnSetConvolution2dDescriptor"));
   WEIR_RETURN_IF_ERROR(device.Check(cudnnSetConvolutionGroupCount(plan->conv.get(), i(s.groups)),
                                     "cudnnSetConvolutionGroupCount"));
-  // Float is not rounded to TF32.
+  // Floats are not rounded to TF32.
   return device.Check(cudnnSetConvolutionMathType(
                           plan->conv.get(), type == DT_HALF ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH),
                       "cudnnSetConvolutionMathType");
 }
 
-// The best of the algorithms that work and do not want too much memory; deterministic ones only, so
-// that a run can be repeated.
+// Chooses the fastest algorithm that succeeds within the workspace limit. Only deterministic ones,
+// so that runs are reproducible.
 template <class Perf>
 absl::Status Choose(absl::Span<const Perf> found, ConvPlan* plan) {
   for (const Perf& perf : found) {
@@ -178,8 +178,8 @@ absl::Status ChooseAlgorithm(const CudaDevice& device, cudnnHandle_t dnn, ConvPa
   return Choose(absl::MakeConstSpan(found, static_cast<size_t>(count)), plan);
 }
 
-// The plans of one node. A shape that comes again finds its plan; the oldest goes when there are
-// many.
+// The convolutions of one node, cached by shape. The oldest entry is evicted when the cache is
+// full.
 class ConvPlans {
  public:
   absl::StatusOr<std::shared_ptr<const ConvPlan>> For(const CudaDevice& device, cudnnHandle_t dnn,
@@ -206,15 +206,15 @@ class ConvPlans {
   std::vector<std::shared_ptr<const ConvPlan>> plans_;
 };
 
-// ---- turning
+// ---- transposition
 
 struct Images {
   int64_t batch, channels, height, width;
   bool channels_first;
 };
 
-// Between images as they are stored, and with the channels first and a border around them. The
-// border of the second has `before` pixels, and `extra` in all.
+// Returns the copy between stored images and NCHW images with a border. The border adds p.extra_h
+// and p.extra_w pixels in total.
 GridIndex<2> TurnImages(const Images& m, const Padding& p) {
   const int64_t pixel = m.channels_first ? 1 : m.channels;
   const int64_t plane = m.channels_first ? m.height * m.width : 1;
@@ -227,7 +227,7 @@ GridIndex<2> TurnImages(const Images& m, const Padding& p) {
   return grid;
 }
 
-// Between filters [height, width, in, out] and [out, in, height, width].
+// Returns the copy between filters [height, width, in, out] and [out, in, height, width].
 GridIndex<2> TurnFilter(const ConvShape& s) {
   const int64_t in = s.group_in(), out = s.out_channels, taps = s.kernel[1] * s.kernel[2];
   GridIndex<2> grid;
@@ -243,7 +243,7 @@ GridIndex<2> Inverse(const GridIndex<2>& grid) {
   return inverse;
 }
 
-// An operand in cuDNN's form: the tensor itself, or a temporary.
+// An operand in cuDNN's layout: the tensor itself, or a temporary.
 struct Operand {
   void* data = nullptr;
   Tensor temp;
@@ -256,7 +256,7 @@ int64_t ByteOffset(const Operand& o, DataType type) {
   return o.offset * static_cast<int64_t>(ElementSize(type));
 }
 
-// Images of the convolution's input (with its padding) or output.
+// Returns the images of the convolution's input (with its padding) or output.
 absl::StatusOr<Operand> ImageOperandFor(KernelContext& c, const Images& m, const Padding& p,
                                         const Tensor& t) {
   Operand o;
@@ -296,7 +296,7 @@ void TurnOut(KernelContext& c, const Operand& o, Tensor* t) {
            static_cast<const char*>(o.data) + ByteOffset(o, t->dtype()), t->raw());
 }
 
-// ---- running
+// ---- execution
 
 struct Operands {
   Operand x, w, y;

@@ -7,28 +7,28 @@
 #include "weir/kernels/matmul.h"
 #include "weir/kernels/winograd.h"
 
-// A convolution is the product of a matrix that has a row for each pixel of the result, with what
-// the filters see there, by the filters, which lie as a matrix already. Where filters overlap, that
-// matrix repeats each pixel for every tap, and a kernel that needs none of it is faster. But the
-// filters by which networks shrink their images skip pixels: they see each pixel about twice (3x3,
-// every second one), or not even once (1x1, the shortcuts of residual networks), so that copying
-// costs little, and oneDNN's kernels for them are slow where a single image is cut for two threads:
-// 56x56 pixels of 128 channels, to half the size, take it 2.3 ms and the product 1.8; of 256
-// channels to 512 by 1x1 filters 3.2 and 1.6.
+// im2col: a convolution is the product of a patch matrix, with one row per output pixel that holds
+// the pixel's receptive field, and the filters, which are a matrix in memory already. Where filters
+// overlap, the patch matrix repeats each pixel for every tap, and a direct kernel is faster. But
+// the strided filters that downsample images in networks read each pixel about twice (3x3, stride
+// 2) or less than once (1x1, the shortcuts of residual networks), so copying costs little. And
+// oneDNN's kernels for them are slow when a single image is split between two threads: 56x56 pixels
+// of 128 channels, downsampled by 2, take oneDNN 2.3 ms and the matrix product 1.8; 256 channels to
+// 512 by 1x1 filters take 3.2 and 1.6.
 //
-// Some pixels of the result at a time, so that what is copied is read again from the cache.
-// Beyond the image patches have zeros, of which an infinite weight would make NaNs along the edge:
-// a filter that has one is left to others.
+// Output pixels are processed in blocks, so that the copied patches are read from the cache.
+// Patches contain zeros for padding, with which an infinite weight would produce NaNs along the
+// edge: a filter that has one is left to other algorithms.
 namespace weir {
 namespace {
 
-// On AVX-512 oneDNN's are faster.
+// oneDNN is faster on AVX-512.
 constexpr int64_t kPanelColumns = 16;
 // With fewer channels, copying takes longer than multiplying.
 constexpr int64_t kFewestChannels = 16;
 constexpr int64_t kPatchFloats = int64_t{1} << 20;
 
-// What the filters see of one dimension from a place in it: taps [first, end) lie inside.
+// The taps of one dimension at a position: taps [first, end) are inside the image.
 struct Taps {
   Taps(const ConvShape& s, int dim, int64_t out)
       : from(out * s.stride[dim] - s.pad_before[dim]), step(s.dilation[dim]) {
@@ -41,7 +41,7 @@ struct Taps {
   int64_t from, step, first = 0, end = 0;
 };
 
-// What the filters see from one pixel of the result, with zeros beyond the image.
+// Copies the receptive field of one output pixel, with zeros for padding.
 void CopyPatch(const ConvShape& s, const float* input, int64_t pixel, float* to) {
   const int64_t row = pixel / s.out[2], image = row / (s.out[0] * s.out[1]);
   const Taps z(s, 0, row / s.out[1] % s.out[0]), y(s, 1, row % s.out[1]), x(s, 2, pixel % s.out[2]);
@@ -80,7 +80,7 @@ bool Im2colConv::IsFor(const ConvShape& s) const {
 }
 
 absl::StatusOr<bool> Im2colConv::Run(KernelContext& ctx, const ConvShape& s,
-                                      const ConvOperands<float>& o) {
+                                     const ConvOperands<float>& o) {
   if (!IsFor(s) || !kept_.CanKeep(*o.filter)) return false;
   const std::optional<gemm::Epilogue> epilogue = epilogue_.AsGemmEpilogue(o.epilogue);
   if (!epilogue) return false;

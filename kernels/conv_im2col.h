@@ -8,14 +8,14 @@
 
 namespace weir {
 
-// Float convolutions whose filters last and skip pixels, as products of the patches that the
-// filters see (gemm.h), for one node. Thread-safe.
+// Strided float convolutions with step-invariant filters, as matrix products of im2col patches
+// (gemm.h), for one node. Thread-safe.
 class Im2colConv {
  public:
   // See DnnlConv.
   Im2colConv(ConvPass pass, bool lasting_filter, const Epilogue& epilogue = {});
 
-  // False, and nothing has been done, for convolutions of another kind.
+  // Returns false, without side effects, for other convolutions.
   absl::StatusOr<bool> Run(KernelContext& ctx, const ConvShape& shape,
                            const ConvOperands<float>& operands);
 

@@ -6,15 +6,16 @@
 
 namespace weir {
 
-// The operands of a convolution of T, in the order of Conv2D's inputs and output: the one that
-// the pass computes is written. Images are [batch, depth, height, width, channels].
+// The operands of a convolution of T, in the order of Conv2D's inputs and output; the pass writes
+// the operand that it computes. Images are [batch, depth, height, width, channels].
 template <class T>
 struct ConvOperands {
-  const Tensor* filter = nullptr;  // where it is an input: identifies it when it is step-invariant
+  const Tensor* filter = nullptr;  // if the filter is an input: its tensor, which identifies it
+                                   // when it is step-invariant
   T* input = nullptr;
   T* filter_data = nullptr;
   T* output = nullptr;
-  Epilogue::Operands epilogue = {};  // of floats alone
+  Epilogue::Operands epilogue = {};  // for float only
 };
 
 }  // namespace weir

@@ -6,25 +6,25 @@
 
 #include "weir/kernels/scalar_math.h"
 
-// All three passes walk the same triples (output pixel, tap, input pixel under it) and keep the
-// innermost loop on contiguous output channels, a row of the filter, so that the compiler
+// All three passes visit the same triples (output pixel, tap, corresponding input pixel). The
+// innermost loop runs over contiguous output channels, a row of the filter, so that the compiler
 // vectorizes it:
 //   forward          y[o]    += x[i] * f[tap, i, o]
 //   backprop input   dx[i]   += sum over o of dy[o] * f[tap, i, o]
 //   backprop filter  df[tap, i, o] += x[i] * dy[o]
-// The first is split over rows of output pixels, the second over images (rows of the input are
-// shared by several output rows), the third over taps, each of which owns a slice of the filter.
+// The first is parallel over rows of output pixels, the second over images (output rows share input
+// rows), the third over taps, each of which owns a slice of the filter.
 namespace weir {
 namespace {
 
-// Integers wrap around, as they do in TensorFlow.
+// Integers wrap around, as in TensorFlow.
 template <class T>
 inline T MulAdd(T acc, T a, T b) {
   return ScalarMath<T>::Add(acc, ScalarMath<T>::Mul(a, b));
 }
 
-// Calls fn(tap, input pixel) for the taps [first, last) of the window of output pixel (z, y, x)
-// that are inside.
+// Calls fn(tap, input pixel) for those taps [first, last) of the window of output pixel (z, y, x)
+// that are inside the image.
 template <class F>
 inline void ForEachTap(const ConvShape& s, int64_t z, int64_t y, int64_t x, int64_t first,
                        int64_t last, F&& fn) {

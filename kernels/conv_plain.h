@@ -4,8 +4,8 @@
 #include "weir/core/thread_pool.h"
 #include "weir/kernels/conv.h"
 
-// Convolutions as the definition has them, for types that oneDNN lacks (double, int32), and for
-// float where it has no kernel. Images are [batch, depth, height, width, channels], the output is
+// Reference convolutions by the definition, for types that oneDNN lacks (double, int32), and for
+// float where it has no kernel. Images are [batch, depth, height, width, channels]; the output is
 // overwritten. T: float, double, int32_t.
 namespace weir {
 

@@ -5,12 +5,11 @@
 
 #include "weir/kernels/winograd.h"
 
-// The work is cut into pieces for the threads: of the tiles where images are larger than the
-// filter, else of the output channels, so that each thread reads its own part of the filter. A
-// piece takes some tiles at a time: it transforms what they see, once, and then goes through its
-// panels of output channels. So few tiles stay in the second-level cache together with a panel of
-// the filter; more of them are worth it where the filter comes from memory, once for each such
-// block.
+// The work is split into pieces for the threads: ranges of tiles if images are larger than the
+// filter, otherwise ranges of output channels, so that each thread reads its own part of the
+// filter. A piece processes blocks of tiles: it transforms their input once, then multiplies them
+// by each of its panels of output channels. A block's tiles stay in the L2 cache together with a
+// panel of the filter. Larger blocks pay off if the filter is read from memory, once per block.
 namespace weir {
 namespace {
 
@@ -20,10 +19,10 @@ using winograd::kPoints;
 constexpr int64_t kBlockTiles = 24, kLargeBlockTiles = 96;
 constexpr int64_t kLargeFilterBytes = int64_t{8} << 20;
 constexpr double kMinPieceNs = 20e3;
-// Transformed tiles of more would not fit into any cache.
+// The transformed tiles of more channels would not fit into any cache.
 constexpr int64_t kMostChannels = 4096;
 
-// One pass over images, forward or back.
+// One pass over the images, forward or backward.
 struct Problem {
   Geometry g;
   winograd::Filter filter;
@@ -56,14 +55,14 @@ Problem Make(ConvPass pass, const ConvShape& s, const ConvOperands<float>& o) {
             o.input,
             {o.epilogue.bias, o.epilogue.addend, o.output}};
   }
-  // The gradient for the input is the convolution of the output's with the filter turned around.
+  // The gradient of the input is the convolution of the output's gradient with the rotated filter.
   return {{s.out[1], s.out[2], out, s.in[1], s.in[2], in, 2 - s.pad_before[1], 2 - s.pad_before[2]},
           {o.filter_data + 8 * in * out, -3 * in * out, -in * out, 1, out},
           o.output,
           {nullptr, nullptr, o.input}};
 }
 
-// Times are what one thread of a processor with AVX2 was seen to take; others keep the proportions.
+// Times measured on one thread of an AVX2 processor; other processors keep the proportions.
 double ProductsNs(const Problem& p, int64_t batch) {
   constexpr double kFlopsPerNs = 85;
   const double columns = static_cast<double>(p.panels() * winograd::PanelColumns());
@@ -71,10 +70,11 @@ double ProductsNs(const Problem& p, int64_t batch) {
          kFlopsPerNs;
 }
 
-// Whether it takes less time than the definition by a sixth at least.
+// Returns whether it takes at least a sixth less time than direct convolution.
 bool Pays(const Problem& p, int64_t batch, double definition_flops, bool packs) {
-  constexpr double kFlopsPerNs = 75;                 // of the definition
-  constexpr double kTransformNs = 3, kPackNs = 1.5;  // a channel of a tile, an element of a filter
+  constexpr double kFlopsPerNs = 75;  // of direct convolution
+  constexpr double kTransformNs = 3,
+                   kPackNs = 1.5;  // per channel of a tile, per element of a filter
   const double tiles = static_cast<double>(batch * p.g.tiles());
   const double in = static_cast<double>(p.g.in_channels);
   const double out = static_cast<double>(p.g.out_channels);
@@ -83,7 +83,7 @@ bool Pays(const Problem& p, int64_t batch, double definition_flops, bool packs) 
   return ns < definition_flops / kFlopsPerNs * 5 / 6;
 }
 
-// Tiles of all images, panels of the output channels.
+// A range of tiles of all images and a range of panels of output channels.
 struct Piece {
   int64_t first_tile = 0, end_tile = 0, first_panel = 0, end_panel = 0;
 };
@@ -109,7 +109,7 @@ int64_t BlockTiles(const Problem& p, const Piece& piece) {
   return std::min(most, piece.end_tile - piece.first_tile);
 }
 
-// `scratch`: transformed tiles and products of a block.
+// `scratch` holds the transformed tiles and the products of a block.
 void Run(const Problem& p, const Piece& piece, const float* packed, const float* zeros,
          const Epilogue& epilogue, float* scratch) {
   const int64_t most = BlockTiles(p, piece);

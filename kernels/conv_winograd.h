@@ -8,16 +8,16 @@
 
 namespace weir {
 
-// Float convolutions with 3x3 filters at stride 1, and gradients for their input, in four ninths of
-// the multiplications (winograd.h), for one node. Results differ from the definition's by rounding.
-// Thread-safe.
+// Winograd convolutions of floats with 3x3 filters at stride 1, and gradients of their input, with
+// four ninths of the multiplications (winograd.h), for one node. Results differ from direct
+// convolution by rounding. Thread-safe.
 class WinogradConv {
  public:
   // See DnnlConv.
   WinogradConv(ConvPass pass, bool lasting_filter, const Epilogue& epilogue = {});
 
-  // False, and nothing has been done, for convolutions of another kind, where it would take longer,
-  // and where a factor is not finite: an infinity would come out as NaN.
+  // Returns false, without side effects, for other convolutions, where it would be slower, and
+  // where an operand is not finite: an infinity would turn into NaN.
   absl::StatusOr<bool> Run(KernelContext& ctx, const ConvShape& shape,
                            const ConvOperands<float>& operands);
 

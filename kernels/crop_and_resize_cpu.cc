@@ -5,22 +5,23 @@
 #include "weir/kernels/arguments.h"
 #include "weir/kernels/image.h"
 
-// Regions of images cut out and resized to one size (the region pooling of Mask R-CNN, He et al.,
-// 2017), and the gradients. A box is [y1, x1, y2, x2] in units of the image's sides less one pixel,
-// so that 0 and 1 are the centers of the outermost pixels; what lies outside of the image is
-// extrapolated. With y2 < y1 the crop is flipped.
+// Crops image regions and resizes them to one size (the region pooling of Mask R-CNN, He et al.,
+// 2017), and computes the gradients. A box is [y1, x1, y2, x2] in normalized coordinates, relative
+// to the image's size minus one pixel, so that 0 and 1 are the centers of the outermost pixels.
+// Samples outside the image get the extrapolation value. With y2 < y1 the crop is flipped.
 namespace weir {
 
 namespace {
 
-// Where one row (column) of a crop lies in the image.
+// The position of one row (column) of a crop in the image.
 struct Sample {
   bool inside = false;
   int64_t low = 0, high = 0, nearest = 0;
-  float fraction = 0;  // of the way from low to high
+  float fraction = 0;  // interpolation weight from low to high
 };
 
-// The rows (columns) of a crop of `crop` pixels between `begin` and `end` along a side of `size`.
+// Returns the rows (columns) of a crop of `crop` pixels between `begin` and `end` along a side of
+// `size`.
 std::vector<Sample> SampleSide(float begin, float end, int64_t crop, int64_t size) {
   const float last = static_cast<float>(size - 1);
   const float scale = crop > 1 ? (end - begin) * last / static_cast<float>(crop - 1) : 0;
@@ -39,7 +40,7 @@ std::vector<Sample> SampleSide(float begin, float end, int64_t crop, int64_t siz
   return samples;
 }
 
-// Boxes, the images they are in, and the sizes of both.
+// The boxes, the indices of their images, and the sizes of both.
 struct Crops {
   int64_t batch, height, width, depth;     // of the images
   int64_t count, crop_height, crop_width;  // of the crops
@@ -47,7 +48,7 @@ struct Crops {
   const int32_t* indices;
 
   int64_t pixels() const { return crop_height * crop_width; }
-  // The element of pixel (y, x) of the image that box b is in.
+  // Returns the element of pixel (y, x) of box b's image.
   int64_t At(int64_t b, int64_t y, int64_t x) const {
     return ((indices[b] * height + y) * width + x) * depth;
   }
@@ -59,7 +60,8 @@ struct Crops {
   }
 };
 
-// Checks what all three kernels get: boxes at input `first`, the images they are in after them.
+// Validates the inputs that all three kernels have: boxes at input `first`, followed by their image
+// indices.
 absl::Status ReadBoxes(const KernelContext& c, int first, Crops* crops) {
   const Tensor &boxes = c.input(first), &indices = c.input(first + 1);
   if (boxes.rank() != 2) {
@@ -98,7 +100,7 @@ absl::Status CheckRank4(const Tensor& t, absl::string_view argument) {
   return InvalidArgument(argument, " must be 4-D, but has shape ", t.shape().ToString());
 }
 
-// The sum of `grads` (one for each crop's pixel) must fit the boxes.
+// `grads` (one per crop pixel) must match the boxes.
 absl::Status CheckGrads(const Tensor& grads, const Crops& crops) {
   if (grads.dim(0) != crops.count) {
     return InvalidArgument("boxes and grads have incompatible shape: ", crops.count, " boxes, ",
@@ -171,7 +173,7 @@ absl::Status CropAndResize(KernelContext& c, const CropOptions& options) {
   return absl::OkStatus();
 }
 
-// Boxes may overlap, so this is done one by one.
+// Boxes may overlap, so this is sequential.
 template <class T>
 absl::Status GradImage(KernelContext& c, const CropOptions& options) {
   const Tensor &grads = c.input(0), &size = c.input(3);
@@ -212,7 +214,8 @@ absl::Status GradImage(KernelContext& c, const CropOptions& options) {
   return absl::OkStatus();
 }
 
-// How pixel i of `crop` moves when the begin and the end of a side do, times the move of the value.
+// The derivatives of pixel i's coordinate with respect to the begin and end of a side, times the
+// derivative of the value.
 void AddToSide(float by, int64_t i, int64_t crop, int64_t size, float* begin, float* end) {
   const float last = static_cast<float>(size - 1);
   const float share = crop > 1 ? static_cast<float>(i) / static_cast<float>(crop - 1) : 0.5f;

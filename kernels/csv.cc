@@ -3,27 +3,27 @@
 #include "weir/kernels/registry.h"
 #include "weir/kernels/string_util.h"
 
-// Records of fields between delimiters (RFC 4180).
+// Parses records of delimited fields (RFC 4180).
 namespace weir {
 
 namespace {
 
 using Fields = List<float, double, int32_t, int64_t, std::string>;
 
-// What is fixed when the kernel is made.
+// The kernel's constant settings.
 struct Format {
   char delimiter;
   bool quotes;
   std::string missing;
-  std::vector<int64_t> columns;  // those wanted, in order; empty: all
+  std::vector<int64_t> columns;  // indices of the selected fields, ascending; empty: all
 };
 
-// Cuts one record into fields.
+// Splits one record into fields.
 class RecordReader {
  public:
   RecordReader(const Format& format, absl::string_view record) : format_(format), record_(record) {}
 
-  // The fields that are wanted. Those behind the last of them are not looked at.
+  // Returns the selected fields. Does not parse fields after the last selected one.
   absl::StatusOr<std::vector<std::string>> Read() {
     while (at_ < record_.size() && !Complete()) {
       if (IsLineBreak(record_[at_])) {
@@ -65,7 +65,7 @@ class RecordReader {
     return absl::OkStatus();
   }
 
-  // Ends at the delimiter or the end, behind the closing quote.
+  // Stops at the delimiter or the end, after the closing quote.
   absl::Status ReadQuoted(std::string* field) {
     for (++at_; at_ < record_.size(); ++at_) {
       if (record_[at_] == '"') {
@@ -97,7 +97,7 @@ bool ParseField(std::string& text, T* value) {
   }
 }
 
-// Field f of record i into `value`.
+// Parses field f of record i into `value`.
 template <class T>
 absl::Status ReadField(const Format& format, const Tensor& fallback, int f, int64_t i,
                        std::string& text, T* value) {

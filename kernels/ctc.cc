@@ -7,22 +7,23 @@
 #include "weir/kernels/ctc_decode.h"
 #include "weir/kernels/registry.h"
 
-// Connectionist temporal classification: the loss of a network that says, at every step, which
-// symbol it sees or that it sees none, when only the sequence of symbols is known. Source: Graves
-// et al., "Connectionist temporal classification", ICML 2006.
+// Connectionist temporal classification: the loss of a network that emits, at every time step, a
+// symbol or blank, when only the sequence of symbols is known. Source: Graves et al.,
+// "Connectionist temporal classification", ICML 2006.
 //
-// A path gives each step a symbol or blank; it spells a sequence if merging repeated symbols and
-// then dropping blanks gives that sequence. So a path walks through the extended sequence blank,
-// l1, blank, l2, ..., blank: at each step it stays where it is, goes on by one, or skips the blank
-// between two different symbols. alpha(t, u) is the probability of all ways to be at place u after
-// step t, beta(t, u) that of all ways from there to the end:
+// A path assigns a symbol or blank to each time step. It represents the sequence that results from
+// merging repeated symbols and then removing blanks. So a path moves through the extended sequence
+// blank, l1, blank, l2, ..., blank: at each step it stays at its position, advances by one, or
+// skips the blank between two different symbols. alpha(t, u) is the probability of all path
+// prefixes that are at position u after step t, beta(t, u) that of all path suffixes from there to
+// the end:
 //   alpha(t, u) = y(t, u) * (alpha(t-1, u) + alpha(t-1, u-1) + [may skip to u] alpha(t-1, u-2))
 //   beta(t, u) = beta'(t+1, u) + beta'(t+1, u+1) + [may skip to u+2] beta'(t+1, u+2),
 //                where beta'(t, u) = y(t, u) beta(t, u)
-// The loss is -log p, p = the sum of alpha at the last step over the last two places, and its
-// gradient with respect to the activations is y - (the share of p that passes the symbol at t).
-// All of it is computed with logarithms. Without `merge`, a repeated symbol is two symbols: a path
-// does not stay on one, and may skip between two equal ones.
+// The loss is -log p, p = the sum of alpha at the last step over the last two positions, and its
+// gradient with respect to the activations is y - (the share of p that passes the symbol at t). All
+// of it is computed in log space. Without `merge`, a repeated symbol is two symbols: a path does
+// not stay on one, and may skip between two equal ones.
 namespace weir {
 
 namespace {
@@ -36,14 +37,15 @@ double LogSum(double a, double b) {
 }
 
 struct CtcOptions {
-  bool collapse = false;  // repeated labels, before anything else
-  bool merge = true;      // repeated symbols of a path
+  bool collapse = false;  // merge repeated labels in a preprocessing step
+  bool merge = true;      // merge repeated symbols of a path
   bool ignore_longer =
-      false;                 // sequences that are too short for their labels: loss 0, not an error
-  bool blank_first = false;  // blank is class 0, else the last one
+      false;                 // sequences too short for their labels have loss 0 instead of an error
+  bool blank_first = false;  // blank is class 0, otherwise the last class
 };
 
-// One sequence: its extended labels, and where they may be at which time.
+// The alignment of one sequence: its extended labels, and the positions reachable at each time
+// step.
 class Aligner {
  public:
   Aligner(std::vector<int> places, int blank, bool merge, int64_t steps)
@@ -53,7 +55,7 @@ class Aligner {
   int64_t steps() const { return steps_; }
   int symbol(int64_t u) const { return places_[u]; }
 
-  // log_y: steps x classes. Fills alpha, steps x count(); gives log p.
+  // log_y: steps x classes. Fills alpha, steps x count(), and returns log p.
   double Forward(const double* log_y, int64_t classes, double* alpha) const {
     std::fill_n(alpha, steps_ * count(), kNone);
     for (int64_t u = 0; u < std::min<int64_t>(2, count()); ++u) alpha[u] = log_y[symbol(u)];
@@ -96,7 +98,7 @@ class Aligner {
   bool SkipsTo(int64_t u) const {
     return u > 1 && places_[u] != blank_ && !(merge_ && places_[u] == places_[u - 2]);
   }
-  // The places from which the end, and which from the beginning, can be reached in time.
+  // The positions from which the end is reachable in time, and those reachable from the beginning.
   int64_t Begin(int64_t t) const { return std::max<int64_t>(0, count() - 2 * (steps_ - t)); }
   int64_t End(int64_t t) const { return std::min(count(), 2 * (t + 1)); }
 
@@ -133,7 +135,7 @@ absl::StatusOr<CtcSizes> ReadSizes(const KernelContext& c) {
 
 using Labels = std::vector<std::vector<int>>;
 
-// The labels of each sequence, from the sparse tensor at inputs 1 and 2.
+// Returns the labels of each sequence, from the sparse tensor at inputs 1 and 2.
 absl::StatusOr<Labels> ReadLabels(const KernelContext& c, int64_t batch) {
   const Tensor &indices = c.input(1), &values = c.input(2);
   if (indices.rank() != 2) return InvalidArgument("labels_indices is not a matrix");
@@ -159,8 +161,8 @@ absl::StatusOr<Labels> ReadLabels(const KernelContext& c, int64_t batch) {
   return labels;
 }
 
-// The symbols of a sequence with blanks before, between and after them. Labels from the last class
-// on end it.
+// Returns the symbols of a sequence with blanks before, between and after them. A label of the last
+// class or above ends the sequence.
 absl::StatusOr<std::vector<int>> Extend(const std::vector<int>& labels, int64_t b, int64_t classes,
                                         const CtcOptions& o) {
   if (labels.empty()) return InvalidArgument("Labels length is zero in batch ", b);
@@ -190,7 +192,7 @@ absl::StatusOr<std::vector<int>> Extend(const std::vector<int>& labels, int64_t 
   return places;
 }
 
-// A sequence to be computed: which one, and where its table of alpha begins.
+// A sequence to compute: its index, and the offset of its alpha matrix.
 struct Task {
   int64_t b;
   Aligner aligner;
@@ -218,7 +220,7 @@ absl::StatusOr<std::vector<Task>> MakeTasks(const Labels& labels, const CtcSizes
   return tasks;
 }
 
-// The logarithms of the softmax of one sequence's activations.
+// Computes the log-softmax of one sequence's activations.
 template <class T>
 std::vector<double> LogSoftmax(const T* x, const CtcSizes& s, int64_t b, int64_t steps) {
   std::vector<double> log_y(steps * s.classes);
@@ -233,7 +235,7 @@ std::vector<double> LogSoftmax(const T* x, const CtcSizes& s, int64_t b, int64_t
   return log_y;
 }
 
-// Loss and gradient of one sequence; `gradient` was zero.
+// Computes the loss and gradient of one sequence. `gradient` must be zero-initialized.
 template <class T>
 void Solve(const Task& task, const CtcSizes& s, const T* x, double* alpha, T* loss, T* gradient) {
   const Aligner& aligner = task.aligner;

@@ -11,9 +11,9 @@
 #include "absl/hash/hash.h"
 #include "weir/kernels/arguments.h"
 
-// From what a network says at each step to a sequence of symbols: the best path, symbol by symbol,
-// or a beam search for the best sequences, which sums over the paths that spell them. See ctc.cc
-// for paths and what they spell.
+// Decodes a network's outputs per time step to a sequence of symbols: greedily (the best path,
+// symbol by symbol), or by a beam search for the best sequences, which sums over the paths that
+// represent them. See ctc.cc for paths and the sequences they represent.
 namespace weir {
 
 namespace {
@@ -41,10 +41,11 @@ absl::StatusOr<DecodeSizes> ReadSizes(const KernelContext& c) {
   return DecodeSizes{inputs.dim(0), inputs.dim(1), static_cast<int>(inputs.dim(2))};
 }
 
-// Sequence b of one of the results.
+// Returns sequence b of a result.
 using Sequences = std::vector<std::vector<int>>;
 
-// Result `path` of `count`, as a sparse matrix: its three parts are in three lists of outputs.
+// Outputs result `path` of `count` as a sparse matrix, whose three parts belong to three output
+// lists.
 absl::Status WriteSequences(KernelContext& c, const Sequences& sequences, int path, int count) {
   int64_t total = 0, longest = 0;
   for (const std::vector<int>& s : sequences) {
@@ -100,13 +101,14 @@ absl::Status RunGreedy(KernelContext& c, bool merge_repeated, int64_t blank_attr
 // Prefix beam search. Source: Graves, "Supervised sequence labeling with recurrent neural
 // networks", 2012, section 7.5.
 //
-// The beam holds the likeliest sequences so far. For each, two probabilities are kept: of the paths
-// that spell it and end in its last symbol, and of those that end in blank. A step gives
+// The beam holds the most likely sequences so far. Each has two probabilities: of the paths that
+// represent it and end in its last symbol, and of those that end in blank. A time step computes
 //   p_label(l) = y(last of l) * (p_label(l) + (p_total, or p_blank if the symbol repeats)(l without
 //                its last symbol))       p_blank(l) = y(blank) * p_total(l)
-// and tries every sequence with one more symbol: a new one enters the beam if there is room or if
-// it beats the worst, which leaves. Sequences form a tree; one that has left the beam remains as a
-// node, because its continuations may still be in it. All probabilities are logarithms.
+// and tries to extend every sequence by one symbol: the new sequence enters the beam if there is
+// room or if it beats the worst one, which is removed. Sequences form a tree; a sequence removed
+// from the beam remains as a node, because its extensions may still be in the beam. All
+// probabilities are logarithms.
 template <class T>
 class BeamSearch {
  public:
@@ -137,7 +139,7 @@ class BeamSearch {
     }
   }
 
-  // The best `n` sequences and their log-probabilities.
+  // Returns the best `n` sequences and their log-probabilities.
   absl::Status Best(int n, bool merge_repeated, std::vector<std::vector<int>>* sequences,
                     std::vector<T>* scores) {
     if (n > width_) return InvalidArgument("requested more paths than the beam width.");
@@ -171,7 +173,7 @@ class BeamSearch {
     return std::max(a, b) + std::log1p(std::exp(-std::abs(a - b)));
   }
 
-  // The heap's front is the worst.
+  // The front of the heap is the worst entry.
   void Push(Entry* e) {
     ThrowIfCancelledAt(++looked_at_);
     leaves_.push_back(e);
@@ -182,7 +184,7 @@ class BeamSearch {
     return total > kNone && (!full() || total > leaves_.front()->now.total);
   }
 
-  // A sequence that was in the beam.
+  // Updates a sequence that was in the beam.
   void Update(Entry& e, const T* logits, T norm) {
     if (e.parent != nullptr) {
       if (e.parent->in_beam()) e.now.label = LogSum(e.now.label, Continued(*e.parent, e.label));
@@ -191,7 +193,7 @@ class BeamSearch {
     e.now.blank = e.old.total + logits[blank_] - norm;
     e.now.total = LogSum(e.now.blank, e.now.label);
   }
-  // What of a sequence can go on to `label` as a new symbol.
+  // Returns the probability of the paths that `label` can extend by a new symbol.
   static T Continued(const Entry& e, int label) {
     return label == e.label ? e.old.blank : e.old.total;
   }
@@ -232,7 +234,7 @@ class BeamSearch {
 
   const int classes_, blank_;
   const int64_t width_;
-  int64_t looked_at_ = 0;  // entries, again and again
+  int64_t looked_at_ = 0;  // entries, reused
   std::deque<Entry> entries_;
   using Child = std::pair<const Entry*, int>;
   std::unordered_map<Child, Entry*, absl::Hash<Child>> children_;

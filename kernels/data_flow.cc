@@ -10,14 +10,15 @@
 #include "weir/kernels/registry.h"
 #include "weir/kernels/strided_copy.h"
 
-// Rows sorted into bins, rows put back together, and variables of one step.
+// Dynamic partition and stitch, and the temporary variables of a step.
 namespace weir {
 
 namespace {
 
 // ---- DynamicPartition
 
-// Partition numbers checked and counted; then every slice goes to the next place in its partition.
+// Validates and counts the partition numbers, then copies every slice to the next position of its
+// partition.
 absl::Status DynamicPartition(KernelContext& c) {
   const Tensor &data = c.input(0), &partitions = c.input(1);
   const int n = c.num_outputs(), prefix = partitions.rank();
@@ -119,10 +120,9 @@ absl::Status DynamicStitch(KernelContext& c) {
   return absl::OkStatus();
 }
 
-// ---- temporary variables: the handle keeps one alive as long as the step needs it
+// ---- temporary variables: the handle keeps a variable alive while the step needs it
 
-// The temporary variables of the steps in flight. A step is told by its Cancellation, which it has
-// for itself.
+// The temporary variables of the steps in flight. A step is identified by its own Cancellation.
 class TemporaryVariables : public Resource {
  public:
   std::string Describe() const override { return "the temporary variables of steps"; }
@@ -131,8 +131,8 @@ class TemporaryVariables : public Resource {
     made_.clear();
   }
 
-  // ALREADY_EXISTS if another node has made one of that name in this step, and none has destroyed
-  // it. The node itself makes one for each iteration of a loop.
+  // ALREADY_EXISTS if another node has created a variable of that name in this step and it has not
+  // been destroyed. The same node may create one per loop iteration.
   absl::Status Add(const KernelContext& c, const std::shared_ptr<VariableState>& variable) {
     const std::lock_guard<std::mutex> lock(mutex_);
     std::erase_if(made_, [](const auto& made) { return made.second.variable.expired(); });

@@ -4,13 +4,14 @@
 
 #include "weir/kernels/image.h"
 
-// Dimensions named by letters (NHWC): their numbers, and lists that have an entry for each,
-// translated from one order to another.
+// Converts between data formats such as NHWC: dimension numbers, and vectors with one entry per
+// dimension.
 namespace weir {
 
 namespace {
 
-// For each letter of `from` its place in `to`; INVALID_ARGUMENT unless they have the same letters.
+// Returns the position in `to` of each letter of `from`. INVALID_ARGUMENT unless they consist of
+// the same letters.
 absl::StatusOr<std::vector<int>> Places(const std::string& from, const std::string& to) {
   for (const std::string* format : {&from, &to}) {
     if (format->size() != 4 && format->size() != 5) {
@@ -29,7 +30,7 @@ absl::StatusOr<std::vector<int>> Places(const std::string& from, const std::stri
   return places;
 }
 
-// Element by element; numbers beyond the last dimension are taken for it.
+// Elementwise; numbers beyond the last dimension are clamped to it.
 absl::StatusOr<Kernel> MakeDimMap(const KernelInit& init) {
   WEIR_ASSIGN_OR_RETURN(
       const std::vector<int> places,
@@ -48,7 +49,7 @@ absl::StatusOr<Kernel> MakeDimMap(const KernelInit& init) {
   });
 }
 
-// The spatial letters alone.
+// Returns the spatial letters only.
 std::string Spatial(const std::string& format, bool volumes) {
   std::string letters;
   for (const char letter : format) {

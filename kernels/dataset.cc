@@ -8,7 +8,7 @@
 #include "weir/kernels/registry.h"
 #include "weir/kernels/strided_copy.h"
 
-// What data sets share, and those that begin with tensors.
+// Common code of datasets, and the datasets made from tensors.
 namespace weir {
 
 absl::StatusOr<DatasetPtr> DatasetIn(const Tensor& value) {

@@ -8,36 +8,37 @@
 #include "weir/core/function.h"
 #include "weir/core/kernel.h"
 
-// Data sets: sequences of elements (each a few tensors) that graphs describe by nodes, one around
-// the other, and iterators that walk through them. A data set is an immutable value, passed about
-// in a variant; all state is in iterators.
+// Datasets: sequences of elements (each a list of tensors) that graphs describe by nested nodes,
+// and iterators over them. A dataset is an immutable value, passed in a variant tensor; all state
+// is in iterators.
 namespace weir {
 
-// On whose behalf an iterator is asked for an element: what functions are called within.
+// The step and node that request an element from an iterator; functions are called in this context.
 struct DatasetContext {
   const StepInfo& step;
   const Node& caller;
 };
 
-// Walks through a data set once. For one thread at a time.
+// Iterates over a dataset once. Not thread-safe.
 class DatasetIterator {
  public:
   virtual ~DatasetIterator() = default;
-  // The next element, or nothing at the end. After an error the iterator stays where it was or one
-  // further, and may be asked again.
+  // Returns the next element, or nullopt at the end. After an error the iterator either has not
+  // advanced or has advanced by one, and remains usable.
   virtual absl::StatusOr<std::optional<Tensors>> Next(const DatasetContext& context) = 0;
 };
 
 class Dataset {
  public:
   virtual ~Dataset() = default;
-  // The iterator may need the data set as long as it lives.
+  // The iterator may hold a reference to the dataset during its lifetime.
   virtual absl::StatusOr<std::unique_ptr<DatasetIterator>> Iterate() const = 0;
 };
 using DatasetPtr = std::shared_ptr<const Dataset>;
 
-// Both as functions: what comes next, and what makes an iterator. The iterator ends with its step:
-// what skips elements, or takes many, need not look for that.
+// A dataset made of two functions: one that creates an iterator, and the iterator's Next(). The
+// iterator ends with its step, so code that skips or takes many elements need not check for
+// cancellation.
 using MaybeElement = absl::StatusOr<std::optional<Tensors>>;
 using MaybeIterator = absl::StatusOr<std::unique_ptr<DatasetIterator>>;
 template <class F>
@@ -58,12 +59,12 @@ std::unique_ptr<DatasetIterator> IteratorOf(F next) {
 }
 DatasetPtr DatasetOf(std::function<MaybeIterator()> iterate);
 
-// The data set in a variant scalar; INVALID_ARGUMENT if there is none in it.
+// Returns the dataset in a variant scalar. INVALID_ARGUMENT if it does not hold one.
 absl::StatusOr<DatasetPtr> DatasetIn(const Tensor& value);
 Tensor DatasetTensor(DatasetPtr dataset);
 
-// What an `output_types` and `output_shapes` promise of elements: INVALID_ARGUMENT if an element is
-// otherwise.
+// The element types and shapes promised by the attributes `output_types` and `output_shapes`.
+// INVALID_ARGUMENT if an element differs.
 struct ElementSpec {
   DataTypes types;
   std::vector<Shape> shapes;
@@ -72,7 +73,7 @@ struct ElementSpec {
   absl::Status Check(const Tensors& element) const;
 };
 
-// Elements stacked to one with a new first dimension; all of one shape and type each.
+// Stacks elements along a new first dimension. Their components must have equal shapes and types.
 absl::StatusOr<Tensors> StackElements(const std::vector<Tensors>& elements);
 
 void AddDatasetFileKernels(KernelRegistry* r);       // dataset_files.cc

@@ -8,22 +8,22 @@
 #include "weir/core/exception.h"
 #include "weir/kernels/dataset_ahead.h"
 
-// Iterators that work ahead of those who ask, on the session's threads. What is read and computed
-// waits in a queue of limited length, in the order of the input.
+// Prefetching iterators, which run on the session's threads. Elements read and computed ahead are
+// queued, up to a limit, in input order.
 //
-// The pool has few threads, and some of them may be waiting themselves: for the element of an
-// iterator like this one. So nobody ever waits for work that has not begun: whoever asks, and finds
-// the next call not yet taken by a thread, makes it himself, and if nobody is reading the input, he
-// reads. He waits only for what runs, and that waits, if at all, for what runs further up. A task
-// reads one element or makes one call, then goes to the end of the pool's queue, so that steps get
-// their turn. With a pool of one thread nothing is done ahead.
+// The pool has few threads, and some of them may themselves be waiting for an element of such an
+// iterator. So nobody ever waits for work that has not started: if no thread has taken the next
+// call, the consumer makes the call itself, and if nobody is reading the input, the consumer reads.
+// A consumer waits only for running work, which in turn waits at most for running work further
+// upstream. A task reads one element or makes one call and then goes to the end of the pool's
+// queue, so that steps get their turn. With a pool of one thread, nothing is prefetched.
 //
-// The work belongs to no step: it has a cancellation of its own, and ends with the iterator.
+// The work belongs to no step: it has its own cancellation and ends with the iterator.
 namespace weir {
 
 namespace {
 
-// One element on its way.
+// An element in flight.
 struct Call {
   Tensors element;
   MaybeElement result;
@@ -58,7 +58,7 @@ class Ahead : public std::enable_shared_from_this<Ahead> {
     }
   }
 
-  // Ends what goes on, and waits for the end.
+  // Cancels running work and waits for it to end.
   void Stop() {
     {
       const std::lock_guard<std::mutex> lock(mutex_);
@@ -72,7 +72,7 @@ class Ahead : public std::enable_shared_from_this<Ahead> {
   }
 
  private:
-  // What outlives the step that first asks.
+  // Captures the state that outlives the first step that calls Next().
   void Begin(const DatasetContext& x) {
     if (caller_ != nullptr) return;
     caller_ = &x.caller;
@@ -86,7 +86,7 @@ class Ahead : public std::enable_shared_from_this<Ahead> {
     ReadAhead();
   }
 
-  // An exception must neither pass the state above nor end a thread of the pool.
+  // An exception must neither skip the state updates in the callers nor end a thread of the pool.
   MaybeElement Read(const DatasetContext& x) {
     return CatchExceptions("The data set", [&] { return input_->Next(x); });
   }
@@ -158,7 +158,7 @@ class Ahead : public std::enable_shared_from_this<Ahead> {
     changed_.notify_all();
   }
 
-  // Until something has changed, or the step is over.
+  // Waits until the state has changed or the step is cancelled.
   absl::Status Wait(const DatasetContext& x, std::unique_lock<std::mutex>* lock) {
     Cancellation* const cancellation = x.step.cancellation;
     if (cancellation == nullptr) {
@@ -175,7 +175,7 @@ class Ahead : public std::enable_shared_from_this<Ahead> {
         },
         &token);
     lock->lock();
-    // It may have changed meanwhile.
+    // The state may have changed while the lock was released.
     const bool ready = calls_.empty() ? ended_ || !reading_ : calls_.front()->done;
     if (waits && !ready && !cancellation->cancelled()) changed_.wait(*lock);
     lock->unlock();
@@ -186,13 +186,13 @@ class Ahead : public std::enable_shared_from_this<Ahead> {
 
   std::unique_ptr<DatasetIterator> input_;
   const ElementFn f_;
-  int64_t limit_;  // of calls in the queue
+  int64_t limit_;  // maximum number of queued calls
 
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::shared_ptr<Call>> calls_;
   bool reading_ = false, scheduled_ = false, ended_ = false, stopped_ = false;
-  int running_ = 0;  // tasks
+  int running_ = 0;  // running tasks
   Cancellation cancellation_;
   StepInfo step_;
   const Node* caller_ = nullptr;

@@ -6,25 +6,24 @@
 
 #include "weir/kernels/dataset.h"
 
-// What data sets share that are made from data sets.
+// Helpers for datasets made from datasets.
 namespace weir {
 
-// Output 0 is the data set whose iterators are wrap(iterator of the data set at input 0).
+// Sets output 0 to the dataset whose iterators are wrap(iterator of the dataset at input 0).
 using WrapIterator = std::function<MaybeIterator(std::unique_ptr<DatasetIterator>)>;
 absl::Status WrapDataset(KernelContext& c, WrapIterator wrap);
 
-// What is made of an element; nothing ends the sequence.
+// Maps an element; nullopt ends the sequence.
 using ElementFn = std::function<MaybeElement(const DatasetContext&, const Tensors&)>;
-// The same elements, of which up to `buffer_size` are read before they are asked for, on the
-// session's threads; as many as there are threads if it is negative.
+// Prefetches up to `buffer_size` elements on the session's threads; if it is negative, as many as
+// there are threads.
 std::unique_ptr<DatasetIterator> Prefetched(std::unique_ptr<DatasetIterator> input,
                                             int64_t buffer_size);
-// What f makes of the elements, in their order; up to `calls` of it are made before they are asked
-// for, several at once.
+// Maps elements with f, in order, with up to `calls` concurrent calls ahead of the consumer.
 std::unique_ptr<DatasetIterator> MappedAhead(std::unique_ptr<DatasetIterator> input, ElementFn f,
                                              int64_t calls);
 
-// `size` elements of the input in one, stacked; fewer at the end, unless they are dropped
+// Stacks `size` elements of the input into one. The last batch may be smaller, unless it is dropped
 // (dataset_batches.cc).
 std::unique_ptr<DatasetIterator> Batched(std::unique_ptr<DatasetIterator> input, int64_t size,
                                          bool drop_remainder);

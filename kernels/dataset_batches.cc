@@ -5,14 +5,14 @@
 #include "weir/kernels/registry.h"
 #include "weir/kernels/strided_copy.h"
 
-// Data sets whose elements are several of another one's, stacked; and the other way round.
+// Datasets that stack several elements into one, and those that split elements into rows.
 namespace weir {
 
 namespace {
 
 using IteratorPtr = std::unique_ptr<DatasetIterator>;
 
-// Up to `size` elements; fewer at the end.
+// Returns up to `size` elements; fewer at the end.
 absl::StatusOr<std::vector<Tensors>> TakeElements(DatasetIterator& in, const DatasetContext& x,
                                                   int64_t size) {
   std::vector<Tensors> elements;
@@ -50,13 +50,13 @@ absl::Status BatchDataset(KernelContext& c) {
   });
 }
 
-// How the elements of a padded batch are filled up.
+// How the elements of a padded batch are padded.
 struct Padding {
-  std::vector<Dims> shapes;  // by component; -1: as long as the longest
+  std::vector<Dims> shapes;  // by component; -1: pad to the longest
   Tensors values;
 };
 
-// The shape that component k of all these elements is padded to.
+// Returns the shape to which component k of all these elements is padded.
 absl::StatusOr<Shape> PaddedShape(const Padding& padding, const std::vector<Tensors>& elements,
                                   size_t k) {
   std::vector<int64_t> dims(padding.shapes[k].begin(), padding.shapes[k].end());
@@ -145,7 +145,7 @@ absl::Status PaddedBatchDataset(KernelContext& c) {
   });
 }
 
-// The rows of each element's components, together.
+// Splits each element into the rows of its components.
 absl::Status UnbatchDataset(KernelContext& c) {
   return WrapDataset(c, [](IteratorPtr in) {
     return IteratorOf([in = std::move(in), batch = Tensors(),

@@ -5,7 +5,7 @@
 #include "weir/kernels/dataset.h"
 #include "weir/kernels/registry.h"
 
-// Data sets that read files, one after another, a piece at a time.
+// Datasets that read files sequentially, one record or line at a time.
 namespace weir {
 
 namespace {
@@ -26,8 +26,8 @@ class Records {
   RecordStream stream_;
 };
 
-// Lines without their ends, and without any carriage returns. The last one may lack its end, unless
-// it is empty.
+// Reads lines without line ends and without carriage returns. The last line may lack a line end,
+// unless it is empty.
 class Lines {
  public:
   static absl::StatusOr<std::unique_ptr<Lines>> Open(const std::string& path,
@@ -77,7 +77,7 @@ absl::Status FileDataset(KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(const std::string compression, ReadString(c.input(1), "compression_type"));
   WEIR_ASSIGN_OR_RETURN(const int64_t buffer_size, ReadInt(c.input(2), "buffer_size"));
   if (buffer_size < 0) return InvalidArgument("`buffer_size` must be >= 0 (0 == default)");
-  // TensorFlow does not look at it with TFRecordDataset.
+  // TensorFlow ignores it for TFRecordDataset.
   if (std::is_same_v<Reader, Lines>) {
     if (compression != "" && compression != "ZLIB" && compression != "GZIP")
       return InvalidArgument("Unsupported compression_type: ", compression);

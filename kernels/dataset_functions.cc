@@ -8,9 +8,8 @@
 #include "weir/kernels/dataset_ahead.h"
 #include "weir/kernels/registry.h"
 
-// Data sets made from data sets by functions. Those with "parallel" in their names work ahead
-// (dataset_ahead.cc) and give the same elements in the same order as the others, whatever they
-// allow.
+// Datasets that apply functions to datasets. The "parallel" variants prefetch (dataset_ahead.cc)
+// and yield the same elements in the same order as the others, even if they are allowed to reorder.
 namespace weir {
 
 namespace {
@@ -18,7 +17,7 @@ namespace {
 using IteratorPtr = std::unique_ptr<DatasetIterator>;
 using Numbers = std::vector<int64_t>;
 
-// A function together with the arguments that it gets after the element.
+// A function with the captured arguments that follow the element.
 struct CapturedFunction {
   Function* function = nullptr;
   Tensors captured;
@@ -30,7 +29,7 @@ struct CapturedFunction {
     WEIR_RETURN_IF_ERROR(function->Call(x.step, x.caller, args, &results));
     return results;
   }
-  // OUT_OF_RANGE is the end, unless there must be as many elements as in the input.
+  // OUT_OF_RANGE means the end, unless the sequence must be as long as the input.
   MaybeElement Map(const DatasetContext& x, const Tensors& element) const {
     absl::StatusOr<Tensors> results = Call(x, element);
     if (results.ok()) return *std::move(results);
@@ -78,7 +77,7 @@ MaybeIterator FilterIterator(IteratorPtr in, CapturedFunction f, const Numbers&)
       });
 }
 
-// Elements with a verdict behind them are made ahead.
+// Elements with an appended predicate value are computed ahead.
 MaybeIterator ParallelFilterIterator(IteratorPtr in, CapturedFunction f, const Numbers& n) {
   const auto judge = [f = std::move(f)](const DatasetContext& x,
                                         const Tensors& element) -> MaybeElement {
@@ -111,10 +110,10 @@ MaybeIterator TakeWhileIterator(IteratorPtr in, CapturedFunction f, const Number
   });
 }
 
-// Interleaving. There are `cycle` places, each with the iterator of one input element; they are
-// visited in turn, and each gives up to `block` elements a visit. One that has ended leaves its
-// place to the next input element, at the place's next turn. With `ahead`, each iterator reads that
-// many elements before they are asked for.
+// Interleaving. There are `cycle` slots, each with the iterator of one input element. They are
+// visited in turn, and each yields up to `block` elements per visit. When an iterator ends, its
+// slot takes the next input element at the slot's next turn. With `ahead`, each iterator prefetches
+// that many elements.
 class Interleaver final : public DatasetIterator {
  public:
   Interleaver(IteratorPtr in, CapturedFunction f, int64_t cycle, int64_t block, int64_t ahead)
@@ -123,7 +122,7 @@ class Interleaver final : public DatasetIterator {
   MaybeElement Next(const DatasetContext& x) override {
     if (cycle_ < 0) cycle_ = std::max(1u, std::thread::hardware_concurrency());
     while (!ended_ || open_ > 0) {
-      // Places come into being when they are first visited.
+      // Slots are created when they are first visited.
       if (at_ >= static_cast<int64_t>(places_.size()) && !ended_) places_.resize(at_ + 1);
       if (at_ >= static_cast<int64_t>(places_.size())) taken_ = at_ = 0;
       Place& place = places_[at_];
@@ -147,7 +146,7 @@ class Interleaver final : public DatasetIterator {
 
  private:
   struct Place {
-    DatasetPtr dataset;  // the iterator needs it
+    DatasetPtr dataset;  // referenced by the iterator
     IteratorPtr iterator;
   };
 
@@ -184,7 +183,7 @@ MaybeIterator FlatMapIterator(IteratorPtr in, CapturedFunction f, const Numbers&
 MaybeIterator InterleaveIterator(IteratorPtr in, CapturedFunction f, const Numbers& n) {
   return std::make_unique<Interleaver>(std::move(in), std::move(f), n[0], n[1], 0);
 }
-// A place need not be further ahead than its next visit.
+// A slot need not prefetch beyond its next visit.
 MaybeIterator ParallelInterleaveIterator(IteratorPtr in, CapturedFunction f, const Numbers& n) {
   constexpr int64_t kMostAhead = 64;
   return std::make_unique<Interleaver>(std::move(in), std::move(f), n[0], n[1],
@@ -211,7 +210,7 @@ absl::Status CheckCycle(const Numbers& n) {
   if (n[1] <= 0) return InvalidArgument("`block_length` must be > 0");
   return absl::OkStatus();
 }
-// -1, "as seems best", is for the later ops only.
+// -1 (automatic) is valid for the later ops only.
 absl::Status CheckBuffers(const Numbers& n, size_t first) {
   if (n[0] <= 0) return InvalidArgument("`cycle_length` must be > 0");
   WEIR_RETURN_IF_ERROR(CheckCycle(n));
@@ -254,7 +253,7 @@ absl::StatusOr<CapturedFunction> FunctionOf(const KernelInit& init) {
   return f;
 }
 
-// Adds the inputs from `first` on, as many as `count`.
+// Appends `count` inputs, starting at `first`.
 absl::Status Capture(const KernelContext& c, size_t first, size_t count, Tensors* captured) {
   for (size_t i = first; i < first + count; ++i) {
     WEIR_ASSIGN_OR_RETURN(captured->emplace_back(), c.Own(c.input(static_cast<int>(i))));
@@ -267,7 +266,7 @@ absl::StatusOr<int64_t> Number(const Tensor& t, absl::string_view argument) {
   return t.dtype() == DT_BOOL ? static_cast<int64_t>(*t.data<bool>()) : t.IntAt(0);
 }
 
-// The inputs are a data set, what the function captures, and numbers.
+// The inputs are a dataset, the function's captured arguments, and numbers.
 template <MakeIterator kMake, CheckNumbers kCheck = Anything>
 absl::StatusOr<Kernel> MakeFunctional(const KernelInit& init) {
   WEIR_ASSIGN_OR_RETURN(CapturedFunction function, FunctionOf(init));
@@ -287,7 +286,7 @@ absl::StatusOr<Kernel> MakeFunctional(const KernelInit& init) {
   });
 }
 
-// A function of a state and an element, which gives the next state and what follows it.
+// A function of a state and an element, which returns the next state followed by its outputs.
 struct Folding {
   CapturedFunction f;
   Tensors state;
@@ -307,7 +306,7 @@ struct Folding {
   }
 };
 
-// The inputs are a data set, the first state, and what the function captures.
+// The inputs are a dataset, the initial state, and the function's captured arguments.
 template <absl::Status (*kRun)(KernelContext&, Folding, const ElementSpec&)>
 absl::StatusOr<Kernel> MakeFolding(const KernelInit& init) {
   WEIR_ASSIGN_OR_RETURN(CapturedFunction function, FunctionOf(init));

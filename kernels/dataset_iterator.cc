@@ -13,7 +13,7 @@ namespace weir {
 
 namespace {
 
-// Where a walk through a data set stands.
+// The state of an iteration over a dataset.
 class IteratorState final : public Resource {
  public:
   explicit IteratorState(std::string name) : name_(std::move(name)) {}
@@ -24,7 +24,7 @@ class IteratorState final : public Resource {
     iterator_ = nullptr;
     dataset_ = nullptr;
   }
-  // Begins at the start of the data set.
+  // Restarts at the beginning of the dataset.
   absl::Status Start(DatasetPtr dataset) {
     WEIR_ASSIGN_OR_RETURN(std::unique_ptr<DatasetIterator> iterator, dataset->Iterate());
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -32,7 +32,7 @@ class IteratorState final : public Resource {
     dataset_ = std::move(dataset);
     return absl::OkStatus();
   }
-  // The same, unless it has begun.
+  // Starts at the beginning unless already started.
   absl::Status StartOnce(const std::function<absl::StatusOr<DatasetPtr>()>& make) {
     const std::lock_guard<std::mutex> start(start_mutex_);
     if (started()) return absl::OkStatus();
@@ -60,7 +60,7 @@ class IteratorState final : public Resource {
   const std::string name_;
   std::mutex start_mutex_;
   std::mutex mutex_;
-  DatasetPtr dataset_;  // the iterator needs it
+  DatasetPtr dataset_;  // referenced by the iterator
   std::unique_ptr<DatasetIterator> iterator_;
 };
 
@@ -82,7 +82,7 @@ absl::StatusOr<Kernel> MakeIteratorHandle(const KernelInit& init) {
   return Kernel::Constant(Tensor::Scalar(std::move(handle)));
 }
 
-// The data set comes from a function, which is called when the iterator is first wanted.
+// The dataset comes from a function, which is called when the iterator is first used.
 absl::StatusOr<Kernel> MakeOneShotIterator(const KernelInit& init) {
   if (!init.attr<std::string>("shared_name").empty()) {
     return InvalidArgument("OneShotIteratorOp does not currently support the 'shared_name' attr.");
@@ -122,8 +122,8 @@ absl::StatusOr<Kernel> MakeGetNext(const KernelInit& init) {
   });
 }
 
-// Text by which the iterator is found again, in the same session: to choose between iterators by
-// what is fed.
+// A string handle that identifies the iterator within the same session, so that a feed can select
+// an iterator.
 constexpr absl::string_view kHandlePrefix = "weir-iterator";
 
 absl::Status ToStringHandle(KernelContext& c) {

@@ -9,7 +9,7 @@
 #include "weir/kernels/philox.h"
 #include "weir/kernels/registry.h"
 
-// Data sets made from data sets: their elements in another order or number, or side by side.
+// Datasets that reorder, repeat, drop or combine the elements of datasets.
 namespace weir {
 
 namespace {
@@ -44,7 +44,7 @@ absl::Status SkipDataset(KernelContext& c) {
   });
 }
 
-// A negative count repeats for ever; an empty data set is empty even then.
+// A negative count repeats forever; an empty dataset stays empty even then.
 absl::Status RepeatDataset(KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(const int64_t count, ReadInt(c.input(1), "count"));
   WEIR_ASSIGN_OR_RETURN(const DatasetPtr input, DatasetIn(c.input(0)));
@@ -69,7 +69,7 @@ absl::Status RepeatDataset(KernelContext& c) {
   return absl::OkStatus();
 }
 
-// The end of the shortest is the end.
+// Ends with the shortest input.
 absl::Status ZipDataset(KernelContext& c) {
   std::vector<DatasetPtr> inputs;
   for (int i = 0; i < c.num_inputs(); ++i) {
@@ -107,7 +107,7 @@ absl::Status ConcatenateDataset(KernelContext& c) {
   });
 }
 
-// Hints that change no element.
+// Hints that do not change the elements.
 absl::Status SameDataset(KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(DatasetPtr input, DatasetIn(c.input(0)));
   c.SetOutput(0, DatasetTensor(std::move(input)));
@@ -138,11 +138,11 @@ absl::Status OptimizeDataset(KernelContext& c) {
   return SameDataset(c);
 }
 
-// Shuffling. A buffer is filled with the next elements; one is drawn from it, its place is taken by
-// the first of those left, and the buffer is filled up again behind them, as a ring. The numbers
-// are a Philox stream's, word by word, so the order is TensorFlow's for the same two seeds. With
-// reshuffling each iterator has seeds of its own, two words of a stream that the data set's seeds
-// begin. Source: "Algorithm R" turned into a sliding window; the draw is `word % size`.
+// Shuffling. A ring buffer is filled with the next elements. One is drawn, the first of the
+// remaining ones moves to its slot, and the buffer is refilled behind them. The random numbers are
+// the words of a Philox stream, so the order equals TensorFlow's for the same two seeds. With
+// reshuffling, each iterator has its own seeds, two words of a stream seeded by the dataset's
+// seeds. Source: "Algorithm R" as a sliding window; the draw is `word % size`.
 class Shuffler final : public DatasetIterator {
  public:
   Shuffler(IteratorPtr input, int64_t size, uint64_t seed, uint64_t seed2)
@@ -166,7 +166,7 @@ class Shuffler final : public DatasetIterator {
   }
 
  private:
-  // The buffer grows only as far as there are elements, whatever size is asked for.
+  // The buffer grows only with the number of elements, whatever size is requested.
   Tensors& At(int64_t i, bool grow = false) {
     const auto place = static_cast<size_t>(i % size_);
     if (grow && place >= buffer_.size()) buffer_.resize(place + 1);
@@ -180,7 +180,7 @@ class Shuffler final : public DatasetIterator {
   int64_t first_ = 0, last_ = 0;
 };
 
-// The seeds of one iterator after another.
+// Generates the seeds of successive iterators.
 class Seeds {
  public:
   Seeds(uint64_t seed, uint64_t seed2, bool fresh)
@@ -220,13 +220,13 @@ absl::Status ShuffleDataset(KernelContext& c) {
   });
 }
 
-// A handle to nothing: the seeds are kept by the data set.
+// An empty handle: the dataset itself holds the seeds.
 absl::Status DummySeedGenerator(KernelContext& c) {
   c.SetOutput(0, Tensor::Scalar(ResourceHandle()));
   return absl::OkStatus();
 }
 
-// Element `index` of every `num_shards`.
+// Takes element `index` of every `num_shards` elements.
 absl::Status ShardDataset(KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(const int64_t num_shards, ReadInt(c.input(1), "num_shards"));
   WEIR_ASSIGN_OR_RETURN(const int64_t index, ReadInt(c.input(2), "index"));
@@ -250,7 +250,7 @@ absl::Status ShardDataset(KernelContext& c) {
   });
 }
 
-// What an iterator has read to the end is what later ones give.
+// The first iterator that reaches the end fills the cache; later ones read from it.
 absl::Status CacheDataset(KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(const std::string file, ReadString(c.input(1), "filename"));
   if (!file.empty()) return Unimplemented("Elements are kept in memory only, not in ", file);

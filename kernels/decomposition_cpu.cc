@@ -4,14 +4,14 @@
 #include "weir/kernels/linalg.h"
 #include "weir/kernels/registry.h"
 
-// Matrices as products of simpler ones: Cholesky's, LU, QR and singular value decompositions.
+// Matrix decompositions: Cholesky, LU, QR and singular value decomposition.
 namespace weir {
 
 namespace {
 
 // ---- Cholesky
 
-// The lower factor; NaN where there is none.
+// Computes the lower factor; fills it with NaN if there is none.
 template <class T>
 absl::Status Cholesky(KernelContext& c) {
   const Tensor& input = c.input(0);
@@ -32,9 +32,9 @@ absl::Status Cholesky(KernelContext& c) {
   });
 }
 
-// The gradient with respect to A = L L*, for a gradient that came to L. Source: Murray,
-// "Differentiation of the Cholesky decomposition" (2016): it is the self-adjoint part of
-// L^-* P(L* grad) L^-1, where P keeps the lower triangle and half of the diagonal.
+// The gradient with respect to A = L L*, given the gradient with respect to L. Source: Murray,
+// "Differentiation of the Cholesky decomposition" (2016): it is the self-adjoint part of L^-* P(L*
+// grad) L^-1, where P keeps the lower triangle and half of the diagonal.
 template <class T>
 void CholeskyBackward(Columns<T> l, const Columns<T>& gradient, Columns<T>* result) {
   const int n = static_cast<int>(l.rows);
@@ -62,7 +62,7 @@ void CholeskyBackward(Columns<T> l, const Columns<T>& gradient, Columns<T>* resu
   }
 }
 
-// Whatever stands above the diagonal, NaN too, is not looked at.
+// Entries above the diagonal, including NaN, are ignored.
 template <class T>
 Columns<T> LowerTriangle(const T* matrix, int64_t n) {
   Columns<T> out(matrix, n, n);
@@ -95,7 +95,7 @@ absl::Status CholeskyGrad(KernelContext& c) {
 
 // ---- LU
 
-// Exchanges of rows, as LAPACK lists them, as the permutation that they make.
+// Converts LAPACK's row interchanges to a permutation.
 template <class Index>
 void WritePermutation(const std::vector<int>& pivots, Index* p) {
   const size_t n = pivots.size();
@@ -115,7 +115,7 @@ absl::Status Lu(KernelContext& c) {
     Columns<T> a(input.data<T>() + b * size, n, n);
     std::vector<int> pivots(static_cast<size_t>(n));
     const int zero_pivot = lapack::LuFactor(static_cast<int>(n), a.data(), pivots.data());
-    // TensorFlow finds a NaN among the pivots if it is the first.
+    // TensorFlow detects a NaN pivot only if it is the first one.
     if (zero_pivot != 0 || std::isnan(std::abs(a(0, 0))))
       return InvalidArgument("Input is not invertible.");
     a.Write(lu->data<T>() + b * size);
@@ -126,7 +126,7 @@ absl::Status Lu(KernelContext& c) {
 
 // ---- QR
 
-// The first `inner` rows of R and columns of Q.
+// Copies the first `inner` rows of R and columns of Q.
 template <class T>
 void FactorQr(const T* in, int64_t m, int64_t n, int64_t inner, T* q, T* r) {
   using C = Compute<T>;
@@ -145,7 +145,7 @@ void FactorQr(const T* in, int64_t m, int64_t n, int64_t inner, T* q, T* r) {
   unitary.Write(q);
 }
 
-// What is left of an empty matrix: full sets of vectors are identities.
+// The result for an empty matrix: full orthogonal factors are identities.
 template <class T>
 void WriteIdentities(Tensor* t) {
   const int64_t m = t->dim(-2), n = t->dim(-1);
@@ -178,8 +178,8 @@ absl::StatusOr<Kernel> MakeQr(const KernelInit& init) {
 
 // ---- singular values
 
-// The three outputs for one matrix; u and v null if they are not wanted. NaN for a matrix that has
-// one.
+// Computes the three outputs for one matrix; u and v are null if not requested. Fills them with NaN
+// for a matrix that contains one.
 template <class T>
 void FactorSvd(const T* in, int64_t m, int64_t n, lapack::Vectors vectors, T* s, T* u, T* v) {
   const int64_t inner = std::min(m, n);

@@ -5,16 +5,16 @@
 #include "weir/kernels/registry.h"
 #include "weir/kernels/strided_copy.h"
 
-// A loop over time steps adds up the gradient of its weight: in each iteration a product x' y of as
-// few rows as its batch has, which reads and writes the whole sum. So _DeferMatMul collects the
-// rows of x and of y, and multiplies when it has some hundred of them, deep enough for a product to
-// be bounded by arithmetic and few enough to lie in the caches; _FinishMatMul multiplies what is
-// left after the loop. (session/defer_matmuls.cc puts them where they pay.)
+// A loop over time steps accumulates the gradient of its weight: each iteration computes a product
+// x' y with as few rows as its batch, which reads and writes the whole sum. So _DeferMatMul
+// collects the rows of x and of y, and multiplies when it has a few hundred of them: enough for the
+// product to be compute-bound, and few enough to fit into the caches. _FinishMatMul multiplies the
+// remaining rows after the loop. (session/defer_matmuls.cc inserts both where they pay off.)
 //
-// What is collected goes round the loop with the sum: `left` and `right` hold x's and y's rows, one
-// step's below the other's, of which the first `rows` are in use. Each output takes over the memory
-// of its input, so that an iteration moves nothing but its own rows. Where somebody else holds an
-// input, as in the first iteration, the output is a copy.
+// The collected rows are loop-carried values like the sum: `left` and `right` hold x's and y's
+// rows, those of successive steps below each other; the first `rows` are in use. Each output reuses
+// the memory of its input, so an iteration copies only its own rows. If an input has another
+// reference, as in the first iteration, the output is a copy.
 namespace weir {
 
 namespace {
@@ -23,7 +23,7 @@ struct Deferred {
   int64_t m = 0, n = 0, capacity = 0, rows = 0;
 };
 
-// Of inputs 0 to 3.
+// The sizes of inputs 0 to 3.
 absl::StatusOr<Deferred> ReadDeferred(const KernelContext& c) {
   const Tensor &sum = c.input(0), &left = c.input(1), &right = c.input(2), &rows = c.input(3);
   WEIR_RETURN_IF_ERROR(CheckRank(sum, 2, "sum"));
@@ -46,8 +46,8 @@ absl::Status AddProduct(KernelContext& c, const Deferred& d, Tensor* sum) {
                    c.input_data<float>(1), c.input_data<float>(2), sum->data<float>());
 }
 
-// Output k, with the first rows of input k: in its memory if that can be, but never in that of
-// another of the first three inputs.
+// Allocates output k with the first rows of input k: in that input's memory if possible, but never
+// in the memory of another of the first three inputs.
 absl::StatusOr<Tensor*> HandOn(KernelContext& c, int k, int64_t rows) {
   const Tensor& in = c.input(k);
   const void* const from = in.raw();

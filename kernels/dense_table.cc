@@ -7,11 +7,12 @@
 #include "weir/kernels/lookup_table.h"
 #include "weir/kernels/strided_copy.h"
 
-// An open hash table with quadratic probing (the k-th probe of a key is k(k+1)/2 buckets from where
-// its hash points, which meets every bucket of a power of two), after Google's sparsehash. Keys and
-// values are two tensors with a row for each bucket; rows with the empty key end a search, rows
-// with the deleted key do not. That is also how a table is exported, and so saved: hashes and
-// probes are TensorFlow's, bit for bit, so that either reads what the other wrote.
+// An open-addressing hash table with quadratic probing (the k-th probe of a key is k(k+1)/2 buckets
+// after its hash position, which reaches every bucket if their number is a power of two), after
+// Google's sparsehash. Keys and values are two tensors with one row per bucket. A row with the
+// empty key ends a search, a row with the deleted key does not. The table is exported and saved in
+// this form; hashes and probes are bit-identical to TensorFlow's, so each can read what the other
+// wrote.
 namespace weir {
 
 namespace {
@@ -66,7 +67,7 @@ class DenseTable final : public LookupTable {
     return absl::OkStatus();
   }
 
-  // All keys may be new: the table grows as if they were.
+  // Grows the table as if all keys were new.
   absl::Status Insert(const Tensor& keys, const Tensor& values) override {
     WEIR_RETURN_IF_ERROR(CheckBatch(keys));
     const std::lock_guard<std::shared_mutex> lock(mutex_);
@@ -95,7 +96,7 @@ class DenseTable final : public LookupTable {
     return absl::OkStatus();
   }
 
-  // Keys are put anew: what was imported need not be what some table exported.
+  // Reinserts the keys: imported data need not be the export of a table.
   absl::Status Import(const Tensor& keys, const Tensor& values) override {
     const std::lock_guard<std::shared_mutex> lock(mutex_);
     const Tensor old_keys = keys_, old_values = values_;
@@ -135,7 +136,7 @@ class DenseTable final : public LookupTable {
     return marker.initialized() && AreEqual(key, marker.data<Key>());
   }
 
-  // TensorFlow's rule: one key, or one for each place of the first dimension.
+  // TensorFlow's rule: a single key, or one per index of the first dimension.
   absl::Status CheckBatch(const Tensor& keys) const {
     const int64_t count = keys.rank() == 0 ? 1 : keys.dim(0);
     if (CountKeys(keys) == count) return absl::OkStatus();
@@ -162,8 +163,8 @@ class DenseTable final : public LookupTable {
     return h;
   }
 
-  // Where the key is, or else the first bucket that ends the search for it or may be used again. A
-  // key that is there behind a deleted one is found all the same.
+  // Returns the key's bucket, or else the first bucket that ends the search or is reusable. Finds a
+  // key behind a deleted one too.
   Place Probe(const Key* key) const {
     const int64_t mask = num_buckets() - 1;
     int64_t bucket = static_cast<int64_t>(HashOf(key)) & mask, free = -1;

@@ -9,12 +9,12 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 
-// Each result takes as many loads as multiplications, and the processor does two of either a cycle,
-// if nothing else is in the way: a filter of 3x3 stays in nine registers while it goes along the
-// row, for one vector of channels. Its way touches half of each line that it passes, and the other
-// half is the next vector's, so it goes some pixels at a time, for which the lines stay in the
-// first-level cache. At the row's ends, and where a row of the filter lies outside, taps are left
-// out; there, and for other filters, they are taken one after the other from the cache.
+// Each result needs as many loads as multiplications, and the processor can issue two of either per
+// cycle if nothing else is in the way. So a 3x3 filter stays in nine registers while it moves along
+// the row, for one vector of channels. This touches half of each cache line on the way, and the
+// other half belongs to the next vector, so the loop handles blocks of pixels for which the lines
+// stay in the L1 cache. At the ends of the row, and where a filter row is outside the image, taps
+// are skipped; in these cases, and for other filters, each tap is loaded from the cache.
 HWY_BEFORE_NAMESPACE();
 namespace weir::depthwise {
 namespace HWY_NAMESPACE {
@@ -23,7 +23,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr int64_t kPixels = 16;
 
-// Calls fn(c) for vectors of channels that cover them; the last one may overlap the one before.
+// Calls fn(c) for vectors of channels that cover them; the last one may overlap its predecessor.
 template <class F>
 HWY_INLINE void ForEachVector(int64_t channels, F&& fn) {
   int64_t c = 0;
@@ -31,8 +31,8 @@ HWY_INLINE void ForEachVector(int64_t channels, F&& fn) {
   if (c < channels) fn(channels - FloatLanes());
 }
 
-// `count` pixels of one vector of channels, all of whose taps are inside: a, b and e are the
-// image's rows. Plain arguments, since what is behind a reference might be what is stored to.
+// Computes `count` pixels of one vector of channels, all of whose taps are inside: a, b and e are
+// the image's rows. Passes arguments by value, since references might alias the stores.
 HWY_INLINE void Multiply3x3(const float* a, const float* b, const float* e, int64_t step,
                             int64_t next, const float* f, int64_t tap, Floats bias, Floats low,
                             Floats high, float* HWY_RESTRICT to, int64_t to_step, int64_t count) {
@@ -55,7 +55,7 @@ HWY_INLINE void Multiply3x3(const float* a, const float* b, const float* e, int6
   }
 }
 
-// One pixel, from those of its taps that are inside.
+// Computes one pixel from those of its taps that are inside.
 HWY_INLINE void MultiplyPixel(const Geometry& g, const float* const* in, const float* filter,
                               const gemm::Epilogue& epilogue, int64_t x, float* out) {
   const FloatTag d;
@@ -81,7 +81,7 @@ HWY_INLINE void MultiplyPixel(const Geometry& g, const float* const* in, const f
 
 void MultiplyRow(const Geometry& g, const float* const* in, const float* filter,
                  const gemm::Epilogue& epilogue, float* out) {
-  // Pixels from `first` on, before `end`, have all taps inside.
+  // Pixels [first, end) have all taps inside.
   const int64_t reach = (g.kernel_width - 1) * g.dilation;
   const int64_t last = g.in_width - 1 - reach + g.pad;  // x * stride of the last such pixel
   int64_t first = (g.pad + g.stride - 1) / g.stride;

@@ -7,22 +7,22 @@
 
 namespace weir::depthwise {
 
-// There may not be fewer channels.
+// The minimum number of channels.
 int64_t FewestChannels();
 
-// Rows of images under filters with one element a channel, [taps, channels], whose taps are counted
-// along rows, then down. The result's pixel x is under the filter whose first column lies on the
-// row's pixel x * stride - pad; what of it lies outside counts for nothing.
+// Depthwise convolution of image rows by filters with one element per channel, [taps, channels];
+// taps are in row-major order. The first filter column of output pixel x is at input pixel x *
+// stride - pad; taps outside the row contribute nothing.
 struct Geometry {
   int64_t kernel_height = 1, kernel_width = 1;
   int64_t stride = 1, dilation = 1, pad = 0;  // along rows
   int64_t in_width = 0, out_width = 0;
   int64_t channels = 0;
-  int64_t in_pixel = 0, out_pixel = 0, tap = 0;  // floats from one to the next
+  int64_t in_pixel = 0, out_pixel = 0, tap = 0;  // floats between consecutive ones
 };
 
-// One row of the result, and what `epilogue` does to it, which has a bias. `in`: by row of the filter
-// the row of the image under it, null where that lies outside.
+// Computes one row of the result and applies `epilogue`, which has a bias. `in`: for each filter
+// row the corresponding image row, null if that is outside the image.
 void MultiplyRow(const Geometry& g, const float* const* in, const float* filter,
                  const gemm::Epilogue& epilogue, float* out);
 

@@ -4,10 +4,10 @@
 #include "weir/kernels/registry.h"
 #include "weir/kernels/strided_copy.h"
 
-// Diagonals. Diagonal k of a matrix begins at row max(-k, 0), column max(k, 0), and steps by
-// columns + 1 elements, so every one is a strided copy. A band of several is stored row by row from
-// the highest k to the lowest; the rows have the length of the longest, and shorter diagonals lie
-// at the left or at the right end of theirs, as `align` says.
+// Diagonals. Diagonal k of a matrix begins at row max(-k, 0), column max(k, 0), and advances by
+// columns + 1 elements, so each one is a strided copy. A band of several is stored row by row from
+// the highest k to the lowest. The rows have the length of the longest diagonal; shorter ones are
+// aligned left or right according to `align`.
 namespace weir {
 
 namespace {
@@ -15,7 +15,7 @@ namespace {
 // A band of diagonals of matrices of one size.
 struct Band {
   int64_t rows, cols, low, high;
-  bool super_left, sub_left;  // where shorter super- and subdiagonals lie
+  bool super_left, sub_left;  // alignment of shorter super- and subdiagonals
 
   int64_t begin_row(int64_t k) const { return std::max<int64_t>(-k, 0); }
   int64_t begin_col(int64_t k) const { return std::max<int64_t>(k, 0); }
@@ -24,7 +24,7 @@ struct Band {
     return std::min(rows + std::min<int64_t>(high, 0), cols - std::max<int64_t>(low, 0));
   }
   int64_t count() const { return high - low + 1; }
-  // Where diagonal k begins among the stored ones.
+  // Returns the offset of diagonal k among the stored ones.
   int64_t stored_at(int64_t k) const {
     const bool left = k >= 0 ? super_left : sub_left;
     return (high - k) * max_length() + (left ? 0 : max_length() - length(k));
@@ -35,8 +35,8 @@ struct Alignment {
   bool super_left = true, sub_left = true;
 };
 
-// "RIGHT_LEFT": superdiagonals right, subdiagonals left. Versions before V3 have none, and align
-// left.
+// "RIGHT_LEFT": superdiagonals right, subdiagonals left. Ops before V3 have no such attribute and
+// align left.
 Alignment ReadAlignment(const KernelInit& init) {
   const std::string align = init.node.attr_or<std::string>("align", "LEFT_LEFT");
   return {align.compare(0, 4, "LEFT") == 0,
@@ -66,8 +66,8 @@ absl::Status CheckInMatrix(const Band& b) {
                          b.cols, " (exclusive): ", b.low, ", ", b.high);
 }
 
-// The band of the matrices in the last two dimensions of `shape`, at the offsets in `k` (null: the
-// main diagonal).
+// Returns the band of the matrices in the last two dimensions of `shape`, at the offsets in `k`
+// (null: the main diagonal).
 absl::StatusOr<Band> ReadBand(const Shape& shape, const Tensor* k, Alignment align) {
   if (shape.rank() < 2)
     return InvalidArgument("input must be at least 2-dim, received shape: ", shape.ToString());
@@ -77,7 +77,7 @@ absl::StatusOr<Band> ReadBand(const Shape& shape, const Tensor* k, Alignment ali
   return band;
 }
 
-// The shape in which the diagonals of such matrices are stored.
+// Returns the shape of the stored diagonals of such matrices.
 Shape StoredShape(const Shape& batch, const Band& band) {
   Shape shape = batch;
   if (band.count() > 1) shape.AddDim(band.count());
@@ -90,7 +90,7 @@ void CopyBand(ThreadPool& pool, const Band& band, int64_t batch, DataType dtype,
               Tensor* to, bool to_matrix) {
   const int64_t matrix = band.rows * band.cols, stored = band.count() * band.max_length();
   for (int64_t k = band.low; k <= band.high; ++k) {
-    if (band.length(k) <= 0) continue;  // beyond the corner: MatrixDiag may be given padding alone
+    if (band.length(k) <= 0) continue;  // beyond the corner: MatrixDiag may be given only padding
     const int64_t in_matrix = band.begin_row(k) * band.cols + band.begin_col(k),
                   in_stored = band.stored_at(k);
     StridedCopy copy;
@@ -113,7 +113,8 @@ absl::Status CheckPadding(const Tensor& padding) {
 
 // ---- MatrixDiag
 
-// How many rows and columns the matrices have: as asked for, or the fewest that hold the diagonals.
+// Returns the matrices' numbers of rows and columns: as requested, or the smallest that hold the
+// diagonals.
 absl::Status ReadMatrixSize(KernelContext& c, int64_t length, Band* band) {
   WEIR_ASSIGN_OR_RETURN(const int64_t rows, ReadInt(c.input(2), "num_rows"));
   WEIR_ASSIGN_OR_RETURN(const int64_t cols, ReadInt(c.input(3), "num_cols"));

@@ -8,8 +8,8 @@
 #include "weir/kernels/image.h"
 #include "weir/ops/window.h"
 
-// Grayscale dilation: out = max over the window of in + filter, channel by channel; and its
-// gradients, which go to where the (first) maximum was.
+// Grayscale dilation: out = max over the window of in + filter, per channel. Its gradients flow to
+// the (first) maximum.
 namespace weir {
 
 namespace {
@@ -78,8 +78,8 @@ absl::StatusOr<Sizes> Measure(const KernelContext& c, const Dilation& d) {
   return s;
 }
 
-// The maximum of one window of one channel, and where it was: elements of the input and of the
-// filter (-1 if the window is all padding).
+// The maximum of one window of one channel, and its position: an element of the input and one of
+// the filter (-1 if the window is all padding).
 template <class T>
 struct Maximum {
   T value = Lowest<T>();
@@ -105,7 +105,7 @@ Maximum<T> FindMaximum(const Sizes& s, const T* in, const T* filter, int64_t b, 
   return best;
 }
 
-// fn(output element, its maximum) for all of them, several at once if `pool` is given.
+// Calls fn(output element, its maximum) for all output elements, in parallel if `pool` is given.
 template <class T, class F>
 void ForEachMaximum(const Sizes& s, const Tensor& in, const Tensor& filter, ThreadPool* pool,
                     const F& fn) {
@@ -139,7 +139,7 @@ absl::Status Dilate(KernelContext& c, const Dilation& d) {
   return absl::OkStatus();
 }
 
-// The gradient with respect to the input or to the filter.
+// Computes the gradient with respect to the input or to the filter.
 template <class T, bool to_filter>
 absl::Status Backprop(KernelContext& c, const Dilation& d) {
   WEIR_ASSIGN_OR_RETURN(const Sizes s, Measure(c, d));

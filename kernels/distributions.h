@@ -9,12 +9,13 @@
 #include "weir/core/kernel.h"
 #include "weir/kernels/philox.h"
 
-// Samples of distributions with parameters, one at a time by rejection: number for number those of
-// TensorFlow. For each element of the parameters there are `samples` samples, which are the leading
-// dimensions of the result.
+// Samples from parameterized distributions, one at a time by rejection; equal to TensorFlow's
+// numbers. Each parameter element has `samples` samples, which form the leading dimensions of the
+// result.
 namespace weir {
 
-// The uniform or normal doubles of a stream. A block makes two, and the second comes out first.
+// Generates uniform or normal doubles from a stream. A block yields two; the second is returned
+// first.
 template <class Samples>
 class DoublesOf {
  public:
@@ -35,9 +36,9 @@ class DoublesOf {
 using UniformDoubles = DoublesOf<UniformSamples<double>>;
 using NormalDoubles = DoublesOf<NormalSamples<double>>;
 
-// out[sample * parameters + p] = sampler(stream), where sampler = make(p). Each sample has a stream
-// of its own, sampler.blocks() blocks after that of the sample before, so the result does not
-// depend on how the work is split. `cost` is nanoseconds a sample.
+// Computes out[sample * parameters + p] = sampler(stream), where sampler = make(p). Each sample has
+// its own stream, sampler.blocks() blocks after that of the previous sample, so the result does not
+// depend on how the work is split. `cost` is nanoseconds per sample.
 template <class T, class Make>
 void FillSamples(ThreadPool& pool, const Philox& start, int64_t parameters, int64_t samples,
                  double cost, const Make& make, T* out) {
@@ -54,8 +55,7 @@ void FillSamples(ThreadPool& pool, const Philox& start, int64_t parameters, int6
   });
 }
 
-// A sample as a number of type T: what T does not hold becomes its nearest number; NaN becomes 0
-// for integers.
+// Converts a sample to type T, clamped to T's range; NaN becomes 0 for integers.
 template <class T>
 T ToSample(double x) {
   if constexpr (std::is_integral_v<T>) {
@@ -67,24 +67,27 @@ T ToSample(double x) {
   return static_cast<T>(x);
 }
 
-// The elements of a tensor of real numbers.
+// Returns the elements of a floating-point or integer tensor.
 std::vector<double> ReadReals(const Tensor& t);
-// Where in a tensor of shape `from` the elements of `to` are, to which it broadcasts.
+// Returns, for each element of shape `to`, the index of its element in a tensor of shape `from`,
+// which broadcasts to `to`.
 std::vector<int64_t> BroadcastOffsets(const Shape& from, const Shape& to);
-// How many times `parameters` is repeated in the shape at an input, which must end with it.
+// Returns how often `parameters` is repeated in the shape given by an input; that shape must end
+// with the parameters' shape.
 struct SampleShape {
   Shape shape;
   int64_t samples = 0;
 };
 absl::StatusOr<SampleShape> SamplesOf(const KernelContext& c, const Shape& parameters,
                                       int shape_input = 0);
-// The same for ops whose input 0 is the shape of the samples for each element of the parameters.
+// The same for ops whose input 0 is the shape of the samples per parameter element.
 absl::StatusOr<SampleShape> SamplesOfEach(const KernelContext& c, const Shape& parameters);
-// Inputs 1, 2 and 3 of the ops that take key, counter and algorithm.
+// Reads inputs 1, 2 and 3 of the ops that take key, counter and algorithm.
 absl::StatusOr<Philox> KeyCounterInputs(const KernelContext& c);  // random_cpu.cc
 
-// The stream of a generator that lives in the variable at input 0 (int64: two words of counter, and
-// the key), for the algorithm at input 1. The generator moves on by what is reserved for `samples`.
+// Returns the stream of a generator stored in the variable at input 0 (int64: two words of counter,
+// and the key), for the algorithm at input 1. Advances the generator by what `samples` samples
+// reserve.
 absl::StatusOr<Philox> GeneratorInput(KernelContext& c, int64_t samples);
 
 void AddBinomialCpu(KernelRegistry* r);         // binomial_cpu.cc

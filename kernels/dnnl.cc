@@ -8,7 +8,7 @@ namespace weir::dnnl {
 
 namespace {
 
-// The major version is that of the header: with another one, structures have another layout.
+// The library's major version must match the header's: another one has different struct layouts.
 #define WEIR_STRING_OF(x) #x
 #define WEIR_AS_STRING(x) WEIR_STRING_OF(x)
 constexpr char kLibrary[] = "libdnnl.so." WEIR_AS_STRING(DNNL_VERSION_MAJOR);

@@ -6,18 +6,17 @@
 #include <atomic>
 #include <type_traits>
 
-// The functions of oneDNN that kernels use: dnnl::sgemm(...) is dnnl_sgemm(...). The library is
-// loaded when the first of them is called. It is of 38 MB and has some 30,000 addresses for the
-// dynamic linker to set: a sixth to a quarter of the start of a program, and 2 MB, for graphs that
-// need none of it.
+// The oneDNN functions that kernels use: dnnl::sgemm(...) calls dnnl_sgemm(...). The library is
+// loaded on the first call. It has 38 MB and about 30,000 relocations for the dynamic linker: a
+// sixth to a quarter of a program's startup time, and 2 MB, wasted on graphs that do not need it.
 //
-// Where the library is missing, functions that say how it went say dnnl_unimplemented, and others
-// give 0: convolutions are then computed by loops of our own.
+// If the library is missing, functions that return a status return dnnl_unimplemented, and others
+// return 0; convolutions are then computed by our own loops.
 namespace weir::dnnl {
 
-// Loads the library. False if it cannot be.
+// Loads the library. Returns false if that fails.
 bool IsThere();
-// Null if there is none, or no library.
+// Returns null if there is no such function, or no library.
 void* FindFunction(const char* name);
 
 template <class F>

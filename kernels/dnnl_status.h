@@ -9,7 +9,7 @@
 
 namespace weir {
 
-// What oneDNN answers, as a Status: RESOURCE_EXHAUSTED without memory, else INTERNAL.
+// Converts a oneDNN status: RESOURCE_EXHAUSTED if out of memory, otherwise INTERNAL.
 inline absl::Status DnnlStatus(dnnl_status_t status, absl::string_view what) {
   if (status == dnnl_success) return absl::OkStatus();
   if (status == dnnl_out_of_memory)
@@ -31,18 +31,18 @@ using DnnlPrimitiveDesc =
 using DnnlAttributes =
     std::unique_ptr<dnnl_primitive_attr, DnnlDestroy<&dnnl::primitive_attr_destroy>>;
 
-// The CPU, or null if oneDNN cannot make an engine.
+// Returns the CPU engine, or null if oneDNN cannot create one.
 dnnl_engine_t DnnlEngine();
-// The calling thread's stream, or null; oneDNN uses one thread when called from it.
+// Returns the calling thread's stream, or null. oneDNN calls from this thread use a single thread.
 dnnl_stream_t DnnlThreadStream();
 absl::StatusOr<DnnlMemory> DnnlWrap(const dnnl_memory_desc_t& desc, const void* data);
-// A primitive is to run in memory of ours, and to add to what is there already, or not. Null if
-// oneDNN has no memory.
+// Creates primitive attributes: user-managed scratchpad, and whether to accumulate into the
+// destination. Null if oneDNN is out of memory.
 DnnlAttributes MakeDnnlAttributes(bool add);
-// A primitive that copies from one layout to the other; null if there is none.
+// Creates a primitive that converts between two layouts. Null if there is none.
 DnnlPrimitive MakeDnnlReorder(const dnnl_memory_desc_t& from, const dnnl_memory_desc_t& to);
 
-// The first error of work that several threads share.
+// The first error of work shared by several threads.
 class FirstError {
  public:
   void Note(absl::Status status) {
@@ -50,7 +50,7 @@ class FirstError {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (status_.ok()) status_ = std::move(status);
   }
-  // Once all are done.
+  // Call when all threads are done.
   const absl::Status& status() const { return status_; }
 
  private:

@@ -19,16 +19,17 @@ using Elements =
 // elements that turn one sequence into the other (V. Levenshtein, "Binary codes capable of
 // correcting deletions, insertions, and reversals", 1966).
 //
-// Let d(i, j) be the distance between the first i elements of a and the first j of b. It is i or j
-// if the other is 0, and otherwise the least of
+// Let d(i, j) be the distance between the first i elements of a and the first j of b. If i or j is
+// 0, it is the other one, and otherwise the minimum of
 //
 //   d(i - 1, j) + 1                       a's last element is deleted,
 //   d(i, j - 1) + 1                       b's last element is inserted,
-//   d(i - 1, j - 1) + (a[i-1] != b[j-1])  the one replaces the other, for nothing if they are equal
+//   d(i - 1, j - 1) + (a[i-1] != b[j-1])  one replaces the other, at no cost if they are equal
 //
-// (R. Wagner and M. Fischer, "The string-to-string correction problem", 1974). Row i of that table
-// needs only row i - 1, so one row is kept: before cell j is overwritten it holds d(i - 1, j), and
-// `diagonal` holds what cell j - 1 held, d(i - 1, j - 1). Time |a| * |b|, memory |b|.
+// (R. Wagner and M. Fischer, "The string-to-string correction problem", 1974). Row i of the matrix
+// depends only on row i - 1, so one row is stored: before cell j is overwritten it holds d(i - 1,
+// j), and `diagonal` holds the previous value of cell j - 1, d(i - 1, j - 1). Time |a| * |b|,
+// memory |b|.
 int64_t EditDistance(absl::Span<const int64_t> a, absl::Span<const int64_t> b,
                      absl::FunctionRef<bool(int64_t, int64_t)> equal) {
   std::vector<int64_t> row(b.size() + 1);
@@ -46,14 +47,14 @@ int64_t EditDistance(absl::Span<const int64_t> a, absl::Span<const int64_t> b,
   return row[b.size()];
 }
 
-// Sequences lie along the last dimension: the elements of each, by its place in the result.
+// Groups the elements into sequences along the last dimension, keyed by their index in the result.
 using Sequences = std::unordered_map<int64_t, std::vector<int64_t>>;
 
 absl::StatusOr<Sequences> ReadSequences(const SparseValue& x, const Shape& groups) {
   Sequences sequences;
   for (int64_t i = 0; i < x.count(); ++i) {
     ThrowIfCancelledAt(i);
-    uint64_t at = 0;  // wraps around for indices that are far outside
+    uint64_t at = 0;  // overflows for indices that are far out of range
     int outside = -1;
     for (int d = 0; d < groups.rank(); ++d) {
       const int64_t index = x.row(i)[d];
@@ -73,7 +74,7 @@ absl::StatusOr<Sequences> ReadSequences(const SparseValue& x, const Shape& group
   return sequences;
 }
 
-// The larger extents of both, without the last.
+// The maximum of both shapes' extents, without the last dimension.
 absl::StatusOr<Shape> GroupsOf(const SparseValue& hypothesis, const SparseValue& truth) {
   if (hypothesis.rank() < 2 || truth.rank() < 2) {
     return InvalidArgument(

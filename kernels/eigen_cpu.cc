@@ -8,8 +8,8 @@ namespace weir {
 
 namespace {
 
-// Eigenvalues in ascending order, and eigenvectors in the columns of `a`, of which only the lower
-// triangle is looked at.
+// Computes the eigenvalues in ascending order, and the eigenvectors in the columns of `a`, of which
+// only the lower triangle is read.
 template <class T>
 absl::Status Decompose(bool vectors, Columns<T>* a, std::vector<lapack::Real<T>>* e) {
   const int64_t n = a->rows;
@@ -47,7 +47,8 @@ absl::StatusOr<Kernel> MakeSelfAdjointEigV2(const KernelInit& init) {
   });
 }
 
-// The first version: one output, the eigenvalues in its first row and the vectors below.
+// The first version of the op has one output: the eigenvalues in its first row and the eigenvectors
+// below.
 template <class T>
 absl::Status SelfAdjointEig(KernelContext& c) {
   const Tensor& input = c.input(0);

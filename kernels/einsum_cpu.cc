@@ -10,36 +10,36 @@
 #include "weir/kernels/strided_copy.h"
 #include "weir/ops/einsum.h"
 
-// Einsum as one batch of matrix products.
+// Einsum as one batched matrix multiplication.
 //
-// A label of a tensor is a dimension of it with an extent and a stride; a label that a tensor has
-// twice walks along a diagonal, and its stride is the sum of both. Labels of extent 1 move nothing
-// and are left out, which settles the broadcasting of ellipses too.
+// A label of a tensor is a dimension with an extent and a stride. A label that occurs twice in a
+// tensor follows a diagonal, and its stride is the sum of both. Labels of extent 1 are dropped,
+// which also handles the broadcasting of ellipses.
 //
-// A label of two operands is one of four kinds:
-//   summed at once   in one operand only, not in the result: added up before anything else
+// A label of two operands is of one of four kinds:
+//   summed at once   in one operand only, not in the result: reduced before anything else
 //   batch            in both operands and in the result
 //   free             in one operand and in the result
 //   contracted       in both operands, not in the result
 // so that left [batch, free, contracted] times right [batch, contracted, free] is result [batch,
-// free of left, free of right]. An operand whose elements lie like that, or with the last two parts
-// exchanged (a transposed matrix), is used where it is, any other is copied into that order first.
-// The result is computed in place if its labels come in that order for the operands as given or
-// exchanged; else it is copied to where each label belongs, which is on a diagonal (in zeros) for a
-// label that the result has twice.
+// free of left, free of right]. An operand with this layout, or with the last two parts exchanged
+// (a transposed matrix), is used in place; any other is first copied to that order. The result is
+// computed in place if its labels have that order for the operands as given or exchanged. Otherwise
+// it is copied to the position of each label, which is on a diagonal (in zeros) for a label that
+// occurs twice in the result.
 namespace weir {
 
 namespace {
 
 using Labels = std::vector<int>;
 
-// The elements of a tensor by label.
+// A strided view of a tensor's elements, indexed by label.
 struct Strided {
   const void* data = nullptr;
   DataType type = DT_INVALID;
-  Labels labels;  // different ones
+  Labels labels;  // distinct
   absl::InlinedVector<int64_t, 6> strides;
-  Tensor owned;  // keeps the data, if it is not an input's
+  Tensor owned;  // owns the data unless it is an input's
 
   int64_t StrideOf(int label) const {
     const auto at = std::find(labels.begin(), labels.end(), label);
@@ -132,7 +132,7 @@ class EinsumRun {
     return true;
   }
 
-  // The elements in this order of labels, one after the other.
+  // Returns the elements in contiguous memory, in this order of labels.
   absl::StatusOr<Strided> InOrder(const Strided& x, const Labels& order) {
     Strided y;
     y.type = x.type;
@@ -151,7 +151,7 @@ class EinsumRun {
     return y;
   }
 
-  // Without the labels that neither of the others has.
+  // Sums over the labels that neither the other operand nor the result has.
   absl::StatusOr<Strided> SumAway(Strided x, const Strided& a, const Strided& b) {
     Labels kept, summed;
     for (const int label : x.labels)
@@ -186,7 +186,7 @@ class EinsumRun {
     return out;
   }
 
-  // Makes x a stack of matrices of rows `rows` and columns `columns`, perhaps transposed ones.
+  // Makes x a batch of matrices with rows `rows` and columns `columns`, possibly transposed.
   absl::Status AsMatrices(const Labels& rows, const Labels& columns, Strided* x, bool* transposed) {
     const Labels plain = Joined(Joined(batch_, rows), columns);
     *transposed = false;
@@ -274,7 +274,7 @@ absl::StatusOr<Kernel> MakeEinsum(const KernelInit& init) {
     WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
     if (out->num_elements() == 0) return absl::OkStatus();
     for (const auto& [label, extent] : labels.extents) {
-      if (extent == 0) {  // sums of nothing
+      if (extent == 0) {  // empty sums
         ClearElements(c.pool(), *out);
         return absl::OkStatus();
       }

@@ -1,16 +1,16 @@
-// The mathematics of element-wise ops, each a functor: a struct with
+// The math of elementwise ops. Each is a functor: a struct with
 //   kOp       the name of the op,
-//   Types     the element types it is for (a List),
-//   Apply<M>  the function of one or two values of type M::V, made of the operations of M:
-//   ScalarMath<T> for one element,
+//   Types     the element types that it supports (a List),
+//   Apply<M>  the function of one or two values of type M::V, composed of the operations of M:
+//             ScalarMath<T> for one element,
 //             VectorMath<D> for a vector of floats or doubles,
-// and perhaps
-//   kCost     nanoseconds an element takes when it is not bound by memory (default 0.2).
+// and optionally
+//   kCost     nanoseconds per element if it is not memory-bound (default 0.2).
 //
-// A textual header without a guard: kernels/elementwise.h includes it in namespace weir::functor
-// for scalars (and CUDA), and the *_cpu.cc files once more inside each of Highway's target
-// namespaces, because functions over vectors must be compiled for their target. 16-bit floats are
-// computed in float.
+// A textual header without an include guard: kernels/elementwise.h includes it in namespace
+// weir::functor for scalars (and CUDA), and each *_cpu.cc file includes it again inside each of
+// Highway's target namespaces, because vector functions must be compiled for their target. 16-bit
+// floats are computed in float.
 
 // ---- one argument
 
@@ -311,7 +311,7 @@ struct Div {
 };
 struct RealDiv : Div {
   static constexpr char kOp[] = "RealDiv";
-  using Types = FloatsAndComplexes;  // of integers it would be rounded
+  using Types = FloatsAndComplexes;  // in integers it would be rounded
 };
 struct DivNoNan {
   static constexpr char kOp[] = "DivNoNan";
@@ -445,8 +445,8 @@ struct Pow {
   }
 };
 
-// ---- gradients, as functions of y = f(x) and dy. Of complex numbers, the first two are given y
-// conjugated, as TensorFlow's gradient functions do; the others conjugate it themselves.
+// ---- gradients, as functions of y = f(x) and dy. For complex numbers, the first two are given a
+// conjugated y, as TensorFlow's gradient functions do; the others conjugate it themselves.
 
 struct SigmoidGrad {
   static constexpr char kOp[] = "SigmoidGrad";

@@ -1,12 +1,12 @@
 #include <algorithm>
 #include <vector>
 
-#include "weir/kernels/gpu_kernels.h"
 #include "weir/kernels/elementwise_loops.h"
+#include "weir/kernels/gpu_kernels.h"
 #include "weir/kernels/stream_ops.h"
 
-// Element-wise kernels of GPUs. What the ops accept and the words of their errors are those of the
-// CPU's kernels (elementwise_loops.cc, select_cpu.cc, bias_cpu.cc, cast_cpu.cc).
+// Elementwise GPU kernels. They accept the same inputs and return the same error messages as the
+// CPU kernels (elementwise_loops.cc, select_cpu.cc, bias_cpu.cc, cast_cpu.cc).
 namespace weir {
 
 bool CombineOnStream(void* stream, RowOp op, DataType type, void* to, const void* from,
@@ -79,7 +79,7 @@ double ParamOf(const char* param, const Node& node) {
   return param == nullptr ? 0 : node.attr_or<float>(param, 0);
 }
 
-// Parameters, and whether shapes may differ, are written down with the CPU's functions.
+// Parameters, and whether an op broadcasts, are declared with the CPU functions.
 void AddUnaries(KernelRegistry* r) {
   for (const Elementwise<Unary>& e : Unaries()) {
     const UnaryLoop* const loop = ElementwiseLoops().FindUnary(e.op, e.in);
@@ -96,7 +96,7 @@ void AddUnaries(KernelRegistry* r) {
 void AddBinaries(KernelRegistry* r) {
   for (const Elementwise<Binary>& e : Binaries()) {
     const BinaryLoop* const loop = ElementwiseLoops().FindBinary(e.op, e.in);
-    if (loop == nullptr || e.in == DT_INT32) continue;  // int32 stays with the host
+    if (loop == nullptr || e.in == DT_INT32) continue;  // int32 stays on the host
     const absl::string_view op = e.op;
     if (op == "Equal" || op == "NotEqual") {
       r->Add(op, kGpu, e.in,
@@ -117,7 +117,7 @@ void AddBinaries(KernelRegistry* r) {
   }
 }
 
-// ---- BiasAdd: the bias lies over the channels
+// ---- BiasAdd: the bias is broadcast along the channels
 
 absl::Status RunBiasAdd(KernelContext& c, Binary add, bool channels_first) {
   const Tensor &value = c.input(0), &bias = c.input(1);
@@ -226,7 +226,7 @@ absl::Status RunChoice(KernelContext& c, const Shape& condition, const Shape& sh
   return absl::OkStatus();
 }
 
-// A vector of conditions for the rows of a tensor is a column.
+// A vector of conditions, one per row of the tensor, is a column.
 absl::Status RunSelect(KernelContext& c) {
   const Shape &condition = c.input(0).shape(), &t = c.input(1).shape(), &e = c.input(2).shape();
   if (t != e) {
@@ -277,7 +277,7 @@ absl::StatusOr<Kernel> MakeCast(const KernelInit& init) {
   });
 }
 
-// Between two different types; a cast to the same one is shared with the CPU.
+// Casts between two different types; a cast to the same type shares the CPU implementation.
 void AddCasts(KernelRegistry* r) {
   constexpr DataType kTypes[] = {DT_HALF,  DT_BFLOAT16, DT_FLOAT, DT_DOUBLE, DT_INT8,
                                  DT_UINT8, DT_INT32,    DT_INT64, DT_BOOL};

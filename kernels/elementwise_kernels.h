@@ -4,16 +4,16 @@
 #include <type_traits>
 
 #include "weir/core/dtype.h"
-#include "weir/kernels/scalar_math.h"
 #include "weir/kernels/elementwise_loops.h"
+#include "weir/kernels/scalar_math.h"
 
-// Loops over single elements for functors, and entries for the types that vectors are not used for.
-// The compiler vectorizes the simple ones.
+// Scalar loops for functors, and registry entries for the types without explicit vectorization. The
+// compiler vectorizes the simple ones.
 namespace weir {
 
-// fn(i) for every i in [0, n), which touches elements i only. In blocks of a length that is known:
-// at -O2 GCC vectorizes no other loop (a comparison of floats takes 0.1 ns an element instead of
-// 0.46).
+// Calls fn(i) for every i in [0, n); fn may access only elements i. Runs in blocks of constant
+// length: GCC at -O2 vectorizes no other loop (a comparison of floats takes 0.1 ns per element
+// instead of 0.46).
 template <class Fn>
 void ForEachInBlocks(int64_t n, Fn fn) {
   constexpr int64_t kBlock = 64;
@@ -46,7 +46,7 @@ void BinaryScalarLoop(const BinaryLoop&, const void* xs, const void* ys, void* z
   T* z = static_cast<T*>(zs);
   ForEachInBlocks(n, [&](int64_t i) { z[i] = F::template Apply<ScalarMath<T>>(x[i], y[i]); });
 }
-// For functions with a result of another type: Apply(x), Apply(x, y) without M.
+// For functions whose result has another type: Apply(x), Apply(x, y) without M.
 template <class F, class T>
 void UnaryPlainLoop(const UnaryLoop&, const void* xs, void* ys, int64_t n, double) {
   using R = decltype(F::Apply(T()));
@@ -84,7 +84,8 @@ void AddBinaryType(LoopRegistry* t) {
                  scale * LoopCost<F>());
   }
 }
-// The 16-bit floats of a list, which go through the entry for float: it must be there already.
+// Adds the 16-bit floats of a list, which are computed by the entry for float. That entry must
+// exist already.
 template <class F, class... Ts>
 void WidenUnary(LoopRegistry* t, List<Ts...>) {
   ((kIsNarrowFloat<Ts> ? t->WidenUnary(F::kOp, DataTypeOf<Ts>::value) : void()), ...);
@@ -106,7 +107,7 @@ void AddBinaryTypes(LoopRegistry* t, List<Ts...> types) {
 
 }  // namespace internal
 
-// Every type of F::Types but float and double, whose entries (from vectors) are there already.
+// Adds every type of F::Types except float and double, whose (vectorized) entries exist already.
 template <class... Fs>
 void AddUnaryOtherTypes(LoopRegistry* t) {
   (internal::AddUnaryTypes<Fs, false>(t, typename Fs::Types()), ...);
@@ -115,7 +116,7 @@ template <class... Fs>
 void AddBinaryOtherTypes(LoopRegistry* t) {
   (internal::AddBinaryTypes<Fs, false>(t, typename Fs::Types()), ...);
 }
-// Every type of F::Types, element by element: for functions that have no vector form.
+// Adds every type of F::Types with scalar loops: for functions that have no vector form.
 template <class... Fs>
 void AddUnaryScalars(LoopRegistry* t) {
   (internal::AddUnaryTypes<Fs, true>(t, typename Fs::Types()), ...);

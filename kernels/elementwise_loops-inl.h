@@ -1,4 +1,4 @@
-// Loops over vectors for functors. A textual header without a guard, included inside each of
+// Vectorized loops for functors. A textual header without an include guard, included inside each of
 // Highway's target namespaces after vector_math-inl.h and elementwise-inl.h:
 //
 //   #undef HWY_TARGET_INCLUDE
@@ -17,10 +17,10 @@
 //   ...
 //   HWY_EXPORT(AddXxx), and HWY_DYNAMIC_DISPATCH(AddXxx)(t) from AddXxxLoops, under #if HWY_ONCE
 
-#include "weir/kernels/register_fusion-inl.h"
 #include "weir/kernels/partial_vectors-inl.h"
+#include "weir/kernels/register_fusion-inl.h"
 
-// What is left after the last whole vector is computed in one more, filled up with ones.
+// The tail after the last whole vector is computed in one more vector, padded with ones.
 template <class D, class T>
 HWY_INLINE hn::Vec<D> LoadLast(D d, const T* x, int64_t n) {
   return LoadRest(d, x, n, T(1));
@@ -70,7 +70,7 @@ void BinaryVectorLoop(const BinaryLoop&, const void* xs, const void* ys, void* z
               n - i);
 }
 
-// One argument is a single number.
+// One argument is a scalar.
 template <class F, class T, bool kFirst>
 void NumberVectorLoop(const BinaryLoop&, const void* xs, const void* ys, void* zs, int64_t n,
                       double) {
@@ -94,7 +94,7 @@ void NumberVectorLoop(const BinaryLoop&, const void* xs, const void* ys, void* z
   if (i < n) StoreRest(d, apply(LoadLast(d, in + i, n - i)), z + i, n - i);
 }
 
-// With the op's parameter as a further argument: Apply<M>(x, p), Apply<M>(x, y, p).
+// With the op's parameter as an additional argument: Apply<M>(x, p), Apply<M>(x, y, p).
 template <class F, class T>
 void UnaryVectorLoopP(const UnaryLoop&, const void* xs, void* ys, int64_t n, double p) {
   using D = hn::ScalableTag<T>;
@@ -129,19 +129,19 @@ void BinaryVectorLoopP(const BinaryLoop&, const void* xs, const void* ys, void* 
   }
 }
 
-// Entries for float and double.
+// Adds entries for float and double.
 template <class... Fs>
 void AddUnaryVectors(LoopRegistry* t) {
   (t->AddUnary(Fs::kOp, DT_FLOAT, DT_FLOAT, UnaryVectorLoop<Fs, float>, LoopCost<Fs>()), ...);
   (t->AddUnary(Fs::kOp, DT_DOUBLE, DT_DOUBLE, UnaryVectorLoop<Fs, double>, 2 * LoopCost<Fs>()),
    ...);
 }
-// Forms for a single number, of entries that are there already.
+// Adds the scalar-operand variants of existing entries.
 template <class F, class T>
 void AddNumberForm(LoopRegistry* t) {
   BinaryLoop* const loop = t->FindBinary(F::kOp, DataTypeOf<T>::value);
-  loop->number_first = NumberVectorLoop<F, T, true>;
-  loop->number_second = NumberVectorLoop<F, T, false>;
+  loop->scalar_first = NumberVectorLoop<F, T, true>;
+  loop->scalar_second = NumberVectorLoop<F, T, false>;
 }
 template <class... Fs>
 void AddNumberForms(LoopRegistry* t) {

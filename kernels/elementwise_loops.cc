@@ -11,15 +11,15 @@
 #include "absl/strings/str_cat.h"
 #include "weir/kernels/broadcast.h"
 #include "weir/kernels/families.h"
-#include "weir/kernels/registry.h"
 #include "weir/kernels/non_temporal.h"
+#include "weir/kernels/registry.h"
 #include "weir/kernels/strided_copy.h"
 
-// A whole tensor is one call of its loop if it is small, else pieces on several threads. A binary
-// op whose arguments have one shape is the same; otherwise the result is computed in tiles of kTile
-// elements, and an argument that is repeated is first spelled out for the tile in a buffer on the
-// stack. So a loop needs no notion of broadcasting, the buffers stay in the first-level cache, and
-// one loop per function and type is all that is compiled.
+// A whole tensor is one call of its loop if it is small, otherwise several calls on several
+// threads. The same applies to a binary op whose arguments have equal shapes. Otherwise the result
+// is computed in tiles of kTile elements, and broadcast operands are expanded into a tile buffer on
+// the stack. So loops need not handle broadcasting, the buffers stay in the L1 cache, and only one
+// loop per function and type is compiled.
 namespace weir {
 
 namespace {
@@ -82,8 +82,8 @@ const char* At(const Tensor& t, int64_t i, size_t size) {
   return static_cast<const char*>(t.raw()) + i * size;
 }
 
-// Calls run(i, n, to), for results [i, i + n), on the pool's threads, for all of `size` results at
-// `out`.
+// Calls run(i, n, to), for results [i, i + n), on the pool's threads until all `size` results at
+// `out` are computed.
 template <class Span, class F>
 void ForEachPiece(ThreadPool& pool, int64_t size, const Span& loop, void* out, F&& run) {
   char* const results = static_cast<char*>(out);
@@ -156,12 +156,12 @@ void RunTiles(ThreadPool& pool, const BinaryLoop& loop, double p, const Broadcas
   }
 }
 
-// A broadcast worked out when the kernel was made, for the shapes that the plan expects.
+// A broadcast layout computed when the kernel is created, for the shapes that the plan expects.
 struct PlannedBroadcast {
   Shape x, y, z;
   Broadcast layout;
-  // Results of one tile: a strided argument is copied in units of so many bytes (neighbors that
-  // stay neighbors), each from the place given here, counted in units.
+  // For results of one tile: a strided argument is copied in units of unit[k] bytes (elements that
+  // stay contiguous), each from its entry in sources[k], counted in units.
   size_t unit[2] = {0, 0};
   std::vector<int32_t> sources[2];
 };
@@ -169,7 +169,7 @@ struct PlannedBroadcast {
 void PlanTile(int k, size_t size, int64_t elements, PlannedBroadcast* plan) {
   const Broadcast& layout = plan->layout;
   const int last = layout.rank() - 1;
-  int64_t together = 1;  // elements of a unit
+  int64_t together = 1;  // elements per unit
   while (layout.stride(k, last) == 1 && layout.dim(last) % (2 * together) == 0 &&
          2 * together * size <= kMaxElement) {
     together *= 2;
@@ -196,9 +196,9 @@ std::shared_ptr<const PlannedBroadcast> MakePlan(size_t size, const Shape& x, co
   return plan;
 }
 
-// Kernels of equal shapes share a plan: of the many nodes of a graph few differ in that, so what
-// they look up stays in the nearest cache. Plans that no kernel holds any more are swept out
-// whenever the table has doubled.
+// Kernels of equal shapes share a layout: few of a graph's many nodes differ in shapes, so the
+// layouts stay in the L1 cache. Layouts that no kernel references are removed whenever the map has
+// doubled in size.
 class SharedPlans {
  public:
   std::shared_ptr<const PlannedBroadcast> Get(size_t size, const Shape& x, const Shape& y) {
@@ -223,7 +223,7 @@ class SharedPlans {
   size_t sweep_at_ = 64;
 };
 
-// Null if nothing is to be planned: equal shapes, shapes that are not known, or no broadcast.
+// Returns null if there is nothing to precompute: equal shapes, unknown shapes, or no broadcasting.
 std::shared_ptr<const PlannedBroadcast> PlanBroadcast(const BinaryLoop& loop,
                                                       absl::Span<const Shape> shapes) {
   if (!loop.broadcasts || shapes.size() != 2 || shapes[0] == shapes[1]) return nullptr;
@@ -232,7 +232,7 @@ std::shared_ptr<const PlannedBroadcast> PlanBroadcast(const BinaryLoop& loop,
   return plans->Get(loop.in_size, shapes[0], shapes[1]);
 }
 
-// `n` copies of an element, 16 bytes at a time; up to 15 bytes beyond are written too.
+// Writes `n` copies of an element, 16 bytes at a time. Writes up to 15 bytes past the end.
 void Repeat(const char* element, size_t size, int64_t n, char* to) {
   alignas(16) char pattern[16];
   DispatchSize(size, [&]<class U>() {
@@ -243,7 +243,7 @@ void Repeat(const char* element, size_t size, int64_t n, char* to) {
   for (int64_t i = 0; i < bytes; i += sizeof pattern) std::memcpy(to + i, pattern, sizeof pattern);
 }
 
-// A result of one tile: no index is computed, only looked up.
+// Computes a result of one tile. Source indices are looked up, not computed.
 void RunTile(const BinaryLoop& loop, double p, const PlannedBroadcast& plan, const Tensor& x,
              const Tensor& y, Tensor* z) {
   alignas(64) char buffers[2][kTile * kMaxElement];
@@ -296,9 +296,9 @@ struct BinaryKernel {
   }
 };
 
-// What a graph says of the types that the op takes, and of the one that it gives where it may say
-// that too (ComplexAbs). An op without the attribute T has one type only, bool. No other op is
-// looked up, lest its family be made for an op that no graph has.
+// Returns the type constraints of the op's registration: T, and the output type where that is an
+// attribute (ComplexAbs). An op without the attribute T has a single type, bool. Looks up no other
+// op: that would create the family of an op that no graph uses.
 TypeConstraints ConstraintsFor(const std::string& op, DataType type, size_t out_size) {
   if (type != DT_BOOL && ElementSize(type) == out_size) return {{"T", type}};
   const OpSpec* const spec = BuiltinOps().Find(op);
@@ -349,7 +349,7 @@ absl::Status RunBinary(ThreadPool& pool, const BinaryLoop& loop, double p, const
 
 absl::Status RunBinary(KernelContext& c, const BinaryLoop& loop, double p) {
   const Tensor &x = c.input(0), &y = c.input(1);
-  // Two scalars: what is around their one operation is what takes the time.
+  // Two scalars: the overhead exceeds the single operation.
   if (x.rank() == 0 && y.rank() == 0 && loop.check == nullptr) {
     if (Tensor* const out = c.PlannedOutput(0, x.shape()); out != nullptr) {
       loop.run(loop, x.raw(), y.raw(), out->raw(), 1, p);
@@ -369,7 +369,7 @@ absl::Status RunBinary(KernelContext& c, const BinaryLoop& loop, double p) {
     return InvalidArgument("Inputs must have the same shape, but are ", x.shape().ToString(),
                            " and ", y.shape().ToString());
   }
-  // A scalar beside a tensor is common enough to skip the general rule.
+  // Fast path for a scalar and a tensor.
   if (y.rank() == 0 || x.rank() == 0) {
     WEIR_ASSIGN_OR_RETURN(Tensor* const out,
                           c.AllocateOutput(0, y.rank() == 0 ? x.shape() : y.shape()));
@@ -381,7 +381,7 @@ absl::Status RunBinary(KernelContext& c, const BinaryLoop& loop, double p) {
 }
 
 UnaryLoop& LoopRegistry::AddUnary(const char* op, DataType in, DataType out, UnaryLoop::Fn run,
-                               double cost) {
+                                  double cost) {
   unary_.push_back(std::make_unique<Entry<UnaryLoop>>(Entry<UnaryLoop>{op, in, {}}));
   UnaryLoop& loop = unary_.back()->loop;
   loop.run = run;
@@ -393,7 +393,7 @@ UnaryLoop& LoopRegistry::AddUnary(const char* op, DataType in, DataType out, Una
 }
 
 BinaryLoop& LoopRegistry::AddBinary(const char* op, DataType in, DataType out, BinaryLoop::Fn run,
-                                 double cost) {
+                                    double cost) {
   binary_.push_back(std::make_unique<Entry<BinaryLoop>>(Entry<BinaryLoop>{op, in, {}}));
   BinaryLoop& loop = binary_.back()->loop;
   loop.run = run;
@@ -469,8 +469,8 @@ namespace {
 
 enum LoopFamily { kActivation, kMath, kTranscendental, kCompare, kSpecial };
 constexpr Families<LoopRegistry>::Add kLoopFamilies[] = {AddActivationLoops,     AddMathLoops,
-                                                      AddTranscendentalLoops, AddCompareLoops,
-                                                      AddSpecialLoops,        AddMaskLoops};
+                                                         AddTranscendentalLoops, AddCompareLoops,
+                                                         AddSpecialLoops,        AddMaskLoops};
 
 }  // namespace
 
@@ -480,13 +480,15 @@ LoopRegistries::LoopRegistries() : tables_(LoopFamilies(), LoopFamilyIndex()) {}
 
 const UnaryLoop* LoopRegistries::FindUnary(absl::string_view op, DataType type) const {
   const UnaryLoop* loop = nullptr;
-  tables_.With(op, [&](const LoopRegistry& t) { return (loop = t.FindUnary(op, type)) != nullptr; });
+  tables_.With(op,
+               [&](const LoopRegistry& t) { return (loop = t.FindUnary(op, type)) != nullptr; });
   return loop;
 }
 
 const BinaryLoop* LoopRegistries::FindBinary(absl::string_view op, DataType type) const {
   const BinaryLoop* loop = nullptr;
-  tables_.With(op, [&](const LoopRegistry& t) { return (loop = t.FindBinary(op, type)) != nullptr; });
+  tables_.With(op,
+               [&](const LoopRegistry& t) { return (loop = t.FindBinary(op, type)) != nullptr; });
   return loop;
 }
 
@@ -497,7 +499,9 @@ const LoopRegistries& ElementwiseLoops() {
 
 void AddActivationKernels(KernelRegistry* r) { ElementwiseLoops().AddKernels(kActivation, r); }
 void AddMathKernels(KernelRegistry* r) { ElementwiseLoops().AddKernels(kMath, r); }
-void AddTranscendentalKernels(KernelRegistry* r) { ElementwiseLoops().AddKernels(kTranscendental, r); }
+void AddTranscendentalKernels(KernelRegistry* r) {
+  ElementwiseLoops().AddKernels(kTranscendental, r);
+}
 void AddCompareKernels(KernelRegistry* r) { ElementwiseLoops().AddKernels(kCompare, r); }
 void AddSpecialKernels(KernelRegistry* r) { ElementwiseLoops().AddKernels(kSpecial, r); }
 

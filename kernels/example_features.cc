@@ -12,7 +12,7 @@ absl::StatusOr<std::vector<std::string>> ReadKeys(const KernelContext& c, absl::
                                                   size_t count) {
   auto keys = c.node().attr_or<std::vector<std::string>>(name, {});
   const auto [first, last] = c.node().InputRange(name);
-  // The other ops take vectors as well.
+  // The other ops also accept vectors.
   const bool scalars = c.node().op_name() == "ParseSingleSequenceExample";
   for (int i = first; i < last; ++i) {
     if (scalars && c.input(i).rank() != 0) {
@@ -26,7 +26,7 @@ absl::StatusOr<std::vector<std::string>> ReadKeys(const KernelContext& c, absl::
   return InvalidArgument("Expected len(", name, ") == ", count, " but got: ", keys.size());
 }
 
-// ---- what a node asks for
+// ---- what a node requests
 
 absl::StatusOr<FeatureSignature> FeatureSignature::Of(const KernelInit& init,
                                                       absl::string_view prefix,
@@ -140,7 +140,8 @@ absl::Status At(const ExampleLabel& label, const Column& column, const absl::Sta
                          ", Index: ", label.index, ".  ", status.message());
 }
 
-// Adds what an example has of a column, calling check() after each row. False if it has nothing.
+// Appends an example's values to a column, calling check() after each row. Returns false if the
+// example has no such feature.
 absl::StatusOr<bool> AddRows(const FeatureBytes& features, const ExampleLabel& label,
                              Column* column, absl::FunctionRef<absl::Status()> check) {
   const auto it = features.find(column->key());
@@ -162,7 +163,7 @@ absl::StatusOr<bool> AddRows(const FeatureBytes& features, const ExampleLabel& l
   return *found;
 }
 
-// A row of a plain column ends with its example, whatever is in it.
+// A non-sequence column has one row per example, even if it is empty.
 void EndExample(Column* column) {
   if (!column->is_sequence()) column->EndRow();
   column->EndExample();
@@ -220,7 +221,7 @@ absl::Status FeatureSet::AddExample(const FeatureBytes& features, const ExampleL
 
 namespace {
 
-// A vector that begins with 0 and goes on with `ends`; without elements if `empty`.
+// Writes a vector of 0 followed by `ends`; without elements if `empty`.
 absl::Status WriteSplits(KernelContext& c, int output, absl::Span<const int64_t> ends, bool empty) {
   const auto size = static_cast<int64_t>(empty ? 0 : ends.size() + 1);
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(output, Shape({size})));
@@ -234,8 +235,8 @@ absl::Status WriteValues(KernelContext& c, int output, const Column& column) {
   return absl::OkStatus();
 }
 
-// An index is (example, row of the example, value of the row), without the first for a single
-// example and without the second for plain columns, which have one row an example.
+// An index is (example, row in the example, value in the row). A single example has no first
+// component, and non-sequence columns, which have one row per example, no second one.
 absl::Status WriteSparse(KernelContext& c, const Column& column, bool single, int indices,
                          int values, int shape) {
   const int64_t rank = 1 + (single ? 0 : 1) + (column.is_sequence() ? 1 : 0);
@@ -298,7 +299,7 @@ absl::Status WriteDense(KernelContext& c, const DenseFeature& f, bool single, in
   return absl::OkStatus();
 }
 
-// How many rows each example has.
+// Writes the number of rows of each example.
 absl::Status WriteLengths(KernelContext& c, const DenseFeature& f, bool single, int output) {
   const Shape shape = single ? Shape() : Shape({f.column.num_examples()});
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(output, shape));
@@ -316,7 +317,7 @@ int64_t DenseFeature::NumRows(int64_t example) const {
 }
 
 absl::Status FeatureSet::WriteOutputs(KernelContext& c, bool single) const {
-  // The first output of a list; {0, 0} if the op has no such list.
+  // Returns the range of an output list; {0, 0} if the op has no such list.
   const auto range = [&](const char* name) { return c.node().OutputRange(prefix + name); };
   const int indices = range("sparse_indices").first, values = range("sparse_values").first,
             shapes = range("sparse_shapes").first;

@@ -7,51 +7,51 @@
 #include "weir/core/kernel.h"
 #include "weir/kernels/example_reader.h"
 
-// What the ops that parse examples ask for, and how they give it. Each op has one or two sets of
-// features (SequenceExamples: context and feature lists), whose attributes, inputs and outputs
-// begin with the same word ("context_sparse_keys"); a feature of a set comes out as a sparse, a
-// dense or a ragged tensor.
+// Features that the parsing ops request, and how the ops output them. Each op has one or two sets
+// of features (SequenceExamples: context and feature lists), whose attributes, inputs and outputs
+// have a common prefix ("context_sparse_keys"). A feature is output as a sparse, dense or ragged
+// tensor.
 namespace weir {
 
-// Which example errors speak of.
+// Identifies an example in error messages.
 struct ExampleLabel {
   absl::string_view name;
   int64_t index;
 };
 
-// One feature that comes out dense. Every row has the shape of `row`, or, where the rows of a plain
-// example may be several, every so many values are one.
+// A feature that is output as a dense tensor. Each row has the shape `row`. If a non-sequence
+// example may have several rows, each row.num_elements() values form one.
 struct DenseFeature {
   Column column;
   Shape row;
-  bool several;     // outputs get a dimension for the rows of an example, filled up
-  Tensor fallback;  // for examples that lack it (several: what is filled in); may be empty
+  bool several;     // outputs have a padded dimension for an example's rows
+  Tensor fallback;  // for examples that lack the feature (several: the padding); may be empty
   bool required;
 
-  // How many rows an example has.
+  // Returns the number of rows of an example.
   int64_t NumRows(int64_t example) const;
 };
 
-// The features of a set, filled in one run of a kernel.
+// The features of a set, filled during one run of a kernel.
 struct FeatureSet {
   std::string prefix;
   std::vector<Column> sparse, ragged;
   std::vector<DenseFeature> dense;
 
-  // Adds the values that one example has.
+  // Appends the values of one example.
   absl::Status AddExample(const FeatureBytes& features, const ExampleLabel& label);
-  // Writes the outputs of the set: for a batch, or for the single example that was added.
+  // Writes the set's outputs: for a batch, or for the single example added.
   absl::Status WriteOutputs(KernelContext& c, bool single) const;
 };
 
-// What a node says of a set of features: types and shapes, known when its kernel is made.
+// A node's description of a feature set: types and shapes, known when the kernel is created.
 class FeatureSignature {
  public:
-  // `dense_types`: the name of that attribute. INVALID_ARGUMENT for attributes that contradict each
+  // `dense_types`: the name of that attribute. INVALID_ARGUMENT if attributes contradict each
   // other.
   static absl::StatusOr<FeatureSignature> Of(const KernelInit& init, absl::string_view prefix,
                                              absl::string_view dense_types, bool is_sequence);
-  // An empty set, with the keys and default values that the inputs (or attributes) give.
+  // Returns an empty set, with the keys and default values from the inputs (or attributes).
   absl::StatusOr<FeatureSet> Begin(const KernelContext& c) const;
 
  private:
@@ -65,8 +65,8 @@ class FeatureSignature {
   std::vector<Shape> dense_shapes_;
 };
 
-// The strings of an argument or attribute, which must be `count`: a list of scalars, one tensor, or
-// a list attribute.
+// Returns the strings of an argument or attribute, which may be a list of scalars, one tensor, or a
+// list attribute. There must be `count` of them.
 absl::StatusOr<std::vector<std::string>> ReadKeys(const KernelContext& c, absl::string_view name,
                                                   size_t count);
 

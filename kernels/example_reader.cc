@@ -10,13 +10,13 @@ namespace weir {
 
 namespace {
 
-// ---- the wire form of protocol buffers
+// ---- the wire format of protocol buffers
 //
-// A message is a row of fields in any order, each a tag (the field's number and, in the low three
-// bits, how it is written) and a value: a varint (0), eight bytes (1), a length and as many bytes
-// (2: strings, messages, packed numbers), or four bytes (5). A later value of a field that is no
-// list replaces an earlier one, and two messages one after the other are their merger. A list of
-// numbers may be packed into one field or written number by number, whatever the schema says.
+// A message is a sequence of fields in any order, each a tag (the field number and, in the low
+// three bits, the wire type) and a value: a varint (0), eight bytes (1), a length and that many
+// bytes (2: strings, messages, packed numbers), or four bytes (5). A later value of a non-repeated
+// field replaces an earlier one, and the concatenation of two messages is their merger. A repeated
+// number may be packed into one field or written one by one, regardless of the schema.
 struct Field {
   enum Wire { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
   uint32_t number = 0;
@@ -32,7 +32,8 @@ bool TakeBytes(absl::string_view* in, uint64_t size, absl::string_view* out) {
   return true;
 }
 
-// Takes a field from the front. False if what is there is none (groups, long abolished, are none).
+// Reads a field from the front. Returns false for malformed bytes (and for groups, which are long
+// deprecated).
 bool NextField(absl::string_view* in, Field* field) {
   uint32_t tag;
   if (!GetVarint32(in, &tag)) return false;
@@ -53,8 +54,8 @@ bool NextField(absl::string_view* in, Field* field) {
   }
 }
 
-// Calls fn(field) -> bool for each field of a message, until one gives false. False then, and for
-// bytes that are no message.
+// Calls fn(field) -> bool for each field of a message, until it returns false. Returns false in
+// that case, and for malformed bytes.
 template <class F>
 bool ForEachField(absl::string_view message, F fn) {
   Field field;
@@ -72,7 +73,7 @@ bool ForEachIn(absl::string_view message, uint32_t number, F fn) {
   });
 }
 
-// A map<string, message> is a list of messages with the key in field 1 and the value in field 2.
+// A map<string, message> is a repeated message with the key in field 1 and the value in field 2.
 bool ReadMap(absl::string_view message, FeatureBytes* map) {
   return ForEachIn(message, 1, [&](absl::string_view entry) {
     absl::string_view key, value;

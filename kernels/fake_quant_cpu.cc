@@ -6,13 +6,13 @@
 #include "weir/kernels/arguments.h"
 #include "weir/kernels/quantize.h"
 
-// What quantization does to numbers, for training with it: float in, float out. Source: Jacob et
+// Simulates quantization for quantization-aware training: float in, float out. Source: Jacob et
 // al., "Quantization and training of neural networks for efficient integer-arithmetic-only
 // inference", CVPR 2018.
 //
-// The range [min, max] is cut into 2^num_bits - 1 steps (one less if narrow) and shifted so that 0
-// is one of the points; numbers are clamped and rounded to a point. Gradients pass where a number
-// was in the range, and otherwise go to the end of the range it was beyond.
+// The range [min, max] is divided into 2^num_bits - 1 steps (one less if narrow) and shifted so
+// that 0 is a quantization point; numbers are clamped and rounded to a point. Gradients pass where
+// a number was in the range; otherwise they go to the bound that the number exceeded.
 namespace weir {
 
 namespace {
@@ -28,7 +28,7 @@ struct Levels {
   }
 };
 
-// The range with 0 on a point.
+// The range, nudged so that 0 is a quantization point.
 struct Nudged {
   bool empty = false;  // min and max are 0: all results are 0, all gradients pass
   float min = 0, max = 0, scale = 0, inverse = 0, zero = 0;
@@ -51,7 +51,7 @@ struct Nudged {
     if (empty) return 0;
     return std::floor((Clamp(x) - min) * inverse - zero + 0.5f) * scale;
   }
-  // The same but for the rounding of the last bit: FakeQuantWithMinMaxVars divides.
+  // The same except for rounding of the last bit: FakeQuantWithMinMaxVars divides.
   float RoundByDivision(float x) const {
     if (empty) return 0;
     return std::floor((Clamp(x) - min) / scale - zero + 0.5f) * scale;
@@ -59,7 +59,8 @@ struct Nudged {
   bool Contains(float x) const { return empty || (x >= min && x <= max); }
 };
 
-// One op family: where the range is, and whether there is one a channel (the last dimension).
+// An op variant: the source of the range, and whether there is one range per channel (the last
+// dimension).
 struct Form {
   bool range_inputs = false, per_channel = false;
   Levels levels;

@@ -7,7 +7,7 @@ namespace weir {
 
 namespace {
 
-// kissfft takes p n steps for a prime factor p of n: beyond this a convolution is quicker.
+// kissfft takes p n steps for a prime factor p of n: above this limit a convolution is faster.
 constexpr int64_t kLargestFactor = 64;
 
 bool HasLargeFactor(int64_t n) {
@@ -17,7 +17,7 @@ bool HasLargeFactor(int64_t n) {
   return n > 1;
 }
 
-// The length that kissfft transforms: n, or a power of two at least 2n - 1.
+// The length that kissfft transforms: n, or a power of two that is at least 2n - 1.
 int64_t TransformedLength(int64_t n) {
   if (!HasLargeFactor(n)) return n;
   int64_t m = 1;
@@ -30,11 +30,12 @@ int64_t TransformedLength(int64_t n) {
 // Bluestein's algorithm ("A linear filtering approach to the computation of discrete Fourier
 // transform", 1970). Because 2jk = j^2 + k^2 - (k - j)^2, with the chirp c[j] = exp(-pi i j^2 / n)
 //
-//   out[k] = c[k] sum of (in[j] c[j]) conj(c[k - j]),
+//   out[k] = c[k] sum of (in[j] c[j]) conj(c[k - j]).
 //
-// a convolution, which three transforms of any length m >= 2n - 1 compute; that of conj(c), laid
-// out circularly, is made beforehand. j^2 is taken modulo 2n as a whole number, so that the angles
-// stay exact for large n. The transform back is that of conjugates, conjugated.
+// This is a convolution, which three transforms of any length m >= 2n - 1 compute; the transform of
+// conj(c), wrapped circularly, is precomputed. j^2 is reduced modulo 2n as an integer, so that the
+// angles stay exact for large n. The inverse transform is the conjugate of the transform of the
+// conjugates.
 FourierTransform::FourierTransform(int64_t n, bool inverse)
     : n_(n), fft_(static_cast<size_t>(TransformedLength(n)), inverse && TransformedLength(n) == n) {
   const int64_t m = TransformedLength(n);

@@ -12,9 +12,9 @@ namespace weir {
 // The discrete Fourier transform of one length:
 //   out[k] = sum of in[j] exp(-2 pi i j k / n), or with exp(+2 pi i j k / n) if inverse; not
 //   scaled.
-// In double, also for single precision: the factors are made in the type that is computed in, and
-// in float they would be its weakest part. Making one takes time in proportion to n; a copy is
-// cheap, and each thread needs one of its own.
+// Computed in double, also for single precision: the twiddle factors have the precision of the
+// computation, and in float they would dominate the error. Construction takes time proportional to
+// n. A copy is cheap, and each thread needs its own.
 class FourierTransform {
  public:
   using Number = std::complex<double>;
@@ -28,7 +28,7 @@ class FourierTransform {
 
   int64_t n_;
   kissfft<double> fft_;  // of length n, or of the convolution
-  // For lengths with a large prime factor, else empty.
+  // For lengths with a large prime factor, otherwise empty.
   std::vector<Number> chirp_, transformed_chirp_, work_, result_;
 };
 

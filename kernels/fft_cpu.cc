@@ -12,22 +12,22 @@
 #include "weir/kernels/registry.h"
 #include "weir/kernels/strided_copy.h"
 
-// Fourier transforms of the last dimensions.
+// Fourier transforms of the innermost dimensions.
 namespace weir {
 
 namespace {
 
 using Number = std::complex<double>;
 
-// What is fixed when the kernel is made.
+// The kernel's constant settings.
 enum class Kind { kComplex, kFromReal, kToReal };
 struct Options {
   Kind kind;
   bool inverse;
-  int rank;  // of the transform; -1: as many as input 1 has elements
+  int rank;  // number of transformed dimensions; -1: the number of elements of input 1
 };
 
-// The transforms that a run needs, one for each dimension, kept for the next run.
+// The transforms of a run, one per dimension, cached for the next run.
 class Transforms {
  public:
   std::vector<std::shared_ptr<const FourierTransform>> Get(const Dims& lengths, bool inverse) {
@@ -46,9 +46,9 @@ class Transforms {
   std::vector<std::shared_ptr<const FourierTransform>> kept_;
 };
 
-// The dimensions of one transform: of what goes in and comes out, and how long it is. For a
-// transform to or from real numbers, the last dimension of the complex side has the first half of
-// the frequencies; the others are their conjugates.
+// The dimensions of one transform: those of input and output, and its lengths. For a transform to
+// or from real numbers, the last dimension of the complex side has the first half of the
+// frequencies; the others are their conjugates.
 struct Grid {
   Dims in, out, lengths;
   int64_t size(const Dims& dims) const {
@@ -60,14 +60,14 @@ struct Grid {
 
 int64_t HalfOf(int64_t n) { return n == 0 ? 0 : n / 2 + 1; }
 
-// Transforms the stack of arrays of one batch element after the other, on one thread.
+// Transforms the arrays of a range of batch elements sequentially, on one thread.
 class Worker {
  public:
   Worker(const Options& options, const Grid& grid,
          const std::vector<std::shared_ptr<const FourierTransform>>& transforms)
       : options_(options), grid_(grid) {
     for (const auto& t : transforms) lines_.push_back(*t);
-    // The array that is worked on: all frequencies, or the half of them.
+    // The working array: all frequencies, or half of them.
     dims_ = grid.lengths;
     if (options.kind != Kind::kComplex) dims_.back() = HalfOf(grid.lengths.back());
     array_.resize(static_cast<size_t>(grid.size(dims_)));
@@ -94,7 +94,8 @@ class Worker {
   }
 
  private:
-  // Where rows of the array begin in a tensor with these dimensions, of which it has a corner.
+  // Calls row() with the offsets of each row in the array and in a tensor with these dimensions;
+  // the array is a corner of the tensor.
   template <class F>
   void ForEachRow(const Dims& tensor_dims, const F& row) const {
     const size_t outer = dims_.size() - 1;
@@ -118,7 +119,7 @@ class Worker {
       for (int64_t i = 0; i < dims_.back(); ++i) array_[to + i] = Number(in[from + i]);
     });
   }
-  // Rows of real numbers are transformed on the way.
+  // Transforms real rows while loading them.
   template <class T>
   void Load(const T* in) {
     const int64_t n = grid_.lengths.back();
@@ -137,7 +138,8 @@ class Worker {
     const double scale = Scale();
     for (size_t i = 0; i < array_.size(); ++i) out[i] = std::complex<T>(array_[i] * scale);
   }
-  // Half a row of frequencies is completed, transformed, and real.
+  // Completes half a row of frequencies with the conjugates, transforms it, and stores the real
+  // part.
   template <class T>
   void StoreReal(T* out) {
     const double scale = Scale();
@@ -171,7 +173,7 @@ class Worker {
   std::vector<Number> array_, line_, result_;
 };
 
-// The lengths in a vector of integers at input 1; without one those of the input itself.
+// Returns the lengths in the integer vector at input 1; without one, those of the input itself.
 absl::StatusOr<Dims> ReadLengths(const KernelContext& c, int rank) {
   Dims lengths;
   const Tensor& input = c.input(0);
@@ -193,7 +195,7 @@ absl::StatusOr<Dims> ReadLengths(const KernelContext& c, int rank) {
   return lengths;
 }
 
-// The axes of an *ND op must be the last ones in order: how many.
+// Returns the number of axes of an *ND op. They must be the last axes in ascending order.
 absl::StatusOr<int> ReadAxes(const KernelContext& c) {
   const Tensor &axes = c.input(2), &input = c.input(0);
   WEIR_RETURN_IF_ERROR(CheckRank(axes, 1, "axes"));
@@ -225,7 +227,7 @@ absl::StatusOr<Grid> GridOf(const KernelContext& c, const Options& o, int rank) 
   if (o.kind == Kind::kToReal) wanted.back() = HalfOf(grid.lengths.back());
   for (int i = 0; i < rank; ++i) {
     grid.in.push_back(input.dim(i - rank));
-    // What has no elements is filled up with zeros.
+    // Fills outputs with zeros if the input is empty.
     if (grid.in[i] < wanted[i] && grid.in[i] > 0) {
       return InvalidArgument("Input dimension ", input.rank() - rank + i,
                              " must have length of at least ", wanted[i], " but got: ", grid.in[i]);

@@ -10,9 +10,9 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 
-// One element, many times. Tiles of fused nodes repeat the number of a row, some hundred times for
-// each row, so that what comes before the first store counts as well: the element goes to a
-// register at once, not by way of memory.
+// Fills memory with one element. Fused nodes expand one number per row into their tiles, a few
+// hundred times, so the latency before the first store matters: the element is moved directly to a
+// register, not through memory.
 HWY_BEFORE_NAMESPACE();
 namespace weir {
 namespace HWY_NAMESPACE {

@@ -6,7 +6,7 @@
 #include "weir/kernels/stored_values.h"
 #include "weir/kernels/strided_copy.h"
 
-// Tensors of one value, and the check for values that are none.
+// Fills tensors with one value, and checks values for NaN and infinity.
 namespace weir {
 
 namespace {
@@ -50,8 +50,8 @@ absl::StatusOr<Kernel> MakeOnesLike(const KernelInit& init) {
   return kernel;
 }
 
-// Elements are zero whether `init` asks for it or not: no run shows what another one left in
-// memory.
+// Zero-initializes the elements regardless of `init`, so that no run exposes what another one left
+// in memory.
 absl::Status Empty(KernelContext& c) {
   WEIR_RETURN_IF_ERROR(CheckRank(c.input(0), 1, "shape"));
   WEIR_ASSIGN_OR_RETURN(const Shape shape, CheckedShape(ReadInts(c.input(0))));

@@ -3,18 +3,18 @@
 
 #include "weir/core/kernel.h"
 
-// What ops that fill tensors make of their arguments, on any device.
+// Shape computations of ops that fill tensors, for all devices.
 namespace weir {
 
-// The shape that Fill makes. INVALID_ARGUMENT if an argument does not fit.
+// Returns the result shape of Fill. INVALID_ARGUMENT if an argument is invalid.
 absl::StatusOr<Shape> ShapeOfFill(const KernelContext& c);
 
-// OneHot: for each of `outer` x `inner` indices, `depth` elements that are `inner` apart.
+// OneHot: for each of `outer` x `inner` indices, `depth` elements with stride `inner`.
 struct OneHotLayout {
   Shape out;
   int64_t outer = 1, depth = 0, inner = 1;
 };
-// `axis` is the op's attribute. INVALID_ARGUMENT if an argument does not fit.
+// `axis` is the op's attribute. INVALID_ARGUMENT if an argument is invalid.
 absl::StatusOr<OneHotLayout> LayOutOneHot(const KernelContext& c, int64_t axis);
 
 }  // namespace weir

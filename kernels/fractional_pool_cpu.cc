@@ -13,18 +13,18 @@
 #include "weir/kernels/image.h"
 #include "weir/kernels/philox.h"
 
-// Pooling by a factor that need not be whole. Source: Graham, "Fractional max-pooling", 2014.
+// Pooling by a fractional factor. Source: Graham, "Fractional max-pooling", 2014.
 //
-// A side of n pixels is cut into floor(n / ratio) cells of k or k + 1 pixels, k = floor(ratio), at
-// random: the cells of a row are either shuffled, or ("pseudo random") end at ceil(alpha (i + u))
-// with one random u for all of them. Rows and columns are cut independently, one after the other
-// from one stream. Overlapping cells share their borders. The borders of the cells are outputs, and
-// inputs of the gradients.
+// A side of n pixels is divided into floor(n / ratio) cells of k or k + 1 pixels, k = floor(ratio),
+// at random: the cells of a row are either shuffled, or ("pseudo random") end at ceil(alpha (i +
+// u)) with a single random u. Rows and columns are divided independently, sequentially from one
+// random stream. Overlapping cells share their borders. The borders of the cells are outputs of the
+// op, and inputs of its gradients.
 namespace weir {
 
 namespace {
 
-using Borders = std::vector<int64_t>;  // of cells: begins, and the end
+using Borders = std::vector<int64_t>;  // cell boundaries: begins, and the end
 
 struct PoolingOptions {
   std::vector<float> ratios;
@@ -62,7 +62,7 @@ struct PoolingOptions {
     return o;
   }
 
-  // The same in every run, if seeds are given.
+  // Reproducible across runs if seeds are given.
   Philox Stream() const {
     if (seed != 0 || seed2 != 0) {
       return Philox(static_cast<uint64_t>(seed), static_cast<uint64_t>(seed2));
@@ -72,7 +72,7 @@ struct PoolingOptions {
   }
 };
 
-// Cuts `length` pixels into `count` cells; takes its blocks from the stream.
+// Divides `length` pixels into `count` cells, with random blocks from the stream.
 Borders Cut(int64_t length, int64_t count, bool pseudo_random, Philox* stream) {
   Borders cells(count, length / count);
   PhiloxWords words(*stream);
@@ -104,19 +104,20 @@ Borders Cut(int64_t length, int64_t count, bool pseudo_random, Philox* stream) {
   return borders;
 }
 
-// The cells of images, and which pixels they hold.
+// The cells of images, and the pixels that they contain.
 struct Cells {
   int64_t batch, height, width, depth;  // of the images
-  const int64_t *rows, *columns;        // borders
-  int64_t num_rows, num_columns;        // of cells
+  const int64_t *rows, *columns;        // boundaries
+  int64_t num_rows, num_columns;        // numbers of cells
   bool overlapping;
 
-  // Pixels [first, second) of cell i of a side.
+  // Returns the pixels [first, second) of cell i of a side.
   std::pair<int64_t, int64_t> Range(const int64_t* borders, int64_t i, int64_t length) const {
     const int64_t end = borders[i + 1] + (overlapping ? 1 : 0);
     return {borders[i], std::min(end, length)};
   }
-  // INVALID_ARGUMENT for cells that are empty or outside of the images: borders come from anywhere.
+  // INVALID_ARGUMENT for cells that are empty or outside the images: the boundaries are untrusted
+  // inputs.
   absl::Status Check() const {
     for (const auto& [borders, count, length] :
          {std::tuple(rows, num_rows, height), {columns, num_columns, width}}) {
@@ -130,7 +131,8 @@ struct Cells {
     }
     return absl::OkStatus();
   }
-  // fn(first element of the cell, first element of the pixel, pixels of the cell) for every pixel.
+  // Calls fn(first element of the cell, first element of the pixel, pixels of the cell) for every
+  // pixel.
   template <class F>
   void ForEachPixel(const F& fn) const {
     int64_t cell = 0;
@@ -215,7 +217,7 @@ absl::Status CheckSequence(const Tensor& borders, absl::string_view argument,
   return absl::OkStatus();
 }
 
-// `shape` is that of the images; the borders are inputs `first` and the next one.
+// `shape` is the images' shape; the boundaries are inputs `first` and first + 1.
 absl::StatusOr<Cells> ReadCells(const KernelContext& c, const Shape& shape, int first,
                                 const Tensor& grads, bool overlapping) {
   const Tensor &rows = c.input(first), &columns = c.input(first + 1);

@@ -7,12 +7,12 @@
 #include "weir/core/function_library.h"
 #include "weir/kernels/registry.h"
 
-// Nodes that call functions. A callee is a plan of its own (session/functions.cc); what is here
-// chooses which one to run, and how often. Values that go in and out lie in host memory.
+// Kernels that call functions. A callee is a plan of its own (session/functions.cc); the kernels
+// decide which one to call, and how often. Arguments and results are in host memory.
 //
-// A callee that may wait (for a queue, say) would keep a thread of the pool from those it waits
-// for. Such a call is made in a thread of its own: rare, and dear beside the rest, but it cannot
-// lock up.
+// A callee that may block (on a queue, say) would occupy a thread of the pool that the work it
+// waits for may need. Such a call runs in a thread of its own: rare and comparatively expensive,
+// but free of deadlocks.
 namespace weir {
 
 namespace {
@@ -40,7 +40,7 @@ DataTypes OutputTypes(const Node& node) {
   return types;
 }
 
-// Errors have TensorFlow's codes and words; CheckResults is INTERNAL there.
+// Errors have TensorFlow's codes and messages; CheckResults returns INTERNAL there too.
 absl::Status CheckArguments(const DataTypes& wanted, const DataTypes& given) {
   if (wanted.size() != given.size()) {
     return InvalidArgument("Expects ", wanted.size(), " arguments, but ", given.size(),
@@ -66,7 +66,7 @@ absl::Status CheckResults(const DataTypes& wanted, const DataTypes& given) {
   return absl::OkStatus();
 }
 
-// The results of a loop's body are the loop's next values.
+// The results of a loop's body are the next loop-carried values.
 absl::Status CheckNextValues(absl::string_view loop, const DataTypes& wanted,
                              const DataTypes& given) {
   if (wanted.size() != given.size()) {
@@ -81,8 +81,8 @@ absl::Status CheckNextValues(absl::string_view loop, const DataTypes& wanted,
   return absl::OkStatus();
 }
 
-// A function, and what is wrong with a call of it. As in TensorFlow a call fails when it is made:
-// a branch that is not taken may have any signature.
+// A function, and the error of calling it. As in TensorFlow, a mismatch is an error only when the
+// call is made: a branch that is not taken may have any signature.
 struct Callee {
   Function* function;
   absl::Status mismatch;
@@ -93,7 +93,7 @@ struct Callee {
   }
 };
 
-// `check_results` gets the types that the function gives.
+// `check_results` is called with the function's result types.
 template <class CheckResults>
 absl::StatusOr<Callee> FindCallee(const KernelInit& init, const FunctionRef& ref,
                                   const DataTypes& args, const CheckResults& check_results) {
@@ -151,8 +151,7 @@ absl::StatusOr<Kernel> MakeCallOf(const KernelInit& init, const FunctionRef& ref
   return CallKernel({f}, [f](KernelContext& c) { return CallOnce(c, f, InputsFrom(c, 0)); });
 }
 
-// What is called by itself is missed in other words, and with another code, than branches and
-// loops.
+// A missing function has another message and code for plain calls than for branches and loops.
 absl::StatusOr<Kernel> MakeCall(const KernelInit& init) {
   const FunctionRef ref = CalleeOf(init.node);
   const auto& library = init.node.graph().functions();
@@ -303,7 +302,7 @@ absl::Status NoArgument(KernelContext& c) {
                             " of a function has no value: it is not run by a call");
 }
 
-// Reads share the variable's memory already.
+// No-op: reads share the variable's memory already.
 absl::Status DisableCopyOnRead(KernelContext&) { return absl::OkStatus(); }
 
 }  // namespace
@@ -323,7 +322,7 @@ void AddFunctionKernels(KernelRegistry* r) {
       {"While", MakeWhile},
   };
   for (const auto& [op, make] : callers) {
-    // On an accelerator too, so that variables whose handles are captured may lie there.
+    // Registered for accelerators too, so that variables with captured handles may be stored there.
     for (const Place place : {kCpu, kGpu}) r->Add(op, place, make).HostArgs({kAllArgs});
   }
   r->Add("_Arg", kCpu, NoArgument);

@@ -7,30 +7,31 @@
 #include <utility>
 #include <vector>
 
-#include "weir/kernels/registry.h"
 #include "weir/kernels/non_temporal.h"
+#include "weir/kernels/registry.h"
 #include "weir/kernels/tile_program.h"
 #include "weir/kernels/variable_access.h"
 
-// _FusedElementwise: element-wise ops one after the other, tile by tile (kernels/tile_program.h).
+// _FusedElementwise: a sequence of elementwise ops, computed tile by tile (kernels/tile_program.h).
 //
-// _FusedUpdate: the same, and the results are new values of variables. What is read of the
-// variables is an argument that is written over, so that Adam's moments, spelled out in small ops,
-// are updated where they lie, as ResourceApplyAdam does it: new tensors for them would double the
-// memory that a step walks. So is a weight that others in the step have read, if they all are done:
-// then its value is held by the variable and by the step alone, for this node.
+// _FusedUpdate: the same, with results that are new values of variables. A variable that the
+// program reads is an argument that is overwritten in place. So Adam's moments, decomposed into
+// small ops, are updated in place, like those of ResourceApplyAdam: new tensors would double the
+// memory traffic of a step. The same holds for a weight that other ops of the step have read, if
+// all of them are done: then only the variable and the step reference its value, the latter for
+// this node.
 namespace weir {
 
 namespace {
 
-// A tile's results may lie where the same elements of an argument do.
+// A tile's results may alias the same elements of an argument.
 void RunTiles(ThreadPool& pool, const TileProgram& program, const TileLayout& layout,
               absl::FunctionRef<const void*(int)> argument, absl::Span<char* const> results,
               bool streams) {
   const int64_t n = layout.result.num_elements();
   const size_t size = program.element_size();
-  // Large tiles are for tensors that have some for each thread.
-  const bool large = layout.is_one_pipeline && n >= 4 * TileProgram::kPipelineTile &&
+  // Large tiles are for tensors with several of them per thread.
+  const bool large = layout.is_single_pipeline && n >= 4 * TileProgram::kPipelineTile &&
                      (!streams || non_temporal::IsAligned(results[0], 0));
   const int64_t tile = large ? TileProgram::kPipelineTile : program.TileSize(layout, streams);
   const auto run = [&](int64_t begin, int64_t end) {
@@ -83,13 +84,13 @@ struct FusedUpdate {
   std::shared_ptr<const TileProgram> program;
   std::shared_ptr<const TileLayout> planned;
   DataType type;
-  std::vector<bool> reads;  // by variable
+  std::vector<bool> reads;  // whether the program reads the variable, by variable
 
   absl::Status operator()(KernelContext& c) const {
     const int num_variables = static_cast<int>(reads.size());
     WEIR_ASSIGN_OR_RETURN(const LockedVariables variables,
                           LockedVariables::Lock(c, num_variables, type));
-    // Nothing is changed before all of it is known to fit.
+    // Validates everything before it changes anything.
     std::vector<Shape> shapes;
     for (int i = 0; i < num_variables; ++i) {
       if (!reads[i]) continue;
@@ -107,7 +108,7 @@ struct FusedUpdate {
     }
     const void* arguments[kMostFusedArguments];
     char* results[kMostFusedResults];
-    std::vector<Tensor> values(reads.size());  // new ones
+    std::vector<Tensor> values(reads.size());  // newly allocated values
     int argument = 0;
     for (int i = 0; i < num_variables; ++i) {
       const Tensor& now = variables[i].value();
@@ -134,8 +135,8 @@ struct FusedUpdate {
   }
 
  private:
-  // The variable and an argument hold the value, and nobody else: not as a view of a part of it
-  // either. Needs the variable's lock.
+  // Returns whether only the variable and one argument, whose last use this is, reference the
+  // value, and no view of a part of it. Requires the variable's lock.
   bool IsReadHereLast(const KernelContext& c, const Tensor& value) const {
     if (!value.buffer() || value.buffer()->holders() != 2) return false;
     for (int k = static_cast<int>(reads.size()); k < c.num_inputs(); ++k) {
@@ -146,14 +147,14 @@ struct FusedUpdate {
   }
 };
 
-// The program of a node's ops, for so many arguments.
+// Returns the program of a node's ops with `num_arguments` arguments.
 absl::StatusOr<std::shared_ptr<const TileProgram>> ReadProgram(const KernelInit& init,
                                                                int num_arguments) {
   const auto ops = init.attr<std::vector<std::string>>("fused_ops");
   const auto operands = init.attr<std::vector<int64_t>>("operands"),
              others_of = init.attr<std::vector<int64_t>>("others_of");
   const auto params = init.attr<std::vector<float>>("params");
-  return TileProgram::Read(
+  return TileProgram::Create(
       {init.attr<DataType>("T"), num_arguments, ops, operands, params, others_of});
 }
 
@@ -164,7 +165,7 @@ absl::StatusOr<Kernel> MakeFused(const KernelInit& init) {
     return InvalidArgument("others_of has ", program->num_results() - 1, " ops, and there are ",
                            init.node.num_outputs() - 1, " others");
   }
-  return Kernel(FusedElementwise{program, program->Plan(init.input_shapes)});
+  return Kernel(FusedElementwise{program, program->MakeLayout(init.input_shapes)});
 }
 
 absl::StatusOr<Kernel> MakeUpdate(const KernelInit& init) {
@@ -186,7 +187,7 @@ absl::StatusOr<Kernel> MakeUpdate(const KernelInit& init) {
   for (int k = num_variables; k < init.node.num_inputs(); ++k)
     shapes.push_back(k < static_cast<int>(init.input_shapes.size()) ? init.input_shapes[k]
                                                                     : Shape::UnknownRank());
-  return Kernel(FusedUpdate{program, program->Plan(shapes), init.attr<DataType>("T"), reads});
+  return Kernel(FusedUpdate{program, program->MakeLayout(shapes), init.attr<DataType>("T"), reads});
 }
 
 }  // namespace

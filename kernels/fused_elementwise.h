@@ -10,23 +10,23 @@ namespace weir {
 
 class KernelRegistry;
 
-// What the ops _FusedElementwise and _FusedReduction can hold.
+// Limits of the ops _FusedElementwise and _FusedReduction.
 inline constexpr int kMostFusedOps = 64;
 inline constexpr int kMostFusedArguments = 16;
 inline constexpr int kMostFusedResults = 8;  // of a _FusedElementwise
 
-// An op that may be a step of a fused op: its result has its arguments' type, and it refuses no
+// An op that may be a stage of a fused op: its result type is its argument type, and it accepts all
 // values.
 struct FusableOp {
-  bool broadcasts = true;       // false: its arguments must have one shape
-  const char* param = nullptr;  // the float attribute that it has, if any
-  float cost = 0;               // nanoseconds an element
+  bool broadcasts = true;       // false: its arguments must have equal shapes
+  const char* param = nullptr;  // its float attribute, if any
+  float cost = 0;               // nanoseconds per element
 };
-// Nothing for other ops.
+// Returns nullopt for other ops.
 std::optional<FusableOp> FindFusableOp(absl::string_view op, size_t num_arguments, DataType type);
 
-// Whether a node should be the end of a _FusedReduction: it is a Sum, Mean or the like of `axes`
-// over elements of the shape, which leaves few enough results for threads to share the work.
+// Returns whether a node may be the reduction of a _FusedReduction: a Sum, Mean or similar op over
+// `axes` of elements of this shape, with few enough results for threads to share the work.
 bool IsFusableReduction(absl::string_view op, DataType type, const Shape& shape,
                         const Tensor& axes);
 

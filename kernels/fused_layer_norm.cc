@@ -2,8 +2,8 @@
 #include <cmath>
 
 #include "weir/kernels/fused_elementwise.h"
-#include "weir/kernels/registry.h"
 #include "weir/kernels/non_temporal.h"
+#include "weir/kernels/registry.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/fused_layer_norm.cc"
@@ -13,40 +13,40 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 
-// The normalization of rows as one op (Ba et al. 2016, section 3; session/fuse_layer_norm.cc makes
-// it of small ops):
+// Layer normalization of rows as one op (Ba et al. 2016, section 3; session/fuse_layer_norm.cc
+// fuses it from small ops):
 //
 //   y = (x - mean) / sqrt(variance + epsilon) * scale + offset
 //
-// A row is walked three times: for its mean, for the sums of x - mean and of its square, and for
-// the result. The others find it in the core's cache, so memory is read once; and the last one
-// fetches the next row ahead, as processors do not by themselves from one page to another. The
-// square of the differences, unlike that of x less that of the mean, loses nothing where the mean
-// is large beside the deviation; and the differences themselves would sum up to nothing, had the
-// mean not been rounded, so that they tell by how much it was (Chan, Golub and LeVeque 1983,
-// equation 1.7).
+// Each row is read three times: for its mean, for the sums of x - mean and of its square, and for
+// the result. The second and third pass hit the core's cache, so memory is read once. The third
+// pass also prefetches the next row, because hardware prefetchers do not cross pages. The square of
+// the differences, unlike the mean of squares minus the squared mean, loses no precision where the
+// mean is large compared with the deviation. The differences would sum to zero had the mean not
+// been rounded, so their sum measures its rounding error (Chan, Golub and LeVeque 1983, equation
+// 1.7).
 //
-// A gradient takes the mean and the factor 1 / sqrt(variance + epsilon) of each row, which are
-// further results if they are wanted.
+// A gradient needs the mean and the factor 1 / sqrt(variance + epsilon) of each row, which are
+// optional additional results.
 //
-// Sums are made in four float vectors over at most kBlock elements, so that a lane adds up few of
-// them, and the blocks' sums in double. Rows with infinities, NaNs or squares that overflow come
-// out as they do from the small ops.
+// Sums use four float vectors over at most kBlock elements, so that each lane adds few of them; the
+// blocks' sums are added in double. Rows with infinities, NaNs or squares that overflow have the
+// same results as with the small ops.
 
 #ifndef WEIR_KERNELS_FUSED_LAYER_NORM_ONCE_
 #define WEIR_KERNELS_FUSED_LAYER_NORM_ONCE_
 namespace weir::layer_norm {
-// Rows of n elements. scale and offset have n elements, or are null: 1 and 0.
+// Rows of n elements. scale and offset have n elements, or are null for 1 and 0.
 struct Rows {
   const float* x = nullptr;
   const float* scale = nullptr;
   const float* offset = nullptr;
   float* y = nullptr;
-  float* means = nullptr;  // and factors, by row; or null
+  float* means = nullptr;  // like `factors`: by row; or null
   float* factors = nullptr;
   int64_t n = 0;
   float epsilon = 0;
-  bool streams = false;  // y is written past the caches, where vectors are lines
+  bool streams = false;  // write y with non-temporal stores, if vectors fill cache lines
 };
 }  // namespace weir::layer_norm
 #endif  // WEIR_KERNELS_FUSED_LAYER_NORM_ONCE_
@@ -65,7 +65,7 @@ struct Sums {
   double differences = 0, squares = 0;
 };
 
-// Of x - mean.
+// Returns the sum of x - mean and of its square.
 template <bool kSquares>
 HWY_INLINE Sums SumRow(const float* x, float mean, int64_t n) {
   constexpr int64_t kBlock = 4096;
@@ -100,7 +100,7 @@ HWY_INLINE Sums SumRow(const float* x, float mean, int64_t n) {
   return total;
 }
 
-// The mean is mean + rest / factor. `next` is the row to come.
+// The corrected mean is mean + rest / factor. `next` is the next row, to prefetch.
 template <bool kScale, bool kOffset, bool kStreams>
 void Normalize(const Rows& r, const float* x, float mean, float rest, float factor,
                const float* next, float* y) {
@@ -139,16 +139,16 @@ void EachRow(const Rows& r, int64_t begin, int64_t end) {
     const float* const x = r.x + row * r.n;
     const float mean = static_cast<float>(SumRow<false>(x, 0, r.n).differences / count);
     const Sums sums = SumRow<true>(x, mean, r.n);
-    // Differences that overflow when summed up say nothing.
+    // An overflowing sum of differences carries no information.
     const double rest = std::isfinite(sums.differences) ? sums.differences / count : 0;
-    // In this order, max passes NaN on.
+    // With this argument order, std::max propagates NaN.
     const double variance = std::max(sums.squares / count - rest * rest, 0.0);
     const float factor = 1 / std::sqrt(static_cast<float>(variance) + r.epsilon);
     const auto normalize =
         r.streams ? &Normalize<kScale, kOffset, true> : &Normalize<kScale, kOffset, false>;
     normalize(r, x, mean, static_cast<float>(rest) * factor, factor, row + 1 < end ? x + r.n : x,
               r.y + row * r.n);
-    // Afterward: for rows of one element this may be where x is.
+    // Last, because means may alias x for rows of one element.
     if (r.means != nullptr) {
       r.means[row] = static_cast<float>(mean + rest);
       r.factors[row] = factor;
@@ -156,7 +156,7 @@ void EachRow(const Rows& r, int64_t begin, int64_t end) {
   }
 }
 
-// Rows [begin, end).
+// Processes rows [begin, end).
 void Run(const Rows& r, int64_t begin, int64_t end) {
   if (r.scale != nullptr && r.offset != nullptr) return EachRow<true, true>(r, begin, end);
   if (r.scale != nullptr) return EachRow<true, false>(r, begin, end);
@@ -178,7 +178,7 @@ namespace {
 
 constexpr double kNsPerElement = 0.3;
 
-// What the attributes say: which arguments there are, and how many of x's last axes make a row.
+// The attributes: which arguments are present, and how many of x's last axes form a row.
 struct LayerNorm {
   bool has_scale, has_offset, has_statistics;
   int axes;

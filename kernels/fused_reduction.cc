@@ -12,44 +12,44 @@
 #include "weir/kernels/registry.h"
 #include "weir/kernels/tile_program.h"
 
-// _FusedReduction: element-wise ops, and then the sum, mean, maximum or the like of their result,
+// _FusedReduction: elementwise ops followed by the sum, mean, maximum or similar of their result,
 // which is never in memory as a whole. A mean of squared differences reads its arguments and writes
-// nothing; as two nodes it writes a tensor of their size and reads it back. More element-wise ops
-// may follow, of the results: the root of that mean and a small number. They are done where the
-// results lie, a block at a time as it is finished.
+// nothing; as two nodes it writes a tensor of their size and reads it back. An epilogue of
+// elementwise ops may follow the reduction, such as the root of that mean plus a small number. The
+// epilogue is applied in place, one block of results at a time.
 //
-// Tiles of the element-wise result (kernels/tile_program.h) go into accumulators as Reducer
-// (kernels/reduce.h) has them. As there, the dimensions alternate between kept (K) and reduced (R)
-// ones, and the innermost is a run:
+// Tiles of the elementwise result (kernels/tile_program.h) are accumulated as by Reducer
+// (kernels/reduce.h). As there, kept (K) and reduced (R) dimensions alternate, and the innermost
+// one is a run:
 //
-//   ... K R   parts of runs, each from the run's beginning on and made of a few tiles, go into one
-//             accumulator a run. Several runs that are short are one part.
-//   ... R K   tiles are stretches of runs, or several runs that are short, and some rows of these
-//             wait in a buffer. They go into as many accumulators as the stretch is long:
-//             accumulators are loaded and stored once for all of the rows.
+//   ... K R   parts of runs, each counted from the run's beginning and consisting of a few tiles,
+//             go into one accumulator per run. Several short runs form one part.
+//   ... R K   tiles are segments of runs, or several short runs, and a few rows of them are
+//             buffered. They go into one accumulator per element of the segment: accumulators are
+//             loaded and stored once for all of the rows.
 //
-// The outermost kept dimension, if it is first, has nothing to do with how its results are made:
-// what is reduced of each is cut into pieces by the work that it is (kernels/pieces.h), each with
-// accumulators of its own, which are merged in order. Threads take ranges of that dimension where
-// it is long, and pieces otherwise. So results are the same on any number of threads, and a row's
-// sum wherever the row stands. Sums of floats are made in float within a part and in double beyond
-// it, so that they differ from those of the single nodes by rounding, mostly for the better; whole
-// numbers, maxima and minima do not differ. With nothing before it the reduction is the single
-// node's, bit for bit.
+// The outermost kept dimension, if it is the first, does not affect how its results are computed:
+// the reduced elements of each index are split into pieces by the amount of work
+// (kernels/pieces.h), each with its own accumulators, which are merged in order. Threads take
+// ranges of that dimension if it is long, otherwise pieces. So results do not depend on the number
+// of threads, nor a row's sum on the row's position. Sums of floats are computed in float within a
+// part and in double across parts, so they differ from those of the separate nodes by rounding,
+// mostly with less error. Integers, maxima and minima do not differ. Without preceding ops the
+// reduction is bit-identical to the single node's.
 namespace weir {
 
 namespace {
 
-// Elements of a run that go into its accumulator at once.
+// Elements of a run that are accumulated at once.
 constexpr int64_t kPart = 1024, kLargestElement = 16;
-// Accumulators of a piece, at most, and of a block of results.
+// The maximum number of accumulators of a piece, and of a block of results.
 constexpr int64_t kMostShared = 1 << 16, kBlock = 512;
-// With so many ranges of results, any number of threads has enough to do.
+// With this many ranges of results, any number of threads is busy.
 constexpr int64_t kManyRanges = 64;
-// Rows that wait in a buffer, where rows are kept runs and not short.
+// Buffered rows, if rows are kept runs that are not short.
 constexpr int64_t kTileRows = 4;
 
-// A reduction's dimensions, alternately kept and reduced, at least one of which is reduced.
+// A reduction's alternating kept and reduced dimensions, with at least one reduced.
 struct Dims {
   explicit Dims(const ReductionPlan& plan) : extents(plan.dims.begin(), plan.dims.end()) {
     first_is_reduced = plan.first_is_reduced;
@@ -69,10 +69,10 @@ struct Dims {
   bool first_is_reduced = false;
 };
 
-// Which accumulator a position in the outer dimensions belongs to.
+// Maps a position in the outer dimensions to its accumulator.
 class Outer {
  public:
-  // Of the first `count` dimensions; a step in the last kept one of them is `width` accumulators.
+  // For the first `count` dimensions; the last kept one has a stride of `width` accumulators.
   Outer(const Dims& dims, size_t count, int64_t width) {
     for (size_t i = count; i-- > 0;) {
       extents_.push_back(dims.extents[i]);
@@ -90,26 +90,28 @@ class Outer {
   }
 
  private:
-  absl::InlinedVector<int64_t, 8> extents_, strides_;  // the innermost first
+  absl::InlinedVector<int64_t, 8> extents_, strides_;  // innermost first
 };
 
-// How all of it lies, for inputs of some shapes.
+// The layouts for inputs of particular shapes.
 struct Layouts {
   std::vector<Shape> inputs;
-  std::shared_ptr<const TileLayout> arguments;  // null: one is reduced as it is
+  std::shared_ptr<const TileLayout> arguments;  // null: one argument is reduced directly
   ReductionPlan plan;
-  std::shared_ptr<const TileLayout> end;  // of the results and the end's arguments; null: no end
+  std::shared_ptr<const TileLayout>
+      end;  // of the results and the epilogue's arguments; null: no epilogue
 };
 
 struct FusedReduction {
   std::shared_ptr<const TileProgram> program;  // null: the argument itself is reduced
-  std::shared_ptr<const TileProgram> end;      // of the results and the end's arguments; or null
+  std::shared_ptr<const TileProgram>
+      end;  // takes the results and the epilogue's arguments; or null
   const Reducer* reducer = nullptr;
   Tensor axes;
   bool keep_dims = false;
-  std::shared_ptr<const Layouts> planned;  // for shapes that are known; or null
+  std::shared_ptr<const Layouts> planned;  // for known shapes; or null
 
-  // INVALID_ARGUMENT if the shapes do not fit.
+  // INVALID_ARGUMENT if the shapes do not match.
   absl::StatusOr<Layouts> LayoutsFor(absl::Span<const Shape> inputs) const;
   absl::Status operator()(KernelContext& c) const;
 
@@ -122,19 +124,19 @@ struct FusedReduction {
     return planned != nullptr;
   }
 
-  // What follows on the reduction.
+  // The epilogue of the reduction.
   struct End {
     const KernelContext& c;
-    const TileProgram* program;  // null: nothing
+    const TileProgram* program;  // null: no epilogue
     const TileLayout* layout;
     int first_argument;
     char* y;
 
-    // Results [begin, begin + n).
+    // Computes results [begin, begin + n).
     void Run(int64_t begin, int64_t n) const;
   };
 
-  // One call of the kernel.
+  // One run of the kernel.
   struct Call {
     const KernelContext& c;
     const TileProgram& program;
@@ -144,12 +146,13 @@ struct FusedReduction {
     Dims dims;
     int64_t tile, run, count, results;
 
-    // Of the kept dimension that is first, if one is, and of the reduced one that follows.
+    // The extent of the leading kept dimension (1 if there is none), and of the reduced one that
+    // follows.
     int64_t outermost() const { return dims.first_is_reduced ? 1 : dims.extents[0]; }
     int64_t reduced() const { return dims.extents[dims.first_is_reduced ? 0 : 1]; }
-    // Into how many pieces what is reduced is cut, for each index of that kept dimension.
+    // Returns the number of pieces per index of that kept dimension.
     int64_t NumPieces() const;
-    // Of `run`s if those are kept, else of elements.
+    // A unit is a run of `run` elements if runs are kept, otherwise an element.
     int64_t num_units() const {
       const int64_t n = layout.result.num_elements();
       return dims.run_is_reduced() ? n : n / run;
@@ -159,7 +162,7 @@ struct FusedReduction {
                         char* acc) const;
     void AccumulateRows(TileRunner& tiles, int64_t begin, int64_t end, int64_t first,
                         char* acc) const;
-    // Results [begin, begin + n), of their accumulators.
+    // Converts accumulators to results [begin, begin + n).
     void Finish(const char* acc, int64_t begin, int64_t n) const;
     void AccumulatePieces(int64_t k, int64_t pieces, char* acc, char* next) const;
     int64_t BeginOf(int64_t p, int64_t pieces) const;
@@ -175,7 +178,7 @@ absl::StatusOr<Layouts> FusedReduction::LayoutsFor(absl::Span<const Shape> input
     return InvalidArgument("The shapes of the fused ops' arguments do not fit together");
   };
   if (program != nullptr) {
-    made.arguments = program->Plan(inputs.subspan(0, arguments));
+    made.arguments = program->MakeLayout(inputs.subspan(0, arguments));
     if (made.arguments == nullptr) return misfit();
   }
   WEIR_ASSIGN_OR_RETURN(
@@ -184,7 +187,7 @@ absl::StatusOr<Layouts> FusedReduction::LayoutsFor(absl::Span<const Shape> input
   if (end == nullptr) return made;
   std::vector<Shape> of_end = {made.plan.out};
   of_end.insert(of_end.end(), inputs.begin() + arguments, inputs.end());
-  made.end = end->Plan(of_end);
+  made.end = end->MakeLayout(of_end);
   if (made.end == nullptr || made.end->result != made.plan.out) return misfit();
   return made;
 }
@@ -202,7 +205,7 @@ void FusedReduction::End::Run(int64_t begin, int64_t n) const {
   }
 }
 
-// Units [begin, end) go into the accumulators, of which `acc` is number `first`.
+// Accumulates units [begin, end). `acc` points to accumulator `first`.
 void FusedReduction::Call::Accumulate(int64_t begin, int64_t end, int64_t first, char* acc) const {
   if (begin == end) return;
   const int64_t elements = (end - begin) * (dims.run_is_reduced() ? 1 : run);
@@ -220,7 +223,7 @@ void FusedReduction::Call::AccumulateRuns(TileRunner& tiles, int64_t begin, int6
   alignas(64) char values[kPart * kLargestElement];
   const Outer outer(dims, dims.size() - 1, 1);
   for (int64_t i = begin; i < end;) {
-    // From here to the end of the run or the part, or several whole runs.
+    // Up to the end of the run or the part, or several whole runs.
     const int64_t left = run - i % run;
     const int64_t n = left < run || run > kPart ? std::min({left, kPart, end - i})
                                                 : std::min(kPart / run * run, end - i);
@@ -236,10 +239,10 @@ void FusedReduction::Call::AccumulateRuns(TileRunner& tiles, int64_t begin, int6
 
 void FusedReduction::Call::AccumulateRows(TileRunner& tiles, int64_t begin, int64_t end,
                                           int64_t first, char* acc) const {
-  alignas(64) char values[TileProgram::kMostCached];
+  alignas(64) char values[TileProgram::kMaxTileBytes];
   const Outer outer(dims, dims.size() - 2, run);
   const int64_t inner = dims.extents[dims.size() - 2];
-  // Some rows of a stretch of the run; whole runs side by side go through the program together.
+  // A few rows of a segment of the run; adjacent whole runs go through the program together.
   const int64_t width = std::min(run, tile), together = std::max<int64_t>(1, tile / run);
   const auto room = static_cast<int64_t>(sizeof values / r.in_size);
   const int64_t most_rows = std::clamp<int64_t>(room / width, 1, std::max(kTileRows, together));
@@ -264,8 +267,8 @@ void FusedReduction::Call::Finish(const char* acc, int64_t begin, int64_t n) con
   end.Run(begin, n);
 }
 
-// More accumulators than a cache has room for are not worth a second copy, nor are those of short
-// sums.
+// Does not split if the accumulators exceed the cache or the sums are short: a second copy does not
+// pay off.
 int64_t FusedReduction::Call::NumPieces() const {
   constexpr int64_t kShortestSum = 8;
   const int64_t width = results / outermost();
@@ -276,8 +279,8 @@ int64_t FusedReduction::Call::NumPieces() const {
   return PiecesOfWork(ns, std::clamp<int64_t>(length, 1, kMostPieces));
 }
 
-// Where piece p of `pieces` begins among the units of one index of the outermost kept dimension: at
-// an index of the next dimension, or at a part of a run if there is no other.
+// Returns the begin of piece p of `pieces` among the units of one index of the outermost kept
+// dimension: an index of the next dimension, or a part of a run if there is no other.
 int64_t FusedReduction::Call::BeginOf(int64_t p, int64_t pieces) const {
   const int64_t units = num_units() / outermost();
   const bool is_run = dims.run_is_reduced() && units == run;
@@ -285,7 +288,7 @@ int64_t FusedReduction::Call::BeginOf(int64_t p, int64_t pieces) const {
   return std::min(units, length * p / pieces * (is_run ? kPart : units / length));
 }
 
-// All of one index of the outermost kept dimension, a piece after another.
+// Accumulates one index of the outermost kept dimension, one piece after another.
 void FusedReduction::Call::AccumulatePieces(int64_t k, int64_t pieces, char* acc,
                                             char* next) const {
   const int64_t units = num_units() / outermost(), width = results / outermost();
@@ -297,7 +300,7 @@ void FusedReduction::Call::AccumulatePieces(int64_t k, int64_t pieces, char* acc
   }
 }
 
-// Results by results: threads take ranges of the outermost dimension.
+// Parallel over results: threads take ranges of the outermost dimension.
 void FusedReduction::Call::ReduceKept(ThreadPool& pool, int64_t pieces) const {
   const int64_t width = results / outermost(), units = num_units() / outermost();
   const double cost = (program.cost() + r.cost) * static_cast<double>(count) * width;
@@ -317,7 +320,7 @@ void FusedReduction::Call::ReduceKept(ThreadPool& pool, int64_t pieces) const {
   });
 }
 
-// The same with threads that take pieces.
+// Parallel over pieces.
 void FusedReduction::Call::ReducePieces(ThreadPool& pool, int64_t pieces) const {
   const int64_t width = results / outermost(), units = num_units() / outermost();
   const size_t bytes = width * r.acc_size;
@@ -413,13 +416,13 @@ absl::StatusOr<Kernel> MakeFused(const KernelInit& init) {
   const absl::Span<const std::string> all(ops);
   if (before > 0) {
     WEIR_ASSIGN_OR_RETURN(kernel.program,
-                          TileProgram::Read({type, static_cast<int>(num_arguments),
-                                             all.subspan(0, before), operands, params}));
+                          TileProgram::Create({type, static_cast<int>(num_arguments),
+                                               all.subspan(0, before), operands, params}));
   }
   if (after > 0) {
     WEIR_ASSIGN_OR_RETURN(kernel.end,
-                          TileProgram::Read({type, static_cast<int>(1 + num_end_arguments),
-                                             all.subspan(before + 1), end_operands, end_params}));
+                          TileProgram::Create({type, static_cast<int>(1 + num_end_arguments),
+                                               all.subspan(before + 1), end_operands, end_params}));
   }
   const auto is_known = [](const Shape& shape) { return shape.IsFullyDefined(); };
   if (!init.input_shapes.empty() && absl::c_all_of(init.input_shapes, is_known)) {

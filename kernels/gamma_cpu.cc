@@ -12,8 +12,8 @@ namespace {
 
 // Samples of the gamma distribution. Source: Marsaglia and Tsang, "A simple method for generating
 // gamma variables", 2000: for a normal x, v = (1 + c x)^3 is accepted if a uniform number is below
-// a bound that a polynomial decides nearly always. For alpha < 1, a sample of alpha + 1 is
-// multiplied by the alpha-th root of a uniform number; for alpha = 1 it is an exponential one.
+// a bound; a polynomial decides this in nearly all cases. For alpha < 1, a sample of alpha + 1 is
+// multiplied by the alpha-th root of a uniform number; for alpha = 1 it is an exponential sample.
 class GammaSampler {
  public:
   explicit GammaSampler(double alpha)
@@ -43,7 +43,7 @@ class GammaSampler {
   double alpha_, d_, c_;
 };
 
-// Output 0: samples of the distributions of `alphas`. start() gives the stream.
+// Sets output 0 to samples of the distributions of `alphas`. start() returns the stream.
 template <class Start>
 absl::Status WriteGamma(KernelContext& c, const Tensor& alphas, const SampleShape& shape,
                         const Start& start) {
@@ -72,7 +72,7 @@ absl::StatusOr<Kernel> MakeRandomGamma(const KernelInit& init) {
   });
 }
 
-// `alpha` is the position of the parameter; start(c) gives the stream.
+// `alpha` is the index of the parameter's input; start(c) returns the stream.
 template <class Start>
 absl::Status RunStateless(KernelContext& c, int alpha, const Start& start) {
   const Tensor& alphas = c.input(alpha);
@@ -85,15 +85,15 @@ absl::Status RunFromSeed(KernelContext& c) {
 }
 absl::Status RunFromKey(KernelContext& c) { return RunStateless(c, 4, KeyCounterInputs); }
 
-// The derivative of a sample x by alpha, at a fixed quantile: minus the derivative of the
-// distribution function by alpha over the density. Source: Figurnov et al., "Implicit
-// reparameterization gradients", 2018.
+// Returns the derivative of a sample x with respect to alpha, at a fixed quantile: minus the
+// derivative of the distribution function with respect to alpha, divided by the density. Source:
+// Figurnov et al., "Implicit reparameterization gradients", 2018.
 //
 // Where x <= alpha (or small), P = x^a e^-x / Gamma(a + 1) * S with the series
 //   S = 1 + x/(a+1) + x^2/((a+1)(a+2)) + ...,
 // elsewhere 1 - P = x^a e^-x / Gamma(a) * F with Legendre's continued fraction F. The series and
-// the fraction are differentiated term by term; the factor in front, over the density, is x / a or
-// x.
+// the fraction are differentiated term by term; the leading factor, divided by the density, is x /
+// a or x.
 double SeriesDerivative(double a, double x) {
   double term = 1, d_term = 0, sum = 1, d_sum = 0;
   for (double n = a + 1; n < a + 2001; ++n) {

@@ -9,14 +9,15 @@
 #include "weir/kernels/stream_ops.h"
 #include "weir/kernels/strided_copy.h"
 
-// Gathering slices by index. Indices are checked in the same pass that uses them, so that nothing
-// is read twice; an index out of range ends the kernel with its position and value.
+// Gathers slices by index. Indices are validated in the same pass that uses them, so that they are
+// read only once. An out-of-range index stops the kernel and is reported with its position and
+// value.
 namespace weir {
 
 namespace {
 
-// Where the slices lie: params is [batch, outer, limit, inner], indices [batch, count], the result
-// [batch, outer, count, inner].
+// The layout of the slices: params is [batch, outer, limit, inner], indices [batch, count], the
+// result [batch, outer, count, inner].
 struct GatherGrid {
   int64_t batch, outer, limit, inner, count;
 };
@@ -29,7 +30,7 @@ void KeepSmallest(std::atomic<int64_t>* smallest, int64_t value) {
   }
 }
 
-// Copies the slices; returns the position of an index that is out of range, or -1.
+// Copies the slices; returns the position of an out-of-range index, or -1.
 template <class Index, class T>
 int64_t GatherSlices(ThreadPool& pool, const GatherGrid& g, const T* params, const Index* indices,
                      T* out) {
@@ -86,7 +87,7 @@ absl::Status Gather(KernelContext& c, int axis, int batch_dims) {
   WEIR_ASSIGN_OR_RETURN(shape, CheckedShape(shape.dims()));
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
   if (indices.num_elements() == 0) return absl::OkStatus();
-  // With nothing to copy, a wrong index is wrong all the same.
+  // An out-of-range index is an error even if there is nothing to copy.
   GatherGrid g{1, 1, params.dim(axis), 0, indices.num_elements()};
   if (out->num_elements() > 0) {
     g.inner = g.count = 1;
@@ -156,7 +157,7 @@ absl::StatusOr<Kernel> MakeGatherV2(const KernelInit& init) {
 
 // ---- GatherNd
 
-// Every row of the indices (the last dimension) is turned into the offset of a slice, and checked.
+// Converts each row of the indices (the last dimension) to the offset of a slice, with validation.
 absl::Status GatherNd(KernelContext& c, bool ignore_bad) {
   const Tensor &params = c.input(0), &indices = c.input(1);
   if (params.rank() == 0) return InvalidArgument("params must be at least a vector");

@@ -1,16 +1,17 @@
-// The innermost loops of products of floats. A textual header without a guard, included inside each
-// of Highway's target namespaces, where `hn` is hwy::HWY_NAMESPACE.
+// The microkernels of the float GEMM. A textual header without an include guard, included inside
+// each of Highway's target namespaces, where `hn` is hwy::HWY_NAMESPACE.
 
 using FloatTag = hn::ScalableTag<float>;
 using Floats = hn::Vec<FloatTag>;
 
 HWY_INLINE int64_t FloatLanes() { return static_cast<int64_t>(hn::Lanes(FloatTag())); }
 
-// Rows of a result that are held in registers, two vectors each: besides these there must be room
-// for two vectors of B and one element of A.
+// The maximum height of a register tile, which is two vectors wide: the registers must also hold
+// two vectors of B and one broadcast element of A.
 constexpr int kMostTileRows = HWY_MAX_BYTES >= 64 ? 12 : 6;
 
-// Rows in tiles of nearly the same height: a last one of a row would wait for its additions.
+// Divides rows into register tiles of nearly equal height: a last tile of one row would be bound by
+// the latency of its additions.
 struct Tiles {
   explicit Tiles(int64_t rows)
       : count((rows + kMostTileRows - 1) / kMostTileRows),
@@ -20,28 +21,27 @@ struct Tiles {
   int64_t count, least, taller;
 };
 
-// What a tile asks for while it is computed: `from` on, a row of a panel in every so many of its
-// steps.
+// What a tile prefetches: memory starting at `from`, one panel row per `every` iterations.
 struct Ahead {
   const float* from;
   int64_t every;
 };
 
-// Asks for two vectors.
+// Prefetches two vectors.
 HWY_INLINE void Prefetch(const float* from) {
   constexpr int64_t kLine = 16;
   for (int64_t i = 0; i < 2 * FloatLanes(); i += kLine) __builtin_prefetch(from + i);
 }
 
-// What becomes of a tile's elements: see gemm::Epilogue, whose bias this points to for the tile's
-// first column. Without a bias there is nothing to do.
+// The epilogue of a register tile: gemm::Epilogue with `bias` at the tile's first column. Null
+// bias: no bias and no clamping.
 struct TileEnd {
   bool adds = false;
   const float* bias = nullptr;
   float low = 0, high = 0;
 };
 
-// A NaN stays one: vector instructions give the second operand if they can't compare.
+// Propagates NaN: vector min and max return the second operand if the operands are unordered.
 HWY_INLINE Floats Clamp(Floats x, Floats low, Floats high) {
 #if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128
   x = hn::IfThenElse(hn::Lt(x, low), low, x);
@@ -51,22 +51,22 @@ HWY_INLINE Floats Clamp(Floats x, Floats low, Floats high) {
 #endif
 }
 
-// What else a tile does while it is computed.
+// What the microkernel does besides multiplying.
 enum class Meanwhile {
   kNothing,
-  kAsks,   // for its part of C, and for what comes next
-  kPacks,  // a panel of B: it is the first tile that takes it
+  kAsks,   // its tile of C, and the next panel of B
+  kPacks,  // a panel of B, on its first use
 };
 
-// Where a panel lies that a tile packs, and from one of its rows to the next.
+// The unpacked panel that a tile packs, and its row stride.
 struct Unpacked {
   const float* from;
   int64_t row;
 };
 
-// C[kRows, kVectors vectors] = A[kRows, depth] B[depth, kVectors vectors], or is added to: the sum
-// over `depth` by itself first. Element (r, k) of A is at a[r * row + k] if kAlongRows, else at
-// a[k * step + r]; rows of B are two vectors apart, C's c_row.
+// The microkernel: C[kRows, kVectors vectors] = A[kRows, depth] B[depth, kVectors vectors], or C +=
+// it; the sum over `depth` is computed first. Element (r, k) of A is at a[r * row + k] if
+// kAlongRows, else at a[k * step + r]. B's row stride is two vectors, C's is c_row.
 template <int kRows, int kVectors, bool kAlongRows, Meanwhile kDoes>
 HWY_INLINE void MultiplyTile(const float* HWY_RESTRICT a, int64_t row, int64_t step,
                              const float* HWY_RESTRICT b, int64_t depth, float* HWY_RESTRICT c,
@@ -93,7 +93,7 @@ HWY_INLINE void MultiplyTile(const float* HWY_RESTRICT a, int64_t row, int64_t s
     for (; k < end; ++k, b += 2 * FloatLanes()) {
       Floats right[kVectors];
       if constexpr (kDoes == Meanwhile::kPacks) {
-        // Rows that lie far apart, which the processor does not fetch ahead by itself.
+        // The hardware does not prefetch rows with a large stride.
         constexpr int64_t kRowsAhead = 16;
         Prefetch(unpacked.from + (k + kRowsAhead < depth ? kRowsAhead * unpacked.row : 0));
         for (int v = 0; v < kVectors; ++v) {
@@ -134,7 +134,7 @@ HWY_INLINE void MultiplyTile(const float* HWY_RESTRICT a, int64_t row, int64_t s
   }
 }
 
-// The same for up to kMostTileRows rows.
+// Dispatches to the microkernel for `rows` rows, up to kMostTileRows.
 template <int kVectors, bool kAlongRows, Meanwhile kDoes, int kRows = kMostTileRows>
 HWY_INLINE void MultiplyRows(int64_t rows, const float* a, int64_t row, int64_t step,
                              const float* b, int64_t depth, float* c, int64_t c_row,

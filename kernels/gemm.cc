@@ -15,17 +15,16 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 
-// The scheme is that of K. Goto and R. van de Geijn, "Anatomy of High-Performance Matrix
-// Multiplication", 2008, without its packed A: a tile of the result, six rows of two vectors, stays
-// in registers; a panel of B, two vectors wide and kDepth long, in the first-level cache; and kRows
-// rows of A in the second-level one, from where elements are broadcast one by one. A whose columns
-// lie along memory would touch a cache line, or a page, for each of them: it is copied, a block at
-// a time, to where the elements that a tile takes together lie together. Only where few columns
-// would use the copy, and A's are so short that a tile's neighbors find its lines in the cache, is
-// it taken as it lies.
+// The scheme of K. Goto and R. van de Geijn, "Anatomy of High-Performance Matrix Multiplication",
+// 2008, without its packed A: a register tile of the result has six rows of two vectors; a panel of
+// B, two vectors wide and kDepth long, stays in the L1 cache; and kRows rows of A stay in the L2
+// cache, from which elements are broadcast one by one. If A is column-major, each of its columns
+// would touch another cache line or page: A is packed, a block at a time, so that the elements that
+// a tile uses together are contiguous. A is used in place only if few columns of B would use the
+// packed copy and A's columns are so short that a tile's neighbors find its lines in the cache.
 //
-// All panels pass through the second-level cache once for each block of A, and out of it again if
-// they are too many: the tiles of a panel ask for the next one meanwhile, a share each.
+// All panels pass through the L2 cache once per block of A, and are evicted if there are too many:
+// meanwhile the tiles of a panel prefetch the next one, each its share.
 HWY_BEFORE_NAMESPACE();
 namespace weir::gemm {
 namespace HWY_NAMESPACE {
@@ -36,25 +35,25 @@ namespace hn = hwy::HWY_NAMESPACE;
 constexpr int64_t kDepth = 512, kRows = 96;
 
 int64_t PanelWidth() { return 2 * FloatLanes(); }
-// Rows of A that are a multiple of 2 KB apart fall on one or two sets of the first-level cache, six
-// or all of a tile's on the same, and B's panel passes through them too: more than eight places
-// hold. Where a set has more, they are taken as they lie.
+// Rows of A with a stride that is a multiple of 2 KB map to one or two sets of the L1 cache, so six
+// or all rows of a tile compete for one set with B's panel: this exceeds eight ways. If the cache
+// has more ways, A is used in place.
 bool RowsCollide(const Matrix& a) {
   static const bool few_places = sysconf(_SC_LEVEL1_DCACHE_ASSOC) <= 8;
   return kMostTileRows > 8 && few_places && a.row % 512 == 0;
 }
-// Columns of B, below which such rows are not worth a copy.
+// With fewer columns of B, copying such rows does not pay off.
 constexpr int64_t kFewColumns = 64;
-// Besides a block's elements there are some between two rows.
+// Padding between the rows of a packed block, in elements.
 constexpr int64_t kGap = 16;
-// Columns of A that are copied at a time. They may lie a multiple of 4 KB apart and fall on one set
-// of the first-level cache: as many as it has places.
+// Columns of A that are copied at a time. With a stride that is a multiple of 4 KB they map to one
+// set of the L1 cache: as many as it has ways.
 constexpr int64_t kTogether = 8;
-// What is taken as it lies although its columns lie along memory: the columns of B, the rows of A.
+// The limits up to which a column-major A is used in place: the columns of B, and the rows of A.
 constexpr int64_t kFewUses = 64, kShortColumn = 128;
-// Tiles ask for what comes next if they are deep, and B's block leaves no room for A's in the
-// second-level cache: elsewhere asking takes 1% of the time, and 7% where they are shallow. With
-// AVX-512, whose panels are twice as wide, there are no registers left for it.
+// Tiles prefetch if they are deep and B's block leaves no room for A's in the L2 cache. Elsewhere
+// prefetching costs 1% of the time, and 7% where they are shallow. AVX-512, with panels twice as
+// wide, has no registers left for it.
 bool AsksAhead(int64_t depth, int64_t columns) {
   constexpr int64_t kDeep = 128, kFewFloats = int64_t{1} << 16;
   return HWY_MAX_BYTES < 64 && depth >= kDeep && depth * columns > kFewFloats;
@@ -69,8 +68,8 @@ HWY_INLINE Floats LoadSome(const float* from, int64_t n) {
 }
 HWY_INLINE void StoreSome(Floats v, float* to, int64_t n) { StoreRest(FloatTag(), v, to, n); }
 
-// Copies whole blocks of 4 rows of the panel from a matrix with rows along memory; returns how many
-// rows that were.
+// Packs blocks of 4 rows of a panel of a column-major matrix by transposing; returns the number of
+// rows packed.
 #if HWY_TARGET == HWY_SCALAR
 HWY_INLINE int64_t CopyTransposed(const float*, int64_t, int64_t, float*) { return 0; }
 #else
@@ -91,7 +90,7 @@ HWY_INLINE void CopyTransposed4x4(const float* from, int64_t stride, float* to, 
 HWY_INLINE int64_t CopyTransposed(const float* from, int64_t column, int64_t rows, float* to) {
   const int64_t width = 2 * FloatLanes();
   int64_t i = 0;
-  // A line at a time: columns may lie where they push each other out of the cache.
+  // One cache line at a time: the columns may evict each other from the cache.
   constexpr int64_t kLine = 16;
   while (i + 4 <= rows) {
     const int64_t begin = i, end = std::min(rows / 4 * 4, begin + kLine);
@@ -104,8 +103,8 @@ HWY_INLINE int64_t CopyTransposed(const float* from, int64_t column, int64_t row
 }
 #endif
 
-// Whole panels of a matrix whose rows lie along memory: some rows at a time from end to end, as the
-// processor fetches ahead.
+// Packs whole panels of a row-major matrix: a few rows at a time over their whole length, which
+// suits the hardware prefetcher.
 void CopyRows(const float* from, int64_t stride, int64_t rows, int64_t panels, float* to) {
   constexpr int64_t kSome = 8;
   const FloatTag d;
@@ -123,7 +122,7 @@ void CopyRows(const float* from, int64_t stride, int64_t rows, int64_t panels, f
   }
 }
 
-// The last panel of such a matrix, of n columns, filled up with zeros.
+// Packs the last panel of such a matrix, with n columns, padded with zeros.
 void CopyRowEnds(const float* from, int64_t stride, int64_t rows, int64_t n, float* to) {
   const FloatTag d;
   const int64_t lanes = FloatLanes();
@@ -154,8 +153,8 @@ void PackPanels(const Matrix& b, int64_t rows, int64_t first, int64_t columns, f
   }
 }
 
-// A's block in groups of the rows of a tile: [group, depth, rows of the group]. Groups have a gap
-// between them (to_row is more than depth), or they would share a few places of the cache.
+// Packs A's block in groups of one tile's rows: [group, depth, rows of the group]. There is padding
+// between the groups (to_row exceeds depth); without it they would share a few cache sets.
 void PackRows(const float* from, int64_t column, int64_t rows, int64_t depth, int64_t to_row,
               float* to) {
   const Tiles tiles(rows);
@@ -176,14 +175,14 @@ void PackRows(const float* from, int64_t column, int64_t rows, int64_t depth, in
   }
 }
 
-// A block of A: the tile that begins at `row` takes it from data + row * row_step, one column after
-// the other a `step` apart; 0: as many as the tile has rows.
+// A block of A: the tile that begins at row `r` reads it from data + r * row_step, with column
+// stride `step`. A `step` of 0 means the tile's height.
 struct Left {
   const float* data;
   int64_t row_step, step;
 };
 
-// The first n columns of a tile, of two vectors.
+// Stores the first n columns of a tile that is two vectors wide.
 HWY_INLINE void StoreColumns(const float* tile, int64_t rows, int64_t n, const TileEnd& end,
                              float* c, int64_t c_row) {
   const FloatTag d;
@@ -201,7 +200,7 @@ HWY_INLINE void StoreColumns(const float* tile, int64_t rows, int64_t n, const T
   }
 }
 
-// If it packs, `b` is what becomes the panels; else it is nothing.
+// `b` holds the unpacked panels for SideWork::kPack; otherwise it is empty.
 template <bool kAlongRows, Meanwhile kDoes>
 void MultiplyBlock(const Left& a, int64_t rows, int64_t depth, const Matrix& b, const float* packed,
                    int64_t panel_floats, int64_t columns, float* c, int64_t c_row, TileEnd end) {
@@ -245,7 +244,7 @@ void MultiplyBlock(const Left& a, int64_t rows, int64_t depth, const Matrix& b, 
   }
 }
 
-// `unpacked`, unless null, is packed on the way.
+// Packs `unpacked` during the multiplication, unless it is null.
 void Multiply(const Matrix& a, int64_t rows, int64_t depth, const Matrix* unpacked,
               const float* packed, int64_t columns, bool adds, float* c, int64_t c_row,
               float* scratch, const Epilogue& epilogue) {
@@ -284,10 +283,10 @@ void Multiply(const Matrix& a, int64_t rows, int64_t depth, const Matrix* unpack
   }
 }
 
-// Products of few rows take as long as B is read, or longer if it is brought into order first. If
-// its rows lie along memory, some of them are added at a time, scaled, to the rows of C, which stay
-// in the first-level cache; if its columns do, each element of C is a sum along two of them. Two
-// rows of A are taken at once, as many as there are registers for.
+// Products with few rows are bound by reading B, and packing B would take longer still. If B is
+// row-major, a few of its rows at a time are scaled and added to the rows of C, which stay in the
+// L1 cache. If B is column-major, each element of C is a dot product. Two rows of A are processed
+// at once, as many as fit the registers.
 
 // C[kRows, n] += A[kRows, kDepth] B[kDepth, n].
 template <int kRows, int kDepth>
@@ -336,8 +335,8 @@ void MultiplyAlongRows(const Matrix& a, int64_t rows, int64_t depth, const float
   }
 }
 
-// Sums[kRows][kColumns] of what is at k of rows of A and columns of B: of a whole vector, or of
-// `some` elements, fewer.
+// Accumulates the products at k of rows of A and columns of B into sums[kRows][kColumns]: a whole
+// vector, or a tail of `some` elements.
 template <int kRows, int kColumns, bool kWhole>
 HWY_INLINE void AddProducts(const float* a, int64_t a_row, const float* b, int64_t b_column,
                             int64_t some, Floats (&sums)[kRows][kColumns]) {
@@ -357,7 +356,7 @@ HWY_INLINE void AddProducts(const float* a, int64_t a_row, const float* b, int64
   }
 }
 
-// C[kRows, kColumns], or is added to, from rows of A and columns of B that lie along memory.
+// C[kRows, kColumns] = or += dot products of a row-major A and a column-major B.
 template <int kRows, int kColumns>
 HWY_INLINE void SumAlongColumns(const float* a, int64_t a_row, const float* b, int64_t b_column,
                                 int64_t depth, bool adds, float* c, int64_t c_row) {
@@ -400,7 +399,7 @@ void MultiplyAlongColumns(const float* a, int64_t a_row, int64_t rows, int64_t d
   }
 }
 
-// C[rows, n] = sums, or is added to.
+// C[rows, n] = or += sums.
 void AddRows(const float* sums, int64_t rows, int64_t n, bool adds, float* c, int64_t c_row) {
   const FloatTag d;
   for (int64_t r = 0; r < rows; ++r, sums += n, c += c_row) {
@@ -429,8 +428,8 @@ void MultiplyFewRows(const Matrix& a, int64_t rows, int64_t depth, const Matrix&
                          c_row);
     return;
   }
-  // As many columns at a time as C's stay in the cache for; long rows are read faster. Sums of more
-  // than kDepth are made of such, whose rounding stays small.
+  // Processes as many columns at a time as keep C in the cache; long rows are read faster. Sums
+  // over more than kDepth elements are made of partial sums, which bounds the rounding error.
   constexpr int64_t kCachedFloats = 8192;
   const int64_t wide = std::max<int64_t>(1, kCachedFloats / std::max<int64_t>(1, rows));
   const bool parts = adds || depth > kDepth;

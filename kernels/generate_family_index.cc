@@ -6,10 +6,10 @@
 #include "weir/core/family_index.h"
 #include "weir/kernels/families.h"
 
-// Writes the source of KernelFamilyIndex() and LoopFamilyIndex() to standard output.
+// Prints the source of KernelFamilyIndex() and LoopFamilyIndex() to standard output.
 namespace weir {
 
-// For the registries that this program is linked with: none.
+// The registries linked into this program call these: they have no index yet.
 FamilyIndex KernelFamilyIndex() { return {}; }
 FamilyIndex LoopFamilyIndex() { return {}; }
 

@@ -1,7 +1,7 @@
 #include "weir/kernels/arguments.h"
 #include "weir/kernels/distributions.h"
 
-// Generators of random numbers that live in variables, moved on without being used.
+// Random number generators stored in variables: skips ahead without drawing.
 namespace weir {
 
 namespace {
@@ -11,7 +11,7 @@ absl::Status Skip(KernelContext& c) {
   return GeneratorInput(c, samples).status();
 }
 
-// Gives the state from before.
+// Returns the previous state.
 absl::Status ReadAndSkip(KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(const int64_t samples, ReadInt(c.input(2), "delta"));
   WEIR_ASSIGN_OR_RETURN(const Philox before, GeneratorInput(c, samples));

@@ -8,8 +8,8 @@
 #include "weir/core/cancellation.h"
 #include "weir/kernels/image_codec.h"
 
-// GIF files by giflib, read piece by piece: its own reader of whole files believes their headers
-// and allocates what they say.
+// GIF files by giflib, read record by record: giflib's whole-file reader trusts the headers and
+// allocates what they claim.
 namespace weir {
 
 namespace {
@@ -18,10 +18,10 @@ struct Frame {
   int64_t left = 0, top = 0, width = 0, height = 0;
   int transparent = NO_TRANSPARENT_COLOR;
   std::vector<std::array<uint8_t, 3>> colors;
-  std::vector<uint8_t> indices;  // into the colors; rows that are missing are zeros
+  std::vector<uint8_t> indices;  // color indices; missing rows are zeros
 };
 
-// The order in which the rows of an interlaced frame come.
+// The order of the rows of an interlaced frame.
 std::vector<int64_t> RowOrder(int64_t height, bool interlaced) {
   constexpr int64_t kBegins[] = {0, 4, 2, 1}, kSteps[] = {8, 8, 4, 2};
   std::vector<int64_t> order;
@@ -53,7 +53,7 @@ class Reader {
   Reader(const Reader&) = delete;
   Reader& operator=(const Reader&) = delete;
 
-  // A file that breaks off gives the frames that had begun.
+  // A truncated file yields the frames that had begun.
   absl::StatusOr<std::vector<Frame>> Frames() {
     if (gif_ == nullptr) return Error("failed to open gif file");
     std::vector<Frame> frames;
@@ -90,8 +90,8 @@ class Reader {
     return InvalidArgument(what, ": ", why != nullptr ? why : "Unknown error");
   }
 
-  // Extensions are skipped, but for the one that says which color is transparent in the next
-  // frame.
+  // Skips extensions, except for the graphics control extension, which gives the transparent color
+  // of the next frame.
   bool ReadExtension(int* transparent) {
     int code = 0;
     GifByteType* block = nullptr;
@@ -121,7 +121,7 @@ class Reader {
     for (const int64_t y : RowOrder(frame->height, image.Interlace)) {
       ThrowIfCancelled();
       if (DGifGetLine(gif_, line.data(), static_cast<int>(frame->width)) != GIF_OK) return false;
-      // Memory follows the data, not the header.
+      // Allocates according to the data, not the header.
       const size_t end = static_cast<size_t>((y + 1) * frame->width);
       if (frame->indices.size() < end) frame->indices.resize(end);
       std::copy(line.begin(), line.end(), frame->indices.begin() + y * frame->width);
@@ -134,7 +134,7 @@ class Reader {
   int error_ = 0;
 };
 
-// Draws a frame onto `pixels`, which shows the one before it (or black).
+// Draws a frame onto `pixels`, which holds the previous frame (or black).
 absl::Status Draw(const Frame& frame, int64_t height, int64_t width, uint8_t* pixels) {
   if (frame.colors.empty()) return InvalidArgument("missing color map for a frame");
   for (int64_t y = 0; y < std::min(frame.height, height - frame.top); ++y) {

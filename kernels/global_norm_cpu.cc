@@ -5,8 +5,8 @@
 
 #include "weir/kernels/arguments.h"
 
-// Batch normalization with moments given, as the oldest graphs have it, and its gradient. With
-// r = 1 / sqrt(v + epsilon), s = r gamma (or r):
+// Batch normalization with given moments (BatchNormWithGlobalNormalization, used by the oldest
+// graphs), and its gradient. With r = 1 / sqrt(v + epsilon), s = r gamma (or r):
 //   y = (t - m) s + beta
 //   dt = dy s    dm = -sum(dy) s    dv = -sum(dy (t - m)) s / (2 (v + epsilon))
 //   dbeta = sum(dy)    dgamma = sum(dy (t - m)) r
@@ -39,7 +39,7 @@ absl::Status CheckArguments(const KernelContext& c, int gamma) {
   return absl::OkStatus();
 }
 
-// What a channel is multiplied by.
+// Returns the factor of a channel.
 template <class T>
 std::vector<Computed<T>> Scales(const KernelContext& c, const NormOptions& o, int gamma,
                                 bool with_gamma) {

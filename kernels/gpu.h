@@ -9,11 +9,11 @@
 
 namespace weir {
 
-// The GPUs that can be used, as "/device:GPU:0" of the task and so on: none without a driver, or in
-// a build without CUDA.
+// Returns the usable GPUs as "/device:GPU:0" of the task etc. None without a driver, or in a build
+// without CUDA.
 std::vector<std::unique_ptr<Device>> GpuDevices(const DeviceName& task = {});
 
-// The kernels of every GPU family; adds nothing in a build without CUDA.
+// Registers the kernels of every GPU family. Does nothing in a build without CUDA.
 void AddGpuKernels(KernelRegistry* kernels);
 
 }  // namespace weir

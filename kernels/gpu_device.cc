@@ -17,7 +17,7 @@ namespace weir {
 
 namespace {
 
-constexpr int kOldestMajor = 7, kOldestMinor = 5;  // what the kernels are compiled for
+constexpr int kOldestMajor = 7, kOldestMinor = 5;  // minimum that the kernels are compiled for
 
 absl::Status CheckSizes(const Tensor& from, const Tensor& to) {
   if (from.num_bytes() == to.num_bytes()) return absl::OkStatus();
@@ -61,7 +61,7 @@ absl::StatusOr<std::unique_ptr<Device>> CudaDevice::Create(DeviceName name, int6
 
 absl::Status CudaDevice::Init() {
   MakeCurrent();
-  // Not ordered after whatever else the process does on the default stream.
+  // Not synchronized with the process's default stream.
   WEIR_RETURN_IF_ERROR(Check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking),
                              "cudaStreamCreateWithFlags"));
   allocator_ = std::make_unique<GpuAllocator>(ordinal_, stream_, memory_limit_);
@@ -181,7 +181,7 @@ absl::StatusOr<CudaDevice::Libraries> CudaDevice::Dnn() {
   return libraries;
 }
 
-// ---- what the rest of the runtime calls
+// ---- functions called by the rest of the runtime
 
 std::vector<std::unique_ptr<Device>> GpuDevices(const DeviceName& task) {
   std::vector<std::unique_ptr<Device>> devices;

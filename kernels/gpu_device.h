@@ -17,20 +17,19 @@ class GpuAllocator;
 class StagingBuffers;
 class CopyBackThread;
 
-// An NVIDIA GPU: one stream on which everything is enqueued in order, kernels and copies alike.
+// An NVIDIA GPU with one stream, on which all kernels and copies are enqueued in order.
 //
-// Memory of the device is reused as soon as the host has given it back, because whatever still uses
-// it stands earlier on the stream. Host memory takes part in copies through pinned buffers of the
-// device, so a copy to it is over for the caller as soon as it has been enqueued, and a copy from
-// it is finished by a thread of the device, which no other waits for.
+// Device memory is reused as soon as the host has freed it, because all work that still uses it
+// precedes the reuse on the stream. Host memory is copied through the device's pinned buffers. So a
+// copy to the device is complete for the caller as soon as it is enqueued, and a copy from the
+// device is completed by a dedicated thread of the device.
 //
-// Errors that the GPU reports after the fact come with the next Synchronize, as the stream is then
-// beyond use.
+// Errors that the GPU reports asynchronously are returned by the next Synchronize; the stream is
+// unusable after them.
 class CudaDevice : public Device {
  public:
-  // The GPU of the driver that has the number in `name`. At most `memory_limit` bytes
-  // are taken from it; 0 for all that there is. UNAVAILABLE, or UNIMPLEMENTED for one that is too
-  // old.
+  // Returns the driver's GPU with the number in `name`. Uses at most `memory_limit` bytes of its
+  // memory; 0 means all. UNAVAILABLE, or UNIMPLEMENTED for a GPU that is too old.
   static absl::StatusOr<std::unique_ptr<Device>> Create(DeviceName name, int64_t memory_limit);
   ~CudaDevice() override;
 
@@ -43,15 +42,15 @@ class CudaDevice : public Device {
   void CopyToHost(const Tensor& from, const Tensor& to, Done done) override;
   absl::Status CopyOnDevice(const Tensor& from, const Tensor& to) override;
   absl::Status Synchronize() override;
-  // Makes the GPU the thread's current one, and looks for errors of launches afterward.
+  // Makes the GPU current for the thread, and checks for launch errors afterward.
   Kernel Wrap(const KernelInit& init, Kernel kernel) override;
 
-  // OK, or the error with the function's and the device's name in front.
+  // Returns OK, or the error prefixed with the function's and the device's name.
   absl::Status Check(cudaError_t error, absl::string_view function) const;
   absl::Status Check(cublasStatus_t status, absl::string_view function) const;
   absl::Status Check(cudnnStatus_t status, absl::string_view function) const;
 
-  // NVIDIA's libraries, set up on first use for this stream. One thread at a time may call them.
+  // NVIDIA's libraries, initialized on first use for this stream. Calls must be serialized.
   class Libraries {
    public:
     explicit Libraries(std::mutex& mutex) : lock_(mutex) {}

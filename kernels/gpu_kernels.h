@@ -5,10 +5,11 @@
 #include "weir/kernels/gpu_loops.h"
 #include "weir/kernels/grid_index.h"
 
-// The families of GPU kernels, and what they share. gpu.h has what the rest of the runtime calls.
+// The families of GPU kernels, and their shared helpers. gpu.h declares what the rest of the
+// runtime calls.
 namespace weir {
 
-// Those that are made of the loops in gpu_loops.h, and those that only handle handles.
+// Families built on the loops in gpu_loops.h, and those that only pass handles.
 void AddElementwiseGpu(KernelRegistry* r);  // elementwise_gpu.cc
 void AddArrayGpu(KernelRegistry* r);        // array_gpu.cc
 void AddReduceGpu(KernelRegistry* r);       // reduce_gpu.cc
@@ -19,14 +20,14 @@ void AddSharedGpu(KernelRegistry* r);       // shared_gpu.cc: kernels that the C
 // All of the above.
 void AddLoopKernels(KernelRegistry* r);  // shared_gpu.cc
 
-// Those that call NVIDIA's libraries.
+// Families that call NVIDIA's libraries.
 void AddMatMulGpu(KernelRegistry* r);  // matmul_gpu.cc
 void AddConvGpu(KernelRegistry* r);    // conv_gpu.cc
 
 namespace gpu {
 
-// How tensors of these shapes lie over a result, by NumPy's rule. UNIMPLEMENTED for a result of so
-// many dimensions (after merging) that a kernel cannot walk it.
+// Returns the grid of tensors of these shapes broadcast to a result by NumPy's rule. UNIMPLEMENTED
+// if the result has more dimensions (after merging) than kernels support.
 template <int kN>
 absl::StatusOr<GridIndex<kN>> LayOver(const Shape& result, const Shape* const (&shapes)[kN]) {
   GridIndex<kN> grid;
@@ -47,17 +48,17 @@ absl::StatusOr<GridIndex<kN>> LayOver(const Shape& result, const Shape* const (&
   return grid;
 }
 
-// A reduction of what is seen as [kept, reduced], in passes; see reduce_gpu.cc. `reduced_inside`:
-// neighbors in memory are neighbors in the reduced dimensions.
+// A reduction of elements viewed as [kept, reduced], in passes; see reduce_gpu.cc.
+// `reduced_inside`: elements adjacent in memory are adjacent in the reduced dimensions.
 struct Reduction {
   const Reducer* reducer = nullptr;
   GridIndex<1> kept, reduced;
-  int64_t count = 0;  // elements that go into each result
+  int64_t count = 0;  // elements per result
   bool reduced_inside = true;
 };
 absl::Status Reduce(KernelContext& c, const Reduction& reduction, const void* in, void* out);
 
-// The rows of a matrix, reduced to one value each.
+// Reduces each row of a matrix to one value.
 absl::Status ReduceRows(KernelContext& c, const Reducer& reducer, int64_t rows, int64_t columns,
                         const void* in, void* out);
 

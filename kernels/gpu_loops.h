@@ -11,10 +11,10 @@
 #include "weir/kernels/philox.h"
 #include "weir/kernels/training.h"
 
-// The loops of GPU kernels, with the types erased: what the sources for nvcc (*_gpu.cu) offer the
-// files that check arguments and allocate (*_gpu.cc). Every function enqueues on the stream and
-// returns; pointers are to memory of the device. Temporary memory may be freed as soon as a
-// function has returned, because memory of a device is reused in stream order.
+// The type-erased loops of GPU kernels: the interface between the sources compiled by nvcc
+// (*_gpu.cu) and the files that validate arguments and allocate memory (*_gpu.cc). Every function
+// enqueues on the stream and returns; pointers are to device memory. Temporary memory may be freed
+// as soon as a function has returned, because device memory is reused in stream order.
 namespace weir::gpu {
 
 // ---- unary_gpu.cu, binary_gpu.cu
@@ -32,14 +32,14 @@ struct Elementwise {
 };
 const std::vector<Elementwise<Unary>>& Unaries();
 const std::vector<Elementwise<Binary>>& Binaries();
-// Null if there is none.
+// Returns null if there is none.
 Binary FindBinary(absl::string_view op, DataType type);
 
 // ---- moves_gpu.cu; elements are `size` bytes: 1, 2, 4, 8 or 16
 
 // to[at 1] = from[at 0]
 void CopyGrid(void* stream, size_t size, const GridIndex<2>& grid, const void* from, void* to);
-// to[i] = the element in the first bytes of `value`, which is an argument by value.
+// to[i] = the element in the first bytes of `value`, which is passed by value.
 void Fill(void* stream, size_t size, const Bytes16& value, void* to, int64_t n);
 // to[i] = *from
 void Repeat(void* stream, size_t size, const void* from, void* to, int64_t n);
@@ -48,7 +48,7 @@ void Choose(void* stream, size_t size, const GridIndex<3>& grid, const bool* con
             const void* x, const void* y, void* z);
 
 // params is [batch, outer, limit, inner], indices [batch, count], the result [batch, outer, count,
-// inner]. An index out of range gives zeros.
+// inner]. An out-of-range index yields zeros.
 struct GatherArgs {
   int64_t batch, outer, limit, inner, count;
   const void* params;
@@ -67,53 +67,54 @@ struct OneHotArgs {
 };
 void OneHot(void* stream, size_t size, DataType index_type, const OneHotArgs& args);
 
-// ---- cast_gpu.cu, with sums of many tensors
+// ---- cast_gpu.cu, with AddN
 
-// False if one of the types has no conversion. `dropped_bits` of the mantissa are cleared before.
+// Returns false if there is no conversion between the types. Clears `dropped_bits` of the mantissa
+// first.
 bool Cast(void* stream, DataType from, DataType to, int dropped_bits, const void* x, void* y,
           int64_t n);
 
-// out[i] = xs[0][i] + ... + xs[count - 1][i]. False if the type has no kernel.
+// out[i] = xs[0][i] + ... + xs[count - 1][i]. Returns false if the type has no kernel.
 bool AddAll(void* stream, DataType type, const void* const* xs, int count, void* out, int64_t n);
 
 // ---- reduce_gpu.cu
 
-// One pass over something that is seen as [kept, reduced]: `splits` threads share what goes into
-// one result, each taking every splits-th element, and leave an accumulator each; `to_results` says
-// that splits is 1 and the accumulators are finished into results.
+// One pass of a reduction of elements viewed as [kept, reduced]: `splits` threads share each
+// result. Each of them takes every splits-th element and writes one accumulator. `to_results` means
+// that splits is 1 and accumulators are converted to results.
 struct ReducePass {
-  const void* in = nullptr;  // elements, or (from_partials) accumulators
+  const void* in = nullptr;  // elements, or accumulators (from_partials)
   void* out = nullptr;
   bool from_partials = false, to_results = false;
-  // Neighboring threads take neighboring positions of the reduced dimensions (else of the kept
-  // ones); accumulators lie in the same order.
+  // Adjacent threads process adjacent positions of the reduced dimensions (otherwise of the kept
+  // ones); accumulators have the same order.
   bool reduced_inside = true;
   int64_t splits = 1;
-  int64_t count = 0;  // elements that go into each result in all
+  int64_t count = 0;  // total number of elements per result
   GridIndex<1> kept, reduced;
 };
 struct Reducer {
   size_t acc_size = 0;
   void (*run)(void* stream, const ReducePass& pass) = nullptr;
 };
-// Ops: Sum, Mean, Prod, Max, Min, EuclideanNorm, L2Loss, All, Any; null if there is none.
+// Ops: Sum, Mean, Prod, Max, Min, EuclideanNorm, L2Loss, All, Any. Returns null if there is none.
 const Reducer* FindReducer(absl::string_view op, DataType type);
 // ArgMax and ArgMin into int32 or int64.
 const Reducer* FindArgReducer(bool max, DataType type, DataType out);
 
-// ---- softmax_gpu.cu: rows of `n` classes. What is computed is of type C: double for double, else
-// float. Labels out of range give NaN.
+// ---- softmax_gpu.cu: rows of `n` classes. Computes in type C: double for double, otherwise float.
+// Out-of-range labels yield NaN.
 
 struct SoftmaxArgs {
-  DataType type = DT_FLOAT;          // of logits, labels (of probabilities) and results
-  DataType label_type = DT_INVALID;  // of labels that are classes
+  DataType type = DT_FLOAT;          // of logits, labels (probabilities) and results
+  DataType label_type = DT_INVALID;  // of labels that are class indices
   int64_t rows = 0, n = 0;
   const void* logits = nullptr;
   const void* max = nullptr;   // [rows]
   void* exps = nullptr;        // C [rows, n]
   const void* sums = nullptr;  // C [rows]
   const void* labels = nullptr;
-  void* loss = nullptr;  // [rows]; for probabilities C [rows, n]: what its sum is made of
+  void* loss = nullptr;  // [rows]; for probabilities C [rows, n]: the terms of the loss
   void* out = nullptr;   // [rows, n]
 };
 void SoftmaxExps(void* stream, const SoftmaxArgs& args);         // exps = exp(logits - max)
@@ -124,7 +125,7 @@ void CrossEntropyTerms(void* stream, const SoftmaxArgs& args);   // loss and out
 
 // ---- pool_gpu.cu
 
-// Images [batch, depth, height, width, channels] with strides of their own.
+// Images [batch, depth, height, width, channels] with separate strides.
 struct PoolArgs {
   int64_t batch = 0, channels = 0;
   int64_t in[3] = {}, window[3] = {}, out[3] = {}, stride[3] = {}, pad[3] = {};
@@ -134,12 +135,12 @@ struct PoolArgs {
   void* result = nullptr;
 };
 enum class PoolOp { kMax, kMaxGrad, kMaxGradGrad, kAvg, kAvgGrad };
-// False if the type has no kernel.
+// Returns false if the type has no kernel.
 bool Pool(void* stream, PoolOp op, DataType type, const PoolArgs& args);
 
 // ---- batch_norm_gpu.cu
 
-// Images seen as [outer, channels, inner] of this type; vectors of channels are float.
+// Images of this type viewed as [outer, channels, inner]; vectors of channels are float.
 struct BatchNormArgs {
   DataType type = DT_FLOAT;
   int64_t outer = 0, channels = 0, inner = 0;
@@ -150,10 +151,10 @@ struct BatchNormArgs {
   void* out = nullptr;
   float* temp = nullptr;  // float images
   const float* mean = nullptr;
-  const float* variance = nullptr;  // the biased one
+  const float* variance = nullptr;  // the biased variance
   const float* scale = nullptr;
   const float* offset = nullptr;
-  const float* sum = nullptr;      // of dy
+  const float* sum = nullptr;      // sum of dy
   const float* product = nullptr;  // the sum of dy * (x - mean)
 };
 void BatchNormSquares(void* stream, const BatchNormArgs& args);   // temp = (x - mean)^2
@@ -164,7 +165,7 @@ void BatchNormalize(void* stream, const BatchNormArgs& args);
 void BatchNormGradient(void* stream, const BatchNormArgs& args);
 // dscale = product / sqrt(variance + epsilon)
 void BatchNormScaleGradient(void* stream, const BatchNormArgs& args, float* dscale);
-// out[i] = (1 - factor) * old[i] + factor * times * now[i]; a factor of 1 does not look at `old`.
+// out[i] = (1 - factor) * old[i] + factor * times * now[i]; with a factor of 1, `old` is not read.
 void BatchNormRunning(void* stream, int64_t n, float factor, float times, const float* old,
                       const float* now, float* out);
 

@@ -77,7 +77,7 @@ int64_t GpuAllocator::bytes_free() const {
     return 0;
   }
   const std::lock_guard<std::mutex> lock(mutex_);
-  // What is kept can be had too.
+  // Cached blocks are available too.
   return std::min(static_cast<int64_t>(left), limit_ - reserved_) + reserved_ - in_use_;
 }
 
@@ -86,7 +86,7 @@ void* GpuAllocator::TakeNew(size_t bytes) {
   cudaSetDevice(ordinal_);
   void* data = nullptr;
   if (cudaMalloc(&data, bytes) != cudaSuccess) {
-    cudaGetLastError();  // or the next kernel would be blamed
+    cudaGetLastError();  // clear the error, which would be attributed to the next kernel
     return nullptr;
   }
   reserved_ += static_cast<int64_t>(bytes);
@@ -128,14 +128,14 @@ StagingBuffers::Buffer StagingBuffers::Take(size_t bytes) {
       cudaGetLastError();
       return found;
     }
-    cudaGetLastError();  // "not ready" is no error
+    cudaGetLastError();  // clear the error: "not ready" is none
   }
   Buffer buffer{.bytes = wanted};
   if (cudaHostAlloc(&buffer.data, wanted, cudaHostAllocDefault) != cudaSuccess) {
     cudaGetLastError();
     return {};
   }
-  // Whoever waits for it sleeps. Never recorded, it counts as over.
+  // Threads that wait for it sleep. An event that was never recorded counts as complete.
   constexpr unsigned kFlags = cudaEventDisableTiming | cudaEventBlockingSync;
   if (cudaEventCreateWithFlags(&buffer.event, kFlags) != cudaSuccess) {
     cudaGetLastError();

@@ -13,18 +13,18 @@
 #include "weir/core/allocator.h"
 #include "weir/core/device.h"
 
-// The memory of a CUDA device, and host memory that it can reach. For one stream each.
+// The memory of a CUDA device, and host memory that the device can access. One object per stream.
 namespace weir {
 
-// Memory of the GPU. Freed blocks are kept in lists by size class, four classes to a doubling, and
-// handed out again at once: what still reads or writes them stands earlier on the stream than
-// whatever their next owner enqueues. Only when the GPU has no more, or the limit is reached, the
-// stream is waited for and all kept blocks go back.
+// A caching allocator of GPU memory. Freed blocks are cached in lists by size class, four classes
+// per power of two, and reused at once: all work that still accesses them precedes the next owner's
+// work on the stream. Only if the GPU is out of memory, or the limit is reached, the allocator
+// synchronizes the stream and frees all cached blocks.
 class GpuAllocator final : public Allocator {
  public:
   GpuAllocator(int ordinal, cudaStream_t stream, int64_t limit)
       : ordinal_(ordinal), stream_(stream), limit_(limit) {}
-  // Nothing may be in use any more.
+  // No block may be in use.
   ~GpuAllocator() override;
 
   absl::string_view name() const override { return "gpu"; }
@@ -48,12 +48,12 @@ class GpuAllocator final : public Allocator {
   const int64_t limit_;
   mutable std::mutex mutex_;
   std::array<std::vector<void*>, kClasses> kept_;
-  int64_t reserved_ = 0;  // taken from the GPU
+  int64_t reserved_ = 0;  // allocated from the GPU
   int64_t in_use_ = 0;
 };
 
-// Pinned host memory through which copies go. A buffer is used by one copy at a time; its event
-// says when the GPU is done with it.
+// Pinned host buffers for copies. A buffer is used by one copy at a time; its event signals when
+// the GPU is done with it.
 class StagingBuffers {
  public:
   struct Buffer {
@@ -63,16 +63,16 @@ class StagingBuffers {
   };
 
   StagingBuffers() = default;
-  // No copy may be under way any more.
+  // No copy may be in flight.
   ~StagingBuffers();
 
-  // A buffer of at least `bytes` bytes that nobody uses; `data` is null if there is no memory.
+  // Returns an unused buffer of at least `bytes` bytes; its `data` is null if out of memory.
   Buffer Take(size_t bytes);
-  // Gives it back; the GPU may still be at it until its event.
+  // Returns the buffer to the pool. The GPU may use it until its event.
   void Return(Buffer buffer);
 
  private:
-  static constexpr size_t kKept = size_t{256} << 20;  // bytes, beyond which buffers are freed
+  static constexpr size_t kKept = size_t{256} << 20;  // in bytes; buffers beyond it are freed
 
   static void Free(const Buffer& buffer);
 
@@ -81,8 +81,8 @@ class StagingBuffers {
   size_t free_bytes_ = 0;
 };
 
-// Finishes copies from the GPU, in the order they were started: waits for the event of each, moves
-// the bytes from the pinned buffer to where they belong, and tells who asked for them.
+// Completes copies from the GPU, in the order they were enqueued: waits for the event of each,
+// copies the bytes from the pinned buffer to their destination, and calls its callback.
 class CopyBackThread {
  public:
   struct Copy {
@@ -92,7 +92,7 @@ class CopyBackThread {
   };
 
   CopyBackThread(const Device& device, int ordinal, StagingBuffers& staging);
-  // Finishes what has been added.
+  // Completes all added copies.
   ~CopyBackThread();
 
   void Add(Copy copy);
@@ -108,10 +108,10 @@ class CopyBackThread {
   std::condition_variable wake_;
   std::deque<Copy> copies_;
   bool stop_ = false;
-  std::thread thread_;  // last: starts when everything else is there
+  std::thread thread_;  // last member: starts when all others are initialized
 };
 
-// The error of a CUDA call on a device; OK for cudaSuccess.
+// Converts the error of a CUDA call on a device; OK for cudaSuccess.
 absl::Status CudaStatus(cudaError_t error, absl::string_view function, absl::string_view device);
 
 }  // namespace weir

@@ -9,11 +9,11 @@ namespace weir {
 
 inline constexpr int kMaxGridDims = 8;
 
-// Where element i of a grid, counted in row-major order, lies in each of kN tensors that are laid
-// over the grid with strides of their own (in elements; 0 where one is repeated, negative where it
-// is reversed). Handed to GPU kernels by value. Dimensions of extent 1 are left out, and neighbors
-// that all tensors walk in one stride are one dimension; so most grids have one dimension, which
-// costs no division.
+// Maps element i of a grid, in row-major order, to its offset in each of kN tensors that are
+// broadcast to the grid with their own strides (in elements; 0 where broadcast, negative where
+// reversed). Passed to GPU kernels by value. Dimensions of extent 1 are dropped, and adjacent
+// dimensions that all tensors traverse with one stride are merged. So most grids have one
+// dimension, which needs no division.
 template <int kN>
 struct GridIndex {
   int64_t count = 1;  // elements of the grid
@@ -21,8 +21,8 @@ struct GridIndex {
   int64_t dims[kMaxGridDims] = {};
   int64_t strides[kN][kMaxGridDims] = {};
 
-  // Adds a dimension inside of those that are there already. False, with nothing added, if there
-  // are too many.
+  // Adds a dimension inside the existing ones. Returns false without adding it if there are too
+  // many.
   WEIR_HD bool Add(int64_t extent, const int64_t (&stride)[kN]) {
     if (extent != 1) {
       bool merges = rank > 0;
@@ -36,12 +36,12 @@ struct GridIndex {
     return true;
   }
 
-  // at[k]: the position in tensor k. 0 <= i < count.
+  // at[k]: the offset in tensor k. 0 <= i < count.
   WEIR_HD void Locate(int64_t i, int64_t* at) const {
     for (int k = 0; k < kN; ++k) at[k] = 0;
     if (rank == 0) return;
     if (count <= int64_t{0xffffffff}) {
-      Walk(static_cast<uint32_t>(i), at);  // divisions of 64 bits take several times as long
+      Walk(static_cast<uint32_t>(i), at);  // 64-bit divisions are several times slower
     } else {
       Walk(static_cast<uint64_t>(i), at);
     }
@@ -60,7 +60,7 @@ struct GridIndex {
   }
 };
 
-// `count` elements side by side, in each of kN tensors.
+// `count` contiguous elements in each of kN tensors.
 template <int kN>
 GridIndex<kN> DenseGrid(int64_t count) {
   GridIndex<kN> grid;

@@ -6,7 +6,7 @@
 // encoder-decoder for statistical machine translation", 2014.
 //
 //   [r u] = sigmoid([x h'] w_ru + b_ru)     c = tanh([x  r h'] w_c + b_c)     h = u h' + (1 - u) c
-// and back, where a bar marks what stands under sigmoid or tanh:
+// and the gradients, where a bar marks the argument of sigmoid or tanh:
 //   dc_bar = (1 - u)(1 - c^2) dh            du_bar = u (1 - u)(h' - c) dh
 //   [dx_2 d(rh')] = dc_bar w_c^T            dr_bar = r (1 - r) h' d(rh')
 //   [dx_1 dh'_1] = [dr_bar du_bar] w_ru^T   dx = dx_1 + dx_2     dh' = dh'_1 + r d(rh') + u dh
@@ -14,7 +14,7 @@ namespace weir {
 
 namespace {
 
-// The inputs that both ops begin with, checked.
+// The validated inputs that both ops begin with.
 struct GruArguments {
   int64_t batch = 0, input = 0, width = 0;
   const float *x = nullptr, *h_prev = nullptr, *w_ru = nullptr, *w_c = nullptr, *b_ru = nullptr,

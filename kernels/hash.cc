@@ -9,13 +9,13 @@ namespace weir {
 
 namespace {
 
-// FarmHash's Fingerprint64 is the hash that its authors (Geoff Pike and Jyrki Alakuijala, Google,
-// 2014) promise to keep: farmhashna::Hash64. It is CityHash64 with other final mixes. Strings are
-// treated by length: up to 16, 32 and 64 bytes by a few overlapping loads from both ends, longer
-// ones in blocks of 64 bytes that are mixed into a state of 56 (two pairs v and w and three words
-// x, y, z); the last block is the last 64 bytes and may overlap the one before. Every mix is a
-// multiplication by an odd constant, a rotation or a shift-xor, so that each is a bijection of a
-// word. Constants k0 to k2 are primes with many irregular bits.
+// FarmHash's Fingerprint64 is the hash whose values its authors (Geoff Pike and Jyrki Alakuijala,
+// Google, 2014) promise not to change: farmhashna::Hash64. It is CityHash64 with different final
+// mixes. Strings are processed by length: up to 16, 32 and 64 bytes by a few overlapping loads from
+// both ends, longer ones in blocks of 64 bytes that are mixed into a state of 56 bytes (two pairs v
+// and w and three words x, y, z); the last block is the last 64 bytes and may overlap its
+// predecessor. Every mix is a multiplication by an odd constant, a rotation or a shift-xor, so that
+// each is a bijection of a word. The constants k0 to k2 are primes with irregular bit patterns.
 constexpr uint64_t k0 = 0xc3a5c85c97cb3127, k1 = 0xb492b66fbe98f273, k2 = 0x9ae16a3b2f90404f;
 
 uint64_t ShiftMix(uint64_t v) { return v ^ (v >> 47); }
@@ -66,7 +66,7 @@ uint64_t HashUpTo64(const char* s, uint64_t n) {
 
 using Pair = std::pair<uint64_t, uint64_t>;
 
-// 32 bytes and two words made into two.
+// Mixes 32 bytes and two words into two words.
 Pair Mix32(const char* s, uint64_t a, uint64_t b) {
   const uint64_t w = LoadFixed64(s), x = LoadFixed64(s + 8), y = LoadFixed64(s + 16),
                  z = LoadFixed64(s + 24);
@@ -78,7 +78,7 @@ Pair Mix32(const char* s, uint64_t a, uint64_t b) {
   return {a + z, b + c};
 }
 
-// The state for long strings. `mul` is k1 but in the last block, where two more factors differ.
+// The state for long strings. `mul` is k1 except in the last block, where two more factors differ.
 struct State {
   uint64_t x, y, z;
   Pair v, w;
@@ -113,7 +113,7 @@ uint64_t HashLong(const char* s, uint64_t n) {
                   HashPair(state.v.second, state.w.second, mul) + state.x, mul);
 }
 
-// The last up to seven bytes as the low bytes of a word.
+// Returns the last up to seven bytes as the low bytes of a word.
 uint64_t LoadTail(const char* s, size_t n) {
   uint64_t word = 0;
   for (size_t i = 0; i < n; ++i) {
@@ -145,10 +145,11 @@ uint64_t MurmurHash64(absl::string_view bytes) {
 }
 
 // SipHash-2-4 by Jean-Philippe Aumasson and Daniel J. Bernstein ("SipHash: a fast short-input PRF",
-// 2012). Four words are set up from the key and the text "somepseudorandomlygeneratedbytes"; each
-// eight bytes of input are xored into one of them before two rounds of add, rotate and xor and into
-// another after. The last word holds the rest of the input and, in its top byte, the length; four
-// more rounds end it. Without the key, inputs that collide cannot be found but by trying.
+// 2012). Four words are initialized from the key and the text "somepseudorandomlygeneratedbytes".
+// Each eight bytes of input are xored into one of them before two rounds of add, rotate and xor,
+// and into another one after them. The last word holds the rest of the input and, in its top byte,
+// the length; four more rounds finish it. Without the key, colliding inputs can only be found by
+// trial.
 uint64_t SipHash(uint64_t key0, uint64_t key1, absl::string_view bytes) {
   uint64_t v0 = key0 ^ 0x736f6d6570736575, v1 = key1 ^ 0x646f72616e646f6d,
            v2 = key0 ^ 0x6c7967656e657261, v3 = key1 ^ 0x7465646279746573;

@@ -5,8 +5,8 @@
 
 #include "absl/strings/string_view.h"
 
-// Hashes of bytes that are part of what graphs mean: models are trained on the buckets they give,
-// so their values never change.
+// Hashes of bytes with values that graphs depend on: models are trained on the resulting buckets,
+// so the values never change.
 namespace weir {
 
 // FarmHash's Fingerprint64.

@@ -9,27 +9,28 @@
 
 namespace weir {
 
-// Finds keys that lie in an array of the caller's by their hash: it holds positions in that array,
-// never the keys themselves, and asks the caller whether the key at a position is the one looked
-// for.
+// A hash index of keys that are stored in an array of the caller. It stores positions in that
+// array, never the keys themselves, and asks the caller whether the key at a position equals the
+// one searched for.
 //
-// Tables whose size the data of a graph sets are made of this, or of the standard library's, and
-// not of Abseil's: those read memory that never came when they are destroyed after an allocation
-// of theirs has failed. This one is as it was then. Threads may look things up together.
+// Hash tables whose size depends on a graph's data use this class or the standard library, not
+// Abseil: after a failed allocation, the destructor of an Abseil container accesses memory that was
+// not allocated. A failed allocation leaves this index unchanged. Concurrent lookups are safe.
 //
-// Open addressing with linear probing, at most half full. Beside each position lies the hash of its
-// key, so that most other keys are told apart, and the table grows, without a look at the array.
-// Removal moves what follows back to where a search would begin to look for it, so that there are
-// no marks of what was removed (Knuth, The Art of Computer Programming 3, algorithm 6.4R).
+// Open addressing with linear probing, at most half full. Each slot also stores the key's hash, so
+// most unequal keys are rejected, and the index grows, without reading the array. Removal moves the
+// following entries back to where a search would begin, so there are no tombstones (Knuth, The Art
+// of Computer Programming 3, algorithm 6.4R).
 class HashIndex {
  public:
-  // The position for which `is_key(position)` holds, of those put in with this hash; -1 if none.
+  // Returns the position, among those added with this hash, for which `is_key(position)` is true;
+  // -1 if there is none.
   template <class IsKey>
   int64_t Find(size_t hash, IsKey&& is_key) const {
     return slots_.empty() ? -1 : slots_[SlotOf(hash, is_key)].position;
   }
 
-  // As Find; what is not found is put in at `next`, and `next` returned.
+  // Like Find, but adds a missing key at position `next` and returns `next`.
   template <class IsKey>
   int64_t FindOrAdd(size_t hash, int64_t next, IsKey&& is_key) {
     Reserve(count_ + 1);
@@ -41,12 +42,12 @@ class HashIndex {
     return slot.position;
   }
 
-  // Puts in a key that is not there.
+  // Adds a key that is not in the index.
   void Add(size_t hash, int64_t position) {
     FindOrAdd(hash, position, [](int64_t) { return false; });
   }
 
-  // Room for that many keys, so that adding up to there allocates nothing.
+  // Reserves room for `count` keys, so that adding up to that many allocates nothing.
   void Reserve(size_t count) {
     if (slots_.size() >= 2 * count) return;
     HashIndex larger;
@@ -57,7 +58,7 @@ class HashIndex {
     slots_.swap(larger.slots_);
   }
 
-  // Takes out the key at `position`, which is there.
+  // Removes the existing key at `position`.
   void Remove(size_t hash, int64_t position) {
     size_t hole = SlotOf(hash, [position](int64_t p) { return p == position; });
     --count_;
@@ -70,7 +71,7 @@ class HashIndex {
     slots_[hole] = Slot();
   }
 
-  // The key at `from`, which is there, lies at `to` from now on.
+  // Changes the position of the existing key at `from` to `to`.
   void Move(size_t hash, int64_t from, int64_t to) {
     slots_[SlotOf(hash, [from](int64_t p) { return p == from; })].position = to;
   }
@@ -83,13 +84,13 @@ class HashIndex {
  private:
   struct Slot {
     size_t hash = 0;
-    int64_t position = -1;  // nothing is here
+    int64_t position = -1;  // empty
   };
 
   size_t mask() const { return slots_.size() - 1; }
   size_t Next(size_t i) const { return (i + 1) & mask(); }
 
-  // Of the key, or where it would be put in.
+  // Returns the slot of the key, or where it would be added.
   template <class IsKey>
   size_t SlotOf(size_t hash, IsKey&& is_key) const {
     size_t i = hash & mask();
@@ -99,7 +100,7 @@ class HashIndex {
     return i;
   }
 
-  std::vector<Slot> slots_;  // a power of two, or none
+  std::vector<Slot> slots_;  // size is a power of two, or 0
   size_t count_ = 0;
 };
 

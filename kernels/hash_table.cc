@@ -5,16 +5,16 @@
 
 #include "absl/hash/hash.h"
 #include "weir/kernels/blocks.h"
-#include "weir/kernels/lookup_table.h"
 #include "weir/kernels/hash_index.h"
+#include "weir/kernels/lookup_table.h"
 #include "weir/kernels/strided_copy.h"
 
 namespace weir {
 
 namespace {
 
-// Values lie one after the other in a tensor that grows, in order of insertion; a table says
-// where the value of a key lies. What is removed is replaced by the last one.
+// Values are rows of a growing tensor, in order of insertion; an index maps keys to their rows. A
+// removed row is replaced by the last one.
 template <class Key>
 class HashTable final : public LookupTable {
  public:
@@ -112,7 +112,7 @@ class HashTable final : public LookupTable {
   auto Is(const Key& key) const {
     return [this, &key](int64_t place) { return keys_[static_cast<size_t>(place)] == key; };
   }
-  // -1 if it is not there.
+  // Returns -1 if the key is missing.
   int64_t PlaceOf(const Key& key) const { return places_.Find(HashOf(key), Is(key)); }
 
   void* Value(int64_t place) { return ElementAt(values_, place * value_size()); }
@@ -148,7 +148,7 @@ class HashTable final : public LookupTable {
     return absl::OkStatus();
   }
 
-  // Of static tables, whose values are scalars.
+  // For static tables, whose values are scalars.
   absl::Status CheckEqual(const Key& key, int64_t place, const Tensor& values, int64_t i) const {
     const Tensor has = values_.Slice(place, place + 1).Reshaped(Shape());
     const Tensor added = values.Reshaped(Shape({values.num_elements()})).Row(i);

@@ -8,10 +8,10 @@
 
 #include "weir/core/kernel.h"
 
-// What the kernels of images share.
+// Helpers shared by image kernels.
 namespace weir {
 
-// The parts of AddImageCpu and AddPatchesCpu, a source file each.
+// The parts of AddImageCpu and AddPatchesCpu, each in its own source file.
 void AddResizeCpu(KernelRegistry* r);             // resize_cpu.cc
 void AddCropAndResizeCpu(KernelRegistry* r);      // crop_and_resize_cpu.cc
 void AddColorCpu(KernelRegistry* r);              // color_cpu.cc
@@ -23,11 +23,11 @@ void AddDilationCpu(KernelRegistry* r);           // dilation_cpu.cc
 void AddFractionalPoolCpu(KernelRegistry* r);     // fractional_pool_cpu.cc
 void AddDataFormatCpu(KernelRegistry* r);         // data_format_cpu.cc
 
-// The element types that images may have (unsigned ones of 32 and 64 bits are not among them).
+// The valid element types of images (uint32 and uint64 are not among them).
 using PixelTypes =
     List<int8_t, uint8_t, int16_t, uint16_t, int32_t, int64_t, half, bfloat16, float, double>;
 
-// A number as an element: integers cut off what is behind the point, and end where the type does.
+// Converts a number to an element type: integers truncate toward zero and saturate.
 template <class T>
 T PixelOf(float v) {
   if constexpr (std::is_integral_v<T>) {
@@ -39,16 +39,17 @@ T PixelOf(float v) {
   return static_cast<T>(v);
 }
 
-// A position as an index; far outside and NaN become -1.
+// Converts a coordinate to an index; out-of-range values and NaN become -1.
 inline int64_t IndexOf(float v) {
   constexpr float kFar = 1e15f;
   return std::abs(v) < kFar ? static_cast<int64_t>(v) : -1;
 }
 
-// A scalar input; INVALID_ARGUMENT in TensorFlow's words if it is none.
+// Requires a scalar input; INVALID_ARGUMENT with TensorFlow's message otherwise.
 absl::Status CheckScalar(const Tensor& t, absl::string_view argument);
-// Two positive numbers, a height and a width, in a vector. `images` is a tensor of rank 4; errors
-// say where as many images of that extent, with as many channels, are more than can be counted.
+// Reads two positive numbers, a height and a width, from a vector. `images` is a tensor of rank 4;
+// it is an error if the number of elements of a batch of that size, with the same number of
+// channels, overflows.
 struct Extent {
   int64_t height = 0, width = 0;
 };

@@ -10,8 +10,8 @@
 #include "weir/kernels/image.h"
 #include "weir/kernels/registry.h"
 
-// The ops that read and write image files. Each of those that read takes (nearly) every format,
-// whatever its name says: the file's first bytes decide.
+// The ops that read and write image files. Each decoding op accepts (nearly) every format,
+// regardless of its name: the file's first bytes decide.
 namespace weir {
 
 namespace {
@@ -78,7 +78,7 @@ absl::Status ReadCropWindow(const Tensor& window, JpegDecodeOptions* o) {
   return absl::OkStatus();
 }
 
-// Whether the op may read this format at all.
+// Returns whether the op accepts this format.
 absl::Status CheckFormat(const DecodeOptions& o, Format format) {
   constexpr const char* kNames[] = {"JPEG", "PNG", "GIF", "BMP"};
   if (format == Format::kUnknown) {
@@ -102,7 +102,7 @@ absl::Status CheckFormat(const DecodeOptions& o, Format format) {
   return absl::OkStatus();
 }
 
-// The shape of the result: frames are a dimension of DecodeGif, and of GIFs in DecodeImage.
+// Returns the result shape. DecodeGif, and DecodeImage for GIFs, have a dimension of frames.
 absl::StatusOr<Shape> ResultShape(const DecodeOptions& o, Format format, const DecodedSize& size) {
   const bool frames = o.op == "DecodeGif" ||
                       (o.op == "DecodeImage" && format == Format::kGif && o.expand_animations);
@@ -131,7 +131,7 @@ absl::Status DecodeBytes(absl::string_view file, Format format, const DecodeOpti
 
 using AllocateResult = absl::FunctionRef<absl::StatusOr<Tensor*>(const DecodedSize&)>;
 
-// Decodes into memory of its own, and converts values of type From.
+// Decodes into a temporary, and converts values of type From.
 template <class From, class To, class DecodeTo>
 absl::Status DecodeAndScale(KernelContext& c, const DecodeTo& decode, AllocateResult allocate,
                             float factor) {

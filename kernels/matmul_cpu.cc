@@ -563,7 +563,7 @@ struct FusedMatMulKernel {
 std::shared_ptr<PackedMatMul> MakePacked(const KernelInit& init) {
   if (init.node.attr_or<bool>("_in_loop", false))
     return std::make_shared<PackedMatMul>(PackedMatMul::Weight::kInLoop);
-  return init.is_lasting(1) && init.input_shapes[1].IsFullyDefined()
+  return init.is_step_invariant(1) && init.input_shapes[1].IsFullyDefined()
              ? std::make_shared<PackedMatMul>(PackedMatMul::Weight::kLasting)
              : nullptr;
 }

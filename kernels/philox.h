@@ -7,19 +7,19 @@
 
 #include "weir/core/numeric_types.h"
 
-// Random numbers: the Philox 4x32-10 generator and the distributions made of it, number for number
-// those of TensorFlow. Source of the generator: Salmon et al., "Parallel random numbers: as easy as
-// 1, 2, 3", SC 2011.
+// Random numbers: the Philox 4x32-10 generator and the distributions on top of it, number for
+// number those of TensorFlow. Source of the generator: Salmon et al., "Parallel random numbers: as
+// easy as 1, 2, 3", SC 2011.
 //
 // The generator is a cipher applied to a counter: block i of a stream is the encryption, under the
-// stream's key, of counter + i. So any thread can start anywhere, and what a tensor holds does not
-// depend on how the work was split. A distribution turns blocks of four 32-bit words into a group
-// of kGroup samples:
-//   - most take a fixed number of words: group g of a tensor is made of block g, counted from the
-//     call's first block;
-//   - a truncated normal rejects samples and so takes words until it is satisfied: group g has 256
-//     words for each of its samples, from block g * kGroup * 64 on. (In the long run it needs 1.1.)
-// A stateful op moves its stream on by 256 blocks for each sample of each call, used or not.
+// stream's key, of counter + i. So any thread can start anywhere, and the contents of a tensor do
+// not depend on how the work is split. A distribution turns blocks of four 32-bit words into a
+// group of kGroup samples:
+//   - most distributions take a fixed number of words: group g of a tensor is made from block g,
+//     counted from the call's first block;
+//   - a truncated normal rejects samples and so takes words until it accepts one: group g has 256
+//     words for each of its samples, from block g * kGroup * 64 on. (On average it needs 1.1.)
+// A stateful op advances its stream by 256 blocks for each sample of each call, used or not.
 namespace weir {
 
 inline constexpr int64_t kReservedPerSample = 256;
@@ -27,7 +27,7 @@ inline constexpr int64_t kReservedPerSample = 256;
 class Philox {
  public:
   Philox() = default;
-  // As stateful ops: the seeds are the key and the upper half of the counter.
+  // For stateful ops: the seeds are the key and the upper half of the counter.
   WEIR_HD Philox(uint64_t seed, uint64_t seed2) : Philox(seed, 0, seed2) {}
   WEIR_HD Philox(uint64_t key, uint64_t counter_low, uint64_t counter_high)
       : low_(counter_low), high_(counter_high), key_(key) {}
@@ -36,13 +36,13 @@ class Philox {
   WEIR_HD uint64_t counter_low() const { return low_; }
   WEIR_HD uint64_t counter_high() const { return high_; }
 
-  // Moves on by `blocks` blocks.
+  // Advances by `blocks` blocks.
   WEIR_HD void Skip(uint64_t blocks) {
     low_ += blocks;
     if (low_ < blocks) ++high_;
   }
 
-  // The next block.
+  // Returns the next block.
   WEIR_HD void operator()(uint32_t out[4]) {
     uint32_t c0 = static_cast<uint32_t>(low_), c1 = static_cast<uint32_t>(low_ >> 32);
     uint32_t c2 = static_cast<uint32_t>(high_), c3 = static_cast<uint32_t>(high_ >> 32);
@@ -67,7 +67,7 @@ class Philox {
   uint64_t low_ = 0, high_ = 0, key_ = 0;
 };
 
-// The words of a stream one by one.
+// The words of a stream, one by one.
 class PhiloxWords {
  public:
   WEIR_HD explicit PhiloxWords(const Philox& stream) : stream_(stream) {}
@@ -85,8 +85,8 @@ class PhiloxWords {
   int used_ = 4;
 };
 
-// What a stateless op's seed becomes: both halves are scrambled, so that it does not matter which
-// one varies.
+// Returns the stream of a stateless op's seed. Both halves are scrambled, so that it does not
+// matter which one varies.
 WEIR_HD inline Philox PhiloxFromSeed(uint64_t seed0, uint64_t seed1) {
   uint32_t mix[4];
   Philox(uint64_t{0x02461e293ec8f720}, seed0, seed1)(mix);
@@ -117,8 +117,8 @@ WEIR_HD inline bfloat16 UnitBfloat16(uint32_t x) {
   return bfloat16(float(b) - 1.0f);
 }
 
-// ---- pairs of normal numbers. Source: Box and Muller, 1958. The argument of the logarithm is kept
-// off zero.
+// ---- pairs of normal numbers. Source: Box and Muller, 1958. The argument of the logarithm is
+// bounded away from zero.
 
 WEIR_HD inline void NormalPair(uint32_t x0, uint32_t x1, float out[2]) {
   constexpr double kTwoPi = 6.283185307179586476925286766559;
@@ -151,7 +151,7 @@ struct UniformSamples {
   static constexpr RandomKind kKind = RandomKind::kUniform;
   static constexpr int kGroup = 4;
   static constexpr bool kRejects = false;
-  static constexpr double kCost = 4;  // nanoseconds a group
+  static constexpr double kCost = 4;  // nanoseconds per group
   WEIR_HD void operator()(const uint32_t block[4], T* out) const {
     for (int i = 0; i < 4; ++i) out[i] = Convert(block[i], T());
   }
@@ -172,7 +172,7 @@ struct UniformSamples<double> {
   }
 };
 
-// Integers of 32 or 64 bits: all of them, or (range > 0) those in [low, low + range).
+// Integers of 32 or 64 bits: all of them, or (if range > 0) those in [low, low + range).
 template <class T>
 struct IntegerSamples {
   using Sample = T;

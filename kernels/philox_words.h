@@ -7,9 +7,9 @@
 
 namespace weir {
 
-// The next `blocks` blocks of a stream, many at a time: out gets 4 * blocks words, in order.
+// Writes the next `blocks` blocks of a stream, vectorized: 4 * blocks words, in order.
 void PhiloxBlocks(const Philox& stream, int64_t blocks, uint32_t* out);
-// The same words as numbers in [0, 1): see UnitFloat.
+// Writes the same words as numbers in [0, 1): see UnitFloat.
 void PhiloxUnitFloats(const Philox& stream, int64_t blocks, float* out);
 
 }  // namespace weir

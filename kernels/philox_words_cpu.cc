@@ -9,12 +9,12 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 
-// Lane i of the vectors works on block i: the rounds are those of Philox::operator(), and the four
-// words of all lanes are interleaved as they are stored.
+// Vector lane i computes block i. The rounds are those of Philox::operator(); stores interleave the
+// four words of all lanes.
 HWY_BEFORE_NAMESPACE();
 namespace weir {
 namespace HWY_NAMESPACE {
-#if HWY_TARGET == HWY_SCALAR  // one lane is no vector: all is left to the loop over single blocks
+#if HWY_TARGET == HWY_SCALAR  // with one lane, the scalar loop computes all blocks
 
 int64_t Blocks(const Philox&, int64_t, uint32_t*) { return 0; }
 int64_t UnitFloats(const Philox&, int64_t, float*) { return 0; }
@@ -26,7 +26,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::ScalableTag<uint32_t>;
 using V = hn::Vec<D>;
 
-// The 64-bit products of all lanes, as their upper and lower halves.
+// Computes the 64-bit products of all lanes, as their upper and lower halves.
 HWY_INLINE void Multiply(V x, V m, V* high, V* low) {
   const D d;
   const hn::Repartition<uint64_t, D> wide;
@@ -36,7 +36,7 @@ HWY_INLINE void Multiply(V x, V m, V* high, V* low) {
   *low = hn::OddEven(hn::BitCast(d, hn::ShiftLeft<32>(odd)), hn::BitCast(d, even));
 }
 
-// Calls store(i, w0, w1, w2, w3) for blocks [i, i + lanes); returns how many blocks were done.
+// Calls store(i, w0, w1, w2, w3) for blocks [i, i + lanes). Returns the number of blocks computed.
 template <class Store>
 HWY_INLINE int64_t Rounds(const Philox& stream, int64_t blocks, const Store& store) {
   const D d;
@@ -103,13 +103,13 @@ HWY_EXPORT(UnitFloats);
 
 namespace {
 
-// The vectors do not carry into the counter's upper half, which happens once in 2^64 blocks.
+// The vectors do not carry into the counter's upper half; a carry happens once in 2^64 blocks.
 bool Carries(const Philox& stream, int64_t blocks) {
   return stream.counter_low() >
          std::numeric_limits<uint64_t>::max() - static_cast<uint64_t>(blocks);
 }
 
-// The blocks that are left, one by one.
+// The tail loop computes the remaining blocks one by one.
 template <class T, class Convert>
 void Rest(Philox stream, int64_t done, int64_t blocks, T* out, const Convert& convert) {
   stream.Skip(static_cast<uint64_t>(done));

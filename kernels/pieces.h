@@ -4,17 +4,17 @@
 #include <algorithm>
 #include <cstdint>
 
-// How work is cut where the cut shows in the result: where partial sums are added up, or a library
-// is called that may round by the sizes it is given. It follows from sizes alone, never from the
-// number of threads, so that results are the same, bit for bit, on any number of them. Work that
-// comes out the same however it is cut is left to ThreadPool::ParallelFor.
+// Splits work into pieces where the split affects the result: where partial sums are accumulated,
+// or a library is called whose rounding may depend on the sizes. The split depends on sizes alone,
+// never on the number of threads, so results are the same, bit for bit, on any number of threads.
+// Work whose result does not depend on the split is left to ThreadPool::ParallelFor.
 namespace weir {
 
 inline constexpr int64_t kMostPieces = 16;
 
-// Into how many pieces work of `ns` nanoseconds is cut, but no more than `most`: a power of two, so
-// that two, four and eight threads have the same to do. Each of two or four pieces takes 20 us at
-// least; more of them pay where they are longer.
+// Returns the number of pieces for work of `ns` nanoseconds, at most `most`: a power of two, so
+// that two, four and eight threads have equal shares. Each of two or four pieces takes at least 20
+// us; more pieces pay only if each of them is longer.
 inline int64_t PiecesOfWork(double ns, int64_t most = kMostPieces) {
   constexpr double kLeastNs = 20e3;
   int64_t pieces = 1;
@@ -27,9 +27,10 @@ inline int64_t PiecesOfWork(double ns, int64_t most = kMostPieces) {
   return pieces;
 }
 
-// Columns that a piece of a ParallelFor over `columns` has at least, where each piece goes through
-// all rows: as few pieces as the threads want, also where more would look at cancellation more
-// often. Such a loop looks itself. A multiple of `least`.
+// Returns the minimum number of columns per piece of a ParallelFor over `columns` in which each
+// piece visits all rows: a multiple of `least`. This makes as few pieces as the threads need,
+// although more pieces would check for cancellation more often; such a loop checks for cancellation
+// itself.
 inline int64_t ColumnsOfPiece(int64_t columns, int threads, int64_t least) {
   return std::max<int64_t>(1, columns / (4 * threads) / least) * least;
 }

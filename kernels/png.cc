@@ -8,18 +8,18 @@
 #include "weir/core/cancellation.h"
 #include "weir/kernels/image_codec.h"
 
-// PNG files by libpng, which reports errors by a jump: as with libjpeg (jpeg.cc) it is entered only
-// where nothing has to be destroyed.
+// PNG files by libpng, which reports errors with longjmp. As with libjpeg (jpeg.cc), libpng is
+// called only where no objects with destructors are live.
 namespace weir {
 
 namespace {
 
-// What the functions that libpng calls back have to work with.
+// The state of libpng's callbacks.
 struct Transfer {
   std::jmp_buf jump;
   char message[128] = "";
-  absl::string_view unread;     // of the file that is read
-  std::string* file = nullptr;  // that is written
+  absl::string_view unread;     // of the file being read
+  std::string* file = nullptr;  // the file being written
 };
 
 void OnError(png_structp png, png_const_charp message) {
@@ -47,7 +47,7 @@ class Decoder {
   Decoder(const Decoder&) = delete;
   Decoder& operator=(const Decoder&) = delete;
 
-  // Reads the header, and arranges for rows of `channels` values of `bits`.
+  // Reads the header and sets up the conversion to rows of `channels` values of `bits` bits.
   absl::StatusOr<DecodedSize> Start(int channels, int bits) {
     if (png_ == nullptr || info_ == nullptr) return Internal("libpng has no memory");
     DecodedSize size;
@@ -69,7 +69,7 @@ class Decoder {
     return size;
   }
 
-  // All rows, into `pixels`, `row` bytes each.
+  // Reads all rows into `pixels`, `row` bytes each.
   absl::Status Finish(uint8_t* pixels, int64_t height, size_t row) {
     const bool ok = Try(&transfer_, [&] {
       if (png_get_rowbytes(png_, info_) > row) png_error(png_, "unexpected size of a row");
@@ -81,7 +81,7 @@ class Decoder {
     return ok ? absl::OkStatus() : Invalid();
   }
 
-  // The file has 8 bits a value although 16 were asked for.
+  // The file has 8 bits per value although the caller asked for 16.
   bool narrow() const { return narrow_; }
 
  private:
@@ -89,7 +89,8 @@ class Decoder {
     return InvalidArgument("Invalid PNG data, size ", size_, ": ", transfer_.message);
   }
 
-  // Transformations that make the file's pixels the ones wanted; returns the number of channels.
+  // Sets the transformations from the file's pixels to the requested ones. Returns the number of
+  // channels.
   int Convert(int channels, int bits) {
     const int depth = png_get_bit_depth(png_, info_), color = png_get_color_type(png_, info_);
     const bool transparent = png_get_valid(png_, info_, PNG_INFO_tRNS) != 0;
@@ -136,7 +137,8 @@ absl::Status Decode(absl::string_view file, int channels, AllocatePixels<T> allo
   auto* bytes = reinterpret_cast<uint8_t*>(pixels);
   WEIR_RETURN_IF_ERROR(decoder.Finish(bytes, size.height, row));
   if (!decoder.narrow()) return absl::OkStatus();
-  // Each row holds bytes in its first half; from the end, so that none is overwritten unread.
+  // Each row holds bytes in its first half. The loop runs backward, so that no byte is overwritten
+  // before it is read.
   for (int64_t y = 0; y < size.height; ++y) {
     ThrowIfCancelled();
     for (int64_t i = size.width * size.channels - 1; i >= 0; --i) {

@@ -14,10 +14,10 @@ double Highest() {
   return static_cast<double>(std::numeric_limits<T>::max());
 }
 
-// Samples of the Poisson distribution. For small rates uniform numbers are multiplied until the
-// product is at most e^-rate (Knuth, "Seminumerical algorithms"); for others transformed rejection:
-// Hoermann, "The transformed rejection method for generating Poisson random variables", 1993. A
-// sample that T cannot hold is drawn again, some times.
+// Samples of the Poisson distribution. For small rates, uniform numbers are multiplied until the
+// product is at most e^-rate (Knuth, "Seminumerical algorithms"). For other rates, transformed
+// rejection is used: Hoermann, "The transformed rejection method for generating Poisson random
+// variables", 1993. A sample that T cannot represent is drawn again, a limited number of times.
 template <class T>
 class PoissonSampler {
  public:
@@ -98,7 +98,7 @@ absl::StatusOr<Kernel> MakeRandomPoisson(const KernelInit& init) {
 
 absl::Status RunStateless(KernelContext& c) {
   const Tensor& rate = c.input(2);
-  // Looked at where no number is drawn too.
+  // The seed is checked even if no number is drawn.
   WEIR_ASSIGN_OR_RETURN(const Philox start, SeedInput(c, 1));
   WEIR_ASSIGN_OR_RETURN(const SampleShape shape, SamplesOf(c, rate.shape()));
   return WritePoisson(c, rate, shape, [&](int64_t) { return absl::StatusOr<Philox>(start); });

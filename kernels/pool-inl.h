@@ -1,4 +1,4 @@
-// Included once for each target of Highway: the guard toggles.
+// Included once for each Highway target: the include guard toggles.
 #if defined(WEIR_KERNELS_POOL_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef WEIR_KERNELS_POOL_INL_H_
 #undef WEIR_KERNELS_POOL_INL_H_
@@ -16,12 +16,12 @@
 #include "weir/kernels/scalar_math.h"
 
 // Pooling in terms of a "lanes" policy L: vectors of the target, or single elements. An Index is a
-// position in a window, lane by lane.
+// position within a window, lane by lane.
 HWY_BEFORE_NAMESPACE();
 namespace weir::pool::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// One element at a time: for tails, and for types that are not vectorized.
+// One element at a time: for tail loops, and for types that are not vectorized.
 template <class T>
 struct OneLane {
   using Element = T;
@@ -42,7 +42,7 @@ struct OneLane {
   }
 };
 
-// Vectors of the target. Positions in a window are counted in the elements' own type.
+// Vectors of the target. Positions within a window have the elements' own type.
 template <class T>
 struct Vectors {
   using Element = T;
@@ -63,7 +63,7 @@ struct Vectors {
   }
 };
 
-// The part of a window that lies inside the image.
+// The part of a window that is inside the image.
 struct Clipped {
   int64_t begin[3], end[3];
   int64_t count() const { return (end[0] - begin[0]) * (end[1] - begin[1]) * (end[2] - begin[2]); }
@@ -102,8 +102,8 @@ inline void ForEachWindow(const PoolShape& s, const PoolSlice& slice, F&& fn) {
   }
 }
 
-// Calls block(L(), c) for blocks of channels, with vectors as far as they go, and OneLane for the
-// rest.
+// Calls block(L(), c) for blocks of channels, with vectors as far as possible and OneLane for the
+// tail.
 template <class L, class F>
 inline void ForEachBlock(const PoolSlice& slice, F&& block) {
   int64_t c = slice.first;
@@ -136,7 +136,7 @@ void MaxPool(const PoolShape& s, const PoolSlice& slice, const T* x, T* y) {
   });
 }
 
-// Where the first maximum of the window is, lane by lane: the number of its pixel.
+// Returns the position of the first maximum of the window, lane by lane: the number of its pixel.
 template <class B, class T>
 inline typename B::Index FirstMaximum(const PoolShape& s, const Clipped& window, const T* x) {
   typename B::Value best = B::Set(T(0));
@@ -225,7 +225,7 @@ void AvgPoolGrad(const PoolShape& s, const PoolSlice& slice, const T* dy, T* dx)
   });
 }
 
-// Computes the slice with lanes L.
+// Computes the slice with the lanes policy L.
 template <class L, class T = typename L::Element>
 void Run(PoolKind kind, const PoolShape& s, const PoolSlice& slice, const T* a, const T* b,
          T* out) {

@@ -7,7 +7,8 @@
 namespace weir {
 namespace {
 
-constexpr int64_t kMaxTaps = int64_t{1} << 24;  // positions in a window are counted in float lanes
+constexpr int64_t kMaxTaps = int64_t{1}
+                             << 24;  // positions within a window are counted in float lanes
 
 absl::StatusOr<std::vector<int64_t>> ReadSizes(const Tensor& t, int rank, absl::string_view name) {
   if (t.num_elements() != rank) {
@@ -74,7 +75,7 @@ absl::Status SlideAlong(const PoolAttributes& a, const std::vector<int64_t>& ksi
   return absl::OkStatus();
 }
 
-// Windows of one pixel and some channels, which do not overlap.
+// Non-overlapping windows of one pixel and several channels.
 absl::Status PoolChannels(const PoolAttributes& a, const std::vector<int64_t>& ksize,
                           const std::vector<int64_t>& strides, const Shape& input, PoolShape* p) {
   const int64_t window = ksize[a.layout.channel], depth = input.dim(a.layout.channel);

@@ -8,11 +8,11 @@
 #include "weir/kernels/pool.h"
 #include "weir/kernels/registry.h"
 
-// Max pooling with the positions of the maxima: rarely used, so it is plain code.
+// Max pooling with the positions of the maxima. It is rarely used, so the code is scalar.
 namespace weir {
 namespace {
 
-// Finds the first maximum of the window of output element (y, x, c) of an image; returns its index
+// Finds the first maximum of the window of output element (y, x, c) of an image. Returns its index
 // in the image.
 template <class T>
 int64_t FirstMaximum(const PoolShape& s, const T* image, int64_t y, int64_t x, int64_t c) {
@@ -62,7 +62,7 @@ absl::Status MaxPoolWithArgmax(KernelContext& ctx, const PoolAttributes& attribu
   return absl::OkStatus();
 }
 
-// The gradient: adds each element of `grad` at the place that argmax names.
+// The gradient: adds each element of `grad` at the position that argmax names.
 template <class T, class I>
 absl::Status AddAtArgmax(const Tensor& grad, const Tensor& argmax, int64_t per_image, int64_t image,
                          Tensor* out) {
@@ -80,7 +80,7 @@ absl::Status AddAtArgmax(const Tensor& grad, const Tensor& argmax, int64_t per_i
   return absl::OkStatus();
 }
 
-// The gradient of the gradient: picks what is there.
+// The gradient of the gradient: gathers the elements at the positions that argmax names.
 template <class T, class I>
 absl::Status PickAtArgmax(const Tensor& grad, const Tensor& argmax, int64_t per_image,
                           int64_t image, Tensor* out) {

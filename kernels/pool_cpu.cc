@@ -13,9 +13,9 @@ namespace {
 
 bool IsGradient(PoolKind kind) { return kind == PoolKind::kMaxGrad || kind == PoolKind::kAvgGrad; }
 
-// Cuts a pooling into slices for the pool. Rows of windows that do not share input pixels are
-// independent; those of a gradient that does are not, so there each slice is an image, or some
-// channels of one.
+// Splits a pooling into slices for the thread pool. Rows of windows that share no input pixels are
+// independent. If the windows of a gradient overlap, their rows are not independent, so each slice
+// is an image or some channels of one.
 template <class C>
 void RunPool(ThreadPool& pool, PoolKind kind, const PoolShape& s, const C* a, const C* b, C* out) {
   const double cost = 0.3 * static_cast<double>(s.taps()) * s.out[2] * s.channels;
@@ -48,7 +48,7 @@ void RunPool(ThreadPool& pool, PoolKind kind, const PoolShape& s, const C* a, co
   });
 }
 
-// The shape that AvgPoolGrad's first input spells out.
+// Reads the shape from AvgPoolGrad's first input.
 absl::StatusOr<Shape> ReadShape(const Tensor& sizes, int rank) {
   if (sizes.rank() != 1 || sizes.num_elements() != rank) {
     return InvalidArgument("out_backprop and orig_input_shape must be ", rank,
@@ -104,7 +104,8 @@ template <class T>
 KernelFactory Factory(PoolKind kind) {
   return [kind](const KernelInit& init) -> absl::StatusOr<Kernel> {
     WEIR_ASSIGN_OR_RETURN(const PoolAttributes attributes, PoolAttributes::Read(init.node));
-    // Of MaxPool3DGrad, whose inputs may be of another type than the gradient: not here.
+    // MaxPool3DGrad allows inputs of another type than the gradient; this kernel does not support
+    // that.
     const DataType input = init.node.attr_or<DataType>("TInput", DataTypeOf<T>::value);
     if (input != DataTypeOf<T>::value) {
       return InvalidArgument("No OpKernel was registered to support Op '", init.node.op_name(),

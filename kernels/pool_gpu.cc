@@ -4,7 +4,7 @@
 #include "weir/kernels/gpu_kernels.h"
 #include "weir/kernels/strided_copy.h"
 
-// Pooling on a GPU; what is accepted is what the CPU's kernels accept (pool_cpu.cc).
+// Pooling on a GPU. It accepts what the CPU kernels accept (pool_cpu.cc).
 namespace weir {
 
 namespace gpu {
@@ -19,7 +19,7 @@ absl::Status CheckShapes(const KernelContext& c, PoolOp op, const Shape& image,
   return CheckShape(c.input(2), op == PoolOp::kMaxGrad ? pooled : image, "grad");
 }
 
-// The shape of the image: AvgPoolGrad's first input spells it out.
+// Returns the shape of the image, which AvgPoolGrad's first input holds.
 absl::StatusOr<Shape> ImageShape(const KernelContext& c, PoolOp op, int rank) {
   if (op != PoolOp::kAvgGrad) return c.input(0).shape();
   const Tensor& sizes = c.input(0);

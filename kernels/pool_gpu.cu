@@ -4,10 +4,10 @@
 #include "weir/kernels/launch.h"
 #include "weir/kernels/scalar_math.h"
 
-// Pooling, one element of the result at a time: forward a window is gone through; backward each
-// pixel of the image asks the windows it is in for its share, so that nothing is added up by
-// several threads and the result does not depend on their order. Of equal maxima the first one
-// counts.
+// Pooling, one element of the result per thread. The forward pass visits the pixels of a window.
+// The backward pass visits, for each pixel of the image, the windows that contain it, so no two
+// threads accumulate into one element and the result does not depend on their order. Among equal
+// maxima the first one counts.
 namespace weir::gpu {
 
 namespace {
@@ -20,7 +20,7 @@ struct Pixel {
 struct Geometry {
   PoolArgs a;
 
-  // Element i of a tensor with these spatial sizes, in the layout of the tensors.
+  // Returns the position of element i of a tensor with these spatial sizes, in the tensors' layout.
   WEIR_HD Pixel Locate(int64_t i, const int64_t (&size)[3]) const {
     Pixel p;
     if (!a.channels_first) {
@@ -44,7 +44,7 @@ struct Geometry {
     return a.channels_first ? pixel : pixel * a.channels + p.channel;
   }
 
-  // The part of the window at output position `at` that lies inside the image.
+  // The part of the window at output position `at` that is inside the image.
   WEIR_HD void Clip(const int64_t (&at)[3], int64_t (&begin)[3], int64_t (&end)[3]) const {
     for (int d = 0; d < 3; ++d) {
       const int64_t start = at[d] * a.stride[d] - a.pad[d], stop = start + a.window[d];
@@ -52,19 +52,20 @@ struct Geometry {
       end[d] = stop > a.in[d] ? a.in[d] : stop;
     }
   }
-  // The windows that a pixel of the image is in: positions [begin, end) of the output.
+  // The windows that contain a pixel of the image: positions [begin, end) of the output.
   WEIR_HD void Windows(const int64_t (&at)[3], int64_t (&begin)[3], int64_t (&end)[3]) const {
     for (int d = 0; d < 3; ++d) {
       const int64_t padded = at[d] + a.pad[d];
-      const int64_t first = padded - a.window[d] + 1;  // the earliest start that still covers it
+      const int64_t first =
+          padded - a.window[d] + 1;  // the earliest start that still covers the pixel
       begin[d] = first <= 0 ? 0 : (first + a.stride[d] - 1) / a.stride[d];
       const int64_t last = padded / a.stride[d] + 1;
       end[d] = last > a.out[d] ? a.out[d] : last;
     }
   }
 
-  // Calls visit for every pixel of [begin, end) in the image and channel of `p`, in the order of
-  // rows.
+  // Calls visit for every pixel of [begin, end) in the image and channel of `p`, in row-major
+  // order.
   template <class F>
   WEIR_HD static void ForEachPixel(Pixel p, const int64_t (&begin)[3], const int64_t (&end)[3],
                                    const F& visit) {
@@ -75,7 +76,8 @@ struct Geometry {
     }
   }
 
-  // Where the first maximum of the window of output pixel `o` lies in x; -1 for an empty window.
+  // Returns the offset in x of the first maximum of the window of output pixel `o`; -1 for an empty
+  // window.
   template <class T>
   WEIR_HD int64_t FirstMaximum(const T* x, const Pixel& o) const {
     using C = Wide<T>;

@@ -3,15 +3,15 @@
 
 #include "weir/kernels/pool.h"
 
-// The inner loops of pooling, on images with the channels last, vectorized across the channels
-// (float and double; the integer types are scalar).
+// The inner loops of pooling on channels-last images, vectorized across the channels (float and
+// double; the integer types are scalar).
 namespace weir {
 
 enum class PoolKind {
   kMax,          // x -> y
   kMaxGrad,      // x, dy -> dx: adds each gradient where the first maximum of its window is
-  kMaxGradGrad,  // x, g -> y: picks from g, which is like x, what is where the first maximum of
-                 // each window is
+  kMaxGradGrad,  // x, g -> y: picks from g, which has x's shape, the element at the first maximum
+                 // of each window
   kAvg,          // x -> y
   kAvgGrad,      // dy -> dx
 };

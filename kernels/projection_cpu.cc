@@ -5,9 +5,9 @@
 #include "weir/kernels/arguments.h"
 #include "weir/kernels/image.h"
 
-// Images seen through a projective transform: eight numbers (a0 .. a5, b0, b1) say that pixel
-// (x, y) of the result is point ((a0 x + a1 y + a2) / k, (a3 x + a4 y + a5) / k) of the image, with
-// k = b0 x + b1 y + 1. Points outside of the image are filled with a value, or folded back.
+// Projective transforms of images: eight numbers (a0 .. a5, b0, b1) map pixel (x, y) of the result
+// to point ((a0 x + a1 y + a2) / k, (a3 x + a4 y + a5) / k) of the image, with k = b0 x + b1 y + 1.
+// Points outside the image are filled with a value, or folded back.
 namespace weir {
 
 namespace {
@@ -19,7 +19,7 @@ struct ProjectionOptions {
   bool bilinear = false;
 };
 
-// A coordinate folded back into [0, size - 1].
+// Folds a coordinate back into [0, size - 1].
 float Fold(Fill fill, float at, int64_t size) {
   if (fill == Fill::kConstant) return at;
   const float last = static_cast<float>(size - 1), length = static_cast<float>(size);

@@ -6,15 +6,15 @@
 
 #include "weir/core/kernel.h"
 
-// What the kernels that quantize share: numbers of a range [min, max] become integers, with one
-// range for a whole tensor or one for each channel.
+// Shared code of the kernels that quantize: numbers of a range [min, max] become integers, with one
+// range per tensor or per channel.
 namespace weir {
 
-// A tensor seen as [outer, channels, inner]. Without an axis it is all one channel.
+// A tensor as [outer, channels, inner]. Without an axis the whole tensor is one channel.
 struct Channels {
   int64_t outer = 1, count = 1, inner = 1;
 
-  // `axis` is a dimension of the shape, or negative: none.
+  // `axis` is a dimension of the shape, or negative for none.
   static Channels Along(const Shape& shape, int64_t axis) {
     Channels c;
     if (axis < 0) {
@@ -28,7 +28,7 @@ struct Channels {
     return c;
   }
 
-  // Calls fn(element, channel) for every element, `cost` nanoseconds each.
+  // Calls fn(element, channel) for every element; `cost` is in nanoseconds per element.
   template <class F>
   void ForEach(ThreadPool& pool, double cost, const F& fn) const {
     pool.ParallelFor(outer * count * inner, cost, [&](int64_t begin, int64_t end) {

@@ -6,9 +6,9 @@
 #include "weir/kernels/arguments.h"
 #include "weir/kernels/quantize.h"
 
-// Rounding to what a quantized number could be, without ever having one: the range, given or that
-// of the data, is scaled to integers of `num_bits`, 0 to 0; numbers are clamped, rounded, scaled
-// back.
+// Rounds numbers to values that a quantized number can represent, without ever storing one. The
+// range, given or that of the data, is scaled to integers of `num_bits`, with 0 mapped to 0;
+// numbers are clamped, rounded, and scaled back.
 namespace weir {
 
 namespace {
@@ -17,10 +17,10 @@ struct RoundOptions {
   bool is_signed = true;
   int64_t bits = 8;
   bool range_given = false;
-  bool half_up = false;  // else to even
-  bool narrow = false;   // the integers are symmetric: the smallest one is not used
+  bool half_up = false;  // else half to even
+  bool narrow = false;   // the integers are symmetric: the smallest one is unused
   int64_t axis = -1;
-  float min = 0, max = 0;  // of the first version, whose range comes as attributes
+  float min = 0, max = 0;  // of the first version, whose range is in attributes
 };
 
 absl::Status CheckBits(const RoundOptions& o) {
@@ -34,8 +34,8 @@ struct Grid {
   T min, max, scale, inverse;
 };
 
-// The finest grid whose integers cover [min, max]. The side that decides the step keeps its end,
-// the other one gets the end that goes with it.
+// The finest grid whose integers cover [min, max]. The side that determines the step keeps its
+// bound; the other bound follows from the step.
 template <class T>
 Grid<T> GridOf(const RoundOptions& o, T min, T max) {
   const int64_t half = int64_t{1} << (o.bits - 1);
@@ -53,7 +53,7 @@ Grid<T> GridOf(const RoundOptions& o, T min, T max) {
   return {low_t * inverse, max, from_max, inverse};
 }
 
-// The smallest and the biggest number of each channel.
+// Computes the minimum and the maximum of each channel.
 template <class T>
 std::vector<std::pair<T, T>> DataRanges(const Channels& channels, const T* x) {
   constexpr T kHuge = std::numeric_limits<T>::max();
@@ -68,8 +68,8 @@ std::vector<std::pair<T, T>> DataRanges(const Channels& channels, const T* x) {
   return ranges;
 }
 
-// Inputs 1 and 2, if the range is given by tensors. The third version, which has a fourth input,
-// takes one number of any rank, as in TensorFlow.
+// Reads inputs 1 and 2, if the range is given by tensors. The third version, which has a fourth
+// input, takes one number of any rank, as in TensorFlow.
 template <class T>
 absl::StatusOr<std::vector<std::pair<T, T>>> GivenRanges(const KernelContext& c, int64_t axis,
                                                          int64_t count) {
@@ -135,7 +135,7 @@ absl::Status RunRoundToBits(KernelContext& c, RoundOptions o) {
   return RunRound<T>(c, o);
 }
 
-// Gradients pass where the number was in its range; the ends of the range get none.
+// Gradients pass where the number is inside its range; the bounds of the range get none.
 template <class T>
 absl::Status RunGrad(KernelContext& c, int64_t axis) {
   const Tensor &dy = c.input(0), &x = c.input(1);

@@ -7,12 +7,12 @@
 #include "weir/kernels/quantize.h"
 #include "weir/kernels/registry.h"
 
-// Numbers as small integers: QuantizeV2 maps a range [min, max] that contains 0 to all values of an
-// integer type, Dequantize maps them back. There are three ways:
-//   MIN_COMBINED  min becomes the smallest integer, max the biggest one, linearly;
+// Quantization to small integers: QuantizeV2 maps a range [min, max] that contains 0 to all values
+// of an integer type, Dequantize maps them back. There are three modes:
+//   MIN_COMBINED  min becomes the smallest integer, max the largest one, linearly;
 //   MIN_FIRST     the same, but min is first rounded to a multiple of the step, so that 0 is
 //                 represented exactly;
-//   SCALED        a plain factor, as big as fits both ends: 0 becomes 0.
+//   SCALED        a plain factor, the largest for which both ends fit: 0 becomes 0.
 // The arithmetic is that of TensorFlow, in float, operation by operation: the integers are equal.
 namespace weir {
 
@@ -29,7 +29,7 @@ enum class Mode { kMinCombined, kMinFirst, kScaled };
 struct QuantizeOptions {
   Mode mode = Mode::kMinCombined;
   bool half_to_even = false;
-  bool narrow = false;  // SCALED: the smallest integer is not used
+  bool narrow = false;  // SCALED: the smallest integer is unused
   int64_t axis = -1;
   float minimum_range = 0;
 };
@@ -42,8 +42,9 @@ absl::StatusOr<Mode> ParseMode(const std::string& mode) {
                          "'");
 }
 
-// Truncates as processors do: what does not fit 32 bits (or is NaN) is the smallest integer. Of the
-// rest, the low bits count; in the signed types of 8 and 16 bits, the nearest integer.
+// Truncates as processors do: a number that does not fit 32 bits (or is NaN) becomes the smallest
+// integer. Other numbers keep their low bits; signed types of 8 and 16 bits take the nearest
+// integer.
 template <class T>
 T Truncate(float x) {
   const bool fits = x >= -2147483648.0f && x < 2147483648.0f;
@@ -53,7 +54,7 @@ T Truncate(float x) {
   return {static_cast<Word<T>>(i)};
 }
 
-// The range of one channel, as it is used, and what follows for its numbers.
+// The effective range of one channel, and the scale and offset that follow from it.
 struct Range {
   float min = 0, max = 0, scale = 0, offset = 0;
 };
@@ -111,7 +112,7 @@ void QuantizeAll(ThreadPool& pool, const QuantizeOptions& o, const Channels& cha
         return scaled + 0.5f;
       });
     case Mode::kMinFirst:
-      // TensorFlow has a kernel of its own for quint8, which does not round the range's start.
+      // TensorFlow has a separate kernel for quint8, which does not round the range's start.
       if constexpr (std::is_same_v<T, quint8>) {
         return each([&](float v, const Range& r) {
           const float steps = std::nearbyint((v - r.min) * r.scale);
@@ -129,7 +130,7 @@ void QuantizeAll(ThreadPool& pool, const QuantizeOptions& o, const Channels& cha
   }
 }
 
-// Inputs 1 and 2 have one element a channel; a vector if there is an axis.
+// Inputs 1 and 2 have one element per channel; they are vectors if there is an axis.
 absl::Status CheckRanges(const KernelContext& c, int64_t axis, int64_t channels) {
   const char* const names[] = {"min_range", "max_range"};
   for (int k = 0; k < 2; ++k) {
@@ -179,7 +180,7 @@ absl::Status RunQuantize(KernelContext& c, const QuantizeOptions& o) {
   return absl::OkStatus();
 }
 
-// The number that an integer x stands for is (x + before) * scale + after.
+// An integer x represents the number (x + before) * scale + after.
 struct Line {
   float before = 0, scale = 0, after = 0;
 };

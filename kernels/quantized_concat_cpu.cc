@@ -6,12 +6,13 @@
 #include "weir/kernels/quantize.h"
 #include "weir/kernels/quantized_range.h"
 
-// Quantized tensors joined, each brought to a range that has room for all, and reshaped.
+// Concatenates quantized tensors, each requantized to a range that contains all ranges, and
+// reshapes.
 namespace weir {
 
 namespace {
 
-// Integers of type T of one range as those of another, in float.
+// Requantizes integers of type T from one range to another, in float.
 template <class T>
 class Rescale {
  public:
@@ -26,7 +27,7 @@ class Rescale {
   T operator()(T q) const {
     if (same_) return q;
     const float x = offset_ + static_cast<float>(q.value) * step_;
-    // The biggest float below 2^31, for T of 32 bits.
+    // The largest float below 2^31, for T of 32 bits.
     constexpr float kHigh = std::min(static_cast<float>(kHighest<T>), 2147483520.0f);
     const float y = std::round(x * scale_) - shift_;
     return {static_cast<Word<T>>(std::min(kHigh, std::max(static_cast<float>(kLowest<T>), y)))};
@@ -37,8 +38,8 @@ class Rescale {
   float step_ = 0, offset_ = 0, scale_ = 0, shift_ = 0;
 };
 
-// Each input's range, of one number at `mins` and `mins + n` on: of any rank where the axis comes
-// first, else scalars, as in TensorFlow.
+// Reads each input's range, one number each at inputs `mins` and `mins + n` on: of any rank if the
+// axis is the first input, otherwise scalars, as in TensorFlow.
 absl::StatusOr<std::vector<NumberRange>> ReadRanges(const KernelContext& c, int mins, int n,
                                                     bool any_rank) {
   std::vector<NumberRange> ranges;
@@ -57,7 +58,7 @@ absl::StatusOr<std::vector<NumberRange>> ReadRanges(const KernelContext& c, int 
   return ranges;
 }
 
-// All ranges and 0; symmetric for signed integers.
+// Returns the range that contains all ranges and 0; symmetric for signed integers.
 template <class T>
 NumberRange RangeOfAll(const std::vector<NumberRange>& ranges) {
   NumberRange all = {0, ranges[0].max};

@@ -9,7 +9,7 @@
 #include "weir/kernels/quantized_range.h"
 #include "weir/kernels/resample.h"
 
-// Pooling and resizing of quantized images: the integers themselves, whose range stays.
+// Pooling and resizing of quantized images: computes on the integers; the range is unchanged.
 namespace weir {
 
 namespace {
@@ -23,7 +23,7 @@ struct Greatest {
   int64_t Result() const { return value; }
 };
 
-// Rounded to the nearest, ties to even.
+// Rounds to the nearest, ties to even.
 template <class T>
 struct Mean {
   int64_t sum = 0, count = 0;
@@ -36,7 +36,7 @@ struct Mean {
   }
 };
 
-// Channel `channel` of output pixel (y, x) of an image.
+// Computes channel `channel` of output pixel (y, x) of an image.
 template <class T, class Reduction>
 T PoolOne(const PoolShape& p, const T* image, int64_t y, int64_t x, int64_t channel) {
   const int64_t top = y * p.stride[1] - p.pad_before[1], left = x * p.stride[2] - p.pad_before[2];
@@ -72,7 +72,7 @@ absl::StatusOr<Kernel> MakePool(const KernelInit& init) {
 
 // ---- resizing
 
-// Between which pixels a resized one lies, and how far.
+// The two original pixels around a resized one, and the fraction of the distance between them.
 struct Place {
   int64_t low, high;
   float beyond;
@@ -90,7 +90,7 @@ std::vector<Place> PlacesAlong(const ResizeGrid& grid, int64_t original, int64_t
   return places;
 }
 
-// The four pixels around a place.
+// The four pixels around a position.
 template <class T>
 struct Corners {
   T top_left, top_right, bottom_left, bottom_right;
@@ -102,8 +102,8 @@ float Interpolate(const Corners<float>& p, float x, float y) {
   return top + (bottom - top) * y;
 }
 
-// In fixed-point arithmetic with so many bits after the point; elements of 32 bits are rounded to
-// floats before. TensorFlow's, step by step.
+// Interpolates in fixed-point arithmetic with this many fraction bits; elements of 32 bits are
+// first rounded to floats. It follows TensorFlow's arithmetic step by step.
 template <class T, int kBits>
 T InterpolateFixed(const Corners<T>& p, float right, float down) {
   constexpr int64_t kOne = int64_t{1} << kBits;

@@ -10,15 +10,16 @@
 #include "weir/kernels/quantized_range.h"
 
 // Sums and products of quantized numbers, as 32-bit integers of a range that follows from the
-// inputs' ranges. Sums bring both inputs to that range first; products need no scaling at all, only
-// the zero points taken off.
+// inputs' ranges. Sums first requantize both inputs to that range. Products need no scaling; they
+// only subtract the zero points.
 namespace weir {
 
 namespace {
 
 // ---- products
 
-// The numbers less their zero point, which a range without 0 has anywhere: differences wrap around.
+// The numbers minus their zero point. If the range does not contain 0, the zero point may be
+// anything: differences wrap around.
 template <class T>
 absl::StatusOr<Tensor> Centered(KernelContext& c, const Tensor& x, const NumberRange& range) {
   const auto zero = static_cast<uint32_t>(ZeroPoint<T>(range));
@@ -73,9 +74,9 @@ absl::StatusOr<Kernel> MakeConv(const KernelInit& init) {
   });
 }
 
-// ---- element by element
+// ---- element-wise ops
 
-// What each 8-bit integer becomes.
+// The lookup table of a function of 8-bit integers.
 using Table = std::array<int32_t, 256>;
 template <class T, class F>
 Table MakeTable(const F& f) {
@@ -87,7 +88,7 @@ Table MakeTable(const F& f) {
   return table;
 }
 
-// Calls combine(x[i], y[i]) for all elements of input 0 and 1, laid over each other.
+// Calls combine(x[i], y[i]) for all elements of inputs 0 and 1, broadcast against each other.
 template <class F>
 absl::Status Combine(KernelContext& c, const F& combine) {
   const Tensor &x = c.input(0), &y = c.input(1);
@@ -130,7 +131,7 @@ absl::Status Mul(KernelContext& c) {
   return WriteRange(c, 1, RangeOfProducts<quint8, quint8>(range_x, range_y));
 }
 
-// The integers of a range in another one: a line through the first two.
+// Requantizes the integers of a range to another one: a line through the first two values.
 Table OnLine(const NumberRange& from, const NumberRange& to) {
   constexpr int64_t kFar = int64_t{1} << 48;
   const auto at = [&](int64_t q) {
@@ -140,7 +141,7 @@ Table OnLine(const NumberRange& from, const NumberRange& to) {
   const int64_t first = at(0), step = at(1) - first;
   return MakeTable<quint8>([&](int64_t q) { return first + q * step; });
 }
-// Each integer rounded by itself.
+// Rounds each integer separately.
 template <class T>
 Table OneByOne(const NumberRange& from, const NumberRange& to) {
   return MakeTable<T>(
@@ -181,9 +182,9 @@ absl::Status BiasAdd(KernelContext& c) {
   return WriteRange(c, 1, range);
 }
 
-// ---- rectified
+// ---- rectifiers
 
-// Between 0 and `limit`.
+// Clamps to [0, `limit`].
 template <class T>
 absl::Status Rectify(KernelContext& c, const NumberRange& range, int64_t limit) {
   const Tensor& x = c.input(0);

@@ -7,15 +7,15 @@
 #include "weir/kernels/quantize.h"
 #include "weir/kernels/quantized_range.h"
 
-// Normalized quantized images: by given means and variances of the channels, or by those of each
-// channel of each image.
+// Normalization of quantized images: by given means and variances of the channels, or by those of
+// each channel of each image.
 namespace weir {
 
 namespace {
 
 // ---- QuantizedBatchNormWithGlobalNormalization
 
-// The numbers of a vector, and its range, at three inputs.
+// A quantized vector and its range, from three inputs.
 absl::StatusOr<std::vector<float>> ReadVector(const KernelContext& c, int first, int64_t depth) {
   const Tensor& q = c.input(first);
   WEIR_ASSIGN_OR_RETURN(const NumberRange range, ReadSingleRange(c, first + 1));
@@ -30,11 +30,11 @@ absl::StatusOr<std::vector<float>> ReadVector(const KernelContext& c, int first,
   return numbers;
 }
 
-// One range for everything, with 10 bits after the point.
+// One range for all results, with 10 fraction bits.
 constexpr NumberRange kFixed = {-(1 << 20), 1 << 20};
 int64_t ToFixed(float x) { return FloatToQuantized<qint32>(x, kFixed); }
 
-// What the integers of a channel become: each is scaled and moved.
+// The scale and offset of the integers of a channel.
 std::array<qint32, 256> NormalizedChannel(const NumberRange& range, float scale, float offset) {
   const int64_t factor = ToFixed(scale), shift = ToFixed(offset), one = ToFixed(1);
   std::array<qint32, 256> table;
@@ -59,7 +59,8 @@ absl::StatusOr<Kernel> MakeBatchNorm(const KernelInit& init) {
     WEIR_ASSIGN_OR_RETURN(const std::vector<float> beta, ReadVector(c, 9, depth));
     WEIR_ASSIGN_OR_RETURN(const std::vector<float> gamma, ReadVector(c, 12, depth));
     WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, x.shape()));
-    if (x.num_elements() == 0) return WriteRange(c, 1, kFixed);  // however many channels it has
+    if (x.num_elements() == 0)
+      return WriteRange(c, 1, kFixed);  // independent of the number of channels
     std::vector<std::array<qint32, 256>> tables;
     for (int64_t i = 0; i < depth; ++i) {
       const float factor = 1.0f / std::sqrt(variance[i] + epsilon) * (scales ? gamma[i] : 1.0f);
@@ -81,13 +82,13 @@ struct InstanceNormOptions {
   float epsilon = 0, min_separation = 0;
 };
 
-// The integers of one channel of one image, normalized: (q - mean) * scale.
+// Normalizes the integers of one channel of one image: (q - mean) * scale.
 struct Line {
   double mean = 0, scale = 0;
   double At(int64_t q) const { return (static_cast<double>(q) - mean) * scale; }
 };
 
-// Of each channel of an image of `pixels` pixels; widens `used` to the numbers that there are.
+// Processes each channel of an image of `pixels` pixels; widens `used` to include the results.
 std::vector<Line> NormalizedImage(const quint8* x, int64_t pixels, int64_t depth, double step,
                                   double epsilon, NumberRange* used) {
   struct Sums {

@@ -8,10 +8,10 @@
 
 #include "weir/core/kernel.h"
 
-// Integers that stand for the numbers of a range, and arithmetic on them: the smallest integer of a
-// type stands for the range's beginning (rounded to a multiple of the step, so that 0 is exact),
-// the biggest for its end. Everything is computed as TensorFlow does, operation by operation: the
-// integers are equal.
+// Integers that represent the numbers of a range, and arithmetic on them. The smallest integer of a
+// type represents the range's minimum (rounded to a multiple of the step, so that 0 is exact), the
+// largest integer its maximum. The arithmetic is TensorFlow's, operation by operation: the integers
+// are equal.
 namespace weir {
 
 struct NumberRange {
@@ -19,12 +19,11 @@ struct NumberRange {
   friend bool operator==(const NumberRange&, const NumberRange&) = default;
 };
 
-// The range at inputs `first` and `first` + 1, scalars.
+// Reads the range from inputs `first` and `first` + 1, which must be scalars.
 absl::StatusOr<NumberRange> ReadRange(const KernelContext& c, int first);
-// The same of tensors of one element each, whatever their ranks: some ops take them, as in
-// TensorFlow.
+// Reads it from tensors of one element each and any rank, which some ops accept, as in TensorFlow.
 absl::StatusOr<NumberRange> ReadSingleRange(const KernelContext& c, int first);
-// INVALID_ARGUMENT if the range that was read at these inputs is empty.
+// Returns INVALID_ARGUMENT if the range read from these inputs is empty.
 absl::Status CheckNotEmpty(const KernelContext& c, int first, const NumberRange& range);
 absl::Status WriteRange(KernelContext& c, int first, const NumberRange& range);
 
@@ -34,13 +33,14 @@ template <class T>
 inline constexpr int64_t kLowest = std::numeric_limits<Word<T>>::min();
 template <class T>
 inline constexpr int64_t kHighest = std::numeric_limits<Word<T>>::max();
-// How many integers there are.
+// The number of integers.
 template <class T>
 inline constexpr double kIntegers = static_cast<double>(kHighest<T> - kLowest<T> + 1);
 
-// A double as an integer; what is far outside of 32 bits is cut off, NaN is 0.
+// Converts a double to an integer, clamped to values far outside 32 bits; NaN becomes 0.
 inline int64_t ToInt64(double x) {
-  constexpr double kLimit = 4611686018427387904.0;  // 2^62, so that two of them can be added
+  constexpr double kLimit =
+      4611686018427387904.0;  // 2^62, so that the sum of two such integers does not overflow
   return std::isnan(x) ? 0 : static_cast<int64_t>(std::clamp(x, -kLimit, kLimit));
 }
 
@@ -54,7 +54,7 @@ float QuantizedToFloat(int64_t q, const NumberRange& r) {
   return static_cast<float>(low + static_cast<double>(q - kLowest<T>) * step);
 }
 
-// May be outside of T.
+// May be outside T's range.
 template <class T>
 int64_t FloatToQuantizedUnclamped(float x, const NumberRange& r) {
   if (r.min == r.max) return kLowest<T>;
@@ -67,14 +67,14 @@ int64_t FloatToQuantized(float x, const NumberRange& r) {
   return std::clamp(FloatToQuantizedUnclamped<T>(x, r), kLowest<T>, kHighest<T>);
 }
 
-// The integer that stands for 0, outside of T if the range does not contain 0.
+// Returns the integer that represents 0; outside T if the range does not contain 0.
 template <class T>
 int32_t ZeroPoint(const NumberRange& r) {
   return static_cast<int32_t>(
       std::clamp(FloatToQuantizedUnclamped<T>(0, r), kLowest<qint32>, kHighest<qint32>));
 }
 
-// What 32-bit integers stand for that are sums of products of a T1 and a T2, less their zero
+// Returns the range of 32-bit integers that are sums of products of a T1 and a T2, minus their zero
 // points.
 template <class T1, class T2>
 NumberRange RangeOfProducts(const NumberRange& a, const NumberRange& b) {
@@ -84,8 +84,8 @@ NumberRange RangeOfProducts(const NumberRange& a, const NumberRange& b) {
   return {step * static_cast<float>(kLowest<qint32>), step * static_cast<float>(kHighest<qint32>)};
 }
 
-// What 32-bit integers stand for that are sums of numbers of both ranges, with this many bits to
-// spare.
+// Returns the range of 32-bit integers that are sums of numbers of both ranges, with this many
+// spare bits.
 inline NumberRange RangeOfSums(const NumberRange& a, const NumberRange& b, int bits) {
   const float biggest = std::max(std::max(std::abs(a.min), std::abs(a.max)),
                                  std::max(std::abs(b.min), std::abs(b.max))) *

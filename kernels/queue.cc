@@ -59,7 +59,7 @@ void Enqueue(KernelContext& c, bool many, Kernel::Done done) {
                     [done = std::move(done), keep = *queue](absl::Status s) { done(s); });
 }
 
-// The queue at input 0, if it gives what the node takes.
+// Returns the queue at input 0, if its component types are those of the node.
 absl::StatusOr<std::shared_ptr<QueueState>> QueueFor(KernelContext& c, const DataTypes& types) {
   WEIR_ASSIGN_OR_RETURN(auto queue, c.resource<QueueState>(0));
   WEIR_RETURN_IF_ERROR(CheckTypes(types, queue->spec().types));

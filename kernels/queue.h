@@ -9,39 +9,40 @@
 
 namespace weir {
 
-// What a queue is, by the attributes of its node.
+// The definition of a queue, from the attributes of its node.
 struct QueueSpec {
   std::string kind;  // "FIFOQueue"
   std::string name;
   DataTypes types;
-  // One a component, or none: then elements may have any shapes, and cannot be batched. Of padding
-  // queues they may be partly unknown.
+  // One shape per component, or empty: then elements may have any shapes and cannot be batched.
+  // Shapes of padding queues may be partially unknown.
   std::vector<Shape> shapes;
   int64_t capacity = kUnbounded;
-  // Of shuffling queues.
+  // For shuffling queues.
   int64_t min_after_dequeue = 0, seed = 0, seed2 = 0;
 
   static constexpr int64_t kUnbounded = INT32_MAX;
   bool pads() const { return kind == "PaddingFIFOQueue"; }
-  // INVALID_ARGUMENT if it contradicts itself.
+  // Returns INVALID_ARGUMENT if the attributes contradict each other.
   absl::Status Check() const;
 };
 
-// The elements of a queue, in the order that makes its kind. An element is a tuple of tensors.
+// The elements of a queue, in the order that its kind defines. An element is a tuple of tensors.
 class QueueOrder {
  public:
   static std::unique_ptr<QueueOrder> Make(const QueueSpec& spec);
   virtual ~QueueOrder() = default;
   virtual void Put(Tensors element) = 0;
-  // There is one.
+  // Removes the next element. Requires a non-empty queue.
   virtual Tensors Take() = 0;
-  // Undoes Take, the last one first.
+  // Undoes Take; called in the reverse order of the Takes.
   virtual void PutBack(Tensors element) = 0;
   virtual int64_t size() const = 0;
 };
 
-// A queue: who finds it full or empty waits, in the order of arrival. Elements are lost only with
-// the queue: a step that ends while it waits puts back what it has taken. Thread-safe.
+// A queue. Steps that find it full or empty wait in arrival order. No element is lost before the
+// queue is destroyed: a step that ends while it waits puts back the elements it has taken.
+// Thread-safe.
 class QueueState final : public WaitableResource {
  public:
   using DoneTaking = std::function<void(absl::StatusOr<Tensors>)>;
@@ -50,29 +51,30 @@ class QueueState final : public WaitableResource {
 
   std::string Describe() const override { return "queue '" + spec_.name + "'"; }
   const QueueSpec& spec() const { return spec_; }
-  // INVALID_ARGUMENT unless a node that wants `other` may have this one.
+  // Returns INVALID_ARGUMENT unless a node with the definition `other` may share this queue.
   absl::Status CheckSame(const QueueSpec& other) const;
 
-  // INVALID_ARGUMENT unless it is an element of this queue, or a batch of them.
+  // Return INVALID_ARGUMENT unless the tensors are an element of this queue, or a batch of
+  // elements.
   absl::Status CheckElement(const Tensors& element) const;
   absl::Status CheckBatch(const Tensors& batch) const;
 
-  // Calls `done` once all elements are in. CANCELLED if the queue is closed by then.
+  // Calls `done` once all elements are in the queue. CANCELLED if the queue is closed before that.
   void Enqueue(std::vector<Tensors> elements, Cancellation* cancellation, Done done);
-  // One element. OUT_OF_RANGE if the queue is closed and empty.
+  // Dequeues one element. OUT_OF_RANGE if the queue is closed and empty.
   void Dequeue(Cancellation* cancellation, DoneTaking done);
-  // `count` elements in a batch; OUT_OF_RANGE if the queue is closed and holds fewer, unless
-  // `allow_fewer` and it holds any.
+  // Dequeues `count` elements as a batch. OUT_OF_RANGE if the queue is closed and holds fewer,
+  // unless `allow_fewer` is set and it holds at least one.
   void DequeueMany(int64_t count, bool allow_fewer, Cancellation* cancellation, DoneTaking done);
-  // No more elements from now on. Those who wait to put some do so first, or are sent away with
-  // CANCELLED.
+  // Closes the queue to further elements. Pending enqueues complete first, or fail with CANCELLED
+  // if `cancel_pending_enqueues` is set.
   void Close(bool cancel_pending_enqueues, Cancellation* cancellation, Done done);
   int64_t size();
   bool is_closed();
 
  private:
   enum Lane { kEnqueue, kDequeue };
-  // A dequeue under way.
+  // A dequeue in progress.
   struct Taking {
     int64_t wanted = 1;
     bool batch = false, allow_fewer = false;
@@ -94,7 +96,8 @@ class QueueState final : public WaitableResource {
   bool closed_ = false;
 };
 
-// Component by component, the rows of a batch; the batch has them.
+// Splits a batch, component by component, into its rows, which are copied. All components have the
+// same number of rows.
 absl::StatusOr<std::vector<Tensors>> RowsOf(const Tensors& batch);
 
 }  // namespace weir

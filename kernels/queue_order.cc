@@ -24,7 +24,7 @@ class FirstInFirstOut final : public QueueOrder {
   std::deque<Tensors> elements_;
 };
 
-// Any element, drawn with equal chances; the last one moves into its place. The draws are
+// Takes a uniformly random element; the last element moves into its place. The draws are
 // TensorFlow's: the words of a Philox stream, modulo the size.
 class Shuffled final : public QueueOrder {
  public:
@@ -44,7 +44,7 @@ class Shuffled final : public QueueOrder {
   std::vector<Tensors> elements_;
 };
 
-// The smallest first component first; of equal ones, the first put.
+// The element with the smallest first component is first; ties are in insertion order.
 class ByPriority final : public QueueOrder {
  public:
   void Put(Tensors element) override {

@@ -16,7 +16,7 @@ absl::Status DoesNotMatch(absl::string_view name, absl::string_view what, absl::
                          " was ", wanted);
 }
 
-// Copies `from` to the start of an area of `dims` at `to`.
+// Copies `from` to the start of an area of shape `dims` at `to`.
 void CopyIntoLarger(const Tensor& from, absl::Span<const int64_t> dims, char* to) {
   if (from.num_elements() == 0) return;
   const int rank = from.rank();
@@ -32,7 +32,8 @@ void CopyIntoLarger(const Tensor& from, absl::Span<const int64_t> dims, char* to
   }
 }
 
-// The shape that all fit into: as declared, and the largest extent where that is unknown.
+// Returns the shape that all elements fit into: the declared shape, with the largest extent where
+// that is unknown.
 Shape ShapeForAll(const Shape& declared, const std::vector<Tensors>& elements, size_t component) {
   absl::InlinedVector<int64_t, 6> dims(declared.dims().begin(), declared.dims().end());
   for (size_t d = 0; d < dims.size(); ++d) {
@@ -223,8 +224,9 @@ void QueueState::PutBack(Taking* taking) {
     order_->PutBack(std::move(taking->taken.back()));
 }
 
-// A batch may be larger than the queue: what there is is taken as it comes, which makes room for
-// more. Only queues by priority give all or nothing, as a smaller element may still come.
+// A batch may be larger than the queue: elements are taken as they arrive, which makes room for
+// more. Only priority queues take all elements of a batch at once, because a smaller element may
+// still arrive.
 std::optional<absl::Status> QueueState::TryDequeue(Taking* taking) {
   int64_t size = order_->size();
   int64_t missing = taking->wanted - static_cast<int64_t>(taking->taken.size());

@@ -9,16 +9,16 @@
 #include "weir/kernels/sparse_kernels.h"
 #include "weir/kernels/strided_copy.h"
 
-// Ragged tensors: rows of different lengths, one after the other in one tensor of values, and the
-// places where they begin. Splits of splits make further ragged dimensions.
+// Ragged tensors: rows of different lengths, stored consecutively in one tensor of values, and
+// splits: the positions where the rows begin. Splits of splits make further ragged dimensions.
 namespace weir {
 
 namespace {
 
 // ---- RaggedTensorToSparse
 
-// The splits of each ragged dimension, outermost first. INVALID_ARGUMENT unless they ascend from 0
-// to the number of rows of the next.
+// Reads the splits of each ragged dimension, outermost first. Returns INVALID_ARGUMENT unless they
+// ascend from 0 to the number of rows of the next dimension.
 absl::StatusOr<std::vector<Dims>> ReadSplits(const KernelContext& c, int n, const Tensor& values) {
   std::vector<Dims> splits;
   for (int k = 0; k < n; ++k) {
@@ -42,7 +42,7 @@ absl::StatusOr<std::vector<Dims>> ReadSplits(const KernelContext& c, int n, cons
   return splits;
 }
 
-// The shape of the smallest dense tensor that has room for all rows.
+// Returns the shape of the smallest dense tensor that contains all rows.
 Dims DenseDims(const std::vector<Dims>& splits, const Tensor& values) {
   Dims dims = {static_cast<int64_t>(splits[0].size()) - 1};
   for (const Dims& s : splits) {
@@ -64,7 +64,7 @@ absl::Status ToSparse(KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(Tensor* const indices, c.AllocateOutput(0, Shape({count, rank})));
   WEIR_RETURN_IF_ERROR(OutputInts(c, 2, dims));
   c.SetOutput(1, values.Reshaped(Shape({count})));
-  std::vector<size_t> row(n, 0);  // in each ragged dimension, the row that the element is in
+  std::vector<size_t> row(n, 0);  // the element's row in each ragged dimension
   int64_t* to = indices->data<int64_t>();
   for (int64_t at = 0; at < count / std::max<int64_t>(width, 1); ++at) {
     ThrowIfCancelledAt(at);
@@ -95,7 +95,7 @@ absl::StatusOr<int64_t> RangeSize(T start, T limit, T delta) {
   if (delta == T(0)) return InvalidArgument("Requires delta != 0");
   if ((delta > T(0) && limit < start) || (delta < T(0) && limit > start)) return 0;
   if constexpr (std::is_integral_v<T>) {
-    // The distance of two numbers may be too large for their type, never for the unsigned one.
+    // The difference of two numbers may overflow their type, but never the unsigned type.
     const bool up = delta > 0;
     const uint64_t distance = up ? static_cast<uint64_t>(limit) - static_cast<uint64_t>(start)
                                  : static_cast<uint64_t>(start) - static_cast<uint64_t>(limit);
@@ -104,7 +104,7 @@ absl::StatusOr<int64_t> RangeSize(T start, T limit, T delta) {
     if (size <= static_cast<uint64_t>(std::numeric_limits<int64_t>::max()))
       return static_cast<int64_t>(size);
   } else {
-    // Each step in the type itself, as TensorFlow has it.
+    // Computes each step in the type itself, as TensorFlow does.
     const T distance = static_cast<T>(Wide<T>(limit) - Wide<T>(start));
     const double size = std::ceil(
         std::abs(static_cast<double>(static_cast<T>(Wide<T>(distance) / Wide<T>(delta)))));
@@ -115,7 +115,7 @@ absl::StatusOr<int64_t> RangeSize(T start, T limit, T delta) {
                          std::numeric_limits<int64_t>::max());
 }
 
-// How many ranges the arguments describe: scalars serve all of them.
+// Returns the number of ranges that the arguments describe; scalars are broadcast to all of them.
 absl::StatusOr<int64_t> CountRanges(const KernelContext& c) {
   constexpr const char* kNames[] = {"starts", "limits", "deltas"};
   std::optional<int64_t> rows;
@@ -176,7 +176,7 @@ void AddRanges(KernelRegistry* r, List<Ts...>) {
 
 // ---- RaggedGather
 
-// Splits that no row leaves: they ascend, and none is negative or past the `rows` they cut up.
+// Checks that no row is out of range: the splits are sorted, non-negative and at most `rows`.
 absl::Status CheckSplits(const Dims& splits, int64_t rows) {
   for (size_t i = 0; i < splits.size(); ++i) {
     if (i > 0 && splits[i] < splits[i - 1]) return InvalidArgument("Ragged splits must be sorted");
@@ -190,7 +190,7 @@ struct Rows {
   int64_t begin, end;
 };
 
-// The splits of rows that come one run after the other.
+// Writes the splits of the concatenation of these runs of rows to output i.
 absl::Status OutputRunSplits(KernelContext& c, int i, const Dims& splits,
                              const std::vector<Rows>& runs) {
   int64_t count = 1, end = 0;
@@ -207,7 +207,7 @@ absl::Status OutputRunSplits(KernelContext& c, int i, const Dims& splits,
   return absl::OkStatus();
 }
 
-// What RaggedGather gathers from. INVALID_ARGUMENT if rows are not all there.
+// Reads the splits of RaggedGather's params. Returns INVALID_ARGUMENT if a row is out of range.
 absl::StatusOr<std::vector<Dims>> ReadParams(const KernelContext& c, int ragged) {
   const Tensor& values = c.input(ragged);
   if (values.rank() == 0) return InvalidArgument("params.rank must be nonzero");
@@ -224,7 +224,8 @@ absl::StatusOr<std::vector<Dims>> ReadParams(const KernelContext& c, int ragged)
   return splits;
 }
 
-// The dimensions of the indices but the last are regular; the last one's rows are `limit` at most.
+// Reads the rows to gather; indices are less than `limit`. The dimensions of the indices except the
+// last become regular row splits.
 absl::StatusOr<std::vector<Rows>> ReadIndices(KernelContext& c, const Tensor& indices,
                                               int64_t limit) {
   int64_t rows = 1;
@@ -242,7 +243,7 @@ absl::StatusOr<std::vector<Rows>> ReadIndices(KernelContext& c, const Tensor& in
   return runs;
 }
 
-// Runs of rows of the values, one after the other, as output i.
+// Writes the concatenation of these runs of rows of the values to output i.
 absl::Status OutputRuns(KernelContext& c, int i, const Tensor& values,
                         const std::vector<Rows>& runs) {
   Shape shape = values.shape();
@@ -260,7 +261,8 @@ absl::Status OutputRuns(KernelContext& c, int i, const Tensor& values,
   return absl::OkStatus();
 }
 
-// The rows that the indices name become rows of the next dimension, and so on down to the values.
+// Gathers the rows that the indices name. They become rows of the next dimension, and so on down to
+// the values.
 absl::Status Gather(KernelContext& c) {
   const int ragged = c.num_inputs() - 2, last = c.num_outputs() - 1;
   const Tensor& indices = c.input(ragged + 1);
@@ -271,7 +273,7 @@ absl::Status Gather(KernelContext& c) {
   }
   WEIR_ASSIGN_OR_RETURN(std::vector<Rows> runs,
                         ReadIndices(c, indices, static_cast<int64_t>(splits[0].size()) - 1));
-  const int first = indices.rank() - 1;  // -1: a scalar takes away the outermost dimension
+  const int first = indices.rank() - 1;  // -1: a scalar index removes the outermost dimension
   for (int k = 0; k < ragged; ++k) {
     if (first + k >= 0) WEIR_RETURN_IF_ERROR(OutputRunSplits(c, first + k, splits[k], runs));
     for (Rows& run : runs) run = {splits[k][run.begin], splits[k][run.end]};

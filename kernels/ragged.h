@@ -5,7 +5,7 @@
 
 namespace weir {
 
-// The parts of AddRaggedKernels, a source file each.
+// The parts of AddRaggedKernels, one source file each.
 void AddRaggedToTensorCpu(KernelRegistry* r);     // ragged_to_tensor_cpu.cc
 void AddRaggedVariantKernels(KernelRegistry* r);  // ragged_variant.cc
 

@@ -8,13 +8,13 @@
 #include "weir/kernels/sparse_value.h"
 #include "weir/kernels/strided_copy.h"
 
-// RaggedTensorToTensor: rows of different lengths put into a dense tensor, cut off where they are
-// too long for it, and followed by a default value where they are too short.
+// RaggedTensorToTensor: copies rows of different lengths into a dense tensor. Rows that are too
+// long are truncated; rows that are too short are padded with a default value.
 namespace weir {
 
 namespace {
 
-// How a dimension is cut up into rows. TensorFlow has more names than ops that take them.
+// How a dimension is partitioned into rows. TensorFlow defines more kinds than its ops accept.
 enum class Partition { kFirstDimSize, kRowSplits, kValueRowids, kOther };
 
 absl::StatusOr<Partition> ParsePartition(const std::string& name) {
@@ -62,7 +62,7 @@ absl::StatusOr<Ragged> ReadRagged(const KernelContext& c, const std::vector<Part
   return ragged;
 }
 
-// The length of the longest row.
+// Returns the length of the longest row.
 int64_t Widest(const Level& level) {
   int64_t widest = 0, run = 0;
   const Dims& n = level.numbers;
@@ -76,8 +76,8 @@ int64_t Widest(const Level& level) {
   return widest;
 }
 
-// The extents that the argument asks for, -1 where it leaves them open; those of the values where
-// the dimensions are not ragged.
+// Returns the extents that the argument `shape` specifies, -1 where it leaves them open, and those
+// of the values where the dimensions are not ragged.
 absl::StatusOr<Dims> AskedDims(const Tensor& shape, int ragged_rank, const Shape& values) {
   Dims dims(ragged_rank + values.rank(), -1);
   if (shape.rank() > 0) {
@@ -108,7 +108,7 @@ absl::StatusOr<Dims> AskedDims(const Tensor& shape, int ragged_rank, const Shape
   return dims;
 }
 
-// The default value broadcasts to one element (what the ragged dimensions hold).
+// Checks that the default value broadcasts to one element of the ragged dimensions.
 absl::Status CheckDefault(const Shape& value, const Shape& values) {
   if (value.rank() >= values.rank()) {
     return InvalidArgument("default_value.shape=", value.ToString(),
@@ -126,8 +126,8 @@ absl::Status CheckDefault(const Shape& value, const Shape& values) {
   return absl::OkStatus();
 }
 
-// Where the rows of one dimension begin in the result: -1 for a row that has no place there, and
-// for those behind the last one that is listed.
+// The positions in the result where the rows of one dimension begin: -1 for a row that is truncated
+// away, and for rows after the last listed one.
 struct Places {
   Tensor listed;
   int64_t count = 0;  // of rows
@@ -143,7 +143,8 @@ absl::StatusOr<Places> MakePlaces(int64_t count, int64_t listed) {
   return places;
 }
 
-// The places of the rows that the splits make; the next dimension has a use for `limit` of them.
+// Returns the positions of the rows that the splits describe. The next dimension uses `limit` of
+// them.
 absl::StatusOr<Places> PlacesOfSplits(const Dims& splits, const Places& parents, int64_t stride,
                                       int64_t width, int64_t limit) {
   const int64_t rows = static_cast<int64_t>(splits.size()) - 1;
@@ -193,7 +194,7 @@ absl::StatusOr<Places> PlacesOfRowids(const Dims& ids, const Places& parents, in
   return places;
 }
 
-// How many rows of the dimension above this one has a use for.
+// Returns the number of rows of the parent dimension that this level refers to.
 int64_t RowsNamed(const Level& level) {
   const Dims& n = level.numbers;
   if (level.kind == Partition::kRowSplits) return std::max<int64_t>(n.size(), 1) - 1;
@@ -201,7 +202,7 @@ int64_t RowsNamed(const Level& level) {
   return std::max<int64_t>(last, std::min<int64_t>(last, INT64_MAX - 1) + 1);
 }
 
-// The place in the result, in elements, of each row of the values.
+// Returns the position in the result, in elements, of each row of the values.
 absl::StatusOr<Places> PlacesOfValues(const Ragged& ragged, const Dims& dims, int64_t rows) {
   const size_t depth = ragged.levels.size();
   Dims strides(depth + 1, 1);
@@ -224,7 +225,7 @@ absl::StatusOr<Places> PlacesOfValues(const Ragged& ragged, const Dims& dims, in
   return places;
 }
 
-// `count` copies of the default value, each broadcast to the shape of one element.
+// Writes `count` copies of the default value, each broadcast to the shape of one element.
 void FillDefault(const KernelContext& c, const Tensor& value, const Shape& element, int64_t count,
                  Tensor* out) {
   StridedCopy copy;

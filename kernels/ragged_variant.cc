@@ -5,21 +5,21 @@
 #include "weir/kernels/sparse_value.h"
 #include "weir/kernels/strided_copy.h"
 
-// Ragged tensors in the elements of variant tensors, whole or row by row: how maps and datasets
-// handle them.
+// Ragged tensors in the elements of variant tensors, whole or row by row, as map functions and
+// datasets use them.
 namespace weir {
 
 namespace {
 
 constexpr char kTypeName[] = "RaggedTensorVariant";
 
-// Splits of each ragged dimension, outermost first, and the values.
+// The splits of each ragged dimension, outermost first, and the values.
 struct RaggedValue {
   Tensors splits;
   Tensor values;
 };
 
-// What is kept must outlive the step.
+// The variant must outlive the step, so it owns its tensors.
 absl::StatusOr<Variant> Encode(const KernelContext& c, const RaggedValue& ragged) {
   Tensors parts = ragged.splits;
   parts.push_back(ragged.values);
@@ -29,7 +29,7 @@ absl::StatusOr<Variant> Encode(const KernelContext& c, const RaggedValue& ragged
   return Variant{.type_name = kTypeName, .metadata = "", .value = std::move(parts)};
 }
 
-// Rows [begin, end) of a tensor, in memory of their own.
+// Copies rows [begin, end) of a tensor.
 absl::StatusOr<Tensor> CopyRows(const Tensor& t, int64_t begin, int64_t end) {
   Shape shape = t.shape();
   shape.set_dim(0, end - begin);
@@ -76,7 +76,7 @@ absl::Status CheckRagged(const RaggedValue& x) {
   return absl::OkStatus();
 }
 
-// Row r of the outermost dimension: one ragged dimension less.
+// Returns row r of the outermost dimension, which has one ragged dimension less.
 absl::StatusOr<RaggedValue> RowOf(const RaggedValue& x, int64_t r) {
   RaggedValue row;
   int64_t begin = x.splits[0].IntAt(r), end = x.splits[0].IntAt(r + 1);
@@ -91,7 +91,7 @@ absl::StatusOr<RaggedValue> RowOf(const RaggedValue& x, int64_t r) {
   return row;
 }
 
-// A tensor of variants: the rows one by one, or (not `batched`) a scalar that holds all.
+// Writes a tensor of variants: one row each, or (not `batched`) a scalar that holds all rows.
 absl::Status ToVariant(KernelContext& c, bool batched) {
   const int depth = c.num_inputs() - 1;
   RaggedValue x{.values = c.input(depth)};
@@ -161,7 +161,7 @@ absl::Status CheckExpected(const RaggedValue& x, const Expected& e, int64_t i) {
                              ", found: ", DataTypeName(splits.dtype()));
     }
   }
-  return CheckRagged(x);  // it may come from a file
+  return CheckRagged(x);  // the variant may come from a file
 }
 
 absl::StatusOr<std::vector<RaggedValue>> DecodeAll(const Tensor& encoded, const Expected& e) {
@@ -180,7 +180,7 @@ absl::StatusOr<std::vector<RaggedValue>> DecodeAll(const Tensor& encoded, const 
   return all;
 }
 
-// Splits of `count` rows, the first of which is row `0` of rows that size(i) tells.
+// Writes the splits of `count` rows of sizes size(i), beginning at 0.
 template <class Size>
 absl::Status OutputSizes(KernelContext& c, int output, int64_t count, Size size) {
   WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(output, Shape({count + 1})));
@@ -190,7 +190,8 @@ absl::Status OutputSizes(KernelContext& c, int output, int64_t count, Size size)
   return absl::OkStatus();
 }
 
-// Tensors that differ in the first extent only, one after the other. None: a vector of nothing.
+// Writes the concatenation of tensors that differ in the first extent only. Without tensors it
+// writes an empty vector.
 absl::Status OutputJoined(KernelContext& c, int output, const std::vector<RaggedValue>& parts) {
   Shape shape = parts.empty() ? Shape({0}) : parts[0].values.shape();
   int64_t rows = 0;
@@ -206,7 +207,7 @@ absl::Status OutputJoined(KernelContext& c, int output, const std::vector<Ragged
   return absl::OkStatus();
 }
 
-// The ragged tensors of a tensor of variants, stacked: its dimensions become ragged ones.
+// Stacks the ragged tensors of a tensor of variants, whose dimensions become ragged ones.
 absl::Status Stack(KernelContext& c, const std::vector<RaggedValue>& parts, int64_t inner_depth) {
   const Shape& outer = c.input(0).shape();
   int64_t rows = 1;
@@ -266,12 +267,12 @@ absl::StatusOr<Kernel> MakeFromVariant(const KernelInit& init) {
 
 // ---- RaggedTensorToVariantGradient
 
-// The values of all variants, one after the other, in the shape of the values that were encoded.
+// Writes the values of all variants, concatenated, in the shape of the values that were encoded.
 absl::Status ToVariantGradient(KernelContext& c, DataType type) {
   WEIR_ASSIGN_OR_RETURN(const Shape shape, ReadShape(c.input(2), "dense_values_shape"));
   const Tensor &encoded = c.input(0), &splits = c.input(1);
   const int64_t n = splits.num_elements();
-  // A scalar stands for none.
+  // A scalar means that there are no splits.
   if (splits.rank() > 1 || (splits.rank() == 1 && n > 0))
     WEIR_RETURN_IF_ERROR(CheckSplits(splits, n > 0 ? splits.IntAt(n - 1) : 0));
   std::vector<RaggedValue> parts;
@@ -279,7 +280,7 @@ absl::Status ToVariantGradient(KernelContext& c, DataType type) {
   for (int64_t i = 0; i < encoded.num_elements(); ++i) {
     ThrowIfCancelledAt(i);
     const Variant& variant = encoded.data<Variant>()[i];
-    if (variant.type_name.empty()) continue;  // zeros: a gradient that nothing came to
+    if (variant.type_name.empty()) continue;  // zeros: no gradient reached this element
     WEIR_ASSIGN_OR_RETURN(parts.emplace_back(), Decode(variant, i));
     if (parts.back().values.dtype() != type) {
       return InvalidArgument("Expected values Tensor dtype: ", DataTypeName(type),

@@ -1,4 +1,4 @@
-// Tensors of random numbers; the streams are described in philox.h.
+// Tensors of random numbers. philox.h describes the streams.
 
 #include <algorithm>
 #include <random>
@@ -13,7 +13,7 @@
 namespace weir {
 
 std::shared_ptr<RandomStream> RandomStream::Of(const KernelInit& init) {
-  // A container of its own: resetting the session's variables does not turn the generators back.
+  // A separate container: resetting the session's variables does not rewind the generators.
   constexpr char kContainer[] = "random streams";
   const std::string& name = init.node.name();
   return init.resources.LookupOrCreate<RandomStream>(kContainer, name, [&] {
@@ -75,7 +75,7 @@ absl::StatusOr<Philox> KeyCounterInputs(const KernelContext& c) {
 
 namespace {
 
-// Group g, whole: straight into the output where it fits.
+// Writes group g, directly into the output if the whole group fits.
 template <class Samples, class Source>
 void PutGroup(const Samples& distribution, Source& source, int64_t g, typename Samples::Sample* out,
               int64_t n) {
@@ -90,7 +90,7 @@ void PutGroup(const Samples& distribution, Source& source, int64_t g, typename S
   }
 }
 
-// Groups [begin, end) of a distribution that takes words until it is satisfied.
+// Fills groups [begin, end) of a distribution that rejects samples.
 template <class Samples>
 void FillRejecting(Philox stream, const Samples& distribution, int64_t begin, int64_t end,
                    typename Samples::Sample* out, int64_t n) {
@@ -102,7 +102,7 @@ void FillRejecting(Philox stream, const Samples& distribution, int64_t begin, in
   }
 }
 
-// Groups [begin, end), one block each; many blocks are made at a time.
+// Fills groups [begin, end) from one block each; the blocks are generated in batches.
 template <class Samples>
 void FillBlocks(Philox stream, const Samples& distribution, int64_t begin, int64_t end,
                 typename Samples::Sample* out, int64_t n) {
@@ -138,7 +138,8 @@ void Fill(ThreadPool& pool, const Philox& stream, Samples distribution,
   });
 }
 
-// Output 0, of the shape that an input spells out, filled; `start(samples)` gives the stream.
+// Allocates output 0 with the shape that an input holds, and fills it; `start(samples)` returns the
+// stream.
 template <class Samples, class Start>
 absl::Status FillOutput(KernelContext& c, const Samples& distribution, const Start& start,
                         int shape_input = 0) {
@@ -208,7 +209,7 @@ template <class T, class Start>
 absl::Status FillRange(KernelContext& c, int first, const Start& start, int shape_input = 0) {
   absl::StatusOr<IntegerSamples<T>> range = RangeInputs<T>(c, first);
   if (!range.ok()) {
-    // An empty output needs no range, but scalars.
+    // For an empty output the range may be empty, but the bounds must be scalars.
     WEIR_ASSIGN_OR_RETURN(const Shape shape, ShapeInput(c, shape_input));
     const bool scalars = c.input(first).rank() == 0 && c.input(first + 1).rank() == 0;
     if (!scalars || shape.num_elements() != 0) return range.status();
@@ -241,7 +242,7 @@ absl::Status RunRangeFromGenerator(KernelContext& c) {
       c, 3, [&](int64_t n) { return GeneratorInput(c, n); }, kGeneratorShape);
 }
 
-// Never the same again.
+// Non-deterministic: never produces the same numbers again.
 template <class T>
 absl::Status RunUnpredictable(KernelContext& c) {
   return FillOutput(c, IntegerSamples<T>(), [](int64_t) {

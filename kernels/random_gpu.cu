@@ -1,7 +1,7 @@
 #include "weir/kernels/gpu_loops.h"
 #include "weir/kernels/launch.h"
 
-// Random numbers (kernels/philox.h): thread g makes group g, wherever it starts in the stream.
+// Random numbers (kernels/philox.h): thread g computes group g, wherever it starts in the stream.
 namespace weir::gpu {
 
 namespace {

@@ -10,25 +10,25 @@
 
 namespace weir {
 
-// The generator of one stateful random node in one session: every run draws where the last one
-// stopped, whichever Plan the node is in. Seeds (0, 0) start it somewhere unpredictable.
+// The generator of one stateful random node in one session. Every run continues where the last one
+// stopped, whichever Plan the node is in. Seeds (0, 0) start it at an unpredictable position.
 // Thread-safe.
 class RandomStream : public Resource {
  public:
-  // The stream of `init`'s node, by its attributes seed and seed2.
+  // Returns the stream of `init`'s node, which is seeded from its attributes seed and seed2.
   static std::shared_ptr<RandomStream> Of(const KernelInit& init);
 
   RandomStream(std::string name, Philox start) : name_(std::move(name)), next_(start) {}
   std::string Describe() const override { return "random stream of '" + name_ + "'"; }
 
-  // Where this run draws from, with `blocks` blocks to itself.
+  // Reserves `blocks` blocks for this run. Returns their start.
   Philox Reserve(uint64_t blocks) {
     const std::lock_guard<std::mutex> lock(mutex_);
     const Philox start = next_;
     next_.Skip(blocks);
     return start;
   }
-  // For that many samples of a distribution.
+  // Reserves the blocks for this many samples of a distribution.
   Philox ReserveSamples(int64_t samples) {
     return Reserve(static_cast<uint64_t>(samples * kReservedPerSample));
   }
@@ -39,10 +39,11 @@ class RandomStream : public Resource {
   Philox next_;
 };
 
-// The shape that input i, an integer vector, spells out. INVALID_ARGUMENT if it does not.
+// Returns the shape that input i, an integer vector, holds. Returns INVALID_ARGUMENT if it holds
+// none.
 absl::StatusOr<Shape> ShapeInput(const KernelContext& c, int i);
 
-// The stream that a stateless op's seed (input i, two integers) stands for.
+// Returns the stream of a stateless op's seed (input i, two integers).
 absl::StatusOr<Philox> SeedInput(const KernelContext& c, int i);
 
 }  // namespace weir

@@ -19,7 +19,7 @@ absl::StatusOr<Kernel> MakeReader(const KernelInit& init) {
   return Kernel::Constant(HandleTo(init.device, name, reader));
 }
 
-// Lists of strings, or scalars where there is one record and `is_list` is false.
+// Writes vectors of strings, or scalars if there is one record and `is_list` is false.
 absl::Status PutOut(KernelContext& c, ReaderState::Records records, bool is_list) {
   const Shape shape = is_list ? Shape({static_cast<int64_t>(records.size())}) : Shape();
   WEIR_ASSIGN_OR_RETURN(Tensor * keys, c.AllocateOutput(0, shape));
@@ -61,7 +61,7 @@ absl::Status PutCount(KernelContext& c) {
   return absl::OkStatus();
 }
 
-// A kernel that waits for its turn with the reader at input 0.
+// A kernel that waits for its turn on the reader at input 0.
 using WithReader = void (*)(KernelContext&, const std::shared_ptr<ReaderState>&, Kernel::Done);
 template <WithReader kRun>
 absl::StatusOr<Kernel> MakeWithReader(const KernelInit&) {

@@ -11,24 +11,24 @@
 
 namespace weir {
 
-// What is read, from one unit of work after the other: a file by its name. For one thread at a
-// time.
+// A source of records that reads one unit of work after the other, for example files by their
+// names. Not thread-safe.
 class RecordSource {
  public:
   struct Record {
     std::string key, value;
   };
   virtual ~RecordSource() = default;
-  // The records of `work` come next.
+  // Starts reading the records of `work`.
   virtual absl::Status Start(const std::string& work) = 0;
-  // Nothing at the end of the work.
+  // Returns the next record, or nullopt at the end of the work.
   virtual absl::StatusOr<std::optional<Record>> Next() = 0;
-  // True for one that is at its end after one record: the work is then finished with it.
+  // Returns whether each unit of work has one record and is finished once that is read.
   virtual bool has_one_record() const { return false; }
 };
 
-// Reads records from a source, and the names of what to read from a queue. Calls are served one
-// after the other; one that waits for the queue holds no thread. Thread-safe.
+// Reads records from a source, and the units of work from a queue. Calls are served one at a time,
+// in order. A call that waits for the queue blocks no thread. Thread-safe.
 class ReaderState final : public WaitableResource {
  public:
   using Record = RecordSource::Record;
@@ -41,14 +41,14 @@ class ReaderState final : public WaitableResource {
         source_(std::move(source)) {}
 
   std::string Describe() const override { return "reader '" + name_ + "'"; }
-  // One record; or up to `count`, all of one unit of work.
+  // Read one record, or up to `count` records of one unit of work.
   void Read(std::shared_ptr<QueueState> queue, const StepInfo& step, DoneReading done);
   void ReadUpTo(int64_t count, std::shared_ptr<QueueState> queue, const StepInfo& step,
                 DoneReading done);
   int64_t records_produced();
   int64_t units_completed();
-  // As bytes of TensorFlow's ReaderBaseState. Only of readers whose place is between two units of
-  // work; of others it is UNIMPLEMENTED.
+  // Serializes the state as a TensorFlow ReaderBaseState. Returns UNIMPLEMENTED unless the reader
+  // is between two units of work.
   void Serialize(Cancellation* cancellation, std::function<void(absl::StatusOr<std::string>)> done);
   void Restore(const std::string& state, Cancellation* cancellation, Done done);
   void Reset(Cancellation* cancellation, Done done);
@@ -58,7 +58,7 @@ class ReaderState final : public WaitableResource {
     int64_t started = 0, finished = 0, produced = 0;
     std::string work;
   };
-  // One that reads: from its turn on until it is through.
+  // A read in progress: from its turn until it is done.
   struct Reading {
     int64_t wanted;
     std::shared_ptr<QueueState> queue;
@@ -67,8 +67,8 @@ class ReaderState final : public WaitableResource {
     Records records;
     absl::StatusOr<Tensors> answer = Tensors();  // of the queue
   };
-  // Somebody else's answer, once it is there. True if that was at once; if not, `go_on` is
-  // scheduled when it comes.
+  // An asynchronous call that calls `answered` once its answer is available. CallAsync returns true
+  // if the call was answered immediately; otherwise it schedules `resume` when the answer arrives.
   using Ask = std::function<void(std::function<void()> answered)>;
   static bool AskFor(const Ask& ask, ThreadPool* pool, std::function<void()> go_on);
 
@@ -84,13 +84,13 @@ class ReaderState final : public WaitableResource {
   void Forget() override {}
 
   const std::string name_;
-  // Who has the turn uses these; counts change with the lock held.
+  // Only the holder of the turn accesses these. Counts are written with the lock held.
   const std::unique_ptr<RecordSource> source_;
   Counts counts_;
   bool taken_ = false;
 };
 
-// A source by the op of its node, without the "V2": TextLineReader and so on.
+// Returns the source for the op of a node, without the "V2": TextLineReader and so on.
 absl::StatusOr<std::unique_ptr<RecordSource>> MakeRecordSource(const Node& node);
 
 // A part of AddReaderKernels.

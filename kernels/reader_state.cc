@@ -17,7 +17,7 @@ void PutField(uint64_t number, int64_t value, std::string* out) {
   PutVarint64(out, static_cast<uint64_t>(value));
 }
 
-// The next field; its value is in one of the two.
+// Reads the next field. Its value is in one of the two members.
 bool GetField(absl::string_view* in, uint64_t* number, int64_t* value, std::string* bytes) {
   uint64_t tag = 0, word = 0;
   if (!GetVarint64(in, &tag) || !GetVarint64(in, &word)) return false;
@@ -61,9 +61,9 @@ void ReaderState::ReadUpTo(int64_t count, std::shared_ptr<QueueState> queue, con
   Begin(std::make_shared<Reading>(Reading{count, std::move(queue), step, std::move(done)}));
 }
 
-// Which of the two comes second, the answer or the return of the question, goes on: the exchange
-// decides. So a queue with many empty files is a loop and no recursion, and no file is read on the
-// thread of whoever happened to put its name into the queue.
+// Whichever comes second, the answer or the return of the call, continues; the exchange decides. So
+// a queue with many empty files runs in a loop without recursion, and no file is read on the thread
+// that happens to enqueue its name.
 bool ReaderState::AskFor(const Ask& ask, ThreadPool* pool, std::function<void()> go_on) {
   const auto second = std::make_shared<std::atomic<bool>>(false);
   ask([second, pool, go_on = std::move(go_on)] {
@@ -87,7 +87,7 @@ void ReaderState::Begin(std::shared_ptr<Reading> reading) {
   if (AskFor(ask, reading->step.pool, go_on)) go_on();
 }
 
-// From where the source stands, or from where the queue was asked for work.
+// Continues from the source's current position, or after the queue has been asked for work.
 void ReaderState::Continue(const std::shared_ptr<Reading>& reading) {
   const auto start_work = [this, reading] {
     const absl::Status started = StartWork(reading->answer);
@@ -142,7 +142,7 @@ absl::Status ReaderState::ReadMore(Reading* reading) {
   return status;
 }
 
-// `reading` lives on in its caller.
+// The caller keeps `reading` alive.
 void ReaderState::Finish(Reading* reading, const absl::Status& status) {
   EndTurn();
   if (status.ok()) {

@@ -7,9 +7,9 @@
 #include "weir/kernels/reader.h"
 
 // RecordInput: the records of all files that match, in random order, epoch after epoch. Files are
-// read in random order, and records drawn from a buffer of `file_buffer_size`; each epoch gives
-// every record once. (TensorFlow reads with several threads, in an order that no seed fixes; here
-// the seed does.)
+// read in random order, and records are drawn from a buffer of `file_buffer_size`; each epoch
+// returns every record once. (TensorFlow reads with several threads, in an order that no seed
+// determines; here the seed determines it.)
 namespace weir {
 
 namespace {
@@ -61,7 +61,7 @@ class RecordInputState final : public Resource {
     return absl::OkStatus();
   }
 
-  // Until the buffer is full or the epoch at its end.
+  // Reads until the buffer is full or the epoch ends.
   absl::Status Fill() {
     while (buffer_.size() < options_.buffer_size) {
       if (!stream_ && next_file_ == files_.size()) break;

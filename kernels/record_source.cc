@@ -83,8 +83,9 @@ class TfRecordSource final : public RecordSource {
   std::optional<RecordStream> stream_;
 };
 
-// Records of one size, each beginning `hop` bytes after the last. A footer is kept back, and the
-// file has no size before it is decompressed: `ahead_` holds what is read and not hopped over.
+// Records of a fixed size, each beginning `hop` bytes after the previous one. Footers are not
+// returned, and the size of a compressed file is unknown before it is decompressed: `ahead_`
+// buffers the bytes that are read but not yet skipped.
 class FixedLengthSource final : public RecordSource {
  public:
   struct Layout {
@@ -121,7 +122,7 @@ class FixedLengthSource final : public RecordSource {
   }
 
  private:
-  // False if the file ends before.
+  // Returns false if the file ends first.
   absl::StatusOr<bool> Skip(int64_t size) {
     while (size > 0) {
       WEIR_ASSIGN_OR_RETURN(const std::string skipped,

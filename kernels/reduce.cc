@@ -8,15 +8,16 @@
 #include "weir/kernels/registry.h"
 
 // After merging, the dimensions alternate between kept (K) and reduced (R). Whatever their number,
-// memory is read in order of address: the innermost dimension is a run, which either goes into one
-// accumulator (it is reduced: `row`) or into as many side by side (it is kept: `columns`).
+// memory is read in address order. The innermost dimension is a contiguous run, which accumulates
+// either into one accumulator (if it is reduced: `row`) or into as many adjacent accumulators as it
+// has elements (if it is kept: `columns`).
 //
-//   ... K R   the results are split over threads; each gathers its rows.
+//   ... K R   the results are split over threads; each accumulates its rows.
 //   ... R K   likewise, but a result is a whole run of accumulators.
 //
-// Threads share the work by the outer kept dimensions when there are enough of them. Otherwise (a
-// sum over everything, or over the rows of a matrix) they share pieces of what is reduced. Long
-// sums are made of such pieces in either case, so that results depend on sizes alone.
+// Threads split the outer kept dimensions if there are enough of them. Otherwise (a sum over
+// everything, or over the rows of a matrix) they split the reduced dimensions into pieces. In both
+// cases long sums are accumulated in such pieces, so results depend on sizes alone.
 namespace weir {
 
 namespace {
@@ -25,11 +26,11 @@ int64_t Product(const std::vector<int64_t>& v) {
   return std::accumulate(v.begin(), v.end(), int64_t{1}, std::multiplies<int64_t>());
 }
 
-// The dimensions but the innermost run, split into kept and reduced ones, with their strides in
+// The dimensions outside the innermost run, split into kept and reduced ones, with their strides in
 // elements.
 struct Loops {
   std::vector<int64_t> kept, kept_strides, reduced, reduced_strides;
-  int64_t run = 1;  // elements next to each other
+  int64_t run = 1;  // contiguous elements
   bool run_is_reduced = true;
   int64_t kept_count = 1, reduced_count = 1;
 };
@@ -66,8 +67,8 @@ int64_t OffsetOf(int64_t index, const std::vector<int64_t>& dims,
   return offset;
 }
 
-// Reduced positions [begin, end) below the kept position at `base` go into acc; of a kept run only
-// [from, from + width).
+// Accumulates reduced positions [begin, end) of the kept position at `base` into acc; of a kept run
+// only [from, from + width).
 void Accumulate(const Reducer& r, const Loops& loops, const char* base, int64_t begin, int64_t end,
                 int64_t from, int64_t width, void* acc) {
   const int64_t inner = loops.reduced.empty() ? 1 : loops.reduced.back();
@@ -84,13 +85,14 @@ void Accumulate(const Reducer& r, const Loops& loops, const char* base, int64_t 
   }
 }
 
-// Accumulators on the stack when they are few.
+// Accumulators, on the stack if they are few.
 using Accumulators = absl::InlinedVector<char, 512>;
 
-// How a result, or a kept run of them, is gathered: `pieces` cut what is reduced, each with
-// accumulators of its own, which are merged in order; of a single row they cut the run itself. They
-// follow from what goes into one result, not from how many there are, so that a row's sum is the
-// same wherever it stands; only the columns of a matrix are cut by the size of the whole.
+// The computation of one result, or of a kept run of results. The reduced dimensions are split into
+// `pieces`, each with its own accumulators, which are merged in order; for a single row, the run
+// itself is split. The split depends on the elements of one result, not on the number of results,
+// so a row's sum does not depend on its position in the tensor. Only the columns of a matrix are
+// split by the total size.
 struct Gathering {
   const Reducer& r;
   const Loops& loops;
@@ -104,7 +106,7 @@ struct Gathering {
                                 std::min(length, kMostPieces));
 
   int64_t acc_bytes() const { return width * static_cast<int64_t>(r.acc_size); }
-  // Piece p of result (or run) k into accumulators that are made neutral first.
+  // Initializes the accumulators and accumulates piece p of result (or run) k.
   void Gather(int64_t k, int64_t p, char* acc) const {
     const char* const from = x + OffsetOf(k, loops.kept, loops.kept_strides) * r.in_size;
     const int64_t begin = length * p / pieces, end = length * (p + 1) / pieces;
@@ -120,7 +122,7 @@ struct Gathering {
   }
 };
 
-// Threads take results.
+// Splits the results over threads.
 void ReduceKept(ThreadPool& pool, const Gathering& g) {
   const double cost = g.r.cost * static_cast<double>(g.count) * static_cast<double>(g.width);
   pool.ParallelFor(g.loops.kept_count, cost, [&](int64_t begin, int64_t end) {
@@ -137,7 +139,7 @@ void ReduceKept(ThreadPool& pool, const Gathering& g) {
   });
 }
 
-// IndexList results, long sums: threads take pieces.
+// For few results with long sums: splits the pieces over threads.
 void ReducePieces(ThreadPool& pool, const Gathering& g) {
   std::vector<char> partial(g.pieces * g.acc_bytes());
   for (int64_t k = 0; k < g.loops.kept_count; ++k) {
@@ -149,7 +151,7 @@ void ReducePieces(ThreadPool& pool, const Gathering& g) {
   }
 }
 
-// One matrix, its rows summed: threads take columns.
+// For the sum of a matrix's rows: splits the columns over threads.
 void ReduceColumns(ThreadPool& pool, const Reducer& r, const Loops& loops, int64_t count,
                    const char* x, char* y) {
   const double cost = r.cost * static_cast<double>(count);
@@ -212,7 +214,7 @@ void Reduce(ThreadPool& pool, const Reducer& r, const ReductionPlan& plan, const
   const int64_t results = plan.out.num_elements();
   if (results == 0) return;
   if (plan.dims.empty() || plan.count == 0) {
-    // One element a result, or none.
+    // Each result has one element, or none.
     constexpr int64_t kPiece = 1024;
     Accumulators acc(std::min(kPiece, results) * r.acc_size);
     for (int64_t i = 0; i < results; i += kPiece) {

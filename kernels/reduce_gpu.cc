@@ -4,12 +4,12 @@
 
 #include "weir/kernels/gpu_kernels.h"
 
-// Reductions on a GPU. What is reduced is cut into as many splits as it takes to keep the GPU busy:
-// a thread for each (result, split) accumulates every splits-th element, so that neighboring
-// threads read neighboring elements, and leaves its accumulator in memory. The accumulators are
-// then reduced in the same way, until one thread for each result makes it. With at least 32
-// elements a thread there are few passes (four for 10^6 elements), and no thread waits for another:
-// the result depends on the sizes alone, and is the same in every run.
+// Reductions on a GPU. The reduced elements are divided into as many splits as it takes to keep the
+// GPU busy: a thread for each (result, split) accumulates every splits-th element, so that
+// neighboring threads read neighboring elements, and stores its accumulator to memory. The
+// accumulators are then reduced in the same way, until one thread per result computes it. With at
+// least 32 elements per thread there are few passes (four for 10^6 elements), and no thread waits
+// for another: the result depends on the sizes alone, and is the same in every run.
 namespace weir {
 
 namespace gpu {
@@ -17,7 +17,7 @@ namespace gpu {
 namespace {
 
 constexpr int64_t kBusy = int64_t{1} << 16;  // threads
-constexpr int64_t kWork = 32;                // elements for each of them, at least
+constexpr int64_t kWork = 32;                // minimum elements per thread
 
 int64_t SplitsFor(int64_t results, int64_t elements) {
   const int64_t by_work = (elements + kWork - 1) / kWork;
@@ -53,7 +53,8 @@ absl::Status Reduce(KernelContext& c, const Reduction& r, const void* in, void* 
     WEIR_ASSIGN_OR_RETURN(Tensor next, c.AllocateTemp(DT_UINT8, Shape({bytes})));
     pass.out = next.raw();
     r.reducer->run(c.device().stream(), pass);
-    partials = std::move(next);  // what this pass read is given back: its memory is used after it
+    partials = std::move(
+        next);  // frees the input of this pass; the stream reuses its memory only after the pass
     pass.in = partials.raw();
     pass.from_partials = true;
     pass.kept = Stepping(results, r.reduced_inside ? pass.splits : 1);
@@ -69,7 +70,7 @@ absl::Status ReduceRows(KernelContext& c, const Reducer& reducer, int64_t rows, 
 
 namespace {
 
-// Splits the dimensions of a plan into kept and reduced ones.
+// Splits the dimensions of a layout into kept and reduced ones.
 absl::StatusOr<Reduction> MakeReduction(const Reducer& reducer, const ReductionPlan& plan) {
   Reduction r{.reducer = &reducer, .count = plan.count};
   int64_t stride = plan.count == 0 ? 0 : 1;
@@ -104,7 +105,7 @@ absl::Status RunL2Loss(KernelContext& c, const Reducer& reducer) {
   return ReduceRows(c, reducer, 1, c.input(0).num_elements(), c.input(0).raw(), out->raw());
 }
 
-// The gradient of a bias: the sum over everything but the channels.
+// The gradient of a bias: the sum over all dimensions except the channels.
 absl::Status RunBiasAddGrad(KernelContext& c, const Reducer& sum, bool channels_first) {
   const Tensor& dy = c.input(0);
   if (dy.rank() < 2)

@@ -2,25 +2,25 @@
 #include "weir/kernels/launch.h"
 #include "weir/kernels/reducers.h"
 
-// Reductions, by the reducers that the CPU uses (kernels/reducers.h). See reduce_gpu.cc for how a
-// reduction is made of passes.
+// Reductions, with the reducers that the CPU uses (kernels/reducers.h). reduce_gpu.cc describes the
+// passes of a reduction.
 namespace weir::gpu {
 
 namespace {
 
-// Half of the sum of squares.
+// Half the sum of squares.
 template <class T>
 struct L2LossReduction : NormReduction<T> {
   using Acc = typename NormReduction<T>::Acc;
   WEIR_HD static T Result(Acc a, int64_t) { return static_cast<T>(a / 2); }
 };
 
-// The first position of the greatest (or least) element. NaN gives way to any number.
+// The first position of the largest (or smallest) element. Any number replaces a NaN.
 template <class T, class I, bool kMax>
 struct ArgReduction {
   struct Acc {
     T value;
-    int64_t position;  // -1: nothing yet
+    int64_t position;  // -1: no element yet
   };
   WEIR_HD static Acc Neutral() { return {T(), -1}; }
   WEIR_HD static Acc ValueAt(T x, int64_t position) { return {x, position}; }
@@ -51,7 +51,7 @@ WEIR_HD typename F::Acc ValueOf(T x, int64_t position) {
   }
 }
 
-// Thread i makes accumulator i: of result k, what the split s of `splits` takes.
+// Thread i computes accumulator i: that of result k and split s of `splits`.
 template <class F, class T, class Out>
 struct PassBody {
   using Acc = typename F::Acc;

@@ -10,14 +10,14 @@
 #include "weir/core/numeric_types.h"
 #include "weir/kernels/scalar_math.h"
 
-// How elements are reduced, for kernels of all devices: an accumulator type, its neutral value,
-// what an element adds, how two accumulators become one, and what the result is.
+// Reducers for kernels of all devices: an accumulator type, its neutral value, the value of an
+// element, the merge of two accumulators, and the result.
 //
 // Floating-point sums and products accumulate in double. Integers accumulate modulo 2^64 and are
-// cut to their width at the end, which is the same as wrapping around all the way.
+// truncated to their width at the end, which is equivalent to wrapping around at each step.
 namespace weir {
 
-// Which of the vectorized loops over floats and doubles computes it, if any.
+// The vectorized loop over floats and doubles that computes the reduction, if any.
 enum class RowKind { kNone, kSum, kSquares, kMax, kMin };
 
 namespace internal {
@@ -108,8 +108,8 @@ using MaxReduction = ExtremeReduction<T, true>;
 template <class T>
 using MinReduction = ExtremeReduction<T, false>;
 
-// Of bools in bytes: true is 1 and false 0, so all of them is the least, and any of them the
-// greatest.
+// Reductions of bools stored as bytes: true is 1 and false 0, so All is the minimum and Any the
+// maximum.
 struct AllReduction : MinReduction<uint8_t> {
   WEIR_HD static uint8_t Neutral() { return 1; }
 };

@@ -20,20 +20,19 @@
 //
 //   - a row of more than 1024 packets is halved, at a multiple of a packet, and both halves are
 //     summed in this way: rounding errors of long sums grow with the logarithm of their length;
-//   - in what is left, four packets add up every fourth packet each, as long as there are four;
-//   they
-//     are added one after another, then the packets that remain;
+//   - in the remaining short rows, four packets accumulate every fourth packet each, as long as
+//     four are left; they are added one after another, then the remaining packets;
 //   - a packet is folded, its upper half onto its lower one, until one element is left;
-//   - what is less than a packet adds up by itself, and that sum comes last.
+//   - the elements after the last whole packet are summed separately, and that sum is added last.
 //
-// TensorFlow cuts long rows into one piece a thread, and so does kernels/reduce.cc, in other
-// places. Squares have no such model: they are summed in float vectors over at most kBlock
-// elements, and the blocks in double.
+// TensorFlow splits long rows into one piece per thread; kernels/reduce.cc splits them too, at
+// other positions. Sums of squares have no such reference order: they are summed in float vectors
+// over at most kBlock elements, and the blocks in double.
 
 #ifndef WEIR_KERNELS_REDUCERS_ONCE_
 #define WEIR_KERNELS_REDUCERS_ONCE_
 namespace weir {
-// Reductions of a run of floats or doubles, for the instruction set of this machine.
+// Reductions of contiguous floats or doubles, for the instruction set of this machine.
 struct RowFunctions {
   double (*sum_f32)(const float*, int64_t);
   double (*sum_f64)(const double*, int64_t);
@@ -43,7 +42,7 @@ struct RowFunctions {
   double (*max_f64)(const double*, int64_t);
   float (*min_f32)(const float*, int64_t);
   double (*min_f64)(const double*, int64_t);
-  // Reducer::columns.
+  // As Reducer::columns.
   void (*sum_columns_f32)(const float*, int64_t rows, int64_t stride, int64_t, double*);
   void (*squares_columns_f32)(const float*, int64_t rows, int64_t stride, int64_t, double*);
   void (*max_columns_f32)(const float*, int64_t rows, int64_t stride, int64_t, float*);
@@ -80,8 +79,8 @@ struct MaxOf {
   static constexpr double kNeutral = -std::numeric_limits<double>::infinity();
   template <class V>
   static HWY_INLINE V Step(V acc, V x) {
-    // NaN stays: an accumulator that is NaN is not smaller, and a NaN comes in because it is not
-    // smaller or equal.
+    // NaN propagates: an accumulator that is NaN is kept, and a NaN element is selected because no
+    // comparison with it is true.
     return hn::IfThenElse(hn::Or(hn::Gt(acc, x), hn::IsNaN(acc)), acc, x);
   }
   template <class V>
@@ -106,7 +105,7 @@ struct MinOf {
 template <class T>
 inline constexpr int64_t kPacket = 32 / sizeof(T);
 
-// The sums of every kPacket-th element, of the first n rounded down to whole packets.
+// Sums every kPacket-th element of the first n elements, rounded down to whole packets.
 template <class T>
 void SumPackets(const T* x, int64_t n, T* HWY_RESTRICT sums) {
   constexpr int64_t kLanes = kPacket<T>;
@@ -190,7 +189,7 @@ R RowLoop(const T* x, int64_t n) {
   return static_cast<R>(total);
 }
 
-// kRows rows of floats into accumulators of type A.
+// Accumulates kRows rows of floats into accumulators of type A.
 template <class F, int kRows, class A>
 HWY_INLINE void AddRows(const float* x, int64_t stride, int64_t n, A* acc) {
   const hn::ScalableTag<A> d;
@@ -214,8 +213,8 @@ HWY_INLINE void AddRows(const float* x, int64_t stride, int64_t n, A* acc) {
   }
 }
 
-// Accumulators are loaded and stored once for eight rows: each takes the rows' elements in their
-// order, so that the result is that of one row after another.
+// Accumulators are loaded and stored once per eight rows. Each accumulates the rows' elements in
+// order, so the result is the same as for one row after another.
 template <class F, class A>
 void ColumnLoop(const float* x, int64_t rows, int64_t stride, int64_t n, A* acc) {
   int64_t k = 0;
@@ -257,7 +256,7 @@ const RowFunctions& Rows() {
   return functions;
 }
 
-// All of x[0 ... n) as one accumulator.
+// Reduces x[0 ... n) to one accumulator.
 template <class F, class T>
 typename F::Acc Row(const T* x, int64_t n) {
   if constexpr (std::is_same_v<T, float>) {
@@ -276,7 +275,7 @@ typename F::Acc Row(const T* x, int64_t n) {
   return acc;
 }
 
-// The vectorized loop over columns of floats, for rules that have one.
+// The vectorized loop over columns of floats, for reductions that have one.
 template <class F>
 constexpr auto Columns() {
   if constexpr (F::kRow == RowKind::kSum) return &RowFunctions::sum_columns_f32;

@@ -5,43 +5,46 @@
 
 #include "weir/core/dtype.h"
 
-// Element-wise ops of which each takes what the one before it has made, as a pipeline of functions
-// that hand eight vectors on to each other in registers: what lies between two ops is never stored.
-// A stage computes its op for the vectors that it is given and ends by calling the next one, which
-// compilers make a jump; the last one stores, and returns. So any pipeline of ops runs without code of
-// its own, at some cycles an op for eight vectors, and without a load and a store for each of them.
+// Register fusion: a sequence of element-wise ops, each of which reads the result of the previous
+// one, as a pipeline of functions that pass eight vectors to each other in registers. Intermediate
+// values are never stored. A stage computes its op for the vectors it receives and ends by calling
+// the next stage, which compilers turn into a jump; the last stage stores the vectors and returns.
+// So any pipeline of ops runs without code of its own, at a few cycles per op for eight vectors,
+// and without a load and a store for each op.
 //
-//   load -> Mul by a number -> Add elements -> Sqrt -> store
+//   load -> Mul by a scalar -> Add a tensor -> Sqrt -> store
 namespace weir {
 
-// Its type depends on the processor's vectors (register_fusion-inl.h) and is erased here.
+// The type depends on the processor's vectors (register_fusion-inl.h) and is erased here.
 using StageFn = void (*)();
 
 struct FusedStage {
-  StageFn stage;
-  // What the stage takes beside the vectors, a number or elements, or where it stores them.
-  const void* other;
+  StageFn fn;
+  // The stage's operand besides the vectors (a scalar or elements of a tensor), or its destination.
+  const void* operand;
 };
 
-// The stages of an op with two arguments, by what the other one is, and which of the two that is.
+// The stages of a binary op, by which operand comes from memory and whether it is a scalar or a
+// tensor.
 struct BinaryStages {
-  StageFn number_first = nullptr, number_second = nullptr;
-  StageFn elements_first = nullptr, elements_second = nullptr;
+  StageFn scalar_first = nullptr, scalar_second = nullptr;
+  StageFn tensor_first = nullptr, tensor_second = nullptr;
 };
 
-// What is at the ends of a pipeline, and between.
-struct PipelineEnds {
-  StageFn load = nullptr;    // the first
-  StageFn keep = nullptr;    // stores what others take too, and hands it on
-  StageFn store = nullptr;   // the last
-  StageFn stream = nullptr;  // the last, past the caches (non_temporal.h), to where lines begin
-  int64_t width = 0;      // elements that go through at once
-  // A pipeline on elements [0, n), a multiple of width.
+// The loads and stores of a pipeline and the function that runs it, for one type.
+struct PipelineBackend {
+  StageFn load = nullptr;            // the first stage
+  StageFn store_and_pass = nullptr;  // stores a value that has other readers and passes it on
+  StageFn store = nullptr;           // the last stage
+  StageFn store_non_temporal =
+      nullptr;        // the last stage, if the destination is aligned to cache lines
+  int64_t width = 0;  // elements of one pass through the pipeline
+  // Runs a pipeline on elements [0, n); n is a multiple of width.
   void (*run)(const FusedStage* pipeline, int64_t n) = nullptr;
 };
 
-// Null for types without stages.
-const PipelineEnds* FindPipelineEnds(DataType type);
+// Returns null for types without stages.
+const PipelineBackend* FindPipelineBackend(DataType type);
 
 }  // namespace weir
 

@@ -15,8 +15,8 @@
 
 #include "hwy/contrib/math/math-inl.h"
 
-// What pipelines begin and end with. Stages are where their ops are (math_loops_cpu.cc,
-// activation_cpu.cc).
+// The first and last stages of pipelines. The stages of ops are defined beside the ops
+// (math_loops_cpu.cc, activation_cpu.cc).
 HWY_BEFORE_NAMESPACE();
 namespace weir {
 namespace HWY_NAMESPACE {
@@ -25,8 +25,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 #include "weir/kernels/elementwise_loops-inl.h"
 
-PipelineEnds EndsOfFloats() { return Stages<float>::Ends(); }
-PipelineEnds EndsOfDoubles() { return Stages<double>::Ends(); }
+PipelineBackend FloatBackend() { return Stages<float>::Backend(); }
+PipelineBackend DoubleBackend() { return Stages<double>::Backend(); }
 
 }  // namespace HWY_NAMESPACE
 }  // namespace weir
@@ -36,14 +36,14 @@ HWY_AFTER_NAMESPACE();
 namespace weir {
 namespace {
 
-HWY_EXPORT(EndsOfFloats);
-HWY_EXPORT(EndsOfDoubles);
+HWY_EXPORT(FloatBackend);
+HWY_EXPORT(DoubleBackend);
 
 }  // namespace
 
-const PipelineEnds* FindPipelineEnds(DataType type) {
-  static const PipelineEnds floats = HWY_DYNAMIC_DISPATCH(EndsOfFloats)(),
-                         doubles = HWY_DYNAMIC_DISPATCH(EndsOfDoubles)();
+const PipelineBackend* FindPipelineBackend(DataType type) {
+  static const PipelineBackend floats = HWY_DYNAMIC_DISPATCH(FloatBackend)(),
+                               doubles = HWY_DYNAMIC_DISPATCH(DoubleBackend)();
   return type == DT_FLOAT ? &floats : type == DT_DOUBLE ? &doubles : nullptr;
 }
 

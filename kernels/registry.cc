@@ -106,7 +106,7 @@ const KernelRegistry& BuiltinKernels() {
   static const KernelRegistry* const registry = [] {
     auto* kernels = new KernelRegistry(
         std::make_unique<const Families<KernelRegistry>>(KernelFamilies(), KernelFamilyIndex()));
-    AddGpuKernels(kernels);  // some are the CPU's
+    AddGpuKernels(kernels);  // some are CPU kernels
     return kernels;
   }();
   return *registry;

@@ -3,9 +3,9 @@
 
 #include "weir/core/kernel.h"
 
-// The families of kernels. Each function adds the kernels of one source file (or a few);
-// kernels/registry.cc lists them all, and BuiltinKernels() calls one when a kernel for an op of it
-// is first looked up.
+// The kernel families. Each function adds the kernels of one source file (or a few);
+// kernels/registry.cc lists them all. BuiltinKernels() calls a function when a kernel of one of its
+// ops is first looked up.
 namespace weir {
 
 void AddAccumulatorKernels(KernelRegistry* r);     // accumulator.cc

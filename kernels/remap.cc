@@ -6,8 +6,8 @@
 #include "weir/kernels/arguments.h"
 #include "weir/kernels/text_lines.h"
 
-// Starting a model with the weights of one that had another vocabulary: which old id each new id
-// had, and a matrix of a checkpoint with its rows and columns in the new order.
+// Warm starts of a model from the weights of a model with another vocabulary: the mapping from new
+// ids to old ids, and a checkpoint's matrix with its rows and columns in the new order.
 namespace weir {
 
 namespace {
@@ -19,7 +19,7 @@ absl::StatusOr<std::string> FileName(const KernelContext& c, int i, absl::string
   return name;
 }
 
-// The number of each line of a vocabulary, of the first `size` lines (-1: all).
+// Maps each line of a vocabulary to its number, for the first `size` lines (-1: all).
 absl::StatusOr<std::unordered_map<std::string, int64_t>> ReadIds(const std::string& path,
                                                                  int64_t size) {
   WEIR_ASSIGN_OR_RETURN(std::vector<std::string> lines, ReadLines(path));
@@ -63,11 +63,11 @@ absl::Status RunVocab(KernelContext& c, const VocabOptions& o) {
   return absl::OkStatus();
 }
 
-// Old ids and where they go; new ids that have no old one are not there.
+// A map from old ids to new ids. New ids without an old id are not in it.
 struct Remapping {
   std::unordered_map<int64_t, int64_t> to_new;
   std::vector<bool> present;
-  int64_t first = -1, last = -1;  // old ids
+  int64_t first = -1, last = -1;  // range of the old ids
 
   static absl::StatusOr<Remapping> Of(absl::Span<const int64_t> old_ids) {
     Remapping m;
@@ -92,7 +92,7 @@ struct MatrixOptions {
   int64_t rows = 0, columns = 0, rows_in_memory = -1;
 };
 
-// Columns of an old row, in their new order.
+// Copies the columns of an old row, in their new order.
 void CopyRow(const float* from, int64_t old_columns, const Remapping* columns, float* to) {
   if (columns == nullptr) {
     std::copy_n(from, old_columns, to);
@@ -103,7 +103,7 @@ void CopyRow(const float* from, int64_t old_columns, const Remapping* columns, f
   }
 }
 
-// The rows that are needed, read a few at a time.
+// Copies the rows in the mapping, reading a few rows at a time.
 absl::Status CopyRows(CheckpointReader& reader, const std::string& name, const Shape& shape,
                       const MatrixOptions& o, const Remapping& rows, const Remapping* columns,
                       float* out) {
@@ -127,7 +127,7 @@ absl::Status CopyRows(CheckpointReader& reader, const std::string& name, const S
   return absl::OkStatus();
 }
 
-// What no old element goes to takes the given values, in order.
+// Elements without an old element get the given values, in order.
 absl::Status FillMissing(const MatrixOptions& o, const Remapping& rows, const Remapping* columns,
                          absl::Span<const float> values, float* out) {
   size_t used = 0;

@@ -5,7 +5,7 @@
 
 namespace weir {
 
-void AddRemapKernels(KernelRegistry* r);  // remap.cc: warm starts with another vocabulary
+void AddRemapKernels(KernelRegistry* r);  // remap.cc: warm starts from another vocabulary
 
 }  // namespace weir
 

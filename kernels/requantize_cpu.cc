@@ -5,8 +5,8 @@
 #include "weir/kernels/quantize.h"
 #include "weir/kernels/quantized_range.h"
 
-// 32-bit results of quantized sums and products as 8-bit numbers of another range, in fixed-point
-// arithmetic with 16 bits after the point: number for number that of TensorFlow.
+// Requantizes 32-bit results of quantized sums and products to 8-bit numbers of another range, in
+// fixed-point arithmetic with 16 fraction bits: number for number that of TensorFlow.
 namespace weir {
 
 namespace {
@@ -32,7 +32,7 @@ void Requantize(ThreadPool& pool, const qint32* x, int64_t n, const NumberRange&
   });
 }
 
-// The part of the range that the numbers use; 0 belongs to it from above.
+// Returns the subrange that the numbers use. Its minimum is at most 0.
 NumberRange UsedRange(const Tensor& x, const NumberRange& range) {
   int32_t low = std::numeric_limits<int32_t>::max(), high = std::numeric_limits<int32_t>::min();
   for (int64_t i = 0; i < x.num_elements(); ++i) {

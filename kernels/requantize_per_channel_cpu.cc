@@ -11,9 +11,9 @@ namespace weir {
 
 namespace {
 
-constexpr float kHalf = 2147483648.0f;  // integers of one sign
+constexpr float kHalf = 2147483648.0f;  // the number of non-negative integers
 
-// The biggest number of each channel's range.
+// The maximum of each channel's range.
 absl::StatusOr<std::vector<float>> ReadLimits(const KernelContext& c) {
   const Tensor& x = c.input(0);
   WEIR_RETURN_IF_ERROR(CheckRank(x, 4, "input"));

@@ -14,7 +14,8 @@ namespace {
 
 int64_t Within(int64_t index, int64_t size) { return std::clamp<int64_t>(index, 0, size - 1); }
 
-// The two pieces of the cubic convolution kernel: for distances below 1, and for those from 1 to 2.
+// The two pieces of the cubic convolution kernel: for distances below 1, and for distances from 1
+// to 2.
 float CubicNear(double a, float x) {
   return static_cast<float>(((a + 2) * x - (a + 3)) * x * x + 1);
 }
@@ -64,10 +65,11 @@ constexpr SamplingKernel kSamplingKernels[] = {
     {"mitchellcubic", 2, MitchellCubic},
 };
 
-// Taps below this sum are as good as none: they are not made to add up to 1.
+// Taps with a smaller sum than this count as zero: they are not normalized.
 constexpr float kTiny = 1000 * std::numeric_limits<float>::min();
 
-// Pixels [first, last] around `center`, weighted by the kernel; the weights add up to 1.
+// Adds taps for pixels [first, last] around `center`, weighted by the kernel and normalized to a
+// sum of 1.
 void AddKernel(const SamplingKernel& kernel, float center, float widening, int64_t first,
                int64_t last, Taps* taps) {
   const size_t begin = taps->weights.size();
@@ -182,7 +184,7 @@ void Resample(ThreadPool& pool, int64_t batch, const ImageSize& from, const Taps
       static_cast<double>(from.row()) * rows.indices.size() / std::max<int64_t>(height, 1) +
       2.0 * static_cast<double>(columns.indices.size() * channels);
   pool.ParallelFor(batch * height, cost, [&](int64_t begin, int64_t end) {
-    std::vector<float> mixed(from.row());  // the rows of the original that one row is made of
+    std::vector<float> mixed(from.row());  // the original rows that contribute to one row
     for (int64_t r = begin; r < end; ++r) {
       const int64_t y = r % height;
       std::fill(mixed.begin(), mixed.end(), 0.0f);

@@ -10,12 +10,12 @@
 #include "weir/kernels/resample.h"
 #include "weir/kernels/strided_copy.h"
 
-// Images resized: by weighted sums (resample.h), or by copying the nearest pixel.
+// Image resizing: by weighted sums (resample.h), or by copying the nearest pixel.
 namespace weir {
 
 namespace {
 
-// Images and what they are resized to. For a gradient the images are the result.
+// The sizes of images before and after resizing. For a gradient the images are the result.
 struct Resizing {
   int64_t batch = 0;
   ImageSize image;
@@ -29,7 +29,7 @@ absl::Status CheckGrid(const ResizeGrid& grid) {
   return absl::OkStatus();
 }
 
-// Rank 4, with pixels, and no more of them along a side than an int32 counts.
+// Checks that the tensor has rank 4, is not empty, and has sides that fit an int32.
 absl::Status CheckImages(const Tensor& t, absl::string_view argument) {
   if (t.rank() != 4) {
     return InvalidArgument(argument, " must be 4-dimensional, but has shape ",
@@ -67,7 +67,7 @@ absl::StatusOr<Resizing> ReadGradient(const KernelContext& c) {
 using MakeTaps = std::function<absl::StatusOr<Taps>(const KernelContext&, int dimension,
                                                     int64_t original, int64_t resized)>;
 
-// Inputs 2 and 3, where there are any, are scales and translations, of rows and of columns.
+// Inputs 2 and 3, if present, are the scales and translations of rows and of columns.
 absl::Status CheckSampling(const KernelContext& c) {
   if (c.num_inputs() < 4) return absl::OkStatus();
   for (int i = 2; i < 4; ++i) {
@@ -112,7 +112,7 @@ absl::Status RunGradient(KernelContext& c, const MakeTaps& taps) {
   return absl::OkStatus();
 }
 
-// Taps that depend on the attributes alone.
+// Taps that depend only on the attributes.
 absl::StatusOr<MakeTaps> GridTaps(const KernelInit& init,
                                   Taps (*make)(const ResizeGrid&, int64_t, int64_t)) {
   const ResizeGrid grid = {init.node.attr_or<bool>("align_corners", false),
@@ -160,7 +160,7 @@ void AddGradients(KernelRegistry* r, absl::string_view op, List<Ts...>, TapsFact
 
 // ---- nearest neighbors
 
-// For each pixel of the resized image the one of the original that it is.
+// Returns the original pixel of each pixel of the resized image.
 std::vector<int64_t> NearestPixels(const ResizeGrid& grid, int64_t original, int64_t resized) {
   const float scale = grid.Scale(original, resized);
   std::vector<int64_t> pixels(resized);
@@ -176,7 +176,7 @@ std::vector<int64_t> NearestPixels(const ResizeGrid& grid, int64_t original, int
 absl::Status ResizeNearest(KernelContext& c, const ResizeGrid& grid) {
   WEIR_RETURN_IF_ERROR(CheckGrid(grid));
   WEIR_ASSIGN_OR_RETURN(const Resizing r, ReadForward(c));
-  constexpr int64_t kMost = 1 << 24;  // what a float counts
+  constexpr int64_t kMost = 1 << 24;  // the integers that a float represents exactly
   if (r.image.height >= kMost || r.image.width >= kMost) {
     return InvalidArgument("nearest neighbor requires max height & width of 2^24");
   }

@@ -7,12 +7,12 @@
 
 #include "weir/core/kernel.h"
 
-// What the kernels of recurrent cells share.
+// Shared code of the kernels of recurrent cells.
 namespace weir {
 
 inline float Sigmoid(float x) { return 1 / (1 + std::exp(-x)); }
 
-// Two matrices side by side: the rows of `left` (n wide) and of `right` (m wide).
+// Concatenates two matrices along the columns: the rows of `left` (n wide) and of `right` (m wide).
 template <class T>
 void JoinColumns(int64_t rows, const T* left, int64_t n, const T* right, int64_t m, T* out) {
   for (int64_t r = 0; r < rows; ++r) {

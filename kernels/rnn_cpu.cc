@@ -10,22 +10,22 @@
 // et al., "Learning to forget", 2000 (the forget gate); Gers and Schmidhuber, "Recurrent nets that
 // time and count", 2000 (peepholes).
 //
-// One step of a cell makes its state s and its output h of the input x and of what they were, s'
-// and h'. The columns of w and b are four blocks, one a gate:
+// One step of a cell computes its state s and its output h from the input x and from the previous
+// state s' and output h'. The columns of w and b are four blocks, one per gate:
 //   [i g f o] = [x h'] w + b                       (V2: [i f g o])
 //   i = sigmoid(i + p_i s')    f = sigmoid(f + forget_bias + p_f s')    g = tanh(g)
 //   s = clip(i g + f s')       o = sigmoid(o + p_o s)                   h = o tanh(s)
-// The peepholes p are optional. All of it is kept for the way back, which for the last step first
-// adds to the gradients of s and h those that came from the step after, and then gives
+// The peepholes p are optional. All values are kept for the backward pass. For each time step it
+// first adds the gradients of s and h that come from the next step, and then computes
 //   do = o (1 - o) tanh(s) dh         ds += (1 - tanh(s)^2) o dh + p_o do
 //   di = i (1 - i) g ds    df = f (1 - f) s' ds    dg = (1 - g^2) i ds    ds' = f ds + p_i di + p_f
 //   df [dx dh'] = [di dg df do] w^T
-// The gradient of w is one product over all steps; that of b sums the gates' gradients.
+// The gradient of w is one matrix product over all steps; that of b sums the gates' gradients.
 namespace weir {
 
 namespace {
 
-// Which block of columns belongs to which gate.
+// The block of columns of each gate.
 struct GateOrder {
   int input = 0, candidate = 1, forget = 2, output = 3;
 };
@@ -33,13 +33,13 @@ constexpr GateOrder kForgetThird, kForgetSecond = {.candidate = 2, .forget = 1};
 
 struct LstmOptions {
   float forget_bias = 0;
-  float cell_clip = 0;  // none if not positive
+  float cell_clip = 0;  // no clipping if not positive
   bool peephole = false;
-  bool sequence = false;  // x has a dimension of time in front, and input 0 says how many steps
+  bool sequence = false;  // x has a leading time dimension, and input 0 is the number of steps
   GateOrder order;
 };
 
-// What forward and backward ops take alike, checked. `first` is the position of x.
+// The checked arguments that forward and backward ops share. `first` is the index of x.
 template <class T>
 struct LstmArguments {
   int first = 0;
@@ -47,7 +47,7 @@ struct LstmArguments {
   const T *x = nullptr, *cs_prev = nullptr, *h_prev = nullptr, *w = nullptr, *wci = nullptr,
           *wcf = nullptr, *wco = nullptr, *b = nullptr;
   int64_t plane() const { return batch * width; }
-  // Of a result that is there for each step.
+  // The shape of a result that has a value per step.
   Shape StateShape(bool sequence) const {
     return sequence ? Shape({length, batch, width}) : Shape({batch, width});
   }
@@ -80,7 +80,7 @@ absl::StatusOr<LstmArguments<T>> ReadArguments(const KernelContext& c, const Lst
   const char* const peepholes[] = {"wci", "wcf", "wco"};
   for (int k = 0; k < 3; ++k) {
     const Tensor& peephole = c.input(a.first + 4 + k);
-    if (!o.peephole && !o.sequence) {  // a single cell does not look at what it does not use
+    if (!o.peephole && !o.sequence) {  // a single cell does not check unused arguments
       if (peephole.rank() == 1) continue;
       return InvalidArgument(peepholes[k], "_tensor must be rank 1 but is rank ", peephole.rank(),
                              ".");
@@ -93,14 +93,14 @@ absl::StatusOr<LstmArguments<T>> ReadArguments(const KernelContext& c, const Lst
   return a;
 }
 
-// What a step makes, in the order of the forward ops' outputs.
+// The results of a step, in the order of the forward ops' outputs.
 enum State { kInput, kCell, kForget, kOutput, kCandidate, kCellTanh, kHidden, kNumStates };
 
-// One step from its gates (before their functions) to its states.
+// Computes the states of one step from its gates before activation.
 template <class T>
 void Forward(ThreadPool& pool, const LstmArguments<T>& a, const LstmOptions& o, const T* gates,
              const T* cs_prev, T* const out[kNumStates]) {
-  constexpr double kCost = 60;  // nanoseconds an element
+  constexpr double kCost = 60;  // nanoseconds per element
   pool.ParallelFor(a.batch, kCost * a.width, [&](int64_t begin, int64_t end) {
     const auto gate = [&](int64_t row, int block, int64_t j) {
       const int64_t column = block * a.width + j;
@@ -164,7 +164,7 @@ absl::Status RunLstm(KernelContext& c, const LstmOptions& o) {
   return absl::OkStatus();
 }
 
-// The states that a backward op is given, from input `first` on.
+// Reads the states that a backward op takes, from input `first` on.
 template <class T>
 absl::Status ReadStates(const KernelContext& c, int first, int count, const Shape& shape,
                         const T** states) {
@@ -176,8 +176,8 @@ absl::Status ReadStates(const KernelContext& c, int first, int count, const Shap
   return absl::OkStatus();
 }
 
-// One step back: from the gradients of s and h to those of the gates and of s'. The last two may
-// share memory with the first two.
+// One backward step: from the gradients of s and h to those of the gates and of s'. The last two
+// may share memory with the first two.
 template <class T>
 void Backward(ThreadPool& pool, const LstmArguments<T>& a, const LstmOptions& o,
               const T* const states[kNumStates], const T* cs_prev, const T* cs_grad,
@@ -210,8 +210,8 @@ void Backward(ThreadPool& pool, const LstmArguments<T>& a, const LstmOptions& o,
   });
 }
 
-// Sums over `rows` rows of gradients of a gate times a state: the gradient of a peephole. Without a
-// state: of a bias.
+// Sums over `rows` rows the gradients of a gate times a state: the gradient of a peephole. Without
+// a state it is the gradient of a bias.
 template <class T>
 void SumRows(int64_t rows, const T* gates_grad, int64_t stride, const T* state, int64_t width,
              float* sums) {
@@ -223,7 +223,7 @@ void SumRows(int64_t rows, const T* gates_grad, int64_t stride, const T* state, 
   }
 }
 
-// Outputs `first` to `first` + 2: the gradients of the peepholes, of all steps' gates.
+// Writes outputs `first` to `first` + 2: the gradients of the peepholes, from all steps' gates.
 template <class T>
 absl::Status WritePeepholeGradients(KernelContext& c, int first, const LstmArguments<T>& a,
                                     const LstmOptions& o, const T* gates_grad, const T* cs) {
@@ -265,13 +265,13 @@ void AddTo(int64_t n, const T* x, T* sum) {
   for (int64_t i = 0; i < n; ++i) sum[i] = T(static_cast<float>(sum[i]) + static_cast<float>(x[i]));
 }
 
-// The outputs of BlockLSTMGrad that the loop over steps writes into.
+// The outputs of BlockLSTMGrad that the loop over steps writes.
 template <class T>
 struct SequenceGradients {
   T *x, *cs_prev, *h_prev;  // the last two carry the gradients from step to step
 };
 
-// All steps, the last one first; leaves the gradients of all gates in `gates_grad`.
+// Runs all steps, the last one first. Writes the gradients of all gates to `gates_grad`.
 template <class T>
 absl::Status BackThroughTime(KernelContext& c, const LstmArguments<T>& a, const LstmOptions& o,
                              const T* const states[kNumStates], T* gates_grad,
@@ -301,7 +301,7 @@ absl::Status BackThroughTime(KernelContext& c, const LstmArguments<T>& a, const 
   return absl::OkStatus();
 }
 
-// Outputs 3 and 7: the gradients of w and b.
+// Computes outputs 3 and 7: the gradients of w and b.
 template <class T>
 absl::Status WriteWeightGradients(KernelContext& c, const LstmArguments<T>& a, const T* h,
                                   const T* gates_grad) {

@@ -17,7 +17,7 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 
-// The types whose rows are long and hot, with vectors.
+// The types with long and hot rows; they are vectorized.
 HWY_BEFORE_NAMESPACE();
 namespace weir {
 namespace HWY_NAMESPACE {
@@ -105,7 +105,7 @@ inline constexpr bool kIsComplex = false;
 template <class T>
 inline constexpr bool kIsComplex<std::complex<T>> = true;
 
-// Signed integers wrap, as they do in TensorFlow's compiled code, but without undefined behavior.
+// Signed integers wrap around, as in TensorFlow's compiled code, but without undefined behavior.
 template <RowOp kOp, class T>
 T Apply(T a, T b) {
   if constexpr (kOp == RowOp::kMin || kOp == RowOp::kMax) {
@@ -216,9 +216,9 @@ absl::StatusOr<std::vector<int64_t>> RowIndices(const Tensor& indices, int64_t n
 
 namespace {
 
-// A thread takes the rows of `to` that are its own modulo the number of threads, in the order they
-// come: no two threads write one row, and repeated rows are combined in order. A row is found by a
-// look at every index, which is cheap beside a row's arithmetic.
+// Each thread owns the rows of `to` whose number modulo the number of threads is its own, and
+// combines them in index order. So no two threads write to one row, and repeated rows are combined
+// in order. Every thread scans all indices, which is cheap compared to a row's arithmetic.
 void CombineAt(ThreadPool& pool, RowOp op, Tensor* to, const std::vector<int64_t>& places,
                int64_t place_scale, int64_t width, const Tensor& from, bool from_scalar) {
   const size_t size = ElementSize(to->dtype());

@@ -1,4 +1,4 @@
-// Choices: permutations and draws from categories.
+// Random choices: permutations and samples from categorical distributions.
 
 #include <algorithm>
 #include <cmath>
@@ -32,7 +32,8 @@ void CopyRows(const Tensor& from, const std::vector<int64_t>& order, Tensor* to)
     std::copy_n(source + order[i] * bytes, bytes, target + i * bytes);
 }
 
-// Fisher and Yates: element i changes places with one of those that are left, itself included.
+// The Fisher-Yates shuffle: element i is swapped with a random one of the remaining elements,
+// itself included.
 absl::StatusOr<Kernel> MakeRandomShuffle(const KernelInit& init) {
   return Kernel([stream = RandomStream::Of(init)](KernelContext& c) -> absl::Status {
     const Tensor& value = c.input(0);
@@ -60,9 +61,9 @@ absl::StatusOr<Kernel> MakeRandomShuffle(const KernelInit& init) {
   });
 }
 
-// For each row, the running sum of exp(logit - max) is built once; a sample is the first column
-// whose sum exceeds a uniform number times the total. Infinite and NaN logits count for nothing.
-// One stream serves all rows in turn, two words a sample.
+// Computes the running sum of exp(logit - max) once per row. A sample is the first column whose sum
+// exceeds a uniform number times the total. Infinite and NaN logits have weight zero. One stream
+// serves all rows in turn, two words per sample.
 template <class T, class Index>
 void DrawCategories(const Tensor& logits, int64_t samples, const Philox& stream, Tensor* out) {
   const int64_t rows = logits.dim(0), classes = logits.dim(1);
@@ -91,7 +92,7 @@ void DrawCategories(const Tensor& logits, int64_t samples, const Philox& stream,
   }
 }
 
-// `start(rows, samples)` gives the stream.
+// `start(rows, samples)` returns the stream.
 template <class Start>
 absl::Status RunMultinomial(KernelContext& c, const Start& start) {
   const Tensor &logits = c.input(0), &count = c.input(1);
@@ -119,7 +120,7 @@ absl::Status RunMultinomial(KernelContext& c, const Start& start) {
 absl::StatusOr<Kernel> MakeMultinomial(const KernelInit& init) {
   return Kernel([stream = RandomStream::Of(init)](KernelContext& c) {
     return RunMultinomial(c, [&](int64_t rows, int64_t samples) {
-      // As TensorFlow counts: samples rounded up to blocks, twice because they are doubles.
+      // TensorFlow's count: samples rounded up to blocks, doubled because the numbers are doubles.
       return absl::StatusOr<Philox>(stream->ReserveSamples(rows * ((samples + 3) / 4 * 4) * 2));
     });
   });

@@ -5,9 +5,10 @@
 #include "weir/kernels/registry.h"
 #include "weir/kernels/scalar_program.h"
 
-// _ScalarLoop: a while loop whose variables, and all that it computes, are scalars. A session makes
-// it of a loop that it has raised (session/fuse_scalar_loops.cc): in the executor an iteration of
-// such a loop costs some hundred nanoseconds, of which two or three are arithmetic.
+// _ScalarLoop: a while loop in which all loop-carried values and all intermediate values are
+// scalars. A session creates it from a structured loop (session/fuse_scalar_loops.cc). In the
+// executor an iteration of such a loop costs a few hundred nanoseconds, of which the arithmetic
+// takes two or three.
 namespace weir {
 
 namespace {
@@ -17,9 +18,9 @@ using Cell = ScalarProgram::Cell;
 struct ScalarLoop {
   ScalarProgram program;
   int num_variables = 0;
-  int num_condition_ops = 0;  // the first of the program's
+  int num_condition_ops = 0;  // the program's first ops
   int condition = 0;          // a value
-  std::vector<int> next;      // by variable: a value
+  std::vector<int> next;      // by loop-carried value: the value at the end of the body
 
   absl::Status operator()(KernelContext& c) const {
     Cell values[kMostScalars];

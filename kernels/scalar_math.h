@@ -9,15 +9,15 @@
 
 #include "weir/core/numeric_types.h"
 
-// The operations that functors (kernels/elementwise-inl.h) are made of, for one element of type T:
-// a floating-point number, an integer or a complex number. VectorMath (kernels/vector_math-inl.h)
-// has the same names for vectors of floats. Usable in CUDA. Integers wrap around instead of
+// The operations that functors (kernels/elementwise-inl.h) use, for one element of type T: a
+// floating-point number, an integer or a complex number. VectorMath (kernels/vector_math-inl.h) has
+// the same names for vectors of floats. Usable in CUDA. Integers wrap around instead of
 // overflowing.
 namespace weir {
 
 template <class T>
 inline constexpr bool kIsNarrowFloat = std::is_same_v<T, half> || std::is_same_v<T, bfloat16>;
-// What elements are computed in: 16-bit floats in float.
+// The type of the computation: 16-bit floats compute in float.
 template <class T>
 using Wide = std::conditional_t<kIsNarrowFloat<T>, float, T>;
 
@@ -63,7 +63,7 @@ struct ScalarMath {
     else
       return static_cast<T>(a * b);
   }
-  // Integers: toward zero; b must not be 0.
+  // Integers: rounds toward zero; b must not be 0.
   WEIR_HD static T Div(T a, T b) {
     if constexpr (kInteger && std::is_signed_v<T>)
       return b == T(-1) ? Neg(a) : static_cast<T>(a / b);
@@ -152,7 +152,7 @@ struct ScalarMath {
   }
 
  private:
-  // Where signed arithmetic is done without overflow: the unsigned type of at least 32 bits.
+  // The type for signed arithmetic without overflow: the unsigned type of at least 32 bits.
   WEIR_HD static auto Unsigned(T x) {
     using U = std::make_unsigned_t<std::conditional_t<std::is_same_v<T, bool>, int, T>>;
     return static_cast<std::conditional_t<(sizeof(T) < 4), uint32_t, U>>(x);

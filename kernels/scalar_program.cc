@@ -11,7 +11,7 @@ namespace weir {
 
 namespace {
 
-// Those of the table that compute all values they are given, with results of a size that is known.
+// Returns the loop of an op that is defined for all values and has results of a fixed size.
 const UnaryLoop* FindUnary(absl::string_view op, DataType type, DataType result) {
   const UnaryLoop* const loop = ElementwiseLoops().FindUnary(op, type);
   return loop != nullptr && loop->out_size == ElementSize(result) ? loop : nullptr;
@@ -48,8 +48,8 @@ std::optional<ScalarOp> FindScalarOp(const Node& node) {
   return loop == nullptr ? std::nullopt : std::optional(ScalarOp{loop->param});
 }
 
-// Steps that call a functor instead of a loop, whose loads and stores for a part of a vector cost
-// more than a sum: the functor that the loop calls, for one element, gives the same bits.
+// Ops that call a functor directly. A loop's loads and stores of a partial vector cost more than an
+// addition; the functor that the loop calls, applied to one element, computes the same bits.
 template <class T>
 struct ScalarProgram::Direct {
   template <class R, class F>

@@ -12,41 +12,41 @@
 
 namespace weir {
 
-// What the op _ScalarLoop can hold.
+// The limits of the op _ScalarLoop.
 inline constexpr int kMostScalars = 256;  // arguments and ops
 
-// An op that may be a step of a program on scalars: it refuses no values. Scalars are of the types
+// An op that may be part of a scalar program: it is defined for all values. Scalars have the types
 // float, double, int32, int64 and bool.
 struct ScalarOp {
-  const char* param = nullptr;  // the float attribute that it has, if any
+  const char* param = nullptr;  // the name of its float attribute, if any
 };
-// Nothing for other ops, and for a Cast that truncates.
+// Returns nullopt for other ops, and for a Cast that truncates.
 std::optional<ScalarOp> FindScalarOp(const Node& node);
 bool IsScalarType(DataType type);
 
 void AddScalarLoopKernels(KernelRegistry* r);  // scalar_loop.cc
 
-// Ops on single numbers, one after the other. As nodes of a step each would cost twenty times its
-// arithmetic: a kernel is called, looks at its inputs' shapes and finds its output's memory. Here a
-// step is a call of the loop (kernels/elementwise_loops.h) that the op's own kernel calls, for one element, so
-// that each result is the same, bit for bit. Immutable.
+// A sequence of ops on scalars. As a node of the graph, each op would cost twenty times its
+// arithmetic: the executor calls a kernel, which checks its inputs' shapes and allocates its
+// output. Here an op is a call of the loop (kernels/elementwise_loops.h) that the op's own kernel
+// calls, for one element, so that each result is the same, bit for bit. Immutable.
 class ScalarProgram {
  public:
-  // A number of any of the types, in the first bytes.
+  // A scalar of any of the types, in the first bytes.
   using Cell = uint64_t;
 
-  // `ops` on arguments of these types, with the node's attributes `operands`, `params` and `types`.
-  // INVALID_ARGUMENT or UNIMPLEMENTED for attributes that make no program.
+  // Creates a program of `ops` on arguments of these types, from the node's attributes `operands`,
+  // `params` and `types`. Returns INVALID_ARGUMENT or UNIMPLEMENTED for an invalid program.
   static absl::StatusOr<ScalarProgram> Read(const Node& node, absl::Span<const std::string> ops,
                                             absl::Span<const DataType> arguments);
 
   int num_arguments() const { return num_arguments_; }
   int num_ops() const { return static_cast<int>(steps_.size()); }
   int num_values() const { return static_cast<int>(types_.size()); }
-  // Of an argument, or of the result of an op, which come after them.
+  // Returns the type of a value: an argument or, after the arguments, the result of an op.
   DataType type(int value) const { return types_[value]; }
 
-  // Runs ops [begin, end) on cells, which are the values in their order.
+  // Runs ops [begin, end) on cells, which hold the values in order.
   void Run(int begin, int end, Cell* values) const {
     for (const Step *s = steps_.data() + begin, *last = steps_.data() + end; s < last; ++s) {
       s->run(*s, values + s->a, values + s->b, values + s->result);

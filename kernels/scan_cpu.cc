@@ -8,9 +8,9 @@
 #include "weir/kernels/registry.h"
 #include "weir/kernels/scalar_math.h"
 
-// Running sums, products and log-sum-exps along one dimension, and the positions of extreme
-// elements. A tensor is seen as [outer, axis, inner]; runs of `inner` elements are handled side by
-// side, so that memory is read in order.
+// Cumulative sums, products and log-sum-exps along one dimension, and the positions of extreme
+// elements. A tensor is viewed as [outer, axis, inner]; runs of `inner` elements are processed side
+// by side, so that memory is read in order.
 namespace weir {
 
 namespace {
@@ -105,14 +105,14 @@ void AddScans(KernelRegistry* r, const char* op, List<Ts...>) {
 
 // ---- ArgMax, ArgMin
 
-// Whether b takes the place of a. A NaN in front gives way to any number.
+// Returns whether b replaces a. Any number replaces a NaN at the beginning.
 template <class T, bool kMax>
 bool IsBetter(T a, T b) {
   return (kMax ? b > a : b < a) || (a != a && b == b);
 }
 
-// The index is stored at once: to choose between two in each iteration takes four times as long as
-// to guess that none is better.
+// The branch stores the index. Selecting between two indices in each iteration takes four times as
+// long as predicting that no element is better.
 template <class T, bool kMax>
 ABSL_ATTRIBUTE_NOINLINE void ArgExtremeOfRow(const T* x, int64_t length, int64_t* index) {
   T best = x[0];

@@ -54,7 +54,7 @@ absl::Status ScatterRows(const ScatterConfig& config, KernelContext& c) {
   return absl::OkStatus();
 }
 
-// The slices of `width` elements that have an offset; the offset of the others is -1, and goes.
+// Removes the slices of `width` elements whose offset is -1.
 absl::StatusOr<Tensor> WithoutBad(KernelContext& c, const Tensor& slices, int64_t width,
                                   std::vector<int64_t>* offsets) {
   std::vector<int64_t> good;
@@ -78,7 +78,7 @@ absl::Status ScatterSlices(const ScatterConfig& config, KernelContext& c) {
   const Shape shape = locked[0].value().shape();
   const Tensor& indices = c.input(1);
   const Tensor& updates = c.input(2);
-  // TensorFlow takes a vector for one index a slice, and then applies the first update alone.
+  // TensorFlow interprets a vector as one index per slice, and then applies only the first update.
   if (indices.rank() == 1) {
     return InvalidArgument(
         "indices must have at least rank 2, a vector for each slice, but have shape ",

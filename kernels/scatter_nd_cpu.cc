@@ -31,13 +31,14 @@ void CombineRun(const T* from, int64_t n, T* to) {
   }
 }
 
-// Where slices go: row r of the indices names the slice of `inner` elements at offsets[r].
+// The destinations of slices: row r of the indices names the slice of `inner` elements at
+// offsets[r].
 struct Slices {
   std::vector<int64_t> offsets;
   int64_t inner = 1;
 };
 
-// Checks shapes and every index. With `ignore_bad`, a row out of range has offset -1.
+// Checks the shapes and every index. With `ignore_bad`, a row that is out of range has offset -1.
 absl::StatusOr<Slices> ReadSlices(const Tensor& indices, const Tensor& updates, const Shape& shape,
                                   bool ignore_bad) {
   if (indices.rank() < 1) return InvalidArgument("indices must be at least a vector");
@@ -88,7 +89,7 @@ absl::StatusOr<Slices> ReadSlices(const Tensor& indices, const Tensor& updates, 
   return slices;
 }
 
-// Equal rows must be combined in order, so rows are not split over threads; their elements are, if
+// Equal rows must be combined in order, so rows are not split over threads. Their elements are, if
 // there are many.
 template <Combine kHow, class T>
 void Apply(ThreadPool& pool, const Slices& slices, const Tensor& updates, Tensor* out) {
@@ -122,12 +123,12 @@ void Replace(const Slices& slices, const Tensor& updates, Tensor* out) {
   }
 }
 
-// Strings add up by joining.
+// Addition of strings is concatenation.
 using Addable =
     List<half, bfloat16, float, double, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t,
          uint32_t, uint64_t, std::complex<float>, std::complex<double>, bool, std::string>;
 
-// Combines the updates into `out`, which holds the tensor already.
+// Combines the updates into `out`, which already holds the tensor.
 using Combiner = void (*)(ThreadPool&, const Slices&, const Tensor&, Tensor*);
 
 template <Combine kHow, class Types>

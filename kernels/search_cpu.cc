@@ -9,12 +9,12 @@
 #include "weir/kernels/blocks.h"
 #include "weir/kernels/registry.h"
 
-// Looking for values in sorted rows, selecting by rank, and counting.
+// Binary search in sorted rows, selection by rank, and counting.
 namespace weir {
 
 namespace {
 
-// ---- places in sorted rows
+// ---- search in sorted rows
 
 template <class T, class Index, bool kUpper>
 absl::Status Bound(KernelContext& c) {
@@ -53,7 +53,7 @@ bool IsNan(const T& v) {
     return std::isnan(static_cast<float>(v));
   }
 }
-// An order also of NaNs, which are larger than any number.
+// A total order that includes NaNs, which are larger than any number.
 template <class T>
 bool Less(const T& a, const T& b) {
   return a < b || (!IsNan(a) && IsNan(b));
@@ -94,7 +94,8 @@ struct TopKOptions {
   bool largest;
 };
 
-// Exact, whatever recall is asked for: values in order, of equal ones the first.
+// The result is exact, whatever recall is requested: values in order, and of equal values the
+// first.
 template <class T>
 absl::Status ApproxTopK(KernelContext& c, const TopKOptions& o) {
   const Tensor& input = c.input(0);
@@ -187,12 +188,12 @@ absl::Status UnravelIndex(KernelContext& c) {
 
 // ---- counting
 
-// What the three ops share: rows of `size` bins that values, with weights or each counting for one,
-// are put into. Values that are too large are dropped.
+// The shared state of the three ops: rows of `size` bins that accumulate weights, or counts of one
+// per value. Values that are too large are dropped.
 template <class T, class Index>
 class Bins {
  public:
-  // Reads the arguments `size` and `weights` at these inputs, for `values` of this shape.
+  // Reads the arguments `size` and `weights` from these inputs, for `values` of this shape.
   absl::Status Read(const KernelContext& c, int size, int weights, const Shape& values) {
     if (c.input(size).rank() != 0) {
       return InvalidArgument("Shape must be rank 0 but is rank ", c.input(size).rank());
@@ -211,7 +212,7 @@ class Bins {
     return absl::OkStatus();
   }
 
-  // The output: `rows` rows of zeros, or one without that dimension.
+  // Allocates the output: `rows` rows of zeros, or one row without that dimension.
   absl::Status Allocate(KernelContext& c, std::optional<int64_t> rows, bool binary) {
     WEIR_ASSIGN_OR_RETURN(const Shape shape, rows.has_value()
                                                  ? CheckedShape(std::vector<int64_t>{*rows, size_})
@@ -223,7 +224,7 @@ class Bins {
     return absl::OkStatus();
   }
 
-  // Value i of the input falls into a bin of this row.
+  // Counts value i of the input in a bin of this row.
   void Count(int64_t row, Index value, int64_t i) {
     if (value < 0 || value >= size_) return;
     T& bin = bins_[row * size_ + value];
@@ -231,7 +232,7 @@ class Bins {
   }
 
  private:
-  // Whole numbers wrap around.
+  // Integers wrap around.
   static T ScalarAdd(T a, T b) {
     if constexpr (std::is_integral_v<T>) {
       using U = std::make_unsigned_t<T>;
@@ -339,7 +340,7 @@ absl::Status RaggedBincount(KernelContext& c, bool binary) {
   WEIR_RETURN_IF_ERROR(bins.Read(c, 2, 3, values.shape()));
   WEIR_RETURN_IF_ERROR(CheckNotNegative<Index>(values));
   WEIR_RETURN_IF_ERROR(bins.Allocate(c, rows, binary));
-  // The last split is beyond every i, so that the search ends there whatever lies between.
+  // The last split is greater than every i, so the search ends there whatever the other splits are.
   int64_t next = 0;
   for (const auto [begin, end] : CancellableBlocks(count)) {
     for (int64_t i = begin; i < end; ++i) {

@@ -12,8 +12,8 @@
 #include "weir/kernels/strided_copy.h"
 
 // Rows of a tensor combined by segment. A row is a run of `width` elements (a slice of the first
-// dimension). Sorted ids make each segment a range of rows; unsorted ones are combined in order, by
-// threads that take columns.
+// dimension). With sorted ids each segment is a range of rows. With unsorted ids the rows are
+// combined in order, and the columns are split over threads.
 namespace weir {
 
 namespace {
@@ -80,13 +80,13 @@ int64_t WidthOf(const Shape& shape, int from) {
   return width;
 }
 
-// Where each segment's rows begin: segments 0 ... count - 1, and the end of the last one.
+// Returns the first row of each segment: of segments 0 ... count - 1, and the end of the last one.
 struct Segments {
   std::vector<int64_t> first;
   int64_t count = 0;
 };
 
-// One more than the last id, which is the largest of sorted ones.
+// Returns the last id plus one; the last id is the largest if they are sorted.
 absl::StatusOr<int64_t> CountSegments(const Tensor& ids) {
   const int64_t n = ids.num_elements(), last = n == 0 ? -1 : IdOf(ids, n - 1);
   if (n > 0 && (last < 0 || last == INT64_MAX)) {
@@ -115,8 +115,7 @@ absl::Status CheckSorted(const Tensor& ids, int64_t count) {
 absl::StatusOr<Segments> SortedSegments(const Tensor& ids, int64_t count) {
   WEIR_RETURN_IF_ERROR(CheckSorted(ids, count));
   const int64_t n = ids.num_elements();
-  // Ids that no row has cost memory, so what they may ask for is bounded by the allocator before
-  // this is called.
+  // Ids without rows use memory too; the allocator has bounded their number before this is called.
   Segments out{.count = count};
   out.first.resize(count + 1);
   int64_t row = 0;
@@ -130,8 +129,8 @@ absl::StatusOr<Segments> SortedSegments(const Tensor& ids, int64_t count) {
   return out;
 }
 
-// Rows [first, last) of the list, combined into `out`; `fill` where there are none. places[i] is
-// the row of the data that row i of the list is; null: row i itself.
+// Combines rows [first, last) of the list into `out`, or writes `fill` if there are none. places[i]
+// is the row of the data for row i of the list; null means row i itself.
 using Combine = void (*)(const void* data, int64_t width, int64_t first, int64_t last,
                          const int64_t* places, float fill, void* out);
 template <class F, class T>
@@ -162,7 +161,7 @@ void CombineRows(const void* data, int64_t width, int64_t first, int64_t last,
   }
 }
 
-// Each segment of the output `out`, which has elements.
+// Combines each segment of the output `out`, which is not empty.
 absl::Status CombineSegments(KernelContext& c, const Tensor& ids, int64_t count,
                              const int64_t* places, Combine combine, float fill, Tensor* out) {
   WEIR_ASSIGN_OR_RETURN(const Segments segments, SortedSegments(ids, count));
@@ -187,7 +186,7 @@ Shape RowsShape(const Shape& data, int64_t rows, int from = 1) {
   return shape;
 }
 
-// ---- SegmentSum and its kin
+// ---- SegmentSum and similar ops
 
 absl::Status RunSegment(KernelContext& c, Combine combine, float fill) {
   const Tensor &data = c.input(0), &ids = c.input(1);
@@ -215,15 +214,15 @@ void AddSegments(KernelRegistry* r, const char* op, float fill, List<Ts...>) {
   (r->Add(op, kCpu, DataTypeOf<Ts>::value, make(CombineRows<F<Ts>, Ts>)), ...);
 }
 
-// ---- UnsortedSegmentSum and its kin
+// ---- UnsortedSegmentSum and similar ops
 
 struct UnsortedRows {
   const void* data = nullptr;
   void* out = nullptr;
   int64_t rows = 0, width = 0, count = 0;
-  const Tensor& ids;  // below `count`; rows of negative ones are left out
+  const Tensor& ids;  // below `count`; rows with negative ids are skipped
 };
-// Columns [begin, end) of all segments.
+// Combines columns [begin, end) of all segments.
 using CombineColumns = void (*)(const UnsortedRows& u, int64_t begin, int64_t end);
 template <class F, class T>
 void CombineUnsorted(const UnsortedRows& u, int64_t begin, int64_t end) {
@@ -301,7 +300,7 @@ void AddUnsorted(KernelRegistry* r, const char* op, List<Ts...>) {
    ...);
 }
 
-// ---- SparseSegmentSum and its kin
+// ---- SparseSegmentSum and similar ops
 
 absl::Status CheckSparse(const Tensor& data, const Tensor& indices, const Tensor& ids) {
   if (indices.rank() != 1)
@@ -318,7 +317,7 @@ absl::Status CheckSparse(const Tensor& data, const Tensor& indices, const Tensor
   return absl::OkStatus();
 }
 
-// The number of segments: what input 3 says, where there is one.
+// Returns the number of segments, which input 3 holds if present.
 absl::StatusOr<int64_t> ReadCount(const KernelContext& c, const Tensor& ids) {
   if (c.num_inputs() < 4) {
     const int64_t limit = c.input(1).dtype() == DT_INT32 ? INT32_MAX : INT64_MAX;
@@ -347,7 +346,8 @@ absl::Status RunSparse(KernelContext& c, Combine combine) {
   WEIR_RETURN_IF_ERROR(CheckSparse(data, indices, ids));
   const int64_t n = ids.num_elements();
   WEIR_ASSIGN_OR_RETURN(const int64_t count, ReadCount(c, ids));
-  // Before anything else, as what the ids ask for may be too much for any index to be right.
+  // The output is allocated first, because the ids may require so much memory that no index is
+  // valid.
   WEIR_ASSIGN_OR_RETURN(const Shape shape, CheckedShape(RowsShape(data.shape(), count).dims()));
   std::vector<int64_t> places(n);
   for (const auto [begin, end] : CancellableBlocks(n)) {
@@ -366,14 +366,14 @@ absl::Status RunSparse(KernelContext& c, Combine combine) {
 
 enum class Scale { kNone, kMean, kSqrtN };
 
-// Where the rows of the gradient go: row i of the list to places[i] of `rows`.
+// The destinations of the gradient's rows: row i of the list goes to places[i] of `rows` rows.
 struct Scattered {
   int64_t rows = 0;
   std::vector<int64_t> places;
 };
 
-// The first version has a row for each of those that were gathered from, the second one only for
-// those that are there; it tells which as output 1.
+// The first version has a row for each row of the gathered tensor. The second version has only the
+// rows that occur, and returns them as output 1.
 absl::StatusOr<Scattered> ScatterRows(KernelContext& c, const Tensor& indices, int64_t rows,
                                       bool only_present) {
   const int64_t n = indices.num_elements();
@@ -397,8 +397,8 @@ absl::StatusOr<Scattered> ScatterRows(KernelContext& c, const Tensor& indices, i
   return out;
 }
 
-// The gradient: row ids[i] of `grad`, divided as the forward op divided it, is added to the row of
-// the result that indices[i] names.
+// The gradient: adds row ids[i] of `grad`, divided as in the forward op, to row indices[i] of the
+// result.
 template <class T>
 absl::Status RunSparseGrad(KernelContext& c, Scale scale) {
   using Acc = Wide<T>;

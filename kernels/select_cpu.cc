@@ -6,10 +6,10 @@
 #include "weir/core/variant.h"
 #include "weir/kernels/blocks.h"
 #include "weir/kernels/broadcast.h"
-#include "weir/kernels/registry.h"
 #include "weir/kernels/elementwise_loops.h"
+#include "weir/kernels/registry.h"
 
-// Choosing between tensors, clipping, and sums of many tensors.
+// Selection between tensors, clipping, and sums of many tensors.
 namespace weir {
 
 namespace {
@@ -24,7 +24,7 @@ void Choose(const bool* condition, const void* t, const void* e, void* out, int6
 }
 using ChooseFn = void (*)(const bool*, const void*, const void*, void*, int64_t);
 
-// Null for objects.
+// Null for types that are not plain data.
 ChooseFn ChooserFor(DataType type) {
   ChooseFn fn = nullptr;
   if (IsPlain(type)) {
@@ -33,8 +33,8 @@ ChooseFn ChooserFor(DataType type) {
   return fn;
 }
 
-// Three arguments laid over one result. The result is cut into tiles, and what is repeated is
-// spelled out for the tile.
+// Selects between arguments that are broadcast to one result. The result is split into tiles, and
+// broadcast operands are expanded into a tile buffer.
 void ChooseTiles(ThreadPool& pool, ChooseFn choose, size_t size, const Tensor& condition,
                  const Tensor& t, const Tensor& e, Tensor* out) {
   const int64_t n = out->num_elements();
@@ -69,7 +69,7 @@ void ChooseTiles(ThreadPool& pool, ChooseFn choose, size_t size, const Tensor& c
       kTile);
 }
 
-// Objects cannot be copied as bytes: the positions of the elements are laid over the result
+// Objects cannot be copied as bytes, so this broadcasts the positions of the elements to the result
 // instead.
 template <class T>
 void ChooseObjects(const Tensor& condition, const Tensor& t, const Tensor& e, Tensor* out) {
@@ -105,7 +105,7 @@ absl::Status RunChoice(KernelContext& c, ChooseFn choose, const Tensor& conditio
   return absl::OkStatus();
 }
 
-// A vector of conditions for the rows of a matrix is a column.
+// A vector of conditions for the rows of a matrix is broadcast as a column.
 absl::Status RunSelect(KernelContext& c, ChooseFn choose) {
   const Tensor &condition = c.input(0), &t = c.input(1), &e = c.input(2);
   if (t.shape() != e.shape()) {
@@ -144,7 +144,7 @@ KernelFactory SelectFactory(SelectFn run) {
   };
 }
 
-// min, then max, as TensorFlow: where the bounds cross, the lower one wins.
+// min, then max, as in TensorFlow: if the bounds cross, the lower bound wins.
 struct ClipKernel {
   const BinaryLoop *minimum, *maximum;
   absl::Status operator()(KernelContext& c) const {
@@ -167,7 +167,7 @@ struct ClipKernel {
   }
 };
 
-// All inputs are added tile by tile, so that each is read once and the sum stays in the cache.
+// Adds all inputs tile by tile, so that each is read once and the sum stays in the cache.
 struct AddNKernel {
   const BinaryLoop* add;
   absl::Status operator()(KernelContext& c) const {

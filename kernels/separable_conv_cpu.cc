@@ -9,31 +9,32 @@
 #include "weir/kernels/depthwise.h"
 #include "weir/kernels/epilogue.h"
 #include "weir/kernels/gemm.h"
-#include "weir/kernels/packed_weight_cache.h"
 #include "weir/kernels/matmul.h"
+#include "weir/kernels/packed_weight_cache.h"
 #include "weir/kernels/registry.h"
 
-// Depthwise separable convolutions: each channel under a filter of its own, then all of them by 1x1
-// filters; and before that, often, by 1x1 filters to several times as many channels (M. Sandler et
-// al., "MobileNetV2: Inverted Residuals and Linear Bottlenecks", 2018). What stands between is
-// several times as large as what goes in and comes out: written to memory and read back, twice, it
-// takes longer than to be computed. But a few rows of it at a time are all that is needed. So each
-// thread takes rows of the result, in bands that fit the second-level cache: it expands the rows of
-// the image that the band's filters see and that it does not have yet, into a ring of rows; filters
-// them; and multiplies these into the result. Where its part begins and ends, it computes rows that
-// a neighbor computes too.
+// Depthwise separable convolutions: a depthwise convolution followed by a 1x1 convolution, and
+// often preceded by a 1x1 convolution to several times as many channels (M. Sandler et al.,
+// "MobileNetV2: Inverted Residuals and Linear Bottlenecks", 2018). The intermediate tensors are
+// several times as large as the input and the output: writing them to memory and reading them back,
+// twice, takes longer than computing them. But only a few rows of them are needed at a time. So
+// each thread computes rows of the result in bands that fit the L2 cache. For each band it expands
+// the rows of the image that the band's filters read and that it has not expanded yet, into a ring
+// buffer of rows; applies the depthwise filters; and multiplies the filtered rows by the last
+// filters into the result. At the boundaries of its part, a thread computes rows that a neighboring
+// thread computes too.
 //
-// Small images have few rows and many channels, so that the filters are what does not fit. There
-// threads take channels of what is between, each its own part of the filters, and then channels of
-// the result.
+// Small images have few rows and many channels, so it is the filters that do not fit the cache. In
+// this case threads split the channels of the intermediate tensor, so that each reads its own part
+// of the filters, and then the channels of the result.
 namespace weir {
 namespace {
 
-// Of the rows that a band has: three eighths of a second-level cache of 512 KB.
+// The maximum size of a band's rows: three eighths of an L2 cache of 512 KB.
 constexpr int64_t kBandFloats = 48 << 10;
 constexpr double kMinPieceNs = 20e3, kFlopsPerNs = 80;
 
-// Packed 1x1 filters, and what becomes of their results.
+// Packed 1x1 filters and their epilogue.
 struct Pointwise {
   Tensor packed;
   gemm::Epilogue finish = {};
@@ -41,11 +42,11 @@ struct Pointwise {
 
 struct Problem {
   int64_t in_channels = 0, out_channels = 0;
-  ConvShape depthwise;  // of the filters between, a group for each channel
+  ConvShape depthwise;  // the depthwise convolution, with one group per channel
   bool expands = false;
   const float *input = nullptr, *filter = nullptr, *addend = nullptr;
   Pointwise expand, project;
-  gemm::Epilogue finish;  // of the filters between
+  gemm::Epilogue finish;  // of the depthwise convolution
   float* output = nullptr;
 
   int64_t channels() const { return depthwise.in_channels; }
@@ -54,7 +55,7 @@ struct Problem {
     return 2 * expanded * static_cast<double>(in_channels) + depthwise.flops() +
            2 * static_cast<double>(depthwise.out_elements()) * static_cast<double>(out_channels);
   }
-  // Of a product, by each thread.
+  // Scratch space of a matrix product, per thread.
   int64_t ScratchFloats() const {
     const int64_t rows = depthwise.batch * std::max(depthwise.in_pixels(), depthwise.out_pixels());
     return std::max(gemm::ScratchFloats({nullptr, in_channels, 1}, rows, in_channels),
@@ -62,7 +63,8 @@ struct Problem {
   }
 };
 
-// What lies between, of channels [first, end) of one image after the other, from above downwards.
+// Computes bands of the filtered tensor, for channels [first, end) of one image after the other,
+// from top to bottom.
 class Bands {
  public:
   Bands(const Problem& p, int64_t first, int64_t end)
@@ -88,11 +90,11 @@ class Bands {
                  .tap = p.channels()};
   }
 
-  // Rows of the result that a band has.
+  // The number of rows of the result in a band.
   int64_t rows() const { return rows_; }
   int64_t ring_floats() const { return p_.expands ? slots_ * row_ : 0; }
 
-  // `ring` is of ring_floats(), `scratch` for products.
+  // `ring` has ring_floats() floats; `scratch` is scratch space for matrix products.
   void Begin(int64_t image, float* ring, float* scratch) {
     image_ = p_.input + image * s_.in_pixels() * p_.in_channels;
     ring_ = ring;
@@ -100,8 +102,8 @@ class Bands {
     expanded_ = 0;
   }
 
-  // Rows [first, end) of what the filters give, below those before, to where pixels are `pixel`
-  // floats apart.
+  // Computes rows [first, end) of the depthwise convolution, which follow the previous call's rows.
+  // Pixels of `out` are `pixel` floats apart.
   void Filter(int64_t first, int64_t end, int64_t pixel, float* out) {
     if (p_.expands) {
       Expand(std::max({Top(first), expanded_, int64_t{0}}),
@@ -119,7 +121,8 @@ class Bands {
   }
 
  private:
-  // The image's first row under the filters of row y, and how many rows are under those of `rows`.
+  // Top is the first image row that row y reads; Below is the number of image rows that `rows` rows
+  // read.
   int64_t Top(int64_t y) const { return y * s_.stride[1] - s_.pad_before[1]; }
   int64_t Below(int64_t rows) const {
     return (rows - 1) * s_.stride[1] + (s_.kernel[1] - 1) * s_.dilation[1] + 1;
@@ -144,16 +147,16 @@ class Bands {
   const Problem& p_;
   const ConvShape& s_;
   const int64_t first_, channels_;
-  const int64_t row_;  // floats of an expanded one
+  const int64_t row_;  // floats per expanded row
   int64_t rows_ = 1, slots_ = 0;
   depthwise::Geometry geometry_;
   std::vector<const float*> in_;
   const float* image_ = nullptr;
   float *ring_ = nullptr, *scratch_ = nullptr;
-  int64_t expanded_ = 0;  // rows before this one were
+  int64_t expanded_ = 0;  // rows before this one are expanded
 };
 
-// Channels [first, end) of the result's `pixels` from `pixel` on.
+// Computes channels [first, end) of the result's `pixels` pixels from `pixel` on.
 void Project(const Problem& p, const float* filtered, int64_t pixel, int64_t pixels, int64_t first,
              int64_t end, float* scratch) {
   const int64_t at = pixel * p.out_channels + first, depth = p.channels();
@@ -195,12 +198,12 @@ absl::Status RunByRows(KernelContext& ctx, const Problem& p, int64_t pieces) {
   return absl::OkStatus();
 }
 
-// Channels in pieces of whole panels, the last one with what is beyond: none has fewer than a
-// panel.
+// Returns the number of pieces of the channels. Pieces consist of whole panels; the last one
+// includes the remainder, so none has fewer channels than a panel.
 int64_t Pieces(int64_t channels, int64_t most) {
   return std::clamp<int64_t>(channels / gemm::PanelColumns(), 1, most);
 }
-// The first of piece i.
+// Returns the first channel of piece i.
 int64_t Cut(int64_t channels, int64_t pieces, int64_t i) {
   const int64_t width = gemm::PanelColumns();
   return i == pieces ? channels : channels / width * i / pieces * width;
@@ -244,7 +247,7 @@ absl::Status RunProblem(KernelContext& ctx, const Problem& p) {
   const ConvShape& s = p.depthwise;
   const auto worth = static_cast<int64_t>(std::min(1e6, p.flops() / kFlopsPerNs / kMinPieceNs));
   const int64_t pieces = std::clamp<int64_t>(worth, 1, ctx.pool().num_threads());
-  const int64_t weights = (p.expands ? p.in_channels : 0) + p.out_channels;  // of a channel
+  const int64_t weights = (p.expands ? p.in_channels : 0) + p.out_channels;  // per channel
   if (pieces > 1 && weights > s.batch * s.in_pixels()) return RunByChannels(ctx, p, pieces);
   return RunByRows(ctx, p, std::min(pieces, s.batch * s.out[1]));
 }
@@ -274,8 +277,8 @@ class SeparableConv {
       if (!clip) return Unimplemented("fusing ", activations[i], " is not supported");
       c.finishes_[i] = *clip;
     }
-    for (const int i : {c.expand(), c.project()}) c.lasting_[i] = init.is_lasting(i);
-    // Where that is known, no such node is made.
+    for (const int i : {c.expand(), c.project()}) c.lasting_[i] = init.is_step_invariant(i);
+    // If the number of channels is known, no such node is created.
     const Shape& filter = init.input_shapes[c.depthwise()];
     if (filter.has_rank() && filter.rank() == 4 && filter.dim(2) >= 0)
       WEIR_RETURN_IF_ERROR(CheckChannels(filter.dim(2)));
@@ -285,7 +288,7 @@ class SeparableConv {
   }
 
  private:
-  // Inputs: filters, each with its bias behind it, and the addend.
+  // Inputs: filters, each followed by its bias, and the addend.
   static constexpr int expand() { return 1; }
   int depthwise() const { return expands_ ? 3 : 1; }
   int project() const { return depthwise() + 2; }
@@ -295,7 +298,7 @@ class SeparableConv {
     if (channels >= depthwise::FewestChannels()) return absl::OkStatus();
     return Unimplemented("fewer than ", depthwise::FewestChannels(), " channels");
   }
-  // Checked to be [1, 1, in, out].
+  // Checks that the shape is [1, 1, in, out].
   static absl::Status CheckPointwise(const Tensor& filter, int64_t in, int64_t out) {
     if (filter.shape() == Shape({1, 1, in, out})) return absl::OkStatus();
     return InvalidArgument("1x1 filters of ", in, " channels must have shape [1,1,", in, ",", out,
@@ -372,7 +375,7 @@ class SeparableConv {
     return RunProblem(ctx, p);
   }
 
-  // Of an image between; floats of all memory that is asked for can then be counted.
+  // The maximum size of the intermediate tensors, which bounds all scratch sizes in floats.
   static constexpr int64_t kMostElements = int64_t{1} << 40;
 
   ConvAttributes attributes_;

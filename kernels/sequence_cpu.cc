@@ -6,14 +6,14 @@
 #include "weir/kernels/scalar_math.h"
 #include "weir/ops/range_size.h"
 
-// Ranges, histograms and other small things of arithmetic.
+// Ranges, histograms and other small arithmetic ops.
 namespace weir {
 
 namespace {
 
 // ---- Range, LinSpace
 
-// Range takes vectors of one element as well.
+// Range accepts vectors of one element too.
 absl::Status CheckScalars(KernelContext& c, std::initializer_list<const char*> names,
                           int most_rank) {
   int i = 0;
@@ -167,7 +167,8 @@ absl::Status RunCross(KernelContext& c) {
                            a.shape().ToString());
   }
   WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, a.shape()));
-  // Narrow integers are computed in int and cut; wider ones as unsigned numbers, which wrap around.
+  // Narrow integers are computed in int and truncated; wider ones are computed as unsigned numbers,
+  // which wrap around.
   using Wide =
       std::conditional_t<!std::is_integral_v<T>,
                          std::conditional_t<std::is_same_v<T, double>, double, float>, uint64_t>;

@@ -14,11 +14,11 @@ namespace {
 
 using Elements = List<int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, std::string>;
 
-// The sets that have elements, by their number in row-major order.
+// The non-empty sets, by their number in row-major order.
 template <class T>
 using Sets = std::map<int64_t, std::set<T>>;
 
-// All dimensions but the last. INVALID_ARGUMENT if there are none.
+// Returns all dimensions but the last. Returns INVALID_ARGUMENT if there are none.
 absl::StatusOr<Shape> GroupsOf(const Shape& shape) {
   if (shape.rank() < 2)
     return InvalidArgument("Shape ", shape.ToString(), " has rank ", shape.rank(), " < 2");
@@ -36,7 +36,7 @@ Sets<T> ReadDense(const Tensor& x) {
   return sets;
 }
 
-// What TensorFlow finds where it was asked not to look at the indices.
+// The checks that TensorFlow makes even if validate_indices is false.
 absl::Status CheckUnvalidated(const SparseValue& x) {
   const absl::Status bounds = CheckIndices(x, false);
   return bounds.ok() ? bounds : Internal(bounds.message());
@@ -86,7 +86,7 @@ std::vector<T> Combine(Operation operation, const std::set<T>& a, const std::set
   return out;
 }
 
-// Sets as the three outputs of a sparse tensor.
+// Writes the sets as the three outputs of a sparse tensor.
 template <class T>
 absl::Status WriteSparse(KernelContext& c, const Shape& groups,
                          const std::map<int64_t, std::vector<T>>& sets) {
@@ -118,7 +118,7 @@ absl::Status WriteSparse(KernelContext& c, const Shape& groups,
   return absl::OkStatus();
 }
 
-// One of the two arguments: what it has of sets, and how many there are in which dimensions.
+// One of the two arguments: its sets, and the dimensions of the array of sets.
 template <class T>
 struct Argument {
   Shape groups;
@@ -141,7 +141,7 @@ absl::StatusOr<Argument<T>> ReadArgument(const KernelContext& c, int first, bool
   return a;
 }
 
-// What is fixed when the kernel is made.
+// The state that is fixed when the kernel is created.
 struct Options {
   Operation operation;
   bool first_sparse, second_sparse, in_order;

@@ -4,8 +4,8 @@
 #include "weir/kernels/registry.h"
 #include "weir/kernels/strided_copy.h"
 
-// Ops that hand a tensor on as it is or in another shape, and ops that tell shapes. None of them
-// touches an element.
+// Ops that forward a tensor unchanged or in another shape, and ops that return shapes. None of them
+// accesses an element.
 namespace weir {
 
 namespace {
@@ -113,18 +113,18 @@ absl::Status WriteScalar(KernelContext& c, int64_t value) {
 absl::Status SizeKernel(KernelContext& c) { return WriteScalar(c, c.input(0).num_elements()); }
 absl::Status RankKernel(KernelContext& c) { return WriteScalar(c, c.input(0).rank()); }
 
-// ---- other shapes for the same elements
+// ---- reshapes
 
 }  // namespace
 
 absl::Status RunReshape(KernelContext& c) {
   const Tensor& in = c.input(0);
-  if (c.input(1).rank() > 1) {  // a scalar is one size, as in graphs of long ago
+  if (c.input(1).rank() > 1) {  // a scalar is one size, as in legacy graphs
     return InvalidArgument("sizes input must be 1-D, not shape ", c.input(1).shape().ToString());
   }
   Dims dims = ReadInts(c.input(1));
   if (dims.size() > Shape::kMaxRank) return InvalidArgument("too many dimensions: ", dims.size());
-  int64_t product = 1;  // of what is not zero
+  int64_t product = 1;  // of the nonzero sizes
   int unknown = -1;
   bool has_zero = false;
   for (size_t i = 0; i < dims.size(); ++i) {
@@ -141,7 +141,7 @@ absl::Status RunReshape(KernelContext& c) {
     }
   }
   if (unknown >= 0) {
-    // Zeros stand for each other: of [0,6], [0,-1,3] is [0,2,3].
+    // Zeros match each other: [0,6] reshaped to [0,-1,3] is [0,2,3].
     int64_t elements = 1;
     bool left_out = false;
     for (const int64_t dim : in.shape().dims()) {
@@ -222,7 +222,7 @@ absl::StatusOr<Dims> ReadShapeVector(const Tensor& t, int i) {
   return dims;
 }
 
-// Extent `i` from the back, 1 beyond the front.
+// Returns extent `i` counted from the last, 1 for missing dimensions.
 int64_t FromBack(const Dims& dims, size_t i) {
   return i < dims.size() ? dims[dims.size() - 1 - i] : 1;
 }
@@ -244,9 +244,9 @@ absl::Status BroadcastArgs(KernelContext& c) {
   return WriteInts(out, r);
 }
 
-// Where one argument has extent 1 (or no such dimension) and the other more, its gradient is
-// summed. Where both have 1 it makes no difference; TensorFlow names the dimension in both lists
-// then, unless the two shapes are equal.
+// If one argument has extent 1 (or lacks the dimension) and the other more, the gradient is summed.
+// If both have extent 1 it makes no difference; TensorFlow lists the dimension for both then,
+// unless the two shapes are equal.
 absl::Status BroadcastGradientArgs(KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(const Dims a, ReadShapeVector(c.input(0), 0));
   WEIR_ASSIGN_OR_RETURN(const Dims b, ReadShapeVector(c.input(1), 1));
@@ -269,7 +269,7 @@ absl::Status BroadcastGradientArgs(KernelContext& c) {
   return WriteInts(reduce_b, r1);
 }
 
-// What a handle names may change, whatever the handle does.
+// The object behind a handle may change while the handle does not.
 absl::StatusOr<Kernel> MakeGuaranteeConst(const KernelInit& init) {
   if (BaseType(init.node.input_type(0)) != DT_RESOURCE) return Kernel(Pass);
   return InvalidArgument("Input tensor cannot be a resource variable handle.");

@@ -5,16 +5,16 @@
 #include "weir/kernels/gpu_kernels.h"
 #include "weir/ops/training.h"
 
-// Kernels that a GPU has in common with the CPU. There are two kinds.
+// GPU kernels that are shared with the CPU. There are two kinds.
 //
-// Some never touch an element themselves: they hand handles on, compute sizes and strides on the
-// host, and leave the rest to the device's stream (kernels/stream_ops.h). They are the CPU's own,
-// added for the other place.
+// Some never access an element themselves: they forward handles, compute sizes and strides on the
+// host, and leave the rest to the device's stream (kernels/stream_ops.h). They are the CPU's own
+// kernels, registered for the GPU too.
 //
-// Others compute with int32, which on a GPU stays in host memory (as in TensorFlow): it is what
-// shapes, axes and sizes are made of, and the host must know them to go on. These run on the CPU,
-// with every argument named as a host argument. So do the operations on int64 that refuse a zero
-// divisor or a negative exponent, which they can only do after having seen it.
+// Others compute with int32, which on a GPU stays in host memory (as in TensorFlow): shapes, axes
+// and sizes are int32, and the host needs their values. These kernels run on the CPU, with every
+// argument declared as a host argument. So do the operations on int64 that reject a zero divisor or
+// a negative exponent, which requires reading the value.
 namespace weir {
 
 namespace {
@@ -23,7 +23,7 @@ constexpr DataType kDeviceTypes[] = {DT_HALF,   DT_BFLOAT16, DT_FLOAT,     DT_DO
                                      DT_BOOL,   DT_INT8,     DT_UINT8,     DT_INT16,     DT_UINT16,
                                      DT_UINT32, DT_UINT64,   DT_COMPLEX64, DT_COMPLEX128};
 
-// The CPU's kernel of the op for this type of this attribute.
+// Returns the CPU's kernel of the op for this type of this attribute.
 const KernelDef* CpuKernel(const KernelRegistry& r, absl::string_view op, absl::string_view attr,
                            DataType type) {
   for (const KernelDef* def : r.KernelsOf(op)) {
@@ -36,7 +36,7 @@ const KernelDef* CpuKernel(const KernelRegistry& r, absl::string_view op, absl::
   return nullptr;
 }
 
-// The constraints of a kernel, and that the attribute be of this type.
+// Returns the constraints of a kernel plus the constraint that the attribute has this type.
 TypeConstraints Constrained(const KernelDef& def, absl::string_view attr, DataType type) {
   TypeConstraints all = def.constraints;
   const bool has = std::any_of(all.begin(), all.end(),
@@ -47,7 +47,7 @@ TypeConstraints Constrained(const KernelDef& def, absl::string_view attr, DataTy
 
 KernelDef& AddLike(KernelRegistry* r, const KernelDef& cpu, TypeConstraints constraints,
                    KernelFactory make) {
-  // The registry may move while it grows, the definitions in it do not.
+  // The registry may reallocate while it grows, but the definitions in it do not move.
   KernelDef& def = r->Add(cpu.op, kGpu, std::move(constraints), std::move(make));
   def.in_place = cpu.in_place;
   def.aliases = cpu.aliases;
@@ -58,7 +58,7 @@ KernelDef& AddLike(KernelRegistry* r, const KernelDef& cpu, TypeConstraints cons
   return def;
 }
 
-// ---- kernels that touch no element
+// ---- kernels that access no elements
 
 // For one type.
 void ShareType(KernelRegistry* r, absl::string_view op, absl::string_view attr, DataType type,
@@ -69,7 +69,7 @@ void ShareType(KernelRegistry* r, absl::string_view op, absl::string_view attr, 
   def.host_args.insert(def.host_args.end(), host_args.begin(), host_args.end());
 }
 
-// For the types that lie on the device.
+// For the types that are stored on the device.
 void Share(KernelRegistry* r, std::initializer_list<const char*> ops, absl::string_view attr = "T",
            const std::vector<std::string>& host_args = {}) {
   for (const char* op : ops) {
@@ -77,7 +77,7 @@ void Share(KernelRegistry* r, std::initializer_list<const char*> ops, absl::stri
   }
 }
 
-// Every kernel that the CPU has for the op, and further host arguments.
+// Registers every kernel that the CPU has for the op, with additional host arguments.
 void ShareAll(KernelRegistry* r, absl::string_view op, const std::vector<std::string>& host_args) {
   for (const KernelDef* cpu : r->KernelsOf(op)) {
     if (cpu->place != kCpu) continue;
@@ -86,7 +86,7 @@ void ShareAll(KernelRegistry* r, absl::string_view op, const std::vector<std::st
   }
 }
 
-// Variables of any plain type, int32 included: their values lie on the device.
+// Variables of any plain type, int32 included: their values are stored on the device.
 void ShareVariables(KernelRegistry* r) {
   Share(r,
         {"VarHandleOp", "VariableV2", "Variable", "ReadVariableOp", "AssignVariableOp",
@@ -99,7 +99,7 @@ void ShareVariables(KernelRegistry* r) {
     ShareType(r, op, "dtype", DT_INT32);
   }
   ShareType(r, "Assign", "T", DT_INT32);
-  // These add elements, where there is a kernel that does.
+  // These add elements, for types that have an addition kernel.
   for (const DataType type : {DT_HALF, DT_BFLOAT16, DT_FLOAT, DT_DOUBLE, DT_INT32, DT_INT64}) {
     for (const auto& [op, attr] :
          {std::pair("AssignAdd", "T"), std::pair("AssignSub", "T"),
@@ -113,8 +113,8 @@ void ShareVariables(KernelRegistry* r) {
   ShareAll(r, "DestroyResourceOp", {});
 }
 
-// What loops keep: the values of iterations that are over. Stacks of int32 hold it in host memory,
-// as the shapes do that are pushed there; arrays of int32 are the CPU's.
+// The saved values of loop iterations. Stacks of int32 hold them in host memory, because shapes are
+// pushed to them; arrays of int32 are the CPU's.
 void ShareStacksAndArrays(KernelRegistry* r) {
   for (const char* op : {"Enter", "Exit", "NextIteration", "Switch", "Merge", "Identity"})
     ShareType(r, op, "T", DT_RESOURCE);
@@ -138,7 +138,7 @@ void ShareStacksAndArrays(KernelRegistry* r) {
   ShareAll(r, "TensorArrayGradWithShape", {"shape_to_prepend"});
 }
 
-// Update rules of the dense form. A rule chooses its function by lr_power.
+// Update rules of the dense form. A rule selects its function by lr_power.
 void ShareUpdates(KernelRegistry* r) {
   for (const UpdateRule& rule : UpdateRules()) {
     for (const char* kind : {"Apply", "ResourceApply"}) {
@@ -150,14 +150,14 @@ void ShareUpdates(KernelRegistry* r) {
   }
 }
 
-// ---- kernels of the CPU
+// ---- CPU kernels
 
 Device& HostDevice() {
   static Device* const device = NewCpuDevice().release();
   return *device;
 }
 
-// Runs a kernel of the CPU for a node of the GPU whose arguments all lie in host memory.
+// Runs a CPU kernel for a GPU node whose arguments are all in host memory.
 absl::Status RunOnHost(const Kernel& kernel, KernelContext& c) {
   const int inputs = c.num_inputs(), outputs = c.num_outputs();
   absl::InlinedVector<Tensor, 4> slots(inputs + outputs);

@@ -4,7 +4,7 @@ namespace weir {
 
 namespace {
 
-// In a container of its own, which no reset empties.
+// A separate container, which no reset clears.
 constexpr char kContainer[] = "shared state";
 
 class Shared final : public Resource {

@@ -7,12 +7,12 @@
 #include "weir/kernels/variable_access.h"
 #include "weir/ops/strided_slice.h"
 
-// Slices: reading them, putting a gradient back where a slice was read, and assigning to them.
+// Slices: reading a slice, its gradient, and assignment to a slice.
 namespace weir {
 
 namespace {
 
-// True if only dimension 0 is cut (or nothing), so that the slice is one run of elements.
+// Returns whether only dimension 0 is sliced (or none), so that the slice is contiguous.
 bool IsRun(const Shape& in, absl::Span<const int64_t> size) {
   for (int i = 1; i < in.rank(); ++i) {
     if (size[i] != in.dim(i)) return false;
@@ -56,7 +56,7 @@ absl::Status Slice(KernelContext& c) {
 
 // ---- strided slices
 
-// The slice that inputs first..first + 2 describe, of a tensor of this shape.
+// Returns the slice that inputs first..first + 2 describe, of a tensor of this shape.
 absl::StatusOr<ResolvedSlice> ReadSlice(KernelContext& c, int first, const Shape& shape,
                                         const StridedSliceOptions& masks) {
   for (int i = first; i < first + 3; ++i) {
@@ -72,7 +72,8 @@ absl::StatusOr<ResolvedSlice> ReadSlice(KernelContext& c, int first, const Shape
   return ResolveSlice(shape, absl::MakeConstSpan(begin), absl::MakeConstSpan(end), strides, masks);
 }
 
-// Where the slice begins in a tensor with these strides, which are multiplied by the slice's.
+// Returns the offset of the slice in a tensor with these strides, and multiplies them by the
+// slice's.
 int64_t ApplySlice(const ResolvedSlice& slice, Dims* strides) {
   int64_t offset = 0;
   for (size_t i = 0; i < strides->size(); ++i) {
@@ -130,8 +131,8 @@ absl::StatusOr<Kernel> MakeStridedSliceGrad(const KernelInit& init) {
   return Kernel([masks](KernelContext& c) -> absl::Status { return StridedSliceGrad(c, masks); });
 }
 
-// Puts `value`, broadcast to the slice's shape, into the slice of `target`. The value's dimensions
-// are those of the final shape; the strides are laid over the dimensions of the target, where new
+// Writes `value`, broadcast to the slice's shape, to the slice of `target`. The value's dimensions
+// are those of the final shape; the strides are mapped to the dimensions of the target, where new
 // axes have none and single indices have extent 1.
 absl::Status AssignSlice(KernelContext& c, const ResolvedSlice& slice, const Tensor& value,
                          Tensor* target) {
@@ -143,8 +144,8 @@ absl::Status AssignSlice(KernelContext& c, const ResolvedSlice& slice, const Ten
     return InvalidArgument("the value of shape ", value.shape().ToString(),
                            " cannot be assigned to a slice of shape ", final_shape.ToString());
   }
-  // The value in the final shape, repeated where it must be; then the final shape and the sizes
-  // have the same elements.
+  // Broadcasts the value to the final shape if necessary. Then the final shape and the sizes have
+  // the same elements.
   Tensor full = value;
   if (value.shape() != final_shape) {
     WEIR_ASSIGN_OR_RETURN(full, c.AllocateTemp(value.dtype(), final_shape));

@@ -15,11 +15,11 @@
 
 #include "hwy/contrib/math/math-inl.h"
 
-// Each row is read for its maximum, so that no exponential overflows; then exp(x - max) is written
-// and summed; then the result is scaled. The row stays in the first-level cache meanwhile. What is
-// left after the last whole vector is loaded into a vector filled up with what does not count.
-// While exponentials are computed the next row is fetched ahead, as processors do not by themselves
-// from one page to another.
+// The kernel reads each row for its maximum, so that no exponential overflows; then writes exp(x -
+// max) and accumulates the sum; then scales the result. The row stays in the L1 cache meanwhile.
+// The tail after the last whole vector is loaded into a vector that is padded with neutral values.
+// While the kernel computes exponentials it prefetches the next row, because processors do not
+// prefetch across a page boundary.
 HWY_BEFORE_NAMESPACE();
 namespace weir::softmax {
 namespace HWY_NAMESPACE {
@@ -51,8 +51,9 @@ struct Row {
     return hn::GetLane(hn::MaxOfLanes(D(), best));
   }
 
-  // The sum of exp(x - max); each is handed to use(exponential, x - max, i, count) with the number
-  // of lanes that count. A row with a NaN may have hidden its maximum, but comes out as NaNs.
+  // Returns the sum of exp(x - max). Each vector of exponentials is passed to use(exponential, x -
+  // max, i, count) with the number of valid lanes. In a row with a NaN the maximum may be wrong,
+  // but all results are NaN.
   template <class Use>
   static HWY_INLINE T SumOfExp(const T* x, T max, int64_t n, Use&& use) {
     const V shift = hn::Set(D(), max);
@@ -102,8 +103,8 @@ struct Row {
     }
   }
 
-  // Past the caches, rows of whole vectors: each goes to memory while the exponentials of the next
-  // one are computed. `buffer` is for two rows.
+  // Writes rows of whole vectors with non-temporal stores: each row is written to memory while the
+  // exponentials of the next one are computed. `buffer` holds two rows.
   static void SoftmaxPastCaches(const T* x, T* y, int64_t rows, int64_t n, T* buffer) {
     T* now = buffer;
     T* last = buffer + n;
@@ -190,7 +191,7 @@ struct Row {
     }
   }
 
-  // Of a row with a NaN or an infinity.
+  // For a row with a NaN or an infinity.
   static void FindUnusualParts(const T* x, const Parts<T>& to, int64_t n) {
     if (std::any_of(x, x + n, [](T v) { return std::isnan(v); }))
       *to.max = std::numeric_limits<T>::quiet_NaN();

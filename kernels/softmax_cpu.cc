@@ -2,9 +2,9 @@
 #include <vector>
 
 #include "weir/kernels/image_operand.h"
+#include "weir/kernels/non_temporal.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/softmax.h"
-#include "weir/kernels/non_temporal.h"
 
 namespace weir {
 namespace {
@@ -38,7 +38,7 @@ absl::Status RunSoftmax(KernelContext& ctx, bool log) {
   return result.Write(ctx, *y, false, 1, 1);
 }
 
-// Nothing is written over x: an unusual row is read twice.
+// x is not overwritten, because a row with non-finite values is read twice.
 template <class T>
 absl::Status RunParts(KernelContext& ctx) {
   const Tensor& x = ctx.input(0);
@@ -89,7 +89,7 @@ absl::StatusOr<Matrices> BroadcastMatrices(const Shape& logits, const Shape& lab
   return Matrices{both->dim(0), both->dim(1), logits == *both, labels == *both};
 }
 
-// The tensor, spelled out as [rows, classes] if it is not of that shape yet.
+// Returns the tensor, broadcast to [rows, classes] if it does not have that shape yet.
 template <class C>
 absl::StatusOr<const C*> SpelledOut(KernelContext& ctx, const Tensor& t, const C* data,
                                     const Matrices& m, bool full, Tensor* temp) {

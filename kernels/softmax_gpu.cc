@@ -3,9 +3,10 @@
 #include "weir/kernels/gpu_kernels.h"
 #include "weir/kernels/softmax.h"
 
-// Softmax and its losses on a GPU. A row goes through five steps: its maximum (a reduction), the
-// exponentials of the differences from it, their sum (a reduction), and what is made of both. Rows
-// of any length keep the GPU busy that way. Exponentials and sums are float for 16-bit floats.
+// Softmax and its losses on a GPU. A row is computed in five steps, among them its maximum (a
+// reduction), the exponentials of the differences from it, their sum (a reduction), and the result
+// from both. So rows of any length keep the GPU busy. Exponentials and sums are float for 16-bit
+// floats.
 namespace weir {
 
 namespace gpu {
@@ -14,12 +15,12 @@ namespace {
 
 DataType ComputedType(DataType type) { return type == DT_DOUBLE ? DT_DOUBLE : DT_FLOAT; }
 
-// The tensors that live only while the kernel enqueues.
+// Temporary tensors, which are alive only while the kernel enqueues.
 struct Temporaries {
   Tensor max, exps, sums;
 };
 
-// Maxima, exponentials and their sums. args: type, rows, n and logits are set.
+// Computes maxima, exponentials and their sums. In args, type, rows, n and logits are set.
 absl::Status Prepare(KernelContext& c, SoftmaxArgs* args, Temporaries* temp) {
   const DataType type = args->type, computed = ComputedType(type);
   const Reducer* const max = FindReducer("Max", type);
@@ -74,7 +75,7 @@ absl::Status RunSparseCrossEntropy(KernelContext& c) {
   return absl::OkStatus();
 }
 
-// The tensor itself, or spelled out in `temp` if it is broadcast.
+// Returns the tensor itself, or its expansion in `temp` if it is broadcast.
 absl::StatusOr<const void*> SpelledOut(KernelContext& c, const Tensor& t, const Shape& shape,
                                        Tensor* temp) {
   if (t.shape() == shape) return t.raw();

@@ -46,8 +46,8 @@ struct LogBody : RowsOf<T> {
   }
 };
 
-// Rows with labels that are classes; element i of the gradient, which for the first class of a row
-// finds the row's loss as well.
+// Rows whose labels are class indices: computes element i of the gradient, and, for the first class
+// of a row, the row's loss.
 template <class T, class Label>
 struct SparseBody : RowsOf<T> {
   using C = Wide<T>;
@@ -64,7 +64,7 @@ struct SparseBody : RowsOf<T> {
   }
 };
 
-// Rows with a probability for each class.
+// Rows whose labels are a probability per class.
 template <class T>
 struct DenseBody : RowsOf<T> {
   using C = Wide<T>;

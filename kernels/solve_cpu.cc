@@ -6,7 +6,7 @@
 #include "weir/kernels/linalg.h"
 #include "weir/kernels/registry.h"
 
-// Linear systems, inverses and determinants by the LU decomposition; least squares.
+// Linear systems, inverses and determinants by LU decomposition; least squares.
 namespace weir {
 
 namespace {
@@ -19,8 +19,8 @@ struct Factors {
   explicit Factors(Columns<T> a) : lu(std::move(a)), pivots(static_cast<size_t>(lu.rows)) {
     singular = lapack::LuFactor(static_cast<int>(lu.rows), lu.data(), pivots.data()) != 0;
   }
-  // TensorFlow's test: the smallest pivot is positive. A NaN is never found to be the smallest,
-  // unless it is the first.
+  // TensorFlow's test: the smallest pivot is positive. A NaN is never the smallest pivot, unless it
+  // is the first one.
   bool is_invertible() const {
     return !singular && !(lu.rows > 0 && std::isnan(std::abs(lu(0, 0))));
   }
@@ -29,7 +29,7 @@ struct Factors {
   bool singular;
 };
 
-// Both inputs in the form of one matrix equation: equal outer dimensions, as many rows.
+// Checks that both inputs form a matrix equation: equal outer dimensions, and as many rows.
 absl::Status CheckSystem(const Tensor& matrix, const Tensor& rhs) {
   WEIR_RETURN_IF_ERROR(CheckMatrices(matrix, "Input tensor 0"));
   WEIR_RETURN_IF_ERROR(CheckSameBatch(matrix, rhs));
@@ -95,7 +95,7 @@ struct LogDeterminant {
   T sign;
   lapack::Real<T> log;
 };
-// x / |x|, for a real infinity too.
+// x / |x|, for an infinite real x too.
 template <class T>
 T UnitOf(T x, lapack::Real<T> size) {
   if constexpr (std::is_floating_point_v<T>) {
@@ -129,7 +129,7 @@ absl::Status MatrixDeterminant(KernelContext& c) {
       product *= a.lu(i, i);
       if (a.pivots[static_cast<size_t>(i)] != i + 1) product = -product;
     }
-    // A partial product may have left the type's range where the whole does not.
+    // A partial product may overflow although the whole product does not.
     if (!std::isnormal(std::abs(product))) {
       const LogDeterminant<T> d = DeterminantOf(a);
       product = d.sign * T(std::exp(d.log));
@@ -157,8 +157,8 @@ absl::Status LogMatrixDeterminant(KernelContext& c) {
 // ---- least squares
 
 // With G = A* A + r I, the x that minimizes |A x - b|^2 + r |x|^2 is G^-1 A* b; if A has fewer rows
-// than columns, it is A* G^-1 b with G = A A* + r I (and for r = 0 the x of least norm that solves
-// the system). G^-1 comes from Cholesky's decomposition, which fails if A is far from full rank.
+// than columns, it is A* G^-1 b with G = A A* + r I (and for r = 0 the minimum-norm solution of the
+// system). G^-1 comes from the Cholesky decomposition, which fails if A is far from full rank.
 template <class T>
 absl::Status NormalEquations(const Columns<T>& a, double r, const Columns<T>& b, Columns<T>* x) {
   const int m = static_cast<int>(a.rows), n = static_cast<int>(a.columns);

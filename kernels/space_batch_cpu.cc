@@ -3,7 +3,7 @@
 #include "weir/kernels/strided_copy.h"
 #include "weir/ops/array.h"
 
-// Moving blocks of space into the batch or the channels, and back.
+// Moves blocks of spatial dimensions into the batch or the channels, and back.
 namespace weir {
 
 namespace {
@@ -11,7 +11,7 @@ namespace {
 struct Blocks {
   Dims size;            // of the block in each spatial dimension
   Dims before, after;   // padding or crop
-  int64_t product = 1;  // elements of a block
+  int64_t product = 1;  // elements per block
 };
 
 absl::Status CheckBlocks(const Dims& borders, const Shape& in, Blocks* blocks) {
@@ -33,7 +33,7 @@ absl::Status CheckBlocks(const Dims& borders, const Shape& in, Blocks* blocks) {
   return absl::OkStatus();
 }
 
-// The block sizes and borders of the -ND ops (inputs 1 and 2) or, if block_size > 0, of the
+// Returns the block sizes and borders of the -ND ops (inputs 1 and 2) or, if block_size > 0, of the
 // two-dimensional ones.
 absl::StatusOr<Blocks> ReadBlocks(KernelContext& c, int64_t block_size) {
   Blocks blocks;
@@ -56,8 +56,8 @@ absl::StatusOr<Blocks> ReadBlocks(KernelContext& c, int64_t block_size) {
 }
 
 // Each position within a block is a batch of its own; the elements at that position, in all blocks,
-// form a grid with the block's stride in space. `space` is the uncut tensor, whose first (last)
-// borders only exist in the padded one, so the grid is clipped to what lies in it.
+// form a grid with the block's stride in space. `space` is the unpadded tensor; the borders exist
+// only in the padded one, so the grid is clipped to the unpadded tensor.
 class BlockCopier {
  public:
   BlockCopier(const Blocks& blocks, const Tensor& space, const Tensor& batch)
@@ -93,7 +93,7 @@ class BlockCopier {
     for (size_t i = n; i-- > 0; b /= blocks_.size[i]) position[i] = b % blocks_.size[i];
     for (size_t i = 0; i < n; ++i) {
       const int d = static_cast<int>(i) + 1;
-      // Block k of the padded tensor has this position at k * size + position - before of the
+      // This position in block k of the padded tensor is k * size + position - before in the
       // unpadded one.
       const int64_t size = blocks_.size[i], shift = position[i] - blocks_.before[i];
       const int64_t first = shift >= 0 ? 0 : (-shift + size - 1) / size;
@@ -182,8 +182,8 @@ absl::StatusOr<Kernel> MakeBatchToSpace(const KernelInit& init) {
 
 // ---- depth
 
-// The dimensions of an image batch: batch, height, width, channels. NCHW_VECT_C keeps 4 channels
-// together in a fifth dimension `inner`, which moves along.
+// The dimensions of an image batch: batch, height, width, channels. NCHW_VECT_C packs 4 channels
+// into a fifth dimension `inner`, which moves as a unit.
 struct Image {
   int64_t batch, height, width, channels, inner;
   Dims strides;  // of the five
@@ -212,7 +212,7 @@ void SetStrides(const std::string& format, Image* i) {
 }
 
 // Channel (y * block + x) * C + c of a pixel is channel c of the pixel at (y, x) in its block. With
-// packed channels the packs of four move like single ones.
+// packed channels, groups of four move as a unit.
 absl::Status MoveDepth(KernelContext& c, int64_t block, const std::string& format, bool to_depth) {
   const Tensor& in = c.input(0);
   WEIR_ASSIGN_OR_RETURN(Image from, ReadImage(format, in.shape()));

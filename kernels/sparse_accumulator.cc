@@ -5,7 +5,7 @@
 #include "weir/kernels/registry.h"
 #include "weir/kernels/strided_copy.h"
 
-// Accumulators of gradients that have some rows only.
+// Accumulators of sparse gradients, which have only some of the rows.
 namespace weir {
 
 namespace {
@@ -67,7 +67,7 @@ absl::Status SparseAccumulator::Check(const Tensors& gradient, bool is_first) co
   return CheckExtents(want, values.shape(), "values");
 }
 
-// Two lists of rows in order become one; rows that both have are added.
+// Merges two sorted lists of rows; rows in both are added.
 absl::Status SparseAccumulator::Add(const Tensors& gradient, bool is_first) {
   WEIR_RETURN_IF_ERROR(Check(gradient, is_first));
   const absl::Span<const int64_t> rows = gradient[0].flat<int64_t>();

@@ -8,15 +8,16 @@
 #include "weir/kernels/sparse_value.h"
 #include "weir/kernels/strided_copy.h"
 
-// Sparse tensors of any element type turned into others: dense, in order, of another shape, with
-// something in every row.
+// Conversions of sparse tensors of any element type: to dense tensors, to sorted order, to another
+// shape, and to tensors without empty rows.
 namespace weir {
 
 namespace {
 
 // ---- SparseToDense
 
-// A scalar or a vector of indices is a matrix of one column; one value may stand for all.
+// A scalar or vector of indices is a matrix of one column; a single value is broadcast to all
+// indices.
 absl::StatusOr<SparseValue> ReadToDense(const KernelContext& c) {
   const Tensor &indices = c.input(0), &shape = c.input(1), &values = c.input(2);
   if (indices.rank() > 2) {
@@ -37,7 +38,7 @@ absl::StatusOr<SparseValue> ReadToDense(const KernelContext& c) {
                            ", should be [] or [", count, "]");
   }
   if (c.input(3).rank() != 0) return InvalidArgument("default_value should be a scalar.");
-  // As many values as indices, for the check; the one that stands for all is looked at later.
+  // The check sees as many values as indices; a single value is broadcast later.
   Tensor each = values;
   if (values.rank() == 0) {
     WEIR_ASSIGN_OR_RETURN(each, Tensor::Allocate(HostAllocator(), values.dtype(), Shape({count})));
@@ -82,7 +83,7 @@ absl::Status Reorder(KernelContext& c) {
 
 // ---- SparseReshape
 
-// The product of extents. INVALID_ARGUMENT if it does not fit int64.
+// Returns the product of extents. Returns INVALID_ARGUMENT if it does not fit int64.
 absl::StatusOr<int64_t> SizeOf(const Dims& dims) {
   int64_t size = 1;
   for (const int64_t d : dims) {
@@ -96,7 +97,7 @@ absl::StatusOr<int64_t> SizeOf(const Dims& dims) {
   return size;
 }
 
-// The target with its -1 worked out.
+// Returns the target shape with its -1 resolved.
 absl::StatusOr<Dims> ResolveTarget(const Dims& input, Dims target) {
   WEIR_ASSIGN_OR_RETURN(const int64_t size, SizeOf(input));
   int unknown = -1;
@@ -134,7 +135,8 @@ absl::StatusOr<Dims> ResolveTarget(const Dims& input, Dims target) {
   return target;
 }
 
-// An index outside the input's shape lands anywhere, but does no harm: hence the unsigned sums.
+// An index outside the input's shape maps to an arbitrary index, but is harmless: hence the
+// unsigned sums.
 void ReshapeRows(const int64_t* from, int64_t count, const Dims& from_dims, const Dims& to_dims,
                  int64_t* to) {
   const Dims from_strides = StridesOf(from_dims), to_strides = StridesOf(to_dims);
@@ -189,7 +191,7 @@ absl::Status ReshapeSparse(KernelContext& c) {
 
 // ---- SparseFillEmptyRows
 
-// How many elements each row has, into `counts`.
+// Counts the elements of each row into `counts`.
 absl::Status CountRows(const SparseValue& x, absl::Span<int64_t> counts) {
   const int64_t rows = x.dims[0];
   if (rows == 0 && x.count() > 0) {
@@ -208,7 +210,7 @@ absl::Status CountRows(const SparseValue& x, absl::Span<int64_t> counts) {
   return absl::OkStatus();
 }
 
-// A ragged tensor has the number of the row only, for each element, and how many rows there are.
+// A ragged tensor has only the row number of each element, and the number of rows.
 absl::StatusOr<SparseValue> ReadRows(const KernelContext& c, bool is_ragged) {
   if (!is_ragged) return ReadSparse(c, 0);
   const Tensor &rows = c.input(0), &count = c.input(2);
@@ -221,8 +223,8 @@ absl::StatusOr<SparseValue> ReadRows(const KernelContext& c, bool is_ragged) {
   return MakeSparse(rows.Reshaped(Shape({rows.dim(0), 1})), c.input(1), count.Reshaped(Shape({1})));
 }
 
-// The elements come row by row, those of a row as they were; an empty row gets one element at its
-// beginning.
+// Elements are grouped by row, in their original order within a row; an empty row gets one element
+// at its beginning.
 template <bool kRagged>
 absl::Status FillEmptyRows(KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(const SparseValue x, ReadRows(c, kRagged));
@@ -231,7 +233,7 @@ absl::Status FillEmptyRows(KernelContext& c) {
   }
   if (x.rank() < 1) return InvalidArgument("Dense shape cannot be empty.");
   WEIR_ASSIGN_OR_RETURN(Tensor per_row, c.AllocateTemp(DT_INT64, Shape({x.dims[0]})));
-  const absl::Span<int64_t> next = per_row.flat<int64_t>();  // first counts, then places
+  const absl::Span<int64_t> next = per_row.flat<int64_t>();  // first counts, then positions
   WEIR_RETURN_IF_ERROR(CountRows(x, next));
   const int64_t rank = x.rank(), total = x.count() + std::count(next.begin(), next.end(), 0);
   const Shape index_shape = kRagged ? Shape({total}) : Shape({total, rank});

@@ -7,22 +7,23 @@
 #include "weir/kernels/registry.h"
 #include "weir/kernels/sparse_kernels.h"
 
-// Feature crosses: of several columns of features, all combinations that take one feature of each,
-// example by example; as texts, or as hashes.
+// Feature crosses: all combinations of one feature of each column, example by example, as strings
+// or as hashes.
 namespace weir {
 
 namespace {
 
-// The features of an example in one column: so many, from that position of its values on.
+// The features of an example in one column: their number and the position of the first.
 struct Run {
   int64_t example, begin, count;
 };
 
-// A column of features, from a sparse tensor of two dimensions (runs tell what it has) or a matrix.
+// A column of features, from a two-dimensional sparse tensor (with the runs of its examples) or a
+// matrix.
 struct Column {
   Tensor values;
   bool is_dense = false;
-  std::vector<Run> runs;  // sparse: ascending examples
+  std::vector<Run> runs;  // sparse: in ascending order of examples
 
   Run Of(int64_t example) const {
     if (is_dense) return {example, example * values.dim(1), values.dim(1)};
@@ -37,7 +38,7 @@ struct Columns {
   int64_t examples = 0;
 };
 
-// Features that are not in the order of the examples are lost, with those after them.
+// Features that are not in the order of the examples are dropped, with all features after them.
 std::vector<Run> RunsOf(const SparseValue& x) {
   std::vector<Run> runs;
   for (int64_t begin = 0, end; begin < x.count(); begin = end) {
@@ -49,7 +50,7 @@ std::vector<Run> RunsOf(const SparseValue& x) {
   return runs;
 }
 
-// The inputs: indices, values and shapes of `n` sparse tensors, matrices, and `others` that are no
+// The inputs: indices, values and shapes of `n` sparse tensors, matrices, and `others` that are not
 // columns.
 absl::StatusOr<Columns> ReadColumns(const KernelContext& c, int n, int others) {
   Columns out;
@@ -83,7 +84,7 @@ absl::StatusOr<Columns> ReadColumns(const KernelContext& c, int n, int others) {
   return out;
 }
 
-// The examples that may have crosses, and how many each has.
+// The number of examples, and the number of crosses of each.
 absl::StatusOr<std::vector<Run>> CountCrosses(const Columns& in) {
   std::vector<Run> crosses;
   int64_t total = 0;
@@ -105,8 +106,8 @@ absl::StatusOr<std::vector<Run>> CountCrosses(const Columns& in) {
   return crosses;
 }
 
-// Calls emit(values, i, at) for cross number i, which is made of element at[k] of column k. The
-// last column changes fastest.
+// Calls emit(values, i, at) for cross number i, which consists of element at[k] of column k. The
+// last column varies fastest.
 template <class Emit>
 absl::Status Cross(KernelContext& c, const Columns& in, Emit emit) {
   WEIR_ASSIGN_OR_RETURN(const std::vector<Run> crosses, CountCrosses(in));
@@ -137,7 +138,7 @@ absl::Status Cross(KernelContext& c, const Columns& in, Emit emit) {
   return OutputInts(c, 2, {in.examples, most});
 }
 
-// ---- texts
+// ---- strings
 
 absl::Status CrossTexts(KernelContext& c, const Columns& in, const std::string& separator) {
   std::vector<std::string> features(in.columns.size());
@@ -168,8 +169,8 @@ absl::StatusOr<Kernel> MakeCrossV2(const KernelInit& init) {
 
 uint64_t ShiftMix(uint64_t x) { return x ^ (x >> 47); }
 
-// Two fingerprints as one: MurmurHash64A's step and finish (A. Appleby), which FarmHash's authors
-// recommend for it.
+// Combines two fingerprints: MurmurHash64A's step and finalization (A. Appleby), as FarmHash's
+// authors recommend.
 uint64_t Concatenated(uint64_t a, uint64_t b) {
   constexpr uint64_t kMul = 0xc6a4a7935bd1e995u;
   uint64_t h = ((a ^ kMul) ^ (ShiftMix(b * kMul) * kMul)) * kMul;
@@ -182,9 +183,9 @@ int64_t Bucket(uint64_t hash, int64_t num_buckets) {
   return static_cast<int64_t>(hash % static_cast<uint64_t>(buckets));
 }
 
-// How a feature is hashed. Numbers are taken as they are by the weak hash, but for those in sparse
-// columns of SparseCrossHashed; where their bytes are hashed it is the first four, as in
-// TensorFlow, whose models know those hashes.
+// How a feature is hashed. The weak hash uses numbers unchanged, except those in sparse columns of
+// SparseCrossHashed. Where numbers are hashed as bytes, only the first four bytes count, as in
+// TensorFlow, whose models depend on those hashes.
 struct FeatureHash {
   bool keyed = false, strong = false;
   uint64_t key[2] = {0, 0};

@@ -3,10 +3,10 @@
 
 #include "weir/kernels/sparse_value.h"
 
-// What the sources of the kernels for sparse tensors share.
+// Shared code of the kernels for sparse tensors.
 namespace weir {
 
-// The parts of AddSparseCpu, AddSparseMathCpu and AddSparseMapKernels, a source file each.
+// The parts of AddSparseCpu, AddSparseMathCpu and AddSparseMapKernels, one source file each.
 void AddSparsePartsCpu(KernelRegistry* r);          // sparse_parts_cpu.cc
 void AddSparseCrossCpu(KernelRegistry* r);          // sparse_cross_cpu.cc
 void AddSparseReduceCpu(KernelRegistry* r);         // sparse_reduce_cpu.cc
@@ -14,16 +14,16 @@ void AddSparseMatMulCpu(KernelRegistry* r);         // sparse_matmul_cpu.cc
 void AddEditDistanceCpu(KernelRegistry* r);         // edit_distance_cpu.cc
 void AddSparseSerializeKernels(KernelRegistry* r);  // sparse_serialize.cc
 
-// Outputs 0 and 1 are these rows of indices and their values, in the order of the rows.
+// Writes outputs 0 and 1: these rows of indices and their values, in the order of the rows.
 absl::Status OutputSorted(KernelContext& c, const int64_t* rows, int64_t rank,
                           const Tensor& values);
 
-// Sparse tensors of this type and one rank, joined along a new first dimension with an extent for
-// each; the other extents are the largest ones. INVALID_ARGUMENT if they do not fit together.
+// Stacks sparse tensors of this type and one rank along a new first dimension; the other extents
+// are the largest ones. Returns INVALID_ARGUMENT if they do not match.
 absl::StatusOr<SparseValue> StackSparse(const std::vector<SparseValue>& parts, DataType type);
-// Elements [begin, end) of x, without the first dimension.
+// Returns elements [begin, end) of x, without the first dimension.
 SparseValue SparseRow(const SparseValue& x, int64_t begin, int64_t end);
-// Outputs 0, 1 and 2 are the parts of a sparse tensor.
+// Writes outputs 0, 1 and 2: the parts of a sparse tensor.
 absl::Status OutputSparse(KernelContext& c, const SparseValue& x);
 
 }  // namespace weir

@@ -6,8 +6,8 @@
 #include "weir/kernels/sparse_kernels.h"
 #include "weir/kernels/waiter_queue.h"
 
-// Sparse tensors kept aside under numbers, so that queues and batches, which hold dense tensors
-// only, can pass them on.
+// A map from numbers to sparse tensors, so that queues and batches, which hold dense tensors only,
+// can carry sparse tensors.
 namespace weir {
 
 namespace {
@@ -28,7 +28,7 @@ class SparseTensorsMap final : public Resource {
     values_.emplace(next_, std::move(value));
     return next_++;
   }
-  // Each number can be asked for once.
+  // Removes and returns a tensor: each number can be requested once.
   absl::StatusOr<SparseValue> Take(int64_t handle) {
     const std::lock_guard<std::mutex> lock(mutex_);
     const auto it = values_.find(handle);
@@ -70,7 +70,7 @@ absl::StatusOr<Kernel> MakeAdd(const KernelInit& init) {
   });
 }
 
-// Rows with elements get their numbers first.
+// Non-empty rows get their numbers first.
 absl::Status AddRows(KernelContext& c, SparseTensorsMap& map) {
   WEIR_ASSIGN_OR_RETURN(const SparseValue x, ReadSparse(c, 0));
   if (x.rank() < 2) {

@@ -63,8 +63,8 @@ absl::Status AddToDense(KernelContext& c) {
 
 // ---- SparseAdd, SparseSparseMaximum and SparseSparseMinimum
 
-// Walks through two lists of rows, which should be in order, and calls f(i, j) for each row that
-// comes next: i and j are where it stands in the lists, -1 in the one that lacks it.
+// Merges two lists of rows, which should be sorted, and calls f(i, j) for each row in order: i and
+// j are its positions in the lists, or -1 in a list that lacks it.
 template <class F>
 void Merge(const SparseValue& a, const SparseValue& b, F&& f) {
   int64_t i = 0, j = 0;
@@ -85,7 +85,7 @@ absl::Status ReadPair(const KernelContext& c, SparseValue* a, SparseValue* b) {
   return CheckSameDims(*a, *b);
 }
 
-// Rows and values as outputs 0 and 1.
+// Writes rows and values as outputs 0 and 1.
 template <class T>
 absl::Status OutputMerged(KernelContext& c, const std::vector<const int64_t*>& rows,
                           const std::vector<T>& values, int64_t rank) {
@@ -106,7 +106,7 @@ auto Magnitude(T x) {
     return ScalarMath<T>::Abs(x);
 }
 
-// The threshold is for sums of two elements only: what one tensor has alone stays.
+// The threshold applies only to sums of two elements; elements of only one tensor are kept.
 template <class T, class Real>
 absl::Status AddSparse(KernelContext& c) {
   SparseValue a, b;
@@ -140,7 +140,7 @@ struct MinOf {
   static T Apply(T a, T b) { return static_cast<T>(ScalarMath<Acc>::Min(Acc(a), Acc(b))); }
 };
 
-// An element that one tensor lacks is zero.
+// A missing element counts as zero.
 template <class F, class T>
 absl::Status CombineSparse(KernelContext& c) {
   SparseValue a, b;
@@ -159,8 +159,8 @@ absl::Status CombineSparse(KernelContext& c) {
 
 // ---- SparseAddGrad
 
-// The rows of `sum` that `part` has too get their elements of the gradient, others zero. Both lists
-// are in order.
+// Rows of `part` that are in `sum` too get its elements of the gradient, the others zero. Both
+// lists are sorted.
 absl::Status OutputPartGradient(KernelContext& c, int output, const Tensor& part,
                                 const Tensor& sum) {
   const int64_t rank = part.dim(1), count = part.dim(0);
@@ -210,9 +210,10 @@ absl::Status AddGrad(KernelContext& c) {
   return OutputPartGradient(c, 1, b, sum);
 }
 
-// ---- SparseDenseCwiseAdd and its kin
+// ---- SparseDenseCwiseAdd and similar ops
 
-// The elements of a dense tensor, broadcast to the sparse one, that stand where its elements are.
+// Gathers the elements of a dense tensor, broadcast to the sparse one, at the positions of its
+// elements.
 absl::StatusOr<std::vector<int64_t>> DensePlaces(const SparseValue& x, const Shape& dense) {
   const int lead = x.rank() - dense.rank();
   bool fits = lead >= 0;
@@ -280,7 +281,7 @@ absl::Status WithDense(KernelContext& c) {
 
 // ---- SparseSoftmax
 
-// Over the elements of each row of the last dimension that are there. They come in order.
+// Softmax over the present elements of each row of the last dimension. They are sorted.
 template <class T>
 absl::Status Softmax(KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(const SparseValue x, ReadSparse(c, 0));

@@ -52,8 +52,8 @@ absl::Status CheckInside(const SparseValue& a, const Sizes& s, bool adjoint_a) {
   return absl::OkStatus();
 }
 
-// Each element of A adds a multiple of a row of op(B) to a row of the result. Elements may come in
-// any order, so threads take columns.
+// Each element of A adds a multiple of a row of op(B) to a row of the result. Elements may be in
+// any order, so threads split the columns.
 template <class T>
 absl::Status MultiplyDense(KernelContext& c, bool adjoint_a, bool adjoint_b) {
   using Acc = Wide<T>;
@@ -85,7 +85,7 @@ absl::Status MultiplyDense(KernelContext& c, bool adjoint_a, bool adjoint_b) {
             };
             if (adjoint_b) {
               for (int64_t j = begin; j < end; ++j) add(j, from[j * s.inner]);
-            } else {  // apart, for the vectorizer
+            } else {  // separate, for the vectorizer
               for (int64_t j = begin; j < end; ++j) add(j, from[j]);
             }
           }
@@ -111,8 +111,8 @@ void AddMultiplyDense(KernelRegistry* r, List<Ts...>) {
 
 // ---- SparseMatMul
 
-// Dense matrices of which somebody says that they hold many zeros, which the plain product does not
-// mind. Its elements are float, whatever those of the arguments are.
+// Dense matrices that are declared to have many zeros; the plain matrix product handles them. Its
+// elements are float, whatever those of the arguments are.
 absl::StatusOr<Tensor> AsFloat(KernelContext& c, const Tensor& t) {
   if (t.dtype() == DT_FLOAT) return t;
   WEIR_ASSIGN_OR_RETURN(Tensor wide, c.AllocateTemp(DT_FLOAT, t.shape()));

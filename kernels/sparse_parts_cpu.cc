@@ -6,14 +6,14 @@
 #include "weir/kernels/sparse_kernels.h"
 #include "weir/kernels/strided_copy.h"
 
-// ConcatLayout sparse tensors along a dimension, and cutting them into parts.
+// Concatenates sparse tensors along a dimension, and splits them.
 namespace weir {
 
 namespace {
 
 // ---- SparseConcat
 
-// The extents of the result. INVALID_ARGUMENT if the tensors do not fit together.
+// Returns the extents of the result. Returns INVALID_ARGUMENT if the tensors do not match.
 absl::StatusOr<Dims> JoinedDims(const std::vector<SparseValue>& parts, int axis) {
   Dims dims = parts[0].dims;
   for (size_t k = 1; k < parts.size(); ++k) {
@@ -63,7 +63,7 @@ absl::Status ConcatSparse(KernelContext& c, int64_t attr_axis) {
     int64_t* const to = rows.data() + at * rank;
     std::copy_n(part.indices.data<int64_t>(), part.count() * rank, to);
     for (int64_t i = 0; i < part.count(); ++i) {
-      int64_t& moved = to[i * rank + axis];  // an index may be anything
+      int64_t& moved = to[i * rank + axis];  // an index is not validated
       moved = static_cast<int64_t>(static_cast<uint64_t>(moved) + static_cast<uint64_t>(offset));
     }
     CopyElements(values.dtype(), part.values.raw(), ElementAt(values, at), part.count());
@@ -81,8 +81,8 @@ absl::StatusOr<Kernel> MakeConcat(const KernelInit& init) {
 
 // ---- SparseSplit
 
-// The extent of a dimension, in `parts` parts of which the first ones are longer by one if it does
-// not come out even.
+// The extent of a dimension split into `parts` parts; the first parts are longer by one if it does
+// not divide evenly.
 struct Cuts {
   int64_t parts, size, longer;
   int64_t begin(int64_t part) const { return part * size + std::min(part, longer); }
@@ -92,7 +92,8 @@ struct Cuts {
   }
 };
 
-// Elements `which` of x, moved by `offset` along the axis, as outputs `part` of the three lists.
+// Writes elements `which` of x, moved by `offset` along the axis, as outputs `part` of the three
+// lists.
 absl::Status OutputPart(KernelContext& c, const SparseValue& x, absl::Span<const int64_t> which,
                         int axis, const Cuts& cuts, int64_t part) {
   const int64_t count = static_cast<int64_t>(which.size()), rank = x.rank();
@@ -200,7 +201,7 @@ absl::Status CheckMatrix(const Tensor& t, absl::string_view name) {
                          t.shape().ToString());
 }
 
-// The elements that the slice kept come in the same order in both tensors.
+// The elements of the slice are in the same order in both tensors.
 absl::Status SliceGrad(KernelContext& c) {
   const Tensor &grad = c.input(0), &input = c.input(1), &start = c.input(2), &output = c.input(3);
   WEIR_RETURN_IF_ERROR(CheckMatrix(input, "input_indices"));

@@ -5,8 +5,8 @@
 #include "weir/kernels/sparse_kernels.h"
 #include "weir/kernels/strided_copy.h"
 
-// Sums and maxima of sparse tensors over some of their dimensions. Only the elements that are there
-// count: a maximum of negative ones is negative, and of none 0.
+// Sums and maxima of sparse tensors over some of their dimensions. Only present elements count: a
+// maximum of negative ones is negative, and of none 0.
 namespace weir {
 
 namespace {
@@ -22,12 +22,12 @@ struct Max {
   static Acc Step(Acc a, Acc x) { return ScalarMath<Acc>::Max(a, x); }
 };
 
-// Which dimensions go.
+// Returns which dimensions are reduced.
 struct Reduction {
   std::vector<bool> reduced;
   bool keep_dims;
 
-  // The extents (an index) of the result, from those of the input.
+  // Returns the extents (or an index) of the result, from those of the input.
   template <class Dim>
   Dims Kept(const Dim* dims, int64_t in_place_of_reduced) const {
     Dims kept;

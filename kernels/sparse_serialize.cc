@@ -8,8 +8,8 @@
 #include "weir/kernels/strided_copy.h"
 #include "weir/proto/tensor.pb.h"
 
-// Sparse tensors packed into the elements of dense ones: three texts (TensorProtos) or variants for
-// the indices, the values and the shape.
+// Sparse tensors packed into the elements of dense ones: three strings (TensorProtos) or variants
+// for the indices, the values and the shape.
 namespace weir {
 
 namespace {
@@ -18,7 +18,7 @@ namespace {
 
 constexpr char kTensorTypeName[] = "tensorflow::Tensor";  // of a variant that holds a tensor
 
-// As TensorFlow's C++ writes tensors: the elements as raw bytes, texts with their lengths in front.
+// As TensorFlow's C++ writes tensors: the elements as raw bytes, strings preceded by their lengths.
 std::string Serialized(const Tensor& t) {
   proto::TensorProto proto;
   proto.set_dtype(static_cast<proto::DataType>(t.dtype()));
@@ -40,7 +40,8 @@ void Pack(const Tensor& part, Variant* to) {
   *to = Variant{.type_name = kTensorTypeName, .metadata = "", .value = Tensors{part}};
 }
 
-// The three parts of x, from `to` on. Variants outlive the step, so their tensors must.
+// Writes the three parts of x to `to` and the elements after it. Variants outlive the step, so they
+// own their tensors.
 template <class U>
 absl::Status PackSparse(const KernelContext& c, const SparseValue& x, U* to) {
   if constexpr (std::is_same_v<U, Variant>) {
@@ -123,7 +124,7 @@ absl::StatusOr<SparseValue> UnpackSparse(const U* from, int64_t number, DataType
   return MakeSparse(parts[0], parts[1], parts[2]);
 }
 
-// The leading dimension that StackSparse made, as the dimensions that the input had.
+// Replaces the leading dimension that StackSparse made by the dimensions of the input.
 absl::StatusOr<SparseValue> SpreadFirst(SparseValue x, const Shape& lead) {
   const int64_t rank = x.rank() + lead.rank() - 1;
   WEIR_ASSIGN_OR_RETURN(Tensor indices,

@@ -13,7 +13,7 @@ namespace {
 
 using Objects = List<std::string, ResourceHandle, Variant>;
 
-// Calls f<U>() with a type that moves like the elements of `type`.
+// Calls f<U>() with a type that is copied like the elements of `type`.
 template <class F>
 void DispatchMove(DataType type, F&& f) {
   if (IsPlain(type)) {
@@ -29,7 +29,7 @@ std::string RowText(const int64_t* row, int64_t n) {
 
 std::string DimsText(const Dims& dims) { return RowText(dims.data(), dims.size()); }
 
-// The first row outside the extents; -1 if there is none.
+// Returns the first row outside the extents; -1 if there is none.
 int64_t FindOutside(const SparseValue& x) {
   for (const auto [begin, end] : CancellableBlocks(x.count())) {
     for (int64_t i = begin; i < end; ++i) {

@@ -6,52 +6,53 @@
 #include "weir/core/kernel.h"
 #include "weir/kernels/arguments.h"
 
-// Sparse tensors as kernels see them. A graph may come from anywhere, so nothing is certain but
-// what was checked: indices may lie outside the shape, in any order, and more than once. The shape
-// may be so large that no dense tensor has it.
+// Sparse tensors in kernels. A graph may come from anywhere, so nothing holds that has not been
+// checked: indices may be outside the shape, in any order, and repeated. The shape may be too large
+// for any dense tensor.
 namespace weir {
 
-// Row i of `indices` says where values[i] stands in a tensor of extents `dims`.
+// Row i of `indices` is the position of values[i] in a tensor of extents `dims`.
 struct SparseValue {
   Tensor indices;  // int64 [count, rank]
   Tensor values;   // [count]
-  Dims dims;       // none negative
+  Dims dims;       // non-negative
 
   int64_t count() const { return indices.dim(0); }
   int rank() const { return static_cast<int>(dims.size()); }
   const int64_t* row(int64_t i) const { return indices.data<int64_t>() + i * indices.dim(1); }
 };
 
-// The sparse tensor of these parts; 32-bit indices are widened. INVALID_ARGUMENT if a part has the
-// wrong rank, if they do not fit together, or for a negative extent.
+// Makes the sparse tensor of these parts; 32-bit indices are widened. Returns INVALID_ARGUMENT if a
+// part has the wrong rank, if the parts do not match, or for a negative extent.
 absl::StatusOr<SparseValue> MakeSparse(const Tensor& indices, const Tensor& values,
                                        const Tensor& shape);
-// The sparse tensor whose indices, values and shape are the inputs from `first` on.
+// Reads the sparse tensor whose indices, values and shape are the inputs from `first` on.
 inline absl::StatusOr<SparseValue> ReadSparse(const KernelContext& c, int first) {
   return MakeSparse(c.input(first), c.input(first + 1), c.input(first + 2));
 }
-// The sparse tensors of a signature with `n` indices, then n values, then n shapes.
+// Reads the sparse tensors of a signature with `n` indices, then n values, then n shapes.
 absl::StatusOr<std::vector<SparseValue>> ReadSparseList(const KernelContext& c, int n);
 
-// Every index is within the extents; `in_order`: and each is after the one before it.
+// Checks that every index is within the extents and, with `in_order`, greater than the one before
+// it.
 absl::Status CheckIndices(const SparseValue& x, bool in_order);
-// The first only, in the words of ops that take indices in any order.
+// Checks only the extents, with the error texts of ops that accept indices in any order.
 absl::Status CheckBounds(const SparseValue& x);
-// Both have the same extents.
+// Checks that both have the same extents.
 absl::Status CheckSameDims(const SparseValue& a, const SparseValue& b);
 
-// Negative, zero or positive: the order of two rows of indices.
+// Compares two rows of indices. Returns a negative number, zero or a positive number.
 int CompareRows(const int64_t* a, const int64_t* b, int64_t rank);
-// The positions of rows of `rank` indices in their order; equal ones stay as they are.
+// Returns the sorted order of rows of `rank` indices; the sort is stable.
 std::vector<int64_t> SortedOrder(const int64_t* rows, int64_t count, int64_t rank);
 
-// to[i] = from[at[i]], and to[at[i]] = from[i]: elements of any type; positions are in range.
+// to[i] = from[at[i]], and to[at[i]] = from[i], for elements of any type; positions are in range.
 void GatherElements(const Tensor& from, absl::Span<const int64_t> at, Tensor& to);
 void ScatterElements(const Tensor& from, absl::Span<const int64_t> at, Tensor& to);
 
-// Output i is a vector of int64.
+// Writes output i, a vector of int64.
 absl::Status OutputInts(KernelContext& c, int i, absl::Span<const int64_t> values);
-// Output i is the matrix of int64 with `rank` columns whose rows `rows` has, one after the other.
+// Writes output i, an int64 matrix with `rank` columns, from the concatenated `rows`.
 absl::Status OutputRows(KernelContext& c, int i, absl::Span<const int64_t> rows, int64_t count,
                         int64_t rank);
 

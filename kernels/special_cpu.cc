@@ -40,7 +40,7 @@ void AddBinary(LoopRegistry* t, const char* op, double cost, bool narrow) {
   t->WidenBinary(op, DT_BFLOAT16);
 }
 
-// The neighbor in the number's own type.
+// Returns the adjacent value in the number's own type.
 template <class T>
 void NextAfterLoop(const BinaryLoop&, const void* xs, const void* ys, void* zs, int64_t n, double) {
   const T *x = static_cast<const T*>(xs), *y = static_cast<const T*>(ys);

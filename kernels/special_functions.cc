@@ -139,8 +139,8 @@ double Igammac(double a, double x) {
   return x < a + 1 ? 1 - IgammaSeries(a, x) : IgammacFraction(a, x);
 }
 
-// The series of P differentiated term by term: x^(a+n) e^-x / gamma(a + n + 1) has the derivative
-// of itself times log(x) - psi(a + n + 1).
+// The series of P differentiated term by term: the derivative of x^(a+n) e^-x / gamma(a + n + 1) is
+// the term itself times log(x) - psi(a + n + 1).
 double IgammaGradA(double a, double x) {
   if (!IgammaIsDefined(a, x)) return kNan;
   if (x == 0 || x == kInf) return 0;
@@ -182,7 +182,8 @@ double Erfinv(double y) {
   if (y == 1) return kInf;
   if (y == -1) return -kInf;
   const double magnitude = std::abs(y);
-  // Near 0 the quantile of (1 + y) / 2 would lose digits, so there the iteration is on erf itself.
+  // Near 0 the quantile of (1 + y) / 2 would lose digits, so there the iteration runs on erf
+  // itself.
   double x =
       magnitude < 0.5 ? magnitude * 0.886226925452758 : Ndtri((1 - magnitude) / 2) * -M_SQRT1_2;
   for (int i = 0; i < 6; ++i) {

@@ -1,8 +1,8 @@
 #ifndef WEIR_KERNELS_SPECIAL_FUNCTIONS_H_
 #define WEIR_KERNELS_SPECIAL_FUNCTIONS_H_
 
-// Special functions in double precision, to about 1e-13 of their value where they are not near a
-// zero. NaN where they are not defined. No global state: safe from many threads.
+// Special functions in double precision, with a relative error of about 1e-13 except near a zero.
+// They return NaN where they are undefined. No global state: thread-safe.
 namespace weir {
 
 // log |gamma(x)|; infinity at 0 and the negative integers.
@@ -11,7 +11,7 @@ double Lgamma(double x);
 double Digamma(double x);
 // The Hurwitz zeta function, the sum of (q + n)^-x over n >= 0, for x >= 1 (infinity at 1).
 double Zeta(double x, double q);
-// Derivative n (a whole number >= 0) of the digamma function.
+// The n-th derivative of the digamma function, for an integer n >= 0.
 double Polygamma(double n, double x);
 // The regularized incomplete gamma functions P(a, x) and Q(a, x) = 1 - P(a, x) for a > 0, x >= 0,
 // and dP/da.

@@ -7,8 +7,8 @@
 #include "weir/kernels/registry.h"
 #include "weir/kernels/strided_copy.h"
 
-// Stacks: how the gradient of a loop gets at the values of the forward iterations, last one first.
-// A stack is made by the step that runs its op, and gone with the last handle to it.
+// Stacks: the gradient of a loop uses them to access the values of the forward iterations, last one
+// first. The step that runs the stack's op creates it; it is destroyed with the last handle to it.
 namespace weir {
 
 namespace {
@@ -113,8 +113,8 @@ void AddStackKernels(KernelRegistry* r) {
   r->Add("StackPushV2", kCpu, Push).Aliases({1});
   r->Add("StackPopV2", kCpu, MakePop);
   r->Add("StackCloseV2", kCpu, Close);
-  // The old forms have a reference to their stack, and their signatures do not say that they change
-  // it.
+  // The legacy ops take a reference to their stack, and their signatures do not say that they
+  // modify it.
   r->Add("Stack", kCpu, MakeStack);
   r->Add("StackPush", kCpu, Push).Aliases({1}).Writes({0});
   r->Add("StackPop", kCpu, MakePop).Writes({0});

@@ -3,12 +3,12 @@
 #include "weir/kernels/arguments.h"
 #include "weir/kernels/registry.h"
 
-// Staging areas have no handle: nodes of the same shared_name use the same one.
+// Staging areas have no handle: nodes with the same shared_name use the same one.
 namespace weir {
 
 namespace {
 
-// The area of a node: every node may be the one that makes it.
+// Returns the staging area of a node. Every node creates it if it does not exist yet.
 template <class Area>
 absl::StatusOr<std::shared_ptr<Area>> AreaOf(const KernelInit& init) {
   WEIR_ASSIGN_OR_RETURN(const ResourceName name, NameSharedByNode(init.node));
@@ -27,7 +27,7 @@ absl::StatusOr<Tensors> OwnInputs(KernelContext& c, int begin) {
   return tuple;
 }
 
-// Puts a tuple out, from output `begin` on, if it is what the node says.
+// Writes a tuple to the outputs from `begin` on, if it has the node's types.
 absl::Status PutOut(KernelContext& c, int begin, Tensors tuple) {
   const size_t count = static_cast<size_t>(c.num_outputs() - begin);
   if (tuple.size() != count)
@@ -55,7 +55,7 @@ absl::Status PutCount(KernelContext& c, int64_t count) {
   return absl::OkStatus();
 }
 
-// A kernel that waits: the function, with the node's area.
+// An asynchronous kernel that calls the function with the node's area.
 template <class Area>
 using WaitingRun = void (*)(KernelContext&, Area&, Kernel::Done);
 template <class Area, WaitingRun<Area> kRun>
@@ -84,7 +84,7 @@ void StagePeek(KernelContext& c, StagingArea& area, Kernel::Done done) {
   area.Peek(index, c.cancellation(), PutOutTuple(c, std::move(done)));
 }
 
-// ---- by keys
+// ---- maps
 
 StagingMap::Indices ReadIndices(const Tensor& t) {
   const Dims ints = ReadInts(t);
@@ -106,7 +106,7 @@ absl::StatusOr<int64_t> ReadKey(const KernelContext& c) {
                          key.shape().ToString());
 }
 
-// As in TensorFlow, the key may be a vector of one element here, and not where tuples are taken.
+// As in TensorFlow, the key may be a vector of one element here, but not where tuples are taken.
 void MapStage(KernelContext& c, StagingMap& map, Kernel::Done done) {
   const Tensor& keys = c.input(0);
   const absl::StatusOr<int64_t> key = keys.num_elements() == 1 ? keys.IntAt(0) : ReadKey(c);
@@ -159,7 +159,7 @@ void AddStagingKernels(KernelRegistry* r) {
   r->Add("StagePeek", kCpu, MakeWaiting<StagingArea, StagePeek>);
   r->Add("StageSize", kCpu, MakeCount<StagingArea, &StagingArea::size>);
   r->Add("StageClear", kCpu, MakeClear<StagingArea>);
-  // The smallest key comes first in either kind.
+  // The smallest key is first in either kind.
   for (const char* kind : {"Map", "OrderedMap"}) {
     const auto name = [&](const char* op) { return absl::StrCat(kind, op); };
     r->Add(name("Stage"), kCpu, MakeWaiting<StagingMap, MapStage>);

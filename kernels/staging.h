@@ -12,34 +12,36 @@
 
 namespace weir {
 
-// How much a staging area may hold; 0 is any amount.
+// The capacity of a staging area; 0 is unlimited.
 struct StagingLimits {
   int64_t capacity = 0, memory_limit = 0;
-  // Whether `bytes` more fit in beside this many elements of this size.
+  // Returns whether `bytes` more fit beside this many elements of this size.
   bool HasRoom(int64_t elements, int64_t bytes_held, int64_t bytes) const {
     return (capacity == 0 || elements < capacity) &&
            (memory_limit == 0 || bytes_held + bytes <= memory_limit);
   }
-  // RESOURCE_EXHAUSTED if `bytes` will never fit.
+  // Returns RESOURCE_EXHAUSTED if `bytes` will never fit.
   absl::Status Check(int64_t bytes) const;
 };
 int64_t BytesOf(const Tensors& tuple);
 
-// Tuples on their way from one step to another, first in, first out. Whoever finds no room, or
-// nothing, waits. Thread-safe.
+// A FIFO queue of tuples that one step passes to another. A Put waits for room, a Take or Peek for
+// a tuple. Thread-safe.
 class StagingArea final : public WaitableResource {
  public:
   using DoneTaking = std::function<void(absl::StatusOr<Tensors>)>;
   StagingArea(std::string name, StagingLimits limits)
-      : WaitableResource(/*lanes=*/2, /*in_order=*/false), name_(std::move(name)), limits_(limits) {}
+      : WaitableResource(/*lanes=*/2, /*in_order=*/false),
+        name_(std::move(name)),
+        limits_(limits) {}
 
   std::string Describe() const override { return "staging area '" + name_ + "'"; }
   void Put(Tensors tuple, Cancellation* cancellation, Done done);
   void Take(Cancellation* cancellation, DoneTaking done);
-  // The one at this place, which stays.
+  // Returns the tuple at this index without removing it.
   void Peek(int64_t index, Cancellation* cancellation, DoneTaking done);
   int64_t size();
-  // Throws away what is there; those who wait go on waiting.
+  // Removes all tuples. Waiting steps continue to wait.
   void Empty();
 
  private:
@@ -52,22 +54,24 @@ class StagingArea final : public WaitableResource {
   int64_t bytes_ = 0;
 };
 
-// Tuples by integer keys. A tuple may come in parts, and is there once it is whole; it may be taken
-// in parts too. Thread-safe.
+// A map of tuples by integer keys. A tuple may arrive in parts, and is available once it is
+// complete; it may be taken in parts too. Thread-safe.
 class StagingMap final : public WaitableResource {
  public:
-  // A key, and the parts asked for.
+  // A key and the requested parts.
   using Part = std::pair<int64_t, Tensors>;
   using DoneTaking = std::function<void(absl::StatusOr<Part>)>;
   using Indices = std::vector<int64_t>;
   StagingMap(std::string name, StagingLimits limits)
-      : WaitableResource(/*lanes=*/2, /*in_order=*/false), name_(std::move(name)), limits_(limits) {}
+      : WaitableResource(/*lanes=*/2, /*in_order=*/false),
+        name_(std::move(name)),
+        limits_(limits) {}
 
   std::string Describe() const override { return "staging map '" + name_ + "'"; }
-  // Parts `indices` of a tuple that has `arity` of them.
+  // Puts parts `indices` of a tuple that has `arity` of them.
   void Put(int64_t key, Indices indices, Tensors parts, size_t arity, Cancellation* cancellation,
            Done done);
-  // No key: the smallest there is.
+  // Without a key, takes the tuple with the smallest key.
   void Take(std::optional<int64_t> key, Indices indices, Cancellation* cancellation,
             DoneTaking done);
   void Peek(int64_t key, Indices indices, Cancellation* cancellation, DoneTaking done);

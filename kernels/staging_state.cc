@@ -9,7 +9,7 @@ namespace {
 constexpr char kPutCancelled[] = "Stage operation was cancelled";
 constexpr char kTakeCancelled[] = "Unstage operation was cancelled";
 
-// A callback for a result that the attempt leaves in `result`.
+// Returns a callback that passes on the result that the attempt leaves in `result`.
 template <class T, class DoneTaking>
 WaitableResource::Done TakeResult(std::shared_ptr<T> result, DoneTaking done) {
   return [result, done = std::move(done)](absl::Status status) {
@@ -49,7 +49,7 @@ int64_t BytesOf(const Tensors& tuple) {
   return bytes;
 }
 
-// ---- a line of tuples
+// ---- queue of tuples
 
 void StagingArea::Put(Tensors tuple, Cancellation* cancellation, Done done) {
   const int64_t bytes = BytesOf(tuple);
@@ -112,7 +112,7 @@ void StagingArea::Forget() {
   bytes_ = 0;
 }
 
-// ---- a map of tuples
+// ---- map of tuples
 
 void StagingMap::Put(int64_t key, Indices indices, Tensors parts, size_t arity,
                      Cancellation* cancellation, Done done) {
@@ -132,7 +132,7 @@ void StagingMap::Put(int64_t key, Indices indices, Tensors parts, size_t arity,
               .done = std::move(done)});
 }
 
-// Tuples that are not whole do not count as elements.
+// Incomplete tuples do not count as elements.
 std::optional<absl::Status> StagingMap::TryPut(int64_t key, const Indices& indices,
                                                const Tensors& parts, size_t arity) {
   const bool is_whole = indices.size() == arity;

@@ -9,10 +9,10 @@
 #include "weir/kernels/variable_access.h"
 #include "weir/kernels/waiter_queue.h"
 
-// Variables: handles to them, reads and assignments. A resource handle and a reference are the same
-// thing here: a scalar DT_RESOURCE tensor that holds the variable's state. Consumers that want the
-// value of a reference get it through a read that the Plan puts in; the kernels below that take a
-// reference get the handle, and pass it on as their output.
+// Variables: handles to them, reads and assignments. Resource handles and references are the same
+// here: a scalar DT_RESOURCE tensor that holds the variable's state. Consumers of the value of a
+// reference get it through a read that the Plan inserts; the kernels below that take a reference
+// get the handle, and forward it as their output.
 namespace weir {
 
 namespace {
@@ -117,20 +117,20 @@ absl::Status VariableShapeKernel(KernelContext& c) {
   return absl::OkStatus();
 }
 
-// Whether the variable may share a value that is step-invariant (KernelInit::step_invariant_inputs) until its next
-// write, which makes a copy: what is initialized from constants and never trained has no memory of
-// its own. It is shared by a variable that has none yet (one that is reset in each step keeps what
-// it has), and only if it is memory as a variable would get it: wrapped memory may be the same
-// pages over and over.
+// Returns whether the variable may share a step-invariant value (KernelInit::step_invariant_inputs)
+// until its next write, which makes a copy. So a variable that is initialized from constants and
+// never trained has no memory of its own. Only a variable without memory of its own shares the
+// value (one that is reset in each step keeps its own memory), and only if the value's memory comes
+// from the variable's allocator: wrapped memory may map the same pages repeatedly.
 bool MayShare(const KernelContext& c, const VariableState& v, const Tensor& value) {
   const Buffer* const buffer = value.buffer().get();
   return buffer != nullptr && !buffer->transient() &&
          buffer->allocator() == &c.device().allocator() && !v.value().OwnsBufferAlone();
 }
 
-// The value's memory becomes the variable's if nobody but this step holds it or it `step_invariant` and may
-// be shared; else the value is copied, into the variable's own memory if it fits there and
-// nobody reads it.
+// Moves the value's memory to the variable if only this step holds it, or if it is `step_invariant`
+// and may be shared. Otherwise copies the value, into the variable's own memory if it fits there
+// and has no readers.
 absl::Status Store(KernelContext& c, VariableState& v, const Tensor& value, bool step_invariant) {
   const bool takes = value.OwnsBufferAlone() || (step_invariant && MayShare(c, v, value));
   if (!takes && IsPlain(value.dtype())) return v.Assign(value, c.device());
@@ -159,7 +159,7 @@ absl::Status Assign(KernelContext& c, const AssignConfig& config) {
 absl::StatusOr<Kernel> MakeAssign(const KernelInit& init) {
   const bool is_ref = init.node.op_name() == "Assign";
   const AssignConfig config{init.attr<DataType>(is_ref ? "T" : "dtype"), is_ref,
-                            init.attr<bool>("validate_shape"), init.is_lasting(1)};
+                            init.attr<bool>("validate_shape"), init.is_step_invariant(1)};
   return Kernel([config](KernelContext& c) -> absl::Status { return Assign(c, config); });
 }
 
@@ -232,7 +232,7 @@ absl::StatusOr<Kernel> MakeCountUpTo(const KernelInit& init) {
 }
 
 // Slice i of the output is the slice at offsets[i]. The variable stays locked: with a snapshot, a
-// writer that comes meanwhile would have to copy the whole variable.
+// concurrent writer would have to copy the whole variable.
 void CopySlices(KernelContext& c, const Tensor& from, const std::vector<int64_t>& offsets,
                 int64_t width, Tensor* to) {
   const size_t bytes = static_cast<size_t>(width) * ElementSize(from.dtype());

@@ -47,8 +47,8 @@ absl::StatusOr<Tensor> ZeroTensor(ThreadPool& pool, DataType dtype, const Shape&
 }
 
 absl::Status CheckRoomForTensors(int64_t count) {
-  constexpr int64_t kOfEach = 320;   // bytes: the handle, its buffer's head, a place in a list
-  constexpr int64_t kFew = 1 << 16;  // what is free is asked of the system
+  constexpr int64_t kOfEach = 320;   // bytes: the handle, its buffer header, and an entry in a list
+  constexpr int64_t kFew = 1 << 16;  // the system reports the free memory
   if (count <= kFew || count <= HostAllocator().bytes_free() / kOfEach) return absl::OkStatus();
   return absl::ResourceExhaustedError(
       absl::StrCat(count, " tensors are more than there is memory for, even if they are empty"));
@@ -112,7 +112,7 @@ absl::StatusOr<TensorList> SumOfLists(ThreadPool& pool, const TensorList& a, con
   return sum;
 }
 
-// Values of keys that only one has are kept.
+// Entries that only one of the maps has are kept.
 absl::StatusOr<TensorMap> SumOfMaps(ThreadPool& pool, const TensorMap& a, const TensorMap& b) {
   auto entries = std::make_shared<TensorMap::Entries>(*a.entries);
   for (const auto& [bytes, entry] : *b.entries) {
@@ -197,7 +197,7 @@ absl::StatusOr<Tensor> SumOf(ThreadPool& pool, const Tensor& a, const Tensor& b)
 
 namespace {
 
-// Its values lie on a device with a stream, and the type's values lie there at all.
+// Returns whether the device has a stream and stores values of this type.
 bool LiesOnDevice(const KernelContext& c, DataType dtype) {
   return c.device().stream() != nullptr && IsPlain(dtype);
 }

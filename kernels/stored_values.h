@@ -11,23 +11,24 @@
 #include "weir/core/variant.h"
 #include "weir/kernels/tensor_sequence.h"
 
-// Values that hold tensors and outlive the kernel that makes them: arrays, lists, maps, optionals,
-// and the arithmetic on them that gradients need.
+// Values that hold tensors and outlive the kernel that creates them: arrays, lists, maps,
+// optionals, and the arithmetic on them that gradients need.
 namespace weir {
 
-// An element of a DT_VARIANT tensor: tensors of one type in a row, of which some may be missing;
-// those stand for zeros. A value: every op makes a new list, which shares what has not changed.
+// An element of a DT_VARIANT tensor: a sequence of tensors of one type, some of which may be
+// missing; missing tensors read as zeros. Immutable: every op creates a new list, which shares the
+// unchanged elements.
 struct TensorList {
   static constexpr char kTypeName[] = "tensorflow::TensorList";
   DataType element_dtype = DT_INVALID;
-  Shape element_shape = Shape::UnknownRank();  // all elements fit it
-  int64_t max_num_elements = -1;               // for pushing; -1: any number
-  int depth = 1;                               // of lists in lists
+  Shape element_shape = Shape::UnknownRank();  // compatible with all elements
+  int64_t max_num_elements = -1;               // limit for pushing; -1: unlimited
+  int depth = 1;                               // nesting depth of lists
   TensorSequence elements = {};
 };
 
-// An element of a DT_VARIANT tensor: tensors by tensors. Keys are told apart by type, shape and
-// bytes.
+// An element of a DT_VARIANT tensor: a map from tensors to tensors. Keys are compared by type,
+// shape and bytes.
 struct TensorMap {
   static constexpr char kTypeName[] = "tensorflow::TensorMap";
   struct Entry {
@@ -46,7 +47,7 @@ struct Optional {
   std::vector<Tensor> values = {};
 };
 
-// A scalar that holds one of these.
+// Returns a scalar that holds one of these.
 template <class T>
 Tensor VariantScalar(T value) {
   Variant v;
@@ -54,36 +55,39 @@ Tensor VariantScalar(T value) {
   v.value = std::move(value);
   return Tensor::Scalar(std::move(v));
 }
-// What a variant holds; null if it is something else.
+// Returns the value in a variant; null if it has another type.
 template <class T>
 const T* VariantAs(const Variant& v) {
   return std::any_cast<T>(&v.value);
 }
 
-// How deep values in values go: 0 for a plain tensor. INVALID_ARGUMENT beyond a limit, since they
-// are freed recursively.
+// Returns the nesting depth of a value: 0 for a plain tensor. Returns INVALID_ARGUMENT beyond a
+// limit, because values are freed recursively.
 absl::StatusOr<int> NestingDepth(const Tensor& t);
 
-// INVALID_ARGUMENT unless `indices` is a vector with an index for each row of the argument `name`.
+// Returns INVALID_ARGUMENT unless `indices` is a vector with an index for each row of the argument
+// `name`.
 absl::Status CheckRowIndices(const Tensor& indices, const Tensor& rows, absl::string_view name);
 
-// ---- tensors in host memory of their own
+// ---- tensors in newly allocated host memory
 
 absl::StatusOr<Tensor> NewTensor(DataType dtype, const Shape& shape);
-// Zeros, false, empty strings; INVALID_ARGUMENT for handles and variants, which have no zero.
+// Returns zeros, false, or empty strings; INVALID_ARGUMENT for handles and variants, which have no
+// zero.
 absl::StatusOr<Tensor> ZeroTensor(ThreadPool& pool, DataType dtype, const Shape& shape);
-// Rows [begin, end) of dimension 0, in this shape, copied.
+// Copies rows [begin, end) of dimension 0 to a tensor of this shape.
 absl::StatusOr<Tensor> CopyRows(const Tensor& t, int64_t begin, int64_t end, const Shape& shape);
-// RESOURCE_EXHAUSTED if there is no memory for so many tensors of their own, empty ones even: rows
-// without elements take no memory where they come from, so there may be any number of them.
+// Returns RESOURCE_EXHAUSTED if there is no memory for this many separate tensors, even empty ones:
+// rows without elements use no memory in the tensor they come from, so there may be any number of
+// them.
 absl::Status CheckRoomForTensors(int64_t count);
 
-// Zeros of the same shape and type; a list of zeros for a list, and so on.
+// Returns zeros of the same shape and type; a list of zeros for a list, and so on.
 absl::StatusOr<Tensor> ZerosOf(ThreadPool& pool, const Tensor& t);
-// a + b, of one shape and type; lists are added element by element.
+// Returns a + b, which have one shape and type; lists are added element by element.
 absl::StatusOr<Tensor> SumOf(ThreadPool& pool, const Tensor& a, const Tensor& b);
 
-// ---- the same in memory of the kernel's device, where its arguments lie
+// ---- the same in memory of the kernel's device, which holds the arguments
 
 absl::StatusOr<Tensor> ZeroTensor(KernelContext& c, DataType dtype, const Shape& shape);
 absl::StatusOr<Tensor> CopyRows(KernelContext& c, const Tensor& t, int64_t begin, int64_t end,

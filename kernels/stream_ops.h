@@ -10,34 +10,35 @@
 #include "weir/kernels/strided_copy.h"
 #include "weir/kernels/training.h"
 
-// What kernels that know no device do to elements when their device has a stream: they are written
-// once, with the host computing sizes and strides, and only the innermost loop is one of these
-// (else a loop on the CPU). Each enqueues on the stream (Device::stream) and returns; pointers are
-// to the device's memory unless said otherwise. In a build without GPU kernels they are never
-// called.
+// Element operations for device-independent kernels whose device has a stream. Such kernels are
+// written once: the host computes sizes and strides, and only the innermost loop is one of these
+// functions (or a loop on the CPU). Each function enqueues on the stream (Device::stream) and
+// returns; pointers refer to the device's memory unless noted otherwise. In a build without GPU
+// kernels they are never called.
 namespace weir {
 
 // StridedCopy::Run for elements of `size` bytes.
 void CopyOnStream(void* stream, const StridedCopy& copy, size_t size, const void* from, void* to);
 
-// `count` elements of `size` bytes, all as the one at `value`, which is in host memory and is read
-// before this returns.
+// Fills `count` elements of `size` bytes with the one at `value`, which is in host memory and is
+// read before this returns.
 void FillOnStream(void* stream, size_t size, const void* value, void* to, int64_t count);
 
-// to[i] = to[i] op from[i], for kUpdate, kAdd and kSub. False if the type has no kernel.
+// to[i] = to[i] op from[i], for kUpdate, kAdd and kSub. Returns false if the type has no kernel.
 bool CombineOnStream(void* stream, RowOp op, DataType type, void* to, const void* from,
                      int64_t count);
 
-// `count` samples of the distribution, as Samples() in philox.h makes them from the stream of words
-// that starts at `start`.
+// Writes `count` samples of the distribution, as Samples() in philox.h makes them from the stream
+// of words that starts at `start`.
 void FillRandomOnStream(void* stream, RandomKind kind, DataType type, const Philox& start,
                         uint64_t low, uint64_t range, void* out, int64_t count);
 
-// Slices by index: params is [batch, outer, limit, inner], indices [batch, count], out [batch,
-// outer, count, inner]. An index out of range gives zeros: nobody waits to check it.
+// Gathers slices by index: params is [batch, outer, limit, inner], indices [batch, count], out
+// [batch, outer, count, inner]. An index that is out of range reads zeros: the host does not wait
+// to check it.
 struct StreamGather {
   int64_t batch = 1, outer = 1, limit = 0, inner = 1, count = 0;
-  size_t size = 0;  // of an element
+  size_t size = 0;  // bytes per element
   DataType index_type = DT_INT32;
   const void* params = nullptr;
   const void* indices = nullptr;
@@ -45,7 +46,7 @@ struct StreamGather {
 };
 void GatherOnStream(void* stream, const StreamGather& gather);
 
-// One run of an update rule over `count` elements.
+// One application of an update rule to `count` elements.
 struct StreamUpdate {
   absl::string_view rule;  // name in UpdateRules()
   bool power = false;      // Ftrl with another power than -1/2
@@ -54,7 +55,7 @@ struct StreamUpdate {
   void* var = nullptr;
   void* slots[3] = {};
   const void* grad = nullptr;
-  // The scalars: where scalars[i] is null, given.at[i] counts.
+  // The scalars; where scalars[i] is null, given.at[i] is used.
   const void* scalars[7] = {};
   const int64_t* global_step = nullptr;
   UpdateScalars given;

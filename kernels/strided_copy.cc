@@ -18,13 +18,14 @@ namespace {
 
 using Objects = List<std::string, ResourceHandle, Variant>;
 
-// Nanoseconds to move one element that lies alone (a cache line for each), and one byte in a run.
+// Nanoseconds per isolated element (which needs a cache line of its own), and per byte of a
+// contiguous run.
 constexpr double kScatteredCost = 1.0;
 constexpr double kByteCost = 0.05;
 constexpr int64_t kTile = 16;
 constexpr int64_t kLargeBytes = 8 << 20;
 
-// Calls f.operator()<U>() with a type that moves like dtype.
+// Calls f.operator()<U>() with a type that is copied like dtype.
 template <class F>
 void DispatchMover(DataType dtype, F&& f) {
   if (IsPlain(dtype)) {
@@ -34,18 +35,19 @@ void DispatchMover(DataType dtype, F&& f) {
   }
 }
 
-// How the copy runs. First the grid is simplified: dimensions of extent 1 go, and neighbors that
-// both sides walk in one stride become one. The last dimension (of the destination) is then the
-// inner loop: a run of bytes, a fill, or single steps. If the source's own run lies along another
-// dimension (a transpose), the two are walked together in square tiles, so that each cache line
-// fetched is used whole while it is there. What remains outside is counted through as one index and
-// split over the pool; a lone run, and the tiles of one big transpose, are split as well.
+// The loop structure of a copy. First the grid is simplified: dimensions of extent 1 are removed,
+// and adjacent dimensions that are contiguous on both sides are merged. The last dimension (of the
+// destination) is then the inner loop: a run of bytes, a fill, or single elements. If the source is
+// contiguous along another dimension (a transpose), the two are traversed together in square tiles,
+// so that each fetched cache line is used completely while it is in the cache. The remaining outer
+// dimensions are flattened to one index and split over the thread pool; a single run, and the tiles
+// of one large transpose, are split as well.
 //
-// A transpose that is larger than the caches goes along the rows of the source, a band of 16 at a
-// time, so that memory is read in order, and writes past the caches, which spares reading what is
-// overwritten. Lines of the destination are written one after the other, each as a whole: where
-// rows lie a power of two apart, half-written lines push each other out of the few places where the
-// processor gathers them, and reach memory in pieces, at half the speed.
+// A transpose that is larger than the caches proceeds along the rows of the source, in bands of 16
+// rows, so that memory is read in order, and uses non-temporal stores, which avoid reading the
+// overwritten lines. Lines of the destination are written one after the other, each as a whole: if
+// rows are a power of two apart, partially written lines evict each other from the processor's few
+// write-combining buffers, and reach memory in pieces, at half the speed.
 class Grid {
  public:
   explicit Grid(const StridedCopy& copy) {
@@ -93,7 +95,7 @@ class Grid {
   struct Dim {
     int64_t extent, from, to;
   };
-  // Steps through the outer dimensions, last one fastest.
+  // Iterates over the outer dimensions, the last one fastest.
   struct Position {
     Dims index;
     int64_t from = 0, to = 0;
@@ -128,7 +130,8 @@ class Grid {
     }
   }
 
-  // Finds the source's run, if it is not the inner dimension and both are long enough to tile.
+  // Finds the dimension along which the source is contiguous, if it is not the inner dimension and
+  // both are long enough to tile.
   void TakeTileDim() {
     if (inner_.to != 1 || inner_.from == 1 || inner_.from == 0 || inner_.extent < 4) return;
     for (size_t i = 0; i < dims_.size(); ++i) {
@@ -181,8 +184,8 @@ class Grid {
     }
   }
 
-  // Calls f(outer position, strip) for every one of `strips` strips of every outer position, on the
-  // pool's threads; `done()` on each thread that has been busy, at its end.
+  // Calls f(outer position, strip) for each of `strips` strips of every outer position, on the
+  // pool's threads. Calls `done()` at the end on each thread that has participated.
   template <class F, class Done>
   void ForEachStrip(ThreadPool& pool, int64_t strips, double cost, F&& f, Done&& done) const {
     pool.ParallelFor(OuterCount() * strips, cost, [&](int64_t begin, int64_t end) {
@@ -218,7 +221,7 @@ class Grid {
   bool CanStream(const ThreadPool& pool, const T* to) const {
     constexpr int64_t kBytes = static_cast<int64_t>(sizeof(T));
     if constexpr (!std::is_trivially_copyable_v<T> || (kBytes != 4 && kBytes != 8)) return false;
-    // Bands enough for all threads, and tiles that are filled.
+    // Enough bands for all threads, and full tiles.
     if (tile_.extent < kTile || OuterCount() * (inner_.extent / kTile) < 4 * pool.num_threads())
       return false;
     bool aligned = reinterpret_cast<uintptr_t>(to) % 16 == 0 && tile_.to * kBytes % 16 == 0;
@@ -226,15 +229,16 @@ class Grid {
     return aligned && OuterCount() * inner_.extent * tile_.extent * kBytes >= kLargeBytes;
   }
 
-  // Lines of the tile after the next; the processor follows fewer rows than a tile has.
+  // Prefetches lines of the tile after the next. The hardware prefetcher tracks fewer rows than a
+  // tile has.
   template <class T>
   void FetchAhead(const T* in) const {
     for (int64_t k = 0; k < kTile; ++k)
       _mm_prefetch(reinterpret_cast<const char*>(in + k * inner_.from + 2 * kTile), _MM_HINT_T0);
   }
 
-  // A whole tile: kTile lines of kTile elements, taken apart in registers, so that each line of the
-  // destination is written from end to end.
+  // Transposes a whole tile, kTile lines of kTile elements, in registers, so that each line of the
+  // destination is written completely.
   void StreamTile(const uint32_t* from, uint32_t* to) const {
     const float* in = reinterpret_cast<const float*>(from);
     FetchAhead(in);
@@ -388,7 +392,7 @@ absl::Status OutputRun(KernelContext& c, int i, const Tensor& input, int64_t beg
     return absl::OkStatus();
   }
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(i, shape));
-  if (out->raw() == data) return absl::OkStatus();  // a loop's value that did not change
+  if (out->raw() == data) return absl::OkStatus();  // a loop-carried value that did not change
   CopyElements(c, input.dtype(), data, out->raw(), out->num_elements());
   return absl::OkStatus();
 }

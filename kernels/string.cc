@@ -15,7 +15,7 @@
 #include "weir/kernels/registry.h"
 #include "weir/kernels/string_util.h"
 
-// Strings taken one by one: lengths, numbers, hashes, base64, regular expressions.
+// Ops on single strings: lengths, numbers, hashes, base64, regular expressions.
 namespace weir {
 
 namespace {
@@ -90,7 +90,7 @@ void AddToNumber(KernelRegistry* r, List<Ts...>) {
 
 // ---- hashes
 
-// A kernel that sorts strings into buckets by hash(string).
+// A kernel that assigns strings to buckets by hash(string).
 template <class F>
 Kernel Buckets(const KernelInit& init, F hash) {
   const auto buckets = static_cast<uint64_t>(init.attr<int64_t>("num_buckets"));
@@ -114,7 +114,8 @@ absl::StatusOr<Kernel> MakeStrongBuckets(const KernelInit& init) {
                            const std::string& s) { return SipHash(a, b, s); });
 }
 
-// The fingerprint of row i of x: of its bytes; for strings, of the fingerprints of several.
+// The fingerprint of row i of x: of its bytes; for strings, of the combined fingerprints of
+// several.
 uint64_t RowFingerprint(const Tensor& x, int64_t i, int64_t row) {
   if (x.dtype() != DT_STRING) {
     const size_t bytes = static_cast<size_t>(row) * ElementSize(x.dtype());
@@ -215,7 +216,7 @@ absl::Status DynamicFullMatch(KernelContext& c) {
   return FullMatch(c, *regex);
 }
 
-// A rewrite that names groups which the pattern does not have changes nothing.
+// A rewrite that refers to groups that the pattern does not have changes nothing.
 absl::Status Replace(KernelContext& c, const RE2& regex, const std::string& rewrite, bool global) {
   std::string error;
   const bool sound = regex.CheckRewriteString(rewrite, &error);

@@ -8,7 +8,7 @@
 #include "weir/kernels/string_util.h"
 #include "weir/kernels/summarize.h"
 
-// Tensors as text: AsString element by element, StringFormat whole.
+// Tensors as text: AsString formats elements, StringFormat whole tensors.
 namespace weir {
 
 namespace {
@@ -19,7 +19,7 @@ using Encodable =
     List<half, bfloat16, float, double, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t,
          uint32_t, uint64_t, std::complex<float>, std::complex<double>, bool, std::string, Variant>;
 
-// `value` by a format of printf.
+// Formats `value` with a printf format.
 template <class T>
 std::string Print(const std::string& format, T value) {
   const int size = std::snprintf(nullptr, 0, format.c_str(), value);
@@ -28,7 +28,7 @@ std::string Print(const std::string& format, T value) {
   return text;
 }
 
-// `format` is for the type that EncodedAs says; an empty one leaves strings as they are.
+// `format` is for the type that EncodedAs returns; an empty format leaves strings unchanged.
 template <class T>
 std::string Encode(const std::string& format, const T& value) {
   if constexpr (std::is_same_v<T, bool>) {
@@ -58,7 +58,7 @@ struct FormatOptions {
   std::string fill;
 };
 
-// A field wider than this is no text that anyone reads.
+// The maximum field width.
 constexpr int64_t kWidest = 1 << 16;
 
 absl::Status Check(const FormatOptions& o) {

@@ -12,7 +12,7 @@ struct Named {
   std::shared_ptr<Resource> resource;
 };
 
-// All handles there are, by the address of their strings.
+// All handles, by the address of their strings.
 struct Handles {
   std::mutex mutex;
   std::unordered_map<const void*, Named*> by_text;

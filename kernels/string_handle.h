@@ -9,15 +9,16 @@
 
 namespace weir {
 
-// How a step named what it had made before TensorFlow had resources: by a string[2], the container
-// and the name, which any op on strings may look at. Here the memory of those strings is what the
-// resource is found by, so that nobody finds another step's by guessing a name; it lives as long as
-// that memory. A copy of the strings elsewhere names nothing. Thread-safe.
+// The resource handles of TensorFlow before it had DT_RESOURCE: a string[2], the container and the
+// name, which any op on strings may read. Here the resource is looked up by the address of those
+// strings, so that no step can find another step's resource by guessing a name. The resource lives
+// as long as that memory. A copy of the strings at another address refers to no resource.
+// Thread-safe.
 Tensor StringHandle(const std::string& container, const std::string& name,
                     std::shared_ptr<Resource> resource);
-// Null if the tensor is no such handle.
+// Returns null if the tensor is not such a handle.
 std::shared_ptr<Resource> FindByStringHandle(const Tensor& handle);
-// It lies in the memory of a handle: whoever keeps it keeps the resource.
+// The memory of a handle stores this object: holding the handle keeps the resource alive.
 bool SharesStringHandle(const Tensor& value);
 
 }  // namespace weir

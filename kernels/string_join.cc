@@ -5,12 +5,12 @@
 #include "weir/kernels/strided_copy.h"
 #include "weir/kernels/string_util.h"
 
-// Strings put together: element by element, along dimensions, by segments.
+// Concatenation of strings: element by element, along dimensions, by segments.
 namespace weir {
 
 namespace {
 
-// All inputs have one shape, except scalars.
+// All inputs have the same shape, except scalars.
 absl::StatusOr<Shape> JoinedShape(const KernelContext& c) {
   Shape shape;
   for (int i = 0; i < c.num_inputs(); ++i) {
@@ -44,7 +44,7 @@ absl::StatusOr<Kernel> MakeJoin(const KernelInit& init) {
 
 // ---- ReduceJoin
 
-// Some dimensions of a tensor, the last of them the fastest.
+// A subset of a tensor's dimensions; the last one varies fastest.
 struct Grid {
   Dims extents, strides;
   void AddDim(int64_t extent, int64_t stride) {
@@ -52,7 +52,7 @@ struct Grid {
     strides.push_back(stride);
   }
   int64_t size() const { return Shape(absl::MakeConstSpan(extents)).num_elements(); }
-  // Where its element i is.
+  // Returns the offset of element i.
   int64_t Offset(int64_t i) const {
     int64_t offset = 0;
     for (size_t d = extents.size(); d-- > 0; i /= extents[d]) offset += i % extents[d] * strides[d];
@@ -60,7 +60,7 @@ struct Grid {
   }
 };
 
-// `axes` counted from the front.
+// Normalizes negative `axes`.
 absl::StatusOr<Dims> JoinedAxes(const Tensor& axes, int rank) {
   Dims all = ReadInts(axes);
   std::vector<bool> taken(static_cast<size_t>(rank));
@@ -83,7 +83,7 @@ absl::Status ReduceJoin(KernelContext& c, absl::string_view separator, bool keep
   const Dims strides = StridesOf(in.shape());
   Grid kept, joined;
   Shape shape;
-  // The axis given first is the fastest.
+  // The first axis varies fastest.
   for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) {
     joined.AddDim(in.dim(static_cast<int>(*axis)), strides[*axis]);
   }

@@ -9,7 +9,7 @@
 #include "weir/kernels/registry.h"
 #include "weir/kernels/string_util.h"
 
-// Strings taken apart: into words, substrings, n-grams.
+// Splitting of strings into words, substrings, n-grams.
 namespace weir {
 
 namespace {
@@ -18,7 +18,7 @@ using Words = std::vector<absl::string_view>;
 
 // ---- StringSplit, StringSplitV2
 
-// Splits at every byte that is in `delimiters`; without any, every byte is a word.
+// Splits at every byte in `delimiters`; if that is empty, every byte is a word.
 void SplitAtBytes(absl::string_view text, absl::string_view delimiters, bool skip_empty,
                   Words* words) {
   if (text.empty()) return;
@@ -33,7 +33,7 @@ void SplitAtBytes(absl::string_view text, absl::string_view delimiters, bool ski
   }
 }
 
-// Python's str.split(), at most `limit` times (negative: as often as it goes).
+// Python's str.split(), at most `limit` times (negative: unlimited).
 void SplitAtSpace(absl::string_view text, int64_t limit, Words* words) {
   text = absl::StripLeadingAsciiWhitespace(text);
   for (int64_t splits = 0; !text.empty();) {
@@ -56,8 +56,8 @@ void SplitAtText(absl::string_view text, absl::string_view separator, int64_t li
   words->push_back(text);
 }
 
-// The words of each string of a vector as the rows of a sparse matrix. `split` appends those of
-// one.
+// Writes the words of each string of a vector as the rows of a sparse matrix. `split` appends the
+// words of one string.
 template <class F>
 absl::Status SplitAll(KernelContext& c, F split) {
   const Tensor& in = c.input(0);
@@ -116,8 +116,8 @@ absl::StatusOr<Kernel> MakeSplitV2(const KernelInit& init) {
 
 // ---- Substr
 
-// The byte where a character begins that is `count` characters after (before) the one at `from`;
-// the end (begin) of the text if there are not so many, and then `*enough` is false.
+// Returns the byte offset of the character `count` characters after (before) the one at `from`; the
+// end (begin) of the text if there are not so many, and then sets `*enough` to false.
 size_t Forward(absl::string_view text, size_t from, int64_t count, bool* enough) {
   for (; count > 0 && from < text.size(); --count) {
     do ++from;
@@ -135,8 +135,9 @@ size_t Back(absl::string_view text, size_t from, uint64_t count, bool* enough) {
   return from;
 }
 
-// `length` bytes from `position` on, fewer at the end of the text; from the end if it is negative.
-// A negative length takes all that follows. Nothing for a position outside the text.
+// Returns `length` bytes from `position` on, or fewer at the end of the text. A negative position
+// counts from the end. A negative length returns all that follows. Returns nullopt for a position
+// outside the text.
 std::optional<absl::string_view> ByteRange(absl::string_view text, int64_t position,
                                            int64_t length) {
   const auto size = static_cast<int64_t>(text.size());
@@ -146,8 +147,8 @@ std::optional<absl::string_view> ByteRange(absl::string_view text, int64_t posit
                      length < 0 ? absl::string_view::npos : static_cast<size_t>(length));
 }
 
-// The same in characters, but that a negative length takes nothing; with a negative position it is
-// outside the text.
+// The same in characters, except for a negative length: it returns an empty string, and with a
+// negative position the position counts as outside the text.
 std::optional<absl::string_view> CharacterRange(absl::string_view text, int64_t position,
                                                 int64_t length) {
   bool enough = true, ignored;
@@ -166,7 +167,7 @@ std::optional<absl::string_view> CharacterRange(absl::string_view text, int64_t 
   return text.substr(begin, end - begin);
 }
 
-// The elements of an argument that each element of the result is made from.
+// The broadcast elements of an argument for each element of the result.
 std::vector<int64_t> Sources(const Shape& result, const Shape& shape) {
   std::vector<int64_t> own(static_cast<size_t>(shape.num_elements()));
   std::iota(own.begin(), own.end(), 0);
@@ -213,8 +214,9 @@ absl::StatusOr<Kernel> MakeSubstr(const KernelInit& init) {
 
 // ---- StringNGrams
 
-// What is fixed when the kernel is made. A row of words has `pad` copies of `left` in front and of
-// `right` behind, but never as many as an n-gram is wide (a negative number: always one less).
+// The attributes of the kernel. A row of words is padded with `pad` copies of `left` in front and
+// of `right` behind, but always with fewer than the width of the n-gram (a negative number: width -
+// 1).
 struct NGrams {
   std::string separator, left, right;
   std::vector<int64_t> widths;
@@ -226,7 +228,7 @@ struct NGrams {
     return std::max<int64_t>(0, words + 2 * PadOf(width) - width + 1);
   }
 
-  // The n-grams of one width of one row.
+  // Computes the n-grams of one width of one row.
   void Append(absl::Span<const std::string> words, int64_t width,
               std::vector<std::string>* grams) const {
     const int64_t padding = PadOf(width),
@@ -247,7 +249,7 @@ struct NGrams {
                          std::vector<std::string>* grams) const;
 };
 
-// The n-grams of one width of a row may take this much: pads can be wide beyond all proportion.
+// The maximum size of a row's n-grams of one width: padding may be arbitrarily wide.
 constexpr int64_t kMostNGramBytes = int64_t{1} << 28;
 
 absl::Status NGrams::AppendRow(absl::Span<const std::string> words,
@@ -309,7 +311,7 @@ absl::Status MakeAllNGrams(KernelContext& c, const NGrams& n) {
     ThrowIfCancelledAt(i);
     const int64_t begin = splits.IntAt(i - 1);
     const auto row = data.flat<std::string>().subspan(begin, splits.IntAt(i) - begin);
-    // Without any words there are no n-grams of pads alone either.
+    // A row without words has no n-grams of padding alone either.
     if (data.num_elements() > 0) WEIR_RETURN_IF_ERROR(n.AppendRow(row, &grams));
     ends->SetIntAt(i, static_cast<int64_t>(grams.size()));
   }

@@ -7,16 +7,16 @@
 #include "absl/strings/string_view.h"
 #include "weir/core/kernel.h"
 
-// What the kernels for strings share.
+// Shared code of the kernels for strings.
 namespace weir {
 
-// The parts of AddStringKernels, a source file each.
+// The parts of AddStringKernels, one source file each.
 void AddStringJoinKernels(KernelRegistry* r);    // string_join.cc
 void AddStringSplitKernels(KernelRegistry* r);   // string_split.cc
 void AddStringFormatKernels(KernelRegistry* r);  // string_format.cc
 
-// Output 0 has the shape of input 0, and its element k is fn(element k of input 0): a T, or a
-// StatusOr<T>.
+// Computes output 0, which has the shape of input 0: element k is fn(element k of input 0), a T or
+// a StatusOr<T>.
 template <class T, class F>
 absl::Status MapStrings(KernelContext& c, F fn) {
   const Tensor& in = c.input(0);
@@ -34,17 +34,17 @@ absl::Status MapStrings(KernelContext& c, F fn) {
   return absl::OkStatus();
 }
 
-// The whole of `text` as a number, with white space around it and a sign if there are any. Real
-// numbers may be hexadecimal, infinite or NaN; one too big for the type becomes infinite. False if
-// it is no number or, for integers, does not fit. For float, double, and integers of 32 and 64
-// bits.
+// Parses all of `text` as a number, with optional white space around it and an optional sign. Real
+// numbers may be hexadecimal, infinite or NaN; a number that is too large for the type becomes
+// infinite. Returns false if the text is not a number or, for integers, does not fit. For float,
+// double, and integers of 32 and 64 bits.
 template <class T>
 bool ParseNumber(absl::string_view text, T* value);
 
-// True for a byte that continues a character in UTF-8.
+// Returns true for a UTF-8 continuation byte.
 inline bool IsTrailByte(char c) { return (static_cast<uint8_t>(c) & 0xC0) == 0x80; }
 
-// The attribute "unit": true if it is characters in UTF-8, false if bytes.
+// Reads the attribute "unit": true for UTF-8 characters, false for bytes.
 inline bool CountsCharacters(const KernelInit& init) {
   return init.attr<std::string>("unit") == "UTF8_CHAR";
 }

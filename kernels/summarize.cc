@@ -15,8 +15,8 @@ namespace weir {
 
 namespace {
 
-// As many digits as are always right, or as many as tell the number from all others if those do
-// not.
+// Uses the number of digits that are always correct, or, if those do not identify the number, as
+// many digits as do.
 template <class T>
 std::string RealText(T v) {
   char text[64];
@@ -89,14 +89,14 @@ class Writer {
   std::string out_;
 };
 
-// Between elements of dimension d: a space in the last one, else as many line breaks as there are
-// dimensions below and the indentation of the brackets that are open.
+// Writes the separator between elements of dimension d: a space in the last one, otherwise as many
+// line breaks as there are inner dimensions and the indentation of the open brackets.
 void AppendGap(int d, int rank, std::string* out) {
   if (d < rank - 1) out->append(static_cast<size_t>(rank - d - 1), '\n');
   out->append(d < rank - 1 ? static_cast<size_t>(d) + 1 : 1, ' ');
 }
 
-// The sub-tensor at dimension d whose first element is number `begin`.
+// Writes the sub-tensor at dimension d whose first element is number `begin`.
 template <class T>
 void AppendEdges(const Tensor& t, int d, int64_t begin, int64_t edge, std::string* out) {
   if (d == t.rank()) {

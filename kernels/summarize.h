@@ -7,12 +7,12 @@
 
 namespace weir {
 
-// The first `limit` elements (negative: all) of a tensor on one line, the way TensorFlow's Assert
-// and Print show them: "1 2 3..." for a vector or a scalar, "[1 2][3 4]" for a matrix.
+// Returns the first `limit` elements (negative: all) of a tensor on one line, as TensorFlow's
+// Assert and Print show them: "1 2 3..." for a vector or a scalar, "[1 2][3 4]" for a matrix.
 std::string Summarize(const Tensor& t, int64_t limit);
 
-// The first and last `edge` elements (negative: all) of every dimension, as NumPy lays them out and
-// TensorFlow's print shows them: "[[0 1 ... 8 9]\n [10 11 ... 18 19]]". Strings are in quotes.
+// Returns the first and last `edge` elements (negative: all) of every dimension, in NumPy's layout,
+// as TensorFlow's print shows them: "[[0 1 ... 8 9]\n [10 11 ... 18 19]]". Strings are in quotes.
 std::string SummarizeEdges(const Tensor& t, int64_t edge);
 
 }  // namespace weir

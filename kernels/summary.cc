@@ -46,7 +46,7 @@ template <class T, SummarySink kSink>
 absl::Status ScalarSummary(KernelContext& ctx) {
   const Tensor& tags = ctx.input(FirstInput(kSink));
   const Tensor& values = ctx.input(FirstInput(kSink) + 1);
-  // The writer's op takes one of each, of any rank.
+  // The writer's op takes one tensor of each, of any rank.
   const bool fits = kSink == SetSummary ? tags.shape() == values.shape()
                                         : tags.num_elements() == 1 && values.num_elements() == 1;
   if (!fits) {
@@ -79,8 +79,8 @@ const std::vector<double>& BucketLimits() {
   return *limits;
 }
 
-// A value belongs to the first bucket whose limit is greater. A run of empty buckets becomes one
-// that ends where the last of them ends.
+// A value belongs to the first bucket whose limit is greater. A run of empty buckets is merged into
+// one bucket that ends where the last of them ends.
 void FillHistogram(const std::vector<double>& values, proto::HistogramProto* out) {
   const std::vector<double>& limits = BucketLimits();
   std::vector<double> counts(limits.size(), 0.0);

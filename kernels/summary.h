@@ -9,12 +9,12 @@ namespace weir::proto {
 class Summary;
 }  // namespace weir::proto
 
-// What the kernels of summary ops share.
+// Shared code of the kernels of summary ops.
 namespace weir {
 
-// Output 0 becomes the summary, serialized.
+// Writes the serialized summary to output 0.
 absl::Status SetSummary(KernelContext& ctx, const proto::Summary& summary);
-// The tag of a summary that has one.
+// Returns the tag of a summary with a single tag.
 absl::StatusOr<std::string> ScalarTag(const Tensor& tag);
 
 }  // namespace weir

@@ -10,13 +10,12 @@
 #include "weir/kernels/summary_writer.h"
 #include "weir/proto/summary.pb.h"
 
-// Summaries of images and sounds, as PNG and WAV.
+// Summaries of images and audio, as PNG and WAV.
 namespace weir {
 namespace {
 
 // Maps the finite values to bytes: from [0, max] to [0, 255], or, if there are negative ones, from
-// [-m, m] to [1, 255] with 0 at 128. A pixel that is not finite in some channel gets the bad
-// color.
+// [-m, m] to [1, 255] with 0 at 128. A pixel with a channel that is not finite gets the bad color.
 std::vector<uint8_t> ToBytes(const std::vector<float>& image, int64_t depth,
                              const uint8_t* bad_color) {
   float low = std::numeric_limits<float>::infinity(), high = -low;
@@ -45,7 +44,7 @@ std::vector<uint8_t> ToBytes(const std::vector<float>& image, int64_t depth,
   return out;
 }
 
-// "tag/image/3", or "tag/image" when there can be only one.
+// Returns "tag/image/3", or "tag/image" if there is at most one image.
 std::string PartTag(const std::string& tag, absl::string_view kind, int64_t i, int64_t max) {
   return max > 1 ? absl::StrCat(tag, "/", kind, "/", i) : absl::StrCat(tag, "/", kind);
 }
@@ -118,7 +117,7 @@ absl::StatusOr<Kernel> MakeWriteImageSummary(const KernelInit& init) {
   });
 }
 
-// ---- sounds
+// ---- audio
 
 void AppendLittleEndian(uint32_t v, int bytes, std::string* out) {
   for (int i = 0; i < bytes; ++i) out->push_back(static_cast<char>(v >> (8 * i)));

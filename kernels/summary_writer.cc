@@ -20,8 +20,8 @@
 #include "weir/proto/graph.pb.h"
 #include "weir/proto/summary.pb.h"
 
-// Summary writers: graphs that log by themselves, as TensorFlow 2's summaries do. A writer is a
-// resource without a file until CreateSummaryFileWriter has run, and again after Close.
+// Summary writers: graphs that write their own event files, as TensorFlow 2's summaries do. A
+// writer is a resource without a file until CreateSummaryFileWriter has run, and again after Close.
 namespace weir {
 
 namespace {
@@ -44,11 +44,11 @@ class SummaryWriterState final : public Resource {
 
   struct Options {
     std::string folder, suffix;
-    int64_t max_queue = 0;  // events that may wait for the file
+    int64_t max_queue = 0;  // events buffered before they are written to the file
     std::chrono::milliseconds flush_period{0};
   };
 
-  // Does nothing if the writer has a file.
+  // Does nothing if the writer already has a file.
   absl::Status Open(const Options& options) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (file_ != nullptr) return absl::OkStatus();
@@ -56,7 +56,7 @@ class SummaryWriterState final : public Resource {
     char host[256] = "localhost";
     gethostname(host, sizeof(host) - 1);
     proto::Event first = NewEvent();
-    // Process and number keep apart what writers of one second write.
+    // The process id and the number distinguish writers that are created in the same second.
     const std::string name = absl::StrFormat(
         "events.out.tfevents.%010d.%s.%d.%d%s%s", static_cast<int64_t>(first.wall_time()), host,
         getpid(), number_++, absl::StartsWith(options.suffix, ".") ? "" : ".", options.suffix);
@@ -147,7 +147,7 @@ absl::Status Call(KernelContext& c) {
   return (*writer.*kCall)();
 }
 
-// Writes an event of the step at input 1.
+// Writes an event for the step at input 1.
 absl::Status WriteEvent(KernelContext& c, proto::Event event) {
   WEIR_ASSIGN_OR_RETURN(const auto writer, c.resource<SummaryWriterState>(0));
   WEIR_ASSIGN_OR_RETURN(const int64_t step, ReadOneInt(c.input(1), "step"));

@@ -5,13 +5,13 @@
 
 namespace weir {
 
-// Where a kernel's summary goes: to output 0, serialized (SetSummary), or into a file of events.
+// The destination of a kernel's summary: output 0, serialized (SetSummary), or an event file.
 using SummarySink = absl::Status (*)(KernelContext& ctx, const proto::Summary& summary);
 
 // The writer is at input 0, the step at input 1.
 absl::Status WriteSummaryEvent(KernelContext& ctx, const proto::Summary& summary);
 
-// The first of the inputs that a summary is made of: writers have theirs before them.
+// The index of the first input of the summary: writer ops have their own inputs before it.
 inline int FirstInput(SummarySink sink) { return sink == SetSummary ? 0 : 2; }
 
 }  // namespace weir

@@ -8,35 +8,36 @@
 #include "absl/functional/function_ref.h"
 #include "weir/core/kernel.h"
 #include "weir/kernels/broadcast.h"
-#include "weir/kernels/register_fusion.h"
-#include "weir/kernels/fused_elementwise.h"
 #include "weir/kernels/elementwise_loops.h"
+#include "weir/kernels/fused_elementwise.h"
 #include "weir/kernels/non_temporal.h"
+#include "weir/kernels/register_fusion.h"
 
 namespace weir {
 
-// How the arguments of a TileProgram lie over its result.
+// The shapes of a TileProgram's arguments and result, and how each op runs on them.
 struct TileLayout {
   std::vector<Shape> arguments;
   Shape result;
   Broadcast broadcast;
-  std::vector<BinaryLoop::Fn> calls = {};  // of steps with two arguments
-  std::vector<bool> spelled_out = {};      // by argument: it is copied for each tile, or repeated
+  std::vector<BinaryLoop::Fn> loops = {};  // by op; null for unary ops
+  std::vector<bool> is_expanded = {};      // by argument: it is expanded into a tile buffer
 
-  // A step as a part of a pipeline: what it takes beside the vectors that are handed on.
-  struct StageUse {
-    StageFn stage = nullptr;
-    int other = -1;  // a value, if the op has two arguments
-    int end = 0;     // the step behind the last one of the pipeline
+  // An op as a stage of a pipeline.
+  struct PipelineStage {
+    StageFn fn = nullptr;
+    int operand = -1;  // the value that is the other operand, if the op is binary
+    int end = 0;       // one past the last op of the pipeline
   };
-  std::vector<StageUse> stages = {};  // by step
-  bool has_pipelines = false;            // of more than one step
-  // All steps are one, and nothing of whole tiles is ever in a buffer, so that they may be larger.
-  // (What is stored non-temporally has to lie at lines then.)
-  bool is_one_pipeline = false;
+  std::vector<PipelineStage> stages = {};  // by op
+  bool has_pipelines = false;              // some pipeline has more than one op
+  // All ops form a single pipeline and no tile is ever buffered, so tiles may be larger than the L1
+  // cache allows. (Non-temporal stores then require a result that is aligned to cache lines.)
+  bool is_single_pipeline = false;
 };
 
-// What a TileProgram is made of, as nodes like _FusedElementwise have it in their attributes.
+// The definition of a TileProgram, in the form of the attributes of nodes such as
+// _FusedElementwise.
 struct TileOps {
   DataType type;
   int num_arguments;
@@ -46,124 +47,127 @@ struct TileOps {
   absl::Span<const int64_t> others_of = {};
 };
 
-// The element-wise ops of a node like _FusedElementwise (ops/nn_fused.cc), to be computed for some
-// hundred elements at a time. Its results are the last op's, and those of the ops that `others_of`
+// The element-wise ops of a node such as _FusedElementwise (ops/nn_fused.cc), computed for tiles of
+// a few hundred elements. The results are those of the last op and of the ops that `others_of`
 // names. Immutable.
 class TileProgram {
  public:
-  // INVALID_ARGUMENT or UNIMPLEMENTED for what makes no program.
-  static absl::StatusOr<std::shared_ptr<const TileProgram>> Read(const TileOps& ops);
+  // Returns INVALID_ARGUMENT or UNIMPLEMENTED for ops that do not form a valid program.
+  static absl::StatusOr<std::shared_ptr<const TileProgram>> Create(const TileOps& ops);
 
-  // Null where a shape is not known, or they do not fit, or the result would be too large.
-  std::shared_ptr<const TileLayout> Plan(absl::Span<const Shape> shapes) const;
-  // `planned` if that is for these shapes, or those of the context's inputs, else a new one, which
-  // `*made` owns. INVALID_ARGUMENT if they do not fit.
+  // Returns null if a shape is unknown, the shapes are incompatible, or the result would be too
+  // large.
+  std::shared_ptr<const TileLayout> MakeLayout(absl::Span<const Shape> shapes) const;
+  // Returns `planned` if it was made for these shapes (or those of the context's inputs), otherwise
+  // a new layout, which `*made` owns. Returns INVALID_ARGUMENT if the shapes are incompatible.
   absl::StatusOr<const TileLayout*> LayoutFor(absl::Span<const Shape> shapes,
                                               const TileLayout* planned,
                                               std::shared_ptr<const TileLayout>* made) const;
   absl::StatusOr<const TileLayout*> LayoutFor(const KernelContext& c, const TileLayout* planned,
                                               std::shared_ptr<const TileLayout>* made) const;
 
-  // Elements that go through the program at once: a multiple of 64, at most kLargestTile. Results
-  // that are stored non-temporally (TileRunner) need buffers too. A layout that is one pipeline may be given tiles
-  // of kPipelineTile instead.
-  int64_t TileSize(const TileLayout& layout, bool streams = false) const;
+  // Returns the number of elements of a tile: a multiple of 64, at most kMaxTile. Results that are
+  // written with non-temporal stores (TileRunner) need buffers too. A layout that is a single
+  // pipeline may use tiles of kPipelineTile instead.
+  int64_t TileSize(const TileLayout& layout, bool non_temporal = false) const;
   static constexpr int64_t kPipelineTile = 8192;
-  static_assert(kPipelineTile % non_temporal::kLine == 0);  // tiles begin at lines if the result does
+  // Tiles are aligned to cache lines if the result is.
+  static_assert(kPipelineTile % non_temporal::kLine == 0);
   size_t element_size() const { return size_; }
   int num_arguments() const { return num_arguments_; }
   int num_results() const { return num_results_; }
-  double cost() const { return cost_; }  // nanoseconds an element
+  double cost() const { return cost_; }  // nanoseconds per element
 
-  static constexpr int64_t kLargestTile = 1024;
-  // Bytes of all buffers of a tile, at most: half of the first-level cache, the rest of which is
-  // for the arguments.
-  static constexpr size_t kMostCached = 24 * 1024;
+  static constexpr int64_t kMaxTile = 1024;
+  // The maximum size of all buffers of a tile together: half of the L1 cache. The other half is for
+  // the arguments.
+  static constexpr size_t kMaxTileBytes = 24 * 1024;
 
  private:
   friend class TileRunner;
 
-  struct Step {
-    const UnaryLoop* unary = nullptr;  // or
+  struct Op {
+    const UnaryLoop* unary = nullptr;  // exactly one of these two is set
     const BinaryLoop* binary = nullptr;
     double p = 0;
-    int a = 0, b = 0;  // values: the arguments, then the results of the steps
-    int result = -1;   // of the program, if it is one
-    int buffer = 0;    // where the step's result lies, unless it can go to where the program's does
+    int a = 0, b = 0;  // operands, as values: the arguments, then the results of the ops
+    int result = -1;   // the index of the program's result, -1 if it is not one
+    int buffer = 0;  // holds the op's result unless it is written to the program's result directly
   };
 
   void AssignBuffers();
-  void ChooseCalls(TileLayout* layout) const;
-  void FindChains(TileLayout* layout) const;
-  static bool IsNumber(const TileLayout& layout, int value);
-  // The operand that a pipeline which begins with the step loads.
-  static int FirstOf(const TileLayout& layout, const Step& step);
-  // The step as a part of a pipeline that hands it operand `value`.
-  static TileLayout::StageUse StageOf(const TileLayout& layout, const Step& step, int value);
+  void SelectLoops(TileLayout* layout) const;
+  void FormPipelines(TileLayout* layout) const;
+  static bool IsScalar(const TileLayout& layout, int value);
+  // Returns the operand that a pipeline beginning with `op` loads.
+  static int FirstOperand(const TileLayout& layout, const Op& op);
+  // Returns `op` as a stage of a pipeline that passes it `value` in registers.
+  static TileLayout::PipelineStage StageFor(const TileLayout& layout, const Op& op, int value);
 
   int num_arguments_ = 0;
   size_t size_ = 0;
-  std::vector<Step> steps_;
-  std::vector<int> last_use_;              // by value: a step
-  const PipelineEnds* pipeline_ends_ = nullptr;  // null: no pipelines of this type
+  std::vector<Op> ops_;
+  std::vector<int> last_use_;                          // by value: the last op that reads it
+  const PipelineBackend* pipeline_backend_ = nullptr;  // null if this type has no pipelines
   int num_results_ = 1;
   int num_buffers_ = 0;
   double cost_ = 0;
 };
 
-// Runs a program, for one thread: has the buffers for what lies between two steps.
+// Runs a program on one thread. Owns the buffers of intermediate values.
 class TileRunner {
  public:
-  // On these arguments, in tiles of at most `most` elements. With `streams`, results are written
-  // past the caches (non_temporal.h).
+  // Runs on these arguments, in tiles of at most `most` elements. With `non_temporal`, results are
+  // written with non-temporal stores (non_temporal.h).
   TileRunner(const TileProgram& program, const TileLayout& layout,
-             absl::FunctionRef<const void*(int)> argument, int64_t most, bool streams = false);
+             absl::FunctionRef<const void*(int)> argument, int64_t most, bool non_temporal = false);
 
-  // Elements [begin, begin + n) of result k go to `to[k]`, which may be the same elements of an
-  // argument of the result's shape. What is stored non-temporally is there after Finish.
+  // Writes elements [begin, begin + n) of result k to `to[k]`, which may be the same elements of an
+  // argument of the result's shape. Non-temporal stores are complete only after Finish.
   void Run(int64_t begin, int64_t n, absl::Span<char* const> to);
   void Finish();
 
  private:
-  // A tile of a result, and where it is to go.
-  struct Kept {
+  // A tile of a result and its destination.
+  struct DeferredStore {
     const char* from;
     char* to;
   };
 
-  bool IsNeededAfter(int step, const char* place) const;
-  char* PlaceOf(int step, bool ends, absl::Span<char* const> to);
+  bool IsNeededAfter(int op, const char* place) const;
+  char* DestinationOf(int op, bool ends_pipeline, absl::Span<char* const> to);
   void RunTile(int64_t begin, int64_t n, bool pipelines, absl::Span<char* const> to);
-  void RunStep(int step, int64_t n, absl::Span<char* const> to);
-  void RunChain(int begin, int end, int64_t n, absl::Span<char* const> to);
+  void RunOp(int op, int64_t n, absl::Span<char* const> to);
+  void RunPipeline(int begin, int end, int64_t n, absl::Span<char* const> to);
   char* Buffer(int i) { return scratch_ + static_cast<size_t>(i) * buffer_bytes_; }
-  void Stream(size_t bytes);
+  void Flush(size_t bytes);
 
-  static constexpr int kMostBuffers = 24;
-  static constexpr int64_t kSmallestTile = 64;
+  static constexpr int kMaxBuffers = 24;
+  static constexpr int64_t kMinTile = 64;
   friend class TileProgram;
 
   const TileProgram& program_;
   const TileLayout& layout_;
-  const bool streams_;
+  const bool non_temporal_;
   const size_t buffer_bytes_;
-  // This tile's results that do not lie yet where they are to go.
-  Kept made_[kMostFusedResults];
-  size_t num_made_ = 0;
-  // The last tile's, of kept_bytes_ each, which are on their way to memory.
-  Kept kept_[kMostFusedResults];
-  size_t num_kept_ = 0, kept_bytes_ = 0, streamed_ = 0;
-  int own_ = 0, others_ = 0;  // the first of this tile's buffers of results, and of the last one's
+  // Results of this tile that are still in a buffer.
+  DeferredStore deferred_[kMostFusedResults];
+  size_t num_deferred_ = 0;
+  // Results of the previous tile, of flush_bytes_ each, that are being written to memory.
+  DeferredStore flushing_[kMostFusedResults];
+  size_t num_flushing_ = 0, flush_bytes_ = 0, flushed_bytes_ = 0;
+  // The first result buffer of this tile and of the previous one.
+  int result_buffers_ = 0, flushing_buffers_ = 0;
   const void* arguments_[kMostFusedArguments];
   const void* values_[kMostFusedArguments + kMostFusedOps];
-  char* spelled_out_[kMostFusedArguments];  // null: the argument lies as the result does, or is a
-                                            // number that is taken as such
-  alignas(64) char scratch_[kSmallestTile * 8 *
-                            static_cast<size_t>(kMostBuffers + kMostFusedArguments +
+  // Null if the argument is contiguous like the result or is a scalar operand.
+  char* expanded_[kMostFusedArguments];
+  alignas(64) char scratch_[kMinTile * 8 *
+                            static_cast<size_t>(kMaxBuffers + kMostFusedArguments +
                                                 2 * kMostFusedResults)];
 };
 
-// What a step can be; null for ops that cannot.
+// Return the loop of an op that can be part of a TileProgram, or null if it cannot.
 const UnaryLoop* FusableUnary(absl::string_view op, DataType type);
 const BinaryLoop* FusableBinary(absl::string_view op, DataType type);
 

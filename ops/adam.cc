@@ -11,7 +11,8 @@ namespace weir {
 
 namespace {
 
-// v.assign(value) as a node, and the variable after it: a read, or the node's own output.
+// A write to a variable: the op, and the value of the variable after the write. The value is a read
+// for a resource variable and the op's own output for a reference variable.
 struct Written {
   Operation op;
   Output value;
@@ -39,7 +40,7 @@ Written SubtractFrom(const Variable& v, const Output& value, bool use_locking) {
   return {op, ReadVariableOp(v.handle(), v.dtype())};
 }
 
-// The rows added, and the whole variable after that.
+// Adds `rows` to the rows of `v` at `indices` and returns the whole variable after the update.
 Output ScatterAddTo(const Variable& v, const Output& indices, const Output& rows,
                     bool use_locking) {
   if (!v.is_resource()) return Scatter("Add", v.handle(), indices, rows, use_locking);
@@ -75,7 +76,8 @@ void Adam::Prepare(Graph& graph) {
   epsilon_ = options_.epsilon.In(graph, DT_INVALID, "epsilon");
 }
 
-// The reads of a resource variable that is cast are named after the cast.
+// Returns the power in the dtype of `variable`. When a cast is needed, the read of a resource
+// variable is named after the Cast.
 Output Adam::Power(const Variable& variable, absl::string_view name) const {
   const Variable power = GetNonSlot(variable.graph(), name);
   if (power.dtype() == variable.dtype()) return power.value();
@@ -105,7 +107,7 @@ Operation Adam::ApplyDense(const Output& grad, const Variable& variable) {
   return builder.Attr("use_locking", use_locking()).Build();
 }
 
-// slot = slot * decay, then the rows are added.
+// Assigns slot = slot * decay, then adds `rows`.
 Output Adam::DecayAndScatter(const Variable& slot, const Output& decay, const Output& rows,
                              const Output& indices) const {
   const Written decayed = AssignTo(slot, slot.value() * decay, use_locking());

@@ -12,8 +12,8 @@ namespace weir {
 
 namespace {
 
-// The scope that a Python wrapper opens under the name of the node it ends with: literals go
-// inside, the node takes `name()` itself.
+// The name scope that a Python wrapper opens under the name of its last node. Literals are created
+// inside the scope; the node itself is named `name()`.
 class NodeScope : public NameScope {
  public:
   NodeScope(Graph& graph, absl::string_view name, absl::string_view fallback)
@@ -26,7 +26,8 @@ Tensor IntTensor(const std::vector<int64_t>& values, DataType dtype, const Shape
   return Tensor::Of<int32_t>(shape, absl::Span<const int32_t>(narrow));
 }
 
-// Python gives the literal among several integer arguments the type of a tensor among them.
+// Returns the dtype for literals among several integer arguments. As in Python, it is the dtype of
+// a tensor among them.
 DataType TypeAmong(std::initializer_list<const Ints*> args) {
   for (const Ints* a : args) {
     if (a->is_tensor()) return a->tensor().dtype();
@@ -51,7 +52,7 @@ Output WithTwoInts(absl::string_view op, Output x, absl::string_view name1, cons
   return AddOp(op, {x, first, ints2.In(x.graph(), name2, type)}, {}, scope.name());
 }
 
-// A tensor with the one element of `element` everywhere.
+// Returns a tensor filled with the single element of `element`.
 Tensor Repeated(const Tensor& element, const Shape& shape) {
   Tensor all(element.dtype(), shape);
   if (element.dtype() == DT_STRING) return all;
@@ -312,10 +313,10 @@ Outputs ConcatOffset(Output axis, const Outputs& shapes, absl::string_view name)
 
 namespace {
 
-// A list of more tensors than a node can have is no list.
+// The maximum number of tensors in a list that a node returns.
 constexpr int64_t kMostParts = int64_t{1} << 20;
 
-// INVALID_ARGUMENT on the graph, and false, for so many parts.
+// Returns false and fails the graph with INVALID_ARGUMENT if `num` exceeds kMostParts.
 bool CheckParts(Graph& graph, absl::string_view builder, int64_t num) {
   if (num <= kMostParts) return true;
   graph.Fail(InvalidArgument(builder, ": ", num, " parts are more than the ", kMostParts,
@@ -335,7 +336,7 @@ Outputs Split(Output x, int64_t num, const Ints& axis, absl::string_view name) {
 }
 
 Outputs SplitV(Output x, const Ints& sizes, const Ints& axis, absl::string_view name) {
-  int64_t promised = 1;  // where the number of sizes is not known
+  int64_t promised = 1;  // if the number of sizes is unknown
   if (!sizes.is_tensor()) {
     promised = static_cast<int64_t>(sizes.values().size());
   } else if (sizes.tensor().shape().rank() == 1 && sizes.tensor().dim(0) >= 0) {
@@ -428,7 +429,7 @@ Output TensorScatterMax(Output tensor, Output indices, Output updates, absl::str
 
 namespace {
 
-// An option's value; unset: `number` as an element of any dtype.
+// Returns the value of an option. If it is unset, returns `number` as a scalar of the given dtype.
 Output OptionValue(Graph& graph, DataType dtype, const std::optional<Literal>& value, int number,
                    absl::string_view name) {
   if (value) return ConstOf(graph, dtype, *value, name);

@@ -12,16 +12,16 @@
 #include "weir/core/graph.h"
 #include "weir/ops/literal.h"
 
-// Builders that make, describe, cut, join and rearrange tensors: TensorFlow's array_ops. Each adds
-// the nodes that the Python function of that name adds, under the same names, and returns what it
-// returns; the last argument is the name. Errors (a rank or an axis that cannot fit) stick to the
-// graph, and give an invalid Output.
+// Builders that create, describe, slice, concatenate and rearrange tensors: TensorFlow's array_ops.
+// Each builder adds the nodes that the Python function of the same name adds, under the same names,
+// and returns the same results. The last argument is the name. An error (for example an invalid
+// rank or axis) is recorded in the graph, and the builder returns an invalid Output.
 namespace weir {
 
-// An integer argument (shape, axis, sizes): a tensor, or a literal, which becomes a Const named
-// "<node>/<argument>" of type int32 (int64 where int32 cannot hold it).
-//   Reshape(x, {-1, 784});  Reshape(x, ShapeTensor(y));  Concat({a, b}, 1);  Pad(x, {{1, 1}, {0,
-//   2}})
+// An integer argument (shape, axis, sizes): a tensor or a literal. A literal becomes a Const named
+// "<node>/<argument>" of dtype int32, or int64 if int32 cannot represent it.
+//   Reshape(x, {-1, 784});  Reshape(x, ShapeTensor(y));  Concat({a, b}, 1);
+//   Pad(x, {{1, 1}, {0, 2}})
 class Ints {
  public:
   Ints() = default;  // an empty vector
@@ -32,15 +32,15 @@ class Ints {
   Ints(std::vector<int64_t> list) : values_(std::move(list)) {}
   Ints(const Shape& shape) : values_(shape.dims().begin(), shape.dims().end()) {}
   Ints(std::initializer_list<std::pair<int64_t, int64_t>> rows)
-      : columns_(2) {  // a matrix of two columns
+      : columns_(2) {  // a matrix with two columns
     for (const auto& [a, b] : rows) values_.insert(values_.end(), {a, b});
   }
 
   bool is_tensor() const { return is_tensor_; }
   const Output& tensor() const { return tensor_; }
   const std::vector<int64_t>& values() const { return values_; }
-  // The tensor, or a Const of this name holding the literal. `dtype` is for the literal: DT_INVALID
-  // chooses.
+  // Returns the tensor, or a Const with this name that holds the literal. `dtype` applies to the
+  // literal only; DT_INVALID selects int32 or int64 automatically.
   Output In(Graph& graph, absl::string_view name, DataType dtype = DT_INVALID) const;
 
  private:
@@ -52,16 +52,17 @@ class Ints {
 
 // ---- constants
 
-// A one-element tensor of any numeric or boolean dtype with this value, converted (true, 1, 1.0,
-// 1+0i). INVALID_ARGUMENT for other dtypes, and for integers that do not have the value.
+// Returns a one-element tensor of any numeric or boolean dtype that holds this value, converted
+// (true, 1, 1.0, 1+0i). Returns INVALID_ARGUMENT for other dtypes and for integer dtypes that
+// cannot represent the value.
 absl::StatusOr<Tensor> ScalarTensor(DataType dtype, double value);
 
-// The graph shares the tensor's memory, and so may variables that start from it: nobody may write
-// to it from then on.
+// Adds a constant. The graph shares the tensor's memory, and variables initialized from it may
+// share it too, so the caller must not write to the tensor afterward.
 Output Const(Graph& graph, Tensor value, absl::string_view name = {});
-// A scalar of the C++ type's dtype: Const(g, 1.5f), Const(g, int64_t{3}). A double is what a
-// literal written in place is, and becomes float32, as it does in MakeVariable(g, 1.0);
-// Const<double>(g, 1.0) keeps it. The same holds for lists.
+// Adds a scalar of the C++ type's dtype: Const(g, 1.5f), Const(g, int64_t{3}). A double literal
+// becomes float32, as in MakeVariable(g, 1.0); Const<double>(g, 1.0) keeps float64. The same
+// applies to lists.
 template <class T>
 requires(std::is_arithmetic_v<T> || std::is_same_v<T, half> || std::is_same_v<T, bfloat16> ||
          std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>) Output
@@ -77,7 +78,7 @@ inline Output Const(Graph& graph, const char* text, absl::string_view name = {})
 inline Output Const(Graph& graph, std::string text, absl::string_view name = {}) {
   return Const(graph, Tensor::Scalar(std::move(text)), name);
 }
-// A vector: Const(g, {1.f, 2.f}), Const<int64_t>(g, {1, 2}).
+// Adds a vector: Const(g, {1.f, 2.f}), Const<int64_t>(g, {1, 2}).
 template <class T>
 Output Const(Graph& graph, std::initializer_list<T> values, absl::string_view name = {}) {
   return Const(graph, Tensor::Vector<T>(values), name);
@@ -87,60 +88,65 @@ template <class T>
 Output Const(Graph& graph, const std::vector<T>& values, absl::string_view name = {}) {
   return Const(graph, Tensor::Vector<T>(absl::Span<const T>(values)), name);
 }
-// The elements of a tensor of this shape: Const<float>(g, {2, 2}, {1, 2, 3, 4}).
+// Adds a tensor of this shape with the given elements in row-major order: Const<float>(g, {2, 2},
+// {1, 2, 3, 4}).
 template <class T>
 Output Const(Graph& graph, const Shape& shape, std::initializer_list<T> values,
              absl::string_view name = {}) {
   return Const(graph, Tensor::Of<T>(shape, values), name);
 }
-// A literal as a tensor of the given dtype. INVALID_ARGUMENT where it does not convert.
+// Adds a literal as a tensor of the given dtype. INVALID_ARGUMENT if it cannot be converted.
 Output ConstOf(Graph& graph, DataType dtype, const Literal& value, absl::string_view name = {});
-// The same of the dtype of `like`.
+// Adds a literal with the dtype of `like`.
 Output ConstLike(Output like, const Literal& value, absl::string_view name = {});
 
-// A tensor that is fed. The shape may be partly or wholly unknown (Shape::UnknownRank()).
+// Adds a tensor that the caller must feed. The shape may be partially or completely unknown
+// (Shape::UnknownRank()).
 Output Placeholder(Graph& graph, DataType dtype, const Shape& shape = Shape::UnknownRank(),
                    absl::string_view name = {});
-// Like `input`, unless it is fed; what is fed must fit `shape`.
+// Returns `input` unless the result is fed. A fed value must be compatible with `shape`.
 Output PlaceholderWithDefault(Output input, const Shape& shape, absl::string_view name = {});
 
-// Tensors of zeros and ones: a Const "zeros" if the shape is a literal of under 1,000 elements,
-// else a Fill.
+// Return tensors of zeros or ones: a Const named "zeros" or "ones" if the shape is a literal with
+// fewer than 1,000 elements, otherwise a Fill.
 Output Zeros(Graph& graph, const Ints& shape, DataType dtype = DT_FLOAT,
              absl::string_view name = {});
 Output Ones(Graph& graph, const Ints& shape, DataType dtype = DT_FLOAT,
             absl::string_view name = {});
-// Zeros or ones of the shape of `like`; `dtype` DT_INVALID: its dtype as well. With `optimize` a
-// static shape makes them constants (what Python does by default).
+// Return zeros or ones with the shape of `like`. A `dtype` of DT_INVALID selects the dtype of
+// `like`. With `optimize`, which is Python's default, a static shape makes the result a constant.
 Output ZerosLike(Output like, DataType dtype = DT_INVALID, absl::string_view name = {},
                  bool optimize = true);
 Output OnesLike(Output like, DataType dtype = DT_INVALID, absl::string_view name = {},
                 bool optimize = true);
-// `value`, a scalar, everywhere in a tensor of shape `dims`.
+// Returns a tensor of shape `dims` filled with the scalar `value`.
 Output Fill(const Ints& dims, Output value, absl::string_view name = {});
 
-// ---- the same elements
+// ---- identity, checks and casts
 
 Output Identity(Output x, absl::string_view name = {});
 Outputs IdentityN(const Outputs& xs, absl::string_view name = {});
 Output Snapshot(Output x, absl::string_view name = {});
 Output DeepCopy(Output x, absl::string_view name = {});
-// x; no gradient goes through.
+// Returns x and stops the gradient.
 Output StopGradient(Output x, absl::string_view name = {});
-// x; asking for a gradient through it is an error that shows `message`.
+// Returns x. Differentiating through it is an error that contains `message`.
 Output PreventGradient(Output x, absl::string_view message, absl::string_view name = {});
 Output GuaranteeConst(Output x, absl::string_view name = {});
-// x, whose shape must fit `shape` when run; sharpens the static shape.
+// Returns x with the static shape refined to `shape`. The step fails if the actual shape does not
+// match.
 Output EnsureShape(Output x, const Shape& shape, absl::string_view name = {});
-// x; INVALID_ARGUMENT "<message> : Tensor had NaN values" when run, if it has a NaN or an infinity.
+// Returns x. The step fails with INVALID_ARGUMENT "<message> : Tensor had NaN values" if x contains
+// a NaN or an infinity.
 Output CheckNumerics(Output x, absl::string_view message, absl::string_view name = {});
-// The bits of x as another dtype. Sizes may differ: the last dimension is added, removed or scaled.
+// Reinterprets the bits of x as another dtype. If the element sizes differ, the last dimension is
+// added, removed or scaled.
 Output Bitcast(Output x, DataType type, absl::string_view name = {});
 
 // ---- shapes
 
-// The shape of x as a vector, the number of its elements, the number of its dimensions. A Const
-// where it is static; `optimize` false always makes the node.
+// Return the shape of x as a vector, the number of elements of x, and the rank of x. The result is
+// a Const if it is static; `optimize` = false always adds the node.
 Output ShapeTensor(Output x, DataType out_type = DT_INT32, absl::string_view name = {},
                    bool optimize = true);
 Output Size(Output x, DataType out_type = DT_INT32, absl::string_view name = {},
@@ -148,23 +154,25 @@ Output Size(Output x, DataType out_type = DT_INT32, absl::string_view name = {},
 Output Rank(Output x, absl::string_view name = {}, bool optimize = true);
 Outputs ShapeN(const Outputs& xs, DataType out_type = DT_INT32, absl::string_view name = {});
 
-// The elements of x in another shape; one dimension may be -1.
+// Returns the elements of x in another shape. One dimension may be -1, in which case it is
+// inferred.
 Output Reshape(Output x, const Ints& shape, absl::string_view name = {});
-// A dimension of 1 put in before `axis` (-1: at the end).
+// Inserts a dimension of size 1 before `axis`; -1 appends it.
 Output ExpandDims(Output x, const Ints& axis, absl::string_view name = {});
-// Without these dimensions, which must be 1; without all that are 1 if none is named.
+// Removes the given dimensions, which must have size 1. Without `axes`, removes all dimensions of
+// size 1.
 Output Squeeze(Output x, std::vector<int64_t> axes = {}, absl::string_view name = {});
 
 Output BroadcastTo(Output x, const Ints& shape, absl::string_view name = {});
 Output BroadcastDynamicShape(Output s0, Output s1, absl::string_view name = {});  // BroadcastArgs
 struct BroadcastReductions {
-  Output r0, r1;  // dimensions along which the gradient of argument 0 (1) is summed
+  Output r0, r1;  // dimensions over which the gradient of argument 0 (1) is summed
 };
 BroadcastReductions BroadcastGradientArgs(Output s0, Output s1, absl::string_view name = {});
 
-// ---- cutting and joining
+// ---- slicing, splitting and concatenation
 
-// NumPy's basic indexing, for StridedSlice: x[1:3, ..., newaxis, 0] is
+// One item of NumPy's basic indexing, for StridedSlice. x[1:3, ..., newaxis, 0] is
 //   StridedSlice(x, {Index::Range(1, 3), Index::Ellipsis(), Index::NewAxis(), 0})
 class Index {
  public:
@@ -181,7 +189,8 @@ class Index {
     i.step_ = step;
     return i;
   }
-  // Bounds known only when run: scalar integer tensors; an invalid Output leaves the bound open.
+  // Takes bounds known only at run time: scalar integer tensors. An invalid Output leaves the bound
+  // open.
   static Index Between(Output begin, Output end, int64_t step = 1) {
     Index i = Range(std::nullopt, std::nullopt, step);
     i.begin_tensor_ = begin;
@@ -215,18 +224,21 @@ Output StridedSlice(Output x, Output begin, Output end, Output strides,
                     const StridedSliceOptions& options, absl::string_view name = {});
 Output StridedSliceGrad(Output shape, Output begin, Output end, Output strides, Output dy,
                         const StridedSliceOptions& options, absl::string_view name = {});
-// `size` elements from `begin` on in each dimension; a size of -1 takes all that are left.
+// Returns `size` elements starting at `begin` in each dimension. A size of -1 selects all remaining
+// elements.
 Output Slice(Output x, const Ints& begin, const Ints& size, absl::string_view name = {});
 
-// Joined along a dimension that exists already (one tensor: an Identity).
+// Concatenates along an existing dimension. A single tensor becomes an Identity.
 Output Concat(const Outputs& xs, const Ints& axis, absl::string_view name = {});
 Outputs ConcatOffset(Output axis, const Outputs& shapes, absl::string_view name = {});
-// `num` equal parts, a million at most; or parts of the sizes given, one of which may be -1. The
-// number of sizes must be static, else the graph has the error, and there is one invalid Output.
+// Splits into `num` equal parts (at most 2^20), or into parts of the given sizes, one of which may
+// be -1. The number of sizes must be static; otherwise the builder records an error in the graph
+// and returns one invalid Output.
 Outputs Split(Output x, int64_t num, const Ints& axis = 0, absl::string_view name = {});
 Outputs SplitV(Output x, const Ints& sizes, const Ints& axis = 0, absl::string_view name = {});
-// Joined along a new dimension, and taken apart along one (`num` -1: its static extent). Where that
-// is not known either, the graph has the error, and there is one invalid Output.
+// Stack along a new dimension, and unstack along a dimension. A `num` of -1 uses the static size of
+// the dimension. If that is unknown, the builder records an error in the graph and returns one
+// invalid Output.
 Output Stack(const Outputs& xs, int64_t axis = 0, absl::string_view name = {});
 Outputs Unstack(Output x, int64_t axis = 0, int64_t num = -1, absl::string_view name = {});
 Output Tile(Output x, const Ints& multiples, absl::string_view name = {});
@@ -237,15 +249,16 @@ struct GatherOptions {
   int64_t axis = 0;
   int64_t batch_dims = 0;
 };
-// Slices of `params` along an axis, one for each index. The gradient with respect to params is
-// IndexedSlices.
+// Returns slices of `params` along an axis, one for each index. The gradient with respect to
+// `params` is an IndexedSlices.
 Output Gather(Output params, const Ints& indices, const GatherOptions& options = {},
               absl::string_view name = {});
 Output GatherV2(Output params, Output indices, Output axis, int64_t batch_dims = 0,
                 absl::string_view name = {});
-// Slices addressed by the rows of the last dimension of `indices`.
+// Returns the slices that the rows of the last dimension of `indices` address.
 Output GatherNd(Output params, const Ints& indices, absl::string_view name = {});
-// A tensor of this shape, zero but for `updates` at `indices`; what falls on one place adds up.
+// Returns a tensor of this shape that holds `updates` at `indices` and zero elsewhere. Updates with
+// equal indices are added.
 Output ScatterNd(const Ints& indices, Output updates, const Ints& shape,
                  absl::string_view name = {});
 Output TensorScatterUpdate(Output tensor, Output indices, Output updates,
@@ -262,45 +275,47 @@ struct OneHotOptions {
 };
 Output OneHot(Output indices, const Ints& depth, const OneHotOptions& options = {},
               absl::string_view name = {});
-// The coordinates of the elements that are true (not zero), a row each, in row-major order.
+// Returns the coordinates of the true (nonzero) elements, one per row, in row-major order.
 Output Where(Output condition, absl::string_view name = {});
 
 struct UniqueResult {
-  Output y, idx, count;  // count only with UniqueWithCounts
+  Output y, idx, count;  // set by UniqueWithCounts only
 };
-// The distinct elements of a vector in order of first appearance, and where each element went.
+// Returns the distinct elements of a vector in order of first appearance, and the position of each
+// input element among them.
 UniqueResult Unique(Output x, DataType out_idx = DT_INT32, absl::string_view name = {});
 UniqueResult UniqueWithCounts(Output x, DataType out_idx = DT_INT32, absl::string_view name = {});
 struct ListDiffResult {
   Output out, idx;
 };
-// The elements of x that are not in y, and their positions.
+// Returns the elements of x that are not in y, and their positions in x.
 ListDiffResult ListDiff(Output x, Output y, DataType out_idx = DT_INT32,
                         absl::string_view name = {});
 
 struct TopKResult {
   Output values, indices;
 };
-// The k largest elements along the last dimension; equal ones in order of index.
+// Returns the k largest elements along the last dimension. Equal elements are ordered by index.
 TopKResult TopK(Output x, const Ints& k, bool sorted = true, absl::string_view name = {});
-// Whether the score of the target is among the k largest of its row.
+// Returns whether the target's score is among the k largest of its row.
 Output InTopK(Output predictions, Output targets, const Ints& k, absl::string_view name = {});
 
 // ---- rearranging
 
-// Dimension i of the result is dimension perm[i] of x; without perm they are reversed.
+// Permutes dimensions: dimension i of the result is dimension perm[i] of x. Without `perm` the
+// order of the dimensions is reversed.
 Output Transpose(Output x);
 Output Transpose(Output x, const Ints& perm, absl::string_view name = {});
 Output ConjugateTranspose(Output x, const Ints& perm, absl::string_view name = {});
 Output InvertPermutation(Output x, absl::string_view name = {});
 Output Reverse(Output x, const Ints& axes, absl::string_view name = {});
-// Reverses the first lengths[b] elements along seq_dim, for each b along batch_dim.
+// Reverses the first lengths[b] elements along seq_dim for each index b along batch_dim.
 Output ReverseSequence(Output x, Output lengths, int64_t seq_dim, int64_t batch_dim = 0,
                        absl::string_view name = {});
 Output Roll(Output x, const Ints& shift, const Ints& axis, absl::string_view name = {});
 
-// Rows of `paddings` give what is put before and after each dimension: zeros, `value`, or a mirror
-// image.
+// Pads x. Each row of `paddings` holds the number of elements to insert before and after a
+// dimension: zeros, `value`, or a mirror image of x.
 Output Pad(Output x, const Ints& paddings, absl::string_view name = {});
 Output PadV2(Output x, const Ints& paddings, const TensorArg& value, absl::string_view name = {});
 enum class MirrorMode { kReflect, kSymmetric };
@@ -310,7 +325,8 @@ Output SpaceToBatchND(Output x, const Ints& block_shape, const Ints& paddings,
                       absl::string_view name = {});
 Output BatchToSpaceND(Output x, const Ints& block_shape, const Ints& crops,
                       absl::string_view name = {});
-// Blocks of SpaceToDepth and DepthToSpace have at most so many pixels a side: their number fits.
+// The maximum block size of SpaceToDepth and DepthToSpace, in pixels per side. The number of pixels
+// in a block does not overflow.
 inline constexpr int64_t kMaxDepthBlock = int64_t{1} << 20;
 Output SpaceToDepth(Output x, int64_t block_size, absl::string_view data_format = "NHWC",
                     absl::string_view name = {});
@@ -319,7 +335,8 @@ Output DepthToSpace(Output x, int64_t block_size, absl::string_view data_format 
 
 // ---- diagonals
 
-// A tensor of twice the rank with `diagonal` on its diagonal, and back.
+// Returns a tensor of twice the rank with `diagonal` on its diagonal; the second function is the
+// inverse.
 Output Diag(Output diagonal, absl::string_view name = {});
 Output DiagPart(Output x, absl::string_view name = {});
 struct MatrixDiagOptions {
@@ -328,13 +345,14 @@ struct MatrixDiagOptions {
   std::optional<Literal> padding_value = {};  // unset: 0 of any dtype
   std::string align = "RIGHT_LEFT";
 };
-// Matrices in the last two dimensions, with the diagonals given in the last one(s).
+// Operate on matrices in the last two dimensions. The diagonals are in the last dimension, or in
+// the last two for a band of several.
 Output MatrixDiag(Output diagonal, const MatrixDiagOptions& options = {},
                   absl::string_view name = {});
 Output MatrixDiagPart(Output x, const MatrixDiagOptions& options = {}, absl::string_view name = {});
 Output MatrixSetDiag(Output x, Output diagonal, const MatrixDiagOptions& options = {},
                      absl::string_view name = {});
-// Zero outside num_lower subdiagonals and num_upper superdiagonals (-1: all).
+// Zeroes everything outside num_lower subdiagonals and num_upper superdiagonals (-1: keeps all).
 Output MatrixBandPart(Output x, const Ints& num_lower, const Ints& num_upper,
                       absl::string_view name = {});
 

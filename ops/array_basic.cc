@@ -2,6 +2,7 @@
 #include "weir/ops/array_internal.h"
 #include "weir/ops/ranked_internal.h"
 #include "weir/ops/registry.h"
+#include "weir/ops/shape_values.h"
 
 namespace weir {
 
@@ -95,11 +96,11 @@ Output UnsortedSegmentSumOp(Output data, Output ids, Output num_segments) {
 
 namespace {
 
-// ---- shape rules
+// ---- shape functions
 
 absl::Status ConstShape(ShapeContext& c) {
   const Tensor value = c.attr<Tensor>("value");
-  if (!value.initialized()) {  // as an import left it that could not read the bytes
+  if (!value.initialized()) {  // as written by an import that could not read the bytes
     return InvalidArgument(c.node().attr_or<std::string>("_value_error", "Const without a value"));
   }
   if (value.dtype() != c.attr<DataType>("dtype")) {
@@ -115,7 +116,8 @@ absl::Status AttrShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-// Graphs older than version 22 wrote a scalar shape where they meant an unknown one.
+// Returns the declared shape. Graphs with a version below 22 use a scalar shape to mean an unknown
+// one.
 absl::Status PlaceholderShape(ShapeContext& c) {
   constexpr int kLastWithoutUnknownRank = 21;
   const Shape shape = c.attr<Shape>("shape");
@@ -176,7 +178,7 @@ absl::Status ShapeNShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-// The product of the known extents, and how many are unknown.
+// Returns the product of the known dimensions and the number of unknown ones.
 std::pair<int64_t, int> KnownProduct(const Shape& shape) {
   int64_t product = 1;
   int unknown = 0;
@@ -317,7 +319,7 @@ Grads CheckNumericsGradient(GradContext& g) {
   return {AddOp(g.node().op_name(), {g.dy()}, {{"message", message}})};
 }
 
-// A single unknown dimension becomes -1, so that no Shape node is needed.
+// Reshapes dy to the shape of x. A single unknown dimension becomes -1, which avoids a Shape node.
 Grads ReshapeGradient(GradContext& g) {
   const Shape& shape = g.x().shape();
   const auto [product, unknown] = KnownProduct(shape);
@@ -343,97 +345,116 @@ void AddArrayBasicOps(OpRegistry* ops) {
                .Out("output: dtype")
                .Attr("value: tensor")
                .Attr("dtype: type")
+               .Moves(Movement::kStored)
+               .ShapeValue(ConstShapeValue)
                .InferShape(ConstShape)
                .NotDifferentiable()
-               .Doc("A tensor whose value is known when the graph is built."));
+               .Doc("Returns a tensor whose value is known at graph construction time."));
   ops->Add(OpSpec("Placeholder")
                .Out("output: dtype")
                .Attr("dtype: type")
                .Attr("shape: shape = {unknown_rank: true}")
+               .IsPlaceholder()
                .InferShape(PlaceholderShape)
-               .Doc("A tensor that is fed. Running it without a feed is INVALID_ARGUMENT."));
+               .Doc("Returns a tensor that must be fed. Running it without a feed fails with "
+                    "INVALID_ARGUMENT."));
   ops->Add(OpSpec("PlaceholderV2")
                .Out("output: dtype")
                .Attr("dtype: type")
                .Attr("shape: shape")
                .Deprecated(23, "Placeholder does the same")
+               .IsPlaceholder()
                .InferShape(AttrShape)
-               .Doc("A tensor that is fed; the older name of Placeholder."));
+               .Doc("Returns a tensor that must be fed. The older name of Placeholder."));
   ops->Add(OpSpec("PlaceholderWithDefault")
                .In("input: dtype")
                .Out("output: dtype")
                .Attr("dtype: type")
                .Attr("shape: shape")
+               .Moves(Movement::kIdentity)
                .InferShape(PlaceholderWithDefaultShape)
                .Gradient(PassGradient)
-               .Doc("The input, unless a value is fed in its place."));
+               .Doc("Returns the input, unless a value is fed for the output."));
   ops->Add(OpSpec("Identity")
                .In("input: T")
                .Out("output: T")
                .Attr("T: type")
+               .Moves(Movement::kIdentity)
+               .Rows(RowRule::kChannels)
+               .ShapeValue(ForwardedShapeValue)
                .InferShape(IdentityShape)
                .Gradient(PassGradient)
-               .Doc("The input itself."));
+               .Doc("Returns the input unchanged."));
   ops->Add(OpSpec("IdentityN")
                .In("input: T")
                .Out("output: T")
                .Attr("T: list(type) >= 1")
+               .Moves(Movement::kIdentity)
                .InferShape(IdentityNShape)
                .Gradient(PassAllGradients)
-               .Doc("The inputs themselves."));
+               .Doc("Returns the inputs unchanged."));
   ops->Add(OpSpec("Snapshot")
                .In("input: T")
                .Out("output: T")
                .Attr("T: type")
+               .Moves(Movement::kIdentity)
                .InferShape(SameShape)
-               .Doc("A copy of the input."));
+               .Doc("Returns a copy of the input."));
   ops->Add(OpSpec("StopGradient")
                .In("input: T")
                .Out("output: T")
                .Attr("T: type")
+               .Moves(Movement::kIdentity)
                .InferShape(SameShape)
                .NotDifferentiable()
-               .Doc("The input; gradients end here."));
-  ops->Add(
-      OpSpec("PreventGradient")
-          .In("input: T")
-          .Out("output: T")
-          .Attr("T: type")
-          .Attr("message: string = ''")
-          .InferShape(SameShape)
-          .Gradient(PreventGradientGradient)
-          .Doc("The input; asking for a gradient through it is an error that shows `message`."));
+               .Doc("Returns the input and stops the gradient."));
+  ops->Add(OpSpec("PreventGradient")
+               .In("input: T")
+               .Out("output: T")
+               .Attr("T: type")
+               .Attr("message: string = ''")
+               .Moves(Movement::kIdentity)
+               .InferShape(SameShape)
+               .Gradient(PreventGradientGradient)
+               .Doc("Returns the input. Differentiating through it is an error that contains "
+                    "`message`."));
   ops->Add(OpSpec("GuaranteeConst")
                .In("input: T")
                .Out("output: T")
                .Attr("T: type")
                .Stateful()
                .InferShape(IdentityShape)
-               .Doc("The input, promised to be the same in every run."));
+               .Doc("Returns the input, with a promise that it is the same in every run."));
   ops->Add(OpSpec("DeepCopy")
                .In("x: T")
                .Out("y: T")
                .Attr("T: type")
                .Stateful()
+               .Moves(Movement::kRearrange)
                .InferShape(SameShape)
-               .Doc("A copy of the input that shares no memory with it."));
+               .Doc("Returns a copy of the input that shares no memory with it."));
   ops->Add(OpSpec("EnsureShape")
                .In("input: T")
                .Out("output: T")
                .Attr("shape: shape")
                .Attr("T: type")
+               .Moves(Movement::kForward)
+               .Has(Effect::kChecks)
                .InferShape(EnsureShapeShape)
                .Gradient(EnsureShapeGradient)
-               .Doc("The input, whose shape must fit `shape` when run."));
+               .Doc("Returns the input. Fails at run time if its shape does not match `shape`."));
   ops->Add(OpSpec("CheckNumerics")
                .In("tensor: T")
                .Out("output: T")
                .Attr("T: {bfloat16, half, float, double}")
                .Attr("message: string")
                .Stateful()
+               .Elementwise()
+               .Has(Effect::kChecks)
                .InferShape(SameShape)
                .Gradient(CheckNumericsGradient)
-               .Doc("The input; INVALID_ARGUMENT with `message` if it has a NaN or an infinity."));
+               .Doc("Returns the input. Fails with INVALID_ARGUMENT and `message` if it contains a "
+                    "NaN or an infinity."));
   ops->Add(OpSpec("CheckNumericsV2")
                .In("tensor: T")
                .Out("output: T")
@@ -442,9 +463,8 @@ void AddArrayBasicOps(OpRegistry* ops) {
                .Stateful()
                .InferShape(SameShape)
                .Gradient(CheckNumericsGradient)
-               .Doc("The input; INVALID_ARGUMENT with `message` if it has a NaN or an infinity, "
-                    "told apart by "
-                    "sign."));
+               .Doc("Returns the input. Fails with INVALID_ARGUMENT and `message` if it contains a "
+                    "NaN or an infinity; distinguishes -Inf and +Inf."));
   ops->Add(
       OpSpec("Bitcast")
           .In("input: T")
@@ -455,69 +475,83 @@ void AddArrayBasicOps(OpRegistry* ops) {
           .Attr(
               "type: {bfloat16, half, float, double, int64, int32, uint8, uint16, uint32, "
               "uint64, int8, int16, complex64, complex128, qint8, quint8, qint16, quint16, qint32}")
+          .Moves(Movement::kForward)
           .InferShape(BitcastShape)
-          .Doc(
-              "The same bits as another type; where the sizes differ, the last dimension is added, "
-              "removed or scaled."));
+          .Doc("Reinterprets the bits of the input as another type. If the element sizes differ, "
+               "the last dimension is added, removed or scaled."));
   ops->Add(OpSpec("Shape")
                .In("input: T")
                .Out("output: out_type")
                .Attr("T: type")
                .Attr("out_type: {int32, int64} = DT_INT32")
+               .Moves(Movement::kReadsShape)
+               .ShapeValue(ShapeOfInputValue)
                .InferShape(ShapeShape)
                .NotDifferentiable()
-               .Doc("The shape of the input, as a vector."));
+               .Doc("Returns the shape of the input as a vector."));
   ops->Add(OpSpec("ShapeN")
                .In("input: N * T")
                .Out("output: N * out_type")
                .Attr("N: int >= 1")
                .Attr("T: type")
                .Attr("out_type: {int32, int64} = DT_INT32")
+               .Moves(Movement::kReadsShape)
                .InferShape(ShapeNShape)
                .NotDifferentiable()
-               .Doc("The shapes of the inputs, as vectors."));
+               .Doc("Returns the shapes of the inputs as vectors."));
   ops->Add(OpSpec("Size")
                .In("input: T")
                .Out("output: out_type")
                .Attr("T: type")
                .Attr("out_type: {int32, int64} = DT_INT32")
+               .Moves(Movement::kReadsShape)
+               .ShapeValue(SizeShapeValue)
                .InferShape(ScalarShape)
                .NotDifferentiable()
-               .Doc("The number of elements of the input."));
+               .Doc("Returns the number of elements of the input."));
   ops->Add(OpSpec("Rank")
                .In("input: T")
                .Out("output: int32")
                .Attr("T: type")
+               .Moves(Movement::kReadsShape)
+               .ShapeValue(RankShapeValue)
                .InferShape(ScalarShape)
                .NotDifferentiable()
-               .Doc("The number of dimensions of the input."));
+               .Doc("Returns the number of dimensions of the input."));
   ops->Add(OpSpec("Reshape")
                .In("tensor: T, shape: Tshape")
                .Out("output: T")
                .Attr("T: type")
                .Attr("Tshape: {int32, int64} = DT_INT32")
+               .Moves(Movement::kForward)
+               .IdentityIfSameShape()
+               .Rows(RowRule::kReshape)
                .InferShape(ReshapeShape)
                .Gradient(ReshapeGradient)
-               .Doc("The same elements in another shape; one dimension may be -1, and is then "
-                    "computed."));
+               .Doc("Returns the elements of the input in another shape. One dimension may be -1, "
+                    "in which case it is inferred."));
   ops->Add(OpSpec("ExpandDims")
                .In("input: T, dim: Tdim")
                .Out("output: T")
                .Attr("T: type")
                .Attr("Tdim: {int32, int64} = DT_INT32")
+               .Moves(Movement::kForward)
+               .ShapeValue(ExpandedShapeValue)
                .InferShape(ExpandDimsShape)
                .Gradient(ReshapeToInputGradient)
-               .Doc("The input with a dimension of 1 put in at index `dim`."));
+               .Doc("Inserts a dimension of size 1 at index `dim`."));
   ops->Add(OpSpec("Squeeze")
                .In("input: T")
                .Out("output: T")
                .Attr("T: type")
                .Attr("squeeze_dims: list(int) >= 0 = []")
+               .Moves(Movement::kForward)
+               .IdentityIfSameShape()
+               .Rows(RowRule::kSqueeze)
                .InferShape(SqueezeShape)
                .Gradient(ReshapeToInputGradient)
-               .Doc("The input without the dimensions named in `squeeze_dims`, which must be 1; "
-                    "without all "
-                    "that are 1 if none is named."));
+               .Doc("Removes the dimensions in `squeeze_dims`, which must have size 1. If the list "
+                    "is empty, removes all dimensions of size 1."));
   ops->Add(OpSpec("Fill")
                .In("dims: index_type, value: T")
                .Out("output: T")
@@ -525,54 +559,58 @@ void AddArrayBasicOps(OpRegistry* ops) {
                .Attr("index_type: {int32, int64} = DT_INT32")
                .InferShape(Ranked("value: 0", FillShape))
                .Gradient(FillGradient)
-               .Doc("A tensor of shape `dims` with `value` everywhere."));
+               .Doc("Returns a tensor of shape `dims` filled with `value`."));
   ops->Add(OpSpec("ZerosLike")
                .In("x: T")
                .Out("y: T")
                .Attr("T: type")
+               .Moves(Movement::kReadsShape)
                .InferShape(SameShape)
                .NotDifferentiable()
-               .Doc("Zeros of the shape and type of x."));
+               .Doc("Returns zeros with the shape and type of x."));
   ops->Add(
       OpSpec("OnesLike")
           .In("x: T")
           .Out("y: T")
           .Attr("T: {bfloat16, half, float, double, int8, uint8, int16, uint16, int32, uint32, "
                 "int64, uint64, complex64, complex128, bool}")
+          .Moves(Movement::kReadsShape)
           .InferShape(SameShape)
           .NotDifferentiable()
-          .Doc("Ones of the shape and type of x."));
-  ops->Add(OpSpec("Empty")
-               .In("shape: int32")
-               .Out("output: dtype")
-               .Attr("dtype: type")
-               .Attr("init: bool = false")
-               .Stateful()
-               .InferShape(FillShape)
-               .Doc("A tensor of this shape with arbitrary elements; zeros if `init`."));
+          .Doc("Returns ones with the shape and type of x."));
+  ops->Add(
+      OpSpec("Empty")
+          .In("shape: int32")
+          .Out("output: dtype")
+          .Attr("dtype: type")
+          .Attr("init: bool = false")
+          .Stateful()
+          .InferShape(FillShape)
+          .Doc("Returns a tensor of this shape with arbitrary elements, or with zeros if `init`."));
   ops->Add(OpSpec("BroadcastTo")
                .In("input: T, shape: Tidx")
                .Out("output: T")
                .Attr("T: type")
                .Attr("Tidx: {int32, int64} = DT_INT32")
+               .Moves(Movement::kRearrange)
+               .IdentityIfSameShape()
                .InferShape(BroadcastToShape)
                .Gradient(BroadcastToGradient)
-               .Doc("The input repeated to a larger shape as element-wise ops repeat theirs."));
+               .Doc("Broadcasts the input to a larger shape, as elementwise ops do."));
   ops->Add(OpSpec("BroadcastArgs")
                .In("s0: T, s1: T")
                .Out("r0: T")
                .Attr("T: {int32, int64} = DT_INT32")
                .InferShape(Ranked("s0: 1, s1: 1", BroadcastArgsShape))
-               .Doc("The shape that two shapes broadcast to."));
+               .Doc("Returns the shape that two shapes broadcast to."));
   ops->Add(OpSpec("BroadcastGradientArgs")
                .In("s0: T, s1: T")
                .Out("r0: T, r1: T")
                .Attr("T: {int32, int64} = DT_INT32")
                .InferShape(Ranked("s0: 1, s1: 1", TwoVectorsShape))
                .NotDifferentiable()
-               .Doc("For arguments of shapes s0 and s1: the dimensions along which the gradient of "
-                    "each is "
-                    "summed."));
+               .Doc("For arguments of shapes s0 and s1, returns the dimensions over which the "
+                    "gradient of each is summed."));
 }
 
 }  // namespace weir

@@ -1,11 +1,12 @@
 #include "weir/core/scope.h"
 #include "weir/ops/array_internal.h"
 #include "weir/ops/registry.h"
+#include "weir/ops/shape_values.h"
 
-// ConcatLayout tensors, cutting them into parts, and repeating them.
+// Concatenating, splitting and tiling tensors.
 namespace weir {
 
-// ---- shape rules
+// ---- shape functions
 
 absl::Status JoinedShape(ShapeContext& c, int first, int last, int axis_input) {
   WEIR_RETURN_IF_ERROR(c.WithRankAtMost(axis_input, 0).status());
@@ -182,7 +183,7 @@ absl::Status TileGradShape(ShapeContext& c) {
 
 // ---- gradients
 
-// The shapes of the joined tensors: constants if all are known.
+// Returns the shapes of the concatenated tensors, as constants if all are known.
 Outputs PartShapes(const Outputs& values) {
   Outputs sizes;
   for (const Output& x : values) {
@@ -218,8 +219,9 @@ Grads JoinedDenseGradients(GradContext& g, const Outputs& values, Output axis) {
   return out;
 }
 
-// Rows of the joined tensor, given to the parts they came from. Along dimension 0 a part takes the
-// rows with indices in its range; along another one every part takes its columns of all rows.
+// Distributes the rows of the concatenated gradient (IndexedSlices) to the inputs. Along dimension
+// 0 an input gets the rows whose indices fall in its range; along any other dimension every input
+// gets its columns of all rows.
 Grads JoinedSlicesGradients(GradContext& g, const Outputs& values, Output axis, bool along_rows) {
   const IndexedSlices& dy = g.dy_grad().slices();
   Graph& graph = g.graph();
@@ -298,7 +300,7 @@ Grads PackGradient(GradContext& g) {
   return out;
 }
 
-// The tiled tensor in the shape [m0, d0, m1, d1, ...], summed over the multiples.
+// Reshapes dy to [m0, d0, m1, d1, ...] and sums it over the multiples.
 Grads TileGradient(GradContext& g) {
   const Output shape = ShapeTensor(g.x(0), g.x(1).dtype());
   const Output split = Reshape(Transpose(Stack({g.x(1), shape})), {-1});
@@ -318,18 +320,22 @@ void AddArrayJoiningOps(OpRegistry* ops) {
                .Out("output: T")
                .Attr("N: int >= 2")
                .Attr("T: type")
+               .Moves(Movement::kRearrange)
                .InferShape(ConcatShape)
                .Gradient(ConcatGradient)
-               .Doc("Joins tensors along a dimension."));
+               .Doc("Concatenates tensors along a dimension."));
   ops->Add(OpSpec("ConcatV2")
                .In("values: N * T, axis: Tidx")
                .Out("output: T")
                .Attr("N: int >= 2")
                .Attr("T: type")
                .Attr("Tidx: {int32, int64} = DT_INT32")
+               .Moves(Movement::kRearrange)
+               .Rows(RowRule::kConcat)
+               .ShapeValue(ConcatShapeValue)
                .InferShape(ConcatV2Shape)
                .Gradient(ConcatV2Gradient)
-               .Doc("Joins tensors along a dimension."));
+               .Doc("Concatenates tensors along a dimension."));
   ops->Add(OpSpec("ConcatOffset")
                .In("concat_dim: int32, shape: N * shape_type")
                .Out("offset: N * shape_type")
@@ -337,59 +343,66 @@ void AddArrayJoiningOps(OpRegistry* ops) {
                .Attr("shape_type: {int32, int64} = DT_INT32")
                .InferShape(ConcatOffsetShape)
                .NotDifferentiable()
-               .Doc("Where each of the tensors of these shapes begins in their concatenation."));
+               .Doc("Returns the offset of each tensor of these shapes in their concatenation."));
   ops->Add(OpSpec("Split")
                .In("split_dim: int32, value: T")
                .Out("output: num_split * T")
                .Attr("num_split: int >= 1")
                .Attr("T: type")
+               .Moves(Movement::kRearrange)
                .InferShape(SplitShape)
                .Gradient(SplitGradient)
-               .Doc("Cuts a tensor into equal parts along a dimension."));
+               .Doc("Splits a tensor into equal parts along a dimension."));
   ops->Add(OpSpec("SplitV")
                .In("value: T, size_splits: Tlen, split_dim: int32")
                .Out("output: num_split * T")
                .Attr("num_split: int >= 1")
                .Attr("T: type")
                .Attr("Tlen: {int8, int32, int64} = DT_INT64")
+               .Moves(Movement::kRearrange)
                .InferShape(SplitVShape)
                .Gradient(SplitVGradient)
-               .Doc("Cuts a tensor into parts of given sizes along a dimension; one size may be "
-                    "-1: what is "
-                    "left."));
+               .Doc("Splits a tensor into parts of given sizes along a dimension. One size may be "
+                    "-1, which selects the rest."));
   ops->Add(OpSpec("Pack")
                .In("values: N * T")
                .Out("output: T")
                .Attr("N: int >= 1")
                .Attr("T: type")
                .Attr("axis: int = 0")
+               .Moves(Movement::kRearrange)
+               .ShapeValue(PackedShapeValue)
                .InferShape(PackShape)
                .Gradient(PackGradient)
-               .Doc("Joins tensors of one shape along a new dimension."));
-  ops->Add(OpSpec("Unpack")
-               .In("value: T")
-               .Out("output: num * T")
-               .Attr("num: int >= 0")
-               .Attr("T: type")
-               .Attr("axis: int = 0")
-               .InferShape(UnpackShape)
-               .Gradient(UnpackGradient)
-               .Doc("The slices of a tensor along a dimension, without that dimension."));
+               .Doc("Stacks tensors of the same shape along a new dimension."));
+  ops->Add(
+      OpSpec("Unpack")
+          .In("value: T")
+          .Out("output: num * T")
+          .Attr("num: int >= 0")
+          .Attr("T: type")
+          .Attr("axis: int = 0")
+          .Moves(Movement::kRearrange)
+          .InferShape(UnpackShape)
+          .Gradient(UnpackGradient)
+          .Doc("Unstacks a tensor along a dimension: returns its slices without that dimension."));
   ops->Add(OpSpec("Tile")
                .In("input: T, multiples: Tmultiples")
                .Out("output: T")
                .Attr("T: type")
                .Attr("Tmultiples: {int32, int64} = DT_INT32")
+               .Moves(Movement::kRearrange)
+               .IdentityIfSameShape()
                .InferShape(TileShape)
                .Gradient(TileGradient)
-               .Doc("The input repeated `multiples` times in each dimension."));
+               .Doc("Repeats the input `multiples` times in each dimension."));
   ops->Add(OpSpec("TileGrad")
                .In("input: T, multiples: int32")
                .Out("output: T")
                .Attr("T: type")
                .Deprecated(3, "Sum of a Reshape does the same")
                .InferShape(TileGradShape)
-               .Doc("The sum over the repetitions of a tiled tensor."));
+               .Doc("Sums the repetitions of a tiled tensor."));
 }
 
 }  // namespace weir

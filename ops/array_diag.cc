@@ -6,7 +6,7 @@ namespace weir {
 
 namespace {
 
-// ---- shape rules
+// ---- shape functions
 
 absl::Status DiagShape(ShapeContext& c) {
   WEIR_ASSIGN_OR_RETURN(const Shape d, c.WithRankAtLeast(0, 1));
@@ -44,7 +44,8 @@ absl::Status MatrixDiagPartShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-// The band of diagonals that input `i` names: {lowest, highest}; absent if unknown.
+// Returns the band of diagonals {lowest, highest} that input `i` specifies, or nullopt if it is
+// unknown.
 absl::StatusOr<std::optional<std::pair<int64_t, int64_t>>> KnownBand(ShapeContext& c, int i) {
   using Band = std::optional<std::pair<int64_t, int64_t>>;
   WEIR_RETURN_IF_ERROR(c.WithRankAtMost(i, 1).status());
@@ -62,7 +63,7 @@ absl::StatusOr<std::optional<std::pair<int64_t, int64_t>>> KnownBand(ShapeContex
   return Band(std::in_place, k->front(), k->back());
 }
 
-// The length of the longest diagonal in a band of a matrix.
+// Returns the length of the longest diagonal in a band of a matrix.
 absl::StatusOr<int64_t> BandLength(int64_t rows, int64_t cols, int64_t low, int64_t high) {
   if (rows < 0 || cols < 0) return Shape::kUnknown;
   const bool fits = (low > -rows && high < cols) || (low == 0 && high == 0);
@@ -193,7 +194,7 @@ Grads MatrixDiagPartV2Gradient(GradContext& g) {
   return {MatrixSetDiag(ZerosLike(g.x(0)), g.dy(), {.k = g.x(1), .align = align})};
 }
 
-// dy with zeros where the diagonal was put, and the diagonal of dy.
+// Returns dy with zeros on the diagonals that were set, and those diagonals of dy.
 Grads SetDiagGradients(GradContext& g, const MatrixDiagOptions& options) {
   const Output zeros = ZerosLike(g.x(1));
   return {MatrixSetDiag(g.dy(), zeros, options), MatrixDiagPart(g.dy(), options)};
@@ -211,36 +212,38 @@ Grads MatrixBandPartGradient(GradContext& g) { return {MatrixBandPart(g.dy(), g.
 }  // namespace
 
 void AddArrayDiagOps(OpRegistry* ops) {
-  ops->Add(
-      OpSpec("Diag")
-          .In("diagonal: T")
-          .Out("output: T")
-          .Attr("T: {bfloat16, half, float, double, int32, int64, complex64, complex128}")
-          .InferShape(DiagShape)
-          .Gradient(DiagGradient)
-          .Doc("A tensor of twice the rank with `diagonal` on its diagonal and zeros elsewhere."));
+  ops->Add(OpSpec("Diag")
+               .In("diagonal: T")
+               .Out("output: T")
+               .Attr("T: {bfloat16, half, float, double, int32, int64, complex64, complex128}")
+               .InferShape(DiagShape)
+               .Gradient(DiagGradient)
+               .Doc("Returns a tensor of twice the rank with `diagonal` on its diagonal and zeros "
+                    "elsewhere."));
   ops->Add(OpSpec("DiagPart")
                .In("input: T")
                .Out("diagonal: T")
                .Attr("T: {bfloat16, half, float, double, int32, int64, complex64, complex128}")
                .InferShape(DiagPartShape)
                .Gradient(DiagPartGradient)
-               .Doc("The diagonal of a tensor whose shape is one shape twice."));
-  ops->Add(OpSpec("MatrixDiag")
-               .In("diagonal: T")
-               .Out("output: T")
-               .Attr("T: type")
-               .InferShape(MatrixDiagShape)
-               .Gradient(MatrixDiagGradient)
-               .Doc("Square matrices with the last dimension of `diagonal` on their diagonals."));
+               .Doc("Returns the diagonal of a tensor whose shape is the same shape twice."));
+  ops->Add(
+      OpSpec("MatrixDiag")
+          .In("diagonal: T")
+          .Out("output: T")
+          .Attr("T: type")
+          .InferShape(MatrixDiagShape)
+          .Gradient(MatrixDiagGradient)
+          .Doc(
+              "Returns square matrices with the last dimension of `diagonal` on their diagonals."));
   ops->Add(OpSpec("MatrixDiagV2")
                .In("diagonal: T, k: int32, num_rows: int32, num_cols: int32, padding_value: T")
                .Out("output: T")
                .Attr("T: type")
                .InferShape(MatrixDiagV2Shape)
                .Gradient(MatrixDiagV2Gradient)
-               .Doc("Matrices with `diagonal` on diagonals k (or k[0] to k[1]), aligned left, and "
-                    "`padding_value` elsewhere."));
+               .Doc("Returns matrices with `diagonal` on diagonals k (or k[0] to k[1]), aligned "
+                    "left, and `padding_value` elsewhere."));
   ops->Add(
       OpSpec("MatrixDiagV3")
           .In("diagonal: T, k: int32, num_rows: int32, num_cols: int32, padding_value: T")
@@ -249,25 +252,25 @@ void AddArrayDiagOps(OpRegistry* ops) {
           .Attr("align: {'LEFT_RIGHT', 'RIGHT_LEFT', 'LEFT_LEFT', 'RIGHT_RIGHT'} = 'RIGHT_LEFT'")
           .InferShape(MatrixDiagV2Shape)
           .Gradient(MatrixDiagV2Gradient)
-          .Doc("Matrices with `diagonal` on diagonals k (or k[0] to k[1]) and `padding_value` "
-               "elsewhere; "
-               "shorter diagonals are aligned as `align` says (super-, then subdiagonals)."));
+          .Doc("Returns matrices with `diagonal` on diagonals k (or k[0] to k[1]) and "
+               "`padding_value` elsewhere. `align` specifies the alignment of shorter diagonals "
+               "(of superdiagonals, then of subdiagonals)."));
   ops->Add(OpSpec("MatrixDiagPart")
                .In("input: T")
                .Out("diagonal: T")
                .Attr("T: type")
+               .Moves(Movement::kRearrange)
                .InferShape(MatrixDiagPartShape)
                .Gradient(MatrixDiagPartGradient)
-               .Doc("The diagonals of matrices."));
+               .Doc("Returns the diagonals of matrices."));
   ops->Add(OpSpec("MatrixDiagPartV2")
                .In("input: T, k: int32, padding_value: T")
                .Out("diagonal: T")
                .Attr("T: type")
                .InferShape(MatrixDiagPartV2Shape)
                .Gradient(MatrixDiagPartV2Gradient)
-               .Doc("Diagonals k (or k[0] to k[1], from the highest) of matrices, shorter ones "
-                    "aligned left "
-                    "and filled up with `padding_value`."));
+               .Doc("Returns diagonals k (or k[0] to k[1], highest first) of matrices. Shorter "
+                    "diagonals are aligned left and padded with `padding_value`."));
   ops->Add(
       OpSpec("MatrixDiagPartV3")
           .In("input: T, k: int32, padding_value: T")
@@ -276,23 +279,23 @@ void AddArrayDiagOps(OpRegistry* ops) {
           .Attr("align: {'LEFT_RIGHT', 'RIGHT_LEFT', 'LEFT_LEFT', 'RIGHT_RIGHT'} = 'RIGHT_LEFT'")
           .InferShape(MatrixDiagPartV2Shape)
           .Gradient(MatrixDiagPartV2Gradient)
-          .Doc("Diagonals k (or k[0] to k[1], from the highest) of matrices; shorter ones are "
-               "aligned as "
-               "`align` says and filled up with `padding_value`."));
+          .Doc("Returns diagonals k (or k[0] to k[1], highest first) of matrices. Shorter "
+               "diagonals are aligned as `align` specifies and padded with `padding_value`."));
   ops->Add(OpSpec("MatrixSetDiag")
                .In("input: T, diagonal: T")
                .Out("output: T")
                .Attr("T: type")
                .InferShape(MatrixSetDiagShape)
                .Gradient(MatrixSetDiagGradient)
-               .Doc("Matrices with their diagonals replaced."));
+               .Doc("Replaces the diagonals of matrices."));
   ops->Add(OpSpec("MatrixSetDiagV2")
                .In("input: T, diagonal: T, k: int32")
                .Out("output: T")
                .Attr("T: type")
                .InferShape(MatrixSetDiagV2Shape)
                .Gradient(MatrixSetDiagV2Gradient)
-               .Doc("Matrices with diagonals k (or k[0] to k[1]) replaced, given aligned left."));
+               .Doc("Replaces diagonals k (or k[0] to k[1]) of matrices. The new diagonals are "
+                    "aligned left."));
   ops->Add(
       OpSpec("MatrixSetDiagV3")
           .In("input: T, diagonal: T, k: int32")
@@ -301,8 +304,8 @@ void AddArrayDiagOps(OpRegistry* ops) {
           .Attr("align: {'LEFT_RIGHT', 'RIGHT_LEFT', 'LEFT_LEFT', 'RIGHT_RIGHT'} = 'RIGHT_LEFT'")
           .InferShape(MatrixSetDiagV2Shape)
           .Gradient(MatrixSetDiagV2Gradient)
-          .Doc("Matrices with diagonals k (or k[0] to k[1]) replaced, given aligned as `align` "
-               "says."));
+          .Doc("Replaces diagonals k (or k[0] to k[1]) of matrices. The new diagonals are aligned "
+               "as `align` specifies."));
   ops->Add(OpSpec("MatrixBandPart")
                .In("input: T, num_lower: Tindex, num_upper: Tindex")
                .Out("band: T")
@@ -310,9 +313,8 @@ void AddArrayDiagOps(OpRegistry* ops) {
                .Attr("Tindex: {int32, int64} = DT_INT64")
                .InferShape(MatrixBandPartShape)
                .Gradient(MatrixBandPartGradient)
-               .Doc("The input with zeros outside `num_lower` subdiagonals and `num_upper` "
-                    "superdiagonals; a "
-                    "negative number keeps all."));
+               .Doc("Sets everything outside `num_lower` subdiagonals and `num_upper` "
+                    "superdiagonals to zero. A negative number keeps all."));
 }
 
 }  // namespace weir

@@ -7,7 +7,7 @@ namespace weir {
 
 namespace {
 
-// ---- shape rules
+// ---- shape functions
 
 absl::Status GatherShape(ShapeContext& c) {
   WEIR_ASSIGN_OR_RETURN(const Shape params, c.WithRankAtLeast(0, 1));
@@ -65,7 +65,7 @@ absl::Status GatherNdShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-// updates.shape must be indices.shape[:-1] + shape[indices.shape[-1]:].
+// Checks that updates.shape = indices.shape[:-1] + shape[indices.shape[-1]:].
 absl::Status CheckScatter(const Shape& indices, const Shape& updates, const Shape& shape) {
   if (!indices.has_rank() || !updates.has_rank() || !shape.has_rank() || indices.rank() == 0)
     return absl::OkStatus();
@@ -100,13 +100,14 @@ absl::Status TensorScatterShape(ShapeContext& c) {
 
 // ---- gradients
 
-// Shape of a tensor, made beside it.
+// Returns the shape of a tensor, colocated with the tensor.
 Output ColocatedShape(Output x) {
   ColocateWith beside(x.graph(), x.node);
   return ShapeTensor(x);
 }
 
-// The rows that were gathered along dimension 0, with the indices they came from.
+// Returns the gradient of a gather along dimension 0 as IndexedSlices: the gathered rows and their
+// indices.
 Grads RowsGradient(GradContext& g, Output params_shape, Output size) {
   const Output tail = StridedSlice(params_shape, {Index::Range(1, std::nullopt)});
   const Output values = Reshape(g.dy(), Concat({size, tail}, 0));
@@ -118,7 +119,7 @@ Grads GatherGradient(GradContext& g) {
   return RowsGradient(g, shape, ExpandDims(Size(g.x(1)), 0));
 }
 
-// indices + the offset of each batch, so that they address the flattened batches.
+// Returns indices plus the offset of each batch, so that they address the flattened batches.
 Output BatchIndices(Output params_shape, Output indices, int64_t batch_dims) {
   Graph& g = indices.graph();
   const DataType type = indices.dtype();
@@ -137,7 +138,8 @@ Output BatchIndices(Output params_shape, Output indices, int64_t batch_dims) {
   return out;
 }
 
-// The sum of `values`, whose gathered dimension comes right after the batches, into rows of params.
+// Sums `values`, whose gathered dimension directly follows the batch dimensions, into rows of
+// params.
 Output BatchGatherSum(Output params_shape, Output values, Output indices, int64_t batch_dims,
                       Output extent) {
   const Output size = ExpandDims(Size(indices), 0);
@@ -155,8 +157,8 @@ Output BatchGatherSum(Output params_shape, Output values, Output indices, int64_
   return batch_dims > 0 ? Reshape(sum, Concat({outer, flat_shape}, 0)) : sum;
 }
 
-// Along another axis than the first: the gathered dimension is moved in front of the others (behind
-// the batches), rows are summed there, and it is moved back.
+// Computes the gradient for an axis other than the first: moves the gathered dimension in front of
+// the others (behind the batch dimensions), sums rows there, and moves it back.
 Grads InnerAxisGradient(GradContext& g, Output params_shape, int64_t batch_dims) {
   Graph& graph = g.graph();
   const Output axis = Cast(g.x(2), DT_INT32), indices = g.x(1);
@@ -227,7 +229,7 @@ Grads TensorScatterSubGradient(GradContext& g) {
   return {Identity(g.dy()), Grad(), AddOp("Neg", {updates})};
 }
 
-// Where several elements are the smallest (largest), they share the gradient.
+// Divides the gradient equally among all elements that attain the minimum (maximum).
 Grads TensorScatterExtremeGradient(GradContext& g) {
   const Output x = g.x(0), indices = g.x(1), y = g.x(2), out = g.y(), dy = g.dy();
   const Output x_wins = Cast(AddOp("Equal", {x, out}), dy.dtype());
@@ -248,9 +250,10 @@ void AddArrayGatherOps(OpRegistry* ops) {
                .Attr("validate_indices: bool = true")
                .Attr("Tparams: type")
                .Attr("Tindices: {int32, int64}")
+               .Moves(Movement::kGather)
                .InferShape(GatherShape)
                .Gradient(GatherGradient)
-               .Doc("Slices of `params` along its first dimension, one for each index."));
+               .Doc("Gathers slices of `params` along its first dimension, one for each index."));
   ops->Add(OpSpec("GatherV2")
                .In("params: Tparams, indices: Tindices, axis: Taxis")
                .Out("output: Tparams")
@@ -258,20 +261,21 @@ void AddArrayGatherOps(OpRegistry* ops) {
                .Attr("Tparams: type")
                .Attr("Tindices: {int16, int32, int64}")
                .Attr("Taxis: {int32, int64}")
+               .Moves(Movement::kGather)
                .InferShape(GatherV2Shape)
                .Gradient(GatherV2Gradient)
-               .Doc("Slices of `params` along `axis`, one for each index; the first `batch_dims` "
-                    "dimensions "
-                    "of both go in step."));
+               .Doc("Gathers slices of `params` along `axis`, one for each index. The first "
+                    "`batch_dims` dimensions of both are batch dimensions."));
   ops->Add(OpSpec("GatherNd")
                .In("params: Tparams, indices: Tindices")
                .Out("output: Tparams")
                .Attr("Tparams: type")
                .Attr("Tindices: {int16, int32, int64}")
                .Attr("bad_indices_policy: string = ''")
+               .Moves(Movement::kGather)
                .InferShape(GatherNdShape)
                .Gradient(GatherNdGradient)
-               .Doc("Slices of `params`, addressed by the last dimension of `indices`."));
+               .Doc("Gathers slices of `params` that the last dimension of `indices` addresses."));
   ops->Add(OpSpec("ScatterNd")
                .In("indices: Tindices, updates: T, shape: Tindices")
                .Out("output: T")
@@ -280,7 +284,8 @@ void AddArrayGatherOps(OpRegistry* ops) {
                .Attr("bad_indices_policy: string = ''")
                .InferShape(Ranked("updates: >=1", ScatterNdShape))
                .Gradient(ScatterNdGradient)
-               .Doc("Zeros of shape `shape` with `updates` added at `indices`."));
+               .Doc("Scatters `updates` into a tensor of zeros of shape `shape`. Updates with "
+                    "equal indices are added."));
   ops->Add(OpSpec("ScatterNdNonAliasingAdd")
                .In("input: T, indices: Tindices, updates: T")
                .Out("output: T")
@@ -289,7 +294,7 @@ void AddArrayGatherOps(OpRegistry* ops) {
                .Attr("bad_indices_policy: string = ''")
                .InferShape(Ranked("input: >=1", TensorScatterShape))
                .Gradient(ScatterNdAddGradient)
-               .Doc("The input with `updates` added at `indices`."));
+               .Doc("Returns the input with `updates` added at `indices`."));
   ops->Add(OpSpec("TensorScatterUpdate")
                .In("tensor: T, indices: Tindices, updates: T")
                .Out("output: T")
@@ -298,7 +303,7 @@ void AddArrayGatherOps(OpRegistry* ops) {
                .Attr("bad_indices_policy: string = ''")
                .InferShape(Ranked("tensor: >=1", TensorScatterShape))
                .Gradient(TensorScatterUpdateGradient)
-               .Doc("The tensor with `updates` in place of what was at `indices`."));
+               .Doc("Returns the tensor with its values at `indices` replaced by `updates`."));
   ops->Add(OpSpec("TensorScatterAdd")
                .In("tensor: T, indices: Tindices, updates: T")
                .Out("output: T")
@@ -307,7 +312,7 @@ void AddArrayGatherOps(OpRegistry* ops) {
                .Attr("bad_indices_policy: string = ''")
                .InferShape(Ranked("tensor: >=1", TensorScatterShape))
                .Gradient(TensorScatterAddGradient)
-               .Doc("The tensor with `updates` added at `indices`."));
+               .Doc("Returns the tensor with `updates` added at `indices`."));
   ops->Add(OpSpec("TensorScatterSub")
                .In("tensor: T, indices: Tindices, updates: T")
                .Out("output: T")
@@ -316,7 +321,7 @@ void AddArrayGatherOps(OpRegistry* ops) {
                .Attr("bad_indices_policy: string = ''")
                .InferShape(Ranked("tensor: >=1", TensorScatterShape))
                .Gradient(TensorScatterSubGradient)
-               .Doc("The tensor with `updates` subtracted at `indices`."));
+               .Doc("Returns the tensor with `updates` subtracted at `indices`."));
   ops->Add(OpSpec("TensorScatterMin")
                .In("tensor: T, indices: Tindices, updates: T")
                .Out("output: T")
@@ -325,7 +330,8 @@ void AddArrayGatherOps(OpRegistry* ops) {
                .Attr("bad_indices_policy: string = ''")
                .InferShape(Ranked("tensor: >=1", TensorScatterShape))
                .Gradient(TensorScatterExtremeGradient)
-               .Doc("The tensor with the minimum of itself and `updates` at `indices`."));
+               .Doc("Returns the tensor with the elementwise minimum of itself and `updates` at "
+                    "`indices`."));
   ops->Add(OpSpec("TensorScatterMax")
                .In("tensor: T, indices: Tindices, updates: T")
                .Out("output: T")
@@ -334,7 +340,8 @@ void AddArrayGatherOps(OpRegistry* ops) {
                .Attr("bad_indices_policy: string = ''")
                .InferShape(Ranked("tensor: >=1", TensorScatterShape))
                .Gradient(TensorScatterExtremeGradient)
-               .Doc("The tensor with the maximum of itself and `updates` at `indices`."));
+               .Doc("Returns the tensor with the elementwise maximum of itself and `updates` at "
+                    "`indices`."));
 }
 
 }  // namespace weir

@@ -6,47 +6,48 @@
 #include "weir/ops/array.h"
 #include "weir/ops/math.h"
 
-// What the sources of the array, control flow and data flow families share.
+// Helpers shared by the array, control flow and data flow op families.
 namespace weir {
 
-// Outputs 0 to count - 1 of a node; as many invalid ones if there is no node.
+// Returns outputs 0 to count - 1 of a node, or `count` invalid outputs if `node` is null.
 Outputs AllOutputs(Node* node, size_t count);
 
-// ---- shape rules
+// ---- shape functions
 
-// Output i takes the shape of input i, and what its handle refers to.
+// Copies the shape and the handle data of input `input` to output `output`.
 absl::Status PassShape(ShapeContext& c, int input, int output);
-// Every output like input 0, handles included (Identity).
+// Copies the shape and handle data of input 0 to every output (Identity).
 absl::Status IdentityShape(ShapeContext& c);
-// `axis` counted from the front; INVALID_ARGUMENT if it is outside [-rank, rank).
+// Returns `axis` counted from the front, or INVALID_ARGUMENT if it is outside [-rank, rank).
 absl::StatusOr<int> CheckedAxis(int64_t axis, int rank);
-// The integers of input i if they are known before the step.
+// Returns the integers of input i if they are constant at graph construction time.
 std::optional<std::vector<int64_t>> KnownInts(ShapeContext& c, int i);
-// How many elements the vector at input i has; -1 if unknown.
+// Returns the number of elements of the vector at input i, or -1 if unknown.
 absl::StatusOr<int64_t> VectorLength(ShapeContext& c, int i);
-// Inputs [first, last) joined along the axis at input `axis_input`, as output 0.
+// Sets the shape of output 0 to the concatenation of inputs [first, last) along the axis at input
+// `axis_input`.
 absl::Status JoinedShape(ShapeContext& c, int first, int last, int axis_input);
-// The shape that the vector at input i spells out; INVALID_ARGUMENT if it is no vector, or if a
-// dimension is negative.
+// Returns the shape that the vector at input i contains. Returns INVALID_ARGUMENT if the input is
+// not a vector or a dimension is negative.
 absl::StatusOr<Shape> RequestedShape(ShapeContext& c, int i);
-// An unknown extent in each of `rank` dimensions; unknown rank for a negative one.
+// Returns a shape with `rank` unknown dimensions, or of unknown rank if `rank` is negative.
 Shape UnknownDims(int64_t rank);
 
 // ---- gradients
 
-// The gradient of output i goes to input i as it is.
+// Return the gradient of output i unchanged as the gradient of input i.
 Grads PassGradient(GradContext& g);
 Grads PassAllGradients(GradContext& g);
-// dy in the shape of x (ExpandDims, Squeeze).
+// Returns dy reshaped to the shape of x (ExpandDims, Squeeze).
 Grads ReshapeToInputGradient(GradContext& g);
 
-// Nodes of the math family, as Python's operators and functions name them.
+// Add nodes of the math family with the names that Python's operators and functions use.
 Output SubOp(Output a, Output b, absl::string_view name = "sub");
 Output AddV2Op(Output a, Output b, absl::string_view name = "add");
 Output MulOp(Output a, Output b, absl::string_view name = "mul");
-// a % b with b >= 0 (FloorMod).
+// Returns a % b for b >= 0 (FloorMod).
 Output ModOp(Output a, Output b, absl::string_view name = "mod");
-// All elements summed, over the dimensions Python lists for that.
+// Returns the sum of all elements, reducing over the axes that Python lists in this case.
 Output SumAll(Output x);
 Output ProdOp(Output x, const Ints& axes);
 Output RangeOp(Graph& graph, const Ints& start, const Ints& limit, const Ints& delta,

@@ -6,7 +6,7 @@ namespace weir {
 
 namespace {
 
-// ---- shape rules
+// ---- shape functions
 
 absl::Status TransposeShape(ShapeContext& c) {
   const Shape& in = c.input(0);
@@ -87,7 +87,8 @@ absl::Status RollShape(ShapeContext& c) {
   return PassShape(c, 0, 0);
 }
 
-// The input's shape, each extent changed by the sum of its row in `paddings`.
+// Sets the output shape to the input's shape with each dimension changed by `sign` times the sum of
+// its row in `paddings`.
 absl::Status PaddedShape(ShapeContext& c, int sign) {
   WEIR_ASSIGN_OR_RETURN(const Shape paddings, c.WithRank(1, 2));
   if (paddings.dim(1) >= 0 && paddings.dim(1) != 2) {
@@ -142,7 +143,7 @@ Grads RollGradient(GradContext& g) {
   return {Roll(g.dy(), back, g.x(2))};
 }
 
-// The part of dy that the input went to.
+// Returns the slice of dy that corresponds to the input.
 Grads PadGradient(GradContext& g) {
   Graph& graph = g.graph();
   const Output rank = Rank(g.x(0));
@@ -174,9 +175,10 @@ void AddArrayLayoutOps(OpRegistry* ops) {
                .Out("y: T")
                .Attr("T: type")
                .Attr("Tperm: {int32, int64} = DT_INT32")
+               .Moves(Movement::kRearrange)
                .InferShape(TransposeShape)
                .Gradient(TransposeGradient)
-               .Doc("Dimension i of the result is dimension perm[i] of x."));
+               .Doc("Permutes dimensions: dimension i of the result is dimension perm[i] of x."));
   ops->Add(OpSpec("ConjugateTranspose")
                .In("x: T, perm: Tperm")
                .Out("y: T")
@@ -184,14 +186,14 @@ void AddArrayLayoutOps(OpRegistry* ops) {
                .Attr("Tperm: {int32, int64} = DT_INT32")
                .InferShape(TransposeShape)
                .Gradient(ConjugateTransposeGradient)
-               .Doc("The transpose of x with the imaginary parts negated."));
+               .Doc("Permutes dimensions like Transpose, and conjugates the elements."));
   ops->Add(OpSpec("InvertPermutation")
                .In("x: T")
                .Out("y: T")
                .Attr("T: {int32, int64} = DT_INT32")
                .InferShape(VectorShape)
                .NotDifferentiable()
-               .Doc("The permutation that undoes x."));
+               .Doc("Computes the inverse of the permutation x."));
   ops->Add(
       OpSpec("Reverse")
           .In("tensor: T, dims: bool")
@@ -200,9 +202,7 @@ void AddArrayLayoutOps(OpRegistry* ops) {
                 "half, float, double, complex64, complex128, string}")
           .InferShape(ReverseShape)
           .Gradient(ReverseGradient)
-          .Doc(
-              "The tensor with the order of elements reversed along the dimensions where `dims` is "
-              "true."));
+          .Doc("Reverses the order of elements along the dimensions where `dims` is true."));
   ops->Add(
       OpSpec("ReverseV2")
           .In("tensor: T, axis: Tidx")
@@ -210,10 +210,10 @@ void AddArrayLayoutOps(OpRegistry* ops) {
           .Attr("Tidx: {int32, int64} = DT_INT32")
           .Attr("T: {uint8, int8, uint16, int16, int32, uint32, int64, uint64, bool, bfloat16, "
                 "half, float, double, complex64, complex128, string}")
+          .Moves(Movement::kRearrange)
           .InferShape(ReverseV2Shape)
           .Gradient(ReverseGradient)
-          .Doc("The tensor with the order of elements reversed along the dimensions named in "
-               "`axis`."));
+          .Doc("Reverses the order of elements along the dimensions in `axis`."));
   ops->Add(OpSpec("ReverseSequence")
                .In("input: T, seq_lengths: Tlen")
                .Out("output: T")
@@ -221,51 +221,57 @@ void AddArrayLayoutOps(OpRegistry* ops) {
                .Attr("batch_dim: int = 0")
                .Attr("T: type")
                .Attr("Tlen: {int32, int64} = DT_INT64")
+               .Moves(Movement::kRearrange)
                .InferShape(ReverseSequenceShape)
                .Gradient(ReverseSequenceGradient)
-               .Doc("Reverses the first seq_lengths[b] elements along `seq_dim`, for each b along "
-                    "`batch_dim`."));
-  ops->Add(
-      OpSpec("Roll")
-          .In("input: T, shift: Tshift, axis: Taxis")
-          .Out("output: T")
-          .Attr("T: type")
-          .Attr("Tshift: {int32, int64}")
-          .Attr("Taxis: {int32, int64}")
-          .InferShape(RollShape)
-          .Gradient(RollGradient)
-          .Doc("The input shifted along dimensions; what leaves at one end enters at the other."));
-  ops->Add(
-      OpSpec("Pad")
-          .In("input: T, paddings: Tpaddings")
-          .Out("output: T")
-          .Attr("T: type")
-          .Attr("Tpaddings: {int32, int64} = DT_INT32")
-          .InferShape(PadShape)
-          .Gradient(PadGradient)
-          .Doc("The input with zeros around it, as many as `paddings` says before and after each "
-               "dimension."));
+               .Doc("Reverses the first seq_lengths[b] elements along `seq_dim` for each index b "
+                    "along `batch_dim`."));
+  ops->Add(OpSpec("Roll")
+               .In("input: T, shift: Tshift, axis: Taxis")
+               .Out("output: T")
+               .Attr("T: type")
+               .Attr("Tshift: {int32, int64}")
+               .Attr("Taxis: {int32, int64}")
+               .Moves(Movement::kRearrange)
+               .InferShape(RollShape)
+               .Gradient(RollGradient)
+               .Doc("Rolls the input along dimensions: elements that leave at one end enter at the "
+                    "other."));
+  ops->Add(OpSpec("Pad")
+               .In("input: T, paddings: Tpaddings")
+               .Out("output: T")
+               .Attr("T: type")
+               .Attr("Tpaddings: {int32, int64} = DT_INT32")
+               .Moves(Movement::kRearrange)
+               .IdentityIfSameShape()
+               .Rows(RowRule::kPad)
+               .InferShape(PadShape)
+               .Gradient(PadGradient)
+               .Doc("Pads the input with zeros. `paddings` holds the number of elements before and "
+                    "after each dimension."));
   ops->Add(OpSpec("PadV2")
                .In("input: T, paddings: Tpaddings, constant_values: T")
                .Out("output: T")
                .Attr("T: type")
                .Attr("Tpaddings: {int32, int64} = DT_INT32")
+               .Moves(Movement::kRearrange)
+               .IdentityIfSameShape()
                .InferShape(PadShape)
                .Gradient(PadGradient)
-               .Doc("The input with `constant_values` around it, as many as `paddings` says before "
-                    "and after "
-                    "each dimension."));
+               .Doc("Pads the input with `constant_values`. `paddings` holds the number of "
+                    "elements before and after each dimension."));
   ops->Add(OpSpec("MirrorPad")
                .In("input: T, paddings: Tpaddings")
                .Out("output: T")
                .Attr("T: type")
                .Attr("Tpaddings: {int32, int64} = DT_INT32")
                .Attr("mode: {'REFLECT', 'SYMMETRIC'}")
+               .Moves(Movement::kRearrange)
+               .IdentityIfSameShape()
                .InferShape(PadShape)
                .Gradient(MirrorPadGradient)
-               .Doc("The input with mirror images of itself around it; REFLECT does not repeat the "
-                    "border, "
-                    "SYMMETRIC does."));
+               .Doc("Pads the input with mirror images of itself. REFLECT does not repeat the "
+                    "border, SYMMETRIC does."));
   ops->Add(OpSpec("MirrorPadGrad")
                .In("input: T, paddings: Tpaddings")
                .Out("output: T")
@@ -274,7 +280,7 @@ void AddArrayLayoutOps(OpRegistry* ops) {
                .Attr("mode: {'REFLECT', 'SYMMETRIC'}")
                .InferShape(MirrorPadGradShape)
                .Gradient(MirrorPadGradGradient)
-               .Doc("The gradient of MirrorPad: the borders folded back and added."));
+               .Doc("Computes the gradient of MirrorPad: folds the borders back and adds them."));
 }
 
 }  // namespace weir

@@ -2,12 +2,12 @@
 #include "weir/ops/array_internal.h"
 #include "weir/ops/registry.h"
 
-// Which elements there are, and where: one-hot vectors, positions, distinct and largest elements.
+// One-hot vectors, positions of true elements, distinct elements and largest elements.
 namespace weir {
 
 namespace {
 
-// ---- shape rules
+// ---- shape functions
 
 absl::Status OneHotShape(ShapeContext& c) {
   for (int i = 1; i < 4; ++i) WEIR_RETURN_IF_ERROR(c.WithRank(i, 0).status());
@@ -102,7 +102,7 @@ absl::Status InTopKShape(ShapeContext& c) {
 
 // ---- gradients
 
-// [-1, a] or [a] as a vector.
+// Returns [-1, a] or [a] as a vector.
 Output PackAfter(Output a, bool minus_one) {
   if (!a.valid()) return {};
   if (!minus_one) return AddOp("Pack", {Outputs{a}}, {}, "ScatterNd/shape");
@@ -110,13 +110,14 @@ Output PackAfter(Output a, bool minus_one) {
   return AddOp("Pack", {Outputs{Ints(-1).In(a.graph(), "0", a.dtype()), a}}, {}, scope.name());
 }
 
-// The last extent of a shape, as int64.
+// Returns the last dimension of a shape as int64.
 Output LastExtent(Output shape) {
   const Output wide = Cast(shape, DT_INT64);
   return Gather(wide, SubOp(Size(shape), Const(shape.graph(), 1, "sub/y")));
 }
 
-// The indices of the winners in the flattened input take the gradient; the rest gets zeros.
+// Scatters the gradient to the indices of the selected elements in the flattened input; all other
+// elements get zero.
 Grads TopKGradient(GradContext& g) {
   Graph& graph = g.graph();
   const Output in_shape = ShapeTensor(g.x(0)), winners_shape = ShapeTensor(g.y(1));
@@ -144,31 +145,31 @@ void AddArraySearchOps(OpRegistry* ops) {
                .Attr("TI: {uint8, int8, int32, int64} = DT_INT64")
                .InferShape(OneHotShape)
                .NotDifferentiable()
-               .Doc("A new dimension of extent `depth`, with on_value at the index and off_value "
-                    "elsewhere."));
-  ops->Add(OpSpec("Where")
-               .In("input: T")
-               .Out("index: int64")
-               .Attr("T: {numbertype, bool} = DT_BOOL")
-               .InferShape(WhereShape)
-               .Doc("The coordinates of the elements that are not zero, a row each, in row-major "
-                    "order."));
+               .Doc("Returns a one-hot tensor with a new dimension of size `depth`: on_value at "
+                    "the index and off_value elsewhere."));
+  ops->Add(
+      OpSpec("Where")
+          .In("input: T")
+          .Out("index: int64")
+          .Attr("T: {numbertype, bool} = DT_BOOL")
+          .InferShape(WhereShape)
+          .Doc(
+              "Returns the coordinates of the nonzero elements, one per row, in row-major order."));
   ops->Add(OpSpec("Unique")
                .In("x: T")
                .Out("y: T, idx: out_idx")
                .Attr("T: type")
                .Attr("out_idx: {int32, int64} = DT_INT32")
                .InferShape(UniqueShape)
-               .Doc("The distinct elements of a vector in order of first appearance, and where "
-                    "each element "
-                    "went."));
+               .Doc("Returns the distinct elements of a vector in order of first appearance, and "
+                    "the position of each input element among them."));
   ops->Add(OpSpec("UniqueWithCounts")
                .In("x: T")
                .Out("y: T, idx: out_idx, count: out_idx")
                .Attr("T: type")
                .Attr("out_idx: {int32, int64} = DT_INT32")
                .InferShape(UniqueShape)
-               .Doc("Unique, and how often each distinct element appears."));
+               .Doc("Like Unique, and also returns the count of each distinct element."));
   ops->Add(OpSpec("UniqueV2")
                .In("x: T, axis: Taxis")
                .Out("y: T, idx: out_idx")
@@ -176,9 +177,8 @@ void AddArraySearchOps(OpRegistry* ops) {
                .Attr("Taxis: {int32, int64} = DT_INT64")
                .Attr("out_idx: {int32, int64} = DT_INT32")
                .InferShape(UniqueV2Shape)
-               .Doc("The distinct slices along an axis in order of first appearance, and where "
-                    "each slice "
-                    "went."));
+               .Doc("Returns the distinct slices along an axis in order of first appearance, and "
+                    "the position of each input slice among them."));
   ops->Add(OpSpec("UniqueWithCountsV2")
                .In("x: T, axis: Taxis")
                .Out("y: T, idx: out_idx, count: out_idx")
@@ -186,14 +186,14 @@ void AddArraySearchOps(OpRegistry* ops) {
                .Attr("Taxis: {int32, int64} = DT_INT64")
                .Attr("out_idx: {int32, int64} = DT_INT32")
                .InferShape(UniqueV2Shape)
-               .Doc("UniqueV2, and how often each distinct slice appears."));
+               .Doc("Like UniqueV2, and also returns the count of each distinct slice."));
   ops->Add(OpSpec("ListDiff")
                .In("x: T, y: T")
                .Out("out: T, idx: out_idx")
                .Attr("T: type")
                .Attr("out_idx: {int32, int64} = DT_INT32")
                .InferShape(ListDiffShape)
-               .Doc("The elements of x that are not in y, and their positions in x."));
+               .Doc("Returns the elements of x that are not in y, and their positions in x."));
   ops->Add(OpSpec("TopK")
                .In("input: T")
                .Out("values: T, indices: int32")
@@ -204,7 +204,7 @@ void AddArraySearchOps(OpRegistry* ops) {
                .Deprecated(7, "TopKV2 takes k as an input")
                .InferShape(TopKShape)
                .Gradient(TopKGradient)
-               .Doc("The k largest elements along the last dimension, and their indices."));
+               .Doc("Returns the k largest elements along the last dimension, and their indices."));
   ops->Add(OpSpec("TopKV2")
                .In("input: T, k: Tk")
                .Out("values: T, indices: index_type")
@@ -215,26 +215,23 @@ void AddArraySearchOps(OpRegistry* ops) {
                .Attr("index_type: {int16, int32, int64} = DT_INT32")
                .InferShape(TopKV2Shape)
                .Gradient(TopKGradient)
-               .Doc("The k largest elements along the last dimension, and their indices; of equal "
-                    "elements "
-                    "the one with the smaller index comes first."));
+               .Doc("Returns the k largest elements along the last dimension, and their indices. "
+                    "Of equal elements the one with the smaller index comes first."));
   ops->Add(OpSpec("InTopK")
                .In("predictions: float, targets: T")
                .Out("precision: bool")
                .Attr("k: int")
                .Attr("T: {int32, int64} = DT_INT32")
                .InferShape(InTopKShape)
-               .Doc("Whether the score of the target is among the k largest of its row; ties with "
-                    "the k-th "
-                    "count as in."));
+               .Doc("Returns whether the target's score is among the k largest of its row. Ties "
+                    "with the k-th count as in."));
   ops->Add(OpSpec("InTopKV2")
                .In("predictions: float, targets: T, k: T")
                .Out("precision: bool")
                .Attr("T: {int32, int64} = DT_INT32")
                .InferShape(InTopKShape)
-               .Doc("Whether the score of the target is among the k largest of its row; ties with "
-                    "the k-th "
-                    "count as in."));
+               .Doc("Returns whether the target's score is among the k largest of its row. Ties "
+                    "with the k-th count as in."));
 }
 
 }  // namespace weir

@@ -1,15 +1,16 @@
 #include "weir/core/scope.h"
 #include "weir/ops/array_internal.h"
 #include "weir/ops/registry.h"
+#include "weir/ops/shape_values.h"
 #include "weir/ops/strided_slice.h"
 
 namespace weir {
 
 // ---- the builder of StridedSlice
 
-// Turns Index objects into what Python's x[...] makes: three vectors and five masks. Vectors of
-// literals are constants "stack", "stack_1", "stack_2"; a vector with a tensor in it is a Pack of
-// that name.
+// Converts Index objects into what Python's x[...] creates: three vectors and five masks. A vector
+// of literals becomes a constant named "stack", "stack_1" or "stack_2"; a vector that contains a
+// tensor becomes a Pack of that name.
 struct IndexReader {
   struct Bound {
     int64_t value = 0;
@@ -116,7 +117,7 @@ Output StridedSliceGrad(Output shape, Output begin, Output end, Output strides, 
 
 namespace {
 
-// ---- shape rules
+// ---- shape functions
 
 absl::Status SliceShape(ShapeContext& c) {
   Shape in = c.input(0);
@@ -151,8 +152,8 @@ absl::Status SliceShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-// The slice that inputs first..first+2 describe, of a tensor of this shape; absent where too little
-// is known.
+// Returns the slice of a tensor of this shape that inputs first..first+2 describe, or nullopt if
+// too little is known.
 absl::StatusOr<std::optional<ResolvedSlice>> KnownSlice(ShapeContext& c, int first,
                                                         const Shape& shape) {
   int64_t n = Shape::kUnknown;
@@ -194,7 +195,7 @@ absl::Status ResourceSliceAssignShape(ShapeContext& c) {
 
 // ---- gradients
 
-// [a, 1], as a Pack called "stack".
+// Returns [a, 1] as a Pack named "stack".
 Output PackWithOne(Output a) {
   if (!a.valid()) return {};
   NameScope scope(a.graph(), "stack");
@@ -211,7 +212,8 @@ Grads SliceGradient(GradContext& g) {
   return {Pad(g.dy(), Concat({before, after}, 1))};
 }
 
-// A constant input as a new literal called `name`, as Python passes it on; any other as it is.
+// Returns a constant input as a new literal named `name`, as Python does; returns any other input
+// unchanged.
 Output StaticInput(GradContext& g, int i, absl::string_view name) {
   const Output in = g.x(i);
   if (in.node->op_name() != "Const") return in;
@@ -254,10 +256,12 @@ void AddArraySlicingOps(OpRegistry* ops) {
                .Out("output: T")
                .Attr("T: type")
                .Attr("Index: {int32, int64}")
+               .Moves(Movement::kGather)
+               .IdentityIfSameShape()
                .InferShape(SliceShape)
                .Gradient(SliceGradient)
-               .Doc("`size` elements from `begin` on in each dimension; a size of -1 takes all "
-                    "that are left."));
+               .Doc("Returns `size` elements starting at `begin` in each dimension. A size of -1 "
+                    "selects all remaining elements."));
   ops->Add(OpSpec("StridedSlice")
                .In("input: T, begin: Index, end: Index, strides: Index")
                .Out("output: T")
@@ -268,11 +272,12 @@ void AddArraySlicingOps(OpRegistry* ops) {
                .Attr("ellipsis_mask: int = 0")
                .Attr("new_axis_mask: int = 0")
                .Attr("shrink_axis_mask: int = 0")
+               .Moves(Movement::kGather)
+               .ShapeValue(SlicedShapeValue)
                .InferShape(StridedSliceShape)
                .Gradient(StridedSliceGradient)
-               .Doc("NumPy's basic indexing: ranges with strides, single indices, an ellipsis, new "
-                    "axes, as "
-                    "the masks say."));
+               .Doc("Slices a tensor with NumPy's basic indexing: strided ranges, single indices, "
+                    "an ellipsis and new axes, as the masks specify."));
   ops->Add(OpSpec("StridedSliceGrad")
                .In("shape: Index, begin: Index, end: Index, strides: Index, dy: T")
                .Out("output: T")
@@ -285,7 +290,8 @@ void AddArraySlicingOps(OpRegistry* ops) {
                .Attr("shrink_axis_mask: int = 0")
                .InferShape(StridedSliceGradShape)
                .Gradient(StridedSliceGradGradient)
-               .Doc("Zeros of shape `shape` with dy where StridedSlice would read."));
+               .Doc("Returns zeros of shape `shape` with dy at the elements that StridedSlice "
+                    "would read."));
   ops->Add(OpSpec("StridedSliceAssign")
                .In("ref: Ref(T), begin: Index, end: Index, strides: Index, value: T")
                .Out("output_ref: Ref(T)")
@@ -322,7 +328,7 @@ void AddArraySlicingOps(OpRegistry* ops) {
                .Attr("shrink_axis_mask: int = 0")
                .InferShape(SliceUpdateShape)
                .Gradient(TensorStridedSliceUpdateGradient)
-               .Doc("The input with `value`, broadcast, in place of a slice."));
+               .Doc("Returns the input with a slice replaced by `value`, broadcast."));
 }
 
 }  // namespace weir

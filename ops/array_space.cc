@@ -1,15 +1,15 @@
 #include "weir/ops/array_internal.h"
 #include "weir/ops/registry.h"
 
-// Moving blocks of space into the batch or the channels, and back.
+// Moving blocks of the spatial dimensions into the batch or channel dimension, and back.
 namespace weir {
 
 namespace {
 
-// ---- shape rules
+// ---- shape functions
 
-// Space moves into the batch (or back): extents i + 1 are divided (multiplied) by the block's,
-// after padding (before cropping).
+// Computes the shape after moving space into the batch (or back): dimensions i + 1 are divided
+// (multiplied) by the block size, after padding (before cropping).
 absl::Status SpaceBatchShape(ShapeContext& c, const std::optional<std::vector<int64_t>>& block,
                              const std::optional<std::vector<int64_t>>& borders, int64_t num_blocks,
                              bool to_batch) {
@@ -95,8 +95,8 @@ absl::Status SpaceBatch2dShape(ShapeContext& c, bool to_batch) {
 absl::Status SpaceToBatchShape(ShapeContext& c) { return SpaceBatch2dShape(c, true); }
 absl::Status BatchToSpaceShape(ShapeContext& c) { return SpaceBatch2dShape(c, false); }
 
-// Where height, width and channels are; the packed channels of NCHW_VECT_C are the last dimension,
-// of extent 4.
+// The positions of the height, width and channel dimensions. In NCHW_VECT_C the packed channels are
+// the last dimension, of size 4.
 struct ImageDims {
   int rank, height, width, channels;
 };
@@ -113,7 +113,7 @@ absl::Status SpaceDepthShape(ShapeContext& c, bool to_depth) {
   if (block < 1 || block > kMaxDepthBlock) {
     return InvalidArgument("block_size must be in [1, ", kMaxDepthBlock, "], but is ", block);
   }
-  // `extent` divided by `by` if it gets smaller, else multiplied.
+  // Returns `extent` divided by `by` if `smaller`, else multiplied by it.
   const auto scaled = [](int64_t extent, int64_t by, bool smaller) -> absl::StatusOr<int64_t> {
     if (!smaller || extent < 0) return MulDims(extent, by);
     if (extent % by == 0) return extent / by;
@@ -163,53 +163,58 @@ void AddArraySpaceOps(OpRegistry* ops) {
                .Attr("T: type")
                .Attr("Tpaddings: {int32, int64} = DT_INT32")
                .Attr("block_size: int >= 2")
+               .Moves(Movement::kRearrange)
                .InferShape(SpaceToBatchShape)
                .Gradient(SpaceToBatchGradient)
-               .Doc("SpaceToBatchND of the height and width of images, with square blocks."));
+               .Doc("SpaceToBatchND for the height and width of images, with square blocks."));
   ops->Add(OpSpec("SpaceToBatchND")
                .In("input: T, block_shape: Tblock_shape, paddings: Tpaddings")
                .Out("output: T")
                .Attr("T: type")
                .Attr("Tblock_shape: {int32, int64} = DT_INT32")
                .Attr("Tpaddings: {int32, int64} = DT_INT32")
+               .Moves(Movement::kRearrange)
                .InferShape(SpaceToBatchNdShape)
                .Gradient(SpaceToBatchNdGradient)
-               .Doc("Pads the input and cuts it into blocks; each position within a block becomes "
-                    "a batch of "
-                    "its own."));
+               .Doc("Pads the input and divides it into blocks. Each position within a block "
+                    "becomes a separate batch element."));
   ops->Add(OpSpec("BatchToSpace")
                .In("input: T, crops: Tidx")
                .Out("output: T")
                .Attr("T: type")
                .Attr("block_size: int >= 2")
                .Attr("Tidx: {int32, int64} = DT_INT32")
+               .Moves(Movement::kRearrange)
                .InferShape(BatchToSpaceShape)
                .Gradient(BatchToSpaceGradient)
-               .Doc("BatchToSpaceND of the height and width of images, with square blocks."));
+               .Doc("BatchToSpaceND for the height and width of images, with square blocks."));
   ops->Add(OpSpec("BatchToSpaceND")
                .In("input: T, block_shape: Tblock_shape, crops: Tcrops")
                .Out("output: T")
                .Attr("T: type")
                .Attr("Tblock_shape: {int32, int64} = DT_INT32")
                .Attr("Tcrops: {int32, int64} = DT_INT32")
+               .Moves(Movement::kRearrange)
                .InferShape(BatchToSpaceNdShape)
                .Gradient(BatchToSpaceNdGradient)
-               .Doc("Undoes SpaceToBatchND, and crops."));
+               .Doc("Inverts SpaceToBatchND, and crops."));
   ops->Add(OpSpec("SpaceToDepth")
                .In("input: T")
                .Out("output: T")
                .Attr("T: type")
                .Attr("block_size: int >= 2")
                .Attr("data_format: {'NHWC', 'NCHW', 'NCHW_VECT_C'} = 'NHWC'")
+               .Moves(Movement::kRearrange)
                .InferShape(SpaceToDepthShape)
                .Gradient(SpaceToDepthGradient)
-               .Doc("Moves each square block of pixels into the channels of one."));
+               .Doc("Moves each square block of pixels into the channels of one pixel."));
   ops->Add(OpSpec("DepthToSpace")
                .In("input: T")
                .Out("output: T")
                .Attr("T: type")
                .Attr("block_size: int >= 2")
                .Attr("data_format: {'NHWC', 'NCHW', 'NCHW_VECT_C'} = 'NHWC'")
+               .Moves(Movement::kRearrange)
                .InferShape(DepthToSpaceShape)
                .Gradient(DepthToSpaceGradient)
                .Doc("Moves channels into square blocks of pixels."));

@@ -11,30 +11,32 @@
 
 namespace weir {
 
-// How a node is differentiated (gradient_rule.cc).
+// The gradient rule of a node (gradient_rule.cc).
 struct GradientRule {
   const GradientFn* fn;     // empty: the op has no rule
   bool not_differentiable;  // the gradient stops here
 };
-// NOT_FOUND, naming the node, if `_gradient_op_type` names a rule that nobody registered.
+// Returns the rule of a node. Returns NOT_FOUND, naming the node, if `_gradient_op_type` names a
+// rule that is not registered.
 absl::StatusOr<GradientRule> RuleOf(const Node& node);
 
 // Reverse-mode differentiation of a graph.
 //
-// First the nodes that matter are found: those that some x reaches through differentiable tensors
-// and that reach some y. They are walked from the ys to the xs. A node waits until every consumer
-// of its outputs that matters has been differentiated; then what arrived at each output is summed,
-// the rule of its op is asked for the gradients of its inputs, and these are handed on. The walk
-// ends at the xs (unless one x depends on another), at nodes whose op is not differentiable, and
-// where no gradient arrives.
+// The first pass finds the nodes between the xs and the ys: those that are reachable from some x
+// through differentiable tensors and from which some y is reachable. The second pass visits these
+// nodes from the ys to the xs. A node becomes ready when all consumers of its outputs between the
+// xs and the ys have been differentiated. Then the gradients that arrived at each output are
+// summed, the op's gradient rule computes the gradients of the inputs, and these are propagated to
+// the producers. The traversal ends at the xs (unless one x depends on another), at nodes whose op
+// is not differentiable, and where no gradient arrives.
 //
-// All of it is a queue and arrays indexed by node id: linear in the part of the graph behind the
-// ys, and no recursion, so that chains of a hundred thousand nodes are fine. The order of the walk,
-// the scopes and the names of the nodes it makes are those of TensorFlow's tf.gradients, so that
-// graphs can be compared node by node.
+// The implementation uses a queue and arrays indexed by node id. It is linear in the part of the
+// graph that the ys depend on and not recursive, so chains of a hundred thousand nodes work. The
+// order of the traversal and the scopes and names of the new nodes are those of TensorFlow's
+// tf.gradients, so that graphs can be compared node by node.
 //
-// A path through the outputs of integer or string type carries no gradient. Outputs of a visited
-// node that got none, but could have, get zeros, since rules may rely on them.
+// A path through outputs of integer or string dtype carries no gradient. Differentiable outputs of
+// a visited node that received no gradient get zeros, because gradient rules may rely on them.
 class Backprop {
  public:
   Backprop(Graph& graph, const Outputs& ys, const Outputs& xs, const GradientsOptions& options)
@@ -76,10 +78,10 @@ class Backprop {
   const Outputs& xs_;
   const GradientsOptions& options_;
   std::vector<uint8_t> marks_;
-  std::vector<int> pending_;  // consumers between that have not been visited, by node id
+  std::vector<int> pending_;  // unvisited consumers in between_, by node id
   std::vector<Node*> between_;
   std::vector<std::vector<Grads>> arrived_;  // by node id and output
-  std::vector<std::vector<Grad>> summed_;    // the same once the node was visited
+  std::vector<std::vector<Grad>> summed_;    // sums of arrived_, set when the node is visited
   std::deque<Node*> queue_;
   GradientLoops loops_;
 };

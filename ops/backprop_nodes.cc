@@ -8,7 +8,7 @@
 #include "weir/ops/gradient_util.h"
 #include "weir/ops/recovered_flow.h"
 
-// Which nodes a gradient goes through, and what to say of one that it cannot go through.
+// Finds the nodes that a gradient passes through and reports nodes without a gradient rule.
 namespace weir {
 
 absl::Status Backprop::Check() const {
@@ -27,8 +27,8 @@ absl::Status Backprop::Check() const {
   return absl::OkStatus();
 }
 
-// Backwards from the ys, so that the cost is that of their part of the graph; then forwards from
-// the xs inside of it.
+// Searches backward from the ys, so that the cost depends only on the subgraph they depend on, then
+// forward from the xs within that subgraph.
 void Backprop::FindNodesBetween() {
   const int num_nodes = graph_.num_nodes();
   marks_.assign(num_nodes, 0);
@@ -83,7 +83,8 @@ void Backprop::FindNodesBetween() {
   }
 }
 
-// All variables of a loop are gone back through if one is.
+// Builds the gradient loops. If the gradient passes through one Exit of a loop, it passes through
+// all Exits of that loop.
 void Backprop::FindLoops() {
   const FlowStack& stack = FlowStack::Of(graph_);
   if (std::any_of(between_.begin(), between_.end(), [&stack](const Node* node) {
@@ -111,7 +112,8 @@ void Backprop::CountPending() {
   }
 }
 
-// An x is where the walk ends, unless it depends on another x itself.
+// Marks the nodes at which the traversal stops: the stop_gradients, and each x that does not depend
+// on another x.
 void Backprop::FindStops() {
   for (const Output& x : xs_) {
     const auto inputs = x.node->inputs();
@@ -123,7 +125,8 @@ void Backprop::FindStops() {
   for (const Output& stop : options_.stop_gradients.outputs) Set(stop.node, kStop);
 }
 
-// Names on a shortest way from `from` to a node that satisfies `done`, along the nodes between.
+// Returns the node names on a shortest path within between_ from `from` to a node that satisfies
+// `done`.
 std::vector<std::string> Backprop::PathTo(const Node* from,
                                           const std::function<bool(const Node*)>& done,
                                           bool toward_ys) const {
@@ -172,7 +175,8 @@ absl::Status Backprop::NoGradient(const Node* node) const {
       ". Insert StopGradient to take it as a constant, or give its op a gradient rule.");
 }
 
-// Only a cycle can keep nodes waiting for each other: a loop whose structure is not known.
+// Returns an error if some node was not visited. This happens only if the nodes are on a cycle: a
+// loop whose structure is unknown.
 absl::Status Backprop::CheckAllVisited() const {
   if (!loops_.empty()) return absl::OkStatus();
   for (const Node* node : between_) {

@@ -23,20 +23,21 @@ void AddMutexOps(OpRegistry* ops) {
                .Stateful()
                .InferShape(ScalarShape)
                .NotDifferentiable()
-               .Doc("A lock that steps can take."));
+               .Doc("Returns a handle to a mutex that steps can lock."));
   ops->Add(OpSpec("MutexLock")
                .In("mutex: resource")
                .Out("mutex_lock: variant")
                .Stateful()
                .InferShape(ScalarShape)
                .NotDifferentiable()
-               .Doc("Waits for a lock; the value holds it as long as there is a copy of it."));
+               .Doc("Waits for a mutex and locks it. The mutex remains locked as long as a copy of "
+                    "the returned value exists."));
   ops->Add(OpSpec("ConsumeMutexLock")
                .In("mutex_lock: variant")
                .Stateful()
                .InferShape(NoOutputs)
                .NotDifferentiable()
-               .Doc("Gives a lock back."));
+               .Doc("Releases a mutex."));
 }
 
 }  // namespace
@@ -46,12 +47,13 @@ void AddBarrierOps(OpRegistry* ops) {
   ops->Add(SharedByName(barrier.Attr("component_types: list(type) >= 1")
                             .Attr("shapes: list(shape) >= 0 = []")
                             .Attr("capacity: int = -1"))
-               .Doc("Puts together tuples whose components come one by one, under keys."));
+               .Doc("Returns a handle to a barrier, which assembles tuples from components that "
+                    "are inserted one by one under keys."));
   ops->Add(User("BarrierInsertMany", "keys: string, values: T")
                .Attr("T: type")
                .Attr("component_index: int")
                .InferShape(InsertShape)
-               .Doc("The rows of `values` become a component of the tuples with these keys."));
+               .Doc("Inserts the rows of `values` as a component of the tuples with these keys."));
   ops->Add(User("BarrierTakeMany", "num_elements: int32")
                .Out("indices: int64, keys: string, values: component_types")
                .Attr("component_types: list(type) >= 1")
@@ -59,19 +61,20 @@ void AddBarrierOps(OpRegistry* ops) {
                .Attr("wait_for_incomplete: bool = false")
                .Attr("timeout_ms: int = -1")
                .InferShape(UnknownShape)
-               .Doc("A batch of complete tuples, in the order in which their keys came first."));
+               .Doc("Takes a batch of complete tuples, in the order in which their keys were first "
+                    "inserted."));
   ops->Add(User("BarrierClose")
                .Attr("cancel_pending_enqueues: bool = false")
                .InferShape(NoOutputs)
-               .Doc("Closes a barrier: it takes no new keys."));
+               .Doc("Closes a barrier: it accepts no new keys."));
   ops->Add(User("BarrierReadySize")
                .Out("size: int32")
                .InferShape(ScalarShape)
-               .Doc("How many tuples of a barrier are complete."));
+               .Doc("Returns the number of complete tuples in a barrier."));
   ops->Add(User("BarrierIncompleteSize")
                .Out("size: int32")
                .InferShape(ScalarShape)
-               .Doc("How many tuples of a barrier lack components."));
+               .Doc("Returns the number of incomplete tuples in a barrier."));
   AddMutexOps(ops);
 }
 

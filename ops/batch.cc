@@ -8,7 +8,7 @@ namespace weir {
 
 namespace {
 
-// A shape with its first dimension unknown.
+// Returns the shape with its first dimension unknown.
 Shape AnyRows(const Shape& shape) {
   if (!shape.has_rank() || shape.rank() == 0) return Shape::UnknownRank();
   std::vector<int64_t> dims(shape.dims().begin(), shape.dims().end());
@@ -89,8 +89,8 @@ void AddBatchFunction(OpRegistry* ops) {
           .Stateful()
           .InferShape(UnknownShape)
           .NotDifferentiable()
-          .Doc("Calls a function once with the rows that several steps give within a time, and "
-               "gives each its own rows of the results."));
+          .Doc("Batches the rows that several steps provide within a time window, calls a function "
+               "once on the batch, and returns each step its own rows of the results."));
 }
 
 }  // namespace
@@ -105,14 +105,15 @@ void AddBatchOps(OpRegistry* ops) {
       .Attr("batch_timeout_micros: int")
       .Attr("allowed_batch_sizes: list(int) = []")
       .Attr("grad_timeout_micros: int");
-  ops->Add(Named(batch)
-               .Attr("batching_queue: string = ''")
-               .Attr("T: list(type) >= 1")
-               .Stateful()
-               .InferShape(BatchShape)
-               .Gradient(BatchGradient)
-               .Doc("Joins the rows that several steps give within a time: one of them gets all, "
-                    "with a table of whose rows are where, the others none."));
+  ops->Add(
+      Named(batch)
+          .Attr("batching_queue: string = ''")
+          .Attr("T: list(type) >= 1")
+          .Stateful()
+          .InferShape(BatchShape)
+          .Gradient(BatchGradient)
+          .Doc("Batches the rows that several steps provide within a time window. One of the steps "
+               "gets the whole batch and an index of its rows; the others get empty tensors."));
   AddBatchFunction(ops);
   OpSpec unbatch("Unbatch");
   unbatch.In("batched_tensor: T, batch_index: int64, id: int64")
@@ -123,7 +124,7 @@ void AddBatchOps(OpRegistry* ops) {
                .Stateful()
                .InferShape(Ranked("batched_tensor: >=1", UnbatchShape))
                .Gradient(UnbatchGradient)
-               .Doc("Deals out what was made of a batch: the step with this id gets its rows."));
+               .Doc("Distributes a processed batch: the step with this id gets its rows."));
   OpSpec grad("UnbatchGrad");
   grad.In("original_input: T, batch_index: int64, grad: T, id: int64").Out("batched_grad: T");
   ops->Add(Named(grad)
@@ -131,7 +132,8 @@ void AddBatchOps(OpRegistry* ops) {
                .Stateful()
                .InferShape(UnbatchGradShape)
                .NotDifferentiable()
-               .Doc("Joins the gradients of the parts of a batch, for the step that had all."));
+               .Doc("Concatenates the gradients of the parts of a batch, for the step that had the "
+                    "whole batch."));
 }
 
 }  // namespace weir

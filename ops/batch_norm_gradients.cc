@@ -14,8 +14,8 @@ namespace {
 
 Output Binary(absl::string_view op, Output a, Output b) { return AddOp(op, {a, b}); }
 
-// The derivatives of a fused batch normalization as a graph of simple ops, so that they can be
-// differentiated again.
+// The derivatives of fused batch normalization, built from simple ops so that they are
+// differentiable again.
 struct BatchNormDerivatives {
   Output x, scale, offset;
 };
@@ -33,7 +33,7 @@ std::vector<int64_t> ReducedAxes(const DataLayout& layout) {
   return axes;
 }
 
-// A vector over the channels, made to broadcast against the images.
+// Reshapes a per-channel vector so that it broadcasts against the images.
 Output AlongChannels(Output vector, const DataLayout& layout) {
   if (!layout.channels_first()) return vector;
   std::vector<int64_t> shape(layout.rank, 1);
@@ -41,9 +41,11 @@ Output AlongChannels(Output vector, const DataLayout& layout) {
   return Reshape(vector, shape);
 }
 
-// With x^ = (x - mean(x)) / s, s = sqrt(var(x) + epsilon), means over all but the channels:
-//   dx = scale / s * (dy - mean(dy) - x^ * mean(dy * x^)),  dscale = sum(dy * x^),  doffset =
-//   sum(dy)
+// With x^ = (x - mean(x)) / s, s = sqrt(var(x) + epsilon), and means over all dimensions but the
+// channels:
+//   dx = scale / s * (dy - mean(dy) - x^ * mean(dy * x^))
+//   dscale = sum(dy * x^)
+//   doffset = sum(dy)
 BatchNormDerivatives TrainingDerivatives(const BatchNormInputs& in) {
   const bool keep = in.layout.channels_first();
   const std::vector<int64_t> axes = ReducedAxes(in.layout);
@@ -68,7 +70,7 @@ BatchNormDerivatives TrainingDerivatives(const BatchNormInputs& in) {
   return out;
 }
 
-// Mean and variance are given, so y depends on x element by element.
+// Mean and variance are inputs here, so y depends on x elementwise.
 BatchNormDerivatives InferenceDerivatives(const BatchNormInputs& in) {
   const std::vector<int64_t> axes = ReducedAxes(in.layout);
   Output scale = AlongChannels(in.scale, in.layout);
@@ -85,8 +87,8 @@ BatchNormDerivatives InferenceDerivatives(const BatchNormInputs& in) {
 
 }  // namespace
 
-// The Grad op of the same version. For inference it takes NHWC only, so that others are transposed
-// around it.
+// Uses the Grad op of the same version. Its inference mode supports NHWC only, so other formats are
+// transposed before and after.
 Grads FusedBatchNormGradient(GradContext& c) {
   const std::string& op = c.node().op_name();
   const size_t base = std::string("FusedBatchNorm").size();

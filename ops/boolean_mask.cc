@@ -5,7 +5,7 @@
 
 namespace weir {
 
-// The masked dimensions are flattened to one, and the rest kept.
+// Flattens the masked dimensions into one and keeps the others.
 Output BooleanMask(Output values, Output mask, absl::string_view name) {
   if (!values.valid() || !mask.valid()) return {};
   Graph& g = values.graph();

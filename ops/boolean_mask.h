@@ -5,8 +5,8 @@
 
 namespace weir {
 
-// The elements of the leading dimensions where the mask, whose rank is static, is true:
-// TensorFlow's boolean_mask.
+// Returns the elements of the leading dimensions where `mask` is true: TensorFlow's boolean_mask.
+// The rank of the mask must be static.
 Output BooleanMask(Output values, Output mask, absl::string_view name = "boolean_mask");
 
 }  // namespace weir

@@ -13,7 +13,7 @@ namespace {
 
 constexpr char kCannotBroadcast[] = "weights can not be broadcast to values.";
 
-// One argument of the check: the tensor, its shape and its rank.
+// An argument of the check: the tensor, its shape and its rank.
 struct Measured {
   Output tensor, shape, rank;
 };
@@ -27,7 +27,8 @@ Measured Measure(Graph& g, const TensorArg& value, absl::string_view name) {
   return m;
 }
 
-// What the static shapes say: a NoOp if the weights fit, nothing if that is not decided.
+// Checks the static shapes. Returns a NoOp if the weights are broadcastable, or an empty Operation
+// if the static shapes do not decide it.
 absl::StatusOr<Operation> CheckStatically(Graph& g, const Output& weights, const Output& values) {
   const Shape &w = weights.shape(), &v = values.shape();
   if (!w.has_rank() || !v.has_rank()) return Operation();
@@ -47,7 +48,7 @@ absl::StatusOr<Operation> CheckStatically(Graph& g, const Output& weights, const
   return NoOp(g, "static_dims_check_success");
 }
 
-// Each dimension of the weights is in the set {1, that of the values}.
+// Returns whether each dimension of the weights is 1 or equal to that of the values.
 Output HasValidDims(Graph& g, const Output& weights_shape, const Output& values_shape) {
   const NameScope scope(g, "has_invalid_dims");
   const Output values_2d = ExpandDims(values_shape, -1);
@@ -110,7 +111,7 @@ Output BroadcastWeights(Output weights, Output values) {
 Output CastArg(Graph& graph, const TensorArg& value, DataType dtype) {
   if (!value.is_literal()) return value.output().valid() ? Cast(value.output(), dtype) : Output();
   const NameScope scope(graph, "Cast");
-  // An integer of any size is what Python's is, int32 where that holds it.
+  // An untyped integer literal becomes int32 if int32 can represent it, as in Python.
   const Literal& literal = value.literal();
   const absl::StatusOr<Tensor> own = literal.Make();
   const bool is_int = literal.untyped() && own.ok() && own->dtype() == DT_INT64;

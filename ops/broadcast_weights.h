@@ -4,29 +4,30 @@
 #include "weir/core/graph.h"
 #include "weir/ops/literal.h"
 
-// How losses and metrics weigh values: by a scalar, or by a tensor of the values' rank whose
-// dimensions are 1 or the values'.
+// Broadcasting of the weights of losses and metrics. Weights are a scalar, or a tensor of the
+// values' rank in which each dimension is 1 or equal to that of the values.
 namespace weir {
 
-// A NoOp if that holds statically, else an op that fails a step where it does not. INVALID_ARGUMENT
-// "weights can not be broadcast to values." on the graph if it cannot hold.
+// Returns a NoOp if the static shapes show that the weights are broadcastable; otherwise returns an
+// op that fails the step if they are not. Fails the graph with INVALID_ARGUMENT "weights can not be
+// broadcast to values." if the static shapes contradict.
 Operation AssertBroadcastable(const TensorArg& weights, Output values);
-// The weights in the shape of the values.
+// Broadcasts the weights to the shape of the values.
 Output BroadcastWeights(Output weights, Output values);
 
-// The argument as a tensor of that dtype: a literal becomes a Const "Cast/x", and a tensor of
-// another dtype is cast.
+// Returns the argument as a tensor of the given dtype: a literal becomes a Const "Cast/x", and a
+// tensor of another dtype is cast.
 Output CastArg(Graph& graph, const TensorArg& value, DataType dtype);
 
-// False, and INVALID_ARGUMENT on the graph, if the static shapes contradict.
+// Returns false and fails the graph with INVALID_ARGUMENT if the static shapes are incompatible.
 bool CheckCompatible(const Output& a, const Output& b);
 
 struct LabelsAndPredictions {
   Output labels, predictions;
 };
-// Without the last dimension of predictions (labels), if that is 1, and their rank is one more
-// (less) than `expected_rank_diff` above that of the labels. Decided in the step where a rank is
-// not known.
+// Removes the last dimension of `predictions` (`labels`) if its size is 1 and rank(predictions) -
+// rank(labels) is one more (less) than `expected_rank_diff`. If a rank is unknown, the decision is
+// made at run time.
 LabelsAndPredictions RemoveSqueezableDimensions(Output labels, Output predictions,
                                                 int expected_rank_diff = 0);
 

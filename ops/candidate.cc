@@ -87,12 +87,12 @@ AccidentalHits ComputeAccidentalHits(Output true_classes, Output sampled_candida
 
 void AddCandidateOps(OpRegistry* ops) {
   AddRangeSampler(ops, "UniformCandidateSampler",
-                  "Draws classes that stand for the wrong ones, all equally likely.");
+                  "Samples negative classes from a uniform distribution.");
   AddRangeSampler(ops, "LogUniformCandidateSampler",
-                  "Draws classes of [0, range_max), small ones more often: for classes sorted by "
-                  "frequency.");
+                  "Samples classes of [0, range_max) from a log-uniform distribution, which "
+                  "prefers small ones: for classes sorted by decreasing frequency.");
   AddRangeSampler(ops, "LearnedUnigramCandidateSampler",
-                  "Draws classes in proportion to how often they were true so far.");
+                  "Samples classes in proportion to how often they have been true classes so far.");
   AddRangeSampler(ops, "ThreadUnsafeUnigramCandidateSampler",
                   "The same as LearnedUnigramCandidateSampler.");
   ops->Add(SamplerSpec("FixedUnigramCandidateSampler")
@@ -105,12 +105,12 @@ void AddCandidateOps(OpRegistry* ops) {
                .Attr("unigrams: list(float) = []")
                .Attr("seed: int = 0")
                .Attr("seed2: int = 0")
-               .Doc("Draws classes in proportion to weights, given or read from a file, to the "
-                    "power of distortion."));
+               .Doc("Samples classes in proportion to weights, given or read from a file, to the "
+                    "power of `distortion`."));
   ops->Add(SamplerSpec("AllCandidateSampler")
                .Attr("seed: int = 0")
                .Attr("seed2: int = 0")
-               .Doc("All classes, for testing."));
+               .Doc("Returns all classes. For testing."));
   ops->Add(OpSpec("ComputeAccidentalHits")
                .In("true_classes: int64, sampled_candidates: int64")
                .Out("indices: int32, ids: int64, weights: float")
@@ -118,8 +118,8 @@ void AddCandidateOps(OpRegistry* ops) {
                .Attr("seed: int = 0")
                .Attr("seed2: int = 0")
                .InferShape(AccidentalHitsShape)
-               .Doc("Which sampled classes are true ones: row, position, and a weight that takes "
-                    "the sample out."));
+               .Doc("Returns the sampled classes that are true classes: row, position, and a "
+                    "weight that masks the sample."));
 }
 
 }  // namespace weir

@@ -5,11 +5,11 @@
 
 #include "weir/core/graph.h"
 
-// Candidate sampling: a few classes drawn to stand for all the wrong ones.
+// Candidate sampling: draws a few classes that represent all negative classes.
 namespace weir {
 
-// The classes drawn [num_sampled] int64, and how often they and the true classes were to be
-// expected among them.
+// The sampled classes [num_sampled] int64, and the expected counts of the sampled and of the true
+// classes in the sample.
 struct Candidates {
   Output sampled, true_expected_count, sampled_expected_count;
 };
@@ -21,18 +21,19 @@ struct CandidateOptions {
   int64_t range_max = 1;  // classes are [0, range_max)
   std::optional<int64_t> seed;
 };
-// All classes are equally likely.
+// Samples classes from a uniform distribution.
 Candidates UniformCandidateSampler(Output true_classes, const CandidateOptions& options,
                                    absl::string_view name = {});
-// For classes sorted by frequency: P(k) = log((k + 2) / (k + 1)) / log(range_max + 1).
+// Samples from a log-uniform distribution, for classes sorted by decreasing frequency: P(k) =
+// log((k + 2) / (k + 1)) / log(range_max + 1).
 Candidates LogUniformCandidateSampler(Output true_classes, const CandidateOptions& options,
                                       absl::string_view name = {});
-// In proportion to how often a class was true so far.
+// Samples in proportion to how often each class has been a true class so far.
 Candidates LearnedUnigramCandidateSampler(Output true_classes, const CandidateOptions& options,
                                           absl::string_view name = {});
 
-// Where true classes are among the sampled ones: row of true_classes, position in
-// sampled_candidates, and -FLT_MAX to add to the logit.
+// Returns the accidental hits, which are the true classes among the sampled ones: the row of
+// true_classes, the position in sampled_candidates, and -FLT_MAX to add to the logit.
 struct AccidentalHits {
   Output indices, ids, weights;
 };

@@ -31,7 +31,7 @@ Graph* GraphOf(const Grads& grads) {
 
 }  // namespace
 
-// The square root is taken where the sum is positive only: its gradient at 0 is infinite.
+// Takes the square root only where the sum is positive, because its gradient at 0 is infinite.
 Output ClipByNorm(Output x, double clip_norm, const Ints* axes, absl::string_view name) {
   if (!x.valid()) return {};
   const NameScope scope(x.graph(), name.empty() ? "clip_by_norm" : name);
@@ -64,7 +64,7 @@ Output GlobalNorm(const Grads& grads, absl::string_view name) {
   return Sqrt(half * ConstLike(half, 2), "global_norm");
 }
 
-// The norm minus itself is 0, or NaN where the norm is not finite.
+// norm - norm is 0, or NaN if the norm is not finite.
 ClippedGrads ClipByGlobalNorm(const Grads& grads, const TensorArg& clip_norm, Output use_norm,
                               absl::string_view name) {
   Graph* graph = GraphOf(grads);

@@ -1,8 +1,8 @@
 #ifndef WEIR_OPS_COLLECTIONS_H_
 #define WEIR_OPS_COLLECTIONS_H_
 
-// The names of the collections that Weir itself fills or reads (TensorFlow's GraphKeys). Any other
-// string is a collection too.
+// Names of the collections that Weir itself adds to or reads (TensorFlow's GraphKeys). Any other
+// string is a valid collection name too.
 namespace weir::collections {
 
 inline constexpr char kGlobalVariables[] = "variables";

@@ -54,7 +54,7 @@ class CondBuilder {
   }
 
  private:
-  // Nothing if it failed; the graph has the reason.
+  // Returns nullopt on failure; the graph holds the error.
   std::optional<Outputs> MakeBranch(int side, const Fn& fn) {
     const Output& pivot = pivots_[side];
     FlowContext* const branch = stack_.Make(FlowContext::Kind::kBranch);
@@ -62,7 +62,7 @@ class CondBuilder {
     branch->pred = pred_;
     branch->side = side;
     branch->branch_name = g_.UniqueName(g_.name_scope() + "cond_text");
-    branch->seen = {{pivot, pivot}, {pred_, pred_}};  // both belong to the branch as they are
+    branch->seen = {{pivot, pivot}, {pred_, pred_}};  // both are used unchanged inside the branch
     branches_[side] = branch;
     const InContext inside(stack_, branch);
     Outputs outputs = fn(pivot);
@@ -83,7 +83,7 @@ class CondBuilder {
   const NameScope scope_;
   Output pred_, pivots_[2];
   FlowContext* branches_[2] = {};
-  size_t num_results_ = 0;  // what a branch that failed was to give
+  size_t num_results_ = 0;  // the number of results to return on failure
 };
 
 }  // namespace
@@ -111,7 +111,7 @@ Output Cond(Output pred, const BranchFn& if_true, const BranchFn& if_false,
 Operation CondRun(Output pred, const std::function<Operation()>& if_true,
                   const std::function<Operation()>& if_false, absl::string_view name) {
   if (!pred.valid()) return {};
-  // The pivot, once the op has run, stands for it.
+  // The branch returns its pivot with a control dependency on the op.
   const auto run = [](const std::function<Operation()>& fn, const Output& pivot) {
     const Operation op = fn();
     return Outputs{op.valid() ? WithDependencies({op}, pivot) : Output()};
@@ -124,7 +124,7 @@ Operation CondRun(Output pred, const std::function<Operation()>& if_true,
 
 namespace {
 
-// The op, which turns texts into its own constants.
+// Adds the Assert op. Strings become its own constants.
 Operation AssertOp(const Output& condition, const std::vector<TensorArg>& data) {
   Graph& g = condition.graph();
   const NameScope scope(g, "Assert");

@@ -9,18 +9,19 @@
 #include "weir/core/graph.h"
 #include "weir/ops/literal.h"
 
-// A choice between two branches made in the step (tf.cond of TensorFlow 1).
+// A conditional that the step evaluates (TensorFlow 1's tf.cond).
 namespace weir {
 
-// The outputs of `if_true()` or `if_false()`, whichever `pred`, a bool scalar, chooses. Both are
-// called once, now; what they build runs only if its branch is taken. What they use from outside
-// runs in any case, and reaches the branch through a Switch. Control dependencies from outside hold
-// in a branch as well. Variables made in a branch lie outside of it.
+// Returns the outputs of `if_true()` or `if_false()`, depending on `pred`, a bool scalar. Both
+// functions are called once, at graph construction; the nodes they add run only if their branch is
+// taken. Tensors from outside are computed in any case and enter the branch through a Switch. Outer
+// control dependencies apply inside a branch as well. Variables created in a branch are placed
+// outside of it.
 //
 //   Output y = Cond(training, [&] { return Dropout(x, 0.5); }, [&] { return Identity(x); });
 //
-// INVALID_ARGUMENT on the graph if the branches give different numbers of outputs, or outputs of
-// different types. A Cond that fails gives as many invalid outputs as its branches promise.
+// INVALID_ARGUMENT on the graph if the branches return different numbers of outputs, or outputs of
+// different dtypes. A Cond that fails returns as many invalid outputs as its branches would.
 using BranchFn = std::function<Output()>;
 using BranchListFn = std::function<Outputs()>;
 Output Cond(Output pred, const BranchFn& if_true, const BranchFn& if_false,
@@ -28,13 +29,14 @@ Output Cond(Output pred, const BranchFn& if_true, const BranchFn& if_false,
 Outputs Cond(Output pred, const BranchListFn& if_true, const BranchListFn& if_false,
              absl::string_view name = "cond");
 
-// For branches that are run for their effects: an op that is done when the one taken is.
+// For branches with side effects. Returns an op that completes when the op of the taken branch
+// completes.
 Operation CondRun(Output pred, const std::function<Operation()>& if_true,
                   const std::function<Operation()>& if_false, absl::string_view name = "cond");
 
-// tf.Assert, the function: fails the run with INVALID_ARGUMENT, showing `data`, if `condition`, a
-// bool scalar, is false. Texts in `data` are literals. What is only shown is computed in any case,
-// but leaves its device only if the condition is false. Scope `name`.
+// Implements the Python function tf.Assert: fails the step with INVALID_ARGUMENT, printing `data`,
+// if `condition`, a bool scalar, is false. Strings in `data` are literals. `data` is always
+// computed but is copied to the host only if the condition is false. `name` is the name scope.
 Operation AssertThat(Output condition, const std::vector<TensorArg>& data,
                      absl::string_view name = "Assert");
 

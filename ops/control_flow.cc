@@ -81,7 +81,7 @@ Operation PrintV2(Output text, absl::string_view output_stream, absl::string_vie
 
 namespace {
 
-// ---- shape rules
+// ---- shape functions
 
 absl::Status SwitchShape(ShapeContext& c) {
   WEIR_RETURN_IF_ERROR(c.WithRank(1, 0).status());
@@ -97,8 +97,8 @@ absl::Status SwitchNShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-// What all inputs agree on. Back edges of loops are not there yet when the node is made; they come
-// as unknown shapes.
+// Sets the output shape to the dimensions that all inputs agree on. Back edges of loops do not
+// exist yet when the node is created; they are passed as unknown shapes.
 absl::Status MergeShape(ShapeContext& c) {
   Shape out = c.input(0);
   for (int i = 1; i < c.num_inputs() && out.has_rank(); ++i) {
@@ -122,8 +122,7 @@ absl::Status RefSelectShape(ShapeContext& c) {
   return PassShape(c, 1, 0);
 }
 
-// A loop variable may change its shape from one iteration to the next; a constant of the loop may
-// not.
+// A loop variable may change its shape between iterations; a loop constant may not.
 absl::Status EnterShape(ShapeContext& c) {
   const auto parallel = c.attr<int64_t>("parallel_iterations");
   if (parallel != static_cast<int32_t>(parallel)) {
@@ -153,10 +152,10 @@ absl::Status PrintV2Shape(ShapeContext& c) { return c.WithRank(0, 0).status(); }
 }  // namespace
 
 void AddControlFlowOps(OpRegistry* ops) {
-  ops->Add(OpSpec("NoOp").InferShape(NoOutputs).Doc("Does nothing; waits for its control inputs."));
+  ops->Add(OpSpec("NoOp").InferShape(NoOutputs).Doc("Does nothing. Used for its control inputs."));
   ops->Add(OpSpec("ControlTrigger")
                .InferShape(NoOutputs)
-               .Doc("Does nothing; runs when its control inputs have, dead or not."));
+               .Doc("Does nothing. Runs after its control inputs, even if they are dead."));
   ops->Add(OpSpec("_ScalarLoop")
                .In("entering: variable_types, invariants: invariant_types")
                .Out("values: variable_types")
@@ -183,7 +182,7 @@ void AddControlFlowOps(OpRegistry* ops) {
                .Stateful()
                .InferShape(AssertShape)
                .NotDifferentiable()
-               .Doc("INVALID_ARGUMENT, showing `data`, if `condition` is false."));
+               .Doc("Fails with INVALID_ARGUMENT, printing `data`, if `condition` is false."));
   ops->Add(OpSpec("Print")
                .In("input: T, data: U")
                .Out("output: T")
@@ -195,7 +194,7 @@ void AddControlFlowOps(OpRegistry* ops) {
                .Stateful()
                .InferShape(IdentityShape)
                .Gradient(PassGradient)
-               .Doc("The input; writes `data` to stderr when run."));
+               .Doc("Returns the input and writes `data` to stderr."));
   ops->Add(OpSpec("PrintV2")
                .In("input: string")
                .Attr("output_stream: string = 'stderr'")
@@ -207,56 +206,67 @@ void AddControlFlowOps(OpRegistry* ops) {
                .In("data: T, pred: bool")
                .Out("output_false: T, output_true: T")
                .Attr("T: type")
+               .Moves(Movement::kForward)
+               .Flow(ControlFlow::kSwitch)
                .InferShape(SwitchShape)
                .Gradient(SwitchGradient)
-               .Doc("Passes `data` to one of two outputs; the other one is dead."));
+               .Doc("Forwards `data` to one of two outputs. The other output is dead."));
   ops->Add(OpSpec("RefSwitch")
                .In("data: Ref(T), pred: bool")
                .Out("output_false: Ref(T), output_true: Ref(T)")
                .Attr("T: type")
                .AllowsUninitializedInput()
+               .Moves(Movement::kForward)
+               .Flow(ControlFlow::kSwitch)
                .InferShape(SwitchShape)
                .Gradient(SwitchGradient)
-               .Doc("Passes a reference to one of two outputs; the other one is dead."));
+               .Doc("Forwards a reference to one of two outputs. The other output is dead."));
   ops->Add(OpSpec("_SwitchN")
                .In("data: T, output_index: int32")
                .Out("outputs: num_outs * T")
                .Attr("num_outs: int >= 1")
                .Attr("T: type")
+               .Moves(Movement::kForward)
+               .Flow(ControlFlow::kSwitch)
                .InferShape(SwitchNShape)
-               .Doc("Passes `data` to one of many outputs, the last one for an index out of range; "
-                    "the others are dead."));
+               .Doc("Forwards `data` to one of several outputs; an index out of range selects the "
+                    "last one. The other outputs are dead."));
   ops->Add(OpSpec("Merge")
                .In("inputs: N * T")
                .Out("output: T, value_index: int32")
                .Attr("T: type")
                .Attr("N: int >= 1")
+               .Moves(Movement::kForward)
+               .Flow(ControlFlow::kMerge)
                .InferShape(MergeShape)
                .Gradient(MergeGradient)
-               .Doc("The first of its inputs that is alive, and its number."));
+               .Doc("Returns the first input that is not dead, and its index."));
   ops->Add(OpSpec("RefMerge")
                .In("inputs: Ref(N * T)")
                .Out("output: Ref(T), value_index: int32")
                .Attr("T: type")
                .Attr("N: int >= 1")
+               .Moves(Movement::kForward)
+               .Flow(ControlFlow::kMerge)
                .InferShape(MergeShape)
                .Gradient(MergeGradient)
-               .Doc("The first of its inputs that is alive, a reference, and its number."));
+               .Doc("Returns the first input that is not dead, a reference, and its index."));
   ops->Add(OpSpec("RefSelect")
                .In("index: int32, inputs: Ref(N * T)")
                .Out("output: Ref(T)")
                .Attr("T: type")
                .Attr("N: int >= 1")
                .InferShape(RefSelectShape)
-               .Doc("The reference with this index."));
+               .Doc("Returns the reference with this index."));
   ops->Add(OpSpec("RefIdentity")
                .In("input: Ref(T)")
                .Out("output: Ref(T)")
                .Attr("T: type")
                .AllowsUninitializedInput()
+               .Moves(Movement::kIdentity)
                .InferShape(IdentityShape)
                .Gradient(PassGradient)
-               .Doc("The reference itself."));
+               .Doc("Returns the reference unchanged."));
   ops->Add(OpSpec("Enter")
                .In("data: T")
                .Out("output: T")
@@ -264,6 +274,8 @@ void AddControlFlowOps(OpRegistry* ops) {
                .Attr("frame_name: string")
                .Attr("is_constant: bool = false")
                .Attr("parallel_iterations: int = 10")
+               .Moves(Movement::kForward)
+               .Flow(ControlFlow::kEnter)
                .InferShape(EnterShape)
                .Gradient(EnterGradient)
                .Doc("Makes a value available in the loop frame `frame_name`."));
@@ -271,6 +283,8 @@ void AddControlFlowOps(OpRegistry* ops) {
                .In("data: T")
                .Out("output: T")
                .Attr("T: type")
+               .Moves(Movement::kForward)
+               .Flow(ControlFlow::kExit)
                .InferShape(IdentityShape)
                .Gradient(ExitGradient)
                .Doc("Makes a value of a loop frame available outside of it."));
@@ -278,15 +292,18 @@ void AddControlFlowOps(OpRegistry* ops) {
                .In("data: T")
                .Out("output: T")
                .Attr("T: type")
+               .Moves(Movement::kForward)
+               .Flow(ControlFlow::kNextIteration)
                .InferShape(IdentityShape)
                .Gradient(PassGradient)
                .Doc("Makes a value available to the next iteration of its loop."));
   ops->Add(OpSpec("LoopCond")
                .In("input: bool")
                .Out("output: bool")
+               .Flow(ControlFlow::kLoopCond)
                .InferShape(LoopCondShape)
                .NotDifferentiable()
-               .Doc("The input; marks the condition of a loop."));
+               .Doc("Returns the input. Marks the condition of a loop."));
   ops->Add(OpSpec("RefEnter")
                .In("data: Ref(T)")
                .Out("output: Ref(T)")
@@ -294,6 +311,8 @@ void AddControlFlowOps(OpRegistry* ops) {
                .Attr("frame_name: string")
                .Attr("is_constant: bool = false")
                .Attr("parallel_iterations: int = 10")
+               .Moves(Movement::kForward)
+               .Flow(ControlFlow::kEnter)
                .InferShape(EnterShape)
                .Gradient(EnterGradient)
                .Doc("Makes a reference available in the loop frame `frame_name`."));
@@ -301,6 +320,8 @@ void AddControlFlowOps(OpRegistry* ops) {
                .In("data: Ref(T)")
                .Out("output: Ref(T)")
                .Attr("T: type")
+               .Moves(Movement::kForward)
+               .Flow(ControlFlow::kExit)
                .InferShape(IdentityShape)
                .Gradient(ExitGradient)
                .Doc("Makes a reference in a loop frame available outside of it."));
@@ -308,6 +329,8 @@ void AddControlFlowOps(OpRegistry* ops) {
                .In("data: Ref(T)")
                .Out("output: Ref(T)")
                .Attr("T: type")
+               .Moves(Movement::kForward)
+               .Flow(ControlFlow::kNextIteration)
                .InferShape(IdentityShape)
                .Gradient(PassGradient)
                .Doc("Makes a reference available to the next iteration of its loop."));

@@ -6,32 +6,35 @@
 
 #include "weir/core/graph.h"
 
-// Order and choice: nodes that make others wait, that pass a value on to one of two branches, that
-// join branches, that check and that print. Errors stick to the graph, and give an invalid result.
+// Control flow: nodes that order execution, switch a value to one of two branches, merge branches,
+// check conditions and print. An error is recorded in the graph, and the builder returns an invalid
+// result.
 namespace weir {
 
 Operation NoOp(Graph& graph, absl::string_view name = {});
-// Runs after all of `ops` (tf.group): a NoOp "group_deps" with control inputs, or one for each
-// device and one after those.
+// Returns an op that runs after all of `ops` (tf.group): a NoOp "group_deps" with control inputs,
+// or one NoOp for each device and one after those.
 Operation Group(Graph& graph, const std::vector<Operation>& ops, absl::string_view name = {});
-// `x`, once all of `ops` have run: an Identity "control_dependency" beside x.
+// Returns `x` after all of `ops` have run: an Identity "control_dependency" colocated with x.
 Output WithDependencies(const std::vector<Operation>& ops, Output x, absl::string_view name = {});
-// The tensors, each available only when all are (tf.tuple). Invalid ones stay so.
+// Returns the tensors, each available only when all of them are (tf.tuple). Invalid tensors remain
+// invalid.
 Outputs Tuple(Graph& graph, const Outputs& tensors);
 Operation ControlTrigger(Graph& graph, absl::string_view name = {});
 
-// The value comes out on one side; the other side is dead, and so is all that depends on it.
+// Forwards the value to one of two outputs. The other output is dead, as is every node that depends
+// on it.
 struct SwitchResult {
   Output on_false, on_true;
 };
 SwitchResult Switch(Output data, Output pred, absl::string_view name = {});
-// The first of its inputs that is alive, and which it was.
+// Returns the first input that is not dead, and its index.
 struct MergeResult {
   Output output, value_index;
 };
 MergeResult Merge(const Outputs& inputs, absl::string_view name = {});
 
-// Loops: a value enters a frame, goes round, and leaves it.
+// Loops: a value enters a frame, is carried from iteration to iteration, and exits.
 struct EnterOptions {
   bool is_constant = false;
   int64_t parallel_iterations = 10;
@@ -42,16 +45,16 @@ Output Exit(Output data, absl::string_view name = {});
 Output NextIteration(Output data, absl::string_view name = {});
 Output LoopCond(Output input, absl::string_view name = {});
 
-// Fails the run with INVALID_ARGUMENT "assertion failed: [...]" showing `data` (`summarize`
+// Fails the step with INVALID_ARGUMENT "assertion failed: [...]", printing `data` (`summarize`
 // elements of each), if `condition` is false.
 Operation Assert(Output condition, const Outputs& data, int64_t summarize = 3,
                  absl::string_view name = {});
 struct PrintOptions {
   std::string message = {};
-  int64_t first_n = -1;  // only the first so many times; -1: always
+  int64_t first_n = -1;  // prints only the first N times; -1: always
   int64_t summarize = 3;
 };
-// x; writes `data` to stderr when run.
+// Returns x and writes `data` to stderr when run.
 Output Print(Output x, const Outputs& data, const PrintOptions& options = {},
              absl::string_view name = {});
 // Writes a string to "stderr", "stdout", or "file://<path>".

@@ -2,12 +2,12 @@
 #include "weir/ops/control_flow.h"
 #include "weir/ops/gradient_loops_internal.h"
 
-// The gradient rules of the nodes that loops and branches are made of.
+// Gradient rules of the nodes that loops and branches consist of.
 namespace weir {
 
 namespace {
 
-// The gradient's loop that nodes are made in; null if none.
+// Returns the gradient loop that is currently open, or null.
 GradientLoop* CurrentLoop(const GradContext& g) {
   const FlowContext* const loop = LoopAround(FlowStack::Of(g.graph()).current());
   return loop == nullptr ? nullptr : loop->gradient.get();
@@ -15,7 +15,7 @@ GradientLoop* CurrentLoop(const GradContext& g) {
 
 Grads LoopSwitchGradient(GradContext& g, GradientLoop& loop) {
   const auto it = loop.merges().find(&g.node());
-  if (it != loop.merges().end()) {  // the gradient of the next iteration is there now
+  if (it != loop.merges().end()) {  // the gradient of the next iteration is now available
     const Output dy = g.dy(1);
     const Output round = dy.valid() ? NextIteration(dy) : Output();
     if (round.valid()) g.graph().Fail(g.graph().SetInput(it->second.node, 1, round));
@@ -44,14 +44,14 @@ Grads SwitchGradient(GradContext& g) {
   const FlowContext* const context = FlowStack::Of(g.graph()).ContextOf(&g.node());
   if (context != nullptr && context->kind == FlowContext::Kind::kBranch)
     return BranchSwitchGradient(g, *context);
-  // Each side's gradient exists only if that side was taken, even where it does not depend on the
-  // value.
+  // The gradient of a side must be dead if the side was not taken, even if it does not depend on
+  // the value.
   const Output pred = g.x(1);
   const Output on_false = Switch(g.dy(0), pred).on_false, on_true = Switch(g.dy(1), pred).on_true;
   return {Merge({on_false, on_true}).output};
 }
 
-// The gradient goes back to the input that was alive.
+// The gradient goes to the input that was not dead.
 Grads MergeGradient(GradContext& g) {
   GradientLoop* const loop = CurrentLoop(g);
   const Output dy = g.dy(0);

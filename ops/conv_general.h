@@ -5,17 +5,19 @@
 
 namespace weir {
 
-// The attributes of a node of op Conv, which is Conv2D or Conv3D as its strides have 4 or 5
-// elements, with any number of batch dimensions. INVALID_ARGUMENT, or UNIMPLEMENTED for groups.
+// The attributes of a node of op Conv with any number of batch dimensions. The op is a Conv2D or
+// Conv3D, depending on whether its strides have 4 or 5 elements. INVALID_ARGUMENT on bad
+// attributes, UNIMPLEMENTED for groups.
 struct GeneralConvAttributes {
-  ConvAttributes conv;     // for the input with its batch dimensions made one
+  ConvAttributes conv;     // for the input with its batch dimensions merged into one
   int64_t batch_dims = 1;  // of the input
 
   static absl::StatusOr<GeneralConvAttributes> Read(const Node& node);
-  // The input's shape with one batch dimension. INVALID_ARGUMENT if the rank is wrong. Unknown
-  // dimensions stay unknown.
+  // Returns the input's shape with its batch dimensions merged into one. INVALID_ARGUMENT if the
+  // rank is wrong. Unknown dimensions remain unknown.
   absl::StatusOr<Shape> WithOneBatchDim(const Shape& input) const;
-  // The batch dimensions of `input`, then the rest of a result with one.
+  // Returns the batch dimensions of `input` followed by the other dimensions of `result`, which has
+  // one batch dimension.
   Shape WithAllBatchDims(const Shape& input, const Shape& result) const;
 };
 

@@ -17,7 +17,7 @@ CtcDecoded DecodedOf(Node* node, int paths) {
   return decoded;
 }
 
-// ---- shape rules
+// ---- shape functions
 
 absl::Status LossShape(ShapeContext& c) {
   WEIR_ASSIGN_OR_RETURN(Shape inputs, c.WithRank(0, 3));
@@ -54,7 +54,7 @@ absl::Status BeamSearchShape(ShapeContext& c) {
 // ---- gradients
 
 Grads LossGradient(GradContext& g) {
-  // Two spaces, as TensorFlow has them: the graphs are equal.
+  // The two spaces are TensorFlow's; the graphs must be equal.
   const Output gradient =
       PreventGradient(g.y(1),
                       "Currently there is no way to take the second  derivative of ctc_loss due to "
@@ -107,31 +107,34 @@ CtcDecoded CtcBeamSearchDecoder(Output inputs, Output sequence_length,
 void AddCtcOps(OpRegistry* ops) {
   ops->Add(LossSpec("CTCLoss", "inputs: T", "loss: T, gradient: T")
                .Attr("T: {float, double} = DT_FLOAT")
-               .Doc("-log of the probability of each sequence of labels, over all alignments, and "
-                    "its gradient. The last class is blank."));
+               .Doc("Computes -log of the probability of each label sequence, over all alignments, "
+                    "and its gradient. The last class is the blank."));
   ops->Add(LossSpec("CTCLossV2", "inputs: float", "loss: float, gradient: float")
-               .Doc("CTCLoss with class 0 as blank."));
-  ops->Add(OpSpec("CTCGreedyDecoder")
-               .In("inputs: T, sequence_length: int32")
-               .Out("decoded_indices: int64, decoded_values: int64, decoded_shape: int64, "
-                    "log_probability: T")
-               .Attr("merge_repeated: bool = false")
-               .Attr("blank_index: int = -1")
-               .Attr("T: {float, double} = DT_FLOAT")
-               .InferShape(GreedyShape)
-               .NotDifferentiable()
-               .Doc("What the likeliest class of each step spells, blanks dropped."));
-  ops->Add(OpSpec("CTCBeamSearchDecoder")
-               .In("inputs: T, sequence_length: int32")
-               .Out("decoded_indices: top_paths * int64, decoded_values: top_paths * int64, "
-                    "decoded_shape: top_paths * int64, log_probability: T")
-               .Attr("beam_width: int >= 1")
-               .Attr("top_paths: int >= 1")
-               .Attr("merge_repeated: bool = true")
-               .Attr("T: {float, double} = DT_FLOAT")
-               .InferShape(BeamSearchShape)
-               .NotDifferentiable()
-               .Doc("The likeliest sequences of labels, by a beam search over prefixes."));
+               .Doc("CTCLoss with class 0 as the blank."));
+  ops->Add(
+      OpSpec("CTCGreedyDecoder")
+          .In("inputs: T, sequence_length: int32")
+          .Out("decoded_indices: int64, decoded_values: int64, decoded_shape: int64, "
+               "log_probability: T")
+          .Attr("merge_repeated: bool = false")
+          .Attr("blank_index: int = -1")
+          .Attr("T: {float, double} = DT_FLOAT")
+          .InferShape(GreedyShape)
+          .NotDifferentiable()
+          .Doc(
+              "Greedy decoding: returns the most likely class of each time step, without blanks."));
+  ops->Add(
+      OpSpec("CTCBeamSearchDecoder")
+          .In("inputs: T, sequence_length: int32")
+          .Out("decoded_indices: top_paths * int64, decoded_values: top_paths * int64, "
+               "decoded_shape: top_paths * int64, log_probability: T")
+          .Attr("beam_width: int >= 1")
+          .Attr("top_paths: int >= 1")
+          .Attr("merge_repeated: bool = true")
+          .Attr("T: {float, double} = DT_FLOAT")
+          .InferShape(BeamSearchShape)
+          .NotDifferentiable()
+          .Doc("Returns the most likely label sequences, found by a beam search over prefixes."));
 }
 
 }  // namespace weir

@@ -6,34 +6,34 @@
 #include "weir/core/graph.h"
 #include "weir/ops/sparse.h"
 
-// Connectionist temporal classification: training and reading networks that label sequences whose
-// alignment is not known. Activations are [time, batch, classes], before softmax; the last class is
-// blank. A sparse matrix [batch, position] of int32 (results: int64) holds the labels.
+// Connectionist temporal classification: loss and decoding for networks that label sequences whose
+// alignment is unknown. Activations are [time, batch, classes], before softmax; the last class is
+// the blank. Labels are a sparse [batch, position] matrix of int32 (decoded results: int64).
 namespace weir {
 
 struct CtcLossOptions {
-  bool preprocess_collapse_repeated = false;       // labels that repeat become one, before all else
-  bool ctc_merge_repeated = true;                  // of a path: false is not what CTC is
-  bool ignore_longer_outputs_than_inputs = false;  // gives them loss 0 instead of an error
+  bool preprocess_collapse_repeated = false;  // merges repeated labels before the loss is computed
+  bool ctc_merge_repeated = true;  // merges repeated labels on a path; false is not standard CTC
+  bool ignore_longer_outputs_than_inputs = false;  // their loss is 0 instead of an error
 };
-// -log of the probability of each sequence's labels.
+// Returns -log of the probability of each sequence's labels.
 Output CtcLoss(const SparseTensor& labels, Output inputs, Output sequence_length,
                const CtcLossOptions& options = {}, absl::string_view name = {});
 
-// Decoded sequences, best first, and their log-probabilities [batch, paths] (of the greedy decoder:
-// minus the sum of the best activations).
+// Decoded sequences, best first, and their log-probabilities [batch, paths] (for the greedy
+// decoder: minus the sum of the largest activations).
 struct CtcDecoded {
   std::vector<SparseTensor> paths;
   Output log_probability;
 };
-// The likeliest class at each step.
+// Selects the most likely class at each time step.
 CtcDecoded CtcGreedyDecoder(Output inputs, Output sequence_length, bool merge_repeated = true,
                             int blank_index = -1, absl::string_view name = {});
 
 struct CtcBeamSearchOptions {
   int beam_width = 100;
   int top_paths = 1;
-  bool merge_repeated = true;  // of the result: "aab" becomes "ab"
+  bool merge_repeated = true;  // in the result: "aab" becomes "ab"
 };
 CtcDecoded CtcBeamSearchDecoder(Output inputs, Output sequence_length,
                                 const CtcBeamSearchOptions& options = {},

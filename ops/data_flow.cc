@@ -74,7 +74,7 @@ Output DestroyTemporaryVariable(Output ref, absl::string_view var_name, absl::st
 
 namespace {
 
-// ---- shape rules
+// ---- shape functions
 
 bool StartsWith(const Shape& shape, const Shape& prefix) {
   return !shape.has_rank() || !prefix.has_rank() ||
@@ -115,7 +115,7 @@ absl::Status DynamicStitchShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-// Handles of the reference form are vectors of two strings: container and name.
+// A handle of the reference-typed form is a vector of two strings: container and name.
 absl::Status AccumulatorShape(ShapeContext& c) {
   c.set_output(0, c.node().output_type(0) == DT_RESOURCE ? Shape() : Shape({2}));
   return absl::OkStatus();
@@ -154,8 +154,8 @@ absl::Status TemporaryVariableShape(ShapeContext& c) {
 
 // ---- gradients
 
-// The numbers of the slices are partitioned like the slices; stitching by them puts the gradients
-// back.
+// Partitions the indices of the slices like the slices themselves; stitching with these indices
+// restores the order of the gradients.
 Grads DynamicPartitionGradient(GradContext& g) {
   const int64_t n = g.attr<int64_t>("num_partitions");
   const Output prefix = ShapeTensor(g.x(1));
@@ -176,46 +176,50 @@ Grads DynamicStitchGradient(GradContext& g) {
 }  // namespace
 
 void AddDataFlowOps(OpRegistry* ops) {
-  ops->Add(
-      OpSpec("DynamicPartition")
-          .In("data: T, partitions: int32")
-          .Out("outputs: num_partitions * T")
-          .Attr("num_partitions: int >= 1")
-          .Attr("T: type")
-          .InferShape(DynamicPartitionShape)
-          .Gradient(DynamicPartitionGradient)
-          .Doc("Output p has the slices of `data` whose entry in `partitions` is p, in order."));
-  ops->Add(
-      OpSpec("DynamicStitch")
-          .In("indices: N * int32, data: N * T")
-          .Out("merged: T")
-          .Attr("N: int >= 1")
-          .Attr("T: type")
-          .InferShape(DynamicStitchShape)
-          .Gradient(DynamicStitchGradient)
-          .Doc("A tensor whose row indices[m][i] is data[m][i]; the last of equal indices wins."));
+  ops->Add(OpSpec("DynamicPartition")
+               .In("data: T, partitions: int32")
+               .Out("outputs: num_partitions * T")
+               .Attr("num_partitions: int >= 1")
+               .Attr("T: type")
+               .Moves(Movement::kRearrange)
+               .InferShape(DynamicPartitionShape)
+               .Gradient(DynamicPartitionGradient)
+               .Doc("Partitions `data`: output p contains the slices whose entry in `partitions` "
+                    "is p, in order."));
+  ops->Add(OpSpec("DynamicStitch")
+               .In("indices: N * int32, data: N * T")
+               .Out("merged: T")
+               .Attr("N: int >= 1")
+               .Attr("T: type")
+               .Moves(Movement::kRearrange)
+               .InferShape(DynamicStitchShape)
+               .Gradient(DynamicStitchGradient)
+               .Doc("Returns a tensor whose row indices[m][i] is data[m][i]. The last of equal "
+                    "indices wins."));
   ops->Add(OpSpec("ParallelDynamicStitch")
                .In("indices: N * int32, data: N * T")
                .Out("merged: T")
                .Attr("N: int >= 1")
                .Attr("T: type")
+               .Moves(Movement::kRearrange)
                .InferShape(DynamicStitchShape)
                .Gradient(DynamicStitchGradient)
-               .Doc("A tensor whose row indices[m][i] is data[m][i]; which one of equal indices "
-                    "wins is not "
-                    "determined."));
+               .Doc("Returns a tensor whose row indices[m][i] is data[m][i]. Which of equal "
+                    "indices wins is unspecified."));
   ops->Add(NewAccumulator("ConditionalAccumulator", "handle: Ref(string)")
-               .Doc("Adds up gradients of a type over several steps; stale ones are dropped."));
+               .Doc("Returns a handle to an accumulator of gradients over several steps. Stale "
+                    "gradients are dropped."));
   ops->Add(OpSpec("AccumulatorApplyGradient")
                .In("handle: Ref(string), local_step: int64, gradient: dtype")
                .Attr("dtype: numbertype")
                .InferShape(ApplyShape)
-               .Doc("Adds a gradient, unless its step is smaller than the accumulator's."));
+               .Doc("Adds a gradient to an accumulator, unless its step is less than the "
+                    "accumulator's."));
   ops->Add(OpSpec("AccumulatorNumAccumulated")
                .In("handle: Ref(string)")
                .Out("num_accumulated: int32")
                .InferShape(ScalarShape)
-               .Doc("How many gradients have been added since the last TakeGradient."));
+               .Doc("Returns the number of gradients added since the last TakeGradient."));
   ops->Add(OpSpec("AccumulatorSetGlobalStep")
                .In("handle: Ref(string), new_global_step: int64")
                .InferShape(ApplyShape)
@@ -225,40 +229,42 @@ void AddDataFlowOps(OpRegistry* ops) {
                .Out("average: dtype")
                .Attr("dtype: numbertype")
                .InferShape(TakeShape)
-               .Doc("The mean (or sum) of the gradients, once `num_required` are there; starts "
-                    "anew, one step "
-                    "further."));
+               .Doc("Waits for `num_required` gradients and returns their mean (or sum). Resets "
+                    "the accumulator and increments its step."));
   ops->Add(NewAccumulator("SparseConditionalAccumulator", "handle: Ref(string)")
-               .Doc("Adds up gradients that have some rows only over several steps; stale ones are "
-                    "dropped."));
+               .Doc("Returns a handle to an accumulator of sparse gradients over several steps. "
+                    "Stale gradients are dropped."));
   ops->Add(OpSpec("SparseAccumulatorApplyGradient")
                .In("handle: Ref(string), local_step: int64, gradient_indices: int64, "
                    "gradient_values: dtype, gradient_shape: int64")
                .Attr("dtype: numbertype")
                .Attr("has_known_shape: bool")
                .InferShape(ApplyShape)
-               .Doc("Adds rows of a gradient, unless its step is smaller than the accumulator's."));
+               .Doc("Adds the rows of a sparse gradient, unless its step is less than the "
+                    "accumulator's."));
   ops->Add(OpSpec("SparseAccumulatorTakeGradient")
                .In("handle: Ref(string), num_required: int32")
                .Out("indices: int64, values: dtype, shape: int64")
                .Attr("dtype: numbertype")
                .InferShape(TakeRowsShape)
-               .Doc("The mean (or sum) of each row that gradients had, once `num_required` "
-                    "gradients are there; starts anew, one step further."));
+               .Doc("Waits for `num_required` gradients and returns the mean (or sum) of each row "
+                    "that occurs in them. Resets the accumulator and increments its step."));
   ops->Add(NewAccumulator("ResourceConditionalAccumulator", "handle: resource")
-               .Doc("Adds up gradients of a type over several steps; stale ones are dropped."));
+               .Doc("Returns a handle to an accumulator of gradients over several steps. Stale "
+                    "gradients are dropped."));
   ops->Add(OpSpec("ResourceAccumulatorApplyGradient")
                .In("handle: resource, local_step: int64, gradient: dtype")
                .Attr("dtype: numbertype")
                .Stateful()
                .InferShape(ApplyShape)
-               .Doc("Adds a gradient, unless its step is smaller than the accumulator's."));
+               .Doc("Adds a gradient to an accumulator, unless its step is less than the "
+                    "accumulator's."));
   ops->Add(OpSpec("ResourceAccumulatorNumAccumulated")
                .In("handle: resource")
                .Out("num_accumulated: int32")
                .Stateful()
                .InferShape(ScalarShape)
-               .Doc("How many gradients have been added since the last TakeGradient."));
+               .Doc("Returns the number of gradients added since the last TakeGradient."));
   ops->Add(OpSpec("ResourceAccumulatorSetGlobalStep")
                .In("handle: resource, new_global_step: int64")
                .Stateful()
@@ -270,26 +276,24 @@ void AddDataFlowOps(OpRegistry* ops) {
                .Attr("dtype: numbertype")
                .Stateful()
                .InferShape(TakeShape)
-               .Doc("The mean (or sum) of the gradients, once `num_required` are there; starts "
-                    "anew, one step "
-                    "further."));
-  ops->Add(
-      OpSpec("TemporaryVariable")
-          .Out("ref: Ref(dtype)")
-          .Attr("shape: shape")
-          .Attr("dtype: type")
-          .Attr("var_name: string = ''")
-          .Stateful()
-          .InferShape(TemporaryVariableShape)
-          .Doc(
-              "A reference to memory that lives until DestroyTemporaryVariable, within one step."));
+               .Doc("Waits for `num_required` gradients and returns their mean (or sum). Resets "
+                    "the accumulator and increments its step."));
+  ops->Add(OpSpec("TemporaryVariable")
+               .Out("ref: Ref(dtype)")
+               .Attr("shape: shape")
+               .Attr("dtype: type")
+               .Attr("var_name: string = ''")
+               .Stateful()
+               .InferShape(TemporaryVariableShape)
+               .Doc("Returns a reference to memory that exists until DestroyTemporaryVariable, "
+                    "within one step."));
   ops->Add(OpSpec("DestroyTemporaryVariable")
                .In("ref: Ref(T)")
                .Out("value: T")
                .Attr("T: type")
                .Attr("var_name: string")
                .InferShape(IdentityShape)
-               .Doc("The last value of a temporary variable, which is gone afterward."));
+               .Doc("Destroys a temporary variable and returns its last value."));
 }
 
 }  // namespace weir

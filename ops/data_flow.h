@@ -3,22 +3,23 @@
 
 #include "weir/core/graph.h"
 
-// Sorting rows into bins and back, averaging gradients over steps, and variables that live for one
-// step only.
+// Partitioning and stitching of rows, averaging of gradients over several steps, and variables that
+// exist for one step only.
 namespace weir {
 
-// `num_partitions` tensors: output p has the slices of `data` whose entry in `partitions` is p, in
-// order.
+// Returns `num_partitions` tensors. Output p contains the slices of `data` whose entry in
+// `partitions` is p, in order.
 Outputs DynamicPartition(Output data, Output partitions, int64_t num_partitions,
                          absl::string_view name = {});
-// A tensor whose row indices[m][i] is data[m][i]; where an index comes twice, the last one wins.
-// Rows that no index names are zero. ParallelDynamicStitch: which one wins is not determined.
+// Returns a tensor whose row indices[m][i] is data[m][i]. If an index occurs twice, the last
+// occurrence wins. Rows without an index are zero. In ParallelDynamicStitch the winner is
+// unspecified.
 Output DynamicStitch(const Outputs& indices, const Outputs& data, absl::string_view name = {});
 Output ParallelDynamicStitch(const Outputs& indices, const Outputs& data,
                              absl::string_view name = {});
 
-// Adds up gradients over several steps, until they are taken, and drops stale ones: those whose
-// step is smaller than the accumulator's, which grows by one with every TakeGradient.
+// Accumulates gradients over several steps until they are taken. Drops stale gradients, whose step
+// is less than that of the accumulator; TakeGradient increments the accumulator's step by one.
 struct ConditionalAccumulatorOptions {
   enum class Reduction { kMean, kSum };
   Shape shape = Shape::UnknownRank();
@@ -33,7 +34,8 @@ class ConditionalAccumulator {
                          absl::string_view name = {});
 
   Operation ApplyGradient(Output gradient, Output local_step, absl::string_view name = {});
-  // The mean (or sum), once `num_required` gradients are there: the run waits for them.
+  // Returns the mean (or sum) of the gradients. The step blocks until `num_required` gradients have
+  // been accumulated.
   Output TakeGradient(Output num_required, absl::string_view name = {});
   Output NumAccumulated(absl::string_view name = {});
   Operation SetGlobalStep(Output step, absl::string_view name = {});
@@ -45,10 +47,10 @@ class ConditionalAccumulator {
   DataType dtype_;
 };
 
-// A reference to memory that lives until DestroyTemporaryVariable, within one step.
+// Returns a reference to memory that exists until DestroyTemporaryVariable, within one step.
 Output TemporaryVariable(Graph& graph, const Shape& shape, DataType dtype,
                          absl::string_view var_name = {}, absl::string_view name = {});
-// Its last value.
+// Destroys the variable and returns its last value.
 Output DestroyTemporaryVariable(Output ref, absl::string_view var_name,
                                 absl::string_view name = {});
 

@@ -19,13 +19,13 @@ absl::Status ElementShapes(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-// What data sets are told in numbers and texts, each a scalar, whichever of them an op takes.
+// The scalar inputs (numbers and strings) of dataset ops. Each op has some of them.
 constexpr char kScalars[] =
     "batch_size: 0, drop_remainder: 0, buffer_size: 0, seed: 0, seed2: 0, seed_generator: 0, "
     "count: 0, filename: 0, num_shards: 0, index: 0, start: 0, stop: 0, step: 0, "
     "compression_type: 0, filenames: <=1";
 
-// What all ops have that make a data set: one scalar handle, and no gradient.
+// Returns the part that all dataset ops have in common: one scalar handle output and no gradient.
 OpSpec DatasetOp(absl::string_view name, absl::string_view doc) {
   OpSpec op(name);
   op.Out("handle: variant").InferShape(Ranked(kScalars, ScalarShape)).NotDifferentiable().Doc(doc);
@@ -43,29 +43,30 @@ OpSpec FileOp(absl::string_view name, absl::string_view doc) {
 }
 
 void AddSources(OpRegistry* ops) {
-  ops->Add(DatasetOp("TensorDataset", "A data set of one element: these tensors.")
+  ops->Add(DatasetOp("TensorDataset", "Creates a dataset with one element: these tensors.")
                .In("components: Toutput_types")
                .Attr("Toutput_types: list(type) >= 1")
                .Attr(kElementShapes)
                .Attr(kMetadata)
                .Stateful());
-  ops->Add(DatasetOp("TensorSliceDataset",
-                     "A data set whose elements are the slices of tensors along dimension 0.")
-               .In("components: Toutput_types")
-               .Attr("Toutput_types: list(type) >= 1")
-               .Attr(kElementShapes)
-               .Attr("is_files: bool = false")
-               .Attr(kMetadata)
-               .Attr("replicate_on_split: bool = false")
-               .Stateful());
-  OpSpec range =
-      DatasetOp("RangeDataset", "A data set of the numbers start, start + step, ... before stop.");
+  ops->Add(
+      DatasetOp("TensorSliceDataset",
+                "Creates a dataset whose elements are the slices of tensors along dimension 0.")
+          .In("components: Toutput_types")
+          .Attr("Toutput_types: list(type) >= 1")
+          .Attr(kElementShapes)
+          .Attr("is_files: bool = false")
+          .Attr(kMetadata)
+          .Attr("replicate_on_split: bool = false")
+          .Stateful());
+  OpSpec range = DatasetOp(
+      "RangeDataset", "Creates a dataset of the numbers start, start + step, ... before stop.");
   ops->Add(WithElements(range.In("start: int64, stop: int64, step: int64"))
                .Attr(kMetadata)
                .Attr("replicate_on_split: bool = false")
                .Stateful());
-  ops->Add(FileOp("TFRecordDataset", "A data set of the records of TFRecord files."));
-  ops->Add(FileOp("TextLineDataset", "A data set of the lines of text files."));
+  ops->Add(FileOp("TFRecordDataset", "Creates a dataset of the records of TFRecord files."));
+  ops->Add(FileOp("TextLineDataset", "Creates a dataset of the lines of text files."));
 }
 
 OpSpec FunctionalOp(absl::string_view name, absl::string_view inputs, absl::string_view function,
@@ -82,7 +83,7 @@ constexpr char kMapInputs[] = "input_dataset: variant, other_arguments: Targumen
 
 void AddFunctional(OpRegistry* ops) {
   ops->Add(FunctionalOp("MapDataset", kMapInputs, "f: func",
-                        "A data set of what a function makes of each element.")
+                        "Creates a dataset that applies a function to each element.")
                .Attr("use_inter_op_parallelism: bool = true")
                .Attr("preserve_cardinality: bool = false")
                .Attr("force_synchronous: bool = false")
@@ -91,8 +92,8 @@ void AddFunctional(OpRegistry* ops) {
                         "input_dataset: variant, other_arguments: Targuments, "
                         "num_parallel_calls: int32",
                         "f: func",
-                        "MapDataset, several elements at once; in order, whatever the attributes "
-                        "allow.")
+                        "Like MapDataset, with several elements in parallel. The order is "
+                        "deterministic, regardless of the attributes.")
                .Attr("use_inter_op_parallelism: bool = true")
                .Attr("sloppy: bool = false")
                .Attr("preserve_cardinality: bool = false")
@@ -101,37 +102,39 @@ void AddFunctional(OpRegistry* ops) {
                         "input_dataset: variant, other_arguments: Targuments, "
                         "num_parallel_calls: int64",
                         "f: func",
-                        "MapDataset, several elements at once; in order, whatever the attributes "
-                        "allow.")
+                        "Like MapDataset, with several elements in parallel. The order is "
+                        "deterministic, regardless of the attributes.")
                .Attr("use_inter_op_parallelism: bool = true")
                .Attr("deterministic: string = 'default'")
                .Attr("preserve_cardinality: bool = false")
                .Attr("use_unbounded_threadpool: bool = false")
                .Attr(kMetadata));
   ops->Add(FunctionalOp("FilterDataset", kMapInputs, "predicate: func",
-                        "A data set of the elements for which a function returns true.")
+                        "Creates a dataset of the elements for which a function returns true.")
                .Attr(kMetadata));
   ops->Add(FunctionalOp("FlatMapDataset", kMapInputs, "f: func",
-                        "The elements of the data sets that a function makes of each element.")
+                        "Applies a function that returns a dataset to each element, and "
+                        "concatenates the datasets.")
                .Attr(kMetadata));
   ops->Add(FunctionalOp("ParallelFilterDataset",
                         "input_dataset: variant, other_arguments: Targuments, "
                         "num_parallel_calls: int64",
-                        "predicate: func", "FilterDataset, several elements at once.",
+                        "predicate: func", "Like FilterDataset, with several elements in parallel.",
                         "deterministic: string = 'default'")
                .Attr(kMetadata));
   ops->Add(FunctionalOp("TakeWhileDataset", kMapInputs, "predicate: func",
-                        "The elements before the first for which a function returns false.")
+                        "Creates a dataset of the elements before the first one for which a "
+                        "function returns false.")
                .Attr(kMetadata));
   ops->Add(FunctionalOp("MapAndBatchDataset",
                         "input_dataset: variant, other_arguments: Targuments, batch_size: int64, "
                         "num_parallel_calls: int64, drop_remainder: bool",
-                        "f: func", "A data set of batches of what a function makes of elements.")
+                        "f: func", "Applies a function to each element and batches the results.")
                .Attr("preserve_cardinality: bool = false")
                .Attr(kMetadata));
 }
 
-// Interleaved data sets: what each op takes after the function's arguments, and its attributes.
+// The interleave ops: the inputs of each after the function's arguments, and its attributes.
 struct InterleaveOp {
   const char *name, *numbers, *before_types;
   std::vector<const char*> attrs;
@@ -159,8 +162,8 @@ void AddInterleaved(OpRegistry* ops) {
     OpSpec spec = FunctionalOp(
         op.name, absl::StrCat("input_dataset: variant, other_arguments: Targuments, ", op.numbers),
         "f: func",
-        "The elements of the data sets that a function makes of `cycle_length` elements at a time, "
-        "`block_length` of each in turn.",
+        "Applies a function that returns a dataset to `cycle_length` elements at a time, and "
+        "interleaves `block_length` elements of each dataset.",
         op.before_types);
     for (const char* attr : op.attrs) spec.Attr(attr);
     ops->Add(std::move(spec));
@@ -182,15 +185,17 @@ void AddFolds(OpRegistry* ops) {
           .Attr("use_default_device: bool = true")
           .Attr(kMetadata);
     }
-    ops->Add(op.InferShape(reduce ? ElementShapes : ScalarShape)
-                 .NotDifferentiable()
-                 .Doc(reduce ? "What a function makes of a state and one element after another."
-                             : "What a function makes of each element and a state, which it hands "
-                               "on."));
+    ops->Add(
+        op.InferShape(reduce ? ElementShapes : ScalarShape)
+            .NotDifferentiable()
+            .Doc(reduce
+                     ? "Reduces a dataset: applies a function to a state and each element in turn."
+                     : "Applies a function to a state and each element. The function returns the "
+                       "new state and the result."));
   }
 }
 
-// An op that takes a data set and some numbers.
+// Returns an op that takes a dataset and some scalars.
 OpSpec TransformOp(absl::string_view name, absl::string_view inputs, absl::string_view doc,
                    absl::string_view attr = {}) {
   OpSpec op = DatasetOp(name, doc);
@@ -202,18 +207,18 @@ OpSpec TransformOp(absl::string_view name, absl::string_view inputs, absl::strin
 
 void AddBatches(OpRegistry* ops) {
   ops->Add(TransformOp("BatchDataset", "input_dataset: variant, batch_size: int64",
-                       "A data set of elements stacked, `batch_size` at a time.")
+                       "Creates a dataset of batches: `batch_size` elements stacked.")
                .Attr(kMetadata));
   ops->Add(TransformOp("BatchDatasetV2",
                        "input_dataset: variant, batch_size: int64, drop_remainder: bool",
-                       "A data set of elements stacked, `batch_size` at a time; the last batch may "
-                       "be smaller, or is left out.",
+                       "Creates a dataset of batches: `batch_size` elements stacked. The last "
+                       "batch may be smaller, or is dropped.",
                        "parallel_copy: bool = false")
                .Attr(kMetadata));
   for (const bool v2 : {false, true}) {
     OpSpec op = DatasetOp(v2 ? "PaddedBatchDatasetV2" : "PaddedBatchDataset",
-                          "A data set of elements padded to one shape and stacked; an unknown "
-                          "dimension is that of the longest element.");
+                          "Creates a dataset of batches of elements padded to the same shape. An "
+                          "unknown dimension is that of the longest element.");
     op.In(
         "input_dataset: variant, batch_size: int64, padded_shapes: N * int64, "
         "padding_values: Toutput_types");
@@ -226,18 +231,17 @@ void AddBatches(OpRegistry* ops) {
 }
 
 void AddOrder(OpRegistry* ops) {
-  ops->Add(
-      TransformOp("ShuffleDataset",
-                  "input_dataset: variant, buffer_size: int64, seed: int64, seed2: int64",
-                  "A data set in random order: each element is drawn from the next "
-                  "`buffer_size`. Equal seeds give equal orders; two zeros, another each time.",
-                  "reshuffle_each_iteration: bool = true")
-          .Attr(kMetadata));
+  ops->Add(TransformOp(
+               "ShuffleDataset",
+               "input_dataset: variant, buffer_size: int64, seed: int64, seed2: int64",
+               "Shuffles a dataset: each element is drawn from a buffer of the next `buffer_size`. "
+               "Equal seeds give equal orders; two zero seeds give a different order each time.",
+               "reshuffle_each_iteration: bool = true")
+               .Attr(kMetadata));
   ops->Add(TransformOp("ShuffleDatasetV3",
                        "input_dataset: variant, buffer_size: int64, seed: int64, seed2: int64, "
                        "seed_generator: resource",
-                       "ShuffleDataset; the seeds are kept by the data set, not by "
-                       "`seed_generator`.",
+                       "Like ShuffleDataset. The dataset, not `seed_generator`, holds the seeds.",
                        "reshuffle_each_iteration: bool = true")
                .Attr(kMetadata)
                .Stateful());
@@ -246,55 +250,57 @@ void AddOrder(OpRegistry* ops) {
                .Stateful()
                .InferShape(ScalarShape)
                .NotDifferentiable()
-               .Doc("What a ShuffleDatasetV3 gets that keeps its seeds itself."));
+               .Doc("Returns a placeholder seed generator for a ShuffleDatasetV3, which holds its "
+                    "seeds itself."));
   const std::pair<const char*, const char*> counted[] = {
-      {"RepeatDataset", "A data set `count` times over; for ever if that is negative."},
-      {"SkipDataset", "A data set without its first `count` elements; without all if negative."},
-      {"TakeDataset", "The first `count` elements of a data set; all if negative."},
+      {"RepeatDataset", "Repeats a dataset `count` times, or forever if `count` is negative."},
+      {"SkipDataset",
+       "Skips the first `count` elements of a dataset, or all if `count` is negative."},
+      {"TakeDataset",
+       "Returns the first `count` elements of a dataset, or all if `count` is negative."},
   };
   for (const auto& [name, doc] : counted)
     ops->Add(TransformOp(name, "input_dataset: variant, count: int64", doc).Attr(kMetadata));
   ops->Add(TransformOp("ConcatenateDataset", "input_dataset: variant, another_dataset: variant",
-                       "One data set after the other.")
+                       "Concatenates two datasets.")
                .Attr(kMetadata));
   ops->Add(TransformOp("CacheDataset", "input_dataset: variant, filename: string",
-                       "The same data set, read once and then kept in memory.")
+                       "Reads a dataset once and caches it in memory.")
                .Attr(kMetadata));
   ops->Add(TransformOp("ShardDataset", "input_dataset: variant, num_shards: int64, index: int64",
-                       "Each `num_shards`th element of a data set, from `index` on.",
+                       "Returns every `num_shards`-th element of a dataset, starting at `index`.",
                        "require_non_empty: bool = false")
                .Attr(kMetadata));
   ops->Add(TransformOp("UnbatchDataset", "input_dataset: variant",
-                       "The rows of each element, one after the other.")
+                       "Returns the rows of each element, one after the other.")
                .Attr(kMetadata));
   ops->Add(TransformOp("ZipDataset", "input_datasets: N * variant",
-                       "A data set whose elements are those of several, side by side; it ends "
-                       "with the shortest.")
+                       "Zips several datasets. The result ends with the shortest one.")
                .Attr("N: int >= 1")
                .Attr(kMetadata));
 }
 
 void AddHints(OpRegistry* ops) {
   ops->Add(TransformOp("PrefetchDataset", "input_dataset: variant, buffer_size: int64",
-                       "The same data set, of which up to `buffer_size` elements are made before "
-                       "they are wanted.")
+                       "Prefetches up to `buffer_size` elements of a dataset.")
                .Attr("slack_period: int = 0")
                .Attr("legacy_autotune: bool = true")
                .Attr("buffer_size_min: int = 0")
                .Attr(kMetadata));
   ops->Add(TransformOp("OptionsDataset", "input_dataset: variant",
-                       "The same data set: options tell how fast, not what.",
+                       "Returns the dataset unchanged: the options affect only performance.",
                        "serialized_options: string")
                .Attr(kMetadata));
   ops->Add(TransformOp("MaxIntraOpParallelismDataset",
                        "input_dataset: variant, max_intra_op_parallelism: int64",
-                       "The same data set: the session's threads are there for all."));
+                       "Returns the dataset unchanged: all datasets share the session's threads."));
   ops->Add(TransformOp("PrivateThreadPoolDataset", "input_dataset: variant, num_threads: int64",
-                       "The same data set: the session's threads are there for all."));
+                       "Returns the dataset unchanged: all datasets share the session's threads."));
   ops->Add(TransformOp("OptimizeDataset", "input_dataset: variant, optimizations: string",
-                       "The same data set: optimizations change no element.")
+                       "Returns the dataset unchanged: optimizations do not change its elements.")
                .Attr("optimization_configs: list(string) = []"));
-  OpSpec model = DatasetOp("ModelDataset", "The same data set: there is nothing to tune.");
+  OpSpec model =
+      DatasetOp("ModelDataset", "Returns the dataset unchanged: there is nothing to tune.");
   model.In("input_dataset: variant")
       .Attr("algorithm: int = 0")
       .Attr("cpu_budget: int = 0")
@@ -310,33 +316,38 @@ OpSpec IteratorOp(absl::string_view name, absl::string_view doc) {
 
 void AddIterators(OpRegistry* ops) {
   for (const char* name : {"Iterator", "IteratorV2"}) {
-    OpSpec op = IteratorOp(name, "An iterator, which MakeIterator starts.");
+    OpSpec op =
+        IteratorOp(name, "Returns a handle to an iterator, which MakeIterator initializes.");
     op.Out("handle: resource").Attr("shared_name: string").Attr("container: string");
     ops->Add(WithElements(op));
   }
   OpSpec one_shot =
-      IteratorOp("OneShotIterator", "An iterator over the data set that a function makes, once.");
+      IteratorOp("OneShotIterator",
+                 "Returns an iterator over the dataset that a function creates, for one pass.");
   one_shot.Out("handle: resource").Attr("dataset_factory: func");
   ops->Add(WithElements(one_shot).Attr("container: string = ''").Attr("shared_name: string = ''"));
-  ops->Add(IteratorOp("MakeIterator", "Has an iterator begin at the start of a data set.")
+  ops->Add(IteratorOp("MakeIterator", "Initializes an iterator to the start of a dataset.")
                .In("dataset: variant, iterator: resource")
                .InferShape(NoOutputs));
   for (const char* name : {"IteratorGetNext", "IteratorGetNextSync"}) {
-    OpSpec op = IteratorOp(name, "The next element; OUT_OF_RANGE at the end.");
+    OpSpec op = IteratorOp(name, "Returns the next element. Fails with OUT_OF_RANGE at the end.");
     op.In("iterator: resource").Out("components: output_types");
     op.InferShape(Ranked("iterator: 0", ElementShapes));
     ops->Add(WithElements(op));
   }
-  ops->Add(IteratorOp("IteratorToStringHandle",
-                      "Text for an iterator, to be fed to IteratorFromStringHandle.")
-               .In("resource_handle: resource")
-               .Out("string_handle: string"));
+  ops->Add(
+      IteratorOp("IteratorToStringHandle",
+                 "Returns a string handle of an iterator, to be fed to IteratorFromStringHandle.")
+          .In("resource_handle: resource")
+          .Out("string_handle: string"));
   for (const char* name : {"IteratorFromStringHandle", "IteratorFromStringHandleV2"}) {
-    ops->Add(IteratorOp(name, "The iterator of this session that IteratorToStringHandle was given.")
-                 .In("string_handle: string")
-                 .Out("resource_handle: resource")
-                 .Attr("output_types: list(type) >= 0 = []")
-                 .Attr("output_shapes: list(shape) >= 0 = []"));
+    ops->Add(
+        IteratorOp(name,
+                   "Returns the iterator of this session for a string from IteratorToStringHandle.")
+            .In("string_handle: string")
+            .Out("resource_handle: resource")
+            .Attr("output_types: list(type) >= 0 = []")
+            .Attr("output_shapes: list(shape) >= 0 = []"));
   }
 }
 

@@ -59,8 +59,8 @@ const std::vector<std::string>& StandardPsOps() {
 
 namespace {
 
-// Parsed by the caller of the function too, who reports what is wrong: so text that is no device
-// goes back as it is.
+// The caller parses the result too and reports errors, so an unparsable device string is returned
+// unchanged.
 std::string PlaceOnPs(const Node& node, const ReplicaDeviceSetterOptions& o) {
   absl::StatusOr<DeviceName> device = DeviceName::Parse(o.ps_device);
   const absl::StatusOr<DeviceName> inner = DeviceName::Parse(node.device());
@@ -78,7 +78,7 @@ std::string PlaceOnPs(const Node& node, const ReplicaDeviceSetterOptions& o) {
 int CountPsTasks(const ReplicaDeviceSetterOptions& o) {
   if (!o.cluster) return o.ps_tasks;
   const absl::StatusOr<DeviceName> device = DeviceName::Parse(o.ps_device);
-  if (!device.ok()) return 1;  // to be reported with the first node
+  if (!device.ok()) return 1;  // reported with the first node
   if (!device->job) return 0;
   const auto job = o.cluster->find(*device->job);
   return job == o.cluster->end() ? 0 : static_cast<int>(job->second.size());

@@ -26,7 +26,7 @@ RnnStep LstmStep(int64_t units, const LstmOptions& options, const Output& input,
   const Variable kernel = GetVariable(g, "kernel", {input.dim(-1) + units, 4 * units});
   const Variable bias = GetVariable(g, "bias", {4 * units}, Zeros());
   const Output gates = BiasAdd(MatMul(Concat({input, h}, 1), kernel.value()), bias.value());
-  // The gates for what comes in, the candidate, what is forgotten, what is shown.
+  // The parts are the input gate, the candidate (new input), the forget gate and the output gate.
   const Outputs parts = Split(gates, 4, 1);
   if (parts.size() != 4) return {};
   const Output kept = c * Sigmoid(parts[2] + options.forget_bias);
@@ -35,7 +35,7 @@ RnnStep LstmStep(int64_t units, const LstmOptions& options, const Output& input,
   return {shown, {next, shown}};
 }
 
-// Batch and step change places.
+// Swaps the batch and time dimensions.
 Output Swapped(const Output& x) {
   if (!x.valid()) return x;
   Graph& g = x.graph();
@@ -55,10 +55,10 @@ Output Swapped(const Output& x) {
   return swapped;
 }
 
-// The structure, and the names of the nodes, are those of TensorFlow's rnn.py.
+// Builds the loop with the structure and the node names of TensorFlow's rnn.py.
 class RnnBuilder {
  public:
-  // `inputs`: step, batch, depth.
+  // `inputs`: [time, batch, depth].
   RnnBuilder(const RnnCell& cell, const Output& inputs, const DynamicRnnOptions& options)
       : cell_(cell), inputs_(inputs), options_(options), g_(inputs.graph()) {}
 
@@ -77,7 +77,7 @@ class RnnBuilder {
     }
     const Output time = Const(g_, 0, "time");
     MakeArrays(dtype);
-    // One step at least, from which the arrays learn their shapes.
+    // The loop runs at least one step, from which the arrays learn their shapes.
     const Output one = Const(g_, 1, "Maximum/x");
     bound_ = Minimum(steps_, AddOp("Maximum", {one, last_step}));
     Outputs vars = {time, outputs_.flow()};
@@ -107,7 +107,7 @@ class RnnBuilder {
                            "' is not known from its state: set output_size");
   }
 
-  // The lengths, when they are as many as the batch has rows.
+  // Returns the sequence lengths after checking that there is one for each row of the batch.
   Output CheckedLengths() {
     if (!options_.sequence_length.valid()) return {};
     const Output given = options_.sequence_length;
@@ -126,7 +126,7 @@ class RnnBuilder {
     return Identity(lengths, "CheckSeqLen");
   }
 
-  // The size of the batch, as a vector.
+  // Returns the batch size as a vector.
   Output BatchVector() {
     if (inputs_.dim(1) >= 0) return Ints({inputs_.dim(1)}).In(g_, "Const");
     return ExpandDims(StridedSlice(ShapeTensor(inputs_), {1}), 0);
@@ -143,11 +143,11 @@ class RnnBuilder {
     rows_ = TensorArray(g_, inputs_.dtype(), steps_, options).Unstack(inputs_);
   }
 
-  // The outputs of all steps, `flow` being that of their array after the loop.
+  // Returns the outputs of all steps. `flow` is the flow of their array after the loop.
   Output Stacked(const Output& flow) {
     const Output all = outputs_.WithFlow(flow).Stack();
     const Shape shape({inputs_.dim(0), inputs_.dim(1), size_});
-    // TensorFlow leaves these behind when it puts the static shape together.
+    // TensorFlow creates these unused constants when it computes the static shape.
     if (shape.dim(0) >= 0 && shape.dim(1) >= 0) Ints({shape.dim(0), shape.dim(1)}).In(g_, "Const");
     Ints({size_}).In(g_, "Const");
     if (all.valid()) g_.Fail(g_.RefineShape(all, shape));
@@ -176,7 +176,7 @@ class RnnBuilder {
     return next;
   }
 
-  // The new value in rows that have not come to their end, and the old one in others.
+  // Returns the old value in rows whose sequence has ended and the new value in all others.
   Output Unless(const Output& ended, const Output& old_value, const Output& new_value) {
     if (!new_value.valid() || old_value.shape().rank() == 0) return new_value;
     const ColocateWith beside(g_, new_value.node);
@@ -204,7 +204,7 @@ RnnStep DynamicRnn(const RnnCell& cell, Output inputs, const Outputs& initial_st
                    const DynamicRnnOptions& options) {
   const RnnStep failed = {Output(), Outputs(initial_state.size())};
   if (!inputs.valid()) return failed;
-  // Variables are read once a step, where the loop around does not change them.
+  // Variables are read once per step, unless an enclosing loop could change them.
   Graph& g = inputs.graph();
   VariableScopeOptions variables;
   if (LoopAround(FlowStack::Of(g).current()) == nullptr &&

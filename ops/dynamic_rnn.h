@@ -8,10 +8,11 @@
 
 #include "weir/core/graph.h"
 
-// Recurrent networks: a cell that is run once for each step of a sequence, in a loop of the graph.
+// Recurrent neural networks: a loop in the graph runs a cell once for each time step of a sequence.
 namespace weir {
 
-// What a cell makes of one step: rows of a batch, and the state for the next step.
+// The result of a cell for one time step: the output, one row for each element of the batch, and
+// the state for the next time step.
 struct RnnStep {
   Output output;
   Outputs state;
@@ -19,33 +20,34 @@ struct RnnStep {
 using RnnCell = std::function<RnnStep(const Output& input, const Outputs& state)>;
 
 struct LstmOptions {
-  // Added to the bias of the forget gate, so that it begins by keeping most.
+  // Added to the bias of the forget gate, so that an untrained cell keeps most of its state.
   float forget_bias = 1;
-  // The variable scope of `kernel` and `bias`; a second cell in a scope that is reused shares them.
+  // The variable scope of `kernel` and `bias`. A second cell in a reused scope shares them.
   std::string name = "basic_lstm_cell";
 };
-// A long short-term memory of that many units (tf.nn.rnn_cell.BasicLSTMCell): its state is {c, h},
-// its output h. The variables are made when it is called first.
+// Returns a long short-term memory cell with `units` units (tf.nn.rnn_cell.BasicLSTMCell). Its
+// state is {c, h} and its output is h. The variables are created on the first call.
 RnnCell BasicLstmCell(int64_t units, const LstmOptions& options = {});
 
 struct DynamicRnnOptions {
-  // How many steps of each row count, as int32 or int64; later ones give zeros, and leave the state
-  // alone. Default: all.
+  // The number of valid time steps of each row, as int32 or int64. Later time steps output zeros
+  // and do not change the state. Default: all time steps are valid.
   Output sequence_length = {};
-  // [step, batch, depth] instead of [batch, step, depth], for inputs and outputs.
+  // Inputs and outputs are [time, batch, depth] instead of [batch, time, depth].
   bool time_major = false;
   int64_t parallel_iterations = 32;
-  // The size of the cell's outputs. Default: that of its last state, which most cells show.
+  // The size of the cell's outputs. Default: the size of the last state, which is the output of
+  // most cells.
   std::optional<int64_t> output_size = {};
   std::string name = "rnn";
 };
 
-// The outputs of all steps, and the last state (tf.nn.dynamic_rnn). As many steps as the inputs
-// have when run. `initial_state` has what the cell takes, all of one type, which is that of the
-// outputs.
+// Returns the outputs of all time steps and the final state (tf.nn.dynamic_rnn). The number of time
+// steps is that of the inputs at run time. `initial_state` holds the cell's state tensors, all of
+// one dtype, which is also the dtype of the outputs.
 //
-// INVALID_ARGUMENT on the graph if the inputs' rank, their depth or the outputs' size is not known,
-// or if the cell returns another number of states.
+// INVALID_ARGUMENT on the graph if the rank or depth of the inputs or the size of the outputs is
+// unknown, or if the cell returns a different number of state tensors.
 //
 //   const RnnCell cell = BasicLstmCell(128);
 //   const Output zero = Zeros(g, {32, 128});

@@ -6,6 +6,7 @@
 #include "absl/strings/str_split.h"
 #include "weir/core/scope.h"
 #include "weir/ops/math_internal.h"
+#include "weir/ops/op_costs.h"
 #include "weir/ops/registry.h"
 
 namespace weir {
@@ -75,7 +76,8 @@ std::vector<int> LabelsOf(const EinsumSubscript& subscript, int ellipsis_dims) {
   return out;
 }
 
-// The extent of a label out of two that were found for it; an ellipsis broadcasts.
+// Returns the size of a label's dimension, given two sizes found for it. Dimensions of an ellipsis
+// broadcast.
 absl::StatusOr<int64_t> MergeExtents(int label, int64_t a, int64_t b) {
   if (label < EinsumLabels::kEllipsis) return MergeDims(a, b);
   if (a == 1 || b == 1) return a == 1 ? b : a;
@@ -137,7 +139,8 @@ Shape EinsumLabels::OutputShape() const {
 
 namespace {
 
-// What an equation without "->" means: the labels that come once, in alphabetical order.
+// Returns the output of an equation without "->": the labels that occur once, in alphabetical
+// order.
 std::string ImpliedOutput(absl::string_view inputs) {
   std::string out;
   for (const char label : inputs) {
@@ -175,7 +178,7 @@ bool HasRepeats(const Subscript& s) {
   return std::adjacent_find(all.begin(), all.end()) != all.end();
 }
 
-// The axis of a label, from the end if it stands behind the ellipsis.
+// Returns the axis of a label, counted from the end if the label follows the ellipsis.
 int AxisOf(const Subscript& s, char label) {
   const size_t at = s.before.find(label);
   if (at != std::string::npos) return static_cast<int>(at);
@@ -191,7 +194,7 @@ Subscript Without(Subscript s, absl::string_view labels) {
   return s;
 }
 
-// The labels of `s` that neither of the others has, each once.
+// Returns the labels of `s` that occur in neither `a` nor `b`, each once.
 std::string OnlyIn(const Subscript& s, const Subscript& a, const Subscript& b) {
   std::string out;
   for (const char label : s.before + s.after) {
@@ -204,7 +207,7 @@ Output EinsumNode(const Outputs& inputs, const std::string& equation) {
   return AddOp("Einsum", {inputs}, {{"equation", equation}});
 }
 
-// `shape` with 1 at the axes: a constant where it is static, else computed as Python's
+// Returns `shape` with 1 at the axes: a constant if it is static, otherwise computed as Python's
 // reduced_shape does.
 Ints KeptShape(const Output& x, const Output& shape, const std::vector<int64_t>& axes) {
   Graph& g = shape.graph();
@@ -217,9 +220,9 @@ Ints KeptShape(const Output& x, const Output& shape, const std::vector<int64_t>&
   return ReducedShape(shape, reduced);
 }
 
-// The gradient of summing over `reduced`, labels of `x` alone ("abc->ac" for "b"): what came is
-// repeated along them. Where that is not all ("aab->a", "abc->ca"), they are put in front, and an
-// Einsum sends each label to its place.
+// Computes the gradient of summing over `reduced`, labels that occur in `x` only ("abc->ac" for
+// "b"): broadcasts dy along them. If that does not suffice ("aab->a", "abc->ca"), the labels are
+// added in front and an Einsum moves each label to its position.
 Output SpreadOverReduced(Output dy, const Subscript& dy_subscript, const Output& x,
                          const Subscript& x_subscript, const Output& x_shape,
                          const std::string& reduced) {
@@ -243,7 +246,7 @@ Output SpreadOverReduced(Output dy, const Subscript& dy_subscript, const Output&
                     absl::StrCat(reduced, dy_subscript.ToString(), "->", x_subscript.ToString()));
 }
 
-// For z = einsum("X,Y->Z", x, y): dx = einsum("Z,Y->X", dz, y), but labels of X that are in
+// For z = einsum("X,Y->Z", x, y): dx = einsum("Z,Y->X", dz, y), except that labels of X that are in
 // neither Y nor Z were summed over first.
 Output WithRespectTo(const Output& dz, const Subscript& z, const Output& other, const Subscript& y,
                      const Output& x, const Subscript& x_subscript, const Output& x_shape) {
@@ -264,7 +267,7 @@ Grads UnaryGradient(GradContext& g, const EinsumEquation& e) {
   return {SpreadOverReduced(g.dy(), e.output, x, e.inputs[0], shape, reduced)};
 }
 
-// The dimensions that an ellipsis stands for.
+// Returns the dimensions that an ellipsis matches.
 Output EllipsisDims(const Output& shape, const Subscript& s) {
   const int64_t end = static_cast<int64_t>(s.after.size());
   return StridedSlice(shape,
@@ -290,7 +293,7 @@ Output SumEllipsis(const Output& gradient, const Output& axes, const Subscript& 
 
 Grads BinaryGradient(GradContext& g, const EinsumEquation& e) {
   Subscript xs = e.inputs[0], ys = e.inputs[1];
-  // An operand without an ellipsis has one of no dimensions, which its gradient needs.
+  // An operand without an ellipsis gets one that matches no dimensions, which the gradient needs.
   if (e.output.ellipsis) xs.ellipsis = ys.ellipsis = true;
   const Output dz = g.dy(), x = Conj(g.x(0)), y = Conj(g.x(1));
   const Output x_shape = ShapeVector(x), y_shape = ShapeVector(y);
@@ -345,10 +348,11 @@ void AddEinsumOps(OpRegistry* ops) {
                .Attr("equation: string")
                .Attr("N: int >= 1")
                .Attr("T: type")
+               .Flops(EinsumFlops)
                .InferShape(EinsumShape)
                .Gradient(EinsumGradient)
-               .Doc("Products of elements of one or two tensors summed as the equation says: "
-                    "'ij,jk->ik' is the matrix product."));
+               .Doc("Multiplies the elements of one or two tensors and sums the products as the "
+                    "equation specifies: 'ij,jk->ik' is the matrix product."));
 }
 
 }  // namespace weir

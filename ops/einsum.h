@@ -7,12 +7,12 @@
 #include "absl/container/flat_hash_map.h"
 #include "weir/core/shape.h"
 
-// The equation of an Einsum, for its shape rule, its gradient and its kernel.
+// The equation of an Einsum, used by its shape function, its gradient and its kernel.
 namespace weir {
 
-// "ab...c": labels, at most one ellipsis among them.
+// A subscript "ab...c": labels with at most one ellipsis.
 struct EinsumSubscript {
-  std::string before, after;  // of the ellipsis; without one, all is in `before`
+  std::string before, after;  // the ellipsis; without one, all labels are in `before`
   bool ellipsis = false;
   std::string ToString() const { return before + (ellipsis ? "..." : "") + after; }
 };
@@ -22,21 +22,22 @@ struct EinsumEquation {
   EinsumSubscript output;
   std::string text;
 
-  // INVALID_ARGUMENT for a malformed equation, or one for another number of inputs.
+  // Returns INVALID_ARGUMENT if the equation is malformed or has a different number of inputs.
   static absl::StatusOr<EinsumEquation> Parse(absl::string_view equation, int num_inputs);
 };
 
-// The label of every dimension, and the extent of every label. Named labels are their characters;
-// the dimensions of ellipses are aligned at their ends, as in any broadcast, and have labels of
+// The label of every dimension, and the size of every label's dimension. A named label is its
+// character. The dimensions of ellipses are right-aligned, as in any broadcast, and have labels of
 // their own: kEllipsis is the last one, kEllipsis + 1 the one before it.
 struct EinsumLabels {
   static constexpr int kEllipsis = 256;
   std::vector<std::vector<int>> inputs;
   std::vector<int> output;
-  absl::flat_hash_map<int, int64_t> extents;  // -1 if not known
+  absl::flat_hash_map<int, int64_t> extents;  // -1 if unknown
   Shape OutputShape() const;
 
-  // INVALID_ARGUMENT for shapes that do not fit the equation or each other. All have a rank.
+  // Returns INVALID_ARGUMENT if the shapes do not match the equation or each other. All shapes must
+  // have a known rank.
   static absl::StatusOr<EinsumLabels> Match(const EinsumEquation& equation,
                                             absl::Span<const Shape> shapes);
 };

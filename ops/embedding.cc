@@ -8,9 +8,9 @@
 #include "weir/ops/state.h"
 #include "weir/ops/variable.h"
 
-// tf.nn.embedding_lookup. Several tables are looked up apart: the ids are flattened and dealt out
-// to their tables with DynamicPartition, each table gathers its rows where it lies, and
-// ParallelDynamicStitch puts these back in the order of the ids. Nodes and names are TensorFlow's.
+// tf.nn.embedding_lookup. With several tables, the ids are flattened and partitioned by table with
+// DynamicPartition, each table gathers its rows on its own device, and ParallelDynamicStitch
+// restores the order of the ids. Nodes and names are TensorFlow's.
 namespace weir {
 
 namespace {
@@ -27,7 +27,7 @@ Output DynamicShape(const Output& table) {
   return table.dtype() == DT_RESOURCE ? VariableShape(table) : ShapeTensor(table);
 }
 
-// `name`: that of a scope, or empty.
+// Gathers the rows of `table` at `ids`. `name` is the name of a scope, or empty.
 Output GatherRows(const Output& table, const Output& ids, absl::string_view name) {
   Graph& g = table.graph();
   if (table.dtype() != DT_RESOURCE) {
@@ -39,12 +39,12 @@ Output GatherRows(const Output& table, const Output& ids, absl::string_view name
   return AddOp("ResourceGather", {table, ids}, {{"dtype", type}}, name.empty() ? "Gather" : name);
 }
 
-// The rank as a number where it is static and not 0, else as a tensor.
+// Returns the rank as a number if it is static and not 0, otherwise as a tensor.
 Ints RankOf(const Output& x) {
   return x.shape().rank() > 0 ? Ints(x.shape().rank()) : Ints(Rank(x));
 }
 
-// The axes of a row are those after the ids'.
+// Clips each row to `max_norm`. The axes of a row follow those of the ids.
 Output Clip(const Output& rows, const Output& ids, const std::optional<double>& max_norm) {
   if (!max_norm || !rows.valid()) return rows;
   const Ints first = RankOf(ids), limit = RankOf(rows);
@@ -59,7 +59,7 @@ Output Clip(const Output& rows, const Output& ids, const std::optional<double>& 
   return ClipByNorm(rows, *max_norm, &axes);
 }
 
-// Which table an id goes to, and where in it its row is; vectors of the type of the ids.
+// The table of each id and the row in that table, as vectors of the dtype of the ids.
 struct Places {
   Output table, row;
 };
@@ -71,11 +71,11 @@ Places PlacesByMod(const Output& ids, int64_t count) {
   return places;
 }
 
-// The number of rows in all tables, of the type of the ids.
+// Returns the total number of rows in all tables, in the dtype of the ids.
 Output CountRows(const Outputs& tables, DataType type) {
   Graph& g = tables[0].graph();
   int64_t sum = 0;
-  Outputs counts;  // invalid where the number is static
+  Outputs counts;  // invalid if the number is static
   bool known = true;
   for (const Output& table : tables) {
     const Shape& shape = TableShape(table);
@@ -100,7 +100,7 @@ Output CountRows(const Outputs& tables, DataType type) {
   return ReduceSum(Cast(all, type));
 }
 
-// The first `extras` tables have one row more than the others.
+// Places contiguous ranges of ids: the first `extras` tables have one row more than the others.
 Places PlacesByDiv(const Output& ids, const Outputs& tables) {
   const int64_t count = static_cast<int64_t>(tables.size());
   const Output total = CountRows(tables, ids.dtype());
@@ -117,7 +117,8 @@ Places PlacesByDiv(const Output& ids, const Outputs& tables) {
   return places;
 }
 
-// What is static of a row's shape; INVALID_ARGUMENT if tables contradict each other.
+// Returns the static shape of a row, as far as known. INVALID_ARGUMENT if the tables contradict
+// each other.
 absl::StatusOr<Shape> RowShape(const Outputs& tables) {
   Shape row = Shape::UnknownRank();
   for (const Output& table : tables) {

@@ -60,7 +60,7 @@ Output Irfft3d(Output x, const Ints& fft_length, absl::string_view name) {
 
 namespace {
 
-// ---- shape rules
+// ---- shape functions
 
 template <int kRank>
 absl::Status ComplexShape(ShapeContext& c) {
@@ -69,8 +69,8 @@ absl::Status ComplexShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-// The last dimensions are those that input 1 tells; of half the frequencies in the last one if the
-// result is that of real numbers.
+// Sets the last dimensions to those that input 1 specifies. For a real input the last dimension
+// holds only the nonnegative frequencies.
 absl::Status LengthsShape(ShapeContext& c, const Shape& input, int64_t rank, bool halved) {
   if (!input.has_rank() || rank < 0) return absl::OkStatus();
   const auto lengths = KnownInts(c, 1);
@@ -96,7 +96,7 @@ absl::Status RealShape(ShapeContext& c) {
   return LengthsShape(c, input, kRank, !kInverse);
 }
 
-// The axes must be the last ones, so that their number is enough.
+// The axes must be the last ones, so only their number matters.
 template <bool kHalved>
 absl::Status AnyRankShape(ShapeContext& c) {
   WEIR_ASSIGN_OR_RETURN(int64_t rank, VectorLength(c, 1));
@@ -114,7 +114,7 @@ absl::Status AnyRankShape(ShapeContext& c) {
 
 // ---- gradients
 
-// The number of points in the last `rank` dimensions.
+// Returns the number of points in the last `rank` dimensions.
 Output PointsOf(const Output& x, int rank) {
   return ProdOp(StridedSlice(ShapeVector(x), {Index::Range(-rank, std::nullopt)}), 0);
 }
@@ -132,14 +132,14 @@ Grads IfftGradient(GradContext& g) {
   return {kForward(g.dy(), {}) * share};
 }
 
-// 1, -1, 1, ... as complex numbers.
+// Returns 1, -1, 1, ... as complex numbers.
 Output AlternatingSigns(const Output& count, DataType type) {
   Graph& g = count.graph();
   const Output odd = FloorMod(Range(g, 0, count, 1), 2);
   return Cast(1 - 2 * odd, type);
 }
 
-// One value of fft_length, and of a shape.
+// Returns one element of fft_length or of a shape.
 Output LastOf(const Output& vector, int64_t at = -1) { return StridedSlice(vector, {Index(at)}); }
 
 Output FirstColumn(const Output& x) {
@@ -149,7 +149,7 @@ Output LastColumn(const Output& x) {
   return StridedSlice(x, {Index::Ellipsis(), Index::Range(-1, std::nullopt)});
 }
 
-// exp(-2 pi i j k / n) for j, k < n.
+// Returns exp(-2 pi i j k / n) for j, k < n.
 Output FourierMatrix(const Output& n, DataType type) {
   Graph& g = n.graph();
   const Output one = Const(g, int32_t{1});
@@ -162,7 +162,7 @@ Output FourierMatrix(const Output& n, DataType type) {
   return Exp(factor() * Cast(products, type) / Cast(n, type));
 }
 
-// `matrix` once for each matrix that t is made of.
+// Repeats `matrix` for each matrix in t.
 Output RepeatFor(const Output& matrix, const Output& t) {
   Graph& g = t.graph();
   const Output extra = Ones(g, Stack({Subtract(Rank(t), 2, "sub")}, 0), DT_INT32);
@@ -171,8 +171,8 @@ Output RepeatFor(const Output& matrix, const Output& t) {
   return Tile(expanded, Concat({outer, Const<int32_t>(g, {1, 1})}, 0));
 }
 
-// What the transform back lacks for the frequencies that stand for themselves only, not for a
-// conjugate as well: the first, and the last if their number is even.
+// Returns the terms that the inverse transform lacks for the frequencies without a conjugate
+// counterpart: the first one, and the last one if the length is even.
 Output ExtraTerms(const Output& dy, const Output& input_shape, const Output& is_even) {
   const Output signs = AlternatingSigns(LastOf(input_shape), dy.dtype());
   return FirstColumn(dy) + is_even * LastColumn(dy) * signs;
@@ -217,15 +217,16 @@ Grads IrfftGradient(GradContext& g) {
   return {there * Cast(share * mask, ComplexOf(real))};
 }
 
-// ---- records
+// ---- op definitions
 
 template <int kRank>
 void AddComplexOps(OpRegistry* ops, const std::string& suffix, GradientFn forward,
                    GradientFn inverse) {
   for (const bool back : {false, true}) {
     const std::string name = (back ? "IFFT" : "FFT") + suffix;
-    const char* doc = back ? "The inverse discrete Fourier transform of the last dimensions."
-                           : "The discrete Fourier transform of the last dimensions.";
+    const char* doc =
+        back ? "Computes the inverse discrete Fourier transform over the last dimensions."
+             : "Computes the discrete Fourier transform over the last dimensions.";
     ops->Add(OpSpec(name)
                  .In("input: Tcomplex")
                  .Out("output: Tcomplex")
@@ -242,7 +243,7 @@ void AddComplexOps(OpRegistry* ops, const std::string& suffix, GradientFn forwar
   }
 }
 
-// `gradient` may be null: TensorFlow has none for three dimensions and more.
+// `gradient` may be null: TensorFlow has no gradient for three or more dimensions.
 OpSpec RealSpec(const std::string& name, bool inverse, ShapeFn shape, const GradientFn& gradient) {
   OpSpec spec(name);
   spec.In(inverse ? "input: Tcomplex, fft_length: int32" : "input: Treal, fft_length: int32")
@@ -250,15 +251,16 @@ OpSpec RealSpec(const std::string& name, bool inverse, ShapeFn shape, const Grad
       .Attr("Treal: {float, double} = DT_FLOAT")
       .Attr("Tcomplex: {complex64, complex128} = DT_COMPLEX64")
       .InferShape(std::move(shape))
-      .Doc(inverse ? "The inverse of the discrete Fourier transform of real numbers, from the "
-                     "first half of the frequencies of the last dimension."
-                   : "The discrete Fourier transform of real numbers; of the last dimension the "
-                     "first half of the frequencies, the others are conjugates.");
+      .Doc(inverse
+               ? "Computes the inverse of the discrete Fourier transform of real numbers, from the "
+                 "first half of the frequencies of the last dimension."
+               : "Computes the discrete Fourier transform of real numbers. Returns only the first "
+                 "half of the frequencies of the last dimension; the others are their conjugates.");
   if (gradient) spec.Gradient(gradient);
   return spec;
 }
 
-// With a list of axes, which must be the last ones.
+// The ops with a list of axes, which must be the last ones.
 OpSpec AnyRankSpec(const char* name, const char* in, const char* out, bool real, ShapeFn shape) {
   OpSpec spec(name);
   spec.In(in).Out(out);
@@ -266,8 +268,8 @@ OpSpec AnyRankSpec(const char* name, const char* in, const char* out, bool real,
   spec.Attr("Tcomplex: {complex64, complex128} = DT_COMPLEX64")
       .InferShape(Ranked("input: >=1", std::move(shape)))
       .Doc(
-          "The discrete Fourier transform (or its inverse, I) of the dimensions `axes`, the last "
-          "ones; of or to real numbers, R.");
+          "Computes the discrete Fourier transform (or its inverse, I) over the dimensions `axes`, "
+          "which are the last ones; of or to real numbers, R.");
   return spec;
 }
 

@@ -4,9 +4,9 @@
 #include "weir/core/graph.h"
 #include "weir/ops/array.h"
 
-// Builders of discrete Fourier transforms: TensorFlow's signal. They work on the last dimension, or
-// the last two or three; the inverse ones divide by the number of points. The last argument is the
-// name.
+// Builders of discrete Fourier transforms: TensorFlow's tf.signal. They transform the last one, two
+// or three dimensions. The inverse transforms divide by the number of points. The last argument is
+// the name.
 namespace weir {
 
 Output Fft(Output x, absl::string_view name = {});
@@ -16,9 +16,9 @@ Output Ifft(Output x, absl::string_view name = {});
 Output Ifft2d(Output x, absl::string_view name = {});
 Output Ifft3d(Output x, absl::string_view name = {});
 
-// Of real numbers, and back to them: of the last dimension only the first fft_length / 2 + 1
-// frequencies are kept. `fft_length` has the number of points in each dimension, which x must at
-// least have.
+// Transform real numbers, and back to real numbers. The last dimension of the transform holds only
+// the first fft_length / 2 + 1 frequencies. `fft_length` holds the number of points in each
+// dimension; x must have at least that many.
 Output Rfft(Output x, const Ints& fft_length, absl::string_view name = {});
 Output Rfft2d(Output x, const Ints& fft_length, absl::string_view name = {});
 Output Rfft3d(Output x, const Ints& fft_length, absl::string_view name = {});

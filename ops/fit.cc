@@ -49,7 +49,7 @@ Output IsotonicRegression(Output x, absl::string_view name) {
 
 namespace {
 
-// ---- shape rules
+// ---- shape functions
 
 absl::Status NearestNeighborsShape(ShapeContext& c) {
   WEIR_ASSIGN_OR_RETURN(const Shape points, c.WithRank(0, 2));
@@ -81,9 +81,9 @@ absl::Status ChainShape(ShapeContext& c) {
 
 // ---- gradients
 
-// Every element of a segment is the mean of the segment's input, so each element of the input gets
-// the mean of the segment's gradient. Segments are counted anew in each row: a row has as many
-// numbers to itself as it has elements.
+// Every element of a segment is the mean of the input's segment, so each input element gets the
+// mean of the gradient's segment. Segment ids are distinct across rows: each row reserves as many
+// ids as it has elements.
 Grads IsotonicRegressionGradient(GradContext& g) {
   Graph& graph = g.graph();
   const Output dy = g.dy(0), segments = g.y(1);
@@ -109,20 +109,20 @@ void AddFitOps(OpRegistry* ops) {
                .In("points: float, centers: float, k: int64")
                .Out("nearest_center_indices: int64, nearest_center_distances: float")
                .InferShape(NearestNeighborsShape)
-               .Doc("The k centers that are nearest to each point, and the squared distances."));
+               .Doc("Returns the k nearest centers of each point, and the squared distances."));
   ops->Add(OpSpec("KmeansPlusPlusInitialization")
                .In("points: float, num_to_sample: int64, seed: int64, num_retries_per_sample: "
                    "int64")
                .Out("samples: float")
                .InferShape(KmeansShape)
-               .Doc("Points drawn as the first centers of k-means, far from each other by "
-                    "k-means++."));
+               .Doc("Selects points as initial centers for k-means with k-means++, which prefers "
+                    "points far from each other."));
   ops->Add(OpSpec("KMC2ChainInitialization")
                .In("distances: float, seed: int64")
                .Out("index: int64")
                .InferShape(ChainShape)
-               .Doc("Where a Markov chain over squared distances ends: one draw of k-means++, "
-                    "nearly (k-MC2)."));
+               .Doc("Returns the final state of a Markov chain over squared distances, which "
+                    "approximates one draw of k-means++ (k-MC2)."));
   ops->Add(OpSpec("IsotonicRegression")
                .In("input: T")
                .Out("output: output_dtype, segments: int32")
@@ -131,8 +131,8 @@ void AddFitOps(OpRegistry* ops) {
                .Attr("output_dtype: {half, bfloat16, float, double} = DT_FLOAT")
                .InferShape(SameShape)
                .Gradient(IsotonicRegressionGradient)
-               .Doc("The nearest sequence that never rises, in each row; segments are where it is "
-                    "constant, the means of the input there."));
+               .Doc("Returns the nearest non-increasing sequence for each row. Segments are the "
+                    "runs of equal values, which are the means of the input's segments."));
 }
 
 }  // namespace weir

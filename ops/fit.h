@@ -4,11 +4,12 @@
 #include "weir/core/graph.h"
 #include "weir/ops/array.h"
 
-// Builders that fit something simple to data: centers to points, a monotone sequence to numbers.
-// The last argument is the name.
+// Builders that fit simple models to data: cluster centers to points, a monotone sequence to
+// numbers. The last argument is the name.
 namespace weir {
 
-// Of each point (a row) the k nearest centers (rows), nearest first; all if there are fewer.
+// Returns the k nearest centers (rows) of each point (row), nearest first; all centers if there are
+// fewer than k.
 struct Neighbors {
   Output indices;    // int64, [points, k]
   Output distances;  // squared
@@ -16,18 +17,20 @@ struct Neighbors {
 Neighbors NearestNeighbors(Output points, Output centers, const Ints& k,
                            absl::string_view name = {});
 
-// `count` of the points (rows), to begin k-means with: each is drawn with a probability in
-// proportion to its squared distance from those drawn before it. Of 1 + `retries` draws the best
-// one stays; negative: as many as the literature says, 2 + log(count).
+// Selects `count` of the points (rows) as initial centers for k-means. Each is drawn with a
+// probability proportional to its squared distance from the centers drawn before it. Of 1 +
+// `retries` draws the best is kept; a negative `retries` uses the number from the literature, 2 +
+// log(count).
 Output KmeansPlusPlusInitialization(Output points, const Ints& count, const Ints& seed,
                                     const Ints& retries, absl::string_view name = {});
 
-// The index that a Markov chain over these squared distances arrives at, which goes on from one to
-// the next with probability next / current: an approximation of one such draw.
+// Returns the index that a Markov chain over these squared distances reaches, which moves from one
+// index to the next with probability next / current: an approximation of one such draw.
 Output Kmc2ChainInitialization(Output distances, const Ints& seed, absl::string_view name = {});
 
-// The sequence that never rises and is nearest, in squares, to each row of x (its last dimension);
-// differentiable. float or double as x has it, wide enough for integers.
+// Returns the non-increasing sequence that is nearest, in the least-squares sense, to each row of x
+// (its last dimension). Differentiable. The result has the dtype of x if it is float or double,
+// otherwise a floating-point dtype wide enough for the integers.
 Output IsotonicRegression(Output x, absl::string_view name = {});
 
 }  // namespace weir

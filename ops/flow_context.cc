@@ -9,21 +9,22 @@
 #include "weir/ops/gradient_loops_internal.h"
 #include "weir/ops/variable_store.h"
 
-// The nodes of a branch or a loop are built as anywhere else, and get their edges across its border
-// afterward, when the context is closed or another one is opened.
+// The nodes of a branch or a loop are built like any other nodes. The edges that cross the
+// context's border are rewired later, when the context is closed or another one is opened.
 //
-// A value from outside is replaced: in a branch by the branch's side of a Switch on it, which is
-// dead if the branch is not taken, and so is all that depends on it; in a loop by a constant Enter.
-// It comes in through each context around the node that uses it, outermost first, once; the first
-// user gives the Switch or Enter its name. A node without inputs waits for the context's pivot, and
-// so does one in a loop that depends on nothing but constants of the loop: it would run once more
-// than the body does. Control edges do not lead into a loop: what must come before is known inside
-// by an Identity of its value. In the loop of a gradient, a value of the loop that it goes back
-// through is what it was in the iteration at hand (ops/gradient_loops_internal.h).
+// A value from outside is replaced. In a branch, its replacement is the branch's output of a Switch
+// on it, which is dead if the branch is not taken, as is everything that depends on it. In a loop,
+// its replacement is a constant Enter. The value enters each context around the node that uses it
+// once, outermost first; the first user gives the Switch or Enter its name. A node without inputs
+// gets a control dependency on the context's pivot. So does a node in a loop that depends only on
+// loop constants; otherwise it would run once more than the body does. Control edges do not cross
+// into a loop: inside, an Identity of the predecessor's value replaces the predecessor. In a
+// gradient loop, a value of the forward loop is replaced by its value in the corresponding
+// iteration (ops/gradient_loops_internal.h).
 //
 // These are the rules of TensorFlow's CondContext and WhileContext, which apply them to each node
-// as it is made; names come out the same because nodes are settled in the order they were made, and
-// before any of another context.
+// as it is created. The names match because nodes are settled in the order in which they were
+// created, and before any node of another context.
 namespace weir {
 
 FlowContext* LoopAround(FlowContext* context) {
@@ -68,7 +69,8 @@ void FlowStack::Settle() {
   const int first = std::exchange(settled_, graph_.num_nodes()), last = settled_;
   FlowContext* const context = current();
   if (context == nullptr) return;
-  // All belong to it before the first has its edges: other contexts may be opened for that.
+  // Assign all nodes to the context before rewiring the first one, because rewiring may open other
+  // contexts.
   std::vector<Node*> made;
   for (int id = first; id < last; ++id) {
     Node* node = graph_.nodes()[id].get();
@@ -93,7 +95,8 @@ FlowContext* FlowStack::OutputContextOf(const Node* node) const {
 
 void FlowStack::Assign(const Node* node, FlowContext* context) { context_of_[node] = context; }
 
-// The shape of a value that a gradient needs is taken where the value is: it takes less to keep.
+// If a gradient needs the shape of a value, the shape is computed in the value's own context,
+// because a shape takes less memory to keep than the value.
 void FlowStack::SettleNode(Node* node) {
   FlowContext* const context = ContextOf(node);
   FlowContext* const loop = LoopAround(context);
@@ -132,7 +135,8 @@ void FlowStack::SettleIn(FlowContext* context, Node* node) {
   }
 }
 
-// Takes the edges away that come from outside the innermost loop around the node.
+// Removes the control edges that come from outside the innermost loop around the node, and returns
+// their sources.
 std::vector<Node*> FlowStack::TakeOutsideControls(FlowContext* context, Node* node) {
   const FlowContext* const loop = LoopAround(context);
   if (loop == nullptr) return {};
@@ -143,10 +147,11 @@ std::vector<Node*> FlowStack::TakeOutsideControls(FlowContext* context, Node* no
   return outside;
 }
 
-// Has the node wait for an Identity, inside, of what `control` makes outside.
+// Adds a control dependency of `node` on an Identity, inside the context, of the output of
+// `control`, which is outside.
 void FlowStack::WaitInside(FlowContext* context, Node* node, Node* control) {
   if (control->num_outputs() == 0) return;
-  // Constants are made in the scope of the op they are for, not in one of their own.
+  // Constants are created in the scope of the op that uses them, not in a scope of their own.
   const std::string& name = node->name();
   const size_t slash = node->op_name() == "Const" ? name.rfind('/') : std::string::npos;
   const std::string scope = name.substr(0, slash);
@@ -188,7 +193,7 @@ Output FlowStack::SeeIn(FlowContext* c, const Output& value, const std::string& 
   return c->seen[value] = node->output(c->kind == FlowContext::Kind::kBranch ? c->side : 0);
 }
 
-// The node through which a value comes in.
+// Adds the Switch or Enter through which a value enters the context.
 Node* FlowStack::Bring(const FlowContext& c, const Output& outer, const std::string& user,
                        bool is_result) {
   std::optional<ClearControlDependencies> no_controls;
@@ -207,7 +212,7 @@ Node* FlowStack::Bring(const FlowContext& c, const Output& outer, const std::str
   const Node* node = graph_.FindNode(user);
   if (outer.is_ref()) {
     enter.ColocateWith(outer.node);
-  } else if (node != nullptr) {  // it is placed like its user
+  } else if (node != nullptr) {  // placed like its user
     enter.Device(node->device());
     if (const AttrValue* marks = node->FindAttr("_class")) enter.Attr("_class", *marks);
   }
@@ -228,7 +233,7 @@ bool IsLoopConstant(const Output& value) {
 
 OutsideFlow::OutsideFlow(Graph& graph) : graph_(graph) {
   FlowStack::Of(graph).Open(nullptr);
-  first_ = graph.num_nodes();  // what was made inside now has its edges, and nodes for these
+  first_ = graph.num_nodes();  // all nodes made inside are settled now
 }
 
 OutsideFlow::~OutsideFlow() {

@@ -8,95 +8,99 @@
 #include "absl/container/flat_hash_map.h"
 #include "weir/core/graph.h"
 
-// Branches (ops/cond.h) and loops (ops/while_loop.h): which node belongs to which, while they are
-// built and afterward, when their gradients are.
+// The contexts of branches (ops/cond.h) and loops (ops/while_loop.h): which node belongs to which
+// context, during graph construction and later, when gradients are built.
 namespace weir {
 
 class GradientLoop;  // ops/gradient_loops_internal.h
 
 class FlowStack;
 
-// A branch or a loop. Outermost ones are in the collections "cond_context" and "while_context".
+// A branch or a loop. The outermost ones are in the collections "cond_context" and "while_context".
 struct FlowContext : public CollectionObject {
   enum class Kind { kBranch, kLoop };
   Kind kind = Kind::kBranch;
-  // The one that it lies in; null if none.
+  // The enclosing context; null if there is none.
   FlowContext* outer = nullptr;
-  // Runs whenever the branch is taken, or in every iteration: what has no inputs waits for it.
+  // Runs whenever the branch is taken, or in every iteration. Nodes without inputs get a control
+  // dependency on it.
   Node* pivot = nullptr;
 
-  // Of a branch: the predicate, and which output of a Switch it sees (1 if it is for true).
+  // For a branch: the predicate, and the output of a Switch that the branch uses (1 for the true
+  // branch).
   Output pred = {};
   int side = 0;
   std::string branch_name = {};
-  // Of a loop; `condition` is the output of its LoopCond, and `pivot_for_pred` the pivot of what it
-  // is computed from.
+  // For a loop: `condition` is the output of its LoopCond, and `pivot_for_pred` is the pivot of the
+  // nodes that compute the condition.
   std::string frame_name = {};
   Node* pivot_for_pred = nullptr;
   Output maximum_iterations = {};
   int64_t parallel_iterations = 10;
   Output condition = {};
   Outputs enters = {}, exits = {};
-  // A loop that goes back through the iterations of another one; else null.
+  // Set if this loop computes the gradient of another loop; otherwise null.
   std::shared_ptr<GradientLoop> gradient = nullptr;
 
-  // Values from outside, as they are known inside.
+  // Maps values from outside to their replacements inside.
   absl::flat_hash_map<Output, Output> seen = {};
 
-  // The contexts of its graph.
+  // The contexts of this context's graph.
   const FlowStack* stack = nullptr;
 
   std::string name() const override { return kind == Kind::kLoop ? frame_name : branch_name; }
-  // The bytes of a CondContextDef or a WhileContextDef, with the contexts in it.
+  // Returns a serialized CondContextDef or WhileContextDef, including nested contexts.
   std::string Serialize() const;
-  // True if `inner` is this one or lies in it.
+  // Returns true if `inner` is this context or nested in it.
   bool Contains(const FlowContext* inner) const {
     while (inner != nullptr && inner != this) inner = inner->outer;
     return inner == this;
   }
 };
 
-// The innermost loop around a context (itself included); null if there is none.
+// Returns the innermost loop around a context (itself included), or null.
 FlowContext* LoopAround(FlowContext* context);
 
-// The contexts of a graph: all that were made, and those that nodes are being made in.
+// The contexts of a graph: all contexts created so far, and the stack of those that are open.
 class FlowStack {
  public:
   explicit FlowStack(Graph& graph) : graph_(graph) {}
   static FlowStack& Of(Graph& graph);
 
-  // All, outer ones first.
+  // All contexts, outer ones first.
   const std::vector<std::shared_ptr<FlowContext>>& contexts() const { return contexts_; }
   const Graph& graph() const { return graph_; }
-  // Puts a context, if none is around it, into the collection of its kind.
+  // Adds an outermost context to the collection of its kind.
   void List(const FlowContext& context);
-  // A new context in the one that is open.
+  // Creates a context nested in the open one.
   FlowContext* Make(FlowContext::Kind kind);
-  // Nodes are made in the context from now on; in none if it is null.
+  // Opens a context: new nodes belong to it. If null, new nodes belong to no context.
   void Open(FlowContext* context);
-  // No longer; they all have their edges then.
+  // Settles the nodes of the open context and closes it.
   void Close();
-  // Gives the nodes made so far their edges: before the open context's pivot changes.
+  // Rewires the inputs of the nodes created so far. Must be called before the open context's pivot
+  // changes.
   void Settle();
-  // The open context; null if none is.
+  // Returns the open context, or null.
   FlowContext* current() const { return open_.empty() ? nullptr : open_.back(); }
 
-  // The context that a node was made in, or that it brings a value into; null if none.
+  // Returns the context that a node was created in, or that it brings a value into; null if there
+  // is none.
   FlowContext* ContextOf(const Node* node) const;
-  // The same for its outputs: those of an Exit are outside of its loop.
+  // Returns the context of the node's outputs: the outputs of an Exit are outside of its loop.
   FlowContext* OutputContextOf(const Node* node) const;
-  // Says so, and leaves its edges as they are.
+  // Assigns a node to a context without rewiring its inputs.
   void Assign(const Node* node, FlowContext* context);
 
-  // `value` as it is known in `context`; what is made for it is named after `user`. Invalid after
-  // an error, which has stuck to the graph.
+  // Returns the replacement of `value` inside `context`, creating it if needed, with a name derived
+  // from `user`. On error, records it in the graph and returns an invalid Output.
   Output See(FlowContext* context, const Output& value, const std::string& user);
-  // The same for a result of a branch: what is made for it runs after the control dependencies
-  // around, unlike others.
+  // Like See, for a result of a branch: unlike in See, the open control dependencies apply to the
+  // node that is created.
   Output SeeResult(FlowContext* branch, const Output& value, const std::string& user);
-  // True for a tensor that exists only inside an open context.
+  // Returns true for a tensor that exists only inside an open context.
   bool IsInside(const Output& value) const;
-  // Gives a node its edges in `context`, which it is to belong to.
+  // Rewires the inputs of a node in `context`, which it is to belong to.
   void SettleIn(FlowContext* context, Node* node);
 
  private:
@@ -109,12 +113,12 @@ class FlowStack {
   Graph& graph_;
   std::vector<std::shared_ptr<FlowContext>> contexts_;
   std::vector<FlowContext*> open_;
-  // Nodes before `settled_` have their edges, and their contexts here, if any.
+  // Nodes with an id below `settled_` are rewired, and their contexts, if any, are in context_of_.
   int settled_ = 0;
   absl::flat_hash_map<const Node*, FlowContext*> context_of_;
 };
 
-// While it lives, nodes are made in `context`.
+// A scope object: during its lifetime, new nodes belong to `context`.
 class InContext {
  public:
   InContext(FlowStack& stack, FlowContext* context) : stack_(stack) { stack_.Open(context); }
@@ -126,8 +130,9 @@ class InContext {
   FlowStack& stack_;
 };
 
-// While it lives, nodes are made outside of all branches and loops under construction, as variables
-// are. INVALID_ARGUMENT on the graph if they take what is made inside one.
+// A scope object: during its lifetime, new nodes are outside of all branches and loops under
+// construction, as variables are. INVALID_ARGUMENT on the graph if such a node uses a tensor that
+// was created inside one.
 class OutsideFlow {
  public:
   explicit OutsideFlow(Graph& graph);
@@ -139,14 +144,14 @@ class OutsideFlow {
   void CheckOutside(const Node& node) const;
 
   Graph& graph_;
-  int first_ = 0;  // node that is made outside
+  int first_ = 0;  // id of the first node created outside
 };
 
-// The output of an Enter that is there in every iteration.
+// Returns true for the output of an Enter that is constant across iterations.
 bool IsLoopConstant(const Output& value);
 
-// True for a tensor that exists only if a branch under construction is taken, or in an iteration of
-// a loop under construction.
+// Returns true for a tensor that exists only if a branch under construction is taken, or in an
+// iteration of a loop under construction.
 bool IsInFlow(const Output& value);
 
 }  // namespace weir

@@ -1,5 +1,5 @@
-// Branches and loops as a meta graph keeps them, so that TensorFlow can build on: what it imports a
-// node into, where values from outside come in, and what a loop is made of.
+// Serialization of branches and loops for a meta graph, so that TensorFlow can extend the graph:
+// the context of imported nodes, where values enter from outside, and the parts of a loop.
 
 #include <map>
 #include <set>
@@ -12,7 +12,7 @@ namespace weir {
 
 namespace {
 
-// One outermost context, with those in it.
+// Writes one outermost context and the contexts nested in it.
 class ContextWriter {
  public:
   explicit ContextWriter(const FlowContext& root) {
@@ -54,8 +54,8 @@ class ContextWriter {
   }
 
  private:
-  // A value of a branch is also one of all contexts around it; TensorFlow's reader then gives it
-  // back to the branch.
+  // Adds a value of a branch to all contexts around it as well; TensorFlow's reader then returns it
+  // to the branch.
   void AddValues(const FlowContext* context, const Node& node) {
     const bool is_branch = context->kind == FlowContext::Kind::kBranch;
     for (; context != nullptr; context = is_branch ? context->outer : nullptr) {

@@ -12,7 +12,7 @@ namespace weir {
 
 namespace {
 
-// The shapes that the attribute says, if it says any.
+// Applies the shapes in the attribute `output_shapes`, if any.
 absl::Status DeclaredShapes(ShapeContext& c) {
   const auto shapes = c.attr<std::vector<Shape>>("output_shapes");
   if (shapes.empty()) return absl::OkStatus();
@@ -24,7 +24,7 @@ absl::Status DeclaredShapes(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-// What is differentiated with respect to input i has its shape.
+// The gradient with respect to input i has the shape of input i.
 absl::Status SymbolicGradientShape(ShapeContext& c) {
   if (c.num_inputs() < c.num_outputs()) return InvalidArgument("len(inputs) < len(outputs)");
   for (int i = 0; i < c.num_outputs(); ++i) {
@@ -37,7 +37,7 @@ absl::Status SymbolicGradientShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-// A session may know what a handle is to.
+// A session may know the dtype and shape of the resource that a handle refers to.
 absl::Status ArgShape(ShapeContext& c) {
   const auto types = c.node().attr_or<DataTypes>(kHandleTypes, {});
   if (!types.empty()) c.set_output_handle(0, {types[0], Shape::UnknownRank()});
@@ -51,7 +51,7 @@ absl::Status ShapeFromAttr(ShapeContext& c) {
 
 // ---- builders
 
-// A function's result types and whether it has state.
+// A function's result dtypes and whether it is stateful.
 struct Callee {
   DataTypes results;
   bool stateful = false;
@@ -67,7 +67,7 @@ absl::StatusOr<Callee> FindCallee(const Graph& graph, const FunctionRef& f) {
   return Callee{DataTypes(types.begin(), types.end()), op->stateful()};
 }
 
-// Nothing if one of them is unknown, which sticks to the graph.
+// Returns nullopt and fails the graph if a function is unknown.
 std::optional<Callee> FindCallees(Graph& graph, const std::vector<FunctionRef>& functions) {
   Callee all;
   for (const FunctionRef& f : functions) {
@@ -82,13 +82,15 @@ std::optional<Callee> FindCallees(Graph& graph, const std::vector<FunctionRef>& 
   return all;
 }
 
-// All `count` outputs of a node; invalid ones of null.
+// Returns all `count` outputs of a node; invalid ones if `node` is null.
 Outputs OutputsOf(Node* node, size_t count) {
   Outputs outputs(count);
   for (size_t i = 0; node != nullptr && i < count; ++i)
     outputs[i] = node->output(static_cast<int>(i));
   return outputs;
 }
+
+const FunctionCalls* CallsOf(FunctionCalls calls) { return new FunctionCalls(std::move(calls)); }
 
 OpSpec CallOp(absl::string_view name) {
   OpSpec op(name);
@@ -102,6 +104,8 @@ OpSpec CallOp(absl::string_view name) {
       .Attr("executor_type: string = ''")
       .InferShape(UnknownShape)
       .Gradient(PartitionedCallGradient);
+  static const FunctionCalls* const calls = CallsOf({{"f"}});
+  op.Calls(calls);
   return op;
 }
 
@@ -117,6 +121,8 @@ OpSpec IfOp(absl::string_view name) {
       .Attr("output_shapes: list(shape) = []")
       .InferShape(DeclaredShapes)
       .Gradient(IfGradient);
+  static const FunctionCalls* const calls = CallsOf({{"then_branch", "else_branch"}, "Tin", 1});
+  op.Calls(calls);
   return op;
 }
 
@@ -130,6 +136,8 @@ OpSpec CaseOp(absl::string_view name) {
       .Attr("output_shapes: list(shape) = []")
       .InferShape(DeclaredShapes)
       .Gradient(CaseGradient);
+  static const FunctionCalls* const calls = CallsOf({{"branches"}, "Tin", 1});
+  op.Calls(calls);
   return op;
 }
 
@@ -144,14 +152,16 @@ OpSpec WhileOp(absl::string_view name) {
       .Attr("parallel_iterations: int = 10")
       .InferShape(DeclaredShapes)
       .Gradient(FunctionalWhileGradient);
+  static const FunctionCalls* const calls = CallsOf({{"cond", "body"}, "T", 0, true});
+  op.Calls(calls);
   return op;
 }
 
 void AddCallOps(OpRegistry* ops) {
+  static const FunctionCalls* const for_calls = CallsOf({{"body"}, "T", 3, true, true});
   ops->Add(CallOp("PartitionedCall").Doc("Calls a function of the graph."));
-  ops->Add(CallOp("StatefulPartitionedCall")
-               .Stateful()
-               .Doc("Calls a function of the graph that reads or writes state."));
+  ops->Add(
+      CallOp("StatefulPartitionedCall").Stateful().Doc("Calls a stateful function of the graph."));
   ops->Add(OpSpec("RemoteCall")
                .In("target: string, args: Tin")
                .Out("output: Tout")
@@ -160,47 +170,48 @@ void AddCallOps(OpRegistry* ops) {
                .Attr("f: func")
                .Stateful()
                .InferShape(UnknownShape)
-               .Doc("Calls a function on the device named `target`, one of the session's."));
-  ops->Add(
-      OpSpec(kSymbolicGradient)
-          .In("input: Tin")
-          .Out("output: Tout")
-          .Attr("Tin: list(type) >= 1")
-          .Attr("Tout: list(type) >= 1")
-          .Attr("f: func")
-          .InferShape(SymbolicGradientShape)
-          .Gradient(SymbolicGradientGradient)
-          .Doc("Gradients of the function `f` with respect to its arguments. `input` is these, "
-               "then the gradients with respect to the results of f."));
+               .Doc("Calls a function on the session's device named `target`."));
+  ops->Add(OpSpec(kSymbolicGradient)
+               .In("input: Tin")
+               .Out("output: Tout")
+               .Attr("Tin: list(type) >= 1")
+               .Attr("Tout: list(type) >= 1")
+               .Attr("f: func")
+               .InferShape(SymbolicGradientShape)
+               .Gradient(SymbolicGradientGradient)
+               .Doc("Computes the gradients of the function `f` with respect to its arguments. "
+                    "`input` is the arguments, followed by the gradients of the results of f."));
 }
 
 void AddChoiceOps(OpRegistry* ops) {
-  ops->Add(IfOp("If").Stateful().Doc("Calls one of two functions, as `cond` is true or not."));
-  ops->Add(IfOp("StatelessIf").Doc("If, for functions without state."));
-  ops->Add(CaseOp("Case").Stateful().Doc(
-      "Calls the function that `branch_index` chooses; the last one if there is no such one."));
-  ops->Add(CaseOp("StatelessCase").Doc("Case, for functions without state."));
-  ops->Add(WhileOp("While").Stateful().Doc(
-      "Calls `body` on its own results as long as `cond` says so; `input` comes first."));
-  ops->Add(WhileOp("StatelessWhile").Doc("While, for functions without state."));
+  ops->Add(IfOp("If").Stateful().Doc("Calls one of two functions, depending on `cond`."));
+  ops->Add(IfOp("StatelessIf").Doc("If, for stateless functions."));
   ops->Add(
-      OpSpec("For")
-          .In("start: int32, limit: int32, delta: int32, input: T")
-          .Out("output: T")
-          .Attr("T: list(type) >= 0")
-          .Attr("body: func")
-          .InferShape(UnknownShape)
-          .Gradient(FunctionalForGradient)
-          .Doc("Calls `body` on the loop's counter and its own results, from `start` to before "
-               "`limit` in steps of `delta`."));
+      CaseOp("Case").Stateful().Doc("Calls the function that `branch_index` selects; an index out "
+                                    "of range selects the last one."));
+  ops->Add(CaseOp("StatelessCase").Doc("Case, for stateless functions."));
+  ops->Add(
+      WhileOp("While").Stateful().Doc("Calls `body` repeatedly on its own results, starting with "
+                                      "`input`, while `cond` returns true."));
+  ops->Add(WhileOp("StatelessWhile").Doc("While, for stateless functions."));
+  ops->Add(OpSpec("For")
+               .In("start: int32, limit: int32, delta: int32, input: T")
+               .Out("output: T")
+               .Attr("T: list(type) >= 0")
+               .Attr("body: func")
+               .Calls(for_calls)
+               .InferShape(UnknownShape)
+               .Gradient(FunctionalForGradient)
+               .Doc("Calls `body` repeatedly on the loop's counter and its own results. The "
+                    "counter runs from `start` to `limit`, exclusive, in steps of `delta`."));
   ops->Add(OpSpec("ToBool")
                .In("input: T")
                .Out("output: bool")
                .Attr("T: type")
                .InferShape(ScalarShape)
                .NotDifferentiable()
-               .Doc("What If and While take for true: a number other than zero, a string that is "
-                    "not empty, any other tensor that has elements."));
+               .Doc("Converts a tensor to bool as If and While do: a nonzero number, a nonempty "
+                    "string, or any other tensor with elements is true."));
 }
 
 void AddArgumentOps(OpRegistry* ops) {
@@ -209,30 +220,30 @@ void AddArgumentOps(OpRegistry* ops) {
                .Attr("T: type")
                .Attr("index: int >= 0")
                .InferShape(ArgShape)
-               .Doc("An argument of a function: fed when the function is called."));
-  ops->Add(
-      OpSpec("FakeParam")
-          .Out("output: dtype")
-          .Attr("dtype: type")
-          .Attr("shape: shape")
-          .InferShape(ShapeFromAttr)
-          .NotDifferentiable()
-          .Doc("Zeros in the place of a result that a branch does not have; unknown dimensions "
-               "are zero."));
+               .Doc("An argument of a function, which is fed when the function is called."));
+  ops->Add(OpSpec("FakeParam")
+               .Out("output: dtype")
+               .Attr("dtype: type")
+               .Attr("shape: shape")
+               .InferShape(ShapeFromAttr)
+               .NotDifferentiable()
+               .Doc("Returns zeros in place of a result that a branch does not have. Unknown "
+                    "dimensions are zero."));
   ops->Add(OpSpec("DeviceIndex")
                .Out("index: int32")
                .Attr("device_names: list(string)")
                .Stateful()
                .InferShape(ScalarShape)
                .NotDifferentiable()
-               .Doc("The position in the list of the kind of device that this runs on; the length "
-                    "of the list if it is not there."));
-  ops->Add(OpSpec("DisableCopyOnRead")
-               .In("resource: resource")
-               .Stateful()
-               .InferShape(NoOutputs)
-               .NotDifferentiable()
-               .Doc("Asks that reads of a variable hand out its own memory, as they do here."));
+               .Doc("Returns the position in the list of the type of the device that this op runs "
+                    "on, or the length of the list if it is not in the list."));
+  ops->Add(
+      OpSpec("DisableCopyOnRead")
+          .In("resource: resource")
+          .Stateful()
+          .InferShape(NoOutputs)
+          .NotDifferentiable()
+          .Doc("Requests that reads of a variable return its own buffer, as they always do here."));
 }
 
 }  // namespace

@@ -2,15 +2,16 @@
 #include "weir/ops/function_internal.h"
 #include "weir/ops/gradient_util.h"
 
-// Gradients of calls and branches: the same node once more, with the gradient of each function in
-// its place (SymbolicGradient), which the session makes when it is called first.
+// Gradients of calls and branches: the same node again with each function replaced by its gradient
+// (SymbolicGradient), which the session builds on the first call.
 namespace weir {
 
 DataType GradientType(const Output& x) {
   if (x.dtype() != DT_RESOURCE) return x.dtype();
   if (const HandleData* data = x.node->output_handle(x.index))
     return data->dtype == DT_INVALID ? DT_RESOURCE : data->dtype;
-  // A table, a queue or the like; what is handed on may be a variable.
+  // A node without inputs, such as a table or a queue, has no gradient; a handle that is passed
+  // through a node may refer to a variable.
   const bool is_handed_on =
       x.node->num_inputs() > 0 || x.node->op_name() == "_Arg" || x.node->op_name() == "Placeholder";
   return is_handed_on ? DT_FLOAT : DT_RESOURCE;
@@ -26,8 +27,8 @@ FunctionRef GradientFunction(const FunctionRef& f, const DataTypes& args,
 
 namespace {
 
-// What a gradient function takes and gives: the arguments of the function from input `first` on,
-// and what arrived at its results.
+// The signature of a gradient function. It takes the arguments of the function (node inputs from
+// `first` on) and the gradients of its results.
 struct Backward {
   Outputs inputs;
   DataTypes input_types, output_types;

@@ -3,29 +3,31 @@
 
 #include "weir/core/gradient.h"
 
-// What the sources of the ops that call functions share.
+// Helpers shared by the ops that call functions.
 namespace weir {
 
 inline constexpr char kSymbolicGradient[] = "SymbolicGradient";
-// Of an _Arg: what a handle refers to, as TensorFlow names it.
+// Attribute of an _Arg: the dtypes of the resources that a handle refers to. The name is
+// TensorFlow's.
 inline constexpr char kHandleTypes[] = "_handle_dtypes";
 
-// The gradient rules of calls and branches (function_gradients.cc).
+// Gradient rules of calls and branches (function_gradients.cc).
 Grads PartitionedCallGradient(GradContext& g);
 Grads SymbolicGradientGradient(GradContext& g);
 Grads IfGradient(GradContext& g);
 Grads CaseGradient(GradContext& g);
 
-// The gradient rules of loops of functions (function_loop_gradients.cc).
+// Gradient rules of functional loops (function_loop_gradients.cc).
 Grads FunctionalWhileGradient(GradContext& g);
 Grads FunctionalForGradient(GradContext& g);
 
-// The type of what comes back for an input: a variable's for its handle; DT_RESOURCE for a handle
-// to something else, which has no gradient.
+// Returns the dtype of the gradient of an input: the dtype of the variable for a variable's handle;
+// DT_RESOURCE for any other handle, which has no gradient.
 DataType GradientType(const Output& x);
-// The gradient of the function f of arguments `args`, by the name under which sessions and
-// TensorFlow know it. It takes them and what arrived at f's results, and gives a tensor for each of
-// them: where `results` says DT_RESOURCE, the argument itself.
+// Returns a reference to the gradient of function `f` with arguments of dtypes `args`, under the
+// name that sessions and TensorFlow use. The gradient function takes the arguments and the
+// gradients of f's results, and returns a tensor for each argument: its gradient, or the argument
+// itself where `results` is DT_RESOURCE.
 FunctionRef GradientFunction(const FunctionRef& f, const DataTypes& args, const DataTypes& results);
 
 }  // namespace weir

@@ -11,24 +11,24 @@
 
 // Gradients of While and For, with the structure of TensorFlow 2's while_v2.py:
 //
-//     forward:   x, lists                 = Loop(body(x), each list with x at its end)
-//     backward:  lists without their end, dx = Loop(gradient of body(x from the lists, dx))
+//     forward:   x, lists                    = Loop(body(x), each list with x appended)
+//     backward:  lists without last item, dx = Loop(gradient of body(x from the lists, dx))
 //
-// The forward loop is run once more, beside the one that is differentiated, and keeps what its
-// variables were at the start of each iteration in lists of tensors (TensorListPushBack). The
-// backward loop goes round as often, takes the last of each list, and hands dx through the gradient
-// of the body: SymbolicGradient, which computes the body's inner values again from x instead of
-// keeping all of them. A variable that the body returns as it came (a captured tensor, the handle
-// of a variable) needs no list; its gradients add up over the iterations, since the body's gradient
-// has what arrived at that result in it.
+// The forward loop is run again, next to the loop that is differentiated. It saves the values of
+// its variables at the start of each iteration in tensor lists (TensorListPushBack). The backward
+// loop has the same number of iterations. In each one it pops the last element of each list and
+// propagates dx through the gradient of the body: SymbolicGradient, which recomputes the
+// intermediate values of the body from x instead of saving all of them. A variable that the body
+// returns unchanged (a captured tensor, the handle of a variable) needs no list. Its gradients add
+// up over the iterations, since the body's gradient includes the gradient of that result.
 //
-// Both loops are nodes of the same op as the one that is differentiated, so their own gradients,
-// those of the second order, are made in the same way: a list is a variable like others.
+// Both loops are nodes of the same op as the one that is differentiated, so second-order gradients
+// are built in the same way: a list is a variable like any other.
 //
-// The new functions go to the graph's library. A session makes gradients of functions too, each in
-// a graph of its own, and brings their libraries together: so equal functions must have equal
-// names, and different ones different names, for which a name ends in a fingerprint of all that the
-// function depends on.
+// The new functions are added to the graph's library. A session also builds gradients of functions,
+// each in a graph of its own, and merges their libraries. Therefore equal functions must have equal
+// names and different functions different names: a name ends in a fingerprint of everything that
+// the function depends on.
 namespace weir {
 
 namespace {
@@ -42,7 +42,7 @@ uint64_t Fingerprint(absl::string_view bytes) {
   return hash;
 }
 
-// Without nodes that only pass a tensor on.
+// Skips Identity nodes without control inputs.
 Output Origin(Output value) {
   while (value.node->op_name() == "Identity" && value.node->control_inputs().empty())
     value = value.node->input(0);
@@ -62,8 +62,8 @@ void Append(const Outputs& more, Outputs* list) {
 
 class LoopGradient {
  public:
-  // The loop's variables are the node's inputs from `first` on. The body takes a counter before
-  // them if `counts`.
+  // The loop's variables are the node's inputs from `first` on. If `counts`, the body takes a
+  // counter before them.
   LoopGradient(GradContext& g, int first, bool counts)
       : g_(g),
         graph_(g.graph()),
@@ -78,7 +78,7 @@ class LoopGradient {
   struct Variable {
     Output x;
     DataType gradient = DT_INVALID;
-    bool is_kept = false;  // the body returns it as it came
+    bool is_kept = false;  // the body returns it unchanged
     bool is_differentiable = false;
   };
 
@@ -152,7 +152,7 @@ FunctionRef LoopGradient::Define(absl::string_view kind, const DataTypes& types,
   return FunctionRef{name, nullptr};
 }
 
-// A counter, the variables, and a list for each that changes.
+// A counter, the variables, and a list for each variable that changes.
 DataTypes LoopGradient::ForwardTypes() const {
   DataTypes types = {DT_INT32};
   for (const Variable& v : variables_) types.push_back(v.x.dtype());
@@ -183,7 +183,7 @@ Outputs LoopGradient::ForwardStart() const {
   return start;
 }
 
-// `forward`: the variables and the lists when the forward loop has ended.
+// `forward`: the variables and the lists at the end of the forward loop.
 Outputs LoopGradient::BackwardStart(const Outputs& forward) {
   Outputs start;
   size_t list = size();
@@ -199,7 +199,7 @@ Outputs LoopGradient::BackwardStart(const Outputs& forward) {
   return start;
 }
 
-// The body of the forward loop, without the counter among its results.
+// Builds the body of the forward loop. The results do not include the counter.
 Outputs LoopGradient::Forward(Graph& graph, const Outputs& args) const {
   const Outputs x(args.begin() + 1, args.begin() + 1 + static_cast<int64_t>(size()));
   Outputs body_args = x;
@@ -212,7 +212,7 @@ Outputs LoopGradient::Forward(Graph& graph, const Outputs& args) const {
   return next;
 }
 
-// The body of the backward loop, without the counter among its results.
+// Builds the body of the backward loop. The results do not include the counter.
 Outputs LoopGradient::Backward(Graph& graph, const Outputs& args) const {
   Outputs next, x, dys;
   if (counts_) x.push_back(args[0]);
@@ -245,7 +245,7 @@ Outputs LoopGradient::Backward(Graph& graph, const Outputs& args) const {
   return next;
 }
 
-// `backward`: what the backward loop gives, without the counter.
+// Extracts the gradients from `backward`, the results of the backward loop without the counter.
 Grads LoopGradient::Take(const Outputs& backward) const {
   Grads grads(first_);
   size_t next = size();
@@ -299,8 +299,9 @@ Grads LoopGradient::OfWhile() {
       WithoutFirst(loop(is_left, backward, history[0], BackwardStart(WithoutFirst(history)))));
 }
 
-// Counts from the last value that the counter had back to the first one. With n iterations, that is
-// start + (n - 1) * delta; n - 1 = floor((limit - start - sign(delta)) / delta).
+// The backward loop counts from the last value of the counter down to the first one. With n
+// iterations the last value is start + (n - 1) * delta, where n - 1 = floor((limit - start -
+// sign(delta)) / delta).
 Grads LoopGradient::OfFor() {
   graph_.Fail(FindVariables());
   if (!graph_.status().ok()) return {};

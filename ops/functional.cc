@@ -14,8 +14,8 @@ namespace weir {
 
 namespace {
 
-// How many rows the tensors have: a number if it is static. Nothing if they have none, or not
-// equally many; the graph has the reason.
+// Returns the number of rows of the tensors, as a literal if it is static. If there are no rows or
+// the numbers differ, fails the graph and returns nullopt.
 std::optional<Ints> RowCount(Graph& g, const Outputs& elems, const std::string& name) {
   int64_t rows = -1;
   for (const Output& e : elems) {
@@ -62,7 +62,7 @@ Outputs ReadAll(const Arrays& arrays, const Ints& i) {
   return out;
 }
 
-// False if the function has returned another number of tensors.
+// Returns false if the function returned a different number of tensors.
 bool WriteAll(Graph& g, Arrays* arrays, const Ints& i, const Outputs& values) {
   if (values.size() != arrays->size()) {
     g.Fail(InvalidArgument("The function returned ", values.size(), " tensors, but was to return ",
@@ -73,7 +73,7 @@ bool WriteAll(Graph& g, Arrays* arrays, const Ints& i, const Outputs& values) {
   return g.status().ok();
 }
 
-// The arrays with a first dimension as long as that of `like`.
+// Stacks the arrays; the first dimension of each result is that of `like`.
 Outputs StackAll(Graph& g, const Arrays& arrays, const Output& like) {
   Outputs out;
   for (const TensorArray& a : arrays) out.push_back(a.Stack());
@@ -92,7 +92,7 @@ Graph* GraphOf(const Outputs& outputs) {
   return valid == outputs.end() ? nullptr : &valid->graph();
 }
 
-// Empty if it failed.
+// Returns an empty list on failure.
 Outputs Mapped(const RowFn& fn, const Outputs& elems, const MapOptions& options) {
   Graph* const graph = GraphOf(elems);
   if (graph == nullptr) return {};
@@ -143,7 +143,7 @@ Outputs MapFn(const RowFn& fn, const Outputs& elems, const MapOptions& options) 
 
 namespace {
 
-// The loop of Scan, on the rows that are left once there is something to start with.
+// Builds the loop of Scan over the rows that remain after the initial state.
 class Scanner {
  public:
   Scanner(Graph& graph, const ScanFn& fn, const Outputs& elems, const Ints& n,
@@ -170,7 +170,7 @@ class Scanner {
   }
 
  private:
-  // n - k.
+  // Returns n - k.
   Ints FromEnd(int k) const {
     if (!n_.is_tensor()) return Ints(n_.values()[0] - k);
     return Ints(n_.tensor() - k);
@@ -232,7 +232,7 @@ Outputs Scan(const ScanFn& fn, const Outputs& elems, const Outputs& initial,
 
 namespace {
 
-// Fails the run if more than one predicate is true.
+// Adds an assertion that fails the step if more than one predicate is true.
 Operation AtMostOne(Graph& g, const Outputs& preds) {
   const std::string names = absl::StrJoin(
       preds, ", ", [](std::string* text, const Output& p) { absl::StrAppend(text, p.name()); });

@@ -10,23 +10,23 @@
 #include "weir/ops/cond.h"
 #include "weir/ops/while_loop.h"
 
-// Functions applied to the rows of tensors, one after the other, in a loop of the step: TensorFlow
-// 1's map_fn, scan, foldl and case. All are differentiable. What fails gives as many invalid
-// outputs as it promises.
+// Functions applied to the rows of tensors, one row after the other, in a loop of the step:
+// TensorFlow 1's map_fn, scan, foldl and case. All are differentiable. On failure each returns as
+// many invalid outputs as it would return results.
 namespace weir {
 
 struct MapOptions {
-  // The types of what the function returns; default: those of `elems`.
+  // The dtypes of the function's results; default: those of `elems`.
   std::optional<DataTypes> dtypes = {};
   int64_t parallel_iterations = 10;
-  // What the function returns has one shape for all rows.
+  // The function's results have the same shape for all rows.
   bool infer_shape = true;
   std::string name = "map";
 };
 
-// What `fn` gives for each row of the tensors (element i of their first dimension, which all have
-// in common), along a new first dimension. `fn` is called once, now; what it builds runs once a
-// row.
+// Applies `fn` to each row of the tensors (element i of the first dimension, whose size all tensors
+// share) and stacks the results along a new first dimension. `fn` is called once, at graph
+// construction; the nodes it adds run once per row.
 //
 //   Output squares = MapFn([](const Outputs& row) { return Outputs{row[0] * row[0]}; }, {x})[0];
 using RowFn = std::function<Outputs(const Outputs& row)>;
@@ -34,14 +34,15 @@ Outputs MapFn(const RowFn& fn, const Outputs& elems, const MapOptions& options =
 
 struct ScanOptions {
   int64_t parallel_iterations = 10;
-  // The last row first.
+  // Processes the last row first.
   bool reverse = false;
   bool infer_shape = true;
   std::string name = "scan";
 };
 
-// Starts with `initial`, and replaces it by fn(it, row) for each row of `elems` in turn; all that
-// come of it, along a new first dimension. An empty `initial` starts with the first row.
+// Starts with the state `initial` and replaces it by fn(state, row) for each row of `elems` in
+// turn. Returns all states stacked along a new first dimension. If `initial` is empty, the first
+// row is the initial state.
 //
 //   Output sums = Scan([](const Outputs& sum, const Outputs& row) {
 //     return Outputs{sum[0] + row[0]};
@@ -51,13 +52,13 @@ Outputs Scan(const ScanFn& fn, const Outputs& elems, const Outputs& initial,
              const ScanOptions& options = {});
 
 struct CaseOptions {
-  // INVALID_ARGUMENT when run, if more than one predicate is true.
+  // The step fails with INVALID_ARGUMENT if more than one predicate is true.
   bool exclusive = false;
   std::string name = "case";
 };
 
-// The outputs of the function whose predicate is the first that is true, else those of
-// `otherwise`: one Cond in another.
+// Returns the outputs of the first function whose predicate is true, or those of `otherwise`. Built
+// from nested Conds.
 Outputs Case(const std::vector<std::pair<Output, BranchListFn>>& cases,
              const BranchListFn& otherwise, const CaseOptions& options = {});
 

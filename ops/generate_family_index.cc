@@ -6,11 +6,11 @@
 #include "weir/core/family_index.h"
 #include "weir/ops/families.h"
 
-// Writes the source of OpFamilyIndex() to standard output. Fails if an op is in two families: the
-// second record would never be found.
+// Writes the source of OpFamilyIndex() to standard output. Fails if an op is in two families,
+// because the second definition would never be found.
 namespace weir {
 
-// For the registry that this program is linked with: none.
+// An empty index for the registry that this program is linked with.
 FamilyIndex OpFamilyIndex() { return {}; }
 
 namespace {

@@ -7,7 +7,8 @@ namespace weir {
 
 namespace {
 
-// The shape of the input with its channels merged with the vectors at inputs 1 to `last`.
+// Returns the shape of the input with its channel dimension merged with the lengths of the vectors
+// at inputs 1 to `last`.
 absl::StatusOr<Shape> WithChannels(ShapeContext& c, int last) {
   WEIR_ASSIGN_OR_RETURN(Shape input, c.WithRank(0, 4));
   int64_t depth = input.dim(3);
@@ -56,18 +57,18 @@ OpSpec NormSpec(const char* name, const char* in, const char* out) {
 
 }  // namespace
 
-// Batch normalization as the oldest graphs have it; new ones cannot hold it.
+// Batch normalization of the oldest graphs. New graphs cannot contain it.
 void AddGlobalNormOps(OpRegistry* ops) {
   ops->Add(NormSpec("BatchNormWithGlobalNormalization", "t: T, m: T, v: T, beta: T, gamma: T",
                     "result: T")
                .InferShape(NormShape)
                .Gradient(NormGradient)
-               .Doc("(t - m) / sqrt(v + variance_epsilon), times gamma if so asked, plus beta, for "
-                    "each channel."));
+               .Doc("Computes (t - m) / sqrt(v + variance_epsilon), times gamma if requested, plus "
+                    "beta, for each channel."));
   ops->Add(NormSpec("BatchNormWithGlobalNormalizationGrad",
                     "t: T, m: T, v: T, gamma: T, backprop: T", "dx: T, dm: T, dv: T, db: T, dg: T")
                .InferShape(NormGradShape)
-               .Doc("The gradients of BatchNormWithGlobalNormalization."));
+               .Doc("Computes the gradients of BatchNormWithGlobalNormalization."));
 }
 
 }  // namespace weir

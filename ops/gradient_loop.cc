@@ -10,30 +10,31 @@
 
 namespace weir {
 
-// Gradients through a loop, as TensorFlow 1's control_flow_state.py makes them.
+// Gradients of a v1 loop, built as TensorFlow 1's control_flow_state.py builds them.
 //
 //     forward:    n -> Enter -> Merge -> Switch -> +1 -> NextIteration      counts the iterations
 //     backward:   n -> Enter -> Merge -> (>= 1) -> Switch -> -1 -> NextIteration
 //
-// The backward loop takes the gradient of each Exit in by an Enter, hands it through the gradients
-// of the body's nodes, and gives that of each Enter out by an Exit: what was a Switch becomes a
-// Merge, and the other way round. What the forward loop only reads, a constant Enter, has a
-// gradient in every iteration; they are summed by a variable of the backward loop.
+// In the backward loop the gradient of each Exit enters through an Enter, is propagated through the
+// gradients of the body's nodes, and the gradient of each Enter leaves through an Exit. A Switch
+// becomes a Merge and a Merge becomes a Switch. A constant Enter, which the forward loop only
+// reads, has a gradient in every iteration; a loop variable of the backward loop accumulates these.
 //
-// A gradient may need a value of the forward iteration. The forward loop then pushes it on a stack
-// in every iteration, and the backward loop pops it: the last one first, which is the order it
-// needs. Pushes are tied to the forward counter and pops to the backward one, so that each happens
-// once an iteration: by control edges, through a ControlTrigger where a value is in a branch and
-// may be dead. A value that is the same in all iterations, or a constant, needs no stack.
+// A gradient may need a value of the corresponding forward iteration. Then the forward loop pushes
+// the value on a stack in every iteration and the backward loop pops it: last in, first out is the
+// order that the backward loop needs. Pushes are tied to the forward counter and pops to the
+// backward counter by control edges, so that each happens once per iteration. For a value in a
+// branch, which may be dead, a ControlTrigger is in between. A loop-invariant value or a constant
+// needs no stack.
 //
-// A loop in a loop goes back in the gradient of the outer one; how often it went round is kept on a
-// stack there, as are the stacks of what it pushed.
+// The gradient of a nested loop is in the gradient of the outer loop. Its number of iterations is
+// saved on a stack there, as are the stacks of the values it pushed.
 
 namespace {
 
 std::string Here(Graph& g) { return g.name_scope().substr(0, g.name_scope().size() - 1); }
 
-// The constant Enter that a value comes from unchanged; null if there is none.
+// Returns the constant Enter that a value comes from unchanged, or null.
 Node* LoopConstantEnter(const Output& value) {
   Node* node = value.node;
   while (node->op_name() == "Switch" || node->op_name() == "RefSwitch" ||
@@ -43,7 +44,7 @@ Node* LoopConstantEnter(const Output& value) {
   return IsLoopConstant(Output(node)) ? node : nullptr;
 }
 
-// TensorFlow's operator on a tensor and 1: the constant is made in the op's scope.
+// Adds 1 as TensorFlow's operator does: the constant is created in the op's scope.
 Output PlusOne(const Output& x) {
   const NameScope scope(x.graph(), "Add");
   return AddOp("AddV2", {x, Const(x.graph(), 1, "y")}, {}, scope.name());
@@ -277,7 +278,7 @@ Output GradientLoop::ZerosToAccumulate(const Node& enter, const Output& grad) {
   return Zeros(g_, outer_->Pop(history, shape), grad.dtype());
 }
 
-// Variables of the backward loop; their last values.
+// Adds loop variables to the backward loop and returns their final values.
 Outputs GradientLoop::Accumulated(const Outputs& starts, const std::vector<Shape>& shapes,
                                   const std::function<Outputs(const Outputs&)>& next) {
   Outputs enters, merges, current, exits;
@@ -311,7 +312,7 @@ Grad GradientLoop::Accumulate(const Node& enter, const Grad& grad) {
   return sum.empty() ? Grad() : Grad(sum[0]);
 }
 
-// Rows are put one after the other, behind one of zeros.
+// Concatenates the rows of all iterations after an initial row of zeros.
 Grad GradientLoop::AccumulateRows(const Node& enter, const IndexedSlices& rows) {
   Output values, indices, shape;
   {

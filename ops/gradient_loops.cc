@@ -11,7 +11,7 @@ namespace weir {
 
 namespace {
 
-// Zeros of a shape that is known, or of a variable's.
+// Returns zeros of the static shape of a tensor or of a handle's variable.
 Output StaticZeros(const Output& y) {
   if (y.dtype() != DT_RESOURCE) return Const(y.graph(), Tensor::Zeros(y.dtype(), y.shape()));
   const HandleData* const handle = y.node->output_handle(y.index);
@@ -96,7 +96,7 @@ Output GradientLoops::ZerosForExit(const Output& exit) {
   return Zeros(g_, outer->Pop(history, value), exit.dtype());
 }
 
-// In the gradient's loop, which is open.
+// The gradient loop is open here.
 Output GradientLoops::ZerosFor(const Output& y) {
   if (IsLoopSwitch(y.node)) return {};
   GradientLoop* const loop = Of(y.node, /*before=*/false);

@@ -11,18 +11,17 @@
 #include "weir/ops/control_flow.h"
 #include "weir/ops/flow_context.h"
 
-// Loops that gradients are computed in. For gradients.cc, and for the gradient rules of the nodes
-// that loops and branches are made of.
+// Gradient loops. Used by gradients.cc and by the gradient rules of control flow nodes.
 namespace weir {
 
-// The gradient of a loop: a loop that goes through the iterations of that one, last one first. It
-// counts them, and keeps on stacks what it needs of each.
+// The gradient of a loop: a loop over the iterations of the forward loop in reverse order. It
+// counts the iterations and keeps the values it needs from each on stacks.
 class GradientLoop {
  public:
-  // Adds the counters to both. `outer` is the gradient of the loop around `forward`, or null;
-  // `base` the context that Gradients was called in.
+  // Adds the counters to both loops. `outer` is the gradient of the loop around `forward`, or null;
+  // `base` is the context in which Gradients was called.
   GradientLoop(Graph& graph, FlowContext* forward, GradientLoop* outer, FlowContext* base);
-  // Makes the loop; once it is owned by its context.
+  // Creates the loop, owned by its context.
   static std::shared_ptr<GradientLoop> Make(Graph& graph, FlowContext* forward, GradientLoop* outer,
                                             FlowContext* base);
 
@@ -30,26 +29,27 @@ class GradientLoop {
   FlowContext* backward() const { return backward_; }
   GradientLoop* outer() const { return outer_; }
 
-  // A value of an iteration of the forward loop, in the iteration that goes back through it. Named
-  // after `user`.
+  // Returns the value of `value`, a tensor of the forward loop, from the forward iteration that
+  // corresponds to the current backward iteration. New nodes are named after `user`.
   Output RealValue(const Output& value, const std::string& user);
-  // The predicate of a branch in the forward loop, likewise.
+  // Like RealValue, for the predicate of a branch in the forward loop.
   Output RealPredicate(const Output& pred);
-  // A stack that has `value` of each iteration of the forward loop. `dead_branch`: of the side that
-  // was not taken.
+  // Pushes `value` on a stack in each iteration of the forward loop and returns the stack.
+  // `dead_branch`: the value belongs to the side that was not taken.
   Output Push(const Output& value, bool dead_branch = false);
-  // The value of the iteration at hand, from that stack.
+  // Pops the value of the current iteration from that stack.
   Output Pop(const Output& stack, const Output& value, bool dead_branch = false);
 
-  // The first value of a variable of the loop, which has this shape in all iterations.
+  // Adds the Enter of a loop variable with the initial value `value`. The variable has this shape
+  // in all iterations.
   Output Enter(const Output& value, const Shape& shape, absl::string_view name) const;
-  // The sum over all iterations of the gradients of what a constant Enter brings in.
+  // Returns the sum over all iterations of the gradients of a constant Enter.
   Grad Accumulate(const Node& enter, const Grad& grad);
 
-  // The Merges in which gradients go round, by the Switch of the forward loop.
+  // The Merges of the loop-carried gradients, keyed by the Switch of the forward loop.
   absl::flat_hash_map<const Node*, Output>& merges() { return merges_; }
-  // If the gradient of a variable does not depend on what it was an iteration later, zeros go
-  // round.
+  // Sets the loop-carried gradient of a variable to zeros if the gradient does not depend on the
+  // variable's value in the next iteration.
   void Finish();
 
  private:
@@ -80,25 +80,25 @@ class GradientLoop {
   absl::flat_hash_map<const Node*, Output> merges_;
 };
 
-// The loops that one call of Gradients goes back through.
+// The loops that one call of Gradients differentiates.
 class GradientLoops {
  public:
   explicit GradientLoops(Graph& graph);
 
   bool empty() const { return loops_.empty(); }
-  // Makes the gradient of the loop that this Exit leaves, if it is not there yet, and returns the
-  // Exits of that loop.
+  // Creates the gradient of the loop that this Exit leaves, unless it exists, and returns the Exits
+  // of that loop.
   std::vector<Node*> Add(const Node* exit);
-  // The loop that the gradient of a node is computed in; null if in none. `before`: that the
-  // gradients of its outputs are summed in.
+  // Returns the gradient loop in which the gradient of a node is computed, or null. With `before`,
+  // returns the loop in which the gradients of its outputs are summed.
   GradientLoop* Of(const Node* node, bool before) const;
-  // Zeros for an output that no gradient came to; invalid if it needs none.
+  // Returns zeros for an output without a gradient; invalid if it needs none.
   Output ZerosFor(const Output& y);
-  // Zeros for an Exit whose loop has gradients of other variables.
+  // Returns zeros for an Exit whose loop has gradients of other variables.
   Output ZerosForExit(const Output& exit);
   void Finish();
 
-  // How many Exits of a loop have not been reached, and those that got nothing.
+  // The number of Exits of a loop that have not been reached, and the Exits without a gradient.
   struct Exits {
     GradientLoop* loop;
     std::vector<Node*> all, deferred, unused;
@@ -115,16 +115,16 @@ class GradientLoops {
   std::vector<std::unique_ptr<Exits>> exits_;
 };
 
-// An Exit; an Exit or a Switch of a loop that was built here.
+// Return whether the node is an Exit, and whether it is a Switch of a loop.
 bool IsLoopExit(const Node* node);
 bool IsLoopSwitch(const Node* node);
 
-// A Switch beside what it switches.
+// Adds a Switch colocated with its input.
 SwitchResult SwitchBeside(const Output& value, const Output& pred, absl::string_view name);
-// The shape of a tensor, or of the variable that a handle is to.
+// Returns the shape of a tensor, or of the variable that a handle refers to.
 Output DynamicShape(const Output& value);
 
-// The gradient rules (control_flow_gradients.cc).
+// Gradient rules (control_flow_gradients.cc).
 Grads SwitchGradient(GradContext& g);
 Grads MergeGradient(GradContext& g);
 Grads EnterGradient(GradContext& g);

@@ -7,22 +7,22 @@
 #include "weir/ops/function_internal.h"
 #include "weir/ops/gradient_util.h"
 
-// Which gradient rule a node has.
+// Selects the gradient rule of a node.
 //
-// A node differentiates by the record of its op, unless it carries `_gradient_op_type`, which names
-// another rule: TensorFlow's gradient_override_map writes it, and tf.custom_gradient marks the
-// IdentityN around its results with it. In TensorFlow the name is looked up among the Python
-// functions that RegisterGradient was given, all built-in rules included. Here it is, in this
+// The rule is that of the node's op, unless the node has the attribute `_gradient_op_type`, which
+// names another rule. TensorFlow's gradient_override_map sets it, and tf.custom_gradient marks the
+// IdentityN around its results with it. TensorFlow looks the name up among the Python functions
+// that were registered with RegisterGradient, including all built-in rules. Here it is, in this
 // order,
 //
-// * a record of that name in the graph's ops, built in ("Identity", for a straight-through
-//   estimator) or the program's own: OpSpec("GuidedRelu").Gradient(...) is a rule without an op;
-// * what the library declares under that name in `registered_gradients`, as SavedModels do that
-//   were written with experimental_custom_gradients.
+// * an op definition of that name in the graph's ops, built in ("Identity", for a straight-through
+// estimator) or the program's own: OpSpec("GuidedRelu").Gradient(...) is a rule without an op;
+// * a function that the library declares under that name in `registered_gradients`, as in
+// SavedModels written with experimental_custom_gradients.
 //
-// A name that nobody knows is an error: the rule of the op would be another function's gradient.
-// The one exception is TensorFlow's own mark of a call of a tf.function, whose rule is the gradient
-// of the function's body, that is, what a call gets here.
+// An unknown name is an error, because the op's own rule would be the gradient of a different
+// function. The one exception is TensorFlow's mark of a call of a tf.function. Its rule is the
+// gradient of the function's body, which is the gradient of a call here.
 namespace weir {
 
 namespace {
@@ -41,8 +41,8 @@ std::string DeclaredGradient(const Node& node, const std::string& name) {
   return library == nullptr ? "" : library->RegisteredGradient(name);
 }
 
-// A function that the library declares takes what arrived at the results, after the inputs of the
-// node if it has arguments for both, and gives one tensor for each input.
+// Calls the function that the library declares. It takes the inputs of the node, if it has
+// arguments for them, and the gradients of the results, and returns one tensor for each input.
 Grads CallDeclaredGradient(GradContext& g) {
   const std::string name = g.node().attr_or<std::string>(kOverride, "");
   const std::string function = DeclaredGradient(g.node(), name);

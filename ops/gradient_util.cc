@@ -15,14 +15,14 @@ bool IsTrainable(DataType type) {
 
 namespace {
 
-// Only the shape of the switched value is used, but it must come through the same side of a Switch:
-// then the zeros are dead when the side is.
+// Uses only the shape of the switched value, but takes it from the same output of a Switch, so that
+// the zeros are dead when the output is.
 Output ZerosForSwitch(const Output& y) {
   Graph& graph = y.graph();
   Node* sides = AddNode("Switch", {y.node->input(0), y.node->input(1)});
   if (sides == nullptr) return Output();
   const Output side(sides, y.index);
-  // A list's zero has as many elements, a map's none: only the value tells.
+  // Zeros of a list have as many elements, zeros of a map none; only the value determines this.
   if (y.dtype() == DT_VARIANT) return ZerosLike(side, DT_INVALID, {}, /*optimize=*/false);
   const Operation pivot = AddOp("Identity", {side});
   if (y.dtype() == DT_RESOURCE) {
@@ -63,8 +63,8 @@ Output RowsToDense(const IndexedSlices& slices, absl::string_view name) {
 
 namespace {
 
-// Adding dense and sparse parts: rows become dense within the scope of the AddN, which then takes
-// the scope's name.
+// Adds dense and sparse parts. IndexedSlices become dense in the scope of the AddN, which then
+// takes the name of the scope.
 Grad DenseSum(Graph& graph, const Grads& parts) {
   const NameScope scope(graph, "AddN");
   Outputs dense;

@@ -5,34 +5,32 @@
 
 #include "weir/core/gradient.h"
 
-// Pieces of graph that gradients and optimizers are made of, with the names that TensorFlow gives
-// them.
+// Subgraphs that gradients and optimizers use, with TensorFlow's names.
 namespace weir {
 
-// True for the types that a gradient flows through: floating-point and complex numbers, handles,
-// variants.
+// Returns true for the dtypes that a gradient can have: floating-point and complex numbers,
+// handles, variants.
 bool IsTrainable(DataType type);
 
-// Zeros for an output that no gradient came to. A variable's handle gets zeros of the variable's
-// shape and type; a side of a Switch gets zeros that are dead when it is.
+// Returns zeros for an output without a gradient. For a variable's handle, the zeros have the
+// variable's shape and dtype; for an output of a Switch, the zeros are dead when the output is.
 Output ZerosForOutput(const Output& y);
 
-// Rows summed into a dense tensor with UnsortedSegmentSum. INVALID_ARGUMENT on the graph if the
-// dense shape is not known.
+// Sums the rows into a dense tensor with UnsortedSegmentSum. INVALID_ARGUMENT on the graph if the
+// dense shape is unknown.
 Output RowsToDense(const IndexedSlices& slices, absl::string_view name = {});
-// The sum of several gradients of which at least one is rows: rows again (concatenated) if all are,
-// else dense.
+// Returns the sum of several gradients of which at least one is an IndexedSlices: IndexedSlices
+// (concatenated) if all are, otherwise dense.
 Grad SumWithRows(Graph& graph, const Grads& parts);
-// Rows in which no index comes twice: those of equal index are added up (Unique,
-// UnsortedSegmentSum).
+// Removes duplicate indices: rows of equal index are added (Unique, UnsortedSegmentSum).
 IndexedSlices WithoutDuplicates(const IndexedSlices& slices);
 
-// A NoOp named `name` that runs after all of these, as tf.group makes it: ops on several devices
-// are grouped by device first.
+// Adds a NoOp named `name` that runs after all of these ops, as tf.group does. Ops on several
+// devices are grouped by device first.
 Operation GroupOps(Graph& graph, const std::vector<Operation>& ops,
                    absl::string_view name = "group_deps");
-// The same gradients, given out only when all of them are there, as tf.tuple makes it: scope
-// "tuple".
+// Returns the same gradients, each available only when all of them are, as tf.tuple does. Name
+// scope "tuple".
 Grads GateGrads(Graph& graph, const Grads& grads);
 
 }  // namespace weir

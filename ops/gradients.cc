@@ -15,7 +15,8 @@ namespace weir {
 
 namespace {
 
-// While it lives, nodes are made in this loop of a gradient, if it is not null.
+// A scope object: during its lifetime, new nodes are created in this gradient loop, unless it is
+// null.
 class InLoop {
  public:
   InLoop(Graph& graph, const GradientLoop* loop) {
@@ -83,7 +84,8 @@ absl::Status Backprop::Start() {
   return absl::OkStatus();
 }
 
-// Zeros for the Exit of a variable that nothing depends on, of a loop that has gradients of others.
+// Starts from an Exit whose variable no y depends on, in a loop that has gradients of other
+// variables: its gradient is zeros.
 void Backprop::StartFromExit(Node* exit) {
   if (!IsTrainable(exit->output().dtype())) return;
   const Output zeros = loops_.ZerosForExit(exit->output());
@@ -92,7 +94,7 @@ void Backprop::StartFromExit(Node* exit) {
   if (zeros.valid()) arrived[0].push_back(Grad(zeros));
 }
 
-// The Exits that wait for nobody.
+// Enqueues the Exits without pending consumers.
 void Backprop::EnqueueExits() {
   for (const auto& exits : loops_.exits()) {
     for (Node* exit : exits->all) {
@@ -119,7 +121,7 @@ bool Backprop::HasGrads(const Node* node) const {
   return std::any_of(arrived.begin(), arrived.end(), [](const Grads& g) { return !g.empty(); });
 }
 
-// The Exits of a loop are visited together, when all that follows the loop has been.
+// The Exits of a loop are visited together, once all nodes after the loop have been visited.
 void Backprop::EnqueueExit(Node* exit) {
   GradientLoops::Exits* const exits = loops_.ExitsOf(exit);
   if (exits == nullptr) return queue_.push_back(exit);
@@ -140,8 +142,8 @@ void Backprop::EnqueueExit(Node* exit) {
   }
 }
 
-// A node whose consumers have all been visited. A loop's Switch is visited twice: from the Exit,
-// and from the iteration.
+// Enqueues a node once all its consumers have been visited. A loop's Switch is visited twice: from
+// the Exit, and from the next iteration.
 void Backprop::Enqueue(Node* node) {
   const int id = node->id();
   if (id >= static_cast<int>(pending_.size())) return;
@@ -154,8 +156,8 @@ void Backprop::Enqueue(Node* node) {
   }
 }
 
-// A sum is placed with its first part, whatever scope is open: the parts come from all over the
-// graph.
+// A sum is colocated with its first part, regardless of the open scope: the parts come from
+// anywhere in the graph.
 Grad Backprop::Sum(Node* node, const Grads& parts) {
   if (parts.empty()) return Grad();
   if (parts.size() == 1) return parts[0];
@@ -295,7 +297,8 @@ absl::StatusOr<Grads> Backprop::Run() {
   return results;
 }
 
-// Null for a partitioned variable, which is an error: its gradient is that of each part.
+// The output is invalid for a partitioned variable, which is an error: take the gradient of each
+// part instead.
 GradientSource::GradientSource(const Variable& variable)
     : output(HasStorage(variable, "Gradients") ? variable.handle() : Output()) {}
 

@@ -8,19 +8,20 @@
 #include "weir/core/graph.h"
 #include "weir/ops/array.h"
 
-// Images: TensorFlow's image ops. Each builder adds the node of that op; the last argument is the
-// name. Images are [batch, height, width, channels]; one alone is [height, width, channels].
+// TensorFlow's image ops. Each builder adds the node of the op of that name; the last argument is
+// the name. Images are [batch, height, width, channels]; a single image is [height, width,
+// channels].
 namespace weir {
 
-// ---- files. `contents` is a string scalar. Each of those that decode takes JPEG, PNG and GIF
-// (DecodeBmp: BMP alone), and gives uint8 unless it says otherwise.
+// ---- files. `contents` is a string scalar. Each decoder accepts JPEG, PNG and GIF (DecodeBmp: BMP
+// only) and returns uint8 unless stated otherwise.
 
 struct DecodeJpegOptions {
-  int channels = 0;  // 1 gray, 3 RGB; 0: what the file has
-  int ratio = 1;     // shrinks by 1, 2, 4 or 8
+  int channels = 0;  // 1: gray, 3: RGB, 0: as in the file
+  int ratio = 1;     // downscaling factor: 1, 2, 4 or 8
   bool fancy_upscaling = true, try_recover_truncated = false;
-  float acceptable_fraction = 1;  // of the lines that must be there
-  std::string dct_method = {};    // "INTEGER_FAST", "INTEGER_ACCURATE"
+  float acceptable_fraction = 1;  // minimum fraction of the lines that must be present
+  std::string dct_method = {};    // "INTEGER_FAST" or "INTEGER_ACCURATE"
 };
 Output DecodeJpeg(Output contents, const DecodeJpegOptions& options = {},
                   absl::string_view name = {});
@@ -28,22 +29,23 @@ Output DecodeJpeg(Output contents, const DecodeJpegOptions& options = {},
 Output DecodePng(Output contents, int channels = 0, DataType dtype = DT_UINT8,
                  absl::string_view name = {});
 Output DecodeBmp(Output contents, int channels = 0, absl::string_view name = {});
-// [frames, height, width, 3].
+// Returns [frames, height, width, 3].
 Output DecodeGif(Output contents, absl::string_view name = {});
-// Any of the formats. `dtype` is uint8, uint16, or float (from 0 to 1). With `expand_animations`
-// a GIF gives rank 4.
+// Decodes any of the formats. `dtype` is uint8, uint16, or float (in [0, 1]). With
+// `expand_animations` a GIF has rank 4.
 Output DecodeImage(Output contents, int channels = 0, DataType dtype = DT_UINT8,
                    bool expand_animations = true, absl::string_view name = {});
 Output EncodeJpeg(Output image, int quality = 95, absl::string_view name = {});
-// uint8 or uint16, 1 to 4 channels; compression 0 to 9, -1 for the default.
+// Encodes uint8 or uint16 images with 1 to 4 channels. `compression` is 0 to 9, or -1 for the
+// default.
 Output EncodePng(Output image, int compression = -1, absl::string_view name = {});
 
-// ---- other sizes: `size` is {height, width}. The results are float, but for the nearest
-// neighbor's.
+// ---- resizing. `size` is {height, width}. The results are float, except for
+// ResizeNearestNeighbor.
 
 struct ResizeOptions {
-  bool align_corners = false;       // corners' centers stay where they are
-  bool half_pixel_centers = false;  // pixels are squares around their centers, as elsewhere
+  bool align_corners = false;       // the centers of the corner pixels are aligned
+  bool half_pixel_centers = false;  // pixel centers are at half-integer coordinates
 };
 Output ResizeBilinear(Output images, const Ints& size, const ResizeOptions& options = {},
                       absl::string_view name = {});
@@ -53,8 +55,8 @@ Output ResizeNearestNeighbor(Output images, const Ints& size, const ResizeOption
                              absl::string_view name = {});
 Output ResizeArea(Output images, const Ints& size, bool align_corners = false,
                   absl::string_view name = {});
-// Boxes [y1, x1, y2, x2] in units of the images' sides, cut out of image box_indices[i] each and
-// resized.
+// Crops boxes [y1, x1, y2, x2], in normalized coordinates, from image box_indices[i] each, and
+// resizes the crops.
 struct CropAndResizeOptions {
   std::string method = "bilinear";  // or "nearest"
   float extrapolation_value = 0;
@@ -62,24 +64,24 @@ struct CropAndResizeOptions {
 Output CropAndResize(Output images, Output boxes, Output box_indices, const Ints& crop_size,
                      const CropAndResizeOptions& options = {}, absl::string_view name = {});
 
-// ---- colors: the last dimension is 3
+// ---- colors. The last dimension is 3.
 
-Output RgbToHsv(Output images, absl::string_view name = {});  // from 0 to 1, all of them
+Output RgbToHsv(Output images, absl::string_view name = {});  // all values are in [0, 1]
 Output HsvToRgb(Output images, absl::string_view name = {});
-// `factor` and `delta` are float scalars; a delta of 1 turns the hue once around.
+// `factor` and `delta` are float scalars. A delta of 1 rotates the hue once around.
 Output AdjustContrast(Output images, Output factor, absl::string_view name = {});
 Output AdjustHue(Output images, Output delta, absl::string_view name = {});
 Output AdjustSaturation(Output images, Output factor, absl::string_view name = {});
 
 // ---- boxes
 
-// Indices of the boxes that stay, best first: at most `max_output_size`, none of which overlaps a
-// better one by more than the threshold.
+// Returns the indices of the selected boxes, best first: at most `max_output_size`, none of which
+// overlaps a better one by more than the threshold.
 Output NonMaxSuppression(Output boxes, Output scores, Output max_output_size,
                          float iou_threshold = 0.5f,
                          float score_threshold = -std::numeric_limits<float>::infinity(),
                          absl::string_view name = {});
-// Frames around `boxes`, float [batch, boxes, 4] with [y1, x1, y2, x2] each.
+// Draws the outlines of `boxes`, float [batch, boxes, 4] with [y1, x1, y2, x2] each.
 Output DrawBoundingBoxes(Output images, Output boxes, absl::string_view name = {});
 
 // ---- windows
@@ -88,9 +90,9 @@ struct PatchOptions {
   std::vector<int64_t> ksizes, strides, rates = {1, 1, 1, 1};
   std::string padding = "VALID";
 };
-// Windows of the images, laid out along the channels.
+// Extracts windows of the images and flattens each into the channel dimension.
 Output ExtractImagePatches(Output images, const PatchOptions& options, absl::string_view name = {});
-// The maximum over each window of input + filter, channel by channel.
+// Computes the maximum of input + filter over each window, channel by channel.
 struct DilationOptions {
   std::vector<int64_t> strides = {1, 1, 1, 1}, rates = {1, 1, 1, 1};
   std::string padding = "SAME";

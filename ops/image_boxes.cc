@@ -5,14 +5,14 @@
 #include "weir/ops/image_internal.h"
 #include "weir/ops/registry.h"
 
-// Records of what suppresses and draws boxes.
+// Op definitions for non-maximum suppression and for drawing boxes.
 namespace weir {
 
 namespace {
 
-// ---- shape rules
+// ---- shape functions
 
-// Boxes (or their overlaps), their scores, and scalars.
+// Checks the shapes of the boxes (or their overlaps), their scores, and the scalars.
 absl::Status CheckNms(ShapeContext& c, bool overlaps) {
   WEIR_ASSIGN_OR_RETURN(const Shape boxes, c.WithRank(0, 2));
   WEIR_ASSIGN_OR_RETURN(const Shape scores, c.WithRank(1, 1));
@@ -34,7 +34,7 @@ absl::Status NmsShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-// A positive number that may be known; -1 if not.
+// Returns the positive constant at input i, or -1 if it is unknown.
 absl::StatusOr<int64_t> KnownSize(ShapeContext& c, int i, absl::string_view name) {
   const auto known = KnownInts(c, i);
   if (!known.has_value()) return Shape::kUnknown;
@@ -85,7 +85,7 @@ absl::Status DrawShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-// ---- records
+// ---- op definitions
 
 constexpr char kType[] = "T: {half, float} = DT_FLOAT";
 constexpr char kThreshold[] = "T_threshold: {half, float} = DT_FLOAT";
@@ -98,43 +98,44 @@ void AddSuppression(OpRegistry* ops) {
                .Out("selected_indices: int32")
                .Attr("iou_threshold: float = 0.5")
                .InferShape(NmsShape)
-               .Doc("Boxes by score, without those that overlap a better one too much."));
+               .Doc("Selects boxes by score and drops those that overlap a better box too much."));
   ops->Add(OpSpec("NonMaxSuppressionV2")
                .In(inputs + "iou_threshold: T_threshold")
                .Out("selected_indices: int32")
                .Attr(kType)
                .Attr(kThreshold)
                .InferShape(NmsShape)
-               .Doc("NonMaxSuppression with a threshold that may be computed."));
+               .Doc("NonMaxSuppression with a threshold that is an input."));
   ops->Add(OpSpec("NonMaxSuppressionV3")
                .In(inputs + "iou_threshold: T_threshold, score_threshold: T_threshold")
                .Out("selected_indices: int32")
                .Attr(kType)
                .Attr(kThreshold)
                .InferShape(NmsShape)
-               .Doc("NonMaxSuppression of boxes above a score."));
-  ops->Add(
-      OpSpec("NonMaxSuppressionV4")
-          .In(inputs + "iou_threshold: T_threshold, score_threshold: T_threshold")
-          .Out("selected_indices: int32, valid_outputs: int32")
-          .Attr(kType)
-          .Attr(kThreshold)
-          .Attr(kPad)
-          .InferShape(NmsShape)
-          .Doc("NonMaxSuppressionV3 that can pad its result, and says how much of it counts."));
+               .Doc("NonMaxSuppression of boxes above a score threshold."));
+  ops->Add(OpSpec("NonMaxSuppressionV4")
+               .In(inputs + "iou_threshold: T_threshold, score_threshold: T_threshold")
+               .Out("selected_indices: int32, valid_outputs: int32")
+               .Attr(kType)
+               .Attr(kThreshold)
+               .Attr(kPad)
+               .InferShape(NmsShape)
+               .Doc("NonMaxSuppressionV3 that can pad its result and returns the number of valid "
+                    "elements."));
   ops->Add(OpSpec("NonMaxSuppressionV5")
                .In(inputs + "iou_threshold: T, score_threshold: T, soft_nms_sigma: T")
                .Out("selected_indices: int32, selected_scores: T, valid_outputs: int32")
                .Attr(kType)
                .Attr(kPad)
                .InferShape(NmsShape)
-               .Doc("Soft suppression: boxes that overlap better ones lose score."));
+               .Doc("Soft non-maximum suppression: reduces the scores of boxes that overlap better "
+                    "ones."));
   ops->Add(OpSpec("NonMaxSuppressionWithOverlaps")
                .In("overlaps: float, scores: float, max_output_size: int32, "
                    "overlap_threshold: float, score_threshold: float")
                .Out("selected_indices: int32")
                .InferShape(NmsShape)
-               .Doc("NonMaxSuppression of boxes whose overlaps are given."));
+               .Doc("NonMaxSuppression of boxes with precomputed overlaps."));
   ops->Add(OpSpec("CombinedNonMaxSuppression")
                .In("boxes: float, scores: float, max_output_size_per_class: int32, "
                    "max_total_size: int32, iou_threshold: float, score_threshold: float")
@@ -143,8 +144,8 @@ void AddSuppression(OpRegistry* ops) {
                .Attr("pad_per_class: bool = false")
                .Attr("clip_boxes: bool = true")
                .InferShape(CombinedNmsShape)
-               .Doc("NonMaxSuppression of each class of each image, then the best of all "
-                    "classes."));
+               .Doc("NonMaxSuppression for each class of each image, followed by the selection of "
+                    "the best boxes of all classes."));
 }
 
 }  // namespace
@@ -156,7 +157,7 @@ void AddBoxOps(OpRegistry* ops) {
                .Out("output: T")
                .Attr("T: {float, half} = DT_FLOAT")
                .InferShape(DrawShape)
-               .Doc("Images with boxes drawn into them, in colors that take turns."));
+               .Doc("Draws boxes into images, in a cycle of colors."));
   ops->Add(OpSpec("DrawBoundingBoxesV2")
                .In("images: T, boxes: float, colors: float")
                .Out("output: T")

@@ -4,12 +4,12 @@
 #include "weir/ops/image_internal.h"
 #include "weir/ops/registry.h"
 
-// Records of what reads and writes image files.
+// Op definitions for reading and writing image files.
 namespace weir {
 
 namespace {
 
-// Output 0 is `leading` and then the channels that the attribute tells.
+// Sets output 0 to `leading` followed by the channels of the attribute `channels`.
 absl::Status DecodedShape(ShapeContext& c, Shape leading) {
   WEIR_RETURN_IF_ERROR(c.WithRank(0, 0).status());
   const int64_t channels = c.node().attr_or<int64_t>("channels", 3);
@@ -24,7 +24,7 @@ absl::Status DecodedShape(ShapeContext& c, Shape leading) {
 absl::Status DecodeShape(ShapeContext& c) { return DecodedShape(c, Shape({-1, -1})); }
 absl::Status DecodeGifShape(ShapeContext& c) { return DecodedShape(c, Shape({-1, -1, -1})); }
 
-// Whether there are frames depends on the file.
+// Whether there is a dimension of frames depends on the file.
 absl::Status DecodeImageShape(ShapeContext& c) {
   WEIR_RETURN_IF_ERROR(DecodeShape(c));
   if (c.attr<bool>("expand_animations")) c.set_output(0, Shape::UnknownRank());
@@ -83,16 +83,17 @@ OpSpec DecodeJpegSpec(const char* name, const char* inputs, ShapeFn shape, const
 void AddDecoding(OpRegistry* ops) {
   constexpr char kContents[] = "contents: string", kChannels[] = "channels: int = 0";
   ops->Add(DecodeJpegSpec("DecodeJpeg", kContents, DecodeShape,
-                          "The pixels of a JPEG file (or a PNG, or a GIF of one frame)."));
+                          "Decodes a JPEG file (or a PNG, or a GIF of one frame)."));
   ops->Add(DecodeJpegSpec("DecodeAndCropJpeg", "contents: string, crop_window: int32",
-                          DecodeAndCropShape, "The pixels in a window of a JPEG file."));
-  ops->Add(OpSpec("ExtractJpegShape")
-               .In(kContents)
-               .Out("image_shape: output_type")
-               .Attr("output_type: {int32, int64} = DT_INT32")
-               .InferShape(ExtractJpegShapeShape)
-               .NotDifferentiable()
-               .Doc("Height, width and channels of a JPEG file, from its header alone."));
+                          DecodeAndCropShape, "Decodes a window of a JPEG file."));
+  ops->Add(
+      OpSpec("ExtractJpegShape")
+          .In(kContents)
+          .Out("image_shape: output_type")
+          .Attr("output_type: {int32, int64} = DT_INT32")
+          .InferShape(ExtractJpegShapeShape)
+          .NotDifferentiable()
+          .Doc("Returns the height, width and channels of a JPEG file, from its header alone."));
   ops->Add(OpSpec("DecodePng")
                .In(kContents)
                .Out("image: dtype")
@@ -100,20 +101,20 @@ void AddDecoding(OpRegistry* ops) {
                .Attr("dtype: {uint8, uint16} = DT_UINT8")
                .InferShape(DecodeShape)
                .NotDifferentiable()
-               .Doc("The pixels of a PNG file (or a JPEG, or a GIF of one frame)."));
+               .Doc("Decodes a PNG file (or a JPEG, or a GIF of one frame)."));
   ops->Add(OpSpec("DecodeBmp")
                .In(kContents)
                .Out("image: uint8")
                .Attr(kChannels)
                .InferShape(DecodeShape)
                .NotDifferentiable()
-               .Doc("The pixels of a BMP file."));
+               .Doc("Decodes a BMP file."));
   ops->Add(OpSpec("DecodeGif")
                .In(kContents)
                .Out("image: uint8")
                .InferShape(DecodeGifShape)
                .NotDifferentiable()
-               .Doc("The frames of a GIF file (or the one of a JPEG or PNG)."));
+               .Doc("Decodes the frames of a GIF file (or the single frame of a JPEG or PNG)."));
   ops->Add(OpSpec("DecodeImage")
                .In(kContents)
                .Out("image: dtype")
@@ -122,7 +123,7 @@ void AddDecoding(OpRegistry* ops) {
                .Attr("expand_animations: bool = true")
                .InferShape(DecodeImageShape)
                .NotDifferentiable()
-               .Doc("The pixels of a JPEG, PNG, GIF or BMP file; as floats from 0 to 1."));
+               .Doc("Decodes a JPEG, PNG, GIF or BMP file. Floats are in [0, 1]."));
 }
 
 }  // namespace
@@ -143,13 +144,13 @@ void AddImageCodecOps(OpRegistry* ops) {
                .Attr("xmp_metadata: string = ''")
                .InferShape(EncodeShape)
                .NotDifferentiable()
-               .Doc("A JPEG file of a gray or RGB image."));
+               .Doc("Encodes a gray or RGB image as a JPEG file."));
   ops->Add(OpSpec("EncodeJpegVariableQuality")
                .In("images: uint8, quality: int32")
                .Out("contents: string")
                .InferShape(EncodeShape)
                .NotDifferentiable()
-               .Doc("EncodeJpeg with a quality that may be computed."));
+               .Doc("EncodeJpeg with a quality that is an input."));
   ops->Add(OpSpec("EncodePng")
                .In("image: T")
                .Out("contents: string")
@@ -157,7 +158,7 @@ void AddImageCodecOps(OpRegistry* ops) {
                .Attr("T: {uint8, uint16} = DT_UINT8")
                .InferShape(EncodePngShape)
                .NotDifferentiable()
-               .Doc("PNG files of images with one to four channels, one of each."));
+               .Doc("Encodes images with one to four channels as PNG files, one for each image."));
 }
 
 }  // namespace weir

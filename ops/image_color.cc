@@ -2,7 +2,7 @@
 #include "weir/ops/image_internal.h"
 #include "weir/ops/registry.h"
 
-// Records of what changes colors.
+// Op definitions for color conversion and adjustment.
 namespace weir {
 
 namespace {
@@ -17,7 +17,7 @@ absl::Status ColorShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-// Images, and scalars behind them.
+// The inputs are images, followed by scalars.
 absl::Status AdjustShape(ShapeContext& c) {
   const bool contrast = c.node().op_name().find("Contrast") != std::string::npos;
   for (int i = 1; contrast && i < c.num_inputs(); ++i) {
@@ -49,26 +49,26 @@ void AddColorOps(OpRegistry* ops) {
                .Attr(kFloats)
                .InferShape(ColorShape)
                .Gradient(RgbToHsvGradient)
-               .Doc("Hue, saturation and value of RGB pixels; all from 0 to 1."));
+               .Doc("Converts RGB to hue, saturation and value. All values are in [0, 1]."));
   ops->Add(OpSpec("HSVToRGB")
                .In("images: T")
                .Out("output: T")
                .Attr(kFloats)
                .InferShape(ColorShape)
-               .Doc("RGB pixels of a hue, a saturation and a value."));
+               .Doc("Converts hue, saturation and value to RGB."));
   ops->Add(OpSpec("AdjustContrast")
                .In("images: T, contrast_factor: float, min_value: float, max_value: float")
                .Out("output: float")
                .Attr("T: {uint8, int8, int16, int32, int64, float, double}")
                .Deprecated(2, "Use AdjustContrastv2 instead")
                .InferShape(AdjustShape)
-               .Doc("AdjustContrastv2 of any numbers, cut off at two bounds."));
+               .Doc("AdjustContrastv2 for any numeric type, clipped to a minimum and a maximum."));
   ops->Add(AdjustSpec("AdjustContrastv2", "images: T, contrast_factor: float",
-                      "Scales each channel's distances from its mean in each image."));
+                      "Scales the differences of each channel from its mean in each image."));
   ops->Add(AdjustSpec("AdjustHue", "images: T, delta: float",
-                      "Turns the hue of RGB pixels; 1 is once around."));
+                      "Rotates the hue of RGB pixels. A delta of 1 is a full rotation."));
   ops->Add(AdjustSpec("AdjustSaturation", "images: T, scale: float",
-                      "Scales the saturation of RGB pixels, which stays between 0 and 1."));
+                      "Scales the saturation of RGB pixels, clamped to [0, 1]."));
 }
 
 }  // namespace weir

@@ -6,20 +6,21 @@
 #include "weir/ops/image_internal.h"
 
 // The gradient of RGBToHSV. Hue, saturation and value are piecewise rational in red, green and
-// blue; which piece holds is told by masks (1 or 0) that say which component is the biggest and
-// which the smallest. With components k, m, o:
+// blue. Masks (1 or 0) that say which component is the largest and which the smallest select the
+// piece. With components k, m, o:
 //   dV/dk = k biggest
 //   dS/dk = k biggest * smallest / k^2  -  k smallest / biggest
 //   dH/dk = (60 / 360) * (-(difference of the others) / (max - min)^2       if k is the biggest
 //                         (difference of the others) / (m - k)^2            if m is, and k smallest
 //                         +- 1 / (m - o))                                   if m is, and o smallest
-// The nodes are those of TensorFlow's rule, made in its order; a division by zero gives zero.
+// The nodes are those of TensorFlow's rule, created in the same order. A division by zero yields
+// zero.
 namespace weir {
 
 namespace {
 
 constexpr int kNext[] = {1, 2, 0}, kPrevious[] = {2, 0, 1};
-// The components other than k, in the order in which the rule for saturation takes them.
+// The components other than k, in the order in which the saturation rule uses them.
 constexpr int kOthers[3][2] = {{1, 2}, {0, 2}, {1, 0}};
 
 struct Components {
@@ -42,8 +43,8 @@ Output Inverse(Output x) {
   return DivNoNan(one, x);
 }
 
-// The component stands in the relation `first` to component `a` and `second` to `b`. Ties go to
-// red before green before blue.
+// Returns a mask that is 1 where component k satisfies `first` against component `a` and `second`
+// against `b`. On ties, red precedes green and green precedes blue.
 using Relation = Output (*)(const TensorArg&, const TensorArg&, absl::string_view);
 Output Mask(const Components& c, int k, int a, Relation first, int b, Relation second) {
   const Output with_a = first(c.rgb[k], c.rgb[a], {});
@@ -79,7 +80,7 @@ Output SaturationBy(const Components& c, int k) {
   return positive * Add(if_biggest, if_smallest, "Add");
 }
 
-// Component m is the biggest, and k the smallest.
+// The case in which component m is the largest and k the smallest.
 Output HueBetween(const Components& c, int k, int m) {
   const Output mask = c.Positive(m) * c.biggest[m] * c.smallest[k];
   const Output difference = mask * (c.rgb[kPrevious[k]] - c.rgb[kNext[k]]);
@@ -88,7 +89,7 @@ Output HueBetween(const Components& c, int k, int m) {
   return 60 * (difference * Inverse(Square(range)));
 }
 
-// Component m is the biggest, and neither it nor k the smallest.
+// The case in which component m is the largest and k is not the smallest.
 Output HueBeside(const Components& c, int k, int m) {
   const int other = 3 - k - m;
   Output mask = c.Positive(m) * c.biggest[m] * c.smallest[other];
@@ -111,7 +112,7 @@ Output HueBy(const Components& c, int k) {
   return sum / 360;
 }
 
-// The gradient that arrived at a channel of the result, times its derivatives.
+// Multiplies the gradient of a channel of the result by that channel's derivatives.
 Output Times(GradContext& g, int channel, const std::array<Output, 3>& derivatives) {
   Outputs products;
   for (const Output& derivative : derivatives) {

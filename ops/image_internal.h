@@ -5,12 +5,13 @@
 #include "weir/core/op.h"
 #include "weir/core/shape_context.h"
 
-// What the sources of the image family share.
+// Helpers shared by the image op family.
 namespace weir {
 
-// Output 0 is [batch, height, width, channels], with {height, width} the value of input `size`.
+// Sets output 0 to [batch, height, width, channels], where {height, width} is the value of input
+// `size`.
 absl::Status SizedImageShape(ShapeContext& c, int size, int64_t batch, int64_t channels);
-// Fails unless dimension `i` of the shape, if it is known, is this.
+// Returns an error if dimension `i` of the shape is known and has a different size.
 absl::Status CheckDim(const Shape& shape, int i, int64_t want);
 
 Grads RgbToHsvGradient(GradContext& c);  // image_color_gradient.cc

@@ -7,15 +7,15 @@
 #include "weir/ops/registry.h"
 #include "weir/ops/window.h"
 
-// Records of what looks at images through sliding windows without pooling them, and of orders of
-// dimensions.
+// Op definitions for patch extraction, dilation and other sliding-window ops without pooling, and
+// for data format conversion.
 namespace weir {
 
 namespace {
 
 using Longs = std::vector<int64_t>;
 
-// ---- shape rules
+// ---- shape functions
 
 absl::StatusOr<Longs> WindowList(const ShapeContext& c, absl::string_view name, size_t rank) {
   Longs list = c.node().attr_or<Longs>(name, Longs(rank, 1));
@@ -84,7 +84,7 @@ Attrs Copied(const Node& node, std::initializer_list<absl::string_view> names) {
   return attrs;
 }
 
-// A Pack "Reshape/shape" of dimensions, some of which are numbers.
+// A dimension of a Pack "Reshape/shape": a tensor or a number.
 struct Dim {
   Dim(Output o) : tensor(o) {}
   Dim(int64_t v) : number(v) {}
@@ -103,8 +103,8 @@ Output ReshapeTo(Graph& g, Output x, DataType type, const std::vector<Dim>& dims
   return Reshape(x, Stack(packed, 0, local + "/shape"), local);
 }
 
-// 1 for the first pixel, 2 for the next one, ...: the patches of it tell which pixel of the image
-// each element of a patch is, 0 in the padding.
+// Returns 1 for the first pixel, 2 for the next, and so on. Patches of this image map each patch
+// element to its pixel, with 0 for padding.
 Output PixelNumbers(Output count) {
   Graph& g = count.graph();
   const Output end = AddV2Op(count, ConstOf(g, DT_INT64, 1, "add/y"));
@@ -137,8 +137,8 @@ Grads ImagePatchesGradient(GradContext& g) {
       Transpose(ReshapeTo(graph, sums, DT_INT64, {rows, columns, batch, channels}), {2, 0, 1, 3})};
 }
 
-// The product of a sparse matrix, which has a one for each pixel and each place in a patch that it
-// has, and the gradients. Row 0 of the matrix is the padding, and is cut off.
+// Multiplies a sparse matrix by the gradients. The matrix has a one for each pixel at each patch
+// element that is this pixel. Row 0 of the matrix is the padding and is removed.
 Grads VolumePatchesGradient(GradContext& g) {
   Graph& graph = g.graph();
   const Shape in = g.x().shape(), out = g.y().shape();
@@ -188,7 +188,7 @@ Grads DilationGradient(GradContext& g) {
   return {by_input, AddOp("Dilation2DBackpropFilter", {g.x(0), g.x(1), g.dy()}, attrs)};
 }
 
-// ---- records
+// ---- op definitions
 
 constexpr char kPadding[] = "padding: {'SAME', 'VALID'}";
 
@@ -233,7 +233,7 @@ void AddPatchOps(OpRegistry* ops) {
                .Attr(kPadding)
                .InferShape(PatchesShape)
                .Gradient(ImagePatchesGradient)
-               .Doc("Windows of images, laid out along the channels."));
+               .Doc("Extracts windows of images and flattens each into the channel dimension."));
   ops->Add(OpSpec("ExtractVolumePatches")
                .In("input: T")
                .Out("patches: T")
@@ -243,19 +243,20 @@ void AddPatchOps(OpRegistry* ops) {
                .Attr(kPadding)
                .InferShape(PatchesShape)
                .Gradient(VolumePatchesGradient)
-               .Doc("Windows of volumes, laid out along the channels."));
+               .Doc("Extracts windows of volumes and flattens each into the channel dimension."));
   OpSpec dilation = DilationSpec("Dilation2D", "input: T, filter: T", "output: T", DilationShape,
-                                 "The maximum over each window of input + filter.");
+                                 "Computes the maximum over each window of input + filter.");
   ops->Add(dilation.Gradient(DilationGradient));
   constexpr char kInputs[] = "input: T, filter: T, out_backprop: T";
   ops->Add(DilationSpec("Dilation2DBackpropInput", kInputs, "in_backprop: T", SameShape,
-                        "The gradient of Dilation2D with respect to its input."));
+                        "Computes the gradient of Dilation2D with respect to its input."));
   ops->Add(DilationSpec("Dilation2DBackpropFilter", kInputs, "filter_backprop: T", LikeFilter,
-                        "The gradient of Dilation2D with respect to its filter."));
+                        "Computes the gradient of Dilation2D with respect to its filter."));
   ops->Add(FormatSpec("DataFormatDimMap",
-                      "Numbers of dimensions in one order (NHWC), as they are in another."));
+                      "Converts dimension numbers from one data format (NHWC) to another."));
   ops->Add(FormatSpec("DataFormatVecPermute",
-                      "A list with an entry for each (spatial) dimension in another order."));
+                      "Permutes a list with an entry for each (spatial) dimension from one data "
+                      "format to another."));
 }
 
 }  // namespace weir

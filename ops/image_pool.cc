@@ -6,7 +6,7 @@
 #include "weir/ops/image_internal.h"
 #include "weir/ops/registry.h"
 
-// Records of fractional pooling.
+// Op definitions for fractional pooling.
 namespace weir {
 
 namespace {
@@ -85,10 +85,10 @@ OpSpec PoolSpec(const char* name, GradientFn gradient, const char* doc) {
 
 void AddFractionalPoolOps(OpRegistry* ops) {
   ops->Add(PoolSpec("FractionalMaxPool", MaxGradient,
-                    "The maximum of each of the cells that an image is cut into at random, by a "
-                    "factor that need not be whole."));
+                    "Computes the maximum of each cell of a random partition of the image. The "
+                    "reduction factor need not be an integer."));
   ops->Add(PoolSpec("FractionalAvgPool", AverageGradient,
-                    "The mean of each of the cells of FractionalMaxPool."));
+                    "Computes the mean of each cell of the partition used by FractionalMaxPool."));
   ops->Add(OpSpec("FractionalMaxPoolGrad")
                .In("orig_input: T, orig_output: T, out_backprop: T, row_pooling_sequence: int64, "
                    "col_pooling_sequence: int64")
@@ -96,7 +96,8 @@ void AddFractionalPoolOps(OpRegistry* ops) {
                .Attr(kOverlapping)
                .Attr(kTypes)
                .InferShape(MaxGradShape)
-               .Doc("The gradient of FractionalMaxPool: it goes to the first maximum of a cell."));
+               .Doc("Computes the gradient of FractionalMaxPool: it goes to the first maximum of a "
+                    "cell."));
   ops->Add(OpSpec("FractionalAvgPoolGrad")
                .In("orig_input_tensor_shape: int64, out_backprop: T, row_pooling_sequence: int64, "
                    "col_pooling_sequence: int64")
@@ -104,7 +105,8 @@ void AddFractionalPoolOps(OpRegistry* ops) {
                .Attr(kOverlapping)
                .Attr(kTypes)
                .InferShape(AverageGradShape)
-               .Doc("The gradient of FractionalAvgPool: it is spread over a cell."));
+               .Doc("Computes the gradient of FractionalAvgPool: it is distributed equally over a "
+                    "cell."));
 }
 
 }  // namespace weir

@@ -8,12 +8,12 @@
 #include "weir/ops/image_internal.h"
 #include "weir/ops/registry.h"
 
-// Records of what makes images of other sizes.
+// Op definitions for resizing and transforming images.
 namespace weir {
 
 namespace {
 
-// ---- shape rules
+// ---- shape functions
 
 absl::Status ResizeShape(ShapeContext& c) {
   WEIR_ASSIGN_OR_RETURN(const Shape images, c.WithRank(0, 4));
@@ -53,7 +53,7 @@ Attrs GridAttrs(const Node& n) {
           {"half_pixel_centers", n.attr<bool>("half_pixel_centers")}};
 }
 
-// Height and width of the images: a constant where they are known.
+// Returns the height and width of the images, as a constant if they are static.
 Output SidesOf(GradContext& g) {
   const Shape& shape = g.x().shape();
   if (shape.has_rank() && shape.Sub(1, 3).IsFullyDefined()) {
@@ -78,7 +78,8 @@ Grads ScaleGradient(GradContext& g) {
                  {"antialias", g.attr<bool>("antialias")}})};
 }
 
-// Boxes always get the gradient of bilinear sampling; images one if they are of floats.
+// Boxes always get the gradient of bilinear sampling. Images get a gradient only if their dtype is
+// floating-point.
 Grads CropGradient(GradContext& g) {
   const DataType type = g.x().dtype();
   Grads grads(4);
@@ -95,7 +96,7 @@ Grads CropGradient(GradContext& g) {
   return grads;
 }
 
-// The inverse of 3 x 3 matrices that are given by eight numbers each (the ninth is 1), given so.
+// Inverts 3 x 3 matrices. Arguments and results hold eight elements of each matrix; the ninth is 1.
 Output InvertTransforms(Output transforms) {
   Graph& g = transforms.graph();
   Output matrices;
@@ -129,7 +130,7 @@ Grads ProjectionGradient(GradContext& g) {
                  {"fill_mode", g.attr<std::string>("fill_mode")}})};
 }
 
-// ---- records
+// ---- op definitions
 
 constexpr char kAlign[] = "align_corners: bool = false";
 constexpr char kHalf[] = "half_pixel_centers: bool = false";
@@ -161,21 +162,23 @@ void AddResizing(OpRegistry* ops) {
   constexpr char kFloatResult[] = "resized_images: float";
   constexpr char kTypes[] =
       "T: {int8, uint8, int16, uint16, int32, int64, half, float, double, bfloat16}";
-  ops->Add(ResizeSpec("ResizeArea", kTypes, kFloatResult, nullptr,
-                      "Images of another size: means over the area that a pixel covers."));
+  ops->Add(
+      ResizeSpec("ResizeArea", kTypes, kFloatResult, nullptr,
+                 "Resizes images: computes the mean over the area that an output pixel covers."));
   ops->Add(ResizeSpec("ResizeBicubic", kTypes, kFloatResult, BicubicGradient,
-                      "Images of another size, by cubic convolution."));
+                      "Resizes images with cubic convolution."));
   ops->Add(ResizeSpec("ResizeBilinear",
                       "T: {int8, uint8, int16, uint16, int32, int64, bfloat16, half, float, "
                       "double, bfloat16}",
-                      kFloatResult, BilinearGradient,
-                      "Images of another size, by linear interpolation."));
+                      kFloatResult, BilinearGradient, "Resizes images with linear interpolation.")
+               .Rows(RowRule::kWindows));
   ops->Add(ResizeSpec("ResizeNearestNeighbor", kTypes, "resized_images: T", NearestGradient,
-                      "Images of another size: each pixel is the nearest one."));
-  ops->Add(
-      ResizeGradSpec("ResizeBicubicGrad", "T: {float, double}", "The gradient of ResizeBicubic."));
+                      "Resizes images: each pixel is that of the nearest neighbor.")
+               .Rows(RowRule::kWindows));
+  ops->Add(ResizeGradSpec("ResizeBicubicGrad", "T: {float, double}",
+                          "Computes the gradient of ResizeBicubic."));
   ops->Add(ResizeGradSpec("ResizeBilinearGrad", "T: {float, bfloat16, half, double}",
-                          "The gradient of ResizeBilinear."));
+                          "Computes the gradient of ResizeBilinear."));
   ops->Add(OpSpec("ResizeNearestNeighborGrad")
                .In("grads: T, size: int32")
                .Out("output: T")
@@ -183,7 +186,8 @@ void AddResizing(OpRegistry* ops) {
                .Attr(kAlign)
                .Attr(kHalf)
                .InferShape(ResizeShape)
-               .Doc("The gradient of ResizeNearestNeighbor: sums over the pixels that are one."));
+               .Doc("Computes the gradient of ResizeNearestNeighbor: sums over the output pixels "
+                    "that copy an input pixel."));
 }
 
 void AddScaling(OpRegistry* ops) {
@@ -195,7 +199,7 @@ void AddScaling(OpRegistry* ops) {
                .Attr("antialias: bool = true")
                .InferShape(ResizeShape)
                .Gradient(ScaleGradient)
-               .Doc("Images scaled and moved, resampled with one of several kernels."));
+               .Doc("Scales and translates images, with a choice of resampling kernels."));
   ops->Add(OpSpec("ScaleAndTranslateGrad")
                .In("grads: T, original_image: T, scale: float, translation: float")
                .Out("output: T")
@@ -203,7 +207,7 @@ void AddScaling(OpRegistry* ops) {
                .Attr("kernel_type: string = 'lanczos3'")
                .Attr("antialias: bool = true")
                .InferShape(LikeInput1)
-               .Doc("The gradient of ScaleAndTranslate."));
+               .Doc("Computes the gradient of ScaleAndTranslate."));
   for (const char* op : {"ImageProjectiveTransformV2", "ImageProjectiveTransformV3"}) {
     const bool filled = op[std::string(op).size() - 1] == '3';
     ops->Add(OpSpec(op)
@@ -216,7 +220,7 @@ void AddScaling(OpRegistry* ops) {
                  .Attr("fill_mode: string = 'CONSTANT'")
                  .InferShape(ProjectionShape)
                  .Gradient(ProjectionGradient)
-                 .Doc("Images seen through projective transforms of eight numbers each."));
+                 .Doc("Applies projective transforms, of eight numbers each, to images."));
   }
 }
 
@@ -231,21 +235,21 @@ void AddCropping(OpRegistry* ops) {
                .Attr("extrapolation_value: float = 0")
                .InferShape(CropShape)
                .Gradient(CropGradient)
-               .Doc("Boxes cut out of images and resized to one size."));
+               .Doc("Crops boxes from images and resizes the crops to one size."));
   ops->Add(OpSpec("CropAndResizeGradImage")
                .In("grads: float, boxes: float, box_ind: int32, image_size: int32")
                .Out("output: T")
                .Attr("T: {float, half, double}")
                .Attr(kMethod)
                .InferShape(CropGradImageShape)
-               .Doc("The gradient of CropAndResize with respect to the images."));
+               .Doc("Computes the gradient of CropAndResize with respect to the images."));
   ops->Add(OpSpec("CropAndResizeGradBoxes")
                .In("grads: float, image: T, boxes: float, box_ind: int32")
                .Out("output: float")
                .Attr(kTypes)
                .Attr("method: {'bilinear'} = 'bilinear'")
                .InferShape(LikeInput2)
-               .Doc("The gradient of CropAndResize with respect to the boxes."));
+               .Doc("Computes the gradient of CropAndResize with respect to the boxes."));
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 #include "weir/ops/image_internal.h"
 #include "weir/ops/registry.h"
 
-// Records of what takes parts of images, at random or given places.
+// Op definitions for cropping images at random or given positions.
 namespace weir {
 
 namespace {
@@ -46,7 +46,8 @@ absl::Status GlimpseShape(ShapeContext& c) {
   return SizedImageShape(c, 1, batch, images.dim(3));
 }
 
-// What the three sampling ops have in common, after their own first attributes.
+// Adds the attributes that the three sampling ops have in common, after their own first
+// attributes.
 OpSpec& SampleAttrs(OpSpec& spec) {
   return spec.Attr("aspect_ratio_range: list(float) = [0.75, 1.33]")
       .Attr("area_range: list(float) = [0.05, 1.0]")
@@ -68,12 +69,12 @@ void AddSampling(OpRegistry* ops) {
   OpSpec first = Sample("SampleDistortedBoundingBox", "image_size: T, bounding_boxes: float");
   first.Attr("seed: int = 0").Attr("seed2: int = 0").Attr("min_object_covered: float = 0.1");
   ops->Add(SampleAttrs(first).Stateful().Doc(
-      "A random crop of an image that holds enough of one of some boxes."));
+      "Returns a random crop of an image that covers enough of one of the boxes."));
   OpSpec second = Sample("SampleDistortedBoundingBoxV2",
                          "image_size: T, bounding_boxes: float, min_object_covered: float");
   second.Attr("seed: int = 0").Attr("seed2: int = 0");
   ops->Add(SampleAttrs(second).Stateful().Doc(
-      "SampleDistortedBoundingBox with a share to be covered that may be computed."));
+      "SampleDistortedBoundingBox with a minimum coverage that is an input."));
   OpSpec stateless =
       Sample("StatelessSampleDistortedBoundingBox",
              "image_size: T, bounding_boxes: float, min_object_covered: float, seed: Tseed");
@@ -95,7 +96,7 @@ void AddImageSamplingOps(OpRegistry* ops) {
                .Stateful()
                .Deprecated(8, "Random crop is now pure Python")
                .InferShape(RandomCropShape)
-               .Doc("A part of an image of a given size, from a random place."));
+               .Doc("Crops a window of a given size at a random position of an image."));
   for (const char* op : {"ExtractGlimpse", "ExtractGlimpseV2"}) {
     ops->Add(OpSpec(op)
                  .In("input: float, size: int32, offsets: float")
@@ -105,8 +106,8 @@ void AddImageSamplingOps(OpRegistry* ops) {
                  .Attr("uniform_noise: bool = true")
                  .Attr("noise: string = 'uniform'")
                  .InferShape(GlimpseShape)
-                 .Doc("A window of each image around a given point; noise where it leaves the "
-                      "image."));
+                 .Doc("Extracts a window of each image around a given point, with noise outside "
+                      "the image."));
   }
 }
 

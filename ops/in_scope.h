@@ -7,8 +7,9 @@
 
 namespace weir {
 
-// make("<name>/") inside a new name scope: for a node of that name whose arguments are made in its
-// own scope, as TensorFlow's functions do with what they convert to tensors.
+// Returns make("<name>/") called inside a new name scope. Use it for a node of that name whose
+// arguments are created in the node's own scope, as TensorFlow's functions do when they convert
+// arguments to tensors.
 //   Output product = InScope(g, "MatMul", [&](const std::string& name) {
 //     return MatMul(x, w.value(), {.name = name});
 //   });

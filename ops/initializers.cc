@@ -14,7 +14,7 @@ namespace {
 
 Initializer Uniform(double min, double max, Seed seed) {
   return [=](const InitializerArgs& a) {
-    // Below the default limit there is no whole number but zero.
+    // The default range [0, 1) contains no integer but zero.
     if (IsInteger(a.dtype) && min == 0 && max == 1) {
       a.graph.Fail(
           InvalidArgument("RandomUniformInitializer: Must specify maxval for integer "
@@ -34,7 +34,7 @@ bool CheckFloating(const InitializerArgs& a, absl::string_view what) {
   return false;
 }
 
-// The full variable's shape, where only a part of it is initialized.
+// Returns the full variable's shape if only a part of it is initialized.
 const Shape& ScalingShape(const InitializerArgs& a) {
   return a.partition ? a.partition->full_shape : a.shape;
 }
@@ -52,8 +52,8 @@ Fans ComputeFans(const Shape& shape) {
   return {shape.dim(-2) * receptive_field, shape.dim(-1) * receptive_field};
 }
 
-// Fills `shape` row by row, repeating the last value. INVALID_ARGUMENT if there are more values
-// than elements.
+// Fills `shape` in row-major order and repeats the last value. INVALID_ARGUMENT if there are more
+// values than elements.
 absl::StatusOr<Tensor> Stretch(const Tensor& values, const Shape& shape) {
   const int64_t given = values.num_elements(), wanted = shape.num_elements();
   if (given == wanted) return values.Reshaped(shape);
@@ -89,9 +89,9 @@ Output MakeConstant(const InitializerArgs& a, const Literal& value, bool verify_
   return {};
 }
 
-// gain * Q, where Q R = A for a random matrix A and the diagonal of R is made positive, so that Q
-// is uniformly distributed. Source: Saxe et al., "Exact solutions to the nonlinear dynamics of
-// learning in deep linear neural networks", 2014.
+// Returns gain * Q, where Q R = A is the QR decomposition of a random matrix A and the diagonal of
+// R is made positive, so that Q is uniformly distributed. Source: Saxe et al., "Exact solutions to
+// the nonlinear dynamics of learning in deep linear neural networks", 2014.
 Output MakeOrthogonal(const InitializerArgs& a, float gain, Seed seed) {
   if (!CheckFloating(a, "Orthogonal")) return {};
   Graph& g = a.graph;
@@ -120,7 +120,7 @@ Output MakeOrthogonal(const InitializerArgs& a, float gain, Seed seed) {
   return AddOp("Mul", {ConstOf(g, a.dtype, gain, "x"), q}, {}, scope.name());
 }
 
-// A part of a matrix is cut out of the whole one.
+// A part of a partitioned matrix is sliced from the whole matrix.
 Output MakeIdentity(const InitializerArgs& a, float gain) {
   if (!CheckFloating(a, "Identity")) return {};
   Graph& g = a.graph;
@@ -144,7 +144,7 @@ Output MakeIdentity(const InitializerArgs& a, float gain) {
   return AddOp("Mul", {ConstOf(g, a.dtype, gain, "x"), eye}, {}, scope.name());
 }
 
-// Cutting a normal distribution at two deviations makes its deviation smaller by this factor;
+// The standard deviation of a standard normal distribution truncated at two standard deviations;
 // source: TensorFlow.
 constexpr double kTruncatedDeviation = .87962566103423978;
 

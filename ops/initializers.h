@@ -15,13 +15,13 @@ namespace weir {
 
 class Variable;
 
-// Where in a bigger, partitioned variable the part to be initialized lies.
+// The position of the part to initialize within a partitioned variable.
 struct PartitionInfo {
   Shape full_shape;
   std::vector<int64_t> offset;
 };
 
-// What an initializer is asked for.
+// The arguments of an initializer.
 struct InitializerArgs {
   Graph& graph;
   Shape shape;
@@ -29,12 +29,12 @@ struct InitializerArgs {
   const PartitionInfo* partition = nullptr;  // null: the whole variable
 };
 
-// How a variable gets its initial value. A value type, made implicitly of
+// Specifies a variable's initial value. A value type with implicit conversions from
 //   - an initializer object: Zeros(), GlorotUniform(), ..., or any callable that takes a
 //     const InitializerArgs& and returns an Output;
-//   - a callable without arguments, () -> Output, which decides the shape itself;
+//   - a callable without arguments, () -> Output, which determines the shape itself;
 //   - a tensor of the graph (or a variable), or a literal.
-// A default-constructed one stands for "none given".
+// A default-constructed Initializer means "none given".
 class Initializer {
  public:
   enum class Kind { kNone, kShaped, kCallable, kTensor };
@@ -60,10 +60,10 @@ class Initializer {
       value_ = TensorArg(from);
     }
   }
-  // The value of another variable.
+  // Uses the value of another variable.
   Initializer(const Variable& variable);
   Initializer(std::initializer_list<Literal> items) : value_(TensorArg(items)) {}
-  // `own_dtype` (may be DT_INVALID) is the type it makes when none is asked for.
+  // `own_dtype` is the dtype that it creates if none is requested; it may be DT_INVALID.
   Initializer(Shaped make, DataType own_dtype) : value_(std::move(make)), dtype_(own_dtype) {}
 
   Kind kind() const { return static_cast<Kind>(value_.index()); }
@@ -80,24 +80,24 @@ class Initializer {
 
 using Seed = std::optional<int64_t>;
 
-// All elements zero (false, empty), or one.
+// Initialize all elements to zero (false, empty string), or to one.
 Initializer Zeros();
 Initializer Ones();
-// A scalar, or a list: row by row, its last value repeated. With `verify_shape` a list of another
-// shape is INVALID_ARGUMENT.
+// Initializes from a scalar or a list, in row-major order with the last value repeated. With
+// `verify_shape`, a list of another shape is INVALID_ARGUMENT.
 Initializer Constant(Literal value, bool verify_shape = false);
-// Uniform in [min, max). INVALID_ARGUMENT for integers of which no maximum is given.
+// Uniform in [min, max). INVALID_ARGUMENT for integer dtypes without a maximum.
 Initializer RandomUniformInitializer(float min = 0, float max = 1, Seed seed = {});
 Initializer RandomNormalInitializer(float mean = 0, float stddev = 1, Seed seed = {});
-// Normal, redrawn beyond two standard deviations.
+// Normal, with values beyond two standard deviations redrawn.
 Initializer TruncatedNormalInitializer(float mean = 0, float stddev = 1, Seed seed = {});
-// Uniform in +-sqrt(3 / input size) * factor, the input size being the product of all dimensions
+// Uniform in +-sqrt(3 / input size) * factor, where the input size is the product of all dimensions
 // but the last.
 Initializer UniformUnitScaling(float factor = 1, Seed seed = {});
 
-// Samples of variance scale / n, where n is the number of inputs, of outputs, or their mean. For
-// rank 2 these are rows and columns; above that the last two dimensions times the product of the
-// others; rank 1 has n for both.
+// Samples with variance scale / n, where n is the number of inputs, the number of outputs, or their
+// mean. For rank 2 these are the rows and columns; for higher ranks the last two dimensions, each
+// times the product of the others; for rank 1 both are the size of the vector.
 struct VarianceScalingOptions {
   double scale = 1;
   enum Mode { kFanIn, kFanOut, kFanAvg } mode = kFanIn;
@@ -116,10 +116,10 @@ Initializer HeNormal(Seed seed = {});       // variance 2 / in
 Initializer LecunUniform(Seed seed = {});   // limit sqrt(3 / in)
 Initializer LecunNormal(Seed seed = {});    // variance 1 / in
 
-// A random matrix with orthogonal rows or columns (whichever are fewer), times gain; more than two
-// dimensions are taken as one matrix with the last as columns.
+// A random matrix with orthogonal rows or columns (whichever are fewer), times gain. A tensor of
+// rank above two is treated as a matrix whose columns are the last dimension.
 Initializer Orthogonal(float gain = 1, Seed seed = {});
-// gain on the diagonal of a matrix.
+// A matrix with `gain` on its diagonal and zero elsewhere.
 Initializer Identity(float gain = 1);
 
 }  // namespace weir

@@ -48,9 +48,9 @@ Output ParallelStack(const Outputs& values, absl::string_view name) {
 
 void AddInplaceOps(OpRegistry* ops) {
   const std::pair<const char*, const char*> updates[] = {
-      {"InplaceUpdate", "x with rows i replaced by v."},
-      {"InplaceAdd", "x with v added to rows i, also where one comes twice."},
-      {"InplaceSub", "x with v subtracted from rows i, also where one comes twice."}};
+      {"InplaceUpdate", "Returns x with rows i replaced by v."},
+      {"InplaceAdd", "Returns x with v added to rows i. Repeated indices accumulate."},
+      {"InplaceSub", "Returns x with v subtracted from rows i. Repeated indices accumulate."}};
   for (const auto& [name, doc] : updates) {
     ops->Add(OpSpec(name)
                  .In("x: T, i: int32, v: T")
@@ -65,8 +65,9 @@ void AddInplaceOps(OpRegistry* ops) {
                .Attr("N: int >= 1")
                .Attr("T: type")
                .Attr("shape: shape")
+               .Moves(Movement::kRearrange)
                .InferShape(ParallelConcatShape)
-               .Doc("Values of one row each, one below the other."));
+               .Doc("Stacks values of one row each along the first dimension."));
 }
 
 }  // namespace weir

@@ -5,13 +5,13 @@
 
 namespace weir {
 
-// Rows i (a vector; counted from the end if negative) of x become v, or v is added or subtracted.
-// The result may have x's memory, where nothing else needs it.
+// Return x with rows i (a vector; negative indices count from the end) set to v, incremented by v,
+// or decremented by v. The result may share x's buffer if no other node needs it.
 Output InplaceUpdate(Output x, Output i, Output v, absl::string_view name = {});
 Output InplaceAdd(Output x, Output i, Output v, absl::string_view name = {});
 Output InplaceSub(Output x, Output i, Output v, absl::string_view name = {});
 
-// Stack for values of one static shape.
+// Stacks values of one static shape.
 Output ParallelStack(const Outputs& values, absl::string_view name = {});
 
 }  // namespace weir

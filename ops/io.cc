@@ -71,7 +71,7 @@ absl::Status AllScalars(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-// A path, and vectors of `count` strings (-1: of any length) at inputs 1 to `last`.
+// Checks a scalar path and vectors of `count` strings (-1: of any length) at inputs 1 to `last`.
 absl::Status CheckNames(ShapeContext& c, int last, int64_t count) {
   WEIR_RETURN_IF_ERROR(c.WithRank(0, 0).status());
   for (int i = 1; i <= last; ++i) {
@@ -141,7 +141,7 @@ absl::Status JoinShape(ShapeContext& c) {
       WEIR_ASSIGN_OR_RETURN(out, out.MergeWith(c.input(i)));
     }
   }
-  // An input of unknown rank may be a scalar or not.
+  // An input of unknown rank may be a scalar, so the output shape is unknown.
   if (known || !out.IsScalar()) c.set_output(0, std::move(out));
   return absl::OkStatus();
 }
@@ -154,23 +154,23 @@ void AddCheckpointOps(OpRegistry* ops) {
           .Stateful()
           .InferShape(SaveShape<2>)
           .Doc("Writes tensors to a checkpoint (V2), each under its name, whole or as a slice of a "
-               "bigger tensor."));
+               "larger tensor."));
   ops->Add(OpSpec("RestoreV2")
                .In("prefix: string, tensor_names: string, shape_and_slices: string")
                .Out("tensors: dtypes")
                .Attr("dtypes: list(type) >= 1")
                .Stateful()
                .InferShape(RestoreShape)
-               .Doc("Reads tensors by name from a checkpoint, V2 or V1, whole or slices of them: "
-                    "all, or none."));
+               .Doc("Reads tensors or slices of tensors by name from a checkpoint, V2 or V1. Reads "
+                    "all of them or none."));
   ops->Add(OpSpec("MergeV2Checkpoints")
                .In("checkpoint_prefixes: string, destination_prefix: string")
                .Attr("delete_old_dirs: bool = true")
                .Attr("allow_missing_files: bool = false")
                .Stateful()
                .InferShape(MergeShape)
-               .Doc("Joins the checkpoints that the shards of one save wrote into one with as many "
-                    "data files."));
+               .Doc("Merges the checkpoints that the shards of one save wrote into one, with the "
+                    "same number of data files."));
   ops->Add(OpSpec("Save")
                .In("filename: string, tensor_names: string, data: T")
                .Attr("T: list(type) >= 1")
@@ -182,7 +182,7 @@ void AddCheckpointOps(OpRegistry* ops) {
                .Attr("T: list(type) >= 1")
                .Stateful()
                .InferShape(SaveShape<2>)
-               .Doc("Save of tensors that may be slices of bigger ones."));
+               .Doc("Like Save, for tensors that may be slices of larger ones."));
   ops->Add(OpSpec("Restore")
                .In("file_pattern: string, tensor_name: string")
                .Out("tensor: dt")
@@ -206,28 +206,30 @@ void AddFileOps(OpRegistry* ops) {
                .In("basename: string, shard: int32, num_shards: int32")
                .Out("filename: string")
                .InferShape(AllScalars)
-               .Doc("The name of one shard of several: basename-00001-of-00004."));
+               .Doc("Returns the name of one of several shards: basename-00001-of-00004."));
   ops->Add(OpSpec("ShardedFilespec")
                .In("basename: string, num_shards: int32")
                .Out("filename: string")
                .InferShape(AllScalars)
-               .Doc("The pattern that the names of all shards match, with question marks for the "
-                    "shard."));
+               .Doc("Returns the pattern that the names of all shards match, with question marks "
+                    "for the shard."));
   ops->Add(OpSpec("ReadFile")
                .In("filename: string")
                .Out("contents: string")
                .InferShape(AllScalars)
-               .Doc("The contents of a file, as one string."));
-  ops->Add(OpSpec("WriteFile")
-               .In("filename: string, contents: string")
-               .Stateful()
-               .InferShape(AllScalars)
-               .Doc("Replaces the contents of a file. Makes its directory if that is missing."));
+               .Doc("Returns the contents of a file as one string."));
+  ops->Add(
+      OpSpec("WriteFile")
+          .In("filename: string, contents: string")
+          .Stateful()
+          .InferShape(AllScalars)
+          .Doc("Replaces the contents of a file. Creates its directory if it does not exist."));
   ops->Add(OpSpec("MatchingFiles")
                .In("pattern: string")
                .Out("filenames: string")
                .InferShape(MatchingFilesShape)
-               .Doc("The names of the files that match a pattern, or any of several, sorted."));
+               .Doc("Returns the names of the files that match a pattern, or any of several "
+                    "patterns, sorted."));
   ops->Add(OpSpec("StringJoin")
                .In("inputs: N * string")
                .Out("output: string")
@@ -235,15 +237,14 @@ void AddFileOps(OpRegistry* ops) {
                .Attr("separator: string = ''")
                .InferShape(JoinShape)
                .NotDifferentiable()
-               .Doc("Strings put one after the other, element by element, with a separator between "
-                    "them."));
-  ops->Add(OpSpec("StaticRegexFullMatch")
-               .In("input: string")
-               .Out("output: bool")
-               .Attr("pattern: string")
-               .InferShape(SameShape)
-               .Doc("Whether the whole of each string matches a regular expression (POSIX extended "
-                    "syntax)."));
+               .Doc("Joins strings elementwise, with a separator between them."));
+  ops->Add(
+      OpSpec("StaticRegexFullMatch")
+          .In("input: string")
+          .Out("output: bool")
+          .Attr("pattern: string")
+          .InferShape(SameShape)
+          .Doc("Returns whether each string fully matches a regular expression (RE2 syntax)."));
 }
 
 }  // namespace

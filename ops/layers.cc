@@ -22,7 +22,8 @@ VariableScopeRef Capture(Graph& g, const std::string& name, absl::string_view de
   return VariableScope(g, name.empty() ? default_name : absl::string_view(name)).scope();
 }
 
-// The sum of norms that are not left out. Variables are read in the scope of each norm's node.
+// Returns the sum of the norms with a nonzero factor. Variables are read in the scope of each
+// norm's node.
 Output SumOfNorms(Graph& g, DataType dtype, const std::function<Output()>& x, double l1, double l2,
                   bool from_zero) {
   Output sum;

@@ -12,29 +12,31 @@
 #include "weir/ops/math.h"
 #include "weir/ops/variable.h"
 
-// Layers, as TensorFlow 1's tf.layers: functions that make their variables as they go.
+// Layers, as in TensorFlow 1's tf.layers: functions that create their variables.
 //
 //   Output x = layers::Conv2D(images, 32, 3, {.activation = Relu});
 //   x = layers::MaxPooling2D(x, 2, 2);
 //   x = layers::BatchNormalization(x, {.training = true});
 //   Output logits = layers::Dense(layers::Flatten(x), 10, {.name = "logits"});
 //
-// Variables are "<name>/kernel", "<name>/bias" and so on, in the variable scope around; without a
-// name the layers are "conv2d", "conv2d_1", ... They come from GetVariable: scopes, reuse, custom
-// getters and the scope's initializer, regularizer and partitioner apply. Nodes have TensorFlow's
-// names. What regularizers give is in the collection "regularization_losses", what a batch
-// normalization has to do after a step in "update_ops":
+// Variables are named "<name>/kernel", "<name>/bias" and so on, in the current variable scope; the
+// default names of the layers are "conv2d", "conv2d_1", ... They are created with GetVariable, so
+// scopes, reuse, custom getters and the scope's initializer, regularizer and partitioner apply.
+// Nodes have TensorFlow's names. Regularization losses are added to the collection
+// "regularization_losses", and the updates that a batch normalization runs after a step to
+// "update_ops":
 //
 //   ControlDependencies after(g, g.collection_as<Operation>("update_ops"));
 //   Operation train = Adam(1e-3).Minimize(losses::GetTotalLoss(g));
 //
 // Images are [batch, height, width, channels] ("channels_last"), or [batch, channels, height,
-// width] with data_format "channels_first". Errors stick to the graph and give an invalid Output:
-// INVALID_ARGUMENT for ranks and arguments that do not fit, and where a dimension that decides the
-// shape of a variable is not static.
+// width] with data_format "channels_first". An error is recorded in the graph, and the layer
+// returns an invalid Output: INVALID_ARGUMENT for invalid ranks and arguments, and if a dimension
+// that determines the shape of a variable is not static.
 namespace weir::layers {
 
-// What is done to a layer's outputs: Relu, Tanh, any function of a tensor; none by default.
+// The function applied to a layer's outputs: Relu, Tanh, or any function of a tensor; none by
+// default.
 class Activation {
  public:
   Activation() = default;
@@ -49,7 +51,7 @@ class Activation {
   std::function<Output(Output)> function_;
 };
 
-// Whether a layer behaves as in training: known now, or a bool scalar that decides in the step.
+// Whether a layer runs in training mode: a constant, or a bool scalar that the step evaluates.
 class Training {
  public:
   Training(bool training) : training_(training) {}
@@ -63,9 +65,9 @@ class Training {
   bool training_ = false;
 };
 
-// ---- regularizers: scalars that grow with a variable (or with the outputs of a layer)
+// ---- regularizers: scalar penalties on a variable (or on the outputs of a layer)
 
-// l1 * sum |x| + l2 * sum x^2 of a variable, or of a layer's outputs.
+// Computes l1 * sum |x| + l2 * sum x^2 of a variable or of a layer's outputs.
 class NormRegularizer {
  public:
   NormRegularizer(double l1, double l2, bool from_zero) : l1_(l1), l2_(l2), from_zero_(from_zero) {}
@@ -74,12 +76,12 @@ class NormRegularizer {
 
  private:
   double l1_, l2_;
-  bool from_zero_;  // the sum starts with a constant, as TensorFlow's does for two norms
+  bool from_zero_;  // starts the sum with a constant, as TensorFlow does for two norms
 };
 inline NormRegularizer L1Regularizer(double scale) { return {scale, 0, false}; }
 inline NormRegularizer L2Regularizer(double scale) { return {0, scale, false}; }
 inline NormRegularizer L1L2(double l1, double l2) { return {l1, l2, true}; }
-// Of a layer's outputs; what it gives is divided by the batch size.
+// A regularizer of a layer's outputs. Its result is divided by the batch size.
 using ActivityRegularizer = std::function<Output(Output)>;
 
 // ---- dense
@@ -87,7 +89,7 @@ using ActivityRegularizer = std::function<Output(Output)>;
 struct DenseOptions {
   Activation activation = {};
   bool use_bias = true;
-  Initializer kernel_initializer = {};  // the scope's, or GlorotUniform
+  Initializer kernel_initializer = {};  // default: the scope's, or GlorotUniform
   Initializer bias_initializer = Zeros();
   Regularizer kernel_regularizer = {};
   Regularizer bias_regularizer = {};
@@ -98,7 +100,8 @@ struct DenseOptions {
   std::string name = {};
   std::optional<Reuse> reuse = {};
 };
-// activation(inputs . kernel + bias) over the last dimension; kernel [inputs, units].
+// Computes activation(inputs . kernel + bias) over the last dimension. The kernel is [inputs,
+// units].
 Output Dense(Output inputs, int64_t units, const DenseOptions& options = {});
 
 // ---- convolution. Sizes, strides and dilations are one number for all dimensions, or one for
@@ -111,7 +114,7 @@ struct ConvOptions {
   Ints dilation_rate = 1;
   Activation activation = {};
   bool use_bias = true;
-  Initializer kernel_initializer = {};  // the scope's, or GlorotUniform
+  Initializer kernel_initializer = {};  // default: the scope's, or GlorotUniform
   Initializer bias_initializer = Zeros();
   Regularizer kernel_regularizer = {};
   Regularizer bias_regularizer = {};
@@ -122,15 +125,15 @@ struct ConvOptions {
   std::string name = {};
   std::optional<Reuse> reuse = {};
 };
-// kernel [size..., channels, filters].
+// Convolution. The kernel is [size..., channels, filters].
 Output Conv1D(Output inputs, int64_t filters, const Ints& kernel_size,
               const ConvOptions& options = {});
 Output Conv2D(Output inputs, int64_t filters, const Ints& kernel_size,
               const ConvOptions& options = {});
 Output Conv3D(Output inputs, int64_t filters, const Ints& kernel_size,
               const ConvOptions& options = {});
-// Upsampling: the gradient of a convolution with kernel [height, width, filters, channels]. No
-// dilation.
+// Transposed convolution: the gradient of a convolution, with kernel [height, width, filters,
+// channels]. Dilation is not supported.
 Output Conv2DTranspose(Output inputs, int64_t filters, const Ints& kernel_size,
                        const ConvOptions& options = {});
 
@@ -142,7 +145,7 @@ struct SeparableConvOptions {
   int64_t depth_multiplier = 1;
   Activation activation = {};
   bool use_bias = true;
-  Initializer depthwise_initializer = {};  // the scope's, or GlorotUniform
+  Initializer depthwise_initializer = {};  // default: the scope's, or GlorotUniform
   Initializer pointwise_initializer = {};
   Initializer bias_initializer = Zeros();
   Regularizer depthwise_regularizer = {};
@@ -156,11 +159,11 @@ struct SeparableConvOptions {
   std::string name = {};
   std::optional<Reuse> reuse = {};
 };
-// A filter of its own for each channel, then a 1x1 convolution: variables "depthwise_kernel"
-// [height, width, channels, multiplier] and "pointwise_kernel".
+// Separable convolution: a depthwise convolution followed by a 1x1 convolution. The variables are
+// "depthwise_kernel" [height, width, channels, multiplier] and "pointwise_kernel".
 Output SeparableConv2D(Output inputs, int64_t filters, const Ints& kernel_size,
                        const SeparableConvOptions& options = {});
-// The first half of it. The options for pointwise kernels play no part.
+// Depthwise convolution only. The options for pointwise kernels are ignored.
 Output DepthwiseConv2D(Output inputs, const Ints& kernel_size,
                        const SeparableConvOptions& options = {});
 
@@ -180,37 +183,38 @@ struct BatchNormalizationOptions {
   Regularizer gamma_regularizer = {};
   Constraint beta_constraint = {};
   Constraint gamma_constraint = {};
-  // True: normalizes by the batch's mean and variance, and adds ops to "update_ops" that let
-  // "moving_mean" and "moving_variance" follow these. False: normalizes by the moving ones.
+  // If true, normalizes by the batch's mean and variance, and adds ops to "update_ops" that update
+  // "moving_mean" and "moving_variance". If false, normalizes by the moving mean and variance.
   Training training = false;
-  // False: "gamma" and "beta" are not trained, and nothing goes to "update_ops".
+  // If false, "gamma" and "beta" are not trained, and nothing is added to "update_ops".
   bool trainable = true;
-  // One op for images and volumes whose channels are first or last, where the type is not double.
+  // Uses one fused op for images and volumes whose channels are the first or last dimension, unless
+  // the dtype is double.
   bool fused = true;
   std::string name = {};
   std::optional<Reuse> reuse = {};
 };
-// (inputs - mean) / sqrt(variance + epsilon) * gamma + beta.
+// Computes (inputs - mean) / sqrt(variance + epsilon) * gamma + beta.
 Output BatchNormalization(Output inputs, const BatchNormalizationOptions& options = {});
 
 // ---- without variables
 
 struct DropoutOptions {
-  // Decisions are made for this shape, and broadcast; -1: the inputs' dimension.
+  // The shape of the random mask, which is broadcast to the inputs; -1 means the inputs' dimension.
   std::optional<std::vector<int64_t>> noise_shape = {};
   std::optional<int64_t> seed = {};
   Training training = false;
   std::string name = {};
 };
-// In training: zero with probability `rate` (a number or a scalar tensor), else
-// inputs / (1 - rate). Otherwise the inputs.
+// In training mode, returns zero with probability `rate` (a number or a scalar tensor) and inputs /
+// (1 - rate) otherwise. In inference mode, returns the inputs.
 Output Dropout(Output inputs, const TensorArg& rate = 0.5, const DropoutOptions& options = {});
 
 struct FlattenOptions {
   std::string data_format = "channels_last";
   std::string name = {};
 };
-// All dimensions but the first as one.
+// Merges all dimensions but the first.
 Output Flatten(Output inputs, const FlattenOptions& options = {});
 
 struct PoolingOptions {
@@ -238,7 +242,7 @@ struct EmbeddingOptions {
   std::string name = {};
   std::optional<Reuse> reuse = {};
 };
-// Row inputs[i] of the variable "<name>/embeddings" [input_dim, output_dim] for each id.
+// Returns row inputs[i] of the variable "<name>/embeddings" [input_dim, output_dim] for each id.
 Output Embedding(Output inputs, int64_t input_dim, int64_t output_dim,
                  const EmbeddingOptions& options = {});
 

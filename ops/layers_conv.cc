@@ -10,10 +10,11 @@ namespace {
 
 using Dims = std::vector<int64_t>;
 
-// Of numbers that decide shapes: their products of two fit, and so do shapes spelled out as int32.
+// The limit of values that determine shapes. The product of two of them fits in int64, and shapes
+// fit in int32 constants.
 constexpr int64_t kMaxExtent = std::numeric_limits<int32_t>::max();
 
-// What the options of a convolution say, checked.
+// The validated options of a convolution.
 struct Windows {
   Layout layout;
   std::string padding;
@@ -80,17 +81,18 @@ Output IntMatrix(Graph& g, const std::vector<std::pair<int64_t, int64_t>>& rows,
   return Const(g, t, name);
 }
 
-// A dilated convolution as TensorFlow builds it: the pixels between which nothing else is looked at
-// become images of their own (SpaceToBatchND), which a plain convolution without padding runs over,
-// and whose results go back between each other. The inputs are padded first, by what "SAME" asks
-// for and until the dilation divides their size; what comes of the latter is cropped.
+// A dilated convolution as TensorFlow builds it. SpaceToBatchND moves the pixels of each dilation
+// phase into an image of their own, a plain convolution without padding runs over these, and
+// BatchToSpaceND interleaves the results. The inputs are first padded by the amount that "SAME"
+// requires and up to a multiple of the dilation; the part of the result that comes from the latter
+// is cropped.
 //
-// All sizes are static. `convolve` makes the plain one of the rearranged inputs.
+// All sizes are static. `convolve` builds the plain convolution of the rearranged inputs.
 class SpaceToBatch {
  public:
   SpaceToBatch(const Output& x, const Windows& w) : x_(x), g_(x.graph()), w_(w) {}
 
-  // For "SAME"; a separable convolution spells the filter's shape out elsewhere.
+  // For "SAME". A separable convolution adds the constant of the filter's shape elsewhere.
   SpaceToBatch& FilterShape(const Shape& filter) {
     Ints(filter).In(g_, "filter_shape", DT_INT32);
     return *this;
@@ -121,7 +123,7 @@ class SpaceToBatch {
     }
   }
 
-  // The constants in which TensorFlow's functions hold all that.
+  // Adds the constants that TensorFlow's functions create for these values.
   void Spell() {
     if (w_.padding == "SAME") IntMatrix(g_, base_, "stack");
     const NameScope scope(g_, "required_space_to_batch_paddings");
@@ -133,7 +135,7 @@ class SpaceToBatch {
 
   Output Rearrange(const char* op, const char* argument, const Output& x, const Rows& spatial) {
     return InScope(g_, op, [&](const std::string& name) {
-      // Dimensions between the batch and the spatial ones are blocks of 1.
+      // Dimensions between the batch and the spatial dimensions have blocks of size 1.
       Dims blocks(w_.layout.spatial - 1, 1);
       blocks.insert(blocks.end(), w_.dilation.begin(), w_.dilation.end());
       Rows rows(w_.layout.spatial - 1, {0, 0});
@@ -150,7 +152,7 @@ class SpaceToBatch {
   Rows base_, paddings_, crops_;
 };
 
-// Whether SpaceToBatch can be used: sizes are static, and not absurd.
+// Returns whether SpaceToBatch is applicable: the sizes are static and cannot overflow.
 bool CanRearrange(const Output& x, const Windows& w) {
   for (int i = 0; i < w.layout.num_spatial(); ++i) {
     const int64_t size = x.dim(w.layout.spatial + i);
@@ -160,7 +162,8 @@ bool CanRearrange(const Output& x, const Windows& w) {
   return true;
 }
 
-// The op itself, of one, two or three spatial dimensions; `name` is its scope's.
+// Adds the convolution op with one, two or three spatial dimensions. `name` is the name of its
+// scope.
 Output ConvOp(const Output& x, const Variable& kernel, const Windows& w, weir::ConvOptions options,
               const std::string& name) {
   Graph& g = x.graph();
@@ -169,7 +172,7 @@ Output ConvOp(const Output& x, const Variable& kernel, const Windows& w, weir::C
     return weir::Conv3D(x, filter, options, name);
   }
   if (w.layout.num_spatial() == 2) return weir::Conv2D(x, kernel.value(), options, name);
-  // One dimension: images of height 1.
+  // A 1-D convolution is a 2-D convolution of images of height 1.
   const int64_t height = w.layout.channels_first() ? -2 : -3;
   const Output images = ExpandDims(x, height);
   const Output filter = InScope(g, "ExpandDims", [&](const std::string& inner) {
@@ -259,12 +262,12 @@ Output Conv3D(Output inputs, int64_t filters, const Ints& kernel_size, const Con
   return Conv(inputs, 3, filters, kernel_size, o);
 }
 
-// ---- the transpose
+// ---- transposed convolution
 
 namespace {
 
-// How far the outputs of a transposed convolution reach: an extent, or a tensor where the input's
-// is not static.
+// Computes a spatial size of the output of a transposed convolution: a number, or a tensor if the
+// size of the input is not static.
 class OutputExtent {
  public:
   OutputExtent(const Windows& w, int i)
@@ -285,7 +288,7 @@ class OutputExtent {
   bool valid_;
 };
 
-// The outputs' shape: as far as it is static in `known`, and as a tensor.
+// Returns the shape of the outputs as a tensor, and its static part in `known`.
 Output TransposedShape(const Output& x, const Windows& w, int64_t filters, Shape* known) {
   Graph& g = x.graph();
   const Output shape = ShapeTensor(x);
@@ -333,7 +336,7 @@ Output Conv2DTranspose(Output inputs, int64_t filters, const Ints& kernel_size,
   Shape known;
   const Output shape = TransposedShape(inputs, *w, filters, &known);
   if (!shape.valid()) return {};
-  StridedSlice(shape, {0});  // TensorFlow's function asks for it, and does not use it
+  StridedSlice(shape, {0});  // unused, but TensorFlow's function creates it
   Output outputs = InScope(layer.graph(), "conv2d_transpose", [&](const std::string& name) {
     return Conv2DBackpropInput(shape, v.kernel.value(), inputs, w->ForOp(), name);
   });
@@ -343,7 +346,7 @@ Output Conv2DTranspose(Output inputs, int64_t filters, const Ints& kernel_size,
   return layer.Finish(outputs, o.activation, o.activity_regularizer);
 }
 
-// ---- channel by channel
+// ---- depthwise convolution
 
 namespace {
 
@@ -359,7 +362,7 @@ Variable DepthwiseKernel(Layer& layer, const Windows& w, const Output& inputs,
       {o.depthwise_initializer, o.depthwise_regularizer, o.depthwise_constraint, o.trainable});
 }
 
-// The depthwise convolution with a filter that is read already; `name` is the op's.
+// Adds a depthwise convolution with a filter that has been read already. `name` is the op's name.
 Output Depthwise(const Output& x, const Output& filter, const Windows& w, absl::string_view name) {
   weir::ConvOptions options = w.ForOp();
   ShapeTensor(filter);

@@ -6,8 +6,8 @@ namespace weir::layers {
 
 namespace {
 
-// The product over the last dimension of inputs whose shape is not static: the other dimensions are
-// flattened, by what the step knows of them, and put back. `kernel` is a matrix.
+// Multiplies over the last dimension of inputs whose shape is not static: the other dimensions are
+// flattened at run time and restored afterward. `kernel` is a matrix.
 Output TensordotInStep(const Output& x, const Output& kernel, const std::string& name) {
   Graph& g = x.graph();
   const int rank = x.shape().rank();
@@ -120,7 +120,7 @@ Output Flatten(Output inputs, const FlattenOptions& o) {
 
 namespace {
 
-// The shape in which decisions are made, with the inputs' dimensions where it says -1.
+// Returns the noise shape, with the inputs' dimensions in place of -1.
 Output NoiseShape(const Output& x, const std::vector<int64_t>& wanted) {
   Graph& g = x.graph();
   const Output shape = ShapeTensor(x);
@@ -140,7 +140,7 @@ Output NoiseShape(const Output& x, const std::vector<int64_t>& wanted) {
   });
 }
 
-// The number that a rate is, if it is one.
+// Returns the rate if it is a literal number.
 std::optional<double> NumberOf(const TensorArg& rate) {
   if (!rate.is_literal() || !rate.literal().shape().IsScalar()) return std::nullopt;
   const absl::StatusOr<Tensor> number = rate.literal().Make(DT_DOUBLE);

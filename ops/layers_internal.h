@@ -10,7 +10,7 @@
 #include "weir/ops/layers.h"
 #include "weir/ops/variables.h"
 
-// What the sources of the layers share.
+// Helpers shared by the layers.
 namespace weir::layers {
 
 struct WeightOptions {
@@ -20,25 +20,27 @@ struct WeightOptions {
   bool trainable = true;
   VariableSynchronization synchronization = VariableSynchronization::kAuto;
   VariableAggregation aggregation = VariableAggregation::kNone;
-  bool whole = false;  // whatever the scope's partitioner
+  bool whole = false;  // ignores the scope's partitioner
 };
 
-// A layer under construction: its variable scope, whose name is that asked for or the first of
-// "dense", "dense_1", ... not used yet, and the name scope of its nodes.
+// A layer under construction: its variable scope and the name scope of its nodes. The name of the
+// variable scope is the given one, or the first unused one of "dense", "dense_1", ...
 class Layer {
  public:
   Layer(Graph& graph, const std::string& name, absl::string_view default_name,
         std::optional<Reuse> reuse = {});
 
   Graph& graph() const { return graph_; }
-  // "<layer>/<name>", made or shared; where it is made, its regularization loss as well.
+  // Returns the variable "<layer>/<name>", new or shared. A new variable also gets its
+  // regularization loss.
   Variable AddWeight(absl::string_view name, const Shape& shape, DataType dtype,
                      const WeightOptions& options);
-  // INVALID_ARGUMENT on the graph, with the layer's name in front; an invalid Output.
+  // Fails the graph with INVALID_ARGUMENT, prefixed with the layer's name, and returns an invalid
+  // Output.
   Output Fail(absl::string_view why) const;
-  // outputs + bias, the bias being read in the node's scope. `format` as BiasAdd has it.
+  // Returns outputs + bias. The bias is read in the node's scope. `format` is that of BiasAdd.
   Output AddBias(const Output& outputs, const Variable& bias, absl::string_view format) const;
-  // The last steps of a layer: activation, and the loss of its outputs.
+  // Applies the activation and adds the regularization loss of the outputs.
   Output Finish(Output outputs, const Activation& activation,
                 const ActivityRegularizer& regularizer = {}) const;
 
@@ -49,8 +51,8 @@ class Layer {
   std::optional<NameScope> names_;
 };
 
-// Where the dimensions of a layer's inputs lie. INVALID_ARGUMENT through `layer` for what is no
-// data format, and inputs of another rank.
+// The positions of the dimensions in a layer's inputs. ParseLayout fails `layer` with
+// INVALID_ARGUMENT for an invalid data format or inputs of another rank.
 struct Layout {
   int rank = 0;  // of the inputs
   int batch = 0, channel = 0, spatial = 0;
@@ -60,12 +62,12 @@ struct Layout {
 };
 std::optional<Layout> ParseLayout(const Layer& layer, const Output& inputs,
                                   absl::string_view data_format, int num_spatial);
-// "VALID" or "SAME".
+// Returns "VALID" or "SAME".
 std::optional<std::string> ParsePadding(const Layer& layer, const std::string& padding);
-// A positive number for each dimension.
+// Returns a positive number for each dimension.
 std::optional<std::vector<int64_t>> ParseExtents(const Layer& layer, const Ints& extents,
                                                  int num_spatial, absl::string_view name);
-// `extents` at the spatial dimensions, ones elsewhere.
+// Returns `extents` at the spatial dimensions and ones elsewhere.
 std::vector<int64_t> WithOnes(const Layout& layout, const std::vector<int64_t>& extents);
 
 }  // namespace weir::layers

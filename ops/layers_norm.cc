@@ -6,10 +6,10 @@ namespace weir::layers {
 
 namespace {
 
-// Longer vectors are not spelled out in the graph.
+// Longer vectors are built with Fill instead of a constant.
 constexpr int64_t kMaxConstant = 1 << 20;
 
-// One batch normalization under construction.
+// Builds one batch normalization.
 class BatchNorm {
  public:
   BatchNorm(Layer& layer, const Output& x, int axis, const BatchNormalizationOptions& o)
@@ -21,7 +21,7 @@ class BatchNorm {
   }
 
  private:
-  // Statistics of halves are kept, and computed, in float.
+  // Statistics of 16-bit inputs are computed and stored in float.
   bool narrow() const { return x_.dtype() == DT_HALF || x_.dtype() == DT_BFLOAT16; }
 
   bool MakeVariables() {
@@ -57,7 +57,7 @@ class BatchNorm {
            ((rank == 4 && (axis_ == 1 || axis_ == 3)) || (rank == 5 && (axis_ == 1 || axis_ == 4)));
   }
 
-  // ---- one op
+  // ---- fused op
 
   Output Fused() {
     Output beta, gamma;
@@ -71,7 +71,7 @@ class BatchNorm {
                           : normalize(o_.training.value())();
     if (y.size() != 3) return {};
     if (!o_.training.is_tensor() && !o_.training.value()) return y[0];
-    // The moving averages stay as they are, with a momentum of 1, where the step does not train.
+    // In inference mode the momentum is 1, which leaves the moving averages unchanged.
     const auto constant = [this](double value) { return Const(g_, static_cast<float>(value)); };
     const Output momentum = o_.training.is_tensor()
                                 ? Cond(
@@ -95,7 +95,7 @@ class BatchNorm {
     return Const(g_, t);
   }
 
-  // y, and the mean and variance that it was normalized by.
+  // Returns y and the mean and variance that it was normalized by.
   Outputs FusedOp(const Output& beta, const Output& gamma, bool is_training) {
     const Output scale = gamma_.valid() ? gamma_.value() : gamma;
     const Output offset = beta_.valid() ? beta_.value() : beta;
@@ -110,13 +110,13 @@ class BatchNorm {
     return {r.y, r.batch_mean, r.batch_variance};
   }
 
-  // ---- simple ops
+  // ---- decomposed
 
   Output Plain() {
     const DataType dtype = x_.dtype();
     Output x = narrow() ? Cast(x_, DT_FLOAT) : x_;
     if (!x.valid()) return {};
-    // Parameters along other axes than the last are reshaped to broadcast.
+    // Parameters along any axis but the last are reshaped to broadcast.
     const Output scale = gamma_.valid() && !is_last() ? Broadcast(gamma_) : Output();
     const Output offset = beta_.valid() && !is_last() ? Broadcast(beta_) : Output();
     Output mean, variance;
@@ -162,7 +162,7 @@ class BatchNorm {
         o_.training.tensor(), [&] { return batch; }, [&] { return moving.value(); });
   }
 
-  // Lets the moving average follow, in a training step.
+  // Updates the moving average in training mode.
   bool Update(const Variable& moving, const Output& batch) {
     Operation update;
     if (o_.training.is_tensor()) {
@@ -181,20 +181,21 @@ class BatchNorm {
     return update.valid();
   }
 
-  // A layer that is not trained leaves its moving averages alone, unless someone asks for the ops.
+  // The updates of a layer that is not trainable are not collected; they run only if explicitly
+  // requested.
   void Collect(const Operation& update) {
     if (update.valid() && o_.trainable) g_.AddToCollection(collections::kUpdateOps, update);
   }
 
-  // The variable as it is after the write.
+  // Returns the value of the variable after the write.
   static Output Written(const Variable& v, const Output& write) {
     if (!v.is_resource()) return write;
     const ControlDependencies after(v.graph(), {write});
     return v.value();
   }
 
-  // moving -= (moving - batch) * (1 - momentum), the momentum being a tensor if it is given. The
-  // write, or nothing.
+  // Adds moving -= (moving - batch) * (1 - momentum). The momentum is `momentum` if it is valid,
+  // otherwise the option. Returns the write, or an empty list on failure.
   std::vector<Output> Follow(const Variable& moving, const Output& batch, const Output& momentum) {
     const NameScope scope(g_, "AssignMovingAvg");
     const ColocateWith place(g_, moving.handle().node);
@@ -214,8 +215,8 @@ class BatchNorm {
     return {write};
   }
 
-  // x * inv + (offset - mean * inv), inv = scale / sqrt(variance + epsilon); what is not given is
-  // read of the variables, or left out.
+  // Computes x * inv + (offset - mean * inv), where inv = scale / sqrt(variance + epsilon).
+  // Arguments that are not given are read from the variables, or omitted if there is no variable.
   Output Normalize(const Output& x, const Output& mean, const Output& variance, const Output& scale,
                    const Output& offset) {
     const NameScope scope(g_, "batchnorm");

@@ -5,7 +5,8 @@ namespace weir::layers {
 
 namespace {
 
-// The same function for windows over one dimension, which get a second one of extent 1.
+// Applies a 2-D pooling function to windows over one dimension, by adding a second dimension of
+// size 1.
 Output Pooling(Output inputs, bool max, int num_spatial, const Ints& pool_size, const Ints& strides,
                const PoolingOptions& o) {
   if (!inputs.valid()) return {};

@@ -10,9 +10,10 @@ namespace weir {
 
 namespace {
 
-// ---- shape rules. Matrices are the last two dimensions, what is before them the batch.
+// ---- shape functions. Matrices are the last two dimensions; the dimensions before them are the
+// batch.
 
-// Input i, which holds square matrices.
+// Returns the shape of input i, which must hold square matrices.
 absl::StatusOr<Shape> SquareInput(ShapeContext& c, int i) {
   WEIR_ASSIGN_OR_RETURN(Shape s, c.WithRankAtLeast(i, 2));
   if (!s.has_rank()) return s;
@@ -38,7 +39,7 @@ absl::Status DeterminantShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-// Values, and vectors if they are wanted.
+// The eigenvalues or singular values, and the vectors if requested.
 absl::Status EigenShape(ShapeContext& c) {
   WEIR_ASSIGN_OR_RETURN(const Shape s, SquareInput(c, 0));
   if (s.has_rank()) c.set_output(0, s.Sub(0, -1));
@@ -89,8 +90,8 @@ absl::Status SvdShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-// A matrix and right-hand sides of as many rows, in equal batches: x has as many rows as the matrix
-// has columns.
+// A matrix and right-hand sides with the same number of rows and equal batch dimensions. x has as
+// many rows as the matrix has columns.
 absl::Status SystemShape(ShapeContext& c, const Shape& matrix) {
   WEIR_ASSIGN_OR_RETURN(const Shape rhs, c.WithRankAtLeast(1, 2));
   if (!matrix.has_rank() || !rhs.has_rank()) return absl::OkStatus();
@@ -109,7 +110,7 @@ absl::Status SolveLsShape(ShapeContext& c) {
   return SystemShape(c, matrix);
 }
 
-// A matrix whose batch broadcasts with that of the right-hand sides.
+// A matrix whose batch dimensions broadcast with those of the right-hand sides.
 absl::Status BroadcastSolveShape(ShapeContext& c, const Shape& matrix) {
   WEIR_ASSIGN_OR_RETURN(const Shape rhs, c.WithRankAtLeast(1, 2));
   if (!matrix.has_rank() || !rhs.has_rank()) return absl::OkStatus();
@@ -163,15 +164,15 @@ absl::Status TridiagonalMatMulShape(ShapeContext& c) {
   return MergeDims(diagonal.dim(-1), rhs.dim(-2)).status();
 }
 
-// ---- records
+// ---- op definitions
 
 constexpr char kAllTypes[] = "T: {double, float, half, complex64, complex128}";
 constexpr char kFloatFirst[] = "T: {half, float, double, complex64, complex128}";
 constexpr char kNoHalf[] = "T: {double, float, complex64, complex128}";
 constexpr char kRealTypes[] = "T: {double, float}";
 
-// An op, and the older Batch* form of it, which has fewer types and no gradient and is refused in
-// newer graphs. `describe` says the rest of both.
+// Adds an op and its older Batch* form, which has fewer dtypes and no gradient and is rejected in
+// newer graphs. `describe` sets the remaining properties of both.
 using Describe = OpSpec (*)(OpSpec spec, const char* types);
 void AddForms(OpRegistry* ops, const char* op, const char* types, const GradientFn& gradient,
               const char* batch_op, const char* batch_types, Describe describe) {
@@ -190,27 +191,29 @@ void AddFactorOps(OpRegistry* ops) {
                  .Attr(types)
                  .InferShape(SquareShape)
                  .Doc(
-                     "The lower triangular L with L L* = input, a self-adjoint positive definite "
-                     "matrix of which the lower triangle is read.");
+                     "Computes the Cholesky decomposition: the lower triangular L with L L* = "
+                     "input. The input is self-adjoint and positive definite; only its lower "
+                     "triangle is read.");
            });
-  AddForms(
-      ops, "CholeskyGrad", "T: {half, float, double}", nullptr, "BatchCholeskyGrad",
-      "T: {float, double}", [](OpSpec spec, const char* types) {
-        return spec.In("l: T, grad: T")
-            .Out("output: T")
-            .Attr(types)
-            .InferShape(SquareShape)
-            .Doc("The gradient of Cholesky, for its output l and the gradient that came to it.");
-      });
-  ops->Add(
-      OpSpec("Lu")
-          .In("input: T")
-          .Out("lu: T, p: output_idx_type")
-          .Attr(kAllTypes)
-          .Attr("output_idx_type: {int32, int64} = DT_INT32")
-          .InferShape(LuShape)
-          .Doc("Writes each matrix, its rows in the order p, as a lower triangular L with 1 on "
-               "its diagonal times an upper triangular U: both lie in lu."));
+  AddForms(ops, "CholeskyGrad", "T: {half, float, double}", nullptr, "BatchCholeskyGrad",
+           "T: {float, double}", [](OpSpec spec, const char* types) {
+             return spec.In("l: T, grad: T")
+                 .Out("output: T")
+                 .Attr(types)
+                 .InferShape(SquareShape)
+                 .Doc(
+                     "Computes the gradient of Cholesky from its output l and the gradient of the "
+                     "output.");
+           });
+  ops->Add(OpSpec("Lu")
+               .In("input: T")
+               .Out("lu: T, p: output_idx_type")
+               .Attr(kAllTypes)
+               .Attr("output_idx_type: {int32, int64} = DT_INT32")
+               .InferShape(LuShape)
+               .Doc("Computes the LU decomposition of each matrix with its rows in the order p: a "
+                    "lower triangular L with 1 on its diagonal times an upper triangular U. Both "
+                    "are stored in lu."));
   ops->Add(OpSpec("Qr")
                .In("input: T")
                .Out("q: T, r: T")
@@ -218,8 +221,8 @@ void AddFactorOps(OpRegistry* ops) {
                .Attr(kAllTypes)
                .InferShape(QrShape)
                .Gradient(QrGradient)
-               .Doc("Writes each matrix in the last two dimensions as a unitary matrix q times an "
-                    "upper triangular r."));
+               .Doc("Computes the QR decomposition of each matrix in the last two dimensions: a "
+                    "unitary matrix q times an upper triangular r."));
   AddForms(ops, "Svd", kAllTypes, SvdGradient, "BatchSvd", kNoHalf,
            [](OpSpec spec, const char* types) {
              return spec.In("input: T")
@@ -229,8 +232,8 @@ void AddFactorOps(OpRegistry* ops) {
                  .Attr(types)
                  .InferShape(SvdShape)
                  .Doc(
-                     "The singular values of each matrix, in descending order, and the singular "
-                     "vectors: input = u diag(s) v*.");
+                     "Computes the singular values of each matrix, in descending order, and the "
+                     "singular vectors: input = u diag(s) v*.");
            });
 }
 
@@ -243,8 +246,8 @@ void AddEigenOps(OpRegistry* ops) {
                  .Attr(types)
                  .InferShape(EigenShape)
                  .Doc(
-                     "Eigenvalues in ascending order and eigenvectors, the columns of v, of "
-                     "self-adjoint matrices, of which the lower triangle is read.");
+                     "Computes the eigenvalues in ascending order and the eigenvectors, the "
+                     "columns of v, of self-adjoint matrices. Only the lower triangle is read.");
            });
   const auto self_adjoint = [](const char* op, const char* types) {
     return OpSpec(op)
@@ -253,7 +256,7 @@ void AddEigenOps(OpRegistry* ops) {
         .Attr(types)
         .Deprecated(11, "SelfAdjointEigV2 has two outputs")
         .InferShape(SelfAdjointEigShape)
-        .Doc("Eigenvalues, in the first row, and eigenvectors below it.");
+        .Doc("Returns the eigenvalues in the first row and the eigenvectors below it.");
   };
   ops->Add(self_adjoint("SelfAdjointEig", "T: {double, float, half}"));
   ops->Add(self_adjoint("BatchSelfAdjointEig", kRealTypes));
@@ -265,7 +268,8 @@ void AddEigenOps(OpRegistry* ops) {
                .Attr("Tout: {complex64, complex128}")
                .InferShape(EigenShape)
                .Gradient(EigGradient)
-               .Doc("Eigenvalues and right eigenvectors, the columns of v, of square matrices."));
+               .Doc("Computes the eigenvalues and right eigenvectors, the columns of v, of square "
+                    "matrices."));
 }
 
 void AddSolveOps(OpRegistry* ops) {
@@ -289,8 +293,8 @@ void AddSolveOps(OpRegistry* ops) {
                  .Attr(types)
                  .InferShape(TriangularSolveShape)
                  .Doc(
-                     "Solves matrix x = rhs for triangular matrices (or their adjoints), of which "
-                     "the other triangle is not read.");
+                     "Solves matrix x = rhs for triangular matrices (or their adjoints). The other "
+                     "triangle is not read.");
            });
   ops->Add(OpSpec("BandedTriangularSolve")
                .In("matrix: T, rhs: T")
@@ -300,7 +304,7 @@ void AddSolveOps(OpRegistry* ops) {
                .Attr(kAllTypes)
                .InferShape(BandedSolveShape)
                .Gradient(BandedTriangularSolveGradient)
-               .Doc("Solves triangular systems whose matrices are given as their diagonals."));
+               .Doc("Solves triangular systems whose matrices are given by their diagonals."));
   AddForms(ops, "MatrixSolveLs", kAllTypes, MatrixSolveLsGradient, "BatchMatrixSolveLs", kRealTypes,
            [](OpSpec spec, const char* types) {
              return spec.In("matrix: T, rhs: T, l2_regularizer: double")
@@ -308,7 +312,7 @@ void AddSolveOps(OpRegistry* ops) {
                  .Attr(types)
                  .Attr("fast: bool = true")
                  .InferShape(SolveLsShape)
-                 .Doc("The least-squares solution of matrix x = rhs.");
+                 .Doc("Computes the least-squares solution of matrix x = rhs.");
            });
   ops->Add(OpSpec("TridiagonalSolve")
                .In("diagonals: T, rhs: T")
@@ -318,15 +322,15 @@ void AddSolveOps(OpRegistry* ops) {
                .Attr(kNoHalf)
                .InferShape(TridiagonalSolveShape)
                .Gradient(TridiagonalSolveGradient)
-               .Doc("Solves systems whose matrices have three diagonals; NaN for singular ones, "
-                    "unless perturb_singular changes them a little."));
+               .Doc("Solves tridiagonal systems. Returns NaN for singular ones, unless "
+                    "perturb_singular perturbs them slightly."));
   ops->Add(OpSpec("TridiagonalMatMul")
                .In("superdiag: T, maindiag: T, subdiag: T, rhs: T")
                .Out("output: T")
                .Attr(kNoHalf)
                .InferShape(TridiagonalMatMulShape)
                .Gradient(TridiagonalMatMulGradient)
-               .Doc("The product of matrices of three diagonals with rhs."));
+               .Doc("Multiplies tridiagonal matrices by rhs."));
 }
 
 void AddFunctionOfMatrixOps(OpRegistry* ops) {
@@ -337,7 +341,7 @@ void AddFunctionOfMatrixOps(OpRegistry* ops) {
                  .Attr("adjoint: bool = false")
                  .Attr(types)
                  .InferShape(SquareShape)
-                 .Doc("The inverse of square matrices (or of their adjoints).");
+                 .Doc("Computes the inverse of square matrices (or of their adjoints).");
            });
   AddForms(ops, "MatrixDeterminant", kFloatFirst, MatrixDeterminantGradient,
            "BatchMatrixDeterminant", "T: {float, double, complex64, complex128}",
@@ -346,28 +350,31 @@ void AddFunctionOfMatrixOps(OpRegistry* ops) {
                  .Out("output: T")
                  .Attr(types)
                  .InferShape(DeterminantShape)
-                 .Doc("The determinant of square matrices.");
+                 .Doc("Computes the determinant of square matrices.");
            });
-  ops->Add(OpSpec("LogMatrixDeterminant")
-               .In("input: T")
-               .Out("sign: T, log_abs_determinant: T")
-               .Attr(kFloatFirst)
-               .InferShape(DeterminantShape)
-               .Gradient(LogMatrixDeterminantGradient)
-               .Doc("The determinant as its sign and the logarithm of its absolute value."));
+  ops->Add(
+      OpSpec("LogMatrixDeterminant")
+          .In("input: T")
+          .Out("sign: T, log_abs_determinant: T")
+          .Attr(kFloatFirst)
+          .InferShape(DeterminantShape)
+          .Gradient(LogMatrixDeterminantGradient)
+          .Doc("Computes the determinant as its sign and the logarithm of its absolute value."));
   ops->Add(OpSpec("MatrixSquareRoot")
                .In("input: T")
                .Out("output: T")
                .Attr(kAllTypes)
                .InferShape(SquareShape)
                .Gradient(MatrixSquareRootGradient)
-               .Doc("The principal square root of square matrices; NaN where there is none."));
-  ops->Add(OpSpec("MatrixLogarithm")
-               .In("input: T")
-               .Out("output: T")
-               .Attr("T: {complex64, complex128}")
-               .InferShape(SquareShape)
-               .Doc("The principal logarithm of square matrices; NaN for singular ones."));
+               .Doc("Computes the principal square root of square matrices, or NaN where it does "
+                    "not exist."));
+  ops->Add(
+      OpSpec("MatrixLogarithm")
+          .In("input: T")
+          .Out("output: T")
+          .Attr("T: {complex64, complex128}")
+          .InferShape(SquareShape)
+          .Doc("Computes the principal logarithm of square matrices, or NaN for singular ones."));
 }
 
 }  // namespace

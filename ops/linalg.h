@@ -4,29 +4,30 @@
 #include "weir/core/graph.h"
 #include "weir/ops/array.h"
 
-// Builders of linear algebra: TensorFlow's linalg. Tensors hold stacks of matrices in their last
-// two dimensions. The functions add the nodes that the Python functions of these names add; the
-// last argument is the name. A matrix that is singular where it must not be fails the step with
-// INVALID_ARGUMENT "Input matrix is not invertible."
+// Builders of linear algebra ops: TensorFlow's tf.linalg. The last two dimensions of a tensor are
+// matrices; the others are the batch. Each function adds the nodes that the Python function of that
+// name adds; the last argument is the name. If a matrix that must be invertible is singular, the
+// step fails with INVALID_ARGUMENT "Input matrix is not invertible."
 namespace weir {
 
-// ---- products of matrices
+// ---- transposes and decompositions
 
-// The transpose, and its conjugate.
+// Return the transpose and the conjugate transpose.
 Output MatrixTranspose(Output x, bool conjugate = false,
                        absl::string_view name = "matrix_transpose");
 Output Adjoint(Output x, absl::string_view name = "adjoint");
-// Identity matrices of `rows` rows, in a stack of shape `batch`.
+// Returns a batch of shape `batch` of identity matrices with `rows` rows.
 Output Eye(Graph& graph, const Ints& rows, const Ints& batch = {}, DataType dtype = DT_FLOAT,
            absl::string_view name = "eye");
 
-// The lower triangular L with L L* = x, for a self-adjoint and positive definite x, of which only
-// the lower triangle is read. NaN if x is not positive definite.
+// Returns the lower triangular L with L L* = x for a self-adjoint, positive definite x. Only the
+// lower triangle of x is read. NaN if x is not positive definite.
 Output Cholesky(Output x, absl::string_view name = {});
 struct LuResult {
   Output lu, p;
 };
-// L and U, below and above the diagonal (L's is 1), of a matrix with its rows in the order p.
+// The LU decomposition with rows permuted by p. `lu` holds L below the diagonal (its diagonal is 1)
+// and U on and above it.
 LuResult Lu(Output x, DataType output_idx_type = DT_INT32, absl::string_view name = {});
 struct QrResult {
   Output q, r;
@@ -35,7 +36,7 @@ QrResult Qr(Output x, bool full_matrices = false, absl::string_view name = {});
 struct SvdResult {
   Output s, u, v;
 };
-// x = u diag(s) v*. The singular values are real numbers, also of a complex matrix.
+// Computes x = u diag(s) v*. The singular values are real, also for a complex matrix.
 SvdResult Svd(Output x, bool full_matrices = false, absl::string_view name = {});
 Output SingularValues(Output x, absl::string_view name = {});
 
@@ -44,35 +45,35 @@ Output SingularValues(Output x, absl::string_view name = {});
 struct EigenResult {
   Output e, v;
 };
-// Of a self-adjoint matrix, of which the lower triangle is read: in ascending order, and vectors in
-// the columns of v.
+// Eigenvalues in ascending order, and eigenvectors in the columns of v, of a self-adjoint matrix.
+// Only the lower triangle is read.
 EigenResult SelfAdjointEig(Output x, absl::string_view name = {});
 Output SelfAdjointEigvals(Output x, absl::string_view name = {});
-// Of any square matrix; complex numbers.
+// Complex eigenvalues and eigenvectors of any square matrix.
 EigenResult Eig(Output x, absl::string_view name = {});
 Output Eigvals(Output x, absl::string_view name = {});
 
-// ---- systems of equations. `adjoint`: of the adjoint matrix.
+// ---- systems of equations. `adjoint` solves with the adjoint matrix.
 
 Output MatrixSolve(Output matrix, Output rhs, bool adjoint = false, absl::string_view name = {});
-// Batch dimensions of the two broadcast.
+// Batch dimensions of `matrix` and `rhs` broadcast.
 Output MatrixTriangularSolve(Output matrix, Output rhs, bool lower = true, bool adjoint = false,
                              absl::string_view name = {});
-// The same for a matrix given as its diagonals, a row each.
+// Like MatrixTriangularSolve, for a matrix given by its diagonals, one per row.
 Output BandedTriangularSolve(Output bands, Output rhs, bool lower = true, bool adjoint = false,
                              absl::string_view name = {});
-// Solves A x = rhs, given A's lower factor of Cholesky.
+// Solves A x = rhs, given the lower Cholesky factor of A.
 Output CholeskySolve(Output chol, Output rhs, absl::string_view name = "cholesky_solve");
-// Least squares: minimizes |matrix x - rhs|^2 + l2_regularizer |x|^2. `fast` goes by Cholesky's
-// decomposition and wants full rank; else the regularizer is not used.
+// Least squares: minimizes |matrix x - rhs|^2 + l2_regularizer |x|^2. `fast` uses the Cholesky
+// decomposition and requires full rank; otherwise the regularizer is ignored.
 Output MatrixSolveLs(Output matrix, Output rhs, double l2_regularizer = 0, bool fast = true,
                      absl::string_view name = {});
 struct TridiagonalSolveOptions {
   bool partial_pivoting = true;
   bool perturb_singular = false;
 };
-// `diagonals` are three rows: above, on and below the diagonal. The last element of the first and
-// the first of the last are not used.
+// `diagonals` has three rows: the superdiagonal, the main diagonal and the subdiagonal. The last
+// element of the first row and the first element of the last row are ignored.
 Output TridiagonalSolve(Output diagonals, Output rhs, const TridiagonalSolveOptions& options = {},
                         absl::string_view name = {});
 Output TridiagonalMatMul(Output superdiag, Output maindiag, Output subdiag, Output rhs,
@@ -87,7 +88,7 @@ struct LogDeterminantResult {
 };
 LogDeterminantResult LogMatrixDeterminant(Output x, absl::string_view name = {});
 Output MatrixSquareRoot(Output x, absl::string_view name = {});
-// Of a complex matrix.
+// Requires a complex matrix.
 Output MatrixLogarithm(Output x, absl::string_view name = {});
 
 }  // namespace weir

@@ -7,7 +7,7 @@ namespace weir {
 
 namespace {
 
-// Eigenvalues are complex, of the precision of x.
+// Eigenvalues are complex numbers with the precision of x.
 DataType EigenType(const Output& x) {
   return x.dtype() == DT_DOUBLE || x.dtype() == DT_COMPLEX128 ? DT_COMPLEX128 : DT_COMPLEX64;
 }

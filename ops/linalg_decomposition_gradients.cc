@@ -6,7 +6,7 @@
 #include "weir/ops/linalg_internal.h"
 #include "weir/ops/math_internal.h"
 
-// Gradients of decompositions, as TensorFlow's linalg_grad.py builds them. Sources: Giles,
+// Gradients of decompositions, built as TensorFlow's linalg_grad.py builds them. Sources: Giles,
 // "Collected matrix derivative results for forward and reverse mode algorithmic differentiation"
 // (2008); Townsend, "Differentiating the singular value decomposition" (2016); Roberts and Roberts,
 // "QR and LQ decomposition matrix backpropagation algorithms" (2020).
@@ -14,16 +14,16 @@ namespace weir {
 
 namespace {
 
-// 1 / x, but 0 and not infinity where x is 0: for equal eigenvalues.
+// Returns 1 / x, but 0 instead of infinity where x is 0 (equal eigenvalues).
 Output SafeReciprocal(const Output& x) { return x * Reciprocal(x * x + 1e-20); }
 
-// F(i, j) = 1 / (e(j) - e(i)), with a zero diagonal.
+// Returns F with F(i, j) = 1 / (e(j) - e(i)) and a zero diagonal.
 Output Differences(const Output& e) {
   const Output f = SafeReciprocal(ExpandDims(e, -2) - ExpandDims(e, -1));
   return MatrixSetDiag(f, ZerosOf(e));
 }
 
-// x with half of its diagonal.
+// Returns x with its diagonal halved.
 Output HalfDiagonal(const Output& x) { return MatrixSetDiag(x, 0.5 * MatrixDiagPart(x)); }
 
 Output Columns(const Output& x, std::optional<int64_t> first, std::optional<int64_t> last) {
@@ -32,8 +32,8 @@ Output Columns(const Output& x, std::optional<int64_t> first, std::optional<int6
 
 }  // namespace
 
-// The self-adjoint part of L^-* P(L* dL) L^-1, where P takes the lower triangle and half of the
-// diagonal.
+// Computes the self-adjoint part of L^-* P(L* dL) L^-1, where P takes the lower triangle and halves
+// the diagonal.
 Grads CholeskyGradient(GradContext& g) {
   const Output l = g.y();
   const Output shape = ShapeVector(l);
@@ -83,12 +83,12 @@ Grads EigGradient(GradContext& g) {
 
 namespace {
 
-// x r^-* for an upper triangular r.
+// Computes x r^-* for an upper triangular r.
 Output DivideByUpper(const Output& x, const Output& r) {
   return Adjoint(MatrixTriangularSolve(r, Adjoint(x), /*lower=*/false));
 }
 
-// For matrices with no fewer rows than columns.
+// For matrices with at least as many rows as columns.
 Output DeepQrGradient(const Output& q, const Output& r, const Output& dq, const Output& dr) {
   const Output qdq = Product(q, dq, true);
   const Output qdq_skew = qdq - Adjoint(qdq);
@@ -99,7 +99,7 @@ Output DeepQrGradient(const Output& q, const Output& r, const Output& dq, const 
   const Output b = DivideByUpper(dq - Product(q, qdq), r);
   const Output sum = a + b;
   if (!IsComplex(q.dtype())) return sum;
-  // The diagonal of r is real: what would move it into the plane is taken out.
+  // The diagonal of r is real, so the imaginary part of the diagonal is removed.
   const Output m = rdr - Adjoint(qdq);
   const Output diagonal = MatrixSetDiag(ZerosOf(m), MatrixDiagPart(m));
   const Output correction = diagonal - Cast(Real(diagonal), q.dtype());
@@ -124,7 +124,7 @@ Grads QrGradient(GradContext& g) {
     return {};
   }
   if (rows >= columns) return {DeepQrGradient(q, r, dq, dr)};
-  // a = [x, y], r = [u, v]: y = q v, and x = q u is square.
+  // For wide matrices: a = [x, y] and r = [u, v], where y = q v, and x = q u is square.
   const Output y = Columns(g.x(), rows, std::nullopt), u = Columns(r, std::nullopt, rows);
   const Output dv = Columns(dr, rows, std::nullopt), du = Columns(dr, std::nullopt, rows);
   const Output dy = Product(q, dv);
@@ -136,14 +136,14 @@ Grads QrGradient(GradContext& g) {
 
 namespace {
 
-// What the gradient is made of, for a matrix with no more rows (m) than columns (n).
+// The terms of the gradient for a matrix with at most as many rows (m) as columns (n).
 struct SvdTerms {
   Output s, u, v, ds, du, dv;
   int64_t m, n;
   bool full;
 };
 
-// The part that comes through the directions of v beyond the first m columns.
+// Returns the part of the gradient that comes from the columns of v beyond the first m.
 Output BeyondSquare(const SvdTerms& t, const Output& v1, const Output& dv1,
                     const Output& s_inverse) {
   const Output dv1_adjoint = MatrixTranspose(dv1, /*conjugate=*/true);
@@ -202,7 +202,7 @@ Grads SvdGradient(GradContext& g) {
         t.m, " and n=", t.n));
     return {};
   }
-  // A tall matrix is done as its adjoint.
+  // A tall matrix is processed as its adjoint.
   const bool tall = t.m > t.n;
   if (tall) {
     std::swap(t.m, t.n);

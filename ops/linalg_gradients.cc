@@ -4,7 +4,7 @@
 #include "weir/ops/linalg_internal.h"
 #include "weir/ops/math_internal.h"
 
-// Gradients of systems of equations and of functions of matrices, as TensorFlow's linalg_grad.py
+// Gradients of systems of equations and of matrix functions, built as TensorFlow's linalg_grad.py
 // builds them.
 namespace weir {
 
@@ -14,7 +14,7 @@ Output Product(Output a, Output b, bool adjoint_a, bool adjoint_b) {
 
 namespace {
 
-// [..., 1, 1]: one number for each matrix.
+// Reshapes to [..., 1, 1]: one number for each matrix.
 Output ForEachOf(const Output& numbers, const Output& one_each) {
   Graph& g = numbers.graph();
   return Reshape(numbers, Concat({ShapeVector(one_each), Const<int32_t>(g, {1, 1})}, 0));
@@ -24,8 +24,7 @@ Output OuterShape(const Output& shape) {
   return StridedSlice(shape, {Index::Range(std::nullopt, -2)});
 }
 
-// The gradients of a solve, given those of its whole arguments: summed over the dimensions of the
-// batches that were broadcast.
+// Returns the gradients of a solve, summed over the batch dimensions that were broadcast.
 Grads SumOverBatches(const Output& a, const Output& b, Output grad_a, Output grad_b) {
   const Shape &sa = a.shape(), &sb = b.shape();
   if (sa.IsFullyDefined() && sb.IsFullyDefined() && sa.Sub(0, -2) == sb.Sub(0, -2)) {
@@ -37,8 +36,8 @@ Grads SumOverBatches(const Output& a, const Output& b, Output grad_a, Output gra
   return {dx, SumTo(grad_b, axes.r1, b_shape)};
 }
 
-// -d x* or its adjoint: what a system's matrix gets, for its solution x and the gradient d of its
-// right-hand sides.
+// Returns -d x* or its adjoint: the gradient of a system's matrix, given the solution x and the
+// gradient d of the right-hand sides.
 Output SystemGradient(bool adjoint, const Output& x, const Output& d) {
   return Negative(adjoint ? Product(x, d, false, true) : Product(d, x, false, true));
 }
@@ -64,7 +63,7 @@ Grads LogMatrixDeterminantGradient(GradContext& g) {
 
 namespace {
 
-// The Kronecker products of two stacks of n x n matrices; `outer` is the shape of the stacks.
+// Returns the Kronecker products of two batches of n x n matrices. `outer` is the batch shape.
 Output KroneckerProduct(const Output& a, const Output& b, const Output& outer) {
   Graph& g = a.graph();
   const Output one = Const<int32_t>(g, {1});
@@ -80,7 +79,7 @@ Output KroneckerProduct(const Output& a, const Output& b, const Output& outer) {
 
 }  // namespace
 
-// R = sqrt(A) means R dR + dR R = dA, a linear system for dR; here for its transpose.
+// R = sqrt(A) implies R dR + dR R = dA, a linear system for dR; its transpose is solved here.
 Grads MatrixSquareRootGradient(GradContext& g) {
   const Output root = g.y();
   Graph& graph = g.graph();
@@ -126,7 +125,7 @@ Grads BandedTriangularSolveGradient(GradContext& g) {
 
 namespace {
 
-// The lower factor of Cholesky of A* A + r I, or of A A* + r I.
+// Returns the lower Cholesky factor of A* A + r I, or of A A* + r I.
 Output GramianCholesky(const Output& a, const Output& regularizer, bool first_kind) {
   const Output gramian = Product(a, a, first_kind, !first_kind);
   const Output shape = ShapeVector(a);
@@ -174,7 +173,7 @@ Grads MatrixSolveLsGradient(GradContext& g) {
     const Output shape = StridedSlice(ShapeVector(a), {Index::Range(-2, std::nullopt)});
     const Output tall = GreaterEqual(StridedSlice(shape, {Index(-2)}),
                                      StridedSlice(shape, {Index(-1)}), "GreaterEqual");
-    g.dy();  // made outside of the branches
+    g.dy();  // created outside of the branches
     grads = Cond(tall, BranchListFn([&] { return OverdeterminedGradient(g); }),
                  BranchListFn([&] { return UnderdeterminedGradient(g); }));
   }
@@ -182,18 +181,18 @@ Grads MatrixSolveLsGradient(GradContext& g) {
   return {grads[0], grads[1]};
 }
 
-// ---- three diagonals
+// ---- tridiagonal systems
 
 namespace {
 
-// Paddings that leave all dimensions but the last (or the last two) alone.
+// Paddings of the last (or the last two) dimensions only.
 Output Paddings(const Output& x, const Output& last) {
   Graph& g = x.graph();
   const Output free = Stack({Subtract(Rank(x), 2, "sub"), Const(g, int32_t{2})}, 0);
   return Concat({Zeros(g, free, DT_INT32), last}, 0);
 }
 
-// The rows of each matrix moved up (or down) by one; zeros come in.
+// Shifts the rows of each matrix up (or down) by one and fills with zeros.
 Output ShiftUp(const Output& x) {
   const Output pad = Paddings(x, Const<int32_t>(x.graph(), Shape({2, 2}), {0, 1, 0, 0}));
   return Pad(StridedSlice(x, {Index::Ellipsis(), Index::Range(1, std::nullopt), Index::All()}),
@@ -204,7 +203,7 @@ Output ShiftDown(const Output& x) {
   return Pad(StridedSlice(x, {Index::Ellipsis(), Index::Range(std::nullopt, -1), Index::All()}),
              pad);
 }
-// The same along the last dimension of rows.
+// Shifts along the last dimension.
 Output ShiftRow(const Output& row, bool left) {
   Graph& g = row.graph();
   const Index part = left ? Index::Range(1, std::nullopt) : Index::Range(std::nullopt, -1);
@@ -227,7 +226,7 @@ Output Diagonal(const Output& diagonals, int64_t row) {
   return StridedSlice(diagonals, {Index::Ellipsis(), Index(row), Index::All()});
 }
 
-// The diagonals of the transposed matrix.
+// Returns the diagonals of the transposed matrix.
 Output TransposeDiagonals(const Output& diagonals) {
   const Output main = Diagonal(diagonals, 1);
   const Output super = ShiftRow(Diagonal(diagonals, 2), true);

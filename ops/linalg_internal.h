@@ -3,7 +3,7 @@
 
 #include "weir/core/gradient.h"
 
-// The gradient rules of linear algebra (linalg_gradients.cc, linalg_decomposition_gradients.cc).
+// Gradient rules of linear algebra (linalg_gradients.cc, linalg_decomposition_gradients.cc).
 namespace weir {
 
 Grads MatrixInverseGradient(GradContext& g);
@@ -23,7 +23,7 @@ Grads EigGradient(GradContext& g);
 Grads SelfAdjointEigGradient(GradContext& g);
 Grads SvdGradient(GradContext& g);
 
-// The product of two matrices, or of stacks of them.
+// Multiplies two matrices, or two batches of matrices.
 Output Product(Output a, Output b, bool adjoint_a = false, bool adjoint_b = false);
 
 }  // namespace weir

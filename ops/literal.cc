@@ -11,8 +11,8 @@ namespace {
 
 using complex128 = std::complex<double>;
 
-// The wide type in which elements of `t` are converted: bool, int64, uint64, double, complex128 or
-// string.
+// Returns the wide dtype in which elements of `t` are converted: bool, int64, uint64, double,
+// complex128 or string.
 DataType WideType(DataType t) {
   if (IsFloating(t)) return DT_DOUBLE;
   if (IsComplex(t)) return DT_COMPLEX128;
@@ -21,7 +21,7 @@ DataType WideType(DataType t) {
   return t;
 }
 
-// How much a wide type can hold; a list takes the greatest of its items'.
+// Ranks the wide dtypes. A list takes the highest-ranked dtype of its items.
 int Rank(DataType wide) {
   switch (wide) {
     case DT_INT64:
@@ -80,7 +80,7 @@ bool ConvertTo(const Tensor& from, Tensor* to) {
   return known && ok;
 }
 
-// False if the values cannot be of type `type`.
+// Returns false if the values cannot be converted to `type`.
 bool Convert(const Tensor& from, DataType type, Tensor* to) {
   if (from.dtype() == type) {
     *to = from;

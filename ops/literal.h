@@ -14,26 +14,27 @@
 
 namespace weir {
 
-// A constant as a programmer writes it, before it has got its final type: a number, a text, a
-// (nested) list of them, or a Tensor. Alone it takes the type that Const gives it: a number that of
-// its C++ type (int32, int64_t{3} -> int64), but double -> float32. A list takes the type that
-// TensorFlow gives the same text in Python: floating -> float32, integers -> int32, or int64 when a
-// value does not fit, bool -> bool, complex -> complex128, text -> string. A Tensor and a
-// std::vector keep their type.
+// A constant as written in source code, before its final dtype is known: a number, a string, a
+// (nested) list of them, or a Tensor. On its own it takes the dtype that Const gives it: a number
+// takes that of its C++ type (int32, int64_t{3} -> int64), except that double becomes float32. A
+// list takes the dtype that TensorFlow gives the same text in Python: floating point -> float32,
+// integers -> int32, or int64 if a value does not fit, bool -> bool, complex -> complex128, text ->
+// string. A Tensor and a std::vector keep their dtype.
 //
-// Where a type is asked for, the values are converted if that loses no more than precision:
-// integers to the integer types that hold them, and to floating and complex types; floating numbers
-// to floating and complex types only (2.0 is no int32); bool and text to nothing else.
+// If a dtype is requested, the values are converted if at most precision is lost: integers to the
+// integer types that can represent them and to floating-point and complex types; floating-point
+// numbers to floating-point and complex types only (2.0 does not convert to int32); bool and text
+// to no other type.
 class Literal {
  private:
-  // How numbers are held until Make.
+  // The representation of numbers until Make.
   template <class T>
   using Widest = std::conditional_t<
       std::is_same_v<T, bool> || std::is_same_v<T, std::string>, T,
       std::conditional_t<
           std::is_floating_point_v<T>, double,
           std::conditional_t<std::is_unsigned_v<T> && sizeof(T) == 8, uint64_t, int64_t>>>;
-  // The type of a number alone.
+  // The dtype of a single number.
   template <class T>
   static constexpr DataType OwnType() {
     if (std::is_same_v<T, bool>) return DT_BOOL;
@@ -60,28 +61,29 @@ class Literal {
   Literal(const char* text) : tensor_(Tensor::Scalar(text)), untyped_(true) {}
   Literal(std::string text) : tensor_(Tensor::Scalar(std::move(text))), untyped_(true) {}
   Literal(Tensor tensor) : tensor_(std::move(tensor)) {}
-  // A list, or a list of lists; all of one shape, else the error shows in Make.
+  // A list, or a list of lists. All items must have the same shape; otherwise Make returns an
+  // error.
   Literal(std::initializer_list<Literal> items);
   template <class T,
             std::enable_if_t<std::is_arithmetic_v<T> || std::is_same_v<T, std::string>, int> = 0>
   Literal(const std::vector<T>& items) : tensor_(Vector(items)) {}
 
-  // The tensor of its own type (`wanted` DT_INVALID) or of the type wanted. INVALID_ARGUMENT naming
-  // both types if the values cannot be of that type.
+  // Returns the tensor with dtype `wanted`, or its own dtype if `wanted` is DT_INVALID. Returns
+  // INVALID_ARGUMENT naming both dtypes if the values cannot be converted.
   absl::StatusOr<Tensor> Make(DataType wanted = DT_INVALID) const;
-  // True for numbers and lists, which have no type of their own; false for typed ones.
+  // Returns true for numbers and lists, which have no dtype of their own; false for typed values.
   bool untyped() const { return untyped_; }
   const Shape& shape() const { return tensor_.shape(); }
 
  private:
-  Tensor tensor_;  // numbers as double, int64, uint64 or complex128 until Make
+  Tensor tensor_;  // numbers are double, int64, uint64 or complex128 until Make
   bool untyped_ = false;
   DataType own_ = DT_INVALID;  // of a number
   absl::Status status_;
 };
 
-// A tensor of the graph, or a literal that becomes a Const when its type is known. What functions
-// take that accept either.
+// A tensor of the graph, or a literal that becomes a Const once its dtype is known. The argument
+// type of functions that accept either.
 class TensorArg {
  public:
   template <class T,
@@ -98,9 +100,9 @@ class TensorArg {
   bool is_literal() const { return literal_.has_value(); }
   const Literal& literal() const { return *literal_; }
   const Output& output() const { return output_; }
-  // The tensor: itself, or a new Const named `name`, of type `wanted` (DT_INVALID: its own). A
-  // tensor of another type, or a literal that does not convert, fails the graph with
-  // INVALID_ARGUMENT naming both types.
+  // Returns the tensor itself, or a new Const named `name`, of dtype `wanted` (DT_INVALID: its
+  // own). Fails the graph with INVALID_ARGUMENT naming both dtypes if the tensor has another dtype
+  // or the literal cannot be converted.
   Output In(Graph& graph, DataType wanted = DT_INVALID, absl::string_view name = "Const") const;
 
  private:

@@ -15,21 +15,21 @@ absl::string_view Or(absl::string_view name, absl::string_view otherwise) {
   return name.empty() ? otherwise : name;
 }
 
-// The options for the last step of a loss, in the scope that it has opened.
+// Returns the options for the last step of a loss, with the scope that the loss has opened.
 LossOptions In(const NameScope& scope, const LossOptions& options) {
   LossOptions inside = options;
   inside.scope = scope.name();
   return inside;
 }
 
-// All axes but the first, computed in the step.
+// Returns all axes but the first, computed at run time.
 Output AxesOfExamples(Output x) { return Range(x.graph(), 1, Rank(x), 1); }
 
 Output SafeMean(Output losses, Output num_present) {
   return DivNoNan(ReduceSum(losses), num_present, "value");
 }
 
-// How many weights are not 0, in all or for each example, after broadcasting.
+// Returns the number of nonzero weights after broadcasting, in total or for each example.
 Output NumPresent(Output losses, Output weights, bool per_batch = false) {
   if (!losses.valid() || !weights.valid()) return {};
   const NameScope scope(losses.graph(), "num_present");
@@ -62,7 +62,7 @@ Output Reduce(Output losses, Output weights, Output weighted, Reduction reductio
   }
 }
 
-// Labels and predictions as float32, if they fit each other.
+// Converts labels and predictions to float32, and checks that their shapes are compatible.
 struct Pair {
   Output labels, predictions;
   explicit operator bool() const { return labels.valid() && predictions.valid(); }
@@ -75,7 +75,7 @@ Pair FloatPair(Output labels, Output predictions) {
   return CheckCompatible(predictions, labels) ? Pair{labels, predictions} : Pair{};
 }
 
-// Labels in the type of the logits, if they fit.
+// Converts labels to the dtype of the logits, and checks that their shapes are compatible.
 Output LabelsFor(Output logits, Output labels) {
   if (!logits.valid() || !labels.valid()) return {};
   labels = Cast(labels, logits.dtype());
@@ -163,9 +163,9 @@ Output MeanSquaredError(Output labels, Output predictions, const LossOptions& op
   return ComputeWeightedLoss(SquaredDifference(p.predictions, p.labels), In(scope, options));
 }
 
-// Of n differences d in an example, the mean over pairs of (d_i - d_j)^2 is
+// For n differences d in an example, the mean over pairs of (d_i - d_j)^2 is
 //   2 sum(d^2) / (n - 1) - 2 sum(d)^2 / (n (n - 1)),
-// with 0 where there are no pairs.
+// and 0 if there are no pairs.
 Output MeanPairwiseSquaredError(Output labels, Output predictions, const LossOptions& options) {
   if (!predictions.valid() || !labels.valid()) return {};
   Graph& g = predictions.graph();

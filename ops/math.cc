@@ -15,8 +15,8 @@ Output Unary(absl::string_view op, Output x, absl::string_view name) {
   return AddOp(op, {x}, {}, name);
 }
 
-// A node of `op` whose arguments may be literals: they become constants inside the scope that the
-// node is named after.
+// Adds a node of `op` whose arguments may be literals. Literals become constants inside the scope
+// that the node is named after.
 Output Binary(absl::string_view op, const TensorArg& x, const TensorArg& y, absl::string_view name,
               const char* x_name = "x", const char* y_name = "y", Attrs attrs = {}) {
   if (!x.is_literal() && !y.is_literal()) return AddOp(op, {x.output(), y.output()}, attrs, name);
@@ -29,7 +29,7 @@ Output Binary(absl::string_view op, const TensorArg& x, const TensorArg& y, absl
   return AddOp(op, {a, b}, attrs, scope.name());
 }
 
-// The dtype that Python's true division computes in.
+// Returns the dtype in which Python's true division computes.
 DataType TrueDivisionType(DataType t) {
   switch (t) {
     case DT_INT8:
@@ -73,9 +73,9 @@ Output FunctionOperator(Output (*fn)(const TensorArg&, const TensorArg&, absl::s
 
 }  // namespace internal
 
-// ---- two tensors
+// ---- binary ops
 
-// AddV2 has no strings.
+// AddV2 does not support strings.
 Output Add(const TensorArg& x, const TensorArg& y, absl::string_view name) {
   const bool joins = (x.is_literal() ? y : x).output().dtype() == DT_STRING;
   return Binary(joins ? "Add" : "AddV2", x, y, name.empty() ? "Add" : name);
@@ -250,7 +250,7 @@ Output operator^(const Output& x, const Output& y) {
   return x.dtype() == DT_BOOL ? LogicalXor(x, y, scope.name()) : BitwiseXor(x, y);
 }
 
-// ---- one tensor
+// ---- unary ops
 
 Output Abs(Output x, absl::string_view name) {
   if (!IsComplex(x.dtype())) return Unary("Abs", x, name);
@@ -329,8 +329,8 @@ Output Cast(Output x, DataType dtype, absl::string_view name) {
 }
 
 namespace {
-// The range of a type, as doubles; those of the floating types and 64-bit integers are not exact,
-// nor need they be.
+// The range of a dtype as doubles. The ranges of floating-point types and 64-bit integers are not
+// exact, and need not be.
 std::pair<double, double> RangeOf(DataType t) {
   std::pair<double, double> range{0, 0};
   DispatchType(t,
@@ -378,7 +378,7 @@ Output ReciprocalGrad(Output y, Output dy, absl::string_view name) {
   return AddOp("ReciprocalGrad", {y, dy}, {}, name);
 }
 
-// ---- choosing
+// ---- selection
 
 Output Select(Output condition, Output t, Output e, absl::string_view name) {
   return AddOp("Select", {condition, t, e}, {}, name);
@@ -390,7 +390,7 @@ Output SelectV2(Output condition, const TensorArg& t, const TensorArg& e, absl::
   if (!condition.valid()) return {};
   Graph& g = condition.graph();
   NameScope scope(g, name.empty() ? "SelectV2" : name);
-  // Of two literals the first one says the type.
+  // If both arguments are literals, the first determines the dtype.
   const Output a = t.is_literal() ? t.In(g, e.output().dtype(), "t") : t.output();
   const Output b = e.is_literal() ? e.In(g, a.dtype(), "e") : e.output();
   return AddOp("SelectV2", {condition, a, b}, {}, scope.name());
@@ -404,10 +404,10 @@ Output ClipByValue(Output x, const TensorArg& low, const TensorArg& high, absl::
   return AddOp("Maximum", {below, bound}, {}, scope.name());
 }
 
-// ---- many tensors
+// ---- sums of several tensors
 
 Output AddN(const Outputs& inputs, absl::string_view name) {
-  for (const Output& input : inputs) internal::ReadHere(input);  // as TensorFlow has it
+  for (const Output& input : inputs) internal::ReadHere(input);  // TensorFlow's text
   if (inputs.size() == 1) return name.empty() ? inputs[0] : Identity(inputs[0], name);
   return AddOp("AddN", {inputs}, {}, name);
 }
@@ -435,7 +435,7 @@ Output AllAxes(Output x) {
 
 namespace {
 
-// Over all axes: a scalar, whatever is known of the rank.
+// Reduces over all axes to a scalar, even if the rank is unknown.
 Output Reduce(const char* op, Output x) {
   if (!x.valid()) return {};
   const Output y = AddOp(op, {x, AllAxes(x)});

@@ -9,56 +9,57 @@
 #include "weir/ops/array.h"
 #include "weir/ops/literal.h"
 
-// Builders of arithmetic: TensorFlow's math_ops. Each adds the nodes that the Python function of
-// that name adds, under the same names; the last argument is the name. Element-wise functions of
-// two tensors broadcast as NumPy does; the two must have one dtype. A TensorArg may be a literal (a
-// number, a text, a list of them), which becomes a Const "<node>/y" (or x) of the other argument's
-// dtype where it converts (ops/literal.h: 0.5 beside an int32 tensor is INVALID_ARGUMENT). Errors
-// (dtypes, shapes) stick to the graph, and give an invalid Output.
+// Builders of arithmetic ops: TensorFlow's math_ops. Each adds the nodes that the Python function
+// of that name adds, under the same names; the last argument is the name. Elementwise functions of
+// two tensors broadcast as in NumPy; both must have the same dtype. A TensorArg may be a literal (a
+// number, a string, a list of them), which becomes a Const "<node>/y" (or x) with the other
+// argument's dtype if it can be converted (ops/literal.h: 0.5 with an int32 tensor is
+// INVALID_ARGUMENT). An error (dtypes, shapes) is recorded in the graph, and the builder returns an
+// invalid Output.
 namespace weir {
 
-// ---- arithmetic on two tensors, and its operators: x + y is "add", x - y "sub", x * y "mul", x /
-// y "truediv", x % y "mod".
+// ---- binary arithmetic and operators: x + y is named "add", x - y "sub", x * y "mul", x / y
+// "truediv", x % y "mod".
 
 Output Add(const TensorArg& x, const TensorArg& y,
-           absl::string_view name = {});  // AddV2; strings: Add
+           absl::string_view name = {});  // AddV2, or Add for strings
 Output Subtract(const TensorArg& x, const TensorArg& y, absl::string_view name = {});
 Output Multiply(const TensorArg& x, const TensorArg& y, absl::string_view name = {});
-// True division: integers become float64 first (8- and 16-bit ones float32).
+// True division: integers are converted to float64 first (8- and 16-bit integers to float32).
 Output Divide(const TensorArg& x, const TensorArg& y, absl::string_view name = {});
 Output RealDiv(const TensorArg& x, const TensorArg& y, absl::string_view name = {});
-// Rounds toward minus infinity; toward zero.
+// Divide and round toward minus infinity, and toward zero.
 Output FloorDiv(const TensorArg& x, const TensorArg& y, absl::string_view name = {});
 Output TruncateDiv(const TensorArg& x, const TensorArg& y, absl::string_view name = {});
-// 0 where y is 0; where x is 0 even if y is infinite or NaN (MulNoNan: where y is 0).
+// DivNoNan returns 0 where y is 0. MulNoNan returns 0 where y is 0, even if x is infinite or NaN.
 Output DivNoNan(const TensorArg& x, const TensorArg& y, absl::string_view name = {});
 Output MulNoNan(const TensorArg& x, const TensorArg& y, absl::string_view name = {});
-// The remainder with the sign of y; with the sign of x.
+// Return the remainder with the sign of y, and with the sign of x.
 Output FloorMod(const TensorArg& x, const TensorArg& y, absl::string_view name = {});
 Output TruncateMod(const TensorArg& x, const TensorArg& y, absl::string_view name = {});
-// x to the power y. Integers must not have negative exponents.
+// Returns x to the power y. Integers do not support negative exponents.
 Output Pow(const TensorArg& x, const TensorArg& y, absl::string_view name = {});
 Output Maximum(const TensorArg& x, const TensorArg& y, absl::string_view name = {});
 Output Minimum(const TensorArg& x, const TensorArg& y, absl::string_view name = {});
 Output SquaredDifference(const TensorArg& x, const TensorArg& y, absl::string_view name = {});
 Output Atan2(const TensorArg& y, const TensorArg& x, absl::string_view name = {});
-// x / y, x log(y), x log(1 + y); 0 where x is 0.
+// Return x / y, x log(y) and x log(1 + y); 0 where x is 0.
 Output Xdivy(const TensorArg& x, const TensorArg& y, absl::string_view name = {});
 Output Xlogy(const TensorArg& x, const TensorArg& y, absl::string_view name = {});
 Output Xlog1py(const TensorArg& x, const TensorArg& y, absl::string_view name = {});
-// The incomplete gamma functions P(a, x) and Q(a, x), the Hurwitz zeta function, and derivative a
-// of the digamma function.
+// The incomplete gamma functions P(a, x) and Q(a, x), the Hurwitz zeta function, and the a-th
+// derivative of the digamma function.
 Output Igamma(const TensorArg& a, const TensorArg& x, absl::string_view name = {});
 Output Igammac(const TensorArg& a, const TensorArg& x, absl::string_view name = {});
 Output Zeta(const TensorArg& x, const TensorArg& q, absl::string_view name = {});
 Output Polygamma(const TensorArg& a, const TensorArg& x, absl::string_view name = {});
-// A scalar (a number becomes the Const "scalar") times a tensor: Mul.
+// Multiplies a tensor by a scalar with Mul. A number becomes the Const "scalar".
 Output ScalarMul(const TensorArg& scalar, Output x, absl::string_view name = {});
 
-// ---- comparison, logic and bits; the results of comparisons are bool
+// ---- comparison, logic and bitwise ops. Comparisons return bool.
 
-// `incompatible_shape_error` false: shapes that do not broadcast give the scalar false (true for
-// NotEqual).
+// If `incompatible_shape_error` is false, shapes that do not broadcast yield the scalar false (true
+// for NotEqual).
 Output Equal(const TensorArg& x, const TensorArg& y, absl::string_view name = {},
              bool incompatible_shape_error = true);
 Output NotEqual(const TensorArg& x, const TensorArg& y, absl::string_view name = {},
@@ -67,7 +68,7 @@ Output Less(const TensorArg& x, const TensorArg& y, absl::string_view name = {})
 Output LessEqual(const TensorArg& x, const TensorArg& y, absl::string_view name = {});
 Output Greater(const TensorArg& x, const TensorArg& y, absl::string_view name = {});
 Output GreaterEqual(const TensorArg& x, const TensorArg& y, absl::string_view name = {});
-// |x - y| < tolerance; no broadcasting.
+// Returns |x - y| < tolerance. Does not broadcast.
 Output ApproximateEqual(Output x, Output y, float tolerance = 1e-5f, absl::string_view name = {});
 Output LogicalAnd(Output x, Output y, absl::string_view name = {});
 Output LogicalOr(Output x, Output y, absl::string_view name = {});
@@ -81,7 +82,7 @@ Output LeftShift(const TensorArg& x, const TensorArg& y, absl::string_view name 
 Output RightShift(const TensorArg& x, const TensorArg& y, absl::string_view name = {});
 
 namespace internal {
-// Argument types of the operators: at least one is an Output or converts to one (a variable), the
+// Argument types of the operators: at least one is an Output or converts to one (a variable); the
 // other may be a literal.
 template <class T>
 concept TensorOperand = std::is_class_v<T> && std::is_convertible_v<const T&, Output>;
@@ -93,8 +94,9 @@ Output FunctionOperator(Output (*fn)(const TensorArg&, const TensorArg&, absl::s
                         const char* name, const TensorArg& x, const TensorArg& y);
 }  // namespace internal
 
-// As in Python, where an operator is a method of its first tensor: if that is a variable, it is
-// read before the operator's name scope is opened, and another one inside it.
+// As in Python, where an operator is a method of its first tensor: if the first argument is a
+// variable, it is read before the operator's name scope is opened; if the second one is, it is read
+// inside that scope.
 
 template <class A, class B>
 requires internal::OperandPair<A, B> Output operator+(const A& x, const B& y) {
@@ -133,13 +135,13 @@ requires internal::OperandPair<A, B> Output operator>=(const A& x, const B& y) {
   return internal::FunctionOperator(GreaterEqual, "", x, y);
 }
 Output operator-(const Output& x);
-// Logical on bool, bitwise on integers. There are no operators !, && and ||, whose operands C++
-// would ask for truth values: see LogicalNot, LogicalAnd and LogicalOr.
+// Logical on bool, bitwise on integers. There are no operators !, && and ||, because C++ would
+// require their operands to convert to bool; use LogicalNot, LogicalAnd and LogicalOr.
 Output operator&(const Output& x, const Output& y);
 Output operator|(const Output& x, const Output& y);
 Output operator^(const Output& x, const Output& y);
 
-// ---- functions of one tensor, element by element
+// ---- unary elementwise ops
 
 Output Abs(Output x, absl::string_view name = {});  // ComplexAbs for complex numbers
 Output Negative(Output x, absl::string_view name = {});
@@ -169,54 +171,57 @@ Output LogSigmoid(Output x, absl::string_view name = "LogSigmoid");
 Output Erf(Output x, absl::string_view name = {});
 Output Erfc(Output x, absl::string_view name = {});
 Output Erfinv(Output x, absl::string_view name = {});
-Output Ndtri(Output x, absl::string_view name = {});   // the normal distribution's quantile
+Output Ndtri(Output x,
+             absl::string_view name = {});  // quantile function of the normal distribution
 Output Lgamma(Output x, absl::string_view name = {});  // log |gamma(x)|
 Output Digamma(Output x, absl::string_view name = {});
 Output Floor(Output x, absl::string_view name = {});
 Output Ceil(Output x, absl::string_view name = {});
-Output Round(Output x, absl::string_view name = {});  // halves to even
-Output Rint(Output x, absl::string_view name = {});   // the same, floating types only
+Output Round(Output x, absl::string_view name = {});  // rounds halves to even
+Output Rint(Output x, absl::string_view name = {});   // like Round, floating-point dtypes only
 Output IsNan(Output x, absl::string_view name = {});
 Output IsInf(Output x, absl::string_view name = {});
 Output IsFinite(Output x, absl::string_view name = {});
-// Of real numbers: themselves, themselves, and zeros.
+// For real numbers, Real and Conj return x, and Imag returns zeros.
 Output Conj(Output x, absl::string_view name = {});
 Output Real(Output x, absl::string_view name = {});
 Output Imag(Output x, absl::string_view name = {});
 Output Angle(Output x, absl::string_view name = {});
 Output Complex(Output real, Output imag, absl::string_view name = {});
-// x itself if it has that dtype already.
+// Returns x itself if it already has that dtype.
 Output Cast(Output x, DataType dtype, absl::string_view name = {});
 Output SaturateCast(Output x, DataType dtype, absl::string_view name = "saturate_cast");
-// The index of the interval between boundaries (ascending) that x falls in.
+// Returns the index of the interval between boundaries (ascending) that contains x.
 Output Bucketize(Output x, std::vector<float> boundaries, absl::string_view name = {});
 
-// y (the value of the function) and dy give the gradient with respect to its argument.
+// Compute the gradient with respect to the argument from y (the value of the function) and dy.
 Output SigmoidGrad(Output y, Output dy, absl::string_view name = {});
 Output TanhGrad(Output y, Output dy, absl::string_view name = {});
 Output SqrtGrad(Output y, Output dy, absl::string_view name = {});
 Output RsqrtGrad(Output y, Output dy, absl::string_view name = {});
 Output ReciprocalGrad(Output y, Output dy, absl::string_view name = {});
 
-// ---- choosing
+// ---- selection
 
-// t where the condition holds, else e. Select does not broadcast, but takes a vector of conditions
-// for the rows (or one condition); SelectV2 broadcasts all three.
+// Return t where the condition is true, and e elsewhere. Select does not broadcast, but accepts a
+// scalar condition or a vector with one condition per row. SelectV2 broadcasts all three arguments.
 Output Select(Output condition, Output t, Output e, absl::string_view name = {});
 Output SelectV2(Output condition, const TensorArg& t, const TensorArg& e,
                 absl::string_view name = {});
-// min(max(x, low), high), as Minimum "clip_by_value/Minimum" and Maximum "clip_by_value".
+// Returns min(max(x, low), high) as a Minimum "clip_by_value/Minimum" and a Maximum
+// "clip_by_value".
 Output ClipByValue(Output x, const TensorArg& low, const TensorArg& high,
                    absl::string_view name = "clip_by_value");
 
-// ---- sums of many tensors
+// ---- sums of several tensors
 
-// One tensor: itself (with a name: an Identity). INVALID_ARGUMENT for none.
+// A single tensor is returned unchanged (with a name: as an Identity). INVALID_ARGUMENT for an
+// empty list.
 Output AddN(const Outputs& inputs, absl::string_view name = {});
 Output AccumulateN(const Outputs& inputs, absl::string_view name = {});
 
-// ---- reductions. `axes`: one dimension or several, negative ones count from the end; without them
-// all. Without keep_dims the dimensions go, with it they stay with extent 1.
+// ---- reductions. `axes` is one dimension or several; negative ones count from the end; the
+// default is all. Reduced dimensions are removed, or with keep_dims kept with size 1.
 
 Output ReduceSum(Output x);
 Output ReduceSum(Output x, const Ints& axes, bool keep_dims = false, absl::string_view name = {});
@@ -235,7 +240,7 @@ Output ReduceAny(Output x, const Ints& axes, bool keep_dims = false, absl::strin
 Output ReduceEuclideanNorm(Output x);
 Output ReduceEuclideanNorm(Output x, const Ints& axes, bool keep_dims = false,
                            absl::string_view name = {});
-// log(sum(exp(x))) without overflow.
+// Computes log(sum(exp(x))) without overflow.
 Output ReduceLogsumexp(Output x, const Ints& axes, bool keep_dims = false,
                        absl::string_view name = "ReduceLogSumExp");
 Output ReduceVariance(Output x, const Ints& axes, bool keep_dims = false,
@@ -244,19 +249,19 @@ Output ReduceStd(Output x, const Ints& axes, bool keep_dims = false,
                  absl::string_view name = "reduce_std");
 Output CountNonzero(Output x, const Ints& axes, bool keep_dims = false,
                     absl::string_view name = "count_nonzero");
-// All dimensions of x: a Const "Const" where the rank is static, else Rank and Range. What the
-// short forms above pass.
+// Returns all dimensions of x: a Const "Const" if the rank is static, otherwise Rank and Range. The
+// short forms above use it.
 Output AllAxes(Output x);
 
-// The index of the largest (smallest) element along an axis; the first of equals.
+// Return the index of the largest (smallest) element along an axis; the first one on a tie.
 Output ArgMax(Output x, const Ints& axis, DataType output_type = DT_INT64,
               absl::string_view name = {});
 Output ArgMin(Output x, const Ints& axis, DataType output_type = DT_INT64,
               absl::string_view name = {});
 
 struct CumulativeOptions {
-  bool exclusive = false;  // element i without x[i] itself
-  bool reverse = false;    // from the end
+  bool exclusive = false;  // element i does not include x[i] itself
+  bool reverse = false;    // accumulates from the end
 };
 Output Cumsum(Output x, const Ints& axis = 0, const CumulativeOptions& options = {},
               absl::string_view name = {});
@@ -265,37 +270,37 @@ Output Cumprod(Output x, const Ints& axis = 0, const CumulativeOptions& options 
 Output CumulativeLogsumexp(Output x, const Ints& axis = 0, const CumulativeOptions& options = {},
                            absl::string_view name = {});
 
-// start, start + delta, ... up to but without limit. Literals become Consts "range/start" and so
-// on.
+// Returns start, start + delta, ... up to but excluding limit. Literals become Consts "range/start"
+// and so on.
 Output Range(Graph& graph, const Ints& start, const Ints& limit, const Ints& delta = 1,
              absl::string_view name = "range");
 Output Range(Output start, Output limit, Output delta, absl::string_view name = {});
-// `num` values from start to stop, both included.
+// Returns `num` evenly spaced values from start to stop, both included.
 Output LinSpace(Output start, Output stop, const Ints& num, absl::string_view name = {});
 
 // ---- matrices
 
 struct MatMulOptions {
   bool transpose_a = false, transpose_b = false;
-  bool adjoint_a = false, adjoint_b = false;  // conjugated too
+  bool adjoint_a = false, adjoint_b = false;  // transposed and conjugated
   std::string name = {};
 };
-// The matrix product; of stacks of matrices (BatchMatMulV2, whose leading dimensions broadcast) if
-// an argument has more than two dimensions.
+// Returns the matrix product. If an argument has more than two dimensions, multiplies batches of
+// matrices (BatchMatMulV2, whose batch dimensions broadcast).
 Output MatMul(Output a, Output b, const MatMulOptions& options = {});
-// Sums products over these axes of a and b (as many of each); static shapes.
+// Sums products over these axes of a and b (the same number of each). Shapes must be static.
 Output Tensordot(Output a, Output b, std::vector<int64_t> axes_a, std::vector<int64_t> axes_b,
                  absl::string_view name = "Tensordot");
-// Einstein's summation over one or two tensors: "ij,jk->ik" is a matrix product, "ii->" a trace,
-// "...ij->...ji" transposes a stack of matrices. Labels that the result lacks are summed over;
-// without "->" the result has those that come once, in alphabetical order.
+// Einstein summation over one or two tensors: "ij,jk->ik" is a matrix product, "ii->" a trace, and
+// "...ij->...ji" transposes a batch of matrices. Labels that do not occur in the result are summed
+// over. Without "->" the result has the labels that occur once, in alphabetical order.
 Output Einsum(absl::string_view equation, const Outputs& inputs, absl::string_view name = "einsum");
-// The vector product of three-vectors in the last dimension.
+// The cross product of 3-vectors in the last dimension.
 Output Cross(Output a, Output b, absl::string_view name = {});
 
-// ---- segments: rows of `data` with equal ids are combined into one row. Sorted ids (0, 0, 1, 3)
-// for Segment*; any order and a given number of segments for UnsortedSegment*, where negative ids
-// are dropped; SparseSegment* takes rows `indices` of data.
+// ---- segments: rows of `data` with equal ids are reduced into one row. Segment* requires sorted
+// ids (0, 0, 1, 3). UnsortedSegment* accepts any order and takes the number of segments; negative
+// ids are dropped. SparseSegment* reduces the rows `indices` of data.
 
 Output SegmentSum(Output data, Output segment_ids, absl::string_view name = {});
 Output SegmentMean(Output data, Output segment_ids, absl::string_view name = {});
@@ -317,10 +322,10 @@ Output SparseSegmentMean(Output data, Output indices, Output segment_ids,
 Output SparseSegmentSqrtN(Output data, Output indices, Output segment_ids,
                           absl::string_view name = {});
 
-// How often each of 0 ... size - 1 is in `values`, weighted if weights are not empty.
+// Counts the occurrences of each of 0 ... size - 1 in `values`, weighted if `weights` is not empty.
 Output Bincount(Output values, Output size, Output weights, absl::string_view name = {});
-// How many values fall in each of nbins equal parts of value_range (two numbers); what is outside
-// counts at the ends.
+// Counts the values in each of nbins equal-width bins of value_range (two numbers). Values outside
+// the range count in the first and last bin.
 Output HistogramFixedWidth(Output values, Output value_range, const Ints& nbins = 100,
                            DataType dtype = DT_INT32, absl::string_view name = {});
 

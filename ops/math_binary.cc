@@ -5,15 +5,17 @@
 
 #include "weir/core/scope.h"
 #include "weir/ops/math_internal.h"
+#include "weir/ops/op_costs.h"
 #include "weir/ops/registry.h"
+#include "weir/ops/shape_values.h"
 
 namespace weir {
 
-// A broadcasting op's gradients have the shape of its result; each is summed over the dimensions
-// along which its input was repeated, and reshaped to the input's shape. Where the static shapes
-// tell which these are, they are constants, and an input that was not repeated costs nothing;
-// otherwise BroadcastGradientArgs finds them in the step. Two dimensions of which one is 1 are
-// taken to be a broadcast even if the other is unknown: if that is 1 too, the sum is over one
+// Gradients of a broadcasting op have the shape of its result. Each is summed over the dimensions
+// along which its input was broadcast, and reshaped to the input's shape. If the static shapes
+// determine these dimensions, they are constants, and an input that was not broadcast costs
+// nothing; otherwise BroadcastGradientArgs computes them at run time. If one of two dimensions is
+// 1, the other is assumed to broadcast even if it is unknown: if it is 1 too, the sum is over one
 // element.
 namespace {
 
@@ -23,8 +25,8 @@ bool StaticAndEqual(const Shape& a, const Shape& b) {
 
 using Dims = std::vector<int64_t>;
 
-// The dimensions of the result along which x is repeated, and those along which y is; nothing if
-// that is known only in the step.
+// Returns the dimensions of the result along which x is broadcast, and those along which y is.
+// Returns nullopt if they are known only at run time.
 std::optional<std::pair<Dims, Dims>> RepeatedDims(const Shape& x, const Shape& y) {
   if (!x.has_rank() || !y.has_rank()) return std::nullopt;
   const int rank = std::max(x.rank(), y.rank());
@@ -100,7 +102,7 @@ Grads MulNoNanGradient(GradContext& g) {
   return ReduceGradientArgs(g, gx, MulNoNan(x, g.dy()));
 }
 
-// `divide` is the op's own kind of division, which names the nodes.
+// `divide` is the op's own division, which determines the node names.
 template <class Divide>
 Grads QuotientGradient(GradContext& g, Divide divide) {
   const Output x = Conj(g.x(0)), y = Conj(g.x(1));
@@ -123,7 +125,7 @@ Grads FloorModGradient(GradContext& g) {
   return ReduceGradientArgs(g, g.dy(), g.dy() * slope, /*shortcut=*/false);
 }
 
-// Of x^y: dy y x^(y-1), and dy x^y log(x) where that is real (elsewhere 0).
+// The gradients of x^y: dy y x^(y-1), and dy x^y log(x) where that is real (0 elsewhere).
 Grads PowGradient(GradContext& g) {
   const Output x = Conj(g.x(0)), y = Conj(g.x(1)), z = Conj(g.y()), dy = g.dy();
   const Output gx = dy * y * Pow(x, y - 1, "Pow");
@@ -156,7 +158,7 @@ Grads Atan2Gradient(GradContext& g) {
   return ReduceGradientArgs(g, gy, Negative(y) * inverse, /*shortcut=*/false);
 }
 
-// 1 where x is not 0, else 0: what Xlogy and the like multiply with.
+// Returns 1 where x is nonzero and 0 elsewhere; a factor in the gradients of Xlogy and similar ops.
 Output NotZero(const Output& x) {
   Output zero;
   {
@@ -194,7 +196,7 @@ Grads Xlog1pyGradient(GradContext& g) {
       g, [&](Output one) { return Xlog1py(one, y); }, [&] { return Xdivy(x, y + 1); });
 }
 
-// P(a, x): with respect to x, exp(-x) x^(a-1) / gamma(a).
+// The derivative of P(a, x) with respect to x is exp(-x) x^(a-1) / gamma(a).
 Grads IgammaGradient(GradContext& g) {
   const Output a = g.x(0), x = g.x(1);
   const BroadcastAxes axes = AxesOfBroadcast(a, x);
@@ -229,7 +231,7 @@ Grads ComplexGradient(GradContext& g) {
   return ReduceGradientArgs(g, re, Imag(g.dy()), /*shortcut=*/false);
 }
 
-// ---- choosing
+// ---- selection
 
 Grads SelectGradient(GradContext& g) {
   const Output condition = g.x(0), zeros = ZerosOf(g.x(1));
@@ -268,10 +270,10 @@ Grads ClipByValueGradient(GradContext& g) {
 
 Grads AddNGradient(GradContext& g) { return Grads(g.num_inputs(), Grad(g.dy())); }
 
-// ---- shape rules
+// ---- shape functions
 
-// Equal and NotEqual: shapes that do not broadcast are an error, unless the node says that they
-// give a scalar.
+// Equal and NotEqual: shapes that do not broadcast are an error, unless the node's attribute says
+// that they yield a scalar.
 absl::Status EqualityShape(ShapeContext& c) {
   absl::StatusOr<Shape> shape = BroadcastShapes(c.input(0), c.input(1));
   if (c.attr<bool>("incompatible_shape_error")) {
@@ -285,8 +287,8 @@ absl::Status EqualityShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-// Select: `t` and `e` have one shape; the condition has it too, is a scalar, or a vector as long as
-// their first dimension.
+// Select: `t` and `e` have the same shape. The condition has that shape too, is a scalar, or is a
+// vector with the length of their first dimension.
 absl::Status SelectShape(ShapeContext& c) {
   WEIR_ASSIGN_OR_RETURN(Shape shape, c.input(1).MergeWith(c.input(2)));
   const Shape& condition = c.input(0);
@@ -313,7 +315,8 @@ absl::Status SelectV2Shape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-// TensorFlow adds whatever inputs have one shape, another one in `shape` or not.
+// As in TensorFlow, the inputs need only agree with each other; the attribute `shape` is not
+// checked.
 absl::Status AccumulateShape(ShapeContext& c) {
   WEIR_RETURN_IF_ERROR(MergedShape(c));
   absl::StatusOr<Shape> shape = c.outputs()[0].MergeWith(c.attr<Shape>("shape"));
@@ -321,7 +324,7 @@ absl::Status AccumulateShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-// ---- signatures
+// ---- op definitions
 
 constexpr char kDivisionTypes[] =
     "T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, uint32, uint64, int64, "
@@ -335,7 +338,7 @@ constexpr char kXTypes[] = "T: {half, bfloat16, float, double, complex64, comple
 
 OpSpec BinarySpec(absl::string_view op, absl::string_view types,
                   absl::string_view in = "x: T, y: T") {
-  return OpSpec(op).In(in).Out("z: T").Attr(types).InferShape(BroadcastShape);
+  return OpSpec(op).In(in).Out("z: T").Attr(types).Elementwise().InferShape(BroadcastShape);
 }
 
 void AddArithmetic(OpRegistry* ops) {
@@ -343,127 +346,155 @@ void AddArithmetic(OpRegistry* ops) {
       BinarySpec("Add",
                  "T: {bfloat16, half, float, double, uint8, int8, int16, int32, int64, complex64, "
                  "complex128, string}")
+          .ShapeValue(CombinedShapeValue<AddShapeValues>)
+          .Neutral({.value = 0, .either_side = true})
           .Gradient(AddGradient)
-          .Doc("x + y; strings are joined."));
+          .Doc("Returns x + y. Strings are concatenated."));
   ops->Add(
       BinarySpec(
           "AddV2",
           "T: {bfloat16, half, float, double, uint8, uint16, uint32, uint64, int8, int16, int32, "
           "int64, complex64, complex128}")
+          .ShapeValue(CombinedShapeValue<AddShapeValues>)
+          .Neutral({.value = 0, .either_side = true})
           .Commutative()
           .Aggregate()
           .Gradient(AddGradient)
-          .Doc("x + y."));
+          .Doc("Returns x + y."));
   ops->Add(
       BinarySpec(
           "Sub",
           "T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, int64, complex64, "
           "complex128, uint32, uint64}")
+          .ShapeValue(CombinedShapeValue<SubtractShapeValues>)
+          .Neutral({.value = 0, .in_floating_point = true})
           .Gradient(SubGradient)
-          .Doc("x - y."));
-  ops->Add(BinarySpec("Mul", kDivisionTypes).Commutative().Gradient(MulGradient).Doc("x * y."));
+          .Doc("Returns x - y."));
+  ops->Add(BinarySpec("Mul", kDivisionTypes)
+               .ShapeValue(CombinedShapeValue<MultiplyShapeValues>)
+               .Neutral({.value = 1, .either_side = true, .in_floating_point = true})
+               .Commutative()
+               .Gradient(MulGradient)
+               .Doc("Returns x * y."));
   ops->Add(BinarySpec("Div", kDivisionTypes)
+               .Neutral({.value = 1, .in_floating_point = true})
                .Gradient(DivGradient)
-               .Doc("x / y; of integers, rounded toward zero."));
-  ops->Add(BinarySpec("RealDiv", kDivisionTypes).Gradient(RealDivGradient).Doc("x / y."));
+               .Doc("Returns x / y. Integers are rounded toward zero."));
+  ops->Add(BinarySpec("RealDiv", kDivisionTypes)
+               .Neutral({.value = 1, .in_floating_point = true})
+               .Gradient(RealDivGradient)
+               .Doc("Returns x / y."));
   ops->Add(BinarySpec("FloorDiv", kDivisionTypes)
+               .ShapeValue(CombinedShapeValue<DivideShapeValues>)
+               .Neutral({.value = 1})
                .NotDifferentiable()
-               .Doc("x / y, rounded toward minus infinity."));
+               .Doc("Returns x / y, rounded toward minus infinity."));
   ops->Add(BinarySpec("TruncateDiv", kDivisionTypes)
                .NotDifferentiable()
-               .Doc("x / y, rounded toward zero."));
+               .Doc("Returns x / y, rounded toward zero."));
   ops->Add(BinarySpec("DivNoNan", "T: {half, float, bfloat16, double, complex64, complex128}")
                .Gradient(DivNoNanGradient)
-               .Doc("x / y, and 0 where y is 0."));
+               .Doc("Returns x / y, or 0 where y is 0."));
   ops->Add(BinarySpec("MulNoNan", kFloatComplexTypes)
                .Gradient(MulNoNanGradient)
-               .Doc("x * y, and 0 where y is 0, even if x is infinite or NaN."));
+               .Doc("Returns x * y, or 0 where y is 0, even if x is infinite or NaN."));
   ops->Add(
       BinarySpec(
           "FloorMod",
           "T: {int8, int16, int32, int64, uint8, uint16, uint32, uint64, bfloat16, half, float, "
           "double}")
           .Gradient(FloorModGradient)
-          .Doc("x - floor(x / y) * y: the remainder with the sign of y."));
+          .Doc("Returns x - floor(x / y) * y: the remainder with the sign of y."));
   ops->Add(BinarySpec("Mod", "T: {int32, int64, half, half, bfloat16, float, double}")
-               .Doc("x - trunc(x / y) * y: the remainder with the sign of x."));
+               .Doc("Returns x - trunc(x / y) * y: the remainder with the sign of x."));
   ops->Add(BinarySpec("TruncateMod", "T: {int32, int64, bfloat16, half, float, double}")
-               .Doc("x - trunc(x / y) * y: the remainder with the sign of x."));
+               .Doc("Returns x - trunc(x / y) * y: the remainder with the sign of x."));
   ops->Add(
       BinarySpec(
           "Pow",
           "T: {bfloat16, float, half, double, int8, int16, int32, int64, complex64, complex128}")
+          .Neutral({.value = 1})
           .Gradient(PowGradient)
-          .Doc("x to the power y; of integers, y must not be negative."));
+          .Doc("Returns x to the power y. For integers y must not be negative."));
   ops->Add(BinarySpec("Maximum", kExtremeTypes)
+               .ShapeValue(CombinedShapeValue<MaximumOfShapeValues>)
                .Gradient(MaximumGradient)
-               .Doc("The larger one; NaN if either is NaN."));
+               .Doc("Returns the larger of x and y, or NaN if either is NaN."));
   ops->Add(BinarySpec("Minimum", kExtremeTypes)
+               .ShapeValue(CombinedShapeValue<MinimumOfShapeValues>)
                .Gradient(MinimumGradient)
-               .Doc("The smaller one; NaN if either is NaN."));
+               .Doc("Returns the smaller of x and y, or NaN if either is NaN."));
   ops->Add(BinarySpec("SquaredDifference",
                       "T: {bfloat16, half, float, double, int32, int64, complex64, complex128}")
                .Commutative()
                .Gradient(SquaredDifferenceGradient)
-               .Doc("(x - y)^2; of complex numbers |x - y|^2."));
+               .Doc("Returns (x - y)^2, or |x - y|^2 for complex numbers."));
 }
 
 void AddFunctionsOfTwo(OpRegistry* ops) {
   ops->Add(BinarySpec("Atan2", kFloatTypes, "y: T, x: T")
                .Gradient(Atan2Gradient)
-               .Doc("The angle of the point (x, y), in [-pi, pi]."));
-  ops->Add(BinarySpec("Xdivy", kXTypes).Gradient(XdivyGradient).Doc("x / y, and 0 where x is 0."));
-  ops->Add(
-      BinarySpec("Xlogy", kXTypes).Gradient(XlogyGradient).Doc("x log(y), and 0 where x is 0."));
+               .Doc("Returns the angle of the point (x, y), in [-pi, pi]."));
+  ops->Add(BinarySpec("Xdivy", kXTypes)
+               .Gradient(XdivyGradient)
+               .Doc("Returns x / y, or 0 where x is 0."));
+  ops->Add(BinarySpec("Xlogy", kXTypes)
+               .Gradient(XlogyGradient)
+               .Doc("Returns x log(y), or 0 where x is 0."));
   ops->Add(BinarySpec("Xlog1py", kXTypes)
                .Gradient(Xlog1pyGradient)
-               .Doc("x log(1 + y), and 0 where x is 0."));
+               .Doc("Returns x log(1 + y), or 0 where x is 0."));
   ops->Add(BinarySpec("Igamma", kFloatTypes, "a: T, x: T")
                .Gradient(IgammaGradient)
-               .Doc("The lower regularized incomplete gamma function P(a, x)."));
-  ops->Add(BinarySpec("Igammac", kFloatTypes, "a: T, x: T")
-               .Gradient(IgammacGradient)
-               .Doc("The upper regularized incomplete gamma function Q(a, x) = 1 - P(a, x)."));
+               .Doc("Computes the lower regularized incomplete gamma function P(a, x)."));
+  ops->Add(
+      BinarySpec("Igammac", kFloatTypes, "a: T, x: T")
+          .Gradient(IgammacGradient)
+          .Doc("Computes the upper regularized incomplete gamma function Q(a, x) = 1 - P(a, x)."));
   ops->Add(BinarySpec("IgammaGradA", "T: {float, double}", "a: T, x: T")
-               .Doc("The derivative of P(a, x) in a."));
+               .Doc("Computes the derivative of P(a, x) with respect to a."));
   ops->Add(BinarySpec("Zeta", "T: {float, double}", "x: T, q: T")
                .Gradient(ZetaGradient)
-               .Doc("The Hurwitz zeta function: the sum of (q + n)^-x over n >= 0."));
+               .Doc("Computes the Hurwitz zeta function: the sum of (q + n)^-x over n >= 0."));
   ops->Add(BinarySpec("Polygamma", "T: {float, double}", "a: T, x: T")
                .Gradient(PolygammaGradient)
-               .Doc("Derivative number a of the digamma function."));
+               .Doc("Computes the a-th derivative of the digamma function."));
   ops->Add(OpSpec("Complex")
                .In("real: T, imag: T")
                .Out("out: Tout")
                .Attr("T: {float, double} = DT_FLOAT")
                .Attr("Tout: {complex64, complex128} = DT_COMPLEX64")
+               .Elementwise()
                .InferShape(BroadcastShape)
                .Gradient(ComplexGradient)
-               .Doc("Complex numbers from their parts."));
+               .Doc("Returns complex numbers with the given real and imaginary parts."));
 }
 
 void AddComparisons(OpRegistry* ops) {
-  for (const auto& [op, doc] : {std::pair<const char*, const char*>{"Less", "Whether x < y."},
-                                {"LessEqual", "Whether x <= y."},
-                                {"Greater", "Whether x > y."},
-                                {"GreaterEqual", "Whether x >= y."}}) {
+  for (const auto& [op, doc] :
+       {std::pair<const char*, const char*>{"Less", "Returns whether x < y."},
+        {"LessEqual", "Returns whether x <= y."},
+        {"Greater", "Returns whether x > y."},
+        {"GreaterEqual", "Returns whether x >= y."}}) {
     ops->Add(OpSpec(op)
                  .In("x: T, y: T")
                  .Out("z: bool")
                  .Attr(kRealTypes)
+                 .Elementwise()
                  .InferShape(BroadcastShape)
                  .NotDifferentiable()
                  .Doc(doc));
   }
   for (const auto& [op, doc] :
-       {std::pair<const char*, const char*>{"Equal", "Whether x and y are equal."},
-        {"NotEqual", "Whether x and y differ."}}) {
+       {std::pair<const char*, const char*>{"Equal", "Returns whether x and y are equal."},
+        {"NotEqual", "Returns whether x and y differ."}}) {
     ops->Add(OpSpec(op)
                  .In("x: T, y: T")
                  .Out("z: bool")
                  .Attr("T: type")
                  .Attr("incompatible_shape_error: bool = true")
                  .Commutative()
+                 .Elementwise()
                  .InferShape(EqualityShape)
                  .NotDifferentiable()
                  .Doc(doc));
@@ -474,34 +505,43 @@ void AddComparisons(OpRegistry* ops) {
                .Attr("T: numbertype")
                .Attr("tolerance: float = 1e-05")
                .Commutative()
+               .Elementwise()
                .InferShape(MergedShape)
                .NotDifferentiable()
-               .Doc("Whether |x - y| < tolerance."));
-  for (const auto& [op, doc] : {std::pair<const char*, const char*>{"LogicalAnd", "x and y."},
-                                {"LogicalOr", "x or y, or both."}}) {
+               .Doc("Returns whether |x - y| < tolerance."));
+  for (const auto& [op, doc] :
+       {std::pair<const char*, const char*>{"LogicalAnd", "Returns the logical AND of x and y."},
+        {"LogicalOr", "Returns the logical OR of x and y."}}) {
     ops->Add(OpSpec(op)
                  .In("x: bool, y: bool")
                  .Out("z: bool")
                  .Commutative()
+                 .Elementwise()
+                 .Neutral({.value = absl::string_view(op) == "LogicalAnd" ? 1. : 0.,
+                           .either_side = true,
+                           .in_floating_point = true})
                  .InferShape(BroadcastShape)
                  .NotDifferentiable()
                  .Doc(doc));
   }
   for (const auto& [op, doc] :
-       {std::pair<const char*, const char*>{"BitwiseAnd", "The bits that both have."},
-        {"BitwiseOr", "The bits that either has."},
-        {"BitwiseXor", "The bits that only one of the two has."}}) {
-    ops->Add(BinarySpec(op, kIntegerTypes).Commutative().NotDifferentiable().Doc(doc));
+       {std::pair<const char*, const char*>{"BitwiseAnd", "Returns the bitwise AND of x and y."},
+        {"BitwiseOr", "Returns the bitwise OR of x and y."},
+        {"BitwiseXor", "Returns the bitwise XOR of x and y."}}) {
+    OpSpec spec = BinarySpec(op, kIntegerTypes);
+    if (absl::string_view(op) != "BitwiseAnd") spec.Neutral({.value = 0, .either_side = true});
+    ops->Add(spec.Commutative().NotDifferentiable().Doc(doc));
   }
   ops->Add(BinarySpec("LeftShift", kIntegerTypes)
+               .Neutral({.value = 0})
                .NotDifferentiable()
-               .Doc("x shifted y bits up. A shift beyond the width of the type is taken as the "
-                    "largest within it."));
+               .Doc("Shifts x left by y bits. A shift beyond the width of the type is clamped to "
+                    "the largest shift within it."));
   ops->Add(BinarySpec("RightShift", kIntegerTypes)
+               .Neutral({.value = 0})
                .NotDifferentiable()
-               .Doc("x shifted y bits down; signed numbers keep their sign. A shift beyond the "
-                    "width of the type is taken "
-                    "as the largest within it."));
+               .Doc("Shifts x right by y bits; signed numbers keep their sign. A shift beyond the "
+                    "width of the type is clamped to the largest shift within it."));
 }
 
 }  // namespace
@@ -514,25 +554,29 @@ void AddBinaryMathOps(OpRegistry* ops) {
                .In("condition: bool, t: T, e: T")
                .Out("output: T")
                .Attr("T: type")
+               .Flops(ElementwiseFlops)
                .InferShape(SelectShape)
                .Gradient(SelectGradient)
-               .Doc("t where the condition holds, else e. A vector of conditions chooses rows, a "
-                    "scalar all."));
+               .Doc("Returns t where the condition is true, and e elsewhere. A vector of "
+                    "conditions selects rows; a scalar selects everything."));
   ops->Add(OpSpec("SelectV2")
                .In("condition: bool, t: T, e: T")
                .Out("output: T")
                .Attr("T: type")
+               .Elementwise()
                .InferShape(SelectV2Shape)
                .Gradient(SelectV2Gradient)
-               .Doc("t where the condition holds, else e; all three broadcast."));
+               .Doc("Returns t where the condition is true, and e elsewhere. All three arguments "
+                    "broadcast."));
   ops->Add(OpSpec("ClipByValue")
                .In("t: T, clip_value_min: T, clip_value_max: T")
                .Out("output: T")
                .Attr("T: numbertype")
+               .Elementwise()
                .InferShape(SameShape)
                .Gradient(ClipByValueGradient)
-               .Doc("t, but not below clip_value_min nor above clip_value_max: scalars, or of t's "
-                    "shape."));
+               .Doc("Clips t to [clip_value_min, clip_value_max]. The bounds are scalars or have "
+                    "t's shape."));
   ops->Add(OpSpec("AddN")
                .In("inputs: N * T")
                .Out("sum: T")
@@ -542,20 +586,22 @@ void AddBinaryMathOps(OpRegistry* ops) {
                      "qint16, quint16, uint16, complex128, half, uint32, uint64, variant}")
                .Commutative()
                .Aggregate()
+               .Flops(AddNFlops)
                .InferShape(MergedShape)
                .Gradient(AddNGradient)
-               .Doc("The sum of all inputs, element by element."));
-  ops->Add(OpSpec("AccumulateNV2")
-               .In("inputs: N * T")
-               .Out("sum: T")
-               .Attr("N: int >= 1")
-               .Attr("T: numbertype")
-               .Attr("shape: shape")
-               .Commutative()
-               .Aggregate()
-               .InferShape(AccumulateShape)
-               .Gradient(AddNGradient)
-               .Doc("The sum of all inputs, element by element; `shape` is theirs."));
+               .Doc("Returns the elementwise sum of all inputs."));
+  ops->Add(
+      OpSpec("AccumulateNV2")
+          .In("inputs: N * T")
+          .Out("sum: T")
+          .Attr("N: int >= 1")
+          .Attr("T: numbertype")
+          .Attr("shape: shape")
+          .Commutative()
+          .Aggregate()
+          .InferShape(AccumulateShape)
+          .Gradient(AddNGradient)
+          .Doc("Returns the elementwise sum of all inputs. `shape` is the shape of the inputs."));
 }
 
 }  // namespace weir

@@ -7,42 +7,43 @@
 #include "weir/ops/literal.h"
 #include "weir/ops/math.h"
 
-// What the sources of the math family share.
+// Helpers shared by the math op family.
 namespace weir {
 
-// Scalars that Python makes with constant_op (named "Const"), not as an operand.
+// Adds a scalar that Python creates with constant_op (named "Const"), not as an operand.
 Output ScalarConst(const Output& like, const Literal& value);
-// Zeros (ones) with the shape and type of x, as Python's zeros_like: a constant where the shape is
-// static.
+// Return zeros (ones) with the shape and dtype of x, as Python's zeros_like: a constant if the
+// shape is static.
 Output ZerosOf(const Output& x);
 Output OnesOf(const Output& x);
-// The shape of x as an int32 vector, "Shape": a constant where it is static.
+// Returns the shape of x as an int32 vector named "Shape": a constant if it is static.
 Output ShapeVector(const Output& x);
 
-// `shape` with 1 for each of `axes`, computed in the step: Python's reduced_shape.
+// Returns `shape` with 1 at each of `axes`, computed at run time: Python's reduced_shape.
 Output ReducedShape(Output shape, Output axes);
 
-// The two gradients of a broadcasting op, summed over the dimensions that were broadcast: what
-// Python calls _ReduceGradientArgs. `shortcut` leaves the Shape nodes out when both shapes are
-// static and equal.
+// Returns the two gradients of a broadcasting op, summed over the dimensions that were broadcast:
+// Python's _ReduceGradientArgs. `shortcut` omits the Shape nodes if both shapes are static and
+// equal.
 Grads ReduceGradientArgs(GradContext& g, Output gx, Output gy, bool shortcut = true);
-// The older form: axes first, then (for each gradient, after it was computed) Sum and Reshape.
+// The older form: computes the axes first, then adds Sum and Reshape to each gradient after it is
+// computed.
 struct BroadcastAxes {
   Output sx, sy, rx, ry;
 };
 BroadcastAxes AxesOfBroadcast(const Output& x, const Output& y);
 Output SumTo(Output gradient, Output axes, Output shape);
 
-// ---- shape rules
+// ---- shape functions
 
-// x without `axes`, or with extents of 1 for them. INVALID_ARGUMENT for an axis out of range.
+// Returns x without `axes`, or with size 1 for them. INVALID_ARGUMENT for an axis out of range.
 absl::StatusOr<Shape> ShapeAfterReduction(const Shape& x, const Tensor& axes, bool keep_dims);
-// The product of two matrices that `transpose_a` and `transpose_b` may turn.
+// The shape of the product of two matrices, which `transpose_a` and `transpose_b` may transpose.
 absl::Status MatMulShape(ShapeContext& c);
-// Inputs 0 and 1 are data and the numbers of its segments, of which there are `count`.
+// Inputs 0 and 1 are the data and the segment ids. `count` is the number of segments.
 absl::Status SegmentsShape(ShapeContext& c, int64_t count);
 
-// The types lists of signatures.
+// Type constraints used in op definitions.
 inline constexpr char kFloatTypes[] = "T: {bfloat16, half, float, double}";
 inline constexpr char kFloatComplexTypes[] =
     "T: {bfloat16, half, float, double, complex64, complex128}";

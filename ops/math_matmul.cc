@@ -3,6 +3,7 @@
 
 #include "weir/core/scope.h"
 #include "weir/ops/math_internal.h"
+#include "weir/ops/op_costs.h"
 #include "weir/ops/registry.h"
 
 namespace weir {
@@ -13,7 +14,7 @@ Output MatMul(Output a, Output b, const MatMulOptions& o) {
     return !x.shape().has_rank() || x.shape().rank() > 2;
   };
   if (!may_be_stacked(a) && !may_be_stacked(b)) {
-    // Python takes an adjoint as a conjugate and a transpose here.
+    // Python replaces an adjoint by a conjugate and a transpose here.
     const Output left = o.adjoint_a ? Conj(a) : a, right = o.adjoint_b ? Conj(b) : b;
     return AddOp("MatMul", {left, right},
                  {{"transpose_a", o.transpose_a || o.adjoint_a},
@@ -32,9 +33,9 @@ Output Cross(Output a, Output b, absl::string_view name) {
 
 namespace {
 
-// The argument of Tensordot as a matrix: the axes that are summed over go last (first for the right
-// one), the others are flattened. Nodes that would change nothing are left out. Appends the other
-// extents to `free_dims`.
+// Reshapes an argument of Tensordot into a matrix: the axes that are summed over go last (first for
+// the right argument), and the others are flattened. Nodes that would change nothing are omitted.
+// Appends the sizes of the other axes to `free_dims`.
 Output AsMatrix(Output x, std::vector<int64_t> axes, bool right, std::vector<int64_t>* free_dims) {
   const int64_t rank = x.shape().rank();
   for (int64_t& a : axes) a = a < 0 ? a + rank : a;
@@ -118,12 +119,12 @@ absl::Status BatchMatMulV2Shape(ShapeContext& c) { return BatchShape(c, /*broadc
 
 // ---- gradients
 
-// `of`: the mark of whose gradient it is.
+// `of` is the value of the attribute that says which argument the gradient belongs to.
 Output Product(Output a, Output b, bool ta, bool tb, const char* of) {
   return AddOp("MatMul", {a, b}, {{"transpose_a", ta}, {"transpose_b", tb}, {of, true}}, "MatMul");
 }
 
-// For C = A B: dA = dC B', dB = A' dC, with the transposes moved to where each factor has them.
+// For C = A B: dA = dC B', dB = A' dC. Transposes are folded into the attributes of the products.
 Grads MatMulGradient(GradContext& g) {
   const bool ta = g.attr<bool>("transpose_a"), tb = g.attr<bool>("transpose_b");
   const Output a = Conj(g.x(0)), b = Conj(g.x(1)), dy = g.dy();
@@ -144,7 +145,7 @@ Grads BatchMatMulGradient(GradContext& g) {
   return {dx, dy_grad};
 }
 
-// The same, then summed over the leading dimensions that were broadcast.
+// Like BatchMatMulGradient, then summed over the batch dimensions that were broadcast.
 Grads BatchMatMulV2Gradient(GradContext& g) {
   Grads grads = BatchMatMulGradient(g);
   const Output x = g.x(0), y = g.x(1);
@@ -182,19 +183,21 @@ void AddMatMulOps(OpRegistry* ops) {
                      "complex128}")
                .Attr("grad_a: bool = false")
                .Attr("grad_b: bool = false")
+               .Rows(RowRule::kMatMul)
+               .Flops(MatMulFlops)
                .InferShape(MatMulShape)
                .Gradient(MatMulGradient)
-               .Doc("The product of two matrices, either of which may be transposed first."));
+               .Doc("Multiplies two matrices, either of which may be transposed first."));
   ops->Add(WithBatchAttrs(
                OpSpec("BatchMatMul")
                    .In("x: T, y: T")
                    .Out("output: T")
                    .Attr("T: {bfloat16, half, float, double, int32, int64, complex64, complex128}"))
+               .Flops(MatMulFlops)
                .InferShape(BatchMatMulShape)
                .Gradient(BatchMatMulGradient)
-               .Doc("Products of matrices in the last two dimensions; the leading dimensions are "
-                    "equal. adj_x and adj_y "
-                    "transpose and conjugate."));
+               .Doc("Multiplies batches of matrices in the last two dimensions. The batch "
+                    "dimensions must be equal. adj_x and adj_y transpose and conjugate."));
   ops->Add(
       WithBatchAttrs(
           OpSpec("BatchMatMulV2")
@@ -203,11 +206,11 @@ void AddMatMulOps(OpRegistry* ops) {
               .Attr(
                   "T: {bfloat16, half, float, double, int16, int32, int64, uint8, uint16, uint32, "
                   "uint64, complex64, complex128}"))
+          .Flops(MatMulFlops)
           .InferShape(BatchMatMulV2Shape)
           .Gradient(BatchMatMulV2Gradient)
-          .Doc("Products of matrices in the last two dimensions; the leading dimensions broadcast. "
-               "adj_x and adj_y "
-               "transpose and conjugate."));
+          .Doc("Multiplies batches of matrices in the last two dimensions. The batch dimensions "
+               "broadcast. adj_x and adj_y transpose and conjugate."));
   constexpr char kInTypes[] =
       ": {bfloat16, half, float, double, uint8, int8, int16, int32, int64, complex64, complex128}";
   ops->Add(WithBatchAttrs(OpSpec("BatchMatMulV3")
@@ -217,9 +220,10 @@ void AddMatMulOps(OpRegistry* ops) {
                               .Attr(absl::StrCat("Tb", kInTypes))
                               .Attr("Tout: {bfloat16, half, float, double, int16, int32, int64, "
                                     "complex64, complex128}"))
+               .Flops(MatMulFlops)
                .InferShape(BatchMatMulV2Shape)
                .Gradient(BatchMatMulV2Gradient)
-               .Doc("BatchMatMulV2 with a type of its own for the result."));
+               .Doc("BatchMatMulV2 with a separate type for the result."));
 }
 
 }  // namespace weir

@@ -23,7 +23,7 @@ Output ReducedShape(Output shape, Output axes) {
 
 namespace {
 
-// ---- shape rules
+// ---- shape functions
 
 absl::StatusOr<int64_t> CanonicalAxis(int64_t axis, int rank) {
   if (axis < -rank || axis >= rank) {
@@ -33,7 +33,7 @@ absl::StatusOr<int64_t> CanonicalAxis(int64_t axis, int rank) {
   return axis < 0 ? axis + rank : axis;
 }
 
-// Which dimensions of an input of `rank` the constant `axes` names.
+// Returns which dimensions of an input of rank `rank` the constant `axes` selects.
 absl::StatusOr<std::vector<bool>> ReducedDims(const Tensor& axes, int rank) {
   std::vector<bool> reduced(rank, false);
   for (int64_t i = 0; i < axes.num_elements(); ++i) {
@@ -67,7 +67,7 @@ absl::Status ReductionShape(ShapeContext& c) {
   const Tensor* axes = c.input_value(1);
   if (!x.has_rank()) return absl::OkStatus();
   if (axes == nullptr) {
-    // All that is known is how many axes there are: enough if they must be all.
+    // Only the number of axes is known, which suffices if it equals the rank.
     if (keep) c.set_output(0, Shape(std::vector<int64_t>(x.rank(), Shape::kUnknown)));
     return absl::OkStatus();
   }
@@ -167,7 +167,8 @@ absl::Status CrossShape(ShapeContext& c) {
 
 // ---- gradients
 
-// The constant axes of the reduction, canonical, if they and the input's rank are static.
+// Returns the constant axes of the reduction in canonical form, if they and the input's rank are
+// static.
 std::optional<std::vector<int64_t>> StaticAxes(const GradContext& g) {
   const Output axes = g.x(1);
   if (!g.x(0).shape().has_rank() || axes.node->op_name() != "Const") return std::nullopt;
@@ -189,7 +190,8 @@ std::optional<Shape> StaticKeptShape(const GradContext& g) {
   return kept;
 }
 
-// What a result or its gradient is reshaped to, so that it broadcasts against the input.
+// Returns the shape to which a result or its gradient is reshaped so that it broadcasts against the
+// input.
 Ints KeptShape(GradContext& g, Output input_shape) {
   if (const std::optional<Shape> kept = StaticKeptShape(g)) return Ints(*kept);
   return ReducedShape(input_shape, g.x(1));
@@ -230,16 +232,17 @@ Grads MeanGradient(GradContext& g) {
         std::max<int64_t>(x.shape().num_elements(), 1) / std::max<int64_t>(kept->num_elements(), 1);
     return {sum / ScalarConst(sum, factor)};
   }
-  // How many elements went into each mean.
+  // Returns the number of elements in each mean.
   const Output shape = ShapeVector(x), rank = Size(shape);
   const Output axes = FloorMod(Cast(g.x(1), DT_INT32) + rank, rank, "mod");
   const Output count = ReduceProd(Gather(shape, axes));
   return {sum / Cast(count, sum.dtype())};
 }
 
-// The derivative of a product with respect to one factor is the product of the others: of those
-// before it and of those after it, so that zeros do no harm. The reduced dimensions are moved to
-// the front and flattened for the two cumulative products.
+// The derivative of a product with respect to one factor is the product of the other factors. It is
+// computed as the product of the factors before it times the product of those after it, so that
+// zeros are handled. The reduced dimensions are moved to the front and flattened for the two
+// cumulative products.
 Grads ProdGradient(GradContext& g) {
   const Output x = g.x(0);
   const Output shape = ShapeVector(x);
@@ -262,7 +265,7 @@ Grads ProdGradient(GradContext& g) {
   return {Reshape(dy * slope, shape)};
 }
 
-// The gradient is shared equally by all elements that attain the extreme value.
+// Divides the gradient equally among all elements that attain the extreme value.
 Grads ExtremeReductionGradient(GradContext& g) {
   const Output x = g.x(0);
   const Ints kept = KeptShape(g, ShapeVector(x));
@@ -298,7 +301,7 @@ Grads CumprodGradient(GradContext& g) {
   return {DivNoNan(sum, g.x(0))};
 }
 
-// Through logarithms of the positive and of the negative part of dy, so that nothing overflows.
+// Uses the logarithms of the positive and of the negative part of dy, so that nothing overflows.
 Grads CumulativeLogsumexpGradient(GradContext& g) {
   const Output x = g.x(0), y = g.y(), dy = g.dy();
   const bool reverse = g.attr<bool>("reverse");
@@ -317,7 +320,7 @@ Grads CrossGradient(GradContext& g) {
   return {ga, Cross(g.dy(), g.x(0))};
 }
 
-// ---- records
+// ---- op definitions
 
 constexpr char kReducedTypes[] =
     "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64, "
@@ -333,6 +336,7 @@ OpSpec ReductionSpec(absl::string_view op, absl::string_view types) {
       .Attr("keep_dims: bool = false")
       .Attr(types)
       .Attr("Tidx: {int32, int64} = DT_INT32")
+      .Reduction()
       .InferShape(ReductionShape);
 }
 
@@ -344,6 +348,7 @@ OpSpec ScanSpec(absl::string_view op, absl::string_view types) {
       .Attr("reverse: bool = false")
       .Attr(types)
       .Attr("Tidx: {int32, int64} = DT_INT32")
+      .Reduction()
       .InferShape(CumulativeShape);
 }
 
@@ -351,27 +356,36 @@ OpSpec ScanSpec(absl::string_view op, absl::string_view types) {
 
 void AddReductionOps(OpRegistry* ops) {
   const char* const all = "T: numbertype";
-  ops->Add(ReductionSpec("Sum", all).Gradient(SumGradient).Doc("The sum over some dimensions."));
-  ops->Add(ReductionSpec("Mean", all).Gradient(MeanGradient).Doc("The mean over some dimensions."));
-  ops->Add(
-      ReductionSpec("Prod", all).Gradient(ProdGradient).Doc("The product over some dimensions."));
+  ops->Add(ReductionSpec("Sum", all)
+               .Rows(RowRule::kReduce)
+               .Gradient(SumGradient)
+               .Doc("Computes the sum over some dimensions."));
+  ops->Add(ReductionSpec("Mean", all)
+               .Rows(RowRule::kReduce)
+               .Gradient(MeanGradient)
+               .Doc("Computes the mean over some dimensions."));
+  ops->Add(ReductionSpec("Prod", all)
+               .Gradient(ProdGradient)
+               .Doc("Computes the product over some dimensions."));
   ops->Add(ReductionSpec("Max", kReducedTypes)
+               .Rows(RowRule::kReduce)
                .Gradient(ExtremeReductionGradient)
-               .Doc("The largest element over some dimensions."));
+               .Doc("Computes the maximum over some dimensions."));
   ops->Add(ReductionSpec("Min", kReducedTypes)
                .Gradient(ExtremeReductionGradient)
-               .Doc("The smallest element over some dimensions."));
+               .Doc("Computes the minimum over some dimensions."));
   ops->Add(ReductionSpec("EuclideanNorm", all)
                .Gradient(EuclideanNormGradient)
-               .Doc("The square root of the sum of squares over some dimensions."));
+               .Doc("Computes the square root of the sum of squares over some dimensions."));
   for (const auto& [op, doc] : {std::pair<const char*, const char*>{
-                                    "All", "Whether all elements are true over some dimensions."},
-                                {"Any", "Whether any element is true over some dimensions."}}) {
+                                    "All", "Computes the logical AND over some dimensions."},
+                                {"Any", "Computes the logical OR over some dimensions."}}) {
     ops->Add(OpSpec(op)
                  .In("input: bool, reduction_indices: Tidx")
                  .Out("output: bool")
                  .Attr("keep_dims: bool = false")
                  .Attr("Tidx: {int32, int64} = DT_INT32")
+                 .Reduction()
                  .InferShape(ReductionShape)
                  .NotDifferentiable()
                  .Doc(doc));
@@ -386,34 +400,40 @@ void AddReductionOps(OpRegistry* ops) {
                .Attr(kArgTypes)
                .Attr("Tidx: {int16, int32, int64} = DT_INT32")
                .Attr("output_type: {int16, uint16, int32, int64} = DT_INT64")
+               .Reduction()
                .InferShape(Ranked("dimension: 0", ArgShape))
                .NotDifferentiable()
-               .Doc("The index of the largest element along a dimension, the first of equals."));
+               .Doc("Returns the index of the largest element along a dimension, the first one on "
+                    "a tie."));
   ops->Add(OpSpec("ArgMin")
                .In("input: T, dimension: Tidx")
                .Out("output: output_type")
                .Attr(kArgTypes)
                .Attr("Tidx: {int32, int64} = DT_INT32")
                .Attr("output_type: {int32, int64} = DT_INT64")
+               .Reduction()
                .InferShape(Ranked("dimension: 0", ArgShape))
                .NotDifferentiable()
-               .Doc("The index of the smallest element along a dimension, the first of equals."));
-  ops->Add(
-      ScanSpec("Cumsum", all).Gradient(CumsumGradient).Doc("Running sums along one dimension."));
+               .Doc("Returns the index of the smallest element along a dimension, the first one on "
+                    "a tie."));
+  ops->Add(ScanSpec("Cumsum", all)
+               .Gradient(CumsumGradient)
+               .Doc("Computes the cumulative sum along one dimension."));
   ops->Add(ScanSpec("Cumprod", all)
                .Gradient(CumprodGradient)
-               .Doc("Running products along one dimension."));
+               .Doc("Computes the cumulative product along one dimension."));
   ops->Add(ScanSpec("CumulativeLogsumexp", kFloatTypes)
                .Gradient(CumulativeLogsumexpGradient)
-               .Doc("Running log(sum(exp(x))) along one dimension."));
-  ops->Add(OpSpec("Range")
-               .In("start: Tidx, limit: Tidx, delta: Tidx")
-               .Out("output: Tidx")
-               .Attr("Tidx: {bfloat16, half, float, double, int8, int16, int32, int64, uint16, "
-                     "uint32, uint64} = DT_INT32")
-               .InferShape(RangeShape)
-               .NotDifferentiable()
-               .Doc("start, start + delta, start + 2 delta, ... as long as limit is not reached."));
+               .Doc("Computes the cumulative log(sum(exp(x))) along one dimension."));
+  ops->Add(
+      OpSpec("Range")
+          .In("start: Tidx, limit: Tidx, delta: Tidx")
+          .Out("output: Tidx")
+          .Attr("Tidx: {bfloat16, half, float, double, int8, int16, int32, int64, uint16, "
+                "uint32, uint64} = DT_INT32")
+          .InferShape(RangeShape)
+          .NotDifferentiable()
+          .Doc("Returns start, start + delta, start + 2 delta, ... up to but excluding limit."));
   ops->Add(OpSpec("LinSpace")
                .In("start: T, stop: T, num: Tidx")
                .Out("output: T")
@@ -421,13 +441,13 @@ void AddReductionOps(OpRegistry* ops) {
                .Attr("Tidx: {int32, int64} = DT_INT32")
                .InferShape(LinSpaceShape)
                .NotDifferentiable()
-               .Doc("`num` evenly spaced values from start to stop, both included."));
+               .Doc("Returns `num` evenly spaced values from start to stop, both included."));
   ops->Add(OpSpec("Bincount")
                .In("arr: int32, size: int32, weights: T")
                .Out("bins: T")
                .Attr("T: {int32, int64, float, double}")
                .InferShape(BincountShape)
-               .Doc("Counts of 0 ... size - 1 in arr, or sums of the weights where they are. "
+               .Doc("Counts the occurrences of 0 ... size - 1 in arr, or sums the weights at them. "
                     "Larger values are dropped."));
   ops->Add(OpSpec("HistogramFixedWidth")
                .In("values: T, value_range: T, nbins: int32")
@@ -435,15 +455,15 @@ void AddReductionOps(OpRegistry* ops) {
                .Attr("T: {int32, int64, float, double}")
                .Attr("dtype: {int32, int64} = DT_INT32")
                .InferShape(HistogramShape)
-               .Doc("How many values fall into each of nbins equal parts of value_range; those "
-                    "outside count at the ends."));
+               .Doc("Counts the values in each of nbins equal-width bins of value_range. Values "
+                    "outside the range count in the first and last bin."));
   ops->Add(OpSpec("Cross")
                .In("a: T, b: T")
                .Out("product: T")
                .Attr(kRealTypes)
                .InferShape(CrossShape)
                .Gradient(CrossGradient)
-               .Doc("The vector product of vectors of three elements in the last dimension."));
+               .Doc("Computes the cross product of 3-vectors in the last dimension."));
 }
 
 }  // namespace weir

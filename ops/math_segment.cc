@@ -18,7 +18,7 @@ absl::Status SegmentsShape(ShapeContext& c, int64_t count) {
 
 namespace {
 
-// ---- shapes
+// ---- shape functions
 
 absl::Status SegmentShape(ShapeContext& c) {
   WEIR_ASSIGN_OR_RETURN(const Shape data, c.WithRankAtLeast(0, 1));
@@ -55,8 +55,8 @@ absl::Status SparseSegmentShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-// With the number of rows of the result as input 3: segments, or (gradients) rows of what was
-// gathered from.
+// Input 3 is the number of rows of the result: the number of segments or, for gradients, the number
+// of rows of the gathered tensor.
 absl::Status SparseSegmentRowsShape(ShapeContext& c) {
   WEIR_RETURN_IF_ERROR(CheckSparse(c));
   WEIR_ASSIGN_OR_RETURN(const int64_t n, CountAt(c, 3, "the number of rows"));
@@ -64,7 +64,7 @@ absl::Status SparseSegmentRowsShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-// Only the rows that are there, and their numbers.
+// Returns only the rows that occur, and their indices.
 absl::Status SparseSegmentGradV2Shape(ShapeContext& c) {
   WEIR_RETURN_IF_ERROR(CheckSparse(c));
   WEIR_RETURN_IF_ERROR(CountAt(c, 3, "dense_output_dim0").status());
@@ -80,8 +80,8 @@ Output Rows(Output data, Output ids) { return Gather(data, ids); }
 
 Grads SegmentSumGradient(GradContext& g) { return {Rows(g.dy(), g.x(1)), Grad()}; }
 
-// Ones in the shape of the ids, with a dimension of 1 for each further dimension of the data: what
-// counts the rows of a segment when it is summed.
+// Counts the rows of each segment by summing ones in the shape of the ids, extended with a
+// dimension of size 1 for each further dimension of the data.
 Grads SegmentMeanGradient(GradContext& g) {
   const Output rank = Rank(g.x(0));
   const Output ids_shape = ShapeVector(g.x(1));
@@ -91,7 +91,7 @@ Grads SegmentMeanGradient(GradContext& g) {
   return {Rows(g.dy() / SegmentSum(ones, g.x(1)), g.x(1)), Grad()};
 }
 
-// Shared equally by all elements of a segment that attain the extreme value.
+// Divides the gradient equally among all elements of a segment that attain the extreme value.
 Grads SegmentExtremeGradient(GradContext& g) {
   const Output data = g.x(0), ids = g.x(1);
   const Output zeros = ZerosOf(data);
@@ -101,8 +101,8 @@ Grads SegmentExtremeGradient(GradContext& g) {
   return {SelectV2(hits, shared, zeros), Grad()};
 }
 
-// A segment's product divided by the element; an element that is the only zero of its segment gets
-// the product of the others, and with two zeros nothing gets anything.
+// The derivative is the segment's product divided by the element. If an element is the only zero of
+// its segment, it is the product of the other elements; with two or more zeros it is zero.
 Grads SegmentProdGradient(GradContext& g) {
   const Output data = g.x(0), ids = g.x(1);
   const Output is_zero = Equal(data, 0);
@@ -116,7 +116,7 @@ Grads SegmentProdGradient(GradContext& g) {
   return {Rows(dy, ids) * slope, Grad()};
 }
 
-// For unsorted segments: rows of `data` by id, zeros where the id is negative.
+// For unsorted segments: gathers rows of `data` by id, with zeros for negative ids.
 struct Gathered {
   Output rows, safe_ids, is_positive;
 };
@@ -168,8 +168,8 @@ Grads UnsortedSegmentProdGradient(GradContext& g) {
 
 Output FirstDimOf(Output shape) { return StridedSlice(shape, {Index(0)}); }
 
-// `op` scatters the rows of dy back into zeros; with sparse_gradient its second version leaves
-// those out.
+// `op` scatters the rows of dy into zeros. With sparse_gradient, its second version omits the zero
+// rows.
 template <int kInputs>
 GradientFn SparseSegmentGradient(const char* op) {
   return [op](GradContext& g) -> Grads {
@@ -185,7 +185,7 @@ GradientFn SparseSegmentGradient(const char* op) {
   };
 }
 
-// The gradient of scattering is gathering.
+// The gradient of a scatter is a gather.
 template <bool kSqrt, bool kScaled>
 Grads SparseSegmentGradGradient(GradContext& g) {
   const char* op = !kScaled ? "SparseSegmentSum"
@@ -206,6 +206,7 @@ OpSpec SegmentSpec(absl::string_view op, absl::string_view types) {
       .Out("output: T")
       .Attr(types)
       .Attr("Tindices: {int32, int64}")
+      .Reduction()
       .InferShape(SegmentShape);
 }
 
@@ -216,6 +217,7 @@ OpSpec UnsortedSpec(absl::string_view op, absl::string_view types, absl::string_
       .Attr(types)
       .Attr(indices)
       .Attr(kNumSegments)
+      .Reduction()
       .InferShape(UnsortedSegmentShape);
 }
 
@@ -272,53 +274,51 @@ void AddSegmentOps(OpRegistry* ops) {
   const char* const all = "T: numbertype";
   ops->Add(SegmentSpec("SegmentSum", all)
                .Gradient(SegmentSumGradient)
-               .Doc("Rows with equal (sorted) ids, summed."));
+               .Doc("Computes the sum of rows with equal (sorted) ids."));
   ops->Add(SegmentSpec("SegmentMean", all)
                .Gradient(SegmentMeanGradient)
-               .Doc("The mean of rows with equal (sorted) ids."));
+               .Doc("Computes the mean of rows with equal (sorted) ids."));
   ops->Add(SegmentSpec("SegmentProd", all)
                .Gradient(SegmentProdGradient)
-               .Doc("The product of rows with equal (sorted) ids; 1 for ids that are skipped."));
+               .Doc("Computes the product of rows with equal (sorted) ids, or 1 for ids that do "
+                    "not occur."));
   ops->Add(SegmentSpec("SegmentMin", kRealTypes)
                .Gradient(SegmentExtremeGradient)
-               .Doc("The smallest elements of rows with equal (sorted) ids; 0 for ids that are "
-                    "skipped."));
-  ops->Add(
-      SegmentSpec("SegmentMax", kRealTypes)
-          .Gradient(SegmentExtremeGradient)
-          .Doc(
-              "The largest elements of rows with equal (sorted) ids; 0 for ids that are skipped."));
+               .Doc("Computes the minimum of rows with equal (sorted) ids, or 0 for ids that do "
+                    "not occur."));
+  ops->Add(SegmentSpec("SegmentMax", kRealTypes)
+               .Gradient(SegmentExtremeGradient)
+               .Doc("Computes the maximum of rows with equal (sorted) ids, or 0 for ids that do "
+                    "not occur."));
   const char* const ids = "Tindices: {int32, int64}";
   ops->Add(UnsortedSpec("UnsortedSegmentSum", all, "Tindices: {int16, int32, int64}")
                .Gradient(UnsortedSegmentSumGradient)
-               .Doc("Rows with equal ids, summed. Negative ids are dropped."));
+               .Doc("Computes the sum of rows with equal ids. Negative ids are dropped."));
   ops->Add(UnsortedSpec("UnsortedSegmentProd", all, ids)
                .Gradient(UnsortedSegmentProdGradient)
-               .Doc("The product of rows with equal ids; 1 where there is none. Negative ids are "
-                    "dropped."));
+               .Doc("Computes the product of rows with equal ids, or 1 for ids that do not occur. "
+                    "Negative ids are dropped."));
   ops->Add(UnsortedSpec("UnsortedSegmentMin", kRealTypes, ids)
                .Gradient(UnsortedSegmentExtremeGradient)
-               .Doc("The smallest elements of rows with equal ids; the type's largest value where "
-                    "there is none. Negative "
-                    "ids are dropped."));
+               .Doc("Computes the minimum of rows with equal ids, or the type's largest value for "
+                    "ids that do not occur. Negative ids are dropped."));
   ops->Add(UnsortedSpec("UnsortedSegmentMax", kRealTypes, ids)
                .Gradient(UnsortedSegmentExtremeGradient)
-               .Doc("The largest elements of rows with equal ids; the type's lowest value where "
-                    "there is none. Negative "
-                    "ids are dropped."));
+               .Doc("Computes the maximum of rows with equal ids, or the type's lowest value for "
+                    "ids that do not occur. Negative ids are dropped."));
   AddSparse(ops, "Sum", kRealTypes, SparseSegmentGradient<3>("SparseSegmentSumGrad"),
             SparseSegmentGradient<4>("SparseSegmentSumGrad"),
             SparseSegmentGradGradient<false, false>,
-            "Rows data[indices] with equal (sorted) ids, summed.");
+            "Computes the sum of rows data[indices] with equal (sorted) ids.");
   AddSparse(ops, "Mean", kFloatTypes, SparseSegmentGradient<3>("SparseSegmentMeanGrad"),
             SparseSegmentGradient<4>("SparseSegmentMeanGrad"),
             SparseSegmentGradGradient<false, true>,
-            "The mean of rows data[indices] with equal (sorted) ids.");
+            "Computes the mean of rows data[indices] with equal (sorted) ids.");
   AddSparse(ops, "SqrtN", kFloatTypes, SparseSegmentGradient<3>("SparseSegmentSqrtNGrad"),
             SparseSegmentGradient<4>("SparseSegmentSqrtNGrad"),
             SparseSegmentGradGradient<true, true>,
-            "The sum of rows data[indices] with equal (sorted) ids, divided by the square root of "
-            "their number.");
+            "Computes the sum of rows data[indices] with equal (sorted) ids, divided by the square "
+            "root of their number.");
 }
 
 }  // namespace weir

@@ -9,7 +9,7 @@
 
 namespace weir {
 
-// The builders, all alike.
+// The builders of unary functions, which differ only in the op's name.
 #define WEIR_SPECIAL(Name) \
   Output Name(Output x, absl::string_view name) { return AddOp(#Name, {x}, {}, name); }
 WEIR_SPECIAL(BesselI0)
@@ -40,7 +40,8 @@ Output NextAfter(const Output& x1, const Output& x2, absl::string_view name) {
 
 namespace {
 
-// dy times the derivative `of` x and y. It is computed once dy is there.
+// Returns dy times the derivative `of` x and y. The derivative is computed only once dy is
+// available.
 using Derivative = Output (*)(const Output& x, const Output& y);
 template <Derivative kDerivative>
 Grads SpecialGradient(GradContext& g) {
@@ -49,7 +50,7 @@ Grads SpecialGradient(GradContext& g) {
   return {dy * kDerivative(g.x(), g.y())};
 }
 
-// At 0, where the formula divides by 0, the derivative is `at_zero`.
+// At x = 0, where the formula divides by 0, the derivative is `at_zero`.
 Output UnlessZero(const Output& x, float at_zero, const Output& elsewhere) {
   return SelectV2(Equal(x, 0), Cast(Const(x.graph(), at_zero), x.dtype()), elsewhere);
 }
@@ -86,7 +87,7 @@ Grads ExpintGradient(GradContext& g) {
   return {dy * Exp(g.x()) / g.x()};
 }
 
-// With respect to x only; either it or a and b may be a scalar.
+// The gradient with respect to x only. Either x or both a and b may be scalars.
 Grads BetaincGradient(GradContext& g) {
   const Output a = g.x(0), b = g.x(1), x = g.x(2);
   const Output shape = ShapeVector(x);
@@ -106,7 +107,7 @@ Grads NextAfterGradient(GradContext& g) {
   return {first, SumTo(zeros * dy, axes.ry, axes.sy)};
 }
 
-// All arguments that are no scalars have one shape.
+// All arguments that are not scalars have the same shape.
 absl::Status BetaincShape(ShapeContext& c) {
   Shape result({});
   bool any_unknown = false;
@@ -130,18 +131,22 @@ struct SpecialFunction {
 };
 
 void AddBesselOps(const std::function<void(SpecialFunction)>& add) {
-  add({"BesselI0", SpecialGradient<DI0>, "The modified Bessel function of the first kind I0(x)."});
-  add({"BesselI1", SpecialGradient<DI1>, "The modified Bessel function of the first kind I1(x)."});
+  add({"BesselI0", SpecialGradient<DI0>,
+       "Computes the modified Bessel function of the first kind I0(x)."});
+  add({"BesselI1", SpecialGradient<DI1>,
+       "Computes the modified Bessel function of the first kind I1(x)."});
   add({"BesselI0e", SpecialGradient<DI0e>, "exp(-|x|) I0(x)."});
   add({"BesselI1e", SpecialGradient<DI1e>, "exp(-|x|) I1(x)."});
-  add({"BesselK0", SpecialGradient<DK0>, "The modified Bessel function of the second kind K0(x)."});
-  add({"BesselK1", SpecialGradient<DK1>, "The modified Bessel function of the second kind K1(x)."});
+  add({"BesselK0", SpecialGradient<DK0>,
+       "Computes the modified Bessel function of the second kind K0(x)."});
+  add({"BesselK1", SpecialGradient<DK1>,
+       "Computes the modified Bessel function of the second kind K1(x)."});
   add({"BesselK0e", SpecialGradient<DK0e>, "exp(x) K0(x)."});
   add({"BesselK1e", SpecialGradient<DK1e>, "exp(x) K1(x)."});
-  add({"BesselJ0", SpecialGradient<DJ0>, "The Bessel function of the first kind J0(x)."});
-  add({"BesselJ1", SpecialGradient<DJ1>, "The Bessel function of the first kind J1(x)."});
-  add({"BesselY0", SpecialGradient<DY0>, "The Bessel function of the second kind Y0(x)."});
-  add({"BesselY1", SpecialGradient<DY1>, "The Bessel function of the second kind Y1(x)."});
+  add({"BesselJ0", SpecialGradient<DJ0>, "Computes the Bessel function of the first kind J0(x)."});
+  add({"BesselJ1", SpecialGradient<DJ1>, "Computes the Bessel function of the first kind J1(x)."});
+  add({"BesselY0", SpecialGradient<DY0>, "Computes the Bessel function of the second kind Y0(x)."});
+  add({"BesselY1", SpecialGradient<DY1>, "Computes the Bessel function of the second kind Y1(x)."});
 }
 
 }  // namespace
@@ -158,25 +163,29 @@ void AddSpecialMathOps(OpRegistry* ops) {
   };
   AddBesselOps(add);
   add({"Dawsn", SpecialGradient<DDawsn>,
-       "Dawson's integral: exp(-x^2) times the integral of exp(t^2) from 0 to x."});
-  add({"Expint", ExpintGradient, "The exponential integral Ei(x)."});
-  add({"FresnelCos", SpecialGradient<DFresnelCos>, "The integral of cos(pi t^2 / 2) from 0 to x."});
-  add({"FresnelSin", SpecialGradient<DFresnelSin>, "The integral of sin(pi t^2 / 2) from 0 to x."});
-  add({"Spence", SpecialGradient<DSpence>, "Spence's integral: the dilogarithm of 1 - x."});
+       "Computes Dawson's integral: exp(-x^2) times the integral of exp(t^2) from 0 to x."});
+  add({"Expint", ExpintGradient, "Computes the exponential integral Ei(x)."});
+  add({"FresnelCos", SpecialGradient<DFresnelCos>,
+       "Computes the Fresnel integral of cos(pi t^2 / 2) from 0 to x."});
+  add({"FresnelSin", SpecialGradient<DFresnelSin>,
+       "Computes the Fresnel integral of sin(pi t^2 / 2) from 0 to x."});
+  add({"Spence", SpecialGradient<DSpence>,
+       "Computes Spence's integral: the dilogarithm of 1 - x."});
   ops->Add(OpSpec("Betainc")
                .In("a: T, b: T, x: T")
                .Out("z: T")
                .Attr("T: {float, double}")
                .InferShape(BetaincShape)
                .Gradient(BetaincGradient)
-               .Doc("The regularized incomplete beta function."));
+               .Doc("Computes the regularized incomplete beta function elementwise."));
   ops->Add(OpSpec("NextAfter")
                .In("x1: T, x2: T")
                .Out("output: T")
                .Attr("T: {double, float} = DT_FLOAT")
                .InferShape(BroadcastShape)
                .Gradient(NextAfterGradient)
-               .Doc("The next number after x1 in the direction of x2."));
+               .Doc("Returns the next representable value after x1 in the direction of x2, "
+                    "elementwise."));
 }
 
 }  // namespace weir

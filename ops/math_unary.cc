@@ -3,6 +3,7 @@
 #include "weir/core/scope.h"
 #include "weir/ops/math_internal.h"
 #include "weir/ops/registry.h"
+#include "weir/ops/shape_values.h"
 
 namespace weir {
 
@@ -15,13 +16,13 @@ Output ShapeVector(const Output& x) { return ShapeTensor(x, DT_INT32, "Shape"); 
 
 namespace {
 
-// dy * f'(x), with x conjugated where it is complex.
+// dy * f'(x), with x conjugated if it is complex.
 Grads AbsGradient(GradContext& g) { return {g.dy() * Sign(g.x())}; }
 Grads NegGradient(GradContext& g) { return {Negative(g.dy())}; }
 Grads SignGradient(GradContext& g) { return {ZerosOf(g.x())}; }
 Grads ReciprocalGradient(GradContext& g) { return {ReciprocalGrad(g.y(), g.dy())}; }
 Grads SquareGradient(GradContext& g) {
-  // 2 x is not computed before it is needed.
+  // The control dependency on dy delays the computation of 2 x until it is needed.
   const ControlDependencies after(g.graph(), {g.dy()});
   const Output x = Conj(g.x());
   return {Multiply(g.dy(), Multiply(x, ScalarConst(x, 2)))};
@@ -136,7 +137,7 @@ constexpr char kSignedComplexTypes[] =
 constexpr char kIntegerTypes[] = "T: {int8, int16, int32, int64, uint8, uint16, uint32, uint64}";
 
 OpSpec UnarySpec(absl::string_view op, absl::string_view types) {
-  return OpSpec(op).In("x: T").Out("y: T").Attr(types).InferShape(SameShape);
+  return OpSpec(op).In("x: T").Out("y: T").Attr(types).Elementwise().InferShape(SameShape);
 }
 
 void AddFloatFunctions(OpRegistry* ops) {
@@ -145,85 +146,106 @@ void AddFloatFunctions(OpRegistry* ops) {
     ops->Add(UnarySpec(op, types).Gradient(std::move(gradient)).Doc(doc));
   };
   const char* const all = kFloatComplexTypes;
-  add("Sqrt", all, SqrtGradient, "The square root of x.");
-  add("Rsqrt", all, RsqrtGradient, "1 / sqrt(x).");
-  add("Exp", all, ExpGradient, "e to the power x.");
-  add("Expm1", all, Expm1Gradient, "exp(x) - 1, accurate near 0.");
-  add("Log", all, LogGradient, "The natural logarithm of x.");
-  add("Log1p", all, Log1pGradient, "log(1 + x), accurate near 0.");
-  add("Sin", all, SinGradient, "The sine of x in radians.");
-  add("Cos", all, CosGradient, "The cosine of x in radians.");
-  add("Tan", all, TanGradient, "The tangent of x in radians.");
-  add("Asin", all, AsinGradient, "The angle in [-pi/2, pi/2] whose sine is x.");
-  add("Acos", all, AcosGradient, "The angle in [0, pi] whose cosine is x.");
-  add("Atan", all, AtanGradient, "The angle in (-pi/2, pi/2) whose tangent is x.");
-  add("Sinh", all, SinhGradient, "(exp(x) - exp(-x)) / 2.");
-  add("Cosh", all, CoshGradient, "(exp(x) + exp(-x)) / 2.");
-  add("Tanh", all, TanhGradient, "sinh(x) / cosh(x).");
-  add("Asinh", all, AsinhGradient, "The inverse of sinh.");
-  add("Acosh", all, AcoshGradient, "The inverse of cosh; NaN below 1.");
-  add("Atanh", all, AtanhGradient, "The inverse of tanh; NaN outside [-1, 1].");
-  add("Sigmoid", all, SigmoidGradient, "1 / (1 + exp(-x)).");
-  add("Erf", kFloatTypes, ErfGradient, "The error function.");
-  add("Erfc", kFloatTypes, ErfcGradient, "1 - erf(x), accurate for large x.");
-  add("Erfinv", kFloatTypes, ErfinvGradient, "The inverse of erf.");
+  add("Sqrt", all, SqrtGradient, "Computes the square root of x elementwise.");
+  add("Rsqrt", all, RsqrtGradient, "Computes 1 / sqrt(x) elementwise.");
+  add("Exp", all, ExpGradient, "Computes exp(x) elementwise.");
+  add("Expm1", all, Expm1Gradient, "Computes exp(x) - 1 elementwise. Accurate near 0.");
+  add("Log", all, LogGradient, "Computes the natural logarithm of x elementwise.");
+  add("Log1p", all, Log1pGradient, "Computes log(1 + x) elementwise. Accurate near 0.");
+  add("Sin", all, SinGradient, "Computes the sine of x, in radians, elementwise.");
+  add("Cos", all, CosGradient, "Computes the cosine of x, in radians, elementwise.");
+  add("Tan", all, TanGradient, "Computes the tangent of x, in radians, elementwise.");
+  add("Asin", all, AsinGradient, "Computes the arcsine of x, in [-pi/2, pi/2], elementwise.");
+  add("Acos", all, AcosGradient, "Computes the arccosine of x, in [0, pi], elementwise.");
+  add("Atan", all, AtanGradient, "Computes the arctangent of x, in (-pi/2, pi/2), elementwise.");
+  add("Sinh", all, SinhGradient,
+      "Computes the hyperbolic sine, (exp(x) - exp(-x)) / 2, elementwise.");
+  add("Cosh", all, CoshGradient,
+      "Computes the hyperbolic cosine, (exp(x) + exp(-x)) / 2, elementwise.");
+  add("Tanh", all, TanhGradient,
+      "Computes the hyperbolic tangent, sinh(x) / cosh(x), elementwise.");
+  add("Asinh", all, AsinhGradient, "Computes the inverse hyperbolic sine elementwise.");
+  add("Acosh", all, AcoshGradient,
+      "Computes the inverse hyperbolic cosine elementwise. NaN below 1.");
+  add("Atanh", all, AtanhGradient,
+      "Computes the inverse hyperbolic tangent elementwise. NaN outside [-1, 1].");
+  add("Sigmoid", all, SigmoidGradient, "Computes 1 / (1 + exp(-x)) elementwise.");
+  add("Erf", kFloatTypes, ErfGradient, "Computes the error function elementwise.");
+  add("Erfc", kFloatTypes, ErfcGradient, "Computes 1 - erf(x) elementwise. Accurate for large x.");
+  add("Erfinv", kFloatTypes, ErfinvGradient, "Computes the inverse of erf elementwise.");
   add("Ndtri", kFloatTypes, NdtriGradient,
-      "The x at which the standard normal distribution function has this value.");
+      "Computes the quantile of the standard normal distribution, the inverse of its cumulative "
+      "distribution function, elementwise.");
   add("Lgamma", kFloatTypes, LgammaGradient, "log |gamma(x)|.");
-  add("Digamma", kFloatTypes, DigammaGradient, "The derivative of lgamma.");
+  add("Digamma", kFloatTypes, DigammaGradient, "Computes the derivative of lgamma elementwise.");
 }
 
 void AddNumberFunctions(OpRegistry* ops) {
-  ops->Add(UnarySpec("Abs", kSignedTypes).Gradient(AbsGradient).Doc("|x|."));
-  ops->Add(UnarySpec("Neg", kSignedComplexTypes).Gradient(NegGradient).Doc("-x."));
+  ops->Add(UnarySpec("Abs", kSignedTypes).Gradient(AbsGradient).Doc("Computes |x| elementwise."));
+  ops->Add(UnarySpec("Neg", kSignedComplexTypes)
+               .Involution()
+               .Gradient(NegGradient)
+               .Doc("Computes -x elementwise."));
   ops->Add(UnarySpec("Sign", kSignedComplexTypes)
                .Gradient(SignGradient)
-               .Doc("-1, 0 or 1 as x is negative, 0 or positive; x / |x| for complex x."));
-  ops->Add(UnarySpec("Reciprocal", kSignedComplexTypes).Gradient(ReciprocalGradient).Doc("1 / x."));
+               .Doc("Returns the sign of x: -1, 0 or 1 if x is negative, 0 or positive; x / |x| "
+                    "for complex x."));
+  ops->Add(UnarySpec("Reciprocal", kSignedComplexTypes)
+               .Gradient(ReciprocalGradient)
+               .Doc("Computes 1 / x elementwise."));
   ops->Add(UnarySpec("Inv", kSignedComplexTypes)
                .Gradient(ReciprocalGradient)
-               .Doc("1 / x: the old name of Reciprocal."));
+               .Doc("Computes 1 / x elementwise: the old name of Reciprocal."));
   ops->Add(
       UnarySpec(
           "Square",
           "T: {bfloat16, half, float, double, int8, int16, int32, int64, uint8, uint16, uint32, "
           "uint64, complex64, complex128}")
           .Gradient(SquareGradient)
-          .Doc("x * x."));
+          .Doc("Computes x * x elementwise."));
   ops->Add(UnarySpec("Floor", kFloatTypes)
                .NotDifferentiable()
-               .Doc("The largest whole number not above x."));
+               .Doc("Returns the largest integer that is not greater than x, elementwise."));
   ops->Add(UnarySpec("Ceil", kFloatTypes)
                .NotDifferentiable()
-               .Doc("The smallest whole number not below x."));
+               .Doc("Returns the smallest integer that is not less than x, elementwise."));
   ops->Add(UnarySpec("Round", kSignedComplexTypes)
                .NotDifferentiable()
-               .Doc("The whole number nearest to x; halves go to the even one."));
+               .Doc("Rounds x to the nearest integer, elementwise. Halves are rounded to the even "
+                    "integer."));
   ops->Add(UnarySpec("Rint", kFloatTypes)
                .NotDifferentiable()
-               .Doc("The whole number nearest to x; halves go to the even one."));
-  ops->Add(UnarySpec("Invert", kIntegerTypes).NotDifferentiable().Doc("Every bit of x flipped."));
+               .Doc("Rounds x to the nearest integer, elementwise. Halves are rounded to the even "
+                    "integer."));
+  ops->Add(UnarySpec("Invert", kIntegerTypes)
+               .Involution()
+               .NotDifferentiable()
+               .Doc("Inverts all bits of x, elementwise."));
   ops->Add(OpSpec("PopulationCount")
                .In("x: T")
                .Out("y: uint8")
                .Attr(kIntegerTypes)
+               .Elementwise()
                .InferShape(SameShape)
                .NotDifferentiable()
-               .Doc("How many bits of x are 1."));
+               .Doc("Returns the number of set bits of x, elementwise."));
   ops->Add(OpSpec("LogicalNot")
                .In("x: bool")
                .Out("y: bool")
+               .Elementwise()
+               .Involution()
                .InferShape(SameShape)
                .NotDifferentiable()
-               .Doc("not x."));
+               .Doc("Computes the logical negation of x, elementwise."));
   for (const auto& [op, doc] :
-       {std::pair<const char*, const char*>{"IsNan", "Whether x is not a number."},
-        {"IsInf", "Whether x is an infinity."},
-        {"IsFinite", "Whether x is neither infinite nor NaN."}}) {
+       {std::pair<const char*, const char*>{"IsNan", "Returns whether x is NaN, elementwise."},
+        {"IsInf", "Returns whether x is infinite, elementwise."},
+        {"IsFinite", "Returns whether x is neither infinite nor NaN, elementwise."}}) {
     ops->Add(OpSpec(op)
                  .In("x: T")
                  .Out("y: bool")
                  .Attr(kFloatTypes)
+                 .Elementwise()
                  .InferShape(SameShape)
                  .NotDifferentiable()
                  .Doc(doc));
@@ -236,16 +258,19 @@ void AddGradientFunctions(OpRegistry* ops) {
                  .In("y: T, dy: T")
                  .Out("z: T")
                  .Attr(kFloatComplexTypes)
+                 .Elementwise()
                  .InferShape(MergedShape)
                  .Gradient(std::move(gradient))
                  .Doc(doc));
   };
-  add("SigmoidGrad", SigmoidGradGradient, "dy * y * (1 - y): the gradient of y = sigmoid(x).");
-  add("TanhGrad", TanhGradGradient, "dy * (1 - y * y): the gradient of y = tanh(x).");
-  add("SqrtGrad", SqrtGradGradient, "dy * 0.5 / y: the gradient of y = sqrt(x).");
-  add("RsqrtGrad", RsqrtGradGradient, "dy * -0.5 * y * y * y: the gradient of y = 1 / sqrt(x).");
-  add("ReciprocalGrad", ReciprocalGradGradient, "-dy * y * y: the gradient of y = 1 / x.");
-  add("InvGrad", ReciprocalGradGradient, "-dy * y * y: the old name of ReciprocalGrad.");
+  add("SigmoidGrad", SigmoidGradGradient,
+      "Computes the gradient of y = sigmoid(x): dy * y * (1 - y).");
+  add("TanhGrad", TanhGradGradient, "Computes the gradient of y = tanh(x): dy * (1 - y * y).");
+  add("SqrtGrad", SqrtGradGradient, "Computes the gradient of y = sqrt(x): dy * 0.5 / y.");
+  add("RsqrtGrad", RsqrtGradGradient,
+      "Computes the gradient of y = 1 / sqrt(x): dy * -0.5 * y * y * y.");
+  add("ReciprocalGrad", ReciprocalGradGradient, "Computes the gradient of y = 1 / x: -dy * y * y.");
+  add("InvGrad", ReciprocalGradGradient, "Computes -dy * y * y: the old name of ReciprocalGrad.");
 }
 
 void AddComplexFunctions(OpRegistry* ops) {
@@ -256,22 +281,28 @@ void AddComplexFunctions(OpRegistry* ops) {
                  .Out(out)
                  .Attr("T: {complex64, complex128} = DT_COMPLEX64")
                  .Attr("Tout: {float, double} = DT_FLOAT")
+                 .Elementwise()
                  .InferShape(SameShape)
                  .Gradient(std::move(gradient))
                  .Doc(doc));
   };
   part("ComplexAbs", "x: T", "y: Tout", ComplexAbsGradient,
-       "The absolute value of complex numbers.");
-  part("Real", "input: T", "output: Tout", RealGradient, "The real part.");
-  part("Imag", "input: T", "output: Tout", ImagGradient, "The imaginary part.");
-  part("Angle", "input: T", "output: Tout", AngleGradient, "The argument, in (-pi, pi].");
+       "Computes the absolute value of complex numbers elementwise.");
+  part("Real", "input: T", "output: Tout", RealGradient,
+       "Returns the real part of complex numbers, elementwise.");
+  part("Imag", "input: T", "output: Tout", ImagGradient,
+       "Returns the imaginary part of complex numbers, elementwise.");
+  part("Angle", "input: T", "output: Tout", AngleGradient,
+       "Returns the argument of complex numbers, in (-pi, pi], elementwise.");
   ops->Add(OpSpec("Conj")
                .In("input: T")
                .Out("output: T")
                .Attr("T: {complex64, complex128, variant} = DT_COMPLEX64")
+               .Elementwise()
+               .Involution()
                .InferShape(SameShape)
                .Gradient(ConjGradient)
-               .Doc("The complex conjugate."));
+               .Doc("Returns the complex conjugate, elementwise."));
 }
 
 }  // namespace
@@ -281,25 +312,28 @@ void AddUnaryMathOps(OpRegistry* ops) {
   AddNumberFunctions(ops);
   AddGradientFunctions(ops);
   AddComplexFunctions(ops);
-  ops->Add(
-      OpSpec("Cast")
-          .In("x: SrcT")
-          .Out("y: DstT")
-          .Attr("SrcT: type")
-          .Attr("DstT: type")
-          .Attr("Truncate: bool = false")
-          .InferShape(SameShape)
-          .Gradient(CastGradient)
-          .Doc("x converted to another type. Floating-point numbers become integers by dropping "
-               "the fraction; with "
-               "Truncate, narrower floating-point types drop mantissa bits instead of rounding."));
+  ops->Add(OpSpec("Cast")
+               .In("x: SrcT")
+               .Out("y: DstT")
+               .Attr("SrcT: type")
+               .Attr("DstT: type")
+               .Attr("Truncate: bool = false")
+               .Elementwise()
+               .ShapeValue(ForwardedShapeValue)
+               .InferShape(SameShape)
+               .Gradient(CastGradient)
+               .Doc("Casts x to another type. Conversion of floating-point numbers to integers "
+                    "drops the fraction. With Truncate, conversion to a narrower floating-point "
+                    "type drops mantissa bits instead of rounding."));
   ops->Add(OpSpec("Bucketize")
                .In("input: T")
                .Out("output: int32")
                .Attr("T: {int32, int64, float, double}")
                .Attr("boundaries: list(float)")
+               .Elementwise()
                .InferShape(SameShape)
-               .Doc("How many boundaries (in ascending order) are not above each element."));
+               .Doc("Returns for each element its bucket: the number of boundaries (in ascending "
+                    "order) that are not greater than it."));
 }
 
 }  // namespace weir

@@ -16,7 +16,7 @@ std::string AtKName(absl::string_view name, std::optional<int64_t> k, const AtKO
   return text;
 }
 
-// Labels with a last dimension where predictions have one more.
+// Adds a last dimension to labels whose rank is one less than that of the predictions.
 Output ExpandLabels(Output labels, Output predictions) {
   Graph& g = labels.graph();
   const NameScope scope(g, "expand_labels");
@@ -36,7 +36,7 @@ Output ExpandLabels(Output labels, Output predictions) {
       one_less, [&] { return ExpandDims(labels, -1, scope.name()); }, [&] { return labels; });
 }
 
-// The sets without all ids but this one.
+// Removes all ids but `class_id` from the sets.
 SparseTensor OnlyClass(const Output& ids, int64_t class_id) {
   Graph& g = ids.graph();
   const Output shape = ShapeTensor(ids, DT_INT64);
@@ -50,7 +50,7 @@ SparseTensor OnlyClass(const Output& ids, int64_t class_id) {
 
 enum class Found { kBoth, kOnlyLabels, kOnlyPredictions };
 
-// How many ids each example has of that kind.
+// Returns for each example the number of ids of the kind `found`.
 Output CountIds(const Output& predictions, const Output& labels, Found found,
                 const AtKOptions& at_k) {
   SparseTensor ids;
@@ -73,7 +73,7 @@ struct Total {
   Update update;
 };
 
-// The weighted count over all steps, in the variable "<scope>".
+// Returns the weighted count accumulated over all steps, in the variable "<scope>".
 Total StreamingCount(const Output& predictions, const Output& labels, Found found,
                      std::optional<int64_t> k, const MetricOptions& options,
                      const AtKOptions& at_k) {
@@ -165,7 +165,7 @@ Metric PrecisionAtTopK(Output labels, Output predictions_idx, const MetricOption
 
 namespace {
 
-// Labels that are no class count for nothing: they become -1, where there are any.
+// Replaces labels that are not valid classes by -1, so that they are ignored.
 Output WithoutOtherClasses(const Output& labels, const Output& predictions) {
   const Output classes = Cast(StridedSlice(ShapeTensor(predictions), {-1}), DT_INT64);
   const Output any = GreaterEqual(ReduceMax(labels), classes);
@@ -178,7 +178,7 @@ Output WithoutOtherClasses(const Output& labels, const Output& predictions) {
       [&] { return labels; });
 }
 
-// The labels of each example `k` times, along a new dimension before the last.
+// Repeats the labels of each example `k` times, along a new dimension before the last.
 Output RepeatedLabels(const Output& labels, int64_t k) {
   Graph& g = labels.graph();
   return InScope(g, "labels_per_k", [&](const std::string& name) -> Output {
@@ -195,7 +195,8 @@ Output RepeatedLabels(const Output& labels, int64_t k) {
   });
 }
 
-// How many of `k` predictions could be right: the labels that are classes, at most k.
+// Returns how many of `k` predictions could be correct: the number of labels that are valid
+// classes, at most k.
 Output NumRelevant(const Output& labels, int64_t k) {
   return InScope(labels.graph(), "num_relevant", [&](const std::string& name) {
     const Output valid = GreaterEqual(labels, 0);
@@ -205,7 +206,7 @@ Output NumRelevant(const Output& labels, int64_t k) {
   });
 }
 
-// For each example the mean of the precisions at every rank that holds a label.
+// Returns for each example the mean of the precisions at the ranks that hold a label.
 Output AveragePrecision(Output labels, Output predictions_idx, int64_t k) {
   return InScope(labels.graph(), "average_precision", [&](const std::string& name) -> Output {
     predictions_idx = Cast(predictions_idx, DT_INT64, "predictions_idx");
@@ -228,7 +229,7 @@ Output AveragePrecision(Output labels, Output predictions_idx, int64_t k) {
   });
 }
 
-// A variable "<name>" that adds up what `make` gives for a batch.
+// Adds a variable "<name>" that accumulates the values that `make` returns for each batch.
 template <class Make>
 Total StreamingSum(Graph& g, absl::string_view name, const Make& make) {
   const NameScope scope(g, name);

@@ -11,7 +11,7 @@ namespace {
 
 Output Flat(const Output& x) { return x.valid() && x.shape().rank() > 1 ? Reshape(x, {-1}) : x; }
 
-// x, of which no element is negative when run.
+// Returns x; fails at run time if an element is negative.
 Output NonNegative(const Output& x, const std::string& message) {
   if (!x.valid()) return {};
   Graph& g = x.graph();
@@ -27,7 +27,7 @@ Output NonNegative(const Output& x, const std::string& message) {
   return check.valid() ? WithDependencies({check}, x) : Output();
 }
 
-// x, of which all elements are below the limit when run.
+// Returns x; fails at run time if an element is not below the limit.
 Output Below(const Output& x, const Output& limit, const std::string& message) {
   if (!x.valid() || !limit.valid()) return {};
   Operation check;

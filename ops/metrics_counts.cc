@@ -9,13 +9,13 @@ namespace weir::metrics {
 
 namespace {
 
-// TensorFlow's marks for what it has checked while building.
+// Adds the no-ops with which TensorFlow marks the checks that it did at graph construction.
 void NoteCheckedType(Graph& g) {
   const NameScope scope(g, "assert_type");
   NoOp(g, "statically_determined_correct_type");
 }
 
-// The weights are a scalar or have as many dimensions as the values.
+// Asserts that the weights are a scalar or have the same rank as the values.
 Operation AssertRankIsZeroOr(const Output& weights, const Output& values_rank,
                              const Output& values) {
   Graph& g = weights.graph();
@@ -40,7 +40,7 @@ Operation AssertRankIsZeroOr(const Output& weights, const Output& values_rank,
   return {};
 }
 
-// How often the condition holds, weighted.
+// The weighted number of times that the condition holds.
 struct Count {
   Output value;
   Update update;
@@ -64,7 +64,7 @@ Count CountCondition(Output condition, Output weights) {
   return {value, AddTo(count, ReduceSum(values))};
 }
 
-// Labels and predictions as bools.
+// Casts labels and predictions to bool.
 MetricInputs PrepareBools(Output labels, Output predictions,
                           const std::optional<TensorArg>& weights) {
   if (!labels.valid() || !predictions.valid()) return {};
@@ -73,7 +73,7 @@ MetricInputs PrepareBools(Output labels, Output predictions,
   return RemoveSqueezable(predictions, labels, weights);
 }
 
-// How often labels are `label` where predictions are `prediction`.
+// Counts the elements where the label is `label` and the prediction is `prediction`.
 Count CountPairs(Output labels, bool label, Output predictions, bool prediction,
                  const std::optional<TensorArg>& weights, const std::string& name,
                  absl::string_view default_name) {
@@ -92,7 +92,7 @@ Metric CountMetric(Output labels, bool label, Output predictions, bool predictio
   return Finish({c.value, c.update.value}, options);
 }
 
-// hits / (hits + misses), or 0.
+// hits / (hits + misses), or 0 if the denominator is 0.
 Output RateOrZero(const Source& hits, const Source& misses, absl::string_view name) {
   const Output all = Plus(hits, misses);
   if (!all.valid()) return {};
@@ -106,7 +106,7 @@ Output RateOrZero(const Source& hits, const Source& misses, absl::string_view na
   });
 }
 
-// True positives against the other pairs that `precision` asks about.
+// True positives over true positives plus false positives (`precision`), or plus false negatives.
 Metric RateMetric(Output labels, Output predictions, const MetricOptions& options, bool precision) {
   if (!labels.valid() || !predictions.valid()) return {};
   const MetricScope scope(labels.graph(), options.name, precision ? "precision" : "recall");

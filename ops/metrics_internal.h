@@ -10,10 +10,10 @@
 #include "weir/ops/metrics.h"
 #include "weir/ops/variables.h"
 
-// What the sources of the metrics share.
+// Declarations shared by the sources of the metrics.
 namespace weir::metrics {
 
-// The variable scope of a metric: the name asked for, or the default one made unique.
+// The variable scope of a metric: the requested name, or the default name made unique.
 class MetricScope {
  public:
   MetricScope(Graph& graph, const std::string& name, absl::string_view default_name);
@@ -22,12 +22,13 @@ class MetricScope {
   std::optional<VariableScope> scope_;
 };
 
-// Zeros that a metric adds to: local, in the collection of metric variables, summed over replicas.
+// Returns a local variable initialized to zeros in which a metric accumulates. It is in the
+// collection of metric variables and summed over replicas.
 Variable MetricVariable(Graph& graph, const Shape& shape, DataType dtype, absl::string_view name);
 
-// Where a tensor comes from: a variable, read anew for each use, or a tensor. TensorFlow reads a
-// resource variable in the scope of the node that uses it, so whoever calls a source has opened
-// that scope.
+// A source of a tensor: a variable, which is read again for each use, or a tensor. TensorFlow reads
+// a resource variable in the scope of the node that uses it, so the caller of a source opens that
+// scope first.
 using Source = std::function<Output()>;
 inline Source From(const Variable& v) {
   return [v] { return v.value(); };
@@ -36,37 +37,40 @@ inline Source From(const Output& t) {
   return [t] { return t; };
 }
 
-// variable += delta. For a resource variable every use of the new value is a read of its own after
+// variable += delta. For a resource variable, each use of the new value is a separate read after
 // the write.
 struct Update {
-  Output value;  // the first such read; of a reference variable, the write
+  Output value;  // resource variable: the first such read; ref variable: the write
   Source source;
   explicit operator bool() const { return value.valid(); }
 };
 Update AddTo(const Variable& variable, Output delta, absl::string_view name = {});
-// The same for a write that was made without a read after it.
+// Returns the Update for an existing write that has no read after it.
 Update Written(const Variable& variable, Output write);
 
-// x + y as Python's operator on variables: the left one is read before the node's scope opens.
+// Returns x + y like Python's operator on variables: the left operand is read before the node's
+// scope is opened.
 Output Plus(const Source& x, const Source& y);
 
-// x / y, x being read in the scope of the node `name`.
+// Returns x / y, where x is read in the scope of the node `name`.
 Output Ratio(const Source& x, Output y, absl::string_view name);
-// An Identity of the variable's value.
+// Returns an Identity of the variable's value.
 Output ValueOf(const Variable& v);
 
-// Puts the results into their collections and returns them; nothing if one is invalid.
+// Adds the results to their collections and returns them. Returns an empty Metric if one of them is
+// invalid.
 Metric Finish(const Metric& metric, const MetricOptions& options);
 
 struct MetricInputs {
   Output predictions, labels, weights;
   bool ok = false;
 };
-// Takes last dimensions of 1 off (or adds one to the weights) until labels, predictions and weights
-// have one rank. Invalid labels or weights are none.
+// Squeezes last dimensions of 1 (or adds one to the weights) until labels, predictions and weights
+// have the same rank. Invalid labels or weights count as absent.
 MetricInputs RemoveSqueezable(Output predictions, Output labels,
                               const std::optional<TensorArg>& weights);
-// The same for a metric of labels and predictions: nothing is ok if one of these is invalid.
+// Does the same for a metric of labels and predictions. The result is not ok if one of them is
+// invalid.
 MetricInputs Prepare(Output labels, Output predictions, const MetricOptions& options);
 
 }  // namespace weir::metrics

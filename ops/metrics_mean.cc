@@ -69,7 +69,8 @@ Metric Finish(const Metric& metric, const MetricOptions& options) {
 
 namespace {
 
-// The weights with one dimension more or less where that gives them the predictions' rank.
+// Adds or removes one dimension of the weights if that makes their rank equal to that of the
+// predictions.
 Output AdjustRank(Output weights, Output predictions) {
   const Shape &w = weights.shape(), &p = predictions.shape();
   if (w.rank() == 0) return weights;
@@ -118,7 +119,7 @@ MetricInputs Prepare(Output labels, Output predictions, const MetricOptions& opt
 
 namespace {
 
-// total / count, and the same after the updates.
+// Returns total / count, and the same quotient after the updates.
 Metric Quotient(const Variable& total, const Variable& count, const Update& new_total,
                 const Update& new_count, const MetricOptions& options) {
   if (!total.valid() || !count.valid() || !new_total || !new_count) return {};
@@ -133,7 +134,7 @@ Metric Quotient(const Variable& total, const Variable& count, const Update& new_
   return Finish({value, divide(new_total.source, new_count.source, "update_op")}, options);
 }
 
-// What a call of another metric hands on.
+// Returns the options that a metric passes to the metric that it is built from.
 MetricOptions Named(const Output& weights, const MetricOptions& options, absl::string_view name) {
   MetricOptions inner = options;
   if (weights.valid()) inner.weights = weights;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kEpsilon = 1e-7;
 
-// Fails the run if `condition` (x against y) does not hold for all elements.
+// Fails the step if `condition`, which compares x with y, does not hold for all elements.
 Operation AssertHolds(const Output& condition, absl::string_view sign, const Output& x,
                       const Output& y) {
   if (!condition.valid()) return {};
@@ -24,7 +24,8 @@ Operation AssertHolds(const Output& condition, absl::string_view sign, const Out
             absl::StrCat("x (", x.name(), ") = "), x, absl::StrCat("y (", y.name(), ") = "), y});
 }
 
-// Ops that fail unless all predictions are in [0, 1]; none if it could not be built.
+// Returns ops that fail unless all predictions are in [0, 1]. Returns no ops if one could not be
+// built.
 std::vector<Operation> AssertProbabilities(const Output& predictions) {
   Graph& g = predictions.graph();
   const auto bound = [&](double value) { return CastArg(g, value, predictions.dtype()); };
@@ -43,12 +44,12 @@ std::vector<Operation> AssertProbabilities(const Output& predictions) {
   return {at_least, at_most};
 }
 
-// True and false, positives and negatives.
+// The cells of a binary confusion matrix.
 enum Cell { kTruePositives, kFalseNegatives, kTrueNegatives, kFalsePositives };
 constexpr const char* kCellNames[] = {"true_positives", "false_negatives", "true_negatives",
                                       "false_positives"};
 
-// A variable for each cell asked for, of one element a threshold.
+// One variable per requested cell, with one element per threshold.
 struct Confusion {
   bool ok = false;
   Variable values[4];
@@ -83,8 +84,8 @@ class ConfusionBuilder {
   }
 
  private:
-  // [thresholds, predictions]: which predictions are above which threshold, and which labels are
-  // positive.
+  // Computes two [thresholds, predictions] tensors: which predictions are above which threshold,
+  // and which labels are positive.
   bool Compare(const MetricInputs& in, const std::vector<Cell>& cells) {
     const auto any = [&cells](Cell a, Cell b) {
       return std::find(cells.begin(), cells.end(), a) != cells.end() ||
@@ -105,7 +106,7 @@ class ConfusionBuilder {
     return weights_.valid();
   }
 
-  // The thresholds once for each prediction.
+  // Repeats the thresholds for each prediction.
   Output Tiled(const Output& thresholds, const Output& column) {
     if (column.dim(0) >= 0) {
       return Tile(thresholds,
@@ -121,7 +122,7 @@ class ConfusionBuilder {
   Graph& g_;
   const std::vector<float>& thresholds_;
   const int64_t count_;
-  Output predictions_[2], labels_[2];  // [is positive]
+  Output predictions_[2], labels_[2];  // indexed by [is positive]
   Output weights_;
 };
 
@@ -145,7 +146,8 @@ Confusion ConfusionAtThresholds(Output labels, Output predictions,
   return ConfusionBuilder(g, thresholds).Build(in, cells);
 }
 
-// 0, `inner` and 1, a bit further out, so that every prediction is between two of them.
+// Returns 0, `inner` and 1, where 0 and 1 are moved outward by an epsilon so that every prediction
+// is between two thresholds.
 std::vector<float> WithEnds(const std::vector<double>& inner, double last = 1 + kEpsilon) {
   std::vector<float> all = {static_cast<float>(0 - kEpsilon)};
   all.insert(all.end(), inner.begin(), inner.end());
@@ -206,14 +208,15 @@ Metric RateAtThresholds(Output labels, Output predictions, const std::vector<flo
 
 // ---- areas
 
-// Elements 0 to n - 2, and 1 to n - 1, of a vector of n.
+// AllButLast returns elements 0 to n - 2, and AllButFirst elements 1 to n - 1, of a vector of n
+// elements.
 Output AllButLast(const Output& x, int64_t n) {
   return StridedSlice(x, {Index::Range(std::nullopt, n - 1)});
 }
 Output AllButFirst(const Output& x) { return StridedSlice(x, {Index::Range(1, std::nullopt)}); }
 
-// The area under precision against recall between neighboring thresholds, where true and false
-// positives are interpolated, and precision is their quotient.
+// Returns the area under the precision-recall curve between neighboring thresholds, where true and
+// false positives are interpolated linearly and precision is their quotient.
 Output InterpolatePr(const Source& tp, const Source& fp, const Source& fn, int64_t n) {
   const Output tp_left = AllButLast(tp(), n);
   const Output tp_right = AllButFirst(tp());
@@ -243,7 +246,7 @@ Output InterpolatePr(const Source& tp, const Source& fp, const Source& fn, int64
              : Output();
 }
 
-// y summed over the steps of x: heights as the summation says.
+// Integrates y over x. `summation` determines the heights.
 Output SumUnder(const Output& x, const Output& y, int64_t n, Summation summation,
                 absl::string_view name) {
   const Output left = AllButLast(x, n);
@@ -278,7 +281,7 @@ Output AreaUnder(const std::function<Source(Cell)>& cell, int64_t n, const AucOp
 
 // ---- operating points
 
-// numerator / (numerator + misses + epsilon) at one threshold.
+// Returns numerator / (numerator + misses + epsilon) at one threshold.
 Output RateAt(const Source& hits, const Source& misses, const Output& index,
               absl::string_view name) {
   const auto at = [&](const Source& x) { return StridedSlice(x(), {Index(index)}); };
@@ -289,7 +292,7 @@ Output RateAt(const Source& hits, const Source& misses, const Output& index,
   return Divide(numerator, all + kEpsilon, name);
 }
 
-// What Divide(x, x + y + epsilon) is for variables.
+// Returns Divide(x, x + y + epsilon) for variables.
 Output ShareOf(const Source& x, const Source& y) {
   const Output all = Plus(x, y);
   if (!all.valid()) return {};
@@ -305,7 +308,8 @@ Output Sensitivity(const std::function<Source(Cell)>& cell, double specificity,
   return RateAt(cell(kTruePositives), cell(kFalseNegatives), index, name);
 }
 
-// The last of the nearest thresholds: the sum of marks up to there is greatest first there.
+// Selects the last of the nearest thresholds: the cumulative sum of the matches first reaches its
+// maximum there.
 Output Specificity(const std::function<Source(Cell)>& cell, double sensitivity,
                    absl::string_view name) {
   const Output sensitivities = ShareOf(cell(kTruePositives), cell(kFalseNegatives));
@@ -323,7 +327,7 @@ const std::vector<Cell>& AllCells() {
   return *cells;
 }
 
-// The same of the values and of the updates.
+// Applies `make` to the values and to the updated values.
 template <class Make>
 Metric FromConfusion(const Confusion& c, const MetricOptions& options, const Make& make) {
   if (!c.ok) return {};

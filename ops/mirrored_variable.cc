@@ -13,7 +13,7 @@ namespace weir {
 
 namespace {
 
-// The replica that nodes of a graph are made for now.
+// The replica for which nodes of a graph are currently built.
 struct CurrentReplica {
   std::optional<int> index;
 };
@@ -25,7 +25,8 @@ Output Fail(const Variable& v, absl::string_view why) {
   return {};
 }
 
-// The copy of the replica in whose scope this is; invalid outside, and (an error) if it has none.
+// The copy that belongs to the current replica scope. Invalid outside of a replica scope, and (with
+// an error) if the variable has no copy for the replica.
 struct Here {
   bool inside = false;
   Variable copy;
@@ -39,7 +40,7 @@ Here FindHere(const Variable& v) {
   return {true, {}};
 }
 
-// One tensor of what the replicas have.
+// Aggregates the replicas' values into one tensor.
 Output Aggregate(const Variable& v, const Outputs& values) {
   switch (v.aggregation()) {
     case VariableAggregation::kSum:
@@ -58,7 +59,7 @@ Output Aggregate(const Variable& v, const Outputs& values) {
               "of replicas are combined");
 }
 
-// The results of all copies' writes as one.
+// Returns the results of the writes of all copies as one.
 Output AfterAll(const Variable& v, const Outputs& written, bool read_value) {
   if (std::any_of(written.begin(), written.end(), [](const Output& o) { return !o.valid(); }))
     return {};
@@ -82,8 +83,8 @@ Variable MakeMirroredVariable(Graph& graph, const Initializer& initial_value,
   const bool on_read = options.synchronization == VariableSynchronization::kOnRead;
   const bool trainable = options.trainable.value_or(!on_read);
   VariableOptions each = options;
-  each.collections.emplace();             // they have the whole
-  each.trainable = on_read && trainable;  // which MakeVariable refuses
+  each.collections.emplace();             // the collections hold the whole variable
+  each.trainable = on_read && trainable;  // MakeVariable reports an error for this combination
   Variables copies;
   std::vector<Operation> initializers;
   for (size_t i = 0; i < devices.size(); ++i) {

@@ -9,39 +9,42 @@
 #include "weir/core/scope.h"
 #include "weir/ops/variable.h"
 
-// Variables that several devices of one process have a copy of (what tf.distribute makes for its
-// mirrored strategy).
+// Variables that have a copy on each of several devices of one process (the variables that
+// tf.distribute creates for its mirrored strategy).
 //
 // A mirrored variable is a Variable with replicas(): "w" on the first device, "w/replica_1" on the
-// second, and so on. Two kinds, by VariableOptions::synchronization:
-//   kAuto, kOnWrite  All copies are equal: a write goes to all of them.
-//   kOnRead          Each replica writes its own copy; they are aggregated where the whole is read,
-//                    and when it is saved. Not trainable.
-// Code of one replica is built inside a ReplicaScope, what concerns them all outside:
+// second, and so on. VariableOptions::synchronization selects one of two kinds:
+//   kAuto, kOnWrite  All copies are equal: a write updates all of them.
+//   kOnRead          Each replica writes its own copy. The copies are aggregated when the whole
+//                    variable is read or saved. Not trainable.
+// Code of one replica is built inside a ReplicaScope, code that concerns all replicas outside of
+// it:
 //
 //                        inside                              outside
 //   value()              the replica's copy                  mirrored: the first copy;
 //                                                            kOnRead: the aggregate
 //   Assign(x), ...       mirrored: INVALID_ARGUMENT;         all copies; kOnRead with kSum: each
-//   gets
-//                        kOnRead: the replica's copy         its share, x / n (Assign only)
+//                        kOnRead: the replica's copy         copy gets its share, x / n (Assign
+//                                                            only)
 //   AssignPerReplica     INVALID_ARGUMENT                    mirrored: the aggregate of the values
-//                                                            goes to all copies; kOnRead: each its
-//                                                            own
+//                                                            is written to all copies; kOnRead:
+//                                                            each value to its own copy
 //
-// The aggregation is the variable's: the sum, the mean, or the first one. With kNone values that
-// differ (are not the same tensor) are INVALID_ARGUMENT. Collections and checkpoints have the
-// variable once, under its own name; its initializer and a restore give all copies the same value.
-// What would reach one copy only (scatters, gradients, optimizers) is done on the replicas().
+// The variable determines the aggregation: the sum, the mean, or the first replica's value. With
+// kNone, values that differ (are not the same tensor) are INVALID_ARGUMENT. Collections and
+// checkpoints contain the variable once, under its own name. Its initializer and a restore set all
+// copies to the same value. Operations that would update one copy only (scatters, gradients,
+// optimizers) apply to the replicas().
 namespace weir {
 
-// GetVariable and MakeVariable know nothing of it: the variable is made like MakeVariable's, a copy
-// on each of the devices. INVALID_ARGUMENT for no devices, and for synchronization kNone.
+// Makes a variable as MakeVariable does, with a copy on each of the devices. INVALID_ARGUMENT if
+// there are no devices, and for synchronization kNone. GetVariable and MakeVariable do not return
+// mirrored variables.
 Variable MakeMirroredVariable(Graph& graph, const Initializer& initial_value,
                               const std::vector<std::string>& devices,
                               const VariableOptions& options = {});
 
-// While it lives, nodes are made for replica `replica`, on its device.
+// While it is alive, nodes are built for replica `replica`, on its device.
 class ReplicaScope {
  public:
   ReplicaScope(Graph& graph, int replica, absl::string_view device);
@@ -55,17 +58,19 @@ class ReplicaScope {
   const DeviceScope device_;
 };
 
-// Writes one value from each replica; the value after that.
+// Writes one value from each replica. Returns the value after the write.
 Output AssignPerReplica(const Variable& v, const std::vector<TensorArg>& values,
                         const WriteOptions& options = {});
 
 // ---- for variable.cc, variable_writes.cc and saver.cc
 
-// What reading `v` gives here; `read` reads a copy, or `v` itself where it has no replicas.
+// Returns the result of reading `v` in the current scope. `read` reads a copy, or `v` itself if it
+// has no replicas.
 Output ReadReplicas(const Variable& v, const std::function<Output(const Variable&)>& read);
-// What of a stored (or assigned) value each copy gets.
+// Returns the part of a stored (or assigned) value that each copy receives.
 Output ReplicaShare(const Variable& v, const Output& value);
-// `write` on what a write of `v` goes to here. The value after it, or (without read_value) an op.
+// Calls `write` for the variables that a write of `v` updates in the current scope. Returns the
+// value after the write, or (without read_value) an op.
 using ReplicaWriter =
     std::function<Output(const Variable& copy, const TensorArg& value, const WriteOptions&)>;
 Output WriteReplicas(const Variable& v, const TensorArg& value, const WriteOptions& options,

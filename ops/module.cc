@@ -21,7 +21,7 @@ std::string SnakeCase(const std::type_info& type) {
   const std::unique_ptr<char, decltype(&std::free)> demangled(
       abi::__cxa_demangle(type.name(), nullptr, nullptr, &status), &std::free);
   std::string name = status == 0 ? demangled.get() : "module";
-  name.erase(std::min(name.find('<'), name.size()));  // arguments of a template
+  name.erase(std::min(name.find('<'), name.size()));  // template arguments
   if (const size_t colon = name.rfind(':'); colon != std::string::npos) name.erase(0, colon + 1);
   const auto is = [&name](size_t i, int (*kind)(int)) {
     return i < name.size() && kind(static_cast<unsigned char>(name[i])) != 0;

@@ -12,8 +12,8 @@
 
 namespace weir {
 
-// A part of a model that knows its variables (tf.Module). C++ cannot list a class's members, so a
-// module says which of them count:
+// A part of a model that tracks its variables (tf.Module). C++ cannot enumerate the members of a
+// class, so a module registers the ones that count:
 //
 //   class Dense : public Module {
 //    public:
@@ -29,34 +29,34 @@ namespace weir {
 //     Dense first_, second_;   // Track("first", first_); Track("second", second_);
 //   };
 //
-// Members are walked in the order of their names; what is under a name a second time replaces the
-// first. Tracked modules must outlive the one that tracks them, which members of a class do; a
-// module stays where it is made. For one thread at a time, as the graph.
+// Members are visited in the order of their names. Tracking a second member under the same name
+// replaces the first. Tracked modules must outlive the module that tracks them, as members of a
+// class do. A module is neither copied nor moved. Not thread-safe, like the graph.
 class Module {
  public:
-  // The graph outlives the module.
+  // The graph must outlive the module.
   explicit Module(Graph& graph, absl::string_view name = {}) : graph_(graph), name_(name) {}
   virtual ~Module() = default;
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
 
   Graph& graph() const { return graph_; }
-  // As given; by default the name of the class in lower case, words joined by '_': "dense",
-  // "residual_block". (The full name is known once the constructors have run.)
+  // The name given to the constructor. Default: the class name in lower case, with words joined by
+  // '_': "dense", "residual_block". (The full name is known once the constructors have run.)
   std::string name() const;
-  // "dense_1/": made unique when first asked for. NameScope(graph, module.name_scope()) opens it
-  // anew each time.
+  // The scope's name, such as "dense_1/", made unique on the first call. Each NameScope(graph,
+  // module.name_scope()) opens the same scope.
   const std::string& name_scope();
 
-  // This module's variables, then those of modules in it, each once.
+  // This module's variables, followed by those of its submodules, without duplicates.
   Variables variables() const;
-  // Those of them that are trainable.
+  // The trainable ones among variables().
   Variables trainable_variables() const;
-  // All modules in this one, each once, outer ones before inner ones.
+  // All modules in this one, without duplicates, outer modules before inner ones.
   std::vector<Module*> submodules();
 
  protected:
-  // Returns the member. Null modules and invalid variables are left out of what is walked.
+  // Tracks and returns the member. Null modules and invalid variables are not tracked.
   Variable Track(absl::string_view name, Variable variable);
   void Track(absl::string_view name, Module& module);
   void Track(absl::string_view name, const Variables& list);
@@ -66,7 +66,8 @@ class Module {
 
  private:
   using Member = std::variant<Variable, Module*>;
-  // All modules from here on, this one first; each once, also if they track one another.
+  // All modules reachable from this one, which comes first, without duplicates, also if modules
+  // track each other.
   std::vector<const Module*> Walk() const;
 
   Graph& graph_;

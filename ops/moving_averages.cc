@@ -15,7 +15,7 @@ namespace weir {
 
 namespace {
 
-// A name that the variable scope has not got yet: "biased", "biased_1", ...
+// Returns a name that the variable scope does not contain yet: "biased", "biased_1", ...
 std::string Unused(Graph& graph, const VariableScope& scope, absl::string_view name) {
   std::set<std::string> taken;
   for (const Variable& v : GlobalVariables(graph)) taken.insert(v.op_name());
@@ -25,13 +25,14 @@ std::string Unused(Graph& graph, const VariableScope& scope, absl::string_view n
   return unused;
 }
 
-// A write, and the value after it.
+// A write, and the value after the write.
 struct Written {
   Operation op;
   Output value;
 };
 
-// `write` does it; of a resource variable, without a read. (A partitioned one's are joined there.)
+// Calls `write`; for a resource variable it requests a write without a read. (The parts of a
+// partitioned variable are concatenated in the write.)
 template <class Write>
 Written ReadAfter(const Variable& v, const Write& write) {
   const bool apart = v.is_resource() && !v.is_partitioned();
@@ -41,7 +42,8 @@ Written ReadAfter(const Variable& v, const Write& write) {
   return {op, v.value()};
 }
 
-// Adam's correction: the plain average `biased` starts at zero and is divided by 1 - decay^steps.
+// Adam's bias correction: the plain average `biased` starts at zero and is divided by 1 -
+// decay^steps.
 Written UnbiasedAverage(const Variable& v, const std::function<Output()>& value, const Output& rest,
                         const std::string& name) {
   Graph& graph = v.graph();
@@ -101,7 +103,7 @@ Output AssignMovingAverage(const Variable& variable, Output value, const TensorA
 
 namespace {
 
-// Where the average of a variable starts.
+// The initial value of a variable's average.
 Output StartOf(const Variable& v) {
   const DeviceScope device(v.graph(), v.device());
   return v.initialized_value();
@@ -170,7 +172,7 @@ Output ExponentialMovingAverage::Decay(Graph& graph) const {
                             : std::get<TensorArg>(*options_.num_updates).In(graph, DT_INVALID, "x");
     updates = Cast(given, DT_FLOAT, scope.name());
   }
-  const Output one_more = 1.0 + updates;  // first, for its name
+  const Output one_more = 1.0 + updates;  // built first to get its name
   return Minimum(decay, one_more / (10.0 + updates));
 }
 

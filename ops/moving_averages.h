@@ -13,56 +13,57 @@
 
 namespace weir {
 
-// variable -= (1 - decay) * (variable - value). With `zero_debias` the bias toward the variable's
-// start at zero is taken out (two more variables, "<variable>/biased" and "<variable>/local_step",
-// in the current variable scope).
+// Builds variable -= (1 - decay) * (variable - value). `zero_debias` corrects the bias due to the
+// variable's initial value of zero (with two more variables, "<variable>/biased" and
+// "<variable>/local_step", in the current variable scope).
 Output AssignMovingAverage(const Variable& variable, Output value, const TensorArg& decay,
                            bool zero_debias = true, absl::string_view name = {});
 
 struct ExponentialMovingAverageOptions {
-  // Where given, the decay is min(decay, (1 + num_updates) / (10 + num_updates)): averages move
-  // faster at the start.
-  // A variable, such as the global step, is read anew in each update.
+  // If given, the decay is min(decay, (1 + num_updates) / (10 + num_updates)), so that averages
+  // move faster at the start. A variable, such as the global step, is read again in each update.
   std::optional<std::variant<TensorArg, Variable>> num_updates = {};
-  // For averages of tensors, which start at zero.
+  // For averages of tensors, which are initialized to zero.
   bool zero_debias = false;
   std::string name = "ExponentialMovingAverage";
 };
 
-// Keeps shadow variables "<variable>/ExponentialMovingAverage" that follow variables (starting at
-// their initial values), or tensors (starting at zero). The variables it follows are in the
-// collection "moving_average_variables".
+// Maintains shadow variables "<variable>/ExponentialMovingAverage" that follow variables
+// (initialized to their initial values) or tensors (initialized to zero). The variables that have
+// averages are in the collection "moving_average_variables".
 //
 //   ExponentialMovingAverage ema(0.999);
 //   ControlDependencies after(g, {train});
 //   Operation step = ema.Apply();
 //   ... evaluate with the averages: Saver(g, {.var_list = ema.VariablesToRestore(g)}).Restore(...)
 //
-// An object of the program, like an optimizer. INVALID_ARGUMENT on the graph for what is not
-// floating-point.
+// An object of the program, not of the graph, like an optimizer. Variables and tensors that are not
+// floating-point are INVALID_ARGUMENT on the graph.
 class ExponentialMovingAverage {
  public:
   explicit ExponentialMovingAverage(TensorArg decay, ExponentialMovingAverageOptions options = {});
 
-  // Makes the shadow variables that do not exist yet, and returns the op that updates all of these.
+  // Makes the shadow variables that do not exist yet, and returns the op that updates all shadow
+  // variables of `variables`.
   Operation Apply(const Variables& variables);
   Operation ApplyToTensors(const Outputs& tensors);
-  // The same for all trainable variables.
+  // Does the same for all trainable variables.
   Operation Apply(Graph& graph);
 
-  // The shadow variable; invalid if Apply has not seen this one.
+  // The shadow variable of `variable`; invalid if Apply has not been called for it.
   Variable Average(const Variable& variable) const;
   Variable Average(const Output& tensor) const;
-  // "<variable>/ExponentialMovingAverage": its name, whether it exists or not.
+  // The name of the shadow variable, "<variable>/ExponentialMovingAverage", whether or not the
+  // variable exists.
   std::string AverageName(const Variable& variable) const;
-  // For a saver that loads the averages in place of the variables: names in the checkpoint ->
-  // variables to fill. Variables without average map under their own names. Default `averaged`:
-  // trainable and "moving_average_variables".
+  // For a saver that restores the averages into the variables: maps names in the checkpoint to the
+  // variables to restore. Variables without an average map under their own names. Default of
+  // `averaged`: the trainable variables and the collection "moving_average_variables".
   std::map<std::string, Variable> VariablesToRestore(
       Graph& graph, const std::optional<Variables>& averaged = {}) const;
 
  private:
-  // What averages follow: reads it where it is called.
+  // The value that an average follows: it is read where the function is called.
   using Followed = std::function<Output()>;
   Output Decay(Graph& graph) const;
   Operation Update(Graph& graph, const std::vector<std::pair<Variable, Followed>>& items,
@@ -70,7 +71,8 @@ class ExponentialMovingAverage {
 
   const TensorArg decay_;
   const ExponentialMovingAverageOptions options_;
-  std::map<std::pair<const Node*, int>, Variable> averages_;  // by variable's or tensor's output
+  std::map<std::pair<const Node*, int>, Variable>
+      averages_;  // keyed by the variable's or tensor's output
 };
 
 }  // namespace weir

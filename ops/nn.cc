@@ -3,6 +3,7 @@
 #include "weir/core/shape_context.h"
 #include "weir/ops/nn_gradients.h"
 #include "weir/ops/nn_internal.h"
+#include "weir/ops/op_costs.h"
 #include "weir/ops/registry.h"
 #include "weir/ops/window.h"
 
@@ -14,82 +15,90 @@ constexpr char kFloats[] = "T: {half, bfloat16, float, double}";
 // ---- activations
 
 OpSpec Activation(absl::string_view op, absl::string_view types) {
-  return std::move(
-      OpSpec(op).In("features: T").Out("activations: T").Attr(types).InferShape(SameShape));
+  return std::move(OpSpec(op)
+                       .In("features: T")
+                       .Out("activations: T")
+                       .Attr(types)
+                       .Elementwise()
+                       .InferShape(SameShape));
 }
 
-// Gradients and what they are computed from: `with` is "features" or "outputs".
+// Inputs: the gradients, and the tensor that they are computed from. `with` is "features" or
+// "outputs".
 OpSpec ActivationGrad(absl::string_view op, absl::string_view with, absl::string_view types) {
   return std::move(OpSpec(op)
                        .In("gradients: T")
                        .In(absl::StrCat(with, ": T"))
                        .Out("backprops: T")
                        .Attr(types)
+                       .Elementwise()
                        .InferShape(MergedShape));
 }
 
 void AddActivations(OpRegistry* ops) {
   ops->Add(Activation("Relu", "T: {realnumbertype, qint8}")
                .Gradient(ReluGradient)
-               .Doc("max(features, 0)."));
+               .Doc("Computes max(features, 0) elementwise."));
   ops->Add(ActivationGrad("ReluGrad", "features", "T: realnumbertype")
                .Gradient(ReluGradGradient)
-               .Doc("gradients where features > 0, else 0. The features may be Relu's input or its "
-                    "output."));
+               .Doc("Computes the gradient of Relu: gradients where features > 0, else 0. The "
+                    "features may be Relu's input or its output."));
   ops->Add(Activation("Relu6", "T: realnumbertype")
                .Gradient(ReluGradient)
-               .Doc("min(max(features, 0), 6)."));
+               .Doc("Computes min(max(features, 0), 6) elementwise."));
   ops->Add(ActivationGrad("Relu6Grad", "features", "T: realnumbertype")
                .Gradient(ReluGradGradient)
-               .Doc("gradients where 0 < features < 6, else 0."));
+               .Doc("Computes the gradient of Relu6: gradients where 0 < features < 6, else 0."));
   ops->Add(Activation("Elu", kFloats)
                .Gradient(EluGradient)
-               .Doc("exp(features) - 1 where negative, else features."));
-  ops->Add(
-      ActivationGrad("EluGrad", "outputs", kFloats)
-          .Gradient(EluGradGradient)
-          .Doc("gradients * (outputs + 1) where outputs < 0, else gradients; outputs are Elu's."));
+               .Doc("Computes exp(features) - 1 where features < 0, else features."));
+  ops->Add(ActivationGrad("EluGrad", "outputs", kFloats)
+               .Gradient(EluGradGradient)
+               .Doc("Computes the gradient of Elu: gradients * (outputs + 1) where outputs < 0, "
+                    "else gradients; outputs are Elu's."));
   ops->Add(Activation("Selu", kFloats)
                .Gradient(EluGradient)
-               .Doc("scale * alpha * (exp(features) - 1) where negative, else scale * features, "
-                    "with the constants "
-                    "of self-normalizing networks."));
-  ops->Add(
-      ActivationGrad("SeluGrad", "outputs", kFloats)
-          .Gradient(EluGradGradient)
-          .Doc("gradients * (outputs + scale * alpha) where outputs < 0, else gradients * scale."));
+               .Doc("Computes scale * alpha * (exp(features) - 1) where features < 0, else scale * "
+                    "features, with the constants of self-normalizing networks."));
+  ops->Add(ActivationGrad("SeluGrad", "outputs", kFloats)
+               .Gradient(EluGradGradient)
+               .Doc("Computes the gradient of Selu: gradients * (outputs + scale * alpha) where "
+                    "outputs < 0, else gradients * scale."));
   ops->Add(OpSpec("LeakyRelu")
                .In("features: T")
                .Out("activations: T")
                .Attr("alpha: float = 0.2")
                .Attr("T: {half, bfloat16, float, double} = DT_FLOAT")
+               .Elementwise()
                .InferShape(SameShape)
                .Gradient(LeakyReluGradient)
-               .Doc("features where positive, else alpha * features."));
+               .Doc("Computes features where features > 0, else alpha * features."));
   ops->Add(OpSpec("LeakyReluGrad")
                .In("gradients: T, features: T")
                .Out("backprops: T")
                .Attr("alpha: float = 0.2")
                .Attr("T: {half, bfloat16, float, double} = DT_FLOAT")
+               .Elementwise()
                .InferShape(MergedShape)
                .Gradient(LeakyReluGradGradient)
-               .Doc("gradients where features > 0, else alpha * gradients."));
+               .Doc("Computes the gradient of LeakyRelu: gradients where features > 0, else alpha "
+                    "* gradients."));
   ops->Add(Activation("Softplus", kFloats)
                .Gradient(SoftplusGradient)
-               .Doc("log(1 + exp(features)), element by element."));
+               .Doc("Computes log(1 + exp(features)) elementwise."));
   ops->Add(ActivationGrad("SoftplusGrad", "features", kFloats)
                .Gradient(SoftplusGradGradient)
-               .Doc("gradients / (1 + exp(-features))."));
+               .Doc("Computes the gradient of Softplus: gradients / (1 + exp(-features))."));
   ops->Add(Activation("Softsign", kFloats)
                .Gradient(SoftsignGradient)
-               .Doc("features / (1 + abs(features))."));
+               .Doc("Computes features / (1 + abs(features)) elementwise."));
   ops->Add(ActivationGrad("SoftsignGrad", "features", kFloats)
-               .Doc("gradients / (1 + abs(features)) ^ 2."));
+               .Doc("Computes the gradient of Softsign: gradients / (1 + abs(features)) ^ 2."));
 }
 
 // ---- biases
 
-// The dimension that the bias belongs to; "NCHW" puts it second, of whatever rank.
+// The channel dimension, to which the bias is added. It is the second one for "NCHW" at any rank.
 absl::StatusOr<int> BiasDim(const ShapeContext& c, const Shape& value) {
   const bool second = c.node().attr_or<std::string>("data_format", "NHWC") == "NCHW";
   const int min_rank = second ? 3 : 2;
@@ -133,32 +142,38 @@ void AddBiasOps(OpRegistry* ops) {
                .Out("output: T")
                .Attr("T: numbertype")
                .Attr("data_format: {'NHWC', 'NCHW'} = 'NHWC'")
+               .Flops(ElementwiseFlops)
+               .Rows(RowRule::kChannels)
                .InferShape(BiasAddShape)
                .Gradient(BiasAddGradient)
-               .Doc("value + bias, where the bias is a vector along the channels."));
+               .Doc("Adds bias to value, where bias is a vector along the channels."));
   ops->Add(
       OpSpec("BiasAddV1")
           .In("value: T, bias: T")
           .Out("output: T")
           .Attr("T: numbertype")
+          .Elementwise()
           .InferShape(BiasAddShape)
           .Gradient(BiasAddV1Gradient)
-          .Doc("BiasAdd as it was before data formats: the bias is along the last dimension."));
+          .Doc("Computes BiasAdd without a data format: the bias is along the last dimension."));
   ops->Add(OpSpec("BiasAddGrad")
                .In("out_backprop: T")
                .Out("output: T")
                .Attr("T: numbertype")
                .Attr("data_format: {'NHWC', 'NCHW'} = 'NHWC'")
+               .Reduction()
                .InferShape(BiasAddGradShape)
                .Gradient(BiasAddGradGradient)
-               .Doc("The gradient with respect to the bias: the sum over all but the channels."));
+               .Doc("Computes the gradient of BiasAdd with respect to the bias: the sum over all "
+                    "dimensions but the channels."));
   ops->Add(OpSpec("L2Loss")
                .In("t: T")
                .Out("output: T")
                .Attr(kFloats)
+               .Reduction()
                .InferShape(ScalarShape)
                .Gradient(L2LossGradient)
-               .Doc("Half the sum of the squares of all elements."));
+               .Doc("Computes half the sum of the squares of all elements."));
 }
 
 // ---- softmax
@@ -202,25 +217,27 @@ void AddSoftmaxOps(OpRegistry* ops) {
                .In("logits: T")
                .Out("softmax: T")
                .Attr(kFloats)
+               .Rows(RowRule::kSoftmax)
+               .Flops(SoftmaxFlops)
                .InferShape(AtLeastVector)
                .Gradient(SoftmaxGradient)
-               .Doc("exp(logits) divided by its sum along the last dimension."));
+               .Doc("Computes exp(logits) divided by its sum along the last dimension."));
   ops->Add(OpSpec("LogSoftmax")
                .In("logits: T")
                .Out("logsoftmax: T")
                .Attr(kFloats)
+               .Flops(SoftmaxFlops)
                .InferShape(AtLeastVector)
                .Gradient(LogSoftmaxGradient)
-               .Doc("logits - log(sum(exp(logits))) along the last dimension."));
+               .Doc("Computes logits - log(sum(exp(logits))) along the last dimension."));
   ops->Add(OpSpec("SoftmaxCrossEntropyWithLogits")
                .In("features: T, labels: T")
                .Out("loss: T, backprop: T")
                .Attr(kFloats)
                .InferShape(CrossEntropyShape)
                .Gradient(SoftmaxCrossEntropyGradient)
-               .Doc("The cross entropy between softmax(features) and the distributions `labels`, a "
-                    "row an example, and "
-                    "its gradient softmax(features) - labels."));
+               .Doc("Computes the cross entropy between softmax(features) and the distributions "
+                    "`labels`, one row per example, and its gradient softmax(features) - labels."));
   ops->Add(OpSpec("SparseSoftmaxCrossEntropyWithLogits")
                .In("features: T, labels: Tlabels")
                .Out("loss: T, backprop: T")
@@ -228,9 +245,8 @@ void AddSoftmaxOps(OpRegistry* ops) {
                .Attr("Tlabels: {int32, int64} = DT_INT64")
                .InferShape(SparseCrossEntropyShape)
                .Gradient(SparseSoftmaxCrossEntropyGradient)
-               .Doc("The cross entropy between softmax(features) and one class an example, and its "
-                    "gradient. A label "
-                    "that is no class is an error."));
+               .Doc("Computes the cross entropy between softmax(features) and one class per "
+                    "example, and its gradient. A label that is not a valid class is an error."));
 }
 
 }  // namespace

@@ -9,15 +9,15 @@
 #include "weir/ops/array.h"
 
 // Builders of neural-network ops: TensorFlow's nn. Each adds the nodes that the Python function (or
-// the op) of that name adds, under the same names; the last argument is the name. Images are
+// the op) of that name adds, with the same names. The last argument is the node's name. Images are
 // [batch, height, width, channels] ("NHWC"), or [batch, channels, height, width] with data_format
-// "NCHW"; filters are [height, width, in, out] in both. Errors stick to the graph, and give an
-// invalid Output.
+// "NCHW"; filters are [height, width, in, out] in both layouts. Errors are recorded in the graph
+// and return an invalid Output.
 namespace weir {
 
 class Variable;  // ops/variable.h
 
-// ---- activations, element by element
+// ---- elementwise activations
 
 Output Relu(Output features, absl::string_view name = {});   // max(x, 0)
 Output Relu6(Output features, absl::string_view name = {});  // min(max(x, 0), 6)
@@ -30,30 +30,30 @@ Output Softsign(Output features, absl::string_view name = {});  // x / (1 + |x|)
 
 // ---- biases and norms
 
-// value + bias, one bias a channel (the last dimension, or dimension 1 for "NCHW"). `value` has
-// rank 2 or more.
+// Returns value + bias, with one bias per channel (the last dimension, or dimension 1 for "NCHW").
+// `value` has rank 2 or more.
 Output BiasAdd(Output value, Output bias, absl::string_view data_format = "NHWC",
                absl::string_view name = {});
-// x . weights + biases: scope "xw_plus_b".
+// Returns matmul(x, weights) + biases in the scope "xw_plus_b".
 Output XwPlusB(Output x, Output weights, Output biases, absl::string_view name = {});
-// sum(t * t) / 2
+// Returns sum(t * t) / 2.
 Output L2Loss(Output t, absl::string_view name = {});
-// x / sqrt(max(sum(x * x), epsilon)), sums over `axes`.
+// Returns x / sqrt(max(sum(x * x), epsilon)), where the sum is over `axes`.
 Output L2Normalize(Output x, const Ints& axes, double epsilon = 1e-12, absl::string_view name = {});
 
 struct MomentsResult {
   Output mean, variance;
 };
-// Mean and (biased) variance over `axes`. Half precision is computed in float.
+// Returns the mean and the (biased) variance over `axes`. Half precision is computed in float.
 MomentsResult Moments(Output x, const std::vector<int64_t>& axes, bool keep_dims = false,
                       absl::string_view name = {});
-// (x - mean) / sqrt(variance + epsilon) * scale + offset, from simple ops; offset and scale may be
-// invalid (left out).
+// Returns (x - mean) / sqrt(variance + epsilon) * scale + offset, composed of elementwise ops.
+// Offset and scale may be invalid, and are then left out.
 Output BatchNormalization(Output x, Output mean, Output variance, Output offset, Output scale,
                           double variance_epsilon, absl::string_view name = {});
 
 struct FusedBatchNormOptions {
-  // Needed for inference; for training with a factor other than 1 they are the running values.
+  // Required for inference. For training with a factor other than 1 they are the running values.
   Output mean = {}, variance = {};
   double epsilon = 0.001;
   std::string data_format = "NHWC";
@@ -63,9 +63,9 @@ struct FusedBatchNormOptions {
 struct FusedBatchNormResult {
   Output y, batch_mean, batch_variance;
 };
-// Batch normalization of a 4-D (5-D with "NDHWC" and "NCDHW") tensor over all but the channels in
-// one op (FusedBatchNormV3). scale, offset and the results but y are float vectors. batch_variance
-// is the unbiased one.
+// Batch normalization of a 4-D tensor (5-D with "NDHWC" and "NCDHW") over all dimensions but the
+// channels, in one op (FusedBatchNormV3). scale, offset and all results except y are float vectors.
+// batch_variance is the unbiased variance.
 FusedBatchNormResult FusedBatchNorm(Output x, Output scale, Output offset,
                                     const FusedBatchNormOptions& options = {},
                                     absl::string_view name = {});
@@ -74,8 +74,8 @@ struct LrnOptions {
   int64_t depth_radius = 5;
   float bias = 1, alpha = 1, beta = 0.5f;
 };
-// x / (bias + alpha * sum of x^2 over the channels within depth_radius) ^ beta, of a 4-D NHWC
-// tensor.
+// Returns x / (bias + alpha * sum of x^2 over the channels within depth_radius) ^ beta, for a 4-D
+// NHWC tensor.
 Output LocalResponseNormalization(Output x, const LrnOptions& options = {},
                                   absl::string_view name = {});
 
@@ -85,26 +85,28 @@ struct ConvOptions {
   std::vector<int64_t> strides = {1, 1, 1, 1};
   std::string padding = "SAME";  // SAME, VALID or EXPLICIT
   std::vector<int64_t> explicit_paddings =
-      {};  // before and after each of the dimensions, in the order of data_format
+      {};  // before and after each dimension, in the order of data_format
   std::string data_format = "NHWC";
   std::vector<int64_t> dilations = {1, 1, 1, 1};
 };
-// Cross-correlation of a batch of images with filters. A filter of fewer input channels than the
-// images divides these (and its output channels) into groups.
+// Computes the cross-correlation of a batch of images with filters. If the filter has fewer input
+// channels than the images, the input and output channels are divided into groups.
 Output Conv2D(Output input, Output filter, const ConvOptions& options = {},
               absl::string_view name = {});
-// Its gradients; `input_sizes` and `filter_sizes` are shapes as int32 vectors.
+// The gradients of Conv2D. `input_sizes` and `filter_sizes` are shapes as int32 vectors.
 Output Conv2DBackpropInput(Output input_sizes, Output filter, Output out_backprop,
                            const ConvOptions& options = {}, absl::string_view name = {});
 Output Conv2DBackpropFilter(Output input, Output filter_sizes, Output out_backprop,
                             const ConvOptions& options = {}, absl::string_view name = {});
-// The gradient of a convolution, used as an upsampling layer; filter [height, width, out, in].
+// The gradient of a convolution, used as an upsampling layer. The filter is [height, width, out,
+// in].
 Output Conv2DTranspose(Output value, Output filter, const Ints& output_shape,
                        const ConvOptions& options = {}, absl::string_view name = {});
-// A filter [height, width, channels, multiplier] of its own for each channel.
+// Convolves each channel with its own filter. The filter is [height, width, channels, multiplier].
 Output DepthwiseConv2dNative(Output input, Output filter, const ConvOptions& options = {},
                              absl::string_view name = {});
-// The same in three dimensions: strides and dilations of five elements, "NDHWC" or "NCDHW".
+// Convolution in three dimensions: strides and dilations have five elements, data_format is "NDHWC"
+// or "NCDHW".
 Output Conv3D(Output input, Output filter, const ConvOptions& options, absl::string_view name = {});
 
 // ---- pooling
@@ -117,13 +119,13 @@ struct PoolOptions {
   std::string data_format = "NHWC";
 };
 Output MaxPool(Output input, const PoolOptions& options, absl::string_view name = {});
-// Padding does not count: the mean is over the elements that are there.
+// Padding is not counted: the mean is over the elements of the window that are inside the image.
 Output AvgPool(Output value, const PoolOptions& options, absl::string_view name = {});
 struct MaxPoolWithArgmaxResult {
   Output output, argmax;
 };
-// Also where each maximum was: (y * width + x) * channels + channel, plus the batch's offset if
-// asked for. NHWC only.
+// Also returns the position of each maximum: (y * width + x) * channels + channel, plus the batch's
+// offset if requested. NHWC only.
 MaxPoolWithArgmaxResult MaxPoolWithArgmax(Output input, const PoolOptions& options,
                                           DataType targmax = DT_INT64,
                                           bool include_batch_in_index = false,
@@ -131,47 +133,47 @@ MaxPoolWithArgmaxResult MaxPoolWithArgmax(Output input, const PoolOptions& optio
 
 // ---- softmax and losses
 
-// exp(x) / sum(exp(x)) along the last dimension, and its logarithm.
+// Softmax returns exp(x) / sum(exp(x)) along the last dimension, LogSoftmax its logarithm.
 Output Softmax(Output logits, absl::string_view name = {});
 Output LogSoftmax(Output logits, absl::string_view name = {});
 
 struct CrossEntropyResult {
   Output loss, backprop;
 };
-// The ops themselves: logits [batch, classes]; loss is [batch], backprop its gradient with respect
-// to the logits.
+// The op itself: logits are [batch, classes], loss is [batch], and backprop is the gradient of the
+// loss with respect to the logits.
 CrossEntropyResult SoftmaxCrossEntropyWithLogits(Output features, Output labels,
                                                  absl::string_view name = {});
 CrossEntropyResult SparseSoftmaxCrossEntropyWithLogits(Output features, Output labels,
                                                        absl::string_view name = {});
 
-// Losses as TensorFlow's nn functions compose them, of the shape of logits without the last
-// dimension. Labels are class numbers (int32 or int64); one outside [0, classes) is
-// INVALID_ARGUMENT when run.
+// The loss as TensorFlow's nn function composes it, with the shape of the logits without the last
+// dimension. Labels are class numbers (int32 or int64); a label outside [0, classes) is
+// INVALID_ARGUMENT at run time.
 Output SparseSoftmaxCrossEntropy(Output logits, Output labels, absl::string_view name = {});
-// Labels are distributions over the classes; the gradient goes to them too
+// Labels are distributions over the classes. The gradient also flows to the labels
 // (softmax_cross_entropy_with_logits_v2).
 Output SoftmaxCrossEntropy(Output logits, Output labels, absl::string_view name = {});
-// -labels * log(sigmoid(x)) - (1 - labels) * log(1 - sigmoid(x)), element by element.
+// Returns -labels * log(sigmoid(x)) - (1 - labels) * log(1 - sigmoid(x)) elementwise.
 Output SigmoidCrossEntropy(Output logits, Output labels, absl::string_view name = {});
 
 // ---- dropout, embeddings
 
 struct DropoutOptions {
-  std::optional<Ints> noise_shape = {};  // decisions are made for this shape, and broadcast
+  std::optional<Ints> noise_shape = {};  // the shape of the random mask, which is broadcast
   std::optional<int64_t> seed = {};
 };
-// Zero with probability `rate`, else x / (1 - rate), so that the expected value stays. A rate of 0
-// returns x. INVALID_ARGUMENT for a rate outside [0, 1).
+// Sets an element to zero with probability `rate`, and otherwise to x / (1 - rate), which preserves
+// the expected value. Returns x for a rate of 0. INVALID_ARGUMENT for a rate outside [0, 1).
 Output Dropout(Output x, double rate, const DropoutOptions& options = {},
                absl::string_view name = {});
-// The rate is a scalar tensor.
+// The same with the rate given as a scalar tensor.
 Output Dropout(Output x, Output rate, const DropoutOptions& options = {},
                absl::string_view name = {});
 
-// A table of embeddings, or several that make up one: tensors, references, resource variables'
-// handles, or variables. A variable is not read as a whole; of a partitioned one the parts are the
-// tables (it must be cut along axis 0).
+// One embedding table, or several that form one: tensors, ref variables, handles of resource
+// variables, or variables. A lookup does not read a whole variable. The parts of a partitioned
+// variable are the tables (it must be partitioned along axis 0).
 struct EmbeddingTables {
   EmbeddingTables(const Output& table) : tables{table} {}
   EmbeddingTables(const Outputs& all) : tables(all) {}
@@ -179,19 +181,20 @@ struct EmbeddingTables {
   EmbeddingTables(const std::vector<Variable>& variables);
   Outputs tables;
 };
-// Which of n tables has the row of an id, and where.
+// Determines in which of n tables, and in which row of it, an id is stored.
 enum class PartitionStrategy {
-  kMod,  // id % n; row id / n
-  kDiv,  // ids lie in order, as many in each table; the first tables have one more, if need be
+  kMod,  // table id % n, row id / n
+  kDiv,  // contiguous ranges of ids of equal size; the first tables have one more if needed
 };
 struct EmbeddingLookupOptions {
   PartitionStrategy partition_strategy = PartitionStrategy::kMod;
-  // Rows of a greater L2 norm are scaled down to it.
+  // Rows with a larger L2 norm are scaled down to it.
   std::optional<double> max_norm = {};
 };
-// One row for each id (int32 or int64): the shape of `ids`, then a row's. The gradient with respect
-// to a table is rows (IndexedSlices). Note that a partitioned variable is laid out as kDiv has it;
-// with kMod, TensorFlow's default, row i is looked up consistently, but elsewhere.
+// Returns one row for each id (int32 or int64): the shape is that of `ids` followed by that of a
+// row. The gradient with respect to a table is sparse (IndexedSlices). Note: the layout of a
+// partitioned variable is that of kDiv. With kMod, TensorFlow's default, lookups of row i are
+// consistent, but use a different row of the variable.
 Output EmbeddingLookup(const EmbeddingTables& params, Output ids,
                        const EmbeddingLookupOptions& options = {}, absl::string_view name = {});
 

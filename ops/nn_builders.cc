@@ -205,7 +205,7 @@ MaxPoolWithArgmaxResult MaxPoolWithArgmax(Output input, const PoolOptions& o, Da
 
 namespace {
 
-// The decision: uniform random numbers at least `rate` are kept.
+// The mask: elements whose uniform random number is at least `rate` are retained.
 Output KeepOrZero(Output x, Output scaled, const std::function<Output(Output)>& keep,
                   const DropoutOptions& options) {
   Graph& g = x.graph();

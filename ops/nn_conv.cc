@@ -2,6 +2,7 @@
 #include "weir/ops/conv_general.h"
 #include "weir/ops/nn_gradients.h"
 #include "weir/ops/nn_internal.h"
+#include "weir/ops/op_costs.h"
 #include "weir/ops/registry.h"
 #include "weir/ops/window.h"
 
@@ -59,7 +60,8 @@ absl::Status InferDepthwiseConv2D(ShapeContext& c) {
 
 namespace {
 
-// The image's sizes are spelled out; two of them are the height and the width only.
+// The sizes of all dimensions of the image are given, or only two of them, the height and the
+// width.
 absl::Status BackpropInputShape(ShapeContext& c) {
   WEIR_ASSIGN_OR_RETURN(const ConvAttributes a, ConvAttributes::Read(c.node()));
   WEIR_ASSIGN_OR_RETURN(const Shape filter, c.WithRank(1, a.layout.rank));
@@ -150,56 +152,67 @@ constexpr char kBackpropFilter[] = "input: T, filter_sizes: int32, out_backprop:
 
 void AddConv2D(OpRegistry* ops) {
   ops->Add(Conv2DFamily("Conv2D", kForward, "T: {half, bfloat16, float, double, int32}")
+               .Rows(RowRule::kWindows)
+               .Flops(ConvFlops)
                .InferShape(InferConv2D)
                .Gradient(ConvGradient)
-               .Doc("Cross-correlation of a batch of images with filters [height, width, in, out]. "
-                    "If the images have "
-                    "more channels than `in`, both are divided into groups."));
+               .Doc("Computes the cross-correlation of a batch of images with filters [height, "
+                    "width, in, out]. If the images have more channels than `in`, both are divided "
+                    "into groups."));
   ops->Add(Conv2DFamily("Conv2DBackpropInput", kBackpropInput,
                         "T: {half, bfloat16, float, double, int32}")
+               .Flops(ConvBackpropInputFlops)
                .InferShape(BackpropInputShape)
                .Gradient(ConvBackpropInputGradient)
-               .Doc("The gradient of Conv2D with respect to the images, whose shape input_sizes "
-                    "spells out."));
+               .Doc("Computes the gradient of Conv2D with respect to the images, whose shape is "
+                    "input_sizes."));
   ops->Add(Conv2DFamily("Conv2DBackpropFilter", kBackpropFilter, kFloats)
+               .Flops(ConvBackpropFilterFlops)
                .InferShape(BackpropFilterShape)
                .Gradient(ConvBackpropFilterGradient)
-               .Doc("The gradient of Conv2D with respect to the filter, whose shape filter_sizes "
-                    "spells out."));
+               .Doc("Computes the gradient of Conv2D with respect to the filter, whose shape is "
+                    "filter_sizes."));
 }
 
 void AddDepthwise(OpRegistry* ops) {
   ops->Add(DepthwiseFamily("DepthwiseConv2dNative", kForward)
+               .Rows(RowRule::kWindows)
+               .Flops(DepthwiseConvFlops)
                .InferShape(InferDepthwiseConv2D)
                .Gradient(ConvGradient)
-               .Doc("Convolves each channel with filters of its own, [height, width, channels, "
-                    "multiplier]; result "
-                    "channel c * multiplier + m is channel c under its filter m."));
+               .Doc("Convolves each channel with its own filters, [height, width, channels, "
+                    "multiplier]. Channel c * multiplier + m of the result is channel c convolved "
+                    "with its filter m."));
   ops->Add(DepthwiseFamily("DepthwiseConv2dNativeBackpropInput", kBackpropInput)
+               .Flops(DepthwiseConvBackpropInputFlops)
                .InferShape(BackpropInputShape)
                .Gradient(ConvBackpropInputGradient)
-               .Doc("The gradient of DepthwiseConv2dNative with respect to the images."));
+               .Doc("Computes the gradient of DepthwiseConv2dNative with respect to the images."));
   ops->Add(DepthwiseFamily("DepthwiseConv2dNativeBackpropFilter", kBackpropFilter)
+               .Flops(DepthwiseConvBackpropFilterFlops)
                .InferShape(BackpropFilterShape)
                .Gradient(ConvBackpropFilterGradient)
-               .Doc("The gradient of DepthwiseConv2dNative with respect to the filter."));
+               .Doc("Computes the gradient of DepthwiseConv2dNative with respect to the filter."));
 }
 
 void AddConv3D(OpRegistry* ops) {
   ops->Add(Conv3DFamily("Conv3D", kForward)
+               .Flops(ConvFlops)
                .InferShape(InferConv2D)
                .Gradient(ConvGradient)
-               .Doc("Cross-correlation of a batch of volumes with filters [depth, height, width, "
-                    "in, out]."));
+               .Doc("Computes the cross-correlation of a batch of volumes with filters [depth, "
+                    "height, width, in, out]."));
   ops->Add(Conv3DFamily("Conv3DBackpropInputV2", "input_sizes: Tshape, filter: T, out_backprop: T")
                .Attr("Tshape: {int32, int64} = DT_INT32")
+               .Flops(ConvBackpropInputFlops)
                .InferShape(BackpropInputShape)
                .Gradient(ConvBackpropInputGradient)
-               .Doc("The gradient of Conv3D with respect to the volumes."));
+               .Doc("Computes the gradient of Conv3D with respect to the volumes."));
   ops->Add(Conv3DFamily("Conv3DBackpropFilterV2", kBackpropFilter)
+               .Flops(ConvBackpropFilterFlops)
                .InferShape(BackpropFilterShape)
                .Gradient(ConvBackpropFilterGradient)
-               .Doc("The gradient of Conv3D with respect to the filter."));
+               .Doc("Computes the gradient of Conv3D with respect to the filter."));
 }
 
 void AddGeneralConv(OpRegistry* ops) {
@@ -215,7 +228,7 @@ void AddGeneralConv(OpRegistry* ops) {
                .Attr("batch_dims: int = 1")
                .Attr("groups: int = 1")
                .InferShape(GeneralConvShape)
-               .Doc("Conv2D or Conv3D, with any number of batch dimensions."));
+               .Doc("Computes Conv2D or Conv3D with any number of batch dimensions."));
 }
 
 }  // namespace

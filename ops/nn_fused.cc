@@ -1,11 +1,12 @@
 #include "weir/ops/math_internal.h"
 #include "weir/ops/nn_internal.h"
+#include "weir/ops/op_costs.h"
 #include "weir/ops/registry.h"
 
-// Products together with what is done to their elements: ops that a graph optimizer makes of
-// several nodes. Sessions make them of their own graphs (session/fuse_epilogues.cc), and files that
-// TensorFlow's optimizer has written hold them: _FusedConv2D, _FusedDepthwiseConv2dNative and
-// _FusedMatMul. The others are Weir's own.
+// GEMMs and convolutions with fused epilogues, and other ops that a graph optimizer creates from
+// several nodes. Sessions create them in their own graphs (session/fuse_epilogues.cc). Files
+// written by TensorFlow's optimizer contain _FusedConv2D, _FusedDepthwiseConv2dNative and
+// _FusedMatMul. The other ops are Weir's own.
 namespace weir {
 
 namespace {
@@ -17,7 +18,7 @@ OpSpec& WithFusedOps(OpSpec& spec) {
       .Attr("leakyrelu_alpha: float = 0.2");
 }
 
-// Of the first inputs.
+// The types of the first inputs.
 absl::StatusOr<Shape> BroadcastOf(ShapeContext& c, int count) {
   Shape all = c.input(0);
   for (int i = 1; i < count; ++i) {
@@ -88,6 +89,7 @@ absl::Status DeferMatMulShape(ShapeContext& c) {
 
 void AddFusedOps(OpRegistry* ops) {
   OpSpec conv("_FusedConv2D");
+  conv.Flops(ConvFlops);
   conv.In("input: T, filter: T, args: TArgs, host_args: num_host_args * float")
       .Out("output: T")
       .Attr("T: {half, float, double, int8, qint8}")
@@ -102,51 +104,56 @@ void AddFusedOps(OpRegistry* ops) {
       .Attr("use_cudnn_on_gpu: bool = true");
   ops->Add(WithFusedOps(conv)
                .InferShape(InferConv2D)
-               .Doc("Conv2D, and then what fused_ops name: BiasAdd, Add, an activation. The second "
-                    "operands of the first two are args."));
+               .Doc("Computes Conv2D with a fused epilogue, which fused_ops lists: BiasAdd, Add, "
+                    "an activation. The second operands of BiasAdd and Add are args."));
   OpSpec depthwise("_FusedDepthwiseConv2dNative");
+  depthwise.Flops(DepthwiseConvFlops);
   depthwise.In("input: T, filter: T, args: num_args * T")
       .Out("output: T")
       .Attr("T: {half, bfloat16, float, double}")
       .Attr("strides: list(int)")
-      // TensorFlow's has no explicit padding; sessions need it for nodes that have.
+      // TensorFlow's op has no explicit padding. Sessions need it to fuse nodes that have explicit
+      // padding.
       .Attr("padding: {'SAME', 'VALID', 'EXPLICIT'}")
       .Attr("explicit_paddings: list(int) = []")
       .Attr("data_format: {'NHWC', 'NCHW'} = 'NHWC'")
       .Attr("dilations: list(int) = [1, 1, 1, 1]");
   ops->Add(WithFusedOps(depthwise)
                .InferShape(InferDepthwiseConv2D)
-               .Doc("DepthwiseConv2dNative, and then what fused_ops name, as _FusedConv2D."));
-  ops->Add(
-      OpSpec("_FusedDepthwiseSeparableConv2D")
-          .In("input: T, expand_filter: num_expand * T, expand_bias: num_expand * T, "
-              "filter: T, bias: T, pointwise_filter: T, pointwise_bias: T, "
-              "addend: num_addends * T")
-          .Out("output: T")
-          .Attr("T: {float}")
-          .Attr("num_expand: int >= 0 = 0")
-          .Attr("num_addends: int >= 0 = 0")
-          .Attr("strides: list(int)")
-          .Attr("padding: {'SAME', 'VALID', 'EXPLICIT'}")
-          .Attr("explicit_paddings: list(int) = []")
-          .Attr("data_format: {'NHWC', 'NCHW'} = 'NHWC'")
-          .Attr("dilations: list(int) = [1, 1, 1, 1]")
-          .Attr("activations: list(string) >= 3")
-          .InferShape(SeparableConvShape)
-          .Doc(
-              "Conv2D with 1x1 filters if there are any to expand the channels, "
-              "DepthwiseConv2dNative, to which the attributes belong, and Conv2D with the 1x1 "
-              "pointwise filters; each with a bias, which is added, and an activation, Relu, Relu6 "
-              "or none. The addend, if there is one, comes to the last result before that."));
+               .Doc("Computes DepthwiseConv2dNative with a fused epilogue, which fused_ops lists, "
+                    "like _FusedConv2D."));
+  ops->Add(OpSpec("_FusedDepthwiseSeparableConv2D")
+               .In("input: T, expand_filter: num_expand * T, expand_bias: num_expand * T, "
+                   "filter: T, bias: T, pointwise_filter: T, pointwise_bias: T, "
+                   "addend: num_addends * T")
+               .Out("output: T")
+               .Attr("T: {float}")
+               .Attr("num_expand: int >= 0 = 0")
+               .Attr("num_addends: int >= 0 = 0")
+               .Attr("strides: list(int)")
+               .Attr("padding: {'SAME', 'VALID', 'EXPLICIT'}")
+               .Attr("explicit_paddings: list(int) = []")
+               .Attr("data_format: {'NHWC', 'NCHW'} = 'NHWC'")
+               .Attr("dilations: list(int) = [1, 1, 1, 1]")
+               .Attr("activations: list(string) >= 3")
+               .Flops(FusedSeparableConvFlops)
+               .InferShape(SeparableConvShape)
+               .Doc("Computes a depthwise separable convolution: Conv2D with 1x1 filters that "
+                    "expand the channels, if there are any, DepthwiseConv2dNative, to which the "
+                    "attributes belong, and Conv2D with the 1x1 pointwise filters. Each adds a "
+                    "bias and applies an activation, Relu, Relu6 or none. The addend, if there is "
+                    "one, is added to the last result before its activation."));
   OpSpec product("_FusedMatMul");
+  product.Flops(MatMulFlops);
   product.In("a: T, b: T, args: num_args * T")
       .Out("product: T")
       .Attr("transpose_a: bool = false")
       .Attr("transpose_b: bool = false")
       .Attr("T: {bfloat16, half, float}");
-  ops->Add(WithFusedOps(product)
-               .InferShape(MatMulShape)
-               .Doc("MatMul, and then what fused_ops name, as _FusedConv2D."));
+  ops->Add(
+      WithFusedOps(product)
+          .InferShape(MatMulShape)
+          .Doc("Computes MatMul with a fused epilogue, which fused_ops lists, like _FusedConv2D."));
   ops->Add(OpSpec("_FusedElementwise")
                .In("args: N * T")
                .Out("z: T, others: num_others * T")
@@ -157,13 +164,16 @@ void AddFusedOps(OpRegistry* ops) {
                .Attr("operands: list(int)")
                .Attr("params: list(float)")
                .Attr("others_of: list(int) = []")
+               .Flops(FusedElementwiseFlops)
                .InferShape(ElementwiseShape)
-               .Doc("Element-wise ops one after the other. Op i takes the values operands[2i] and "
-                    "operands[2i + 1] (-1: it takes one): the args are the first, the results of "
-                    "the ops follow. z is the last one's result, others are those of the ops that "
-                    "others_of names. params are the ops' attributes, such as the slope of "
-                    "LeakyRelu."));
+               .Doc("Computes a sequence of fused elementwise ops. The operands of op i are the "
+                    "values operands[2i] and operands[2i + 1] (-1: op i is unary), where values "
+                    "are numbered args first, followed by the results of the ops. z is the result "
+                    "of the last op, others are the results of the ops that others_of lists. "
+                    "params are the ops' attributes, such as the slope of LeakyRelu."));
   ops->Add(OpSpec("_FusedUpdate")
+               .Flops(FusedUpdateFlops)
+               .Uses(VariableUse::kUpdates)
                .In("handles: num_handles * resource, refs: Ref(num_refs * T), args: num_args * T")
                .Attr("T: type")
                .Attr("num_handles: int >= 0")
@@ -176,9 +186,10 @@ void AddFusedOps(OpRegistry* ops) {
                .Attr("params: list(float)")
                .Attr("others_of: list(int) = []")
                .Stateful()
-               .Doc("A _FusedElementwise whose results are assigned to variables: z to the first, "
-                    "others to those that follow. Its args are the values of the variables that "
-                    "`reads` names, and then `args`. Variables and results have this shape."));
+               .Doc("Computes a _FusedElementwise and assigns its results to variables: z to the "
+                    "first variable, others to the following ones. Its args are the values of the "
+                    "variables that `reads` selects, followed by `args`. Variables and results "
+                    "have the shape `shape`."));
   ops->Add(OpSpec("_FusedReduction")
                .In("args: N * T, end_args: num_end_args * T")
                .Out("z: T")
@@ -192,39 +203,43 @@ void AddFusedOps(OpRegistry* ops) {
                .Attr("end_params: list(float) = []")
                .Attr("axes: list(int)")
                .Attr("keep_dims: bool = false")
+               .Flops(FusedReductionFlops)
                .InferShape(FusedReductionShape)
-               .Doc("One of fused_ops, such as Sum or Mean, over axes of what those before it make "
-                    "of args, as in a _FusedElementwise; there are as many of them as params. "
-                    "Those after it go on with the result, which is the first of their values; "
-                    "end_args follow."));
-  ops->Add(
-      OpSpec("_DeferMatMul")
-          .In("sum: float, left: float, right: float, rows: int64, x: float, y: float")
-          .Out("sum_out: float, left_out: float, right_out: float, rows_out: int64")
-          .Attr("most_rows: int >= 1")
-          .InferShape(DeferMatMulShape)
-          .Doc("sum + x' y, some time. The rows of x and y follow the first `rows` of left and "
-               "right; if there is no room for them, left' right is added to sum before. Left "
-               "and right may have no rows at first; they are given most_rows, or as many as "
-               "x has."));
+               .Doc("Computes fused elementwise ops, a reduction, and an elementwise epilogue. The "
+                    "ops before the reduction, as many as params, compute a value of args as in a "
+                    "_FusedElementwise. The next of fused_ops, such as Sum or Mean, reduces it "
+                    "over axes. The ops after it form the epilogue, whose first value is the "
+                    "reduction's result, followed by end_args."));
+  ops->Add(OpSpec("_DeferMatMul")
+               .In("sum: float, left: float, right: float, rows: int64, x: float, y: float")
+               .Out("sum_out: float, left_out: float, right_out: float, rows_out: int64")
+               .Attr("most_rows: int >= 1")
+               .Flops(DeferMatMulFlops)
+               .Bytes(DeferMatMulBytes)
+               .InferShape(DeferMatMulShape)
+               .Doc("Adds x' y to sum, possibly deferred. Appends the rows of x and y to the first "
+                    "`rows` rows of left and right. If they do not fit, left' right is first added "
+                    "to sum. Left and right may be empty initially; they are then allocated with "
+                    "most_rows rows, or as many as x has."));
   ops->Add(OpSpec("_FinishMatMul")
                .In("sum: float, left: float, right: float, rows: int64")
                .Out("total: float")
                .InferShape(SameShape)
-               .Doc("sum + left' right of the first `rows` rows: what _DeferMatMul has left."));
-  ops->Add(
-      OpSpec("_SoftmaxParts")
-          .In("x: T")
-          .Out("sum: T, max: T, exponentials: num_exponentials * T")
-          .Attr("T: {float, double}")
-          .Attr("num_exponentials: int >= 0")
-          .Attr("keep_sum_dims: bool = false")
-          .Attr("keep_max_dims: bool = false")
-          .Attr("finite: bool = false")
-          .InferShape(SoftmaxPartsShape)
-          .Doc("The maxima of x along its last axis, exponentials of what x is above these, and "
-               "the sums of the exponentials. If there are exponentials they are one tensor. "
-               "`finite`: a maximum that is not is taken to be 0."));
+               .Doc("Computes sum + left' right of the first `rows` rows: the products that "
+                    "_DeferMatMul has deferred."));
+  ops->Add(OpSpec("_SoftmaxParts")
+               .In("x: T")
+               .Out("sum: T, max: T, exponentials: num_exponentials * T")
+               .Attr("T: {float, double}")
+               .Attr("num_exponentials: int >= 0")
+               .Attr("keep_sum_dims: bool = false")
+               .Attr("keep_max_dims: bool = false")
+               .Attr("finite: bool = false")
+               .Flops(SoftmaxFlops)
+               .InferShape(SoftmaxPartsShape)
+               .Doc("Computes the maxima of x along its last axis, exp(x - max), and the sums of "
+                    "these exponentials. The exponentials are at most one output tensor. `finite`: "
+                    "a maximum that is not finite is replaced by 0."));
   ops->Add(OpSpec("_FusedLayerNorm")
                .In("x: T, scale: num_scales * T, offset: num_offsets * T")
                .Out("y: T, statistics: num_statistics * T")
@@ -234,12 +249,13 @@ void AddFusedOps(OpRegistry* ops) {
                .Attr("num_statistics: int >= 0 = 0")
                .Attr("axes: int >= 1 = 1")
                .Attr("epsilon: float")
+               .Flops(FusedLayerNormFlops)
                .InferShape(LayerNormShape)
-               .Doc("(x - mean) / sqrt(variance + epsilon) * scale + offset, with the mean and the "
-                    "variance over the last `axes` axes of x. There is at most one scale and one "
-                    "offset, and each has an element for each of these positions. If there are "
-                    "statistics, they are two: the means and the factors 1 / sqrt(variance + "
-                    "epsilon), with 1 for each of these axes."));
+               .Doc("Computes (x - mean) / sqrt(variance + epsilon) * scale + offset, with the "
+                    "mean and the variance over the last `axes` axes of x. There is at most one "
+                    "scale and one offset; each has one element per position of these axes. The "
+                    "statistics, if requested, are two tensors: the means and the factors 1 / "
+                    "sqrt(variance + epsilon), with extent 1 for each of these axes."));
 }
 
 }  // namespace weir

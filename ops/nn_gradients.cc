@@ -9,8 +9,8 @@
 #include "weir/ops/math.h"
 #include "weir/ops/nn_internal.h"
 
-// The rules make the nodes of TensorFlow's rules, with their names: what is called mul_1 there is
-// mul_1 here.
+// The gradient functions build the nodes of TensorFlow's gradient functions with the same names:
+// TensorFlow's mul_1 is mul_1 here.
 namespace weir {
 namespace {
 
@@ -21,7 +21,7 @@ Output Op(absl::string_view op, Output a, Output b, absl::string_view name) {
   return AddOp(op, {a, b}, {}, name);
 }
 
-// The attributes of a node that another op has as well, to be handed on.
+// The attributes of a node that another op also has, to be copied to it.
 Attrs Copied(const Node& node, std::initializer_list<absl::string_view> names) {
   Attrs attrs;
   for (absl::string_view name : names) {
@@ -104,7 +104,7 @@ Grads BiasAddV1Gradient(GradContext& c) {
   return {c.dy(), AddOp("Sum", {c.dy(), axes})};
 }
 
-// The bias' gradient, spread out again: reshaped to [1, .., channels, .., 1] and tiled.
+// Broadcasts the gradient of the bias: reshapes it to [1, .., channels, .., 1] and tiles it.
 Grads BiasAddGradGradient(GradContext& c) {
   Output shape = ShapeTensor(c.x(), DT_INT32, "Shape");
   Output bias_shape = ShapeTensor(c.dy(), DT_INT32, "Shape");
@@ -152,8 +152,8 @@ Output TimesColumn(Output column, Output matrix) {
   return Op("Mul", ExpandDims(column, -1), matrix, "mul");
 }
 
-// The gradient with respect to the logits: that of the loss, and of output `backprop` if it is used
-// itself.
+// The gradient with respect to the logits: the gradient of the loss, plus that of output `backprop`
+// if that output is used.
 Output LogitsGradient(GradContext& c) {
   Output grad = TimesColumn(c.dy(0), c.y(1));
   if (IsZero(c.dy_grad(1))) return grad;
@@ -178,7 +178,7 @@ Grads SparseSoftmaxCrossEntropyGradient(GradContext& c) { return {LogitsGradient
 
 namespace {
 
-// The names of the three ops that an op of the family belongs to.
+// The names of the three ops of the family that an op belongs to.
 struct ConvFamily {
   std::string forward, backprop_input, backprop_filter;
 };
@@ -212,7 +212,7 @@ Grads ConvGradient(GradContext& c) {
           AddOp(f.backprop_filter, {c.x(0), shapes[1], c.dy()}, attrs)};
 }
 
-// Inputs: sizes of the image, filter, gradient of the convolution's result.
+// Inputs: the shape of the image, the filter, and the gradient of the convolution's result.
 Grads ConvBackpropInputGradient(GradContext& c) {
   const ConvFamily f = FamilyOf(c.node());
   const Attrs attrs = ConvAttrs(c.node());
@@ -220,7 +220,7 @@ Grads ConvBackpropInputGradient(GradContext& c) {
           AddOp(f.forward, {c.dy(), c.x(1)}, attrs)};
 }
 
-// Inputs: image, sizes of the filter, gradient of the convolution's result.
+// Inputs: the image, the shape of the filter, and the gradient of the convolution's result.
 Grads ConvBackpropFilterGradient(GradContext& c) {
   const ConvFamily f = FamilyOf(c.node());
   const Attrs attrs = ConvAttrs(c.node());
@@ -236,13 +236,12 @@ Attrs PoolAttrs(const Node& node) {
   return Copied(node, {"ksize", "strides", "padding", "explicit_paddings", "data_format"});
 }
 
-// Attributes for an op that has no explicit_paddings.
+// The attributes for an op without explicit_paddings.
 Attrs PlainPoolAttrs(const Node& node) {
   return Copied(node, {"ksize", "strides", "padding", "data_format"});
 }
 
-// The names of MaxPool's relatives: "MaxPool" + `part`, with the suffix of the version that `node`
-// is of.
+// The names of the ops related to MaxPool: "MaxPool" + `part`, with the version suffix of `node`.
 std::string PoolOp(const Node& node, absl::string_view part) {
   const std::string& op = node.op_name();
   const std::string base = op.rfind("MaxPool3D", 0) == 0 ? "MaxPool3D" : "MaxPool";
@@ -250,8 +249,7 @@ std::string PoolOp(const Node& node, absl::string_view part) {
   return absl::StrCat(base, part, v2 ? "V2" : "");
 }
 
-// The arguments of a relative: the three tensors, and V2's window sizes and strides, which come
-// last.
+// The arguments of a related op: the three tensors, followed by V2's window sizes and strides.
 std::vector<Arg> PoolArgs(const GradContext& c, Output a, Output b, Output grad, int first_size) {
   std::vector<Arg> args = {a, b, grad};
   for (int i = first_size; i < c.num_inputs(); ++i) args.push_back(c.x(i));

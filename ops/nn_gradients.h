@@ -3,7 +3,7 @@
 
 #include "weir/core/gradient.h"
 
-// The gradient rules of ops/nn*.cc.
+// The gradient functions of ops/nn*.cc.
 namespace weir {
 
 Grads ReluGradient(GradContext& c);      // Relu and Relu6
@@ -25,15 +25,15 @@ Grads LogSoftmaxGradient(GradContext& c);
 Grads SoftmaxCrossEntropyGradient(GradContext& c);
 Grads SparseSoftmaxCrossEntropyGradient(GradContext& c);
 Grads LrnGradient(GradContext& c);
-Grads FusedBatchNormGradient(GradContext& c);      // V1, V2, V3
-Grads FusedBatchNormGradGradient(GradContext& c);  // of their Grad ops
+Grads FusedBatchNormGradient(GradContext& c);      // V1, V2 and V3
+Grads FusedBatchNormGradGradient(GradContext& c);  // the gradients of their Grad ops
 
 Grads ConvGradient(GradContext& c);                // Conv2D, DepthwiseConv2dNative, Conv3D
 Grads ConvBackpropInputGradient(GradContext& c);   // and their BackpropInput ops
 Grads ConvBackpropFilterGradient(GradContext& c);  // and BackpropFilter ops
 
 Grads MaxPoolGradient(GradContext& c);      // and V2
-Grads MaxPoolGradGradient(GradContext& c);  // of MaxPoolGrad and V2
+Grads MaxPoolGradGradient(GradContext& c);  // MaxPoolGrad and V2
 Grads MaxPoolGradGradGradient(GradContext& c);
 Grads MaxPoolWithArgmaxGradient(GradContext& c);
 Grads AvgPoolGradient(GradContext& c);

@@ -5,19 +5,19 @@
 #include "weir/ops/literal.h"
 #include "weir/ops/window.h"
 
-// What the sources of the nn family share.
+// Declarations shared by the sources of the nn family.
 namespace weir {
 
-// The shape of a convolution's result; `depth` is its number of channels.
+// Returns the shape of a convolution's result. `depth` is its number of channels.
 absl::StatusOr<Shape> Convolved(const ConvAttributes& a, const Shape& input, const Shape& filter,
                                 int64_t depth);
-// Shape rules of Conv2D and of DepthwiseConv2dNative.
+// Shape functions of Conv2D and of DepthwiseConv2dNative.
 absl::Status InferConv2D(ShapeContext& c);
 absl::Status InferDepthwiseConv2D(ShapeContext& c);
 
-// x `op` a constant y of x's type: nodes `name` and `name`/y.
+// Builds x `op` y, where y is a constant of x's type, as the nodes `name` and `name`/y.
 Output WithScalar(absl::string_view op, Output x, const Literal& y, absl::string_view name);
-// Floating-point types that are computed in float.
+// The floating-point types whose values are computed in float.
 inline bool IsNarrow(DataType type) { return type == DT_HALF || type == DT_BFLOAT16; }
 
 }  // namespace weir

@@ -10,15 +10,15 @@ Output Op(absl::string_view op, Output a, Output b, absl::string_view name) {
   return AddOp(op, {a, b}, {}, name);
 }
 
-// The shape [-1, classes]: "shape", and "shape/0" for the literal.
+// Builds the shape [-1, classes] as the node "shape", with the literal "shape/0".
 Output MinusOneAnd(Output classes) {
   NameScope scope(classes.graph(), "shape");
   Output first = Const<int32_t>(classes.graph(), -1, "0");
   return AddOp("Pack", {Outputs{first, classes}}, {}, scope.name());
 }
 
-// shape[begin : begin + size], both given as scalars or constants: "Slice", "Slice/begin",
-// "Slice/size".
+// Builds shape[begin : begin + size], where both are scalars or constants, as the nodes "Slice",
+// "Slice/begin" and "Slice/size".
 Output SliceOf(Output shape, const Output& begin, const Output& size) {
   Graph& g = shape.graph();
   NameScope scope(g, "Slice");
@@ -30,7 +30,7 @@ Output SliceOf(Output shape, const Output& begin, const Output& size) {
   return AddOp("Slice", {shape, b, s}, {}, scope.name());
 }
 
-// x with all but the last dimension made one.
+// Flattens all dimensions of x but the last into one.
 Output Flattened(Output x) {
   Graph& g = x.graph();
   Output rank = Rank(x);
@@ -52,7 +52,7 @@ CrossEntropyResult TwoOutputs(Node* node) {
 
 }  // namespace
 
-// A variable is read before these, as in TensorFlow.
+// A variable is read before these nodes, as in TensorFlow.
 Output Softmax(Output logits, absl::string_view name) {
   if (logits.valid()) logits.graph().NameHere(logits);
   return AddOp("Softmax", {logits}, {}, name);
@@ -72,8 +72,8 @@ CrossEntropyResult SparseSoftmaxCrossEntropyWithLogits(Output features, Output l
   return TwoOutputs(AddNode("SparseSoftmaxCrossEntropyWithLogits", {features, labels}, {}, name));
 }
 
-// Matrices go to the op as they are; other ranks are flattened to [-1, classes] and the loss is
-// reshaped back.
+// Matrices are passed to the op directly. Other ranks are flattened to [-1, classes], and the loss
+// is reshaped back.
 Output SparseSoftmaxCrossEntropy(Output logits, Output labels, absl::string_view name) {
   if (!logits.valid() || !labels.valid()) return Output();
   Graph& g = logits.graph();
@@ -118,12 +118,13 @@ Output SoftmaxCrossEntropy(Output logits, Output labels, absl::string_view name)
   Output without_classes = SliceOf(shape, Output(), WithScalar("Sub", rank, 1, "Sub"));
   loss = Reshape(loss, without_classes);
   if (loss.valid() && logits.shape().rank() >= 1) {
-    g.Fail(g.RefineShape(loss, logits.shape().Sub(0, -1)));  // the reshape hides it
+    g.Fail(g.RefineShape(
+        loss, logits.shape().Sub(0, -1)));  // static shape inference cannot see through the reshape
   }
   return IsNarrow(type) ? Cast(loss, type) : loss;
 }
 
-// max(x, 0) - x * z + log(1 + exp(-|x|)): no exponent is positive.
+// max(x, 0) - x * z + log(1 + exp(-|x|)): this form has no positive exponent.
 Output SigmoidCrossEntropy(Output logits, Output labels, absl::string_view name) {
   if (!logits.valid() || !labels.valid()) return Output();
   NameScope scope(logits.graph(), name.empty() ? "logistic_loss" : name);

@@ -7,7 +7,7 @@
 namespace weir {
 namespace {
 
-// The number of channels, from the images and from vectors along them.
+// Returns the number of channels, from the images and from the per-channel vectors.
 absl::StatusOr<int64_t> Channels(ShapeContext& c, const DataLayout& layout, int images,
                                  std::initializer_list<int> vectors) {
   WEIR_ASSIGN_OR_RETURN(const Shape x, c.WithRank(images, layout.rank));
@@ -50,7 +50,7 @@ absl::Status FusedBatchNormGradShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-// Types of the statistics: T in the first version, U in the later ones.
+// Types of the statistics: T in the first version, U in later versions.
 OpSpec BatchNorm(absl::string_view op, absl::string_view stats) {
   OpSpec spec(op);
   spec.In("x: T");
@@ -60,7 +60,7 @@ OpSpec BatchNorm(absl::string_view op, absl::string_view stats) {
   for (const char* name : {"batch_mean", "batch_variance", "reserve_space_1", "reserve_space_2"}) {
     spec.Out(absl::StrCat(name, ": ", stats));
   }
-  spec.InferShape(FusedBatchNormShape).Gradient(FusedBatchNormGradient);
+  spec.Rows(RowRule::kNorm).InferShape(FusedBatchNormShape).Gradient(FusedBatchNormGradient);
   return spec;
 }
 
@@ -73,13 +73,11 @@ void AddBatchNormAttrs(OpSpec* spec, bool forward, bool with_volumes) {
 }
 
 constexpr char kForwardDoc[] =
-    "Batch normalization over all dimensions but the channels: (x - mean) / sqrt(variance + "
-    "epsilon) * scale + offset. "
-    "In training mean and variance are the batch's, and batch_mean and batch_variance the running "
-    "values moved "
-    "toward them by exponential_avg_factor (the variance unbiased); else they are the given ones. "
-    "The reserve spaces "
-    "are for the gradient.";
+    "Computes batch normalization over all dimensions but the channels: (x - mean) / sqrt(variance "
+    "+ epsilon) * scale + offset. In training, mean and variance are the batch's, and batch_mean "
+    "and batch_variance are the running values moved toward them by exponential_avg_factor (with "
+    "the unbiased variance); otherwise they are the given ones. The reserve spaces are for the "
+    "gradient.";
 
 void AddForward(OpRegistry* ops) {
   OpSpec v1 = BatchNorm("FusedBatchNorm", "T");
@@ -111,9 +109,8 @@ OpSpec BatchNormGrad(absl::string_view op, absl::string_view scale, absl::string
 }
 
 constexpr char kBackwardDoc[] =
-    "The gradients of a fused batch normalization. In training the reserve spaces are those of the "
-    "forward op, else "
-    "the mean and the variance it was given.";
+    "Computes the gradients of a fused batch normalization. In training, the reserve spaces are "
+    "those of the forward op; otherwise they are the mean and the variance that were given to it.";
 
 void AddBackward(OpRegistry* ops) {
   OpSpec v1 = BatchNormGrad("FusedBatchNormGrad", "T", "T", 2);
@@ -157,14 +154,14 @@ void AddNormOps(OpRegistry* ops) {
   AddForward(ops);
   AddBackward(ops);
   OpSpec lrn("LRN");
+  lrn.Rows(RowRule::kWindows);
   ops->Add(WithLrnAttrs(lrn.In("input: T").Out("output: T"))
                .Gradient(LrnGradient)
-               .Doc("Local response normalization: input / (bias + alpha * s) ^ beta, where s sums "
-                    "the squares over the "
-                    "channels within depth_radius."));
+               .Doc("Computes local response normalization: input / (bias + alpha * s) ^ beta, "
+                    "where s is the sum of the squares over the channels within depth_radius."));
   OpSpec grad("LRNGrad");
   ops->Add(WithLrnAttrs(grad.In("input_grads: T, input_image: T, output_image: T").Out("output: T"))
-               .Doc("The gradient of LRN."));
+               .Doc("Computes the gradient of LRN."));
 }
 
 }  // namespace weir

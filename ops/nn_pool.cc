@@ -1,6 +1,7 @@
 #include "weir/core/shape_context.h"
 #include "weir/ops/nn_gradients.h"
 #include "weir/ops/nn_internal.h"
+#include "weir/ops/op_costs.h"
 #include "weir/ops/ranked_internal.h"
 #include "weir/ops/registry.h"
 #include "weir/ops/window.h"
@@ -8,8 +9,8 @@
 namespace weir {
 namespace {
 
-// Window sizes or strides: an attribute, or (V2) an input whose value may not be known yet (empty
-// then).
+// Returns the window sizes or strides: an attribute, or (V2) an input whose value may not be known
+// yet. Returns an empty vector in that case.
 std::vector<int64_t> Extents(ShapeContext& c, absl::string_view name) {
   const std::pair<int, int> range = c.node().InputRange(name);
   if (range.first == range.second) return c.node().attr_or<std::vector<int64_t>>(name, {});
@@ -20,8 +21,8 @@ std::vector<int64_t> Extents(ShapeContext& c, absl::string_view name) {
   return out;
 }
 
-// The shape of what pools `input`. A dimension whose window and stride are not known yet is
-// unknown.
+// Returns the shape of the result of pooling `input`. A dimension whose window or stride is not
+// known yet is unknown.
 absl::StatusOr<Shape> Pooled(ShapeContext& c, const Shape& input) {
   WEIR_ASSIGN_OR_RETURN(const DataLayout layout,
                         ParseDataFormat(c.node().attr_or<std::string>("data_format", "NHWC")));
@@ -48,7 +49,7 @@ absl::StatusOr<Shape> Pooled(ShapeContext& c, const Shape& input) {
           ksize[dim]);
     }
     if (dim == layout.batch) {
-      out.set_dim(dim, input.dim(dim));  // the kernel says that it does not pool this one
+      out.set_dim(dim, input.dim(dim));  // the kernel reports that it does not pool this dimension
       continue;
     }
     Window w = WindowAlong(dim, strides, {}, padding == "EXPLICIT" ? pads : std::vector<int64_t>());
@@ -72,7 +73,7 @@ absl::Status PoolShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-// The gradient has the shape of the pooled images, the first input.
+// The gradient has the shape of the first input, the images.
 absl::Status MaxPoolGradShape(ShapeContext& c) {
   WEIR_ASSIGN_OR_RETURN(const Shape input, c.WithRank(0, RankOf(c)));
   c.set_output(0, input);
@@ -119,6 +120,7 @@ OpSpec& Sizes(OpSpec& spec, int rank) {
 
 void AddMaxPool(OpRegistry* ops) {
   OpSpec pool("MaxPool");
+  pool.Rows(RowRule::kWindows).Flops(PoolFlops);
   pool.In("input: T").Out("output: T").Attr(kMaxPoolTypes);
   ops->Add(Sizes(pool, 4)
                .Attr(kAllPaddings)
@@ -126,7 +128,7 @@ void AddMaxPool(OpRegistry* ops) {
                .Attr(kFormatVect)
                .InferShape(PoolShape)
                .Gradient(MaxPoolGradient)
-               .Doc("The maximum of each window of the images."));
+               .Doc("Computes the maximum of each window of the images."));
   ops->Add(OpSpec("MaxPoolV2")
                .In("input: T, ksize: int32, strides: int32")
                .Out("output: T")
@@ -135,7 +137,7 @@ void AddMaxPool(OpRegistry* ops) {
                .Attr(kFormatVect)
                .InferShape(Ranked("ksize: 1, strides: 1", PoolShape))
                .Gradient(MaxPoolGradient)
-               .Doc("MaxPool with windows and strides that may be computed."));
+               .Doc("Computes MaxPool with the window sizes and strides as inputs."));
   constexpr char kTensors[] = "orig_input: T, orig_output: T, grad: T";
   OpSpec grad("MaxPoolGrad");
   grad.In(kTensors).Out("output: T");
@@ -146,7 +148,8 @@ void AddMaxPool(OpRegistry* ops) {
                .Attr("T: realnumbertype = DT_FLOAT")
                .InferShape(MaxPoolGradShape)
                .Gradient(MaxPoolGradGradient)
-               .Doc("The gradient of MaxPool: each goes to the first maximum of its window."));
+               .Doc("Computes the gradient of MaxPool, which flows to the first maximum of each "
+                    "window."));
   ops->Add(OpSpec("MaxPoolGradV2")
                .In("orig_input: T, orig_output: T, grad: T, ksize: int32, strides: int32")
                .Out("output: T")
@@ -155,7 +158,7 @@ void AddMaxPool(OpRegistry* ops) {
                .Attr("T: realnumbertype = DT_FLOAT")
                .InferShape(MaxPoolGradShape)
                .Gradient(MaxPoolGradGradient)
-               .Doc("MaxPoolGrad with windows and strides that may be computed."));
+               .Doc("Computes MaxPoolGrad with the window sizes and strides as inputs."));
   OpSpec grad_grad("MaxPoolGradGrad");
   grad_grad.In(kTensors).Out("output: T");
   ops->Add(Sizes(grad_grad, 4)
@@ -164,8 +167,8 @@ void AddMaxPool(OpRegistry* ops) {
                .Attr("T: realnumbertype")
                .InferShape(MaxPoolGradGradShape)
                .Gradient(MaxPoolGradGradGradient)
-               .Doc("The gradient of MaxPoolGrad: picks `grad` where the first maximum of each "
-                    "window is."));
+               .Doc("Computes the gradient of MaxPoolGrad: gathers `grad` at the first maximum of "
+                    "each window."));
   ops->Add(OpSpec("MaxPoolGradGradV2")
                .In("orig_input: T, orig_output: T, grad: T, ksize: int32, strides: int32")
                .Out("output: T")
@@ -174,7 +177,7 @@ void AddMaxPool(OpRegistry* ops) {
                .Attr("T: realnumbertype")
                .InferShape(Ranked("ksize: 1, strides: 1", MaxPoolGradGradShape))
                .Gradient(MaxPoolGradGradGradient)
-               .Doc("MaxPoolGradGrad with windows and strides that may be computed."));
+               .Doc("Computes MaxPoolGradGrad with the window sizes and strides as inputs."));
 }
 
 void AddArgmaxPool(OpRegistry* ops) {
@@ -188,19 +191,18 @@ void AddArgmaxPool(OpRegistry* ops) {
                .Attr("T: realnumbertype")
                .InferShape(PoolShape)
                .Gradient(MaxPoolWithArgmaxGradient)
-               .Doc("MaxPool that also says where each maximum was, as an index into the flattened "
-                    "image (or batch)."));
+               .Doc("Computes MaxPool and also returns the position of each maximum as an index "
+                    "into the flattened image (or batch)."));
   OpSpec grad("MaxPoolGradWithArgmax");
   grad.In("input: T, grad: T, argmax: Targmax").Out("output: T");
-  ops->Add(
-      Sizes(grad, 4)
-          .Attr(kSameValid)
-          .Attr(kBatch)
-          .Attr("Targmax: {int32, int64}")
-          .Attr("T: realnumbertype")
-          .InferShape(MaxPoolGradShape)
-          .Doc(
-              "The gradient of MaxPoolWithArgmax: adds each element of `grad` where argmax says."));
+  ops->Add(Sizes(grad, 4)
+               .Attr(kSameValid)
+               .Attr(kBatch)
+               .Attr("Targmax: {int32, int64}")
+               .Attr("T: realnumbertype")
+               .InferShape(MaxPoolGradShape)
+               .Doc("Computes the gradient of MaxPoolWithArgmax: adds each element of `grad` at "
+                    "the position given by argmax."));
   OpSpec grad_grad("MaxPoolGradGradWithArgmax");
   grad_grad.In("input: T, grad: T, argmax: Targmax").Out("output: T");
   ops->Add(Sizes(grad_grad, 4)
@@ -209,7 +211,7 @@ void AddArgmaxPool(OpRegistry* ops) {
                .Attr("Targmax: {int32, int64}")
                .Attr("T: realnumbertype")
                .InferShape(Ranked("argmax: 4", MaxPoolGradGradShape))
-               .Doc("Picks the elements of `grad` where argmax says."));
+               .Doc("Gathers the elements of `grad` at the positions given by argmax."));
 }
 
 void AddPool3D(OpRegistry* ops) {
@@ -221,7 +223,7 @@ void AddPool3D(OpRegistry* ops) {
                .Attr("T: {half, bfloat16, float}")
                .InferShape(PoolShape)
                .Gradient(MaxPoolGradient)
-               .Doc("The maximum of each window of the volumes."));
+               .Doc("Computes the maximum of each window of the volumes."));
   OpSpec grad("MaxPool3DGrad");
   grad.In("orig_input: TInput, orig_output: TInput, grad: T").Out("output: T");
   ops->Add(Sizes(grad, 5)
@@ -231,7 +233,7 @@ void AddPool3D(OpRegistry* ops) {
                .Attr("TInput: {half, bfloat16, float} = DT_FLOAT")
                .InferShape(MaxPoolGradShape)
                .Gradient(MaxPoolGradGradient)
-               .Doc("The gradient of MaxPool3D."));
+               .Doc("Computes the gradient of MaxPool3D."));
   OpSpec grad_grad("MaxPool3DGradGrad");
   grad_grad.In("orig_input: T, orig_output: T, grad: T").Out("output: T");
   ops->Add(Sizes(grad_grad, 5)
@@ -240,7 +242,7 @@ void AddPool3D(OpRegistry* ops) {
                .Attr("T: realnumbertype")
                .InferShape(MaxPoolGradGradShape)
                .Gradient(MaxPoolGradGradGradient)
-               .Doc("The gradient of MaxPool3DGrad."));
+               .Doc("Computes the gradient of MaxPool3DGrad."));
 }
 
 // AvgPool and AvgPool3D, and their gradients.
@@ -252,19 +254,21 @@ void AddAvgPool(OpRegistry* ops, const std::string& op, absl::string_view value,
                .Attr(kSameValid)
                .Attr(format)
                .Attr(kFloats)
+               .Flops(PoolFlops)
+               .Rows(RowRule::kWindows)
                .InferShape(PoolShape)
                .Gradient(AvgPoolGradient)
-               .Doc("The mean of each window; what is padded does not count."));
+               .Doc("Computes the mean of each window. Padding is not counted."));
   OpSpec grad(op + "Grad");
   grad.In("orig_input_shape: int32, grad: T").Out("output: T");
-  ops->Add(
-      Sizes(grad, rank)
-          .Attr(kSameValid)
-          .Attr(format)
-          .Attr(kFloats)
-          .InferShape(AvgPoolGradShape)
-          .Gradient(AvgPoolGradGradient)
-          .Doc("The gradient of the average pooling: each element is spread over its window."));
+  ops->Add(Sizes(grad, rank)
+               .Attr(kSameValid)
+               .Attr(format)
+               .Attr(kFloats)
+               .InferShape(AvgPoolGradShape)
+               .Gradient(AvgPoolGradGradient)
+               .Doc("Computes the gradient of average pooling: each element is distributed over "
+                    "its window."));
 }
 
 }  // namespace

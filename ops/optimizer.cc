@@ -140,8 +140,8 @@ Operation Optimizer::CountStep(Graph& graph, const std::vector<Operation>& updat
   return global_step.AssignAdd(1, {.read_value = false, .name = std::string(scope)});
 }
 
-// A constrained variable is read again after the update, and assigned what the constraint makes of
-// it.
+// A constrained variable is read again after the update, and is assigned the result of the
+// constraint.
 Operation Optimizer::Update(const GradAndVariable& item) {
   const Variable& v = item.variable;
   Graph& graph = v.graph();

@@ -12,7 +12,7 @@ namespace weir {
 
 namespace {
 
-// Null if there is none.
+// Returns null if there is no such rule.
 const UpdateRule* FindRule(absl::string_view name) {
   for (const UpdateRule& rule : UpdateRules()) {
     if (rule.name == name) return &rule;
@@ -20,13 +20,13 @@ const UpdateRule* FindRule(absl::string_view name) {
   return nullptr;
 }
 
-// INVALID_ARGUMENT on the graph unless the number satisfies `ok`.
+// Records INVALID_ARGUMENT in the graph unless `ok`.
 void Require(Graph& graph, bool ok, absl::string_view name, double value,
              absl::string_view wanted) {
   if (!ok) graph.Fail(InvalidArgument(name, " must be ", wanted, ": ", value));
 }
 
-// A slot whose initial value is a constant made beside it rather than under its name.
+// Initializes a slot with a constant that is created beside it rather than under its name.
 Initializer Filled(const Variable& variable, double value) {
   const ColocateWith place(variable.graph(), variable.handle().node);
   if (!variable.shape().IsFullyDefined()) {
@@ -288,7 +288,7 @@ void Ftrl::CreateSlots(const Variables& variables) {
   }
 }
 
-// beta / (2 * learning rate) joins the L2 strength; TensorFlow builds the sum even where beta is 0.
+// Adds beta / (2 * learning rate) to the L2 strength. TensorFlow builds the sum even if beta is 0.
 void Ftrl::Prepare(Graph& graph) {
   const Output rate = learning_rate_.In(graph, DT_INVALID, "learning_rate");
   const Output l1 =

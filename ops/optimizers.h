@@ -8,17 +8,17 @@
 
 #include "weir/ops/optimizer.h"
 
-// TensorFlow 1's optimizers (tf.train.*Optimizer). Each is made with its hyperparameters and used
-// through Optimizer:
+// TensorFlow 1's optimizers (tf.train.*Optimizer). An optimizer is constructed with its
+// hyperparameters and used through Optimizer:
 //
 //   Operation train = Adam(1e-3).Minimize(loss, {.global_step = step});
 //
-// A hyperparameter is a number or a tensor (a schedule, a placeholder); formulas are in the docs of
-// the ops that they build (ops/training.cc).
+// A hyperparameter is a number or a tensor (a schedule, a placeholder). The documentation of the
+// ops that they build contains the formulas (ops/training.cc).
 namespace weir {
 
-// One argument of an update rule: the constant it becomes in the optimizer's scope (empty: one
-// beside each update), and the op's argument it is for.
+// One argument of an update rule: the name of its constant in the optimizer's scope (empty: one
+// constant beside each update), and the op's argument that it is passed to.
 struct Hyperparameter {
   std::string name;      // "learning_rate"
   std::string argument;  // "lr"
@@ -27,14 +27,14 @@ struct Hyperparameter {
 
 // A slot of an update rule.
 struct SlotSpec {
-  std::string name;      // GetSlot's
-  std::string argument;  // the op's
+  std::string name;      // the name for GetSlot
+  std::string argument;  // the op's argument
   double initial = 0;
 };
 
-// An optimizer that is one update op for each variable: (Resource)(Sparse)Apply<rule>. What most of
-// those below are; and a way to use the rules without a class of their own (AdaMax, AddSign,
-// PowerSign).
+// An optimizer that builds one update op for each variable: (Resource)(Sparse)Apply<rule>. Most of
+// the optimizers below are RuleOptimizers. It also gives access to rules that have no class
+// (AdaMax, AddSign, PowerSign).
 class RuleOptimizer : public Optimizer {
  public:
   RuleOptimizer(std::string name, std::string rule, std::vector<Hyperparameter> hyperparameters,
@@ -45,9 +45,9 @@ class RuleOptimizer : public Optimizer {
   void Prepare(Graph& graph) override;
   Operation ApplyDense(const Output& grad, const Variable& variable) override;
   Operation ApplySparse(const IndexedSlices& grad, const Variable& variable) override;
-  // The tensor for an argument of the op, cast to the variable's type.
+  // Returns the tensor for an argument of the op, cast to the variable's type.
   Output Get(absl::string_view argument, const Variable& variable) const;
-  // What Prepare has made, by argument.
+  // The tensors that Prepare has built, by argument.
   using Tensors = std::map<std::string, Output, std::less<>>;
   const Tensors& tensors() const { return tensors_; }
   void set_tensors(Tensors tensors) { tensors_ = std::move(tensors); }
@@ -67,7 +67,7 @@ struct GradientDescentOptions {
   bool use_locking = false;
   std::string name = "GradientDescent";
 };
-// Rows of a sparse gradient are scattered straight into the variable.
+// A sparse gradient is applied by a scatter to the variable's rows.
 class GradientDescent : public RuleOptimizer {
  public:
   explicit GradientDescent(TensorArg learning_rate, GradientDescentOptions options = {});
@@ -135,8 +135,8 @@ struct FtrlOptions {
   double l2_regularization_strength = 0;   // >= 0
   bool use_locking = false;
   std::string name = "Ftrl";
-  std::string accum_name = {}, linear_name = {};    // default: name
-  double l2_shrinkage_regularization_strength = 0;  // >= 0; above 0 the V2 ops are built
+  std::string accum_name = {}, linear_name = {};    // default: the optimizer's name
+  double l2_shrinkage_regularization_strength = 0;  // >= 0; the V2 ops are built if it is above 0
   double beta = 0;
 };
 class Ftrl : public RuleOptimizer {
@@ -188,8 +188,8 @@ struct AdagradDAOptions {
   bool use_locking = false;
   std::string name = "AdagradDA";
 };
-// Computes the variable anew from the sums of all gradients, so it needs the step's number: pass
-// the same `global_step` to Minimize, which counts it.
+// Recomputes the variable from the sums of all gradients in each step, so it needs the step's
+// number: pass the same `global_step` to Minimize, which increments it.
 class AdagradDA : public RuleOptimizer {
  public:
   AdagradDA(TensorArg learning_rate, Variable global_step, AdagradDAOptions options = {});
@@ -213,8 +213,8 @@ struct AdamOptions {
   bool use_locking = false;
   std::string name = "Adam";
 };
-// A sparse gradient decays the moments of all rows, but only the sum of squares of its own rows
-// grows: as in TensorFlow, the cost is that of the whole variable.
+// A sparse gradient decays the moments of all rows, but adds to the sum of squares of its own rows
+// only. As in TensorFlow, the cost is proportional to the size of the whole variable.
 class Adam : public Optimizer {
  public:
   explicit Adam(TensorArg learning_rate = 0.001, AdamOptions options = {});
@@ -242,14 +242,14 @@ struct AdamWOptions {
   TensorArg beta1 = 0.9;
   TensorArg beta2 = 0.999;
   TensorArg epsilon = 1e-8;
-  // Variables to decay; default all.
+  // The variables to decay. Default: all.
   std::optional<Variables> decay_var_list = {};
   bool use_locking = false;
   std::string name = "AdamW";
 };
-// Adam with decoupled weight decay (Loshchilov and Hutter 2017): each step first takes weight_decay
-// * var off the variable (not scaled by the learning rate), then makes Adam's step. Of a sparse
-// gradient only the rows touched decay.
+// Adam with decoupled weight decay (Loshchilov and Hutter 2017): each step first subtracts
+// weight_decay * var from the variable (not scaled by the learning rate), and then does Adam's
+// update. With a sparse gradient only the rows that it updates decay.
 class AdamW : public Adam {
  public:
   explicit AdamW(TensorArg weight_decay, AdamWOptions options = {});

@@ -21,7 +21,8 @@ absl::Status HasValueShape(ShapeContext& c) {
   return ScalarShape(c);
 }
 
-// One optional of the gradients of all components, and back.
+// OptionalFromValue's gradient unpacks one optional that holds the gradients of all components.
+// OptionalGetValue's gradient packs them.
 Grads FromValueGradient(GradContext& g) {
   std::vector<Shape> shapes;
   for (int i = 0; i < g.num_inputs(); ++i) shapes.push_back(g.x(i).shape());
@@ -47,20 +48,20 @@ void AddOptionalOps(OpRegistry* ops) {
                .Out("optional: variant")
                .InferShape(ScalarShape)
                .NotDifferentiable()
-               .Doc("An optional without a value."));
+               .Doc("Returns an optional without a value."));
   ops->Add(OpSpec("OptionalFromValue")
                .In("components: Toutput_types")
                .Out("optional: variant")
                .Attr("Toutput_types: list(type) >= 1")
                .InferShape(ScalarShape)
                .Gradient(FromValueGradient)
-               .Doc("An optional that holds these tensors."));
+               .Doc("Returns an optional that holds the given tensors."));
   ops->Add(OpSpec("OptionalHasValue")
                .In("optional: variant")
                .Out("has_value: bool")
                .InferShape(HasValueShape)
                .NotDifferentiable()
-               .Doc("True if an optional holds tensors."));
+               .Doc("Returns true if an optional holds tensors."));
   ops->Add(OpSpec("OptionalGetValue")
                .In("optional: variant")
                .Out("components: output_types")
@@ -68,7 +69,7 @@ void AddOptionalOps(OpRegistry* ops) {
                .Attr("output_shapes: list(shape) >= 1")
                .InferShape(GetValueShape)
                .Gradient(GetValueGradient)
-               .Doc("The tensors that an optional holds."));
+               .Doc("Returns the tensors that an optional holds."));
 }
 
 }  // namespace weir

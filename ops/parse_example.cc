@@ -10,7 +10,7 @@ namespace weir {
 
 namespace {
 
-// The values for examples that lack a feature, made as Python's wrapper makes them.
+// The values for examples that lack a feature, built as Python's wrapper builds them.
 Output DefaultOf(Graph& g, const FixedLenFeature& f) {
   if (!f.default_value.initialized()) return Const(g, Tensor(f.dtype, Shape({0})));
   std::string name = "key_" + f.key;
@@ -19,7 +19,7 @@ Output DefaultOf(Graph& g, const FixedLenFeature& f) {
       c = '_';
   }
   const Output value = Const(g, f.default_value, name);
-  // What fills up rows is a scalar.
+  // The value that pads rows is a scalar.
   return f.shape.IsFullyDefined() ? Reshape(value, Ints(f.shape)) : value;
 }
 
@@ -78,8 +78,8 @@ namespace {
 
 // ---- shape rules
 
-// Sets the outputs of a set of features, told by the word that their names begin with. `batch`: the
-// shape of the examples. Sequence features have one dimension more, for their frames.
+// Sets the output shapes of one set of features; `prefix` is the prefix of their names. `batch` is
+// the shape of the batch of examples. Sequence features have one more dimension, for their frames.
 absl::Status SetOutputs(ShapeContext& c, const std::string& prefix, const Shape& batch,
                         bool is_sequence) {
   const auto each = [&](const char* name, const Shape& shape) {
@@ -109,7 +109,7 @@ absl::Status SetOutputs(ShapeContext& c, const std::string& prefix, const Shape&
   }
   each("dense_lengths", batch);
   each("ragged_values", vector);
-  // A single example has no splits.
+  // A single example has no row splits.
   const int64_t examples = batch.rank() == 1 ? batch.dim(0) : Shape::kUnknown;
   const Shape splits({examples < 0 ? Shape::kUnknown : examples + 1});
   each("ragged_row_splits", splits);
@@ -118,7 +118,7 @@ absl::Status SetOutputs(ShapeContext& c, const std::string& prefix, const Shape&
   return absl::OkStatus();
 }
 
-// `rank` of the examples: 0, 1, or either.
+// The shape of the batch of examples, whose rank is between kLeast and kMost: 0, 1, or either.
 template <int kLeast, int kMost>
 absl::StatusOr<Shape> BatchShape(ShapeContext& c) {
   if constexpr (kLeast == kMost) return c.WithRank(0, kMost);
@@ -131,7 +131,7 @@ absl::Status ParseShape(ShapeContext& c) {
   return SetOutputs(c, "", batch, false);
 }
 
-// The keys, where they are attributes, are as many as other attributes say.
+// Checks that the number of keys, where keys are attributes, matches the other attributes.
 absl::Status CheckKeyCounts(const ShapeContext& c) {
   for (const char* const kind :
        {"context_sparse", "context_dense", "feature_list_sparse", "feature_list_dense"}) {
@@ -171,7 +171,7 @@ void AddParseExamples(OpRegistry* ops) {
                .Attr("dense_shapes: list(shape) >= 0")
                .InferShape(Ranked("names: 1", ParseShape<1, 1>))
                .NotDifferentiable()
-               .Doc("The features of a vector of serialized Examples."));
+               .Doc("Parses the features of a vector of serialized Examples."));
   ops->Add(OpSpec("ParseExampleV2")
                .In("serialized: string, names: string, sparse_keys: string, dense_keys: string, "
                    "ragged_keys: string, dense_defaults: Tdense")
@@ -186,7 +186,7 @@ void AddParseExamples(OpRegistry* ops) {
                .Attr("dense_shapes: list(shape) >= 0")
                .InferShape(Ranked("names: <=1", ParseShape<0, 1>))
                .NotDifferentiable()
-               .Doc("The features of serialized Examples, a vector or one."));
+               .Doc("Parses the features of serialized Examples, a vector or a scalar."));
 }
 
 void AddParseSingleExample(OpRegistry* ops) {
@@ -202,7 +202,7 @@ void AddParseSingleExample(OpRegistry* ops) {
                .Attr("dense_shapes: list(shape) >= 0")
                .InferShape(ParseShape<0, 0>)
                .NotDifferentiable()
-               .Doc("The features of one serialized Example."));
+               .Doc("Parses the features of one serialized Example."));
 }
 
 void AddParseSequenceExample(OpRegistry* ops) {
@@ -239,7 +239,7 @@ void AddParseSequenceExample(OpRegistry* ops) {
                                     return ParseSequenceShape<1, 1>(c);
                                   }))
                .NotDifferentiable()
-               .Doc("The features of a vector of serialized SequenceExamples."));
+               .Doc("Parses the features of a vector of serialized SequenceExamples."));
 }
 
 void AddParseSequenceExampleV2(OpRegistry* ops) {
@@ -279,7 +279,7 @@ void AddParseSequenceExampleV2(OpRegistry* ops) {
                .Attr("feature_list_dense_shapes: list(shape) >= 0 = []")
                .InferShape(Ranked("debug_name: <=1", ParseSequenceShape<0, 1>))
                .NotDifferentiable()
-               .Doc("The features of serialized SequenceExamples, a vector or one."));
+               .Doc("Parses the features of serialized SequenceExamples, a vector or a scalar."));
 }
 
 void AddParseSingleSequenceExample(OpRegistry* ops) {
@@ -311,7 +311,7 @@ void AddParseSingleSequenceExample(OpRegistry* ops) {
                .InferShape(
                    Ranked("feature_list_dense_missing_assumed_empty: 1", ParseSequenceShape<0, 0>))
                .NotDifferentiable()
-               .Doc("The features of one serialized SequenceExample."));
+               .Doc("Parses the features of one serialized SequenceExample."));
 }
 
 #undef WEIR_EXAMPLE_TYPES

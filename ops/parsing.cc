@@ -98,7 +98,7 @@ void AddRawOps(OpRegistry* ops) {
                .Attr("little_endian: bool = true")
                .InferShape(DecodeRawShape)
                .NotDifferentiable()
-               .Doc("The bytes of each string as elements of a tensor."));
+               .Doc("Reinterprets the bytes of each string as elements of a tensor."));
   ops->Add(OpSpec("DecodePaddedRaw")
                .In("input_bytes: string, fixed_length: int32")
                .Out("output: out_type")
@@ -107,14 +107,15 @@ void AddRawOps(OpRegistry* ops) {
                .Attr("little_endian: bool = true")
                .InferShape(DecodePaddedRawShape)
                .NotDifferentiable()
-               .Doc("The same for strings of any length, cut off or filled up with zeros."));
+               .Doc("Reinterprets the bytes of strings of any length, truncated or padded with "
+                    "zeros, as elements of a tensor."));
   ops->Add(OpSpec("DecodeCompressed")
                .In("bytes: string")
                .Out("output: string")
                .Attr("compression_type: string = ''")
                .InferShape(SameShape)
                .NotDifferentiable()
-               .Doc("Strings that were compressed by zlib or gzip."));
+               .Doc("Decompresses strings that were compressed with zlib or gzip."));
 }
 
 void AddTensorAndRecordOps(OpRegistry* ops) {
@@ -124,20 +125,20 @@ void AddTensorAndRecordOps(OpRegistry* ops) {
                .Attr("out_type: type")
                .InferShape(ParseTensorShape)
                .NotDifferentiable()
-               .Doc("The tensor that a TensorProto holds."));
+               .Doc("Parses a serialized TensorProto to a tensor."));
   ops->Add(OpSpec("SerializeTensor")
                .In("tensor: T")
                .Out("serialized: string")
                .Attr("T: type")
                .InferShape(ScalarShape)
                .NotDifferentiable()
-               .Doc("A tensor as a TensorProto."));
+               .Doc("Serializes a tensor to a TensorProto."));
   ops->Add(OpSpec("DecodeJSONExample")
                .In("json_examples: string")
                .Out("binary_examples: string")
                .InferShape(SameShape)
                .NotDifferentiable()
-               .Doc("Examples in JSON made binary."));
+               .Doc("Converts Examples in JSON to their binary form."));
   ops->Add(OpSpec("DecodeCSV")
                .In("records: string, record_defaults: OUT_TYPE")
                .Out("output: OUT_TYPE")
@@ -148,7 +149,7 @@ void AddTensorAndRecordOps(OpRegistry* ops) {
                .Attr("select_cols: list(int) = []")
                .InferShape(DecodeCsvShape)
                .NotDifferentiable()
-               .Doc("The fields of records between delimiters, an output a column."));
+               .Doc("Parses the fields of delimited records, one output per column."));
 }
 
 }  // namespace

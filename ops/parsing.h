@@ -7,56 +7,59 @@
 #include "weir/ops/array.h"
 #include "weir/ops/sparse.h"
 
-// Tensors from bytes: raw memory, serialized tensors, lines of text, examples.
+// Builders of ops that convert bytes to tensors: raw memory, serialized tensors, lines of text,
+// Examples.
 namespace weir {
 
-// The bytes of each string as elements, in a new last dimension. All strings are as long.
+// Reinterprets the bytes of each string as elements, in a new last dimension. All strings must have
+// the same length.
 Output DecodeRaw(Output bytes, DataType out_type, bool little_endian = true,
                  absl::string_view name = {});
-// The first `length` bytes of each string, with zeros behind those that are shorter.
+// Reinterprets the first `length` bytes of each string. Shorter strings are padded with zeros.
 Output DecodePaddedRaw(Output bytes, const Ints& length, DataType out_type,
                        bool little_endian = true, absl::string_view name = {});
-// "ZLIB", "GZIP" or nothing at all.
+// `compression_type` is "ZLIB", "GZIP" or empty (no compression).
 Output DecodeCompressed(Output bytes, absl::string_view compression_type = {},
                         absl::string_view name = {});
 
-// A TensorProto as a string, and back.
+// Converts a tensor to a serialized TensorProto, and back.
 Output SerializeTensor(Output x, absl::string_view name = {});
 Output ParseTensor(Output serialized, DataType out_type, absl::string_view name = {});
 
 struct DecodeCsvOptions {
   std::string field_delim = ",";
-  bool use_quote_delim = true;            // a field in double quotes may hold the delimiter
-  std::string na_value = {};              // stands for a missing field, as an empty one does
+  bool use_quote_delim = true;  // a field in double quotes may hold the delimiter
+  std::string na_value = {};    // the text that denotes a missing field, as an empty field does
   std::vector<int64_t> select_cols = {};  // empty: all
 };
-// The fields of each record, an output a column, of the types of the defaults: scalars, or empty
-// vectors for columns that may not miss. Types: float, double, int32, int64, string.
+// Returns the fields of each record, one output per column, with the types of the defaults. A
+// default is a scalar, or an empty vector for a required column. Types: float, double, int32,
+// int64, string.
 Outputs DecodeCsv(Output records, const Outputs& record_defaults,
                   const DecodeCsvOptions& options = {}, absl::string_view name = {});
 
 // ---- examples (proto/example.proto)
 
-// A feature that has as many values in each example: float, int64 or string.
+// A feature that has the same number of values in each example: float, int64 or string.
 struct FixedLenFeature {
   std::string key;
   DataType dtype;
   Shape shape;
-  Tensor default_value;  // for examples that lack it; not initialized: they may not
+  Tensor default_value;  // for examples without the feature; uninitialized: the feature is required
 };
-// A feature that has any number of values in each.
+// A feature that has a variable number of values per example.
 struct VarLenFeature {
   std::string key;
   DataType dtype;
 };
 struct ParsedExamples {
-  Outputs dense;                     // one for each FixedLenFeature
-  std::vector<SparseTensor> sparse;  // one for each VarLenFeature
+  Outputs dense;                     // one per FixedLenFeature
+  std::vector<SparseTensor> sparse;  // one per VarLenFeature
 };
-// Reads a vector of serialized Examples, or a scalar, one Example.
+// Parses a vector of serialized Examples, or a scalar for one Example.
 ParsedExamples ParseExample(Output serialized, const std::vector<FixedLenFeature>& dense,
                             const std::vector<VarLenFeature>& sparse, absl::string_view name = {});
-// The binary form of Examples in JSON.
+// Converts Examples in JSON to their binary form.
 Output DecodeJsonExample(Output json_examples, absl::string_view name = {});
 
 }  // namespace weir

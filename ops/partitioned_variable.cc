@@ -18,7 +18,7 @@ std::string ListText(absl::Span<const int64_t> list) {
   return absl::StrCat("[", absl::StrJoin(list, ", "), "]");
 }
 
-// The axis that a variable is cut on: the first one if there is but one part.
+// Returns the axis along which a variable is partitioned: the first axis if there is only one part.
 int SliceDim(const std::vector<int64_t>& partitions) {
   for (size_t i = 0; i < partitions.size(); ++i) {
     if (partitions[i] > 1) return static_cast<int>(i);
@@ -40,7 +40,7 @@ absl::Status CheckPartitions(const Shape& shape, const std::vector<int64_t>& par
     return InvalidArgument("Can only slice a variable along one dimension: shape: ",
                            shape.ToString(), ", partitioning: ", ListText(partitions));
   }
-  // The first part that would lie outside.
+  // The first part that would be out of bounds.
   std::vector<int64_t> offset(shape.rank(), 0);
   const int dim = SliceDim(partitions);
   if (partitions[dim] > shape.dim(dim)) offset[dim] = shape.dim(dim);
@@ -69,7 +69,7 @@ absl::StatusOr<std::vector<int64_t>> CallPartitioner(const Partitioner& partitio
   return partitions;
 }
 
-// A request for a partitioned variable, the whole of it.
+// A request for a partitioned variable as a whole.
 class PartitionedRequest {
  public:
   PartitionedRequest(Graph& graph, const std::string& name, const VariableOptions& options,
@@ -106,7 +106,7 @@ class PartitionedRequest {
   }
 
  private:
-  // A tensor or literal says it too.
+  // The shape is also known from an initial value that is a tensor or literal.
   absl::Status DecideShape() {
     shape_ = o_.shape.value_or(Shape::UnknownRank());
     if (o_.initializer.kind() != Initializer::Kind::kTensor) return absl::OkStatus();
@@ -149,7 +149,8 @@ class PartitionedRequest {
 
   std::string PartName(int64_t i) const { return absl::StrCat(name_, "/part_", i); }
 
-  // Variables made one by one under the parts' names are taken only if they are all there.
+  // Variables that were made individually under the parts' names are accepted only if all parts
+  // exist.
   absl::Status CheckPartsOfOthers() const {
     const auto has = [&](int64_t i) { return store_.variables.contains(PartName(i)); };
     if (!has(0)) return absl::OkStatus();
@@ -164,8 +165,8 @@ class PartitionedRequest {
                 : absl::StrCat("so was the extra shard ", PartName(count), "."));
   }
 
-  // Parts differ by one row at most, and the bigger ones come first. Null if the graph has an
-  // error.
+  // The extents of the parts differ by at most one row, and the larger parts come first. Returns a
+  // null variable if the graph has an error.
   absl::StatusOr<Variable> Create() {
     const int dim = SliceDim(partitions_);
     const int64_t count = partitions_[dim], rows = shape_.dim(dim);
@@ -229,10 +230,10 @@ class PartitionedRequest {
   const PartGetter& get_part_;
   VariableStore& store_;
   Shape shape_;
-  std::vector<int64_t> partitions_;  // empty without a partitioner
+  std::vector<int64_t> partitions_;  // empty if there is no partitioner
 };
 
-// The value of each part out of a full one.
+// Splits a full value into the values of the parts.
 Outputs SplitValue(const Variable& v, const TensorArg& value) {
   Graph& g = v.graph();
   const int dim = SliceDim(v.partitions());
@@ -322,7 +323,7 @@ Outputs WritePartByPart(const Variable& v, const std::vector<TensorArg>& values,
   Outputs written;
   for (size_t i = 0; i < parts.size(); ++i) {
     WriteOptions part_options = options;
-    // The name of a scope can be given once.
+    // The name of a scope can be used only once.
     if (i > 0 && absl::EndsWith(options.name, "/"))
       part_options.name = absl::StrCat(options.name, "part_", i, "/");
     written.push_back(write(parts[i], values[i], part_options));

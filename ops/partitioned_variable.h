@@ -6,38 +6,39 @@
 
 #include "weir/ops/variable.h"
 
-// What the sources of variables share about partitioned ones.
+// Declarations about partitioned variables shared by the sources of variables.
 namespace weir {
 
-// Shares or makes the variable of that full name; the initializer gets `partition`.
+// Shares or creates the variable of that full name. The initializer is called with `partition`.
 using PartGetter = std::function<absl::StatusOr<Variable>(
     const std::string& name, const VariableOptions& options, const PartitionInfo& partition)>;
-// What GetVariable does where there is a partitioner, or (with Reuse::kReuse) a partitioned
-// variable of that name. The options are those of the whole. `made_at` is remembered for messages.
+// Implements GetVariable if there is a partitioner or (with Reuse::kReuse) a partitioned variable
+// of that name. The options describe the whole variable. `made_at` is recorded for error messages.
 absl::StatusOr<Variable> GetPartitionedVariable(Graph& graph, const std::string& name,
                                                 const VariableOptions& options,
                                                 const std::string& made_at,
                                                 const PartGetter& get_part);
 
-// True if `v` has one storage, its own, and `op` can be done on it. An invalid variable gives
-// false, a partitioned or mirrored one also fails the graph with INVALID_ARGUMENT.
+// Returns true if `v` has a single storage of its own, so that `op` can be applied to it. Returns
+// false for an invalid variable. For a partitioned or mirrored variable it returns false and fails
+// the graph with INVALID_ARGUMENT.
 bool HasStorage(const Variable& v, absl::string_view op);
 
-// The parts' tensors as one, along the axis that the variable is cut on: what `read` makes of each
-// part, in the scope "<name>/ConcatPartitions/", under the variable's name.
+// Concatenates the results of `read` for each part along the axis on which the variable is
+// partitioned, in the scope "<name>/ConcatPartitions/", under the variable's name.
 Output JoinParts(const Variable& v, const std::function<Output(const Variable&)>& read);
 
-// `write` on each part, with its share of a full value. The results joined, or (without read_value)
-// grouped.
+// Calls `write` for each part with its share of a full value. Returns the results concatenated, or
+// (without read_value) grouped.
 using PartWriter =
     std::function<Output(const Variable& part, const TensorArg& value, const WriteOptions&)>;
 Output WriteParts(const Variable& v, const TensorArg& value, const WriteOptions& options,
                   const PartWriter& write);
-// `write` on each part, with a value of its own.
+// Calls `write` for each part with a separate value.
 Outputs WritePartByPart(const Variable& v, const std::vector<TensorArg>& values,
                         const WriteOptions& options, const PartWriter& write);
 
-// The same variables, partitioned ones replaced by their parts.
+// Returns the variables with partitioned ones replaced by their parts.
 Variables FlattenParts(const Variables& variables);
 
 }  // namespace weir

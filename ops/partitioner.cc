@@ -7,7 +7,7 @@ namespace weir {
 
 namespace {
 
-// Counts of one in every dimension but `axis`, where there are `parts(extent)`.
+// Returns counts of one for each dimension except `axis`, whose count is `parts(extent)`.
 template <class Parts>
 absl::StatusOr<std::vector<int64_t>> Along(const Shape& full, int axis, const Parts& parts) {
   const int rank = full.rank();
@@ -21,7 +21,7 @@ absl::StatusOr<std::vector<int64_t>> Along(const Shape& full, int axis, const Pa
   return counts;
 }
 
-// In double, since the product of the extents may be beyond int64.
+// Computed in double because the product of the extents may exceed the range of int64.
 double NumElements(const Shape& full) {
   double count = 1;
   for (const int64_t extent : full.dims()) count *= static_cast<double>(extent);

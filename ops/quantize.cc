@@ -3,6 +3,7 @@
 #include "weir/core/gradient.h"
 #include "weir/core/shape_context.h"
 #include "weir/ops/array_internal.h"
+#include "weir/ops/op_costs.h"
 #include "weir/ops/registry.h"
 
 namespace weir {
@@ -15,7 +16,8 @@ Attrs FakeQuantAttrs(const FakeQuantOptions& o) {
 
 // ---- shape rules
 
-// The rank of a range and its size, where an axis says that there is one for each of its indices.
+// Returns the shape of a range: a vector with one element per index of `axis`, or a scalar without
+// an axis.
 absl::StatusOr<Shape> RangeShape(ShapeContext& c, int64_t axis, int input, int first_range) {
   if (axis < -1) return InvalidArgument("axis should be at least -1, got ", axis);
   Shape range;
@@ -33,7 +35,7 @@ absl::StatusOr<Shape> RangeShape(ShapeContext& c, int64_t axis, int input, int f
 
 absl::Status QuantizeShape(ShapeContext& c) {
   WEIR_ASSIGN_OR_RETURN(Shape range, RangeShape(c, c.attr<int64_t>("axis"), 0, 1));
-  // A single channel's range comes out as a scalar.
+  // The range of a single channel is returned as a scalar.
   if (range.rank() == 1 && (range.dim(0) == 1 || range.dim(0) < 0)) range = Shape::UnknownRank();
   c.set_output(0, c.input(0));
   c.set_output(1, range);
@@ -65,8 +67,8 @@ absl::Status QuantizeAndDequantizeGradShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-// Scalars at all inputs from 1 on; the numbers keep their shape and the last two outputs are the
-// ends of a range.
+// All inputs from 1 on are scalars. The first output has the shape of the first input; the last two
+// outputs are the ends of a range.
 absl::Status RequantizeShape(ShapeContext& c) {
   for (int i = 1; i < c.num_inputs(); ++i) WEIR_RETURN_IF_ERROR(c.WithRank(i, 0).status());
   const int n = c.num_outputs();
@@ -82,7 +84,7 @@ absl::Status FakeQuantArgsGradShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-// `first` is the input that is quantized; the range follows it.
+// `first` is the index of the quantized input. The ends of the range follow it.
 absl::StatusOr<Shape> FakeQuantRange(ShapeContext& c, int first, bool per_channel) {
   const Shape& x = c.input(first);
   if (per_channel) WEIR_RETURN_IF_ERROR(c.WithRankAtLeast(first, 1).status());
@@ -118,7 +120,7 @@ absl::Status FakeQuantGradShape(ShapeContext& c) {
 
 // ---- gradients
 
-// Rounding is taken for the identity.
+// Straight-through estimator: rounding counts as the identity.
 Grads StraightThroughGradient(GradContext& g) { return {g.dy(0)}; }
 
 Grads QuantizeAndDequantizeV4Gradient(GradContext& g) {
@@ -129,7 +131,7 @@ Grads QuantizeAndDequantizeV4Gradient(GradContext& g) {
   return {r[0], r[1], r[2]};
 }
 
-// Linear in what arrived, with the same mask.
+// Linear in the incoming gradient, with the same mask.
 Grads QuantizeAndDequantizeV4GradGradient(GradContext& g) {
   return {AddOp("QuantizeAndDequantizeV4Grad", {g.dy(0), g.x(1), g.x(2), g.x(3)},
                 {{"axis", g.attr<int64_t>("axis")}})};
@@ -172,8 +174,8 @@ void AddQuantized(OpRegistry* ops) {
                .Attr("axis: int = -1")
                .Attr("ensure_minimum_range: float = 0.01")
                .InferShape(QuantizeShape)
-               .Doc("Maps numbers of a range to the integers of T; also gives the range that was "
-                    "used, which contains 0."));
+               .Doc("Quantizes numbers of a range to the integers of T. Also returns the range "
+                    "that was used, which contains 0."));
   ops->Add(OpSpec("Dequantize")
                .In("input: T, min_range: float, max_range: float")
                .Out("output: dtype")
@@ -182,15 +184,16 @@ void AddQuantized(OpRegistry* ops) {
                .Attr("narrow_range: bool = false")
                .Attr("axis: int = -1")
                .Attr("dtype: {bfloat16, float} = DT_FLOAT")
+               .Flops(ElementwiseFlops)
                .InferShape(DequantizeShape)
-               .Doc("Maps integers back to the numbers of a range that they stand for."));
+               .Doc("Converts quantized integers back to the numbers of their range."));
   ops->Add(OpSpec("QuantizeDownAndShrinkRange")
                .In("input: Tinput, input_min: float, input_max: float")
                .Out("output: out_type, output_min: float, output_max: float")
                .Attr(kInputTypes)
                .Attr(kOutTypes)
                .InferShape(RequantizeShape)
-               .Doc("Requantize to the range that the numbers use."));
+               .Doc("Requantizes to the range that the numbers occupy."));
   ops->Add(OpSpec("Requantize")
                .In("input: Tinput, input_min: float, input_max: float, requested_output_min: "
                    "float, requested_output_max: float")
@@ -198,13 +201,13 @@ void AddQuantized(OpRegistry* ops) {
                .Attr(kInputTypes)
                .Attr(kOutTypes)
                .InferShape(RequantizeShape)
-               .Doc("The same numbers as integers of another type and range."));
+               .Doc("Converts quantized numbers to integers of another type and range."));
   ops->Add(OpSpec("RequantizationRange")
                .In("input: Tinput, input_min: float, input_max: float")
                .Out("output_min: float, output_max: float")
                .Attr(kInputTypes)
                .InferShape(RequantizeShape)
-               .Doc("The range that quantized numbers use."));
+               .Doc("Computes the range that quantized numbers occupy."));
 }
 
 OpSpec RoundSpec(const char* name, const char* inputs) {
@@ -223,7 +226,7 @@ void AddQuantizeAndDequantize(OpRegistry* ops) {
                .Deprecated(22, "QuantizeAndDequantizeV2 replaces it")
                .InferShape(SameShape)
                .Gradient(StraightThroughGradient)
-               .Doc("QuantizeAndDequantizeV2 with a range given by attributes."));
+               .Doc("Computes QuantizeAndDequantizeV2 with the range given by attributes."));
   for (const bool v4 : {false, true}) {
     ops->Add(RoundSpec(v4 ? "QuantizeAndDequantizeV4" : "QuantizeAndDequantizeV2",
                        "input: T, input_min: T, input_max: T")
@@ -235,9 +238,10 @@ void AddQuantizeAndDequantize(OpRegistry* ops) {
                  .Attr("axis: int = -1")
                  .InferShape(QuantizeAndDequantizeShape)
                  .Gradient(v4 ? QuantizeAndDequantizeV4Gradient : StraightThroughGradient)
-                 .Doc(v4 ? "QuantizeAndDequantizeV2 whose gradient stops outside the range."
-                         : "Numbers rounded as if quantized to num_bits; the range is given, or "
-                           "that of the input."));
+                 .Doc(v4 ? "Computes QuantizeAndDequantizeV2 with a gradient that is zero outside "
+                           "the range."
+                         : "Rounds numbers as if they were quantized to num_bits. The range is "
+                           "given, or that of the input."));
   }
   ops->Add(
       RoundSpec("QuantizeAndDequantizeV3", "input: T, input_min: T, input_max: T, num_bits: int32")
@@ -247,7 +251,7 @@ void AddQuantizeAndDequantize(OpRegistry* ops) {
           .Attr("axis: int = -1")
           .InferShape(QuantizeAndDequantizeV3Shape)
           .Gradient(StraightThroughGradient)
-          .Doc("QuantizeAndDequantizeV2 with the number of bits as an input."));
+          .Doc("Computes QuantizeAndDequantizeV2 with the number of bits as an input."));
   ops->Add(OpSpec("QuantizeAndDequantizeV4Grad")
                .In("gradients: T, input: T, input_min: T, input_max: T")
                .Out("input_backprop: T, input_min_backprop: T, input_max_backprop: T")
@@ -255,7 +259,8 @@ void AddQuantizeAndDequantize(OpRegistry* ops) {
                .Attr("axis: int = -1")
                .InferShape(QuantizeAndDequantizeGradShape)
                .Gradient(QuantizeAndDequantizeV4GradGradient)
-               .Doc("The gradients where the input is in the range; zero for the range."));
+               .Doc("Returns the gradients where the input is in the range, and zero gradients for "
+                    "the range."));
 }
 
 void AddFakeQuant(OpRegistry* ops) {
@@ -268,7 +273,7 @@ void AddFakeQuant(OpRegistry* ops) {
                .Attr("narrow_range: bool = false")
                .InferShape(SameShape)
                .Gradient(FakeQuantArgsGradient)
-               .Doc("Numbers clamped to a range and rounded to one of 2^num_bits points."));
+               .Doc("Clamps numbers to a range and rounds them to one of 2^num_bits values."));
   ops->Add(OpSpec("FakeQuantWithMinMaxArgsGradient")
                .In("gradients: float, inputs: float")
                .Out("backprops: float")
@@ -278,7 +283,7 @@ void AddFakeQuant(OpRegistry* ops) {
                .Attr("narrow_range: bool = false")
                .InferShape(FakeQuantArgsGradShape)
                .NotDifferentiable()
-               .Doc("The gradients where the inputs are in the range, else 0."));
+               .Doc("Returns the gradients where the inputs are in the range, else 0."));
   for (const bool per_channel : {false, true}) {
     const std::string name =
         per_channel ? "FakeQuantWithMinMaxVarsPerChannel" : "FakeQuantWithMinMaxVars";
@@ -290,8 +295,8 @@ void AddFakeQuant(OpRegistry* ops) {
             .Attr("narrow_range: bool = false")
             .InferShape(per_channel ? FakeQuantShape<true> : FakeQuantShape<false>)
             .Gradient(FakeQuantVarsGradient)
-            .Doc(absl::StrCat("FakeQuantWithMinMaxArgs with a range given by inputs",
-                              per_channel ? ", one for each index of the last dimension." : ".")));
+            .Doc(absl::StrCat("Computes FakeQuantWithMinMaxArgs with the range given by inputs",
+                              per_channel ? ", one range per index of the last dimension." : ".")));
     ops->Add(
         OpSpec(name + "Gradient")
             .In("gradients: float, inputs: float, min: float, max: float")
@@ -300,8 +305,8 @@ void AddFakeQuant(OpRegistry* ops) {
             .Attr("narrow_range: bool = false")
             .InferShape(per_channel ? FakeQuantGradShape<true> : FakeQuantGradShape<false>)
             .NotDifferentiable()
-            .Doc("The gradients where the inputs are in the range; the others, summed, for the "
-                 "end of it that they are beyond."));
+            .Doc("Returns the gradients where the inputs are in the range. The gradients of the "
+                 "inputs beyond an end of the range are summed to the gradient of that end."));
   }
 }
 

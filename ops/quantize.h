@@ -6,10 +6,11 @@
 #include "weir/core/graph.h"
 #include "weir/core/op.h"
 
-// Numbers as small integers of a range, and training that knows of it.
+// Quantization of numbers to small integers of a range, and quantization-aware training.
 namespace weir {
 
-// The integers, and the range [min, max] that they are of, which may be wider than asked for.
+// The integers, and the range [min, max] that they represent, which may be wider than the requested
+// one.
 struct QuantizedTensor {
   Output output, min, max;
 };
@@ -17,24 +18,24 @@ struct QuantizedTensor {
 struct QuantizeOptions {
   std::string mode = "MIN_COMBINED";               // or MIN_FIRST, SCALED
   std::string round_mode = "HALF_AWAY_FROM_ZERO";  // SCALED also: HALF_TO_EVEN
-  bool narrow_range = false;                       // SCALED: without the smallest integer
-  int axis = -1;                                   // one range for each index of this dimension
+  bool narrow_range = false;                       // for SCALED: excludes the smallest integer
+  int axis = -1;                                   // one range per index of this dimension
   float ensure_minimum_range = 0.01f;
 };
 QuantizedTensor QuantizeV2(Output input, Output min_range, Output max_range, DataType type,
                            const QuantizeOptions& options = {}, absl::string_view name = {});
-// The numbers again, float. Options as they were for QuantizeV2.
+// Converts quantized values back to float. The options must equal those of QuantizeV2.
 Output Dequantize(const QuantizedTensor& input, const QuantizeOptions& options = {},
                   absl::string_view name = {});
 
-// Options of the ops that round to what a quantized number could be.
+// Options of the ops that round to representable quantized values.
 struct FakeQuantOptions {
   int num_bits = 8;  // 2 to 16
   bool narrow_range = false;
 };
 Output FakeQuantWithMinMaxArgs(Output inputs, float min = -6, float max = 6,
                                const FakeQuantOptions& options = {}, absl::string_view name = {});
-// With a range that is learned: scalars, or one for each index of the last dimension.
+// Fake quantization with a learned range: scalars, or one range per index of the last dimension.
 Output FakeQuantWithMinMaxVars(Output inputs, Output min, Output max,
                                const FakeQuantOptions& options = {}, absl::string_view name = {});
 Output FakeQuantWithMinMaxVarsPerChannel(Output inputs, Output min, Output max,

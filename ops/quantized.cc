@@ -9,14 +9,15 @@
 #include "weir/ops/ranked_internal.h"
 #include "weir/ops/registry.h"
 
-// Records of ops on quantized tensors: each tensor comes and goes with the ends of its range.
+// Definitions of ops on quantized tensors. Each tensor is accompanied by the ends of its range.
 namespace weir {
 
 namespace {
 
 // ---- shape rules
 
-// The inputs from `first_range` on and all outputs but the first are ends of ranges.
+// Checks that the inputs from `first_range` on are ends of ranges, and sets all outputs but the
+// first to scalars, which are ends of ranges.
 absl::Status RangesAreScalars(ShapeContext& c, int first_range) {
   for (int i = first_range; i < c.num_inputs(); ++i)
     WEIR_RETURN_IF_ERROR(c.WithRank(i, 0).status());
@@ -24,7 +25,7 @@ absl::Status RangesAreScalars(ShapeContext& c, int first_range) {
   return absl::OkStatus();
 }
 
-// As the op of that name on numbers has it, whose inputs come first.
+// The shape function of the op of that name on unquantized numbers, whose inputs come first.
 ShapeFn ShapeOf(const char* op, int inputs) {
   return [=](ShapeContext& c) -> absl::Status {
     WEIR_RETURN_IF_ERROR(BuiltinOps().Find(op)->shape_fn()(c));
@@ -49,7 +50,7 @@ absl::Status ConcatShape(ShapeContext& c) {
   return RangesAreScalars(c, n + 1);
 }
 
-// The ends may be vectors of one element.
+// The ends of the range may be vectors of one element.
 absl::Status ReshapeShape(ShapeContext& c) {
   WEIR_RETURN_IF_ERROR(BuiltinOps().Find("Reshape")->shape_fn()(c));
   return RangesAreScalars(c, c.num_inputs());
@@ -72,7 +73,7 @@ absl::Status InstanceNormShape(ShapeContext& c) {
   return UnaryShape(c);
 }
 
-// Ranges of channels: vectors at inputs 1 and 2.
+// Per-channel ranges: vectors at inputs 1 and 2.
 absl::Status PerChannelShape(ShapeContext& c) {
   WEIR_RETURN_IF_ERROR(c.WithRank(0, 4).status());
   for (const int i : {1, 2}) WEIR_RETURN_IF_ERROR(c.WithRankAtMost(i, 1).status());
@@ -110,35 +111,37 @@ void AddArithmetic(OpRegistry* ops) {
   const std::vector<std::string> types = {"T1", "T2", "Toutput = DT_QINT32"};
   ops->Add(Spec("QuantizedMatMul", "a: T1, b: T2, " + Ends("a", "b"),
                 "out: Toutput, " + Ends("out"), types, ShapeOf("MatMul", 2),
-                "MatMul of quantized matrices, with a range that has room for every sum.")
+                "Computes MatMul of quantized matrices. The range of the result contains every "
+                "possible sum.")
                .Attr("transpose_a: bool = false")
                .Attr("transpose_b: bool = false")
                .Attr(absl::StrCat("Tactivation", kTypes, " = DT_QUINT8")));
   for (const bool add : {true, false}) {
     ops->Add(Spec(add ? "QuantizedAdd" : "QuantizedMul", "x: T1, y: T2, " + Ends("x", "y"),
                   "z: Toutput, " + Ends("z"), types, BinaryShape,
-                  add ? "x + y of quantized tensors, which broadcast."
-                      : "x * y of quantized tensors, which broadcast."));
+                  add ? "Computes x + y of quantized tensors, which broadcast."
+                      : "Computes x * y of quantized tensors, which broadcast."));
   }
   ops->Add(Spec("QuantizedConv2D", "input: Tinput, filter: Tfilter, " + Ends("input", "filter"),
                 "output: out_type, " + Ends("output"),
                 {"Tinput", "Tfilter", "out_type = DT_QINT32"}, ShapeOf("Conv2D", 2),
-                "Conv2D of quantized images and filters. Padding is 0.")
+                "Computes Conv2D of quantized images and filters. Padding elements represent 0.")
                .Attr("strides: list(int)")
                .Attr("padding: {'SAME', 'VALID'}")
                .Attr("dilations: list(int) = [1, 1, 1, 1]"));
   ops->Add(Spec("QuantizedBiasAdd", "input: T1, bias: T2, " + Ends("input", "bias"),
                 "output: out_type, " + Ends("out"), {"T1", "T2", "out_type"}, ShapeOf("BiasAdd", 2),
-                "BiasAdd of quantized tensors, along the last dimension."));
+                "Computes BiasAdd of quantized tensors along the last dimension."));
   for (const std::string limit : {"", "6", "X"}) {
     const std::string value = limit == "X" ? "max_value: float, " : "";
     ops->Add(Spec(absl::StrCat("QuantizedRelu", limit).c_str(),
                   absl::StrCat("features: Tinput, ", value, Ends("features")),
                   "activations: out_type, " + Ends("activations"),
                   {"Tinput", "out_type = DT_QUINT8"}, UnaryShape,
-                  limit.empty()  ? "Quantized numbers, at least 0; the range stays."
-                  : limit == "6" ? "Quantized numbers between 0 and 6; the range stays."
-                                 : "Quantized numbers between 0 and max_value; the range stays."));
+                  limit.empty() ? "Computes Relu of quantized numbers. The range is unchanged."
+                  : limit == "6"
+                      ? "Computes Relu6 of quantized numbers. The range is unchanged."
+                      : "Clamps quantized numbers to [0, max_value]. The range is unchanged."));
   }
 }
 
@@ -146,7 +149,8 @@ void AddImages(OpRegistry* ops) {
   for (const bool max : {true, false}) {
     ops->Add(Spec(max ? "QuantizedMaxPool" : "QuantizedAvgPool", "input: T, " + Ends("input"),
                   "output: T, " + Ends("output"), {"T"}, ShapeOf(max ? "MaxPool" : "AvgPool", 1),
-                  max ? "MaxPool of quantized images." : "AvgPool of quantized images.")
+                  max ? "Computes MaxPool of quantized images."
+                      : "Computes AvgPool of quantized images.")
                  .Attr("ksize: list(int)")
                  .Attr("strides: list(int)")
                  .Attr("padding: {'SAME', 'VALID'}"));
@@ -158,7 +162,7 @@ void AddImages(OpRegistry* ops) {
                .Attr("align_corners: bool = false")
                .Attr("half_pixel_centers: bool = false")
                .InferShape(ShapeOf("ResizeBilinear", 2))
-               .Doc("ResizeBilinear of quantized images, in fixed-point arithmetic."));
+               .Doc("Computes ResizeBilinear of quantized images in fixed-point arithmetic."));
   const auto triple = [](const std::string& x) {
     return absl::StrCat(x, ": Tinput, ", x, "_min: float, ", x, "_max: float");
   };
@@ -167,13 +171,13 @@ void AddImages(OpRegistry* ops) {
                     {triple("t"), triple("m"), triple("v"), triple("beta"), triple("gamma")}, ", "),
                 "result: out_type, result_min: float, result_max: float", {"Tinput", "out_type"},
                 BatchNormShape,
-                "Quantized images normalized by means and variances of the channels, in "
+                "Normalizes quantized images by the means and variances of the channels in "
                 "fixed-point arithmetic.")
                .Attr("variance_epsilon: float")
                .Attr("scale_after_normalization: bool"));
   ops->Add(Spec("QuantizedInstanceNorm", "x: T, x_min: float, x_max: float",
                 "y: T, y_min: float, y_max: float", {"T"}, InstanceNormShape,
-                "Quantized images normalized to mean 0 and variance 1 in each channel of each.")
+                "Normalizes each channel of each quantized image to mean 0 and variance 1.")
                .Attr("output_range_given: bool = false")
                .Attr("given_y_min: float = 0")
                .Attr("given_y_max: float = 0")
@@ -185,7 +189,8 @@ void AddShapes(OpRegistry* ops) {
   const char* const out = "output: T, output_min: float, output_max: float";
   const char* const ends = "input_mins: N * float, input_maxes: N * float";
   const char* const doc =
-      "Quantized tensors joined along a dimension, in a range that has room for all.";
+      "Concatenates quantized tensors along a dimension. The range of the result contains the "
+      "ranges of all inputs.";
   ops->Add(OpSpec("QuantizedConcat")
                .In(absl::StrCat("concat_dim: int32, values: N * T, ", ends))
                .Out(out)
@@ -207,7 +212,7 @@ void AddShapes(OpRegistry* ops) {
                .Attr("T: type")
                .Attr("Tshape: {int32, int64} = DT_INT32")
                .InferShape(Ranked("shape: 1, input_min: 0, input_max: 0", ReshapeShape))
-               .Doc("Reshape of a quantized tensor."));
+               .Doc("Reshapes a quantized tensor."));
 }
 
 void AddPerChannel(OpRegistry* ops) {
@@ -217,11 +222,11 @@ void AddPerChannel(OpRegistry* ops) {
                 in + ", requested_output_min: float, requested_output_max: float",
                 "output: out_type, output_min: float, output_max: float",
                 {"T = DT_QINT32", "out_type = DT_QUINT8"}, Ranked(kVectors, PerChannelShape),
-                "Requantize with a range for each channel of the input."));
+                "Computes Requantize with one range per channel of the input."));
   ops->Add(Spec("RequantizationRangePerChannel", in, "output_min: float, output_max: float",
                 {"T = DT_QINT32"}, Ranked(kVectors, PerChannelShape),
-                "The range that quantized numbers use, with a range for each channel; at most "
-                "clip_value_max.")
+                "Computes the range that quantized numbers with one range per channel occupy, "
+                "limited to clip_value_max.")
                .Attr("clip_value_max: float"));
 }
 

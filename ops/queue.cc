@@ -145,21 +145,22 @@ void AddMakers(const HandleForm& form, OpRegistry* ops) {
   const auto maker = [&](const char* kind) { return MakerOfHandle(kind, form, "handle"); };
   OpSpec fifo = maker("FIFOQueue"), padding = maker("PaddingFIFOQueue");
   OpSpec shuffle = maker("RandomShuffleQueue"), priority = maker("PriorityQueue");
-  ops->Add(SharedByName(elements(fifo)).Doc("A queue that gives tuples in the order they came."));
+  ops->Add(SharedByName(elements(fifo))
+               .Doc("Creates a queue that returns tuples in first-in first-out order."));
   ops->Add(SharedByName(elements(padding))
-               .Doc("A queue whose elements may differ in shape; batches of them are padded with "
-                    "zeros."));
+               .Doc("Creates a queue whose elements may differ in shape. Batches of elements are "
+                    "padded with zeros."));
   ops->Add(SharedByName(elements(shuffle)
                             .Attr("min_after_dequeue: int = 0")
                             .Attr("seed: int = 0")
                             .Attr("seed2: int = 0"))
-               .Doc("A queue that gives tuples in random order, and keeps `min_after_dequeue` of "
-                    "them until it is closed."));
+               .Doc("Creates a queue that returns tuples in random order and retains at least "
+                    "`min_after_dequeue` of them until it is closed."));
   ops->Add(SharedByName(priority.Attr("component_types: list(type) >= 0 = []")
                             .Attr("shapes: list(shape) >= 0")
                             .Attr("capacity: int = -1"))
-               .Doc("A queue that gives the tuple with the smallest first component, an int64, "
-                    "first."));
+               .Doc("Creates a queue that returns the tuple with the smallest first component, an "
+                    "int64, first."));
 }
 
 OpSpec User(const char* op, const HandleForm& form, absl::string_view inputs = {}) {
@@ -167,9 +168,8 @@ OpSpec User(const char* op, const HandleForm& form, absl::string_view inputs = {
 }
 
 void AddMovers(const HandleForm& form, OpRegistry* ops) {
-  for (const auto& [op, doc] :
-       {std::pair("QueueEnqueue", "Puts a tuple into a queue."),
-        std::pair("QueueEnqueueMany", "Puts rows of tensors into a queue.")}) {
+  for (const auto& [op, doc] : {std::pair("QueueEnqueue", "Enqueues a tuple."),
+                                std::pair("QueueEnqueueMany", "Enqueues the rows of tensors.")}) {
     ops->Add(User(op, form, "components: Tcomponents")
                  .Attr("Tcomponents: list(type) >= 1")
                  .Attr("timeout_ms: int = -1")
@@ -180,10 +180,11 @@ void AddMovers(const HandleForm& form, OpRegistry* ops) {
     const char *op, *inputs, *doc;
   };
   for (const auto& [op, inputs, doc] :
-       {Taker{"QueueDequeue", "", "Takes a tuple from a queue."},
-        Taker{"QueueDequeueMany", "n: int32", "Takes a batch of n tuples from a queue."},
-        Taker{"QueueDequeueUpTo", "n: int32",
-              "Takes a batch of n tuples from a queue, or of what is left once it is closed."}}) {
+       {Taker{"QueueDequeue", "", "Dequeues a tuple."},
+        Taker{"QueueDequeueMany", "n: int32", "Dequeues a batch of n tuples."},
+        Taker{
+            "QueueDequeueUpTo", "n: int32",
+            "Dequeues a batch of n tuples, or of the remaining ones once the queue is closed."}}) {
     ops->Add(User(op, form, inputs)
                  .Out("components: component_types")
                  .Attr("component_types: list(type) >= 1")
@@ -236,15 +237,15 @@ void AddQueueOps(OpRegistry* ops) {
     ops->Add(User("QueueClose", form)
                  .Attr("cancel_pending_enqueues: bool = false")
                  .InferShape(NoOutputs)
-                 .Doc("Closes a queue: it takes no more elements."));
+                 .Doc("Closes a queue, which then accepts no more elements."));
     ops->Add(User("QueueIsClosed", form)
                  .Out("is_closed: bool")
                  .InferShape(ScalarShape)
-                 .Doc("Whether a queue is closed."));
+                 .Doc("Returns whether a queue is closed."));
     ops->Add(User("QueueSize", form)
                  .Out("size: int32")
                  .InferShape(ScalarShape)
-                 .Doc("How many elements a queue holds."));
+                 .Doc("Returns the number of elements in a queue."));
   }
 }
 

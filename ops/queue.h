@@ -7,16 +7,17 @@
 
 #include "weir/core/graph.h"
 
-// Queues: steps put tuples of tensors in, and other steps take them out; whoever finds the queue
-// full or empty waits. Names of nodes are those that Python makes.
+// Queues: steps enqueue tuples of tensors, and other steps dequeue them. A step blocks while the
+// queue is full or empty. The names of nodes are those that Python generates.
 namespace weir {
 
 struct QueueOptions {
-  // One a component. Without them elements may have any shapes, and cannot be taken in batches.
+  // One shape per component. Without them elements may have any shape, and batches cannot be
+  // dequeued.
   std::vector<Shape> shapes = {};
-  // Sessions of one server, and nodes of one graph, that give the same name share the queue.
+  // Sessions of one server, and nodes of one graph, with the same name share the queue.
   std::string shared_name = {};
-  bool use_resource = true;  // false: the reference-typed form
+  bool use_resource = true;  // false: the ref-typed form
 };
 
 class Queue {
@@ -24,37 +25,38 @@ class Queue {
   // First in, first out.
   static Queue Fifo(Graph& graph, int64_t capacity, const DataTypes& types,
                     const QueueOptions& options = {}, absl::string_view name = {});
-  // The same; dimensions of `shapes` may be unknown, and batches are then padded with zeros.
+  // First in, first out. Dimensions of `shapes` may be unknown; batches are then padded with zeros.
   static Queue PaddingFifo(Graph& graph, int64_t capacity, const DataTypes& types,
                            const QueueOptions& options, absl::string_view name = {});
-  // In random order. Keeps `min_after_dequeue` elements until it is closed, to be well mixed.
+  // Random order. Retains at least `min_after_dequeue` elements until it is closed, for good
+  // shuffling.
   static Queue RandomShuffle(Graph& graph, int64_t capacity, int64_t min_after_dequeue,
                              const DataTypes& types, const QueueOptions& options = {},
                              std::optional<int64_t> seed = {}, absl::string_view name = {});
-  // The smallest priority first: an int64 scalar, the first component, which `types` and
-  // `options.shapes` do not list.
+  // Smallest priority first. The priority is an int64 scalar, the first component, which `types`
+  // and `options.shapes` do not list.
   static Queue Priority(Graph& graph, int64_t capacity, const DataTypes& types,
                         const QueueOptions& options, absl::string_view name = {});
 
-  // Waits while the queue is full. CANCELLED if it is closed.
+  // Blocks while the queue is full. CANCELLED if the queue is closed.
   Operation Enqueue(const Outputs& element, absl::string_view name = {}) const;
-  // Rows of the tensors are elements.
+  // The rows of the tensors are the elements.
   Operation EnqueueMany(const Outputs& batch, absl::string_view name = {}) const;
-  // Waits while the queue is empty. OUT_OF_RANGE if it is closed and empty.
+  // Blocks while the queue is empty. OUT_OF_RANGE if the queue is closed and empty.
   Outputs Dequeue(absl::string_view name = {}) const;
-  // Waits for n elements; OUT_OF_RANGE if the queue is closed and has fewer, or for DequeueUpTo
-  // none.
+  // Blocks until there are n elements. OUT_OF_RANGE if the queue is closed and has fewer, or for
+  // DequeueUpTo if it is closed and empty.
   Outputs DequeueMany(Output n, absl::string_view name = {}) const;
   Outputs DequeueMany(int32_t n, absl::string_view name = {}) const;
   Outputs DequeueUpTo(Output n, absl::string_view name = {}) const;
   Outputs DequeueUpTo(int32_t n, absl::string_view name = {}) const;
-  // No more elements from now on. Enqueues that wait are let in first, or cancelled.
+  // Closes the queue for new elements. Pending enqueues are completed first, or cancelled.
   Operation Close(bool cancel_pending_enqueues = false, absl::string_view name = {}) const;
   Output IsClosed(absl::string_view name = {}) const;
   Output Size(absl::string_view name = {}) const;
 
   const Output& handle() const { return handle_; }
-  // Of the components, the priority included.
+  // The types of the components, including the priority.
   const DataTypes& types() const { return types_; }
 
  private:

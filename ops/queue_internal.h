@@ -6,10 +6,10 @@
 #include "weir/core/op.h"
 #include "weir/core/shape_context.h"
 
-// What the records of queues, tables, readers and their like share.
+// Declarations shared by the sources of queues, tables, readers and similar ops.
 namespace weir {
 
-// Most of these ops have a form with a reference for a handle, and one with a resource.
+// Most of these ops have two forms: one with a ref-typed handle, and one with a resource handle.
 struct HandleForm {
   const char *version, *handle;
   bool is_resource;
@@ -18,20 +18,20 @@ inline constexpr HandleForm kReferenceForm = {"", "Ref(string)", false};
 inline constexpr HandleForm kResourceForm = {"V2", "resource", true};
 inline constexpr HandleForm kHandleForms[] = {kReferenceForm, kResourceForm};
 
-// Output 0 is a handle: a scalar, or in the reference form a vector of two strings, container and
-// name.
+// Output 0 is a handle: a scalar, or in the ref form a vector of two strings, container and name.
 absl::Status HandleShape(ShapeContext& c);
-// The record of an op that makes the handle, and of one that takes it (and `inputs` besides).
+// The definitions of an op that creates the handle, and of one that takes the handle (and
+// `inputs`).
 OpSpec MakerOfHandle(absl::string_view op, const HandleForm& form, absl::string_view handle);
 OpSpec UserOfHandle(absl::string_view op, const HandleForm& form, absl::string_view handle,
                     absl::string_view inputs = {});
-// Ranked (ranked_internal.h) for the form with a resource, whose handle is a scalar; the other form
-// is asked for nothing.
+// Returns Ranked(ranks, rule) (ranked_internal.h) for the resource form, whose handle is a scalar,
+// and `rule` for the ref form, whose ranks are not checked.
 ShapeFn RankedOf(const HandleForm& form, absl::string_view ranks, ShapeFn rule);
-// The attributes by which nodes share a resource.
+// Adds the attributes by which nodes share a resource.
 OpSpec& SharedByName(OpSpec& spec);
 
-// The last part of the name of the node: what nodes that use it are named after.
+// Returns the last component of the node's name: the nodes that use the handle are named after it.
 std::string LastPartOfName(const std::string& name);
 
 }  // namespace weir

@@ -181,7 +181,7 @@ Grads ToSparseGradient(GradContext& g) {
   return out;
 }
 
-// rank(value) without leading dimensions of 1.
+// Returns rank(value) not counting leading dimensions of 1.
 Ints RankWithoutLeadingOnes(const Output& value) {
   const Shape& shape = value.shape();
   int ones = 0;
@@ -194,8 +194,8 @@ Ints RankWithoutLeadingOnes(const Output& value) {
   return Rank(value) - leading;
 }
 
-// The numbers of the values, put into a tensor as the values were, say where each element came
-// from; -1 is the default value.
+// Packs the indices of the values into a tensor in the same way as the values, so that each element
+// says where it comes from. -1 marks the default value.
 Grads ToTensorGradient(GradContext& g) {
   const Output values = g.x(1), value = g.x(2);
   const auto types = g.attr<std::vector<std::string>>("row_partition_types");
@@ -249,14 +249,14 @@ Grads ToVariantGradient(GradContext& g) {
   return out;
 }
 
-// Splits of the outermost dimension, counted in rows of the values.
+// Returns the splits of the outermost dimension, counted in rows of the values.
 Output FlatSplits(GradContext& g, int depth) {
   Output splits = g.x(0);
   for (int k = 1; k < depth; ++k) splits = Gather(g.x(k), splits);
   return splits;
 }
 
-// The rows of the values that each index named, in the order in which they came out.
+// Returns the rows of the values that the indices select, in output order.
 Grads RaggedGatherGradient(GradContext& g) {
   const int depth = g.num_inputs() - 2;
   const Output values = g.x(depth);
@@ -290,15 +290,15 @@ void AddFillOps(OpRegistry* ops) {
                .Attr("T: type")
                .InferShape(FillEmptyRowsShape)
                .Gradient(FillEmptyRowsGradient)
-               .Doc("Puts a default value into each row that has no element; also tells which rows "
-                    "those are, and where the elements went."));
+               .Doc("Adds a default value to each row that has no element. Also returns which rows "
+                    "those are, and the new positions of the elements."));
   ops->Add(OpSpec("RaggedFillEmptyRowsGrad")
                .In("reverse_index_map: int64, grad_values: T")
                .Out("d_values: T, d_default_value: T")
                .Attr("T: type")
                .InferShape(FillEmptyRowsGradShape)
-               .Doc("The gradient of RaggedFillEmptyRows with respect to the values and the "
-                    "default."));
+               .Doc("Computes the gradient of RaggedFillEmptyRows with respect to the values and "
+                    "the default value."));
 }
 
 void AddVariantOps(OpRegistry* ops) {
@@ -311,7 +311,7 @@ void AddVariantOps(OpRegistry* ops) {
                .Attr("batched_input: bool")
                .InferShape(Ranked("rt_dense_values: >=1", ToVariantShape))
                .Gradient(ToVariantGradient)
-               .Doc("A ragged tensor in a variant, or each of its rows in one."));
+               .Doc("Encodes a ragged tensor as a variant, or each of its rows as one."));
   ops->Add(OpSpec("RaggedTensorFromVariant")
                .In("encoded_ragged: variant")
                .Out("output_nested_splits: output_ragged_rank * Tsplits, "
@@ -322,14 +322,14 @@ void AddVariantOps(OpRegistry* ops) {
                .Attr(kTsplits)
                .InferShape(FromVariantShape)
                .Gradient(FromVariantGradient)
-               .Doc("The ragged tensors in a tensor of variants, stacked."));
+               .Doc("Decodes the ragged tensors in a tensor of variants and stacks them."));
   ops->Add(OpSpec("RaggedTensorToVariantGradient")
                .In("encoded_ragged_grad: variant, row_splits: Tsplits, dense_values_shape: int32")
                .Out("dense_values_grad: Tvalues")
                .Attr("Tvalues: type")
                .Attr(kTsplits)
                .InferShape(VariantGradientShape)
-               .Doc("The gradient of RaggedTensorToVariant with respect to the values."));
+               .Doc("Computes the gradient of RaggedTensorToVariant with respect to the values."));
 }
 
 }  // namespace
@@ -341,7 +341,8 @@ void AddRaggedOps(OpRegistry* ops) {
                .Attr("T: {bfloat16, float, double, int32, int64} = DT_INT32")
                .Attr(kTsplits)
                .InferShape(RangeShape)
-               .Doc("Rows of numbers, each from a start up to a limit by steps of its own."));
+               .Doc("Returns a ragged tensor of sequences of numbers. Each row has its own start, "
+                    "limit and delta."));
   ops->Add(OpSpec("RaggedGather")
                .In("params_nested_splits: PARAMS_RAGGED_RANK * Tsplits, "
                    "params_dense_values: Tvalues, indices: Tindices")
@@ -354,7 +355,7 @@ void AddRaggedOps(OpRegistry* ops) {
                .Attr("OUTPUT_RAGGED_RANK: int >= 0")
                .InferShape(GatherShape)
                .Gradient(RaggedGatherGradient)
-               .Doc("The rows of a ragged tensor that indices name."));
+               .Doc("Gathers rows of a ragged tensor by their indices."));
   ops->Add(OpSpec("RaggedTensorToSparse")
                .In("rt_nested_splits: RAGGED_RANK * Tsplits, rt_dense_values: T")
                .Out("sparse_indices: int64, sparse_values: T, sparse_dense_shape: int64")
@@ -363,7 +364,7 @@ void AddRaggedOps(OpRegistry* ops) {
                .Attr(kTsplits)
                .InferShape(ToSparseShape)
                .Gradient(ToSparseGradient)
-               .Doc("The elements of a ragged tensor, and where they stand in a dense one."));
+               .Doc("Converts a ragged tensor to a sparse tensor."));
   ops->Add(OpSpec("RaggedTensorToTensor")
                .In("shape: Tshape, values: T, default_value: T, "
                    "row_partition_tensors: num_row_partition_tensors * Tindex")
@@ -375,8 +376,8 @@ void AddRaggedOps(OpRegistry* ops) {
                .Attr("row_partition_types: list(string)")
                .InferShape(ToTensorShape)
                .Gradient(ToTensorGradient)
-               .Doc("A dense tensor with the rows of a ragged one, cut off or filled up with a "
-                    "default value."));
+               .Doc("Converts a ragged tensor to a dense tensor whose rows are truncated or padded "
+                    "with a default value."));
   AddFillOps(ops);
   AddVariantOps(ops);
 }

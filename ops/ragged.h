@@ -3,25 +3,29 @@
 
 #include "weir/ops/sparse.h"
 
-// Ragged tensors: rows of different lengths. TensorFlow's ragged ops.
+// Ragged tensors, whose rows have different lengths: TensorFlow's ragged ops.
 namespace weir {
 
-// Row i of the outermost dimension is rows [nested_splits[0][i], nested_splits[0][i + 1]) of the
-// next, and so on down to rows of `values`. Splits are int64 or int32, and start with 0.
+// Row i of the outermost dimension is the rows [nested_splits[0][i], nested_splits[0][i + 1]) of
+// the next dimension, and so on down to the rows of `values`. Splits are int64 or int32 and start
+// with 0.
 struct RaggedTensor {
   Outputs nested_splits;
   Output values;
 };
 
-// The numbers from starts[i] up to, without, limits[i], by deltas[i]; scalars serve all rows.
+// Returns the numbers from starts[i] up to, but not including, limits[i], in steps of deltas[i].
+// Scalars are broadcast to all rows.
 RaggedTensor RaggedRange(Output starts, Output limits, Output deltas,
                          DataType row_splits_dtype = DT_INT64, absl::string_view name = {});
-// A dense tensor. Rows that are too short for it are followed by the default value (invalid: zero).
-// A literal or tensor shape cuts off what is too long; without one the longest row fits.
+// Returns a dense tensor. Short rows are padded with the default value (zero if it is invalid). A
+// literal or tensor `shape` truncates longer rows; without it the tensor is as wide as the longest
+// row.
 Output RaggedToTensor(const RaggedTensor& x, Output default_value = {},
                       const std::optional<Ints>& shape = {}, absl::string_view name = {});
 SparseTensor RaggedToSparse(const RaggedTensor& x, absl::string_view name = {});
-// The rows with these numbers; their dimensions but the last become ragged ones.
+// Returns the rows with these indices. The dimensions of the indices but the last become ragged
+// dimensions.
 RaggedTensor RaggedGather(const RaggedTensor& params, Output indices, absl::string_view name = {});
 
 }  // namespace weir

@@ -18,12 +18,13 @@ Output StatefulNode(Graph& g, absl::string_view op, Output shape, DataType dtype
   return AddOp(op, {shape}, {{"dtype", dtype}, {"seed", seed1}, {"seed2", seed2}}, name);
 }
 
-// Scale and shift a standard sample inside the scope `scope`: name/mul and name.
+// Scales and shifts a standard sample inside the scope `scope`: nodes name/mul and name.
 Output ScaleAndShift(Output sample, Output scale, Output shift, const NameScope& scope) {
   return AddOp("AddV2", {AddOp("Mul", {sample, scale}, {}, "mul"), shift}, {}, scope.name());
 }
 
-// A bound of a uniform distribution. It is a double in the options: integers are whole there.
+// Returns a bound of a uniform distribution. The options hold it as a double; for integer types it
+// is a whole number.
 Output Bound(Graph& g, DataType dtype, double value, absl::string_view name) {
   const bool whole = value == std::floor(value) && std::abs(value) < 0x1p63;
   if (IsInteger(dtype) && whole) return ConstOf(g, dtype, static_cast<int64_t>(value), name);
@@ -43,7 +44,7 @@ absl::string_view OrElse(absl::string_view name, absl::string_view fallback) {
   return name.empty() ? fallback : name;
 }
 
-// Key and counter that the Philox stream of a stateless op starts from, and the number of the
+// The key and counter at which the Philox stream of a stateless op starts, and the number of the
 // algorithm.
 struct StreamStart {
   Output key, counter, alg;
@@ -64,8 +65,7 @@ Output StatelessNormalLike(absl::string_view op, Output seed, const Ints& shape,
   const Output dims = shape.In(g, "shape");
   const Output mean = ConstOf(g, o.dtype, o.mean, "mean");
   const Output stddev = ConstOf(g, o.dtype, o.stddev, "stddev");
-  const StreamStart start =
-      StartStream(g, seed, absl::StrCat(op, "/alg"));  // takes "op" as a scope
+  const StreamStart start = StartStream(g, seed, absl::StrCat(op, "/alg"));  // uses "op" as a scope
   const Output sample = AddOp(op, {dims, start.key, start.counter, start.alg}, {{"dtype", o.dtype}},
                               absl::StrCat(scope.name(), op, "/"));
   return ScaleAndShift(sample, stddev, mean, scope);
@@ -120,7 +120,7 @@ Output Multinomial(Output logits, const Ints& num_samples, const MultinomialOpti
   const NameScope scope(g, OrElse(name, "multinomial"));
   const Output count = num_samples.In(g, "Multinomial/num_samples");
   const auto [seed1, seed2] = g.NextSeed(o.seed);
-  // The constant has taken the name "Multinomial" as a scope, so it is given as final.
+  // The constant has used the name "Multinomial" as a scope, so the name is passed as a final name.
   return AddOp("Multinomial", {logits, count},
                {{"seed", seed1}, {"seed2", seed2}, {"output_dtype", o.output_dtype}},
                absl::StrCat(scope.name(), "Multinomial/"));
@@ -132,7 +132,7 @@ Output StatelessRandomUniform(Output seed, const Ints& shape, const RandomUnifor
   Graph& g = seed.graph();
   const NameScope scope(g, OrElse(name, "stateless_random_uniform"));
   const Output dims = shape.In(g, "shape");
-  if (IsInteger(o.dtype) && !o.max) {  // every value of the type
+  if (IsInteger(o.dtype) && !o.max) {  // all values of the type
     const StreamStart start = StartStream(g, seed, "alg");
     return AddOp("StatelessRandomUniformFullIntV2", {dims, start.key, start.counter, start.alg},
                  {{"dtype", o.dtype}}, scope.name());
@@ -218,7 +218,8 @@ void AddStateful(OpRegistry* ops, absl::string_view name, absl::string_view doc)
                .Doc(doc));
 }
 
-// The two forms of a stateless op: with a seed, and (V2) with the key and the counter made of it.
+// The two forms of a stateless op: with a seed, and (V2) with the key and the counter derived from
+// it.
 void AddStateless(OpRegistry* ops, absl::string_view name, absl::string_view doc) {
   ops->Add(OpSpec(name)
                .In("shape: T, seed: Tseed")
@@ -228,7 +229,7 @@ void AddStateless(OpRegistry* ops, absl::string_view name, absl::string_view doc
                .Attr("Tseed: {int32, int64} = DT_INT64")
                .InferShape(StatelessShape)
                .NotDifferentiable()
-               .Doc(absl::StrCat(doc, " The result depends on shape and seed alone.")));
+               .Doc(absl::StrCat(doc, " The result depends only on shape and seed.")));
   ops->Add(OpSpec(absl::StrCat(name, "V2"))
                .In("shape: Tshape, key: uint64, counter: uint64, alg: int32")
                .Out("output: dtype")
@@ -236,7 +237,7 @@ void AddStateless(OpRegistry* ops, absl::string_view name, absl::string_view doc
                .Attr("Tshape: {int32, int64} = DT_INT32")
                .InferShape(KeyCounterShape)
                .NotDifferentiable()
-               .Doc(absl::StrCat(doc, " The result depends on shape, key and counter alone.")));
+               .Doc(absl::StrCat(doc, " The result depends only on shape, key and counter.")));
 }
 
 void AddStatelessInts(OpRegistry* ops) {
@@ -248,7 +249,8 @@ void AddStatelessInts(OpRegistry* ops) {
                .Attr("Tseed: {int32, int64} = DT_INT64")
                .InferShape(Ranked("minval: 0, maxval: 0", StatelessShape))
                .NotDifferentiable()
-               .Doc("Integers drawn uniformly from [minval, maxval), from a seed alone."));
+               .Doc("Draws integers uniformly from [minval, maxval). The result depends only on "
+                    "the seed."));
   ops->Add(OpSpec("StatelessRandomUniformIntV2")
                .In("shape: Tshape, key: uint64, counter: uint64, alg: int32, minval: dtype, "
                    "maxval: dtype")
@@ -257,7 +259,7 @@ void AddStatelessInts(OpRegistry* ops) {
                .Attr("Tshape: {int32, int64} = DT_INT32")
                .InferShape(Ranked("minval: 0, maxval: 0", KeyCounterShape))
                .NotDifferentiable()
-               .Doc("Integers drawn uniformly from [minval, maxval), from a key and a counter."));
+               .Doc("Draws integers uniformly from [minval, maxval), from a key and a counter."));
   ops->Add(OpSpec("StatelessRandomUniformFullInt")
                .In("shape: T, seed: Tseed")
                .Out("output: dtype")
@@ -266,7 +268,8 @@ void AddStatelessInts(OpRegistry* ops) {
                .Attr("Tseed: {int32, int64, uint32, uint64} = DT_INT64")
                .InferShape(StatelessShape)
                .NotDifferentiable()
-               .Doc("Integers drawn uniformly from all values of the type, from a seed alone."));
+               .Doc("Draws integers uniformly from all values of the type. The result depends only "
+                    "on the seed."));
   ops->Add(
       OpSpec("StatelessRandomUniformFullIntV2")
           .In("shape: Tshape, key: uint64, counter: uint64, alg: int32")
@@ -275,7 +278,7 @@ void AddStatelessInts(OpRegistry* ops) {
           .Attr("Tshape: {int32, int64} = DT_INT32")
           .InferShape(KeyCounterShape)
           .NotDifferentiable()
-          .Doc("Integers drawn uniformly from all values of the type, from a key and a counter."));
+          .Doc("Draws integers uniformly from all values of the type, from a key and a counter."));
   ops->Add(OpSpec("StatelessMultinomial")
                .In("logits: T, num_samples: int32, seed: Tseed")
                .Out("output: output_dtype")
@@ -284,8 +287,8 @@ void AddStatelessInts(OpRegistry* ops) {
                .Attr("output_dtype: {int32, int64} = DT_INT64")
                .InferShape(Ranked("seed: 1", MultinomialShape))
                .NotDifferentiable()
-               .Doc("Column numbers drawn for each row of unnormalized log-probabilities, from a "
-                    "seed alone."));
+               .Doc("Draws column indices for each row of unnormalized log-probabilities. The "
+                    "result depends only on the seed."));
 }
 
 void AddStreamStarts(OpRegistry* ops) {
@@ -295,29 +298,30 @@ void AddStreamStarts(OpRegistry* ops) {
           .Out("key: uint64, counter: uint64")
           .Attr("Tseed: {int32, int64} = DT_INT64")
           .InferShape(Ranked("seed: 1", GetKeyCounterShape))
-          .Doc(
-              "Scrambles a seed of two integers into the key and the counter of a Philox stream."));
+          .Doc("Hashes a seed of two integers to the key and the counter of a Philox stream."));
   ops->Add(OpSpec("StatelessRandomGetAlg")
                .Out("alg: int32")
                .Stateful()
                .InferShape(ScalarShape)
-               .Doc("The number of the generator that this device prefers: 1, Philox."));
+               .Doc("Returns the number of the random number generator that this device prefers: "
+                    "1, Philox."));
   ops->Add(OpSpec("StatelessRandomGetKeyCounterAlg")
                .In("seed: Tseed")
                .Out("key: uint64, counter: uint64, alg: int32")
                .Attr("Tseed: {int32, int64} = DT_INT64")
                .InferShape(Ranked("seed: 1", GetKeyCounterShape))
-               .Doc("StatelessRandomGetKeyCounter and StatelessRandomGetAlg in one."));
+               .Doc("Computes StatelessRandomGetKeyCounter and StatelessRandomGetAlg in one op."));
 }
 
 }  // namespace
 
 void AddRandomOps(OpRegistry* ops) {
-  AddStateful(ops, "RandomUniform", "Numbers drawn uniformly from [0, 1).");
+  AddStateful(ops, "RandomUniform", "Draws numbers uniformly from [0, 1).");
   AddStateful(ops, "RandomStandardNormal",
-              "Numbers drawn from the normal distribution of mean 0 and deviation 1.");
+              "Draws numbers from the normal distribution with mean 0 and standard deviation 1.");
   AddStateful(ops, "TruncatedNormal",
-              "Normal numbers, drawn again while they lie beyond two standard deviations.");
+              "Draws normally distributed numbers. Numbers beyond two standard deviations are "
+              "drawn again.");
   ops->Add(OpSpec("RandomUniformInt")
                .In("shape: T, minval: Tout, maxval: Tout")
                .Out("output: Tout")
@@ -327,7 +331,7 @@ void AddRandomOps(OpRegistry* ops) {
                .Attr("T: {int32, int64}")
                .Stateful()
                .InferShape(Ranked("minval: 0, maxval: 0", ShapeFromInput0))
-               .Doc("Integers drawn uniformly from [minval, maxval)."));
+               .Doc("Draws integers uniformly from [minval, maxval)."));
   ops->Add(OpSpec("RandomShuffle")
                .In("value: T")
                .Out("output: T")
@@ -337,7 +341,7 @@ void AddRandomOps(OpRegistry* ops) {
                .Stateful()
                .InferShape(SameShape)
                .NotDifferentiable()
-               .Doc("The rows of value in random order."));
+               .Doc("Returns the rows of value in random order."));
   ops->Add(OpSpec("Multinomial")
                .In("logits: T, num_samples: int32")
                .Out("output: output_dtype")
@@ -348,12 +352,13 @@ void AddRandomOps(OpRegistry* ops) {
                .Stateful()
                .InferShape(MultinomialShape)
                .NotDifferentiable()
-               .Doc("Column numbers drawn for each row of unnormalized log-probabilities."));
-  AddStateless(ops, "StatelessRandomUniform", "Numbers drawn uniformly from [0, 1).");
+               .Doc("Draws column indices for each row of unnormalized log-probabilities."));
+  AddStateless(ops, "StatelessRandomUniform", "Draws numbers uniformly from [0, 1).");
   AddStateless(ops, "StatelessRandomNormal",
-               "Numbers drawn from the normal distribution of mean 0 and deviation 1.");
+               "Draws numbers from the normal distribution with mean 0 and standard deviation 1.");
   AddStateless(ops, "StatelessTruncatedNormal",
-               "Normal numbers, drawn again while they lie beyond two standard deviations.");
+               "Draws normally distributed numbers. Numbers beyond two standard deviations are "
+               "drawn again.");
   AddStatelessInts(ops);
   AddStreamStarts(ops);
 }

@@ -6,14 +6,14 @@
 #include "weir/core/graph.h"
 #include "weir/ops/array.h"
 
-// Builders of random tensors: TensorFlow's random_ops and stateless_random_ops, with its node names
-// and its streams: the same seeds give the same numbers. The seeds of a stateful op come from
-// Graph::NextSeed: the graph's seed and the op's; with neither, every session draws numbers of its
-// own.
+// Builders of random tensors: TensorFlow's random_ops and stateless_random_ops, with TensorFlow's
+// node names and random streams: the same seeds produce the same numbers. The seeds of a stateful
+// op come from Graph::NextSeed, which combines the graph's seed and the op's. With neither, each
+// session draws different numbers.
 namespace weir {
 
 struct RandomUniformOptions {
-  // The interval [min, max); unset is [0, 1). Integer types need a maximum.
+  // The interval [min, max). Default: [0, 1). Integer types require a maximum.
   std::optional<double> min = {}, max = {};
   DataType dtype = DT_FLOAT;
   std::optional<int64_t> seed = {};
@@ -28,22 +28,23 @@ struct RandomNormalOptions {
 };
 Output RandomNormal(Graph& graph, const Ints& shape, const RandomNormalOptions& options = {},
                     absl::string_view name = {});
-// Values beyond two standard deviations are drawn again.
+// Values more than two standard deviations from the mean are drawn again.
 Output TruncatedNormal(Graph& graph, const Ints& shape, const RandomNormalOptions& options = {},
                        absl::string_view name = {});
 
-// The rows of `value` (along dimension 0) in random order.
+// Returns the rows of `value` (along dimension 0) in random order.
 Output RandomShuffle(Output value, std::optional<int64_t> seed = {}, absl::string_view name = {});
 
 struct MultinomialOptions {
   DataType output_dtype = DT_INT64;
   std::optional<int64_t> seed = {};
 };
-// For each row of the matrix `logits` (unnormalized log-probabilities) num_samples column numbers.
+// Draws num_samples column indices for each row of the matrix `logits` (unnormalized
+// log-probabilities).
 Output Multinomial(Output logits, const Ints& num_samples, const MultinomialOptions& options = {},
                    absl::string_view name = {});
 
-// Stateless: the result depends on `seed`, a vector of two integers, alone.
+// Stateless: the result depends only on `seed`, a vector of two integers.
 Output StatelessRandomUniform(Output seed, const Ints& shape,
                               const RandomUniformOptions& options = {},
                               absl::string_view name = {});

@@ -3,12 +3,12 @@
 #include "weir/ops/ranked_internal.h"
 #include "weir/ops/registry.h"
 
-// Records of random numbers whose distribution has parameters.
+// Definitions of random ops whose distribution has parameters.
 namespace weir {
 
 namespace {
 
-// The shape that input 0 spells out, then that of the parameter at input 1.
+// The shape given by input 0, followed by the shape of the parameter at input 1.
 absl::Status SamplesThenParameter(ShapeContext& c) {
   WEIR_ASSIGN_OR_RETURN(const Shape samples, c.InputAsShape(0));
   if (samples.has_rank() && c.input(1).has_rank()) {
@@ -23,7 +23,7 @@ absl::Status StatefulBinomialShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-// A scalar unless one of the inputs is more than that; then a vector of their length.
+// A scalar if all inputs are scalars; otherwise a vector with their length.
 absl::Status IndexShuffleShape(ShapeContext& c) {
   WEIR_ASSIGN_OR_RETURN(const Shape index, c.WithRankAtMost(0, 1));
   WEIR_ASSIGN_OR_RETURN(const Shape seed, c.WithRankAtMost(1, 2));
@@ -60,25 +60,25 @@ void AddGamma(OpRegistry* ops) {
                .Stateful()
                .InferShape(SamplesThenParameter)
                .Gradient(RandomGammaGradient)
-               .Doc("Samples of the gamma distributions with shape alpha and rate 1, `shape` of "
-                    "each."));
+               .Doc("Draws samples of the gamma distributions with shape alpha and rate 1, `shape` "
+                    "samples of each."));
   ops->Add(OpSpec("RandomGammaGrad")
                .In("alpha: T, sample: T")
                .Out("output: T")
                .Attr("T: {float, double}")
                .InferShape(BroadcastShape)
-               .Doc("How a sample of the gamma distribution changes with alpha, its quantile being "
-                    "fixed."));
-  ops->Add(
-      OpSpec("StatelessRandomGammaV2")
-          .In("shape: T, seed: Tseed, alpha: dtype")
-          .Out("output: dtype")
-          .Attr("dtype: {half, float, double}")
-          .Attr(Types("T", kSizes))
-          .Attr(kSeeds)
-          .InferShape(StatelessShape)
-          .Gradient(StatelessRandomGammaGradient)
-          .Doc("Samples of gamma distributions, from a seed alone; `shape` ends with alpha's."));
+               .Doc("Computes the derivative of a sample of the gamma distribution with respect to "
+                    "alpha, at a fixed quantile."));
+  ops->Add(OpSpec("StatelessRandomGammaV2")
+               .In("shape: T, seed: Tseed, alpha: dtype")
+               .Out("output: dtype")
+               .Attr("dtype: {half, float, double}")
+               .Attr(Types("T", kSizes))
+               .Attr(kSeeds)
+               .InferShape(StatelessShape)
+               .Gradient(StatelessRandomGammaGradient)
+               .Doc("Draws samples of gamma distributions. The result depends only on the seed; "
+                    "`shape` ends with alpha's shape."));
   ops->Add(OpSpec("StatelessRandomGammaV3")
                .In("shape: shape_dtype, key: uint64, counter: uint64, alg: int32, alpha: dtype")
                .Out("output: dtype")
@@ -86,7 +86,8 @@ void AddGamma(OpRegistry* ops) {
                .Attr(Types("shape_dtype", kSizes, "DT_INT32"))
                .InferShape(KeyCounterShape)
                .Gradient(StatelessRandomGammaGradient)
-               .Doc("Samples of gamma distributions, from a key and a counter alone."));
+               .Doc("Draws samples of gamma distributions. The result depends only on a key and a "
+                    "counter."));
 }
 
 void AddPoisson(OpRegistry* ops) {
@@ -100,7 +101,7 @@ void AddPoisson(OpRegistry* ops) {
                .Stateful()
                .Deprecated(25, "RandomPoissonV2 replaces it")
                .InferShape(SamplesThenParameter)
-               .Doc("RandomPoissonV2 with rates and samples of one type."));
+               .Doc("Computes RandomPoissonV2 with rates and samples of the same type."));
   ops->Add(OpSpec("RandomPoissonV2")
                .In("shape: S, rate: R")
                .Out("output: dtype")
@@ -111,18 +112,19 @@ void AddPoisson(OpRegistry* ops) {
                .Attr(Types("dtype", kNumbers, "DT_INT64"))
                .Stateful()
                .InferShape(SamplesThenParameter)
-               .Doc("Samples of the Poisson distributions with these rates, `shape` of each."));
-  ops->Add(
-      OpSpec("StatelessRandomPoisson")
-          .In("shape: T, seed: Tseed, lam: Rtype")
-          .Out("output: dtype")
-          .Attr(Types("Rtype", kNumbers))
-          .Attr(Types("dtype", kNumbers))
-          .Attr(Types("T", kSizes))
-          .Attr(kSeeds)
-          .InferShape(StatelessShape)
-          .NotDifferentiable()
-          .Doc("Samples of Poisson distributions, from a seed alone; `shape` ends with lam's."));
+               .Doc("Draws samples of the Poisson distributions with the given rates, `shape` "
+                    "samples of each."));
+  ops->Add(OpSpec("StatelessRandomPoisson")
+               .In("shape: T, seed: Tseed, lam: Rtype")
+               .Out("output: dtype")
+               .Attr(Types("Rtype", kNumbers))
+               .Attr(Types("dtype", kNumbers))
+               .Attr(Types("T", kSizes))
+               .Attr(kSeeds)
+               .InferShape(StatelessShape)
+               .NotDifferentiable()
+               .Doc("Draws samples of Poisson distributions. The result depends only on the seed; "
+                    "`shape` ends with lam's shape."));
 }
 
 void AddBinomial(OpRegistry* ops) {
@@ -135,8 +137,9 @@ void AddBinomial(OpRegistry* ops) {
                .Attr(Types("dtype", kNumbers, "DT_INT64"))
                .InferShape(StatelessShape)
                .NotDifferentiable()
-               .Doc("How many of so many trials succeed, from a seed alone; `shape` ends with that "
-                    "of counts and probs, broadcast."));
+               .Doc("Draws samples of binomial distributions: the number of successes in counts "
+                    "trials. The result depends only on the seed; `shape` ends with the broadcast "
+                    "shape of counts and probs."));
   ops->Add(OpSpec("StatefulRandomBinomial")
                .In("resource: resource, algorithm: int64, shape: S, counts: T, probs: T")
                .Out("output: dtype")
@@ -145,7 +148,8 @@ void AddBinomial(OpRegistry* ops) {
                .Attr(Types("dtype", kNumbers, "DT_INT64"))
                .Stateful()
                .InferShape(StatefulBinomialShape)
-               .Doc("How many of so many trials succeed, by the generator in a variable."));
+               .Doc("Draws samples of binomial distributions, the number of successes in counts "
+                    "trials, with the generator in a variable."));
 }
 
 void AddBounded(OpRegistry* ops) {
@@ -160,8 +164,8 @@ void AddBounded(OpRegistry* ops) {
                .InferShape(
                    Ranked("means: <=1, stdevs: <=1, minvals: <=1, maxvals: <=1", ShapeFromInput0))
                .NotDifferentiable()
-               .Doc("Normal numbers between bounds; the parameters are scalars, or vary with the "
-                    "first dimension."));
+               .Doc("Draws normally distributed numbers between bounds. The parameters are "
+                    "scalars, or vary along the first dimension."));
   ops->Add(OpSpec("StatelessParameterizedTruncatedNormal")
                .In("shape: S, seed: Tseed, means: dtype, stddevs: dtype, minvals: dtype, maxvals: "
                    "dtype")
@@ -171,8 +175,8 @@ void AddBounded(OpRegistry* ops) {
                .Attr("dtype: {half, float, double}")
                .InferShape(StatelessShape)
                .Gradient(StatelessTruncatedNormalGradient)
-               .Doc("Normal numbers between bounds, from a seed alone; `shape` ends with that of "
-                    "the parameters, broadcast."));
+               .Doc("Draws normally distributed numbers between bounds. The result depends only on "
+                    "the seed; `shape` ends with the broadcast shape of the parameters."));
   ops->Add(OpSpec("RandomIndexShuffle")
                .In("index: dtype, seed: Tseed, max_index: dtype")
                .Out("output: dtype")
@@ -181,7 +185,8 @@ void AddBounded(OpRegistry* ops) {
                .Attr("Tseed: {int32, uint32, int64, uint64}")
                .InferShape(IndexShuffleShape)
                .NotDifferentiable()
-               .Doc("Where a permutation of [0, max_index], chosen by the seed, puts an index."));
+               .Doc("Returns the position of an index in a permutation of [0, max_index] that the "
+                    "seed determines."));
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 #include "weir/ops/ranked_internal.h"
 #include "weir/ops/registry.h"
 
-// Records of random numbers by a generator that lives in a variable of three int64: two words of
+// Definitions of random ops that use a generator stored in a variable of three int64: two words of
 // counter, and the key.
 namespace weir {
 
@@ -42,27 +42,29 @@ void AddGenerated(OpRegistry* ops, const char* name, const char* range, const ch
 void AddGeneratorOps(OpRegistry* ops) {
   constexpr char kFloat[] = "dtype: type = DT_FLOAT";
   AddGenerated(ops, "StatefulUniform", "", kFloat,
-               "Numbers drawn uniformly from [0, 1) by a generator in a variable.");
+               "Draws numbers uniformly from [0, 1) with a generator in a variable.");
   AddGenerated(ops, "StatefulStandardNormalV2", "", kFloat,
-               "Normal numbers drawn by a generator in a variable.");
+               "Draws normally distributed numbers with a generator in a variable.");
   AddGenerated(ops, "StatefulTruncatedNormal", "", kFloat,
-               "Normal numbers within two deviations, drawn by a generator in a variable.");
+               "Draws normally distributed numbers within two standard deviations with a generator "
+               "in a variable.");
   AddGenerated(ops, "StatefulUniformInt", "minval: dtype, maxval: dtype", "dtype: type = DT_INT64",
-               "Integers drawn uniformly from [minval, maxval) by a generator in a variable.");
-  AddGenerated(ops, "StatefulUniformFullInt", "", "dtype: type = DT_UINT64",
-               "Integers drawn uniformly from all of a type by a generator in a variable.");
+               "Draws integers uniformly from [minval, maxval) with a generator in a variable.");
+  AddGenerated(
+      ops, "StatefulUniformFullInt", "", "dtype: type = DT_UINT64",
+      "Draws integers uniformly from all values of the type with a generator in a variable.");
   ops->Add(OpSpec("RngSkip")
                .In("resource: resource, algorithm: int64, delta: int64")
                .Stateful()
                .InferShape(SkipShape)
-               .Doc("Moves a generator on by as much as delta samples take."));
+               .Doc("Advances a generator by the state that delta samples consume."));
   ops->Add(OpSpec("RngReadAndSkip")
                .In("resource: resource, alg: int32, delta: uint64")
                .Out("value: int64")
                .Stateful()
                .InferShape(SkipShape)
-               .Doc("Moves a generator on by as much as delta samples take; gives its state from "
-                    "before."));
+               .Doc("Advances a generator by the state that delta samples consume. Returns its "
+                    "previous state."));
   ops->Add(OpSpec("NonDeterministicInts")
                .In("shape: shape_dtype")
                .Out("output: dtype")
@@ -70,7 +72,7 @@ void AddGeneratorOps(OpRegistry* ops) {
                .Attr("shape_dtype: type = DT_INT64")
                .Stateful()
                .InferShape(Ranked("shape: 1", ShapeFromInput0))
-               .Doc("Integers that are never the same again."));
+               .Doc("Draws non-deterministic integers, which differ in each step."));
 }
 
 }  // namespace weir

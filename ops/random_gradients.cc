@@ -7,21 +7,21 @@
 #include "weir/ops/random_internal.h"
 
 // Gradients of samples with respect to the parameters of their distribution, by implicit
-// differentiation: the quantile of a sample stays. Source: Figurnov et al., "Implicit
+// differentiation: the quantile of a sample is held constant. Source: Figurnov et al., "Implicit
 // reparameterization gradients", 2018.
 namespace weir {
 
 namespace {
 
-// 1, `count` times.
+// Returns a vector of `count` ones.
 Output OnesVector(Graph& g, Output count) {
   const NameScope scope(g, "ones");
   const Output dims = Stack({count}, 0, "packed");
   return AddOp("Fill", {dims, Const(g, int32_t{1}, "Const")}, {}, scope.name());
 }
 
-// The gradient with respect to alpha, whose dimensions are the last ones of the samples'; there are
-// `extra` before them.
+// Returns the gradient with respect to alpha, whose dimensions are the last dimensions of the
+// samples. `extra` is the number of dimensions before them.
 Output GammaGradient(Output alpha, Output sample, Output dy, Output extra) {
   Graph& g = alpha.graph();
   const Output ones = OnesVector(g, extra);
@@ -33,7 +33,7 @@ Output GammaGradient(Output alpha, Output sample, Output dy, Output extra) {
 
 Output FirstElement(Output vector) { return StridedSlice(vector, {Index(0)}); }
 
-// The distribution function of the normal distribution.
+// Returns the cumulative distribution function of the normal distribution.
 Output NormalCdf(Output x) {
   const Output root = ConstLike(x, 0.5 * std::sqrt(2.0), "half_sqrt_2");
   const Output w = MulOp(x, root);
@@ -46,7 +46,8 @@ Output NormalCdf(Output x) {
   return 0.5 * Select(middle, near, far);
 }
 
-// exp((sample^2 - bound^2) / 2 + log_share): how a sample moves with a bound.
+// Returns exp((sample^2 - bound^2) / 2 + log_share): the derivative of a sample with respect to a
+// bound.
 Output BoundDerivative(Output sample, Output bound, Output log_share(Output), Output share) {
   const Output a = Pow(sample, 2.0, "pow"), b = Pow(bound, 2.0, "pow");
   const Output half = 0.5 * SubOp(a, b);

@@ -5,12 +5,12 @@
 #include "weir/core/op.h"
 #include "weir/core/shape_context.h"
 
-// What the sources of the random family share.
+// Declarations shared by the sources of the random family.
 namespace weir {
 
-// The shape at input 0, for a seed of two numbers at input 1.
+// The shape given by input 0, for an op with a seed of two numbers at input 1.
 absl::Status StatelessShape(ShapeContext& c);
-// The shape at input 0, for key, counter and algorithm at inputs 1, 2 and 3.
+// The shape given by input 0, for an op with key, counter and algorithm at inputs 1, 2 and 3.
 absl::Status KeyCounterShape(ShapeContext& c);
 
 // Gradients with respect to the parameters of a distribution (random_gradients.cc).

@@ -9,8 +9,8 @@
 
 namespace weir {
 
-// How many elements Range(start, limit, delta) of type T has, for its shape rule and its kernel.
-// INVALID_ARGUMENT if delta is zero or leads away from the limit.
+// Returns the number of elements of Range(start, limit, delta) of type T, for its shape function
+// and its kernel. INVALID_ARGUMENT if delta is zero or points away from the limit.
 template <class T>
 absl::StatusOr<int64_t> RangeSize(T start, T limit, T delta) {
   if (delta == T(0)) return InvalidArgument("Requires delta != 0: ", static_cast<double>(delta));
@@ -20,7 +20,7 @@ absl::StatusOr<int64_t> RangeSize(T start, T limit, T delta) {
                            static_cast<double>(limit));
   }
   if constexpr (std::is_integral_v<T>) {
-    // Distances as unsigned numbers, which hold them.
+    // Distances are computed as unsigned numbers to avoid overflow.
     const uint64_t up = static_cast<uint64_t>(limit) - static_cast<uint64_t>(start);
     const uint64_t distance = delta > T(0) ? up : 0 - up;
     const uint64_t step =
@@ -30,7 +30,7 @@ absl::StatusOr<int64_t> RangeSize(T start, T limit, T delta) {
       return InvalidArgument("Requires ((limit - start) / delta) <= int64 max");
     return static_cast<int64_t>(size);
   } else {
-    // The quotient is rounded to T, as TensorFlow's is: it decides how many there are.
+    // The quotient is rounded to T, as in TensorFlow, and determines the number of elements.
     const T steps = static_cast<T>(static_cast<T>(limit - start) / delta);
     const double size = std::ceil(std::abs(static_cast<double>(steps)));
     if (!(size < 9e18))

@@ -82,7 +82,7 @@ absl::Status RestoreShape(ShapeContext& c) { return c.WithRank(1, 0).status(); }
 
 void AddMakers(const HandleForm& form, OpRegistry* ops) {
   const auto maker = [&](const char* op) { return MakerOfHandle(op, form, "reader_handle"); };
-  // TensorFlow has not deprecated the reference form of WholeFileReader.
+  // TensorFlow has not deprecated the ref form of WholeFileReader.
   const auto add = [&](OpSpec& spec, const char* doc) {
     const bool is_deprecated = !form.is_resource && spec.name() != "WholeFileReader";
     if (is_deprecated) spec.Deprecated(26, absl::StrCat("Use ", spec.name(), "V2"));
@@ -91,17 +91,18 @@ void AddMakers(const HandleForm& form, OpRegistry* ops) {
   OpSpec whole = maker("WholeFileReader"), text = maker("TextLineReader"),
          fixed = maker("FixedLengthRecordReader"), records = maker("TFRecordReader"),
          identity = maker("IdentityReader");
-  add(SharedByName(whole), "A reader that gives whole files.");
-  add(SharedByName(text.Attr("skip_header_lines: int = 0")), "A reader that gives lines of files.");
+  add(SharedByName(whole), "Creates a reader of whole files.");
+  add(SharedByName(text.Attr("skip_header_lines: int = 0")),
+      "Creates a reader of the lines of files.");
   SharedByName(fixed.Attr("header_bytes: int = 0")
                    .Attr("record_bytes: int")
                    .Attr("footer_bytes: int = 0")
                    .Attr("hop_bytes: int = 0"));
   if (form.is_resource) fixed.Attr("encoding: string = ''");
-  add(fixed, "A reader that gives records of one size.");
+  add(fixed, "Creates a reader of records of a fixed size.");
   add(SharedByName(records).Attr("compression_type: string = ''"),
-      "A reader that gives the records of TFRecord files.");
-  add(SharedByName(identity), "A reader that gives what its queue gives.");
+      "Creates a reader of the records of TFRecord files.");
+  add(SharedByName(identity), "Creates a reader that returns the elements of its queue.");
 }
 
 OpSpec User(const char* op, const HandleForm& form, absl::string_view inputs = {}) {
@@ -113,33 +114,33 @@ void AddReads(const HandleForm& form, OpRegistry* ops) {
   ops->Add(User("ReaderRead", form, queue)
                .Out("key: string, value: string")
                .InferShape(RankedOf(form, "reader_handle: 0, queue_handle: 0", ScalarShape))
-               .Doc("The next record. Takes the next unit of work from the queue where one is at "
-                    "its end."));
+               .Doc("Returns the next record. Dequeues the next unit of work at the end of the "
+                    "current one."));
   ops->Add(User("ReaderReadUpTo", form, queue + ", num_records: int64")
                .Out("keys: string, values: string")
                .InferShape(RankedOf(form, "reader_handle: 0, queue_handle: 0", ReadUpToShape))
-               .Doc("Up to `num_records` records, all of one unit of work."));
+               .Doc("Returns up to `num_records` records, all from one unit of work."));
 }
 
 void AddStateOps(const HandleForm& form, OpRegistry* ops) {
   ops->Add(User("ReaderNumRecordsProduced", form)
                .Out("records_produced: int64")
                .InferShape(RankedOf(form, "reader_handle: 0", ScalarShape))
-               .Doc("How many records a reader has given."));
+               .Doc("Returns the number of records that a reader has produced."));
   ops->Add(User("ReaderNumWorkUnitsCompleted", form)
                .Out("units_completed: int64")
                .InferShape(RankedOf(form, "reader_handle: 0", ScalarShape))
-               .Doc("How many units of work a reader is through with."));
+               .Doc("Returns the number of units of work that a reader has completed."));
   ops->Add(User("ReaderSerializeState", form)
                .Out("state: string")
                .InferShape(RankedOf(form, "reader_handle: 0", ScalarShape))
-               .Doc("Where a reader stands, as a string."));
+               .Doc("Returns the state of a reader as a string."));
   ops->Add(User("ReaderRestoreState", form, "state: string")
                .InferShape(RankedOf(form, "reader_handle: 0", RestoreShape))
-               .Doc("Puts a reader where another stood."));
+               .Doc("Restores a reader to a serialized state."));
   ops->Add(User("ReaderReset", form)
                .InferShape(RankedOf(form, "reader_handle: 0", NoOutputs))
-               .Doc("Puts a reader where it began."));
+               .Doc("Resets a reader to its initial state."));
 }
 
 }  // namespace
@@ -162,8 +163,8 @@ void AddReaderOps(OpRegistry* ops) {
                .Stateful()
                .InferShape(UnknownShape)
                .NotDifferentiable()
-               .Doc("Records of all files that match a pattern, in random order, epoch after "
-                    "epoch."));
+               .Doc("Returns records of all files that match a pattern in random order, for an "
+                    "unlimited number of epochs."));
 }
 
 }  // namespace weir

@@ -7,22 +7,22 @@
 #include "weir/core/graph.h"
 #include "weir/ops/queue.h"
 
-// Readers: records of files whose names come from a queue. Names of nodes are those that Python
-// makes.
+// Readers of records from files whose names come from a queue. The names of nodes are those that
+// Python generates.
 namespace weir {
 
 class Reader {
  public:
-  // Lines, without their ends; keys are "file:number", counted from 1.
+  // Reads lines, without their line ends. Keys are "file:number", counted from 1.
   static Reader TextLine(Graph& graph, int64_t skip_header_lines = 0, absl::string_view name = {});
-  // Records of TFRecord files; keys are "file:offset". `compression` is "", "ZLIB" or "GZIP".
+  // Reads records of TFRecord files. Keys are "file:offset". `compression` is "", "ZLIB" or "GZIP".
   static Reader TfRecord(Graph& graph, absl::string_view compression = {},
                          absl::string_view name = {});
-  // A file, with its name as the key.
+  // Reads whole files. The key is the file's name.
   static Reader WholeFile(Graph& graph, absl::string_view name = {});
-  // What comes from the queue.
+  // Returns the queue's elements themselves.
   static Reader Identity(Graph& graph, absl::string_view name = {});
-  // Records of equal size.
+  // Reads records of equal size.
   struct FixedLength {
     int64_t record_bytes = 0, header_bytes = 0, footer_bytes = 0;
     int64_t hop_bytes = 0;      // from one record to the next; 0: record_bytes
@@ -31,15 +31,15 @@ class Reader {
   static Reader FixedLengthRecords(Graph& graph, const FixedLength& layout,
                                    absl::string_view name = {});
 
-  // The next record: its key and its value. OUT_OF_RANGE once all files are read and the queue is
-  // closed.
+  // Returns the key and the value of the next record. OUT_OF_RANGE once all files are read and the
+  // queue is closed.
   std::pair<Output, Output> Read(const Queue& queue, absl::string_view name = {}) const;
-  // Up to so many, all of one file.
+  // Returns up to `num_records` records, all from one file.
   std::pair<Output, Output> ReadUpTo(const Queue& queue, Output num_records,
                                      absl::string_view name = {}) const;
   Output NumRecordsProduced(absl::string_view name = {}) const;
   Output NumWorkUnitsCompleted(absl::string_view name = {}) const;
-  // A string from which RestoreState goes on; only of WholeFile and Identity.
+  // Returns a string from which RestoreState resumes. Only for WholeFile and Identity.
   Output SerializeState(absl::string_view name = {}) const;
   Operation RestoreState(Output state, absl::string_view name = {}) const;
   Operation Reset(absl::string_view name = {}) const;

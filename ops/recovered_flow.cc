@@ -9,20 +9,20 @@
 
 namespace weir {
 
-// A graph from a file has no record of its branches and loops, but they can be told from its nodes,
-// looked at in the order in which they run (edges from NextIterations left out):
+// A graph from a file does not record its branches and loops, but they can be recovered from its
+// nodes, visited in topological order (without the edges from NextIterations):
 //
-//   * An Enter belongs to the loop of its frame name, which lies in the context of what enters.
-//   * What an Exit gives out is in the context around its loop.
-//   * A Switch that no LoopCond decides makes two branches, told apart by the predicate (through
-//     Identities, as TensorFlow's Cond has one for itself) and the side.
-//   * What a Merge gives out is in the context around its inputs' branches; in the loop, if one of
-//     its inputs has entered.
-//   * Any other node belongs to the innermost context that one of its inputs, data or control, is
-//     in.
+//   * An Enter belongs to the loop of its frame name, which is nested in the context of the Enter's
+//   input.
+//   * The output of an Exit is in the context around its loop.
+//   * A Switch that is not controlled by a LoopCond forms two branches, identified by the predicate
+//   (traced through Identities, since TensorFlow's Cond has one of its own) and the side.
+//   * The output of a Merge is in the context around its inputs' branches, or in the loop if one of
+//   its inputs is an Enter of it.
+//   * Any other node belongs to the innermost context that one of its data or control inputs is in.
 //
-// A Switch of which both sides are used belongs to the context around the branches, so that its
-// gradient is that of a Switch by itself.
+// A Switch with both outputs in use belongs to the context around the branches, so that its
+// gradient is that of a stand-alone Switch.
 namespace {
 
 bool IsOp(const Node* node, absl::string_view op) {
@@ -55,7 +55,7 @@ class FlowFinder {
     }
   }
 
-  // Nodes after their inputs. Those on other cycles are left out.
+  // Returns the nodes in topological order. Nodes on other cycles are left out.
   std::vector<Node*> InOrder() const {
     std::vector<int> waits(graph_.num_nodes(), 0);
     std::vector<std::vector<Node*>> users(graph_.num_nodes());
@@ -92,7 +92,7 @@ class FlowFinder {
     return it != sides_.end() ? it->second : stack_.OutputContextOf(value.node);
   }
 
-  // The innermost context of the inputs.
+  // Returns the innermost context of the inputs.
   FlowContext* Around(const Node* node) const {
     FlowContext* innermost = nullptr;
     const auto consider = [&innermost](FlowContext* context) {
@@ -147,7 +147,7 @@ class FlowFinder {
     Assign(node, loop);
   }
 
-  // The first node that runs whenever a branch is taken, or in every iteration.
+  // Finds the first node that runs whenever a branch is taken, or in every iteration.
   void FindPivot(Node* node, FlowContext* context) {
     if (context == nullptr || context->pivot != nullptr || node->op_name() != "Identity") return;
     const Node* const input = node->input(0).node;

@@ -5,8 +5,8 @@
 
 namespace weir {
 
-// Finds the branches and loops of nodes that were not built by Cond and WhileLoop, but imported,
-// from the nodes alone, and tells FlowStack of them.
+// Recovers the branches and loops of nodes that were imported rather than built by Cond and
+// WhileLoop, from the nodes alone, and registers them with FlowStack.
 void RecoverFlow(Graph& graph);
 
 }  // namespace weir

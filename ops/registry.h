@@ -3,8 +3,8 @@
 
 #include "weir/core/op.h"
 
-// The families of ops. Each function adds the records of one source file; ops/registry.cc lists
-// them all, and BuiltinOps() calls one when an op of it is first looked up.
+// The families of ops. Each function adds the op definitions of one source file. ops/registry.cc
+// lists all of them, and BuiltinOps() calls one when one of its ops is first looked up.
 namespace weir {
 
 void AddArrayBasicOps(OpRegistry* ops);      // array_basic.cc

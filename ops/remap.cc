@@ -50,14 +50,15 @@ Output LoadAndRemapMatrix(Output ckpt_path, Output old_tensor_name, Output row_r
 }
 
 void AddRemapOps(OpRegistry* ops) {
-  ops->Add(OpSpec("GenerateVocabRemapping")
-               .In("new_vocab_file: string, old_vocab_file: string")
-               .Out("remapping: int64, num_present: int32")
-               .Attr("new_vocab_offset: int >= 0")
-               .Attr("num_new_vocab: int >= 0")
-               .Attr("old_vocab_size: int >= -1 = -1")
-               .InferShape(VocabShape)
-               .Doc("For lines of a vocabulary file, their numbers in an older one, or -1."));
+  ops->Add(
+      OpSpec("GenerateVocabRemapping")
+          .In("new_vocab_file: string, old_vocab_file: string")
+          .Out("remapping: int64, num_present: int32")
+          .Attr("new_vocab_offset: int >= 0")
+          .Attr("num_new_vocab: int >= 0")
+          .Attr("old_vocab_size: int >= -1 = -1")
+          .InferShape(VocabShape)
+          .Doc("Maps lines of a vocabulary file to their line numbers in an older one, or -1."));
   ops->Add(OpSpec("LoadAndRemapMatrix")
                .In("ckpt_path: string, old_tensor_name: string, row_remapping: int64, "
                    "col_remapping: int64, initializing_values: float")
@@ -67,8 +68,8 @@ void AddRemapOps(OpRegistry* ops) {
                .Attr("max_rows_in_memory: int = -1")
                .Stateful()
                .InferShape(Ranked("old_tensor_name: 0", MatrixShape))
-               .Doc("A matrix from a checkpoint with its rows and columns in another order, and "
-                    "given values where it has none."));
+               .Doc("Loads a matrix from a checkpoint with its rows and columns permuted, and with "
+                    "given values for elements that it does not have."));
 }
 
 }  // namespace weir

@@ -3,21 +3,22 @@
 
 #include "weir/core/graph.h"
 
-// Starting a model with the weights of one that had another vocabulary.
+// Initializes a model with the weights of a model that has a different vocabulary.
 namespace weir {
 
 struct VocabRemapping {
-  Output remapping;    // int64: the old id of each new one, -1 if it has none
-  Output num_present;  // how many have one
+  Output remapping;    // int64: the old id of each new id, -1 if there is none
+  Output num_present;  // the number of new ids that have an old id
 };
-// For `num_new_vocab` lines of the new vocabulary from `new_vocab_offset` on; of the old one, the
-// first `old_vocab_size` lines count (-1: all).
+// Maps `num_new_vocab` lines of the new vocabulary, starting at `new_vocab_offset`. Only the first
+// `old_vocab_size` lines of the old vocabulary count (-1: all).
 VocabRemapping GenerateVocabRemapping(Output new_vocab_file, Output old_vocab_file,
                                       int64_t new_vocab_offset, int64_t num_new_vocab,
                                       int64_t old_vocab_size = -1, absl::string_view name = {});
 
-// The matrix `old_tensor_name` of a checkpoint with its rows (and columns, unless col_remapping is
-// empty) as the remappings say; what has no old element takes the initializing values, in order.
+// Loads the matrix `old_tensor_name` of a checkpoint and permutes its rows (and columns, unless
+// col_remapping is empty) as the remappings specify. Elements without an old element take the
+// initializing values, in order.
 struct RemapMatrixOptions {
   int64_t num_rows = 0, num_cols = 1;
   int64_t max_rows_in_memory = -1;

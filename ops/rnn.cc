@@ -47,7 +47,8 @@ absl::Status SequenceShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-// Each gradient is like the input it belongs to, the first input (a length) excepted.
+// Each gradient has the shape of the corresponding input, except that the first input (a length)
+// has none.
 absl::Status SequenceGradShape(ShapeContext& c) {
   for (int i = 0; i < c.num_outputs(); ++i) c.set_output(i, c.input(i + 1));
   return absl::OkStatus();
@@ -66,7 +67,7 @@ absl::Status GruCellGradShape(ShapeContext& c) {
 
 // ---- gradients
 
-// Of both versions, as in TensorFlow, by BlockLSTMGrad.
+// Both versions use BlockLSTMGrad, as in TensorFlow.
 Grads SequenceGradient(GradContext& g) {
   std::vector<Arg> args;
   for (int i = 0; i < 9; ++i) args.emplace_back(g.x(i));
@@ -92,14 +93,14 @@ void AddSequences(OpRegistry* ops) {
   sequence.Attr("cell_clip: float = 3").Attr("use_peephole: bool = false").Attr(kTypes);
   ops->Add(sequence.InferShape(SequenceShape)
                .Gradient(SequenceGradient)
-               .Doc("An LSTM cell (see LSTMBlockCell) over the first seq_len_max steps of x [time, "
-                    "batch, size]."));
+               .Doc("Computes an LSTM cell (see LSTMBlockCell) over the first seq_len_max steps of "
+                    "x [time, batch, size]."));
   v2.In("seq_len_max: int64").In(kCellInputs).Out(kStates).Attr("cell_clip: float = 0");
   v2.Attr("use_peephole: bool = false").Attr(kTypes);
   ops->Add(v2.InferShape(SequenceShape)
                .Gradient(SequenceGradient)
-               .Doc("BlockLSTM without a forget bias, and with the columns of w and b in the order "
-                    "input gate, forget gate, candidate, output gate."));
+               .Doc("Computes BlockLSTM without a forget bias, and with the columns of w and b in "
+                    "the order input gate, forget gate, candidate, output gate."));
   for (const char* name : {"BlockLSTMGrad", "BlockLSTMGradV2"}) {
     OpSpec grad(name);
     grad.In("seq_len_max: int64").In(kCellInputs).In(kStates).In("cs_grad: T, h_grad: T");
@@ -109,7 +110,8 @@ void AddSequences(OpRegistry* ops) {
             .Attr(kTypes)
             .InferShape(Ranked("x: 3, cs_prev: 2, h_prev: 2, w: 2, wci: 1, wcf: 1, wco: 1, b: 1",
                                SequenceGradShape))
-            .Doc("The gradients of all arguments of BlockLSTM (V2: of BlockLSTMV2)."));
+            .Doc("Computes the gradients with respect to all arguments of BlockLSTM (V2: of "
+                 "BlockLSTMV2)."));
   }
 }
 
@@ -145,8 +147,8 @@ void AddRnnOps(OpRegistry* ops) {
                .Attr("use_peephole: bool = false")
                .Attr(kTypes)
                .InferShape(CellShape)
-               .Doc("One step of an LSTM cell: its gates i, f, o, candidate ci, state cs, tanh of "
-                    "the state co and output h."));
+               .Doc("Computes one step of an LSTM cell: its gates i, f, o, candidate ci, state cs, "
+                    "tanh of the state co and output h."));
   ops->Add(OpSpec("LSTMBlockCellGrad")
                .In(kCellInputs)
                .In("i: T, cs: T, f: T, o: T, ci: T, co: T, cs_grad: T, h_grad: T")
@@ -154,23 +156,23 @@ void AddRnnOps(OpRegistry* ops) {
                .Attr("use_peephole: bool")
                .Attr(kTypes)
                .InferShape(LstmCellGradShape)
-               .Doc("The gradients of LSTMBlockCell's previous state, gates (before their "
-                    "functions) and peepholes."));
+               .Doc("Computes the gradients with respect to LSTMBlockCell's previous state, gates "
+                    "(before their activations) and peepholes."));
   AddSequences(ops);
   ops->Add(OpSpec("GRUBlockCell")
                .In("x: T, h_prev: T, w_ru: T, w_c: T, b_ru: T, b_c: T")
                .Out("r: T, u: T, c: T, h: T")
                .Attr("T: {float}")
                .InferShape(CellShape)
-               .Doc("One step of a gated recurrent unit: reset gate r, update gate u, candidate c, "
-                    "output h = u h_prev + (1 - u) c."));
+               .Doc("Computes one step of a gated recurrent unit: reset gate r, update gate u, "
+                    "candidate c, output h = u h_prev + (1 - u) c."));
   ops->Add(OpSpec("GRUBlockCellGrad")
                .In("x: T, h_prev: T, w_ru: T, w_c: T, b_ru: T, b_c: T, r: T, u: T, c: T, d_h: T")
                .Out("d_x: T, d_h_prev: T, d_c_bar: T, d_r_bar_u_bar: T")
                .Attr("T: {float}")
                .InferShape(Ranked("w_ru: 2", GruCellGradShape))
-               .Doc("The gradients of GRUBlockCell's input and previous output, and of its "
-                    "candidate and gates before their functions."));
+               .Doc("Computes the gradients with respect to GRUBlockCell's input and previous "
+                    "output, and its candidate and gates before their activations."));
 }
 
 }  // namespace weir

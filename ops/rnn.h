@@ -3,25 +3,25 @@
 
 #include "weir/core/graph.h"
 
-// Recurrent cells computed by one op: faster than the same cell put together from small ones, and
-// differentiable as a whole.
+// Recurrent cells as a single op: faster than a cell composed of elementary ops, and differentiable
+// as a whole.
 namespace weir {
 
-// What one step of an LSTM cell (or, with a dimension of time in front, many) makes of its input:
-// the gates, the state before and after tanh, and the output h.
+// The results of one step of an LSTM cell (or, with a leading time dimension, of many): the gates,
+// the state before and after tanh, and the output h.
 struct LstmStates {
   Output i, cs, f, o, ci, co, h;
 };
 
 struct LstmBlockOptions {
   float forget_bias = 1;
-  float cell_clip = 3;  // the state stays in [-cell_clip, cell_clip]; not positive: anywhere
+  float cell_clip = 3;  // clips the state to [-cell_clip, cell_clip]; not positive: no clipping
   bool use_peephole = false;
 };
 
-// The weights of an LSTM cell with `n` units and inputs of size `m`: w [m + n, 4n] and b [4n], the
-// columns being input gate, candidate, forget gate, output gate; the peepholes wci, wcf, wco [n]
-// are looked at only if the options say so.
+// The weights of an LSTM cell with `n` units and inputs of size `m`: w [m + n, 4n] and b [4n],
+// whose columns are input gate, candidate, forget gate and output gate. The peephole weights wci,
+// wcf, wco [n] are used only if the options enable them.
 struct LstmWeights {
   Output w, wci, wcf, wco, b;
 };
@@ -29,7 +29,8 @@ struct LstmWeights {
 // One step: x [batch, m], cs_prev and h_prev [batch, n].
 LstmStates LstmBlockCell(Output x, Output cs_prev, Output h_prev, const LstmWeights& weights,
                          const LstmBlockOptions& options = {}, absl::string_view name = {});
-// The first `seq_len_max` (int64) steps of x [time, batch, m]; later ones are zero.
+// Computes the first `seq_len_max` (int64) steps of x [time, batch, m]. The results of later steps
+// are zero.
 LstmStates BlockLstm(Output seq_len_max, Output x, Output cs_prev, Output h_prev,
                      const LstmWeights& weights, const LstmBlockOptions& options = {},
                      absl::string_view name = {});

@@ -62,7 +62,7 @@ NamedVariables NameVariables(const Variables& variables) {
 
 namespace {
 
-// A partitioned variable's name stands for each of its parts.
+// The name of a partitioned variable is used for each of its parts.
 NamedVariables NameParts(const NamedVariables& variables) {
   NamedVariables flat;
   for (const auto& [name, v] : variables) {
@@ -73,7 +73,7 @@ NamedVariables NameParts(const NamedVariables& variables) {
 
 absl::Status CheckNames(const NamedVariables& variables) {
   if (variables.empty()) return InvalidArgument("No variables to save");
-  std::map<std::string, bool> whole;  // name -> not a slice
+  std::map<std::string, bool> whole;  // maps a name to whether it is a whole variable, not a slice
   std::map<const Node*, std::string> names;
   for (const auto& [name, v] : variables) {
     if (!v.valid()) return InvalidArgument("Saver: the variable for '", name, "' is invalid");
@@ -89,7 +89,7 @@ absl::Status CheckNames(const NamedVariables& variables) {
   return absl::OkStatus();
 }
 
-// Adds the nodes of one saver, with its name scope open.
+// Adds the nodes of one saver while its name scope is open.
 class SaverGraph {
  public:
   SaverGraph(Graph& graph, const SaverGraphOptions& options) : graph_(graph), options_(options) {}
@@ -108,7 +108,7 @@ class SaverGraph {
     }
     SaverDef def;
     if (!path.valid() || !saved.valid() || !restored.valid())
-      return def;  // the graph has the error
+      return def;  // the graph holds the error
     def.filename_tensor_name = path.name();
     def.save_tensor_name = saved.name();
     def.restore_op_name = restored.name();
@@ -126,7 +126,7 @@ class SaverGraph {
     return PlaceholderWithDefault(fallback, Shape(), "Const");
   }
 
-  // "a/b/" for "a/b/c/".
+  // Returns "a/b/" for "a/b/c/".
   static std::string ParentOf(absl::string_view scope) {
     scope.remove_suffix(1);
     const size_t slash = scope.rfind('/');
@@ -135,7 +135,8 @@ class SaverGraph {
 
   bool v1() const { return options_.write_version == 1; }
 
-  // The vectors of names and slices that SaveV2 and RestoreV2 take, in the scope of the op.
+  // Builds the vectors of names and slices that are inputs of SaveV2 and RestoreV2, in the scope of
+  // the op.
   std::pair<Output, Output> Keys(const NamedVariables& variables,
                                  const char* slices_name = "shape_and_slices") {
     std::vector<std::string> names, slices;
@@ -147,8 +148,9 @@ class SaverGraph {
     return {names_node, Const(graph_, slices, slices_name)};
   }
 
-  // What SaveV2 takes of a variable: the reference itself, or the read that was made with it. Of a
-  // slice: a reference's shared read, or a read of its own, on its device's host.
+  // Returns the input of SaveV2 for a variable: the reference itself, or the read that was built
+  // with the variable. For a slice: a ref variable's shared read, or a new read on the host of its
+  // device.
   Output Value(const Variable& v) {
     if (v.save_slice()) return v.is_resource() ? ReadOnHost(v) : v.value();
     if (v.synchronization() == VariableSynchronization::kOnRead && !v.replicas().empty())
@@ -167,13 +169,13 @@ class SaverGraph {
     return Identity(value);
   }
 
-  // The node that writes, marked if it need not wait for the disk.
+  // Returns the writing node, marked if it need not wait for the disk.
   Operation Marked(Operation op) const {
     if (op.valid() && !options_.synced) graph_.SetAttr(op.node, "_synced", false);
     return op;
   }
 
-  // The path, once everything is saved there.
+  // Returns the path once all variables are saved there.
   Output Save(Output path, const NamedVariables& variables) {
     Outputs values;
     for (const auto& [name, v] : variables) values.push_back(Value(v));
@@ -232,7 +234,7 @@ class SaverGraph {
     return AddOp("Reshape", {value, target}, {}, scope.name());
   }
 
-  // Groups in the order of device names.
+  // Groups the variables in the order of device names.
   static std::vector<NamedVariables> ByDevice(const NamedVariables& variables) {
     std::map<std::string, NamedVariables> groups;
     for (const auto& item : variables) groups[item.second.device()].push_back(item);
@@ -241,7 +243,7 @@ class SaverGraph {
     return shards;
   }
 
-  // The device's host.
+  // Returns the host of the shard's device.
   static std::string HostOf(const NamedVariables& shard) {
     absl::StatusOr<DeviceName> device = DeviceName::Parse(shard[0].second.device());
     if (!device.ok()) return "/device:CPU:0";
@@ -250,8 +252,8 @@ class SaverGraph {
     return device->ToString();
   }
 
-  // Where the shards are written before they are merged: "<path>_temp/part", and on object stores
-  // beside the path.
+  // Returns the path to which the shards are written before they are merged: "<path>_temp/part", or
+  // on object stores a name next to the path.
   Output TemporaryPath(Output path) {
     const DeviceScope device(graph_, "/device:CPU:*");
     const Output is_object_store = StaticRegexFullMatch(path, "^s3://.*");
@@ -259,7 +261,7 @@ class SaverGraph {
     return StringJoin({path, Select(is_object_store, beside, below)});
   }
 
-  // Shards of V1 are files that stay as they are; a pattern of their names is their path.
+  // The shards of a V1 checkpoint remain separate files. Its path is a pattern of their names.
   Output SaveShards(Output path, const std::vector<NamedVariables>& shards) {
     const Output base = v1() ? path : TemporaryPath(path);
     const Output count = Const(graph_, static_cast<int32_t>(shards.size()), "num_shards");

@@ -12,8 +12,8 @@ namespace {
 
 constexpr double kPi = 3.14159265358979323846;
 
-// The arguments of a schedule inside its scope: the rate as "initial_learning_rate", everything
-// else cast to its type.
+// The arguments of a schedule inside its scope: the rate as "initial_learning_rate", and the other
+// arguments cast to its type.
 class Schedule {
  public:
   Schedule(Output step, const TensorArg& rate, absl::string_view name, absl::string_view fallback)
@@ -24,7 +24,7 @@ class Schedule {
 
   const Output& rate() const { return rate_; }
   const std::string& name() const { return scope_.name(); }
-  // The step as a number of the rate's type.
+  // The step cast to the rate's type.
   Output step() const { return Cast(step_, rate_.dtype()); }
   Output As(const TensorArg& arg) const {
     if (!arg.is_literal()) return Cast(arg.output(), rate_.dtype());
@@ -97,8 +97,8 @@ Output PolynomialDecay(const TensorArg& learning_rate, Output global_step,
   return Add(Multiply(range, Pow(1 - p, power)), end, s.name());
 }
 
-// From the last interval to the first: the value of the first boundary that the step does not
-// exceed.
+// Selects from the last interval to the first the value of the first boundary that the step does
+// not exceed.
 Output PiecewiseConstant(Output global_step, const std::vector<int64_t>& boundaries,
                          const std::vector<TensorArg>& values, absl::string_view name) {
   if (!global_step.valid()) return {};
@@ -149,8 +149,8 @@ Output LinearCosineDecay(const TensorArg& learning_rate, Output global_step,
   return Multiply(s.rate(), (options.alpha + linear) * cosine + options.beta, s.name());
 }
 
-// Period i is t_mul^i long, in first periods: the number of finished ones comes from the sum of a
-// geometric series.
+// Period i has the length t_mul^i, in units of the first period. The sum of a geometric series
+// determines the number of completed periods.
 Output CosineDecayRestarts(const TensorArg& learning_rate, Output global_step,
                            const TensorArg& first_decay_steps,
                            const CosineDecayRestartsOptions& options) {

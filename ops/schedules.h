@@ -6,9 +6,9 @@
 
 #include "weir/ops/literal.h"
 
-// Learning rates that change with the step (tf.train.*_decay): scalars to give to an optimizer.
-// `global_step` is a scalar of any integer or floating type; the other arguments are numbers or
-// scalars. The result has the type of the learning rate.
+// Learning rates that change with the step (tf.train.*_decay): scalars to pass to an optimizer.
+// `global_step` is a scalar of any integer or floating-point type. The other arguments are numbers
+// or scalars. The result has the type of the learning rate.
 namespace weir {
 
 struct DecayOptions {
@@ -31,7 +31,8 @@ Output InverseTimeDecay(const TensorArg& learning_rate, Output global_step,
 struct PolynomialDecayOptions {
   TensorArg end_learning_rate = 0.0001;
   TensorArg power = 1.0;
-  // After decay_steps the decay starts again with a longer period, instead of staying at the end.
+  // If true, the decay restarts after decay_steps with a longer period; otherwise the rate remains
+  // at its final value.
   bool cycle = false;
   std::string name = {};
 };
@@ -39,9 +40,9 @@ struct PolynomialDecayOptions {
 Output PolynomialDecay(const TensorArg& learning_rate, Output global_step,
                        const TensorArg& decay_steps, const PolynomialDecayOptions& options = {});
 
-// values[0] up to and including step boundaries[0], values[1] up to boundaries[1], ...,
-// values.back() afterward. INVALID_ARGUMENT on the graph unless there is one value more than
-// boundaries, boundaries ascend, and all values have the type of the first.
+// values[0] up to and including step boundaries[0], values[1] up to boundaries[1], ..., and
+// values.back() afterward. INVALID_ARGUMENT on the graph unless there is one more value than
+// boundaries, the boundaries are ascending, and all values have the type of the first one.
 Output PiecewiseConstant(Output global_step, const std::vector<int64_t>& boundaries,
                          const std::vector<TensorArg>& values, absl::string_view name = {});
 
@@ -66,12 +67,12 @@ Output LinearCosineDecay(const TensorArg& learning_rate, Output global_step,
                          const LinearCosineDecayOptions& options = {});
 
 struct CosineDecayRestartsOptions {
-  double t_mul = 2.0;  // each period is longer than the last by this factor
-  double m_mul = 1.0;  // and starts from a rate smaller by this one
+  double t_mul = 2.0;  // factor by which each period is longer than the previous one
+  double m_mul = 1.0;  // factor by which its initial rate is smaller
   double alpha = 0;
   std::string name = {};
 };
-// Cosine decay that starts again after each period (SGDR, Loshchilov and Hutter 2016).
+// Cosine decay with warm restarts after each period (SGDR, Loshchilov and Hutter 2016).
 Output CosineDecayRestarts(const TensorArg& learning_rate, Output global_step,
                            const TensorArg& first_decay_steps,
                            const CosineDecayRestartsOptions& options = {});

@@ -109,7 +109,7 @@ absl::Status UnravelIndexShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-// The value of a scalar argument `size`, if it is known.
+// Returns the value of a scalar argument `size` if it is known.
 absl::StatusOr<int64_t> KnownSize(ShapeContext& c, int i) {
   WEIR_RETURN_IF_ERROR(c.WithRank(i, 0).status());
   const auto size = KnownInts(c, i);
@@ -151,7 +151,7 @@ absl::Status RaggedBincountShape(ShapeContext& c) {
 
 // ---- gradients
 
-// Elements that are equal to the result share its gradient.
+// Elements that equal the result share its gradient equally.
 Grads NthElementGradient(GradContext& g) {
   const Output x = g.x(0);
   const Output chosen = Cast(Equal(ExpandDims(g.y(), -1), x), g.dy().dtype());
@@ -160,7 +160,7 @@ Grads NthElementGradient(GradContext& g) {
   return {Divide(chosen, count) * dy};
 }
 
-// Every element of the result sends its gradient to the place where it came from.
+// Scatters the gradient of each element of the result to the position that the element came from.
 Grads ApproxTopKGradient(GradContext& g) {
   const Output x = g.x(), indices = g.y(1);
   Graph& graph = g.graph();
@@ -199,8 +199,8 @@ OpSpec BincountSpec(const char* op, const char* in, ShapeFn shape) {
       .Attr("binary_output: bool = false")
       .InferShape(std::move(shape))
       .Doc(
-          "Counts of 0 ... size - 1 in the input, or in each of its rows; sums of the weights if "
-          "there are any; 1 for any number of them if binary_output.");
+          "Counts the occurrences of 0 ... size - 1 in the input, or in each of its rows. Sums the "
+          "weights if there are any. Returns 1 for any positive count if binary_output.");
   return spec;
 }
 
@@ -215,8 +215,8 @@ void AddSearchOps(OpRegistry* ops) {
                  .Attr("out_type: {int32, int64} = DT_INT32")
                  .InferShape(BoundShape)
                  .NotDifferentiable()
-                 .Doc("Where each value belongs in the sorted row of the same index: before its "
-                      "equals (LowerBound) or after them (UpperBound)."));
+                 .Doc("Returns the insertion index of each value in the sorted row of the same "
+                      "index: before equal elements (LowerBound) or after them (UpperBound)."));
   }
   ops->Add(OpSpec("NthElement")
                .In("input: T, n: int32")
@@ -226,7 +226,7 @@ void AddSearchOps(OpRegistry* ops) {
                      "uint32, uint64}")
                .InferShape(NthElementShape)
                .Gradient(NthElementGradient)
-               .Doc("The element at position n of the sorted last dimension."));
+               .Doc("Returns the element at position n of the sorted last dimension."));
   ops->Add(OpSpec("ApproxTopK")
                .In("input: T")
                .Out("values: T, indices: int32")
@@ -239,14 +239,17 @@ void AddSearchOps(OpRegistry* ops) {
                .Attr("T: {half, bfloat16, float}")
                .InferShape(ApproxTopKShape)
                .Gradient(ApproxTopKGradient)
-               .Doc("The k largest (or smallest) elements along a dimension, and where they are."));
-  ops->Add(OpSpec("UnravelIndex")
-               .In("indices: Tidx, dims: Tidx")
-               .Out("output: Tidx")
-               .Attr("Tidx: {int32, int64} = DT_INT32")
-               .InferShape(UnravelIndexShape)
-               .NotDifferentiable()
-               .Doc("The coordinates, in columns, of flat indices into an array of these dims."));
+               .Doc("Returns the k largest (or smallest) elements along a dimension, and their "
+                    "indices."));
+  ops->Add(
+      OpSpec("UnravelIndex")
+          .In("indices: Tidx, dims: Tidx")
+          .Out("output: Tidx")
+          .Attr("Tidx: {int32, int64} = DT_INT32")
+          .InferShape(UnravelIndexShape)
+          .NotDifferentiable()
+          .Doc(
+              "Returns the coordinates, in columns, of flat indices into an array of shape dims."));
   ops->Add(
       BincountSpec("DenseBincount", "input: Tidx, size: Tidx, weights: T", DenseBincountShape));
   ops->Add(BincountSpec("SparseBincount",

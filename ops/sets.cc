@@ -87,23 +87,27 @@ Output SetSize(const SparseTensor& set, absl::string_view name) {
 }
 
 void AddSetOps(OpRegistry* ops) {
-  ops->Add(SetOperation("DenseToDenseSetOperation", "set1: T, set2: T", DenseToDenseShape,
-                        "Intersection, union or difference of the sets in the last dimensions."));
+  ops->Add(SetOperation(
+      "DenseToDenseSetOperation", "set1: T, set2: T", DenseToDenseShape,
+      "Computes the intersection, union or difference of the sets in the last dimensions."));
   ops->Add(SetOperation("DenseToSparseSetOperation",
                         "set1: T, set2_indices: int64, set2_values: T, set2_shape: int64",
-                        DenseToSparseShape, "The same of a dense and a sparse tensor of sets."));
+                        DenseToSparseShape,
+                        "Computes the set operation for a dense and a sparse tensor of sets."));
   ops->Add(SetOperation("SparseToSparseSetOperation",
                         "set1_indices: int64, set1_values: T, set1_shape: int64, "
                         "set2_indices: int64, set2_values: T, set2_shape: int64",
-                        SparsePairShape, "The same of two sparse tensors of sets."));
-  ops->Add(OpSpec("SetSize")
-               .In("set_indices: int64, set_values: T, set_shape: int64")
-               .Out("size: int32")
-               .Attr("validate_indices: bool = true")
-               .Attr("T: {int8, int16, int32, int64, uint8, uint16, string}")
-               .InferShape(SetSizeShape)
-               .NotDifferentiable()
-               .Doc("How many distinct elements each set of a sparse tensor of sets has."));
+                        SparsePairShape,
+                        "Computes the set operation for two sparse tensors of sets."));
+  ops->Add(
+      OpSpec("SetSize")
+          .In("set_indices: int64, set_values: T, set_shape: int64")
+          .Out("size: int32")
+          .Attr("validate_indices: bool = true")
+          .Attr("T: {int8, int16, int32, int64, uint8, uint16, string}")
+          .InferShape(SetSizeShape)
+          .NotDifferentiable()
+          .Doc("Returns the number of distinct elements of each set of a sparse tensor of sets."));
 }
 
 }  // namespace weir

@@ -21,14 +21,15 @@ Variable CreateSlot(const Variable& primary, absl::string_view name,
                           .use_resource = primary.is_resource()};
   if (initializer.kind() == Initializer::Kind::kShaped) options.shape = primary.shape();
   Variable slot = GetVariable(graph, "", options);
-  // A slot of lower rank than the part has the slice of as many dimensions.
+  // If the rank of the slot is lower than that of the part, its slice has the leading dimensions of
+  // the part's slice.
   if (slot.valid() && primary.save_slice() && !slot.shape().IsScalar()) {
     SaveSliceInfo part = *primary.save_slice();
     if (slot.shape().has_rank()) {
       for (auto* list : {&part.full_shape, &part.var_offset, &part.var_shape})
         list->resize(std::min<size_t>(list->size(), slot.shape().rank()));
     }
-    // "scope/w/part_0/Adam" belongs to "scope/w/Adam", "scope" being that of this call.
+    // "scope/w/part_0/Adam" belongs to "scope/w/Adam", where "scope" is the scope of this call.
     std::string name = slot.op_name();
     if (const size_t at = name.rfind(primary.op_name()); at != std::string::npos)
       name.replace(at, primary.op_name().size(), part.full_name);

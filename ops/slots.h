@@ -5,10 +5,11 @@
 
 namespace weir {
 
-// A variable that belongs to another: an optimizer's state, a moving average. It is named
-// "<primary>/<name>", made unique (in the current variable scope, whatever the name scope is), is
-// of the primary's kind, placed with it and not trainable. `initializer` gets the primary's shape,
-// or is a tensor. A slot of a part of a partitioned variable is saved as such a part too.
+// Creates a slot variable, which belongs to another variable: an optimizer's state, a moving
+// average. It is named "<primary>/<name>", made unique (in the current variable scope, regardless
+// of the name scope). It is of the primary's kind, colocated with it and not trainable.
+// `initializer` is called with the primary's shape, or is a tensor. A slot of a part of a
+// partitioned variable is also saved as such a part.
 Variable CreateSlot(const Variable& primary, absl::string_view name,
                     const Initializer& initializer);
 

@@ -3,7 +3,7 @@
 #include "weir/ops/registry.h"
 #include "weir/ops/sparse_internal.h"
 
-// Records of the ops that move the elements of sparse tensors.
+// Definitions of the ops that move the elements of sparse tensors.
 namespace weir {
 
 absl::StatusOr<int64_t> SparseRank(ShapeContext& c, int first) {
@@ -96,7 +96,7 @@ absl::Status SliceSparseShape(ShapeContext& c) {
   return SetSparseOutputs(c, Shape::kUnknown, shape.dim(0));
 }
 
-// A value for each row of the indices at input `kInput`.
+// One value for each row of the indices at input `kInput`.
 template <int kInput>
 absl::Status RowsShape(ShapeContext& c) {
   WEIR_ASSIGN_OR_RETURN(const Shape indices, c.WithRank(kInput, 2));
@@ -133,8 +133,8 @@ absl::Status EditDistanceShape(ShapeContext& c) {
 
 // ---- gradients
 
-// The numbers of the elements are sorted like the elements; the inverse of that permutation brings
-// the gradients back.
+// Reorders the positions of the elements in the same way as the elements. The inverse of that
+// permutation reorders the gradients.
 Grads ReorderGradient(GradContext& g) {
   const Output count = StridedSlice(ShapeVector(g.x(0)), {Index(0)});
   const Output numbers = Range(g.graph(), 0, count, 1);
@@ -171,7 +171,7 @@ void AddPartOps(OpRegistry* ops) {
                .Attr("T: type")
                .InferShape(ConcatShape)
                .NotDifferentiable()
-               .Doc("Sparse tensors joined along a dimension."));
+               .Doc("Concatenates sparse tensors along a dimension."));
   ops->Add(OpSpec("SparseSplit")
                .In("split_dim: int64, indices: int64, values: T, shape: int64")
                .Out("output_indices: num_split * int64, output_values: num_split * T, "
@@ -179,22 +179,22 @@ void AddPartOps(OpRegistry* ops) {
                .Attr("num_split: int >= 1")
                .Attr("T: type")
                .InferShape(SplitSparseShape)
-               .Doc("A sparse tensor cut into parts along a dimension; the first ones are longer "
-                    "by one if it does not come out even."));
+               .Doc("Splits a sparse tensor into parts along a dimension. If the extent is not "
+                    "divisible, the first parts are longer by one."));
   ops->Add(OpSpec("SparseSlice")
                .In("indices: int64, values: T, shape: int64, start: int64, size: int64")
                .Out("output_indices: int64, output_values: T, output_shape: int64")
                .Attr("T: type")
                .InferShape(SliceSparseShape)
                .Gradient(SliceGradient)
-               .Doc("A block of a sparse tensor, as far as there is one."));
+               .Doc("Returns a block of a sparse tensor, clipped to the tensor."));
   ops->Add(OpSpec("SparseSliceGrad")
                .In("backprop_val_grad: T, input_indices: int64, input_start: int64, "
                    "output_indices: int64")
                .Out("val_grad: T")
                .Attr("T: numbertype")
                .InferShape(RowsShape<1>)
-               .Doc("The gradient of SparseSlice with respect to the values."));
+               .Doc("Computes the gradient of SparseSlice with respect to the values."));
 }
 
 }  // namespace
@@ -209,19 +209,21 @@ void AddSparseOps(OpRegistry* ops) {
                .Attr("Tindices: {int32, int64}")
                .InferShape(ToDenseShape)
                .Gradient(ToDenseGradient)
-               .Doc("A dense tensor with these values in these places and a default elsewhere."));
+               .Doc("Returns a dense tensor with the given values at the given indices and a "
+                    "default value elsewhere."));
   ops->Add(OpSpec("SparseReorder")
                .In("input_indices: int64, input_values: T, input_shape: int64")
                .Out("output_indices: int64, output_values: T")
                .Attr("T: type")
                .InferShape(ReorderShape)
                .Gradient(ReorderGradient)
-               .Doc("The elements in the order of their indices."));
-  ops->Add(OpSpec("SparseReshape")
-               .In("input_indices: int64, input_shape: int64, new_shape: int64")
-               .Out("output_indices: int64, output_shape: int64")
-               .InferShape(ReshapeSparseShape)
-               .Doc("The indices that the elements have when the dense tensor is reshaped."));
+               .Doc("Sorts the elements by their indices."));
+  ops->Add(
+      OpSpec("SparseReshape")
+          .In("input_indices: int64, input_shape: int64, new_shape: int64")
+          .Out("output_indices: int64, output_shape: int64")
+          .InferShape(ReshapeSparseShape)
+          .Doc("Reshapes a sparse tensor: returns the indices of its elements in the new shape."));
   ops->Add(OpSpec("SparseFillEmptyRows")
                .In("indices: int64, values: T, dense_shape: int64, default_value: T")
                .Out("output_indices: int64, output_values: T, empty_row_indicator: bool, "
@@ -229,15 +231,15 @@ void AddSparseOps(OpRegistry* ops) {
                .Attr("T: type")
                .InferShape(FillEmptyRowsShape)
                .Gradient(FillEmptyRowsGradient)
-               .Doc("Puts a default value into each row that has no element; also tells which rows "
-                    "those are, and where the elements went."));
+               .Doc("Adds a default value to each row that has no element. Also returns which rows "
+                    "those are, and the new positions of the elements."));
   ops->Add(OpSpec("SparseFillEmptyRowsGrad")
                .In("reverse_index_map: int64, grad_values: T")
                .Out("d_values: T, d_default_value: T")
                .Attr("T: type")
                .InferShape(FillEmptyRowsGradShape)
-               .Doc("The gradient of SparseFillEmptyRows with respect to the values and the "
-                    "default."));
+               .Doc("Computes the gradient of SparseFillEmptyRows with respect to the values and "
+                    "the default value."));
   ops->Add(OpSpec("EditDistance")
                .In("hypothesis_indices: int64, hypothesis_values: T, hypothesis_shape: int64, "
                    "truth_indices: int64, truth_values: T, truth_shape: int64")
@@ -246,8 +248,8 @@ void AddSparseOps(OpRegistry* ops) {
                .Attr("T: type")
                .InferShape(EditDistanceShape)
                .NotDifferentiable()
-               .Doc("The Levenshtein distances of sequences along the last dimension, divided by "
-                    "the length of the true ones if `normalize`."));
+               .Doc("Computes the Levenshtein distances of sequences along the last dimension, "
+                    "divided by the length of the true sequences if `normalize`."));
   AddPartOps(ops);
 }
 

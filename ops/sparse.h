@@ -8,47 +8,48 @@
 #include "weir/ops/array.h"
 #include "weir/ops/data_flow.h"
 
-// Sparse tensors: the elements that are there, and where. TensorFlow's sparse_ops, with the nodes
-// of the Python functions.
+// Sparse tensors, which store only some elements and their positions: TensorFlow's sparse_ops, with
+// the nodes of the Python functions.
 namespace weir {
 
-// Row i of `indices` (int64 [n, rank]) says where values[i] stands in a tensor of shape
-// `dense_shape` (int64 [rank]). Most functions want the rows in order, without repetitions:
-// SparseReorder sees to it.
+// Row i of `indices` (int64 [n, rank]) is the position of values[i] in a tensor of shape
+// `dense_shape` (int64 [rank]). Most functions require the rows in lexicographic order without
+// duplicates; SparseReorder sorts them.
 struct SparseTensor {
   Output indices, values, dense_shape;
 };
 
-// A sparse tensor of parts that are there. A literal shape becomes a Const
+// Makes a sparse tensor of existing parts. A literal shape becomes a Const
 // "SparseTensor/dense_shape".
 SparseTensor MakeSparseTensor(Output indices, Output values, const Ints& dense_shape);
 
-// ---- between sparse and dense
+// ---- conversions between sparse and dense
 
-// The dense tensor; `default_value` (invalid: zero) where there is no element. With
-// `validate_indices` they must be in order.
+// Returns the dense tensor, with `default_value` (zero if invalid) where there is no element.
+// `validate_indices` requires the indices to be in order.
 Output SparseTensorToDense(const SparseTensor& x, Output default_value = {},
                            bool validate_indices = true, absl::string_view name = {});
-// The same from indices that may also be a scalar or a vector, and values that may be one scalar.
+// Does the same for indices that may also be a scalar or a vector, and values that may be one
+// scalar.
 Output SparseToDense(Output indices, Output output_shape, Output values, Output default_value,
                      bool validate_indices = true, absl::string_view name = {});
 
-// ---- moving elements
+// ---- rearranging elements
 
-// In the order of the indices.
+// Sorts the elements by their indices.
 SparseTensor SparseReorder(const SparseTensor& x, absl::string_view name = {});
-// At most one extent may be -1: it is worked out.
+// At most one extent may be -1, which is inferred.
 SparseTensor SparseReshape(const SparseTensor& x, const Ints& shape, absl::string_view name = {});
 SparseTensor SparseConcat(int64_t axis, const std::vector<SparseTensor>& xs,
                           absl::string_view name = {});
-// Parts of equal extent along the axis; the first ones are longer by one if it does not come out
-// even.
+// Splits into parts of equal extent along the axis. If the extent is not divisible, the first parts
+// are longer by one.
 std::vector<SparseTensor> SparseSplit(const SparseTensor& x, int64_t num_split, const Ints& axis,
                                       absl::string_view name = {});
-// The elements of a block, or what there is of it.
+// Returns the elements of a block, clipped to the tensor.
 SparseTensor SparseSlice(const SparseTensor& x, const Ints& start, const Ints& size,
                          absl::string_view name = {});
-// With an element, the default value, in each row of the first dimension that has none.
+// Adds an element with the default value to each row of the first dimension that has no element.
 struct FilledRows {
   SparseTensor filled;
   Output empty_row_indicator;  // bool [rows]
@@ -58,21 +59,22 @@ FilledRows SparseFillEmptyRows(const SparseTensor& x, Output default_value,
 
 // ---- arithmetic
 
-// An element that only one of them has counts as it is. Sums of two elements whose magnitude is
-// below the threshold are left out.
+// Returns the sum. An element without a counterpart is copied. Sums of two elements whose magnitude
+// is below the threshold are dropped.
 SparseTensor SparseAdd(const SparseTensor& a, const SparseTensor& b, const Literal& threshold = 0);
 Output SparseAdd(const SparseTensor& a, Output dense);
-// An element that only one of them has is compared with zero.
+// Returns the elementwise maximum. An element without a counterpart is compared with zero.
 SparseTensor SparseMaximum(const SparseTensor& a, const SparseTensor& b,
                            absl::string_view name = {});
 SparseTensor SparseMinimum(const SparseTensor& a, const SparseTensor& b,
                            absl::string_view name = {});
-// Element by element with a dense tensor, which is broadcast; where the sparse one has none, there
-// is none.
+// Elementwise operations with a dense tensor, which is broadcast. The result has elements only
+// where the sparse tensor has them.
 SparseTensor SparseDenseCwiseAdd(const SparseTensor& x, Output dense);
 SparseTensor SparseDenseCwiseMul(const SparseTensor& x, Output dense);
 SparseTensor SparseDenseCwiseDiv(const SparseTensor& x, Output dense);
-// Over the elements that are there; 0 where there are none. No axes: all.
+// Reduces the stored elements. The result is 0 where there are none. Without axes all dimensions
+// are reduced.
 Output SparseReduceSum(const SparseTensor& x, const std::optional<Ints>& axes = {},
                        bool keep_dims = false, absl::string_view name = {});
 Output SparseReduceMax(const SparseTensor& x, const std::optional<Ints>& axes = {},
@@ -81,24 +83,24 @@ SparseTensor SparseReduceSumSparse(const SparseTensor& x, const std::optional<In
                                    bool keep_dims = false, absl::string_view name = {});
 SparseTensor SparseReduceMaxSparse(const SparseTensor& x, const std::optional<Ints>& axes = {},
                                    bool keep_dims = false, absl::string_view name = {});
-// Over the elements of the last dimension that are there.
+// Softmax over the stored elements of the last dimension.
 SparseTensor SparseSoftmax(const SparseTensor& x, absl::string_view name = {});
 struct SparseMatMulOptions {
   bool adjoint_a = false, adjoint_b = false;  // transposed and conjugated
 };
-// A sparse matrix times a dense one.
+// Multiplies a sparse matrix by a dense one.
 Output SparseTensorDenseMatMul(const SparseTensor& a, Output b,
                                const SparseMatMulOptions& options = {},
                                absl::string_view name = {});
 
 // ---- sequences, features, packing
 
-// The Levenshtein distances of the sequences in the last dimension, each divided by the length of
-// the true one if `normalize`.
+// Returns the Levenshtein distances of the sequences in the last dimension, each divided by the
+// length of the true sequence if `normalize`.
 Output EditDistance(const SparseTensor& hypothesis, const SparseTensor& truth,
                     bool normalize = true, absl::string_view name = "edit_distance");
-// All combinations of one feature (int64 or text) of each column, example by example: texts joined
-// by the separator, or hashes in [0, num_buckets) (0: any).
+// All combinations of one feature (int64 or string) from each column, example by example: strings
+// joined by the separator, or hashes in [0, num_buckets) (0: no limit).
 struct FeatureColumns {
   std::vector<SparseTensor> sparse;
   Outputs dense;
@@ -107,9 +109,9 @@ SparseTensor SparseCross(const FeatureColumns& columns, absl::string_view separa
                          absl::string_view name = {});
 SparseTensor SparseCrossHashed(const FeatureColumns& columns, int64_t num_buckets = 0,
                                std::optional<int64_t> hash_key = {}, absl::string_view name = {});
-// A sparse tensor as a vector of three texts (or variants); each row of the first dimension for
-// itself, as a matrix. Deserialize gives a tensor with the dimensions of `serialized` but the last
-// in front.
+// SerializeSparse packs a sparse tensor into a vector of three strings (or variants);
+// SerializeManySparse packs each row of the first dimension separately and returns a matrix.
+// Deserialize returns a tensor whose leading dimensions are those of `serialized` but the last.
 Output SerializeSparse(const SparseTensor& x, DataType out_type = DT_STRING,
                        absl::string_view name = {});
 Output SerializeManySparse(const SparseTensor& x, DataType out_type = DT_STRING,
@@ -117,16 +119,16 @@ Output SerializeManySparse(const SparseTensor& x, DataType out_type = DT_STRING,
 SparseTensor DeserializeSparse(Output serialized, DataType dtype, absl::string_view name = {});
 SparseTensor DeserializeManySparse(Output serialized, DataType dtype, absl::string_view name = {});
 
-// ---- gradients of rows, added up over several steps (see ConditionalAccumulator)
+// ---- sparse gradients accumulated over several steps (see ConditionalAccumulator)
 
 class SparseConditionalAccumulator {
  public:
-  // `options.use_resource` does not matter: there is only the reference-typed form.
+  // `options.use_resource` is ignored: there is only the ref-typed form.
   SparseConditionalAccumulator(Graph& graph, DataType dtype,
                                const ConditionalAccumulatorOptions& options = {},
                                absl::string_view name = {});
 
-  // The indices must be in order. A dense_shape, if there is one, is checked.
+  // The indices must be in order. A dense_shape, if present, is checked.
   Operation ApplyGradient(const IndexedSlices& gradient, Output local_step,
                           absl::string_view name = {});
   IndexedSlices TakeGradient(Output num_required, absl::string_view name = {});

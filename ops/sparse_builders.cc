@@ -29,7 +29,7 @@ SparseTensor Extreme(absl::string_view op, const SparseTensor& a, const SparseTe
   return MakeSparseTensor(r[0], r[1], a.dense_shape);
 }
 
-// As Python's _ReductionDims: all dimensions, a constant where the rank is static.
+// Like Python's _ReductionDims: all dimensions, as a constant if the rank is static.
 Output ReductionAxes(const SparseTensor& x, const std::optional<Ints>& axes,
                      absl::string_view name) {
   Graph& g = x.indices.graph();

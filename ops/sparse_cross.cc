@@ -10,7 +10,7 @@ namespace {
 // TensorFlow's default seed of feature crosses.
 constexpr int64_t kDefaultHashKey = 0xDECAFCAFFE;
 
-// The arguments that all cross ops share; features that are no texts become int64.
+// The arguments shared by all cross ops. Features that are not strings are cast to int64.
 struct CrossArgs {
   std::vector<Arg> args;
   bool only_texts = true;
@@ -98,19 +98,19 @@ void AddSparseCrossOps(OpRegistry* ops) {
                .Attr(kDenseTypes)
                .Attr("out_type: {int64, string}")
                .Attr("internal_type: {int64, string}")
-               .Doc("All combinations of one feature of each column, example by example: texts "
-                    "joined by _X_, or hashes."));
+               .Doc("Returns all combinations of one feature from each column, example by example: "
+                    "strings joined by _X_, or hashes."));
   ops->Add(CrossSpec("SparseCrossV2", ", sep: string", "string")
                .Attr(kSparseTypes)
                .Attr(kDenseTypes)
-               .Doc("All combinations of one feature of each column, example by example, as texts "
-                    "joined by `sep`."));
+               .Doc("Returns all combinations of one feature from each column, example by example, "
+                    "as strings joined by `sep`."));
   ops->Add(CrossSpec("SparseCrossHashed", ", num_buckets: int64, strong_hash: bool, salt: int64",
                      "int64")
                .Attr(kSparseTypes)
                .Attr(kDenseTypes)
-               .Doc("Hashes of all combinations of one feature of each column, example by example; "
-                    "`strong_hash` is keyed by `salt`."));
+               .Doc("Returns hashes of all combinations of one feature from each column, example "
+                    "by example. `strong_hash` selects a hash keyed by `salt`."));
 }
 
 }  // namespace weir

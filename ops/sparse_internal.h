@@ -4,28 +4,29 @@
 #include "weir/core/shape_context.h"
 #include "weir/ops/sparse.h"
 
-// What the sources of the sparse and ragged families share.
+// Declarations shared by the sources of the sparse and ragged families.
 namespace weir {
 
-// Outputs `first` to `first` + 2 of a node.
+// Returns outputs `first` to `first` + 2 of a node as a sparse tensor.
 SparseTensor SparseOutputs(Node* node, int first = 0);
-// Outputs 0 to 2 as Python's functions give them.
+// Returns outputs 0 to 2 in the form that Python's functions return them.
 SparseTensor WrappedOutputs(Node* node);
-// The shape that input i of a node spells out, if it is static.
+// Returns the shape that input i of a node contains, if it is static.
 std::optional<Shape> StaticShape(Node* node, int i);
 
 // ---- shape rules
 
-// The rank of the sparse tensor whose indices, values and shape are the inputs from `first` on; -1
-// if it is not known.
+// Returns the rank of the sparse tensor whose indices, values and shape are the inputs from `first`
+// on; -1 if it is not known.
 absl::StatusOr<int64_t> SparseRank(ShapeContext& c, int first);
-// Outputs 0, 1 and 2 (if there is one) are a sparse tensor of `count` elements.
+// Sets outputs 0, 1 and 2 (if there is one) to the shapes of a sparse tensor of `count` elements.
 absl::Status SetSparseOutputs(ShapeContext& c, int64_t count, int64_t rank);
 absl::Status AnySparseOutputs(ShapeContext& c);
-// Of two sparse tensors of one rank, whose parts are the inputs, another one.
+// The shape function of an op that returns a sparse tensor computed from two sparse tensors of the
+// same rank. The inputs are the parts of the sparse tensors.
 absl::Status SparsePairShape(ShapeContext& c);
-// Of the reverse index map, as it is, and of the default value, a scalar: the gradients of filling
-// empty rows.
+// The shape function of the gradient of filling empty rows: the outputs have the shapes of the
+// reverse index map and of the default value, a scalar.
 absl::Status FillEmptyRowsGradShape(ShapeContext& c);
 
 }  // namespace weir

@@ -4,7 +4,7 @@
 #include "weir/ops/registry.h"
 #include "weir/ops/sparse_internal.h"
 
-// Records of arithmetic on sparse tensors.
+// Definitions of arithmetic ops on sparse tensors.
 namespace weir {
 
 namespace {
@@ -49,7 +49,7 @@ absl::Status ReduceShape(ShapeContext& c) {
   const bool keep_dims = c.attr<bool>("keep_dims");
   std::vector<bool> reduced(shape.rank(), false);
   for (const int64_t axis : *axes) {
-    // An axis that is out of range is left to the kernel, as in TensorFlow.
+    // The kernel reports an axis that is out of range, as in TensorFlow.
     if (axis < -shape.rank() || axis >= shape.rank()) return absl::OkStatus();
     reduced[axis < 0 ? axis + shape.rank() : axis] = true;
   }
@@ -64,7 +64,7 @@ absl::Status ReduceShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-// Whether the parts fit together is left to the kernel, as in TensorFlow.
+// The kernel checks that the parts are compatible, as in TensorFlow.
 absl::Status ExtremeShape(ShapeContext& c) {
   for (const int first : {0, 3}) {
     WEIR_RETURN_IF_ERROR(c.WithRank(first, 2).status());
@@ -99,7 +99,8 @@ Grads AddGradient(GradContext& g) {
   return {Grad(), r[0], Grad(), Grad(), r[1], Grad(), Grad()};
 }
 
-// The shape with 1 for the reduced dimensions: a literal if all is known when the graph is built.
+// The shape with 1 for the reduced dimensions: a literal if everything is known at graph
+// construction.
 Ints KeptShape(GradContext& g) {
   const Tensor* const axes = GraphValues().value(g.node(), 3);
   const std::optional<Shape> shape = StaticShape(&g.node(), 2);
@@ -128,13 +129,13 @@ Grads ReduceSumGradient(GradContext& g) {
   return {Grad(), GatherNd(dy, FloorDivOp(g.x(0), scale)), Grad(), Grad()};
 }
 
-// For the elements of A, rows of the gradient times rows of B, picked by where each stands.
+// For the elements of A: rows of the gradient times rows of B, selected by each element's position.
 Output MultiplyDenseValuesGradient(GradContext& g, bool adjoint_a, bool adjoint_b) {
   const Output rows = StridedSlice(g.x(0), {Index::All(), Index(0)});
   const Output cols = StridedSlice(g.x(0), {Index::All(), Index(1)});
   const Output of_dy = Gather(g.dy(), adjoint_a ? cols : rows);
   const Output of_b = Gather(adjoint_b ? Transpose(g.x(3)) : g.x(3), adjoint_a ? rows : cols);
-  // A dimension of 1 makes vectors matrices, whose products are over the other dimension.
+  // An extra dimension of 1 turns vectors into matrices, whose product reduces the other dimension.
   const Output left = ExpandDims(of_dy, adjoint_a ? -1 : -2);
   const Output right = ExpandDims(of_b, adjoint_a == adjoint_b ? -2 : -1);
   MatMulOptions options;
@@ -155,8 +156,8 @@ Grads MultiplyDenseGradient(GradContext& g) {
   return {Grad(), MultiplyDenseValuesGradient(g, adjoint_a, adjoint_b), Grad(), b};
 }
 
-// The dense operand's elements where the sparse one has some; their gradients are added up, because
-// an element that was broadcast is there several times.
+// Gathers the dense operand's elements at the positions of the sparse operand's. Their gradients
+// are summed because an element that is broadcast is gathered several times.
 template <bool kDivides>
 Grads CwiseGradient(GradContext& g) {
   const Output values = g.x(1), shape = g.x(2), dense = g.x(3);
@@ -186,7 +187,7 @@ Grads CwiseGradient(GradContext& g) {
   return {Grad(), dx, Grad(), SparseAdd(of_dense, zeros)};
 }
 
-// That of Softmax, on the elements that are there: y * (dy - sum(dy * y)).
+// The gradient of Softmax on the stored elements: y * (dy - sum(dy * y)).
 Grads SparseSoftmaxGradient(GradContext& g) {
   const Output indices = g.x(0), shape = g.x(2);
   const SparseTensor y = MakeSparseTensor(indices, g.y(), shape);
@@ -197,12 +198,12 @@ Grads SparseSoftmaxGradient(GradContext& g) {
   return {Grad(), shifted.values * y.values, Grad()};
 }
 
-// One product of SparseMatMul's gradient, in the type of the argument that it is for.
+// One matrix product of SparseMatMul's gradient, in the type of the corresponding argument.
 class SparseMatMulGradients {
  public:
   explicit SparseMatMulGradients(GradContext& g) : g_(g) {}
 
-  // Flags transpose the factors; the second one by a node of its own, as in Python.
+  // Flags transpose the factors. A separate node transposes the second one, as in Python.
   Output Product(Output x, Output y, DataType type, bool transpose_x, bool transpose_y) {
     const bool sparse_x = IsSparse(x), sparse_y = IsSparse(y);
     if (transpose_y) y = Transpose(y);
@@ -293,7 +294,7 @@ void AddProducts(OpRegistry* ops) {
                .Attr("adjoint_b: bool = false")
                .InferShape(MultiplyDenseShape)
                .Gradient(MultiplyDenseGradient)
-               .Doc("A sparse matrix times a dense one."));
+               .Doc("Multiplies a sparse matrix by a dense one."));
   ops->Add(OpSpec("SparseMatMul")
                .In("a: Ta, b: Tb")
                .Out("product: float")
@@ -305,7 +306,7 @@ void AddProducts(OpRegistry* ops) {
                .Attr("Tb: {float, bfloat16} = DT_FLOAT")
                .InferShape(MatMulShape)
                .Gradient(SparseMatMulGradient)
-               .Doc("The product of two dense matrices that hold many zeros."));
+               .Doc("Multiplies two dense matrices that contain many zeros."));
 }
 
 }  // namespace
@@ -318,7 +319,7 @@ void AddSparseMathOps(OpRegistry* ops) {
                .Attr("Tindices: {int32, int64}")
                .InferShape(AddToDenseShape)
                .Gradient(AddToDenseGradient)
-               .Doc("The dense sum of a sparse and a dense tensor of one shape."));
+               .Doc("Returns the dense sum of a sparse and a dense tensor of the same shape."));
   ops->Add(OpSpec("SparseAdd")
                .In("a_indices: int64, a_values: T, a_shape: int64, b_indices: int64, b_values: T, "
                    "b_shape: int64, thresh: Treal")
@@ -328,23 +329,26 @@ void AddSparseMathOps(OpRegistry* ops) {
                      "half, uint32, uint64}")
                .InferShape(AddShape)
                .Gradient(AddGradient)
-               .Doc("The sum of two sparse tensors of one shape, without sums of two elements "
-                    "whose magnitude is below a threshold."));
+               .Doc("Returns the sum of two sparse tensors of the same shape. Sums of two elements "
+                    "whose magnitude is below a threshold are dropped."));
   ops->Add(OpSpec("SparseAddGrad")
                .In("backprop_val_grad: T, a_indices: int64, b_indices: int64, sum_indices: int64")
                .Out("a_val_grad: T, b_val_grad: T")
                .Attr("T: numbertype")
                .InferShape(AddGradShape)
                .NotDifferentiable()
-               .Doc("The gradients of SparseAdd with respect to both tensors' values."));
-  ops->Add(ExtremeSpec("SparseSparseMaximum",
-                       "The larger of the elements of two sparse tensors, where either has one.")
+               .Doc("Computes the gradients of SparseAdd with respect to both tensors' values."));
+  ops->Add(ExtremeSpec(
+               "SparseSparseMaximum",
+               "Returns the elementwise maximum of two sparse tensors where either has an element.")
                .Attr(kRealTypes));
-  ops->Add(ExtremeSpec("SparseSparseMinimum",
-                       "The smaller of the elements of two sparse tensors, where either has one.")
+  ops->Add(ExtremeSpec(
+               "SparseSparseMinimum",
+               "Returns the elementwise minimum of two sparse tensors where either has an element.")
                .Attr("T: numbertype"));
-  ops->Add(CwiseSpec("SparseDenseCwiseAdd",
-                     "Adds the elements of a dense tensor, broadcast, to those of a sparse one."));
+  ops->Add(CwiseSpec(
+      "SparseDenseCwiseAdd",
+      "Adds the elements of a dense tensor, which is broadcast, to those of a sparse one."));
   ops->Add(CwiseSpec("SparseDenseCwiseMul",
                      "Multiplies the elements of a sparse tensor by those of a dense one.")
                .Gradient(CwiseGradient<false>));
@@ -357,11 +361,12 @@ void AddSparseMathOps(OpRegistry* ops) {
                .Attr("T: {half, float, double}")
                .InferShape(SoftmaxShape)
                .Gradient(SparseSoftmaxGradient)
-               .Doc("Softmax over the elements of the last dimension that are there."));
+               .Doc("Computes softmax over the stored elements of the last dimension."));
   AddReductions(ops, "SparseReduceSum", "T: numbertype", ReduceSumGradient,
-                "Sums over some dimensions of a sparse tensor.");
-  AddReductions(ops, "SparseReduceMax", kRealTypes, nullptr,
-                "The largest of the elements there are, over some dimensions of a sparse tensor.");
+                "Computes the sums over some dimensions of a sparse tensor.");
+  AddReductions(
+      ops, "SparseReduceMax", kRealTypes, nullptr,
+      "Computes the maxima of the stored elements over some dimensions of a sparse tensor.");
   AddProducts(ops);
 }
 

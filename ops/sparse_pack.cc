@@ -4,7 +4,7 @@
 #include "weir/ops/registry.h"
 #include "weir/ops/sparse_internal.h"
 
-// Sparse tensors packed into dense ones, kept under numbers, and added up over steps.
+// Sparse tensors serialized into dense ones, stored under handles, and accumulated over steps.
 namespace weir {
 
 // ---- builders
@@ -88,7 +88,7 @@ absl::Status PackedShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-// One number for each of `kRank` dimensions of unknown extent.
+// A tensor of handles with `kRank` dimensions of unknown extent.
 template <int kRank>
 absl::Status HandlesShape(ShapeContext& c) {
   WEIR_RETURN_IF_ERROR(SparseRank(c, 0).status());
@@ -126,33 +126,34 @@ OpSpec MapSpec(absl::string_view op, absl::string_view in, absl::string_view out
 
 void AddSparsePackOps(OpRegistry* ops) {
   ops->Add(SerializeSpec("SerializeSparse", PackedShape<1>,
-                         "A sparse tensor as three texts or variants."));
-  ops->Add(SerializeSpec("SerializeManySparse", PackedShape<2>,
-                         "Each row of a sparse tensor's first dimension as three texts or "
-                         "variants."));
+                         "Serializes a sparse tensor to three strings or variants."));
+  ops->Add(SerializeSpec(
+      "SerializeManySparse", PackedShape<2>,
+      "Serializes each row of a sparse tensor's first dimension to three strings or variants."));
   ops->Add(OpSpec("DeserializeSparse")
                .In("serialized_sparse: Tserialized")
                .Out(kSparseOutput)
                .Attr("dtype: type")
                .Attr("Tserialized: {string, variant} = DT_STRING")
                .InferShape(Ranked("serialized_sparse: >=1", AnySparseOutputs))
-               .Doc("The sparse tensors of SerializeSparse, stacked along the dimensions that the "
-                    "input has but the last."));
+               .Doc("Deserializes the sparse tensors of SerializeSparse and stacks them along the "
+                    "dimensions of the input but the last."));
   ops->Add(OpSpec("DeserializeManySparse")
                .In("serialized_sparse: string")
                .Out(kSparseOutput)
                .Attr("dtype: type")
                .InferShape(Ranked("serialized_sparse: 2", AnySparseOutputs))
-               .Doc("The rows of SerializeManySparse, put together again."));
+               .Doc("Deserializes and concatenates the rows of SerializeManySparse."));
   ops->Add(MapSpec("AddSparseToTensorsMap", kSparseInput, "sparse_handle: int64", "T: type",
-                   HandlesShape<0>, "Keeps a sparse tensor under a number."));
-  ops->Add(MapSpec("AddManySparseToTensorsMap", kSparseInput, "sparse_handles: int64", "T: type",
-                   HandlesShape<1>,
-                   "Keeps each row of a sparse tensor's first dimension under a number."));
+                   HandlesShape<0>, "Stores a sparse tensor in a map and returns its handle."));
+  ops->Add(MapSpec(
+      "AddManySparseToTensorsMap", kSparseInput, "sparse_handles: int64", "T: type",
+      HandlesShape<1>,
+      "Stores each row of a sparse tensor's first dimension in a map and returns the handles."));
   ops->Add(
       MapSpec("TakeManySparseFromTensorsMap", "sparse_handles: int64", kSparseOutput, "dtype: type",
               Ranked("sparse_handles: 1", AnySparseOutputs),
-              "Takes the sparse tensors with these numbers out of their map and stacks them."));
+              "Removes the sparse tensors with the given handles from their map and stacks them."));
 }
 
 }  // namespace weir

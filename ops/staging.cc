@@ -6,7 +6,8 @@ namespace weir {
 
 namespace {
 
-// How much an area holds, and what: the same for all nodes that use it.
+// Adds the attributes for the capacity and the types of a staging area, which are equal for all
+// nodes that use it.
 OpSpec& Limits(OpSpec& spec, const char* dtypes) {
   return spec.Attr("capacity: int >= 0 = 0").Attr("memory_limit: int >= 0 = 0").Attr(dtypes);
 }
@@ -29,11 +30,15 @@ void AddLineOps(OpRegistry* ops) {
   OpSpec size = Using("StageSize", "", "size: int32");
   OpSpec clear = Using("StageClear", "", "");
   ops->Add(SharedByName(stage).InferShape(NoOutputs).Doc(
-      "Leaves a tuple for another step; waits for room."));
-  ops->Add(SharedByName(unstage).InferShape(UnknownShape).Doc("Takes the first tuple left."));
-  ops->Add(SharedByName(peek).InferShape(UnknownShape).Doc("A tuple left, which stays."));
-  ops->Add(SharedByName(size).InferShape(ScalarShape).Doc("How many tuples are left."));
-  ops->Add(SharedByName(clear).InferShape(NoOutputs).Doc("Throws away the tuples left."));
+      "Stages a tuple for another step. Blocks while the staging area is full."));
+  ops->Add(SharedByName(unstage)
+               .InferShape(UnknownShape)
+               .Doc("Removes and returns the first staged tuple."));
+  ops->Add(SharedByName(peek)
+               .InferShape(UnknownShape)
+               .Doc("Returns a staged tuple without removing it."));
+  ops->Add(SharedByName(size).InferShape(ScalarShape).Doc("Returns the number of staged tuples."));
+  ops->Add(SharedByName(clear).InferShape(NoOutputs).Doc("Removes all staged tuples."));
 }
 
 void AddMapOps(const char* kind, OpRegistry* ops) {
@@ -49,19 +54,24 @@ void AddMapOps(const char* kind, OpRegistry* ops) {
   OpSpec clear = Using(name("Clear"), "", "");
   ops->Add(SharedByName(stage.Attr("fake_dtypes: list(type) >= 1"))
                .InferShape(NoOutputs)
-               .Doc("Leaves parts of the tuple with this key for another step."));
+               .Doc("Stages components of the tuple with the given key for another step."));
   ops->Add(SharedByName(peek)
                .InferShape(UnknownShape)
-               .Doc("Parts of the tuple with this key, once it is whole; it stays."));
+               .Doc("Returns components of the tuple with the given key once it is complete, "
+                    "without removing it."));
   ops->Add(SharedByName(unstage)
                .InferShape(UnknownShape)
-               .Doc("Takes parts of the tuple with this key, once it is whole."));
+               .Doc("Removes and returns components of the tuple with the given key once it is "
+                    "complete."));
   ops->Add(SharedByName(no_key)
                .InferShape(UnknownShape)
-               .Doc("Takes parts of the tuple with the smallest key."));
-  ops->Add(SharedByName(size).InferShape(ScalarShape).Doc("How many tuples are whole."));
-  ops->Add(SharedByName(incomplete).InferShape(ScalarShape).Doc("How many tuples lack parts."));
-  ops->Add(SharedByName(clear).InferShape(NoOutputs).Doc("Throws away all tuples."));
+               .Doc("Removes and returns components of the tuple with the smallest key."));
+  ops->Add(
+      SharedByName(size).InferShape(ScalarShape).Doc("Returns the number of complete tuples."));
+  ops->Add(SharedByName(incomplete)
+               .InferShape(ScalarShape)
+               .Doc("Returns the number of incomplete tuples."));
+  ops->Add(SharedByName(clear).InferShape(NoOutputs).Doc("Removes all tuples."));
 }
 
 }  // namespace

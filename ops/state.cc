@@ -110,7 +110,7 @@ absl::Status VariableV2Rule(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-// In the old op, [] stood for "unknown" as well.
+// In the old op, [] also meant "unknown".
 absl::Status VariableRule(ShapeContext& c) {
   const Shape shape = c.attr<Shape>("shape");
   c.set_output(0, shape.IsScalar() ? Shape::UnknownRank() : shape);
@@ -188,7 +188,7 @@ absl::Status ResourceGatherNdRule(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-// updates is a scalar, or indices' shape and then the rows' shape.
+// updates is a scalar, or has the shape of indices followed by the shape of a row.
 absl::Status CheckScatterShapes(const Shape& params, const Shape& indices, const Shape& updates) {
   if (!params.has_rank() || !indices.has_rank() || updates.IsScalar()) return absl::OkStatus();
   if (params.rank() < 1) return InvalidArgument("Shape must be at least rank 1 but is rank 0");
@@ -282,51 +282,61 @@ void AddResourceVariables(OpRegistry* ops) {
                .Attr("shape: shape")
                .Attr("allowed_devices: list(string) = []")
                .Stateful()
+               .Uses(VariableUse::kDeclares)
                .InferShape(VarHandleRule)
-               .Doc("A handle to a variable that is shared by container and name."));
-  ops->Add(OpSpec("ReadVariableOp")
-               .In("resource: resource")
-               .Out("value: dtype")
-               .Attr("dtype: type")
-               .Stateful()
-               .InferShape(ReadVariableRule)
-               .Gradient(ReadVariableGradient)
-               .Doc("The value of a variable at this moment; later writes do not change it."));
+               .Doc("Returns a handle to a variable that is shared by container and name."));
+  ops->Add(
+      OpSpec("ReadVariableOp")
+          .In("resource: resource")
+          .Out("value: dtype")
+          .Attr("dtype: type")
+          .Stateful()
+          .Moves(Movement::kStored)
+          .Uses(VariableUse::kReads)
+          .InferShape(ReadVariableRule)
+          .Gradient(ReadVariableGradient)
+          .Doc("Returns a snapshot of the value of a variable. Later writes do not change it."));
   ops->Add(OpSpec("VarIsInitializedOp")
                .In("resource: resource")
                .Out("is_initialized: bool")
                .Stateful()
+               .Uses(VariableUse::kTests)
                .InferShape(ScalarShape)
                .NotDifferentiable()
-               .Doc("Whether the variable has a value."));
+               .Doc("Returns whether the variable is initialized."));
   ops->Add(OpSpec("VariableShape")
                .In("input: resource")
                .Out("output: out_type")
                .Attr("out_type: {int32, int64} = DT_INT32")
                .Stateful()
+               .Moves(Movement::kReadsShape)
+               .Uses(VariableUse::kReadsShape)
                .InferShape(VariableShapeRule)
                .NotDifferentiable()
-               .Doc("The shape of the variable's value."));
+               .Doc("Returns the shape of the variable's value."));
   ops->Add(OpSpec("DestroyResourceOp")
                .In("resource: resource")
                .Attr("ignore_lookup_error: bool = true")
                .Stateful()
+               .Uses(VariableUse::kDestroys)
                .InferShape(NoOutputs)
-               .Doc("The resource gives up its state and memory."));
+               .Doc("Destroys the resource and frees its memory."));
   ops->Add(OpSpec("AssignVariableOp")
                .In("resource: resource, value: dtype")
                .Attr("dtype: type")
                .Attr("validate_shape: bool = false")
                .Stateful()
+               .Uses(VariableUse::kReplaces)
                .InferShape(AssignVariableRule)
-               .Doc("The variable becomes `value`."));
+               .Doc("Assigns `value` to the variable."));
   for (const char* name : {"AssignAddVariableOp", "AssignSubVariableOp"}) {
     ops->Add(OpSpec(name)
                  .In("resource: resource, value: dtype")
                  .Attr("dtype: type")
                  .Stateful()
+                 .Uses(VariableUse::kUpdates)
                  .InferShape(AssignVariableRule)
-                 .Doc("Adds `value` to the variable, or subtracts it, element by element."));
+                 .Doc("Adds `value` to the variable, or subtracts it, elementwise."));
   }
   ops->Add(OpSpec("ResourceGather")
                .In("resource: resource, indices: Tindices")
@@ -336,27 +346,33 @@ void AddResourceVariables(OpRegistry* ops) {
                .Attr("dtype: type")
                .Attr(kIndices)
                .Stateful()
+               .Moves(Movement::kGather)
+               .Uses(VariableUse::kReadsPart)
                .InferShape(ResourceGatherRule)
                .Gradient(ResourceGatherGradient)
-               .Doc("Rows of a variable."));
+               .Doc("Gathers rows of a variable."));
   ops->Add(OpSpec("ResourceGatherNd")
                .In("resource: resource, indices: Tindices")
                .Out("output: dtype")
                .Attr("dtype: type")
                .Attr(kIndices)
                .Stateful()
+               .Moves(Movement::kGather)
+               .Uses(VariableUse::kReadsPart)
                .InferShape(ResourceGatherNdRule)
                .Gradient(ResourceGatherNdGradient)
-               .Doc("Elements or slices of a variable, addressed by the vectors along the last "
-                    "axis of `indices`."));
+               .Doc("Gathers elements or slices of a variable, addressed by the vectors along the "
+                    "last axis of `indices`."));
   ops->Add(OpSpec("ResourceCountUpTo")
                .In("resource: resource")
                .Out("output: T")
                .Attr("limit: int")
                .Attr("T: {int32, int64}")
                .Stateful()
+               .Uses(VariableUse::kUpdates)
                .InferShape(CountUpToRule)
-               .Doc("The variable's value, which then grows by one; OUT_OF_RANGE at the limit."));
+               .Doc("Returns the variable's value and then increments it by one. OUT_OF_RANGE at "
+                    "the limit."));
 }
 
 void AddResourceScatters(OpRegistry* ops) {
@@ -366,6 +382,7 @@ void AddResourceScatters(OpRegistry* ops) {
                  .Attr(absl::string_view(op) == "Update" ? "dtype: type" : kNumberDtype)
                  .Attr(kIndices)
                  .Stateful()
+                 .Uses(VariableUse::kUpdates)
                  .InferShape(ResourceScatterRule)
                  .Doc("Combines row indices[i] of the variable with updates[i]."));
   }
@@ -377,6 +394,7 @@ void AddResourceScatters(OpRegistry* ops) {
                  .Attr("use_locking: bool = true")
                  .Attr("bad_indices_policy: string = ''")
                  .Stateful()
+                 .Uses(VariableUse::kUpdates)
                  .InferShape(Ranked("updates: >=1", ResourceScatterNdRule))
                  .Doc("Combines slices of the variable, addressed by vectors of indices, with "
                       "`updates`."));
@@ -392,7 +410,8 @@ void AddReferenceVariables(OpRegistry* ops) {
         .Attr("container: string = ''")
         .Attr("shared_name: string = ''")
         .Stateful()
-        .Doc("A reference to a variable that is shared by container and name.");
+        .Uses(VariableUse::kDeclares)
+        .Doc("Returns a reference to a variable that is shared by container and name.");
   };
   ops->Add(variable("VariableV2").InferShape(VariableV2Rule));
   ops->Add(variable("Variable").InferShape(VariableRule));
@@ -401,8 +420,9 @@ void AddReferenceVariables(OpRegistry* ops) {
                .Out("is_initialized: bool")
                .Attr("dtype: type")
                .AllowsUninitializedInput()
+               .Uses(VariableUse::kTests)
                .InferShape(ScalarShape)
-               .Doc("Whether the variable has a value."));
+               .Doc("Returns whether the variable is initialized."));
   ops->Add(OpSpec("Assign")
                .In("ref: Ref(T), value: T")
                .Out("output_ref: Ref(T)")
@@ -410,29 +430,33 @@ void AddReferenceVariables(OpRegistry* ops) {
                .Attr("validate_shape: bool = true")
                .Attr("use_locking: bool = true")
                .AllowsUninitializedInput()
+               .Uses(VariableUse::kReplaces)
                .InferShape(AssignRule)
                .NotDifferentiable()
-               .Doc("The variable becomes `value`."));
+               .Doc("Assigns `value` to the variable."));
   for (const char* name : {"AssignAdd", "AssignSub"}) {
     ops->Add(OpSpec(name)
                  .In("ref: Ref(T), value: T")
                  .Out("output_ref: Ref(T)")
                  .Attr(kNumbers)
                  .Attr("use_locking: bool = false")
+                 .Uses(VariableUse::kUpdates)
                  .InferShape(MergedShape)
                  .NotDifferentiable()
-                 .Doc("Adds `value` to the variable, or subtracts it, element by element."));
+                 .Doc("Adds `value` to the variable, or subtracts it, elementwise."));
   }
   ops->Add(OpSpec("CountUpTo")
                .In("ref: Ref(T)")
                .Out("output: T")
                .Attr("limit: int")
                .Attr("T: {int32, int64}")
+               .Uses(VariableUse::kUpdates)
                .InferShape(CountUpToRule)
-               .Doc("The variable's value, which then grows by one; OUT_OF_RANGE at the limit."));
+               .Doc("Returns the variable's value and then increments it by one. OUT_OF_RANGE at "
+                    "the limit."));
 }
 
-// The rules of TensorFlow: some say that there is no gradient, the others say nothing.
+// As in TensorFlow: some of these ops are declared not differentiable, the others declare nothing.
 void NoGradientOf(OpSpec* op, std::initializer_list<absl::string_view> kinds,
                   absl::string_view kind) {
   if (std::find(kinds.begin(), kinds.end(), kind) != kinds.end()) op->NotDifferentiable();
@@ -449,6 +473,7 @@ void AddReferenceScatters(OpRegistry* ops) {
                                : kNumbers)
         .Attr(kIndices)
         .Attr(kind == "Update" ? "use_locking: bool = true" : "use_locking: bool = false")
+        .Uses(VariableUse::kUpdates)
         .InferShape(ScatterRule)
         .Doc("Combines row indices[i] of the variable with updates[i].");
     NoGradientOf(&op, {"Add", "Sub", "Mul", "Div"}, kind);
@@ -462,6 +487,7 @@ void AddReferenceScatters(OpRegistry* ops) {
         .Attr(kIndices)
         .Attr(kind == "Update" ? "use_locking: bool = true" : "use_locking: bool = false")
         .Attr("bad_indices_policy: string = ''")
+        .Uses(VariableUse::kUpdates)
         .InferShape(ScatterNdRule)
         .Doc("Combines slices of the variable, addressed by vectors of indices, with `updates`.");
     NoGradientOf(&op, {"Add", "Sub", "Update"}, kind);

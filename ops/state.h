@@ -5,13 +5,13 @@
 
 #include "weir/core/gradient.h"
 
-// The ops under variables, one builder each. Users take Variable (ops/variable.h), which is made of
-// these.
+// The ops that implement variables, one builder each. Programs use Variable (ops/variable.h), which
+// is built on these.
 //
 // A variable is an op without inputs: VarHandleOp, whose output is a resource handle, or
 // VariableV2, whose output is a reference. The same (container, shared name or node name) in one
-// session is the same state. Writers of a reference pass it on, so that what takes their output
-// runs after the write; writers of a resource have no output.
+// session denotes the same state. Ops that write a ref variable forward the reference, so that a
+// consumer of their output runs after the write. Ops that write a resource have no output.
 namespace weir {
 
 struct VariableOpOptions {
@@ -24,30 +24,32 @@ Output VarHandleOp(Graph& graph, DataType dtype, const Shape& shape,
 Output VariableV2(Graph& graph, DataType dtype, const Shape& shape,
                   const VariableOpOptions& options = {});
 
-// A snapshot of the value. FAILED_PRECONDITION from the step while there is none.
+// Returns a snapshot of the value. FAILED_PRECONDITION at run time if the variable is
+// uninitialized.
 Output ReadVariableOp(Output resource, DataType dtype, absl::string_view name = {});
 Output VarIsInitializedOp(Output resource, absl::string_view name = {});
-// The shape of the value, as an integer vector.
+// Returns the shape of the value as an integer vector.
 Output VariableShape(Output resource, DataType out_type = DT_INT32, absl::string_view name = {});
-// The same, as a constant where the shape is known when the graph is built.
+// Does the same, but as a constant if the shape is known at graph construction.
 Output StaticVariableShape(Output resource, DataType out_type = DT_INT32);
 Operation AssignVariableOp(Output resource, Output value, bool validate_shape = false,
                            absl::string_view name = {});
 Operation AssignAddVariableOp(Output resource, Output value, absl::string_view name = {});
 Operation AssignSubVariableOp(Output resource, Output value, absl::string_view name = {});
-// The variable loses its value, and its memory.
+// Destroys the variable's value and frees its memory.
 Operation DestroyResourceOp(Output resource, bool ignore_lookup_error = true,
                             absl::string_view name = {});
 
-// Rows `indices` of the value, without reading all of it; GatherNd addresses by vectors of indices.
+// Gathers the rows `indices` of the value without reading all of it. ResourceGatherNd addresses
+// elements by index vectors.
 Output ResourceGather(Output resource, Output indices, DataType dtype, int64_t batch_dims = 0,
                       absl::string_view name = {});
 Output ResourceGatherNd(Output resource, Output indices, DataType dtype,
                         absl::string_view name = {});
 
 // `op` is one of Add, Sub, Mul, Div, Min, Max, Update: "ResourceScatter<op>" and "Scatter<op>". Row
-// indices[i] is combined with updates[i]; updates may be a scalar. INVALID_ARGUMENT from the step,
-// and nothing written, if an index is out of range.
+// indices[i] is combined with updates[i]; updates may be a scalar. If an index is out of range, the
+// step fails with INVALID_ARGUMENT and nothing is written.
 Operation ResourceScatter(absl::string_view op, Output resource, Output indices, Output updates,
                           absl::string_view name = {});
 Output Scatter(absl::string_view op, Output ref, Output indices, Output updates, bool use_locking,

@@ -7,14 +7,14 @@ namespace weir {
 
 namespace {
 
-constexpr int kMaxIndices = 32;  // bits of a mask
+constexpr int kMaxIndices = 32;  // number of bits in a mask
 
-// The indices as written are sparse: an ellipsis stands for any number of dimensions, a new axis
-// for none. Spread() makes them dense, one for each dimension of the input, and notes in `gather`
-// how the result's shape is put together: the number of an input dimension, kNewAxis, or kDropped.
-// Bound() then clips each range to its dimension as NumPy does: a missing or over-long bound goes
-// to the end that the stride comes from or runs to, a negative one counts from the back, and a
-// range that runs the wrong way is empty.
+// Resolves a slice specification. The specification is sparse: an ellipsis stands for any number of
+// dimensions, a new axis for none. Spread() makes it dense, with one index per dimension of the
+// input, and records in `gather` how the result's shape is composed: the number of an input
+// dimension, kNewAxis, or kDropped. Bound() then clips each range to its dimension as NumPy does: a
+// missing or out-of-range bound becomes the end at which the stride starts or stops, a negative
+// bound counts from the end, and a range in the wrong direction is empty.
 class Resolver {
  public:
   Resolver(const Shape& input, const StridedSliceOptions& masks) : input_(input), masks_(masks) {}
@@ -107,7 +107,8 @@ absl::Status Resolver::Bound(int i, ResolvedSlice* out) const {
                : length / r.stride + (length % r.stride != 0 ? 1 : 0);
   }
   out->begin.push_back(begin);
-  // A single element has no next one: a stride beyond the dimension is never multiplied out.
+  // A single element has no successor. Dropping its stride avoids multiplying a stride beyond the
+  // dimension.
   out->stride.push_back(size == 1 ? 1 : r.stride);
   out->size.push_back(size);
   return absl::OkStatus();
@@ -148,7 +149,7 @@ absl::StatusOr<ResolvedSlice> ResolveSlice(const Shape& input, KnownBounds begin
     if (mask == static_cast<int32_t>(mask)) continue;
     return InvalidArgument("Attr ", name, " has value ", mask, " out of range for an int32");
   }
-  // Bits beyond the indices count too.
+  // Bits beyond the number of indices also count.
   if (std::popcount(static_cast<uint32_t>(masks.ellipsis_mask)) > 1)
     return InvalidArgument("Multiple ellipses in slice spec not allowed");
   Resolver resolver(input, masks);

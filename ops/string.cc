@@ -12,7 +12,7 @@ namespace {
 
 // ---- shape rules
 
-// Output 0 like input 0; the other inputs are scalars.
+// Output 0 has the shape of input 0; the other inputs are scalars.
 absl::Status SameShapeScalars(ShapeContext& c) {
   for (int i = 1; i < c.num_inputs(); ++i) WEIR_RETURN_IF_ERROR(c.WithRank(i, 0).status());
   return SameShape(c);
@@ -110,7 +110,7 @@ absl::Status UnicodeDecodeShape(ShapeContext& c) {
 
 // ---- records
 
-// An op that takes strings one by one.
+// The definition of an elementwise op on strings.
 OpSpec EachSpec(const char* name, const char* in, const char* out, const char* doc) {
   OpSpec spec(name);
   spec.In(in).Out(out).InferShape(SameShapeScalars).NotDifferentiable().Doc(doc);
@@ -121,14 +121,16 @@ constexpr char kUnit[] = "unit: {'BYTE', 'UTF8_CHAR'} = 'BYTE'";
 
 void AddPartOps(OpRegistry* ops) {
   ops->Add(EachSpec("StringLength", "input: string", "output: int32",
-                    "How many bytes or characters each string has.")
+                    "Returns the number of bytes or characters of each string.")
                .Attr(kUnit));
   ops->Add(EachSpec("StringStrip", "input: string", "output: string",
-                    "Strings without white space at both ends."));
-  ops->Add(EachSpec("StringLower", "input: string", "output: string", "Strings in lower case.")
-               .Attr("encoding: string = ''"));
-  ops->Add(EachSpec("StringUpper", "input: string", "output: string", "Strings in upper case.")
-               .Attr("encoding: string = ''"));
+                    "Strips leading and trailing whitespace from strings."));
+  ops->Add(
+      EachSpec("StringLower", "input: string", "output: string", "Converts strings to lower case.")
+          .Attr("encoding: string = ''"));
+  ops->Add(
+      EachSpec("StringUpper", "input: string", "output: string", "Converts strings to upper case.")
+          .Attr("encoding: string = ''"));
   ops->Add(OpSpec("Substr")
                .In("input: string, pos: T, len: T")
                .Out("output: string")
@@ -136,7 +138,7 @@ void AddPartOps(OpRegistry* ops) {
                .Attr(kUnit)
                .InferShape(SubstrShape)
                .NotDifferentiable()
-               .Doc("A part of each string, told by where it begins and how long it is."));
+               .Doc("Returns a substring of each string, given by its position and length."));
 }
 
 void AddSplitOps(OpRegistry* ops) {
@@ -146,15 +148,15 @@ void AddSplitOps(OpRegistry* ops) {
                .Attr("skip_empty: bool = true")
                .InferShape(SplitShape)
                .NotDifferentiable()
-               .Doc("The words of each string of a vector, between any of the delimiter's bytes, "
-                    "as a sparse matrix."));
+               .Doc("Splits each string of a vector into words at any of the delimiter's bytes. "
+                    "Returns a sparse matrix."));
   ops->Add(OpSpec("StringSplitV2")
                .In("input: string, sep: string")
                .Out("indices: int64, values: string, shape: int64")
                .Attr("maxsplit: int = -1")
                .InferShape(SplitShape)
                .NotDifferentiable()
-               .Doc("The words of each string of a vector, as Python's str.split finds them, as a "
+               .Doc("Splits each string of a vector into words like Python's str.split. Returns a "
                     "sparse matrix."));
   ops->Add(OpSpec("StringNGrams")
                .In("data: string, data_splits: Tsplits")
@@ -168,7 +170,7 @@ void AddSplitOps(OpRegistry* ops) {
                .Attr("Tsplits: {int32, int64} = DT_INT64")
                .InferShape(NGramsShape)
                .NotDifferentiable()
-               .Doc("Runs of neighboring strings of each row, joined."));
+               .Doc("Returns the n-grams of each row: sequences of neighboring strings, joined."));
 }
 
 void AddJoinOps(OpRegistry* ops) {
@@ -179,7 +181,7 @@ void AddJoinOps(OpRegistry* ops) {
                .Attr("separator: string = ''")
                .InferShape(Ranked("reduction_indices: <=1", ReduceJoinShape))
                .NotDifferentiable()
-               .Doc("Strings joined over some dimensions."));
+               .Doc("Joins strings over some dimensions."));
   ops->Add(OpSpec("UnsortedSegmentJoin")
                .In("inputs: string, segment_ids: Tindices, num_segments: Tnumsegments")
                .Out("output: string")
@@ -188,11 +190,11 @@ void AddJoinOps(OpRegistry* ops) {
                .Attr("Tnumsegments: {int32, int64} = DT_INT32")
                .InferShape(SegmentJoinShape)
                .NotDifferentiable()
-               .Doc("Strings joined that have the same segment id."));
+               .Doc("Joins the strings that have the same segment id."));
 }
 
 void AddConversionOps(OpRegistry* ops) {
-  ops->Add(EachSpec("AsString", "input: T", "output: string", "Each element as text.")
+  ops->Add(EachSpec("AsString", "input: T", "output: string", "Converts each element to text.")
                .Attr("T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, "
                      "uint32, uint64, complex64, complex128, bool, variant, string}")
                .Attr("precision: int = -1")
@@ -209,46 +211,46 @@ void AddConversionOps(OpRegistry* ops) {
                .Attr("summarize: int = 3")
                .InferShape(FormatShape)
                .NotDifferentiable()
-               .Doc("A text with tensors in the place of placeholders."));
+               .Doc("Formats a template, replacing its placeholders by tensors."));
   ops->Add(EachSpec("StringToNumber", "string_tensor: string", "output: out_type",
-                    "The number that each string spells.")
+                    "Parses each string as a number.")
                .Attr("out_type: {float, double, int32, int64, uint32, uint64} = DT_FLOAT"));
-  ops->Add(
-      EachSpec("EncodeBase64", "input: string", "output: string", "Strings as base64 for URLs.")
-          .Attr("pad: bool = false"));
-  ops->Add(EachSpec("DecodeBase64", "input: string", "output: string",
-                    "The bytes that base64 for URLs stands for."));
+  ops->Add(EachSpec("EncodeBase64", "input: string", "output: string",
+                    "Encodes strings as URL-safe base64.")
+               .Attr("pad: bool = false"));
+  ops->Add(EachSpec("DecodeBase64", "input: string", "output: string", "Decodes URL-safe base64."));
 }
 
 void AddHashOps(OpRegistry* ops) {
   constexpr char kBuckets[] = "num_buckets: int >= 1";
   ops->Add(EachSpec("StringToHashBucket", "string_tensor: string", "output: int64",
-                    "A bucket for each string, by MurmurHash.")
+                    "Hashes each string to a bucket with MurmurHash.")
                .Attr(kBuckets));
   ops->Add(EachSpec("StringToHashBucketFast", "input: string", "output: int64",
-                    "A bucket for each string, by FarmHash.")
+                    "Hashes each string to a bucket with FarmHash.")
                .Attr(kBuckets));
   ops->Add(EachSpec("StringToHashBucketStrong", "input: string", "output: int64",
-                    "A bucket for each string, by SipHash under a key.")
+                    "Hashes each string to a bucket with SipHash under a key.")
                .Attr(kBuckets)
                .Attr("key: list(int)"));
-  ops->Add(OpSpec("Fingerprint")
-               .In("data: T, method: string")
-               .Out("fingerprint: uint8")
-               .Attr("T: type")
-               .InferShape(FingerprintShape)
-               .NotDifferentiable()
-               .Doc("Eight bytes for each row of a tensor, by FarmHash."));
+  ops->Add(
+      OpSpec("Fingerprint")
+          .In("data: T, method: string")
+          .Out("fingerprint: uint8")
+          .Attr("T: type")
+          .InferShape(FingerprintShape)
+          .NotDifferentiable()
+          .Doc("Computes a fingerprint of eight bytes for each row of a tensor with FarmHash."));
 }
 
 void AddRegexOps(OpRegistry* ops) {
   ops->Add(EachSpec("RegexFullMatch", "input: string, pattern: string", "output: bool",
-                    "Whether the whole of each string matches a regular expression."));
+                    "Returns whether each whole string matches a regular expression."));
   ops->Add(EachSpec("RegexReplace", "input: string, pattern: string, rewrite: string",
-                    "output: string", "Strings with what matches a regular expression replaced.")
+                    "output: string", "Replaces the matches of a regular expression in strings.")
                .Attr("replace_global: bool = true"));
   ops->Add(EachSpec("StaticRegexReplace", "input: string", "output: string",
-                    "Strings with what matches a regular expression replaced.")
+                    "Replaces the matches of a regular expression in strings.")
                .Attr("pattern: string")
                .Attr("rewrite: string")
                .Attr("replace_global: bool = true"));
@@ -258,7 +260,7 @@ constexpr char kOutputEncoding[] = "output_encoding: {'UTF-8', 'UTF-16-BE', 'UTF
 constexpr char kReplacement[] = "replacement_char: int = 65533";
 constexpr char kSplits[] = "Tsplits: {int32, int64} = DT_INT64";
 
-// The attributes of ops that read text in some encoding.
+// Adds the attributes of ops that decode text in some encoding.
 OpSpec& ErrorAttrs(OpSpec& spec) {
   return spec.Attr("errors: {'strict', 'replace', 'ignore'} = 'replace'")
       .Attr(kReplacement)
@@ -274,14 +276,17 @@ OpSpec DecodeSpec(const char* name, const char* outputs, const char* doc) {
 
 void AddUnicodeOps(OpRegistry* ops) {
   OpSpec transcode = EachSpec("UnicodeTranscode", "input: string", "output: string",
-                              "Strings in another encoding.");
+                              "Transcodes strings to another encoding.");
   transcode.Attr("input_encoding: string").Attr(kOutputEncoding);
   ops->Add(ErrorAttrs(transcode));
   ops->Add(DecodeSpec("UnicodeDecode", "row_splits: Tsplits, char_values: int32",
-                      "The code points of all strings, and where each string's begin."));
-  ops->Add(DecodeSpec("UnicodeDecodeWithOffsets",
-                      "row_splits: Tsplits, char_values: int32, char_to_byte_starts: int64",
-                      "The same, and the byte of its string at which each code point begins."));
+                      "Decodes strings to code points. Returns the code points of all strings, and "
+                      "the row splits that delimit the strings."));
+  ops->Add(DecodeSpec(
+      "UnicodeDecodeWithOffsets",
+      "row_splits: Tsplits, char_values: int32, char_to_byte_starts: int64",
+      "Decodes strings to code points. Returns the code points of all strings, the row splits that "
+      "delimit the strings, and the byte offset of each code point in its string."));
   ops->Add(OpSpec("UnicodeEncode")
                .In("input_values: int32, input_splits: Tsplits")
                .Out("output: string")
@@ -291,9 +296,9 @@ void AddUnicodeOps(OpRegistry* ops) {
                .Attr(kSplits)
                .InferShape(UnicodeEncodeShape)
                .NotDifferentiable()
-               .Doc("The strings that rows of code points make."));
+               .Doc("Encodes rows of code points to strings."));
   ops->Add(EachSpec("UnicodeScript", "input: int32", "output: int32",
-                    "The script that each code point belongs to, as ICU numbers them."));
+                    "Returns the script of each code point as an ICU script code."));
 }
 
 }  // namespace

@@ -8,7 +8,7 @@ namespace {
 
 const char* UnitName(StringUnit unit) { return unit == StringUnit::kBytes ? "BYTE" : "UTF8_CHAR"; }
 
-// A split inside a scope of its own, as Python's wrapper makes it.
+// A split inside its own scope, as Python's wrapper builds it.
 SparseTensor Split(const char* op, Output x, absl::string_view delimiter, const Attrs& attrs,
                    absl::string_view name) {
   if (!x.valid()) return {};

@@ -23,8 +23,8 @@ std::string Clean(absl::string_view name) {
   return out;
 }
 
-// Opens the summary's scope, lets `make` build the node (called like the scope) with the tag it is
-// given, and files it.
+// Opens the summary's scope, calls `make` with the tag to build the node (named after the scope),
+// and adds it to the collections.
 Output Make(
     absl::string_view name, const Output& value, const Options& options,
     const std::function<Output(const std::string& tag, const std::string& node_name)>& make) {
@@ -94,7 +94,7 @@ Output MergeAll(Graph& graph, absl::string_view key) {
 
 namespace {
 
-// A scalar, whatever the inputs are.
+// The output is a scalar for any inputs.
 OpSpec Summary(absl::string_view op, absl::string_view in) {
   OpSpec spec(op);
   spec.In(in).Out("summary: string").InferShape(ScalarShape).NotDifferentiable();
@@ -106,35 +106,35 @@ OpSpec Summary(absl::string_view op, absl::string_view in) {
 void AddSummaryOps(OpRegistry* ops) {
   ops->Add(Summary("ScalarSummary", "tags: string, values: T")
                .Attr("T: realnumbertype")
-               .Doc("A Summary with one number for each tag."));
+               .Doc("Returns a Summary with one number per tag."));
   ops->Add(Summary("HistogramSummary", "tag: string, values: T")
                .Attr("T: realnumbertype = DT_FLOAT")
-               .Doc("A Summary with the distribution of the values."));
+               .Doc("Returns a Summary with the distribution of the values."));
   ops->Add(Summary("MergeSummary", "inputs: N * string")
                .Attr("N: int >= 1")
-               .Doc("One Summary with the values of all inputs, whose tags must differ."));
+               .Doc("Merges the values of all inputs, whose tags must differ, into one Summary."));
   ops->Add(Summary("ImageSummary", "tag: string, tensor: T")
                .Attr("max_images: int >= 1 = 3")
                .Attr("T: {uint8, float, half, double} = DT_FLOAT")
                .Attr("bad_color: tensor = { dtype: DT_UINT8 tensor_shape { dim { size: 4 } } "
                      "int_val: 255 int_val: 0 int_val: 0 int_val: 255 }")
-               .Doc("A Summary with images as PNG, one for each of the first max_images of the "
-                    "batch. Floating images "
-                    "are scaled to 0..255; pixels that are not finite get bad_color."));
+               .Doc("Returns a Summary with the first max_images images of the batch as PNG. "
+                    "Floating-point images are scaled to 0..255. Pixels that are not finite have "
+                    "the color bad_color."));
   ops->Add(
       Summary("AudioSummaryV2", "tag: string, tensor: float, sample_rate: float")
           .Attr("max_outputs: int >= 1 = 3")
-          .Doc(
-              "A Summary with sounds as WAV, one for each of the first max_outputs of the batch."));
+          .Doc("Returns a Summary with the first max_outputs audio clips of the batch as WAV."));
   ops->Add(Summary("TensorSummary", "tensor: T")
                .Attr("T: type")
                .Attr("description: string = ''")
                .Attr("labels: list(string) = []")
                .Attr("display_name: string = ''")
-               .Doc("A Summary with a tensor and no tag."));
+               .Doc("Returns a Summary with a tensor, without a tag."));
   ops->Add(Summary("TensorSummaryV2", "tag: string, tensor: T, serialized_summary_metadata: string")
                .Attr("T: type")
-               .Doc("A Summary with a tensor, a tag and metadata for the one who shows it."));
+               .Doc("Returns a Summary with a tensor, a tag and metadata for the plugin that "
+                    "displays it."));
 }
 
 }  // namespace weir

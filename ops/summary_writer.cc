@@ -21,24 +21,25 @@ void AddSummaryWriterOps(OpRegistry* ops) {
                .Stateful()
                .InferShape(ScalarShape)
                .NotDifferentiable()
-               .Doc("A writer of event files; CreateSummaryFileWriter gives it one."));
-  ops->Add(WriterOp("CreateSummaryFileWriter",
-                    "writer: resource, logdir: string, max_queue: int32, flush_millis: int32, "
-                    "filename_suffix: string",
-                    "Gives a writer an event file, unless it has one. It is flushed when more than "
-                    "`max_queue` events or `flush_millis` are waiting."));
+               .Doc("Returns a writer of event files. CreateSummaryFileWriter opens its file."));
+  ops->Add(
+      WriterOp("CreateSummaryFileWriter",
+               "writer: resource, logdir: string, max_queue: int32, flush_millis: int32, "
+               "filename_suffix: string",
+               "Opens an event file for a writer, unless it has one. The file is flushed when more "
+               "than `max_queue` events are pending or after `flush_millis` milliseconds."));
   ops->Add(WriterOp("CreateSummaryDbWriter",
                     "writer: resource, db_uri: string, experiment_name: string, run_name: string, "
                     "user_name: string",
-                    "UNIMPLEMENTED: summaries are not written to databases."));
-  ops->Add(WriterOp("FlushSummaryWriter", "writer: resource", "Hands all events to the system."));
+                    "UNIMPLEMENTED: writing summaries to databases is not supported."));
+  ops->Add(WriterOp("FlushSummaryWriter", "writer: resource", "Flushes all events to the file."));
   ops->Add(WriterOp("CloseSummaryWriter", "writer: resource", "Closes a writer's file."));
   ops->Add(
       WriterOp("ImportEvent", "writer: resource, event: string", "Writes a serialized Event."));
   ops->Add(WriterOp("WriteSummary",
                     "writer: resource, step: int64, tensor: T, tag: string, "
                     "summary_metadata: string",
-                    "Writes a tensor, with metadata for the one who shows it.")
+                    "Writes a tensor, with metadata for the plugin that displays it.")
                .Attr("T: type"));
   ops->Add(WriterOp("WriteRawProtoSummary", "writer: resource, step: int64, tensor: string",
                     "Writes the values of serialized Summaries."));
@@ -54,13 +55,13 @@ void AddSummaryWriterOps(OpRegistry* ops) {
                      "uint32, uint64, bool} = DT_FLOAT"));
   ops->Add(WriterOp("WriteImageSummary",
                     "writer: resource, step: int64, tag: string, tensor: T, bad_color: uint8",
-                    "Writes images as PNG, as ImageSummary.")
+                    "Writes images as PNG, like ImageSummary.")
                .Attr("max_images: int >= 1 = 3")
                .Attr("T: {uint8, double, float, half} = DT_FLOAT"));
   ops->Add(WriterOp("WriteAudioSummary",
                     "writer: resource, step: int64, tag: string, tensor: float, "
                     "sample_rate: float",
-                    "Writes sounds as WAV, as AudioSummaryV2.")
+                    "Writes audio clips as WAV, like AudioSummaryV2.")
                .Attr("max_outputs: int >= 1 = 3"));
 }
 

@@ -57,7 +57,7 @@ Output DenseHandle(const Output& default_value, const Output& empty_key, const O
 
 }  // namespace
 
-// The node in a scope that is named after the table.
+// Adds the node in a scope that is named after the table.
 Node* Table::Add(absl::string_view op, std::vector<Arg> args, absl::string_view suffix,
                  absl::string_view name, bool colocate, Attrs attrs) const {
   if (!handle_.valid()) return nullptr;
@@ -149,7 +149,8 @@ Operation TablesInitializer(Graph& graph, absl::string_view name) {
 
 namespace {
 
-// A record of an op that makes a table; anonymous ones have no name that others could share.
+// The definition of an op that creates a table. Anonymous tables have no name by which they could
+// be shared.
 void AddMaker(const std::string& op, const char* handle, const char* inputs, bool is_shared,
               bool has_value_shape, bool is_dense, const char* doc, OpRegistry* ops) {
   OpSpec spec(op);
@@ -171,12 +172,12 @@ void AddMaker(const std::string& op, const char* handle, const char* inputs, boo
 }
 
 void AddMakers(OpRegistry* ops) {
-  constexpr char kStatic[] = "A table of scalars that is filled once.";
-  constexpr char kMutable[] = "A table of scalars.";
-  constexpr char kTensors[] = "A table whose values are vectors.";
+  constexpr char kStatic[] = "Creates a table of scalars that is initialized once.";
+  constexpr char kMutable[] = "Creates a mutable table of scalars.";
+  constexpr char kTensors[] = "Creates a mutable table whose values are vectors.";
   constexpr char kDense[] =
-      "A table in one block of memory; two values that are no keys mark empty buckets, and those "
-      "whose key was removed.";
+      "Creates a mutable table in contiguous memory. Two reserved values, which are never keys, "
+      "mark empty buckets and buckets whose key was removed.";
   for (const auto& [version, handle, is_resource] : kHandleForms) {
     const auto name = [&, v = version](const char* op) { return absl::StrCat(op, v); };
     const char* const markers =
@@ -202,7 +203,7 @@ void AddInitializers(const HandleForm& form, OpRegistry* ops) {
                .Attr("Tkey: type")
                .Attr("Tval: type")
                .InferShape(RankedOf(form, "table_handle: 0, keys: 1, values: 1", NoOutputs))
-               .Doc("Fills a table with the pairs of two vectors."));
+               .Doc("Initializes a table with the pairs of two vectors."));
   ops->Add(User("InitializeTableFromTextFile", form, "filename: string")
                .Attr("key_index: int >= -2")
                .Attr("value_index: int >= -2")
@@ -210,8 +211,8 @@ void AddInitializers(const HandleForm& form, OpRegistry* ops) {
                .Attr("delimiter: string = '\t'")
                .Attr("offset: int = 0")
                .InferShape(RankedOf(form, "table_handle: 0, filename: 0", NoOutputs))
-               .Doc("Fills a table with a pair from each line of a file: columns, the whole line, "
-                    "or its number."));
+               .Doc("Initializes a table with one pair per line of a file. Keys and values are "
+                    "columns, the whole line, or the line number."));
 }
 
 void AddUsers(const HandleForm& form, OpRegistry* ops) {
@@ -220,12 +221,13 @@ void AddUsers(const HandleForm& form, OpRegistry* ops) {
                .Attr("Tin: type")
                .Attr("Tout: type")
                .InferShape(RankedOf(form, "table_handle: 0", UnknownShape))
-               .Doc("The values of these keys; `default_value` for those that the table lacks."));
+               .Doc("Looks up the values of the keys. Returns `default_value` for keys that are "
+                    "not in the table."));
   for (const auto& [op, ranks, doc] :
        {std::tuple("LookupTableInsert", "table_handle: 0",
-                   "Puts keys with their values into a table."),
+                   "Inserts keys and their values into a table."),
         std::tuple("LookupTableImport", "table_handle: 0, keys: 1, values: >=1",
-                   "Replaces what a table holds.")}) {
+                   "Replaces the contents of a table.")}) {
     ops->Add(User(op, form, "keys: Tin, values: Tout")
                  .Attr("Tin: type")
                  .Attr("Tout: type")
@@ -235,13 +237,13 @@ void AddUsers(const HandleForm& form, OpRegistry* ops) {
   ops->Add(User("LookupTableSize", form)
                .Out("size: int64")
                .InferShape(RankedOf(form, "table_handle: 0", ScalarShape))
-               .Doc("How many keys a table has."));
+               .Doc("Returns the number of keys in a table."));
   ops->Add(User("LookupTableExport", form)
                .Out("keys: Tkeys, values: Tvalues")
                .Attr("Tkeys: type")
                .Attr("Tvalues: type")
                .InferShape(RankedOf(form, "table_handle: 0", UnknownShape))
-               .Doc("All keys and values of a table."));
+               .Doc("Returns all keys and values of a table."));
 }
 
 }  // namespace

@@ -6,27 +6,29 @@
 
 #include "weir/core/graph.h"
 
-// Lookup tables: from integers or strings to anything. Names of nodes are those that Python makes.
+// Lookup tables: from integers or strings to any type. The names of nodes are those that Python
+// generates.
 namespace weir {
 
-// Which part of each line of a text file is a key or a value.
+// The part of each line of a text file that is a key or a value.
 struct TextFileIndex {
-  static constexpr int64_t kLineNumber = -1, kWholeLine = -2;  // else a column, counted from 0
+  static constexpr int64_t kLineNumber = -1,
+                           kWholeLine = -2;  // other values: a column, counted from 0
 };
 struct TextFileTable {
   std::string path;
   DataType key_type = DT_STRING, value_type = DT_INT64;
   int64_t key_index = TextFileIndex::kWholeLine, value_index = TextFileIndex::kLineNumber;
-  int64_t vocab_size = -1;  // lines to read; -1 is all
+  int64_t vocab_size = -1;  // number of lines to read; -1: all
   char delimiter = '\t';
   int64_t offset = 0;  // added to line numbers
 };
 
-// What all tables have.
+// The base class of all tables.
 class Table {
  public:
   const Output& handle() const { return handle_; }
-  // A scalar, int64.
+  // Returns the number of elements, an int64 scalar.
   Output Size(absl::string_view name = {}) const;
 
  protected:
@@ -41,17 +43,17 @@ class Table {
   bool is_static_;
 };
 
-// A table that is filled once, by its initializer, which is in the collection of tables'
-// initializers too. Keys that it does not have give `default_value`, a scalar.
+// A table that its initializer fills once. The initializer is also in the collection of table
+// initializers. Keys that are not in the table map to `default_value`, a scalar.
 class StaticHashTable : public Table {
  public:
   StaticHashTable(Output keys, Output values, Output default_value, absl::string_view name = {});
   StaticHashTable(const TextFileTable& file, Output default_value, absl::string_view name = {});
 
   const Operation& initializer() const { return initializer_; }
-  // The shape of `keys`.
+  // Returns the values of `keys`, in the shape of `keys`.
   Output Lookup(Output keys, absl::string_view name = {}) const { return Find(keys, name); }
-  // All keys and values, in the order of insertion.
+  // Returns all keys and values in insertion order.
   std::pair<Output, Output> Export(absl::string_view name = {}) const {
     return Exported(key_type_, name);
   }
@@ -61,7 +63,7 @@ class StaticHashTable : public Table {
   DataType key_type_;
 };
 
-// A table that changes. Values have the shape of `default_value`, a scalar or a vector.
+// A mutable table. Values have the shape of `default_value`, a scalar or a vector.
 class MutableHashTable : public Table {
  public:
   MutableHashTable(DataType key_type, Output default_value, absl::string_view name = {});
@@ -69,7 +71,7 @@ class MutableHashTable : public Table {
   Output Lookup(Output keys, absl::string_view name = {}) const { return Find(keys, name); }
   Operation Insert(Output keys, Output values, absl::string_view name = {}) const;
   Operation Remove(Output keys, absl::string_view name = {}) const;
-  // All keys and values; of a DenseHashTable, all buckets.
+  // Returns all keys and values; for a DenseHashTable, all buckets.
   std::pair<Output, Output> Export(absl::string_view name = {}) const {
     return Exported(key_type_, name);
   }
@@ -82,8 +84,8 @@ class MutableHashTable : public Table {
   DataType key_type_;
 };
 
-// The same as one block of memory. Keys may be vectors; two values, which never are keys, mark
-// buckets without one.
+// A mutable table that is stored in contiguous memory. Keys may be vectors. Two reserved values,
+// which are never keys, mark empty and deleted buckets.
 struct DenseHashTableOptions {
   int64_t initial_num_buckets = 131072;  // a power of two
   float max_load_factor = 0.8f;
@@ -94,7 +96,7 @@ class DenseHashTable : public MutableHashTable {
                  const DenseHashTableOptions& options = {}, absl::string_view name = {});
 };
 
-// Runs the initializers of all tables of the graph.
+// Returns an op that runs the initializers of all tables of the graph.
 Operation TablesInitializer(Graph& graph, absl::string_view name = {});
 
 }  // namespace weir

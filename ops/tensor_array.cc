@@ -17,7 +17,7 @@ TensorArray::TensorArray(Graph& graph, DataType dtype, const Ints& size,
   shared_->element_shape = options.element_shape;
   shared_->infer_shape = options.infer_shape;
   const NameScope scope(graph, options.name.empty() ? "TensorArray" : options.name);
-  // It is placed with what is written first.
+  // The array is placed with the first value that is written.
   const DeviceScope anywhere(graph, "");
   const ColocateWith nothing(graph, Operation(), /*ignore_existing=*/true);
   const Output length = size.In(graph, "size");
@@ -62,14 +62,14 @@ bool TensorArray::FitsElements(const Shape& shape) const {
   return true;
 }
 
-// What is written first decides where writes are placed.
+// The first value written determines the placement of writes.
 void TensorArray::Beside(const Output& value, std::optional<ColocateWith>* scope) const {
   if (!shared_->colocate_with_first_write) return;
   if (shared_->first_write == nullptr) shared_->first_write = value.node;
   scope->emplace(handle_.graph(), shared_->first_write);
 }
 
-// Write and Scatter: `argument` is the name of what says where to.
+// Implements Write and Scatter. `argument` is the name of the argument that holds the indices.
 TensorArray TensorArray::Written(absl::string_view op, const Ints& where, const char* argument,
                                  Output value, const Shape& element, absl::string_view name) const {
   if (!this->valid() || !value.valid() || !FitsElements(element)) return {};
@@ -158,7 +158,7 @@ Output TensorArray::Concat(absl::string_view name) const {
   return Refined(value, Shape({-1}).Concatenate(except0));
 }
 
-// A constant where the size is one and does not change.
+// Returns a constant if the size is constant and the array does not grow.
 Output TensorArray::Size(absl::string_view name) const {
   if (!this->valid()) return {};
   if (!dynamic_size_ && has_size_) return size_.In(handle_.graph(), "Const");
@@ -188,7 +188,7 @@ namespace {
 
 // ---- shape rules
 
-// TensorFlow's rule says [2] of resources as well, which are scalars when run.
+// TensorFlow's shape function declares [2] for resources too, which are scalars at run time.
 absl::Status NewArrayShape(ShapeContext& c) {
   if (c.num_outputs() > 1)
     c.set_output(1, Shape());
@@ -225,8 +225,9 @@ absl::Status ConcatShape(ShapeContext& c) {
 
 // ---- gradients
 
-// The call of Gradients that makes these nodes, for which alone the values written to the
-// gradient's array add up: the name up to its last part that starts with "gradients".
+// Returns the call of Gradients that builds these nodes; values written to the gradient array are
+// summed only within one call. It is the name up to the last component that starts with
+// "gradients".
 absl::StatusOr<std::string> GradientSourceOf(const Output& dy) {
   const std::string& name = dy.node->name();
   const std::vector<absl::string_view> parts = absl::StrSplit(name, '/');
@@ -240,7 +241,8 @@ absl::StatusOr<std::string> GradientSourceOf(const Output& dy) {
       "the way of a gradient through a TensorArray.");
 }
 
-// The array that takes the gradients of the elements of the node's array, reached after `flow`.
+// Returns the array that receives the gradients of the elements of the node's array, ordered after
+// `flow`.
 TensorArray GradientArray(GradContext& g, DataType dtype, const Output& dy, const Output& flow) {
   const absl::StatusOr<std::string> source = GradientSourceOf(dy);
   if (!source.ok()) {
@@ -250,7 +252,7 @@ TensorArray GradientArray(GradContext& g, DataType dtype, const Output& dy, cons
   return TensorArray(dtype, g.x(0), flow).Gradient(*source, flow);
 }
 
-// The size of an array that grows is known once what the value was read from has been written.
+// The size of a growing array is known only once the source of the read has been written.
 TensorArray ReadersArray(GradContext& g, int flow) {
   return GradientArray(g, g.attr<DataType>("dtype"), g.dy(0), g.x(flow));
 }
@@ -273,8 +275,8 @@ Grads ConcatGradient(GradContext& g) {
   return {Grad(), array.Split(g.dy(0), g.y(1)).flow()};
 }
 
-// For the gradient of a write, whose value the gradient's array has after it: only then may that
-// array be made.
+// For the gradient of a write, whose value is in the gradient array only afterward: the gradient
+// array may only be created then.
 struct Barrier {
   TensorArray array;
   Output flow;
@@ -314,11 +316,11 @@ Grads SplitGradient(GradContext& g) {
 
 namespace {
 
-// Handles were references to strings first, then strings, then resources. Only ops on resources say
-// of themselves that they change what the handle refers to.
+// Handles were references to strings first, then strings, then resources. Only ops on resources
+// declare themselves stateful.
 struct Version {
   std::string suffix, handle;
-  int deprecated_at;  // 0: not at all
+  int deprecated_at;  // 0: not deprecated
   bool is_stateful;
 };
 
@@ -327,64 +329,78 @@ void AddVersion(const Version& v, OpRegistry* ops) {
     OpSpec out(absl::StrCat("TensorArray", op, v.suffix));
     out.In(absl::StrCat("handle: ", v.handle, arguments));
     if (v.is_stateful || op == "Grad") out.Stateful();
+    out.Has(Effect::kMutates);
     int deprecated_at = v.deprecated_at;
     if (op == "Concat" && v.suffix == "V2") deprecated_at = 0;
     if (op == "Scatter" && v.suffix.empty()) deprecated_at = 19;
     if (deprecated_at > 0) out.Deprecated(deprecated_at, "The op that ends in V3 replaces it");
     return out;
   };
+  const auto use = [](ContainerUse::Kind kind, int value = 0) {
+    return ContainerUse{.kind = kind, .type = ContainerUse::Type::kArray, .value = value};
+  };
   const bool has_flow = v.suffix == "V3";
   ops->Add(spec("Grad", ", flow_in: float")
                .Out(absl::StrCat("grad_handle: ", v.handle, has_flow ? ", flow_out: float" : ""))
                .Attr("source: string")
+               .Uses(use(ContainerUse::Kind::kObserves))
                .InferShape(NewArrayShape)
                .NotDifferentiable()
-               .Doc("The array of gradients of an array's elements, one for each `source`."));
+               .Doc("Creates the array of the gradients of an array's elements, one array per "
+                    "`source`."));
   ops->Add(spec("Write", ", index: int32, value: T, flow_in: float")
                .Out("flow_out: float")
                .Attr("T: type")
+               .Uses(use(ContainerUse::Kind::kPuts, 2))
                .InferShape(Ranked("flow_in: 0", WriteShape))
                .Gradient(WriteGradient)
-               .Doc("Writes an element of an array; each may be written once."));
+               .Doc("Writes an element of an array. Each element may be written once."));
   ops->Add(spec("Read", ", index: int32, flow_in: float")
                .Out("value: dtype")
                .Attr("dtype: type")
+               .Uses(use(ContainerUse::Kind::kTakes))
                .InferShape(Ranked("flow_in: 0", ElementAtShape))
                .Gradient(ReadGradient)
-               .Doc("An element of an array."));
+               .Doc("Reads an element of an array."));
   ops->Add(spec("Gather", ", indices: int32, flow_in: float")
                .Out("value: dtype")
                .Attr("dtype: type")
                .Attr("element_shape: shape = { unknown_rank: true }")
+               .Uses(use(ContainerUse::Kind::kObserves))
                .InferShape(Ranked("flow_in: 0", GatherShape))
                .Gradient(GatherGradient)
-               .Doc("Elements of an array along a new first dimension."));
+               .Doc("Gathers elements of an array and stacks them along a new first dimension."));
   ops->Add(spec("Scatter", ", indices: int32, value: T, flow_in: float")
                .Out("flow_out: float")
                .Attr("T: type")
+               .Uses(use(ContainerUse::Kind::kPutsRows, 2))
                .InferShape(Ranked("value: >=1, flow_in: 0", ScatterShape))
                .Gradient(ScatterGradient)
-               .Doc("Writes the rows of a tensor to these indices of an array."));
-  ops->Add(
-      spec("Concat", ", flow_in: float")
-          .Out("value: dtype, lengths: int64")
-          .Attr("dtype: type")
-          .Attr("element_shape_except0: shape = { unknown_rank: true }")
-          .InferShape(Ranked("flow_in: 0", ConcatShape))
-          .Gradient(ConcatGradient)
-          .Doc("All elements of an array joined along their first dimension, and its extents."));
+               .Doc("Writes the rows of a tensor to the given indices of an array."));
+  ops->Add(spec("Concat", ", flow_in: float")
+               .Out("value: dtype, lengths: int64")
+               .Attr("dtype: type")
+               .Attr("element_shape_except0: shape = { unknown_rank: true }")
+               .Uses(use(ContainerUse::Kind::kObserves))
+               .InferShape(Ranked("flow_in: 0", ConcatShape))
+               .Gradient(ConcatGradient)
+               .Doc("Concatenates all elements of an array along their first dimension. Also "
+                    "returns the extents of that dimension."));
   ops->Add(spec("Split", ", value: T, lengths: int64, flow_in: float")
                .Out("flow_out: float")
                .Attr("T: type")
                .InferShape(Ranked("lengths: 1, flow_in: 0", ScalarShape))
                .Gradient(SplitGradient)
-               .Doc("Writes so many rows of a tensor to each element of an array."));
+               .Doc("Splits a tensor by `lengths` along its first dimension and writes the parts "
+                    "to the elements of an array."));
   ops->Add(spec("Size", ", flow_in: float")
                .Out("size: int32")
+               .Uses(use(ContainerUse::Kind::kObserves))
                .InferShape(ScalarShape)
                .NotDifferentiable()
-               .Doc("How many elements an array has."));
+               .Doc("Returns the number of elements of an array."));
   ops->Add(spec("Close", "")
+               .Uses(use(ContainerUse::Kind::kObserves))
                .InferShape(NoOutputs)
                .NotDifferentiable()
                .Doc("Frees the elements of an array."));
@@ -398,7 +414,9 @@ void AddTensorArrayOps(OpRegistry* ops) {
     out.In("size: int32").Attr("dtype: type").Stateful();
     return out.InferShape(Ranked("size: 0", NewArrayShape))
         .NotDifferentiable()
-        .Doc("An array of `size` tensors that the step has to itself; more if dynamic_size.");
+        .Doc(
+            "Creates an array of `size` tensors that is private to the step. It can grow if "
+            "dynamic_size.");
   };
   constexpr char kShape[] = "element_shape: shape = { unknown_rank: true }";
   constexpr char kGrows[] = "dynamic_size: bool = false";
@@ -419,6 +437,7 @@ void AddTensorArrayOps(OpRegistry* ops) {
                .Attr(kName)
                .Deprecated(26, "TensorArrayV3 replaces it"));
   ops->Add(array("TensorArrayV3")
+               .Uses({.kind = ContainerUse::Kind::kMakes, .type = ContainerUse::Type::kArray})
                .Out("handle: resource, flow: float")
                .Attr(kShape)
                .Attr(kGrows)
@@ -430,26 +449,29 @@ void AddTensorArrayOps(OpRegistry* ops) {
         Version{"V3", "resource", 0, true}}) {
     AddVersion(version, ops);
   }
-  ops->Add(OpSpec("TensorArrayGradWithShape")
-               .In("handle: resource, flow_in: float, shape_to_prepend: int32")
-               .Out("grad_handle: resource, flow_out: float")
-               .Attr("source: string")
-               .Stateful()
-               .InferShape(NewArrayShape)
-               .NotDifferentiable()
-               .Doc("TensorArrayGradV3 whose elements have more dimensions in front."));
+  ops->Add(
+      OpSpec("TensorArrayGradWithShape")
+          .In("handle: resource, flow_in: float, shape_to_prepend: int32")
+          .Out("grad_handle: resource, flow_out: float")
+          .Attr("source: string")
+          .Stateful()
+          .InferShape(NewArrayShape)
+          .NotDifferentiable()
+          .Doc("Computes TensorArrayGradV3 with additional leading dimensions of the elements."));
   ops->Add(OpSpec("TensorArrayPack")
                .In("handle: Ref(string), flow_in: float")
                .Out("value: dtype")
                .Attr("dtype: type")
                .Attr("element_shape: shape = { unknown_rank: true }")
+               .Has(Effect::kMutates)
                .InferShape(UnknownShape)
                .Deprecated(16, "TensorArrayGatherV3 with RangeOp replaces it")
-               .Doc("All elements of an array along a new first dimension."));
+               .Doc("Stacks all elements of an array along a new first dimension."));
   ops->Add(OpSpec("TensorArrayUnpack")
                .In("handle: Ref(string), value: T, flow_in: float")
                .Out("flow_out: float")
                .Attr("T: type")
+               .Has(Effect::kMutates)
                .InferShape(ScalarShape)
                .Deprecated(20, "TensorArrayScatterV3 with RangeOp replaces it")
                .Doc("Writes the rows of a tensor to an array."));

@@ -11,73 +11,75 @@
 namespace weir {
 
 struct TensorArrayOptions {
-  // A write beyond the end makes the array longer.
+  // A write beyond the end extends the array.
   bool dynamic_size = false;
-  // A value is given out once, and its memory is free after that.
+  // A read returns the value once and frees its memory.
   bool clear_after_read = true;
-  // All elements have one shape, that of the first one written if `element_shape` does not say it.
+  // All elements have the same shape, that of the first one written if `element_shape` is not
+  // given.
   bool infer_shape = true;
   Shape element_shape = Shape::UnknownRank();
   std::string tensor_array_name = {};
   std::string name = {};
 };
 
-// An array of tensors that a step fills and reads (tf.TensorArray of TensorFlow 1): what a loop
-// collects, or is fed with, an iteration at a time. Every index is written once, and read once
+// An array of tensors that a step writes and reads (tf.TensorArray of TensorFlow 1), with which a
+// loop collects or consumes one tensor per iteration. Each index is written once, and read once
 // unless `clear_after_read` is false.
 //
-// A write returns the array after it, and only what is made with that one comes after the write. So
-// a loop passes the array's `flow` on as one of its variables:
+// A write returns the array after the write, and only operations on that array are ordered after
+// the write. So a loop passes the array's `flow` on as a loop-carried variable:
 //
 //   TensorArray squares(g, DT_FLOAT, n);
 //   Outputs r = WhileLoop([&](const Outputs& v) { return v[0] < n; },
 //                         [&](const Outputs& v) {
 //                           const Output x = Cast(v[0], DT_FLOAT);
-//                           return Outputs{v[0] + 1, squares.WithFlow(v[1]).Write(v[0], x *
-//                           x).flow()};
+//                           const TensorArray next = squares.WithFlow(v[1]).Write(v[0], x * x);
+//                           return Outputs{v[0] + 1, next.flow()};
 //                         }, {Const(g, 0), squares.flow()});
 //   Output all = squares.WithFlow(r[1]).Stack();
 //
-// Gradients flow through it. Errors stick to the graph, and give an invalid array or Output.
+// Differentiable. Errors are recorded in the graph and return an invalid array or Output.
 class TensorArray : public NoTruthValue {
  public:
   TensorArray() = default;
   TensorArray(Graph& graph, DataType dtype, const Ints& size,
               const TensorArrayOptions& options = {});
-  // One that exists already.
+  // Wraps an array that already exists.
   TensorArray(DataType dtype, Output handle, Output flow);
 
   bool valid() const { return handle_.valid() && flow_.valid(); }
   const Output& handle() const { return handle_; }
   const Output& flow() const { return flow_; }
   DataType dtype() const { return dtype_; }
-  // As far as known from the options and from what was written.
+  // The element shape as far as the options and the written values determine it.
   const Shape& element_shape() const { return shared_->element_shape; }
 
-  // The same array, after what `flow` comes after.
+  // Returns the same array, ordered after `flow`.
   TensorArray WithFlow(Output flow) const;
 
   TensorArray Write(const Ints& index, Output value, absl::string_view name = {}) const;
   Output Read(const Ints& index, absl::string_view name = {}) const;
-  // All elements, or those at these indices, along a new first dimension.
+  // Stack returns all elements, Gather those at the given indices, stacked along a new first
+  // dimension.
   Output Stack(absl::string_view name = {}) const;
   Output Gather(const Ints& indices, absl::string_view name = {}) const;
-  // All elements joined along their first dimension.
+  // Concatenates all elements along their first dimension.
   Output Concat(absl::string_view name = {}) const;
-  // Writes the rows of `value` to the indices from 0 on, or to these.
+  // Unstack writes the rows of `value` to the indices from 0 on, Scatter to the given indices.
   TensorArray Unstack(Output value, absl::string_view name = {}) const;
   TensorArray Scatter(const Ints& indices, Output value, absl::string_view name = {}) const;
-  // Writes so many rows of `value` to each index.
+  // Writes lengths[i] rows of `value` to index i.
   TensorArray Split(Output value, const Ints& lengths, absl::string_view name = {}) const;
   Output Size(absl::string_view name = {}) const;
   // Frees the elements.
   Operation Close(absl::string_view name = {}) const;
-  // The array of the gradients with respect to the elements, one for each `source`. For gradient
-  // rules.
+  // Returns the array of the gradients with respect to the elements, one array per `source`. For
+  // gradient functions.
   TensorArray Gradient(absl::string_view source, Output flow) const;
 
  private:
-  // What all copies learn from one of them.
+  // State that all copies of the array share.
   struct Shared {
     Shape element_shape = Shape::UnknownRank();
     bool infer_shape = true;
@@ -86,7 +88,7 @@ class TensorArray : public NoTruthValue {
   };
   bool FitsElements(const Shape& shape) const;
   void Beside(const Output& value, std::optional<ColocateWith>* scope) const;
-  // "TensorArrayWriteV3" for "Write": there is a set of ops for each kind of handle.
+  // Returns "TensorArrayWriteV3" for "Write": there is one set of ops for each kind of handle.
   std::string Versioned(absl::string_view op) const;
   TensorArray Written(absl::string_view op, const Ints& where, const char* argument, Output value,
                       const Shape& element, absl::string_view name) const;

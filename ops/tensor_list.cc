@@ -18,7 +18,8 @@ absl::Status ListShape(ShapeContext& c) {
   return ScalarShape(c);
 }
 
-// What is known of the element shape at input i: a vector, or the scalar -1, which must be known.
+// Returns the element shape given by input i as far as it is known: a vector, or the scalar -1,
+// whose value must be known.
 absl::StatusOr<Shape> ElementShape(ShapeContext& c, int i) {
   if (c.input(i).rank() == 1) return c.InputAsShape(i);
   WEIR_RETURN_IF_ERROR(c.WithRankAtMost(i, 1).status());
@@ -34,7 +35,7 @@ absl::StatusOr<Shape> ElementShape(ShapeContext& c, int i) {
                          scalar->IntAt(0));
 }
 
-// An op that makes a list whose element shape is at this input.
+// The shape function of an op that creates a list and takes its element shape at input `kInput`.
 template <int kInput>
 absl::Status NewListShape(ShapeContext& c) {
   WEIR_RETURN_IF_ERROR(ElementShape(c, kInput).status());
@@ -98,7 +99,7 @@ absl::Status ConcatV2Shape(ShapeContext& c) {
 
 absl::Status ElementShapeShape(ShapeContext& c) { return c.WithRank(0, 0).status(); }
 
-// ---- nodes that gradients are made of
+// ---- nodes used by gradients
 
 Output ShapeOf(const Output& list) {
   return AddOp("TensorListElementShape", {list}, {{"shape_type", DT_INT32}});
@@ -112,7 +113,7 @@ Output ReserveLike(const Output& list, const Output& shape, const Output& size, 
              : Output();
 }
 
-// The shape of the rows of t.
+// Returns the shape of the rows of t.
 Output RowShape(const Output& t) { return Slice(ShapeTensor(t), {1}, {-1}); }
 
 Output GetRows(const Output& list, const Output& indices, const Output& like) {
@@ -144,8 +145,8 @@ Grads PopBackGradient(GradContext& g) {
   return {AddOp("TensorListPushBack", {dlist, delement})};
 }
 
-// A shape as the op that takes it as an element shape converts it: a constant beside the op where
-// it is static, else -1 for what is not known.
+// Converts a shape to the input of an op that takes an element shape: a constant beside the op if
+// the shape is static, with -1 for unknown extents.
 Output StaticShape(const Shape& shape, Graph& graph) {
   if (!shape.has_rank()) return Ints(-1).In(graph, "element_shape", DT_INT32);
   return Ints(shape).In(graph, "element_shape", DT_INT32);
@@ -224,79 +225,92 @@ void AddTensorListOps(OpRegistry* ops) {
   ops->Add(list_op("EmptyTensorList", "element_shape: shape_type, max_num_elements: int32",
                    "handle: variant")
                .Attr(kShapeType)
+               .Uses({.kind = ContainerUse::Kind::kMakes, .type = ContainerUse::Type::kList})
                .InferShape(NewListShape<0>)
-               .Doc("A list without elements, for tensors that fit `element_shape`."));
+               .Doc("Returns an empty list for tensors that are compatible with `element_shape`."));
   ops->Add(list_op("TensorListReserve", "element_shape: shape_type, num_elements: int32",
                    "handle: variant")
                .Attr(kShapeType)
+               .Uses({.kind = ContainerUse::Kind::kMakes, .type = ContainerUse::Type::kList})
                .InferShape(NewListShape<0>)
-               .Doc("A list of so many elements, none of which is set."));
-  ops->Add(list_op("TensorListPushBack", "input_handle: variant, tensor: element_dtype",
-                   "output_handle: variant")
-               .InferShape(ScalarShape)
-               .Gradient(PushBackGradient)
-               .Doc("The list with one more element at its end."));
+               .Doc("Returns a list of num_elements uninitialized elements."));
+  ops->Add(
+      list_op("TensorListPushBack", "input_handle: variant, tensor: element_dtype",
+              "output_handle: variant")
+          .Uses({.kind = ContainerUse::Kind::kPuts, .type = ContainerUse::Type::kList, .value = 1})
+          .InferShape(ScalarShape)
+          .Gradient(PushBackGradient)
+          .Doc("Returns the list with an element appended."));
   ops->Add(list_op("TensorListPushBackBatch", "input_handles: variant, tensor: element_dtype",
                    "output_handles: variant")
                .InferShape(Ranked("tensor: >=1", BatchShape))
                .NotDifferentiable()
-               .Doc("Each list with one more element, a row of `tensor`."));
+               .Doc("Appends a row of `tensor` to each list of a batch."));
   ops->Add(list_op("TensorListPopBack", "input_handle: variant, element_shape: int32",
                    "output_handle: variant, tensor: element_dtype")
+               .Uses({.kind = ContainerUse::Kind::kTakes, .type = ContainerUse::Type::kList})
                .InferShape(PopShape)
                .Gradient(PopBackGradient)
-               .Doc("The list without its last element, and that."));
+               .Doc("Returns the list without its last element, and that element."));
   ops->Add(OpSpec("TensorListLength")
                .In("input_handle: variant")
                .Out("length: int32")
                .InferShape(ListShape)
                .NotDifferentiable()
-               .Doc("How many elements a list has."));
+               .Doc("Returns the number of elements of a list."));
   ops->Add(OpSpec("TensorListElementShape")
                .In("input_handle: variant")
                .Out("element_shape: shape_type")
                .Attr(kShapeType)
                .InferShape(ElementShapeShape)
                .NotDifferentiable()
-               .Doc("The shape that all elements of a list fit; the scalar -1 for any."));
+               .Doc("Returns the shape with which all elements of a list are compatible; the "
+                    "scalar -1 for any shape."));
   ops->Add(list_op("TensorListGetItem",
                    "input_handle: variant, index: int32, element_shape: Tshape",
                    "item: element_dtype")
                .Attr("Tshape: {int32, int64} = DT_INT32")
+               .Uses({.kind = ContainerUse::Kind::kTakes, .type = ContainerUse::Type::kList})
                .InferShape(GetItemShape)
                .Gradient(GetItemGradient)
-               .Doc("An element of a list; zeros if it is not set."));
-  ops->Add(list_op("TensorListSetItem", "input_handle: variant, index: int32, item: element_dtype",
-                   "output_handle: variant")
-               .Attr("resize_if_index_out_of_bounds: bool = false")
-               .InferShape(ListShape)
-               .Gradient(SetItemGradient)
-               .Doc("The list with another element at an index."));
+               .Doc("Returns an element of a list, or zeros if it is uninitialized."));
+  ops->Add(
+      list_op("TensorListSetItem", "input_handle: variant, index: int32, item: element_dtype",
+              "output_handle: variant")
+          .Attr("resize_if_index_out_of_bounds: bool = false")
+          .Uses({.kind = ContainerUse::Kind::kPuts, .type = ContainerUse::Type::kList, .value = 2})
+          .InferShape(ListShape)
+          .Gradient(SetItemGradient)
+          .Doc("Returns the list with the element at an index replaced."));
   ops->Add(list_op("TensorListStack", "input_handle: variant, element_shape: int32",
                    "tensor: element_dtype")
                .Attr("num_elements: int = -1")
                .InferShape(StackShape)
                .Gradient(StackGradient)
-               .Doc("All elements of a list along a new first dimension."));
+               .Doc("Stacks all elements of a list along a new first dimension."));
   ops->Add(list_op("TensorListFromTensor", "tensor: element_dtype, element_shape: shape_type",
                    "output_handle: variant")
                .Attr(kShapeType)
+               .Uses({.kind = ContainerUse::Kind::kPutsRows,
+                      .type = ContainerUse::Type::kList,
+                      .value = 0})
                .InferShape(NewListShape<1>)
                .Gradient(FromTensorGradient)
-               .Doc("The list of the rows of a tensor."));
+               .Doc("Returns the list of the rows of a tensor."));
   ops->Add(list_op("TensorListGather",
                    "input_handle: variant, indices: int32, element_shape: int32",
                    "values: element_dtype")
                .InferShape(GatherShape)
                .Gradient(GatherGradient)
-               .Doc("Elements of a list along a new first dimension."));
+               .Doc("Gathers elements of a list and stacks them along a new first dimension."));
   ops->Add(list_op("TensorListScatter",
                    "tensor: element_dtype, indices: int32, element_shape: shape_type",
                    "output_handle: variant")
                .Attr(kShapeType)
                .InferShape(NewListShape<2>)
                .Gradient(ScatterGradient)
-               .Doc("A list with the rows of a tensor at these indices, as long as needed."));
+               .Doc("Returns a list with the rows of a tensor at the given indices, just long "
+                    "enough for them."));
   ops->Add(list_op("TensorListScatterV2",
                    "tensor: element_dtype, indices: int32, element_shape: shape_type, "
                    "num_elements: int32",
@@ -304,43 +318,46 @@ void AddTensorListOps(OpRegistry* ops) {
                .Attr(kShapeType)
                .InferShape(NewListShape<2>)
                .Gradient(ScatterGradient)
-               .Doc("A list of num_elements with the rows of a tensor at these indices."));
+               .Doc("Returns a list of num_elements elements with the rows of a tensor at the "
+                    "given indices."));
   ops->Add(list_op("TensorListScatterIntoExistingList",
                    "input_handle: variant, tensor: element_dtype, indices: int32",
                    "output_handle: variant")
                .InferShape(Ranked("tensor: >=1, indices: 1", ScalarShape))
                .Gradient(ScatterIntoExistingGradient)
-               .Doc("The list with the rows of a tensor at these indices."));
+               .Doc("Returns the list with the rows of a tensor written at the given indices."));
   ops->Add(
       list_op("TensorListConcat", "input_handle: variant", "tensor: element_dtype, lengths: int64")
           .Attr("element_shape: shape = {unknown_rank: true}")
           .InferShape(ConcatShape)
           .Gradient(ConcatGradient)
-          .Doc("All elements of a list joined along their first dimension."));
+          .Doc("Concatenates all elements of a list along their first dimension."));
   ops->Add(list_op("TensorListConcatV2",
                    "input_handle: variant, element_shape: shape_type, leading_dims: int64",
                    "tensor: element_dtype, lengths: int64")
                .Attr(kShapeType)
                .InferShape(ConcatV2Shape)
                .Gradient(ConcatGradient)
-               .Doc("TensorListConcat, with the first extents of elements that are not set."));
+               .Doc("Computes TensorListConcat with the leading extents of uninitialized elements "
+                    "given."));
   ops->Add(list_op("TensorListSplit",
                    "tensor: element_dtype, element_shape: shape_type, lengths: int64",
                    "output_handle: variant")
                .Attr(kShapeType)
                .InferShape(Ranked("tensor: >=1, lengths: 1", NewListShape<1>))
                .Gradient(SplitGradient)
-               .Doc("The list of so many rows of a tensor each."));
+               .Doc("Splits a tensor by lengths along its first dimension into a list."));
   ops->Add(OpSpec("TensorListResize")
                .In("input_handle: variant, size: int32")
                .Out("output_handle: variant")
+               .Uses({.kind = ContainerUse::Kind::kObserves, .type = ContainerUse::Type::kList})
                .InferShape(Ranked("size: 0", ScalarShape))
                .Gradient(ResizeGradient)
-               .Doc("The list cut off, or with elements that are not set at its end."));
+               .Doc("Truncates the list, or appends uninitialized elements."));
   ops->Add(list_op("TensorListConcatLists", "input_a: variant, input_b: variant", "output: variant")
                .InferShape(SameShape)
                .NotDifferentiable()
-               .Doc("The elements of one list, then those of another."));
+               .Doc("Concatenates two lists."));
 }
 
 }  // namespace weir

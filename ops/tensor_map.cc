@@ -15,7 +15,7 @@ absl::Status MapShape(ShapeContext& c) {
 
 absl::Status ValueShape(ShapeContext& c) { return c.WithRank(0, 0).status(); }
 
-// The gradient of a map has the keys that something was looked up with.
+// The gradient of a map has the keys that were looked up.
 Grads LookupGradient(GradContext& g) {
   Node* empty = AddNode(g.graph(), "EmptyTensorMap", {});
   if (empty == nullptr) return {};
@@ -40,8 +40,8 @@ Grads InsertGradient(GradContext& g) {
   return {grads[1], Grad(), grads[0]};
 }
 
-// What came for the key was for other maps that were added to this one: the gradient of a gradient
-// has such sums.
+// Gradients for this key that were meant for other maps added to this one are dropped. Such sums
+// occur in the gradient of a gradient.
 Grads EraseGradient(GradContext& g) {
   const Output dmap = g.dy(0), key = g.x(1);
   const DataType value_dtype = g.attr<DataType>("value_dtype");
@@ -64,13 +64,13 @@ void AddTensorMapOps(OpRegistry* ops) {
                .Out("handle: variant")
                .InferShape(ScalarShape)
                .NotDifferentiable()
-               .Doc("A map without keys."));
+               .Doc("Returns an empty map."));
   ops->Add(OpSpec("TensorMapSize")
                .In("input_handle: variant")
                .Out("size: int32")
                .InferShape(MapShape)
                .NotDifferentiable()
-               .Doc("How many keys a map has."));
+               .Doc("Returns the number of keys of a map."));
   ops->Add(OpSpec("TensorMapLookup")
                .In("input_handle: variant, key: key_dtype")
                .Out("value: value_dtype")
@@ -78,7 +78,7 @@ void AddTensorMapOps(OpRegistry* ops) {
                .Attr("value_dtype: type")
                .InferShape(ValueShape)
                .Gradient(LookupGradient)
-               .Doc("The value of a key, which must be there."));
+               .Doc("Returns the value of a key, which must exist."));
   ops->Add(OpSpec("TensorMapInsert")
                .In("input_handle: variant, key: key_dtype, value: value_dtype")
                .Out("output_handle: variant")
@@ -86,7 +86,7 @@ void AddTensorMapOps(OpRegistry* ops) {
                .Attr("value_dtype: type")
                .InferShape(MapShape)
                .Gradient(InsertGradient)
-               .Doc("The map with another value, or the first, for a key."));
+               .Doc("Returns the map with the value of a key inserted or replaced."));
   ops->Add(OpSpec("TensorMapErase")
                .In("input_handle: variant, key: key_dtype")
                .Out("output_handle: variant")
@@ -94,21 +94,23 @@ void AddTensorMapOps(OpRegistry* ops) {
                .Attr("value_dtype: type")
                .InferShape(MapShape)
                .Gradient(EraseGradient)
-               .Doc("The map without a key, which must be there."));
+               .Doc("Returns the map without a key, which must exist."));
   ops->Add(OpSpec("TensorMapHasKey")
                .In("input_handle: variant, key: key_dtype")
                .Out("has_key: bool")
                .Attr("key_dtype: type")
                .InferShape(MapShape)
                .NotDifferentiable()
-               .Doc("True if a map has a key."));
-  ops->Add(OpSpec("TensorMapStackKeys")
-               .In("input_handle: variant")
-               .Out("keys: key_dtype")
-               .Attr("key_dtype: type")
-               .InferShape(ValueShape)
-               .NotDifferentiable()
-               .Doc("All keys of a map, which are of one shape, along a new first dimension."));
+               .Doc("Returns true if a map has a key."));
+  ops->Add(
+      OpSpec("TensorMapStackKeys")
+          .In("input_handle: variant")
+          .Out("keys: key_dtype")
+          .Attr("key_dtype: type")
+          .InferShape(ValueShape)
+          .NotDifferentiable()
+          .Doc(
+              "Stacks all keys of a map, which have the same shape, along a new first dimension."));
 }
 
 }  // namespace weir

@@ -17,8 +17,8 @@ const std::vector<UpdateRule>& UpdateRules() {
       {.name = "ProximalGradientDescent",
        .slots = {},
        .inputs = {"alpha", "l1", "l2", "delta"},
-       .doc = "A step of gradient descent, then the proximal map of l1 * |var| + l2 / 2 * var^2 "
-              "(FOBOS)."},
+       .doc = "Computes a step of gradient descent, followed by the proximal map of l1 * |var| + "
+              "l2 / 2 * var^2 (FOBOS)."},
       {.name = "Adadelta",
        .slots = {"accum", "accum_update"},
        .inputs = {"lr", "rho", "epsilon", "grad"},
@@ -39,24 +39,24 @@ const std::vector<UpdateRule>& UpdateRules() {
       {.name = "AdagradDA",
        .slots = {"gradient_accumulator", "gradient_squared_accumulator"},
        .inputs = {"grad", "lr", "l1", "l2", "global_step"},
-       .doc = "Adagrad with dual averaging: var is computed anew from the sums of the gradients "
-              "and of their squares."},
+       .doc = "Adagrad with dual averaging: recomputes var from the sums of the gradients and of "
+              "their squares."},
       {.name = "ProximalAdagrad",
        .slots = {"accum"},
        .inputs = {"lr", "l1", "l2", "grad"},
-       .doc = "A step of Adagrad, then the proximal map of l1 * |var| + l2 / 2 * var^2 with the "
-              "step's own rate."},
+       .doc = "Computes a step of Adagrad, followed by the proximal map of l1 * |var| + l2 / 2 * "
+              "var^2 with the step's own rate."},
       {.name = "Ftrl",
        .slots = {"accum", "linear"},
        .inputs = {"grad", "lr", "l1", "l2", "lr_power"},
        .attrs = {"multiply_linear_by_lr: bool = false"},
-       .doc = "Follow the regularized leader: keeps the sum of squares and a linear term, and "
+       .doc = "Follow the regularized leader: maintains the sum of squares and a linear term, and "
               "solves for var."},
       {.name = "FtrlV2",
        .slots = {"accum", "linear"},
        .inputs = {"grad", "lr", "l1", "l2", "l2_shrinkage", "lr_power"},
        .attrs = {"multiply_linear_by_lr: bool = false"},
-       .doc = "Ftrl whose linear term takes grad + 2 * l2_shrinkage * var."},
+       .doc = "Ftrl whose linear term accumulates grad + 2 * l2_shrinkage * var."},
       {.name = "Momentum",
        .slots = {"accum"},
        .inputs = {"lr", "grad", "momentum"},
@@ -83,7 +83,7 @@ const std::vector<UpdateRule>& UpdateRules() {
        .inputs = {"beta1_power", "beta2_power", "lr", "beta1", "beta2", "epsilon", "grad"},
        .has_sparse = false,
        .has_ref = false,
-       .doc = "Adam that divides by the largest v so far, kept in vhat."},
+       .doc = "Adam that divides by the running maximum of v, stored in vhat."},
       {.name = "AdaMax",
        .slots = {"m", "v"},
        .inputs = {"beta1_power", "lr", "beta1", "beta2", "epsilon", "grad"},
@@ -100,7 +100,7 @@ const std::vector<UpdateRule>& UpdateRules() {
        .slots = {"mg", "ms", "mom"},
        .inputs = {"lr", "rho", "momentum", "epsilon", "grad"},
        .doc = "RMSProp that divides by the variance: mg is a decaying mean of grad, and ms - mg^2 "
-              "takes ms's place."},
+              "replaces ms."},
       {.name = "AddSign",
        .slots = {"m"},
        .inputs = {"lr", "alpha", "sign_decay", "beta", "grad"},
@@ -124,7 +124,7 @@ Shape VariableShapeOf(const ShapeContext& c, int i) {
   return c.handle(i) == nullptr ? Shape::UnknownRank() : c.handle(i)->shape;
 }
 
-// Inputs: the variables; then what the signature says, by name.
+// Inputs: the variables, followed by the inputs of the signature, by name.
 absl::Status UpdateShapes(ShapeContext& c) {
   const std::vector<ArgSpec>& args = c.node().op().inputs();
   Shape var = VariableShapeOf(c, 0);
@@ -169,7 +169,7 @@ OpSpec UpdateOp(const UpdateRule& rule, bool resource, bool sparse) {
   if (sparse) op.Attr("Tindices: {int32, int64}");
   op.Attr("use_locking: bool = false");
   for (const absl::string_view attr : rule.attrs) op.Attr(attr);
-  op.InferShape(UpdateShapes).Doc(rule.doc);
+  op.Uses(VariableUse::kUpdates).InferShape(UpdateShapes).Doc(rule.doc);
   if (resource) op.Stateful();
   return op;
 }

@@ -6,27 +6,27 @@
 
 #include "absl/strings/string_view.h"
 
-// The update rules of optimizers as ops: ApplyX, SparseApplyX on reference variables,
-// ResourceApplyX, ResourceSparseApplyX on resource variables. They are built by ops/optimizers.h.
+// The update rules of optimizers as ops: ApplyX and SparseApplyX on ref variables, ResourceApplyX
+// and ResourceSparseApplyX on resource variables. ops/optimizers.h builds them.
 namespace weir {
 
-// One rule: what its four ops have in common. Kernels are made from the same table.
+// One rule: the properties that its four ops share. Kernels are generated from the same list.
 struct UpdateRule {
   absl::string_view name;                // "Adam"
   std::vector<absl::string_view> slots;  // variables after "var": "m", "v"
-  // The tensors that follow the variables, in order. "grad" (or "delta") has the variable's shape
-  // and in the sparse form comes with "indices"; "global_step" is an int64 scalar; all others are
+  // The tensors after the variables, in order. "grad" (or "delta") has the variable's shape and is
+  // followed by "indices" in the sparse form; "global_step" is an int64 scalar; all others are
   // scalars of the variable's type.
   std::vector<absl::string_view> inputs;
-  std::vector<absl::string_view> attrs = {};  // besides T, Tindices, use_locking
-  bool has_sparse = true;                     // SparseApply forms exist
-  bool has_ref = true;                        // forms for references exist
+  std::vector<absl::string_view> attrs = {};  // besides T, Tindices and use_locking
+  bool has_sparse = true;                     // SparseApply ops exist
+  bool has_ref = true;                        // ops for ref variables exist
   absl::string_view doc = {};
 };
 const std::vector<UpdateRule>& UpdateRules();
 
-// The argument of the gradient: "delta" in the dense form of the two rules of gradient descent,
-// else "grad".
+// Returns whether `input` is the gradient: "delta" in the dense form of the two rules of gradient
+// descent, and "grad" otherwise.
 bool IsGradientArg(absl::string_view input);
 
 }  // namespace weir

@@ -30,7 +30,8 @@ std::vector<std::string> LocationOf(absl::string_view op_name) {
   return {absl::StrCat("loc:@", op_name)};
 }
 
-// Creation, step by step. Every step leaves `g` failed, and returns false, if something is wrong.
+// Creates a variable step by step. Each step returns false and records the error in `g` if it
+// fails.
 class VariableMaking {
  public:
   VariableMaking(Graph& g, const Initializer& initial_value, const VariableOptions& options)
@@ -52,7 +53,7 @@ class VariableMaking {
     const ClearControlDependencies no_controls(g_);
     const bool was_ok = g_.status().ok();
     const NameScope scope(g_, o_.name.empty() ? "Variable" : o_.name);
-    if (was_ok && !g_.status().ok()) return {};  // a bad name
+    if (was_ok && !g_.status().ok()) return {};  // invalid name
     scope_ = scope.name();
     info_->op = scope_.substr(0, scope_.size() - 1);
     info_->is_resource = o_.use_resource.value_or(g_.options().use_resource);
@@ -65,7 +66,7 @@ class VariableMaking {
   }
 
  private:
-  // False.
+  // Records the error and returns false.
   bool Fail(absl::string_view why) {
     const std::string asked_for =
         absl::StrCat(g_.name_scope(), o_.name.empty() ? "Variable" : o_.name);
@@ -121,9 +122,9 @@ bool VariableMaking::CheckOptions() {
   return true;
 }
 
-// Nodes made here belong with the variable, which does not exist yet: so they get its mark as an
-// attribute. A plain tensor is taken as it is; a literal of a reference variable becomes
-// "w/initial_value", without mark, as in TensorFlow.
+// The nodes built here are colocated with the variable, which does not exist yet, so they receive
+// the colocation as an attribute. A plain tensor is used unchanged. A literal of a ref variable
+// becomes "w/initial_value", without the attribute, as in TensorFlow.
 bool VariableMaking::MakeInitialValue() {
   Output& value = info_->initial_value;
   const bool callable = initial_value_.kind() != Initializer::Kind::kTensor;
@@ -245,7 +246,7 @@ bool VariableMaking::FinishResource() {
 
 Variable MakeVariable(Graph& graph, const Initializer& initial_value,
                       const VariableOptions& options) {
-  // Creators are asked from the innermost outwards; the last step makes the variable.
+  // Creators are called from the innermost to the outermost; the last step creates the variable.
   const std::vector<VariableCreator> creators = VariableStore::ScopesOf(graph).creators;
   if (creators.empty()) return VariableMaking(graph, initial_value, options).Make();
   std::function<Variable(size_t, Graph&, const Initializer&, const VariableOptions&)> ask =
@@ -276,8 +277,8 @@ Initializer::Initializer(Initializer&& other) noexcept = default;
 Initializer& Initializer::operator=(const Initializer& other) = default;
 Initializer& Initializer::operator=(Initializer&& other) noexcept = default;
 
-// A resource variable's value is read among the new variable's nodes, a reference variable's shared
-// read is taken as it is.
+// A resource variable is read among the new variable's nodes. The shared read of a ref variable is
+// reused.
 Initializer::Initializer(const Variable& variable) {
   if (variable.is_resource()) {
     value_ = Callable([variable] { return variable.value(); });
@@ -315,7 +316,7 @@ void Variable::set_shape(const Shape& shape) {
     graph().Fail(Annotate(merged.status(), absl::StrCat("set_shape of variable ", name(), ": ")));
     return;
   }
-  if (is_partitioned()) return;  // known in full already
+  if (is_partitioned()) return;  // its full shape is already known
   info_->shape = *merged;
   graph().Fail(graph().RefineShape(info_->snapshot, *merged));
   if (!info_->is_resource) graph().Fail(graph().RefineShape(info_->handle, *merged));
@@ -323,7 +324,7 @@ void Variable::set_shape(const Shape& shape) {
 
 namespace {
 
-// "(2, 3)", as Python writes shapes.
+// Returns "(2, 3)", as Python prints shapes.
 std::string TupleText(const Shape& shape) {
   if (!shape.has_rank()) return "<unknown>";
   std::vector<std::string> dims;
@@ -362,7 +363,8 @@ Output Variable::value() const {
 }
 
 Variable::operator Output() const {
-  if (!this->valid()) return is_partitioned() ? parts()[0].handle() : handle();  // expired, or none
+  if (!this->valid())
+    return is_partitioned() ? parts()[0].handle() : handle();  // expired or invalid
   if (!info_->replicas.empty())
     return ReadReplicas(*this, [](const Variable& copy) { return copy.value(); });
   if (is_partitioned()) {
@@ -371,7 +373,8 @@ Variable::operator Output() const {
   }
   if ((!info_->is_resource || info_->cached) && info_->snapshot.valid()) return info_->snapshot;
   if (!info_->is_resource) return read_value();
-  if (graph().finalized() && info_->snapshot.valid()) return info_->snapshot;  // it takes no other
+  if (graph().finalized() && info_->snapshot.valid())
+    return info_->snapshot;  // a finalized graph takes no new read
   const PlaceWith nothing(graph(), nullptr, true);
   return NodeBuilder(graph(), "ReadVariableOp")
       .Input(info_->handle)

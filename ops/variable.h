@@ -23,18 +23,18 @@ namespace weir {
 enum class VariableSynchronization { kAuto = 0, kNone = 1, kOnWrite = 2, kOnRead = 3 };
 enum class VariableAggregation { kNone = 0, kSum = 1, kMean = 2, kOnlyFirstReplica = 3 };
 
-// Which rows of a bigger, partitioned variable a variable holds; what checkpoints store it under.
+// The rows of a larger, partitioned variable that a variable holds, with which checkpoints store
+// it.
 struct SaveSliceInfo {
   std::string full_name;
   std::vector<int64_t> full_shape, var_offset, var_shape;
-  // "7 2 3,2:0,2": the full shape, then start and length of each dimension.
+  // "7 2 3,2:0,2": the full shape, followed by start and length of each dimension.
   std::string Spec() const;
 };
 
 class Variable;
 
-// What is known of a variable in a graph. Shared by all handles to it, and by the collections it is
-// in.
+// The state of a variable in a graph, shared by all handles to it and by its collections.
 struct VariableInfo : public CollectionObject {
   VariableInfo();
   ~VariableInfo() override;
@@ -44,9 +44,9 @@ struct VariableInfo : public CollectionObject {
   Output handle;   // the storage node's output: a reference, or a resource
   Operation initializer;
   Output initial_value;  // invalid if unknown
-  Output snapshot;       // the read made with the variable
-  bool cached = false;   // every reader uses the snapshot
-  Output fetched;        // where there is no snapshot: the read that all fetches share, once made
+  Output snapshot;       // the read that was built with the variable
+  bool cached = false;   // all readers use the snapshot
+  Output fetched;        // if there is no snapshot: the read shared by all fetches, once built
   std::optional<std::string> caching_device;
   bool is_resource = true;
   DataType dtype = DT_INVALID;
@@ -57,112 +57,115 @@ struct VariableInfo : public CollectionObject {
   VariableAggregation aggregation = VariableAggregation::kNone;
   std::function<Output(Output)> constraint;
   std::optional<SaveSliceInfo> save_slice;
-  // A partitioned variable has no storage of its own, but parts, and how many there are along each
-  // dimension. Others have neither.
+  // The parts of a partitioned variable, which has no storage of its own, and the number of parts
+  // along each dimension. Both are empty for other variables.
   std::vector<Variable> parts;
   std::vector<int64_t> partitions;
-  // The copies of a mirrored variable (ops/mirrored_variable.h); its storage is the first one's.
+  // The copies of a mirrored variable (ops/mirrored_variable.h). Its storage is that of the first
+  // copy.
   std::vector<Variable> replicas;
 
   std::string name() const override { return partitions.empty() ? op + ":0" : op; }
 };
 
-// Options of the functions that write a variable. Designated initializers: `v.AssignAdd(1,
+// Options of the functions that write a variable. Use designated initializers: `v.AssignAdd(1,
 // {.use_locking = true})`.
 struct WriteOptions {
-  // Reference variables: the kernel holds the lock while it writes (resource variables always do).
-  // Unset: as TensorFlow has it, which is false for Assign and Scatter, true for ScatterNd and for
-  // the free function Assign.
+  // For ref variables: the kernel holds the lock while it writes (for resource variables it always
+  // does). Default as in TensorFlow: false for Assign and Scatter, true for ScatterNd and for the
+  // free function Assign.
   std::optional<bool> use_locking = {};
-  // False: the result is the writing node, without a read after it.
+  // If false, the result is the writing node, without a read after it.
   bool read_value = true;
-  // Assign to a reference variable: false lets the value have another shape, which the variable
-  // then takes.
+  // For Assign to a ref variable: false allows a value of a different shape, which becomes the
+  // variable's shape.
   bool validate_shape = true;
   std::string name = {};
 };
 
 class VariableSlice;
 
-// A handle to a variable of a graph: state that outlives a run. A cheap value; it does not own the
-// state, which lives in the session. Converts to its value wherever a tensor is taken. A
-// default-constructed (or failed) handle is invalid, and what is made of it is invalid too, without
-// a second error; so is one whose graph is gone.
+// A handle to a variable of a graph: state that persists across steps. It is cheap to copy and does
+// not own the state, which is stored in the session. It converts to its value wherever a tensor is
+// expected. A default-constructed (or failed) handle is invalid, and so are the results of
+// operations on it, without a second error. A handle whose graph is destroyed is invalid too.
 //
-// Two kinds, with the same functions: resource variables (VarHandleOp; each read is a snapshot, a
-// new node) and reference variables (VariableV2; one read node shared by all), as TensorFlow 1 had
-// them by default.
+// There are two kinds with the same functions: resource variables (VarHandleOp; each read is a
+// snapshot, a new node) and ref variables (VariableV2; one read node shared by all), TensorFlow 1's
+// default.
 //
-// A partitioned variable (GetVariable with a partitioner) is such a handle too: name "w" without
-// ":0", the full shape, a value that is its parts' joined along the axis it is cut on. The whole
-// can be assigned, and each part is a variable of its own, "w/part_0": collections, optimizers and
-// checkpoints see the parts. It has no storage: handle() is invalid, and what would need one
-// (scatters, slice assignment, CountUpTo, SparseRead, GatherNd) is INVALID_ARGUMENT;
-// EmbeddingLookup takes it.
+// A partitioned variable (GetVariable with a partitioner) is also such a handle: its name is "w"
+// without ":0", its shape is the full shape, and its value is the concatenation of its parts along
+// the axis on which it is partitioned. The whole can be assigned. Each part is a variable,
+// "w/part_0"; collections, optimizers and checkpoints see the parts. It has no storage: handle() is
+// invalid, and operations that need storage (scatters, slice assignment, CountUpTo, SparseRead,
+// GatherNd) are INVALID_ARGUMENT. EmbeddingLookup accepts it.
 //
-// Functions that write return the value after the write (an Output, which is also an Operation);
-// errors stick to the graph: INVALID_ARGUMENT for a value of another type or of a shape that can
-// never fit, naming the variable and both.
+// Functions that write return the value after the write (an Output, which is also an Operation).
+// Errors are recorded in the graph: INVALID_ARGUMENT for a value of a different type or of an
+// incompatible shape, naming the variable and both types or shapes.
 class Variable : public NoTruthValue {
  public:
   Variable() = default;
   explicit Variable(std::shared_ptr<VariableInfo> info) : info_(std::move(info)) {}
-  // False once its graph is gone, too.
+  // Also false once the graph is destroyed.
   bool valid() const {
     if (info_ == nullptr || info_->partitions.empty()) return info_ && info_->handle.valid();
     return info_->parts.empty() || info_->parts[0].valid();
   }
 
-  std::string name() const {  // "hidden/w:0", of a partitioned one "hidden/w"
+  std::string name() const {  // "hidden/w:0"; for a partitioned variable "hidden/w"
     return info_ ? info_->name() : "";
   }
   std::string op_name() const { return info_ ? info_->op : ""; }  // "hidden/w"
   DataType dtype() const { return info_ ? info_->dtype : DT_INVALID; }
   const Shape& shape() const;
   Graph& graph() const { return storage().graph(); }
-  // Of a partitioned variable: the first part's. Empty for an invalid one.
+  // For a partitioned variable: the device of the first part. Empty for an invalid variable.
   const std::string& device() const;
-  // The storage node's output: a reference, or a resource handle. Invalid if partitioned.
+  // The storage node's output: a reference, or a resource handle. Invalid for a partitioned
+  // variable.
   Output handle() const { return info_ ? info_->handle : Output(); }
   bool is_resource() const { return info_ && info_->is_resource; }
-  // The op that gives it its initial value; run it again to start over. Of a partitioned variable:
-  // a group of its parts' initializers, made when it is first asked for.
+  // The op that assigns the initial value; run it again to reset the variable. For a partitioned
+  // variable: a group of its parts' initializers, built on the first call.
   Operation initializer() const;
-  // The tensor the initializer assigns; not the current value.
+  // The tensor that the initializer assigns, not the current value.
   Output initial_value() const { return info_ ? info_->initial_value : Output(); }
   bool trainable() const { return info_ && info_->trainable; }
   VariableSynchronization synchronization() const { return facts().synchronization; }
   VariableAggregation aggregation() const { return facts().aggregation; }
-  // What optimizers pass the value through after an update; empty for none.
+  // The function that optimizers apply to the value after an update; empty if there is none.
   const std::function<Output(Output)>& constraint() const { return facts().constraint; }
   const std::optional<SaveSliceInfo>& save_slice() const { return facts().save_slice; }
   bool is_partitioned() const { return info_ && !info_->partitions.empty(); }
-  // In the order of the rows (or columns) that they hold; empty if it is not partitioned.
+  // In the order of the rows (or columns) that they hold; empty if the variable is not partitioned.
   const std::vector<Variable>& parts() const;
-  // How many parts there are along each dimension: {3, 1}; empty if it is not partitioned.
+  // The number of parts along each dimension: {3, 1}; empty if the variable is not partitioned.
   const std::vector<int64_t>& partitions() const;
-  // The copies of a mirrored variable (ops/mirrored_variable.h), one a device; empty for others.
+  // The copies of a mirrored variable (ops/mirrored_variable.h), one per device; empty for other
+  // variables.
   const std::vector<Variable>& replicas() const;
   const std::shared_ptr<VariableInfo>& info() const { return info_; }
-  // Sharpens the static shape; INVALID_ARGUMENT on the graph if it contradicts.
+  // Refines the static shape. INVALID_ARGUMENT on the graph if the shapes are incompatible.
   void set_shape(const Shape& shape);
   // "<tf.Variable 'hidden/w:0' shape=(784, 10) dtype=float32>"
   std::string ToString() const;
 
-  // The value as a tensor. Reference: the one read that all share; resource: a new read in the
-  // current name scope, or the cached one.
+  // The value as a tensor. Ref variable: the read shared by all; resource variable: a new read in
+  // the current name scope, or the cached one.
   Output value() const;
-  // The same for an argument of a function: a read is named as if that function made it
-  // ("mul/ReadVariableOp" for v * 2), as TensorFlow has it.
+  // The value as an argument of a function: a read is named as if that function built it
+  // ("mul/ReadVariableOp" for v * 2), as in TensorFlow.
   operator Output() const;
-  // A new read that runs after the current control dependencies.
+  // Builds a new read that runs after the current control dependencies.
   Output read_value() const;
-  // The value if there is one by then, else the initial value: safe in other variables' initial
-  // values.
+  // The value if the variable is initialized at run time, else the initial value. Safe in the
+  // initial values of other variables.
   Output initialized_value() const;
-  // A bool scalar.
+  // A bool scalar: whether the variable has a value.
   Output is_initialized(absl::string_view name = {}) const;
-  // Rows, or slices, of the value without reading all of it.
+  // Gathers rows or slices of the value without reading all of it.
   Output SparseRead(Output indices, absl::string_view name = {}) const;
   Output GatherNd(Output indices, absl::string_view name = {}) const;
 
@@ -170,16 +173,17 @@ class Variable : public NoTruthValue {
   Output AssignAdd(const TensorArg& delta, const WriteOptions& options = {}) const;
   Output AssignSub(const TensorArg& delta, const WriteOptions& options = {}) const;
 
-  // The same with one value a part; one result a part. (A full value is split, and the parts'
-  // results are joined.) INVALID_ARGUMENT for another number of values than parts.
+  // Does the same with one value per part. Returns one result per part. (Assign with a full value
+  // splits it and concatenates the parts' results.) INVALID_ARGUMENT if the number of values
+  // differs from the number of parts.
   Outputs AssignParts(const std::vector<TensorArg>& values, const WriteOptions& options = {}) const;
   Outputs AssignAddParts(const std::vector<TensorArg>& deltas,
                          const WriteOptions& options = {}) const;
   Outputs AssignSubParts(const std::vector<TensorArg>& deltas,
                          const WriteOptions& options = {}) const;
 
-  // Row indices[i] is combined with values[i]. Repeated indices all count; for Update one of them
-  // wins. INVALID_ARGUMENT from the step if an index is out of range.
+  // Combines row indices[i] with values[i]. Repeated indices are all applied; for Update one of
+  // them wins. INVALID_ARGUMENT at run time if an index is out of range.
   Output ScatterAdd(const IndexedSlices& rows, const WriteOptions& options = {}) const;
   Output ScatterSub(const IndexedSlices& rows, const WriteOptions& options = {}) const;
   Output ScatterUpdate(const IndexedSlices& rows, const WriteOptions& options = {}) const;
@@ -196,28 +200,28 @@ class Variable : public NoTruthValue {
   // ScatterUpdate along the last axis of `indices`, separately for all leading dimensions.
   Output BatchScatterUpdate(const IndexedSlices& rows, const WriteOptions& options = {}) const;
 
-  // Returns the value, then adds one; OUT_OF_RANGE "Reached limit of ..." from the step at the
-  // limit. int32 and int64.
+  // Returns the value and then increments it by one. OUT_OF_RANGE "Reached limit of ..." at run
+  // time once the limit is reached. int32 and int64.
   Output CountUpTo(int64_t limit, absl::string_view name = {}) const;
 
-  // v.Slice({Index::Range(0, 2), 1}): part of the value, as NumPy indexes; `.Assign(x)` on it
+  // v.Slice({Index::Range(0, 2), 1}): part of the value with NumPy's indexing; `.Assign(x)` on it
   // writes that part.
   VariableSlice Slice(const std::vector<Index>& indices) const;
 
-  // The wire form; names without `export_scope`. False if the variable lies outside that scope, or
-  // is partitioned: its parts have wire forms.
+  // Converts to the wire format, with names relative to `export_scope`. Returns false if the
+  // variable is outside of that scope or is partitioned (its parts have wire formats).
   bool ToProto(proto::VariableDef* def, absl::string_view export_scope = {}) const;
-  // A handle onto nodes that the graph has already, under `import_scope`; adds no node. NOT_FOUND
-  // naming what is missing.
+  // Returns a handle for nodes that are already in the graph, under `import_scope`. Adds no nodes.
+  // NOT_FOUND names the missing node.
   static absl::StatusOr<Variable> FromProto(Graph& graph, const proto::VariableDef& def,
                                             absl::string_view import_scope = {});
-  // The same with a VariableDef's serialized bytes: none where ToProto is false; INVALID_ARGUMENT
-  // for bytes that are no VariableDef.
+  // The same with the serialized bytes of a VariableDef. ToBytes returns nullopt if ToProto returns
+  // false. FromBytes returns INVALID_ARGUMENT for bytes that are not a VariableDef.
   std::optional<std::string> ToBytes(absl::string_view export_scope = {}) const;
   static absl::StatusOr<Variable> FromBytes(Graph& graph, absl::string_view bytes,
                                             absl::string_view import_scope = {});
 
-  // Identity: the same variable of the same graph.
+  // Compares identity: the same variable of the same graph.
   friend bool operator==(const Variable& a, const Variable& b) {
     return a.handle() == b.handle() && (a.handle().valid() || a.info_ == b.info_) &&
            a.replicas().size() == b.replicas().size();
@@ -230,20 +234,20 @@ class Variable : public NoTruthValue {
 
  private:
   const Output& storage() const { return (is_partitioned() ? parts()[0].info_ : info_)->handle; }
-  // What is known of it; of an invalid one nothing.
+  // Its state; an empty state for an invalid variable.
   const VariableInfo& facts() const;
 
   std::shared_ptr<VariableInfo> info_;
 };
 using Variables = std::vector<Variable>;
 
-// Part of a variable's value.
+// A part of a variable's value.
 class VariableSlice {
  public:
   VariableSlice(Variable variable, Output slice) : variable_(std::move(variable)), slice_(slice) {}
-  // A StridedSlice of the value.
+  // Converts to a StridedSlice of the value.
   operator Output() const { return slice_; }
-  // Writes that part. Returns the whole value after the write.
+  // Writes this part. Returns the whole value after the write.
   Output Assign(const TensorArg& value, const WriteOptions& options = {}) const;
 
  private:
@@ -251,72 +255,72 @@ class VariableSlice {
   Output slice_;
 };
 
-// What a variable adds to the loss: a scalar of it, or an invalid Output for nothing. A function of
-// an Output will do.
+// The term that a variable adds to the loss: a scalar, or an invalid Output for none. A function of
+// an Output is also accepted.
 using Regularizer = std::function<Output(const Variable&)>;
 using Constraint = std::function<Output(Output)>;
 
-// What GetVariable does when the variable exists, or not.
+// What GetVariable does if the variable exists or is absent.
 enum class Reuse {
-  kCreate,  // absent: make it; present: ALREADY_EXISTS
+  kCreate,  // absent: create it; present: ALREADY_EXISTS
   kReuse,   // absent: NOT_FOUND; present: share it
-  kAuto,    // absent: make it; present: share it
+  kAuto,    // absent: create it; present: share it
 };
 
-// Asks for a variable by its full name. A custom getter gets the next one outwards, and may change
-// name and options before it calls it.
+// A getter requests a variable by its full name. A custom getter is called with the next outer
+// getter and may change the name and the options before calling it.
 struct VariableOptions;
 using VariableGetter =
     std::function<Variable(Graph&, absl::string_view name, const VariableOptions&)>;
 using CustomGetter = std::function<Variable(const VariableGetter& next, Graph&,
                                             absl::string_view name, const VariableOptions&)>;
 
-// Options of MakeVariable and GetVariable. What is not set comes from the variable scope, then from
-// the graph.
+// Options of MakeVariable and GetVariable. Unset options are inherited from the variable scope,
+// then from the graph.
 struct VariableOptions {
-  // The static shape. MakeVariable: may be less specific than the initial value's. GetVariable:
-  // same as its argument.
+  // The static shape. MakeVariable: may be less specific than that of the initial value.
+  // GetVariable: the same as its argument.
   std::optional<Shape> shape = {};
-  // MakeVariable: "Variable" if empty; made unique in the current name scope. GetVariable has it as
-  // an argument.
+  // MakeVariable: "Variable" if empty; made unique in the current name scope. GetVariable takes the
+  // name as an argument.
   std::string name = {};
   // GetVariable only.
   Initializer initializer = {};
   DataType dtype = DT_INVALID;
   std::optional<bool> trainable = {};  // default true (false with kOnRead)
-  // Default {"variables"}. Trainable ones go to "trainable_variables" besides.
+  // Default: {"variables"}. Trainable variables are also added to "trainable_variables".
   std::optional<std::vector<std::string>> collections = {};
-  // False: the initial value's shape may be unknown, and later assignments may change it.
+  // If false, the shape of the initial value may be unknown, and later assignments may change it.
   bool validate_shape = true;
   std::optional<bool> use_resource = {};
-  // Where the read is placed that all readers share; unset: no such read.
+  // The device of the read that all readers share; unset: there is no such read.
   std::optional<std::string> caching_device = {};
-  // GetVariable only: called once at creation; its result joins "regularization_losses".
+  // GetVariable only: called once at creation. Its result is added to "regularization_losses".
   Regularizer regularizer = {};
-  // Optimizers pass the value through it after each update. Unsafe with asynchronous training.
+  // Optimizers apply it to the value after each update. Unsafe with asynchronous training.
   Constraint constraint = {};
   VariableSynchronization synchronization = VariableSynchronization::kAuto;
   VariableAggregation aggregation = VariableAggregation::kNone;
-  // GetVariable only: in place of the scope's.
+  // GetVariable only: replaces the scope's custom getter.
   CustomGetter custom_getter = {};
-  // GetVariable only: cuts the variable into parts (scalars stay whole).
+  // GetVariable only: partitions the variable (scalars remain whole).
   Partitioner partitioner = {};
   std::optional<Reuse> reuse = {};
-  // Ignored, as TensorFlow ignores it: for ports of what passes it.
+  // Ignored, as in TensorFlow. For ports of programs that pass it.
   std::optional<Shape> expected_shape = {};
 };
 
-// tf.Variable: a new variable that starts as `initial_value`: a tensor of this graph, a literal, or
-// a callable without arguments that builds the tensor (the right form inside loops and branches).
-// The dtype is the value's unless given.
-// INVALID_ARGUMENT if the value has another dtype or shape than asked for, or (reference variables,
-// unless validate_shape is false) an unknown shape.
+// tf.Variable: makes a new variable initialized to `initial_value`: a tensor of this graph, a
+// literal, or a callable without arguments that builds the tensor (the correct form inside loops
+// and branches). The default dtype is that of the value. INVALID_ARGUMENT if the value's dtype or
+// shape differs from the requested one, or (for ref variables, unless validate_shape is false) its
+// shape is unknown.
 Variable MakeVariable(Graph& graph, const Initializer& initial_value,
                       const VariableOptions& options = {});
-// The graph is that of the value.
+// Uses the graph of the value.
 Variable MakeVariable(Output initial_value, const VariableOptions& options = {});
 
-// tf.assign: v.Assign, but a reference variable is locked unless the options say otherwise.
+// tf.assign: v.Assign, but a ref variable is locked unless the options say otherwise.
 Output Assign(const Variable& v, const TensorArg& value, WriteOptions options = {});
 
 }  // namespace weir

@@ -1,14 +1,13 @@
 // A variable's initial value that reads another variable. TensorFlow runs initializers in any
-// order, so for reference variables it rewrites the value: each variable v that it reads becomes
+// order, so it rewrites the value for ref variables: each variable v that the value reads becomes
 //     cond(is_variable_initialized(v), read(v), v's initial value)
-// and the nodes between v and the value are made once more on top of that, named "<node>_<new
-// variable>". Weir's sessions order initializers themselves, and need none of this; the graph is
-// the same so that TensorFlow can run it too. Resource variables are left as they are, as in
-// TensorFlow.
+// and the nodes between v and the value are copied on top of that, named "<node>_<new variable>".
+// Weir's sessions order initializers themselves and do not need this rewrite; the graph is the same
+// so that TensorFlow can run it too. Resource variables are not rewritten, as in TensorFlow.
 //
-// The walk goes up from the initial value in post-order, without recursion, because graphs may be
-// deep. It stops at variables, and at nodes that are safe on an uninitialized variable. A value
-// with a cycle in it (a loop) stays as it is.
+// The traversal starts at the initial value and visits its inputs in post-order, without recursion,
+// because graphs may be deep. It stops at variables and at nodes that are safe on an uninitialized
+// variable. A value that contains a cycle (a loop) is not rewritten.
 
 #include <vector>
 
@@ -35,7 +34,8 @@ bool StopsWalk(const Node& n) {
          op == "ReadVariableOp" || op == "VarHandleOp" || op == "If";
 }
 
-// The nodes that `root` is computed from, inputs first; empty if there is a cycle.
+// Returns the nodes that `root` is computed from, inputs first. Returns an empty vector if there is
+// a cycle.
 std::vector<Node*> PostOrder(Node* root) {
   enum State : char { kOpen = 1, kDone };
   absl::flat_hash_map<Node*, State> states;
@@ -70,7 +70,8 @@ Variable ListedVariable(Graph& g, const Node* storage) {
   return {};
 }
 
-// `node` once more, on other inputs. Null if that cannot be, because it wants a reference.
+// Copies `node` with different inputs. Returns null if it cannot be copied because it requires a
+// reference.
 Node* Remake(const Node& node, const Outputs& inputs, const std::string& name) {
   const OpSpec& spec = node.op();
   NodeBuilder builder(node.graph(), node.op_name() == "RefSwitch" ? "Switch" : node.op_name());

@@ -17,7 +17,7 @@ std::string ScopePrefix(absl::string_view scope) {
 
 absl::StatusOr<Output> Find(const Graph& graph, absl::string_view prefix, absl::string_view name) {
   const absl::StatusOr<Output> found = graph.FindOutput(absl::StrCat(prefix, name));
-  // A name that is no tensor's is missing too.
+  // A malformed tensor name is reported as missing too.
   return found.ok() ? found : NotFound(found.status().message());
 }
 

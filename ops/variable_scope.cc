@@ -17,7 +17,7 @@ std::string Join(absl::string_view prefix, absl::string_view name) {
   return name.empty() ? std::string(prefix) : absl::StrCat(prefix, "/", name);
 }
 
-// The innermost getter is asked first; its `next` asks the outer one.
+// The innermost getter is called first; its `next` calls the outer one.
 CustomGetter Compose(const CustomGetter& inner, const CustomGetter& outer) {
   if (!inner || !outer) return inner ? inner : outer;
   return [inner, outer](const VariableGetter& next, Graph& g, absl::string_view name,
@@ -41,7 +41,7 @@ void ApplyOptions(const VariableScopeOptions& options, VariableScopeInfo* scope)
   scope->custom_getter = Compose(options.custom_getter, scope->custom_getter);
 }
 
-// The first of "d", "d_1", ... that was not opened yet inside the current variable scope.
+// Returns the first of "d", "d_1", ... that has not been opened inside the current variable scope.
 std::string UniqueScope(const VariableStore::Scopes& scopes, absl::string_view name) {
   const std::string full = Join(scopes.current->name, name);
   const auto count = [&](const std::string& key) {
@@ -98,8 +98,8 @@ void VariableScope::OpenNameScope(absl::string_view name, const VariableScopeOpt
   if (options.auxiliary_name_scope && !name.empty()) name_scope_.emplace(graph_, name);
 }
 
-// The enclosing scope, prolonged by `name`. Reuse can be switched on (kReuse, or kAuto, which makes
-// what is absent even inside kReuse), but not back off, further in.
+// Appends `name` to the enclosing scope. An inner scope can turn reuse on (kReuse, or kAuto, which
+// creates absent variables even inside kReuse), but not off.
 void VariableScope::Extend(absl::string_view name, const VariableScopeOptions& options) {
   VariableScopeInfo info = *saved_;
   info.name = Join(saved_->name, name);
@@ -116,8 +116,8 @@ void VariableScope::Enter(VariableScopeInfo scope, const VariableScopeOptions& o
   scopes.current = scope_;
 }
 
-// A scope that was prolonged forgets which scopes were opened inside it; one that was jumped into
-// leaves no trace.
+// A scope opened by name resets the counts of the scopes opened inside it. A scope opened by object
+// leaves all counts unchanged.
 VariableScope::~VariableScope() {
   VariableStore::Scopes& scopes = VariableStore::ScopesOf(graph_);
   if (by_object_) {
@@ -146,8 +146,8 @@ VariableCreatorScope::~VariableCreatorScope() {
 
 namespace {
 
-// One request, after scopes have had their say: shares the variable of that full name, or makes it.
-// `partition`: it is a part of a partitioned one.
+// One request, after the scopes have been applied: shares the variable of that full name, or
+// creates it. `partition`: it is a part of a partitioned variable.
 class VariableRequest {
  public:
   VariableRequest(Graph& g, absl::string_view name, const VariableOptions& options,
@@ -239,7 +239,7 @@ class VariableRequest {
                            "^[A-Za-z0-9.][A-Za-z0-9_.\\\\/>-]*$");
   }
 
-  // The initializer of the new variable, and in `made` the options to make it with.
+  // Returns the initializer of the new variable, and in `made` the options to create it with.
   absl::StatusOr<Initializer> StartOf(VariableOptions* made) const {
     const DataType dtype = o_.dtype == DT_INVALID ? CurrentVariableScope(g_)->dtype : o_.dtype;
     Initializer start = o_.initializer;
@@ -318,7 +318,7 @@ Variable GetVariable(Graph& graph, absl::string_view name, VariableOptions optio
   if (!options.use_resource) options.use_resource = scope->use_resource;
   if (!options.partitioner) options.partitioner = scope->partitioner;
   const CustomGetter getter = Compose(options.custom_getter, scope->custom_getter);
-  // "" is the scope's own name: "a/", which opens the name scope "a/" again and gives the op "a".
+  // "" is the scope's own name: "a/", which opens the name scope "a/" again and names the op "a".
   const std::string full_name =
       scope->name.empty() ? std::string(name) : absl::StrCat(scope->name, "/", name);
 

@@ -13,20 +13,20 @@
 
 namespace weir {
 
-// A line of a program, for messages: std::source_location, which Clang 14 does not have.
+// A source location for error messages: std::source_location, which Clang 14 does not have.
 struct CallSite {
   const char* file = "";
   int line = 0;
-  // As a default argument: the line of the call.
+  // As a default argument: the location of the call.
   static constexpr CallSite Here(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
     return {file, line};
   }
 };
 
-// A variable scope as an object: a prefix, a reuse state, and defaults for GetVariable inside it.
+// The state of a variable scope: a prefix, a reuse mode, and defaults for GetVariable inside it.
 struct VariableScopeInfo {
-  std::string name;                 // "a/b", "" at the root
-  std::string original_name_scope;  // "a/b_1/": where ops of its first entry went
+  std::string name;                 // "a/b"; "" for the root scope
+  std::string original_name_scope;  // "a/b_1/": the name scope of its first entry
   Reuse reuse = Reuse::kCreate;
   Initializer initializer;
   Regularizer regularizer;
@@ -37,10 +37,10 @@ struct VariableScopeInfo {
   DataType dtype = DT_FLOAT;
   std::optional<bool> use_resource;
 };
-// A captured scope: cheap to copy; it can be opened again anywhere in its graph.
+// A captured scope. It is cheap to copy and can be opened again anywhere in its graph.
 using VariableScopeRef = std::shared_ptr<VariableScopeInfo>;
 
-// Arguments of a VariableScope; what is not set is inherited.
+// Options of a VariableScope. Unset options are inherited.
 struct VariableScopeOptions {
   std::optional<Reuse> reuse = {};
   std::string default_name = {};
@@ -52,7 +52,7 @@ struct VariableScopeOptions {
   Partitioner partitioner = {};
   DataType dtype = DT_INVALID;
   std::optional<bool> use_resource = {};
-  // False: opens no name scope.
+  // If false, no name scope is opened.
   bool auxiliary_name_scope = true;
 };
 
@@ -60,11 +60,11 @@ struct VariableScopeOptions {
 //   VariableScope scope(g, "conv1");
 //     by name: variables are "conv1/...", ops "conv1/...", "conv1_1/...", ...
 //   VariableScope scope(g, captured, {.reuse = Reuse::kReuse});
-//     by object: its absolute prefix, wherever this is
+//     by object: its absolute prefix, independent of the current scope
 //   VariableScope scope(g, {.default_name = "layer"});
-//     "layer", "layer_1", ...: the first not opened yet
-// INVALID_ARGUMENT on the graph: neither name nor default name; only a default name while reusing;
-// bad characters.
+//     "layer", "layer_1", ...: the first one that has not been opened yet
+// INVALID_ARGUMENT on the graph if there is neither a name nor a default name, if there is only a
+// default name while reusing, or if the name has invalid characters.
 class VariableScope {
  public:
   VariableScope(Graph& graph, absl::string_view name, const VariableScopeOptions& options = {});
@@ -81,9 +81,9 @@ class VariableScope {
 
   const std::string& name() const { return scope_->name; }
   const std::string& original_name_scope() const { return scope_->original_name_scope; }
-  // From here on GetVariable shares what exists, in this scope and those opened inside.
+  // From now on GetVariable shares existing variables, in this scope and in those opened inside.
   void reuse_variables() { scope_->reuse = Reuse::kReuse; }
-  // To open again later.
+  // The captured scope, which can be opened again later.
   const VariableScopeRef& scope() const { return scope_; }
   operator const VariableScopeRef&() const { return scope_; }
 
@@ -99,12 +99,12 @@ class VariableScope {
   bool by_object_ = false;
 };
 
-// The scope that GetVariable uses now; the root one has an empty name.
+// The current scope of GetVariable. The root scope has an empty name.
 VariableScopeRef CurrentVariableScope(Graph& graph);
 
-// While it lives, `creator` is asked for every new variable of the graph, by MakeVariable or
-// GetVariable; it may change the arguments and calls `next` for the next creator outwards. The
-// innermost is asked first.
+// While it is alive, MakeVariable and GetVariable call `creator` for each new variable of the
+// graph. The creator may change the arguments, and calls `next` for the next outer creator. The
+// innermost creator is called first.
 using VariableMaker =
     std::function<Variable(Graph&, const Initializer& initial_value, const VariableOptions&)>;
 using VariableCreator = std::function<Variable(
@@ -120,25 +120,26 @@ class VariableCreatorScope {
   Graph& graph_;
 };
 
-// tf.get_variable: the variable "<variable scope>/<name>", made or shared as the scope's reuse
-// state says. Name scopes play no part. An error sticks to the graph and gives an invalid Variable:
-//   ALREADY_EXISTS    it exists and reuse is off (the message says where it was made)
+// tf.get_variable: creates or shares the variable "<variable scope>/<name>", depending on the
+// scope's reuse mode. Name scopes are ignored. An error is recorded in the graph and returns an
+// invalid Variable:
+//   ALREADY_EXISTS    it exists and reuse is off (the message says where it was created)
 //   NOT_FOUND         it does not exist and reuse is on
-//   INVALID_ARGUMENT  no shape and no initializer; shape not fully known; shape given beside a
-//                     tensor or literal; a bad name; a shape or dtype that does not fit the
-//                     existing variable
+//   INVALID_ARGUMENT  no shape and no initializer; shape not fully known; a shape together with a
+//                     tensor or literal; an invalid name; a shape or dtype that is incompatible
+//                     with the existing variable
 //
-// With a partitioner (its own, or the scope's) it is a partitioned variable of the parts
-// "<name>/part_0", ... An initializer gets each part's shape and where in the full shape it lies; a
-// tensor or literal has the full shape, and is cut. To share it, the partitioner must give the same
-// counts, or, with Reuse::kReuse, there may be none. INVALID_ARGUMENT besides: counts that are not
-// one for each dimension, are below 1, cut more than one dimension, or make more parts than there
-// are rows; other counts than the existing variable has; a variable of that name that is not
-// partitioned, or is, where the other is asked for.
+// With a partitioner (its own, or the scope's) it is a partitioned variable with the parts
+// "<name>/part_0", ... An initializer is called with each part's shape and its offset in the full
+// shape. A tensor or literal has the full shape and is split. To share it, the partitioner must
+// return the same counts, or, with Reuse::kReuse, there may be none. Also INVALID_ARGUMENT: counts
+// that are not one per dimension, are below 1, partition more than one dimension, or exceed the
+// number of rows; counts that differ from those of the existing variable; an existing variable of
+// that name that is not partitioned although a partitioned one is requested, or vice versa.
 Variable GetVariable(Graph& graph, absl::string_view name, const Shape& shape,
                      VariableOptions options = {}, CallSite where = CallSite::Here());
-// The short form: GetVariable(g, "w", {784, 10}, GlorotUniform()). (A template, so that `{.dtype =
-// ...}` means options.)
+// The short form: GetVariable(g, "w", {784, 10}, GlorotUniform()). (It is a template so that
+// `{.dtype = ...}` means options.)
 template <class T, std::enable_if_t<std::is_convertible_v<const T&, Initializer>, int> = 0>
 Variable GetVariable(Graph& graph, absl::string_view name, const Shape& shape, const T& initializer,
                      CallSite where = CallSite::Here()) {
@@ -147,7 +148,7 @@ Variable GetVariable(Graph& graph, absl::string_view name, const Shape& shape, c
 // The shape comes from `options` or from the initializer.
 Variable GetVariable(Graph& graph, absl::string_view name, VariableOptions options,
                      CallSite where = CallSite::Here());
-// In collection "local_variables", and not trainable.
+// Adds the variable to the collection "local_variables". It is not trainable.
 Variable GetLocalVariable(Graph& graph, absl::string_view name, const Shape& shape,
                           VariableOptions options = {}, CallSite where = CallSite::Here());
 Variable GetLocalVariable(Graph& graph, absl::string_view name, VariableOptions options,

@@ -9,8 +9,8 @@ namespace weir {
 
 namespace {
 
-// The value of a resource variable after `write`; of a reference variable, and without a read, the
-// write itself.
+// Returns the value of a resource variable after `write`. For a ref variable, and without a read,
+// returns the write itself.
 Output AfterWrite(const Variable& v, Node* write, const WriteOptions& options) {
   if (write == nullptr) return {};
   if (!v.is_resource() || !options.read_value) return Output(write);
@@ -18,11 +18,11 @@ Output AfterWrite(const Variable& v, Node* write, const WriteOptions& options) {
   return AddOp("ReadVariableOp", {v.handle()}, {{"dtype", v.dtype()}});
 }
 
-// A node that writes `v`: `ref_op` with its place and lock if it is a reference variable, else
+// A node that writes `v`: `ref_op` with its colocation and lock for a ref variable, else
 // `resource_op`.
 class WriteNode {
  public:
-  // Writes of a cached variable come after the read that is cached, so that it is one value.
+  // Writes of a cached variable run after the cached read, so that its readers see one value.
   WriteNode(const Variable& v, absl::string_view ref_op, const WriteOptions& options)
       : v_(v),
         options_(options),
@@ -44,11 +44,11 @@ class WriteNode {
   WriteNode& locking(bool fallback) {
     return attr("use_locking", options_.use_locking.value_or(fallback));
   }
-  // The value to write: a literal becomes "Assign/value" beside a reference, "Const" beside a
+  // Returns the value to write: a literal becomes "Assign/value" for a reference, "Const" for a
   // resource.
   Output Value(const TensorArg& value) {
     if (v_.is_resource() || !value.is_literal()) return value.In(v_.graph(), v_.dtype());
-    // The node's own name is taken as a scope by its constant, so it is settled first.
+    // The constant uses the node's own name as a scope, so the name is made final first.
     const NameScope scope(v_.graph(), name_);
     name_ = scope.name();
     return value.In(v_.graph(), v_.dtype(), "value");
@@ -201,8 +201,8 @@ Output Variable::ScatterNdMin(Output indices, Output updates, const WriteOptions
   return ScatterNdWrite(*this, indices, updates, options, "ScatterNdMin");
 }
 
-// ScatterNdUpdate at full indices: beside the given index of the last dimension stand the positions
-// along all others, each a range along its dimension, broadcast over the rest.
+// Implemented as ScatterNdUpdate at full indices: the given index of the last dimension is combined
+// with the positions along all other dimensions, each a range that is broadcast over the rest.
 Output Variable::BatchScatterUpdate(const IndexedSlices& rows, const WriteOptions& options) const {
   if (!HasStorage(*this, "BatchScatterUpdate") || !rows.indices.valid() || !rows.values.valid())
     return {};
@@ -250,7 +250,7 @@ VariableSlice Variable::Slice(const std::vector<Index>& indices) const {
   return VariableSlice(*this, this->valid() ? StridedSlice(value(), indices) : Output());
 }
 
-// The bounds and masks are those of the slice that was read; the node stands beside it,
+// The bounds and masks are those of the slice that was read. The node is named after it,
 // "strided_slice/_assign".
 Output VariableSlice::Assign(const TensorArg& value, const WriteOptions& options) const {
   if (!HasStorage(variable_, "Assign of a slice") || !slice_.valid()) return {};

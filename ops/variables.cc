@@ -90,7 +90,7 @@ Output ReportUninitializedVariables(Graph& graph, const std::optional<Variables>
   return BooleanMask(Const(graph, names), missing, "boolean_mask");
 }
 
-// Asks for the rank of each: the value does not matter, but there must be one.
+// Fetches the rank of each variable: the value is irrelevant, but the variable must have one.
 Operation AssertVariablesInitialized(Graph& graph, const std::optional<Variables>& variables) {
   Outputs ranks;
   for (const Variable& v : DefaultList(graph, variables)) {
@@ -116,7 +116,7 @@ Variable CreateGlobalStep(Graph& graph) {
                       .aggregation = VariableAggregation::kOnlyFirstReplica});
 }
 
-// The one in the collection, else the variable of that name.
+// Returns the one in the collection, else the variable of that name.
 Variable GetGlobalStep(Graph& graph) {
   const Variables listed = VariablesIn(graph, collections::kGlobalStep);
   if (listed.size() == 1) return listed[0];

@@ -9,12 +9,12 @@
 #include "weir/ops/variable.h"
 #include "weir/ops/variable_scope.h"
 
-// Variables: making and sharing them (variable.h, variable_scope.h), and the lists and ops over
-// many of them (here).
+// Variables: creation and sharing (variable.h, variable_scope.h), and the lists and ops over
+// several variables (here).
 namespace weir {
 
-// The variables of a collection whose names match `scope` as a regular expression anchored at the
-// start; all by default.
+// Returns the variables of a collection whose names match the regular expression `scope`, anchored
+// at the start. Default: all.
 Variables VariablesIn(const Graph& graph, absl::string_view collection,
                       absl::string_view scope = {});
 Variables GlobalVariables(const Graph& graph, absl::string_view scope = {});
@@ -23,30 +23,31 @@ Variables TrainableVariables(const Graph& graph, absl::string_view scope = {});
 Variables ModelVariables(const Graph& graph, absl::string_view scope = {});
 Variables MovingAverageVariables(const Graph& graph, absl::string_view scope = {});
 Variables MetricVariables(const Graph& graph, absl::string_view scope = {});
-// The variable of any variable collection (or of GetVariable's store) whose storage node this is;
-// invalid if there is none.
+// Returns the variable of any variable collection (or of GetVariable's store) whose storage node is
+// `storage`; invalid if there is none.
 Variable FindVariable(Graph& graph, const Node* storage);
 
-// A NoOp that runs all initializers; what one of them reads of another variable is initialized
-// first when both run in one step. An empty list gives an op too.
+// Returns a NoOp that runs all initializers. If an initializer reads another variable, that
+// variable is initialized first when both run in one step. An empty list also returns an op.
 Operation VariablesInitializer(Graph& graph, const Variables& variables,
                                absl::string_view name = "init");
 Operation GlobalVariablesInitializer(Graph& graph);
 Operation LocalVariablesInitializer(Graph& graph);
 
-// A bool scalar.
+// Returns a bool scalar.
 Output IsVariableInitialized(const Variable& variable);
-// A string vector: the op names of the variables without a value, in list order. Default list:
-// global, then local.
+// Returns a string vector: the op names of the uninitialized variables, in list order. Default
+// list: global variables, followed by local ones.
 Output ReportUninitializedVariables(Graph& graph, const std::optional<Variables>& variables = {},
                                     absl::string_view name = "report_uninitialized_variables");
-// An op that fails with FAILED_PRECONDITION if one of them has no value. Invalid if there are none.
+// Returns an op that fails with FAILED_PRECONDITION if one of the variables is uninitialized.
+// Invalid if there are no variables.
 Operation AssertVariablesInitialized(Graph& graph, const std::optional<Variables>& variables = {});
 
-// The step counter: int64 scalar "global_step", not trainable, in collections "variables" and
-// "global_step". Making it twice is ALREADY_EXISTS.
+// Creates the step counter: the int64 scalar "global_step", not trainable, in the collections
+// "variables" and "global_step". ALREADY_EXISTS if it exists.
 Variable CreateGlobalStep(Graph& graph);
-// Invalid if there is none.
+// Returns the step counter, or an invalid variable if there is none.
 Variable GetGlobalStep(Graph& graph);
 Variable GetOrCreateGlobalStep(Graph& graph);
 

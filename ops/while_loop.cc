@@ -15,7 +15,8 @@ namespace weir {
 
 namespace {
 
-// Makes a loop of the nodes that TensorFlow's while_loop makes, in its order:
+// Builds a loop of the nodes that TensorFlow's while_loop builds, in the same order, for each
+// variable:
 //
 //     x -> Enter -> Merge -+-> (condition) -> LoopCond
 //                     ^    |                     |
@@ -25,8 +26,8 @@ namespace {
 //                     |              |
 //                NextIteration <- (body)
 //
-// for each variable. The edge from NextIteration to Merge is put in last; until then Merge has its
-// Enter twice.
+// The edge from NextIteration to Merge is added last; until then both inputs of Merge are the
+// Enter.
 class LoopBuilder {
  public:
   LoopBuilder(Graph& graph, const WhileOptions& options, Output maximum_iterations = {})
@@ -60,7 +61,7 @@ class LoopBuilder {
     for (size_t i = 0; i < outer.size(); ++i) {
       const Output enter = EnterVariable(i, outer[i]);
       if (!enter.valid()) return false;
-      // What enters comes from outside, and is not to be brought in once more.
+      // The Enter's input comes from outside and must not be captured again.
       stack_.Assign(enter.node, context_);
       context_->enters.push_back(enter);
     }
@@ -96,7 +97,7 @@ class LoopBuilder {
     return enter;
   }
 
-  // `shape` is at least as specific as `general`.
+  // Returns whether `shape` is at least as specific as `general`.
   static bool Fits(const Shape& shape, const Shape& general) {
     if (!general.has_rank()) return true;
     if (!shape.has_rank() || shape.rank() != general.rank()) return false;
@@ -170,7 +171,7 @@ class LoopBuilder {
   std::vector<SwitchResult> switches_;
 };
 
-// The loop with a counter in front of its variables.
+// Builds the loop with a counter as an additional first variable.
 Outputs CountedLoop(Graph& g, const LoopCondFn& cond, const LoopBodyFn& body,
                     const Outputs& loop_vars, const WhileOptions& options) {
   const auto rest = [](const Outputs& vars) { return Outputs(vars.begin() + 1, vars.end()); };
@@ -195,7 +196,7 @@ Outputs CountedLoop(Graph& g, const LoopCondFn& cond, const LoopBodyFn& body,
   return all.empty() ? all : rest(all);
 }
 
-// WhileLoop; empty if it failed.
+// Builds the loop; returns an empty vector on failure.
 Outputs Loop(const LoopCondFn& cond, const LoopBodyFn& body, const Outputs& loop_vars,
              const WhileOptions& options) {
   const auto valid =

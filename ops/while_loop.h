@@ -9,31 +9,32 @@
 #include "weir/core/graph.h"
 #include "weir/ops/array.h"
 
-// Loops that run in the step (tf.while_loop of TensorFlow 1).
+// Loops that run inside a step (tf.while_loop of TensorFlow 1).
 namespace weir {
 
 struct WhileOptions {
-  // The shapes that the variables have in all iterations, by variable; default: those that they
-  // enter with. Less specific ones allow a variable to change its shape.
+  // The shapes that the loop variables have in all iterations, one per variable. Default: their
+  // initial shapes. Less specific shapes allow a variable to change its shape.
   std::optional<std::vector<Shape>> shape_invariants = {};
-  // At least 1. Kept in the graph for other runtimes; here iterations run one after another.
+  // At least 1. Recorded in the graph for other runtimes; Weir runs iterations sequentially.
   int64_t parallel_iterations = 10;
-  // Stops after so many, whatever the condition: an int32 scalar.
+  // The maximum number of iterations, regardless of the condition: an int32 scalar.
   std::optional<Ints> maximum_iterations = {};
   std::string name = "while";
 };
 
-// Starts with `loop_vars`, and as long as `cond` of the variables, a bool scalar, is true, replaces
-// them by `body` of them. Gives their last values. Both functions are called once, now; what they
-// build runs once an iteration. They may use tensors and variables from outside. Control
-// dependencies from outside hold for the loop as a whole; variables made inside lie outside of it.
+// Starts with `loop_vars`, and replaces them by the results of `body` as long as `cond`, a bool
+// scalar, is true. Returns their last values. Both functions are called once, during graph
+// construction; the nodes that they build run once per iteration. They may use tensors and
+// variables from outside of the loop. Control dependencies from outside apply to the loop as a
+// whole. Variables created inside are placed outside of the loop.
 //
 //   Outputs r = WhileLoop([&](const Outputs& v) { return v[0] < 10; },
 //                         [&](const Outputs& v) { return Outputs{v[0] + 1, v[1] * 2.f}; }, {i, x});
 //
-// INVALID_ARGUMENT on the graph if there are no variables, if `body` returns another number of
-// tensors, another type or a shape that is not the variable's. A loop that fails gives as many
-// invalid outputs as it has variables.
+// INVALID_ARGUMENT on the graph if there are no variables, or if `body` returns a different number
+// of tensors, a different type or a shape that is incompatible with the variable's. A failed loop
+// returns as many invalid outputs as it has variables.
 using LoopCondFn = std::function<Output(const Outputs& vars)>;
 using LoopBodyFn = std::function<Outputs(const Outputs& vars)>;
 Outputs WhileLoop(const LoopCondFn& cond, const LoopBodyFn& body, const Outputs& loop_vars,

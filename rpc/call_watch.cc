@@ -13,13 +13,13 @@ constexpr int kPeriodsAChore = 20;
 
 }  // namespace
 
-CallWatch::CallWatch(std::function<void()> chore)
-    : chore_(std::move(chore)), thread_([this] { Watch(); }) {}
+CallWatch::CallWatch(std::function<void()> periodic_task)
+    : periodic_task_(std::move(periodic_task)), thread_([this] { Watch(); }) {}
 
 CallWatch::~CallWatch() {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    over_ = true;
+    stopping_ = true;
   }
   wake_.notify_all();
   thread_.join();
@@ -28,14 +28,14 @@ CallWatch::~CallWatch() {
 // Cancelling runs callbacks, which end quickly; so calls cannot leave while they are looked at.
 void CallWatch::Watch() {
   std::unique_lock<std::mutex> lock(mutex_);
-  for (int period = 1; !wake_.wait_for(lock, kPeriod, [this] { return over_; }); ++period) {
+  for (int period = 1; !wake_.wait_for(lock, kPeriod, [this] { return stopping_; }); ++period) {
     for (Call* call : calls_) {
       if (call->context_.IsCancelled())
         call->cancellation_.Cancel(absl::CancelledError("The client has cancelled the call."));
     }
     if (period % kPeriodsAChore != 0) continue;
     lock.unlock();
-    chore_();
+    periodic_task_();
     lock.lock();
   }
 }

@@ -20,8 +20,8 @@ namespace weir::rpc {
 // one thread asks for all calls in progress, twenty times a second.
 class CallWatch {
  public:
-  // `chore` is called about once a second, on the same thread.
-  explicit CallWatch(std::function<void()> chore);
+  // `periodic_task` is called about once a second, on the same thread.
+  explicit CallWatch(std::function<void()> periodic_task);
   ~CallWatch();
   CallWatch(const CallWatch&) = delete;
   CallWatch& operator=(const CallWatch&) = delete;
@@ -47,11 +47,11 @@ class CallWatch {
  private:
   void Watch();
 
-  const std::function<void()> chore_;
+  const std::function<void()> periodic_task_;
   mutable std::mutex mutex_;
   std::condition_variable wake_;
   std::set<Call*> calls_;
-  bool over_ = false;
+  bool stopping_ = false;
   std::thread thread_;
 };
 

@@ -241,7 +241,8 @@ void EnableGrpcTargets(const ClientOptions& options) {
       });
 }
 
-absl::StatusOr<ServerStatus> AskServer(const std::string& target, const ClientOptions& options) {
+absl::StatusOr<ServerStatus> GetServerStatus(const std::string& target,
+                                             const ClientOptions& options) {
   const std::shared_ptr<grpc::Channel> channel = Connect(target, options);
   ServerStatus status;
   proto::ListDevicesResponse devices;

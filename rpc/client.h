@@ -35,8 +35,8 @@ struct ServerStatus {
   std::vector<std::string> devices;
 };
 // UNAVAILABLE if nobody answers.
-absl::StatusOr<ServerStatus> AskServer(const std::string& target,
-                                       const ClientOptions& options = {});
+absl::StatusOr<ServerStatus> GetServerStatus(const std::string& target,
+                                             const ClientOptions& options = {});
 
 }  // namespace weir::rpc
 

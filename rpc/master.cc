@@ -34,9 +34,9 @@ absl::Status CheckSize(const Response& response) {
 }  // namespace
 
 // A session in use by one call.
-class Master::Use {
+class Master::ActiveSession {
  public:
-  Use(Master& master, const std::string& handle, const Cancellation& cancellation)
+  ActiveSession(Master& master, const std::string& handle, const Cancellation& cancellation)
       : master_(master), handle_(handle), cancellation_(cancellation) {
     const std::lock_guard<std::mutex> lock(master_.mutex_);
     const auto it = master_.sessions_.find(handle);
@@ -44,17 +44,17 @@ class Master::Use {
     ++it->second.calls;
     session_ = it->second.session;
   }
-  ~Use() {
+  ~ActiveSession() {
     if (session_ == nullptr) return;
     const std::lock_guard<std::mutex> lock(master_.mutex_);
     const auto it = master_.sessions_.find(handle_);
     if (it == master_.sessions_.end()) return;
     --it->second.calls;
     it->second.idle_since = Clock::now();
-    it->second.broken_off = cancellation_.cancelled();
+    it->second.client_disconnected = cancellation_.cancelled();
   }
-  Use(const Use&) = delete;
-  Use& operator=(const Use&) = delete;
+  ActiveSession(const ActiveSession&) = delete;
+  ActiveSession& operator=(const ActiveSession&) = delete;
 
   explicit operator bool() const { return session_ != nullptr; }
   MasterSession* operator->() const { return session_.get(); }
@@ -104,7 +104,7 @@ absl::Status Master::CreateSession(const proto::CreateSessionRequest& request, C
                                    proto::CreateSessionResponse* response) {
   const auto is_full = [this] {
     const std::lock_guard<std::mutex> lock(mutex_);
-    return sessions_.size() + kept_.size() >= static_cast<size_t>(options_.max_sessions);
+    return sessions_.size() + closed_sessions_.size() >= static_cast<size_t>(options_.max_sessions);
   };
   const absl::Status too_many = absl::ResourceExhaustedError(
       absl::StrCat("The server has ", options_.max_sessions, " sessions, which is its limit"));
@@ -126,7 +126,7 @@ absl::Status Master::CreateSession(const proto::CreateSessionRequest& request, C
 absl::Status Master::ExtendSession(const proto::ExtendSessionRequest& request,
                                    Cancellation& cancellation,
                                    proto::ExtendSessionResponse* response) {
-  const Use session(*this, request.session_handle(), cancellation);
+  const ActiveSession session(*this, request.session_handle(), cancellation);
   if (!session) return NoSession(request.session_handle());
   WEIR_ASSIGN_OR_RETURN(const int64_t version,
                         session->Extend(request.graph_def(), request.current_graph_version()));
@@ -138,7 +138,7 @@ absl::Status Master::PartialRunSetup(const proto::PartialRunSetupRequest& reques
                                      Cancellation& cancellation,
                                      proto::PartialRunSetupResponse* response) {
   WEIR_RETURN_IF_ERROR(CheckUnique(request.request_id(), "PartialRunSetup"));
-  const Use session(*this, request.session_handle(), cancellation);
+  const ActiveSession session(*this, request.session_handle(), cancellation);
   if (!session) return NoSession(request.session_handle());
   WEIR_ASSIGN_OR_RETURN(*response->mutable_partial_run_handle(), session->SetUpPartialRun(request));
   return absl::OkStatus();
@@ -147,7 +147,7 @@ absl::Status Master::PartialRunSetup(const proto::PartialRunSetupRequest& reques
 absl::Status Master::RunStep(proto::RunStepRequest& request, Cancellation& cancellation,
                              proto::RunStepResponse* response) {
   WEIR_RETURN_IF_ERROR(CheckUnique(request.request_id(), "RunStep"));
-  const Use session(*this, request.session_handle(), cancellation);
+  const ActiveSession session(*this, request.session_handle(), cancellation);
   if (!session) return NoSession(request.session_handle());
   absl::Status status = session->Run(request, cancellation, response);
   if (status.ok()) status = CheckSize(*response);
@@ -174,7 +174,8 @@ absl::Status Master::CloseSession(const proto::CloseSessionRequest& request, Can
 
 absl::Status Master::ListDevices(const proto::ListDevicesRequest& request,
                                  Cancellation& cancellation, proto::ListDevicesResponse* response) {
-  if (!request.session_handle().empty() && !Use(*this, request.session_handle(), cancellation))
+  if (!request.session_handle().empty() &&
+      !ActiveSession(*this, request.session_handle(), cancellation))
     return InvalidArgument("Session ", request.session_handle(), " is not found.");
   for (const DeviceInfo& device : devices_) {
     proto::DeviceAttributes* attributes = response->add_local_device();
@@ -193,7 +194,7 @@ absl::Status Master::Reset(const proto::ResetRequest& request, Cancellation&,
   resources_->Reset({request.container().begin(), request.container().end()});
   std::vector<std::shared_ptr<MasterSession>> not_called;  // which end without the lock
   const std::lock_guard<std::mutex> lock(mutex_);
-  std::erase_if(kept_, [&](auto& kept) {
+  std::erase_if(closed_sessions_, [&](auto& kept) {
     if (request.container().empty()) kept.second.erase("");
     for (const std::string& container : request.container()) kept.second.erase(container);
     if (kept.second.empty()) not_called.push_back(std::move(kept.first));
@@ -206,7 +207,7 @@ absl::Status Master::MakeCallable(const proto::MakeCallableRequest& request,
                                   Cancellation& cancellation,
                                   proto::MakeCallableResponse* response) {
   WEIR_RETURN_IF_ERROR(CheckUnique(request.request_id(), "MakeCallable"));
-  const Use session(*this, request.session_handle(), cancellation);
+  const ActiveSession session(*this, request.session_handle(), cancellation);
   if (!session) return NoSession(request.session_handle());
   WEIR_ASSIGN_OR_RETURN(const int64_t handle, session->MakeCallable(request.options()));
   response->set_handle(handle);
@@ -216,7 +217,7 @@ absl::Status Master::MakeCallable(const proto::MakeCallableRequest& request,
 absl::Status Master::RunCallable(proto::RunCallableRequest& request, Cancellation& cancellation,
                                  proto::RunCallableResponse* response) {
   WEIR_RETURN_IF_ERROR(CheckUnique(request.request_id(), "RunCallable"));
-  const Use session(*this, request.session_handle(), cancellation);
+  const ActiveSession session(*this, request.session_handle(), cancellation);
   if (!session) return NoSession(request.session_handle());
   WEIR_RETURN_IF_ERROR(session->RunCallable(request, cancellation, response));
   return CheckSize(*response);
@@ -224,7 +225,7 @@ absl::Status Master::RunCallable(proto::RunCallableRequest& request, Cancellatio
 
 absl::Status Master::ReleaseCallable(const proto::ReleaseCallableRequest& request,
                                      Cancellation& cancellation, proto::ReleaseCallableResponse*) {
-  const Use session(*this, request.session_handle(), cancellation);
+  const ActiveSession session(*this, request.session_handle(), cancellation);
   if (!session) return NoSession(request.session_handle());
   return session->ReleaseCallable(request.handle());
 }
@@ -245,7 +246,7 @@ void Master::CloseIdleSessions() {
   const Clock::time_point now = Clock::now();
   const auto idle = TakeSessions([&](const Entry& entry) {
     if (entry.calls > 0) return false;
-    const auto limit = entry.broken_off ? options_.abandoned_limit : options_.idle_limit;
+    const auto limit = entry.client_disconnected ? options_.abandoned_limit : options_.idle_limit;
     return limit.count() > 0 && now - entry.idle_since > limit;
   });
   for (const auto& session : idle) Close(session);
@@ -253,10 +254,10 @@ void Master::CloseIdleSessions() {
 
 void Master::Close(const std::shared_ptr<MasterSession>& session) {
   session->Close();
-  std::set<std::string> callers = session->ContainersOfCallers();
+  std::set<std::string> callers = session->ContainersHoldingFunctions();
   if (callers.empty()) return;
   const std::lock_guard<std::mutex> lock(mutex_);
-  kept_.emplace_back(session, std::move(callers));
+  closed_sessions_.emplace_back(session, std::move(callers));
 }
 
 void Master::CloseAll() {

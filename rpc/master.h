@@ -110,9 +110,9 @@ class Master {
     std::shared_ptr<MasterSession> session;
     int calls = 0;  // in progress
     Clock::time_point idle_since;
-    bool broken_off = false;  // the last call
+    bool client_disconnected = false;  // the last call
   };
-  class Use;
+  class ActiveSession;
   struct DeviceInfo {
     std::string name, type, description;
     int64_t memory_limit;
@@ -133,7 +133,7 @@ class Master {
   mutable std::mutex mutex_;  // guards what follows
   std::map<std::string, Entry> sessions_;
   // Closed ones that may be called, and from which containers.
-  std::vector<std::pair<std::shared_ptr<MasterSession>, std::set<std::string>>> kept_;
+  std::vector<std::pair<std::shared_ptr<MasterSession>, std::set<std::string>>> closed_sessions_;
   absl::flat_hash_set<int64_t> recent_requests_;
   std::deque<int64_t> request_order_;
 };

@@ -42,7 +42,7 @@ absl::Status StepError(const absl::Status& status, const Session& session) {
 }
 
 template <class Nodes>
-void AddContainersOfCallers(const Nodes& nodes, std::set<std::string>* containers) {
+void AddContainersHoldingFunctions(const Nodes& nodes, std::set<std::string>* containers) {
   for (const proto::NodeDef& node : nodes) {
     const auto shared_name = node.attr().find("shared_name");
     const bool is_named = shared_name != node.attr().end() && !shared_name->second.s().empty();
@@ -54,10 +54,11 @@ void AddContainersOfCallers(const Nodes& nodes, std::set<std::string>* container
   }
 }
 
-void AddContainersOfCallers(const proto::GraphDef& graph, std::set<std::string>* containers) {
-  AddContainersOfCallers(graph.node(), containers);
+void AddContainersHoldingFunctions(const proto::GraphDef& graph,
+                                   std::set<std::string>* containers) {
+  AddContainersHoldingFunctions(graph.node(), containers);
   for (const proto::FunctionDef& function : graph.library().function())
-    AddContainersOfCallers(function.node_def(), containers);
+    AddContainersHoldingFunctions(function.node_def(), containers);
 }
 
 // Everything that nodes name and that does not come with them, by the names they use.
@@ -112,14 +113,15 @@ absl::StatusOr<std::shared_ptr<MasterSession>> MasterSession::Create(
     options.operation_timeout = std::chrono::milliseconds(config.operation_timeout_in_ms());
   session->shares_state_ = !config.isolate_session_state();
   if (!session->shares_state_) options.resources = nullptr;
-  if (session->shares_state_) AddContainersOfCallers(graph, &session->containers_of_callers_);
+  if (session->shares_state_)
+    AddContainersHoldingFunctions(graph, &session->containers_holding_functions_);
   WEIR_ASSIGN_OR_RETURN(Session made, Session::Create(session->graph_, std::move(options)));
   session->session_ = std::make_unique<Session>(std::move(made));
   return session;
 }
 
 absl::StatusOr<int64_t> MasterSession::Extend(const proto::GraphDef& nodes, int64_t version) {
-  const std::lock_guard<std::mutex> lock(extending_);
+  const std::lock_guard<std::mutex> lock(extend_mutex_);
   if (version != version_) {
     return absl::AbortedError(absl::StrCat("Current version is ", version_.load(),
                                            " but caller expected ", version, "."));
@@ -135,13 +137,13 @@ absl::StatusOr<int64_t> MasterSession::Extend(const proto::GraphDef& nodes, int6
     WEIR_ASSIGN_OR_RETURN(options.input_map, EarlierNodes(nodes, graph_));
     return ImportGraphDef(graph_, nodes, options).status();
   }));
-  if (shares_state_) AddContainersOfCallers(nodes, &containers_of_callers_);
+  if (shares_state_) AddContainersHoldingFunctions(nodes, &containers_holding_functions_);
   return ++version_;
 }
 
-std::set<std::string> MasterSession::ContainersOfCallers() {
-  const std::lock_guard<std::mutex> lock(extending_);
-  return containers_of_callers_;
+std::set<std::string> MasterSession::ContainersHoldingFunctions() {
+  const std::lock_guard<std::mutex> lock(extend_mutex_);
+  return containers_holding_functions_;
 }
 
 absl::Status MasterSession::Run(proto::RunStepRequest& request, Cancellation& cancellation,
@@ -149,8 +151,8 @@ absl::Status MasterSession::Run(proto::RunStepRequest& request, Cancellation& ca
   RunReport report(request.options());
   const RunOptions options = report.options(cancellation);
   absl::StatusOr<Tensors> values = request.partial_run_handle().empty()
-                                       ? RunWhole(request, options)
-                                       : RunPiece(request, options);
+                                       ? RunFull(request, options)
+                                       : RunPartial(request, options);
   report.WriteStatistics(session_->devices(), response->mutable_metadata());
   if (!values.ok()) return StepError(values.status(), *session_);
   for (int i = 0; i < request.fetch_size(); ++i) {
@@ -176,8 +178,8 @@ absl::Status MasterSession::Run(proto::RunStepRequest& request, Cancellation& ca
   });
 }
 
-absl::StatusOr<Tensors> MasterSession::RunWhole(proto::RunStepRequest& request,
-                                                const RunOptions& options) {
+absl::StatusOr<Tensors> MasterSession::RunFull(proto::RunStepRequest& request,
+                                               const RunOptions& options) {
   std::vector<std::string> names;
   Tensors feeds, fetches;
   for (proto::NamedTensorProto& feed : *request.mutable_feed()) {
@@ -192,7 +194,7 @@ absl::StatusOr<Tensors> MasterSession::RunWhole(proto::RunStepRequest& request,
 
 absl::StatusOr<std::string> MasterSession::SetUpPartialRun(
     const proto::PartialRunSetupRequest& request) {
-  auto parts = std::make_shared<Parts>();
+  auto parts = std::make_shared<PartialRunState>();
   Outputs feeds, fetches;
   std::vector<Operation> targets;
   WEIR_RETURN_IF_ERROR(session_->Extend([&]() -> absl::Status {  // keeps others from the graph
@@ -221,10 +223,10 @@ absl::StatusOr<std::string> MasterSession::SetUpPartialRun(
   return handle;
 }
 
-absl::StatusOr<Tensors> MasterSession::RunPiece(proto::RunStepRequest& request,
-                                                const RunOptions& options) {
+absl::StatusOr<Tensors> MasterSession::RunPartial(proto::RunStepRequest& request,
+                                                  const RunOptions& options) {
   const std::string& handle = request.partial_run_handle();
-  std::shared_ptr<Parts> parts;
+  std::shared_ptr<PartialRunState> parts;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     const auto it = partial_runs_.find(handle);

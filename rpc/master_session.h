@@ -57,14 +57,14 @@ class MasterSession {
 
   // Where it leaves what may call its functions (iterators, batchers) in the state of all sessions.
   // As long as there are such containers it has to be kept, closed as it may be.
-  std::set<std::string> ContainersOfCallers();
+  std::set<std::string> ContainersHoldingFunctions();
   // Ends running steps with CANCELLED.
   void Close() { session_->Close(); }
   const Session& session() const { return *session_; }
 
  private:
   // A step that the client has set up, to be run piece by piece. Names are those that it gave.
-  struct Parts {
+  struct PartialRunState {
     PartialRun run;
     std::map<std::string, Output> tensors;
     std::map<std::string, Operation> targets;
@@ -72,18 +72,18 @@ class MasterSession {
   struct Callable;
 
   MasterSession() = default;
-  absl::StatusOr<Tensors> RunWhole(proto::RunStepRequest& request, const RunOptions& options);
-  absl::StatusOr<Tensors> RunPiece(proto::RunStepRequest& request, const RunOptions& options);
+  absl::StatusOr<Tensors> RunFull(proto::RunStepRequest& request, const RunOptions& options);
+  absl::StatusOr<Tensors> RunPartial(proto::RunStepRequest& request, const RunOptions& options);
 
   Graph graph_;
   std::unique_ptr<Session> session_;
   bool shares_state_ = true;
   std::atomic<int64_t> version_{0};
-  std::mutex extending_;  // held by Extend; guards what follows
-  std::set<std::string> containers_of_callers_;
+  std::mutex extend_mutex_;  // held by Extend; guards what follows
+  std::set<std::string> containers_holding_functions_;
 
   std::mutex mutex_;  // guards what follows
-  std::map<std::string, std::shared_ptr<Parts>> partial_runs_;
+  std::map<std::string, std::shared_ptr<PartialRunState>> partial_runs_;
   std::map<int64_t, std::shared_ptr<const Callable>> callables_;
   int64_t next_handle_ = 0;
 };

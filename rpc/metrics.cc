@@ -17,16 +17,16 @@ namespace {
 // The gauges, which are asked for and not kept.
 class Gauges final : public prometheus::Collectable {
  public:
-  void SetNow(std::function<Metrics::Now()> now) {
+  void SetLoadCallback(std::function<Metrics::Load()> load) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    now_ = std::move(now);
+    load_ = std::move(load);
   }
 
   std::vector<prometheus::MetricFamily> Collect() const override {
     const std::lock_guard<std::mutex> lock(mutex_);
-    const Metrics::Now now = now_ ? now_() : Metrics::Now();
-    return {Gauge("weir_sessions", "Sessions that are open.", now.sessions),
-            Gauge("weir_calls", "Calls in progress.", now.calls)};
+    const Metrics::Load load = load_ ? load_() : Metrics::Load();
+    return {Gauge("weir_sessions", "Sessions that are open.", load.sessions),
+            Gauge("weir_calls", "Calls in progress.", load.calls)};
   }
 
  private:
@@ -41,7 +41,7 @@ class Gauges final : public prometheus::Collectable {
   }
 
   mutable std::mutex mutex_;
-  std::function<Metrics::Now()> now_;
+  std::function<Metrics::Load()> load_;
 };
 
 // From a millisecond to a minute and a half.
@@ -96,6 +96,8 @@ void Metrics::CountCall(absl::string_view method, const absl::Status& status,
       .Observe(std::chrono::duration<double>(took).count());
 }
 
-void Metrics::SetNow(std::function<Now()> now) { impl_->gauges->SetNow(std::move(now)); }
+void Metrics::SetLoadCallback(std::function<Load()> load) {
+  impl_->gauges->SetLoadCallback(std::move(load));
+}
 
 }  // namespace weir::rpc

@@ -29,10 +29,10 @@ class Metrics {
                  std::chrono::nanoseconds took);
   // What is asked whenever the numbers are. Until it is set, and after it is set to null, there are
   // no sessions and no calls.
-  struct Now {
+  struct Load {
     int sessions = 0, calls = 0;
   };
-  void SetNow(std::function<Now()> now);
+  void SetLoadCallback(std::function<Load()> load);
 
  private:
   struct Impl;

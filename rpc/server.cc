@@ -43,8 +43,8 @@ std::string WithPort(const std::string& address, int port) {
 
 }  // namespace
 
-struct Server::Net {
-  Net(Master& master, OnCall on_call)
+struct Server::Transport {
+  Transport(Master& master, OnCall on_call)
       : watch([&master] { master.CloseIdleSessions(); }),
         service(master, watch, std::move(on_call)) {}
 
@@ -58,14 +58,14 @@ struct Server::Net {
 Server::Server() = default;
 
 Server::~Server() {
-  if (net_ != nullptr) Drain(std::chrono::milliseconds(0));
+  if (transport_ != nullptr) Drain(std::chrono::milliseconds(0));
 }
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options) {
   std::unique_ptr<Server> server(new Server);
   WEIR_ASSIGN_OR_RETURN(server->master_, Master::Create(options.master));
   WEIR_ASSIGN_OR_RETURN(const auto credentials, Credentials(options));
-  auto net = std::make_unique<Net>(*server->master_, options.on_call);
+  auto net = std::make_unique<Transport>(*server->master_, options.on_call);
   grpc::EnableDefaultHealthCheckService(true);
   grpc::ServerBuilder builder;
   WEIR_ASSIGN_OR_RETURN(net->listener, Listener::Bind(options.address, options.port));
@@ -92,19 +92,19 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
     parameters.fd = connection;
     acceptor->HandleNewConnection(&parameters);
   });
-  server->net_ = std::move(net);
+  server->transport_ = std::move(net);
   server->target_ = absl::StrCat("grpc://", WithPort(options.address, server->port_));
   return server;
 }
 
-int Server::num_calls() const { return net_->watch.num_calls(); }
+int Server::num_calls() const { return transport_->watch.num_calls(); }
 
 void Server::Drain(std::chrono::milliseconds grace) {
-  if (auto* health = net_->server->GetHealthCheckService()) health->SetServingStatus(false);
-  net_->listener = nullptr;
+  if (auto* health = transport_->server->GetHealthCheckService()) health->SetServingStatus(false);
+  transport_->listener = nullptr;
   // What gRPC cancels then, the watch finds cancelled.
-  net_->server->Shutdown(std::chrono::system_clock::now() + grace);
-  net_->server->Wait();
+  transport_->server->Shutdown(std::chrono::system_clock::now() + grace);
+  transport_->server->Wait();
   master_->CloseAll();
 }
 

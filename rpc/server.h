@@ -48,11 +48,11 @@ class Server {
   void Drain(std::chrono::milliseconds grace);
 
  private:
-  struct Net;
+  struct Transport;
   Server();
 
   std::unique_ptr<Master> master_;
-  std::unique_ptr<Net> net_;
+  std::unique_ptr<Transport> transport_;
   int port_ = 0;
   std::string target_;
 };

@@ -8,7 +8,7 @@
 
 namespace weir {
 
-// These nodes, and all that they need of their graph, by data and control edges.
+// Returns these nodes and all nodes that they depend on, by data and control edges.
 absl::flat_hash_set<const Node*> Ancestors(const std::vector<const Node*>& nodes);
 
 }  // namespace weir

@@ -10,40 +10,42 @@
 
 namespace weir {
 
-// Nodes of a plan that depend on nothing but lasting values, as one kernel (cache_step_invariants.cc): run
-// once, and again when one of the values is another one. Meanwhile the values are held, so that
-// nobody writes to them. Thread-safe.
+// A kernel that runs nodes of a plan which depend on step-invariant values alone
+// (cache_step_invariants.cc). It runs them once, and again when one of the arguments is a different
+// tensor. Until then it holds references to the arguments, so that nothing writes to them.
+// Thread-safe.
 class CachedSubplan {
  public:
-  // `plan` before all passes that follow from shapes; an error of these passes.
+  // `plan` has not been through the passes that depend on shapes; Make runs them, and returns their
+  // errors.
   static absl::StatusOr<std::shared_ptr<CachedSubplan>> Make(PlanGraph plan,
-                                                        absl::Span<const Shape> feed_shapes,
-                                                        const PlanEnvironment& env,
-                                                        const SubplanSignature& face);
-  // Of nodes that run one.
+                                                             absl::Span<const Shape> feed_shapes,
+                                                             const PlanEnvironment& env,
+                                                             const SubplanSignature& signature);
+  // Returns the kernel definition of nodes that run a CachedSubplan.
   static const KernelDef& Def();
   const Node& node() const { return *node_; }
 
-  // To be called by an Executor's item alone, whose step is a TracedStep.
+  // Only for instructions of an Executor, whose step is a TracedStepInfo.
   absl::Status Run(KernelContext& c);
 
  private:
   CachedSubplan(std::unique_ptr<const Plan> plan, const PlanEnvironment& env);
-  struct Kept {
+  struct Entry {
     Tensors args, results;
     CacheBudget bytes;
-    bool IsFor(const KernelContext& c) const;
+    bool Matches(const KernelContext& c) const;
   };
-  // Null if nothing is kept for what the kernel is given.
-  std::shared_ptr<const Kept> Find(const KernelContext& c);
-  void Keep(const KernelContext& c, const Tensors& args, const Tensors& results);
+  // Returns null if there is no entry for the kernel's inputs.
+  std::shared_ptr<const Entry> Find(const KernelContext& c);
+  void Store(const KernelContext& c, const Tensors& args, const Tensors& results);
 
-  Graph graph_;  // has the node
+  Graph graph_;  // owns node_
   const Node* node_ = nullptr;
   Executor executor_;
-  std::mutex mutex_;  // guards what follows
-  std::shared_ptr<const Kept> kept_;
-  ReuseTracker uses_;
+  std::mutex mutex_;  // guards the fields below
+  std::shared_ptr<const Entry> entry_;
+  ReuseTracker reuse_;
 };
 
 }  // namespace weir

@@ -61,7 +61,7 @@ bool Coordinator::AnyRuns() const {
                      [](const Worker& worker) { return worker.is_running; });
 }
 
-// Threads that are through do not want the lock again.
+// Joins finished threads; these no longer need the lock.
 void Coordinator::Reap() {
   for (auto it = workers_.begin(); it != workers_.end();) {
     if (it->is_running) {

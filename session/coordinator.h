@@ -14,8 +14,8 @@
 
 namespace weir {
 
-// Threads that stop together (tf.train.Coordinator). Each asks now and then whether to stop; the
-// first that meets an error, or is through, tells the others:
+// A group of threads that stop together (tf.train.Coordinator). Each thread asks from time to time
+// whether to stop; the first one that has an error, or is finished, stops the others:
 //
 //   Coordinator coordinator;
 //   coordinator.Start("producer", [&] {
@@ -28,31 +28,31 @@ namespace weir {
 // Thread-safe.
 class Coordinator {
  public:
-  // Errors with these codes are the end of input, and stop the threads without being errors.
+  // Errors with the codes `clean_stops` mean the end of input: they stop the threads, but status()
+  // stays OK.
   explicit Coordinator(std::vector<absl::StatusCode> clean_stops = {absl::StatusCode::kOutOfRange})
       : clean_stops_(std::move(clean_stops)) {}
-  // Requests a stop, and waits for all threads.
+  // Requests a stop and waits for all threads.
   ~Coordinator();
   Coordinator(const Coordinator&) = delete;
   Coordinator& operator=(const Coordinator&) = delete;
 
-  // Runs `body` on a thread of its own. An exception that comes out of it requests a stop, with an
-  // error that names the thread.
+  // Runs `body` on a new thread. An exception that escapes it requests a stop, with an error that
+  // names the thread.
   void Start(std::string name, std::function<void()> body);
-  // The first error counts.
+  // Requests a stop. The first error is kept.
   void RequestStop(const absl::Status& why = absl::OkStatus());
   bool ShouldStop() const;
-  // False if no stop was requested in that time.
+  // Returns false if no stop was requested within that time.
   bool WaitForStop(std::chrono::milliseconds at_most);
   void WaitForStop();
-  // The error that a stop was requested with, or OK.
+  // Returns the error with which a stop was requested, or OK.
   absl::Status status() const;
 
-  // Waits until all threads are through, or a stop is requested and they have had `grace` since.
-  // Returns status(); or, if that is OK, DEADLINE_EXCEEDED with the names of threads that still
-  // run.
+  // Waits until all threads have finished, or until `grace` after a stop was requested. Returns
+  // status(); or, if that is OK, DEADLINE_EXCEEDED with the names of the threads that still run.
   absl::Status Join(std::chrono::milliseconds grace = std::chrono::seconds(120));
-  // Makes it as new, once the threads are through.
+  // Clears the stop request and the status, once the threads have finished.
   void ClearStop();
 
  private:

@@ -9,13 +9,13 @@
 
 namespace weir {
 
-// Something that must be so for a node to run.
+// A condition under which a node runs.
 struct Condition {
-  // A bool scalar, of a _SwitchN an int32; output -1: a condition of its own, of that node.
+  // A bool scalar, or the int32 of a _SwitchN; output -1: a condition of that node's own.
   PlanValue pred;
   int side = 0;  // the output of a Switch: 1 if `pred` must be true
   int num_sides = 2;
-  // On both the same decides, to different sides.
+  // True if both test the same value, for different sides.
   friend bool AreOpposite(const Condition& a, const Condition& b) {
     return a.pred == b.pred && a.num_sides == b.num_sides && a.side != b.side;
   }
@@ -27,7 +27,7 @@ struct Condition {
 };
 using Conditions = absl::InlinedVector<Condition, 2>;
 
-// By node: all that must hold for it to run; nothing if it always does.
+// Returns, by node, all conditions that must hold for it to run; none if it always runs.
 std::vector<Conditions> FindConditions(const PlanGraph& plan);
 
 }  // namespace weir

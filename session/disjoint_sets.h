@@ -5,7 +5,7 @@
 
 namespace weir {
 
-// Numbers that belong together. At first each is a set of its own.
+// A union-find structure over indices. At first each index is a set of its own.
 class DisjointSets {
  public:
   explicit DisjointSets(int size = 0) {
@@ -13,12 +13,12 @@ class DisjointSets {
   }
   int size() const { return static_cast<int>(parent_.size()); }
   void Add() { parent_.push_back(size()); }
-  // The member that stands for the set of `i`.
+  // Returns the representative of the set of `i`.
   int Find(int i) {
     while (parent_[i] != i) i = parent_[i] = parent_[parent_[i]];
     return i;
   }
-  // The set of `from` joins that of `to`, whose member goes on standing for it.
+  // Merges the set of `from` into that of `to`, which keeps its representative.
   void Join(int from, int to) { parent_[Find(from)] = Find(to); }
 
  private:

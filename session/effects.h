@@ -5,11 +5,11 @@
 
 namespace weir {
 
-// It changes something besides its outputs. Looking at a variable is no effect.
+// True if the node changes something besides its outputs. Reading a variable is not an effect.
 bool HasEffect(const PlanNode& n);
 
-// Nothing but a value comes out of it, and nothing but a value goes in. (Where branches may be
-// dead, which of them is: edges that only order do not tell.)
+// True if the node only computes values from values. (Not true of a node that may be dead: control
+// edges alone do not keep track of which branch is dead.)
 bool OnlyComputes(const PlanNode& n);
 
 }  // namespace weir

@@ -9,13 +9,13 @@ namespace weir {
 
 namespace {
 
-// Of an AddN that is so many steps less one.
-constexpr size_t kMostTerms = 8;
+// Inputs of an AddN, which becomes one op fewer.
+constexpr size_t kMaxTerms = 8;
 
 }  // namespace
 
 // BiasAdd adds a vector to the last dimension, as AddV2 does, and AddN adds term by term.
-absl::string_view ElementwiseNodes::StepOf(const PlanNode& n) {
+absl::string_view ElementwiseNodes::FusedOpOf(const PlanNode& n) {
   const std::string& op = n.node->op_name();
   const bool is_sum =
       (op == "BiasAdd" && n.node->attr_or<std::string>("data_format", "NHWC") == "NHWC") ||
@@ -23,18 +23,18 @@ absl::string_view ElementwiseNodes::StepOf(const PlanNode& n) {
   return is_sum ? absl::string_view("AddV2") : absl::string_view(op);
 }
 
-const Masked* ElementwiseNodes::MaskedOf(int id) const {
+const MaskedNode* ElementwiseNodes::FindMasked(int id) const {
   const auto it = masked_.find(id);
   return it == masked_.end() ? nullptr : &it->second;
 }
 
-size_t ElementwiseNodes::NumSteps(int id) const {
-  if (const Masked* const m = MaskedOf(id)) return m->chosen && m->other ? 4 : 2;
+size_t ElementwiseNodes::NumFusedOps(int id) const {
+  if (const MaskedNode* const m = FindMasked(id)) return m->chosen && m->other ? 4 : 2;
   return std::max<size_t>(plan_.nodes[id].inputs.size(), 2) - 1;
 }
 
 absl::InlinedVector<PlanValue, 3> ElementwiseNodes::InputsOf(int id) const {
-  const Masked* const m = MaskedOf(id);
+  const MaskedNode* const m = FindMasked(id);
   if (m == nullptr) return plan_.nodes[id].inputs;
   absl::InlinedVector<PlanValue, 3> inputs = {m->x, m->y};
   if (m->chosen) inputs.push_back(*m->chosen);
@@ -42,12 +42,12 @@ absl::InlinedVector<PlanValue, 3> ElementwiseNodes::InputsOf(int id) const {
   return inputs;
 }
 
-std::string ElementwiseNodes::MaskStepOf(const PlanNode& comparison) {
+std::string ElementwiseNodes::FusedMaskOp(const PlanNode& comparison) {
   return absl::StrCat("_Mask", comparison.node->op_name());
 }
 
 std::optional<FusableOp> ElementwiseNodes::FusableOpOf(const PlanNode& n) const {
-  const absl::string_view op = StepOf(n);
+  const absl::string_view op = FusedOpOf(n);
   const DataType type = n.node->output_type(0);
   const size_t arguments = n.Is("AddN") ? 2 : n.inputs.size();
   const auto [it, is_new] = fusable_ops_.try_emplace({op.data(), arguments, type});
@@ -77,13 +77,13 @@ bool ElementwiseNodes::IsElementwise(int id) {
   for (const PlanValue& v : n.inputs) {
     if (plan_.nodes[v.node].type(v.output) != type || !ShapeOf(v).IsFullyDefined()) return false;
   }
-  // They refuse other shapes than AddV2 does.
+  // BiasAdd and AddN accept fewer shapes than AddV2 does.
   if (n.node->op_name() == "BiasAdd" &&
       (shape.rank() < 2 || ShapeOf(n.inputs[1]) != Shape({shape.dim(-1)}))) {
     return false;
   }
   if (n.node->op_name() == "AddN" &&
-      (n.inputs.size() < 2 || n.inputs.size() > kMostTerms ||
+      (n.inputs.size() < 2 || n.inputs.size() > kMaxTerms ||
        absl::c_any_of(n.inputs, [&](const PlanValue& v) { return ShapeOf(v) != shape; }))) {
     return false;
   }
@@ -94,30 +94,30 @@ bool ElementwiseNodes::IsElementwise(int id) {
          (op->broadcasts || ShapeOf(n.inputs[0]) == ShapeOf(n.inputs[1]));
 }
 
-// Whether the node is a Cast or Select by a comparison, which masked_ has then.
+// Checks whether the node is a Cast or Select by a comparison; if so, adds it to masked_.
 bool ElementwiseNodes::IsMasked(int id) {
   const PlanNode& n = plan_.nodes[id];
   const DataType type = n.node->output_type(0);
   const PlanNode& comparison = plan_.nodes[n.inputs[0].node];
   if (!CanDisappear(comparison, n) || comparison.inputs.size() != 2 ||
       comparison.type(0) != DT_BOOL || comparison.node->input_type(0) != type ||
-      !FindFusableOp(MaskStepOf(comparison), 2, type)) {
+      !FindFusableOp(FusedMaskOp(comparison), 2, type)) {
     return false;
   }
-  Masked m = {.comparison = n.inputs[0].node,
-              .x = comparison.inputs[0],
-              .y = comparison.inputs[1],
-              .is_cast = n.Is("Cast")};
+  MaskedNode m = {.comparison = n.inputs[0].node,
+                  .x = comparison.inputs[0],
+                  .y = comparison.inputs[1],
+                  .is_cast = n.Is("Cast")};
   if (!m.is_cast) {
     const auto take = [&](const PlanValue& v, std::optional<PlanValue>* to) {
-      IsZero(v) ? m.spared.push_back(v.node) : static_cast<void>(*to = v);
+      IsZero(v) ? m.zeros.push_back(v.node) : static_cast<void>(*to = v);
     };
     take(n.inputs[1], &m.chosen);
     take(n.inputs[2], &m.other);
     if (!m.chosen && !m.other) return false;
   }
   const Shape& shape = n.shapes[0];
-  // A Select that does not broadcast takes a vector of conditions to be one of rows.
+  // A Select that does not broadcast treats a vector of conditions as selecting rows.
   if (!n.Is("SelectV2") && comparison.shapes[0] != shape) return false;
   masked_.insert_or_assign(id, m);
   if (BroadcastOf(InputsOf(id)) == shape && plan_.nodes[m.comparison].shapes[0].IsFullyDefined()) {
@@ -137,12 +137,12 @@ Shape ElementwiseNodes::BroadcastOf(absl::Span<const PlanValue> values) const {
   return all;
 }
 
-bool ElementwiseNodes::Repeats(int id, const Shape& shape, const PlanNode& user) const {
+bool ElementwiseNodes::IsBroadcast(int id, const Shape& shape, const PlanNode& user) const {
   const PlanNode& n = plan_.nodes[id];
   if (!n.Is("Tile", "BroadcastTo", "Fill") || !CanDisappear(n, user)) return false;
-  // A constant runs in a branch that is not taken.
-  if (n.may_be_dead && !plan_.nodes[RepeatedBy(n).node].may_be_dead) return false;
-  const Shape& from = ShapeOf(RepeatedBy(n));
+  // A constant is alive in a branch that is not taken.
+  if (n.may_be_dead && !plan_.nodes[BroadcastInput(n).node].may_be_dead) return false;
+  const Shape& from = ShapeOf(BroadcastInput(n));
   if (n.shapes[0] != shape || !from.IsFullyDefined() || from.num_elements() == 0) return false;
   const absl::StatusOr<Shape> both = BroadcastShapes(from, shape);
   return both.ok() && *both == shape;

@@ -12,55 +12,58 @@
 
 namespace weir {
 
-// A Cast or Select by a comparison of x and y, which computes the comparison as well.
-struct Masked {
-  int comparison;  // the node
+// A Cast or Select whose condition compares x and y; the fused op includes the comparison.
+struct MaskedNode {
+  int comparison;  // the node that compares
   PlanValue x, y;
   bool is_cast;
-  // Of a Select: what it takes, and where the comparison is false. None: zero.
+  // For a Select: its values where the comparison is true and where it is false. nullopt means
+  // zero.
   std::optional<PlanValue> chosen = {}, other = {};
-  IndexList spared = {};  // nodes whose values are not taken: zeros, as tensors
+  IndexList zeros = {};  // nodes of zero tensors, which the fused op does not read
 };
 
-// Which nodes of a plan can be steps of a _FusedElementwise, or the reduction of a _FusedReduction,
-// and what they take there: values of one type, of known shapes (fuse_elementwise.cc).
+// The base class of passes that look for element-wise nodes: decides which nodes of a plan can be
+// ops of a _FusedElementwise or the reduction of a _FusedReduction, and which values they take
+// there, all of one type and of known shapes (fuse_elementwise.cc).
 class ElementwiseNodes : public Fusion {
  public:
   using Fusion::Fusion;
 
  protected:
-  // What is found of a Cast or Select is kept: the following know of it.
+  // Records the Casts and Selects that it accepts, for the functions below.
   bool IsElementwise(int id);
   bool IsReduction(int id) const;
-  // Null for others than a Cast or Select that IsElementwise has found.
-  const Masked* MaskedOf(int id) const;
-  // It is what one of these compares.
+  // Null for all nodes but a Cast or Select that IsElementwise has accepted.
+  const MaskedNode* FindMasked(int id) const;
+  // True if the node is the comparison of such a Cast or Select.
   bool IsCompared(int id) const { return compared_.contains(id); }
 
   absl::InlinedVector<PlanValue, 3> InputsOf(int id) const;
-  // How many steps the node is, and which, unless it is masked.
-  size_t NumSteps(int id) const;
-  static absl::string_view StepOf(const PlanNode& n);
-  static std::string MaskStepOf(const PlanNode& comparison);
-  // Of the node's step; nothing if it cannot be one.
+  // How many ops of the fused node the node becomes, and which op, unless it is masked.
+  size_t NumFusedOps(int id) const;
+  static absl::string_view FusedOpOf(const PlanNode& n);
+  static std::string FusedMaskOp(const PlanNode& comparison);
+  // Returns the fusable op of the node; nullopt if it has none.
   std::optional<FusableOp> FusableOpOf(const PlanNode& n) const;
 
-  // What the values broadcast to; of unknown rank if they do not.
+  // Returns the shape that the values broadcast to; of unknown rank if they do not broadcast.
   Shape BroadcastOf(absl::Span<const PlanValue> values) const;
-  // Whether the node's result is one of its inputs, repeated along dimensions of one element; for a
-  // node `user` that takes it, and has this shape.
-  bool Repeats(int id, const Shape& shape, const PlanNode& user) const;
-  // That input.
-  static PlanValue RepeatedBy(const PlanNode& n) { return n.inputs[n.Is("Fill") ? 1 : 0]; }
+  // True if the node only broadcasts one of its inputs to `shape`, and may be removed when its user
+  // `user` broadcasts that input itself.
+  bool IsBroadcast(int id, const Shape& shape, const PlanNode& user) const;
+  // Returns that input.
+  static PlanValue BroadcastInput(const PlanNode& n) { return n.inputs[n.Is("Fill") ? 1 : 0]; }
 
  private:
   bool IsMasked(int id);
 
-  // By the op's name, which lies in its OpSpec or is a literal, so that it need not be looked at.
+  // Keyed by the address of the op's name, which is in its OpSpec or is a literal; saves comparing
+  // strings.
   using OpKey = std::tuple<const char*, size_t, DataType>;
   mutable absl::flat_hash_map<OpKey, std::optional<FusableOp>> fusable_ops_;
-  absl::flat_hash_map<int, Masked> masked_;  // by node
-  absl::flat_hash_set<int> compared_;        // the comparisons of these
+  absl::flat_hash_map<int, MaskedNode> masked_;  // by node
+  absl::flat_hash_set<int> compared_;            // the comparisons of masked_
 };
 
 }  // namespace weir

@@ -4,24 +4,24 @@
 #include "weir/session/effects.h"
 #include "weir/session/plan.h"
 
-// What a step need not do. Once constants are folded and equal values found, many nodes have nobody
-// left who uses them; they are dropped, except those with effects. A node of which only the end is
-// waited for (control edges alone lead out of it) and that has no effect is not run either, but its
-// waiters wait for what it waits for. Every training graph has such nodes: the gradients of a
-// layer's input and of its weights are tied to finish together, and of the first layer's input
-// nobody wants the gradient.
+// Dead node elimination. After constant folding and common-subexpression elimination, many nodes
+// have no users left; they are removed, except those with effects. A node whose completion alone
+// matters (only control edges leave it) and that has no effect is not run either; its successors
+// then depend on its predecessors. Every training graph has such nodes: the gradients of a layer's
+// input and of its weights are tied to complete together, and the gradient of the first layer's
+// input is not used.
 //
-// A read of a reference variable that has no value, and a placeholder that is not fed, refuse to
-// run, and the step must not lose that with the value: tf.assert_variables_initialized is nothing
-// but the ranks of variables, which are known. All such checks that Prune has kept are run. (Reads
-// of resource variables go with their values, as in TensorFlow's sessions, unless somebody waits
-// for the end of what takes them: the same assertion as a target.)
+// A read of a reference variable without a value, and a placeholder that is not fed, fail, and the
+// step must not lose that error together with the value: tf.assert_variables_initialized consists
+// of nothing but the ranks of variables, which are known. All such checks that Prune has kept are
+// run. (Reads of resource variables are removed with their values, as in TensorFlow's sessions,
+// unless a node depends on the completion of their users: the same assertion as a target.)
 namespace weir {
 
 namespace {
 
-// The node becomes one that computes nothing and waits for the same ones.
-void Reduce(PlanNode& n) {
+// Turns the node into one that computes nothing and has the same predecessors.
+void ReduceToWait(PlanNode& n) {
   n.kind = PlanNode::Kind::kWait;
   n.node = &InternalNode("_Wait", DT_FLOAT);
   for (const PlanValue& v : n.inputs) n.controls.push_back(v.node);
@@ -33,107 +33,111 @@ void Reduce(PlanNode& n) {
 }
 
 bool IsCheck(const PlanNode& n) {
-  return n.kind == PlanNode::Kind::kRead || n.Is("Placeholder", "PlaceholderV2");
+  return n.kind == PlanNode::Kind::kRead || n.traits().placeholder;
 }
 
-class Needs {
+class LivenessAnalysis {
  public:
-  Needs(PlanGraph& plan, bool skip)
+  LivenessAnalysis(PlanGraph& plan, bool reduces_to_wait)
       : plan_(plan),
-        skip_(skip),
-        needed_(plan.nodes.size(), kNo),
-        ended_(plan.nodes.size(), false),
+        reduces_to_wait_(reduces_to_wait),
+        uses_(plan.nodes.size(), kDead),
+        completion_needed_(plan.nodes.size(), false),
         next_of_(plan.nodes.size(), -1) {
     for (const PlanGraph::Carry& c : plan.carries) next_of_[c.carry] = c.next.node;
   }
 
-  void Find() {
-    for (const PlanValue& v : plan_.fetches) Need(v.node, kResult);
+  void Propagate() {
+    for (const PlanValue& v : plan_.fetches) Require(v.node, kResult);
     for (const int target : plan_.targets) {
-      Need(target, kResult);
-      if (IsKnown(target)) NeedEnd(target);
+      Require(target, kResult);
+      if (IsKnown(target)) RequireCompletion(target);
     }
     for (size_t i = 0; i < plan_.nodes.size(); ++i) {
       const PlanNode& n = plan_.nodes[i];
-      if (HasEffect(n) || IsCheck(n) || n.must_run) Need(static_cast<int>(i), kResult);
+      if (HasEffect(n) || IsCheck(n) || n.must_run) Require(static_cast<int>(i), kResult);
     }
     while (!stack_.empty()) {
-      const auto [id, what] = stack_.back();
+      const auto [id, use] = stack_.back();
       stack_.pop_back();
-      Visit(id, what);
+      Visit(id, use);
     }
   }
 
-  void Drop() {
+  void RemoveDead() {
     for (size_t i = 0; i < plan_.nodes.size(); ++i) {
       PlanNode& n = plan_.nodes[i];
-      if (needed_[i] == kNo) {
+      if (uses_[i] == kDead) {
         n.Remove();
       } else if (n.is_constant(0)) {
         n.DropEdges();
-      } else if (needed_[i] == kEnd) {
-        Reduce(n);
+      } else if (uses_[i] == kCompletion) {
+        ReduceToWait(n);
       }
     }
   }
 
  private:
   // What the step needs of a node.
-  enum What : uint8_t { kNo, kEnd, kResult };
+  enum Use : uint8_t { kDead, kCompletion, kResult };
 
   bool IsKnown(int id) const { return plan_.nodes[id].is_constant(0); }
 
-  void Need(int id, What what) {
-    if (id < 0 || needed_[id] >= what) return;
-    needed_[id] = what;
-    stack_.push_back({id, what});
+  void Require(int id, Use use) {
+    if (id < 0 || uses_[id] >= use) return;
+    uses_[id] = use;
+    stack_.push_back({id, use});
   }
 
-  // Of a known value that is when what it was computed from has ended.
-  void NeedEnd(int id) {
+  // Requires the completion of a node. A constant is complete when the nodes that it was computed
+  // from are.
+  void RequireCompletion(int id) {
     const PlanNode& n = plan_.nodes[id];
     if (!IsKnown(id))
-      return Need(id, skip_ && OnlyComputes(n) && !plan_.IsLoopVariable(n) ? kEnd : kResult);
-    Need(id, kEnd);
-    if (ended_[id]) return;
-    ended_[id] = true;
-    stack_.push_back({id, kEnd});
+      return Require(id, reduces_to_wait_ && OnlyComputes(n) && !plan_.IsLoopVariable(n)
+                             ? kCompletion
+                             : kResult);
+    Require(id, kCompletion);
+    if (completion_needed_[id]) return;
+    completion_needed_[id] = true;
+    stack_.push_back({id, kCompletion});
   }
 
-  void Visit(int id, What what) {
+  void Visit(int id, Use use) {
     const PlanNode& n = plan_.nodes[id];
     if (IsKnown(id)) {
-      if (!ended_[id]) return;
-      for (const PlanValue& v : n.inputs) NeedEnd(v.node);
+      if (!completion_needed_[id]) return;
+      for (const PlanValue& v : n.inputs) RequireCompletion(v.node);
       return;
     }
-    if (next_of_[id] >= 0) Need(next_of_[id], kResult);
-    NeedConditions(n.value_loop);
-    for (const PlanValue& v : n.inputs) what == kEnd ? NeedEnd(v.node) : Need(v.node, kResult);
-    for (const int control : n.controls) NeedEnd(control);
+    if (next_of_[id] >= 0) Require(next_of_[id], kResult);
+    RequireLoopConditions(n.value_loop);
+    for (const PlanValue& v : n.inputs)
+      use == kCompletion ? RequireCompletion(v.node) : Require(v.node, kResult);
+    for (const int control : n.controls) RequireCompletion(control);
   }
 
-  // How often its loop runs.
-  void NeedConditions(int loop) {
+  // Requires the conditions of the loops around, which decide how often the loops run.
+  void RequireLoopConditions(int loop) {
     for (; loop >= 0; loop = plan_.loops[loop].parent) {
-      if (plan_.loops[loop].is_structured()) Need(plan_.loops[loop].condition, kResult);
+      if (plan_.loops[loop].is_structured()) Require(plan_.loops[loop].condition, kResult);
     }
   }
 
   PlanGraph& plan_;
-  const bool skip_;
-  std::vector<What> needed_;
-  std::vector<bool> ended_;  // known nodes whose end is needed
+  const bool reduces_to_wait_;
+  std::vector<Use> uses_;
+  std::vector<bool> completion_needed_;  // constants whose completion is needed
   std::vector<int> next_of_;
-  std::vector<std::pair<int, What>> stack_;
+  std::vector<std::pair<int, Use>> stack_;
 };
 
 }  // namespace
 
 void EliminateDeadNodes(PlanGraph& plan, const PlanEnvironment& env) {
-  Needs needs(plan, env.enabled("eliminate_dead_nodes"));
-  needs.Find();
-  needs.Drop();
+  LivenessAnalysis analysis(plan, env.enabled("eliminate_dead_nodes"));
+  analysis.Propagate();
+  analysis.RemoveDead();
 }
 
 }  // namespace weir

@@ -11,14 +11,14 @@
 
 namespace weir {
 
-// An error of this node's kernel, with op, name and (unless it is the CPU) device in front. The
-// name of a node in a function begins with those of the nodes that led to it ("caller/node"); an
-// error that comes out of a function says so already. FailedNode finds the name of the node of the
-// step's graph.
+// Returns an error of this node's kernel, prefixed with its op, name and (unless it is the CPU)
+// device. The name of a node in a function begins with the names of its callers ("caller/node"); an
+// error that comes out of a function already has such a prefix. FailedNode finds the name of the
+// node of the step's graph.
 absl::Status AtNode(const Node& node, const Device& device, const absl::Status& status,
                     const FunctionCall* call = nullptr);
 
-// The records of a step, by any thread.
+// The trace records of a step; any thread may add some.
 class StepTrace {
  public:
   explicit StepTrace(std::vector<NodeTrace>* records) : records_(records) {}
@@ -32,12 +32,12 @@ class StepTrace {
   std::vector<NodeTrace>* const records_;
 };
 
-// What the items of a step share: kernels, and what the executor keeps for itself.
-struct TracedStep : public StepInfo {
-  StepTrace* trace = nullptr;  // null if nobody asks
+// The state that the instructions of a step share: what kernels see, and the executor's own part.
+struct TracedStepInfo : public StepInfo {
+  StepTrace* trace = nullptr;  // null if the step is not traced
 };
 
-// While it lives, cancelling `outer` (if it is not null) cancels `inner`.
+// While this object lives, cancelling `outer` (if it is not null) cancels `inner`.
 class LinkedCancellation {
  public:
   LinkedCancellation(Cancellation* outer, Cancellation& inner) : outer_(outer) {
@@ -55,9 +55,9 @@ class LinkedCancellation {
   bool linked_ = false;
 };
 
-// Runs a Plan, many times and from many threads at once. Each step in flight has a Frame: the
-// values of its nodes, its arena, and a context per kernel, all made once and used again by later
-// steps.
+// Runs a Plan, many times and from many threads at once. Each step in flight has an ExecutionState:
+// the values of its nodes, its arena, and a context per kernel. States are created once and reused
+// by later steps.
 class Executor {
  public:
   Executor(std::unique_ptr<const Plan> plan, ThreadPool& pool, ResourceMap& resources);
@@ -66,70 +66,74 @@ class Executor {
   Executor& operator=(const Executor&) = delete;
 
   const Plan& plan() const { return *plan_; }
-  // `feeds` have the shapes that the plan was made for. `step_id` is any number that tells steps
-  // apart.
+  // Runs one step. `feeds` have the shapes that the plan was compiled for. `step_id` is any number
+  // that tells steps apart.
   absl::Status Run(absl::Span<const Tensor> feeds, Tensors* fetches, const RunOptions& options,
                    int64_t step_id);
-  // The same for the body of a function, as a part of the caller's step.
+  // Runs the plan of a function's body as a part of the caller's step.
   absl::Status Call(const StepInfo& step, const Node& caller, absl::Span<const Tensor> args,
                     Tensors* results);
-  // The same for what is a part of the step itself: its errors and records name the nodes alone.
-  absl::Status RunWithin(const TracedStep& step, absl::Span<const Tensor> feeds, Tensors* fetches);
-  // DEADLINE_EXCEEDED for a step in flight: names the node that runs, or what it waits for.
+  // Runs a plan that is a part of the step itself: its errors and trace records name only the
+  // nodes, without a caller.
+  absl::Status RunWithin(const TracedStepInfo& step, absl::Span<const Tensor> feeds,
+                         Tensors* fetches);
+  // Returns DEADLINE_EXCEEDED for a step in flight, naming the node that runs or the resource that
+  // it waits for.
   absl::Status TimedOut(int64_t step_id);
-  // Ends the steps in flight with this error.
+  // Ends the steps in flight, and all later ones, with this error.
   void Cancel(const absl::Status& why);
 
  private:
-  struct Frame;
+  struct ExecutionState;
   using Clock = std::chrono::steady_clock;
 
-  absl::StatusOr<Frame*> Acquire();
-  absl::StatusOr<std::unique_ptr<Frame>> NewFrame();
+  absl::StatusOr<ExecutionState*> Acquire();
+  absl::StatusOr<std::unique_ptr<ExecutionState>> NewState();
 
-  absl::Status RunFilled(Frame* frame, absl::Span<const Tensor> feeds, Tensors* fetches);
-  void ReleaseFrame(Frame* frame);
-  absl::Status RunFrame(Frame& frame);
-  absl::Status WaitForStreams(Frame& frame, absl::Status status) const;
+  absl::Status RunFilled(ExecutionState* state, absl::Span<const Tensor> feeds, Tensors* fetches);
+  void ReleaseState(ExecutionState* state);
+  absl::Status Execute(ExecutionState& state);
+  absl::Status WaitForStreams(ExecutionState& state, absl::Status status) const;
   template <bool kTrace>
-  absl::Status RunSequence(Frame& frame);
-  absl::Status Thrown(const Frame& frame, int32_t item) const;
-  static bool IsLate(const Frame& frame);
-  absl::Status TimedOut(const Frame& frame, int32_t task) const;
-  absl::Status RunInstruction(Frame& frame, int32_t item);
-  absl::Status CheckOutputs(const Frame& frame, const Instruction& item) const;
-  absl::StatusOr<int32_t> RunMarker(Frame& frame, int32_t item) const;
-  absl::StatusOr<int32_t> EndIteration(Frame& frame, int32_t item) const;
-  static void MoveVariables(Frame& frame, const Loop& loop);
-  static void ClearDeadFlags(Frame& frame, const Loop& loop);
-  void RunTasks(Frame& frame);
-  void RunTask(Frame& frame, int32_t task, int32_t item);
-  bool StartAsync(Frame& frame, int32_t task, int32_t item);
-  void FinishTask(Frame& frame, int32_t task);
-  void Post(Frame& frame, int32_t task, int32_t item);
-  bool RunPosted(Frame& frame);
-  void Fail(Frame& frame, const absl::Status& status);
+  absl::Status RunSequence(ExecutionState& state);
+  absl::Status ExceptionStatus(const ExecutionState& state, int32_t instruction) const;
+  static bool IsPastDeadline(const ExecutionState& state);
+  absl::Status TimedOut(const ExecutionState& state, int32_t task) const;
+  absl::Status RunInstruction(ExecutionState& state, int32_t instruction);
+  absl::Status CheckOutputs(const ExecutionState& state, const Instruction& instruction) const;
+  absl::StatusOr<int32_t> RunMarker(ExecutionState& state, int32_t instruction) const;
+  absl::StatusOr<int32_t> EndIteration(ExecutionState& state, int32_t instruction) const;
+  static void MoveVariables(ExecutionState& state, const Loop& loop);
+  static void ClearDeadFlags(ExecutionState& state, const Loop& loop);
+  void RunTasks(ExecutionState& state);
+  void RunTask(ExecutionState& state, int32_t task, int32_t instruction);
+  bool StartAsync(ExecutionState& state, int32_t task, int32_t instruction);
+  void FinishTask(ExecutionState& state, int32_t task);
+  void Post(ExecutionState& state, int32_t task, int32_t instruction);
+  bool RunPosted(ExecutionState& state);
+  void Fail(ExecutionState& state, const absl::Status& status);
 
-  bool SkipDead(Frame& frame, const Instruction& item) const;
-  void NoteDead(Frame& frame, const Instruction& item) const;
-  void ReleaseSlots(Frame& frame, int32_t offset, int count) const;
-  // A record with what is known before the item runs; the rest of it.
-  std::optional<NodeTrace> BeginTrace(const Frame& frame, int32_t item) const;
-  void EndTrace(Frame& frame, int32_t item, std::optional<NodeTrace> record) const;
-  absl::Status TakeFetches(Frame& frame, Tensors* fetches) const;
-  absl::StatusOr<Tensor> OwnFetch(const Frame& frame, int32_t slot) const;
-  int32_t MakerOf(int32_t slot) const;
-  absl::Status NoArena(const Device& device, size_t bytes) const;
+  bool SkipDead(ExecutionState& state, const Instruction& instruction) const;
+  void RecordDeadness(ExecutionState& state, const Instruction& instruction) const;
+  void ReleaseSlots(ExecutionState& state, int32_t offset, int count) const;
+  // BeginTrace returns a record of what is known before the instruction runs; EndTrace completes
+  // it.
+  std::optional<NodeTrace> BeginTrace(const ExecutionState& state, int32_t instruction) const;
+  void EndTrace(ExecutionState& state, int32_t instruction, std::optional<NodeTrace> record) const;
+  absl::Status TakeFetches(ExecutionState& state, Tensors* fetches) const;
+  absl::StatusOr<Tensor> OwnFetch(const ExecutionState& state, int32_t slot) const;
+  int32_t ProducerOf(int32_t slot) const;
+  absl::Status ArenaError(const Device& device, size_t bytes) const;
 
   const std::unique_ptr<const Plan> plan_;
   ThreadPool& pool_;
   ResourceMap& resources_;
-  bool sequential_ = true;  // one task without asynchronous items: no counting, no waiting
+  bool sequential_ = true;  // one task without asynchronous instructions: no counters, no waiting
   std::mutex mutex_;
-  absl::Status cancelled_;  // for good: steps that come later fail too
-  std::vector<std::unique_ptr<Frame>> frames_;
-  std::vector<Frame*> idle_;
-  std::atomic<int> jobs_{0};  // helpers handed to the pool and not yet back
+  absl::Status cancelled_;  // permanent: later steps fail too
+  std::vector<std::unique_ptr<ExecutionState>> states_;
+  std::vector<ExecutionState*> idle_;
+  std::atomic<int> jobs_{0};  // jobs that are scheduled on the pool and have not finished
 };
 
 }  // namespace weir

@@ -9,9 +9,9 @@ namespace weir {
 
 namespace {
 
-constexpr size_t kMostBytes = size_t{32} << 20;
+constexpr size_t kMaxBytes = size_t{32} << 20;
 
-// Asynchronous kernels wait; calls have such kernels if what they call may wait.
+// Asynchronous kernels wait. A call has such a kernel if its callee may wait.
 bool Waits(const PlanNode& n) {
   return n.runs() && n.kind == PlanNode::Kind::kOp &&
          (n.kernel.is_async() || n.Is("IteratorGetNext", "IteratorGetNextSync"));
@@ -19,7 +19,7 @@ bool Waits(const PlanNode& n) {
 
 }  // namespace
 
-bool ExternalWaits::Takes(const PlanNode& n) {
+bool ExternalWaits::WaitsForInput(const PlanNode& n) {
   return Waits(n) && !absl::StrContains(n.node->op_name(), "Enqueue") && !n.Is("Stage");
 }
 
@@ -48,7 +48,7 @@ ExternalWaits::ExternalWaits(const PlanGraph& graph) : graph_(graph) {
   loop_counts_.assign(graph.loops.size(), 0);
   if (empty()) return;
   inner_.words = static_cast<size_t>(num_waiting_ + 63) / 64;
-  if (inner_.words * count * sizeof(Word) > kMostBytes) {
+  if (inner_.words * count * sizeof(Word) > kMaxBytes) {
     exact_ = false;
     inner_.words = 1;
     for (int& n : number) n = std::min(n, 0);
@@ -63,16 +63,16 @@ int ExternalWaits::OutermostLoop(int node) const {
   return loop;
 }
 
-void ExternalWaits::AddNeeds(int node, Sets* sets) const {
+void ExternalWaits::AddDependencies(int node, Sets* sets) const {
   const PlanNode& n = graph_.nodes[node];
   Word* const to = sets->of(node);
-  const auto need = [&](int on) {
+  const auto depend_on = [&](int on) {
     sets->Add(to, sets->of(on));
-    const int left = graph_.LoopLeft(graph_.nodes[on], n);
-    if (left >= 0) sets->Add(to, sets->of(graph_.loops[left].condition));
+    const int exited = graph_.ExitedLoop(graph_.nodes[on], n);
+    if (exited >= 0) sets->Add(to, sets->of(graph_.loops[exited].condition));
   };
-  for (const PlanValue& v : n.inputs) need(v.node);
-  for (const int control : n.controls) need(control);
+  for (const PlanValue& v : n.inputs) depend_on(v.node);
+  for (const int control : n.controls) depend_on(control);
 }
 
 void ExternalWaits::FindInIterations(const std::vector<int>& number) {
@@ -81,7 +81,7 @@ void ExternalWaits::FindInIterations(const std::vector<int>& number) {
   Sets of_loops{std::vector<Word>(graph_.loops.size() * inner_.words, 0), inner_.words};
   for (int i = 0; i < count; ++i) {
     if (number[i] >= 0) inner_.of(i)[number[i] / 64] |= Word{1} << (number[i] % 64);
-    AddNeeds(i, &inner_);
+    AddDependencies(i, &inner_);
     counts_[i] = inner_.Count(i);
     for (int l = graph_.nodes[i].loop; l >= 0; l = graph_.loops[l].parent)
       inner_.Add(of_loops.of(l), inner_.of(i));
@@ -90,7 +90,8 @@ void ExternalWaits::FindInIterations(const std::vector<int>& number) {
     loop_counts_[l] = of_loops.Count(static_cast<int>(l));
 }
 
-// What a loop waits for grows with what goes into it, and what comes out of it with that.
+// A fixed-point iteration: the set of a loop grows with the sets of its inputs, and the sets of its
+// outputs grow with that of the loop.
 void ExternalWaits::FindAcrossLoops() {
   outer_ = inner_;
   Sets of_loops{std::vector<Word>(graph_.loops.size() * inner_.words, 0), inner_.words};
@@ -98,7 +99,7 @@ void ExternalWaits::FindAcrossLoops() {
   for (bool changed = true; changed;) {
     changed = false;
     for (int i = 0; i < count; ++i) {
-      AddNeeds(i, &outer_);
+      AddDependencies(i, &outer_);
       const int loop = OutermostLoop(i);
       if (loop < 0) continue;
       changed |= outer_.Add(of_loops.of(loop), outer_.of(i));
@@ -116,8 +117,8 @@ void ExternalWaits::FindAcrossLoops() {
 bool ExternalWaits::MayOrder(int first, int second) const {
   if (empty()) return true;
   const int loop = OutermostLoop(first);
-  const bool together = outer_.words == 0 || (loop >= 0 && loop == OutermostLoop(second));
-  const Sets& sets = together ? inner_ : outer_;
+  const bool in_same_loop = outer_.words == 0 || (loop >= 0 && loop == OutermostLoop(second));
+  const Sets& sets = in_same_loop ? inner_ : outer_;
   const Word *const a = sets.of(first), *const b = sets.of(second);
   for (size_t w = 0; w < sets.words; ++w) {
     if ((a[w] & (exact_ ? ~b[w] : ~Word{0})) != 0) return false;

@@ -8,26 +8,27 @@
 
 namespace weir {
 
-// Which nodes wait for something outside of the step: an element of a queue, a lock, room in a
-// staging area. All that runs after such a node waits too. What an order that the graph does not
-// have may make wait is decided by this: the outside may need this step to go on (order.cc).
+// The nodes that wait for something outside of the step: an element of a queue, a lock, room in a
+// staging area. Everything that runs after such a node waits too. Passes that add orderings which
+// the graph does not have use this to see what the ordering may block: the outside may need this
+// step to make progress (order.cc).
 class ExternalWaits {
  public:
-  // `graph` in topological order, with kernels.
+  // `graph` is in topological order and has kernels.
   explicit ExternalWaits(const PlanGraph& graph);
 
-  // No node waits.
+  // True if no node waits.
   bool empty() const { return num_waiting_ == 0; }
-  // If `second` ran after `first`, it would wait for nothing outside that it does not wait for
-  // anyway.
+  // True if running `second` after `first` would not make it wait for anything outside that it does
+  // not wait for already.
   bool MayOrder(int first, int second) const;
-  // For how many the node waits, itself included, or within a loop those of its iteration. Grows
-  // along edges.
+  // Returns how many waiting nodes the node depends on, itself included; for a node in a loop,
+  // those of its iteration. The count grows along edges.
   int Count(int node) const { return counts_[node]; }
-  // The same for all of a loop.
+  // The same for all nodes of a loop.
   int CountOfLoop(int loop) const { return loop_counts_[loop]; }
-  // It waits, and for something to come in.
-  static bool Takes(const PlanNode& n);
+  // True if the node waits for input from outside the step.
+  static bool WaitsForInput(const PlanNode& n);
 
  private:
   using Word = uint64_t;
@@ -41,15 +42,17 @@ class ExternalWaits {
   };
 
   int OutermostLoop(int node) const;
-  void AddNeeds(int node, Sets* sets) const;
+  void AddDependencies(int node, Sets* sets) const;
   void FindInIterations(const std::vector<int>& number);
   void FindAcrossLoops();
 
   const PlanGraph& graph_;
   int num_waiting_ = 0;
-  bool exact_ = true;  // false: too many, and the sets tell only whether a node waits
-  Sets inner_;         // by node: for what it waits in an iteration
-  Sets outer_;         // by node, if there are loops: a loop is a whole, and waits for all in it
+  bool exact_ = true;  // false if there are too many waiting nodes: the sets then record only
+                       // whether a node waits
+  Sets inner_;         // by node: the waiting nodes that it depends on within an iteration
+  Sets outer_;  // by node, if there are loops: the same with each loop as a unit, which waits for
+                // all in it
   std::vector<int> counts_, loop_counts_;
 };
 

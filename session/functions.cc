@@ -10,24 +10,24 @@
 #include "weir/session/prepared_step.h"
 
 // How functions run. A body is a graph of its own, whose arguments are fed and whose results are
-// fetched; a call runs its plan within the step of the caller: same step id, same cancellation,
-// same time limit. A body is specialized for the shapes it is called with, as a step is for its
-// feeds. Recursion, branches and data sets need this; what can be a part of the caller's plan is
-// one, and is never called (inline_functions.cc).
+// fetched. A call runs its plan within the step of the caller: with the same step id, cancellation
+// and time limit. A body is specialized for the shapes it is called with, as a step is for its
+// feeds. Recursion, branches and data sets need this; a function that can be inlined into the
+// caller's plan is inlined, and never called (inline_functions.cc).
 //
-// Bodies are found by name and attributes, so a function that calls itself finds itself. Making a
-// plan calls for kernels, which look their callees up but do not plan them: so no plan is made
-// inside of another, and what is never called is never planned.
+// Bodies are found by name and attributes, so a function that calls itself finds itself. Compiling
+// a plan creates kernels, which look their callees up but do not compile them: so no plan is
+// compiled inside of another, and a function that is never called is never compiled.
 namespace weir {
 
 namespace {
 
 // Each level of a call takes a few hundred bytes to some kilobytes of the thread's stack.
-constexpr int kDeepestCall = 400;
-constexpr size_t kLongestKey = 65536;
+constexpr int kMaxCallDepth = 400;
+constexpr size_t kMaxKeyLength = 65536;
 constexpr char kSymbolicGradient[] = "SymbolicGradient";
 
-// Functions that attributes of a node name, and the one it calls as its op.
+// Returns the functions that attributes of a node name, and the one it calls as its op.
 std::vector<FunctionRef> CalleesOf(const Node& node) {
   std::vector<FunctionRef> callees;
   if (node.op().is_function())
@@ -42,7 +42,7 @@ std::vector<FunctionRef> CalleesOf(const Node& node) {
 
 }  // namespace
 
-PlanRequest RequestOf(const FunctionBody& body, std::vector<int>* passed) {
+PlanRequest MakePlanRequest(const FunctionBody& body, std::vector<int>* passed) {
   PlanRequest request{.feeds = body.args, .targets = body.effects};
   passed->clear();
   for (const Output& result : body.results) {
@@ -68,19 +68,19 @@ class SessionFunctions::Body final : public Function {
   const DataTypes& arg_types() const override { return arg_types_; }
   const DataTypes& result_types() const override { return result_types_; }
   bool may_wait() const override { return may_wait_; }
-  bool knows_whether_it_waits() const { return knows_whether_it_waits_; }
+  bool is_may_wait_known() const { return is_may_wait_known_; }
   void set_may_wait(bool may_wait) {
     may_wait_ = may_wait;
-    knows_whether_it_waits_ = true;
+    is_may_wait_known_ = true;
   }
   const Graph& graph() const { return *body_.graph; }
 
   absl::Status Call(const StepInfo& step, const Node& caller, absl::Span<const Tensor> args,
                     Tensors* results) override {
-    if (step.call != nullptr && step.call->depth >= kDeepestCall) {
-      return absl::ResourceExhaustedError(absl::StrCat("calls of functions are nested ",
-                                                       kDeepestCall, " deep: '", body_.name,
-                                                       "' seems to call itself without end"));
+    if (step.call != nullptr && step.call->depth >= kMaxCallDepth) {
+      return absl::ResourceExhaustedError(absl::StrCat("function calls are nested ", kMaxCallDepth,
+                                                       " deep: '", body_.name,
+                                                       "' seems to recurse without end"));
     }
     if (step.cancellation != nullptr && step.cancellation->cancelled())
       return step.cancellation->status();
@@ -90,7 +90,7 @@ class SessionFunctions::Body final : public Function {
     Tensors fetched;
     WEIR_RETURN_IF_ERROR(prepared->Run(
         args, [&](Executor& executor) { return executor.Call(step, caller, args, &fetched); }));
-    Tensors values;  // `args` may be what `results` holds
+    Tensors values;  // `args` may alias `results`
     values.reserve(body_.results.size());
     size_t next = 0;
     for (const int arg : passed_) values.push_back(arg >= 0 ? args[arg] : fetched[next++]);
@@ -104,7 +104,7 @@ class SessionFunctions::Body final : public Function {
   }
 
  private:
-  // Made at the first call, which shows on which device the captured variables lie.
+  // Created at the first call, which shows the devices of the captured variables.
   absl::StatusOr<PreparedStep*> Prepared(absl::Span<const Tensor> args) {
     if (PreparedStep* ready = ready_.load(std::memory_order_acquire)) {
       if (env_.devices.size() > 1) WEIR_RETURN_IF_ERROR(CheckDevices(args));
@@ -112,8 +112,8 @@ class SessionFunctions::Body final : public Function {
     }
     const std::lock_guard<std::mutex> lock(mutex_);
     if (prepared_ == nullptr) {
-      PlanRequest request = RequestOf(body_, &passed_);
-      if (env_.devices.size() > 1) TakeDevices(args);
+      PlanRequest request = MakePlanRequest(body_, &passed_);
+      if (env_.devices.size() > 1) AssignDevices(args);
       absl::StatusOr<std::unique_ptr<PreparedStep>> made =
           PreparedStep::Make(std::move(request), env_);
       if (!made.ok()) return made.status();
@@ -129,7 +129,7 @@ class SessionFunctions::Body final : public Function {
                            " arguments but got ", args.size());
   }
 
-  void TakeDevices(absl::Span<const Tensor> args) {
+  void AssignDevices(absl::Span<const Tensor> args) {
     devices_.clear();
     for (size_t i = 0; i < args.size(); ++i) {
       devices_.push_back(DeviceOf(args[i]));
@@ -156,11 +156,11 @@ class SessionFunctions::Body final : public Function {
   Placement placement_;
   const PlanEnvironment env_;
   DataTypes arg_types_, result_types_;
-  bool may_wait_ = false, knows_whether_it_waits_ = false;
+  bool may_wait_ = false, is_may_wait_known_ = false;
   std::mutex mutex_;
   std::unique_ptr<PreparedStep> prepared_;
-  std::vector<int> passed_;           // as RequestOf gives it
-  std::vector<std::string> devices_;  // by argument: of resources
+  std::vector<int> passed_;           // as set by MakePlanRequest
+  std::vector<std::string> devices_;  // by argument: the device of a resource
   std::atomic<PreparedStep*> ready_{nullptr};
 };
 
@@ -170,9 +170,9 @@ SessionFunctions::~SessionFunctions() = default;
 absl::StatusOr<Function*> SessionFunctions::Find(const FunctionRef& function) {
   const std::shared_lock<std::shared_mutex> graph_lock(env_.graph_mutex);
   const std::lock_guard<std::mutex> lock(mutex_);
-  WEIR_RETURN_IF_ERROR(TakeLibraryOfGraph());
+  WEIR_RETURN_IF_ERROR(MergeGraphLibrary());
   WEIR_ASSIGN_OR_RETURN(Body * body, FindBody(function));
-  if (!body->knows_whether_it_waits()) body->set_may_wait(Waits(*body));
+  if (!body->is_may_wait_known()) body->set_may_wait(MayWait(*body));
   return body;
 }
 
@@ -180,17 +180,18 @@ absl::StatusOr<FunctionBody> SessionFunctions::MakeBody(const FunctionRef& funct
                                                         absl::string_view prefix) {
   const std::shared_lock<std::shared_mutex> graph_lock(env_.graph_mutex);
   const std::lock_guard<std::mutex> lock(mutex_);
-  WEIR_RETURN_IF_ERROR(TakeLibraryOfGraph());
+  WEIR_RETURN_IF_ERROR(MergeGraphLibrary());
   return Instantiate(Normalized(function), prefix);
 }
 
-absl::Status SessionFunctions::TakeLibraryOfGraph() {
-  if (env_.graph.functions() == of_graph_) return absl::OkStatus();
-  of_graph_ = env_.graph.functions();
-  return TakeLibrary(of_graph_);
+absl::Status SessionFunctions::MergeGraphLibrary() {
+  if (env_.graph.functions() == graph_library_) return absl::OkStatus();
+  graph_library_ = env_.graph.functions();
+  return MergeLibrary(graph_library_);
 }
 
-// Only with the attributes that its signature has: nodes that call a function have others too.
+// Keeps only the attributes that the function's signature has: nodes that call a function have
+// others too.
 FunctionRef SessionFunctions::Normalized(const FunctionRef& function) const {
   if (function.attrs == nullptr || library_ == nullptr) return function;
   const absl::StatusOr<const OpSpec*> op = library_->FindOp(function.name);
@@ -207,8 +208,9 @@ FunctionRef SessionFunctions::Normalized(const FunctionRef& function) const {
 absl::StatusOr<SessionFunctions::Body*> SessionFunctions::FindBody(const FunctionRef& function) {
   const FunctionRef normalized = Normalized(function);
   const std::string key = FunctionKey(normalized);
-  if (key.size() > kLongestKey)
-    return InvalidArgument("Attributes of function '", function.name, "' are too long");
+  if (key.size() > kMaxKeyLength)
+    return InvalidArgument("The attributes of function '", function.name, "' are longer than ",
+                           kMaxKeyLength, " bytes");
   if (const auto it = bodies_.find(key); it != bodies_.end()) return it->second.get();
   WEIR_ASSIGN_OR_RETURN(FunctionBody body, Instantiate(normalized));
   return (bodies_[key] = std::make_unique<Body>(std::move(body), env_, this)).get();
@@ -234,11 +236,11 @@ absl::StatusOr<FunctionBody> SessionFunctions::Instantiate(const FunctionRef& fu
     return list == nullptr ? DataTypes() : *list;
   };
   WEIR_RETURN_IF_ERROR(MakeGradientBody(types("Tin"), types("Tout"), &body));
-  WEIR_RETURN_IF_ERROR(TakeLibrary(body.graph->functions()));
+  WEIR_RETURN_IF_ERROR(MergeLibrary(body.graph->functions()));
   return body;
 }
 
-absl::Status SessionFunctions::TakeLibrary(const std::shared_ptr<const FunctionLibrary>& library) {
+absl::Status SessionFunctions::MergeLibrary(const std::shared_ptr<const FunctionLibrary>& library) {
   if (library == nullptr || library == library_) return absl::OkStatus();
   if (library_ == nullptr) {
     library_ = library;
@@ -250,19 +252,20 @@ absl::Status SessionFunctions::TakeLibrary(const std::shared_ptr<const FunctionL
   return absl::OkStatus();
 }
 
-// Whether the body, or what it calls, has an asynchronous kernel. Such kernels belong to nodes with
-// state; they are made here just to be asked. A search that gets long is given up: then it may.
-bool SessionFunctions::Waits(Body& body) {
-  constexpr size_t kMostBodies = 1000;
-  std::set<const Body*> seen = {&body};
+// Returns whether the body, or a function that it calls, has an asynchronous kernel. Such kernels
+// belong to stateful nodes; they are created here only to find out. A search that gets too long is
+// abandoned, and the answer is yes.
+bool SessionFunctions::MayWait(Body& body) {
+  constexpr size_t kMaxBodies = 1000;
+  std::set<const Body*> visited = {&body};
   std::deque<const Body*> queue = {&body};
-  while (!queue.empty() && seen.size() < kMostBodies) {
+  while (!queue.empty() && visited.size() < kMaxBodies) {
     const Graph& graph = queue.front()->graph();
     queue.pop_front();
     for (const auto& node : graph.nodes()) {
       for (const FunctionRef& callee : CalleesOf(*node)) {
         const absl::StatusOr<Body*> found = FindBody(callee);
-        if (found.ok() && seen.insert(*found).second) queue.push_back(*found);
+        if (found.ok() && visited.insert(*found).second) queue.push_back(*found);
       }
       const bool calls = !CalleesOf(*node).empty();
       const KernelDef* def = env_.kernels.Find(*node, kCpu);
@@ -278,14 +281,15 @@ bool SessionFunctions::Waits(Body& body) {
 
 absl::Status SessionFunctions::CheckDevice(absl::string_view name) const {
   WEIR_ASSIGN_OR_RETURN(const DeviceName wanted, DeviceName::Parse(name));
-  const bool there = std::any_of(
+  const bool found = std::any_of(
       env_.devices.begin(), env_.devices.end(),
       [&](const std::unique_ptr<Device>& device) { return wanted.Matches(device->name()); });
-  if (there) return absl::OkStatus();
-  return InvalidArgument("'", name, "' is none of the session's devices");
+  if (found) return absl::OkStatus();
+  return InvalidArgument("'", name, "' is not a device of this session");
 }
 
-// Whoever makes a plan holds its lock while it looks functions up: not the other way round.
+// A thread that compiles a plan holds the lock of its PreparedStep while it looks functions up, so
+// this must not take the locks in the opposite order.
 void SessionFunctions::Forget() {
   std::vector<Body*> bodies;
   {

@@ -14,8 +14,8 @@
 
 namespace weir {
 
-// The functions of a session's graph, made ready to run. Each pair of a function and its attributes
-// is one body with a plan of its own, made when it is first called and shared by all callers.
+// The functions of a session's graph, ready to run. Each pair of a function and its attributes is
+// one body with a plan of its own, which is compiled at the first call and shared by all callers.
 class SessionFunctions final : public Functions {
  public:
   // `env` is the session's.
@@ -26,7 +26,7 @@ class SessionFunctions final : public Functions {
   absl::StatusOr<FunctionBody> MakeBody(const FunctionRef& function,
                                         absl::string_view prefix) override;
   absl::Status CheckDevice(absl::string_view name) const override;
-  // As PreparedStep::Forget, for all bodies.
+  // Calls PreparedStep::Forget for all bodies.
   void Forget();
 
  private:
@@ -35,21 +35,22 @@ class SessionFunctions final : public Functions {
   FunctionRef Normalized(const FunctionRef& function) const;
   absl::StatusOr<FunctionBody> Instantiate(const FunctionRef& function,
                                            absl::string_view prefix = "");
-  absl::Status TakeLibraryOfGraph();
-  absl::Status TakeLibrary(const std::shared_ptr<const FunctionLibrary>& library);
-  bool Waits(Body& body);
+  absl::Status MergeGraphLibrary();
+  absl::Status MergeLibrary(const std::shared_ptr<const FunctionLibrary>& library);
+  bool MayWait(Body& body);
 
   const PlanEnvironment env_;
   std::mutex mutex_;
-  // The graph's, and what the gradients of functions have added.
+  // The graph's functions, and those that gradients of functions have added.
   std::shared_ptr<const FunctionLibrary> library_;
-  std::shared_ptr<const FunctionLibrary> of_graph_;  // that library_ has already
+  std::shared_ptr<const FunctionLibrary>
+      graph_library_;  // the graph's library, which is already in library_
   absl::flat_hash_map<std::string, std::unique_ptr<Body>> bodies_;
 };
 
-// The step that runs a body: its arguments are fed, and its results fetched but for those that are
-// arguments. `passed` is, by result, the argument that it is, or -1.
-PlanRequest RequestOf(const FunctionBody& body, std::vector<int>* passed);
+// Returns the step that runs a body: its arguments are fed and its results fetched, except results
+// that are arguments. Sets `passed`, by result, to the argument that it is, or -1.
+PlanRequest MakePlanRequest(const FunctionBody& body, std::vector<int>* passed);
 
 }  // namespace weir
 

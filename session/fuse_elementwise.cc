@@ -8,77 +8,79 @@
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
-#include "weir/session/interval_reachability.h"
 #include "weir/session/elementwise_nodes.h"
+#include "weir/session/interval_reachability.h"
 
-// Element-wise neighbors become one node, _FusedElementwise, whose kernel computes them tile by
-// tile (kernels/tile_program.cc): memory is walked once, and a step has fewer nodes. A reduction
-// that they go into, a mean of squares say, ends the node, which is a _FusedReduction then.
+// Fuses element-wise neighbors into one node, _FusedElementwise, whose kernel computes them tile by
+// tile (kernels/tile_program.cc): memory is traversed once, and a step has fewer nodes. A reduction
+// of their result, a mean of squares for example, ends the node, which is then a _FusedReduction.
 //
-// The nodes are visited users first. A node joins the region of its users if all of them are in
-// one: then its value is needed nowhere else, and the region can compute it. If they are in several
-// regions and the node is cheap, each of these computes it, as long as none reads more for that and
-// its value would not stay in a core's own cache: labels times a gradient are summed, and added to
-// another gradient, and neither sum needs the products in memory. A node that others take as well
-// may join too, and its value is one more result: Adam's moments go to their variables and into the
-// weights. Otherwise it begins a region of its own, whose result it is. A reduction begins a
-// region, and that has no other result. Or it joins a region that all its users are in, as long as
-// no other has: that is then the end of the new one, what is done to the reduction's results, and
-// what comes before the reduction joins from there on. An end takes other values too, so that the
-// reduction would wait for these; it joins only where, as far as costs can tell, they are there
-// before what is reduced.
+// The pass visits users before the nodes they use. A node joins the region of its users if all of
+// them are in one region: its value is then needed nowhere else, and the region can compute it. If
+// they are in several regions and the node is cheap, each of these recomputes it, provided that no
+// region reads more memory for it and that the value would not stay in a core's own cache: labels
+// times a gradient are summed, and added to another gradient, and neither sum needs the products in
+// memory. A node that also has users outside may join a region too, and its value becomes an
+// additional result: Adam's moments are stored in their variables and also update the weights.
+// Otherwise the node begins a region of its own, whose result it is. A reduction begins a region,
+// which has no other result. Or it joins a region that contains all its users and has no reduction
+// yet: the nodes of that region then become the epilogue of the reduction, and the inputs of the
+// reduction join the region from there on. An epilogue has other arguments too, which the reduction
+// would have to wait for; so the reduction joins only if, as far as the cost model can tell, these
+// are ready before its own input.
 //
-// The region stands in the place of its last node, after everything that goes into it. So nothing
-// that takes one of its other results may lead back into it: the activation of a layer, which the
-// layer's gradient takes as well, cannot join that, since the loss lies between. Whoever takes a
-// node's value is followed for a while (LeadsBack), with regions as the single nodes that they will
-// be; who has not come to an end by then may lead back.
+// The region replaces its last node and runs after all its arguments. So no user of one of its
+// other results may be an ancestor of a node in the region: the activation of a layer, which the
+// gradient of the layer uses as well, cannot join the gradient's region, since the loss is between
+// them. The pass follows the users of a node's value for a limited number of nodes
+// (MayCreateCycle), treating each region as the single node that it will be; if the search does not
+// end within the limit, a cycle is assumed.
 //
 // All element-wise nodes of a region have one shape; a value of another shape, such as a vector
-// that is added to every row, is an argument. So a Fill, Tile or BroadcastTo that only repeats, as
-// the gradients of sums are spread out, need not be computed: its input is the argument. Nodes that
-// wait for a control edge begin regions or stay as they are.
+// that is added to every row, is an argument. So a Fill, Tile or BroadcastTo that only broadcasts,
+// as in the gradients of sums, need not be computed: its input becomes the argument. Nodes with
+// control inputs begin regions or are not fused.
 //
-// A Cast or Select by a comparison of such values computes the comparison as well, as bits as wide
-// as the elements (kernels/mask_loops_cpu.cc): in a region every value has one type. Gradients of
-// maxima, of what is clipped and of what a condition has chosen are made of these.
+// A Cast or Select by a comparison of such values computes the comparison as well, as a mask as
+// wide as the elements (kernels/mask_loops_cpu.cc): in a region all values have one type. Gradients
+// of maxima, of clipping and of selections consist of these.
 //
 // The kernel calls the same functions for the same elements as the kernels of the single nodes
-// would, so results are equal bit for bit, but for the rounding of sums in a reduction.
+// would, so results are equal bit for bit, except for the rounding of sums in a reduction.
 namespace weir {
 
 namespace {
 
-// On small tensors a region saves dispatches only, and two of them do not pay for it.
-constexpr int64_t kLarge = 1024;
-constexpr size_t kFewestOfSmall = 3;
-// Nodes and regions that LeadsBack looks at before it gives up. What is seen to end at all ends
-// soon, at a variable or in what the step returns.
-constexpr int kMostFollowed = 64;
-// In region_of_: in no region, or in several.
+// On small tensors a region only saves dispatches, and a region of two nodes is not worth it.
+constexpr int64_t kLargeElements = 1024;
+constexpr size_t kMinNodesIfSmall = 3;
+// Limit of the nodes and regions that MayCreateCycle visits. Most searches that end at all end
+// soon, at a variable or at a fetch of the step.
+constexpr int kMaxVisited = 64;
+// Values of region_of_: in no region, or in several.
 constexpr int kNone = -1, kSeveral = -2;
-// What an element costs at most of nodes after each other that several regions compute, and of a
-// comparison, in nanoseconds.
-constexpr float kCheap = 0.41f, kMaskCost = 0.1f;
-// Bytes that stay in a core's cache: to compute them again costs more than to read them.
+// Nanoseconds per element: the highest cost of consecutive nodes that several regions recompute,
+// and the cost of a comparison.
+constexpr float kMaxRecomputeNs = 0.41f, kMaskCost = 0.1f;
+// Bytes that stay in a core's cache: recomputing them costs more than reading them.
 constexpr int64_t kCachedBytes = 3 << 19;
 
-// Element-wise nodes, and what goes into them.
+// Element-wise nodes and their arguments.
 struct Part {
   Shape shape;                          // of all nodes
-  IndexList nodes;                            // users before what they use
-  size_t steps = 0;                     // that they are
-  IndexList values;                           // nodes outside, output 0 of which is an argument so far
+  IndexList nodes;                      // users before the nodes they use
+  size_t num_ops = 0;                   // ops of the fused node that the nodes become
+  IndexList values;                     // nodes outside whose output 0 is an argument so far
   std::vector<PlanValue> other_values;  // arguments that are other outputs
 
   size_t num_arguments() const { return values.size() + other_values.size(); }
 };
 
 struct Region : Part {
-  int result = -1;     // the node: the first of the last part, or the reduction
-  IndexList others;          // more results, of `nodes`
-  int reduction = -1;  // what they go into, if anything
-  int end = 0;         // what follows on that, among all ends; the first is empty
+  int result = -1;     // the node: the first one of the last part, or the reduction
+  IndexList others;    // additional results, among `nodes`
+  int reduction = -1;  // the reduction of their result, if any
+  int epilogue = 0;    // index into epilogues_; the first of these is empty
 };
 
 class ElementwiseFusion : public ElementwiseNodes {
@@ -88,75 +90,78 @@ class ElementwiseFusion : public ElementwiseNodes {
   void Run() {
     FindUsers();
     FindSuccessors();
-    FindLoops();
+    AddLoopsToReachability();
     region_of_.assign(plan_.nodes.size(), kNone);
     for (int id = static_cast<int>(plan_.nodes.size()) - 1; id >= 0; --id) {
       if (IsReduction(id)) {
-        if (!JoinEnd(id, RegionOfUsers(id))) BeginWithReduction(id);
+        if (!JoinAsEpilogue(id, RegionOfUsers(id))) BeginWithReduction(id);
       } else if (IsCompared(id)) {
-        PlaceComparison(id);
+        AssignComparison(id);
       } else if (IsElementwise(id)) {
         const int region = RegionOfUsers(id);
         if ((region < 0 || !Join(id, region)) && !JoinEach(id) && !JoinAsResult(id)) Begin(id);
       }
     }
     for (const Region& region : regions_) {
-      const IndexList repeats = RepeatsInto(region);
-      const size_t nodes = region.nodes.size() + repeats.size() + ends_[region.end].nodes.size() +
+      const IndexList broadcasts = FoldableBroadcasts(region);
+      const size_t nodes = region.nodes.size() + broadcasts.size() +
+                           epilogues_[region.epilogue].nodes.size() +
                            (region.reduction >= 0 ? 1 : 0) + NumMasked(region);
-      if (nodes >= (region.shape.num_elements() >= kLarge ? 2 : kFewestOfSmall))
-        Fuse(region, repeats);
+      if (nodes >= (region.shape.num_elements() >= kLargeElements ? 2 : kMinNodesIfSmall))
+        Fuse(region, broadcasts);
     }
-    if (!moved_.empty()) TakeFromRegions();
-    RemoveUntaken();
+    if (!region_results_.empty()) RedirectToRegions();
+    RemoveUnused();
   }
 
  private:
   size_t NumMasked(const Part& part) const {
     return static_cast<size_t>(
-        absl::c_count_if(part.nodes, [this](int id) { return MaskedOf(id) != nullptr; }));
+        absl::c_count_if(part.nodes, [this](int id) { return FindMasked(id) != nullptr; }));
   }
 
-  // Its users compute it. What goes into it may join their region, if that is one.
-  void PlaceComparison(int id) {
+  // Assigns a comparison to the regions of its users, which compute it. Its inputs may join that
+  // region if there is only one.
+  void AssignComparison(int id) {
     const IndexList regions = RegionsOfUsers(id);
-    if (regions.size() > 1) return PlaceInSeveral(id, regions);
+    if (regions.size() > 1) return AssignToRegions(id, regions);
     if (!regions.empty()) region_of_[id] = regions[0];
   }
 
-  void PlaceInSeveral(int id, const IndexList& regions) {
+  void AssignToRegions(int id, const IndexList& regions) {
     region_of_[id] = kSeveral;
-    several_.emplace(id, Several{regions, CostOfSeveral(id)});
+    multi_region_.emplace(id, MultiRegionNode{regions, RecomputeCost(id)});
   }
-  // Of an element of the node and of those that follow on it in several regions, in nanoseconds.
-  float CostOfSeveral(int id) const {
-    float behind = 0;
+  // Returns the cost per element, in nanoseconds, of the node and of the nodes after it that
+  // several regions recompute.
+  float RecomputeCost(int id) const {
+    float users_cost = 0;
     for (const int user : users_[id]) {
-      const auto it = several_.find(user);
-      if (it != several_.end()) behind = std::max(behind, it->second.cost_ns);
+      const auto it = multi_region_.find(user);
+      if (it != multi_region_.end()) users_cost = std::max(users_cost, it->second.cost_ns);
     }
-    const bool is_plain = MaskedOf(id) == nullptr && !IsCompared(id);
-    return behind + (is_plain ? FusableOpOf(plan_.nodes[id])->cost : kMaskCost);
+    const bool is_plain = FindMasked(id) == nullptr && !IsCompared(id);
+    return users_cost + (is_plain ? FusableOpOf(plan_.nodes[id])->cost : kMaskCost);
   }
 
-  // None unless all users are in some.
+  // Returns the regions of all users; none if some user is in no region.
   IndexList RegionsOfUsers(int id) const {
     IndexList regions;
     const auto add = [&regions](int region) {
       if (!absl::c_linear_search(regions, region)) regions.push_back(region);
     };
-    if (uses_others_[id]) return regions;
+    if (other_outputs_used_[id]) return regions;
     for (const int user : users_[id]) {
       if (user < 0 || region_of_[user] == kNone) return {};
       if (region_of_[user] != kSeveral) {
         add(region_of_[user]);
       } else {
-        absl::c_for_each(several_.at(user).regions, add);
+        absl::c_for_each(multi_region_.at(user).regions, add);
       }
     }
     return regions;
   }
-  // kNone unless all users are in one.
+  // Returns kNone unless all users are in one region.
   int RegionOfUsers(int id) const {
     const IndexList regions = RegionsOfUsers(id);
     return regions.size() == 1 ? regions[0] : kNone;
@@ -177,7 +182,7 @@ class ElementwiseFusion : public ElementwiseNodes {
     Reduce(id, &region);
   }
 
-  // From now on the region's nodes are what goes into the reduction.
+  // Makes the inputs of the reduction the new nodes of the region.
   void Reduce(int id, Region* region) const {
     static_cast<Part&>(*region) = Part();
     region->reduction = id;
@@ -185,24 +190,24 @@ class ElementwiseFusion : public ElementwiseNodes {
     region->values = {plan_.nodes[id].inputs[0].node};
   }
 
-  bool JoinEnd(int id, int number) {
+  bool JoinAsEpilogue(int id, int number) {
     if (number < 0) return false;
     Region& region = regions_[number];
     if (region.reduction >= 0 || !region.others.empty() || !MayJoin(id, region) ||
-        region.num_arguments() + 1 >= kMostFusedArguments || !IsReadyFor(region, id)) {
+        region.num_arguments() + 1 >= kMostFusedArguments || !IsReadyBefore(region, id)) {
       return false;
     }
     region_of_[id] = number;
-    region.end = static_cast<int>(ends_.size());
-    Part& end = ends_.emplace_back(std::move(static_cast<Part&>(region)));
+    region.epilogue = static_cast<int>(epilogues_.size());
+    Part& end = epilogues_.emplace_back(std::move(static_cast<Part&>(region)));
     end.values.erase(absl::c_find(end.values, id));
     Reduce(id, &region);
     return true;
   }
 
-  // What else the region takes is there before what the reduction takes.
-  bool IsReadyFor(const Region& region, int reduction) {
-    if (ready_.empty()) FindReady();
+  // True if the other arguments of the region are ready before the input of the reduction.
+  bool IsReadyBefore(const Region& region, int reduction) {
+    if (ready_.empty()) EstimateReadyTimes();
     const double ready = ready_[plan_.nodes[reduction].inputs[0].node];
     return absl::c_all_of(region.values,
                           [&](int v) { return v == reduction || ready_[v] <= ready; }) &&
@@ -210,8 +215,8 @@ class ElementwiseFusion : public ElementwiseNodes {
                           [&](const PlanValue& v) { return ready_[v.node] <= ready; });
   }
 
-  // When values are there at the earliest, in nanoseconds.
-  void FindReady() {
+  // Estimates the earliest time at which each value is ready, in nanoseconds.
+  void EstimateReadyTimes() {
     ready_.assign(plan_.nodes.size(), 0);
     for (size_t i = 0; i < plan_.nodes.size(); ++i) {
       const PlanNode& n = plan_.nodes[i];
@@ -225,12 +230,12 @@ class ElementwiseFusion : public ElementwiseNodes {
     const PlanNode &n = plan_.nodes[id], &result = plan_.nodes[region.result];
     return n.shapes[0] == region.shape && n.runs_with(result) &&
            n.node->output_type(0) == result.node->output_type(0) &&
-           region.steps + NumSteps(id) <= kMostFusedOps;
+           region.num_ops + NumFusedOps(id) <= kMostFusedOps;
   }
 
   bool HasRoom(int id, const Region& region) const {
     const size_t most = kMostFusedArguments + (absl::c_linear_search(region.values, id) ? 1 : 0);
-    return region.num_arguments() + ends_[region.end].num_arguments() +
+    return region.num_arguments() + epilogues_[region.epilogue].num_arguments() +
                NewArguments(id, region).size() <=
            most;
   }
@@ -250,11 +255,11 @@ class ElementwiseFusion : public ElementwiseNodes {
     return n.shapes[0].num_elements() * static_cast<int64_t>(ElementSize(n.type(0)));
   }
 
-  // Joins the regions of all its users, if these are several. Each takes one whole tensor for it at
-  // most, as it did before.
+  // Adds the node to the regions of all its users, if there are several. Each of them reads at most
+  // one full-size tensor for it, as before.
   bool JoinEach(int id) {
     const IndexList regions = RegionsOfUsers(id);
-    if (regions.size() < 2 || CostOfSeveral(id) > kCheap || BytesOf(id) <= kCachedBytes)
+    if (regions.size() < 2 || RecomputeCost(id) > kMaxRecomputeNs || BytesOf(id) <= kCachedBytes)
       return false;
     for (const int number : regions) {
       const Region& region = regions_[number];
@@ -262,19 +267,20 @@ class ElementwiseFusion : public ElementwiseNodes {
         return false;
       const auto is_whole = [&](const PlanValue& v) {
         const PlanNode& n = plan_.nodes[v.node];
-        const Shape& read = ShapeOf(v.output == 0 && Repeats(v.node, region) ? RepeatedBy(n) : v);
+        const Shape& read =
+            ShapeOf(v.output == 0 && IsBroadcast(v.node, region) ? BroadcastInput(n) : v);
         return 2 * read.num_elements() > region.shape.num_elements();
       };
       if (absl::c_count_if(NewArguments(id, region), is_whole) > 1) return false;
     }
     for (const int number : regions) Join(id, number);
-    PlaceInSeveral(id, regions);
-    spared_.push_back(id);
+    AssignToRegions(id, regions);
+    removable_.push_back(id);
     return true;
   }
 
-  // Joins the region of some of its users. It would be dead with the region's other arguments, so
-  // nothing may be.
+  // Adds the node to the region of some of its users. It would be dead whenever another argument of
+  // the region is dead, so the region must not be able to be dead.
   bool JoinAsResult(int id) {
     IndexList tried;
     for (const int user : successors_[id]) {
@@ -284,30 +290,31 @@ class ElementwiseFusion : public ElementwiseNodes {
       const Region& region = regions_[number];
       const int result = region.result;
       if (region.reduction >= 0 || region.others.size() + 1 >= kMostFusedResults ||
-          plan_.nodes[result].may_be_dead || !MayJoin(id, region) || LeadsBack(id, number) ||
+          plan_.nodes[result].may_be_dead || !MayJoin(id, region) || MayCreateCycle(id, number) ||
           !Join(id, number)) {
         continue;
       }
       regions_[number].others.push_back(id);
-      descents_[plan_.nodes[result].loop + 1].Add(id, result);
+      reachability_[plan_.nodes[result].loop + 1].Add(id, result);
       return true;
     }
     return false;
   }
 
-  // Whether somebody outside of the region who takes the node's value, or waits for the node, may
-  // come before something in the region. Other loops are not looked into: whoever takes what comes
-  // out of one waits for all of it.
-  bool LeadsBack(int id, int number) const {
+  // Returns whether a user of the node outside of the region, by value or control edge, may be an
+  // ancestor of a node in the region. The search does not enter other loops: a user of an output of
+  // a loop depends on the whole loop.
+  bool MayCreateCycle(int id, int number) const {
     const int result = regions_[number].result, loop = plan_.nodes[result].loop;
-    const IntervalReachability& descents = descents_[loop + 1];
-    absl::flat_hash_set<int> seen;  // nodes, or the results of their regions
+    const IntervalReachability& reachability = reachability_[loop + 1];
+    absl::flat_hash_set<int> visited;  // nodes, or the results of their regions
     std::vector<int> stack;
     const auto follow = [&](int node, int own_region) {
       for (const int next : successors_[node]) {
         if (region_of_[next] >= 0 && region_of_[next] == own_region) continue;
         const int unit = region_of_[next] < 0 ? next : regions_[region_of_[next]].result;
-        if (descents.LowestAfter(next) <= result && seen.insert(unit).second) stack.push_back(unit);
+        if (reachability.LowestAfter(next) <= result && visited.insert(unit).second)
+          stack.push_back(unit);
       }
     };
     follow(id, number);
@@ -315,7 +322,8 @@ class ElementwiseFusion : public ElementwiseNodes {
       const int unit = stack.back(), region = region_of_[unit];
       const PlanNode& n = plan_.nodes[unit];
       stack.pop_back();
-      if (region == number || n.loop != loop || n.value_loop != loop || seen.size() > kMostFollowed)
+      if (region == number || n.loop != loop || n.value_loop != loop ||
+          visited.size() > kMaxVisited)
         return true;
       follow(unit, region);
       if (region < 0) continue;
@@ -324,42 +332,44 @@ class ElementwiseFusion : public ElementwiseNodes {
     return false;
   }
 
-  bool Repeats(int id, const Region& region) const {
-    return ElementwiseNodes::Repeats(id, region.shape, plan_.nodes[region.result]);
+  bool IsBroadcast(int id, const Region& region) const {
+    return ElementwiseNodes::IsBroadcast(id, region.shape, plan_.nodes[region.result]);
   }
 
-  // The arguments of a region whose input it can take instead: what is left tells how often the
-  // input is repeated.
-  IndexList RepeatsInto(const Region& region) const {
-    IndexList repeats;
+  // Returns the arguments of the region which only broadcast their input, and which that input can
+  // replace: the remaining arguments determine the shape of the result.
+  IndexList FoldableBroadcasts(const Region& region) const {
+    IndexList broadcasts;
     for (const int value : region.values) {
-      if (Repeats(value, region) && BroadcastsEverywhere(value, region)) repeats.push_back(value);
+      if (IsBroadcast(value, region) && AllUsersBroadcast(value, region))
+        broadcasts.push_back(value);
     }
-    while (!repeats.empty() && ShapeWithout(repeats, region) != region.shape) repeats.pop_back();
-    return repeats;
+    while (!broadcasts.empty() && ShapeWithout(broadcasts, region) != region.shape)
+      broadcasts.pop_back();
+    return broadcasts;
   }
 
-  // What the arguments broadcast to if some are what they repeat.
-  Shape ShapeWithout(const IndexList& repeats, const Region& region) const {
+  // Returns the shape that the arguments broadcast to if the inputs of `broadcasts` replace these.
+  Shape ShapeWithout(const IndexList& broadcasts, const Region& region) const {
     std::vector<PlanValue> arguments = ArgumentsOf(region);
     for (PlanValue& v : arguments) {
-      if (v.output == 0 && absl::c_linear_search(repeats, v.node))
-        v = RepeatedBy(plan_.nodes[v.node]);
+      if (v.output == 0 && absl::c_linear_search(broadcasts, v.node))
+        v = BroadcastInput(plan_.nodes[v.node]);
     }
     return BroadcastOf(arguments);
   }
 
-  bool BroadcastsEverywhere(int value, const Region& region) const {
+  bool AllUsersBroadcast(int value, const Region& region) const {
     return absl::c_all_of(region.nodes, [&](int id) {
-      return MaskedOf(id) != nullptr || FusableOpOf(plan_.nodes[id])->broadcasts ||
+      return FindMasked(id) != nullptr || FusableOpOf(plan_.nodes[id])->broadcasts ||
              !absl::c_linear_search(plan_.nodes[id].inputs, PlanValue{value, 0});
     });
   }
 
-  // A loop is one unit of the order of nodes around it.
-  void FindLoops() {
+  // Adds each loop as an interval to the order of nodes around it: it is one unit there.
+  void AddLoopsToReachability() {
     const size_t count = plan_.loops.size();
-    descents_.resize(count + 1);
+    reachability_.resize(count + 1);
     if (count == 0) return;
     std::vector<std::pair<int, int>> ends(count, {-1, -1});  // first and last node
     for (int i = 0; i < static_cast<int>(plan_.nodes.size()); ++i) {
@@ -372,7 +382,7 @@ class ElementwiseFusion : public ElementwiseNodes {
     }
     for (size_t l = 0; l < count; ++l) {
       if (ends[l].first >= 0)
-        descents_[plan_.loops[l].parent + 1].Add(ends[l].first, ends[l].second);
+        reachability_[plan_.loops[l].parent + 1].Add(ends[l].first, ends[l].second);
     }
   }
 
@@ -383,20 +393,20 @@ class ElementwiseFusion : public ElementwiseNodes {
       for (const PlanValue& v : n.inputs) successors_[v.node].push_back(static_cast<int>(i));
       for (const int control : n.controls) successors_[control].push_back(static_cast<int>(i));
     }
-    // A loop waits for what its variables are to be that comes from outside.
+    // A loop depends on next values of its variables that come from outside of it.
     for (const PlanGraph::Carry& c : plan_.carries) {
       if (!plan_.IsInside(plan_.nodes[c.next.node].loop, plan_.nodes[c.carry].value_loop))
         successors_[c.next.node].push_back(c.carry);
     }
   }
 
-  // What the node takes and the part has not taken so far.
+  // Returns the inputs of the node that are not arguments of the part so far.
   absl::InlinedVector<PlanValue, 3> NewArguments(int id, const Part& part) const {
     absl::InlinedVector<PlanValue, 3> added;
     for (const PlanValue& v : InputsOf(id)) {
-      const bool is_taken = v.output == 0 ? absl::c_linear_search(part.values, v.node)
+      const bool is_known = v.output == 0 ? absl::c_linear_search(part.values, v.node)
                                           : absl::c_linear_search(part.other_values, v);
-      if (!is_taken && !absl::c_linear_search(added, v)) added.push_back(v);
+      if (!is_known && !absl::c_linear_search(added, v)) added.push_back(v);
     }
     return added;
   }
@@ -410,18 +420,19 @@ class ElementwiseFusion : public ElementwiseNodes {
       }
     }
     part->nodes.push_back(id);
-    part->steps += NumSteps(id);
+    part->num_ops += NumFusedOps(id);
   }
 
-  // What a node has of a part, in its attributes.
-  struct Steps {
-    std::vector<PlanValue> values;  // the arguments, then the nodes as they are computed
+  // The attributes of a fused node that describe a part.
+  struct Program {
+    std::vector<PlanValue>
+        values;  // the arguments, then the values in the order in which they are computed
     std::vector<std::string> ops;
     std::vector<int64_t> operands;
     std::vector<float> params;
 
     int64_t IndexOf(const PlanValue& v) const { return absl::c_find(values, v) - values.begin(); }
-    // Returns the result's index.
+    // Returns the index of the result.
     int64_t Add(absl::string_view op, int64_t a, int64_t b, float param = 0) {
       ops.emplace_back(op);
       operands.insert(operands.end(), {a, b});
@@ -431,28 +442,28 @@ class ElementwiseFusion : public ElementwiseNodes {
     }
   };
 
-  // `values` has the arguments.
-  Steps StepsOf(const Part& part, std::vector<PlanValue> values) const {
-    Steps s{.values = std::move(values)};
+  // On entry `values` contains the arguments.
+  Program ProgramOf(const Part& part, std::vector<PlanValue> values) const {
+    Program s{.values = std::move(values)};
     for (auto id = part.nodes.rbegin(); id != part.nodes.rend(); ++id) {
-      if (const Masked* const m = MaskedOf(*id)) {
+      if (const MaskedNode* const m = FindMasked(*id)) {
         AddMasked(*m, &s);
       } else {
         const PlanNode& n = plan_.nodes[*id];
         const char* const param = FusableOpOf(n)->param;
         const float p = param == nullptr ? 0 : n.node->attr_or<float>(param, 0);
         int64_t first = s.IndexOf(n.inputs[0]);
-        for (size_t step = 1; step <= NumSteps(*id); ++step)
-          first = s.Add(StepOf(n), first, n.inputs.size() > 1 ? s.IndexOf(n.inputs[step]) : -1, p);
+        for (size_t k = 1; k <= NumFusedOps(*id); ++k)
+          first = s.Add(FusedOpOf(n), first, n.inputs.size() > 1 ? s.IndexOf(n.inputs[k]) : -1, p);
       }
       s.values.back() = {*id, 0};
     }
     return s;
   }
 
-  void AddMasked(const Masked& m, Steps* s) const {
+  void AddMasked(const MaskedNode& m, Program* s) const {
     const int64_t mask =
-        s->Add(MaskStepOf(plan_.nodes[m.comparison]), s->IndexOf(m.x), s->IndexOf(m.y));
+        s->Add(FusedMaskOp(plan_.nodes[m.comparison]), s->IndexOf(m.x), s->IndexOf(m.y));
     if (m.is_cast) {
       s->Add("_MaskedOne", mask, -1);
       return;
@@ -469,54 +480,54 @@ class ElementwiseFusion : public ElementwiseNodes {
     return arguments;
   }
 
-  void Fuse(const Region& region, const IndexList& repeats) {
+  void Fuse(const Region& region, const IndexList& broadcasts) {
     PlanNode& result = plan_.nodes[region.result];
     const DataType type = result.node->output_type(0);
     const bool reduces = region.reduction >= 0;
     std::vector<PlanValue> arguments = ArgumentsOf(region);
-    const std::vector<PlanValue> end_arguments = ArgumentsOf(ends_[region.end]);
-    Steps steps = StepsOf(region, arguments);
-    std::vector<int64_t> others_of;  // steps
-    std::vector<PlanValue> others;   // in their order
-    for (size_t i = arguments.size(); i < steps.values.size(); ++i) {
-      const PlanValue& v = steps.values[i];
+    const std::vector<PlanValue> epilogue_arguments = ArgumentsOf(epilogues_[region.epilogue]);
+    Program program = ProgramOf(region, arguments);
+    std::vector<int64_t> others_of;  // indices of ops
+    std::vector<PlanValue> others;   // the nodes of these, in the same order
+    for (size_t i = arguments.size(); i < program.values.size(); ++i) {
+      const PlanValue& v = program.values[i];
       if (!absl::c_linear_search(region.others, v.node)) continue;
       others_of.push_back(static_cast<int64_t>(i - arguments.size()));
       others.push_back(v);
     }
-    NodeBuilder builder(made(), reduces ? "_FusedReduction" : "_FusedElementwise");
+    NodeBuilder builder(internal_graph(), reduces ? "_FusedReduction" : "_FusedElementwise");
     builder.Name(result.node->name())
         .InputList(Outputs(arguments.size(), MakePlaceholder(type)))
-        .Attr("operands", steps.operands)
-        .Attr("params", steps.params);
+        .Attr("operands", program.operands)
+        .Attr("params", program.params);
     if (reduces) {
       const PlanNode& reduction = plan_.nodes[region.reduction];
       const Tensor& axes = *ConstantOf(reduction.inputs[1]);
       std::vector<int64_t> list;
       for (int64_t i = 0; i < axes.num_elements(); ++i) list.push_back(axes.IntAt(i));
-      std::vector<PlanValue> of_end = end_arguments;
-      of_end.insert(of_end.begin(), {region.reduction, 0});
-      const Steps end = StepsOf(ends_[region.end], std::move(of_end));
-      builder.InputList(Outputs(end_arguments.size(), MakePlaceholder(type)))
+      std::vector<PlanValue> epilogue_values = epilogue_arguments;
+      epilogue_values.insert(epilogue_values.begin(), {region.reduction, 0});
+      const Program end = ProgramOf(epilogues_[region.epilogue], std::move(epilogue_values));
+      builder.InputList(Outputs(epilogue_arguments.size(), MakePlaceholder(type)))
           .Attr("end_operands", end.operands)
           .Attr("end_params", end.params)
           .Attr("axes", list)
           .Attr("keep_dims", reduction.node->attr_or<bool>("keep_dims", false));
-      steps.ops.push_back(reduction.node->op_name());
-      steps.ops.insert(steps.ops.end(), end.ops.begin(), end.ops.end());
+      program.ops.push_back(reduction.node->op_name());
+      program.ops.insert(program.ops.end(), end.ops.begin(), end.ops.end());
     } else {
       builder.Attr("num_others", static_cast<int64_t>(others_of.size()))
           .Attr("others_of", others_of);
     }
-    builder.Attr("fused_ops", steps.ops);
+    builder.Attr("fused_ops", program.ops);
     Node* const node = builder.Build();
-    if (!made().TakeStatus().ok() || node == nullptr) return;
-    for (const int repeat : repeats)
-      *absl::c_find(arguments, PlanValue{repeat, 0}) = RepeatedBy(plan_.nodes[repeat]);
-    arguments.insert(arguments.end(), end_arguments.begin(), end_arguments.end());
+    if (!internal_graph().TakeStatus().ok() || node == nullptr) return;
+    for (const int broadcast : broadcasts)
+      *absl::c_find(arguments, PlanValue{broadcast, 0}) = BroadcastInput(plan_.nodes[broadcast]);
+    arguments.insert(arguments.end(), epilogue_arguments.begin(), epilogue_arguments.end());
     IndexList nodes = region.nodes;
-    const IndexList& end_nodes = ends_[region.end].nodes;
-    nodes.insert(nodes.end(), end_nodes.begin(), end_nodes.end());
+    const IndexList& epilogue_nodes = epilogues_[region.epilogue].nodes;
+    nodes.insert(nodes.end(), epilogue_nodes.begin(), epilogue_nodes.end());
     if (reduces) nodes.push_back(region.reduction);
     double cost_ns = 0;
     for (const int id : nodes) cost_ns += plan_.nodes[id].cost_ns;
@@ -525,28 +536,28 @@ class ElementwiseFusion : public ElementwiseNodes {
       if (id != region.result && region_of_[id] != kSeveral) plan_.nodes[id].Remove();
     }
     result.cost_ns = cost_ns;
-    spared_.insert(spared_.end(), repeats.begin(), repeats.end());
+    removable_.insert(removable_.end(), broadcasts.begin(), broadcasts.end());
     for (const int id : nodes) {
-      const Masked* const m = MaskedOf(id);
+      const MaskedNode* const m = FindMasked(id);
       if (m == nullptr) continue;
-      spared_.push_back(m->comparison);
-      spared_.insert(spared_.end(), m->spared.begin(), m->spared.end());
+      removable_.push_back(m->comparison);
+      removable_.insert(removable_.end(), m->zeros.begin(), m->zeros.end());
     }
     for (const PlanValue& other : others) {
-      moved_[other.node] = {region.result, static_cast<int>(result.shapes.size())};
+      region_results_[other.node] = {region.result, static_cast<int>(result.shapes.size())};
       result.shapes.push_back(region.shape);
     }
   }
 
-  // Who takes a result of a region that was a node's value takes it from there.
-  void TakeFromRegions() {
+  // Redirects users of a node whose value has become a result of a region to that result.
+  void RedirectToRegions() {
     const auto take = [&](PlanValue& v) {
-      const auto it = moved_.find(v.node);
-      if (it != moved_.end()) v = it->second;
+      const auto it = region_results_.find(v.node);
+      if (it != region_results_.end()) v = it->second;
     };
     const auto wait = [&](int& node) {
-      const auto it = moved_.find(node);
-      if (it != moved_.end()) node = it->second.node;
+      const auto it = region_results_.find(node);
+      if (it != region_results_.end()) node = it->second.node;
     };
     for (PlanNode& n : plan_.nodes) {
       absl::c_for_each(n.inputs, take);
@@ -557,40 +568,43 @@ class ElementwiseFusion : public ElementwiseNodes {
     for (PlanGraph::Carry& c : plan_.carries) take(c.next);
   }
 
-  // Those that regions compute themselves, or take the input of, and that nobody else takes.
-  void RemoveUntaken() {
-    if (spared_.empty()) return;
-    std::vector<int> takers(plan_.nodes.size(), 0);
+  // Removes nodes that regions recompute, or whose input they read instead, if they have no other
+  // users.
+  void RemoveUnused() {
+    if (removable_.empty()) return;
+    std::vector<int> num_uses(plan_.nodes.size(), 0);
     const auto count = [&](const PlanNode& n, int by) {
-      for (const PlanValue& v : n.inputs) takers[v.node] += by;
-      for (const int control : n.controls) takers[control] += by;
+      for (const PlanValue& v : n.inputs) num_uses[v.node] += by;
+      for (const int control : n.controls) num_uses[control] += by;
     };
     for (const PlanNode& n : plan_.nodes) count(n, 1);
-    for (const PlanValue& v : plan_.fetches) ++takers[v.node];
-    for (const int target : plan_.targets) ++takers[target];
-    for (const PlanGraph::Carry& c : plan_.carries) ++takers[c.next.node];
-    absl::c_sort(spared_, std::greater<>());
-    for (const int id : spared_) {
+    for (const PlanValue& v : plan_.fetches) ++num_uses[v.node];
+    for (const int target : plan_.targets) ++num_uses[target];
+    for (const PlanGraph::Carry& c : plan_.carries) ++num_uses[c.next.node];
+    absl::c_sort(removable_, std::greater<>());
+    for (const int id : removable_) {
       PlanNode& n = plan_.nodes[id];
-      if (n.removed || takers[id] > 0) continue;
+      if (n.removed || num_uses[id] > 0) continue;
       count(n, -1);
       n.Remove();
     }
   }
 
   std::vector<Region> regions_;
-  std::vector<Part> ends_{1};
+  std::vector<Part> epilogues_{1};
   std::vector<int> region_of_;  // by node; or kNone, kSeveral
-  std::vector<int> spared_;     // nodes that RemoveUntaken looks at
-  struct Several {
+  std::vector<int> removable_;  // candidates for RemoveUnused
+  struct MultiRegionNode {
     IndexList regions;
     float cost_ns;
   };
-  absl::flat_hash_map<int, Several> several_;  // by node, if that is in several regions
-  std::vector<IndexList> successors_;                // by node: who takes a value of it or waits for it
-  std::vector<IntervalReachability> descents_;  // by loop + 1: among the nodes that are directly in it
-  std::vector<double> ready_;       // by node, as FindReady says; empty if nobody has asked
-  absl::flat_hash_map<int, PlanValue> moved_;  // by node: the result of a region that it is now
+  absl::flat_hash_map<int, MultiRegionNode> multi_region_;  // by node, if it is in several regions
+  std::vector<IndexList> successors_;  // by node: its users, by value or control edge
+  std::vector<IntervalReachability>
+      reachability_;           // by loop + 1: among the nodes directly in that loop
+  std::vector<double> ready_;  // by node, see EstimateReadyTimes; empty until first needed
+  absl::flat_hash_map<int, PlanValue>
+      region_results_;  // by node: the result of a region that replaces it
 };
 
 }  // namespace

@@ -7,41 +7,40 @@
 #include "absl/strings/match.h"
 #include "weir/session/fusion.h"
 
-// Networks multiply, and then do something small to each element of the product: add a bias,
-// normalize, add what a shortcut brings, clip. Node by node, each of these walks memory once more,
-// and for a convolution of few channels they take as long as the product itself. Here the product
-// takes them up: Conv2D, DepthwiseConv2dNative or MatMul becomes TensorFlow's _FusedConv2D,
-// _FusedDepthwiseConv2dNative or _FusedMatMul, whose kernels finish each piece of the result while
-// it is in the cache.
+// Fuses epilogues into GEMM and convolution. Networks multiply, and then do something small to each
+// element of the result: add a bias, normalize, add a shortcut, clip. As single nodes, each of
+// these traverses memory once more, and for a convolution of few channels they take as long as the
+// convolution itself. Here Conv2D, DepthwiseConv2dNative or MatMul becomes TensorFlow's
+// _FusedConv2D, _FusedDepthwiseConv2dNative or _FusedMatMul, whose kernels apply the epilogue to
+// each tile of the result while it is in the cache.
 //
-// From the product on, the pass follows values that one node alone takes, and takes up, in this
-// order, if they are there:
+// Starting at the convolution or matrix product, the pass follows values that have a single user,
+// and fuses, in this order, if they are present:
 //
-//   FusedBatchNorm in inference  y = (x - mean) * scale / sqrt(variance + epsilon) + offset. With
-//     constants all over, the factor goes into the filter and the rest is a bias
-//     (Jacob et al. 2018, section 3.2), so that nothing is left to do for it
+//   FusedBatchNorm in inference  y = (x - mean) * scale / sqrt(variance + epsilon) + offset. If
+//     all its parameters are constants, the factor is folded into the filter and the rest is a
+//     bias (Jacob et al. 2018, section 3.2), so that the batch norm costs nothing
 //   BiasAdd, or Add of a vector  the bias
-//   Add, AddN of two             of a tensor of the same shape: the sum is made where that tensor
-//     lies, if nobody needs it any more
+//   Add, AddN of two             of a tensor of the same shape: the sum overwrites that tensor if
+//     nothing else needs it
 //   Relu, Relu6, Elu, ...        an activation
 //
-// The fused node stands in the place of the last one it has taken up, under that one's name; the
-// others are not run. Results differ by rounding alone: of a folded factor, and of sums, which
-// begin with the bias, or with the tensor in whose place they are made. Nodes that wait for a
-// control edge, or that are waited for, fetched or on an accelerator stay as they are. In a branch
-// that may not be taken the fused node is dead when one of its inputs is, as the last node would
-// have been.
+// The fused node replaces the last node that it includes and takes that node's name; the others are
+// removed. Results differ by rounding alone: that of a folded factor, and that of sums, which start
+// with the bias, or with the tensor that they overwrite. Nodes that have control edges, are fetched
+// or are on an accelerator are not fused. In a branch that may not be taken the fused node is dead
+// when one of its inputs is dead, as the last node would have been.
 namespace weir {
 
 namespace {
 
-struct Product {
+struct RootOp {
   absl::string_view op, fused;
   bool is_conv;
 };
-constexpr Product kProducts[] = {{"Conv2D", "_FusedConv2D", true},
-                                 {"DepthwiseConv2dNative", "_FusedDepthwiseConv2dNative", true},
-                                 {"MatMul", "_FusedMatMul", false}};
+constexpr RootOp kRootOps[] = {{"Conv2D", "_FusedConv2D", true},
+                               {"DepthwiseConv2dNative", "_FusedDepthwiseConv2dNative", true},
+                               {"MatMul", "_FusedMatMul", false}};
 constexpr absl::string_view kActivations[] = {"Relu",      "Relu6", "Elu",
                                               "LeakyRelu", "Tanh",  "Sigmoid"};
 
@@ -51,11 +50,11 @@ struct Argument {
   Tensor computed;
 };
 
-// What a product has taken up so far.
-struct Chain {
-  const Product* product = nullptr;
-  int first = -1, last = -1;    // nodes: the product, and the one whose place the fused node takes
-  std::vector<int> inner = {};  // the nodes before the last
+// A convolution or matrix product with the epilogue found so far.
+struct EpilogueMatch {
+  const RootOp* root = nullptr;
+  int first = -1, last = -1;  // nodes: the root op, and the node that the fused node replaces
+  std::vector<int> intermediates = {};  // the other nodes, from `first` on
   Argument filter = {};
   std::optional<Argument> bias = {}, addend = {};
   std::string activation = {};
@@ -67,22 +66,22 @@ class EpilogueFusion : public Fusion {
   using Fusion::Fusion;
 
   void Run() {
-    std::vector<Chain> chains;
+    std::vector<EpilogueMatch> matches;
     for (size_t id = 0; id < plan_.nodes.size(); ++id) {
       const PlanNode& n = plan_.nodes[id];
-      const auto* product =
-          absl::c_find_if(kProducts, [&](const Product& p) { return p.op == n.node->op_name(); });
-      if (product == std::end(kProducts) || !IsFusableFloat(n)) continue;
+      const auto* root =
+          absl::c_find_if(kRootOps, [&](const RootOp& p) { return p.op == n.node->op_name(); });
+      if (root == std::end(kRootOps) || !IsFusableFloat(n)) continue;
       const int node = static_cast<int>(id);
-      chains.push_back({.product = product, .first = node, .last = node});
-      chains.back().filter.value = n.inputs[1];
+      matches.push_back({.root = root, .first = node, .last = node});
+      matches.back().filter.value = n.inputs[1];
     }
-    if (chains.empty()) return;
+    if (matches.empty()) return;
     FindUsers();
-    for (Chain& chain : chains) {
-      while (TakeUp(&chain)) {
+    for (EpilogueMatch& match : matches) {
+      while (ExtendMatch(&match)) {
       }
-      if (chain.bias || chain.addend || IsMatMulInLoop(chain)) Replace(chain);
+      if (match.bias || match.addend || IsMatMulInLoop(match)) Replace(match);
     }
   }
 
@@ -90,7 +89,7 @@ class EpilogueFusion : public Fusion {
   bool IsFusableFloat(const PlanNode& n) const {
     return IsFusable(n) && n.node->output_type(0) == DT_FLOAT;
   }
-  // Null if it is not known.
+  // Null if the value is not known.
   const Tensor* ConstantOf(const Argument& a) const {
     return a.computed.initialized() ? &a.computed : Fusion::ConstantOf(a.value);
   }
@@ -98,75 +97,77 @@ class EpilogueFusion : public Fusion {
     return n.node->attr_or<std::string>("data_format", "NHWC");
   }
 
-  // The node after the last one joins the chain, if it can.
-  bool TakeUp(Chain* chain) {
-    if (users_[chain->last].size() != 1 || !chain->activation.empty()) return false;
-    const int id = users_[chain->last][0];
+  // Adds the node after the last one to the match. Returns false if it does not fit.
+  bool ExtendMatch(EpilogueMatch* match) {
+    if (users_[match->last].size() != 1 || !match->activation.empty()) return false;
+    const int id = users_[match->last][0];
     const PlanNode& n = plan_.nodes[id];
-    const PlanNode& product = plan_.nodes[chain->first];
-    if (!IsFusableFloat(n) || uses_others_[id] || !n.controls.empty() || !n.runs_with(product))
+    const PlanNode& root = plan_.nodes[match->first];
+    if (!IsFusableFloat(n) || other_outputs_used_[id] || !n.controls.empty() || !n.runs_with(root))
       return false;
     const std::string& op = n.node->op_name();
     const bool is_add = op == "Add" || op == "AddV2" || IsSumOfTwo(n);
-    bool taken = false;
+    bool is_fused = false;
     if (op == "FusedBatchNorm" || op == "FusedBatchNormV2" || op == "FusedBatchNormV3") {
-      taken = FoldBatchNorm(n, chain);
+      is_fused = FoldBatchNorm(n, match);
     } else if (op == "BiasAdd" || op == "BiasAddV1") {
-      taken = FormatOf(n) == FormatOf(product) && n.inputs[0] == PlanValue{chain->last, 0} &&
-              TakeBias(n.inputs[1], chain);
+      is_fused = FormatOf(n) == FormatOf(root) && n.inputs[0] == PlanValue{match->last, 0} &&
+                 FuseBias(n.inputs[1], match);
     } else if (is_add) {
-      taken = TakeSummand(n, chain);
-    } else if (absl::c_linear_search(kActivations, op) && (chain->bias || chain->addend)) {
-      chain->activation = op;
-      chain->alpha = n.node->attr_or<float>("alpha", 0);
-      taken = true;
+      is_fused = FuseAddend(n, match);
+    } else if (absl::c_linear_search(kActivations, op) && (match->bias || match->addend)) {
+      match->activation = op;
+      match->alpha = n.node->attr_or<float>("alpha", 0);
+      is_fused = true;
     }
-    if (!taken) return false;
-    chain->inner.push_back(chain->last);
-    chain->last = id;
+    if (!is_fused) return false;
+    match->intermediates.push_back(match->last);
+    match->last = id;
     return true;
   }
 
-  // An AddN, which refuses other shapes than its result's.
+  // True for an AddN of two, which accepts no shapes but that of its result.
   bool IsSumOfTwo(const PlanNode& n) const {
     return n.Is("AddN") && n.inputs.size() == 2 && ShapeOf(n.inputs[0]) == ShapeOf(n.inputs[1]);
   }
 
-  // Its kernel may find that one of the matrices comes again in each iteration, and keep it packed.
-  bool IsMatMulInLoop(const Chain& chain) const {
-    return !chain.product->is_conv && plan_.nodes[chain.first].loop >= 0;
+  // In a loop the kernel may find that one of the matrices is the same in each iteration, and keep
+  // it packed.
+  bool IsMatMulInLoop(const EpilogueMatch& match) const {
+    return !match.root->is_conv && plan_.nodes[match.first].loop >= 0;
   }
 
-  // A vector that is known to have an element a channel: of another one BiasAdd complains itself.
-  bool TakeBias(const PlanValue& bias, Chain* chain) const {
-    const Shape& shape = plan_.nodes[chain->last].shapes[0];
-    if (chain->bias || chain->addend || !shape.has_rank() || shape.rank() < 2) return false;
-    const bool first = FormatOf(plan_.nodes[chain->first]) == "NCHW";
+  // Fuses a bias vector that is known to have one element per channel; for any other vector BiasAdd
+  // itself reports the error.
+  bool FuseBias(const PlanValue& bias, EpilogueMatch* match) const {
+    const Shape& shape = plan_.nodes[match->last].shapes[0];
+    if (match->bias || match->addend || !shape.has_rank() || shape.rank() < 2) return false;
+    const bool first = FormatOf(plan_.nodes[match->first]) == "NCHW";
     const int64_t channels = shape.dim(first ? 1 : -1);
     if (channels < 0 || ShapeOf(bias) != Shape({channels})) return false;
-    chain->bias = Argument{bias, {}};
+    match->bias = Argument{bias, {}};
     return true;
   }
 
-  bool TakeSummand(const PlanNode& n, Chain* chain) const {
-    if (FormatOf(plan_.nodes[chain->first]) != "NHWC" || chain->addend) return false;
-    const PlanValue& other = n.inputs[n.inputs[0].node == chain->last ? 1 : 0];
-    const Shape &before = plan_.nodes[chain->last].shapes[0], &shape = ShapeOf(other);
-    if (shape.has_rank() && shape.rank() == 1) return TakeBias(other, chain);
+  bool FuseAddend(const PlanNode& n, EpilogueMatch* match) const {
+    if (FormatOf(plan_.nodes[match->first]) != "NHWC" || match->addend) return false;
+    const PlanValue& other = n.inputs[n.inputs[0].node == match->last ? 1 : 0];
+    const Shape &before = plan_.nodes[match->last].shapes[0], &shape = ShapeOf(other);
+    if (shape.has_rank() && shape.rank() == 1) return FuseBias(other, match);
     if (!shape.IsFullyDefined() || shape != before) return false;
-    chain->addend = Argument{other, {}};
+    match->addend = Argument{other, {}};
     return true;
   }
 
-  bool FoldBatchNorm(const PlanNode& n, Chain* chain) const {
-    const PlanNode& product = plan_.nodes[chain->first];
-    if (!chain->product->is_conv || chain->addend || n.node->attr<bool>("is_training") ||
-        n.inputs[0] != PlanValue{chain->last, 0} || FormatOf(n) != FormatOf(product)) {
+  bool FoldBatchNorm(const PlanNode& n, EpilogueMatch* match) const {
+    const PlanNode& root = plan_.nodes[match->first];
+    if (!match->root->is_conv || match->addend || n.node->attr<bool>("is_training") ||
+        n.inputs[0] != PlanValue{match->last, 0} || FormatOf(n) != FormatOf(root)) {
       return false;
     }
-    const Tensor* const filter = ConstantOf(chain->filter);
+    const Tensor* const filter = ConstantOf(match->filter);
     if (filter == nullptr || filter->rank() != 4) return false;
-    const bool depthwise = chain->product->op != "Conv2D";
+    const bool depthwise = match->root->op != "Conv2D";
     const int64_t channels = depthwise ? filter->dim(2) * filter->dim(3) : filter->dim(3);
     const float* params[4];  // scale, offset, mean, variance
     for (int i = 0; i < 4; ++i) {
@@ -174,8 +175,8 @@ class EpilogueFusion : public Fusion {
       if (t == nullptr || t->dtype() != DT_FLOAT || t->num_elements() != channels) return false;
       params[i] = t->data<float>();
     }
-    const Tensor* const bias = chain->bias ? ConstantOf(*chain->bias) : nullptr;
-    if (chain->bias && (bias == nullptr || bias->num_elements() != channels)) return false;
+    const Tensor* const bias = match->bias ? ConstantOf(*match->bias) : nullptr;
+    if (match->bias && (bias == nullptr || bias->num_elements() != channels)) return false;
 
     const double epsilon = n.node->attr<float>("epsilon");
     std::vector<double> factor(static_cast<size_t>(channels));
@@ -195,85 +196,85 @@ class EpilogueFusion : public Fusion {
           to[at + c] = static_cast<float>(from[at + c] * factor[static_cast<size_t>(c)]);
       }
     });
-    chain->filter.computed = folded;
-    chain->bias = Argument{{}, folded_bias};
+    match->filter.computed = folded;
+    match->bias = Argument{{}, folded_bias};
     return true;
   }
 
   // ---- the fused node
 
-  // What stands for an argument in the graph of made nodes, and in the plan's for one that has been
-  // computed.
+  // Returns a placeholder for an argument in internal_graph(), or a Const for an argument that the
+  // pass has computed.
   Output MakePlaceholder(const Argument& a) {
     if (!a.computed.initialized()) return Fusion::MakePlaceholder(DT_FLOAT);
     return MakeConst("fused/argument", a.computed)->output(0);
   }
 
-  Node* MakeNode(const Chain& chain) {
-    const Node& product = *plan_.nodes[chain.first].node;
+  Node* MakeNode(const EpilogueMatch& match) {
+    const Node& root = *plan_.nodes[match.first].node;
     Outputs args;
     std::vector<std::string> ops;
-    if (chain.bias) {
-      args.push_back(MakePlaceholder(*chain.bias));
+    if (match.bias) {
+      args.push_back(MakePlaceholder(*match.bias));
       ops.push_back("BiasAdd");
     }
-    if (chain.addend) {
-      args.push_back(MakePlaceholder(*chain.addend));
+    if (match.addend) {
+      args.push_back(MakePlaceholder(*match.addend));
       ops.push_back("Add");
     }
-    if (!chain.activation.empty()) ops.push_back(chain.activation);
-    NodeBuilder builder(made(), chain.product->fused);
-    builder.Name(plan_.nodes[chain.last].node->name())
-        .Input(MakePlaceholder({plan_.nodes[chain.first].inputs[0], {}}))
-        .Input(MakePlaceholder(chain.filter))
+    if (!match.activation.empty()) ops.push_back(match.activation);
+    NodeBuilder builder(internal_graph(), match.root->fused);
+    builder.Name(plan_.nodes[match.last].node->name())
+        .Input(MakePlaceholder({plan_.nodes[match.first].inputs[0], {}}))
+        .Input(MakePlaceholder(match.filter))
         .InputList(args);
-    if (chain.product->op == "Conv2D") builder.InputList({});  // host_args
-    for (const auto& [name, value] : product.attrs()) {
-      const bool kept = name[0] != '_' && name != "T" && name != "grad_a" && name != "grad_b";
-      if (kept) builder.Attr(name, value);
+    if (match.root->op == "Conv2D") builder.InputList({});  // no host_args
+    for (const auto& [name, value] : root.attrs()) {
+      const bool is_copied = name[0] != '_' && name != "T" && name != "grad_a" && name != "grad_b";
+      if (is_copied) builder.Attr(name, value);
     }
     builder.Attr("num_args", static_cast<int64_t>(args.size()))
         .Attr("fused_ops", ops)
-        .Attr("leakyrelu_alpha", chain.alpha);
-    if (IsMatMulInLoop(chain)) builder.Attr("_in_loop", true);
+        .Attr("leakyrelu_alpha", match.alpha);
+    if (IsMatMulInLoop(match)) builder.Attr("_in_loop", true);
     Node* node = builder.Build();
-    return made().TakeStatus().ok() ? node : nullptr;
+    return internal_graph().TakeStatus().ok() ? node : nullptr;
   }
 
-  void Replace(const Chain& chain) {
-    const Node* const node = MakeNode(chain);
+  void Replace(const EpilogueMatch& match) {
+    const Node* const node = MakeNode(match);
     const KernelDef* const def = node == nullptr ? nullptr : env_.kernels.Find(*node, kCpu);
     if (def == nullptr) return;
-    Device* const device = plan_.nodes[chain.first].device;
-    std::vector<const Argument*> arguments = {&chain.filter};
-    if (chain.bias) arguments.push_back(&*chain.bias);
-    if (chain.addend) arguments.push_back(&*chain.addend);
-    std::vector<Shape> shapes = {ShapeOf(plan_.nodes[chain.first].inputs[0])};
-    PlanGraph::Flags lasting = {plan_.IsStepInvariant(plan_.nodes[chain.first].inputs[0])};
+    Device* const device = plan_.nodes[match.first].device;
+    std::vector<const Argument*> arguments = {&match.filter};
+    if (match.bias) arguments.push_back(&*match.bias);
+    if (match.addend) arguments.push_back(&*match.addend);
+    std::vector<Shape> shapes = {ShapeOf(plan_.nodes[match.first].inputs[0])};
+    PlanGraph::Flags step_invariant = {plan_.IsStepInvariant(plan_.nodes[match.first].inputs[0])};
     for (const Argument* a : arguments) {
       const bool computed = a->computed.initialized();
       shapes.push_back(computed ? a->computed.shape() : ShapeOf(a->value));
-      lasting.push_back(computed || plan_.IsStepInvariant(a->value));
+      step_invariant.push_back(computed || plan_.IsStepInvariant(a->value));
     }
-    const KernelInit init = env_.InitFor(*node, *device, shapes, lasting);
+    const KernelInit init = env_.InitFor(*node, *device, shapes, step_invariant);
     absl::StatusOr<Kernel> kernel = def->make(init);
     if (!kernel.ok()) return;
-    absl::InlinedVector<PlanValue, 3> inputs = {plan_.nodes[chain.first].inputs[0]};
+    absl::InlinedVector<PlanValue, 3> inputs = {plan_.nodes[match.first].inputs[0]};
     for (size_t i = 0; i < arguments.size(); ++i) {
       const Argument& a = *arguments[i];
       inputs.push_back(a.computed.initialized()
                            ? AddConstant(*node->input(static_cast<int>(i) + 1).node, a.computed)
                            : a.value);
     }
-    PlanNode& n = plan_.nodes[chain.last];
+    PlanNode& n = plan_.nodes[match.last];
     n.node = node;
     n.def = def;
     n.inputs = std::move(inputs);
-    n.controls = plan_.nodes[chain.first].controls;
+    n.controls = plan_.nodes[match.first].controls;
     n.shapes.resize(1);
     n.kernel = device->Wrap(init, *std::move(kernel));
     n.cost_ns = def->cost(init);
-    for (const int inner : chain.inner) plan_.nodes[inner].Remove();
+    for (const int intermediates : match.intermediates) plan_.nodes[intermediates].Remove();
   }
 };
 

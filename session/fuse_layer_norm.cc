@@ -7,44 +7,46 @@
 #include "absl/algorithm/container.h"
 #include "weir/session/fusion.h"
 
-// Layer norm, spelled out in small ops, becomes one node, _FusedLayerNorm, which walks memory once
-// (kernels/fused_layer_norm.cc). Two reductions stand between its element-wise parts, so that as
-// small ops it takes four walks at least.
+// Fuses a layer norm that is decomposed into small ops into one node, _FusedLayerNorm, which
+// traverses memory once (kernels/fused_layer_norm.cc). Two reductions separate its element-wise
+// parts, so that small ops need at least four traversals.
 //
 // The pass looks for Rsqrt(Mean(square of (x - Mean(x))) + constant), with both means over x's last
 // axes: the factor. What follows is written in many ways. tf.nn.batch_normalization makes
 //
 //   x * (factor * scale) + (offset - mean * (factor * scale)),
 //
-// others (x - mean) * factor * scale + offset, in any order, and with scale, offset or both left
-// out. So no forms are listed. A node that uses the factor and those behind it are multiplied out,
-// as polynomials in x, the mean, the factor and whatever else goes in; all forms come to
+// others (x - mean) * factor * scale + offset, in any order, and without scale, offset or both. So
+// the pass does not list forms. It multiplies out a node that uses the factor, and the nodes after
+// it, as polynomials in x, the mean, the factor and any other inputs; all forms come to
 //
 //   x * factor [* scale] - mean * factor [* scale] [+ offset],
 //
-// and the last node of which that is true is the result. Every value that goes in must lie along
-// x's axes as its part asks for: the mean and the factor have an extent for each row, scale and
-// offset for each position in it.
+// and the last node of which that is true is the result. Every input must have the shape that its
+// part requires: the mean and the factor have one element per row of x, scale and offset one per
+// position in a row.
 //
-// In a training step gradients take the mean and the factor, which are further results then. Others
-// of the nodes in between that they take, mostly x - mean and the product of that and the factor,
-// stay as they are, and are computed of these results: by one more walk instead of three. A node on
-// the way to the factor must be needed nowhere else. Results differ by rounding alone.
+// In a training step gradients use the mean and the factor, which are then additional results.
+// Other nodes in between that gradients use, mostly x - mean and the product of that and the
+// factor, are not fused, and are computed from these results: in one more traversal instead of
+// three. The nodes from the squares to the factor must have no other users. Results differ by
+// rounding alone.
 namespace weir {
 
 namespace {
 
-// A longer row would not stay in a core's cache, and the kernel leaves a row to one thread.
-constexpr int64_t kMostRowElements = 1 << 18;
-// How far the result may be behind the factor, and how many nodes there are asked.
-constexpr int kMostSteps = 8;
-constexpr size_t kMostCandidates = 24;
-// Nodes that scale and offset may be made of, where others take the mean: they must not.
-constexpr size_t kMostFollowed = 32;
+// A longer row would not stay in a core's cache, and the kernel gives each row to one thread.
+constexpr int64_t kMaxRowElements = 1 << 18;
+// The greatest distance from the factor to the result, and how many nodes up to there are tried.
+constexpr int kMaxDepth = 8;
+constexpr size_t kMaxCandidates = 24;
+// How many ancestors of scale and offset are visited if the mean has other users: the mean must not
+// be among them.
+constexpr size_t kMaxVisited = 32;
 
-// The symbols of a product; parameters follow.
+// The symbols of a product, as bits; parameters follow.
 enum : unsigned { kX = 1, kMean = 2, kFactor = 4, kFirstParameter = 8, kSecondParameter = 16 };
-// Coefficients by product; a symbol occurs once in it.
+// Coefficients by product; a symbol occurs at most once in a product.
 using Polynomial = std::map<unsigned, int>;
 
 struct Statistics {
@@ -53,10 +55,10 @@ struct Statistics {
   int first_axis = 0;          // of a row
   float epsilon = 0;
   std::set<int> nodes;
-  std::set<int> to_factor;  // of these: from the squares to what is before the factor
+  std::set<int> to_factor;  // among `nodes`: from the squares to the node before the factor
 };
 
-// A value multiplied out.
+// A value as a polynomial.
 struct Expansion {
   Polynomial sum;
   std::vector<PlanValue> parameters;
@@ -71,13 +73,14 @@ class LayerNormFusion : public Fusion {
     for (size_t id = 0; id < plan_.nodes.size(); ++id) {
       if (plan_.nodes[id].removed || plan_.nodes[id].node->op_name() != "Rsqrt") continue;
       if (users_.empty()) FindUsers();
-      const std::optional<Statistics> s = StatisticsOf(static_cast<int>(id));
+      const std::optional<Statistics> s = MatchStatistics(static_cast<int>(id));
       if (!s) continue;
-      const std::vector<int> candidates = ResultsOf(*s);
-      const auto take = [&](bool gives_statistics) {
-        return absl::c_any_of(candidates, [&](int c) { return Take(*s, c, gives_statistics); });
+      const std::vector<int> candidates = CandidateResults(*s);
+      const auto try_candidates = [&](bool outputs_statistics) {
+        return absl::c_any_of(candidates,
+                              [&](int c) { return FuseInto(*s, c, outputs_statistics); });
       };
-      if (!take(false)) take(true);
+      if (!try_candidates(false)) try_candidates(true);
     }
     return out_of_order_ ? SortTopologically(plan_) : absl::OkStatus();
   }
@@ -89,25 +92,25 @@ class LayerNormFusion : public Fusion {
 
   // ---- mean and factor
 
-  // The node is a mean of x over the axes of a row.
+  // True if the node is a mean of x over the axes of a row.
   bool IsMean(int id, const Statistics& s) const {
     return IsFusable(plan_.nodes[id]) && OpOf(id) == "Mean" &&
            FirstReducedAxis(plan_.nodes[id], s.x) == s.first_axis;
   }
 
-  std::optional<Statistics> StatisticsOf(int factor) const {
+  std::optional<Statistics> MatchStatistics(int factor) const {
     Statistics s;
     s.factor = factor;
     const PlanNode& root = plan_.nodes[factor];
     if (!IsFusable(root) || !IsFloat(factor)) return std::nullopt;
-    const int sum = BeforeReshapes(root.inputs[0], &s.nodes);
+    const int sum = StripReshapes(root.inputs[0], &s.nodes);
     if (!IsFusable(plan_.nodes[sum]) || !IsSum(sum)) return std::nullopt;
     const auto& terms = plan_.nodes[sum].inputs;
     const int epsilon = ConstantOf(terms[0]) != nullptr ? 0 : 1;
     const Tensor* const constant = ConstantOf(terms[epsilon]);
     if (constant == nullptr || constant->num_elements() != 1) return std::nullopt;
     s.epsilon = constant->data<float>()[0];
-    const int variance = BeforeReshapes(terms[1 - epsilon], &s.nodes);
+    const int variance = StripReshapes(terms[1 - epsilon], &s.nodes);
     if (!IsFusable(plan_.nodes[variance]) || OpOf(variance) != "Mean") return std::nullopt;
     const PlanValue squares = plan_.nodes[variance].inputs[0];
     const std::optional<int> axis = FirstReducedAxis(plan_.nodes[variance], squares);
@@ -117,11 +120,11 @@ class LayerNormFusion : public Fusion {
     s.nodes.insert({factor, sum, variance, squares.node, s.mean});
     s.to_factor = {sum, variance, squares.node};
     const Shape& x = ShapeOf(s.x);
-    if (ShapeOf(squares) != x || RowLength(s) > kMostRowElements) return std::nullopt;
+    if (ShapeOf(squares) != x || RowLength(s) > kMaxRowElements) return std::nullopt;
     return s;
   }
 
-  // x and its mean, from the square of their difference.
+  // Finds x and its mean, given the square of their difference.
   bool FindMean(int squares, Statistics* s) const {
     const PlanNode* difference = &plan_.nodes[squares];
     if (!IsFusable(*difference)) return false;
@@ -138,10 +141,10 @@ class LayerNormFusion : public Fusion {
     for (const int side : {0, 1}) {
       s->x = difference->inputs[side];
       const PlanValue mean = difference->inputs[1 - side];
-      std::set<int> passed;
-      s->mean = BeforeReshapes(mean, &passed);
+      std::set<int> reshapes;
+      s->mean = StripReshapes(mean, &reshapes);
       if (!ShapeOf(s->x).IsFullyDefined() || !IsMean(s->mean, *s) || !IsOfRows(mean, *s)) continue;
-      s->nodes.merge(passed);
+      s->nodes.merge(reshapes);
       return true;
     }
     return false;
@@ -157,10 +160,10 @@ class LayerNormFusion : public Fusion {
 
   // ---- the result
 
-  // Nodes behind the factor that have x's shape, the last ones first.
-  std::vector<int> ResultsOf(const Statistics& s) const {
+  // Returns the nodes after the factor that have x's shape, the last ones first.
+  std::vector<int> CandidateResults(const Statistics& s) const {
     std::set<int> reached = {s.factor}, last = reached;
-    for (int step = 0; step < kMostSteps && reached.size() < kMostCandidates; ++step) {
+    for (int step = 0; step < kMaxDepth && reached.size() < kMaxCandidates; ++step) {
       std::set<int> next;
       for (const int id : last) {
         for (const int user : users_[id]) {
@@ -177,10 +180,10 @@ class LayerNormFusion : public Fusion {
     return results;
   }
 
-  // Becomes the node for the whole, if it computes that.
-  bool Take(const Statistics& s, int result, bool gives_statistics) {
+  // Makes `result` the fused node, if it computes a layer norm.
+  bool FuseInto(const Statistics& s, int result, bool outputs_statistics) {
     const PlanNode& n = plan_.nodes[result];
-    std::optional<Expansion> e = Expand({result, 0}, s, kMostSteps);
+    std::optional<Expansion> e = Expand({result, 0}, s, kMaxDepth);
     if (!e) return false;
     const std::optional<std::vector<PlanValue>> scale_and_offset = ScaleAndOffset(*e);
     if (!scale_and_offset) return false;
@@ -194,31 +197,32 @@ class LayerNormFusion : public Fusion {
              absl::c_none_of(inputs, [id](const PlanValue& v) { return v.node == id; });
     });
     if (!fits) return false;
-    if (gives_statistics ? !CanGiveStatistics(s, result, inputs) || !Keep(s, result, &e->nodes)
-                         : !AreNeededOnlyFor(e->nodes, result)) {
+    if (outputs_statistics
+            ? !CanOutputStatistics(s, result, inputs) || !ExcludeUsedElsewhere(s, result, &e->nodes)
+            : !AreUsedOnlyBy(e->nodes, result)) {
       return false;
     }
-    const Node* const node = Make(n.node->name(), s, *scale_and_offset, gives_statistics);
+    const Node* const node = MakeNode(n.node->name(), s, *scale_and_offset, outputs_statistics);
     if (node == nullptr || !Replace(result, *node, inputs, e->nodes)) return false;
-    if (gives_statistics) GiveStatistics(s, result);
+    if (outputs_statistics) RedirectStatistics(s, result);
     return true;
   }
 
   // ---- mean and factor for others
 
-  bool CanGiveStatistics(const Statistics& s, int result,
-                         const std::vector<PlanValue>& inputs) const {
-    const auto is_row_value = [&](int id) { return IsOfRows({id, 0}, s) && MayMove(id); };
+  bool CanOutputStatistics(const Statistics& s, int result,
+                           const std::vector<PlanValue>& inputs) const {
+    const auto is_row_value = [&](int id) { return IsOfRows({id, 0}, s) && HasOnlyInputUses(id); };
     return is_row_value(s.mean) && is_row_value(s.factor) && !plan_.nodes[result].may_be_dead &&
-           AreMadeWithout(s.mean, absl::MakeSpan(inputs).subspan(1));
+           AreIndependentOf(s.mean, absl::MakeSpan(inputs).subspan(1));
   }
 
-  // The values do not depend on the node, as far as a short search can tell.
-  bool AreMadeWithout(int node, absl::Span<const PlanValue> values) const {
-    std::set<int> seen;
+  // True if a short search shows that the values do not depend on the node.
+  bool AreIndependentOf(int node, absl::Span<const PlanValue> values) const {
+    std::set<int> visited;
     std::vector<int> stack;
     const auto add = [&](int id) {
-      if (seen.insert(id).second) stack.push_back(id);
+      if (visited.insert(id).second) stack.push_back(id);
     };
     for (const PlanValue& v : values) add(v.node);
     while (!stack.empty()) {
@@ -226,18 +230,18 @@ class LayerNormFusion : public Fusion {
       stack.pop_back();
       for (const PlanValue& v : n.inputs) add(v.node);
       absl::c_for_each(n.controls, add);
-      if (seen.contains(node) || seen.size() > kMostFollowed) return false;
+      if (visited.contains(node) || visited.size() > kMaxVisited) return false;
     }
-    return !seen.contains(node);
+    return !visited.contains(node);
   }
 
-  // Takes those that others need out of the nodes that will not be run. False if one of them is on
-  // the way to the factor.
-  bool Keep(const Statistics& s, int result, std::set<int>* nodes) const {
+  // Removes from `nodes` those that have other users and must still run. Returns false if one of
+  // them is on the way to the factor.
+  bool ExcludeUsedElsewhere(const Statistics& s, int result, std::set<int>* nodes) const {
     const std::set<int> all = *nodes;
     for (auto id = all.rbegin(); id != all.rend(); ++id) {
       if (*id == result || *id == s.mean || *id == s.factor) continue;
-      const bool is_needed = uses_others_[*id] || absl::c_any_of(users_[*id], [&](int user) {
+      const bool is_needed = other_outputs_used_[*id] || absl::c_any_of(users_[*id], [&](int user) {
                                return !nodes->contains(user) && user != result;
                              });
       if (!is_needed) continue;
@@ -247,16 +251,17 @@ class LayerNormFusion : public Fusion {
     return true;
   }
 
-  // Who took the mean or the factor takes a result.
-  void GiveStatistics(const Statistics& s, int result) {
-    Give({s.mean, 0}, {result, 1});
-    Give({s.factor, 0}, {result, 2});
+  // Redirects users of the mean and the factor to the results of the fused node.
+  void RedirectStatistics(const Statistics& s, int result) {
+    RedirectUses({s.mean, 0}, {result, 1});
+    RedirectUses({s.factor, 0}, {result, 2});
     out_of_order_ = true;
   }
 
   // ---- products
 
-  // Node -1 for one that is left out. Nothing if the polynomial is not that of a layer norm.
+  // Returns scale and offset, with node -1 for one that is absent; nullopt if the polynomial is not
+  // that of a layer norm.
   static std::optional<std::vector<PlanValue>> ScaleAndOffset(const Expansion& e) {
     std::vector<PlanValue> found(2);
     Polynomial rest = e.sum;
@@ -279,11 +284,11 @@ class LayerNormFusion : public Fusion {
     return found;
   }
 
-  // The value as a polynomial; nothing if it is none, or has a part of a wrong shape.
+  // Returns the value as a polynomial; nullopt if it is none, or if a part has the wrong shape.
   std::optional<Expansion> Expand(const PlanValue& v, const Statistics& s, int depth) const {
     if (v == s.x) return Expansion{{{kX, 1}}, {}, {}};
     Expansion e;
-    const int id = BeforeReshapes(v, &e.nodes);
+    const int id = StripReshapes(v, &e.nodes);
     if (id == s.mean || id == s.factor) {
       if (!IsOfRows(v, s)) return std::nullopt;
       e.sum[id == s.mean ? kMean : kFactor] = 1;
@@ -293,7 +298,7 @@ class LayerNormFusion : public Fusion {
       std::optional<Expansion> computed = ExpandNode(v.node, s, depth);
       if (computed && DependsOnRows(computed->sum)) return computed;
     }
-    // A parameter, whatever it is made of.
+    // A parameter, however it is computed.
     if (!HasOnlyDims(ShapeOf(v), ShapeOf(s.x), s.first_axis, ShapeOf(s.x).rank()))
       return std::nullopt;
     return Expansion{{{kFirstParameter, 1}}, {v}, {}};
@@ -312,7 +317,7 @@ class LayerNormFusion : public Fusion {
       return a;
     }
     std::optional<Expansion> b = Expand(n.inputs[1], s, depth - 1);
-    if (!b || !Rename(&*b, &a->parameters)) return std::nullopt;
+    if (!b || !RenumberParameters(&*b, &a->parameters)) return std::nullopt;
     a->nodes.merge(b->nodes);
     a->nodes.insert(id);
     if (!is_product) {
@@ -330,8 +335,8 @@ class LayerNormFusion : public Fusion {
   static bool DependsOnRows(const Polynomial& p) {
     return absl::c_any_of(p, [](const auto& term) { return term.first % kFirstParameter != 0; });
   }
-  // Nothing if terms cancel: of an infinity, and of what is large beside the rest, the small ops
-  // leave something.
+  // nullopt if terms cancel: for an infinity, or a term much larger than the rest, the small ops
+  // would leave a remainder.
   static std::optional<Polynomial> Sum(const Polynomial& a, const Polynomial& b, int factor) {
     Polynomial sum = a;
     for (const auto& [product, coefficient] : b) {
@@ -339,7 +344,7 @@ class LayerNormFusion : public Fusion {
     }
     return sum;
   }
-  // Nothing if it has squares, or terms cancel.
+  // nullopt if the product has squares, or terms cancel.
   static std::optional<Polynomial> Product(const Polynomial& a, const Polynomial& b) {
     Polynomial product;
     for (const auto& [p, i] : a) {
@@ -350,9 +355,9 @@ class LayerNormFusion : public Fusion {
     }
     return product;
   }
-  // The expansion's parameters join `all`, and its symbols are those of their places there. False
-  // if there are more than a layer norm has.
-  static bool Rename(Expansion* e, std::vector<PlanValue>* all) {
+  // Adds the parameters of the expansion to `all`, and changes its symbols to their indices there.
+  // Returns false if there are more than a layer norm has.
+  static bool RenumberParameters(Expansion* e, std::vector<PlanValue>* all) {
     unsigned symbols[] = {0, 0};
     for (size_t i = 0; i < e->parameters.size(); ++i) {
       if (!absl::c_linear_search(*all, e->parameters[i])) all->push_back(e->parameters[i]);
@@ -370,25 +375,25 @@ class LayerNormFusion : public Fusion {
     return all->size() <= 2;
   }
 
-  Node* Make(const std::string& name, const Statistics& s,
-             const std::vector<PlanValue>& scale_and_offset, bool gives_statistics) {
-    const auto stands = [&](const PlanValue& v) {
+  Node* MakeNode(const std::string& name, const Statistics& s,
+                 const std::vector<PlanValue>& scale_and_offset, bool outputs_statistics) {
+    const auto placeholders = [&](const PlanValue& v) {
       return Outputs(v.node < 0 ? 0 : 1, MakePlaceholder(DT_FLOAT));
     };
-    NodeBuilder builder(made(), "_FusedLayerNorm");
+    NodeBuilder builder(internal_graph(), "_FusedLayerNorm");
     builder.Name(name)
         .Input(MakePlaceholder(DT_FLOAT))
-        .InputList(stands(scale_and_offset[0]))
-        .InputList(stands(scale_and_offset[1]))
+        .InputList(placeholders(scale_and_offset[0]))
+        .InputList(placeholders(scale_and_offset[1]))
         .Attr("T", DT_FLOAT)
-        .Attr("num_statistics", int64_t{gives_statistics ? 2 : 0})
+        .Attr("num_statistics", int64_t{outputs_statistics ? 2 : 0})
         .Attr("axes", static_cast<int64_t>(ShapeOf(s.x).rank() - s.first_axis))
         .Attr("epsilon", s.epsilon);
     Node* const node = builder.Build();
-    return made().TakeStatus().ok() ? node : nullptr;
+    return internal_graph().TakeStatus().ok() ? node : nullptr;
   }
 
-  bool out_of_order_ = false;  // who takes a mean may stand before it now
+  bool out_of_order_ = false;  // a user of a mean may now come before it
 };
 
 }  // namespace

@@ -8,19 +8,20 @@
 #include "weir/kernels/scalar_program.h"
 #include "weir/session/fusion.h"
 
-// A raised loop (structure_loops.cc) all of whose values are scalars becomes one node, _ScalarLoop,
-// which runs all of its iterations: a search for a root, a power by squaring, a schedule. What an
-// iteration of such a loop costs otherwise is calls of kernels and the executor's marks.
+// Fuses a structured loop (structure_loops.cc) all of whose values are scalars into one node,
+// _ScalarLoop, which runs all of its iterations: a root search, a power by squaring, a schedule.
+// Otherwise the kernel calls and the executor's marks dominate the cost of an iteration.
 //
-// The variables' Enters give the node its first arguments, and the node takes the place of one of
-// them. Whatever else the loop's nodes take from outside are the other arguments. What comes before
-// the condition is computed first, then the condition is tested, then the body computed, as in the
-// raised loop. Who took the last value of a variable takes a result of the node.
+// The inputs of the variables' Enters are the node's first arguments, and the node replaces one of
+// these Enters. All other values from outside of the loop that its nodes use are further arguments.
+// The ops that the condition needs are computed first, then the condition is tested, then the body
+// is computed, as in the structured loop. Users of the last value of a variable use a result of the
+// node.
 //
-// A loop qualifies if nothing of it but its variables is used outside, nothing in it waits for
-// anything, and each of its nodes is an op on scalars that refuses no value. Loops in loops are
-// looked at from the inside out: an inner one is a node like any other then, though none that could
-// be a part of a _ScalarLoop.
+// A loop qualifies if only its variables are used outside, no node in it has control inputs, and
+// each of its nodes is an op on scalars that cannot fail. Nested loops are visited from the inside
+// out: a fused inner loop is then an ordinary node, though not one that could be part of a
+// _ScalarLoop.
 namespace weir {
 
 namespace {
@@ -45,9 +46,9 @@ class ScalarLoopFusion : public Fusion {
  private:
   struct Parts {
     IndexList variables;  // Enters
-    IndexList ops;        // those that the condition needs first
+    IndexList ops;        // the ops that the condition needs come first
     int num_condition_ops = 0;
-    IndexList waits_for;  // what the Enters wait for
+    IndexList controls;  // the control inputs of the Enters
   };
 
   void FindMembers() {
@@ -68,13 +69,13 @@ class ScalarLoopFusion : public Fusion {
            IsScalarType(n.type(0));
   }
 
-  bool IsOp(const PlanNode& n) const {
+  bool IsFusableOp(const PlanNode& n) const {
     return IsFusable(n) && n.controls.empty() && !n.may_be_dead && IsScalar(n) &&
            FindScalarOp(*n.node).has_value() &&
            absl::c_all_of(n.inputs, [&](const PlanValue& v) { return ShapeOf(v) == Shape(); });
   }
 
-  // False if something of the loop is no part of such a node.
+  // Collects the nodes of the loop. Returns false if some node cannot be part of a _ScalarLoop.
   bool Collect(int l, Parts* parts) const {
     IndexList body;
     for (const int i : members_[l]) {
@@ -83,10 +84,10 @@ class ScalarLoopFusion : public Fusion {
       if (n.value_loop == l && n.is_enter()) {
         if (!plan_.IsLoopVariable(n) || !n.device->is_host() || !IsScalar(n)) return false;
         parts->variables.push_back(i);
-        parts->waits_for.insert(parts->waits_for.end(), n.controls.begin(), n.controls.end());
+        parts->controls.insert(parts->controls.end(), n.controls.begin(), n.controls.end());
       } else if (plan_.loops[l].condition == i) {
         if (!n.controls.empty() || n.may_be_dead) return false;
-      } else if (IsOp(n)) {
+      } else if (IsFusableOp(n)) {
         (n.in_body ? body : parts->ops).push_back(i);
       } else {
         return false;
@@ -97,23 +98,24 @@ class ScalarLoopFusion : public Fusion {
     return !parts->variables.empty();
   }
 
-  // Whether nobody outside takes anything but variables, or waits for what is not an end of the
-  // loop.
-  bool OnlyVariablesLeave(int l) const {
-    const auto may_leave = [&](const PlanValue& v) {
+  // True if nodes outside of the loop use no values of it but its variables, and wait for nothing
+  // but its end.
+  bool OnlyVariablesEscape(int l) const {
+    const auto may_escape = [&](const PlanValue& v) {
       return v.node < 0 || !IsIn(v.node, l) || plan_.nodes[v.node].is_constant(v.output) ||
              plan_.IsLoopVariable(plan_.nodes[v.node]);
     };
-    return absl::c_all_of(plan_.fetches, may_leave) &&
+    return absl::c_all_of(plan_.fetches, may_escape) &&
            absl::c_all_of(plan_.nodes, [&](const PlanNode& n) {
-             return n.loop == l || absl::c_all_of(n.inputs, may_leave);
+             return n.loop == l || absl::c_all_of(n.inputs, may_escape);
            });
   }
 
   bool Fuse(int l) {
     Parts parts;
-    if (!Collect(l, &parts) || !OnlyVariablesLeave(l)) return false;
-    std::vector<PlanValue> values;  // variables, invariants, results of ops, as the node has them
+    if (!Collect(l, &parts) || !OnlyVariablesEscape(l)) return false;
+    std::vector<PlanValue>
+        values;  // variables, invariants, results of ops, in the order that the node uses
     std::vector<PlanValue> next(parts.variables.size());
     for (const int variable : parts.variables) values.push_back({variable, 0});
     const auto add_invariant = [&](const PlanValue& v) {
@@ -136,16 +138,16 @@ class ScalarLoopFusion : public Fusion {
     const size_t num_arguments = values.size();
     for (const int op : parts.ops) values.push_back({op, 0});
     if (values.size() > kMostScalars) return false;
-    const Node* const node = Make(l, parts, values, num_arguments, condition, next);
+    const Node* const node = MakeNode(l, parts, values, num_arguments, condition, next);
     if (node == nullptr) return false;
     values.resize(num_arguments);
     return Replace(l, parts, *node, std::move(values));
   }
 
-  const Node* Make(int l, const Parts& parts, const std::vector<PlanValue>& values,
-                   size_t num_arguments, const PlanValue& condition,
-                   const std::vector<PlanValue>& next) {
-    const auto position = [&](const PlanValue& v) {
+  const Node* MakeNode(int l, const Parts& parts, const std::vector<PlanValue>& values,
+                       size_t num_arguments, const PlanValue& condition,
+                       const std::vector<PlanValue>& next) {
+    const auto index_of = [&](const PlanValue& v) {
       return static_cast<int64_t>(absl::c_find(values, v) - values.begin());
     };
     Outputs entering, invariants;
@@ -166,10 +168,10 @@ class ScalarLoopFusion : public Fusion {
       types.push_back(n.node->output_type(0));
       params.push_back(param == nullptr ? 0 : n.node->attr_or<float>(param, 0));
       for (size_t k = 0; k < 2; ++k)
-        operands.push_back(k < n.inputs.size() ? position(n.inputs[k]) : -1);
+        operands.push_back(k < n.inputs.size() ? index_of(n.inputs[k]) : -1);
     }
-    for (const PlanValue& v : next) next_values.push_back(position(v));
-    const Node* const node = NodeBuilder(made(), "_ScalarLoop")
+    for (const PlanValue& v : next) next_values.push_back(index_of(v));
+    const Node* const node = NodeBuilder(internal_graph(), "_ScalarLoop")
                                  .Name(plan_.nodes[plan_.loops[l].condition].node->name())
                                  .InputList(entering)
                                  .InputList(invariants)
@@ -180,15 +182,15 @@ class ScalarLoopFusion : public Fusion {
                                  .Attr("params", params)
                                  .Attr("types", types)
                                  .Attr("num_condition_ops", int64_t{parts.num_condition_ops})
-                                 .Attr("condition", position(condition))
+                                 .Attr("condition", index_of(condition))
                                  .Attr("next", next_values)
                                  .Build();
-    return made().TakeStatus().ok() ? node : nullptr;
+    return internal_graph().TakeStatus().ok() ? node : nullptr;
   }
 
-  // Of the loop nothing is left but the node.
+  // Replaces the loop by the node.
   bool Replace(int l, const Parts& parts, const Node& node, std::vector<PlanValue> arguments) {
-    constexpr double kIterations = 100;  // nobody knows
+    constexpr double kAssumedIterations = 100;  // the number is not known
     const int place = parts.variables[0], num_variables = static_cast<int>(parts.variables.size());
     PlanNode& n = plan_.nodes[place];
     PlanLoop& loop = plan_.loops[l];
@@ -201,8 +203,8 @@ class ScalarLoopFusion : public Fusion {
     n.value_loop = n.loop;
     n.in_body = loop.in_body;
     n.may_be_dead = false;
-    n.controls.assign(parts.waits_for.begin(), parts.waits_for.end());
-    n.cost_ns = cost_ns * kIterations;
+    n.controls.assign(parts.controls.begin(), parts.controls.end());
+    n.cost_ns = cost_ns * kAssumedIterations;
     absl::flat_hash_map<int, int> results;  // by Enter
     for (int k = 0; k < num_variables; ++k) results[parts.variables[k]] = k;
     const auto take = [&](PlanValue& v) {
@@ -231,7 +233,8 @@ class ScalarLoopFusion : public Fusion {
     return true;
   }
 
-  std::vector<std::vector<int>> members_;  // by loop, with its Enters, before anything is fused
+  std::vector<std::vector<int>>
+      members_;  // by loop, including its Enters, before anything is fused
 };
 
 }  // namespace

@@ -8,80 +8,84 @@
 #include "weir/session/fusion.h"
 #include "weir/session/variable_use.h"
 
-// Element-wise ops whose results all are assigned to variables become one node, _FusedUpdate, which
-// writes a variable where it lies if its value is an argument: an optimizer that a graph spells out
-// in small ops, as those of language models do, or a moving average. As a _FusedElementwise and its
-// Assigns they write a new tensor for each variable, of memory that was not in the caches.
+// Fuses element-wise ops whose results are all assigned to variables into one node, _FusedUpdate,
+// which updates a variable in place if its value is an argument: an optimizer that a graph
+// decomposes into small ops, as those of language models do, or a moving average. A
+// _FusedElementwise and its Assigns write a new tensor for each variable, in memory that is not in
+// the caches.
 //
-// A value that nobody else takes is read when the node runs, not when the ReadVariableOp would have
-// run. So the variable may be written by nobody else in the step. Other reads of the variable get
-// it before or after, as they are ordered to the Assign: what they have got they share, and while
-// they do, the variable is given a new tensor, as before (kernels/fused_elementwise.cc). A weight,
-// which the gradients of its layer take, is shared until these have run.
+// A value that has no other users is read when the node runs, not when the ReadVariableOp would
+// have run. So no other node of the step may write the variable. Other reads of the variable run
+// before or after, as they are ordered with respect to the Assign: they share the buffer of the
+// value, and while they do, the variable gets a new tensor, as before
+// (kernels/fused_elementwise.cc). A weight that the gradients of its layer use is shared until
+// these have run.
 //
-// The node waits for what its Assigns and reads wait for, unless that comes after an Assign.
+// The node has the control inputs of its Assigns and reads, unless one of these comes after an
+// Assign.
 namespace weir {
 
 namespace {
 
-// Nodes behind the Assigns that are looked at for what one of them waits for.
-constexpr size_t kMostFollowed = 200;
+// How many descendants of an Assign are visited, to find control inputs among them.
+constexpr size_t kMaxVisited = 200;
 
 class UpdateFusion : public Fusion {
  public:
   using Fusion::Fusion;
 
   absl::Status Run() {
-    for (size_t id = 0; id < plan_.nodes.size() && !is_unclear_; ++id) {
+    for (size_t id = 0; id < plan_.nodes.size() && !has_ambiguous_handles_; ++id) {
       if (plan_.nodes[id].Is("_FusedElementwise") && IsFusable(plan_.nodes[id]))
-        Take(static_cast<int>(id));
+        TryFuse(static_cast<int>(id));
     }
-    return taken_ ? SortTopologically(plan_) : absl::OkStatus();
+    return changed_ ? SortTopologically(plan_) : absl::OkStatus();
   }
 
  private:
-  // A result, and the variable that it is assigned to.
+  // A result of the node and the variable that it is assigned to.
   struct Update {
     int assign = -1;   // the node
     PlanValue handle;  // or reference
     int variable = -1;
-    // Arguments that are the variable's value, for this node alone, and the nodes that they come
-    // from; and one that others take too, or -1.
+    // Arguments that are the variable's value and have no other user, and the nodes that compute
+    // them; and an argument with other users, or -1.
     IndexList own = {};
     std::vector<int> reads = {};
     int shared = -1;
 
-    // The node reads the variable itself.
+    // True if the fused node reads the variable itself.
     bool is_read() const { return !own.empty() && shared < 0; }
   };
 
-  // Who takes a value of a node, or waits for it.
-  struct Taker {
-    int node = -1, input = -1;  // -1: waits
+  // A use of a node's value, or a control edge from the node.
+  struct Use {
+    int node = -1, input = -1;  // input -1: a control edge
     int output = 0;
   };
 
-  void FindTakers() {
-    takers_.resize(plan_.nodes.size());
+  void FindUses() {
+    uses_.resize(plan_.nodes.size());
     for (int i = 0; i < static_cast<int>(plan_.nodes.size()); ++i) {
       const PlanNode& n = plan_.nodes[i];
       for (int k = 0; k < static_cast<int>(n.inputs.size()); ++k)
-        takers_[n.inputs[k].node].push_back({i, k, n.inputs[k].output});
-      for (const int control : n.controls) takers_[control].push_back({i, -1, 0});
+        uses_[n.inputs[k].node].push_back({i, k, n.inputs[k].output});
+      for (const int control : n.controls) uses_[control].push_back({i, -1, 0});
     }
-    for (const PlanValue& v : plan_.fetches) leaves_.insert(v.node);
+    for (const PlanValue& v : plan_.fetches) escaping_.insert(v.node);
     for (const PlanGraph::Carry& c : plan_.carries) {
-      leaves_.insert(c.next.node);
-      takers_[c.next.node].push_back({c.carry, -1, c.next.output});
+      escaping_.insert(c.next.node);
+      uses_[c.next.node].push_back({c.carry, -1, c.next.output});
     }
-    is_unclear_ =
+    has_ambiguous_handles_ =
         absl::c_any_of(plan_.nodes, [this](const PlanNode& n) { return ChoosesHandle(n); });
     variables_ = FindVariables(plan_);
     for (const VariableAccess& access : FindAccesses(plan_, variables_))
       accesses_[access.variable].push_back(access);
   }
 
-  // Of several handles that it takes, the node gives one on: FindVariables knows the first.
+  // True if the node takes several handles and returns one of them: FindVariables assumes that it
+  // is the first.
   bool ChoosesHandle(const PlanNode& n) const {
     if (n.removed || n.kind != PlanNode::Kind::kOp || n.node->num_outputs() == 0) return false;
     return IsHandle(n.node->output_type(0)) &&
@@ -90,38 +94,37 @@ class UpdateFusion : public Fusion {
            }) > 1;
   }
 
-  void Take(int id) {
-    if (takers_.empty()) FindTakers();
-    if (is_unclear_) return;
+  void TryFuse(int id) {
+    if (uses_.empty()) FindUses();
+    if (has_ambiguous_handles_) return;
     const PlanNode& n = plan_.nodes[id];
-    if (leaves_.contains(id) || n.loop >= 0 || n.may_be_dead || !n.controls.empty() ||
+    if (escaping_.contains(id) || n.loop >= 0 || n.may_be_dead || !n.controls.empty() ||
         absl::c_linear_search(plan_.targets, id)) {
       return;
     }
     const int count = n.node->num_outputs();
     std::vector<Update> updates(count);
-    for (const Taker& taker : takers_[id]) {
-      if (taker.input != 1 || updates[taker.output].assign >= 0) return;
-      std::optional<Update> update = UpdateBy(taker.node, id);
+    for (const Use& use : uses_[id]) {
+      if (use.input != 1 || updates[use.output].assign >= 0) return;
+      std::optional<Update> update = MatchUpdate(use.node, id);
       if (!update) return;
-      updates[taker.output] = *update;
+      updates[use.output] = *update;
     }
     if (absl::c_any_of(updates, [](const Update& u) { return u.assign < 0; }) ||
         absl::c_all_of(updates, [](const Update& u) { return u.own.empty() && u.shared < 0; })) {
       return;
     }
-    const std::optional<std::set<int>> waits = WaitsOf(updates);
-    if (waits) Become(id, updates, *waits);
+    const std::optional<std::set<int>> controls = CollectControls(updates);
+    if (controls) ReplaceByUpdate(id, updates, *controls);
   }
 
-  // Of the node `from`, by an Assign that nobody takes a value of.
-  std::optional<Update> UpdateBy(int assign, int from) const {
+  // Matches an Assign of a result of the node `from`; no node may use the value of the Assign.
+  std::optional<Update> MatchUpdate(int assign, int from) const {
     const PlanNode& a = plan_.nodes[assign];
     const PlanNode& n = plan_.nodes[from];
-    const bool is_ref = a.Is("Assign");
-    if ((!is_ref && !a.Is("AssignVariableOp")) || !IsBuiltin(a) || !a.runs_with(n) ||
-        a.may_be_dead || leaves_.contains(assign) || a.device != n.device ||
-        absl::c_any_of(takers_[assign], [](const Taker& t) { return t.input >= 0; })) {
+    if (!a.Is(VariableUse::kReplaces) || !IsBuiltin(a) || !a.runs_with(n) || a.may_be_dead ||
+        escaping_.contains(assign) || a.device != n.device ||
+        absl::c_any_of(uses_[assign], [](const Use& t) { return t.input >= 0; })) {
       return std::nullopt;
     }
     Update update{.assign = assign, .handle = a.inputs[0]};
@@ -138,22 +141,23 @@ class UpdateFusion : public Fusion {
     return update;
   }
 
-  // The variable cannot have a value of another shape from then on.
+  // True if the variable cannot change its shape by this Assign or later.
   static bool KeepsShape(const PlanNode& assign, const PlanNode& handle) {
-    if (assign.node->attr_or<bool>("validate_shape", assign.Is("Assign"))) return true;
-    return assign.Is("AssignVariableOp") && IsVariable(handle) &&
+    const bool is_ref = IsRef(assign.node->input_type(0));
+    if (assign.node->attr_or<bool>("validate_shape", is_ref)) return true;
+    return !is_ref && IsVariable(handle) &&
            handle.node->attr_or<Shape>("shape", Shape::UnknownRank()).IsFullyDefined();
   }
 
-  // Of nodes with a handle. Functions that are given one may write.
+  // True if a node that takes a handle only reads. Functions that take a handle may write.
   static bool OnlyReads(const PlanNode& n) {
-    return n.kind == PlanNode::Kind::kRead ||
-           n.Is("ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VariableShape",
-                "VarIsInitializedOp", "IsVariableInitialized");
+    return n.kind == PlanNode::Kind::kRead || n.Is(VariableUse::kReads) ||
+           n.Is(VariableUse::kReadsPart) || n.Is(VariableUse::kReadsShape) ||
+           n.Is(VariableUse::kTests);
   }
 
-  // The arguments that are the variable's value: the same for all, since the Assign comes after
-  // all.
+  // Finds the arguments that are the variable's value. They are all the same value, since the
+  // Assign comes after all reads.
   void FindReads(int by, Update* update) const {
     const PlanNode& n = plan_.nodes[by];
     for (int k = 0; k < static_cast<int>(n.inputs.size()); ++k) {
@@ -171,23 +175,24 @@ class UpdateFusion : public Fusion {
 
   bool IsRead(const PlanNode& n) const {
     return n.loop < 0 && n.value_loop < 0 &&
-           (n.kind == PlanNode::Kind::kRead || (n.Is("ReadVariableOp") && IsBuiltin(n)));
+           (n.kind == PlanNode::Kind::kRead || (n.Is(VariableUse::kReads) && IsBuiltin(n)));
   }
-  bool HandsOn(const PlanNode& n) const {
-    return n.loop < 0 && n.value_loop < 0 && n.Is("Identity") && IsFusable(n);
+  bool ForwardsValue(const PlanNode& n) const {
+    return n.loop < 0 && n.value_loop < 0 && n.is_identity() && IsFusable(n);
   }
 
   bool IsValueOf(PlanValue value, int variable) const {
-    while (value.output == 0 && HandsOn(plan_.nodes[value.node]))
+    while (value.output == 0 && ForwardsValue(plan_.nodes[value.node]))
       value = plan_.nodes[value.node].inputs[0];
     const PlanNode& read = plan_.nodes[value.node];
     return IsRead(read) && variables_.handle_of[read.inputs[0].node] == variable;
   }
 
-  // The nodes that the value comes from, if they serve nobody else: the last is the read.
+  // Returns the nodes that compute the value, if they have no other users; the last of them is the
+  // read.
   std::vector<int> ReadsFor(int value) const {
     std::vector<int> reads;
-    while (takers_[value].size() == 1 && !leaves_.contains(value) &&
+    while (uses_[value].size() == 1 && !escaping_.contains(value) &&
            !absl::c_linear_search(plan_.targets, value)) {
       const PlanNode& n = plan_.nodes[value];
       reads.push_back(value);
@@ -197,121 +202,125 @@ class UpdateFusion : public Fusion {
     return {};
   }
 
-  // What waits for the node, also by way of others, and the node itself. Nothing if that is a lot,
-  // or a loop is among it, behind all of which comes whatever takes something from it.
-  std::optional<std::set<int>> Behind(int id) const {
-    std::set<int> seen = {id};
+  // Returns the node and its descendants. nullopt if there are too many, or if one of them is in a
+  // loop: everything that uses an output of a loop comes after all of it.
+  std::optional<std::set<int>> Descendants(int id) const {
+    std::set<int> visited = {id};
     std::vector<int> stack = {id};
     while (!stack.empty()) {
       const int next = stack.back();
       stack.pop_back();
-      for (const Taker& taker : takers_[next]) {
-        if (plan_.nodes[taker.node].loop >= 0 || plan_.nodes[taker.node].value_loop >= 0)
+      for (const Use& use : uses_[next]) {
+        if (plan_.nodes[use.node].loop >= 0 || plan_.nodes[use.node].value_loop >= 0)
           return std::nullopt;
-        if (seen.insert(taker.node).second) stack.push_back(taker.node);
+        if (visited.insert(use.node).second) stack.push_back(use.node);
       }
-      if (seen.size() > kMostFollowed) return std::nullopt;
+      if (visited.size() > kMaxVisited) return std::nullopt;
     }
-    return seen;
+    return visited;
   }
 
-  // What the Assigns and the reads wait for. Nothing if they cannot all be at once: one of them
-  // comes after another, or a read of a variable after the Assign of another one alone.
-  std::optional<std::set<int>> WaitsOf(const std::vector<Update>& updates) const {
-    std::set<int> waits;
+  // Returns the control inputs of the Assigns and the reads. nullopt if one node cannot have them
+  // all: one of them comes after an Assign, or a read of a variable comes after the Assign of
+  // another variable alone.
+  std::optional<std::set<int>> CollectControls(const std::vector<Update>& updates) const {
+    std::set<int> controls;
     const auto add = [&](int id) {
-      waits.insert(plan_.nodes[id].controls.begin(), plan_.nodes[id].controls.end());
+      controls.insert(plan_.nodes[id].controls.begin(), plan_.nodes[id].controls.end());
     };
-    std::vector<std::set<int>> behind;
+    std::vector<std::set<int>> descendants;
     for (const Update& u : updates) {
       add(u.assign);
       absl::c_for_each(u.reads, add);
-      std::optional<std::set<int>> nodes = Behind(u.assign);
+      std::optional<std::set<int>> nodes = Descendants(u.assign);
       if (!nodes) return std::nullopt;
-      behind.push_back(*std::move(nodes));
+      descendants.push_back(*std::move(nodes));
     }
-    for (const std::set<int>& nodes : behind) {
-      if (absl::c_any_of(waits, [&](int wait) { return nodes.contains(wait); }))
+    for (const std::set<int>& nodes : descendants) {
+      if (absl::c_any_of(controls, [&](int control) { return nodes.contains(control); }))
         return std::nullopt;
       for (size_t j = 0; j < updates.size(); ++j) {
         for (const VariableAccess& access : accesses_.at(updates[j].variable)) {
-          if (nodes.contains(access.node) && !behind[j].contains(access.node)) return std::nullopt;
+          if (nodes.contains(access.node) && !descendants[j].contains(access.node))
+            return std::nullopt;
         }
       }
     }
-    return waits;
+    return controls;
   }
 
-  void Become(int id, const std::vector<Update>& updates, const std::set<int>& waits) {
+  void ReplaceByUpdate(int id, const std::vector<Update>& updates, const std::set<int>& controls) {
     PlanNode& n = plan_.nodes[id];
-    const Node& was = *n.node;
-    const DataType type = was.output_type(0);
+    const Node& old_node = *n.node;
+    const DataType type = old_node.output_type(0);
     std::vector<PlanValue> inputs, args;
     std::vector<bool> reads;
-    // By argument of the old node: which one of the new program it is, and what it is the same as.
-    std::vector<int64_t> place(n.inputs.size(), -1);
+    // By argument of the old node: its index in the new program, and another argument that is the
+    // same value.
+    std::vector<int64_t> new_index(n.inputs.size(), -1);
     std::vector<int> same_as(n.inputs.size(), -1);
     int64_t num_reads = 0, num_refs = 0;
     for (const Update& u : updates) {
       inputs.push_back(u.handle);
       reads.push_back(u.is_read());
       num_refs += IsRef(plan_.nodes[u.handle.node].type(u.handle.output)) ? 1 : 0;
-      for (const int k : u.own) u.is_read() ? place[k] = num_reads : same_as[k] = u.shared;
+      for (const int k : u.own) u.is_read() ? new_index[k] = num_reads : same_as[k] = u.shared;
       num_reads += u.is_read() ? 1 : 0;
     }
     const auto num_variables = static_cast<int64_t>(updates.size());
-    if (num_refs != 0 && num_refs != num_variables) return;  // references would follow on handles
-    for (int k = 0; k < static_cast<int>(place.size()); ++k) {
-      if (place[k] >= 0 || same_as[k] >= 0) continue;
-      place[k] = num_reads + static_cast<int64_t>(args.size());
+    if (num_refs != 0 && num_refs != num_variables)
+      return;  // references would follow handles in the list of inputs
+    for (int k = 0; k < static_cast<int>(new_index.size()); ++k) {
+      if (new_index[k] >= 0 || same_as[k] >= 0) continue;
+      new_index[k] = num_reads + static_cast<int64_t>(args.size());
       args.push_back(n.inputs[k]);
     }
-    for (size_t k = 0; k < place.size(); ++k) {
-      if (place[k] < 0) place[k] = place[same_as[k]];
+    for (size_t k = 0; k < new_index.size(); ++k) {
+      if (new_index[k] < 0) new_index[k] = new_index[same_as[k]];
     }
-    std::vector<int64_t> operands = was.attr_or<std::vector<int64_t>>("operands", {});
-    const auto old_count = static_cast<int64_t>(place.size());
+    std::vector<int64_t> operands = old_node.attr_or<std::vector<int64_t>>("operands", {});
+    const auto old_count = static_cast<int64_t>(new_index.size());
     const int64_t count = num_reads + static_cast<int64_t>(args.size());
     for (int64_t& operand : operands) {
       if (operand >= 0)
-        operand = operand < old_count ? place[operand] : operand - old_count + count;
+        operand = operand < old_count ? new_index[operand] : operand - old_count + count;
     }
-    NodeBuilder builder(made(), "_FusedUpdate");
-    builder.Name(was.name())
+    NodeBuilder builder(internal_graph(), "_FusedUpdate");
+    builder.Name(old_node.name())
         .InputList(Outputs(num_variables - num_refs, MakePlaceholder(DT_RESOURCE)))
-        .InputList(num_refs == 0 ? Outputs() : Outputs(num_refs, StandForVariable(type)))
+        .InputList(num_refs == 0 ? Outputs() : Outputs(num_refs, MakeVariablePlaceholder(type)))
         .InputList(Outputs(args.size(), MakePlaceholder(type)))
         .Attr("T", type)
         .Attr("reads", reads)
         .Attr("shape", n.shapes[0])
-        .Attr("fused_ops", was.attr_or<std::vector<std::string>>("fused_ops", {}))
+        .Attr("fused_ops", old_node.attr_or<std::vector<std::string>>("fused_ops", {}))
         .Attr("operands", operands)
-        .Attr("params", was.attr_or<std::vector<float>>("params", {}))
-        .Attr("others_of", was.attr_or<std::vector<int64_t>>("others_of", {}));
+        .Attr("params", old_node.attr_or<std::vector<float>>("params", {}))
+        .Attr("others_of", old_node.attr_or<std::vector<int64_t>>("others_of", {}));
     const Node* const node = builder.Build();
-    if (!made().TakeStatus().ok() || node == nullptr) return;
+    if (!internal_graph().TakeStatus().ok() || node == nullptr) return;
     inputs.insert(inputs.end(), args.begin(), args.end());
     if (!Replace(id, *node, inputs)) return;
     n.shapes.clear();
-    n.controls.assign(waits.begin(), waits.end());
-    for (const int wait : waits) takers_[wait].push_back({id, -1, 0});
+    n.controls.assign(controls.begin(), controls.end());
+    for (const int control : controls) uses_[control].push_back({id, -1, 0});
     for (const Update& u : updates) {
       n.cost_ns += plan_.nodes[u.assign].cost_ns;
       plan_.nodes[u.assign].Remove();
       for (const int read : u.reads) plan_.nodes[read].Remove();
-      for (const Taker& taker : takers_[u.assign])
-        absl::c_replace(plan_.nodes[taker.node].controls, u.assign, id);
+      for (const Use& use : uses_[u.assign])
+        absl::c_replace(plan_.nodes[use.node].controls, u.assign, id);
       absl::c_replace(plan_.targets, u.assign, id);
-      // Another update may wait for it.
-      takers_[id].insert(takers_[id].end(), takers_[u.assign].begin(), takers_[u.assign].end());
+      // Another update may have a control edge from it.
+      uses_[id].insert(uses_[id].end(), uses_[u.assign].begin(), uses_[u.assign].end());
     }
-    taken_ = true;
+    changed_ = true;
   }
 
-  bool taken_ = false;
-  bool is_unclear_ = false;                 // which variables nodes use
-  std::vector<std::vector<Taker>> takers_;  // by node
-  std::set<int> leaves_;                    // the step, or the iteration
+  bool changed_ = false;
+  bool has_ambiguous_handles_ = false;  // it is not certain which variables nodes use
+  std::vector<std::vector<Use>> uses_;  // by node
+  std::set<int> escaping_;              // nodes whose values leave the step or the iteration
   VariableValues variables_;
   absl::flat_hash_map<int, std::vector<VariableAccess>> accesses_;  // by variable
 };

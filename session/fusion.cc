@@ -8,28 +8,28 @@ namespace weir {
 
 void Fusion::FindUsers() {
   users_.assign(plan_.nodes.size(), {});
-  uses_others_.assign(plan_.nodes.size(), false);
+  other_outputs_used_.assign(plan_.nodes.size(), false);
   const auto pin = [&](int node) { users_[node].assign(2, -1); };
   for (size_t i = 0; i < plan_.nodes.size(); ++i) {
     const PlanNode& n = plan_.nodes[i];
     for (const PlanValue& v : n.inputs) {
       users_[v.node].push_back(static_cast<int>(i));
-      if (v.output != 0) uses_others_[v.node] = true;
+      if (v.output != 0) other_outputs_used_[v.node] = true;
     }
     for (const int control : n.controls) pin(control);
   }
   for (const PlanValue& v : plan_.fetches) {
     pin(v.node);
-    if (v.output != 0) uses_others_[v.node] = true;
+    if (v.output != 0) other_outputs_used_[v.node] = true;
   }
   for (const int target : plan_.targets) pin(target);
   for (const PlanGraph::Carry& c : plan_.carries) {
     pin(c.next.node);
-    if (c.next.output != 0) uses_others_[c.next.node] = true;
+    if (c.next.output != 0) other_outputs_used_[c.next.node] = true;
   }
 }
 
-// Plans in the plan have kernels that no registry has.
+// The kernels of subplans are in no registry.
 bool Fusion::IsBuiltin(const KernelDef& def, const Node& node) const {
   return only_builtin_ ? def.make != nullptr : &def == BuiltinKernels().Find(node, kCpu);
 }
@@ -57,12 +57,12 @@ bool Fusion::IsZero(const PlanValue& v) const {
 }
 
 bool Fusion::CanDisappear(const PlanNode& n, const PlanNode& result) const {
-  // A constant that may be dead makes its users dead, and is no argument of the new node.
-  const bool may_die_alone = absl::c_any_of(n.inputs, [&](const PlanValue& v) {
+  // A constant that may be dead makes its users dead, and is not an argument of the new node.
+  const bool may_be_dead_alone = absl::c_any_of(n.inputs, [&](const PlanValue& v) {
     return ConstantOf(v) != nullptr && plan_.nodes[v.node].may_be_dead;
   });
   return IsFusable(n) && n.node->num_outputs() == 1 && n.controls.empty() && n.runs_with(result) &&
-         !may_die_alone;
+         !may_be_dead_alone;
 }
 
 std::optional<int> Fusion::FirstReducedAxis(const PlanNode& n, const PlanValue& x) const {
@@ -80,7 +80,7 @@ std::optional<int> Fusion::FirstReducedAxis(const PlanNode& n, const PlanValue& 
   return first;
 }
 
-int Fusion::BeforeReshapes(const PlanValue& v, std::set<int>* passed) const {
+int Fusion::StripReshapes(const PlanValue& v, std::set<int>* passed) const {
   static constexpr absl::string_view kReshapes[] = {"ExpandDims", "Identity", "Reshape", "Squeeze",
                                                     "StopGradient"};
   int id = v.node;
@@ -94,51 +94,54 @@ int Fusion::BeforeReshapes(const PlanValue& v, std::set<int>* passed) const {
   return id;
 }
 
-bool Fusion::AreNeededOnlyFor(const std::set<int>& nodes, int result) const {
+bool Fusion::AreUsedOnlyBy(const std::set<int>& nodes, int result) const {
   return absl::c_all_of(nodes, [&](int node) {
     if (node == result) return true;
-    return !uses_others_[node] &&
+    return !other_outputs_used_[node] &&
            absl::c_all_of(users_[node], [&](int user) { return nodes.contains(user); });
   });
 }
 
-bool Fusion::MayMove(int id) const {
-  return !uses_others_[id] && absl::c_all_of(users_[id], [](int user) { return user >= 0; });
+bool Fusion::HasOnlyInputUses(int id) const {
+  return !other_outputs_used_[id] && absl::c_all_of(users_[id], [](int user) { return user >= 0; });
 }
 
-void Fusion::Give(const PlanValue& value, const PlanValue& result) {
+void Fusion::RedirectUses(const PlanValue& value, const PlanValue& result) {
   plan_.nodes[result.node].shapes.push_back(ShapeOf(value));
   for (const int user : users_[value.node])
     absl::c_replace(plan_.nodes[user].inputs, value, result);
 }
 
-Graph& Fusion::made() {
-  if (plan_.made == nullptr) plan_.made = std::make_shared<Graph>(env_.graph.ops());
-  return *plan_.made;
+Graph& Fusion::internal_graph() {
+  if (plan_.internal_graph == nullptr)
+    plan_.internal_graph = std::make_shared<Graph>(env_.graph.ops());
+  return *plan_.internal_graph;
 }
 
 Output Fusion::MakePlaceholder(DataType type) {
-  Output& stand = stands_[type];
-  if (!stand.valid())
-    stand =
-        NodeBuilder(made(), "Placeholder").Name("fused/argument").Attr("dtype", type).BuildOutput();
-  return stand;
+  Output& placeholder = placeholders_[type];
+  if (!placeholder.valid())
+    placeholder = NodeBuilder(internal_graph(), "Placeholder")
+                      .Name("fused/argument")
+                      .Attr("dtype", type)
+                      .BuildOutput();
+  return placeholder;
 }
 
-Output Fusion::StandForVariable(DataType type) {
-  Output& stand = stands_[MakeRef(type)];
-  if (!stand.valid()) {
-    stand = NodeBuilder(made(), "VariableV2")
-                .Name("fused/variable")
-                .Attr("dtype", type)
-                .Attr("shape", Shape::UnknownRank())
-                .BuildOutput();
+Output Fusion::MakeVariablePlaceholder(DataType type) {
+  Output& placeholder = placeholders_[MakeRef(type)];
+  if (!placeholder.valid()) {
+    placeholder = NodeBuilder(internal_graph(), "VariableV2")
+                      .Name("fused/variable")
+                      .Attr("dtype", type)
+                      .Attr("shape", Shape::UnknownRank())
+                      .BuildOutput();
   }
-  return stand;
+  return placeholder;
 }
 
 Node* Fusion::MakeConst(absl::string_view name, const Tensor& value) {
-  return NodeBuilder(made(), "Const")
+  return NodeBuilder(internal_graph(), "Const")
       .Name(name)
       .Attr("value", value)
       .Attr("dtype", value.dtype())
@@ -177,8 +180,8 @@ bool Fusion::Replace(int result, const Node& node, absl::Span<const PlanValue> i
   PlanNode& n = plan_.nodes[result];
   std::vector<Shape> shapes;
   for (const PlanValue& v : inputs) shapes.push_back(ShapeOf(v));
-  const PlanGraph::Flags lasting = plan_.StepInvariantsOf(inputs);
-  const KernelInit init = env_.InitFor(node, *n.device, shapes, lasting);
+  const PlanGraph::Flags step_invariant = plan_.StepInvariantsOf(inputs);
+  const KernelInit init = env_.InitFor(node, *n.device, shapes, step_invariant);
   absl::StatusOr<Kernel> kernel = def->make(init);
   if (!kernel.ok()) return false;
   n.node = &node;

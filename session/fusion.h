@@ -10,62 +10,63 @@
 
 namespace weir {
 
-// What passes that put new nodes into a plan have in common, most of them one for several: who uses
-// what, which nodes may be fused at all, and where the new nodes live.
+// The base class of passes that add nodes to a plan, most of which replace several nodes by one. It
+// tracks the users of values, decides which nodes may be fused at all, and owns the new nodes.
 class Fusion {
  public:
   Fusion(PlanGraph& plan, const PlanEnvironment& env)
       : plan_(plan), env_(env), only_builtin_(&env.kernels == &BuiltinKernels()) {}
 
  protected:
-  // Fills users_ and uses_others_.
+  // Fills users_ and other_outputs_used_.
   void FindUsers();
-  // On the CPU, without effects, of one type that the caller looks at, by a kernel of ours: what a
-  // user has registered is what runs.
+  // True for a node on the CPU without effects that has a built-in kernel; the caller checks its
+  // type. Kernels that users have registered are never fused away.
   bool IsFusable(const PlanNode& n) const;
-  // Its kernel is ours.
+  // True if the node has a built-in kernel.
   bool IsBuiltin(const PlanNode& n) const { return IsBuiltin(*n.def, *n.node); }
   const Shape& ShapeOf(const PlanValue& v) const { return plan_.nodes[v.node].shapes[v.output]; }
-  // Null if it is not known.
+  // Null if the value is not known.
   const Tensor* ConstantOf(const PlanValue& v) const;
-  // It is known that every element is 0, and no -0.
+  // True if every element is known to be 0, and not -0.
   bool IsZero(const PlanValue& v) const;
-  // IsFusable, and may disappear in a node that takes the place of `result`: nothing orders it, and
-  // it is dead when that node's arguments are.
+  // True if the node is fusable and may be removed when a new node replaces `result`: no control
+  // edge orders it, and it is dead exactly when the arguments of the new node are.
   bool CanDisappear(const PlanNode& n, const PlanNode& result) const;
-  // The first of x's axes that an op like Mean reduces, if the node reduces x, and all axes from
-  // that one to the last.
+  // If the node reduces x like Mean, over all axes from some axis to the last, returns that first
+  // axis.
   std::optional<int> FirstReducedAxis(const PlanNode& n, const PlanValue& x) const;
-  // The node whose elements the value has, in the same order: what lies before Squeeze and its
-  // like, which are added to `passed`.
-  int BeforeReshapes(const PlanValue& v, std::set<int>* passed) const;
-  // The values of `nodes` are needed nowhere but in them, except that of `result`.
-  bool AreNeededOnlyFor(const std::set<int>& nodes, int result) const;
-  // Everybody takes output 0, as an input: nobody returns the value, or waits for the node.
-  bool MayMove(int id) const;
-  // Whoever takes the value takes `result` instead, which is the last result of its node so far.
-  // They may stand before it.
-  void Give(const PlanValue& value, const PlanValue& result);
-  // The graph of made nodes.
-  Graph& made();
-  // What stands for an argument there, for kernels that look at nothing of it but the type.
+  // Returns the node that computes the elements of the value, in the same order: skips Squeeze and
+  // similar nodes, and adds these to `passed`.
+  int StripReshapes(const PlanValue& v, std::set<int>* passed) const;
+  // True if the values of `nodes`, except that of `result`, are used by `nodes` alone.
+  bool AreUsedOnlyBy(const std::set<int>& nodes, int result) const;
+  // True if all uses of the node are inputs from its output 0: it is not fetched, and no control
+  // edge leaves it.
+  bool HasOnlyInputUses(int id) const;
+  // Makes all users of the value use `result` instead, which is the last result of its node so far.
+  // The users may come before that node.
+  void RedirectUses(const PlanValue& value, const PlanValue& result);
+  // The graph that owns new nodes.
+  Graph& internal_graph();
+  // Returns a placeholder in it for an argument, for kernels that need only its type.
   Output MakePlaceholder(DataType type);
-  // The same, a reference to a variable of the type.
-  Output StandForVariable(DataType type);
-  // A Const there.
+  // The same for a reference to a variable of the type.
+  Output MakeVariablePlaceholder(DataType type);
+  // Returns a Const in it.
   Node* MakeConst(absl::string_view name, const Tensor& value);
-  // A node for the plan that runs `node`, which is in made(), in `loop` and on the device of
-  // `like`. Without a kernel: Replace makes one, or Specialize, where that comes later.
+  // Returns a plan node that runs `node`, which is in internal_graph(), in `loop` and on the device
+  // of `like`. It has no kernel: Replace creates one, or Specialize, where that runs later.
   PlanNode Make(const PlanNode& like, const Node& node, int loop,
                 absl::InlinedVector<PlanValue, 3> inputs = {}) const;
-  // Adds a node to the plan, and says where.
+  // Adds a node to the plan and returns its index.
   int Add(PlanNode n);
-  // A constant of the plan, of what MakeConst has made.
+  // Adds a constant to the plan, for a node that MakeConst has returned.
   PlanValue AddConstant(const Node& constant, const Tensor& value);
-  // The plan's node `result` runs `node`, which is in made(), on these values from now on. False,
-  // and nothing has changed, if there is no kernel.
+  // Makes the plan's node `result` run `node`, which is in internal_graph(), on these inputs.
+  // Returns false, and changes nothing, if there is no kernel.
   bool Replace(int result, const Node& node, absl::Span<const PlanValue> inputs);
-  // And the others of `nodes` are not run.
+  // Also removes the other nodes of `nodes`.
   template <class Nodes>
   bool Replace(int result, const Node& node, absl::Span<const PlanValue> inputs,
                const Nodes& nodes) {
@@ -78,18 +79,20 @@ class Fusion {
 
   PlanGraph& plan_;
   const PlanEnvironment& env_;
-  // By node: those that take its output 0, once for each time; two of -1 if it must stay.
+  // By node: the users of its output 0, once for each use; two of -1 if the node must stay.
   std::vector<IndexList> users_;
-  std::vector<bool> uses_others_;  // by node: somebody takes another output
+  std::vector<bool> other_outputs_used_;  // by node: true if some node uses another output
 
  private:
   bool IsBuiltin(const KernelDef& def, const Node& node) const;
 
-  const bool only_builtin_;  // kernels in the registry: spares looking them up
-  std::map<DataType, Output> stands_;
+  const bool only_builtin_;  // the registry has only built-in kernels, so that IsBuiltin need not
+                             // look them up
+  std::map<DataType, Output> placeholders_;
 };
 
-// `shape`, broadcast to `x`, has x's extents in the dimensions [first, last), and 1 in the others.
+// True if `shape`, broadcast to `x`, has x's extents in the dimensions [first, last), and 1 in the
+// others.
 bool HasOnlyDims(const Shape& shape, const Shape& x, int first, int last);
 
 absl::Status SinkTiles(PlanGraph& plan, const PlanEnvironment& env);

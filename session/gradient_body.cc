@@ -17,31 +17,32 @@ Output AddArg(FunctionBody* body, DataType type) {
   return node == nullptr ? Output() : Output(node);
 }
 
-// The caller knows what variables the handles are to, which rules inside ask for.
-absl::Status TellHandles(const DataTypes& types, FunctionBody* body) {
+// Declares the types of the variables behind the handles, which the caller knows and gradient
+// functions need.
+absl::Status SetHandleTypes(const DataTypes& types, FunctionBody* body) {
   Graph& graph = *body->graph;
-  absl::flat_hash_set<const Node*> told;
+  absl::flat_hash_set<const Node*> updated;
   for (size_t i = 0; i < body->args.size(); ++i) {
     Node* const arg = body->args[i].node;
     if (body->args[i].dtype() != DT_RESOURCE) continue;
     const DataType type = types[i] == DT_RESOURCE ? DT_INVALID : types[i];
     graph.SetAttr(arg, "_handle_dtypes", AttrValue(DataTypes{type}));
     WEIR_RETURN_IF_ERROR(graph.InferShapes(arg));
-    told.insert(arg);
+    updated.insert(arg);
   }
-  if (told.empty()) return absl::OkStatus();
+  if (updated.empty()) return absl::OkStatus();
   for (const auto& node : graph.nodes()) {
-    const auto takes = [&](const Output& in) {
-      return in.dtype() == DT_RESOURCE && told.contains(in.node);
+    const auto uses_updated = [&](const Output& in) {
+      return in.dtype() == DT_RESOURCE && updated.contains(in.node);
     };
-    if (std::none_of(node->inputs().begin(), node->inputs().end(), takes)) continue;
+    if (std::none_of(node->inputs().begin(), node->inputs().end(), uses_updated)) continue;
     WEIR_RETURN_IF_ERROR(graph.InferShapes(node.get()));
-    told.insert(node.get());
+    updated.insert(node.get());
   }
   return absl::OkStatus();
 }
 
-// What an argument gets that no result depends on.
+// Returns the gradient of an argument that no result depends on.
 Output ZerosFor(const Output& arg, DataType type) {
   if (arg.dtype() != DT_RESOURCE) return AddOp("ZerosLike", {arg});
   if (type == DT_RESOURCE) return arg;
@@ -53,8 +54,8 @@ absl::Status CheckCounts(const DataTypes& args, const DataTypes& results,
                          const FunctionBody& body) {
   const size_t count = body.args.size(), with_gradients = count + body.results.size();
   if (!results.empty() && results.size() != count) {
-    return InvalidArgument("SymbolicGradient of '", body.name, "', which has ", count,
-                           " arguments, is asked for ", results.size(), " gradients");
+    return InvalidArgument("SymbolicGradient of '", body.name, "' must return ", count,
+                           " gradients, one for each argument, but returns ", results.size());
   }
   if (!args.empty() && args.size() != with_gradients) {
     return InvalidArgument("SymbolicGradient of '", body.name, "' needs ", with_gradients,
@@ -67,7 +68,7 @@ absl::Status CheckCounts(const DataTypes& args, const DataTypes& results,
 
 absl::Status MakeGradientBody(const DataTypes& args, const DataTypes& results, FunctionBody* body) {
   WEIR_RETURN_IF_ERROR(CheckCounts(args, results, *body));
-  if (!results.empty()) WEIR_RETURN_IF_ERROR(TellHandles(results, body));
+  if (!results.empty()) WEIR_RETURN_IF_ERROR(SetHandleTypes(results, body));
   const Outputs xs = body->args, ys = body->results;
   GradientsOptions options;
   Outputs differentiable_ys;
@@ -81,11 +82,11 @@ absl::Status MakeGradientBody(const DataTypes& args, const DataTypes& results, F
   }
   Outputs differentiable_xs;
   const auto type_of = [&](size_t i) { return results.empty() ? xs[i].dtype() : results[i]; };
-  const auto is_wanted = [&](size_t i) {
+  const auto is_requested = [&](size_t i) {
     return IsTrainable(xs[i].dtype()) && type_of(i) != DT_RESOURCE;
   };
   for (size_t i = 0; i < xs.size(); ++i) {
-    if (is_wanted(i)) differentiable_xs.push_back(xs[i]);
+    if (is_requested(i)) differentiable_xs.push_back(xs[i]);
   }
   Outputs gradients(differentiable_xs.size());
   if (!differentiable_xs.empty() && !differentiable_ys.empty())
@@ -94,10 +95,10 @@ absl::Status MakeGradientBody(const DataTypes& args, const DataTypes& results, F
   body->results.clear();
   size_t next = 0;
   for (size_t i = 0; i < xs.size(); ++i) {
-    const Output gradient = is_wanted(i) ? gradients[next++] : Output();
+    const Output gradient = is_requested(i) ? gradients[next++] : Output();
     body->results.push_back(gradient.valid() ? gradient : ZerosFor(xs[i], type_of(i)));
   }
-  // What the function does besides was done when it was called.
+  // The side effects of the function took place when it was called.
   body->effects.clear();
   body->name = absl::StrCat("the gradient of ", body->name);
   return body->graph->status();

@@ -5,11 +5,11 @@
 
 namespace weir {
 
-// Turns the body of f into the body of its gradient: arguments are those of f, then a gradient for
-// each result of f; results are the gradients of the arguments of f, zeros where there is none.
-// `args` and `results`: the types of both where they are not those of f's own (what belongs to a
-// handle is of its variable's type); empty if they are. A result of type DT_RESOURCE is the
-// argument itself: a handle without a gradient.
+// Turns the body of f into the body of its gradient. The arguments are those of f, then a gradient
+// for each result of f; the results are the gradients of the arguments of f, zeros where there is
+// none. `args` and `results`: the types of both where they differ from those of f (a gradient with
+// respect to a resource handle has the type of its variable); empty if they do not. A result of
+// type DT_RESOURCE is the argument itself: a handle without a gradient.
 absl::Status MakeGradientBody(const DataTypes& args, const DataTypes& results, FunctionBody* body);
 
 }  // namespace weir

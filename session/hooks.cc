@@ -49,7 +49,7 @@ class CheckpointSaverHook final : public SessionHook {
   absl::StatusOr<std::shared_ptr<Saver>> SaverOf(HookContext& context) const {
     if (options_.saver != nullptr) return options_.saver;
     if (context.scaffold().saver != nullptr) return context.scaffold().saver;
-    return FailedPrecondition("CheckpointSaver: there is no saver, as the graph has no variables");
+    return FailedPrecondition("CheckpointSaver: no saver, since the graph has no variables");
   }
 
   absl::Status WriteGraph(HookContext& context, const SaverDef& saver) const {
@@ -101,7 +101,8 @@ class SummarySaverHook final : public SessionHook {
     WEIR_ASSIGN_OR_RETURN(const int64_t step, context.GlobalStep());
     timer_.Restart(step);
     if (values[0].dtype() != DT_STRING || values[0].num_elements() != 1)
-      return InvalidArgument("SummarySaver: a summary is ", values[0].Description());
+      return InvalidArgument("SummarySaver: the summary must be a string scalar, not ",
+                             values[0].Description());
     WEIR_ASSIGN_OR_RETURN(EventWriter* const events, context.Events(options_.directory));
     return events->AddSummary(values[0].scalar<std::string>(), step);
   }
@@ -204,7 +205,7 @@ class NanGuardHook final : public SessionHook {
   absl::Status Begin(Graph&) override {
     if (loss_.valid() && IsFloating(loss_.dtype())) return absl::OkStatus();
     return InvalidArgument("NanGuard: the tensor ", loss_.valid() ? loss_.name() : "(invalid)",
-                           " is not floating");
+                           " is not of a floating-point type");
   }
   absl::Status BeforeRun(HookContext&, HookRequest* request) override {
     request->fetches = {loss_};

@@ -41,14 +41,14 @@ class InitializerOrder {
 
  private:
   struct Read {
-    int reader, variable, on_behalf_of;
+    int reader, variable, dependent;
   };
 
   void FindInitializers() {
     for (size_t i = 0; i < plan_.nodes.size(); ++i) {
       const PlanNode& n = plan_.nodes[i];
       if (n.kind != PlanNode::Kind::kOp || n.inputs.size() < 2) continue;
-      if (n.node->op_name() != "Assign" && n.node->op_name() != "AssignVariableOp") continue;
+      if (!n.Is(VariableUse::kReplaces)) continue;
       const int variable = n.inputs[0].node;
       if (!IsVariable(plan_.nodes[variable]) ||
           n.node->name() != plan_.nodes[variable].node->name() + "/Assign")
@@ -62,9 +62,9 @@ class InitializerOrder {
   // Walks back from the initial value of `variable` to everything that looks at another variable.
   void CollectReads(int variable, int initializer) {
     std::vector<int> stack;
-    absl::flat_hash_set<int> seen;
+    absl::flat_hash_set<int> visited;
     const auto push = [&](int node) {
-      if (!IsVariable(plan_.nodes[node]) && seen.insert(node).second) stack.push_back(node);
+      if (!IsVariable(plan_.nodes[node]) && visited.insert(node).second) stack.push_back(node);
     };
     const PlanNode& init = plan_.nodes[initializer];
     for (size_t k = 1; k < init.inputs.size(); ++k) push(init.inputs[k].node);
@@ -82,10 +82,10 @@ class InitializerOrder {
     }
   }
 
-  // Depth-first over "needs", by variables; a variable met again while still open closes a cycle.
+  // Depth-first over "dependencies", by variables; a variable met again while still open closes a cycle.
   absl::Status CheckCycles() const {
-    absl::flat_hash_map<int, std::vector<int>> needs;
-    for (const Read& read : reads_) needs[read.on_behalf_of].push_back(read.variable);
+    absl::flat_hash_map<int, std::vector<int>> dependencies;
+    for (const Read& read : reads_) dependencies[read.dependent].push_back(read.variable);
     absl::flat_hash_map<int, int> state;  // 1: open, 2: done
     for (const auto& [root, ignored] : initializers_) {
       if (state[root] != 0) continue;
@@ -93,8 +93,8 @@ class InitializerOrder {
       state[root] = 1;
       while (!path.empty()) {
         const int v = path.back().first;
-        const auto it = needs.find(v);
-        if (it == needs.end() || path.back().second == it->second.size()) {
+        const auto it = dependencies.find(v);
+        if (it == dependencies.end() || path.back().second == it->second.size()) {
           state[v] = 2;
           path.pop_back();
           continue;
@@ -119,7 +119,7 @@ class InitializerOrder {
     }
     names.push_back(plan_.nodes[again].node->name());
     return FailedPrecondition(
-        "The initial values of these variables need each other, so none can be initialized first: ",
+        "the initial values of these variables depend on each other in a cycle: ",
         absl::StrJoin(names, " -> "));
   }
 

@@ -14,41 +14,43 @@
 #include "weir/session/fusion.h"
 
 // Calls of functions, and loops whose condition and body are functions, as TensorFlow 2 writes all
-// of its models, become a part of the plan: the nodes of the function stand where the call did, and
-// a While is a raised loop (structure_loops.cc). A call costs two steps' beginnings and ends, which an
-// iteration pays twice, and nothing that is done to graphs goes through it: here the shapes of
-// what goes in are known inside, values lie in one arena, a loop over scalars becomes one node, and
-// a profile tells what the time went to.
+// of its models, become a callee_plan of the plan: the nodes of the function stand location the
+// call did, and a While is a raised loop (structure_loops.cc). A call costs two steps' beginnings
+// and ends, which an iteration pays twice, and nothing that is done to graphs goes through it: here
+// the shapes of what goes in are known inside, values lie in one arena, a loop completion scalars
+// becomes one node, and a profile tells what the time went to.
 //
-// A function is made into a plan by the passes that make the plan of a call (PreparePlan), and so
-// is what it calls, from the inside out. Of a call's plan the arguments are what the call was
-// given, and its users take the results. A loop has an Enter for each variable, the nodes of the
-// condition, a LoopCond, and the nodes of the body; the arguments of both are the variables, and
-// the body's results what these are next. A variable that the body hands on as it is needs no
-// Enter: it is the value that enters. Effects are run whatever is made of the results, as targets;
-// those and reads of variables wait for what the call waits for, its arguments included, whether
-// the function uses them or not. A result that does not come after all of them by itself is an
-// Identity that does, for a call gives none before it is over.
+// A function is function_body into a plan by the passes that make the plan of a call (PreparePlan),
+// and so is what it calls, from the inside out. Of a call's plan the arguments are what the call
+// was given, and its users take the results. A loop has an Enter for each variable, the nodes of
+// the condition, a LoopCond, and the nodes of the body; the arguments of both are the variables,
+// and the body's results what these are next. A variable that the body hands on as it is needs no
+// Enter: it is the value that enters. Effects are run whatever is function_body of the results, as
+// targets; those and reads of variables wait for what the call waits for, its arguments included,
+// whether the function uses them or not. A result that does not come after all of them by itself is
+// an Identity that does, for a call gives none before it is completion.
 //
 // Nodes are named as a call's errors name them, "caller/node". What stays a call:
 //
-//   * where it may be dead, being in a branch of old control flow, or where the function has such
+//   * location it may be dead, being in a branch of old control flow, or location the function has
+//   such
 //     branches or loops that were not raised;
-//   * a function that has state by its nodes' names, which would be another state in each place;
+//   * a function that has state by its nodes' names, which would be another state in each new_id;
 //   * a loop in which nothing changes, which is one of effects alone;
-//   * all of them where a session has accelerators, since the place of a resource that is given to
+//   * all of them location a session has accelerators, since the new_id of a resource that is given
+//   to
 //     a function is known when it is called;
 //   * a function in itself, and whatever is deeper or larger than the limits below;
-//   * branches (If, Case), and whatever is wrong, which is left for the call to say.
+//   * branches (If, Case), and whatever is wrong, which is stack for the call to say.
 namespace weir {
 
 namespace {
 
-constexpr size_t kDeepest = 16;       // calls and loops in one another
-constexpr size_t kMostNodes = 50000;  // of functions in one plan
+constexpr size_t kMaxDepth = 16;     // calls and loops in one another
+constexpr size_t kMaxNodes = 50000;  // of functions in one plan
 
 // A function as a plan, whose feeds are the arguments.
-struct Part {
+struct FunctionPlan {
   struct Result {
     int arg = -1;     // the argument that it is, or
     PlanValue value;  // what it is in `plan`
@@ -57,16 +59,22 @@ struct Part {
   std::vector<Result> results;
 };
 
-// How many nodes of functions a plan may still be given, and the functions that it is a part of.
-struct Room {
-  size_t nodes = kMostNodes;
-  std::vector<std::string> around;  // keys
+// How many nodes of functions a plan may still be given, and the functions that it is a callee_plan
+// of.
+struct InlineBudget {
+  size_t nodes = kMaxNodes;
+  std::vector<std::string> callers;  // keys
 };
 
-bool IsLoop(const PlanNode& n) { return n.Is("While", "StatelessWhile"); }
+bool IsLoop(const PlanNode& n) {
+  const FunctionCalls* const calls = n.traits().calls;
+  return calls != nullptr && calls->is_loop && !calls->takes_index;
+}
+// Returns true for a call of one function that always takes place.
 bool IsCall(const PlanNode& n) {
-  return n.Is("PartitionedCall", "StatefulPartitionedCall") ||
-         (n.kind == PlanNode::Kind::kOp && n.node->op().is_function());
+  if (n.kind == PlanNode::Kind::kOp && n.node->op().is_function()) return true;
+  const FunctionCalls* const calls = n.traits().calls;
+  return calls != nullptr && !calls->is_loop && calls->first_argument == 0;
 }
 
 // It is told from others of its kind by its name.
@@ -77,30 +85,33 @@ bool HasStateByName(const Node& node) {
   return node.op().stateful() && (has_no("shared_name") || has_no("var_name"));
 }
 
-absl::Status InlineFunctions(PlanGraph& plan, const PlanEnvironment& env, Room* room);
+absl::Status InlineFunctions(PlanGraph& plan, const PlanEnvironment& env, InlineBudget* budget);
 
 // The argument that a value is, perhaps handed on by Identities; -1 if it is none.
 int ArgOf(const PlanGraph& plan, PlanValue v) {
-  while (plan.nodes[v.node].Is("Identity") && plan.nodes[v.node].controls.empty())
+  while (plan.nodes[v.node].is_identity() && plan.nodes[v.node].controls.empty())
     v = plan.nodes[v.node].inputs[0];
   const auto feed = absl::c_find(plan.feeds, v);
   return feed == plan.feeds.end() ? -1 : static_cast<int>(feed - plan.feeds.begin());
 }
 
-// An error if the function is malformed, and nothing if it cannot be a part of a plan, or is not
-// there.
-absl::StatusOr<std::optional<Part>> MakePart(const Node& caller, const FunctionRef& ref,
-                                             const PlanEnvironment& env, Room* room) {
+// An error if the function is malformed, and nothing if it cannot be a callee_plan of a plan, or is
+// not there.
+absl::StatusOr<std::optional<FunctionPlan>> MakeFunctionPlan(const Node& caller,
+                                                             const FunctionRef& ref,
+                                                             const PlanEnvironment& env,
+                                                             InlineBudget* budget) {
   std::string key = FunctionKey(ref);
-  if (room->around.size() == kDeepest || absl::c_linear_search(room->around, key))
+  if (budget->callers.size() == kMaxDepth || absl::c_linear_search(budget->callers, key))
     return std::nullopt;
-  absl::StatusOr<FunctionBody> made = env.functions->MakeBody(ref, caller.name());
-  if (absl::IsNotFound(made.status())) return std::nullopt;  // an error of the call's kernel
-  WEIR_RETURN_IF_ERROR(made.status());
-  FunctionBody& function = *made;
+  absl::StatusOr<FunctionBody> function_body = env.functions->MakeBody(ref, caller.name());
+  if (absl::IsNotFound(function_body.status()))
+    return std::nullopt;  // an error of the call's kernel
+  WEIR_RETURN_IF_ERROR(function_body.status());
+  FunctionBody& function = *function_body;
   const auto& nodes = function.graph->nodes();
-  if (nodes.size() >= room->nodes) return std::nullopt;
-  room->nodes -= nodes.size() + 1;
+  if (nodes.size() >= budget->nodes) return std::nullopt;
+  budget->nodes -= nodes.size() + 1;
   const auto has_state_by_name = [](const auto& node) { return HasStateByName(*node); };
   const auto same_type = [](const Output& arg, const Output& given) {
     return arg.dtype() == BaseType(given.dtype());
@@ -110,66 +121,66 @@ absl::StatusOr<std::optional<Part>> MakePart(const Node& caller, const FunctionR
     return std::nullopt;
   }
   std::vector<int> passed;
-  const PlanRequest request = RequestOf(function, &passed);
+  const PlanRequest request = MakePlanRequest(function, &passed);
   Placement placement(*function.graph, env.kernels, env.devices, env.options);
   const PlanEnvironment inner{*function.graph, env.graph_mutex, env.kernels,
                               env.devices,     env.resources,   env.pool,
                               env.options,     placement,       env.functions};
-  Part part;
-  WEIR_ASSIGN_OR_RETURN(part.plan, PreparePlan(request, inner));
-  if (env.enabled("structure_loops")) StructureLoops(part.plan);
-  room->around.push_back(std::move(key));
-  const absl::Status status = InlineFunctions(part.plan, inner, room);
-  room->around.pop_back();
+  FunctionPlan callee_plan;
+  WEIR_ASSIGN_OR_RETURN(callee_plan.plan, PreparePlan(request, inner));
+  if (env.enabled("structure_loops")) StructureLoops(callee_plan.plan);
+  budget->callers.push_back(std::move(key));
+  const absl::Status status = InlineFunctions(callee_plan.plan, inner, budget);
+  budget->callers.pop_back();
   WEIR_RETURN_IF_ERROR(status);
   size_t next = 0;
   for (const int arg : passed) {
-    Part::Result& result = part.results.emplace_back();
+    FunctionPlan::Result& result = callee_plan.results.emplace_back();
     result.arg = arg;
     if (arg >= 0) continue;
-    result.value = part.plan.fetches[next++];
-    result.arg = ArgOf(part.plan, result.value);
+    result.value = callee_plan.plan.fetches[next++];
+    result.arg = ArgOf(callee_plan.plan, result.value);
   }
-  part.plan.graphs.push_back(std::move(function.graph));
+  callee_plan.plan.graphs.push_back(std::move(function.graph));
   const bool is_regular =
-      absl::c_all_of(part.plan.loops, [](const PlanLoop& l) { return l.is_structured(); }) &&
-      absl::c_none_of(part.plan.nodes, [](const PlanNode& n) { return n.may_be_dead; });
-  return is_regular ? std::optional(std::move(part)) : std::nullopt;
+      absl::c_all_of(callee_plan.plan.loops, [](const PlanLoop& l) { return l.is_structured(); }) &&
+      absl::c_none_of(callee_plan.plan.nodes, [](const PlanNode& n) { return n.may_be_dead; });
+  return is_regular ? std::optional(std::move(callee_plan)) : std::nullopt;
 }
 
 class FunctionInliner : public Fusion {
  public:
-  FunctionInliner(PlanGraph& plan, const PlanEnvironment& env, Room* room)
-      : Fusion(plan, env), room_(room) {}
+  FunctionInliner(PlanGraph& plan, const PlanEnvironment& env, InlineBudget* budget)
+      : Fusion(plan, env), budget_(budget) {}
 
   void Run() {
     std::vector<PlanNode> nodes = std::exchange(plan_.nodes, {});
     const size_t num_loops = plan_.loops.size(), num_targets = plan_.targets.size(),
                  num_carries = plan_.carries.size();
     for (PlanNode& n : nodes) {
-      for (PlanValue& v : n.inputs) v = Moved(v);
-      for (int& control : n.controls) control = ends_[control];
-      if (!Inline(n)) ends_.push_back(Add(std::move(n)));
+      for (PlanValue& v : n.inputs) v = Mapped(v);
+      for (int& control : n.controls) control = completion_[control];
+      if (!Inline(n)) completion_.push_back(Add(std::move(n)));
     }
-    for (PlanValue& v : plan_.feeds) v = Moved(v);
-    for (PlanValue& v : plan_.fetches) v = Moved(v);
-    for (size_t i = 0; i < num_targets; ++i) plan_.targets[i] = ends_[plan_.targets[i]];
+    for (PlanValue& v : plan_.feeds) v = Mapped(v);
+    for (PlanValue& v : plan_.fetches) v = Mapped(v);
+    for (size_t i = 0; i < num_targets; ++i) plan_.targets[i] = completion_[plan_.targets[i]];
     for (size_t i = 0; i < num_carries; ++i) {
       PlanGraph::Carry& c = plan_.carries[i];
-      c = {ends_[c.carry], Moved(c.next)};
+      c = {completion_[c.carry], Mapped(c.next)};
     }
     for (size_t l = 0; l < num_loops; ++l) {
       PlanLoop& loop = plan_.loops[l];
-      if (loop.is_structured()) loop.condition = ends_[loop.condition];
+      if (loop.is_structured()) loop.condition = completion_[loop.condition];
     }
   }
 
  private:
   // What stands for a value of the plan as it was.
-  PlanValue Moved(const PlanValue& v) const {
+  PlanValue Mapped(const PlanValue& v) const {
     if (v.node < 0) return v;
     const auto result = results_.find({v.node, v.output});
-    return result == results_.end() ? PlanValue{ends_[v.node], v.output} : result->second;
+    return result == results_.end() ? PlanValue{completion_[v.node], v.output} : result->second;
   }
 
   // False if it remains what it is.
@@ -180,19 +191,19 @@ class FunctionInliner : public Fusion {
   }
 
   DataType TypeOf(const PlanValue& v) const { return plan_.nodes[v.node].type(v.output); }
-  // Of a result of a part.
-  static DataType TypeOf(const Part& part, size_t k, const PlanNode& caller) {
-    const Part::Result& result = part.results[k];
+  // Of a result of a callee_plan.
+  static DataType TypeOf(const FunctionPlan& callee_plan, size_t k, const PlanNode& caller) {
+    const FunctionPlan::Result& result = callee_plan.results[k];
     return result.arg >= 0 ? BaseType(caller.node->input_type(result.arg))
-                           : part.plan.nodes[result.value.node].type(result.value.output);
+                           : callee_plan.plan.nodes[result.value.node].type(result.value.output);
   }
 
   void SetResult(size_t k, const PlanValue& value) {
-    results_[{static_cast<int>(ends_.size()), static_cast<int>(k)}] = value;
+    results_[{static_cast<int>(completion_.size()), static_cast<int>(k)}] = value;
   }
 
   // What a call waits for: its arguments too.
-  static decltype(PlanNode::controls) AllBefore(const PlanNode& n) {
+  static decltype(PlanNode::controls) AllPredecessors(const PlanNode& n) {
     auto before = n.controls;
     for (const PlanValue& v : n.inputs) before.push_back(v.node);
     return before;
@@ -201,33 +212,35 @@ class FunctionInliner : public Fusion {
   // ---- calls
 
   bool InlineCall(const PlanNode& n) {
-    absl::StatusOr<std::optional<Part>> callee = MakePart(*n.node, CalleeOf(*n.node), env_, room_);
+    absl::StatusOr<std::optional<FunctionPlan>> callee =
+        MakeFunctionPlan(*n.node, CalleeOf(*n.node), env_, budget_);
     if (!callee.ok() || !*callee) return false;
-    Part& part = **callee;
-    const size_t num_results = part.results.size();
+    FunctionPlan& callee_plan = **callee;
+    const size_t num_results = callee_plan.results.size();
     if (num_results != static_cast<size_t>(n.num_outputs())) return false;
     for (size_t k = 0; k < num_results; ++k) {
-      if (TypeOf(part, k, n) != n.type(static_cast<int>(k))) return false;
+      if (TypeOf(callee_plan, k, n) != n.type(static_cast<int>(k))) return false;
     }
     const std::vector<PlanValue> args(n.inputs.begin(), n.inputs.end());
-    const Node* const group = NodeBuilder(made(), "NoOp").Name(n.node->name()).Build();
+    const Node* const group = NodeBuilder(internal_graph(), "NoOp").Name(n.node->name()).Build();
     PlanNode end = Make(n, *group, n.loop);
     end.in_body = n.in_body;
-    const auto before = AllBefore(n);
+    const auto before = AllPredecessors(n);
     end.controls = before;
     const int first = static_cast<int>(plan_.nodes.size());
-    const std::vector<int> places =
-        Splice(part, args, {.loop = n.loop, .in_body = n.in_body, .controls = before});
-    for (const int target : part.plan.targets) {
-      if (places[target] >= 0) end.controls.push_back(places[target]);
+    const std::vector<int> new_ids =
+        Splice(callee_plan, args, {.loop = n.loop, .in_body = n.in_body, .controls = before});
+    for (const int target : callee_plan.plan.targets) {
+      if (new_ids[target] >= 0) end.controls.push_back(new_ids[target]);
     }
-    const std::set<int> effects = EffectsOf(places, n.loop);
+    const std::set<int> effects = EffectsOf(new_ids, n.loop);
     for (size_t k = 0; k < num_results; ++k) {
-      const PlanValue value = After(effects, n, k, ResultOf(part, k, places, args), first);
+      const PlanValue value =
+          AfterEffects(effects, n, k, ResultOf(callee_plan, k, new_ids, args), first);
       end.controls.push_back(value.node);
       SetResult(k, value);
     }
-    ends_.push_back(Add(std::move(end)));
+    completion_.push_back(Add(std::move(end)));
     return true;
   }
 
@@ -235,14 +248,14 @@ class FunctionInliner : public Fusion {
 
   bool InlineLoop(const PlanNode& n) {
     const auto make = [&](absl::string_view attr) {
-      return MakePart(*n.node, n.node->attr<FunctionRef>(attr), env_, room_);
+      return MakeFunctionPlan(*n.node, n.node->attr<FunctionRef>(attr), env_, budget_);
     };
-    absl::StatusOr<std::optional<Part>> condition = make("cond"), body = make("body");
+    absl::StatusOr<std::optional<FunctionPlan>> condition = make("cond"), body = make("body");
     if (!condition.ok() || !*condition || !body.ok() || !*body) return false;
-    return Raise(n, **condition, **body);
+    return BuildStructuredLoop(n, **condition, **body);
   }
 
-  bool Raise(const PlanNode& n, Part& condition, Part& body) {
+  bool BuildStructuredLoop(const PlanNode& n, FunctionPlan& condition, FunctionPlan& body) {
     const size_t num_variables = n.inputs.size();
     if (condition.results.size() != 1 || body.results.size() != num_variables) return false;
     IndexList changed;
@@ -256,26 +269,26 @@ class FunctionInliner : public Fusion {
     plan_.loops.push_back({.parent = n.loop, .frame_name = n.node->name(), .in_body = n.in_body});
     std::vector<PlanValue> variables(n.inputs.begin(), n.inputs.end());
     for (const int k : changed)
-      variables[k] = {AddEnter(n, k, loop, /*waits_for_all=*/k == changed[0]), 0};
-    std::vector<int> places = Splice(condition, variables, {.loop = loop, .in_body = false});
-    const int end = AddCondition(n, ResultOf(condition, 0, places, variables), loop);
-    std::set<int> effects = EffectsOf(places, n.loop);
-    places = Splice(body, variables, {.loop = loop, .in_body = true});
-    effects.merge(EffectsOf(places, n.loop));
+      variables[k] = {AddEnter(n, k, loop, /*takes_all_controls=*/k == changed[0]), 0};
+    std::vector<int> new_ids = Splice(condition, variables, {.loop = loop, .in_body = false});
+    const int end = AddCondition(n, ResultOf(condition, 0, new_ids, variables), loop);
+    std::set<int> effects = EffectsOf(new_ids, n.loop);
+    new_ids = Splice(body, variables, {.loop = loop, .in_body = true});
+    effects.merge(EffectsOf(new_ids, n.loop));
     for (const int k : changed)
-      plan_.carries.push_back({variables[k].node, ResultOf(body, k, places, variables)});
+      plan_.carries.push_back({variables[k].node, ResultOf(body, k, new_ids, variables)});
     for (size_t k = 0; k < num_variables; ++k) {
       const bool is_changed = body.results[k].arg != static_cast<int>(k);  // then it waits anyway
-      SetResult(k, is_changed ? variables[k] : After(effects, n, k, variables[k], end));
+      SetResult(k, is_changed ? variables[k] : AfterEffects(effects, n, k, variables[k], end));
     }
-    ends_.push_back(end);
+    completion_.push_back(end);
     return true;
   }
 
   // The loop waits for its Enters, and these for what the While waited for: one of them for all of
   // its variables.
-  int AddEnter(const PlanNode& n, int k, int loop, bool waits_for_all) {
-    const Node* const enter = NodeBuilder(made(), "Enter")
+  int AddEnter(const PlanNode& n, int k, int loop, bool takes_all_controls) {
+    const Node* const enter = NodeBuilder(internal_graph(), "Enter")
                                   .Name(absl::StrCat(n.node->name(), "/Enter_", k))
                                   .Input(MakePlaceholder(BaseType(n.node->input_type(k))))
                                   .Attr("frame_name", n.node->name())
@@ -283,17 +296,17 @@ class FunctionInliner : public Fusion {
     PlanNode entering = Make(n, *enter, n.loop, {n.inputs[k]});
     entering.value_loop = loop;
     entering.in_body = n.in_body;
-    entering.controls = waits_for_all ? AllBefore(n) : n.controls;
+    entering.controls = takes_all_controls ? AllPredecessors(n) : n.controls;
     return Add(std::move(entering));
   }
 
   // ToBool is what a call does to the condition; of a bool scalar Simplify takes it out.
   int AddCondition(const PlanNode& n, const PlanValue& value, int loop) {
-    Node* const to_bool = NodeBuilder(made(), "ToBool")
+    Node* const to_bool = NodeBuilder(internal_graph(), "ToBool")
                               .Name(absl::StrCat(n.node->name(), "/ToBool"))
                               .Input(MakePlaceholder(TypeOf(value)))
                               .Build();
-    const Node* const condition = NodeBuilder(made(), "LoopCond")
+    const Node* const condition = NodeBuilder(internal_graph(), "LoopCond")
                                       .Name(absl::StrCat(n.node->name(), "/LoopCond"))
                                       .Input(to_bool->output(0))
                                       .Build();
@@ -303,94 +316,96 @@ class FunctionInliner : public Fusion {
 
   // ---- parts
 
-  struct Where {
+  struct Location {
     int loop = -1;
     bool in_body = false;
     absl::Span<const int> controls = {};  // what comes before effects and reads
   };
 
-  // Adds the nodes of a part but its feeds. By node of the part: where it is.
-  std::vector<int> Splice(Part& part, const std::vector<PlanValue>& args, const Where& where) {
-    PlanGraph& inner = part.plan;
+  // Adds the nodes of a callee_plan but its feeds. By node of the callee_plan: location it is.
+  std::vector<int> Splice(FunctionPlan& callee_plan, const std::vector<PlanValue>& args,
+                          const Location& location) {
+    PlanGraph& inner = callee_plan.plan;
     const int first_loop = static_cast<int>(plan_.loops.size());
-    std::vector<int> places(inner.nodes.size(), -1);
+    std::vector<int> new_ids(inner.nodes.size(), -1);
     absl::flat_hash_map<int, int> arg_of;  // by node
     for (size_t k = 0; k < inner.feeds.size(); ++k)
       arg_of[inner.feeds[k].node] = static_cast<int>(k);
-    const auto moved = [&](const PlanValue& v) {
+    const auto mapped = [&](const PlanValue& v) {
       const auto arg = arg_of.find(v.node);
-      return arg == arg_of.end() ? PlanValue{places[v.node], v.output} : args[arg->second];
+      return arg == arg_of.end() ? PlanValue{new_ids[v.node], v.output} : args[arg->second];
     };
-    const auto loop_of = [&](int loop) { return loop < 0 ? where.loop : first_loop + loop; };
+    const auto loop_of = [&](int loop) { return loop < 0 ? location.loop : first_loop + loop; };
     for (size_t i = 0; i < inner.nodes.size(); ++i) {
       PlanNode& n = inner.nodes[i];
       if (n.kind == PlanNode::Kind::kFeed) continue;
-      for (PlanValue& v : n.inputs) v = moved(v);
-      for (int& control : n.controls) control = places[control];
+      for (PlanValue& v : n.inputs) v = mapped(v);
+      for (int& control : n.controls) control = new_ids[control];
       // What waits for an argument waits for nothing.
       n.controls.erase(std::remove(n.controls.begin(), n.controls.end(), -1), n.controls.end());
       if (n.loop < 0) {
-        n.in_body = where.in_body;
+        n.in_body = location.in_body;
         if (n.value_loop >= 0 || !OnlyComputes(n))
-          n.controls.insert(n.controls.end(), where.controls.begin(), where.controls.end());
+          n.controls.insert(n.controls.end(), location.controls.begin(), location.controls.end());
       }
       n.loop = loop_of(n.loop);
       n.value_loop = loop_of(n.value_loop);
-      places[i] = Add(std::move(n));
+      new_ids[i] = Add(std::move(n));
     }
     for (PlanLoop& loop : inner.loops) {
-      if (loop.parent < 0) loop.in_body = where.in_body;
+      if (loop.parent < 0) loop.in_body = location.in_body;
       loop.parent = loop_of(loop.parent);
-      loop.condition = places[loop.condition];
+      loop.condition = new_ids[loop.condition];
       plan_.loops.push_back(std::move(loop));
     }
     for (const PlanGraph::Carry& c : inner.carries)
-      plan_.carries.push_back({places[c.carry], moved(c.next)});
+      plan_.carries.push_back({new_ids[c.carry], mapped(c.next)});
     for (const int target : inner.targets) {
-      if (places[target] >= 0) plan_.targets.push_back(places[target]);
+      if (new_ids[target] >= 0) plan_.targets.push_back(new_ids[target]);
     }
     plan_.graphs.insert(plan_.graphs.end(), inner.graphs.begin(), inner.graphs.end());
-    if (inner.made != nullptr) plan_.graphs.push_back(inner.made);
-    return places;
+    if (inner.internal_graph != nullptr) plan_.graphs.push_back(inner.internal_graph);
+    return new_ids;
   }
 
-  // Of a part that was put into `loop`: where what it reads and writes besides computing is over.
-  std::set<int> EffectsOf(const std::vector<int>& places, int loop) const {
+  // Of a callee_plan that was put into `loop`: location what it reads and writes besides computing
+  // is completion.
+  std::set<int> EffectsOf(const std::vector<int>& new_ids, int loop) const {
     std::set<int> effects;
-    for (const int place : places) {
-      if (place < 0) continue;
-      const PlanNode& n = plan_.nodes[place];
-      if (!HasEffect(n) && !n.Is("ReadVariableOp")) continue;
-      int over = place;
+    for (const int new_id : new_ids) {
+      if (new_id < 0) continue;
+      const PlanNode& n = plan_.nodes[new_id];
+      if (!HasEffect(n) && !n.Is(VariableUse::kReads)) continue;
+      int completion = new_id;
       for (int l = n.loop; l >= 0 && l != loop; l = plan_.loops[l].parent)
-        over = plan_.loops[l].condition;
-      effects.insert(over);
+        completion = plan_.loops[l].condition;
+      effects.insert(completion);
     }
     return effects;
   }
 
-  // A result of a call, which is there once the call is over: the value, if it comes after all of
-  // the call's effects. The call's nodes are those from `first` on.
-  PlanValue After(std::set<int> effects, const PlanNode& call, size_t k, const PlanValue& value,
-                  int first) {
+  // A result of a call, which is there once the call is completion: the value, if it comes after
+  // all of the call's effects. The call's nodes are those from `first` on.
+  PlanValue AfterEffects(std::set<int> effects, const PlanNode& call, size_t k,
+                         const PlanValue& value, int first) {
     if (effects.empty() || TypeOf(value) == DT_RESOURCE) return value;
-    std::vector<int> left = {value.node};
-    std::set<int> seen(left.begin(), left.end());
-    while (!left.empty() && !effects.empty()) {
-      const int i = left.back();
-      left.pop_back();
+    std::vector<int> stack = {value.node};
+    std::set<int> visited(stack.begin(), stack.end());
+    while (!stack.empty() && !effects.empty()) {
+      const int i = stack.back();
+      stack.pop_back();
       effects.erase(i);
       if (i < first) continue;
       const PlanNode& n = plan_.nodes[i];
       if (plan_.IsLoopVariable(n)) effects.erase(plan_.loops[n.value_loop].condition);
       const auto visit = [&](int before) {
-        if (before >= 0 && seen.insert(before).second) left.push_back(before);
+        if (before >= 0 && visited.insert(before).second) stack.push_back(before);
       };
       for (const PlanValue& v : n.inputs) visit(v.node);
       for (const int control : n.controls) visit(control);
     }
     if (effects.empty()) return value;
-    const Node* const identity = NodeBuilder(made(), "Identity")
+    const Node* const identity = NodeBuilder(internal_graph(), "Identity")
                                      .Name(absl::StrCat(call.node->name(), "/result_", k))
                                      .Input(MakePlaceholder(TypeOf(value)))
                                      .Build();
@@ -400,23 +415,23 @@ class FunctionInliner : public Fusion {
     return {Add(std::move(result)), 0};
   }
 
-  static PlanValue ResultOf(const Part& part, size_t k, const std::vector<int>& places,
-                            const std::vector<PlanValue>& args) {
-    const Part::Result& result = part.results[k];
+  static PlanValue ResultOf(const FunctionPlan& callee_plan, size_t k,
+                            const std::vector<int>& new_ids, const std::vector<PlanValue>& args) {
+    const FunctionPlan::Result& result = callee_plan.results[k];
     return result.arg >= 0 ? args[result.arg]
-                           : PlanValue{places[result.value.node], result.value.output};
+                           : PlanValue{new_ids[result.value.node], result.value.output};
   }
 
-  Room* const room_;
-  std::vector<int> ends_;  // by node as it was: where it is, or what ends when it would
+  InlineBudget* const budget_;
+  std::vector<int> completion_;  // by node as it was: location it is, or what ends when it would
   absl::flat_hash_map<std::pair<int, int>, PlanValue> results_;  // of what is inlined, by output
 };
 
-absl::Status InlineFunctions(PlanGraph& plan, const PlanEnvironment& env, Room* room) {
+absl::Status InlineFunctions(PlanGraph& plan, const PlanEnvironment& env, InlineBudget* budget) {
   if (absl::c_none_of(plan.nodes, [](const PlanNode& n) { return IsLoop(n) || IsCall(n); }))
     return absl::OkStatus();
   WEIR_RETURN_IF_ERROR(SortTopologically(plan));
-  FunctionInliner(plan, env, room).Run();
+  FunctionInliner(plan, env, budget).Run();
   return absl::OkStatus();
 }
 
@@ -425,8 +440,8 @@ absl::Status InlineFunctions(PlanGraph& plan, const PlanEnvironment& env, Room* 
 absl::Status InlineFunctions(PlanGraph& plan, const PlanEnvironment& env) {
   const auto is_host = [](const std::unique_ptr<Device>& device) { return device->is_host(); };
   if (env.functions == nullptr || !absl::c_all_of(env.devices, is_host)) return absl::OkStatus();
-  Room room;
-  return InlineFunctions(plan, env, &room);
+  InlineBudget budget;
+  return InlineFunctions(plan, env, &budget);
 }
 
 }  // namespace weir

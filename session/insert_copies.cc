@@ -26,18 +26,30 @@ class InternalNodes {
     return *node;
   }
 
+  const OpRegistry& ops() const { return ops_; }
+
  private:
   static const OpRegistry& Register(OpRegistry* ops) {
     ops->Add(OpSpec("_Source")
                  .Out("y: T")
                  .Attr("T: type")
                  .InferShape(UnknownShape)
-                 .Doc("Stands for any value."));
-    ops->Add(OpSpec("_Read").In("x: T").Out("y: T").Attr("T: type").InferShape(SameShape).Doc(
-        "Value of a reference."));
-    ops->Add(OpSpec("_Copy").In("x: T").Out("y: T").Attr("T: type").InferShape(SameShape).Doc(
-        "Copy between devices."));
-    ops->Add(OpSpec("_Wait").In("x: T").Attr("T: type").Doc("Waits for others."));
+                 .Doc("A placeholder for any value."));
+    ops->Add(OpSpec("_Read")
+                 .In("x: T")
+                 .Out("y: T")
+                 .Attr("T: type")
+                 .Moves(Movement::kStored)
+                 .InferShape(SameShape)
+                 .Doc("Reads the value of a reference."));
+    ops->Add(OpSpec("_Copy")
+                 .In("x: T")
+                 .Out("y: T")
+                 .Attr("T: type")
+                 .Moves(Movement::kCopy)
+                 .InferShape(SameShape)
+                 .Doc("Copies a tensor to another device."));
+    ops->Add(OpSpec("_Wait").In("x: T").Attr("T: type").Doc("Waits for its control inputs."));
     return *ops;
   }
 
@@ -49,8 +61,8 @@ class InternalNodes {
 
 DataType TypeOf(const PlanGraph& plan, const PlanValue& v) {
   const PlanNode& n = plan.nodes[v.node];
-  const bool as_is = n.kind == PlanNode::Kind::kOp || n.kind == PlanNode::Kind::kCarry;
-  return as_is ? n.type(v.output) : BaseType(n.type(0));
+  const bool is_declared_type = n.kind == PlanNode::Kind::kOp || n.kind == PlanNode::Kind::kCarry;
+  return is_declared_type ? n.type(v.output) : BaseType(n.type(0));
 }
 
 }  // namespace
@@ -67,15 +79,24 @@ bool PlanNode::is_on_accelerator(int output) const {
          !is_host_output(output);
 }
 
-const Node& InternalNode(absl::string_view op, DataType dtype) {
+namespace {
+
+InternalNodes& AllInternalNodes() {
   static InternalNodes* const nodes = new InternalNodes;
-  return nodes->Get(op, dtype);
+  return *nodes;
 }
+
+}  // namespace
+
+const Node& InternalNode(absl::string_view op, DataType dtype) {
+  return AllInternalNodes().Get(op, dtype);
+}
+const OpRegistry& InternalOps() { return AllInternalNodes().ops(); }
 
 // An op that takes a value is handed a reference (TensorFlow 1's `w` itself, not `w/read`). It gets
 // the value by a read of its own that runs when all the op's other inputs are there: the latest
 // moment that the graph's edges order, so it sees every assignment that they put before the op. A
-// fetched reference is read after everything else in the step that the fetch depends on, which is
+// fetched reference is read after everything else in the step that the fetch depends copy_to, which is
 // the node that made it. A Merge runs whatever else is dead, and so must the read for it: it waits
 // for none of the other inputs, and for nothing in a branch that may not be taken.
 void InsertReads(PlanGraph& plan) {
@@ -108,15 +129,15 @@ void InsertReads(PlanGraph& plan) {
   for (size_t i = 0; i < count; ++i) {
     if (plan.nodes[i].kind != PlanNode::Kind::kOp) continue;
     const int num_inputs = static_cast<int>(plan.nodes[i].inputs.size());
-    const auto given = plan.nodes[i].inputs;
+    const auto original_inputs = plan.nodes[i].inputs;
     for (int k = 0; k < num_inputs; ++k) {
-      const PlanValue value = given[k];
+      const PlanValue value = original_inputs[k];
       if (!IsRef(TypeOf(plan, value)) || IsRef(plan.nodes[i].node->input_type(k))) continue;
       // One read for an op that takes the value twice: it must not change in between.
-      const auto* const same = std::find(given.begin(), given.begin() + k, value);
-      if (same != given.begin() + k &&
-          !IsRef(plan.nodes[i].node->input_type(same - given.begin()))) {
-        plan.nodes[i].inputs[k] = plan.nodes[i].inputs[same - given.begin()];
+      const auto* const same = std::find(original_inputs.begin(), original_inputs.begin() + k, value);
+      if (same != original_inputs.begin() + k &&
+          !IsRef(plan.nodes[i].node->input_type(same - original_inputs.begin()))) {
+        plan.nodes[i].inputs[k] = plan.nodes[i].inputs[same - original_inputs.begin()];
         continue;
       }
       PlanNode node = read(value, &plan.nodes[i]);
@@ -132,14 +153,14 @@ void InsertReads(PlanGraph& plan) {
   }
 }
 
-// A tensor that is needed on another device than it lies on is copied there once; between two
+// A tensor that is needed copy_to another device than it lies copy_to is copied there once; between two
 // accelerators it goes by way of the host. Handles and references never travel: placement has put
-// their users beside them. Arguments that a kernel keeps in host memory lie on the CPU.
+// their users beside them. Arguments that a kernel keeps in host memory lie copy_to the CPU.
 void InsertCopies(PlanGraph& plan, const PlanEnvironment& env) {
   if (env.devices.size() == 1) return;
   Device* const host = env.devices[0].get();
   absl::flat_hash_map<std::tuple<int, int, Device*>, PlanValue> copies;
-  const auto lies_on = [&](const PlanValue& v) {
+  const auto device_of = [&](const PlanValue& v) {
     const PlanNode& n = plan.nodes[v.node];
     return n.is_on_accelerator(v.output) ? n.device : host;
   };
@@ -155,25 +176,25 @@ void InsertCopies(PlanGraph& plan, const PlanEnvironment& env) {
     plan.nodes.push_back(std::move(node));
     return copies[key] = PlanValue{static_cast<int>(plan.nodes.size()) - 1, 0};
   };
-  const auto on = [&](const PlanValue& v, Device* wanted) {
+  const auto copy_to = [&](const PlanValue& v, Device* target) {
     const DataType type = TypeOf(plan, v);
-    Device* from = lies_on(v);
-    if (from == wanted || !IsPlain(type) || IsRef(type) || (from->is_host() && wanted->is_host()))
+    Device* from = device_of(v);
+    if (from == target || !IsPlain(type) || IsRef(type) || (from->is_host() && target->is_host()))
       return v;
-    const bool by_host = !from->is_host() && !wanted->is_host();
-    return copy(by_host ? copy(v, host) : v, wanted);
+    const bool via_host = !from->is_host() && !target->is_host();
+    return copy(via_host ? copy(v, host) : v, target);
   };
   const size_t count = plan.nodes.size();
   for (size_t i = 0; i < count; ++i) {
     if (plan.nodes[i].kind != PlanNode::Kind::kOp) continue;
     for (int k = 0; k < static_cast<int>(plan.nodes[i].inputs.size()); ++k) {
       const PlanNode& n = plan.nodes[i];
-      Device* wanted = n.is_host_input(k) ? host : n.device;
-      const PlanValue moved = on(n.inputs[k], wanted);
-      plan.nodes[i].inputs[k] = moved;
+      Device* target = n.is_host_input(k) ? host : n.device;
+      const PlanValue copied = copy_to(n.inputs[k], target);
+      plan.nodes[i].inputs[k] = copied;
     }
   }
-  for (PlanValue& fetch : plan.fetches) fetch = on(fetch, host);
+  for (PlanValue& fetch : plan.fetches) fetch = copy_to(fetch, host);
 }
 
 }  // namespace weir

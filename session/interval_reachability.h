@@ -12,24 +12,24 @@ namespace weir {
 class IntervalReachability {
  public:
   void Add(int low, int high) {
-    auto it = ends_.upper_bound(low);
-    if (it != ends_.begin() && std::prev(it)->second >= low) --it;
-    while (it != ends_.end() && it->first <= high) {
+    auto it = intervals_.upper_bound(low);
+    if (it != intervals_.begin() && std::prev(it)->second >= low) --it;
+    while (it != intervals_.end() && it->first <= high) {
       low = std::min(low, it->first);
       high = std::max(high, it->second);
-      it = ends_.erase(it);
+      it = intervals_.erase(it);
     }
-    ends_.emplace(low, high);
+    intervals_.emplace(low, high);
   }
   // The lowest position that may come after this one.
   int LowestAfter(int position) const {
-    const auto it = ends_.upper_bound(position);
-    if (it == ends_.begin() || std::prev(it)->second < position) return position;
+    const auto it = intervals_.upper_bound(position);
+    if (it == intervals_.begin() || std::prev(it)->second < position) return position;
     return std::prev(it)->first;
   }
 
  private:
-  std::map<int, int> ends_;  // disjoint: the last position by the first
+  std::map<int, int> intervals_;  // disjoint: the last position by the first
 };
 
 }  // namespace weir

@@ -4,21 +4,21 @@
 #include "weir/session/plan.h"
 
 // Which loop does each node belong to? Old control flow has no loops as such, only nodes that move
-// values between frames: Enter takes one into the frame it names (inside the frame it comes from),
-// Exit takes one out again, and all other nodes work in the frame that their inputs are in. So the
+// values between frames: Enter takes_carry one into the frame it names (inside the frame it comes from),
+// Exit takes_carry one out again, and all other nodes work in the frame that their inputs are in. So the
 // frames follow from the edges, and an edge that joins two frames without an Enter or an Exit
 // between them is an error. A frame and everything in it is reached through its Enters alone, which
-// makes it one unit of the order around it (order.cc). (structure_loops.cc takes Enters out again, once
+// makes it one unit of the order outermost it (order.cc). (structure_loops.cc takes_carry Enters out again, once
 // the loops are known.)
 //
-// The value of a NextIteration is in the loop of whatever takes it, but is met before that: such
+// The value of a NextIteration is in the loop of whatever takes_carry it, but is met before that: such
 // values get their loop as soon as another input of a taker has one.
 namespace weir {
 
 namespace {
 
 constexpr int kUnknown = -2;
-constexpr int kDeepest = 100;  // levels of loops: each is a level of recursion in schedule.cc
+constexpr int kMaxDepth = 100;  // levels of loops: each is a level of recursion in schedule.cc
 
 class LoopFinder {
  public:
@@ -35,9 +35,9 @@ class LoopFinder {
       if (from.loop < 0) {
         return InvalidArgument(
             "Node ", from.node->Label(),
-            " starts the next iteration of a loop, but is in none: no Enter leads ", "to it");
+            " starts the next iteration of a loop, but is in none: no Enter leads to it");
       }
-      if (from.loop != to.loop) return Mixed(from, from.loop, to.loop);
+      if (from.loop != to.loop) return MixedFrames(from, from.loop, to.loop);
     }
     for (const PlanValue& fetch : plan_.fetches) {
       const PlanNode& n = plan_.nodes[fetch.node];
@@ -55,7 +55,7 @@ class LoopFinder {
                     : absl::StrCat("the while loop '", plan_.loops[loop].frame_name, "'");
   }
 
-  absl::Status Mixed(const PlanNode& n, int a, int b) const {
+  absl::Status MixedFrames(const PlanNode& n, int a, int b) const {
     return InvalidArgument("Node ", n.node->Label(),
                            " has inputs from different frames: one is in ", Name(a),
                            ", another in ", Name(b));
@@ -63,33 +63,33 @@ class LoopFinder {
 
   absl::Status Assign(PlanNode& n) {
     int loop = kUnknown;
-    const auto meet = [&](int id) {
+    const auto joins_loop = [&](int id) {
       const int other = plan_.nodes[id].value_loop;
       if (other == kUnknown) return true;
       if (loop == kUnknown) loop = other;
       return loop == other;
     };
-    const auto mixed = [&](int id) { return Mixed(n, loop, plan_.nodes[id].value_loop); };
+    const auto mixed_frames = [&](int id) { return MixedFrames(n, loop, plan_.nodes[id].value_loop); };
     for (const PlanValue& v : n.inputs) {
-      if (!meet(v.node)) return mixed(v.node);
+      if (!joins_loop(v.node)) return mixed_frames(v.node);
     }
     for (const int control : n.controls) {
-      if (!meet(control)) return mixed(control);
+      if (!joins_loop(control)) return mixed_frames(control);
     }
     const bool free = n.inputs.empty() && n.controls.empty();
     if (loop == kUnknown && !free) {
       return InvalidArgument("Node ", n.node->Label(),
-                             " waits for a NextIteration alone: no Enter leads to it");
+                             " depends on a NextIteration alone: no Enter leads to it");
     }
     n.loop = n.value_loop = free ? -1 : loop;
     for (const PlanValue& v : n.inputs) {
       PlanNode& in = plan_.nodes[v.node];
       if (in.value_loop == kUnknown) in.loop = in.value_loop = n.loop;
     }
-    if (n.Is("Enter", "RefEnter")) return Enter(n);
-    if (n.Is("Exit", "RefExit")) {
+    if (n.Is(ControlFlow::kEnter)) return Enter(n);
+    if (n.Is(ControlFlow::kExit)) {
       if (n.loop < 0)
-        return InvalidArgument("Node ", n.node->Label(), " leaves a loop, but is in none");
+        return InvalidArgument("Node ", n.node->Label(), " exits a loop, but is in none");
       n.value_loop = plan_.loops[n.loop].parent;
     }
     return absl::OkStatus();
@@ -102,9 +102,9 @@ class LoopFinder {
     if (is_new) {
       plan_.loops.push_back({n.loop, frame});
       depth_.push_back(n.loop < 0 ? 1 : depth_[n.loop] + 1);
-      if (depth_.back() > kDeepest) {
+      if (depth_.back() > kMaxDepth) {
         return InvalidArgument("Node ", n.node->Label(), " opens the while loop '", frame,
-                               "' inside ", kDeepest,
+                               "' inside ", kMaxDepth,
                                " others: loops nested so deeply are not supported");
       }
     }
@@ -120,9 +120,14 @@ class LoopFinder {
 }  // namespace
 
 // They are what goes from loop to loop, and graphs have few loops.
-bool PlanNode::is_enter() const { return loop != value_loop && Is("Enter", "RefEnter"); }
+const OpTraits& PlanNode::traits() const {
+  static const OpTraits* const none = new OpTraits;
+  return kind == Kind::kOp ? node->op().traits() : *none;
+}
 
-bool PlanNode::is_exit() const { return loop != value_loop && Is("Exit", "RefExit"); }
+bool PlanNode::is_enter() const { return loop != value_loop && Is(ControlFlow::kEnter); }
+
+bool PlanNode::is_exit() const { return loop != value_loop && Is(ControlFlow::kExit); }
 
 // In all of these, outer loops have smaller numbers.
 bool PlanGraph::IsInside(int loop, int outer) const {
@@ -138,25 +143,25 @@ int PlanGraph::CommonLoop(int a, int b) const {
   return a;
 }
 
-int PlanGraph::LoopAround(int node, int loop) const {
-  int around = -1;
+int PlanGraph::OutermostLoopExcluding(int node, int loop) const {
+  int outermost = -1;
   for (int l = nodes[node].loop; l >= 0; l = loops[l].parent) {
-    if (!IsInside(loop, l)) around = l;
+    if (!IsInside(loop, l)) outermost = l;
   }
-  return around;
+  return outermost;
 }
 
 bool StartsIteration(const PlanGraph& plan, const PlanNode& node) {
-  bool takes = false;
+  bool takes_carry = false;
   for (const PlanValue& v : node.inputs) {
     const PlanNode& in = plan.nodes[v.node];
     if (in.kind == PlanNode::Kind::kCarry) {
-      takes = true;
+      takes_carry = true;
     } else if (in.loop == node.loop) {
       return false;
     }
   }
-  return takes && node.controls.empty();
+  return takes_carry && node.controls.empty();
 }
 
 absl::Status FindLoops(PlanGraph& plan) { return LoopFinder(plan).Run(); }

@@ -18,18 +18,18 @@ class LruCache {
 
   // Null if there is none. Good until the next Insert.
   const V* Find(const K& key) {
-    const auto found = places_.find(key);
-    if (found == places_.end()) return nullptr;
+    const auto found = index_.find(key);
+    if (found == index_.end()) return nullptr;
     entries_.splice(entries_.begin(), entries_, found->second);
     return &found->second->second;
   }
   // Of a key that is not there. Returns the value that had to go, if any.
   std::optional<V> Insert(K key, V value) {
     entries_.emplace_front(key, std::move(value));
-    places_.emplace(std::move(key), entries_.begin());
+    index_.emplace(std::move(key), entries_.begin());
     if (entries_.size() <= capacity_) return std::nullopt;
     std::optional<V> evicted = std::move(entries_.back().second);
-    places_.erase(entries_.back().first);
+    index_.erase(entries_.back().first);
     entries_.pop_back();
     return evicted;
   }
@@ -41,7 +41,7 @@ class LruCache {
  private:
   const size_t capacity_;
   std::list<std::pair<K, V>> entries_;  // the latest first
-  absl::flat_hash_map<K, typename std::list<std::pair<K, V>>::iterator> places_;
+  absl::flat_hash_map<K, typename std::list<std::pair<K, V>>::iterator> index_;
 };
 
 }  // namespace weir

@@ -37,8 +37,8 @@ SaverDef SaverWithin(SaverDef def, absl::string_view prefix) {
   return def;
 }
 
-// What becomes of an item: it is in, it lies outside the scope, or it does not go with what its
-// collection has so far.
+// The outcome of exporting a collection item: exported, outside the export scope, or of another
+// kind than the items that its collection holds so far.
 enum class Put { kDone, kOutside, kUnfit };
 
 Put ToText(const std::string& key, const std::string& text, absl::string_view prefix,
@@ -52,13 +52,12 @@ Put ToText(const std::string& key, const std::string& text, absl::string_view pr
   return Put::kDone;
 }
 
-// What is kept as bytes.
+// Serializes an item that a bytes list stores.
 Put ToBytes(const std::string& key, const CollectionItem& item, absl::string_view prefix,
             std::string* bytes) {
   if (const auto* text = std::get_if<std::string>(&item)) return ToText(key, *text, prefix, bytes);
   const auto* const held = std::get_if<std::shared_ptr<CollectionObject>>(&item);
-  if (held == nullptr || *held == nullptr)
-    return Put::kUnfit;  // a tensor or operation that is none
+  if (held == nullptr || *held == nullptr) return Put::kUnfit;  // an invalid tensor or operation
   const std::shared_ptr<CollectionObject>& object = *held;
   if (const auto context = std::dynamic_pointer_cast<FlowContext>(object))
     return ToText(key, context->Serialize(), prefix, bytes);
@@ -86,8 +85,8 @@ Put ToBytes(const std::string& key, const CollectionItem& item, absl::string_vie
   return Put::kUnfit;
 }
 
-// What a node list calls the item; "" if it does not go into one. Variables do in collections that
-// TensorFlow has no proto type for.
+// Returns the name of the item in a node list, or "" if a node list cannot hold it. Variables are
+// stored by name in collections for which TensorFlow has no proto type.
 std::string NodeListName(absl::string_view key, const CollectionItem& item) {
   if (const auto* output = std::get_if<Output>(&item)) return output->name();
   if (const auto* operation = std::get_if<Operation>(&item)) return operation->name();
@@ -141,7 +140,7 @@ void ExportCollections(const Graph& graph, absl::string_view prefix, proto::Meta
   }
 }
 
-// The nodes of the scope only, under their names in it.
+// Keeps only the nodes of the scope, with the scope stripped from their names.
 void KeepScope(absl::string_view prefix, proto::MetaGraphDef* def) {
   std::set<std::string> unbound;
   google::protobuf::RepeatedPtrField<proto::NodeDef> kept;

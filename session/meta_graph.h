@@ -15,11 +15,11 @@ namespace weir::proto {
 class MetaGraphDef;
 }
 
-// Graphs with what belongs to them: collections, savers, signatures (MetaGraphDef on the wire, the
-// `.meta` file beside a checkpoint).
+// Graphs with their collections, savers and signatures (MetaGraphDef on the wire, the `.meta` file
+// beside a checkpoint).
 namespace weir {
 
-// A function of a model: names of tensors ("x:0") by the names of its arguments and results.
+// A function of a model: maps the names of its arguments and results to tensor names ("x:0").
 struct Signature {
   std::map<std::string, std::string> inputs, outputs;
   std::string method_name;
@@ -31,54 +31,57 @@ struct MetaGraphOptions {
   std::vector<std::string> tags = {};
   std::map<std::string, std::string> assets = {};  // tensor -> file, as in MetaGraph
   bool clear_devices = false;
-  // Only the nodes of this name scope, under their names in it. What they take from outside becomes
-  // an unbound input, which an import needs a tensor for; see ImportMetaGraphOptions::input_map. Of
-  // collections, what has a name elsewhere is left out; numbers and strings stay as they are.
+  // Exports only the nodes of this name scope, with the scope stripped from their names. An input
+  // from outside the scope becomes an unbound input, for which the importer must supply a tensor;
+  // see ImportMetaGraphOptions::input_map. Collection items whose names are outside the scope are
+  // omitted; numbers and strings are exported unchanged.
   std::string export_scope = {};
 };
-// The graph, its collections, and the signatures of the ops it uses. Collections of variables,
-// savers, numbers, strings, tensors and ops are kept; of those with other or mixed things,
-// `dropped` (if given) gets the names.
+// Exports the graph, its collections, and the definitions of the ops that it uses. Collections of
+// variables, savers, numbers, strings, tensors and ops are exported. The names of collections with
+// other or mixed contents are appended to `dropped`, if given.
 void ExportMetaGraph(const Graph& graph, const MetaGraphOptions& options, proto::MetaGraphDef* def,
                      std::vector<std::string>* dropped = nullptr);
-// The same as a MetaGraphDef's serialized bytes.
+// Returns the same as the serialized bytes of a MetaGraphDef.
 std::string SerializeMetaGraph(const Graph& graph, const MetaGraphOptions& options = {},
                                std::vector<std::string>* dropped = nullptr);
-// To a file, which is replaced in one step; as text if the name ends in ".pbtxt" or ".txt".
+// Writes the same to a file, which is replaced atomically; in text format if the name ends in
+// ".pbtxt" or ".txt".
 absl::Status WriteMetaGraph(const Graph& graph, const std::string& path,
                             const MetaGraphOptions& options = {},
                             Durability durability = Durability::kSynced);
 
-// True for the collections whose bytes an import reads as variables. What others hold may look like
-// one: the contexts of control flow do.
+// Returns true for the collections whose bytes an import parses as variables. The bytes of other
+// collections may look like variables: control-flow contexts do.
 bool HoldsVariables(absl::string_view collection);
 
 struct ImportMetaGraphOptions {
-  // The name scope that the nodes go to, inside the current one; made unique ("a_1" if there is an
-  // "a" already), unless it ends in '/'.
+  // The name scope of the imported nodes, inside the current scope. It is made unique ("a_1" if "a"
+  // exists), unless it ends in '/'.
   std::string import_scope = {};
   bool clear_devices = false;
-  // Inputs by their names in the meta graph -> tensors to take instead. All unbound inputs of a
-  // part of a graph ("$unbound_inputs_x:0") must be here, else INVALID_ARGUMENT names those that
-  // are not.
+  // Maps input names in the meta graph to the tensors that replace them. All unbound inputs of a
+  // partial graph ("$unbound_inputs_x:0") must be present; otherwise the import returns
+  // INVALID_ARGUMENT with the names of the missing ones.
   std::map<std::string, Output> input_map = {};
 };
-// What a meta graph says besides the graph and its collections. Names have the import scope in
-// front.
+// The contents of a meta graph besides the graph and its collections. Names include the import
+// scope.
 struct MetaGraph {
-  std::string scope;  // where the nodes went; empty for the root
+  std::string scope;  // the scope of the imported nodes; empty for the root
   std::optional<SaverDef> saver;
   std::map<std::string, Signature> signatures;
   std::vector<std::string> tags;
   std::map<std::string, std::string> assets;  // tensor -> file in the directory assets/
 };
-// Adds the nodes, and what the collections hold, under its new names: variables as handles onto
-// these nodes, so that a model trains on by its collections alone. Errors are those of
-// ImportGraphDef. An element of a collection that is malformed, or names what is not
-// there, is left out with a line on stderr: the graph is usable without it.
+// Adds the nodes and the contents of the collections, under their new names. Variables become
+// handles to the imported nodes, so that training can resume from the collections alone. Errors are
+// those of ImportGraphDef. A collection element that is malformed or names a node that does not
+// exist is skipped with a line on stderr: the graph is usable without it.
 absl::StatusOr<MetaGraph> ImportMetaGraph(Graph& graph, const proto::MetaGraphDef& def,
                                           const ImportMetaGraphOptions& options = {});
-// The same from a MetaGraphDef's bytes; INVALID_ARGUMENT as well for what is no MetaGraphDef.
+// Imports from the bytes of a MetaGraphDef. Also returns INVALID_ARGUMENT for bytes that do not
+// parse as a MetaGraphDef.
 absl::StatusOr<MetaGraph> ImportMetaGraph(Graph& graph, absl::string_view bytes,
                                           const ImportMetaGraphOptions& options = {});
 absl::StatusOr<MetaGraph> ImportMetaGraphFile(Graph& graph, const std::string& path,

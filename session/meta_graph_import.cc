@@ -46,7 +46,7 @@ class CollectionImporter {
         for (const float value : def.float_list().value()) graph_.AddToCollection(key, value);
         return;
       default:
-        return;  // Any: of types that Weir does not know
+        return;  // Any: of types unknown to Weir
     }
   }
 
@@ -69,7 +69,7 @@ class CollectionImporter {
     }
   }
 
-  // Collections are remarks on the graph, which is whole without them.
+  // Collections are metadata: the graph is complete without them.
   static void LeaveOut(const std::string& key, absl::string_view why) {
     std::fprintf(stderr, "weir: an element of collection '%s' is left out: %.*s\n", key.c_str(),
                  static_cast<int>(why.size()), why.data());
@@ -91,7 +91,7 @@ class CollectionImporter {
         }
         info = variable->info();
       }
-      // Old writers do not say it in the definition.
+      // Old writers do not store it in the definition.
       if (key == collections::kTrainableVariables) info->trainable = true;
       graph_.AddToCollection(key, std::shared_ptr<CollectionObject>(info));
     }
@@ -144,7 +144,7 @@ MetaGraph Describe(const proto::MetaGraphDef& def, const std::string& prefix) {
     meta.assets[prefix + asset.tensor_info().name()] = asset.filename();
   };
   for (const auto& asset : def.asset_file_def()) add_asset(asset);
-  // TensorFlow 1 wrote them as a collection.
+  // TensorFlow 1 stored them in a collection.
   const auto collection = def.collection_def().find("saved_model_assets");
   if (collection == def.collection_def().end()) return meta;
   for (const auto& any : collection->second.any_list().value()) {
@@ -154,15 +154,15 @@ MetaGraph Describe(const proto::MetaGraphDef& def, const std::string& prefix) {
   return meta;
 }
 
-// Where the nodes go: inside the current name scope, under a name that no other import has. A name
-// that ends in '/' is a scope as it is.
+// Returns the scope of the imported nodes: inside the current name scope, under a name that no
+// other import uses. A name that ends in '/' is used unchanged.
 std::string PrefixFor(Graph& graph, const std::string& scope) {
   if (scope.empty() || absl::EndsWith(scope, "/"))
     return scope.empty() ? graph.name_scope() : ScopePrefix(scope);
   return graph.UniqueName(absl::StrCat(graph.name_scope(), scope), /*mark=*/false) + "/";
 }
 
-// A part of a graph needs tensors for all that it took from the rest.
+// Checks that every unbound input of a partial graph has a tensor in the input map.
 absl::Status CheckUnbound(const proto::GraphDef& def, const std::map<std::string, Output>& given) {
   std::set<std::string> missing;
   for (const proto::NodeDef& node : def.node()) {

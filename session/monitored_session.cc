@@ -13,7 +13,7 @@ namespace weir {
 
 namespace {
 
-// What TensorFlow calls preemption: the session is gone, and another may do.
+// TensorFlow calls this preemption: the session is lost, but a new session may succeed.
 bool IsLoss(const absl::Status& status) {
   return absl::IsAborted(status) || absl::IsUnavailable(status);
 }
@@ -22,7 +22,7 @@ absl::Status Closed() { return FailedPrecondition("Session is already closed.");
 
 std::string NameOf(const Operation& op) { return op.valid() ? op.name() : "none"; }
 
-// The node that was made with the variable, as a finalized graph can take no other.
+// The read node that was created with the variable: a finalized graph accepts no new nodes.
 Output ReadOfGlobalStep(Graph& graph) {
   const Variable step = GetGlobalStep(graph);
   if (!step.valid()) return {};
@@ -61,14 +61,15 @@ struct MonitoredSession::Impl final : public HookContext {
 
   Graph& graph;
   MonitoredSessionOptions options;
-  std::optional<Session> live;           // empty between a loss and the recovery, and once closed
-  std::unique_ptr<Coordinator> runners;  // of the graph's queues, while there is a session
-  int64_t generation = 0;                // of sessions
+  std::optional<Session> live;  // empty between a loss and the recovery, and after Close
+  std::unique_ptr<Coordinator>
+      runners;             // coordinates the queue runners of the graph while a session exists
+  int64_t generation = 0;  // counts the sessions created
   bool stop = false, closed = false;
-  int losses = 0;  // since a step went well
+  int losses = 0;  // since the last successful step
   Output global_step;
   std::optional<Step> read_global_step;
-  std::optional<int64_t> known_step;  // until something runs
+  std::optional<int64_t> known_step;  // reset before the next step
   std::map<std::string, std::unique_ptr<EventWriter>> events;
 };
 
@@ -102,7 +103,7 @@ absl::Status MonitoredSession::Impl::Begin() {
   return Start();
 }
 
-// A session whose variables have values; as many attempts as the options allow.
+// Creates a session whose variables have values, with as many attempts as the options allow.
 absl::Status MonitoredSession::Impl::Start() {
   for (;;) {
     const absl::Status status = StartOnce();
@@ -140,7 +141,7 @@ absl::Status MonitoredSession::Impl::StartAsChief() {
 }
 
 absl::Status MonitoredSession::Impl::WaitForChief() {
-  constexpr auto kForever = std::chrono::hours(24 * 365 * 100);  // beyond, clocks overflow
+  constexpr auto kForever = std::chrono::hours(24 * 365 * 100);  // clocks overflow beyond this
   const auto deadline = std::chrono::steady_clock::now() +
                         std::min<std::chrono::milliseconds>(options.max_wait, kForever);
   for (;;) {
@@ -159,7 +160,8 @@ absl::Status MonitoredSession::Impl::WaitForChief() {
   }
 }
 
-// What is to be there before this session may go on; empty if all is.
+// Returns what the chief still has to initialize before this session may continue; empty if nothing
+// is missing.
 absl::StatusOr<std::string> MonitoredSession::Impl::WhatChiefOwes() {
   const Scaffold& s = options.scaffold;
   WEIR_ASSIGN_OR_RETURN(std::string missing, WhatIsMissing(s.ready_for_local_init_op));
@@ -168,7 +170,8 @@ absl::StatusOr<std::string> MonitoredSession::Impl::WhatChiefOwes() {
   return WhatIsMissing(s.ready_op);
 }
 
-// Two chiefs on one state, as a rule: each trains what the other one resets.
+// Existing values usually mean that two chiefs share one state: each trains the variables that the
+// other one resets.
 absl::Status MonitoredSession::Impl::WarnOfValues(absl::string_view what) {
   const bool is_shared = options.session.resources != nullptr || !options.session.target.empty();
   if (!is_shared || generation > 1) return absl::OkStatus();
@@ -188,7 +191,7 @@ absl::Status MonitoredSession::Impl::WarnOfValues(absl::string_view what) {
   return absl::OkStatus();
 }
 
-// The path of the checkpoint; empty if there is none.
+// Returns the path of the restored checkpoint; empty if there is none.
 absl::StatusOr<std::string> MonitoredSession::Impl::Restore() {
   Saver* const saver = options.scaffold.saver.get();
   if (saver == nullptr) return "";
@@ -220,7 +223,7 @@ absl::Status MonitoredSession::Impl::RunLocalInit() {
   return live->Run(s.local_init_feeds, {}, {s.local_init_op}).status();
 }
 
-// In words; empty if the op reports nothing.
+// Returns a description of the missing variables; empty if the op reports none.
 absl::StatusOr<std::string> MonitoredSession::Impl::WhatIsMissing(const Output& ready_op) {
   const absl::StatusOr<Tensors> reported = live->Run({ready_op});
   if (absl::IsFailedPrecondition(reported.status()))
@@ -250,7 +253,8 @@ absl::Status MonitoredSession::Impl::RunnersStatus() const {
   return runners == nullptr ? absl::OkStatus() : runners->status();
 }
 
-// The session goes, and before it the threads that use it; closing it ends what they wait for.
+// Destroys the session, after the threads that use it. Closing the session cancels their blocking
+// calls.
 void MonitoredSession::Impl::Drop() {
   if (runners != nullptr) runners->RequestStop();
   if (runners != nullptr && live) live->Close();
@@ -258,7 +262,8 @@ void MonitoredSession::Impl::Drop() {
   live.reset();
 }
 
-// Gives the session up; the error itself once there have been too many.
+// Drops the session before a recovery. Returns the error itself if there have been too many losses
+// in a row.
 absl::Status MonitoredSession::Impl::Recover(const absl::Status& loss) {
   Drop();
   if (losses >= options.max_recoveries) return loss;
@@ -269,7 +274,7 @@ absl::Status MonitoredSession::Impl::Recover(const absl::Status& loss) {
   return absl::OkStatus();
 }
 
-// Every hook gets to its end; the first error counts.
+// Calls End on every hook. Returns the first error.
 absl::Status MonitoredSession::Impl::End() {
   absl::Status status;
   for (const auto& hook : options.hooks) {
@@ -291,7 +296,7 @@ void MonitoredSession::Impl::Abandon() {
 // ---- Steps.
 
 struct MonitoredStep::Impl {
-  // What the caller asked for, and what hooks added to it: a step of the session.
+  // A step of the session with the caller's feeds and fetches plus those that hooks have added.
   struct Variant {
     Outputs feeds, fetches;
     Step step;
@@ -308,7 +313,8 @@ struct MonitoredStep::Impl {
   std::vector<Operation> targets;
   std::vector<Variant> variants;  // of the session of this generation
   int64_t generation = 0;
-  // For the step at hand: what hooks have added, and how many fetches are each one's.
+  // State of the current run: the feeds and fetches that hooks have added, and the number of
+  // fetches of each hook.
   Outputs added_feeds, added_fetches;
   Tensors added_values, all_fed, all_fetched;
   std::vector<size_t> fetches_of;

@@ -10,31 +10,33 @@
 #include "weir/session/plan.h"
 #include "weir/session/variable_use.h"
 
-// One static order for all the nodes of a plan.
+// One static order for all nodes of a plan.
 //
 // The order is topological (Kahn's algorithm, earliest node of the graph first, which keeps the
-// depth-first order of the pruner and so short lifetimes), with one addition: a node that writes a
-// variable waits, where it can, until every node that uses a value read from that variable has been
-// put into the order. The write then finds the buffer unshared and works in place; written too
-// early it would have to copy the variable first. Edges from those users to the writer keep that
-// order when tasks run in parallel. When nothing but such writers is ready (each waits for a reader
-// that waits for another of them), the first goes, and the readers that it overtook come after it.
+// pruner's depth-first order and hence short live ranges), with one addition: a node that writes a
+// variable is delayed, where possible, until every node that uses a value read from that variable
+// is in the order. The write then finds the buffer unshared and works in place; an earlier write
+// would have to copy the variable first. Edges from those users to the writer preserve that order
+// when tasks run in parallel. When only such writers are ready (each waits for a reader that waits
+// for another writer), the first writer is scheduled, and the readers that it overtook come after
+// it.
 //
-// None of this makes a node wait for something outside of the step that it would not wait for
-// anyway (external_waits.h): the outside may wait for what comes after that node, and neither would
-// ever go on. So a writer does not wait for a user that takes an element of a queue, say, unless it
-// comes after that element itself: it copies the variable. The read comes first all the same.
-// Nodes that wait for less come earlier in the order, which is what runs in a loop; so do writers,
-// whose readers may come after other writers.
+// These added dependencies never make a node wait for an event outside the step that it would not
+// wait for anyway (external_waits.h): the external event may depend on a node that runs after that
+// node, which would be a deadlock. For example, a writer does not wait for a user that dequeues an
+// element, unless the writer itself comes after that element: it copies the variable instead. The
+// read still comes first. Nodes that wait for fewer external events come earlier in the order,
+// which is the order within a loop too; so do writers whose readers may come after other writers.
 //
-// Critical sections (from a MutexLock to its ConsumeMutexLock) are kept whole: while one has begun,
-// further locks wait, and those of the same mutex wait for its end.
+// Critical sections (from a MutexLock to its ConsumeMutexLock) are not interleaved: while one is
+// open, other locks are delayed, and locks of the same mutex wait for its end.
 //
-// A loop is one unit of the order around it, and has an order of its own inside. What takes up the
-// values of the iteration before comes first in it; in a raised loop (structure_loops.cc) all that must
-// run before it is known whether the iteration takes place, then the LoopCond, then the body. A
-// graph may have no cycle of nodes and yet one of units, where a value that enters a loop waits for
-// another that leaves it: no iteration could end.
+// A loop is one unit of the order around it, and has an order of its own inside. The nodes that
+// receive the values of the previous iteration come first in it. In a structured loop
+// (structure_loops.cc) everything that determines whether the iteration takes place comes first,
+// then the LoopCond, then the body. A graph without a cycle of nodes may still have a cycle of
+// units, where a value that enters a loop depends on another value that leaves it: no iteration
+// could end.
 namespace weir {
 
 namespace {
@@ -59,7 +61,7 @@ class Orderer {
     users_.assign(count_, {});
     waiting_.assign(count_, {});
     written_early_.assign(count_, -1);
-    out_.overtaken.assign(count_, {});
+    out_.variable_predecessors.assign(count_, {});
     out_.position.assign(count_, -1);
     out_.loops.assign(num_loops, {-1, -1});
     for (int i = 0; i < count_; ++i) {
@@ -77,7 +79,7 @@ class Orderer {
   }
 
  private:
-  // A unit, after what decides when it is wanted.
+  // A unit, preceded by its priority.
   using Entry = std::tuple<int, int, int>;
   using Queue = std::priority_queue<Entry, std::vector<Entry>, std::greater<>>;
 
@@ -92,8 +94,8 @@ class Orderer {
     }
   }
 
-  // A unit of the order is a node, or (count_ + its number) a loop. The one that `node` is or is
-  // in, directly in `region`, a loop or -1:
+  // A unit of the order is a node, or a loop (count_ + its number). Returns the unit directly in
+  // `region` (a loop or -1) that is or contains `node`.
   int UnitIn(int region, int node) const {
     int unit = node;
     for (int l = graph_.nodes[node].loop; l != region; l = graph_.loops[l].parent)
@@ -103,13 +105,13 @@ class Orderer {
   int RegionOf(int unit) const {
     return unit < count_ ? graph_.nodes[unit].loop : graph_.loops[unit - count_].parent;
   }
-  // What runs only once the LoopCond of its raised loop has been found true.
+  // True for units that run only after the LoopCond of their structured loop has been true.
   bool IsInBody(int unit) const {
     return unit < count_ ? graph_.nodes[unit].in_body : graph_.loops[unit - count_].in_body;
   }
-  // The LoopCond of a raised loop; -1 for others.
+  // Returns the LoopCond of a structured loop; -1 for others.
   int ConditionOf(int region) const { return region < 0 ? -1 : graph_.loops[region].condition; }
-  // Around both nodes.
+  // Returns the innermost loop that contains both nodes; -1 if there is none.
   int CommonRegion(int a, int b) const {
     return graph_.CommonLoop(graph_.nodes[a].loop, graph_.nodes[b].loop);
   }
@@ -122,8 +124,8 @@ class Orderer {
     successors_[UnitIn(region, on)].push_back(unit);
   }
 
-  // A raised loop waits for its variables and for what they are to be that comes from outside, even
-  // if no node in it takes these.
+  // A structured loop depends on its variables and on those of their next values that come from
+  // outside, even if no node in the loop uses them.
   void CountCarried(const PlanGraph::Carry& c) {
     const PlanNode& variable = graph_.nodes[c.carry];
     if (!variable.runs() || !graph_.IsLoopVariable(variable)) return;
@@ -158,7 +160,7 @@ class Orderer {
     if (!outside_.empty()) all_readers_[variable].push_back(i);
   }
 
-  // There are users of the variable that the writer waits for.
+  // Returns true if the writer has to wait for users of the variable.
   bool WaitsForReaders(int writer, int variable) const {
     if (outside_.empty() || readers_[variable] == 0) return readers_[variable] > 0;
     return absl::c_any_of(all_readers_[variable], [&](int user) {
@@ -166,7 +168,7 @@ class Orderer {
     });
   }
 
-  // When a unit is wanted, of those that are ready.
+  // Returns the unit with its priority among the ready units.
   Entry EntryOf(int unit) const {
     if (unit >= count_) {
       const int loop = unit - count_;
@@ -174,17 +176,17 @@ class Orderer {
     }
     const PlanNode& n = graph_.nodes[unit];
     if (n.loop >= 0 && StartsIteration(graph_, n)) return {-1, unit, unit};
-    return {2 * outside_.Count(unit) + (ExternalWaits::Takes(n) ? 1 : 0), unit, unit};
+    return {2 * outside_.Count(unit) + (ExternalWaits::WaitsForInput(n) ? 1 : 0), unit, unit};
   }
 
-  // It does not wait for itself to have read the variable.
+  // A writer does not wait for its own read of the variable.
   bool Writes(int i, int variable) const {
     return absl::c_linear_search(out_.written_by[i], variable);
   }
 
-  // Who takes the last value of a loop's variable waits for the loop.
+  // A user of the final value of a loop variable waits for the loop.
   void DependOnLoop(int i, int variable) {
-    const int loop = graph_.LoopLeft(graph_.nodes[variable], graph_.nodes[i]);
+    const int loop = graph_.ExitedLoop(graph_.nodes[variable], graph_.nodes[i]);
     const int region = loop < 0 ? -1 : graph_.loops[loop].parent;
     if (loop < 0 || CommonRegion(variable, i) != region) return;
     const int unit = UnitIn(region, i);
@@ -207,9 +209,9 @@ class Orderer {
     ready_[queue].push(EntryOf(unit));
   }
 
-  // Where to take the next unit from; null if there is none. A writer goes before what waits for
-  // more than it does itself. The users that it waits for need none of that: those that are left
-  // come after a writer, itself perhaps.
+  // Returns the queue of the next unit; null if all are empty. A writer precedes units that wait
+  // for more external events. The users that a writer waits for are not among these: the remaining
+  // ones come after a writer, possibly this one.
   Queue* NextOf(int region) {
     Queue &ready = ready_[region + 1], &writers = writers_[region + 1], &locks = locks_[region + 1];
     if (!ready.empty() && !writers.empty() && std::get<0>(writers.top()) < std::get<0>(ready.top()))
@@ -229,7 +231,7 @@ class Orderer {
     }
   }
 
-  // Everything in a loop, or (-1) everything.
+  // Orders all units of a loop, or (-1) of the whole plan.
   void OrderRegion(int region) {
     Queue& ready = ready_[region + 1];
     const int first = static_cast<int>(out_.order.size()), condition = ConditionOf(region);
@@ -263,7 +265,7 @@ class Orderer {
     if (region >= 0 && last >= first) out_.loops[region] = {first, last};
   }
 
-  // Container and name of the mutex of a lock.
+  // Returns the container and name of the mutex of a lock.
   std::pair<std::string, std::string> MutexOf(int lock) const {
     const int handle = graph_.nodes[lock].inputs[0].node;
     return VariableKey(*graph_.nodes[handle].node);
@@ -273,7 +275,7 @@ class Orderer {
     if (Is(i, "MutexLock")) {
       ++sections_;
       const auto unlocked = unlocked_.find(MutexOf(i));
-      if (unlocked != unlocked_.end()) out_.overtaken[i].push_back(unlocked->second);
+      if (unlocked != unlocked_.end()) out_.variable_predecessors[i].push_back(unlocked->second);
     } else if (Is(i, "ConsumeMutexLock")) {
       sections_ = std::max(0, sections_ - 1);
       const int lock = graph_.nodes[i].inputs[0].node;
@@ -291,7 +293,7 @@ class Orderer {
     }
     for (const int v : read_by_[i]) {
       if (written_early_[v] >= 0 && outside_.MayOrder(written_early_[v], i))
-        out_.overtaken[i].push_back(written_early_[v]);
+        out_.variable_predecessors[i].push_back(written_early_[v]);
       NoteUse(i, v);
     }
   }
@@ -300,7 +302,7 @@ class Orderer {
     if (readers_[variable] > 0) written_early_[variable] = i;
     IndexList& users = users_[variable];
     for (const int user : users) {
-      if (user != i && outside_.MayOrder(user, i)) out_.overtaken[i].push_back(user);
+      if (user != i && outside_.MayOrder(user, i)) out_.variable_predecessors[i].push_back(user);
     }
     const auto comes_before = [&](int user) { return outside_.MayOrder(user, i); };
     users.erase(std::remove_if(users.begin(), users.end(), comes_before), users.end());
@@ -325,21 +327,24 @@ class Orderer {
   const int count_;
   const ExternalWaits outside_;
   NodeOrder out_;
-  std::vector<IndexList> read_by_;                    // by node: variables
+  std::vector<IndexList> read_by_;              // by node: the variables it reads
   std::vector<int> pending_;                    // by unit
-  std::vector<IndexList> successors_;                 // by unit
+  std::vector<IndexList> successors_;           // by unit
   std::vector<int> first_node_;                 // by loop
   std::vector<Queue> ready_, writers_, locks_;  // by region + 1
-  // By region + 1, of a raised loop: its LoopCond and units of its body, ready but for the order.
+  // By region + 1, for structured loops: the LoopCond and the units of the body that are ready
+  // except for their place after it.
   std::vector<std::vector<int>> bodies_;
-  int sections_ = 0;  // critical ones that have begun
-  // By mutex: the end of the last one.
+  int sections_ = 0;  // open critical sections
+  // By mutex: the end of its last critical section.
   std::map<std::pair<std::string, std::string>, int> unlocked_;
-  std::vector<int> readers_;        // by variable: users of its value not yet in the order
-  std::vector<IndexList> all_readers_;    // by variable, if something waits: in the order or not
-  std::vector<IndexList> users_;          // by variable: those in the order
-  std::vector<IndexList> waiting_;        // by variable: ready writers that wait for readers
-  std::vector<int> written_early_;  // by variable: by whom while readers were waited for
+  std::vector<int> readers_;  // by variable: users of its value not yet in the order
+  std::vector<IndexList>
+      all_readers_;  // by variable, if the step has external waits: all users, ordered or not
+  std::vector<IndexList> users_;    // by variable: users already in the order
+  std::vector<IndexList> waiting_;  // by variable: ready writers that wait for readers
+  std::vector<int>
+      written_early_;  // by variable: the writer that was scheduled before all readers; or -1
 };
 
 }  // namespace

@@ -14,20 +14,22 @@
 
 // Direct users of a reference variable see every write that the graph orders before them.
 //
-// TensorFlow 1 graphs share one read of a reference variable, `w/read`, among all users. There it
-// is an alias of the variable: a user that runs after a write sees the new value, even if others
-// (the gradients of that write, say) have taken the same read before. Here a read is a snapshot. So
-// a user that runs after a write, when the read may not, takes the reference itself in the place of
-// the shared read, and InsertReads gives it a read of its own. Such a user waits for nothing that
-// it did not wait for before: the pass adds no order to the graph.
+// TensorFlow 1 graphs share one read of a reference variable, `w/read`, among all users. In
+// TensorFlow it is an alias of the variable: a user that runs after a write sees the new value,
+// even if other users (such as the gradients of that write) have used the same read before. In Weir
+// a read is a snapshot. So if a user runs after a write and the shared read may run before it, the
+// user takes the reference itself instead of the shared read, and InsertReads gives it a read of
+// its own. Such a user waits for nothing that it did not wait for before: the pass adds no order to
+// the graph.
 //
 // A Switch, or an Enter of a loop constant, only routes the value of a read into a branch or a
-// loop. Those who take it there are direct users too: a RefSwitch or RefEnter brings the reference
-// to them. What computes something of the value, Identity and Reshape included, keeps what it got.
+// loop. Its users are direct users too: a RefSwitch or RefEnter routes the reference to them. A
+// node that computes from the value, including Identity and Reshape, keeps the value that it
+// received.
 //
-// "After" counts paths of data and control edges, and those from one iteration of a loop to the
-// next, if the read is not run anew in each. A read that a control edge puts before a write is
-// meant to keep the old value, and does, unless it is the one that belongs to the variable.
+// "After" covers paths of data and control edges, and paths from one iteration of a loop to the
+// next, unless the read is run again in each iteration. A read that a control edge orders before a
+// write is meant to keep the old value, and does, unless it is the variable's own shared read.
 namespace weir {
 
 namespace {
@@ -59,7 +61,7 @@ class ReadOrder {
   }
   bool IsRead(const PlanNode& n) const { return n.Is("Identity") && IsReference(n.inputs[0]); }
 
-  // Reads, and what routes their values, by the variable.
+  // Finds reads, and the nodes that route their values, and the variable of each.
   void FindRoutes() {
     variables_ = FindVariables(plan_);
     variable_.assign(plan_.nodes.size(), -1);
@@ -99,7 +101,7 @@ class ReadOrder {
 
   using Nodes = absl::flat_hash_set<int>;
 
-  // What runs after `start` in the same iteration of `loop`.
+  // Returns the nodes that run after `start` in the same iteration of `loop`.
   const Nodes& After(int start, int loop) {
     const auto [it, is_new] = after_.try_emplace({start, loop});
     if (!is_new) return it->second;
@@ -120,7 +122,8 @@ class ReadOrder {
     return seen;
   }
 
-  // It waits for the read by a control edge, and is not the variable's own read.
+  // Returns true for a node that a control edge orders after the read, unless the read is the
+  // variable's own.
   bool KeepsItsValue(int read, int writer) {
     const PlanNode& n = plan_.nodes[read];
     if (by_control_[read].empty() || !IsRead(n)) return false;
@@ -131,8 +134,8 @@ class ReadOrder {
     });
   }
 
-  // A Merge takes one of its inputs, whatever became of the others: it is after the write only if
-  // it waits for that by a control edge, and a read that is dead by one must stay so.
+  // A Merge forwards one input, whatever happened to the others: it is after the write only if a
+  // control edge orders it so. A read that is dead by a control edge must stay dead.
   bool MergesAnyway(int user, int route, int writer, const Nodes& after) const {
     const PlanNode& n = plan_.nodes[user];
     if (n.def == nullptr || !n.def->accepts_dead) return false;
@@ -141,7 +144,7 @@ class ReadOrder {
     return is_tied || absl::c_none_of(n.controls, waits);
   }
 
-  // `user` takes a value of `route`, read at `sample` before some write, and runs after that.
+  // `user` uses a value of `route`, read at `sample` before some write, and runs after that write.
   bool IsLate(int user, int route, int sample) {
     bool late = false;
     const int loop = plan_.nodes[sample].loop;
@@ -155,7 +158,8 @@ class ReadOrder {
     return late;
   }
 
-  // In the order of nodes: a route that is late reads anew, others hand on what was read before.
+  // In topological order: a late route reads the variable again, other routes forward the value
+  // that was read before.
   void FindLateUses() {
     std::vector<int> sample(plan_.nodes.size(), -1);
     for (size_t i = 0; i < plan_.nodes.size(); ++i) {
@@ -172,8 +176,8 @@ class ReadOrder {
     }
   }
 
-  // A read that only the fetch needs, once late users have their own, comes after the writes that
-  // these wait for, where it may.
+  // A read that only a fetch uses, once late users have their own reads, is moved after the writes
+  // that those users wait for, where possible.
   void OrderFetches() {
     for (const PlanValue& fetch : plan_.fetches) {
       const auto missed = missed_.find(fetch.node);
@@ -193,7 +197,7 @@ class ReadOrder {
     }
   }
 
-  // The user's input, which comes from a read, becomes the reference that was read.
+  // Replaces the user's input, which comes from a read, by the reference that was read.
   absl::Status TakeReference(int user, int input) {
     const PlanValue value = plan_.nodes[user].inputs[input];
     WEIR_ASSIGN_OR_RETURN(const PlanValue reference, ReferenceOf(value));
@@ -202,7 +206,7 @@ class ReadOrder {
     return absl::OkStatus();
   }
 
-  // What took the value waits on for what the read waits for.
+  // The user of the value now waits for the control inputs of the read itself.
   void WaitForReadOf(int read, int user) {
     auto& controls = plan_.nodes[user].controls;
     for (const int control : plan_.nodes[read].controls) {
@@ -210,9 +214,9 @@ class ReadOrder {
     }
   }
 
-  // The reference behind the value of a read or a route, in the same frame and branch.
+  // Returns the reference behind the value of a read or a route, in the same frame and branch.
   absl::StatusOr<PlanValue> ReferenceOf(const PlanValue& value) {
-    if (IsReference(value)) return value;  // a route that is late itself
+    if (IsReference(value)) return value;  // a route that is itself late
     if (IsRead(plan_.nodes[value.node])) return plan_.nodes[value.node].inputs[0];
     const auto found = references_.find(value.node);
     if (found != references_.end()) return PlanValue{found->second, value.output};
@@ -232,7 +236,7 @@ class ReadOrder {
     return PlanValue{id, value.output};
   }
 
-  // A node like this Switch or Enter, of a reference.
+  // Returns a node like this Switch or Enter, for a reference.
   const Node* RouteFor(const Node& route) {
     if (made_ == nullptr) {
       made_ = std::make_shared<Graph>(env_.graph.ops());
@@ -260,7 +264,7 @@ class ReadOrder {
         .Build();
   }
 
-  // Reads and routes that nobody takes any more.
+  // Removes reads and routes that have no users left.
   void RemoveUnused() {
     std::vector<int> uses(plan_.nodes.size(), 0);
     for (const PlanNode& n : plan_.nodes) {
@@ -287,14 +291,14 @@ class ReadOrder {
   PlanGraph& plan_;
   const PlanEnvironment& env_;
   VariableValues variables_;
-  std::vector<int> variable_;              // by node: that it reads or routes the value of; or -1
-  absl::flat_hash_map<int, IndexList> writers_;  // by variable
-  std::vector<IndexList> successors_, by_control_;    // by node
-  absl::flat_hash_map<int, IndexList> next_;          // by NextIteration
-  std::map<std::pair<int, int>, Nodes> after_;  // by node and loop
-  std::vector<std::pair<int, int>> late_;       // users, and their inputs
-  absl::flat_hash_map<int, IndexList> missed_;        // by route: writes before late users
-  absl::flat_hash_map<int, int> references_;    // by route
+  std::vector<int> variable_;  // by node: the variable whose value it reads or routes; or -1
+  absl::flat_hash_map<int, IndexList> writers_;     // by variable
+  std::vector<IndexList> successors_, by_control_;  // by node
+  absl::flat_hash_map<int, IndexList> next_;        // by NextIteration
+  std::map<std::pair<int, int>, Nodes> after_;      // by node and loop
+  std::vector<std::pair<int, int>> late_;           // late users, and their inputs
+  absl::flat_hash_map<int, IndexList> missed_;      // by route: writes before late users
+  absl::flat_hash_map<int, int> references_;        // by route
   std::shared_ptr<Graph> made_;
 };
 

@@ -5,17 +5,18 @@
 #include "absl/container/flat_hash_set.h"
 
 // Partial runs. TensorFlow starts the whole step at once and lets it wait for its feeds. Here each
-// piece is a step of its own, prepared and kept like any other: it runs what the fetches and
-// targets asked for need and no earlier piece has run. Where the nodes of a piece meet those that
-// are left, there is a cut: the values that cross it are fetched along with the piece, and fed to
-// the later one that takes them. Nothing waits between two pieces, and a partial run that is never
-// finished holds nothing but these values.
+// piece is a separate step, prepared and cached like any other: it runs the nodes that the
+// requested fetches and targets need and that no earlier piece has run. The cut between the nodes
+// of a piece and the remaining nodes determines the values that cross it: they are fetched along
+// with the piece, and fed to the later piece that uses them. Nothing is pending between two pieces,
+// and an unfinished partial run holds only these values.
 //
-// A node runs once, whatever asks for it: two pieces see the same random number. Only what gives
-// the same thing whenever it is asked, without running anything (constants, references, handles of
-// variables), is part of every piece that needs it, since references cannot be fed. Loops are not
-// cut: if a piece needs a node of one, it runs all of it that the step needs. Nor are branches
-// that may not be taken: with a value that may be dead comes whoever takes it.
+// A node runs once, whichever piece needs it: two pieces see the same random number. Only nodes
+// that produce the same value at any time without running anything (constants, references, handles
+// of variables) belong to every piece that needs them, since references cannot be fed. Loops are
+// not cut: if a piece needs a node of a loop, it runs all nodes of the loop that the step needs.
+// Conditional branches are not cut either: a value that may be dead stays in one piece with its
+// users.
 namespace weir {
 
 absl::StatusOr<Pieces> Pieces::Make(PlanRequest whole, const Graph& graph) {
@@ -45,16 +46,16 @@ absl::StatusOr<Pieces> Pieces::Make(PlanRequest whole, const Graph& graph) {
   return p;
 }
 
-// Needs nothing and changes nothing: is run again by every piece that needs it. So is the shared
-// read of a reference, whose users see what has been written before them.
+// Returns true for a node without inputs and side effects: every piece that needs it runs it again.
+// So is the shared read of a reference, whose users see everything written before them.
 bool Pieces::IsSource(const PlanNode& n) const {
-  if (n.Is("Identity") && n.controls.empty()) {
+  if (n.is_identity() && n.controls.empty()) {
     const PlanNode& from = plan_.nodes[n.inputs[0].node];
     return from.kind == PlanNode::Kind::kOp && from.inputs.empty() && IsRef(from.type(0));
   }
   if (n.node->num_inputs() > 0 || n.node->num_outputs() == 0) return false;
   return !n.node->op().stateful() || IsRef(n.node->output_type(0)) ||
-         n.node->op_name() == "VarHandleOp";
+         n.Is(VariableUse::kDeclares);
 }
 
 Output Pieces::OutputOf(const PlanValue& value) const {
@@ -86,7 +87,7 @@ absl::StatusOr<Piece> Pieces::Next(const std::vector<std::pair<Output, Tensor>>&
       piece.request.targets.emplace_back(const_cast<Node*>(plan_.nodes[roots[i]].node));
   }
   Describe(fetches, &piece);
-  // Until the piece has run, its nodes are as they were.
+  // The nodes are not marked as done until the piece has run.
   for (const int n : piece.nodes) states_[n] = State::kWaiting;
   return piece;
 }
@@ -101,7 +102,7 @@ absl::Status Pieces::TakeFeeds(const std::vector<std::pair<Output, Tensor>>& fee
   return absl::OkStatus();
 }
 
-// The nodes of the fetches, then those of the targets.
+// Returns the nodes of the fetches, then those of the targets.
 absl::StatusOr<std::vector<int>> Pieces::Roots(const Outputs& fetches,
                                                const std::vector<Operation>& targets) const {
   std::vector<int> roots;
@@ -126,7 +127,7 @@ absl::StatusOr<std::vector<int>> Pieces::Roots(const Outputs& fetches,
   return roots;
 }
 
-// What else has to run where this node runs, and has not.
+// Returns the other nodes that must run in the same piece as this node and have not run yet.
 void Pieces::Follow(int node, std::vector<int>* stack) const {
   const PlanNode& n = plan_.nodes[node];
   for (const PlanValue& v : n.inputs) stack->push_back(v.node);
@@ -158,8 +159,8 @@ absl::Status Pieces::Collect(int root, const Output& asked, std::vector<int>* no
   return absl::OkStatus();
 }
 
-// Feeds what the piece takes from outside, and fetches what it is asked for and what crosses the
-// cut.
+// Feeds the values that the piece needs from outside, and fetches the requested values and those
+// that cross the cut.
 void Pieces::Describe(const Outputs& fetches, Piece* piece) const {
   PlanRequest& request = piece->request;
   absl::flat_hash_set<Output> fed;
@@ -188,7 +189,7 @@ void Pieces::Describe(const Outputs& fetches, Piece* piece) const {
       piece->feeds.push_back(is_feed ? fed_.at(output) : known_.at(output));
     }
     for (const Node* control : n.node->control_inputs()) {
-      const auto it = ids_.find(control);  // a placeholder that is fed has none
+      const auto it = ids_.find(control);  // a placeholder that is fed has no inputs
       const bool is_over = it == ids_.end() || states_[it->second] == State::kDone;
       if (is_over && over.insert(control).second) request.done.push_back(control);
     }

@@ -9,31 +9,32 @@
 
 namespace weir {
 
-// One piece of a partial run: a step of its own.
+// One piece of a partial run: a separate step.
 struct Piece {
   PlanRequest request;
-  Tensors feeds;  // of the request
-  // By fetch asked for: its position among the request's, or -1 for a value that is known already.
+  Tensors feeds;  // one for each feed of the request
+  // By requested fetch: its position in the request's fetches, or -1 for a value that is known
+  // already.
   std::vector<int> answers;
-  Outputs fetches;         // as asked for
-  std::vector<int> nodes;  // of the whole step's plan: what this piece runs
+  Outputs fetches;         // the requested fetches
+  std::vector<int> nodes;  // the nodes of the whole step's plan that this piece runs
 };
 
-// Cuts a step into pieces, as feeds come and fetches are asked for: see partial_run.cc. For one
-// thread at a time.
+// Cuts a step into pieces, according to the feeds and fetches of each call: see partial_run.cc. Not
+// thread-safe.
 class Pieces {
  public:
-  // `whole`: everything that will be fed, fetched and run.
+  // `whole`: all feeds, fetches and targets of the partial run.
   static absl::StatusOr<Pieces> Make(PlanRequest whole, const Graph& graph);
 
-  // The step to run now. INVALID_ARGUMENT, and nothing has changed, if the arguments are not for
-  // this moment.
+  // Returns the step to run now. On INVALID_ARGUMENT, if the arguments are not allowed at this
+  // point, the state is unchanged.
   absl::StatusOr<Piece> Next(const std::vector<std::pair<Output, Tensor>>& feeds,
                              const Outputs& fetches, const std::vector<Operation>& targets);
-  // Takes note of what the piece has given, the values of its request's fetches; returns the values
-  // asked for.
+  // Records the results of the piece, the values of its request's fetches; returns the requested
+  // values.
   Tensors Finish(const Piece& piece, Tensors values);
-  // All feeds and fetches have come.
+  // True once all feeds have been fed and all fetches fetched.
   bool is_over() const { return fed_.size() == whole_.feeds.size() && !fetches_left(); }
 
  private:
@@ -52,12 +53,12 @@ class Pieces {
   PlanRequest whole_;
   PlanGraph plan_;
   std::vector<State> states_;              // by node of the plan
-  std::vector<std::vector<int>> users_;    // by node: who takes a value of it
+  std::vector<std::vector<int>> users_;    // by node: the users of its values
   std::vector<std::vector<int>> members_;  // by outermost loop: its nodes
   std::vector<int> outermost_;             // by node: the outermost loop around it; -1 for none
   absl::flat_hash_map<Output, Tensor> fed_;
-  absl::flat_hash_map<Output, Tensor> known_;  // values that later pieces need
-  absl::flat_hash_map<Output, bool> asked_;    // by fetch: has it come?
+  absl::flat_hash_map<Output, Tensor> known_;  // values that later pieces use
+  absl::flat_hash_map<Output, bool> asked_;    // by fetch: whether it has been fetched
   absl::flat_hash_map<const Node*, int> ids_;
   int fetched_ = 0;
 };

@@ -9,26 +9,27 @@
 #include "weir/session/unknown_ops.h"
 #include "weir/session/variable_use.h"
 
-// Placement. Nodes that must share a device form groups: those with a common "loc:@name" mark,
-// those joined by a reference or a resource handle (an update works on the variable's own memory),
-// and those that make handles to the same resource. A group takes the merged device of all its
-// members' requests; among the devices that match, an accelerator goes before the CPU, and every
-// member must have a kernel for it (one that has a kernel nowhere has no say). A group without such
-// a device goes to the CPU if soft placement is on, with a line in the log, and is an error
-// otherwise. Logic on what accelerators leave in host memory, or on the CPU's scalars, such as
-// the two conditions that end a loop, stays on the CPU, where whoever decides by it looks: an
-// accelerator would have it copied there, wait until it has got to it, and copy the answer back
-// (TensorFlow pins such nodes to the host, grappler/optimizers/pin_to_host_optimizer.cc).
+// Placement. Nodes that must share a device form colocation groups: nodes with a common "loc:@name"
+// attribute, nodes joined by a reference or a resource handle (an update works on the variable's
+// own memory), and nodes that create handles to the same resource. A group's requested device is
+// the merge of all its members' requests. Among the matching devices, an accelerator is preferred
+// over the CPU, and every member must have a kernel for it (a member that has a kernel for no
+// device is ignored). A group without such a device goes to the CPU if soft placement is enabled,
+// with a line in the log; otherwise it is an error. Boolean logic on values that accelerators leave
+// in host memory, or on scalars of the CPU, such as the two conditions that end a loop, stays on
+// the CPU, where the control flow that depends on it reads it: an accelerator would need a copy to
+// the device, a synchronization, and a copy of the result back (TensorFlow pins such nodes to the
+// host, grappler/optimizers/pin_to_host_optimizer.cc).
 //
-// Groups span the whole graph and not only the step at hand: what a later step does with a variable
-// counts for where the first one puts it. They are a union-find over the graph's nodes, with the
-// members of a group in a ring so that two are joined in no time. A group is decided when a step
-// first needs it, and stays where it is: nodes added later follow, or are errors.
+// Groups span the whole graph and not only the current step: uses of a variable in later steps
+// count for its placement in the first one. They are a union-find over the graph's nodes; the
+// members of a group form a ring, so that joining two groups takes constant time. A group is placed
+// when a step first needs it, and is never moved: nodes added later follow it, or are errors.
 namespace weir {
 
 namespace {
 
-// What the resource is known by that this node makes a handle to; "" if it makes none.
+// Returns the key of the resource to which this node creates a handle; "" if it creates none.
 std::string ResourceKey(const Node& node) {
   if (node.num_inputs() > 0 || node.num_outputs() == 0 || !IsHandle(node.output_type(0))) return "";
   if (node.FindAttr("shared_name") == nullptr) return "";
@@ -68,7 +69,7 @@ absl::Status Placement::Unite(int a, int b) {
   return absl::OkStatus();
 }
 
-// Joins the nodes that the graph has got since.
+// Joins the nodes that were added to the graph since the last call.
 void Placement::Extend() {
   const int known = groups_.size(), count = graph_.num_nodes();
   for (int i = known; i < count; ++i) {
@@ -120,7 +121,7 @@ absl::StatusOr<Placement::Choice> Placement::Choose(const Node& node) {
   return Choice{device_[root], kernel};
 }
 
-// Some node of the group does.
+// True if some node of the group satisfies it.
 bool Placement::AsksForDevice(int root) const {
   int i = root;
   do {
@@ -130,7 +131,7 @@ bool Placement::AsksForDevice(int root) const {
   return false;
 }
 
-// A node that came after its group was decided may not be able to follow.
+// A node that was added after its group was placed may be unable to follow it.
 absl::StatusOr<const KernelDef*> Placement::FindKernel(const Node& node, int root,
                                                        const Device& device) const {
   const KernelDef* const kernel = kernels_.Find(node, device.place());
@@ -165,7 +166,7 @@ absl::StatusOr<Placement::Group> Placement::GroupOf(int root) const {
     if (!request.Matches(group.request) && !options_.allow_soft_placement)
       return CannotColocate(*group.requester, node);
     DeviceName merged = request;
-    merged.MergeFrom(group.request);  // what was asked first wins
+    merged.MergeFrom(group.request);  // the first request wins
     group.request = merged;
     if (group.requester == nullptr) group.requester = &node;
   }
@@ -191,9 +192,9 @@ bool Placement::IsLogicOfHost(const Group& group) {
                                       [&](const Output& in) { return LiesOnHost(in); });
 }
 
-// What computes it is decided first, unless that is logic too, of which there may be any number in
-// a row. Of a value in a loop the shape is often not known; what an accelerator's kernel leaves on
-// the host is small.
+// Places the producers of the inputs first, except other logic nodes, which may form chains of any
+// length. The shape of a value in a loop is often unknown; values that an accelerator's kernel
+// leaves in host memory are small.
 bool Placement::LiesOnHost(const Output& value) {
   const Node& node = *value.node;
   if (device_[groups_.Find(node.id())] == nullptr && (IsLogic(node) || !Choose(node).ok()))
@@ -211,7 +212,8 @@ absl::StatusOr<Device*> Placement::Decide(const Group& group) const {
   }
   Device* const cpu = devices_[0].get();
   if (group.request.Matches(cpu->name())) return cpu;
-  // Soft placement changes the type and the number: another task is another process.
+  // Soft placement changes the device type and number, not the task: another task is another
+  // process.
   DeviceName task = group.request;
   task.type.reset();
   task.id.reset();
@@ -245,7 +247,7 @@ absl::Status Placement::CannotAssign(const Group& group) const {
 
 namespace {
 
-// Edges may have been changed since the nodes were joined.
+// Edges may have changed since the nodes were joined.
 absl::Status CheckHandles(const PlanGraph& plan, const PlanNode& n) {
   for (size_t k = 0; k < n.inputs.size(); ++k) {
     const PlanNode& maker = plan.nodes[n.inputs[k].node];
@@ -271,7 +273,8 @@ absl::Status Place(PlanGraph& plan, const PlanEnvironment& env) {
     WEIR_ASSIGN_OR_RETURN(const Placement::Choice chosen, env.placement.Choose(*n.node));
     n.device = chosen.device;
     n.def = chosen.kernel;
-    if (n.kind == PlanNode::Kind::kCarry) continue;  // it lies where its NextIteration puts it
+    if (n.kind == PlanNode::Kind::kCarry)
+      continue;  // its NextIteration determines where its value is stored
     WEIR_RETURN_IF_ERROR(CheckHandles(plan, n));
     if (env.options.log_device_placement) {
       std::fprintf(stderr, "%s: (%s): %s\n", n.node->name().c_str(), n.node->op_name().c_str(),

@@ -16,13 +16,14 @@
 
 namespace weir {
 
-// The argument that position `i` belongs to, of inputs or outputs, is one that the kernel keeps in
-// host memory, whatever its device.
+// Returns whether the kernel keeps the argument of input or output position `i` in host memory,
+// whatever its device.
 bool IsHostArgument(const KernelDef& kernel, const Node& node, int i, bool is_input);
 
-// Where the nodes of a session's graph go: every node has one device, the same in all steps, since
-// a variable's memory lies there from one step to the next. How it is chosen stands in place.cc.
-// For one thread at a time, which holds the mutex; keeps references to all it is made from.
+// The placement of the nodes of a session's graph. Every node has one device, the same in all
+// steps, since a variable's memory stays there from one step to the next. place.cc describes how
+// the device is chosen. Not thread-safe: the caller holds the mutex. Keeps references to its
+// constructor's arguments.
 class Placement {
  public:
   Placement(const Graph& graph, const KernelRegistry& kernels,
@@ -35,14 +36,14 @@ class Placement {
     Device* device;
     const KernelDef* kernel;
   };
-  // INVALID_ARGUMENT, naming nodes and devices, if no device can be had that all who must share it
-  // agree on.
+  // Returns INVALID_ARGUMENT, with the names of nodes and devices, if no available device satisfies
+  // all nodes that must share it.
   absl::StatusOr<Choice> Choose(const Node& node);
 
  private:
-  // What nodes that share a device ask for.
+  // The requests of the nodes of a colocation group.
   struct Group {
-    std::vector<const Node*> members;  // in the order they were made
+    std::vector<const Node*> members;  // in order of creation
     DeviceName request;
     const Node* requester = nullptr;
   };
@@ -69,8 +70,9 @@ class Placement {
   DisjointSets groups_;                               // of nodes
   std::vector<int> next_;                             // by node: its group's members as a ring
   std::vector<Device*> device_;                       // by root; null until a step needs the group
-  absl::flat_hash_map<int, absl::Status> conflicts_;  // nodes that came too late to be joined
-  // Nodes by what they share beside edges: a resource's name, a mark that names no node.
+  absl::flat_hash_map<int, absl::Status> conflicts_;  // nodes added too late to be joined
+  // Nodes by what they share other than edges: the name of a resource, or a colocation name that is
+  // no node's.
   absl::flat_hash_map<std::string, int> classes_;
 };
 

@@ -7,7 +7,7 @@
 #include "weir/core/float_mode.h"
 #include "weir/session/unknown_ops.h"
 
-// The table of contents of the runtime: what happens to a graph before it runs.
+// The driver of all passes: what happens to a graph before it runs.
 namespace weir {
 
 const std::set<std::string>& OptimizationNames() {
@@ -32,8 +32,8 @@ const std::set<std::string>& OptimizationNames() {
 absl::Status CheckOptimizations(const std::set<std::string>& names) {
   for (const std::string& name : names) {
     if (OptimizationNames().contains(name)) continue;
-    return InvalidArgument("No optimization is called '", name,
-                           "'; there are: ", absl::StrJoin(OptimizationNames(), ", "));
+    return InvalidArgument("unknown optimization '", name,
+                           "'; valid names: ", absl::StrJoin(OptimizationNames(), ", "));
   }
   return absl::OkStatus();
 }
@@ -57,11 +57,11 @@ absl::StatusOr<PlanGraph> PreparePlan(const PlanRequest& request, const PlanEnvi
 absl::StatusOr<std::unique_ptr<const Plan>> CompilePlan(PlanGraph graph,
                                                         absl::Span<const Shape> feed_shapes,
                                                         const PlanEnvironment& env) {
-  const FloatMode now = FloatMode::Current();  // what is computed here comes out as in the step
+  const FloatMode now = FloatMode::Current();  // folded constants equal the results of the step
   const ScopedFloatMode mode(env.options.flush_subnormals ? now.Flushing() : now);
   if (env.enabled("structure_loops")) StructureLoops(graph);
   if (env.enabled("inline_functions")) WEIR_RETURN_IF_ERROR(InlineFunctions(graph, env));
-  WEIR_RETURN_IF_ERROR(CheckUnknownOps(graph));  // again: now with functions inlined
+  WEIR_RETURN_IF_ERROR(CheckUnknownOps(graph));  // again, now with inlined functions
   WEIR_RETURN_IF_ERROR(Specialize(graph, feed_shapes, env));
   if (env.enabled("prune_control_edges"))
     PruneControlEdges(graph, FindControlledConstants(graph, feed_shapes, env));
@@ -82,14 +82,14 @@ absl::StatusOr<std::unique_ptr<const Plan>> FinishPlan(PlanGraph graph,
     WEIR_RETURN_IF_ERROR(Fuse(graph, env));
   }
   plan->graphs = graph.graphs;
-  plan->graphs.push_back(graph.made);
+  plan->graphs.push_back(graph.internal_graph);
   WEIR_RETURN_IF_ERROR(Schedule(std::move(graph), env, plan.get()));
   return std::unique_ptr<const Plan>(std::move(plan));
 }
 
 namespace {
 
-bool IsInOrder(const PlanGraph& plan) {
+bool IsTopologicallyOrdered(const PlanGraph& plan) {
   for (int i = 0; i < static_cast<int>(plan.nodes.size()); ++i) {
     const PlanNode& n = plan.nodes[i];
     if (absl::c_any_of(n.inputs, [i](const PlanValue& v) { return v.node >= i; })) return false;
@@ -98,7 +98,7 @@ bool IsInOrder(const PlanGraph& plan) {
   return true;
 }
 
-// `renumbered`: by node, where it stands in the new order.
+// `renumbered`: by node, its index in the new order.
 void Renumber(PlanGraph& plan, const std::vector<int>& renumbered) {
   const auto renumber = [&](PlanValue& v) {
     if (v.node >= 0) v.node = renumbered[v.node];
@@ -136,7 +136,7 @@ void DropRemoved(PlanGraph& plan) {
   Renumber(plan, renumbered);
 }
 
-void PutInOrder(PlanGraph& plan, absl::Span<const int> order) {
+void ReorderNodes(PlanGraph& plan, absl::Span<const int> order) {
   std::vector<PlanNode> nodes;
   nodes.reserve(order.size());
   std::vector<int> renumbered(order.size());
@@ -150,9 +150,9 @@ void PutInOrder(PlanGraph& plan, absl::Span<const int> order) {
 
 namespace {
 
-// "a (Add) <- b (Mul) <- a (Add)": the nodes of a cycle that `node` is on, or comes after.
-// `pending`: by node, for how many others that have not come it waits.
-std::string CycleBefore(const PlanGraph& plan, const std::vector<int>& pending, int node) {
+// Returns the nodes of a cycle that `node` is on or depends on: "a (Add) <- b (Mul) <- a (Add)".
+// `pending`: by node, how many of its predecessors have not been sorted.
+std::string DescribeCycle(const PlanGraph& plan, const std::vector<int>& pending, int node) {
   std::vector<int> path;
   const auto waits = [&](int before) { return pending[before] > 0; };
   while (!absl::c_linear_search(path, node)) {
@@ -172,7 +172,7 @@ std::string CycleBefore(const PlanGraph& plan, const std::vector<int>& pending, 
 
 // Kahn's algorithm, lowest number first.
 absl::Status SortTopologically(PlanGraph& plan) {
-  if (IsInOrder(plan)) return absl::OkStatus();
+  if (IsTopologicallyOrdered(plan)) return absl::OkStatus();
   const int count = static_cast<int>(plan.nodes.size());
   std::vector<int> pending(count, 0);
   std::vector<IndexList> successors(count);
@@ -200,9 +200,9 @@ absl::Status SortTopologically(PlanGraph& plan) {
   }
   for (int i = 0; i < count; ++i) {
     if (pending[i] > 0)
-      return InvalidArgument("Nodes wait for each other: ", CycleBefore(plan, pending, i));
+      return InvalidArgument("graph has a cycle: ", DescribeCycle(plan, pending, i));
   }
-  PutInOrder(plan, sorted);
+  ReorderNodes(plan, sorted);
   return absl::OkStatus();
 }
 

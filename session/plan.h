@@ -14,46 +14,46 @@
 #include "weir/session/place.h"
 #include "weir/session/session.h"
 
-// From a graph to a step that is ready to run. The passes, in order:
+// Compiles a graph into a step that is ready to run. The passes, in order:
 //
 // clang-format off
-//   Prune              feeds, fetches, targets -> the nodes they need                 prune.cc
-//   FindLoops          which loop each node belongs to                                loops.cc
-//   Place              a device and a kernel for every node; colocations              place.cc
-//   OrderInitializers  initial values that read variables wait for these              initializer_order.cc
-//   OrderReads         users of a shared read see the writes that they run after      order_reads.cc
-//   InsertReads        a value where an op takes the value of a reference             insert_copies.cc
-//   InsertCopies       a copy wherever a tensor crosses devices                       insert_copies.cc
-//   AnalyzeDeadness       which nodes may stand in a branch that is not taken            deadness.cc
-//   CheckRaces         if asked for: no unordered uses of a variable that is written  races.cc
-//   HoistConstants      constants of a branch that are there anyway                    deadness.cc
-//   -- what follows is done once for each set of feed shapes --
-//   StructureLoops         while loops run as such, without the nodes that pass values    structure_loops.cc
-//   InlineFunctions    functions become parts of the plan, their loops among them     inline_functions.cc
-//   CheckUnknownOps    no node is sure to run whose op nobody knows                   unknown_ops.cc
-//   Specialize         shapes, constants and kernels, as far as they are known        specialize.cc
-//   PruneControlEdges          nobody waits where that orders nothing                         prune_control_edges.cc
-//   Simplify           one value for all that are equal                               simplify.cc
-//   EliminateDeadNodes       no more is run than somebody uses                              eliminate_dead_nodes.cc
-//   CacheStepInvariants        what depends on nothing but weights is computed once           cache_step_invariants.cc
-//   TileBatch       layers take one slice of a batch after the other               tile_batch.cc
-//   FuseScalarLoops    raised loops over scalars become one node                      fuse_scalar_loops.cc
-//   Fuse               what is spread out is computed before,                         sink_tiles.cc
-//                      what is cut from a product is cut before,                      sink_slices.cc
-//                      products take up what is done to their elements next,          fuse_epilogues.cc
-//                      layer norms and softmaxes in small ops become one node,        fuse_layer_norm.cc, fuse_softmax.cc
-//                      element-wise neighbors become one node,                       fuse_elementwise.cc
-//                      products that a loop adds up are multiplied together           defer_matmuls.cc
-//   OrderNodes         one static order                                               order.cc
-//   Schedule           tasks that may run side by side; the items of a step           schedule.cc
-//   PlanMemory         where in the step's arena each value lies; in-place reuse      plan_memory.cc
+//   Prune                feeds, fetches, targets -> the nodes they need                      prune.cc
+//   FindLoops            assigns each node to its loop                                       loops.cc
+//   Place                chooses a device and a kernel for each node; colocation             place.cc
+//   OrderInitializers    orders initial values that read variables after those variables     initializer_order.cc
+//   OrderReads           orders users of a shared read after the writes that precede them    order_reads.cc
+//   InsertReads          inserts a read where an op takes the value of a reference           insert_copies.cc
+//   InsertCopies         inserts a copy wherever a tensor crosses devices                    insert_copies.cc
+//   AnalyzeDeadness      finds the nodes that may be in an untaken branch                    deadness.cc
+//   CheckRaces           on request: rejects unordered uses of a variable that is written    races.cc
+//   HoistConstants       hoists constants out of branches                                    deadness.cc
+//   -- the passes below run once for each set of feed shapes --
+//   StructureLoops       turns v1 while loops into structured loops                          structure_loops.cc
+//   InlineFunctions      inlines function bodies and the loops in them                       inline_functions.cc
+//   CheckUnknownOps      rejects plans that are sure to run a node of an unknown op          unknown_ops.cc
+//   Specialize           infers shapes, folds constants and creates kernels                  specialize.cc
+//   PruneControlEdges    removes control edges that order no effects                         prune_control_edges.cc
+//   Simplify             common-subexpression elimination, algebraic simplification          simplify.cc
+//   EliminateDeadNodes   removes nodes whose outputs nothing uses                            eliminate_dead_nodes.cc
+//   CacheStepInvariants  caches across steps what depends on weights alone                   cache_step_invariants.cc
+//   TileBatch            runs layers on one slice of the batch after the other               tile_batch.cc
+//   FuseScalarLoops      fuses a structured loop over scalars into one node                  fuse_scalar_loops.cc
+//   Fuse                 moves element-wise work before Tile and broadcasts,                 sink_tiles.cc
+//                        moves slices of a matrix product before it,                         sink_slices.cc
+//                        fuses epilogues into GEMM and convolution,                          fuse_epilogues.cc
+//                        fuses decomposed layer norms and softmaxes,                         fuse_layer_norm.cc, fuse_softmax.cc
+//                        fuses element-wise neighbors,                                       fuse_elementwise.cc
+//                        defers matrix products that a loop accumulates                      defer_matmuls.cc
+//   OrderNodes           chooses one static order                                            order.cc
+//   Schedule             partitions the nodes into parallel tasks and lowers them            schedule.cc
+//   PlanMemory           assigns arena offsets; reuses buffers in place                      plan_memory.cc
 // clang-format on
 //
-// and executor.cc runs the result. Each pass is one function from plan to plan.
+// executor.cc runs the result. Each pass is one function from plan to plan.
 namespace weir {
 
-// Numbers of nodes, slots or variables, where nearly always there are one or two: as large as a
-// vector, without memory of its own.
+// Indices of nodes, slots or variables, nearly always one or two. The object has the size of a
+// vector and stores short lists inline.
 using IndexList = absl::InlinedVector<int, 4>;
 
 // One output of a node of the plan.
@@ -63,29 +63,30 @@ struct PlanValue {
   friend bool operator==(const PlanValue&, const PlanValue&) = default;
 };
 
-// A node of the plan: a node of the graph, a fed tensor, or something that a pass has put in.
+// A node of the plan: a node of the graph, a fed tensor, or a node that a pass has inserted.
 struct PlanNode {
   enum class Kind : uint8_t {
     kOp,
     kFeed,   // output 0 is fed
-    kRead,   // the value of the variable behind the reference at input 0
-    kCopy,   // input 0 on another device
-    kWait,   // computes nothing: stands for a node of which only the end matters
-    kCarry,  // what a NextIteration has handed over from the iteration before
+    kRead,   // reads the value of the variable behind the reference at input 0
+    kCopy,   // copies input 0 to another device
+    kWait,   // computes nothing: replaces a node of which only the completion matters
+    kCarry,  // the value that a NextIteration has passed on from the previous iteration
   };
   Kind kind = Kind::kOp;
-  bool may_be_dead = false;  // may stand in a branch that is not taken
+  bool may_be_dead = false;  // may be in a branch that is not taken
   bool removed = false;
-  bool in_body = false;   // in a raised loop: runs only if the LoopCond has been true
-  bool must_run = false;  // even if nobody takes its value any more
-  bool step_invariant = false;     // of a feed, or what is computed from lasting values (IsStepInvariant)
-  // The loop that the node runs in, and the one that its outputs belong to (they differ for Enter
-  // and Exit): positions in PlanGraph::loops, -1 for none.
+  bool in_body = false;   // in the body of a structured loop: runs only if the LoopCond was true
+  bool must_run = false;  // even if nothing uses its outputs any more
+  bool step_invariant =
+      false;  // of a feed, or computed from step-invariant values alone (IsStepInvariant)
+  // The loop that the node runs in, and the loop that its outputs belong to (they differ for Enter
+  // and Exit): indices into PlanGraph::loops, -1 for none.
   int loop = -1, value_loop = -1;
-  // The graph's node; for kRead, kCopy and kWait a node of the runtime's own that carries the
-  // types; for kFeed the node fed, for kCarry the NextIteration.
+  // The graph's node; for kRead, kCopy and kWait an internal node of the runtime that carries the
+  // types; for kFeed the fed node, for kCarry the NextIteration.
   const Node* node = nullptr;
-  int fed_output = 0;  // of that node, for kFeed
+  int fed_output = 0;  // for kFeed: the output of `node` that is fed
   absl::InlinedVector<PlanValue, 3> inputs;
   absl::InlinedVector<int, 1> controls;
   Device* device = nullptr;
@@ -93,7 +94,7 @@ struct PlanNode {
 
   // Known after Specialize.
   absl::InlinedVector<Shape, 1> shapes;  // by output
-  // By output, in host memory; empty, or uninitialized tensors where nothing is known.
+  // By output, in host memory; empty, or uninitialized tensors where the value is not known.
   std::vector<Tensor> constants;
   Kernel kernel;
   double cost_ns = 0;
@@ -101,17 +102,27 @@ struct PlanNode {
   int num_outputs() const {
     return kind == Kind::kOp ? node->num_outputs() : kind == Kind::kWait ? 0 : 1;
   }
-  // A node of the graph that is one of these ops.
+  // Traits of the op; those of an op without any for other kinds of nodes.
+  const OpTraits& traits() const;
+  bool Is(ControlFlow flow) const { return traits().control_flow == flow; }
+  // The same, of values and not of references.
+  bool IsValueFlow(ControlFlow flow) const { return Is(flow) && !IsRef(type(0)); }
+  bool Is(VariableUse use) const { return traits().variable_use == use; }
+  // Returns true for an op of one input and one output that returns its input, as Identity does.
+  bool is_identity() const {
+    return traits().movement == Movement::kIdentity && inputs.size() == 1 && num_outputs() == 1;
+  }
+  // True for a node of the graph that is one of these ops.
   template <class... Names>
   bool Is(const Names&... ops) const {
     return kind == Kind::kOp && ((node->op_name() == ops) || ...);
   }
-  // Enter and RefEnter, Exit and RefExit, once FindLoops has set the loops.
+  // True for Enter and RefEnter, and for Exit and RefExit, once FindLoops has set the loops.
   bool is_enter() const;
   bool is_exit() const;
-  // Something is done for it in a step: it is not fed, and not known.
+  // True if a step does work for this node: it is neither fed nor constant.
   bool runs() const;
-  // Neither takes nor waits for anything from now on: has been removed, or is known.
+  // Removes all incoming edges, of a node that is removed or has become constant.
   void DropEdges() {
     inputs.clear();
     controls.clear();
@@ -120,74 +131,78 @@ struct PlanNode {
     removed = true;
     DropEdges();
   }
-  // In the same iterations of the same loop, if in any.
+  // True if both nodes run in the same iterations of the same loop, or both outside all loops.
   bool runs_with(const PlanNode& other) const {
     return loop == other.loop && in_body == other.in_body;
   }
   DataType type(int output) const {
     return node->output_type(kind == Kind::kFeed ? fed_output : output);
   }
-  // An argument that the kernel keeps in host memory, whatever its device.
+  // True for an argument that the kernel keeps in host memory, whatever its device.
   bool is_host_input(int input) const;
   bool is_host_output(int output) const;
-  // Output lies in the memory of an accelerator.
+  // True if the output is in the memory of an accelerator.
   bool is_on_accelerator(int output) const;
   bool is_constant(int output) const {
     return output < static_cast<int>(constants.size()) && constants[output].initialized();
   }
-  // All outputs are these; none if there are no values.
+  // Sets the constant values of all outputs; an empty vector means that they are not known.
   void set_constants(std::vector<Tensor> values) {
     constants = std::move(values);
     for (size_t i = 0; i < constants.size(); ++i) shapes[i] = constants[i].shape();
   }
 };
 
-// A frame of old control flow: what lies between the Enters and the Exits of one frame name.
+// A frame of v1 control flow: the nodes between the Enters and the Exits of one frame name.
 struct PlanLoop {
   int parent = -1;
   std::string frame_name;
-  // Of a raised loop (structure_loops.cc): its LoopCond. Its Enters are its variables; what closes it
-  // is in PlanGraph::carries, and its values are used outside of it where they are.
+  // For a structured loop (structure_loops.cc): its LoopCond. Its Enters are its loop variables,
+  // and PlanGraph::carries holds its back edges. Nodes outside the loop use its values directly,
+  // without an Exit.
   int condition = -1;
-  bool in_body = false;  // of the raised loop around it: PlanNode::in_body of the loop as a whole
+  bool in_body = false;  // PlanNode::in_body of the loop as a whole, with respect to the structured
+                         // loop around it
   bool is_structured() const { return condition >= 0; }
 };
 
-// Nodes in topological order (inputs and controls come before), and what goes in and out. The edges
-// that close a loop, from a NextIteration to what takes its value, are cut: in the place of the
-// NextIteration stands a kCarry.
+// A graph of nodes in topological order (inputs and controls come first), with its feeds, fetches
+// and targets. The back edges of loops, from a NextIteration to the nodes that take its value, are
+// cut: a kCarry replaces the NextIteration as their input.
 struct PlanGraph {
   struct Carry {
-    int carry;       // the kCarry; in a raised loop the Enter, whose value is replaced
-    PlanValue next;  // what the next iteration finds there: the value of a NextIteration
+    int carry;       // the kCarry; in a structured loop the Enter, whose value is replaced
+    PlanValue next;  // the value that the next iteration finds there: that of a NextIteration
   };
   std::vector<PlanNode> nodes;
-  std::vector<PlanLoop> loops;  // outer ones first
+  std::vector<PlanLoop> loops;  // outer loops first
   std::vector<Carry> carries;
-  // An Enter of a raised loop whose value changes from iteration to iteration.
+  // True for an Enter of a structured loop whose value changes from iteration to iteration.
   bool IsLoopVariable(const PlanNode& node) const;
-  // The loop, if this is a variable of one that `user` is not in: then `user` takes its last value.
-  // -1 for everything else.
-  int LoopLeft(const PlanNode& variable, const PlanNode& user) const;
-  // The LoopCond of a raised loop, which is run as the test that ends it.
+  // Returns the loop of `variable` if it is a loop variable and `user` is outside that loop: `user`
+  // then takes its last value. Returns -1 for everything else.
+  int ExitedLoop(const PlanNode& variable, const PlanNode& user) const;
+  // True for the LoopCond of a structured loop, which is lowered to the test that ends the loop.
   bool EndsLoop(int node) const {
     const int loop = nodes[node].loop;
     return loop >= 0 && loops[loop].condition == node;
   }
-  // The loop is `outer`, or in it. Neither may be -1 (no loop) but `loop`.
+  // True if `loop` is `outer` or is inside it. Only `loop` may be -1 (no loop).
   bool IsInside(int loop, int outer) const;
-  // The innermost loop around both, or -1.
+  // Returns the innermost loop around both, or -1.
   int CommonLoop(int a, int b) const;
-  // The outermost loop that `node` is in and `loop` is neither nor in; -1 if there is none.
-  int LoopAround(int node, int loop) const;
-  // What their kernels are told of inputs: KernelInit::step_invariant_inputs.
+  // Returns the outermost loop that contains `node` and neither is nor contains `loop`; -1 if there
+  // is none.
+  int OutermostLoopExcluding(int node, int loop) const;
+  // Which inputs are step-invariant, by input, as kernels are told:
+  // KernelInit::step_invariant_inputs.
   using Flags = absl::InlinedVector<bool, 4>;
   Flags StepInvariantsOf(absl::Span<const PlanValue> inputs) const;
   bool IsStepInvariant(PlanValue value) const;
-  bool writes_state = false;  // some node writes to a variable, or to what is used like one
-  // The nodes that passes have made for this plan; null as long as there are none.
-  std::shared_ptr<Graph> made;
-  // Those of functions whose nodes are in the plan.
+  bool writes_state = false;  // some node writes to a variable or to other state
+  // Owns the nodes that passes have created for this plan; null as long as there are none.
+  std::shared_ptr<Graph> internal_graph;
+  // The graphs of functions whose nodes are in the plan.
   std::vector<std::shared_ptr<const Graph>> graphs;
   std::vector<PlanValue> feeds;    // by feed; node -1 if nothing needs it
   std::vector<PlanValue> fetches;  // by fetch
@@ -197,20 +212,21 @@ struct PlanGraph {
 struct PlanRequest {
   Outputs feeds, fetches;
   std::vector<Operation> targets;
-  // Nodes that earlier pieces of a partial run have run: nobody waits for them, and what is needed
-  // of their values is fed.
+  // Nodes that earlier calls of a partial run have run. Nodes of this plan have no edges from them;
+  // their values that are needed are fed.
   std::vector<const Node*> done = {};
   Connections connections = {};
 };
 
-// Takes up what the iteration before has handed over, and needs nothing else of its loop: the first
-// thing to run in an iteration.
+// Returns true if the node takes values of the previous iteration and depends on nothing else in
+// its loop: it is among the first nodes to run in an iteration.
 bool StartsIteration(const PlanGraph& plan, const PlanNode& node);
 
-// What passes may use.
+// The context that passes use.
 struct PlanEnvironment {
   const Graph& graph;
-  // Of the session's graph: shared by whoever reads more of that than nodes which he has.
+  // Of the session's graph. Code that reads more of the graph than nodes it already holds takes it
+  // shared.
   std::shared_mutex& graph_mutex;
   const KernelRegistry& kernels;
   absl::Span<const std::unique_ptr<Device>> devices;  // devices[0] is the CPU
@@ -223,7 +239,7 @@ struct PlanEnvironment {
   bool enabled(absl::string_view optimization) const {
     return options.disable.find(std::string(optimization)) == options.disable.end();
   }
-  // What the kernel of a node is told when it is made.
+  // Returns the arguments for creating the kernel of a node.
   KernelInit InitFor(const Node& node, Device& device, absl::Span<const Shape> input_shapes,
                      absl::Span<const bool> step_invariant_inputs = {}) const {
     return {node,
@@ -244,160 +260,172 @@ absl::Status OrderReads(PlanGraph& plan, const PlanEnvironment& env);
 void InsertReads(PlanGraph& plan);
 void InsertCopies(PlanGraph& plan, const PlanEnvironment& env);
 absl::Status CheckRaces(const PlanGraph& plan);
-// `feed_shapes`: by feed; unknown shapes are allowed. Of a handle, the shape of its variable.
+// `feed_shapes`: by feed; unknown shapes are allowed. For a resource handle, the shape of its
+// variable.
 absl::Status Specialize(PlanGraph& plan, absl::Span<const Shape> feed_shapes,
                         const PlanEnvironment& env);
-// The values, by node, of constants that are not taken for such because they wait for something,
-// and of what is computed from them and constants alone.
+// The values, by node, of constants that are not folded because they have control inputs, and of
+// nodes computed from them and constants alone.
 using ControlledConstants = std::map<int, std::vector<Tensor>>;
 ControlledConstants FindControlledConstants(PlanGraph& plan, absl::Span<const Shape> feed_shapes,
-                                      const PlanEnvironment& env);
-// Takes away control edges that no order of effects depends on. What need not wait any more is a
-// constant then.
+                                            const PlanEnvironment& env);
+// Removes control edges that no order of effects depends on. A node in `controlled` that has no
+// control inputs afterward becomes a constant.
 void PruneControlEdges(PlanGraph& plan, const ControlledConstants& waiting);
-// Gives users of a value an equal one that is there already.
+// Replaces values by equal values that already exist: common-subexpression elimination and
+// algebraic simplification.
 void Simplify(PlanGraph& plan, const PlanEnvironment& env);
 void EliminateDeadNodes(PlanGraph& plan, const PlanEnvironment& env);
-// Makes one node of a raised loop all of whose values are scalars.
+// Fuses a structured loop all of whose values are scalars into one node.
 absl::Status FuseScalarLoops(PlanGraph& plan, const PlanEnvironment& env);
-// Computes what is spread out before it is, makes one node of a convolution or matrix product and
-// those after it that work on its elements, one of a layer norm or softmax that is spelled out, and
-// one of element-wise neighbors.
+// Moves element-wise work before Tile and broadcasts; fuses a convolution or matrix product with
+// the element-wise nodes after it, a decomposed layer norm or softmax, and element-wise neighbors
+// into one node each.
 absl::Status Fuse(PlanGraph& plan, const PlanEnvironment& env);
 
-// Makes one node of those that depend on nothing but lasting values, after making more of them; it
-// runs them when a value has changed.
+// Combines the nodes that depend on step-invariant values alone into one node, after rewriting the
+// graph so that there are more of them. The node recomputes them when a value has changed.
 absl::Status CacheStepInvariants(PlanGraph& plan, const PlanEnvironment& env);
 
-// Makes one node of those that work on each row of a batch by itself; it runs them slice by slice.
+// Combines nodes that treat each row of a batch independently into one node, which runs them slice
+// by slice.
 absl::Status TileBatch(PlanGraph& plan, const PlanEnvironment& env);
 
 // Sets `may_be_dead` of all nodes.
 void AnalyzeDeadness(PlanGraph& plan);
-// Python ties each constant of a branch or loop to it by a control edge. Takes the edge away, and
-// `may_be_dead`, where whoever takes the constant is dead with the branch by another input.
+// Python ties each constant of a branch or loop to it by a control edge. Removes the edge, and
+// clears `may_be_dead`, where another input makes every user of the constant dead together with the
+// branch.
 void HoistConstants(PlanGraph& plan);
 void StructureLoops(PlanGraph& plan);
-// Puts functions that nodes call into the plan, those of While and StatelessWhile as raised loops.
+// Inlines the functions that nodes call; those of While and StatelessWhile become structured loops.
 absl::Status InlineFunctions(PlanGraph& plan, const PlanEnvironment& env);
 
-// A node of the runtime's own that passes a value of this type through ("_Read", "_Copy"); lives
-// for ever.
+// Returns an internal node of the runtime that passes a value of this type through ("_Read",
+// "_Copy"). The node is never destroyed.
 const Node& InternalNode(absl::string_view op, DataType dtype);
+// The ops of these nodes.
+const OpRegistry& InternalOps();
 
-// Puts node order[i] at i, for all nodes.
-void PutInOrder(PlanGraph& plan, absl::Span<const int> order);
-// Puts the nodes into topological order again, after a pass has added edges or nodes. A cycle is
-// INVALID_ARGUMENT naming a node on it.
+// Moves node order[i] to index i, for all nodes.
+void ReorderNodes(PlanGraph& plan, absl::Span<const int> order);
+// Restores the topological order after a pass has added edges or nodes. A cycle is INVALID_ARGUMENT
+// naming a node on it.
 absl::Status SortTopologically(PlanGraph& plan);
-// What is wrong if a node waits for itself by way of a loop.
+// The error for a node that depends on itself by way of a loop.
 absl::Status CycleThroughLoop(const PlanNode& n);
-// Takes out the nodes that are removed; nobody may use them any more.
+// Erases the nodes that are marked as removed; no other node may still use them.
 void DropRemoved(PlanGraph& plan);
 
 // ---- the executable form
 
-// One node ready to run: its kernel in one of the two forms. Indices of slots stand in
-// Plan::indices. What every run looks at fills the first cache line.
+// One node ready to run: its kernel in one of the two forms. Slot indices are stored in
+// Plan::indices. The fields that every run reads fill the first cache line.
 struct alignas(64) Instruction {
-  Kernel::Run run;  // none in marks, and where `is_async`
+  Kernel::Run run;  // null for marks and where `is_async`
   int32_t num_releases_before = 0, num_releases_after = 0;
-  int32_t releases = 0;  // offset; slots emptied before this item runs, then those emptied after it
-  int32_t dead_slot = -1;  // where the item's own deadness is noted; -1 if it cannot be dead
+  int32_t releases =
+      0;  // offset; slots released before this instruction runs, then those released after it
+  int32_t dead_slot =
+      -1;  // where the deadness of the instruction is recorded; -1 if it cannot be dead
   bool accepts_dead = false;
   bool aliases = false;
-  bool is_async = false;  // Plan::run_async has its kernel
+  bool is_async = false;  // its kernel is in Plan::run_async
   enum class Mark : int8_t {
     kNone,
-    kBegin,  // of the iterations of `loop`
-    kTest,   // of a raised loop: ends it if the input is false
-    kEnd,    // of an iteration
+    kBegin,  // begins the iterations of `loop`
+    kTest,   // ends a structured loop if the input is false
+    kEnd,    // ends an iteration
   };
   Mark mark = Mark::kNone;
 
-  // Offset; the slots of inputs, outputs and control inputs that may be dead stand one after
-  // another.
+  // Offset; the slots of the inputs, of the outputs and of the control inputs that may be dead are
+  // stored consecutively.
   int32_t inputs = 0;
   int32_t num_inputs = 0;
   int32_t num_outputs = 0;
   int32_t num_dead_controls = 0;
   int32_t outputs() const { return inputs + num_inputs; }
   int32_t dead_controls() const { return outputs() + num_outputs; }
-  int32_t last_uses = 0;  // offset; slots of inputs whose memory an output may take over
+  int32_t last_uses = 0;  // offset; slots of inputs whose memory an output may reuse
   int32_t num_last_uses = 0;
   int32_t loop = -1;
-  int32_t run_async = -1;  // position in Plan::run_async
-  bool has_items = false;  // of a plan of its own, which are traced instead
-  bool is_users = false;   // the kernel is none of Weir's: its outputs are looked at
+  int32_t run_async = -1;         // index into Plan::run_async
+  bool has_subplan = false;       // runs a plan of its own, whose instructions are traced instead
+  bool is_custom_kernel = false;  // not one of Weir's kernels: its outputs are checked
   uint64_t host_outputs = 0;
   const Node* node = nullptr;
-  // What errors name: the node itself, or the one for whose sake a pass has put it in.
-  const Node* named = nullptr;
+  // The node that errors name: `node`, or the node for which a pass has inserted it.
+  const Node* reported_node = nullptr;
   Device* device = nullptr;
 };
 
-// The items up to the mark that ends an iteration, run again as long as a value goes round.
+// The instructions up to the mark that ends an iteration. They run again as long as some
+// loop-carried value is alive.
 struct Loop {
-  int32_t begin = 0;  // the first item, after the mark that begins a loop that is not raised
+  int32_t begin = 0;  // the first instruction, after the kBegin mark of an unstructured loop
   struct Carry {
-    int32_t from, to;     // slots: a NextIteration's, and where the next iteration looks for it
-    int32_t item;         // of the NextIteration
-    bool copied = false;  // `from` lies where the next iteration writes other values early
+    int32_t from, to;     // slots: that of a NextIteration, and that which the next iteration reads
+    int32_t instruction;  // the instruction of the NextIteration
+    bool copied = false;  // the next iteration writes other values to the memory of `from` early
   };
   std::vector<Carry> carries;
-  std::vector<int32_t> entered;         // slots of values that only the first iteration sees
-  std::vector<int32_t> entered_always;  // those of them that are there whenever the loop is
-  // What the iterations have to themselves: slots and dead slots, [first, last).
+  std::vector<int32_t> entered;        // slots of values that only the first iteration sees
+  std::vector<int32_t> entered_alive;  // those of them that are alive whenever the loop is
+  // The slots and dead slots that belong to the iterations: [first, last).
   std::pair<int32_t, int32_t> slots, dead_slots;
 
-  // Of a raised loop, which has none of the above but `begin`, and `slots` and `dead_slots` if
-  // something in it may be dead. Between two iterations all values go from slot to slot at once.
+  // For a structured loop. It has none of the above but `begin`, and `slots` and `dead_slots` if
+  // something in it may be dead. Between two iterations all loop-carried values move from slot to
+  // slot at once.
   struct Move {
     int32_t from, to;
   };
   bool is_structured = false;
-  int32_t end = 0;            // the item that ends an iteration
-  std::vector<Move> shared;   // both have the value afterward
-  std::vector<Move> moved;    // the value is not needed where it was
-  std::vector<Move> swapped;  // with the places that the arena has for the two
+  int32_t end = 0;            // the instruction that ends an iteration
+  std::vector<Move> shared;   // both slots have the value afterward
+  std::vector<Move> moved;    // the value is not needed in `from` afterward
+  std::vector<Move> swapped;  // the two slots also exchange their places in the arena
 };
 
-// Items run one after another by one thread; tasks wait for others by counting down.
+// Instructions that one thread runs one after another. A task starts when the counter of its
+// unfinished predecessors reaches zero.
 struct Task {
-  int32_t begin = 0, end = 0;  // items
+  int32_t begin = 0, end = 0;  // instructions
   int32_t num_predecessors = 0;
   std::vector<int32_t> successors;
 };
 
-// A step compiled for one set of feed shapes. Immutable; run by many threads, each with a Frame of
-// its own.
+// A step compiled for one set of feed shapes. Immutable; many threads run it at once, each with an
+// ExecutionState of its own.
 class Plan {
  public:
   std::vector<Shape> feed_shapes;
-  // Those that have nodes of items, besides the session's.
+  // The graphs besides the session's that own nodes of instructions.
   std::vector<std::shared_ptr<const Graph>> graphs;
-  std::vector<Instruction> items;
-  std::vector<Kernel::RunAsync> run_async;  // of the few items that have one
+  std::vector<Instruction> instructions;
+  std::vector<Kernel::RunAsync> run_async;  // of the few asynchronous instructions
   std::vector<int32_t> indices;
-  std::vector<Task>
-      tasks;  // tasks[0] runs first, on the calling thread; alone if it is the only one
+  std::vector<Task> tasks;  // tasks[0] runs first, on the calling thread; often it is the only task
   std::vector<Loop> loops;
   int32_t num_slots = 0;
-  int32_t num_dead_slots = 0;              // slots, then one for each item that may be dead
-  std::vector<int32_t> feed_slots;         // by feed; -1: not needed
-  std::vector<int32_t> fetch_slots;        // by fetch
-  std::vector<int32_t> fetch_reset_slots;  // those that are no constants: emptied once fetched
-  // slot -> value, there before the first step, in the memory of the device that uses it
+  int32_t num_dead_slots = 0;        // one per slot, then one per instruction that may be dead
+  std::vector<int32_t> feed_slots;   // by feed; -1 if the feed is not needed
+  std::vector<int32_t> fetch_slots;  // by fetch
+  std::vector<int32_t> fetch_reset_slots;  // those that are not constants: released once fetched
+  // slot -> value, set before the first step, in the memory of the device that uses it
   std::vector<std::pair<int32_t, Tensor>> constants;
-  std::vector<int32_t> reset_slots;    // emptied when the step is over
-  std::vector<int32_t> dynamic_slots;  // all that are emptied some time; after an error all at once
+  std::vector<int32_t> reset_slots;  // released at the end of the step
+  std::vector<int32_t>
+      dynamic_slots;  // all slots that are released at some time; after an error, all at once
   bool may_have_dead = false;
-  // Kernels take subnormal floats for zero. Also false where none computes: to set the processor's
-  // mode and to set it back takes a tenth of the time of a step that reads a variable.
+  // Kernels treat subnormal floats as zero. Also false where no kernel computes: setting and
+  // restoring the processor's mode takes a tenth of the time of a step that reads a variable.
   bool flushes_subnormals = false;
-  std::vector<Device*> streams;  // devices with a stream: a step ends when they have come so far
+  std::vector<Device*>
+      streams;  // devices with a stream: a step ends when the streams have run its work
 
-  // The arena: slot -> (device, offset), its dtype and shape.
+  // The arena placement of a slot: device and offset, with the dtype and shape of the value.
   struct Placement {
     int32_t slot;
     Device* device;
@@ -409,47 +437,47 @@ class Plan {
   std::vector<std::pair<Device*, size_t>> arenas;  // bytes per device
 };
 
-// Moves the kernels out of the graph.
+// Lowers the graph to tasks and instructions. Moves the kernels out of the graph.
 absl::Status Schedule(PlanGraph graph, const PlanEnvironment& env, Plan* plan);
 
 // The order in which the nodes of a plan run.
 struct NodeOrder {
   std::vector<int> order;
-  std::vector<int> position;  // by node; -1 if it is not run
-  // By loop: its first and last position; -1 if none of it runs.
+  std::vector<int> position;  // by node; -1 if it does not run
+  // By loop: its first and last position; -1 if none of its nodes runs.
   std::vector<std::pair<int, int>> loops;
-  // By node: those that the order has put before it because of a variable that both use.
-  std::vector<IndexList> overtaken;
-  std::vector<int> value_of;    // by node: the variable whose value output 0 shares; or -1
-  std::vector<IndexList> written_by;  // by node: variables
+  // By node: nodes that the order has put before it because both use the same variable.
+  std::vector<IndexList> variable_predecessors;
+  std::vector<int> value_of;          // by node: the variable whose value output 0 shares, or -1
+  std::vector<IndexList> written_by;  // by node: the variables that it writes
 };
-// INVALID_ARGUMENT if what goes into a loop waits for what comes out of it.
+// INVALID_ARGUMENT if an input of a loop depends on an output of the same loop.
 absl::StatusOr<NodeOrder> OrderNodes(const PlanGraph& graph);
 
-// With tasks and slots: `task_of` each node, `slot_of[n]` the first slot of node n.
+// A NodeOrder with tasks and slots: `task_of` each node, `slot_of[n]` the first slot of node n.
 struct ScheduledOrder : public NodeOrder {
   std::vector<int> task_of;
   std::vector<std::vector<int>> task_predecessors;
   std::vector<int32_t> slot_of;
 };
-// Sets `copied` of the carries of `plan` that need it.
+// Also sets `copied` of the carries of `plan` that need it.
 void PlanMemory(const PlanGraph& graph, const ScheduledOrder& scheduled, const PlanEnvironment& env,
                 Plan* plan);
 
-// The names of all optimizations, as in SessionOptions::disable.
+// Returns the names of all optimizations, as in SessionOptions::disable.
 const std::set<std::string>& OptimizationNames();
-// INVALID_ARGUMENT for a name that no optimization has.
+// INVALID_ARGUMENT for a name that is not an optimization.
 absl::Status CheckOptimizations(const std::set<std::string>& names);
 
-// All passes after InsertCopies.
+// Runs all passes after PreparePlan.
 absl::StatusOr<std::unique_ptr<const Plan>> CompilePlan(PlanGraph graph,
                                                         absl::Span<const Shape> feed_shapes,
                                                         const PlanEnvironment& env);
-// The last of them: Fuse and what comes after it.
+// Runs the last passes of CompilePlan: FuseScalarLoops, Fuse and all after them.
 absl::StatusOr<std::unique_ptr<const Plan>> FinishPlan(PlanGraph graph,
                                                        absl::Span<const Shape> feed_shapes,
                                                        const PlanEnvironment& env);
-// All passes before.
+// Runs the passes up to HoistConstants, which do not depend on the feed shapes.
 absl::StatusOr<PlanGraph> PreparePlan(const PlanRequest& request, const PlanEnvironment& env);
 
 }  // namespace weir

@@ -6,40 +6,43 @@
 #include "weir/session/disjoint_sets.h"
 #include "weir/session/plan.h"
 
-// Where values lie. Every value whose shape is known before the step gets a place in an arena that
-// a step in flight owns, so a step allocates nothing for it. Values that share memory by
-// construction (an Identity, a Reshape) form a class with one place, which lives from the class's
+// Memory planning. Every value whose shape is known before the step gets an offset in an arena that
+// a running step owns, so a step allocates nothing for it. Values that share memory by construction
+// (an Identity, a Reshape) form a class with one offset. Its live range extends from the class's
 // first definition to its last use.
 //
-// The arena is cut into blocks. Walking the static order, a new value takes over
-//   1. the block of an input that dies with this very node, if the kernel may write over it (in
+// The arena is divided into blocks. In the static order, a new value is assigned
+//   1. the block of an input whose live range ends at this node, if the kernel may overwrite it (in
 //   place);
-//   2. else the smallest block that fits and whose last tenant is dead, unless that would waste
+//   2. else the smallest block that fits and whose last value is dead, unless that would waste
 //   more than half of it;
 //   3. else a new block.
-// "Dead" must hold for every interleaving of parallel tasks: all users of the old tenant come
-// before the new value's node, by their order in one task or by the order of tasks. The latter is
-// looked up in a bit matrix of which task comes after which. Values that leave the step (fetched
-// ones and what they share memory with) get memory of their own; so do values of unknown size,
-// strings and handles, and large ones that are assigned to a variable, which takes over their
-// memory. Others that a variable or a queue keeps are copied by the kernel that keeps them.
+// "Dead" must hold for every interleaving of parallel tasks: all users of the old value come before
+// the new value's node, by their order in one task or by the order of tasks. A bit matrix of task
+// reachability answers the latter. Values that leave the step (fetched ones and those that share
+// memory with them) are allocated outside the arena. So are values of unknown size, strings and
+// handles, and large values that are assigned to a variable, which takes over their memory. For
+// other values that a variable or a queue stores, the kernel that stores them makes a copy.
 //
-// Loops run the same stretch of the order many times. What comes from outside and is used inside is
-// needed until the loop ends. What goes round must outlast the end of an iteration: it gets a block
-// that nothing else uses, and so does the Merge that takes it up, which copies it there before
-// anything else of the iteration runs (bigger values get memory of their own instead, and are not
-// copied). A Merge's own value that is to be another one's next value is copied between iterations.
+// Loops run the same part of the order many times. A value from outside that is used inside stays
+// live until the loop ends. A loop-carried value stays live past the end of an iteration: it gets a
+// block that nothing else reuses, and so does the Merge that receives it, which copies it there
+// before anything else of the iteration runs (larger values are allocated outside the arena
+// instead, and are not copied). If a Merge's own value is the next value of another Merge, it is
+// copied between iterations.
 //
-// A raised loop copies nothing. A small variable and what is to be its next value get a block each,
-// and between two iterations the two are swapped, values and blocks. Everything else that goes
-// round, big or handed on by more than one, has memory of its own. At first a variable is what
-// entered, wherever that lies; so whatever its value may lie in is needed as long as it is used.
+// A structured loop copies nothing. A small loop variable and its next value get a block each, and
+// between two iterations the two are swapped, values and blocks. Every other loop-carried value, a
+// large one or one that is the next value of several variables, is allocated outside the arena.
+// Initially a variable holds the value that entered the loop, in that value's memory; so everything
+// that may hold the variable's value stays live as long as the variable is used.
 namespace weir {
 
 namespace {
 
-constexpr size_t kMostCopied = 65536;  // bytes of a value that a Merge copies in every iteration
-constexpr size_t kLargeValue = 65536;  // that is assigned
+constexpr size_t kMostCopied =
+    65536;  // most bytes of a value that a Merge copies in every iteration
+constexpr size_t kLargeValue = 65536;  // of an assigned value, in bytes
 
 class MemoryPlanner {
  public:
@@ -61,13 +64,13 @@ class MemoryPlanner {
  private:
   struct Class {
     bool escapes = false;
-    bool alone = false;                         // its block has no other tenant
-    bool apart = false;                         // does not lie in the arena
-    int32_t root = -1;                          // the slot of the node that makes it
-    bool is_variable = false, swapped = false;  // of a raised loop; with its next value
-    int merged_by = -1;     // the Merge whose output it is, if that takes up what goes round
-    int loop = -1;          // of the node that makes it
-    int rewritten_in = -1;  // the loop whose iterations give it another value
+    bool alone = false;                         // no other value reuses its block
+    bool apart = false;                         // allocated outside the arena
+    int32_t root = -1;                          // the slot of the node that defines it
+    bool is_variable = false, swapped = false;  // of a structured loop; swapped with its next value
+    int merged_by = -1;     // the Merge whose output it is, if that receives a loop-carried value
+    int loop = -1;          // of the node that defines it
+    int rewritten_in = -1;  // the loop whose iterations overwrite it
     int last_position = -1;
     absl::InlinedVector<std::pair<int, int>, 2> users;  // task -> last position in it
     int block = -1;
@@ -132,9 +135,9 @@ class MemoryPlanner {
     if (num_groups_ > 0) JoinUses();
   }
 
-  // What a node assigns, if it is large.
+  // Marks the value that a node assigns as escaping, if it is large.
   void DropEdges(const PlanNode& n) {
-    if (n.loop >= 0 || n.inputs.size() != 2 || (!n.Is("Assign") && !n.Is("AssignVariableOp")))
+    if (n.loop >= 0 || n.inputs.size() != 2 || !n.Is(VariableUse::kReplaces))
       return;
     const PlanValue& v = n.inputs[1];
     const PlanNode& maker = graph_.nodes[v.node];
@@ -154,10 +157,10 @@ class MemoryPlanner {
     cls.users.emplace_back(task, position);
   }
 
-  // The position until which `node` may use a value made in `loop`: the end of the outermost loop
-  // that has the one and not the other.
+  // Returns the position up to which `node` may use a value defined in `loop`: the end of the
+  // outermost loop that contains `node` but not `loop`.
   int LastUse(int loop, int node) const {
-    const int around = graph_.LoopAround(node, loop);
+    const int around = graph_.OutermostLoopExcluding(node, loop);
     return around >= 0 ? s_.loops[around].second : s_.position[node];
   }
 
@@ -166,7 +169,7 @@ class MemoryPlanner {
     int loop, self, next;  // classes
   };
 
-  // Which variables of raised loops lie in the arena.
+  // Decides which variables of structured loops are placed in the arena.
   void PlaceVariables() {
     std::vector<Variable> variables;
     for (const PlanGraph::Carry& c : graph_.carries) {
@@ -201,8 +204,8 @@ class MemoryPlanner {
       std::erase_if(loop.moved, [&](const Loop::Move& m) { return is_swapped[m.to]; });
   }
 
-  // A group is a variable and all that its value may lie in: what enters, and what is to be its
-  // next value, which may be another variable.
+  // A group is a variable with all classes that may hold its value: the initial value, and the next
+  // value, which may be another variable.
   void MakeGroups(const std::vector<Variable>& variables) {
     DisjointSets sets(static_cast<int>(classes_.size()));
     const auto unite = [&](int a, int b) {
@@ -223,10 +226,10 @@ class MemoryPlanner {
       group_of_[c] = number[sets.Find(static_cast<int>(c))];
   }
 
-  // Where a variable takes over the value of another one, that value must not lie in a place that
-  // the next iteration writes to. It may be what entered the other one, where that is a variable of
-  // a loop in this loop and has not gone round; so whatever of the group gets another value in each
-  // iteration of this loop has memory of its own.
+  // If the next value of a variable is another variable, the value of that other variable must not
+  // be in a block that the next iteration overwrites. It may be the other variable's initial value,
+  // where the other variable belongs to a nested loop and has not been replaced yet. So every class
+  // of the group that is overwritten in each iteration of this loop is allocated outside the arena.
   void KeepApart(const std::vector<Variable>& variables) {
     absl::flat_hash_set<std::pair<int, int>> taken_over;  // group and loop
     for (const Variable& v : variables) {
@@ -250,8 +253,8 @@ class MemoryPlanner {
            variable.shapes[0] == n.shapes[carry.next.output] && Bytes(variable, 0) <= kMostCopied;
   }
 
-  // All of a group is needed as long as any of it is, for all that is known here. What is made in a
-  // loop around the user's is needed until the user's loop ends.
+  // All classes of a group are conservatively kept live as long as any of them. A class defined in
+  // a loop around the user's stays live until the user's loop ends.
   void JoinUses() {
     std::vector<Class> groups(num_groups_);
     std::vector<bool> has_loop(num_groups_, false);
@@ -285,13 +288,14 @@ class MemoryPlanner {
     if (s_.position[next] < 0 || class_of_[from] < 0) return;
     Class& cls = classes_[class_of_[from]];
     const int loop = graph_.nodes[next].loop;
-    if (graph_.LoopAround(next, cls.loop) >= 0) return;  // from outside: it stays as it is
+    if (graph_.OutermostLoopExcluding(next, cls.loop) >= 0)
+      return;  // a loop-invariant value: never overwritten
     const int end = s_.loops[loop].second;
     cls.last_position = std::max(cls.last_position, end);
     for (auto& [task, position] : cls.users) {
       if (task == s_.task_of[next]) position = std::max(position, end);
     }
-    // Its own Merge takes an unchanged value where it lies.
+    // Its own Merge uses an unchanged value in place.
     const std::vector<int>& takers = takers_[to];
     const bool merged = cls.merged_by >= 0 && cls.loop == loop;
     const bool copied = !std::all_of(takers.begin(), takers.end(), [&](int i) {
@@ -318,8 +322,8 @@ class MemoryPlanner {
     }
   }
 
-  // True if every user of the class has finished when node i starts; `self` allows node i itself to
-  // be one.
+  // Returns true if every user of the class has finished when node i starts; `self` allows node i
+  // itself to be one of them.
   bool DeadBefore(const Class& c, int i, bool self) const {
     const int task = s_.task_of[i], position = s_.position[i];
     return std::all_of(c.users.begin(), c.users.end(), [&](const std::pair<int, int>& u) {
@@ -331,12 +335,12 @@ class MemoryPlanner {
   bool CanPlace(const PlanNode& n, int k) const {
     if (n.kind == PlanNode::Kind::kRead) return false;
     if (n.kind == PlanNode::Kind::kOp) {
-      if (n.node->op_name() == "ReadVariableOp" || n.step_invariant) return false;
+      if (n.Is(VariableUse::kReads) || n.step_invariant) return false;
       if (AliasedInput(n, k) >= 0 && !graph_.IsLoopVariable(n)) return false;
       if (!IsPlain(n.node->output_type(k)) || IsRef(n.node->output_type(k))) return false;
       if (n.is_host_output(k) && !n.device->is_host()) return false;
     }
-    // What no machine holds is left to the kernel, whose allocation says so.
+    // Implausibly large values are left to the kernel, whose allocation reports the error.
     constexpr int64_t kMostElements = int64_t{1} << 40;
     return n.shapes[k].IsFullyDefined() && n.shapes[k].num_elements() <= kMostElements &&
            Bytes(n, k) > 0;
@@ -394,7 +398,7 @@ class MemoryPlanner {
     return -1;
   }
 
-  // Blocks whose tenant is over by the static order; parallel tasks are asked about one by one.
+  // Frees blocks whose value is dead in the static order; Reuse() checks parallel tasks one by one.
   void Expire(int position) {
     while (!expiry_.empty() && expiry_.top().position < position) {
       const Expiry e = expiry_.top();
@@ -418,7 +422,7 @@ class MemoryPlanner {
     return -1;
   }
 
-  // Blocks become offsets, device by device.
+  // Assigns offsets to the blocks of each device.
   void LayOut() {
     std::vector<size_t> offsets(blocks_.size());
     std::map<Device*, size_t> used;
@@ -439,11 +443,12 @@ class MemoryPlanner {
   const ScheduledOrder& s_;
   const PlanEnvironment& env_;
   Plan& plan_;
-  std::vector<int> class_of_;  // by slot; -1: not a value of this step's own (constants, feeds)
+  std::vector<int>
+      class_of_;  // by slot; -1: not a value that this step computes (constants, feeds)
   std::vector<Class> classes_;
-  std::vector<int> group_of_;  // by class; -1: of none
+  std::vector<int> group_of_;  // by class; -1: in no group
   int num_groups_ = 0;
-  std::map<int32_t, std::vector<int>> takers_;  // of what goes round, by its slot
+  std::map<int32_t, std::vector<int>> takers_;  // of loop-carried values, by slot
   std::vector<Block> blocks_;
   std::vector<std::vector<bool>> before_;  // [task][other]: other comes before task
   std::priority_queue<Expiry> expiry_;

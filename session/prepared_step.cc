@@ -12,8 +12,8 @@ namespace {
 
 constexpr size_t kMaxShapeVariants = 16;
 
-// The shape that a plan is made for. Of a handle that is fed the variable's counts, since it tells
-// the shapes of all that is read from it.
+// Returns the shape for which a plan is compiled. For a fed handle, this is the shape of its
+// variable, since it determines the shapes of everything read from it.
 const Shape& PlannedShape(const Tensor& feed) {
   static const Shape* const unknown = new Shape(Shape::UnknownRank());
   if (feed.dtype() != DT_RESOURCE) return feed.shape();
@@ -58,8 +58,9 @@ absl::Status PreparedStep::CheckFeeds(absl::Span<const Tensor> feeds) const {
   return absl::OkStatus();
 }
 
-// A placeholder's shape is its word on what may be fed. Another tensor's is what was inferred from
-// inputs that the feed replaces, and TensorFlow's runtime takes feeds of other shapes.
+// A placeholder's shape is a declaration of what may be fed. The shape of another tensor was
+// inferred from inputs that the feed replaces, and TensorFlow's runtime accepts feeds of other
+// shapes.
 absl::Status PreparedStep::CheckFeedShapes(absl::Span<const Tensor> feeds) const {
   for (size_t i = 0; i < feeds.size(); ++i) {
     const Output& to = request_.feeds[i];
@@ -114,9 +115,9 @@ absl::StatusOr<Executor*> PreparedStep::FindOrCompileUnguarded(absl::Span<const 
   return made;
 }
 
-// A step without feeds has one plan, as a rule, and its graph would be held for nothing: of an
-// initializer of 10,000 variables 8 MB. Should it be forgotten, the graph is prepared once more.
-// Needs the lock.
+// A step without feeds usually has a single plan, and keeping its graph would waste memory: 8 MB
+// for an initializer of 10,000 variables. If its executors are forgotten, the graph is prepared
+// again. Requires the lock.
 absl::StatusOr<PlanGraph> PreparedStep::TakeGraph() {
   if (!request_.feeds.empty()) return graph_;
   if (!has_graph_) {
@@ -127,7 +128,7 @@ absl::StatusOr<PlanGraph> PreparedStep::TakeGraph() {
   return std::move(graph_);
 }
 
-// Whoever counts himself in `running_` after this finds none of the old ones.
+// A run that increments `running_` after this does not find the old executors.
 void PreparedStep::Forget() {
   const std::lock_guard<std::mutex> lock(mutex_);
   latest_.store(nullptr, std::memory_order_seq_cst);
@@ -138,7 +139,7 @@ void PreparedStep::Forget() {
   DropRetired();
 }
 
-// Needs the lock.
+// Requires the lock.
 void PreparedStep::DropRetired() {
   if (running_.load(std::memory_order_seq_cst) > 0) return;
   retired_.clear();

@@ -11,21 +11,22 @@
 
 namespace weir {
 
-// A step, or the body of a function, made ready: its plan, and an Executor for each set of feed
-// shapes it has met (one for any shapes once there are too many). Safe to use from many threads.
+// A prepared step or function body: its plan, and an Executor for each set of feed shapes seen so
+// far (one for arbitrary shapes once there are too many). Thread-safe.
 class PreparedStep {
  public:
-  // All passes that do not depend on shapes. `env` outlives it.
+  // Runs all passes that do not depend on shapes. `env` must outlive the step.
   static absl::StatusOr<std::unique_ptr<PreparedStep>> Make(PlanRequest request,
                                                             const PlanEnvironment& env);
 
   const PlanRequest& request() const { return request_; }
-  // Before the first run.
+  // May be called only before the first run.
   const PlanGraph& graph() const { return graph_; }
-  // INVALID_ARGUMENT if the feeds are not as many, or not of the types, that the step takes.
+  // Returns INVALID_ARGUMENT if the number or the dtypes of the feeds differ from those of the
+  // step.
   absl::Status CheckFeeds(absl::Span<const Tensor> feeds) const;
 
-  // The status of run(executor), for an Executor that fits the feeds.
+  // Returns the status of run(executor), with an Executor for the shapes of the feeds.
   template <class F>
   absl::Status Run(absl::Span<const Tensor> feeds, F&& run) {
     running_.fetch_add(1, std::memory_order_seq_cst);
@@ -38,9 +39,9 @@ class PreparedStep {
     return status;
   }
 
-  // Makes the plans anew before the next run, with resources as they are then.
+  // Discards the plans; the next run compiles them again, with the resources at that time.
   void Forget();
-  // Ends the runs in flight.
+  // Cancels the runs in flight.
   void Cancel(const absl::Status& why);
 
  private:
@@ -61,7 +62,7 @@ class PreparedStep {
   std::vector<std::unique_ptr<Executor>> executors_;
   std::unique_ptr<Executor> any_shapes_;
   std::atomic<Executor*> latest_{nullptr};
-  // Executors whose resources were forgotten, kept until no run can be inside them.
+  // Executors whose resources were forgotten, kept until no run can be using them.
   std::vector<std::unique_ptr<Executor>> retired_;
   std::atomic<bool> has_retired_{false};
   std::atomic<int> running_{0};

@@ -10,7 +10,7 @@ namespace weir {
 
 namespace {
 
-// A floating or integer scalar.
+// Accepts a floating-point or integer scalar.
 absl::StatusOr<double> AsDouble(const Tensor& value, const std::string& name) {
   if (value.num_elements() == 1) {
     switch (value.dtype()) {

@@ -4,14 +4,14 @@
 #include "absl/container/flat_hash_set.h"
 #include "weir/session/plan.h"
 
-// Which nodes does a step need? Walking backwards from fetches and targets, along data and control
-// edges, and stopping at fed tensors. The walk is a depth-first search that leaves a node when all
-// it needs has been left, so the nodes come out in topological order. It keeps its own stack:
-// graphs are deep, and may be hostile.
+// Pruning: finds the nodes that a step needs. The pass walks backward from fetches and targets,
+// along data and control edges, and stops at fed tensors. The walk is a depth-first search that
+// appends a node once everything it depends on has been appended (postorder), so the nodes come out
+// in topological order. It keeps an explicit stack: graphs are deep, and may be hostile.
 //
-// A cycle can only be a loop of old control flow, through a NextIteration; anything else was
-// refused at import. The walk does not follow the edge out of a NextIteration: a kCarry takes its
-// place, and the NextIteration itself is visited when the walk is over.
+// A cycle can only be a loop of v1 control flow, through a NextIteration; import rejects all
+// others. The walk does not follow the edge out of a NextIteration: a kCarry replaces it, and the
+// NextIteration itself is visited after the walk.
 namespace weir {
 
 namespace {
@@ -37,7 +37,7 @@ class Pruner {
       WEIR_RETURN_IF_ERROR(Visit(fetch.node));
     }
     for (const Operation& target : request_.targets) WEIR_RETURN_IF_ERROR(Visit(target.node));
-    for (size_t i = 0; i < carried_.size(); ++i)  // visiting one may find more
+    for (size_t i = 0; i < carried_.size(); ++i)  // visiting one may append more
       WEIR_RETURN_IF_ERROR(Visit(carried_[i]));
     plan_.nodes.reserve(order_.size() + feeds_.size() + carried_.size());
     for (const Node* node : order_) Add(node);
@@ -84,7 +84,7 @@ class Pruner {
 
   absl::Status Connect() {
     for (const auto& [from, to] : request_.connections) {
-      // What is made of `to` may be planned for its shape, so that must be certain.
+      // Users of `to` may be planned for its shape, so the shape must be certain.
       const absl::StatusOr<Shape> merged = from.shape().MergeWith(to.shape());
       if (from.dtype() != to.dtype() || !merged.ok() || *merged != from.shape()) {
         return InvalidArgument("Tensor '", from.name(), "', ", DataTypeName(from.dtype()),
@@ -102,7 +102,7 @@ class Pruner {
     return absl::OkStatus();
   }
 
-  // The tensor that a node gets where the graph says `input`.
+  // Returns the tensor that replaces `input` of the graph in this step.
   const Output& SourceOf(const Output& input) const {
     if (sources_.empty()) return input;
     const auto it = sources_.find(input);
@@ -123,38 +123,38 @@ class Pruner {
     return id;
   }
 
-  // What waits for a placeholder, or for a function's argument, waits for its feed, which is always
-  // there. As in TensorFlow, any other op does run for those who wait for it, fed or not.
+  // A control edge from a placeholder, or from a function's argument, waits for its feed, which is
+  // always available. As in TensorFlow, any other op runs for its control successors, fed or not.
   bool IsFedPlaceholder(const Node& node) const {
     if (feeds_.empty() && sources_.empty()) return false;
-    const std::string& op = node.op_name();
-    return (op == "Placeholder" || op == "PlaceholderV2" || op == "_Arg") &&
+    return (node.op().traits().placeholder || node.op_name() == "_Arg") &&
            (feeds_.contains(node.output(0)) || sources_.contains(node.output(0)));
   }
 
-  // A control input that nobody waits for.
+  // Returns true for a control input that need not be waited for.
   bool IsOver(const Node& control) const {
     return IsFedPlaceholder(control) || (!done_.empty() && done_.contains(&control));
   }
 
-  // Of a node that has no position in the plan yet: not met, on the way from the root, in `order_`.
+  // States of a node without a position in the plan: not visited, on the stack, appended to
+  // `order_`.
   static constexpr int kUnseen = -1, kOpen = -2, kLeft = -3;
 
-  // A node on the way from the root, and which of its needs comes next: inputs, then controls.
+  // A node on the stack, and the index of its next dependency: inputs first, then controls.
   struct Entry {
     const Node* node;
     int next;
   };
 
   static bool IsNextIteration(const Node& node) {
-    return node.op_name() == "NextIteration" || node.op_name() == "RefNextIteration";
+    return node.op().traits().control_flow == ControlFlow::kNextIteration;
   }
 
   void Carry(const Node* next) {
     if (carries_.try_emplace(next, -1).second) carried_.push_back(next);
   }
 
-  // What stands for the value that a NextIteration hands over.
+  // Returns the node that stands for the value of a NextIteration.
   int CarryOf(const Node& next) {
     int& id = carries_[&next];
     if (id < 0) {
@@ -224,12 +224,12 @@ class Pruner {
   const Graph& graph_;
   PlanGraph plan_;
   std::vector<int> ids_;            // by node id: position in the plan
-  std::vector<const Node*> order_;  // what is needed, as the walk left it
+  std::vector<const Node*> order_;  // the needed nodes, in postorder
   absl::flat_hash_map<Output, int> feeds_;
   absl::flat_hash_map<Output, Output> sources_;  // by the end of a connection: its start
   absl::flat_hash_set<const Node*> done_;
   absl::flat_hash_map<const Node*, int> carries_;  // by NextIteration
-  std::vector<const Node*> carried_;               // the same, in the order they were found
+  std::vector<const Node*> carried_;               // the same, in order of discovery
 };
 
 }  // namespace

@@ -11,61 +11,69 @@
 #include "weir/session/plan.h"
 #include "weir/session/variable_use.h"
 
-// Waiting that orders nothing. In graphs with Python's gradients, no gradient of an op is handed on
-// before all of that op's gradients are there: an Identity for each waits for a group of all. Every
-// node that is waited for, and every one that waits, is kept from joining others (fusion.h).
+// Removes control edges that order no effects. In graphs from Python's gradients, no gradient of an
+// op is passed on before all of that op's gradients are available: an Identity for each waits for a
+// group of all of them. Every node at either end of a control edge is excluded from fusion
+// (fusion.h).
 //
-// What can be told from outside about the order of a step is the order of its effects, reads of
-// variables among them if there are others. When a node runs that only computes cannot be told; an
-// edge to it matters for what comes before it and after it: effects that end before the edge's
-// source come before the effects that wait for its target. So for each node the set of effects is
-// found that end before it begins, along all edges. An edge that a computing node waits by, and
-// that adds nothing to what its other edges bring, is dropped: all sets stay what they are, and
-// with them the order of any two effects.
+// The only observable order of a step is the order of its effects, including reads of variables if
+// the step has other effects. The time at which a purely computing node runs is not observable; an
+// edge to it matters only for its predecessors and successors: effects that end before the edge's
+// source precede the effects that wait for its target. So the pass computes, for each node, the set
+// of effects that end before the node starts, along all edges. A control edge into a computing node
+// that adds nothing to what the node's other edges contribute is dropped: all sets stay the same,
+// and with them the order of any two effects.
 //
-// Who uses a value of a loop outside of it waits for all of the loop, which counts as an effect.
-// Within a loop an iteration begins when the one before it has ended, so that the sets need not
-// look around the corner.
+// A node that uses a value of a loop from outside waits for the whole loop, which counts as an
+// effect. Within a loop an iteration starts when the previous one has ended, so the sets need not
+// include the effects of earlier iterations.
 //
-// An edge that does bring something to a node, as the one to the difference in a variance's
-// gradient brings the reads behind the gradient, may still be one that nobody can tell: whoever
-// takes the node's value waits for the same by another of its inputs, or only computes and so do
-// those behind it, up to where it comes by another way, and the step returns none of them. Then it
-// is dropped as well. The sets of these nodes get smaller, no other one does, and they themselves
-// have no effect. But they must be some that refuse nothing: others may be what an assertion has to
-// come before.
+// An edge that does contribute something to a node may still be unobservable. An example is the
+// edge to the difference in a variance's gradient, which contributes the reads behind the gradient.
+// The edge is unobservable if every user of the node's value waits for the same effects through
+// another of its inputs, or itself only computes and so do its users, up to the point where the
+// effects are contributed by another path, and the step returns none of these values. Then it is
+// dropped as well. The sets of these nodes shrink, no other set does, and the nodes themselves have
+// no effect. However, they must be nodes that cannot fail: an assertion may have to precede a node
+// that can.
 //
-// Python ties each of a loop's constants to the loop, and what is computed of several of them, such
-// as where a gradient is cut, waits by each. Such nodes of which the values are known already
-// (specialize.cc) have no set that counts: an edge to one is dropped if all those who take what
-// follows from it, and are none themselves, wait for the same by others that are none. So their
-// sets stay what they are, and the values are constants from then on.
+// Python ties each of a loop's constants to the loop by a control edge, and a value computed from
+// several of them, such as the bounds of a gradient's slice, waits for each. For such nodes whose
+// values are already known (specialize.cc) the set does not matter: an edge to one is dropped if
+// all users of values derived from it that are not such nodes themselves wait for the same effects
+// through inputs that are not. So their sets stay the same, and the values become constants.
 //
-// In a loop the gradients of an op take different values from stacks, and a group orders one's Pop
-// before the other gradient. A stack can be seen by nobody but those who have its handle: if none
-// of them comes after the node, the edge tells nothing either.
+// In a loop the gradients of an op pop different values from stacks, and a group orders the Pop of
+// one before the other gradient. A stack is visible only to nodes that have its handle: if none of
+// them comes after the node, the edge is not observable either.
 namespace weir {
 
 namespace {
 
-// The sets are bits, 32 MB of them at most: a hundred thousand nodes may have 2,600 effects.
+// The sets are bit sets of at most 32 MB in total: a hundred thousand nodes may have 2,600 effects.
 constexpr size_t kMostBytes = size_t{32} << 20;
 
-bool IsRead(const PlanNode& n) { return n.kind == PlanNode::Kind::kRead || n.Is("ReadVariableOp"); }
+bool IsRead(const PlanNode& n) { return n.kind == PlanNode::Kind::kRead || n.Is(VariableUse::kReads); }
 
-// It may be told when it runs. `reads_count`: a read's moment matters.
+// Returns true if the time at which the node runs is observable. `reads_count`: so is that of a
+// read.
 bool IsMoment(const PlanNode& n, bool reads_count) {
   if (n.is_exit()) return true;
   if (IsRead(n)) return reads_count;
   if (n.kind != PlanNode::Kind::kOp || n.is_constant(0)) return false;
-  if (n.Is("VarHandleOp")) return false;
+  if (n.Is(VariableUse::kDeclares) && !IsRef(n.type(0))) return false;
   if (n.Is("NoOp", "ControlTrigger")) return n.may_be_dead;
   return !OnlyComputes(n);
 }
 
-bool MakesStack(const PlanNode& n) { return n.Is("Stack", "StackV2"); }
+bool UsesStack(const PlanNode& n, ContainerUse::Kind kind) {
+  const ContainerUse& use = n.traits().container;
+  return use.type == ContainerUse::Type::kStack && use.kind == kind;
+}
+bool MakesStack(const PlanNode& n) { return UsesStack(n, ContainerUse::Kind::kMakes); }
 bool ConcernsStackAlone(const PlanNode& n) {
-  return MakesStack(n) || n.Is("StackPush", "StackPushV2", "StackPop", "StackPopV2");
+  return MakesStack(n) || UsesStack(n, ContainerUse::Kind::kPuts) ||
+         UsesStack(n, ContainerUse::Kind::kTakes);
 }
 
 class Waits {
@@ -101,9 +109,9 @@ class Waits {
   }
 
  private:
-  // Each edge of such a node is compared with all others.
+  // Each control edge of such a node is compared with all its other edges.
   static constexpr size_t kMostControls = 16;
-  // Nodes that lose what an edge brings.
+  // Most nodes whose sets shrink when an edge is dropped.
   static constexpr size_t kMostNarrowed = 24;
 
   static bool MayDrop(const PlanNode& n) {
@@ -113,7 +121,7 @@ class Waits {
   }
 
   bool RefusesNothing(const PlanNode& n) const {
-    if (n.kernel.is_constant() || n.Is("Identity", "NoOp")) return true;
+    if (n.kernel.is_constant() || n.is_identity() || n.Is("NoOp")) return true;
     if (n.node->num_outputs() != 1 || !n.shapes[0].IsFullyDefined()) return false;
     const bool knows_all = absl::c_all_of(n.inputs, [&](const PlanValue& v) {
       return plan_.nodes[v.node].shapes[v.output].IsFullyDefined();
@@ -125,7 +133,7 @@ class Waits {
     const PlanNode& second = plan_.nodes[n.inputs[1].node];
     if (!second.is_constant(n.inputs[1].output)) return false;
     const Tensor& axes = second.constants[n.inputs[1].output];
-    return n.Is("Reshape") || axes.num_elements() == 1;  // two may be the same
+    return n.Is("Reshape") || axes.num_elements() == 1;  // two axes may be equal
   }
 
   void DropWhatUsersWaitFor() {
@@ -161,14 +169,15 @@ class Waits {
     AddAll(plan_.nodes[id], plan_.nodes[id].controls.size(), before);
   }
 
-  // The node, if it loses an edge that brings `added`, and those behind it that lose it by that:
-  // up to where it comes by other ways. Nothing if it counts for one of them, or there are many.
+  // Returns the nodes whose sets shrink if `node` loses an edge that contributes `added`: the node
+  // itself, and its successors up to the point where other paths contribute the same. Returns
+  // nothing if the change would be observable at one of them, or if there are too many.
   std::optional<std::set<int>> NarrowedBy(const std::vector<uint64_t>& added, int node) const {
     const int loop = plan_.nodes[node].loop;
     std::set<int> narrowed = {node}, next(users_[node].begin(), users_[node].end());
     std::vector<uint64_t> others(words_);
     while (!next.empty()) {
-      const int id = *next.begin();  // all that it takes of these have been looked at
+      const int id = *next.begin();  // all its inputs among these have been visited
       const PlanNode& n = plan_.nodes[id];
       next.erase(next.begin());
       if (!waiting_.contains(id)) {
@@ -199,7 +208,7 @@ class Waits {
     return true;
   }
 
-  // A bit for each moment, then one for each loop. False if there would be too many.
+  // Assigns a bit to each effect, then one to each loop. Returns false if there would be too many.
   bool NumberMoments() {
     bit_of_.assign(count_, -1);
     const bool reads_count = absl::c_any_of(plan_.nodes, HasEffect);
@@ -213,8 +222,8 @@ class Waits {
     return count_ * words_ * sizeof(uint64_t) <= kMostBytes;
   }
 
-  // A read that somebody waits for, or for what is made of it, says if there is no value, whatever
-  // becomes of the wait.
+  // A read at the start of a control edge, or of a path to one, reports an uninitialized variable
+  // even if the edge is dropped.
   void KeepReads() {
     std::vector<bool> is_waited_for(count_, false);
     for (const PlanNode& n : plan_.nodes) {
@@ -228,7 +237,7 @@ class Waits {
     }
   }
 
-  // Who has a stack's handle, or comes before somebody who has one.
+  // Finds the nodes that have a stack's handle, and the nodes that come before one of them.
   void FindStacks() {
     has_stack_.assign(count_, false);
     for (size_t i = 0; i < count_; ++i) {
@@ -247,7 +256,7 @@ class Waits {
     }
   }
 
-  // What ends before `n` begins because it waits for node `on`.
+  // Adds the effects that end before `n` starts because it waits for node `on`.
   void Add(int on, const PlanNode& n, uint64_t* to) const {
     const uint64_t* const before = before_.data() + static_cast<size_t>(on) * words_;
     for (size_t w = 0; w < words_; ++w) to[w] |= before[w];
@@ -258,7 +267,7 @@ class Waits {
       set(moments_.size() + static_cast<size_t>(loop));
   }
 
-  // The same for all that it waits for, but for control `left_out`.
+  // Adds the same for all inputs and control inputs except control `left_out`.
   void AddAll(const PlanNode& n, size_t left_out, uint64_t* to) const {
     for (const PlanValue& v : n.inputs) Add(v.node, n, to);
     for (size_t k = 0; k < n.controls.size(); ++k) {
@@ -282,17 +291,19 @@ class Waits {
   PlanGraph& plan_;
   const ControlledConstants& waiting_;
   const size_t count_;
-  size_t words_ = 0;                              // of a set
-  std::vector<int> bit_of_;                       // by node; -1 if it is no moment
+  size_t words_ = 0;                              // words per set
+  std::vector<int> bit_of_;                       // by node; -1 if it has no observable effect
   std::vector<int> moments_;                      // by bit
-  std::vector<uint64_t> before_;                  // by node: what ends before it begins
+  std::vector<uint64_t> before_;                  // by node: the effects that end before it starts
   std::vector<bool> has_stack_, leads_to_stack_;  // by node
-  std::vector<IndexList> users_;                        // by node
-  std::vector<bool> leaves_;                      // the iteration, or the step
+  std::vector<IndexList> users_;                  // by node
+  std::vector<bool> leaves_;  // by node: its value leaves the iteration, or the step
 };
 
 }  // namespace
 
-void PruneControlEdges(PlanGraph& plan, const ControlledConstants& waiting) { Waits(plan, waiting).Drop(); }
+void PruneControlEdges(PlanGraph& plan, const ControlledConstants& waiting) {
+  Waits(plan, waiting).Drop();
+}
 
 }  // namespace weir

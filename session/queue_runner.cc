@@ -7,7 +7,7 @@ namespace weir {
 
 namespace {
 
-// A runner with its steps made ready.
+// A queue runner with its prepared steps.
 struct Prepared {
   std::shared_ptr<const QueueRunner> runner;
   std::vector<Step> enqueues;
@@ -26,7 +26,7 @@ absl::StatusOr<Prepared> Prepare(std::shared_ptr<const QueueRunner> runner, Sess
   return out;
 }
 
-// What one thread does. Errors of closing do not matter: the queue may be closed already.
+// The loop of one thread. Errors of closing are ignored: the queue may be closed already.
 void KeepEnqueueing(const Prepared& prepared, size_t which, std::atomic<size_t>* left,
                     Coordinator* coordinator) {
   const auto& ends = prepared.runner->end_of_input;

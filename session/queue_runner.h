@@ -7,14 +7,15 @@
 
 namespace weir {
 
-// Starts the threads of one queue runner: each runs its operation until the coordinator stops, or
-// it comes to the end of its input; the last one to do so closes the queue. Any other error goes to
-// the coordinator. One more thread waits for the coordinator's stop, and cancels what waits in the
-// queue. Session and coordinator outlive the threads: Coordinator::Join waits for them.
+// Starts the threads of one queue runner. Each thread runs its enqueue operation until the
+// coordinator stops or the operation reaches the end of its input; the last thread to do so closes
+// the queue. Any other error is reported to the coordinator. One more thread waits for the
+// coordinator's stop, and then cancels the pending operations of the queue. Session and coordinator
+// must outlive the threads: Coordinator::Join waits for them.
 absl::Status StartQueueRunner(std::shared_ptr<const QueueRunner> runner, Session& session,
                               Coordinator& coordinator);
-// Of all queue runners in a collection of the session's graph. Nothing is started if one of them
-// names operations that cannot be run.
+// Starts all queue runners in a collection of the session's graph. Nothing is started if one of
+// them names operations that cannot be run.
 absl::Status StartQueueRunners(Session& session, Coordinator& coordinator,
                                absl::string_view collection = collections::kQueueRunners);
 

@@ -6,17 +6,17 @@
 #include "weir/session/variable_use.h"
 
 // Finds two accesses to one variable, at least one of them a write, that no path of the plan
-// orders. What happens then is defined (order.cc: the read comes first, two writes come in the
-// plan's order), but a program that depends on it seldom means to, and TensorFlow promises nothing.
+// orders. The behavior is defined (order.cc: the read comes first, two writes run in the plan's
+// order), but a program rarely depends on it on purpose, and TensorFlow guarantees nothing.
 //
 // The nodes are in topological order, so of two accesses only the earlier can come first, and a
-// search from it need not look at nodes behind the later one. The plan has the edges that passes
-// have added by then (initializers in dependency order, shared reads after writes): what these
-// order is no race.
+// search from it need not visit nodes behind the later one. By then the plan contains the edges
+// that passes have added (initializers in dependency order, shared reads after writes): accesses
+// that these edges order are not a race.
 //
-// Two branches of one condition never run both (deadness.cc): accesses in opposite ones are no
-// race. Nor are those of different iterations of a loop, which run one after another; the edges
-// from one to the next are not in the plan.
+// Two branches of one condition never both run (deadness.cc): accesses in opposite branches are not
+// a race. Neither are accesses in different iterations of a loop, which run one after another; the
+// edges from one iteration to the next are not in the plan.
 namespace weir {
 
 namespace {
@@ -45,11 +45,11 @@ class RaceFinder {
  private:
   static constexpr size_t kMostNamed = 10;
 
-  // Variables that are written, and used at least twice.
+  // Finds variables that are written, and used at least twice.
   void FindRacedFor() {
     for (const VariableAccess& access : FindAccesses(plan_, FindVariables(plan_))) {
       const PlanNode& n = plan_.nodes[access.node];
-      const bool shape_only = n.kind == PlanNode::Kind::kOp && n.node->op_name() == "VariableShape";
+      const bool shape_only = n.Is(VariableUse::kReadsShape);
       if (IsVariable(plan_.nodes[access.variable]) && !shape_only)
         by_variable_[access.variable].push_back(access);
     }
@@ -70,7 +70,7 @@ class RaceFinder {
     }
   }
 
-  // Never both run.
+  // True if the two never both run.
   bool Exclusive(int a, int b) const {
     const Conditions& others = conditions_[b];
     return std::any_of(conditions_[a].begin(), conditions_[a].end(), [&](const Condition& c) {
@@ -79,7 +79,7 @@ class RaceFinder {
     });
   }
 
-  // Accesses behind the one at `first`, in the plan's order, that it has no path to.
+  // Finds accesses behind the one at `first`, in the plan's order, that it has no path to.
   void CheckFrom(const std::vector<VariableAccess>& accesses, size_t first) {
     const VariableAccess& a = accesses[first];
     std::vector<bool> reached;
@@ -106,7 +106,8 @@ class RaceFinder {
     return reached;
   }
 
-  // A read that a pass has put in goes by the name of the node it is for.
+  // A read that a pass has inserted is reported under the name of the node for which it was
+  // inserted.
   std::string Label(int id) const {
     if (plan_.nodes[id].kind != PlanNode::Kind::kRead) return plan_.nodes[id].node->Label();
     for (const int user : successors_[id]) {

@@ -10,34 +10,38 @@
 
 namespace weir {
 
-// What a Session with a target calls instead of running steps itself. Thread-safe.
+// A session on a server. A Session with a target calls it instead of running steps itself.
+// Thread-safe.
 class RemoteSession {
  public:
   virtual ~RemoteSession() = default;
-  // What a step is made of, or one piece of a partial run.
+  // The feeds, fetches and targets of a step, or of one piece of a partial run.
   struct Request {
     const Outputs& feeds;
     const Outputs& fetches;
     const std::vector<Operation>& targets;
-    std::string partial_run = "";  // the server's name of the partial run; "": a whole step
+    std::string partial_run = "";  // the server's handle of the partial run; "": a whole step
   };
-  // Sends nodes that the graph has got since. `values` by feed; `fetches` is resized.
+  // Runs a step, after sending the nodes that were added to the graph since the last call. `values`
+  // by feed; `fetches` is resized.
   virtual absl::Status Run(const Request& request, absl::Span<const Tensor> values,
                            Tensors* fetches, const RunOptions& options) = 0;
-  // Begins a partial run of all this, and returns the server's name of it.
+  // Starts a partial run with these feeds, fetches and targets, and returns the server's handle of
+  // it.
   virtual absl::StatusOr<std::string> SetUpPartialRun(const Request& whole) = 0;
   virtual absl::Status Reset(const std::vector<std::string>& containers) = 0;
-  // Later calls may fail in any way.
+  // After this, calls may fail with any error.
   virtual void Close() = 0;
 };
 
-// Opens sessions with targets of one kind. `graph` and `options.target` outlive the session.
+// Opens sessions for one scheme of targets. `graph` and `options.target` must outlive the session.
 using SessionConnector = std::function<absl::StatusOr<std::unique_ptr<RemoteSession>>(
     const Graph& graph, const SessionOptions& options)>;
 
-// Gives targets that begin with "<scheme>://" to this connector, in all of the process.
+// Registers this connector for targets that begin with "<scheme>://", in the whole process.
 void SetSessionConnector(absl::string_view scheme, SessionConnector connector);
-// UNIMPLEMENTED if no connector is for the target, saying what a program must do.
+// Returns UNIMPLEMENTED, with instructions for the program, if no connector is registered for the
+// target.
 absl::StatusOr<std::unique_ptr<RemoteSession>> ConnectSession(const Graph& graph,
                                                               const SessionOptions& options);
 

@@ -9,29 +9,31 @@
 
 namespace weir {
 
-// Restoring, all or nothing, and in the memory that the variables have. The restore op of a graph
-// depends on one node that reads (RestoreV2), or on several if the saver is sharded, and each
-// assignment runs as soon as its value is there: an error in the second node would come when the
-// variables of the first are overwritten already, a shape that does not fit is found by the
-// assignment itself, and all values are in memory twice, the read ones and those they replace.
+// Restores variables, all or nothing, and in the variables' existing memory. The restore op of a
+// graph depends on one reading node (RestoreV2), or on several if the saver is sharded, and each
+// assignment runs as soon as its value is available. If the step ran as it is, an error in the
+// second node would come after the variables of the first have been overwritten, only the
+// assignment itself would detect a mismatched shape, and all values would be in memory twice, the
+// values read and those they replace.
 //
-// So the reading is taken out of the step. What the reading nodes ask for (path, names, slices) is
-// taken from the constants that say so, or else fetched; what the checkpoint's index says of the
-// tensors is compared with the variables they flow to (restore_plan.h), and every byte is read and
-// checked. Only then is anything written:
-// - A value whose one path leads to a variable that nothing else touches here, and that has a value
-//   of its shape in host memory that nobody shares, is only checked at first, in a small buffer,
-//   and read a second time into that memory. Files are open since before the first reading, and a
-//   file that a writer replaces stays what it was for who has it open; so the second reading finds
-//   the same bytes unless the disk fails. Then the variable is left without a value, which every
-//   use of it will say.
-// - If the variable has no memory yet, or somebody shares it, a reader or the constant that the
-//   variable starts from, the value is kept, and becomes the variable's.
-// - Other values are kept, and the restore op runs with the outputs of the reading nodes fed; what
-//   is left of the step are assignments that have been checked.
+// So the step does not do the reading. The inputs of the reading nodes (path, names, slices) are
+// taken from constants, or else fetched. The checkpoint's index entries of the tensors are compared
+// with the variables they flow to (restore_plan.h), and every byte is read and checked. Only then
+// is anything written:
+// - A value whose only path leads to a variable that nothing else here uses, and that has a value
+//   of the same shape in host memory that is not shared, is at first only checked, in a small
+//   buffer, and then read a second time into that memory. The files stay open from before the first
+//   reading, and a file that a writer replaces keeps its contents for processes that have it open;
+//   so the second reading finds the same bytes unless the disk fails. In that case the variable is
+//   left without a value, and every use of it reports an error.
+// - If the variable has no memory yet, or its memory is shared with a reader or with the constant
+//   that initialized it, the value is kept, and becomes the variable's value.
+// - Other values are kept, and the restore op runs with the outputs of the reading nodes fed; the
+//   rest of the step consists of assignments that have been checked.
 namespace {
 
-// Whether a tensor is worth reading together with its neighbors (CheckpointReader::ReadMany).
+// Returns whether a tensor is small enough to be read together with its neighbors
+// (CheckpointReader::ReadMany).
 bool IsSmall(DataType dtype, const Shape& shape) {
   constexpr int64_t kSmallBytes = int64_t{1} << 16;
   return IsPlain(dtype) &&
@@ -42,13 +44,13 @@ bool IsSmall(DataType dtype, const Shape& shape) {
 struct Wanted {
   Output output;
   DataType dtype = DT_INVALID;
-  bool is_small = false;  // and whole
-  int value = -1;         // where it is kept; -1: it is read into the variable's memory
+  bool is_small = false;  // and not a slice
+  int value = -1;         // index in `values_`; -1: it is read into the variable's memory
   absl::string_view name, slice;
-  size_t checkpoint = 0;  // of those that are read
+  size_t checkpoint = 0;  // index in `checkpoints_`
   Shape shape;
   absl::Span<const RestorePlan::AssignPath> paths;
-  VariableState* variable = nullptr;  // whose value it becomes; null: it is fed
+  VariableState* variable = nullptr;  // the variable whose value it becomes; null: it is fed
   absl::Status status;
 };
 
@@ -69,7 +71,7 @@ absl::Status CheckAssignment(const Node& assign, const Shape& shape, absl::strin
       name, " of the checkpoint; nothing was restored");
 }
 
-// The value fits where its path leads.
+// Checks that the value has a valid shape for the reshapes and the assignment of its path.
 absl::Status CheckWay(const Wanted& w, const RestorePlan::AssignPath& path) {
   const Shape* shape = &w.shape;
   for (const Node* reshape : path.reshapes) {
@@ -84,19 +86,20 @@ absl::Status CheckWay(const Wanted& w, const RestorePlan::AssignPath& path) {
   return CheckAssignment(*path.assign, *shape, w.name);
 }
 
-// The variable has a value of this type and shape, or none yet. Needs its mutex, as HasRoom does.
+// Returns true if the variable has a value of this dtype and shape, or none yet. Requires the
+// variable's mutex, as the next function does.
 bool MayBecome(const VariableState& variable, const Wanted& w) {
   const Tensor& value = variable.value();
   return variable.on_host() && variable.dtype() == w.dtype &&
          (!value.initialized() || value.shape() == w.shape);
 }
 
-// It has a value, and its memory is the variable's alone.
+// Returns true if the variable also has a value, in memory that is not shared.
 bool HasRoom(const VariableState& variable, const Wanted& w) {
   return MayBecome(variable, w) && variable.value().OwnsBufferAlone();
 }
 
-// The value of an input that the graph has as a constant; else null.
+// Returns the value of an input that is a constant of the graph; null for others.
 const Tensor* ConstantOf(const Output& input) {
   const Node& node = *input.node;
   if (node.op_name() != "Const" || !node.control_inputs().empty()) return nullptr;
@@ -119,7 +122,7 @@ class Restoring {
   Restoring(Session& session, const RestorePlan& plan, Output filename, const std::string& path)
       : session_(session), plan_(plan), filename_(filename), path_(Tensor::Scalar(path)) {}
 
-  // Until an error nothing is written.
+  // Nothing is written before all checks have passed.
   absl::Status Prepare() {
     WEIR_RETURN_IF_ERROR(FetchInputs());
     WEIR_RETURN_IF_ERROR(ListWanted());
@@ -156,8 +159,9 @@ class Restoring {
   }
 
  private:
-  // What the reading nodes take, in the order of their inputs. A step is run even if constants say
-  // it all: it refuses if the session is closed, or its graph not what it was.
+  // Fetches the inputs of the reading nodes, in the order of their inputs. A step is run even if
+  // all of them are constants: it fails if the session is closed, or if a node of the graph was
+  // changed after it had run.
   absl::Status FetchInputs() {
     Outputs fetches;
     std::vector<Operation> targets;
@@ -223,7 +227,7 @@ class Restoring {
     return static_cast<size_t>(found - paths_.begin());
   }
 
-  // The values of one checkpoint for which `which(Wanted&)` holds, and their names.
+  // The values of one checkpoint for which `which` holds, and their names.
   struct Part {
     std::vector<Wanted*> wanted;
     std::vector<absl::string_view> names;
@@ -239,7 +243,7 @@ class Restoring {
     return part;
   }
 
-  // Opens the checkpoints, and looks up what they have.
+  // Opens the checkpoints, and looks up the tensors in their indexes.
   absl::Status FindAll() {
     for (size_t i = 0; i < paths_.size(); ++i) {
       WEIR_ASSIGN_OR_RETURN(checkpoints_.emplace_back(), CheckpointReader::Open(paths_[i]));
@@ -256,7 +260,7 @@ class Restoring {
     return absl::OkStatus();
   }
 
-  // Chooses the values that become a variable's, and those that are read into its memory.
+  // Determines which values become a variable's value, and which of them are read into its memory.
   void ChooseMemory() {
     for (Wanted& w : wanted_) {
       if (VariableState* const variable = OnlyVariable(w); variable != nullptr) {
@@ -269,7 +273,7 @@ class Restoring {
     }
   }
 
-  // The one that this value is for, as a whole; null if there is more to it.
+  // Returns the variable to which this value is assigned as a whole; null if it has other uses too.
   VariableState* OnlyVariable(const Wanted& w) const {
     if (!w.slice.empty() || w.paths.size() != 1) return nullptr;
     const RestorePlan::AssignPath& path = w.paths[0];
@@ -296,7 +300,8 @@ class Restoring {
     return FirstError();
   }
 
-  // Calls take(Wanted&, bytes or error) on all threads for small values for which `which` holds.
+  // Calls take(tensor, bytes or error) on all threads for the small tensors for which `which`
+  // holds.
   template <class Which, class Take>
   void ReadSmall(const Which& which, const Take& take) {
     for (size_t i = 0; i < checkpoints_.size(); ++i) {
@@ -308,7 +313,7 @@ class Restoring {
     }
   }
 
-  // Calls read(Wanted&) on all threads for the others.
+  // Calls read(tensor) on all threads for the other tensors for which `which` holds.
   template <class Which, class Read>
   void ReadOthers(const Which& which, const Read& read) {
     std::vector<Wanted*> others;
@@ -324,7 +329,7 @@ class Restoring {
     return absl::OkStatus();
   }
 
-  // Gives the variable its value, which read(Tensor*) puts into memory.
+  // Sets the variable's value; read(Tensor*) fills the memory.
   template <class Read>
   static absl::Status SetVariable(Wanted& w, const Read& read) {
     VariableState& variable = *w.variable;
@@ -333,7 +338,7 @@ class Restoring {
     if (HasRoom(variable, w)) {
       Tensor memory = variable.value();
       status = read(&memory);
-    } else {  // somebody holds it since
+    } else {  // the memory has become shared in the meantime
       absl::StatusOr<Tensor> memory = Tensor::Allocate(HostAllocator(), w.dtype, w.shape);
       status = memory.ok() ? read(&*memory) : memory.status();
       if (status.ok()) variable.Set(*std::move(memory));
@@ -345,7 +350,7 @@ class Restoring {
                                          "not again"));
   }
 
-  // The nodes that the restore op stands for, but for assignments that will be made here.
+  // Runs the final nodes of the restore op, except the assignments that are made here.
   absl::Status RunTheRest() {
     std::vector<bool> made(plan_.paths.size());
     for (const Wanted& w : wanted_) {
@@ -371,7 +376,7 @@ class Restoring {
   std::vector<std::string> paths_;
   std::vector<std::unique_ptr<CheckpointReader>> checkpoints_;  // by path
   std::vector<Wanted> wanted_;
-  Tensors values_;  // those that are kept
+  Tensors values_;  // values that are kept in memory of their own
 };
 
 }  // namespace

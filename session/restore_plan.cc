@@ -9,8 +9,8 @@
 namespace weir {
 namespace {
 
-// The last plan of a session. It is kept among the variables of the default container, with which
-// it is forgotten when they are: so the states in it are those that steps use.
+// The cached result of the last restore in a session. It is stored among the variables of the
+// default container, and is forgotten with them: so the states in it are those that steps use.
 class LastRestore final : public Resource {
  public:
   std::string Describe() const override { return "the plan of the last restore"; }
@@ -29,7 +29,7 @@ class LastRestore final : public Resource {
   std::shared_ptr<const RestorePlan> plan_;
 };
 
-// What matters of a node's op.
+// The ops that the analysis distinguishes.
 enum class Kind : uint8_t { kOther, kGroup, kRead, kIdentity, kReshape, kAssign, kVariable };
 
 class Kinds {
@@ -59,16 +59,16 @@ class Kinds {
   std::vector<std::pair<const OpSpec*, Kind>> kinds_;
 };
 
-// Asks for the memory of a node that is looked at soon.
+// Prefetches a node that is visited soon.
 void Prefetch(const Node* node) {
   constexpr size_t kLine = 64;
   for (size_t at = 0; at < sizeof(Node); at += kLine)
     __builtin_prefetch(reinterpret_cast<const char*>(node) + at);
 }
 
-// Makes a plan. There may be a hundred thousand nodes, and most of the time goes into waiting for
-// their memory: so each is looked at once, what is found is noted in arrays by node and by output,
-// and nothing is looked up by name.
+// Analyzes a restore op. There may be a hundred thousand nodes, and most of the time is spent on
+// cache misses: so each node is visited once, the results are stored in arrays indexed by node and
+// by output, and nothing is looked up by name.
 class Planner {
  public:
   Planner(const Graph& graph, Node* restore)
@@ -97,18 +97,18 @@ class Planner {
  private:
   static constexpr size_t kAhead = 16;
 
-  // By node.
+  // The state of a node.
   struct Seen {
     Kind kind = Kind::kOther;
     bool visited = false;
-    bool awaited = false;  // by control edges, perhaps of groups, to other nodes
+    bool awaited = false;  // has control edges, possibly through groups, to other nodes
     int first_output = -1;
-    int number = -1;  // of a variable among variables, of an assignment among paths
+    int number = -1;  // the index of a variable in `variables`, of an assignment in `paths`
   };
-  // A value that was read, on its path.
+  // A value derived from a reading node's output, on its path to an assignment.
   struct Flowing {
     Output value;
-    bool only_way = false;  // it goes nowhere else
+    bool only_way = false;  // it has no other users
     std::vector<const Node*> reshapes;
   };
 
@@ -123,7 +123,7 @@ class Planner {
     nodes_.push_back(node);
   }
 
-  // Lists the nodes that `restore` waits for, itself included.
+  // Lists the nodes on which `restore` depends, including itself.
   void Walk() {
     const Kinds kinds(graph_.ops());
     Visit(restore_);
@@ -153,7 +153,7 @@ class Planner {
     }
   }
 
-  // What Visit sees of a node's inputs, too, once the node itself is there.
+  // Prefetches also what Visit reads of a node's inputs, once the node itself is in the cache.
   void PrefetchAfter(size_t i) const {
     if (i + kAhead < nodes_.size()) Prefetch(nodes_[i + kAhead]);
     if (i + kAhead / 2 >= nodes_.size()) return;
@@ -176,7 +176,8 @@ class Planner {
     }
   }
 
-  // How often each output is taken, and by which takers: a list for each output, through `next_`.
+  // Counts the uses of each output, and lists its consumers: a linked list for each output, through
+  // `next_`.
   void CountUses() {
     counts_.assign(num_outputs_, 0);
     for (const auto& [node, index] : uses_) ++counts_[seen_[node].first_output + index];
@@ -189,20 +190,20 @@ class Planner {
     }
   }
 
-  // The value is taken once, and nothing happens in between.
+  // Returns true if the value has one use and the node has no control edges.
   bool IsOnlyStep(const Node& node) {
     return node.control_inputs().empty() && !Of(&node).awaited &&
            (node.num_outputs() == 0 || Count(node.output(0)) <= 1);
   }
-  // The assignment is all that is done with its variable's node, and nobody waits for it but the
-  // restore op.
+  // Returns true if the assignment is the only use of its variable's node, and only the restore op
+  // waits for it.
   bool IsAlone(const Node& assign) {
     return Of(assign.input(0).node).kind == Kind::kVariable && IsOnlyStep(assign) &&
            Count(assign.input(0)) == 1 &&
            (assign.num_outputs() == 0 || Count(assign.output(0)) == 0);
   }
 
-  // What takes values takes one, so no node is come to twice.
+  // A consumer uses one value, so no node is reached twice.
   void Follow(Flowing start) {
     std::vector<Flowing> stack = {std::move(start)};
     while (!stack.empty()) {
@@ -214,7 +215,7 @@ class Planner {
         if (seen.kind == Kind::kAssign) {
           seen.number = static_cast<int>(plan_->paths.size());
           plan_->paths.push_back({&taker, Of(taker.input(0).node).number,
-                                 value.only_way && IsAlone(taker), value.reshapes});
+                                  value.only_way && IsAlone(taker), value.reshapes});
           continue;
         }
         Flowing next = {taker.output(0), value.only_way && IsOnlyStep(taker), value.reshapes};
@@ -249,11 +250,11 @@ class Planner {
   std::vector<std::pair<int, int>> uses_;  // node and output
   int num_outputs_ = 0;
   std::vector<int> counts_, first_taker_;  // by output
-  std::vector<int> next_;                  // by taker
+  std::vector<int> next_;                  // by consumer
   std::unique_ptr<RestorePlan> plan_;
 };
 
-// Looks the states up. Whether all are there, in the default container.
+// Looks up the states of the variables. Returns true if all exist and are in the default container.
 bool FindStates(ResourceMap& resources, RestorePlan* plan) {
   bool all = true;
   plan->states.clear();
@@ -267,7 +268,7 @@ bool FindStates(ResourceMap& resources, RestorePlan* plan) {
   return all;
 }
 
-// A variable that several nodes stand for is not set by one of them alone.
+// A variable that several nodes refer to must not be set on behalf of one of them.
 void FindShared(RestorePlan* plan) {
   absl::flat_hash_set<const VariableState*> found, shared;
   found.reserve(plan->states.size());

@@ -12,38 +12,39 @@
 
 namespace weir {
 
-// What restoring does, as far as the graph and the session's variables say: which nodes read from a
-// checkpoint, and which variables their values go to. Not changed once it is made.
+// The effects of a restore op, according to the graph and the session's variables: which nodes read
+// from a checkpoint, and to which variables their values are assigned. Immutable.
 struct RestorePlan {
-  // A value's path to an assignment.
+  // The path of a value to an assignment.
   struct AssignPath {
     const Node* assign = nullptr;
-    int variable = -1;                  // whose handle the assignment takes as it is made
-    bool stands_alone = false;          // to set the variable comes to the same
-    std::vector<const Node*> reshapes;  // in the order in which the value passes them
+    int variable = -1;                  // whose handle the assignment takes directly; -1: none
+    bool stands_alone = false;          // setting the variable directly is equivalent
+    std::vector<const Node*> reshapes;  // in order from the reading node to the assignment
   };
-  // A node that the restore op stands for, and the path that ends there, if any.
+  // A node that the restore op groups, and the path that ends there, if any.
   struct Last {
     Node* node = nullptr;
     int path = -1;
   };
 
   Operation restore;
-  size_t changes_seen = 0;     // of the graph
-  std::vector<Node*> readers;  // RestoreV2 and its like
+  size_t changes_seen = 0;     // the number of changes of the graph so far
+  std::vector<Node*> readers;  // RestoreV2 and its older variants
   std::vector<AssignPath> paths;
-  // By output of the readers, one reader's after another: its first path. One more ends the last
-  // one's.
+  // By output of the readers, in the order of the readers: the index of its first path. A final
+  // entry holds the number of paths.
   std::vector<int> first_way;
   std::vector<Last> lasts;
-  // Nodes that make handles, and the state behind each; null where there is none.
+  // Nodes that create handles or references, and the state behind each; null where there is none.
   std::vector<Node*> variables;
   std::vector<std::shared_ptr<VariableState>> states;
-  std::shared_ptr<const std::vector<std::string>> assigned;  // names of nodes that get values
+  std::shared_ptr<const std::vector<std::string>>
+      assigned;  // names of nodes that are assigned a value
 
-  // Restoring in this session by that node: the plan of the last time, if it still holds, else a
-  // new one. A walk over all that the node waits for, and two look-ups for each variable. `run`
-  // runs the nodes of variables that have no state yet, which makes them one.
+  // Returns the analysis of `restore` for this session: the cached one if it is still valid, else a
+  // new one. A new one takes a walk over all nodes on which `restore` depends, and two look-ups per
+  // variable. `run` runs the nodes of variables that have no state yet, which creates it.
   static absl::StatusOr<std::shared_ptr<const RestorePlan>> Of(
       const Graph& graph, Node* restore, ResourceMap& resources,
       absl::FunctionRef<absl::Status(const std::vector<Operation>&)> run);

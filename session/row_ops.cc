@@ -3,64 +3,23 @@
 #include <algorithm>
 
 #include "absl/algorithm/container.h"
-#include "absl/container/flat_hash_map.h"
 #include "weir/kernels/fused_elementwise.h"
 
 namespace weir {
 
 namespace {
 
-enum class Rule : uint8_t {
-  kWindows,   // of each image; filters, sizes and axes are other inputs
-  kChannels,  // elements, with a value of their channel
-  kNorm,      // the same, in inference
-  kReduce,    // along axes that do not include the first
-  kSoftmax,
-  kMatMul,
-  kReshape,
-  kSqueeze,
-  kPad,
-  kConcat,
-};
-
-const absl::flat_hash_map<absl::string_view, Rule>& Rules() {
-  static const auto* const rules = new absl::flat_hash_map<absl::string_view, Rule>{
-      {"AvgPool", Rule::kWindows},
-      {"BiasAdd", Rule::kChannels},
-      {"ConcatV2", Rule::kConcat},
-      {"Conv2D", Rule::kWindows},
-      {"DepthwiseConv2dNative", Rule::kWindows},
-      {"FusedBatchNorm", Rule::kNorm},
-      {"FusedBatchNormV2", Rule::kNorm},
-      {"FusedBatchNormV3", Rule::kNorm},
-      {"Identity", Rule::kChannels},
-      {"LRN", Rule::kWindows},
-      {"MatMul", Rule::kMatMul},
-      {"Max", Rule::kReduce},
-      {"MaxPool", Rule::kWindows},
-      {"Mean", Rule::kReduce},
-      {"Pad", Rule::kPad},
-      {"Reshape", Rule::kReshape},
-      {"ResizeBilinear", Rule::kWindows},
-      {"ResizeNearestNeighbor", Rule::kWindows},
-      {"Softmax", Rule::kSoftmax},
-      {"Squeeze", Rule::kSqueeze},
-      {"Sum", Rule::kReduce},
-  };
-  return *rules;
-}
-
 const Shape& ShapeOf(const PlanGraph& plan, const PlanValue& v) {
   return plan.nodes[v.node].shapes[v.output];
 }
 
-// Null if it is not known.
+// Returns null if it is not known.
 const Tensor* ConstantOf(const PlanGraph& plan, const PlanValue& v) {
   const PlanNode& n = plan.nodes[v.node];
   return n.is_constant(v.output) ? &n.constants[v.output] : nullptr;
 }
 
-// An argument has the rows of the result, or is the same for all of them.
+// An argument has the rows of the result, or is the same for all rows.
 std::optional<RowOp> FindElementwise(const PlanGraph& plan, const PlanNode& n) {
   const Shape& y = n.shapes[0];
   if (!FindFusableOp(n.node->op_name(), n.inputs.size(), n.node->output_type(0)))
@@ -83,8 +42,8 @@ std::optional<RowOp> FindRowOp(const PlanGraph& plan, const PlanNode& n) {
       !absl::c_all_of(n.inputs, is_known)) {
     return std::nullopt;
   }
-  const auto rule = Rules().find(n.node->op_name());
-  if (rule == Rules().end()) return FindElementwise(plan, n);
+  const RowRule rule = n.traits().rows;
+  if (rule == RowRule::kNone) return FindElementwise(plan, n);
   const Shape& x = ShapeOf(plan, n.inputs[0]);
   if (x.rank() == 0 || x.dim(0) != y.dim(0)) return std::nullopt;
 
@@ -95,44 +54,45 @@ std::optional<RowOp> FindRowOp(const PlanGraph& plan, const PlanNode& n) {
   op.cut[0] = true;
   op.makes_values = true;
   bool fits = true;
-  switch (rule->second) {
-    case Rule::kWindows:
+  switch (rule) {
+    case RowRule::kNone:
+    case RowRule::kWindows:
       break;
-    case Rule::kChannels:
+    case RowRule::kChannels:
       op.makes_values = false;
       break;
-    case Rule::kNorm:
+    case RowRule::kNorm:
       op.makes_values = false;
       fits = !n.node->attr_or<bool>("is_training", true);
       break;
-    case Rule::kReduce:
+    case RowRule::kReduce:
       fits = second != nullptr;
       for (int64_t i = 0; fits && i < second->num_elements(); ++i)
         fits = !is_first_axis(second->IntAt(i));
       break;
-    case Rule::kSoftmax:
+    case RowRule::kSoftmax:
       fits = y.rank() > 1;
       break;
-    case Rule::kMatMul:
+    case RowRule::kMatMul:
       fits = !n.node->attr_or<bool>("transpose_a", false);
       break;
-    case Rule::kReshape:
+    case RowRule::kReshape:
       op.makes_values = false;
       op.names_rows = true;
       fits = second != nullptr;
       break;
-    case Rule::kSqueeze: {
+    case RowRule::kSqueeze: {
       op.makes_values = false;
-      // Without names, a slice of one row would lose that dimension too.
+      // Without explicit axes, squeezing a slice of one row would remove that dimension too.
       const auto axes = n.node->attr_or<std::vector<int64_t>>("squeeze_dims", {});
       fits = !axes.empty() && absl::c_none_of(axes, is_first_axis);
       break;
     }
-    case Rule::kPad:
+    case RowRule::kPad:
       fits = second != nullptr && second->num_elements() >= 2 && second->IntAt(0) == 0 &&
              second->IntAt(1) == 0;
       break;
-    case Rule::kConcat: {
+    case RowRule::kConcat: {
       const Tensor* const axis = ConstantOf(plan, n.inputs.back());
       fits = axis != nullptr && axis->num_elements() == 1 && !is_first_axis(axis->IntAt(0));
       std::fill(op.cut.begin(), op.cut.end() - 1, true);

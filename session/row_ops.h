@@ -8,19 +8,19 @@
 
 namespace weir {
 
-// A node that works on each row of a batch by itself: row i of its output 0 follows from row i of
-// the inputs that are cut and from all of the others. A row is an entry of dimension 0.
+// A node that processes each row of a batch independently: row i of its output 0 depends on row i
+// of the inputs that are sliced and on the whole of the others. A row is an entry of dimension 0.
 struct RowOp {
   absl::InlinedVector<bool, 4> cut;  // by input
-  // Walks memory even after fusion, as convolutions and pools do; what works on elements, or only
-  // says what shape they have, does not.
+  // True for ops that read memory even after fusion, as convolutions and pools do; elementwise ops
+  // and ops that only change the shape do not.
   bool makes_values = false;
-  bool names_rows = false;  // input 1 is a shape, and the rows are counted in it
+  bool names_rows = false;  // input 1 is a shape, whose first dimension is the number of rows
 };
 
-// Nothing for a node that does not, or of which too little is known: the shapes of the inputs and
-// of output 0, and axes and shapes that are inputs. The node has an output; what is said of rows is
-// said of output 0 alone.
+// Returns nothing for other nodes, and for those about which too little is known: the shapes of the
+// inputs and of output 0, and the values of axes and shapes that are inputs. The node must have an
+// output; the description is about output 0 only.
 std::optional<RowOp> FindRowOp(const PlanGraph& plan, const PlanNode& n);
 
 }  // namespace weir

@@ -63,7 +63,7 @@ absl::StatusOr<const proto::MetaGraphDef*> Choose(const proto::SavedModel& model
                   ", which has: ", absl::StrJoin(available, ", "));
 }
 
-// The op that makes tables and the like ready, if the model has one.
+// The op that initializes tables and similar resources, if the model has one.
 Operation InitOp(const LoadedModel& model) {
   const auto signature = model.meta.signatures.find(kInitOp);
   if (signature != model.meta.signatures.end() && !signature->second.outputs.empty()) {
@@ -94,7 +94,7 @@ absl::Status RunInitOp(const std::string& directory, const LoadedModel& model) {
 
 // ---- writing
 
-// A file's name in assets/, which no other asset has: "vocabulary.txt", "vocabulary.txt_1".
+// Returns a file name in assets/ that no other asset has: "vocabulary.txt", "vocabulary.txt_1".
 std::string AssetName(absl::string_view path, const std::map<std::string, std::string>& taken) {
   const std::string base(BaseName(path));
   std::string name = base;
@@ -110,7 +110,7 @@ absl::Status CopyFile(const std::string& from, const std::string& to, Durability
   return WriteFileAtomically(to, bytes, durability);
 }
 
-// Tensor -> file: those of the options, and those that constants of the collection name.
+// Maps tensors to files: those of the options, and those that constants of the collection name.
 absl::StatusOr<std::map<std::string, std::string>> AssetsOf(const Graph& graph,
                                                             const SavedModelOptions& options) {
   std::map<std::string, std::string> assets = options.assets;
@@ -127,7 +127,7 @@ absl::StatusOr<std::map<std::string, std::string>> AssetsOf(const Graph& graph,
   return assets;
 }
 
-// Copies them; tensor -> name in assets/.
+// Copies the files; returns a map from tensor to name in assets/.
 absl::StatusOr<std::map<std::string, std::string>> CopyAssets(
     const std::map<std::string, std::string>& files, const std::string& directory,
     Durability durability) {
@@ -141,8 +141,8 @@ absl::StatusOr<std::map<std::string, std::string>> CopyAssets(
   return assets;
 }
 
-// What the signatures give depends on no variable but those that get a value when the model is
-// loaded: from the checkpoint, or by the init op.
+// Checks that the outputs of the signatures depend only on variables that get a value when the
+// model is loaded: from the checkpoint, or from the init op.
 absl::Status CheckAllAreSaved(const Graph& graph,
                               const std::map<std::string, Signature>& signatures,
                               const std::optional<SaverDef>& saver, const Operation& init_op) {
@@ -166,7 +166,8 @@ absl::Status CheckAllAreSaved(const Graph& graph,
   return absl::OkStatus();
 }
 
-// The nodes to save with: those of the options, or new ones, if there is anything to save.
+// Returns the nodes that save the variables: those of the options, or new ones if there is anything
+// to save.
 absl::StatusOr<std::optional<SaverDef>> SaverFor(Session& session, Graph& graph,
                                                  const SavedModelOptions& options) {
   if (options.saver) {
@@ -189,7 +190,7 @@ absl::StatusOr<std::optional<SaverDef>> SaverFor(Session& session, Graph& graph,
   return made;
 }
 
-// Fills the empty directory.
+// Writes the contents of the empty directory.
 absl::Status WriteInto(Session& session, Graph& graph, const std::string& directory,
                        const std::map<std::string, Signature>& signatures,
                        const SavedModelOptions& options) {
@@ -216,8 +217,7 @@ absl::Status WriteInto(Session& session, Graph& graph, const std::string& direct
   model.set_saved_model_schema_version(1);
   proto::MetaGraphDef* const def = model.add_meta_graphs();
   ExportMetaGraph(graph, meta, def);
-  if (options.init_op
-          .valid()) {  // as a signature since TensorFlow 1.13, and before in a collection
+  if (options.init_op.valid()) {  // as a signature since TensorFlow 1.13; earlier in a collection
     auto* const ops = (*def->mutable_collection_def())[kMainOp].mutable_node_list();
     ops->clear_value();
     ops->add_value(options.init_op.name());
@@ -232,7 +232,7 @@ absl::Status WriteInto(Session& session, Graph& graph, const std::string& direct
                              options.durability);
 }
 
-// With all that is in it; what cannot be removed stays.
+// Removes the directory with its contents; files that cannot be removed stay.
 void RemoveTree(const std::string& path) {
   if (!Files().IsDirectory(path)) return Files().Remove(path).IgnoreError();
   const absl::StatusOr<std::vector<std::string>> names = Files().List(path);
@@ -290,7 +290,7 @@ absl::Status WriteSavedModel(Session& session, Graph& graph, const std::string& 
     for (const auto* tensors : {&signature.inputs, &signature.outputs}) {
       for (const auto& [argument, tensor] : *tensors) {
         const absl::Status found = graph.FindOutput(tensor).status();
-        const bool is_operation = graph.FindNode(tensor) != nullptr;  // that of an init op
+        const bool is_operation = graph.FindNode(tensor) != nullptr;  // the signature of an init op
         if (!found.ok() && !is_operation)
           return Annotate(found, absl::StrCat("Signature '", key, "', '", argument, "'"));
       }

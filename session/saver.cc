@@ -19,12 +19,12 @@ double Now() {
   return std::chrono::duration<double>(since).count();
 }
 
-// A handle onto a node that stores a variable, with a read of its own.
+// Returns a handle to a node that stores a variable, with a read of its own.
 Variable HandleOf(Node* storage) {
   auto info = std::make_shared<VariableInfo>();
   info->op = storage->name();
   info->handle = storage->output();
-  info->is_resource = storage->op_name() == "VarHandleOp";
+  info->is_resource = !IsRef(storage->output_type(0));
   info->dtype = storage->attr_or<DataType>("dtype", DT_INVALID);
   info->shape = storage->attr_or<Shape>("shape", Shape::UnknownRank());
   if (!info->is_resource)
@@ -63,7 +63,7 @@ Saver Saver::FromDef(const SaverDef& def) { return Saver(def); }
 
 namespace {
 
-// Whether a checkpoint of this name has a file of that name.
+// Returns whether a checkpoint of this name has a file of that name.
 bool IsFileOf(absl::string_view checkpoint, absl::string_view file) {
   return absl::ConsumePrefix(&file, checkpoint) &&
          (file.empty() || file == ".index" || file == ".meta" || absl::StartsWith(file, ".data-"));
@@ -123,8 +123,8 @@ absl::Status Saver::WriteState(const std::string& path, const SaveOptions& optio
       save_relative_paths_, options.latest_filename, durability_);
 }
 
-// After the state file has been written without them. The first checkpoint that comes up for
-// removal after each period stays.
+// Removes old checkpoints after the state file has been written without them. In each period, the
+// first checkpoint that is due for removal is kept.
 absl::Status Saver::RemoveOldest() {
   while (!to_remove_.empty()) {
     const Kept oldest = to_remove_.front();
@@ -133,7 +133,7 @@ absl::Status Saver::RemoveOldest() {
       next_kept_ += keep_seconds_;
       continue;
     }
-    // Somebody else may have removed it; the new checkpoint is there all the same.
+    // Another process may have removed it; the new checkpoint exists in any case.
     const absl::Status removed = RemoveCheckpoint(oldest.path, def_.version);
     if (!removed.ok() && !absl::IsNotFound(removed)) return removed;
   }

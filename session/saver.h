@@ -13,72 +13,73 @@
 namespace weir {
 
 struct SaverOptions {
-  // What to save; by default all global variables of the graph.
+  // The variables to save; by default all global variables of the graph.
   std::optional<Variables> variables = {};
-  // Instead of `variables`: under names of your own, to restore from a checkpoint that has others.
+  // Replaces `variables`: variables by checkpoint name, to restore from a checkpoint with other
+  // names.
   NamedVariables named = {};
-  // Checkpoints kept; older ones are removed. 0: all.
+  // The number of checkpoints to keep; older ones are removed. 0: all.
   int max_to_keep = 5;
-  // Besides those, one checkpoint is kept for each so many hours of training.
+  // In addition, keeps one checkpoint for every period of this many hours of training.
   double keep_checkpoint_every_n_hours = 10000;
-  // Each device writes a file of its own.
+  // Each device writes a separate file.
   bool sharded = false;
-  // Restore into variables of another shape that have as many elements.
+  // Allows restoring into variables of another shape with the same number of elements.
   bool reshape = false;
-  // "model-00000007" instead of "model-7".
+  // Names checkpoints "model-00000007" instead of "model-7".
   bool pad_step_number = false;
-  // The state file has relative paths, so that the directory can be moved.
+  // Writes relative paths to the state file, so that the directory can be moved.
   bool save_relative_paths = false;
-  // The format of checkpoints: 2, or 1 for programs of TensorFlow before 1.0. Restore reads either.
+  // The format of checkpoints: 2, or 1 for programs with TensorFlow before 1.0. Restore reads both.
   int write_version = 2;
-  // Unsynced, Save does not wait for the disk: the end of this process loses nothing, a power
-  // failure may lose the newest checkpoints, and with max_to_keep the older ones are gone then.
+  // If unsynced, Save does not wait for the disk. Nothing is lost if the process dies; a power
+  // failure may lose the newest checkpoints, and with max_to_keep the older ones have been removed
+  // by then.
   Durability durability = Durability::kSynced;
-  // Name scope of the nodes.
+  // The name scope of the nodes.
   std::string name = "save";
 };
 
 struct SaveOptions {
-  // Put after the path: "model-7".
+  // Appended to the path: "model-7".
   std::optional<int64_t> global_step = {};
-  // The state file beside the checkpoint, which LatestCheckpoint reads.
+  // Writes the state file beside the checkpoint, which LatestCheckpoint reads.
   std::string latest_filename = "checkpoint";
   bool write_state = true;
-  // Writes `path`.meta (of shards of V1 without "-?????-of-00002"), from which another program can
+  // Writes `path`.meta (for V1 shards without "-?????-of-00002"), from which another program can
   // build the graph.
   bool write_meta_graph = true;
 };
 
-// Saves variables to checkpoints in TensorFlow's format and restores them, and keeps the newest
-// few.
+// Saves variables to checkpoints in TensorFlow's format, restores them, and keeps the newest few
+// checkpoints.
 //
-//   Saver saver = *Saver::Create(graph);                    // once, after all variables are made
-//   saver.Save(session, "train/model", {.global_step = 100});
-//   saver.Restore(session, *LatestCheckpoint("train"));     // instead of running initializers
+//   Saver saver = *Saver::Create(graph);                    // once, after all variables are
+//   created saver.Save(session, "train/model", {.global_step = 100}); saver.Restore(session,
+//   *LatestCheckpoint("train"));     // instead of running initializers
 //
-// A checkpoint and its mention in the state file appear in one step each, the state file last, so
-// that after a crash LatestCheckpoint names a complete checkpoint (after a power failure: unless
-// the saver is unsynced). For one thread at a time.
+// A checkpoint and its entry in the state file are each written atomically, the state file last, so
+// that after a crash LatestCheckpoint returns a complete checkpoint (after a power failure, unless
+// the saver is unsynced). Not thread-safe.
 class Saver {
  public:
-  // Adds the nodes to the graph. INVALID_ARGUMENT if there is nothing to save, for two variables of
-  // one name, and for one variable under two names.
+  // Adds the save and restore nodes to the graph. Returns INVALID_ARGUMENT if there is nothing to
+  // save, if two variables have the same name, or if one variable has two names.
   static absl::StatusOr<Saver> Create(Graph& graph, const SaverOptions& options = {});
-  // A saver of a graph that has its nodes already (from ImportMetaGraph).
+  // Creates a saver for a graph that already has the nodes (from ImportMetaGraph).
   static Saver FromDef(const SaverDef& def);
 
-  // Writes a checkpoint; returns its path, which Restore takes: that of shards of V1 is a pattern,
-  // "model-7-?????-of-00002". Then removes the oldest checkpoint,
-  // if there are too many.
-  //   INVALID_ARGUMENT     empty path, or one that is the state file's
+  // Writes a checkpoint and returns its path, which Restore accepts: for V1 shards a pattern,
+  // "model-7-?????-of-00002". Then removes the oldest checkpoint, if there are too many.
+  //   INVALID_ARGUMENT     empty path, or the path of the state file
   //   NOT_FOUND            the directory does not exist (path)
   //   FAILED_PRECONDITION  a variable has no value (name)
   absl::StatusOr<std::string> Save(Session& session, const std::string& path,
                                    const SaveOptions& options = {});
 
-  // Gives all variables their values from a checkpoint; they need not be initialized before. All or
+  // Sets all variables to the values in a checkpoint; they need not be initialized before. All or
   // nothing: everything is read and checked before the first variable is written, so after an error
-  // every variable is as it was. (If the disk fails after that, while values are read again into
+  // every variable is unchanged. (If the disk fails after that, while values are read again into
   // their variables, those are left without a value: DATA_LOSS, with the name.)
   //   INVALID_ARGUMENT  empty path; a variable of another dtype or shape than stored (name, both)
   //   NOT_FOUND         no such checkpoint; "Key <name> not found in checkpoint"
@@ -86,10 +87,10 @@ class Saver {
   absl::Status Restore(Session& session, const std::string& path) const;
 
   const SaverDef& def() const { return def_; }
-  // Oldest first: those that this saver has written and not removed.
+  // Returns the checkpoints that this saver has written and not removed, oldest first.
   std::vector<std::string> last_checkpoints() const;
-  // Counts checkpoints of an earlier process in: oldest first; those that are not there are left
-  // out. After a restart:
+  // Adds checkpoints of an earlier process to those of this saver, oldest first; paths that do not
+  // exist are skipped. After a restart:
   //   saver.RecoverLastCheckpoints(ReadCheckpointState("train")->all_model_checkpoint_paths);
   void RecoverLastCheckpoints(const std::vector<std::string>& paths);
 
@@ -112,12 +113,13 @@ class Saver {
   std::vector<Kept> to_remove_;
 };
 
-// A saver of all variables that the graph's nodes keep, each under its node's name: for graphs that
-// came without their collections. Adds nodes, as Saver::Create does.
+// Creates a saver for all variables that nodes of the graph define, each under its node's name: for
+// graphs that were imported without their collections. Adds nodes, as Saver::Create does.
 absl::StatusOr<SaverDef> AddSaverOfNodes(Graph& graph);
 
-// What Saver::Restore does, for graphs with a SaverDef: reads all that the graph's restore nodes
-// ask for, checks it against the variables, and then runs the restore op with the tensors fed.
+// Restores as Saver::Restore does, for graphs with a SaverDef: reads everything that the graph's
+// restore nodes request, checks it against the variables, and then runs the restore op with the
+// tensors fed.
 absl::Status RestoreVariables(Session& session, const SaverDef& def, const std::string& path);
 
 }  // namespace weir

@@ -11,8 +11,8 @@ namespace weir {
 
 namespace {
 
-// TensorFlow groups initializers and reports of resources (tables and the like) with those of
-// variables. Weir has none to list, and makes the same nodes without inputs.
+// TensorFlow groups the initializers and reports of resources (tables and the like) with those of
+// variables. Weir has no such resources to list, and creates the same nodes without inputs.
 constexpr char kInit[] = "init";
 
 Operation DefaultInit(Graph& graph) {
@@ -42,8 +42,8 @@ Output DefaultReady(Graph& graph, const std::optional<Variables>& variables) {
   return Concat({missing, resources}, 0);
 }
 
-// The only item of a collection, as a tensor or an op whichever it was put in as; `make` gives it
-// where there is none.
+// Returns the only item of a collection, as a tensor or an op, whichever it was stored as; calls
+// `make` if there is none.
 template <class T, class Make>
 absl::Status Take(Graph& graph, const char* key, T* piece, const Make& make) {
   if (piece->valid()) return absl::OkStatus();

@@ -9,37 +9,37 @@
 
 namespace weir {
 
-// What a framework needs of a graph to start and save a model, beyond the model itself. What is not
-// set is taken from the graph's collections; what these do not have is made, and put there. A graph
-// read from a meta graph so brings its own.
+// The nodes and functions with which a framework starts and saves a model. Members that are not set
+// are taken from the graph's collections; those missing there are created, and added to the
+// collections. So a graph imported from a meta graph brings its own.
 //
 // clang-format off
-//   piece                    collection                 made if there is none
+//   member                   collection                 created if missing
 //   init_op                  init_op                    initializers of all global variables
 //   ready_op                 ready_op                   names of global and local variables without a value
 //   ready_for_local_init_op  ready_for_local_init_op    names of global variables without a value
 //   local_init_op            local_init_op              initializers of all local variables, and of tables
 //   summary_op               summary_op                 all of the collection "summaries", merged
-//   saver                    savers                     one of all global variables, sharded
+//   saver                    savers                     a sharded saver of all global variables
 // clang-format on
 struct Scaffold {
   Operation init_op = {};
   Feeds init_feeds = {};
-  // Runs after init_op: to load values from elsewhere, say.
+  // Called after init_op: to load values from another source, for example.
   std::function<absl::Status(Session&)> init_fn = {};
-  // Strings: names of what is missing. Empty if the model is ready.
+  // A string tensor: the names of variables without a value. Empty if the model is ready.
   Output ready_op = {};
-  // The same, for what local_init_op reads.
+  // The same, for the variables that local_init_op reads.
   Output ready_for_local_init_op = {};
   Operation local_init_op = {};
   Feeds local_init_feeds = {};
-  // A string scalar. Stays invalid if the graph has no summaries.
+  // A string scalar. Remains invalid if the graph has no summaries.
   Output summary_op = {};
-  // Stays null if the graph has no variables.
+  // Remains null if the graph has no variables.
   std::shared_ptr<Saver> saver = {};
 
-  // Fills in what is not set, as tf.train.Scaffold.finalize does, node for node; finalizes the
-  // graph. FAILED_PRECONDITION if a collection has several pieces to choose from.
+  // Sets the members that are not set, as tf.train.Scaffold.finalize does, node for node; finalizes
+  // the graph. Returns FAILED_PRECONDITION if a collection has several candidates.
   absl::Status Complete(Graph& graph);
 };
 

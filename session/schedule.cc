@@ -9,19 +9,21 @@
 #include "weir/session/plan.h"
 #include "weir/session/tiled_subplan.h"
 
-// Which parts of the static order (order.cc) may run side by side, and the items that are run.
+// Partitions the static order (order.cc) into tasks that may run in parallel, and emits the
+// instructions.
 //
-// A loop's items lie between two marks, and the mark at the end goes back to the beginning
-// (executor.cc). A raised loop (structure_loops.cc) needs no mark at the beginning, its variables being
-// there when it is reached; its LoopCond is the mark that ends it. A loop runs in one task.
+// A loop's instructions are enclosed by two marks, and the mark at the end jumps back to the
+// beginning (executor.cc). A structured loop (structure_loops.cc) needs no mark at the beginning,
+// since its variables are set when it is reached; its LoopCond is the mark that ends it. A loop
+// runs in one task.
 //
-// Tasks. A hand-over between threads costs about a microsecond, a small node a hundredth of that;
-// so only nodes worth more (kHeavyNs, or asynchronous ones, which wait) start tasks, and light
-// nodes join the task that makes their inputs. Task 0 holds everything light that needs nothing
-// heavy, and runs first. A node joins a task only if all it needs is in that task or in tasks it
-// depends on already, and a task that another one depends on is closed: so the tasks form a graph
-// without cycles, and a task depends on others only at its beginning. Where two heavy nodes need
-// the same value, each gets a task of its own.
+// Tasks. A hand-over between threads costs about a microsecond, a small node a hundredth of that.
+// So only nodes above a cost (kHeavyNs, or asynchronous ones, which wait) start tasks, and light
+// nodes join the task that produces their inputs. Task 0 contains all light nodes that depend on no
+// heavy node, and runs first. A node joins a task only if all its predecessors are in that task or
+// in tasks it depends on already, and a task on which another one depends is closed: so the tasks
+// form an acyclic graph, and a task depends on others only at its beginning. If two heavy nodes use
+// the same value, each gets its own task.
 namespace weir {
 
 namespace {
@@ -29,8 +31,8 @@ namespace {
 constexpr double kHeavyNs = 20e3;
 constexpr size_t kMaxTasks = 4096;  // reachability between tasks is a bit matrix
 
-// A kernel that writes a variable goes on when its step is cancelled: no variable is left updated
-// in part.
+// A kernel that writes a variable runs to completion even if its step is cancelled: no variable is
+// left partially updated.
 Kernel::Run RunToEnd(Kernel::Run run) {
   return [run = std::move(run)](KernelContext& c) {
     const ScopedCancellation none(nullptr);
@@ -64,7 +66,7 @@ class Scheduler {
 
  private:
   bool runs(int id) const { return graph_.nodes[id].runs(); }
-  // In each iteration of the loop, or of one in it.
+  // True if the node runs in each iteration of the loop, or of a nested loop.
   bool is_made_in(int loop, int id) const {
     return runs(id) && graph_.IsInside(graph_.nodes[id].loop, loop);
   }
@@ -74,7 +76,7 @@ class Scheduler {
   }
   int32_t slot(const PlanValue& v) const { return scheduled_.slot_of[v.node] + v.output; }
 
-  // Who takes the values of reads that were put in.
+  // Finds the ops that use the values of inserted reads.
   void FindReaders() {
     for (int i = 0; i < count_; ++i) {
       if (graph_.nodes[i].removed || graph_.nodes[i].kind != PlanNode::Kind::kOp) continue;
@@ -84,7 +86,7 @@ class Scheduler {
     }
   }
 
-  // In the order in which they are filled, so that a loop has a stretch of them to itself.
+  // Assigns slots in execution order, so that the slots of a loop are contiguous.
   void AssignSlots() {
     scheduled_.slot_of.assign(count_, -1);
     const auto assign = [&](int i) {
@@ -105,7 +107,8 @@ class Scheduler {
 
   void DescribeLoops() {
     plan_.loops.resize(graph_.loops.size());
-    absl::flat_hash_map<int32_t, int> takers;  // of what goes round, by slot
+    absl::flat_hash_map<int32_t, int>
+        takers;  // the number of variables with this next value, by its slot
     for (const PlanGraph::Carry& c : graph_.carries) {
       if (!graph_.nodes[c.carry].removed) ++takers[slot(c.next)];
     }
@@ -126,11 +129,12 @@ class Scheduler {
       if (n.removed || !n.is_enter() || n.node->attr<bool>("is_constant")) continue;
       if (plan_.loops[n.value_loop].is_structured) continue;
       plan_.loops[n.value_loop].entered.push_back(scheduled_.slot_of[i]);
-      if (!n.may_be_dead) plan_.loops[n.value_loop].entered_always.push_back(scheduled_.slot_of[i]);
+      if (!n.may_be_dead) plan_.loops[n.value_loop].entered_alive.push_back(scheduled_.slot_of[i]);
     }
   }
 
-  // What only this variable takes, and the next iteration makes anew, need not stay where it is.
+  // The next value of a single variable, which the next iteration recomputes, can be moved instead
+  // of shared.
   void MoveVariable(const PlanGraph::Carry& carry, int32_t to, int takers) {
     const int l = graph_.nodes[carry.carry].value_loop, next = carry.next.node;
     Loop& loop = plan_.loops[l];
@@ -153,7 +157,7 @@ class Scheduler {
     return absl::OkStatus();
   }
 
-  // A constant in the memory of the device that output k of the node lies on.
+  // Returns the constant in the memory of the device where output k of the node is stored.
   absl::StatusOr<Tensor> WhereUsed(const PlanNode& n, int k, const Tensor& value) const {
     if (!n.is_on_accelerator(k)) return value;
     WEIR_ASSIGN_OR_RETURN(const Tensor copy,
@@ -164,13 +168,13 @@ class Scheduler {
     return copy;
   }
 
-  // Nodes whose completion node i waits for.
+  // Returns the nodes that must complete before node i.
   IndexList Predecessors(int i) const {
-    IndexList out = scheduled_.overtaken[i];
+    IndexList out = scheduled_.variable_predecessors[i];
     const PlanNode& n = graph_.nodes[i];
     const auto need = [&](int on) {
       if (runs(on)) out.push_back(on);
-      if (const int loop = graph_.LoopLeft(graph_.nodes[on], n); loop >= 0)
+      if (const int loop = graph_.ExitedLoop(graph_.nodes[on], n); loop >= 0)
         out.push_back(graph_.loops[loop].condition);
     };
     for (const PlanValue& v : n.inputs) need(v.node);
@@ -203,7 +207,7 @@ class Scheduler {
     scheduled_.task_predecessors.assign(1, {});
   }
 
-  // The end of the outermost loop that begins at this position, or the next position.
+  // Returns the end of the outermost loop that begins at this position, or the next position.
   size_t EndOfLoop(size_t at) const {
     int loop = graph_.nodes[scheduled_.order[at]].loop;
     if (loop < 0) return at + 1;
@@ -211,12 +215,12 @@ class Scheduler {
     return static_cast<size_t>(scheduled_.loops[loop].second) + 1;
   }
 
-  // False if there would be too many tasks to be worth it.
+  // Assigns nodes to tasks. Returns false if there would be too many tasks.
   bool Partition(const std::vector<int>& heavy_users) {
     auto& preds = scheduled_.task_predecessors;
     std::vector<bool> closed = {false};
     std::map<std::vector<int>, int>
-        light_after;  // set of tasks -> an open task that follows just these
+        light_after;  // set of tasks -> an open task that depends on exactly these
     const auto new_task = [&](const std::vector<int>& after) {
       for (const int t : after) closed[t] = true;
       preds.push_back(after);
@@ -240,7 +244,8 @@ class Scheduler {
       after.erase(std::unique(after.begin(), after.end()), after.end());
       int task = 0;
       if (nodes.size() > 1 || is_heavy(nodes[0])) {
-        // What waits holds up nobody who does not wait for it: a task of its own.
+        // An asynchronous node gets its own task, so that it delays only the nodes that depend on
+        // it.
         const bool join = after.size() == 1 && !closed[after[0]] && !fork && !waits;
         task = join ? after[0] : new_task(after);
       } else if (after.size() == 1 && !closed[after[0]]) {
@@ -266,18 +271,18 @@ class Scheduler {
     std::vector<std::vector<int>> members(num_tasks);
     for (const int i : scheduled_.order) members[scheduled_.task_of[i]].push_back(i);
     plan_.tasks.resize(num_tasks);
-    plan_.items.reserve(scheduled_.order.size() + 2 * graph_.loops.size());
-    std::vector<int> item_of(count_, -1);
+    plan_.instructions.reserve(scheduled_.order.size() + 2 * graph_.loops.size());
+    std::vector<int> instruction_of(count_, -1);
     for (int t = 0; t < num_tasks; ++t) {
       Task& task = plan_.tasks[t];
-      task.begin = static_cast<int32_t>(plan_.items.size());
+      task.begin = static_cast<int32_t>(plan_.instructions.size());
       for (const int i : members[t]) {
         BeginLoops(i);
-        item_of[i] = static_cast<int>(plan_.items.size());
+        instruction_of[i] = static_cast<int>(plan_.instructions.size());
         WEIR_RETURN_IF_ERROR(EmitItem(i));
         EndLoops(i);
       }
-      task.end = static_cast<int32_t>(plan_.items.size());
+      task.end = static_cast<int32_t>(plan_.instructions.size());
       std::vector<int> preds = scheduled_.task_predecessors[t];
       if (preds.empty() && t != 0) preds.push_back(0);
       task.num_predecessors = static_cast<int32_t>(preds.size());
@@ -286,14 +291,14 @@ class Scheduler {
     for (const PlanGraph::Carry& c : graph_.carries) {
       if (graph_.IsLoopVariable(graph_.nodes[c.carry])) continue;
       for (Loop::Carry& carry : plan_.loops[graph_.nodes[c.next.node].loop].carries) {
-        if (carry.from == slot(c.next)) carry.item = item_of[c.next.node];
+        if (carry.from == slot(c.next)) carry.instruction = instruction_of[c.next.node];
       }
     }
-    EmitReleases(item_of);
+    EmitReleases(instruction_of);
     return absl::OkStatus();
   }
 
-  // The marks around loops, outer ones outside.
+  // Emits the marks before loops, outermost loops first.
   void BeginLoops(int i) {
     std::vector<int> begun;
     for (int l = graph_.nodes[i].loop; l >= 0; l = graph_.loops[l].parent) {
@@ -305,7 +310,7 @@ class Scheduler {
         EmitMark(*l, Instruction::Mark::kBegin);
         plan_.may_have_dead = true;
       }
-      loop.begin = static_cast<int32_t>(plan_.items.size());
+      loop.begin = static_cast<int32_t>(plan_.instructions.size());
       loop.slots.first = scheduled_.slot_of[i];
       loop.dead_slots.first = plan_.num_dead_slots;
     }
@@ -316,31 +321,31 @@ class Scheduler {
       Loop& loop = plan_.loops[l];
       loop.slots.second = scheduled_.slot_of[i] + graph_.nodes[i].num_outputs();
       loop.dead_slots.second = plan_.num_dead_slots;
-      // Only then has a raised loop anything to forget.
+      // Only otherwise does a structured loop have flags and slots to clear.
       if (loop.is_structured && loop.dead_slots.first == loop.dead_slots.second)
         loop.slots.second = loop.slots.first;
-      loop.end = end_of_loop_[l] = static_cast<int>(plan_.items.size());
+      loop.end = end_of_loop_[l] = static_cast<int>(plan_.instructions.size());
       EmitMark(l, Instruction::Mark::kEnd);
     }
   }
   void EmitMark(int loop, Instruction::Mark mark) {
-    Instruction item;
-    item.mark = mark;
-    item.loop = loop;
-    item.node = item.named = &InternalNode("_Wait", DT_FLOAT);
-    item.device = env_.devices[0].get();
-    plan_.items.push_back(std::move(item));
+    Instruction instruction;
+    instruction.mark = mark;
+    instruction.loop = loop;
+    instruction.node = instruction.reported_node = &InternalNode("_Wait", DT_FLOAT);
+    instruction.device = env_.devices[0].get();
+    plan_.instructions.push_back(std::move(instruction));
   }
 
-  // The node that a read was put in for: the op that takes the value, or where the reference that
-  // is fetched comes from.
+  // Returns the node for which a read was inserted: the op that uses the value, or the source of a
+  // reference that is fetched.
   const Node* ReadFor(int read) const {
     const auto user = reader_of_.find(read);
     return graph_.nodes[user != reader_of_.end() ? user->second : graph_.nodes[read].inputs[0].node]
         .node;
   }
 
-  // Of a registry that the session was given.
+  // Returns true if the kernel comes from a registry that the user gave to the session.
   bool IsUsers(const PlanNode& n) const {
     if (&env_.kernels == &BuiltinKernels() || n.kind != PlanNode::Kind::kOp || n.def == nullptr)
       return false;
@@ -354,64 +359,66 @@ class Scheduler {
     const bool computes = n.kind == PlanNode::Kind::kOp && !n.kernel.is_constant() &&
                           !n.Is("Identity", "ReadVariableOp");
     if (computes) plan_.flushes_subnormals = env_.options.flush_subnormals;
-    Instruction item;
-    item.node = n.node;
-    item.named = n.kind == PlanNode::Kind::kRead ? ReadFor(i) : n.node;
-    item.device = n.device;
+    Instruction instruction;
+    instruction.node = n.node;
+    instruction.reported_node = n.kind == PlanNode::Kind::kRead ? ReadFor(i) : n.node;
+    instruction.device = n.device;
     if (graph_.EndsLoop(i)) {
-      item.mark = Instruction::Mark::kTest;
-      item.loop = n.loop;
+      instruction.mark = Instruction::Mark::kTest;
+      instruction.loop = n.loop;
     }
     Kernel kernel =
         n.kind == PlanNode::Kind::kOp ? std::move(graph_.nodes[i].kernel) : InternalKernel(n);
-    item.is_async = kernel.is_async();
-    item.has_items = n.def == &TiledSubplan::Def() || n.def == &CachedSubplan::Def();
-    item.is_users = IsUsers(n);
-    if (item.is_async) {
-      item.run_async = static_cast<int32_t>(plan_.run_async.size());
+    instruction.is_async = kernel.is_async();
+    instruction.has_subplan = n.def == &TiledSubplan::Def() || n.def == &CachedSubplan::Def();
+    instruction.is_custom_kernel = IsUsers(n);
+    if (instruction.is_async) {
+      instruction.run_async = static_cast<int32_t>(plan_.run_async.size());
       plan_.run_async.push_back(std::move(kernel).run_async());
-    } else if (kernel.is_constant()) {  // in a branch that may not be taken
+    } else if (kernel.is_constant()) {  // in a branch that may be dead
       WEIR_ASSIGN_OR_RETURN(Tensor value, WhereUsed(n, 0, kernel.constant()));
-      item.run = [value = std::move(value)](KernelContext& c) {
+      instruction.run = [value = std::move(value)](KernelContext& c) {
         c.SetOutput(0, value);
         return absl::OkStatus();
       };
     } else {
-      item.run = std::move(kernel).run();
-      if (n.def != nullptr && !n.def->writes.empty()) item.run = RunToEnd(std::move(item.run));
+      instruction.run = std::move(kernel).run();
+      if (n.def != nullptr && !n.def->writes.empty())
+        instruction.run = RunToEnd(std::move(instruction.run));
     }
-    item.inputs = static_cast<int32_t>(plan_.indices.size());
-    item.num_inputs = static_cast<int32_t>(n.inputs.size());
+    instruction.inputs = static_cast<int32_t>(plan_.indices.size());
+    instruction.num_inputs = static_cast<int32_t>(n.inputs.size());
     for (const PlanValue& v : n.inputs) plan_.indices.push_back(slot(v));
-    item.num_outputs = static_cast<int32_t>(n.num_outputs());
+    instruction.num_outputs = static_cast<int32_t>(n.num_outputs());
     for (int k = 0; k < n.num_outputs(); ++k) plan_.indices.push_back(scheduled_.slot_of[i] + k);
     for (const int control : n.controls) {
       if (!graph_.nodes[control].may_be_dead || !runs(control)) continue;
       plan_.indices.push_back(dead_slot_of_[control]);
-      ++item.num_dead_controls;
+      ++instruction.num_dead_controls;
     }
     if (n.may_be_dead) {
-      item.dead_slot = dead_slot_of_[i] = plan_.num_dead_slots++;
+      instruction.dead_slot = dead_slot_of_[i] = plan_.num_dead_slots++;
       plan_.may_have_dead = true;
     }
     if (n.def != nullptr) {
-      item.aliases = n.def->has_aliases();
-      item.accepts_dead = n.def->accepts_dead;
+      instruction.aliases = n.def->has_aliases();
+      instruction.accepts_dead = n.def->accepts_dead;
       for (int k = 0; k < std::min(n.num_outputs(), 64); ++k) {
-        if (n.is_host_output(k)) item.host_outputs |= uint64_t{1} << k;
+        if (n.is_host_output(k)) instruction.host_outputs |= uint64_t{1} << k;
       }
     }
     const bool listed =
         std::find(plan_.streams.begin(), plan_.streams.end(), n.device) != plan_.streams.end();
     if (n.device->has_stream() && !listed) plan_.streams.push_back(n.device);
-    plan_.items.push_back(std::move(item));
+    plan_.instructions.push_back(std::move(instruction));
     return absl::OkStatus();
   }
 
-  // Values that do not lie in the arena hold memory of their own, or a variable's: they are dropped
-  // as soon as the order says that nobody needs them. Users in several tasks finish in no known
-  // order; such a value goes when the variable it shares is written, or else when the step ends.
-  void EmitReleases(const std::vector<int>& item_of) {
+  // Values outside the arena have memory of their own, or share a variable's memory. They are
+  // released after their last use in the static order. Users in several tasks finish in an unknown
+  // order; such a value is released when the variable whose memory it shares is written, or else
+  // when the step ends.
+  void EmitReleases(const std::vector<int>& instruction_of) {
     std::vector<bool> keep(plan_.num_slots, false);
     for (const Plan::Placement& p : plan_.placements) keep[p.slot] = true;
     for (const auto& [s, value] : plan_.constants) keep[s] = true;
@@ -421,7 +428,7 @@ class Scheduler {
       plan_.fetch_reset_slots.push_back(s);
       plan_.dynamic_slots.push_back(s);
     }
-    for (const Loop& loop : plan_.loops) {  // handed on where the loop ends
+    for (const Loop& loop : plan_.loops) {  // loop-carried: moved at the end of each iteration
       for (const Loop::Carry& c : loop.carries) {
         if (keep[c.from]) continue;
         keep[c.from] = true;
@@ -433,7 +440,7 @@ class Scheduler {
       for (const PlanValue& v : graph_.nodes[i].inputs) users[slot(v)].push_back(i);
     }
     const std::vector<bool> handed_on = KeepWhatGoesRound(&keep, &users);
-    std::vector<IndexList> after(plan_.items.size()), before(plan_.items.size());
+    std::vector<IndexList> after(plan_.instructions.size()), before(plan_.instructions.size());
     for (int i = 0; i < count_; ++i) {
       const PlanNode& n = graph_.nodes[i];
       if (n.removed || graph_.EndsLoop(i)) continue;
@@ -442,52 +449,53 @@ class Scheduler {
         if (keep[s]) continue;
         plan_.dynamic_slots.push_back(s);
         if (graph_.IsLoopVariable(n)) {
-          ReleaseVariable(i, users[s], handed_on[s], item_of, &after);
+          ReleaseVariable(i, users[s], handed_on[s], instruction_of, &after);
           continue;
         }
         const int last = LastUser(users[s], i);
-        if (last >= 0 && item_of[last] >= 0) {
-          after[ItemAfter(last, n.loop, item_of)].push_back(s);
-          // The body of a raised loop is not run in the end.
+        if (last >= 0 && instruction_of[last] >= 0) {
+          after[ItemAfter(last, n.loop, instruction_of)].push_back(s);
+          // The body of a structured loop does not run in the last iteration.
           if (n.loop >= 0 && !n.in_body && IsInBodyOf(n.loop, last))
             after[end_of_loop_[n.loop]].push_back(s);
         } else {
           plan_.reset_slots.push_back(s);
           if (const int writer = WriterAfter(scheduled_.value_of[i], users[s]); writer >= 0)
-            before[item_of[writer]].push_back(s);
+            before[instruction_of[writer]].push_back(s);
         }
       }
     }
-    for (size_t k = 0; k < plan_.items.size(); ++k) {
-      Instruction& item = plan_.items[k];
-      item.releases = static_cast<int32_t>(plan_.indices.size());
-      item.num_releases_before = static_cast<int32_t>(before[k].size());
-      item.num_releases_after = static_cast<int32_t>(after[k].size());
+    for (size_t k = 0; k < plan_.instructions.size(); ++k) {
+      Instruction& instruction = plan_.instructions[k];
+      instruction.releases = static_cast<int32_t>(plan_.indices.size());
+      instruction.num_releases_before = static_cast<int32_t>(before[k].size());
+      instruction.num_releases_after = static_cast<int32_t>(after[k].size());
       plan_.indices.insert(plan_.indices.end(), before[k].begin(), before[k].end());
       plan_.indices.insert(plan_.indices.end(), after[k].begin(), after[k].end());
     }
     if (!env_.enabled("in_place")) return;
-    for (const int i : scheduled_.order) NoteLastUses(i, after[item_of[i]], item_of[i]);
+    for (const int i : scheduled_.order)
+      NoteLastUses(i, after[instruction_of[i]], instruction_of[i]);
   }
 
-  // The item after which node `last` needs a value of `loop` no more.
-  int ItemAfter(int last, int loop, const std::vector<int>& item_of) const {
-    const int around = graph_.LoopAround(last, loop);
-    return around >= 0 ? end_of_loop_.at(around) : item_of[last];
+  // Returns the instruction after which node `last` no longer uses a value of `loop`.
+  int ItemAfter(int last, int loop, const std::vector<int>& instruction_of) const {
+    const int around = graph_.OutermostLoopExcluding(last, loop);
+    return around >= 0 ? end_of_loop_.at(around) : instruction_of[last];
   }
 
-  // Runs in the body of this raised loop, or in a loop there.
+  // Returns true if the node runs in the body of this structured loop, or in a loop nested in it.
   bool IsInBodyOf(int loop, int node) const {
     const int condition = graph_.loops[loop].condition;
     return condition >= 0 && scheduled_.position[node] > scheduled_.position[condition] &&
            scheduled_.position[node] <= scheduled_.loops[loop].second;
   }
 
-  // What the iterations of raised loops hand on must be there when they end. By slot: whether it is
-  // handed on.
+  // Keeps loop-carried values of structured loops live until the end of the iteration. Returns, by
+  // slot, whether the value is loop-carried.
   std::vector<bool> KeepWhatGoesRound(std::vector<bool>* keep, std::vector<IndexList>* users) {
     std::vector<bool> handed_on(plan_.num_slots, false);
-    // After the step nothing may be left that came in from elsewhere.
+    // After the step no value from outside may remain.
     const auto keep_for_step = [&](int32_t s) {
       plan_.reset_slots.push_back(s);
       plan_.dynamic_slots.push_back(s);
@@ -509,10 +517,11 @@ class Scheduler {
     return handed_on;
   }
 
-  // A variable of a raised loop is needed no more once the body has used it, unless it is handed on
-  // as it is; and its last value once the loop is over, unless somebody uses it there.
-  void ReleaseVariable(int i, const IndexList& users, bool handed_on, const std::vector<int>& item_of,
-                       std::vector<IndexList>* after) {
+  // A variable of a structured loop is dead after its last use in the body, unless it is also the
+  // next value of a variable. Its final value is dead when the loop ends, unless it is used
+  // outside.
+  void ReleaseVariable(int i, const IndexList& users, bool handed_on,
+                       const std::vector<int>& instruction_of, std::vector<IndexList>* after) {
     const int loop = graph_.nodes[i].value_loop;
     const int32_t s = scheduled_.slot_of[i];
     const int end = scheduled_.loops[loop].second;
@@ -526,23 +535,23 @@ class Scheduler {
       }
     }
     if (!handed_on && last >= 0 && IsInBodyOf(loop, last))
-      (*after)[ItemAfter(last, loop, item_of)].push_back(s);
+      (*after)[ItemAfter(last, loop, instruction_of)].push_back(s);
     const int user = outside.empty() ? -1 : LastUser(outside, i), around = graph_.nodes[i].loop;
-    // The body of the loop around this one is not run in the end.
+    // The body of the enclosing loop does not run in its last iteration.
     if (user >= 0 && around >= 0 && !graph_.nodes[i].in_body && IsInBodyOf(around, user))
       (*after)[end_of_loop_[around]].push_back(s);
     if (outside.empty()) {
       (*after)[end_of_loop_[loop]].push_back(s);
-    } else if (user >= 0 && item_of[user] >= 0) {
-      (*after)[ItemAfter(user, graph_.nodes[i].loop, item_of)].push_back(s);
+    } else if (user >= 0 && instruction_of[user] >= 0) {
+      (*after)[ItemAfter(user, graph_.nodes[i].loop, instruction_of)].push_back(s);
     } else {
       plan_.reset_slots.push_back(s);
     }
   }
 
-  // Which inputs the kernel of node i may write over: those that are dropped after it. What lies in
-  // the arena PlanMemory has seen to.
-  void NoteLastUses(int i, const IndexList& dropped, int item) {
+  // Records which inputs the kernel of node i may overwrite: those that are released after it.
+  // PlanMemory handles values in the arena.
+  void NoteLastUses(int i, const IndexList& dropped, int instruction) {
     const PlanNode& n = graph_.nodes[i];
     if (n.def == nullptr || !n.device->is_host()) return;
     const auto overwritten = [&](size_t in) {
@@ -557,13 +566,13 @@ class Scheduler {
         read_otherwise |= slot(n.inputs[other]) == s && !overwritten(other);
       if (!read_otherwise) last_uses.push_back(s);
     }
-    plan_.items[item].last_uses = static_cast<int32_t>(plan_.indices.size());
-    plan_.items[item].num_last_uses = static_cast<int32_t>(last_uses.size());
+    plan_.instructions[instruction].last_uses = static_cast<int32_t>(plan_.indices.size());
+    plan_.instructions[instruction].num_last_uses = static_cast<int32_t>(last_uses.size());
     plan_.indices.insert(plan_.indices.end(), last_uses.begin(), last_uses.end());
   }
 
-  // The user that runs last, if the order of all users is known; an unused value is dropped by the
-  // node that made it. -1 if it is not known, or for feeds that nobody uses.
+  // Returns the last user, if the order of all users is known. An unused value is released by the
+  // node that produces it. Returns -1 if the order is not known, and for unused feeds.
   int LastUser(const IndexList& users, int producer) const {
     if (users.empty()) return runs(producer) ? producer : -1;
     const int task = scheduled_.task_of[users[0]];
@@ -575,13 +584,13 @@ class Scheduler {
     return last;
   }
 
-  // A writer of the variable that runs after all these users.
+  // Returns a writer of the variable that runs after all these users; -1 if there is none.
   int WriterAfter(int variable, const IndexList& users) const {
     if (variable < 0) return -1;
     for (const int i : scheduled_.order) {
       const IndexList& written = scheduled_.written_by[i];
       if (std::find(written.begin(), written.end(), variable) == written.end()) continue;
-      const auto& extra = scheduled_.overtaken[i];
+      const auto& extra = scheduled_.variable_predecessors[i];
       const bool after_all = std::all_of(users.begin(), users.end(), [&](int u) {
         return std::find(extra.begin(), extra.end(), u) != extra.end();
       });
@@ -595,13 +604,13 @@ class Scheduler {
   Plan& plan_;
   const int count_;
   ScheduledOrder scheduled_;
-  std::vector<std::vector<PlanGraph::Carry>> carries_of_;  // by raised loop
-  absl::flat_hash_map<int, int> reader_of_;                // by read that was put in
+  std::vector<std::vector<PlanGraph::Carry>> carries_of_;  // by structured loop
+  absl::flat_hash_map<int, int> reader_of_;                // by inserted read
   std::map<int, int32_t> dead_slot_of_;
-  std::map<int, int> end_of_loop_;  // by loop: its last item
+  std::map<int, int> end_of_loop_;  // by loop: its last instruction
 };
 
-// Reads, copies and waits, the nodes that passes have put in.
+// Returns the kernel of a node that a pass has inserted: a read, copy or wait.
 Kernel Scheduler::InternalKernel(const PlanNode& n) const {
   if (n.kind == PlanNode::Kind::kWait) {
     return Kernel([](KernelContext&) { return absl::OkStatus(); });

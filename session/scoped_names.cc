@@ -12,7 +12,7 @@ namespace weir {
 
 namespace {
 
-// What stands before the name proper.
+// Returns the length of the prefix before the name proper.
 absl::string_view MarkOf(absl::string_view name) {
   for (const absl::string_view mark : {"^", "loc:@"}) {
     if (absl::StartsWith(name, mark)) return mark;
@@ -59,7 +59,7 @@ void Apply(const Rename& rename, proto::WhileContextDef* context) {
   for (auto& nested : *context->mutable_nested_contexts()) Apply(rename, &nested);
 }
 
-// Parsing limits how deep they nest.
+// The parser limits the nesting depth.
 void Apply(const Rename& rename, proto::ControlFlowContextDef* context) {
   if (context->has_cond_ctxt()) Apply(rename, context->mutable_cond_ctxt());
   if (context->has_while_ctxt()) Apply(rename, context->mutable_while_ctxt());

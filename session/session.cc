@@ -37,7 +37,7 @@ Fetch::Fetch(const Variable& variable) {
 
 namespace {
 
-// Of distinct feeds, fetches and targets; a small step takes 6 KB.
+// Distinct sets of feeds, fetches and targets; a small step takes 6 KB.
 constexpr size_t kMaxKeptSteps = 1000;
 
 absl::Status ClosedMeanwhile() {
@@ -50,8 +50,8 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
   Impl(const Graph& g, SessionOptions o) : graph(g), options(std::move(o)) {
     if (options.resources != nullptr) ShareState(resources, options.resources);
   }
-  // Handles that were fetched may keep variables; what their values lie in goes now. What works on
-  // by itself (iterators, batchers) ends before the functions that it calls.
+  // Fetched handles may keep variables alive; their values are released here. Resources with
+  // threads of their own (iterators, batchers) are destroyed before the functions that they call.
   ~Impl() {
     step_threads.WaitUntilIdle();
     for (const auto& variable : resources.All<VariableState>()) variable->Clear();
@@ -64,23 +64,23 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
   ThreadPool* pool = nullptr;
   std::vector<std::unique_ptr<Device>> devices;
   std::unique_ptr<Placement> placement;
-  std::unique_ptr<SessionFunctions> functions;  // outlive the resources that call them
-  ResourceMap resources;                        // the session's own, which knows options.resources
-  std::unique_ptr<RemoteSession> remote;        // null: steps run here
-  // Shared by those who read the graph beyond the nodes that they know.
+  std::unique_ptr<SessionFunctions> functions;  // outlives the resources that call functions
+  ResourceMap resources;                        // the session's own, linked to options.resources
+  std::unique_ptr<RemoteSession> remote;        // null: steps run in this process
+  // Held shared while reading parts of the graph that may grow.
   std::shared_mutex graph_mutex;
   std::atomic<bool> closed{false};
   std::atomic<int64_t> next_step_id{1};
   StepThreads step_threads;
 
-  // Prepared steps by what they were asked for: nodes and output numbers of feeds, fetches, targets
-  // and what is done.
+  // The key of a prepared step: nodes and output numbers of feeds, fetches, targets, nodes already
+  // run, and connections.
   using Key = std::vector<std::pair<const Node*, int>>;
   std::mutex mutex;
   LruCache<Key, std::shared_ptr<Step::Impl>> steps{kMaxKeptSteps};
-  std::vector<std::weak_ptr<Step::Impl>> evicted;  // those that somebody may have
-  std::vector<bool> ran;                           // by node: some step has it
-  // Of Graph::changes(): those before this one were not of nodes that had run.
+  std::vector<std::weak_ptr<Step::Impl>> evicted;  // steps that a caller may still hold
+  std::vector<bool> ran;                           // by node: part of a prepared step
+  // The number of Graph::changes() checked so far: none of them was to a node that had run.
   std::atomic<size_t> changes_seen{graph.changes().size()};
 
   const KernelRegistry& kernels() const {
@@ -90,20 +90,20 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
     return PlanEnvironment{graph, graph_mutex, kernels(),  devices,        resources,
                            *pool, options,     *placement, functions.get()};
   }
-  // With the session's time limit where they have none.
+  // Applies the session's default time limit to options without one.
   RunOptions WithTimeLimit(RunOptions run) const {
     if (run.timeout.count() <= 0) run.timeout = options.operation_timeout;
-    constexpr auto kForever = std::chrono::hours(24 * 365 * 100);  // beyond, clocks overflow
+    constexpr auto kForever = std::chrono::hours(24 * 365 * 100);  // clocks overflow beyond this
     if (run.timeout > kForever) run.timeout = {};
     return run;
   }
-  // As many as there are now. Who calls them must not hold the mutex: a step that is being compiled
-  // may wait for the graph, and the graph's readers for this mutex.
+  // Returns a snapshot of all prepared steps. Callers that use them must not hold the mutex: a step
+  // that is being compiled may wait for the graph mutex, whose holders may wait for this mutex.
   std::vector<std::shared_ptr<Step::Impl>> prepared_steps();
   absl::StatusOr<std::shared_ptr<Step::Impl>> Prepare(PlanRequest request);
   absl::Status CheckElements(const PlanRequest& request) const;
   absl::Status MakeReady(PlanRequest request, Step::Impl* step);
-  // FAILED_PRECONDITION, from then on, if a node was changed after it had run.
+  // Returns FAILED_PRECONDITION, from then on, if a node was changed after it had run.
   absl::Status CheckUnchanged() {
     if (graph.changes().size() == changes_seen.load(std::memory_order_relaxed))
       return absl::OkStatus();
@@ -113,7 +113,7 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
   absl::Status FindChange();
 };
 
-// Needs the lock.
+// Requires the lock.
 absl::Status Session::Impl::FindChange() {
   const std::vector<Graph::Change>& changes = graph.changes();
   for (; changes_seen < changes.size(); ++changes_seen) {
@@ -140,7 +140,7 @@ absl::Status CheckAlive(const std::vector<T>& handles, absl::string_view what) {
 }  // namespace
 
 struct Step::Impl : std::enable_shared_from_this<Step::Impl> {
-  Session::Impl* session = nullptr;        // which outlives it
+  Session::Impl* session = nullptr;        // outlives the step
   std::unique_ptr<PreparedStep> prepared;  // null: a server runs the request
   PlanRequest request;
 
@@ -154,13 +154,13 @@ struct Step::Impl : std::enable_shared_from_this<Step::Impl> {
     return RunHere(feeds, fetches, options, nullptr);
   }
 
-  // `late` is told of the executor while it runs, unless it is null.
+  // Sets the executor of `late` while it runs, unless `late` is null.
   absl::Status RunHere(absl::Span<const Tensor> feeds, Tensors* fetches, const RunOptions& options,
                        TimeLimitedStep* late) {
     const auto run = [&](Executor& executor) {
       std::optional<ScopedFloatMode> flushing;
       if (executor.plan().flushes_subnormals) flushing.emplace(FloatMode::Current().Flushing());
-      // Whoever closes the session after this look cancels the executor that was found.
+      // A Close() after this check cancels the executor found above.
       if (session->closed.load(std::memory_order_acquire)) return ClosedMeanwhile();
       const int64_t id = session->next_step_id.fetch_add(1, std::memory_order_relaxed);
       if (late != nullptr) late->Begin(&executor, id);
@@ -182,7 +182,7 @@ struct Step::Impl : std::enable_shared_from_this<Step::Impl> {
                             const RunOptions& options) {
     const auto step = std::make_shared<TimeLimitedStep>(feeds, options);
     session->step_threads.Run([self = shared_from_this(), step] {
-      const ScopedCancellation of_step(step->options().cancellation);  // also while it is prepared
+      const ScopedCancellation of_step(step->options().cancellation);  // also during preparation
       step->End(self->RunHere(step->feeds(), step->fetches(), step->options(), step.get()));
     });
     return step->Wait(fetches, options);
@@ -219,8 +219,8 @@ std::vector<std::shared_ptr<Step::Impl>> Session::Impl::prepared_steps() {
   return out;
 }
 
-// A builder call that fails gives an element that is none, and its error to the graph: the error of
-// steps that need the element, and of no others.
+// A builder call that fails returns an invalid element and sets the graph's error. The error is
+// returned only by steps that need such an element.
 absl::Status Session::Impl::CheckElements(const PlanRequest& request) const {
   const auto is_none = [](const auto& element) { return element.node == nullptr; };
   const bool is_whole =
@@ -269,7 +269,7 @@ absl::StatusOr<std::shared_ptr<Step::Impl>> Session::Impl::Prepare(PlanRequest r
       evicted.push_back(*old);
     }
   }
-  // Whoever has the step has the session as well.
+  // The returned pointer keeps both the session and the step alive.
   struct Owners {
     std::shared_ptr<Session::Impl> session;
     std::shared_ptr<Step::Impl> step;
@@ -283,7 +283,7 @@ struct PartialRun::Impl {
       : session(std::move(of)), pieces(std::move(of_step)) {}
 
   const std::shared_ptr<Session::Impl> session;
-  std::string remote_name;  // a server's, where one runs the pieces
+  std::string remote_name;  // the server's handle of the run, if a server runs the pieces
   std::mutex mutex;         // held while a piece runs
   Pieces pieces;
   std::atomic<bool> over{false};
@@ -291,11 +291,11 @@ struct PartialRun::Impl {
   absl::StatusOr<Tensors> Run(const Feeds& feeds, const Outputs& fetches,
                               const std::vector<Operation>& targets, const RunOptions& options) {
     WEIR_ASSIGN_OR_RETURN(Piece piece, pieces.Next(feeds, fetches, targets));
-    over = true;  // unless all goes well
+    over = true;  // reset below if the piece succeeds
     Tensors values, results;
     if (session->remote != nullptr) {
       WEIR_RETURN_IF_ERROR(RunRemotely(feeds, fetches, targets, options, &results));
-      // What crosses the cut is the server's affair.
+      // The server keeps the values that cross the cut.
       pieces.Finish(piece, Tensors(piece.request.fetches.size()));
     } else {
       if (!piece.request.fetches.empty() || !piece.request.targets.empty()) {
@@ -366,16 +366,17 @@ absl::StatusOr<PlanRequest> FindByName(const Graph& graph, const std::vector<std
 
 }  // namespace
 
-// Needs the lock.
+// Requires the lock.
 absl::Status Session::Impl::MakeReady(PlanRequest request, Step::Impl* step) {
   if (remote != nullptr) {
     if (!request.connections.empty())
       return Unimplemented("Sessions on a server have no connections");
-    WEIR_RETURN_IF_ERROR(Prune(request, graph).status());  // refuses what the graph does not have
+    WEIR_RETURN_IF_ERROR(
+        Prune(request, graph).status());  // rejects elements that are not in the graph
     step->request = std::move(request);
     return absl::OkStatus();
   }
-  WEIR_RETURN_IF_ERROR(FindChange());  // what is older does not concern the new step
+  WEIR_RETURN_IF_ERROR(FindChange());  // earlier changes do not affect the new step
   WEIR_ASSIGN_OR_RETURN(step->prepared, PreparedStep::Make(std::move(request), environment()));
   graph.KeepChanges();
   ran.resize(static_cast<size_t>(graph.num_nodes()));
@@ -392,7 +393,7 @@ Session& Session::operator=(Session&&) noexcept = default;
 Session::~Session() {
   if (impl_ == nullptr) return;
   Close();
-  impl_->step_threads.WaitUntilIdle();  // what runs beyond its time limit looks at the graph
+  impl_->step_threads.WaitUntilIdle();  // steps beyond their time limit still read the graph
 }
 
 absl::StatusOr<Session> Session::Create(const Graph& graph, SessionOptions options) {

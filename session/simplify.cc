@@ -8,30 +8,32 @@
 #include "absl/hash/hash.h"
 #include "weir/session/plan.h"
 
-// Values that a step has already. Graphs, as people and gradient rules write them, ask for one
-// value under many names: a variable's read is an Identity, each layer's loss is multiplied by one,
-// the same constant stands in a hundred places and with it the same Reshape. Three optimizations
-// find an output that equals another one, each under its own name in SessionOptions::disable:
+// Redundancy elimination. Graphs, as people and gradient rules write them, compute the same value
+// under many names: a variable's read is an Identity, each layer's loss is multiplied by one, the
+// same constant occurs in a hundred places and with it the same Reshape. Three optimizations find
+// an output that equals another one, each with its own name in SessionOptions::disable:
 //
-//   no_ops                   a node passes its input on: Identity, a Cast to the same type, a
-//                            Reshape, Transpose, Slice or Pad that changes nothing, AddN of one
-//   algebraic_simplification    x * 1, x / 1, x - 0, not(not x), transposed there and back, ...
-//   common_subexpression_elimination    an earlier node does the same to the same inputs
+// clang-format off
+//   no_ops                            a node forwards its input: Identity, a Cast to the same type, a
+//                                     Reshape, Transpose, Slice or Pad that changes nothing, AddN of one
+//   algebraic_simplification          x * 1, x / 1, x - 0, not(not x), a Transpose and its inverse, ...
+//   common_subexpression_elimination  an earlier node applies the same op to the same inputs
+// clang-format on
 //
-// What takes the output, or fetches it, is given the other value instead, and that is all: a node
-// that nobody uses any more falls to EliminateDeadNodes; one that is a target or is waited for stays what
-// it is. One walk in topological order does it, since a node's inputs are replaced before it is
-// looked at, and so equal trees fold from their leaves.
+// The pass only replaces the output by the other value in every user and fetch. EliminateDeadNodes
+// removes nodes that become unused; a node that is a target or the source of a control edge stays.
+// One walk in topological order is sufficient, since a node's inputs are replaced before the node
+// is visited, and so equal trees are merged from their leaves.
 //
-// Results stay what they were, bit for bit. So x + 0 is left alone in floating point (it makes 0 of
-// -0), and values are taken for equal only where they lie in the same memory and neither a control
-// edge, nor a branch not taken, nor state tells the two apart.
+// Results are equal, bit for bit. So x + 0 is not simplified in floating point (it turns -0 into
+// 0), and values are merged only if they are stored in the same memory space and neither a control
+// edge, nor a branch not taken, nor state distinguishes the two.
 namespace weir {
 
 namespace {
 
-constexpr int64_t kMostElements = 4096;      // of a constant that is looked through
-constexpr size_t kMostComparedBytes = 1024;  // of constants that are compared
+constexpr int64_t kMostElements = 4096;      // largest constant that is scanned
+constexpr size_t kMostComparedBytes = 1024;  // largest constants that are compared
 
 // ---- constants
 
@@ -48,7 +50,7 @@ bool AllAre<double>(const Tensor& t, double value) {
                         [value](double x) { return x == value && !std::signbit(x); });
 }
 
-// Every element is this number (a zero: not -0). 1 stands for true as well.
+// Returns true if every element is this number (a zero: not -0). 1 also represents true.
 bool IsAll(const Tensor& t, double value) {
   if (t.num_elements() == 0 || t.num_elements() > kMostElements) return false;
   switch (t.dtype()) {
@@ -76,7 +78,7 @@ size_t BytesOf(const Tensor& t) {
   return static_cast<size_t>(t.num_elements()) * ElementSize(t.dtype());
 }
 
-// Small enough to compare, and made of nothing but its bytes.
+// Returns true if the tensor is small enough to compare, and its bytes are its value.
 bool IsComparable(const Tensor& t) {
   return IsPlain(t.dtype()) && t.dtype() != DT_STRING && BytesOf(t) <= kMostComparedBytes;
 }
@@ -87,36 +89,6 @@ bool SameBytes(const Tensor& a, const Tensor& b) {
 }
 
 // ---- rules
-
-// `op` with all elements of one operand equal to `neutral` gives the other operand.
-struct Neutral {
-  absl::string_view op;
-  double neutral;
-  bool either_side;  // else only the second operand
-  bool floats;       // holds in floating point, too
-};
-constexpr Neutral kNeutrals[] = {
-    {"Mul", 1, true, true},         {"RealDiv", 1, false, true},    {"Div", 1, false, true},
-    {"Sub", 0, false, true},        {"Add", 0, true, false},        {"AddV2", 0, true, false},
-    {"LogicalAnd", 1, true, true},  {"LogicalOr", 0, true, true},   {"BitwiseOr", 0, true, false},
-    {"BitwiseXor", 0, true, false}, {"LeftShift", 0, false, false}, {"RightShift", 0, false, false},
-    {"FloorDiv", 1, false, false},  {"Pow", 1, false, false},
-};
-
-// Done twice, they give back what they were given.
-constexpr absl::string_view kInvolutions[] = {"Neg", "LogicalNot", "Conj", "Invert"};
-
-// They pass their input on, whatever it is.
-constexpr absl::string_view kPassOn[] = {"Identity", "IdentityN", "StopGradient", "PreventGradient",
-                                         "PlaceholderWithDefault"};
-// They pass their first input on if it has the shape of the result already.
-constexpr absl::string_view kReshape[] = {"Reshape", "BroadcastTo", "Squeeze",   "Tile",
-                                          "Pad",     "PadV2",       "MirrorPad", "Slice"};
-
-template <class Table>
-bool Contains(const Table& table, const std::string& op) {
-  return absl::c_linear_search(table, op);
-}
 
 class Simplifier {
  public:
@@ -144,7 +116,7 @@ class Simplifier {
   }
 
  private:
-  // All that the node does is to make values of values.
+  // Returns true if the node is a pure function of tensor values.
   static bool IsValueOp(const PlanNode& n) {
     if (n.node->op().stateful() || !n.def->writes.empty() || n.def->accepts_dead) return false;
     if (n.kernel.is_async() || n.is_enter() || n.is_exit() || n.loop != n.value_loop) return false;
@@ -155,9 +127,10 @@ class Simplifier {
     for (int i = 0; i < n.node->num_outputs(); ++i) {
       if (!is_value(n.node->output_type(i))) return false;
     }
-    static constexpr absl::string_view kOthers[] = {"Switch",   "_SwitchN",    "NextIteration",
-                                                    "LoopCond", "Placeholder", "PlaceholderV2"};
-    return n.node->num_outputs() > 0 && !Contains(kOthers, n.node->op_name());
+    const ControlFlow flow = n.traits().control_flow;
+    return n.node->num_outputs() > 0 && flow != ControlFlow::kSwitch &&
+           flow != ControlFlow::kNextIteration && flow != ControlFlow::kLoopCond &&
+           !n.traits().placeholder;
   }
 
   PlanValue Replaced(const PlanValue& v) const {
@@ -171,13 +144,14 @@ class Simplifier {
     same_[id][output] = value;
   }
 
-  // Kernels find `value` where they would find the output.
+  // Returns true if `value` is available to kernels in the same place as the output.
   bool AtSamePlace(const PlanNode& n, int output, const PlanValue& value) const {
     const PlanNode& other = plan_.nodes[value.node];
-    // Who takes what leaves a raised loop waits for the loop, even in that loop (in vain).
+    // A value that leaves a structured loop is available only after the loop ends, even to users
+    // inside that loop (which wait for it in vain).
     const int home = plan_.IsLoopVariable(other) ? other.value_loop : other.loop;
     if (home >= 0 && !plan_.IsInside(n.loop, home)) return false;
-    // Errors of a read name the node for which it was put in.
+    // Errors of a read name the node for which it was inserted.
     if (other.kind == PlanNode::Kind::kRead) return false;
     if (other.kind == PlanNode::Kind::kFeed || other.kind == PlanNode::Kind::kCarry)
       return n.device->is_host();
@@ -194,7 +168,7 @@ class Simplifier {
     return n.shapes[0].IsFullyDefined() && n.shapes[0] == ShapeOf(v);
   }
 
-  // An input, or an input's input, that output i equals.
+  // Returns an input, or an input's input, that output i equals.
   std::optional<PlanValue> Known(const PlanNode& n, int i) const {
     std::optional<PlanValue> value;
     if (no_ops_) value = PassedOn(n, i);
@@ -204,12 +178,12 @@ class Simplifier {
 
   std::optional<PlanValue> PassedOn(const PlanNode& n, int i) const {
     const std::string& op = n.node->op_name();
-    if (Contains(kPassOn, op)) return n.inputs[i];
+    if (n.traits().movement == Movement::kIdentity) return n.inputs[i];
     if (op == "Cast" && n.node->input_type(0) == n.node->output_type(0)) return n.inputs[0];
     if (op == "AddN" && n.inputs.size() == 1) return n.inputs[0];
     if (op == "ToBool" && n.node->input_type(0) == DT_BOOL && ShapeOf(n.inputs[0]) == Shape())
       return n.inputs[0];
-    if (Contains(kReshape, op) && KeepsShape(n, n.inputs[0])) return n.inputs[0];
+    if (n.traits().identity_if_same_shape && KeepsShape(n, n.inputs[0])) return n.inputs[0];
     if (op == "Transpose") {
       const std::optional<std::vector<int64_t>> perm = Permutation(n);
       if (perm && absl::c_is_sorted(*perm)) return n.inputs[0];
@@ -219,15 +193,15 @@ class Simplifier {
 
   std::optional<PlanValue> Identical(const PlanNode& n) const {
     const std::string& op = n.node->op_name();
-    for (const Neutral& rule : kNeutrals) {
-      if (rule.op != op || (!rule.floats && !IsInteger(n.node->output_type(0)))) continue;
-      if (IsNeutral(n, rule, 1)) return n.inputs[0];
-      if (rule.either_side && IsNeutral(n, rule, 0)) return n.inputs[1];
+    if (const std::optional<NeutralElement>& neutral = n.traits().neutral;
+        neutral && (neutral->in_floating_point || IsInteger(n.node->output_type(0)))) {
+      if (IsNeutral(n, *neutral, 1)) return n.inputs[0];
+      if (neutral->either_side && IsNeutral(n, *neutral, 0)) return n.inputs[1];
     }
     if (n.inputs.empty()) return std::nullopt;
     const PlanNode& inner = plan_.nodes[n.inputs[0].node];
     if (inner.kind != PlanNode::Kind::kOp || inner.node->op_name() != op) return std::nullopt;
-    if (Contains(kInvolutions, op)) return inner.inputs[0];
+    if (n.traits().involution) return inner.inputs[0];
     if (op != "Transpose") return std::nullopt;
     const std::optional<std::vector<int64_t>> first = Permutation(inner), second = Permutation(n);
     if (!first || !second || first->size() != second->size()) return std::nullopt;
@@ -237,14 +211,15 @@ class Simplifier {
     return inner.inputs[0];
   }
 
-  // Operand i is all neutral, and does not broadcast the other one.
-  bool IsNeutral(const PlanNode& n, const Neutral& rule, int i) const {
+  // Returns true if all elements of operand i are neutral, and it does not broadcast the other
+  // operand.
+  bool IsNeutral(const PlanNode& n, const NeutralElement& neutral, int i) const {
     const Tensor* constant = ConstantOf(n.inputs[i]);
-    if (constant == nullptr || !IsAll(*constant, rule.neutral)) return false;
+    if (constant == nullptr || !IsAll(*constant, neutral.value)) return false;
     return constant->rank() == 0 || KeepsShape(n, n.inputs[1 - i]);
   }
 
-  // Of a Transpose, if it is known and is one.
+  // Returns the permutation of a Transpose, if it is known and valid.
   std::optional<std::vector<int64_t>> Permutation(const PlanNode& n) const {
     const Tensor* perm = ConstantOf(n.inputs[1]);
     if (perm == nullptr || perm->rank() != 1) return std::nullopt;
@@ -262,9 +237,10 @@ class Simplifier {
     return axes;
   }
 
-  // ---- nodes that do the same
+  // ---- common subexpressions
 
-  // Gives the node's outputs those of an earlier one that does the same, if there is one.
+  // Replaces the node's outputs by those of an earlier equivalent node. Returns false if there is
+  // none.
   bool FindTwin(int id) {
     const PlanNode& n = plan_.nodes[id];
     if (n.is_constant(0) && (n.num_outputs() > 1 || !IsComparable(n.constants[0]))) return false;
@@ -302,7 +278,7 @@ class Simplifier {
            SameAttributes(a.node->attrs(), b.node->attrs());
   }
 
-  // Those of the op: what begins with '_' is said of the node.
+  // Compares the op's attributes: names that begin with '_' describe the node only.
   static bool SameAttributes(const AttrMap& a, const AttrMap& b) {
     auto i = a.begin(), j = b.begin();
     for (;; ++i, ++j) {
@@ -315,7 +291,8 @@ class Simplifier {
 
   PlanGraph& plan_;
   const bool no_ops_, identities_, common_;
-  std::vector<absl::InlinedVector<PlanValue, 1>> same_;  // by node and output; node -1: itself
+  std::vector<absl::InlinedVector<PlanValue, 1>>
+      same_;  // by node and output; node -1: not replaced
   absl::flat_hash_map<size_t, std::vector<int>> nodes_by_hash_;
 };
 

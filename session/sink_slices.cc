@@ -4,17 +4,17 @@
 
 #include "weir/session/fusion.h"
 
-// What is cut from a product is cut from a factor before. A recurrent cell multiplies its input and
-// its state, side by side, with one matrix; the gradient is a product as wide as both, of which the
-// loop takes the columns of the state, and nobody the others where the input is no variable. So
+// Sinks a slice of a matrix product into a factor. A recurrent cell multiplies its input and its
+// state, concatenated, by one matrix. The gradient is a product as wide as both; the loop uses the
+// columns of the state, and the other columns are unused if the input is not a variable. So
 //
 //   Slice(MatMul(a, b), columns)  becomes  MatMul(a, Slice(b, columns)),
 //
-// or rows of `a`, as long as the product is needed for nothing else. It is done where the slice of
-// the factor lies together in memory and begins at a line, which are rows of an `a` that is not
-// transposed and columns of a `b` that is; and where the factor has memory of its own: then Slice
-// gives a part of that, and copies nothing. A factor that is step-invariant from step to step is better kept
-// packed as a whole. Results differ by rounding, since a product's size decides how it is computed.
+// or rows of `a`, if the product has no other use. The pass applies if the slice of the factor is
+// contiguous in memory and its start is aligned (Allocator::kAlignment): that is, rows of an `a`
+// that is not transposed, or columns of a `b` that is; and if the factor has its own memory: then
+// Slice returns a view and copies nothing. A step-invariant factor is better kept packed as a
+// whole. Results differ by rounding, since the size of a product determines how it is computed.
 namespace weir {
 
 namespace {
@@ -34,7 +34,7 @@ class SliceSinking : public Fusion {
   }
 
  private:
-  // What is left of one dimension of a product.
+  // The range of one dimension of a product that the slice keeps.
   struct Cut {
     int dim;
     int64_t begin, size;
@@ -44,7 +44,7 @@ class SliceSinking : public Fusion {
     const int product = plan_.nodes[slice].inputs[0].node;
     const std::optional<Cut> cut = CutOf(slice, product);
     if (!cut) return;
-    // Nodes move when others are added.
+    // A copy: adding nodes invalidates references.
     const PlanNode before = plan_.nodes[product];
     const PlanValue factor = before.inputs[cut->dim];
     const int64_t depth = ShapeOf(factor).dim(1);
@@ -55,8 +55,9 @@ class SliceSinking : public Fusion {
     Node* const size_node = MakeConst(name + "/size", size_of);
     if (begin_node == nullptr || size_node == nullptr) return;
     const Node* const part =
-        AddNode(made(), "Slice", {MakePlaceholder(before.type(0)), begin_node->output(), size_node->output()},
-                {}, name + "/part");
+        AddNode(internal_graph(), "Slice",
+                {MakePlaceholder(before.type(0)), begin_node->output(), size_node->output()}, {},
+                name + "/part");
     if (part == nullptr) return;
     const PlanValue begin = AddConstant(*begin_node, begin_at),
                     size = AddConstant(*size_node, size_of);
@@ -76,11 +77,13 @@ class SliceSinking : public Fusion {
     plan_.nodes[product].cost_ns = kSliceNs;
   }
 
-  // What the slice takes of a product that is there for it alone, if it may be taken before.
+  // Returns the range that the slice keeps, if it is the product's only user and can be sunk into a
+  // factor.
   std::optional<Cut> CutOf(int slice, int product) const {
     const PlanNode &s = plan_.nodes[slice], &p = plan_.nodes[product];
     if (!p.Is("MatMul") || !CanDisappear(p, s) || !CanDisappear(s, p) ||
-        users_[product].size() != 1 || users_[product][0] != slice || uses_others_[product]) {
+        users_[product].size() != 1 || users_[product][0] != slice ||
+        other_outputs_used_[product]) {
       return std::nullopt;
     }
     const Shape& whole = p.shapes[0];
@@ -108,14 +111,15 @@ class SliceSinking : public Fusion {
     return cut;
   }
 
-  // It comes from a variable, a feed, or where it was put before, not from the step's arena.
+  // Returns true if the value comes from a variable, a feed, or a stack or list, not from the
+  // step's arena.
   bool HasOwnMemory(PlanValue v) const {
     if (plan_.IsStepInvariant(v)) return false;
-    while (plan_.nodes[v.node].Is("Identity") && IsFusable(plan_.nodes[v.node]))
+    while (plan_.nodes[v.node].is_identity() && IsFusable(plan_.nodes[v.node]))
       v = plan_.nodes[v.node].inputs[0];
     const PlanNode& n = plan_.nodes[v.node];
     return n.kind == PlanNode::Kind::kFeed || n.kind == PlanNode::Kind::kRead ||
-           n.Is("ReadVariableOp", "StackPopV2", "TensorListPopBack", "TensorListGetItem");
+           n.Is(VariableUse::kReads) || n.traits().container.kind == ContainerUse::Kind::kTakes;
   }
 
   static constexpr double kSliceNs = 100;

@@ -4,18 +4,18 @@
 #include "weir/kernels/fused_elementwise.h"
 #include "weir/session/fusion.h"
 
-// What is spread out is computed before it is spread out. The gradient of a mean is a Tile (or a
-// BroadcastTo, in newer graphs) of the gradient that comes, divided by a count; of a variance it is
-// doubled after that. The graph asks for a number for each element, and there is one for each row.
-// So an element-wise op of such a Tile and of values that have no more elements than the Tile's
-// input trades places with it:
+// Computes on small values before they are broadcast. The gradient of a mean is a Tile (or a
+// BroadcastTo, in newer graphs) of the incoming gradient, divided by a count; for a variance it is
+// then doubled. The graph computes one number per element, although only one per row is distinct.
+// So an elementwise op on such a Tile and on values with no more elements than the Tile's input is
+// swapped with it:
 //
 //   RealDiv(Tile(x), count)  becomes  Tile(RealDiv(x, count)),
 //
-// as long as the Tile is needed for nothing else. It sinks until it comes to what cannot be
-// computed before: mostly a product with a whole tensor, which takes the Tile's input instead
-// (fuse_elementwise.cc), so that nothing is ever spread out. Elements are computed of the same
-// numbers by the same functions, and results are equal, bit for bit.
+// if the Tile has no other use. It sinks until it reaches an op that cannot be swapped: mostly a
+// multiplication by a full tensor, which uses the Tile's input directly (fuse_elementwise.cc), so
+// that the broadcast value is never materialized. Elements are computed from the same numbers by
+// the same functions, and results are equal, bit for bit.
 namespace weir {
 
 namespace {
@@ -36,10 +36,10 @@ class TileSinking : public Fusion {
  private:
   static bool IsTile(const PlanNode& n) { return n.Is("Tile", "BroadcastTo") && !n.removed; }
 
-  // Where the Tile is after a step; -1 if it stays.
+  // Swaps the Tile with its user. Returns the new position of the Tile; -1 if it stays.
   int Sink(int tile) {
     PlanNode& t = plan_.nodes[tile];
-    if (users_[tile].empty() || users_[tile][0] < 0 || uses_others_[tile]) return -1;
+    if (users_[tile].empty() || users_[tile][0] < 0 || other_outputs_used_[tile]) return -1;
     const int user = users_[tile][0];
     PlanNode& n = plan_.nodes[user];
     const bool is_only_user = absl::c_all_of(users_[tile], [user](int u) { return u == user; });
@@ -69,7 +69,7 @@ class TileSinking : public Fusion {
     return user;
   }
 
-  // An element-wise op that gives the same for what is to be repeated.
+  // Returns true for an elementwise op that can be computed on the Tile's input.
   bool ComputesBefore(const PlanNode& n, int tile) const {
     const PlanNode& t = plan_.nodes[tile];
     const Shape& x = ShapeOf(t.inputs[0]);

@@ -10,52 +10,53 @@
 #include "weir/session/disjoint_sets.h"
 #include "weir/session/plan.h"
 
-// What is known once the shapes of the feeds are: most shapes, and with them the values of the
-// small integer ops that spell shapes out (Shape, Pack, StridedSlice, BroadcastGradientArgs in
-// every gradient). One walk in topological order infers each node's shapes, makes its kernel, and,
-// if all that it computes is known, computes it here: constant folding is not a pass of its own but
-// what happens to a node whose inputs are constant.
+// Specialization for the shapes of the feeds: they determine most shapes, and with them the values
+// of the small integer ops that compute shapes (Shape, Pack, StridedSlice, BroadcastGradientArgs in
+// every gradient). One walk in topological order infers each node's shapes, creates its kernel,
+// and, if all its inputs are known, evaluates it: constant folding is not a separate pass but
+// happens to every node whose inputs are constant.
 //
-// Constants are host values here, whatever the device of the node that makes them, and what is
-// folded for an accelerator is computed by the CPU's kernel; Schedule uploads those that a kernel
-// of an accelerator needs, once. A copy of a constant is the constant.
+// Constants are host values here, whatever the device of the node, and a node of an accelerator is
+// folded with the CPU's kernel; Schedule uploads the constants that kernels of an accelerator need,
+// once. A copy of a constant is the constant.
 //
-// What goes round in a loop is taken to keep the shape that it enters with. If it turns out not to,
-// the dimensions that change are taken to be unknown, and the walk starts again.
+// A loop-carried value is assumed to keep its initial shape. If it does not, the dimensions that
+// change are assumed to be unknown, and the walk is repeated.
 //
-// What is popped from a stack, or read from an array or a list, is one of the values that were put
-// there. If these are found to have a shape in common, the walks are done once more with what
-// follows from it: a loop over an array, and one that takes back the values of another one's
-// iterations, as gradients do, know no shapes without it.
+// A value popped from a stack, or read from an array or a list, is one of the values that were
+// stored there. If these have a common shape, the walks are repeated once more with it: without it,
+// no shapes would be known in a loop over an array, nor in a loop that pops the values of another
+// loop's iterations, as gradients do.
 //
-// A kernel is also told which of its inputs last, so that it may keep what it makes of them, such
-// as a filter packed for oneDNN. Memory of a constant or a variable has owners who do not write to
-// it while somebody else holds it; memory that is fed may be written to between steps. In a step
-// that writes to variables they are not said to last, although they might: such a step mostly
-// trains, and what it makes of a weight serves it once. Nor are variables that a function is given:
-// another call may give others, and the caller may train.
+// A kernel is also told which of its inputs are step-invariant, so that it may cache what it
+// derives from them, such as a filter packed for oneDNN. The memory of a constant or a variable is
+// copy-on-write: its owner does not write to it while it is shared. Fed memory may be overwritten
+// between steps. In a step that writes variables they do not count as step-invariant: such a step
+// mostly trains, and what it derives from a weight is used once. Neither do variables that are
+// passed to a function: another call may pass others, and the caller may train.
 //
-// Large values that are spread out of small ones, as zeros are for the slots of an optimizer, and
-// needed for assignments alone, are not folded: the variable will have them, and the plan would
-// have them once more for as long as there is a session.
+// Large values that are broadcast from small ones, such as the zeros of an optimizer's slot
+// variables, are not folded if they are only used in assignments: the variable stores them, and the
+// plan would hold a second copy for the lifetime of the session.
 //
-// Nothing is folded that may stand in a branch not taken, has state, or waits for a control edge.
-// An error of a kernel during folding is not reported here: the node stays, and reports it when
-// (and only if) it runs. So does a shape rule that refuses: the kernel's own check speaks.
+// A node is not folded if it may be dead, has state, or has a control edge. An error of a kernel
+// during folding is not reported here: the node stays, and reports it when (and only if) it runs.
+// The same holds for an error of a shape function: the kernel's own check reports it.
 namespace weir {
 
 namespace {
 
 constexpr size_t kMaxFoldedBytes = size_t{10} << 20;
-// Of values that are spread out, and how many times as many as were there before.
+// Size from which broadcast values are not folded, and how many times as large as their inputs they
+// have to be.
 constexpr size_t kLargeBytes = size_t{64} << 10, kSpread = 16;
-// What it takes the host to start a kernel on a stream, however long it runs there.
+// The host time to launch a kernel on a stream, however long it runs there.
 constexpr double kLaunchNs = 5e3;
 
-// Shape rules see the plan's constants instead of the graph's.
+// Provides the plan's constants to shape functions instead of the graph's.
 class PlanValues : public ShapeContext::Values {
  public:
-  // `trusts_graph`: what the graph knows of values is so in this step too.
+  // `trusts_graph`: the values that the graph knows hold in this step too.
   PlanValues(const PlanGraph& plan, bool trusts_graph) : plan_(plan), trusts_graph_(trusts_graph) {}
   void set_current(const PlanNode* node) { current_ = node; }
 
@@ -63,7 +64,7 @@ class PlanValues : public ShapeContext::Values {
     const PlanValue& v = current_->inputs[i];
     const PlanNode& n = plan_.nodes[v.node];
     if (n.is_constant(v.output)) return &n.constants[v.output];
-    // It waits for something, as Python lets a loop's constants wait, or may be dead.
+    // A constant with control edges, as Python adds to a loop's constants, or one that may be dead.
     return n.Is("Const") && n.kernel.is_constant() ? &n.kernel.constant() : nullptr;
   }
   Shape value_as_shape(const Node& node, int i) override {
@@ -83,8 +84,8 @@ class PlanValues : public ShapeContext::Values {
   const PlanNode* current_ = nullptr;
 };
 
-// The shapes in the graph follow from values that it knows, such as what a Reshape is to make. If
-// one of these is fed instead, they may be false.
+// The shapes in the graph are derived from values that it knows, such as the target shape of a
+// Reshape. If such a value is fed instead, they may be wrong.
 bool FeedsPlaceholdersOnly(const PlanGraph& plan) {
   return absl::c_all_of(plan.feeds, [&](const auto& f) {
     if (f.node < 0) return true;
@@ -114,7 +115,7 @@ class Specializer {
   }
 
   absl::Status Run() {
-    // What is read from an array may be pushed onto a stack.
+    // A value read from an array may be pushed onto a stack.
     constexpr int kMostTimes = 3;
     WEIR_RETURN_IF_ERROR(WalkUntilCarriesHold());
     for (int time = 1; time < kMostTimes; ++time) {
@@ -125,7 +126,8 @@ class Specializer {
     return absl::OkStatus();
   }
 
-  // Loops that are not raised are left out: a constant is there in an iteration because it waits.
+  // Loops that are not structured are excluded: in them the control edge makes the constant
+  // available in each iteration.
   ControlledConstants FindWaiting() {
     ControlledConstants waiting;
     for (size_t i = 0; i < plan_.nodes.size(); ++i) {
@@ -166,7 +168,7 @@ class Specializer {
     return absl::OkStatus();
   }
 
-  // What `a` and `b` have in common.
+  // Returns the dimensions that `a` and `b` have in common.
   static Shape Common(const Shape& a, const Shape& b) {
     if (!a.has_rank() || a.rank() != b.rank()) return Shape::UnknownRank();
     Shape common = a;
@@ -176,31 +178,36 @@ class Specializer {
     return common;
   }
 
-  // The shape of what node `n` puts into the stack or array whose handle is its input `k`; nothing
-  // if it puts nothing there.
+  // The shape of a row: of `all` without dimension 0.
+  static Shape RowShape(const Shape& all) {
+    return all.has_rank() && all.rank() > 0 ? all.Sub(1) : Shape::UnknownRank();
+  }
+
+  // Returns the shape of the value that node `n` stores in the stack or array whose handle is its
+  // input `k`; nothing if it stores none there.
   std::optional<Shape> PutBy(const PlanNode& n, size_t k) const {
     const auto shape_of = [&](const PlanValue& v) { return plan_.nodes[v.node].shapes[v.output]; };
-    if (k == 0 && n.Is("StackPushV2")) return shape_of(n.inputs[1]);
-    if (k == 0 && n.Is("TensorArrayWriteV3")) return shape_of(n.inputs[2]);
-    if (k == 0 && n.Is("TensorArrayScatterV3")) {
-      const Shape all = shape_of(n.inputs[2]);
-      return all.has_rank() && all.rank() > 0 ? all.Sub(1) : Shape::UnknownRank();
-    }
-    // A gradient's array is one of its own.
-    if (n.Is("StackPopV2", "StackCloseV2", "TensorArrayReadV3", "TensorArrayGatherV3",
-             "TensorArraySizeV3", "TensorArrayGradV3", "TensorArrayCloseV3")) {
+    const ContainerUse& use = n.traits().container;
+    if (use.type == ContainerUse::Type::kList) return Shape::UnknownRank();
+    if (k == 0 && use.kind == ContainerUse::Kind::kPuts) return shape_of(n.inputs[use.value]);
+    if (k == 0 && use.kind == ContainerUse::Kind::kPutsRows)
+      return RowShape(shape_of(n.inputs[use.value]));
+    if (use.kind == ContainerUse::Kind::kTakes || use.kind == ContainerUse::Kind::kObserves)
       return std::nullopt;
-    }
     return Shape::UnknownRank();
   }
 
-  // The shapes of what is taken from stacks and arrays whose handles go to nobody but those who put
-  // values there and take them. False if no more is known than before.
+  // Infers the shapes of values that are popped from stacks or read from arrays, if their handles
+  // are used only by nodes that store and load values. Returns false if nothing new is known.
   bool FindTaken() {
-    const auto makes_handle = [](const PlanNode& n) { return n.Is("StackV2", "TensorArrayV3"); };
+    const auto makes_handle = [](const PlanNode& n) {
+      return n.traits().container.kind == ContainerUse::Kind::kMakes && n.num_outputs() > 0 &&
+             n.type(0) == DT_RESOURCE;
+    };
     if (absl::c_none_of(plan_.nodes, makes_handle)) return false;
-    std::vector<int> made_by(plan_.nodes.size(), -1);    // by node whose output is such a handle
-    absl::flat_hash_map<int, std::optional<Shape>> put;  // by who has made the handle; none yet
+    std::vector<int> made_by(plan_.nodes.size(), -1);  // by node whose output is such a handle
+    absl::flat_hash_map<int, std::optional<Shape>>
+        put;  // by the node that creates the handle; empty: nothing stored
     for (size_t i = 0; i < plan_.nodes.size(); ++i) {
       const PlanNode& n = plan_.nodes[i];
       if (makes_handle(n)) made_by[i] = static_cast<int>(i);
@@ -208,7 +215,7 @@ class Specializer {
         const PlanValue& v = n.inputs[k];
         const int maker = made_by[v.node];
         if (maker < 0 || plan_.nodes[v.node].type(v.output) != DT_RESOURCE) continue;
-        if (n.Is("Enter", "Identity")) {
+        if (n.Is(ControlFlow::kEnter) || n.is_identity()) {
           made_by[i] = maker;
         } else if (const std::optional<Shape> one = PutBy(n, k)) {
           std::optional<Shape>& all = put[maker];
@@ -219,14 +226,17 @@ class Specializer {
     bool more = false;
     for (size_t i = 0; i < plan_.nodes.size(); ++i) {
       const PlanNode& n = plan_.nodes[i];
-      if (!n.Is("StackPopV2", "TensorArrayReadV3")) continue;
+      if (n.traits().container.kind != ContainerUse::Kind::kTakes ||
+          plan_.nodes[n.inputs[0].node].type(n.inputs[0].output) != DT_RESOURCE) {
+        continue;
+      }
       const auto found = put.find(made_by[n.inputs[0].node]);
       if (found != put.end()) more |= NoteTaken(static_cast<int>(i), *found->second);
     }
     return more;
   }
 
-  // True if that is news.
+  // Returns true if the shape is new.
   bool NoteTaken(int node, const Shape& shape) {
     if (!shape.has_rank()) return false;
     const auto [known, is_new] = taken_.try_emplace(node, shape);
@@ -235,17 +245,18 @@ class Specializer {
     return is_new || differs;
   }
 
-  // The same of tensor lists. A list is a value: it has what was put into it and into those that it
-  // was made of, which are all that lead to it by list ops, the variables of loops among them. They
-  // form a group; nothing is known of one into which another value comes.
+  // Does the same for tensor lists. A list is a value: it contains the values stored in it and in
+  // the lists it was derived from through list ops and loop variables. These lists form a group.
+  // Nothing is known about a group into which another value flows.
   bool FindTakenFromLists() {
     const auto takes = [](const PlanNode& n) {
-      return n.Is("TensorListPopBack", "TensorListGetItem");
+      const ContainerUse& use = n.traits().container;
+      return use.kind == ContainerUse::Kind::kTakes && use.type == ContainerUse::Type::kList;
     };
     if (absl::c_none_of(plan_.nodes, takes)) return false;
     struct Group {
       bool is_known = true;
-      std::optional<Shape> put = {};  // in common; none so far
+      std::optional<Shape> put = {};  // their common shape; empty: none so far
     };
     const int count = static_cast<int>(plan_.nodes.size());
     DisjointSets sets(count);  // of nodes whose output 0 may be a list
@@ -271,15 +282,16 @@ class Specializer {
       const auto shape_of = [&](size_t k) {
         return plan_.nodes[n.inputs[k].node].shapes[n.inputs[k].output];
       };
-      if (n.Is("TensorListFromTensor")) {
-        const Shape all = shape_of(0);
-        put(i, all.has_rank() && all.rank() > 0 ? all.Sub(1) : Shape::UnknownRank());
-      } else if (n.Is("Enter", "Identity", "TensorListPopBack", "TensorListPushBack",
-                      "TensorListResize", "TensorListSetItem")) {
+      const ContainerUse& use = n.traits().container;
+      const bool is_list_op =
+          use.kind != ContainerUse::Kind::kNone && use.type == ContainerUse::Type::kList;
+      if (is_list_op && use.kind == ContainerUse::Kind::kPutsRows) {
+        put(i, RowShape(shape_of(use.value)));
+      } else if (n.Is(ControlFlow::kEnter) || n.is_identity() ||
+                 (is_list_op && use.kind != ContainerUse::Kind::kMakes)) {
         unite(i, n.inputs[0]);
-        if (n.Is("TensorListPushBack")) put(i, shape_of(1));
-        if (n.Is("TensorListSetItem")) put(i, shape_of(2));
-      } else if (!n.Is("EmptyTensorList", "TensorListReserve")) {
+        if (use.kind == ContainerUse::Kind::kPuts) put(i, shape_of(use.value));
+      } else if (!is_list_op) {
         group_of(i).is_known = false;
       }
     }
@@ -296,8 +308,9 @@ class Specializer {
     return more;
   }
 
-  // True if the values that go round have the shapes that were assumed. Shapes only lose
-  // dimensions, so this ends; some lose all after a few rounds, so that it ends soon.
+  // Returns true if the loop-carried values have the assumed shapes. Shapes only become less
+  // specific, so this terminates; after a few rounds they become entirely unknown, so that it
+  // terminates soon.
   bool CarriesHold(int round) {
     constexpr int kMostRounds = 4;
     bool hold = true;
@@ -312,7 +325,7 @@ class Specializer {
     return hold;
   }
 
-  // A value that goes round starts with the shape of what it is merged with.
+  // A loop-carried value initially has the shape of the value that it is merged with.
   void AssumeCarries(const PlanNode& n) {
     for (const PlanValue& v : n.inputs) {
       PlanNode& carry = plan_.nodes[v.node];
@@ -381,11 +394,11 @@ class Specializer {
       n.shapes[i] = merged.ok() ? *std::move(merged) : context.outputs()[i];
     }
     if (const auto taken = taken_.find(IndexOf(n)); taken != taken_.end()) {
-      Shape& shape = n.shapes[n.Is("TensorListPopBack") ? 1 : 0];
+      Shape& shape = n.shapes[n.num_outputs() - 1];
       absl::StatusOr<Shape> merged = shape.MergeWith(taken->second);
       if (merged.ok()) shape = *std::move(merged);
     }
-    // The op's own rule is for any iteration; what is here is the value that enters.
+    // The op's own shape function holds for any iteration; this is the shape of the initial value.
     if (!n.is_enter()) return;
     const auto assumed = variable_shapes_.find(IndexOf(n));
     n.shapes[0] =
@@ -408,7 +421,8 @@ class Specializer {
     return kNsPerNode + kNsPerByte * bytes;
   }
 
-  // Shape, ShapeN, Size and Rank of a tensor whose shape is known do not need the tensor.
+  // Folds Shape, ShapeN, Size and Rank of a tensor whose shape is known: they do not need the
+  // tensor.
   bool FoldShapeOf(PlanNode& n, absl::Span<const Shape> inputs) {
     const std::string& op = n.node->op_name();
     const bool shape = op == "Shape" || op == "ShapeN";
@@ -440,7 +454,8 @@ class Specializer {
            });
   }
 
-  // Whether a node's values end in assignments and nowhere else. IndexList plans ask.
+  // Returns whether a node's value is used only in assignments. Computed on first use, since few
+  // plans need it.
   bool IsAssigned(int i) {
     if (assigned_.empty()) FindAssigned();
     return assigned_[i];
@@ -461,7 +476,8 @@ class Specializer {
     assigned_ = std::move(elsewhere);
   }
 
-  // Null if it is not known; what only waits counts as known if `waiting` has it.
+  // Returns the value if it is known, else null. Values of controlled constants are known if
+  // `waiting` contains them.
   const Tensor* KnownOf(const PlanValue& v, const ControlledConstants* waiting) const {
     const PlanNode& n = plan_.nodes[v.node];
     if (n.is_constant(v.output)) return &n.constants[v.output];
@@ -470,7 +486,8 @@ class Specializer {
     return found == waiting->end() ? nullptr : &found->second[v.output];
   }
 
-  // What calls functions is left to the step: to fold it would be to plan inside of a plan.
+  // Returns whether the node can be folded. Function calls are not folded: that would compile a
+  // plan within a plan.
   bool Foldable(const PlanNode& n, const ControlledConstants* waiting = nullptr) {
     if (n.may_be_dead || !n.controls.empty() || n.node->op().stateful()) return false;
     if (plan_.IsLoopVariable(n) || plan_.EndsLoop(IndexOf(n))) return false;
@@ -493,7 +510,8 @@ class Specializer {
     return bytes <= kMaxFoldedBytes && !(is_spread && IsAssigned(IndexOf(n)));
   }
 
-  // The kernel that computes the node on the CPU; none if there is no such kernel, or it waits.
+  // Returns the kernel that computes the node on the CPU; none if there is no such kernel, or it is
+  // asynchronous.
   std::optional<Kernel> HostKernel(const PlanNode& n, absl::Span<const Shape> inputs) const {
     if (n.device->is_host()) return n.kernel.run() ? std::optional(n.kernel) : std::nullopt;
     const KernelDef* def = env_.kernels.Find(*n.node, kCpu);
@@ -503,7 +521,7 @@ class Specializer {
     return *std::move(kernel);
   }
 
-  // The node's values; none if its kernel refuses, or leaves one out.
+  // Returns the node's values; none if its kernel fails, or does not set all outputs.
   std::vector<Tensor> Folded(const PlanNode& n, const ControlledConstants* waiting = nullptr) {
     const int num_inputs = static_cast<int>(n.inputs.size()), num_outputs = n.node->num_outputs();
     std::vector<Tensor> slots(num_inputs + num_outputs);
@@ -527,9 +545,9 @@ class Specializer {
     try {
       if (!kernel->run()(context).ok()) return {};
     } catch (const StepCancelled&) {
-      throw;  // or the plan, which is kept, would stay without the value
+      throw;  // the cached plan would lack the value
     } catch (...) {
-      return {};  // the step will say so
+      return {};  // the step reports the error
     }
     for (int i = 0; i < num_outputs; ++i) {
       if (!slots[num_inputs + i].initialized() || dead[num_inputs + i] != 0) return {};
@@ -542,12 +560,13 @@ class Specializer {
   const bool trusts_graph_;
   PlanValues values_;
   const bool fold_;
-  std::vector<bool> assigned_;  // by node; empty until it is asked for
+  std::vector<bool> assigned_;  // by node; empty until first use
   StepInfo step_;
   absl::flat_hash_map<int, HandleData> fed_handles_;  // by node
-  // Of variables of raised loops that do not keep the shape they enter with, by node.
+  // By node: shapes of structured loops' variables that do not keep their initial shape.
   absl::flat_hash_map<int, Shape> variable_shapes_;
-  absl::flat_hash_map<int, Shape> taken_;  // by node that takes a value from a stack or the like
+  absl::flat_hash_map<int, Shape>
+      taken_;  // by node that pops or reads a value from a stack, array or list
 };
 
 }  // namespace
@@ -559,19 +578,19 @@ PlanGraph::Flags PlanGraph::StepInvariantsOf(absl::Span<const PlanValue> inputs)
 }
 
 bool PlanGraph::IsStepInvariant(PlanValue value) const {
-  // Python puts two Identities before a value or three. A chain of thousands is not followed from
-  // each of its nodes.
+  // Python puts two or three Identities before a value. The limit avoids following a chain of
+  // thousands from each of its nodes.
   constexpr int kMostIdentities = 64;
   for (int passed = 0; passed < kMostIdentities; ++passed) {
     const PlanNode& n = nodes[value.node];
     if (n.is_constant(value.output) || n.Is("Const")) return true;
-    if (n.kind == PlanNode::Kind::kRead || n.Is("ReadVariableOp")) {
-      // Of the graph, or of those that the arguments of a function name.
+    if (n.kind == PlanNode::Kind::kRead || n.Is(VariableUse::kReads)) {
+      // A variable of the graph, or one that a function's arguments name.
       const PlanNode& variable = nodes[n.inputs[0].node];
       return !writes_state &&
              (variable.is_constant(n.inputs[0].output) || variable.kind == PlanNode::Kind::kFeed);
     }
-    if (!n.Is("Identity")) return n.step_invariant;
+    if (!n.is_identity()) return n.step_invariant;
     value = n.inputs[0];
   }
   return false;
@@ -585,7 +604,7 @@ absl::Status Specialize(PlanGraph& plan, absl::Span<const Shape> feed_shapes,
 }
 
 ControlledConstants FindControlledConstants(PlanGraph& plan, absl::Span<const Shape> feed_shapes,
-                                      const PlanEnvironment& env) {
+                                            const PlanEnvironment& env) {
   return Specializer(plan, feed_shapes, env).FindWaiting();
 }
 

@@ -5,13 +5,13 @@
 
 #include "weir/session/hooks.h"
 
-// What hooks share that do something now and then.
+// Utilities for hooks that act periodically.
 namespace weir {
 
-// Seconds on the steady clock.
+// Returns the time of the steady clock in seconds.
 double SteadyNow();
 
-// When a period is over.
+// Determines when a period has elapsed.
 class StepTimer {
  public:
   explicit StepTimer(const Period& period) : period_(period) {}
@@ -21,9 +21,10 @@ class StepTimer {
     double seconds;
   };
 
-  // Also the first time.
+  // Returns true if the period has elapsed, and before the first Restart().
   bool Due(int64_t step) const;
-  // What has passed since the last time; nothing the first time.
+  // Starts a new period. Returns the steps and seconds since the last call; nothing on the first
+  // call.
   std::optional<Elapsed> Restart(int64_t step);
   const std::optional<int64_t>& last_step() const { return last_step_; }
 
@@ -33,9 +34,9 @@ class StepTimer {
   double last_time_ = 0;
 };
 
-// INVALID_ARGUMENT, with the hook's name, unless one part of the period is set.
+// Returns INVALID_ARGUMENT, with the hook's name, unless exactly one part of the period is set.
 absl::Status CheckPeriod(const Period& period, absl::string_view hook);
-// FAILED_PRECONDITION, with the hook's name, if the graph has no global step.
+// Returns FAILED_PRECONDITION, with the hook's name, if the graph has no global step.
 absl::Status NeedGlobalStep(Graph& graph, absl::string_view hook);
 
 }  // namespace weir

@@ -7,30 +7,31 @@
 #include "weir/session/deadness.h"
 #include "weir/session/plan.h"
 
-// While loops that run as loops.
+// Structures while loops.
 //
-// Old control flow spells a loop out in nodes that pass values: of each variable an Enter, a Merge,
-// a Switch, a NextIteration and an Exit, one LoopCond for all, and everything in the body has to
-// look whether it is dead. Nearly all loops are made by one pattern (Python's while_loop, Weir's
-// WhileLoop), which is recognized here:
+// V1 control flow represents a loop by nodes that route values: for each variable an Enter, a
+// Merge, a Switch, a NextIteration and an Exit, and one LoopCond for all; and every node in the
+// body has to check whether it is dead. Nearly all loops follow one pattern (Python's while_loop,
+// Weir's WhileLoop), which is recognized here:
 //
 //   * each non-constant Enter leads to one Merge with one NextIteration, and nowhere else;
-//   * one LoopCond decides all Switches whose values leave the loop or go round;
-//   * what is sent out when it is false goes to Exits alone;
-//   * what goes round stands under no other condition, and the loop itself under none that is left.
+//   * one LoopCond controls all Switches whose values leave the loop or are loop-carried;
+//   * the false outputs of these Switches lead only to Exits;
+//   * the loop-carried values depend on no other condition, and the loop itself on none that
+//   remains.
 //
-// Such a loop is raised: it has variables, a condition and a body. An Enter is a variable that
-// holds its value over the iterations; who took the Merge, the Switch or the Exit takes the
-// variable, or whatever value went into the Switch, and these nodes are gone. Only the LoopCond
-// stays, where the order has a mark that ends the loop: what makes the condition comes before it
-// (order.cc), and the body, that is whatever depended on a Switch having gone to the side of true,
-// comes after it and is never dead because of the loop. NextIterations are what the carries say,
-// and a variable that each iteration hands on unchanged is the value that enters. So is a constant
-// Enter.
+// Such a loop is converted to a structured loop with variables, a condition and a body. An Enter
+// becomes a variable that holds its value across iterations. Users of the Merge, the Switch or the
+// Exit use the variable, or the input of the Switch, and these nodes are removed. Only the LoopCond
+// stays, as the mark that ends the loop in the order: the nodes that compute the condition come
+// before it (order.cc); the body, that is, everything that depends on the true output of a Switch,
+// comes after it and is never dead because of the loop. The carries replace the NextIterations. A
+// variable that every iteration passes on unchanged is loop-invariant and is replaced by its
+// initial value. So is a constant Enter.
 //
-// Values of a raised loop are used outside of it without an Exit: they are the last ones. Loops in
-// loops are raised from the outside in; one in a branch that may not be taken is left as it is, and
-// so is everything that does not fit. Native frames are the path that is always right.
+// Users outside a structured loop use its values without an Exit: they are the final values. Nested
+// loops are structured from the outside in. A loop in a branch that may be dead is left unchanged,
+// and so is every loop that does not match the pattern: the executor's native frames handle them.
 namespace weir {
 
 bool PlanGraph::IsLoopVariable(const PlanNode& node) const {
@@ -38,7 +39,7 @@ bool PlanGraph::IsLoopVariable(const PlanNode& node) const {
          !node.node->attr<bool>("is_constant");
 }
 
-int PlanGraph::LoopLeft(const PlanNode& variable, const PlanNode& user) const {
+int PlanGraph::ExitedLoop(const PlanNode& variable, const PlanNode& user) const {
   return !IsLoopVariable(variable) || IsInside(user.loop, variable.value_loop)
              ? -1
              : variable.value_loop;
@@ -48,7 +49,8 @@ namespace {
 
 class LoopStructurer {
  public:
-  explicit LoopStructurer(PlanGraph& plan) : plan_(plan), count_(static_cast<int>(plan.nodes.size())) {}
+  explicit LoopStructurer(PlanGraph& plan)
+      : plan_(plan), count_(static_cast<int>(plan.nodes.size())) {}
 
   void Run() {
     conditions_ = FindConditions(plan_);
@@ -95,13 +97,13 @@ class LoopStructurer {
     return plan_.nodes[v.node].kind == PlanNode::Kind::kCarry;
   }
 
-  // ---- which loops are regular
+  // ---- which loops match the pattern
 
-  // The only one; -1 if there is another or none.
+  // Returns the loop's only LoopCond; -1 if there is none or more than one.
   int LoopCondOf(int l) const {
     int found = -1;
     for (const int i : members_[l]) {
-      if (!plan_.nodes[i].Is("LoopCond")) continue;
+      if (!plan_.nodes[i].Is(ControlFlow::kLoopCond)) continue;
       if (found >= 0) return -1;
       found = i;
     }
@@ -109,7 +111,8 @@ class LoopStructurer {
   }
 
   bool IsRegular(int l, int condition) const {
-    if (plan_.loops[l].parent >= 0 && !plan_.loops[plan_.loops[l].parent].is_structured()) return false;
+    if (plan_.loops[l].parent >= 0 && !plan_.loops[plan_.loops[l].parent].is_structured())
+      return false;
     if (IsWaitedFor(condition) || !OnlyDecides(condition)) return false;
     if (!IsUnconditional(conditions_[condition], {})) return false;
     const auto goes_round = [&](int i) { return plan_.nodes[i].kind == PlanNode::Kind::kCarry; };
@@ -120,49 +123,53 @@ class LoopStructurer {
 
   bool OnlyDecides(int condition) const {
     return absl::c_all_of(users_[condition], [&](const Use& use) {
-      return plan_.nodes[use.node].Is("Switch") && use.input == 1;
+      return plan_.nodes[use.node].IsValueFlow(ControlFlow::kSwitch) && use.input == 1;
     });
   }
 
   bool Fits(const PlanNode& n, int i, int l, int condition) const {
     if (n.kind == PlanNode::Kind::kCarry) {
-      return users_[i].size() == 1 && plan_.nodes[users_[i][0].node].Is("Merge");
+      return users_[i].size() == 1 &&
+             plan_.nodes[users_[i][0].node].IsValueFlow(ControlFlow::kMerge);
     }
     if (n.kind != PlanNode::Kind::kOp) return true;
     const std::string& op = n.node->op_name();
     if (n.is_enter() && n.value_loop == l) {
       if (n.node->attr<bool>("is_constant")) return true;
-      return op == "Enter" && !IsWaitedFor(i) && users_[i].size() == 1 &&
+      return n.IsValueFlow(ControlFlow::kEnter) && !IsWaitedFor(i) && users_[i].size() == 1 &&
              IsVariable(users_[i][0].node);
     }
     if (absl::c_any_of(n.inputs, [&](const PlanValue& v) { return IsCarry(v); }))
       return IsVariable(i) && IsUnconditional(conditions_[i], {});
-    if (op == "RefSwitch") return n.inputs[1].node != condition;
+    if (n.Is(ControlFlow::kSwitch) && IsRef(n.type(0))) return n.inputs[1].node != condition;
     if (op == "ControlTrigger") {
       return absl::c_all_of(waiters_[i], [&](int waiter) {
-        return plan_.nodes[waiter].Is("NextIteration") || IsInBody(waiter, condition);
+        return plan_.nodes[waiter].IsValueFlow(ControlFlow::kNextIteration) ||
+               IsInBody(waiter, condition);
       });
     }
-    if (op == "Switch" && n.inputs[1].node == condition) return Divides(n, i);
-    if (op == "Exit") {
+    if (n.IsValueFlow(ControlFlow::kSwitch) && n.inputs[1].node == condition) return Divides(n, i);
+    if (n.IsValueFlow(ControlFlow::kExit)) {
       return n.controls.empty() && Leaves(n.inputs[0], condition) &&
              IsSamePlace({i, 0}, n.inputs[0]);
     }
-    if (op == "NextIteration") {
+    if (n.IsValueFlow(ControlFlow::kNextIteration)) {
       return !IsWaitedFor(i) && users_[i].empty() && IsSamePlace({i, 0}, n.inputs[0]) &&
              IsUnconditional(conditions_[i], {PlanValue{condition, 0}, 1});
     }
-    return op != "RefExit" && op != "RefNextIteration";
+    return !n.Is(ControlFlow::kExit) && !n.Is(ControlFlow::kNextIteration);
   }
 
-  // A Merge of the value that enters and the one that comes round.
+  // Returns true for a Merge of an initial value and a loop-carried value.
   bool IsVariable(int i) const {
     const PlanNode& n = plan_.nodes[i];
-    if (!n.Is("Merge") || n.inputs.size() != 2 || !n.controls.empty()) return false;
+    if (!n.IsValueFlow(ControlFlow::kMerge) || n.inputs.size() != 2 || !n.controls.empty())
+      return false;
     const int at = IsCarry(n.inputs[0]) ? 1 : 0;
     const PlanNode& enter = plan_.nodes[n.inputs[at].node];
     const PlanValue& carry = n.inputs[1 - at];
-    if (!enter.Is("Enter") || enter.value_loop != n.loop || !IsCarry(carry)) return false;
+    if (!enter.IsValueFlow(ControlFlow::kEnter) || enter.value_loop != n.loop || !IsCarry(carry))
+      return false;
     if (enter.node->attr<bool>("is_constant")) return false;
     const PlanValue next = next_of_[carry.node];
     return IsSamePlace({i, 0}, n.inputs[at]) && IsSamePlace({i, 0}, next) &&
@@ -171,7 +178,8 @@ class LoopStructurer {
            });
   }
 
-  // What is switched is there whatever the condition, and the side of false leads to Exits alone.
+  // Returns true if the input of this Switch is available whatever the condition, and its false
+  // output leads only to Exits.
   bool Divides(const PlanNode& n, int i) const {
     if (!n.controls.empty() || IsRef(n.node->output_type(0))) return false;
     const int condition = n.inputs[1].node;
@@ -183,37 +191,40 @@ class LoopStructurer {
     }
     const PlanValue& value = n.inputs[0];
     if (!IsSamePlace({i, 0}, value) || !IsUnconditional(conditions_[value.node], {})) return false;
-    if (plan_.nodes[value.node].Is("Switch")) return false;
+    if (plan_.nodes[value.node].IsValueFlow(ControlFlow::kSwitch)) return false;
     return absl::c_all_of(users_[i], [&](const Use& use) {
       return plan_.nodes[use.node].inputs[use.input].output == 1 || OnlyLeaves(use.node);
     });
   }
 
-  // An Exit, or an Identity that leads to nothing else, as Python's gradients put there.
+  // Returns true for an Exit, or an Identity whose only users are Exits, as Python's gradients add.
   bool OnlyLeaves(int i) const {
     const PlanNode& n = plan_.nodes[i];
-    if (n.Is("Exit")) return true;
-    return n.Is("Identity") && !IsWaitedFor(i) && IsSamePlace({i, 0}, n.inputs[0]) &&
-           absl::c_all_of(users_[i],
-                          [&](const Use& use) { return plan_.nodes[use.node].Is("Exit"); });
+    if (n.IsValueFlow(ControlFlow::kExit)) return true;
+    return n.is_identity() && !IsWaitedFor(i) && IsSamePlace({i, 0}, n.inputs[0]) &&
+           absl::c_all_of(users_[i], [&](const Use& use) {
+             return plan_.nodes[use.node].IsValueFlow(ControlFlow::kExit);
+           });
   }
 
-  // A Switch's side of false, perhaps handed on once.
+  // Returns true for the false output of a Switch, possibly through one Identity.
   bool Leaves(PlanValue v, int condition) const {
-    if (plan_.nodes[v.node].Is("Identity")) v = plan_.nodes[v.node].inputs[0];
+    if (plan_.nodes[v.node].is_identity()) v = plan_.nodes[v.node].inputs[0];
     const PlanNode& n = plan_.nodes[v.node];
-    return n.Is("Switch") && v.output == 0 && n.inputs[1].node == condition;
+    return n.IsValueFlow(ControlFlow::kSwitch) && v.output == 0 && n.inputs[1].node == condition;
   }
 
-  // Takes a value that is there if the condition has been found true, or lets one out.
+  // Returns true if the node uses a value that is available if the condition is true, or leads to
+  // an Exit.
   bool IsInBody(int i, int condition) const {
     return absl::c_any_of(plan_.nodes[i].inputs, [&](const PlanValue& v) {
       const PlanNode& n = plan_.nodes[v.node];
-      return n.Is("Switch") && n.inputs[1].node == condition && (v.output == 1 || OnlyLeaves(i));
+      return n.IsValueFlow(ControlFlow::kSwitch) && n.inputs[1].node == condition &&
+             (v.output == 1 || OnlyLeaves(i));
     });
   }
 
-  // What is fed has no device, and lies in host memory.
+  // A feed has no device, and is in host memory.
   bool IsSamePlace(const PlanValue& a, const PlanValue& b) const {
     const PlanNode &x = plan_.nodes[a.node], &y = plan_.nodes[b.node];
     const auto is_host = [](const PlanNode& n) {
@@ -223,27 +234,29 @@ class LoopStructurer {
            x.is_on_accelerator(a.output) == y.is_on_accelerator(b.output);
   }
 
-  // Nothing but `allowed` and the LoopConds of loops that are raised already.
+  // Returns true if the only conditions are `allowed` and the LoopConds of structured loops.
   bool IsUnconditional(const Conditions& conditions, const Condition& allowed) const {
     return absl::c_all_of(conditions,
                           [&](const Condition& c) { return c == allowed || IsRaised(c); });
   }
   bool IsRaised(const Condition& c) const {
-    if (c.pred.output < 0 || c.side != 1 || !plan_.nodes[c.pred.node].Is("LoopCond")) return false;
+    if (c.pred.output < 0 || c.side != 1 || !plan_.nodes[c.pred.node].Is(ControlFlow::kLoopCond))
+      return false;
     const int loop = plan_.nodes[c.pred.node].loop;
     return loop >= 0 && plan_.loops[loop].condition == c.pred.node;
   }
 
-  // ---- what becomes of their nodes
+  // ---- what replaces their nodes
 
   bool IsDivider(const PlanNode& n) const {
-    return n.Is("Switch") && n.loop >= 0 && plan_.loops[n.loop].is_structured() &&
-           n.inputs[1].node == plan_.loops[n.loop].condition;
+    return n.IsValueFlow(ControlFlow::kSwitch) && n.loop >= 0 &&
+           plan_.loops[n.loop].is_structured() && n.inputs[1].node == plan_.loops[n.loop].condition;
   }
 
-  // What an iteration does only once the condition has been found true. A loop is in the body if
-  // one of its Enters is, which may be met after something that has left it: then once more. False
-  // if this does not end soon; no loop is raised then.
+  // Determines which nodes run only after the condition has been true. A loop is in the body if one
+  // of its Enters is; the Enter may be visited after a node behind the loop, so the pass is
+  // repeated until nothing changes. Returns false if this takes too many passes; no loop is
+  // structured then.
   bool FindBodies() {
     constexpr int kMostPasses = 8;
     for (int pass = 0; pass < kMostPasses; ++pass) {
@@ -256,7 +269,7 @@ class LoopStructurer {
     return false;
   }
 
-  // True if a loop has been found to be in the body.
+  // Returns true if this determines that a loop is in the body.
   bool FindBody(int i) {
     PlanNode& n = plan_.nodes[i];
     if (n.loop < 0 || !plan_.loops[n.loop].is_structured()) return false;
@@ -274,34 +287,35 @@ class LoopStructurer {
     return !std::exchange(plan_.loops[n.value_loop].in_body, true);
   }
 
-  // Takes out the node if all it does is to pass a value in a raised loop.
+  // Removes the node if it only routes a value in a structured loop.
   void Pass(int i) {
     PlanNode& n = plan_.nodes[i];
     const int loop = n.is_enter() ? n.value_loop : n.loop;
     if (loop < 0 || !plan_.loops[loop].is_structured()) return;
     if (n.kind == PlanNode::Kind::kCarry) {
       n.removed = true;
-    } else if (n.Is("Merge") && absl::c_any_of(n.inputs, [&](auto& v) { return IsCarry(v); })) {
+    } else if (n.IsValueFlow(ControlFlow::kMerge) &&
+               absl::c_any_of(n.inputs, [&](auto& v) { return IsCarry(v); })) {
       const int at = IsCarry(n.inputs[0]) ? 1 : 0;
       const PlanNode& next = plan_.nodes[next_of_[n.inputs[1 - at].node].node];
       variables_.push_back({n.inputs[at].node, next.inputs[0]});
       TakeOut(i, 1, n.inputs[at]);
     } else if (IsDivider(n)) {
       TakeOut(i, 2, n.inputs[0]);
-    } else if (n.Is("Exit") ||
-               (n.Is("Identity") && Leaves(n.inputs[0], plan_.loops[loop].condition))) {
+    } else if (n.IsValueFlow(ControlFlow::kExit) ||
+               (n.is_identity() && Leaves(n.inputs[0], plan_.loops[loop].condition))) {
       TakeOut(i, 1, n.inputs[0]);
-    } else if (n.Is("NextIteration")) {
+    } else if (n.IsValueFlow(ControlFlow::kNextIteration)) {
       n.removed = true;
-      // An iteration ends when all of it has run; this is to be run, too.
+      // An iteration ends when all its nodes have run; these have to run, too.
       for (const int control : n.controls) plan_.targets.push_back(control);
-    } else if (n.Is("Enter") && n.node->attr<bool>("is_constant")) {
+    } else if (n.IsValueFlow(ControlFlow::kEnter) && n.node->attr<bool>("is_constant")) {
       if (CanGo(i)) TakeOut(i, 1, n.inputs[0]);
     }
   }
 
-  // An Enter need not stand between the value and its users. (One that takes what leaves its own
-  // loop stays, for OrderNodes to find the cycle.)
+  // Returns true if the Enter can be removed, so that its users use its input directly. (An Enter
+  // whose input leaves its own loop stays, so that OrderNodes finds the cycle.)
   bool CanGo(int i) const {
     const PlanNode &n = plan_.nodes[i], &source = plan_.nodes[n.inputs[0].node];
     return n.controls.empty() && !IsWaitedFor(i) && !absl::c_linear_search(plan_.targets, i) &&
@@ -320,11 +334,11 @@ class LoopStructurer {
     return v;
   }
 
-  // The same, through nodes that pass values on.
+  // Resolves through Identities, too.
   PlanValue Origin(PlanValue v) const {
     for (v = Resolve(v);; v = Resolve(plan_.nodes[v.node].inputs[0])) {
       const PlanNode& n = plan_.nodes[v.node];
-      if (!n.Is("Identity") || !n.controls.empty() || !IsSamePlace(v, n.inputs[0])) return v;
+      if (!n.is_identity() || !n.controls.empty() || !IsSamePlace(v, n.inputs[0])) return v;
     }
   }
 
@@ -344,7 +358,7 @@ class LoopStructurer {
     plan_.carries = std::move(carries);
   }
 
-  // What ends when the node did.
+  // Returns the node that replaces the removed node `i` as the source of a control edge.
   int EndOf(int i) const {
     const PlanNode& n = plan_.nodes[i];
     return n.removed ? plan_.loops[n.is_enter() ? n.value_loop : n.loop].condition : i;
@@ -354,7 +368,8 @@ class LoopStructurer {
     PlanNode& n = plan_.nodes[i];
     if (n.removed) return;
     for (PlanValue& v : n.inputs) v = Resolve(v);
-    // In a loop, what waited for the first value of an iteration waits for nothing any more.
+    // In a loop, the values of an iteration are available at once: control edges from removed nodes
+    // of the same loop are dropped.
     absl::flat_hash_set<int> controls;
     for (const int control : n.controls) {
       const PlanNode& before = plan_.nodes[control];
@@ -364,7 +379,7 @@ class LoopStructurer {
     absl::c_sort(n.controls);
     const Conditions& conditions = conditions_[i];
     n.may_be_dead = n.may_be_dead &&
-                    (n.Is("Switch") || n.Is("RefSwitch") ||
+                    (n.Is(ControlFlow::kSwitch) ||
                      absl::c_any_of(conditions, [&](const Condition& c) { return !IsRaised(c); }));
   }
 
@@ -372,11 +387,12 @@ class LoopStructurer {
   const int count_;
   std::vector<Conditions> conditions_;       // by node
   std::vector<std::vector<Use>> users_;      // by node
-  std::vector<IndexList> waiters_;                 // by node: who waits for it by a control edge
+  std::vector<IndexList> waiters_;           // by node: its control successors
   std::vector<std::vector<int>> members_;    // by loop, with its Enters
   std::vector<PlanValue> next_of_;           // by kCarry
-  std::vector<PlanGraph::Carry> variables_;  // of raised loops, and what they are to be next
-  absl::flat_hash_map<std::pair<int, int>, PlanValue> instead_;  // of an output of a node taken out
+  std::vector<PlanGraph::Carry> variables_;  // variables of structured loops, and their next values
+  absl::flat_hash_map<std::pair<int, int>, PlanValue>
+      instead_;  // by removed node and output: the replacement
 };
 
 }  // namespace

@@ -6,7 +6,7 @@
 namespace weir {
 
 Subplan::Subplan(const PlanEnvironment& env) : env_(env) {
-  plan_.made = std::make_shared<Graph>(env.graph.ops());
+  plan_.internal_graph = std::make_shared<Graph>(env.graph.ops());
 }
 
 int Subplan::Add(const Node& node) {
@@ -18,7 +18,7 @@ int Subplan::Add(const Node& node) {
 }
 
 PlanValue Subplan::AddConstant(const Tensor& value, const std::string& name) {
-  const Node* const node = NodeBuilder(*plan_.made, "Const")
+  const Node* const node = NodeBuilder(*plan_.internal_graph, "Const")
                                .Name(name)
                                .Attr("value", value)
                                .Attr("dtype", value.dtype())
@@ -45,7 +45,7 @@ int Subplan::AddNode(const PlanNode& outer, absl::InlinedVector<PlanValue, 3> in
 }
 
 absl::StatusOr<PlanGraph> Subplan::Take() {
-  WEIR_RETURN_IF_ERROR(plan_.made->TakeStatus());
+  WEIR_RETURN_IF_ERROR(plan_.internal_graph->TakeStatus());
   return std::move(plan_);
 }
 

@@ -8,21 +8,22 @@
 
 namespace weir {
 
-// A part of a plan, taken out of it to be a plan of its own that one node runs: its nodes, before
-// all passes that follow from shapes, its feeds and fetches.
+// Builds a subplan: a part of a plan that is extracted into a separate plan, which one node runs.
+// It has the nodes, before all passes that depend on shapes, and feeds and fetches.
 class Subplan {
  public:
   explicit Subplan(const PlanEnvironment& env);
 
-  // Each gives the value there.
+  // Each returns the value in the subplan.
   PlanValue AddConstant(const Tensor& value, const std::string& name);
-  // `step_invariant`: what is fed does (PlanGraph::IsStepInvariant).
+  // `step_invariant`: whether the fed value is (PlanGraph::IsStepInvariant).
   PlanValue AddFeed(DataType type, bool step_invariant);
-  // The same node as outside; `inputs` are values of the inner plan. Gives its number there.
+  // Adds the same node as in the outer plan; `inputs` are values of the subplan. Returns its number
+  // in the subplan.
   int AddNode(const PlanNode& outer, absl::InlinedVector<PlanValue, 3> inputs);
   void AddFetch(const PlanValue& value) { plan_.fetches.push_back(value); }
 
-  // The plan, if all went well.
+  // Returns the plan, or the first error.
   absl::StatusOr<PlanGraph> Take();
 
  private:
@@ -32,16 +33,16 @@ class Subplan {
   PlanGraph plan_;
 };
 
-// What the node that runs an inner plan shows of itself: types, a name, and what is in it.
+// The signature of a node that runs a subplan: its op, name, types, and the ops of its nodes.
 struct SubplanSignature {
   std::string op;  // "_TiledSubplan" or "_CachedSubplan"
   std::string name;
   DataTypes feeds, results;
   std::vector<std::string> fused_ops;
 };
-// Ops of such nodes, which are no files'.
+// The ops of such nodes. They never occur in files.
 const OpRegistry& SubplanOps();
-// In a graph with SubplanOps.
+// Creates such a node, in a graph with SubplanOps.
 absl::StatusOr<const Node*> MakeSubplanNode(const SubplanSignature& face, Graph& graph);
 
 }  // namespace weir

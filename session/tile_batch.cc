@@ -14,53 +14,53 @@
 #include "weir/session/row_ops.h"
 #include "weir/session/tiled_subplan.h"
 
-// Layers of a network work on each image of a batch by itself. Run layer by layer, a batch of 16
-// writes 77 MB for a layer and reads them back for the next one, from memory, while an image's
-// share stays in the cache; and every layer ends with threads that wait for each other. So what
-// lies between two values of a batch becomes one node, _TiledSubplan, that takes one slice of the
-// batch after the other through all layers, a slice a thread (tiled_subplan.h). Of what a step then
-// needs of memory only what goes in and what comes out grows with the batch. (Alwani et al.,
-// "Fused-layer CNN accelerators", 2016, and the patches of MCUNetV2, Lin et al. 2021, go further
-// and cut images.)
+// Layers of a network process each image of a batch independently. Run layer by layer, a batch of
+// 16 writes 77 MB per layer to memory and reads them back for the next layer, while the data of one
+// image fit the cache; and every layer ends with a barrier. So the nodes between two values of a
+// batch become one node, _TiledSubplan, which runs one slice of the batch after the other through
+// all layers, one slice per thread (tiled_subplan.h). Then only the region's inputs and outputs
+// need memory proportional to the batch. (Alwani et al., "Fused-layer CNN accelerators", 2016, and
+// the patches of MCUNetV2, Lin et al. 2021, go further and tile images.)
 //
-// Regions. A node belongs to one if it is a RowOp (row_ops.h), runs on the host once a step, and
-// nothing but values ties it to others. Two such nodes are in the same region if one takes the
-// other's value in an input that is cut, with as many rows. A region must be left for good: if a
-// value goes from it to a node outside and from there back, as the mean over a batch that is taken
-// from its rows does, then the region would have to wait for itself. So each node has a level, one
-// more than those of the nodes whose regions have been left on some way to it, and only nodes of
-// one level are joined. A node that waits, as one that takes from a queue does, may wait for
-// another one of the step without any edge between them: only nodes that come after the same ones
-// of these are joined.
+// Regions. A node can belong to a region if it is a RowOp (row_ops.h), runs on the host once per
+// step, and has only data edges. Two such nodes are in the same region if one uses the other's
+// value in an input that is sliced, with the same number of rows. A path must not leave a region
+// and return to it: a value that goes from the region to a node outside and back, such as the mean
+// over a batch that is subtracted from its rows, would make the region depend on itself. So each
+// node has a level, one more than those of the nodes whose regions have been left on some path to
+// it, and only nodes of one level are joined. An asynchronous node, such as a dequeue, may wait for
+// another node of the step without an edge between them: only nodes that come after the same
+// asynchronous nodes are joined.
 //
-// Plans with loops stay as they are, since edges that go round are cut in a plan, and levels would
-// not see them; and steps that write to variables, since a region that reads one before and one
-// after a write would have to be in two places.
+// Plans with loops are left unchanged, since back edges are cut in a plan, and levels would not see
+// them; so are steps that write variables, since a region that reads one variable before and
+// another one after a write would have to run at two times.
 //
-// Slices. Weights are read anew for every slice, and those that do not last are packed anew. The
-// rows of a slice are the fewest that make as many bytes as the weights have (kPacked times as
-// many), so that this does not cost what the cache saves, and at least kSmallest, which is worth
-// running a plan for; they divide the batch, so that there is one plan for all slices; and the
-// slices come out even among the threads. Where that can't be had, where the values fit the caches
-// anyway (kLargest), or where much of what is made is needed outside (training), the region stays
-// as it is.
+// Slices. Weights are read again for every slice, and those that are not step-invariant are packed
+// again. A slice has the fewest rows whose values have as many bytes as the weights (kPacked times
+// as many, if they are packed), so that this does not cost more than the cache saves, and at least
+// kSmallest bytes, which is worth running a plan for. The number of rows divides the batch, so that
+// all slices share one plan, and the slices distribute evenly over the threads. The region is left
+// unchanged if there is no such number, if the values fit the caches anyway (kLargest), or if a
+// large part of its values is used outside (training).
 //
-// The region is a plan of its own for the shapes of a slice, with Specialize and what comes after
-// this pass. Constants are constants there, so batch norms are folded and filters are kept packed;
-// other weights are fed, and said to last if they do. Each row is computed from the same numbers as
-// before; products may add them in another order, because kernels choose how to block by size.
+// The region is compiled as a subplan for the shapes of a slice, by Specialize and the passes that
+// follow this one. Constants remain constants in it, so batch norms are folded and packed filters
+// are cached; other weights are fed, and marked as step-invariant if they are. Each row is computed
+// from the same numbers as before; matrix products may accumulate in another order, because kernels
+// choose their blocking by size.
 namespace weir {
 
 namespace {
 
-constexpr double kLargest = 16 << 20;  // bytes of values that are left to the caches
-constexpr double kSmallest = 1 << 20;  // bytes of the values of a slice
-constexpr double kPacked = 4;          // to read a weight and to pack it, in readings
-constexpr int kMostWaiting = 64;       // nodes that wait
+constexpr double kLargest = 16 << 20;  // regions with fewer bytes of values are left unchanged
+constexpr double kSmallest = 1 << 20;  // smallest slice, in bytes of values
+constexpr double kPacked = 4;     // cost of reading and packing a weight, relative to reading it
+constexpr int kMostWaiting = 64;  // asynchronous nodes
 constexpr double kMostSlices = 1 << 30;
-constexpr int64_t kMostTried = 65536;  // divisors of a batch
+constexpr int64_t kMostTried = 65536;  // largest divisor of a batch that is tried
 
-// Of what no machine holds, too.
+// In floating point, so that implausibly large shapes do not overflow.
 double BytesOf(const Shape& shape, DataType type) {
   return static_cast<double>(shape.num_elements()) *
          static_cast<double>(ElementSize(BaseType(type)));
@@ -77,7 +77,7 @@ struct Region {
   };
   int64_t rows = 0;
   std::vector<int> nodes;        // in the order of the plan
-  std::set<Argument> arguments;  // values from outside; constants too
+  std::set<Argument> arguments;  // values from outside, including constants
   std::set<int> results;         // nodes whose values are used outside
 };
 
@@ -85,7 +85,7 @@ class BatchTiling : public Fusion {
  public:
   using Fusion::Fusion;
 
-  // True if the plan has changed.
+  // Returns true if the plan has changed.
   bool Run() {
     if (!plan_.loops.empty() || plan_.writes_state || !MayPay()) return false;
     if (absl::c_count_if(plan_.nodes, Waits) > kMostWaiting) return false;
@@ -103,7 +103,7 @@ class BatchTiling : public Fusion {
  private:
   // ---- regions
 
-  // Most graphs are done with here.
+  // An early exit for most graphs.
   bool MayPay() const {
     double bytes = 0;
     for (const PlanNode& n : plan_.nodes) {
@@ -133,7 +133,8 @@ class BatchTiling : public Fusion {
       if (!plan_.nodes[i].removed && MaySlice(plan_.nodes[i]))
         ops_[i] = FindRowOp(plan_, plan_.nodes[i]);
     }
-    // Nodes that are waited for, or of which more than output 0 is used, are not cut.
+    // Nodes that are sources of control edges, or with uses of outputs other than output 0, are not
+    // sliced.
     const auto use = [&](const PlanValue& v) {
       if (v.node >= 0 && v.output != 0) ops_[v.node].reset();
     };
@@ -146,7 +147,7 @@ class BatchTiling : public Fusion {
     for (const PlanGraph::Carry& c : plan_.carries) use(c.next);
   }
 
-  // Input `k` of the node is a value of the same batch.
+  // Returns true if input `k` of the node is a value of the same batch.
   bool IsJoined(int node, size_t k) const {
     const PlanNode& n = plan_.nodes[node];
     const int maker = n.inputs[k].node;
@@ -157,7 +158,8 @@ class BatchTiling : public Fusion {
   void FindRegions() {
     const int count = static_cast<int>(ops_.size());
     std::vector<int> level(count, 0), leader(count);
-    std::vector<uint64_t> after(count, 0);  // which of the nodes that wait, a bit each
+    std::vector<uint64_t> after(count,
+                                0);  // by node: the asynchronous nodes before it, as a bit set
     int waiting = 0;
     const auto leader_of = [&](int i) {
       while (leader[i] != i) i = leader[i] = leader[leader[i]];
@@ -196,7 +198,7 @@ class BatchTiling : public Fusion {
     }
   }
 
-  // What goes into and comes out of the regions.
+  // Finds the arguments and results of the regions.
   void FindTies() {
     const auto leave = [&](const PlanValue& v) {
       if (v.node >= 0 && region_of_[v.node] >= 0)
@@ -215,7 +217,7 @@ class BatchTiling : public Fusion {
     for (const PlanGraph::Carry& c : plan_.carries) leave(c.next);
   }
 
-  // 0 if the region is better left as it is.
+  // Returns the number of rows of a slice; 0 to leave the region unchanged.
   int64_t RowsOfSlice(const Region& region) const {
     double values = 0, results = 0, weights = 0;
     for (const int i : region.nodes) {
@@ -230,7 +232,8 @@ class BatchTiling : public Fusion {
       weights += BytesOf(ShapeOf(a.value), TypeOf(a.value)) * (step_invariant ? 1 : kPacked);
     }
     if (values < kLargest || results > values / 4) return 0;
-    // An even number, or many: by sizes alone, so that it is the same on any number of threads.
+    // An even number of slices, or a large one. It depends on sizes only, so that it is the same
+    // for any number of threads.
     const auto is_even = [](int64_t slices) { return slices % 2 == 0 || slices >= 9; };
     const auto most =
         static_cast<int64_t>(std::min(values / std::max(weights, kSmallest), kMostSlices));
@@ -246,8 +249,8 @@ class BatchTiling : public Fusion {
 
   // ---- the node of a region
 
-  // The region for a slice. Its feeds are the arguments that are not constants there, which are
-  // appended to `fed`.
+  // Returns the region as a subplan for one slice. Its feeds are the arguments that are not
+  // constants in the subplan; they are appended to `fed`.
   absl::StatusOr<PlanGraph> MakeInner(const Region& region, int64_t rows,
                                       std::vector<Region::Argument>* fed) const {
     Subplan inner(env_);
@@ -261,7 +264,8 @@ class BatchTiling : public Fusion {
             inner.AddConstant(*constant, plan_.nodes[value.node].node->name());
         continue;
       }
-      place_of_argument[argument] = inner.AddFeed(TypeOf(value), !cut && plan_.IsStepInvariant(value));
+      place_of_argument[argument] =
+          inner.AddFeed(TypeOf(value), !cut && plan_.IsStepInvariant(value));
       fed->push_back(argument);
     }
     for (const int id : region.nodes) {
@@ -286,7 +290,7 @@ class BatchTiling : public Fusion {
 
   DataType TypeOf(const PlanValue& v) const { return BaseType(plan_.nodes[v.node].type(v.output)); }
 
-  // What a Reshape of the slice is given: its result's shape, with fewer rows.
+  // Returns the shape argument of a Reshape of the slice: its result's shape, with fewer rows.
   Tensor ShapeOfSlice(int id, int64_t rows) const {
     const PlanNode& n = plan_.nodes[id];
     Tensor shape(TypeOf(n.inputs[1]), Shape({n.shapes[0].rank()}));
@@ -321,10 +325,10 @@ class BatchTiling : public Fusion {
       cost_ns += plan_.nodes[id].cost_ns;
     }
     const std::string& name = plan_.nodes[*region.results.rbegin()].node->name();
-    const absl::StatusOr<std::shared_ptr<TiledSubplan>> step =
-        TiledSubplan::Make(*std::move(inner), feed_shapes, env_, layout,
-                         {TiledSubplan::Def().op, name, feed_types, result_types, std::move(ops)});
-    assert(!absl::IsInternal(step.status()));  // a RowOp that is none
+    const absl::StatusOr<std::shared_ptr<TiledSubplan>> step = TiledSubplan::Make(
+        *std::move(inner), feed_shapes, env_, layout,
+        {TiledSubplan::Def().op, name, feed_types, result_types, std::move(ops)});
+    assert(!absl::IsInternal(step.status()));  // a wrongly classified RowOp
     if (!step.ok()) return;
 
     PlanNode n;
@@ -342,7 +346,7 @@ class BatchTiling : public Fusion {
     for (const int node : region.nodes) plan_.nodes[node].Remove();
   }
 
-  // Who uses a result of a region takes it from the region's node.
+  // Redirects users of a region's results to the region's node.
   void TakeResults() {
     const auto take = [&](PlanValue& v) {
       if (const auto it = taken_.find(v.node); it != taken_.end()) v = it->second;
@@ -354,10 +358,11 @@ class BatchTiling : public Fusion {
     for (PlanGraph::Carry& c : plan_.carries) take(c.next);
   }
 
-  std::vector<std::optional<RowOp>> ops_;  // by node; nothing for those that are not cut
+  std::vector<std::optional<RowOp>> ops_;  // by node; empty for nodes that are not sliced
   std::vector<Region> regions_;
-  std::vector<int> region_of_;                 // by node; -1: in none
-  absl::flat_hash_map<int, PlanValue> taken_;  // by node: its value, of a region's node
+  std::vector<int> region_of_;  // by node; -1: in no region
+  absl::flat_hash_map<int, PlanValue>
+      taken_;  // by node: the output of a region's node that replaces it
 };
 
 }  // namespace

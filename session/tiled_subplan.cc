@@ -8,10 +8,10 @@ namespace weir {
 
 namespace {
 
-// What runs side by side are the slices.
+// Slices run in parallel, so each runs on a single thread.
 PlanEnvironment WithOneThread(const PlanEnvironment& env) {
   return {env.graph,   env.graph_mutex, env.kernels,
-          env.devices, env.resources,   ThreadPool::ForPieces(),
+          env.devices, env.resources,   ThreadPool::ForTiles(),
           env.options, env.placement,   env.functions};
 }
 
@@ -26,15 +26,15 @@ const KernelDef& TiledSubplan::Def() {
   return *def;
 }
 
-TiledSubplan::TiledSubplan(std::unique_ptr<const Plan> plan, const PlanEnvironment& env, Layout layout)
+TiledSubplan::TiledSubplan(std::unique_ptr<const Plan> plan, const PlanEnvironment& env,
+                           Layout layout)
     : layout_(std::move(layout)),
       graph_(SubplanOps()),
-      executor_(std::move(plan), ThreadPool::ForPieces(), env.resources) {}
+      executor_(std::move(plan), ThreadPool::ForTiles(), env.resources) {}
 
-absl::StatusOr<std::shared_ptr<TiledSubplan>> TiledSubplan::Make(PlanGraph slice,
-                                                             absl::Span<const Shape> feed_shapes,
-                                                             const PlanEnvironment& env,
-                                                             Layout layout, const SubplanSignature& face) {
+absl::StatusOr<std::shared_ptr<TiledSubplan>> TiledSubplan::Make(
+    PlanGraph slice, absl::Span<const Shape> feed_shapes, const PlanEnvironment& env, Layout layout,
+    const SubplanSignature& face) {
   const PlanEnvironment alone = WithOneThread(env);
   WEIR_RETURN_IF_ERROR(Specialize(slice, feed_shapes, alone));
   for (size_t k = 0; k < layout.results.size(); ++k) {
@@ -61,8 +61,8 @@ absl::Status TiledSubplan::Run(KernelContext& c) {
                           c.AllocateOutput(static_cast<int>(k), layout_.results[k]));
     results.push_back(result);
   }
-  TracedStep step = static_cast<const TracedStep&>(c.step());
-  step.pool = &ThreadPool::ForPieces();
+  TracedStepInfo step = static_cast<const TracedStepInfo&>(c.step());
+  step.pool = &ThreadPool::ForTiles();
   std::atomic<bool> failed{false};
   std::mutex mutex;
   absl::Status status;
@@ -78,8 +78,8 @@ absl::Status TiledSubplan::Run(KernelContext& c) {
   return status;
 }
 
-absl::Status TiledSubplan::RunSlice(const KernelContext& c, const TracedStep& step, int64_t slice,
-                                  absl::Span<Tensor* const> results) {
+absl::Status TiledSubplan::RunSlice(const KernelContext& c, const TracedStepInfo& step,
+                                    int64_t slice, absl::Span<Tensor* const> results) {
   const int64_t begin = slice * layout_.rows, end = begin + layout_.rows;
   Tensors args, made;
   for (size_t k = 0; k < layout_.cut.size(); ++k) {

@@ -6,7 +6,7 @@ namespace weir {
 
 namespace {
 
-// Loops of kernels look at cancellation every 50 ms; what takes much longer is left behind.
+// Kernel loops check for cancellation every 50 ms; a step that takes much longer is abandoned.
 constexpr std::chrono::milliseconds kPatience{500};
 
 }  // namespace
@@ -32,7 +32,7 @@ void TimeLimitedStep::End(absl::Status status) {
   ended_.notify_all();
 }
 
-// Needs the lock, so that the executor stays.
+// Requires the lock, so that the executor is not destroyed.
 absl::Status TimeLimitedStep::TimedOut() {
   if (executor_ != nullptr) return executor_->TimedOut(step_id_);
   return absl::DeadlineExceededError(absl::StrCat("The step took longer than its time limit of ",
@@ -47,7 +47,8 @@ absl::Status TimeLimitedStep::Wait(Tensors* fetches, const RunOptions& options) 
   if (!ended_.wait_until(lock, deadline_, is_over)) {
     absl::Status late = TimedOut();
     lock.unlock();
-    cancellation_.Cancel(late);  // for kernels that look; no lock, since it may end the step
+    cancellation_.Cancel(
+        late);  // for kernels that check it; without the lock, since it may end the step
     lock.lock();
     if (!ended_.wait_for(lock, kPatience, is_over) || status_.ok()) return late;
   }

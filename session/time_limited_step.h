@@ -10,12 +10,12 @@
 
 #include "weir/session/executor.h"
 
-// Steps that may take only so long. A kernel cannot be stopped from outside (a call of LAPACK looks
-// at nothing), so such a step runs on a thread of the session's, with feeds and results of its own,
-// and its caller may leave it behind.
+// Steps with a time limit. A kernel cannot be interrupted from outside (a LAPACK call checks
+// nothing), so such a step runs on a thread of the session, with its own feeds and results, and its
+// caller may abandon it.
 namespace weir {
 
-// What the caller and the thread of a step share. It outlives both.
+// The state shared by the caller and the thread of a step. It outlives both.
 class TimeLimitedStep {
  public:
   TimeLimitedStep(absl::Span<const Tensor> feeds, const RunOptions& options);
@@ -24,12 +24,14 @@ class TimeLimitedStep {
   absl::Span<const Tensor> feeds() const { return feeds_; }
   Tensors* fetches() { return &fetches_; }
   const RunOptions& options() const { return options_; }
-  // The step runs in this executor; null: no longer.
+  // Sets the executor that runs the step; null when it has finished.
   void Begin(Executor* executor, int64_t step_id);
   void End(absl::Status status);
 
-  // ---- For the caller: the status and results of the step. Returns DEADLINE_EXCEEDED half a
-  // second after the time limit if the step has not ended by then. `options` are the caller's.
+  // ---- For the caller.
+  //
+  // Waits for the step and returns its status and results. Returns DEADLINE_EXCEEDED half a second
+  // after the time limit if the step has not ended by then. `options` are the caller's.
   absl::Status Wait(Tensors* fetches, const RunOptions& options);
 
  private:
@@ -49,7 +51,7 @@ class TimeLimitedStep {
   absl::Status status_;
 };
 
-// Threads that are made when they are needed, and kept.
+// A pool of threads that are created on demand and reused.
 class StepThreads {
  public:
   StepThreads() = default;
@@ -68,7 +70,7 @@ class StepThreads {
   std::condition_variable has_work_, is_idle_;
   std::deque<std::function<void()>> work_;
   std::vector<std::thread> threads_;
-  size_t busy_ = 0;  // pieces of work, those that wait included
+  size_t busy_ = 0;  // tasks, running or queued
   bool stops_ = false;
 };
 

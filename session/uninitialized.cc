@@ -32,14 +32,13 @@ std::string RestoredCheckpoint::Lacking(const std::string& variable) const {
 
 namespace {
 
-// Ops that run on a variable without a value.
+// Returns true for ops that accept a variable without a value.
 bool NeedsNoValue(const PlanNode& n) {
   if (n.kind != PlanNode::Kind::kOp) return false;
-  const std::string& op = n.node->op_name();
-  return op == "IsVariableInitialized" || op == "VarIsInitializedOp" || op == "DestroyResourceOp";
+  return n.Is(VariableUse::kTests) || n.Is(VariableUse::kDestroys);
 }
 
-// All that node `id` waits for.
+// Returns all nodes on which node `id` depends.
 absl::flat_hash_set<int> Before(const PlanGraph& plan, int id) {
   absl::flat_hash_set<int> seen;
   std::vector<int> stack = {id};
@@ -56,7 +55,7 @@ absl::flat_hash_set<int> Before(const PlanGraph& plan, int id) {
   return seen;
 }
 
-// Whether an error names this node, or that for which a pass has put it in.
+// Returns whether an error names this node, or the node for which a pass has inserted it.
 bool IsNamed(const PlanGraph& plan, int id, const absl::Status& error) {
   const auto named = [&](const Node& node) {
     return absl::StrContains(error.message(), absl::StrCat("(node ", node.name(), ")")) ||
@@ -70,9 +69,9 @@ bool IsNamed(const PlanGraph& plan, int id, const absl::Status& error) {
   });
 }
 
-// Variables without a value whose value the step needs from before it: those that it assigns first
-// are left out, and those that only a branch or a loop reads, which may not be run, except where
-// the error came from.
+// Returns the variables without a value whose value the step reads. Excludes variables that the
+// step assigns first, and those read only in a branch or a loop, which may not run, unless the
+// error came from there.
 std::vector<const Node*> Missing(const absl::Status& error, const PlanGraph& plan,
                                  ResourceMap& resources) {
   const std::vector<VariableAccess> accesses = FindAccesses(plan, FindVariables(plan));
@@ -105,7 +104,7 @@ std::vector<const Node*> Missing(const absl::Status& error, const PlanGraph& pla
   return missing;
 }
 
-// TensorFlow's name for it is the only mark of an initializer.
+// An initializer is recognized only by TensorFlow's name for it.
 const Node* InitializerOf(const Graph& graph, const Node& variable) {
   const Node* assign = graph.FindNode(variable.name() + "/Assign");
   const bool fits =

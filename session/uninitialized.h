@@ -11,15 +11,17 @@
 
 namespace weir {
 
-// The checkpoint that was restored last in a session, for messages. Kept among its resources.
+// The checkpoint that was restored last in a session, for error messages. Stored among its
+// resources.
 class RestoredCheckpoint final : public Resource {
  public:
-  // The one of these resources, made if there is none.
+  // Returns the one of these resources; creates it if there is none.
   static std::shared_ptr<RestoredCheckpoint> Of(ResourceMap& resources);
 
-  // `variables`: the nodes that were given values.
+  // `variables`: the nodes whose variables were assigned.
   void Set(std::string path, std::shared_ptr<const std::vector<std::string>> variables);
-  // Its path, if one was restored and gave the variable of this node no value; else empty.
+  // Returns the checkpoint's path, if one was restored but did not contain this node's variable;
+  // else empty.
   std::string Lacking(const std::string& variable) const;
   std::string Describe() const override { return "the restored checkpoint"; }
 
@@ -29,9 +31,10 @@ class RestoredCheckpoint final : public Resource {
   std::shared_ptr<const std::vector<std::string>> variables_;
 };
 
-// A step fails at the first variable that it finds without a value. This adds the names of all that
-// it reads and that have none, each with where a value could come from. Other errors stay as they
-// are. `prepare` makes what is left of the step's graph, as PreparePlan does; only if it is needed.
+// A step fails at the first uninitialized variable. This function adds the names of all
+// uninitialized variables that the step reads, each with its initializer and the checkpoint that
+// lacks it, if any. Other errors are returned unchanged. `prepare` prunes the step's graph, as
+// PreparePlan does; it is called only if needed.
 absl::Status NameUninitialized(const absl::Status& error, const Graph& graph,
                                absl::FunctionRef<absl::StatusOr<PlanGraph>()> prepare,
                                ResourceMap& resources);

@@ -15,7 +15,7 @@ const KernelDef& UnknownOpKernel() {
   return *refusing;
 }
 
-// An iteration of a loop may never come.
+// A loop may have no iteration.
 absl::Status CheckUnknownOps(const PlanGraph& plan) {
   for (const PlanNode& n : plan.nodes) {
     if (HasUnknownOp(n) && !n.may_be_dead && n.loop < 0)

@@ -31,7 +31,7 @@ absl::Status Load(const Variable& variable, const Tensor& value, Session* sessio
                            " and shape ", value.shape().ToString(), " into ", variable.name(),
                            " of type ", DataTypeName(variable.dtype()), " and shape ",
                            variable.shape().ToString());
-  // The initializer assigns what is fed in place of its value.
+  // The initializer assigns the fed value instead of its initial value.
   return session->Run({{initializer.node->input(1), value}}, Outputs{}, {initializer}).status();
 }
 

@@ -6,11 +6,9 @@
 
 namespace weir {
 
-bool IsVariableOp(absl::string_view op) {
-  return op == "VarHandleOp" || op == "VariableV2" || op == "Variable";
+bool IsVariable(const Node& node) {
+  return node.op().traits().variable_use == VariableUse::kDeclares;
 }
-
-bool IsVariable(const Node& node) { return IsVariableOp(node.op_name()); }
 
 bool IsVariable(const PlanNode& node) {
   return node.kind == PlanNode::Kind::kOp && IsVariable(*node.node);
@@ -29,7 +27,7 @@ VariableValues FindVariables(const PlanGraph& plan) {
   for (int i = 0; i < count; ++i) {
     const PlanNode& n = plan.nodes[i];
     if (n.removed) continue;
-    if (n.kind == PlanNode::Kind::kFeed) {  // a handle that a function captured
+    if (n.kind == PlanNode::Kind::kFeed) {  // a captured handle of a function
       if (n.type(0) == DT_RESOURCE) out.handle_of[i] = i;
       continue;
     }
@@ -45,7 +43,7 @@ VariableValues FindVariables(const PlanGraph& plan) {
         }
       } else if (IsHandle(type)) {
         out.handle_of[i] = out.handle_of[n.inputs[0].node];
-      } else if (n.node->op_name() == "ReadVariableOp") {
+      } else if (n.Is(VariableUse::kReads)) {
         out.value_of[i] = out.handle_of[n.inputs[0].node];
       } else if (n.def != nullptr && n.def->AliasedInput(0) >= 0) {
         out.value_of[i] = out.value_of[n.inputs[n.def->AliasedInput(0)].node];
@@ -69,8 +67,7 @@ std::vector<VariableAccess> FindAccesses(const PlanGraph& plan, const VariableVa
       const bool writes = n.def != nullptr && std::find(n.def->writes.begin(), n.def->writes.end(),
                                                         k) != n.def->writes.end();
       if (!writes && hands_on) continue;
-      const bool assigns =
-          writes && (n.node->op_name() == "Assign" || n.node->op_name() == "AssignVariableOp");
+      const bool assigns = writes && n.Is(VariableUse::kReplaces);
       out.push_back({i, variable,
                      assigns  ? VariableAccess::Kind::kAssign
                      : writes ? VariableAccess::Kind::kUpdate

@@ -1,8 +1,8 @@
 #ifndef WEIR_SESSION_WEIR_H_
 #define WEIR_SESSION_WEIR_H_
 
-// All that a program needs to build graphs, train, save and run them. It is included as
-// "weir/weir.h", or "weir/session/weir.h". Protobuf's headers are not needed; "weir/proto.h" has
+// Everything that a program needs to build graphs, train, save and run them. Include it as
+// "weir/weir.h", or "weir/session/weir.h". It does not need Protobuf's headers; "weir/proto.h" has
 // the messages.
 
 #if __cplusplus < 202002L

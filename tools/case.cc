@@ -11,7 +11,7 @@
 #include "weir/tools/command.h"
 #include "weir/tools/process_pool.h"
 
-// weir case: runs conformance cases, each in a process of its own.
+// weir case: runs conformance cases, each in a separate process.
 namespace weir::tools {
 
 namespace {
@@ -26,20 +26,20 @@ struct CaseCommandOptions {
   bool json = false, verbose = false;
 };
 
-// A result on its way from the process it was made in.
-std::string Packed(const CaseResult& result) {
+// Serializes a result to send it from the process that computed it.
+std::string Serialize(const CaseResult& result) {
   return Json{{"outcome", result.outcome},
               {"why", result.why},
               {"more", result.more},
               {"notes", result.notes}}
       .dump(-1, ' ', false, Json::error_handler_t::replace);
 }
-CaseResult Unpacked(const ProcessResult& process) {
+CaseResult Deserialize(const ProcessResult& process) {
   CaseResult out;
   const Json json = Json::parse(process.output, nullptr, false);
   if (!process.death.empty() || !json.is_object()) {
     out.outcome = CaseResult::kFailed;
-    out.why = process.death.empty() ? "its process gave no result" : process.death;
+    out.why = process.death.empty() ? "its process returned no result" : process.death;
     return out;
   }
   out.outcome = json["outcome"].get<CaseResult::Outcome>();
@@ -77,22 +77,22 @@ void PrintResult(const std::string& folder, const CaseResult& result,
 int RunCases(const CaseCommandOptions& options, Console& console) {
   const auto folders = FindCases(options.roots);
   if (!folders.ok()) return Fail(console, folders.status());
-  BuiltinOps().All();  // made once here, not once in each process
+  BuiltinOps().All();  // once here instead of once per process
   BuiltinKernels().Ops(kCpu);
   const int jobs = options.jobs > 0
                        ? options.jobs
                        : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   CaseOptions run = options.run;
   if (run.num_threads == 0 && jobs > 1)
-    run.num_threads = 2;  // several threads, but not all processors for each
+    run.num_threads = 2;  // several threads, but not one per processor for each case
   int count[3] = {};
   Json json = Json::array();
   RunInProcesses(
       static_cast<int>(folders->size()), jobs,
       std::chrono::milliseconds(static_cast<int64_t>(options.limit_s * 1000)),
-      [&](int i) { return Packed(RunCase((*folders)[i], run)); },
+      [&](int i) { return Serialize(RunCase((*folders)[i], run)); },
       [&](int i, const ProcessResult& process) {
-        const CaseResult result = Unpacked(process);
+        const CaseResult result = Deserialize(process);
         ++count[result.outcome];
         if (!options.json) return PrintResult((*folders)[i], result, options, console);
         json.push_back({{"case", (*folders)[i]},
@@ -115,7 +115,7 @@ int RunCases(const CaseCommandOptions& options, Console& console) {
       console.out << ", " << count[CaseResult::kSkipped] << " skipped";
     console.out << "\n";
   }
-  return count[CaseResult::kFailed] == 0 ? kOk : kNo;
+  return count[CaseResult::kFailed] == 0 ? kOk : kFailure;
 }
 
 }  // namespace
@@ -123,18 +123,22 @@ int RunCases(const CaseCommandOptions& options, Console& console) {
 void AddCaseCommand(Command& weir) {
   auto options = std::make_shared<CaseCommandOptions>();
   Command command =
-      weir.Add("case", "Run conformance cases: graphs with the answers that another runtime gave",
+      weir.Add("case", "Run conformance cases: graphs with results recorded from another runtime",
                "  weir case cases/training cases/nn --jobs 2");
-  command.Arguments("DIR", &options->roots, "folders with a case.json in them or below").Required();
-  command.Value("--jobs,-j", &options->jobs, "cases at a time; default: as many as processors")
+  command
+      .Arguments("DIR", &options->roots,
+                 "folders that contain case.json files (searched recursively)")
+      .Required();
+  command
+      .Value("--jobs,-j", &options->jobs, "number of concurrent cases; default: one per processor")
       .AtLeast(0);
-  command.Value("--threads", &options->run.num_threads, "threads of each session").AtLeast(0);
-  command.List("--disable", &options->run.disable, "optimizations to leave out, by name")
+  command.Value("--threads", &options->run.num_threads, "number of threads per session").AtLeast(0);
+  command.List("--disable", &options->run.disable, "optimizations to disable, by name")
       .Word("NAME,...");
-  command.Value("--limit", &options->limit_s, "seconds that a case may take").Range(0.001, 86400);
+  command.Value("--limit", &options->limit_s, "time limit per case in seconds").Range(0.001, 86400);
   command.Flag("--verbose,-v", &options->verbose,
-               "all complaints about a case, not only the first");
-  command.Flag("--json", &options->json, "for programs");
+               "print all failures of a case, not only the first");
+  command.Flag("--json", &options->json, "print JSON");
   command.Do([options](Console& console) { return RunCases(*options, console); });
 }
 

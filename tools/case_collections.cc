@@ -35,7 +35,7 @@ Json ToJson(const proto::VariableDef& def) {
   return out;
 }
 
-// The VariableDefs of a collection; null if not all of its elements are such.
+// Returns the VariableDefs of a collection, or null if an element is not a VariableDef.
 Json VariableDefsOf(const proto::CollectionDef& collection) {
   if (collection.kind_case() != proto::CollectionDef::kBytesList) return nullptr;
   Json out = Json::array();
@@ -50,7 +50,7 @@ Json VariableDefsOf(const proto::CollectionDef& collection) {
   return out;
 }
 
-// The names of a list of nodes; of other kinds of lists the kind and the length.
+// Returns the names of a list of nodes, or the kind and length of any other list.
 Json Summary(const proto::CollectionDef& collection) {
   switch (collection.kind_case()) {
     case proto::CollectionDef::kNodeList:
@@ -68,14 +68,14 @@ Json Summary(const proto::CollectionDef& collection) {
   }
 }
 
-// What an import must keep of VariableDefs. Whether one is trainable it learns from the
-// collections: old files do not say it.
+// Returns the fields of VariableDefs that an import must preserve. An import derives `trainable`
+// from the collections, because old files do not contain it.
 Json WithoutTrainable(Json defs) {
   for (Json& def : defs) def.erase("trainable");
   return defs;
 }
 
-// What the import has made of a collection of variables.
+// Returns the variables that the import created for a collection.
 Json ImportedVariables(const Graph& graph, const std::string& key) {
   Json out = Json::array();
   for (const Variable& variable : VariablesIn(graph, key)) {

@@ -14,7 +14,7 @@ class MetaGraphDef;
 namespace weir::tools {
 
 // Compares a MetaGraphDef, and the graph it was imported into, with the members `variable_defs` and
-// `collections` of a case. Returns complaints.
+// `collections` of a case. Returns the mismatches.
 std::vector<std::string> CheckCollections(const proto::MetaGraphDef& meta, const Graph& graph,
                                           const nlohmann::json& spec);
 

@@ -25,7 +25,8 @@ namespace {
 using Json = nlohmann::json;
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 
-// Members of JSON objects with the type they must have, or an empty value.
+// Accessors for members of JSON objects. Each returns an empty value if the member has another
+// type.
 const Json& Member(const Json& object, const char* key) {
   static const Json* const kNone = new Json;
   const auto it = object.find(key);
@@ -54,16 +55,15 @@ double NumberMember(const Json& object, const char* key, double fallback) {
   return value.is_number() ? value.get<double>() : fallback;
 }
 
-// One step made ready: what goes in by tensor name, and which recorded file each result is compared
-// with.
+// A step ready to run: its feeds by tensor name, and the recorded file to compare each result with.
 struct PreparedStep {
   NamedTensors feeds;
   std::vector<std::string> targets, fetches;
   std::vector<std::pair<std::string, std::string>>
-      expected;  // name, file: one for each fetch but the last ones
+      expected;  // (name, file) of each fetch except the last ones
 };
 
-// The checksum goes on over the elements of a tensor.
+// Extends the checksum by the elements of a tensor.
 uint32_t ExtendCrc32c(uint32_t crc, const Tensor& tensor) {
   if (tensor.dtype() != DT_STRING) return weir::ExtendCrc32c(crc, tensor.raw(), tensor.num_bytes());
   for (const std::string& s : tensor.flat<std::string>()) {
@@ -82,10 +82,10 @@ class CaseRun {
     absl::Status status = ReadSpec();
     if (status.ok()) status = scratch_.Create();
     if (!status.ok()) {
-      Complain(std::string(status.message()));
+      AddFailure(std::string(status.message()));
     } else if (StringMember(spec_, "layer") == "python") {
       result_.outcome = CaseResult::kSkipped;
-      result_.why = "a check that is made in Python";
+      result_.why = "a Python-only check";
     } else {
       RunSpec();
     }
@@ -93,7 +93,7 @@ class CaseRun {
   }
 
  private:
-  void Complain(std::string why) {
+  void AddFailure(std::string why) {
     if (result_.outcome == CaseResult::kFailed) {
       result_.more.push_back(std::move(why));
       return;
@@ -116,12 +116,12 @@ class CaseRun {
       return;
     }
     if (!loaded.ok()) {
-      Complain(absl::StrCat("load: ", loaded.ToString()));
+      AddFailure(absl::StrCat("load: ", loaded.ToString()));
       return;
     }
     if (model_.file != nullptr) {
       for (std::string& why : CheckCollections(*model_.file, *model_.graph, spec_)) {
-        Complain(std::move(why));
+        AddFailure(std::move(why));
       }
     }
     const Json& steps = Member(spec_, "steps");
@@ -147,10 +147,10 @@ class CaseRun {
       if (file.empty()) continue;
       WEIR_ASSIGN_OR_RETURN(model_, LoadModel(kind, JoinPath(folder_, file), options));
     }
-    return absl::OkStatus();  // a case may be about a checkpoint alone
+    return absl::OkStatus();  // a case may consist of a checkpoint only
   }
 
-  // What the first run of a graph would do before it runs anything, for all nodes at once.
+  // Prepares a step of all nodes, as the first run of a graph does before it runs anything.
   absl::Status PrepareEverything() {
     if (!model_.session) return absl::OkStatus();
     Outputs feeds;
@@ -167,10 +167,10 @@ class CaseRun {
 
   // ---- steps
 
-  // False if what comes after makes no sense.
+  // Returns false if the following steps cannot run.
   bool RunStep(const std::string& label, const Json& step) {
     if (StringMember(step, "layer") == "python") {
-      result_.notes.push_back(label + " skipped: a check that is made in Python");
+      result_.notes.push_back(label + " skipped: a Python-only check");
       return true;
     }
     PreparedStep prepared;
@@ -182,7 +182,7 @@ class CaseRun {
       return true;
     }
     if (!got.ok()) {
-      Complain(absl::StrCat(label, ": ", got.status().ToString()));
+      AddFailure(absl::StrCat(label, ": ", got.status().ToString()));
       return false;
     }
     Tolerance tolerance;
@@ -194,7 +194,7 @@ class CaseRun {
       const absl::StatusOr<Tensor> want = ReadValueFile(JoinPath(folder_, file));
       std::string why = want.ok() ? CompareTensors((*got)[i], *want, tolerance)
                                   : std::string(want.status().message());
-      if (!why.empty()) Complain(absl::StrCat(label, ": ", name, ": ", why));
+      if (!why.empty()) AddFailure(absl::StrCat(label, ": ", name, ": ", why));
     }
     return true;
   }
@@ -203,16 +203,16 @@ class CaseRun {
     const std::string code = StringMember(recorded, "code");
     const std::string text = StringMember(recorded, "expect_error");
     if (status.ok()) {
-      Complain(absl::StrCat(label, ": no error, recorded ", code));
+      AddFailure(absl::StrCat(label, ": no error, recorded ", code));
     } else if (absl::StatusCodeToString(status.code()) != code) {
-      Complain(absl::StrCat(label, ": recorded ", code, ", got ", status.ToString()));
+      AddFailure(absl::StrCat(label, ": recorded ", code, ", got ", status.ToString()));
     } else if (!absl::StrContains(status.message(), text)) {
-      Complain(absl::StrCat(label, ": '", text, "' is not in: ", std::string(status.message())));
+      AddFailure(absl::StrCat(label, ": '", text, "' is not in: ", std::string(status.message())));
     }
   }
 
   absl::StatusOr<Tensors> RunInSession(const Json& step, PreparedStep* prepared) {
-    if (!model_.session) return FailedPrecondition("the case has no graph to run");
+    if (!model_.session) return FailedPrecondition("the case has no graph");
     WEIR_RETURN_IF_ERROR(PrepareFeeds(step, prepared));
     WEIR_RETURN_IF_ERROR(PrepareSignature(step, prepared));
     WEIR_RETURN_IF_ERROR(PrepareSave(step, prepared));
@@ -243,7 +243,7 @@ class CaseRun {
     const std::string key = StringMember(step, "signature");
     if (key.empty()) return absl::OkStatus();
     const auto found = model_.meta.signatures.find(key);
-    if (found == model_.meta.signatures.end()) return NotFound("no signature '", key, "'");
+    if (found == model_.meta.signatures.end()) return NotFound("unknown signature '", key, "'");
     const Signature& signature = found->second;
     for (const auto& [name, value] : ObjectMember(step, "inputs").items()) {
       const auto tensor = signature.inputs.find(name);
@@ -282,7 +282,7 @@ class CaseRun {
       return absl::OkStatus();
     }
     if (!value.is_string())
-      return InvalidArgument("the feed of ", name, " is neither file nor path");
+      return InvalidArgument("the feed of ", name, " is neither a file nor a path");
     WEIR_ASSIGN_OR_RETURN(const Tensor tensor,
                           ReadValueFile(JoinPath(folder_, value.get<std::string>())));
     const absl::StatusOr<Output> output = model_.graph->FindOutput(name);
@@ -296,7 +296,7 @@ class CaseRun {
     out->expected.emplace_back(label, file.is_string() ? file.get<std::string>() : "");
   }
 
-  // "p" and {"path": "p"} lie in the case's folder, {"scratch": "p"} in the scratch folder.
+  // "p" and {"path": "p"} are paths in the case's folder, {"scratch": "p"} in the scratch folder.
   std::string PathOf(const Json& value) const {
     if (value.is_string()) return JoinPath(folder_, value.get<std::string>());
     if (value.is_object() && value.contains("scratch")) {
@@ -351,9 +351,9 @@ absl::StatusOr<std::vector<std::string>> FindCases(const std::vector<std::string
   std::vector<std::string> out;
   for (const std::string& root : roots) {
     const size_t before = out.size();
-    if (!Files().IsDirectory(root)) return NotFound("No folder ", root);
+    if (!Files().IsDirectory(root)) return NotFound("no such folder: ", root);
     WEIR_RETURN_IF_ERROR(FindIn(root, 0, &out));
-    if (out.size() == before) return NotFound("No case.json in ", root, " or below it");
+    if (out.size() == before) return NotFound("no case.json in ", root, " or its subfolders");
   }
   return out;
 }

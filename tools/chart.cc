@@ -16,13 +16,13 @@ constexpr const char* kLineColors[] = {"36", "33", "35", "32", "34", "31"};
 
 std::string Number(double value) { return absl::StrFormat("%.4g", value); }
 
-std::string Utf8(uint32_t code) {  // of three bytes
+std::string Utf8(uint32_t code) {  // three bytes
   return {static_cast<char>(0xe0 | code >> 12), static_cast<char>(0x80 | (code >> 6 & 0x3f)),
           static_cast<char>(0x80 | (code & 0x3f))};
 }
 
-// A grid of dots, two columns and four rows to a character, each character of the last line that
-// set a dot in it.
+// A grid of dots, two columns and four rows per character. Each character has the color of the last
+// line that set a dot in it.
 class Canvas {
  public:
   Canvas(int columns, int rows) : columns_(columns), rows_(rows), cells_(columns * rows) {}
@@ -37,7 +37,7 @@ class Canvas {
     cell.line = line;
   }
 
-  // Every dot between two, whichever way is steeper.
+  // Sets every dot between two points, stepping along the steeper axis.
   void Join(int x0, int y0, int x1, int y1, int line) {
     const int steps = std::max({std::abs(x1 - x0), std::abs(y1 - y0), 1});
     for (int i = 0; i <= steps; ++i) {
@@ -45,7 +45,7 @@ class Canvas {
     }
   }
 
-  // `letters`: a letter a line in place of dots.
+  // `letters`: draw one letter per line instead of dots.
   std::string Row(int row, bool color, bool letters) const {
     std::string out;
     for (int i = 0; i < columns_; ++i) {
@@ -79,16 +79,17 @@ struct Range {
     high = std::max(high, v);
   }
   bool empty() const { return low > high; }
-  // Room to draw in, for a constant too.
+  // Widens the range so that a constant has room too.
   Range Widened() const {
     if (high > low) return *this;
     const double room = low == 0 ? 1 : std::abs(low) / 2;
     return {low - room, high + room};
   }
-  // 0 at `low`, `steps` at `high`.
+  // Maps `low` to 0 and `high` to `steps`.
   int Place(double v, int steps) const {
     const double part =
-        (v / 2 - low / 2) / (high / 2 - low / 2);  // halved: may be as large as doubles are
+        (v / 2 - low / 2) /
+        (high / 2 - low / 2);  // halved, because the difference of two large doubles may overflow
     return std::isfinite(part) ? static_cast<int>(std::lround(part * steps)) : 0;
   }
 };
@@ -173,7 +174,7 @@ class Chart {
   }
 
   const ChartOptions& options_;
-  std::vector<std::vector<Point>> drawn_;  // y as drawn: its logarithm, perhaps
+  std::vector<std::vector<Point>> drawn_;  // y as drawn, possibly its logarithm
   Range x_, y_;
 };
 

@@ -9,7 +9,7 @@
 
 namespace weir::tools {
 
-// A line of a chart: points in the order they are joined. Points that are not finite leave a gap.
+// A line of a chart: points in drawing order. Points that are not finite leave a gap.
 struct ChartLine {
   std::string name;
   std::vector<std::pair<double, double>> points;
@@ -21,9 +21,9 @@ struct ChartOptions {
   bool log_y = false;           // points that are not positive leave a gap
 };
 
-// Draws lines with Braille dots (eight a character) between axes, and below them a legend: each
-// line's least, greatest and last value. Several lines are told apart by color; without color
-// each is drawn with a letter of its own.
+// Draws lines with Braille dots (eight per character) between axes, and a legend below: the
+// minimum, maximum and last value of each line. Several lines differ by color; without color, each
+// line is drawn with a different letter.
 void DrawChart(const std::vector<ChartLine>& lines, const ChartOptions& options, Console& console);
 
 }  // namespace weir::tools

@@ -30,7 +30,7 @@ class TraceWriter {
     }
   }
 
-  // An arrow from the end of one box to the start of another.
+  // Adds an arrow from the end of one box to the start of another.
   void AddEdge(const std::string& from, const std::string& to) {
     const auto a = records_.find(from), b = records_.find(to);
     if (a == records_.end() || b == records_.end()) return;

@@ -8,8 +8,8 @@
 
 namespace weir::tools {
 
-// A traced run as trace-event JSON, for chrome://tracing and ui.perfetto.dev: a process for each
-// device, a row for each thread, a box for each node, and arrows along the data edges of `graph`.
+// Returns a traced run as trace-event JSON, for chrome://tracing and ui.perfetto.dev: one process
+// per device, one row per thread, one box per node, and arrows along the data edges of `graph`.
 // Times are relative to the first start.
 std::string ChromeTrace(const std::vector<NodeTrace>& trace, const Graph& graph);
 

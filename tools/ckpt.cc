@@ -12,13 +12,13 @@
 #include "weir/tools/ckpt.h"
 #include "weir/tools/text_table.h"
 
-// weir ckpt: ls, show and verify look into checkpoints without a graph; convert and repair write
-// others.
+// weir ckpt: ls, show and verify inspect checkpoints without a graph; convert and repair write new
+// ones.
 namespace weir::tools {
 
 namespace {
 
-// The newest checkpoint in a folder, or that of a SavedModel.
+// Returns the newest checkpoint in a folder, or the checkpoint of a SavedModel.
 absl::StatusOr<std::string> CheckpointInFolder(const std::string& folder) {
   for (const char* const prefix : {"variables/variables", "variables"}) {
     const std::string variables = JoinPath(folder, prefix);
@@ -27,8 +27,7 @@ absl::StatusOr<std::string> CheckpointInFolder(const std::string& folder) {
   return LatestCheckpoint(folder);
 }
 
-// Of "m-7.index", "m-7.meta" and "m-7.data-00000-of-00001", beside which the checkpoint m-7 is,
-// "m-7".
+// Returns "m-7" for "m-7.index", "m-7.meta" and "m-7.data-00000-of-00001" if checkpoint m-7 exists.
 std::string PrefixOfFile(const std::string& path) {
   static const RE2* const ending = new RE2("(.+)\\.(index|meta|data-\\d{5,}-of-\\d{5,})");
   std::string prefix;
@@ -39,7 +38,7 @@ std::string PrefixOfFile(const std::string& path) {
 }  // namespace
 
 absl::StatusOr<std::string> CheckpointPrefix(const std::string& path) {
-  if (path.empty()) return InvalidArgument("the path of a checkpoint is empty");
+  if (path.empty()) return InvalidArgument("the checkpoint path is empty");
   if (Files().Exists(path + ".index")) return path;
   if (Files().IsDirectory(path)) return CheckpointInFolder(path);
   const std::string name(BaseName(path));
@@ -184,7 +183,7 @@ absl::StatusOr<bool> Verify(const CkptOptions& options, Console& console) {
 int VerifyStatus(const CkptOptions& options, Console& console) {
   const absl::StatusOr<bool> sound = Verify(options, console);
   if (!sound.ok()) return Fail(console, sound.status());
-  return *sound ? kOk : kNo;
+  return *sound ? kOk : kFailure;
 }
 
 template <absl::Status (*kCommand)(const CkptOptions&, Console&)>
@@ -201,30 +200,31 @@ void AddCkptCommand(Command& weir) {
   const auto add = [&](const char* name, const char* description, const char* example,
                        int (*run)(const CkptOptions&, Console&)) {
     Command part = ckpt.Add(name, description, example);
-    part.Argument("CHECKPOINT", &options->prefix,
-                  "its prefix, or one of its files; a folder: the newest checkpoint in it, or a "
-                  "SavedModel's")
+    part.Argument(
+            "CHECKPOINT", &options->prefix,
+            "a prefix or one of the checkpoint's files; or a folder: its newest checkpoint, or a "
+            "SavedModel")
         .Required();
     part.Do([options, run](Console& console) { return run(*options, console); });
     return part;
   };
 
   Command ls = add("ls", "List the tensors", "  weir ckpt ls runs/digits", StatusOf<Ls>);
-  ls.Flag("--json", &options->json, "for programs");
+  ls.Flag("--json", &options->json, "print JSON");
 
   Command show =
-      add("show", "Print a tensor, or a part of it",
+      add("show", "Print a tensor or a slice of it",
           "  weir ckpt show runs/digits/model-500 hidden/w --slice 0,3:-", StatusOf<Show>);
-  show.Argument("TENSOR", &options->tensor, "its name, as ls prints it").Required();
+  show.Argument("TENSOR", &options->tensor, "its name, as printed by weir ckpt ls").Required();
   show.Value("--slice", &options->slice,
-             "start,length of each dimension, with ':' between; '-' is all of one")
+             "start,length for each dimension, separated by ':'; '-' is a whole dimension")
       .Word("SLICE");
-  show.Value("--npy", &options->npy, "write it to this file for numpy.load").Word("FILE");
+  show.Value("--npy", &options->npy, "write the tensor to this file, for numpy.load").Word("FILE");
 
-  Command verify =
-      add("verify", "Check every byte of index and data, and name what is damaged (exit status 1)",
-          "  weir ckpt verify runs/digits/model-500", VerifyStatus);
-  verify.Flag("--json", &options->json, "for programs");
+  Command verify = add(
+      "verify", "Check every byte of index and data and report damage (exit status 1 if damaged)",
+      "  weir ckpt verify runs/digits/model-500", VerifyStatus);
+  verify.Flag("--json", &options->json, "print JSON");
   AddConvertCommand(ckpt);
   AddRepairCommand(ckpt);
 }

@@ -7,24 +7,25 @@
 #include "weir/core/bundle.h"
 #include "weir/tools/command.h"
 
-// What the parts of `weir ckpt` share.
+// Declarations that the parts of `weir ckpt` share.
 namespace weir::tools {
 
-// The prefix that `path` stands for: a folder for the newest checkpoint in it, or for that of the
-// SavedModel that it is; one of a checkpoint's files (m-7.index, .meta, .data-...), or the state
-// file "checkpoint", for the checkpoint. INVALID_ARGUMENT if it is empty; any other path is
-// returned as it is.
+// Returns the checkpoint prefix that `path` denotes. A folder denotes its newest checkpoint, or the
+// checkpoint of the SavedModel in it. One of a checkpoint's files (m-7.index, .meta, .data-...), or
+// the state file "checkpoint", denotes that checkpoint. An empty path is INVALID_ARGUMENT; any
+// other path is returned unchanged.
 absl::StatusOr<std::string> CheckpointPrefix(const std::string& path);
 absl::StatusOr<std::unique_ptr<CheckpointReader>> OpenCheckpoint(const std::string& path);
 
-// A line on a terminal that says how far a command is with its tensors; nothing elsewhere.
+// A progress line on a terminal, in tensors and bytes. Prints nothing if the output is not a
+// terminal.
 class Progress {
  public:
   Progress(Console& console, size_t num_tensors) : console_(console), num_tensors_(num_tensors) {}
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
-  // One more is done.
+  // Counts one more finished tensor.
   void Add(const Tensor& tensor);
   int64_t bytes() const { return bytes_; }
 
@@ -35,7 +36,7 @@ class Progress {
   int64_t bytes_ = 0;
 };
 
-// Each declares one command below `weir ckpt`.
+// Each adds one subcommand of `weir ckpt`.
 void AddConvertCommand(Command& ckpt);
 void AddRepairCommand(Command& ckpt);
 

@@ -19,8 +19,8 @@
 #include "weir/tools/text_table.h"
 #include "weir/tools/value_file.h"
 
-// weir ckpt convert: a checkpoint, or a folder of NumPy's files, in another format, with other
-// names, or another type.
+// weir ckpt convert: converts a checkpoint or a folder of NumPy files to another format, and
+// renames tensors or changes their types.
 namespace weir::tools {
 
 namespace {
@@ -30,9 +30,9 @@ struct ConvertOptions {
   std::vector<std::string> renames;
 };
 
-// ---- what is read
+// ---- input
 
-// Named tensors, to be read one by one.
+// A source of named tensors that are read one by one.
 class Source {
  public:
   virtual ~Source() = default;
@@ -56,8 +56,8 @@ class CheckpointSource final : public Source {
   const std::unique_ptr<CheckpointReader> reader_;
 };
 
-// Files of arrays; "hidden/w.npy" in the folder is the tensor hidden/w. Links to folders are not
-// followed, so that none leads round in a circle.
+// A folder of array files; "hidden/w.npy" is the tensor hidden/w. Symbolic links to folders are not
+// followed, to avoid cycles.
 class FolderSource final : public Source {
  public:
   explicit FolderSource(std::string folder) : folder_(std::move(folder)) {}
@@ -85,8 +85,8 @@ class FolderSource final : public Source {
       const std::string name = below.substr(0, below.size() - ending.size());
       const auto [at, is_new] = files_.emplace(name, path.string());
       if (!is_new) {
-        return InvalidArgument("There are two files for tensor ", name, ": ", at->second, " and ",
-                               path.string());
+        return InvalidArgument("two files for tensor '", name, "': ", at->second, " and ",
+                               path.string(), "; remove one of them");
       }
       break;
     }
@@ -98,15 +98,16 @@ class FolderSource final : public Source {
 };
 
 absl::StatusOr<std::unique_ptr<Source>> OpenSource(const ConvertOptions& options) {
-  WEIR_RETURN_IF_ERROR(CheckIsNew(options.out, options.in));
+  WEIR_RETURN_IF_ERROR(CheckNotOverwriting(options.out, options.in));
   const absl::StatusOr<std::string> prefix = CheckpointPrefix(options.in);
-  if (!prefix.ok()) return std::make_unique<FolderSource>(options.in);  // without a checkpoint
-  WEIR_RETURN_IF_ERROR(CheckIsNew(options.out, *prefix));
+  if (!prefix.ok())
+    return std::make_unique<FolderSource>(options.in);  // a folder without a checkpoint
+  WEIR_RETURN_IF_ERROR(CheckNotOverwriting(options.out, *prefix));
   WEIR_ASSIGN_OR_RETURN(auto reader, CheckpointReader::Open(*prefix));
   return std::make_unique<CheckpointSource>(std::move(reader));
 }
 
-// ---- what is written
+// ---- output
 
 class Sink {
  public:
@@ -127,7 +128,7 @@ class BundleSink final : public Sink {
   const std::unique_ptr<BundleWriter> writer_;
 };
 
-// The format is written as a whole.
+// Collects all tensors, because the V1 format is written in one piece.
 class V1Sink final : public Sink {
  public:
   explicit V1Sink(std::string path) : path_(std::move(path)) {}
@@ -147,16 +148,16 @@ class FolderSink final : public Sink {
  public:
   explicit FolderSink(std::string folder) : folder_(std::move(folder)) {}
   absl::Status Add(const std::string& name, Tensor tensor) override {
-    // Names may come from anywhere, and must not lead out of the folder.
+    // Names are untrusted and must not escape the folder.
     std::string folder = folder_;
     WEIR_RETURN_IF_ERROR(MakeFolder(folder));
     const std::vector<std::string> parts = absl::StrSplit(name, '/');
     for (size_t i = 0; i < parts.size(); ++i) {
       if (parts[i].empty() || parts[i] == "." || parts[i] == ".." ||
           absl::StrContains(parts[i], '\0'))
-        return InvalidArgument("Tensor name '", name,
-                               "' is no name for a file; give another one "
-                               "with --rename, or leave the tensor out with --drop");
+        return InvalidArgument("tensor name '", name,
+                               "' is not a valid file name; rename the tensor with --rename "
+                               "or exclude it with --drop");
       if (i + 1 == parts.size()) break;
       absl::StrAppend(&folder, "/", parts[i]);
       WEIR_RETURN_IF_ERROR(MakeFolder(folder));
@@ -179,7 +180,7 @@ absl::StatusOr<std::unique_ptr<Sink>> OpenSink(const ConvertOptions& options) {
   if (options.format == "npy") return std::make_unique<FolderSink>(options.out);
   if (options.format == "v1") return std::make_unique<V1Sink>(options.out);
   if (options.format != "v2")
-    return InvalidArgument("No format '", options.format, "'; there are v2, v1 and npy");
+    return InvalidArgument("unknown format '", options.format, "'; valid formats: v2, v1, npy");
   WEIR_ASSIGN_OR_RETURN(auto writer, BundleWriter::Create(options.out));
   return std::make_unique<BundleSink>(std::move(writer));
 }
@@ -191,11 +192,11 @@ absl::StatusOr<std::unique_ptr<RE2>> Pattern(const std::string& text) {
   quiet.set_log_errors(false);
   auto pattern = std::make_unique<RE2>(text, quiet);
   if (!pattern->ok())
-    return InvalidArgument("'", text, "' is no regular expression: ", pattern->error());
+    return InvalidArgument("invalid regular expression '", text, "': ", pattern->error());
   return pattern;
 }
 
-// By the new name, as checkpoints are sorted: the old one.
+// Returns a map from new to old names, sorted by the new name as in a checkpoint.
 absl::StatusOr<std::map<std::string, std::string>> ChooseNames(
     const ConvertOptions& options, const std::vector<std::string>& names) {
   std::unique_ptr<RE2> keep, drop;
@@ -209,7 +210,7 @@ absl::StatusOr<std::map<std::string, std::string>> ChooseNames(
   for (const std::string& text : options.renames) {
     const std::pair<std::string, std::string> parts = absl::StrSplit(text, absl::MaxSplits('=', 1));
     if (!absl::StrContains(text, '='))
-      return InvalidArgument("--rename ", text, ": 'PATTERN=NAME' is wanted");
+      return InvalidArgument("--rename ", text, ": expected REGEX=TEXT");
     WEIR_ASSIGN_OR_RETURN(std::unique_ptr<RE2> pattern, Pattern(parts.first));
     std::string error;
     if (!pattern->CheckRewriteString(parts.second, &error))
@@ -224,13 +225,11 @@ absl::StatusOr<std::map<std::string, std::string>> ChooseNames(
     for (const auto& [pattern, with] : renames) RE2::GlobalReplace(&renamed, *pattern, with);
     const auto [at, is_new] = chosen.emplace(renamed, name);
     if (!is_new) {
-      return InvalidArgument("Tensors '", at->second, "' and '", name, "' would both be called '",
-                             renamed, "'");
+      return InvalidArgument("tensors '", at->second, "' and '", name, "' would both be named '",
+                             renamed, "'; change --rename or --drop one of them");
     }
   }
-  if (chosen.empty())
-    return NotFound("None of ", names.size(),
-                    " tensors is left to be written: see --keep and --drop");
+  if (chosen.empty()) return NotFound("--keep and --drop exclude all ", names.size(), " tensors");
   return chosen;
 }
 
@@ -249,7 +248,7 @@ absl::Status Convert(const ConvertOptions& options, Console& console) {
     dtype = DataTypeFromName(options.dtype);
     if (!IsFloating(dtype) || IsRef(dtype))
       return InvalidArgument("--dtype ", options.dtype,
-                             ": float, double, half or bfloat16 is wanted");
+                             ": expected float, double, half or bfloat16");
   }
   WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<Source> source, OpenSource(options));
   WEIR_ASSIGN_OR_RETURN(const std::vector<std::string> names, source->Names());
@@ -269,7 +268,7 @@ absl::Status Convert(const ConvertOptions& options, Console& console) {
   }
   console.out << options.out << ": " << chosen.size() << " tensors, " << HumanBytes(bytes);
   if (chosen.size() < names.size())
-    console.out << "; " << names.size() - chosen.size() << " left out";
+    console.out << "; " << names.size() - chosen.size() << " excluded";
   console.out << "\n";
   return absl::OkStatus();
 }
@@ -279,7 +278,7 @@ absl::Status Convert(const ConvertOptions& options, Console& console) {
 void AddConvertCommand(Command& ckpt) {
   auto options = std::make_shared<ConvertOptions>();
   Command convert = ckpt.Add(
-      "convert", "Write a checkpoint, or a folder of .npy files, in another format",
+      "convert", "Convert a checkpoint or a folder of .npy files to another format",
       "  weir ckpt convert old/model.ckpt-500 new/model-500          # V1 to V2, shards to one "
       "file\n"
       "  weir ckpt convert runs/digits weights --format npy          # for numpy.load\n"
@@ -287,19 +286,21 @@ void AddConvertCommand(Command& ckpt) {
       "  weir ckpt convert runs/model small/model --dtype bfloat16");
   convert
       .Argument("FROM", &options->in,
-                "a checkpoint's prefix; a folder: the newest checkpoint in it, or its .npy files")
+                "a checkpoint's prefix, or a folder: its newest checkpoint, or its .npy files")
       .Required();
   convert.Argument("TO", &options->out, "the prefix, file (v1) or folder (npy) to write")
       .Required();
   convert.Value("--format", &options->format, "v2 (default), v1 or npy").Word("FORMAT");
-  convert.Value("--keep", &options->keep, "only tensors whose names match this").Word("REGEX");
-  convert.Value("--drop", &options->drop, "no tensors whose names match this").Word("REGEX");
+  convert.Value("--keep", &options->keep, "only tensors whose names match").Word("REGEX");
+  convert.Value("--drop", &options->drop, "exclude tensors whose names match").Word("REGEX");
   convert
       .Repeated("--rename", &options->renames,
-                "each match of REGEX in a name becomes TEXT, in which \\1 stands for its first "
-                "group; may be repeated")
+                "replace each match of REGEX in a name with TEXT; \\1 is the first group; "
+                "repeatable")
       .Word("REGEX=TEXT");
-  convert.Value("--dtype", &options->dtype, "floating tensors become this: half, bfloat16, ...")
+  convert
+      .Value("--dtype", &options->dtype,
+             "convert floating-point tensors to this type: half, bfloat16, ...")
       .Word("TYPE");
   convert.Do([options](Console& console) { return Finish(console, Convert(*options, console)); });
 }

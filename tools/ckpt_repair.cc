@@ -10,7 +10,8 @@
 #include "weir/tools/ckpt.h"
 #include "weir/tools/text_table.h"
 
-// weir ckpt repair: what is sound of a damaged checkpoint, and the rest from others, as a new one.
+// weir ckpt repair: writes a new checkpoint from the intact tensors of a damaged one and from other
+// checkpoints.
 namespace weir::tools {
 
 namespace {
@@ -29,30 +30,30 @@ struct Donor {
   std::unique_ptr<CheckpointReader> reader;
 };
 
-// Where the tensors of the new checkpoint come from, sorted by name as TensorFlow writes them.
+// The sources of the new checkpoint's tensors, sorted by name as TensorFlow writes them.
 class Repair {
  public:
   static absl::StatusOr<Repair> Plan(const RepairOptions& options) {
     Repair repair;
     WEIR_ASSIGN_OR_RETURN(const std::string prefix, CheckpointPrefix(options.damaged));
-    WEIR_RETURN_IF_ERROR(CheckIsNew(options.out, prefix));
+    WEIR_RETURN_IF_ERROR(CheckNotOverwriting(options.out, prefix));
     WEIR_ASSIGN_OR_RETURN(repair.salvaged_, SalvagedBundle::Open(prefix));
     for (const std::string& name : repair.salvaged_->names()) repair.sources_[name] = nullptr;
     for (const std::string& path : options.others) {
       WEIR_ASSIGN_OR_RETURN(const std::string other, CheckpointPrefix(path));
-      WEIR_RETURN_IF_ERROR(CheckIsNew(options.out, other));
+      WEIR_RETURN_IF_ERROR(CheckNotOverwriting(options.out, other));
       auto donor = std::make_unique<Donor>(Donor{other, nullptr});
       WEIR_ASSIGN_OR_RETURN(donor->reader, CheckpointReader::Open(other));
       repair.donors_.push_back(std::move(donor));
     }
-    WEIR_RETURN_IF_ERROR(repair.AskDonors());
+    WEIR_RETURN_IF_ERROR(repair.AssignDonors());
     return repair;
   }
 
   absl::Status Write(const std::string& out, Console& console) {
     if (sources_.empty())
       return DataLoss(
-          "Nothing of it can be read for certain; give another checkpoint of the model with "
+          "no tensor of the checkpoint is intact; pass another checkpoint of the model with "
           "--from");
     WEIR_ASSIGN_OR_RETURN(auto writer, BundleWriter::Create(out));
     Progress progress(console, sources_.size());
@@ -66,16 +67,16 @@ class Repair {
   }
 
   const BundleReport& report() const { return salvaged_->report(); }
-  // By name: the donor, null for what the checkpoint itself has.
+  // Maps a tensor's name to its donor, or to null if the damaged checkpoint has the tensor.
   const std::map<std::string, Donor*>& sources() const { return sources_; }
-  // Lost for good, and why no donor has it.
+  // Names of tensors that are lost, and why no donor has them.
   const std::vector<std::pair<std::string, std::string>>& lost() const { return lost_; }
 
  private:
-  // The first donor that can give a tensor does. With a damaged index names may have gone as well:
-  // then all that donors have is missed, unless it can still be made out, and the donor confirms
-  // what it is called.
-  absl::Status AskDonors() {
+  // Assigns each missing tensor to the first donor that has it. If the index is damaged, names may
+  // be missing as well: then every tensor of the donors counts as missing, except a tensor that can
+  // still be read and whose name a donor confirms.
+  absl::Status AssignDonors() {
     std::map<std::string, const CheckpointTensor*> missed;
     for (const CheckpointTensor& tensor : report().lost) missed[tensor.name] = &tensor;
     const std::vector<CheckpointTensor> doubtful = salvaged_->doubtful();
@@ -90,16 +91,16 @@ class Repair {
     }
     for (const CheckpointTensor& tensor : doubtful) {
       const bool is_known = std::any_of(donors_.begin(), donors_.end(), [&](const auto& donor) {
-        return Has(*donor, tensor.name, &tensor).ok();
+        return CheckMatches(*donor, tensor.name, &tensor).ok();
       });
       if (!is_known) continue;
       sources_[tensor.name] = nullptr;
       missed.erase(tensor.name);
     }
     for (const auto& [name, tensor] : missed) {
-      std::string why = donors_.empty() ? "give a checkpoint that has it with --from" : "";
+      std::string why = donors_.empty() ? "pass a checkpoint that has it with --from" : "";
       for (const auto& donor : donors_) {
-        const absl::Status gives = Gives(*donor, name, tensor);
+        const absl::Status gives = CheckDonor(*donor, name, tensor);
         if (gives.ok()) {
           sources_[name] = donor.get();
           break;
@@ -111,20 +112,19 @@ class Repair {
     return absl::OkStatus();
   }
 
-  // `tensor` is what the damaged index says of it; null if it says nothing.
-  static absl::Status Has(const Donor& donor, const std::string& name,
+  // `tensor` is the entry in the damaged index; null if there is none.
+  static absl::Status CheckMatches(const Donor& donor, const std::string& name,
                           const CheckpointTensor* tensor) {
     WEIR_ASSIGN_OR_RETURN(const CheckpointTensor found, donor.reader->Find(name));
     if (tensor != nullptr && (found.dtype != tensor->dtype || found.shape != tensor->shape)) {
-      return InvalidArgument("in ", donor.path, " it is ", DataTypeName(found.dtype),
-                             found.shape.ToString(), ", not ", DataTypeName(tensor->dtype),
-                             tensor->shape.ToString());
+      return InvalidArgument(donor.path, " has ", DataTypeName(found.dtype), found.shape.ToString(),
+                             ", expected ", DataTypeName(tensor->dtype), tensor->shape.ToString());
     }
     return absl::OkStatus();
   }
-  static absl::Status Gives(const Donor& donor, const std::string& name,
+  static absl::Status CheckDonor(const Donor& donor, const std::string& name,
                             const CheckpointTensor* tensor) {
-    WEIR_RETURN_IF_ERROR(Has(donor, name, tensor));
+    WEIR_RETURN_IF_ERROR(CheckMatches(donor, name, tensor));
     return donor.reader->Check(name);
   }
 
@@ -134,7 +134,7 @@ class Repair {
   std::vector<std::pair<std::string, std::string>> lost_;
 };
 
-void PrintForPrograms(const Repair& repair, const std::string& out, Console& console) {
+void PrintJson(const Repair& repair, const std::string& out, Console& console) {
   Json taken = Json::object(), lost = Json::object();
   for (const auto& [name, donor] : repair.sources()) {
     if (donor != nullptr) taken[name] = donor->path;
@@ -148,7 +148,7 @@ void PrintForPrograms(const Repair& repair, const std::string& out, Console& con
   console.out << json.dump(1, ' ', false, Json::error_handler_t::replace) << "\n";
 }
 
-void PrintForPeople(const Repair& repair, const std::string& out, Console& console) {
+void PrintText(const Repair& repair, const std::string& out, Console& console) {
   size_t num_taken = 0;
   for (const auto& [name, donor] : repair.sources()) {
     if (donor == nullptr) continue;
@@ -160,19 +160,19 @@ void PrintForPeople(const Repair& repair, const std::string& out, Console& conso
     console.out << console.Paint(Style::kBad, "LOST") << "  " << name << ": " << why << "\n";
   if (!repair.report().index_is_sound) {
     console.out << console.Paint(Style::kNote, "NOTE")
-                << "  the index was damaged: names may be lost that nobody knows, unless a "
-                   "checkpoint given with --from has them\n";
+                << "  the index was damaged: tensors whose names are lost are missing, unless a "
+                   "checkpoint passed with --from has them\n";
   }
   console.out << out << ": "
               << WithCommas(static_cast<int64_t>(repair.sources().size() - num_taken))
-              << " tensors as they were, " << num_taken << " taken from elsewhere, "
+              << " tensors intact, " << num_taken << " taken from other checkpoints, "
               << repair.lost().size() << " lost\n";
 }
 
 absl::StatusOr<bool> RepairCheckpoint(const RepairOptions& options, Console& console) {
   WEIR_ASSIGN_OR_RETURN(Repair repair, Repair::Plan(options));
   WEIR_RETURN_IF_ERROR(repair.Write(options.out, console));
-  (options.json ? PrintForPrograms : PrintForPeople)(repair, options.out, console);
+  (options.json ? PrintJson : PrintText)(repair, options.out, console);
   return repair.lost().empty();
 }
 
@@ -182,21 +182,21 @@ void AddRepairCommand(Command& ckpt) {
   auto options = std::make_shared<RepairOptions>();
   Command repair = ckpt.Add(
       "repair",
-      "Write what is sound of a damaged checkpoint, and the rest from others, as a new one (exit "
-      "status 1 if something is lost)",
+      "Write a new checkpoint from the intact tensors of a damaged one and from other checkpoints "
+      "(exit status 1 if a tensor is lost)",
       "  weir ckpt repair runs/model-500 runs/repaired --from runs/model-400");
   repair
       .Argument("CHECKPOINT", &options->damaged,
-                "its prefix, or a folder, which stands for the newest checkpoint in it")
+                "the damaged checkpoint's prefix, or a folder: its newest checkpoint")
       .Required();
-  repair.Argument("OUT", &options->out, "the prefix of the new one").Required();
+  repair.Argument("OUT", &options->out, "the prefix of the new checkpoint").Required();
   repair.Repeated("--from", &options->others,
-                  "another checkpoint of the model, for what is lost; may be repeated");
-  repair.Flag("--json", &options->json, "for programs");
+                  "another checkpoint of the model, for lost tensors; repeatable");
+  repair.Flag("--json", &options->json, "print JSON");
   repair.Do([options](Console& console) {
     const absl::StatusOr<bool> whole = RepairCheckpoint(*options, console);
     if (!whole.ok()) return Fail(console, whole.status());
-    return *whole ? kOk : kNo;
+    return *whole ? kOk : kFailure;
   });
 }
 

@@ -31,8 +31,9 @@ constexpr NamedCommand kCommands[] = {{"run", AddRunCommand},       {"profile", 
                                       {"events", AddEventsCommand}, {"ops", AddOpsCommand},
                                       {"case", AddCaseCommand},     {"serve", nullptr}};
 
-// The commands that a command line may be about: one, if it begins with its name. To declare the
-// options of the others would be a tenth of the start of a small graph.
+// Returns the commands that the command line may use: one, if it begins with that command's name.
+// Declaring the options of all other commands would take a tenth of the startup time of a small
+// graph.
 absl::Span<const NamedCommand> CommandsFor(const std::vector<std::string>& args) {
   for (const NamedCommand& command : kCommands) {
     if (!args.empty() && command.name == args[0]) return {&command, 1};
@@ -51,22 +52,22 @@ std::string Console::Paint(Style style, absl::string_view text) const {
 int Fail(Console& console, const absl::Status& status) {
   console.err << "weir: " << absl::StatusCodeToString(status.code()) << ": "
               << std::string(status.message()) << "\n";
-  return kNo;
+  return kFailure;
 }
 
 int Finish(Console& console, const absl::Status& status) {
   return status.ok() ? kOk : Fail(console, status);
 }
 
-absl::Status CheckIsNew(const std::string& out, const std::string& in) {
+absl::Status CheckNotOverwriting(const std::string& out, const std::string& in) {
   const auto place = [](const std::filesystem::path& path) {
     std::error_code error;
     const std::filesystem::path canonical = std::filesystem::weakly_canonical(path, error);
     return ((error ? path : canonical) / "").lexically_normal();
   };
   if (place(out) != place(in)) return absl::OkStatus();
-  return InvalidArgument(out, " would take the place of ", in,
-                         ", of which it is made; give it another name");
+  return InvalidArgument("the output ", out, " would overwrite the input ", in,
+                         "; choose another output path");
 }
 
 void DescribeServeCommand(Command& weir) {
@@ -76,10 +77,10 @@ void DescribeServeCommand(Command& weir) {
 
 int RunWeir(const std::vector<std::string>& args, Console& console, AddCommand serve) {
   CommandLine line("weir",
-                   "Looks into TensorFlow graphs, checkpoints and event files, and runs graphs.",
+                   "Inspects and runs TensorFlow graphs, and inspects checkpoints and event files.",
                    absl::StrCat("weir ", kVersion, ", GraphDef version ", GraphVersions().producer),
                    "Example:\n  weir graph show model.meta --name 'hidden/.*'\n"
-                   "Exit status: 0 done, 1 the answer is no or something failed, 2 wrong usage.");
+                   "Exit status: 0 success, 1 failure or a negative answer, 2 invalid usage.");
   Command weir = line.root();
   for (const NamedCommand& command : CommandsFor(args))
     (command.add != nullptr ? command.add : serve)(weir);
@@ -88,19 +89,19 @@ int RunWeir(const std::vector<std::string>& args, Console& console, AddCommand s
 
 namespace {
 
-constexpr char kNoMemory[] = "weir: RESOURCE_EXHAUSTED: out of memory\n";
+constexpr char kOutOfMemory[] = "weir: RESOURCE_EXHAUSTED: out of memory\n";
 
-// Ends the process: Abseil's hash tables do not survive an exception of operator new.
-[[noreturn]] void EndWithoutMemory() {
-  std::fputs(kNoMemory, stderr);
-  _exit(kNo);
+// Ends the process, because Abseil's hash tables do not survive an exception from operator new.
+[[noreturn]] void ExitOutOfMemory() {
+  std::fputs(kOutOfMemory, stderr);
+  _exit(kFailure);
 }
 
 }  // namespace
 
 int RunMain(int argc, char** argv, AddCommand serve) {
-  // A server goes on after a call that got no memory.
-  if (serve == DescribeServeCommand) std::set_new_handler(EndWithoutMemory);
+  // A server continues after a call that ran out of memory.
+  if (serve == DescribeServeCommand) std::set_new_handler(ExitOutOfMemory);
   Console console{std::cout, std::cerr};
   if (isatty(STDOUT_FILENO) != 0) {
     console.color = std::getenv("NO_COLOR") == nullptr;
@@ -108,18 +109,18 @@ int RunMain(int argc, char** argv, AddCommand serve) {
     if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
       console.width = size.ws_col;
   }
-  int status = kNo;
-  try {  // where there is no memory for what has no status: nodes of a graph, text
+  int status = kFailure;
+  try {  // out of memory in code without a status: nodes of a graph, text
     status = RunWeir({argv + 1, argv + argc}, console, serve);
   } catch (const std::bad_alloc&) {
-    std::fputs(kNoMemory, stderr);
+    std::fputs(kOutOfMemory, stderr);
   } catch (const std::length_error&) {
-    std::fputs(kNoMemory, stderr);
+    std::fputs(kOutOfMemory, stderr);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "weir: INTERNAL: unexpected exception: %s\n", error.what());
   }
   std::cout.flush();
-  return std::cout.good() ? status : kNo;
+  return std::cout.good() ? status : kFailure;
 }
 
 }  // namespace weir::tools

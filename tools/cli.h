@@ -7,40 +7,40 @@
 
 #include "weir/core/status.h"
 
-// The `weir` program: one command a file, each added to the command line by a function below. What
-// needs gRPC is a program of its own, `weir-serve`, which has all commands; `weir serve` is it.
-// Results go to the console's `out`, complaints to `err`; output is meant for people, unless --json
-// is given.
+// The `weir` program: one command per file; each function below adds one to the command line. The
+// code that needs gRPC is in a separate program, `weir-serve`, which has all commands and
+// implements `weir serve`. Results go to the console's `out`, errors to `err`. Output is for people
+// unless --json is given.
 namespace weir::tools {
 
-// Exit statuses: done; the answer is no (graphs differ, a case failed, a file is damaged or
-// missing); wrong usage.
+// Exit statuses: success; failure or a negative answer (graphs differ, a case failed, a file is
+// damaged or missing); invalid usage.
 inline constexpr int kOk = 0;
-inline constexpr int kNo = 1;
+inline constexpr int kFailure = 1;
 inline constexpr int kUsage = 2;
 
 enum class Style { kPlain, kBold, kDim, kGood, kBad, kNote };
 
-// Where a command writes.
+// The output streams of a command.
 struct Console {
   std::ostream& out;
   std::ostream& err;
-  bool color = false;  // `out` is a terminal that shows colors
+  bool color = false;  // `out` is a terminal that supports colors
   int width = 80;      // columns
 
-  // The text between the escape codes of a style, or as it is without color.
+  // Returns the text between the escape codes of a style, or unchanged without color.
   std::string Paint(Style style, absl::string_view text) const;
 };
 
-// Prints "weir: NOT_FOUND: no such file" to `err`; returns kNo.
+// Prints "weir: NOT_FOUND: no such file" to `err`; returns kFailure.
 int Fail(Console& console, const absl::Status& status);
-// The exit status of a command that ended so: kOk, or after an error that of Fail.
+// Returns the exit status for the result of a command: kOk, or for an error that of Fail.
 int Finish(Console& console, const absl::Status& status);
 
-// INVALID_ARGUMENT if a command is to write over what it reads.
-absl::Status CheckIsNew(const std::string& out, const std::string& in);
+// INVALID_ARGUMENT if the output path `out` would overwrite the input `in`.
+absl::Status CheckNotOverwriting(const std::string& out, const std::string& in);
 
-// Each declares one command (tools/command.h).
+// Each adds one command (tools/command.h).
 class Command;
 void AddCaseCommand(Command& weir);
 void AddCkptCommand(Command& weir);
@@ -49,15 +49,15 @@ void AddGraphCommand(Command& weir);
 void AddOpsCommand(Command& weir);
 void AddProfileCommand(Command& weir);
 void AddRunCommand(Command& weir);
-// In weir-serve alone; and what weir has in its place, for help texts.
+// AddServeCommand is in weir-serve only; weir has DescribeServeCommand instead, for help texts.
 void AddServeCommand(Command& weir);
 void DescribeServeCommand(Command& weir);
 
 using AddCommand = void (*)(Command& weir);
-// The whole program, without its name in `args`. Returns the exit status.
+// Runs the whole program. `args` does not include its name. Returns the exit status.
 int RunWeir(const std::vector<std::string>& args, Console& console,
             AddCommand serve = DescribeServeCommand);
-// The same as a main function, on standard output and error.
+// Like RunWeir, as a main function, on standard output and error.
 int RunMain(int argc, char** argv, AddCommand serve = DescribeServeCommand);
 
 }  // namespace weir::tools

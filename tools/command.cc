@@ -12,7 +12,7 @@ namespace weir::tools {
 
 namespace {
 
-// Help without what CLI11 says of types and limits: "--repeat N", not "--repeat INT:POSITIVE".
+// Formats help without CLI11's types and limits: "--repeat N", not "--repeat INT:POSITIVE".
 class HelpFormatter : public CLI::Formatter {
  public:
   std::string make_option_opts(const CLI::Option* option) const override {
@@ -23,7 +23,7 @@ class HelpFormatter : public CLI::Formatter {
   }
 };
 
-// `weir help`, `weir help graph show`: the same as `weir graph show --help`.
+// Implements `weir help` and `weir help graph show`, which equals `weir graph show --help`.
 int Help(const CLI::App& app, const std::vector<std::string>& path, Console& console) {
   const CLI::App* command = &app;
   std::string name = app.get_name();
@@ -31,13 +31,13 @@ int Help(const CLI::App& app, const std::vector<std::string>& path, Console& con
     const auto subs =
         command->get_subcommands([&word](const CLI::App* sub) { return sub->get_name() == word; });
     if (subs.empty()) {
-      console.err << "weir: no command is called '" << word << "'; see weir help\n";
+      console.err << "weir: unknown command '" << word << "'; run 'weir help' for the list\n";
       return kUsage;
     }
     command = subs[0];
     absl::StrAppend(&name, " ", word);
   }
-  // App::help would tell about the command that was given: this one.
+  // App::help would describe the current command, which is `help`.
   console.out << command->get_formatter()->make_help(command, name, CLI::AppFormatMode::Normal);
   return kOk;
 }
@@ -54,12 +54,12 @@ Option& Option::Word(const char* word) {
   return *this;
 }
 
-// A check says what is wrong, or nothing; what is no number at all, CLI11 finds out.
+// A check returns an error text or an empty string. CLI11 itself rejects text that is not a number.
 Option& Option::Range(double least, double most) {
   option_->check([least, most](const std::string& text) {
     double value;
     if (!absl::SimpleAtod(text, &value) || (value >= least && value <= most)) return std::string();
-    return absl::StrCat(text, " is not from ", least, " to ", most);
+    return absl::StrCat(text, " is not in [", least, ", ", most, "]");
   });
   return *this;
 }
@@ -67,7 +67,7 @@ Option& Option::Range(double least, double most) {
 Option& Option::AtLeast(int64_t least) {
   option_->check([least](const std::string& text) {
     char* end = nullptr;
-    const int64_t value = std::strtoll(text.c_str(), &end, 0);  // as CLI11 does: hexadecimal too
+    const int64_t value = std::strtoll(text.c_str(), &end, 0);  // like CLI11, including hexadecimal
     if (*end != '\0' || value >= least) return std::string();
     return absl::StrCat(text, " is less than ", least);
   });
@@ -76,13 +76,13 @@ Option& Option::AtLeast(int64_t least) {
 
 namespace {
 
-// An empty value is a variable of the shell's that is not set.
+// Rejects empty values, which usually come from unset shell variables.
 CLI::Validator NotEmpty() {
   return CLI::Validator(
       [](std::string& text) { return text.empty() ? std::string("the value is empty") : ""; }, "");
 }
 
-// CLI11 takes what is empty for zero, and cuts what does not fit.
+// CLI11 parses an empty value as zero and truncates values that do not fit.
 CLI::Validator IsWhole() {
   return CLI::Validator(
       [](std::string& text) -> std::string {
@@ -172,14 +172,14 @@ Command CommandLine::root() { return Command(&state_->app, &state_->action); }
 
 int CommandLine::Run(const std::vector<std::string>& args, Console& console) {
   CLI::App& app = state_->app;
-  Command help = root().Add("help", "Tell about a command", "  weir help graph diff");
-  help.Arguments("COMMAND", &state_->help_path, "the command, word by word");
+  Command help = root().Add("help", "Describe a command", "  weir help graph diff");
+  help.Arguments("COMMAND", &state_->help_path, "the command, such as: graph diff");
   help.Do([&](Console& to) { return Help(app, state_->help_path, to); });
   if (args.empty()) {
     console.out << app.help();
     return kUsage;
   }
-  try {  // CLI11 tells by exceptions what is wrong, and that help was asked for
+  try {  // CLI11 reports errors and requests for help by exceptions
     app.parse(std::vector<std::string>(args.rbegin(), args.rend()));
   } catch (const CLI::ParseError& error) {
     return app.exit(error, console.out, console.err) == 0 ? kOk : kUsage;

@@ -14,24 +14,25 @@ class App;
 class Option;
 }  // namespace CLI
 
-// Commands with their options, as they are declared:
+// Declarations of commands and their options:
 //
 //   auto options = std::make_shared<ListOptions>();
 //   Command list = weir.Add("ls", "List the tensors", "  weir ls runs/digits");
 //   list.Argument("CHECKPOINT", &options->prefix, "its prefix").Required();
-//   list.Flag("--json", &options->json, "for programs");
+//   list.Flag("--json", &options->json, "print JSON");
 //   list.Do([options](Console& console) { return List(*options, console); });
 //
-// CLI11 does the work. Its header costs a source five seconds, so command.cc alone includes it.
+// The implementation uses CLI11. Including its header takes five seconds to compile, so only
+// command.cc includes it.
 namespace weir::tools {
 
-// An option or argument. The value it fills keeps what it had if the option is not given.
+// An option or argument. If it is not given, its variable keeps its value.
 class Option {
  public:
   Option& Required();
-  // What stands for the value in help texts: "FILE".
+  // Sets the placeholder for the value in help texts: "FILE".
   Option& Word(const char* word);
-  // Wrong usage outside [least, most].
+  // A value outside [least, most] is invalid usage.
   Option& Range(double least, double most);
   Option& AtLeast(int64_t least);
 
@@ -41,31 +42,33 @@ class Option {
   CLI::Option* option_;
 };
 
-// What is left to do when the command line has been read.
+// What a command does after the command line has been parsed.
 using Action = std::function<int(Console&)>;
 
-// A handle to a command of a CommandLine, good while that lives. Values live until it has run.
+// A handle to a command, valid while its CommandLine exists. The variables of its options must live
+// until the command has run.
 class Command {
  public:
-  // A command below this one, of which one must be given then. Its help ends with the example.
+  // Adds a subcommand. A command with subcommands requires one of them. Its help ends with the
+  // example.
   Command Add(const char* name, const char* description, const char* example);
-  // What it does.
+  // Sets the action of the command.
   void Do(Action action);
 
-  // By position: one, or one and more.
+  // Add positional arguments: one, or one or more.
   Option Argument(const char* word, std::string* value, const char* help);
   Option Arguments(const char* word, std::vector<std::string>* values, const char* help);
-  // By name: "--out", "--out,-o".
+  // Add named options: "--out", "--out,-o".
   Option Value(const char* names, std::string* value, const char* help);
   Option Value(const char* names, int* value, const char* help);
   Option Value(const char* names, int64_t* value, const char* help);
   Option Value(const char* names, double* value, const char* help);
   void Flag(const char* names, bool* value, const char* help);
-  // "--tag loss,accuracy".
+  // A comma-separated list: "--tag loss,accuracy".
   Option List(const char* names, std::vector<std::string>* values, const char* help);
-  // "--feed x=1 --feed y=2".
+  // An option that may be repeated: "--feed x=1 --feed y=2".
   Option Repeated(const char* names, std::vector<std::string>* values, const char* help);
-  // The options that are declared on what this returns exclude each other, and one must be given.
+  // Returns a group: exactly one of the options declared on it must be given.
   Command OneOf();
 
  private:
@@ -75,14 +78,15 @@ class Command {
   Action* action_;
 };
 
-// A program of several commands, with `help` and --version.
+// A program with several commands, `help` and --version.
 class CommandLine {
  public:
   CommandLine(const char* name, const char* description, const std::string& version,
               const char* example);
   ~CommandLine();
   Command root();
-  // Does what the arguments (without the program's name) ask for. Returns the exit status.
+  // Parses the arguments (without the program's name) and runs the command. Returns the exit
+  // status.
   int Run(const std::vector<std::string>& args, Console& console);
 
  private:

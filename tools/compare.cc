@@ -42,7 +42,7 @@ std::string Shown(const std::string& text) {
   return absl::StrCat("'", absl::CEscape(text.substr(0, 80)), "'");
 }
 
-// "[1,2]" for element 5 of a [2,3] tensor.
+// Returns "[1,2]" for element 5 of a [2,3] tensor.
 std::string IndexOf(int64_t element, const Shape& shape) {
   std::vector<int64_t> index(shape.rank());
   for (int i = shape.rank() - 1; i >= 0; --i) {
@@ -52,7 +52,7 @@ std::string IndexOf(int64_t element, const Shape& shape) {
   return absl::StrCat("[", absl::StrJoin(index, ","), "]");
 }
 
-// Counts what differs, and remembers where it begins.
+// Counts the elements that differ and records the first one.
 class Mismatches {
  public:
   explicit Mismatches(const Shape& shape) : shape_(shape) {}
@@ -97,9 +97,9 @@ std::string CompareNumbers(const Tensor& got, const Tensor& want, const Toleranc
   return mismatches.Text();
 }
 
-// TensorFlow's Python gives the string of a scalar as NumPy's `bytes_`, which ends at its last byte
-// that is not zero: what was recorded of one may lack zero bytes at its end (a summary of a
-// histogram ends in such).
+// TensorFlow's Python returns a scalar string as NumPy's `bytes_`, which drops trailing zero bytes:
+// a recorded string may lack zero bytes at its end (the summary of a histogram ends with such
+// bytes).
 bool LacksOnlyZeros(absl::string_view recorded, absl::string_view got) {
   return absl::ConsumePrefix(&got, recorded) && (recorded.empty() || recorded.back() != '\0') &&
          got.find_first_not_of('\0') == absl::string_view::npos;

@@ -14,7 +14,7 @@ namespace weir::tools {
 
 namespace {
 
-// Folders deeper than this are not looked into: a link may lead back.
+// The search stops at this depth, because a link may lead back to a parent.
 constexpr int kMaxDepth = 8;
 
 std::optional<double> ScalarOf(const proto::Summary::Value& value) {
@@ -97,7 +97,7 @@ class Collector {
     }
   }
 
-  // The kind is that of the first record: metadata comes only with it.
+  // The kind comes from the first record, because only that record has metadata.
   void Count(const std::string& tag, const std::string& kind, int64_t step) {
     TagSummary& summary = log_->tags[tag];
     if (summary.count++ == 0) {
@@ -139,10 +139,10 @@ absl::StatusOr<std::vector<EventLog>> ReadEventLogs(const std::string& path) {
   std::vector<EventLog> logs;
   if (Files().IsDirectory(path)) {
     WEIR_RETURN_IF_ERROR(ReadFolder(path, 0, &logs));
-    if (logs.empty()) return NotFound("No event file (*tfevents*) in ", path);
+    if (logs.empty()) return NotFound("no event files (*tfevents*) in ", path);
     return logs;
   }
-  if (!Files().Exists(path)) return NotFound("No file or folder ", path);
+  if (!Files().Exists(path)) return NotFound("no such file or folder: ", path);
   EventLog log;
   log.name = path;
   Collector(&log).ReadFile(path);

@@ -14,7 +14,8 @@ struct ScalarPoint {
   double wall_time = 0, value = 0;
 };
 
-// What a tag's records hold: "scalar", "histogram", "image", "audio", "tensor (text)", "graph", ...
+// The records of a tag. The kind is "scalar", "histogram", "image", "audio", "tensor (text)",
+// "graph", ...
 struct TagSummary {
   std::string kind;
   int64_t count = 0, first_step = 0, last_step = 0;
@@ -27,12 +28,11 @@ struct EventLog {
   double first_time = 0, last_time = 0;  // seconds since 1970
   std::map<std::string, TagSummary> tags;
   std::map<std::string, std::vector<ScalarPoint>> scalars;  // in the order written
-  std::vector<std::string>
-      damage;  // what could not be read; what stands after it in that file is missing
+  std::vector<std::string> damage;  // unreadable records; the rest of such a file is missing
 };
 
-// Reads an event file, a folder of some, or all folders of them below one (a run each). NOT_FOUND
-// if there is none.
+// Reads an event file, or all event files in and below a folder (one run per folder). NOT_FOUND if
+// there are none.
 absl::StatusOr<std::vector<EventLog>> ReadEventLogs(const std::string& path);
 
 }  // namespace weir::tools

@@ -14,7 +14,7 @@
 #include "weir/tools/event_log.h"
 #include "weir/tools/text_table.h"
 
-// weir events ls|plot: what TensorBoard would show, on the terminal.
+// weir events ls|plot: shows on the terminal what TensorBoard would show.
 namespace weir::tools {
 
 namespace {
@@ -37,7 +37,7 @@ absl::StatusOr<std::vector<EventLog>> ReadAll(const EventsOptions& options) {
   return logs;
 }
 
-// Tells of damage; true if there was some.
+// Prints damaged records. Returns true if there are any.
 bool ReportDamage(const std::vector<EventLog>& logs, Console& console) {
   bool damaged = false;
   for (const EventLog& log : logs) {
@@ -98,12 +98,13 @@ int Ls(const EventsOptions& options, Console& console) {
   if (options.json) {
     console.out << json.dump(1, ' ', false, Json::error_handler_t::replace) << "\n";
   }
-  return ReportDamage(*logs, console) ? kNo : kOk;
+  return ReportDamage(*logs, console) ? kFailure : kOk;
 }
 
 // ---- plot
 
-// TensorBoard's exponential moving average: the start counts as much as it should, not as zeros.
+// TensorBoard's exponential moving average with bias correction: the average does not start at
+// zero.
 std::vector<std::pair<double, double>> Smoothed(const std::vector<ScalarPoint>& points,
                                                 double weight) {
   std::vector<std::pair<double, double>> out;
@@ -118,7 +119,7 @@ std::vector<std::pair<double, double>> Smoothed(const std::vector<ScalarPoint>& 
   return out;
 }
 
-// Scalar tags of any run, or those asked for that there are.
+// Returns the scalar tags of all runs, or those of the requested tags that exist.
 std::vector<std::string> ChosenTags(const EventsOptions& options,
                                     const std::vector<EventLog>& logs) {
   std::set<std::string> known;
@@ -153,10 +154,9 @@ int Plot(const EventsOptions& options, Console& console) {
   const bool damaged = ReportDamage(*logs, console);
   const std::vector<std::string> tags = ChosenTags(options, *logs);
   if (tags.empty()) {
-    return Fail(
-        console,
-        NotFound("No scalar ", options.tags.empty() ? "tag" : "has one of these tags: ",
-                 absl::StrJoin(options.tags, ", "), "; weir events ls lists what there is"));
+    return Fail(console,
+                NotFound(options.tags.empty() ? "no scalar tags" : "no scalars with the tags ",
+                         absl::StrJoin(options.tags, ", "), "; 'weir events ls' lists all tags"));
   }
   ChartOptions chart;
   chart.width = options.width > 0 ? options.width : std::min(console.width, 100);
@@ -178,37 +178,37 @@ int Plot(const EventsOptions& options, Console& console) {
     chart.title = absl::StrJoin(tags, ", ");
     DrawChart(all, chart, console);
   }
-  return damaged ? kNo : kOk;
+  return damaged ? kFailure : kOk;
 }
 
 }  // namespace
 
 void AddEventsCommand(Command& weir) {
   auto options = std::make_shared<EventsOptions>();
-  Command events = weir.Add("events", "List and plot what a training run has logged",
+  Command events = weir.Add("events", "List and plot the event files of training runs",
                             "  weir events plot runs/digits --tag loss --smooth 0.8");
   const auto add = [&](const char* name, const char* description, const char* example,
                        int (*run)(const EventsOptions&, Console&)) {
     Command part = events.Add(name, description, example);
     part.Arguments("PATH", &options->paths,
-                   "event files, or folders with event files in or below them")
+                   "event files, or folders that contain event files (searched recursively)")
         .Required();
     part.Do([options, run](Console& console) { return run(*options, console); });
     return part;
   };
   Command ls = add("ls", "List the tags", "  weir events ls runs/digits", Ls);
-  ls.Flag("--json", &options->json, "for programs, with all scalar values");
+  ls.Flag("--json", &options->json, "print JSON, including all scalar values");
 
-  Command plot = add("plot", "Draw scalars over steps: a chart a tag, a line a run",
+  Command plot = add("plot", "Plot scalars over steps: one chart per tag, one line per run",
                      "  weir events plot runs/digits --tag loss,accuracy --smooth 0.8", Plot);
-  plot.List("--tag", &options->tags, "which tags; default: all scalars").Word("TAG,...");
-  plot.Value("--smooth", &options->smooth, "weight of what came before, as TensorBoard smooths")
-      .Range(0, 0.9999);
-  plot.Flag("--together", &options->together, "all tags in one chart");
-  plot.Flag("--log", &options->log, "a logarithmic scale");
-  plot.Value("--width", &options->width, "columns; default: the terminal's, at most 100")
+  plot.List("--tag", &options->tags, "tags to plot; default: all scalars").Word("TAG,...");
+  plot.Value("--smooth", &options->smooth, "smoothing weight, as in TensorBoard").Range(0, 0.9999);
+  plot.Flag("--together", &options->together, "plot all tags in one chart");
+  plot.Flag("--log", &options->log, "use a logarithmic scale");
+  plot.Value("--width", &options->width,
+             "chart width in columns; default: the terminal's width, at most 100")
       .Range(30, 1000);
-  plot.Value("--height", &options->height, "lines").Range(7, 200);
+  plot.Value("--height", &options->height, "chart height in lines").Range(7, 200);
 }
 
 }  // namespace weir::tools

@@ -8,15 +8,16 @@
 
 namespace weir::tools {
 
-// To which order an op's gradient is compared with finite differences, and by which test.
+// The order up to which a test compares an op's gradient with finite differences, and that test.
 struct GradientTest {
   int order = 0;
   std::string test;
 };
-// By op; from gradient_tests.txt, which tests/kernels/coverage_test.cc keeps whole.
+// Returns the tests by op, from gradient_tests.txt. tests/kernels/coverage_test.cc checks that the
+// file is complete.
 std::map<std::string, GradientTest> GradientTests();
 
-// Its text.
+// The contents of gradient_tests.txt.
 absl::string_view GradientTestsText();
 
 }  // namespace weir::tools

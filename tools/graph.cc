@@ -23,8 +23,8 @@
 #include "weir/tools/graph_file.h"
 #include "weir/tools/text_table.h"
 
-// weir graph show|ops|diff|dot: looks at graphs as they are in their files; none is run. (freeze
-// and export, which need values, are in graph_export.cc.)
+// weir graph show|ops|diff|dot: inspects graphs as stored in their files, without running them.
+// (freeze and export need variable values; they are in graph_export.cc.)
 namespace weir::tools {
 
 namespace {
@@ -48,7 +48,7 @@ absl::StatusOr<std::function<bool(const proto::NodeDef&)>> NameFilter(const std:
 
 // ---- show
 
-// Types and shapes of the outputs, by importing the graph; nothing if it cannot be imported.
+// Finds types and shapes of outputs by importing the graph. Returns none if it cannot be imported.
 class OutputTypes {
  public:
   explicit OutputTypes(const proto::MetaGraphDef& meta) {
@@ -57,7 +57,7 @@ class OutputTypes {
     status_ = ImportGraphDef(graph_, meta.graph_def(), options).status();
   }
   const absl::Status& status() const { return status_; }
-  // Of nodes that are kept although nobody knows how to run them.
+  // Returns the ops of imported nodes that no registry contains.
   std::set<std::string> UnknownOps() const {
     std::set<std::string> ops;
     for (const auto& node : graph_.nodes()) {
@@ -149,11 +149,11 @@ int Show(const GraphOptions& options, Console& console) {
                                             def.versions().producer()))
               << "\n";
   if (!types.status().ok()) {
-    console.err << "weir: shapes are not shown, for the graph cannot be imported: "
+    console.err << "weir: shapes are not shown because the graph cannot be imported: "
                 << types.status().ToString() << "\n";
   }
   if (const std::set<std::string> unknown = types.UnknownOps(); !unknown.empty()) {
-    console.err << "weir: ops that are not registered, so that steps which need them fail: "
+    console.err << "weir: unregistered ops (steps that need them fail): "
                 << absl::StrJoin(unknown, ", ") << "\n";
   }
   return kOk;
@@ -165,7 +165,7 @@ struct OpCount {
   int nodes = 0, in_functions = 0, without_kernel = 0;
 };
 
-// Counts nodes whose types no CPU kernel takes: known only if the graph can be imported.
+// Counts nodes whose types no CPU kernel supports. This requires that the graph can be imported.
 void CountMissingKernels(const proto::GraphDef& def, std::map<std::string, OpCount>* ops) {
   Graph graph;
   if (!ImportGraphDef(graph, def).ok()) return;
@@ -174,13 +174,13 @@ void CountMissingKernels(const proto::GraphDef& def, std::map<std::string, OpCou
   }
 }
 
-std::string Lack(const std::string& op, const OpCount& count,
+std::string MissingSupport(const std::string& op, const OpCount& count,
                  const std::set<std::string>& functions) {
   if (functions.count(op) > 0) return "";
   if (BuiltinOps().Find(op) == nullptr) return "unknown op";
   if (BuiltinKernels().KernelsOf(op).empty()) return "no kernel";
   if (count.without_kernel == 0) return "";
-  return absl::StrCat("no kernel for the types of ", count.without_kernel);
+  return absl::StrCat("no kernel for the types of ", count.without_kernel, " nodes");
 }
 
 int Ops(const GraphOptions& options, Console& console) {
@@ -201,11 +201,11 @@ int Ops(const GraphOptions& options, Console& console) {
   std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
     return a.second.nodes + a.second.in_functions > b.second.nodes + b.second.in_functions;
   });
-  TextTable table({">nodes", ">in functions", "op", "lacks"});
+  TextTable table({">nodes", ">in functions", "op", "missing"});
   Json json = Json::array();
   int lacking = 0;
   for (const auto& [op, count] : sorted) {
-    const std::string lack = Lack(op, count, functions);
+    const std::string lack = MissingSupport(op, count, functions);
     lacking += !lack.empty();
     table.Row({absl::StrCat(count.nodes), absl::StrCat(count.in_functions), op, lack});
     json.push_back({{"op", op},
@@ -217,9 +217,9 @@ int Ops(const GraphOptions& options, Console& console) {
     console.out << json.dump(1, ' ', false, Json::error_handler_t::replace) << "\n";
   } else {
     table.Print(console);
-    console.out << ops.size() << " ops, " << lacking << " of them lack something\n";
+    console.out << ops.size() << " ops, " << lacking << " of them not supported\n";
   }
-  return lacking == 0 ? kOk : kNo;
+  return lacking == 0 ? kOk : kFailure;
 }
 
 // ---- diff
@@ -269,11 +269,11 @@ int Diff(const GraphOptions& options, Console& console) {
     console.out << DifferenceToJson(difference).dump(1, ' ', false, Json::error_handler_t::replace)
                 << "\n";
   } else if (difference.empty()) {
-    console.out << "The graphs are the same: " << first.graph_def().node_size() << " nodes\n";
+    console.out << "The graphs are equal: " << first.graph_def().node_size() << " nodes\n";
   } else {
     PrintDifference(difference, console);
   }
-  return difference.empty() ? kOk : kNo;
+  return difference.empty() ? kOk : kFailure;
 }
 
 // ---- dot
@@ -302,33 +302,34 @@ void AddGraphCommand(Command& weir) {
                        int (*run)(const GraphOptions&, Console&)) {
     Command part = graph.Add(name, description, example);
     AddGraphArgument(part, &options->file);
-    part.List("--tags", &options->tags, "which meta graph of a SavedModel").Word("TAG,...");
+    part.List("--tags", &options->tags, "select the meta graph of a SavedModel by its tags")
+        .Word("TAG,...");
     part.Do([options, run](Console& console) { return run(*options, console); });
     return part;
   };
 
-  Command show = add("show", "Print the nodes: inputs, attributes, inferred shapes",
+  Command show = add("show", "Print the nodes with inputs, attributes and inferred shapes",
                      "  weir graph show model.meta --name 'hidden/.*'", Show);
-  show.Value("--name", &options->name, "only nodes whose name matches this regular expression")
+  show.Value("--name", &options->name, "only nodes whose names match this regular expression")
       .Word("REGEX");
-  show.Flag("--json", &options->json, "for programs");
+  show.Flag("--json", &options->json, "print JSON");
 
-  Command ops = add("ops", "Count the ops, and name those that Weir cannot run (exit status 1)",
-                    "  weir graph ops saved_model_dir", Ops);
-  ops.Flag("--json", &options->json, "for programs");
+  Command ops = add(
+      "ops", "Count the ops and list those that Weir cannot run (exit status 1 if there are any)",
+      "  weir graph ops saved_model_dir", Ops);
+  ops.Flag("--json", &options->json, "print JSON");
 
   Command diff = add("diff", "Compare two graphs node by node (exit status 1 if they differ)",
                      "  weir graph diff mine.pb theirs.pb --ignore device,_output_shapes", Diff);
   diff.Argument("OTHER", &options->other, "the second graph").Required();
-  diff.List("--ignore", &options->ignore, "attributes not to compare; also: device")
-      .Word("ATTR,...");
-  diff.Flag("--json", &options->json, "for programs");
+  diff.List("--ignore", &options->ignore, "attributes to ignore; also: device").Word("ATTR,...");
+  diff.Flag("--json", &options->json, "print JSON");
 
-  Command dot = add("dot", "Write the graph in Graphviz's language",
+  Command dot = add("dot", "Write the graph in Graphviz's DOT language",
                     "  weir graph dot model.pb | dot -Tsvg -o model.svg", Dot);
-  dot.Value("--name", &options->name, "only nodes whose name matches this regular expression")
+  dot.Value("--name", &options->name, "only nodes whose names match this regular expression")
       .Word("REGEX");
-  dot.Value("--out,-o", &options->out, "the file to write; default: print it").Word("FILE");
+  dot.Value("--out,-o", &options->out, "the file to write; default: standard output").Word("FILE");
 
   AddFreezeCommand(graph);
   AddExportCommand(graph);

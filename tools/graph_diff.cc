@@ -17,7 +17,7 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-// "x" for "x:0": the two name one tensor.
+// Returns "x" for "x:0": both name the same tensor.
 std::string TensorName(absl::string_view input) {
   absl::ConsumeSuffix(&input, ":0");
   return std::string(input);
@@ -39,7 +39,7 @@ Names Controls(const proto::NodeDef& node) {
   return Names(names.begin(), names.end());
 }
 
-// The values that count: those given, and the op's defaults for the others.
+// Returns the effective values: explicit attributes, and the op's defaults for the others.
 std::map<std::string, std::optional<AttrValue>> Attributes(const proto::NodeDef& node) {
   std::map<std::string, std::optional<AttrValue>> attrs;
   if (const OpSpec* op = BuiltinOps().Find(node.op())) {

@@ -13,12 +13,12 @@ class GraphDef;
 
 namespace weir::tools {
 
-// One node that is not the same in both graphs.
+// A node that differs between the graphs.
 struct NodeDifference {
   enum Kind { kOnlyInFirst, kOnlyInSecond, kChanged };
   Kind kind = kChanged;
   std::string node;
-  std::vector<std::string> details;  // "input 1: a:0 -> b:0"; of a node in one graph only: its op
+  std::vector<std::string> details;  // "input 1: a:0 -> b:0"; for a node in one graph only: its op
 };
 
 struct GraphDifference {
@@ -27,10 +27,10 @@ struct GraphDifference {
   bool empty() const { return nodes.empty() && functions.empty(); }
 };
 
-// Compares node by node, by name: op, inputs in order, control inputs as a set, device,
-// colocations, attributes by value (one with its default is equal to one that is absent; a tensor
-// is equal however it is encoded). Names of attributes in `ignore`, and "device", are not compared.
-// Functions of the library are compared as wholes.
+// Compares nodes of the same name: op, inputs in order, control inputs as a set, device,
+// colocations, and attributes by value (an attribute with its default value equals a missing one;
+// the encoding of a tensor does not matter). Attributes named in `ignore`, and "device" if it is in
+// `ignore`, are not compared. Functions of the library are compared as a whole.
 GraphDifference DiffGraphs(const proto::GraphDef& first, const proto::GraphDef& second,
                            const std::set<std::string>& ignore = {});
 

@@ -24,14 +24,14 @@ std::string Quoted(absl::string_view text) {
   return out + "\"";
 }
 
-// A name scope: the scopes in it, and its nodes with the last part of their names.
+// A name scope: its subscopes, and its nodes by the last component of their names.
 struct Scope {
   std::map<std::string, std::unique_ptr<Scope>> scopes;
   std::vector<std::pair<const proto::NodeDef*, std::string>> nodes;
 };
 
-// Names from files may have any number of parts; boxes stop at a depth that Graphviz can draw, and
-// what is deeper lies in the innermost one.
+// Names from files may have any number of components. Boxes stop at a depth that Graphviz can draw;
+// the innermost box contains all deeper nodes.
 constexpr int kMaxDepth = 32;
 
 void Insert(const proto::NodeDef& node, Scope* root) {
@@ -48,7 +48,7 @@ void Insert(const proto::NodeDef& node, Scope* root) {
 void WriteScope(const Scope& scope, const std::string& path, int depth, std::string* out) {
   const std::string indent(2 * depth + 2, ' ');
   for (const auto& [node, name] : scope.nodes) {
-    const bool is_state = IsVariableOp(node->op());
+    const bool is_state = IsVariable(*node);
     absl::StrAppend(out, indent, Quoted(node->name()),
                     " [label=", Quoted(name + " : " + node->op()),
                     is_state ? ", shape=cylinder" : "", "];\n");

@@ -11,9 +11,9 @@ class NodeDef;
 
 namespace weir::tools {
 
-// The graph in Graphviz's language: a box around each name scope, control edges dashed, edges that
-// carry another output than the first labeled with its number. Only nodes that `keep` accepts, and
-// the edges between them.
+// Returns the graph in Graphviz's DOT language: a box around each name scope, dashed control edges,
+// and the output number on edges from outputs other than the first. Includes only nodes that `keep`
+// accepts and the edges between them.
 std::string GraphToDot(const proto::GraphDef& def,
                        const std::function<bool(const proto::NodeDef&)>& keep);
 

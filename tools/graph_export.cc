@@ -18,7 +18,7 @@
 #include "weir/tools/model.h"
 #include "weir/tools/text_table.h"
 
-// weir graph freeze|export: a model with the values of its variables, for those who run it: a graph
+// weir graph freeze|export: writes a model with the values of its variables for inference: a graph
 // of constants in one file, or a SavedModel.
 namespace weir::tools {
 
@@ -33,35 +33,36 @@ struct ExportOptions {
 void AddModelOptions(Command& command, ExportOptions* options) {
   AddGraphArgument(command, &options->file);
   AddCheckpointOption(command, &options->checkpoint);
-  command.List("--tags", &options->tags, "which meta graph of a SavedModel").Word("TAG,...");
-  command.Flag("--clear-devices", &options->clear_devices, "let no node ask for a device");
+  command.List("--tags", &options->tags, "select the meta graph of a SavedModel by its tags")
+      .Word("TAG,...");
+  command.Flag("--clear-devices", &options->clear_devices, "remove the device from every node");
 }
 
-// What is read stays: the graph's file, or all of a SavedModel's folder, and the checkpoint's
-// files.
-absl::Status CheckKeepsInputs(const ExportOptions& options, GraphFileKind kind) {
-  WEIR_RETURN_IF_ERROR(CheckIsNew(options.out, options.file));
+// Checks that the output does not overwrite an input: the graph's file, or the folder of a
+// SavedModel, or the checkpoint's files.
+absl::Status CheckPreservesInputs(const ExportOptions& options, GraphFileKind kind) {
+  WEIR_RETURN_IF_ERROR(CheckNotOverwriting(options.out, options.file));
   if (kind == GraphFileKind::kSavedModel) {
     for (std::string above = DirectoryOf(options.out); above != "." && above != "/";
          above = DirectoryOf(above))
-      WEIR_RETURN_IF_ERROR(CheckIsNew(above, options.file));
+      WEIR_RETURN_IF_ERROR(CheckNotOverwriting(above, options.file));
   }
   if (options.checkpoint.empty()) return absl::OkStatus();
   WEIR_ASSIGN_OR_RETURN(const std::string prefix, CheckpointPrefix(options.checkpoint));
-  WEIR_RETURN_IF_ERROR(CheckIsNew(options.out, prefix));
+  WEIR_RETURN_IF_ERROR(CheckNotOverwriting(options.out, prefix));
   WEIR_ASSIGN_OR_RETURN(const std::vector<std::string> shards, MatchFiles(prefix + ".data-*"));
-  for (const std::string& file : shards) WEIR_RETURN_IF_ERROR(CheckIsNew(options.out, file));
-  return CheckIsNew(options.out, prefix + ".index");
+  for (const std::string& file : shards) WEIR_RETURN_IF_ERROR(CheckNotOverwriting(options.out, file));
+  return CheckNotOverwriting(options.out, prefix + ".index");
 }
 
-absl::StatusOr<Model> LoadWithValues(const ExportOptions& options, GraphFileKind kind) {
-  WEIR_RETURN_IF_ERROR(CheckKeepsInputs(options, kind));
+absl::StatusOr<Model> LoadAndRestore(const ExportOptions& options, GraphFileKind kind) {
+  WEIR_RETURN_IF_ERROR(CheckPreservesInputs(options, kind));
   WEIR_ASSIGN_OR_RETURN(Model model, LoadModel(kind, options.file, {.tags = options.tags}));
   if (!options.checkpoint.empty()) WEIR_RETURN_IF_ERROR(RestoreModel(model, options.checkpoint));
   return model;
 }
 
-// Of those that are called by their names: a loader runs the others.
+// Returns the names of the signatures that users call, without those that a loader runs.
 std::string NamesOf(const std::map<std::string, Signature>& signatures) {
   std::vector<std::string> names;
   for (const auto& [name, signature] : signatures) {
@@ -72,19 +73,19 @@ std::string NamesOf(const std::map<std::string, Signature>& signatures) {
 
 // ---- freeze
 
-absl::StatusOr<Outputs> Wanted(const ExportOptions& options, const Model& model) {
+absl::StatusOr<Outputs> FindFetches(const ExportOptions& options, const Model& model) {
   std::vector<std::string> names = options.fetches;
   if (!options.signature.empty()) {
     const auto signature = model.meta.signatures.find(options.signature);
     if (signature == model.meta.signatures.end()) {
-      return NotFound("The model has no signature '", options.signature,
-                      "'; there are: ", NamesOf(model.meta.signatures));
+      return NotFound("unknown signature '", options.signature,
+                      "'; valid signatures: ", NamesOf(model.meta.signatures));
     }
     for (const auto& [result, tensor] : signature->second.outputs) names.push_back(tensor);
   }
   if (names.empty()) {
     return InvalidArgument(
-        "Nothing to freeze: give --fetch, or --signature",
+        "nothing to freeze: pass --fetch or --signature",
         model.meta.signatures.empty() ? "" : " with one of: ", NamesOf(model.meta.signatures));
   }
   Outputs wanted;
@@ -97,8 +98,8 @@ absl::StatusOr<Outputs> Wanted(const ExportOptions& options, const Model& model)
 
 absl::Status Freeze(const ExportOptions& options, Console& console) {
   WEIR_ASSIGN_OR_RETURN(const GraphFileKind kind, GraphFileKindOf(options.file));
-  WEIR_ASSIGN_OR_RETURN(const Model model, LoadWithValues(options, kind));
-  WEIR_ASSIGN_OR_RETURN(const Outputs wanted, Wanted(options, model));
+  WEIR_ASSIGN_OR_RETURN(const Model model, LoadAndRestore(options, kind));
+  WEIR_ASSIGN_OR_RETURN(const Outputs wanted, FindFetches(options, model));
   FreezeOptions how{.clear_devices = options.clear_devices};
   for (const std::string& target : options.targets) {
     WEIR_ASSIGN_OR_RETURN(const Operation operation, FindOperation(*model.graph, target));
@@ -120,8 +121,8 @@ absl::Status Freeze(const ExportOptions& options, Console& console) {
               << model.graph->num_nodes() << " nodes, " << variables
               << " variables as constants of " << HumanBytes(bytes) << "\n";
   if (tables > 0 && how.targets.empty()) {
-    console.out << "Tables in it: " << tables
-                << ", which nothing there fills; --target NODE keeps the node that does\n";
+    console.out << "The graph has " << tables
+                << " lookup tables but no node that fills them; --target NODE keeps that node\n";
   }
   if (const auto f = model.meta.signatures.find(options.signature);
       f != model.meta.signatures.end()) {
@@ -135,40 +136,40 @@ absl::Status Freeze(const ExportOptions& options, Console& console) {
 
 // ---- export
 
-// "scores=y:0" in two.
-absl::StatusOr<std::map<std::string, Output>> Named(const std::vector<std::string>& texts,
+// Splits "scores=y:0".
+absl::StatusOr<std::map<std::string, Output>> ParseNamedTensors(const std::vector<std::string>& texts,
                                                     const char* option, const Graph& graph) {
   std::map<std::string, Output> named;
   for (const std::string& text : texts) {
     const std::pair<std::string, std::string> parts = absl::StrSplit(text, absl::MaxSplits('=', 1));
     if (parts.first.empty() || parts.second.empty())
-      return InvalidArgument(option, " ", text, ": give NAME=TENSOR, such as scores=y:0");
+      return InvalidArgument(option, " ", text, ": expected NAME=TENSOR, such as scores=y:0");
     WEIR_ASSIGN_OR_RETURN(const Output tensor, graph.FindOutput(parts.second));
     if (!named.emplace(parts.first, tensor).second)
-      return InvalidArgument(option, " ", parts.first, " is given twice");
+      return InvalidArgument(option, " ", parts.first, " is specified twice");
   }
   return named;
 }
 
 absl::Status Export(const ExportOptions& options, Console& console) {
   WEIR_ASSIGN_OR_RETURN(const GraphFileKind kind, GraphFileKindOf(options.file));
-  WEIR_ASSIGN_OR_RETURN(Model model, LoadWithValues(options, kind));
+  WEIR_ASSIGN_OR_RETURN(Model model, LoadAndRestore(options, kind));
   std::map<std::string, Signature> signatures = model.meta.signatures;
   if (!options.inputs.empty() || !options.outputs.empty()) {
-    WEIR_ASSIGN_OR_RETURN(const auto inputs, Named(options.inputs, "--input", *model.graph));
-    WEIR_ASSIGN_OR_RETURN(const auto outputs, Named(options.outputs, "--output", *model.graph));
-    if (outputs.empty()) return InvalidArgument("A signature has a result: give --output");
+    WEIR_ASSIGN_OR_RETURN(const auto inputs, ParseNamedTensors(options.inputs, "--input", *model.graph));
+    WEIR_ASSIGN_OR_RETURN(const auto outputs, ParseNamedTensors(options.outputs, "--output", *model.graph));
+    if (outputs.empty()) return InvalidArgument("a signature needs an output: pass --output");
     const std::string& name = options.signature;
     signatures[name.empty() ? "serving_default" : name] = PredictSignature(inputs, outputs);
   }
   if (signatures.empty())
-    return InvalidArgument("The model has no signature to be called by: give --input and --output");
+    return InvalidArgument("the model has no signature: pass --input and --output");
   SavedModelOptions saved{
       .tags = options.new_tags, .clear_devices = options.clear_devices, .as_text = options.text};
   if (!options.init.empty()) {
     WEIR_ASSIGN_OR_RETURN(saved.init_op, FindOperation(*model.graph, options.init));
   }
-  // A saver of the first format is for those who restore, and not for SavedModels.
+  // A V1 saver can restore checkpoints but cannot be part of a SavedModel.
   if (model.meta.saver && model.meta.saver->version >= 2) saved.saver = model.meta.saver;
   if (kind == GraphFileKind::kSavedModel) saved.assets = AssetFiles(options.file, model.meta);
   WEIR_RETURN_IF_ERROR(
@@ -183,18 +184,21 @@ absl::Status Export(const ExportOptions& options, Console& console) {
 void AddFreezeCommand(Command& graph) {
   auto options = std::make_shared<ExportOptions>();
   Command freeze = graph.Add(
-      "freeze", "Write what some tensors need, with constants in place of variables",
+      "freeze", "Write the subgraph of some tensors, with constants in place of variables",
       "  weir graph freeze model.meta --checkpoint runs/model-500 --fetch logits -o model.pb\n"
       "  weir graph freeze saved_model_dir --signature serving_default -o model.pb");
   AddModelOptions(freeze, options.get());
-  freeze.Repeated("--fetch", &options->fetches, "a tensor to be computed; may be repeated")
+  freeze.Repeated("--fetch", &options->fetches, "keep this tensor computable; repeatable")
       .Word("TENSOR");
-  freeze.Value("--signature", &options->signature, "the outputs of this signature").Word("NAME");
+  freeze.Value("--signature", &options->signature, "keep the outputs of this signature")
+      .Word("NAME");
   freeze
       .Repeated("--target", &options->targets,
-                "a node to keep besides, such as one that fills tables; may be repeated")
+                "also keep this node, such as one that fills lookup tables; repeatable")
       .Word("NODE");
-  freeze.Value("--out,-o", &options->out, "the GraphDef to write; as text if it ends in .pbtxt")
+  freeze
+      .Value("--out,-o", &options->out,
+             "the GraphDef to write; text format if the name ends in .pbtxt")
       .Word("FILE")
       .Required();
   freeze.Do([options](Console& console) { return Finish(console, Freeze(*options, console)); });
@@ -208,24 +212,24 @@ void AddExportCommand(Command& graph) {
       "scores=y -o export/1");
   AddModelOptions(command, options.get());
   command
-      .Repeated("--input", &options->inputs,
-                "an argument of the signature, and its tensor; may be repeated")
+      .Repeated("--input", &options->inputs, "an input of the signature and its tensor; repeatable")
       .Word("NAME=TENSOR");
-  command.Repeated("--output", &options->outputs, "a result, likewise").Word("NAME=TENSOR");
+  command
+      .Repeated("--output", &options->outputs,
+                "an output of the signature and its tensor; repeatable")
+      .Word("NAME=TENSOR");
   command
       .Value("--signature", &options->signature,
-             "what it is called, besides those that the model has; default: serving_default")
+             "name of the new signature, added to those of the model; default: serving_default")
       .Word("NAME");
   command
       .Value("--init", &options->init,
-             "a node to be run whenever the model is loaded, such as one that fills tables")
+             "a node that runs whenever the model is loaded, such as one that fills lookup tables")
       .Word("NODE");
-  command.List("--new-tags", &options->new_tags, "of the SavedModel; default: serve")
+  command.List("--new-tags", &options->new_tags, "tags of the new SavedModel; default: serve")
       .Word("TAG,...");
-  command.Flag("--text", &options->text, "write saved_model.pbtxt");
-  command.Value("--out,-o", &options->out, "the folder to write, which is new")
-      .Word("FOLDER")
-      .Required();
+  command.Flag("--text", &options->text, "write text format (saved_model.pbtxt)");
+  command.Value("--out,-o", &options->out, "the folder to create").Word("FOLDER").Required();
   command.Do([options](Console& console) { return Finish(console, Export(*options, console)); });
 }
 

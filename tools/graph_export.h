@@ -5,7 +5,7 @@
 
 namespace weir::tools {
 
-// Each declares one command below `weir graph`.
+// Each adds one subcommand of `weir graph`.
 void AddFreezeCommand(Command& graph);
 void AddExportCommand(Command& graph);
 

@@ -22,8 +22,8 @@ namespace weir::tools {
 
 namespace {
 
-// Any message may parse as any other: fields that are unknown are kept. A graph has nodes with
-// names and ops, or functions.
+// Any message may parse as any other message, because unknown fields are kept. A graph has nodes
+// with names and ops, or functions.
 bool LooksLikeGraph(const proto::GraphDef& def) {
   if (def.node_size() == 0) {
     return def.library().function_size() > 0 || def.has_versions() || def.ByteSizeLong() == 0;
@@ -39,10 +39,10 @@ bool LooksLikeMetaGraph(const proto::MetaGraphDef& meta) {
 }
 
 absl::StatusOr<GraphFileKind> ParseGraphFile(const std::string& path, proto::MetaGraphDef* meta) {
-  const google::protobuf::LogSilencer silencer;  // a wrong guess is no error
+  const google::protobuf::LogSilencer silencer;  // a wrong guess is not an error
   const bool is_text = absl::EndsWith(path, ".pbtxt");
   WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<ReadableFile> file, Files().Open(path));
-  if (!is_text && file->size() > std::numeric_limits<int>::max()) {  // no message is that long
+  if (!is_text && file->size() > std::numeric_limits<int>::max()) {  // larger than any message
     WEIR_RETURN_IF_ERROR(ReadGraphFile(path, meta->mutable_graph_def()));
     if (LooksLikeGraph(meta->graph_def())) return GraphFileKind::kGraph;
     return InvalidArgument(path, ": no node has a name and an op");
@@ -52,7 +52,7 @@ absl::StatusOr<GraphFileKind> ParseGraphFile(const std::string& path, proto::Met
   const auto parse = [&](google::protobuf::Message* message) -> absl::Status {
     if (is_text) return ParseTextProto(bytes, path, message);
     if (message->ParseFromString(bytes)) return absl::OkStatus();
-    return InvalidArgument(path, ": the bytes are no ", message->GetDescriptor()->name());
+    return InvalidArgument(path, ": not a serialized ", message->GetDescriptor()->name());
   };
   absl::Status parsed = parse(meta->mutable_graph_def());
   if (parsed.ok() && LooksLikeGraph(meta->graph_def())) return GraphFileKind::kGraph;
@@ -88,9 +88,10 @@ absl::Status ParseSavedModel(const std::string& path, const std::vector<std::str
       return absl::OkStatus();
     }
   }
-  return NotFound(path,
-                  tags.empty() ? " has not one meta graph" : " has no meta graph with these tags",
-                  "; choose by --tags one of ", absl::StrJoin(known, " "));
+  return NotFound(
+      path,
+      tags.empty() ? " does not have exactly one meta graph" : " has no meta graph with these tags",
+      "; select one with --tags: ", absl::StrJoin(known, " "));
 }
 
 }  // namespace
@@ -112,7 +113,7 @@ absl::StatusOr<GraphFileKind> GraphFileKindOf(const std::string& path) {
 void AddGraphArgument(Command& command, std::string* file) {
   command
       .Argument("GRAPH", file,
-                "a GraphDef or MetaGraphDef (.pb, .meta; .pbtxt as text), or a SavedModel's folder")
+                "a GraphDef or MetaGraphDef (.pb, .meta; .pbtxt as text), or a SavedModel folder")
       .Required();
 }
 

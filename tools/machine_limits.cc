@@ -23,7 +23,7 @@ namespace weir::tools {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// a = b + s * c, with stores that do not read the lines of `a` first. n is a multiple of 64.
+// a = b + s * c, with non-temporal stores to `a`. n is a multiple of 64.
 void Triad(float* HWY_RESTRICT a, const float* HWY_RESTRICT b, const float* HWY_RESTRICT c, float s,
            size_t n) {
   const hn::ScalableTag<float> d;
@@ -33,8 +33,8 @@ void Triad(float* HWY_RESTRICT a, const float* HWY_RESTRICT b, const float* HWY_
   hwy::FlushStream();
 }
 
-// Twelve chains of fused multiply-adds: four cycles of latency times two units are eight, and
-// sixteen registers hold twelve. Returns the operations done.
+// Runs twelve independent chains of fused multiply-adds: four cycles of latency times two units
+// need eight, and sixteen registers hold twelve. Returns the number of operations.
 double MultiplyAdd(float s, int64_t rounds, float* result) {
   const hn::ScalableTag<float> d;
   const auto m = hn::Set(d, s), c = hn::Set(d, 1 - s);
@@ -71,10 +71,10 @@ namespace {
 HWY_EXPORT(Triad);
 HWY_EXPORT(MultiplyAdd);
 
-constexpr size_t kLine = 64;        // floats: a multiple of every vector
+constexpr size_t kLine = 64;        // floats: a multiple of every vector length
 constexpr size_t kPage = 4096 / 4;  // floats
 
-// Seconds of the fastest of `repeats` calls, or of fewer if they take longer than 0.2 s in all.
+// Returns the seconds of the fastest of `repeats` calls; stops early after 0.2 s in total.
 double Fastest(int repeats, absl::FunctionRef<void()> call) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point first = Clock::now();
@@ -103,7 +103,7 @@ absl::StatusOr<double> Bandwidth(ThreadPool& pool) {
   }
   const auto begin = [&](size_t piece) { return size / kLine * piece / pieces * kLine; };
   pool.ForEach(static_cast<int>(pieces),
-               [&](int i) {  // pages come into being when they are touched
+               [&](int i) {  // touch each page so that the system allocates it
                  for (float* array : {a.get(), b.get(), c.get()}) {
                    for (size_t at = begin(i); at < begin(i + 1); at += kPage) array[at] = 0;
                  }
@@ -119,7 +119,7 @@ absl::StatusOr<double> Bandwidth(ThreadPool& pool) {
 
 double Peak(ThreadPool& pool) {
   const int pieces = pool.num_threads();
-  std::vector<float> results(pieces);  // what is used is not left out by the compiler
+  std::vector<float> results(pieces);  // keeps the compiler from removing the computation
   std::vector<double> flops(pieces);
   const double seconds = Fastest(20, [&] {
     pool.ForEach(pieces, [&](int i) {

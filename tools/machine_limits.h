@@ -6,18 +6,18 @@
 
 namespace weir::tools {
 
-// What this machine does at most with the threads of a pool.
+// The peak rates of this machine with the threads of a pool.
 struct MachineLimits {
-  double bytes_per_second = 0;  // to and from memory
-  double flops_per_second = 0;  // of float, multiplication and addition counting as two
+  double bytes_per_second = 0;  // memory bandwidth, reads and writes
+  double flops_per_second = 0;  // float; a multiply-add counts as two
   int num_threads = 0;
 };
 
-// Measures both on the pool's threads, which takes some 0.3 s: the best of several passes of
-// a[i] = b[i] + s * c[i] over arrays of 96 to 384 MB together, if possible three times the size of
-// the last cache (in a larger cache a part of the traffic is the cache's), and the best of several
-// loops of fused multiply-adds in registers. Other work on the machine makes both smaller.
-// RESOURCE_EXHAUSTED if there is no memory for the arrays.
+// Measures both on the pool's threads, in about 0.3 s. The bandwidth is the best of several passes
+// of a[i] = b[i] + s * c[i] over arrays of 96 to 384 MB in total, if possible three times the size
+// of the last-level cache (with a larger cache, part of the traffic stays in the cache). The peak
+// is the best of several loops of fused multiply-adds in registers. Other load on the machine
+// reduces both. RESOURCE_EXHAUSTED if the arrays cannot be allocated.
 absl::StatusOr<MachineLimits> MeasureMachineLimits(ThreadPool& pool);
 
 }  // namespace weir::tools

@@ -7,8 +7,8 @@
 #include "absl/strings/string_view.h"
 #include "weir/tools/cli.h"
 
-// weir. Its server is another program beside it: gRPC, with what it needs, would be two fifths of
-// this one, and a fifth of the time and memory that a small graph takes.
+// The weir program. Its server is a separate program: gRPC and its dependencies would be two fifths
+// of this binary, and a fifth of the time and memory that a small graph takes.
 namespace weir::tools {
 namespace {
 
@@ -21,14 +21,15 @@ std::string BesideThisProgram(absl::string_view name) {
   return std::string(self.substr(0, self.rfind('/') + 1)) + std::string(name);
 }
 
-// The program beside this one in its place, with the same arguments; returns if it is not there.
+// Replaces this process with weir-serve, with the same arguments. Returns only if that fails.
 int RunServer(char** argv) {
   const std::string path = BesideThisProgram(kServer);
   execv(path.c_str(), argv);
   Console console{std::cout, std::cerr};
-  return Fail(console,
-              NotFound("'weir serve' is a program of its own, and cannot be started: ", path,
-                       "; put it beside weir (it is built as //tools:", kServer, ")"));
+  return Fail(console, NotFound("cannot start ", path,
+                                ", the program that implements 'weir serve'; "
+                                "place it in the same folder as weir (build it as //tools:",
+                                kServer, ")"));
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace {
 
 absl::StatusOr<Model> LoadSaved(const std::string& path, const ModelOptions& options) {
   if (!options.device.empty()) {
-    return Unimplemented("A SavedModel is loaded with the devices that its nodes ask for");
+    return Unimplemented("--device does not apply to a SavedModel, whose nodes keep their devices");
   }
   WEIR_ASSIGN_OR_RETURN(LoadedModel loaded, LoadSavedModel(path, options.tags, options.session));
   Model model;
@@ -64,7 +64,7 @@ absl::StatusOr<Model> LoadModel(GraphFileKind kind, const std::string& path,
 void AddCheckpointOption(Command& command, std::string* checkpoint) {
   command
       .Value("--checkpoint", checkpoint,
-             "restore the variables from this checkpoint, or a folder's newest")
+             "restore the variables from this checkpoint, or from the newest one in a folder")
       .Word("PREFIX");
 }
 
@@ -83,7 +83,7 @@ absl::Status RestoreModel(Model& model, const std::string& path) {
 absl::Status SaveModel(Model& model, const std::string& prefix) {
   WEIR_ASSIGN_OR_RETURN(const SaverDef def, SaverOf(model));
   Saver saver = Saver::FromDef(def);
-  // One checkpoint of a training run may be written beside others, whose state file is not ours.
+  // The folder may contain the checkpoints of a training run: do not touch its state file.
   return saver.Save(*model.session, prefix, {.write_state = false, .write_meta_graph = false})
       .status();
 }

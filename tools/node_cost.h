@@ -35,12 +35,13 @@ NodeCost CostOf(const NodeTrace& run, const Node* node);
 // The run was skipped, being in a branch that was not taken.
 bool IsDead(const NodeTrace& run);
 
-// The op only moves values, and does not compute: Transpose, Concat, Identity, a copy to a device.
-bool OnlyMoves(absl::string_view op);
+// The op moves values and does not compute: Transpose, Concat, Identity, a copy to a device.
+bool OnlyMoves(const NodeTrace& run);
 
 // Why a node that only moves values has copied them in this run: "between devices", "rearranged",
-// or "could have kept its place" (of an op such as Reshape whose output could lie where its input
-// lies). Empty if it has not, if it has copied less than a cache line, or is no such node.
+// or "could have shared its input's memory" (of an op such as Reshape whose output could lie where
+// its input lies). Empty if it has not, if it has copied less than a cache line, or is no such
+// node.
 std::string CopyReason(const NodeTrace& run);
 
 }  // namespace weir::tools

@@ -14,7 +14,7 @@
 #include "weir/tools/gradient_tests.h"
 #include "weir/tools/text_table.h"
 
-// weir ops: what the registries know.
+// weir ops: lists the contents of the registries.
 namespace weir::tools {
 
 namespace {
@@ -31,7 +31,7 @@ std::string GradientOf(const OpSpec& op) {
   return op.not_differentiable() ? "zero" : "no";
 }
 
-// The types that one kernel is for: "float", "float, Tidx=int32", "any".
+// Returns the types that a kernel supports: "float", "float, Tidx=int32", "any".
 std::string TypesOf(const KernelDef& kernel) {
   std::vector<std::string> texts;
   for (const auto& [attr, type] : kernel.constraints) {
@@ -40,8 +40,8 @@ std::string TypesOf(const KernelDef& kernel) {
   return texts.empty() ? "any" : absl::StrJoin(texts, ", ");
 }
 
-// The values of the main type attribute over an op's kernels on a place. Two kinds of empty: no
-// kernel, or any type.
+// The values of the main type attribute for which an op has kernels on a device type. An empty set
+// means that there is no kernel, or (with `any`) that every type is supported.
 struct TypeCoverage {
   bool any = false;
   std::set<DataType> types;
@@ -57,7 +57,7 @@ TypeCoverage CoverageOf(const OpSpec& op, Place place) {
   return out;
 }
 
-// "floats ints bool": families of types by one word where all members are there.
+// Returns "floats ints bool": one word for each group of types that is complete.
 std::string ToText(TypeCoverage coverage) {
   if (coverage.any) return "any";
   static const std::vector<std::pair<const char*, std::vector<DataType>>> kFamilies = {
@@ -98,12 +98,13 @@ int ShowOp(const OpsOptions& options, Console& console) {
   TextTable facts({"", ""});
   static constexpr std::pair<const char*, const char*> kGradients[] = {
       {"yes", "yes"},
-      {"zero", "none: it is zero or has no meaning"},
-      {"no", "no rule: differentiating through it is an error"}};
+      {"zero", "none: it is zero or undefined"},
+      {"no", "not implemented: differentiating this op is an error"}};
   for (const auto& [kind, text] : kGradients) {
     if (GradientOf(op) == kind) facts.Row({"gradient", text});
   }
-  if (op.stateful()) facts.Row({"stateful", "never folded, merged or run twice"});
+  if (op.stateful())
+    facts.Row({"stateful", "never folded, eliminated as a common subexpression, or run twice"});
   if (op.deprecated_version() > 0) {
     facts.Row({"deprecated",
                absl::StrCat("from producer ", op.deprecated_version(), " on: ", op.deprecation())});
@@ -131,7 +132,7 @@ int ListOps(const OpsOptions& options, Console& console) {
   return kOk;
 }
 
-// "-" where there is no gradient, "not tested" where a gradient of the second order may be missing.
+// Returns "-" if there is no gradient, "not tested" if a second-order gradient may be missing.
 std::string SecondOrder(const OpSpec& op, const GradientTest& test) {
   if (!op.gradient_fn()) return "-";
   return test.order > 1 ? "yes" : "not tested";
@@ -178,12 +179,12 @@ int Coverage(const OpsOptions& options, Console& console) {
 
 void AddOpsCommand(Command& weir) {
   auto options = std::make_shared<OpsOptions>();
-  Command ops = weir.Add("ops", "Tell what ops there are, and what is known of one",
-                         "  weir ops MatMul\n  weir ops --coverage");
-  ops.Argument("NAME", &options->name, "an op; default: list all");
+  Command ops =
+      weir.Add("ops", "List ops, or describe one", "  weir ops MatMul\n  weir ops --coverage");
+  ops.Argument("NAME", &options->name, "an op; default: list all ops");
   ops.Flag("--coverage", &options->coverage,
-           "a table of gradients and of kernels by device and type");
-  ops.Flag("--json", &options->json, "for programs");
+           "print a table of gradients, and of kernels by device and type");
+  ops.Flag("--json", &options->json, "print JSON");
   ops.Do([options](Console& console) {
     if (!options->name.empty()) return ShowOp(*options, console);
     return options->coverage ? Coverage(*options, console) : ListOps(*options, console);

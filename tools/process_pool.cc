@@ -37,7 +37,7 @@ void WriteAll(int fd, const std::string& text) {
   }
 }
 
-// No process or no pipe is a death like any other.
+// Starts a child. If that fails, the result reports it like any other death of a child.
 Child Start(int index, std::chrono::milliseconds limit,
             const std::function<std::string(int)>& work) {
   Child child;
@@ -48,7 +48,7 @@ Child Start(int index, std::chrono::milliseconds limit,
     child.result.death = absl::StrCat("not started: ", std::strerror(errno));
     return child;
   }
-  std::fflush(nullptr);  // or the child would print it too
+  std::fflush(nullptr);  // otherwise the child would print the buffered output again
   child.pid = fork();
   if (child.pid == 0) {
     close(ends[0]);
@@ -81,7 +81,7 @@ void Finish(Child* child) {
   }
 }
 
-// Takes what there is; finishes the child at the end of its output.
+// Reads the available output; at its end, finishes the child.
 void ReadSome(Child* child) {
   char buffer[4096];
   const ssize_t n = read(child->pipe, buffer, sizeof(buffer));
@@ -99,7 +99,7 @@ void KillIfLate(Child* child, std::chrono::milliseconds limit) {
   Finish(child);
 }
 
-// Waits until one of the children has output, ends or is late.
+// Waits until a child has output, ends, or exceeds its time limit.
 void WaitForAny(std::vector<Child>* running, std::chrono::milliseconds limit) {
   std::vector<pollfd> fds;
   Clock::time_point first = Clock::time_point::max();

@@ -10,7 +10,7 @@
 #include "weir/tools/request.h"
 #include "weir/tools/step_profile.h"
 
-// weir profile: what the nodes of a step cost beside what they have to cost.
+// weir profile: compares the time of a step's nodes with the machine's limits.
 namespace weir::tools {
 
 namespace {
@@ -58,7 +58,7 @@ absl::Status Profile(const ProfileOptions& options, Console& console) {
   for (size_t i = 0; i < prepared.request.files.size(); ++i) {
     if (prepared.request.files[i].empty()) continue;
     return InvalidArgument("--fetch ", prepared.request.labels[i], "=", prepared.request.files[i],
-                           ": weir profile writes no values; weir run does");
+                           ": weir profile writes no values to files; use weir run");
   }
   WEIR_ASSIGN_OR_RETURN(const MachineLimits limits,
                         MeasureMachineLimits(prepared.model.session->pool()));
@@ -78,21 +78,21 @@ absl::Status Profile(const ProfileOptions& options, Console& console) {
 void AddProfileCommand(Command& weir) {
   auto options = std::make_shared<ProfileOptions>();
   Command profile = weir.Add(
-      "profile", "Tell what a step's nodes cost, beside what the machine allows",
+      "profile", "Compare the time of each node of a step with the machine's limits",
       "  weir profile model.meta --checkpoint runs/model-500 --feed x:0=x.npy --fetch y:0\n"
       "  weir profile graph.pb --init init --target train --steps 50 --top 10\n"
-      "The step runs 3 times to warm up, --steps times untraced and --steps times traced: "
-      "variables change.\n"
-      "A node's limit is the larger of its bytes over the bandwidth of memory and its operations "
-      "over the peak, both\n"
-      "measured at the start. Functions of an element count as one operation. Of ops that update "
-      "variables, the\n"
-      "variables are taken to be as large as the largest of the other inputs.");
-  AddRequestOptions(profile, &options->request, "TENSOR", "a tensor to compute; may be repeated");
-  profile.Value("--steps", &options->steps, "measure so many steps, without traces and with them")
+      "The step runs 3 times to warm up, --steps times without a trace and --steps times with one. "
+      "These runs change variables.\n"
+      "A node's limit is max(bytes / memory bandwidth, operations / peak). Bandwidth and peak are "
+      "measured at the start.\n"
+      "An elementwise function counts as one operation per element. For ops that update variables, "
+      "each variable\n"
+      "is assumed to be as large as the largest other input.");
+  AddRequestOptions(profile, &options->request, "TENSOR", "a tensor to compute; repeatable");
+  profile.Value("--steps", &options->steps, "measure N steps without a trace and N steps with one")
       .Range(1, 10000);
-  profile.Value("--top", &options->top, "list so many nodes, ops, copies and waits").AtLeast(0);
-  profile.Flag("--json", &options->json, "for programs");
+  profile.Value("--top", &options->top, "list the top N nodes, ops, copies and waits").AtLeast(0);
+  profile.Flag("--json", &options->json, "print JSON");
   profile.Do([options](Console& console) { return Finish(console, Profile(*options, console)); });
 }
 

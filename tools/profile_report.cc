@@ -32,14 +32,15 @@ std::string Share(double part, double whole) {
   return whole > 0 ? absl::StrFormat("%.1f%%", 100 * part / whole) : "-";
 }
 
-// How many times the limit; nothing where the limit says nothing.
+// The time as a multiple of the limit; "-" where the limit is below the overhead of a node.
 std::string Ratio(double time, double limit, double runs) {
   if (limit < kOverheadNs * std::max(1., runs)) return "-";
   const double ratio = time / limit;
   return absl::StrFormat(ratio < 9.95 ? "%.1f" : "%.0f", ratio);
 }
 
-// Functions in functions make long names, whose ends tell most. JSON has them whole.
+// Shortens a name at its front: nested functions have long names, whose ends are most specific.
+// JSON output keeps full names.
 std::string Short(const std::string& name) {
   constexpr size_t kLongest = 60;
   if (name.size() <= kLongest) return name;
@@ -56,26 +57,26 @@ void PrintHeading(const std::string& text, Console& console) {
 void PrintSummary(const StepProfile& p, Console& console) {
   TextTable table({"", ""});
   table.Row({"step", absl::StrCat(Time(p.untraced_ns), ", traced ", Time(p.traced_ns),
-                                  " (medians of ", p.num_steps, "; the fastest traced ",
+                                  " (medians of ", p.num_steps, "; fastest traced ",
                                   Time(static_cast<double>(p.fastest_ns)), ")")});
-  table.Row({"nodes", absl::StrCat(p.nodes.size(), " that run ", WithCommas(p.num_runs),
-                                   " times a step, ", Time(p.node_ns()), " together")});
+  table.Row({"nodes", absl::StrCat(p.nodes.size(), ", ", WithCommas(p.num_runs),
+                                   " node runs per step, ", Time(p.node_ns()), " in total")});
   table.Row(
-      {"threads", absl::StrFormat("%d; %.1f of them busy, spinning included; without a node of "
-                                  "their own in %.1f%% of the step",
+      {"threads", absl::StrFormat("%d; %.1f busy on average, including spinning; no node assigned "
+                                  "in %.1f%% of the step",
                                   p.limits.num_threads, p.busy_threads, 100 * p.idle_share())});
-  table.Row({"machine", absl::StrFormat("%.3g GB/s from and to memory, %.4g GFLOP/s of float, "
+  table.Row({"machine", absl::StrFormat("%.3g GB/s memory bandwidth, %.4g GFLOP/s (float), "
                                         "measured with %d threads",
                                         p.limits.bytes_per_second / 1e9,
                                         p.limits.flops_per_second / 1e9, p.limits.num_threads)});
   table.Print(console);
   if (p.traced_ns > 2 * p.untraced_ns) {
-    console.out << "To write the records took longer than to run the step: shares of the step, and "
-                   "what lies\nbetween nodes, are those of tracing.\n";
+    console.out << "Tracing took longer than the step itself: the shares of the step and the times between "
+                   "nodes\nare mostly tracing overhead.\n";
   }
 }
 
-// As many of a list as are to be shown.
+// Returns how many entries of a list to print.
 size_t Shown(size_t size, int top) { return std::min(size, static_cast<size_t>(std::max(0, top))); }
 
 void PrintRest(size_t size, size_t shown, Console& console) {
@@ -85,7 +86,7 @@ void PrintRest(size_t size, size_t shown, Console& console) {
 void PrintNodes(const StepProfile& p, int top, Console& console) {
   const size_t shown = Shown(p.nodes.size(), top);
   if (shown == 0) return;
-  PrintHeading(absl::StrCat("The ", shown, " of ", p.nodes.size(), " nodes that take most"),
+  PrintHeading(absl::StrCat("The ", shown, " most expensive of ", p.nodes.size(), " nodes"),
                console);
   TextTable table({">time", ">share", ">runs", ">bytes", ">FLOP", ">limit", ">x limit", "bound by",
                    "node", "op", "output"});
@@ -102,7 +103,7 @@ void PrintNodes(const StepProfile& p, int top, Console& console) {
          n.output});
   }
   table.Print(console);
-  if (has_estimates) console.out << "~ estimated: the variables are no inputs\n";
+  if (has_estimates) console.out << "~ estimated: the variables are not inputs of the node\n";
 }
 
 void PrintOps(const StepProfile& p, int top, Console& console) {
@@ -124,7 +125,7 @@ void PrintOps(const StepProfile& p, int top, Console& console) {
 
 void PrintCopies(const StepProfile& p, int top, Console& console) {
   if (p.copies.empty()) {
-    PrintHeading("No node only copied", console);
+    PrintHeading("No copies", console);
     return;
   }
   PrintHeading("Copies, in the fastest step", console);
@@ -164,7 +165,7 @@ void PrintThreads(const StepProfile& p, Console& console) {
 void PrintWaits(const StepProfile& p, int top, Console& console) {
   const size_t shown = Shown(p.waits.size(), top);
   if (shown == 0) return;
-  PrintHeading("What the threads waited for, in the fastest step", console);
+  PrintHeading("Thread waits, in the fastest step", console);
   TextTable table({">waited", ">handed over", ">times", ">thread", "for", "then ran"});
   for (size_t i = 0; i < shown; ++i) {
     const WaitProfile& w = p.waits[i];

@@ -8,11 +8,11 @@
 
 namespace weir::tools {
 
-// A profile for people: a summary, the `top` nodes that take most, the ops, the copies, and what
-// the threads waited for.
+// Prints a profile: a summary, the `top` most expensive nodes, the ops, the copies, and what the
+// threads waited for.
 void PrintProfile(const StepProfile& profile, int top, Console& console);
 
-// All of it as JSON; times are in microseconds, rates a second.
+// Returns the whole profile as JSON. Times are in microseconds, rates are per second.
 std::string ProfileJson(const StepProfile& profile);
 
 }  // namespace weir::tools

@@ -11,7 +11,7 @@ namespace weir::tools {
 
 namespace {
 
-// "x:0=x.npy" in two; the second part is empty if there is no '='.
+// Splits "x:0=x.npy"; the second part is empty if there is no '='.
 std::pair<std::string, std::string> SplitAtEquals(const std::string& text) {
   return absl::StrSplit(text, absl::MaxSplits('=', 1));
 }
@@ -40,7 +40,8 @@ class RequestBuilder {
   absl::Status FindSignature() {
     const auto found = model_.meta.signatures.find(options_.signature);
     if (found == model_.meta.signatures.end()) {
-      return NotFound("No signature '", options_.signature, "'; there are: ", Signatures());
+      return NotFound("unknown signature '", options_.signature,
+                      "'; valid signatures: ", Signatures());
     }
     signature_ = &found->second;
     return absl::OkStatus();
@@ -59,7 +60,7 @@ class RequestBuilder {
   }
 
   absl::Status NothingToRun() const {
-    return InvalidArgument("Nothing to run: give --fetch or --target",
+    return InvalidArgument("nothing to run: pass --fetch or --target",
                            model_.meta.signatures.empty() ? "" : ", or --signature with one of: ",
                            model_.meta.signatures.empty() ? "" : Signatures());
   }
@@ -73,7 +74,8 @@ class RequestBuilder {
 
   absl::Status AddFeed(const std::string& text) {
     const auto [name, value] = SplitAtEquals(text);
-    if (value.empty()) return InvalidArgument("--feed ", text, ": write it as x:0=x.npy");
+    if (value.empty())
+      return InvalidArgument("--feed ", text, ": expected TENSOR=VALUE, such as x:0=x.npy");
     WEIR_ASSIGN_OR_RETURN(const Output tensor, FindTensor(name, true));
     WEIR_ASSIGN_OR_RETURN(Tensor parsed, ParseValue(value, tensor.dtype()));
     request_.feeds.push_back(tensor);
@@ -84,7 +86,8 @@ class RequestBuilder {
   absl::Status AddFetch(const std::string& text) {
     const auto [name, file] = SplitAtEquals(text);
     if (!file.empty() && !absl::EndsWith(file, ".npy") && !absl::EndsWith(file, ".json")) {
-      return InvalidArgument("--fetch ", text, ": the file is a .npy, or a .json for strings");
+      return InvalidArgument("--fetch ", text,
+                             ": the file name must end in .npy, or in .json for strings");
     }
     WEIR_ASSIGN_OR_RETURN(const Output tensor, FindTensor(name, false));
     request_.fetches.push_back(tensor);
@@ -125,21 +128,29 @@ void AddRequestOptions(Command& command, RequestOptions* options, const char* fe
   AddCheckpointOption(command, &options->checkpoint);
   command
       .Repeated("--feed", &options->feeds,
-                "a value for a tensor: FILE.npy, FILE.json with strings, or JSON; may be repeated")
+                "feed a tensor from FILE.npy, FILE.json (strings) or a JSON value; repeatable")
       .Word("TENSOR=VALUE");
   command.Repeated("--fetch", &options->fetches, fetch_help).Word(fetch_word);
-  command.Repeated("--target", &options->targets, "a node to run for its effect, in the same step")
+  command
+      .Repeated("--target", &options->targets,
+                "run this node for its side effects, in the same step; repeatable")
       .Word("NODE");
-  command.Repeated("--init", &options->inits, "a node to run once, before everything else")
+  command
+      .Repeated("--init", &options->inits, "run this node once, before everything else; repeatable")
       .Word("NODE");
   command
       .Value("--signature", &options->signature,
-             "feeds and fetches are named as in this signature; all outputs are fetched by default")
+             "name feeds and fetches as in this signature; default: fetch all its outputs")
       .Word("NAME");
-  command.List("--tags", &options->model.tags, "which meta graph of a SavedModel").Word("TAG,...");
-  command.Value("--device", &options->model.device, "for nodes that ask for none, such as /gpu:0")
+  command.List("--tags", &options->model.tags, "select the meta graph of a SavedModel by its tags")
+      .Word("TAG,...");
+  command
+      .Value("--device", &options->model.device,
+             "the device of nodes that request none, such as /gpu:0")
       .Word("DEVICE");
-  command.Value("--threads", &options->model.session.num_threads, "default: one a processor")
+  command
+      .Value("--threads", &options->model.session.num_threads,
+             "number of threads; default: one per processor")
       .AtLeast(0);
 }
 

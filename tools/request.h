@@ -7,44 +7,43 @@
 #include "weir/tools/command.h"
 #include "weir/tools/model.h"
 
-// What commands that run a graph have in common: which model, with what state, and which step of
-// it.
+// Options shared by the commands that run a graph: the model, its state, and the step to run.
 namespace weir::tools {
 
 struct RequestOptions {
   std::string file, checkpoint, signature;
-  std::string save;  // a checkpoint to write afterward, for which there need be nothing to run
+  std::string save;  // a checkpoint to write at the end; with it, there need not be a step
   std::vector<std::string> feeds, fetches, targets, inits;  // as on the command line
   ModelOptions model;
 };
 
-// Declares them: GRAPH, --checkpoint, --feed, --fetch, --target, --init, --signature, --tags,
-// --device, --threads. The value of --fetch is of the form `fetch_word`, and `fetch_help` says what
-// happens to it. `options` lives until the command has run.
+// Adds the options: GRAPH, --checkpoint, --feed, --fetch, --target, --init, --signature, --tags,
+// --device, --threads. `fetch_word` is the form of the value of --fetch, and `fetch_help` its help
+// text. `options` must live until the command has run.
 void AddRequestOptions(Command& command, RequestOptions* options, const char* fetch_word,
                        const char* fetch_help);
 
-// What to run, with names looked up.
+// A step to run, with its names resolved.
 struct Request {
   Outputs feeds, fetches;
   Tensors values;  // of the feeds
   std::vector<std::string> labels,
-      files;  // of the fetches; a file is empty if none is named
+      files;  // of the fetches; empty if no file is named
   std::vector<Operation> targets;
 
   bool empty() const { return fetches.empty() && targets.empty(); }
 };
 
-// A model with its state, and a step of it that is ready to run.
+// A model with its state, and a prepared step of it.
 struct PreparedRequest {
   Model model;
   Request request;
   Step step;
 };
 
-// Loads the model, runs the nodes of --init, restores the checkpoint and binds the step, if there
-// is one. NOT_FOUND for files and names that are not there, INVALID_ARGUMENT for values that cannot
-// be read and if there is nothing to run, and the errors of the steps that it runs.
+// Loads the model, runs the nodes of --init, restores the checkpoint and prepares the step, if
+// there is one. NOT_FOUND for missing files and names, INVALID_ARGUMENT for values that cannot be
+// parsed and if there is nothing to run; also returns the errors of the steps that it runs.
 absl::StatusOr<PreparedRequest> PrepareRequest(const RequestOptions& options);
 
 }  // namespace weir::tools

@@ -27,7 +27,7 @@ struct RunCommandOptions {
   double timeout_s = 0;  // 0: none
 };
 
-// At least one, since none is no limit.
+// Rounds up, because zero means no limit.
 std::chrono::milliseconds Milliseconds(double seconds) {
   return std::chrono::milliseconds(static_cast<int64_t>(std::ceil(seconds * 1e3)));
 }
@@ -36,7 +36,7 @@ struct Timing {
   double total_s = 0, fastest_s = 0;
 };
 
-// Runs the step as often as asked; traces the last time.
+// Runs the step `repeat` times and traces the last run.
 absl::StatusOr<Timing> RunSteps(const Step& step, const Request& request, int64_t repeat,
                                 std::chrono::milliseconds timeout, std::vector<NodeTrace>* trace,
                                 Tensors* fetched) {
@@ -117,18 +117,19 @@ void AddRunCommand(Command& weir) {
       "  weir run saved_model_dir --signature serving_default --feed 'images=[[0, 1, 2]]'\n"
       "  weir run graph.pb --init init --target train --repeat 1000 --save runs/model-1000");
   AddRequestOptions(run, &options->request, "TENSOR[=FILE]",
-                    "a tensor to print, or to write to FILE.npy; may be repeated");
+                    "a tensor to print, or to write to FILE.npy; repeatable");
   run.Value("--save", &options->request.save,
-            "write the variables to this checkpoint, when the steps have run")
+            "save the variables to this checkpoint after the last step")
       .Word("PREFIX");
-  run.Value("--repeat", &options->repeat, "run the step so often, and time it").AtLeast(1);
-  run.Value("--timeout", &options->timeout_s,
-            "give a step up after this time, and name the node that runs or what it waits for")
+  run.Value("--repeat", &options->repeat, "repeat the step N times and report timing").AtLeast(1);
+  run.Value(
+         "--timeout", &options->timeout_s,
+         "cancel a step after this time, and report the running node or the resource it waits for")
       .Word("SECONDS")
       .Range(0.001, 1e6);
   run.Value("--trace", &options->trace, "write a trace of the last step to this file").Word("FILE");
   run.Flag("--log-placement", &options->request.model.session.log_device_placement,
-           "print where each node runs");
+           "print the device of each node");
   run.Do([options](Console& console) { return Finish(console, Run(*options, console)); });
 }
 

@@ -13,9 +13,9 @@ absl::Status ScratchFolder::Create() {
   std::error_code error;
   std::string name = (std::filesystem::temp_directory_path(error) / "weir_XXXXXX").string();
   if (error || mkdtemp(name.data()) == nullptr) {
-    return FailedPrecondition("No temporary folder could be made as ", name, ": ",
+    return FailedPrecondition("cannot create a temporary folder ", name, ": ",
                               error ? error.message() : std::strerror(errno),
-                              "; TMPDIR says where to make it");
+                              "; set TMPDIR to a writable folder");
   }
   path_ = name;
   return absl::OkStatus();

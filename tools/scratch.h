@@ -7,7 +7,7 @@
 
 namespace weir::tools {
 
-// A folder under the system's one for temporary files, with all that is in it removed at the end.
+// A folder in the system's temporary folder, removed with its contents by the destructor.
 class ScratchFolder {
  public:
   ScratchFolder() = default;

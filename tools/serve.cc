@@ -14,7 +14,7 @@
 #include "weir/rpc/server.h"
 #include "weir/tools/command.h"
 
-// weir serve: sessions for TensorFlow's clients, and Weir's, over gRPC.
+// weir serve: serves sessions to TensorFlow and Weir clients over gRPC.
 namespace weir::tools {
 
 namespace {
@@ -23,14 +23,14 @@ struct ServeOptions {
   rpc::ServerOptions server;
   std::vector<std::string> allowed;
   std::string certificate_file, key_file, client_authority_file, server_authority_file;
-  std::string status_of;  // a target to ask, instead of serving
+  std::string status_of;  // print the status of this target instead of serving
   int metrics_port = -1;
   int max_message_mb = 2047;
   int idle_minutes = 24 * 60;
   int grace_seconds = 30;
 };
 
-// SIGTERM and SIGINT, kept from all threads while this lives, for one of them to wait for.
+// Blocks SIGTERM and SIGINT in all threads during its lifetime, so that Wait() can receive them.
 class StopSignals {
  public:
   StopSignals() {
@@ -54,11 +54,11 @@ absl::StatusOr<std::string> ReadIfGiven(const std::string& path) {
   return ReadFile(path);
 }
 
-// Messages of megabytes are read into new memory, and so are the tensors in them. The C library
-// would give each such block back to the system, and to touch a new page costs more than to copy
-// into one: what is freed is kept for the next message instead.
+// Messages of several megabytes, and the tensors in them, are read into newly allocated memory. The
+// C library would return each freed block to the system, and touching a new page costs more than
+// copying into one. These settings keep freed memory for the next message.
 void KeepFreedMemory() {
-  mallopt(M_MMAP_THRESHOLD, 32 << 20);  // the most it takes
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);  // the maximum value
   mallopt(M_TRIM_THRESHOLD, 256 << 20);
 }
 
@@ -89,88 +89,99 @@ absl::Status Serve(ServeOptions options, Console& console) {
     WEIR_ASSIGN_OR_RETURN(server, rpc::Server::Start(server_options));
     console.out << "Serving on " << server->target() << std::endl;
     if (metrics != nullptr) {
-      metrics->SetNow([&server] {
-        return rpc::Metrics::Now{server->master().num_sessions(), server->num_calls()};
+      metrics->SetLoadCallback([&server] {
+        return rpc::Metrics::Load{server->master().num_sessions(), server->num_calls()};
       });
       console.out << "Metrics on http://" << server_options.address << ":" << metrics->port()
                   << "/metrics" << std::endl;
     }
     signals.Wait();
   }
-  // The second signal ends the process.
+  // A second signal ends the process.
   console.out << "Stopping: " << server->num_calls() << " calls in progress" << std::endl;
   server->Drain(std::chrono::seconds(options.grace_seconds));
-  if (metrics != nullptr) metrics->SetNow(nullptr);
+  if (metrics != nullptr) metrics->SetLoadCallback(nullptr);
   return absl::OkStatus();
 }
 
-// What a server at this target says of itself.
+// Prints the status that the server at this target reports.
 absl::Status PrintStatus(const ServeOptions& options, Console& console) {
   rpc::ClientOptions client;
   client.connect_timeout = std::chrono::seconds(5);
   WEIR_ASSIGN_OR_RETURN(client.server_authority, ReadIfGiven(options.server_authority_file));
   WEIR_ASSIGN_OR_RETURN(client.certificate, ReadIfGiven(options.certificate_file));
   WEIR_ASSIGN_OR_RETURN(client.key, ReadIfGiven(options.key_file));
-  WEIR_ASSIGN_OR_RETURN(const rpc::ServerStatus status, rpc::AskServer(options.status_of, client));
+  WEIR_ASSIGN_OR_RETURN(const rpc::ServerStatus status,
+                        rpc::GetServerStatus(options.status_of, client));
   console.out << options.status_of << (status.serving ? " is serving\n" : " is not serving\n");
   for (const std::string& device : status.devices) console.out << "  " << device << "\n";
-  return status.serving ? absl::OkStatus() : absl::UnavailableError("The server is stopping");
+  return status.serving ? absl::OkStatus() : absl::UnavailableError("the server is shutting down");
 }
 
 }  // namespace
 
 void AddServeCommand(Command& weir) {
   auto options = std::make_shared<ServeOptions>();
-  Command serve = weir.Add("serve", "Run graphs for TensorFlow's clients and Weir's, over gRPC",
+  Command serve = weir.Add("serve", "Serve sessions to TensorFlow and Weir clients over gRPC",
                            "  weir serve --port 8500 --allow-path runs\n"
                            "  (then, in Python: tf.compat.v1.Session('grpc://localhost:8500'))\n"
-                           "SIGTERM lets the calls in progress finish.");
+                           "After SIGTERM, calls in progress may finish.");
   rpc::ServerOptions& server = options->server;
   Command what = serve.OneOf();
-  what.Value("--port", &server.port, "where to listen; 0: any free port, which is printed")
+  what.Value("--port", &server.port, "port to listen on; 0: any free port (it is printed)")
       .Range(0, 65535);
   what.Value("--status", &options->status_of,
-             "instead of serving, ask the server at grpc://HOST:PORT how it is")
+             "do not serve; print the status of the server at grpc://HOST:PORT")
       .Word("TARGET");
-  serve.Value("--bind", &server.address, "default: 127.0.0.1, for this machine alone")
+  serve
+      .Value("--bind", &server.address,
+             "address to listen on; default: 127.0.0.1 (this machine only)")
       .Word("ADDRESS");
   serve
       .Repeated("--allow-path", &options->allowed,
-                "a directory that clients may read and write in; may be repeated; none: no files")
+                "a directory that clients may read and write; repeatable; default: no file access")
       .Word("DIR");
-  serve.Value("--max-sessions", &server.master.max_sessions, "default: 1000").AtLeast(1);
-  serve.Value("--max-calls", &server.max_calls, "calls at a time; default: 1000").AtLeast(1);
-  serve.Value("--max-message-mb", &options->max_message_mb, "of a request; default: 2047")
+  serve
+      .Value("--max-sessions", &server.master.max_sessions,
+             "maximum number of sessions; default: 1000")
+      .AtLeast(1);
+  serve.Value("--max-calls", &server.max_calls, "maximum number of concurrent calls; default: 1000")
+      .AtLeast(1);
+  serve
+      .Value("--max-message-mb", &options->max_message_mb,
+             "maximum size of a request in MB; default: 2047")
       .Range(1, 2047);
   serve
       .Value("--idle-minutes", &options->idle_minutes,
-             "close sessions that nobody has used for so long; default: 1440; 0: never")
+             "close sessions that have been idle for N minutes; default: 1440; 0: never")
       .AtLeast(0);
   serve
       .Value("--grace-seconds", &options->grace_seconds,
-             "how long calls may go on after SIGTERM; default: 30")
+             "seconds that calls may take to finish after SIGTERM; default: 30")
       .AtLeast(0);
   serve
       .Value("--device-name", &server.master.session.task,
-             "the task whose devices it has, as '/job:worker/replica:0/task:1', for graphs that "
-             "name one; default: /job:localhost/replica:0/task:0")
+             "the server's task, such as '/job:worker/replica:0/task:1', for graphs that name a "
+             "task; default: /job:localhost/replica:0/task:0")
       .Word("TASK");
-  serve.Value("--threads", &server.master.session.num_threads, "default: one a processor")
+  serve
+      .Value("--threads", &server.master.session.num_threads,
+             "number of threads; default: one per processor")
       .AtLeast(0);
-  serve.Value("--tls-cert", &options->certificate_file, "speak TLS, with this certificate")
+  serve.Value("--tls-cert", &options->certificate_file, "use TLS with this certificate")
       .Word("FILE");
-  serve.Value("--tls-key", &options->key_file, "the certificate's key").Word("FILE");
+  serve.Value("--tls-key", &options->key_file, "the private key of the certificate").Word("FILE");
   serve
       .Value("--tls-client-ca", &options->client_authority_file,
-             "let in only clients with certificates of this authority")
+             "accept only clients with a certificate from this authority")
       .Word("FILE");
   serve
       .Value("--tls-server-ca", &options->server_authority_file,
-             "with --status: the authority of the server's certificate")
+             "with --status: the authority that signed the server's certificate")
       .Word("FILE");
   serve
       .Value("--metrics-port", &options->metrics_port,
-             "numbers for Prometheus, at /metrics of this port")
+             "export Prometheus metrics at /metrics on this port")
       .Range(0, 65535);
   serve.Do([options](Console& console) {
     const absl::Status status =

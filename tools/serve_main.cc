@@ -1,6 +1,6 @@
 #include "weir/tools/cli.h"
 
-// weir-serve: weir with the command that serves.
+// The weir-serve program: weir with the serve command.
 int main(int argc, char** argv) {
   return weir::tools::RunMain(argc, argv, weir::tools::AddServeCommand);
 }

@@ -7,25 +7,25 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
-// How limits are computed. A node has bytes to move and operations to do (node_cost.h), and the
-// machine moves so many bytes and does so many operations a second with all threads of the session
-// (machine_limits.h). Each of the two gives a time, and the larger one is the limit: processors
-// compute while they load, so the smaller one hides behind it. A processor does half as many
-// operations on doubles as on floats, since a vector holds half as many; for integers and 16-bit
-// floats the peak of float stands.
+// How limits are computed. A node has bytes to move and operations to do (node_cost.h). The machine
+// has a memory bandwidth and a peak rate of operations with all threads of the session
+// (machine_limits.h). Each of the two gives a time, and the larger one is the limit, because
+// processors overlap computation and loads. The peak is half as high for doubles as for floats,
+// because a vector holds half as many; integers and 16-bit floats use the peak of float.
 //
-// The limit is no bound in the strict sense. A value that has just been made lies in a cache, and a
-// node may read it faster than memory could give it: the ratio is then below 1. A kernel that packs
-// its arguments moves more than is counted; a node that runs beside others has only a part of the
-// threads and of the bandwidth. So a ratio of 2 is worth a look, and one of 1.2 is not.
+// The limit is not a strict lower bound. A value that was just computed is in a cache, and a node
+// may read it faster than from memory: the ratio is then below 1. A kernel that packs its arguments
+// moves more bytes than the count, and a node that runs in parallel with others has only some of
+// the threads and of the bandwidth. So a ratio of 2 deserves a look, and a ratio of 1.2 does not.
 //
-// Below 200 ns a run the limit says nothing: to call a kernel, allocate its output and (here) write
-// a record takes as long. Such nodes are bound by overhead, and the cure is to have fewer of them.
+// Below 200 ns per run the limit is meaningless: calling a kernel, allocating its output and (here)
+// writing a trace record takes as long. Such nodes are bound by overhead, and only fewer nodes
+// help.
 //
-// Medians are taken node by node of the sums over a step; a step in which the node did not run
-// counts as zero. So the parts need not add up to the median of steps, and the share of a node is
-// taken of the median of traced steps. Copies, waits and timelines are of one step, the fastest,
-// because they make sense only together.
+// Medians are computed per node over the sums of each step; a step in which the node did not run
+// counts as zero. So the parts need not add up to the median of the steps, and the share of a node
+// is relative to the median of traced steps. Copies, waits and timelines come from one step, the
+// fastest, because they are consistent only within a step.
 namespace weir::tools {
 
 namespace {
@@ -44,7 +44,7 @@ std::string Describe(const std::vector<NodeTrace::Value>& values) {
   return absl::StrCat(DataTypeName(values[0].dtype), values[0].shape.ToString());
 }
 
-// Nodes of the runtime's own share a name, so what they hand on tells them apart.
+// Nodes that the runtime inserts share a name, so their outputs identify them.
 std::string NameOf(const NodeTrace& run) {
   const bool is_shared = run.op == "_Read" || run.op == "_Copy";
   return is_shared ? absl::StrCat(run.node, " ", Describe(run.outputs)) : run.node;
@@ -56,7 +56,8 @@ void SortDescending(std::vector<T>& values, Key key) {
                    [&](const T& a, const T& b) { return key(a) > key(b); });
 }
 
-// The share of each cell of the step in which the thread was in a node: what the waits leave.
+// Returns, for each cell of the step, the share of time in which the thread ran a node: the
+// complement of its waits.
 std::vector<double> Timeline(const std::vector<Wait>& waits, int thread, int64_t start_ns,
                              int64_t end_ns) {
   std::vector<double> cells(kTimelineCells, 1);
@@ -206,7 +207,7 @@ NodeProfile StepProfiler::Summary(const Collected& collected) const {
   node.time_ns = median(&Total::time_ns);
   node.bytes = median(&Total::bytes);
   node.flops = median(&Total::flops);
-  // What is measured are the processors.
+  // Only processors were measured.
   if (!absl::StrContains(node.device, "CPU:")) return node;
   node.limit_ns = median(&Total::limit_ns);
   const bool is_small = node.limit_ns < kOverheadNs * std::max(1., node.runs);

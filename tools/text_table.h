@@ -9,11 +9,11 @@
 namespace weir::tools {
 
 // Rows of cells, printed in columns as wide as their widest cell. A column whose title begins with
-// '>' is aligned to the right. Titles are dim, and left out if all are empty.
+// '>' is right-aligned. Titles are dim, and omitted if all of them are empty.
 class TextTable {
  public:
   explicit TextTable(std::vector<std::string> titles);
-  // As many cells as there are titles.
+  // Adds a row with one cell per title.
   void Row(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
   void Print(Console& console) const;
 

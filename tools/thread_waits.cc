@@ -6,25 +6,25 @@
 #include "absl/container/flat_hash_map.h"
 #include "weir/tools/node_cost.h"
 
-// What threads waited for. A thread's waits are what its nodes leave of the step: its records are
-// sorted by their starts, and where one begins after all before it have ended there is a gap. (They
-// may overlap: an asynchronous node counts for the thread on which it has finished.) The last gap
-// reaches to the end of the step and has no next node.
+// Thread waits. The waits of a thread are the parts of the step in which it runs no node: its
+// records are sorted by start time, and there is a gap where a record starts after all earlier ones
+// have ended. (Records may overlap: an asynchronous node counts for the thread on which it
+// finished.) The last gap extends to the end of the step and has no next node.
 //
-// Why did the gap end when it did? The node that the thread ran next needed inputs, and each came
-// from a record of the same step: the one that had last written the input's memory when the node
-// began. Memory tells more than the graph does, since the nodes that run are not the graph's: many
-// have been fused, copies have been put in, and equal ones made one. But where a node hands on the
-// memory of another, as Identity does, several records hold it; of those the one is right that the
-// graph names, if it names one, or else the last. Control edges leave no memory behind, so for them
-// the graph is all there is.
+// What ended the gap? The node that the thread ran next needed inputs. The producer of each input
+// is the record of the same step that last wrote the input's memory before the node began. Memory
+// tells more than the graph, because the executed nodes are not those of the graph: many are fused,
+// copies are inserted, and common subexpressions are eliminated. But if a node forwards the memory
+// of another node, as Identity does, several records have that memory. Of these, the producer is
+// the record that the graph names, if it names one, and otherwise the last one. Control edges have
+// no memory, so only the graph shows them.
 //
-// Of these producers the last to end is the cause, if it ended after the gap had begun: before that
-// moment nothing could have made the node run, so the thread has waited for it. (It is named after
-// the node that did the work, where the cause only hands a value on.) What is left of the
-// gap is the way from there to here: waking a thread up, and the runtime's work between two nodes.
-// If all inputs were ready when the gap began, all of it is of that kind, or the thread was busy
-// with the loops of a kernel that another thread runs.
+// Of these producers, the one that ended last is the cause, if it ended after the gap began: before
+// that moment the node could not run, so the thread waited for the producer. (If the cause only
+// forwards a value, the wait is attributed to the node that did the work.) The rest of the gap is
+// the hand-over: waking a thread, and the runtime's work between two nodes. If all inputs were
+// ready when the gap began, the whole gap is of that kind, or the thread helped with the loops of a
+// kernel that another thread runs.
 namespace weir::tools {
 
 namespace {
@@ -45,19 +45,19 @@ class WaitFinder {
     }
   }
 
-  // The producer that was the last to end of all that record i needs; -1 if there is none, or if
-  // it had ended before.
+  // Returns the producer of record i's inputs that ended last; -1 if there is none, or if it ended
+  // earlier.
   int LastProducer(int i, int64_t before_ns) const {
     const int last = LastProducer(i);
     return last >= 0 && trace_[last].end_ns > before_ns ? last : -1;
   }
 
-  // The record whose result this one, if it does no work of its own, hands on.
+  // Returns the record whose result this one forwards, if this one does no work itself.
   int Origin(int i, int64_t before_ns) const {
-    while (i >= 0 && (trace_[i].op == "NoOp" || OnlyMoves(trace_[i].op)) &&
+    while (i >= 0 && (trace_[i].op == "NoOp" || OnlyMoves(trace_[i])) &&
            CopyReason(trace_[i]).empty()) {
       const int producer = LastProducer(i, before_ns);
-      if (producer < 0 || trace_[producer].end_ns >= trace_[i].end_ns) break;  // no circle
+      if (producer < 0 || trace_[producer].end_ns >= trace_[i].end_ns) break;  // avoids a cycle
       i = producer;
     }
     return i;
@@ -67,7 +67,7 @@ class WaitFinder {
   int LastProducer(int i) const {
     const NodeTrace& record = trace_[i];
     const Node* node = graph_.FindNode(record.node);
-    if (node != nullptr && node->op_name() != record.op) node = nullptr;  // a fused one
+    if (node != nullptr && node->op_name() != record.op) node = nullptr;  // a fused node
     int last = -1;
     const auto consider = [&](int producer) {
       if (producer >= 0 && (last < 0 || trace_[producer].end_ns > trace_[last].end_ns))
@@ -83,7 +83,7 @@ class WaitFinder {
     return last;
   }
 
-  // The last of these records, which are sorted by their ends, that had ended when record i began.
+  // Returns the last of these records, sorted by end time, that ended before record i began.
   int LastBefore(int i, const std::vector<int>& records) const {
     const auto after =
         std::upper_bound(records.begin(), records.end(), trace_[i].start_ns,
@@ -120,7 +120,8 @@ class WaitFinder {
   absl::flat_hash_map<const void*, std::vector<int>> holders_;  // by the memory of an output
 };
 
-// The records of each thread by their starts, in the order in which the threads began.
+// Returns the records of each thread sorted by start time; threads are in the order of their first
+// record.
 std::vector<std::vector<int>> ByThread(const std::vector<NodeTrace>& trace) {
   std::vector<int> order(trace.size());
   for (size_t i = 0; i < trace.size(); ++i) order[i] = static_cast<int>(i);

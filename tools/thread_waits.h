@@ -9,22 +9,22 @@
 // What the threads of a traced step did between nodes. Times are nanoseconds on the steady clock.
 namespace weir::tools {
 
-// A stretch of a step in which a thread ran no node of its own. It may have helped a node of
-// another thread with its loops, which a trace does not show.
+// An interval of a step in which a thread ran no node of its own. It may have helped with the loops
+// of another thread's node, which a trace does not show.
 struct Wait {
   int thread = 0;  // as in NodeTrace
   int64_t start_ns = 0, end_ns = 0;
-  // Positions in the trace: the node that the thread ran next (-1: none, the step ended), and the
-  // one whose result it had waited for, being the last of what it needs to be ready (-1: all was
-  // there when the wait began). Where that is a node that only hands a value on, such as Identity
-  // or NoOp, it is the one before it.
+  // Indices into the trace. `next`: the node that the thread ran next (-1: the step ended).
+  // `cause`: the node whose result the thread waited for, the input that was ready last (-1: all
+  // inputs were ready when the wait began). If that node only forwards a value, such as Identity or
+  // NoOp, the cause is the node before it.
   int next = -1, cause = -1;
-  // The part in which the result was not ready; the rest is the hand-over and the runtime's own
-  // work. 0 without a cause.
+  // The part of the wait in which the result was not ready; the rest is the hand-over and the
+  // runtime's own work. 0 without a cause.
   int64_t waited_ns = 0;
 };
 
-// A thread's share of a step: these four add up to the step.
+// How a thread spent a step: these four add up to the step.
 struct ThreadTime {
   int thread = 0;
   int num_nodes = 0;
@@ -34,8 +34,8 @@ struct ThreadTime {
   int64_t over_ns = 0;     // after its last node
 };
 
-// The waits of every thread that ran a node, by thread in the order of their first nodes, then by
-// time. `graph` tells of edges that no memory shows, such as control edges.
+// Returns the waits of every thread that ran a node, by thread in the order of their first nodes,
+// then by time. `graph` supplies the edges that memory does not show, such as control edges.
 std::vector<Wait> FindWaits(const std::vector<NodeTrace>& trace, const Graph& graph,
                             int64_t start_ns, int64_t end_ns);
 std::vector<ThreadTime> SumThreads(const std::vector<NodeTrace>& trace,

@@ -21,22 +21,24 @@ using Json = nlohmann::json;
 absl::StatusOr<Tensor> StringsFromJson(const Json& json) {
   const auto shape = json.find("shape"), data = json.find("data_base64");
   if (shape == json.end() || data == json.end() || !shape->is_array() || !data->is_array()) {
-    return InvalidArgument("it is not an object with the lists 'shape' and 'data_base64'");
+    return InvalidArgument("expected a JSON object with the lists 'shape' and 'data_base64'");
   }
   std::vector<int64_t> dims;
   for (const Json& dim : *shape) {
-    if (!dim.is_number_integer() || dim < 0) return InvalidArgument("its shape is not one");
+    if (!dim.is_number_integer() || dim < 0)
+      return InvalidArgument("'shape' must contain non-negative integers");
     dims.push_back(dim);
   }
   WEIR_ASSIGN_OR_RETURN(const Shape full, Shape::Make(dims));
   if (full.num_elements() != static_cast<int64_t>(data->size())) {
-    return InvalidArgument("it has ", data->size(), " strings for the shape ", full.ToString());
+    return InvalidArgument("expected ", full.num_elements(), " strings, got ", data->size(),
+                           ", for the shape ", full.ToString());
   }
   Tensor tensor(DT_STRING, full);
   auto* out = tensor.data<std::string>();
   for (const Json& text : *data) {
     if (!text.is_string() || !absl::Base64Unescape(text.get_ref<const std::string&>(), out++)) {
-      return InvalidArgument("a string of it is not base64");
+      return InvalidArgument("'data_base64' contains a string that is not valid base64");
     }
   }
   return tensor;
@@ -44,7 +46,7 @@ absl::StatusOr<Tensor> StringsFromJson(const Json& json) {
 
 absl::Status WriteStrings(const std::string& path, const Tensor& tensor) {
   if (tensor.dtype() != DT_STRING) {
-    return InvalidArgument(path, ": a .json file holds strings, not ", tensor.Description());
+    return InvalidArgument(path, ": a .json file stores strings, not ", tensor.Description());
   }
   Json data = Json::array();
   for (const std::string& text : tensor.flat<std::string>()) {
@@ -57,24 +59,25 @@ absl::Status WriteStrings(const std::string& path, const Tensor& tensor) {
   return WriteFileAtomically(path, json.dump());
 }
 
-// Lists within lists deeper than this are no tensor.
+// Lists that are nested deeper are rejected.
 constexpr int kMaxDepth = 64;
 
-// The leaves of nested lists in order, and the shape if the lists are regular.
+// Returns the leaves of nested lists in order, and the shape if the lists are regular.
 absl::Status Flatten(const Json& json, int depth, std::vector<int64_t>* dims,
                      std::vector<const Json*>* leaves) {
   if (!json.is_array()) {
     if (depth != static_cast<int>(dims->size()))
-      return InvalidArgument("its lists differ in depth");
+      return InvalidArgument("nested lists differ in depth");
     leaves->push_back(&json);
     return absl::OkStatus();
   }
   const auto size = static_cast<int64_t>(json.size());
   if (depth == static_cast<int>(dims->size())) {
-    if (!leaves->empty() || depth == kMaxDepth) return InvalidArgument("its lists differ in depth");
+    if (!leaves->empty() || depth == kMaxDepth)
+      return InvalidArgument("nested lists differ in depth");
     dims->push_back(size);
   } else if ((*dims)[depth] != size) {
-    return InvalidArgument("its lists differ in length: ", (*dims)[depth], " and ", size);
+    return InvalidArgument("nested lists differ in length: ", (*dims)[depth], " and ", size);
   }
   for (const Json& element : json) {
     WEIR_RETURN_IF_ERROR(Flatten(element, depth + 1, dims, leaves));
@@ -82,7 +85,7 @@ absl::Status Flatten(const Json& json, int depth, std::vector<int64_t>* dims,
   return absl::OkStatus();
 }
 
-// False if the type does not have the value.
+// Returns false if the type cannot represent the value.
 template <class T>
 bool Convert(const Json& json, T* out) {
   if constexpr (std::is_same_v<T, bool>) {
@@ -122,10 +125,9 @@ absl::StatusOr<Tensor> FromLeaves(const std::vector<const Json*>& leaves, const 
       if (good) tensor.data<std::string>()[i] = leaves[i]->get<std::string>();
     }
   } else if (!known) {
-    return InvalidArgument("no value of type ", DataTypeName(dtype),
-                           " can be written here; use a file");
+    return InvalidArgument("type ", DataTypeName(dtype), " has no JSON form; use a .npy file");
   }
-  if (!good) return InvalidArgument("not all its elements are of type ", DataTypeName(dtype));
+  if (!good) return InvalidArgument("not all elements are values of type ", DataTypeName(dtype));
   return tensor;
 }
 
@@ -152,7 +154,7 @@ absl::StatusOr<Tensor> ParseValue(const std::string& text, DataType dtype) {
   std::vector<int64_t> dims;
   std::vector<const Json*> leaves;
   absl::Status status = json.is_discarded() || json.is_object()
-                            ? InvalidArgument("it is neither a file's name nor JSON")
+                            ? InvalidArgument("expected a .npy or .json file name, or JSON")
                             : Flatten(json, 0, &dims, &leaves);
   if (status.ok()) {
     absl::StatusOr<Tensor> tensor = FromLeaves(leaves, Shape(dims), dtype);

@@ -49,7 +49,7 @@ class FamiliesTest : public testing::Test {
     return visited;
   }
 
-  const FamilyIndexTable table_{{{"Add", "Mul"}, {"Relu"}, {"Add", "Conv2D"}}};
+  const FamilyIndexEntries table_{{{"Add", "Mul"}, {"Relu"}, {"Add", "Conv2D"}}};
   const Families<TestRegistry> families_{kFamilies, table_.index()};
 };
 
@@ -107,7 +107,7 @@ TEST_F(FamiliesTest, AreMadeOnceByManyThreads) {
 TEST(FamilyIndex, HasManyOpsByTheirNames) {
   FamilyOps ops(3);
   for (int i = 0; i < 3000; ++i) ops[i % 3].push_back("Op" + std::to_string(i));
-  const FamilyIndexTable table(ops);
+  const FamilyIndexEntries table(ops);
   const Families<TestRegistry> families(kFamilies, table.index());
   for (int i = 0; i < 3000; ++i) {
     std::vector<int> visited;

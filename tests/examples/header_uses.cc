@@ -12,7 +12,7 @@
 #include "weir/core/cancellation.h"
 #include "weir/core/device.h"
 #include "weir/core/kernel.h"
-#include "weir/core/name_table.h"
+#include "weir/core/name_index.h"
 #include "weir/core/npy.h"
 #include "weir/core/per_thread.h"
 #include "weir/core/record.h"
@@ -84,7 +84,7 @@ const Use kCore[] = {
        return ImportGraph(copy, SerializeGraph(g)).ok() && copy.nodes().size() == g.nodes().size();
      }},
     {"weir/core/kernel.h", [](Graph&) { return !BuiltinKernels().KernelsOf("MatMul").empty(); }},
-    {"weir/core/name_table.h", [](Graph&) { return NameTable().Find("none") == nullptr; }},
+    {"weir/core/name_index.h", [](Graph&) { return NameIndex().Find("none") == nullptr; }},
     {"weir/core/npy.h",
      [](Graph&) {
        return SerializeNpy(Tensor::Vector<float>({1, 2})).ok();

@@ -72,7 +72,7 @@ absl::StatusOr<proto::GraphDef> ReadGraph(const std::string& folder, const Json&
   return std::move(*meta.mutable_graph_def());
 }
 
-// Graphs above this make the search slow.
+// Larger graphs make the search slow.
 constexpr size_t kMostBytes = 300000;
 
 }  // namespace

@@ -8,11 +8,13 @@
 
 namespace weir::fuzz {
 
-// The graph of a recorded case (tools/case_runner.h), serialized, with marks (mutate.h) that say
-// what its first steps feed, fetch and run. UNIMPLEMENTED for a case that is no graph alone.
+// Returns the serialized graph of a recorded case (tools/case_runner.h), with marks (mutate.h) for
+// the feeds, fetches and targets of its first steps. Returns UNIMPLEMENTED for a case that needs
+// more than a graph.
 absl::StatusOr<std::string> CaseGraph(const std::string& folder);
 
-// The graphs to begin with: files that end in ".pb", and the cases in folders and below them.
+// Returns the seed graphs: files that end in ".pb", and the cases, in these directories and their
+// subdirectories.
 absl::StatusOr<std::vector<std::string>> ReadGraphs(const std::vector<std::string>& paths);
 
 }  // namespace weir::fuzz

@@ -5,13 +5,13 @@
 #include "weir/core/coding.h"
 #include "weir/core/crc32c.h"
 #include "weir/core/file.h"
-#include "weir/core/table.h"
-#include "weir/core/table_writer.h"
+#include "weir/core/sstable.h"
+#include "weir/core/sstable_writer.h"
 #include "weir/tests/fuzz/targets.h"
 #include "weir/tests/io/test_files.h"
 
-// Checksums would keep a fuzzer out, so each target also takes the parts of a file and puts them
-// together with checksums that are right.
+// Checksums would stop a fuzzer early, so each target also builds a file with correct checksums
+// from parts of the input.
 namespace weir::fuzz {
 
 namespace {
@@ -30,7 +30,7 @@ std::string AppendBlock(std::string* file, absl::string_view block, char compres
   return handle;
 }
 
-// Pieces of the input as blocks; the last one is the index.
+// Builds a table with pieces of the input as blocks; the last one is the index.
 std::string MakeTable(Input in) {
   std::string file, handle, first;
   while (!in.empty()) {
@@ -47,9 +47,9 @@ std::string MakeTable(Input in) {
 
 void ReadTable(const ReadableFile& file, std::unique_ptr<ReadableFile> again) {
   int64_t scanned = 0, read = 0;
-  const auto problems = ScanTable(file, [&](absl::string_view, absl::string_view) { ++scanned; });
+  const auto problems = ScanSSTable(file, [&](absl::string_view, absl::string_view) { ++scanned; });
   Require(problems.ok(), "a file that can be read is scanned");
-  const auto table = TableReader::Open(std::move(again));
+  const auto table = SSTableReader::Open(std::move(again));
   if (!table.ok()) return;
   std::vector<std::string> keys;
   const absl::Status all = (*table)->ForEach([&](absl::string_view key, absl::string_view) {
@@ -65,7 +65,8 @@ void ReadTable(const ReadableFile& file, std::unique_ptr<ReadableFile> again) {
   }
 }
 
-// Each of these is read as by itself. Asked for often enough to have the whole index read.
+// Reading each of these alone must give the same result as reading all. There are enough look-ups
+// that the whole index is read.
 void ReadMany(const std::string& prefix, const std::vector<CheckpointTensor>& tensors) {
   std::vector<absl::string_view> names;
   while (!tensors.empty() && names.size() < 200) {
@@ -125,7 +126,7 @@ void Bundle(absl::string_view bytes) {
       entries[std::move(key)] = std::string(in.Piece());
     }
     BufferedFile file(*files.Create(form == 1 ? "/m.index" : "/m"));
-    TableWriter table(&file);
+    SSTableWriter table(&file);
     for (const auto& [key, value] : entries) Require(table.Add(key, value).ok(), "keys ascend");
     Require(table.Finish().ok() && file.Close().ok(), "a table is written");
   }
@@ -148,7 +149,7 @@ void CheckpointState(absl::string_view bytes) {
   LatestCheckpoint("/d").status().IgnoreError();
   const auto state = ReadCheckpointState("/d");
   if (!state.ok()) return;
-  if (!WriteCheckpointState("/d", *state).ok()) return;  // times that fit no paths
+  if (!WriteCheckpointState("/d", *state).ok()) return;  // times without matching paths
   Require(ReadCheckpointState("/d").ok(), "a state that was written is read");
 }
 

@@ -6,8 +6,8 @@
 #include "weir/tests/fuzz/targets.h"
 #include "weir/tests/io/test_files.h"
 
-// What fuzzers have found, and what begins their search, goes through the targets in every run of
-// the tests; damaged versions of it too, and noise.
+// Every test run feeds the inputs that fuzzers have found, and the seeds of their search, to the
+// targets; also damaged versions of them, and noise.
 namespace weir::fuzz {
 namespace {
 

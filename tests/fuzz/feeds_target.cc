@@ -3,13 +3,13 @@
 #include "weir/session/session.h"
 #include "weir/tests/fuzz/targets.h"
 
-// Ops whose other arguments say what to do with the first one: shapes, axes, indices, sizes. Fed
-// with any of them, a step gives values or an error, and the next step runs as if nothing had been.
+// Ops whose other arguments control what happens to the first one: shapes, axes, indices, sizes.
+// Whatever is fed, a step returns values or an error, and the next step is unaffected.
 namespace weir::fuzz {
 
 namespace {
 
-constexpr int kKinds = 4;  // of placeholders, for each place of an argument
+constexpr int kKinds = 4;  // number of placeholders for each argument position
 
 DataType TypeOf(int kind) {
   constexpr DataType kTypes[kKinds] = {DT_FLOAT, DT_INT32, DT_INT64, DT_BOOL};
@@ -85,7 +85,7 @@ class Model {
   }
 
  private:
-  // An op of that name, if there is one that takes such arguments.
+  // Returns an op of that name, if one with such arguments exists.
   void Add(const char* op, const std::vector<Arg>& args, const Attrs& attrs = {}) {
     Node* node = AddNode(op, args, attrs);
     const absl::Status status = graph_.TakeStatus();
@@ -100,7 +100,7 @@ class Model {
     return false;
   }
 
-  // The first argument may have any rank, the others mostly have one.
+  // The first argument may have any rank; the others usually have rank one.
   static Tensor Value(DataType type, int place, Input* in) {
     constexpr size_t kRanks[] = {0, 1, 1, 1, 0, 1, 2, 3};
     const uint8_t rank = in->Byte();
@@ -109,7 +109,7 @@ class Model {
     Tensor t = Tensor::Zeros(type, Shape(dims));
     const uint8_t scale = in->Byte();
     for (int64_t i = 0; i < t.num_elements(); ++i) {
-      // Mostly small; one in four inputs has numbers of any size.
+      // Mostly small values; one in four inputs has values of any size.
       int64_t v = static_cast<int8_t>(in->Byte());
       if (scale % 4 != 0) v %= 8;
       if (scale % 4 == 0 && v % 16 == 0) v = v * (int64_t{1} << (scale / 4));

@@ -11,7 +11,7 @@ namespace weir::fuzz {
 
 namespace {
 
-// Pieces of the input as records, with checksums that are right.
+// Writes pieces of the input as records with correct checksums.
 std::string MakeRecords(Input in) {
   std::string file;
   const auto put_crc = [&](absl::string_view bytes) {

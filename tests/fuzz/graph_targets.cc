@@ -5,8 +5,8 @@
 #include "weir/tests/fuzz/targets.h"
 #include "weir/tests/io/test_files.h"
 
-// Any bytes either make a graph or an error. A graph prints and is the same after export and
-// import; an error leaves the graph it was imported into as it was.
+// Arbitrary bytes produce either a graph or an error. A graph can be printed, and exporting and
+// importing it preserves it; an error leaves the destination graph unchanged.
 namespace weir::fuzz {
 
 namespace {
@@ -21,7 +21,7 @@ void CheckGraph(const Graph& graph) {
   }
 }
 
-// Exported and imported again it is the same graph.
+// Exporting and importing the graph preserves it.
 void CheckRoundTrip(const Graph& graph) {
   const std::string bytes = SerializeGraph(graph);
   proto::GraphDef exported;

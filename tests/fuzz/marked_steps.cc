@@ -12,7 +12,7 @@ namespace weir::fuzz {
 
 namespace {
 
-// The step and the output that a mark names; -1 for what it does not.
+// Returns the step and the output of a mark; -1 for a missing one.
 std::pair<int, int> Numbers(absl::string_view name) {
   const std::vector<absl::string_view> parts = absl::StrSplit(name, '.');
   int step = -1, output = -1;

@@ -9,14 +9,14 @@
 
 namespace weir::fuzz {
 
-// What one step of a graph with marks (mutate.h) feeds, fetches and runs.
+// The feeds, fetches and targets of one step of a graph with marks (mutate.h).
 struct MarkedStep {
   weir::Feeds feeds;
   Outputs fetches;
   std::vector<Operation> targets;
 };
 
-// The steps by number; empty for a graph without marks.
+// Returns the steps by number; empty for a graph without marks.
 std::map<int, MarkedStep> MarkedSteps(const Graph& graph);
 
 }  // namespace weir::fuzz

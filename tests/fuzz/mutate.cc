@@ -12,11 +12,11 @@
 #include "weir/proto/graph.pb.h"
 #include "weir/tests/fuzz/random_values.h"
 
-// Mutation works on the message, not on its bytes: bytes changed at random rarely parse, and what
-// parses and is refused by the importer at once teaches little. So most changes keep the graph's
-// form (a type stays a type, a name is one of the graph's) and make its meaning wrong: that reaches
-// shape rules and kernels. New nodes take constants of the right types, with shapes and values at
-// random: each op there is gets its turn, also those that no case uses.
+// Mutates the message, not its bytes: randomly changed bytes rarely parse, and a message that
+// parses but is rejected by the importer exercises little. So most changes keep the graph
+// well-formed (a type stays a type, a name is one of the graph's) but change its meaning: that
+// reaches shape functions and kernels. New nodes have constants of the right types as inputs, with
+// random shapes and values: every registered op is used, also those that no case uses.
 namespace weir::fuzz {
 
 namespace {
@@ -67,7 +67,7 @@ class Mutator {
     std::vector<std::string> names;
     for (const auto& [name, value] : node->attr()) names.push_back(name);
     if (names.empty()) return;
-    std::sort(names.begin(), names.end());  // a map has no order of its own
+    std::sort(names.begin(), names.end());  // a map has no defined order
     const std::string& name = random_.OneOf(names);
     if (random_.OneIn(16)) {
       node->mutable_attr()->erase(name);
@@ -186,7 +186,7 @@ class Mutator {
     }
   }
 
-  // Another op with as many inputs.
+  // Changes the op to another one with the same number of inputs.
   void ChangeOp(proto::NodeDef* node) {
     const OpSpec* now = BuiltinOps().Find(node->op());
     if (now == nullptr) return;
@@ -238,7 +238,7 @@ class Mutator {
     node.set_name(NewName());
     node.set_op(op.name());
     for (const AttrSpec& attr : op.attrs()) {
-      // A default is right most of the time, and a default type is one type of many.
+      // Usually keeps the default, except a default type, which is one of many.
       const bool is_type = attr.kind == AttrSpec::Kind::kType;
       if (!attr.default_value || random_.OneIn(is_type ? 2 : 6)) SetAttr(attr, &node);
     }
@@ -298,7 +298,7 @@ class Mutator {
     }
   }
 
-  // The types of an argument's tensors, by the node's attributes.
+  // Returns the types of an argument's tensors, according to the node's attributes.
   std::vector<DataType> TypesOf(const OpSpec& op, const ArgSpec& arg, const proto::NodeDef& node) {
     const auto type_of = [&](const std::string& name) {
       const auto it = node.attr().find(name);
@@ -346,7 +346,7 @@ class Mutator {
     return node.name();
   }
 
-  // A node of the graph, or a new one without inputs, whose output 0 has the type: handles,
+  // Returns a node of the graph, or a new one without inputs, whose output 0 has the type: handles,
   // references, variants.
   std::string Producer(DataType type, bool is_ref) {
     std::vector<std::string> names;

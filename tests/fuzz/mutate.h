@@ -9,14 +9,14 @@ class GraphDef;
 
 namespace weir::fuzz {
 
-// Makes one to four changes to a graph that a hostile or careless writer might make: of attributes,
-// constants, inputs, ops, nodes and functions; or adds nodes of any op with constants of the types
-// that it takes. The same seed changes the same graph in the same way.
+// Makes one to four changes to a graph, as a hostile or careless writer might: to attributes,
+// constants, inputs, ops, nodes and functions; or adds nodes of any op, with constants of the types
+// of its inputs. The same seed makes the same changes.
 void Mutate(uint64_t seed, proto::GraphDef* graph);
 
-// How a graph says what is to be done with it, so that an input of the fuzzer is one GraphDef:
-// marks are attributes of nodes. Step numbers begin with 0; a graph without marks has one step that
-// runs every node but placeholders.
+// Marks describe the steps of a graph, so that an input of the fuzzer is a single GraphDef. They
+// are attributes of nodes. Step numbers start at 0; a graph without marks has one step that runs
+// every node except placeholders.
 //   _feed.STEP.OUTPUT    the tensor to feed
 //   _fetch.STEP.OUTPUT   true
 //   _target.STEP         true

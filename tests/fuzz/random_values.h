@@ -9,13 +9,13 @@
 
 namespace weir::fuzz {
 
-// Values of the kinds that graphs hold, mostly ordinary and sometimes of the kind that breaks
-// programs: zero, negative, enormous, not a number. Equal seeds give equal values.
+// Generates values of the kinds that graphs contain, mostly ordinary and sometimes difficult ones:
+// zero, negative, enormous, NaN. Equal seeds generate equal values.
 class RandomValues {
  public:
   explicit RandomValues(uint64_t seed) : words_(seed) {}
 
-  // Of [0, n), for n > 0.
+  // Returns a number in [0, n), for n > 0.
   uint64_t Below(uint64_t n) { return words_() % n; }
   bool OneIn(uint64_t n) { return Below(n) == 0; }
   template <class T>
@@ -27,9 +27,9 @@ class RandomValues {
   double Float();
   std::string Text();
   DataType Type();
-  // Of at most five dimensions, and seldom more than a few thousand elements.
+  // Returns a shape of at most five dimensions, and rarely more than a few thousand elements.
   std::vector<int64_t> Dims();
-  // INVALID for types of which no constant can be made (resources, variants).
+  // Returns an invalid tensor for types without constants (resources, variants).
   Tensor Value(DataType type);
 
  private:

@@ -9,8 +9,8 @@
 #include "weir/rpc/master.h"
 #include "weir/tests/fuzz/targets.h"
 
-// Requests to a server: several in one input, on one session. Each gives a response or an error,
-// and a plain step goes well afterward.
+// Requests to a server: several per input, in one session. Each produces a response or an error,
+// and a plain step succeeds afterward.
 namespace weir::fuzz {
 
 namespace {
@@ -86,7 +86,7 @@ class Client {
     Request request;
     if (!request.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return;
     request.set_session_handle(handle_);
-    // A step that waits must not wait for ever.
+    // A blocked step must not wait forever.
     if constexpr (std::is_same_v<Request, proto::RunStepRequest>)
       request.mutable_options()->set_timeout_in_ms(500);
     if constexpr (std::is_same_v<Request, proto::MakeCallableRequest>)

@@ -30,7 +30,7 @@ namespace weir::fuzz {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr uint64_t kBatch = 300;  // graphs a process
+constexpr uint64_t kBatch = 300;  // graphs per process
 constexpr int kLeaked = 77;       // exit status
 
 int64_t Growth(const std::string& graph, int runs) {
@@ -39,11 +39,11 @@ int64_t Growth(const std::string& graph, int runs) {
   return MemoryInUse() - before;
 }
 
-// Some memory is kept for some hundreds of runs (tables made on demand, freed pieces that threads
-// keep to themselves); what grows with every run after that is lost. Graphs that take long are left
-// out: theirs is the same code.
+// Some memory is retained for some hundreds of runs (tables created on demand, freed blocks in
+// thread caches); memory that grows with every run after that is a leak. Slow graphs are excluded:
+// they run the same code.
 bool Leaks(const std::string& graph) {
-  constexpr int kMany = 100, kLeast = 16;  // runs, and bytes that each loses
+  constexpr int kMany = 100, kLeast = 16;  // runs, and leaked bytes per run
   const auto start = Clock::now();
   if (Growth(graph, 1) <= 0 || Clock::now() - start > std::chrono::milliseconds(5)) return false;
   for (int again = 0; again < 5; ++again) {
@@ -59,13 +59,13 @@ void Limit(const FuzzOptions& o) {
   const rlim_t bytes = static_cast<rlim_t>(o.memory_mb) << 20;
   [[maybe_unused]] const struct rlimit memory = {bytes, bytes};
   const struct rlimit no_core = {0, 0};
-#ifndef WEIR_SANITIZED  // whose shadow takes terabytes of addresses
+#ifndef WEIR_SANITIZED  // whose shadow memory takes terabytes of address space
   setrlimit(RLIMIT_AS, &memory);
 #endif
   setrlimit(RLIMIT_CORE, &no_core);
 }
 
-// Starts both clocks anew: a graph that takes too long ends the process by a signal.
+// Restarts both timers: a graph that takes too long ends the process by a signal.
 void StartClocks(const FuzzOptions& o) {
   struct itimerval cpu = {};
   cpu.it_value.tv_sec = o.cpu_seconds;
@@ -73,7 +73,7 @@ void StartClocks(const FuzzOptions& o) {
   alarm(static_cast<unsigned>(o.wall_seconds));
 }
 
-// What a child and its parent both see: the seed that the child is at.
+// Memory shared between a child and its parent: the child's current seed.
 struct Shared {
   std::atomic<uint64_t> seed{0};
 };
@@ -121,7 +121,7 @@ class Worker {
     _exit(0);
   }
 
-  // The last lines that the process has printed.
+  // Returns the last lines that the process has printed.
   std::string Output() const {
     std::string text(1 << 14, '\0');
     const off_t size = lseek(fileno(output_), 0, SEEK_END);

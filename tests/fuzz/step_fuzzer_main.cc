@@ -7,7 +7,7 @@
 #include "weir/tests/fuzz/step_fuzzer.h"
 #include "weir/tests/fuzz/targets.h"
 
-// Searches for graphs that break the importer or a step; CONTRIBUTING.md says how.
+// Searches for graphs that break the importer or a step; see CONTRIBUTING.md.
 namespace weir::fuzz {
 
 namespace {

@@ -31,7 +31,7 @@ TEST(StepFuzzer, EqualSeedsMakeEqualGraphs) {
   }
 }
 
-// WEIR_FUZZ_SECONDS of it; .ci/run asks for 60.
+// Runs for WEIR_FUZZ_SECONDS; .ci/run sets it to 60.
 TEST(StepFuzzer, FindsNothing) {
   const std::vector<std::string> graphs = Begin();
   ASSERT_FALSE(graphs.empty());

@@ -10,7 +10,7 @@
 #include "weir/tests/fuzz/targets.h"
 #include "weir/tests/io/test_files.h"
 
-// Any graph is imported, frozen and run, or refused: with what its marks say is fed and fetched.
+// Any graph is imported, frozen and run, or rejected, with the feeds and fetches of its marks.
 namespace weir::fuzz {
 
 namespace {
@@ -25,14 +25,14 @@ std::map<int, MarkedStep> StepsOf(const Graph& graph) {
   return steps;
 }
 
-// Equal bytes run in the same way, and half of all graphs with what makes them fast left out.
+// Equal bytes run in the same way; half of all graphs run with optimizations disabled.
 SessionOptions OptionsFor(absl::string_view bytes) {
   SessionOptions options;
   options.num_threads = 2;
   options.make_devices = [] { return std::vector<std::unique_ptr<Device>>(); };
   if (bytes.size() % 2 == 0) {
-    options.disable = {"algebraic_simplification", "common_subexpression_elimination", "constant_folding",
-                       "fusion", "in_place"};
+    options.disable = {"algebraic_simplification", "common_subexpression_elimination",
+                       "constant_folding", "fusion", "in_place"};
   }
   return options;
 }

@@ -8,40 +8,41 @@
 
 namespace weir::fuzz {
 
-// What a fuzzer calls with any bytes. Returns if all is well, errors included; aborts if not.
+// The function that a fuzzer calls with arbitrary bytes. It returns on success, including expected
+// errors, and aborts on a failure.
 using Target = void (*)(absl::string_view);
 
 void GraphBytes(absl::string_view bytes);       // a binary GraphDef
 void GraphText(absl::string_view bytes);        // a GraphDef as text
-void Table(absl::string_view bytes);            // a table, or blocks of one
+void Table(absl::string_view bytes);            // a checkpoint table, or blocks of one
 void Bundle(absl::string_view bytes);           // index and data of a checkpoint, or its entries
-void Records(absl::string_view bytes);          // a file of records, or events in it
+void Records(absl::string_view bytes);          // a record file, or events in it
 void Npy(absl::string_view bytes);              // a .npy file
 void CheckpointState(absl::string_view bytes);  // a file named "checkpoint"
 void Feeds(absl::string_view bytes);            // tensors fed to a step
 void Steps(absl::string_view bytes);            // a binary GraphDef that is run (mutate.h)
 void Requests(absl::string_view bytes);         // requests to a server
 
-// The targets that a program links: those of files, or one of those that need the whole runtime.
+// The targets linked into a program: those of files, or one of those that need the whole runtime.
 struct Row {
-  const char* name;  // of its folder in corpus/
+  const char* name;  // the name of its directory in corpus/
   Target target;
-  int rounds;  // of noise in a test
+  int rounds;  // number of noise inputs in a test
 };
 std::vector<Row> Rows();
 
 // ---- for writing targets
 
-// Aborts, with the line, unless it is true.
+// Aborts, with the line, unless the condition is true.
 void Require(bool condition, const char* what);
 
-// Takes an input apart from the front; gives zeros and empty strings when it is used up.
+// Reads values from the front of an input; returns zeros and empty strings when it is exhausted.
 class Input {
  public:
   explicit Input(absl::string_view bytes) : bytes_(bytes) {}
   bool empty() const { return bytes_.empty(); }
   uint8_t Byte();
-  // A length of two bytes, and so many bytes (or what is left).
+  // Returns bytes that follow a length of two bytes (or all that remain).
   absl::string_view Piece();
   absl::string_view Rest();
 

@@ -4,8 +4,8 @@
 #include "weir/tests/evaluate.h"
 #include "weir/tests/gpu/test_gpu.h"
 
-// The main of a program whose tests evaluate graphs (tests/evaluate.h): with it they run on the
-// GPU, as far as there are kernels.
+// The main function of tests that evaluate graphs (tests/evaluate.h): it runs them on the GPU, as
+// far as there are kernels.
 namespace weir {
 namespace {
 

@@ -1,7 +1,7 @@
-// The part of CUDA's runtime that kernels/gpu_*.cc call, acted out on the host: one GPU, whose
-// memory only its stream may touch, and whose stream runs late. The next file does the same for
-// cuBLAS and cuDNN. With both, everything that --config=cuda adds to the host's side of a program
-// runs where there is no GPU; linked before the toolkit's libraries they take their places.
+// A host simulation of the part of CUDA's runtime that kernels/gpu_*.cc call: one GPU, whose memory
+// only its stream may access, and whose stream runs late. The next file does the same for cuBLAS
+// and cuDNN. With both, all host code that --config=cuda adds to a program runs without a GPU; they
+// are linked before the toolkit's libraries and replace them.
 
 #include <cuda_runtime_api.h>
 
@@ -17,7 +17,7 @@
 namespace weir {
 namespace {
 
-// One stream and one memory: a second session of the program has its own stream in name only.
+// One stream and one memory: a second session of the program shares the stream.
 struct Gpu {
   LateStream stream{std::chrono::microseconds(0)};
   LateMemory memory{size_t{256} << 20, stream};
@@ -29,7 +29,7 @@ Gpu& TheGpu() {
   return *gpu;
 }
 
-// On the GPU, after all that stands on its stream.
+// Runs on the GPU, after everything enqueued on its stream.
 void Enqueue(std::function<void()> work) {
   TheGpu().stream.Enqueue([work = std::move(work)] {
     TheGpu().memory.Open();

@@ -1,5 +1,5 @@
-// The functions of cuBLAS and cuDNN that kernels/*_gpu.cc call, by their definitions and in double;
-// see fake_cuda.cc. They are strict about what the real ones want: row lengths, groups, types.
+// Reference implementations, in double, of the cuBLAS and cuDNN functions that kernels/*_gpu.cc
+// call; see fake_cuda.cc. They check the requirements of the real ones: strides, groups, types.
 
 #include <cublas_v2.h>
 #include <cudnn.h>
@@ -11,7 +11,7 @@
 #include "weir/core/numeric_types.h"
 #include "weir/kernels/launch.h"
 
-// cuDNN 9 has nothing else as simple.
+// cuDNN 9 has no equally simple replacement.
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
 struct cublasContext {
@@ -96,7 +96,7 @@ struct Convolution {
            y.w == out(x.w, conv.pad_w, w.w, conv.dilation_w, conv.stride_w);
   }
 
-  // Calls fn(position in x, in w, in y) for every product that the convolution is the sum of.
+  // Calls fn(position in x, in w, in y) for every multiplication of the convolution.
   template <class Fn>
   void ForEachProduct(Fn&& fn) const {
     const int per_group = w.k / conv.groups;
@@ -117,8 +117,8 @@ struct Convolution {
   }
 };
 
-// Each element of the result is the sum of the products that it has a part in. The workspace, of
-// which nobody may expect anything, is written over.
+// Each element of the result is the sum of its products. The workspace is overwritten, since
+// callers must not rely on its contents.
 constexpr size_t kWorkspace = 1024;
 enum class Made { kX, kW, kY };
 cudnnStatus_t Convolve(cudnnHandle_t handle, const Convolution& conv, Made made, const void* alpha,
@@ -148,7 +148,7 @@ cudnnStatus_t Convolve(cudnnHandle_t handle, const Convolution& conv, Made made,
   return CUDNN_STATUS_SUCCESS;
 }
 
-// One algorithm that does not work, one that is not deterministic, and a good one.
+// One algorithm that fails, one that is nondeterministic, and a good one.
 template <class Perf, class Algorithm>
 cudnnStatus_t Algorithms(Algorithm first, Algorithm second, int wanted, int* count, Perf* found) {
   if (wanted < 3) return CUDNN_STATUS_BAD_PARAM;
@@ -185,7 +185,7 @@ cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t stream) {
 const char* cublasGetStatusName(cublasStatus_t) { return "CUBLAS_STATUS"; }
 const char* cublasGetStatusString(cublasStatus_t) { return "an error"; }
 
-// Matrices are stored by columns.
+// Matrices are column-major.
 cublasStatus_t cublasGemmStridedBatchedEx_64(
     cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int64_t m, int64_t n,
     int64_t k, const void* alpha, const void* a, cudaDataType a_type, int64_t lda,

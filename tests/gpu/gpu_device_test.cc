@@ -1,4 +1,4 @@
-// What a session expects of a device with a stream (core/device.h).
+// Requirements that a session has of a device with a stream (core/device.h).
 
 #include <algorithm>
 #include <future>
@@ -31,10 +31,11 @@ class GpuDevice : public testing::Test {
   void In(const Tensor& from, const Tensor& to) {
     gpu_->CopyFromHost(from, to, [](absl::Status s) { EXPECT_TRUE(s.ok()) << s; });
   }
-  // Waits until the bytes are there.
+  // Waits until the bytes have been copied.
   Tensor Out(const Tensor& from) {
     Tensor to(from.dtype(), from.shape());
-    // Shared: whoever sets the value may still be at it when it has been got.
+    // A shared_ptr: the thread that sets the value may still be inside the call when the caller
+    // returns.
     const auto done = std::make_shared<std::promise<absl::Status>>();
     gpu_->CopyToHost(from, to, [done](absl::Status s) { done->set_value(s); });
     const absl::Status status = done->get_future().get();
@@ -85,7 +86,7 @@ TEST_F(GpuDevice, RefusesCopiesBetweenSizes) {
   EXPECT_FALSE(gpu_->CopyOnDevice(there, OnGpu(DT_INT64, Shape({3}))).ok());
 }
 
-// Memory is given back when the work has been enqueued, not when it has run.
+// Memory is freed when the work has been enqueued, not when it has run.
 TEST_F(GpuDevice, MemoryIsReusedInStreamOrder) {
   constexpr int64_t kN = 5000;
   std::vector<Tensor> results;
@@ -106,7 +107,8 @@ TEST_F(GpuDevice, CountsMemoryInUse) {
     EXPECT_GE(gpu_->allocator().bytes_in_use(), before + 400000);
   }
   EXPECT_EQ(gpu_->allocator().bytes_in_use(), before);
-  const int64_t free = gpu_->allocator().bytes_free();  // with what was freed and is kept
+  const int64_t free =
+      gpu_->allocator().bytes_free();  // including freed blocks that the allocator caches
   EXPECT_GE(free, 400000);
   EXPECT_LE(free, gpu_->memory_limit());
 }
@@ -115,13 +117,13 @@ TEST_F(GpuDevice, HasNoRoomForMoreThanItsMemory) {
   const int64_t n = gpu_->memory_limit() / 4 + 1024;
   const auto t = Tensor::Allocate(gpu_->allocator(), DT_FLOAT, Shape({n}));
   EXPECT_EQ(t.status().code(), absl::StatusCode::kResourceExhausted) << t.status();
-  const Tensor small = OnGpu(DT_INT64, Shape({3}));  // and goes on
+  const Tensor small = OnGpu(DT_INT64, Shape({3}));  // and the caller continues
   In(Numbers(3, 7), small);
   EXPECT_TRUE(IdenticalTensors(Out(small), Numbers(3, 7)));
 }
 
-// Whatever the build: where no GPU can be used, sessions run on the CPU, and say so to those who
-// insist.
+// In any build: if no GPU is usable, sessions run on the CPU, and report it to programs that insist
+// on one.
 TEST(WithoutGpu, SessionsRunOnTheCpu) {
   if (!GpuDevices().empty()) GTEST_SKIP() << "this machine has a GPU";
   Graph g;

@@ -1,5 +1,5 @@
-// Sessions on a GPU: models train there as they do on the CPU, and the step of examples/digits has
-// a kernel for every node.
+// Sessions on a GPU: models train as they do on the CPU, and every node of the step of
+// examples/digits has a kernel.
 
 #include <cstdio>
 #include <map>
@@ -79,7 +79,8 @@ TEST_F(GpuSession, TrainsARecurrentNetLikeTheCpu) {
   ExpectLikeTheCpu(AddRecurrentNet, {4, 4, 4, 2, 4, 4}, 200, "recurrent net");
 }
 
-// Values of iterations that are over stay there: what is copied does not grow with the steps.
+// Values of completed iterations stay on the GPU: the number of copies does not grow with the
+// number of steps.
 TEST_F(GpuSession, CopiesNothingInALoop) {
   Graph g;
   const TestModel model = AddRecurrentNet(g);
@@ -168,7 +169,7 @@ TEST_F(GpuSession, TrainsTheDigitsNetLikeTheCpu) {
   EXPECT_EQ(placed.on_gpu.count("ResourceApplyAdam") + placed.on_gpu.count("ApplyAdam"), 8u);
 }
 
-// Ops that the fetches and targets need, and for which there is no kernel for a GPU.
+// Returns the ops that the fetches and targets need and that have no GPU kernel.
 std::set<std::string> WithoutGpuKernel(const std::vector<const Node*>& wanted) {
   std::set<const Node*> seen(wanted.begin(), wanted.end());
   std::vector<const Node*> open(seen.begin(), seen.end());
@@ -187,7 +188,7 @@ std::set<std::string> WithoutGpuKernel(const std::vector<const Node*>& wanted) {
   return missing;
 }
 
-// Needs no GPU, but the registry: it runs wherever it was built.
+// Needs only the registry, no GPU: it runs wherever it was built.
 TEST(GpuCoverage, EveryNodeOfTheDigitsStepHasAKernel) {
   for (const bool resource : {true, false}) {
     SCOPED_TRACE(resource ? "resource variables" : "reference variables");
@@ -197,7 +198,7 @@ TEST(GpuCoverage, EveryNodeOfTheDigitsStepHasAKernel) {
     EXPECT_THAT(WithoutGpuKernel({net.train.node, net.loss.node, net.accuracy.node}),
                 UnorderedElementsAre());
     EXPECT_THAT(WithoutGpuKernel({net.init.node, net.prediction.node}), UnorderedElementsAre());
-    // Files and the strings that go into them are the host's.
+    // Files, and the strings written to them, are on the host.
     EXPECT_THAT(WithoutGpuKernel({net.summaries.node}),
                 UnorderedElementsAre("Const", "HistogramSummary", "MergeSummary", "ScalarSummary"));
   }

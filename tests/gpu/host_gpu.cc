@@ -9,7 +9,7 @@
 
 namespace weir {
 
-// Where the kernels' ForEach goes (kernels/launch.h).
+// The target of the kernels' ForEach (kernels/launch.h).
 void RunOnHostStream(void* stream, std::function<void()> work) {
   auto& gpu = *static_cast<HostGpu*>(stream);
   gpu.late_stream().Enqueue([&gpu, work = std::move(work)] {
@@ -34,7 +34,7 @@ Device& Cpu() {
   return *cpu;
 }
 
-// Runs a kernel of the CPU on copies of what lies on the GPU, and copies what it makes there.
+// Runs a CPU kernel on copies of inputs in GPU memory, and copies its outputs there.
 absl::Status RunOnCopies(const Kernel& kernel, KernelContext& c) {
   const int inputs = c.num_inputs(), outputs = c.num_outputs();
   std::vector<Tensor> slots(static_cast<size_t>(inputs + outputs));

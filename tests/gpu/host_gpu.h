@@ -7,13 +7,13 @@
 
 namespace weir {
 
-// A GPU that is acted out on the host: the GPU kernels' own sources, compiled as ordinary C++, on a
-// stream that runs late and memory that nobody else may touch (tests/session/late_device.h). What
-// it shows is that the kernels check, lay out, enqueue and compute what they should; what it cannot
-// show is what nvcc and a GPU make of the same sources.
+// A GPU simulated on the host: the GPU kernels' own sources, compiled as ordinary C++, on a stream
+// that runs late and with memory that other code must not access (tests/session/late_device.h). It
+// verifies that the kernels check, lay out, enqueue and compute correctly. It cannot verify what
+// nvcc and a GPU do with the same sources.
 //
-// Kernels that call NVIDIA's libraries (products of matrices, convolutions) are not among them: for
-// these ops the CPU's kernels run on copies.
+// Kernels that call NVIDIA's libraries (matrix products, convolutions) are excluded: for these ops
+// the CPU's kernels run on copies.
 class HostGpu final : public LateDevice {
  public:
   explicit HostGpu(const LateDeviceOptions& options = {}) : LateDevice(OnGpu(options)) {}

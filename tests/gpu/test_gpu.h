@@ -11,16 +11,16 @@
 
 namespace weir {
 
-// The GPU that tests of GPU kernels run on: under --config=cuda the first one of the machine, else
-// one that is acted out on the host (host_gpu.h).
+// The GPU for tests of GPU kernels: with --config=cuda the first one of the machine, else one
+// simulated on the host (host_gpu.h).
 
-// Kernels for it, and the CPU's.
+// GPU kernels, and the CPU's.
 const KernelRegistry& TestGpuKernels();
-// Null where there is none, and then `*why` says so. A GPU on the host starts each piece of work
-// this much late.
+// Returns null if there is none, with the reason in `*why`. A simulated GPU delays each piece of
+// work by this time.
 std::unique_ptr<Device> NewTestGpu(std::chrono::microseconds delay, std::string* why);
 
-// `options` with the GPU as "/gpu:0", and its kernels.
+// Returns `options` with the GPU as "/gpu:0", and its kernels.
 SessionOptions WithTestGpu(SessionOptions options = {});
 
 }  // namespace weir

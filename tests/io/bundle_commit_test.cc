@@ -11,7 +11,7 @@
 #include "gtest/gtest.h"
 #include "weir/core/bundle.h"
 #include "weir/core/file.h"
-#include "weir/tests/io/deadly_files.h"
+#include "weir/tests/io/crashing_file_system.h"
 #include "weir/tests/io/test_files.h"
 
 // What is left of a checkpoint when writing the next one stops, at every operation on files, by a
@@ -19,7 +19,7 @@
 namespace weir {
 namespace {
 
-using testing::DeadlyFiles;
+using testing::CrashingFileSystem;
 using testing::MakeTempDirectory;
 using testing::MemoryFileSystem;
 
@@ -235,7 +235,7 @@ TEST_P(Commit, AKillAtAnyWriteLeavesTheOldOrTheNewOne) {
     const int next = expected + 1;
     const pid_t child = fork();
     if (child == 0) {
-      DeadlyFiles files(&Files(), operations);
+      CrashingFileSystem files(&Files(), operations);
       ScopedFileSystem scope(&files);
       _exit(GetParam()(prefix, next).ok() ? 0 : 1);
     }

@@ -7,7 +7,7 @@
 #include "weir/core/bundle_format.h"
 #include "weir/core/coding.h"
 #include "weir/core/crc32c.h"
-#include "weir/core/table_writer.h"
+#include "weir/core/sstable_writer.h"
 #include "weir/tests/io/test_files.h"
 
 // Many tensors of a checkpoint at once.
@@ -101,7 +101,7 @@ class Many : public ::testing::Test {
   // Puts a checkpoint together by hand.
   void Write(const std::vector<std::pair<std::string, BundleEntry>>& entries, int num_shards) {
     BufferedFile file(*files_.Create("/m.index"));
-    TableWriter table(&file);
+    SSTableWriter table(&file);
     ASSERT_TRUE(table.Add("", internal::SerializeBundleHeader({num_shards})).ok());
     for (const auto& [name, entry] : entries)
       ASSERT_TRUE(table.Add(name, internal::SerializeBundleEntry(entry)).ok());

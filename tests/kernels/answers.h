@@ -7,7 +7,7 @@
 #include "weir/core/graph.h"
 #include "weir/core/tensor.h"
 
-// What TensorFlow answered, from the files in golden/.
+// Results computed by TensorFlow, from the files in golden/.
 namespace weir {
 
 struct Answer {
@@ -17,12 +17,12 @@ struct Answer {
   Tensors inputs, outputs;
 };
 
-// The answers of a file: a line "op NAME", then lines "attr NAME VALUES", "in TENSOR", "out
-// TENSOR", where a tensor is "float32 2,3 1 2 3 4 5 6", "quint8 - 7" (a scalar) or "string
+// Reads the results in a file: a line "op NAME", followed by lines "attr NAME VALUES", "in TENSOR",
+// "out TENSOR", where a tensor is "float32 2,3 1 2 3 4 5 6", "quint8 - 7" (a scalar) or "string
 // 89504e47".
 std::vector<Answer> ReadAnswers(const std::string& path);
 
-// The plain integer type that a quantized one is stored as; other types themselves.
+// Returns the plain integer type as which a quantized type is stored, and other types unchanged.
 DataType StoredAs(DataType type);
 
 }  // namespace weir

@@ -2,8 +2,8 @@
 
 #include "weir/tests/kernels/pick.h"
 
-// Ops that move elements. Their references say, element by element of the result, which element of
-// which input it is.
+// Ops that move elements. For each element of the result, their reference implementations say which
+// element of which input it is.
 namespace weir {
 
 namespace {
@@ -65,7 +65,7 @@ Tensors BroadcastToReference(const Node&, const Tensors& x) {
   })};
 }
 
-// ---- slices, joins
+// ---- slicing and concatenation
 
 Tensors SliceReference(const Node&, const Tensors& x) {
   const pick::Index begin = pick::Ints(x[1]);
@@ -80,7 +80,8 @@ Tensors SliceReference(const Node&, const Tensors& x) {
   })};
 }
 
-// What NumPy says: the indices of each input dimension in order, and the shape of the result.
+// The expected result according to NumPy: the indices of each input dimension in order, and the
+// shape of the result.
 struct NumpySlice {
   std::vector<pick::Index> picked;
   Shape shape;
@@ -121,7 +122,7 @@ OpReference StridedSliceGradReference(NumpySlice s, Shape shape) {
 
 OpReference SliceUpdateReference(NumpySlice s) {
   return [s](const Node&, const Tensors& x) -> Tensors {
-    const Tensor& value = x[4];  // of the slice's shape, or a scalar
+    const Tensor& value = x[4];  // has the slice's shape, or is a scalar
     std::vector<int64_t> from(x[0].num_elements(), -1);
     for (int64_t i = 0; i < s.shape.num_elements(); ++i) {
       from[Chosen(s, x[0].shape(), i)] = value.num_elements() == 1 ? 0 : i;
@@ -287,7 +288,7 @@ Tensors PadReference(const Node&, const Tensors& x) {
   })};
 }
 
-// Where position i of a padded dimension of inner extent n comes from.
+// Returns the source of position i of a padded dimension of inner extent n.
 int64_t MirrorSource(int64_t i, int64_t before, int64_t n, bool reflect) {
   i -= before;
   if (i < 0) return reflect ? -i : -i - 1;
@@ -318,8 +319,8 @@ Tensors MirrorPadGradReference(const Node& n, const Tensors& x) {
   })};
 }
 
-// Batch b of the result holds position b / N of the blocks (N batches of the input), row-major over
-// the block.
+// Batch b of the result holds position b / N of the blocks (N is the number of batches of the
+// input), in row-major order over the block.
 Tensors SpaceToBatch(const Tensor& x, const pick::Index& block, const pick::Index& p) {
   Shape shape = x.shape();
   int64_t product = 1;
@@ -406,7 +407,7 @@ Tensors MoveDepth(const Node& n, const Tensor& x, bool to_depth) {
 Tensors SpaceToDepthReference(const Node& n, const Tensors& x) { return MoveDepth(n, x[0], true); }
 Tensors DepthToSpaceReference(const Node& n, const Tensors& x) { return MoveDepth(n, x[0], false); }
 
-// ---- the rows
+// ---- the test cases
 
 std::vector<OpCase> ShapeRows() {
   std::vector<OpCase> rows = {

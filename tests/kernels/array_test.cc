@@ -31,7 +31,7 @@ std::vector<std::string> NamesOf(const Graph& g) {
   return names;
 }
 
-// What a kernel says to inputs that the graph could not know to be wrong.
+// A kernel's error for inputs that are not known to be invalid at graph construction.
 struct BadInput {
   const char* op;
   Tensors inputs;
@@ -342,7 +342,7 @@ INSTANTIATE_TEST_SUITE_P(Arguments, BadInputTest, testing::ValuesIn(BadArguments
 
 }  // namespace
 
-// ---- running
+// ---- execution
 
 TEST(Kernels, TypeWithoutOneIsAnInvalidArgument) {
   for (const DataType type : {DT_HALF, DT_BFLOAT16}) {
@@ -353,7 +353,8 @@ TEST(Kernels, TypeWithoutOneIsAnInvalidArgument) {
   }
 }
 
-// What TensorFlow's rules of shapes let pass, so that its error is that of a step.
+// Errors that TensorFlow's shape functions do not detect, so that TensorFlow reports them at run
+// time.
 TEST(Kernels, WhatRulesOfShapesLeaveToThemIsRefusedThere) {
   Graph g;
   const Output m = Const(g, Ones({2, 3})), one = Const(g, F32({1}));
@@ -414,7 +415,7 @@ TEST(Array, CheckNumericsTellsWhatIsWrong) {
       HasSubstr("loss : Tensor had -Inf and NaN values"));
 }
 
-// As TensorFlow does it: an empty batch keeps its other dimensions.
+// As in TensorFlow, an empty batch retains its other dimensions.
 TEST(Array, ReshapeInfersADimensionOfWhatIsEmpty) {
   const auto shape = [](const Shape& from, std::vector<int32_t> to) {
     Graph g;
@@ -498,7 +499,7 @@ TEST(Array, AMinusZeroEqualsZeroAndANanEqualsNothing) {
   EXPECT_THAT((*got)[0].flat<int32_t>(), ElementsAre(0, 0, 1, 2));
 }
 
-// As TensorFlow's do, where one place is named twice.
+// As in TensorFlow, for indices that occur twice.
 TEST(Array, StringsScatteredToOnePlaceAreJoined) {
   Graph g;
   const Output out =
@@ -523,7 +524,7 @@ TEST(Array, QuantizedNumbersAreCastAsIntegers) {
   }
 }
 
-// A diagonal beyond the corner of the matrix has no place there, only padding among those given.
+// A diagonal beyond the corner of the matrix has no elements, only padding among those given.
 TEST(Array, AMatrixMayBeGivenDiagonalsThatItDoesNotHave) {
   Graph g;
   const Output scalar = Const(g, 3);
@@ -564,7 +565,7 @@ TEST(Array, UniqueAlongAnAxisComparesWholeSlices) {
   EXPECT_THAT((*got)[2].flat<int32_t>(), ElementsAre(2, 1, 1));
 }
 
-// Ops that only graphs of older versions may use.
+// Ops that are only allowed in graphs of older versions.
 TEST(Array, DeprecatedOpsRunInOldGraphs) {
   Graph g;
   g.versions().producer = 2;
@@ -579,7 +580,7 @@ TEST(Array, DeprecatedOpsRunInOldGraphs) {
   EXPECT_THAT((*got)[2].flat<int32_t>(), ElementsAre(0, 1));
 }
 
-// ---- building
+// ---- graph construction
 
 TEST(ArrayBuilders, NameTheirNodesAsPythonDoes) {
   Graph g;

@@ -15,7 +15,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// sin(0.7 i + phase): numbers that TensorFlow was given as well.
+// sin(0.7 i + phase): the numbers for which TensorFlow's results were recorded.
 Tensor Wave(const Shape& shape, double phase) {
   Tensor t(DT_FLOAT, shape);
   for (int64_t i = 0; i < t.num_elements(); ++i) {
@@ -41,7 +41,7 @@ Output Times(Output a, Output b) { return AddOp("Mul", {a, b}); }
 Output Plus(Output a, Output b) { return AddOp("AddV2", {a, b}); }
 
 // The layer, the gradients of a weighted sum of its results, and the gradients of a weighted sum of
-// those.
+// those gradients.
 struct Derivatives {
   Graph g;
   FusedBatchNormResult layer;
@@ -165,7 +165,7 @@ TEST(FusedBatchNorm, GradientsOfAllVersionsAgreeWithTensorFlow) {
   }
 }
 
-// Turns [n, h, w, c] into [n, c, h, w].
+// Transposes [n, h, w, c] to [n, c, h, w].
 Tensor ChannelsFirst(const Tensor& t) {
   Tensor out(DT_FLOAT, Shape({t.dim(0), t.dim(3), t.dim(1), t.dim(2)}));
   const int64_t pixels = t.dim(1) * t.dim(2), channels = t.dim(3);
@@ -214,7 +214,7 @@ TEST(FusedBatchNorm, InferenceGradientOfChannelsFirstIsTransposedAround) {
   }
 }
 
-// A mean far from zero must not drown the variance.
+// A mean far from zero must not cancel out the variance.
 TEST(FusedBatchNorm, VarianceSurvivesALargeMean) {
   Tensor x(DT_FLOAT, Shape({4, 16, 16, 3}));
   for (int64_t i = 0; i < x.num_elements(); ++i)

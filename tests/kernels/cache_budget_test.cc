@@ -28,23 +28,24 @@ TEST(CacheBudget, NoMoreThanThereIsAreTakenAndAllComeBack) {
 
 TEST(ReuseTracker, WhatIsHardlyEverUsedAgainIsNotWorthKeeping) {
   ReuseTracker uses;
-  for (int change = 0; change < 100; ++change) {  // as by evaluations between epochs
+  for (int change = 0; change < 100; ++change) {  // like evaluations between epochs
     uses.Change();
     for (int use = 0; use < 3; ++use) uses.Use();
     EXPECT_TRUE(uses.pays()) << change;
   }
   int change = 0;
-  for (; uses.pays() && change < 100; ++change) uses.Change();  // as by every step of training
+  for (; uses.pays() && change < 100; ++change) uses.Change();  // like each training step
   EXPECT_THAT(change, testing::AllOf(testing::Gt(2), testing::Lt(10)));
 }
 
-// Weights that cannot stay packed are packed in each step, or not at all.
+// Weights that do not fit in the budget are packed in each step, or not at all.
 TEST(CacheBudget, ResultsAreTheSameWhenNothingIsLeft) {
   Tensor filter(DT_FLOAT, {3, 3, 16, 32}), matrix(DT_FLOAT, {64, 128}),
       image(DT_FLOAT, {1, 9, 9, 16}), rows(DT_FLOAT, {16, 64});
   for (Tensor* t : {&filter, &matrix, &image, &rows}) {
     for (int64_t i = 0; i < t->num_elements(); ++i)
-      t->data<float>()[i] = static_cast<float>(i % 7 - 3);  // so that no sum is rounded
+      t->data<float>()[i] =
+          static_cast<float>(i % 7 - 3);  // small integers, so that sums are exact
   }
   Graph g;
   const Output x = Placeholder(g, DT_FLOAT, image.shape()),
@@ -53,7 +54,8 @@ TEST(CacheBudget, ResultsAreTheSameWhenNothingIsLeft) {
   const Feeds feeds = {{x, image}, {r, rows}};
   const absl::StatusOr<Tensors> want = Session::Create(g)->Run(feeds, ys);
   ASSERT_TRUE(want.ok()) << want.status();
-  const CacheBudget all(CacheBudget::kMost);  // what was kept there came back with the session's end
+  const CacheBudget all(
+      CacheBudget::kMost);  // destroying the session returned its packed weights to the budget
   ASSERT_EQ(all.bytes(), CacheBudget::kMost);
   Session session = *Session::Create(g);
   for (int step = 0; step < 3; ++step) {

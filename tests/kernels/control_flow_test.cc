@@ -17,7 +17,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// One node's kernel, run on given inputs some of which may be dead.
+// Runs one node's kernel on given inputs, some of which may be dead.
 struct KernelRun {
   std::vector<Tensor> slots;
   std::vector<uint8_t> dead;
@@ -270,7 +270,7 @@ TEST(Accumulator, WhoWaitsBehindOneThatGivesUpIsServed) {
   sum.Take(5, &impatient, [&](absl::StatusOr<Tensors> t) { first = t.status(); });
   sum.Take(1, &patient, [&](absl::StatusOr<Tensors> t) { second = (*t)[0]; });
   ASSERT_TRUE(sum.Apply(0, {Tensor::Vector<float>({3})}).ok());
-  EXPECT_FALSE(second.has_value());  // its turn has not come
+  EXPECT_FALSE(second.has_value());  // not its turn yet
   impatient.Cancel(absl::DeadlineExceededError("over"));
   EXPECT_EQ(first.code(), absl::StatusCode::kDeadlineExceeded);
   ASSERT_TRUE(second.has_value());

@@ -2,8 +2,8 @@
 
 #include "weir/tests/kernels/op_case.h"
 
-// Convolutions against the definition, in double: every pass adds up the same triples of an input
-// element, a filter element and an output element.
+// Convolutions compared with the definition, computed in double: each pass accumulates over the
+// same triples of an input element, a filter element and an output element.
 namespace weir {
 namespace {
 
@@ -154,7 +154,7 @@ Tensor Sizes(const Shape& shape) {
   return Tensor::Vector<int32_t>(sizes);
 }
 
-// The three passes of one setup. Sums are long, so half precision is allowed more.
+// The three passes of one setup. Sums are long, so the tolerance for half precision is larger.
 std::vector<OpCase> Passes(const std::string& base, const Setup& s, bool volumes = false) {
   const std::string suffix = volumes ? "V2" : "";
   std::vector<OpCase> cases = {

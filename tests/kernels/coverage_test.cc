@@ -17,7 +17,7 @@ namespace {
 
 using Reasons = std::map<std::string, std::string>;
 
-// Variables are no inputs that a row could give.
+// Variables are inputs that a test case cannot provide.
 const Reasons* WithVariableOps(Reasons reasons) {
   for (const char* op :
        {"Assign", "AssignAdd", "AssignAddVariableOp", "AssignSub", "AssignSubVariableOp",
@@ -40,7 +40,7 @@ const Reasons* WithVariableOps(Reasons reasons) {
   return new Reasons(std::move(reasons));
 }
 
-// Ops that no row of the sweep can show, and where they are tested instead.
+// Ops that no test case of the sweep can cover, and where they are tested instead.
 const Reasons& TestedElsewhere() {
   static const Reasons* const reasons = [] {
     Reasons listed;
@@ -55,9 +55,10 @@ const Reasons& TestedElsewhere() {
   return *reasons;
 }
 
-// The ops of all rows, and to which order a row checks their gradients, from the names and the
-// values of the sweep's tests: "Math/OpSweepTest.MatchesReference/Concat_axis1", of a value that is
-// printed as "Concat_axis1, gradients to order 2".
+// Returns the ops of all test cases, and the order up to which a test case checks their gradients,
+// from the names and the values of the sweep's tests:
+// "Math/OpSweepTest.MatchesReference/Concat_axis1", with a value that is printed as "Concat_axis1,
+// gradients to order 2".
 std::map<std::string, int> OpsWithRows() {
   std::map<std::string, int> ops;
   const testing::UnitTest& all = *testing::UnitTest::GetInstance();
@@ -75,7 +76,7 @@ std::map<std::string, int> OpsWithRows() {
   return ops;
 }
 
-// The lines of a file that are no comments: an op and a word, which may be missing.
+// Reads the lines of a file that are not comments: an op and a word, which may be missing.
 std::map<std::string, std::string> ReadWords(const std::string& path) {
   std::map<std::string, std::string> words;
   std::ifstream file(path);
@@ -116,7 +117,8 @@ TEST(CoverageTest, EveryOpHasARowOrAReason) {
 }
 
 // Every op with a gradient has a line in tools/gradient_tests.txt, which `weir ops --coverage`
-// prints: of the sweep if that checks it, and then to the order that it does.
+// prints. The line names the sweep if the sweep checks the gradient, with the order up to which it
+// does.
 TEST(CoverageTest, EveryGradientIsTested) {
   const std::map<std::string, int> with_rows = OpsWithRows();
   const std::map<std::string, tools::GradientTest> tests = tools::GradientTests();

@@ -7,7 +7,7 @@
 #include "weir/tests/evaluate.h"
 #include "weir/tests/kernels/pick.h"
 
-// Connectionist temporal classification against the sum over every path.
+// Connectionist temporal classification compared with the sum over all paths.
 namespace weir {
 
 namespace {
@@ -31,8 +31,8 @@ struct Problem {
     return row[c] - std::log(sum);
   }
 
-  // The probability of every sequence that paths of sequence b spell. Without `merge` every
-  // symbol of a path counts.
+  // Returns the probability of each label sequence that paths of sequence b collapse to. Without
+  // `merge` repeated symbols of a path are not collapsed.
   std::map<Sequence, double> Spelled(int64_t b, bool merge) const {
     std::map<Sequence, double> out;
     Sequence path;

@@ -9,7 +9,7 @@ namespace {
 
 using namespace pick;  // NOLINT: a vocabulary made for these tables
 
-// For each partition the positions in `partitions` that go there, in order.
+// For each partition, the positions in `partitions` that are assigned to it, in order.
 Tensors PartitionReference(const Node& n, const Tensors& x) {
   const Tensor &data = x[0], &partitions = x[1];
   const int prefix = partitions.rank();
@@ -28,7 +28,7 @@ Tensors PartitionReference(const Node& n, const Tensors& x) {
   return out;
 }
 
-// The last mention of a row wins; a row never mentioned is zero.
+// The last occurrence of a row wins; a row that does not occur is zero.
 Tensors StitchReference(const Node&, const Tensors& x) {
   const size_t n = x.size() / 2;
   const Shape tail = x[n].shape().Sub(x[0].rank());

@@ -109,7 +109,7 @@ double LargestDifference(const Matrix& a, const Matrix& b) {
   for (int64_t i = 0; largest < HUGE_VAL && i < a.rows; ++i) {
     for (int64_t j = 0; j < a.columns; ++j) {
       const double d = std::abs(a(i, j) - b(i, j));
-      largest = d <= largest ? largest : d;  // NaN stays
+      largest = d <= largest ? largest : d;  // propagates NaN
     }
   }
   return largest;

@@ -8,7 +8,8 @@
 #include "weir/core/graph.h"
 #include "weir/core/tensor.h"
 
-// Small dense matrices for the references of linear algebra: schoolbook methods in complex128.
+// Small dense matrices for the linear algebra reference implementations: textbook methods in
+// complex128.
 namespace weir::dense {
 
 using complex128 = std::complex<double>;
@@ -27,22 +28,22 @@ struct Matrix {
 
 // Element i of a real or complex tensor.
 complex128 At(const Tensor& t, int64_t i);
-// Matrix b of the last two dimensions.
+// Returns matrix b of the last two dimensions.
 Matrix Read(const Tensor& t, int64_t b);
-// A stack of matrices (or of whatever is given as such) of the type: DT_DOUBLE or DT_COMPLEX128.
+// Returns a stack of matrices as a tensor of type DT_DOUBLE or DT_COMPLEX128.
 Tensor Write(DataType type, const Shape& shape, const std::vector<Matrix>& stack);
 
 Matrix Multiply(const Matrix& a, const Matrix& b);
 Matrix Adjoint(const Matrix& a);
-// x with a x = b, by Gauss' and Jordan's elimination with full pivoting.
+// Solves a x = b by Gauss-Jordan elimination with full pivoting.
 Matrix Solve(Matrix a, Matrix b);
 Matrix Identity(int64_t n);
-// By expansion along the first row.
+// Computes the determinant by expansion along the first row.
 complex128 Determinant(const Matrix& a);
 double LargestDifference(const Matrix& a, const Matrix& b);
 
-// Applies `f` to matrix b of each input, for each b; the output's shape is the batch of input 0 and
-// the two dimensions that f gives.
+// Applies `f` to matrix b of each input, for each b. The output's shape is the batch shape of input
+// 0 followed by the two dimensions of f's result.
 using MatrixFunction = std::function<Matrix(const Node& node, const std::vector<Matrix>& inputs)>;
 using Reference = std::function<Tensors(const Node& node, const Tensors& inputs)>;
 Reference Each(MatrixFunction f);

@@ -14,7 +14,7 @@ TEST(Dnnl, IsLoadedWhenItIsAskedFor) {
   EXPECT_EQ(c[3], 50);
 }
 
-// As every function where the library is missing.
+// Like all functions if the library is missing.
 TEST(Dnnl, WhatItDoesNotHaveIsUnimplementedOrNothing) {
   EXPECT_EQ(FindFunction("dnnl_no_such_function"), nullptr);
   const Function<dnnl_status_t(int)> says("dnnl_no_such_function");

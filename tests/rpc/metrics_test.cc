@@ -37,7 +37,7 @@ TEST(Metrics, CountsCallsByMethodAndCode) {
   (*metrics)->CountCall("RunStep", absl::OkStatus(), std::chrono::milliseconds(2));
   (*metrics)->CountCall("RunStep", absl::OkStatus(), std::chrono::milliseconds(2));
   (*metrics)->CountCall("CreateSession", absl::AbortedError("x"), std::chrono::milliseconds(1));
-  (*metrics)->SetNow([] { return Metrics::Now{3, 4}; });
+  (*metrics)->SetLoadCallback([] { return Metrics::Load{3, 4}; });
   const std::string page = Fetch((*metrics)->port());
   EXPECT_THAT(page, HasSubstr(R"(weir_calls_total{code="OK",method="RunStep"} 2)"));
   EXPECT_THAT(page, HasSubstr(R"(weir_calls_total{code="ABORTED",method="CreateSession"} 1)"));

@@ -195,7 +195,7 @@ TEST_F(ServerTest, LargeValuesTravel) {
 }
 
 TEST_F(ServerTest, TellsItsStatus) {
-  const auto status = AskServer(server_->target());
+  const auto status = GetServerStatus(server_->target());
   ASSERT_TRUE(status.ok()) << status.status();
   EXPECT_TRUE(status->serving);
   ASSERT_FALSE(status->devices.empty());

@@ -8,7 +8,7 @@
 #include "weir/core/scope.h"
 #include "weir/ops/variables.h"
 #include "weir/session/saver.h"
-#include "weir/tests/io/deadly_files.h"
+#include "weir/tests/io/crashing_file_system.h"
 #include "weir/tests/io/test_files.h"
 
 // A training process that is killed at every write it makes, started again each time, and goes on
@@ -16,7 +16,7 @@
 namespace weir {
 namespace {
 
-using testing::DeadlyFiles;
+using testing::CrashingFileSystem;
 using testing::MakeTempDirectory;
 
 constexpr int kElements = 100000;  // more than a buffer: written in pieces
@@ -71,7 +71,7 @@ void KillAtEveryWrite(bool sharded) {
   for (int operations = 0; !finished; ++operations) {
     const pid_t child = fork();
     if (child == 0) {
-      DeadlyFiles files(&Files(), operations);
+      CrashingFileSystem files(&Files(), operations);
       ScopedFileSystem scope(&files);
       const absl::Status status = Train(dir, sharded, 3);
       if (!status.ok()) fprintf(stderr, "%s\n", status.ToString().c_str());

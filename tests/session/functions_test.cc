@@ -201,7 +201,7 @@ TEST_F(FunctionsTest, RecursionComputesAndEndsWithAnErrorWhereItIsEndless) {
   EXPECT_EQ(endless.status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(
       endless.status().message(),
-      AllOf(HasSubstr("'endless' seems to call itself without end"),
+      AllOf(HasSubstr("'endless' seems to recurse without end"),
             HasSubstr("start/again/again/"), HasSubstr("/.../again/"), HasSubstr("nested")));
   EXPECT_LT(endless.status().message().size(), 500);
 }

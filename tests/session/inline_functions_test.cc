@@ -1,4 +1,4 @@
-// Functions that become parts of the steps that call them: which do, and that nothing else changes.
+// Function inlining: which functions are inlined, and that nothing else changes.
 
 #include <set>
 #include <string>
@@ -47,7 +47,7 @@ class InlineFunctions : public testing::Test {
     return x;
   }
 
-  // Runs twice, in a session of its own.
+  // Runs the step twice, in a new session.
   Tensors Run(const Outputs& ys, SessionOptions options,
               const std::vector<Operation>& targets = {}) {
     EXPECT_TRUE(g_.status().ok()) << g_.status();
@@ -73,7 +73,8 @@ class InlineFunctions : public testing::Test {
     return out;
   }
 
-  // With and without it come the same bits. The ops that ran with it are in ops_.
+  // Results with and without inlining are equal bit for bit. ops_ has the ops that ran with
+  // inlining.
   void Compare(const Outputs& ys, const std::vector<Operation>& targets = {}) {
     const Tensors want =
         Run(ys, {.disable = {"inline_functions", "fusion", "structure_loops"}}, targets);
@@ -128,7 +129,7 @@ TEST_F(InlineFunctions, CallsAreWhatTheyCall) {
 TEST_F(InlineFunctions, LoopsOfFunctionsAreRaised) {
   const DataTypes types = {DT_INT32, DT_FLOAT, DT_FLOAT, DT_FLOAT, DT_FLOAT};
   const FunctionRef cond = Define("cond", types, Below10());
-  // The last is the same all along, the one before it what another has been.
+  // The last variable is loop-invariant; the one before it takes the previous value of another.
   const FunctionRef body = Define("body", types, [](Graph&, const Outputs& v) {
     return Outputs{v[0] + 1, v[2], v[1] * 0.5f + v[4], v[1], Identity(v[4])};
   });
@@ -190,7 +191,7 @@ TEST_F(InlineFunctions, ALoopOverScalarsBecomesOneNode) {
     return Outputs{v[0] + 1, v[1] * 0.75f + 1.f, v[2] + 3};
   });
   const Outputs out = FunctionalWhile({Number(0), Input({}), Const(g_, 1)}, cond, body);
-  Compare({out[1]});  // nobody needs the last variable
+  Compare({out[1]});  // the last variable is unused
   EXPECT_THAT(ops_, Contains("_ScalarLoop"));
 }
 
@@ -212,7 +213,7 @@ TEST_F(InlineFunctions, GradientsGoThroughCallsAndLoops) {
 
 class InlinedEffects : public InlineFunctions {
  protected:
-  // add(handle, x): adds x to the variable. read(handle): its value.
+  // add(handle, x): adds x to the variable. read(handle): returns its value.
   void SetUp() override {
     v_ = GetVariable(g_, "v", {}, Zeros());
     Graph body;
@@ -261,7 +262,7 @@ TEST_F(InlinedEffects, ACallWaitsForWhatComesBeforeIt) {
   EXPECT_EQ(Run({read}, {})[0].scalar<float>(), 22);
 }
 
-// Whether the function uses them or not: what it does comes after its arguments.
+// The function's effects come after its arguments, whether it uses them or not.
 TEST_F(InlinedEffects, WaitForAllArguments) {
   const auto define_read_beside = [&] {
     Graph body;
@@ -302,7 +303,7 @@ TEST_F(InlinedEffects, OfALoopWaitForAllThatEnters) {
   EXPECT_EQ(Run({loop[3]}, {})[0].scalar<float>(), 70);
 }
 
-// Of a loop, too, which hands on a value as it was.
+// Also for a loop with a loop-invariant variable.
 TEST_F(InlinedEffects, ComeBeforeWhatTakesAnyResult) {
   const DataTypes types = {DT_INT32, DT_RESOURCE, DT_FLOAT};
   const FunctionRef cond = Define("cond", types, Below10());
@@ -360,7 +361,7 @@ TEST_F(InlinedEffects, OfEachIterationOfALoop) {
   EXPECT_EQ(Run({read}, {})[0].scalar<float>(), 145);
 }
 
-// ---- what stays a call
+// ---- functions that are not inlined
 
 TEST_F(InlineFunctions, StateThatIsKnownByAName) {
   Graph body;
@@ -397,7 +398,7 @@ TEST_F(InlineFunctions, BranchesOfOldControlFlow) {
 }
 
 TEST_F(InlineFunctions, WhatWouldBeTooLarge) {
-  constexpr int kLevels = 12, kOps = 10;  // 20 * 4,096 nodes and more
+  constexpr int kLevels = 12, kOps = 10;  // at least 20 * 4,096 nodes
   Define("f0", {DT_FLOAT}, [](Graph&, const Outputs& x) {
     Output y = x[0];
     for (int i = 0; i < kOps; ++i) y = y * 0.5f + 1.f;

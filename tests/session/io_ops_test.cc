@@ -167,7 +167,7 @@ TEST(StringOps, FullMatchMeansAllOfTheString) {
   EXPECT_THAT(std::string(bad.message()), HasSubstr("Invalid pattern: (, error: missing )"));
 }
 
-// What TensorFlow answers; POSIX expressions differ in each.
+// TensorFlow's results; POSIX expressions differ in each.
 TEST(StringOps, PatternsHaveTheSyntaxOfRe2) {
   using namespace std::string_literals;
   struct {
@@ -239,7 +239,7 @@ TEST(SummaryWriterOps, WriteAFileOfEvents) {
   EXPECT_THAT(bytes, HasSubstr("WAVEfmt"));
 }
 
-// Joins rows until there are three, for a minute at most.
+// Batches rows until there are three, for a minute at most.
 Node* BatchOfThree(const Output& x) {
   return AddNode("Batch", {Outputs{x}},
                  {{"num_batch_threads", 1},

@@ -1,5 +1,5 @@
-// Weights that kernels keep packed from step to step, and constants that variables share: which
-// inputs are said to last, and that results follow whatever changes a weight.
+// Weights that kernels keep packed across steps, and constants that variables share: which inputs
+// count as step-invariant, and that results reflect every change of a weight.
 
 #include <atomic>
 #include <cmath>
@@ -36,9 +36,9 @@ void ExpectClose(const Tensor& got, const Tensor& want) {
     ASSERT_NEAR(got.data<float>()[i], want.data<float>()[i], 1e-4) << "at " << i;
 }
 
-// ---- what plans say
+// ---- flags in plans
 
-// Remembers which of its inputs last.
+// Records which of its inputs are step-invariant.
 class Lasting : public testing::Test {
  protected:
   Lasting() : ops_(&BuiltinOps()), kernels_(&BuiltinKernels()), g_(ops_) {
@@ -46,7 +46,8 @@ class Lasting : public testing::Test {
         OpSpec("Ask").In("x: N * float").Out("y: int32").Attr("N: int").Stateful().Doc("Asks."));
     kernels_.Add("Ask", kCpu, [this](const KernelInit& init) -> absl::StatusOr<Kernel> {
       lasting_.clear();
-      for (int i = 0; i < init.node.num_inputs(); ++i) lasting_.push_back(init.is_lasting(i));
+      for (int i = 0; i < init.node.num_inputs(); ++i)
+        lasting_.push_back(init.is_step_invariant(i));
       return Kernel([](KernelContext& c) -> absl::Status {
         c.SetOutput(0, Tensor::Scalar<int32_t>(0));
         return absl::OkStatus();
@@ -82,7 +83,7 @@ TEST_F(Lasting, ConstantsAndVariablesDoAndWhatIsMadeOrFedDoesNot) {
               ElementsAre(true, true, true, true, true, false, false));
 }
 
-// What takes long enough is computed once.
+// Values that take long enough to compute are computed once.
 TEST_F(Lasting, WhatIsMadeOfLargeVariablesDoes) {
   const Variable v = GetVariable(g_, "v", {500000}, Zeros());
   EXPECT_THAT(Ask({v.value() + 1.f}), ElementsAre(true));
@@ -113,7 +114,7 @@ TEST_F(Lasting, ConstantsThatWaitDo) {
   EXPECT_THAT(Ask({constant}, {{x, Tensor::Vector<float>({1, 2})}}), ElementsAre(true));
 }
 
-// Another call may give another variable, but mostly it does not: who keeps something looks.
+// Another call may pass another variable, but usually does not: a kernel with a cache checks.
 TEST_F(Lasting, VariablesGivenToAFunctionDo) {
   Graph body(ops_);
   const Output handle = Placeholder(body, DT_RESOURCE);
@@ -130,14 +131,14 @@ TEST_F(Lasting, VariablesGivenToAFunctionDo) {
   EXPECT_THAT(lasting_, ElementsAre(true, true));
 }
 
-// Fused nodes are told of their own inputs: the product's, the bias, the addend.
+// A fused node receives the flags of its own inputs: the product's, the bias, the addend.
 TEST_F(Lasting, InputsOfFusedNodesDo) {
   std::vector<std::vector<bool>> asked;
   kernels_.Add("_FusedMatMul", kCpu, DT_FLOAT,
                [&](const KernelInit& init) -> absl::StatusOr<Kernel> {
                  asked.emplace_back();
                  for (int i = 0; i < init.node.num_inputs(); ++i)
-                   asked.back().push_back(init.is_lasting(i));
+                   asked.back().push_back(init.is_step_invariant(i));
                  return Unimplemented("not fused after all");
                });
   const Output x = Placeholder(g_, DT_FLOAT, {4, 2});
@@ -147,15 +148,16 @@ TEST_F(Lasting, InputsOfFusedNodesDo) {
   Session session = *Session::Create(g_, {.kernels = &kernels_});
   ASSERT_TRUE(session.Run({}, {}, {GlobalVariablesInitializer(g_)}).ok());
   ASSERT_TRUE(session.Run({{x, Random({4, 2}, 2)}}, {z}).ok());
-  // x w takes the bias and the other product, and if it may not, that one takes what x w comes to.
+  // x w fuses the bias and the other product as an epilogue; if it may not, the other product fuses
+  // x w.
   EXPECT_THAT(asked, ::testing::UnorderedElementsAre(ElementsAre(false, true, true, false),
                                                      ElementsAre(false, true, false)));
 }
 
-// ---- what kernels make of it
+// ---- caching in kernels
 
-// y = x w, or a convolution of images x with w, where w is a variable; and the same with a w that
-// is fed, and so never kept.
+// y = x w, or a convolution of images x with w, where w is a variable; and the same with a fed w,
+// which is never cached.
 struct Model {
   explicit Model(const Shape& weight, const ConvOptions& options = {})
       : w(GetVariable(g, "w", weight, Zeros())),
@@ -184,7 +186,7 @@ struct Model {
   Graph g;
   Variable w;
   Output fed, value, read, x, y, y_of_fed;
-  Operation assign;  // value to w
+  Operation assign;  // assigns value to w
 };
 const Shape kMatrix({96, 160}), kFilter({3, 3, 16, 32});
 
@@ -201,7 +203,7 @@ void ExpectFollowsAssignments(const Shape& weight, const ConvOptions& options = 
     const Tensor w = Random(m.fed.shape(), round);
     ASSERT_TRUE(session.Run({{m.value, w}}, {}, {m.assign}).ok());
     for (uint32_t step = 0; step < 3; ++step) {
-      // Shapes alternate, and come again.
+      // Shapes alternate, and recur.
       const Tensor x = Random(m.InputShape(step == 1 ? 9 : 32), 10 + step);
       ExpectClose(RunOne(session, {{m.x, x}}, m.y),
                   RunOne(session, {{m.x, x}, {m.fed, w}}, m.y_of_fed));
@@ -225,14 +227,14 @@ TEST(LastingWeights, FiltersThatSkipPixelsFollowAssignments) {
     ExpectFollowsAssignments(
         {1, 3, 16, 32}, {.strides = {1, 2, 1, 1}, .padding = padding, .dilations = {1, 1, 2, 1}});
   }
-  // Padded beyond what the filters see.
+  // Padding larger than the filters' reach.
   ExpectFollowsAssignments({3, 3, 16, 32}, {.strides = {1, 2, 2, 1},
                                             .padding = "EXPLICIT",
                                             .explicit_paddings = {0, 0, 4, 0, 1, 5, 0, 0}});
   // In several rounds.
   ExpectFollowsAssignments({3, 3, 200, 40}, {.strides = {1, 2, 2, 1}});
 }
-// Beyond the image there is nothing, rather than zeros.
+// Pixels outside the image are excluded rather than zero.
 TEST(LastingWeights, InfiniteWeightsThatSkipPixelsMakeNoNans) {
   Model m({3, 3, 16, 32}, {.strides = {1, 2, 2, 1}});
   Session session = m.Start();
@@ -244,7 +246,7 @@ TEST(LastingWeights, InfiniteWeightsThatSkipPixelsMakeNoNans) {
 }
 TEST(LastingWeights, SmallImagesFollowAssignments) { ExpectFollowsAssignments({1, 1, 320, 96}); }
 
-// A variable that is updated in its own memory, between steps that keep it packed.
+// A variable that is updated in place, between steps that cache its packed form.
 TEST(LastingWeights, ProductsFollowUpdates) {
   Model m(kMatrix);
   const Operation update{m.w.AssignAdd(m.value).node};
@@ -275,7 +277,8 @@ TEST(LastingWeights, FedWeightsMayBeWrittenToBetweenSteps) {
   }
 }
 
-// The first step packs, the others find it packed: not a bit changes.
+// The first step packs the weight, later steps use the packed form: the results are equal bit for
+// bit.
 TEST(LastingWeights, AllStepsRoundAlike) {
   for (const Shape& weight : {kMatrix, Shape({512, 512}), kFilter}) {
     Model m(weight);
@@ -290,7 +293,7 @@ TEST(LastingWeights, AllStepsRoundAlike) {
   }
 }
 
-// Each step sees one of the values, whole.
+// Each step sees one complete value.
 TEST(LastingWeights, ThreadsMayInferWhileAnotherAssigns) {
   Model m({64, 128});
   Session session = m.Start();
@@ -323,7 +326,7 @@ TEST(LastingWeights, ThreadsMayInferWhileAnotherAssigns) {
   for (std::thread& t : threads) t.join();
 }
 
-// ---- variables that start from constants
+// ---- variables initialized from constants
 
 // Of either kind: resource or reference.
 class SharedConstants : public testing::TestWithParam<bool> {

@@ -65,7 +65,7 @@ void LateStream::Run() {
     lock.unlock();
     std::this_thread::sleep_for(rested ? 10 * delay_ : delay_);
     work();
-    work = nullptr;  // what it held is dropped before anybody hears that it has run
+    work = nullptr;  // its tensors are released before anyone is notified that it has run
     lock.lock();
     ++finished_;
     changed_.notify_all();
@@ -104,7 +104,7 @@ size_t LateMemory::Rounded(size_t bytes) {
   return (std::max<size_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-// First fit; neighbors join again when they are given back.
+// First fit; adjacent free blocks are merged.
 void* LateMemory::Allocate(size_t bytes) {
   if (bytes > bytes_) return nullptr;
   const size_t wanted = Rounded(bytes);
@@ -184,7 +184,7 @@ LateDevice::LateDevice(const LateDeviceOptions& options)
       stream_(options.delay),
       memory_(options.memory, stream_) {}
 
-// Work that has run may drop tensors, and their memory is filled by further work.
+// Completed work may release tensors, whose memory is filled by further work.
 LateDevice::~LateDevice() {
   while (stream_.waiting() > 0) stream_.Wait();
 }
@@ -198,7 +198,7 @@ absl::Status SameSize(const Tensor& from, const Tensor& to) {
 
 }  // namespace
 
-// The source may change as soon as `done` is called, so it is taken now and written later.
+// The source may change as soon as `done` is called, so it is copied now and written later.
 void LateDevice::CopyFromHost(const Tensor& from, const Tensor& to, Done done) {
   absl::Status status = SameSize(from, to);
   ++copies_in_;

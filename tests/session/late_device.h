@@ -17,20 +17,21 @@
 
 namespace weir {
 
-// Work that one thread runs in the order it was enqueued, later than whoever enqueued it goes on.
+// Work that one thread runs in the order of enqueueing, later than the caller continues.
 class LateStream {
  public:
-  // Each piece of work waits `delay` before it runs, and the first after a rest ten times as long.
+  // Each piece of work waits `delay` before it runs; the first after an idle period waits ten times
+  // as long.
   explicit LateStream(std::chrono::microseconds delay);
-  ~LateStream();  // runs what is left
+  ~LateStream();  // runs the remaining work
 
   void Enqueue(std::function<void()> work);
-  // Until all that is enqueued by now has run.
+  // Waits until everything enqueued so far has run.
   void Wait();
-  // Between the two nothing runs.
+  // No work runs between the two calls.
   void Pause();
   void Resume();
-  // Pieces of work that have not run.
+  // Returns the number of pieces of work that have not run.
   int64_t waiting();
 
  private:
@@ -45,10 +46,11 @@ class LateStream {
   std::thread thread_;
 };
 
-// Memory that is mapped twice. Tensors hold addresses of a mapping that nobody may read or write,
-// so whatever touches one on the host dies on the spot, on any thread and at any time. Work on the
-// stream goes through the other mapping. A block handed out or given back is filled with ones (NaN,
-// or -1) in stream order, so that work which runs too early or too late computes nonsense.
+// Memory that is mapped twice. Tensors hold addresses of a mapping without read or write
+// permission, so any access from the host crashes immediately, on any thread and at any time. Work
+// on the stream uses the other mapping. A block that is allocated or freed is filled with ones
+// (NaN, or -1) in stream order, so that work that runs too early or too late computes wrong
+// results.
 class LateMemory : public Allocator {
  public:
   LateMemory(size_t bytes, LateStream& stream);
@@ -61,13 +63,13 @@ class LateMemory : public Allocator {
   int64_t bytes_in_use() const override;
   int64_t bytes_free() const override;
 
-  // Between the two the host may touch it at the addresses that tensors hold: for work on the
-  // stream that has nothing else to go by.
+  // Between the two calls the host may access the memory at the addresses that tensors hold: for
+  // work on the stream that has no other way.
   void Open();
   void Close();
 
   bool Contains(const void* data) const;
-  // Where the stream finds the byte that the host knows as `data`.
+  // Returns the stream's address of the byte that the host addresses as `data`.
   char* Inside(const void* data) const;
 
  private:
@@ -87,24 +89,24 @@ struct LateDeviceOptions {
   int id = 0;
   std::chrono::microseconds delay{10};
   size_t memory = size_t{256} << 20;
-  // Whose CPU kernels it runs; null for the built-in ones.
+  // The registry of the CPU kernels that it runs; null for the built-in ones.
   const KernelRegistry* kernels = nullptr;
-  // Which kernels placement takes to be its own: kGpu for a device that lacks some of the CPU's.
+  // The kernels that placement considers its own: kGpu for a device that lacks some of the CPU's.
   enum Place place = kCpu;
 };
 
-// A simulated accelerator, "/device:GPU:<id>", for tests of the session: memory that the host
-// cannot touch, and a stream that runs late. It runs every op that has a kernel for the CPU:
-//   * kernels that look at no element in device memory (Reshape, ReadVariableOp, Assign, all whose
-//     arguments are host arguments) run on the host as they are, as an accelerator's would;
+// A simulated accelerator, "/device:GPU:<id>", for tests of the session: its memory is inaccessible
+// to the host, and its stream runs late. It runs every op that has a CPU kernel:
+//   * kernels that access no element in device memory (Reshape, ReadVariableOp, Assign, all whose
+//     arguments are host arguments) run on the host unchanged, as an accelerator's would;
 //   * the others run on the stream, on copies of their host arguments and with raw addresses of the
-//     device ones, which nobody keeps alive. Outputs are allocated when the kernel is enqueued,
-//     from the shapes that the op's shape rule gives. Variables to be updated are made writable
+//     device ones, which nothing keeps alive. Outputs are allocated when the kernel is enqueued,
+//     with the shapes of the op's shape function. Variables to be updated are made writable
 //     then;
-//   * where that does not tell the shape (Where, Unique), or an output lies on the host, the kernel
-//     is an asynchronous one: done when the stream has come to it.
-// An error found on the stream cancels the step with node, op and device; what the step has
-// enqueued behind it is not run.
+//   * if the shape function does not determine the shape (Where, Unique), or an output is in host
+//     memory, the kernel is asynchronous: it is done when the stream has run it.
+// An error on the stream cancels the step with node, op and device; work that the step has enqueued
+// behind it is not run.
 class LateDevice : public Device {
  public:
   explicit LateDevice(const LateDeviceOptions& options = {});
@@ -126,10 +128,10 @@ class LateDevice : public Device {
   // The next Synchronize fails with this, as after an error that belongs to no kernel.
   void FailNextSynchronize(absl::Status why);
 
-  // How often a node's kernel has run on the stream, by name of the node.
+  // The number of runs of a node's kernel on the stream, by node name.
   std::map<std::string, int> runs() const;
   void CountRun(const Node& node);
-  // Copies between host and device.
+  // The number of copies between host and device.
   int64_t copies_in() const { return copies_in_; }
   int64_t copies_out() const { return copies_out_; }
 
@@ -144,10 +146,10 @@ class LateDevice : public Device {
   std::atomic<int64_t> copies_in_{0}, copies_out_{0};
 };
 
-// `options` with `count` simulated accelerators, "/gpu:0" and so on, made like `device`.
+// Returns `options` with `count` simulated accelerators, "/gpu:0" and so on, created with `device`.
 SessionOptions WithLateDevices(SessionOptions options = {}, int count = 1,
                                LateDeviceOptions device = {});
-// Number i of a session that was made with them.
+// Returns accelerator number i of a session that was created with these options.
 LateDevice& LateDeviceOf(const Session& session, int i = 0);
 
 }  // namespace weir

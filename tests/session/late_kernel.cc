@@ -8,22 +8,22 @@
 #include "weir/session/executor.h"
 #include "weir/tests/session/late_device.h"
 
-// How the simulated accelerator runs a kernel of the CPU later.
+// Delayed execution of a CPU kernel on the simulated accelerator.
 //
-// A kernel of the CPU does in one call what a kernel of an accelerator does in two: on the host it
-// checks, allocates and looks at variables; on the stream it computes. So the wrapped kernel plays
-// the first part itself. It allocates the outputs in the step (shapes by the op's shape rule, which
-// sees the host arguments), makes the variables that are written writable, under their locks, and
-// takes down addresses. On the stream the CPU's kernel then runs in a context of its own, whose
-// inputs are views of device memory, whose outputs are laid out already, and whose variables are
-// stand-ins with the addresses taken down: whatever happens to tensors and variables on the host
-// meanwhile does not reach it. Values that it hands out without computing them (a Cast to the same
-// type) are copied into the outputs.
+// A CPU kernel does in one call what an accelerator's kernel does in two: on the host it checks,
+// allocates and accesses variables; on the stream it computes. So the wrapped kernel performs the
+// first part itself. It allocates the outputs in the step (with shapes from the op's shape
+// function, which sees the host arguments), makes the written variables writable, under their
+// locks, and records addresses. On the stream the CPU's kernel then runs in its own context: its
+// inputs are views of device memory, its outputs are preallocated, and its variables are proxies
+// with the recorded addresses, so that concurrent changes to tensors and variables on the host do
+// not affect it. Values that the kernel returns without computing them (a Cast to the same type)
+// are copied into the outputs.
 namespace weir {
 
 namespace {
 
-// These hand tensors on, or look at shapes and handles only.
+// These forward tensors, or access only shapes and handles.
 bool TouchesNoElement(const std::string& op) {
   static const auto* const ops = new std::set<std::string>{"Assign",
                                                            "AssignVariableOp",
@@ -65,7 +65,7 @@ bool TouchesNoElement(const std::string& op) {
 
 bool InHostMemory(DataType type) { return IsRef(type) || !IsPlain(type); }
 
-// What stands in for a variable on the stream, and where its value must still lie afterward.
+// The proxy of a variable on the stream, and the address where its value must still be afterward.
 struct StandIn {
   std::shared_ptr<VariableState> variable;
   const void* data = nullptr;
@@ -96,8 +96,8 @@ class LateKernel : public std::enable_shared_from_this<LateKernel> {
             std::all_of(host_outputs_.begin(), host_outputs_.end(), [](bool b) { return b; }));
   }
 
-  // True if the shapes of the outputs may follow from elements in device memory, or if the host
-  // needs an output at once.
+  // True if the shapes of the outputs may depend on elements in device memory, or if the host needs
+  // an output immediately.
   bool MustCatchUp(absl::Span<const Shape> inputs) const {
     for (int i = 0; i < num_outputs(); ++i) {
       if (host_outputs_[i] && !IsRef(node_.output_type(i))) return true;
@@ -111,7 +111,7 @@ class LateKernel : public std::enable_shared_from_this<LateKernel> {
     return known && !any_on_host && !InferShapes({inputs.begin(), inputs.end()}, nothing, {});
   }
 
-  // Enqueues the kernel; its outputs are there in stream order.
+  // Enqueues the kernel; its outputs are valid in stream order.
   absl::Status Enqueue(KernelContext& c) {
     auto run = std::make_shared<LateRun>();
     std::vector<std::unique_lock<std::mutex>> locks;
@@ -133,7 +133,7 @@ class LateKernel : public std::enable_shared_from_this<LateKernel> {
     return finished.get_future().get();
   }
 
-  // Enqueues the kernel; `done` is called when it has run.
+  // Enqueues the kernel; calls `done` when it has run.
   void EnqueueAndCatchUp(KernelContext& c, Kernel::Done done) {
     auto run = std::make_shared<LateRun>();
     std::vector<std::unique_lock<std::mutex>> locks;
@@ -154,7 +154,7 @@ class LateKernel : public std::enable_shared_from_this<LateKernel> {
     });
   }
 
-  // A view of device memory as the stream sees it.
+  // Returns a view of device memory with the stream's address.
   Tensor Inside(const Tensor& t) const {
     return Tensor::View(t.dtype(), t.shape(), device_.memory().Inside(t.raw()));
   }
@@ -197,11 +197,11 @@ class LateKernel : public std::enable_shared_from_this<LateKernel> {
     for (VariableState* state : states) locks->emplace_back(state->mutex());
   }
 
-  // A handle to a stand-in for the variable at input i.
+  // Returns a handle to a proxy of the variable at input i.
   absl::StatusOr<Tensor> MakeStandIn(const KernelContext& c, int i, LateRun* run) const {
     ResourceHandle handle = *c.input(i).data<ResourceHandle>();
     VariableState& variable = *c.variable_or_null(i);
-    for (int k = 0; k < i; ++k) {  // one stand-in for a variable that comes twice
+    for (int k = 0; k < i; ++k) {  // one proxy for a variable that occurs twice
       if (run->dead[k] == 0 && c.variable_or_null(k) == &variable) return run->slots[k];
     }
     auto twin =
@@ -254,7 +254,7 @@ class LateKernel : public std::enable_shared_from_this<LateKernel> {
       HostValues known(values);
       ShapeContext context(node_, inputs, handles, known);
       if (!node_.op().shape_fn()(context).ok()) return std::nullopt;
-      // What a file says of shapes may be wrong.
+      // The shapes stated in a file may be wrong.
       shapes.assign(context.outputs().begin(), context.outputs().end());
     }
     for (int i = 0; i < num_outputs(); ++i) {
@@ -280,7 +280,7 @@ class LateKernel : public std::enable_shared_from_this<LateKernel> {
 
   // ---- outputs
 
-  // A reference that goes out is the one that came in.
+  // An output reference is the same as the input reference.
   void PassReference(KernelContext& c, int output) const {
     for (int i = 0; i < num_inputs(); ++i) {
       if (IsRef(node_.input_type(i))) return c.SetOutput(output, c.input(i));
@@ -304,7 +304,7 @@ class LateKernel : public std::enable_shared_from_this<LateKernel> {
 
   absl::Status Call(LateRun* run) const {
     device_.CountRun(node_);
-    static Device& host = *NewCpuDevice().release();  // where temporaries lie
+    static Device& host = *NewCpuDevice().release();  // the memory of temporaries
     std::vector<int32_t> positions(run->slots.size());
     for (size_t i = 0; i < positions.size(); ++i) positions[i] = static_cast<int32_t>(i);
     KernelContext context(node_, host, run->step,
@@ -349,8 +349,8 @@ class LateKernel : public std::enable_shared_from_this<LateKernel> {
         });
   }
 
-  // What the kernel computed lies in host memory or is one of its inputs. It goes to memory that is
-  // allocated now, and is good in stream order.
+  // The kernel's result is in host memory or is one of its inputs. It is copied to memory that is
+  // allocated now, and is valid in stream order.
   absl::Status HandOut(KernelContext& c, LateRun* run) const {
     for (int i = 0; i < num_outputs(); ++i) {
       const size_t position = static_cast<size_t>(num_inputs() + i);

@@ -67,7 +67,7 @@ TEST_F(LoopGradientsTest, OfVariablesThatChangePlaces) {
   });
 }
 
-// Of two variables only one is used afterward; one is given a new value in every iteration.
+// Only one of two variables is used afterward; one is replaced in every iteration.
 TEST_F(LoopGradientsTest, OfVariablesThatDoNotDependOnThemselves) {
   Check({{2}, {2}}, [&](const Outputs& x) {
     return Repeat(
@@ -92,7 +92,7 @@ TEST_F(LoopGradientsTest, OfNestedLoops) {
   });
 }
 
-// The inner loop goes round once more in each iteration of the outer one.
+// The inner loop runs one more iteration in each iteration of the outer one.
 TEST_F(LoopGradientsTest, OfNestedLoopsOfDifferentLengths) {
   Check({{2}}, [&](const Outputs& x) {
     const Outputs r = WhileLoop([&](const Outputs& v) { return v[0] < 4; },
@@ -226,7 +226,7 @@ TEST_F(LoopGradientsTest, OfTensorArraysThatAreSplitAndJoined) {
   });
 }
 
-// What is read twice has the sum of both gradients; what is not read has zeros.
+// A value that is read twice has the sum of both gradients; a value that is not read has zeros.
 TEST_F(LoopGradientsTest, OfElementsReadTwiceOrNever) {
   Check({{3, 2}}, [&](const Outputs& x) {
     const TensorArray a = TensorArray(g_, DT_DOUBLE, 3, {.clear_after_read = false}).Unstack(x[0]);
@@ -249,7 +249,7 @@ TEST_F(LoopGradientsTest, OfListsOfTensors) {
   });
 }
 
-// Loops and branches of a graph that was read from a file are found from its nodes.
+// Loops and branches of an imported graph are recognized from its nodes.
 TEST_F(LoopGradientsTest, OfImportedLoops) {
   const Output x = Placeholder(g_, DT_DOUBLE, {}, "x"), w = Placeholder(g_, DT_DOUBLE, {}, "w");
   const Output y = Repeat(
@@ -286,7 +286,7 @@ TEST_F(LoopGradientsTest, OfImportedLoops) {
   for (int i = 0; i < 2; ++i) EXPECT_DOUBLE_EQ(found[i], built[i]);
 }
 
-// Each call goes back through the loop by one of its own.
+// Each gradient call has its own backward loop.
 TEST_F(LoopGradientsTest, OfSeveralCalls) {
   const Output x = Const<double>(g_, 3.0), w = Const<double>(g_, 2.0);
   const TensorArray out(g_, DT_DOUBLE, 2);

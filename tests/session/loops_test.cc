@@ -1,4 +1,4 @@
-// While loops: what they compute, where they end, and what is refused.
+// While loops: results, termination, and errors.
 
 #include "weir/ops/while_loop.h"
 
@@ -253,7 +253,7 @@ TEST_F(LoopsTest, BodiesMustReturnWhatTheyTake) {
   Repeat(Const(g_, 3), [](const Outputs& v) { return Outputs{Cast(v[0], DT_INT32)}; },
          {Const(g_, 0.f)});
   EXPECT_TRUE(absl::IsInvalidArgument(g_.TakeStatus()));
-  EXPECT_EQ(Run({Const(g_, 1.f)})[0].scalar<float>(), 1);  // and the graph is as good as before
+  EXPECT_EQ(Run({Const(g_, 1.f)})[0].scalar<float>(), 1);  // and the graph is still usable
 }
 
 TEST_F(LoopsTest, LoopsNestedTooDeeplyAreRefused) {
@@ -291,7 +291,7 @@ TEST_F(LoopsTest, StacksGiveValuesBackLastOneFirst) {
                {.shape_invariants = std::vector<Shape>{{}, Shape::UnknownRank()}});
   }
   ASSERT_TRUE(g_.status().ok()) << g_.status();
-  for (int step = 0; step < 2; ++step)  // each step has a stack of its own
+  for (int step = 0; step < 2; ++step)  // each step has its own stack
     EXPECT_THAT(Floats(Run({popped[0]})[0]), ElementsAre(8421, 25263));
 }
 
@@ -352,7 +352,7 @@ TEST_F(LoopsTest, OldTensorArraysAreStringsOrReferencesToThem) {
   }
 }
 
-// Nothing takes the flow of the write, but somebody waits for it.
+// The flow output of the write has no user, but a control edge waits for it.
 TEST_F(LoopsTest, OldTensorArraysAreWrittenEvenIfTheirFlowGoesNowhere) {
   g_.versions().producer = 10;
   for (const char* op : {"TensorArray", "TensorArrayV2"}) {
@@ -364,13 +364,13 @@ TEST_F(LoopsTest, OldTensorArraysAreWrittenEvenIfTheirFlowGoesNowhere) {
   }
 }
 
-// Frames that no loop builder makes: a value that only passes through, and one that goes round
-// without a condition of its own.
+// Frames that no loop builder makes: a value that only passes through, and one that is loop-carried
+// without its own condition.
 TEST_F(LoopsTest, FramesWithoutALoopPassValuesThrough) {
   EXPECT_EQ(Run({Exit(Enter(Const(g_, 4.f), "f"))})[0].scalar<float>(), 4);
 }
 
-// No cycle of nodes, but no iteration can end: what enters waits for what leaves.
+// No cycle of nodes, but no iteration can end: a value that enters depends on a value that leaves.
 TEST_F(LoopsTest, WhatEntersMustNotWaitForWhatLeaves) {
   const Output enter = Enter(Const(g_, 1.f), "f");
   const Output merge = Merge({enter, enter}).output;
@@ -384,7 +384,7 @@ TEST_F(LoopsTest, WhatEntersMustNotWaitForWhatLeaves) {
   EXPECT_THAT(std::string(s.message()), HasSubstr("cycle through a while loop"));
 }
 
-// In the first iteration nothing has gone round, so that nothing ever does.
+// In the first iteration there is no loop-carried value, so the loop never iterates.
 TEST_F(LoopsTest, AMergeThatNothingEntersIsDead) {
   const Output enter = Enter(Const(g_, 1.f), "f");
   const Output merge = Merge({enter, enter}).output, next_only = Merge({enter, enter}).output;
@@ -398,7 +398,7 @@ TEST_F(LoopsTest, AMergeThatNothingEntersIsDead) {
   EXPECT_THAT(std::string(s.message()), HasSubstr("does not have value"));
 }
 
-// In the second iteration it has nothing to take, so that the loop neither goes on nor is left.
+// In the second iteration it has no input, so the loop neither continues nor exits.
 TEST_F(LoopsTest, AMergeThatNothingComesRoundToIsDead) {
   for (const bool twice : {true, false}) {
     const std::string frame = twice ? "f" : "g";

@@ -10,7 +10,8 @@
 #include "weir/session/session.h"
 #include "weir/tests/io/test_files.h"
 
-// What programs without protobuf's headers use: beside each function of a message one of its bytes.
+// The interface for programs without protobuf's headers: for each function that takes a message
+// there is one that takes its bytes.
 
 namespace weir {
 namespace {

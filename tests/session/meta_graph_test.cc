@@ -1,4 +1,5 @@
-// Meta graphs: parts of graphs, scopes, and models that train on by their collections alone.
+// Meta graphs: parts of graphs, scopes, and models that resume training from their collections
+// alone.
 
 #include "weir/session/meta_graph.h"
 
@@ -37,9 +38,9 @@ proto::MetaGraphDef Golden(const std::string& name) {
   return def;
 }
 
-// ---- A model of TensorFlow 1's, known by its collections.
+// ---- A model of TensorFlow 1's, described by its collections.
 
-// As make_training_goldens.py makes them.
+// As make_training_goldens.py creates them.
 std::pair<Tensor, Tensor> Points() {
   Tensor x(DT_FLOAT, Shape({8, 3})), y(DT_FLOAT, Shape({8, 1}));
   for (int i = 0; i < 8; ++i) {
@@ -144,7 +145,7 @@ TEST(MetaGraph, APartOfAGraphIsWrittenAsTensorFlowDoes) {
   BuildScoped(g);
   proto::MetaGraphDef ours, theirs = Golden("scoped.meta");
   ExportMetaGraph(g, {.clear_devices = true, .export_scope = "hidden"}, &ours);
-  // TensorFlow leaves out that a control input is unbound, which an import needs to know.
+  // TensorFlow does not mark control inputs as unbound, which an import needs to know.
   auto* unbound = ours.mutable_collection_def()->at("unbound_inputs").mutable_bytes_list();
   EXPECT_THAT(unbound->value(), ElementsAre("$unbound_inputs_x", "^$unbound_inputs_ready"));
   unbound->mutable_value()->RemoveLast();

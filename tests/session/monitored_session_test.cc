@@ -32,7 +32,7 @@ using ::testing::SizeIs;
 
 constexpr char kGolden[] = "tests/session/golden/";
 
-// A weight that grows by one in every step, and counts them in the global step.
+// A weight that grows by one in every step, and a global step that counts the steps.
 struct Model {
   explicit Model(const OpRegistry& ops = BuiltinOps()) : graph(ops) {
     step = CreateGlobalStep(graph);
@@ -78,7 +78,7 @@ std::string Lines(const Graph& graph) {
     }
     const auto controls = static_cast<int64_t>(inputs.size());
     for (const Node* control : node->control_inputs()) inputs.push_back("^" + control->name());
-    std::sort(inputs.begin() + controls, inputs.end());  // as a GraphDef has them
+    std::sort(inputs.begin() + controls, inputs.end());  // as a GraphDef stores them
     for (const std::string& place : node->colocations()) places.push_back("loc:@" + place);
     absl::StrAppend(&lines, node->name(), " ", node->op_name(), " ",
                     or_dash(absl::StrJoin(inputs, ",")), " ", or_dash(node->device()), " ",
@@ -233,7 +233,7 @@ TEST(MonitoredSession, AnImportedGraphBringsItsOwnPieces) {
 
 // ---- Steps and hooks.
 
-// Writes down what is called.
+// A hook that records its calls.
 class Recorder : public SessionHook {
  public:
   explicit Recorder(std::vector<std::string>* calls) : calls_(calls) {}
@@ -284,7 +284,7 @@ TEST(MonitoredSession, WithoutCloseHooksHearOfNoEnd) {
   EXPECT_THAT(calls, ElementsAre("begin", "created 0"));
 }
 
-// Feeds and fetches for itself.
+// A hook with its own feeds and fetches.
 class Doubler : public SessionHook {
  public:
   Doubler(Output in, Output out) : in_(in), out_(out) {}
@@ -343,7 +343,7 @@ TEST(MonitoredSession, TwoHooksMayNotFeedOneTensor) {
               HasSubstr("Same tensor is fed by two hooks"));
 }
 
-// Ops of the test's own: Count tells how often its kernel was made, Lose fails while it is told to.
+// Custom ops: Count counts the creations of its kernel, Lose fails while a flag is set.
 class MonitoredOps : public ::testing::Test {
  protected:
   MonitoredOps() : ops_(&BuiltinOps()), kernels_(&BuiltinKernels()) {
@@ -448,7 +448,7 @@ TEST_F(MonitoredOps, LossWithoutEndIsAnError) {
   losses_ = 0;
 }
 
-// ---- The hooks that there are.
+// ---- The built-in hooks.
 
 TEST(Hooks, NeedAGlobalStepAndOnePeriod) {
   Graph g;
@@ -696,7 +696,7 @@ TEST(Chief, AnotherSessionWaitsForItAndRunsLocalInit) {
       {.initializer = Ones(), .trainable = false, .collections = {{"local_variables"}}});
   absl::StatusOr<MonitoredSession> worker = absl::InternalError("not started");
   MonitoredSessionOptions patient = Sharing(state, false);
-  patient.max_wait = milliseconds::max();  // more than the clock counts
+  patient.max_wait = milliseconds::max();  // beyond the range of the clock
   std::thread waits([&] { worker = second.Start(patient); });
   std::this_thread::sleep_for(milliseconds(50));
   EXPECT_EQ(worker.status().message(), "not started");

@@ -16,7 +16,7 @@
 #include "weir/ops/while_loop.h"
 #include "weir/session/session.h"
 
-// What happens when the host has no more memory: the step fails and says what for.
+// Host memory exhaustion: the step fails and reports for what it needed memory.
 namespace weir {
 namespace {
 
@@ -24,7 +24,7 @@ using ::testing::ExitedWithCode;
 
 constexpr int64_t kElements = int64_t{1} << 25;  // 128 MiB of floats
 
-// This process gets so many bytes more, and no others.
+// Limits the process to this many more bytes of memory.
 void LimitMemory(size_t bytes) {
   size_t pages = 0;
   std::ifstream("/proc/self/statm") >> pages;
@@ -71,7 +71,8 @@ TEST(NoMemoryDeathTest, ForPaddedBytesIsNeededOnce) {
   EXPECT_EXIT(PadWithRoomForTheResultAlone(), ExitedWithCode(0), "OK");
 }
 
-// Tables with an entry for each row of the result, which are several times as large.
+// The kernel builds tables with an entry for each row of the result, which are several times as
+// large.
 [[noreturn]] void ResizeWithRoomForTheResult() {
   Graph g;
   const Output x = Placeholder(g, DT_FLOAT, {1, 2, 2, 1});
@@ -94,8 +95,8 @@ TEST(NoMemoryDeathTest, ForWhatAKernelNeedsBesidesIsResourceExhausted) {
               "RESOURCE_EXHAUSTED: ResizeBilinear .node ResizeBilinear.: OOM");
 }
 
-// A loop that writes into its array for ever: memory ends somewhere in the array's own tables, in
-// the values, or between them; and the array must be there to be freed.
+// An infinite loop that writes to its array: memory is exhausted in the array's own tables, in the
+// values, or between them; and the array must be in a state that can be freed.
 [[noreturn]] void CollectForEver() {
   Graph g;
   const Output go = Placeholder(g, DT_BOOL, {});

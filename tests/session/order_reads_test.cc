@@ -1,5 +1,5 @@
 // Direct users of a reference variable's shared read see the writes that run before them. The
-// values are TensorFlow 2.21's.
+// expected values are TensorFlow 2.21's.
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -17,7 +17,7 @@ namespace {
 
 class OrderReadsTest : public ::testing::Test {
  protected:
-  // After the initializers; the step is run `steps` times.
+  // Runs the step `steps` times, after the initializers.
   Tensors Run(const Outputs& fetches, int steps = 1, const Feeds& feeds = {}) {
     const Operation init = GlobalVariablesInitializer(g_);
     EXPECT_TRUE(g_.status().ok()) << g_.status();
@@ -35,7 +35,7 @@ class OrderReadsTest : public ::testing::Test {
     return Run({fetch}, steps, feeds)[0].scalar<float>();
   }
   Output Bump() { return v_.AssignAdd(1.f); }
-  // What `make` makes, after `first`.
+  // Returns the output of `make`, with a control edge from `first`.
   template <class Make>
   Output After(const Operation& first, Make make) {
     const ControlDependencies order(g_, {first});
@@ -47,7 +47,7 @@ class OrderReadsTest : public ::testing::Test {
   std::optional<Session> session_;
 };
 
-// The gradient takes the shared read before the step; what comes after the step takes it again.
+// The gradient uses the shared read before the step; a node after the step uses it again.
 TEST_F(OrderReadsTest, AUserAfterATrainingStepSeesTheStep) {
   const Operation train = GradientDescent(0.1f).Minimize(Square(v_));
   const Output late = After(train, [&] { return v_.value() * 10.f; });
@@ -136,7 +136,7 @@ TEST_F(OrderReadsTest, EachIterationSeesTheWritesOfThoseBeforeIt) {
   EXPECT_EQ(RunOne(out[1]), 3 + 4 + 5 + 400 + 500 + 600);
 }
 
-// The inner loop takes the value through two Enters, neither of which waits for the write.
+// The inner loop receives the value through two Enters, neither of which waits for the write.
 TEST_F(OrderReadsTest, AnInnerLoopSeesTheWritesOfOuterIterations) {
   const auto below = [](int limit) { return [limit](const Outputs& in) { return in[0] < limit; }; };
   const auto body = [&](const Outputs& in) {
@@ -184,7 +184,7 @@ TEST_F(OrderReadsTest, ALaterPieceOfAPartialRunSeesTheWritesOfEarlierOnes) {
   EXPECT_EQ((*two)[0].scalar<float>(), 41);
 }
 
-// The pass adds no order: what nothing orders still reads first, whoever else reads later.
+// The pass adds no order: an unordered user still reads first, even if others read later.
 TEST_F(OrderReadsTest, AUserThatNothingOrdersReadsFirst) {
   const Output free = v_.value() * 1.f;
   const Output late = After(Bump(), [&] { return v_.value() * 10.f; });
@@ -193,7 +193,7 @@ TEST_F(OrderReadsTest, AUserThatNothingOrdersReadsFirst) {
   EXPECT_EQ(out[1].scalar<float>(), 3);
 }
 
-// Both operands of an op are one read, whoever writes meanwhile.
+// Both operands of an op use one read, whatever is written in the meantime.
 TEST_F(OrderReadsTest, AnOpThatTakesTheValueTwiceReadsOnce) {
   const Operation train = GradientDescent(0.1f).Minimize(Square(v_));
   EXPECT_FLOAT_EQ(RunOne(After(train, [&] { return v_.value() * v_.value(); })), 5.76f);

@@ -1,4 +1,4 @@
-// Checkpoints of partitioned variables: any division is read into any other.
+// Checkpoints of partitioned variables: any partitioning can be restored into any other.
 
 #include <numeric>
 
@@ -37,7 +37,7 @@ Tensor Columns() {
   return t;
 }
 
-// Both variables of the checkpoint in so many parts, 0: whole.
+// Both variables of the checkpoint, with this many parts; 0: unpartitioned.
 struct Model {
   Model(int64_t row_parts, int64_t column_parts, bool resource, bool ones = false)
       : graph({.use_resource = resource}) {
@@ -149,7 +149,7 @@ TEST_P(PartitionedSaver, NameOfAMapStandsForAllParts) {
   ASSERT_TRUE((*reader)->Find("renamed").ok());
   EXPECT_EQ((*reader)->Find("renamed")->slices.size(), 4u);
   EXPECT_TRUE(IdenticalTensors(*(*reader)->Read("renamed"), Rows()));
-  // A list of variables may have the whole one in it.
+  // A list of variables may contain the partitioned variable as a whole.
   Saver listed = model.MakeSaver({.variables = Variables{model.rows}});
   ASSERT_TRUE(listed.Save(session, path).ok());
   EXPECT_EQ((*CheckpointReader::Open(path))->Find("rows")->slices.size(), 4u);
@@ -192,7 +192,7 @@ TEST_P(PartitionedSaver, SlotsOfPartsAreSlicesToo) {
     want = (*session.Run({model.rows.value()}))[0];
   }
   EXPECT_EQ((*CheckpointReader::Open(path))->Find("rows/Adam_1")->slices.size(), 4u);
-  for (const int64_t parts : {0, 3}) {  // training goes on as if nothing had happened
+  for (const int64_t parts : {0, 3}) {  // training continues with identical results
     Model model(parts, 0, GetParam(), /*ones=*/true);
     const Operation step = train(model);
     Saver saver = model.MakeSaver();

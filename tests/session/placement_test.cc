@@ -11,7 +11,7 @@
 #include "weir/ops/variables.h"
 #include "weir/tests/session/late_device.h"
 
-// Where nodes go, with a simulated accelerator beside the CPU.
+// Placement of nodes, with a simulated accelerator beside the CPU.
 namespace weir {
 namespace {
 
@@ -27,7 +27,7 @@ struct Outcome {
   std::string log;
 };
 
-// Runs the fetch, and says where every node ran and what was printed.
+// Runs the fetch, and records the device of every node and what was printed.
 Outcome Place(const Graph& g, const Output& fetch, SessionOptions options = {}) {
   ::testing::internal::CaptureStderr();
   Outcome outcome;
@@ -45,7 +45,7 @@ Outcome Place(const Graph& g, const Output& fetch, SessionOptions options = {}) 
   return outcome;
 }
 
-// A source that is not folded away.
+// A source that is not constant-folded.
 Output Source(Graph& g) { return RandomUniform(g, {3}, {}, "source"); }
 
 TEST(Placement, AcceleratorGoesBeforeTheCpu) {
@@ -71,7 +71,7 @@ TEST(Placement, DeviceScopesDecide) {
   EXPECT_EQ(o.device.at("on_gpu"), kGpuName);
 }
 
-// What ends a loop is made of counts, which lie in host memory, and looked at there.
+// Loop conditions are computed from counts in host memory, and used there.
 TEST(Placement, LogicOnScalarsOfTheHostStaysThere) {
   Graph g;
   const Output x = Source(g);
@@ -89,8 +89,8 @@ TEST(Placement, LogicOnScalarsOfTheHostStaysThere) {
   ASSERT_TRUE(o.status.ok()) << o.status;
   EXPECT_EQ(o.device.at("not"), kCpuName);
   EXPECT_EQ(o.device.at("both"), kCpuName);
-  EXPECT_EQ(o.device.at("each"), kGpuName);   // no scalar
-  EXPECT_EQ(o.device.at("mixed"), kGpuName);  // of which one lies there
+  EXPECT_EQ(o.device.at("each"), kGpuName);   // not a scalar
+  EXPECT_EQ(o.device.at("mixed"), kGpuName);  // with one input in device memory
 }
 
 TEST(Placement, ColocatedNodesFollowEachOther) {
@@ -154,7 +154,7 @@ TEST(Placement, MissingDeviceIsAnErrorWithoutSoftPlacement) {
   EXPECT_EQ(o.status.code(), absl::StatusCode::kInvalidArgument) << o.status;
   EXPECT_THAT(std::string(o.status.message()), HasSubstr("Cannot assign a device for operation"));
   EXPECT_THAT(std::string(o.status.message()), HasSubstr("/device:GPU:7"));
-  EXPECT_THAT(std::string(o.status.message()), HasSubstr(kGpuName));  // what there is
+  EXPECT_THAT(std::string(o.status.message()), HasSubstr(kGpuName));  // the available devices
 }
 
 TEST(Placement, ContradictingRequestsAreAnErrorWithoutSoftPlacement) {
@@ -175,7 +175,7 @@ TEST(Placement, ContradictingRequestsAreAnErrorWithoutSoftPlacement) {
   EXPECT_THAT(std::string(hard.status.message()), HasSubstr("Cannot colocate nodes"));
   const Outcome soft = Place(g, read);
   ASSERT_TRUE(soft.status.ok()) << soft.status;
-  EXPECT_EQ(soft.device.at("read"), kCpuName);  // what was asked first wins
+  EXPECT_EQ(soft.device.at("read"), kCpuName);  // the first request wins
 }
 
 TEST(Placement, LogSaysWhereEveryNodeGoes) {
@@ -204,7 +204,7 @@ TEST(Placement, OpWithoutKernelIsInvalid) {
 
 // ---- one device for a variable, in all steps
 
-// The CPU's kernels, for accelerators too but for these ops.
+// The CPU's kernels, also registered for accelerators except for these ops.
 std::unique_ptr<KernelRegistry> KernelsWithout(const std::set<std::string>& lacking) {
   auto kernels = std::make_unique<KernelRegistry>();
   for (const std::string& op : BuiltinKernels().Ops(kCpu)) {
@@ -223,7 +223,7 @@ std::unique_ptr<KernelRegistry> KernelsWithout(const std::set<std::string>& lack
 
 class OneDevice : public ::testing::TestWithParam<bool> {
  protected:
-  // A session whose accelerator cannot do these ops.
+  // A session whose accelerator has no kernels for these ops.
   Session Start(const std::set<std::string>& lacking, SessionOptions options = {}) {
     kernels_ = KernelsWithout(lacking);
     options.kernels = kernels_.get();
@@ -235,7 +235,7 @@ class OneDevice : public ::testing::TestWithParam<bool> {
     return *std::move(session);
   }
 
-  // Where each node of the step ran.
+  // The device of each node of the step.
   static std::map<std::string, std::string> Run(Session& session, const Outputs& fetches,
                                                 const std::vector<Operation>& targets = {}) {
     std::vector<NodeTrace> trace;

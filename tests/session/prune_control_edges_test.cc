@@ -42,7 +42,7 @@ class NeedlessWaits : public testing::Test {
     init_ = GlobalVariablesInitializer(g_);
     return v;
   }
-  // The value, there when all of `others` are.
+  // Returns the value with control edges from all of `others`.
   Output After(const Outputs& others, const Output& value) {
     std::vector<Operation> ends;
     for (const Output& other : others) ends.emplace_back(other);
@@ -68,7 +68,7 @@ TEST_F(NeedlessWaits, GradientsThatAreTiedTogetherAreFused) {
   for (size_t i = 0; i < 2; ++i) EXPECT_TRUE(IdenticalTensors(got[i], want[i]));
 }
 
-// As tf.function lets results wait for what it has read.
+// As tf.function makes results wait for its reads.
 TEST_F(NeedlessWaits, ReadsOrderNothingWhereNothingIsWritten) {
   const Variable v = Counter("v");
   const Output x = Input({40, 40}), read = v.read_value();
@@ -80,16 +80,17 @@ TEST_F(NeedlessWaits, ReadsOrderNothingWhereNothingIsWritten) {
   EXPECT_TRUE(IdenticalTensors(got[0], want[0]));
 }
 
-// The gradient of a variance, as Python makes it: the difference waits for the gradient that comes,
-// which knows of a variable that the difference does not. Whoever takes the difference takes that
-// gradient too.
+// The gradient of a variance, as Python builds it: the difference waits for the incoming gradient,
+// which depends on a variable that the difference does not depend on. Every user of the difference
+// uses that gradient too.
 TEST_F(NeedlessWaits, WhatUsersWaitForAnyhow) {
   const Variable scale = Counter("scale");
   const Output x = Input({40, 40}), y = Input({40, 40});
   const Output dy = y * scale.read_value();
   const Output two = After({dy}, Const(g_, 2.f)), difference = After({dy}, x - 1.f);
   const Output dx = two * dy * difference;
-  const Output counted = Counter("steps").AssignAdd(1.f);  // an effect: when reads happen counts
+  const Output counted =
+      Counter("steps").AssignAdd(1.f);  // an effect: it makes the time of reads observable
   const Tensor got = Run({dx, counted})[0];
   EXPECT_THAT(ops_, Contains("_FusedElementwise").Times(1));
   EXPECT_THAT(ops_, Not(Contains("Sub")));
@@ -98,8 +99,8 @@ TEST_F(NeedlessWaits, WhatUsersWaitForAnyhow) {
   EXPECT_THAT(ops_, Contains("NoOp"));
 }
 
-// The gradient of the labels' product with logarithms of probabilities, as Python makes it: what
-// waits is summed and turned round before it meets what it has waited for.
+// The gradient of the labels' product with log probabilities, as Python builds it: the waiting
+// value is summed and negated before it is combined with the value that it waited for.
 TEST_F(NeedlessWaits, WhatUsersOfUsersWaitForAnyhow) {
   const Variable w = Counter("w");
   const Output y = Input({40, 40}), z = Input({40, 40}) * w.read_value();
@@ -112,7 +113,7 @@ TEST_F(NeedlessWaits, WhatUsersOfUsersWaitForAnyhow) {
   EXPECT_THAT(ops_, Contains("NoOp"));
 }
 
-// increment ..> x -> y, z -> read. Neither y nor z brings the increment without x.
+// increment ..> x -> y, z -> read. Neither y nor z contributes the increment without x.
 TEST_F(NeedlessWaits, WaysBesideEachOtherDoNotCountOnOneAnother) {
   const Variable v = Counter("v");
   const Output x = After({-v.AssignAdd(1.f)}, Input({}) * 2.f);
@@ -125,7 +126,7 @@ TEST_F(NeedlessWaits, WaysBesideEachOtherDoNotCountOnOneAnother) {
   EXPECT_EQ(Run({seen}, {.num_threads = 1})[0].scalar<float>(), 1);
 }
 
-// An assertion, and what would fail by itself.
+// An assertion, and an op that would fail by itself.
 TEST_F(NeedlessWaits, WhatRefusesSomethingWaitsForWhatComesBefore) {
   const Output x = Input({3}), row = Placeholder(g_, DT_INT32, Shape({1}));
   feeds_.emplace_back(row, Tensor::Vector<int32_t>({7}));
@@ -150,7 +151,7 @@ TEST_F(NeedlessWaits, WhatIsReturnedWaitsAsItIsTold) {
     EXPECT_THAT(std::string(status.message()), testing::HasSubstr("a logarithm"));
 }
 
-// Nobody else brings the increment to the read.
+// No other path contributes the increment to the read.
 TEST_F(NeedlessWaits, WhatOneUserWaitsForAloneStays) {
   const Variable v = Counter("v");
   const Output one = v.AssignAdd(1.f);
@@ -163,8 +164,8 @@ TEST_F(NeedlessWaits, WhatOneUserWaitsForAloneStays) {
   EXPECT_EQ(Run({seen, y})[0].scalar<float>(), 1);
 }
 
-// increment ..> constants -> what is computed of them ..> read. None of the constants may count on
-// another one, or on what is computed of it, to bring the increment to the read.
+// increment ..> constants -> computed values ..> read. The pass must not rely on one constant, or
+// on a value computed from it, to contribute the increment in place of another.
 TEST_F(NeedlessWaits, ConstantsThatBringAnEffectStay) {
   const Variable v = Counter("v");
   const Output one = v.AssignAdd(1.f);
@@ -185,7 +186,8 @@ TEST_F(NeedlessWaits, ConstantsThatBringAnEffectStay) {
   }
 }
 
-// What takes them waits for the same anyhow: they are constants then, and so is what they make.
+// Their users wait for the same effect in any case: so they become constants, and so do the values
+// computed from them.
 TEST_F(NeedlessWaits, ConstantsThatBringNothingAreConstants) {
   const Variable v = Counter("v");
   const Output x = Input({3}), one = v.AssignAdd(1.f);
@@ -203,7 +205,7 @@ TEST_F(NeedlessWaits, ConstantsThatBringNothingAreConstants) {
   EXPECT_THAT(ops_, Contains("Neg"));
 }
 
-// What a constant waits for comes before what is computed of it fails.
+// The node that a constant waits for runs before an op on the constant fails.
 TEST_F(NeedlessWaits, ConstantsThatAreRefusedWait) {
   const Output x = Input({3}), checked = CheckNumerics(Log(x - 10.f), "a logarithm");
   Output row;
@@ -217,7 +219,8 @@ TEST_F(NeedlessWaits, ConstantsThatAreRefusedWait) {
   EXPECT_THAT(std::string(status.message()), testing::HasSubstr("a logarithm"));
 }
 
-// increment ..> x -> another increment ..> read: the read sees the first, by way of x alone.
+// increment ..> x -> another increment ..> read: the read sees the first increment only by way of
+// x.
 TEST_F(NeedlessWaits, EffectsStayInOrder) {
   const Variable first = Counter("first"), second = Counter("second");
   const Output x = After({-first.AssignAdd(1.f)}, Const(g_, 5.f) * Input({}));
@@ -229,7 +232,7 @@ TEST_F(NeedlessWaits, EffectsStayInOrder) {
   EXPECT_EQ(Run({seen})[0].scalar<float>(), 1);
 }
 
-// A read that must come before a write, which takes the value that waits for it.
+// A read that must precede a write whose value waits for it.
 TEST_F(NeedlessWaits, ReadsOfVariablesStayInOrder) {
   const Variable v = Counter("v");
   const Output old = v.read_value();

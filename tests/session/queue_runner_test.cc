@@ -98,7 +98,7 @@ TEST_F(QueueRunnerTest, FillsAQueueUntilTheEndOfItsInput) {
   int64_t sum = 0;
   for (int i = 0; i < 8; ++i) sum += (*session.Run({next}))[0].scalar<int64_t>();
   EXPECT_EQ(sum, 36);
-  // Both runners have come to the end: the queue is closed.
+  // Both runners have reached the end: the queue is closed.
   const auto more = session.Run({next});
   EXPECT_TRUE(absl::IsOutOfRange(more.status())) << more.status();
   coordinator.RequestStop();

@@ -50,7 +50,7 @@ class QueuesTest : public ::testing::TestWithParam<bool> {
     EXPECT_TRUE(ints.ok()) << ints.status();
     return ints.value_or(std::vector<int32_t>{-1});
   }
-  // Until the queue has been left this many elements by those who wait.
+  // Waits until pending operations have left this many elements in the queue.
   void AwaitSize(const Output& size, int32_t want) {
     while (Ints(size)[0] != want) std::this_thread::yield();
   }
@@ -257,8 +257,8 @@ TEST_P(QueuesTest, ManyPuttersAndTakersLoseNothing) {
   EXPECT_EQ(sum, want);
 }
 
-// Recorded with TensorFlow 2.21: 12 numbers, three taken one by one, four in a batch, and after the
-// queue was closed the rest.
+// Recorded with TensorFlow 2.21: 12 numbers, three dequeued one by one, four in a batch, and the
+// rest after the queue was closed.
 TEST_P(QueuesTest, ShufflesAsTensorFlow) {
   g_.set_seed(87654321);
   const Queue q = Queue::RandomShuffle(g_, 20, 2, {DT_INT32}, Options(), 7);
@@ -324,7 +324,7 @@ TEST_P(QueuesTest, APriorityQueueGivesTheSmallestFirst) {
   EXPECT_TRUE(absl::IsInvalidArgument(Run(bad)));
 }
 
-// ---- what is refused
+// ---- errors
 
 TEST_P(QueuesTest, RefusesWhatDoesNotFit) {
   const Queue q =

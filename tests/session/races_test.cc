@@ -1,4 +1,4 @@
-// Reads and writes of one variable that nothing orders: what happens, and how a session tells.
+// Unordered reads and writes of one variable: what happens, and how a session reports them.
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 class RacesTest : public ::testing::TestWithParam<bool> {
  protected:
   Variable Var(const char* name) { return MakeVariable(g_, 1.f, {.name = name}); }
-  // Of making the step ready where races are forbidden.
+  // Returns the error of preparing the step where races are forbidden.
   absl::Status Check(const Outputs& fetches, const std::vector<Operation>& targets = {}) {
     EXPECT_TRUE(g_.status().ok()) << g_.status();
     Session session = *Session::Create(g_, {.forbid_races = true});
@@ -159,7 +159,7 @@ TEST_P(RacesTest, OppositeBranchesNeverMeet) {
   const Output merged = Merge({read, written}).output;
   Session session = *Session::Create(g_, {.forbid_races = true});
   EXPECT_TRUE(session.Prepare({pred}, {merged}).ok()) << session.Prepare({pred}, {merged}).status();
-  // Behind the Merge it may be either.
+  // After the Merge the value may be either.
   const Output late = v.read_value();
   EXPECT_TRUE(absl::IsInvalidArgument(session.Prepare({pred}, {merged, late}).status()));
 }
@@ -215,7 +215,7 @@ TEST_P(RacelessModels, TrainingStepsOfWholeModels) {
 INSTANTIATE_TEST_SUITE_P(All, RacelessModels,
                          ::testing::Combine(::testing::Bool(), ::testing::Bool()));
 
-// ---- What happens in spite of them.
+// ---- Behavior of races.
 
 TEST_P(RacesTest, TheReadComesFirstHoweverItIsAskedFor) {
   const Variable v = MakeVariable(g_, {1.f, 2.f}, {.name = "v"});
@@ -248,8 +248,8 @@ TEST_P(RacesTest, WritesComeInTheOrderInWhichTheStepReachesThem) {
   EXPECT_EQ(Run(session, value, {}), 6);
 }
 
-// Each write waits for a read that waits for the other write: one must go first, and the read that
-// it overtakes sees it, on however many threads.
+// Each write waits for a read that waits for the other write: one write must come first, and the
+// read that it overtakes sees it, with any number of threads.
 TEST_P(RacesTest, WhereReadsCannotAllComeFirstTheOrderIsStillOne) {
   const Variable a = Var("a"), b = Var("b");
   const Output write_a = a.Assign(10.f), write_b = b.Assign(20.f);

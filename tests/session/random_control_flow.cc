@@ -21,8 +21,8 @@ namespace {
 
 constexpr int kDeepest = 3;
 
-// What there is to make new values of, in the graph or in a body. Numbers are small, elements of
-// the order of one.
+// The values available to new nodes, in the graph or in a body. Integers are small, elements of the
+// order of one.
 struct Values {
   Outputs ints, floats, matrices;  // scalars, scalars, [batch, width_]
 };
@@ -78,7 +78,7 @@ class RandomControlFlow {
       case 5:
       case 6:
         return v->matrices.push_back(Matrix(*v));
-      case 7: {  // what is of another kind
+      case 7: {  // different kinds
         v->floats.push_back(Draw(2) ? ReduceMean(Any(v->matrices))
                                     : Cast(Any(v->ints), DT_FLOAT) * 0.1f);
         return;
@@ -192,7 +192,7 @@ class RandomControlFlow {
     return [this, t](const InitializerArgs&) { return Const(g_, t); };
   }
 
-  // What a variable has become that each iteration adds to.
+  // Returns the value of a variable that each iteration increments.
   Output Counted(const Output& delta) {
     const Variable count = GetVariable(g_, absl::StrCat("count", num_variables_++), {}, Zeros());
     return Tanh(count.AssignAdd(delta * 0.125f));
@@ -208,7 +208,7 @@ class RandomControlFlow {
     }
   }
 
-  // Counts, and takes some values along; the rest of the body's values comes from outside.
+  // A loop with a counter and some loop variables; the body's other values come from outside.
   void Loop(Values* v, int depth) {
     Outputs vars = {Const(g_, 0)};
     for (uint32_t i = Draw(3); i > 0; --i) vars.push_back(Any(v->ints));
@@ -235,7 +235,7 @@ class RandomControlFlow {
       for (size_t i = 1; i < own.size(); ++i) {
         const bool is_int = own[i].dtype() == DT_INT32, is_scalar = own[i].shape().rank() == 0;
         const Output value = Any(is_int ? inner.ints : is_scalar ? inner.floats : inner.matrices);
-        // Some change places, or stay.
+        // Some are exchanged, or stay unchanged.
         next.push_back(Draw(5) ? value : own[i]);
       }
       return next;
@@ -244,7 +244,7 @@ class RandomControlFlow {
     if (!last.empty()) Keep({last.begin() + 1, last.end()}, v);
   }
 
-  // Keeps a matrix of each iteration.
+  // Stores a matrix of each iteration.
   void CollectingLoop(Values* v, int depth) {
     const auto times = static_cast<int32_t>(1 + Draw(4));
     const TensorArray array(g_, DT_FLOAT, times);
@@ -262,8 +262,7 @@ class RandomControlFlow {
     v->matrices.push_back(last[2]);
   }
 
-  // Of two numbers of each kind and two matrices, as TensorFlow 2 has its calls, branches and
-  // loops.
+  // Functions of two values of each kind, in calls, branches and loops as TensorFlow 2 builds them.
   void Functions(Values* v) {
     const auto two = [&](const Outputs& values) { return Outputs{Any(values), Any(values)}; };
     Outputs args;
@@ -288,7 +287,7 @@ class RandomControlFlow {
     }
   }
 
-  // What a function returns has no static shape.
+  // A function's results have no static shape.
   void KeepResults(const Outputs& results, Values* v) {
     const size_t num_scalars = 4;
     for (size_t i = 0; i < results.size(); ++i)

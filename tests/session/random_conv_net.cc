@@ -61,7 +61,7 @@ class RandomConvNet {
   static int64_t Extent(const Output& x) { return std::min(x.dim(1), x.dim(2)); }
 
   Output Weight(const Shape& shape, double scale, double middle = 0) {
-    if (!shape.IsFullyDefined()) return {};  // the graph has failed
+    if (!shape.IsFullyDefined()) return {};  // the graph has an error
     int64_t fan = 1;
     for (int i = 0; i + 1 < shape.rank(); ++i) fan *= shape.dim(i);
     Tensor t = UniformFloats(shape, random_);
@@ -148,7 +148,7 @@ class RandomConvNet {
         options.variance = PerChannel(x, 0.3, 1);
         return FusedBatchNorm(x, PerChannel(x, 0.3, 1), PerChannel(x, 0.3, 0), options).y;
       }
-      case 3: {  // the same, spelled out
+      case 3: {  // the same, decomposed
         const Output factor = PerChannel(x, 0.3, 1) * Rsqrt(PerChannel(x, 0.3, 1) + 1e-3f);
         return x * factor + (PerChannel(x, 0.3, 0) - PerChannel(x, 0.3, 0) * factor);
       }
@@ -196,7 +196,7 @@ class RandomConvNet {
     return Draw(2) ? MaxPool(x, options) : AvgPool(x, options);
   }
 
-  // Channels weighted by what is in the whole image.
+  // Channels weighted by a function of the whole image.
   Output Excited(const Output& x) {
     const Output means = ReduceMean(x, {1, 2}, Draw(2) != 0);
     const Output flat = Reshape(means, {-1, Channels(x)});
@@ -205,7 +205,7 @@ class RandomConvNet {
     return x * Reshape(gate, {-1, 1, 1, Channels(x)});
   }
 
-  // With an earlier layer that has as many pixels.
+  // Combined with an earlier layer of the same spatial size.
   Output Joined(const Output& x) {
     const uint32_t first = Draw(static_cast<uint32_t>(layers_.size()));
     for (size_t i = 0; i < layers_.size(); ++i) {

@@ -22,7 +22,7 @@ namespace weir {
 
 namespace {
 
-// A tensor, and a number that it shares with all tensors that have its shape whatever is fed.
+// A tensor, and a number shared by all tensors that have its shape whatever is fed.
 struct Value {
   Output x;
   int shape;
@@ -37,8 +37,8 @@ bool IsWhole(DataType t) {
 int RankOf(const Output& x) { return x.shape().rank(); }
 bool IsNumber(DataType t) { return IsReal(t) || IsWhole(t); }
 
-// Floating values stay of the order of one, of at most eight; whole ones wrap around as they like.
-// No floats are compared for equality.
+// Floating-point values stay of the order of one, at most eight; integers may wrap around. Floats
+// are not compared for equality.
 class RandomTensors {
  public:
   RandomTensors(Graph& g, uint32_t seed) : g_(g), random_(seed) {
@@ -83,13 +83,14 @@ class RandomTensors {
  private:
   uint32_t Draw(uint32_t limit) { return static_cast<uint32_t>(random_()) % limit; }
 
-  // ---- values that are there
+  // ---- existing values
 
   const Value& Any() {
     const uint32_t n = static_cast<uint32_t>(values_.size());
     return values_[Draw(3) ? n - 1 - Draw(std::min(n, 4u)) : Draw(n)];
   }
-  // A late one of these, or the last; the first value, a matrix of floats, if there is none.
+  // Returns a recent value that satisfies the predicate, or the last one; the first value, a matrix
+  // of floats, if there is none.
   template <class Wanted>
   Value AnyThat(Wanted wanted) {
     for (int tries = 0; tries < 8; ++tries)
@@ -101,7 +102,7 @@ class RandomTensors {
   Value AnyNumber() {
     return AnyThat([](const Output& x) { return IsNumber(x.dtype()); });
   }
-  // Of the type and shape of v: another value of that shape or v itself.
+  // Returns a value with the type and shape of v: another value of that shape or v itself.
   Output Like(const Value& v) {
     const uint32_t first = Draw(static_cast<uint32_t>(values_.size()));
     for (size_t i = 0; i < values_.size(); ++i) {
@@ -112,7 +113,7 @@ class RandomTensors {
     }
     return v.x;
   }
-  // Of the type of v, and a shape that broadcasts to that of v.
+  // Returns a value of the type of v, with a shape that broadcasts to that of v.
   Output Beside(const Value& v) {
     const DataType type = v.x.dtype();
     switch (Draw(5)) {
@@ -145,7 +146,7 @@ class RandomTensors {
     if (x.shape().has_rank() && x.shape().rank() <= 4 && elements <= 512) Add(x, ShapeOf(x));
   }
 
-  // Between types without overflow, and off the edges where rounding would decide.
+  // Converts between types without overflow, and away from thresholds where rounding would decide.
   Output As(const Output& x, DataType type) {
     if (x.dtype() == type) return x;
     if (type == DT_STRING) return AsString(x.dtype() == DT_BOOL ? Cast(x, DT_INT32) : Whole(x));
@@ -154,7 +155,7 @@ class RandomTensors {
       return Cast(FloorMod(Cast(x, DT_INT64), int64_t{17}) - int64_t{8}, type);
     return Cast(IsReal(type) && x.dtype() != DT_STRING ? x : Whole(x), type);
   }
-  // Whole numbers as they are, others made whole.
+  // Returns integers unchanged, other values converted to integers.
   Output Whole(const Output& x) {
     if (x.dtype() == DT_STRING) return StringLength(x);
     if (x.dtype() == DT_BOOL) return Cast(x, DT_INT32);
@@ -164,7 +165,7 @@ class RandomTensors {
   Output Bounded(const Output& x) {
     return IsReal(x.dtype()) ? ClipByValue(x, ConstLike(x, -8), ConstLike(x, 8)) : x;
   }
-  // int32 in [0, limit), of the shape of x.
+  // Returns int32 values in [0, limit), with the shape of x.
   Output Ids(const Output& x, const TensorArg& limit) {
     return FloorMod(Cast(Whole(x), DT_INT32), limit);
   }
@@ -319,7 +320,7 @@ class RandomTensors {
     }
   }
 
-  // The same elements, in other places.
+  // The same elements, in other positions.
   void AddMoved() {
     const Value v = AnyThat([](const Output& x) { return RankOf(x) > 0; });
     const Output& x = v.x;
@@ -362,7 +363,7 @@ class RandomTensors {
     }
   }
 
-  // Parts, and what is put together.
+  // Slices and concatenations.
   void AddCut() {
     const Value v = AnyThat([](const Output& x) { return RankOf(x) > 0; });
     const Output& x = v.x;
@@ -468,7 +469,7 @@ class RandomTensors {
     Add(Bounded(ReduceSum(x * ConstLike(x, 0.0625), axes, keep)));
   }
 
-  // By indices that are known, or computed.
+  // Indexing with constant or computed indices.
   void AddGathered() {
     const Value v = AnyThat([](const Output& x) { return RankOf(x) > 0; });
     const Output& x = v.x;
@@ -516,7 +517,7 @@ class RandomTensors {
     Add(BroadcastTo(ExpandDims(x, 0), Concat({Const<int32_t>(g_, {2}), ShapeTensor(x)}, 0)));
   }
 
-  // As many as the values say.
+  // Shapes that depend on values.
   void AddChosen() {
     const Value v = AnyThat([](const Output& x) { return RankOf(x) > 0; });
     const Output& x = v.x;
@@ -566,7 +567,7 @@ class RandomTensors {
         return Add(SparseReorder(reversed).values);
       }
       default:
-        if (x.dim(1) < 0) return;  // the product might be of any size
+        if (x.dim(1) < 0) return;  // the product might have any size
         return Add(SparseTensorDenseMatMul(s, SparseTensorToDense(s), {.adjoint_a = true}));
     }
   }
@@ -593,8 +594,8 @@ class RandomTensors {
     }
   }
 
-  // Through a queue, in models with variables: others are run by three callers, who would take each
-  // other's elements.
+  // Passes a value through a queue, in models with variables: three callers run the other models,
+  // and would dequeue each other's elements.
   void AddQueued() {
     const Value v = Any();
     if (variables_.empty()) return Add(Identity(v.x), v.shape);

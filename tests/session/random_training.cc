@@ -19,8 +19,8 @@ namespace {
 
 constexpr int64_t kWords = 12;
 
-// All values stay of the order of one, and what is divided by, or put under a root, away from zero:
-// rounding stays rounding.
+// All values stay of the order of one, and divisors and arguments of roots away from zero, so that
+// rounding errors stay small.
 class RandomTraining {
  public:
   RandomTraining(Graph& g, uint32_t seed) : g_(g), random_(seed) {
@@ -43,14 +43,14 @@ class RandomTraining {
     if (Draw(3) == 0) {
       table_ = GetVariable(g, "table", {kWords, width_},
                            {.initializer = Noise({kWords, width_}), .dtype = type_});
-      // Some words more often than others, by what is fed.
+      // The fed values determine which words are frequent.
       const Output ids = Cast(Floor(Abs(Slice(x_, {0, 0}, {-1, 1})) * 10.f), DT_INT32);
       matrices_.push_back(Reshape(EmbeddingLookup(table_, ids), {-1, width_}));
     }
   }
 
   int64_t width() const { return width_; }
-  // What else is fed, of the shape of x; empty if nothing is.
+  // The name of a second feed, with the shape of x; empty if there is none.
   const std::string& fed() const { return fed_; }
 
   TestModel Make(int length) {
@@ -97,7 +97,7 @@ class RandomTraining {
   uint32_t Draw(uint32_t limit) { return static_cast<uint32_t>(random_()) % limit; }
   Output Number(float value) { return Cast(Const(g_, value), type_); }
   const Output& Any(const Outputs& values) {
-    // Late ones more often than early ones, so that chains grow long.
+    // Recent values more often than early ones, so that chains grow long.
     const uint32_t n = static_cast<uint32_t>(values.size());
     return values[Draw(3) ? n - 1 - Draw(std::min(n, 4u)) : Draw(n)];
   }
@@ -205,7 +205,7 @@ class RandomTraining {
     }
   }
 
-  // Of x's shape.
+  // Returns a value of x's shape.
   Output Binary(const Output& x, const Output& y) {
     switch (Draw(14)) {
       case 0:
@@ -241,7 +241,7 @@ class RandomTraining {
     }
   }
 
-  // [batch, 1]
+  // Returns a value of shape [batch, 1].
   Output Column(const Output& x) {
     switch (Draw(6)) {
       case 0:
@@ -259,7 +259,7 @@ class RandomTraining {
     }
   }
 
-  // [width]
+  // Returns a value of shape [width].
   Output Row(const Output& x) {
     switch (Draw(4)) {
       case 0:
@@ -288,7 +288,7 @@ class RandomTraining {
 
   Output Centered(const Output& x) { return x - ReduceMean(x, {1}, true); }
 
-  // Softmaxes and layer norms, spelled out.
+  // Decomposed softmaxes and layer norms.
   Output Normed(const Output& x) {
     switch (Draw(10)) {
       case 0: {
@@ -332,7 +332,7 @@ class RandomTraining {
     }
   }
 
-  // [batch, width] of smaller ones.
+  // Returns a [batch, width] value made of smaller ones.
   Output Repeated() {
     const Output& x = Any(matrices_);
     switch (Draw(5)) {
@@ -349,7 +349,7 @@ class RandomTraining {
     }
   }
 
-  // Ops that no region takes, at least not whole.
+  // Ops that are not fused, at least not entirely.
   Output Moved(const Output& x) {
     switch (Draw(weights_.empty() ? 7 : 12)) {
       case 0:
@@ -451,7 +451,7 @@ class RandomTraining {
       return AddVariable(v.shape(), absl::StrCat(name, i), false);
     };
     const WriteOptions plain{.read_value = Draw(2) != 0};
-    // Not so long a step that rounding grows from one to the next.
+    // The step is bounded, so that rounding errors do not grow from one step to the next.
     gradient = Draw(2) ? ClipByValue(gradient, -0.3f, 0.3f)
                        : gradient * Rsqrt(ReduceSum(Square(gradient)) + 0.1f);
     if (Draw(4) == 0) gradient = gradient + value * 0.01f;
@@ -479,12 +479,12 @@ class RandomTraining {
         return {Operation(s.Assign(new_s)), Operation(v.Assign(another - step * 0.1f, plain)),
                 Operation(m.Assign(new_m))};
       }
-      case 5: {  // an average of what was written
+      case 5: {  // an average of the written value
         const Variable average = slot("average");
         const Output written = v.Assign(value - gradient * 0.2f);
         return {Operation(average.Assign(average.value() * 0.5f + written * 0.5f))};
       }
-      case 6: {  // an average of what was there, and a second write
+      case 6: {  // an average of the old value, and a second write
         const Variable average = slot("average");
         const Operation kept(average.AssignSub((average.value() - value) * 0.5f, plain));
         const Operation first(v.AssignSub(gradient * 0.2f, {.read_value = false}));
@@ -509,7 +509,7 @@ class RandomTraining {
   std::string fed_;
   Output x_, labels_;
   Variables variables_;
-  Outputs reads_;  // one of each
+  Outputs reads_;  // one read of each variable
   Variable table_;
   Outputs matrices_, columns_, rows_, scalars_, weights_;
 };

@@ -7,7 +7,7 @@
 
 namespace weir {
 
-// Floats that are spread evenly over [low, high).
+// Returns floats distributed uniformly over [low, high).
 inline Tensor UniformFloats(const Shape& shape, std::mt19937& random, float low = -1,
                             float high = 1) {
   std::uniform_real_distribution<float> values(low, high);

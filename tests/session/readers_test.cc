@@ -73,7 +73,7 @@ class ReadersTest : public ::testing::Test {
     if (!out.ok()) return out.status();
     return Record((*out)[0].scalar<std::string>(), (*out)[1].scalar<std::string>());
   }
-  // All there is until the end.
+  // Returns all records until the end.
   std::vector<Record> All(const std::pair<Output, Output>& read) {
     std::vector<Record> all;
     for (;;) {

@@ -15,8 +15,7 @@
 #include "weir/tests/io/test_files.h"
 #include "weir/tests/session/saver_testing.h"
 
-// What Saver::Restore does with the memory of variables. What it reads and refuses is in
-// saver_test.cc.
+// How Saver::Restore uses the memory of variables. saver_test.cc tests what it reads and rejects.
 namespace weir {
 namespace {
 
@@ -32,7 +31,8 @@ using testing::WriteBytes;
 // Large enough that values are not kept between the two readings.
 constexpr int64_t kElements = 100'000;
 
-// The data files of checkpoints can be read for some bytes more; then the disk fails.
+// A file system whose checkpoint data files can be read up to a number of bytes; then the disk
+// fails.
 class LimitedDisk : public FileSystem {
  public:
   explicit LimitedDisk(int64_t bytes) : bytes_(bytes), base_(Files()) {}
@@ -82,10 +82,10 @@ class LimitedDisk : public FileSystem {
   FileSystem& base_;
 };
 
-// `value` everywhere, in memory of its own: a constant would be shared.
+// Returns `value` everywhere, in unshared memory: a constant would be shared.
 Output Computed(const Variable& v, float value) { return v.value() * 0.f + value; }
 
-// Two variables of many ones and many twos, saved, then set to sevens and eights.
+// Two large variables of ones and of twos, saved, then set to sevens and eights.
 class RestoreLarge : public ::testing::TestWithParam<bool> {
  protected:
   RestoreLarge() : path_(MakeTempDirectory("restore") + "/m") {
@@ -138,7 +138,7 @@ TEST_P(RestoreLarge, ReadsIntoTheMemoryThatVariablesHave) {
     const ScopedFileSystem scoped(&disk);
     ASSERT_TRUE(saver_->Restore(*session_, path_).ok());
   }
-  EXPECT_EQ(kMuch - disk.left(), 2 * kBoth);  // once to check, once to stay
+  EXPECT_EQ(kMuch - disk.left(), 2 * kBoth);  // once to check, once to keep
   EXPECT_EQ(Memory("a"), a);
   EXPECT_EQ(Memory("b"), b);
   EXPECT_THAT(Value(*session_, a_), Each(1));
@@ -189,7 +189,7 @@ TEST_P(RestoreLarge, VariablesWithoutAValueStayWithoutIfAByteIsDamaged) {
   EXPECT_FALSE(State("b").IsInitialized());
 }
 
-// A graph of another maker's: `restore` does more than assign.
+// A graph from another program: `restore` does more than assign.
 class RestoreByHand : public RestoreLarge {
  protected:
   RestoreByHand() : file_(Const(g_, "none")) {}
@@ -278,11 +278,12 @@ TEST_P(RestoreLarge, GivesUninitializedVariablesTheirValues) {
   EXPECT_THAT(Value(fresh, b_), Each(2));
 }
 
-// A value half read is no value, and one that is still the old one beside new ones neither.
+// After a partial read a variable has no value, rather than an incomplete or an old one.
 TEST_P(RestoreLarge, LeavesNoValueThatIsHalfRead) {
   constexpr int64_t kBoth = 2 * kElements * sizeof(float);
   {
-    LimitedDisk disk(kBoth + kBoth / 4);  // enough to check all, and for a part of the rest
+    LimitedDisk disk(
+        kBoth + kBoth / 4);  // enough to check everything, and for a part of the second reading
     const ScopedFileSystem scoped(&disk);
     const absl::Status status = saver_->Restore(*session_, path_);
     EXPECT_TRUE(absl::IsDataLoss(status)) << status;
@@ -326,7 +327,7 @@ class RestoreMany : public ::testing::TestWithParam<std::tuple<bool, bool>> {
 
   void Change(Session& session) { ASSERT_TRUE(session.Run(Feeds{}, {}, change_).ok()); }
 
-  // How many variables have what was saved, and how many what they were changed to.
+  // Returns the number of variables with the saved value, and with the changed value.
   std::pair<int, int> Count(Session& session) {
     Outputs values;
     for (const Variable& v : variables_) values.push_back(v.value());

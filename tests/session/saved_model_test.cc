@@ -1,5 +1,5 @@
-// SavedModels that TensorFlow 2 has written, and those of Weir's. TensorFlow loads the latter in
-// tests/interop/saved_model_test.py.
+// SavedModels written by TensorFlow 2 and by Weir. tests/interop/saved_model_test.py loads the
+// latter with TensorFlow.
 
 #include "weir/session/saved_model.h"
 
@@ -55,7 +55,7 @@ TEST(SavedModel, OfTensorFlow2TellsWhereAnErrorComesFrom) {
   EXPECT_TRUE(Serve(*model, Tensor::Of<float>({1, 2}, {1, 2})).ok()) << "and goes on";
 }
 
-// y = w x, of which w is 2 when it is written.
+// y = w x, where w is 2 when the model is written.
 struct Doubling {
   Graph g;
   Output x = Placeholder(g, DT_FLOAT, {-1}, "x");
@@ -134,7 +134,7 @@ TEST(SavedModel, RunsItsInitOpOnACopyOfItsAssets) {
   EXPECT_EQ((*text)[0].scalar<std::string>(), "word 0word 1");
 }
 
-// The files that the graph names are those of the machine where it was made.
+// The files named in the graph are those of the machine that wrote it.
 TEST(SavedModel, IsWrittenAgainWithTheInitOpAndTheAssetsThatItHas) {
   const std::string directory = MakeTempDirectory("rewritten");
   const std::string file = directory + "/words.txt";
@@ -166,7 +166,7 @@ TEST(SavedModel, IsWrittenAgainWithTheInitOpAndTheAssetsThatItHas) {
 TEST(SavedModel, HasAllVariablesThatItsSignaturesNeed) {
   const std::string directory = MakeTempDirectory("needed");
   Doubling model;
-  // Without its collections, as an imported graph comes.
+  // Without its collections, as an imported graph.
   Graph bare;
   ASSERT_TRUE(ImportGraph(bare, SerializeGraph(model.g)).ok());
   Session session = Start(bare);
@@ -177,7 +177,7 @@ TEST(SavedModel, HasAllVariablesThatItsSignaturesNeed) {
   ASSERT_TRUE(loaded.ok()) << loaded.status();
   EXPECT_TRUE(loaded->session->Run({{"x", Tensor::Vector<float>({1})}}, {"y"}, {}).ok());
 
-  // By a saver of another variable, or of the first format.
+  // With a saver of another variable, or of format V1.
   const Variable other = Var(model.g, "other", {1});
   const SaverDef partial = Saver::Create(model.g, {.variables = Variables{other}})->def();
   const SaverDef old = Saver::Create(model.g, {.write_version = 1})->def();
@@ -206,7 +206,7 @@ TEST(SavedModel, WithoutVariablesHasNone) {
   EXPECT_TRUE(LoadSavedModel(directory, {}).ok());
 }
 
-// Whatever goes wrong, there is no directory that looks like a model, and nothing beside it.
+// After any error there is no directory that looks like a model, and no leftover beside it.
 TEST(SavedModel, IsThereAsAWholeOrNotAtAll) {
   const std::string directory = MakeTempDirectory("refused");
   const std::string path = directory + "/model";

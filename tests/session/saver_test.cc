@@ -221,7 +221,7 @@ TEST(Saver, SaveErrorsSayWhatIsWrong) {
 
 // ---- All or nothing.
 
-// Two shards: `a` on no device, `b` on the CPU; saved as {1, 2} and {3}, then set to {7, 8} and
+// Two shards: `a` without a device, `b` on the CPU; saved as {1, 2} and {3}, then set to {7, 8} and
 // {9}.
 class RestoreFails : public ::testing::Test {
  protected:
@@ -246,7 +246,7 @@ class RestoreFails : public ::testing::Test {
     return status;
   }
 
-  // A checkpoint of these tensors.
+  // Writes a checkpoint of these tensors.
   std::string Write(const std::vector<std::pair<std::string, Tensor>>& rows) {
     const auto writer = *BundleWriter::Create(path_ + "x");
     for (const auto& [name, tensor] : rows) EXPECT_TRUE(writer->Add(name, tensor).ok());
@@ -326,7 +326,7 @@ TEST(Saver, ReshapeNeedsTheElementCountOnly) {
   }
 }
 
-// ---- What is kept.
+// ---- Retention of checkpoints.
 
 class Retention : public ::testing::Test {
  protected:

@@ -26,7 +26,7 @@ inline void Init(Session& session, Graph& graph) {
   ASSERT_TRUE(session.Run(GlobalVariablesInitializer(graph)).ok());
 }
 
-// Empty if it cannot be read.
+// Returns the file's bytes; empty if it cannot be read.
 inline std::vector<float> Value(Session& session, const Variable& v) {
   const auto out = session.Run({v.value()});
   if (!out.ok()) return {};

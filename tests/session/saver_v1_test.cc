@@ -12,8 +12,8 @@
 #include "weir/tests/io/test_files.h"
 #include "weir/tests/session/saver_testing.h"
 
-// Savers that write checkpoints of the older format. The nodes of a new one are compared with
-// TensorFlow's in saver_test.cc.
+// Savers that write checkpoints in format V1. saver_test.cc compares the nodes of a new one with
+// TensorFlow's.
 namespace weir {
 namespace {
 
@@ -24,7 +24,7 @@ using testing::Start;
 using testing::Value;
 using testing::Var;
 
-// The meta graph as well: the saver that it holds goes on writing V1.
+// Also for the meta graph: a saver imported from it still writes V1.
 TEST(SaverV1, KeepsAndRestoresItsCheckpoints) {
   for (const bool sharded : {false, true}) {
     const std::string dir = MakeTempDirectory("saver");
@@ -66,7 +66,7 @@ TEST(SaverV1, KeepsAndRestoresItsCheckpoints) {
   }
 }
 
-// The nodes that savers had before 1.0: a node that reads for each variable.
+// The nodes of savers before 1.0: a reading node per variable.
 TEST(SaverV1, NodesOfTheFirstTensorFlowSaveAndRestore) {
   const std::string path = MakeTempDirectory("saver") + "/m";
   Graph g({.use_resource = false});

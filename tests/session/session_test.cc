@@ -105,7 +105,7 @@ TEST(Session, WhoWaitsForAFedPlaceholderDoesNotRunIt) {
   const auto out = session.Run(feeds, {y}, {z});
   ASSERT_TRUE(out.ok()) << out.status();
   EXPECT_EQ((*out)[0].scalar<float>(), 2);
-  // As in TensorFlow: unfed, or as a target, it does run.
+  // As in TensorFlow: if it is not fed, or is a target, it does run.
   for (const absl::Status& s :
        {session.Run({y}).status(), session.Run(feeds, {}, {Operation(x)}).status()}) {
     EXPECT_EQ(s.code(), absl::StatusCode::kInvalidArgument) << s;
@@ -127,7 +127,7 @@ TEST(Session, RunsAgainWithOtherFeedShapes) {
   }
 }
 
-// Each is a view of a value in the step's arena, whose place must not go to the next one meanwhile.
+// Each is a view of a value in the step's arena, whose memory must not be reused in the meantime.
 TEST(Session, AnyNumberOfValuesPassesThroughOneNode) {
   Graph g;
   Outputs in, out;
@@ -163,7 +163,7 @@ TEST(Session, BadFeedsAreInvalidArguments) {
   expect_invalid({{x, Tensor::Vector<int32_t>({1, 2})}}, "x:0");
   expect_invalid({{x, good}, {x, good}}, "fed more than once");
   expect_invalid({{foreign, good}}, "not an element of this graph");
-  expect_invalid({}, "x");  // a placeholder that nobody feeds
+  expect_invalid({}, "x");  // a placeholder that is not fed
   EXPECT_TRUE(session.Run({{x, good}}, {y}).ok());
 }
 
@@ -282,7 +282,7 @@ TEST(Session, ATimeLimitBeyondTheClockIsNone) {
   }
 }
 
-// What is thrown need not be a std::exception, and may come from a thread of the pool.
+// The thrown object need not be a std::exception, and may come from a thread of the pool.
 TEST(Session, WhateverAUsersFunctionThrowsIsAnErrorOfItsNode) {
   OpRegistry ops(&BuiltinOps());
   KernelRegistry kernels(&BuiltinKernels());
@@ -353,8 +353,8 @@ TEST(Session, WhatShapeAndGradientFunctionsThrowIsAnErrorOfTheGraph) {
   EXPECT_TRUE((x * 2.f).valid());
 }
 
-// The bodies of loops and branches are called by the builder: what they throw reaches the caller,
-// and the graph goes on outside of them.
+// The builder calls the bodies of loops and branches: their exceptions reach the caller, and the
+// graph stays usable.
 TEST(Session, ExceptionsOfBodiesLeaveTheGraphUsable) {
   Graph g;
   const Output x = Placeholder(g, DT_FLOAT, Shape());
@@ -403,7 +403,7 @@ TEST(Session, FetchingAVariableAddsNoNodeAndWorksInAFinalizedGraph) {
   EXPECT_EQ(g.num_nodes(), nodes);
   g.Finalize();
   EXPECT_EQ((*session.Run({v}))[0].scalar<float>(), 3);
-  const Outputs converted = {v};  // as functions do that take tensors
+  const Outputs converted = {v};  // as functions with tensor parameters do
   EXPECT_EQ((*session.Run(converted))[0].scalar<float>(), 3);
   EXPECT_TRUE(g.status().ok()) << g.status();
   EXPECT_EQ(g.num_nodes(), nodes);
@@ -426,7 +426,8 @@ TEST(Session, FetchesOfAPartitionedVariableShareOneRead) {
   EXPECT_TRUE(g.status().ok()) << g.status();
 }
 
-// More steps than a session keeps. One that somebody holds, or runs, goes on; state stays.
+// More steps than a session caches. A step that a caller holds, or that is running, stays valid; so
+// does the state.
 TEST(Session, KeepsABoundedNumberOfSteps) {
   Graph g;
   const Variable v = MakeVariable(g, 0.f, {.name = "v"});
@@ -453,7 +454,7 @@ TEST(Session, KeepsABoundedNumberOfSteps) {
 TEST(Session, TypeWithoutAKernelIsAnInvalidArgument) {
   Graph g;
   const Output x = Placeholder(g, DT_BFLOAT16, Shape({}));
-  const Output y = AddOp("Rint", {x}, {}, "y");  // TensorFlow rounds float and double so
+  const Output y = AddOp("Rint", {x}, {}, "y");  // TensorFlow has kernels for float and double
   Session session = Start(g);
   const absl::Status s = session.Run({{x, Tensor::Scalar(bfloat16(1.5f))}}, {y}).status();
   EXPECT_EQ(s.code(), absl::StatusCode::kInvalidArgument) << s;
@@ -495,7 +496,7 @@ TEST(Session, UnorderedReadComesBeforeTheWrite) {
     Graph g(GraphOptions{.use_resource = resource});
     const Variable v = GetVariable(g, "v", Shape({}), Zeros());
     const Operation init = GlobalVariablesInitializer(g);
-    const Operation add = Operation(v.AssignAdd(Const(g, 1.f)));  // made before the reader
+    const Operation add = Operation(v.AssignAdd(Const(g, 1.f)));  // created before the reader
     const Output doubled = v.value() * 2.f;
     Session session = Start(g);
     ASSERT_TRUE(session.Run(init).ok());
@@ -533,7 +534,7 @@ TEST(Session, MergeOfAReferenceReadsItAfterItsControlInputs) {
   const SwitchResult sides = Switch(Const(g, 1.f), Placeholder(g, DT_BOOL, {}, "taken"));
   Node* merged = nullptr;
   {
-    // One that always runs, and one that a branch may leave out.
+    // One that always runs, and one in a branch that may not be taken.
     const ControlDependencies wait(g, {Operation(updated), Operation(Negative(sides.on_true))});
     merged = AddNode("Merge", {Outputs{v.handle()}});
   }
@@ -548,8 +549,8 @@ TEST(Session, MergeOfAReferenceReadsItAfterItsControlInputs) {
   }
 }
 
-// Whatever order the initializers were made in, and whether the read is guarded or not, one initial
-// value that needs another variable sees the value which that variable is given in the same step.
+// In whatever order the initializers were created, and whether the read is guarded or not, an
+// initial value that depends on another variable uses the value that the same step assigns to it.
 TEST(Session, InitializersRunInDependencyOrder) {
   for (const bool resource : {true, false}) {
     for (const bool guarded : {true, false}) {
@@ -564,7 +565,7 @@ TEST(Session, InitializersRunInDependencyOrder) {
       ASSERT_TRUE(g.status().ok()) << g.status();
       Session session = Start(g);
       for (int round = 0; round < 2;
-           ++round) {  // the second time all have values already, and get new ones
+           ++round) {  // in the second round all have values already, and get new ones
         const absl::Status s = session.Run(init);
         ASSERT_TRUE(s.ok()) << s;
         const auto out = session.Run({va, vb, vc});
@@ -580,7 +581,7 @@ TEST(Session, InitializerCycleNamesItsMembers) {
   Graph g;
   const Variable a = MakeVariable(g, Const(g, 1.f), {.name = "alpha"});
   const Variable b = MakeVariable(g, a.value() + 1.f, {.name = "beta"});
-  // Close the cycle as an imported graph could: the initial value of alpha becomes a function of
+  // Closes the cycle as an imported graph could: the initial value of alpha becomes a function of
   // beta.
   ASSERT_TRUE(g.SetInput(a.initializer().node, 1, b.value() * 2.f).ok());
   const Operation init = GlobalVariablesInitializer(g);
@@ -664,7 +665,7 @@ TEST(Session, StepMayOutliveIt) {
   for (int round = 0; round < 20; ++round) {
     Step kept, other;
     {
-      Session session = Start(g, {.num_threads = 3});  // a pool of its own
+      Session session = Start(g, {.num_threads = 3});  // its own pool
       const absl::StatusOr<Step> step = session.Prepare({x}, {y});
       ASSERT_TRUE(step.ok()) << step.status();
       Tensors out;
@@ -676,7 +677,7 @@ TEST(Session, StepMayOutliveIt) {
     }
     Tensors out;
     EXPECT_EQ(kept.Run(feeds, &out).code(), absl::StatusCode::kCancelled);
-    other = kept;  // ends the second session
+    other = kept;  // closes the second session
     EXPECT_EQ(other.Run(feeds, &out).code(), absl::StatusCode::kCancelled);
   }
 }
@@ -729,7 +730,7 @@ TEST(Session, ResetForgetsValuesTypesAndShapes) {
   EXPECT_TRUE(session.Run(set_second).ok());
   session.Reset();
   EXPECT_TRUE(session.Run(set_first).ok());
-  ASSERT_TRUE(reader->Run({}, &out).ok());  // the same variable that the other step has set
+  ASSERT_TRUE(reader->Run({}, &out).ok());  // the variable that the other step has set
   EXPECT_THAT(Floats(out[0]), ElementsAre(1, 2));
 }
 
@@ -805,7 +806,7 @@ TEST(Session, ElementsOfAGraphThatIsGoneAreRefused) {
   EXPECT_TRUE(session.Run({y}).ok());
 }
 
-// An op of the test's own whose kernel waits until it is told to go on.
+// A custom op whose kernel waits until the test releases it.
 struct Gate {
   std::mutex mutex;
   std::vector<Kernel::Done> waiting;
@@ -830,8 +831,8 @@ class WaitingOps : public ::testing::Test {
     kernels_.Add("Wait", kCpu, [this](const KernelInit&) -> absl::StatusOr<Kernel> {
       return Kernel([this](KernelContext& c, Kernel::Done done) {
         c.SetOutput(0, c.input(0));
-        // A waiter that is cancelled answers with the reason; the flag lets only one of the two
-        // call done.
+        // A cancelled waiter completes with the reason; the flag ensures that only one of the two
+        // calls `done`.
         auto once = std::make_shared<std::atomic<bool>>(false);
         auto finish = [done, once](const absl::Status& s) {
           if (!once->exchange(true)) done(s);
@@ -885,7 +886,7 @@ TEST_F(WaitingOps, TimeoutEndsTheStepAndLeavesTheSessionUsable) {
   EXPECT_TRUE(session.Run({x}).ok());
 }
 
-// A kernel that looks at nothing while it computes, as LAPACK does.
+// A kernel that does not check for cancellation while it computes, as LAPACK.
 TEST(TimeLimit, OverrunInsideAKernelIsDeadlineExceededAndNamesTheNode) {
   OpRegistry ops(&BuiltinOps());
   KernelRegistry kernels(&BuiltinKernels());
@@ -919,7 +920,7 @@ TEST(TimeLimit, OverrunInsideAKernelIsDeadlineExceededAndNamesTheNode) {
         EXPECT_EQ(FailedNode(late).substr(0, 1), fetch == y ? "s" : FailedNode(late).substr(0, 1));
         EXPECT_LT(Clock::now() - start, std::chrono::seconds(2)) << sleep;
       }
-      // The step that was left behind harms nobody.
+      // The abandoned step does no harm.
       const auto out = session.Run({{ms, Tensor::Scalar<int32_t>(1)}}, {fetch});
       ASSERT_TRUE(out.ok()) << out.status();
       EXPECT_EQ((*out)[0].scalar<int32_t>(), fetch == y ? 1 : 2);
@@ -1022,7 +1023,7 @@ TEST(Placement, ATaskIsNoDevice) {
   }
 }
 
-// The graph knows what shape follows from the constant; a step that feeds another one does not.
+// The graph infers a shape from the constant; it does not hold in a step that feeds another value.
 TEST(Session, AFedConstantIsNotTakenForItsOldValue) {
   Graph g;
   const Output x = Placeholder(g, DT_FLOAT, Shape({9}));

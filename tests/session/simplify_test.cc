@@ -12,7 +12,7 @@
 #include "weir/ops/variables.h"
 #include "weir/session/session.h"
 
-// Values that are there already are not computed again: seen by which nodes a traced step runs.
+// Redundant values are not computed again: the trace of a step shows which nodes run.
 namespace weir {
 namespace {
 
@@ -27,7 +27,7 @@ class Simplify : public testing::Test {
     return Placeholder(g_, type, shape, "x");
   }
 
-  // The nodes that run for y; its value is left in value_.
+  // Returns the nodes that run for y; stores its value in value_.
   std::set<std::string> NodesFor(const Output& y, std::set<std::string> disable = {}) {
     EXPECT_TRUE(g_.status().ok()) << g_.status();
     absl::StatusOr<Session> session = Session::Create(g_, {.disable = std::move(disable)});
@@ -43,7 +43,7 @@ class Simplify : public testing::Test {
     return names;
   }
 
-  // The nodes between x and Neg(y), which is what is fetched.
+  // Returns the nodes between x and Neg(y), which is fetched.
   std::set<std::string> NodesBehind(const Output& y, std::set<std::string> disable = {}) {
     std::set<std::string> names = NodesFor(Negative(y, "end"), std::move(disable));
     EXPECT_EQ(names.erase("end"), 1u);
@@ -102,8 +102,8 @@ TEST_F(Simplify, AControlEdgeKeepsItsNode) {
   EXPECT_THAT(NodesFor(Negative(after, "end")), Contains(HasSubstr("ssign")));
 }
 
-// Python ties a constant to its branch, and by the same kind of edge to what the author wants done
-// first.
+// Python ties a constant to its branch by a control edge, and uses the same kind of edge for an
+// explicit dependency of the author.
 TEST_F(Simplify, AConstantOfABranchKeepsTheOrderThatItWasGiven) {
   const Variable v = GetVariable(g_, "v", {1}, Zeros());
   const Output x = Placeholder(g_, DT_FLOAT, {}, "x");
@@ -216,8 +216,9 @@ TEST_F(Simplify, AnUnknownNameIsAnError) {
   EXPECT_THAT(std::string(session.status().message()), HasSubstr("no_opps"));
 }
 
-// The initial values of large variables are made in the step, in memory that becomes the
-// variable's: as constants they would stay. What is needed besides, or small, is a constant.
+// The initial values of large variables are computed in the step, in memory that becomes the
+// variable's: as constants they would stay allocated. Values with other uses, and small ones, are
+// folded.
 TEST_F(Simplify, LargeInitialValuesAreNoConstants) {
   const Shape large({300, 300}), small({3, 3});
   const auto halves = [&](const Shape& shape, const char* name) {

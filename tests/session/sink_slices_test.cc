@@ -1,4 +1,4 @@
-// Slices of products: which are cut before, and that the values stay the same.
+// Slices of products: which are sunk, and that the values stay the same.
 
 #include <map>
 #include <random>
@@ -32,13 +32,13 @@ class SinkSlices : public testing::Test {
     EXPECT_TRUE(out.ok()) << out.status();
     return out.ok() ? *out : Tensors(ys.size(), Tensor(DT_FLOAT, {}));
   }
-  // The shapes of the products that a step computes. The values are those without fusion, and
-  // without anything that is done to a graph.
+  // Returns the shapes of the products that a step computes. Checks the values against those
+  // without fusion and without any optimization.
   std::multiset<std::string> ProductsOf(const Outputs& ys) {
     const Tensors want = Run(ys, {.num_threads = 1, .disable = {"fusion"}});
-    const Tensors plain =
-        Run(ys, {.num_threads = 1,
-                 .disable = {"fusion", "prune_control_edges", "structure_loops", "constant_folding"}});
+    const Tensors plain = Run(
+        ys, {.num_threads = 1,
+             .disable = {"fusion", "prune_control_edges", "structure_loops", "constant_folding"}});
     std::vector<NodeTrace> trace;
     const Tensors got = Run(ys, {.num_threads = 2}, &trace);
     for (size_t k = 0; k < ys.size(); ++k) {
@@ -117,8 +117,8 @@ TEST_F(SinkSlices, BoundsThatAreFedStay) {
             Shapes{"[8,64]"});
 }
 
-// A recurrent cell, with its gradient: of [x, h] W, the loop takes the columns of h alone. What
-// cuts them is known although Python's way ties each of its constants to the loop.
+// A recurrent cell, with its gradient: of [x, h] W, the loop uses only the columns of h. The
+// slice's bounds are known although Python ties each of its constants to the loop.
 TEST_F(SinkSlices, TheGradientOfACellLeavesOutItsInput) {
   constexpr int kSteps = 5, kBatch = 8, kInput = 32, kUnits = 16;
   const Output x = Input({kBatch, kInput}), w = Input({kInput + kUnits, kUnits}),
@@ -134,7 +134,7 @@ TEST_F(SinkSlices, TheGradientOfACellLeavesOutItsInput) {
   const Shapes products = ProductsOf(grads);
   EXPECT_EQ(products.count(wide), 0u);
   EXPECT_EQ(products.count(narrow), 2u * kSteps);
-  // If x is asked for too, all columns are needed.
+  // If the gradient of x is requested too, all columns are needed.
   const Outputs more = DenseGradients({ReduceSum(Square(last[1]))}, {start, w, x});
   EXPECT_EQ(ProductsOf(more).count(wide), static_cast<size_t>(kSteps));
 }

@@ -8,8 +8,8 @@
 #include "weir/ops/variables.h"
 #include "weir/tests/session/late_device.h"
 
-// A value that was read from a variable stays what it was, whatever op has handed it on as a view
-// of the variable's memory, and whatever writes the variable later in the step.
+// A value read from a variable never changes, whatever op forwards it as a view of the variable's
+// memory, and whatever writes the variable later in the step.
 namespace weir {
 namespace {
 
@@ -17,7 +17,7 @@ using ::testing::Each;
 
 constexpr int64_t kRows = 4, kColumns = 6;
 
-// Ops that may give out their input's memory, whole or in part.
+// Ops whose output may share their input's memory, entirely or in part.
 struct View {
   const char* name;
   std::function<Output(const Output&)> make;
@@ -126,7 +126,7 @@ std::vector<View> Views() {
   };
 }
 
-// What changes the variable, by adding 4 to ones.
+// Ops that modify the variable, by adding 4 to ones.
 using Writer = std::function<Output(const Variable&)>;
 std::vector<Writer> Writers() {
   const auto fives = [](const Variable& v) {
@@ -156,7 +156,7 @@ struct Kind {
 
 class Snapshot : public ::testing::TestWithParam<Kind> {
  protected:
-  // The view is made before the write, and used after it.
+  // The view is created before the write, and used after it.
   static void Check(const View& view, const Writer& write, const std::set<std::string>& disable) {
     Graph g(GraphOptions{.use_resource = GetParam().resource});
     const Variable v = GetVariable(g, "v", {kRows, kColumns}, Ones());

@@ -9,8 +9,8 @@
 #include "weir/ops/while_loop.h"
 #include "weir/session/session.h"
 
-// What is known of values that are popped from stacks or read from arrays: whether their users are
-// fused tells it.
+// Shape inference for values that are popped from stacks or read from arrays: their users are fused
+// only if the shapes are known.
 namespace weir {
 namespace {
 
@@ -64,7 +64,8 @@ TEST_F(StackShapes, AreThoseOfWhatIsPushed) {
   EXPECT_NEAR(got[0].data<float>()[14], std::tanh(0.25f), 1e-6);
 }
 
-// A loop pushes, a second one pops: the shapes of what goes round in that one follow, too.
+// A loop pushes, a second one pops: this determines the shapes of the second loop's loop-carried
+// values, too.
 TEST_F(StackShapes, GoThroughLoops) {
   const Output stack = NewStack(), x = Input({3, 5}, 0.5f);
   const EnterOptions constant = {.is_constant = true};
@@ -91,7 +92,7 @@ TEST_F(StackShapes, GoThroughLoops) {
   EXPECT_EQ(got[0].shape(), Shape({3, 5}));
 }
 
-// Of arrays too, whatever way values come there.
+// Also for arrays, whatever op stores the values.
 TEST_F(StackShapes, AreKnownOfTensorArrays) {
   for (const bool scattered : {false, true}) {
     const Output x = Input({2, 3, 5}, 0.5f), y = Input({3, 5}, 0.25f);
@@ -190,7 +191,7 @@ TEST_F(ListShapes, AreThoseOfWhatIsPutThere) {
   EXPECT_EQ(out[2].shape(), Shape({2, 7}));
 }
 
-// One loop pushes, the next one pops what is left.
+// One loop pushes, the next one pops the elements.
 TEST_F(ListShapes, GoThroughLoops) {
   const Output x = Input({3, 5}, 0.5f), three = Const(g_, 3);
   const Outputs pushed =
@@ -224,7 +225,7 @@ TEST_F(ListShapes, AreUnknownOfDifferentOnes) {
   EXPECT_EQ(out[1].shape(), Shape({3, 5}));
 }
 
-// Two lists that are joined, and one that is fed, may have anything in them.
+// Two concatenated lists, and a fed list, may contain anything.
 TEST_F(ListShapes, AreUnknownWhereAnotherValueComesIn) {
   const Output x = Input({3, 5}, 0.5f), y = Input({2}, 1);
   const Output joined =

@@ -220,7 +220,7 @@ class BarrierTest : public WaitingTest {
   }
 };
 
-// What happens, and what is said, was recorded with TensorFlow 2.21.
+// Results and error messages were recorded with TensorFlow 2.21.
 TEST_F(BarrierTest, PutsTuplesTogether) {
   const Output b = Make();
   const Operation keys = Insert(b, 0, {"a", "b", "c"}, {10, 20, 30}),
@@ -318,7 +318,8 @@ TEST_F(BarrierTest, RefusesWhatDoesNotFit) {
 
 // ---- locks
 
-// A step that takes the lock, meets others in a staging area of one place, and gives it back.
+// A step that acquires the lock, adds to a staging area of capacity one together with others, and
+// releases the lock.
 TEST_F(StagingTest, OneStepAtATimeHoldsALock) {
   const Attrs area = Area("inside", 1);
   const Output mutex(AddNode(g_, "MutexV2", {}, {{"shared_name", "m"}}));
@@ -400,7 +401,7 @@ TEST_F(StagingTest, AStepThatFailsGivesItsLockBack) {
   EXPECT_TRUE(absl::IsDeadlineExceeded(Run(late, milliseconds(20))));
   EXPECT_TRUE(Run(consume).ok());
   EXPECT_TRUE(Run(consume).ok());
-  EXPECT_TRUE(Run(Operation(lock)).ok());  // never consumed: given back with the step
+  EXPECT_TRUE(Run(Operation(lock)).ok());  // never consumed: released with the step
   EXPECT_TRUE(Run(consume).ok());
   const Operation none(AddNode("ConsumeMutexLock", {Placeholder(g_, DT_VARIANT, Shape())}));
   EXPECT_FALSE(Run(none).ok());

@@ -14,8 +14,8 @@
 #include "weir/tests/session/late_device.h"
 #include "weir/tests/session/test_models.h"
 
-// What a session makes of a device whose work is done later: what waits, what does not, errors that
-// come late, memory. And that the simulated accelerator really is what it claims to be.
+// Sessions on a device whose work runs later: what is synchronized and what is not, delayed errors,
+// memory. Also verifies the properties of the simulated accelerator.
 namespace weir {
 namespace {
 
@@ -57,7 +57,7 @@ TEST(LateDevice, CopiesInOrderAndLate) {
   bool staged = false;
   device.CopyFromHost(source, *t, [&](const absl::Status& s) { staged = s.ok(); });
   EXPECT_TRUE(staged);
-  source.data<int32_t>()[0] = 77;  // what was handed over stays
+  source.data<int32_t>()[0] = 77;  // the copied values stay
   ASSERT_TRUE(device.CopyOnDevice(*t, *copy).ok());
   Tensor back = Tensor::Vector<int32_t>({0, 0});
   std::promise<absl::Status> done;
@@ -80,9 +80,9 @@ TEST(LateDevice, FreshMemoryIsNonsense) {
   EXPECT_EQ(back.data<int32_t>()[1], -1);
 }
 
-// ---- what waits
+// ---- synchronization
 
-// A chain that nothing folds.
+// A chain that is not constant-folded.
 struct Chain {
   explicit Chain(Graph& g, int length) {
     x = Placeholder(g, DT_FLOAT, {-1}, "x");
@@ -199,7 +199,7 @@ TEST_F(LateErrors, NameNodeOpAndDevice) {
 }
 
 TEST_F(LateErrors, EndTheStepEvenIfNothingIsFetched) {
-  // Otherwise the row that nobody uses is not picked at all.
+  // Otherwise the unused row would be eliminated.
   Session session = Start(g_, {.disable = {"prune_control_edges", "eliminate_dead_nodes"}});
   ASSERT_TRUE(session.Run(init_).ok());
   const absl::Status s = session.Run({{rows_, Row(-1)}}, {}, {update_}).status();
@@ -331,7 +331,7 @@ TEST(Stream, NoRoomIsResourceExhausted) {
 
 TEST(Stream, StepThatDoesNotFitIsResourceExhausted) {
   Graph g;
-  const Output x = Placeholder(g, DT_FLOAT, {1 << 18});  // an arena of more than the memory
+  const Output x = Placeholder(g, DT_FLOAT, {1 << 18});  // an arena larger than the memory
   const Output y = ReduceSum(Tanh(x) * Sigmoid(x));
   Session session = Start(g, {}, {.memory = size_t{1} << 20});
   const auto out = session.Run({{x, Tensor::Zeros(DT_FLOAT, Shape({1 << 18}))}}, {y});

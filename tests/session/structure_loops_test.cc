@@ -1,4 +1,4 @@
-// Loops that run as loops: which are raised, and that not a bit of the results changes.
+// Structured loops: which loops are structured, and that results are equal bit for bit.
 
 #include <random>
 
@@ -41,7 +41,8 @@ class StructureLoops : public testing::Test {
     Session session = *Session::Create(g_, std::move(options));
     for (const Operation& init : init_) EXPECT_TRUE(session.Run({}, {}, {init}).ok());
     Tensors first;
-    for (int step = 0; step < 2; ++step) {  // the second finds the frame as the first has left it
+    for (int step = 0; step < 2;
+         ++step) {  // the second run reuses the frame as the first has left it
       if (trace != nullptr) trace->clear();
       auto out = session.Run(feeds_, ys, {}, {.trace = trace});
       EXPECT_TRUE(out.ok()) << out.status();
@@ -54,7 +55,8 @@ class StructureLoops : public testing::Test {
     return first;
   }
 
-  // Native loops, and raised ones in several ways of running, give the same bits. The ops that ran.
+  // Native loops, and structured ones in several configurations, give identical results. Returns
+  // the ops that ran.
   std::set<std::string> Compare(const Outputs& ys) {
     EXPECT_TRUE(g_.status().ok()) << g_.status();
     const Tensors want = Run(ys, {.num_threads = 2, .disable = {"structure_loops", "fusion"}});
@@ -105,7 +107,8 @@ TEST_F(StructureLoops, VariablesChangePlaces) {
   }
 }
 
-// What every iteration hands on as it is is no variable, and shapes that depend on it are known.
+// A value that every iteration passes on unchanged is not a loop variable, and shapes that depend
+// on it are known.
 TEST_F(StructureLoops, WhatStaysTheSameIsTheValueThatEntered) {
   const Output n = Limit(3), x = Input({2});
   const Outputs out =
@@ -132,9 +135,9 @@ TEST_F(StructureLoops, WhatIsComputedForTheConditionIsThereInTheBodyAndAfterward
   EXPECT_TRUE(IsRaised({out[1]}));
 }
 
-// As Python's gradients make them: what goes round waits for what has been pushed on stacks, a
-// ControlTrigger gathers what has been popped, a group waits for a Switch, and what is let out
-// passes an Identity.
+// As Python's gradients build them: the loop-carried value waits for the pushes on stacks, a
+// ControlTrigger joins the pops, a group waits for a Switch, and the exiting value passes an
+// Identity.
 TEST_F(StructureLoops, GradientsMayWaitInThem) {
   const Output n = Limit(3), x = Input({3});
   const Variable first = GetVariable(g_, "first", {}, Zeros()),
@@ -182,7 +185,8 @@ TEST_F(StructureLoops, GradientsMayWaitInThem) {
   EXPECT_EQ(two_steps.data<float>()[1], 6);
 }
 
-// A way out as long as a graph may be: no recursion follows it, and nothing walks it for each node.
+// A path out of the loop as long as a graph allows: no recursion follows it, and no pass walks it
+// for each node.
 TEST_F(StructureLoops, LongWaysOutAreLeftAsTheyAre) {
   const Output n = Limit(3), x = Input({3});
   const EnterOptions constant = {.is_constant = true};
@@ -198,8 +202,8 @@ TEST_F(StructureLoops, LongWaysOutAreLeftAsTheyAre) {
   EXPECT_FALSE(IsRaised({Exit(left)}));
 }
 
-// Who waits for a Switch, or for a ControlTrigger, runs once more than the body, after the
-// condition has been found false. A raised loop has ended there.
+// A node that waits for a Switch, or for a ControlTrigger, runs once more than the body, after the
+// condition has been false. A structured loop has ended by then.
 TEST_F(StructureLoops, EffectsAfterTheLastConditionAreNotLost) {
   const Output n = Limit(3);
   const EnterOptions constant = {.is_constant = true};
@@ -234,7 +238,7 @@ TEST_F(StructureLoops, EffectsAfterTheLastConditionAreNotLost) {
   }
 }
 
-// The condition of the iteration that does not take place runs, its body does not.
+// In the last iteration the condition runs, the body does not.
 TEST_F(StructureLoops, EffectsHappenAsOftenAsTheirPartRuns) {
   const Output n = Limit(3);
   const Variable tests = GetVariable(g_, "tests", {}, Zeros()),
@@ -281,9 +285,9 @@ TEST_F(StructureLoops, LoopsInLoopsAndInConditions) {
   }
 }
 
-// A loop that does not go round leaves what entered it. The next iteration of the loop around it
-// makes that anew while the old value is still needed: what enters is made there, or is what
-// another inner loop has left, or a variable.
+// A loop without iterations returns its initial values. The next iteration of the enclosing loop
+// recomputes such a value while the old one is still in use: the initial value is computed there,
+// or is the result of another inner loop, or a variable.
 TEST_F(StructureLoops, WhatPassesThroughALoopOutlastsTheIteration) {
   const Output n = Limit(0), none = Const(g_, 0), x = Input({3});
   const auto pass = [&](const Output& value) {
@@ -326,7 +330,7 @@ TEST_F(StructureLoops, WhatPassesThroughALoopOutlastsTheIteration) {
   }
 }
 
-// The value that is waited for is not needed, so nothing of it is left but the waiting.
+// The value at the source of the control edge is unused, so only the dependency remains.
 TEST_F(StructureLoops, WhoWaitsForALastValueWaitsForTheLoop) {
   const Output n = Limit(3);
   const Variable rounds = GetVariable(g_, "rounds", {}, Zeros());
@@ -343,7 +347,7 @@ TEST_F(StructureLoops, WhoWaitsForALastValueWaitsForTheLoop) {
   EXPECT_EQ(Run({seen}, {})[0].scalar<float>(), 6);
 }
 
-// The inner variable enters with a shape that the outer one has lost, and changes another
+// The inner variable starts with a shape that the outer one does not keep, and changes another
 // dimension.
 TEST_F(StructureLoops, ShapesAreNotTakenFromTheFirstIteration) {
   const Output n = Limit(3), x = Input({1, 2});
@@ -364,17 +368,17 @@ TEST_F(StructureLoops, ShapesAreNotTakenFromTheFirstIteration) {
   EXPECT_EQ(Run({out[2]}, {})[0].scalar<int32_t>(), 2 * (1 + 2 + 4));
 }
 
-// What looks like a loop, but is none that could be raised.
+// Frames that resemble a loop, but cannot be structured.
 TEST_F(StructureLoops, OddFramesAreLeftAsTheyAre) {
   const Output x = Input({}), yes = Placeholder(g_, DT_BOOL, {});
   feeds_.emplace_back(yes, Tensor::Scalar(true));
-  // Nothing goes round: one iteration.
+  // Without a loop-carried value: one iteration.
   const EnterOptions constant = {.is_constant = true};
   const SwitchResult once =
       Switch(-Enter(x, "once", constant), LoopCond(Enter(yes, "once", constant)));
   EXPECT_EQ(Compare({Exit(once.on_true)}).count("LoopCond"), 1);
 
-  // What leaves stands in the body, which is not run in the end.
+  // The exiting value is computed in the body, which does not run in the last iteration.
   const Output enter = Enter(x, "f"), merge = Merge({enter, enter}).output;
   const Output goes_on = LoopCond(merge * merge < Enter(Const(g_, 100.f), "f", constant));
   const SwitchResult sides = Switch(merge, goes_on);
@@ -384,7 +388,7 @@ TEST_F(StructureLoops, OddFramesAreLeftAsTheyAre) {
   EXPECT_THAT(std::string(session.Run(feeds_, {left}).status().message()),
               HasSubstr("does not have value"));
 
-  // What enters waits for what leaves.
+  // A value that enters depends on a value that leaves.
   const Output first = Enter(x, "c"), value = Merge({first, first}).output;
   const SwitchResult way = Switch(value, LoopCond(value < Enter(Const(g_, 100.f), "c", constant)));
   const Output last = Exit(way.on_false), back = Enter(Identity(last), "c", constant);
@@ -393,7 +397,7 @@ TEST_F(StructureLoops, OddFramesAreLeftAsTheyAre) {
               HasSubstr("cycle through a while loop"));
 }
 
-// Each hands its value to the next: a queue of thousands.
+// Each variable passes its value to the next: a chain of thousands.
 TEST_F(StructureLoops, ThousandsOfVariablesHandValuesOn) {
   constexpr int kVariables = 3000;
   const Output n = Limit(2), x = Input({});
@@ -411,7 +415,7 @@ TEST_F(StructureLoops, ThousandsOfVariablesHandValuesOn) {
   EXPECT_EQ(r[1].scalar<float>(), r[2].scalar<float>() + (kVariables - 3));
 }
 
-// One after another, each with what the one before has left, and in tasks of their own.
+// Consecutive loops, each with the final values of the previous one, and in their own tasks.
 TEST_F(StructureLoops, LastValuesAreUsedWhereTheyAre) {
   const Output n = Limit(3), x = Input({96, 96});
   Outputs last;
@@ -506,7 +510,7 @@ TEST_F(StructureLoops, LoopsWithoutEndAreBrokenOff) {
   EXPECT_EQ(late.code(), absl::StatusCode::kDeadlineExceeded) << late;
 }
 
-// What was fed belongs to the caller again: a variable that took it holds it no more.
+// A fed tensor belongs to the caller again: a variable that held it has released it.
 TEST_F(StructureLoops, NothingThatEnteredIsHeldAfterTheStep) {
   const Output n = Limit(0), x = Placeholder(g_, DT_FLOAT, {2});
   const Output y = WhileLoop([&](const Outputs& v) { return v[0] < n; },
@@ -527,7 +531,7 @@ TEST_F(StructureLoops, NothingThatEnteredIsHeldAfterTheStep) {
   }
 }
 
-// Loops of loops, branches, exchanges and assignments, made from a seed.
+// Random nested loops, branches, exchanges and assignments.
 class RandomLoops : public StructureLoops, public testing::WithParamInterface<int> {
  protected:
   int Choose(int count) { return static_cast<int>(random_() % static_cast<unsigned>(count)); }
@@ -536,7 +540,7 @@ class RandomLoops : public StructureLoops, public testing::WithParamInterface<in
     return of[static_cast<size_t>(Choose(static_cast<int>(of.size())))];
   }
 
-  // All of one shape.
+  // All values have one shape.
   Output Expression(const Outputs& values) {
     const Output a = Pick(values), b = Pick(values);
     switch (Choose(7)) {
@@ -598,12 +602,12 @@ class RandomLoops : public StructureLoops, public testing::WithParamInterface<in
   static Outputs Tail(const Outputs& v) { return {v.begin() + 1, v.end()}; }
 
   int kRows = 2, kColumns = 3;
-  std::vector<Variable> states_;  // each is written at one place
+  std::vector<Variable> states_;  // each has one writer
 };
 
 TEST_P(RandomLoops, AreWhatTheyWere) {
   random_.seed(static_cast<unsigned>(GetParam()));
-  if (GetParam() % 4 == 0) kRows = 100, kColumns = 200;  // too big to be swapped
+  if (GetParam() % 4 == 0) kRows = 100, kColumns = 200;  // too large to be swapped
   Limit(0);
   const Outputs inputs = {Input({kRows, kColumns}), Input({kRows, kColumns}) * 2.f,
                           Const(g_, Tensor::Zeros(DT_FLOAT, {kRows, kColumns}))};
@@ -611,7 +615,8 @@ TEST_P(RandomLoops, AreWhatTheyWere) {
   const Outputs more = Loop(ys, 1);
   ys.push_back(Expression(ys));
   ys.insert(ys.end(), more.begin() + 1, more.end());
-  // What is fetched as it is has memory of its own, so most values are only looked at.
+  // A value that is fetched directly is allocated outside the arena, so most values are fetched
+  // through another op.
   if (GetParam() % 3 > 0) {
     for (Output& y : ys) y = Sigmoid(y);
   }

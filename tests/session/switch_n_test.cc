@@ -1,4 +1,4 @@
-// _SwitchN, which TensorFlow makes of Case when it lowers it. Right values are TensorFlow 2.21's.
+// _SwitchN, to which TensorFlow lowers Case. The expected values are TensorFlow 2.21's.
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -23,7 +23,7 @@ Outputs SwitchN(const Output& data, const Output& index, int count) {
   return out;
 }
 
-// -x, x * x, x + 1; for any other index the last.
+// -x, x * x, x + 1; any other index selects the last.
 Output Choose(const Output& x, const Output& index) {
   const Outputs sides = SwitchN(x, index, 3);
   return Merge({-sides[0], Square(sides[1]), sides[2] + 1.f}).output;
@@ -60,7 +60,7 @@ TEST(SwitchN, RunsInFunctions) {
   }
 }
 
-// An effect in one branch, and what comes after the Merge, which is there whichever was taken.
+// An effect in one branch, and a node after the Merge, which runs whichever was taken.
 TEST(SwitchN, OnlyTheBranchTakenHasAnEffect) {
   Graph g;
   const Variable v = MakeVariable(g, 1.f, {.name = "v"});
@@ -87,7 +87,7 @@ TEST(SwitchN, OnlyTheBranchTakenHasAnEffect) {
   }
 }
 
-// Of three sides two are not all.
+// Two of three outputs are not all.
 TEST(SwitchN, AMergeOfSomeSidesMayBeDead) {
   Graph g;
   const Output index = Placeholder(g, DT_INT32, Shape());

@@ -195,7 +195,7 @@ TEST_F(TablesTest, AnExportedDenseTableCanBeImported) {
   const Operation insert = a.Insert(Const(g_, {1, 2, 9}), Const(g_, {10, 20, 90}));
   const auto [keys, values] = a.Export();
   const Operation import(AddNode("LookupTableImportV2", {b.handle(), keys, values}));
-  // Of a shape that is not known before: otherwise it is refused when the graph is built.
+  // Of an unknown shape: otherwise building the graph fails.
   const Output matrix =
       PlaceholderWithDefault(Const<int32_t>(g_, {3, 1}, {1, 2, 3}), Shape::UnknownRank());
   const Operation bad(AddNode("LookupTableImportV2", {b.handle(), matrix, matrix}));
@@ -211,7 +211,7 @@ TEST_F(TablesTest, MalformedDenseTablesAreRefused) {
   const auto size = [&](Output empty, Output deleted, DenseHashTableOptions options) {
     return DenseHashTable(Const(g_, -1), empty, deleted, options).Size();
   };
-  // Of a shape that is not known before: otherwise it is refused when the graph is built.
+  // Of an unknown shape: otherwise building the graph fails.
   const auto matrix = [&](int32_t value) {
     return PlaceholderWithDefault(Const<int32_t>(g_, {1, 1}, {value}), Shape::UnknownRank());
   };

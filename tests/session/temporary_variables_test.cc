@@ -1,4 +1,4 @@
-// Variables that live within a step.
+// Variables that exist within a step.
 
 #include <string>
 
@@ -22,7 +22,7 @@ class TemporaryVariables : public testing::Test {
     const Output ref = TemporaryVariable(g_, {}, DT_FLOAT, name);
     return AddOp("Assign", {ref, Const(g_, value)});
   }
-  // Of two steps in turn: the second may not stumble over what the first has made.
+  // Runs the step twice: the second run must not be affected by the first.
   void ExpectError(const Outputs& fetches, absl::StatusCode code, absl::string_view words) {
     ASSERT_TRUE(g_.status().ok()) << g_.status();
     Session session = *Session::Create(g_);
@@ -35,7 +35,7 @@ class TemporaryVariables : public testing::Test {
   Graph g_;
 };
 
-// What happens was recorded with TensorFlow 2.21.
+// The behavior was recorded with TensorFlow 2.21.
 TEST_F(TemporaryVariables, OfOneNameAreMadeOnceInAStep) {
   const Output first = Make("x", 1);
   const ControlDependencies after(g_, {first});

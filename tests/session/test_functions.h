@@ -10,8 +10,8 @@
 
 namespace weir {
 
-// Adds a function of arguments of these types to a graph's library, with what `build` makes of
-// them. The body knows the functions that are there already.
+// Adds a function with arguments of these types to a graph's library; `build` builds its body. The
+// body can call the functions that are already there.
 inline FunctionRef DefineFrom(Graph& graph, const std::string& name, const DataTypes& types,
                               const std::function<Outputs(Graph&, const Outputs&)>& build) {
   Graph body;

@@ -23,7 +23,7 @@ namespace weir {
 
 namespace {
 
-// The same numbers for the same step and batch, everywhere.
+// Generates the same numbers for the same step and batch, everywhere.
 Tensor Noise(const Shape& shape, int step, uint32_t salt) {
   std::mt19937 random(static_cast<uint32_t>(step) * 7919u + salt);
   Tensor t(DT_FLOAT, shape);
@@ -64,7 +64,7 @@ std::vector<std::string> NamesOfVariables(Graph& g) {
   return names;
 }
 
-// What a model is whose operation "train" does a step and whose variables are its state.
+// Describes a model whose operation "train" runs a step and whose variables are its state.
 TestModel Trained(Graph& g, const Outputs& fetches,
                   std::function<NamedTensors(int step, int64_t batch)> feeds) {
   TestModel model;
@@ -171,14 +171,14 @@ TestModel AddLoops(Graph& g) {
   const Variable count = GetVariable(g, "count", {}, Zeros());
   const Output zero = Const(g, 0);
 
-  // Three values that change places, one of them changed on the way.
+  // Three values that are exchanged, one of them modified on the way.
   const Outputs turned = WhileLoop([&](const Outputs& v) { return v[0] < n; },
                                    [&](const Outputs& v) {
                                      return Outputs{v[0] + 1, v[2], v[1] * 0.5f + x, v[3], v[2]};
                                    },
                                    {zero, x, x + 1.f, x * 2.f, x - 1.f}, {.name = "turn"});
 
-  // As many inner iterations as the outer one has come to, half of them by another formula.
+  // The number of inner iterations is the outer loop's counter; half of them use another formula.
   const Outputs nested =
       WhileLoop([&](const Outputs& v) { return v[0] < n; },
                 [&](const Outputs& v) {
@@ -195,7 +195,7 @@ TestModel AddLoops(Graph& g) {
                 },
                 {zero, x}, {.name = "nest"});
 
-  // Shapes that grow; values too big to be copied, swapped.
+  // Shapes that grow; values too large to be copied, swapped.
   const Output big = Fill(Const(g, {64, 512}), ReduceMean(x));
   const Outputs grown = WhileLoop(
       [&](const Outputs& v) { return v[0] < n; },
@@ -263,7 +263,7 @@ TestModel AddFunctions(Graph& g) {
   Define(g, "layers", loop, [](Graph& body, const Outputs& v, std::vector<Operation>*) {
     return Outputs{v[0] + 1, v[1], Call(body, {"layer", nullptr}, {v[2], v[3]})[0] + v[2], v[3]};
   });
-  // As many layers as the outer loop has come to; and one row more.
+  // The number of layers is the outer loop's counter; each adds one row.
   Define(g, "nest", loop, [](Graph& body, const Outputs& v, std::vector<Operation>*) {
     const Outputs inner = FunctionalWhile({Const(body, 0), v[0], v[2], v[3]}, {"below", nullptr},
                                           {"layers", nullptr});
@@ -435,7 +435,7 @@ std::string Difference(const Tensor& got, const Tensor& want, double tolerance) 
   if (got.dtype() == want.dtype() && got.shape() == want.shape() && tolerance > 0) {
     if (got.dtype() == DT_FLOAT) return FirstApart<float>(got, want, tolerance);
     if (got.dtype() == DT_DOUBLE) return FirstApart<double>(got, want, tolerance);
-    // Some roundings of these are more than the tolerance of the others.
+    // Rounding errors of these exceed the tolerance of the others.
     if (got.dtype() == DT_HALF) return FirstApart<half>(got, want, std::max(tolerance, 0x1p-7));
     if (got.dtype() == DT_BFLOAT16)
       return FirstApart<bfloat16>(got, want, std::max(tolerance, 0x1p-4));

@@ -10,10 +10,10 @@
 #include "weir/ops/while_loop.h"
 #include "weir/session/session.h"
 
-// Models that sessions of all kinds must compute alike: small, but with what makes a plan hard
-// (state, random draws, sparse gradients, branches, shapes that change from step to step). They are
-// known by the names of their nodes, so that they can be run after a graph has been written and
-// read back.
+// Models that sessions of all kinds must compute alike: small, but with features that are difficult
+// to plan (state, random numbers, sparse gradients, branches, shapes that change from step to
+// step). They are described by the names of their nodes, so that they can be run after a graph has
+// been written and read.
 namespace weir {
 
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
@@ -35,26 +35,28 @@ TestModel AddRecurrentNet(Graph& graph);
 // Switch and Merge, nested, on conditions that change from step to step, with a variable that is
 // counted in one of the branches.
 TestModel AddBranches(Graph& graph);
-// While loops: values that change places, that grow, that are big; loops and conditionals in loops;
-// a variable that an iteration reads and writes. How often they go round changes from step to step.
+// While loops: values that are exchanged, that grow, that are large; nested loops and conditionals;
+// a variable that an iteration reads and writes. The number of iterations changes from step to
+// step.
 TestModel AddLoops(Graph& graph);
-// Calls and loops of functions, in one another, as TensorFlow 2 has them: values that grow, a
-// variable that they read, one that an iteration writes.
+// Nested calls and loops of functions, as TensorFlow 2 builds them: values that grow, a variable
+// that they read, one that an iteration writes.
 TestModel AddFunctions(Graph& graph);
-// `length` nodes, each an op drawn from `seed` of values that are there already. Two are fetched.
+// `length` nodes, each a random op (from `seed`) on existing values. Two are fetched.
 TestModel AddRandomOps(Graph& graph, uint32_t seed, int length);
 
-// A while loop whose body runs `times` times; `body` sees and returns `vars` only. Empty if the
-// graph refuses the loop.
+// A while loop whose body runs `times` times; `body` receives and returns `vars` only. Empty if the
+// graph rejects the loop.
 Outputs RepeatedBody(Graph& graph, const Output& times, const LoopBodyFn& body, const Outputs& vars,
                      const WhileOptions& options = {});
 
-// What the steps fetched, and last the state. Step i has a batch of batches[i].
+// Returns the fetches of the steps, followed by the state. Step i has a batch of batches[i].
 absl::StatusOr<std::vector<Tensors>> RunModel(Session& session, const TestModel& model,
                                               const std::vector<int64_t>& batches);
 
-// Empty if all elements are bit for bit the same (tolerance 0), or floating ones differ by at most
-// `tolerance` * (1 + magnitude), more for types of 16 bits; else the first difference in words.
+// Returns empty if all elements are equal bit for bit (tolerance 0), or floating-point ones differ
+// by at most `tolerance` * (1 + magnitude), more for 16-bit types; else a description of the first
+// difference.
 std::string Difference(const std::vector<Tensors>& got, const std::vector<Tensors>& want,
                        double tolerance);
 

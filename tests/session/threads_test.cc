@@ -1,5 +1,5 @@
-// Results are the same, bit for bit, on any number of threads, and a row's sum is the same wherever
-// the row stands.
+// Results are equal, bit for bit, with any number of threads, and a row's sum does not depend on
+// the row's position.
 
 #include <cmath>
 #include <cstring>
@@ -28,7 +28,7 @@ Output Random(Graph& g, const Shape& shape) {
   return Const(g, UniformFloats(shape, random));
 }
 
-// What the step fetches with so many threads. Constants are not folded away.
+// Returns the fetches of the step with this number of threads. Constants are not folded.
 Tensors RunOn(int threads, const Graph& g, const Outputs& ys, const Feeds& feeds = {},
               SessionOptions options = {}) {
   options.num_threads = threads;
@@ -164,7 +164,7 @@ TEST(Threads, GiveProductsTheSameBits) {
                     return {MatMul(Cast(Random(g, {203, 301}), DT_DOUBLE),
                                    Cast(Random(g, {301, 107}), DT_DOUBLE))};
                   }});
-  // The addend may be in the product's place or not, as memory is planned.
+  // The addend may share the product's memory or not, depending on memory planning.
   rows.push_back({"with addends", [](Graph& g) -> Outputs {
                     const Output x = Random(g, {70, 900}), w = Random(g, {900, 130});
                     const Output z = Tanh(MatMul(x, w));
@@ -192,7 +192,7 @@ TEST(Threads, GiveElementsTheSameBits) {
                    }}});
 }
 
-// Convolutions, batch norm, dropout, sparse gradients, Adam: batches large enough to be cut.
+// Convolutions, batch norm, dropout, sparse gradients, Adam: batches large enough to be sliced.
 TEST(Threads, TrainToTheSameBits) {
   Graph g;
   const TestModel model = AddConvNet(g);

@@ -1,5 +1,5 @@
-// Layers that take one slice of a batch after the other: that they do, that results are those of
-// whole batches, and which nodes stay out of it.
+// Layers that run slice by slice: that they do, that results are those of whole batches, and which
+// nodes are excluded.
 
 #include <cmath>
 #include <map>
@@ -24,7 +24,7 @@
 namespace weir {
 namespace {
 
-constexpr int64_t kImages = 12, kSide = 96, kChannels = 16;  // 7 MB a layer
+constexpr int64_t kImages = 12, kSide = 96, kChannels = 16;  // 7 MB per layer
 
 Tensor Random(const Shape& shape, uint32_t seed) {
   std::mt19937 random(seed);
@@ -33,13 +33,13 @@ Tensor Random(const Shape& shape, uint32_t seed) {
 
 Tensor Images(int64_t count = kImages) { return Random({count, kSide, kSide, kChannels}, 1); }
 
-// How often each op runs in a step, and what the step gives.
+// Returns how often each op runs in a step; stores the step's results.
 struct Ran {
   Tensors values;
   std::map<std::string, int> times;
 };
 
-// A reduction that takes element-wise nodes in goes by its own name.
+// A reduction with fused elementwise nodes keeps its own name.
 std::string OpOf(const NodeTrace& node) {
   return node.op == "_FusedReduction" ? node.fused_ops.back() : node.op;
 }
@@ -70,7 +70,7 @@ void ExpectNear(const Tensors& got, const Tensors& want) {
 
 const SessionOptions kWhole = {.num_threads = 2, .disable = {"tile_batch"}};
 
-// Runs both ways; `times`: how often the op runs with slices.
+// Runs with and without slices; `times`: how often the op runs with slices.
 void Check(const Graph& g, const Feeds& feeds, const Outputs& ys, const std::string& op, int times,
            int threads = 2) {
   const Ran whole = RunOnce(g, feeds, ys, kWhole);
@@ -82,12 +82,12 @@ void Check(const Graph& g, const Feeds& feeds, const Outputs& ys, const std::str
 
 Output Layer(const Output& x, const Output& filter) { return Relu(Conv2D(x, filter)); }
 
-// Filters of one pixel make large values with little work, which sanitizers make slow.
+// 1x1 filters produce large values with little work, which matters under sanitizers.
 Output Filter(Graph& g, uint32_t seed, Shape shape = {1, 1, kChannels, kChannels}) {
   return Const(g, Random(shape, seed));
 }
 
-// Three layers, and what a classifier does with them.
+// Three layers, and a classifier on top.
 Output Classifier(const Output& x) {
   Graph& g = x.graph();
   Output y = Layer(x, Filter(g, 2, {3, 3, kChannels, kChannels}));
@@ -105,8 +105,7 @@ TEST(BatchSlices, AreImages) {
     Check(g, {{x, Images()}}, {y}, "Mean", static_cast<int>(kImages), threads);
 }
 
-// Nodes that are folded keep nothing of what they were made of, and passes after this one meet
-// them.
+// Folded nodes release their inputs, and passes after this one visit them.
 TEST(BatchSlices, BesideWhatIsFolded) {
   Graph g;
   const Output x = Placeholder(g, DT_FLOAT, {-1, kSide, kSide, kChannels});
@@ -171,12 +170,12 @@ TEST(BatchSlices, EndWhereRowsMeet) {
   const Output x = Placeholder(g, DT_FLOAT, {-1, kSide, kSide, kChannels});
   const Output y = Layer(Layer(Layer(x, Filter(g, 2)), Filter(g, 3)), Filter(g, 4));
   const Output rows = ReduceMean(y, {1, 2});
-  // The mean of the batch goes out of the layers and back.
+  // A path leaves the layers through the mean of the batch and returns.
   const Output centered = rows - ReduceMean(rows, {0});
   const Output product = MatMul(centered, Const(g, Random({kChannels, 5}, 5)));
   Check(g, {{x, Images()}}, {product}, "Conv2D", 3 * static_cast<int>(kImages));
   Check(g, {{x, Images()}}, {product}, "MatMul", 1);
-  // A row of one value meets all rows of another.
+  // A row of one value is combined with all rows of another.
   const Output all = MatMul(rows, rows, {.transpose_b = true});
   Check(g, {{x, Images()}}, {all, product}, "Conv2D", 3 * static_cast<int>(kImages));
   Check(g, {{x, Images()}}, {all}, "MatMul", 1);
@@ -202,7 +201,7 @@ TEST(BatchSlices, LeaveStepsWithLoopsAndWritesAsTheyAre) {
   Graph g;
   const Output x = Placeholder(g, DT_FLOAT, {-1, kSide, kSide, kChannels});
   const Output y = Classifier(x);
-  // What goes into a frame and comes out of it again.
+  // Values that enter a frame and leave it again.
   const Output back = Exit(Enter(ReduceMean(Layer(x, Filter(g, 6)), {1, 2}), "f"));
   Check(g, {{x, Images()}}, {y, MatMul(back, Const(g, Random({kChannels, 3}, 7)))}, "Mean", 2);
 
@@ -215,7 +214,7 @@ TEST(BatchSlices, LeaveStepsWithLoopsAndWritesAsTheyAre) {
   EXPECT_EQ(absl::c_count_if(trace, [](const NodeTrace& n) { return OpOf(n) == "Mean"; }), 1);
 }
 
-// Weights in variables are fed to every slice, and are those of the moment.
+// Weights in variables are fed to every slice, with their current values.
 TEST(BatchSlices, SeeVariablesChange) {
   for (const bool resource : {false, true}) {
     Graph g(GraphOptions{.use_resource = resource});
@@ -258,7 +257,7 @@ TEST(BatchSlices, RunInManyStepsAtOnce) {
   for (const Tensors& out : got) ExpectNear(out, want);
 }
 
-// A slice is worth running a plan for, however small a row is.
+// A slice is large enough to be worth running a plan for, however small a row is.
 TEST(BatchSlices, AreNotSmall) {
   constexpr int64_t kRows = 1 << 20;
   Graph g;
@@ -269,8 +268,8 @@ TEST(BatchSlices, AreNotSmall) {
   EXPECT_LE(ran.times.at("Softmax"), 64);
 }
 
-// A dequeue waits for the enqueue of what has been computed, although no edge says so: a region
-// around both would wait for itself.
+// A dequeue waits for the enqueue of computed values, without an edge between them: a region around
+// both would wait for itself.
 TEST(BatchSlices, DoNotWaitForThemselves) {
   Graph g;
   const Output x = Placeholder(g, DT_FLOAT, {kImages, kSide, kSide, kChannels});

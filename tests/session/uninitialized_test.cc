@@ -1,5 +1,4 @@
-// A step that meets variables without values says which, all at once, and where values could come
-// from.
+// A step that finds uninitialized variables reports all of them, and where values could come from.
 
 #include <thread>
 

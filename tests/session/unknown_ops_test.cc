@@ -1,6 +1,6 @@
-// Graphs with ops that nobody registered: what a step needs runs; a step that needs one of them is
-// NOT_FOUND. TensorFlow refuses such a graph, but for Python functions, of which it says the same
-// as what is asserted here when the node runs on a server.
+// Graphs with unregistered ops: a step that does not need them runs; a step that needs one returns
+// NOT_FOUND. TensorFlow rejects such a graph, except for Python functions, for which it reports the
+// same error as asserted here when the node runs on a server.
 
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
@@ -138,7 +138,7 @@ TEST(UnknownOps, OneInABranchIsNeededIfTheBranchIsTaken) {
   ExpectNotFound(run(true).status(), "ZeroOut", "my_op");
 }
 
-// f(a) = ZeroOut(a), g(a) = -a beside a ZeroOut that nobody takes.
+// f(a) = ZeroOut(a), g(a) = -a beside an unused ZeroOut.
 const std::string kFunctions = absl::StrCat(
     kLine,
     "library { function { signature { name: 'f' input_arg { name: 'a' type: DT_FLOAT }"
@@ -224,7 +224,7 @@ TEST(UnknownOps, AFrozenGraphHasTheOnesItNeeds) {
   EXPECT_EQ((*with)->FindNode("my_op")->attr<int64_t>("depth"), 3);
 }
 
-// ---- meta graphs, which bring definitions of their ops along
+// ---- meta graphs, which include definitions of their ops
 
 constexpr char kDefinition[] =
     "op { name: 'ZeroOut' input_arg { name: 'to_zero' type_attr: 'T' }"
@@ -241,7 +241,7 @@ proto::MetaGraphDef Meta(const std::string& taker) {
 }
 
 TEST(UnknownOps, ADefinitionTellsTheOutputs) {
-  // `after` takes output 1, which is int64, as a float: the definition is of another op.
+  // `after` uses output 1, which is int64, as a float: the definition is of another op.
   proto::MetaGraphDef meta = Meta("");
   for (proto::NodeDef& node : *meta.mutable_graph_def()->mutable_node()) {
     if (node.name() == "after") node.set_input(0, "my_op");

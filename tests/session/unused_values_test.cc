@@ -7,7 +7,7 @@
 #include "weir/ops/variables.h"
 #include "weir/session/session.h"
 
-// Nodes whose values nobody uses, but for whose end others wait.
+// Nodes whose values are unused, but that are sources of control edges.
 namespace weir {
 namespace {
 
@@ -36,7 +36,8 @@ struct Fixture {
 TEST(UnusedValues, AreNotComputed) { EXPECT_EQ(Fixture().Run({}), absl::OkStatus()); }
 
 TEST(UnusedValues, AreComputedIfTheOptimisationIsOff) {
-  const absl::Status status = Fixture().Run({.disable = {"prune_control_edges", "eliminate_dead_nodes"}});
+  const absl::Status status =
+      Fixture().Run({.disable = {"prune_control_edges", "eliminate_dead_nodes"}});
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()), HasSubstr("bad"));
 }
@@ -59,7 +60,7 @@ TEST(UnusedValues, AreComputedIfAnotherNodeUsesThem) {
   EXPECT_FALSE(session->Run({{at, Tensor::Scalar<int32_t>(7)}}, {sum}).ok());
 }
 
-// variable = 5 -> square -> negate ..> read: the read waits for the assignment all the same.
+// variable = 5 -> square -> negate ..> read: the read still waits for the assignment.
 TEST(UnusedValues, StillKeepTheOrderOfWhatIsAroundThem) {
   Graph g;
   const Variable v = GetVariable(g, "v", {}, Zeros());
@@ -100,7 +101,7 @@ TEST(UnusedValues, OfABranchNotTakenKeepWaitersFromRunning) {
   }
 }
 
-// A read of a variable without a value is an error, whoever waits for it.
+// A read of an uninitialized variable is an error, whatever waits for it.
 TEST(UnusedValues, ReadsOfVariablesStillReportThatThereIsNone) {
   Graph g;
   const Variable v = GetVariable(g, "v", {}, Zeros());
@@ -114,7 +115,8 @@ TEST(UnusedValues, ReadsOfVariablesStillReportThatThereIsNone) {
   EXPECT_EQ(session->Run({y}).status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
-// ---- what is known of a value without it, and the checks before it (TensorFlow 2.21 fails too)
+// ---- properties of a value that are known without computing it, and the checks before it
+// (TensorFlow 2.21 fails too)
 
 absl::StatusCode Fetch(Graph& g, const Output& y) {
   EXPECT_TRUE(g.status().ok()) << g.status();
@@ -137,7 +139,7 @@ TEST(KeptChecks, AShapeThatIsKnownNeedsAVariableThatIsInitialized) {
         return Stack({Of("Rank", w), Of("Rank", w + 1.f)});
       },
       [](const Output& w) { return Fill(Of("Shape", w), Const(w.graph(), 3.f)); },
-      [](const Output& w) {  // the same value is there without the variable
+      [](const Output& w) {  // the same value is available without the variable
         return AddOp("BroadcastArgs", {Const(w.graph(), {2, 2}), Of("Shape", w)});
       },
       [](const Output& w) {

@@ -1,4 +1,4 @@
-// Values that come from outside of the graph: loaded by hand, or restored.
+// Values from outside the graph: loaded directly, or restored.
 
 #include "weir/session/variable_io.h"
 
@@ -104,7 +104,7 @@ TEST_P(VariableIo, RestoringInitializesWithoutTheInitialValue) {
     ASSERT_TRUE(session.Run(init).ok());
     ASSERT_TRUE(saver.Save(session, path).ok());
   }
-  // An initial value that cannot be computed: nobody feeds it.
+  // An initial value that cannot be computed: its placeholder is not fed.
   const Variable v = MakeVariable(g, Placeholder(g, DT_FLOAT, {2}), {.name = "v"});
   const Output value = v.value(), report = ReportUninitializedVariables(g);
   const Saver saver = *Saver::Create(g);

@@ -1,4 +1,4 @@
-// Gradients through tensors that are kept in variants and arrays: lists, maps, optionals,
+// Gradients through tensors that are stored in variants and arrays: lists, maps, optionals,
 // TensorArrays.
 
 #include "weir/core/scope.h"

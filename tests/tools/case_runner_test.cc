@@ -104,7 +104,7 @@ TEST_F(CaseRunnerTest, ChecksOfOtherLanguagesAreLeftOut) {
       Run(std::string(kInit) + R"({"layer": "python", "fetch": {"nowhere": ""}}])");
   EXPECT_EQ(step.outcome, CaseResult::kPassed);
   ASSERT_EQ(step.notes.size(), 1u);
-  EXPECT_EQ(step.notes[0], "step 1 skipped: a check that is made in Python");
+  EXPECT_EQ(step.notes[0], "step 1 skipped: a Python-only check");
   EXPECT_EQ(Run(R"("layer": "python", "graph": "graph.pb", "steps": [])").outcome,
             CaseResult::kSkipped);
 }

@@ -71,7 +71,7 @@ class WeirCkpt : public testing::Test {
   }
   static std::string Error(const std::vector<std::string>& args) {
     const CommandResult result = Weir(args);
-    EXPECT_EQ(result.status, kNo);
+    EXPECT_EQ(result.status, kFailure);
     return result.err;
   }
   // Flips a bit of a file.
@@ -119,14 +119,14 @@ TEST_F(WeirCkptConvert, RefusesWhatWouldLoseSomething) {
   EXPECT_THAT(Error({"ckpt", "convert", model_, model_}), HasSubstr("give it another name"));
   ExpectSame(model_);
   EXPECT_THAT(Error({"ckpt", "convert", model_, At("x"), "--rename", "^.*$=same"}),
-              HasSubstr("would both be called 'same'"));
+              HasSubstr("would both be named 'same'"));
   EXPECT_THAT(Error({"ckpt", "convert", model_, At("x"), "--keep", "nothing"}),
               HasSubstr("None of 5 tensors"));
   EXPECT_THAT(Error({"ckpt", "convert", model_, At("x"), "--rename", "(=x"}),
               HasSubstr("no regular expression"));
   EXPECT_THAT(Error({"ckpt", "convert", model_, At("x"), "--rename", "x=\\3"}), HasSubstr("\\3"));
   EXPECT_THAT(Error({"ckpt", "convert", model_, At("x"), "--dtype", "int32"}),
-              HasSubstr("bfloat16 is wanted"));
+              HasSubstr("half or bfloat16"));
   EXPECT_THAT(Error({"ckpt", "convert", model_, At("x"), "--format", "v3"}), HasSubstr("v1"));
   EXPECT_FALSE(Files().Exists(At("x.index")));
 }
@@ -138,7 +138,7 @@ TEST_F(WeirCkptConvert, NamesLeadNowhereOutOfTheFolder) {
     ASSERT_TRUE((*writer)->Add(name, Tensor::Scalar(1.f)).ok());
     ASSERT_TRUE((*writer)->Finish().ok());
     EXPECT_THAT(Error({"ckpt", "convert", prefix, At("arrays"), "--format", "npy"}),
-                HasSubstr("is no name for a file"))
+                HasSubstr("is not a valid file name"))
         << name;
   }
   EXPECT_FALSE(Files().Exists(At("w.npy")));
@@ -163,7 +163,7 @@ TEST_F(WeirCkptConvert, TwoFilesOfOneTensorAreNamed) {
 TEST_F(WeirCkptRepair, KeepsWhatIsSoundAndNamesWhatIsLost) {
   Damage(DataOf(model_), 0);
   const CommandResult result = Weir({"ckpt", "repair", model_, At("out")});
-  EXPECT_EQ(result.status, kNo) << result.err;
+  EXPECT_EQ(result.status, kFailure) << result.err;
   EXPECT_THAT(result.out, HasSubstr("LOST  hidden/b: give a checkpoint that has it with --from"));
   EXPECT_THAT(NamesIn(At("out")), ElementsAre("hidden/b/Adam", "hidden/w", "step", "words"));
   EXPECT_EQ(Weir({"ckpt", "verify", At("out")}).status, kOk);
@@ -188,7 +188,7 @@ TEST_F(WeirCkptRepair, AnotherMustFitAndBeSound) {
   Damage(DataOf(model_), 0);
   const CommandResult result =
       Weir({"ckpt", "repair", model_, At("out"), "--from", At("other"), "--from", older});
-  EXPECT_EQ(result.status, kNo);
+  EXPECT_EQ(result.status, kFailure);
   EXPECT_THAT(result.out, HasSubstr("it is float[2], not float[3]"));
   EXPECT_THAT(result.out, HasSubstr("Checksum does not match"));
 }

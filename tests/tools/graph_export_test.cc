@@ -46,18 +46,18 @@ TEST(GraphFreeze, SaysWhatIsMissing) {
     std::vector<std::string> args = {"graph", "freeze", line.graph};
     args.insert(args.end(), more.begin(), more.end());
     const CommandResult result = Weir(args);
-    EXPECT_EQ(result.status, kNo);
+    EXPECT_EQ(result.status, kFailure);
     return result.err;
   };
   EXPECT_THAT(freeze({"--fetch", "y", "-o", frozen}), HasSubstr("FAILED_PRECONDITION"));
   EXPECT_THAT(freeze({"-o", frozen}), HasSubstr("give --fetch"));
   EXPECT_THAT(freeze({"--fetch", "z", "-o", frozen}), HasSubstr("NOT_FOUND"));
   EXPECT_THAT(freeze({"--signature", "s", "-o", frozen}), HasSubstr("no signature 's'"));
-  EXPECT_THAT(freeze({"--fetch", "y", "-o", line.graph}), HasSubstr("would take the place of"));
+  EXPECT_THAT(freeze({"--fetch", "y", "-o", line.graph}), HasSubstr("would overwrite the input"));
   for (const char* file : {".index", ".data-00000-of-00001"}) {
     EXPECT_THAT(
         freeze({"--checkpoint", line.checkpoint, "--fetch", "y", "-o", line.checkpoint + file}),
-        HasSubstr("would take the place of"));
+        HasSubstr("would overwrite the input"));
   }
   EXPECT_EQ(Weir({"ckpt", "verify", line.checkpoint}).status, kOk);
   EXPECT_FALSE(Files().Exists(frozen));
@@ -95,7 +95,7 @@ TEST(GraphExport, WritesASavedModelThatIsCalledByItsSignature) {
   EXPECT_EQ(Weir({"graph", "freeze", model, "--signature", "serving_default", "-o",
                   model + "/saved_model.pb"})
                 .status,
-            kNo);
+            kFailure);
   EXPECT_TRUE(LoadSavedModel(model, {}).ok()) << "it was not written over";
 }
 
@@ -105,7 +105,7 @@ TEST(GraphExport, RefusesWhatNobodyCouldCallOrLoad) {
     const std::string model = line.folder + "/model_of_nobody";
     args.insert(args.begin(), {"graph", "export", line.graph, "-o", model});
     const CommandResult result = Weir(args);
-    EXPECT_EQ(result.status, kNo);
+    EXPECT_EQ(result.status, kFailure);
     EXPECT_FALSE(Files().Exists(model));
     return result.err;
   };

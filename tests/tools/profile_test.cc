@@ -206,7 +206,7 @@ TEST(Copies, AreToldFromValuesThatKeepTheirPlace) {
   const auto x = Floats({8, 2}, 0), same = Floats({16}, 0), elsewhere = Floats({16}, 1);
   EXPECT_EQ(CopyReason(Ran("Reshape", {x}, {same})), "");
   EXPECT_EQ(CostOf(Ran("Reshape", {x}, {same}), nullptr).bytes, 0);
-  EXPECT_EQ(CopyReason(Ran("Reshape", {x}, {elsewhere})), "could have kept its place");
+  EXPECT_EQ(CopyReason(Ran("Reshape", {x}, {elsewhere})), "could have shared its input's memory");
   EXPECT_EQ(CostOf(Ran("Reshape", {x}, {elsewhere}), nullptr).bytes, 128);
   EXPECT_EQ(CopyReason(Ran("Transpose", {x}, {elsewhere})), "rearranged");
   EXPECT_EQ(CopyReason(Ran("_Copy", {x}, {elsewhere})), "between devices");
@@ -468,7 +468,7 @@ TEST(WeirProfile, MistakesAreToldByName) {
   EXPECT_EQ(Weir({"profile", graph, "--top", "-1"}).status, kUsage);
   const auto error = [](const std::vector<std::string>& args) {
     const CommandResult result = Weir(args);
-    EXPECT_EQ(result.status, kNo);
+    EXPECT_EQ(result.status, kFailure);
     EXPECT_EQ(result.out, "");
     return result.err;
   };

@@ -1,3 +1,3 @@
-// What sources of kernels/ include, and those of the folders after it.
+// The headers that sources in kernels/ and in the folders after it include.
 #include "library_headers.h"
 #include "weir/core/kernel.h"

@@ -1,5 +1,5 @@
-// What most sources of Weir include, parsed once: see precompiled.bzl. Every file still includes
-// what it uses; --config=plain_headers compiles without this.
+// The headers that most sources of Weir include, parsed once: see precompiled.bzl. Every file still
+// includes what it uses; --config=plain_headers compiles without this.
 #include <algorithm>
 #include <complex>
 #include <functional>

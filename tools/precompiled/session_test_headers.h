@@ -1,3 +1,3 @@
-// And what tests include that run graphs.
+// The additional headers of tests that run graphs.
 #include "test_headers.h"
 #include "weir/session/session.h"

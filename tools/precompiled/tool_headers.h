@@ -1,2 +1,2 @@
-// What commands and examples start from: as kernels, but optimized less.
+// The headers of commands and examples: like kernel_headers.h, but compiled with less optimization.
 #include "kernel_headers.h"

@@ -1,9 +1,9 @@
-#ifndef WEIR_CORE_TABLE_BLOCK_H_
-#define WEIR_CORE_TABLE_BLOCK_H_
+#ifndef WEIR_CORE_SSTABLE_BLOCK_H_
+#define WEIR_CORE_SSTABLE_BLOCK_H_
 
 #include <string>
 
-#include "weir/core/table.h"
+#include "weir/core/sstable.h"
 
 // The parts of a table file, for its reader and its salvager.
 namespace weir::internal {
@@ -39,7 +39,7 @@ class BlockCursor {
   void Seek(absl::string_view key);
   // Where this entry begins, and whether its key is stored whole: restart points are at such.
   uint32_t start() const { return start_; }
-  bool is_whole() const { return whole_; }
+  bool has_full_key() const { return full_key_; }
   uint32_t num_restarts() const { return num_restarts_; }
   // The place of restart point i, or the end of the entries if it is out of range.
   uint32_t Restart(uint32_t i) const;
@@ -51,7 +51,7 @@ class BlockCursor {
   absl::string_view contents_;
   uint32_t entries_end_ = 0, num_restarts_ = 0;
   uint32_t start_ = 0, position_ = 0;  // of this entry, and of the one after it
-  bool whole_ = false;
+  bool full_key_ = false;
   std::string key_;
   absl::string_view value_;
   bool valid_ = false, sound_ = true;
@@ -59,4 +59,4 @@ class BlockCursor {
 
 }  // namespace weir::internal
 
-#endif  // WEIR_CORE_TABLE_BLOCK_H_
+#endif  // WEIR_CORE_SSTABLE_BLOCK_H_

@@ -1,4 +1,4 @@
-#include "weir/core/name_table.h"
+#include "weir/core/name_index.h"
 
 #include <cstring>
 #include <utility>
@@ -10,13 +10,13 @@
 
 namespace weir {
 
-bool NameTable::Equal::operator()(const Key& a, const Key& b) const {
+bool NameIndex::Equal::operator()(const Key& a, const Key& b) const {
   return a.hash == b.hash && (a.view() == b.view() || absl::EqualsIgnoreCase(a.view(), b.view()));
 }
 
 namespace {
 
-uint64_t EightLetters(const char* text) {
+uint64_t LoadEightBytes(const char* text) {
   uint64_t letters;
   std::memcpy(&letters, text, sizeof letters);
   return letters;
@@ -32,17 +32,17 @@ uint64_t Mix(uint64_t a, uint64_t b) {
 
 // Of all bits but those in which "A" differs from "a", eight letters at a time, in the manner of
 // wyhash (Wang Yi, 2019). It begins with an address, which nobody who chooses names knows.
-uint32_t NameTable::HashOf(absl::string_view name) {
+uint32_t NameIndex::HashOf(absl::string_view name) {
   constexpr uint64_t kCases = 0x2020202020202020, kFactor = 0x9e3779b97f4a7c15;
   static const char seed = 0;
   const char* text = name.data();
   size_t left = name.size();
   uint64_t hash = reinterpret_cast<uintptr_t>(&seed) ^ (left * kFactor);
   for (; left > sizeof(uint64_t); text += sizeof(uint64_t), left -= sizeof(uint64_t))
-    hash = Mix(hash ^ (EightLetters(text) | kCases), kFactor);
+    hash = Mix(hash ^ (LoadEightBytes(text) | kCases), kFactor);
   uint64_t rest = 0;
   if (name.size() >= sizeof rest) {
-    rest = EightLetters(text + left - sizeof rest);
+    rest = LoadEightBytes(text + left - sizeof rest);
   } else if (left > 0) {
     std::memcpy(&rest, text, left);
   }
@@ -50,35 +50,35 @@ uint32_t NameTable::HashOf(absl::string_view name) {
   return static_cast<uint32_t>(hash ^ (hash >> 32));
 }
 
-NameTable::Key NameTable::KeyOf(absl::string_view name) {
+NameIndex::Key NameIndex::KeyOf(absl::string_view name) {
   return {name.data(), static_cast<uint32_t>(name.size()), HashOf(name)};
 }
 
-NameTable::Entry* NameTable::FindEntry(const Key& key) {
+NameIndex::Entry* NameIndex::FindEntry(const Key& key) {
   const auto it = entries_.find(key);
   return it == entries_.end() ? nullptr : &it->second;
 }
-const NameTable::Entry* NameTable::FindEntry(absl::string_view name) const {
-  return const_cast<NameTable*>(this)->FindEntry(KeyOf(name));
+const NameIndex::Entry* NameIndex::FindEntry(absl::string_view name) const {
+  return const_cast<NameIndex*>(this)->FindEntry(KeyOf(name));
 }
 
-void NameTable::AddOwned(absl::string_view name, uint32_t hash, const Entry& entry) {
+void NameIndex::AddOwned(absl::string_view name, uint32_t hash, const Entry& entry) {
   ++additions_;
   const std::string& text = owned_.emplace_back(name);
   entries_.emplace(Key{text.data(), static_cast<uint32_t>(text.size()), hash}, entry);
 }
 
-Node* NameTable::Find(absl::string_view name) const {
+Node* NameIndex::Find(absl::string_view name) const {
   const Entry* const entry = FindEntry(name);
   if (entry != nullptr && entry->node != nullptr && entry->node->name() == name) return entry->node;
-  if (variants_.empty()) return nullptr;
-  const auto variant = variants_.find(name);
-  return variant == variants_.end() ? nullptr : variant->second;
+  if (case_variants_.empty()) return nullptr;
+  const auto variant = case_variants_.find(name);
+  return variant == case_variants_.end() ? nullptr : variant->second;
 }
 
-void NameTable::Add(Node* node) { AddEntry(node, HashOf(node->name())); }
+void NameIndex::Add(Node* node) { AddEntry(node, HashOf(node->name())); }
 
-NameTable::Entry& NameTable::AddEntry(Node* node, uint32_t hash) {
+NameIndex::Entry& NameIndex::AddEntry(Node* node, uint32_t hash) {
   const std::string& name = node->name();
   const Key key = {name.data(), static_cast<uint32_t>(name.size()), hash};
   ++additions_;
@@ -86,15 +86,15 @@ NameTable::Entry& NameTable::AddEntry(Node* node, uint32_t hash) {
   if (entry.node == nullptr) {
     entry.node = node;
   } else if (entry.node != node) {
-    variants_.emplace(node->name(), node);
+    case_variants_.emplace(node->name(), node);
   }
   return entry;
 }
 
-void NameTable::Remove(Node* node) {
+void NameIndex::Remove(Node* node) {
   const auto it = entries_.find(KeyOf(node->name()));
   if (it == entries_.end() || it->second.node != node) {
-    variants_.erase(node->name());
+    case_variants_.erase(node->name());
     return;
   }
   it->second.node = nullptr;
@@ -106,7 +106,7 @@ void NameTable::Remove(Node* node) {
 
 // The counter of a name remembers where to go on, so that a thousand nodes of one name take a
 // thousand look-ups, not half a million.
-NameTable::FreeName NameTable::Unique(absl::string_view asked) {
+NameIndex::FreeName NameIndex::Unique(absl::string_view asked) {
   FreeName made;
   made.asked_size_ = asked.size();
   made.additions_ = additions_;
@@ -143,7 +143,7 @@ int NextAfter(absl::string_view asked, absl::string_view given) {
 
 }  // namespace
 
-void NameTable::CountOn(const FreeName& name) {
+void NameIndex::AdvanceCounter(const FreeName& name) {
   if (name.next_ == 0) return;
   Entry* const asked =
       name.additions_ == additions_
@@ -152,19 +152,19 @@ void NameTable::CountOn(const FreeName& name) {
   if (asked != nullptr) asked->next = name.next_;
 }
 
-void NameTable::AddUnique(Node* node, const FreeName& name) {
-  CountOn(name);
+void NameIndex::AddUnique(Node* node, const FreeName& name) {
+  AdvanceCounter(name);
   AddEntry(node, name.hash_).next = 1;
 }
 
-std::string NameTable::TakeUnique(absl::string_view asked) {
+std::string NameIndex::TakeUnique(absl::string_view asked) {
   FreeName name = Unique(asked);
-  CountOn(name);
+  AdvanceCounter(name);
   Take(name.text_);
   return std::move(name.text_);
 }
 
-bool NameTable::Take(absl::string_view name) {
+bool NameIndex::Take(absl::string_view name) {
   const Key key = KeyOf(name);
   Entry* const entry = FindEntry(key);
   if (entry == nullptr) {
@@ -177,7 +177,7 @@ bool NameTable::Take(absl::string_view name) {
   return true;
 }
 
-void NameTable::Release(absl::string_view asked, absl::string_view given) {
+void NameIndex::Release(absl::string_view asked, absl::string_view given) {
   Entry* const entry = FindEntry(KeyOf(asked));
   const int next = NextAfter(asked, given);
   if (entry == nullptr || entry->next != next) return;

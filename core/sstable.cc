@@ -1,22 +1,22 @@
-#include "weir/core/table.h"
+#include "weir/core/sstable.h"
 
 #include <algorithm>
 
 #include "weir/core/coding.h"
 #include "weir/core/crc32c.h"
-#include "weir/core/table_block.h"
+#include "weir/core/sstable_block.h"
 
 namespace weir {
 
 using internal::BlockCursor;
 
-struct TableReader::Block {
+struct SSTableReader::Block {
   size_t number;
   std::string contents;
 };
 
-TableReader::TableReader(std::unique_ptr<ReadableFile> file) : file_(std::move(file)) {}
-TableReader::~TableReader() = default;
+SSTableReader::SSTableReader(std::unique_ptr<ReadableFile> file) : file_(std::move(file)) {}
+SSTableReader::~SSTableReader() = default;
 
 namespace {
 
@@ -41,10 +41,11 @@ class KeyBudget {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<TableReader>> TableReader::Open(std::unique_ptr<ReadableFile> file) {
+absl::StatusOr<std::unique_ptr<SSTableReader>> SSTableReader::Open(
+    std::unique_ptr<ReadableFile> file) {
   WEIR_ASSIGN_OR_RETURN(const internal::Footer footer, internal::ReadFooter(*file));
   WEIR_ASSIGN_OR_RETURN(const std::string contents, internal::ReadBlock(*file, footer.index));
-  std::unique_ptr<TableReader> table(new TableReader(std::move(file)));
+  std::unique_ptr<SSTableReader> table(new SSTableReader(std::move(file)));
   size_t key_bytes = 0;
   uint64_t end = 0;  // of the block before
   BlockCursor entry(contents);
@@ -67,7 +68,7 @@ absl::StatusOr<std::unique_ptr<TableReader>> TableReader::Open(std::unique_ptr<R
   return table;
 }
 
-absl::StatusOr<const TableReader::Block*> TableReader::Load(size_t i) {
+absl::StatusOr<const SSTableReader::Block*> SSTableReader::Load(size_t i) {
   if (loaded_ == nullptr || loaded_->number != i) {
     loaded_ = nullptr;
     const BlockHandle& handle = index_[i].second;
@@ -80,7 +81,7 @@ absl::StatusOr<const TableReader::Block*> TableReader::Load(size_t i) {
 
 // Keys ascend from after the index's key for the block before to the one for this block, and
 // restart points are the first entry and some later ones. A search relies on that.
-bool TableReader::IsInOrder(size_t i, absl::string_view contents) const {
+bool SSTableReader::IsInOrder(size_t i, absl::string_view contents) const {
   KeyBudget budget(contents);
   std::string last = i > 0 ? index_[i - 1].first : "";
   bool any = i > 0, has_entries = false;
@@ -90,7 +91,7 @@ bool TableReader::IsInOrder(size_t i, absl::string_view contents) const {
     if (!budget.Take(entry.key()) || (any && entry.key() <= absl::string_view(last))) return false;
     const bool is_restart =
         restarts < entry.num_restarts() && entry.Restart(restarts) == entry.start();
-    if (is_restart ? !entry.is_whole() : restarts == 0) return false;
+    if (is_restart ? !entry.has_full_key() : restarts == 0) return false;
     if (is_restart) ++restarts;
     last.assign(entry.key().data(), entry.key().size());
     any = has_entries = true;
@@ -99,7 +100,7 @@ bool TableReader::IsInOrder(size_t i, absl::string_view contents) const {
   return entry.sound() && all && (!any || last <= index_[i].first);
 }
 
-absl::StatusOr<std::optional<std::string>> TableReader::Get(absl::string_view key) {
+absl::StatusOr<std::optional<std::string>> SSTableReader::Get(absl::string_view key) {
   const auto found =
       std::lower_bound(index_.begin(), index_.end(), key,
                        [](const auto& entry, absl::string_view k) { return entry.first < k; });
@@ -112,7 +113,7 @@ absl::StatusOr<std::optional<std::string>> TableReader::Get(absl::string_view ke
   return std::string(entry.value());
 }
 
-absl::Status TableReader::ForEach(Visitor visit) {
+absl::Status SSTableReader::ForEach(Visitor visit) {
   for (size_t i = 0; i < index_.size(); ++i) {
     WEIR_ASSIGN_OR_RETURN(const Block* block, Load(i));
     for (BlockCursor entry(block->contents); entry.valid(); entry.Next())
@@ -134,10 +135,10 @@ namespace {
 // 2^-32 a byte. One pass over the file finds all blocks up to the first damaged one.
 class Scanner {
  public:
-  Scanner(const ReadableFile& file, TableVisitor visit, TableVisitor doubt)
+  Scanner(const ReadableFile& file, SSTableVisitor visit, SSTableVisitor doubt)
       : file_(file), visit_(visit), doubt_(doubt) {}
 
-  absl::StatusOr<std::vector<TableProblem>> Run() {
+  absl::StatusOr<std::vector<SSTableProblem>> Run() {
     const absl::StatusOr<internal::Footer> footer = internal::ReadFooter(file_);
     if (!footer.ok()) {
       // It may be cut off, so what stands at its place may be anything.
@@ -198,8 +199,8 @@ class Scanner {
     }
   }
 
-  absl::StatusOr<std::vector<TableProblem>> WithIndex(const internal::Footer& footer,
-                                                      const std::string& index) {
+  absl::StatusOr<std::vector<SSTableProblem>> WithIndex(const internal::Footer& footer,
+                                                        const std::string& index) {
     uint64_t end = 0;
     BlockCursor entry(index);
     for (; entry.valid(); entry.Next()) {
@@ -245,7 +246,7 @@ class Scanner {
     return follows;
   }
 
-  absl::StatusOr<std::vector<TableProblem>> WithoutIndex(uint64_t end) {
+  absl::StatusOr<std::vector<SSTableProblem>> WithoutIndex(uint64_t end) {
     std::string bytes(end, '\0');
     WEIR_RETURN_IF_ERROR(file_.Read(0, end, bytes.data()));
     uint64_t start = 0;
@@ -285,8 +286,8 @@ class Scanner {
   }
 
   const ReadableFile& file_;
-  const TableVisitor visit_, doubt_;
-  std::vector<TableProblem> problems_;
+  const SSTableVisitor visit_, doubt_;
+  std::vector<SSTableProblem> problems_;
   std::vector<BlockHandle> found_;
   std::string last_key_;
   bool any_ = false;
@@ -294,8 +295,9 @@ class Scanner {
 
 }  // namespace
 
-absl::StatusOr<std::vector<TableProblem>> ScanTable(const ReadableFile& file, TableVisitor visit,
-                                                    TableVisitor doubt) {
+absl::StatusOr<std::vector<SSTableProblem>> ScanSSTable(const ReadableFile& file,
+                                                        SSTableVisitor visit,
+                                                        SSTableVisitor doubt) {
   return Scanner(file, visit, doubt).Run();
 }
 

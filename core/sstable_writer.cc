@@ -1,4 +1,4 @@
-#include "weir/core/table_writer.h"
+#include "weir/core/sstable_writer.h"
 
 #include <string>
 
@@ -16,9 +16,9 @@ constexpr size_t kBlockSize = 262144;
 leveldb::Slice ToSlice(absl::string_view s) { return leveldb::Slice(s.data(), s.size()); }
 
 // Lets LevelDB write to a BufferedFile; keeps the error, which LevelDB's Status would make vague.
-class Sink : public leveldb::WritableFile {
+class LevelDbFile : public leveldb::WritableFile {
  public:
-  explicit Sink(BufferedFile* file) : file_(file) {}
+  explicit LevelDbFile(BufferedFile* file) : file_(file) {}
   leveldb::Status Append(const leveldb::Slice& data) override {
     status_ = file_->Append(absl::string_view(data.data(), data.size()));
     return status_.ok() ? leveldb::Status::OK() : leveldb::Status::IOError("write failed");
@@ -43,21 +43,21 @@ leveldb::Options TableOptions() {
 
 }  // namespace
 
-struct TableWriter::Impl {
+struct SSTableWriter::Impl {
   explicit Impl(BufferedFile* file) : sink(file), builder(TableOptions(), &sink) {}
-  Sink sink;
+  LevelDbFile sink;
   leveldb::TableBuilder builder;
   std::string last_key;
   bool finished = false;
 };
 
-TableWriter::TableWriter(BufferedFile* file) : impl_(std::make_unique<Impl>(file)) {}
+SSTableWriter::SSTableWriter(BufferedFile* file) : impl_(std::make_unique<Impl>(file)) {}
 
-TableWriter::~TableWriter() {
+SSTableWriter::~SSTableWriter() {
   if (!impl_->finished) impl_->builder.Abandon();
 }
 
-absl::Status TableWriter::Add(absl::string_view key, absl::string_view value) {
+absl::Status SSTableWriter::Add(absl::string_view key, absl::string_view value) {
   if (impl_->builder.NumEntries() > 0 && key <= absl::string_view(impl_->last_key)) {
     return InvalidArgument("the key \"", absl::CHexEscape(key), "\" does not come after \"",
                            absl::CHexEscape(impl_->last_key), "\"");
@@ -69,7 +69,7 @@ absl::Status TableWriter::Add(absl::string_view key, absl::string_view value) {
   return impl_->sink.status();
 }
 
-absl::Status TableWriter::Finish() {
+absl::Status SSTableWriter::Finish() {
   impl_->finished = true;
   const leveldb::Status finished = impl_->builder.Finish();
   WEIR_RETURN_IF_ERROR(impl_->sink.status());

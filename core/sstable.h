@@ -1,5 +1,5 @@
-#ifndef WEIR_CORE_TABLE_H_
-#define WEIR_CORE_TABLE_H_
+#ifndef WEIR_CORE_SSTABLE_H_
+#define WEIR_CORE_SSTABLE_H_
 
 #include <memory>
 #include <optional>
@@ -12,7 +12,7 @@
 
 // Sorted-string tables: files of (key, value) pairs in ascending order of keys, in blocks with
 // checksums. The format is LevelDB's, and TensorFlow's for checkpoint indexes: see
-// docs/checkpoint_format.md. Written by table_writer.h.
+// docs/checkpoint_format.md. Written by sstable_writer.h.
 namespace weir {
 
 // Where a block lies: `size` bytes, then a trailer of kBlockTrailer.
@@ -24,12 +24,12 @@ struct BlockHandle {
 
 // Reads a table. Memory: the index of the blocks, and one block. For one thread at a time.
 // Errors: DATA_LOSS, with path, offset, and for checksums the stored one and the computed one.
-class TableReader {
+class SSTableReader {
  public:
   using Visitor = absl::FunctionRef<absl::Status(absl::string_view key, absl::string_view value)>;
 
-  static absl::StatusOr<std::unique_ptr<TableReader>> Open(std::unique_ptr<ReadableFile> file);
-  ~TableReader();
+  static absl::StatusOr<std::unique_ptr<SSTableReader>> Open(std::unique_ptr<ReadableFile> file);
+  ~SSTableReader();
 
   // Nothing if the table does not have the key.
   absl::StatusOr<std::optional<std::string>> Get(absl::string_view key);
@@ -42,7 +42,7 @@ class TableReader {
 
  private:
   struct Block;
-  explicit TableReader(std::unique_ptr<ReadableFile> file);
+  explicit SSTableReader(std::unique_ptr<ReadableFile> file);
   absl::StatusOr<const Block*> Load(size_t i);
   bool IsInOrder(size_t i, absl::string_view contents) const;
 
@@ -53,7 +53,7 @@ class TableReader {
 };
 
 // Bytes [offset, offset + size) of a table that are not as they should be.
-struct TableProblem {
+struct SSTableProblem {
   uint64_t offset = 0, size = 0;
   std::string message;
 };
@@ -63,11 +63,11 @@ struct TableProblem {
 // nothing is wrong only if every byte of the file belongs to a sound part. What can be made out in
 // a damaged block goes to `doubt`: key, value or both may not be what was written. The visitors'
 // views are good during the call. An error only if the file cannot be read.
-using TableVisitor = absl::FunctionRef<void(absl::string_view key, absl::string_view value)>;
-absl::StatusOr<std::vector<TableProblem>> ScanTable(
-    const ReadableFile& file, TableVisitor visit,
-    TableVisitor doubt = [](absl::string_view, absl::string_view) {});
+using SSTableVisitor = absl::FunctionRef<void(absl::string_view key, absl::string_view value)>;
+absl::StatusOr<std::vector<SSTableProblem>> ScanSSTable(
+    const ReadableFile& file, SSTableVisitor visit,
+    SSTableVisitor doubt = [](absl::string_view, absl::string_view) {});
 
 }  // namespace weir
 
-#endif  // WEIR_CORE_TABLE_H_
+#endif  // WEIR_CORE_SSTABLE_H_

@@ -1,4 +1,4 @@
-#include "weir/core/name_table.h"
+#include "weir/core/name_index.h"
 
 #include <map>
 #include <memory>
@@ -23,9 +23,9 @@ class Nodes {
   std::vector<std::unique_ptr<Graph>> graphs_;
 };
 
-TEST(NameTable, FindsByTheExactNameAndTakesWithoutCase) {
+TEST(NameIndex, FindsByTheExactNameAndTakesWithoutCase) {
   Nodes nodes;
-  NameTable table;
+  NameIndex table;
   Node *const upper = nodes.Make("A"), *const lower = nodes.Make("a");
   table.Add(upper);
   EXPECT_EQ(table.Find("A"), upper);
@@ -87,19 +87,19 @@ class Reference {
   std::map<std::string, int> next_;
 };
 
-TEST(NameTable, DoesWhatTwoTablesWouldDo) {
+TEST(NameIndex, DoesWhatTwoTablesWouldDo) {
   const std::vector<std::string> names = {"a",     "A",   "b",   "a_1", "A_1",
                                           "a_1_1", "b_2", "a/b", "a/B"};
   for (uint32_t seed = 0; seed < 60; ++seed) {
     std::mt19937 random(seed);
     Nodes nodes;
-    NameTable table;
+    NameIndex table;
     Reference reference;
     std::vector<std::pair<Node*, std::string>> made;
     const auto draw = [&](size_t limit) { return random() % limit; };
     for (int step = 0; step < 120; ++step) {
       const std::string& asked = names[draw(names.size())];
-      const NameTable::FreeName free = table.Unique(asked);
+      const NameIndex::FreeName free = table.Unique(asked);
       const std::string given = free.text();
       ASSERT_EQ(given, reference.Unique(asked)) << "seed " << seed << " step " << step;
       switch (draw(5)) {

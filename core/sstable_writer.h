@@ -1,5 +1,5 @@
-#ifndef WEIR_CORE_TABLE_WRITER_H_
-#define WEIR_CORE_TABLE_WRITER_H_
+#ifndef WEIR_CORE_SSTABLE_WRITER_H_
+#define WEIR_CORE_SSTABLE_WRITER_H_
 
 #include <memory>
 
@@ -9,13 +9,13 @@ namespace weir {
 
 // Writes a sorted-string table, byte for byte as TensorFlow does: blocks of 256 KiB, no
 // compression, no filters.
-class TableWriter {
+class SSTableWriter {
  public:
   // `file` outlives the writer, and is neither synced nor closed by it.
-  explicit TableWriter(BufferedFile* file);
-  ~TableWriter();
-  TableWriter(const TableWriter&) = delete;
-  TableWriter& operator=(const TableWriter&) = delete;
+  explicit SSTableWriter(BufferedFile* file);
+  ~SSTableWriter();
+  SSTableWriter(const SSTableWriter&) = delete;
+  SSTableWriter& operator=(const SSTableWriter&) = delete;
 
   // Keys come in strictly ascending order of their bytes; INVALID_ARGUMENT otherwise.
   absl::Status Add(absl::string_view key, absl::string_view value);
@@ -29,4 +29,4 @@ class TableWriter {
 
 }  // namespace weir
 
-#endif  // WEIR_CORE_TABLE_WRITER_H_
+#endif  // WEIR_CORE_SSTABLE_WRITER_H_

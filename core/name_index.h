@@ -1,5 +1,5 @@
-#ifndef WEIR_CORE_NAME_TABLE_H_
-#define WEIR_CORE_NAME_TABLE_H_
+#ifndef WEIR_CORE_NAME_INDEX_H_
+#define WEIR_CORE_NAME_INDEX_H_
 
 #include <cstdint>
 #include <deque>
@@ -17,7 +17,7 @@ class Node;
 // is found by its exact name; a name is taken whatever its case, as in TensorFlow, so that "A" and
 // "a" can only be both there if a file has them. For one thread at a time; Find from many while
 // nothing changes.
-class NameTable {
+class NameIndex {
  public:
   // Null if there is none.
   Node* Find(absl::string_view name) const;
@@ -65,20 +65,20 @@ class NameTable {
   const Entry* FindEntry(absl::string_view name) const;
   Entry& AddEntry(Node* node, uint32_t hash);
   void AddOwned(absl::string_view name, uint32_t hash, const Entry& entry);
-  void CountOn(const FreeName& name);
+  void AdvanceCounter(const FreeName& name);
 
   absl::flat_hash_map<Key, Entry, Hash, Equal> entries_;
-  uint64_t additions_ = 0;                              // each may move the entries
-  std::deque<std::string> owned_;                       // texts of keys that are no node's
-  std::map<std::string, Node*, std::less<>> variants_;  // nodes that are in no entry
+  uint64_t additions_ = 0;                                   // each may move the entries
+  std::deque<std::string> owned_;                            // texts of keys that are no node's
+  std::map<std::string, Node*, std::less<>> case_variants_;  // nodes that are in no entry
 };
 
-class NameTable::FreeName {
+class NameIndex::FreeName {
  public:
   const std::string& text() const { return text_; }
 
  private:
-  friend class NameTable;
+  friend class NameIndex;
   std::string text_;
   size_t asked_size_ = 0;  // the name begins with what was asked for
   uint32_t hash_ = 0;
@@ -89,4 +89,4 @@ class NameTable::FreeName {
 
 }  // namespace weir
 
-#endif  // WEIR_CORE_NAME_TABLE_H_
+#endif  // WEIR_CORE_NAME_INDEX_H_

@@ -1,4 +1,4 @@
-#include "weir/core/table.h"
+#include "weir/core/sstable.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -8,7 +8,7 @@
 #include "weir/core/coding.h"
 #include "weir/core/crc32c.h"
 #include "weir/core/snappy.h"
-#include "weir/core/table_writer.h"
+#include "weir/core/sstable_writer.h"
 #include "weir/tests/io/test_files.h"
 
 namespace weir {
@@ -24,34 +24,34 @@ std::string Value(int i) {
   return std::string(static_cast<size_t>(i % 97), static_cast<char>('a' + i % 26));
 }
 
-std::string WriteTable(int entries) {
+std::string WriteSSTable(int entries) {
   const std::string path = MakeTempDirectory("table") + "/t";
   BufferedFile file(*Files().Create(path));
-  TableWriter table(&file);
+  SSTableWriter table(&file);
   for (int i = 0; i < entries; ++i) EXPECT_TRUE(table.Add(Key(i), Value(i)).ok());
   EXPECT_TRUE(table.Finish().ok());
   EXPECT_TRUE(file.Close().ok());
   return path;
 }
 
-absl::StatusOr<std::unique_ptr<TableReader>> OpenTable(const std::string& path) {
+absl::StatusOr<std::unique_ptr<SSTableReader>> OpenSSTable(const std::string& path) {
   WEIR_ASSIGN_OR_RETURN(std::unique_ptr<ReadableFile> file, Files().Open(path));
-  return TableReader::Open(std::move(file));
+  return SSTableReader::Open(std::move(file));
 }
 
-// Entries that ScanTable visits, and its problems.
-int Scan(const std::string& path, std::vector<TableProblem>* problems) {
+// Entries that ScanSSTable visits, and its problems.
+int Scan(const std::string& path, std::vector<SSTableProblem>* problems) {
   const auto file = Files().Open(path);
   int visited = 0;
   *problems =
-      *ScanTable(**file, [&](absl::string_view key, absl::string_view value) { ++visited; });
+      *ScanSSTable(**file, [&](absl::string_view key, absl::string_view value) { ++visited; });
   return visited;
 }
 
 constexpr int kEntries = 12000;  // some 700 KiB, three blocks
 
-TEST(Table, FindsEveryKeyAndNoOthers) {
-  const auto table = OpenTable(WriteTable(kEntries));
+TEST(SSTable, FindsEveryKeyAndNoOthers) {
+  const auto table = OpenSSTable(WriteSSTable(kEntries));
   ASSERT_TRUE(table.ok()) << table.status();
   for (int i = 0; i < kEntries; i += 7) {
     const auto value = (*table)->Get(Key(i));
@@ -72,27 +72,27 @@ TEST(Table, FindsEveryKeyAndNoOthers) {
   EXPECT_EQ(next, kEntries);
 }
 
-TEST(Table, AnEmptyTableIsATable) {
-  const auto table = OpenTable(WriteTable(0));
+TEST(SSTable, AnEmptyTableIsATable) {
+  const auto table = OpenSSTable(WriteSSTable(0));
   ASSERT_TRUE(table.ok()) << table.status();
   EXPECT_EQ(*(*table)->Get("a"), std::nullopt);
 }
 
-TEST(TableWriter, RefusesKeysOutOfOrder) {
+TEST(SSTableWriter, RefusesKeysOutOfOrder) {
   BufferedFile file(*Files().Create(MakeTempDirectory("table") + "/t"));
-  TableWriter table(&file);
+  SSTableWriter table(&file);
   EXPECT_TRUE(table.Add("b", "").ok());
   EXPECT_TRUE(absl::IsInvalidArgument(table.Add("b", "")));
   EXPECT_TRUE(absl::IsInvalidArgument(table.Add("a", "")));
   EXPECT_TRUE(table.Add("c", "").ok());
 }
 
-TEST(Table, DamageIsNamedWithFileOffsetAndChecksums) {
-  const std::string path = WriteTable(kEntries);
+TEST(SSTable, DamageIsNamedWithFileOffsetAndChecksums) {
+  const std::string path = WriteSSTable(kEntries);
   std::string bytes = ReadBytes(path);
   bytes[300000] ^= 1;
   WriteBytes(path, bytes);
-  const auto table = OpenTable(path);
+  const auto table = OpenSSTable(path);
   ASSERT_TRUE(table.ok());
   const absl::Status status =
       (*table)->ForEach([](absl::string_view, absl::string_view) { return absl::OkStatus(); });
@@ -103,18 +103,18 @@ TEST(Table, DamageIsNamedWithFileOffsetAndChecksums) {
   EXPECT_TRUE((*table)->Get(Key(0)).ok());
 }
 
-TEST(ScanTable, AccountsForEveryByteOfASoundTable) {
-  std::vector<TableProblem> problems;
-  EXPECT_EQ(Scan(WriteTable(kEntries), &problems), kEntries);
+TEST(ScanSSTable, AccountsForEveryByteOfASoundTable) {
+  std::vector<SSTableProblem> problems;
+  EXPECT_EQ(Scan(WriteSSTable(kEntries), &problems), kEntries);
   EXPECT_TRUE(problems.empty());
 }
 
-TEST(ScanTable, ReadsTheBlocksBesideADamagedOne) {
-  const std::string path = WriteTable(kEntries);
+TEST(ScanSSTable, ReadsTheBlocksBesideADamagedOne) {
+  const std::string path = WriteSSTable(kEntries);
   std::string bytes = ReadBytes(path);
   bytes[300000] ^= 1;
   WriteBytes(path, bytes);
-  std::vector<TableProblem> problems;
+  std::vector<SSTableProblem> problems;
   const int visited = Scan(path, &problems);
   EXPECT_GT(visited, kEntries / 4);
   EXPECT_LT(visited, kEntries);
@@ -123,34 +123,34 @@ TEST(ScanTable, ReadsTheBlocksBesideADamagedOne) {
   EXPECT_GT(problems[0].offset + problems[0].size, 300000u);
 }
 
-TEST(ScanTable, FindsTheBlocksWithoutFooterAndIndex) {
-  const std::string path = WriteTable(kEntries);
+TEST(ScanSSTable, FindsTheBlocksWithoutFooterAndIndex) {
+  const std::string path = WriteSSTable(kEntries);
   const std::string bytes = ReadBytes(path);
   for (const size_t cut : {size_t{1}, size_t{48}, size_t{60}, size_t{100}}) {
     WriteBytes(path, bytes.substr(0, bytes.size() - cut));
-    std::vector<TableProblem> problems;
+    std::vector<SSTableProblem> problems;
     EXPECT_EQ(Scan(path, &problems), kEntries) << cut;
     EXPECT_FALSE(problems.empty());
   }
   std::string damaged = bytes;
   damaged[bytes.size() - 60] ^= 1;  // in the index block
   WriteBytes(path, damaged);
-  std::vector<TableProblem> problems;
+  std::vector<SSTableProblem> problems;
   EXPECT_EQ(Scan(path, &problems), kEntries);
   EXPECT_FALSE(problems.empty());
 }
 
-TEST(ScanTable, NoticesBytesThatBelongToNothing) {
-  const std::string path = WriteTable(10);
+TEST(ScanSSTable, NoticesBytesThatBelongToNothing) {
+  const std::string path = WriteSSTable(10);
   const std::string bytes = ReadBytes(path);
   WriteBytes(path, bytes.substr(0, bytes.size() - 48) + "extra" + bytes.substr(bytes.size() - 48));
-  std::vector<TableProblem> problems;
+  std::vector<SSTableProblem> problems;
   EXPECT_EQ(Scan(path, &problems), 10);
   ASSERT_EQ(problems.size(), 1u);
   EXPECT_EQ(problems[0].size, 5u);
 }
 
-TEST(Table, ReadsSnappyBlocks) {
+TEST(SSTable, ReadsSnappyBlocks) {
   const std::string path = MakeTempDirectory("table") + "/snappy";
   leveldb::WritableFile* file = nullptr;
   ASSERT_TRUE(leveldb::Env::Default()->NewWritableFile(path, &file).ok());
@@ -164,7 +164,7 @@ TEST(Table, ReadsSnappyBlocks) {
   ASSERT_TRUE(file->Close().ok());
   delete file;
   ASSERT_LT(ReadBytes(path).size(), 60000u) << "LevelDB without Snappy would need more";
-  const auto table = OpenTable(path);
+  const auto table = OpenSSTable(path);
   ASSERT_TRUE(table.ok()) << table.status();
   for (int i = 0; i < 2000; ++i) {
     const auto value = (*table)->Get(Key(i));
@@ -219,7 +219,7 @@ std::string Finish(std::string file,
 }
 
 absl::Status ReadAll(const std::string& path) {
-  WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<TableReader> table, OpenTable(path));
+  WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<SSTableReader> table, OpenSSTable(path));
   return table->ForEach([](absl::string_view, absl::string_view) { return absl::OkStatus(); });
 }
 
@@ -229,7 +229,7 @@ TEST(MadeTable, IsATableIfItIsInOrder) {
   const std::string second = AppendBlock(&file, BlockOf({{"d", "3"}}));
   const std::string path = Finish(file, {{"c", first}, {"d", second}});
   EXPECT_EQ(ReadAll(path), absl::OkStatus());
-  std::vector<TableProblem> problems;
+  std::vector<SSTableProblem> problems;
   EXPECT_EQ(Scan(path, &problems), 3);
   EXPECT_EQ(problems.size(), 0u);
 }
@@ -241,7 +241,7 @@ TEST(MadeTable, ThatNamesABlockTwiceIsDataLoss) {
   for (int i = 0; i < 100000; ++i) index.emplace_back(Key(i), block);
   const std::string path = Finish(file, index);
   EXPECT_TRUE(absl::IsDataLoss(ReadAll(path))) << ReadAll(path);
-  std::vector<TableProblem> problems;
+  std::vector<SSTableProblem> problems;
   EXPECT_EQ(Scan(path, &problems), 1);  // in no time
   EXPECT_FALSE(problems.empty());
   EXPECT_LT(problems.size(), 10u);
@@ -264,7 +264,7 @@ TEST(MadeTable, WithKeysOutOfOrderIsDataLoss) {
     const std::string second = AppendBlock(&file, BlockOf(c.second));
     const std::string path = Finish(file, {{c.first_last, first}, {c.second_last, second}});
     EXPECT_TRUE(absl::IsDataLoss(ReadAll(path))) << c.what << ": " << ReadAll(path);
-    const auto table = OpenTable(path);
+    const auto table = OpenSSTable(path);
     if (!table.ok()) continue;
     bool lost = false;
     for (const char* key : {"a", "b", "c", "d", "e"})

@@ -1,4 +1,4 @@
-#include "weir/core/table_block.h"
+#include "weir/core/sstable_block.h"
 
 #include <algorithm>
 
@@ -116,7 +116,7 @@ void BlockCursor::Decode() {
       shared > key_.size() || uint64_t{rest} + value > in.size()) {
     return Fail();
   }
-  whole_ = shared == 0;
+  full_key_ = shared == 0;
   key_.resize(shared);
   key_.append(in.data(), rest);
   value_ = in.substr(rest, value);

@@ -1,5 +1,5 @@
-#ifndef WEIR_TESTS_IO_DEADLY_FILES_H_
-#define WEIR_TESTS_IO_DEADLY_FILES_H_
+#ifndef WEIR_TESTS_IO_CRASHING_FILE_SYSTEM_H_
+#define WEIR_TESTS_IO_CRASHING_FILE_SYSTEM_H_
 
 #include <signal.h>
 #include <unistd.h>
@@ -14,9 +14,9 @@ namespace weir::testing {
 
 // The operating system's files, with a process that is killed after a number of operations; the
 // last Append is half done.
-class DeadlyFiles : public FileSystem {
+class CrashingFileSystem : public FileSystem {
  public:
-  DeadlyFiles(FileSystem* base, int operations) : base_(base), left_(operations) {}
+  CrashingFileSystem(FileSystem* base, int operations) : base_(base), left_(operations) {}
   absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) override;
   absl::StatusOr<std::unique_ptr<ReadableFile>> Open(const std::string& path) override {
     return base_->Open(path);
@@ -64,9 +64,9 @@ class DeadlyFiles : public FileSystem {
   int left_;
 };
 
-class DeadlyFile : public WritableFile {
+class CrashingFile : public WritableFile {
  public:
-  DeadlyFile(DeadlyFiles* files, std::unique_ptr<WritableFile> base)
+  CrashingFile(CrashingFileSystem* files, std::unique_ptr<WritableFile> base)
       : files_(files), base_(std::move(base)) {}
   absl::Status Append(absl::string_view data) override {
     if (files_->last()) base_->Append(data.substr(0, data.size() / 2)).IgnoreError();
@@ -82,16 +82,17 @@ class DeadlyFile : public WritableFile {
   absl::Status Close() override { return base_->Close(); }
 
  private:
-  DeadlyFiles* const files_;
+  CrashingFileSystem* const files_;
   const std::unique_ptr<WritableFile> base_;
 };
 
-inline absl::StatusOr<std::unique_ptr<WritableFile>> DeadlyFiles::Create(const std::string& path) {
+inline absl::StatusOr<std::unique_ptr<WritableFile>> CrashingFileSystem::Create(
+    const std::string& path) {
   Count();
   WEIR_ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, base_->Create(path));
-  return std::make_unique<DeadlyFile>(this, std::move(file));
+  return std::make_unique<CrashingFile>(this, std::move(file));
 }
 
 }  // namespace weir::testing
 
-#endif  // WEIR_TESTS_IO_DEADLY_FILES_H_
+#endif  // WEIR_TESTS_IO_CRASHING_FILE_SYSTEM_H_
