@@ -41,9 +41,9 @@ int64_t ReadNumberFromFile(const char* path, const std::string& key) {
 // (RLIMIT_AS).
 int64_t SystemBytesFree() {
   constexpr char kMemory[] = "/proc/meminfo";
+  // MemTotal is in KiB: 1/32 of it.
   static const int64_t reserve =
-      std::min<int64_t>(ReadNumberFromFile(kMemory, "MemTotal:") << 5,
-                        int64_t{256} << 20);  // MemTotal is in KiB: 1/32 of it
+      std::min<int64_t>(ReadNumberFromFile(kMemory, "MemTotal:") << 5, int64_t{256} << 20);
   int64_t available = ReadNumberFromFile(kMemory, "MemAvailable:");
   available = available < 0 ? std::numeric_limits<int64_t>::max()  // not reported
                             : (available + ReadNumberFromFile(kMemory, "SwapFree:")) << 10;
@@ -178,8 +178,8 @@ class CachingAllocator final : public Allocator {
     thread_local size_t since_check = 0;
     since_check += block + kPerBlockOverhead;
     if (since_check > kCheckInterval) {
-      since_check =
-          kCheckInterval;  // check again at the next allocation, unless this check succeeds
+      // Check again at the next allocation, unless this check succeeds.
+      since_check = kCheckInterval;
       if (static_cast<int64_t>(block) > SystemBytesFree()) return nullptr;
       since_check = 0;
     }

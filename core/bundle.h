@@ -91,10 +91,10 @@ struct CheckpointTensor {
 
 // Reads a checkpoint of either format. Verifies the checksum of every element it reads.
 // Thread-safe. Errors:
-//   NOT_FOUND           no such checkpoint; "Key <name> not found in checkpoint"; a missing data
-//   file DATA_LOSS           damaged or truncated: file, tensor, offset, stored and computed
-//   checksums INVALID_ARGUMENT    a slice that does not fit the tensor RESOURCE_EXHAUSTED  out of
-//   memory
+//   NOT_FOUND           no such checkpoint; "Key <name> not found in checkpoint"; no data file
+//   DATA_LOSS           damaged or truncated: file, tensor, offset, stored and computed checksums
+//   INVALID_ARGUMENT    a slice that does not fit the tensor
+//   RESOURCE_EXHAUSTED  out of memory
 class CheckpointReader {
  public:
   virtual ~CheckpointReader() = default;

@@ -56,7 +56,7 @@ absl::Status SyncNames(const std::string& directory, Durability durability) {
 }
 
 // Performs steps 1 and 2. Returns false if there is no old bundle or no way to keep it.
-absl::StatusOr<bool> KeepPrevious(const std::string& prefix, Durability durability) {
+absl::StatusOr<bool> LinkPrevious(const std::string& prefix, Durability durability) {
   const std::string index = BundleIndexName(prefix);
   if (!Files().Exists(index)) return false;
   const std::string directory = DirectoryOf(prefix);
@@ -76,7 +76,7 @@ absl::StatusOr<bool> KeepPrevious(const std::string& prefix, Durability durabili
 
 // Performs step 5. A failed removal is not a failed save. Removes the index first: without it the
 // other files are ignored.
-void ForgetPrevious(const std::string& prefix) {
+void RemovePrevious(const std::string& prefix) {
   Files().Remove(BundleIndexName(prefix) + kPrevious).IgnoreError();
   const auto names = Files().List(DirectoryOf(prefix));
   if (!names.ok()) return;
@@ -97,12 +97,12 @@ absl::Status CommitBundle(const std::string& prefix,
                           const std::vector<std::pair<std::string, std::string>>& data,
                           const std::string& index, Durability durability) {
   const std::string directory = DirectoryOf(prefix);
-  WEIR_ASSIGN_OR_RETURN(const bool kept, KeepPrevious(prefix, durability));
+  WEIR_ASSIGN_OR_RETURN(const bool kept, LinkPrevious(prefix, durability));
   for (const auto& [from, to] : data) WEIR_RETURN_IF_ERROR(Files().Rename(from, to));
   WEIR_RETURN_IF_ERROR(SyncNames(directory, durability));
   WEIR_RETURN_IF_ERROR(Files().Rename(index, BundleIndexName(prefix)));
   WEIR_RETURN_IF_ERROR(SyncNames(directory, durability));
-  if (kept) ForgetPrevious(prefix);
+  if (kept) RemovePrevious(prefix);
   return absl::OkStatus();
 }
 
@@ -120,7 +120,7 @@ void SweepCheckpoints(const std::string& directory) {
   for (const std::string& prefix : prefixes) {
     const auto lock = WriteLock::Acquire(prefix);  // a live writer removes them itself
     const bool is_ours = lock.ok() && (*lock)->excludes_others();
-    if (is_ours && LiveDataSuffix(prefix).empty()) ForgetPrevious(prefix);
+    if (is_ours && LiveDataSuffix(prefix).empty()) RemovePrevious(prefix);
   }
 }
 
@@ -135,10 +135,10 @@ std::string LiveDataSuffix(const std::string& prefix) {
 bool IsUnchanged(const ReadableFile& opened, const std::string& path) {
   const absl::StatusOr<std::unique_ptr<ReadableFile>> now = Files().Open(path);
   if (!now.ok() || (*now)->size() != opened.size()) return false;
-  constexpr uint64_t kPiece = 1 << 16;
-  std::string a(kPiece, '\0'), b(kPiece, '\0');
-  for (uint64_t offset = 0; offset < opened.size(); offset += kPiece) {
-    const size_t size = static_cast<size_t>(std::min(kPiece, opened.size() - offset));
+  constexpr uint64_t kChunk = 1 << 16;
+  std::string a(kChunk, '\0'), b(kChunk, '\0');
+  for (uint64_t offset = 0; offset < opened.size(); offset += kChunk) {
+    const size_t size = static_cast<size_t>(std::min(kChunk, opened.size() - offset));
     if (!opened.Read(offset, size, a.data()).ok() || !(*now)->Read(offset, size, b.data()).ok() ||
         a.compare(0, size, b, 0, size) != 0)
       return false;
@@ -146,7 +146,7 @@ bool IsUnchanged(const ReadableFile& opened, const std::string& path) {
   return true;
 }
 
-absl::Status Overwritten(absl::string_view prefix) {
+absl::Status OverwrittenError(absl::string_view prefix) {
   return absl::AbortedError(absl::StrCat(
       "The checkpoint ", prefix, " was overwritten while it was being read. Open it again"));
 }

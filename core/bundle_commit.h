@@ -29,7 +29,7 @@ std::string LiveDataSuffix(const std::string& prefix);
 // Returns true if the file at `path` still has the contents of the file opened there before.
 bool IsUnchanged(const ReadableFile& opened, const std::string& path);
 // Returns ABORTED: the bundle at `prefix` was replaced while it was being read.
-absl::Status Overwritten(absl::string_view prefix);
+absl::Status OverwrittenError(absl::string_view prefix);
 
 }  // namespace weir::internal
 

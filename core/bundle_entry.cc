@@ -141,8 +141,8 @@ absl::Status CheckFields(const EntryFields& fields, BundleEntry* entry) {
   if (!shape.ok()) return DataLoss("bad shape");
   if (fields.shard < 0 || fields.offset < 0 || fields.size < 0 ||
       fields.size > INT64_MAX - fields.offset)
-    return DataLoss("shard ", fields.shard, ", offset ", fields.offset, " and size ", fields.size,
-                    " make no sense");
+    return DataLoss("invalid shard ", fields.shard, ", offset ", fields.offset, " and size ",
+                    fields.size, " make no sense");
   entry->shape = *std::move(shape);
   entry->shard = fields.shard;
   entry->offset = fields.offset;

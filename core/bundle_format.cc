@@ -58,9 +58,8 @@ std::string DescribeBundleKey(absl::string_view key) {
 // needs more), the four checksum bytes, and the characters.
 namespace {
 
-constexpr size_t kPiece = size_t{1}
-                          << 18;  // small enough to stay in cache between checksum and copy
-
+// Small enough to stay in cache between checksum and copy.
+constexpr size_t kChunk = size_t{1} << 18;
 constexpr size_t kLarge = size_t{1} << 20;  // large enough for a second thread: 100 us of checksum
 
 absl::Status WritePlain(const Tensor& tensor, BufferedFile* file, ThreadPool* pool, uint32_t* crc) {
@@ -77,7 +76,7 @@ absl::Status WritePlain(const Tensor& tensor, BufferedFile* file, ThreadPool* po
     return written;
   }
   while (!left.empty()) {
-    const absl::string_view piece = left.substr(0, kPiece);
+    const absl::string_view piece = left.substr(0, kChunk);
     *crc = ExtendCrc32c(*crc, piece);
     WEIR_RETURN_IF_ERROR(file->Append(piece));
     left.remove_prefix(piece.size());
@@ -165,7 +164,7 @@ absl::Status CheckExtent(const EntryLocation& location) {
   const auto end = static_cast<uint64_t>(entry.offset) + static_cast<uint64_t>(entry.size);
   if (end > location.file.size()) {
     return location.Bad("the file is truncated: it has ", location.file.size(), " bytes, and ", end,
-                     " are needed");
+                        " are needed");
   }
   return absl::OkStatus();
 }
@@ -174,17 +173,19 @@ absl::Status CheckExtent(const EntryLocation& location) {
 absl::Status ReadPlain(const EntryLocation& location, char* out) {
   std::string scratch;
   if (out == nullptr)
-    scratch.resize(std::min<size_t>(kPiece, static_cast<size_t>(location.entry.size)));
+    scratch.resize(std::min<size_t>(kChunk, static_cast<size_t>(location.entry.size)));
   uint32_t crc = 0;
   for (uint64_t done = 0; done < static_cast<uint64_t>(location.entry.size);) {
-    const size_t piece = std::min<uint64_t>(kPiece, static_cast<uint64_t>(location.entry.size) - done);
+    const size_t piece =
+        std::min<uint64_t>(kChunk, static_cast<uint64_t>(location.entry.size) - done);
     char* to = out != nullptr ? out + done : scratch.data();
     WEIR_RETURN_IF_ERROR(
         location.file.Read(static_cast<uint64_t>(location.entry.offset) + done, piece, to));
     crc = ExtendCrc32c(crc, to, piece);
     done += piece;
   }
-  if (MaskCrc32c(crc) != location.entry.crc) return location.Mismatch(location.entry.crc, MaskCrc32c(crc));
+  if (MaskCrc32c(crc) != location.entry.crc)
+    return location.Mismatch(location.entry.crc, MaskCrc32c(crc));
   return absl::OkStatus();
 }
 
@@ -209,7 +210,8 @@ absl::Status ReadStrings(const EntryLocation& location, Tensor* tensor) {
   if (sum != in.size() - 4)
     return location.Bad("the lengths of the strings do not add up to the size");
   crc = ExtendCrc32c(crc, in);
-  if (MaskCrc32c(crc) != location.entry.crc) return location.Mismatch(location.entry.crc, MaskCrc32c(crc));
+  if (MaskCrc32c(crc) != location.entry.crc)
+    return location.Mismatch(location.entry.crc, MaskCrc32c(crc));
   in.remove_prefix(4);
   for (size_t i = 0; i < elements && tensor != nullptr; ++i) {
     tensor->data<std::string>()[i].assign(in.data(), lengths[i]);

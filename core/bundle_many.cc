@@ -9,12 +9,13 @@ namespace weir {
 namespace {
 
 // The result of ReadMany for one tensor.
-void TakeOne(CheckpointReader& reader, absl::string_view name, size_t i,
+void ReadOne(CheckpointReader& reader, absl::string_view name, size_t i,
              CheckpointReader::Take take) {
   const absl::StatusOr<Tensor> read = reader.Read(name);
   if (!read.ok()) return take(i, read.status());
   if (!IsPlain(read->dtype()))
-    return take(i, InvalidArgument("tensor ", name, " has no bytes: ", read->Description()));
+    return take(i,
+                InvalidArgument("tensor ", name, " has no plain elements: ", read->Description()));
   take(i, absl::string_view(static_cast<const char*>(read->raw()), read->num_bytes()));
 }
 
@@ -31,7 +32,7 @@ absl::Status CheckpointReader::FindMany(absl::Span<const absl::string_view> name
 void CheckpointReader::ReadMany(absl::Span<const absl::string_view> names, ThreadPool& pool,
                                 Take take) {
   pool.ForEach(static_cast<int>(names.size()),
-               [&](int i) { TakeOne(*this, names[i], static_cast<size_t>(i), take); });
+               [&](int i) { ReadOne(*this, names[i], static_cast<size_t>(i), take); });
 }
 
 namespace internal {
@@ -39,7 +40,8 @@ namespace {
 
 // A system call costs as much as reading some thousand unneeded bytes. The data of one read stays
 // in a core's cache until it is consumed.
-constexpr int64_t kSmall = int64_t{1} << 16, kGap = int64_t{1} << 12, kRun = int64_t{1} << 18;
+constexpr int64_t kMaxSmall = int64_t{1} << 16, kMaxGap = int64_t{1} << 12,
+                  kMaxRead = int64_t{1} << 18;
 
 }  // namespace
 
@@ -86,7 +88,7 @@ absl::Status BundleReader::FindMany(absl::Span<const absl::string_view> names, F
 // Returns true if the tensor may be read together with its neighbors: its stored bytes are its
 // elements, and there are few of them.
 bool BundleReader::IsSmall(const BundleEntry& entry) const {
-  return entry.slices.empty() && entry.size <= kSmall && !header_.big_endian &&
+  return entry.slices.empty() && entry.size <= kMaxSmall && !header_.big_endian &&
          IsPlain(entry.dtype) &&
          entry.size / static_cast<int64_t>(ElementSize(entry.dtype)) == entry.shape.num_elements();
 }
@@ -105,17 +107,17 @@ void BundleReader::ReadMany(absl::Span<const absl::string_view> names, ThreadPoo
       others.push_back(i);
     }
   }
-  const auto lies_before = [](const SmallTensor& a, const SmallTensor& b) {
+  const auto precedes = [](const SmallTensor& a, const SmallTensor& b) {
     return std::tie(a.entry->shard, a.entry->offset) < std::tie(b.entry->shard, b.entry->offset);
   };
-  if (!std::is_sorted(small.begin(), small.end(), lies_before))
-    std::sort(small.begin(), small.end(), lies_before);
+  if (!std::is_sorted(small.begin(), small.end(), precedes))
+    std::sort(small.begin(), small.end(), precedes);
   const std::vector<CoalescedRead> runs = CoalesceReads(small);
   const int num_runs = static_cast<int>(runs.size());
   pool.ForEach(num_runs + static_cast<int>(others.size()), [&](int i) {
     if (i < num_runs) return ReadCoalesced(runs[i], take);
     const size_t number = others[i - num_runs];
-    TakeOne(*this, names[number], number, take);
+    ReadOne(*this, names[number], number, take);
   });
 }
 
@@ -129,7 +131,7 @@ std::vector<BundleReader::CoalescedRead> BundleReader::CoalesceReads(
     if (!runs.empty() && runs.back().shard == entry.shard) {
       CoalescedRead& run = runs.back();
       const int64_t end = std::max(run.end, entry.offset + entry.size);
-      if (entry.offset - run.end <= kGap && end - run.offset <= kRun) {
+      if (entry.offset - run.end <= kMaxGap && end - run.offset <= kMaxRead) {
         run.end = end;
         run.tensors = absl::MakeConstSpan(run.tensors.data(), run.tensors.size() + 1);
         continue;
@@ -160,7 +162,7 @@ void BundleReader::ReadCoalesced(const CoalescedRead& run, Take take) {
     if (bytes != nullptr && MaskCrc32c(ExtendCrc32c(0, own)) == entry.crc) {
       take(tensor.number, own);
     } else {
-      TakeOne(*this, tensor.name, tensor.number, take);
+      ReadOne(*this, tensor.name, tensor.number, take);
     }
   }
 }

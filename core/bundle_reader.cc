@@ -88,9 +88,9 @@ absl::StatusOr<Tensor> AssembleSlices(
     overlaps.push_back(*std::move(overlap));
   }
   if (covered != wanted || !AreDisjoint(overlaps)) {
-    return DataLoss(
-        what, ": the ", parts.size(), " stored slices of shape ", full.ToString(),
-        covered > wanted || covered == wanted ? " overlap" : " do not cover what is to be read");
+    return DataLoss(what, ": the ", parts.size(), " stored slices of shape ", full.ToString(),
+                    covered > wanted || covered == wanted ? " overlap"
+                                                          : " do not cover the requested elements");
   }
   Tensor out;
   for (size_t i = 0; i < needed.size(); ++i) {
@@ -108,13 +108,13 @@ absl::StatusOr<Tensor> AssembleSlices(
 
 namespace {
 
-constexpr int kOpenedAtOnce = 16;  // data files
-constexpr int kAttempts = 20;      // attempts to open a bundle that is being overwritten
+constexpr int kInitiallyOpened = 16;  // data files
+constexpr int kAttempts = 20;         // attempts to open a bundle that is being overwritten
 // Looking up a name takes a search in the index's blocks and the decoding of the entry. After
-// kManyLookups lookups, the whole index is decoded, unless it is larger than kLargestIndex: a
-// caller that reads a few names out of many should not pay for all.
-constexpr size_t kManyLookups = 100;
-constexpr uint64_t kLargestIndex = uint64_t{64} << 20;
+// kFullIndexLookups lookups, the whole index is decoded, unless it is larger than
+// kMaxFullIndexBytes: a caller that reads a few names out of many should not pay for all.
+constexpr size_t kFullIndexLookups = 100;
+constexpr uint64_t kMaxFullIndexBytes = uint64_t{64} << 20;
 
 }  // namespace
 
@@ -127,12 +127,12 @@ absl::StatusOr<std::unique_ptr<CheckpointReader>> BundleReader::Open(const std::
   for (int i = 0; i < kAttempts; ++i) {
     absl::StatusOr<std::unique_ptr<BundleReader>> reader = OpenOnce(prefix);
     if (!reader.ok()) return reader.status();
-    const int count = std::min((*reader)->header_.num_shards, kOpenedAtOnce);
+    const int count = std::min((*reader)->header_.num_shards, kInitiallyOpened);
     // A missing data file is an error only for the tensors in it.
     for (int shard = 0; shard < count; ++shard) (*reader)->DataFile(shard).status().IgnoreError();
     if ((*reader)->IsCurrent()) return *std::move(reader);
   }
-  return Overwritten(prefix);
+  return OverwrittenError(prefix);
 }
 
 absl::StatusOr<std::unique_ptr<BundleReader>> BundleReader::OpenOnce(const std::string& prefix) {
@@ -173,9 +173,9 @@ const BundleIndex* BundleReader::FullIndex(size_t lookups) {
 // Tried once. If any part of the index is damaged, lookups continue one by one, so undamaged
 // entries remain readable.
 const BundleIndex* BundleReader::FullIndexLocked(size_t lookups) {
-  const bool were_few = lookups_ < kManyLookups;
+  const bool were_few = lookups_ < kFullIndexLookups;
   lookups_ += lookups;
-  if (were_few && lookups_ >= kManyLookups && index_->file_size() <= kLargestIndex) {
+  if (were_few && lookups_ >= kFullIndexLookups && index_->file_size() <= kMaxFullIndexBytes) {
     absl::StatusOr<BundleIndex> read = BundleIndex::Read(*index_);
     if (read.ok()) full_index_ = std::make_unique<const BundleIndex>(*std::move(read));
   }
@@ -219,25 +219,25 @@ absl::StatusOr<const ReadableFile*> BundleReader::DataFile(int shard) {
     const std::string path = BundleDataName(prefix_, shard, header_.num_shards);
     absl::StatusOr<std::unique_ptr<ReadableFile>> opened = Files().Open(path + data_suffix_);
     if (absl::IsNotFound(opened.status()) && !data_suffix_.empty()) opened = Files().Open(path);
-    const bool replaced = shard >= kOpenedAtOnce && !IsCurrent();
-    if (replaced) return Overwritten(prefix_);
+    const bool replaced = shard >= kInitiallyOpened && !IsCurrent();
+    if (replaced) return OverwrittenError(prefix_);
     if (!opened.ok()) return opened.status();
     file = *std::move(opened);
   }
   return file.get();
 }
 
-absl::Status BundleReader::Stored(const BundleEntry& entry,
-                                  absl::FunctionRef<absl::Status(const ReadableFile&)> read) {
+absl::Status BundleReader::WithDataFile(const BundleEntry& entry,
+                                        absl::FunctionRef<absl::Status(const ReadableFile&)> read) {
   const absl::StatusOr<const ReadableFile*> file = DataFile(entry.shard);
   const absl::Status status = file.ok() ? read(**file) : file.status();
   const bool gone = file.ok() ? absl::IsDataLoss(status) : absl::IsNotFound(status);
-  return gone && !IsCurrent() ? Overwritten(prefix_) : status;
+  return gone && !IsCurrent() ? OverwrittenError(prefix_) : status;
 }
 
 absl::StatusOr<Tensor> BundleReader::ReadStored(absl::string_view key, const BundleEntry& entry) {
   Tensor out;
-  WEIR_RETURN_IF_ERROR(Stored(entry, [&](const ReadableFile& file) -> absl::Status {
+  WEIR_RETURN_IF_ERROR(WithDataFile(entry, [&](const ReadableFile& file) -> absl::Status {
     WEIR_ASSIGN_OR_RETURN(out, ReadTensorData(file, entry, header_.big_endian, key));
     return absl::OkStatus();
   }));
@@ -247,7 +247,7 @@ absl::StatusOr<Tensor> BundleReader::ReadStored(absl::string_view key, const Bun
 absl::Status BundleReader::Check(absl::string_view name) {
   WEIR_ASSIGN_OR_RETURN(const BundleEntry entry, Entry(name));
   if (!entry.slices.empty()) return CheckpointReader::Check(name);
-  return Stored(entry, [&](const ReadableFile& file) {
+  return WithDataFile(entry, [&](const ReadableFile& file) {
     return CheckTensorData(file, entry, header_.big_endian, name);
   });
 }
@@ -257,7 +257,7 @@ absl::Status BundleReader::ReadInto(absl::string_view name, Tensor* out) {
   const bool as_stored = entry.slices.empty() && entry.dtype == out->dtype() &&
                          entry.shape == out->shape() && IsPlain(entry.dtype);
   if (!as_stored) return CheckpointReader::ReadInto(name, out);
-  return Stored(entry, [&](const ReadableFile& file) {
+  return WithDataFile(entry, [&](const ReadableFile& file) {
     return ReadTensorDataInto(file, entry, header_.big_endian, name, out);
   });
 }

@@ -70,8 +70,8 @@ class BundleReader : public CheckpointReader {
   absl::StatusOr<const ReadableFile*> DataFile(int shard);
   // Applies `read` (ReadTensorData or a variant of it) to the data file of an entry that has a key
   // of its own.
-  absl::Status Stored(const BundleEntry& entry,
-                      absl::FunctionRef<absl::Status(const ReadableFile&)> read);
+  absl::Status WithDataFile(const BundleEntry& entry,
+                            absl::FunctionRef<absl::Status(const ReadableFile&)> read);
   absl::StatusOr<Tensor> ReadStored(absl::string_view key, const BundleEntry& entry);
   absl::StatusOr<Tensor> ReadParts(absl::string_view name, const BundleEntry& entry,
                                    const Box& want);

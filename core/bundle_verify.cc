@@ -37,7 +37,7 @@ class Verifier : public SalvagedBundle {
     }
     if (!report_.problems.empty() && (!internal::IsUnchanged(*index_, index_path_) ||
                                       internal::LiveDataSuffix(prefix_) != suffix_))
-      return internal::Overwritten(prefix_);
+      return internal::OverwrittenError(prefix_);
     return absl::OkStatus();
   }
 
@@ -187,7 +187,7 @@ class Verifier : public SalvagedBundle {
           lost_.insert(key);
           Problem(index_path_, 0, 0, key,
                   absl::StrCat(index_path_, ": the entry of ", DescribeBundleKey(part),
-                               " does not fit the tensor"));
+                               " does not match the tensor"));
         }
         claimed[part] = true;
         boxes.push_back(ResolveSlice(slice, entry.shape));
@@ -254,7 +254,7 @@ class Verifier : public SalvagedBundle {
     } else if (next < end) {
       Problem(path, static_cast<uint64_t>(next), static_cast<uint64_t>(end - next), name,
               absl::StrCat(path, ": tensor ", name, " at offset ", next,
-                           " overlaps the one before it"));
+                           " overlaps the preceding tensor"));
     }
   }
 

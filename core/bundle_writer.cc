@@ -17,8 +17,8 @@ using internal::BundleIndexName;
 
 namespace {
 
-// The writeback of a synced bundle starts after this many bytes.
-constexpr uint64_t kStartSync = uint64_t{64} << 20;
+// For a synced bundle, writeback is started each time this many bytes have been written.
+constexpr uint64_t kSyncInterval = uint64_t{64} << 20;
 
 using Entries = std::map<std::string, BundleEntry, std::less<>>;
 
@@ -101,7 +101,7 @@ absl::Status BundleWriter::Impl::Add(absl::string_view key, const Tensor& tensor
   entry.shape = tensor.shape();
   WEIR_RETURN_IF_ERROR(Annotate(internal::WriteTensorData(tensor, data.get(), pool, &entry),
                                 internal::DescribeBundleKey(key)));
-  if (durability == Durability::kSynced && data->size() - started >= kStartSync) {
+  if (durability == Durability::kSynced && data->size() - started >= kSyncInterval) {
     data->StartSync();
     started = data->size();
   }
@@ -157,7 +157,7 @@ absl::Status BundleWriter::Impl::Finish() {
 
 absl::Status BundleWriter::Finish() {
   if (impl_->finished)
-    return FailedPrecondition("the checkpoint ", impl_->prefix, " is finished already");
+    return FailedPrecondition("the checkpoint ", impl_->prefix, " is already finished");
   if (impl_->status.ok()) impl_->status = impl_->Finish();
   impl_->finished = impl_->status.ok();
   return impl_->status;

@@ -93,7 +93,7 @@ std::string MetaGraphPath(const std::string& prefix) {
 
 namespace {
 
-absl::StatusOr<std::vector<std::string>> FilesOfBundle(const std::string& prefix) {
+absl::StatusOr<std::vector<std::string>> BundleFiles(const std::string& prefix) {
   std::vector<std::string> paths = {prefix + ".index", prefix + ".index.previous"};
   WEIR_ASSIGN_OR_RETURN(const std::vector<std::string> names, Files().List(DirectoryOf(prefix)));
   const std::string data = absl::StrCat(BaseName(prefix), ".data-");
@@ -105,7 +105,7 @@ absl::StatusOr<std::vector<std::string>> FilesOfBundle(const std::string& prefix
 }
 
 // Returns the file of that name, or the shards that match "m-7-?????-of-00002".
-absl::StatusOr<std::vector<std::string>> FilesOfV1(const std::string& prefix) {
+absl::StatusOr<std::vector<std::string>> V1Files(const std::string& prefix) {
   if (Files().Exists(prefix) || !absl::StrContains(prefix, "-\?\?\?\?\?-of-"))
     return std::vector<std::string>{prefix};
   return MatchFiles(prefix);
@@ -115,7 +115,7 @@ absl::StatusOr<std::vector<std::string>> FilesOfV1(const std::string& prefix) {
 
 absl::Status RemoveCheckpoint(const std::string& prefix, int version) {
   WEIR_ASSIGN_OR_RETURN(std::vector<std::string> paths,
-                        version < 2 ? FilesOfV1(prefix) : FilesOfBundle(prefix));
+                        version < 2 ? V1Files(prefix) : BundleFiles(prefix));
   paths.push_back(MetaGraphPath(prefix));
   for (const std::string& path : paths) {
     const absl::Status removed = Files().Remove(path);

@@ -13,8 +13,8 @@ namespace weir {
 struct CheckpointState {
   std::string model_checkpoint_path;                    // the newest
   std::vector<std::string> all_model_checkpoint_paths;  // oldest first; the last one is the newest
-  std::vector<double>
-      all_model_checkpoint_timestamps;  // seconds since 1970; one for each path, or none
+  // Seconds since 1970; one for each path, or none.
+  std::vector<double> all_model_checkpoint_timestamps;
   double last_preserved_timestamp = 0;
 };
 

@@ -20,9 +20,9 @@ struct StoredTensor {
   std::vector<size_t> files;  // the file of each slice
 };
 
-class ReaderV1 : public CheckpointReader {
+class CheckpointReaderV1 : public CheckpointReader {
  public:
-  explicit ReaderV1(std::string pattern) : pattern_(std::move(pattern)) {}
+  explicit CheckpointReaderV1(std::string pattern) : pattern_(std::move(pattern)) {}
   absl::Status AddFile(const std::string& path);
 
   absl::StatusOr<std::vector<CheckpointTensor>> List() override;
@@ -43,7 +43,7 @@ class ReaderV1 : public CheckpointReader {
   std::map<std::string, StoredTensor, std::less<>> tensors_;
 };
 
-absl::Status ReaderV1::AddFile(const std::string& path) {
+absl::Status CheckpointReaderV1::AddFile(const std::string& path) {
   WEIR_ASSIGN_OR_RETURN(std::unique_ptr<ReadableFile> file, Files().Open(path));
   WEIR_ASSIGN_OR_RETURN(std::unique_ptr<SSTableReader> table, SSTableReader::Open(std::move(file)));
   WEIR_ASSIGN_OR_RETURN(const std::optional<std::string> bytes, table->Get(""));
@@ -53,9 +53,7 @@ absl::Status ReaderV1::AddFile(const std::string& path) {
   // A V2 index is an SSTable as well.
   if (!saved.has_meta()) {
     if (!absl::EndsWith(path, ".index")) return DataLoss(path, ": the list of tensors is missing");
-    return InvalidArgument(path,
-                           " is the index of a checkpoint, which is named without the "
-                           "ending: ",
+    return InvalidArgument(path, " is the index of a V2 checkpoint; use its prefix instead: ",
                            absl::StripSuffix(path, ".index"));
   }
   tables_.push_back(std::move(table));
@@ -64,7 +62,8 @@ absl::Status ReaderV1::AddFile(const std::string& path) {
   return absl::OkStatus();
 }
 
-absl::Status ReaderV1::AddTensor(const proto::SavedSliceMeta& meta, absl::string_view path) {
+absl::Status CheckpointReaderV1::AddTensor(const proto::SavedSliceMeta& meta,
+                                           absl::string_view path) {
   const auto bad = [&](absl::string_view why) {
     return DataLoss(path, ": tensor ", meta.name(), ": ", why);
   };
@@ -93,13 +92,13 @@ absl::Status ReaderV1::AddTensor(const proto::SavedSliceMeta& meta, absl::string
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<CheckpointTensor>> ReaderV1::List() {
+absl::StatusOr<std::vector<CheckpointTensor>> CheckpointReaderV1::List() {
   std::vector<CheckpointTensor> out;
   for (const auto& [name, tensor] : tensors_) out.push_back(*Find(name));
   return out;
 }
 
-absl::StatusOr<CheckpointTensor> ReaderV1::Find(absl::string_view name) {
+absl::StatusOr<CheckpointTensor> CheckpointReaderV1::Find(absl::string_view name) {
   const auto found = tensors_.find(name);
   if (found == tensors_.end()) return KeyNotFound(name, pattern_);
   const StoredTensor& tensor = found->second;
@@ -216,8 +215,8 @@ bool CopyElements(const proto::TensorProto& p, Tensor* out) {
   }
 }
 
-absl::StatusOr<Tensor> ReaderV1::ReadStored(absl::string_view name, const StoredTensor& tensor,
-                                            size_t part) {
+absl::StatusOr<Tensor> CheckpointReaderV1::ReadStored(absl::string_view name,
+                                                      const StoredTensor& tensor, size_t part) {
   const TensorSlice& slice = tensor.slices[part];
   SSTableReader& table = *tables_[tensor.files[part]];
   std::optional<std::string> bytes;
@@ -240,8 +239,8 @@ absl::StatusOr<Tensor> ReaderV1::ReadStored(absl::string_view name, const Stored
   return out;
 }
 
-absl::StatusOr<Tensor> ReaderV1::ReadBox(absl::string_view name, const StoredTensor& tensor,
-                                         const Box& want) {
+absl::StatusOr<Tensor> CheckpointReaderV1::ReadBox(absl::string_view name,
+                                                   const StoredTensor& tensor, const Box& want) {
   const auto read = [&](const TensorSlice& slice) {
     const size_t part = static_cast<size_t>(&slice - tensor.slices.data());
     return ReadStored(name, tensor, part);
@@ -250,13 +249,14 @@ absl::StatusOr<Tensor> ReaderV1::ReadBox(absl::string_view name, const StoredTen
                         absl::StrCat(pattern_, ": tensor ", name));
 }
 
-absl::StatusOr<Tensor> ReaderV1::Read(absl::string_view name) {
+absl::StatusOr<Tensor> CheckpointReaderV1::Read(absl::string_view name) {
   const auto found = tensors_.find(name);
   if (found == tensors_.end()) return KeyNotFound(name, pattern_);
   return ReadSlice(name, TensorSlice::Full(found->second.shape.rank()));
 }
 
-absl::StatusOr<Tensor> ReaderV1::ReadSlice(absl::string_view name, const TensorSlice& slice) {
+absl::StatusOr<Tensor> CheckpointReaderV1::ReadSlice(absl::string_view name,
+                                                     const TensorSlice& slice) {
   const auto found = tensors_.find(name);
   if (found == tensors_.end()) return KeyNotFound(name, pattern_);
   WEIR_ASSIGN_OR_RETURN(const Shape shape, slice.ShapeIn(found->second.shape));
@@ -272,7 +272,7 @@ absl::StatusOr<std::unique_ptr<CheckpointReader>> OpenCheckpointV1(const std::st
         "Unsuccessful TensorSliceReader constructor: Failed to find any matching files for ",
         pattern);
   }
-  auto reader = std::make_unique<ReaderV1>(pattern);
+  auto reader = std::make_unique<CheckpointReaderV1>(pattern);
   for (const std::string& path : paths) WEIR_RETURN_IF_ERROR(reader->AddFile(path));
   return reader;
 }

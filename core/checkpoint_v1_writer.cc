@@ -118,8 +118,8 @@ absl::StatusOr<std::string> ListTensors(const std::vector<SavedSlice>& slices) {
 }
 
 absl::StatusOr<std::string> SerializeElements(const SavedSlice& s) {
-  constexpr size_t kLimit =
-      std::numeric_limits<int32_t>::max();  // protobuf's limit, for a message and for a field
+  // Protobuf's limit, for a message and for a field.
+  constexpr size_t kLimit = std::numeric_limits<int32_t>::max();
   proto::SavedTensorSlices saved;
   saved.mutable_data()->set_name(s.name);
   SliceToProto(s.slice, saved.mutable_data()->mutable_slice());

@@ -226,8 +226,8 @@ __attribute__((target("sse4.2"))) uint32_t ExtendCrc32cHardware(uint32_t crc, co
 
 uint32_t ExtendCrc32cFolding(uint32_t crc, const void* data, size_t size) {
   const auto* p = static_cast<const uint8_t*>(data);
-  constexpr size_t kWorthIt = 1024;
-  if (size >= kWorthIt) crc = ~FoldBlocks(~crc, &p, &size);
+  constexpr size_t kMinFoldedBytes = 1024;
+  if (size >= kMinFoldedBytes) crc = ~FoldBlocks(~crc, &p, &size);
   return ExtendCrc32cHardware(crc, p, size);
 }
 

@@ -69,7 +69,7 @@ absl::Status EventWriter::AddSummary(absl::string_view summary, int64_t step) {
   return Add(step, [&](proto::Event* event) -> absl::Status {
     if (!event->mutable_summary()->ParseFromArray(summary.data(),
                                                   static_cast<int>(summary.size()))) {
-      return InvalidArgument("the ", summary.size(), " bytes given are no serialized Summary");
+      return InvalidArgument("cannot parse ", summary.size(), " bytes as a Summary");
     }
     for (proto::Summary::Value& value : *event->mutable_summary()->mutable_value()) {
       if (value.has_metadata() && !tags_with_metadata_.insert(value.tag()).second)

@@ -11,10 +11,10 @@
 
 namespace weir {
 
-absl::Status StatusOfException(absl::string_view what, absl::FunctionRef<void()> before_message) {
+absl::Status ExceptionToStatus(absl::string_view what, absl::FunctionRef<void()> before_message) {
   const auto no_memory = [&] {
     before_message();
-    return absl::ResourceExhaustedError("OOM: out of memory for more than the results");
+    return absl::ResourceExhaustedError("OOM: out of memory allocating kernel scratch space");
   };
   try {
     throw;

@@ -21,17 +21,17 @@ namespace weir {
 //   INTERNAL            anything else. "`what` threw an exception: ...", with its what() if it is a
 //                       std::exception
 // clang-format on
-absl::Status StatusOfException(
+absl::Status ExceptionToStatus(
     absl::string_view what, absl::FunctionRef<void()> before_message = [] {});
 
-// Returns the result of `call`, a Status or a StatusOr, or the error that StatusOfException makes
+// Returns the result of `call`, a Status or a StatusOr, or the error that ExceptionToStatus makes
 // of an exception.
 template <class F>
 std::invoke_result_t<F> CatchExceptions(absl::string_view what, F&& call) {
   try {
     return call();
   } catch (...) {
-    return StatusOfException(what);
+    return ExceptionToStatus(what);
   }
 }
 

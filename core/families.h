@@ -56,8 +56,8 @@ class Families {
   // returns true. Visits all families if the index is empty, as in the program that generates the
   // index.
   template <class Visit>
-  void With(absl::string_view op, Visit visit) const {
-    if (index_.entries.empty()) return WithAll(visit);
+  void ForEachWith(absl::string_view op, Visit visit) const {
+    if (index_.entries.empty()) return ForEach(visit);
     const uint32_t bucket = FamilyIndex::BucketOf(op);
     for (uint16_t i = index_.starts[bucket]; i < index_.starts[bucket + 1]; ++i) {
       const FamilyIndex::Entry& entry = index_.entries[i];
@@ -91,7 +91,7 @@ class Families {
   };
 
   template <class Visit>
-  void WithAll(Visit visit) const {
+  void ForEach(Visit visit) const {
     for (size_t i = 0; i < families_.size(); ++i) {
       if (visit(Of(i))) return;
     }

@@ -27,8 +27,8 @@ FamilyIndexEntries::FamilyIndexEntries(FamilyOps ops)
 }
 
 std::string FamilyIndexSource(FamilyOps ops, absl::string_view function) {
-  const FamilyIndexEntries table(std::move(ops));
-  const FamilyIndex index = table.index();
+  const FamilyIndexEntries entries(std::move(ops));
+  const FamilyIndex index = entries.index();
   const auto entry = [](std::string* out, const FamilyIndex::Entry& e) {
     absl::StrAppend(out, "    {\"", e.op, "\", ", e.family, "},\n");
   };

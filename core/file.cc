@@ -20,7 +20,7 @@ absl::Status ReadableFile::Read(uint64_t offset, size_t size, char* out) const {
   WEIR_ASSIGN_OR_RETURN(const size_t got, ReadSome(offset, size, out));
   if (got == size) return absl::OkStatus();
   return DataLoss(path_, ": the file is truncated: it ends at offset ", offset + got, ", ",
-                  size - got, " bytes before what is to be read at offset ", offset, " ends");
+                  size - got, " bytes before the requested range at offset ", offset, " ends");
 }
 
 BufferedFile::~BufferedFile() {
@@ -89,15 +89,15 @@ std::string JoinPath(absl::string_view directory, absl::string_view path) {
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
   WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<ReadableFile> file, Files().Open(path));
   std::string contents;
-  constexpr size_t kPiece = size_t{1} << 16, kMostWithoutSize = size_t{1} << 31;
+  constexpr size_t kChunk = size_t{1} << 16, kMaxUnsizedBytes = size_t{1} << 31;
   // The size is only a hint: pipes have none, and a file may grow.
-  for (size_t want = std::max<size_t>(file->size() + 1, kPiece);; want = kPiece) {
+  for (size_t want = std::max<size_t>(file->size() + 1, kChunk);; want = kChunk) {
     const size_t have = contents.size();
     contents.resize(have + want);
     WEIR_ASSIGN_OR_RETURN(const size_t got, file->ReadSome(have, want, contents.data() + have));
     contents.resize(have + got);
     if (got < want) return contents;
-    if (file->size() == 0 && contents.size() >= kMostWithoutSize) {
+    if (file->size() == 0 && contents.size() >= kMaxUnsizedBytes) {
       return absl::ResourceExhaustedError(
           absl::StrCat(path, " has no size, and does not end within 2 GiB"));
     }
@@ -193,18 +193,18 @@ std::string TemporaryName(absl::string_view path) {
 
 namespace {
 
-bool IsNameOfWeirs(absl::string_view name) {
+bool IsTemporaryOrLockName(absl::string_view name) {
   if (absl::EndsWith(name, kLock)) return true;
   const size_t digits = name.find_last_not_of("0123456789") + 1;
   return digits < name.size() && absl::EndsWith(name.substr(0, digits), kTemporary);
 }
 
-void WarnOfNoLocks(absl::string_view path) {
+void WarnNoLocks(absl::string_view path) {
   static std::atomic<bool> warned{false};
   if (warned.exchange(true)) return;
   std::fprintf(stderr,
-               "weir: warning: the file system of %s has no locks: two writers of one checkpoint "
-               "are not told apart, and may leave it damaged\n",
+               "weir: warning: the file system of %s has no locks: concurrent writers of one "
+               "checkpoint are not detected and may damage it\n",
                std::string(path).c_str());
 }
 
@@ -231,7 +231,7 @@ absl::StatusOr<std::unique_ptr<WriteLock>> WriteLock::Acquire(absl::string_view 
     lock = Files().Lock(lock_path);
   }
   if (absl::IsUnimplemented(lock.status())) {
-    WarnOfNoLocks(path);
+    WarnNoLocks(path);
     lock = nullptr;
   }
   if (absl::IsAborted(lock.status())) {
@@ -254,7 +254,7 @@ void RemoveAbandoned(const std::string& directory) {
   const absl::StatusOr<std::vector<std::string>> names = Files().List(directory);
   if (!names.ok()) return;
   for (const std::string& name : *names) {
-    if (!IsNameOfWeirs(name)) continue;
+    if (!IsTemporaryOrLockName(name)) continue;
     const std::string path = JoinPath(directory, name);
     if (Files().IsDirectory(path)) continue;
     const absl::StatusOr<std::unique_ptr<FileLock>> lock = Files().Lock(path);

@@ -90,7 +90,7 @@ class FileSystem {
   // creates it if it does not exist. The lock is advisory. Returns ABORTED if the file is locked,
   // UNIMPLEMENTED if the file system has no locks.
   virtual absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path) {
-    return absl::UnimplementedError(absl::StrCat("no locks for ", path));
+    return absl::UnimplementedError(absl::StrCat("file locks are not supported for ", path));
   }
   // Returns the names in a directory, sorted, without "." and "..".
   virtual absl::StatusOr<std::vector<std::string>> List(const std::string& path) = 0;

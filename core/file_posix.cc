@@ -54,7 +54,8 @@ class PosixWritableFile : public WritableFile {
     if (Retry([&] { return fallocate(fd_, FALLOC_FL_KEEP_SIZE, 0, bytes); }) == 0) {
       reserved_ = bytes;
     } else {
-      GiveBack();  // others filled the disk meanwhile: the blocks that were free are allocated
+      // Others filled the disk meanwhile: the blocks that were free are allocated.
+      ReleasePreallocated();
     }
   }
 
@@ -69,7 +70,7 @@ class PosixWritableFile : public WritableFile {
   }
 
   absl::Status Close() override {
-    if (reserved_ > size_) GiveBack();
+    if (reserved_ > size_) ReleasePreallocated();
     const int result = close(fd_);
     fd_ = -1;
     return result == 0 ? absl::OkStatus() : Failed("cannot close", path_);
@@ -78,7 +79,7 @@ class PosixWritableFile : public WritableFile {
  private:
   // Releases the blocks beyond the end of the file. A failure leaves them allocated, which is not
   // an error.
-  void GiveBack() {
+  void ReleasePreallocated() {
     if (ftruncate(fd_, size_) != 0) return;
   }
 
@@ -142,7 +143,7 @@ absl::Status CheckReplaceable(const std::string& path) {
   struct stat info;
   if (stat(path.c_str(), &info) != 0 || S_ISREG(info.st_mode) || S_ISDIR(info.st_mode))
     return absl::OkStatus();
-  return InvalidArgument(path, " is no regular file, and is not replaced by one");
+  return InvalidArgument(path, " is not a regular file and cannot be replaced by one");
 }
 
 class PosixFileSystem : public FileSystem {

@@ -4,8 +4,7 @@ namespace weir {
 
 absl::StatusOr<Function*> FindFunction(const KernelInit& init, const FunctionRef& function) {
   if (init.functions == nullptr)
-    return FailedPrecondition("function '", function.name,
-                              "' is called where there are no functions");
+    return FailedPrecondition("function '", function.name, "' cannot be called without a session");
   return init.functions->Find(function);
 }
 

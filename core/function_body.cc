@@ -53,8 +53,8 @@ class Instantiation {
     WEIR_RETURN_IF_ERROR(BindAttrs());
     inputs_left_ = kMaxNodeArity + static_cast<int64_t>(def_->ByteSizeLong());
     WEIR_RETURN_IF_ERROR(AddArgs());
-    for (const proto::NodeDef& node : def_->node_def()) WEIR_RETURN_IF_ERROR(Declare(node));
-    DeclareUsed();
+    for (const proto::NodeDef& node : def_->node_def()) WEIR_RETURN_IF_ERROR(DeclareNode(node));
+    DeclareUnknownOutputs();
     for (const proto::NodeDef& node : def_->node_def()) {
       const absl::Status status = AddNode(node);
       if (!status.ok()) return Annotate(status, absl::StrCat("node '", node.name(), "'"));
@@ -67,7 +67,7 @@ class Instantiation {
     WEIR_ASSIGN_OR_RETURN(options.return_elements, ResultNames());
     WEIR_ASSIGN_OR_RETURN(body_.results, ImportGraphDef(*body_.graph, graph_def_, options));
     for (const std::string& arg : arg_names_)
-      body_.args.emplace_back(body_.graph->FindNode(InGraph(arg)));
+      body_.args.emplace_back(body_.graph->FindNode(PrefixedName(arg)));
     WEIR_RETURN_IF_ERROR(CheckResults());
     WEIR_RETURN_IF_ERROR(FindEffects());
     return std::move(body_);
@@ -109,14 +109,14 @@ class Instantiation {
   }
 
   // Adds the node, and maps the names of its results to output positions.
-  absl::Status Declare(const proto::NodeDef& node) {
+  absl::Status DeclareNode(const proto::NodeDef& node) {
     proto::NodeDef& made = *graph_def_.add_node();
     made = node;
     for (auto& [name, value] : *made.mutable_attr()) WEIR_RETURN_IF_ERROR(Substitute(&value));
     nodes_.insert(node.name());
     WEIR_ASSIGN_OR_RETURN(const OpSpec* op, FindOp(node.op()));
     if (op == nullptr) {
-      unknown_.emplace(node.name(), 0);
+      unknown_nodes_.emplace(node.name(), 0);
       return absl::OkStatus();
     }
     AttrMap lengths;
@@ -144,12 +144,12 @@ class Instantiation {
 
   // Assigns outputs to nodes with unknown ops: their results are those referenced by name, in the
   // order of first reference. (Only a process that has the op knows the actual positions.)
-  void DeclareUsed() {
-    if (unknown_.empty()) return;
+  void DeclareUnknownOutputs() {
+    if (unknown_nodes_.empty()) return;
     std::vector<std::string> keys;
     const auto use = [&](absl::string_view text) {
       const std::vector<absl::string_view> parts = absl::StrSplit(text, ':');
-      if (parts.size() < 2 || !unknown_.contains(parts[0])) return;
+      if (parts.size() < 2 || !unknown_nodes_.contains(parts[0])) return;
       const std::string key = absl::StrCat(parts[0], ":", parts[1]);
       int64_t index = 0;
       if (parts.size() > 2 && (!absl::SimpleAtoi(parts[2], &index) || index < 0)) return;
@@ -163,7 +163,7 @@ class Instantiation {
       if (const auto ret = def_->ret().find(arg.name); ret != def_->ret().end()) use(ret->second);
     }
     for (const std::string& key : keys) {
-      int64_t& num_outputs = unknown_[key.substr(0, key.find(':'))];
+      int64_t& num_outputs = unknown_nodes_[key.substr(0, key.find(':'))];
       sources_[key].first = num_outputs;
       num_outputs += sources_[key].count;
     }
@@ -232,12 +232,12 @@ class Instantiation {
       WEIR_ASSIGN_OR_RETURN(const std::vector<std::string> tensors, Resolve(text));
       for (const std::string& tensor : tensors) made.add_input(tensor);
     }
-    KeepOwnColocations(&made);
+    DropForeignColocations(&made);
     return absl::OkStatus();
   }
 
   // Drops colocation marks with nodes of the graph in which the function was defined.
-  void KeepOwnColocations(proto::NodeDef* node) const {
+  void DropForeignColocations(proto::NodeDef* node) const {
     const auto marks = node->mutable_attr()->find("_class");
     if (marks == node->mutable_attr()->end() || !marks->second.has_list()) return;
     auto* list = marks->second.mutable_list()->mutable_s();
@@ -249,14 +249,14 @@ class Instantiation {
     list->erase(std::remove_if(list->begin(), list->end(), foreign), list->end());
   }
 
-  std::string InGraph(absl::string_view name) const {
+  std::string PrefixedName(absl::string_view name) const {
     return prefix_.empty() ? std::string(name) : absl::StrCat(prefix_, "/", name);
   }
 
   // Adds an Identity after an output of a node with an unknown op, to fix the output's type.
-  std::string Typed(const std::string& tensor, DataType type) {
+  std::string WithType(const std::string& tensor, DataType type) {
     const std::string node = tensor.substr(0, tensor.find(':'));
-    if (!unknown_.contains(node)) return tensor;
+    if (!unknown_nodes_.contains(node)) return tensor;
     std::string name = absl::StrCat(node, "/result");
     while (!nodes_.insert(name).second) name += "_";
     proto::NodeDef* identity = graph_def_.add_node();
@@ -284,7 +284,7 @@ class Instantiation {
                                " tensors instead of ", ArgLength(arg, attrs_));
       }
       for (const std::string& tensor : *tensors)
-        names.push_back(Typed(tensor, types[names.size()]));
+        names.push_back(WithType(tensor, types[names.size()]));
     }
     return names;
   }
@@ -308,9 +308,10 @@ class Instantiation {
   absl::Status FindEffects() {
     absl::flat_hash_set<const Node*> listed;
     for (const auto& [name, node_name] : def_->control_ret()) {
-      Node* node = body_.graph->FindNode(InGraph(node_name));
+      Node* node = body_.graph->FindNode(PrefixedName(node_name));
       if (node == nullptr)
-        return InvalidArgument("Control return '", name, "' names no node: '", node_name, "'");
+        return InvalidArgument("Control return '", name, "' refers to an unknown node: '",
+                               node_name, "'");
       if (listed.insert(node).second) body_.effects.emplace_back(node);
     }
     for (const auto& node : body_.graph->nodes()) {
@@ -335,8 +336,8 @@ class Instantiation {
   std::vector<std::string> arg_names_;
   absl::flat_hash_map<std::string, Source> sources_;
   absl::flat_hash_set<std::string> nodes_;
-  absl::flat_hash_map<std::string, int64_t>
-      unknown_;  // nodes with unknown ops, and their number of outputs so far
+  // Nodes with unknown ops, and their number of outputs so far.
+  absl::flat_hash_map<std::string, int64_t> unknown_nodes_;
   proto::GraphDef graph_def_;
   int next_node_ = 0;
   int64_t inputs_left_ = 0;

@@ -135,7 +135,7 @@ class FunctionWriter {
       WEIR_RETURN_IF_ERROR(Check(result.node));
       const std::string key =
           AddArg(result.node->name(), result.dtype(), signature.mutable_output_arg());
-      (*def_.mutable_ret())[key] = Spell(result);
+      (*def_.mutable_ret())[key] = TensorName(result);
     }
     for (const Operation& effect : effects) {
       WEIR_RETURN_IF_ERROR(Check(effect.node));
@@ -148,7 +148,7 @@ class FunctionWriter {
  private:
   absl::Status Check(const Node* node) const {
     if (node != nullptr && &node->graph() == &body_) return absl::OkStatus();
-    return InvalidArgument("An argument, result or effect is no element of the function's graph");
+    return InvalidArgument("An argument, result or effect does not belong to the function's graph");
   }
 
   // Returns a valid name for an argument or result: [a-z][a-z0-9_]*.
@@ -166,7 +166,7 @@ class FunctionWriter {
   }
 
   // Returns "node:product:0", or an argument's name.
-  std::string Spell(const Output& value) const {
+  std::string TensorName(const Output& value) const {
     if (const auto arg = args_.find(value.node); arg != args_.end()) return arg->second;
     for (const ArgSpec& arg : value.node->op().outputs()) {
       const auto [first, last] = value.node->OutputRange(arg.name);
@@ -180,7 +180,7 @@ class FunctionWriter {
     proto::NodeDef* def = def_.add_node_def();
     NodeToProto(node, def);
     def->clear_input();
-    for (const Output& input : node.inputs()) def->add_input(Spell(input));
+    for (const Output& input : node.inputs()) def->add_input(TensorName(input));
     for (const Node* control : node.control_inputs()) {
       const auto arg = args_.find(control);
       def->add_input(absl::StrCat("^", arg == args_.end() ? control->name() : arg->second));

@@ -162,8 +162,9 @@ void Graph::SetInternedDevice(Node* node, absl::string_view device) {
 // ---- nodes named after their first user
 
 void Graph::AddDeferredName(DeferredName deferred) {
-  constexpr size_t kMost = 64;  // arguments of one call; the names of fetched nodes stay deferred
-  if (deferred_names_.size() == kMost) {
+  // Enough for the arguments of one call; the names of fetched nodes stay deferred.
+  constexpr size_t kMaxDeferredNames = 64;
+  if (deferred_names_.size() == kMaxDeferredNames) {
     deferred_names_.front().node->name_is_deferred_ = false;
     deferred_names_.erase(deferred_names_.begin());
   }
@@ -221,7 +222,7 @@ void Graph::ReleaseName(const DeferredName& deferred) {
 absl::Status Graph::AddControlInput(Node* node, Node* control) {
   if (node->graph_ != this || control->graph_ != this) {
     return InvalidArgument("Control edge ", control->name(), " -> ", node->name(),
-                           " joins two graphs");
+                           " connects nodes of different graphs");
   }
   if (finalized_) return FailedPrecondition("Graph is finalized and cannot be modified.");
   auto& controls = node->control_inputs_;

@@ -57,9 +57,9 @@ struct NoTruthValue {
   template <std::same_as<bool> T>
   explicit operator T() const {
     static_assert(sizeof(T) == 0,
-                  "What a graph computes has no truth value while the graph is built. Combine "
-                  "tensors with LogicalAnd, LogicalOr and LogicalNot (also & and |), branch with "
-                  "Cond, and ask by .valid() whether a handle means something.");
+                  "A tensor or operation of a graph cannot be used as a condition while the graph "
+                  "is built. Combine tensors with LogicalAnd, LogicalOr and LogicalNot (also & and "
+                  "|), branch with Cond, and check handles with .valid().");
     return false;
   }
 };
@@ -186,8 +186,8 @@ class Node {
   int id_ = -1;
   bool name_is_deferred_ = false;  // one of Graph::deferred_names_
   std::string name_;
-  const std::string* device_ =
-      nullptr;  // element of Graph::devices_; null if no device is requested
+  // Element of Graph::devices_; null if no device is requested.
+  const std::string* device_ = nullptr;
   absl::InlinedVector<Output, 2> inputs_;
   NodeTypes input_types_;
   absl::InlinedVector<Node*, 2> control_inputs_;
@@ -323,8 +323,8 @@ class Graph {
   };
   struct Context {
     std::vector<DeviceFn> devices;  // outermost first; merged field by field, inner wins
-    std::vector<std::shared_ptr<ControlGroup>>
-        control_groups;                                    // one per scope of control dependencies
+    // One per scope of control dependencies.
+    std::vector<std::shared_ptr<ControlGroup>> control_groups;
     std::vector<std::string> colocations;                  // "loc:@x", added to every new node
     std::vector<std::pair<std::string, AttrValue>> attrs;  // added to every new node
     std::string container;
@@ -431,8 +431,8 @@ class Graph {
   mutable std::mutex collections_mutex_;
   using Collections = std::map<std::string, std::vector<CollectionItem>, std::less<>>;
   Collections collections_;
-  std::vector<Collections::node_type>
-      cleared_collections_;  // callers may hold references from LiveCollection
+  // Callers may hold references from LiveCollection.
+  std::vector<Collections::node_type> cleared_collections_;
   std::shared_ptr<const FunctionLibrary> functions_;
   std::map<std::type_index, std::shared_ptr<void>> extensions_;
 };
@@ -487,8 +487,8 @@ class NodeBuilder {
   absl::Status SetTypes(Node* node);
   absl::Status SetAttrs(Node* node);
   void SetControls(Node* node) const;
-  absl::Status SetPlace(Node* node) const;
-  absl::Status Locate(const absl::Status& status) const;
+  absl::Status SetDeviceAndColocation(Node* node) const;
+  absl::Status AnnotateWithNode(const absl::Status& status) const;
 
   Graph& graph_;
   std::string op_, name_;

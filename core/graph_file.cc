@@ -30,7 +30,7 @@ using google::protobuf::io::CodedOutputStream;
 
 // The limit for reading the whole file before parsing its nodes one by one, since their tensors are
 // then in memory twice.
-constexpr uint64_t kMostBytesAtOnce = uint64_t{64} << 20;
+constexpr uint64_t kMaxWholeFileBytes = uint64_t{64} << 20;
 
 bool IsText(const std::string& path) { return absl::EndsWith(path, ".pbtxt"); }
 
@@ -108,10 +108,10 @@ absl::Status ReadBinary(const ReadableFile& file, proto::GraphDef* def) {
     at += in.CurrentPosition();
   }
   WEIR_RETURN_IF_ERROR(bytes.status());
-  if (rest.size() > std::numeric_limits<int>::max()) return corrupt("what is not a node");
+  if (rest.size() > std::numeric_limits<int>::max()) return corrupt("a field other than node");
   CodedInputStream in(reinterpret_cast<const uint8_t*>(rest.data()), static_cast<int>(rest.size()));
   if (!def->MergePartialFromCodedStream(&in) || !in.ConsumedEntireMessage())
-    return corrupt("what is not a node");
+    return corrupt("a field other than node");
   return absl::OkStatus();
 }
 
@@ -148,7 +148,7 @@ absl::StatusOr<Outputs> ImportGraphFile(Graph& graph, const std::string& path,
     return named(ImportAndClear(graph, &def, options));
   }
   WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<ReadableFile> file, Files().Open(path));
-  if (file->size() > 0 && file->size() <= kMostBytesAtOnce) {
+  if (file->size() > 0 && file->size() <= kMaxWholeFileBytes) {
     const auto size = static_cast<size_t>(file->size());
     const auto bytes = std::make_unique_for_overwrite<char[]>(size);
     WEIR_ASSIGN_OR_RETURN(const size_t got, file->ReadSome(0, size, bytes.get()));

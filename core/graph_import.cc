@@ -28,7 +28,7 @@ namespace {
 constexpr int kConsumerVersion = 2474;
 // The number of outputs that all nodes of one import may have in addition to one per byte of the
 // GraphDef.
-constexpr int64_t kSpareOutputs = kMaxNodeArity;
+constexpr int64_t kBaseOutputs = kMaxNodeArity;
 constexpr absl::string_view kColocationPrefix = "loc:@";
 constexpr absl::string_view kOutputShapes = "_output_shapes";
 constexpr absl::string_view kValueError = "_value_error";
@@ -69,14 +69,14 @@ absl::Status Corrupt(absl::string_view where) {
 
 // Returns a stream over at most 2 GiB of `bytes`.
 CodedInputStream StreamOf(absl::string_view bytes) {
-  constexpr size_t kMost = std::numeric_limits<int>::max();
+  constexpr size_t kMaxBytes = std::numeric_limits<int>::max();
   return CodedInputStream(reinterpret_cast<const uint8_t*>(bytes.data()),
-                          static_cast<int>(std::min(bytes.size(), kMost)));
+                          static_cast<int>(std::min(bytes.size(), kMaxBytes)));
 }
 
 // Returns a length-delimited field, whose tag has been read, as a view into `bytes`, the data of
 // the stream. Returns false if the field extends beyond `bytes`.
-bool TakeField(absl::string_view bytes, CodedInputStream* in, absl::string_view* field) {
+bool ReadField(absl::string_view bytes, CodedInputStream* in, absl::string_view* field) {
   uint32_t length = 0;
   if (!in->ReadVarint32(&length)) return false;
   const size_t begin = static_cast<size_t>(in->CurrentPosition());
@@ -101,7 +101,7 @@ absl::StatusOr<GraphBytes> SplitGraph(absl::string_view bytes) {
     const uint32_t tag = in.ReadTag();
     if (tag == MessageTag(proto::GraphDef::kNodeFieldNumber)) {
       absl::string_view node;
-      if (!TakeField(left, &in, &node)) return corrupt();
+      if (!ReadField(left, &in, &node)) return corrupt();
       parts.nodes.push_back(node);
       left.remove_prefix(static_cast<size_t>(node.end() - left.begin()));
     } else {
@@ -159,7 +159,7 @@ class GraphImporter {
     prefix_ = options.prefix;
     while (absl::EndsWith(prefix_, "/")) prefix_.pop_back();
     if (!prefix_.empty()) prefix_ += '/';
-    outputs_left_ = kSpareOutputs + static_cast<int64_t>(num_bytes);
+    outputs_left_ = kBaseOutputs + static_cast<int64_t>(num_bytes);
   }
 
   absl::StatusOr<Outputs> Run() {
@@ -198,11 +198,11 @@ class GraphImporter {
   absl::StatusOr<Outputs> Import() {
     WEIR_RETURN_IF_ERROR(CheckVersions(def_.versions()));
     WEIR_ASSIGN_OR_RETURN(functions_, Functions());
-    WEIR_RETURN_IF_ERROR(ReadHeads());
+    WEIR_RETURN_IF_ERROR(ReadNodeHeaders());
     WEIR_RETURN_IF_ERROR(IndexNames());
     WEIR_RETURN_IF_ERROR(ResolveInputs());
-    WEIR_ASSIGN_OR_RETURN(const std::vector<int> order, Order());
-    nodes_.assign(heads_.size(), nullptr);
+    WEIR_ASSIGN_OR_RETURN(const std::vector<int> order, TopologicalOrder());
+    nodes_.assign(headers_.size(), nullptr);
     graph_.nodes_.reserve(first_new_ + order.size());
     graph_.names_.Reserve(graph_.names_.size() + order.size());
     for (const int i : order) {
@@ -210,34 +210,34 @@ class GraphImporter {
       if (!status.ok()) return AtNode(i, status);
     }
     for (const int i : order) WEIR_RETURN_IF_ERROR(CloseLoops(i));
-    absl::StatusOr<Outputs> returned = FindReturned();
+    absl::StatusOr<Outputs> returned = ResolveReturnElements();
     ResolveTypes();
     return returned;
   }
 
   absl::Status AtNode(int i, const absl::Status& status) const {
-    return Annotate(status, absl::StrCat("Node '", heads_[i].name, "' (", heads_[i].op, ")"));
+    return Annotate(status, absl::StrCat("Node '", headers_[i].name, "' (", headers_[i].op, ")"));
   }
 
-  absl::Status ReadHeads() {
-    heads_.resize(node_bytes_.empty() ? def_.node_size() : node_bytes_.size());
-    for (size_t i = 0; i < heads_.size(); ++i) {
-      NodeHeader& head = heads_[i];
-      head.first_input = inputs_.size();
+  absl::Status ReadNodeHeaders() {
+    headers_.resize(node_bytes_.empty() ? def_.node_size() : node_bytes_.size());
+    for (size_t i = 0; i < headers_.size(); ++i) {
+      NodeHeader& header = headers_[i];
+      header.first_input = inputs_.size();
       if (node_bytes_.empty()) {
         const proto::NodeDef& node = def_.node(static_cast<int>(i));
-        head.name = node.name();
-        head.op = node.op();
+        header.name = node.name();
+        header.op = node.op();
         inputs_.insert(inputs_.end(), node.input().begin(), node.input().end());
-      } else if (!ReadNodeHeader(node_bytes_[i], &head)) {
+      } else if (!ReadNodeHeader(node_bytes_[i], &header)) {
         return Corrupt(absl::StrCat("node ", i));
       }
-      head.num_inputs = inputs_.size() - head.first_input;
+      header.num_inputs = inputs_.size() - header.first_input;
     }
     return absl::OkStatus();
   }
 
-  bool ReadNodeHeader(absl::string_view bytes, NodeHeader* head) {
+  bool ReadNodeHeader(absl::string_view bytes, NodeHeader* header) {
     CodedInputStream in = StreamOf(bytes);
     while (const uint32_t tag = in.ReadTag()) {
       const bool is_input = tag == MessageTag(proto::NodeDef::kInputFieldNumber),
@@ -247,18 +247,18 @@ class GraphImporter {
         continue;
       }
       absl::string_view field;
-      if (!TakeField(bytes, &in, &field) || !in.Skip(static_cast<int>(field.size()))) return false;
+      if (!ReadField(bytes, &in, &field) || !in.Skip(static_cast<int>(field.size()))) return false;
       if (is_input) {
         inputs_.push_back(field);
       } else {
-        (is_name ? head->name : head->op) = field;
+        (is_name ? header->name : header->op) = field;
       }
     }
     return in.ConsumedEntireMessage();
   }
 
-  absl::Span<const absl::string_view> InputsOf(const NodeHeader& head) const {
-    return absl::MakeConstSpan(inputs_).subspan(head.first_input, head.num_inputs);
+  absl::Span<const absl::string_view> InputsOf(const NodeHeader& header) const {
+    return absl::MakeConstSpan(inputs_).subspan(header.first_input, header.num_inputs);
   }
 
   // Valid until the next call.
@@ -278,10 +278,10 @@ class GraphImporter {
   }
 
   absl::Status IndexNames() {
-    by_name_.reserve(heads_.size());
+    by_name_.reserve(headers_.size());
     std::string prefixed;
-    for (size_t i = 0; i < heads_.size(); ++i) {
-      const absl::string_view name = heads_[i].name;
+    for (size_t i = 0; i < headers_.size(); ++i) {
+      const absl::string_view name = headers_[i].name;
       absl::string_view full = name;
       if (!prefix_.empty()) full = prefixed = absl::StrCat(prefix_, name);
       if (!IsNodeName(full) || name.empty()) {
@@ -305,7 +305,7 @@ class GraphImporter {
     }
     absl::flat_hash_set<std::pair<absl::string_view, int>> used;
     edges_begin_.push_back(0);
-    for (const NodeHeader& node : heads_) {
+    for (const NodeHeader& node : headers_) {
       bool after_control = false;
       for (const absl::string_view text : InputsOf(node)) {
         const InputName input = ParseInput(text);
@@ -349,7 +349,7 @@ class GraphImporter {
       return InvalidArgument("Node '", node.name, "': Unknown input node '", input.node, "'");
     }
     edge.def = it->second;
-    edge.back = !edge.control && IsMerge(node) && IsNextIteration(heads_[edge.def]);
+    edge.back = !edge.control && IsMerge(node) && IsNextIteration(headers_[edge.def]);
     return edge;
   }
 
@@ -368,8 +368,8 @@ class GraphImporter {
   static bool MustPrecede(const Edge& edge) { return edge.mapped == nullptr && !edge.back; }
 
   // Returns the positions of the nodes in topological order.
-  absl::StatusOr<std::vector<int>> Order() const {
-    const int n = static_cast<int>(heads_.size());
+  absl::StatusOr<std::vector<int>> TopologicalOrder() const {
+    const int n = static_cast<int>(headers_.size());
     std::vector<int> waiting(n, 0);
     std::vector<size_t> begin(n + 1, 0);
     for (const Edge& edge : edges_) {
@@ -409,7 +409,7 @@ class GraphImporter {
     int at =
         static_cast<int>(std::find_if(waiting.begin(), waiting.end(), [](int w) { return w > 0; }) -
                          waiting.begin());
-    std::vector<int> position(heads_.size(), -1);
+    std::vector<int> position(headers_.size(), -1);
     std::vector<int> path;
     while (position[at] < 0) {
       position[at] = static_cast<int>(path.size());
@@ -420,13 +420,13 @@ class GraphImporter {
     path.erase(path.begin(), path.begin() + position[at]);
     path.push_back(at);
     std::reverse(path.begin(), path.end());
-    constexpr size_t kMostNamed = 10;
-    const size_t left_out = path.size() > kMostNamed ? path.size() - kMostNamed : 0;
+    constexpr size_t kMaxNamed = 10;
+    const size_t left_out = path.size() > kMaxNamed ? path.size() - kMaxNamed : 0;
     path.resize(path.size() - left_out);
     return InvalidArgument(
         count, count == 1 ? " node" : " nodes", " in a cycle: ",
         absl::StrJoin(path, " -> ",
-                      [this](std::string* out, int i) { absl::StrAppend(out, heads_[i].name); }),
+                      [this](std::string* out, int i) { absl::StrAppend(out, headers_[i].name); }),
         left_out > 0 ? " -> ..." : "");
   }
 
@@ -446,8 +446,8 @@ class GraphImporter {
     node->name_ = prefix_ + def.name();
     graph_.SetInternedDevice(node.get(), def.device());
     WEIR_ASSIGN_OR_RETURN(node->op_, FindOp(def.op()));
-    WEIR_RETURN_IF_ERROR(node->op_ != nullptr ? FillKnown(i, def, node.get())
-                                              : FillUnknown(i, def, node.get()));
+    WEIR_RETURN_IF_ERROR(node->op_ != nullptr ? BuildKnownOp(i, def, node.get())
+                                              : BuildUnknownOp(i, def, node.get()));
     WEIR_RETURN_IF_ERROR(RefineShapes(def, node.get()));
     if (cleared_ != nullptr) cleared_->mutable_node(i)->clear_attr();
     nodes_[i] = node.get();
@@ -456,7 +456,7 @@ class GraphImporter {
     return absl::OkStatus();
   }
 
-  absl::Status FillKnown(int i, const proto::NodeDef& def, Node* node) {
+  absl::Status BuildKnownOp(int i, const proto::NodeDef& def, Node* node) {
     const OpSpec& op = *node->op_;
     if (op.deprecated_version() > 0 && def_.versions().producer() >= op.deprecated_version()) {
       return Unimplemented("Op ", op.name(), " is not available in GraphDef version ",
@@ -609,7 +609,7 @@ class GraphImporter {
     AttrMap defaults = {};
   };
 
-  absl::Status FillUnknown(int i, const proto::NodeDef& def, Node* node) {
+  absl::Status BuildUnknownOp(int i, const proto::NodeDef& def, Node* node) {
     SetControlInputs(i, node);
     for (const Edge& edge : EdgesOf(i)) {
       if (edge.control) break;
@@ -618,7 +618,7 @@ class GraphImporter {
     node->attrs_ = ReadableAttrs(def);
     if (node->FindAttr("_class") != nullptr) WEIR_RETURN_IF_ERROR(PrefixMarks(def, &node->attrs_));
     const std::optional<Definition> found = DefinitionOf(def.op());
-    const bool fits = found && FitTypes(*found, node);
+    const bool fits = found && SetTypesFromDefinition(*found, node);
     if (!fits) {
       for (const Output& in : node->inputs_)
         node->input_types_.push_back(in.node->output_type(in.index));
@@ -667,7 +667,7 @@ class GraphImporter {
 
   // Sets the types given by the definition. Returns false, and sets nothing, if the node does not
   // match it.
-  bool FitTypes(const Definition& found, Node* node) {
+  bool SetTypesFromDefinition(const Definition& found, Node* node) {
     AttrMap attrs = node->attrs_;
     for (const auto& [name, value] : found.defaults) attrs.emplace(name, value);
     if (!CompleteAttrs(found.spec, &attrs).ok()) return false;
@@ -740,7 +740,7 @@ class GraphImporter {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<Outputs> FindReturned() {
+  absl::StatusOr<Outputs> ResolveReturnElements() {
     Outputs out;
     for (const std::string& name : options_.return_elements) {
       const InputName element = ParseInput(name);
@@ -807,7 +807,7 @@ class GraphImporter {
   std::shared_ptr<const FunctionLibrary> functions_;
   std::unique_ptr<proto::OpList> op_list_;  // from options_; parsed on first use
   std::vector<std::unique_ptr<const UnknownOp>> unknown_ops_;
-  std::vector<NodeHeader> heads_;  // by position in the GraphDef
+  std::vector<NodeHeader> headers_;  // by position in the GraphDef
   std::vector<absl::string_view> inputs_;
   absl::flat_hash_map<absl::string_view, int> by_name_;  // to positions in the GraphDef
   absl::flat_hash_map<std::pair<absl::string_view, int>, Output> map_;  // index -1: control
@@ -827,7 +827,7 @@ absl::StatusOr<Outputs> ImportGraph(Graph& graph, absl::string_view bytes,
   proto::GraphDef rest;
   if (parts.rest.size() > std::numeric_limits<int>::max() ||
       !rest.ParsePartialFromString(parts.rest))
-    return Corrupt("what is not a node");
+    return Corrupt("a field other than node");
   return GraphImporter(graph, rest, std::move(parts.nodes), bytes.size(), options).Run();
 }
 

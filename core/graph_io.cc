@@ -19,7 +19,7 @@ namespace weir {
 namespace {
 
 // Compares parsed values: one value has several encodings.
-bool MeansTheSame(const proto::AttrValue& proto, const AttrValue& value) {
+bool EncodesSameValue(const proto::AttrValue& proto, const AttrValue& value) {
   const absl::StatusOr<AttrValue> parsed = AttrFromProto(proto);
   return parsed.ok() && AttrToBytes(*parsed) == AttrToBytes(value);
 }
@@ -41,7 +41,7 @@ void NodeToProto(const Node& node, proto::NodeDef* def) {
   for (std::string& control : controls) def->add_input(std::move(control));
   for (const auto& [name, value] : node.attrs()) {
     proto::AttrValue& attr = (*def->mutable_attr())[name];
-    if (!is_unknown || !MeansTheSame(attr, value)) AttrToProto(value, &attr);
+    if (!is_unknown || !EncodesSameValue(attr, value)) AttrToProto(value, &attr);
   }
 }
 

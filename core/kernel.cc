@@ -15,8 +15,8 @@ absl::StatusOr<Tensor*> KernelContext::AllocateOutput(int i, const Shape& shape)
   if (Tensor* planned = PlannedOutput(i, shape)) return planned;
   Tensor& slot = b_.slots[b_.outputs[i]];
   const DataType type = BaseType(node_->output_type(i));
-  // A sole owner may be written again: the slot still holds what this kernel left here in an
-  // earlier step.
+  // Reuses the buffer if this is its only reference: the slot still holds the output of this kernel
+  // from an earlier step.
   if (slot.dtype() == type && slot.shape() == shape && slot.OwnsBufferAlone()) return &slot;
   slot = Tensor();
   for (int32_t k = 0; k < b_.num_last_uses; ++k) {
@@ -40,7 +40,7 @@ void KernelContext::SetOutput(int i, Tensor value) {
   absl::StatusOr<Tensor> owned = Own(value);
   if (owned.ok()) {
     slot = *std::move(owned);
-  } else {  // no room for a copy: nothing that needs the output may run
+  } else {  // out of memory: kernels that need the output must not run
     slot = Tensor();
     if (cancellation() != nullptr) cancellation()->Cancel(owned.status());
   }
@@ -144,6 +144,78 @@ KernelRegistry::KernelRegistry(std::unique_ptr<const Families<KernelRegistry>> f
     : base_(nullptr), families_(std::move(families)) {}
 KernelRegistry::~KernelRegistry() = default;
 
+namespace {
+
+// Runs the function of an element-wise op on whole tensors.
+struct ElementwiseKernel {
+  ElementwiseLoop loop;
+  double param;
+
+  absl::Status operator()(KernelContext& c) const {
+    const bool is_binary = loop.binary != nullptr;
+    if (c.num_inputs() != (is_binary ? 2 : 1))
+      return InvalidArgument("the kernel takes ", is_binary ? 2 : 1, " inputs, not ",
+                             c.num_inputs());
+    const Tensor &x = c.input(0), &y = c.input(is_binary ? 1 : 0);
+    for (const Tensor* t : {&x, &y}) {
+      if (t->dtype() != loop.type)
+        return InvalidArgument("expected ", DataTypeName(loop.type), ", got ",
+                               DataTypeName(t->dtype()));
+    }
+    if (x.shape() != y.shape() && x.rank() != 0 && y.rank() != 0)
+      return InvalidArgument("Incompatible shapes: ", x.shape().ToString(), " vs. ",
+                             y.shape().ToString());
+    WEIR_ASSIGN_OR_RETURN(Tensor* const out,
+                          c.AllocateOutput(0, x.rank() == 0 ? y.shape() : x.shape()));
+    const int64_t count = out->num_elements(), size = static_cast<int64_t>(ElementSize(loop.type));
+    c.pool().ParallelFor(count, loop.cost_ns, [&](int64_t begin, int64_t end) {
+      const auto at = [&](const Tensor& t, int64_t i) {
+        return static_cast<const char*>(t.raw()) + (t.num_elements() == 1 ? 0 : i * size);
+      };
+      // Without a scalar all elements at once; else one by one, since the scalar has a stride of 0.
+      const bool has_scalar = x.num_elements() != y.num_elements();
+      const int64_t most = has_scalar ? 1 : end - begin;
+      for (int64_t i = begin; i < end; i += most) {
+        char* const to = static_cast<char*>(out->raw()) + i * size;
+        if (is_binary) {
+          loop.binary(at(x, i), at(y, i), to, most, param);
+        } else {
+          loop.unary(at(x, i), to, most, param);
+        }
+      }
+    });
+    return absl::OkStatus();
+  }
+};
+
+}  // namespace
+
+KernelDef& KernelRegistry::AddElementwise(absl::string_view op, const ElementwiseLoop& loop) {
+  const auto make = [loop](const KernelInit& init) -> absl::StatusOr<Kernel> {
+    const double param = loop.attr == nullptr ? 0 : init.node.attr_or<float>(loop.attr, 0);
+    return Kernel(ElementwiseKernel{loop, param});
+  };
+  KernelDef& def =
+      Add(op, kCpu, make)
+          .InPlace(loop.binary != nullptr ? std::vector<int>{0, 1} : std::vector<int>{0});
+  def.elementwise = loop;
+  return def;
+}
+
+const ElementwiseLoop* KernelRegistry::FindElementwise(absl::string_view op, DataType type,
+                                                       size_t num_arguments) const {
+  for (const KernelRegistry* layer = this; layer != nullptr; layer = layer->base_) {
+    const auto found = layer->kernels_.find(op);
+    if (found == layer->kernels_.end()) continue;
+    for (const auto& def : found->second) {
+      const std::optional<ElementwiseLoop>& loop = def->elementwise;
+      if (loop && loop->type == type && num_arguments == (loop->binary != nullptr ? 2u : 1u))
+        return &*loop;
+    }
+  }
+  return nullptr;
+}
+
 KernelDef& KernelRegistry::Add(absl::string_view op, Place place, KernelFactory make) {
   return Add(op, place, TypeConstraints{}, std::move(make));
 }
@@ -182,7 +254,7 @@ bool Satisfies(const Node& node, const TypeConstraints& constraints) {
 const KernelDef* KernelRegistry::Find(const Node& node, Place place) const {
   const absl::string_view op =
       node.op().is_function() ? absl::string_view("PartitionedCall") : node.op_name();
-  const auto it = kernels_.empty() ? kernels_.end() : kernels_.find(op);  // hashes the name
+  const auto it = kernels_.empty() ? kernels_.end() : kernels_.find(op);  // hashes the name once
   if (it != kernels_.end()) {
     for (const auto& def : it->second) {
       if (def->place == place && Satisfies(node, def->constraints)) return def.get();
@@ -190,7 +262,7 @@ const KernelDef* KernelRegistry::Find(const Node& node, Place place) const {
   }
   if (families_ != nullptr) {
     const KernelDef* found = nullptr;
-    families_->With(op, [&](const KernelRegistry& family) {
+    families_->ForEachWith(op, [&](const KernelRegistry& family) {
       found = family.Find(node, place);
       return found != nullptr;
     });
@@ -208,7 +280,7 @@ std::vector<const KernelDef*> KernelRegistry::KernelsOf(absl::string_view op) co
     for (const KernelDef* def : registry.KernelsOf(op)) out.push_back(def);
     return false;
   };
-  if (families_ != nullptr) families_->With(op, add);
+  if (families_ != nullptr) families_->ForEachWith(op, add);
   if (base_ != nullptr) add(*base_);
   return out;
 }

@@ -26,46 +26,52 @@ template <class Registry>
 class Families;
 class Functions;
 class KernelContext;
+class KernelRegistry;
 
-// A call of a function in progress: the node that calls, and the call that it is in itself.
+// A function call in progress: the calling node, and the enclosing call.
 struct FunctionCall {
   const Node* node = nullptr;
   const FunctionCall* outer = nullptr;
   int depth = 1;
 };
 
-// What kernels of one step share.
+// Shared by the kernels of one step.
 struct StepInfo {
   int64_t step_id = 0;
   ThreadPool* pool = nullptr;
   ResourceMap* resources = nullptr;
   Cancellation* cancellation = nullptr;
-  const FunctionCall* call = nullptr;  // null outside of functions
-  // When the step is given up, if at all, and how long it may take.
+  const FunctionCall* call = nullptr;  // null outside functions
+  // The deadline of the step, if any, and its time limit.
   std::optional<std::chrono::steady_clock::time_point> deadline;
   std::chrono::milliseconds timeout{0};
 };
 
-// What a kernel factory sees, once, when a Plan is made.
+// The input of a kernel factory, which runs once per node when a Plan is made.
 struct KernelInit {
   const Node& node;
   Device& device;
   ResourceMap& resources;
-  // Shapes of the inputs as far as the Plan knows them: a kernel may prepare for them, but must
-  // check at run time.
+  // Input shapes as far as the Plan knows them. A kernel may specialize for them, but must check
+  // the actual shapes at run time.
   absl::Span<const Shape> input_shapes;
-  // What the kernel may call (core/function.h); null where there is no session.
+  // The functions that the kernel may call (core/function.h); null if there is no session.
   Functions* functions = nullptr;
-  // By input, or empty if nothing is known: it is probably the same in each step, and stays as it
-  // is for as long as somebody holds the tensor. So are constants, and the variables of a step
-  // that writes to none; what is fed is not.
+  // For each input, whether it is step-invariant: probably the same tensor in each step, and not
+  // modified while a reference to it exists. Empty if nothing is known. Constants are
+  // step-invariant, and so are the variables of a step that writes to no variable; feeds are not.
   absl::Span<const bool> step_invariant_inputs = {};
-  // Whether it may take an algorithm with fewer operations that rounds otherwise than the
-  // definition, like Winograd's for convolutions (SessionOptions::disable).
+  // Whether the kernel may use an algorithm that needs fewer operations but rounds differently from
+  // the definition, such as Winograd convolution (SessionOptions::disable).
   bool fast_algorithms = true;
+  // The session's kernels; null where there is no session.
+  const KernelRegistry* kernels = nullptr;
 
   bool is_step_invariant(int input) const {
     return input < static_cast<int>(step_invariant_inputs.size()) && step_invariant_inputs[input];
+  }
+  [[deprecated("use is_step_invariant")]] bool is_lasting(int input) const {
+    return is_step_invariant(input);
   }
 
   template <class T>
@@ -74,18 +80,18 @@ struct KernelInit {
   }
 };
 
-// A computation ready to run: a closure made once from a node's attributes, run once a step. It has
-// one of three forms:
+// An executable computation: a closure created once from a node's attributes and run once per step.
+// It has one of three forms:
 //
 // clang-format off
-//   form          type                                  what it does
-//   synchronous   absl::Status(KernelContext&)          computes (or enqueues on the device's stream), returns
-//   asynchronous  void(KernelContext&, Done)            may return early; calls done once, from any thread; for
-//                                                       kernels that wait (queues, remote calls): no thread is held
+//   form          type                                  behavior
+//   synchronous   absl::Status(KernelContext&)          computes (or enqueues on the device's stream) and returns
+//   asynchronous  void(KernelContext&, Done)            may return early; calls `done` once, from any thread; for kernels
+//                                                       that wait (queues, remote calls) without blocking a thread
 //   constant      Tensor                                never runs: the output is known (Const, VarHandleOp)
 // clang-format on
 //
-// A closure may be run by several steps at once; what it remembers must allow that.
+// Several steps may run a closure concurrently, so its state must be thread-safe.
 class Kernel {
  public:
   using Done = std::function<void(absl::Status)>;
@@ -102,7 +108,7 @@ class Kernel {
   Kernel(F run) : form_(RunAsync(std::move(run))) {}
   static Kernel Constant(Tensor value);
 
-  // What the kernel has in this form; empty if it is of another one.
+  // The closure or value of each form; empty if the kernel has another form.
   const Run& run() const& { return As<Run>(); }
   const RunAsync& run_async() const& { return As<RunAsync>(); }
   const Tensor& constant() const { return As<Tensor>(); }
@@ -127,13 +133,13 @@ class Kernel {
   std::variant<Run, RunAsync, Tensor> form_;
 };
 
-// One run of a kernel: its inputs, its outputs, and where it runs. Valid until the kernel returns
-// (or calls done).
+// One execution of a kernel: its inputs, its outputs, and the device. Valid until the kernel
+// returns (or calls `done`).
 class KernelContext {
  public:
-  // Where a node's values lie: `slots` is an array of values, `inputs` and `outputs` the positions
-  // of this node's. `planned` (may be null) holds, at the position of an output, the memory that
-  // the Plan has laid out for it.
+  // The locations of a node's values: `slots` is the array of all values, `inputs` and `outputs`
+  // hold the slot indices of this node's values. `planned` (may be null) holds, at the index of an
+  // output, the memory that the Plan assigned to it.
   struct Binding {
     Tensor* slots = nullptr;
     const Tensor* planned = nullptr;
@@ -141,14 +147,13 @@ class KernelContext {
     const int32_t* inputs = nullptr;
     const int32_t* outputs = nullptr;
     int32_t num_inputs = 0, num_outputs = 0;
-    // Bit i: output i stays in host memory (a shape, a handle) although the device has memory of
-    // its own.
+    // Bit i: output i is in host memory (a shape, a handle) although the device has its own memory.
     uint64_t host_outputs = 0;
-    // Outputs may share an input's memory even if that is a step's arena: the Plan knows and keeps
-    // it alive.
+    // Outputs may alias an input even if its memory is a step's arena: the Plan knows the alias and
+    // keeps the memory alive.
     bool aliases = false;
-    // Positions of inputs that nobody needs after this kernel, which may write over them (InPlace):
-    // an output takes the memory of one of these, rather than new memory.
+    // Slot indices of the inputs that this kernel uses last and may overwrite (InPlace): an output
+    // reuses the memory of one of them instead of new memory.
     const int32_t* last_uses = nullptr;
     int32_t num_last_uses = 0;
   };
@@ -169,44 +174,48 @@ class KernelContext {
   const T* input_data(int i) const {
     return input(i).template data<T>();
   }
-  // True for the output of a branch not taken. Only kernels registered with AcceptsDead meet one.
+  // Returns true for a dead tensor, the output of a branch not taken. Only kernels registered with
+  // AcceptsDead see dead tensors.
   bool input_is_dead(int i) const { return b_.dead[b_.inputs[i]] != 0; }
-  // Nobody in the step needs the value after this kernel, which is registered InPlace for it.
+  // Returns true if this kernel, which is registered InPlace for input i, is the last user of the
+  // value in the step.
   bool is_last_use(int i) const {
     const int32_t* const end = b_.last_uses + b_.num_last_uses;
     return std::find(b_.last_uses, end, b_.inputs[i]) != end;
   }
 
-  // The tensor to write output i into: the planned memory if the shape is as planned, else new
-  // memory. Its elements are uninitialized; for kernels registered InPlace it may be an input's
-  // memory, element for element.
+  // Returns the tensor for output i: the planned memory if the shape is as planned, otherwise new
+  // memory. The elements are uninitialized. For kernels registered InPlace, the memory may be that
+  // of an input; elements then coincide.
   absl::StatusOr<Tensor*> AllocateOutput(int i, const Shape& shape);
-  // The planned memory of output i if it is of this shape, else null (then AllocateOutput): for
-  // kernels so small that a StatusOr counts.
+  // Returns the planned memory of output i if its shape matches, otherwise null (call
+  // AllocateOutput then). For kernels so small that the cost of a StatusOr matters.
   Tensor* PlannedOutput(int i, const Shape& shape) {
     if (b_.planned == nullptr) return nullptr;
     Tensor& slot = b_.slots[b_.outputs[i]];
     const Tensor& planned = b_.planned[b_.outputs[i]];
     if (!planned.initialized()) return nullptr;
-    if (slot.raw() == planned.raw() && slot.shape() == shape) return &slot;  // as a step ago
+    if (slot.raw() == planned.raw() && slot.shape() == shape)
+      return &slot;  // unchanged since the previous step
     if (planned.shape() != shape) return nullptr;
     slot = planned;
     return &slot;
   }
-  // Gives output i a tensor that exists already, without copying: an input (perhaps reshaped), a
-  // variable's value.
+  // Sets output i to an existing tensor without copying: an input (possibly reshaped), a variable's
+  // value.
   void SetOutput(int i, Tensor value);
-  // Output i belongs to a branch not taken.
+  // Marks output i as dead: it belongs to a branch not taken.
   void SetOutputDead(int i) { b_.dead[b_.outputs[i]] = 1; }
-  // Memory for intermediate results, on this device.
+  // Allocates memory for intermediate results on this device.
   absl::StatusOr<Tensor> AllocateTemp(DataType dtype, const Shape& shape);
 
-  // The variable at input i: a resource handle, or a reference. FAILED_PRECONDITION if the handle
-  // is to nothing.
+  // Returns the variable at input i: a resource handle, or a reference. Returns FAILED_PRECONDITION
+  // if the handle refers to no resource.
   absl::StatusOr<std::shared_ptr<VariableState>> variable(int i) const;
-  // The same without the counted pointer, for the fast path; lives at least as long as this run.
+  // Same, without reference counting, for the fast path. The variable lives at least as long as
+  // this execution.
   VariableState* variable_or_null(int i) const;
-  // The resource of type T at input i; INVALID_ARGUMENT if it is of another type.
+  // Returns the resource at input i; INVALID_ARGUMENT if it is not of type T.
   template <class T>
   absl::StatusOr<std::shared_ptr<T>> resource(int i) const {
     const Tensor& handle = input(i);
@@ -215,12 +224,11 @@ class KernelContext {
     if (typed == nullptr) return WrongResource(i);
     return typed;
   }
-  // The tensor itself if it may be kept beyond the step, else a copy of it: for kernels that store
+  // Returns the tensor itself if it may outlive the step, otherwise a copy. For kernels that store
   // values (assign, push).
   absl::StatusOr<Tensor> Own(const Tensor& value) const;
 
-  // InvalidArgument and the like with "op (node name): " in front come from the executor; kernels
-  // return plain messages.
+  // The executor prefixes errors with "op (node name): "; kernels return plain messages.
 
  private:
   absl::Status WrongResource(int i) const;
@@ -232,8 +240,8 @@ class KernelContext {
   Binding b_;
 };
 
-// Makes a kernel for a node, from its attributes; or, for an op whose kernel needs none, is the
-// kernel: a plain function.
+// Creates a kernel from a node's attributes. For an op whose kernel needs no attributes, the
+// factory can be the kernel itself: a plain function.
 class KernelFactory : public std::function<absl::StatusOr<Kernel>(const KernelInit&)> {
  public:
   using function::function;
@@ -242,36 +250,52 @@ class KernelFactory : public std::function<absl::StatusOr<Kernel>(const KernelIn
 // In KernelDef::host_args: all arguments.
 inline constexpr char kAllArgs[] = "*";
 
+// The function of an element-wise op, for one type: what its kernel computes for all elements, and
+// what fused kernels call for a tile of elements that is in the L1 cache. `param` is the value of
+// the attribute `attr`, a float, or 0.
+struct ElementwiseLoop {
+  DataType type = DT_INVALID;  // of the arguments and of the result
+  // Computes y[i] = f(x[i]) for i in [0, n). y may be x; otherwise they do not overlap.
+  void (*unary)(const void* x, void* y, int64_t n, double param) = nullptr;
+  // Computes z[i] = f(x[i], y[i]). z may be x or y.
+  void (*binary)(const void* x, const void* y, void* z, int64_t n, double param) = nullptr;
+  const char* attr = nullptr;
+  float cost_ns = 1;  // for each element, on one thread
+};
+
 using TypeConstraints = std::vector<std::pair<std::string, DataType>>;
 
-// One kernel of an op for one place, and what a Plan must know to use it well.
+// The registration of a kernel: one op, one place, and the properties that the Plan uses.
 struct KernelDef {
   KernelDef();
   ~KernelDef();
 
   std::string op;
   Place place = kCpu;
-  TypeConstraints constraints;  // attribute -> type; attributes not named may have any
+  TypeConstraints constraints;  // attribute -> type; other attributes may have any type
   KernelFactory make;
 
-  // Inputs (by position) whose memory an output of the same byte size may take over: the kernel
-  // reads element i of them no later than it writes element i of the output.
+  // Inputs (by position) whose memory an output of the same size in bytes may reuse. The kernel
+  // must read element i of such an input no later than it writes element i of the output.
   std::vector<int> in_place;
-  // Output i may be a view of input aliases[i] (Identity, Reshape); -1 for none. Shorter: none.
+  // Output i may alias input aliases[i] (Identity, Reshape); -1 or missing: no alias.
   std::vector<int> aliases;
-  // Output i may be a view of input i, however many there are (IdentityN).
+  // Output i may alias input i, for any number of them (IdentityN).
   bool aliases_each = false;
-  // Arguments (by name) that stay in host memory on an accelerator: shapes, axes, handles.
+  // Arguments (by name) that are in host memory on an accelerator: shapes, axes, handles.
   std::vector<std::string> host_args;
-  // The kernel writes the variables at these inputs: the Plan runs it after other readers of theirs
-  // where it may.
+  // The kernel writes the variables at these inputs. The Plan runs it after the other readers of
+  // these variables where possible.
   std::vector<int> writes;
-  // Runs even if inputs are dead (Merge).
+  // Fused kernels may call it in place of the kernel.
+  std::optional<ElementwiseLoop> elementwise;
+  // The kernel runs even if inputs are dead (Merge).
   bool accepts_dead = false;
-  // Estimated nanoseconds on one thread; null: from the bytes that go in and out.
+  // Estimates the nanoseconds on one thread; null: estimate from the size of inputs and outputs in
+  // bytes.
   double (*cost)(const KernelInit&) = nullptr;
 
-  // Set them, and return *this.
+  // Setters; each returns *this.
   KernelDef& InPlace(absl::Span<const int> inputs);
   KernelDef& Aliases(absl::Span<const int> inputs);
   KernelDef& AliasesEach();
@@ -280,7 +304,7 @@ struct KernelDef {
   KernelDef& AcceptsDead();
   KernelDef& Cost(double (*fn)(const KernelInit&));
 
-  // The input whose memory output i may be a view of; -1 if there is none.
+  // Returns the input that output i may alias, or -1.
   int AliasedInput(int output) const {
     if (aliases_each) return output;
     return output < static_cast<int>(aliases.size()) ? aliases[output] : -1;
@@ -288,37 +312,47 @@ struct KernelDef {
   bool has_aliases() const { return aliases_each || !aliases.empty(); }
 };
 
-// Kernels by op and place. Filled by plain functions from one list (kernels/registry.cc); a user's
-// registry is layered over the built-in one. Not changed once a session uses it; look-ups are
-// thread-safe.
+// The registered kernels, by op and place. Plain functions, listed in kernels/registry.cc, fill the
+// built-in registry; a user's registry is layered over it. Must not change once a session uses it;
+// lookups are thread-safe.
 //
 //   r->Add("MatMul", kCpu, DT_FLOAT, MakeMatMul).Cost(MatMulCost);
 //   r->Add("Shape", kCpu, Shape).HostArgs({"output"});
 class KernelRegistry {
  public:
   explicit KernelRegistry(const KernelRegistry* base = nullptr);
-  // With records that are made when they are first looked up.
+  // Creates a registry whose records are constructed when they are first looked up.
   explicit KernelRegistry(std::unique_ptr<const Families<KernelRegistry>> families);
   ~KernelRegistry();
   KernelRegistry(const KernelRegistry&) = delete;
   KernelRegistry& operator=(const KernelRegistry&) = delete;
 
-  // For any types.
+  // Registers a kernel for all types.
   KernelDef& Add(absl::string_view op, Place place, KernelFactory make);
-  // For one type of the op's attribute "T" ("dtype" where it has no T: the registry tries both).
+  // Registers a kernel for one type of the op's attribute "T" ("dtype" if the op has no T: the
+  // registry tries both).
   KernelDef& Add(absl::string_view op, Place place, DataType type, KernelFactory make);
-  // The reference is good until the next Add.
+  // The reference is valid until the next Add.
   KernelDef& Add(absl::string_view op, Place place, TypeConstraints constraints,
                  KernelFactory make);
 
-  // The kernel for this node; null if there is none. A node whose op is a function has that of
-  // PartitionedCall. The constraint on "" is on "T", else "dtype".
+  // Registers an element-wise op for the CPU: its kernel, which splits the elements over the
+  // threads and writes in place, and its function for fused kernels. Arguments of a binary op have
+  // one shape, or one of them is a scalar; other shapes are INVALID_ARGUMENT.
+  KernelDef& AddElementwise(absl::string_view op, const ElementwiseLoop& loop);
+
+  // Returns the kernel for this node, or null. A node whose op is a function uses the kernel of
+  // PartitionedCall. The constraint on "" applies to "T", or else to "dtype".
   const KernelDef* Find(const Node& node, Place place) const;
-  // Why Find gave null: INVALID_ARGUMENT, naming the node, its types, and the kernels there are.
+  // Explains why Find returned null: INVALID_ARGUMENT with the node, its types, and the registered
+  // kernels.
   absl::Status NoKernel(const Node& node, Place place) const;
-  // Op names with a kernel for the place, sorted.
+  // Returns the ops with a kernel for the place, sorted.
   std::vector<std::string> Ops(Place place) const;
-  // The kernels of one op, all places.
+  // Returns the function of an op that a user has registered by AddElementwise, or null.
+  const ElementwiseLoop* FindElementwise(absl::string_view op, DataType type,
+                                         size_t num_arguments) const;
+  // Returns the kernels of one op, for all places.
   std::vector<const KernelDef*> KernelsOf(absl::string_view op) const;
 
  private:
@@ -327,7 +361,7 @@ class KernelRegistry {
   absl::flat_hash_map<std::string, std::vector<std::unique_ptr<KernelDef>>> kernels_;
 };
 
-// Every kernel that Weir ships. Defined in kernels/registry.cc, the one list of families.
+// All built-in kernels. Defined in kernels/registry.cc, which lists the families.
 const KernelRegistry& BuiltinKernels();
 
 }  // namespace weir

@@ -22,7 +22,8 @@ uint64_t LoadEightBytes(const char* text) {
   return letters;
 }
 
-// The two halves of a product, folded: each bit of it depends on all of both factors.
+// Multiplies and folds the halves of the product by XOR: each bit of the result depends on all bits
+// of both factors.
 uint64_t Mix(uint64_t a, uint64_t b) {
   const auto product = static_cast<unsigned __int128>(a) * b;
   return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
@@ -30,8 +31,9 @@ uint64_t Mix(uint64_t a, uint64_t b) {
 
 }  // namespace
 
-// Of all bits but those in which "A" differs from "a", eight letters at a time, in the manner of
-// wyhash (Wang Yi, 2019). It begins with an address, which nobody who chooses names knows.
+// A case-insensitive hash of eight bytes at a time, in the style of wyhash (Wang Yi, 2019). It
+// ignores the bits in which "A" and "a" differ. The seed is an address, so that names chosen by an
+// adversary cannot collide on purpose.
 uint32_t NameIndex::HashOf(absl::string_view name) {
   constexpr uint64_t kCases = 0x2020202020202020, kFactor = 0x9e3779b97f4a7c15;
   static const char seed = 0;
@@ -104,8 +106,8 @@ void NameIndex::Remove(Node* node) {
   if (left.next != 0) AddOwned(node->name(), HashOf(node->name()), left);
 }
 
-// The counter of a name remembers where to go on, so that a thousand nodes of one name take a
-// thousand look-ups, not half a million.
+// The counter of a name remembers where to continue, so that a thousand nodes with one name take a
+// thousand lookups, not half a million.
 NameIndex::FreeName NameIndex::Unique(absl::string_view asked) {
   FreeName made;
   made.asked_size_ = asked.size();
@@ -133,7 +135,7 @@ NameIndex::FreeName NameIndex::Unique(absl::string_view asked) {
 
 namespace {
 
-// The counter of `asked` once Unique has made `given` of it.
+// Returns the value of the counter of `asked` after Unique has returned `given` for it.
 int NextAfter(absl::string_view asked, absl::string_view given) {
   int number = 0;
   const bool is_numbered =

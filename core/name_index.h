@@ -13,37 +13,38 @@ namespace weir {
 
 class Node;
 
-// The names of a graph: which node has which, and which are taken, by nodes and by scopes. A node
-// is found by its exact name; a name is taken whatever its case, as in TensorFlow, so that "A" and
-// "a" can only be both there if a file has them. For one thread at a time; Find from many while
-// nothing changes.
+// An index of the names in a graph: maps names to nodes, and records the names used by nodes and
+// scopes. Nodes are found by their exact name, but a name is taken if it is used in any case, as in
+// TensorFlow; so both "A" and "a" can exist only if they come from a file. Not thread-safe;
+// concurrent calls of Find are allowed while nothing changes.
 class NameIndex {
  public:
-  // Null if there is none.
+  // Returns null if there is no such node.
   Node* Find(absl::string_view name) const;
 
-  // A node of which the name, until it is removed, neither changes nor moves. That takes no name.
+  // Adds a node whose name neither changes nor moves in memory until the node is removed. Does not
+  // mark the name as taken.
   void Add(Node* node);
   void Remove(Node* node);
 
-  // A name that is free: `asked`, `asked_1`, ... It is good for one AddUnique, of the node that has
-  // it by then, which takes it.
+  // Returns a free name: `asked`, `asked_1`, ... The result is valid for one call of AddUnique, for
+  // a node that has this name by then; AddUnique marks the name as taken.
   class FreeName;
   FreeName Unique(absl::string_view asked);
   void AddUnique(Node* node, const FreeName& name);
-  // A name that is free is taken, for a scope.
+  // Marks a free name as taken, for a scope, and returns it.
   std::string TakeUnique(absl::string_view asked);
-  // False if it was taken.
+  // Marks the name as taken. Returns false if it already was.
   bool Take(absl::string_view name);
-  // `given` is free again, if it is the last name that was made of `asked`. No node has it.
+  // Frees `given` if it is the last name derived from `asked`. No node has this name.
   void Release(absl::string_view asked, absl::string_view given);
 
   void Reserve(size_t names) { entries_.reserve(names); }
   size_t size() const { return entries_.size(); }
 
  private:
-  // A text that somebody else owns, and its hash, which is the same in any case: strings are in no
-  // cache by the time the table grows.
+  // A string owned by somebody else, with its case-insensitive hash. The hash is stored because the
+  // strings are no longer in cache when the hash map grows.
   struct Key {
     const char* text;
     uint32_t size, hash;
@@ -56,8 +57,8 @@ class NameIndex {
     bool operator()(const Key& a, const Key& b) const;
   };
   struct Entry {
-    Node* node = nullptr;  // the first one that has the name
-    int next = 0;          // the number after those tried behind the name; 0 if it is free
+    Node* node = nullptr;  // the first node with the name
+    int next = 0;          // next number to try as a suffix of the name; 0 if the name is free
   };
   static uint32_t HashOf(absl::string_view name);
   static Key KeyOf(absl::string_view name);
@@ -68,9 +69,10 @@ class NameIndex {
   void AdvanceCounter(const FreeName& name);
 
   absl::flat_hash_map<Key, Entry, Hash, Equal> entries_;
-  uint64_t additions_ = 0;                                   // each may move the entries
-  std::deque<std::string> owned_;                            // texts of keys that are no node's
-  std::map<std::string, Node*, std::less<>> case_variants_;  // nodes that are in no entry
+  uint64_t additions_ = 0;         // each may move the entries
+  std::deque<std::string> owned_;  // strings of keys that are not names of nodes
+  // Nodes whose name differs from an entry's node only in case.
+  std::map<std::string, Node*, std::less<>> case_variants_;
 };
 
 class NameIndex::FreeName {
@@ -80,10 +82,10 @@ class NameIndex::FreeName {
  private:
   friend class NameIndex;
   std::string text_;
-  size_t asked_size_ = 0;  // the name begins with what was asked for
+  size_t asked_size_ = 0;  // length of the requested name, a prefix of text_
   uint32_t hash_ = 0;
-  int next_ = 0;  // what the counter of `asked` counts from then on; 0 if it gave no number
-  Entry* asked_ = nullptr;  // that counter, unless there have been additions since
+  int next_ = 0;  // new value of the counter of the requested name; 0 if no number was appended
+  Entry* asked_ = nullptr;  // entry with that counter; valid while additions_ is unchanged
   uint64_t additions_ = 0;
 };
 

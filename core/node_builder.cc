@@ -14,9 +14,9 @@ namespace weir {
 namespace {
 
 constexpr absl::string_view kColocationPrefix = "loc:@";
-constexpr size_t kUsualCount = 4;  // of attributes that are given
+constexpr size_t kUsualCount = 4;  // of given attributes
 
-// TensorFlow's Python names, which its messages about argument types use.
+// TensorFlow's Python names of types, for its messages about argument types.
 std::string PythonName(DataType type) {
   switch (BaseType(type)) {
     case DT_HALF:
@@ -40,8 +40,8 @@ DataTypes TypesOf(absl::Span<const Output> values) {
   return types;
 }
 
-// Derives attributes from the arguments of a node under construction, and remembers which argument
-// settled each.
+// Deduces attributes from the arguments of a node under construction, and records which argument
+// determined each.
 class ArgMatcher {
  public:
   ArgMatcher(const OpSpec& op, AttrMap* attrs) : op_(op), attrs_(attrs) {}
@@ -51,7 +51,7 @@ class ArgMatcher {
       for (const Output& v : values) {
         if (!v.is_ref()) {
           return InvalidArgument(Subject(arg), " requires l-value input: ", v.name(),
-                                 " is no reference to a variable");
+                                 " is not a reference to a variable");
         }
       }
     }
@@ -73,7 +73,7 @@ class ArgMatcher {
     return absl::StrCat("Input '", arg.name, "' of '", op_.name(), "' Op");
   }
 
-  // What an attribute's value comes from: " of argument 'a'", or nothing if the caller gave it.
+  // Returns the source of an attribute's value: " of argument 'a'", or "" if the caller set it.
   const std::string* Source(const std::string& attr) const {
     const auto it = std::find_if(sources_.begin(), sources_.end(),
                                  [&](const auto& source) { return *source.first == attr; });
@@ -144,7 +144,7 @@ class ArgMatcher {
 
   const OpSpec& op_;
   AttrMap* attrs_;
-  // Attributes and the arguments that settled them, of the signature.
+  // Attributes of the signature, and the arguments that determined them.
   absl::InlinedVector<std::pair<const std::string*, const std::string*>, 4> sources_;
 };
 
@@ -159,8 +159,8 @@ std::pair<int, int> FindRange(absl::Span<const ArgSpec> args, const AttrMap& att
   return {0, 0};
 }
 
-// Inner scopes win field by field; each function sees the device that the scopes inside it have
-// settled.
+// Merges device scopes field by field; inner scopes win. A device function sees the result of the
+// scopes inside it.
 absl::Status MergeDevices(const std::vector<Graph::DeviceFn>& devices, Graph& graph, Node* node) {
   for (auto fn = devices.rbegin(); fn != devices.rend(); ++fn) {
     WEIR_ASSIGN_OR_RETURN(DeviceName merged, DeviceName::Parse((*fn)(*node)));
@@ -267,8 +267,8 @@ NodeBuilder& NodeBuilder::NamedAfterUser() {
 
 namespace {
 
-// What is asked for in the name scope. No node's name begins with the underscore of a runtime's own
-// ops.
+// Returns the requested name within the name scope. Names of nodes do not begin with '_', unlike
+// the names of the runtime's own ops.
 absl::string_view BaseName(absl::string_view name, absl::string_view op) {
   return name.empty() ? absl::StripPrefix(op, "_") : name;
 }
@@ -288,7 +288,7 @@ Node* NodeBuilder::Build() {
   std::unique_ptr<Node> node;
   NameIndex::FreeName name;
   absl::Status status = Make(&node, &name);
-  status = status.ok() ? graph_.InferShapes(node.get()) : Locate(status);
+  status = status.ok() ? graph_.InferShapes(node.get()) : AnnotateWithNode(status);
   if (!status.ok()) {
     graph_.Fail(status);
     return nullptr;
@@ -308,7 +308,7 @@ Node* NodeBuilder::Build() {
   return graph_.nodes_.back().get();
 }
 
-absl::Status NodeBuilder::Locate(const absl::Status& status) const {
+absl::Status NodeBuilder::AnnotateWithNode(const absl::Status& status) const {
   std::string inputs;
   for (const Output& in : inputs_) {
     const bool exists = in.valid() && in.index >= 0 && in.index < in.node->num_outputs();
@@ -320,7 +320,7 @@ absl::Status NodeBuilder::Locate(const absl::Status& status) const {
                       absl::StrCat(RequestedName(), " (", op_, "): ", status.message(), inputs));
 }
 
-// Everything but shapes. The graph is not touched.
+// Builds everything except shapes, without modifying the graph.
 absl::Status NodeBuilder::Make(std::unique_ptr<Node>* out, NameIndex::FreeName* name) {
   WEIR_ASSIGN_OR_RETURN(const OpSpec* op, graph_.ops().Lookup(op_));
   if (op->deprecated_version() > 0 && graph_.versions().producer >= op->deprecated_version()) {
@@ -337,7 +337,7 @@ absl::Status NodeBuilder::Make(std::unique_ptr<Node>* out, NameIndex::FreeName* 
   WEIR_RETURN_IF_ERROR(SetTypes(node.get()));
   node->inputs_.assign(inputs_.begin(), inputs_.end());
   SetControls(node.get());
-  WEIR_RETURN_IF_ERROR(SetPlace(node.get()));
+  WEIR_RETURN_IF_ERROR(SetDeviceAndColocation(node.get()));
   *out = std::move(node);
   return absl::OkStatus();
 }
@@ -374,7 +374,7 @@ absl::Status NodeBuilder::CheckInputs(const OpSpec& op) const {
     for (const Output& in : InputsOf(i)) {
       if (in.expired()) {
         return FailedPrecondition("Input '", arg.name, "' of '", op.name(),
-                                  "' Op is of a graph that is gone");
+                                  "' Op belongs to a destroyed graph");
       }
       if (!in.valid()) {
         return InvalidArgument("Input '", arg.name, "' of '", op.name(),
@@ -403,8 +403,8 @@ namespace {
 
 using GivenAttr = std::pair<std::string, AttrValue>;
 
-// No type follows from the attribute, and the value is allowed.
-bool IsFree(const OpSpec& op, absl::string_view name, const AttrValue& value) {
+// Returns true if no type depends on the attribute, and the value is allowed.
+bool IsTypeIndependent(const OpSpec& op, absl::string_view name, const AttrValue& value) {
   const AttrSpec* const spec = op.FindAttr(name);
   if (spec == nullptr) return true;  // a mark, such as _class
   switch (spec->kind) {
@@ -417,7 +417,7 @@ bool IsFree(const OpSpec& op, absl::string_view name, const AttrValue& value) {
   }
 }
 
-bool AnyNameTwice(absl::Span<const GivenAttr> attrs) {
+bool HasDuplicateName(absl::Span<const GivenAttr> attrs) {
   for (size_t i = 0; i < attrs.size(); ++i) {
     for (size_t k = 0; k < i; ++k) {
       if (attrs[i].first == attrs[k].first) return true;
@@ -428,8 +428,8 @@ bool AnyNameTwice(absl::Span<const GivenAttr> attrs) {
 
 }  // namespace
 
-// The caller's attributes, then the scopes', innermost first; a tensor, which may be large, without
-// its value.
+// Returns the caller's attributes, then those of the scopes, innermost first. Tensors, which may be
+// large, are replaced by empty values.
 std::vector<GivenAttr> NodeBuilder::GivenAttrs() const {
   std::vector<GivenAttr> given;
   const auto& scoped = graph_.context().attrs;
@@ -442,8 +442,9 @@ std::vector<GivenAttr> NodeBuilder::GivenAttrs() const {
   return given;
 }
 
-// The attributes of the op's last node, with the values of this one where those differ; it is the
-// last then, so that more of its kind share them. False if the two are not built alike.
+// Sets the attributes of the op's last node, updated with this node's values where they differ, and
+// makes the result the last one, so that more nodes share it. Returns false if the nodes were not
+// built in the same way.
 bool NodeBuilder::ReuseAttrs(Graph::LastBuilt& last, Node* node) const {
   const auto& scoped = graph_.context().attrs;
   std::vector<GivenAttr>& given = last.attrs_given;
@@ -455,9 +456,9 @@ bool NodeBuilder::ReuseAttrs(Graph::LastBuilt& last, Node* node) const {
   const auto take = [&](const GivenAttr& attr) {
     const auto& [name, before] = given[i];
     if (name != attr.first) return false;
-    // No value in the last is that of a tensor, and one given now an error.
+    // The stored value of a tensor is empty, and so is a given value that is an error.
     if (before != attr.second || before.is<std::monostate>()) {
-      if (!IsFree(node->op(), name, attr.second)) return false;
+      if (!IsTypeIndependent(node->op(), name, attr.second)) return false;
       attrs.insert_or_assign(name, attr.second);
       changed[i] = &attr.second;
       has_tensor = has_tensor || attr.second.is<Tensor>();
@@ -478,15 +479,16 @@ bool NodeBuilder::ReuseAttrs(Graph::LastBuilt& last, Node* node) const {
   return true;
 }
 
-// Attributes, and the types that follow from them: those of the op's last node, if this one is
-// built from the same, but for values that no type depends on.
+// Sets the attributes and the types that depend on them. Reuses those of the op's last node if this
+// node is built from equal inputs and attributes, apart from attribute values that no type depends
+// on.
 absl::Status NodeBuilder::SetTypes(Node* node) {
   const OpSpec& op = node->op();
   const bool is_plain = graph_.context().container.empty();
   NodeTypes given;
   for (const Output& in : inputs_) given.push_back(in.node->output_type(in.index));
-  Graph::LastBuilt& last =
-      graph_.last_built_[&op];  // stays where it is: nothing else is built meanwhile
+  // A stable reference: nothing else is built meanwhile.
+  Graph::LastBuilt& last = graph_.last_built_[&op];
   if (is_plain && last.is_built && last.args == args_ && last.types_given == given &&
       ReuseAttrs(last, node)) {
     node->input_types_ = last.input_types;
@@ -500,7 +502,7 @@ absl::Status NodeBuilder::SetTypes(Node* node) {
   WEIR_ASSIGN_OR_RETURN(const NodeTypes output_types,
                         ArgTypes(op, op.outputs(), node->attrs_, kMaxNodeArity));
   node->SetOutputTypes(output_types);
-  if (!is_plain || AnyNameTwice(attrs_given)) return absl::OkStatus();
+  if (!is_plain || HasDuplicateName(attrs_given)) return absl::OkStatus();
   AttrMap attrs = node->attrs_;
   for (const auto& [name, value] : attrs_given) {
     if (value.is<std::monostate>()) attrs.insert_or_assign(name, AttrValue());
@@ -515,7 +517,7 @@ absl::Status NodeBuilder::SetTypes(Node* node) {
   return absl::OkStatus();
 }
 
-// The caller's attributes first, then what the inputs settle, then the scopes' attributes and the
+// Precedence: the caller's attributes, values deduced from inputs, the attributes of scopes,
 // defaults.
 absl::Status NodeBuilder::SetAttrs(Node* node) {
   const OpSpec& op = node->op();
@@ -556,9 +558,9 @@ void NodeBuilder::SetControls(Node* node) const {
   for (Node* control : controls_) add(control);
 }
 
-// Device and colocation marks: the device is the one given, else that of the op placed with, else
-// the scopes'.
-absl::Status NodeBuilder::SetPlace(Node* node) const {
+// Sets the device and the colocation marks. The device is the given one, or else that of the op
+// colocated with, or else that of the scopes.
+absl::Status NodeBuilder::SetDeviceAndColocation(Node* node) const {
   std::set<std::string> marks(colocations_.begin(), colocations_.end());
   if (!verbatim_) {
     const Graph::Context& context = graph_.context();
@@ -574,7 +576,7 @@ absl::Status NodeBuilder::SetPlace(Node* node) const {
     WEIR_RETURN_IF_ERROR(DeviceName::Parse(*device_).status());
     graph_.SetInternedDevice(node, *device_);
   }
-  // As in TensorFlow, these marks replace a `_class` that came as an attribute.
+  // As in TensorFlow, these marks replace a `_class` that was given as an attribute.
   if (!marks.empty()) {
     node->attrs_["_class"] = AttrValue(std::vector<std::string>(marks.begin(), marks.end()));
   }

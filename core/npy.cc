@@ -17,9 +17,9 @@ namespace weir {
 
 namespace {
 
-// A file is the magic, two version bytes, the length of the header (two bytes in version 1, four
-// later), the header, and the elements. The header is a Python dictionary in ASCII (UTF-8 in
-// version 3), padded with blanks so that the elements start at a multiple of 64:
+// The format: the magic string, two version bytes, the header length (two bytes in version 1, four
+// in later versions), the header, and the elements. The header is a Python dictionary in ASCII
+// (UTF-8 in version 3), padded with blanks so that the elements start at a multiple of 64:
 //   {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }
 constexpr absl::string_view kMagic("\x93NUMPY", 6);
 constexpr size_t kAlignment = 64;
@@ -41,7 +41,7 @@ struct Header {
   Shape shape;
 };
 
-// Reads the header's dictionary: three known keys, in any order.
+// Parses the header's dictionary: three known keys, in any order.
 class HeaderParser {
  public:
   explicit HeaderParser(absl::string_view text) : text_(text) {}
@@ -49,15 +49,16 @@ class HeaderParser {
   absl::StatusOr<Header> Parse() {
     Header header;
     bool seen[3] = {};
-    if (!Eat("{")) return Bad();
-    while (!Eat("}")) {
+    if (!Consume("{")) return Bad();
+    while (!Consume("}")) {
       std::string key;
-      if (!ParseString(&key) || !Eat(":")) return Bad();
+      if (!ParseString(&key) || !Consume(":")) return Bad();
       const int which = key == "descr" ? 0 : key == "fortran_order" ? 1 : key == "shape" ? 2 : -1;
-      if (which < 0 || seen[which]) return InvalidArgument("its header has the key '", key, "'");
+      if (which < 0 || seen[which])
+        return InvalidArgument("its header has the unknown or duplicate key '", key, "'");
       seen[which] = true;
       WEIR_RETURN_IF_ERROR(ParseValue(which, &header));
-      if (!Eat(",") && !Peek('}')) return Bad();
+      if (!Consume(",") && !Peek('}')) return Bad();
     }
     SkipBlanks();
     if (!text_.empty() || !(seen[0] && seen[1] && seen[2])) return Bad();
@@ -72,12 +73,12 @@ class HeaderParser {
   absl::Status ParseValue(int which, Header* header) {
     if (which == 0) return ParseType(header);
     if (which == 2) return ParseShape(&header->shape);
-    header->fortran_order = Eat("True");
-    return header->fortran_order || Eat("False") ? absl::OkStatus() : Bad();
+    header->fortran_order = Consume("True");
+    return header->fortran_order || Consume("False") ? absl::OkStatus() : Bad();
   }
 
   absl::Status ParseType(Header* header) {
-    if (Peek('[')) return InvalidArgument("it holds records, which are no tensor");
+    if (Peek('[')) return InvalidArgument("it holds records, which are not supported");
     std::string text;
     if (!ParseString(&text) || text.empty()) return Bad();
     absl::string_view code = text;
@@ -96,8 +97,8 @@ class HeaderParser {
 
   absl::Status ParseShape(Shape* shape) {
     std::vector<int64_t> dims;
-    if (!Eat("(")) return Bad();
-    while (!Eat(")")) {
+    if (!Consume("(")) return Bad();
+    while (!Consume(")")) {
       size_t digits = 0;
       SkipBlanks();
       while (digits < text_.size() && absl::ascii_isdigit(text_[digits])) ++digits;
@@ -105,7 +106,7 @@ class HeaderParser {
       if (!absl::SimpleAtoi(text_.substr(0, digits), &extent)) return Bad();
       text_.remove_prefix(digits);
       dims.push_back(extent);
-      if (!Eat(",") && !Peek(')')) return Bad();
+      if (!Consume(",") && !Peek(')')) return Bad();
     }
     WEIR_ASSIGN_OR_RETURN(*shape, Shape::Make(dims));
     return absl::OkStatus();
@@ -122,7 +123,7 @@ class HeaderParser {
   }
 
   void SkipBlanks() { text_ = absl::StripLeadingAsciiWhitespace(text_); }
-  bool Eat(absl::string_view token) {
+  bool Consume(absl::string_view token) {
     SkipBlanks();
     return absl::ConsumePrefix(&text_, token);
   }
@@ -134,7 +135,7 @@ class HeaderParser {
   absl::string_view text_;
 };
 
-// Splits a file into its header and the elements' bytes.
+// Splits a file into its header and the bytes of the elements.
 absl::StatusOr<Header> ParseHeader(absl::string_view* bytes) {
   const size_t fixed = kMagic.size() + 2;
   if (!absl::StartsWith(*bytes, kMagic) || bytes->size() < fixed + 2) {
@@ -145,19 +146,19 @@ absl::StatusOr<Header> ParseHeader(absl::string_view* bytes) {
     return InvalidArgument("its format version is ", major, "; 1, 2 and 3 are known");
   }
   const size_t width = major == 1 ? 2 : 4;
-  if (bytes->size() < fixed + width) return InvalidArgument("it ends within its header");
+  if (bytes->size() < fixed + width) return InvalidArgument("it is truncated within the header");
   size_t length = 0;
   for (size_t i = 0; i < width; ++i) {
     length |= static_cast<size_t>(static_cast<uint8_t>((*bytes)[fixed + i])) << (8 * i);
   }
   bytes->remove_prefix(fixed + width);
-  if (bytes->size() < length) return InvalidArgument("it ends within its header");
+  if (bytes->size() < length) return InvalidArgument("it is truncated within the header");
   const absl::string_view text = bytes->substr(0, length);
   bytes->remove_prefix(length);
   return HeaderParser(text).Parse();
 }
 
-// The size of the numbers an element consists of: a complex number is two.
+// Returns the size of the numbers that make up an element: a complex number consists of two.
 size_t NumberSize(DataType dtype) {
   return IsComplex(dtype) ? ElementSize(dtype) / 2 : ElementSize(dtype);
 }
@@ -166,7 +167,7 @@ void SwapBytes(size_t size, char* data, size_t bytes) {
   for (size_t i = 0; i < bytes; i += size) std::reverse(data + i, data + i + size);
 }
 
-// Puts elements whose first index varies fastest into row-major order.
+// Converts elements from column-major to row-major order.
 void CopyFromFortranOrder(const char* from, const Shape& shape, size_t size, char* to) {
   const int rank = shape.rank();
   std::vector<int64_t> stride(rank, 1), index(rank, 0);
@@ -188,7 +189,7 @@ absl::string_view ElementCode(DataType dtype) {
   for (const ElementType& type : kElementTypes) {
     if (type.dtype == dtype) return type.code;
   }
-  // What is left are carriers of an integer.
+  // The remaining types are storage-only types of an integer.
   const bool is_signed =
       dtype == DT_QINT8 || dtype == DT_QINT16 || dtype == DT_QINT32 || dtype == DT_INT4;
   switch (ElementSize(dtype)) {
@@ -239,8 +240,9 @@ absl::StatusOr<Tensor> ReadNpy(const std::string& path) {
 
 absl::StatusOr<std::string> SerializeNpy(const Tensor& tensor) {
   if (!IsPlain(tensor.dtype())) {
-    return InvalidArgument("A ", DataTypeName(tensor.dtype()),
-                           " tensor cannot be a .npy array: only numbers and booleans can");
+    return InvalidArgument(
+        "A ", DataTypeName(tensor.dtype()),
+        " tensor cannot be stored as a .npy array: only numbers and booleans are supported");
   }
   const absl::string_view code = ElementCode(tensor.dtype());
   std::string header = absl::StrCat("{'descr': '", ElementSize(tensor.dtype()) == 1 ? "|" : "<",

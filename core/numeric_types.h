@@ -6,9 +6,9 @@
 #include <cstdint>
 
 // Element types that C++ lacks: half (IEEE binary16), bfloat16, the quantized integers, the 8-bit
-// floats and the 4-bit integers (one value a byte). The first two compute by widening to float and
-// rounding to nearest even on the way back; the others only carry their bits. This header is read
-// by nvcc too, so it includes nothing heavy.
+// floats and the 4-bit integers (one value per byte). The first two compute in float and round to
+// nearest even; the others are storage-only. nvcc compiles this header too, so it includes nothing
+// heavy.
 
 #ifdef __CUDACC__
 #define WEIR_HD __host__ __device__
@@ -36,9 +36,9 @@ WEIR_HD inline uint32_t BitsFromFloat(float value) {
 #endif
 }
 
-// Binary16 keeps 10 of the 23 mantissa bits. Scaling by 2^112 moves the exponent bias from 15 to
-// 127 and makes the hardware renormalise subnormals; infinities and NaNs get their exponent filled
-// up.
+// Binary16 has 10 of float's 23 mantissa bits. Scaling by 2^112 changes the exponent bias from 15
+// to 127 and lets the hardware renormalize subnormals; the exponents of infinities and NaNs are set
+// to all ones.
 WEIR_HD inline float HalfToFloat(uint16_t h) {
   const uint32_t sign = static_cast<uint32_t>(h & 0x8000u) << 16;
   const uint32_t magnitude = static_cast<uint32_t>(h & 0x7fffu) << 13;
@@ -52,7 +52,7 @@ WEIR_HD inline uint16_t FloatToHalf(float f) {
   uint32_t x = bits & 0x7fffffffu;
   if (x > 0x7f800000u) return sign | 0x7e00u;
   if (x >= 0x477ff000u) return sign | 0x7c00u;  // 65520 and above round to infinity
-  if (x < 0x38800000u) {  // subnormal: adding 0.5 lets the adder do the rounding
+  if (x < 0x38800000u) {                        // subnormal: adding 0.5 rounds in the adder
     const uint32_t rounded = BitsFromFloat(FloatFromBits(x) + 0.5f) - 0x3f000000u;
     return sign | static_cast<uint16_t>(rounded);
   }
@@ -96,7 +96,7 @@ struct bfloat16 {
   WEIR_HD bfloat16& operator/=(bfloat16 o) { return *this = bfloat16(float(*this) / float(o)); }
 };
 
-// Carriers: storage of one dtype, distinct in the type system, without arithmetic.
+// A storage-only element type: distinct in the type system, without arithmetic.
 template <class Storage, int kTag>
 struct StorageOnly {
   Storage value = 0;

@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "weir/core/closest_names.h"
 #include "weir/core/families.h"
 
 namespace weir {
@@ -23,9 +24,9 @@ namespace {
   std::abort();
 }
 
-// "x: T", "x: N * T", "x: Ref(T)", "x: float". What a name other than a type's stands for is
-// settled when the record is complete (ResolveArg), because attributes may be declared after the
-// arguments that use them.
+// Parses "x: T", "x: N * T", "x: Ref(T)", "x: float". A name that is not a type is resolved when
+// the record is complete (ResolveArg), because attributes may be declared after the arguments that
+// use them.
 absl::StatusOr<ArgSpec> ParseArg(absl::string_view text) {
   const std::pair<absl::string_view, absl::string_view> parts =
       absl::StrSplit(text, absl::MaxSplits(':', 1));
@@ -49,7 +50,7 @@ absl::StatusOr<ArgSpec> ParseArg(absl::string_view text) {
   return arg;
 }
 
-// Checks the attributes that an argument names, and tells types from lists of types.
+// Checks the attributes that an argument names, and distinguishes types from lists of types.
 absl::Status ResolveArg(const OpSpec& op, ArgSpec* arg) {
   if (!arg->number_attr.empty()) {
     const AttrSpec* number = op.FindAttr(arg->number_attr);
@@ -105,24 +106,6 @@ std::string AttrText(const AttrSpec& attr) {
 std::string HostName() {
   char name[256] = "";
   return gethostname(name, sizeof(name) - 1) == 0 ? name : "this machine";
-}
-
-// How many letters must be changed, added or removed to make `b` of `a`, case ignored; `limit` if
-// it is that many or more.
-int EditDistance(absl::string_view a, absl::string_view b, int limit) {
-  if (std::abs(static_cast<int>(a.size()) - static_cast<int>(b.size())) >= limit) return limit;
-  std::vector<int> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) row[j] = static_cast<int>(j);
-  for (size_t i = 1; i <= a.size(); ++i) {
-    int diagonal = std::exchange(row[0], static_cast<int>(i));
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const int change =
-          diagonal + (absl::ascii_tolower(a[i - 1]) != absl::ascii_tolower(b[j - 1]) ? 1 : 0);
-      diagonal = row[j];
-      row[j] = std::min({change, row[j] + 1, row[j - 1] + 1});
-    }
-  }
-  return std::min(row.back(), limit);
 }
 
 }  // namespace
@@ -327,17 +310,17 @@ OpRegistry::~OpRegistry() = default;
 void OpRegistry::Add(OpSpec spec) {
   std::string name = spec.name();
   absl::Status status = spec.Resolve();
-  if (Find(name) != nullptr) status.Update(AlreadyExists("It is registered already"));
+  if (Find(name) != nullptr) status.Update(AlreadyExists("It is already registered"));
   if (!status.ok()) Die(Annotate(status, absl::StrCat("OpRegistry::Add: op '", name, "'")));
   ops_.emplace(std::move(name), std::make_unique<const OpSpec>(std::move(spec)));
 }
 
 const OpSpec* OpRegistry::Find(absl::string_view name) const {
-  const auto it = ops_.empty() ? ops_.end() : ops_.find(name);  // hashes the name
+  const auto it = ops_.empty() ? ops_.end() : ops_.find(name);  // hashes the name once
   if (it != ops_.end()) return it->second.get();
   const OpSpec* found = nullptr;
   if (families_ != nullptr) {
-    families_->With(name, [&](const OpRegistry& family) {
+    families_->ForEachWith(name, [&](const OpRegistry& family) {
       found = family.Find(name);
       return found != nullptr;
     });
@@ -347,27 +330,14 @@ const OpSpec* OpRegistry::Find(absl::string_view name) const {
 
 absl::StatusOr<const OpSpec*> OpRegistry::Lookup(absl::string_view name) const {
   if (const OpSpec* spec = Find(name)) return spec;
-  constexpr int kTooFar = 4;
-  constexpr size_t kSuggestions = 3, kLongestName = 100;
-  std::vector<std::pair<int, absl::string_view>> close;
-  if (name.size() <= kLongestName) {
-    const int limit = std::min(kTooFar, 1 + static_cast<int>(name.size()) / 2);
-    for (const OpSpec* spec : All()) {
-      const int distance = EditDistance(name, spec->name(), limit);
-      if (distance < limit) close.emplace_back(distance, spec->name());
-    }
-  }
-  std::sort(close.begin(), close.end());
-  if (close.size() > kSuggestions) close.resize(kSuggestions);
+  constexpr size_t kMaxNameLength = 100;
+  std::vector<std::string> names;
+  for (const OpSpec* spec : All()) names.push_back(spec->name());
+  const std::vector<std::string> close =
+      name.size() <= kMaxNameLength ? ClosestNames(name, names) : std::vector<std::string>();
   const std::string hint =
-      close.empty() ? ""
-                    : absl::StrCat(" Did you mean ",
-                                   absl::StrJoin(close, " or ",
-                                                 [](std::string* out, const auto& c) {
-                                                   absl::StrAppend(out, "'", c.second, "'");
-                                                 }),
-                                   "?");
-  return NotFound("Op type not registered '", name.substr(0, kLongestName),
+      close.empty() ? "" : absl::StrCat(" Did you mean '", absl::StrJoin(close, "' or '"), "'?");
+  return NotFound("Op type not registered '", name.substr(0, kMaxNameLength),
                   "' in binary running on ", HostName(), ".", hint);
 }
 

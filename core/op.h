@@ -21,27 +21,27 @@ class GradContext;
 class Grad;
 class ShapeContext;
 
-// One argument of a signature: a tensor of a fixed type ("x: float"), of an attribute's type ("x:
-// T"), a list of N equal types ("inputs: N * T"), a list of mixed types ("data: Tin"), each
-// possibly a reference ("ref: Ref(T)").
+// One argument of a signature: a tensor of a fixed type ("x: float") or of an attribute's type ("x:
+// T"), a list of N equal types ("inputs: N * T"), or a list of mixed types ("data: Tin"); each may
+// be a reference ("ref: Ref(T)").
 struct ArgSpec {
   std::string name;
-  DataType type = DT_INVALID;  // when fixed
+  DataType type = DT_INVALID;  // if fixed
   std::string type_attr;       // attribute of kind type
-  std::string number_attr;     // attribute of kind int: how many
+  std::string number_attr;     // attribute of kind int: list length
   std::string type_list_attr;  // attribute of kind list(type)
   bool is_ref = false;
 };
 
-// Of the inputs or outputs of a node, which are few: no memory of their own.
+// The types of a node's inputs or outputs; inline-allocated, since most nodes have few.
 using NodeTypes = absl::InlinedVector<DataType, 4>;
 
 using ShapeFn = std::function<absl::Status(ShapeContext&)>;
-// Builds the gradient with respect to every input (see gradient.h). Errors stick to the graph.
+// Builds the gradient with respect to every input (see gradient.h). Errors are stored in the graph.
 using GradientFn = std::function<std::vector<Grad>(GradContext&)>;
 
-// All that Weir knows of an op, in one record: signature, shape rule, gradient rule, documentation.
-// Built by chaining:
+// The record of an op: signature, shape function, gradient function, documentation. Built by
+// chaining:
 //
 //   ops->Add(OpSpec("Softplus")
 //                .In("features: T")
@@ -51,7 +51,7 @@ using GradientFn = std::function<std::vector<Grad>(GradContext&)>;
 //                .Gradient(SoftplusGradient)
 //                .Doc("log(1 + exp(features)), element by element."));
 //
-// Signatures are TensorFlow's, letter for letter and in TensorFlow's order.
+// Signatures equal TensorFlow's, including the order of arguments and attributes.
 class OpSpec {
  public:
   explicit OpSpec(absl::string_view name);
@@ -59,20 +59,20 @@ class OpSpec {
   OpSpec(const OpSpec& other);
   OpSpec(OpSpec&& other) noexcept;
 
-  // One or several arguments separated by commas: "a: T, b: N * T, c: Ref(T)".
+  // Adds one or more arguments separated by commas: "a: T, b: N * T, c: Ref(T)".
   OpSpec& In(absl::string_view args);
   OpSpec& Out(absl::string_view args);
-  // One attribute, in the language of AttrSpec::Parse.
+  // Adds one attribute, in the syntax of AttrSpec::Parse.
   OpSpec& Attr(absl::string_view attr);
-  // Has effects or state: never folded, merged with an equal node, or run twice.
+  // Has side effects or state: nodes are never folded, merged with an equal node, or run twice.
   OpSpec& Stateful();
   OpSpec& Commutative();
-  // The record of a function's signature: a node of this op calls the function of its name.
+  // Marks the record of a function's signature: a node of this op calls the function of that name.
   OpSpec& Function();
   OpSpec& Aggregate();
   // Accepts a reference to a variable that has no value yet (Assign).
   OpSpec& AllowsUninitializedInput();
-  // Not for graphs of producer version `version` or later.
+  // Disallowed in graphs of producer version `version` or later.
   OpSpec& Deprecated(int version, absl::string_view explanation);
   // Traits (op_traits.h).
   OpSpec& Moves(Movement movement);
@@ -93,7 +93,7 @@ class OpSpec {
   OpSpec& ShapeValue(ShapeValueFn fn);
   OpSpec& InferShape(ShapeFn fn);
   OpSpec& Gradient(GradientFn fn);
-  // The gradient is zero or meaningless, and stops here without an error (Shape, ArgMax).
+  // The gradient is zero or undefined; differentiation stops here without an error (Shape, ArgMax).
   OpSpec& NotDifferentiable();
   OpSpec& Doc(absl::string_view text);
 
@@ -101,7 +101,7 @@ class OpSpec {
   const std::vector<ArgSpec>& inputs() const { return inputs_; }
   const std::vector<ArgSpec>& outputs() const { return outputs_; }
   const std::vector<AttrSpec>& attrs() const { return attrs_; }
-  // Null if there is no such attribute.
+  // Returns null if there is no such attribute.
   const AttrSpec* FindAttr(absl::string_view name) const;
   bool stateful() const { return stateful_; }
   bool commutative() const { return commutative_; }
@@ -115,13 +115,12 @@ class OpSpec {
   const GradientFn& gradient_fn() const { return gradient_fn_; }
   bool not_differentiable() const { return not_differentiable_; }
   const std::string& doc() const { return doc_; }
-  // "MatMul(a: T, b: T) -> (product: T); transpose_a: bool = false; ...": one line for people.
+  // One line for people: "MatMul(a: T, b: T) -> (product: T); transpose_a: bool = false; ...".
   std::string Signature() const;
-  // The first mistake made while the record was written (a bad attribute text, say);
-  // OpRegistry::Add fails on it.
+  // The first mistake in the record (such as a malformed attribute); OpRegistry::Add fails on it.
   const absl::Status& status() const { return status_; }
-  // Settles which attributes the arguments name, once all are declared, and returns status().
-  // OpRegistry::Add calls it.
+  // Resolves the attributes that the arguments name, once all are declared, and returns status().
+  // Called by OpRegistry::Add.
   const absl::Status& Resolve();
 
  private:
@@ -144,26 +143,26 @@ class OpSpec {
   absl::Status status_;
 };
 
-// The ops a graph may use, by name. A user's registry is layered over the built-in one:
+// The ops that a graph may use, by name. A user's registry is layered over the built-in one:
 //   OpRegistry mine(&BuiltinOps()); mine.Add(OpSpec("MyOp")...);
-// Not changed once a graph uses it; look-ups are thread-safe.
+// Must not change once a graph uses it; lookups are thread-safe.
 class OpRegistry {
  public:
   explicit OpRegistry(const OpRegistry* base = nullptr);
-  // With records that are made when they are first looked up.
+  // Creates a registry whose records are constructed when they are first looked up.
   explicit OpRegistry(std::unique_ptr<const Families<OpRegistry>> families);
   ~OpRegistry();
   OpRegistry(const OpRegistry&) = delete;
   OpRegistry& operator=(const OpRegistry&) = delete;
 
-  // A mistake in the record, or a second record of that name, is a bug in the program: it is
-  // printed and aborts.
+  // Adds a record. A mistake in the record or a duplicate name is a bug in the program: prints it
+  // and aborts.
   void Add(OpSpec spec);
-  // Null if there is none.
+  // Returns null if there is no such op.
   const OpSpec* Find(absl::string_view name) const;
-  // NOT_FOUND naming the op and the closest known names.
+  // Returns NOT_FOUND, with the op and the most similar names, if there is no such op.
   absl::StatusOr<const OpSpec*> Lookup(absl::string_view name) const;
-  // All records, base included, sorted by name.
+  // Returns all records, including those of the base registry, sorted by name.
   std::vector<const OpSpec*> All() const;
 
  private:
@@ -172,7 +171,7 @@ class OpRegistry {
   absl::flat_hash_map<std::string, std::unique_ptr<const OpSpec>> ops_;
 };
 
-// Every op that Weir ships. Defined in ops/registry.cc, the one list of families.
+// All built-in ops. Defined in ops/registry.cc, which lists the families.
 const OpRegistry& BuiltinOps();
 
 }  // namespace weir

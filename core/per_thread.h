@@ -6,8 +6,8 @@
 
 namespace weir {
 
-// One T for each thread that asks for it, made then. Threads ask one at a time: who builds on what
-// another one has built waits for it anyway.
+// One T per thread, created on first use. Threads must not call get() concurrently; a thread that
+// builds on another one's work has to synchronize with it anyway.
 template <class T>
 class PerThread {
  public:

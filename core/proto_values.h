@@ -3,8 +3,8 @@
 
 #include "weir/core/graph_io.h"
 
-// The conversions of graph_io.h with a limit, for sources that read whole graphs from untrusted
-// bytes.
+// The conversions of graph_io.h with a memory limit, for callers that read whole graphs from
+// untrusted bytes.
 namespace google::protobuf {
 class MessageLite;
 }
@@ -15,26 +15,26 @@ class NodeDef;
 
 namespace weir {
 
-// A few bytes on the wire may stand for a large tensor, because the last value repeats. `budget` is
-// how many bytes such tensors may still take; what they take is subtracted, and RESOURCE_EXHAUSTED
-// comes back when it is not enough.
+// A few bytes on the wire can expand to a large tensor, because the last value repeats. `budget` is
+// the number of bytes that such tensors may still take. The conversion subtracts what it uses, and
+// returns RESOURCE_EXHAUSTED if the budget is too small.
 inline constexpr int64_t kExpansionBudget = int64_t{1} << 31;
 absl::StatusOr<Tensor> TensorFromProto(const proto::TensorProto& proto, int64_t* budget);
 absl::StatusOr<AttrValue> AttrFromProto(const proto::AttrValue& proto, int64_t* budget);
 
-// The record of a function's signature, so that a node may call the function as an op.
+// Returns the record of a function's signature, which allows nodes to call the function like an op.
 absl::StatusOr<OpSpec> OpFromProto(const proto::OpDef& def);
 
-// ImportGraphDef, which takes the nodes' attributes out of `def` as it goes.
+// Same as ImportGraphDef, but clears the attributes of nodes in `def` after use.
 absl::StatusOr<Outputs> ImportAndClear(Graph& graph, proto::GraphDef* def,
                                        const ImportOptions& options = {});
 
 void NodeToProto(const Node& node, proto::NodeDef* def);
 
-// INVALID_ARGUMENT, naming the message's type, for bytes that are no such message.
+// Returns INVALID_ARGUMENT, with the message type, if the bytes cannot be parsed.
 absl::Status ParseBytes(absl::string_view bytes, google::protobuf::MessageLite* message);
 
-// The same bytes for equal messages: maps are written in the order of their keys.
+// Serializes deterministically: map entries are sorted by key, so equal messages have equal bytes.
 std::string DeterministicBytes(const google::protobuf::MessageLite& message);
 
 }  // namespace weir

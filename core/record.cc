@@ -45,7 +45,7 @@ absl::Status RecordReader::ReadBytes(uint64_t offset, size_t size, char* out) {
     const absl::StatusOr<size_t> got = file_->ReadSome(offset, kReadAhead, buffer_.data());
     buffer_.resize(got.ok() ? *got : 0);
     if (!got.ok()) return got.status();
-    if (buffer_.size() < size) return file_->Read(offset, size, out);  // says what is missing
+    if (buffer_.size() < size) return file_->Read(offset, size, out);  // reports what is missing
   }
   std::memcpy(out, buffer_.data() + (offset - buffer_start_), size);
   return absl::OkStatus();

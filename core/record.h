@@ -7,16 +7,16 @@
 
 #include "weir/core/file.h"
 
-// TFRecord files: byte strings one after the other, each with its length and two checksums
-// (docs/checkpoint_format.md). Event files are such files. Not compressed.
+// TFRecord files: sequences of byte strings, each with its length and two checksums
+// (docs/checkpoint_format.md). Event files have this format. Compression is not supported.
 namespace weir {
 
-// For one thread at a time. Destroying it flushes, but only Close tells of errors.
+// Writes records. Not thread-safe. The destructor flushes, but only Close reports errors.
 class RecordWriter {
  public:
   static absl::StatusOr<std::unique_ptr<RecordWriter>> Create(const std::string& path);
   absl::Status Append(absl::string_view record);
-  // Hands everything to the operating system, where other processes see it.
+  // Hands all buffered data to the operating system, which makes it visible to other processes.
   absl::Status Flush() { return file_.Flush(); }
   absl::Status Sync() { return file_.Sync(); }
   absl::Status Close() { return file_.Close(); }
@@ -26,15 +26,15 @@ class RecordWriter {
   BufferedFile file_;
 };
 
-// For one thread at a time.
+// Reads records. Not thread-safe.
 class RecordReader {
  public:
   static absl::StatusOr<std::unique_ptr<RecordReader>> Open(const std::string& path);
-  // The next record, or nothing at the end of the file. DATA_LOSS with path and offset for a
-  // checksum that does not fit or a record that is cut off; the place is kept then, so that a file
-  // that is still being written can be read on (open it anew and Seek).
+  // Returns the next record, or nullopt at the end of the file. Returns DATA_LOSS with path and
+  // offset for a wrong checksum or a truncated record. The offset does not advance then, so that a
+  // file still being written can be read further (open it again and Seek).
   absl::StatusOr<std::optional<std::string>> Next();
-  // Where the next record begins.
+  // The offset of the next record.
   uint64_t offset() const { return offset_; }
   void Seek(uint64_t offset) { offset_ = offset; }
 
@@ -44,7 +44,7 @@ class RecordReader {
 
   const std::unique_ptr<ReadableFile> file_;
   uint64_t offset_ = 0;
-  std::string buffer_;  // bytes of the file from buffer_start_ on
+  std::string buffer_;  // bytes of the file, starting at buffer_start_
   uint64_t buffer_start_ = 0;
 };
 

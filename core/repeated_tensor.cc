@@ -8,23 +8,24 @@
 #include <cstring>
 #include <memory>
 
-// How a value fills many pages and takes few. A graph keeps the initial value of a variable for as
-// long as it lives, and the value of most biases, and of every optimizer's slot that starts from a
-// constant, is one number as often as the variable has elements. So a 64th of the tensor is
-// written to a file in memory, and mapped 64 times in a row: pages that look different to the
-// program are the same ones to the processor, and nothing else has to know. They are mapped as the
-// program's own: who writes to one gets a copy of that page, as after a fork.
+// Aliased pages: a tensor of one repeated value takes many virtual pages but few physical ones. A
+// graph keeps the initial value of a variable as long as it lives, and most biases, and the slot
+// variables that start from a constant, are initialized to one number repeated for every element.
+// So 1/64 of the tensor is written to an in-memory file (memfd) and mapped 64 times in a row: the
+// virtual pages differ, the physical pages are the same, and no other code has to know. The
+// mappings are private (copy-on-write), so a writer gets its own copy of a page, as after a fork.
 //
-// It is quicker than filling memory as well: no fresh pages but those of the file, and the system
-// maps sixteen of these for each one that is read. Pieces are counted, not sized, because the
-// number of mappings a process may have is limited (65,530 by default on Linux); a system without
-// such files, or at its limits, gives ordinary memory. In what the system says a process has
-// resident, pages count as often as they are mapped.
+// This is also faster than filling memory: only the file's pages are fresh, and the kernel maps
+// sixteen pages per fault. The number of mappings per tensor is fixed, not their size, because the
+// number of mappings per process is limited (65,530 by default on Linux). Without memfd, or at a
+// limit, the tensor gets ordinary memory. The resident set size that the system reports for a
+// process counts such a page once per mapping.
 namespace weir {
 
 namespace {
 
-constexpr size_t kLeast = size_t{1} << 20, kMost = size_t{4} << 30;  // bytes of a tensor
+// Size of the tensor in bytes.
+constexpr size_t kMinBytes = size_t{1} << 20, kMaxBytes = size_t{4} << 30;
 constexpr size_t kPieces = 64, kGranule = size_t{64} << 10;
 
 struct Mapping {
@@ -32,8 +33,8 @@ struct Mapping {
   size_t bytes = 0;
 };
 
-// A file in memory with `bytes` bytes of the element over and over; -1 if the system has none.
-int RepeatedFile(const Tensor& value, size_t bytes) {
+// Creates an in-memory file with `bytes` bytes of the repeated element. Returns -1 on failure.
+int CreateRepeatedFile(const Tensor& value, size_t bytes) {
   const int file = memfd_create("weir repeated tensor", MFD_CLOEXEC);
   if (file < 0) return -1;
   void* const data = ftruncate(file, static_cast<off_t>(bytes)) == 0
@@ -49,8 +50,8 @@ int RepeatedFile(const Tensor& value, size_t bytes) {
   return file;
 }
 
-// The first `piece` bytes of the file again and again. No data if the system does not go along.
-Mapping MapOver(int file, size_t piece, size_t bytes) {
+// Maps the first `piece` bytes of the file repeatedly. Returns null data on failure.
+Mapping MapRepeatedly(int file, size_t piece, size_t bytes) {
   void* const data =
       mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (data == MAP_FAILED) return {};
@@ -69,13 +70,13 @@ void Unmap(void* mapping) {
   munmap(owned->data, owned->bytes);
 }
 
-// Not initialized if it cannot be had.
+// Returns an uninitialized tensor on failure.
 Tensor MappedTensor(const Tensor& value, const Shape& shape, size_t bytes) {
   const size_t piece = (bytes / kPieces + kGranule) / kGranule * kGranule;
-  const int file = RepeatedFile(value, piece);
+  const int file = CreateRepeatedFile(value, piece);
   if (file < 0) return {};
-  const Mapping mapping = MapOver(file, piece, bytes);
-  close(file);  // the mappings keep it
+  const Mapping mapping = MapRepeatedly(file, piece, bytes);
+  close(file);  // the mappings keep the file alive
   if (mapping.data == nullptr) return {};
   BufferPtr buffer(Buffer::Wrap(mapping.data, bytes, nullptr, Unmap, new Mapping(mapping)));
   return Tensor(value.dtype(), shape, std::move(buffer), mapping.data);
@@ -90,7 +91,7 @@ absl::StatusOr<Tensor> RepeatedTensor(const Tensor& value, const Shape& shape) {
   const bool fits =
       shape.IsFullyDefined() &&
       !__builtin_mul_overflow(static_cast<size_t>(shape.num_elements()), size, &bytes);
-  if (fits && bytes >= kLeast && bytes <= kMost) {
+  if (fits && bytes >= kMinBytes && bytes <= kMaxBytes) {
     if (Tensor mapped = MappedTensor(value, shape, bytes); mapped.initialized()) return mapped;
   }
   WEIR_ASSIGN_OR_RETURN(Tensor filled, Tensor::Allocate(HostAllocator(), value.dtype(), shape));
@@ -103,7 +104,7 @@ void RepeatElement(const void* value, size_t size, void* out, int64_t count) {
   char* const to = static_cast<char*>(out);
   std::memcpy(to, value, size);
   const size_t all = static_cast<size_t>(count) * size;
-  for (size_t done = size; done < all;) {  // what is there already is copied as a whole
+  for (size_t done = size; done < all;) {  // doubles the filled part by copying it
     const size_t more = std::min(done, all - done);
     std::memcpy(to + done, to, more);
     done += more;

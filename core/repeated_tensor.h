@@ -5,14 +5,15 @@
 
 namespace weir {
 
-// A tensor of this shape in host memory, each element of which is the one element of `value`: what
-// a few bytes stand for in a GraphDef, and what Constant(0.1) gives a variable to start from. From
-// a megabyte on it takes a 64th of its size, until somebody writes to it. The type is a plain one.
+// Returns a tensor of this shape in host memory, all elements of which equal the single element of
+// `value`. It holds values that a GraphDef compresses to a few bytes, and the initial values of
+// variables such as Constant(0.1). From one megabyte on, it takes 1/64 of its size until it is
+// written to. The dtype must be plain.
 //
-// RESOURCE_EXHAUSTED or INVALID_ARGUMENT as Tensor::Allocate.
+// Returns RESOURCE_EXHAUSTED or INVALID_ARGUMENT, as Tensor::Allocate.
 absl::StatusOr<Tensor> RepeatedTensor(const Tensor& value, const Shape& shape);
 
-// Writes `count` elements of `size` bytes like the one at `value`, which is none of them.
+// Writes `count` copies of the `size` bytes at `value` to `out`. `value` is outside of `out`.
 void RepeatElement(const void* value, size_t size, void* out, int64_t count);
 
 }  // namespace weir

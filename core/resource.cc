@@ -97,7 +97,7 @@ std::vector<std::shared_ptr<Resource>> ResourceMap::AllErased(std::type_index ty
   return out;
 }
 
-// Whoever still holds one of the resources finds it empty.
+// Holders of a reference find the resource empty.
 void ResourceMap::Reset(const std::vector<std::string>& containers) {
   std::vector<std::shared_ptr<Resource>> doomed;
   {

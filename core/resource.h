@@ -16,23 +16,23 @@ namespace weir {
 
 class Device;
 
-// State that outlives a run: a variable, a queue, a table. Owned by the ResourceMap of its device
-// (or shared by all of a session's devices), and by whoever holds a handle in a running step.
+// State that outlives a step: a variable, a queue, a lookup table. Owned jointly by the ResourceMap
+// of its device (or of all devices of a session) and by the handles in running steps.
 class Resource {
  public:
   virtual ~Resource() = default;
-  // "variable 'hidden/w'", for messages.
+  // A description for messages: "variable 'hidden/w'".
   virtual std::string Describe() const = 0;
-  // Called when the resource is destroyed or its container reset: gives up memory, wakes those who
-  // wait.
+  // Called when the resource is destroyed or its container is reset: frees memory and wakes
+  // waiters.
   virtual void Clear() {}
 };
 
-// The storage of one variable, of either kind: a tensor and a lock.
+// The storage of one variable, resource or reference variable: a tensor and a lock.
 //
-// Reads hand out the tensor itself, sharing its buffer; so a value once read never changes. A
-// writer that finds the buffer shared copies it first, and otherwise writes in place. Uninitialized
-// until the first assignment.
+// A read returns the tensor itself, sharing its buffer, and a value never changes once read: a
+// writer copies the buffer first if it is shared (copy-on-write), otherwise it writes in place.
+// Uninitialized until the first assignment.
 class VariableState final : public Resource {
  public:
   VariableState(std::string name, DataType dtype, Shape shape, bool on_host = true)
@@ -42,33 +42,33 @@ class VariableState final : public Resource {
   void Clear() override;
   const std::string& name() const { return name_; }
   DataType dtype() const { return dtype_; }
-  // As declared; may be partly unknown.
+  // The declared shape; may be partly unknown.
   const Shape& shape() const { return shape_; }
-  // Values lie in host memory, not in an accelerator's.
+  // True if values are in host memory rather than in an accelerator's.
   bool on_host() const { return on_host_; }
 
-  // Serializes writers; readers of the value take it too, briefly. Updates (Apply*, Scatter*) hold
+  // Serializes writers; readers of the value hold it briefly too. Updates (Apply*, Scatter*) hold
   // it while they write.
   std::mutex& mutex() { return mutex_; }
 
-  // The following need mutex() held.
+  // The functions below require mutex() to be held.
   bool initialized() const { return value_.initialized(); }
   const Tensor& value() const { return value_; }
   // Replaces the value. The tensor must own its memory (not a step's arena): see
   // KernelContext::Own.
   void Set(Tensor value) { value_ = std::move(value); }
-  // The value, with its buffer not shared with anyone: copied first if it is, by `device`, whose
-  // memory it lies in. FAILED_PRECONDITION if there is no value yet, RESOURCE_EXHAUSTED if there is
-  // no room for the copy.
+  // Returns the value with an unshared buffer. A shared buffer is copied first, by `device`, whose
+  // memory it is in. Returns FAILED_PRECONDITION if there is no value yet, RESOURCE_EXHAUSTED if
+  // there is no memory for the copy.
   absl::StatusOr<Tensor*> Writable(Device& device);
-  // Copies `value` into the variable: into the buffer at hand if nobody shares it and the size
-  // fits, else a new one. Shapes are the caller's business.
+  // Copies `value` into the variable: into the existing buffer if it is unshared and has the right
+  // size, otherwise into a new one. The caller checks shapes.
   absl::Status Assign(const Tensor& value, Device& device);
 
-  // A snapshot; FAILED_PRECONDITION if there is no value yet. Takes the lock.
+  // Returns a snapshot of the value; FAILED_PRECONDITION if there is none yet. Takes the lock.
   absl::StatusOr<Tensor> Read();
   bool IsInitialized();
-  // The error for a variable without a value, with TensorFlow's words.
+  // Returns TensorFlow's error for an uninitialized variable.
   absl::Status Uninitialized() const;
 
  private:
@@ -85,21 +85,21 @@ class ResourceMap {
  public:
   static constexpr char kDefaultContainer[] = "localhost";
 
-  // The resource of that name and type, made with `make` if there is none yet.
+  // Returns the resource of that name and type; creates it with `make` if it does not exist.
   template <class T>
   std::shared_ptr<T> LookupOrCreate(absl::string_view container, absl::string_view name,
                                     const std::function<std::shared_ptr<T>()>& make) {
     return std::static_pointer_cast<T>(
         LookupOrCreateErased(container, std::type_index(typeid(T)), name, [&] { return make(); }));
   }
-  // Null if there is none.
+  // Returns null if there is no such resource.
   template <class T>
   std::shared_ptr<T> Lookup(absl::string_view container, absl::string_view name) {
     return std::static_pointer_cast<T>(LookupErased(container, std::type_index(typeid(T)), name));
   }
-  // Clears and forgets everything in these containers (empty list: the default one).
+  // Clears and removes all resources in these containers (empty list: in the default container).
   void Reset(const std::vector<std::string>& containers);
-  // All resources of type T, sorted by name.
+  // Returns all resources of type T, sorted by name.
   template <class T>
   std::vector<std::shared_ptr<T>> All() {
     std::vector<std::shared_ptr<T>> out;

@@ -8,8 +8,7 @@ namespace weir {
 
 class Resource;  // core/resource.h
 
-// What an element of a DT_RESOURCE tensor holds: a name, and the resource itself once it was looked
-// up.
+// An element of a DT_RESOURCE tensor: a name, and the resource itself once it has been looked up.
 class ResourceHandle {
  public:
   std::string device, container, name;

@@ -69,7 +69,7 @@ ClearControlDependencies::ClearControlDependencies(Graph& graph) : ContextScope(
   graph.context().control_groups.clear();
 }
 
-// Colocation decides the device, so outer device scopes do not apply inside.
+// Colocation determines the device, so outer device scopes do not apply inside.
 ColocateWith::ColocateWith(Graph& graph, Operation op, bool ignore_existing) : ContextScope(graph) {
   Graph::Context& context = graph.context();
   context.devices.clear();

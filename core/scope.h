@@ -6,21 +6,21 @@
 
 #include "weir/core/graph.h"
 
-// Scopes are C++ blocks: a guard changes the context that the graph gives to new nodes, and its end
-// puts it back.
+// Scopes are C++ blocks: a guard changes the graph's context for new nodes, and restores it at the
+// end of the block.
 //   { NameScope scope(g, "hidden"); Output h = Relu(x); }      // "hidden/Relu"
 namespace weir {
 
 // Opens `name`, made unique, inside the current name scope. A name that ends in '/' re-opens that
-// absolute scope as it is; an empty name goes to the root. Bad characters are INVALID_ARGUMENT on
-// the graph.
+// absolute scope; an empty name opens the root scope. Invalid characters set an INVALID_ARGUMENT
+// error on the graph.
 class NameScope {
  public:
   NameScope(Graph& graph, absl::string_view name);
   ~NameScope();
   NameScope(const NameScope&) = delete;
   NameScope& operator=(const NameScope&) = delete;
-  // "a/b/", or "" at the root. A node given this name gets "a/b".
+  // The scope's name: "a/b/", or "" at the root. A node with exactly this name is called "a/b".
   const std::string& name() const { return name_; }
 
  private:
@@ -28,7 +28,7 @@ class NameScope {
   std::string saved_, name_;
 };
 
-// Puts back the part of the context that it names.
+// The base of scope guards: restores the graph's context at the end of the block.
 class ContextScope {
  public:
   ContextScope(const ContextScope&) = delete;
@@ -43,16 +43,18 @@ class ContextScope {
   Graph::Context saved_;
 };
 
-// "/job:worker/device:GPU:1", "/gpu:0", "cpu:0": merged with enclosing scopes field by field, the
-// inner one wins. Empty text clears all. A function decides node by node. Text that is no device is
-// INVALID_ARGUMENT on the graph.
+// Sets the device of new nodes: "/job:worker/device:GPU:1", "/gpu:0", "cpu:0". Enclosing scopes are
+// merged field by field; inner scopes win. An empty string clears all fields. A function computes
+// the device for each node. A string that is not a device name sets an INVALID_ARGUMENT error on
+// the graph.
 class DeviceScope : public ContextScope {
  public:
   DeviceScope(Graph& graph, absl::string_view device);
   DeviceScope(Graph& graph, Graph::DeviceFn device);
 };
 
-// New nodes run after these. Nested scopes add up; ClearControlDependencies starts from none.
+// New nodes run after these operations. Nested scopes accumulate; ClearControlDependencies resets
+// them.
 class ControlDependencies : public ContextScope {
  public:
   ControlDependencies(Graph& graph, const std::vector<Operation>& ops);
@@ -62,39 +64,39 @@ class ClearControlDependencies : public ContextScope {
   explicit ClearControlDependencies(Graph& graph);
 };
 
-// New nodes are placed with `op`: they get its device and a "loc:@op" mark. `ignore_existing` drops
-// outer ones.
+// Colocates new nodes with `op`: they get its device and a "loc:@op" mark. `ignore_existing` drops
+// the marks of outer scopes.
 class ColocateWith : public ContextScope {
  public:
   ColocateWith(Graph& graph, Operation op, bool ignore_existing = false);
 };
 
-// New nodes get these attributes too (names start with '_').
+// Adds an attribute to new nodes (the name must start with '_').
 class AttrScope : public ContextScope {
  public:
   AttrScope(Graph& graph, absl::string_view name, AttrValue value);
 };
 
-// Resources made inside go into this container.
+// Sets the container of resources created inside.
 class ContainerScope : public ContextScope {
  public:
   ContainerScope(Graph& graph, absl::string_view container);
 };
 
-// A device name in parts; unset parts are "don't care".
+// A parsed device name; unset parts match anything.
 struct DeviceName {
   std::optional<std::string> job, type;  // type in upper case: "CPU", "GPU"
   std::optional<int> replica, task, id;
 
-  // Accepts full and short forms ("/cpu:0", "GPU:1", "/job:ps/task:3/device:CPU:*").
-  // INVALID_ARGUMENT with the text.
+  // Parses full and short forms ("/cpu:0", "GPU:1", "/job:ps/task:3/device:CPU:*"). Returns
+  // INVALID_ARGUMENT, with the text, for anything else.
   static absl::StatusOr<DeviceName> Parse(absl::string_view text);
-  // Parts set in `other` win.
+  // Merges `other` into this name; parts set in `other` win.
   void MergeFrom(const DeviceName& other);
-  // True if every part set in both agrees.
+  // Returns true if all parts set in both names agree.
   bool Matches(const DeviceName& other) const;
-  // "/job:worker/replica:0/task:1/device:GPU:0", unset parts left out; `/device:GPU:*` for a type
-  // without a number.
+  // Returns "/job:worker/replica:0/task:1/device:GPU:0", without unset parts; "/device:GPU:*" for a
+  // type without a number.
   std::string ToString() const;
 };
 

@@ -114,7 +114,7 @@ absl::StatusOr<Shape> BroadcastShapes(const Shape& a, const Shape& b) {
     } else if (x == 1) {
       out = y;
     } else if (x < 0 || y < 0) {
-      out = std::max(x, y);  // one is unknown, and can only be 1 or equal to the other
+      out = std::max(x, y);  // one is unknown and must be 1 or equal to the other
     } else {
       return InvalidArgument("Incompatible shapes: ", a.ToString(), " vs. ", b.ToString());
     }

@@ -11,9 +11,9 @@
 
 namespace weir {
 
-// The extents of a tensor, or what is known of them: a dimension may be unknown (-1), and so may
-// the rank. The shapes of tensors are fully known; those of graph nodes need not be. A value type;
-// the default is the scalar shape [].
+// The shape of a tensor, possibly partial: a dimension may be unknown (-1), and so may the rank.
+// Shapes of tensors are fully defined; shapes of graph nodes need not be. A value type; the default
+// is the scalar shape [].
 class Shape {
  public:
   static constexpr int64_t kUnknown = -1;
@@ -24,19 +24,20 @@ class Shape {
   Shape(Shape&& other) noexcept = default;
   Shape& operator=(const Shape& other);
   Shape& operator=(Shape&& other) noexcept = default;
-  // Each dimension is an extent or -1; any other negative value is a bug in the caller. Untrusted
-  // dimensions go through Make.
+  // Each dimension is an extent or -1; any other negative value is a bug in the caller. Use Make
+  // for untrusted dimensions.
   Shape(std::initializer_list<int64_t> dims);
   explicit Shape(absl::Span<const int64_t> dims);
   static Shape UnknownRank();
-  // For shapes from files and users: refuses ranks above kMaxRank, dimensions below -1, and an
-  // element count that does not fit int64 (counting known dimensions only).
+  // For shapes from files and users. Returns an error for ranks above kMaxRank, dimensions below
+  // -1, and element counts that overflow int64 (counting known dimensions only).
   static absl::StatusOr<Shape> Make(absl::Span<const int64_t> dims);
 
   bool has_rank() const { return has_rank_; }
-  // -1 when unknown.
+  // -1 if unknown.
   int rank() const { return has_rank_ ? static_cast<int>(dims_.size()) : -1; }
-  // The extent, or -1. `i` may count from the end (-1 is the last). Unknown rank gives -1.
+  // Returns the extent of dimension i, or -1 if the dimension or the rank is unknown. A negative
+  // `i` counts from the end (-1 is the last).
   int64_t dim(int i) const {
     if (!has_rank_) return kUnknown;
     return dims_[i < 0 ? i + static_cast<int>(dims_.size()) : i];
@@ -49,15 +50,16 @@ class Shape {
 
   bool IsFullyDefined() const;
   bool IsScalar() const { return has_rank_ && dims_.empty(); }
-  // The product of the extents; -1 when not fully defined. A product beyond int64 is INT64_MAX
-  // (only shapes that did not come through Make can have one): no such tensor can be allocated.
+  // Returns the product of the extents, or -1 if the shape is not fully defined. Returns INT64_MAX
+  // on overflow (only possible for shapes that did not come from Make): no such tensor can be
+  // allocated.
   int64_t num_elements() const;
 
-  // Equal as descriptions: unknown equals unknown.
+  // Equality of descriptions: unknown equals unknown.
   friend bool operator==(const Shape& a, const Shape& b) {
     if (a.has_rank_ != b.has_rank_ || a.dims_.size() != b.dims_.size()) return false;
-    // A loop of our own: kernels compare shapes of a few dimensions in every step, and the vectors'
-    // comparison is a call of memcmp.
+    // A hand-written loop: kernels compare shapes of a few dimensions in every step, and the
+    // vectors' comparison calls memcmp.
     const int64_t *x = a.dims_.data(), *y = b.dims_.data();
     for (size_t i = 0; i < a.dims_.size(); ++i) {
       if (x[i] != y[i]) return false;
@@ -66,16 +68,17 @@ class Shape {
   }
   friend bool operator!=(const Shape& a, const Shape& b) { return !(a == b); }
 
-  // True if some concrete shape fits both.
+  // Returns true if some fully defined shape is compatible with both.
   bool IsCompatibleWith(const Shape& other) const;
-  // What both together say; INVALID_ARGUMENT if they contradict each other.
+  // Combines the information of both shapes. Returns INVALID_ARGUMENT if they contradict each
+  // other.
   absl::StatusOr<Shape> MergeWith(const Shape& other) const;
-  // Leading / trailing parts: dims [begin, end), negative counts from the end.
+  // Returns the dimensions [begin, end); negative indices count from the end.
   Shape Sub(int begin, int end) const;
   Shape Sub(int begin) const { return Sub(begin, rank()); }
   Shape Concatenate(const Shape& tail) const;
 
-  // "[2,?,3]", "[]", "<unknown>": the form of error messages.
+  // Returns "[2,?,3]", "[]", "<unknown>": the form used in error messages.
   std::string ToString() const;
 
  private:
@@ -83,8 +86,9 @@ class Shape {
   bool has_rank_ = true;
 };
 
-// The NumPy broadcast of two shapes; unknown dimensions stay unknown where nothing decides them.
-// INVALID_ARGUMENT "Incompatible shapes: [2,3] vs. [4]" if there is none.
+// Returns the NumPy broadcast of two shapes; dimensions that cannot be determined are unknown.
+// Returns INVALID_ARGUMENT "Incompatible shapes: [2,3] vs. [4]" if the shapes are not
+// broadcastable.
 absl::StatusOr<Shape> BroadcastShapes(const Shape& a, const Shape& b);
 
 }  // namespace weir

@@ -119,11 +119,11 @@ absl::Status ShapeFromInput0(ShapeContext& c) {
 
 namespace {
 
-// Evaluates vectors (or scalars) of integers while a graph is built, with -1 for an unknown element.
-// Graphs compute shapes by short sequences of a few ops (Shape, StridedSlice, Pack, ConcatV2,
-// arithmetic), whose records evaluate them (OpTraits::shape_value) as far as constants and static
-// shapes reach; any other op gives nothing. The number of visited nodes is bounded, so hostile
-// graphs (where paths double at every node) cost little.
+// Evaluates vectors (or scalars) of integers while a graph is built, with -1 for an unknown
+// element. Graphs compute shapes by short sequences of a few ops (Shape, StridedSlice, Pack,
+// ConcatV2, arithmetic), whose records evaluate them (OpTraits::shape_value) as far as constants
+// and static shapes reach; any other op gives nothing. The number of visited nodes is bounded, so
+// hostile graphs (where paths double at every node) cost little.
 constexpr int kMaxVisits = 256;
 
 class Evaluation final : public ShapeValueContext {

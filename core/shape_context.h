@@ -7,24 +7,25 @@
 
 namespace weir {
 
-// What a shape rule sees: the node, what is known of its inputs, and where to put what follows for
-// its outputs. A rule is called when a node is built (little may be known) and when a Plan is made
-// (nearly all is). It leaves an output unknown (unknown rank, or -1 dims) where inputs do not
-// decide it, and returns INVALID_ARGUMENT only for inputs that can never be right. Outputs start as
-// unknown rank.
+// The context of a shape function: the node, what is known about its inputs, and the inferred
+// outputs. A shape function runs when a node is built (little may be known) and when a Plan is made
+// (nearly everything is known). It leaves outputs unknown (unknown rank, or -1 dimensions) where
+// the inputs do not determine them, and returns INVALID_ARGUMENT only for inputs that can never be
+// valid. Outputs start with unknown rank.
 class ShapeContext {
  public:
-  // Where input values come from. Both may return "unknown".
+  // The source of input values. Both functions may return "unknown".
   class Values {
    public:
     virtual ~Values() = default;
-    // The value of input i if it is known before the step runs (a constant), else null.
+    // Returns the value of input i if it is known before the step runs (a constant), otherwise
+    // null.
     virtual const Tensor* value(const Node& node, int i) = 0;
-    // Input i, a vector of integers, taken as a shape; elements may be unknown.
+    // Returns input i, a vector of integers, as a shape; elements may be unknown.
     virtual Shape value_as_shape(const Node& node, int i) = 0;
   };
 
-  // By input. The context uses both for as long as it lives.
+  // `inputs` and `handles` are indexed by input. All arguments outlive the context.
   ShapeContext(const Node& node, absl::Span<const Shape> inputs,
                absl::Span<const HandleData* const> handles, Values& values);
 
@@ -35,13 +36,12 @@ class ShapeContext {
   }
   int num_inputs() const { return static_cast<int>(inputs_.size()); }
   const Shape& input(int i) const { return inputs_[i]; }
-  // Null when the value is not known yet.
+  // Returns null if the value is not known yet.
   const Tensor* input_value(int i) { return values_.value(node_, i); }
-  // The shape that the integer vector at input i spells out; unknown rank when nothing is known. A
-  // negative element other than -1 is INVALID_ARGUMENT; with `minus_one_is_unknown` false, -1 is
-  // too.
+  // Returns the shape given by the integer vector at input i; unknown rank if nothing is known. A
+  // negative element other than -1 is INVALID_ARGUMENT; so is -1 unless `minus_one_is_unknown`.
   absl::StatusOr<Shape> InputAsShape(int i, bool minus_one_is_unknown = true);
-  // What a resource input refers to; null when unknown.
+  // Returns the handle data of a resource input; null if unknown.
   const HandleData* handle(int i) const { return handles_[i]; }
 
   int num_outputs() const { return static_cast<int>(outputs_.size()); }
@@ -51,9 +51,9 @@ class ShapeContext {
   absl::Span<const Shape> outputs() const { return outputs_; }
   absl::Span<const std::optional<HandleData>> output_handles() const { return output_handles_; }
 
-  // Input i, which must have this rank (or at least / at most it); INVALID_ARGUMENT "Shape must be
-  // rank 2 but is rank 3". An input of unknown rank comes back as `rank` unknown dims (WithRank),
-  // or as it is.
+  // Returns the shape of input i if it has this rank (at least / at most this rank), otherwise
+  // INVALID_ARGUMENT "Shape must be rank 2 but is rank 3". For an input of unknown rank, WithRank
+  // returns `rank` unknown dimensions, the others return it unchanged.
   absl::StatusOr<Shape> WithRank(int i, int rank) const;
   absl::StatusOr<Shape> WithRankAtLeast(int i, int rank) const;
   absl::StatusOr<Shape> WithRankAtMost(int i, int rank) const;
@@ -67,26 +67,26 @@ class ShapeContext {
   absl::InlinedVector<std::optional<HandleData>, 1> output_handles_;
 };
 
-// One dimension out of two that must agree: the known one; INVALID_ARGUMENT if both are known and
-// differ.
+// Merges two dimensions that must agree: returns the known one, or INVALID_ARGUMENT if both are
+// known and differ.
 absl::StatusOr<int64_t> MergeDims(int64_t a, int64_t b);
-// Arithmetic on dimensions that keeps -1 for unknown (but 0 times unknown is 0). INVALID_ARGUMENT
-// for a result that no dimension can be.
+// Arithmetic on dimensions, where -1 is unknown (but 0 times unknown is 0). Returns
+// INVALID_ARGUMENT if the result is not a valid dimension.
 absl::StatusOr<int64_t> AddDims(int64_t a, int64_t b);
 absl::StatusOr<int64_t> MulDims(int64_t a, int64_t b);
 
-// Common rules, used as InferShape(SameShape).
-absl::Status SameShape(ShapeContext& c);       // every output like input 0
-absl::Status ScalarShape(ShapeContext& c);     // every output []
-absl::Status UnknownShape(ShapeContext& c);    // nothing is known
+// Common shape functions, used as InferShape(SameShape).
+absl::Status SameShape(ShapeContext& c);       // every output has the shape of input 0
+absl::Status ScalarShape(ShapeContext& c);     // every output is []
+absl::Status UnknownShape(ShapeContext& c);    // every output is unknown
 absl::Status NoOutputs(ShapeContext& c);       // for ops without outputs
 absl::Status BroadcastShape(ShapeContext& c);  // output 0 is the broadcast of inputs 0 and 1
-absl::Status MergedShape(ShapeContext& c);     // all inputs and output 0 have one shape
-absl::Status ShapeFromInput0(
-    ShapeContext& c);  // output 0 has the shape that input 0 spells out (Fill, random ops)
+absl::Status MergedShape(ShapeContext& c);     // all inputs and output 0 have the same shape
+// Output 0 has the shape given by the values of input 0 (Fill, random ops).
+absl::Status ShapeFromInput0(ShapeContext& c);
 
-// Knowledge at graph-building time: constants, and shapes spelled out through Shape, Pack,
-// ConcatV2, StridedSlice, Cast, Identity and arithmetic on them.
+// Values known at graph construction time: constants, and shapes computed by Shape, Pack, ConcatV2,
+// StridedSlice, Cast, Identity and arithmetic on them.
 ShapeContext::Values& GraphValues();
 
 }  // namespace weir

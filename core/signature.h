@@ -4,32 +4,31 @@
 #include "absl/types/span.h"
 #include "weir/core/op.h"
 
-// What the arguments of a signature come to once a node's attributes are known. Shared by
-// NodeBuilder and by import.
+// Resolution of a signature's arguments for given attributes. Shared by NodeBuilder and import.
 namespace weir {
 
-// True if the argument takes or gives a list of tensors.
+// Returns true if the argument is a list of tensors.
 inline bool IsListArg(const ArgSpec& arg) {
   return !arg.number_attr.empty() || !arg.type_list_attr.empty();
 }
 
-// How many tensors the argument stands for; 0 if the attribute that says so is missing.
+// Returns the number of tensors of the argument; 0 if the attribute that determines it is missing.
 int64_t ArgLength(const ArgSpec& arg, const AttrMap& attrs);
 
-// Fills in the defaults of attributes that are absent and checks all against the op.
-// INVALID_ARGUMENT for a missing or wrong attribute, and for one that the op does not have, unless
-// its name begins with '_'.
+// Adds the defaults of absent attributes and checks all attributes against the op. Returns
+// INVALID_ARGUMENT for missing or invalid attributes, and for attributes that the op does not have,
+// unless their names begin with '_'.
 absl::Status CompleteAttrs(const OpSpec& op, AttrMap* attrs);
 
-// The types of all tensors of the arguments in order, reference types as such. INVALID_ARGUMENT if
-// there are more than `limit`, or if an attribute gives no usable type.
+// Returns the types of all tensors of the arguments in order, including reference types. Returns
+// INVALID_ARGUMENT if there are more than `limit`, or if an attribute does not yield a valid type.
 absl::StatusOr<NodeTypes> ArgTypes(const OpSpec& op, absl::Span<const ArgSpec> args,
                                    const AttrMap& attrs, int64_t limit);
 
-// Most inputs or outputs that a node may have.
+// The maximum number of inputs or outputs of a node.
 inline constexpr int64_t kMaxNodeArity = 1 << 20;
 
-// True if `name` may be a node's: [A-Za-z0-9.][A-Za-z0-9_.\\/>-]*
+// Returns true if `name` is a valid node name: [A-Za-z0-9.][A-Za-z0-9_.\\/>-]*
 bool IsNodeName(absl::string_view name);
 bool IsFirstNodeNameChar(char c);
 bool IsNodeNameChar(char c);

@@ -7,7 +7,7 @@
 namespace weir {
 namespace {
 
-// Takes `count` bytes from the front as a little-endian number.
+// Consumes `count` bytes as a little-endian number.
 bool GetLittleEndian(absl::string_view* in, size_t count, uint32_t* v) {
   if (in->size() < count) return false;
   *v = 0;
@@ -18,7 +18,7 @@ bool GetLittleEndian(absl::string_view* in, size_t count, uint32_t* v) {
 }
 
 bool AppendLiteral(absl::string_view* in, uint8_t tag, size_t room, std::string* out) {
-  uint32_t length = tag >> 2;  // less one
+  uint32_t length = tag >> 2;  // minus one
   if (length >= 60 && !GetLittleEndian(in, length - 59, &length)) return false;
   const uint64_t count = uint64_t{length} + 1;
   if (count > in->size() || count > room) return false;
@@ -36,7 +36,7 @@ bool AppendCopy(absl::string_view* in, uint8_t tag, size_t room, std::string* ou
     offset |= static_cast<uint32_t>(tag >> 5) << 8;
   }
   if (offset == 0 || offset > out->size() || length > room) return false;
-  // Byte by byte: the source may run into what this very copy writes.
+  // Copies byte by byte: source and destination may overlap.
   for (size_t from = out->size() - offset; length > 0; --length, ++from)
     out->push_back((*out)[from]);
   return true;

@@ -7,9 +7,9 @@
 
 namespace weir {
 
-// Unpacks a block compressed with Snappy, as old checkpoints have them (format: google/snappy,
-// format_description.txt). False for malformed input. Memory is bounded by 64 times the input, the
-// most the format can pack.
+// Decompresses a Snappy block, as found in old checkpoints (format: google/snappy,
+// format_description.txt). Returns false for malformed input. Memory is bounded by 64 times the
+// input, the maximum compression ratio of the format.
 bool SnappyDecompress(absl::string_view in, std::string* out);
 
 }  // namespace weir

@@ -24,8 +24,8 @@ absl::Status BadBlock(absl::string_view path, uint64_t offset) {
   return DataLoss(path, ": bad entry in block at offset ", offset);
 }
 
-// Keys ascend, and share what they begin with for at most 16 entries: a block that unfolds into
-// more has been made to fill memory, or time.
+// Limits the total length of decoded keys. Keys ascend, and at most 16 consecutive entries share a
+// prefix; a block that expands to more was crafted to exhaust memory or time.
 class KeyBudget {
  public:
   explicit KeyBudget(absl::string_view contents) : left_(16 * contents.size()) {}
@@ -47,13 +47,13 @@ absl::StatusOr<std::unique_ptr<SSTableReader>> SSTableReader::Open(
   WEIR_ASSIGN_OR_RETURN(const std::string contents, internal::ReadBlock(*file, footer.index));
   std::unique_ptr<SSTableReader> table(new SSTableReader(std::move(file)));
   size_t key_bytes = 0;
-  uint64_t end = 0;  // of the block before
+  uint64_t end = 0;  // of the previous block
   BlockCursor entry(contents);
   for (; entry.valid(); entry.Next()) {
     absl::string_view value = entry.value();
     BlockHandle handle;
-    // Keys of an index are not compressed in sound files, so together they are not longer than the
-    // block. They ascend, and the blocks stand in their order: no block comes twice.
+    // Keys of a valid index are not prefix-compressed, so together they are no longer than the
+    // block. They ascend, and the blocks are in file order, so no block occurs twice.
     key_bytes += entry.key().size();
     const bool ascends =
         table->index_.empty() || absl::string_view(table->index_.back().first) < entry.key();
@@ -79,8 +79,9 @@ absl::StatusOr<const SSTableReader::Block*> SSTableReader::Load(size_t i) {
   return loaded_.get();
 }
 
-// Keys ascend from after the index's key for the block before to the one for this block, and
-// restart points are the first entry and some later ones. A search relies on that.
+// Checks that keys ascend, from the index key of the previous block (exclusive) to that of this
+// block (inclusive), and that restart points are the first entry and some later ones. Binary search
+// relies on this.
 bool SSTableReader::IsInOrder(size_t i, absl::string_view contents) const {
   KeyBudget budget(contents);
   std::string last = i > 0 ? index_[i - 1].first : "";
@@ -124,15 +125,16 @@ absl::Status SSTableReader::ForEach(Visitor visit) {
 
 namespace {
 
-// A table is blocks without gaps, and the place and size of each is written in the index block
-// alone. While that one is sound, the others can be read independently of each other, and any byte
-// between them is an error.
+// An SSTable consists of contiguous blocks. Only the index block stores their offsets and sizes.
+// While the index is intact, the other blocks can be read independently of each other, and any
+// bytes between them are an error.
 //
-// Without it blocks are found by their checksums: the first begins at 0, the next where one ends.
-// Where does one end? A block of n bytes is followed by a byte that its checksum covers too and by
-// the masked checksum. So the bytes are fed to the checksum one by one, and after each the four
-// bytes that follow are compared with what the checksum is now; a chance agreement has odds of
-// 2^-32 a byte. One pass over the file finds all blocks up to the first damaged one.
+// Without the index, blocks are found by their checksums: the first block begins at 0, and each
+// further one at the end of the previous block. To find the end of a block: a block of n bytes is
+// followed by one byte that its checksum also covers, and by the masked checksum. So the scan feeds
+// the bytes to the checksum one by one, and after each compares the next four bytes with the
+// current checksum; the probability of a false match is 2^-32 per byte. One pass over the file
+// finds all blocks up to the first damaged one.
 class Scanner {
  public:
   Scanner(const ReadableFile& file, SSTableVisitor visit, SSTableVisitor doubt)
@@ -141,7 +143,7 @@ class Scanner {
   absl::StatusOr<std::vector<SSTableProblem>> Run() {
     const absl::StatusOr<internal::Footer> footer = internal::ReadFooter(file_);
     if (!footer.ok()) {
-      // It may be cut off, so what stands at its place may be anything.
+      // The file may be truncated, so the bytes at the footer's position are arbitrary.
       Problem(file_.size(), 0, footer.status());
       return WithoutIndex(file_.size());
     }
@@ -173,8 +175,9 @@ class Scanner {
     if (!entry.sound()) Problem(offset, contents.size(), BadBlock(file_.path(), offset));
   }
 
-  // Keys are stored as what differs from the key before, but for those at restart points, and each
-  // stretch between two of these is read by itself: a wrong byte spoils the rest of one stretch.
+  // Visits the entries of a damaged block. Keys are stored as the difference from the previous key,
+  // except at restart points. The range between two restart points is decoded on its own, so a
+  // wrong byte affects only the rest of one range.
   void VisitDamaged(const BlockHandle& handle) {
     if (!internal::IsInside(handle, file_.size()) || handle.size < 4) return;
     std::string bytes(handle.size, '\0');
@@ -207,7 +210,7 @@ class Scanner {
       absl::string_view value = entry.value();
       BlockHandle handle;
       if (!internal::GetBlockHandle(&value, &handle)) break;
-      // An index that tells of a block twice would have it read for ever.
+      // Otherwise an index that lists a block repeatedly would make the scan read it repeatedly.
       if (!Expect(&end, handle, "data block")) break;
       const absl::StatusOr<std::string> contents = internal::ReadBlock(file_, handle);
       if (contents.ok()) {
@@ -229,16 +232,16 @@ class Scanner {
     return std::move(problems_);
   }
 
-  // Notes bytes between the end of the last part and this one. False if they overlap.
+  // Reports bytes between the end of the previous part and this one. Returns false if they overlap.
   bool Expect(uint64_t* end, const BlockHandle& handle, absl::string_view what) {
     if (handle.offset > *end) {
       Problem(*end, handle.offset - *end,
               DataLoss(file_.path(), ": ", handle.offset - *end, " bytes at offset ", *end,
-                       " belong to nothing"));
+                       " do not belong to any block"));
     } else if (handle.offset < *end) {
       Problem(handle.offset, *end - handle.offset,
               DataLoss(file_.path(), ": the ", what, " at offset ", handle.offset,
-                       " overlaps what is before it"));
+                       " overlaps the preceding block"));
     }
     const bool follows = handle.offset >= *end;
     if (internal::IsInside(handle, file_.size()))
@@ -264,13 +267,13 @@ class Scanner {
     }
     if (start < end) {
       Problem(start, end - start,
-              DataLoss(file_.path(), ": no sound block is found from offset ", start, " on (",
+              DataLoss(file_.path(), ": no intact block found from offset ", start, " on (",
                        end - start, " bytes)"));
     }
     return std::move(problems_);
   }
 
-  // True if every value is the handle of a block found before.
+  // Returns true if every value is the handle of a block found earlier.
   bool IsIndex(const std::string& contents) const {
     BlockCursor entry(contents);
     size_t count = 0;

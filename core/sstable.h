@@ -10,20 +10,20 @@
 #include "absl/functional/function_ref.h"
 #include "weir/core/file.h"
 
-// Sorted-string tables: files of (key, value) pairs in ascending order of keys, in blocks with
-// checksums. The format is LevelDB's, and TensorFlow's for checkpoint indexes: see
-// docs/checkpoint_format.md. Written by sstable_writer.h.
+// SSTables (sorted string tables): files of (key, value) pairs in ascending key order, stored in
+// blocks with checksums. This is LevelDB's format, which TensorFlow uses for checkpoint indices:
+// see docs/checkpoint_format.md. sstable_writer.h writes them.
 namespace weir {
 
-// Where a block lies: `size` bytes, then a trailer of kBlockTrailer.
+// The location of a block: `size` bytes, followed by a trailer of kTrailer bytes.
 struct BlockHandle {
-  static constexpr uint64_t kTrailer = 5;  // compression, checksum
+  static constexpr uint64_t kTrailer = 5;  // compression type, checksum
   uint64_t offset = 0, size = 0;
   friend bool operator==(const BlockHandle&, const BlockHandle&) = default;
 };
 
-// Reads a table. Memory: the index of the blocks, and one block. For one thread at a time.
-// Errors: DATA_LOSS, with path, offset, and for checksums the stored one and the computed one.
+// Reads an SSTable. Keeps the index and one block in memory. Not thread-safe. Errors: DATA_LOSS,
+// with path, offset, and for checksums the stored and the computed one.
 class SSTableReader {
  public:
   using Visitor = absl::FunctionRef<absl::Status(absl::string_view key, absl::string_view value)>;
@@ -31,10 +31,10 @@ class SSTableReader {
   static absl::StatusOr<std::unique_ptr<SSTableReader>> Open(std::unique_ptr<ReadableFile> file);
   ~SSTableReader();
 
-  // Nothing if the table does not have the key.
+  // Returns nullopt if the key does not exist.
   absl::StatusOr<std::optional<std::string>> Get(absl::string_view key);
-  // Calls `visit` for every entry, in order, until one returns an error. The views are good during
-  // the call.
+  // Calls `visit` for every entry, in order, until it returns an error. The views are valid only
+  // during the call.
   absl::Status ForEach(Visitor visit);
   const std::string& path() const { return file_->path(); }
   uint64_t file_size() const { return file_->size(); }
@@ -47,22 +47,22 @@ class SSTableReader {
   bool IsInOrder(size_t i, absl::string_view contents) const;
 
   const std::unique_ptr<ReadableFile> file_;
-  std::vector<std::pair<std::string, BlockHandle>>
-      index_;  // a key not less than any in the block, and the block
+  // A key not less than any in the block, and the block's handle.
+  std::vector<std::pair<std::string, BlockHandle>> index_;
   std::unique_ptr<Block> loaded_;
 };
 
-// Bytes [offset, offset + size) of a table that are not as they should be.
+// A damaged range of an SSTable: bytes [offset, offset + size).
 struct SSTableProblem {
   uint64_t offset = 0, size = 0;
   std::string message;
 };
 
-// Reads a table as far as it can be read: visits the entries of every sound block, in the order of
-// the file, even where other blocks, the index or the footer are damaged. Returns what is wrong;
-// nothing is wrong only if every byte of the file belongs to a sound part. What can be made out in
-// a damaged block goes to `doubt`: key, value or both may not be what was written. The visitors'
-// views are good during the call. An error only if the file cannot be read.
+// Scans an SSTable as far as it can be read: visits the entries of every intact block, in file
+// order, even if other blocks, the index or the footer are damaged. Returns the defects; the list
+// is empty only if every byte of the file belongs to an intact part. Entries recovered from damaged
+// blocks go to `doubt`; their keys, values or both may be wrong. The views passed to visitors are
+// valid only during the call. Returns an error only if the file cannot be read.
 using SSTableVisitor = absl::FunctionRef<void(absl::string_view key, absl::string_view value)>;
 absl::StatusOr<std::vector<SSTableProblem>> ScanSSTable(
     const ReadableFile& file, SSTableVisitor visit,

@@ -41,7 +41,8 @@ absl::StatusOr<Footer> ReadFooter(const ReadableFile& file) {
     return DataLoss(file.path(), ": bad block handle in the footer at offset ",
                     file.size() - kFooterSize);
   }
-  // There is one way to write it; any other is damage that happens to mean the same.
+  // Rejects any encoding but the canonical one: others are damage that happens to decode to the
+  // same value.
   std::string expected;
   for (const uint64_t n :
        {footer.metaindex.offset, footer.metaindex.size, footer.index.offset, footer.index.size}) {
@@ -104,8 +105,8 @@ void BlockCursor::Fail() {
 
 void BlockCursor::Next() { Decode(); }
 
-// An entry: length of what its key shares with the key before, length of the rest of the key,
-// length of the value, the rest of the key, the value.
+// An entry consists of the length of the prefix shared with the previous key, the length of the
+// rest of the key, the length of the value, the rest of the key, and the value.
 void BlockCursor::Decode() {
   valid_ = false;
   if (position_ >= entries_end_) return;
@@ -130,7 +131,8 @@ uint32_t BlockCursor::Restart(uint32_t i) const {
 }
 
 void BlockCursor::Seek(absl::string_view key) {
-  // The last restart point whose key is less than `key`; keys there are stored whole.
+  // Finds the last restart point whose key is less than `key`; keys at restart points are not
+  // prefix-compressed.
   uint32_t low = 0, high = num_restarts_;
   while (high - low > 1) {
     const uint32_t middle = low + (high - low) / 2;

@@ -7,7 +7,7 @@
 #include "leveldb/options.h"
 #include "leveldb/table_builder.h"
 
-// Compiled without RTTI, as LevelDB is: this file derives from one of its classes.
+// Compiled without RTTI, like LevelDB, because this file derives from one of its classes.
 namespace weir {
 namespace {
 
@@ -15,7 +15,8 @@ constexpr size_t kBlockSize = 262144;
 
 leveldb::Slice ToSlice(absl::string_view s) { return leveldb::Slice(s.data(), s.size()); }
 
-// Lets LevelDB write to a BufferedFile; keeps the error, which LevelDB's Status would make vague.
+// Adapts a BufferedFile to LevelDB. Keeps the original error, which LevelDB's Status cannot
+// represent.
 class LevelDbFile : public leveldb::WritableFile {
  public:
   explicit LevelDbFile(BufferedFile* file) : file_(file) {}
@@ -44,8 +45,8 @@ leveldb::Options TableOptions() {
 }  // namespace
 
 struct SSTableWriter::Impl {
-  explicit Impl(BufferedFile* file) : sink(file), builder(TableOptions(), &sink) {}
-  LevelDbFile sink;
+  explicit Impl(BufferedFile* file) : leveldb_file(file), builder(TableOptions(), &leveldb_file) {}
+  LevelDbFile leveldb_file;
   leveldb::TableBuilder builder;
   std::string last_key;
   bool finished = false;
@@ -63,16 +64,16 @@ absl::Status SSTableWriter::Add(absl::string_view key, absl::string_view value) 
                            absl::CHexEscape(impl_->last_key), "\"");
   }
   impl_->last_key.assign(key.data(), key.size());
-  // A huge entry gets a block of its own.
+  // A huge entry gets its own block.
   if (key.size() + value.size() >= 2 * kBlockSize) impl_->builder.Flush();
   impl_->builder.Add(ToSlice(key), ToSlice(value));
-  return impl_->sink.status();
+  return impl_->leveldb_file.status();
 }
 
 absl::Status SSTableWriter::Finish() {
   impl_->finished = true;
   const leveldb::Status finished = impl_->builder.Finish();
-  WEIR_RETURN_IF_ERROR(impl_->sink.status());
+  WEIR_RETURN_IF_ERROR(impl_->leveldb_file.status());
   return finished.ok() ? absl::OkStatus()
                        : Internal("cannot finish the table: ", finished.ToString());
 }

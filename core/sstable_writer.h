@@ -7,19 +7,18 @@
 
 namespace weir {
 
-// Writes a sorted-string table, byte for byte as TensorFlow does: blocks of 256 KiB, no
-// compression, no filters.
+// Writes an SSTable, byte for byte like TensorFlow: blocks of 256 KiB, no compression, no filters.
 class SSTableWriter {
  public:
-  // `file` outlives the writer, and is neither synced nor closed by it.
+  // `file` outlives the writer, which neither syncs nor closes it.
   explicit SSTableWriter(BufferedFile* file);
   ~SSTableWriter();
   SSTableWriter(const SSTableWriter&) = delete;
   SSTableWriter& operator=(const SSTableWriter&) = delete;
 
-  // Keys come in strictly ascending order of their bytes; INVALID_ARGUMENT otherwise.
+  // Adds an entry. Keys must be in strictly ascending byte order; otherwise INVALID_ARGUMENT.
   absl::Status Add(absl::string_view key, absl::string_view value);
-  // Writes what is left. The last call.
+  // Writes the remaining data. No other call may follow.
   absl::Status Finish();
 
  private:

@@ -8,12 +8,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
-// Errors are values everywhere in Weir. A message says what happened, where (node and op), the
-// offending shapes, types or names, and what to do about it; codes are the ones TensorFlow uses for
-// the same mistake.
+// Errors are values throughout Weir. A message says what happened, where (node and op), the
+// offending shapes, types or names, and what to do about it. Error codes are those that TensorFlow
+// uses for the same mistake.
 namespace weir {
 
-// The same error with `context` put before its message. OK stays OK.
+// Returns the error with `context` prepended to its message. OK is returned unchanged.
 absl::Status Annotate(const absl::Status& status, absl::string_view context);
 
 template <class... Args>
@@ -64,7 +64,7 @@ absl::Status Internal(const Args&... args) {
   auto statusor = (expr);                                  \
   if (!statusor.ok()) return std::move(statusor).status(); \
   lhs = std::move(statusor).value()
-// WEIR_ASSIGN_OR_RETURN(Tensor t, MakeTensor()): declares or assigns, or returns the error.
+// Declares or assigns a value, or returns the error: WEIR_ASSIGN_OR_RETURN(Tensor t, MakeTensor());
 #define WEIR_ASSIGN_OR_RETURN(lhs, expr) \
   WEIR_ASSIGN_OR_RETURN_IMPL_(WEIR_STATUS_CONCAT_(weir_statusor_, __LINE__), lhs, expr)
 

@@ -11,11 +11,12 @@ namespace weir {
 
 namespace {
 
-// The bytes of a tensor, or INVALID_ARGUMENT if there can be none of that type and shape.
+// Returns the size of a tensor in bytes, or INVALID_ARGUMENT if no tensor can have that type and
+// shape.
 absl::StatusOr<size_t> ByteSize(DataType dtype, const Shape& shape) {
   const size_t element = IsRef(dtype) ? 0 : ElementSize(dtype);
   if (element == 0) {
-    return InvalidArgument("There are no tensors of dtype ", DataTypeName(dtype));
+    return InvalidArgument("Tensors cannot have dtype ", DataTypeName(dtype));
   }
   if (!shape.IsFullyDefined()) {
     return InvalidArgument("A tensor needs a fully defined shape, but got ", shape.ToString());
@@ -28,7 +29,7 @@ absl::StatusOr<size_t> ByteSize(DataType dtype, const Shape& shape) {
   }
   if (empty) return 0;
   if (overflow || bytes > static_cast<size_t>(INT64_MAX)) {
-    WEIR_RETURN_IF_ERROR(Shape::Make(shape.dims()).status());  // too many elements, whatever type
+    WEIR_RETURN_IF_ERROR(Shape::Make(shape.dims()).status());  // too many elements for any type
     return InvalidArgument("Shape ", shape.ToString(), " of ", DataTypeName(dtype),
                            " would have more than 2**63 - 1 elements or bytes");
   }
@@ -40,7 +41,8 @@ bool IdenticalElements(const ResourceHandle& a, const ResourceHandle& b) {
          a.resource == b.resource;
 }
 
-// The value itself cannot be compared, save for what the wire gave.
+// Variants are equal if both have no value (only wire bytes) or lists of identical tensors. Other
+// values cannot be compared and are never equal.
 bool IdenticalElements(const Variant& a, const Variant& b) {
   if (a.type_name != b.type_name || a.metadata != b.metadata) return false;
   if (!a.value.has_value() && !b.value.has_value()) return true;
@@ -66,8 +68,8 @@ Tensor::Tensor(DataType dtype, Shape shape) {
 absl::StatusOr<Tensor> Tensor::Allocate(Allocator& allocator, DataType dtype, const Shape& shape) {
   WEIR_ASSIGN_OR_RETURN(const size_t bytes, ByteSize(dtype, shape));
   if (!IsPlain(dtype) && !allocator.host_accessible()) {
-    return InvalidArgument("Elements of ", DataTypeName(dtype), " cannot lie in the memory of ",
-                           allocator.name());
+    return InvalidArgument("Elements of ", DataTypeName(dtype),
+                           " cannot be stored in the memory of ", allocator.name());
   }
   const int64_t count = static_cast<int64_t>(bytes / ElementSize(dtype));
   BufferPtr buffer(Buffer::New(allocator, dtype, count));
@@ -90,8 +92,8 @@ Tensor::Tensor(DataType dtype, Shape shape, BufferPtr buffer, void* data)
   assert(num_elements_ >= 0);
 }
 
-// Without a buffer a tensor never counts as the owner of its elements, so nobody writes over the
-// caller's memory.
+// A tensor without a buffer never counts as the sole owner of its elements, so nobody overwrites
+// the caller's memory.
 Tensor Tensor::View(DataType dtype, Shape shape, void* data) {
   return Tensor(dtype, std::move(shape), BufferPtr(), data);
 }
@@ -105,7 +107,7 @@ Tensor Tensor::Zeros(DataType dtype, const Shape& shape) {
 }
 
 void Tensor::FailTypeCheck(DataType asked) const {
-  std::fprintf(stderr, "Tensor: the elements of a %s were asked for as %s\n",
+  std::fprintf(stderr, "Tensor: cannot access the elements of a %s as %s\n",
                initialized() ? Description().c_str() : "tensor without a value",
                DataTypeName(asked).c_str());
   std::abort();
@@ -152,7 +154,7 @@ Tensor Tensor::Reshaped(Shape shape) const {
 
 Tensor Tensor::Slice(int64_t begin, int64_t end) const {
   if (rank() == 0 || begin < 0 || begin > end || end > dim(0)) [[unlikely]] {
-    std::fprintf(stderr, "Tensor: a %s has no rows from %lld to %lld\n", Description().c_str(),
+    std::fprintf(stderr, "Tensor: a %s has no rows [%lld, %lld)\n", Description().c_str(),
                  static_cast<long long>(begin), static_cast<long long>(end));
     std::abort();
   }
@@ -171,7 +173,7 @@ Tensor Tensor::Row(int64_t i) const {
 Tensor Tensor::BitcastTo(DataType dtype) const {
   if (!IsPlain(dtype) || !IsPlain(dtype_) || ElementSize(dtype) != ElementSize(dtype_))
       [[unlikely]] {
-    std::fprintf(stderr, "Tensor: a %s cannot be taken for %s\n", Description().c_str(),
+    std::fprintf(stderr, "Tensor: cannot bitcast a %s to %s\n", Description().c_str(),
                  DataTypeName(dtype).c_str());
     std::abort();
   }

@@ -15,14 +15,14 @@
 
 namespace weir {
 
-// An n-dimensional array: an element type, a fully known shape, and a counted buffer that several
-// tensors may share. Copying a tensor copies the handle, not the elements; DeepCopy copies the
-// elements. Elements lie in row-major order without gaps, 64-byte aligned unless the tensor is a
-// slice or a view of foreign memory. A default-constructed tensor has dtype DT_INVALID and no
+// An n-dimensional array: an element type, a fully defined shape, and a ref-counted buffer that
+// several tensors may share. Copying a tensor copies the handle, not the elements; DeepCopy copies
+// the elements. Elements are contiguous in row-major order, and 64-byte aligned unless the tensor
+// is a slice or a view of external memory. A default-constructed tensor has dtype DT_INVALID and no
 // elements.
 //
 // Threads: different Tensor objects may be used from different threads even if they share a buffer,
-// as long as nobody writes to it; one object is for one thread at a time.
+// as long as nobody writes to it. A single object is not thread-safe.
 class Tensor {
  public:
   Tensor() = default;
@@ -43,25 +43,27 @@ class Tensor {
     buffer_ = std::move(o.buffer_);
     return *this;
   }
-  // Uninitialized elements in host memory (strings and handles are default-constructed). Running
-  // out of memory is fatal here; sizes that come from users or files go through Allocate.
+  // Allocates uninitialized elements in host memory (strings and handles are default-constructed).
+  // Running out of memory is fatal here; use Allocate for sizes that come from users or files.
   Tensor(DataType dtype, Shape shape);
-  // RESOURCE_EXHAUSTED with dtype, shape and allocator when there is no room, INVALID_ARGUMENT for
-  // a shape that is not fully defined or whose byte size overflows.
+  // Allocates uninitialized elements from `allocator`. Returns RESOURCE_EXHAUSTED, with dtype,
+  // shape and allocator, when out of memory; INVALID_ARGUMENT for a shape that is not fully defined
+  // or whose size in bytes overflows.
   static absl::StatusOr<Tensor> Allocate(Allocator& allocator, DataType dtype, const Shape& shape);
-  // A tensor over an existing buffer. `data` lies inside the buffer.
+  // Creates a tensor on an existing buffer. `data` points into the buffer.
   Tensor(DataType dtype, Shape shape, BufferPtr buffer, void* data);
-  // A view of memory that the caller keeps alive and unchanged while any copy of the tensor lives.
+  // Creates a view of memory that the caller keeps alive and unchanged while any copy of the tensor
+  // exists.
   static Tensor View(DataType dtype, Shape shape, void* data);
 
-  // Exchanges the elements with those of a tensor of the same type and shape.
+  // Swaps the elements with those of a tensor of the same type and shape.
   void SwapElements(Tensor& o) {
     assert(dtype_ == o.dtype_ && shape_ == o.shape_);
     std::swap(data_, o.data_);
     std::swap(buffer_, o.buffer_);
   }
 
-  // A scalar.
+  // Creates a scalar.
   template <class T>
   static Tensor Scalar(T value) {
     Tensor t(DataTypeOf<T>::value, Shape());
@@ -69,7 +71,7 @@ class Tensor {
     return t;
   }
   static Tensor Scalar(const char* text);
-  // A tensor of the given shape. `values` has as many elements; another number is fatal.
+  // Creates a tensor of the given shape. A different number of `values` is fatal.
   template <class T>
   static Tensor Of(const Shape& shape, absl::Span<const T> values) {
     Tensor t(DataTypeOf<T>::value, shape);
@@ -81,7 +83,7 @@ class Tensor {
   static Tensor Of(const Shape& shape, std::initializer_list<T> values) {
     return Of<T>(shape, absl::Span<const T>(values.begin(), values.size()));
   }
-  // A vector.
+  // Creates a vector.
   template <class T>
   static Tensor Vector(absl::Span<const T> values) {
     return Of<T>(Shape({static_cast<int64_t>(values.size())}), values);
@@ -90,7 +92,7 @@ class Tensor {
   static Tensor Vector(std::initializer_list<T> values) {
     return Vector<T>(absl::Span<const T>(values.begin(), values.size()));
   }
-  // All elements zero, false, or empty.
+  // Creates a tensor whose elements are all zero, false, or empty.
   static Tensor Zeros(DataType dtype, const Shape& shape);
 
   DataType dtype() const { return dtype_; }
@@ -98,13 +100,13 @@ class Tensor {
   int rank() const { return shape_.rank(); }
   int64_t dim(int i) const { return shape_.dim(i); }
   int64_t num_elements() const { return num_elements_; }
-  // Bytes of the elements in memory; for strings the size of the string objects.
+  // The size of the elements in bytes; for strings, the size of the string objects.
   size_t num_bytes() const { return static_cast<size_t>(num_elements_) * ElementSize(dtype_); }
   // False only for a default-constructed or moved-from tensor.
   bool initialized() const { return dtype_ != DT_INVALID; }
 
-  // Elements. Asking for them as another type than the tensor's is a bug in the program, and fatal,
-  // as an index beyond its vector is with checks; `dtype()` tells, DispatchType chooses by it.
+  // The elements. A type T other than the tensor's is a bug in the program and fatal, as is an
+  // out-of-range index in builds with checks. Check `dtype()` first, or use DispatchType.
   template <class T>
   T* data() {
     CheckType(DataTypeOf<std::remove_const_t<T>>::value);
@@ -123,7 +125,7 @@ class Tensor {
   absl::Span<const T> flat() const {
     return absl::Span<const T>(data<T>(), static_cast<size_t>(num_elements_));
   }
-  // The only element of a scalar (or one-element tensor). Fatal if there is another number of them.
+  // The element of a scalar (or one-element tensor). Fatal for any other number of elements.
   template <class T>
   const T& scalar() const {
     CheckCount(1);
@@ -131,22 +133,23 @@ class Tensor {
   }
   void* raw() { return data_; }
   const void* raw() const { return data_; }
-  // Element i of an integer tensor (any integer dtype) as int64: shapes, axes, indices. Fatal for
-  // other types.
+  // Returns element i of an integer tensor (of any integer dtype) as int64: shapes, axes, indices.
+  // Fatal for other types.
   int64_t IntAt(int64_t i) const;
-  // Sets it; a value that the type does not hold is cut off.
+  // Sets element i; a value out of the type's range is truncated.
   void SetIntAt(int64_t i, int64_t value);
 
-  // The same elements with another shape of the same count (fatal for another), without copying.
+  // Returns the same elements with another shape, without copying. Fatal if the number of elements
+  // differs.
   Tensor Reshaped(Shape shape) const;
-  // Rows [begin, end) of dimension 0, without copying; fatal where there are none. May not be
-  // 64-byte aligned.
+  // Returns rows [begin, end) of dimension 0, without copying. Fatal if out of range. The result
+  // may not be 64-byte aligned.
   Tensor Slice(int64_t begin, int64_t end) const;
-  // Row i of dimension 0 with that dimension removed, without copying.
+  // Returns row i of dimension 0, with that dimension removed, without copying.
   Tensor Row(int64_t i) const;
-  // The same bits as another dtype of the same element size, without copying.
+  // Reinterprets the bits as another dtype of the same element size, without copying.
   Tensor BitcastTo(DataType dtype) const;
-  // The same elements in host memory of their own.
+  // Returns a copy in its own host memory.
   Tensor DeepCopy() const;
 
   const BufferPtr& buffer() const { return buffer_; }
@@ -154,13 +157,14 @@ class Tensor {
     return buffer_.get() != nullptr && buffer_.get() == other.buffer_.get();
   }
   bool host_accessible() const { return !buffer_ || buffer_->host_accessible(); }
-  // True if nobody else holds the buffer, so that the elements may be overwritten.
+  // Returns true if this is the only reference to the buffer, so that the elements may be
+  // overwritten.
   bool OwnsBufferAlone() const { return buffer_ && buffer_->unique() && !buffer_->transient(); }
 
-  // The way NumPy prints: `[[1. 2.]\n [3. 4.]]`, with `...` beyond `max_elements` (NumPy's
-  // threshold 1000, edge items 3).
+  // Formats the tensor like NumPy: "[[1. 2.]\n [3. 4.]]", with "..." beyond `max_elements` (NumPy's
+  // threshold 1000, edgeitems 3).
   std::string ToString(int64_t max_elements = 1000) const;
-  // "float[2,3]", for messages.
+  // A description for messages: "float[2,3]".
   std::string Description() const;
 
  private:
@@ -182,8 +186,8 @@ class Tensor {
   BufferPtr buffer_;
 };
 
-// Equal in dtype, shape and every element, bit for bit for plain types (NaN equals the same NaN);
-// strings by content.
+// Returns true if dtype, shape and all elements are equal. Plain elements are compared bitwise (a
+// NaN equals the same NaN), strings by content.
 bool IdenticalTensors(const Tensor& a, const Tensor& b);
 
 using Tensors = std::vector<Tensor>;

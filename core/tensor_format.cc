@@ -18,24 +18,24 @@ namespace weir {
 
 namespace {
 
-// Prints a tensor the way NumPy's str() prints an array with its default options.
+// Formats a tensor the way NumPy's str() formats an array with default options.
 //
-// Floating-point numbers are written with the fewest digits that name the value uniquely in its own
-// type, but at most 8 after the point (then rounded from the exact value). All elements of an array
-// share one form: scientific if the largest magnitude reaches 10^min(8, decimal digits of the
-// type), the smallest is under 10^-4, or they differ by more than 1000 times; else positional. In a
-// first pass every element is written to find the widest integral part, fraction and exponent; in
-// the second, fractions are filled up with zeros (scientific) or blanks (positional) so that the
-// points line up. Arrays above the threshold show three items at each end of each dimension, and
-// only those count for the widths.
+// Floating-point numbers have the fewest digits that identify the value uniquely in its own type,
+// but at most 8 after the point (then rounded from the exact value). All elements of an array share
+// one format: scientific if the largest magnitude reaches 10^min(8, decimal digits of the type),
+// the smallest is below 10^-4, or their ratio exceeds 1000; otherwise positional. A first pass
+// formats every element to find the widest integral part, fraction and exponent. The second pass
+// pads fractions with zeros (scientific) or blanks (positional) so that the points align. Arrays
+// above the threshold show three items at each end of each dimension, and only those determine the
+// widths.
 constexpr int kPrecision = 8;
 constexpr int64_t kEdgeItems = 3;
 constexpr int kLineWidth = 75;
 
 enum class FloatType { kHalf, kFloat, kDouble };
 
-// What std::numeric_limits calls digits10: the power of ten from which a type is written in
-// scientific form.
+// std::numeric_limits' digits10: the power of ten from which a type is formatted in scientific
+// notation.
 int DecimalDigits(FloatType type) {
   return type == FloatType::kHalf ? 3 : type == FloatType::kFloat ? 6 : 15;
 }
@@ -45,7 +45,7 @@ double RoundTo(FloatType type, double x) {
   return type == FloatType::kFloat ? static_cast<float>(x) : x;
 }
 
-// d[0].d[1]d[2]... times ten to the exponent; no trailing zeros.
+// The decimal number d[0].d[1]d[2]... times ten to the exponent, without trailing zeros.
 struct Digits {
   std::string digits;
   int exponent = 0;
@@ -71,7 +71,7 @@ Digits RoundedDigits(double x, int precision) {
   return ParseScientific(absl::string_view(buf, end.ptr - buf));
 }
 
-bool NamesHalf(const Digits& d, half wanted) {
+bool IdentifiesHalf(const Digits& d, half wanted) {
   const int last_place = d.exponent - static_cast<int>(d.digits.size()) + 1;
   const std::string text = absl::StrCat(d.digits, "e", last_place);
   float value = 0;
@@ -79,20 +79,20 @@ bool NamesHalf(const Digits& d, half wanted) {
   return half(value) == wanted;
 }
 
-// A power of two has more room above than below, so the next decimal above may name it when the
-// nearest does not.
+// The rounding interval of a power of two is wider above than below, so the next decimal above may
+// identify it when the nearest does not.
 Digits ShortestHalfDigits(double x) {
   const half wanted(static_cast<float>(x));
   for (int precision = 0;; ++precision) {
     const Digits nearest = RoundedDigits(x, precision);
-    if (NamesHalf(nearest, wanted)) return nearest;
+    if (IdentifiesHalf(nearest, wanted)) return nearest;
     const double nudge = 0.4999 * std::pow(10.0, nearest.exponent - precision);
     const Digits above = RoundedDigits(x + nudge, precision);
-    if (NamesHalf(above, wanted)) return above;
+    if (IdentifiesHalf(above, wanted)) return above;
   }
 }
 
-// The fewest digits that name the non-negative, finite x in its type.
+// Returns the fewest digits that identify the non-negative, finite x in its type.
 Digits ShortestDigits(double x, FloatType type) {
   if (type == FloatType::kHalf) return ShortestHalfDigits(x);
   char buf[64];
@@ -105,7 +105,7 @@ Digits ShortestDigits(double x, FloatType type) {
 
 absl::string_view SignOf(double x, bool plus) { return std::signbit(x) ? "-" : plus ? "+" : ""; }
 
-// "12.5", "-3.", "0.1": with a point always, and without trailing zeros.
+// Formats "12.5", "-3.", "0.1": always with a point, and without trailing zeros.
 std::string Positional(double x, FloatType type, int precision, bool plus) {
   const Digits d = ShortestDigits(std::fabs(x), type);
   const int fraction = std::max(0, static_cast<int>(d.digits.size()) - 1 - d.exponent);
@@ -128,8 +128,8 @@ std::string Positional(double x, FloatType type, int precision, bool plus) {
   return absl::StrCat(SignOf(x, plus), text);
 }
 
-// "1.25e+06" with at least `min_fraction` digits after the point and `exponent_digits` in the
-// exponent.
+// Formats "1.25e+06" with at least `min_fraction` digits after the point and `exponent_digits`
+// digits in the exponent.
 std::string Scientific(double x, FloatType type, int precision, int min_fraction,
                        int exponent_digits, bool plus) {
   Digits d = ShortestDigits(std::fabs(x), type);
@@ -149,7 +149,7 @@ std::string PadLeft(absl::string_view text, int width) {
   return absl::StrCat(std::string(missing, ' '), text);
 }
 
-// The common form of the floating-point elements of one array.
+// The common format of the floating-point elements of one array.
 class FloatFormat {
  public:
   FloatFormat(const std::vector<double>& values, FloatType type, bool plus)
@@ -186,7 +186,7 @@ class FloatFormat {
   }
 
  private:
-  // Comparisons are made in the array's own type, as NumPy makes them.
+  // Compares in the array's own type, like NumPy.
   void ChooseForm(const std::vector<double>& values) {
     double largest = 0, smallest = std::numeric_limits<double>::infinity();
     for (const double x : values) {
@@ -221,8 +221,8 @@ class FloatFormat {
   int fraction_ = 0, exponent_digits_ = 2;
 };
 
-// A number on its own: scientific below 10^-4 and from 10^16 (double; less for the others), else
-// positional, with ".0" after an integer unless it is part of a complex number.
+// Formats a single number: scientific below 10^-4 and from 10^16 (double; less for other types),
+// otherwise positional, with ".0" after an integer unless it is part of a complex number.
 std::string ScalarFloat(double x, FloatType type, bool in_complex) {
   if (std::isnan(x)) return "nan";
   if (std::isinf(x)) return x < 0 ? "-inf" : "inf";
@@ -280,8 +280,8 @@ std::string BytesLiteral(const std::string& bytes) {
   return out;
 }
 
-// An 8-bit float: sign, exponent, mantissa. `finite_only` kinds have no infinities; those with a
-// single NaN (0x80) have no negative zero either.
+// The layout of an 8-bit float: sign, exponent, mantissa. `finite_only` types have no infinities;
+// those with a single NaN (0x80) have no negative zero either.
 struct Float8Layout {
   int mantissa_bits, bias;
   bool finite_only, single_nan;
@@ -322,7 +322,7 @@ Float8Layout LayoutOf(DataType dtype) {
 
 using Format = std::function<std::string(int64_t)>;
 
-// Writes element i of the tensor, aligned with the others at the indices `shown`.
+// Formats element i of the tensor, aligned with the others at the indices `shown`.
 template <class T>
 Format RealFormat(const Tensor& t, const std::vector<int64_t>& shown, FloatType type) {
   const T* data = t.data<T>();
@@ -356,7 +356,7 @@ Format ComplexFormat(const Tensor& t, const std::vector<int64_t>& shown, FloatTy
       };
 }
 
-// Integers of one array are right-aligned.
+// Right-aligns the integers of one array.
 Format Aligned(const std::vector<int64_t>& shown, Format unaligned) {
   size_t width = 0;
   for (const int64_t i : shown) width = std::max(width, unaligned(i).size());
@@ -413,12 +413,12 @@ Format FormatFor(const Tensor& t, const std::vector<int64_t>& shown) {
       return
           [data = t.data<bool>(), yes](int64_t i) { return std::string(data[i] ? yes : "False"); };
     }
-    // The types that NumPy gets from an extension are written one by one, without alignment.
+    // Types that NumPy gets from an extension are formatted one by one, without alignment.
     case DT_BFLOAT16:
       return [data = t.data<bfloat16>()](int64_t i) {
         return absl::StrFormat("%g", static_cast<float>(data[i]));
       };
-    // Only the low half of the byte counts.
+    // Only the low half of the byte is significant.
     case DT_INT4:
       return [data = t.data<int4>()](int64_t i) {
         return absl::StrCat(((data[i].value & 15) ^ 8) - 8);
@@ -435,7 +435,7 @@ Format FormatFor(const Tensor& t, const std::vector<int64_t>& shown) {
   }
 }
 
-// Walks the elements that are shown, with brackets, line breaks and dots.
+// Visits the elements that are shown; writes brackets, line breaks and dots.
 class ArrayPrinter {
  public:
   ArrayPrinter(const Tensor& t, bool summarize) : t_(t), summarize_(summarize) {
@@ -450,7 +450,7 @@ class ArrayPrinter {
  private:
   bool Abridged(int axis) const { return summarize_ && t_.dim(axis) > 2 * kEdgeItems; }
 
-  // Calls f(i) for the indices shown along an axis, and gap() where some are left out.
+  // Calls f(i) for the indices shown along an axis, and gap() for the elided ones.
   template <class F, class Gap>
   void ForEachShown(int axis, F f, Gap gap) const {
     const int64_t n = t_.dim(axis);
@@ -479,7 +479,7 @@ class ArrayPrinter {
     return absl::StrCat("[", out.substr(indent), "]");
   }
 
-  // The last axis: elements side by side, wrapped at the line's width.
+  // Formats the last axis: elements side by side, wrapped at the line width.
   std::string PrintRow(int axis, int64_t offset, int indent, int width) const {
     const std::string margin(indent, ' ');
     std::string done, line = margin;

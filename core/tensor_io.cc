@@ -17,7 +17,8 @@ absl::Status Malformed(DataType dtype, const Shape& shape, absl::string_view wha
                          ": ", what);
 }
 
-// The value fields. Each holds one kind of number; Value(i) is element i as its C++ type.
+// Adapters for the typed value fields of TensorProto. Each holds one kind of number; Value(i)
+// returns element i as its C++ type.
 template <class T, class Field>
 struct NumberField {
   const Field& field;
@@ -25,7 +26,7 @@ struct NumberField {
   T Value(int64_t i) const { return static_cast<T>(field.Get(static_cast<int>(i))); }
 };
 
-// Types whose bits travel in an int32.
+// Types whose bits are stored in an int32.
 template <class T, class Field>
 struct BitsField {
   const Field& field;
@@ -46,7 +47,7 @@ struct StorageOnlyField {
   }
 };
 
-// Real and imaginary parts in turn.
+// Real and imaginary parts alternate.
 template <class T, class Field>
 struct ComplexField {
   const Field& field;
@@ -63,8 +64,8 @@ struct BytesField {
   T Value(int64_t i) const { return T{static_cast<uint8_t>(bytes[i])}; }
 };
 
-// Calls f.operator()<T>(field) with the field that holds values of `dtype`; false if the type is no
-// number.
+// Calls f.operator()<T>(field) with the field that holds values of `dtype`. Returns false if the
+// type is not a number.
 template <class F>
 bool DispatchField(DataType dtype, const proto::TensorProto& p, F&& f) {
   const auto number = [&]<class T>(const auto& field) {
@@ -147,16 +148,16 @@ bool DispatchField(DataType dtype, const proto::TensorProto& p, F&& f) {
   }
 }
 
-// Copies the field's values; the last repeats, and an empty field means zeros.
+// Copies the field's values; the last one repeats, and an empty field means zeros.
 template <class T, class Field>
-void FillFrom(const Field& field, Tensor* t) {
+void FillFromField(const Field& field, Tensor* t) {
   const absl::Span<T> out = t->flat<T>();
   const int64_t given = std::min<int64_t>(field.size(), t->num_elements());
   for (int64_t i = 0; i < given; ++i) out[i] = field.Value(i);
   std::fill(out.begin() + given, out.end(), given == 0 ? T{} : out[given - 1]);
 }
 
-// Reads a varint of at most 32 bits; false at the end of the bytes.
+// Reads a varint of at most 32 bits. Returns false at the end of the bytes.
 bool ReadVarint(absl::string_view* in, uint32_t* out) {
   uint64_t value = 0;
   for (int shift = 0; shift < 35 && !in->empty(); shift += 7) {
@@ -171,7 +172,7 @@ bool ReadVarint(absl::string_view* in, uint32_t* out) {
   return false;
 }
 
-// The lengths of all strings, then all their bytes.
+// The format: the lengths of all strings, then all their bytes.
 absl::Status ParseStringContent(absl::string_view content, Tensor* t) {
   std::vector<uint32_t> lengths(t->num_elements());
   uint64_t total = 0;
@@ -201,7 +202,7 @@ absl::Status ParseContent(const std::string& content, Tensor* t) {
         t->dtype(), t->shape(),
         absl::StrCat("tensor_content has ", content.size(), " bytes, not ", t->num_bytes()));
   }
-  if (t->dtype() == DT_BOOL) {  // a byte other than 0 and 1 would be no bool in C++
+  if (t->dtype() == DT_BOOL) {  // a byte other than 0 and 1 is not a valid C++ bool
     std::transform(content.begin(), content.end(), t->data<bool>(), [](char c) { return c != 0; });
   } else if (!content.empty()) {
     std::memcpy(t->raw(), content.data(), content.size());
@@ -209,8 +210,9 @@ absl::Status ParseContent(const std::string& content, Tensor* t) {
   return absl::OkStatus();
 }
 
-// The least number of bytes on the wire that give each element a value of its own.
-int64_t BytesGiven(const proto::TensorProto& proto, DataType dtype) {
+// Returns the minimum size on the wire, in bytes, of a message with an explicit value for each
+// element.
+int64_t MinExplicitBytes(const proto::TensorProto& proto, DataType dtype) {
   if (!proto.tensor_content().empty()) return static_cast<int64_t>(proto.tensor_content().size());
   int64_t elements = 0;
   DispatchField(dtype, proto, [&]<class T>(const auto& field) { elements = field.size(); });
@@ -220,10 +222,10 @@ int64_t BytesGiven(const proto::TensorProto& proto, DataType dtype) {
   return elements * static_cast<int64_t>(ElementSize(dtype));
 }
 
-// Several elements that have one value, or none, which means zero.
+// Returns true if several elements share one value, or none, which means zero.
 bool IsRepeatedValue(const proto::TensorProto& proto, DataType dtype, const Shape& shape) {
   return IsPlain(dtype) && proto.tensor_content().empty() && shape.num_elements() > 1 &&
-         BytesGiven(proto, dtype) <= static_cast<int64_t>(ElementSize(dtype));
+         MinExplicitBytes(proto, dtype) <= static_cast<int64_t>(ElementSize(dtype));
 }
 
 absl::Status ChargeExpansion(const proto::TensorProto& proto, DataType dtype, const Shape& shape,
@@ -233,7 +235,7 @@ absl::Status ChargeExpansion(const proto::TensorProto& proto, DataType dtype, co
   if (__builtin_mul_overflow(shape.num_elements(), element, &bytes)) {
     return Malformed(dtype, shape, "too many bytes");
   }
-  const int64_t extra = bytes - BytesGiven(proto, dtype);
+  const int64_t extra = bytes - MinExplicitBytes(proto, dtype);
   if (extra <= 0) return absl::OkStatus();
   if (extra > *budget) {
     return absl::ResourceExhaustedError(
@@ -283,7 +285,7 @@ absl::Status ParseObjects(const proto::TensorProto& proto, Tensor* t, int64_t* b
   return absl::OkStatus();
 }
 
-// Python's make_tensor_proto writes these as raw bytes when there is more than one element.
+// Python's make_tensor_proto stores these as raw bytes if there is more than one element.
 bool WritesContent(DataType dtype) {
   return IsPlain(dtype) && !IsComplex(dtype) && dtype != DT_BOOL && dtype != DT_UINT16 &&
          dtype != DT_INT4 && dtype != DT_UINT4;
@@ -394,8 +396,8 @@ void ShapeToProto(const Shape& shape, proto::TensorShapeProto* proto) {
 
 namespace {
 
-// From here on a copy costs more than kernels lose on elements that are not 64-byte aligned.
-constexpr size_t kTakenOver = 1 << 16;
+// From this size on, a copy costs more than the lost 64-byte alignment costs kernels.
+constexpr size_t kMinAdoptedBytes = 1 << 16;
 
 Tensor AdoptContent(DataType dtype, const Shape& shape, std::string* content) {
   auto* bytes = new std::string(std::move(*content));
@@ -404,7 +406,7 @@ Tensor AdoptContent(DataType dtype, const Shape& shape, std::string* content) {
   return Tensor(dtype, shape, std::move(buffer), bytes->data());
 }
 
-// `content` (may be null) is the tensor_content, to be taken over if that is worth while.
+// `content` (may be null) is the tensor_content; the tensor takes ownership of it if that pays off.
 absl::StatusOr<Tensor> FromProto(const proto::TensorProto& proto, int64_t* budget,
                                  std::string* content) {
   const DataType dtype = static_cast<DataType>(proto.dtype());
@@ -424,13 +426,14 @@ absl::StatusOr<Tensor> FromProto(const proto::TensorProto& proto, int64_t* budge
         absl::StrCat("tensor_content has only ", proto.tensor_content().size(), " bytes"));
   }
   WEIR_RETURN_IF_ERROR(ChargeExpansion(proto, dtype, *shape, budget));
-  if (content != nullptr && content->size() >= kTakenOver && IsPlain(dtype) && dtype != DT_BOOL &&
+  if (content != nullptr && content->size() >= kMinAdoptedBytes && IsPlain(dtype) &&
+      dtype != DT_BOOL &&
       content->size() == static_cast<size_t>(shape->num_elements()) * ElementSize(dtype)) {
     return AdoptContent(dtype, *shape, content);
   }
   if (IsRepeatedValue(proto, dtype, *shape)) {
     Tensor value(dtype, Shape());
-    const auto read = [&value]<class T>(const auto& field) { FillFrom<T>(field, &value); };
+    const auto read = [&value]<class T>(const auto& field) { FillFromField<T>(field, &value); };
     if (DispatchField(dtype, proto, read)) return RepeatedTensor(value, *shape);
   }
   WEIR_ASSIGN_OR_RETURN(Tensor t, Tensor::Allocate(HostAllocator(), dtype, *shape));
@@ -438,7 +441,7 @@ absl::StatusOr<Tensor> FromProto(const proto::TensorProto& proto, int64_t* budge
     WEIR_RETURN_IF_ERROR(ParseContent(proto.tensor_content(), &t));
     return t;
   }
-  const auto fill = [&t]<class T>(const auto& field) { FillFrom<T>(field, &t); };
+  const auto fill = [&t]<class T>(const auto& field) { FillFromField<T>(field, &t); };
   if (!DispatchField(dtype, proto, fill)) WEIR_RETURN_IF_ERROR(ParseObjects(proto, &t, budget));
   return t;
 }

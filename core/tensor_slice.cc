@@ -78,11 +78,11 @@ absl::StatusOr<ShapeAndSlice> ShapeAndSlice::Parse(absl::string_view text) {
   return parsed;
 }
 
-// ---- Keys. An order-preserving code: compared as bytes, keys sort as their parts do. An unsigned
-// number is the count of its bytes and its bytes, high first. A string ends with 00 01, and its own
-// 00 and ff are followed by a mark. A signed number of L bytes begins with L one bits (zero bits if
-// negative) and the opposite bit, followed by the number in two's complement: 7 L - 1 bits and a
-// sign.
+// ---- Keys. The encoding preserves order: keys compare as bytes like their parts. An unsigned
+// number is its length in bytes followed by its bytes, most significant first. A string ends with
+// 00 01; each 00 and ff in it is followed by an escape byte. A signed number of L bytes begins with
+// L one bits (zero bits if negative) and the opposite bit, followed by the number in two's
+// complement: 7 L - 1 bits and a sign.
 namespace {
 
 void PutUnsigned(std::string* out, uint64_t v) {
@@ -129,7 +129,7 @@ bool GetString(absl::string_view* in, std::string* s) {
   return false;
 }
 
-// A number of L bytes is in [-2^(7L-1), 2^(7L-1)); 10 bytes hold every int64.
+// L bytes hold the range [-2^(7L-1), 2^(7L-1)); 10 bytes hold every int64.
 int SignedLength(int64_t v) {
   const uint64_t magnitude = v < 0 ? ~static_cast<uint64_t>(v) : static_cast<uint64_t>(v);
   int length = 1;
@@ -145,7 +145,7 @@ void PutSigned(std::string* out, int64_t v) {
     const int shift = 8 * (length - 1 - i);
     bytes[i] = shift < 64 ? static_cast<uint8_t>(v >> shift) : fill;
   }
-  // The header flips the leading bits, which equal the sign, in bytes 0 and 1.
+  // The header inverts the leading bits, which equal the sign, in bytes 0 and 1.
   const uint32_t header = (0xffffu << (16 - length)) & 0xffffu;
   bytes[0] ^= static_cast<uint8_t>(header >> 8);
   if (length > 1) bytes[1] ^= static_cast<uint8_t>(header);
@@ -157,7 +157,7 @@ bool GetSigned(absl::string_view* in, int64_t* v) {
   const auto first = static_cast<uint8_t>((*in)[0]);
   const bool negative = (first & 0x80) == 0;
   const uint8_t flip = negative ? 0xff : 0;
-  // Count the one bits that the number begins with, after taking the sign out.
+  // Counts the leading one bits after removing the sign.
   const uint32_t second = in->size() > 1 ? static_cast<uint8_t>((*in)[1]) ^ flip : 0;
   const uint32_t head = (static_cast<uint32_t>(first ^ flip) << 8) | second;
   int length = 0;
@@ -234,7 +234,7 @@ std::optional<Box> IntersectBoxes(const Box& a, const Box& b) {
 
 bool AreDisjoint(std::vector<Box> boxes) {
   if (boxes.size() < 2) return true;
-  if (boxes[0].start.empty()) return false;  // scalars: they are all the same element
+  if (boxes[0].start.empty()) return false;  // scalars: all boxes contain the same element
   std::sort(boxes.begin(), boxes.end(),
             [](const Box& a, const Box& b) { return a.start < b.start; });
   for (size_t i = 0; i < boxes.size(); ++i) {
@@ -263,14 +263,15 @@ void CopyElements(const Tensor& from, int64_t from_at, Tensor* to, int64_t to_at
 void CopyBox(const Tensor& from, const Box& from_box, const Box& part, const Box& to_box,
              Tensor* to) {
   const int rank = static_cast<int>(part.start.size());
-  // Dimensions [outer, rank) are contiguous in both: all but the first of them are whole.
+  // Dimensions [outer, rank) are contiguous in both tensors: all but the first of them are copied
+  // whole.
   int outer = std::max(rank - 1, 0);
   int64_t run = rank == 0 ? 1 : part.size[rank - 1];
   while (outer > 0 && from_box.size[outer] == part.size[outer] &&
          to_box.size[outer] == part.size[outer]) {
     run *= part.size[--outer];
   }
-  // The dimensions before are counted through.
+  // Iterates over the outer dimensions.
   std::vector<int64_t> at(rank, 0);
   const int64_t runs = run == 0 ? 0 : part.num_elements() / run;
   for (int64_t r = 0; r < runs; ++r) {

@@ -10,7 +10,7 @@ namespace weir {
 
 namespace {
 
-// Keeps the first error of a text, with its place, instead of printing it.
+// Stores the first error of a text, with its position, instead of printing it.
 class FirstError final : public google::protobuf::io::ErrorCollector {
  public:
   void AddError(int line, google::protobuf::io::ColumnNumber column,
@@ -28,18 +28,19 @@ class FirstError final : public google::protobuf::io::ErrorCollector {
 
 absl::Status ParseTextProto(const std::string& text, absl::string_view source,
                             google::protobuf::Message* message, const TextProtoOptions& options) {
-  constexpr int kDeepestNesting = 100;  // the limit of the binary parser
+  constexpr int kMaxNesting = 100;  // the limit of the binary parser
   FirstError error;
   google::protobuf::TextFormat::Parser parser;
   parser.RecordErrorsTo(&error);
-  parser.SetRecursionLimit(kDeepestNesting);
+  parser.SetRecursionLimit(kMaxNesting);
   parser.AllowUnknownField(options.allow_unknown_fields);
   const auto wrong = [&](absl::string_view why) {
     return InvalidArgument(source, ": Error parsing text-format ", message->GetDescriptor()->name(),
                            ": ", why);
   };
   if (!parser.ParseFromString(text, message)) return wrong(error.text());
-  // The text parser takes strings that the binary one refuses: what is read could not be exported.
+  // The text parser accepts strings that the binary parser rejects; such a message could not be
+  // exported.
   const std::unique_ptr<google::protobuf::Message> again(message->New());
   if (!again->ParseFromString(message->SerializeAsString()))
     return wrong("a string in it is not UTF-8");

@@ -9,22 +9,22 @@ namespace google::protobuf {
 class Message;
 }  // namespace google::protobuf
 
-// Protobuf messages as text: graphs in .pbtxt files, the `checkpoint` file beside checkpoints.
+// Protobuf text format: graphs in .pbtxt files, the `checkpoint` file of checkpoint directories.
 namespace weir {
 
 struct TextProtoOptions {
-  // Fields that the message does not have are skipped, as newer writers may have put them there.
+  // Skips fields that the message does not have, which newer writers may have added.
   bool allow_unknown_fields = false;
 };
 
-// Reads the whole text into `message`. INVALID_ARGUMENT with the line and column of the first
-// mistake; `source` (a file name) stands in front of the message. Text nested more than 100 deep is
-// a mistake, as it is in the binary form; so are strings that are not UTF-8.
+// Parses text into `message`. Returns INVALID_ARGUMENT with `source` (a file name) and the line and
+// column of the first mistake. Text nested more than 100 deep is a mistake, as in the binary
+// format; so are strings that are not UTF-8.
 absl::Status ParseTextProto(const std::string& text, absl::string_view source,
                             google::protobuf::Message* message,
                             const TextProtoOptions& options = {});
 
-// The same bytes as TensorFlow writes.
+// Returns the same bytes as TensorFlow.
 std::string PrintTextProto(const google::protobuf::Message& message);
 
 }  // namespace weir

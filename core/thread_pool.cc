@@ -11,48 +11,48 @@
 
 namespace weir {
 
-// How work is shared out. A loop lives on the stack of the thread that started it: counters of
-// chunks that threads draw from until none is left. The starter publishes it in `loops_`, draws
+// Scheduling of loops. A loop lives on the stack of the thread that starts it; it has counters from
+// which threads draw chunks until none are left. The starter publishes the loop in `loops_`, draws
 // chunks itself, withdraws the loop when all are drawn, and then waits only for the threads that
-// are still inside (`users`). So a loop whose helpers never wake up costs its starter nothing but
-// the publishing.
+// still run a chunk (`users`). So if the helpers never wake up, the starter pays only for
+// publishing the loop.
 //
-// The chunks of a loop are dealt into one part a thread (kMaxParts at most, which threads then have
-// in common), and every thread begins with its own before it takes what is left of the others'. So
-// the rows of an image that a thread has computed in one loop are those that it reads in the next,
-// and lie in its core's cache: fetching them from the other core's took a depthwise convolution
-// longer than computing it alone (Markatos and LeBlanc, "Using processor affinity in loop
-// scheduling", 1994).
+// The chunks of a loop are divided into one part per thread (at most kMaxParts, which threads then
+// share). Every thread begins with its own part before it steals from the others. So the image rows
+// that a thread computes in one loop are those that it reads in the next, and they are in its
+// core's cache: fetching them from another core's cache took a depthwise convolution longer than
+// computing it (Markatos and LeBlanc, "Using processor affinity in loop scheduling", 1994).
 //
-// Idle threads first spin on `posted_` for a hundred microseconds or two, because in a training
-// step the next loop is rarely further away than that, and a thread that sleeps comes late: waking
-// it takes tens of microseconds in a virtual machine, more than many a loop. Then they sleep on a
-// condition variable. The publisher notifies only if somebody sleeps. A thread that has nothing to
-// do but wait for the pool helps it one chunk at a time, so that it sees the end of its wait soon.
-// Chunks are many more than threads only as far as their size stays worth a hand-over
-// (kMinChunkNs): a preempted thread then delays its loop by one chunk, not by its share.
+// Idle threads first spin on `posted_` for one to two hundred microseconds, because in a training
+// step the next loop usually starts within that time, and waking a sleeping thread takes tens of
+// microseconds in a virtual machine, longer than many loops. Then they sleep on a condition
+// variable. The publisher notifies only if a thread sleeps. A thread that waits for the pool helps
+// it one chunk at a time, so that it notices soon when its wait is over. The number of chunks
+// exceeds the number of threads only while chunks are large enough to justify a hand-over
+// (kMinChunkNs): a preempted thread then delays its loop by one chunk rather than by its whole
+// share.
 //
-// Several threads may run steps on one pool. Together with helpers they would be more threads than
-// processors, and whoever has started a loop would wait for a helper that does not run. So a worker
-// helps only as long as it and the callers have a processor each: 4 threads that call a small
-// network on two processors got 51,000 results a second with helpers, and get 62,000.
+// Several threads may run steps on one pool. With helpers, there would be more threads than
+// processors, and the starter of a loop would wait for a helper that is not running. So a worker
+// helps only while it and the callers have one processor each: 4 threads that call a small network
+// on two processors got 51,000 results per second with helpers, and get 62,000 without.
 //
-// An exception of a chunk (std::bad_alloc) ends its loop: chunks that nobody has begun are left
-// out, and once all threads are back it is thrown where the loop was started. In the same way a
-// loop ends whose step is cancelled: threads look before each chunk. So chunks are also not longer
-// than kMaxChunkNs, even where one thread takes them all.
+// An exception in a chunk (std::bad_alloc) ends its loop: the chunks not yet started are skipped,
+// and when all threads have left, the starter of the loop rethrows the exception. Cancellation of a
+// step ends its loops in the same way: threads check before each chunk. Therefore chunks take at
+// most kMaxChunkNs, even if one thread runs all of them.
 
 namespace {
 
 constexpr double kMinLoopNs = 20e3;
 constexpr double kMinChunkNs = 10e3;
-// Estimates of cost may be a few times too low.
+// Cost estimates may be a few times too low.
 constexpr double kMaxChunkNs = 10e6;
 constexpr int kChunksPerThread = 4;
 constexpr std::chrono::microseconds kIdleSpin{150};
-// A caller that has ended its step counts for as long, in case that it begins the next one.
+// A caller that has ended its step still counts for this long, in case it starts another one.
 constexpr std::chrono::microseconds kCallerReturnWindow{200};
-// For helpers that are still inside: one that does not run needs the processor.
+// The starter then yields: a helper that is not running needs the processor.
 constexpr int kWaitSpins = 2000;
 
 void Pause() {
@@ -72,8 +72,8 @@ int AvailableProcessors() {
 struct ThreadPool::Loop {
   static constexpr int kMaxParts = 16;
 
-  // A stretch of chunks that ends before `last`; `next` is the first that nobody has drawn, if
-  // there is one. On a cache line of its own: mostly one thread draws from it.
+  // A range of chunks that ends at `last`; `next` is the first chunk not yet drawn, if less. On its
+  // own cache line, since mostly one thread draws from it.
   struct alignas(64) Part {
     std::atomic<int64_t> next{0};
     int64_t last = 0;
@@ -113,16 +113,16 @@ struct ThreadPool::Loop {
 
 namespace {
 
-// Which of its pool's threads this one is.
+// Identifies this thread within its pool.
 struct ThreadIdentity {
   const ThreadPool* pool = nullptr;
   int index = 0;
 };
 thread_local ThreadIdentity this_thread;
-// The step that this thread, which is none of the pool's, is in.
+// The Caller of this thread, if the thread does not belong to the pool.
 thread_local ThreadPool::Caller* this_caller = nullptr;
 
-// Threads from outside all count as the first: they are the pool's callers.
+// External threads count as thread 0: they are the callers of the pool.
 int IndexIn(const ThreadPool* pool) { return this_thread.pool == pool ? this_thread.index : 0; }
 
 }  // namespace
@@ -181,12 +181,12 @@ void ThreadPool::Caller::Count() {
   if (pool_->last_caller_ == std::this_thread::get_id()) pool_->last_caller_ = {};
 }
 
-// The step of this pool that this thread is in, if it is one from outside.
+// Returns this thread's Caller for this pool, if it is an external thread.
 ThreadPool::Caller* ThreadPool::ThisCaller() const {
   return this_caller != nullptr && this_caller->pool_ == this ? this_caller : nullptr;
 }
 
-// Who has just left mostly comes back at once. Needs the lock.
+// A thread that has just left usually comes back at once. Requires the lock.
 int ThreadPool::NumCallers() const {
   if (last_caller_ == std::thread::id() || callers_ == 0 || callers_ >= num_threads_)
     return callers_;
@@ -209,10 +209,10 @@ ThreadPool::Caller::~Caller() {
   pool_->last_caller_left_at_ = std::chrono::steady_clock::now();
 }
 
-// Makes a chunk of news, which `what` writes down, known to threads that spin, to helpers that
-// sleep, and to as many workers that sleep as it says. All of it with the lock: what a thread from
-// outside has scheduled may be done, and the pool deleted by who waited for that, before the thread
-// has come to the end of this.
+// Announces an event, recorded by `what`, to spinning threads, to sleeping helpers, and to as many
+// sleeping workers as `what` returns. Everything happens under the lock: otherwise the work that an
+// external thread schedules could complete, and the thread waiting for it could delete the pool,
+// before the scheduling thread returns from this function.
 void ThreadPool::PostEvent(absl::FunctionRef<int()> what) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const int workers = what();
@@ -305,7 +305,8 @@ void ThreadPool::RunShared(Loop& loop) {
   if (loop.error) std::rethrow_exception(loop.error);
 }
 
-// A loop with chunks left, with this thread counted in; null if there is none. Needs the lock.
+// Returns a loop with chunks left, and counts this thread as a user; null if there is none.
+// Requires the lock.
 ThreadPool::Loop* ThreadPool::JoinLoop() {
   const auto open =
       std::find_if(loops_.begin(), loops_.end(), [](const Loop* l) { return l->is_left(); });
@@ -314,7 +315,7 @@ ThreadPool::Loop* ThreadPool::JoinLoop() {
   return *open;
 }
 
-// False if nothing new was posted in the time worth spinning for.
+// Spins until an event is posted. Returns false if none is posted within kIdleSpin.
 bool ThreadPool::SpinWhile(uint64_t seen) const {
   const auto end = std::chrono::steady_clock::now() + kIdleSpin;
   for (int spins = 1;; ++spins) {

@@ -17,15 +17,15 @@
 
 namespace weir {
 
-// The one pool of threads of a process or session: kernels split loops over it, the executor runs
-// tasks on it. The calling thread always works too, so a pool of one thread starts none. Work may
-// start more work; a thread that waits for a loop it started helps with that loop, never with
-// foreign work, so nested loops do not deadlock. What runs on a thread of the pool has the mode for
-// floats (core/float_mode.h) of the thread that started it.
+// A thread pool of a process or session: kernels parallelize loops on it, the executor runs tasks
+// on it. The calling thread always takes part, so a pool of one thread starts no threads. Work may
+// start more work. A thread that waits for a loop it started helps only with that loop, so nested
+// loops do not deadlock. Work runs with the floating-point mode (core/float_mode.h) of the thread
+// that submitted it.
 class ThreadPool {
  public:
-  // `num_threads` counts the caller: 1 runs everything inline. 0 takes the number of processors
-  // this process may use.
+  // `num_threads` includes the caller: 1 runs everything inline; 0 uses the number of processors
+  // available to this process.
   explicit ThreadPool(int num_threads = 0);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -33,16 +33,16 @@ class ThreadPool {
 
   int num_threads() const { return num_threads_; }
 
-  // For work that is a chunk of something larger, cut by its sizes: a pool of one thread, whose
-  // kernels leave sums and calls of libraries whole that they would cut elsewhere.
+  // A pool of one thread for work that is one tile of a larger computation. Kernels do not split
+  // the reductions and library calls of a tile, which they would split elsewhere.
   static ThreadPool& ForTiles();
   bool is_for_tiles() const { return this == &ForTiles(); }
 
-  // Stands for a step that runs on this thread, as long as it lives. Each thread from outside that
-  // runs loops in its step, and does not sleep, takes the place of one of the pool's: with as many
-  // callers as threads, each computes its loops by itself, and no thread waits for a processor.
-  // Within another Caller, and on the pool's own threads, it is nothing; so is a step without
-  // loops, unless it `schedules`.
+  // Declares, for its lifetime, that this thread runs a step. An external thread that runs loops in
+  // its step, and does not sleep, takes the place of one of the pool's threads: with as many
+  // callers as threads, each caller computes its loops alone, and no thread waits for a processor.
+  // No effect inside another Caller and on the pool's own threads; nor in a step without loops,
+  // unless it `schedules` work.
   class Caller {
    public:
     Caller(ThreadPool& pool, bool schedules);
@@ -52,41 +52,41 @@ class ThreadPool {
 
    private:
     friend class ThreadPool;
-    void Count();  // needs the lock
+    void Count();  // requires the lock
 
-    ThreadPool* const pool_;  // null: nothing
+    ThreadPool* const pool_;  // null: no effect
     bool counted_ = false;
   };
 
-  // Whether there are threads besides callers, for what might be scheduled.
+  // Returns true if the pool has threads to spare besides the callers, to run scheduled work.
   bool HasRoom();
 
-  // Runs `fn` on some thread of the pool, soon. Inline if the pool has one thread.
+  // Runs `fn` asynchronously on a thread of the pool; inline if the pool has one thread.
   void Schedule(std::function<void()> fn);
 
-  // Calls body(begin, end) for chunks that together cover [0, n), on several threads at once, and
-  // returns when all are done. `cost` is an estimate of nanoseconds per index: loops under about 20
-  // us run inline, chunks are not smaller than about 10 us and not more than a few a thread, unless
-  // they would take more than about 10 ms: then there are more of them, also on one thread. Chunks
-  // begin at multiples of `align`. Each thread begins with its own part of [0, n): one loop after
-  // another over the same range finds what the last one made in the caches of the same cores. The
-  // first exception of a chunk is rethrown here, when no chunk runs any more; so is StepCancelled
-  // (core/cancellation.h), if the step that the calling thread works for is over before the last
-  // chunk has begun.
+  // Calls body(begin, end) for chunks that together cover [0, n), on several threads, and returns
+  // when all are done. `cost` is an estimate of the nanoseconds per index. Loops under about 20 us
+  // run inline. Chunks take at least about 10 us, and there are at most a few per thread, unless
+  // they would take more than about 10 ms; then there are more of them, even on one thread. Chunks
+  // begin at multiples of `align`. Each thread begins with its own part of [0, n), so consecutive
+  // loops over the same range find the data of the previous loop in the caches of the same cores.
+  // Rethrows the first exception of a chunk when no chunk is running any more; also throws
+  // StepCancelled (core/cancellation.h) if the step of the calling thread is cancelled before the
+  // last chunk has started.
   void ParallelFor(int64_t n, double cost, absl::FunctionRef<void(int64_t, int64_t)> body,
                    int64_t align = 1);
 
-  // Calls body(i) for i in [0, n), each on its own, several at once: for a few big chunks that the
-  // caller cut itself.
+  // Calls body(i) for each i in [0, n), several at a time: for a few large tasks that the caller
+  // has divided itself.
   void ForEach(int n, absl::FunctionRef<void(int)> body);
 
-  // For a thread that has handed its work to the pool and waits for the end of it: takes chunks of
-  // any loops until `done()` is true, and sleeps while there are none. (A chunk may be a whole
-  // slice of another step's batch.) `done` is asked anew after each chunk and whenever something is
-  // scheduled, looped over, or Wake is called. False if the deadline came first.
+  // For a thread that waits for work it has handed to the pool: runs chunks of any loops until
+  // `done()` returns true, and sleeps while there are none. (A chunk may be a whole tile of another
+  // step's batch.) Calls `done` after each chunk and whenever work is scheduled, a loop is started,
+  // or Wake is called. Returns false if the deadline passes first.
   bool HelpUntil(absl::FunctionRef<bool()> done,
                  std::optional<std::chrono::steady_clock::time_point> deadline = {});
-  // To be called when what a HelpUntil waits for has become true.
+  // Call when the condition of a HelpUntil has become true.
   void Wake();
 
  private:
@@ -107,16 +107,16 @@ class ThreadPool {
   std::mutex mutex_;
   std::condition_variable wake_, wake_helpers_;
   std::deque<std::function<void()>> queue_;
-  std::vector<Loop*> loops_;         // running loops that still have chunks
-  std::atomic<uint64_t> posted_{0};  // bumped with each chunk of news; what idle threads spin on
+  std::vector<Loop*> loops_;                 // running loops that still have chunks
+  std::atomic<uint64_t> posted_{0};          // incremented with each event; idle threads spin on it
   int sleeping_ = 0, sleeping_helpers_ = 0;  // workers; threads in HelpUntil
-  int callers_ = 0;                          // that are counted
-  std::thread::id last_caller_;              // the last to end its step, if it is not back yet, and
-  std::chrono::steady_clock::time_point last_caller_left_at_;  // when that was
+  int callers_ = 0;                          // counted Callers
+  std::thread::id last_caller_;  // the last thread to end its step, unless it is back, and
+  std::chrono::steady_clock::time_point last_caller_left_at_;  // when it did
   bool stop_ = false;
 };
 
-// The pool that sessions use unless told otherwise: one thread a processor. Made on first use.
+// The default pool of sessions: one thread per processor. Created on first use.
 ThreadPool& DefaultThreadPool();
 
 }  // namespace weir

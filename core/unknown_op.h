@@ -7,18 +7,18 @@
 
 #include "weir/core/graph.h"
 
-// Ops that a graph uses and no registry has: custom ops of other programs, Python functions, ops of
-// other accelerators. Import keeps their nodes, because most steps need none of them. A builder
-// still refuses such an op.
+// Unknown ops: ops used by a graph that are in no registry, such as custom ops of other programs,
+// Python functions, and ops of other accelerators. Import keeps their nodes, because most steps do
+// not need them. Builders reject such ops.
 namespace weir {
 
-// The record of one node's op. A signature is known if the file brings the op's definition along,
-// or for Python functions. Without one, the node takes whatever its inputs are, and has as many
-// outputs as are used; who takes an output tells its type, else an attribute such as `T` or `Tout`.
+// The record of one node's op. The signature is known if the file includes the op's definition, and
+// for Python functions. Otherwise the node accepts any inputs and has as many outputs as are used;
+// the consumer of an output determines its type, or else an attribute such as `T` or `Tout`.
 class UnknownOp : public OpSpec {
  public:
-  // `spec` has the signature, or only the name. `node_def`: the node's NodeDef as it was imported,
-  // without name, op, inputs and device; export gives its bytes back.
+  // `spec` has the signature, or only the name. `node_def` is the imported NodeDef without name,
+  // op, inputs and device, serialized; export writes it back.
   UnknownOp(OpSpec spec, bool has_signature, std::string node_def)
       : OpSpec(std::move(spec)), has_signature_(has_signature), node_def_(std::move(node_def)) {}
   bool has_signature() const { return has_signature_; }
@@ -29,24 +29,24 @@ class UnknownOp : public OpSpec {
   const std::string node_def_;
 };
 
-// The records of a graph's nodes: an extension of it.
+// The records of a graph's nodes with unknown ops, stored as a Graph extension.
 struct UnknownOps {
   std::vector<std::unique_ptr<const UnknownOp>> ops;
 };
 
-// The graph's registry lacks the node's op, which is no function either.
+// Returns true if the graph's registry lacks the node's op and it is not a function.
 bool IsUnknownOp(const Node& node);
-// The record of a node for which IsUnknownOp is true.
+// Returns the record of a node for which IsUnknownOp is true.
 const UnknownOp& UnknownOpOf(const Node& node);
-// Whether the node gets an output when one is used: an unknown op without a signature.
+// Returns true if using an output adds it to the node: an unknown op without a signature.
 bool HasOpenOutputs(const Node& node);
-// What an attribute says of the type of an output; DT_INVALID if none does.
+// Returns the type that an attribute specifies for an output, or DT_INVALID.
 DataType TypeFromAttrs(const Node& node, int output);
 
 // Signatures of ops that only another process can run: PyFunc, PyFuncStateless, EagerPyFunc.
 const OpRegistry& ClientOps();
 
-// NOT_FOUND with the op and why this process cannot run it.
+// Returns NOT_FOUND with the op and the reason why this process cannot run it.
 absl::Status UnknownOpError(const Node& node);
 
 }  // namespace weir

@@ -6,8 +6,8 @@
 
 namespace weir {
 
-// An element of a DT_VARIANT tensor: any copyable C++ value, with the type name and bytes it has on
-// the wire. Values that Weir cannot interpret keep their bytes, so that they survive a round trip.
+// An element of a DT_VARIANT tensor: any copyable C++ value, with its type name and bytes on the
+// wire. Values that Weir cannot interpret keep their bytes and survive a round trip.
 class Variant {
  public:
   std::string type_name;

@@ -1,5 +1,5 @@
-// A recurrent network that learns to write like a text, one character after the other: an LSTM that
-// a loop of the graph runs along pieces of the text, and gradients that go back through that loop.
+// A recurrent network that generates text character by character: an LSTM that a loop of the graph
+// runs over pieces of a text, and gradients through that loop.
 #include <fstream>
 #include <iterator>
 #include <random>
@@ -13,7 +13,8 @@ absl::Status Learn(const std::string& path, int steps) {
   std::ifstream file(path);
   const std::string text((std::istreambuf_iterator<char>(file)), {});
   if (text.size() < 10 * kSteps)
-    return NotFound(path, ": no such text; run from the project's folder");
+    return NotFound(path,
+                    ": file not found, or too short; run this program from the project's folder");
   std::vector<int32_t> id_of(256, -1);
   std::string characters;
   for (const unsigned char c : text) {
@@ -30,7 +31,7 @@ absl::Status Learn(const std::string& path, int steps) {
   const auto logits_of = [&](const Output& shown) {
     return BiasAdd(MatMul(Reshape(shown, {-1, kUnits}), weights.value()), bias.value());
   };
-  // Training: each character tells the next one.
+  // Training: predict the next character from each character.
   const Output seen = Placeholder(g, DT_INT32, {kBatch, kSteps}),
                next = Placeholder(g, DT_INT32, {kBatch, kSteps});
   const Output zero = Zeros(g, {kBatch, kUnits});
@@ -38,7 +39,7 @@ absl::Status Learn(const std::string& path, int steps) {
   const Output loss =
       ReduceMean(SparseSoftmaxCrossEntropy(logits_of(run.output), Reshape(next, {-1})));
   const Operation train = Adam(0.005).Minimize(loss);
-  // Writing: one step of the same cell, drawn from what it finds likely.
+  // Generation: one step of the same cell, sampled from the predicted distribution.
   const Output last = Placeholder(g, DT_INT32, {1}), c = Placeholder(g, DT_FLOAT, {1, kUnits}),
                h = Placeholder(g, DT_FLOAT, {1, kUnits});
   RnnStep one;

@@ -1,5 +1,5 @@
-// Names what is in a picture: runs a frozen image graph on a JPEG, PNG, GIF or BMP file and prints
-// the labels with the highest scores, beside a thumbnail where the terminal has the colors.
+// Classifies a picture: runs a frozen image graph on a JPEG, PNG, GIF or BMP file and prints the
+// labels with the highest scores, after a thumbnail if the terminal supports 24-bit colors.
 
 #include <unistd.h>
 
@@ -24,14 +24,14 @@ struct Flags {
   float mean = 127.5f, scale = 1 / 127.5f;
 };
 
-// One tensor of a graph for one that is fed.
+// Computes one tensor of a graph from one fed tensor.
 absl::StatusOr<Tensor> Compute(const Output& input, const Tensor& value, const Output& output) {
   WEIR_ASSIGN_OR_RETURN(Session session, Session::Create(input.graph()));
   WEIR_ASSIGN_OR_RETURN(const Tensors out, session.Run({{input, value}}, {output}));
   return out[0];
 }
 
-// The picture as float [1, height, width, 3], each value from 0 to 255.
+// Returns the picture as float [1, height, width, 3], with values from 0 to 255.
 absl::StatusOr<Tensor> Load(const Tensor& contents, int64_t height, int64_t width) {
   Graph g;
   const Output file = Placeholder(g, DT_STRING, {}, "file");
@@ -39,7 +39,7 @@ absl::StatusOr<Tensor> Load(const Tensor& contents, int64_t height, int64_t widt
   return Compute(file, contents, ResizeArea(ExpandDims(pixels, 0), {height, width}));
 }
 
-// Two pixels a character: the upper half in the foreground's color, the lower in the background's.
+// Prints two pixels per character: the upper in the foreground color, the lower in the background.
 absl::Status PrintThumbnail(const Tensor& contents) {
   Graph g;
   const Output file = Placeholder(g, DT_STRING, {}, "file");
@@ -69,7 +69,8 @@ bool WantsThumbnail(const std::string& when) {
   return isatty(STDOUT_FILENO) != 0 && (kind == "truecolor" || kind == "24bit");
 }
 
-// The tensor of that name; without one, the output of the first node that satisfies `is_it`.
+// Returns the tensor of that name; without a name, the output of the first node that `is_it`
+// accepts.
 template <class F>
 absl::StatusOr<Output> Find(const Graph& graph, const std::string& name, const char* what,
                             const F& is_it) {
@@ -77,7 +78,7 @@ absl::StatusOr<Output> Find(const Graph& graph, const std::string& name, const c
   for (const auto& node : graph.nodes()) {
     if (is_it(*node)) return node->output(0);
   }
-  return NotFound("the graph has no node that looks like its ", what, "; name one by --", what);
+  return NotFound("cannot find the ", what, " of the graph; specify it with --", what);
 }
 
 absl::Status Run(const Flags& flags) {
@@ -93,7 +94,7 @@ absl::Status Run(const Flags& flags) {
   const Tensor contents = Tensor::Scalar(file);
   if (WantsThumbnail(flags.thumbnail)) WEIR_RETURN_IF_ERROR(PrintThumbnail(contents));
 
-  // A graph that takes a text decodes the file itself.
+  // A graph with a string input decodes the file itself.
   Tensor picture = contents;
   if (input.dtype() != DT_STRING) {
     const Shape shape = input.shape();
@@ -105,7 +106,7 @@ absl::Status Run(const Flags& flags) {
   }
   WEIR_ASSIGN_OR_RETURN(const Tensor result, Compute(input, picture, output));
   if (result.dtype() != DT_FLOAT) {
-    return InvalidArgument(output.name(), " holds no scores but ", result.Description());
+    return InvalidArgument(output.name(), " is not a tensor of scores: ", result.Description());
   }
 
   std::vector<std::string> labels;
@@ -132,20 +133,23 @@ absl::Status Run(const Flags& flags) {
 int main(int argc, char** argv) {
   weir::Flags flags;
   CLI::App app(
-      "Prints what a frozen image graph sees in a picture.\nExample: label_image --graph "
+      "Classifies a picture with a frozen image graph.\nExample: label_image --graph "
       "mobilenet.pb --labels labels.txt cat.jpg");
-  app.add_option("--graph", flags.graph, "GraphDef file with the weights in it")->required();
+  app.add_option("--graph", flags.graph, "GraphDef file that contains the weights")->required();
   app.add_option("image", flags.image, "JPEG, PNG, GIF or BMP file")->required();
-  app.add_option("--labels", flags.labels, "text file, a label a line; default: numbers");
+  app.add_option("--labels", flags.labels, "text file with one label per line; default: numbers");
   app.add_option("--input", flags.input, "tensor to feed; default: the first Placeholder");
   app.add_option("--output", flags.output, "tensor of scores; default: the first Softmax");
-  app.add_option("--size", flags.size, "sides of the picture, where the graph leaves them open")
+  app.add_option("--size", flags.size,
+                 "height and width of the picture if the graph does not define them")
       ->check(CLI::Range(1, 8192))
       ->capture_default_str();
-  app.add_option("--mean", flags.mean, "taken off each value, 0 to 255")->capture_default_str();
-  app.add_option("--scale", flags.scale, "each value is multiplied by")->capture_default_str();
-  app.add_option("--top", flags.top, "labels to print")->capture_default_str();
-  app.add_option("--thumbnail", flags.thumbnail, "draw the picture; auto: if the terminal can")
+  app.add_option("--mean", flags.mean, "subtracted from each value (0 to 255)")
+      ->capture_default_str();
+  app.add_option("--scale", flags.scale, "factor for each value")->capture_default_str();
+  app.add_option("--top", flags.top, "number of labels to print")->capture_default_str();
+  app.add_option("--thumbnail", flags.thumbnail,
+                 "draw the picture; auto: if the terminal supports it")
       ->check(CLI::IsMember({"auto", "always", "never"}))
       ->capture_default_str();
   CLI11_PARSE(app, argc, argv);

@@ -34,7 +34,7 @@ absl::Status Fit() {
     if (step % 20 == 0) std::printf("step %3d  loss %.5f\n", step, out[0].scalar<float>());
   }
   WEIR_ASSIGN_OR_RETURN(const Tensors line, session.Run({slope.value(), intercept.value()}));
-  std::printf("y = %.3f x + %.3f   (the points were drawn around y = 3 x - 1)\n",
+  std::printf("y = %.3f x + %.3f   (the points are sampled around y = 3 x - 1)\n",
               line[0].scalar<float>(), line[1].scalar<float>());
   return absl::OkStatus();
 }

@@ -1,5 +1,5 @@
-// Word vectors by skip-gram with negative sampling: which words of a text stand in the same places?
-// A look-up's gradient is a few rows, so a step costs the same whatever the size of the vocabulary.
+// Word vectors by skip-gram with negative sampling: which words occur in similar contexts? The
+// gradient of a lookup is a few rows, so the cost of a step does not depend on the vocabulary.
 #include <fstream>
 #include <map>
 #include <random>
@@ -17,7 +17,9 @@ absl::Status Learn(const std::string& path) {
     if (ids.emplace(word, words.size()).second) words.push_back(word);
     text.push_back(ids[word]);
   }
-  if (text.size() < 100) return NotFound(path, ": no such text; run from the project's folder");
+  if (text.size() < 100)
+    return NotFound(path,
+                    ": file not found, or too short; run this program from the project's folder");
 
   Graph g;
   Tensor c(DT_INT32, {1024}), o(DT_INT32, {1024}), n(DT_INT32, {64});
@@ -36,7 +38,7 @@ absl::Status Learn(const std::string& path) {
   WEIR_RETURN_IF_ERROR(session.Run(init));
   std::mt19937 random(1);
   for (int step = 0; step <= 3000; ++step) {
-    for (int i = 0; i < 1024; ++i) {  // a word, and one of the three before it or after it
+    for (int i = 0; i < 1024; ++i) {  // a word, and one of the three words before or after it
       const size_t at = 3 + random() % (text.size() - 6), away = 1 + random() % 3;
       c.data<int32_t>()[i] = text[at];
       o.data<int32_t>()[i] = text[i % 2 == 0 ? at + away : at - away];
@@ -47,7 +49,7 @@ absl::Status Learn(const std::string& path) {
     if (step % 500 == 0) std::printf("step %4d  loss %.4f\n", step, l[0].scalar<float>());
   }
   WEIR_ASSIGN_OR_RETURN(const Tensors top, session.Run({nearest}));
-  for (int i = 0; i < 30; ++i)  // each of the words, and the five nearest to it
+  for (int i = 0; i < 30; ++i)  // each word, and its five nearest words
     std::printf("%s%c", words[top[0].data<int32_t>()[i]].c_str(), i % 6 < 5 ? ' ' : '\n');
   return absl::OkStatus();
 }

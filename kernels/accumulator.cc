@@ -47,7 +47,7 @@ void AccumulatorState::Clear() {
   Ready ready;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    Forget();
+    ClearSum();
     count_ = 0;
     for (Waiter& w : waiters_)
       ready.emplace_back(std::move(w), absl::CancelledError(Describe() + " was cleared"));
@@ -63,26 +63,26 @@ absl::Status AccumulatorState::Apply(int64_t local_step, const Tensors& gradient
     if (local_step < step_) return absl::OkStatus();
     WEIR_RETURN_IF_ERROR(Add(gradient, count_ == 0));
     ++count_;
-    ready = Serve();
+    ready = PopReady();
   }
   Finish(std::move(ready));
   return absl::OkStatus();
 }
 
-void AccumulatorState::Take(int64_t required, Cancellation* cancellation, Taken done) {
+void AccumulatorState::Take(int64_t required, Cancellation* cancellation, TakeDone done) {
   Ready ready;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     const int64_t id = next_id_++;
     int64_t token = -1;
     if (cancellation != nullptr &&
-        !cancellation->OnCancel([this, id, cancellation] { GiveUp(id, cancellation->status()); },
-                                &token)) {
+        !cancellation->OnCancel(
+            [this, id, cancellation] { CancelWaiter(id, cancellation->status()); }, &token)) {
       ready.emplace_back(Waiter{id, required, -1, nullptr, std::move(done)},
                          cancellation->status());
     } else {
       waiters_.push_back({id, required, token, cancellation, std::move(done)});
-      ready = Serve();
+      ready = PopReady();
     }
   }
   Finish(std::move(ready));
@@ -98,9 +98,9 @@ void AccumulatorState::SetStep(int64_t step) {
   step_ = step;
 }
 
-// Skips a waiter whose step is cancelled: that waiter is about to call GiveUp(), which serves the
-// waiters behind it. So no thread in GiveUp() waits in Finish() for another one.
-AccumulatorState::Ready AccumulatorState::Serve() {
+// Skips a waiter whose step is cancelled: that waiter is about to call CancelWaiter(), which serves
+// the waiters behind it. So no thread in CancelWaiter() waits in Finish() for another one.
+AccumulatorState::Ready AccumulatorState::PopReady() {
   Ready ready;
   const auto is_over = [](const Waiter& w) {
     return w.cancellation != nullptr && w.cancellation->cancelled();
@@ -123,8 +123,8 @@ void AccumulatorState::Finish(Ready ready) {
 }
 
 // Removes a waiter and serves the waiters behind it, which may require fewer gradients.
-void AccumulatorState::GiveUp(int64_t id, const absl::Status& why) {
-  Taken done;
+void AccumulatorState::CancelWaiter(int64_t id, const absl::Status& why) {
+  TakeDone done;
   Ready ready;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -133,7 +133,7 @@ void AccumulatorState::GiveUp(int64_t id, const absl::Status& why) {
     if (it == waiters_.end()) return;
     done = std::move(it->done);
     waiters_.erase(it);
-    ready = Serve();
+    ready = PopReady();
   }
   done(why);
   Finish(std::move(ready));
@@ -173,13 +173,14 @@ absl::StatusOr<Kernel> MakeAccumulator(const KernelInit& init) {
   const bool mean = init.attr<std::string>("reduction_type") == "MEAN";
   WEIR_ASSIGN_OR_RETURN(const ResourceName name, NameOfResource(node));
   const auto state =
-      name.HomeIn(init.resources).LookupOrCreate<Accumulator>(name.container, name.name, [&] {
+      name.SelectMap(init.resources).LookupOrCreate<Accumulator>(name.container, name.name, [&] {
         return std::make_shared<Accumulator>(name.name, dtype, shape, mean);
       });
   if (state->dtype() != dtype || !state->shape().IsCompatibleWith(shape)) {
-    return InvalidArgument("Shared conditional accumulator '", name.name, "' was made with type ",
-                           DataTypeName(state->dtype()), " and shape ", state->shape().ToString(),
-                           ", not ", DataTypeName(dtype), " and ", shape.ToString());
+    return InvalidArgument("Shared conditional accumulator '", name.name,
+                           "' was created with type ", DataTypeName(state->dtype()), " and shape ",
+                           state->shape().ToString(), ", not ", DataTypeName(dtype), " and ",
+                           shape.ToString());
   }
   return Kernel::Constant(HandleTo(init.device, name, state));
 }

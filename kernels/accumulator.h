@@ -13,7 +13,7 @@ namespace weir {
 // define which tensors represent a gradient and the sum. Thread-safe.
 class AccumulatorState : public Resource {
  public:
-  using Taken = std::function<void(absl::StatusOr<Tensors>)>;
+  using TakeDone = std::function<void(absl::StatusOr<Tensors>)>;
 
   AccumulatorState(std::string name, DataType dtype, Shape shape, bool mean)
       : name_(std::move(name)), dtype_(dtype), shape_(std::move(shape)), mean_(mean) {}
@@ -31,7 +31,7 @@ class AccumulatorState : public Resource {
   // Calls `done` with the mean or sum once `required` gradients have arrived, or with the
   // cancellation's status when `cancellation` is cancelled. Callers are served in order. Serving
   // one empties the sum and increments the step.
-  void Take(int64_t required, Cancellation* cancellation, Taken done);
+  void Take(int64_t required, Cancellation* cancellation, TakeDone done);
   int64_t count();
   void SetStep(int64_t step);
 
@@ -41,21 +41,21 @@ class AccumulatorState : public Resource {
   virtual absl::Status Add(const Tensors& gradient, bool is_first) = 0;
   // Returns the sum of `count` gradients, or their mean. May move the sum out.
   virtual absl::StatusOr<Tensors> TakeSum(int64_t count, bool mean) = 0;
-  virtual void Forget() = 0;
+  virtual void ClearSum() = 0;
 
  private:
   struct Waiter {
     int64_t id, required, token;
     Cancellation* cancellation;
-    Taken done;
+    TakeDone done;
   };
   using Ready = std::vector<std::pair<Waiter, absl::StatusOr<Tensors>>>;
 
   // Pops the waiters at the head of the queue that can be served now, with their results. Requires
   // the lock.
-  Ready Serve();
+  Ready PopReady();
   static void Finish(Ready ready);
-  void GiveUp(int64_t id, const absl::Status& why);
+  void CancelWaiter(int64_t id, const absl::Status& why);
 
   const std::string name_;
   const DataType dtype_;
@@ -74,7 +74,7 @@ class DenseAccumulator final : public AccumulatorState {
  private:
   absl::Status Add(const Tensors& gradient, bool is_first) override;
   absl::StatusOr<Tensors> TakeSum(int64_t count, bool mean) override;
-  void Forget() override { sum_ = Tensor(); }
+  void ClearSum() override { sum_ = Tensor(); }
 
   Tensor sum_;
 };
@@ -88,7 +88,7 @@ class SparseAccumulator final : public AccumulatorState {
  private:
   absl::Status Add(const Tensors& gradient, bool is_first) override;
   absl::StatusOr<Tensors> TakeSum(int64_t count, bool mean) override;
-  void Forget() override;
+  void ClearSum() override;
   absl::Status Check(const Tensors& gradient, bool is_first) const;
 
   std::vector<int64_t> rows_, counts_;

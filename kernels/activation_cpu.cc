@@ -50,7 +50,7 @@ HWY_EXPORT(AddActivationVectors);
 
 // Gradients require inputs of equal shapes.
 template <class... Ts>
-void RefuseBroadcasting(LoopRegistry* t, const char* op, List<Ts...>) {
+void RequireEqualShapes(LoopRegistry* t, const char* op, List<Ts...>) {
   for (const DataType type : {DataTypeOf<Ts>::value...}) {
     if (BinaryLoop* loop = t->FindBinary(op, type)) loop->broadcasts = false;
   }
@@ -67,7 +67,7 @@ void AddActivationLoops(LoopRegistry* t) {
   internal::WidenBinary<LeakyReluGrad>(t, Floats());
   for (const char* op : {"ReluGrad", "Relu6Grad", "EluGrad", "SeluGrad", "LeakyReluGrad",
                          "SoftplusGrad", "SoftsignGrad"}) {
-    RefuseBroadcasting(t, op, RealNumbers());
+    RequireEqualShapes(t, op, RealNumbers());
   }
 }
 

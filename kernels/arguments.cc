@@ -9,7 +9,7 @@ namespace weir {
 
 namespace {
 
-absl::Status NotOne(const Tensor& t, absl::string_view argument) {
+absl::Status NotScalarError(const Tensor& t, absl::string_view argument) {
   return InvalidArgument(argument, " must be a scalar, but has shape ", t.shape().ToString(),
                          ": it must have exactly one element");
 }
@@ -35,7 +35,7 @@ absl::StatusOr<int64_t> ReadInt(const Tensor& t, absl::string_view argument) {
 }
 
 absl::StatusOr<int64_t> ReadOneInt(const Tensor& t, absl::string_view argument) {
-  if (t.num_elements() != 1) return NotOne(t, argument);
+  if (t.num_elements() != 1) return NotScalarError(t, argument);
   return FirstInt(t);
 }
 
@@ -61,7 +61,7 @@ absl::StatusOr<std::string> ReadString(const Tensor& t, absl::string_view argume
 }
 
 absl::StatusOr<std::string> ReadOneString(const Tensor& t, absl::string_view argument) {
-  if (t.num_elements() != 1) return NotOne(t, argument);
+  if (t.num_elements() != 1) return NotScalarError(t, argument);
   return *t.data<std::string>();
 }
 

@@ -81,7 +81,7 @@ absl::Status RunFill(KernelContext& c) {
 }
 
 absl::Status RunOneHot(KernelContext& c, int64_t axis) {
-  WEIR_ASSIGN_OR_RETURN(const OneHotLayout layout, LayOutOneHot(c, axis));
+  WEIR_ASSIGN_OR_RETURN(const OneHotLayout layout, MakeOneHotLayout(c, axis));
   WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, layout.out));
   const Tensor &indices = c.input(0), &on = c.input(2), &off = c.input(3);
   OneHot(

@@ -118,7 +118,7 @@ absl::Status BarrierState::InsertOne(const std::string& key, int64_t i, int64_t 
 }
 
 void BarrierState::TakeMany(int64_t count, bool allow_fewer, Cancellation* cancellation,
-                            QueueState::DoneTaking done) {
+                            QueueState::TakeCallback done) {
   absl::Status enough;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -174,7 +174,7 @@ absl::StatusOr<Kernel> MakeBarrier(const KernelInit& init) {
   }
   WEIR_RETURN_IF_ERROR(SpecOfReady(name.name, types, shapes).Check());
   const auto barrier =
-      name.HomeIn(init.resources).LookupOrCreate<BarrierState>(name.container, name.name, [&] {
+      name.SelectMap(init.resources).LookupOrCreate<BarrierState>(name.container, name.name, [&] {
         return std::make_shared<BarrierState>(name.name, types, shapes);
       });
   if (barrier->types() != types) {

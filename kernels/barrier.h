@@ -29,7 +29,7 @@ class BarrierState final : public Resource {
                   Cancellation* cancellation, Done done);
   // Takes complete tuples: their numbers, keys, and a batch of each component.
   void TakeMany(int64_t count, bool allow_fewer, Cancellation* cancellation,
-                QueueState::DoneTaking done);
+                QueueState::TakeCallback done);
   // Rejects new keys from now on; with `cancel_pending`, also further components of known keys.
   absl::Status Close(bool cancel_pending);
   int64_t ready_size() { return ready_->size(); }

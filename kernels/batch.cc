@@ -27,7 +27,7 @@
 // calls a function with all rows and outputs each step's own rows.
 namespace weir {
 
-absl::StatusOr<Tensor> JoinRows(const std::vector<Tensor>& parts) {
+absl::StatusOr<Tensor> ConcatRows(const std::vector<Tensor>& parts) {
   const Tensor& first = parts[0];
   Shape rows = first.shape();
   rows.set_dim(0, 0);
@@ -140,7 +140,7 @@ class BatchQueues {
   absl::Status Add(const std::string& queue, std::unique_ptr<Task>* task) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (stopping_) return absl::CancelledError("The batcher is closed");
-    std::deque<Open>& batches = queues_[queue];
+    std::deque<OpenBatch>& batches = queues_[queue];
     const int64_t size = (*task)->size;
     if (batches.empty() || batches.back().size + size > options_.LargestSize()) {
       if (static_cast<int64_t>(batches.size()) >= options_.max_enqueued_batches) {
@@ -151,7 +151,7 @@ class BatchQueues {
       batches.emplace_back();
       batches.back().due = Clock::now() + options_.timeout;
     }
-    Open& open = batches.back();
+    OpenBatch& open = batches.back();
     open.size += size;
     open.tasks.push_back(std::move(*task));
     if (open.size >= options_.LargestSize()) open.due = Clock::now();
@@ -160,10 +160,10 @@ class BatchQueues {
   }
 
   // Removes and returns the task if it is still queued.
-  std::unique_ptr<Task> Withdraw(int64_t id) {
+  std::unique_ptr<Task> Remove(int64_t id) {
     const std::lock_guard<std::mutex> lock(mutex_);
     for (auto& [name, batches] : queues_) {
-      for (Open& open : batches) {
+      for (OpenBatch& open : batches) {
         for (auto it = open.tasks.begin(); it != open.tasks.end(); ++it) {
           if ((*it)->id != id) continue;
           std::unique_ptr<Task> task = std::move(*it);
@@ -180,7 +180,7 @@ class BatchQueues {
     std::unique_lock<std::mutex> lock(mutex_);
     while (!stopping_) {
       Clock::time_point due = Clock::time_point::max();
-      Batch batch = TakeDue(&due);
+      Batch batch = PopDue(&due);
       if (!batch.empty()) {
         lock.unlock();
         const absl::Status status = (*batch.back()->process)(options_, batch);
@@ -195,7 +195,7 @@ class BatchQueues {
   }
 
   void Stop() {
-    std::map<std::string, std::deque<Open>> left;
+    std::map<std::string, std::deque<OpenBatch>> left;
     {
       const std::lock_guard<std::mutex> lock(mutex_);
       stopping_ = true;
@@ -204,7 +204,7 @@ class BatchQueues {
       wake_.notify_all();
     }
     for (auto& [name, batches] : left) {
-      for (Open& open : batches) {
+      for (OpenBatch& open : batches) {
         for (const auto& task : open.tasks)
           Finish(*task, absl::CancelledError("The batcher is closed"));
       }
@@ -212,7 +212,7 @@ class BatchQueues {
   }
 
  private:
-  struct Open {
+  struct OpenBatch {
     Batch tasks;
     int64_t size = 0;
     Clock::time_point due;
@@ -220,7 +220,7 @@ class BatchQueues {
 
   // Returns a due batch. If there is none, returns an empty batch and lowers `next` to the time
   // when the next one is due.
-  Batch TakeDue(Clock::time_point* next) {
+  Batch PopDue(Clock::time_point* next) {
     const Clock::time_point now = Clock::now();
     for (auto& [name, batches] : queues_) {
       while (!batches.empty() && batches.front().due <= now) {
@@ -236,7 +236,7 @@ class BatchQueues {
   const BatchOptions options_;
   std::mutex mutex_;
   std::condition_variable wake_;
-  std::map<std::string, std::deque<Open>> queues_;
+  std::map<std::string, std::deque<OpenBatch>> queues_;
   bool stopping_ = false;
 };
 
@@ -267,15 +267,15 @@ class Batcher final : public Resource {
     }
     Cancellation* cancellation = task->context.cancellation();
     const int64_t id = task->id;
-    const auto withdraw = [queues = queues_, id] {
-      const std::unique_ptr<Task> task = queues->Withdraw(id);
+    const auto cancel = [queues = queues_, id] {
+      const std::unique_ptr<Task> task = queues->Remove(id);
       if (task != nullptr) Finish(*task, absl::CancelledError("Batching was cancelled"));
     };
-    if (cancellation != nullptr && !cancellation->OnCancel(withdraw, &task->token))
+    if (cancellation != nullptr && !cancellation->OnCancel(cancel, &task->token))
       return task->done(absl::CancelledError("Batching was cancelled"));
     const absl::Status added = queues_->Add(queue, &task);
     if (!added.ok()) return Finish(*task, added);
-    if (cancellation != nullptr && cancellation->cancelled()) withdraw();
+    if (cancellation != nullptr && cancellation->cancelled()) cancel();
   }
 
  private:
@@ -288,7 +288,7 @@ class Batcher final : public Resource {
 };
 
 // Concatenates input k of all tasks, padded with copies of the first row.
-absl::StatusOr<Tensor> JoinInput(const BatchOptions& options, const Batch& batch, size_t k) {
+absl::StatusOr<Tensor> ConcatInput(const BatchOptions& options, const Batch& batch, size_t k) {
   std::vector<Tensor> parts;
   int64_t size = 0;
   for (const auto& task : batch) {
@@ -303,17 +303,17 @@ absl::StatusOr<Tensor> JoinInput(const BatchOptions& options, const Batch& batch
                            "(Input ", k, " got shape ", parts[0].shape().ToString(), ".)");
   }
   for (int64_t i = 0; i < padding; ++i) parts.push_back(parts[0].Slice(0, 1));
-  return JoinRows(parts);
+  return ConcatRows(parts);
 }
 
 // ---- Batch
 
-absl::Status GiveToLast(const BatchOptions& options, const Batch& batch) {
+absl::Status OutputToLastStep(const BatchOptions& options, const Batch& batch) {
   KernelContext& last = batch.back()->context;
   const auto num_inputs = static_cast<int>(batch[0]->inputs.size());
   for (int k = 0; k < num_inputs; ++k) {
-    WEIR_ASSIGN_OR_RETURN(Tensor joined, JoinInput(options, batch, static_cast<size_t>(k)));
-    last.SetOutput(k, std::move(joined));
+    WEIR_ASSIGN_OR_RETURN(Tensor concatenated, ConcatInput(options, batch, static_cast<size_t>(k)));
+    last.SetOutput(k, std::move(concatenated));
   }
   Tensor index = Tensor::Zeros(DT_INT64, Shape({static_cast<int64_t>(batch.size()), 3}));
   int64_t* row = index.data<int64_t>();
@@ -352,8 +352,8 @@ absl::Status CheckResults(const Tensors& results, int64_t size) {
 }
 
 // Splits a batch larger than the largest allowed size into calls of at most that size.
-absl::StatusOr<Tensors> CallInPieces(Function* function, const BatchOptions& options,
-                                     const Task& caller, const Tensors& inputs) {
+absl::StatusOr<Tensors> CallSplit(Function* function, const BatchOptions& options,
+                                  const Task& caller, const Tensors& inputs) {
   const int64_t size = inputs[0].dim(0);
   std::vector<std::vector<Tensor>> parts;
   for (int64_t begin = 0; begin == 0 || begin < size;) {
@@ -369,20 +369,19 @@ absl::StatusOr<Tensors> CallInPieces(Function* function, const BatchOptions& opt
     if (end == begin) break;
     begin = end;
   }
-  Tensors joined;
+  Tensors concatenated;
   for (const std::vector<Tensor>& pieces : parts) {
-    WEIR_ASSIGN_OR_RETURN(joined.emplace_back(), JoinRows(pieces));
+    WEIR_ASSIGN_OR_RETURN(concatenated.emplace_back(), ConcatRows(pieces));
   }
-  return joined;
+  return concatenated;
 }
 
 absl::Status CallFunction(Function* function, const BatchOptions& options, const Batch& batch) {
   Tensors inputs;
   for (size_t k = 0; k < batch[0]->inputs.size(); ++k) {
-    WEIR_ASSIGN_OR_RETURN(inputs.emplace_back(), JoinInput(options, batch, k));
+    WEIR_ASSIGN_OR_RETURN(inputs.emplace_back(), ConcatInput(options, batch, k));
   }
-  WEIR_ASSIGN_OR_RETURN(const Tensors results,
-                        CallInPieces(function, options, *batch.back(), inputs));
+  WEIR_ASSIGN_OR_RETURN(const Tensors results, CallSplit(function, options, *batch.back(), inputs));
   int64_t at = 0;
   for (const auto& task : batch) {
     if (task->context.num_outputs() != static_cast<int>(results.size()))
@@ -434,7 +433,7 @@ absl::StatusOr<Kernel> MakeBatching(const KernelInit& init, size_t num_inputs, P
   WEIR_ASSIGN_OR_RETURN(const BatchOptions options, BatchOptions::Of(init.node));
   WEIR_ASSIGN_OR_RETURN(const ResourceName name, NameSharedByNode(init.node));
   auto batcher =
-      name.HomeIn(init.resources).LookupOrCreate<Batcher>(name.container, name.name, [&] {
+      name.SelectMap(init.resources).LookupOrCreate<Batcher>(name.container, name.name, [&] {
         return std::make_shared<Batcher>(name.name, options);
       });
   const auto shared = std::make_shared<const Process>(std::move(process));
@@ -450,7 +449,7 @@ absl::StatusOr<Kernel> MakeBatching(const KernelInit& init, size_t num_inputs, P
 }
 
 absl::StatusOr<Kernel> MakeBatch(const KernelInit& init) {
-  return MakeBatching(init, init.attr<DataTypes>("T").size(), GiveToLast);
+  return MakeBatching(init, init.attr<DataTypes>("T").size(), OutputToLastStep);
 }
 
 absl::StatusOr<Kernel> MakeBatchFunction(const KernelInit& init) {
@@ -466,7 +465,7 @@ absl::StatusOr<Kernel> MakeBatchFunction(const KernelInit& init) {
                                    : absl::StrCat("Function takes ", takes, " argument(s) but ",
                                                   passed, " argument(s) were passed. ");
     return InvalidArgument(counts, "Function takes (", TypeList(function->arg_types()),
-                           ") and gives (", TypeList(function->result_types()),
+                           ") and returns (", TypeList(function->result_types()),
                            "), but was passed (", TypeList(args), ")");
   }
   for (const DataType t : in) {

@@ -12,7 +12,7 @@ namespace weir {
 
 // Concatenates tensors of at least one dimension along dimension 0. INVALID_ARGUMENT unless types
 // and all other dimensions match.
-absl::StatusOr<Tensor> JoinRows(const std::vector<Tensor>& parts);
+absl::StatusOr<Tensor> ConcatRows(const std::vector<Tensor>& parts);
 
 // Returns a duration attribute in microseconds, clamped to [least, one day].
 std::chrono::microseconds Micros(int64_t value, int64_t least);

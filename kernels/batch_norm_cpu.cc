@@ -45,7 +45,7 @@ absl::Status CheckVector(absl::string_view name, const Tensor& t, int64_t channe
 template <class F>
 std::vector<float> SumOverRows(ThreadPool& pool, const Matrix& m, int64_t width, F&& fn) {
   const double work = 0.3 * static_cast<double>(m.rows) * m.channels;
-  const int64_t pieces = PiecesOfWork(work, std::min(m.rows + 1, kMostPieces));
+  const int64_t pieces = NumPiecesForWork(work, std::min(m.rows + 1, kMaxPieces));
   std::vector<float> sums(pieces * width, 0.0f);
   const auto run = [&](int i) {
     fn(m.rows * i / pieces, m.rows * (i + 1) / pieces, sums.data() + i * width);

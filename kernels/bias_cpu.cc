@@ -99,7 +99,7 @@ void AddRows(const T* x, const Channels& c, int64_t begin, int64_t end, Wide<T>*
 template <class T>
 void SumRows(ThreadPool& pool, const T* x, const Channels& c, Wide<T>* sums) {
   const double work = 0.1 * static_cast<double>(c.outer) * c.channels;
-  const int64_t pieces = PiecesOfWork(work, std::min(c.outer, kMostPieces));
+  const int64_t pieces = NumPiecesForWork(work, std::min(c.outer, kMaxPieces));
   if (pieces == 1) return AddRows(x, c, 0, c.outer, sums);
   std::vector<Wide<T>> partial(pieces * c.channels, Wide<T>(0));
   pool.ForEach(static_cast<int>(pieces), [&](int i) {
@@ -160,7 +160,7 @@ absl::Status L2Loss(KernelContext& ctx) {
   WEIR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, Shape()));
   const T* const data = t.data<T>();
   const int64_t n = t.num_elements();
-  const int64_t pieces = std::clamp<int64_t>(n / (1 << 17), 1, 2 * kMostPieces);
+  const int64_t pieces = std::clamp<int64_t>(n / (1 << 17), 1, 2 * kMaxPieces);
   std::vector<double> sums(pieces, 0.0);
   ctx.pool().ForEach(static_cast<int>(pieces), [&](int i) {
     const int64_t begin = n * i / pieces, end = n * (i + 1) / pieces;

@@ -96,7 +96,9 @@ absl::StatusOr<std::vector<Binomial>> Parameters(const Tensor& counts, const Ten
     for (size_t i = 0; i < out.size(); ++i)
       out[i] = Describe(counts.data<T>()[n[i]], probs.data<T>()[p[i]]);
   });
-  if (!found) return Unimplemented("no binomial samples for ", DataTypeName(counts.dtype()));
+  if (!found)
+    return Unimplemented("binomial sampling is not supported for type ",
+                         DataTypeName(counts.dtype()));
   return out;
 }
 

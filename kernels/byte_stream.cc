@@ -67,7 +67,7 @@ class InflatingStream final : public ByteStream {
       ThrowIfCancelled();
       if (z_.avail_in == 0) WEIR_RETURN_IF_ERROR(Fill());
       if (z_.avail_in == 0 && between_streams_) break;
-      if (z_.avail_in == 0) return DataLoss(path_, ": compressed data is cut off");
+      if (z_.avail_in == 0) return DataLoss(path_, ": compressed data is truncated");
       const size_t room = std::min(size - done, size_t{1} << 30);
       z_.next_out = reinterpret_cast<Bytef*>(out + done);
       z_.avail_out = static_cast<uInt>(room);
@@ -77,7 +77,7 @@ class InflatingStream final : public ByteStream {
       if (between_streams_) {
         inflateReset(&z_);
       } else if (result != Z_OK && result != Z_BUF_ERROR) {
-        return DataLoss(path_, ": cannot be decompressed: ", z_.msg != nullptr ? z_.msg : "");
+        return DataLoss(path_, ": decompression failed: ", z_.msg != nullptr ? z_.msg : "");
       }
     }
     return done;

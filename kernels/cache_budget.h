@@ -18,22 +18,22 @@ class CacheBudget {
   CacheBudget() = default;
   // Reserves `bytes` bytes, or none if fewer remain.
   explicit CacheBudget(int64_t bytes) : bytes_(bytes) {
-    if (taken_.fetch_add(bytes) + bytes > kMost) Return();
+    if (used_.fetch_add(bytes) + bytes > kMost) Release();
   }
   CacheBudget(CacheBudget&& other) noexcept : bytes_(std::exchange(other.bytes_, 0)) {}
   CacheBudget& operator=(CacheBudget&& other) noexcept {
-    Return();
+    Release();
     bytes_ = std::exchange(other.bytes_, 0);
     return *this;
   }
-  ~CacheBudget() { Return(); }
+  ~CacheBudget() { Release(); }
 
   int64_t bytes() const { return bytes_; }
 
  private:
-  void Return() { taken_ -= std::exchange(bytes_, 0); }
+  void Release() { used_ -= std::exchange(bytes_, 0); }
 
-  static inline std::atomic<int64_t> taken_{0};
+  static inline std::atomic<int64_t> used_{0};
   int64_t bytes_ = 0;
 };
 
@@ -44,16 +44,16 @@ class CacheBudget {
 class ReuseTracker {
  public:
   // Records that another value was cached.
-  void Change() {
-    if (changes_++ > 0) rarely_used_ = uses_ < kFewest ? rarely_used_ + 1 : 0;
+  void RecordNewValue() {
+    if (changes_++ > 0) rarely_used_ = uses_ < kEnoughUses ? rarely_used_ + 1 : 0;
     uses_ = 0;
   }
   // Records a use after the first.
-  void Use() { uses_ = uses_ < kFewest ? uses_ + 1 : uses_; }
-  bool pays() const { return rarely_used_ < kMostRarelyUsed; }
+  void RecordReuse() { uses_ = uses_ < kEnoughUses ? uses_ + 1 : uses_; }
+  bool pays() const { return rarely_used_ < kMaxRarelyUsed; }
 
  private:
-  static constexpr int kFewest = 3, kMostRarelyUsed = 4;
+  static constexpr int kEnoughUses = 3, kMaxRarelyUsed = 4;
   int64_t changes_ = 0;
   int uses_ = 0, rarely_used_ = 0;
 };

@@ -105,7 +105,7 @@ class FixedSampler : public ClassSampler {
 
  private:
   const UnigramWeights weights_;
-  const AliasTable table_;
+  const AliasSampler table_;
 };
 
 // The statistics of a learned sampler belong to the session.

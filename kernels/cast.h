@@ -18,7 +18,7 @@
 namespace weir {
 
 template <class I, class F>
-WEIR_HD I Whole(F x) {
+WEIR_HD I TruncateLikeX86(F x) {
   constexpr F kLow = static_cast<F>(std::numeric_limits<I>::min());
   // -low is 2^31 or 2^63, the smallest value out of range; NaN fails both comparisons.
   return x >= kLow && x < -kLow ? static_cast<I>(x) : std::numeric_limits<I>::min();
@@ -45,11 +45,11 @@ WEIR_HD To Convert(From x) {
     if constexpr (std::is_same_v<To, uint64_t>) {
       return x >= From(9223372036854775808.0) && x < From(18446744073709551616.0)
                  ? static_cast<uint64_t>(x)
-                 : static_cast<uint64_t>(Whole<int64_t>(x));
+                 : static_cast<uint64_t>(TruncateLikeX86<int64_t>(x));
     } else if constexpr (sizeof(To) == 8 || std::is_same_v<To, uint32_t>) {
-      return static_cast<To>(Whole<int64_t>(x));
+      return static_cast<To>(TruncateLikeX86<int64_t>(x));
     } else {
-      return static_cast<To>(Whole<int32_t>(x));
+      return static_cast<To>(TruncateLikeX86<int32_t>(x));
     }
   } else {
     return static_cast<To>(x);

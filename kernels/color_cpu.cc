@@ -70,7 +70,8 @@ struct Hue {
 };
 
 // Orders the components as the sector requires.
-Color<float> InSector(int sector, float largest, float middle, float smallest, Color<float> none) {
+Color<float> ColorInSector(int sector, float largest, float middle, float smallest,
+                           Color<float> none) {
   switch (sector) {
     case 0:
       return {largest, middle, smallest};
@@ -90,7 +91,7 @@ Color<float> InSector(int sector, float largest, float middle, float smallest, C
 }
 
 // Rotates the hue; keeps the largest and the smallest component.
-Color<float> TurnHue(Color<float> c, float turns) {
+Color<float> RotateHue(Color<float> c, float turns) {
   const Extremes e = ExtremesOf(c);
   float sectors = 0;
   if (e.largest != e.smallest) {
@@ -103,7 +104,7 @@ Color<float> TurnHue(Color<float> c, float turns) {
   const Hue hue(sectors);
   const float ratio = hue.sector % 2 == 1 ? 1 - hue.rest : hue.rest;
   const float middle = e.smallest + ratio * (e.largest - e.smallest);
-  return InSector(hue.sector, e.largest, middle, e.smallest, {e.largest, e.smallest, middle});
+  return ColorInSector(hue.sector, e.largest, middle, e.smallest, {e.largest, e.smallest, middle});
 }
 
 Color<float> Saturate(Color<float> c, float scale) {
@@ -122,7 +123,7 @@ Color<float> Saturate(Color<float> c, float scale) {
   const float between = chroma * (1 - std::abs(std::fmod(sectors, 2.0f) - 1));
   const float smallest = value - chroma;
   const int sector = sectors > -1 && sectors < 6 ? static_cast<int>(sectors) : -1;
-  const Color<float> above = InSector(sector, chroma, between, 0, {0, 0, 0});
+  const Color<float> above = ColorInSector(sector, chroma, between, 0, {0, 0, 0});
   return {above.first + smallest, above.second + smallest, above.third + smallest};
 }
 
@@ -263,7 +264,7 @@ void AddColorCpu(KernelRegistry* r) {
   AddConversions(r, Floats{});
   AddContrast(r, List<uint8_t, int8_t, int16_t, int32_t, float, double>{});
   r->Add("AdjustContrastv2", kCpu, DT_FLOAT, AdjustContrastV2);
-  r->Add("AdjustHue", kCpu, DT_FLOAT, Adjust<TurnHue>);
+  r->Add("AdjustHue", kCpu, DT_FLOAT, Adjust<RotateHue>);
   r->Add("AdjustSaturation", kCpu, DT_FLOAT, Adjust<Saturate>);
 }
 

@@ -28,7 +28,7 @@ void CopyColumns(const KernelContext& c, DataType dtype, int64_t rows, int64_t c
   copy.Run(c, dtype, from, to);
 }
 
-absl::Status CheckJoin(const Tensor& first, const Tensor& t, int i, int axis) {
+absl::Status CheckConcat(const Tensor& first, const Tensor& t, int i, int axis) {
   if (t.rank() != first.rank()) {
     return InvalidArgument(
         "ConcatOp : Ranks of all input tensors should match: shape[0] = ", first.shape().ToString(),
@@ -61,7 +61,7 @@ absl::StatusOr<ConcatLayout> ConcatLayout::Of(const KernelContext& c, int first,
   join.shape = head.shape();
   for (int i = 0; i < n; ++i) {
     const Tensor& part = c.input(first + i);
-    WEIR_RETURN_IF_ERROR(CheckJoin(head, part, i, axis));
+    WEIR_RETURN_IF_ERROR(CheckConcat(head, part, i, axis));
     if (i > 0) join.shape.set_dim(axis, join.shape.dim(axis) + part.dim(axis));
     join.widths.push_back(Product(part.shape(), axis, part.rank()));
   }

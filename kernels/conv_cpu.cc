@@ -17,11 +17,11 @@ namespace weir {
 namespace {
 
 // The optimized convolution algorithms of one node, tried in order.
-class FastConv {
+class OptimizedConv {
  public:
-  FastConv(const KernelInit& init, ConvPass pass, const Epilogue& epilogue = {})
-      : FastConv(pass, pass != ConvPass::kBackpropFilter && init.is_step_invariant(1),
-                 init.fast_algorithms, epilogue) {}
+  OptimizedConv(const KernelInit& init, ConvPass pass, const Epilogue& epilogue = {})
+      : OptimizedConv(pass, pass != ConvPass::kBackpropFilter && init.is_step_invariant(1),
+                      init.fast_algorithms, epilogue) {}
 
   // Returns false, without side effects, if the convolution must be computed in float or by the
   // reference loops.
@@ -33,34 +33,34 @@ class FastConv {
         WEIR_ASSIGN_OR_RETURN(const bool done, winograd_.Run(ctx, s, operands));
         if (done) return true;
       }
-      WEIR_ASSIGN_OR_RETURN(const bool done, product_.Run(ctx, s, operands));
+      WEIR_ASSIGN_OR_RETURN(const bool done, im2col_.Run(ctx, s, operands));
       if (done) return true;
-      return floats_.Run(ctx, s, operands);
+      return dnnl_float_.Run(ctx, s, operands);
     } else if constexpr (std::is_same_v<C, bfloat16>) {
-      return bfloats_.Run(ctx, s, operands);
+      return dnnl_bfloat16_.Run(ctx, s, operands);
     } else {
       return false;
     }
   }
 
  private:
-  FastConv(ConvPass pass, bool lasting_filter, bool fast, const Epilogue& epilogue)
+  OptimizedConv(ConvPass pass, bool step_invariant_filter, bool fast, const Epilogue& epilogue)
       : fast_(fast),
-        winograd_(pass, lasting_filter, epilogue),
-        product_(pass, lasting_filter, epilogue),
-        floats_(pass, lasting_filter, epilogue),
-        bfloats_(pass, lasting_filter) {}
+        winograd_(pass, step_invariant_filter, epilogue),
+        im2col_(pass, step_invariant_filter, epilogue),
+        dnnl_float_(pass, step_invariant_filter, epilogue),
+        dnnl_bfloat16_(pass, step_invariant_filter) {}
 
   const bool fast_;
   WinogradConv winograd_;
-  Im2colConv product_;
-  DnnlConv<float> floats_;
-  DnnlConv<bfloat16> bfloats_;
+  Im2colConv im2col_;
+  DnnlConv<float> dnnl_float_;
+  DnnlConv<bfloat16> dnnl_bfloat16_;
 };
 
 template <class C>
-void ComputePlainly(KernelContext& ctx, ConvPass pass, const ConvShape& s, C* input, C* filter,
-                    C* output) {
+void ComputeReference(KernelContext& ctx, ConvPass pass, const ConvShape& s, C* input, C* filter,
+                      C* output) {
   switch (pass) {
     case ConvPass::kForward:
       PlainConv<C>(ctx.pool(), s, input, filter, output);
@@ -79,7 +79,7 @@ void ComputePlainly(KernelContext& ctx, ConvPass pass, const ConvShape& s, C* in
 // writes. Returns false, without side effects, if another C is required.
 template <class T, class C>
 absl::StatusOr<bool> ComputeAs(KernelContext& ctx, ConvPass pass, const ConvShape& s, bool turned,
-                               FastConv& fast, const Tensor& input, const Tensor& filter,
+                               OptimizedConv& fast, const Tensor& input, const Tensor& filter,
                                const Tensor& output, Tensor& result) {
   ImageOperand<T, C> x, w, y;
   if (pass == ConvPass::kBackpropInput) {
@@ -103,7 +103,7 @@ absl::StatusOr<bool> ComputeAs(KernelContext& ctx, ConvPass pass, const ConvShap
     if constexpr (kIsNarrowFloat<C>) {
       return false;
     } else {
-      ComputePlainly<C>(ctx, pass, s, x.data(), w.data(), y.data());
+      ComputeReference<C>(ctx, pass, s, x.data(), w.data(), y.data());
     }
   }
   switch (pass) {
@@ -122,7 +122,7 @@ absl::StatusOr<bool> ComputeAs(KernelContext& ctx, ConvPass pass, const ConvShap
 
 template <class T>
 absl::Status Compute(KernelContext& ctx, ConvPass pass, const ConvShape& s, bool turned,
-                     FastConv& fast, const Tensor& input, const Tensor& filter,
+                     OptimizedConv& fast, const Tensor& input, const Tensor& filter,
                      const Tensor& output, Tensor& result) {
   if constexpr (std::is_same_v<T, bfloat16>) {
     if (HasBfloat16Products()) {
@@ -135,7 +135,8 @@ absl::Status Compute(KernelContext& ctx, ConvPass pass, const ConvShape& s, bool
 }
 
 template <class T>
-absl::Status RunConv(KernelContext& ctx, const ConvAttributes& a, ConvPass pass, FastConv& fast) {
+absl::Status RunConv(KernelContext& ctx, const ConvAttributes& a, ConvPass pass,
+                     OptimizedConv& fast) {
   WEIR_ASSIGN_OR_RETURN(const ConvArguments args, ReadConvArguments(ctx, a, pass));
   WEIR_ASSIGN_OR_RETURN(Tensor * result, ctx.AllocateOutput(0, args.output));
   if (result->num_elements() == 0) return absl::OkStatus();
@@ -154,7 +155,7 @@ template <class T>
 KernelFactory Factory(ConvPass pass) {
   return [pass](const KernelInit& init) -> absl::StatusOr<Kernel> {
     WEIR_ASSIGN_OR_RETURN(const ConvAttributes attributes, ConvAttributes::Read(init.node));
-    const auto fast = std::make_shared<FastConv>(init, pass);
+    const auto fast = std::make_shared<OptimizedConv>(init, pass);
     return Kernel([attributes, pass, fast](KernelContext& ctx) -> absl::Status {
       return RunConv<T>(ctx, attributes, pass, *fast);
     });
@@ -163,7 +164,7 @@ KernelFactory Factory(ConvPass pass) {
 
 // The forward pass followed by the epilogue.
 absl::Status RunFused(KernelContext& ctx, const ConvAttributes& a, const Epilogue& epilogue,
-                      FastConv& fast) {
+                      OptimizedConv& fast) {
   WEIR_ASSIGN_OR_RETURN(const ConvArguments args, ReadConvArguments(ctx, a, ConvPass::kForward));
   const ConvShape& s = args.shape;
   const bool turned = a.layout.channels_first();
@@ -176,7 +177,7 @@ absl::Status RunFused(KernelContext& ctx, const ConvAttributes& a, const Epilogu
   Tensor kept_bias, kept_addend;
   if (operands.bias == result->data<float>()) {
     WEIR_ASSIGN_OR_RETURN(kept_bias,
-                          Epilogue::PutAside(ctx, Shape({s.out_channels}), &operands.bias));
+                          Epilogue::PreserveOperand(ctx, Shape({s.out_channels}), &operands.bias));
   }
   ImageOperand<float> input, output;
   WEIR_RETURN_IF_ERROR(input.Read(ctx, ctx.input(0), turned, s.batch, s.in_channels));
@@ -191,7 +192,8 @@ absl::Status RunFused(KernelContext& ctx, const ConvAttributes& a, const Epilogu
   }
   if (!done) {
     if (operands.addend == output.data()) {
-      WEIR_ASSIGN_OR_RETURN(kept_addend, Epilogue::PutAside(ctx, args.output, &operands.addend));
+      WEIR_ASSIGN_OR_RETURN(kept_addend,
+                            Epilogue::PreserveOperand(ctx, args.output, &operands.addend));
     }
     PlainConv<float>(ctx.pool(), s, input.data(), weights, output.data());
     epilogue.Apply(output.data(), operands, s.batch * s.out_pixels(), s.out_channels,
@@ -206,8 +208,8 @@ absl::StatusOr<Kernel> MakeFused(const KernelInit& init) {
   if (init.node.attr_or<int64_t>("num_host_args", 0) != 0)
     return Unimplemented("fused convolutions with host_args are not supported");
   if (init.node.attr_or<std::string>("filter_format", "HWIO") != "HWIO")
-    return Unimplemented("filters are taken in the format HWIO alone");
-  const auto fast = std::make_shared<FastConv>(init, ConvPass::kForward, epilogue);
+    return Unimplemented("only the filter format HWIO is supported");
+  const auto fast = std::make_shared<OptimizedConv>(init, ConvPass::kForward, epilogue);
   return Kernel([attributes, epilogue, fast](KernelContext& ctx) {
     return RunFused(ctx, attributes, epilogue, *fast);
   });
@@ -215,7 +217,7 @@ absl::StatusOr<Kernel> MakeFused(const KernelInit& init) {
 
 // A forward pass whose input may have any number of batch dimensions, including none.
 template <class T>
-absl::Status RunGeneral(KernelContext& ctx, const GeneralConvAttributes& a, FastConv& fast) {
+absl::Status RunGeneral(KernelContext& ctx, const GeneralConvAttributes& a, OptimizedConv& fast) {
   const Tensor& filter = ctx.input(1);
   if (filter.num_elements() == 0) {
     return InvalidArgument(
@@ -244,7 +246,7 @@ absl::Status RunGeneral(KernelContext& ctx, const GeneralConvAttributes& a, Fast
 template <class T>
 absl::StatusOr<Kernel> MakeGeneral(const KernelInit& init) {
   WEIR_ASSIGN_OR_RETURN(const GeneralConvAttributes a, GeneralConvAttributes::Read(init.node));
-  const auto fast = std::make_shared<FastConv>(init, ConvPass::kForward);
+  const auto fast = std::make_shared<OptimizedConv>(init, ConvPass::kForward);
   return Kernel([a, fast](KernelContext& ctx) { return RunGeneral<T>(ctx, a, *fast); });
 }
 

@@ -43,10 +43,10 @@ using PrimitiveDesc = DnnlPrimitiveDesc;
 template <class T>
 constexpr dnnl_data_type_t kDnnlType = std::is_same_v<T, bfloat16> ? dnnl_bf16 : dnnl_f32;
 
-constexpr int kMaxPlans = 8;
+constexpr int kMaxCachedShapes = 8;
 constexpr int64_t kMaxAccumulatorBytes = int64_t{64} << 20;
 constexpr double kMinSliceNs = 20e3;
-constexpr int64_t kSlices = 2, kFewImages = 2, kMostRowCuts = 4;
+constexpr int64_t kSlices = 2, kFewImages = 2, kMostRowSplits = 4;
 // The largest output of a piece if an activation follows.
 constexpr int64_t kMaxActivatedFloats = 256 * 1024;
 
@@ -234,7 +234,7 @@ absl::Status RunReorder(dnnl_primitive_t reorder, const dnnl_memory_desc_t& from
 
 // Returns the same convolution; if the filter is 1x1, each pixel becomes a row, so that images can
 // be split anywhere.
-ConvShape WithPixelsAsRows(const ConvShape& s) {
+ConvShape ViewPixelsAsRows(const ConvShape& s) {
   ConvShape::Spatial one{1, 1, 1}, none{0, 0, 0};
   if (s.groups != 1 || s.kernel != one || s.stride != one || s.pad_before != none ||
       s.pad_after != none)
@@ -253,7 +253,7 @@ int64_t FloatsOf(const dnnl_memory_desc_t& desc) {
 }  // namespace
 
 template <class T>
-class DnnlConvPlan {
+class DnnlConvPrimitives {
  public:
   struct Piece {
     const PartPrimitive* part = nullptr;
@@ -262,42 +262,45 @@ class DnnlConvPlan {
   };
 
   // Returns null if oneDNN has no kernel for the shape.
-  static std::shared_ptr<const DnnlConvPlan> Make(ConvPass pass, const ConvShape& shape, bool cuts,
-                                                  const Epilogue& epilogue) {
+  static std::shared_ptr<const DnnlConvPrimitives> Make(ConvPass pass, const ConvShape& shape,
+                                                        bool splits, const Epilogue& epilogue) {
     if (DnnlEngine() == nullptr || DnnlThreadStream() == nullptr) return nullptr;
-    const int64_t slices = cuts ? Slices(pass, shape) : 1;
+    const int64_t slices = splits ? Slices(pass, shape) : 1;
     const bool unpack = pass == ConvPass::kBackpropFilter;
     const auto plain = FilterDesc(kDnnlType<T>, shape, slices, /*packed=*/false);
     // The layout is "any" until the first primitive has chosen one.
     const auto packed =
         FilterDesc(unpack ? dnnl_f32 : kDnnlType<T>, shape, slices, /*packed=*/true);
     if (!plain || !packed) return nullptr;
-    auto plan =
-        std::make_shared<DnnlConvPlan>(pass, shape, cuts, slices, epilogue, *plain, *packed);
-    bool cut = false;
-    for (int64_t wanted = plan->WantedPieces(); !cut && wanted > 0; wanted /= 2) {
-      plan->Uncut(*packed);
-      cut = plan->Cut(wanted);
+    auto primitives = std::make_shared<DnnlConvPrimitives>(pass, shape, splits, slices, epilogue,
+                                                           *plain, *packed);
+    bool split = false;
+    for (int64_t wanted = primitives->TargetPieces(); !split && wanted > 0; wanted /= 2) {
+      primitives->Reset(*packed);
+      split = primitives->Split(wanted);
     }
-    if (!cut) return nullptr;
-    plan->reorder_ = unpack ? MakeDnnlReorder(plan->packed_desc_, plan->plain_desc_)
-                            : MakeDnnlReorder(plan->plain_desc_, plan->packed_desc_);
-    if (plan->reorder_ == nullptr) return nullptr;
-    return plan;
+    if (!split) return nullptr;
+    primitives->reorder_ = unpack
+                               ? MakeDnnlReorder(primitives->packed_desc_, primitives->plain_desc_)
+                               : MakeDnnlReorder(primitives->plain_desc_, primitives->packed_desc_);
+    if (primitives->reorder_ == nullptr) return nullptr;
+    return primitives;
   }
 
-  DnnlConvPlan(ConvPass pass, const ConvShape& shape, bool cuts, int64_t slices,
-               const Epilogue& epilogue, const dnnl_memory_desc_t& plain,
-               const dnnl_memory_desc_t& packed)
+  DnnlConvPrimitives(ConvPass pass, const ConvShape& shape, bool splits, int64_t slices,
+                     const Epilogue& epilogue, const dnnl_memory_desc_t& plain,
+                     const dnnl_memory_desc_t& packed)
       : pass_(pass),
         shape_(shape),
-        cuts_(cuts),
+        splits_(splits),
         slices_(slices),
         epilogue_(epilogue),
         plain_desc_(plain),
         packed_desc_(packed) {}
 
-  bool IsFor(const ConvShape& shape, bool cuts) const { return shape_ == shape && cuts_ == cuts; }
+  bool IsFor(const ConvShape& shape, bool splits) const {
+    return shape_ == shape && splits_ == splits;
+  }
   // The size of a packed filter: elements of T, or floats where filter gradients are accumulated.
   int64_t packed_floats() const { return slices_ * slice_floats(); }
   bool plain_is_packed() const {
@@ -334,7 +337,7 @@ class DnnlConvPlan {
     if (slice == nullptr) {
       Activate(result, piece.output_elements);
     } else {
-      WeaveIn(slice, operands.output + piece.slice * slice_channels());
+      InterleaveSlice(slice, operands.output + piece.slice * slice_channels());
     }
     return absl::OkStatus();
   }
@@ -355,7 +358,7 @@ class DnnlConvPlan {
   }
 
   // Interleaves the channels of a slice into the result, starting at `to`.
-  void WeaveIn(const T* slice, T* to) const {
+  void InterleaveSlice(const T* slice, T* to) const {
     const int64_t pixels = shape_.batch * shape_.out_pixels(), channels = slice_channels();
     for (int64_t p = 0; p < pixels; ++p, slice += channels, to += shape_.out_channels) {
       if (epilogue_.add) {
@@ -380,7 +383,7 @@ class DnnlConvPlan {
     const float* const bias_data =
         epilogue_.bias ? operands.epilogue.bias + piece.slice * slice_channels() : nullptr;
     const dnnl_stream_t stream = DnnlThreadStream();
-    if (stream == nullptr) return Internal("oneDNN cannot make a stream");
+    if (stream == nullptr) return Internal("oneDNN cannot create a stream");
     WEIR_ASSIGN_OR_RETURN(const Memory in,
                           DnnlWrap(piece.part->input, operands.input + piece.input_offset));
     WEIR_ASSIGN_OR_RETURN(const Memory out, DnnlWrap(piece.part->output, result));
@@ -405,21 +408,21 @@ class DnnlConvPlan {
 
   // Returns the number of pieces to aim for. Filter accumulators must be added up, which may cost a
   // fiftieth of the time, and need memory.
-  int64_t WantedPieces() const {
-    if (!cuts_) return 1;
+  int64_t TargetPieces() const {
+    if (!splits_) return 1;
     const double ns = EstimatedNs(shape_);
-    if (pass_ != ConvPass::kBackpropFilter) return PiecesOfWork(ns);
+    if (pass_ != ConvPass::kBackpropFilter) return NumPiecesForWork(ns);
     constexpr double kNsPerSum = 0.1;
     const double floats = static_cast<double>(std::max<int64_t>(shape_.filter_elements(), 1));
     const double by_sums = std::max(2.0, ns / 50 / (floats * kNsPerSum));
     const double by_memory = static_cast<double>(kMaxAccumulatorBytes) / (floats * sizeof(float));
-    return PiecesOfWork(
-        ns, static_cast<int64_t>(std::min({by_sums, by_memory, static_cast<double>(kMostPieces)})));
+    return NumPiecesForWork(
+        ns, static_cast<int64_t>(std::min({by_sums, by_memory, static_cast<double>(kMaxPieces)})));
   }
 
   // Prefers a count near `wanted` that divides the rows evenly: then one primitive serves most
   // pieces.
-  int64_t EvenRowCuts(int64_t wanted) const {
+  int64_t EvenRowSplits(int64_t wanted) const {
     const int64_t rows = shape_.out[RowDim(shape_)];
     for (int64_t more = 0; more <= wanted / 2; ++more) {
       if (rows % (wanted + more) == 0) return wanted + more;
@@ -430,7 +433,7 @@ class DnnlConvPlan {
 
   // Splits into about `wanted` pieces. Returns false if oneDNN has no kernel for one of them that
   // accepts the filter layout of the others.
-  bool Cut(int64_t wanted) {
+  bool Split(int64_t wanted) {
     const int first = RowDim(shape_);
     if (slices_ > 1) {
       for (int64_t i = 0; i < slices_; ++i) {
@@ -439,20 +442,20 @@ class DnnlConvPlan {
       }
       return true;
     }
-    int64_t cuts = std::min(wanted, shape_.batch), row_cuts = 1;
+    int64_t splits = std::min(wanted, shape_.batch), row_splits = 1;
     if (shape_.batch < std::min(wanted, kFewImages) && pass_ != ConvPass::kBackpropInput)
-      row_cuts = std::min(wanted, kMostRowCuts);
+      row_splits = std::min(wanted, kMostRowSplits);
     if (wanted > 1 && epilogue_.has_activation()) {
       const int64_t image = shape_.out_elements() / shape_.batch;
-      cuts = std::clamp((shape_.batch * image) / kMaxActivatedFloats, cuts, shape_.batch);
-      row_cuts = std::max(row_cuts, image / kMaxActivatedFloats);
+      splits = std::clamp((shape_.batch * image) / kMaxActivatedFloats, splits, shape_.batch);
+      row_splits = std::max(row_splits, image / kMaxActivatedFloats);
     }
-    if (row_cuts > 1) row_cuts = EvenRowCuts(row_cuts);
-    for (int64_t c = 0; c < cuts; ++c) {
-      const int64_t begin = shape_.batch * c / cuts, end = shape_.batch * (c + 1) / cuts;
-      for (int64_t r = 0; r < row_cuts; ++r) {
-        if (!AddPiece(begin, end - begin, shape_.out[first] * r / row_cuts,
-                      shape_.out[first] * (r + 1) / row_cuts)) {
+    if (row_splits > 1) row_splits = EvenRowSplits(row_splits);
+    for (int64_t c = 0; c < splits; ++c) {
+      const int64_t begin = shape_.batch * c / splits, end = shape_.batch * (c + 1) / splits;
+      for (int64_t r = 0; r < row_splits; ++r) {
+        if (!AddPiece(begin, end - begin, shape_.out[first] * r / row_splits,
+                      shape_.out[first] * (r + 1) / row_splits)) {
           return false;
         }
       }
@@ -460,9 +463,9 @@ class DnnlConvPlan {
     return true;
   }
 
-  void Uncut(const dnnl_memory_desc_t& any) {
+  void Reset(const dnnl_memory_desc_t& any) {
     pieces_.clear();
-    primitives_.clear();
+    by_part_.clear();
     packed_desc_ = any;
     scratchpad_floats_ = 0;
   }
@@ -482,7 +485,7 @@ class DnnlConvPlan {
       const int64_t in_end = std::clamp<int64_t>(bottom, in_row + 1, shape_.in[first]);
       part = {images, in_end - in_row, end - begin, in_row - top, bottom - in_end};
     }
-    auto& primitive = primitives_[part.Key()];
+    auto& primitive = by_part_[part.Key()];
     if (primitive == nullptr) {
       primitive = MakePrimitive(pass_, kDnnlType<T>, shape_, part, slices_, packed_desc_,
                                 epilogue_.bias, epilogue_.add && slices_ == 1);
@@ -500,11 +503,11 @@ class DnnlConvPlan {
 
   const ConvPass pass_;
   const ConvShape shape_;
-  const bool cuts_;  // into pieces
+  const bool splits_;  // into pieces
   const int64_t slices_;
   const Epilogue epilogue_;
   dnnl_memory_desc_t plain_desc_, packed_desc_;
-  std::map<decltype(Part().Key()), std::unique_ptr<PartPrimitive>> primitives_;
+  std::map<decltype(Part().Key()), std::unique_ptr<PartPrimitive>> by_part_;
   std::vector<Piece> pieces_;
   Primitive reorder_;
   int64_t scratchpad_floats_ = 0;
@@ -514,15 +517,15 @@ namespace {
 
 // Runs all pieces; `filter_of(i)` returns the packed filter (or accumulator) of piece i.
 template <class T, class F>
-absl::Status RunPieces(KernelContext& ctx, const DnnlConvPlan<T>& plan,
+absl::Status RunPieces(KernelContext& ctx, const DnnlConvPrimitives<T>& primitives,
                        const ConvOperands<T>& operands, F&& filter_of) {
-  const int n = plan.num_pieces();
-  const int64_t scratch_floats = plan.scratch_floats();
+  const int n = primitives.num_pieces();
+  const int64_t scratch_floats = primitives.scratch_floats();
   WEIR_ASSIGN_OR_RETURN(Tensor scratch, ctx.AllocateTemp(DT_FLOAT, Shape({scratch_floats * n})));
   float* const scratch_data = scratch.data<float>();
   FirstError failure;
   const auto run = [&](int i) {
-    failure.Note(plan.RunPiece(i, operands, filter_of(i), scratch_data + i * scratch_floats));
+    failure.Note(primitives.RunPiece(i, operands, filter_of(i), scratch_data + i * scratch_floats));
   };
   if (n == 1) {
     run(0);
@@ -535,49 +538,49 @@ absl::Status RunPieces(KernelContext& ctx, const DnnlConvPlan<T>& plan,
 }  // namespace
 
 template <class T>
-DnnlConv<T>::DnnlConv(ConvPass pass, bool lasting_filter, const Epilogue& epilogue)
-    : pass_(pass), lasting_filter_(lasting_filter), epilogue_(epilogue) {}
+DnnlConv<T>::DnnlConv(ConvPass pass, bool step_invariant_filter, const Epilogue& epilogue)
+    : pass_(pass), step_invariant_filter_(step_invariant_filter), epilogue_(epilogue) {}
 template <class T>
 DnnlConv<T>::~DnnlConv() = default;
 
 template <class T>
-absl::StatusOr<std::shared_ptr<const DnnlConvPlan<T>>> DnnlConv<T>::PlanFor(const ConvShape& shape,
-                                                                            bool cuts) {
+absl::StatusOr<std::shared_ptr<const DnnlConvPrimitives<T>>> DnnlConv<T>::PrimitivesFor(
+    const ConvShape& shape, bool splits) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  for (const auto& plan : plans_) {
-    if (plan->IsFor(shape, cuts)) return plan;
+  for (const auto& primitives : cache_) {
+    if (primitives->IsFor(shape, splits)) return primitives;
   }
   DnnlThreadStream();  // limits oneDNN to one thread while it creates primitives
-  std::shared_ptr<const DnnlConvPlan<T>> plan =
-      DnnlConvPlan<T>::Make(pass_, shape, cuts, epilogue_);
-  if (plan == nullptr) return plan;
-  if (plans_.size() == kMaxPlans) plans_.erase(plans_.begin());
-  plans_.push_back(plan);
-  return plan;
+  std::shared_ptr<const DnnlConvPrimitives<T>> primitives =
+      DnnlConvPrimitives<T>::Make(pass_, shape, splits, epilogue_);
+  if (primitives == nullptr) return primitives;
+  if (cache_.size() == kMaxCachedShapes) cache_.erase(cache_.begin());
+  cache_.push_back(primitives);
+  return primitives;
 }
 
 template <class T>
-absl::StatusOr<Tensor> DnnlConv<T>::PackedFilter(KernelContext& ctx,
-                                                 const std::shared_ptr<const DnnlConvPlan<T>>& plan,
-                                                 const ConvOperands<T>& operands) {
-  const Shape shape({plan->packed_floats()});
-  const bool keeps = lasting_filter_ && kept_.CanKeep(*operands.filter);
+absl::StatusOr<Tensor> DnnlConv<T>::PackedFilter(
+    KernelContext& ctx, const std::shared_ptr<const DnnlConvPrimitives<T>>& primitives,
+    const ConvOperands<T>& operands) {
+  const Shape shape({primitives->packed_floats()});
+  const bool keeps = step_invariant_filter_ && packed_filter_.CanCache(*operands.filter);
   const auto pack = [&]() -> absl::StatusOr<Tensor> {
     WEIR_ASSIGN_OR_RETURN(Tensor packed, keeps ? Tensor::Allocate(HostAllocator(), DT_FLOAT, shape)
                                                : ctx.AllocateTemp(DT_FLOAT, shape));
-    WEIR_RETURN_IF_ERROR(plan->Pack(operands.filter_data, packed.data<float>()));
+    WEIR_RETURN_IF_ERROR(primitives->Pack(operands.filter_data, packed.data<float>()));
     return packed;
   };
-  return keeps ? kept_.Get(*operands.filter, plan, pack) : pack();
+  return keeps ? packed_filter_.Get(*operands.filter, primitives, pack) : pack();
 }
 
 template <class T>
-absl::StatusOr<bool> DnnlConv<T>::Run(KernelContext& ctx, const ConvShape& asked,
+absl::StatusOr<bool> DnnlConv<T>::Run(KernelContext& ctx, const ConvShape& requested,
                                       const ConvOperands<T>& o) {
-  const ConvShape shape = WithPixelsAsRows(asked);
-  WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<const DnnlConvPlan<T>> plan,
-                        PlanFor(shape, !ctx.pool().is_for_tiles()));
-  if (plan == nullptr) return false;
+  const ConvShape shape = ViewPixelsAsRows(requested);
+  WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<const DnnlConvPrimitives<T>> primitives,
+                        PrimitivesFor(shape, !ctx.pool().is_for_tiles()));
+  if (primitives == nullptr) return false;
   if (pass_ != ConvPass::kBackpropFilter) {
     if constexpr (std::is_same_v<T, float>) {
       if (epilogue_.add && o.epilogue.addend != o.output) {
@@ -586,22 +589,23 @@ absl::StatusOr<bool> DnnlConv<T>::Run(KernelContext& ctx, const ConvShape& asked
         });
       }
     }
-    if (plan->plain_is_packed()) {
-      WEIR_RETURN_IF_ERROR(RunPieces(ctx, *plan, o, [&](int) -> void* { return o.filter_data; }));
+    if (primitives->plain_is_packed()) {
+      WEIR_RETURN_IF_ERROR(
+          RunPieces(ctx, *primitives, o, [&](int) -> void* { return o.filter_data; }));
       return true;
     }
-    WEIR_ASSIGN_OR_RETURN(Tensor packed, PackedFilter(ctx, plan, o));
+    WEIR_ASSIGN_OR_RETURN(Tensor packed, PackedFilter(ctx, primitives, o));
     float* const data = packed.data<float>();
-    WEIR_RETURN_IF_ERROR(RunPieces(ctx, *plan, o, [&](int) { return data; }));
+    WEIR_RETURN_IF_ERROR(RunPieces(ctx, *primitives, o, [&](int) { return data; }));
     return true;
   }
-  const int n = plan->num_pieces();
-  const int64_t floats = (plan->packed_floats() + 15) / 16 * 16;
+  const int n = primitives->num_pieces();
+  const int64_t floats = (primitives->packed_floats() + 15) / 16 * 16;
   WEIR_ASSIGN_OR_RETURN(Tensor sums, ctx.AllocateTemp(DT_FLOAT, Shape({floats * n})));
   float* const data = sums.data<float>();
-  WEIR_RETURN_IF_ERROR(RunPieces(ctx, *plan, o, [&](int i) { return data + i * floats; }));
+  WEIR_RETURN_IF_ERROR(RunPieces(ctx, *primitives, o, [&](int i) { return data + i * floats; }));
   ctx.pool().ParallelFor(
-      plan->packed_floats(), 0.1 * (n - 1),
+      primitives->packed_floats(), 0.1 * (n - 1),
       [&](int64_t begin, int64_t end) {
         for (int piece = 1; piece < n; ++piece) {
           const float* const from = data + piece * floats;
@@ -609,7 +613,7 @@ absl::StatusOr<bool> DnnlConv<T>::Run(KernelContext& ctx, const ConvShape& asked
         }
       },
       16);
-  WEIR_RETURN_IF_ERROR(plan->Unpack(data, o.filter_data));
+  WEIR_RETURN_IF_ERROR(primitives->Unpack(data, o.filter_data));
   return true;
 }
 

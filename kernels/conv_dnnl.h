@@ -13,7 +13,7 @@
 namespace weir {
 
 template <class T>
-class DnnlConvPlan;
+class DnnlConvPrimitives;
 
 // Convolutions of T by oneDNN, for one node. Caches what oneDNN prepares for a shape (generated
 // code, packed layouts). Thread-safe.
@@ -23,10 +23,10 @@ class DnnlConvPlan;
 template <class T>
 class DnnlConv {
  public:
-  // `lasting_filter`: the filter is usually the same tensor as in the previous run, and nobody
-  // writes to it while this object holds a reference (KernelInit::step_invariant_inputs), so its
-  // packed form is cached. An epilogue requires the forward pass of floats.
-  DnnlConv(ConvPass pass, bool lasting_filter, const Epilogue& epilogue = {});
+  // `step_invariant_filter`: the filter is usually the same tensor as in the previous run, and
+  // nobody writes to it while this object holds a reference (KernelInit::step_invariant_inputs), so
+  // its packed form is cached. An epilogue requires the forward pass of floats.
+  DnnlConv(ConvPass pass, bool step_invariant_filter, const Epilogue& epilogue = {});
   ~DnnlConv();
 
   // Returns false, without side effects, if oneDNN has no kernel for the shape.
@@ -34,17 +34,18 @@ class DnnlConv {
                            const ConvOperands<T>& operands);
 
  private:
-  absl::StatusOr<std::shared_ptr<const DnnlConvPlan<T>>> PlanFor(const ConvShape& shape, bool cuts);
-  absl::StatusOr<Tensor> PackedFilter(KernelContext& ctx,
-                                      const std::shared_ptr<const DnnlConvPlan<T>>& plan,
-                                      const ConvOperands<T>& operands);
+  absl::StatusOr<std::shared_ptr<const DnnlConvPrimitives<T>>> PrimitivesFor(const ConvShape& shape,
+                                                                             bool splits);
+  absl::StatusOr<Tensor> PackedFilter(
+      KernelContext& ctx, const std::shared_ptr<const DnnlConvPrimitives<T>>& primitives,
+      const ConvOperands<T>& operands);
 
   const ConvPass pass_;
-  const bool lasting_filter_;
+  const bool step_invariant_filter_;
   const Epilogue epilogue_;
   std::mutex mutex_;
-  std::vector<std::shared_ptr<const DnnlConvPlan<T>>> plans_;  // newest last
-  PackedWeightCache kept_;                                     // packed for one of them
+  std::vector<std::shared_ptr<const DnnlConvPrimitives<T>>> cache_;  // newest last
+  PackedWeightCache packed_filter_;                                  // packed for one of them
 };
 
 }  // namespace weir

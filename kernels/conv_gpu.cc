@@ -75,12 +75,12 @@ Padding PaddingOf(const ConvShape& s) {
 }
 
 // The prepared convolution of one shape: descriptors, algorithm and workspace size.
-struct ConvPlan {
+struct CudnnConv {
   ConvShape shape;
   Padding pad;
   TensorDescriptor x, y;
   FilterDescriptor w;
-  ConvDescriptor conv;
+  ConvDescriptor descriptor;
   int algorithm = 0;
   size_t workspace = 0;
 };
@@ -93,78 +93,80 @@ bool FitsInt(const ConvShape& s, const Padding& p) {
   return true;
 }
 
-absl::Status Describe(const CudaDevice& device, DataType type, ConvPlan* plan) {
-  const ConvShape& s = plan->shape;
-  const Padding& p = plan->pad;
+absl::Status Describe(const CudaDevice& device, DataType type, CudnnConv* conv) {
+  const ConvShape& s = conv->shape;
+  const Padding& p = conv->pad;
   const auto i = [](int64_t v) { return static_cast<int>(v); };
   const cudnnDataType_t data = DnnType(type);
   for (const cudnnStatus_t created :
-       {plan->x.created(), plan->y.created(), plan->w.created(), plan->conv.created()}) {
+       {conv->x.created(), conv->y.created(), conv->w.created(), conv->descriptor.created()}) {
     WEIR_RETURN_IF_ERROR(device.Check(created, "creating a descriptor"));
   }
   WEIR_RETURN_IF_ERROR(device.Check(
-      cudnnSetTensor4dDescriptor(plan->x.get(), CUDNN_TENSOR_NCHW, data, i(s.batch),
+      cudnnSetTensor4dDescriptor(conv->x.get(), CUDNN_TENSOR_NCHW, data, i(s.batch),
                                  i(s.in_channels), i(s.in[1] + p.extra_h), i(s.in[2] + p.extra_w)),
       "cudnnSetTensor4dDescriptor"));
   WEIR_RETURN_IF_ERROR(
-      device.Check(cudnnSetTensor4dDescriptor(plan->y.get(), CUDNN_TENSOR_NCHW, data, i(s.batch),
+      device.Check(cudnnSetTensor4dDescriptor(conv->y.get(), CUDNN_TENSOR_NCHW, data, i(s.batch),
                                               i(s.out_channels), i(s.out[1]), i(s.out[2])),
                    "cudnnSetTensor4dDescriptor"));
   WEIR_RETURN_IF_ERROR(device.Check(
-      cudnnSetFilter4dDescriptor(plan->w.get(), data, CUDNN_TENSOR_NCHW, i(s.out_channels),
+      cudnnSetFilter4dDescriptor(conv->w.get(), data, CUDNN_TENSOR_NCHW, i(s.out_channels),
                                  i(s.group_in()), i(s.kernel[1]), i(s.kernel[2])),
       "cudnnSetFilter4dDescriptor"));
   WEIR_RETURN_IF_ERROR(device.Check(
-      cudnnSetConvolution2dDescriptor(plan->conv.get(), i(p.h), i(p.w), i(s.stride[1]),
+      cudnnSetConvolution2dDescriptor(conv->descriptor.get(), i(p.h), i(p.w), i(s.stride[1]),
                                       i(s.stride[2]), i(s.dilation[1]), i(s.dilation[2]),
                                       CUDNN_CROSS_CORRELATION,
                                       type == DT_DOUBLE ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT),
       "cudnnSetConvolution2dDescriptor"));
-  WEIR_RETURN_IF_ERROR(device.Check(cudnnSetConvolutionGroupCount(plan->conv.get(), i(s.groups)),
-                                    "cudnnSetConvolutionGroupCount"));
+  WEIR_RETURN_IF_ERROR(
+      device.Check(cudnnSetConvolutionGroupCount(conv->descriptor.get(), i(s.groups)),
+                   "cudnnSetConvolutionGroupCount"));
   // Floats are not rounded to TF32.
-  return device.Check(cudnnSetConvolutionMathType(
-                          plan->conv.get(), type == DT_HALF ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH),
-                      "cudnnSetConvolutionMathType");
+  return device.Check(
+      cudnnSetConvolutionMathType(conv->descriptor.get(),
+                                  type == DT_HALF ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH),
+      "cudnnSetConvolutionMathType");
 }
 
 // Chooses the fastest algorithm that succeeds within the workspace limit. Only deterministic ones,
 // so that runs are reproducible.
 template <class Perf>
-absl::Status Choose(absl::Span<const Perf> found, ConvPlan* plan) {
+absl::Status Choose(absl::Span<const Perf> found, CudnnConv* conv) {
   for (const Perf& perf : found) {
     if (perf.status != CUDNN_STATUS_SUCCESS || perf.memory > kMostWorkspace ||
         perf.determinism != CUDNN_DETERMINISTIC) {
       continue;
     }
-    plan->algorithm = static_cast<int>(perf.algo);
-    plan->workspace = perf.memory;
+    conv->algorithm = static_cast<int>(perf.algo);
+    conv->workspace = perf.memory;
     return absl::OkStatus();
   }
   return Unimplemented("cuDNN has no algorithm for this convolution");
 }
 
 absl::Status ChooseAlgorithm(const CudaDevice& device, cudnnHandle_t dnn, ConvPass pass,
-                             ConvPlan* plan) {
+                             CudnnConv* conv) {
   int count = 0;
   switch (pass) {
     case ConvPass::kForward: {
       cudnnConvolutionFwdAlgoPerf_t found[CUDNN_CONVOLUTION_FWD_ALGO_COUNT];
       WEIR_RETURN_IF_ERROR(device.Check(
-          cudnnGetConvolutionForwardAlgorithm_v7(dnn, plan->x.get(), plan->w.get(),
-                                                 plan->conv.get(), plan->y.get(),
+          cudnnGetConvolutionForwardAlgorithm_v7(dnn, conv->x.get(), conv->w.get(),
+                                                 conv->descriptor.get(), conv->y.get(),
                                                  CUDNN_CONVOLUTION_FWD_ALGO_COUNT, &count, found),
           "cudnnGetConvolutionForwardAlgorithm_v7"));
-      return Choose(absl::MakeConstSpan(found, static_cast<size_t>(count)), plan);
+      return Choose(absl::MakeConstSpan(found, static_cast<size_t>(count)), conv);
     }
     case ConvPass::kBackpropInput: {
       cudnnConvolutionBwdDataAlgoPerf_t found[CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT];
       WEIR_RETURN_IF_ERROR(
           device.Check(cudnnGetConvolutionBackwardDataAlgorithm_v7(
-                           dnn, plan->w.get(), plan->y.get(), plan->conv.get(), plan->x.get(),
+                           dnn, conv->w.get(), conv->y.get(), conv->descriptor.get(), conv->x.get(),
                            CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT, &count, found),
                        "cudnnGetConvolutionBackwardDataAlgorithm_v7"));
-      return Choose(absl::MakeConstSpan(found, static_cast<size_t>(count)), plan);
+      return Choose(absl::MakeConstSpan(found, static_cast<size_t>(count)), conv);
     }
     case ConvPass::kBackpropFilter:
       break;
@@ -172,38 +174,38 @@ absl::Status ChooseAlgorithm(const CudaDevice& device, cudnnHandle_t dnn, ConvPa
   cudnnConvolutionBwdFilterAlgoPerf_t found[CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT];
   WEIR_RETURN_IF_ERROR(
       device.Check(cudnnGetConvolutionBackwardFilterAlgorithm_v7(
-                       dnn, plan->x.get(), plan->y.get(), plan->conv.get(), plan->w.get(),
+                       dnn, conv->x.get(), conv->y.get(), conv->descriptor.get(), conv->w.get(),
                        CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT, &count, found),
                    "cudnnGetConvolutionBackwardFilterAlgorithm_v7"));
-  return Choose(absl::MakeConstSpan(found, static_cast<size_t>(count)), plan);
+  return Choose(absl::MakeConstSpan(found, static_cast<size_t>(count)), conv);
 }
 
 // The convolutions of one node, cached by shape. The oldest entry is evicted when the cache is
 // full.
-class ConvPlans {
+class CudnnConvCache {
  public:
-  absl::StatusOr<std::shared_ptr<const ConvPlan>> For(const CudaDevice& device, cudnnHandle_t dnn,
-                                                      ConvPass pass, DataType type,
-                                                      const ConvShape& shape) {
+  absl::StatusOr<std::shared_ptr<const CudnnConv>> For(const CudaDevice& device, cudnnHandle_t dnn,
+                                                       ConvPass pass, DataType type,
+                                                       const ConvShape& shape) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    for (const auto& plan : plans_) {
-      if (plan->shape == shape) return plan;
+    for (const auto& conv : cache_) {
+      if (conv->shape == shape) return conv;
     }
-    auto plan = std::make_shared<ConvPlan>();
-    plan->shape = shape;
-    plan->pad = PaddingOf(shape);
-    if (!FitsInt(shape, plan->pad)) return Unimplemented("a dimension does not fit 32 bits");
-    WEIR_RETURN_IF_ERROR(Describe(device, type, plan.get()));
-    WEIR_RETURN_IF_ERROR(ChooseAlgorithm(device, dnn, pass, plan.get()));
-    if (plans_.size() >= kMost) plans_.erase(plans_.begin());
-    plans_.push_back(plan);
-    return std::shared_ptr<const ConvPlan>(plan);
+    auto conv = std::make_shared<CudnnConv>();
+    conv->shape = shape;
+    conv->pad = PaddingOf(shape);
+    if (!FitsInt(shape, conv->pad)) return Unimplemented("a dimension does not fit in 32 bits");
+    WEIR_RETURN_IF_ERROR(Describe(device, type, conv.get()));
+    WEIR_RETURN_IF_ERROR(ChooseAlgorithm(device, dnn, pass, conv.get()));
+    if (cache_.size() >= kMost) cache_.erase(cache_.begin());
+    cache_.push_back(conv);
+    return std::shared_ptr<const CudnnConv>(conv);
   }
 
  private:
   static constexpr size_t kMost = 16;
   std::mutex mutex_;
-  std::vector<std::shared_ptr<const ConvPlan>> plans_;
+  std::vector<std::shared_ptr<const CudnnConv>> cache_;
 };
 
 // ---- transposition
@@ -213,9 +215,9 @@ struct Images {
   bool channels_first;
 };
 
-// Returns the copy between stored images and NCHW images with a border. The border adds p.extra_h
+// Returns the grid that copies stored images to NCHW images with a border, which adds p.extra_h
 // and p.extra_w pixels in total.
-GridIndex<2> TurnImages(const Images& m, const Padding& p) {
+GridIndex<2> TransposeImages(const Images& m, const Padding& p) {
   const int64_t pixel = m.channels_first ? 1 : m.channels;
   const int64_t plane = m.channels_first ? m.height * m.width : 1;
   const int64_t width = m.width + p.extra_w, height = m.height + p.extra_h;
@@ -227,8 +229,8 @@ GridIndex<2> TurnImages(const Images& m, const Padding& p) {
   return grid;
 }
 
-// Returns the copy between filters [height, width, in, out] and [out, in, height, width].
-GridIndex<2> TurnFilter(const ConvShape& s) {
+// Returns the grid that copies filters [height, width, in, out] to [out, in, height, width].
+GridIndex<2> TransposeFilter(const ConvShape& s) {
   const int64_t in = s.group_in(), out = s.out_channels, taps = s.kernel[1] * s.kernel[2];
   GridIndex<2> grid;
   grid.Add(out, {1, in * taps});
@@ -247,9 +249,9 @@ GridIndex<2> Inverse(const GridIndex<2>& grid) {
 struct Operand {
   void* data = nullptr;
   Tensor temp;
-  GridIndex<2> turn;   // from the tensor to the temporary
-  int64_t offset = 0;  // of the image in the temporary, in elements
-  bool turned() const { return temp.initialized(); }
+  GridIndex<2> transpose;  // from the tensor to the temporary
+  int64_t offset = 0;      // of the image in the temporary, in elements
+  bool transposed() const { return temp.initialized(); }
 };
 
 int64_t ByteOffset(const Operand& o, DataType type) {
@@ -262,7 +264,7 @@ absl::StatusOr<Operand> ImageOperandFor(KernelContext& c, const Images& m, const
   Operand o;
   o.data = const_cast<void*>(t.raw());
   if (m.channels_first && !p.any_extra()) return o;
-  o.turn = TurnImages(m, p);
+  o.transpose = TransposeImages(m, p);
   o.offset = p.before_h * (m.width + p.extra_w) + p.before_w;
   WEIR_ASSIGN_OR_RETURN(o.temp,
                         c.AllocateTemp(t.dtype(), Shape({m.batch, m.channels, m.height + p.extra_h,
@@ -273,26 +275,26 @@ absl::StatusOr<Operand> ImageOperandFor(KernelContext& c, const Images& m, const
 
 absl::StatusOr<Operand> FilterOperandFor(KernelContext& c, const ConvShape& s, const Tensor& t) {
   Operand o;
-  o.turn = TurnFilter(s);
+  o.transpose = TransposeFilter(s);
   WEIR_ASSIGN_OR_RETURN(o.temp, c.AllocateTemp(t.dtype(), Shape({t.num_elements()})));
   o.data = o.temp.raw();
   return o;
 }
 
-void TurnIn(KernelContext& c, const Tensor& t, const Padding& p, const Operand& o) {
-  if (!o.turned()) return;
+void CopyIn(KernelContext& c, const Tensor& t, const Padding& p, const Operand& o) {
+  if (!o.transposed()) return;
   void* const stream = c.device().stream();
   if (p.any_extra()) {
     const uint8_t zero = 0;
     FillOnStream(stream, 1, &zero, o.data, static_cast<int64_t>(o.temp.num_bytes()));
   }
-  CopyGrid(stream, ElementSize(t.dtype()), o.turn, t.raw(),
+  CopyGrid(stream, ElementSize(t.dtype()), o.transpose, t.raw(),
            static_cast<char*>(o.data) + ByteOffset(o, t.dtype()));
 }
 
-void TurnOut(KernelContext& c, const Operand& o, Tensor* t) {
-  if (!o.turned()) return;
-  CopyGrid(c.device().stream(), ElementSize(t->dtype()), Inverse(o.turn),
+void CopyOut(KernelContext& c, const Operand& o, Tensor* t) {
+  if (!o.transposed()) return;
+  CopyGrid(c.device().stream(), ElementSize(t->dtype()), Inverse(o.transpose),
            static_cast<const char*>(o.data) + ByteOffset(o, t->dtype()), t->raw());
 }
 
@@ -302,7 +304,7 @@ struct Operands {
   Operand x, w, y;
 };
 
-absl::Status Call(const CudaDevice& device, cudnnHandle_t dnn, ConvPass pass, const ConvPlan& plan,
+absl::Status Call(const CudaDevice& device, cudnnHandle_t dnn, ConvPass pass, const CudnnConv& conv,
                   const Operands& o, void* workspace, bool wide) {
   const float one_f = 1, zero_f = 0;
   const double one_d = 1, zero_d = 0;
@@ -311,26 +313,26 @@ absl::Status Call(const CudaDevice& device, cudnnHandle_t dnn, ConvPass pass, co
   switch (pass) {
     case ConvPass::kForward:
       return device.Check(
-          cudnnConvolutionForward(dnn, alpha, plan.x.get(), o.x.data, plan.w.get(), o.w.data,
-                                  plan.conv.get(),
-                                  static_cast<cudnnConvolutionFwdAlgo_t>(plan.algorithm), workspace,
-                                  plan.workspace, beta, plan.y.get(), o.y.data),
+          cudnnConvolutionForward(dnn, alpha, conv.x.get(), o.x.data, conv.w.get(), o.w.data,
+                                  conv.descriptor.get(),
+                                  static_cast<cudnnConvolutionFwdAlgo_t>(conv.algorithm), workspace,
+                                  conv.workspace, beta, conv.y.get(), o.y.data),
           "cudnnConvolutionForward");
     case ConvPass::kBackpropInput:
       return device.Check(
-          cudnnConvolutionBackwardData(dnn, alpha, plan.w.get(), o.w.data, plan.y.get(), o.y.data,
-                                       plan.conv.get(),
-                                       static_cast<cudnnConvolutionBwdDataAlgo_t>(plan.algorithm),
-                                       workspace, plan.workspace, beta, plan.x.get(), o.x.data),
+          cudnnConvolutionBackwardData(dnn, alpha, conv.w.get(), o.w.data, conv.y.get(), o.y.data,
+                                       conv.descriptor.get(),
+                                       static_cast<cudnnConvolutionBwdDataAlgo_t>(conv.algorithm),
+                                       workspace, conv.workspace, beta, conv.x.get(), o.x.data),
           "cudnnConvolutionBackwardData");
     case ConvPass::kBackpropFilter:
       break;
   }
   return device.Check(
-      cudnnConvolutionBackwardFilter(dnn, alpha, plan.x.get(), o.x.data, plan.y.get(), o.y.data,
-                                     plan.conv.get(),
-                                     static_cast<cudnnConvolutionBwdFilterAlgo_t>(plan.algorithm),
-                                     workspace, plan.workspace, beta, plan.w.get(), o.w.data),
+      cudnnConvolutionBackwardFilter(dnn, alpha, conv.x.get(), o.x.data, conv.y.get(), o.y.data,
+                                     conv.descriptor.get(),
+                                     static_cast<cudnnConvolutionBwdFilterAlgo_t>(conv.algorithm),
+                                     workspace, conv.workspace, beta, conv.w.get(), o.w.data),
       "cudnnConvolutionBackwardFilter");
 }
 
@@ -338,7 +340,7 @@ struct ConvKernel {
   ConvAttributes attributes;
   ConvPass pass;
   DataType type;
-  std::shared_ptr<ConvPlans> plans;
+  std::shared_ptr<CudnnConvCache> convs;
 
   absl::Status operator()(KernelContext& c) const {
     WEIR_ASSIGN_OR_RETURN(const ConvArguments args, ReadConvArguments(c, attributes, pass));
@@ -368,20 +370,20 @@ struct ConvKernel {
     WEIR_ASSIGN_OR_RETURN(o.x, ImageOperandFor(c, in, pad, x));
     WEIR_ASSIGN_OR_RETURN(o.w, FilterOperandFor(c, s, w));
     WEIR_ASSIGN_OR_RETURN(o.y, ImageOperandFor(c, out, none, y));
-    if (pass != ConvPass::kBackpropInput) TurnIn(c, x, pad, o.x);
-    if (pass != ConvPass::kBackpropFilter) TurnIn(c, w, none, o.w);
-    if (pass != ConvPass::kForward) TurnIn(c, y, none, o.y);
+    if (pass != ConvPass::kBackpropInput) CopyIn(c, x, pad, o.x);
+    if (pass != ConvPass::kBackpropFilter) CopyIn(c, w, none, o.w);
+    if (pass != ConvPass::kForward) CopyIn(c, y, none, o.y);
     WEIR_ASSIGN_OR_RETURN(const CudaDevice::Libraries libraries, device.Dnn());
-    WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<const ConvPlan> plan,
-                          plans->For(device, libraries.dnn, pass, type, s));
+    WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<const CudnnConv> conv,
+                          convs->For(device, libraries.dnn, pass, type, s));
     WEIR_ASSIGN_OR_RETURN(Tensor workspace,
-                          c.AllocateTemp(DT_UINT8, Shape({static_cast<int64_t>(plan->workspace)})));
+                          c.AllocateTemp(DT_UINT8, Shape({static_cast<int64_t>(conv->workspace)})));
     WEIR_RETURN_IF_ERROR(
-        Call(device, libraries.dnn, pass, *plan, o, workspace.raw(), type == DT_DOUBLE));
+        Call(device, libraries.dnn, pass, *conv, o, workspace.raw(), type == DT_DOUBLE));
     const Operand& made = pass == ConvPass::kForward         ? o.y
                           : pass == ConvPass::kBackpropInput ? o.x
                                                              : o.w;
-    TurnOut(c, made, result);
+    CopyOut(c, made, result);
     return absl::OkStatus();
   }
 };
@@ -391,7 +393,7 @@ void AddConv(KernelRegistry* r, absl::string_view op, ConvPass pass,
   for (const DataType type : {DT_HALF, DT_FLOAT, DT_DOUBLE}) {
     r->Add(op, kGpu, type, [pass, type](const KernelInit& init) -> absl::StatusOr<Kernel> {
        WEIR_ASSIGN_OR_RETURN(ConvAttributes a, ConvAttributes::Read(init.node));
-       return Kernel(ConvKernel{std::move(a), pass, type, std::make_shared<ConvPlans>()});
+       return Kernel(ConvKernel{std::move(a), pass, type, std::make_shared<CudnnConvCache>()});
      }).HostArgs(host_args);
   }
 }

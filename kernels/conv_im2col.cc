@@ -67,8 +67,8 @@ void CopyPatch(const ConvShape& s, const float* input, int64_t pixel, float* to)
 
 }  // namespace
 
-Im2colConv::Im2colConv(ConvPass pass, bool lasting_filter, const Epilogue& epilogue)
-    : applies_(pass == ConvPass::kForward && lasting_filter &&
+Im2colConv::Im2colConv(ConvPass pass, bool step_invariant_filter, const Epilogue& epilogue)
+    : applies_(pass == ConvPass::kForward && step_invariant_filter &&
                gemm::PanelColumns() == kPanelColumns),
       epilogue_(epilogue) {}
 
@@ -81,13 +81,13 @@ bool Im2colConv::IsFor(const ConvShape& s) const {
 
 absl::StatusOr<bool> Im2colConv::Run(KernelContext& ctx, const ConvShape& s,
                                      const ConvOperands<float>& o) {
-  if (!IsFor(s) || !kept_.CanKeep(*o.filter)) return false;
+  if (!IsFor(s) || !packed_filter_.CanCache(*o.filter)) return false;
   const std::optional<gemm::Epilogue> epilogue = epilogue_.AsGemmEpilogue(o.epilogue);
   if (!epilogue) return false;
   const int64_t depth = s.taps() * s.in_channels, pixels = s.batch * s.out_pixels();
   ThreadPool& pool = ctx.pool();
   WEIR_ASSIGN_OR_RETURN(const Tensor packed,
-                        kept_.Get(*o.filter, nullptr, [&]() -> absl::StatusOr<Tensor> {
+                        packed_filter_.Get(*o.filter, nullptr, [&]() -> absl::StatusOr<Tensor> {
                           if (!winograd::AllFinite(o.filter_data, s.filter_elements()))
                             return Tensor();
                           return PackB(pool, {.n = s.out_channels, .k = depth}, o.filter_data);

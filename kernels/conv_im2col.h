@@ -13,7 +13,7 @@ namespace weir {
 class Im2colConv {
  public:
   // See DnnlConv.
-  Im2colConv(ConvPass pass, bool lasting_filter, const Epilogue& epilogue = {});
+  Im2colConv(ConvPass pass, bool step_invariant_filter, const Epilogue& epilogue = {});
 
   // Returns false, without side effects, for other convolutions.
   absl::StatusOr<bool> Run(KernelContext& ctx, const ConvShape& shape,
@@ -24,7 +24,7 @@ class Im2colConv {
 
   const bool applies_;
   const Epilogue epilogue_;
-  PackedWeightCache kept_;
+  PackedWeightCache packed_filter_;
 };
 
 }  // namespace weir

@@ -39,7 +39,7 @@ struct Problem {
   }
 };
 
-bool Fits(const ConvShape& s) {
+bool Supports(const ConvShape& s) {
   const int64_t unit = winograd::ChannelUnit();
   const ConvShape::Spatial one{1, 1, 1}, three{1, 3, 3};
   return unit > 0 && s.groups == 1 && s.kernel == three && s.stride == one && s.dilation == one &&
@@ -47,7 +47,7 @@ bool Fits(const ConvShape& s) {
          std::max(s.in_channels, s.out_channels) <= kMostChannels;
 }
 
-Problem Make(ConvPass pass, const ConvShape& s, const ConvOperands<float>& o) {
+Problem MakeProblem(ConvPass pass, const ConvShape& s, const ConvOperands<float>& o) {
   const int64_t in = s.in_channels, out = s.out_channels;
   if (pass == ConvPass::kForward) {
     return {{s.in[1], s.in[2], in, s.out[1], s.out[2], out, s.pad_before[1], s.pad_before[2]},
@@ -88,7 +88,7 @@ struct Piece {
   int64_t first_tile = 0, end_tile = 0, first_panel = 0, end_panel = 0;
 };
 
-std::vector<Piece> Cut(const Problem& p, int64_t batch, int threads) {
+std::vector<Piece> SplitWork(const Problem& p, int64_t batch, int threads) {
   const int64_t tiles = batch * p.g.tiles(), panels = p.panels();
   const auto worth = static_cast<int64_t>(ProductsNs(p, batch) / kMinPieceNs);
   const int64_t wanted = threads == 1 ? 1 : std::clamp<int64_t>(worth, 1, 2 * threads);
@@ -152,15 +152,15 @@ bool AllFinite(ThreadPool& pool, const float* x, int64_t n) {
 
 }  // namespace
 
-WinogradConv::WinogradConv(ConvPass pass, bool lasting_filter, const Epilogue& epilogue)
-    : pass_(pass), lasting_filter_(lasting_filter), epilogue_(epilogue) {}
+WinogradConv::WinogradConv(ConvPass pass, bool step_invariant_filter, const Epilogue& epilogue)
+    : pass_(pass), step_invariant_filter_(step_invariant_filter), epilogue_(epilogue) {}
 
 absl::StatusOr<bool> WinogradConv::Run(KernelContext& ctx, const ConvShape& s,
                                        const ConvOperands<float>& o) {
-  if (pass_ == ConvPass::kBackpropFilter || !Fits(s)) return false;
-  const Problem p = Make(pass_, s, o);
+  if (pass_ == ConvPass::kBackpropFilter || !Supports(s)) return false;
+  const Problem p = MakeProblem(pass_, s, o);
   ThreadPool& pool = ctx.pool();
-  const bool keeps = lasting_filter_ && kept_.CanKeep(*o.filter);
+  const bool keeps = step_invariant_filter_ && packed_filter_.CanCache(*o.filter);
   if (!Pays(p, s.batch, s.flops(), !keeps)) return false;
   if (!AllFinite(pool, p.images, s.batch * p.g.in_height * p.g.in_width * p.g.in_channels))
     return false;
@@ -180,10 +180,11 @@ absl::StatusOr<bool> WinogradConv::Run(KernelContext& ctx, const ConvShape& s,
                      });
     return finite ? std::move(packed) : Tensor();
   };
-  WEIR_ASSIGN_OR_RETURN(const Tensor packed, keeps ? kept_.Get(*o.filter, nullptr, pack) : pack());
+  WEIR_ASSIGN_OR_RETURN(const Tensor packed,
+                        keeps ? packed_filter_.Get(*o.filter, nullptr, pack) : pack());
   if (!packed.initialized()) return false;
 
-  const std::vector<Piece> pieces = Cut(p, s.batch, pool.num_threads());
+  const std::vector<Piece> pieces = SplitWork(p, s.batch, pool.num_threads());
   int64_t scratch_floats = 0;  // of the largest piece
   for (const Piece& piece : pieces)
     scratch_floats = std::max(scratch_floats, ScratchFloats(p, piece));

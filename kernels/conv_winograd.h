@@ -14,7 +14,7 @@ namespace weir {
 class WinogradConv {
  public:
   // See DnnlConv.
-  WinogradConv(ConvPass pass, bool lasting_filter, const Epilogue& epilogue = {});
+  WinogradConv(ConvPass pass, bool step_invariant_filter, const Epilogue& epilogue = {});
 
   // Returns false, without side effects, for other convolutions, where it would be slower, and
   // where an operand is not finite: an infinity would turn into NaN.
@@ -23,9 +23,9 @@ class WinogradConv {
 
  private:
   const ConvPass pass_;
-  const bool lasting_filter_;
+  const bool step_invariant_filter_;
   const Epilogue epilogue_;
-  PackedWeightCache kept_;
+  PackedWeightCache packed_filter_;
 };
 
 }  // namespace weir

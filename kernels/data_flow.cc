@@ -128,32 +128,32 @@ class TemporaryVariables : public Resource {
   std::string Describe() const override { return "the temporary variables of steps"; }
   void Clear() override {
     const std::lock_guard<std::mutex> lock(mutex_);
-    made_.clear();
+    entries_.clear();
   }
 
   // ALREADY_EXISTS if another node has created a variable of that name in this step and it has not
   // been destroyed. The same node may create one per loop iteration.
   absl::Status Add(const KernelContext& c, const std::shared_ptr<VariableState>& variable) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    std::erase_if(made_, [](const auto& made) { return made.second.variable.expired(); });
-    Made& made = made_[{c.step().cancellation, variable->name()}];
-    const std::shared_ptr<VariableState> other = made.variable.lock();
-    if (other != nullptr && made.node != &c.node() && other->IsInitialized()) {
+    std::erase_if(entries_, [](const auto& entry) { return entry.second.variable.expired(); });
+    Entry& entry = entries_[{c.step().cancellation, variable->name()}];
+    const std::shared_ptr<VariableState> other = entry.variable.lock();
+    if (other != nullptr && entry.node != &c.node() && other->IsInitialized()) {
       return absl::AlreadyExistsError(absl::StrCat(
-          "Resource tmp_var/", variable->name(), " already exists: node '", made.node->name(),
-          "' has made a temporary variable of this var_name in this step"));
+          "Resource tmp_var/", variable->name(), " already exists: node '", entry.node->name(),
+          "' has created a temporary variable of this var_name in this step"));
     }
-    made = {&c.node(), variable};
+    entry = {&c.node(), variable};
     return absl::OkStatus();
   }
 
  private:
-  struct Made {
+  struct Entry {
     const Node* node = nullptr;
     std::weak_ptr<VariableState> variable;
   };
   std::mutex mutex_;
-  std::map<std::pair<const Cancellation*, std::string>, Made> made_;
+  std::map<std::pair<const Cancellation*, std::string>, Entry> entries_;
 };
 
 absl::StatusOr<Kernel> MakeTemporaryVariable(const KernelInit& init) {

@@ -30,7 +30,8 @@ absl::StatusOr<std::vector<int>> Places(const std::string& from, const std::stri
   return places;
 }
 
-// Elementwise; numbers beyond the last dimension are clamped to it.
+// Elementwise. Out-of-range numbers wrap around, except that a number below -rank that is no
+// multiple of the rank maps to the last dimension.
 absl::StatusOr<Kernel> MakeDimMap(const KernelInit& init) {
   WEIR_ASSIGN_OR_RETURN(
       const std::vector<int> places,

@@ -16,7 +16,7 @@ absl::StatusOr<DatasetPtr> DatasetIn(const Tensor& value) {
     const auto* dataset = std::any_cast<DatasetPtr>(&value.data<Variant>()->value);
     if (dataset != nullptr && *dataset != nullptr) return *dataset;
   }
-  return InvalidArgument(value.Description(), " holds no data set");
+  return InvalidArgument(value.Description(), " does not hold a dataset");
 }
 
 Tensor DatasetTensor(DatasetPtr dataset) {

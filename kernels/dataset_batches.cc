@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "weir/kernels/arguments.h"
-#include "weir/kernels/dataset_ahead.h"
+#include "weir/kernels/dataset_prefetch.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/strided_copy.h"
 

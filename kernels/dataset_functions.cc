@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "weir/kernels/arguments.h"
-#include "weir/kernels/dataset_ahead.h"
+#include "weir/kernels/dataset_prefetch.h"
 #include "weir/kernels/registry.h"
 
-// Datasets that apply functions to datasets. The "parallel" variants prefetch (dataset_ahead.cc)
+// Datasets that apply functions to datasets. The "parallel" variants prefetch (dataset_prefetch.cc)
 // and yield the same elements in the same order as the others, even if they are allowed to reorder.
 namespace weir {
 
@@ -62,7 +62,7 @@ MaybeIterator MapIterator(IteratorPtr in, CapturedFunction f, const Numbers&) {
 }
 
 MaybeIterator ParallelMapIterator(IteratorPtr in, CapturedFunction f, const Numbers& n) {
-  return MappedAhead(std::move(in), MapOf(std::move(f)), n[0]);
+  return PrefetchedMap(std::move(in), MapOf(std::move(f)), n[0]);
 }
 
 MaybeIterator FilterIterator(IteratorPtr in, CapturedFunction f, const Numbers&) {
@@ -87,7 +87,7 @@ MaybeIterator ParallelFilterIterator(IteratorPtr in, CapturedFunction f, const N
     return judged;
   };
   return IteratorOf(
-      [in = MappedAhead(std::move(in), judge, n[0])](const DatasetContext& x) -> MaybeElement {
+      [in = PrefetchedMap(std::move(in), judge, n[0])](const DatasetContext& x) -> MaybeElement {
         for (;;) {
           WEIR_ASSIGN_OR_RETURN(std::optional<Tensors> element, in->Next(x));
           if (!element) return std::nullopt;
@@ -123,47 +123,47 @@ class Interleaver final : public DatasetIterator {
     if (cycle_ < 0) cycle_ = std::max(1u, std::thread::hardware_concurrency());
     while (!ended_ || open_ > 0) {
       // Slots are created when they are first visited.
-      if (at_ >= static_cast<int64_t>(places_.size()) && !ended_) places_.resize(at_ + 1);
-      if (at_ >= static_cast<int64_t>(places_.size())) taken_ = at_ = 0;
-      Place& place = places_[at_];
-      if (place.iterator != nullptr) {
-        WEIR_ASSIGN_OR_RETURN(std::optional<Tensors> element, place.iterator->Next(x));
+      if (at_ >= static_cast<int64_t>(slots_.size()) && !ended_) slots_.resize(at_ + 1);
+      if (at_ >= static_cast<int64_t>(slots_.size())) taken_from_slot_ = at_ = 0;
+      Slot& slot = slots_[at_];
+      if (slot.iterator != nullptr) {
+        WEIR_ASSIGN_OR_RETURN(std::optional<Tensors> element, slot.iterator->Next(x));
         if (element) {
-          if (++taken_ == block_) Move();
+          if (++taken_from_slot_ == block_) NextSlot();
           return element;
         }
-        place = Place();
+        slot = Slot();
         --open_;
-        Move();
+        NextSlot();
       } else if (!ended_) {
-        WEIR_RETURN_IF_ERROR(Open(x, &place));
+        WEIR_RETURN_IF_ERROR(Open(x, &slot));
       } else {
-        Move();
+        NextSlot();
       }
     }
     return std::nullopt;
   }
 
  private:
-  struct Place {
+  struct Slot {
     DatasetPtr dataset;  // referenced by the iterator
     IteratorPtr iterator;
   };
 
-  void Move() {
-    taken_ = 0;
+  void NextSlot() {
+    taken_from_slot_ = 0;
     at_ = (at_ + 1) % cycle_;
   }
 
-  absl::Status Open(const DatasetContext& x, Place* place) {
+  absl::Status Open(const DatasetContext& x, Slot* slot) {
     WEIR_ASSIGN_OR_RETURN(const std::optional<Tensors> element, in_->Next(x));
     ended_ = !element;
     if (ended_) return absl::OkStatus();
     WEIR_ASSIGN_OR_RETURN(const Tensors made, f_.Call(x, *element));
     if (made.size() != 1) return InvalidArgument("Function must return a single dataset");
-    WEIR_ASSIGN_OR_RETURN(place->dataset, DatasetIn(made[0]));
-    WEIR_ASSIGN_OR_RETURN(place->iterator, place->dataset->Iterate());
-    if (ahead_ > 0) place->iterator = Prefetched(std::move(place->iterator), ahead_);
+    WEIR_ASSIGN_OR_RETURN(slot->dataset, DatasetIn(made[0]));
+    WEIR_ASSIGN_OR_RETURN(slot->iterator, slot->dataset->Iterate());
+    if (ahead_ > 0) slot->iterator = Prefetched(std::move(slot->iterator), ahead_);
     ++open_;
     return absl::OkStatus();
   }
@@ -172,8 +172,8 @@ class Interleaver final : public DatasetIterator {
   const CapturedFunction f_;
   int64_t cycle_;
   const int64_t block_, ahead_;
-  std::vector<Place> places_;
-  int64_t at_ = 0, taken_ = 0, open_ = 0;
+  std::vector<Slot> slots_;
+  int64_t at_ = 0, taken_from_slot_ = 0, open_ = 0;
   bool ended_ = false;
 };
 
@@ -191,7 +191,7 @@ MaybeIterator ParallelInterleaveIterator(IteratorPtr in, CapturedFunction f, con
 }
 
 MaybeIterator MapAndBatchIterator(IteratorPtr in, CapturedFunction f, const Numbers& n) {
-  return Batched(MappedAhead(std::move(in), MapOf(std::move(f)), n[1]), n[0], n[2] != 0);
+  return Batched(PrefetchedMap(std::move(in), MapOf(std::move(f)), n[1]), n[0], n[2] != 0);
 }
 
 // ---- kernels
@@ -287,7 +287,7 @@ absl::StatusOr<Kernel> MakeFunctional(const KernelInit& init) {
 }
 
 // A function of a state and an element, which returns the next state followed by its outputs.
-struct Folding {
+struct StatefulFunction {
   CapturedFunction f;
   Tensors state;
 
@@ -307,32 +307,32 @@ struct Folding {
 };
 
 // The inputs are a dataset, the initial state, and the function's captured arguments.
-template <absl::Status (*kRun)(KernelContext&, Folding, const ElementSpec&)>
-absl::StatusOr<Kernel> MakeFolding(const KernelInit& init) {
+template <absl::Status (*kRun)(KernelContext&, StatefulFunction, const ElementSpec&)>
+absl::StatusOr<Kernel> MakeStateful(const KernelInit& init) {
   WEIR_ASSIGN_OR_RETURN(CapturedFunction function, FunctionOf(init));
   const size_t num_state = init.attr<DataTypes>("Tstate").size();
   const size_t num_captured = init.attr<DataTypes>("Targuments").size();
   return Kernel([function, num_state, num_captured,
                  spec = ElementSpec::Of(init.node)](KernelContext& c) -> absl::Status {
-    Folding folding{function, {}};
-    WEIR_RETURN_IF_ERROR(Capture(c, 1, num_state, &folding.state));
-    WEIR_RETURN_IF_ERROR(Capture(c, 1 + num_state, num_captured, &folding.f.captured));
-    return kRun(c, std::move(folding), spec);
+    StatefulFunction stateful{function, {}};
+    WEIR_RETURN_IF_ERROR(Capture(c, 1, num_state, &stateful.state));
+    WEIR_RETURN_IF_ERROR(Capture(c, 1 + num_state, num_captured, &stateful.f.captured));
+    return kRun(c, std::move(stateful), spec);
   });
 }
 
-absl::Status ScanDataset(KernelContext& c, Folding first, const ElementSpec&) {
+absl::Status ScanDataset(KernelContext& c, StatefulFunction first, const ElementSpec&) {
   return WrapDataset(c, [first](IteratorPtr in) -> MaybeIterator {
     return IteratorOf(
-        [in = std::move(in), folding = first](const DatasetContext& x) mutable -> MaybeElement {
+        [in = std::move(in), function = first](const DatasetContext& x) mutable -> MaybeElement {
           WEIR_ASSIGN_OR_RETURN(const std::optional<Tensors> element, in->Next(x));
           if (!element) return std::nullopt;
-          return folding.Next(x, *element);
+          return function.Next(x, *element);
         });
   });
 }
 
-absl::Status ReduceDataset(KernelContext& c, Folding folding, const ElementSpec& spec) {
+absl::Status ReduceDataset(KernelContext& c, StatefulFunction function, const ElementSpec& spec) {
   WEIR_ASSIGN_OR_RETURN(const DatasetPtr dataset, DatasetIn(c.input(0)));
   WEIR_ASSIGN_OR_RETURN(const IteratorPtr in, dataset->Iterate());
   const DatasetContext x{c.step(), c.node()};
@@ -341,10 +341,10 @@ absl::Status ReduceDataset(KernelContext& c, Folding folding, const ElementSpec&
       return c.cancellation()->status();
     WEIR_ASSIGN_OR_RETURN(const std::optional<Tensors> element, in->Next(x));
     if (!element) break;
-    WEIR_RETURN_IF_ERROR(folding.Next(x, *element).status());
+    WEIR_RETURN_IF_ERROR(function.Next(x, *element).status());
   }
-  WEIR_RETURN_IF_ERROR(spec.Check(folding.state));
-  for (int i = 0; i < c.num_outputs(); ++i) c.SetOutput(i, std::move(folding.state[i]));
+  WEIR_RETURN_IF_ERROR(spec.Check(function.state));
+  for (int i = 0; i < c.num_outputs(); ++i) c.SetOutput(i, std::move(function.state[i]));
   return absl::OkStatus();
 }
 
@@ -367,8 +367,8 @@ void AddDatasetFunctionKernels(KernelRegistry* r) {
          MakeFunctional<ParallelInterleaveIterator, CheckAhead>);
   r->Add("ParallelMapDataset", kCpu, MakeFunctional<ParallelMapIterator, CheckFirst>);
   r->Add("ParallelMapDatasetV2", kCpu, MakeFunctional<ParallelMapIterator, CheckFirst>);
-  r->Add("ReduceDataset", kCpu, MakeFolding<ReduceDataset>);
-  r->Add("ScanDataset", kCpu, MakeFolding<ScanDataset>);
+  r->Add("ReduceDataset", kCpu, MakeStateful<ReduceDataset>);
+  r->Add("ScanDataset", kCpu, MakeStateful<ScanDataset>);
   r->Add("TakeWhileDataset", kCpu, MakeFunctional<TakeWhileIterator>);
 }
 

@@ -71,7 +71,7 @@ absl::StatusOr<ResourceHandle> HandleOf(const KernelInit& init) {
   handle.container = name.container;
   handle.name = name.name;
   handle.resource =
-      name.HomeIn(init.resources).LookupOrCreate<IteratorState>(name.container, name.name, [&] {
+      name.SelectMap(init.resources).LookupOrCreate<IteratorState>(name.container, name.name, [&] {
         return std::make_shared<IteratorState>(name.name);
       });
   return handle;
@@ -139,7 +139,7 @@ absl::Status FromStringHandle(KernelContext& c) {
   const std::vector<std::string> parts = absl::StrSplit(text, absl::MaxSplits('\n', 2));
   if (parts.size() != 3 || parts[0] != kHandlePrefix) {
     return InvalidArgument(
-        "Could not parse string_handle as a valid ResourceHandle: it is none of an iterator");
+        "Could not parse string_handle as a valid ResourceHandle: it is not an iterator handle");
   }
   ResourceHandle handle;
   handle.device = c.device().text();
@@ -149,7 +149,7 @@ absl::Status FromStringHandle(KernelContext& c) {
     if (handle.resource == nullptr)
       handle.resource = map->Lookup<IteratorState>(handle.container, handle.name);
   }
-  if (handle.resource == nullptr) return NotFound("There is no iterator '", handle.name, "'");
+  if (handle.resource == nullptr) return NotFound("iterator '", handle.name, "' not found");
   c.SetOutput(0, Tensor::Scalar(std::move(handle)));
   return absl::OkStatus();
 }

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "weir/kernels/arguments.h"
-#include "weir/kernels/dataset_ahead.h"
+#include "weir/kernels/dataset_prefetch.h"
 #include "weir/kernels/philox.h"
 #include "weir/kernels/registry.h"
 
@@ -181,9 +181,9 @@ class Shuffler final : public DatasetIterator {
 };
 
 // Generates the seeds of successive iterators.
-class Seeds {
+class SeedGenerator {
  public:
-  Seeds(uint64_t seed, uint64_t seed2, bool fresh)
+  SeedGenerator(uint64_t seed, uint64_t seed2, bool fresh)
       : seed_(seed), seed2_(seed2), fresh_(fresh), words_(Philox(seed, seed2)) {}
   std::pair<uint64_t, uint64_t> Next() {
     if (!fresh_) return {seed_, seed2_};
@@ -213,7 +213,7 @@ absl::Status ShuffleDataset(KernelContext& c) {
     seed2 = random();
   }
   const auto seeds =
-      std::make_shared<Seeds>(seed, seed2, c.node().attr<bool>("reshuffle_each_iteration"));
+      std::make_shared<SeedGenerator>(seed, seed2, c.node().attr<bool>("reshuffle_each_iteration"));
   return WrapDataset(c, [size, seeds](IteratorPtr in) -> IteratorPtr {
     const auto [first, second] = seeds->Next();
     return std::make_unique<Shuffler>(std::move(in), size, first, second);
@@ -253,7 +253,7 @@ absl::Status ShardDataset(KernelContext& c) {
 // The first iterator that reaches the end fills the cache; later ones read from it.
 absl::Status CacheDataset(KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(const std::string file, ReadString(c.input(1), "filename"));
-  if (!file.empty()) return Unimplemented("Elements are kept in memory only, not in ", file);
+  if (!file.empty()) return Unimplemented("caching elements in a file is not supported: ", file);
   struct Cache {
     std::mutex mutex;
     bool complete = false;

@@ -21,7 +21,7 @@ absl::Status Cholesky(KernelContext& c) {
   if (output->num_elements() == 0) return absl::OkStatus();
   const int64_t count = output->num_elements() / size;
   return ForEachMatrix(c, count, CubicCost(n, n), [&](int64_t b) {
-    Columns<T> a(input.data<T>() + b * size, n, n);
+    ColumnMajorMatrix<T> a(input.data<T>() + b * size, n, n);
     const int info = lapack::CholeskyFactor(static_cast<int>(n), a.data());
     for (int64_t j = 0; j < n; ++j) {
       for (int64_t i = 0; i < j; ++i) a(i, j) = T(0);
@@ -36,21 +36,22 @@ absl::Status Cholesky(KernelContext& c) {
 // "Differentiation of the Cholesky decomposition" (2016): it is the self-adjoint part of L^-* P(L*
 // grad) L^-1, where P keeps the lower triangle and half of the diagonal.
 template <class T>
-void CholeskyBackward(Columns<T> l, const Columns<T>& gradient, Columns<T>* result) {
+void CholeskyBackward(ColumnMajorMatrix<T> l, const ColumnMajorMatrix<T>& gradient,
+                      ColumnMajorMatrix<T>* result) {
   const int n = static_cast<int>(l.rows);
   for (int64_t j = 0; j < n; ++j) {
     for (int64_t i = 0; i < j; ++i) l(i, j) = T(0);
   }
   using lapack::Form;
   using lapack::Triangle;
-  Columns<T> middle(n, n);
+  ColumnMajorMatrix<T> middle(n, n);
   lapack::Multiply(Form::kAdjoint, Form::kPlain, n, n, n, l.data(), gradient.data(), middle.data());
   for (int64_t j = 0; j < n; ++j) {
     for (int64_t i = 0; i < j; ++i) middle(i, j) = T(0);
     middle(j, j) /= T(2);
   }
   lapack::TriangularSolve(Triangle::kLower, Form::kAdjoint, n, n, l.data(), middle.data());
-  Columns<T> adjoint(n, n);  // (L^-* P L^-1)* = L^-* (L^-* P)*
+  ColumnMajorMatrix<T> adjoint(n, n);  // (L^-* P L^-1)* = L^-* (L^-* P)*
   for (int64_t j = 0; j < n; ++j) {
     for (int64_t i = 0; i < n; ++i) adjoint(i, j) = Conjugate(middle(j, i));
   }
@@ -64,8 +65,8 @@ void CholeskyBackward(Columns<T> l, const Columns<T>& gradient, Columns<T>* resu
 
 // Entries above the diagonal, including NaN, are ignored.
 template <class T>
-Columns<T> LowerTriangle(const T* matrix, int64_t n) {
-  Columns<T> out(matrix, n, n);
+ColumnMajorMatrix<T> LowerTriangle(const T* matrix, int64_t n) {
+  ColumnMajorMatrix<T> out(matrix, n, n);
   for (int64_t j = 1; j < n; ++j) {
     for (int64_t i = 0; i < j; ++i) out(i, j) = T(0);
   }
@@ -85,7 +86,7 @@ absl::Status CholeskyGrad(KernelContext& c) {
   const int64_t n = l.dim(-1), size = n * n;
   if (output->num_elements() == 0) return absl::OkStatus();
   return ForEachMatrix(c, output->num_elements() / size, 3 * CubicCost(n, n), [&](int64_t b) {
-    Columns<T> result(n, n);
+    ColumnMajorMatrix<T> result(n, n);
     CholeskyBackward(LowerTriangle(l.data<T>() + b * size, n),
                      LowerTriangle(gradient.data<T>() + b * size, n), &result);
     result.Write(output->data<T>() + b * size);
@@ -112,7 +113,7 @@ absl::Status Lu(KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(Tensor * p, c.AllocateOutput(1, BatchOf(input).Concatenate({n})));
   if (lu->num_elements() == 0) return absl::OkStatus();
   return ForEachMatrix(c, lu->num_elements() / size, CubicCost(n, n), [&](int64_t b) {
-    Columns<T> a(input.data<T>() + b * size, n, n);
+    ColumnMajorMatrix<T> a(input.data<T>() + b * size, n, n);
     std::vector<int> pivots(static_cast<size_t>(n));
     const int zero_pivot = lapack::LuFactor(static_cast<int>(n), a.data(), pivots.data());
     // TensorFlow detects a NaN pivot only if it is the first one.
@@ -130,11 +131,11 @@ absl::Status Lu(KernelContext& c) {
 template <class T>
 void FactorQr(const T* in, int64_t m, int64_t n, int64_t inner, T* q, T* r) {
   using C = Compute<T>;
-  Columns<C> a(in, m, n);
+  ColumnMajorMatrix<C> a(in, m, n);
   const int reflections = static_cast<int>(std::min(m, n));
   std::vector<C> tau(static_cast<size_t>(reflections));
   lapack::QrFactor(static_cast<int>(m), static_cast<int>(n), a.data(), tau.data());
-  Columns<C> upper(inner, n), unitary(m, inner);
+  ColumnMajorMatrix<C> upper(inner, n), unitary(m, inner);
   for (int64_t j = 0; j < n; ++j) {
     for (int64_t i = 0; i <= std::min(j, inner - 1); ++i) upper(i, j) = a(i, j);
   }
@@ -185,9 +186,12 @@ void FactorSvd(const T* in, int64_t m, int64_t n, lapack::Vectors vectors, T* s,
   const int64_t inner = std::min(m, n);
   const bool wanted = vectors != lapack::Vectors::kNone;
   const bool full = vectors == lapack::Vectors::kFull;
-  Columns<T> a(in, m, n);
+  ColumnMajorMatrix<T> a(in, m, n);
   std::vector<lapack::Real<T>> values(static_cast<size_t>(inner));
-  Columns<T> left(wanted ? m : 0, full ? m : inner), right(!wanted ? 0 : full ? n : inner, n);
+  ColumnMajorMatrix<T> left(wanted ? m : 0, full ? m : inner), right(!wanted ? 0
+                                                                     : full  ? n
+                                                                             : inner,
+                                                                     n);
   const bool found =
       AllFinite(a) && lapack::Svd(vectors, static_cast<int>(m), static_cast<int>(n), a.data(),
                                   values.data(), left.data(), right.data()) == 0;

@@ -59,9 +59,9 @@ class DenseTable final : public LookupTable {
     for (int64_t i = 0; i < CountKeys(keys); ++i) {
       const Key* const key = keys.data<Key>() + i * key_size_;
       WEIR_RETURN_IF_ERROR(CheckKey(key));
-      const Place place = Probe(key);
+      const ProbeResult probe = Probe(key);
       const void* const from =
-          place.is_found ? ElementAt(values_, place.bucket * value_size()) : fallback.raw();
+          probe.is_found ? ElementAt(values_, probe.bucket * value_size()) : fallback.raw();
       CopyElements(values->dtype(), from, ElementAt(*values, i * value_size()), value_size());
     }
     return absl::OkStatus();
@@ -88,9 +88,9 @@ class DenseTable final : public LookupTable {
     for (int64_t i = 0; i < CountKeys(keys); ++i) {
       const Key* const key = keys.data<Key>() + i * key_size_;
       WEIR_RETURN_IF_ERROR(CheckKey(key));
-      const Place place = Probe(key);
-      if (!place.is_found) continue;
-      CopyKey(options_.deleted_key.data<Key>(), KeyAt(place.bucket));
+      const ProbeResult probe = Probe(key);
+      if (!probe.is_found) continue;
+      CopyKey(options_.deleted_key.data<Key>(), KeyAt(probe.bucket));
       --size_;
     }
     return absl::OkStatus();
@@ -121,7 +121,7 @@ class DenseTable final : public LookupTable {
   }
 
  private:
-  struct Place {
+  struct ProbeResult {
     int64_t bucket;
     bool is_found;
   };
@@ -165,7 +165,7 @@ class DenseTable final : public LookupTable {
 
   // Returns the key's bucket, or else the first bucket that ends the search or is reusable. Finds a
   // key behind a deleted one too.
-  Place Probe(const Key* key) const {
+  ProbeResult Probe(const Key* key) const {
     const int64_t mask = num_buckets() - 1;
     int64_t bucket = static_cast<int64_t>(HashOf(key)) & mask, free = -1;
     for (int64_t probes = 1; probes <= num_buckets(); ++probes) {
@@ -180,12 +180,12 @@ class DenseTable final : public LookupTable {
 
   // There is room.
   void Put(const Key* key, const void* value) {
-    const Place place = Probe(key);
-    if (!place.is_found) {
-      CopyKey(key, KeyAt(place.bucket));
+    const ProbeResult probe = Probe(key);
+    if (!probe.is_found) {
+      CopyKey(key, KeyAt(probe.bucket));
       ++size_;
     }
-    CopyElements(values_.dtype(), value, ElementAt(values_, place.bucket * value_size()),
+    CopyElements(values_.dtype(), value, ElementAt(values_, probe.bucket * value_size()),
                  value_size());
   }
 
@@ -264,7 +264,7 @@ absl::StatusOr<std::shared_ptr<LookupTable>> NewDenseTable(LookupTable::Spec spe
     case DT_STRING:
       return Make<std::string>(std::move(spec), std::move(options));
     default:
-      return InvalidArgument("Tables have no keys of type ", DataTypeName(spec.key_type));
+      return InvalidArgument("tables do not support keys of type ", DataTypeName(spec.key_type));
   }
 }
 

@@ -17,7 +17,7 @@ namespace weir {
 // Generates uniform or normal doubles from a stream. A block yields two; the second is returned
 // first.
 template <class Samples>
-class DoublesOf {
+class DoubleGenerator {
  public:
   double operator()(Philox& stream) {
     if (left_ == 0) {
@@ -33,8 +33,8 @@ class DoublesOf {
   double pair_[2] = {};
   int left_ = 0;
 };
-using UniformDoubles = DoublesOf<UniformSamples<double>>;
-using NormalDoubles = DoublesOf<NormalSamples<double>>;
+using UniformDoubles = DoubleGenerator<UniformSamples<double>>;
+using NormalDoubles = DoubleGenerator<NormalSamples<double>>;
 
 // Computes out[sample * parameters + p] = sampler(stream), where sampler = make(p). Each sample has
 // its own stream, sampler.blocks() blocks after that of the previous sample, so the result does not

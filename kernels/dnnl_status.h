@@ -13,7 +13,8 @@ namespace weir {
 inline absl::Status DnnlStatus(dnnl_status_t status, absl::string_view what) {
   if (status == dnnl_success) return absl::OkStatus();
   if (status == dnnl_out_of_memory)
-    return absl::ResourceExhaustedError(absl::StrCat("oneDNN has no memory to ", what));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("oneDNN ran out of memory and failed to ", what));
   return Internal("oneDNN failed to ", what, " (status ", static_cast<int>(status), ")");
 }
 

@@ -121,7 +121,7 @@ absl::Status RunEditDistance(KernelContext& c, bool normalize) {
 absl::StatusOr<Kernel> MakeEditDistance(const KernelInit& init) {
   const DataType type = init.attr<DataType>("T");
   if (!DispatchType(type, Elements{}, []<class T>() {})) {
-    return Unimplemented("EditDistance of ", DataTypeName(type));
+    return Unimplemented("EditDistance is not supported for type ", DataTypeName(type));
   }
   const bool normalize = init.attr<bool>("normalize");
   return Kernel(

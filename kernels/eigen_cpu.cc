@@ -11,7 +11,7 @@ namespace {
 // Computes the eigenvalues in ascending order, and the eigenvectors in the columns of `a`, of which
 // only the lower triangle is read.
 template <class T>
-absl::Status Decompose(bool vectors, Columns<T>* a, std::vector<lapack::Real<T>>* e) {
+absl::Status Decompose(bool vectors, ColumnMajorMatrix<T>* a, std::vector<lapack::Real<T>>* e) {
   const int64_t n = a->rows;
   for (int64_t j = 0; j < n; ++j) {
     for (int64_t i = 0; i < j; ++i) (*a)(i, j) = T(0);
@@ -37,7 +37,7 @@ absl::StatusOr<Kernel> MakeSelfAdjointEigV2(const KernelInit& init) {
     if (input.num_elements() == 0) return absl::OkStatus();
     return ForEachMatrix(c, input.num_elements() / size, 8 * CubicCost(n, n),
                          [&](int64_t b) -> absl::Status {
-                           Columns<T> a(input.data<T>() + b * size, n, n);
+                           ColumnMajorMatrix<T> a(input.data<T>() + b * size, n, n);
                            std::vector<lapack::Real<T>> values;
                            WEIR_RETURN_IF_ERROR(Decompose(vectors, &a, &values));
                            std::copy(values.begin(), values.end(), e->data<T>() + b * n);
@@ -59,7 +59,7 @@ absl::Status SelfAdjointEig(KernelContext& c) {
   if (input.num_elements() == 0) return absl::OkStatus();
   return ForEachMatrix(c, input.num_elements() / size, 8 * CubicCost(n, n),
                        [&](int64_t b) -> absl::Status {
-                         Columns<T> a(input.data<T>() + b * size, n, n);
+                         ColumnMajorMatrix<T> a(input.data<T>() + b * size, n, n);
                          std::vector<T> values;
                          WEIR_RETURN_IF_ERROR(Decompose(/*vectors=*/true, &a, &values));
                          T* to = output->data<T>() + b * (size + n);
@@ -88,8 +88,8 @@ absl::StatusOr<Kernel> MakeEig(const KernelInit& init) {
     if (input.num_elements() == 0) return absl::OkStatus();
     return ForEachMatrix(
         c, input.num_elements() / size, 20 * CubicCost(n, n), [&](int64_t b) -> absl::Status {
-          Columns<T> a(input.data<T>() + b * size, n, n);
-          Columns<Out> found(vectors ? n : 0, n);
+          ColumnMajorMatrix<T> a(input.data<T>() + b * size, n, n);
+          ColumnMajorMatrix<Out> found(vectors ? n : 0, n);
           if (!AllFinite(a) || lapack::Eigen(vectors, static_cast<int>(n), a.data(),
                                              e->data<Out>() + b * n, found.data()) != 0) {
             return InvalidArgument(

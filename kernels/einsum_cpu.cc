@@ -50,7 +50,7 @@ struct Strided {
   }
 };
 
-Labels Joined(Labels a, const Labels& b) {
+Labels ConcatLabels(Labels a, const Labels& b) {
   a.insert(a.end(), b.begin(), b.end());
   return a;
 }
@@ -68,7 +68,7 @@ class EinsumRun {
   }
 
   absl::Status Unary(const Tensor& input, const Labels& labels) {
-    WEIR_ASSIGN_OR_RETURN(const Strided x, SumAway(View(input, labels), result_, result_));
+    WEIR_ASSIGN_OR_RETURN(const Strided x, SumUnusedLabels(View(input, labels), result_, result_));
     CopyToResult(x);
     return absl::OkStatus();
   }
@@ -76,8 +76,8 @@ class EinsumRun {
   absl::Status Binary(const Tensor& a, const Labels& a_labels, const Tensor& b,
                       const Labels& b_labels) {
     Strided x = View(a, a_labels), y = View(b, b_labels);
-    WEIR_ASSIGN_OR_RETURN(x, SumAway(std::move(x), result_, y));
-    WEIR_ASSIGN_OR_RETURN(y, SumAway(std::move(y), result_, x));
+    WEIR_ASSIGN_OR_RETURN(x, SumUnusedLabels(std::move(x), result_, y));
+    WEIR_ASSIGN_OR_RETURN(y, SumUnusedLabels(std::move(y), result_, x));
     for (const int label : x.labels) {
       if (!result_.Has(label)) contracted_.push_back(label);
     }
@@ -85,7 +85,8 @@ class EinsumRun {
       if (x.Has(label) && y.Has(label)) batch_.push_back(label);
     }
     const Labels left = FreeOf(x), right = FreeOf(y);
-    if (result_.labels == Joined(Joined(batch_, right), left)) return Multiply(y, right, x, left);
+    if (result_.labels == ConcatLabels(ConcatLabels(batch_, right), left))
+      return Multiply(y, right, x, left);
     return Multiply(x, left, y, right);
   }
 
@@ -123,7 +124,7 @@ class EinsumRun {
     return n;
   }
 
-  bool LiesIn(const Strided& x, const Labels& order) const {
+  bool HasOrder(const Strided& x, const Labels& order) const {
     int64_t stride = 1;
     for (auto label = order.rbegin(); label != order.rend(); ++label) {
       if (x.StrideOf(*label) != stride) return false;
@@ -152,14 +153,14 @@ class EinsumRun {
   }
 
   // Sums over the labels that neither the other operand nor the result has.
-  absl::StatusOr<Strided> SumAway(Strided x, const Strided& a, const Strided& b) {
+  absl::StatusOr<Strided> SumUnusedLabels(Strided x, const Strided& a, const Strided& b) {
     Labels kept, summed;
     for (const int label : x.labels)
       (a.Has(label) || b.Has(label) ? kept : summed).push_back(label);
     if (summed.empty()) return x;
     const int64_t rows = SizeOf(kept), n = SizeOf(summed);
-    const Labels order = Joined(kept, summed);
-    if (!LiesIn(x, order)) {
+    const Labels order = ConcatLabels(kept, summed);
+    if (!HasOrder(x, order)) {
       WEIR_ASSIGN_OR_RETURN(x, InOrder(x, order));
     }
     Strided y;
@@ -170,8 +171,8 @@ class EinsumRun {
     int64_t stride = rows;
     for (const int label : kept) y.strides.push_back(stride /= extents_.at(label));
     WEIR_ASSIGN_OR_RETURN(
-        const ReductionPlan plan,
-        PlanReduction(Shape({rows, n}), Tensor::Scalar<int32_t>(1), /*keep_dims=*/false));
+        const ReductionLayout plan,
+        MakeReductionLayout(Shape({rows, n}), Tensor::Scalar<int32_t>(1), /*keep_dims=*/false));
     Reduce(c_.pool(), *FindReducer("Sum", x.type), plan, x.data, y.owned.raw());
     return y;
   }
@@ -188,10 +189,10 @@ class EinsumRun {
 
   // Makes x a batch of matrices with rows `rows` and columns `columns`, possibly transposed.
   absl::Status AsMatrices(const Labels& rows, const Labels& columns, Strided* x, bool* transposed) {
-    const Labels plain = Joined(Joined(batch_, rows), columns);
+    const Labels plain = ConcatLabels(ConcatLabels(batch_, rows), columns);
     *transposed = false;
-    if (LiesIn(*x, plain)) return absl::OkStatus();
-    *transposed = LiesIn(*x, Joined(Joined(batch_, columns), rows));
+    if (HasOrder(*x, plain)) return absl::OkStatus();
+    *transposed = HasOrder(*x, ConcatLabels(ConcatLabels(batch_, columns), rows));
     if (*transposed) return absl::OkStatus();
     WEIR_ASSIGN_OR_RETURN(*x, InOrder(*x, plain));
     return absl::OkStatus();
@@ -201,7 +202,7 @@ class EinsumRun {
     MatMulArgs args{.m = SizeOf(left), .n = SizeOf(right), .k = SizeOf(contracted_)};
     WEIR_RETURN_IF_ERROR(AsMatrices(left, contracted_, &x, &args.transpose_a));
     WEIR_RETURN_IF_ERROR(AsMatrices(contracted_, right, &y, &args.transpose_b));
-    const Labels order = Joined(Joined(batch_, left), right);
+    const Labels order = ConcatLabels(ConcatLabels(batch_, left), right);
     if (result_.labels == order && !result_repeats_) return RunProducts(args, x, y, out_->raw());
     Strided z;
     z.type = x.type;

@@ -40,7 +40,7 @@ struct UnaryKernel {
 absl::Status RunBinary(KernelContext& c, Binary run, double p, const Shape& shape) {
   const Tensor &x = c.input(0), &y = c.input(1);
   const Shape* const shapes[] = {&x.shape(), &y.shape()};
-  WEIR_ASSIGN_OR_RETURN(const GridIndex<2> grid, LayOver<2>(shape, shapes));
+  WEIR_ASSIGN_OR_RETURN(const GridIndex<2> grid, BroadcastGrid<2>(shape, shapes));
   WEIR_ASSIGN_OR_RETURN(Tensor* const z, c.AllocateOutput(0, shape));
   run(c.device().stream(), grid, x.raw(), y.raw(), z->raw(), p);
   return absl::OkStatus();
@@ -219,7 +219,7 @@ void AddSums(KernelRegistry* r, DataType type) {
 absl::Status RunChoice(KernelContext& c, const Shape& condition, const Shape& shape) {
   const Tensor &t = c.input(1), &e = c.input(2);
   const Shape* const shapes[] = {&condition, &t.shape(), &e.shape()};
-  WEIR_ASSIGN_OR_RETURN(const GridIndex<3> grid, LayOver<3>(shape, shapes));
+  WEIR_ASSIGN_OR_RETURN(const GridIndex<3> grid, BroadcastGrid<3>(shape, shapes));
   WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, shape));
   Choose(c.device().stream(), ElementSize(out->dtype()), grid, c.input_data<bool>(0), t.raw(),
          e.raw(), out->raw());

@@ -22,8 +22,8 @@
 
 // The tail after the last whole vector is computed in one more vector, padded with ones.
 template <class D, class T>
-HWY_INLINE hn::Vec<D> LoadLast(D d, const T* x, int64_t n) {
-  return LoadRest(d, x, n, T(1));
+HWY_INLINE hn::Vec<D> LoadTail(D d, const T* x, int64_t n) {
+  return LoadPartial(d, x, n, T(1));
 }
 
 template <class F, class T>
@@ -43,7 +43,7 @@ void UnaryVectorLoop(const UnaryLoop&, const void* xs, void* ys, int64_t n, doub
   }
   for (; i + lanes <= n; i += lanes)
     hn::StoreU(F::template Apply<M>(hn::LoadU(d, x + i)), d, y + i);
-  if (i < n) StoreRest(d, F::template Apply<M>(LoadLast(d, x + i, n - i)), y + i, n - i);
+  if (i < n) StorePartial(d, F::template Apply<M>(LoadTail(d, x + i, n - i)), y + i, n - i);
 }
 
 template <class F, class T>
@@ -66,14 +66,14 @@ void BinaryVectorLoop(const BinaryLoop&, const void* xs, const void* ys, void* z
     hn::StoreU(F::template Apply<M>(hn::LoadU(d, x + i), hn::LoadU(d, y + i)), d, z + i);
   }
   if (i < n)
-    StoreRest(d, F::template Apply<M>(LoadLast(d, x + i, n - i), LoadLast(d, y + i, n - i)), z + i,
-              n - i);
+    StorePartial(d, F::template Apply<M>(LoadTail(d, x + i, n - i), LoadTail(d, y + i, n - i)),
+                 z + i, n - i);
 }
 
 // One argument is a scalar.
 template <class F, class T, bool kFirst>
-void NumberVectorLoop(const BinaryLoop&, const void* xs, const void* ys, void* zs, int64_t n,
-                      double) {
+void ScalarOperandVectorLoop(const BinaryLoop&, const void* xs, const void* ys, void* zs, int64_t n,
+                             double) {
   using D = hn::ScalableTag<T>;
   using M = VectorMath<D>;
   const D d;
@@ -91,7 +91,7 @@ void NumberVectorLoop(const BinaryLoop&, const void* xs, const void* ys, void* z
     hn::StoreU(b, d, z + i + lanes);
   }
   for (; i + lanes <= n; i += lanes) hn::StoreU(apply(hn::LoadU(d, in + i)), d, z + i);
-  if (i < n) StoreRest(d, apply(LoadLast(d, in + i, n - i)), z + i, n - i);
+  if (i < n) StorePartial(d, apply(LoadTail(d, in + i, n - i)), z + i, n - i);
 }
 
 // With the op's parameter as an additional argument: Apply<M>(x, p), Apply<M>(x, y, p).
@@ -107,7 +107,7 @@ void UnaryVectorLoopP(const UnaryLoop&, const void* xs, void* ys, int64_t n, dou
   int64_t i = 0;
   for (; i + lanes <= n; i += lanes)
     hn::StoreU(F::template Apply<M>(hn::LoadU(d, x + i), param), d, y + i);
-  if (i < n) StoreRest(d, F::template Apply<M>(LoadLast(d, x + i, n - i), param), y + i, n - i);
+  if (i < n) StorePartial(d, F::template Apply<M>(LoadTail(d, x + i, n - i), param), y + i, n - i);
 }
 template <class F, class T>
 void BinaryVectorLoopP(const BinaryLoop&, const void* xs, const void* ys, void* zs, int64_t n,
@@ -124,8 +124,9 @@ void BinaryVectorLoopP(const BinaryLoop&, const void* xs, const void* ys, void* 
     hn::StoreU(F::template Apply<M>(hn::LoadU(d, x + i), hn::LoadU(d, y + i), param), d, z + i);
   }
   if (i < n) {
-    StoreRest(d, F::template Apply<M>(LoadLast(d, x + i, n - i), LoadLast(d, y + i, n - i), param),
-              z + i, n - i);
+    StorePartial(d,
+                 F::template Apply<M>(LoadTail(d, x + i, n - i), LoadTail(d, y + i, n - i), param),
+                 z + i, n - i);
   }
 }
 
@@ -138,15 +139,15 @@ void AddUnaryVectors(LoopRegistry* t) {
 }
 // Adds the scalar-operand variants of existing entries.
 template <class F, class T>
-void AddNumberForm(LoopRegistry* t) {
+void AddScalarVariant(LoopRegistry* t) {
   BinaryLoop* const loop = t->FindBinary(F::kOp, DataTypeOf<T>::value);
-  loop->scalar_first = NumberVectorLoop<F, T, true>;
-  loop->scalar_second = NumberVectorLoop<F, T, false>;
+  loop->scalar_first = ScalarOperandVectorLoop<F, T, true>;
+  loop->scalar_second = ScalarOperandVectorLoop<F, T, false>;
 }
 template <class... Fs>
-void AddNumberForms(LoopRegistry* t) {
-  (AddNumberForm<Fs, float>(t), ...);
-  (AddNumberForm<Fs, double>(t), ...);
+void AddScalarVariants(LoopRegistry* t) {
+  (AddScalarVariant<Fs, float>(t), ...);
+  (AddScalarVariant<Fs, double>(t), ...);
 }
 template <class... Fs>
 void AddBinaryVectors(LoopRegistry* t) {

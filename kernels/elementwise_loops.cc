@@ -112,16 +112,16 @@ void RunEqualShapes(ThreadPool& pool, const BinaryLoop& loop, double p, const Te
   });
 }
 
-void RunTiles(ThreadPool& pool, const BinaryLoop& loop, double p, const Broadcast& layout,
+void RunTiles(ThreadPool& pool, const BinaryLoop& loop, double p, const Broadcast& broadcast,
               const Tensor& x, const Tensor& y, Tensor* z) {
   const int64_t n = z->num_elements();
   char* const out = static_cast<char*>(z->raw());
-  const bool numbers[] = {layout.kind(0) == Broadcast::Kind::kConstant,
-                          layout.kind(1) == Broadcast::Kind::kConstant};
-  const BinaryLoop::Fn form = loop.FormFor(numbers[0], numbers[1]);
-  if (form != nullptr && layout.kind(numbers[0] ? 1 : 0) == Broadcast::Kind::kDense) {
-    const auto from = [&](const Tensor& t, bool is_number, int64_t i) {
-      return is_number ? t.raw() : At(t, i, loop.in_size);
+  const bool numbers[] = {broadcast.kind(0) == Broadcast::Kind::kConstant,
+                          broadcast.kind(1) == Broadcast::Kind::kConstant};
+  const BinaryLoop::Fn form = loop.ScalarVariantFor(numbers[0], numbers[1]);
+  if (form != nullptr && broadcast.kind(numbers[0] ? 1 : 0) == Broadcast::Kind::kDense) {
+    const auto from = [&](const Tensor& t, bool is_scalar, int64_t i) {
+      return is_scalar ? t.raw() : At(t, i, loop.in_size);
     };
     ForEachPiece(pool, n, loop, out, [&](int64_t i, int64_t m, void* to) {
       form(loop, from(x, numbers[0], i), from(y, numbers[1], i), to, m, p);
@@ -133,15 +133,15 @@ void RunTiles(ThreadPool& pool, const BinaryLoop& loop, double p, const Broadcas
     alignas(64) char buffers[2][kTile * kMaxElement];
     const Tensor* const args[] = {&x, &y};
     for (int k = 0; k < 2; ++k) {
-      if (layout.kind(k) != Broadcast::Kind::kConstant) continue;
+      if (broadcast.kind(k) != Broadcast::Kind::kConstant) continue;
       FillElements(buffers[k], args[k]->raw(), loop.in_size, std::min(kTile, end - begin));
     }
     const auto tile = [&](int64_t i, int64_t m, void* to) {
       const void* at[2];
       for (int k = 0; k < 2; ++k) {
-        at[k] = layout.kind(k) == Broadcast::Kind::kConstant
+        at[k] = broadcast.kind(k) == Broadcast::Kind::kConstant
                     ? buffers[k]
-                    : layout.Tile(k, args[k]->raw(), loop.in_size, i, m, buffers[k]);
+                    : broadcast.Tile(k, args[k]->raw(), loop.in_size, i, m, buffers[k]);
       }
       loop.run(loop, at[0], at[1], to, m, p);
     };
@@ -157,79 +157,80 @@ void RunTiles(ThreadPool& pool, const BinaryLoop& loop, double p, const Broadcas
 }
 
 // A broadcast layout computed when the kernel is created, for the shapes that the plan expects.
-struct PlannedBroadcast {
+struct BroadcastLayout {
   Shape x, y, z;
-  Broadcast layout;
+  Broadcast broadcast;
   // For results of one tile: a strided argument is copied in units of unit[k] bytes (elements that
   // stay contiguous), each from its entry in sources[k], counted in units.
   size_t unit[2] = {0, 0};
   std::vector<int32_t> sources[2];
 };
 
-void PlanTile(int k, size_t size, int64_t elements, PlannedBroadcast* plan) {
-  const Broadcast& layout = plan->layout;
-  const int last = layout.rank() - 1;
+void ComputeTileSources(int k, size_t size, int64_t elements, BroadcastLayout* layout) {
+  const Broadcast& broadcast = layout->broadcast;
+  const int last = broadcast.rank() - 1;
   int64_t together = 1;  // elements per unit
-  while (layout.stride(k, last) == 1 && layout.dim(last) % (2 * together) == 0 &&
+  while (broadcast.stride(k, last) == 1 && broadcast.dim(last) % (2 * together) == 0 &&
          2 * together * size <= kMaxElement) {
     together *= 2;
   }
-  std::vector<int32_t> all(elements), places(plan->z.num_elements());
+  std::vector<int32_t> all(elements), places(layout->z.num_elements());
   std::iota(all.begin(), all.end(), 0);
-  layout.Gather(k, all.data(), sizeof(int32_t), 0, plan->z.num_elements(), places.data());
+  broadcast.Gather(k, all.data(), sizeof(int32_t), 0, layout->z.num_elements(), places.data());
   for (size_t i = 0; i < places.size(); i += together) {
-    plan->sources[k].push_back(places[i] / static_cast<int32_t>(together));
+    layout->sources[k].push_back(places[i] / static_cast<int32_t>(together));
   }
-  plan->unit[k] = together * size;
+  layout->unit[k] = together * size;
 }
 
-std::shared_ptr<const PlannedBroadcast> MakePlan(size_t size, const Shape& x, const Shape& y) {
+std::shared_ptr<const BroadcastLayout> MakeBroadcastLayout(size_t size, const Shape& x,
+                                                           const Shape& y) {
   const absl::StatusOr<Shape> z = BroadcastShapes(x, y);
   if (!z.ok() || z->num_elements() == 0) return nullptr;
   const Shape* const arguments[] = {&x, &y};
-  auto plan =
-      std::make_shared<PlannedBroadcast>(PlannedBroadcast{x, y, *z, Broadcast(*z, arguments)});
+  auto layout =
+      std::make_shared<BroadcastLayout>(BroadcastLayout{x, y, *z, Broadcast(*z, arguments)});
   for (int k = 0; z->num_elements() <= kTile && k < 2; ++k) {
-    if (plan->layout.kind(k) != Broadcast::Kind::kStrided) continue;
-    PlanTile(k, size, arguments[k]->num_elements(), plan.get());
+    if (layout->broadcast.kind(k) != Broadcast::Kind::kStrided) continue;
+    ComputeTileSources(k, size, arguments[k]->num_elements(), layout.get());
   }
-  return plan;
+  return layout;
 }
 
 // Kernels of equal shapes share a layout: few of a graph's many nodes differ in shapes, so the
 // layouts stay in the L1 cache. Layouts that no kernel references are removed whenever the map has
 // doubled in size.
-class SharedPlans {
+class BroadcastLayoutCache {
  public:
-  std::shared_ptr<const PlannedBroadcast> Get(size_t size, const Shape& x, const Shape& y) {
+  std::shared_ptr<const BroadcastLayout> Get(size_t size, const Shape& x, const Shape& y) {
     const std::string key = absl::StrCat(size, x.ToString(), y.ToString());
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (const auto it = plans_.find(key); it != plans_.end()) {
-      if (auto plan = it->second.lock()) return plan;
+    if (const auto it = layouts_.find(key); it != layouts_.end()) {
+      if (auto layout = it->second.lock()) return layout;
     }
-    auto plan = MakePlan(size, x, y);
-    if (plan == nullptr) return nullptr;
-    if (plans_.size() >= sweep_at_) {
-      absl::erase_if(plans_, [](const auto& entry) { return entry.second.expired(); });
-      sweep_at_ = std::max<size_t>(64, 2 * plans_.size());
+    auto layout = MakeBroadcastLayout(size, x, y);
+    if (layout == nullptr) return nullptr;
+    if (layouts_.size() >= sweep_at_) {
+      absl::erase_if(layouts_, [](const auto& entry) { return entry.second.expired(); });
+      sweep_at_ = std::max<size_t>(64, 2 * layouts_.size());
     }
-    plans_[key] = plan;
-    return plan;
+    layouts_[key] = layout;
+    return layout;
   }
 
  private:
   std::mutex mutex_;
-  absl::flat_hash_map<std::string, std::weak_ptr<const PlannedBroadcast>> plans_;
+  absl::flat_hash_map<std::string, std::weak_ptr<const BroadcastLayout>> layouts_;
   size_t sweep_at_ = 64;
 };
 
 // Returns null if there is nothing to precompute: equal shapes, unknown shapes, or no broadcasting.
-std::shared_ptr<const PlannedBroadcast> PlanBroadcast(const BinaryLoop& loop,
-                                                      absl::Span<const Shape> shapes) {
+std::shared_ptr<const BroadcastLayout> FindBroadcastLayout(const BinaryLoop& loop,
+                                                           absl::Span<const Shape> shapes) {
   if (!loop.broadcasts || shapes.size() != 2 || shapes[0] == shapes[1]) return nullptr;
   if (!shapes[0].IsFullyDefined() || !shapes[1].IsFullyDefined()) return nullptr;
-  static auto* const plans = new SharedPlans;
-  return plans->Get(loop.in_size, shapes[0], shapes[1]);
+  static auto* const layouts = new BroadcastLayoutCache;
+  return layouts->Get(loop.in_size, shapes[0], shapes[1]);
 }
 
 // Writes `n` copies of an element, 16 bytes at a time. Writes up to 15 bytes past the end.
@@ -244,21 +245,21 @@ void Repeat(const char* element, size_t size, int64_t n, char* to) {
 }
 
 // Computes a result of one tile. Source indices are looked up, not computed.
-void RunTile(const BinaryLoop& loop, double p, const PlannedBroadcast& plan, const Tensor& x,
+void RunTile(const BinaryLoop& loop, double p, const BroadcastLayout& layout, const Tensor& x,
              const Tensor& y, Tensor* z) {
   alignas(64) char buffers[2][kTile * kMaxElement];
   const int64_t n = z->num_elements();
   const void* at[] = {x.raw(), y.raw()};
   for (int k = 0; k < 2; ++k) {
-    if (plan.layout.kind(k) == Broadcast::Kind::kDense) continue;
+    if (layout.broadcast.kind(k) == Broadcast::Kind::kDense) continue;
     const char* const from = static_cast<const char*>(at[k]);
     char* const to = buffers[k];
-    if (plan.layout.kind(k) == Broadcast::Kind::kConstant) {
+    if (layout.broadcast.kind(k) == Broadcast::Kind::kConstant) {
       Repeat(from, loop.in_size, n, to);
     } else {
-      DispatchSize(plan.unit[k], [&]<class U>() {
-        const int32_t* const sources = plan.sources[k].data();
-        const int64_t units = static_cast<int64_t>(plan.sources[k].size());
+      DispatchSize(layout.unit[k], [&]<class U>() {
+        const int32_t* const sources = layout.sources[k].data();
+        const int64_t units = static_cast<int64_t>(layout.sources[k].size());
         for (int64_t i = 0; i < units; ++i)
           std::memcpy(to + i * sizeof(U), from + sources[i] * sizeof(U), sizeof(U));
       });
@@ -268,18 +269,18 @@ void RunTile(const BinaryLoop& loop, double p, const PlannedBroadcast& plan, con
   loop.run(loop, at[0], at[1], z->raw(), n, p);
 }
 
-absl::Status RunPlanned(KernelContext& c, const BinaryLoop& loop, double p,
-                        const PlannedBroadcast& plan) {
+absl::Status RunBroadcast(KernelContext& c, const BinaryLoop& loop, double p,
+                          const BroadcastLayout& layout) {
   const Tensor &x = c.input(0), &y = c.input(1);
   if (loop.check != nullptr) WEIR_RETURN_IF_ERROR(loop.check(x, y));
-  Tensor* out = c.PlannedOutput(0, plan.z);
+  Tensor* out = c.PlannedOutput(0, layout.z);
   if (out == nullptr) {
-    WEIR_ASSIGN_OR_RETURN(out, c.AllocateOutput(0, plan.z));
+    WEIR_ASSIGN_OR_RETURN(out, c.AllocateOutput(0, layout.z));
   }
   if (out->num_elements() <= kTile) {
-    RunTile(loop, p, plan, x, y, out);
+    RunTile(loop, p, layout, x, y, out);
   } else {
-    RunTiles(c.pool(), loop, p, plan.layout, x, y, out);
+    RunTiles(c.pool(), loop, p, layout.broadcast, x, y, out);
   }
   return absl::OkStatus();
 }
@@ -287,10 +288,10 @@ absl::Status RunPlanned(KernelContext& c, const BinaryLoop& loop, double p,
 struct BinaryKernel {
   const BinaryLoop* loop;
   double p;
-  std::shared_ptr<const PlannedBroadcast> plan;
+  std::shared_ptr<const BroadcastLayout> layout;
   absl::Status operator()(KernelContext& c) const {
-    if (plan != nullptr && c.input(0).shape() == plan->x && c.input(1).shape() == plan->y) {
-      return RunPlanned(c, *loop, p, *plan);
+    if (layout != nullptr && c.input(0).shape() == layout->x && c.input(1).shape() == layout->y) {
+      return RunBroadcast(c, *loop, p, *layout);
     }
     return RunBinary(c, *loop, p);
   }
@@ -447,11 +448,12 @@ void LoopRegistry::AddKernels(KernelRegistry* r) const {
   for (const auto& entry : binary_) {
     const BinaryLoop* loop = &entry->loop;
     if (loop->own_kernel) continue;
-    KernelDef& def = r->Add(entry->op, kCpu, ConstraintsFor(entry->op, entry->in, loop->out_size),
-                            [loop](const KernelInit& init) -> absl::StatusOr<Kernel> {
-                              return Kernel(BinaryKernel{loop, ParamOf(loop->param, init.node),
-                                                         PlanBroadcast(*loop, init.input_shapes)});
-                            });
+    KernelDef& def =
+        r->Add(entry->op, kCpu, ConstraintsFor(entry->op, entry->in, loop->out_size),
+               [loop](const KernelInit& init) -> absl::StatusOr<Kernel> {
+                 return Kernel(BinaryKernel{loop, ParamOf(loop->param, init.node),
+                                            FindBroadcastLayout(*loop, init.input_shapes)});
+               });
     if (loop->in_size == loop->out_size) def.InPlace({0, 1});
   }
 }
@@ -480,15 +482,15 @@ LoopRegistries::LoopRegistries() : tables_(LoopFamilies(), LoopFamilyIndex()) {}
 
 const UnaryLoop* LoopRegistries::FindUnary(absl::string_view op, DataType type) const {
   const UnaryLoop* loop = nullptr;
-  tables_.With(op,
-               [&](const LoopRegistry& t) { return (loop = t.FindUnary(op, type)) != nullptr; });
+  tables_.ForEachWith(
+      op, [&](const LoopRegistry& t) { return (loop = t.FindUnary(op, type)) != nullptr; });
   return loop;
 }
 
 const BinaryLoop* LoopRegistries::FindBinary(absl::string_view op, DataType type) const {
   const BinaryLoop* loop = nullptr;
-  tables_.With(op,
-               [&](const LoopRegistry& t) { return (loop = t.FindBinary(op, type)) != nullptr; });
+  tables_.ForEachWith(
+      op, [&](const LoopRegistry& t) { return (loop = t.FindBinary(op, type)) != nullptr; });
   return loop;
 }
 

@@ -47,9 +47,9 @@ struct BinaryLoop {
   Check check = nullptr;
 
   // Returns null unless one argument is a scalar and there is a variant for it.
-  Fn FormFor(bool first_is_number, bool second_is_number) const {
-    if (first_is_number == second_is_number) return nullptr;
-    return first_is_number ? scalar_first : scalar_second;
+  Fn ScalarVariantFor(bool first_is_scalar, bool second_is_scalar) const {
+    if (first_is_scalar == second_is_scalar) return nullptr;
+    return first_is_scalar ? scalar_first : scalar_second;
   }
 };
 

@@ -16,7 +16,7 @@ absl::StatusOr<Epilogue> Epilogue::Read(const Node& node) {
   for (const char* op : {"Relu", "Relu6", "Elu", "LeakyRelu", "Tanh", "Sigmoid"}) {
     if (e.loop_ != nullptr || !take(op)) continue;
     e.loop_ = ElementwiseLoops().FindUnary(op, DT_FLOAT);
-    e.clip_ = ClipOf(op);
+    e.clip_ = ClampOf(op);
   }
   if (next < ops.size()) return Unimplemented("fusing ", ops[next], " is not supported");
   const int64_t num_args = (e.bias ? 1 : 0) + (e.add ? 1 : 0);
@@ -44,7 +44,7 @@ absl::StatusOr<Epilogue::Operands> Epilogue::ReadOperands(const KernelContext& c
   if (add) {
     const Tensor& t = ctx.input(bias ? 3 : 2);
     if (t.dtype() != DT_FLOAT || t.shape() != result) {
-      return InvalidArgument("the tensor to add must be float", result.ToString(), ", not ",
+      return InvalidArgument("the addend must be float", result.ToString(), ", not ",
                              t.Description());
     }
     operands.addend = t.data<float>();
@@ -57,15 +57,15 @@ std::optional<gemm::Epilogue> Epilogue::AsGemmEpilogue(const Operands& operands)
   return gemm::Epilogue{operands.bias, clip_->low, clip_->high};
 }
 
-std::optional<gemm::Epilogue> Epilogue::ClipOf(absl::string_view activation) {
+std::optional<gemm::Epilogue> Epilogue::ClampOf(absl::string_view activation) {
   if (activation.empty()) return gemm::Epilogue();
   if (activation == "Relu") return gemm::Epilogue{.low = 0};
   if (activation == "Relu6") return gemm::Epilogue{.low = 0, .high = 6};
   return std::nullopt;
 }
 
-absl::StatusOr<Tensor> Epilogue::PutAside(KernelContext& ctx, const Shape& shape,
-                                          const float** operand) {
+absl::StatusOr<Tensor> Epilogue::PreserveOperand(KernelContext& ctx, const Shape& shape,
+                                                 const float** operand) {
   WEIR_ASSIGN_OR_RETURN(Tensor kept, ctx.AllocateTemp(DT_FLOAT, shape));
   std::copy(*operand, *operand + shape.num_elements(), kept.data<float>());
   *operand = kept.data<float>();

@@ -9,9 +9,9 @@
 
 namespace weir {
 
-// What a fused op (_FusedConv2D, _FusedMatMul, ...) applies to each element of its matrix product
-// or convolution while the element is in the cache: activation(x + bias[channel] + addend). Float
-// only.
+// The epilogue of a fused op (_FusedConv2D, _FusedMatMul, ...), applied to each element of the
+// matrix product or convolution while it is in the cache: activation(x + bias[channel] + addend).
+// Float only.
 struct Epilogue {
   bool bias = false;  // has a bias: the first of `args`
   bool add = false;   // has an addend: the next of `args`, a tensor of the result's shape
@@ -31,8 +31,8 @@ struct Epilogue {
                                         int64_t channels) const;
   // Kernels with epilogues are InPlace for the epilogue's operands. If the result reuses the memory
   // of an operand that is still needed, copies the operand to the tensor that this returns.
-  static absl::StatusOr<Tensor> PutAside(KernelContext& ctx, const Shape& shape,
-                                         const float** operand);
+  static absl::StatusOr<Tensor> PreserveOperand(KernelContext& ctx, const Shape& shape,
+                                                const float** operand);
 
   // Applies the epilogue to `rows` rows of `columns` elements with row stride `stride`, on the
   // calling thread. The operands begin at the block's first column, the addend also at its first
@@ -44,7 +44,7 @@ struct Epilogue {
   std::optional<gemm::Epilogue> AsGemmEpilogue(const Operands& operands) const;
   // Returns the bounds to which an activation clamps, if that is all it does. An empty name means
   // no activation.
-  static std::optional<gemm::Epilogue> ClipOf(absl::string_view activation);
+  static std::optional<gemm::Epilogue> ClampOf(absl::string_view activation);
   // x += y for contiguous elements.
   static void Add(float* x, const float* y, int64_t n);
   // Applies only the activation to contiguous elements.

@@ -26,7 +26,7 @@ absl::StatusOr<std::vector<std::string>> ReadKeys(const KernelContext& c, absl::
   return InvalidArgument("Expected len(", name, ") == ", count, " but got: ", keys.size());
 }
 
-// ---- what a node requests
+// ---- requested features
 
 absl::StatusOr<FeatureSignature> FeatureSignature::Of(const KernelInit& init,
                                                       absl::string_view prefix,

@@ -28,22 +28,22 @@ struct Options {
 };
 
 // The transforms of a run, one per dimension, cached for the next run.
-class Transforms {
+class TransformCache {
  public:
   std::vector<std::shared_ptr<const FourierTransform>> Get(const Dims& lengths, bool inverse) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    kept_.resize(lengths.size());
+    cache_.resize(lengths.size());
     for (size_t i = 0; i < lengths.size(); ++i) {
-      if (kept_[i] == nullptr || kept_[i]->length() != lengths[i]) {
-        kept_[i] = std::make_shared<const FourierTransform>(lengths[i], inverse);
+      if (cache_[i] == nullptr || cache_[i]->length() != lengths[i]) {
+        cache_[i] = std::make_shared<const FourierTransform>(lengths[i], inverse);
       }
     }
-    return kept_;
+    return cache_;
   }
 
  private:
   std::mutex mutex_;
-  std::vector<std::shared_ptr<const FourierTransform>> kept_;
+  std::vector<std::shared_ptr<const FourierTransform>> cache_;
 };
 
 // The dimensions of one transform: those of input and output, and its lengths. For a transform to
@@ -60,7 +60,7 @@ struct Grid {
 
 int64_t HalfOf(int64_t n) { return n == 0 ? 0 : n / 2 + 1; }
 
-// Transforms the arrays of a range of batch elements sequentially, on one thread.
+// TransformCache the arrays of a range of batch elements sequentially, on one thread.
 class Worker {
  public:
   Worker(const Options& options, const Grid& grid,
@@ -119,7 +119,7 @@ class Worker {
       for (int64_t i = 0; i < dims_.back(); ++i) array_[to + i] = Number(in[from + i]);
     });
   }
-  // Transforms real rows while loading them.
+  // TransformCache real rows while loading them.
   template <class T>
   void Load(const T* in) {
     const int64_t n = grid_.lengths.back();
@@ -237,7 +237,7 @@ absl::StatusOr<Grid> GridOf(const KernelContext& c, const Options& o, int rank) 
 }
 
 template <class In, class Out>
-absl::Status Transform(KernelContext& c, const Options& o, Transforms* transforms) {
+absl::Status Transform(KernelContext& c, const Options& o, TransformCache* transforms) {
   const Tensor& input = c.input(0);
   int rank = o.rank;
   if (rank < 0) {
@@ -268,7 +268,7 @@ absl::Status Transform(KernelContext& c, const Options& o, Transforms* transform
 
 template <class In, class Out>
 Kernel MakeTransform(const Options& o) {
-  const auto transforms = std::make_shared<Transforms>();
+  const auto transforms = std::make_shared<TransformCache>();
   return Kernel([o, transforms](KernelContext& c) -> absl::Status {
     return Transform<In, Out>(c, o, transforms.get());
   });

@@ -19,8 +19,7 @@ absl::Status Fill(KernelContext& c) {
 }
 
 absl::Status ZerosLike(KernelContext& c) {
-  if (c.input(0).dtype() == DT_RESOURCE)
-    return InvalidArgument("there is no zero of type resource");
+  if (c.input(0).dtype() == DT_RESOURCE) return InvalidArgument("type resource has no zero value");
   if (c.input(0).dtype() == DT_VARIANT) {
     WEIR_ASSIGN_OR_RETURN(Tensor zeros, ZerosOf(c.pool(), c.input(0)));
     c.SetOutput(0, std::move(zeros));

@@ -15,7 +15,7 @@ struct OneHotLayout {
   int64_t outer = 1, depth = 0, inner = 1;
 };
 // `axis` is the op's attribute. INVALID_ARGUMENT if an argument is invalid.
-absl::StatusOr<OneHotLayout> LayOutOneHot(const KernelContext& c, int64_t axis);
+absl::StatusOr<OneHotLayout> MakeOneHotLayout(const KernelContext& c, int64_t axis);
 
 }  // namespace weir
 

@@ -298,8 +298,9 @@ absl::StatusOr<Kernel> MakeDeviceIndex(const KernelInit& init) {
 }
 
 absl::Status NoArgument(KernelContext& c) {
-  return FailedPrecondition("argument ", c.node().attr<int64_t>("index"),
-                            " of a function has no value: it is not run by a call");
+  return FailedPrecondition(
+      "argument ", c.node().attr<int64_t>("index"),
+      " of a function has no value: the function body runs outside of a call");
 }
 
 // No-op: reads share the variable's memory already.

@@ -36,14 +36,14 @@ void RunTiles(ThreadPool& pool, const TileProgram& program, const TileLayout& la
   const int64_t tile = large ? TileProgram::kPipelineTile : program.TileSize(layout, streams);
   const auto run = [&](int64_t begin, int64_t end) {
     TileRunner runner(program, layout, argument, std::min(tile, end - begin), streams);
-    char* to[kMostFusedResults];
+    char* to[kMaxFusedResults];
     for (int64_t i = begin; i < end; i += tile) {
       for (size_t k = 0; k < results.size(); ++k)
         to[k] = results[k] + static_cast<size_t>(i) * size;
       runner.Run(i, std::min(tile, end - i), {to, results.size()});
     }
     runner.Finish();
-    if (streams) non_temporal::Finish();
+    if (streams) non_temporal::Fence();
   };
   if (n <= tile) {
     run(0, n);
@@ -61,7 +61,7 @@ struct FusedElementwise {
     WEIR_ASSIGN_OR_RETURN(const TileLayout* const layout,
                           program->LayoutFor(c, planned.get(), &made));
     const int num_results = program->num_results();
-    char* results[kMostFusedResults];
+    char* results[kMaxFusedResults];
     for (int k = 0; k < num_results; ++k) {
       Tensor* out = c.PlannedOutput(k, layout->result);
       if (out == nullptr) {
@@ -106,8 +106,8 @@ struct FusedUpdate {
       WEIR_RETURN_IF_ERROR(
           CheckAssignable(variables[i], layout->result, is_ref, /*validate_shape=*/true));
     }
-    const void* arguments[kMostFusedArguments];
-    char* results[kMostFusedResults];
+    const void* arguments[kMaxFusedArguments];
+    char* results[kMaxFusedResults];
     std::vector<Tensor> values(reads.size());  // newly allocated values
     int argument = 0;
     for (int i = 0; i < num_variables; ++i) {
@@ -155,15 +155,15 @@ absl::StatusOr<std::shared_ptr<const TileProgram>> ReadProgram(const KernelInit&
              others_of = init.attr<std::vector<int64_t>>("others_of");
   const auto params = init.attr<std::vector<float>>("params");
   return TileProgram::Create(
-      {init.attr<DataType>("T"), num_arguments, ops, operands, params, others_of});
+      {init.attr<DataType>("T"), num_arguments, ops, operands, params, others_of, init.kernels});
 }
 
 absl::StatusOr<Kernel> MakeFused(const KernelInit& init) {
   WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<const TileProgram> program,
                         ReadProgram(init, init.node.num_inputs()));
   if (program->num_results() != init.node.num_outputs()) {
-    return InvalidArgument("others_of has ", program->num_results() - 1, " ops, and there are ",
-                           init.node.num_outputs() - 1, " others");
+    return InvalidArgument("others_of has ", program->num_results() - 1, " entries, but there are ",
+                           init.node.num_outputs() - 1, " other outputs");
   }
   return Kernel(FusedElementwise{program, program->MakeLayout(init.input_shapes)});
 }
@@ -174,13 +174,13 @@ absl::StatusOr<Kernel> MakeUpdate(const KernelInit& init) {
   const int num_args = init.node.num_inputs() - num_variables;
   const auto num_reads = static_cast<int>(std::count(reads.begin(), reads.end(), true));
   if (num_variables != init.attr<int64_t>("num_handles") + init.attr<int64_t>("num_refs")) {
-    return InvalidArgument("reads has ", num_variables,
-                           " entries, which are not as many as there are handles and references");
+    return InvalidArgument("reads has ", num_variables, " entries, but num_handles + num_refs is ",
+                           init.attr<int64_t>("num_handles") + init.attr<int64_t>("num_refs"));
   }
   WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<const TileProgram> program,
                         ReadProgram(init, num_reads + num_args));
   if (program->num_results() != num_variables) {
-    return InvalidArgument("others_of has ", program->num_results() - 1, " ops, and there are ",
+    return InvalidArgument("others_of has ", program->num_results() - 1, " entries, but there are ",
                            num_variables, " variables");
   }
   std::vector<Shape> shapes(num_reads, init.attr<Shape>("shape"));
@@ -205,13 +205,13 @@ std::optional<FusableOp> FindFusableOp(absl::string_view op, size_t num_argument
 }
 
 void AddFusedElementwiseKernels(KernelRegistry* r) {
-  std::vector<int> arguments(kMostFusedArguments);
-  for (int k = 0; k < kMostFusedArguments; ++k) arguments[k] = k;
+  std::vector<int> arguments(kMaxFusedArguments);
+  for (int k = 0; k < kMaxFusedArguments; ++k) arguments[k] = k;
   r->Add("_FusedElementwise", kCpu, MakeFused).InPlace(arguments);
-  for (int k = 0; k < kMostFusedResults; ++k) arguments.push_back(kMostFusedArguments + k);
+  for (int k = 0; k < kMaxFusedResults; ++k) arguments.push_back(kMaxFusedArguments + k);
   r->Add("_FusedUpdate", kCpu, MakeUpdate)
       .InPlace(arguments)
-      .Writes(absl::MakeSpan(arguments).subspan(0, kMostFusedResults));
+      .Writes(absl::MakeSpan(arguments).subspan(0, kMaxFusedResults));
 }
 
 }  // namespace weir

@@ -11,9 +11,9 @@ namespace weir {
 class KernelRegistry;
 
 // Limits of the ops _FusedElementwise and _FusedReduction.
-inline constexpr int kMostFusedOps = 64;
-inline constexpr int kMostFusedArguments = 16;
-inline constexpr int kMostFusedResults = 8;  // of a _FusedElementwise
+inline constexpr int kMaxFusedOps = 64;
+inline constexpr int kMaxFusedArguments = 16;
+inline constexpr int kMaxFusedResults = 8;  // of a _FusedElementwise
 
 // An op that may be a stage of a fused op: its result type is its argument type, and it accepts all
 // values.

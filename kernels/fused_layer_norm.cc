@@ -192,7 +192,7 @@ struct LayerNorm {
     Rows rows{.n = x.shape().Sub(x.rank() - axes).num_elements(), .epsilon = epsilon};
     for (int i = 1; i < c.num_inputs(); ++i) {
       if (c.input(i).num_elements() == rows.n) continue;
-      return InvalidArgument("A scale or offset must have ", rows.n, " elements for x of shape ",
+      return InvalidArgument("scale and offset must have ", rows.n, " elements for x of shape ",
                              x.shape().ToString(), ", but has shape ",
                              c.input(i).shape().ToString());
     }
@@ -215,7 +215,7 @@ struct LayerNorm {
     c.pool().ParallelFor(y->num_elements() / rows.n, kNsPerElement * static_cast<double>(rows.n),
                          [&](int64_t begin, int64_t end) {
                            HWY_DYNAMIC_DISPATCH(Run)(rows, begin, end);
-                           if (rows.streams) non_temporal::Finish();
+                           if (rows.streams) non_temporal::Fence();
                          });
     return absl::OkStatus();
   }
@@ -226,9 +226,9 @@ absl::StatusOr<Kernel> Make(const KernelInit& init) {
                 offsets = init.attr<int64_t>("num_offsets"), axes = init.attr<int64_t>("axes");
   const auto statistics = init.attr<int64_t>("num_statistics");
   if (statistics != 0 && statistics != 2)
-    return InvalidArgument("There are two statistics or none, but num_statistics is ", statistics);
+    return InvalidArgument("num_statistics must be 0 or 2, but is ", statistics);
   if (scales > 1 || offsets > 1)
-    return InvalidArgument("There is at most one scale and one offset, but num_scales is ", scales,
+    return InvalidArgument("num_scales and num_offsets must be 0 or 1, but num_scales is ", scales,
                            " and num_offsets ", offsets);
   return Kernel(LayerNorm{scales == 1, offsets == 1, statistics == 2,
                           static_cast<int>(std::min<int64_t>(axes, Shape::kMaxRank + 1)),

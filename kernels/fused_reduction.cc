@@ -51,7 +51,7 @@ constexpr int64_t kTileRows = 4;
 
 // A reduction's alternating kept and reduced dimensions, with at least one reduced.
 struct Dims {
-  explicit Dims(const ReductionPlan& plan) : extents(plan.dims.begin(), plan.dims.end()) {
+  explicit Dims(const ReductionLayout& plan) : extents(plan.dims.begin(), plan.dims.end()) {
     first_is_reduced = plan.first_is_reduced;
     if (extents.empty()) {
       extents = {1};
@@ -70,10 +70,10 @@ struct Dims {
 };
 
 // Maps a position in the outer dimensions to its accumulator.
-class Outer {
+class AccumulatorIndex {
  public:
   // For the first `count` dimensions; the last kept one has a stride of `width` accumulators.
-  Outer(const Dims& dims, size_t count, int64_t width) {
+  AccumulatorIndex(const Dims& dims, size_t count, int64_t width) {
     for (size_t i = count; i-- > 0;) {
       extents_.push_back(dims.extents[i]);
       strides_.push_back(dims.is_reduced(i) ? 0 : width);
@@ -94,30 +94,30 @@ class Outer {
 };
 
 // The layouts for inputs of particular shapes.
-struct Layouts {
+struct FusedReductionLayout {
   std::vector<Shape> inputs;
   std::shared_ptr<const TileLayout> arguments;  // null: one argument is reduced directly
-  ReductionPlan plan;
-  std::shared_ptr<const TileLayout>
-      end;  // of the results and the epilogue's arguments; null: no epilogue
+  ReductionLayout plan;
+  // Of the results and the epilogue's arguments; null: no epilogue.
+  std::shared_ptr<const TileLayout> epilogue;
 };
 
 struct FusedReduction {
   std::shared_ptr<const TileProgram> program;  // null: the argument itself is reduced
-  std::shared_ptr<const TileProgram>
-      end;  // takes the results and the epilogue's arguments; or null
+  // Takes the results and the epilogue's arguments; or null.
+  std::shared_ptr<const TileProgram> epilogue;
   const Reducer* reducer = nullptr;
   Tensor axes;
   bool keep_dims = false;
-  std::shared_ptr<const Layouts> planned;  // for known shapes; or null
+  std::shared_ptr<const FusedReductionLayout> planned;  // for known shapes; or null
 
   // INVALID_ARGUMENT if the shapes do not match.
-  absl::StatusOr<Layouts> LayoutsFor(absl::Span<const Shape> inputs) const;
+  absl::StatusOr<FusedReductionLayout> LayoutFor(absl::Span<const Shape> inputs) const;
   absl::Status operator()(KernelContext& c) const;
 
  private:
   int num_arguments() const { return program == nullptr ? 1 : program->num_arguments(); }
-  bool IsAsPlanned(const KernelContext& c) const {
+  bool MatchesPlannedShapes(const KernelContext& c) const {
     for (int k = 0; planned != nullptr && k < c.num_inputs(); ++k) {
       if (c.input(k).shape() != planned->inputs[k]) return false;
     }
@@ -125,7 +125,7 @@ struct FusedReduction {
   }
 
   // The epilogue of the reduction.
-  struct End {
+  struct ResultEpilogue {
     const KernelContext& c;
     const TileProgram* program;  // null: no epilogue
     const TileLayout* layout;
@@ -137,12 +137,12 @@ struct FusedReduction {
   };
 
   // One run of the kernel.
-  struct Call {
+  struct Invocation {
     const KernelContext& c;
     const TileProgram& program;
     const TileLayout& layout;
     const Reducer& r;
-    const End& end;
+    const ResultEpilogue& epilogue;
     Dims dims;
     int64_t tile, run, count, results;
 
@@ -171,28 +171,29 @@ struct FusedReduction {
   };
 };
 
-absl::StatusOr<Layouts> FusedReduction::LayoutsFor(absl::Span<const Shape> inputs) const {
-  Layouts made{.inputs = {inputs.begin(), inputs.end()}};
+absl::StatusOr<FusedReductionLayout> FusedReduction::LayoutFor(
+    absl::Span<const Shape> inputs) const {
+  FusedReductionLayout made{.inputs = {inputs.begin(), inputs.end()}};
   const int arguments = num_arguments();
-  const auto misfit = [] {
-    return InvalidArgument("The shapes of the fused ops' arguments do not fit together");
+  const auto mismatch = [] {
+    return InvalidArgument("the argument shapes of the fused ops do not match");
   };
   if (program != nullptr) {
     made.arguments = program->MakeLayout(inputs.subspan(0, arguments));
-    if (made.arguments == nullptr) return misfit();
+    if (made.arguments == nullptr) return mismatch();
   }
   WEIR_ASSIGN_OR_RETURN(
-      made.plan,
-      PlanReduction(program == nullptr ? inputs[0] : made.arguments->result, axes, keep_dims));
-  if (end == nullptr) return made;
-  std::vector<Shape> of_end = {made.plan.out};
-  of_end.insert(of_end.end(), inputs.begin() + arguments, inputs.end());
-  made.end = end->MakeLayout(of_end);
-  if (made.end == nullptr || made.end->result != made.plan.out) return misfit();
+      made.plan, MakeReductionLayout(program == nullptr ? inputs[0] : made.arguments->result, axes,
+                                     keep_dims));
+  if (epilogue == nullptr) return made;
+  std::vector<Shape> epilogue_inputs = {made.plan.out};
+  epilogue_inputs.insert(epilogue_inputs.end(), inputs.begin() + arguments, inputs.end());
+  made.epilogue = epilogue->MakeLayout(epilogue_inputs);
+  if (made.epilogue == nullptr || made.epilogue->result != made.plan.out) return mismatch();
   return made;
 }
 
-void FusedReduction::End::Run(int64_t begin, int64_t n) const {
+void FusedReduction::ResultEpilogue::Run(int64_t begin, int64_t n) const {
   if (program == nullptr) return;
   const int64_t tile = std::min(program->TileSize(*layout), n);
   const auto argument = [&](int k) -> const void* {
@@ -206,7 +207,8 @@ void FusedReduction::End::Run(int64_t begin, int64_t n) const {
 }
 
 // Accumulates units [begin, end). `acc` points to accumulator `first`.
-void FusedReduction::Call::Accumulate(int64_t begin, int64_t end, int64_t first, char* acc) const {
+void FusedReduction::Invocation::Accumulate(int64_t begin, int64_t end, int64_t first,
+                                            char* acc) const {
   if (begin == end) return;
   const int64_t elements = (end - begin) * (dims.run_is_reduced() ? 1 : run);
   TileRunner tiles(
@@ -218,10 +220,10 @@ void FusedReduction::Call::Accumulate(int64_t begin, int64_t end, int64_t first,
   }
 }
 
-void FusedReduction::Call::AccumulateRuns(TileRunner& tiles, int64_t begin, int64_t end,
-                                          int64_t first, char* acc) const {
+void FusedReduction::Invocation::AccumulateRuns(TileRunner& tiles, int64_t begin, int64_t end,
+                                                int64_t first, char* acc) const {
   alignas(64) char values[kPart * kLargestElement];
-  const Outer outer(dims, dims.size() - 1, 1);
+  const AccumulatorIndex outer(dims, dims.size() - 1, 1);
   for (int64_t i = begin; i < end;) {
     // Up to the end of the run or the part, or several whole runs.
     const int64_t left = run - i % run;
@@ -237,10 +239,10 @@ void FusedReduction::Call::AccumulateRuns(TileRunner& tiles, int64_t begin, int6
   }
 }
 
-void FusedReduction::Call::AccumulateRows(TileRunner& tiles, int64_t begin, int64_t end,
-                                          int64_t first, char* acc) const {
+void FusedReduction::Invocation::AccumulateRows(TileRunner& tiles, int64_t begin, int64_t end,
+                                                int64_t first, char* acc) const {
   alignas(64) char values[TileProgram::kMaxTileBytes];
-  const Outer outer(dims, dims.size() - 2, run);
+  const AccumulatorIndex outer(dims, dims.size() - 2, run);
   const int64_t inner = dims.extents[dims.size() - 2];
   // A few rows of a segment of the run; adjacent whole runs go through the program together.
   const int64_t width = std::min(run, tile), together = std::max<int64_t>(1, tile / run);
@@ -262,26 +264,26 @@ void FusedReduction::Call::AccumulateRows(TileRunner& tiles, int64_t begin, int6
   }
 }
 
-void FusedReduction::Call::Finish(const char* acc, int64_t begin, int64_t n) const {
-  r.finish(acc, n, count, end.y + static_cast<size_t>(begin) * r.out_size);
-  end.Run(begin, n);
+void FusedReduction::Invocation::Finish(const char* acc, int64_t begin, int64_t n) const {
+  r.finish(acc, n, count, epilogue.y + static_cast<size_t>(begin) * r.out_size);
+  epilogue.Run(begin, n);
 }
 
 // Does not split if the accumulators exceed the cache or the sums are short: a second copy does not
 // pay off.
-int64_t FusedReduction::Call::NumPieces() const {
+int64_t FusedReduction::Invocation::NumPieces() const {
   constexpr int64_t kShortestSum = 8;
   const int64_t width = results / outermost();
   if (count == 0 || width > kMostShared) return 1;
   const double ns = (program.cost() + r.cost) * static_cast<double>(count) * width;
   const bool is_run = dims.run_is_reduced() && num_units() == run * outermost();
   const int64_t length = is_run ? run / kPart : width > 1 ? reduced() / kShortestSum : reduced();
-  return PiecesOfWork(ns, std::clamp<int64_t>(length, 1, kMostPieces));
+  return NumPiecesForWork(ns, std::clamp<int64_t>(length, 1, kMaxPieces));
 }
 
 // Returns the begin of piece p of `pieces` among the units of one index of the outermost kept
 // dimension: an index of the next dimension, or a part of a run if there is no other.
-int64_t FusedReduction::Call::BeginOf(int64_t p, int64_t pieces) const {
+int64_t FusedReduction::Invocation::BeginOf(int64_t p, int64_t pieces) const {
   const int64_t units = num_units() / outermost();
   const bool is_run = dims.run_is_reduced() && units == run;
   const int64_t length = is_run ? (run + kPart - 1) / kPart : reduced();
@@ -289,8 +291,8 @@ int64_t FusedReduction::Call::BeginOf(int64_t p, int64_t pieces) const {
 }
 
 // Accumulates one index of the outermost kept dimension, one piece after another.
-void FusedReduction::Call::AccumulatePieces(int64_t k, int64_t pieces, char* acc,
-                                            char* next) const {
+void FusedReduction::Invocation::AccumulatePieces(int64_t k, int64_t pieces, char* acc,
+                                                  char* next) const {
   const int64_t units = num_units() / outermost(), width = results / outermost();
   for (int64_t p = 0; p < pieces; ++p) {
     char* const to = p == 0 ? acc : next;
@@ -301,7 +303,7 @@ void FusedReduction::Call::AccumulatePieces(int64_t k, int64_t pieces, char* acc
 }
 
 // Parallel over results: threads take ranges of the outermost dimension.
-void FusedReduction::Call::ReduceKept(ThreadPool& pool, int64_t pieces) const {
+void FusedReduction::Invocation::ReduceKept(ThreadPool& pool, int64_t pieces) const {
   const int64_t width = results / outermost(), units = num_units() / outermost();
   const double cost = (program.cost() + r.cost) * static_cast<double>(count) * width;
   pool.ParallelFor(outermost(), cost, [&](int64_t begin, int64_t end) {
@@ -321,7 +323,7 @@ void FusedReduction::Call::ReduceKept(ThreadPool& pool, int64_t pieces) const {
 }
 
 // Parallel over pieces.
-void FusedReduction::Call::ReducePieces(ThreadPool& pool, int64_t pieces) const {
+void FusedReduction::Invocation::ReducePieces(ThreadPool& pool, int64_t pieces) const {
   const int64_t width = results / outermost(), units = num_units() / outermost();
   const size_t bytes = width * r.acc_size;
   std::vector<char> acc(pieces * bytes);
@@ -337,42 +339,42 @@ void FusedReduction::Call::ReducePieces(ThreadPool& pool, int64_t pieces) const 
 }
 
 absl::Status FusedReduction::operator()(KernelContext& c) const {
-  Layouts made;
-  const Layouts* layouts = planned.get();
-  if (!IsAsPlanned(c)) {
+  FusedReductionLayout made;
+  const FusedReductionLayout* layout_of_inputs = planned.get();
+  if (!MatchesPlannedShapes(c)) {
     std::vector<Shape> inputs;
     for (int k = 0; k < c.num_inputs(); ++k) inputs.push_back(c.input(k).shape());
-    WEIR_ASSIGN_OR_RETURN(made, LayoutsFor(inputs));
-    layouts = &made;
+    WEIR_ASSIGN_OR_RETURN(made, LayoutFor(inputs));
+    layout_of_inputs = &made;
   }
-  const ReductionPlan& plan = layouts->plan;
+  const ReductionLayout& plan = layout_of_inputs->plan;
   Tensor* out = c.PlannedOutput(0, plan.out);
   if (out == nullptr) {
     WEIR_ASSIGN_OR_RETURN(out, c.AllocateOutput(0, plan.out));
   }
   const int64_t results = out->num_elements();
   if (results == 0) return absl::OkStatus();
-  const End ending{c, end.get(), layouts->end.get(), num_arguments(),
-                   static_cast<char*>(out->raw())};
+  const ResultEpilogue result_epilogue{c, epilogue.get(), layout_of_inputs->epilogue.get(),
+                                       num_arguments(), static_cast<char*>(out->raw())};
   if (program == nullptr) {
     Reduce(c.pool(), *reducer, plan, c.input(0).raw(), out->raw());
-    if (end == nullptr) return absl::OkStatus();
-    c.pool().ParallelFor(results, end->cost(),
-                         [&](int64_t from, int64_t to) { ending.Run(from, to - from); });
+    if (epilogue == nullptr) return absl::OkStatus();
+    c.pool().ParallelFor(results, epilogue->cost(),
+                         [&](int64_t from, int64_t to) { result_epilogue.Run(from, to - from); });
     return absl::OkStatus();
   }
-  const TileLayout* const layout = layouts->arguments.get();
+  const TileLayout* const layout = layout_of_inputs->arguments.get();
   const Dims dims(plan);
-  const Call call{c,
-                  *program,
-                  *layout,
-                  *reducer,
-                  ending,
-                  dims,
-                  program->TileSize(*layout),
-                  dims.extents.back(),
-                  plan.count,
-                  results};
+  const Invocation call{c,
+                        *program,
+                        *layout,
+                        *reducer,
+                        result_epilogue,
+                        dims,
+                        program->TileSize(*layout),
+                        dims.extents.back(),
+                        plan.count,
+                        results};
   const int64_t pieces = call.NumPieces();
   constexpr int64_t kManyResults = 16;
   if (pieces == 1 || call.outermost() >= kManyResults || c.pool().num_threads() == 1) {
@@ -398,9 +400,9 @@ absl::StatusOr<Kernel> MakeFused(const KernelInit& init) {
     return InvalidArgument("fused_ops has ", ops.size(), " ops, params ", before,
                            " entries and end_params ", after, ", for ", num_arguments, " args and ",
                            num_end_arguments,
-                           " end_args: there is one reduction between two lists of element-wise "
-                           "ops, either of which may be left out with its arguments, but that the "
-                           "reduction takes one");
+                           " end_args: fused_ops must consist of elementwise ops, one reduction, "
+                           "and elementwise ops; either list may be empty and then has no "
+                           "arguments, except that the reduction itself takes one");
   }
   const DataType type = init.attr<DataType>("T");
   const Reducer* const reducer = FindReducer(ops[before], type);
@@ -415,19 +417,29 @@ absl::StatusOr<Kernel> MakeFused(const KernelInit& init) {
   };
   const absl::Span<const std::string> all(ops);
   if (before > 0) {
-    WEIR_ASSIGN_OR_RETURN(kernel.program,
-                          TileProgram::Create({type, static_cast<int>(num_arguments),
-                                               all.subspan(0, before), operands, params}));
+    WEIR_ASSIGN_OR_RETURN(kernel.program, TileProgram::Create({type,
+                                                               static_cast<int>(num_arguments),
+                                                               all.subspan(0, before),
+                                                               operands,
+                                                               params,
+                                                               {},
+                                                               init.kernels}));
   }
   if (after > 0) {
-    WEIR_ASSIGN_OR_RETURN(kernel.end,
-                          TileProgram::Create({type, static_cast<int>(1 + num_end_arguments),
-                                               all.subspan(before + 1), end_operands, end_params}));
+    WEIR_ASSIGN_OR_RETURN(kernel.epilogue,
+                          TileProgram::Create({type,
+                                               static_cast<int>(1 + num_end_arguments),
+                                               all.subspan(before + 1),
+                                               end_operands,
+                                               end_params,
+                                               {},
+                                               init.kernels}));
   }
   const auto is_known = [](const Shape& shape) { return shape.IsFullyDefined(); };
   if (!init.input_shapes.empty() && absl::c_all_of(init.input_shapes, is_known)) {
-    absl::StatusOr<Layouts> planned = kernel.LayoutsFor(init.input_shapes);
-    if (planned.ok()) kernel.planned = std::make_shared<const Layouts>(*std::move(planned));
+    absl::StatusOr<FusedReductionLayout> planned = kernel.LayoutFor(init.input_shapes);
+    if (planned.ok())
+      kernel.planned = std::make_shared<const FusedReductionLayout>(*std::move(planned));
   }
   return Kernel(std::move(kernel));
 }
@@ -437,7 +449,8 @@ absl::StatusOr<Kernel> MakeFused(const KernelInit& init) {
 bool IsFusableReduction(absl::string_view op, DataType type, const Shape& shape,
                         const Tensor& axes) {
   if (FindReducer(op, type) == nullptr) return false;
-  const absl::StatusOr<ReductionPlan> plan = PlanReduction(shape, axes, /*keep_dims=*/false);
+  const absl::StatusOr<ReductionLayout> plan =
+      MakeReductionLayout(shape, axes, /*keep_dims=*/false);
   if (!plan.ok() || plan->count < 2) return false;
   return plan->out.num_elements() <= kMostShared ||
          (!plan->first_is_reduced && plan->dims[0] >= kManyRanges);

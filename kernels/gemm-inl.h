@@ -12,8 +12,8 @@ constexpr int kMostTileRows = HWY_MAX_BYTES >= 64 ? 12 : 6;
 
 // Divides rows into register tiles of nearly equal height: a last tile of one row would be bound by
 // the latency of its additions.
-struct Tiles {
-  explicit Tiles(int64_t rows)
+struct RowTiles {
+  explicit RowTiles(int64_t rows)
       : count((rows + kMostTileRows - 1) / kMostTileRows),
         least(rows / count),
         taller(rows % count) {}
@@ -21,8 +21,8 @@ struct Tiles {
   int64_t count, least, taller;
 };
 
-// What a tile prefetches: memory starting at `from`, one panel row per `every` iterations.
-struct Ahead {
+// The memory that a tile prefetches: starting at `from`, one panel row per `every` iterations.
+struct PrefetchRange {
   const float* from;
   int64_t every;
 };
@@ -35,7 +35,7 @@ HWY_INLINE void Prefetch(const float* from) {
 
 // The epilogue of a register tile: gemm::Epilogue with `bias` at the tile's first column. Null
 // bias: no bias and no clamping.
-struct TileEnd {
+struct TileEpilogue {
   bool adds = false;
   const float* bias = nullptr;
   float low = 0, high = 0;
@@ -51,48 +51,48 @@ HWY_INLINE Floats Clamp(Floats x, Floats low, Floats high) {
 #endif
 }
 
-// What the microkernel does besides multiplying.
-enum class Meanwhile {
-  kNothing,
-  kAsks,   // its tile of C, and the next panel of B
-  kPacks,  // a panel of B, on its first use
+// Work that the microkernel interleaves with the multiplication.
+enum class SideWork {
+  kNone,
+  kPrefetch,  // its tile of C, and the next panel of B
+  kPack,      // a panel of B, on its first use
 };
 
 // The unpacked panel that a tile packs, and its row stride.
-struct Unpacked {
+struct UnpackedPanel {
   const float* from;
   int64_t row;
 };
 
 // The microkernel: C[kRows, kVectors vectors] = A[kRows, depth] B[depth, kVectors vectors], or C +=
 // it; the sum over `depth` is computed first. Element (r, k) of A is at a[r * row + k] if
-// kAlongRows, else at a[k * step + r]. B's row stride is two vectors, C's is c_row.
-template <int kRows, int kVectors, bool kAlongRows, Meanwhile kDoes>
+// kRowMajorA, else at a[k * step + r]. B's row stride is two vectors, C's is c_row.
+template <int kRows, int kVectors, bool kRowMajorA, SideWork kSideWork>
 HWY_INLINE void MultiplyTile(const float* HWY_RESTRICT a, int64_t row, int64_t step,
                              const float* HWY_RESTRICT b, int64_t depth, float* HWY_RESTRICT c,
-                             int64_t c_row, const TileEnd& tile_end, Ahead ahead,
-                             Unpacked unpacked) {
-  constexpr bool kAhead = kDoes == Meanwhile::kAsks;
+                             int64_t c_row, const TileEpilogue& epilogue, PrefetchRange prefetch,
+                             UnpackedPanel unpacked) {
+  constexpr bool kPrefetches = kSideWork == SideWork::kPrefetch;
   const FloatTag d;
   Floats sums[kVectors][kRows];
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
     for (int v = 0; v < kVectors; ++v) sums[v][r] = hn::Zero(d);
   }
-  if constexpr (kAhead) {
+  if constexpr (kPrefetches) {
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) Prefetch(c + r * c_row);
   }
   int64_t k = 0, end = depth;
   do {
-    if constexpr (kAhead) {
-      Prefetch(ahead.from);
-      ahead.from += 2 * FloatLanes();
-      end = k + ahead.every < depth ? k + ahead.every : depth;
+    if constexpr (kPrefetches) {
+      Prefetch(prefetch.from);
+      prefetch.from += 2 * FloatLanes();
+      end = k + prefetch.every < depth ? k + prefetch.every : depth;
     }
     for (; k < end; ++k, b += 2 * FloatLanes()) {
       Floats right[kVectors];
-      if constexpr (kDoes == Meanwhile::kPacks) {
+      if constexpr (kSideWork == SideWork::kPack) {
         // The hardware does not prefetch rows with a large stride.
         constexpr int64_t kRowsAhead = 16;
         Prefetch(unpacked.from + (k + kRowsAhead < depth ? kRowsAhead * unpacked.row : 0));
@@ -106,22 +106,22 @@ HWY_INLINE void MultiplyTile(const float* HWY_RESTRICT a, int64_t row, int64_t s
       }
 #pragma GCC unroll 16
       for (int r = 0; r < kRows; ++r) {
-        const Floats x = hn::Set(d, kAlongRows ? a[r * row + k] : a[k * step + r]);
+        const Floats x = hn::Set(d, kRowMajorA ? a[r * row + k] : a[k * step + r]);
         for (int v = 0; v < kVectors; ++v) sums[v][r] = hn::MulAdd(x, right[v], sums[v][r]);
       }
     }
-  } while (kAhead && k < depth);
-  if (tile_end.adds) {
+  } while (kPrefetches && k < depth);
+  if (epilogue.adds) {
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
       for (int v = 0; v < kVectors; ++v)
         sums[v][r] = hn::Add(sums[v][r], hn::LoadU(d, c + r * c_row + v * FloatLanes()));
     }
   }
-  if (tile_end.bias != nullptr) {
+  if (epilogue.bias != nullptr) {
     Floats bias[kVectors];
-    for (int v = 0; v < kVectors; ++v) bias[v] = hn::LoadU(d, tile_end.bias + v * FloatLanes());
-    const Floats low = hn::Set(d, tile_end.low), high = hn::Set(d, tile_end.high);
+    for (int v = 0; v < kVectors; ++v) bias[v] = hn::LoadU(d, epilogue.bias + v * FloatLanes());
+    const Floats low = hn::Set(d, epilogue.low), high = hn::Set(d, epilogue.high);
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
       for (int v = 0; v < kVectors; ++v)
@@ -135,16 +135,17 @@ HWY_INLINE void MultiplyTile(const float* HWY_RESTRICT a, int64_t row, int64_t s
 }
 
 // Dispatches to the microkernel for `rows` rows, up to kMostTileRows.
-template <int kVectors, bool kAlongRows, Meanwhile kDoes, int kRows = kMostTileRows>
+template <int kVectors, bool kRowMajorA, SideWork kSideWork, int kRows = kMostTileRows>
 HWY_INLINE void MultiplyRows(int64_t rows, const float* a, int64_t row, int64_t step,
                              const float* b, int64_t depth, float* c, int64_t c_row,
-                             const TileEnd& end, Ahead ahead, Unpacked unpacked = {}) {
+                             const TileEpilogue& epilogue, PrefetchRange prefetch,
+                             UnpackedPanel unpacked = {}) {
   if constexpr (kRows > 0) {
     if (rows != kRows) {
-      return MultiplyRows<kVectors, kAlongRows, kDoes, kRows - 1>(rows, a, row, step, b, depth, c,
-                                                                  c_row, end, ahead, unpacked);
+      return MultiplyRows<kVectors, kRowMajorA, kSideWork, kRows - 1>(
+          rows, a, row, step, b, depth, c, c_row, epilogue, prefetch, unpacked);
     }
-    MultiplyTile<kRows, kVectors, kAlongRows, kDoes>(a, row, step, b, depth, c, c_row, end, ahead,
-                                                     unpacked);
+    MultiplyTile<kRows, kVectors, kRowMajorA, kSideWork>(a, row, step, b, depth, c, c_row, epilogue,
+                                                         prefetch, unpacked);
   }
 }

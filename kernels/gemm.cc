@@ -38,42 +38,42 @@ int64_t PanelWidth() { return 2 * FloatLanes(); }
 // Rows of A with a stride that is a multiple of 2 KB map to one or two sets of the L1 cache, so six
 // or all rows of a tile compete for one set with B's panel: this exceeds eight ways. If the cache
 // has more ways, A is used in place.
-bool RowsCollide(const Matrix& a) {
+bool HasSetConflicts(const Matrix& a) {
   static const bool few_places = sysconf(_SC_LEVEL1_DCACHE_ASSOC) <= 8;
   return kMostTileRows > 8 && few_places && a.row % 512 == 0;
 }
 // With fewer columns of B, copying such rows does not pay off.
-constexpr int64_t kFewColumns = 64;
+constexpr int64_t kMinColumnsToCopy = 64;
 // Padding between the rows of a packed block, in elements.
 constexpr int64_t kGap = 16;
 // Columns of A that are copied at a time. With a stride that is a multiple of 4 KB they map to one
 // set of the L1 cache: as many as it has ways.
-constexpr int64_t kTogether = 8;
+constexpr int64_t kColumnsPerPack = 8;
 // The limits up to which a column-major A is used in place: the columns of B, and the rows of A.
-constexpr int64_t kFewUses = 64, kShortColumn = 128;
-// Tiles prefetch if they are deep and B's block leaves no room for A's in the L2 cache. Elsewhere
-// prefetching costs 1% of the time, and 7% where they are shallow. AVX-512, with panels twice as
-// wide, has no registers left for it.
-bool AsksAhead(int64_t depth, int64_t columns) {
+constexpr int64_t kMaxInPlaceColumns = 64, kMaxInPlaceRows = 128;
+// Tiles prefetch if they are deep and B's block leaves no room for A's in the L2 cache.
+// Elsewhere prefetching costs 1% of the time, and 7% where they are shallow. AVX-512, with panels
+// twice as wide, has no registers left for it.
+bool ShouldPrefetch(int64_t depth, int64_t columns) {
   constexpr int64_t kDeep = 128, kFewFloats = int64_t{1} << 16;
   return HWY_MAX_BYTES < 64 && depth >= kDeep && depth * columns > kFewFloats;
 }
 int64_t BlockFloats(const Matrix& a, int64_t rows, int64_t depth) {
-  if (a.column == 1 && !RowsCollide(a)) return 0;
+  if (a.column == 1 && !HasSetConflicts(a)) return 0;
   return std::min(rows, kRows) * (std::min(depth, kDepth) + kGap);
 }
 
-HWY_INLINE Floats LoadSome(const float* from, int64_t n) {
-  return LoadRest(FloatTag(), from, n, 0.f);
+HWY_INLINE Floats LoadTail(const float* from, int64_t n) {
+  return LoadPartial(FloatTag(), from, n, 0.f);
 }
-HWY_INLINE void StoreSome(Floats v, float* to, int64_t n) { StoreRest(FloatTag(), v, to, n); }
+HWY_INLINE void StoreTail(Floats v, float* to, int64_t n) { StorePartial(FloatTag(), v, to, n); }
 
 // Packs blocks of 4 rows of a panel of a column-major matrix by transposing; returns the number of
 // rows packed.
 #if HWY_TARGET == HWY_SCALAR
-HWY_INLINE int64_t CopyTransposed(const float*, int64_t, int64_t, float*) { return 0; }
+HWY_INLINE int64_t PackTransposed(const float*, int64_t, int64_t, float*) { return 0; }
 #else
-HWY_INLINE void CopyTransposed4x4(const float* from, int64_t stride, float* to, int64_t to_stride) {
+HWY_INLINE void PackTransposed4x4(const float* from, int64_t stride, float* to, int64_t to_stride) {
   const hn::FixedTag<float, 4> d;
   const auto r0 = hn::LoadU(d, from), r1 = hn::LoadU(d, from + stride);
   const auto r2 = hn::LoadU(d, from + 2 * stride), r3 = hn::LoadU(d, from + 3 * stride);
@@ -87,7 +87,7 @@ HWY_INLINE void CopyTransposed4x4(const float* from, int64_t stride, float* to, 
   hn::StoreU(hn::BitCast(d, hn::InterleaveLower(pairs, e, f)), d, to + 2 * to_stride);
   hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pairs, e, f)), d, to + 3 * to_stride);
 }
-HWY_INLINE int64_t CopyTransposed(const float* from, int64_t column, int64_t rows, float* to) {
+HWY_INLINE int64_t PackTransposed(const float* from, int64_t column, int64_t rows, float* to) {
   const int64_t width = 2 * FloatLanes();
   int64_t i = 0;
   // One cache line at a time: the columns may evict each other from the cache.
@@ -96,7 +96,7 @@ HWY_INLINE int64_t CopyTransposed(const float* from, int64_t column, int64_t row
     const int64_t begin = i, end = std::min(rows / 4 * 4, begin + kLine);
     for (int64_t c = 0; c < width; c += 4) {
       for (i = begin; i < end; i += 4)
-        CopyTransposed4x4(from + c * column + i, column, to + i * width + c, width);
+        PackTransposed4x4(from + c * column + i, column, to + i * width + c, width);
     }
   }
   return i;
@@ -105,7 +105,7 @@ HWY_INLINE int64_t CopyTransposed(const float* from, int64_t column, int64_t row
 
 // Packs whole panels of a row-major matrix: a few rows at a time over their whole length, which
 // suits the hardware prefetcher.
-void CopyRows(const float* from, int64_t stride, int64_t rows, int64_t panels, float* to) {
+void PackRowMajor(const float* from, int64_t stride, int64_t rows, int64_t panels, float* to) {
   constexpr int64_t kSome = 8;
   const FloatTag d;
   const int64_t width = 2 * FloatLanes();
@@ -123,12 +123,12 @@ void CopyRows(const float* from, int64_t stride, int64_t rows, int64_t panels, f
 }
 
 // Packs the last panel of such a matrix, with n columns, padded with zeros.
-void CopyRowEnds(const float* from, int64_t stride, int64_t rows, int64_t n, float* to) {
+void PackRowMajorTail(const float* from, int64_t stride, int64_t rows, int64_t n, float* to) {
   const FloatTag d;
   const int64_t lanes = FloatLanes();
   for (int64_t i = 0; i < rows; ++i, from += stride, to += 2 * lanes) {
-    hn::StoreU(LoadSome(from, n), d, to);
-    hn::StoreU(n <= lanes ? hn::Zero(d) : LoadSome(from + lanes, n - lanes), d, to + lanes);
+    hn::StoreU(LoadTail(from, n), d, to);
+    hn::StoreU(n <= lanes ? hn::Zero(d) : LoadTail(from + lanes, n - lanes), d, to + lanes);
   }
 }
 
@@ -136,16 +136,16 @@ void PackPanels(const Matrix& b, int64_t rows, int64_t first, int64_t columns, f
   const int64_t width = 2 * FloatLanes();
   const float* from = b.data + first * b.column;
   const int64_t whole = b.column == 1 ? columns / width : 0;
-  CopyRows(from, b.row, rows, whole, to);
+  PackRowMajor(from, b.row, rows, whole, to);
   from += whole * width;
   to += whole * rows * width;
   if (b.column == 1) {
-    if (whole * width < columns) CopyRowEnds(from, b.row, rows, columns - whole * width, to);
+    if (whole * width < columns) PackRowMajorTail(from, b.row, rows, columns - whole * width, to);
     return;
   }
   for (int64_t j = 0; j < columns; j += width, to += rows * width, from += width * b.column) {
     const int64_t n = std::min(width, columns - j);
-    for (int64_t i = n == width && b.row == 1 ? CopyTransposed(from, b.column, rows, to) : 0;
+    for (int64_t i = n == width && b.row == 1 ? PackTransposed(from, b.column, rows, to) : 0;
          i < rows; ++i) {
       for (int64_t c = 0; c < width; ++c)
         to[i * width + c] = c < n ? from[i * b.row + c * b.column] : 0;
@@ -155,11 +155,11 @@ void PackPanels(const Matrix& b, int64_t rows, int64_t first, int64_t columns, f
 
 // Packs A's block in groups of one tile's rows: [group, depth, rows of the group]. There is padding
 // between the groups (to_row exceeds depth); without it they would share a few cache sets.
-void PackRows(const float* from, int64_t column, int64_t rows, int64_t depth, int64_t to_row,
-              float* to) {
-  const Tiles tiles(rows);
-  for (int64_t k = 0; k < depth; k += kTogether, from += kTogether * column) {
-    const int64_t some = std::min(kTogether, depth - k);
+void PackA(const float* from, int64_t column, int64_t rows, int64_t depth, int64_t to_row,
+           float* to) {
+  const RowTiles tiles(rows);
+  for (int64_t k = 0; k < depth; k += kColumnsPerPack, from += kColumnsPerPack * column) {
+    const int64_t some = std::min(kColumnsPerPack, depth - k);
     for (int64_t t = 0, first = 0; t < tiles.count; first += tiles.Height(t++)) {
       const int64_t height = tiles.Height(t);
       const float* in = from + first;
@@ -177,69 +177,71 @@ void PackRows(const float* from, int64_t column, int64_t rows, int64_t depth, in
 
 // A block of A: the tile that begins at row `r` reads it from data + r * row_step, with column
 // stride `step`. A `step` of 0 means the tile's height.
-struct Left {
+struct BlockOfA {
   const float* data;
   int64_t row_step, step;
 };
 
 // Stores the first n columns of a tile that is two vectors wide.
-HWY_INLINE void StoreColumns(const float* tile, int64_t rows, int64_t n, const TileEnd& end,
-                             float* c, int64_t c_row) {
+HWY_INLINE void StoreColumns(const float* tile, int64_t rows, int64_t n,
+                             const TileEpilogue& epilogue, float* c, int64_t c_row) {
   const FloatTag d;
-  const Floats low = hn::Set(d, end.low), high = hn::Set(d, end.high);
+  const Floats low = hn::Set(d, epilogue.low), high = hn::Set(d, epilogue.high);
   for (int64_t first = 0; first < n; first += FloatLanes()) {
     const int64_t some = n - first;
-    const Floats bias = end.bias == nullptr ? hn::Zero(d) : LoadSome(end.bias + first, some);
+    const Floats bias =
+        epilogue.bias == nullptr ? hn::Zero(d) : LoadTail(epilogue.bias + first, some);
     for (int64_t r = 0; r < rows; ++r) {
       float* const to = c + r * c_row + first;
       Floats y = hn::LoadU(d, tile + r * 2 * FloatLanes() + first);
-      if (end.adds) y = hn::Add(y, LoadSome(to, some));
-      if (end.bias != nullptr) y = Clamp(hn::Add(y, bias), low, high);
-      StoreSome(y, to, some);
+      if (epilogue.adds) y = hn::Add(y, LoadTail(to, some));
+      if (epilogue.bias != nullptr) y = Clamp(hn::Add(y, bias), low, high);
+      StoreTail(y, to, some);
     }
   }
 }
 
 // `b` holds the unpacked panels for SideWork::kPack; otherwise it is empty.
-template <bool kAlongRows, Meanwhile kDoes>
-void MultiplyBlock(const Left& a, int64_t rows, int64_t depth, const Matrix& b, const float* packed,
-                   int64_t panel_floats, int64_t columns, float* c, int64_t c_row, TileEnd end) {
+template <bool kRowMajorA, SideWork kSideWork>
+void MultiplyBlock(const BlockOfA& a, int64_t rows, int64_t depth, const Matrix& b,
+                   const float* packed, int64_t panel_floats, int64_t columns, float* c,
+                   int64_t c_row, TileEpilogue epilogue) {
   HWY_ALIGN float tile[2 * hn::MaxLanes(FloatTag()) * kMostTileRows];
   const int64_t width = 2 * FloatLanes();
-  const Tiles tiles(rows);
+  const RowTiles tiles(rows);
   const int64_t share = depth / tiles.count * width;
-  const float* const bias = end.bias;
+  const float* const bias = epilogue.bias;
   for (int64_t j = 0; j < columns; j += width, packed += panel_floats) {
     const int64_t n = std::min(width, columns - j);
-    Ahead ahead = {packed + panel_floats, tiles.count};
-    if (bias != nullptr) end.bias = bias + j;
-    const bool packs = kDoes == Meanwhile::kPacks && n == width;
-    if (kDoes == Meanwhile::kPacks && !packs)
+    PrefetchRange prefetch = {packed + panel_floats, tiles.count};
+    if (bias != nullptr) epilogue.bias = bias + j;
+    const bool packs = kSideWork == SideWork::kPack && n == width;
+    if (kSideWork == SideWork::kPack && !packs)
       PackPanels(b, depth, j, n, const_cast<float*>(packed));
-    for (int64_t t = 0, first = 0; t < tiles.count; ++t, ahead.from += share) {
+    for (int64_t t = 0, first = 0; t < tiles.count; ++t, prefetch.from += share) {
       const int64_t height = tiles.Height(t), step = a.step == 0 ? height : a.step;
       const float* const from = a.data + first * a.row_step;
       float* const to = c + first * c_row + j;
       first += height;
       if (packs && t == 0) {
-        MultiplyRows<2, kAlongRows, Meanwhile::kPacks>(
-            height, from, a.row_step, step, packed, depth, to, c_row, end, {}, {b.data + j, b.row});
+        MultiplyRows<2, kRowMajorA, SideWork::kPack>(height, from, a.row_step, step, packed, depth,
+                                                     to, c_row, epilogue, {}, {b.data + j, b.row});
         continue;
       }
-      constexpr Meanwhile kRest = kDoes == Meanwhile::kPacks ? Meanwhile::kNothing : kDoes;
+      constexpr SideWork kRest = kSideWork == SideWork::kPack ? SideWork::kNone : kSideWork;
       if (n == width) {
-        MultiplyRows<2, kAlongRows, kRest>(height, from, a.row_step, step, packed, depth, to, c_row,
-                                           end, ahead);
+        MultiplyRows<2, kRowMajorA, kRest>(height, from, a.row_step, step, packed, depth, to, c_row,
+                                           epilogue, prefetch);
         continue;
       }
       if (n == FloatLanes()) {
-        MultiplyRows<1, kAlongRows, Meanwhile::kNothing>(height, from, a.row_step, step, packed,
-                                                         depth, to, c_row, end, {});
+        MultiplyRows<1, kRowMajorA, SideWork::kNone>(height, from, a.row_step, step, packed, depth,
+                                                     to, c_row, epilogue, {});
         continue;
       }
-      MultiplyRows<2, kAlongRows, kRest>(height, from, a.row_step, step, packed, depth, tile, width,
-                                         {}, ahead);
-      StoreColumns(tile, height, n, end, to, c_row);
+      MultiplyRows<2, kRowMajorA, kRest>(height, from, a.row_step, step, packed, depth, tile, width,
+                                         {}, prefetch);
+      StoreColumns(tile, height, n, epilogue, to, c_row);
     }
   }
 }
@@ -249,26 +251,26 @@ void Multiply(const Matrix& a, int64_t rows, int64_t depth, const Matrix* unpack
               const float* packed, int64_t columns, bool adds, float* c, int64_t c_row,
               float* scratch, const Epilogue& epilogue) {
   const int64_t panel_floats = depth * 2 * FloatLanes();
-  const bool straight = a.column == 1;
-  TileEnd end = {adds, nullptr, epilogue.low, epilogue.high};
+  const bool row_major = a.column == 1;
+  TileEpilogue tile_epilogue = {adds, nullptr, epilogue.low, epilogue.high};
   for (int64_t k = 0; k < depth; k += kDepth) {
     const int64_t deep = std::min(kDepth, depth - k);
-    const bool ahead = AsksAhead(deep, columns);
-    using enum Meanwhile;
-    const auto run = straight
-                         ? (ahead ? &MultiplyBlock<true, kAsks> : &MultiplyBlock<true, kNothing>)
-                         : (ahead ? &MultiplyBlock<false, kAsks> : &MultiplyBlock<false, kNothing>);
-    const auto first_run = straight ? &MultiplyBlock<true, kPacks> : &MultiplyBlock<false, kPacks>;
-    if (k + deep == depth) end.bias = epilogue.bias;
+    const bool prefetch = ShouldPrefetch(deep, columns);
+    using enum SideWork;
+    const auto run =
+        row_major ? (prefetch ? &MultiplyBlock<true, kPrefetch> : &MultiplyBlock<true, kNone>)
+                  : (prefetch ? &MultiplyBlock<false, kPrefetch> : &MultiplyBlock<false, kNone>);
+    const auto first_run = row_major ? &MultiplyBlock<true, kPack> : &MultiplyBlock<false, kPack>;
+    if (k + deep == depth) tile_epilogue.bias = epilogue.bias;
     for (int64_t i = 0; i < rows; i += kRows) {
       ThrowIfCancelled();
       const int64_t high = std::min(kRows, rows - i);
       const float* const from = a.data + i * a.row + k * a.column;
-      Left left = {from, a.row, a.column};
-      if (!straight && (columns > kFewUses || a.column > kShortColumn)) {
+      BlockOfA left = {from, a.row, a.column};
+      if (!row_major && (columns > kMaxInPlaceColumns || a.column > kMaxInPlaceRows)) {
         left = {scratch, deep + kGap, 0};
-        PackRows(from, a.column, high, deep, left.row_step, scratch);
-      } else if (straight && columns >= kFewColumns && RowsCollide(a)) {
+        PackA(from, a.column, high, deep, left.row_step, scratch);
+      } else if (row_major && columns >= kMinColumnsToCopy && HasSetConflicts(a)) {
         left = {scratch, deep + kGap, 1};
         for (int64_t r = 0; r < high; ++r)
           std::copy_n(from + r * a.row, deep, scratch + r * left.row_step);
@@ -277,9 +279,9 @@ void Multiply(const Matrix& a, int64_t rows, int64_t depth, const Matrix* unpack
       const Matrix b =
           packs ? Matrix{unpacked->data + k * unpacked->row, unpacked->row, 1} : Matrix();
       (packs ? first_run : run)(left, high, deep, b, packed + k * 2 * FloatLanes(), panel_floats,
-                                columns, c + i * c_row, c_row, end);
+                                columns, c + i * c_row, c_row, tile_epilogue);
     }
-    end.adds = true;
+    tile_epilogue.adds = true;
   }
 }
 
@@ -311,14 +313,14 @@ HWY_INLINE void AddScaledRows(const Matrix& a, const float* a_data, const float*
   if (j == n) return;
   for (int r = 0; r < kRows; ++r) {
     float* const to = c + r * c_row + j;
-    Floats y = LoadSome(to, n - j);
-    for (int k = 0; k < kDepth; ++k) y = hn::MulAdd(x[r][k], LoadSome(b + k * b_row + j, n - j), y);
-    StoreSome(y, to, n - j);
+    Floats y = LoadTail(to, n - j);
+    for (int k = 0; k < kDepth; ++k) y = hn::MulAdd(x[r][k], LoadTail(b + k * b_row + j, n - j), y);
+    StoreTail(y, to, n - j);
   }
 }
 
-void MultiplyAlongRows(const Matrix& a, int64_t rows, int64_t depth, const float* b, int64_t b_row,
-                       int64_t columns, float* c, int64_t c_row) {
+void MultiplyRowMajor(const Matrix& a, int64_t rows, int64_t depth, const float* b, int64_t b_row,
+                      int64_t columns, float* c, int64_t c_row) {
   constexpr int kSome = 4, kMore = 8;
   for (int64_t k = 0, some = rows == 1 ? kMore : kSome; k < depth; k += some) {
     while (k + some > depth) some = some == kMore ? kSome : 1;
@@ -338,19 +340,20 @@ void MultiplyAlongRows(const Matrix& a, int64_t rows, int64_t depth, const float
 // Accumulates the products at k of rows of A and columns of B into sums[kRows][kColumns]: a whole
 // vector, or a tail of `some` elements.
 template <int kRows, int kColumns, bool kWhole>
-HWY_INLINE void AddProducts(const float* a, int64_t a_row, const float* b, int64_t b_column,
-                            int64_t some, Floats (&sums)[kRows][kColumns]) {
+HWY_INLINE void AccumulateDotProducts(const float* a, int64_t a_row, const float* b,
+                                      int64_t b_column, int64_t some,
+                                      Floats (&sums)[kRows][kColumns]) {
   const FloatTag d;
   Floats x[kRows];
 #pragma GCC unroll 2
   for (int r = 0; r < kRows; ++r) {
     const float* const from = a + r * a_row;
-    x[r] = kWhole ? hn::LoadU(d, from) : LoadSome(from, some);
+    x[r] = kWhole ? hn::LoadU(d, from) : LoadTail(from, some);
   }
 #pragma GCC unroll 8
   for (int j = 0; j < kColumns; ++j) {
     const float* const from = b + j * b_column;
-    const Floats y = kWhole ? hn::LoadU(d, from) : LoadSome(from, some);
+    const Floats y = kWhole ? hn::LoadU(d, from) : LoadTail(from, some);
 #pragma GCC unroll 2
     for (int r = 0; r < kRows; ++r) sums[r][j] = hn::MulAdd(x[r], y, sums[r][j]);
   }
@@ -369,9 +372,9 @@ HWY_INLINE void SumAlongColumns(const float* a, int64_t a_row, const float* b, i
   }
   int64_t k = 0;
   for (; k + FloatLanes() <= depth; k += FloatLanes())
-    AddProducts<kRows, kColumns, true>(a + k, a_row, b + k, b_column, depth - k, sums);
+    AccumulateDotProducts<kRows, kColumns, true>(a + k, a_row, b + k, b_column, depth - k, sums);
   if (k < depth)
-    AddProducts<kRows, kColumns, false>(a + k, a_row, b + k, b_column, depth - k, sums);
+    AccumulateDotProducts<kRows, kColumns, false>(a + k, a_row, b + k, b_column, depth - k, sums);
 #pragma GCC unroll 2
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 8
@@ -382,9 +385,8 @@ HWY_INLINE void SumAlongColumns(const float* a, int64_t a_row, const float* b, i
   }
 }
 
-void MultiplyAlongColumns(const float* a, int64_t a_row, int64_t rows, int64_t depth,
-                          const float* b, int64_t b_column, int64_t columns, bool adds, float* c,
-                          int64_t c_row) {
+void MultiplyColumnMajor(const float* a, int64_t a_row, int64_t rows, int64_t depth, const float* b,
+                         int64_t b_column, int64_t columns, bool adds, float* c, int64_t c_row) {
   constexpr int kSome = 4;
   for (int64_t j = 0; j < columns;) {
     const bool some = j + kSome <= columns;
@@ -416,16 +418,16 @@ void MultiplyFewRows(const Matrix& a, int64_t rows, int64_t depth, const Matrix&
                      bool adds, float* c, int64_t c_row) {
   if (b.column != 1) {
     if (a.column == 1) {
-      MultiplyAlongColumns(a.data, a.row, rows, depth, b.data, b.column, columns, adds, c, c_row);
+      MultiplyColumnMajor(a.data, a.row, rows, depth, b.data, b.column, columns, adds, c, c_row);
       return;
     }
-    std::vector<float> straight(static_cast<size_t>(rows * depth));
+    std::vector<float> row_major_a(static_cast<size_t>(rows * depth));
     for (int64_t i = 0; i < rows; ++i) {
       for (int64_t k = 0; k < depth; ++k)
-        straight[i * depth + k] = a.data[i * a.row + k * a.column];
+        row_major_a[i * depth + k] = a.data[i * a.row + k * a.column];
     }
-    MultiplyAlongColumns(straight.data(), depth, rows, depth, b.data, b.column, columns, adds, c,
-                         c_row);
+    MultiplyColumnMajor(row_major_a.data(), depth, rows, depth, b.data, b.column, columns, adds, c,
+                        c_row);
     return;
   }
   // Processes as many columns at a time as keep C in the cache; long rows are read faster. Sums
@@ -438,14 +440,14 @@ void MultiplyFewRows(const Matrix& a, int64_t rows, int64_t depth, const Matrix&
     const int64_t n = std::min(wide, columns - j);
     if (!parts) {
       for (int64_t i = 0; i < rows; ++i) std::fill_n(c + i * c_row + j, n, 0.0f);
-      MultiplyAlongRows(a, rows, depth, b.data + j, b.row, n, c + j, c_row);
+      MultiplyRowMajor(a, rows, depth, b.data + j, b.row, n, c + j, c_row);
       continue;
     }
     for (int64_t k = 0; k < depth; k += kDepth) {
       const Matrix left = {a.data + k * a.column, a.row, a.column};
       std::fill(sums.begin(), sums.end(), 0.0f);
-      MultiplyAlongRows(left, rows, std::min(kDepth, depth - k), b.data + k * b.row + j, b.row, n,
-                        sums.data(), n);
+      MultiplyRowMajor(left, rows, std::min(kDepth, depth - k), b.data + k * b.row + j, b.row, n,
+                       sums.data(), n);
       AddRows(sums.data(), rows, n, adds || k > 0, c + j, c_row);
     }
   }

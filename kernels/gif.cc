@@ -14,7 +14,7 @@ namespace weir {
 
 namespace {
 
-struct Frame {
+struct GifFrame {
   int64_t left = 0, top = 0, width = 0, height = 0;
   int transparent = NO_TRANSPARENT_COLOR;
   std::vector<std::array<uint8_t, 3>> colors;
@@ -54,9 +54,9 @@ class Reader {
   Reader& operator=(const Reader&) = delete;
 
   // A truncated file yields the frames that had begun.
-  absl::StatusOr<std::vector<Frame>> Frames() {
+  absl::StatusOr<std::vector<GifFrame>> Frames() {
     if (gif_ == nullptr) return Error("failed to open gif file");
-    std::vector<Frame> frames;
+    std::vector<GifFrame> frames;
     int transparent = NO_TRANSPARENT_COLOR;
     for (int64_t total = 0;;) {
       ThrowIfCancelled();
@@ -67,7 +67,8 @@ class Reader {
       if (ok && type == IMAGE_DESC_RECORD_TYPE) {
         if (DGifGetImageDesc(gif_) != GIF_OK) ok = false;
         total += ok ? int64_t{gif_->Image.Width} * gif_->Image.Height : 0;
-        if (total > kMostPixels) return InvalidArgument("the frames are too large together");
+        if (total > kMostPixels)
+          return InvalidArgument("the total size of the frames is too large");
         if (ok) {
           frames.emplace_back();
           frames.back().transparent = transparent;
@@ -107,7 +108,7 @@ class Reader {
     return true;
   }
 
-  bool ReadFrame(Frame* frame) {
+  bool ReadFrame(GifFrame* frame) {
     const GifImageDesc& image = gif_->Image;
     frame->left = image.Left;
     frame->top = image.Top;
@@ -135,7 +136,7 @@ class Reader {
 };
 
 // Draws a frame onto `pixels`, which holds the previous frame (or black).
-absl::Status Draw(const Frame& frame, int64_t height, int64_t width, uint8_t* pixels) {
+absl::Status Draw(const GifFrame& frame, int64_t height, int64_t width, uint8_t* pixels) {
   if (frame.colors.empty()) return InvalidArgument("missing color map for a frame");
   for (int64_t y = 0; y < std::min(frame.height, height - frame.top); ++y) {
     ThrowIfCancelled();
@@ -157,11 +158,11 @@ absl::Status Draw(const Frame& frame, int64_t height, int64_t width, uint8_t* pi
 absl::Status Decode(absl::string_view file, bool first_frame_only,
                     AllocatePixels<uint8_t> allocate) {
   Reader reader(file);
-  WEIR_ASSIGN_OR_RETURN(const std::vector<Frame> frames, reader.Frames());
+  WEIR_ASSIGN_OR_RETURN(const std::vector<GifFrame> frames, reader.Frames());
   DecodedSize size;
   size.frames = first_frame_only ? 1 : static_cast<int64_t>(frames.size());
   size.channels = 3;
-  for (const Frame& frame : frames) {
+  for (const GifFrame& frame : frames) {
     size.height = std::max(size.height, frame.height);
     size.width = std::max(size.width, frame.width);
   }

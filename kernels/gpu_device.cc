@@ -26,7 +26,7 @@ absl::Status CheckSizes(const Tensor& from, const Tensor& to) {
 
 absl::Status NoStaging(const Tensor& t) {
   return absl::ResourceExhaustedError(
-      absl::StrCat("no pinned host memory for a copy of ", t.Description()));
+      absl::StrCat("out of pinned host memory for a copy of ", t.Description()));
 }
 
 }  // namespace
@@ -91,14 +91,14 @@ void CudaDevice::CopyFromHost(const Tensor& from, const Tensor& to, Done done) {
   const size_t bytes = from.num_bytes();
   if (!status.ok() || bytes == 0) return done(status);
   MakeCurrent();
-  const StagingBuffers::Buffer buffer = staging_->Take(bytes);
+  const StagingBuffers::Buffer buffer = staging_->Acquire(bytes);
   if (buffer.data == nullptr) return done(NoStaging(from));
   std::memcpy(buffer.data, from.raw(), bytes);
   status = Check(cudaMemcpyAsync(const_cast<void*>(to.raw()), buffer.data, bytes,
                                  cudaMemcpyHostToDevice, stream_),
                  "cudaMemcpyAsync");
   if (status.ok()) status = Check(cudaEventRecord(buffer.event, stream_), "cudaEventRecord");
-  staging_->Return(buffer);
+  staging_->Release(buffer);
   done(status);
 }
 
@@ -107,13 +107,13 @@ void CudaDevice::CopyToHost(const Tensor& from, const Tensor& to, Done done) {
   const size_t bytes = from.num_bytes();
   if (!status.ok() || bytes == 0) return done(status);
   MakeCurrent();
-  const StagingBuffers::Buffer buffer = staging_->Take(bytes);
+  const StagingBuffers::Buffer buffer = staging_->Acquire(bytes);
   if (buffer.data == nullptr) return done(NoStaging(from));
   status = Check(cudaMemcpyAsync(buffer.data, from.raw(), bytes, cudaMemcpyDeviceToHost, stream_),
                  "cudaMemcpyAsync");
   if (status.ok()) status = Check(cudaEventRecord(buffer.event, stream_), "cudaEventRecord");
   if (status.ok()) return copy_back_->Add({buffer, to, std::move(done)});
-  staging_->Return(buffer);
+  staging_->Release(buffer);
   done(status);
 }
 

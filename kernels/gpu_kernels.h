@@ -29,7 +29,7 @@ namespace gpu {
 // Returns the grid of tensors of these shapes broadcast to a result by NumPy's rule. UNIMPLEMENTED
 // if the result has more dimensions (after merging) than kernels support.
 template <int kN>
-absl::StatusOr<GridIndex<kN>> LayOver(const Shape& result, const Shape* const (&shapes)[kN]) {
+absl::StatusOr<GridIndex<kN>> BroadcastGrid(const Shape& result, const Shape* const (&shapes)[kN]) {
   GridIndex<kN> grid;
   int64_t strides[kN], running[kN];
   for (int k = 0; k < kN; ++k) running[k] = shapes[k]->num_elements();

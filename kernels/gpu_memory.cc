@@ -20,7 +20,7 @@ absl::Status CudaStatus(cudaError_t error, absl::string_view function, absl::str
 
 GpuAllocator::~GpuAllocator() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  ReleaseKept();
+  FreeCached();
 }
 
 // Class 4k + j holds blocks of 256 * 2^k * (1 + j/4) bytes.
@@ -41,16 +41,16 @@ void* GpuAllocator::Allocate(size_t bytes) {
   if (bytes > (size_t{1} << kLargestLog)) return nullptr;
   const int size_class = SizeClass(bytes);
   const std::lock_guard<std::mutex> lock(mutex_);
-  std::vector<void*>& kept = kept_[size_class];
+  std::vector<void*>& cached = cached_[size_class];
   void* data = nullptr;
-  if (!kept.empty()) {
-    data = kept.back();
-    kept.pop_back();
+  if (!cached.empty()) {
+    data = cached.back();
+    cached.pop_back();
   } else {
-    data = TakeNew(ClassBytes(size_class));
+    data = AllocateNew(ClassBytes(size_class));
     if (data == nullptr) {
-      ReleaseKept();
-      data = TakeNew(ClassBytes(size_class));
+      FreeCached();
+      data = AllocateNew(ClassBytes(size_class));
     }
   }
   if (data != nullptr) in_use_ += static_cast<int64_t>(bytes);
@@ -61,7 +61,7 @@ void GpuAllocator::Deallocate(void* data, size_t bytes) {
   if (data == nullptr) return;
   const std::lock_guard<std::mutex> lock(mutex_);
   in_use_ -= static_cast<int64_t>(bytes);
-  kept_[SizeClass(bytes)].push_back(data);
+  cached_[SizeClass(bytes)].push_back(data);
 }
 
 int64_t GpuAllocator::bytes_in_use() const {
@@ -81,7 +81,7 @@ int64_t GpuAllocator::bytes_free() const {
   return std::min(static_cast<int64_t>(left), limit_ - reserved_) + reserved_ - in_use_;
 }
 
-void* GpuAllocator::TakeNew(size_t bytes) {
+void* GpuAllocator::AllocateNew(size_t bytes) {
   if (reserved_ + static_cast<int64_t>(bytes) > limit_) return nullptr;
   cudaSetDevice(ordinal_);
   void* data = nullptr;
@@ -93,13 +93,13 @@ void* GpuAllocator::TakeNew(size_t bytes) {
   return data;
 }
 
-void GpuAllocator::ReleaseKept() {
+void GpuAllocator::FreeCached() {
   cudaSetDevice(ordinal_);
   cudaStreamSynchronize(stream_);
   for (int c = 0; c < kClasses; ++c) {
-    for (void* data : kept_[c]) cudaFree(data);
-    reserved_ -= static_cast<int64_t>(kept_[c].size() * ClassBytes(c));
-    kept_[c].clear();
+    for (void* data : cached_[c]) cudaFree(data);
+    reserved_ -= static_cast<int64_t>(cached_[c].size() * ClassBytes(c));
+    cached_[c].clear();
   }
   cudaGetLastError();
 }
@@ -116,7 +116,7 @@ void StagingBuffers::Free(const Buffer& buffer) {
   cudaFreeHost(buffer.data);
 }
 
-StagingBuffers::Buffer StagingBuffers::Take(size_t bytes) {
+StagingBuffers::Buffer StagingBuffers::Acquire(size_t bytes) {
   const size_t wanted = std::bit_ceil(std::max<size_t>(bytes, 4096));
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -145,10 +145,10 @@ StagingBuffers::Buffer StagingBuffers::Take(size_t bytes) {
   return buffer;
 }
 
-void StagingBuffers::Return(Buffer buffer) {
+void StagingBuffers::Release(Buffer buffer) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (free_bytes_ + buffer.bytes <= kKept) {
+    if (free_bytes_ + buffer.bytes <= kMaxCachedBytes) {
       free_bytes_ += buffer.bytes;
       free_.push_back(buffer);
       return;
@@ -197,7 +197,7 @@ void CopyBackThread::Finish(Copy copy) {
   const absl::Status status =
       CudaStatus(cudaEventSynchronize(copy.buffer.event), "cudaEventSynchronize", device_.text());
   if (status.ok()) std::memcpy(copy.to.raw(), copy.buffer.data, copy.to.num_bytes());
-  staging_.Return(copy.buffer);
+  staging_.Release(copy.buffer);
   copy.to = Tensor();
   copy.done(status);
 }

@@ -40,14 +40,14 @@ class GpuAllocator final : public Allocator {
   static constexpr int kClasses = (kLargestLog - kSmallestLog) * 4 + 1;
   static int SizeClass(size_t bytes);
   static size_t ClassBytes(int size_class);
-  void* TakeNew(size_t bytes);
-  void ReleaseKept();
+  void* AllocateNew(size_t bytes);
+  void FreeCached();
 
   const int ordinal_;
   const cudaStream_t stream_;
   const int64_t limit_;
   mutable std::mutex mutex_;
-  std::array<std::vector<void*>, kClasses> kept_;
+  std::array<std::vector<void*>, kClasses> cached_;
   int64_t reserved_ = 0;  // allocated from the GPU
   int64_t in_use_ = 0;
 };
@@ -67,12 +67,13 @@ class StagingBuffers {
   ~StagingBuffers();
 
   // Returns an unused buffer of at least `bytes` bytes; its `data` is null if out of memory.
-  Buffer Take(size_t bytes);
+  Buffer Acquire(size_t bytes);
   // Returns the buffer to the pool. The GPU may use it until its event.
-  void Return(Buffer buffer);
+  void Release(Buffer buffer);
 
  private:
-  static constexpr size_t kKept = size_t{256} << 20;  // in bytes; buffers beyond it are freed
+  static constexpr size_t kMaxCachedBytes = size_t{256}
+                                            << 20;  // in bytes; buffers beyond it are freed
 
   static void Free(const Buffer& buffer);
 

@@ -232,7 +232,7 @@ absl::StatusOr<std::shared_ptr<LookupTable>> NewHashTable(LookupTable::Spec spec
     case DT_STRING:
       return std::make_shared<HashTable<std::string>>(std::move(spec), is_static);
     default:
-      return InvalidArgument("Tables have no keys of type ", DataTypeName(spec.key_type));
+      return InvalidArgument("tables do not support keys of type ", DataTypeName(spec.key_type));
   }
 }
 

@@ -205,14 +205,14 @@ absl::Status ExtractShape(KernelContext& c) {
   return absl::OkStatus();
 }
 
-// ---- writing
+// ---- encoding
 
 absl::Status CheckQuality(int64_t quality) {
   if (quality >= 0 && quality <= 100) return absl::OkStatus();
   return InvalidArgument("quality must be in [0,100], got ", quality);
 }
 
-// `channels` 0: 1 or 3, as the image has.
+// `channels` 0: 1 or 3, as in the image.
 absl::Status WriteJpeg(KernelContext& c, const JpegEncodeOptions& o, int64_t channels) {
   const Tensor& image = c.input(0);
   if (image.rank() != 3) {
@@ -261,7 +261,7 @@ absl::Status EncodeJpegVariableQuality(KernelContext& c) {
   return WriteJpeg(c, o, 0);
 }
 
-// The last three dimensions are an image each.
+// The last three dimensions form an image.
 absl::Status WritePng(KernelContext& c, int compression) {
   const Tensor& images = c.input(0);
   if (images.rank() < 3) {

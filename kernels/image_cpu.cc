@@ -26,7 +26,8 @@ absl::StatusOr<Extent> ReadExtent(const Tensor& t, absl::string_view argument,
     return InvalidArgument(argument, ": output dimensions must be positive, but are ",
                            extent.height, " and ", extent.width);
   }
-  constexpr int64_t kMost = 1 << 24;  // beyond that floats, which positions are, do not count
+  constexpr int64_t kMost =
+      1 << 24;  // floats, which hold the coordinates, are exact up to this limit
   if (extent.height > kMost || extent.width > kMost) {
     const absl::Status counts =
         CheckedShape({images.dim(0), extent.height, extent.width, images.dim(3)}).status();

@@ -9,10 +9,10 @@
 
 namespace weir {
 
-// An operand of a kernel that works on images with the channels last, in a type it can compute in,
-// C. Whatever the tensor is, data() is of that form: the tensor's own memory where that will do,
-// else a temporary that is converted or turned. An input is Read; a result is Prepared, written to,
-// and then Written to its tensor.
+// An operand of a kernel that processes channels-last images in a compute type C. data() always has
+// that layout and type: it is the tensor's own memory if possible, otherwise a temporary that is
+// converted or transposed. Call Read() for an input. For a result, call Prepare(), write to data(),
+// and call Write().
 template <class T, class C = Wide<T>>
 class ImageOperand {
  public:
@@ -27,14 +27,14 @@ class ImageOperand {
       ConvertElements(ctx.pool(), tensor.data<T>(), data_, n);
     }
     if (!channels_first || n == 0) return absl::OkStatus();
-    WEIR_ASSIGN_OR_RETURN(turned_, ctx.AllocateTemp(DataTypeOf<C>::value, Shape({n})));
+    WEIR_ASSIGN_OR_RETURN(transposed_, ctx.AllocateTemp(DataTypeOf<C>::value, Shape({n})));
     const C* const from = data_;
-    data_ = turned_.template data<C>();
+    data_ = transposed_.template data<C>();
     TransposeMatrices(ctx.pool(), from, data_, batch, channels, n / (batch * channels));
     return absl::OkStatus();
   }
 
-  // Memory for a result that `tensor` will hold.
+  // Provides memory for a result that `tensor` will hold.
   absl::Status Prepare(KernelContext& ctx, Tensor& tensor, bool channels_first) {
     if constexpr (std::is_same_v<T, C>) {
       if (!channels_first) {
@@ -48,7 +48,7 @@ class ImageOperand {
     return absl::OkStatus();
   }
 
-  // Puts the result where it belongs.
+  // Stores the result in `tensor`.
   absl::Status Write(KernelContext& ctx, Tensor& tensor, bool channels_first, int64_t batch,
                      int64_t channels) {
     const int64_t n = tensor.num_elements();
@@ -58,8 +58,8 @@ class ImageOperand {
       if constexpr (std::is_same_v<T, C>) {
         to = tensor.data<T>();
       } else {
-        WEIR_ASSIGN_OR_RETURN(turned_, ctx.AllocateTemp(DataTypeOf<C>::value, Shape({n})));
-        to = turned_.template data<C>();
+        WEIR_ASSIGN_OR_RETURN(transposed_, ctx.AllocateTemp(DataTypeOf<C>::value, Shape({n})));
+        to = transposed_.template data<C>();
       }
       TransposeMatrices(ctx.pool(), from, to, batch, n / (batch * channels), channels);
       from = to;
@@ -72,7 +72,7 @@ class ImageOperand {
 
  private:
   C* data_ = nullptr;
-  Tensor converted_, turned_;
+  Tensor converted_, transposed_;
 };
 
 }  // namespace weir

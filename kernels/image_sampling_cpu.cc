@@ -12,13 +12,13 @@
 #include "weir/kernels/random_stream.h"
 #include "weir/kernels/strided_copy.h"
 
-// Parts of images: at random places (with TensorFlow's numbers for the same seeds), or at given
-// ones with noise around the image.
+// Samples parts of images: at random positions (with TensorFlow's numbers for the same seeds), or
+// at given ones with noise outside the image.
 namespace weir {
 
 namespace {
 
-// An integer in [0, n) without bias: words that would favor small ones are thrown away.
+// Returns an unbiased integer in [0, n): rejects words that would favor small ones.
 uint32_t UniformBelow(PhiloxWords& words, uint32_t n) {
   if ((n & (n - 1)) == 0) return words() & (n - 1);
   const uint32_t rejected = ~uint32_t{0} % n + 1;
@@ -32,7 +32,7 @@ uint32_t UniformBelow(PhiloxWords& words, uint32_t n) {
 struct Box {
   int64_t x0 = 0, y0 = 0, x1 = 0, y1 = 0;
   float Area() const { return static_cast<float>((x1 - x0) * (y1 - y0)); }
-  Box Common(const Box& o) const {
+  Box Intersection(const Box& o) const {
     const Box b = {std::max(x0, o.x0), std::max(y0, o.y0), std::min(x1, o.x1), std::min(y1, o.y1)};
     return b.x0 > b.x1 || b.y0 > b.y1 ? Box() : b;
   }
@@ -41,7 +41,7 @@ struct Box {
 struct SampleOptions {
   std::vector<float> aspect_ratios, areas;  // lowest and highest
   int64_t attempts = 0;
-  float min_covered = 0;  // where it is an attribute
+  float min_covered = 0;  // if it is an attribute
   bool whole_image_without_boxes = false;
 
   absl::Status Check() const {
@@ -64,8 +64,8 @@ struct SampleOptions {
   }
 };
 
-// The sides of a crop of about this aspect ratio whose area is within the range; false if the draw
-// gives none.
+// Draws the size of a crop with about this aspect ratio and an area within the range. Returns false
+// if the draw yields none.
 bool DrawSides(const SampleOptions& o, const Box& image, float ratio, PhiloxWords& words,
                int64_t* width, int64_t* height) {
   const float image_width = static_cast<float>(image.x1),
@@ -95,11 +95,11 @@ bool DrawSides(const SampleOptions& o, const Box& image, float ratio, PhiloxWord
 bool Covers(const Box& crop, float min_covered, const std::vector<Box>& objects) {
   if (crop.Area() < 1) return false;
   return std::any_of(objects.begin(), objects.end(), [&](const Box& object) {
-    return object.Area() >= 1 && crop.Common(object).Area() / object.Area() >= min_covered;
+    return object.Area() >= 1 && crop.Intersection(object).Area() / object.Area() >= min_covered;
   });
 }
 
-// The whole image if no attempt succeeds.
+// The whole image if all attempts fail.
 Box DrawCrop(const SampleOptions& o, const Box& image, float min_covered,
              const std::vector<Box>& objects, PhiloxWords& words) {
   for (int64_t i = 0; i < o.attempts; ++i) {
@@ -259,8 +259,8 @@ struct GlimpseOptions {
   bool first_version = false, centered = true, normalized = true;
   Noise noise = Noise::kUniform;
 
-  // Where a glimpse of `size` pixels begins along a side of the image. Version 2 no longer moves
-  // by half the glimpse where coordinates are not normalized and centered both.
+  // Returns the begin of a glimpse of `size` pixels along a side of the image. Version 2 no longer
+  // shifts by half the glimpse, except for coordinates that are both normalized and centered.
   int64_t Begin(float offset, int64_t side, int64_t size) const {
     const float length = static_cast<float>(side), half = static_cast<float>(size) / 2;
     if (normalized) offset *= length;
@@ -275,7 +275,7 @@ struct GlimpseOptions {
   }
 };
 
-// Fills `to` with noise that looks like the image: of its range, or of each channel's mean and
+// Fills `to` with noise that resembles the image: in its range, or with each channel's mean and
 // deviation.
 void FillNoise(Noise kind, const float* image, int64_t pixels, int64_t channels, PhiloxWords& words,
                float* to, int64_t count) {
@@ -308,7 +308,7 @@ void FillNoise(Noise kind, const float* image, int64_t pixels, int64_t channels,
   }
 }
 
-// Copies the part of the glimpse from (y0, x0) on that lies in the image.
+// Copies the part of the glimpse starting at (y0, x0) that is inside the image.
 void CopyGlimpse(const float* image, int64_t rows, int64_t columns, int64_t channels, int64_t y0,
                  int64_t x0, int64_t height, int64_t width, float* to) {
   const int64_t x_begin = std::max<int64_t>(0, -x0), x_end = std::min(width, columns - x0);
@@ -374,7 +374,7 @@ absl::StatusOr<Kernel> MakeGlimpse(const KernelInit& init) {
   } else {
     return InvalidArgument("The noise could only be uniform, gaussian, or zero, got ", noise);
   }
-  // The op has no seed: nobody can ask for the same noise twice.
+  // The op has no seed, so its noise is not reproducible.
   std::random_device device;
   const auto stream = std::make_shared<RandomStream>(init.node.name(), Philox(device(), device()));
   return Kernel([o, stream](KernelContext& c) { return ExtractGlimpse(c, o, *stream); });

@@ -4,21 +4,21 @@
 #include "weir/kernels/arguments.h"
 #include "weir/kernels/distributions.h"
 
-// Where an index goes in a random permutation of [0, max_index], without making the permutation.
-// Sources: Beaulieu et al., "The SIMON and SPECK families of lightweight block ciphers", 2013;
-// Black and Rogaway, "Ciphers with arbitrary finite domains", 2002.
+// Computes the position of an index in a random permutation of [0, max_index] without materializing
+// the permutation. Sources: Beaulieu et al., "The SIMON and SPECK families of lightweight block
+// ciphers", 2013; Black and Rogaway, "Ciphers with arbitrary finite domains", 2002.
 //
 // The index is encrypted with a block cipher whose block has just enough bits (16 at least), and
-// again while the result is above max_index: since a cipher permutes its blocks, this ends, and
-// permutes the indices. The cipher is SIMON with words of half a block and few rounds; its key is
-// the seed.
+// encrypted again while the result exceeds max_index: since a cipher permutes its blocks, this
+// terminates and permutes the indices. The cipher is SIMON with words of half a block and few
+// rounds; the seed is its key.
 namespace weir {
 
 namespace {
 
 using Seed = std::array<uint32_t, 3>;
 
-// Words of `bits` bits.
+// The cipher with words of `bits` bits.
 class Simon {
  public:
   Simon(int bits, const Seed& seed, int64_t rounds)
@@ -62,7 +62,7 @@ uint64_t ShuffledIndex(uint64_t index, const Seed& seed, uint64_t max_index, int
   return index;
 }
 
-// Element i of a vector, or the only one.
+// Returns element i of a vector, or its only element.
 int64_t Value(const Tensor& t, int64_t i) { return t.IntAt(t.rank() == 0 ? 0 : i); }
 
 absl::Status Run(KernelContext& c, int64_t rounds) {

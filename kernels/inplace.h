@@ -5,7 +5,7 @@
 
 namespace weir {
 
-void AddInplaceCpu(KernelRegistry* r);  // inplace_cpu.cc: rows of a tensor that is passed on
+void AddInplaceCpu(KernelRegistry* r);  // inplace_cpu.cc: ops on rows of a forwarded tensor
 
 }  // namespace weir
 

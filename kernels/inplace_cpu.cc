@@ -8,7 +8,7 @@ namespace weir {
 
 namespace {
 
-// What is done to a row of y with a row of v.
+// How a row of v is combined into a row of y.
 using RowFn = absl::Status (*)(DataType type, const void* v, void* y, int64_t count);
 
 absl::Status Replace(DataType type, const void* v, void* y, int64_t count) {
@@ -60,7 +60,7 @@ absl::Status RunUpdate(KernelContext& c, RowFn row_fn) {
   if (y->raw() != x.raw()) CopyElements(x.dtype(), x.raw(), y->raw(), x.num_elements());
   if (x.num_elements() == 0 || v.num_elements() == 0) return absl::OkStatus();
   const int64_t rows = x.dim(0), count = x.num_elements() / rows;
-  // x may be updated with itself, or with a view of itself.
+  // x may be updated with itself or a view of itself.
   const Tensor from = Overlap(v, *y) ? v.DeepCopy() : v;
   for (int64_t k = 0; k < i.num_elements(); ++k) {
     const int64_t row = (i.data<int32_t>()[k] % rows + rows) % rows;

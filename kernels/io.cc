@@ -9,18 +9,18 @@
 #include "weir/kernels/registry.h"
 #include "weir/kernels/remap.h"
 
-// Checkpoints and files. All on the host.
+// Checkpoint and file ops. All run on the host.
 namespace weir {
 namespace {
 
-// One string, of whatever rank.
+// Returns a single string, of any rank.
 absl::StatusOr<std::string> ScalarString(KernelContext& c, int i, absl::string_view what) {
   const Tensor& t = c.input(i);
   if (t.dtype() == DT_STRING && t.num_elements() == 1) return t.scalar<std::string>();
   return InvalidArgument(what, " must be a single string, not ", t.Description());
 }
 
-// Input i as `count` strings.
+// Returns input i, which must have `count` strings.
 absl::StatusOr<absl::Span<const std::string>> Strings(KernelContext& c, int i, int64_t count,
                                                       absl::string_view what) {
   const Tensor& t = c.input(i);
@@ -30,9 +30,9 @@ absl::StatusOr<absl::Span<const std::string>> Strings(KernelContext& c, int i, i
                          " strings, one for each tensor, not ", t.Description());
 }
 
-// ---- Saving.
+// ---- saving
 
-// What `spec` says that a tensor is.
+// Returns the slice of a tensor that `spec` describes.
 absl::StatusOr<SavedSlice> ToSave(const std::string& name, const std::string& spec,
                                   const Tensor& tensor) {
   if (spec.empty())
@@ -46,7 +46,7 @@ absl::StatusOr<SavedSlice> ToSave(const std::string& name, const std::string& sp
   return SavedSlice{name, parsed.shape, parsed.slice, tensor};
 }
 
-// Saver's mark (ops/saver.h).
+// Reads the attribute that Saver sets (ops/saver.h).
 Durability DurabilityOf(const Node& node) {
   return node.attr_or("_synced", true) ? Durability::kSynced : Durability::kUnsynced;
 }
@@ -75,7 +75,7 @@ absl::Status Save(KernelContext& c) {
   return writer->Finish();
 }
 
-// V1. The tensors follow a path, their names and, for SaveSlices, what parts they are.
+// V1. The inputs are a path, the tensors' names, for SaveSlices their slice specs, and the tensors.
 template <bool kSlices>
 absl::Status SaveV1(KernelContext& c) {
   constexpr int kFirst = kSlices ? 3 : 2;
@@ -111,14 +111,14 @@ absl::StatusOr<Kernel> MakeMerge(const KernelInit& init) {
     for (const std::string& prefix : prefixes.flat<std::string>())
       directories.insert(DirectoryOf(prefix));
     directories.erase(DirectoryOf(destination));
-    // One that is not empty holds something else, and stays.
+    // A non-empty directory contains other files and is kept.
     for (const std::string& directory : directories)
       Files().RemoveDirectory(directory).IgnoreError();
     return absl::OkStatus();
   });
 }
 
-// ---- Restoring.
+// ---- restoring
 
 absl::StatusOr<Kernel> MakeRestore(const KernelInit& init) {
   const auto dtypes = init.attr<DataTypes>("dtypes");
@@ -160,7 +160,7 @@ absl::StatusOr<Kernel> MakeRestoreOne(const KernelInit& init) {
   });
 }
 
-// ---- Files.
+// ---- files
 
 absl::Status SetString(KernelContext& c, std::string value) {
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, Shape()));

@@ -3,10 +3,10 @@
 
 #include "weir/kernels/registry.h"
 
-// The nearest sequence that does not rise, by pooling adjacent violators: elements come one by one,
-// each a block at first, and a block that is higher than the one before it is joined with it. What
-// stays are blocks of falling means. Source: Best and Chakravarti, "Active set algorithms for
-// isotonic regression", Mathematical Programming 47, 1990.
+// Computes the nearest non-increasing sequence by pooling adjacent violators: each element starts
+// as a block of its own, and a block higher than its predecessor is merged with it. The remaining
+// blocks have decreasing means. Source: Best and Chakravarti, "Active set algorithms for isotonic
+// regression", Mathematical Programming 47, 1990.
 namespace weir {
 
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-// The library's header wants <cstdio> before it.
+// The library's header requires <cstdio>.
 #include <jerror.h>
 #include <jpeglib.h>
 
@@ -18,11 +18,12 @@ namespace weir {
 
 namespace {
 
-// libjpeg reports errors by a function that must not return, so it jumps back to where the library
-// was entered. A jump skips destructors: the library is called only inside Try, by functions that
-// have nothing to destroy, and everything that has lives in an object around it.
+// libjpeg reports errors by calling a function that must not return, so the error handler longjmps
+// back to the caller of the library. longjmp skips destructors. Therefore the library is called
+// only inside Try, by functions that own nothing with a destructor; such objects are owned by an
+// enclosing object.
 struct Errors {
-  jpeg_error_mgr manager;  // first: libjpeg's pointer to it is one to this
+  jpeg_error_mgr manager;  // first: libjpeg's pointer to it is converted to Errors*
   std::jmp_buf jump;
   char message[JMSG_LENGTH_MAX] = "";
 
@@ -68,10 +69,10 @@ class Decoder {
       complete = jpeg_read_header(&info_, TRUE) == JPEG_HEADER_OK;
     });
     if (ok && complete) return absl::OkStatus();
-    return Invalid(ok ? "the header is cut off" : errors_.message);
+    return Invalid(ok ? "the header is truncated" : errors_.message);
   }
 
-  // Calls f, in which nothing may need destroying.
+  // Calls f, which must not own anything with a destructor.
   template <class F>
   absl::Status Try(const F& f) {
     return errors_.Try(f) ? absl::OkStatus() : Invalid(errors_.message);
@@ -100,7 +101,7 @@ class Decoder {
     info_.src = &source_;
   }
 
-  // A marker for the end of the image makes the best of a truncated file, once.
+  // Inserts an end-of-image marker into a truncated file, once.
   boolean AtEnd() {
     static constexpr JOCTET kEnd[] = {0xff, JPEG_EOI};
     if (!recover_) return FALSE;
@@ -110,8 +111,8 @@ class Decoder {
     return TRUE;
   }
 
-  // A progressive file may have any number of scans over the whole image: a small file that takes
-  // hours. No encoder makes hundreds.
+  // A progressive file may have any number of scans over the whole image, so a small file could
+  // take hours. No encoder writes hundreds.
   void SetProgress() {
     constexpr int kMostScans = 500;
     progress_.progress_monitor = [](j_common_ptr info) {
@@ -131,7 +132,7 @@ class Decoder {
   jpeg_progress_mgr progress_ = {};
 };
 
-// One row of CMYK as RGB. Files by Adobe hold the colors inverted.
+// Converts one row of CMYK to RGB. Adobe's files store inverted colors.
 void CmykToRgb(const JSAMPLE* from, int64_t pixels, bool inverted, uint8_t* to) {
   for (int64_t i = 0; i < pixels; ++i, from += 4) {
     const int k = inverted ? from[3] : 255 - from[3];
@@ -141,7 +142,7 @@ void CmykToRgb(const JSAMPLE* from, int64_t pixels, bool inverted, uint8_t* to) 
   }
 }
 
-// Checks and settles what is to be made of the file whose header was read.
+// Validates the options against the header and configures the decoder.
 absl::Status Configure(const JpegDecodeOptions& o, Decoder* decoder) {
   jpeg_decompress_struct& info = decoder->info();
   const int channels = o.channels != 0 ? o.channels : std::min(info.num_components, 3);
@@ -171,8 +172,8 @@ absl::Status Configure(const JpegDecodeOptions& o, Decoder* decoder) {
   return absl::OkStatus();
 }
 
-// Begins decoding at the first row that is wanted. Rows of a crop begin at a block's border, and
-// end where they are told to.
+// Starts decoding at the first requested row. Rows of a crop begin at a block's boundary and end at
+// the requested pixel.
 absl::Status Start(const JpegDecodeOptions& o, Decoder* decoder) {
   jpeg_decompress_struct& info = decoder->info();
   bool started = false;
@@ -186,7 +187,7 @@ absl::Status Start(const JpegDecodeOptions& o, Decoder* decoder) {
     }));
   }
   if (started && skipped == (o.crop ? o.crop_y : 0)) return absl::OkStatus();
-  return decoder->Invalid("the data are cut off");
+  return decoder->Invalid("the data is truncated");
 }
 
 }  // namespace
@@ -243,7 +244,8 @@ class Encoder {
     info_.err = errors_.Init();
   }
   ~Encoder() {
-    // Where the data lie now: the library moves them when they grow, and says so at the end.
+    // The current output buffer: the library reallocates it, and updates the pointer only at the
+    // end.
     if (has_begun_) info_.dest->term_destination(&info_);
     jpeg_destroy_compress(&info_);
     std::free(data_);

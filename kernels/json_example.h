@@ -7,7 +7,8 @@
 
 namespace weir {
 
-// A serialized Example from its form in JSON. INVALID_ARGUMENT with the place of the first mistake.
+// Converts an Example from JSON to its serialized form. INVALID_ARGUMENT with the position of the
+// first error.
 absl::StatusOr<std::string> ExampleFromJson(const std::string& json);
 
 }  // namespace weir

@@ -6,7 +6,7 @@
 #include <type_traits>
 #include <vector>
 
-// Every argument of a Fortran routine is a pointer, and the lengths of texts come last.
+// Every argument of a Fortran routine is a pointer, and the lengths of strings come last.
 extern "C" {
 
 #define WEIR_DECLARE(T, p)                                                                        \
@@ -53,8 +53,8 @@ WEIR_DECLARE_REAL(double, d)
 WEIR_DECLARE_COMPLEX(std::complex<float>, float, c)
 WEIR_DECLARE_COMPLEX(std::complex<double>, double, z)
 
-// What LAPACK calls for arguments that cannot be: its own prints and ends the program. `info` says
-// the same.
+// LAPACK's handler for invalid arguments. The default one prints a message and exits; `info`
+// reports the same error.
 void xerbla_(const char*, const int*, size_t) {}
 
 }  // extern "C"
@@ -63,7 +63,7 @@ namespace weir::lapack {
 
 namespace {
 
-// The routines by their names without the letter of the type.
+// The routines, named without the type letter.
 template <class T>
 struct Routines;
 
@@ -102,8 +102,8 @@ struct Routines<std::complex<double>> {
 template <class T>
 inline constexpr bool kComplex = !std::is_same_v<T, Real<T>>;
 
-// Calls routine(work, size) twice: with size -1 it tells in *work how much it wants. A float may
-// tell a little less than it means.
+// Calls routine(work, size) twice: with size -1 it returns the required size in *work. As a float,
+// that size may be rounded down.
 template <class T, class F>
 void WithWork(const F& routine) {
   T wanted(0);
@@ -214,8 +214,8 @@ int SelfAdjointEigen(bool vectors, int n, T* a, Real<T>* e) {
 
 namespace {
 
-// Real matrices have real eigenvalues and conjugate pairs of complex ones; the vectors of a pair
-// come as the real and the imaginary part of the first.
+// Real matrices have real eigenvalues and conjugate pairs of complex ones. The eigenvectors of a
+// pair are stored as the real and the imaginary part of the first.
 template <class T>
 void WriteEigen(bool vectors, int n, const std::vector<T>& re, const std::vector<T>& im,
                 const std::vector<T>& packed, std::complex<T>* e, std::complex<T>* v) {
@@ -278,7 +278,7 @@ template <class T>
 void LeastSquares(int m, int n, int columns, T* a, T* b) {
   int info = 0, rank = 0;
   const int b_rows = std::max(m, n);
-  // Smaller singular values than this part of the largest are taken for zeros.
+  // Singular values below this fraction of the largest count as zero.
   const Real<T> negligible = std::numeric_limits<Real<T>>::epsilon() * Real<T>(std::min(m, n));
   std::vector<int> free_columns(static_cast<size_t>(n), 0);
   if constexpr (kComplex<T>) {

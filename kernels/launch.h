@@ -7,19 +7,17 @@
 
 #include "weir/core/numeric_types.h"
 
-// How the sources of GPU kernels (*_gpu.cu) start work. All of them have one form: a body, which is
-// a struct of plain values and pointers, called once for each index, in any order, with no index
-// depending on another one's results. Work goes to the end of the device's stream (Device::stream)
-// and runs there later; an error in starting it is found by the device, which looks after every
-// kernel.
+// Launches the kernels of the GPU sources (*_gpu.cu). All of them have the same form: a body, which
+// is a struct of plain values and pointers, called once per index, in any order, with independent
+// indices. Launches are enqueued on the device's stream (Device::stream) and run asynchronously;
+// the device checks for launch errors after every kernel.
 //
-// Compiled by nvcc it runs on a GPU. Compiled as ordinary C++ the same source runs on a GPU that is
-// acted out on the host: RunOnHostStream is then defined by whoever does so
-// (tests/gpu/host_gpu.h).
+// Compiled by nvcc, the source runs on a GPU. Compiled as ordinary C++, the same source runs on a
+// GPU emulated on the host; the emulator defines RunOnHostStream (tests/gpu/host_gpu.h).
 namespace weir {
 
 #ifndef __CUDACC__
-// Puts `work` at the end of the stream.
+// Enqueues `work` on the stream.
 void RunOnHostStream(void* stream, std::function<void()> work);
 #endif
 
@@ -27,7 +25,7 @@ namespace internal {
 
 #ifdef __CUDACC__
 inline constexpr int kThreadsPerBlock = 256;
-// Enough to fill any GPU of today; each thread takes several indices if there are more.
+// Enough to fill any current GPU; with more indices, each thread processes several.
 inline constexpr int64_t kMaxBlocks = 4096;
 
 template <class Body>
@@ -51,7 +49,7 @@ void ForEach(void* stream, int64_t n, const Body& body) {
   internal::ForEachKernel<<<static_cast<unsigned>(blocks), internal::kThreadsPerBlock, 0,
                             static_cast<cudaStream_t>(stream)>>>(n, body);
 #else
-  // Backwards, which is as good an order as any other.
+  // Backward: any order is valid.
   RunOnHostStream(stream, [n, body] {
     for (int64_t i = n; i-- > 0;) body(i);
   });

@@ -7,9 +7,9 @@
 
 namespace weir {
 
-// Transposes `batch` matrices [rows, cols] into [cols, rows], in blocks that fit the first-level
-// cache. With rows the channels and cols the pixels it turns "NCHW" into "NHWC", and the other way
-// round with the two exchanged.
+// Transposes `batch` matrices [rows, cols] to [cols, rows], in blocks that fit into the L1 cache.
+// With channels as rows and pixels as cols, converts "NCHW" to "NHWC", and vice versa with both
+// exchanged.
 template <class T>
 void TransposeMatrices(ThreadPool& pool, const T* from, T* to, int64_t batch, int64_t rows,
                        int64_t cols) {
@@ -32,7 +32,7 @@ void TransposeMatrices(ThreadPool& pool, const T* from, T* to, int64_t batch, in
                    });
 }
 
-// Converts element by element, in parallel.
+// Converts elementwise, in parallel.
 template <class From, class To>
 void ConvertElements(ThreadPool& pool, const From* from, To* to, int64_t n) {
   pool.ParallelFor(n, 0.5, [&](int64_t begin, int64_t end) {

@@ -5,7 +5,7 @@
 namespace weir {
 
 absl::Status CheckMatrices(const Tensor& t, absl::string_view argument) {
-  // Products of two sides, times a few, are sizes of LAPACK's workspaces.
+  // LAPACK's workspace sizes are small multiples of products of two sides, which must fit 32 bits.
   constexpr int64_t kLongestShort = 20'000, kLongest = int64_t{1} << 24;
   if (t.rank() < 2) {
     return InvalidArgument(argument, " must have rank >= 2, got ", t.rank(), " (shape ",

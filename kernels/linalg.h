@@ -12,11 +12,11 @@
 #include "weir/core/kernel.h"
 #include "weir/kernels/lapack.h"
 
-// What the kernels of linear algebra share. Their tensors hold stacks of matrices in the last two
-// dimensions, row by row; LAPACK has them column by column.
+// Helpers of linear algebra kernels. Tensors hold batches of row-major matrices in the last two
+// dimensions; LAPACK's matrices are column-major.
 namespace weir {
 
-// Half computes in float.
+// Half is computed in float.
 template <class T>
 using Compute = std::conditional_t<std::is_same_v<T, half>, float, T>;
 
@@ -29,13 +29,14 @@ T Conjugate(T x) {
   }
 }
 
-// One matrix, column by column.
+// A column-major matrix.
 template <class T>
-struct Columns {
-  Columns(int64_t m, int64_t n) : rows(m), columns(n), elements(static_cast<size_t>(m * n)) {}
-  // From rows, and back to rows; types may differ as half and float do.
+struct ColumnMajorMatrix {
+  ColumnMajorMatrix(int64_t m, int64_t n)
+      : rows(m), columns(n), elements(static_cast<size_t>(m * n)) {}
+  // Convert from and to row-major; types may differ like half and float.
   template <class In>
-  Columns(const In* from, int64_t m, int64_t n) : Columns(m, n) {
+  ColumnMajorMatrix(const In* from, int64_t m, int64_t n) : ColumnMajorMatrix(m, n) {
     for (int64_t i = 0; i < m; ++i) {
       for (int64_t j = 0; j < n; ++j) (*this)(i, j) = static_cast<T>(from[i * n + j]);
     }
@@ -67,7 +68,7 @@ struct Columns {
 };
 
 template <class T>
-bool AllFinite(const Columns<T>& a) {
+bool AllFinite(const ColumnMajorMatrix<T>& a) {
   return std::all_of(a.elements.begin(), a.elements.end(), [](const T& x) {
     return std::isfinite(std::real(x)) && std::isfinite(std::imag(x));
   });
@@ -82,17 +83,17 @@ T NotANumber() {
   }
 }
 
-// Errors unless t holds matrices that LAPACK, which counts in 32 bits, can take; square ones.
+// Returns an error unless t holds (square) matrices within the limits of LAPACK's 32-bit sizes.
 absl::Status CheckMatrices(const Tensor& t, absl::string_view argument = "Input");
 absl::Status CheckSquare(const Tensor& t,
                          absl::string_view message = "Input matrix must be square.");
-// Errors unless a holds as many matrices as b, in the same outer dimensions.
+// Returns an error unless a and b have the same batch dimensions.
 absl::Status CheckSameBatch(const Tensor& a, const Tensor& b);
 
 inline Shape BatchOf(const Tensor& t) { return t.shape().Sub(0, -2); }
 
-// Runs compute(b) for each matrix of a stack, several at once; `cost` is an estimate of
-// nanoseconds for one. The first error, in no particular order.
+// Runs compute(b) for each matrix of a batch, in parallel; `cost` is the estimated time of one in
+// nanoseconds. Returns an arbitrary one of the errors.
 template <class F>
 absl::Status ForEachMatrix(KernelContext& c, int64_t count, double cost, const F& compute) {
   std::mutex mutex;
@@ -108,12 +109,12 @@ absl::Status ForEachMatrix(KernelContext& c, int64_t count, double cost, const F
   });
   return failure;
 }
-// About so long takes work that is cubic in the sides of a matrix.
+// Estimates the time of work that is cubic in the sides of a matrix.
 inline double CubicCost(int64_t m, int64_t n) {
   return 1000 + 1.0 * static_cast<double>(m * n) * static_cast<double>(std::min(m, n));
 }
 
-// The parts of AddLinalgCpu, a source file each.
+// The parts of AddLinalgCpu, each in its own source file.
 void AddEigenKernels(KernelRegistry* r);           // eigen_cpu.cc
 void AddSolveKernels(KernelRegistry* r);           // solve_cpu.cc
 void AddTriangularKernels(KernelRegistry* r);      // triangular_cpu.cc
@@ -122,7 +123,7 @@ void AddMatrixFunctionKernels(KernelRegistry* r);  // matrix_function_cpu.cc
 
 using RealAndComplex = List<float, double, std::complex<float>, std::complex<double>>;
 
-// One kernel of `op` for each type of a list: add.operator()<T>(type).
+// Adds a kernel of `op` for each type of a list: add.operator()<T>(type).
 template <class... Ts, class F>
 void ForTypes(List<Ts...>, const F& add) {
   (add.template operator()<Ts>(DataTypeOf<Ts>::value), ...);

@@ -9,21 +9,21 @@
 
 namespace weir {
 
-// The lines of a text file, one by one. For one thread at a time.
+// Reads a text file line by line. Not thread-safe.
 class LineReader {
  public:
   static absl::StatusOr<LineReader> Open(const std::string& path);
-  // The next line without its end, and without any carriage returns; false at the end of the file.
-  // The last line may lack its end, unless it is empty.
+  // Reads the next line without line end and carriage returns; returns false at the end of the
+  // file. The last line may lack a line end, unless it is empty.
   absl::StatusOr<bool> Next(std::string* line);
 
  private:
   explicit LineReader(std::unique_ptr<ReadableFile> file) : file_(std::move(file)) {}
 
   std::unique_ptr<ReadableFile> file_;
-  uint64_t offset_ = 0;  // of what comes after the buffer
+  uint64_t offset_ = 0;  // file offset after the buffer
   std::string buffer_;
-  size_t used_ = 0;  // bytes of the buffer
+  size_t used_ = 0;  // bytes in the buffer
 };
 
 }  // namespace weir

@@ -9,8 +9,8 @@
 
 namespace weir {
 
-// A table from keys to values, each a tensor of one type and shape. Keys are integers or strings,
-// values anything. Thread-safe.
+// A lookup table from keys to values, where all keys, and all values, have one type and shape. Keys
+// are integers or strings, values have any type. Thread-safe.
 class LookupTable : public Resource {
  public:
   struct Spec {
@@ -23,34 +23,35 @@ class LookupTable : public Resource {
   std::string Describe() const override { return "table '" + spec_.name + "'"; }
   const Spec& spec() const { return spec_; }
 
-  // INVALID_ARGUMENT unless `keys` has keys in its last dimensions, and `values` a value for each.
+  // INVALID_ARGUMENT unless the last dimensions of `keys` match the key shape and `values` has one
+  // value per key.
   absl::Status CheckKeys(const Tensor& keys) const;
   absl::Status CheckPairs(const Tensor& keys, const Tensor& values) const;
-  // The same for what Import takes, in the layout that Export gives.
+  // The same for the arguments of Import, in Export's layout.
   virtual absl::Status CheckImport(const Tensor& keys, const Tensor& values) const {
     return CheckPairs(keys, values);
   }
-  // INVALID_ARGUMENT unless `fallback` is one value, or one for each key.
+  // INVALID_ARGUMENT unless `fallback` is one value, or one per key.
   absl::Status CheckFallback(const Tensor& keys, const Tensor& fallback) const;
-  // The shape of values for these keys.
+  // Returns the shape of the values of these keys.
   Shape ShapeOfValues(const Tensor& keys) const;
 
-  // The arguments of these have been checked. `values` has memory for the values.
+  // The following functions expect validated arguments. `values` is allocated.
   virtual absl::Status Find(const Tensor& keys, const Tensor& fallback, Tensor* values) = 0;
   virtual absl::Status Insert(const Tensor& keys, const Tensor& values) = 0;
-  // Keys that are not there do not matter.
+  // Ignores missing keys.
   virtual absl::Status Remove(const Tensor& keys) = 0;
-  // Replaces everything.
+  // Replaces the whole contents.
   virtual absl::Status Import(const Tensor& keys, const Tensor& values) = 0;
   virtual absl::StatusOr<std::pair<Tensor, Tensor>> Export() = 0;
   virtual int64_t size() = 0;
 
-  // Tables that are filled once, and only read from then on.
+  // For tables that are initialized once and then immutable.
   virtual bool is_initializable() const { return false; }
   virtual bool is_initialized() { return true; }
 
  protected:
-  // How many keys a tensor of them has, and elements a value.
+  // The number of keys in a tensor, and of elements in a value.
   int64_t CountKeys(const Tensor& keys) const;
   int64_t value_size() const { return value_size_; }
 
@@ -59,29 +60,30 @@ class LookupTable : public Resource {
   const int64_t value_size_ = spec_.value_shape.num_elements();
 };
 
-// A hash table in order of insertion. With `is_static` it is filled once, by Import.
+// Creates a hash table in insertion order. With `is_static`, it is initialized once, by Import.
 absl::StatusOr<std::shared_ptr<LookupTable>> NewHashTable(LookupTable::Spec spec, bool is_static);
 
-// An open hash table whose keys may be vectors; `empty_key` and `deleted_key` mark what is no key.
+// Creates an open-addressing hash table. Keys may be vectors; `empty_key` and `deleted_key` mark
+// unused buckets.
 struct DenseTableOptions {
   Tensor empty_key;
-  Tensor deleted_key;  // of none: nothing can be removed
+  Tensor deleted_key;  // uninitialized: nothing can be removed
   int64_t initial_num_buckets = 131072;
   float max_load_factor = 0.8f;
 };
 absl::StatusOr<std::shared_ptr<LookupTable>> NewDenseTable(LookupTable::Spec spec,
                                                            DenseTableOptions options);
 
-// Which part of a line of a text file is a key or a value: a column, counted from 0, or one of
-// these.
+// The part of a text file's line that is a key or a value: a column, counted from 0, or one of
+// these constants.
 inline constexpr int64_t kLineNumber = -1, kWholeLine = -2;
 struct TextFileColumns {
   int64_t key = kWholeLine, value = kLineNumber;
   char delimiter = '\t';
-  int64_t vocab_size = -1;  // lines to read; -1 is all
+  int64_t vocab_size = -1;  // number of lines to read; -1 for all
   int64_t offset = 0;       // added to line numbers
 };
-// Fills a table from a file. One that is filled already stays as it is.
+// Initializes a table from a file. Does nothing if the table is initialized.
 absl::Status InitializeFromTextFile(const std::string& path, const TextFileColumns& columns,
                                     LookupTable* table);
 

@@ -47,7 +47,7 @@ struct Lrn {
   }
 };
 
-// Nanoseconds for a pixel.
+// Nanoseconds per pixel.
 double Cost(const Lrn& l, int64_t channels) {
   return static_cast<double>(channels) * (15 + 2.0 * std::min(l.radius, channels));
 }

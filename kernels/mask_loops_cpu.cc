@@ -12,10 +12,10 @@
 
 #include "hwy/contrib/math/math-inl.h"
 
-// Comparisons inside a fused node, where every value has one type: the result is a mask, all bits
-// of an element or none. A Cast of it to numbers, and what a Select chooses, are the bits of the
-// mask and of elements, so that NaNs and signs of zeros stay what they are. No graph has these ops;
-// session/fuse_elementwise.cc makes them of Equal, Less and the like, Cast and Select.
+// Comparisons inside a fused node, where all values have one type: the result is a mask with all
+// bits of an element set or cleared. Cast of a mask, and Select, combine the bits of masks and
+// elements, so that NaNs and signs of zeros are preserved. Graphs never contain these ops;
+// session/fuse_elementwise.cc lowers Equal, Less and similar ops, Cast and Select to them.
 HWY_BEFORE_NAMESPACE();
 namespace weir {
 namespace HWY_NAMESPACE {
@@ -36,7 +36,7 @@ struct MaskEqual {
     return MaskOf<M>(hn::Eq(x, y));
   }
 };
-// Set where one is a NaN, which Highway's Ne says of some processors only.
+// Set if one is NaN, which Highway's Ne guarantees on some processors only.
 struct MaskNotEqual {
   static constexpr char kOp[] = "_MaskNotEqual";
   template <class M>
@@ -72,7 +72,7 @@ struct MaskGreaterEqual {
     return MaskOf<M>(hn::Ge(x, y));
   }
 };
-// 1 where the mask is set, else 0.
+// 1 where the mask is set, otherwise 0.
 struct MaskedOne {
   static constexpr char kOp[] = "_MaskedOne";
   template <class M>
@@ -80,7 +80,7 @@ struct MaskedOne {
     return hn::And(mask, M::Num(1));
   }
 };
-// x where the mask is set, else 0.
+// x where the mask is set, otherwise 0.
 struct Masked {
   static constexpr char kOp[] = "_Masked";
   template <class M>
@@ -88,7 +88,7 @@ struct Masked {
     return hn::And(mask, x);
   }
 };
-// 0 where the mask is set, else x.
+// 0 where the mask is set, otherwise x.
 struct Unmasked {
   static constexpr char kOp[] = "_Unmasked";
   template <class M>
@@ -96,7 +96,7 @@ struct Unmasked {
     return hn::AndNot(mask, x);
   }
 };
-// Whichever is not 0: of a masked value and an unmasked one.
+// The nonzero one of a masked and an unmasked value.
 struct Either {
   static constexpr char kOp[] = "_Either";
   template <class M>
@@ -106,15 +106,15 @@ struct Either {
 };
 
 template <class... Fs>
-void AddBinaryInAllForms(LoopRegistry* t) {
+void AddBinaryWithVariants(LoopRegistry* t) {
   AddBinaryVectors<Fs...>(t);
-  AddNumberForms<Fs...>(t);
+  AddScalarVariants<Fs...>(t);
   AddBinaryStages<Fs...>(t);
 }
 
 void AddMasks(LoopRegistry* t) {
-  AddBinaryInAllForms<MaskEqual, MaskNotEqual, MaskLess, MaskLessEqual, MaskGreater,
-                      MaskGreaterEqual, Masked, Unmasked, Either>(t);
+  AddBinaryWithVariants<MaskEqual, MaskNotEqual, MaskLess, MaskLessEqual, MaskGreater,
+                        MaskGreaterEqual, Masked, Unmasked, Either>(t);
   AddUnaryVectors<MaskedOne>(t);
   AddUnaryStages<MaskedOne>(t);
 }

@@ -14,7 +14,7 @@
 
 #include "hwy/contrib/math/math-inl.h"
 
-// Arithmetic that costs no more than reading memory: vectors for float and double.
+// Arithmetic that is no more expensive than memory access: vectorized for float and double.
 HWY_BEFORE_NAMESPACE();
 namespace weir {
 namespace HWY_NAMESPACE {
@@ -30,10 +30,10 @@ void AddArithmeticVectors(LoopRegistry* t) {
   AddBinaryVectors<Add, AddV2, Sub, Mul, Div, RealDiv, DivNoNan, Xdivy, MulNoNan, Maximum, Minimum,
                    SquaredDifference, FloorDiv, TruncateDiv, SigmoidGrad, TanhGrad, SqrtGrad,
                    RsqrtGrad, ReciprocalGrad, InvGrad>(t);
-  AddNumberForms<Add, AddV2, Sub, Mul, RealDiv, Maximum, Minimum, SquaredDifference>(t);
+  AddScalarVariants<Add, AddV2, Sub, Mul, RealDiv, Maximum, Minimum, SquaredDifference>(t);
   AddUnaryStages<Abs, Neg, Reciprocal, Square, Sqrt, Rsqrt>(t);
   AddBinaryStages<Add, AddV2, Sub, Mul, RealDiv, Maximum, Minimum, SquaredDifference, SigmoidGrad,
-                 TanhGrad>(t);
+                  TanhGrad>(t);
 }
 
 }  // namespace HWY_NAMESPACE

@@ -12,16 +12,16 @@
 #include "weir/core/status.h"
 #include "weir/core/tensor.h"
 #include "weir/core/thread_pool.h"
-#include "weir/kernels/gemm.h"
 #include "weir/kernels/cache_budget.h"
+#include "weir/kernels/gemm.h"
 
 namespace weir {
 
 class KernelRegistry;
 
-// One matrix product C = op(A) op(B): op(A) is m x k, op(B) is k x n, C is m x n, all stored row by
-// row without gaps. A flag says that a matrix is stored transposed (A as k x m), and for complex
-// numbers that it is conjugated as well.
+// One matrix multiplication C = op(A) op(B): op(A) is m x k, op(B) is k x n, C is m x n, all
+// row-major without padding. The flags mean that a matrix is stored transposed (A as k x m), and
+// for complex numbers also conjugated.
 struct MatMulArgs {
   int64_t m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false;
@@ -29,63 +29,65 @@ struct MatMulArgs {
   friend bool operator==(const MatMulArgs&, const MatMulArgs&) = default;
 };
 
-// The product that MatMul computes of matrices of these shapes. INVALID_ARGUMENT if there is none.
+// Returns the multiplication that MatMul computes for these shapes. INVALID_ARGUMENT if there is
+// none.
 absl::StatusOr<MatMulArgs> MatMulOf(const Shape& a, const Shape& b, bool transpose_a,
                                     bool transpose_b);
 
-// The products that BatchMatMul computes, of the matrices in the last two dimensions: one for each
-// element of `batch`, to which the leading dimensions of x and y broadcast.
+// The multiplications that BatchMatMul computes for the matrices in the last two dimensions: one
+// per element of `batch`, to which the leading dimensions of x and y are broadcast.
 struct BatchMatMulArgs {
   MatMulArgs one;
   Shape batch_x, batch_y, batch;
   Shape out;
 };
-// INVALID_ARGUMENT if there are none. Without `broadcasts` the leading dimensions must be equal.
+// INVALID_ARGUMENT if the shapes do not match. Without `broadcasts` the leading dimensions must be
+// equal.
 absl::StatusOr<BatchMatMulArgs> BatchMatMulOf(const Shape& x, const Shape& y, bool adj_x,
                                               bool adj_y, bool broadcasts);
 
-// Computes one product with all threads of the pool. UNIMPLEMENTED if the type has no kernel:
-// MatMulTypes lists those that have. INTERNAL or RESOURCE_EXHAUSTED if oneDNN fails.
+// Computes one product with all threads of the pool. UNIMPLEMENTED if the type is not in
+// MatMulTypes. INTERNAL or RESOURCE_EXHAUSTED if oneDNN fails.
 using MatMulTypes = List<half, bfloat16, float, double, int16_t, int32_t, int64_t, uint8_t,
                          uint16_t, uint32_t, uint64_t, std::complex<float>, std::complex<double>>;
 absl::Status RunMatMul(ThreadPool& pool, DataType type, const MatMulArgs& args, const void* a,
                        const void* b, void* c);
-// C += op(A) op(B) of floats, in the same way.
+// Computes C += op(A) op(B) for floats, in the same way.
 absl::Status AddMatMul(ThreadPool& pool, const MatMulArgs& args, const float* a, const float* b,
                        float* c);
 
-// What becomes of the elements of a product of floats. `blocks` is called for each block of the
-// result when it is there, from any thread; products by our own loops do `tiles` instead, if it is
-// known, which comes to the same.
-using FinishBlock =
+// The epilogue of a float product. `blocks` is called for each finished block of the result, from
+// any thread. Our own GEMM applies `tiles` instead, if it is set; both must be equivalent.
+using BlockEpilogue =
     absl::FunctionRef<void(int64_t row, int64_t column, int64_t rows, int64_t columns)>;
-inline constexpr auto kAsItIs = [](int64_t, int64_t, int64_t, int64_t) {};
-struct ProductEnd {
+inline constexpr auto kNoBlockEpilogue = [](int64_t, int64_t, int64_t, int64_t) {};
+struct ProductEpilogue {
   std::optional<gemm::Epilogue> tiles = {};
-  FinishBlock blocks = kAsItIs;
+  BlockEpilogue blocks = kNoBlockEpilogue;
 };
 
-// B of a product of floats in panels (gemm.h), and the product with it, which is added to what C
-// holds if `adds`; both with all threads.
+// Packs B of a float product into panels (gemm.h), and multiplies by packed panels; with `adds`,
+// accumulates into C. Both use all threads.
 absl::StatusOr<Tensor> PackB(ThreadPool& pool, const MatMulArgs& args, const float* b);
 absl::Status MultiplyPacked(ThreadPool& pool, const MatMulArgs& args, const float* a,
-                            const Tensor& panels, float* c, bool adds, const ProductEnd& end);
+                            const Tensor& panels, float* c, bool adds, const ProductEpilogue& end);
 
-// Products of floats that are computed again and again with the same B, a weight, which is kept
-// packed (gemm.h) for the calls that follow. One for each node; thread-safe.
+// Float products that are computed repeatedly with the same B, a weight, whose packed form (gemm.h)
+// is cached. One object per node; thread-safe.
 class PackedMatMul {
  public:
-  // What is known of B: it may come twice in a step, in a loop, and is packed once it has; or it
-  // is step-invariant (KernelInit::step_invariant_inputs), and is packed when it comes first.
-  enum class Weight { kInLoop, kLasting };
+  // The kind of weight: B may occur repeatedly in a step, in a loop, and is packed on its second
+  // use; or it is step-invariant (KernelInit::step_invariant_inputs) and is packed on its first
+  // use.
+  enum class Weight { kInLoop, kStepInvariant };
 
   explicit PackedMatMul(Weight weight);
   ~PackedMatMul();
-  // C = op(A) op(B), added to what C holds if `adds`. False, and nothing is done, if the B at hand
+  // Computes C = op(A) op(B), or C += with `adds`. Returns false, without side effects, if this B
   // is not packed.
   absl::StatusOr<bool> Run(ThreadPool& pool, int64_t step_id, const MatMulArgs& args,
                            const float* a, const Tensor& b, float* c, bool adds,
-                           const ProductEnd& end);
+                           const ProductEpilogue& end);
 
  private:
   struct Packed;
@@ -94,31 +96,32 @@ class PackedMatMul {
   std::shared_ptr<const Packed> PackOnce(ThreadPool& pool, int64_t step_id, const MatMulArgs& args,
                                          const Tensor& b);
 
-  // What a step has brought last: between steps a program may write to a tensor that it feeds, so
-  // that nothing is known of one from the step before. If B is step-invariant, all steps count as one.
-  struct Seen {
+  // The last B of a step. Between steps a program may write to a tensor that it feeds, so entries
+  // of previous steps are not valid. If B is step-invariant, all steps share an entry.
+  struct Entry {
     int64_t step_id = -1;
     MatMulArgs args;
-    Tensor b;  // held, so that nobody writes to it: owners copy what is shared
+    Tensor b;  // the reference prevents writes: owners copy shared tensors
     std::shared_ptr<const Packed> packed;
     bool Is(const MatMulArgs& other_args, const Tensor& other) const {
       return b.raw() == other.raw() && b.SharesBufferWith(other) && args.k == other_args.k &&
              args.n == other_args.n && args.transpose_b == other_args.transpose_b;
     }
   };
-  static constexpr int kMostSteps = 4;  // at a time
-  Seen& Of(int64_t step_id);            // needs the lock
+  static constexpr int kMaxSteps = 4;  // concurrently
+  Entry& EntryFor(int64_t step_id);    // requires mutex_
 
   const Weight weight_;
-  std::mutex packing_;    // held while B is packed: who needs it as well waits
-  std::mutex mutex_;      // guards what follows
-  bool refused_ = false;  // a lasting weight could not be packed, or is not worth keeping
-  ReuseTracker uses_;         // of a lasting weight
-  std::array<Seen, kMostSteps> seen_;
+  std::mutex packing_;  // held while B is packed, so that other users of B wait
+  std::mutex mutex_;    // guards the following members
+  // True if a step-invariant weight could not be packed, or caching it does not pay.
+  bool disabled_ = false;
+  ReuseTracker reuse_;  // of a step-invariant weight
+  std::array<Entry, kMaxSteps> entries_;
   unsigned next_ = 0;
 };
 
-// How many pieces a product of floats is worth cutting into.
+// Returns the number of pieces into which to split a float product.
 int64_t ProductPieces(const MatMulArgs& args, int threads);
 
 void AddDeferredMatMulKernels(KernelRegistry* r);  // deferred_matmul.cc

@@ -10,13 +10,13 @@ namespace weir {
 
 namespace {
 
-// Code for one product. Shared by nobody: a thread's own is found without a lock.
-struct Code {
+// The generated code of one product. Thread-local, so that lookups need no lock.
+struct CachedPrimitive {
   Bfloat16Product product;
   dnnl_memory_desc_t a, b, c, scratchpad;
   DnnlPrimitive primitive;
 };
-constexpr size_t kMostKept = 16;
+constexpr size_t kMaxCached = 16;
 
 bool Describe(int64_t rows, int64_t columns, bool transposed, int64_t stride,
               dnnl_memory_desc_t* desc) {
@@ -25,8 +25,8 @@ bool Describe(int64_t rows, int64_t columns, bool transposed, int64_t stride,
   return dnnl::memory_desc_init_by_strides(desc, 2, dims, dnnl_bf16, strides) == dnnl_success;
 }
 
-absl::Status Make(const Bfloat16Product& p, Code* code) {
-  constexpr char kWhat[] = "make a product of bfloat16";
+absl::Status Make(const Bfloat16Product& p, CachedPrimitive* code) {
+  constexpr char kWhat[] = "create a bfloat16 matrix multiplication";
   code->product = p;
   dnnl_matmul_desc_t desc;
   if (!Describe(p.m, p.k, p.transpose_a, p.lda, &code->a) ||
@@ -49,27 +49,28 @@ absl::Status Make(const Bfloat16Product& p, Code* code) {
   return DnnlStatus(status, kWhat);
 }
 
-// This thread's, the one that was used last first.
-absl::StatusOr<const Code*> Find(const Bfloat16Product& product) {
-  thread_local std::list<Code> kept;
-  const auto found = std::find_if(kept.begin(), kept.end(),
-                                  [&](const Code& code) { return code.product == product; });
-  if (found != kept.end()) {
-    kept.splice(kept.begin(), kept, found);
-    return &kept.front();
+// Returns this thread's code for the product, from a list with the most recently used first.
+absl::StatusOr<const CachedPrimitive*> Find(const Bfloat16Product& product) {
+  thread_local std::list<CachedPrimitive> cache;
+  const auto found = std::find_if(cache.begin(), cache.end(), [&](const CachedPrimitive& code) {
+    return code.product == product;
+  });
+  if (found != cache.end()) {
+    cache.splice(cache.begin(), cache, found);
+    return &cache.front();
   }
-  Code code;
+  CachedPrimitive code;
   WEIR_RETURN_IF_ERROR(Make(product, &code));
-  if (kept.size() == kMostKept) kept.pop_back();
-  kept.push_front(std::move(code));
-  return &kept.front();
+  if (cache.size() == kMaxCached) cache.pop_back();
+  cache.push_front(std::move(code));
+  return &cache.front();
 }
 
 }  // namespace
 
-// Intel's processors multiply pairs at half the rate of floats where they have no AMX, and two
-// threads came to 171 GFLOP/s by them and to 305 with what is widened (a Xeon whose AMX the host
-// keeps to itself); AMD's do it at twice the rate.
+// Without AMX, Intel's processors multiply bfloat16 pairs at half the rate of floats: two threads
+// reached 171 GFLOP/s with them and 305 with widened floats (a Xeon whose AMX the host hides).
+// AMD's processors multiply pairs at twice the rate.
 bool HasBfloat16Products() {
   static const bool has = [] {
     if (DnnlEngine() == nullptr) return false;
@@ -85,10 +86,10 @@ bool HasBfloat16Products() {
 
 absl::Status MultiplyBfloat16(const Bfloat16Product& product, const bfloat16* a, const bfloat16* b,
                               bfloat16* c) {
-  // First, since it tells oneDNN that this thread works alone.
+  // First, since it limits oneDNN to one thread.
   const dnnl_stream_t stream = DnnlThreadStream();
   if (stream == nullptr) return DnnlStatus(dnnl_out_of_memory, "make a stream");
-  WEIR_ASSIGN_OR_RETURN(const Code* const code, Find(product));
+  WEIR_ASSIGN_OR_RETURN(const CachedPrimitive* const code, Find(product));
   const size_t bytes = dnnl::memory_desc_get_size(&code->scratchpad);
   Tensor scratch;
   if (bytes > 0) {
@@ -105,7 +106,7 @@ absl::Status MultiplyBfloat16(const Bfloat16Product& product, const bfloat16* a,
                                        {DNNL_ARG_DST, result.get()},
                                        {DNNL_ARG_SCRATCHPAD, room.get()}};
   return DnnlStatus(dnnl::primitive_execute(code->primitive.get(), stream, 4, arguments),
-                    "multiply matrices of bfloat16");
+                    "multiply bfloat16 matrices");
 }
 
 }  // namespace weir

@@ -6,13 +6,14 @@
 
 namespace weir {
 
-// Products of bfloat16 by instructions for them (AVX512-BF16, AMX): they multiply pairs, add in
-// float, and the sum is rounded once. Denormal numbers count as zero. Whether the processor has
-// such, and is faster with them than with floats that are widened: twice as fast and more, or half.
+// Matrix products with bfloat16 instructions (AVX512-BF16, AMX), which multiply pairs and
+// accumulate in float; the sum is rounded once. Denormals are flushed to zero. Returns whether the
+// processor has such instructions and is faster with them than with widened floats (at least twice
+// as fast; without AMX on Intel, half as fast).
 bool HasBfloat16Products();
 
-// C[m, n] = op(A)[m, k] op(B)[k, n], as pieces of larger matrices: rows as stored are lda, ldb and
-// ldc elements apart.
+// C[m, n] = op(A)[m, k] op(B)[k, n], as blocks of larger matrices: stored rows have the strides
+// lda, ldb and ldc.
 struct Bfloat16Product {
   int64_t m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false;
@@ -20,9 +21,9 @@ struct Bfloat16Product {
   friend bool operator==(const Bfloat16Product&, const Bfloat16Product&) = default;
 };
 
-// On the calling thread. Needs HasBfloat16Products(), and no extent of 0. A thread makes code for
-// a product that it meets for the first time, which takes 0.1 to 0.2 ms, and keeps that of the last
-// few. INTERNAL or RESOURCE_EXHAUSTED if oneDNN fails.
+// Multiplies on the calling thread. Requires HasBfloat16Products(), and no extent of 0. A thread
+// generates code for each new product, which takes 0.1 to 0.2 ms, and caches that of the last few.
+// INTERNAL or RESOURCE_EXHAUSTED if oneDNN fails.
 absl::Status MultiplyBfloat16(const Bfloat16Product& product, const bfloat16* a, const bfloat16* b,
                               bfloat16* c);
 

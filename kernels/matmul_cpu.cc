@@ -27,13 +27,13 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 
-// Nearly all float products are packed and go to our own loops (gemm.h). Large ones go to oneDNN,
-// which is called with one thread on pieces that the pool's threads take: oneDNN's own team of
-// threads would stand beside ours, and both would be slow. 16-bit floats are widened to float
-// first, but for products of bfloat16 that the processor multiplies itself (matmul_bfloat16.h).
+// Nearly all float products are packed and computed by our own GEMM (gemm.h). Large ones use
+// oneDNN, which is called single-threaded on pieces that the pool's threads process: oneDNN's own
+// threads would compete with ours, and both would be slow. 16-bit floats are first widened to
+// float, except for bfloat16 products that the processor supports natively (matmul_bfloat16.h).
 //
-// Other types are computed here: of double, four rows of B at a time are added, scaled, to a row of
-// C, so that the inner loop runs along memory; of others, one.
+// Other types are computed here. For double, four rows of B at a time are scaled and added to a row
+// of C, so that the inner loop accesses contiguous memory; for the others, one row.
 HWY_BEFORE_NAMESPACE();
 namespace weir {
 namespace HWY_NAMESPACE {
@@ -68,8 +68,8 @@ HWY_INLINE void AddOneRow(double a, const double* b, double* c, int64_t n) {
   for (; j < n; ++j) c[j] += a * b[j];
 }
 
-// Rows [begin, end) of C = A B, none transposed. Blocks of B of 128 KB are used for all rows while
-// they are in the cache.
+// Computes rows [begin, end) of C = A B, none transposed. Blocks of B of 128 KB are used for all
+// rows while they are in the cache.
 void DoubleRows(const double* a, const double* b, double* c, int64_t begin, int64_t end, int64_t n,
                 int64_t k) {
   constexpr int64_t kColumns = 256, kDepth = 64;
@@ -108,7 +108,7 @@ T Conjugated(T x, bool conjugate) {
 
 template <class T>
 T Product(T x, T y) {
-  // Written out: the library's complex product also repairs infinities, slowly.
+  // Not operator*, which handles infinities and is slow.
   if constexpr (ScalarMath<T>::kComplex) {
     return {x.real() * y.real() - x.imag() * y.imag(), x.real() * y.imag() + x.imag() * y.real()};
   } else {
@@ -134,11 +134,10 @@ void Rows(const T* a, const T* b, T* c, int64_t begin, int64_t end, int64_t n, i
   }
 }
 
-// The matrix as it is meant: not transposed, not conjugated. In blocks, so that both sides stay in
-// the cache.
+// Returns op(x): transposed and conjugated as the flags say. Works in blocks, so that both sides
+// stay in the cache.
 template <class T>
-std::vector<T> Straightened(const T* x, int64_t rows, int64_t columns, bool transposed,
-                            bool conjugate) {
+std::vector<T> ApplyOp(const T* x, int64_t rows, int64_t columns, bool transposed, bool conjugate) {
   std::vector<T> out(rows * columns);
   constexpr int64_t kBlock = 16;
   if (!transposed) {
@@ -161,11 +160,11 @@ void PlainMatMul(ThreadPool& pool, const MatMulArgs& m, const T* a, const T* b, 
   std::vector<T> straight_a, straight_b;
   const bool conjugates = ScalarMath<T>::kComplex;
   if (m.transpose_a || (conjugates && m.conjugate_a)) {
-    straight_a = Straightened(a, m.m, m.k, m.transpose_a, m.conjugate_a);
+    straight_a = ApplyOp(a, m.m, m.k, m.transpose_a, m.conjugate_a);
     a = straight_a.data();
   }
   if (m.transpose_b || (conjugates && m.conjugate_b)) {
-    straight_b = Straightened(b, m.k, m.n, m.transpose_b, m.conjugate_b);
+    straight_b = ApplyOp(b, m.k, m.n, m.transpose_b, m.conjugate_b);
     b = straight_b.data();
   }
   const double cost = (sizeof(T) > 8 ? 1.0 : 0.15) * static_cast<double>(m.n * m.k);
@@ -173,7 +172,7 @@ void PlainMatMul(ThreadPool& pool, const MatMulArgs& m, const T* a, const T* b, 
                    [&](int64_t begin, int64_t end) { Rows(a, b, c, begin, end, m.n, m.k); });
 }
 
-// One piece of a float product, on this thread; it is added to what is there, times beta.
+// Computes one piece of a float product on this thread, added to beta times C.
 dnnl_status_t Sgemm(const MatMulArgs& g, const float* a, int64_t lda, const float* b, int64_t ldb,
                     float* c, int64_t ldc, int64_t m, int64_t n, float beta) {
   const int saved = omp_get_max_threads();
@@ -184,23 +183,23 @@ dnnl_status_t Sgemm(const MatMulArgs& g, const float* a, int64_t lda, const floa
   return status;
 }
 
-struct Cut {
+struct PieceGrid {
   int64_t rows = 1, columns = 1;
 };
 
-// Every piece packs the rows of A and the columns of B that it needs: of all cuts into as many
-// pieces as are worth having, the one that packs least. Two pieces a thread let threads that come
-// late to a long product still help.
-Cut CutProduct(const MatMulArgs& g, int threads) {
+// Every piece packs the rows of A and the columns of B that it needs: among all splits into the
+// useful number of pieces, chooses the one that packs least. With two pieces per thread, threads
+// that become free late can still help with a long product.
+PieceGrid SplitProduct(const MatMulArgs& g, int threads) {
   constexpr int64_t kMinRows = 32, kMinColumns = 64;
   const double m = static_cast<double>(g.m), n = static_cast<double>(g.n);
   const int64_t pieces = ProductPieces(g, threads);
-  Cut best;
+  PieceGrid best;
   double least = std::numeric_limits<double>::infinity();
   for (int64_t rows = 1; rows <= std::min(pieces, std::max<int64_t>(1, g.m / kMinRows)); ++rows) {
     const int64_t columns =
         std::min((pieces + rows - 1) / rows, std::max<int64_t>(1, g.n / kMinColumns));
-    // Fewer pieces than wanted leave threads idle, which costs more than any packing.
+    // Fewer pieces than wanted leave threads idle, which costs more than packing.
     const double packed = (static_cast<double>(columns) * m + static_cast<double>(rows) * n) *
                           (rows * columns < std::min<int64_t>(pieces, threads) ? 1e6 : 1);
     if (packed < least) {
@@ -211,7 +210,7 @@ Cut CutProduct(const MatMulArgs& g, int threads) {
   return best;
 }
 
-// From one stored row of A, B and C to the next.
+// The row strides of the stored A, B and C.
 struct Strides {
   int64_t a, b, c;
 };
@@ -219,7 +218,8 @@ Strides StridesOf(const MatMulArgs& g) {
   return {g.transpose_a ? g.m : g.k, g.transpose_b ? g.k : g.n, g.n};
 }
 
-// What one piece of a product multiplies: rows [row, row + rows) of op(A), and columns of op(B).
+// A block of the result: rows [row, row + rows) of op(A) times columns [column, column + columns)
+// of op(B).
 struct Piece {
   int64_t row, column, rows, columns;
   template <class T>
@@ -232,30 +232,30 @@ struct Piece {
   }
 };
 
-// Our own loops add each element up in the same order however a product is cut, so that this may
-// depend on the threads. For a library it is cut as for so many.
-constexpr int kThreadsOfLibrary = 4;
+// Our own GEMM accumulates each element in the same order regardless of the split, so the split may
+// depend on the number of threads. A library's split is for this fixed number.
+constexpr int kLibraryThreads = 4;
 
-// Calls run(piece), a status, for the pieces of a product worth cutting for so many threads, on
-// those of the pool.
+// Calls run(piece), which returns a status, for the pieces of a product split for `threads`
+// threads, on the threads of the pool.
 template <class F>
 absl::Status ForEachPiece(ThreadPool& pool, const MatMulArgs& g, int threads, F&& run) {
-  const Cut cut = CutProduct(g, threads);
-  // Boundaries at whole vectors, so that only the last piece has a ragged edge.
+  const PieceGrid grid = SplitProduct(g, threads);
+  // Boundaries at whole vectors, so that only the last piece has a tail.
   const auto edge = [](int64_t size, int64_t parts, int64_t i) {
     return i == parts ? size : size * i / parts / 16 * 16;
   };
   FirstError failure;
-  pool.ForEach(static_cast<int>(cut.rows * cut.columns), [&](int i) {
-    const int64_t row = i / cut.columns, column = i % cut.columns;
-    const int64_t top = edge(g.m, cut.rows, row), left = edge(g.n, cut.columns, column);
-    failure.Note(run(Piece{top, left, edge(g.m, cut.rows, row + 1) - top,
-                           edge(g.n, cut.columns, column + 1) - left}));
+  pool.ForEach(static_cast<int>(grid.rows * grid.columns), [&](int i) {
+    const int64_t row = i / grid.columns, column = i % grid.columns;
+    const int64_t top = edge(g.m, grid.rows, row), left = edge(g.n, grid.columns, column);
+    failure.Note(run(Piece{top, left, edge(g.m, grid.rows, row + 1) - top,
+                           edge(g.n, grid.columns, column + 1) - left}));
   });
   return failure.status();
 }
 
-// Not worth oneDNN's set-up, nor a look whether B is there packed.
+// Too small for oneDNN's overhead, and for looking up a packed B.
 bool IsSmall(const MatMulArgs& g) {
   constexpr double kSmallProduct = 32 * 32 * 32;
   return static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k) <=
@@ -264,32 +264,32 @@ bool IsSmall(const MatMulArgs& g) {
 
 constexpr int64_t kManyRows = 128, kMostElements = int64_t{4} << 20;
 
-// B as a whole, by all threads, before the product: where many rows take it.
+// Whether to pack all of B, with all threads, before the product: if many rows use it.
 bool PacksFirst(const MatMulArgs& g) {
   constexpr int64_t kLeastDepth = 32;
   return g.m >= kManyRows && g.n >= gemm::PanelColumns() && g.k >= kLeastDepth &&
          g.k <= kMostElements / g.n;
 }
 
-// Of other products the threads take pieces. Our own loops are as fast as oneDNN 2.6 or faster, and
-// need no code to be written first, for 20 ms of a program's first step. But many rows with
-// matrices beyond the caches are better cut oneDNN's way, if it is there.
-bool IsOurs(const MatMulArgs& g) {
+// For other products the threads process pieces. Our own GEMM is at least as fast as oneDNN 2.6,
+// and needs no code generation, which takes 20 ms of a program's first step. But for many rows and
+// matrices larger than the caches, oneDNN's blocking is better, if the library is available.
+bool UsesOwnGemm(const MatMulArgs& g) {
   return g.m < kManyRows || g.k <= kMostElements / g.n || !dnnl::IsThere();
 }
-// With so few rows all the time goes into reading B.
+// Products with fewer rows are bound by reading B.
 constexpr int64_t kFewRows = 5;
 
-// From one row, and one column, of a matrix to the next.
+// Returns the strided view of a stored matrix.
 gemm::Matrix AsMatrix(const float* data, int64_t stride, bool transposed) {
   return {data, transposed ? 1 : stride, transposed ? stride : 1};
 }
 
-// B is brought into order a block at a time, as deep as products are cut anyway, and small enough
-// to stay in the second-level cache beside A; but of shallow ones it has many columns, since A is
-// brought into order for each block.
-absl::Status MultiplyPacking(const MatMulArgs& g, const Piece& p, const float* a, const float* b,
-                             bool adds, const std::optional<gemm::Epilogue>& end, float* c) {
+// Packs B one block at a time: as deep as products are split anyway, and small enough to stay in
+// the L2 cache beside A. Shallow blocks have many columns, since A is packed again for each block.
+absl::Status PackAndMultiplyPiece(const MatMulArgs& g, const Piece& p, const float* a,
+                                  const float* b, bool adds,
+                                  const std::optional<gemm::Epilogue>& end, float* c) {
   constexpr int64_t kDepth = 512, kFewestColumns = 64, kBlockFloats = 32 << 10;
   const Strides strides = StridesOf(g);
   const gemm::Matrix left = AsMatrix(p.Left(g, a), strides.a, g.transpose_a);
@@ -299,7 +299,7 @@ absl::Status MultiplyPacking(const MatMulArgs& g, const Piece& p, const float* a
       p.columns, std::max(kFewestColumns, kBlockFloats / depth / kFewestColumns * kFewestColumns));
   const int64_t block_floats = gemm::Panels(wide) * gemm::PanelColumns() * depth;
   const int64_t floats = block_floats + gemm::ScratchFloats(left, p.rows, depth);
-  // A small product would wait longer for the allocator than for its multiplications.
+  // For a small product, allocation would take longer than the multiplications.
   constexpr int64_t kFewFloats = 4096;
   alignas(64) float few[kFewFloats];
   float* block = few;
@@ -313,7 +313,8 @@ absl::Status MultiplyPacking(const MatMulArgs& g, const Piece& p, const float* a
     const int64_t columns = std::min(wide, p.columns - j);
     for (int64_t k = 0; k < g.k; k += depth) {
       const int64_t deep = std::min(depth, g.k - k);
-      const gemm::Epilogue finish = k + deep == g.k && end ? end->At(p.column + j) : gemm::Epilogue();
+      const gemm::Epilogue finish =
+          k + deep == g.k && end ? end->At(p.column + j) : gemm::Epilogue();
       gemm::PackAndMultiply({left.data + k * left.column, left.row, left.column}, p.rows, deep,
                             {right.data + k * right.row, right.row, right.column}, j, columns,
                             block, adds || k > 0, result + j, strides.c, block + block_floats,
@@ -323,11 +324,11 @@ absl::Status MultiplyPacking(const MatMulArgs& g, const Piece& p, const float* a
   return absl::OkStatus();
 }
 
-// A piece by our own loops.
+// Computes a piece by our own GEMM.
 absl::Status MultiplyPiece(const MatMulArgs& g, const Piece& p, const float* a, const float* b,
-                           float* c, bool adds, const ProductEnd& end) {
+                           float* c, bool adds, const ProductEpilogue& end) {
   if (p.rows >= kFewRows) {
-    WEIR_RETURN_IF_ERROR(MultiplyPacking(g, p, a, b, adds, end.tiles, c));
+    WEIR_RETURN_IF_ERROR(PackAndMultiplyPiece(g, p, a, b, adds, end.tiles, c));
     if (end.tiles) return absl::OkStatus();
   } else {
     const Strides strides = StridesOf(g);
@@ -339,20 +340,20 @@ absl::Status MultiplyPiece(const MatMulArgs& g, const Piece& p, const float* a, 
   return absl::OkStatus();
 }
 
-// Pieces of a product of few rows are cut along B's rows, which lie together, and added up in the
-// end. Columns of short rows would have each thread read the same part of every row: where rows lie
-// a power of two apart, in half of its cache's sets, so that a layer of 784x512 was never there
-// when the next step came. The number of pieces depends on nothing but the size, and with it how
-// sums are rounded.
-bool IsCutByDepth(const MatMulArgs& g) {
+// Products of few rows are split along the depth, into contiguous rows of B, and the partial sums
+// are added. If short rows were split by columns, each thread would read the same part of every
+// row: with a power-of-two stride, these parts map to half of the cache's sets, so that a layer of
+// 784x512 was always evicted before the next step. The number of pieces, and therefore the
+// rounding, depends only on the sizes.
+bool SplitsByDepth(const MatMulArgs& g) {
   constexpr int64_t kShortestRow = 5, kShortRow = 2048;  // of B
   return g.m < kFewRows && !g.transpose_b && g.n >= kShortestRow && g.n <= kShortRow;
 }
 
 absl::Status MultiplyByDepth(ThreadPool& pool, const MatMulArgs& g, const float* a, const float* b,
-                             float* c, bool adds, const ProductEnd& end) {
-  constexpr int64_t kPieceFloats = 100'000, kMostPieces = 16;
-  const int64_t pieces = std::clamp<int64_t>(g.n * g.k / kPieceFloats / 2 * 2, 2, kMostPieces);
+                             float* c, bool adds, const ProductEpilogue& end) {
+  constexpr int64_t kPieceFloats = 100'000, kMaxPieces = 16;
+  const int64_t pieces = std::clamp<int64_t>(g.n * g.k / kPieceFloats / 2 * 2, 2, kMaxPieces);
   const int64_t size = g.m * g.n;
   WEIR_ASSIGN_OR_RETURN(Tensor sums,
                         Tensor::Allocate(HostAllocator(), DT_FLOAT, Shape({pieces, size})));
@@ -376,19 +377,19 @@ absl::Status MultiplyByDepth(ThreadPool& pool, const MatMulArgs& g, const float*
   return absl::OkStatus();
 }
 
-// With `adds`, what is there stays.
+// With `adds`, accumulates into C.
 absl::Status FloatMatMul(ThreadPool& pool, const MatMulArgs& g, const float* a, const float* b,
-                         float* c, const ProductEnd& end, bool adds = false) {
+                         float* c, const ProductEpilogue& end, bool adds = false) {
   if (IsSmall(g)) return MultiplyPiece(g, {0, 0, g.m, g.n}, a, b, c, adds, end);
   if (PacksFirst(g)) {
     WEIR_ASSIGN_OR_RETURN(const Tensor panels, PackB(pool, g, b));
     return MultiplyPacked(pool, g, a, panels, c, adds, end);
   }
-  if (IsCutByDepth(g) && ProductPieces(g, 2) > 1)
+  if (SplitsByDepth(g) && ProductPieces(g, 2) > 1)
     return MultiplyByDepth(pool, g, a, b, c, adds, end);
-  const bool ours = IsOurs(g);
+  const bool ours = UsesOwnGemm(g);
   const Strides strides = StridesOf(g);
-  const int threads = ours ? pool.num_threads() : kThreadsOfLibrary;
+  const int threads = ours ? pool.num_threads() : kLibraryThreads;
   return ForEachPiece(pool, g, threads, [&](const Piece& p) {
     if (ours) return MultiplyPiece(g, p, a, b, c, adds, end);
     const dnnl_status_t status =
@@ -399,8 +400,8 @@ absl::Status FloatMatMul(ThreadPool& pool, const MatMulArgs& g, const float* a, 
   });
 }
 
-// From the allocator, which has memory that was in use: the first touch of fresh pages takes longer
-// than the conversion.
+// Uses the allocator, which reuses memory: the first touch of fresh pages takes longer than the
+// conversion.
 template <class T>
 absl::StatusOr<Tensor> Widened(ThreadPool& pool, const T* x, int64_t n) {
   WEIR_ASSIGN_OR_RETURN(Tensor wide, Tensor::Allocate(HostAllocator(), DT_FLOAT, Shape({n})));
@@ -411,7 +412,7 @@ absl::StatusOr<Tensor> Widened(ThreadPool& pool, const T* x, int64_t n) {
   return wide;
 }
 
-// Worth the code that oneDNN makes for a product when it comes first.
+// Whether the product is large enough for oneDNN's code generation.
 bool MultipliesBfloat16(const MatMulArgs& g) {
   constexpr double kLeastFlops = 1 << 22;
   return static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k) >=
@@ -424,7 +425,7 @@ absl::Status NarrowMatMul(ThreadPool& pool, const MatMulArgs& g, const T* a, con
   if constexpr (std::is_same_v<T, bfloat16>) {
     if (MultipliesBfloat16(g)) {
       const Strides strides = StridesOf(g);
-      return ForEachPiece(pool, g, kThreadsOfLibrary, [&](const Piece& p) {
+      return ForEachPiece(pool, g, kLibraryThreads, [&](const Piece& p) {
         return MultiplyBfloat16(
             {p.rows, p.columns, g.k, g.transpose_a, g.transpose_b, strides.a, strides.b, strides.c},
             p.Left(g, a), p.Right(g, b), c + p.row * g.n + p.column);
@@ -449,9 +450,9 @@ absl::Status NarrowMatMul(ThreadPool& pool, const MatMulArgs& g, const T* a, con
 int64_t ProductPieces(const MatMulArgs& g, int threads) {
   constexpr double kNsPerProduct = 0.0115, kNsPerElement = 0.1, kMinPieceNs = 12e3, kLongNs = 150e3;
   const double size = static_cast<double>(g.n) * static_cast<double>(g.k);
-  // With few rows, fetching the other matrix is what takes the time.
+  // With few rows, the product is bound by reading the other matrix.
   const double ns = std::max(kNsPerProduct * static_cast<double>(g.m), kNsPerElement) * size;
-  // With three pieces for two threads, one of them has twice as much to do.
+  // With three pieces for two threads, one thread has twice as much to do.
   if (ns >= kLongNs * 2 * threads && threads > 1) return 2 * threads;
   return static_cast<int64_t>(std::clamp(ns / kMinPieceNs, 1.0, 1.0 * threads));
 }
@@ -489,7 +490,7 @@ namespace {
 struct MatMulKernel {
   DataType type;
   bool transpose_a, transpose_b;
-  std::shared_ptr<PackedMatMul> packed;  // null where B is not known to come again
+  std::shared_ptr<PackedMatMul> packed;  // null if B is not known to recur
 
   absl::Status operator()(KernelContext& c) const {
     const Tensor &a = c.input(0), &b = c.input(1);
@@ -509,7 +510,7 @@ struct MatMulKernel {
 struct FusedMatMulKernel {
   Epilogue epilogue;
   bool transpose_a, transpose_b;
-  std::shared_ptr<PackedMatMul> packed;  // null where B is not known to come again
+  std::shared_ptr<PackedMatMul> packed;  // null if B is not known to recur
 
   absl::Status operator()(KernelContext& c) const {
     const Tensor &a = c.input(0), &b = c.input(1);
@@ -522,10 +523,11 @@ struct FusedMatMulKernel {
     float* const result = out->data<float>();
     Tensor kept_bias, kept_addend;
     if (operands.bias == result) {
-      WEIR_ASSIGN_OR_RETURN(kept_bias, Epilogue::PutAside(c, Shape({args.n}), &operands.bias));
+      WEIR_ASSIGN_OR_RETURN(kept_bias,
+                            Epilogue::PreserveOperand(c, Shape({args.n}), &operands.bias));
     }
-    // The product is added to the addend, wherever that lies: the order of additions must not
-    // depend on how the step's memory is planned.
+    // The product is accumulated into the addend, wherever it is stored: the order of additions
+    // must not depend on the step's memory plan.
     const bool accumulates = operands.addend != nullptr && args.k > 0;
     if (accumulates) {
       const float* const addend = std::exchange(operands.addend, nullptr);
@@ -535,7 +537,7 @@ struct FusedMatMulKernel {
         });
       }
     } else if (operands.addend == result) {
-      WEIR_ASSIGN_OR_RETURN(kept_addend, Epilogue::PutAside(c, shape, &operands.addend));
+      WEIR_ASSIGN_OR_RETURN(kept_addend, Epilogue::PreserveOperand(c, shape, &operands.addend));
     }
     const auto finish = [&](int64_t i, int64_t j, int64_t rows, int64_t columns) {
       Epilogue::Operands block = operands;
@@ -548,7 +550,7 @@ struct FusedMatMulKernel {
       finish(0, 0, args.m, args.n);
       return absl::OkStatus();
     }
-    ProductEnd end = {.blocks = finish};
+    ProductEpilogue end = {.blocks = finish};
     if (operands.addend == nullptr) end.tiles = epilogue.AsGemmEpilogue(operands);
     if (packed != nullptr && !IsSmall(args)) {
       WEIR_ASSIGN_OR_RETURN(
@@ -564,7 +566,7 @@ std::shared_ptr<PackedMatMul> MakePacked(const KernelInit& init) {
   if (init.node.attr_or<bool>("_in_loop", false))
     return std::make_shared<PackedMatMul>(PackedMatMul::Weight::kInLoop);
   return init.is_step_invariant(1) && init.input_shapes[1].IsFullyDefined()
-             ? std::make_shared<PackedMatMul>(PackedMatMul::Weight::kLasting)
+             ? std::make_shared<PackedMatMul>(PackedMatMul::Weight::kStepInvariant)
              : nullptr;
 }
 
@@ -574,9 +576,9 @@ absl::StatusOr<Kernel> MakeFused(const KernelInit& init) {
                                   init.attr<bool>("transpose_b"), MakePacked(init)});
 }
 
-// Products of the matrices in the last two dimensions, one for each element of the broadcast
-// leading ones. With many small products the threads take whole products, with few large ones they
-// share each.
+// Multiplies the matrices in the last two dimensions, one product per element of the broadcast
+// leading ones. Many small products are distributed to the threads as a whole; few large ones are
+// each split among the threads.
 struct BatchMatMulKernel {
   DataType type;
   bool adj_x, adj_y, broadcasts;
@@ -593,7 +595,7 @@ struct BatchMatMulKernel {
     return RunBatch(c.pool(), args, a, b, out);
   }
 
-  // The factors of BatchMatMulV3 may be of narrower types than the product, and each of its own.
+  // The factors of BatchMatMulV3 may have narrower types than the product, and different ones.
   absl::StatusOr<Tensor> Converted(KernelContext& c, const Tensor& factor) const {
     if (factor.dtype() == type) return factor;
     WEIR_ASSIGN_OR_RETURN(Tensor converted, c.AllocateTemp(type, factor.shape()));
@@ -604,7 +606,7 @@ struct BatchMatMulKernel {
   absl::Status RunBatch(ThreadPool& pool, const BatchMatMulArgs& shapes, const Tensor& x,
                         const Tensor& y, Tensor* out) const {
     const MatMulArgs& args = shapes.one;
-    // Which matrix of x and of y makes matrix i of the result.
+    // The matrices of x and of y that form matrix i of the result.
     const int64_t count = shapes.batch.num_elements();
     std::vector<int64_t> at_x(count), at_y(count);
     const Shape* const batches[] = {&shapes.batch_x, &shapes.batch_y};
@@ -637,7 +639,7 @@ struct BatchMatMulKernel {
   }
 };
 
-// Multiplications times the time of one; unknown extents count as 64.
+// The number of multiplications times the time of one; unknown extents count as 64.
 double MatMulCost(const KernelInit& init) {
   double product = 0.03;
   const auto extent = [](const Shape& s, int i) {

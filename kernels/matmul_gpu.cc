@@ -4,10 +4,9 @@
 #include "weir/kernels/gpu_kernels.h"
 #include "weir/kernels/stream_ops.h"
 
-// Matrix products by cuBLAS. Its matrices are stored by columns, so a matrix of ours is the
-// transpose of one of its, and C = A B is computed as C' = B' A': the arguments change places, and
-// everything else stays as it is. 16-bit floats are accumulated in float; float is not rounded to
-// TF32.
+// Matrix products by cuBLAS. cuBLAS is column-major, so one of our matrices is the transpose of one
+// of its, and C = A B is computed as C' = B' A': the operands change places, and everything else is
+// unchanged. 16-bit floats are accumulated in float; float is not rounded to TF32.
 namespace weir {
 
 namespace gpu {
@@ -32,7 +31,7 @@ BlasTypes TypesOf(DataType type) {
   }
 }
 
-// `count` products, the matrices of each argument this many elements apart.
+// `count` products; the strides are elements between the matrices of each argument.
 struct Batch {
   int64_t count = 1, stride_a = 0, stride_b = 0, stride_c = 0;
 };
@@ -78,8 +77,8 @@ struct MatMulKernel {
   }
 };
 
-// Products of the matrices in the last two dimensions: one call if every product's arguments are as
-// far apart as the last one's, else one for each.
+// Multiplies the matrices in the last two dimensions: one batched call if every argument has a
+// constant stride between matrices, otherwise one call per product.
 struct BatchMatMulKernel {
   DataType type;
   bool adj_x, adj_y, broadcasts;
@@ -98,7 +97,7 @@ struct BatchMatMulKernel {
     const MatMulArgs& args = shapes.one;
     const int64_t size_x = args.m * args.k, size_y = args.k * args.n, size_z = args.m * args.n;
     const Shape* const batches[] = {&shapes.batch_x, &shapes.batch_y};
-    WEIR_ASSIGN_OR_RETURN(const GridIndex<2> grid, LayOver<2>(shapes.batch, batches));
+    WEIR_ASSIGN_OR_RETURN(const GridIndex<2> grid, BroadcastGrid<2>(shapes.batch, batches));
     if (grid.rank <= 1) {
       const Batch all{grid.count, grid.strides[0][0] * size_x, grid.strides[1][0] * size_y, size_z};
       return Multiply(c, type, args, all, x.raw(), y.raw(), out->raw());

@@ -1,36 +1,34 @@
 #include <algorithm>
 
-#include "weir/kernels/gemm.h"
 #include "weir/kernels/cache_budget.h"
+#include "weir/kernels/gemm.h"
 #include "weir/kernels/matmul.h"
 
-// A product of few rows spends most of its time on bringing B into the order in which the inner
-// loop takes it: with 32 rows, 1.6 times as long as the multiplications. A loop over time steps
-// does this again in each iteration, for the same weight, and a step that infers in each step. Here
-// the weight is packed once.
+// A product of few rows spends most of its time on packing B: with 32 rows, 1.6 times as long as on
+// the multiplications. A loop over time steps repeats this in each iteration for the same weight,
+// and inference repeats it in each step. Here the weight is packed once.
 //
-// What "the same" means: in a loop, the graph cannot tell. The forward loop reads the variable anew
-// in each iteration, and the backward loop takes what it multiplied with from a stack. But all of
-// them hand on one tensor, so the kernel sees the same memory again. Holding that tensor, it also
-// knows that the values in it have not changed: whoever writes to a variable copies first what
-// others hold. Memory of a step's arena, which has no such owners, is not held. A tensor that does
-// not come again in the next iteration is let go there, and the last one with the next step.
+// In a loop, the graph does not show that the weight is the same. The forward loop reads the
+// variable again in each iteration, and the backward loop pops its operand from a stack. But all of
+// them pass on one tensor, so the kernel sees the same memory again. While it holds a reference to
+// the tensor, its values do not change: writes to a variable copy its value first if others
+// reference it. Memory of a step's arena is not ref-counted and not cached. A tensor that does not
+// recur in the next iteration is released there, and the last one with the next step.
 //
-// A weight that is step-invariant from step to step is packed at once, so that the first step rounds as all
-// others do, and let go when another one comes; where that happens all the time, none is kept
-// (ReuseTracker). Plans for other shapes have kernels of their own,
-// which pack it once more: what all of them keep is bounded. Products of any number of rows take it
-// as it is packed for one of them.
+// A step-invariant weight is packed at once, so that the first step rounds like all others, and
+// released when another one replaces it. If it is replaced all the time, nothing is cached
+// (ReuseTracker). Plans for other shapes have their own kernels, which pack it again; CacheBudget
+// bounds their total size. The packed form is independent of the number of rows.
 namespace weir {
 
 namespace {
 
-// Of pieces.
+// The minimum size of a piece.
 constexpr int64_t kMinRows = 24, kMinColumns = 64;
-// Of a product whose weight is step-invariant: with fewer rows all the time goes into reading B, packed or not,
-// and with more of them into multiplications.
+// The number of rows for which a step-invariant weight is packed: with fewer rows the product is
+// bound by reading B, packed or not, and with more of them by multiplications.
 constexpr int64_t kFewestRows = 8, kMostRows = 1024;
-// Of one weight, packed.
+// The maximum size of one packed weight.
 constexpr int64_t kMostBytes = int64_t{64} << 20;
 
 Shape PackedShape(const MatMulArgs& g) {
@@ -55,10 +53,10 @@ absl::StatusOr<Tensor> PackB(ThreadPool& pool, const MatMulArgs& g, const float*
 }
 
 absl::Status MultiplyPacked(ThreadPool& pool, const MatMulArgs& g, const float* a,
-                            const Tensor& panels, float* c, bool adds, const ProductEnd& end) {
-  // Small pieces cost little, since B is packed already, and a thread that comes late finds some.
-  // But each brings its rows of A into order, unless they are taken as they lie: then pieces are of
-  // rows first.
+                            const Tensor& panels, float* c, bool adds, const ProductEpilogue& end) {
+  // Small pieces cost little, since B is packed already, and leave work for threads that become
+  // free late. But each piece packs its rows of A, unless A is used in place: in that case, splits
+  // by rows first.
   const int64_t wanted = ProductPieces(g, pool.num_threads()) == 1 ? 1 : 4 * pool.num_threads();
   const int64_t most_rows = std::max<int64_t>(1, g.m / kMinRows);
   const int64_t most_columns = std::max<int64_t>(1, g.n / kMinColumns);
@@ -91,7 +89,7 @@ absl::Status MultiplyPacked(ThreadPool& pool, const MatMulArgs& g, const float* 
 }
 
 struct PackedMatMul::Packed {
-  Tensor panels;  // none: there is no room for it
+  Tensor panels;  // uninitialized: there is no room for it
   CacheBudget kept;
 };
 
@@ -102,7 +100,7 @@ std::shared_ptr<const PackedMatMul::Packed> PackedMatMul::Pack(ThreadPool& pool,
                                                                const MatMulArgs& g,
                                                                const Tensor& b) const {
   auto packed = std::make_shared<Packed>();
-  if (weight_ == Weight::kLasting) {
+  if (weight_ == Weight::kStepInvariant) {
     packed->kept = CacheBudget(PackedBytes(g));
     if (packed->kept.bytes() == 0) return packed;
   }
@@ -111,17 +109,17 @@ std::shared_ptr<const PackedMatMul::Packed> PackedMatMul::Pack(ThreadPool& pool,
   return packed;
 }
 
-PackedMatMul::Seen& PackedMatMul::Of(int64_t step_id) {
-  for (Seen& seen : seen_) {
-    if (seen.step_id == step_id) return seen;
+PackedMatMul::Entry& PackedMatMul::EntryFor(int64_t step_id) {
+  for (Entry& entry : entries_) {
+    if (entry.step_id == step_id) return entry;
   }
-  Seen& oldest = seen_[next_++ % kMostSteps];
-  oldest = Seen{};
+  Entry& oldest = entries_[next_++ % kMaxSteps];
+  oldest = Entry{};
   oldest.step_id = step_id;
   return oldest;
 }
 
-// Slices of a batch meet a weight for the first time all at once.
+// The tiles of a batch encounter a new weight at the same time.
 std::shared_ptr<const PackedMatMul::Packed> PackedMatMul::PackOnce(ThreadPool& pool,
                                                                    int64_t step_id,
                                                                    const MatMulArgs& g,
@@ -129,43 +127,43 @@ std::shared_ptr<const PackedMatMul::Packed> PackedMatMul::PackOnce(ThreadPool& p
   const std::lock_guard<std::mutex> packing(packing_);
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    const Seen& seen = Of(step_id);
-    if (seen.Is(g, b) && seen.packed != nullptr) return seen.packed;
+    const Entry& entry = EntryFor(step_id);
+    if (entry.Is(g, b) && entry.packed != nullptr) return entry.packed;
   }
   const std::shared_ptr<const Packed> packed = Pack(pool, g, b);
   const std::lock_guard<std::mutex> lock(mutex_);
-  Seen& seen = Of(step_id);
-  if (weight_ == Weight::kLasting && !packed->panels.initialized()) {
-    refused_ = true;
-    seen = Seen{};
-  } else if (seen.Is(g, b)) {
-    seen.packed = packed;
+  Entry& entry = EntryFor(step_id);
+  if (weight_ == Weight::kStepInvariant && !packed->panels.initialized()) {
+    disabled_ = true;
+    entry = Entry{};
+  } else if (entry.Is(g, b)) {
+    entry.packed = packed;
   }
   return packed;
 }
 
 absl::StatusOr<bool> PackedMatMul::Run(ThreadPool& pool, int64_t step_id, const MatMulArgs& g,
                                        const float* a, const Tensor& b, float* c, bool adds,
-                                       const ProductEnd& end) {
+                                       const ProductEpilogue& end) {
   if (!b.buffer() || b.buffer()->transient()) return false;
-  const bool step_invariant = weight_ == Weight::kLasting;
+  const bool step_invariant = weight_ == Weight::kStepInvariant;
   if (g.n < gemm::PanelColumns() || PackedBytes(g) > kMostBytes) return false;
   if (step_invariant && (g.m < kFewestRows || g.m > kMostRows)) return false;
   if (step_invariant) step_id = 0;
   std::shared_ptr<const Packed> packed;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (refused_) return false;
-    Seen& seen = Of(step_id);
-    if (seen.Is(g, b)) {
-      uses_.Use();
+    if (disabled_) return false;
+    Entry& entry = EntryFor(step_id);
+    if (entry.Is(g, b)) {
+      reuse_.RecordReuse();
     } else {
-      uses_.Change();
-      refused_ = step_invariant && !uses_.pays();
-      seen = refused_ ? Seen{} : Seen{step_id, g, b, nullptr};
-      if (refused_ || !step_invariant) return false;
+      reuse_.RecordNewValue();
+      disabled_ = step_invariant && !reuse_.pays();
+      entry = disabled_ ? Entry{} : Entry{step_id, g, b, nullptr};
+      if (disabled_ || !step_invariant) return false;
     }
-    packed = seen.packed;
+    packed = entry.packed;
   }
   if (packed == nullptr) packed = PackOnce(pool, step_id, g, b);
   if (!packed->panels.initialized()) return false;

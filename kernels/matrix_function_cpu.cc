@@ -5,23 +5,23 @@
 
 // Square roots and logarithms of matrices.
 //
-// A = Z T Z* with Z unitary and T upper triangular (Schur's form), and f(A) = Z f(T) Z*. Source:
+// A = Z T Z* with Z unitary and T upper triangular (Schur form), and f(A) = Z f(T) Z*. Source:
 // Higham, "Functions of Matrices" (2008).
 //
 // Square root (algorithm 6.3): R R = T determines R from its diagonal, the principal square roots
-// of T's, upwards in each column. The logarithm (algorithm 11.9, with a fixed degree) takes square
-// roots until T is near the identity, uses that log T = 2^k log T^(1/2^k), and there the Pade
-// approximant of degree 7 of log(I + X), which is Gauss' quadrature of the integral of
-// X (I + tX)^-1 over t in [0, 1]: seven triangular systems. For |X| < 0.26 that is exact to double
-// precision. The diagonal is put in afterward, as the logarithms of T's.
+// of T's, upward in each column. The logarithm (algorithm 11.9, with a fixed degree) takes square
+// roots until T is near the identity, using log T = 2^k log T^(1/2^k). There it evaluates the Pade
+// approximant of degree 7 of log(I + X), which is Gauss' quadrature of the integral of X (I +
+// tX)^-1 over t in [0, 1]: seven triangular systems. For |X| < 0.26 that is exact to double
+// precision. Finally the diagonal is replaced by the logarithms of T's.
 namespace weir {
 
 namespace {
 
 template <class C>
-Columns<C> SquareRootOfTriangular(const Columns<C>& t) {
+ColumnMajorMatrix<C> SquareRootOfTriangular(const ColumnMajorMatrix<C>& t) {
   const int64_t n = t.rows;
-  Columns<C> r(n, n);
+  ColumnMajorMatrix<C> r(n, n);
   for (int64_t j = 0; j < n; ++j) {
     ThrowIfCancelled();
     r(j, j) = std::sqrt(t(j, j));
@@ -34,9 +34,9 @@ Columns<C> SquareRootOfTriangular(const Columns<C>& t) {
   return r;
 }
 
-// The largest sum of absolute values in a column of t - I.
+// The 1-norm of t - I: the largest sum of absolute values in a column.
 template <class C>
-double DistanceFromIdentity(const Columns<C>& t) {
+double DistanceFromIdentity(const ColumnMajorMatrix<C>& t) {
   double largest = 0;
   for (int64_t j = 0; j < t.columns; ++j) {
     double sum = 0;
@@ -48,8 +48,8 @@ double DistanceFromIdentity(const Columns<C>& t) {
 
 // log(I + X) for a small upper triangular X.
 template <class C>
-Columns<C> LogNearIdentity(const Columns<C>& x) {
-  // Nodes and weights of Gauss and Legendre on [0, 1].
+ColumnMajorMatrix<C> LogNearIdentity(const ColumnMajorMatrix<C>& x) {
+  // Nodes and weights of Gauss-Legendre quadrature on [0, 1].
   static constexpr double kNodes[] = {0.5,
                                       0.29707742431130142,
                                       0.70292257568869858,
@@ -62,9 +62,9 @@ Columns<C> LogNearIdentity(const Columns<C>& x) {
       0.13985269574463832, 0.064742483084434851, 0.064742483084434851};
   using Real = lapack::Real<C>;
   const int n = static_cast<int>(x.rows);
-  Columns<C> sum(n, n);
+  ColumnMajorMatrix<C> sum(n, n);
   for (int k = 0; k < 7; ++k) {
-    Columns<C> left(n, n), term = x;
+    ColumnMajorMatrix<C> left(n, n), term = x;
     for (size_t i = 0; i < x.elements.size(); ++i) {
       left.elements[i] = Real(kNodes[k]) * x.elements[i];
     }
@@ -79,46 +79,47 @@ Columns<C> LogNearIdentity(const Columns<C>& x) {
 }
 
 template <class C>
-Columns<C> LogOfTriangular(const Columns<C>& t) {
+ColumnMajorMatrix<C> LogOfTriangular(const ColumnMajorMatrix<C>& t) {
   constexpr int kMostRoots = 100;
-  Columns<C> root = t;
+  ColumnMajorMatrix<C> root = t;
   int roots = 0;
   while (DistanceFromIdentity(root) > 0.25 && roots < kMostRoots) {
     root = SquareRootOfTriangular(root);
     ++roots;
   }
   for (int64_t i = 0; i < t.rows; ++i) root(i, i) -= C(1);
-  Columns<C> log = LogNearIdentity(root);
+  ColumnMajorMatrix<C> log = LogNearIdentity(root);
   for (C& x : log.elements) x *= static_cast<lapack::Real<C>>(std::ldexp(1.0, roots));
   for (int64_t i = 0; i < t.rows; ++i) log(i, i) = std::log(t(i, i));
   return log;
 }
 
-// f(a); NaN where Schur's form does not exist (NaN, infinity), or a is singular.
+// Returns f(a); NaN where the Schur form does not exist (NaN, infinity), or a is singular.
 template <class C, class F>
-Columns<C> FunctionOf(const Columns<C>& a, const F& of_triangular) {
+ColumnMajorMatrix<C> FunctionOf(const ColumnMajorMatrix<C>& a, const F& of_triangular) {
   const int n = static_cast<int>(a.rows);
-  Columns<C> t = a, z(n, n), product(n, n), result(n, n);
+  ColumnMajorMatrix<C> t = a, z(n, n), product(n, n), result(n, n);
   bool regular = AllFinite(a) && lapack::Schur(n, t.data(), z.data()) == 0;
   for (int64_t i = 0; regular && i < n; ++i) regular = t(i, i) != C(0);
   if (!regular) {
     std::fill(result.elements.begin(), result.elements.end(), NotANumber<C>());
     return result;
   }
-  const Columns<C> f = of_triangular(t);
+  const ColumnMajorMatrix<C> f = of_triangular(t);
   using lapack::Form;
   lapack::Multiply(Form::kPlain, Form::kPlain, n, n, n, z.data(), f.data(), product.data());
   lapack::Multiply(Form::kPlain, Form::kAdjoint, n, n, n, product.data(), z.data(), result.data());
   return result;
 }
 
-// The square root of a matrix that stands in `from` as rows. A real matrix with negative
-// eigenvalues has no real one: NaN.
+// The square root of a row-major matrix in `from`. A real matrix with negative eigenvalues has no
+// real square root: NaN.
 template <class T>
 void WriteSquareRoot(const T* from, int64_t n, T* to) {
   using Real = lapack::Real<T>;
   using C = std::complex<Real>;
-  const Columns<C> root = FunctionOf(Columns<C>(from, n, n), SquareRootOfTriangular<C>);
+  const ColumnMajorMatrix<C> root =
+      FunctionOf(ColumnMajorMatrix<C>(from, n, n), SquareRootOfTriangular<C>);
   if constexpr (std::is_same_v<T, C>) {
     root.Write(to);
   } else {
@@ -136,7 +137,7 @@ void WriteSquareRoot(const T* from, int64_t n, T* to) {
 
 template <class C>
 void WriteLogarithm(const C* from, int64_t n, C* to) {
-  FunctionOf(Columns<C>(from, n, n), LogOfTriangular<C>).Write(to);
+  FunctionOf(ColumnMajorMatrix<C>(from, n, n), LogOfTriangular<C>).Write(to);
 }
 
 template <class T, void (*kWrite)(const T*, int64_t, T*)>

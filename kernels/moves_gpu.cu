@@ -1,7 +1,7 @@
 #include "weir/kernels/gpu_loops.h"
 #include "weir/kernels/launch.h"
 
-// Moving elements of any type, by their size.
+// Copies elements of any type, selected by their size.
 namespace weir::gpu {
 
 namespace {
@@ -51,7 +51,7 @@ struct GatherBody {
   GatherArgs a;
   WEIR_HD void operator()(int64_t i) const {
     const int64_t inner = i % a.inner, slice = i / a.inner;
-    const int64_t k = slice % a.count, block = slice / a.count;  // block: of batch * outer
+    const int64_t k = slice % a.count, block = slice / a.count;  // block: index in batch * outer
     const int64_t index =
         static_cast<int64_t>(static_cast<const Index*>(a.indices)[block / a.outer * a.count + k]);
     const bool good = index >= 0 && index < a.limit;

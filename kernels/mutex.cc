@@ -5,8 +5,8 @@
 #include "weir/kernels/barrier.h"
 #include "weir/kernels/waiter_queue.h"
 
-// Locks that steps take (critical sections). A lock is held by a value: it is given back when the
-// value is consumed, or else when the last copy of it is gone.
+// Locks acquired by steps (critical sections). A lock is owned by a value: it is released when the
+// value is consumed, or when its last reference is dropped.
 namespace weir {
 
 namespace {
@@ -24,7 +24,7 @@ class MutexState final : public WaitableResource {
       return absl::OkStatus();
     };
     Wait(0, {.attempt = lock,
-             .give_back = nullptr,
+             .roll_back = nullptr,
              .cancelled = "Lock acquisition cancelled.",
              .cancellation = cancellation,
              .done = std::move(done)});
@@ -34,7 +34,7 @@ class MutexState final : public WaitableResource {
   }
 
  private:
-  void Forget() override {}
+  void ResetState() override {}
 
   const std::string name_;
   bool locked_ = false;
@@ -46,7 +46,7 @@ class HeldLock {
   ~HeldLock() { Release(); }
   HeldLock(const HeldLock&) = delete;
   HeldLock& operator=(const HeldLock&) = delete;
-  // False if that has happened before.
+  // Returns false if it is already released.
   bool Release() {
     if (released_.exchange(true)) return false;
     mutex_->Unlock();
@@ -61,7 +61,7 @@ class HeldLock {
 absl::StatusOr<Kernel> MakeMutex(const KernelInit& init) {
   WEIR_ASSIGN_OR_RETURN(const ResourceName name, NameSharedByNode(init.node));
   const auto mutex =
-      name.HomeIn(init.resources).LookupOrCreate<MutexState>(name.container, name.name, [&] {
+      name.SelectMap(init.resources).LookupOrCreate<MutexState>(name.container, name.name, [&] {
         return std::make_shared<MutexState>(name.name);
       });
   return Kernel::Constant(HandleTo(init.device, name, mutex));

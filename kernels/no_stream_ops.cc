@@ -1,6 +1,6 @@
 #include "weir/kernels/stream_ops.h"
 
-// A build without GPU kernels: no device has a stream that these could be for.
+// Stubs for a build without GPU kernels, in which no device has a stream.
 namespace weir {
 
 void CopyOnStream(void*, const StridedCopy&, size_t, const void*, void*) {}

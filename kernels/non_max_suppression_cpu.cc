@@ -8,14 +8,14 @@
 #include "weir/kernels/arguments.h"
 #include "weir/kernels/image.h"
 
-// Non-maximum suppression: of boxes that overlap, the one with the highest score stays.
+// Non-maximum suppression: among overlapping boxes, keeps the one with the highest score.
 //
-// Greedy: candidates come in order of their scores from a queue. One that overlaps a box already
-// chosen by more than a threshold is dropped. With a sigma ("soft" suppression, Bodla et al., 2017)
-// it instead loses score, by exp(-overlap^2 / (2 sigma)) for each box chosen, and goes back into
-// the queue; a candidate is chosen when nothing has lowered its score since it was put there. So
-// each candidate remembers which of the chosen boxes it was compared with already. Overlap is the
-// intersection over the union of two boxes, whose corners may come in any order.
+// Greedy: candidates are popped from a priority queue by score. A candidate that overlaps a
+// selected box by more than a threshold is dropped. With a sigma ("soft" suppression, Bodla et al.,
+// 2017) its score is instead multiplied by exp(-overlap^2 / (2 sigma)) for each selected box, and
+// it is pushed back; a candidate is selected if its score has not changed since it was pushed. So
+// each candidate stores how many selected boxes it has been compared with. Overlap is the
+// intersection over union of two boxes, whose corners may be in any order.
 namespace weir {
 
 namespace {
@@ -35,7 +35,7 @@ float Overlap(const float* a, const float* b) {
   return common / (area_a + area_b - common);
 }
 
-// How much boxes i and j have in common.
+// The overlap of boxes i and j.
 using Similarity = std::function<float(int64_t, int64_t)>;
 
 struct Limits {
@@ -46,14 +46,14 @@ struct Limits {
 struct Candidate {
   int64_t box = 0;
   float score = 0;
-  size_t compared = 0;  // with that many of the chosen ones
-  // Lower in the queue; of equal scores the later box.
+  size_t compared = 0;  // number of selected boxes it was compared with
+  // Lower priority; with equal scores, the later box.
   friend bool operator<(const Candidate& a, const Candidate& b) {
     return a.score < b.score || (a.score == b.score && a.box > b.box);
   }
 };
 
-// Scores are rounded to T at every step, as computing in T would.
+// Scores are rounded to T after every operation, as if computed in T.
 template <class T>
 std::vector<Candidate> Suppress(const T* scores, int64_t n, const Similarity& similarity,
                                 const Limits& limits) {
@@ -92,7 +92,7 @@ std::vector<Candidate> Suppress(const T* scores, int64_t n, const Similarity& si
   return chosen;
 }
 
-// ---- the ops of one list of boxes
+// ---- ops on a single list of boxes
 
 absl::Status CheckBoxes(const Tensor& boxes, const Tensor& scores, bool overlaps) {
   if (boxes.rank() != 2) {
@@ -118,7 +118,7 @@ absl::Status CheckBoxes(const Tensor& boxes, const Tensor& scores, bool overlaps
   return absl::OkStatus();
 }
 
-// A threshold input, rounded to T.
+// Reads a threshold input, rounded to T.
 template <class T>
 absl::StatusOr<float> Threshold(const KernelContext& c, int i, absl::string_view argument) {
   WEIR_RETURN_IF_ERROR(CheckScalar(c.input(i), argument));
@@ -127,7 +127,7 @@ absl::StatusOr<float> Threshold(const KernelContext& c, int i, absl::string_view
 }
 
 struct NmsOptions {
-  float iou_threshold = 0.5f;  // of the first version
+  float iou_threshold = 0.5f;  // attribute of the first version
   bool pad = false, overlaps = false;
 };
 
@@ -159,7 +159,7 @@ absl::StatusOr<Limits> ReadLimits(const KernelContext& c, const NmsOptions& o) {
   return limits;
 }
 
-// Outputs: indices, (of version 5) scores, (from version 4 on) how many there are before padding.
+// Outputs: indices, (version 5) scores, (version 4 and up) the number of valid ones before padding.
 template <class T>
 absl::Status WriteChosen(KernelContext& c, const std::vector<Candidate>& chosen, int64_t size) {
   WEIR_ASSIGN_OR_RETURN(Tensor * indices, c.AllocateOutput(0, Shape({size})));
@@ -208,12 +208,12 @@ KernelFactory WithOptions(absl::Status (*run)(KernelContext&, const NmsOptions&)
   };
 }
 
-// ---- CombinedNonMaxSuppression: each class of each image by itself, then the best of all classes
+// ---- CombinedNonMaxSuppression: per class of each image, followed by the best of all classes
 
 struct Detections {
   int64_t batch, boxes, box_classes, classes;
-  int64_t per_image;  // detections that there is room for
-  Limits limits;      // of one class
+  int64_t per_image;  // capacity for detections
+  Limits limits;      // per class
   bool clip;
   const float *corners, *scores;
 };

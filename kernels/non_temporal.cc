@@ -34,8 +34,8 @@ HWY_EXPORT(CopyLines);
 
 namespace {
 
-// What the processors of a server have for some of their cores; the C library's figure for the
-// third level is of all cores of the machine.
+// The share of some cores of a server's processor. The C library reports the L3 size of all cores
+// of the machine.
 constexpr size_t kCache = size_t{32} << 20;
 
 }  // namespace
@@ -53,7 +53,7 @@ void Copy(const void* from, void* to, size_t bytes) {
   std::memcpy(out + lines, in + lines, bytes - lines);
 }
 
-void Finish() { hwy::FlushStream(); }
+void Fence() { hwy::FlushStream(); }
 
 }  // namespace weir::non_temporal
 #endif  // HWY_ONCE

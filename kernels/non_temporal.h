@@ -5,33 +5,35 @@
 #include <cstddef>
 #include <cstdint>
 
-// Results that are larger than the processor's caches. Whoever takes such a result finds nothing of
-// it in a cache; and each line that is stored into is read first, a third of an op's traffic if it
-// has one argument. Both are spared by stores past the caches, which pay where a vector is a whole
-// line (AVX-512): shorter ones, gathered to lines before they go to memory, were measured to be
-// slower than plain stores.
+// Non-temporal stores, for results that are larger than the processor's caches. The consumer of
+// such a result does not find it in the cache, and an ordinary store reads each cache line first
+// (write allocate), a third of the memory traffic of an op with one argument. Non-temporal stores
+// avoid both. They pay off if a vector is a whole cache line (AVX-512): shorter vectors, combined
+// to lines in a write-combining buffer, measured slower than ordinary stores.
 namespace weir::non_temporal {
 
-// Whether a result of so many bytes is better written past the caches.
+// Returns whether non-temporal stores pay off for a result of `bytes` bytes.
 bool Pays(size_t bytes);
 
 inline constexpr size_t kLine = 64;
 
-// Whether rows of so many bytes that follow each other from `to` on all begin at a line.
+// Returns whether consecutive rows of `row_bytes` bytes, starting at `to`, are all aligned to cache
+// lines.
 inline bool IsAligned(const void* to, size_t row_bytes) {
   return (reinterpret_cast<uintptr_t>(to) | row_bytes) % kLine == 0;
 }
 
-// Copies what lies in the nearest cache to a result; elsewhere than at multiples of a line it is a
-// plain copy. Finish is to be called, by the same thread, before others look at it.
+// Copies data from the L1 cache to a result. If `to` is not aligned to a cache line, this is an
+// ordinary copy, and so is the tail of a partial line. The same thread must call Fence() before
+// others read the result.
 void Copy(const void* from, void* to, size_t bytes);
-void Finish();
+void Fence();
 
-// Of a tile that is computed in a buffer.
+// The size of a tile buffer.
 inline constexpr size_t kTileBytes = 4096;
 
-// Elements [begin, end) of a result at `to`, of `size` bytes each, tile by tile: fill(i, n, buffer)
-// writes elements [i, i + n) to the buffer, `most` at a time.
+// Writes elements [begin, end) of a result at `to`, of `size` bytes each, tile by tile: fill(i, n,
+// buffer) writes elements [i, i + n) to the buffer, at most `most` at a time.
 template <class Fill>
 void WriteTiles(int64_t begin, int64_t end, size_t size, char* to, Fill&& fill,
                 int64_t most = kTileBytes) {
@@ -42,7 +44,7 @@ void WriteTiles(int64_t begin, int64_t end, size_t size, char* to, Fill&& fill,
     fill(i, n, buffer);
     Copy(buffer, to + static_cast<size_t>(i) * size, static_cast<size_t>(n) * size);
   }
-  Finish();
+  Fence();
 }
 
 }  // namespace weir::non_temporal

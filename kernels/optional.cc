@@ -3,7 +3,7 @@
 #include "weir/kernels/registry.h"
 #include "weir/kernels/stored_values.h"
 
-// Values that are there or not: several tensors of any types, or nothing.
+// Optional values: several tensors of any types, or nothing.
 namespace weir {
 
 namespace {

@@ -11,26 +11,26 @@
 
 namespace weir {
 
-// What a kernel has made of a weight that is step-invariant from step to step (KernelInit::step_invariant_inputs),
-// packed or transformed, for as long as the same tensor comes. The weight is held meanwhile, so
-// that nobody writes to it. Thread-safe.
+// A cache of the packed or transformed form of a step-invariant weight
+// (KernelInit::step_invariant_inputs), valid while the kernel is given the same tensor. The cache
+// holds a reference to the weight, which prevents writes to it. Thread-safe.
 class PackedWeightCache {
  public:
-  // What `make` makes of `weight` for `layout` (null: whatever), or made of it before. It is kept
-  // if there is room (CacheBudget) and `make` gave something: it may give a tensor without a value.
-  // `make` is called without a lock, by several threads perhaps.
+  // Returns the cached result of `make` for `weight` and `layout` (null: any), or calls `make`. The
+  // result is cached if there is room (CacheBudget) and it is initialized; `make` may return an
+  // uninitialized tensor. `make` is called without a lock, possibly by several threads.
   absl::StatusOr<Tensor> Get(const Tensor& weight, const std::shared_ptr<const void>& layout,
                              absl::FunctionRef<absl::StatusOr<Tensor>()> make);
-  // Whether it can be kept, which memory of a step's arena cannot, having no owners, and whether
-  // that pays.
-  bool CanKeep(const Tensor& weight);
+  // Returns whether the weight can be cached and caching pays. Memory of a step's arena is not
+  // ref-counted and cannot be cached.
+  bool CanCache(const Tensor& weight);
 
  private:
   std::mutex mutex_;
-  CacheBudget bytes_;
-  ReuseTracker uses_;
-  Tensor weight_, made_;
-  std::shared_ptr<const void> layout_;  // held: a pointer that is freed may come again
+  CacheBudget budget_;
+  ReuseTracker reuse_;
+  Tensor weight_, value_;
+  std::shared_ptr<const void> layout_;  // owned: a freed address could be reused
 };
 
 }  // namespace weir

@@ -3,7 +3,7 @@
 #include "weir/kernels/registry.h"
 #include "weir/kernels/strided_copy.h"
 
-// Borders: of one value, or mirrored.
+// Padding with a constant, or by mirroring.
 namespace weir {
 
 namespace {
@@ -44,7 +44,7 @@ absl::StatusOr<Shape> PaddedShape(const Shape& in, const Border& border) {
   return CheckedShape(dims);
 }
 
-// Copies the whole input into the output, `before` from its edges.
+// Copies the input into the output, shifted by `before`.
 void CopyInterior(const KernelContext& c, const Tensor& in, const Border& border, Tensor* out) {
   if (in.num_elements() == 0) return;
   const Dims to = StridesOf(out->shape());
@@ -71,9 +71,9 @@ absl::Status Pad(KernelContext& c) {
   return absl::OkStatus();
 }
 
-// ---- mirrors
+// ---- mirroring
 
-// REFLECT leaves out the border element itself (offset 1), SYMMETRIC repeats it (offset 0).
+// REFLECT omits the border element (offset 1), SYMMETRIC repeats it (offset 0).
 int64_t MirrorOffset(const KernelInit& init) {
   return init.attr<std::string>("mode") == "REFLECT" ? 1 : 0;
 }
@@ -91,15 +91,15 @@ absl::Status CheckMirror(const Border& border, const Shape& inner, int64_t offse
   return absl::OkStatus();
 }
 
-// One mirrored border of a tensor: `extent` slices along a dimension, read backwards from position
-// `from` on, go to position `to` and on.
+// One mirrored border of a tensor: copies `extent` slices along a dimension, read backward starting
+// at position `from`, to position `to`.
 struct Mirror {
   int dim;
   int64_t from, to, extent;
 };
 
-// The borders in the order that builds a padded tensor up: those of the last dimension first, over
-// the interior of all others; each next dimension then mirrors what is there already.
+// Returns the borders in the order that builds up a padded tensor: first those of the last
+// dimension, over the interior of all others; each next dimension then mirrors the result.
 std::vector<Mirror> MirrorsOf(const Shape& inner, const Border& border, int64_t offset) {
   std::vector<Mirror> mirrors;
   for (int d = inner.rank() - 1; d >= 0; --d) {
@@ -110,8 +110,8 @@ std::vector<Mirror> MirrorsOf(const Shape& inner, const Border& border, int64_t 
   return mirrors;
 }
 
-// The grid of a mirror: full extents in the dimensions already built up (those after `dim`),
-// interior ones before it.
+// Returns the grid of a mirror: full extents in the dimensions already built up (those after
+// `dim`), interior ones before it.
 struct MirrorGrid {
   Dims extents, from_strides, strides;
   int64_t from = 0, to = 0;
@@ -150,7 +150,7 @@ absl::StatusOr<Kernel> MakeMirrorPad(const KernelInit& init) {
   return Kernel([offset](KernelContext& c) -> absl::Status { return MirrorPad(c, offset); });
 }
 
-// Adds what a mirror copied back to where it was copied from.
+// Accumulates what a mirror copied into its source.
 template <class T>
 void Unmirror(const MirrorGrid& grid, T* data) {
   int64_t count = 1;
@@ -170,7 +170,7 @@ void Unmirror(const MirrorGrid& grid, T* data) {
   }
 }
 
-// The mirrors undone in the reverse order, on a copy; the interior is the result.
+// Applies the mirrors' gradients in reverse order to a copy; the interior is the result.
 template <class T>
 absl::Status MirrorPadGrad(KernelContext& c, int64_t offset) {
   const Tensor& in = c.input(0);

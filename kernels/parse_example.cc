@@ -5,12 +5,12 @@
 #include "weir/kernels/parsing.h"
 #include "weir/kernels/registry.h"
 
-// ParseExample and its kin: examples from bytes.
+// ParseExample and related ops: parse serialized examples.
 namespace weir {
 
 namespace {
 
-// The names of examples: none, or one each.
+// Returns the names of examples: none, or one each.
 absl::Status CheckNames(const Tensor& names, const Tensor& serialized) {
   if (names.num_elements() == 0 || names.shape() == serialized.shape()) return absl::OkStatus();
   return InvalidArgument(
@@ -29,7 +29,8 @@ absl::Status CheckSerialized(const Tensor& serialized) {
                          serialized.shape().ToString());
 }
 
-// Input 0: a vector of examples, or a single one. `names`: null for ops that have no such input.
+// Returns input 0: a vector of examples, or a single one. `names`: null for ops without such an
+// input.
 absl::Status ParseExamples(KernelContext& c, const FeatureSignature& signature,
                            const Tensor* names) {
   const Tensor& serialized = c.input(0);
@@ -45,7 +46,7 @@ absl::Status ParseExamples(KernelContext& c, const FeatureSignature& signature,
   return set.WriteOutputs(c, serialized.rank() == 0);
 }
 
-// The first form takes a vector, the second a scalar as well.
+// The first version takes a vector, the second also a scalar.
 absl::StatusOr<Kernel> MakeParseExample(const KernelInit& init) {
   WEIR_ASSIGN_OR_RETURN(FeatureSignature signature,
                         FeatureSignature::Of(init, "", "Tdense", false));
@@ -84,7 +85,8 @@ struct SequenceSignature {
   }
 };
 
-// Marks the lists that may be missing: a truth value for each, or the names of some.
+// Marks the lists that may be missing: given by one boolean per list, or by the names of some
+// lists.
 absl::Status ReadMayBeMissing(const KernelContext& c, std::vector<DenseFeature>* lists) {
   constexpr absl::string_view kName = "feature_list_dense_missing_assumed_empty";
   auto names = c.node().attr_or<std::vector<std::string>>(kName, {});

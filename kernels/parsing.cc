@@ -14,7 +14,7 @@
 #include "weir/kernels/string_util.h"
 #include "weir/proto/tensor.pb.h"
 
-// Tensors from bytes and back.
+// Converts bytes to tensors and back.
 namespace weir {
 
 namespace {
@@ -23,13 +23,13 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little);
 
-// What is fixed when the kernel is made. The parts of complex numbers are turned one by one.
+// The kernel's constant settings. The parts of complex numbers are byte-swapped separately.
 struct Raw {
   DataType type;
   bool swap;
 
   size_t size() const { return ElementSize(type); }
-  // Bytes whose number is a multiple of the element's size.
+  // Requires a number of bytes that is a multiple of the element size.
   void Copy(absl::string_view bytes, char* out) const {
     if (type == DT_BOOL) {
       std::transform(bytes.begin(), bytes.end(), reinterpret_cast<bool*>(out),
@@ -51,8 +51,8 @@ Raw RawOf(const KernelInit& init) {
   return {.type = init.attr<DataType>("out_type"), .swap = !init.attr<bool>("little_endian")};
 }
 
-// An output with `bytes` for each string, in a new last dimension.
-// Zeros, in pieces between which the step may end: a number in the graph says how many.
+// Allocates an output with `bytes` bytes per string in a new last dimension, filled with zeros.
+// Fills in pieces with cancellation checks, because the size is an attribute of the graph.
 void Clear(char* to, size_t count) {
   constexpr size_t kPiece = 4 << 20;
   for (size_t i = 0; i < count; i += kPiece) {
@@ -127,21 +127,21 @@ absl::StatusOr<Kernel> MakeDecodePaddedRaw(const KernelInit& init) {
 
 class Inflater {
  public:
-  // Window bits as zlib takes them: 15 for its own format, 31 for that of gzip.
+  // zlib's window bits: 15 for the zlib format, 31 for gzip.
   explicit Inflater(int window_bits) : ok_(inflateInit2(&stream_, window_bits) == Z_OK) {}
   ~Inflater() { inflateEnd(&stream_); }
   Inflater(const Inflater&) = delete;
   Inflater& operator=(const Inflater&) = delete;
 
-  // All that `bytes` hold; what is there of a stream that is cut off. gzip's streams may follow one
-  // another.
+  // Decompresses all of `bytes`, and a truncated stream as far as possible. gzip allows
+  // concatenated streams.
   absl::StatusOr<std::string> Inflate(const std::string& bytes, bool several) {
     if (!ok_) return Internal("zlib cannot be initialized");
     if (bytes.size() > INT32_MAX) return InvalidArgument("more than 2 GB to decompress");
     stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
     stream_.avail_in = static_cast<uInt>(bytes.size());
     std::string out;
-    // Once more when the buffer was filled: there may be output left when the input is used up.
+    // If the buffer was filled, continues: output may remain after the input is consumed.
     do {
       char buffer[1 << 14];
       stream_.next_out = reinterpret_cast<Bytef*>(buffer);
@@ -188,7 +188,7 @@ absl::StatusOr<Kernel> MakeParseTensor(const KernelInit& init) {
     const std::string& serialized = c.input(0).scalar<std::string>();
     proto::TensorProto proto;
     if (!proto.ParseFromString(serialized)) {
-      constexpr size_t kShown = 1024;  // bytes, of how many there may be
+      constexpr size_t kShown = 1024;  // maximum size in bytes
       return InvalidArgument("Could not parse `serialized` as TensorProto, base64: ",
                              absl::Base64Escape(serialized.substr(0, kShown)),
                              serialized.size() > kShown ? "..." : "");

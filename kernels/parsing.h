@@ -5,7 +5,7 @@
 
 namespace weir {
 
-// The parts of AddParsingKernels, a source file each.
+// The parts of AddParsingKernels, each in its own source file.
 void AddCsvKernels(KernelRegistry* r);           // csv.cc
 void AddParseExampleKernels(KernelRegistry* r);  // parse_example.cc
 

@@ -1,20 +1,20 @@
-// Loads and stores of what is left after the last whole vector. A textual header without a guard,
-// included inside each of Highway's target namespaces, where `hn` is hwy::HWY_NAMESPACE.
+// Loads and stores of the tail after the last whole vector. A textual header without an include
+// guard, included inside each of Highway's target namespaces, where `hn` is hwy::HWY_NAMESPACE.
 
-// LoadRest: the first n elements at x, at least one, beside `fill`. StoreRest: the first n of v to
-// y. A whole vector, if n is no less. Where the target loads and stores under a mask, memory beyond
-// the end is not touched; elsewhere the elements go through a buffer. A single number is loaded and
-// stored as such: what was stored under a mask is not handed to the next load before it is in the
-// cache, and in a chain of scalars each op waits for the one before.
+// LoadPartial loads the first n >= 1 elements at x, padded with `fill`. StorePartial stores the
+// first n lanes of v to y. Both handle a whole vector if n is at least its size. On targets with
+// masked loads and stores, memory beyond the end is not accessed; on others the elements go through
+// a buffer. A single element is loaded and stored as a scalar: a masked store is not forwarded to
+// the next load before it reaches the cache, which would stall a chain of scalar ops.
 #if HWY_TARGET == HWY_AVX2 || !HWY_MEM_OPS_MIGHT_FAULT
 template <class D, class T>
-HWY_INLINE hn::Vec<D> LoadRest(D d, const T* x, int64_t n, T fill) {
+HWY_INLINE hn::Vec<D> LoadPartial(D d, const T* x, int64_t n, T fill) {
   const auto mask = hn::FirstN(d, static_cast<size_t>(n));
   const hn::Vec<D> some = n == 1 ? hn::Set(d, *x) : hn::MaskedLoad(mask, d, x);
   return hn::IfThenElse(mask, some, hn::Set(d, fill));
 }
 template <class D, class T>
-HWY_INLINE void StoreRest(D d, hn::Vec<D> v, T* y, int64_t n) {
+HWY_INLINE void StorePartial(D d, hn::Vec<D> v, T* y, int64_t n) {
   if (n == 1) {
     *y = hn::GetLane(v);
     return;
@@ -23,7 +23,7 @@ HWY_INLINE void StoreRest(D d, hn::Vec<D> v, T* y, int64_t n) {
 }
 #else
 template <class D, class T>
-HWY_INLINE hn::Vec<D> LoadRest(D d, const T* x, int64_t n, T fill) {
+HWY_INLINE hn::Vec<D> LoadPartial(D d, const T* x, int64_t n, T fill) {
   HWY_ALIGN T buffer[hn::MaxLanes(d)];
   hn::Store(hn::Set(d, fill), d, buffer);
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -31,7 +31,7 @@ HWY_INLINE hn::Vec<D> LoadRest(D d, const T* x, int64_t n, T fill) {
   return hn::Load(d, buffer);
 }
 template <class D, class T>
-HWY_INLINE void StoreRest(D d, hn::Vec<D> v, T* y, int64_t n) {
+HWY_INLINE void StorePartial(D d, hn::Vec<D> v, T* y, int64_t n) {
   HWY_ALIGN T buffer[hn::MaxLanes(d)];
   hn::Store(v, d, buffer);
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));

@@ -9,7 +9,7 @@
 #include "weir/kernels/strided_copy.h"
 #include "weir/ops/window.h"
 
-// Patches of images and of volumes, each laid out along the last dimension of the result.
+// Extracts patches of images and volumes; each patch is a row in the last dimension of the result.
 namespace weir {
 
 namespace {
@@ -22,7 +22,7 @@ struct PatchOptions {
   std::string padding;
 };
 
-// A list of one number for each dimension, cut to the spatial ones.
+// Returns the spatial entries of a list with one number per dimension.
 absl::StatusOr<Ints> ReadSpatial(const KernelInit& init, absl::string_view name, size_t rank) {
   Ints list = init.node.attr_or<Ints>(name, Ints(rank, 1));
   if (list.size() != rank) {
@@ -37,7 +37,7 @@ absl::StatusOr<Ints> ReadSpatial(const KernelInit& init, absl::string_view name,
   return list;
 }
 
-// Where the patches lie, and the shape of the result.
+// The positions of the patches, and the shape of the result.
 struct Patches {
   Window windows[3];
   int64_t batch = 0, depth = 0, taps = 0;
@@ -55,7 +55,7 @@ struct Patches {
       w.stride = o.strides[i];
       w.dilation = o.rates[i];
       WEIR_RETURN_IF_ERROR(Slide(o.padding, &w));
-      // Volumes are centered under their patches even where these leave gaps (negative padding).
+      // Volumes are centered under their patches even if these leave gaps (negative padding).
       if (rank == 5 && o.padding == "SAME") {
         w.pad_before = ((w.output - 1) * w.stride + w.size - w.input) / 2;
       }
@@ -69,14 +69,14 @@ struct Patches {
     return p;
   }
 
-  // The coordinate along a side that a tap of a patch is at; -1 in the padding.
+  // Returns the coordinate of a patch's tap along a side; -1 in the padding.
   int64_t At(int side, int64_t patch, int64_t tap) const {
     const Window& w = windows[side];
     const int64_t at = patch * w.stride - w.pad_before + tap * w.dilation;
     return at < w.input ? at : -1;
   }
 
-  // The patch at (z, y, x) of image b; what is padding stays as it is.
+  // Copies the patch at (z, y, x) of image b; skips the padding.
   void Copy(const Tensor& in, int64_t b, int64_t z, int64_t y, int64_t x, char* to) const {
     const size_t pixel = depth * ElementSize(in.dtype());
     for (int64_t i = 0; i < windows[0].size; ++i) {

@@ -111,7 +111,7 @@ bool Carries(const Philox& stream, int64_t blocks) {
 
 // The tail loop computes the remaining blocks one by one.
 template <class T, class Convert>
-void Rest(Philox stream, int64_t done, int64_t blocks, T* out, const Convert& convert) {
+void TailBlocks(Philox stream, int64_t done, int64_t blocks, T* out, const Convert& convert) {
   stream.Skip(static_cast<uint64_t>(done));
   for (int64_t i = done; i < blocks; ++i) {
     uint32_t block[4];
@@ -125,13 +125,13 @@ void Rest(Philox stream, int64_t done, int64_t blocks, T* out, const Convert& co
 void PhiloxBlocks(const Philox& stream, int64_t blocks, uint32_t* out) {
   const int64_t done =
       Carries(stream, blocks) ? 0 : HWY_DYNAMIC_DISPATCH(Blocks)(stream, blocks, out);
-  Rest(stream, done, blocks, out, [](uint32_t x) { return x; });
+  TailBlocks(stream, done, blocks, out, [](uint32_t x) { return x; });
 }
 
 void PhiloxUnitFloats(const Philox& stream, int64_t blocks, float* out) {
   const int64_t done =
       Carries(stream, blocks) ? 0 : HWY_DYNAMIC_DISPATCH(UnitFloats)(stream, blocks, out);
-  Rest(stream, done, blocks, out, [](uint32_t x) { return UnitFloat(x); });
+  TailBlocks(stream, done, blocks, out, [](uint32_t x) { return UnitFloat(x); });
 }
 
 }  // namespace weir

@@ -49,12 +49,12 @@ class Decoder {
 
   // Reads the header and sets up the conversion to rows of `channels` values of `bits` bits.
   absl::StatusOr<DecodedSize> Start(int channels, int bits) {
-    if (png_ == nullptr || info_ == nullptr) return Internal("libpng has no memory");
+    if (png_ == nullptr || info_ == nullptr) return Internal("libpng is out of memory");
     DecodedSize size;
     const bool ok = Try(&transfer_, [&] {
       png_set_read_fn(png_, &transfer_, [](png_structp png, png_bytep to, png_size_t count) {
         absl::string_view& unread = static_cast<Transfer*>(png_get_io_ptr(png))->unread;
-        if (unread.size() < count) png_error(png, "the data are cut off");
+        if (unread.size() < count) png_error(png, "the data is truncated");
         std::memcpy(to, unread.data(), count);
         unread.remove_prefix(count);
       });
@@ -163,7 +163,7 @@ class Encoder {
                                   int compression) {
     constexpr int kColors[] = {PNG_COLOR_TYPE_GRAY, PNG_COLOR_TYPE_GRAY_ALPHA, PNG_COLOR_TYPE_RGB,
                                PNG_COLOR_TYPE_RGB_ALPHA};
-    if (png_ == nullptr || info_ == nullptr) return Internal("libpng has no memory");
+    if (png_ == nullptr || info_ == nullptr) return Internal("libpng is out of memory");
     const int64_t row = size.width * size.channels * (bits / 8);
     const bool ok = Try(&transfer_, [&] {
       png_set_write_fn(

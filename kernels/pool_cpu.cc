@@ -77,7 +77,7 @@ absl::Status Pool(KernelContext& ctx, const PoolAttributes& attributes, PoolKind
   const bool across_channels =
       s.output.dim(attributes.layout.channel) != image.dim(attributes.layout.channel);
   if (across_channels && kind != PoolKind::kMax) {
-    return Unimplemented("Non-spatial pooling is not yet supported, but for MaxPool");
+    return Unimplemented("Non-spatial pooling is not yet supported, except for MaxPool");
   }
   if (is_max_grad) WEIR_RETURN_IF_ERROR(CheckShape(ctx.input(1), s.output, "orig_output"));
   if (kind == PoolKind::kMaxGrad) WEIR_RETURN_IF_ERROR(CheckShape(ctx.input(2), s.output, "grad"));

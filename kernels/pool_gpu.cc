@@ -47,7 +47,7 @@ absl::Status RunPool(KernelContext& c, const PoolAttributes& attributes, PoolOp 
   WEIR_ASSIGN_OR_RETURN(const PoolShape s, PoolShape::Make(c, attributes, image));
   const int channel = attributes.layout.channel;
   if (s.output.dim(channel) != image.dim(channel) && op != PoolOp::kMax)
-    return Unimplemented("Non-spatial pooling is not yet supported, but for MaxPool");
+    return Unimplemented("Non-spatial pooling is not yet supported, except for MaxPool");
   WEIR_RETURN_IF_ERROR(CheckShapes(c, op, image, s.output));
   const bool to_image = op == PoolOp::kMaxGrad || op == PoolOp::kAvgGrad;
   WEIR_ASSIGN_OR_RETURN(Tensor* const result, c.AllocateOutput(0, to_image ? image : s.output));

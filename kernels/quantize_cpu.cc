@@ -181,12 +181,12 @@ absl::Status RunQuantize(KernelContext& c, const QuantizeOptions& o) {
 }
 
 // An integer x represents the number (x + before) * scale + after.
-struct Line {
+struct AffineMap {
   float before = 0, scale = 0, after = 0;
 };
 
 template <class T>
-Line LineOf(const QuantizeOptions& o, float min, float max) {
+AffineMap AffineMapOf(const QuantizeOptions& o, float min, float max) {
   constexpr float kLow = static_cast<float>(Limits<T>::min());
   constexpr float kHigh = static_cast<float>(Limits<T>::max());
   switch (o.mode) {
@@ -224,16 +224,16 @@ absl::Status RunDequantize(KernelContext& c, const QuantizeOptions& o) {
   }
   if (channels.count != 1 && o.mode == Mode::kMinFirst)
     return Unimplemented("MIN_FIRST mode is not implemented for Dequantize with axis != -1.");
-  std::vector<Line> lines;
+  std::vector<AffineMap> maps;
   for (int64_t i = 0; i < channels.count; ++i) {
-    lines.push_back(LineOf<T>(o, c.input_data<float>(1)[i], c.input_data<float>(2)[i]));
+    maps.push_back(AffineMapOf<T>(o, c.input_data<float>(1)[i], c.input_data<float>(2)[i]));
   }
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, x.shape()));
   const T* const from = x.data<T>();
   const auto fill = [&](auto* to) {
     channels.ForEach(c.pool(), 2, [&](int64_t i, int64_t channel) {
-      const Line& line = lines[channel];
-      to[i] = (static_cast<float>(from[i].value) + line.before) * line.scale + line.after;
+      const AffineMap& map = maps[channel];
+      to[i] = (static_cast<float>(from[i].value) + map.before) * map.scale + map.after;
     });
   };
   if (out->dtype() == DT_BFLOAT16) {
@@ -286,7 +286,7 @@ void AddQuantizeCpu(KernelRegistry* r) {
   AddFakeQuantCpu(r);
   AddQuantizeAndDequantizeCpu(r);
   AddQuantizedImageCpu(r);
-  AddQuantizedJoiningCpu(r);
+  AddQuantizedConcatCpu(r);
   AddQuantizedMathCpu(r);
   AddQuantizedNormCpu(r);
   AddRequantizeCpu(r);

@@ -12,7 +12,7 @@ namespace weir {
 
 namespace {
 
-// Requantizes integers of type T from one range to another, in float.
+// A requantization of integers of type T from one range to another, in float.
 template <class T>
 class Rescale {
  public:
@@ -110,7 +110,7 @@ void AddConcat(KernelRegistry* r) {
 
 }  // namespace
 
-void AddQuantizedJoiningCpu(KernelRegistry* r) {
+void AddQuantizedConcatCpu(KernelRegistry* r) {
   AddConcat<qint8>(r);
   AddConcat<quint8>(r);
   AddConcat<qint32>(r);

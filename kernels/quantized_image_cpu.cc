@@ -17,13 +17,13 @@ namespace {
 // ---- pooling
 
 template <class T>
-struct Greatest {
+struct Maximum {
   int64_t value = kLowest<T>;
   void Take(int64_t x) { value = std::max(value, x); }
   int64_t Result() const { return value; }
 };
 
-// Rounds to the nearest, ties to even.
+// The mean, rounded to the nearest integer, ties to even.
 template <class T>
 struct Mean {
   int64_t sum = 0, count = 0;
@@ -38,7 +38,7 @@ struct Mean {
 
 // Computes channel `channel` of output pixel (y, x) of an image.
 template <class T, class Reduction>
-T PoolOne(const PoolShape& p, const T* image, int64_t y, int64_t x, int64_t channel) {
+T PoolElement(const PoolShape& p, const T* image, int64_t y, int64_t x, int64_t channel) {
   const int64_t top = y * p.stride[1] - p.pad_before[1], left = x * p.stride[2] - p.pad_before[2];
   Reduction reduction;
   for (int64_t i = std::max<int64_t>(top, 0); i < std::min(top + p.window[1], p.in[1]); ++i) {
@@ -62,7 +62,7 @@ absl::StatusOr<Kernel> MakePool(const KernelInit& init) {
         const T* const image = c.input_data<T>(0) + n * p.in_pixels() * p.channels;
         for (int64_t channel = 0; channel < p.channels; ++channel) {
           out->data<T>()[pixel * p.channels + channel] =
-              PoolOne<T, Reduction>(p, image, at / p.out[2], at % p.out[2], channel);
+              PoolElement<T, Reduction>(p, image, at / p.out[2], at % p.out[2], channel);
         }
       }
     });
@@ -73,21 +73,21 @@ absl::StatusOr<Kernel> MakePool(const KernelInit& init) {
 // ---- resizing
 
 // The two original pixels around a resized one, and the fraction of the distance between them.
-struct Place {
+struct Neighbors {
   int64_t low, high;
-  float beyond;
+  float fraction;
 };
 
-std::vector<Place> PlacesAlong(const ResizeGrid& grid, int64_t original, int64_t resized) {
+std::vector<Neighbors> NeighborsAlong(const ResizeGrid& grid, int64_t original, int64_t resized) {
   const float scale = grid.Scale(original, resized);
-  std::vector<Place> places;
+  std::vector<Neighbors> neighbors;
   for (int64_t i = 0; i < resized; ++i) {
     const float position = grid.Position(i, scale), below = std::floor(position);
     const auto low = static_cast<int64_t>(below);
-    places.push_back({std::clamp<int64_t>(low, 0, original - 1),
-                      std::clamp<int64_t>(low + 1, 0, original - 1), position - below});
+    neighbors.push_back({std::clamp<int64_t>(low, 0, original - 1),
+                         std::clamp<int64_t>(low + 1, 0, original - 1), position - below});
   }
-  return places;
+  return neighbors;
 }
 
 // The four pixels around a position.
@@ -126,23 +126,23 @@ qint32 Interpolate(const Corners<qint32>& p, float x, float y) {
 }
 
 template <class T>
-void ResizeRow(const T* above, const T* below, float y, const std::vector<Place>& columns,
+void ResizeRow(const T* above, const T* below, float y, const std::vector<Neighbors>& columns,
                int64_t channels, T* out) {
-  for (const Place& column : columns) {
+  for (const Neighbors& column : columns) {
     const int64_t left = column.low * channels, right = column.high * channels;
     for (int64_t i = 0; i < channels; ++i) {
       const Corners<T> corners = {above[left + i], above[right + i], below[left + i],
                                   below[right + i]};
-      *out++ = Interpolate(corners, column.beyond, y);
+      *out++ = Interpolate(corners, column.fraction, y);
     }
   }
 }
 
 absl::Status CheckResize(const Tensor& images, const ResizeGrid& grid) {
   WEIR_RETURN_IF_ERROR(CheckRank(images, 4, "images"));
-  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  constexpr int64_t kMaxSide = std::numeric_limits<int32_t>::max();
   for (const int dim : {1, 2, 3}) {
-    if (images.dim(dim) > 0 && images.dim(dim) < kMost) continue;
+    if (images.dim(dim) > 0 && images.dim(dim) < kMaxSide) continue;
     return InvalidArgument("images must have pixels and channels, but the shape is ",
                            images.shape().ToString());
   }
@@ -164,14 +164,14 @@ absl::StatusOr<Kernel> MakeResize(const KernelInit& init) {
     WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
     const int64_t row = images.dim(2) * channels, out_row = size.width * channels;
     if (batch > 0) {
-      const std::vector<Place> rows = PlacesAlong(grid, images.dim(1), size.height);
-      const std::vector<Place> columns = PlacesAlong(grid, images.dim(2), size.width);
+      const std::vector<Neighbors> rows = NeighborsAlong(grid, images.dim(1), size.height);
+      const std::vector<Neighbors> columns = NeighborsAlong(grid, images.dim(2), size.width);
       const double cost = 4 * static_cast<double>(out_row);
       c.pool().ParallelFor(batch * size.height, cost, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
-          const Place& place = rows[i % size.height];
+          const Neighbors& place = rows[i % size.height];
           const T* const image = images.data<T>() + i / size.height * images.dim(1) * row;
-          ResizeRow(image + place.low * row, image + place.high * row, place.beyond, columns,
+          ResizeRow(image + place.low * row, image + place.high * row, place.fraction, columns,
                     channels, out->data<T>() + i * out_row);
         }
       });
@@ -182,7 +182,7 @@ absl::StatusOr<Kernel> MakeResize(const KernelInit& init) {
 
 template <class T>
 void AddPools(KernelRegistry* r) {
-  r->Add("QuantizedMaxPool", kCpu, DataTypeOf<T>::value, MakePool<T, Greatest<T>>);
+  r->Add("QuantizedMaxPool", kCpu, DataTypeOf<T>::value, MakePool<T, Maximum<T>>);
   r->Add("QuantizedAvgPool", kCpu, DataTypeOf<T>::value, MakePool<T, Mean<T>>);
 }
 

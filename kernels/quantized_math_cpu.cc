@@ -77,10 +77,10 @@ absl::StatusOr<Kernel> MakeConv(const KernelInit& init) {
 // ---- element-wise ops
 
 // The lookup table of a function of 8-bit integers.
-using Table = std::array<int32_t, 256>;
+using ByteLookup = std::array<int32_t, 256>;
 template <class T, class F>
-Table MakeTable(const F& f) {
-  Table table;
+ByteLookup MakeByteLookup(const F& f) {
+  ByteLookup table;
   for (int64_t q = kLowest<T>; q <= kHighest<T>; ++q) {
     table[static_cast<uint8_t>(q)] =
         static_cast<int32_t>(std::clamp<int64_t>(f(q), kLowest<qint32>, kHighest<qint32>));
@@ -124,27 +124,27 @@ absl::Status Mul(KernelContext& c) {
   WEIR_RETURN_IF_ERROR(CheckNotEmpty(c, 4, range_y));
   const auto centered = [](const NumberRange& range) {
     const int64_t zero = ZeroPoint<quint8>(range);
-    return MakeTable<quint8>([&](int64_t q) { return q - zero; });
+    return MakeByteLookup<quint8>([&](int64_t q) { return q - zero; });
   };
-  const Table x = centered(range_x), y = centered(range_y);
+  const ByteLookup x = centered(range_x), y = centered(range_y);
   WEIR_RETURN_IF_ERROR(Combine(c, [&](uint8_t a, uint8_t b) { return WrappingMul(x[a], y[b]); }));
   return WriteRange(c, 1, RangeOfProducts<quint8, quint8>(range_x, range_y));
 }
 
 // Requantizes the integers of a range to another one: a line through the first two values.
-Table OnLine(const NumberRange& from, const NumberRange& to) {
+ByteLookup RequantizeLinear(const NumberRange& from, const NumberRange& to) {
   constexpr int64_t kFar = int64_t{1} << 48;
   const auto at = [&](int64_t q) {
     const float x = QuantizedToFloat<quint8>(q, from);
     return std::clamp(FloatToQuantizedUnclamped<qint32>(x, to), -kFar, kFar);
   };
   const int64_t first = at(0), step = at(1) - first;
-  return MakeTable<quint8>([&](int64_t q) { return first + q * step; });
+  return MakeByteLookup<quint8>([&](int64_t q) { return first + q * step; });
 }
 // Rounds each integer separately.
 template <class T>
-Table OneByOne(const NumberRange& from, const NumberRange& to) {
-  return MakeTable<T>(
+ByteLookup RequantizeElements(const NumberRange& from, const NumberRange& to) {
+  return MakeByteLookup<T>(
       [&](int64_t q) { return FloatToQuantized<qint32>(QuantizedToFloat<T>(q, from), to); });
 }
 
@@ -155,9 +155,10 @@ absl::Status Add(KernelContext& c) {
   WEIR_RETURN_IF_ERROR(CheckNotEmpty(c, 4, range_y));
   const NumberRange range = RangeOfSums(range_x, range_y, 14);
   const auto table = [&](int i, const NumberRange& from) {
-    return c.input(i).num_elements() == 1 ? OneByOne<quint8>(from, range) : OnLine(from, range);
+    return c.input(i).num_elements() == 1 ? RequantizeElements<quint8>(from, range)
+                                          : RequantizeLinear(from, range);
   };
-  const Table x = table(0, range_x), y = table(1, range_y);
+  const ByteLookup x = table(0, range_x), y = table(1, range_y);
   WEIR_RETURN_IF_ERROR(Combine(c, [&](uint8_t a, uint8_t b) { return WrappingAdd(x[a], y[b]); }));
   return WriteRange(c, 1, range);
 }
@@ -176,7 +177,8 @@ absl::Status BiasAdd(KernelContext& c) {
         bias.shape().ToString(), " vs. ", x.shape().ToString());
   }
   const NumberRange range = RangeOfSums(range_x, range_bias, 17);
-  const Table values = OneByOne<T>(range_x, range), biases = OneByOne<T>(range_bias, range);
+  const ByteLookup values = RequantizeElements<T>(range_x, range),
+                   biases = RequantizeElements<T>(range_bias, range);
   WEIR_RETURN_IF_ERROR(
       Combine(c, [&](uint8_t a, uint8_t b) { return WrappingAdd(values[a], biases[b]); }));
   return WriteRange(c, 1, range);

@@ -82,15 +82,16 @@ struct InstanceNormOptions {
   float epsilon = 0, min_separation = 0;
 };
 
-// Normalizes the integers of one channel of one image: (q - mean) * scale.
-struct Line {
+// The normalization of the integers of one channel of one image: (q - mean) * scale.
+struct AffineMap {
   double mean = 0, scale = 0;
   double At(int64_t q) const { return (static_cast<double>(q) - mean) * scale; }
 };
 
-// Processes each channel of an image of `pixels` pixels; widens `used` to include the results.
-std::vector<Line> NormalizedImage(const quint8* x, int64_t pixels, int64_t depth, double step,
-                                  double epsilon, NumberRange* used) {
+// Returns the normalization of each channel of an image of `pixels` pixels. Widens `used` to
+// include the results.
+std::vector<AffineMap> NormalizedImage(const quint8* x, int64_t pixels, int64_t depth, double step,
+                                       double epsilon, NumberRange* used) {
   struct Sums {
     int64_t sum = 0, squares = 0, low = 255, high = 0;
   };
@@ -103,16 +104,16 @@ std::vector<Line> NormalizedImage(const quint8* x, int64_t pixels, int64_t depth
     s.low = std::min(s.low, q);
     s.high = std::max(s.high, q);
   }
-  std::vector<Line> lines;
+  std::vector<AffineMap> maps;
   const auto n = static_cast<double>(pixels);
   for (const Sums& s : sums) {
     const double mean = static_cast<double>(s.sum) / n;
     const double variance = std::max(static_cast<double>(s.squares) / n - mean * mean, 0.0);
-    lines.push_back({mean, step / std::sqrt(variance * step * step + epsilon)});
-    used->min = std::min(used->min, static_cast<float>(lines.back().At(s.low)));
-    used->max = std::max(used->max, static_cast<float>(lines.back().At(s.high)));
+    maps.push_back({mean, step / std::sqrt(variance * step * step + epsilon)});
+    used->min = std::min(used->min, static_cast<float>(maps.back().At(s.low)));
+    used->max = std::max(used->max, static_cast<float>(maps.back().At(s.high)));
   }
-  return lines;
+  return maps;
 }
 
 absl::Status RunInstanceNorm(KernelContext& c, const InstanceNormOptions& o) {
@@ -127,7 +128,7 @@ absl::Status RunInstanceNorm(KernelContext& c, const InstanceNormOptions& o) {
   const int64_t depth = x.dim(3), pixels = x.dim(1) * x.dim(2);
   NumberRange used = {std::numeric_limits<float>::infinity(),
                       -std::numeric_limits<float>::infinity()};
-  std::vector<std::vector<Line>> images;
+  std::vector<std::vector<AffineMap>> images;
   const double step = static_cast<double>(range.max - range.min) / 255;
   for (int64_t n = 0; n < x.dim(0) && x.num_elements() > 0; ++n) {
     images.push_back(NormalizedImage(x.data<quint8>() + n * pixels * depth, pixels, depth, step,
@@ -138,8 +139,8 @@ absl::Status RunInstanceNorm(KernelContext& c, const InstanceNormOptions& o) {
   if (o.range_given) used = o.given;
   c.pool().ParallelFor(x.num_elements(), 10, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      const Line& line = images[i / (pixels * depth)][i % depth];
-      const auto y = static_cast<float>(line.At(x.data<quint8>()[i].value));
+      const AffineMap& map = images[i / (pixels * depth)][i % depth];
+      const auto y = static_cast<float>(map.At(x.data<quint8>()[i].value));
       out->data<quint8>()[i].value = static_cast<uint8_t>(FloatToQuantized<quint8>(y, used));
     }
   });

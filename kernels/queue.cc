@@ -28,7 +28,7 @@ absl::StatusOr<Kernel> MakeQueue(const KernelInit& init) {
   }
   WEIR_RETURN_IF_ERROR(spec.Check());
   const auto queue =
-      name.HomeIn(init.resources).LookupOrCreate<QueueState>(name.container, name.name, [&] {
+      name.SelectMap(init.resources).LookupOrCreate<QueueState>(name.container, name.name, [&] {
         return std::make_shared<QueueState>(spec);
       });
   WEIR_RETURN_IF_ERROR(queue->CheckSame(spec));
@@ -66,8 +66,8 @@ absl::StatusOr<std::shared_ptr<QueueState>> QueueFor(KernelContext& c, const Dat
   return queue;
 }
 
-QueueState::DoneTaking PutOut(KernelContext& c, std::shared_ptr<QueueState> keep,
-                              Kernel::Done done) {
+QueueState::TakeCallback WriteOutputs(KernelContext& c, std::shared_ptr<QueueState> keep,
+                                      Kernel::Done done) {
   return [&c, keep = std::move(keep), done = std::move(done)](absl::StatusOr<Tensors> taken) {
     for (size_t i = 0; taken.ok() && i < taken->size(); ++i)
       c.SetOutput(static_cast<int>(i), std::move((*taken)[i]));
@@ -78,7 +78,7 @@ QueueState::DoneTaking PutOut(KernelContext& c, std::shared_ptr<QueueState> keep
 void Dequeue(KernelContext& c, const DataTypes& types, Kernel::Done done) {
   const auto queue = QueueFor(c, types);
   if (!queue.ok()) return done(queue.status());
-  (*queue)->Dequeue(c.cancellation(), PutOut(c, *queue, std::move(done)));
+  (*queue)->Dequeue(c.cancellation(), WriteOutputs(c, *queue, std::move(done)));
 }
 
 void DequeueMany(KernelContext& c, const DataTypes& types, bool allow_fewer, Kernel::Done done) {
@@ -90,7 +90,8 @@ void DequeueMany(KernelContext& c, const DataTypes& types, bool allow_fewer, Ker
     return done(InvalidArgument(allow_fewer ? "DequeueUpToOp" : "DequeueManyOp", " requested ", *n,
                                 " < 0 elements"));
   }
-  (*queue)->DequeueMany(*n, allow_fewer, c.cancellation(), PutOut(c, *queue, std::move(done)));
+  (*queue)->DequeueMany(*n, allow_fewer, c.cancellation(),
+                        WriteOutputs(c, *queue, std::move(done)));
 }
 
 absl::Status CheckTimeout(const KernelInit& init) {

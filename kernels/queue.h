@@ -45,7 +45,7 @@ class QueueOrder {
 // Thread-safe.
 class QueueState final : public WaitableResource {
  public:
-  using DoneTaking = std::function<void(absl::StatusOr<Tensors>)>;
+  using TakeCallback = std::function<void(absl::StatusOr<Tensors>)>;
 
   explicit QueueState(QueueSpec spec);
 
@@ -62,10 +62,10 @@ class QueueState final : public WaitableResource {
   // Calls `done` once all elements are in the queue. CANCELLED if the queue is closed before that.
   void Enqueue(std::vector<Tensors> elements, Cancellation* cancellation, Done done);
   // Dequeues one element. OUT_OF_RANGE if the queue is closed and empty.
-  void Dequeue(Cancellation* cancellation, DoneTaking done);
+  void Dequeue(Cancellation* cancellation, TakeCallback done);
   // Dequeues `count` elements as a batch. OUT_OF_RANGE if the queue is closed and holds fewer,
   // unless `allow_fewer` is set and it holds at least one.
-  void DequeueMany(int64_t count, bool allow_fewer, Cancellation* cancellation, DoneTaking done);
+  void DequeueMany(int64_t count, bool allow_fewer, Cancellation* cancellation, TakeCallback done);
   // Closes the queue to further elements. Pending enqueues complete first, or fail with CANCELLED
   // if `cancel_pending_enqueues` is set.
   void Close(bool cancel_pending_enqueues, Cancellation* cancellation, Done done);
@@ -75,7 +75,7 @@ class QueueState final : public WaitableResource {
  private:
   enum Lane { kEnqueue, kDequeue };
   // A dequeue in progress.
-  struct Taking {
+  struct PendingDequeue {
     int64_t wanted = 1;
     bool batch = false, allow_fewer = false;
     std::vector<Tensors> taken;
@@ -83,13 +83,13 @@ class QueueState final : public WaitableResource {
   };
 
   std::optional<absl::Status> TryEnqueue(std::vector<Tensors>* elements, size_t* next);
-  std::optional<absl::Status> TryDequeue(Taking* taking);
-  void Take(std::shared_ptr<Taking> taking, Cancellation* cancellation, DoneTaking done);
-  void PutBack(Taking* taking);
+  std::optional<absl::Status> TryDequeue(PendingDequeue* pending);
+  void Take(std::shared_ptr<PendingDequeue> pending, Cancellation* cancellation, TakeCallback done);
+  void PutBack(PendingDequeue* pending);
   absl::StatusOr<Tensors> Batch(const std::vector<Tensors>& elements) const;
   absl::Status CheckComponents(const Tensors& tuple) const;
   absl::Status Closed() const;
-  void Forget() override;
+  void ResetState() override;
 
   const QueueSpec spec_;
   std::unique_ptr<QueueOrder> order_;

@@ -24,8 +24,8 @@ class FirstInFirstOut final : public QueueOrder {
   std::deque<Tensors> elements_;
 };
 
-// Takes a uniformly random element; the last element moves into its place. The draws are
-// TensorFlow's: the words of a Philox stream, modulo the size.
+// An order in which Take returns a uniformly random element; the last element moves into its place.
+// The draws are TensorFlow's: the words of a Philox stream, modulo the size.
 class Shuffled final : public QueueOrder {
  public:
   explicit Shuffled(const Philox& stream) : words_(stream) {}

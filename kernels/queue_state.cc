@@ -10,8 +10,8 @@ namespace weir {
 
 namespace {
 
-absl::Status DoesNotMatch(absl::string_view name, absl::string_view what, absl::string_view has,
-                          absl::string_view wanted) {
+absl::Status MismatchError(absl::string_view name, absl::string_view what, absl::string_view has,
+                           absl::string_view wanted) {
   return InvalidArgument("Shared queue '", name, "' has ", what, " ", has, " but requested ", what,
                          " was ", wanted);
 }
@@ -34,7 +34,8 @@ void CopyIntoLarger(const Tensor& from, absl::Span<const int64_t> dims, char* to
 
 // Returns the shape that all elements fit into: the declared shape, with the largest extent where
 // that is unknown.
-Shape ShapeForAll(const Shape& declared, const std::vector<Tensors>& elements, size_t component) {
+Shape EnclosingShape(const Shape& declared, const std::vector<Tensors>& elements,
+                     size_t component) {
   absl::InlinedVector<int64_t, 6> dims(declared.dims().begin(), declared.dims().end());
   for (size_t d = 0; d < dims.size(); ++d) {
     if (dims[d] >= 0) continue;
@@ -47,7 +48,7 @@ Shape ShapeForAll(const Shape& declared, const std::vector<Tensors>& elements, s
 
 absl::StatusOr<Tensor> BatchComponent(const std::vector<Tensors>& elements, size_t component,
                                       DataType dtype, const Shape& declared) {
-  const Shape shape = ShapeForAll(declared, elements, component);
+  const Shape shape = EnclosingShape(declared, elements, component);
   WEIR_ASSIGN_OR_RETURN(
       Tensor batch,
       Tensor::Allocate(HostAllocator(), dtype,
@@ -101,7 +102,7 @@ QueueState::QueueState(QueueSpec spec)
       spec_(std::move(spec)),
       order_(QueueOrder::Make(spec_)) {}
 
-void QueueState::Forget() {
+void QueueState::ResetState() {
   order_ = QueueOrder::Make(spec_);
   closed_ = true;
 }
@@ -110,12 +111,12 @@ absl::Status QueueState::CheckSame(const QueueSpec& other) const {
   if (other.kind != spec_.kind)
     return InvalidArgument("Expected ", spec_.kind, ", found ", other.kind);
   if (other.capacity != spec_.capacity) {
-    return DoesNotMatch(spec_.name, "capacity", absl::StrCat(spec_.capacity),
-                        absl::StrCat(other.capacity));
+    return MismatchError(spec_.name, "capacity", absl::StrCat(spec_.capacity),
+                         absl::StrCat(other.capacity));
   }
   if (other.min_after_dequeue != spec_.min_after_dequeue) {
-    return DoesNotMatch(spec_.name, "min_after_dequeue", absl::StrCat(spec_.min_after_dequeue),
-                        absl::StrCat(other.min_after_dequeue));
+    return MismatchError(spec_.name, "min_after_dequeue", absl::StrCat(spec_.min_after_dequeue),
+                         absl::StrCat(other.min_after_dequeue));
   }
   const bool is_seeded = other.seed != 0 || other.seed2 != 0;
   if (is_seeded && (other.seed != spec_.seed || other.seed2 != spec_.seed2)) {
@@ -213,84 +214,85 @@ void QueueState::Enqueue(std::vector<Tensors> elements, Cancellation* cancellati
   Wait(kEnqueue,
        {.attempt = [this, shared,
                     next = size_t{0}]() mutable { return TryEnqueue(shared.get(), &next); },
-        .give_back = nullptr,
+        .roll_back = nullptr,
         .cancelled = "Enqueue operation was cancelled",
         .cancellation = cancellation,
         .done = std::move(done)});
 }
 
-void QueueState::PutBack(Taking* taking) {
-  for (; !taking->taken.empty(); taking->taken.pop_back())
-    order_->PutBack(std::move(taking->taken.back()));
+void QueueState::PutBack(PendingDequeue* pending) {
+  for (; !pending->taken.empty(); pending->taken.pop_back())
+    order_->PutBack(std::move(pending->taken.back()));
 }
 
 // A batch may be larger than the queue: elements are taken as they arrive, which makes room for
 // more. Only priority queues take all elements of a batch at once, because a smaller element may
 // still arrive.
-std::optional<absl::Status> QueueState::TryDequeue(Taking* taking) {
+std::optional<absl::Status> QueueState::TryDequeue(PendingDequeue* pending) {
   int64_t size = order_->size();
-  int64_t missing = taking->wanted - static_cast<int64_t>(taking->taken.size());
+  int64_t missing = pending->wanted - static_cast<int64_t>(pending->taken.size());
   if (closed_ && size < missing) {
-    PutBack(taking);
-    if (!taking->allow_fewer || order_->size() == 0) {
+    PutBack(pending);
+    if (!pending->allow_fewer || order_->size() == 0) {
       return OutOfRange(spec_.kind, " '", spec_.name,
                         "' is closed and has insufficient elements (requested ", missing,
                         ", current size ", size, ")");
     }
-    size = missing = taking->wanted = order_->size();
+    size = missing = pending->wanted = order_->size();
   }
   if (spec_.kind == "PriorityQueue" && size < missing) return std::nullopt;
   if (!closed_) size -= spec_.min_after_dequeue;
   for (; size > 0 && missing > 0; --size, --missing) {
-    taking->taken.push_back(order_->Take());
+    pending->taken.push_back(order_->Take());
     Progress();
   }
   if (missing > 0) return std::nullopt;
-  if (!taking->batch) {
-    taking->result = std::move(taking->taken[0]);
+  if (!pending->batch) {
+    pending->result = std::move(pending->taken[0]);
     return absl::OkStatus();
   }
-  absl::StatusOr<Tensors> batch = Batch(taking->taken);
+  absl::StatusOr<Tensors> batch = Batch(pending->taken);
   if (batch.ok()) {
-    taking->result = *std::move(batch);
+    pending->result = *std::move(batch);
   } else {
-    PutBack(taking);
+    PutBack(pending);
   }
   return batch.status();
 }
 
-void QueueState::Take(std::shared_ptr<Taking> taking, Cancellation* cancellation, DoneTaking done) {
-  Wait(kDequeue, {.attempt = [this, taking] { return TryDequeue(taking.get()); },
-                  .give_back = [this, taking] { PutBack(taking.get()); },
+void QueueState::Take(std::shared_ptr<PendingDequeue> pending, Cancellation* cancellation,
+                      TakeCallback done) {
+  Wait(kDequeue, {.attempt = [this, pending] { return TryDequeue(pending.get()); },
+                  .roll_back = [this, pending] { PutBack(pending.get()); },
                   .cancelled = "Dequeue operation was cancelled",
                   .cancellation = cancellation,
                   .done =
-                      [taking, done = std::move(done)](absl::Status status) {
+                      [pending, done = std::move(done)](absl::Status status) {
                         if (status.ok()) {
-                          done(std::move(taking->result));
+                          done(std::move(pending->result));
                         } else {
                           done(std::move(status));
                         }
                       }});
 }
 
-void QueueState::Dequeue(Cancellation* cancellation, DoneTaking done) {
-  Take(std::make_shared<Taking>(), cancellation, std::move(done));
+void QueueState::Dequeue(Cancellation* cancellation, TakeCallback done) {
+  Take(std::make_shared<PendingDequeue>(), cancellation, std::move(done));
 }
 
 void QueueState::DequeueMany(int64_t count, bool allow_fewer, Cancellation* cancellation,
-                             DoneTaking done) {
+                             TakeCallback done) {
   if (spec_.shapes.empty()) {
     return done(InvalidArgument(spec_.kind,
                                 "'s DequeueMany and DequeueUpTo require the components ",
                                 "to have specified shapes."));
   }
   if (count == 0) return done(Batch({}));
-  auto taking = std::make_shared<Taking>();
-  taking->wanted = count;
-  taking->batch = true;
-  taking->allow_fewer = allow_fewer;
-  Take(std::move(taking), cancellation, std::move(done));
+  auto pending = std::make_shared<PendingDequeue>();
+  pending->wanted = count;
+  pending->batch = true;
+  pending->allow_fewer = allow_fewer;
+  Take(std::move(pending), cancellation, std::move(done));
 }
 
 absl::StatusOr<Tensors> QueueState::Batch(const std::vector<Tensors>& elements) const {
@@ -307,7 +309,7 @@ void QueueState::Close(bool cancel_pending_enqueues, Cancellation* cancellation,
   if (cancel_pending_enqueues) {
     Change([&] {
       closed_ = true;
-      Dismiss(kEnqueue, absl::CancelledError("Enqueue operation was cancelled"));
+      CompleteAll(kEnqueue, absl::CancelledError("Enqueue operation was cancelled"));
     });
     return done(absl::OkStatus());
   }
@@ -319,7 +321,7 @@ void QueueState::Close(bool cancel_pending_enqueues, Cancellation* cancellation,
     return absl::OkStatus();
   };
   Wait(kEnqueue, {.attempt = close,
-                  .give_back = nullptr,
+                  .roll_back = nullptr,
                   .cancelled = "Close operation was cancelled",
                   .cancellation = cancellation,
                   .done = std::move(done)});

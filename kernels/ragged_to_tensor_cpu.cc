@@ -63,28 +63,28 @@ absl::StatusOr<Ragged> ReadRagged(const KernelContext& c, const std::vector<Part
 }
 
 // Returns the length of the longest row.
-int64_t Widest(const Level& level) {
-  int64_t widest = 0, run = 0;
+int64_t LongestRow(const Level& level) {
+  int64_t max_length = 0, run = 0;
   const Dims& n = level.numbers;
   for (size_t i = 0; i < n.size(); ++i) {
     if (level.kind == Partition::kValueRowids)
-      widest = std::max(widest, run = i > 0 && n[i] == n[i - 1] ? run + 1 : 1);
+      max_length = std::max(max_length, run = i > 0 && n[i] == n[i - 1] ? run + 1 : 1);
     else if (i > 0 && n[i] > n[i - 1])
-      widest = std::max(widest, static_cast<int64_t>(static_cast<uint64_t>(n[i]) -
-                                                     static_cast<uint64_t>(n[i - 1])));
+      max_length = std::max(max_length, static_cast<int64_t>(static_cast<uint64_t>(n[i]) -
+                                                             static_cast<uint64_t>(n[i - 1])));
   }
-  return widest;
+  return max_length;
 }
 
 // Returns the extents that the argument `shape` specifies, -1 where it leaves them open, and those
 // of the values where the dimensions are not ragged.
-absl::StatusOr<Dims> AskedDims(const Tensor& shape, int ragged_rank, const Shape& values) {
+absl::StatusOr<Dims> RequestedDims(const Tensor& shape, int ragged_rank, const Shape& values) {
   Dims dims(ragged_rank + values.rank(), -1);
   if (shape.rank() > 0) {
     const Dims asked = ReadInts(shape);
     if (asked.size() != dims.size()) {
       return InvalidArgument(
-          "rt_input.shape and the shape asked for are incompatible: "
+          "rt_input.shape and the requested shape are incompatible: "
           "rt_input.rank = ",
           dims.size(), " but shape.rank = ", asked.size());
     }
@@ -100,7 +100,7 @@ absl::StatusOr<Dims> AskedDims(const Tensor& shape, int ragged_rank, const Shape
     int64_t& extent = dims[ragged_rank + d];
     if (extent != -1 && extent != values.dim(d)) {
       return InvalidArgument(
-          "rt_input.shape and the shape asked for are incompatible: rt_input.shape[",
+          "rt_input.shape and the requested shape are incompatible: rt_input.shape[",
           ragged_rank + d, "] = ", values.dim(d), " but shape[", ragged_rank + d, "] = ", extent);
     }
     extent = values.dim(d);
@@ -128,7 +128,7 @@ absl::Status CheckDefault(const Shape& value, const Shape& values) {
 
 // The positions in the result where the rows of one dimension begin: -1 for a row that is truncated
 // away, and for rows after the last listed one.
-struct Places {
+struct RowOffsets {
   Tensor listed;
   int64_t count = 0;  // of rows
   int64_t at(int64_t row) const {
@@ -136,17 +136,17 @@ struct Places {
   }
 };
 
-absl::StatusOr<Places> MakePlaces(int64_t count, int64_t listed) {
-  Places places{.count = count};
-  WEIR_ASSIGN_OR_RETURN(places.listed,
+absl::StatusOr<RowOffsets> MakeRowOffsets(int64_t count, int64_t listed) {
+  RowOffsets offsets{.count = count};
+  WEIR_ASSIGN_OR_RETURN(offsets.listed,
                         Tensor::Allocate(HostAllocator(), DT_INT64, Shape({listed})));
-  return places;
+  return offsets;
 }
 
 // Returns the positions of the rows that the splits describe. The next dimension uses `limit` of
 // them.
-absl::StatusOr<Places> PlacesOfSplits(const Dims& splits, const Places& parents, int64_t stride,
-                                      int64_t width, int64_t limit) {
+absl::StatusOr<RowOffsets> OffsetsFromSplits(const Dims& splits, const RowOffsets& parents,
+                                             int64_t stride, int64_t width, int64_t limit) {
   const int64_t rows = static_cast<int64_t>(splits.size()) - 1;
   if (rows > parents.count) {
     return InvalidArgument("Row partition size is greater than output size: ", rows, " > ",
@@ -159,8 +159,8 @@ absl::StatusOr<Places> PlacesOfSplits(const Dims& splits, const Places& parents,
     }
   }
   const int64_t count = rows < 1 ? 0 : splits[rows];
-  WEIR_ASSIGN_OR_RETURN(Places places, MakePlaces(count, std::min(count, limit)));
-  const absl::Span<int64_t> to = places.listed.flat<int64_t>();
+  WEIR_ASSIGN_OR_RETURN(RowOffsets offsets, MakeRowOffsets(count, std::min(count, limit)));
+  const absl::Span<int64_t> to = offsets.listed.flat<int64_t>();
   for (const auto [first, last] : CancellableBlocks(rows)) {
     for (int64_t i = first; i < last; ++i) {
       const int64_t parent = parents.at(i);
@@ -171,13 +171,13 @@ absl::StatusOr<Places> PlacesOfSplits(const Dims& splits, const Places& parents,
       }
     }
   }
-  return places;
+  return offsets;
 }
 
-absl::StatusOr<Places> PlacesOfRowids(const Dims& ids, const Places& parents, int64_t stride,
-                                      int64_t width) {
+absl::StatusOr<RowOffsets> OffsetsFromRowIds(const Dims& ids, const RowOffsets& parents,
+                                             int64_t stride, int64_t width) {
   const int64_t count = static_cast<int64_t>(ids.size());
-  WEIR_ASSIGN_OR_RETURN(Places places, MakePlaces(count, count));
+  WEIR_ASSIGN_OR_RETURN(RowOffsets offsets, MakeRowOffsets(count, count));
   int64_t column = 0;
   for (const auto [begin, end] : CancellableBlocks(count)) {
     for (int64_t i = begin; i < end; ++i) {
@@ -187,15 +187,15 @@ absl::StatusOr<Places> PlacesOfRowids(const Dims& ids, const Places& parents, in
       }
       column = i > 0 && ids[i] == ids[i - 1] ? column + 1 : 0;
       const int64_t parent = parents.at(ids[i]);
-      places.listed.data<int64_t>()[i] =
+      offsets.listed.data<int64_t>()[i] =
           parent >= 0 && column < width ? parent + column * stride : -1;
     }
   }
-  return places;
+  return offsets;
 }
 
 // Returns the number of rows of the parent dimension that this level refers to.
-int64_t RowsNamed(const Level& level) {
+int64_t NumParentRows(const Level& level) {
   const Dims& n = level.numbers;
   if (level.kind == Partition::kRowSplits) return std::max<int64_t>(n.size(), 1) - 1;
   const int64_t last = n.empty() ? -1 : *std::max_element(n.begin(), n.end());
@@ -203,26 +203,27 @@ int64_t RowsNamed(const Level& level) {
 }
 
 // Returns the position in the result, in elements, of each row of the values.
-absl::StatusOr<Places> PlacesOfValues(const Ragged& ragged, const Dims& dims, int64_t rows) {
+absl::StatusOr<RowOffsets> ValueOffsets(const Ragged& ragged, const Dims& dims, int64_t rows) {
   const size_t depth = ragged.levels.size();
   Dims strides(depth + 1, 1);
   for (size_t k = depth; k-- > 0;) strides[k] = strides[k + 1] * dims[k + 1];
-  const int64_t named = depth > 0 ? RowsNamed(ragged.levels[0]) : rows;
+  const int64_t named = depth > 0 ? NumParentRows(ragged.levels[0]) : rows;
   const int64_t listed = std::max<int64_t>(std::min({named, ragged.first_dim, dims[0]}), 0);
-  WEIR_ASSIGN_OR_RETURN(Places places, MakePlaces(ragged.first_dim, listed));
-  for (int64_t i = 0; i < listed; ++i) places.listed.data<int64_t>()[i] = i * strides[0];
+  WEIR_ASSIGN_OR_RETURN(RowOffsets offsets, MakeRowOffsets(ragged.first_dim, listed));
+  for (int64_t i = 0; i < listed; ++i) offsets.listed.data<int64_t>()[i] = i * strides[0];
   for (size_t k = 0; k < depth; ++k) {
     const Level& level = ragged.levels[k];
-    const int64_t limit = k + 1 < depth ? RowsNamed(ragged.levels[k + 1]) : rows;
+    const int64_t limit = k + 1 < depth ? NumParentRows(ragged.levels[k + 1]) : rows;
     WEIR_ASSIGN_OR_RETURN(
-        places, level.kind == Partition::kRowSplits
-                    ? PlacesOfSplits(level.numbers, places, strides[k + 1], dims[k + 1], limit)
-                    : PlacesOfRowids(level.numbers, places, strides[k + 1], dims[k + 1]));
+        offsets, level.kind == Partition::kRowSplits
+                     ? OffsetsFromSplits(level.numbers, offsets, strides[k + 1], dims[k + 1], limit)
+                     : OffsetsFromRowIds(level.numbers, offsets, strides[k + 1], dims[k + 1]));
   }
-  if (depth > 0 && places.count > rows) {
-    return InvalidArgument("the row partition needs ", places.count, " rows of values, not ", rows);
+  if (depth > 0 && offsets.count > rows) {
+    return InvalidArgument("the row partition needs ", offsets.count, " rows of values, not ",
+                           rows);
   }
-  return places;
+  return offsets;
 }
 
 // Writes `count` copies of the default value, each broadcast to the shape of one element.
@@ -244,10 +245,10 @@ absl::Status ToTensor(KernelContext& c, const std::vector<Partition>& kinds) {
   WEIR_ASSIGN_OR_RETURN(const Ragged ragged, ReadRagged(c, kinds));
   WEIR_RETURN_IF_ERROR(CheckDefault(value.shape(), values.shape()));
   const int depth = static_cast<int>(ragged.levels.size());
-  WEIR_ASSIGN_OR_RETURN(Dims dims, AskedDims(c.input(0), depth, values.shape()));
+  WEIR_ASSIGN_OR_RETURN(Dims dims, RequestedDims(c.input(0), depth, values.shape()));
   if (dims[0] == -1) dims[0] = ragged.first_dim;
   for (int k = 0; k < depth; ++k) {
-    if (dims[k + 1] == -1) dims[k + 1] = Widest(ragged.levels[k]);
+    if (dims[k + 1] == -1) dims[k + 1] = LongestRow(ragged.levels[k]);
   }
   WEIR_ASSIGN_OR_RETURN(const Shape shape, CheckedShape(dims));
   WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, shape));
@@ -255,12 +256,12 @@ absl::Status ToTensor(KernelContext& c, const std::vector<Partition>& kinds) {
   const Shape element = shape.Sub(depth + 1);
   const int64_t size = element.num_elements();
   FillDefault(c, value, element, shape.Sub(0, depth + 1).num_elements(), out);
-  WEIR_ASSIGN_OR_RETURN(const Places places, PlacesOfValues(ragged, dims, values.dim(0)));
+  WEIR_ASSIGN_OR_RETURN(const RowOffsets offsets, ValueOffsets(ragged, dims, values.dim(0)));
   for (const auto [begin, end] :
-       CancellableBlocks(std::min(places.listed.num_elements(), values.dim(0)))) {
+       CancellableBlocks(std::min(offsets.listed.num_elements(), values.dim(0)))) {
     for (int64_t i = begin; i < end; ++i) {
-      if (places.at(i) < 0) continue;
-      CopyElements(out->dtype(), ElementAt(values, i * size), ElementAt(*out, places.at(i) * size),
+      if (offsets.at(i) < 0) continue;
+      CopyElements(out->dtype(), ElementAt(values, i * size), ElementAt(*out, offsets.at(i) * size),
                    size);
     }
   }

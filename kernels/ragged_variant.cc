@@ -182,7 +182,7 @@ absl::StatusOr<std::vector<RaggedValue>> DecodeAll(const Tensor& encoded, const 
 
 // Writes the splits of `count` rows of sizes size(i), beginning at 0.
 template <class Size>
-absl::Status OutputSizes(KernelContext& c, int output, int64_t count, Size size) {
+absl::Status OutputSplits(KernelContext& c, int output, int64_t count, Size size) {
   WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(output, Shape({count + 1})));
   int64_t end = 0;
   out->SetIntAt(0, 0);
@@ -192,7 +192,7 @@ absl::Status OutputSizes(KernelContext& c, int output, int64_t count, Size size)
 
 // Writes the concatenation of tensors that differ in the first extent only. Without tensors it
 // writes an empty vector.
-absl::Status OutputJoined(KernelContext& c, int output, const std::vector<RaggedValue>& parts) {
+absl::Status OutputConcat(KernelContext& c, int output, const std::vector<RaggedValue>& parts) {
   Shape shape = parts.empty() ? Shape({0}) : parts[0].values.shape();
   int64_t rows = 0;
   for (const RaggedValue& part : parts) rows += part.values.dim(0);
@@ -213,11 +213,11 @@ absl::Status Stack(KernelContext& c, const std::vector<RaggedValue>& parts, int6
   int64_t rows = 1;
   for (int d = 0; d + 1 < outer.rank(); ++d) {
     rows *= outer.dim(d);
-    WEIR_RETURN_IF_ERROR(OutputSizes(c, d, rows, [&](int64_t) { return outer.dim(d + 1); }));
+    WEIR_RETURN_IF_ERROR(OutputSplits(c, d, rows, [&](int64_t) { return outer.dim(d + 1); }));
   }
   int output = outer.rank() - 1;
   const int64_t count = static_cast<int64_t>(parts.size());
-  WEIR_RETURN_IF_ERROR(OutputSizes(c, output++, count, [&](int64_t i) {
+  WEIR_RETURN_IF_ERROR(OutputSplits(c, output++, count, [&](int64_t i) {
     return inner_depth > 0 ? parts[i].splits[0].num_elements() - 1 : parts[i].values.dim(0);
   }));
   for (int64_t k = 0; k < inner_depth; ++k) {
@@ -226,10 +226,10 @@ absl::Status Stack(KernelContext& c, const std::vector<RaggedValue>& parts, int6
       for (int64_t i = 1; i < part.splits[k].num_elements(); ++i)
         sizes.push_back(part.splits[k].IntAt(i) - part.splits[k].IntAt(i - 1));
     }
-    WEIR_RETURN_IF_ERROR(OutputSizes(c, output++, static_cast<int64_t>(sizes.size()),
-                                     [&](int64_t i) { return sizes[i]; }));
+    WEIR_RETURN_IF_ERROR(OutputSplits(c, output++, static_cast<int64_t>(sizes.size()),
+                                      [&](int64_t i) { return sizes[i]; }));
   }
-  return OutputJoined(c, output, parts);
+  return OutputConcat(c, output, parts);
 }
 
 absl::Status FromVariant(KernelContext& c, Expected e) {

@@ -77,8 +77,8 @@ namespace {
 
 // Writes group g, directly into the output if the whole group fits.
 template <class Samples, class Source>
-void PutGroup(const Samples& distribution, Source& source, int64_t g, typename Samples::Sample* out,
-              int64_t n) {
+void WriteGroup(const Samples& distribution, Source& source, int64_t g,
+                typename Samples::Sample* out, int64_t n) {
   constexpr int kGroup = Samples::kGroup;
   const int64_t at = g * kGroup;
   if (at + kGroup <= n) {
@@ -98,7 +98,7 @@ void FillRejecting(Philox stream, const Samples& distribution, int64_t begin, in
   stream.Skip(begin * kBlocks);
   for (int64_t g = begin; g < end; ++g, stream.Skip(kBlocks)) {
     PhiloxWords words(stream);
-    PutGroup(distribution, words, g, out, n);
+    WriteGroup(distribution, words, g, out, n);
   }
 }
 
@@ -114,7 +114,7 @@ void FillBlocks(Philox stream, const Samples& distribution, int64_t begin, int64
     PhiloxBlocks(stream, batch, words);
     stream.Skip(batch);
     for (const uint32_t* block = words; begin < end && block < words + 4 * batch; block += 4) {
-      PutGroup(distribution, block, begin++, out, n);
+      WriteGroup(distribution, block, begin++, out, n);
     }
   }
 }

@@ -12,7 +12,7 @@ absl::StatusOr<Kernel> MakeReader(const KernelInit& init) {
   WEIR_ASSIGN_OR_RETURN(const ResourceName name, NameOfResource(init.node));
   WEIR_ASSIGN_OR_RETURN(std::unique_ptr<RecordSource> source, MakeRecordSource(init.node));
   const auto reader =
-      name.HomeIn(init.resources).LookupOrCreate<ReaderState>(name.container, name.name, [&] {
+      name.SelectMap(init.resources).LookupOrCreate<ReaderState>(name.container, name.name, [&] {
         return std::make_shared<ReaderState>(
             absl::StrCat(init.node.op_name(), " '", name.name, "'"), std::move(source));
       });
@@ -20,7 +20,7 @@ absl::StatusOr<Kernel> MakeReader(const KernelInit& init) {
 }
 
 // Writes vectors of strings, or scalars if there is one record and `is_list` is false.
-absl::Status PutOut(KernelContext& c, ReaderState::Records records, bool is_list) {
+absl::Status WriteRecords(KernelContext& c, ReaderState::Records records, bool is_list) {
   const Shape shape = is_list ? Shape({static_cast<int64_t>(records.size())}) : Shape();
   WEIR_ASSIGN_OR_RETURN(Tensor * keys, c.AllocateOutput(0, shape));
   WEIR_ASSIGN_OR_RETURN(Tensor * values, c.AllocateOutput(1, shape));
@@ -37,7 +37,7 @@ void Read(KernelContext& c, bool is_list, Kernel::Done done) {
   if (!reader.ok() || !queue.ok()) return done(reader.ok() ? queue.status() : reader.status());
   auto put_out = [&c, is_list, keep = *reader,
                   done = std::move(done)](absl::StatusOr<ReaderState::Records> records) {
-    done(records.ok() ? PutOut(c, *std::move(records), is_list) : records.status());
+    done(records.ok() ? WriteRecords(c, *std::move(records), is_list) : records.status());
   };
   if (!is_list) return (*reader)->Read(*queue, c.step(), std::move(put_out));
   absl::StatusOr<int64_t> count = ReadOneInt(c.input(2), "num_records");
@@ -54,7 +54,7 @@ absl::StatusOr<Kernel> MakeRead(const KernelInit&) {
 }
 
 template <int64_t (ReaderState::*kCount)()>
-absl::Status PutCount(KernelContext& c) {
+absl::Status WriteCount(KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(const auto reader, c.resource<ReaderState>(0));
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, Shape()));
   *out->data<int64_t>() = (*reader.*kCount)();
@@ -104,8 +104,8 @@ void AddReaderKernels(KernelRegistry* r) {
       r->Add(name(kind), kCpu, MakeReader);
     r->Add(name("ReaderRead"), kCpu, MakeRead<false>);
     r->Add(name("ReaderReadUpTo"), kCpu, MakeRead<true>);
-    r->Add(name("ReaderNumRecordsProduced"), kCpu, PutCount<&ReaderState::records_produced>);
-    r->Add(name("ReaderNumWorkUnitsCompleted"), kCpu, PutCount<&ReaderState::units_completed>);
+    r->Add(name("ReaderNumRecordsProduced"), kCpu, WriteCount<&ReaderState::records_produced>);
+    r->Add(name("ReaderNumWorkUnitsCompleted"), kCpu, WriteCount<&ReaderState::units_completed>);
     r->Add(name("ReaderSerializeState"), kCpu, MakeWithReader<Serialize>);
     r->Add(name("ReaderRestoreState"), kCpu, MakeWithReader<Restore>);
     r->Add(name("ReaderReset"), kCpu, MakeWithReader<Reset>);

@@ -19,7 +19,7 @@ class RecordSource {
     std::string key, value;
   };
   virtual ~RecordSource() = default;
-  // Starts reading the records of `work`.
+  // Starts request the records of `work`.
   virtual absl::Status Start(const std::string& work) = 0;
   // Returns the next record, or nullopt at the end of the work.
   virtual absl::StatusOr<std::optional<Record>> Next() = 0;
@@ -27,13 +27,13 @@ class RecordSource {
   virtual bool has_one_record() const { return false; }
 };
 
-// Reads records from a source, and the units of work from a queue. Calls are served one at a time,
-// in order. A call that waits for the queue blocks no thread. Thread-safe.
+// A reader of records from a source, and of the units of work from a queue. Calls are served one at
+// a time, in order. A call that waits for the queue blocks no thread. Thread-safe.
 class ReaderState final : public WaitableResource {
  public:
   using Record = RecordSource::Record;
   using Records = std::vector<Record>;
-  using DoneReading = std::function<void(absl::StatusOr<Records>)>;
+  using ReadCallback = std::function<void(absl::StatusOr<Records>)>;
 
   ReaderState(std::string name, std::unique_ptr<RecordSource> source)
       : WaitableResource(/*lanes=*/1, /*in_order=*/true),
@@ -42,9 +42,9 @@ class ReaderState final : public WaitableResource {
 
   std::string Describe() const override { return "reader '" + name_ + "'"; }
   // Read one record, or up to `count` records of one unit of work.
-  void Read(std::shared_ptr<QueueState> queue, const StepInfo& step, DoneReading done);
+  void Read(std::shared_ptr<QueueState> queue, const StepInfo& step, ReadCallback done);
   void ReadUpTo(int64_t count, std::shared_ptr<QueueState> queue, const StepInfo& step,
-                DoneReading done);
+                ReadCallback done);
   int64_t records_produced();
   int64_t units_completed();
   // Serializes the state as a TensorFlow ReaderBaseState. Returns UNIMPLEMENTED unless the reader
@@ -59,29 +59,29 @@ class ReaderState final : public WaitableResource {
     std::string work;
   };
   // A read in progress: from its turn until it is done.
-  struct Reading {
+  struct ReadRequest {
     int64_t wanted;
     std::shared_ptr<QueueState> queue;
     StepInfo step;
-    DoneReading done;
+    ReadCallback done;
     Records records;
     absl::StatusOr<Tensors> answer = Tensors();  // of the queue
   };
   // An asynchronous call that calls `answered` once its answer is available. CallAsync returns true
   // if the call was answered immediately; otherwise it schedules `resume` when the answer arrives.
-  using Ask = std::function<void(std::function<void()> answered)>;
-  static bool AskFor(const Ask& ask, ThreadPool* pool, std::function<void()> go_on);
+  using AsyncCall = std::function<void(std::function<void()> answered)>;
+  static bool CallAsync(const AsyncCall& call, ThreadPool* pool, std::function<void()> resume);
 
   void WaitForTurn(Cancellation* cancellation, std::function<void(absl::Status)> turn);
   void EndTurn();
-  void Begin(std::shared_ptr<Reading> reading);
-  void Continue(const std::shared_ptr<Reading>& reading);
-  absl::Status ReadMore(Reading* reading);
-  void Finish(Reading* reading, const absl::Status& status);
+  void Begin(std::shared_ptr<ReadRequest> request);
+  void Continue(const std::shared_ptr<ReadRequest>& request);
+  absl::Status ReadMore(ReadRequest* request);
+  void Finish(ReadRequest* request, const absl::Status& status);
   absl::Status StartWork(const absl::StatusOr<Tensors>& taken);
   absl::Status RestoreCounts(const std::string& state);
   bool in_work() const { return counts_.started > counts_.finished; }
-  void Forget() override {}
+  void ResetState() override {}
 
   const std::string name_;
   // Only the holder of the turn accesses these. Counts are written with the lock held.

@@ -41,7 +41,7 @@ void ReaderState::WaitForTurn(Cancellation* cancellation, std::function<void(abs
     return absl::OkStatus();
   };
   Wait(0, {.attempt = take,
-           .give_back = nullptr,
+           .roll_back = nullptr,
            .cancelled = "Reading was cancelled",
            .cancellation = cancellation,
            .done = std::move(turn)});
@@ -51,63 +51,63 @@ void ReaderState::EndTurn() {
   Change([this] { taken_ = false; });
 }
 
-void ReaderState::Read(std::shared_ptr<QueueState> queue, const StepInfo& step, DoneReading done) {
+void ReaderState::Read(std::shared_ptr<QueueState> queue, const StepInfo& step, ReadCallback done) {
   ReadUpTo(1, std::move(queue), step, std::move(done));
 }
 
 void ReaderState::ReadUpTo(int64_t count, std::shared_ptr<QueueState> queue, const StepInfo& step,
-                           DoneReading done) {
+                           ReadCallback done) {
   if (count == 0) return done(Records());
-  Begin(std::make_shared<Reading>(Reading{count, std::move(queue), step, std::move(done)}));
+  Begin(std::make_shared<ReadRequest>(ReadRequest{count, std::move(queue), step, std::move(done)}));
 }
 
 // Whichever comes second, the answer or the return of the call, continues; the exchange decides. So
 // a queue with many empty files runs in a loop without recursion, and no file is read on the thread
 // that happens to enqueue its name.
-bool ReaderState::AskFor(const Ask& ask, ThreadPool* pool, std::function<void()> go_on) {
+bool ReaderState::CallAsync(const AsyncCall& call, ThreadPool* pool, std::function<void()> resume) {
   const auto second = std::make_shared<std::atomic<bool>>(false);
-  ask([second, pool, go_on = std::move(go_on)] {
-    if (second->exchange(true, std::memory_order_acq_rel)) pool->Schedule(go_on);
+  call([second, pool, resume = std::move(resume)] {
+    if (second->exchange(true, std::memory_order_acq_rel)) pool->Schedule(resume);
   });
   return second->exchange(true, std::memory_order_acq_rel);
 }
 
-void ReaderState::Begin(std::shared_ptr<Reading> reading) {
-  const auto go_on = [this, reading] {
-    if (!reading->answer.ok()) return reading->done(reading->answer.status());
-    Continue(reading);
+void ReaderState::Begin(std::shared_ptr<ReadRequest> request) {
+  const auto resume = [this, request] {
+    if (!request->answer.ok()) return request->done(request->answer.status());
+    Continue(request);
   };
-  const auto ask = [this, reading](std::function<void()> answered) {
-    WaitForTurn(reading->step.cancellation,
-                [reading, answered = std::move(answered)](absl::Status turn) {
-                  if (!turn.ok()) reading->answer = std::move(turn);
+  const auto call = [this, request](std::function<void()> answered) {
+    WaitForTurn(request->step.cancellation,
+                [request, answered = std::move(answered)](absl::Status turn) {
+                  if (!turn.ok()) request->answer = std::move(turn);
                   answered();
                 });
   };
-  if (AskFor(ask, reading->step.pool, go_on)) go_on();
+  if (CallAsync(call, request->step.pool, resume)) resume();
 }
 
 // Continues from the source's current position, or after the queue has been asked for work.
-void ReaderState::Continue(const std::shared_ptr<Reading>& reading) {
-  const auto start_work = [this, reading] {
-    const absl::Status started = StartWork(reading->answer);
-    if (!started.ok()) Finish(reading.get(), started);
+void ReaderState::Continue(const std::shared_ptr<ReadRequest>& request) {
+  const auto start_work = [this, request] {
+    const absl::Status started = StartWork(request->answer);
+    if (!started.ok()) Finish(request.get(), started);
     return started.ok();
   };
-  const auto go_on = [this, reading, start_work] {
-    if (start_work()) Continue(reading);
+  const auto resume = [this, request, start_work] {
+    if (start_work()) Continue(request);
   };
-  const auto ask = [reading](std::function<void()> answered) {
-    reading->queue->Dequeue(reading->step.cancellation, [reading, answered = std::move(answered)](
+  const auto call = [request](std::function<void()> answered) {
+    request->queue->Dequeue(request->step.cancellation, [request, answered = std::move(answered)](
                                                             absl::StatusOr<Tensors> taken) {
-      reading->answer = std::move(taken);
+      request->answer = std::move(taken);
       answered();
     });
   };
   for (;;) {
-    if (!in_work() && (!AskFor(ask, reading->step.pool, go_on) || !start_work())) return;
-    const absl::Status status = ReadMore(reading.get());
-    if (!status.ok() || !reading->records.empty()) return Finish(reading.get(), status);
+    if (!in_work() && (!CallAsync(call, request->step.pool, resume) || !start_work())) return;
+    const absl::Status status = ReadMore(request.get());
+    if (!status.ok() || !request->records.empty()) return Finish(request.get(), status);
   }
 }
 
@@ -126,11 +126,11 @@ absl::Status ReaderState::StartWork(const absl::StatusOr<Tensors>& taken) {
   return absl::OkStatus();
 }
 
-absl::Status ReaderState::ReadMore(Reading* reading) {
-  Records& records = reading->records;
+absl::Status ReaderState::ReadMore(ReadRequest* request) {
+  Records& records = request->records;
   absl::Status status;
   bool at_end = false;
-  while (status.ok() && !at_end && static_cast<int64_t>(records.size()) < reading->wanted) {
+  while (status.ok() && !at_end && static_cast<int64_t>(records.size()) < request->wanted) {
     absl::StatusOr<std::optional<Record>> record = source_->Next();
     status = record.status();
     at_end = status.ok() && (!record->has_value() || source_->has_one_record());
@@ -142,13 +142,13 @@ absl::Status ReaderState::ReadMore(Reading* reading) {
   return status;
 }
 
-// The caller keeps `reading` alive.
-void ReaderState::Finish(Reading* reading, const absl::Status& status) {
+// The caller keeps `request` alive.
+void ReaderState::Finish(ReadRequest* request, const absl::Status& status) {
   EndTurn();
   if (status.ok()) {
-    reading->done(std::move(reading->records));
+    request->done(std::move(request->records));
   } else {
-    reading->done(status);
+    request->done(status);
   }
 }
 

@@ -100,7 +100,7 @@ class FixedLengthSource final : public RecordSource {
     number_ = 0;
     ahead_.clear();
     WEIR_ASSIGN_OR_RETURN(const bool is_whole, Skip(layout_.header));
-    return is_whole ? absl::OkStatus() : OutOfRange(work, ": the file ends in its header");
+    return is_whole ? absl::OkStatus() : OutOfRange(work, ": the file ends inside its header");
   }
 
   MaybeRecord Next() override {

@@ -35,22 +35,22 @@ struct Loops {
   int64_t kept_count = 1, reduced_count = 1;
 };
 
-Loops MakeLoops(const ReductionPlan& plan) {
+Loops MakeLoops(const ReductionLayout& layout) {
   Loops loops;
-  const int n = static_cast<int>(plan.dims.size());
+  const int n = static_cast<int>(layout.dims.size());
   int64_t stride = 1;
   for (int i = n - 1; i >= 0; --i) {
-    const bool reduced = plan.first_is_reduced == (i % 2 == 0);
+    const bool reduced = layout.first_is_reduced == (i % 2 == 0);
     if (i == n - 1) {
-      loops.run = plan.dims[i];
+      loops.run = layout.dims[i];
       loops.run_is_reduced = reduced;
     } else {
       (reduced ? loops.reduced : loops.kept)
-          .insert((reduced ? loops.reduced : loops.kept).begin(), plan.dims[i]);
+          .insert((reduced ? loops.reduced : loops.kept).begin(), layout.dims[i]);
       auto& strides = reduced ? loops.reduced_strides : loops.kept_strides;
       strides.insert(strides.begin(), stride);
     }
-    stride *= plan.dims[i];
+    stride *= layout.dims[i];
   }
   loops.kept_count = Product(loops.kept);
   loops.reduced_count = Product(loops.reduced);
@@ -93,7 +93,7 @@ using Accumulators = absl::InlinedVector<char, 512>;
 // itself is split. The split depends on the elements of one result, not on the number of results,
 // so a row's sum does not depend on its position in the tensor. Only the columns of a matrix are
 // split by the total size.
-struct Gathering {
+struct ResultReduction {
   const Reducer& r;
   const Loops& loops;
   int64_t count;
@@ -102,12 +102,13 @@ struct Gathering {
   int64_t width = loops.run_is_reduced ? 1 : loops.run;
   int64_t length =
       loops.reduced_count == 1 && loops.run_is_reduced ? loops.run : loops.reduced_count;
-  int64_t pieces = PiecesOfWork(r.cost * static_cast<double>(count) * static_cast<double>(width),
-                                std::min(length, kMostPieces));
+  int64_t pieces =
+      NumPiecesForWork(r.cost * static_cast<double>(count) * static_cast<double>(width),
+                       std::min(length, kMaxPieces));
 
   int64_t acc_bytes() const { return width * static_cast<int64_t>(r.acc_size); }
   // Initializes the accumulators and accumulates piece p of result (or run) k.
-  void Gather(int64_t k, int64_t p, char* acc) const {
+  void ReducePiece(int64_t k, int64_t p, char* acc) const {
     const char* const from = x + OffsetOf(k, loops.kept, loops.kept_strides) * r.in_size;
     const int64_t begin = length * p / pieces, end = length * (p + 1) / pieces;
     r.init(acc, width);
@@ -123,15 +124,15 @@ struct Gathering {
 };
 
 // Splits the results over threads.
-void ReduceKept(ThreadPool& pool, const Gathering& g) {
+void ReduceKept(ThreadPool& pool, const ResultReduction& g) {
   const double cost = g.r.cost * static_cast<double>(g.count) * static_cast<double>(g.width);
   pool.ParallelFor(g.loops.kept_count, cost, [&](int64_t begin, int64_t end) {
     alignas(16) Accumulators acc(2 * g.acc_bytes());
     char* const next = acc.data() + g.acc_bytes();
     for (int64_t k = begin; k < end; ++k) {
-      g.Gather(k, 0, acc.data());
+      g.ReducePiece(k, 0, acc.data());
       for (int64_t p = 1; p < g.pieces; ++p) {
-        g.Gather(k, p, next);
+        g.ReducePiece(k, p, next);
         g.r.merge(next, g.width, acc.data());
       }
       g.Finish(k, acc.data());
@@ -140,11 +141,11 @@ void ReduceKept(ThreadPool& pool, const Gathering& g) {
 }
 
 // For few results with long sums: splits the pieces over threads.
-void ReducePieces(ThreadPool& pool, const Gathering& g) {
+void ReducePieces(ThreadPool& pool, const ResultReduction& g) {
   std::vector<char> partial(g.pieces * g.acc_bytes());
   for (int64_t k = 0; k < g.loops.kept_count; ++k) {
     pool.ForEach(static_cast<int>(g.pieces),
-                 [&](int p) { g.Gather(k, p, partial.data() + p * g.acc_bytes()); });
+                 [&](int p) { g.ReducePiece(k, p, partial.data() + p * g.acc_bytes()); });
     for (int64_t p = 1; p < g.pieces; ++p)
       g.r.merge(partial.data() + p * g.acc_bytes(), g.width, partial.data());
     g.Finish(k, partial.data());
@@ -168,7 +169,8 @@ void ReduceColumns(ThreadPool& pool, const Reducer& r, const Loops& loops, int64
 
 }  // namespace
 
-absl::StatusOr<ReductionPlan> PlanReduction(const Shape& x, const Tensor& axes, bool keep_dims) {
+absl::StatusOr<ReductionLayout> MakeReductionLayout(const Shape& x, const Tensor& axes,
+                                                    bool keep_dims) {
   if (axes.rank() > 1) {
     return InvalidArgument("The reduction axes must be a scalar or a vector, but have shape ",
                            axes.shape().ToString());
@@ -187,52 +189,53 @@ absl::StatusOr<ReductionPlan> PlanReduction(const Shape& x, const Tensor& axes, 
     }
     reduced[axis] = true;
   }
-  ReductionPlan plan;
+  ReductionLayout layout;
   bool last_reduced = false;
   for (int i = 0; i < x.rank(); ++i) {
     const int64_t extent = x.dim(i);
-    if (reduced[i]) plan.count *= extent;
-    if (!reduced[i]) plan.out.AddDim(extent);
-    if (reduced[i] && keep_dims) plan.out.AddDim(1);
+    if (reduced[i]) layout.count *= extent;
+    if (!reduced[i]) layout.out.AddDim(extent);
+    if (reduced[i] && keep_dims) layout.out.AddDim(1);
     if (extent == 1) continue;
-    if (plan.dims.empty()) {
-      plan.first_is_reduced = reduced[i];
-      plan.dims.push_back(extent);
+    if (layout.dims.empty()) {
+      layout.first_is_reduced = reduced[i];
+      layout.dims.push_back(extent);
     } else if (reduced[i] == last_reduced) {
-      plan.dims.back() *= extent;
+      layout.dims.back() *= extent;
     } else {
-      plan.dims.push_back(extent);
+      layout.dims.push_back(extent);
     }
     last_reduced = reduced[i];
   }
-  return plan;
+  return layout;
 }
 
-void Reduce(ThreadPool& pool, const Reducer& r, const ReductionPlan& plan, const void* x, void* y) {
+void Reduce(ThreadPool& pool, const Reducer& r, const ReductionLayout& layout, const void* x,
+            void* y) {
   const char* const in = static_cast<const char*>(x);
   char* const out = static_cast<char*>(y);
-  const int64_t results = plan.out.num_elements();
+  const int64_t results = layout.out.num_elements();
   if (results == 0) return;
-  if (plan.dims.empty() || plan.count == 0) {
+  if (layout.dims.empty() || layout.count == 0) {
     // Each result has one element, or none.
     constexpr int64_t kPiece = 1024;
     Accumulators acc(std::min(kPiece, results) * r.acc_size);
     for (int64_t i = 0; i < results; i += kPiece) {
       const int64_t n = std::min(kPiece, results - i);
       r.init(acc.data(), n);
-      if (plan.count != 0) r.columns(in + i * r.in_size, 1, 0, n, acc.data());
-      r.finish(acc.data(), n, plan.count, out + i * r.out_size);
+      if (layout.count != 0) r.columns(in + i * r.in_size, 1, 0, n, acc.data());
+      r.finish(acc.data(), n, layout.count, out + i * r.out_size);
     }
     return;
   }
-  const Loops loops = MakeLoops(plan);
+  const Loops loops = MakeLoops(layout);
   constexpr int64_t kManyColumns = 512, kManyResults = 16;
   if (loops.kept_count == 1 && !loops.run_is_reduced && loops.run >= kManyColumns)
-    return ReduceColumns(pool, r, loops, plan.count, in, out);
-  const Gathering gathering{r, loops, plan.count, in, out};
-  if (gathering.pieces == 1 || loops.kept_count >= kManyResults || pool.num_threads() == 1)
-    return ReduceKept(pool, gathering);
-  ReducePieces(pool, gathering);
+    return ReduceColumns(pool, r, loops, layout.count, in, out);
+  const ResultReduction task{r, loops, layout.count, in, out};
+  if (task.pieces == 1 || loops.kept_count >= kManyResults || pool.num_threads() == 1)
+    return ReduceKept(pool, task);
+  ReducePieces(pool, task);
 }
 
 namespace {
@@ -243,9 +246,10 @@ struct ReductionKernel {
 
   absl::Status operator()(KernelContext& c) const {
     const Tensor &x = c.input(0), &axes = c.input(1);
-    WEIR_ASSIGN_OR_RETURN(const ReductionPlan plan, PlanReduction(x.shape(), axes, keep_dims));
-    WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, plan.out));
-    Reduce(c.pool(), *reducer, plan, x.raw(), out->raw());
+    WEIR_ASSIGN_OR_RETURN(const ReductionLayout layout,
+                          MakeReductionLayout(x.shape(), axes, keep_dims));
+    WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, layout.out));
+    Reduce(c.pool(), *reducer, layout, x.raw(), out->raw());
     return absl::OkStatus();
   }
 };

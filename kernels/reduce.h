@@ -33,7 +33,7 @@ const Reducer* FindReducer(absl::string_view op, DataType type);
 
 // The dimensions of a reduction: adjacent dimensions that are all kept or all reduced are merged,
 // and extents of 1 are dropped.
-struct ReductionPlan {
+struct ReductionLayout {
   std::vector<int64_t> dims;  // alternately kept and reduced
   bool first_is_reduced = false;
   Shape out;          // with or without the reduced dimensions
@@ -41,10 +41,11 @@ struct ReductionPlan {
 };
 // `axes` is an int32 or int64 tensor of rank 0 or 1. Returns INVALID_ARGUMENT for an axis that is
 // out of range.
-absl::StatusOr<ReductionPlan> PlanReduction(const Shape& x, const Tensor& axes, bool keep_dims);
+absl::StatusOr<ReductionLayout> MakeReductionLayout(const Shape& x, const Tensor& axes,
+                                                    bool keep_dims);
 
 // Reduces x into y, which has layout.out's elements.
-void Reduce(ThreadPool& pool, const Reducer& reducer, const ReductionPlan& plan, const void* x,
+void Reduce(ThreadPool& pool, const Reducer& reducer, const ReductionLayout& layout, const void* x,
             void* y);
 
 }  // namespace weir

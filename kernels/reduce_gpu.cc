@@ -71,16 +71,18 @@ absl::Status ReduceRows(KernelContext& c, const Reducer& reducer, int64_t rows, 
 namespace {
 
 // Splits the dimensions of a layout into kept and reduced ones.
-absl::StatusOr<Reduction> MakeReduction(const Reducer& reducer, const ReductionPlan& plan) {
-  Reduction r{.reducer = &reducer, .count = plan.count};
-  int64_t stride = plan.count == 0 ? 0 : 1;
-  for (const int64_t dim : plan.dims) stride *= dim;
-  for (size_t i = 0; i < plan.dims.size(); ++i) {
-    const int64_t dim = plan.dims[i];
-    const bool reduced = plan.first_is_reduced == (i % 2 == 0);
+absl::StatusOr<Reduction> MakeReduction(const Reducer& reducer, const ReductionLayout& layout) {
+  Reduction r{.reducer = &reducer, .count = layout.count};
+  int64_t stride = layout.count == 0 ? 0 : 1;
+  for (const int64_t dim : layout.dims) stride *= dim;
+  for (size_t i = 0; i < layout.dims.size(); ++i) {
+    const int64_t dim = layout.dims[i];
+    const bool reduced = layout.first_is_reduced == (i % 2 == 0);
     if (dim > 0) stride /= dim;
     if (!(reduced ? r.reduced : r.kept).Add(dim, {stride})) {
-      return Unimplemented("a reduction of so many dimensions in turn is not supported on a GPU");
+      return Unimplemented(
+          "reductions with this many alternating kept and reduced dimensions are not "
+          "supported on a GPU");
     }
     r.reduced_inside = reduced;
   }
@@ -93,9 +95,10 @@ struct ReductionKernel {
 
   absl::Status operator()(KernelContext& c) const {
     const Tensor &x = c.input(0), &axes = c.input(1);
-    WEIR_ASSIGN_OR_RETURN(const ReductionPlan plan, PlanReduction(x.shape(), axes, keep_dims));
-    WEIR_ASSIGN_OR_RETURN(const Reduction reduction, MakeReduction(*reducer, plan));
-    WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, plan.out));
+    WEIR_ASSIGN_OR_RETURN(const ReductionLayout layout,
+                          MakeReductionLayout(x.shape(), axes, keep_dims));
+    WEIR_ASSIGN_OR_RETURN(const Reduction reduction, MakeReduction(*reducer, layout));
+    WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, layout.out));
     return Reduce(c, reduction, x.raw(), out->raw());
   }
 };

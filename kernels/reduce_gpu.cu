@@ -87,10 +87,10 @@ struct Entry {
   DataType type, out;
   Reducer reducer;
 };
-using Table = std::vector<Entry>;
+using Entries = std::vector<Entry>;
 
 template <template <class> class F, class... Ts>
-void Add(Table* t, const char* op, List<Ts...>) {
+void Add(Entries* t, const char* op, List<Ts...>) {
   (t->push_back({op,
                  DataTypeOf<Ts>::value,
                  DataTypeOf<Ts>::value,
@@ -99,7 +99,7 @@ void Add(Table* t, const char* op, List<Ts...>) {
 }
 
 template <class I, bool kMax, class... Ts>
-void AddArg(Table* t, const char* op, List<Ts...>) {
+void AddArg(Entries* t, const char* op, List<Ts...>) {
   (t->push_back({op,
                  DataTypeOf<Ts>::value,
                  DataTypeOf<I>::value,
@@ -108,10 +108,10 @@ void AddArg(Table* t, const char* op, List<Ts...>) {
    ...);
 }
 
-const Table& Reducers() {
-  static const Table* const table = [] {
+const Entries& Reducers() {
+  static const Entries* const table = [] {
     using Types = List<half, bfloat16, float, double, int64_t>;
-    auto* t = new Table;
+    auto* t = new Entries;
     Add<SumReduction>(t, "Sum", Types());
     Add<MeanReduction>(t, "Mean", Types());
     Add<ProdReduction>(t, "Prod", Types());

@@ -322,10 +322,10 @@ Reducer MakeReducer() {
   return r;
 }
 
-using Table = absl::flat_hash_map<std::pair<std::string, int>, Reducer>;
+using ReducerMap = absl::flat_hash_map<std::pair<std::string, int>, Reducer>;
 
 template <template <class> class F, class... Ts>
-void AddReducers(Table* table, const char* op, List<Ts...>) {
+void AddReducers(ReducerMap* table, const char* op, List<Ts...>) {
   (table->emplace(std::pair<std::string, int>(op, DataTypeOf<Ts>::value), MakeReducer<F<Ts>, Ts>()),
    ...);
 }
@@ -333,8 +333,8 @@ void AddReducers(Table* table, const char* op, List<Ts...>) {
 }  // namespace
 
 const Reducer* FindReducer(absl::string_view op, DataType type) {
-  static const Table* const table = [] {
-    auto* t = new Table;
+  static const ReducerMap* const table = [] {
+    auto* t = new ReducerMap;
     AddReducers<SumReduction>(t, "Sum", Numbers{});
     AddReducers<MeanReduction>(t, "Mean", Numbers{});
     AddReducers<ProdReduction>(t, "Prod", Numbers{});

@@ -35,9 +35,9 @@ struct Stages<T, std::index_sequence<k...>> {
   }
   template <class F, bool kFirst>
   static void WithScalar(const FusedStage* stage, int64_t i, V<k>... v) {
-    const hn::Vec<D> number = hn::Set(D(), *Elements(stage, 0));
+    const hn::Vec<D> scalar = hn::Set(D(), *Elements(stage, 0));
     return CallNext(
-        stage, i, (kFirst ? F::template Apply<M>(number, v) : F::template Apply<M>(v, number))...);
+        stage, i, (kFirst ? F::template Apply<M>(scalar, v) : F::template Apply<M>(v, scalar))...);
   }
   template <class F, bool kFirst>
   static void WithElements(const FusedStage* stage, int64_t i, V<k>... v) {
@@ -66,9 +66,9 @@ struct Stages<T, std::index_sequence<k...>> {
 
   static void Run(const FusedStage* pipeline, int64_t n) {
     const Fn first = reinterpret_cast<Fn>(pipeline->fn);
-    const auto none = hn::Zero(D());
+    const auto unused = hn::Zero(D());
     for (int64_t i = 0; i < n; i += static_cast<int64_t>(kPipelineVectors * kLanes))
-      first(pipeline, i, (static_cast<void>(k), none)...);
+      first(pipeline, i, (static_cast<void>(k), unused)...);
   }
 
   template <class F>

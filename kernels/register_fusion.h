@@ -36,8 +36,8 @@ struct PipelineBackend {
   StageFn load = nullptr;            // the first stage
   StageFn store_and_pass = nullptr;  // stores a value that has other readers and passes it on
   StageFn store = nullptr;           // the last stage
-  StageFn store_non_temporal =
-      nullptr;        // the last stage, if the destination is aligned to cache lines
+  // The last stage, if the destination is aligned to cache lines.
+  StageFn store_non_temporal = nullptr;
   int64_t width = 0;  // elements of one pass through the pipeline
   // Runs a pipeline on elements [0, n); n is a multiple of width.
   void (*run)(const FusedStage* pipeline, int64_t n) = nullptr;

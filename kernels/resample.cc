@@ -147,7 +147,7 @@ Taps AreaTaps(const ResizeGrid& grid, int64_t original, int64_t resized) {
 
 absl::StatusOr<Taps> KernelTaps(const std::string& kernel, bool antialias, float scale,
                                 float translation, int64_t original, int64_t resized) {
-  constexpr double kMostTaps = 1 << 26;
+  constexpr double kMaxTaps = 1 << 26;
   const std::string name = absl::AsciiStrToLower(kernel);
   const auto* found = std::find_if(std::begin(kSamplingKernels), std::end(kSamplingKernels),
                                    [&](const SamplingKernel& k) { return k.name == name; });
@@ -159,7 +159,7 @@ absl::StatusOr<Taps> KernelTaps(const std::string& kernel, bool antialias, float
   const float reach = found->radius * widening, size = static_cast<float>(original);
   if (!std::isfinite(reach) || !std::isfinite(shift) ||
       static_cast<double>(std::min(2 * reach + 1, size)) * static_cast<double>(resized) >
-          kMostTaps) {
+          kMaxTaps) {
     return InvalidArgument("a scale of ", scale, " and a translation of ", translation, " from ",
                            original, " to ", resized, " pixels are out of range");
   }

@@ -39,8 +39,8 @@ absl::Status CheckImages(const Tensor& t, absl::string_view argument) {
     return InvalidArgument(argument, " must be of non-zero size, but has shape ",
                            t.shape().ToString());
   }
-  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
-  if (t.dim(1) >= kMost || t.dim(2) >= kMost) {
+  constexpr int64_t kMaxSide = std::numeric_limits<int32_t>::max();
+  if (t.dim(1) >= kMaxSide || t.dim(2) >= kMaxSide) {
     return InvalidArgument(argument, " sizes must be between 0 and max int32, but are ",
                            t.shape().ToString());
   }
@@ -63,7 +63,7 @@ absl::StatusOr<Resizing> ReadGradient(const KernelContext& c) {
       grads.dim(0), {original.dim(1), original.dim(2), grads.dim(3)}, {grads.dim(1), grads.dim(2)}};
 }
 
-// Makes the taps of rows (dimension 0) or columns (1).
+// A function that makes the taps of rows (dimension 0) or columns (1).
 using MakeTaps = std::function<absl::StatusOr<Taps>(const KernelContext&, int dimension,
                                                     int64_t original, int64_t resized)>;
 
@@ -176,8 +176,8 @@ std::vector<int64_t> NearestPixels(const ResizeGrid& grid, int64_t original, int
 absl::Status ResizeNearest(KernelContext& c, const ResizeGrid& grid) {
   WEIR_RETURN_IF_ERROR(CheckGrid(grid));
   WEIR_ASSIGN_OR_RETURN(const Resizing r, ReadForward(c));
-  constexpr int64_t kMost = 1 << 24;  // the integers that a float represents exactly
-  if (r.image.height >= kMost || r.image.width >= kMost) {
+  constexpr int64_t kMaxSide = 1 << 24;  // the integers that a float represents exactly
+  if (r.image.height >= kMaxSide || r.image.width >= kMaxSide) {
     return InvalidArgument("nearest neighbor requires max height & width of 2^24");
   }
   const Extent& to = r.resized;

@@ -69,7 +69,7 @@ absl::StatusOr<LstmArguments<T>> ReadArguments(const KernelContext& c, const Lst
     a.steps = c.input(0).scalar<int64_t>();
     if (a.steps < 0 || a.steps > a.length) {
       return InvalidArgument("seq_len_max must be in [0, ", a.length,
-                             "], the steps that x has, got ", a.steps);
+                             "], where the upper bound is the number of steps of x, got ", a.steps);
     }
   }
   const Shape state({a.batch, a.width}), gate({a.width});

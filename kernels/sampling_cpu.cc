@@ -38,7 +38,8 @@ absl::StatusOr<Kernel> MakeRandomShuffle(const KernelInit& init) {
   return Kernel([stream = RandomStream::Of(init)](KernelContext& c) -> absl::Status {
     const Tensor& value = c.input(0);
     if (!IsPlain(value.dtype()) && value.dtype() != DT_STRING) {
-      return Unimplemented("no shuffle of ", DataTypeName(value.dtype()));
+      return Unimplemented("shuffling elements of type ", DataTypeName(value.dtype()),
+                           " is not supported");
     }
     if (value.num_elements() <= 1 || value.dim(0) <= 1) {
       c.SetOutput(0, value);
@@ -65,7 +66,7 @@ absl::StatusOr<Kernel> MakeRandomShuffle(const KernelInit& init) {
 // exceeds a uniform number times the total. Infinite and NaN logits have weight zero. One stream
 // serves all rows in turn, two words per sample.
 template <class T, class Index>
-void DrawCategories(const Tensor& logits, int64_t samples, const Philox& stream, Tensor* out) {
+void SampleCategories(const Tensor& logits, int64_t samples, const Philox& stream, Tensor* out) {
   const int64_t rows = logits.dim(0), classes = logits.dim(1);
   PhiloxWords words(stream);
   std::vector<double> sums(classes);
@@ -109,9 +110,9 @@ absl::Status RunMultinomial(KernelContext& c, const Start& start) {
   WEIR_ASSIGN_OR_RETURN(const Philox stream, start(rows, samples));
   DispatchType(logits.dtype(), RealNumbers{}, [&]<class T>() {
     if (out->dtype() == DT_INT32) {
-      DrawCategories<T, int32_t>(logits, samples, stream, out);
+      SampleCategories<T, int32_t>(logits, samples, stream, out);
     } else {
-      DrawCategories<T, int64_t>(logits, samples, stream, out);
+      SampleCategories<T, int64_t>(logits, samples, stream, out);
     }
   });
   return absl::OkStatus();

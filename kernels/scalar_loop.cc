@@ -23,11 +23,11 @@ struct ScalarLoop {
   std::vector<int> next;      // by loop-carried value: the value at the end of the body
 
   absl::Status operator()(KernelContext& c) const {
-    Cell values[kMostScalars];
+    Cell values[kMaxScalars];
     for (int k = 0; k < program.num_arguments(); ++k) {
       const Tensor& argument = c.input(k);
       if (argument.rank() != 0) {
-        return InvalidArgument("Argument ", k, " of a loop over scalars has shape ",
+        return InvalidArgument("argument ", k, " of a scalar loop must be a scalar, but has shape ",
                                argument.shape().ToString());
       }
       std::memcpy(&values[k], argument.raw(), ElementSize(program.type(k)));
@@ -44,15 +44,15 @@ struct ScalarLoop {
   }
 
   void Iterate(Cell* values) const {
-    Cell moved[kMostScalars];
+    Cell next_values[kMaxScalars];
     for (int64_t i = 1;; ++i) {
       program.Run(0, num_condition_ops, values);
-      uint8_t goes_on;
-      std::memcpy(&goes_on, &values[condition], sizeof(goes_on));
-      if (goes_on == 0) return;
+      uint8_t continues;
+      std::memcpy(&continues, &values[condition], sizeof(continues));
+      if (continues == 0) return;
       program.Run(num_condition_ops, program.num_ops(), values);
-      for (int k = 0; k < num_variables; ++k) moved[k] = values[next[k]];
-      std::copy_n(moved, num_variables, values);
+      for (int k = 0; k < num_variables; ++k) next_values[k] = values[next[k]];
+      std::copy_n(next_values, num_variables, values);
       ThrowIfCancelledAt(i);
     }
   }
@@ -64,7 +64,7 @@ absl::StatusOr<Kernel> MakeScalarLoop(const KernelInit& init) {
   for (int k = 0; k < node.num_inputs(); ++k) types.push_back(node.input_type(k));
   WEIR_ASSIGN_OR_RETURN(
       ScalarProgram program,
-      ScalarProgram::Read(node, init.attr<std::vector<std::string>>("fused_ops"), types));
+      ScalarProgram::Create(node, init.attr<std::vector<std::string>>("fused_ops"), types));
   ScalarLoop loop{.num_variables = node.num_outputs()};
   const int64_t condition_ops = init.attr<int64_t>("num_condition_ops");
   const int64_t condition = init.attr<int64_t>("condition");
@@ -72,8 +72,8 @@ absl::StatusOr<Kernel> MakeScalarLoop(const KernelInit& init) {
   const int64_t known = program.num_arguments() + condition_ops;
   if (condition_ops < 0 || condition_ops > program.num_ops() || condition < 0 ||
       condition >= known || program.type(static_cast<int>(condition)) != DT_BOOL) {
-    return InvalidArgument("The condition, value ", condition,
-                           ", is no bool among the arguments and the results of the first ",
+    return InvalidArgument("the condition, value ", condition,
+                           ", is not a bool among the arguments and the results of the first ",
                            condition_ops, " ops");
   }
   for (int k = 0; k < node.num_outputs(); ++k) {
@@ -81,7 +81,7 @@ absl::StatusOr<Kernel> MakeScalarLoop(const KernelInit& init) {
     if (value < 0 || value >= program.num_values() ||
         program.type(static_cast<int>(value)) != node.output_type(k) ||
         !IsScalarType(node.output_type(k))) {
-      return InvalidArgument("Variable ", k, " has no value of type ",
+      return InvalidArgument("loop variable ", k, " has no value of type ",
                              DataTypeName(node.output_type(k)), " for the next iteration");
     }
     loop.next.push_back(static_cast<int>(value));

@@ -53,7 +53,7 @@ std::optional<ScalarOp> FindScalarOp(const Node& node) {
 template <class T>
 struct ScalarProgram::Direct {
   template <class R, class F>
-  static void Binary(const Step&, const Cell* a, const Cell* b, Cell* result) {
+  static void Binary(const Op&, const Cell* a, const Cell* b, Cell* result) {
     T x, y;
     std::memcpy(&x, a, sizeof(T));
     std::memcpy(&y, b, sizeof(T));
@@ -69,7 +69,7 @@ struct ScalarProgram::Direct {
     bool operator()(T x, T y) const { return F::Apply(x, y); }
   };
 
-  static decltype(Step::run) Find(absl::string_view op) {
+  static decltype(Op::run) Find(absl::string_view op) {
     if (op == "Add" || op == "AddV2") return Binary<T, Arithmetic<functor::Add>>;
     if (op == "Sub") return Binary<T, Arithmetic<functor::Sub>>;
     if (op == "Mul") return Binary<T, Arithmetic<functor::Mul>>;
@@ -81,56 +81,55 @@ struct ScalarProgram::Direct {
   }
 };
 
-decltype(ScalarProgram::Step::run) ScalarProgram::BinaryStep(absl::string_view op, DataType type) {
-  decltype(Step::run) direct = nullptr;
+decltype(ScalarProgram::Op::run) ScalarProgram::BinaryOpFn(absl::string_view op, DataType type) {
+  decltype(Op::run) direct = nullptr;
   if (type != DT_BOOL) {
     DispatchType(type, List<float, double, int32_t, int64_t>{},
                  [&]<class T>() { direct = Direct<T>::Find(op); });
   }
   if (direct != nullptr) return direct;
-  return [](const Step& s, const Cell* x, const Cell* y, Cell* z) {
+  return [](const Op& s, const Cell* x, const Cell* y, Cell* z) {
     const auto& loop = *static_cast<const BinaryLoop*>(s.fn);
     loop.run(loop, x, y, z, 1, s.p);
   };
 }
 
 absl::Status ScalarProgram::Resolve(absl::string_view op, DataType a, DataType b, bool is_binary,
-                                    DataType result, Step* step) {
+                                    DataType result, Op* out) {
   const bool fits = IsScalarType(a) && IsScalarType(result) && a == b;
   if (fits && is_binary) {
-    step->fn = FindBinary(op, a, result);
-    step->run = BinaryStep(op, a);
+    out->fn = FindBinary(op, a, result);
+    out->run = BinaryOpFn(op, a);
   } else if (fits && op == "Cast") {
-    step->convert = FindCast(a, result);
-    step->run = [](const Step& s, const Cell* x, const Cell*, Cell* z) { s.convert(x, z, 1); };
+    out->convert = FindCast(a, result);
+    out->run = [](const Op& s, const Cell* x, const Cell*, Cell* z) { s.convert(x, z, 1); };
   } else if (fits) {
-    step->fn = FindUnary(op, a, result);
-    step->run = [](const Step& s, const Cell* x, const Cell*, Cell* z) {
+    out->fn = FindUnary(op, a, result);
+    out->run = [](const Op& s, const Cell* x, const Cell*, Cell* z) {
       const auto& loop = *static_cast<const UnaryLoop*>(s.fn);
       loop.run(loop, x, z, 1, s.p);
     };
   }
-  if (step->fn != nullptr || step->convert != nullptr) return absl::OkStatus();
-  return Unimplemented("There is no ", op, " of ", is_binary ? "two scalars" : "a scalar",
-                       " of type ", DataTypeName(a), is_binary ? " and " : "",
-                       is_binary ? DataTypeName(b) : "", " with a result of type ",
-                       DataTypeName(result));
+  if (out->fn != nullptr || out->convert != nullptr) return absl::OkStatus();
+  return Unimplemented(op, " of ", is_binary ? "two scalars" : "a scalar", " of type ",
+                       DataTypeName(a), is_binary ? " and " : "", is_binary ? DataTypeName(b) : "",
+                       " with a result of type ", DataTypeName(result), " is not supported");
 }
 
-absl::StatusOr<ScalarProgram> ScalarProgram::Read(const Node& node,
-                                                  absl::Span<const std::string> ops,
-                                                  absl::Span<const DataType> arguments) {
+absl::StatusOr<ScalarProgram> ScalarProgram::Create(const Node& node,
+                                                    absl::Span<const std::string> ops,
+                                                    absl::Span<const DataType> arguments) {
   const auto operands = node.attr<std::vector<int64_t>>("operands");
   const auto params = node.attr<std::vector<float>>("params");
   const auto types = node.attr<std::vector<DataType>>("types");
   if (operands.size() != 2 * ops.size() || params.size() != ops.size() ||
-      types.size() != ops.size() || ops.size() + arguments.size() > kMostScalars) {
-    return InvalidArgument("fused_ops has ", ops.size(), " ops, operands ", operands.size(),
-                           " entries, params ", params.size(), " and types ", types.size(),
-                           ", for ", arguments.size(),
-                           " arguments: there are two operands, one parameter and one type an op, "
-                           "and at most ",
-                           kMostScalars, " ops and arguments");
+      types.size() != ops.size() || ops.size() + arguments.size() > kMaxScalars) {
+    return InvalidArgument(
+        "fused_ops has ", ops.size(), " ops, operands ", operands.size(), " entries, params ",
+        params.size(), " and types ", types.size(), ", for ", arguments.size(),
+        " arguments; each op takes two operands, one parameter and one type, and "
+        "a node has at most ",
+        kMaxScalars, " ops and arguments");
   }
   for (const DataType type : arguments) {
     if (!IsScalarType(type))
@@ -142,14 +141,14 @@ absl::StatusOr<ScalarProgram> ScalarProgram::Read(const Node& node,
   for (size_t i = 0; i < ops.size(); ++i) {
     const int64_t known = program.num_values(), a = operands[2 * i], b = operands[2 * i + 1];
     if (a < 0 || a >= known || b >= known) {
-      return InvalidArgument("Op ", i, " takes values ", a, " and ", b, ", but there are ", known,
-                             " before it");
+      return InvalidArgument("fused op ", i, " takes values ", a, " and ", b, ", but only ", known,
+                             " values precede it");
     }
-    Step step{.p = params[i], .a = static_cast<int>(a), .result = static_cast<int>(known)};
-    step.b = b < 0 ? step.a : static_cast<int>(b);
+    Op out{.p = params[i], .a = static_cast<int>(a), .result = static_cast<int>(known)};
+    out.b = b < 0 ? out.a : static_cast<int>(b);
     WEIR_RETURN_IF_ERROR(
-        Resolve(ops[i], program.types_[step.a], program.types_[step.b], b >= 0, types[i], &step));
-    program.steps_.push_back(step);
+        Resolve(ops[i], program.types_[out.a], program.types_[out.b], b >= 0, types[i], &out));
+    program.ops_.push_back(out);
     program.types_.push_back(types[i]);
   }
   return program;

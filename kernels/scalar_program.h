@@ -13,7 +13,7 @@
 namespace weir {
 
 // The limits of the op _ScalarLoop.
-inline constexpr int kMostScalars = 256;  // arguments and ops
+inline constexpr int kMaxScalars = 256;  // arguments and ops
 
 // An op that may be part of a scalar program: it is defined for all values. Scalars have the types
 // float, double, int32, int64 and bool.
@@ -37,25 +37,25 @@ class ScalarProgram {
 
   // Creates a program of `ops` on arguments of these types, from the node's attributes `operands`,
   // `params` and `types`. Returns INVALID_ARGUMENT or UNIMPLEMENTED for an invalid program.
-  static absl::StatusOr<ScalarProgram> Read(const Node& node, absl::Span<const std::string> ops,
-                                            absl::Span<const DataType> arguments);
+  static absl::StatusOr<ScalarProgram> Create(const Node& node, absl::Span<const std::string> ops,
+                                              absl::Span<const DataType> arguments);
 
   int num_arguments() const { return num_arguments_; }
-  int num_ops() const { return static_cast<int>(steps_.size()); }
+  int num_ops() const { return static_cast<int>(ops_.size()); }
   int num_values() const { return static_cast<int>(types_.size()); }
   // Returns the type of a value: an argument or, after the arguments, the result of an op.
   DataType type(int value) const { return types_[value]; }
 
   // Runs ops [begin, end) on cells, which hold the values in order.
   void Run(int begin, int end, Cell* values) const {
-    for (const Step *s = steps_.data() + begin, *last = steps_.data() + end; s < last; ++s) {
+    for (const Op *s = ops_.data() + begin, *last = ops_.data() + end; s < last; ++s) {
       s->run(*s, values + s->a, values + s->b, values + s->result);
     }
   }
 
  private:
-  struct Step {
-    void (*run)(const Step&, const Cell* a, const Cell* b, Cell* result) = nullptr;
+  struct Op {
+    void (*run)(const Op&, const Cell* a, const Cell* b, Cell* result) = nullptr;
     const void* fn = nullptr;  // a BinaryLoop or UnaryLoop
     void (*convert)(const void* from, void* to, int64_t n) = nullptr;
     double p = 0;
@@ -63,12 +63,12 @@ class ScalarProgram {
   };
   template <class T>
   struct Direct;
-  static decltype(Step::run) BinaryStep(absl::string_view op, DataType type);
+  static decltype(Op::run) BinaryOpFn(absl::string_view op, DataType type);
   static absl::Status Resolve(absl::string_view op, DataType a, DataType b, bool is_binary,
-                              DataType result, Step* step);
+                              DataType result, Op* out);
 
   int num_arguments_ = 0;
-  std::vector<Step> steps_;
+  std::vector<Op> ops_;
   std::vector<DataType> types_;  // by value
 };
 

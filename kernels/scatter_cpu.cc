@@ -55,8 +55,8 @@ absl::Status ScatterRows(const ScatterConfig& config, KernelContext& c) {
 }
 
 // Removes the slices of `width` elements whose offset is -1.
-absl::StatusOr<Tensor> WithoutBad(KernelContext& c, const Tensor& slices, int64_t width,
-                                  std::vector<int64_t>* offsets) {
+absl::StatusOr<Tensor> DropBadIndices(KernelContext& c, const Tensor& slices, int64_t width,
+                                      std::vector<int64_t>* offsets) {
   std::vector<int64_t> good;
   for (size_t i = 0; i < offsets->size(); ++i) {
     if ((*offsets)[i] >= 0) good.push_back(static_cast<int64_t>(i));
@@ -96,7 +96,7 @@ absl::Status ScatterSlices(const ScatterConfig& config, KernelContext& c) {
                         SliceOffsets(indices, shape, &width, config.ignore_bad));
   Tensor slices = updates;
   if (config.ignore_bad) {
-    WEIR_ASSIGN_OR_RETURN(slices, WithoutBad(c, updates, width, &offsets));
+    WEIR_ASSIGN_OR_RETURN(slices, DropBadIndices(c, updates, width, &offsets));
   }
   WEIR_ASSIGN_OR_RETURN(Tensor * value, locked.Writable(c, 0));
   CombineSlices(c.pool(), config.op, value, offsets, width, slices);

@@ -110,7 +110,7 @@ void Apply(ThreadPool& pool, const Slices& slices, const Tensor& updates, Tensor
     apply(0, slices.inner);
   } else {
     pool.ParallelFor(slices.inner, static_cast<double>(slices.offsets.size()), apply,
-                     ColumnsOfPiece(slices.inner, pool.num_threads(), kWide));
+                     MinColumnsPerPiece(slices.inner, pool.num_threads(), kWide));
   }
 }
 
@@ -128,7 +128,7 @@ using Addable =
     List<half, bfloat16, float, double, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t,
          uint32_t, uint64_t, std::complex<float>, std::complex<double>, bool, std::string>;
 
-// Combines the updates into `out`, which already holds the tensor.
+// A function that combines the updates into `out`, which already holds the tensor.
 using Combiner = void (*)(ThreadPool&, const Slices&, const Tensor&, Tensor*);
 
 template <Combine kHow, class Types>
@@ -136,7 +136,8 @@ absl::StatusOr<Combiner> FindCombiner(DataType type, Types types) {
   Combiner found = nullptr;
   DispatchType(type, types, [&]<class T>() { found = &Apply<kHow, T>; });
   if (found == nullptr)
-    return Unimplemented("no arithmetic for elements of type ", DataTypeName(type));
+    return Unimplemented("arithmetic on elements of type ", DataTypeName(type),
+                         " is not supported");
   return found;
 }
 

@@ -80,7 +80,7 @@ int64_t WidthOf(const Shape& shape, int from) {
   return width;
 }
 
-// Returns the first row of each segment: of segments 0 ... count - 1, and the end of the last one.
+// The first row of each segment: of segments 0 ... count - 1, and the end of the last one.
 struct Segments {
   std::vector<int64_t> first;
   int64_t count = 0;
@@ -129,8 +129,8 @@ absl::StatusOr<Segments> SortedSegments(const Tensor& ids, int64_t count) {
   return out;
 }
 
-// Combines rows [first, last) of the list into `out`, or writes `fill` if there are none. places[i]
-// is the row of the data for row i of the list; null means row i itself.
+// A function that combines rows [first, last) of the list into `out`, or writes `fill` if there are
+// none. places[i] is the row of the data for row i of the list; null means row i itself.
 using Combine = void (*)(const void* data, int64_t width, int64_t first, int64_t last,
                          const int64_t* places, float fill, void* out);
 template <class F, class T>
@@ -222,7 +222,7 @@ struct UnsortedRows {
   int64_t rows = 0, width = 0, count = 0;
   const Tensor& ids;  // below `count`; rows with negative ids are skipped
 };
-// Combines columns [begin, end) of all segments.
+// A function that combines columns [begin, end) of all segments.
 using CombineColumns = void (*)(const UnsortedRows& u, int64_t begin, int64_t end);
 template <class F, class T>
 void CombineUnsorted(const UnsortedRows& u, int64_t begin, int64_t end) {
@@ -284,7 +284,7 @@ absl::Status RunUnsorted(KernelContext& c, CombineColumns combine) {
   c.pool().ParallelFor(
       width, static_cast<double>(rows + count),
       [&](int64_t begin, int64_t end) { combine(all, begin, end); },
-      ColumnsOfPiece(width, c.pool().num_threads(), /*least=*/16));
+      MinColumnsPerPiece(width, c.pool().num_threads(), /*least=*/16));
   return absl::OkStatus();
 }
 

@@ -17,25 +17,25 @@ namespace {
 constexpr int64_t kTile = 512;
 
 template <class U>
-void Choose(const bool* condition, const void* t, const void* e, void* out, int64_t n) {
+void SelectRow(const bool* condition, const void* t, const void* e, void* out, int64_t n) {
   const U *x = static_cast<const U*>(t), *y = static_cast<const U*>(e);
   U* z = static_cast<U*>(out);
   for (int64_t i = 0; i < n; ++i) z[i] = condition[i] ? x[i] : y[i];
 }
-using ChooseFn = void (*)(const bool*, const void*, const void*, void*, int64_t);
+using SelectFn = void (*)(const bool*, const void*, const void*, void*, int64_t);
 
 // Null for types that are not plain data.
-ChooseFn ChooserFor(DataType type) {
-  ChooseFn fn = nullptr;
+SelectFn FindSelect(DataType type) {
+  SelectFn fn = nullptr;
   if (IsPlain(type)) {
-    DispatchSize(ElementSize(type), [&]<class U>() { fn = Choose<U>; });
+    DispatchSize(ElementSize(type), [&]<class U>() { fn = SelectRow<U>; });
   }
   return fn;
 }
 
 // Selects between arguments that are broadcast to one result. The result is split into tiles, and
 // broadcast operands are expanded into a tile buffer.
-void ChooseTiles(ThreadPool& pool, ChooseFn choose, size_t size, const Tensor& condition,
+void SelectTiles(ThreadPool& pool, SelectFn select, size_t size, const Tensor& condition,
                  const Tensor& t, const Tensor& e, Tensor* out) {
   const int64_t n = out->num_elements();
   const bool* const c = condition.data<bool>();
@@ -46,7 +46,7 @@ void ChooseTiles(ThreadPool& pool, ChooseFn choose, size_t size, const Tensor& c
     pool.ParallelFor(
         n, 0.3,
         [&](int64_t b, int64_t end) {
-          choose(c + b, x + b * size, y + b * size, z + b * size, end - b);
+          select(c + b, x + b * size, y + b * size, z + b * size, end - b);
         },
         64);
     return;
@@ -63,7 +63,7 @@ void ChooseTiles(ThreadPool& pool, ChooseFn choose, size_t size, const Tensor& c
           const void* const c_tile = layout.Tile(0, c, 1, i, m, conditions);
           const void* const x_tile = layout.Tile(1, x, size, i, m, buffers[0]);
           const void* const y_tile = layout.Tile(2, y, size, i, m, buffers[1]);
-          choose(static_cast<const bool*>(c_tile), x_tile, y_tile, z + i * size, m);
+          select(static_cast<const bool*>(c_tile), x_tile, y_tile, z + i * size, m);
         }
       },
       kTile);
@@ -72,7 +72,7 @@ void ChooseTiles(ThreadPool& pool, ChooseFn choose, size_t size, const Tensor& c
 // Objects cannot be copied as bytes, so this broadcasts the positions of the elements to the result
 // instead.
 template <class T>
-void ChooseObjects(const Tensor& condition, const Tensor& t, const Tensor& e, Tensor* out) {
+void SelectObjects(const Tensor& condition, const Tensor& t, const Tensor& e, Tensor* out) {
   const Shape* const shapes[] = {&condition.shape(), &t.shape(), &e.shape()};
   const Broadcast layout(out->shape(), shapes);
   const Tensor* const args[] = {&condition, &t, &e};
@@ -92,28 +92,28 @@ void ChooseObjects(const Tensor& condition, const Tensor& t, const Tensor& e, Te
   }
 }
 
-absl::Status RunChoice(KernelContext& c, ChooseFn choose, const Tensor& condition, const Tensor& t,
-                       const Tensor& e, const Shape& shape) {
+absl::Status RunSelectOp(KernelContext& c, SelectFn select, const Tensor& condition,
+                         const Tensor& t, const Tensor& e, const Shape& shape) {
   WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, shape));
   if (out->num_elements() == 0) return absl::OkStatus();
-  if (choose != nullptr) {
-    ChooseTiles(c.pool(), choose, ElementSize(out->dtype()), condition, t, e, out);
+  if (select != nullptr) {
+    SelectTiles(c.pool(), select, ElementSize(out->dtype()), condition, t, e, out);
   } else {
     DispatchType(out->dtype(), List<std::string, ResourceHandle, Variant>{},
-                 [&]<class T>() { ChooseObjects<T>(condition, t, e, out); });
+                 [&]<class T>() { SelectObjects<T>(condition, t, e, out); });
   }
   return absl::OkStatus();
 }
 
 // A vector of conditions for the rows of a matrix is broadcast as a column.
-absl::Status RunSelect(KernelContext& c, ChooseFn choose) {
+absl::Status RunSelect(KernelContext& c, SelectFn select) {
   const Tensor &condition = c.input(0), &t = c.input(1), &e = c.input(2);
   if (t.shape() != e.shape()) {
     return InvalidArgument("'then' and 'else' must have the same size, but received: ",
                            t.shape().ToString(), " vs. ", e.shape().ToString());
   }
   if (condition.rank() == 0 || condition.shape() == t.shape())
-    return RunChoice(c, choose, condition, t, e, t.shape());
+    return RunSelectOp(c, select, condition, t, e, t.shape());
   if (condition.rank() != 1 || t.rank() == 0) {
     return InvalidArgument(
         "'cond' must be a scalar, a vector, or of the size of 'then', but received: ",
@@ -125,22 +125,22 @@ absl::Status RunSelect(KernelContext& c, ChooseFn choose) {
   }
   Shape column(std::vector<int64_t>(t.rank(), 1));
   column.set_dim(0, condition.dim(0));
-  return RunChoice(c, choose, condition.Reshaped(column), t, e, t.shape());
+  return RunSelectOp(c, select, condition.Reshaped(column), t, e, t.shape());
 }
 
-absl::Status RunSelectV2(KernelContext& c, ChooseFn choose) {
+absl::Status RunSelectV2(KernelContext& c, SelectFn select) {
   const Tensor &condition = c.input(0), &t = c.input(1), &e = c.input(2);
   WEIR_ASSIGN_OR_RETURN(const Shape values, BroadcastShapes(t.shape(), e.shape()));
   WEIR_ASSIGN_OR_RETURN(const Shape shape, BroadcastShapes(condition.shape(), values));
-  return RunChoice(c, choose, condition, t, e, shape);
+  return RunSelectOp(c, select, condition, t, e, shape);
 }
 
-using SelectFn = absl::Status (*)(KernelContext&, ChooseFn);
+using SelectKernel = absl::Status (*)(KernelContext&, SelectFn);
 
-KernelFactory SelectFactory(SelectFn run) {
+KernelFactory SelectFactory(SelectKernel run) {
   return [run](const KernelInit& init) -> absl::StatusOr<Kernel> {
-    const ChooseFn choose = ChooserFor(init.attr<DataType>("T"));
-    return Kernel([run, choose](KernelContext& c) { return run(c, choose); });
+    const SelectFn select = FindSelect(init.attr<DataType>("T"));
+    return Kernel([run, select](KernelContext& c) { return run(c, select); });
   };
 }
 
@@ -167,7 +167,8 @@ struct ClipKernel {
   }
 };
 
-// Adds all inputs tile by tile, so that each is read once and the sum stays in the cache.
+// The sum of all inputs, computed tile by tile, so that each is read once and the sum stays in the
+// cache.
 struct AddNKernel {
   const BinaryLoop* add;
   absl::Status operator()(KernelContext& c) const {

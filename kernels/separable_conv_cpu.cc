@@ -37,7 +37,7 @@ constexpr double kMinPieceNs = 20e3, kFlopsPerNs = 80;
 // Packed 1x1 filters and their epilogue.
 struct Pointwise {
   Tensor packed;
-  gemm::Epilogue finish = {};
+  gemm::Epilogue epilogue = {};
 };
 
 struct Problem {
@@ -46,7 +46,7 @@ struct Problem {
   bool expands = false;
   const float *input = nullptr, *filter = nullptr, *addend = nullptr;
   Pointwise expand, project;
-  gemm::Epilogue finish;  // of the depthwise convolution
+  gemm::Epilogue epilogue;  // of the depthwise convolution
   float* output = nullptr;
 
   int64_t channels() const { return depthwise.in_channels; }
@@ -63,7 +63,7 @@ struct Problem {
   }
 };
 
-// Computes bands of the filtered tensor, for channels [first, end) of one image after the other,
+// The bands of the filtered tensor, for channels [first, end) of one image after the other,
 // from top to bottom.
 class Bands {
  public:
@@ -75,9 +75,10 @@ class Bands {
         row_(s_.in[2] * channels_),
         in_(static_cast<size_t>(s_.kernel[1])) {
     const int64_t out_row = s_.out[2] * channels_;
-    while (rows_ < s_.out[1] && Below(rows_ + 1) * row_ + (rows_ + 1) * out_row <= kBandFloats)
+    while (rows_ < s_.out[1] &&
+           NumInputRows(rows_ + 1) * row_ + (rows_ + 1) * out_row <= kBandFloats)
       ++rows_;
-    slots_ = std::min(Below(rows_), s_.in[1]);
+    slots_ = std::min(NumInputRows(rows_), s_.in[1]);
     geometry_ = {.kernel_height = s_.kernel[1],
                  .kernel_width = s_.kernel[2],
                  .stride = s_.stride[2],
@@ -106,25 +107,25 @@ class Bands {
   // Pixels of `out` are `pixel` floats apart.
   void Filter(int64_t first, int64_t end, int64_t pixel, float* out) {
     if (p_.expands) {
-      Expand(std::max({Top(first), expanded_, int64_t{0}}),
-             std::min(Top(first) + Below(end - first), s_.in[1]));
+      Expand(std::max({FirstInputRow(first), expanded_, int64_t{0}}),
+             std::min(FirstInputRow(first) + NumInputRows(end - first), s_.in[1]));
     }
     geometry_.out_pixel = pixel;
     for (int64_t y = first; y < end; ++y) {
       for (int64_t i = 0; i < s_.kernel[1]; ++i) {
-        const int64_t row = Top(y) + i * s_.dilation[1];
+        const int64_t row = FirstInputRow(y) + i * s_.dilation[1];
         in_[i] = row < 0 || row >= s_.in[1] ? nullptr : Row(row);
       }
-      depthwise::MultiplyRow(geometry_, in_.data(), p_.filter + first_, p_.finish.At(first_),
+      depthwise::MultiplyRow(geometry_, in_.data(), p_.filter + first_, p_.epilogue.At(first_),
                              out + (y - first) * s_.out[2] * pixel);
     }
   }
 
  private:
-  // Top is the first image row that row y reads; Below is the number of image rows that `rows` rows
-  // read.
-  int64_t Top(int64_t y) const { return y * s_.stride[1] - s_.pad_before[1]; }
-  int64_t Below(int64_t rows) const {
+  // FirstInputRow is the first image row that row y reads; NumInputRows is the number of image rows
+  // that `rows` rows read.
+  int64_t FirstInputRow(int64_t y) const { return y * s_.stride[1] - s_.pad_before[1]; }
+  int64_t NumInputRows(int64_t rows) const {
     return (rows - 1) * s_.stride[1] + (s_.kernel[1] - 1) * s_.dilation[1] + 1;
   }
   const float* Row(int64_t row) const {
@@ -138,7 +139,7 @@ class Bands {
       const int64_t slot = first % slots_, n = std::min(end - first, slots_ - slot);
       gemm::Multiply({image_ + first * s_.in[2] * depth, depth, 1}, n * s_.in[2], depth, packed,
                      channels_, false, ring_ + slot * row_, channels_, scratch_,
-                     p_.expand.finish.At(first_));
+                     p_.expand.epilogue.At(first_));
       first += n;
       expanded_ = first;
     }
@@ -166,7 +167,7 @@ void Project(const Problem& p, const float* filtered, int64_t pixel, int64_t pix
   }
   gemm::Multiply({filtered, depth, 1}, pixels, depth,
                  p.project.packed.data<float>() + first * depth, end - first, p.addend != nullptr,
-                 p.output + at, p.out_channels, scratch, p.project.finish.At(first));
+                 p.output + at, p.out_channels, scratch, p.project.epilogue.At(first));
 }
 
 absl::Status RunByRows(KernelContext& ctx, const Problem& p, int64_t pieces) {
@@ -198,24 +199,25 @@ absl::Status RunByRows(KernelContext& ctx, const Problem& p, int64_t pieces) {
   return absl::OkStatus();
 }
 
-// Returns the number of pieces of the channels. Pieces consist of whole panels; the last one
+// Returns the number of pieces of the channels. NumPieces consist of whole panels; the last one
 // includes the remainder, so none has fewer channels than a panel.
-int64_t Pieces(int64_t channels, int64_t most) {
+int64_t NumPieces(int64_t channels, int64_t most) {
   return std::clamp<int64_t>(channels / gemm::PanelColumns(), 1, most);
 }
 // Returns the first channel of piece i.
-int64_t Cut(int64_t channels, int64_t pieces, int64_t i) {
+int64_t FirstChannel(int64_t channels, int64_t pieces, int64_t i) {
   const int64_t width = gemm::PanelColumns();
   return i == pieces ? channels : channels / width * i / pieces * width;
 }
 
 absl::Status RunByChannels(KernelContext& ctx, const Problem& p, int64_t most_pieces) {
   const ConvShape& s = p.depthwise;
-  const int64_t pieces = Pieces(p.channels(), most_pieces);
-  const int64_t out_pieces = Pieces(p.out_channels, most_pieces);
+  const int64_t pieces = NumPieces(p.channels(), most_pieces);
+  const int64_t out_pieces = NumPieces(p.out_channels, most_pieces);
   int64_t ring_floats = 0;
   for (int64_t i = 0; i < pieces; ++i) {
-    const Bands bands(p, Cut(p.channels(), pieces, i), Cut(p.channels(), pieces, i + 1));
+    const Bands bands(p, FirstChannel(p.channels(), pieces, i),
+                      FirstChannel(p.channels(), pieces, i + 1));
     ring_floats = std::max(ring_floats, bands.ring_floats());
   }
   const int64_t floats = ring_floats + p.ScratchFloats();
@@ -223,8 +225,8 @@ absl::Status RunByChannels(KernelContext& ctx, const Problem& p, int64_t most_pi
   const int64_t pixels = s.batch * s.out_pixels();
   WEIR_ASSIGN_OR_RETURN(Tensor filtered, ctx.AllocateTemp(DT_FLOAT, Shape({pixels, p.channels()})));
   ctx.pool().ForEach(static_cast<int>(pieces), [&](int piece) {
-    const int64_t first = Cut(p.channels(), pieces, piece);
-    Bands bands(p, first, Cut(p.channels(), pieces, piece + 1));
+    const int64_t first = FirstChannel(p.channels(), pieces, piece);
+    Bands bands(p, first, FirstChannel(p.channels(), pieces, piece + 1));
     float* const ring = memory.data<float>() + piece * floats;
     for (int64_t image = 0; image < s.batch; ++image) {
       bands.Begin(image, ring, ring + ring_floats);
@@ -236,8 +238,8 @@ absl::Status RunByChannels(KernelContext& ctx, const Problem& p, int64_t most_pi
     }
   });
   ctx.pool().ForEach(static_cast<int>(out_pieces), [&](int piece) {
-    Project(p, filtered.data<float>(), 0, pixels, Cut(p.out_channels, out_pieces, piece),
-            Cut(p.out_channels, out_pieces, piece + 1),
+    Project(p, filtered.data<float>(), 0, pixels, FirstChannel(p.out_channels, out_pieces, piece),
+            FirstChannel(p.out_channels, out_pieces, piece + 1),
             memory.data<float>() + piece * floats + ring_floats);
   });
   return absl::OkStatus();
@@ -263,21 +265,25 @@ class SeparableConv {
   static absl::StatusOr<Kernel> Make(const KernelInit& init) {
     SeparableConv c;
     WEIR_ASSIGN_OR_RETURN(c.attributes_, ConvAttributes::Read(init.node));
-    if (c.attributes_.layout.channels_first()) return Unimplemented("channels come last here");
+    if (c.attributes_.layout.channels_first())
+      return Unimplemented("only layouts with the channels last are supported");
     const auto expand = init.attr<int64_t>("num_expand"),
                addends = init.attr<int64_t>("num_addends");
     if (expand > 1 || addends > 1)
-      return InvalidArgument("num_expand and num_addends are at most 1: ", expand, ", ", addends);
+      return InvalidArgument("num_expand and num_addends must be at most 1, got ", expand, " and ",
+                             addends);
     c.expands_ = expand == 1;
     c.adds_ = addends == 1;
     const auto activations = init.attr<std::vector<std::string>>("activations");
-    if (activations.size() != 3) return InvalidArgument("activations must be three");
+    if (activations.size() != 3)
+      return InvalidArgument("activations must have 3 entries, not ", activations.size());
     for (int i = 0; i < 3; ++i) {
-      const std::optional<gemm::Epilogue> clip = Epilogue::ClipOf(activations[i]);
+      const std::optional<gemm::Epilogue> clip = Epilogue::ClampOf(activations[i]);
       if (!clip) return Unimplemented("fusing ", activations[i], " is not supported");
-      c.finishes_[i] = *clip;
+      c.epilogues_[i] = *clip;
     }
-    for (const int i : {c.expand(), c.project()}) c.lasting_[i] = init.is_step_invariant(i);
+    for (const int i : {c.expand(), c.project()})
+      c.is_step_invariant_[i] = init.is_step_invariant(i);
     // If the number of channels is known, no such node is created.
     const Shape& filter = init.input_shapes[c.depthwise()];
     if (filter.has_rank() && filter.rank() == 4 && filter.dim(2) >= 0)
@@ -296,7 +302,7 @@ class SeparableConv {
 
   static absl::Status CheckChannels(int64_t channels) {
     if (channels >= depthwise::FewestChannels()) return absl::OkStatus();
-    return Unimplemented("fewer than ", depthwise::FewestChannels(), " channels");
+    return Unimplemented("fewer than ", depthwise::FewestChannels(), " channels are not supported");
   }
   // Checks that the shape is [1, 1, in, out].
   static absl::Status CheckPointwise(const Tensor& filter, int64_t in, int64_t out) {
@@ -304,12 +310,12 @@ class SeparableConv {
     return InvalidArgument("1x1 filters of ", in, " channels must have shape [1,1,", in, ",", out,
                            "], not ", filter.shape().ToString());
   }
-  static absl::Status ReadBias(const Tensor& bias, int64_t channels, gemm::Epilogue* finish) {
+  static absl::Status ReadBias(const Tensor& bias, int64_t channels, gemm::Epilogue* epilogue) {
     if (bias.shape() != Shape({channels})) {
       return InvalidArgument("bias must be a vector of ", channels, " floats, not ",
                              bias.Description());
     }
-    finish->bias = bias.data<float>();
+    epilogue->bias = bias.data<float>();
     return absl::OkStatus();
   }
 
@@ -318,16 +324,18 @@ class SeparableConv {
     const auto pack = [&] {
       return PackB(ctx.pool(), {.n = filter.dim(3), .k = filter.dim(2)}, filter.data<float>());
     };
-    return lasting_[input] && kept.CanKeep(filter) ? kept.Get(filter, nullptr, pack) : pack();
+    return is_step_invariant_[input] && kept.CanCache(filter) ? kept.Get(filter, nullptr, pack)
+                                                              : pack();
   }
 
   absl::Status Run(KernelContext& ctx, Weights& weights) const {
     const Tensor &input = ctx.input(0), &filter = ctx.input(depthwise());
     const Tensor& last = ctx.input(project());
     if (input.rank() != 4 || filter.rank() != 4 || last.rank() != 4 || filter.dim(3) != 1) {
-      return InvalidArgument("images and filters must have four dimensions, and filters of a ",
-                             "channel be one for each: ", input.shape().ToString(), ", ",
-                             filter.shape().ToString(), ", ", last.shape().ToString());
+      return InvalidArgument(
+          "images and filters must have four dimensions, and each channel one depthwise ",
+          "filter, but the shapes are ", input.shape().ToString(), ", ", filter.shape().ToString(),
+          ", ", last.shape().ToString());
     }
     Problem p;
     p.expands = expands_;
@@ -343,19 +351,19 @@ class SeparableConv {
     WEIR_ASSIGN_OR_RETURN(p.depthwise, ConvShape::Make(attributes_, expanded, filter.shape()));
     const ConvShape& s = p.depthwise;
     WEIR_RETURN_IF_ERROR(CheckPointwise(last, s.out_channels, p.out_channels));
-    if (expanded.num_elements() > kMostElements || s.out_elements() > kMostElements)
+    if (expanded.num_elements() > kMaxElements || s.out_elements() > kMaxElements)
       return absl::ResourceExhaustedError("images are too large");
     WEIR_RETURN_IF_ERROR(CheckChannels(p.channels()));
-    gemm::Epilogue finishes[3] = {finishes_[0], finishes_[1], finishes_[2]};
+    gemm::Epilogue epilogues[3] = {epilogues_[0], epilogues_[1], epilogues_[2]};
     if (expands_)
-      WEIR_RETURN_IF_ERROR(ReadBias(ctx.input(expand() + 1), p.channels(), &finishes[0]));
-    WEIR_RETURN_IF_ERROR(ReadBias(ctx.input(depthwise() + 1), p.channels(), &finishes[1]));
-    WEIR_RETURN_IF_ERROR(ReadBias(ctx.input(project() + 1), p.out_channels, &finishes[2]));
+      WEIR_RETURN_IF_ERROR(ReadBias(ctx.input(expand() + 1), p.channels(), &epilogues[0]));
+    WEIR_RETURN_IF_ERROR(ReadBias(ctx.input(depthwise() + 1), p.channels(), &epilogues[1]));
+    WEIR_RETURN_IF_ERROR(ReadBias(ctx.input(project() + 1), p.out_channels, &epilogues[2]));
     const Shape out({s.batch, s.out[1], s.out[2], p.out_channels});
     if (adds_) {
       const Tensor& t = ctx.input(addend());
       if (t.shape() != out) {
-        return InvalidArgument("the tensor to add must be float", out.ToString(), ", not ",
+        return InvalidArgument("the addend must be float", out.ToString(), ", not ",
                                t.Description());
       }
       p.addend = t.data<float>();
@@ -365,23 +373,23 @@ class SeparableConv {
     p.input = input.data<float>();
     p.filter = filter.data<float>();
     p.output = result->data<float>();
-    p.finish = finishes[1];
+    p.epilogue = epilogues[1];
     if (expands_) {
       WEIR_ASSIGN_OR_RETURN(p.expand.packed, Packed(ctx, expand(), weights.expand));
-      p.expand.finish = finishes[0];
+      p.expand.epilogue = epilogues[0];
     }
     WEIR_ASSIGN_OR_RETURN(p.project.packed, Packed(ctx, project(), weights.project));
-    p.project.finish = finishes[2];
+    p.project.epilogue = epilogues[2];
     return RunProblem(ctx, p);
   }
 
-  // The maximum size of the intermediate tensors, which bounds all scratch sizes in floats.
-  static constexpr int64_t kMostElements = int64_t{1} << 40;
+  // The maximum size of the intermediate tensors, so that the scratch sizes do not overflow.
+  static constexpr int64_t kMaxElements = int64_t{1} << 40;
 
   ConvAttributes attributes_;
   bool expands_ = false, adds_ = false;
-  gemm::Epilogue finishes_[3];
-  bool lasting_[6] = {};  // by input
+  gemm::Epilogue epilogues_[3];
+  bool is_step_invariant_[6] = {};  // by input
 };
 
 }  // namespace

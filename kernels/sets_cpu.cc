@@ -203,7 +203,9 @@ absl::StatusOr<Kernel> MakeSetSize(const KernelInit& init) {
     kernel =
         Kernel([in_order](KernelContext& c) -> absl::Status { return SetSize<T>(c, in_order); });
   });
-  if (!found) return Unimplemented("SetSize of ", DataTypeName(init.attr<DataType>("T")));
+  if (!found)
+    return Unimplemented("SetSize of type ", DataTypeName(init.attr<DataType>("T")),
+                         " is not supported");
   return kernel;
 }
 

@@ -10,7 +10,7 @@ namespace weir {
 
 namespace {
 
-absl::Status Pass(KernelContext& c) {
+absl::Status ForwardInput(KernelContext& c) {
   for (int i = 0; i < c.num_outputs(); ++i) c.SetOutput(i, c.input(i));
   return absl::OkStatus();
 }
@@ -18,8 +18,8 @@ absl::Status Pass(KernelContext& c) {
 absl::StatusOr<Kernel> MakeConst(const KernelInit& init) {
   Tensor value = init.attr<Tensor>("value");
   if (value.dtype() != init.attr<DataType>("dtype")) {
-    return InvalidArgument("the value is a ", DataTypeName(value.dtype()), ", but dtype says ",
-                           DataTypeName(init.attr<DataType>("dtype")));
+    return InvalidArgument("the value has type ", DataTypeName(value.dtype()),
+                           ", but attr dtype is ", DataTypeName(init.attr<DataType>("dtype")));
   }
   return Kernel::Constant(std::move(value));
 }
@@ -223,7 +223,7 @@ absl::StatusOr<Dims> ReadShapeVector(const Tensor& t, int i) {
 }
 
 // Returns extent `i` counted from the last, 1 for missing dimensions.
-int64_t FromBack(const Dims& dims, size_t i) {
+int64_t ExtentFromLast(const Dims& dims, size_t i) {
   return i < dims.size() ? dims[dims.size() - 1 - i] : 1;
 }
 
@@ -233,7 +233,7 @@ absl::Status BroadcastArgs(KernelContext& c) {
   const size_t n = std::max(a.size(), b.size());
   Dims out(n);
   for (size_t i = 0; i < n; ++i) {
-    const int64_t x = FromBack(a, i), y = FromBack(b, i);
+    const int64_t x = ExtentFromLast(a, i), y = ExtentFromLast(b, i);
     if (x != y && x != 1 && y != 1) {
       return InvalidArgument("Incompatible shapes: ", Shape(absl::MakeConstSpan(a)).ToString(),
                              " vs. ", Shape(absl::MakeConstSpan(b)).ToString());
@@ -253,7 +253,8 @@ absl::Status BroadcastGradientArgs(KernelContext& c) {
   const size_t n = a == b ? 0 : std::max(a.size(), b.size());
   Dims reduce_a, reduce_b;
   for (size_t i = n; i-- > 0;) {
-    const int64_t x = FromBack(a, i), y = FromBack(b, i), dim = static_cast<int64_t>(n - 1 - i);
+    const int64_t x = ExtentFromLast(a, i), y = ExtentFromLast(b, i),
+                  dim = static_cast<int64_t>(n - 1 - i);
     if (x != y && x != 1 && y != 1) {
       return InvalidArgument("Incompatible shapes: ", Shape(absl::MakeConstSpan(a)).ToString(),
                              " vs. ", Shape(absl::MakeConstSpan(b)).ToString());
@@ -271,11 +272,11 @@ absl::Status BroadcastGradientArgs(KernelContext& c) {
 
 // The object behind a handle may change while the handle does not.
 absl::StatusOr<Kernel> MakeGuaranteeConst(const KernelInit& init) {
-  if (BaseType(init.node.input_type(0)) != DT_RESOURCE) return Kernel(Pass);
+  if (BaseType(init.node.input_type(0)) != DT_RESOURCE) return Kernel(ForwardInput);
   return InvalidArgument("Input tensor cannot be a resource variable handle.");
 }
 
-double Tiny(const KernelInit&) { return 20; }
+double SmallCost(const KernelInit&) { return 20; }
 
 }  // namespace
 
@@ -283,25 +284,25 @@ void AddShapeOps(KernelRegistry* r) {
   r->Add("Const", kCpu, MakeConst);
   for (const char* op : {"Placeholder", "PlaceholderV2"}) r->Add(op, kCpu, MakePlaceholder);
   for (const char* op : {"Identity", "StopGradient", "PreventGradient", "PlaceholderWithDefault"}) {
-    r->Add(op, kCpu, Pass).Aliases({0}).Cost(Tiny);
+    r->Add(op, kCpu, ForwardInput).Aliases({0}).Cost(SmallCost);
   }
-  r->Add("GuaranteeConst", kCpu, MakeGuaranteeConst).Aliases({0}).Cost(Tiny);
-  r->Add("IdentityN", kCpu, Pass).AliasesEach().Cost(Tiny);
+  r->Add("GuaranteeConst", kCpu, MakeGuaranteeConst).Aliases({0}).Cost(SmallCost);
+  r->Add("IdentityN", kCpu, ForwardInput).AliasesEach().Cost(SmallCost);
   r->Add("Snapshot", kCpu, DeepCopy).InPlace({0});
   r->Add("DeepCopy", kCpu, DeepCopy);
-  r->Add("EnsureShape", kCpu, MakeEnsureShape).Aliases({0}).Cost(Tiny);
-  r->Add("Bitcast", kCpu, MakeBitcast).Aliases({0}).Cost(Tiny);
-  r->Add("Shape", kCpu, ShapeKernel).HostArgs({"output"}).Cost(Tiny);
-  r->Add("ShapeN", kCpu, ShapeKernel).HostArgs({"output"}).Cost(Tiny);
-  r->Add("Size", kCpu, SizeKernel).HostArgs({"output"}).Cost(Tiny);
-  r->Add("Rank", kCpu, RankKernel).HostArgs({"output"}).Cost(Tiny);
-  r->Add("Reshape", kCpu, RunReshape).Aliases({0}).HostArgs({"shape"}).Cost(Tiny);
-  r->Add("ExpandDims", kCpu, ExpandDims).Aliases({0}).HostArgs({"dim"}).Cost(Tiny);
-  r->Add("Squeeze", kCpu, MakeSqueeze).Aliases({0}).Cost(Tiny);
-  r->Add("BroadcastArgs", kCpu, BroadcastArgs).HostArgs({"s0", "s1", "r0"}).Cost(Tiny);
+  r->Add("EnsureShape", kCpu, MakeEnsureShape).Aliases({0}).Cost(SmallCost);
+  r->Add("Bitcast", kCpu, MakeBitcast).Aliases({0}).Cost(SmallCost);
+  r->Add("Shape", kCpu, ShapeKernel).HostArgs({"output"}).Cost(SmallCost);
+  r->Add("ShapeN", kCpu, ShapeKernel).HostArgs({"output"}).Cost(SmallCost);
+  r->Add("Size", kCpu, SizeKernel).HostArgs({"output"}).Cost(SmallCost);
+  r->Add("Rank", kCpu, RankKernel).HostArgs({"output"}).Cost(SmallCost);
+  r->Add("Reshape", kCpu, RunReshape).Aliases({0}).HostArgs({"shape"}).Cost(SmallCost);
+  r->Add("ExpandDims", kCpu, ExpandDims).Aliases({0}).HostArgs({"dim"}).Cost(SmallCost);
+  r->Add("Squeeze", kCpu, MakeSqueeze).Aliases({0}).Cost(SmallCost);
+  r->Add("BroadcastArgs", kCpu, BroadcastArgs).HostArgs({"s0", "s1", "r0"}).Cost(SmallCost);
   r->Add("BroadcastGradientArgs", kCpu, BroadcastGradientArgs)
       .HostArgs({"s0", "s1", "r0", "r1"})
-      .Cost(Tiny);
+      .Cost(SmallCost);
 }
 
 }  // namespace weir

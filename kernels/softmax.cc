@@ -47,7 +47,7 @@ struct Row {
     }
     best = hn::Max(hn::Max(best, b1), hn::Max(b2, b3));
     for (; i + Lanes() <= n; i += Lanes()) best = hn::Max(best, hn::LoadU(D(), x + i));
-    if (i < n) best = hn::Max(best, LoadRest(D(), x + i, n - i, kLow));
+    if (i < n) best = hn::Max(best, LoadPartial(D(), x + i, n - i, kLow));
     return hn::GetLane(hn::MaxOfLanes(D(), best));
   }
 
@@ -67,7 +67,7 @@ struct Row {
     }
     if (i < n) {
       const V shifted =
-          hn::Sub(LoadRest(D(), x + i, n - i, -std::numeric_limits<T>::infinity()), shift);
+          hn::Sub(LoadPartial(D(), x + i, n - i, -std::numeric_limits<T>::infinity()), shift);
       const V e = M::ExpOfNegative(shifted);
       sum = hn::Add(sum, e);
       use(e, shifted, i, n - i);
@@ -79,7 +79,7 @@ struct Row {
     if (count == Lanes()) {
       hn::StoreU(v, D(), y);
     } else {
-      StoreRest(D(), v, y, count);
+      StorePartial(D(), v, y, count);
     }
   }
 
@@ -105,7 +105,7 @@ struct Row {
 
   // Writes rows of whole vectors with non-temporal stores: each row is written to memory while the
   // exponentials of the next one are computed. `buffer` holds two rows.
-  static void SoftmaxPastCaches(const T* x, T* y, int64_t rows, int64_t n, T* buffer) {
+  static void SoftmaxNonTemporal(const T* x, T* y, int64_t rows, int64_t n, T* buffer) {
     T* now = buffer;
     T* last = buffer + n;
     V factor = hn::Zero(D());
@@ -150,8 +150,8 @@ struct Row {
         weighted = hn::MulAdd(label, shifted, weighted);
         weights = hn::Add(weights, label);
       } else {
-        const V label = LoadRest(D(), labels + i, count, T(0));
-        const V counted = LoadRest(D(), x + i, count, max);
+        const V label = LoadPartial(D(), labels + i, count, T(0));
+        const V counted = LoadPartial(D(), x + i, count, max);
         weighted = hn::MulAdd(label, hn::Sub(counted, hn::Set(D(), max)), weighted);
         weights = hn::Add(weights, label);
       }
@@ -186,13 +186,13 @@ struct Row {
         if (y != nullptr) StoreSome(e, y + i, count);
       });
       if (!std::isfinite(to.max[r]) || std::isnan(to.sum[r]))
-        FindUnusualParts(x, {to.max + r, to.sum + r, y, to.finite}, n);
+        FindNonFiniteParts(x, {to.max + r, to.sum + r, y, to.finite}, n);
       if (y != nullptr) y += n;
     }
   }
 
   // For a row with a NaN or an infinity.
-  static void FindUnusualParts(const T* x, const Parts<T>& to, int64_t n) {
+  static void FindNonFiniteParts(const T* x, const Parts<T>& to, int64_t n) {
     if (std::any_of(x, x + n, [](T v) { return std::isnan(v); }))
       *to.max = std::numeric_limits<T>::quiet_NaN();
     if (to.finite && !std::isfinite(*to.max)) *to.max = 0;
@@ -207,11 +207,11 @@ struct Row {
 
 void SoftmaxF32(const float* x, float* y, int64_t rows, int64_t n, float* buffer) {
   if (buffer == nullptr) return Row<float>::Softmax(x, y, rows, n);
-  Row<float>::SoftmaxPastCaches(x, y, rows, n, buffer);
+  Row<float>::SoftmaxNonTemporal(x, y, rows, n, buffer);
 }
 void SoftmaxF64(const double* x, double* y, int64_t rows, int64_t n, double* buffer) {
   if (buffer == nullptr) return Row<double>::Softmax(x, y, rows, n);
-  Row<double>::SoftmaxPastCaches(x, y, rows, n, buffer);
+  Row<double>::SoftmaxNonTemporal(x, y, rows, n, buffer);
 }
 void LogSoftmaxF32(const float* x, float* y, int64_t rows, int64_t n) {
   Row<float>::LogSoftmax(x, y, rows, n);

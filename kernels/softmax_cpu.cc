@@ -24,16 +24,17 @@ absl::Status RunSoftmax(KernelContext& ctx, bool log) {
   WEIR_RETURN_IF_ERROR(x.Read(ctx, logits, false, 1, 1));
   WEIR_RETURN_IF_ERROR(result.Prepare(ctx, *y, false));
   const size_t row_bytes = static_cast<size_t>(n) * sizeof(C);
-  const bool streams = !log && x.data() != result.data() && row_bytes <= non_temporal::kTileBytes &&
-                       non_temporal::Pays(static_cast<size_t>(rows) * row_bytes) &&
-                       non_temporal::IsAligned(result.data(), row_bytes);
+  const bool use_non_temporal = !log && x.data() != result.data() &&
+                                row_bytes <= non_temporal::kTileBytes &&
+                                non_temporal::Pays(static_cast<size_t>(rows) * row_bytes) &&
+                                non_temporal::IsAligned(result.data(), row_bytes);
   ctx.pool().ParallelFor(rows, kNsPerLogit * n, [&](int64_t begin, int64_t end) {
     const C* from = x.data() + begin * n;
     C* to = result.data() + begin * n;
     alignas(64) C buffer[2 * non_temporal::kTileBytes / sizeof(C)];
     log ? softmax::LogSoftmax(from, to, end - begin, n)
-        : softmax::Softmax(from, to, end - begin, n, streams ? buffer : nullptr);
-    if (streams) non_temporal::Finish();
+        : softmax::Softmax(from, to, end - begin, n, use_non_temporal ? buffer : nullptr);
+    if (use_non_temporal) non_temporal::Fence();
   });
   return result.Write(ctx, *y, false, 1, 1);
 }
@@ -91,8 +92,8 @@ absl::StatusOr<Matrices> BroadcastMatrices(const Shape& logits, const Shape& lab
 
 // Returns the tensor, broadcast to [rows, classes] if it does not have that shape yet.
 template <class C>
-absl::StatusOr<const C*> SpelledOut(KernelContext& ctx, const Tensor& t, const C* data,
-                                    const Matrices& m, bool full, Tensor* temp) {
+absl::StatusOr<const C*> Expanded(KernelContext& ctx, const Tensor& t, const C* data,
+                                  const Matrices& m, bool full, Tensor* temp) {
   if (full) return data;
   WEIR_ASSIGN_OR_RETURN(*temp, ctx.AllocateTemp(DataTypeOf<C>::value, Shape({m.rows, m.classes})));
   const int64_t cols = t.rank() == 0 ? 1 : t.dim(-1), rows = t.rank() == 2 ? t.dim(0) : 1;
@@ -122,9 +123,8 @@ absl::Status RunCrossEntropy(KernelContext& ctx) {
   WEIR_RETURN_IF_ERROR(y.Prepare(ctx, *backprop, false));
   Tensor x_temp, l_temp;
   WEIR_ASSIGN_OR_RETURN(const C* xs,
-                        SpelledOut<C>(ctx, features, x.data(), m, m.logits_full, &x_temp));
-  WEIR_ASSIGN_OR_RETURN(const C* ls,
-                        SpelledOut<C>(ctx, labels, l.data(), m, m.labels_full, &l_temp));
+                        Expanded<C>(ctx, features, x.data(), m, m.logits_full, &x_temp));
+  WEIR_ASSIGN_OR_RETURN(const C* ls, Expanded<C>(ctx, labels, l.data(), m, m.labels_full, &l_temp));
   ctx.pool().ParallelFor(m.rows, 1.2 * kNsPerLogit * m.classes, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       const int64_t at = r * m.classes;

@@ -3,10 +3,9 @@
 #include "weir/kernels/gpu_kernels.h"
 #include "weir/kernels/softmax.h"
 
-// Softmax and its losses on a GPU. A row is computed in five steps, among them its maximum (a
-// reduction), the exponentials of the differences from it, their sum (a reduction), and the result
-// from both. So rows of any length keep the GPU busy. Exponentials and sums are float for 16-bit
-// floats.
+// Softmax and its losses on a GPU. A row is computed in steps: its maximum (a reduction), the
+// exponentials of the differences from it, their sum (a reduction), and the result from both. So
+// rows of any length keep the GPU busy. Exponentials and sums are float for 16-bit floats.
 namespace weir {
 
 namespace gpu {
@@ -76,12 +75,12 @@ absl::Status RunSparseCrossEntropy(KernelContext& c) {
 }
 
 // Returns the tensor itself, or its expansion in `temp` if it is broadcast.
-absl::StatusOr<const void*> SpelledOut(KernelContext& c, const Tensor& t, const Shape& shape,
-                                       Tensor* temp) {
+absl::StatusOr<const void*> Expanded(KernelContext& c, const Tensor& t, const Shape& shape,
+                                     Tensor* temp) {
   if (t.shape() == shape) return t.raw();
   WEIR_ASSIGN_OR_RETURN(*temp, c.AllocateTemp(t.dtype(), shape));
   const Shape* const shapes[] = {&t.shape(), &shape};
-  WEIR_ASSIGN_OR_RETURN(const GridIndex<2> grid, LayOver<2>(shape, shapes));
+  WEIR_ASSIGN_OR_RETURN(const GridIndex<2> grid, BroadcastGrid<2>(shape, shapes));
   CopyGrid(c.device().stream(), ElementSize(t.dtype()), grid, t.raw(), temp->raw());
   return temp->raw();
 }
@@ -108,8 +107,8 @@ absl::Status RunCrossEntropy(KernelContext& c) {
   const DataType type = features.dtype(), computed = ComputedType(type);
   Tensor x_temp, l_temp, terms;
   SoftmaxArgs args{.type = type, .rows = rows, .n = classes, .out = backprop->raw()};
-  WEIR_ASSIGN_OR_RETURN(args.logits, SpelledOut(c, features, *both, &x_temp));
-  WEIR_ASSIGN_OR_RETURN(args.labels, SpelledOut(c, labels, *both, &l_temp));
+  WEIR_ASSIGN_OR_RETURN(args.logits, Expanded(c, features, *both, &x_temp));
+  WEIR_ASSIGN_OR_RETURN(args.labels, Expanded(c, labels, *both, &l_temp));
   WEIR_ASSIGN_OR_RETURN(terms, c.AllocateTemp(computed, *both));
   args.loss = terms.raw();
   Temporaries temp;

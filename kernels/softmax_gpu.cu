@@ -46,8 +46,8 @@ struct LogBody : RowsOf<T> {
   }
 };
 
-// Rows whose labels are class indices: computes element i of the gradient, and, for the first class
-// of a row, the row's loss.
+// The loss of rows whose labels are class indices: element i of the gradient, and, for the first
+// class of a row, the row's loss.
 template <class T, class Label>
 struct SparseBody : RowsOf<T> {
   using C = Wide<T>;
@@ -64,7 +64,7 @@ struct SparseBody : RowsOf<T> {
   }
 };
 
-// Rows whose labels are a probability per class.
+// The loss of rows whose labels are a probability per class.
 template <class T>
 struct DenseBody : RowsOf<T> {
   using C = Wide<T>;

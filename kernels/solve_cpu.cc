@@ -16,7 +16,8 @@ using lapack::Form;
 // An LU decomposition.
 template <class T>
 struct Factors {
-  explicit Factors(Columns<T> a) : lu(std::move(a)), pivots(static_cast<size_t>(lu.rows)) {
+  explicit Factors(ColumnMajorMatrix<T> a)
+      : lu(std::move(a)), pivots(static_cast<size_t>(lu.rows)) {
     singular = lapack::LuFactor(static_cast<int>(lu.rows), lu.data(), pivots.data()) != 0;
   }
   // TensorFlow's test: the smallest pivot is positive. A NaN is never the smallest pivot, unless it
@@ -24,7 +25,7 @@ struct Factors {
   bool is_invertible() const {
     return !singular && !(lu.rows > 0 && std::isnan(std::abs(lu(0, 0))));
   }
-  Columns<T> lu;
+  ColumnMajorMatrix<T> lu;
   std::vector<int> pivots;
   bool singular;
 };
@@ -50,17 +51,16 @@ absl::StatusOr<Kernel> MakeMatrixSolve(const KernelInit& init) {
     WEIR_ASSIGN_OR_RETURN(Tensor * output, c.AllocateOutput(0, rhs.shape()));
     if (output->num_elements() == 0) return absl::OkStatus();
     const int64_t n = rhs.dim(-2), k = rhs.dim(-1), count = rhs.num_elements() / (n * k);
-    return ForEachMatrix(c, count, CubicCost(n, n) + CubicCost(n, k),
-                         [&](int64_t b) -> absl::Status {
-                           const Factors<T> a(Columns<T>(matrix.data<T>() + b * n * n, n, n));
-                           if (!a.is_invertible())
-                             return InvalidArgument("Input matrix is not invertible.");
-                           Columns<T> x(rhs.data<T>() + b * n * k, n, k);
-                           lapack::LuSolve(form, static_cast<int>(n), static_cast<int>(k),
-                                           a.lu.data(), a.pivots.data(), x.data());
-                           x.Write(output->data<T>() + b * n * k);
-                           return absl::OkStatus();
-                         });
+    return ForEachMatrix(
+        c, count, CubicCost(n, n) + CubicCost(n, k), [&](int64_t b) -> absl::Status {
+          const Factors<T> a(ColumnMajorMatrix<T>(matrix.data<T>() + b * n * n, n, n));
+          if (!a.is_invertible()) return InvalidArgument("Input matrix is not invertible.");
+          ColumnMajorMatrix<T> x(rhs.data<T>() + b * n * k, n, k);
+          lapack::LuSolve(form, static_cast<int>(n), static_cast<int>(k), a.lu.data(),
+                          a.pivots.data(), x.data());
+          x.Write(output->data<T>() + b * n * k);
+          return absl::OkStatus();
+        });
   });
 }
 
@@ -74,18 +74,17 @@ absl::StatusOr<Kernel> MakeMatrixInverse(const KernelInit& init) {
     WEIR_ASSIGN_OR_RETURN(Tensor * output, c.AllocateOutput(0, input.shape()));
     if (output->num_elements() == 0) return absl::OkStatus();
     const int64_t n = input.dim(-1), size = n * n;
-    return ForEachMatrix(c, input.num_elements() / size, 3 * CubicCost(n, n),
-                         [&](int64_t b) -> absl::Status {
-                           const Factors<C> a(Columns<C>(input.data<T>() + b * size, n, n));
-                           if (!a.is_invertible())
-                             return InvalidArgument("Input is not invertible.");
-                           Columns<C> x(n, n);
-                           for (int64_t i = 0; i < n; ++i) x(i, i) = C(1);
-                           lapack::LuSolve(form, static_cast<int>(n), static_cast<int>(n),
-                                           a.lu.data(), a.pivots.data(), x.data());
-                           x.Write(output->data<T>() + b * size);
-                           return absl::OkStatus();
-                         });
+    return ForEachMatrix(
+        c, input.num_elements() / size, 3 * CubicCost(n, n), [&](int64_t b) -> absl::Status {
+          const Factors<C> a(ColumnMajorMatrix<C>(input.data<T>() + b * size, n, n));
+          if (!a.is_invertible()) return InvalidArgument("Input is not invertible.");
+          ColumnMajorMatrix<C> x(n, n);
+          for (int64_t i = 0; i < n; ++i) x(i, i) = C(1);
+          lapack::LuSolve(form, static_cast<int>(n), static_cast<int>(n), a.lu.data(),
+                          a.pivots.data(), x.data());
+          x.Write(output->data<T>() + b * size);
+          return absl::OkStatus();
+        });
   });
 }
 
@@ -123,7 +122,7 @@ absl::Status MatrixDeterminant(KernelContext& c) {
   const int64_t n = input.dim(-1), size = n * n;
   WEIR_ASSIGN_OR_RETURN(Tensor * output, c.AllocateOutput(0, BatchOf(input)));
   return ForEachMatrix(c, output->num_elements(), CubicCost(n, n), [&](int64_t b) {
-    const Factors<T> a(Columns<T>(input.data<T>() + b * size, n, n));
+    const Factors<T> a(ColumnMajorMatrix<T>(input.data<T>() + b * size, n, n));
     T product(1);
     for (int64_t i = 0; i < n; ++i) {
       product *= a.lu(i, i);
@@ -147,7 +146,8 @@ absl::Status LogMatrixDeterminant(KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(Tensor * sign, c.AllocateOutput(0, BatchOf(input)));
   WEIR_ASSIGN_OR_RETURN(Tensor * log, c.AllocateOutput(1, BatchOf(input)));
   return ForEachMatrix(c, sign->num_elements(), CubicCost(n, n), [&](int64_t b) {
-    const auto d = DeterminantOf(Factors<T>(Columns<T>(input.data<T>() + b * size, n, n)));
+    const auto d =
+        DeterminantOf(Factors<T>(ColumnMajorMatrix<T>(input.data<T>() + b * size, n, n)));
     sign->data<T>()[b] = d.sign;
     log->data<T>()[b] = T(d.log);
     return absl::OkStatus();
@@ -160,11 +160,12 @@ absl::Status LogMatrixDeterminant(KernelContext& c) {
 // than columns, it is A* G^-1 b with G = A A* + r I (and for r = 0 the minimum-norm solution of the
 // system). G^-1 comes from the Cholesky decomposition, which fails if A is far from full rank.
 template <class T>
-absl::Status NormalEquations(const Columns<T>& a, double r, const Columns<T>& b, Columns<T>* x) {
+absl::Status NormalEquations(const ColumnMajorMatrix<T>& a, double r, const ColumnMajorMatrix<T>& b,
+                             ColumnMajorMatrix<T>* x) {
   const int m = static_cast<int>(a.rows), n = static_cast<int>(a.columns);
   const int k = static_cast<int>(b.columns), inner = std::min(m, n), outer = std::max(m, n);
   const bool tall = m >= n;
-  Columns<T> g(inner, inner);
+  ColumnMajorMatrix<T> g(inner, inner);
   lapack::Multiply(tall ? Form::kAdjoint : Form::kPlain, tall ? Form::kPlain : Form::kAdjoint,
                    inner, inner, outer, a.data(), a.data(), g.data());
   for (int64_t i = 0; i < inner; ++i) g(i, i) += T(static_cast<lapack::Real<T>>(r));
@@ -173,9 +174,9 @@ absl::Status NormalEquations(const Columns<T>& a, double r, const Columns<T>& b,
         "Input matrix was rank deficient or ill-conditioned. Try setting fast=False or provide a "
         "larger l2_regularizer > 0.");
   }
-  Columns<T> y = b;
+  ColumnMajorMatrix<T> y = b;
   if (tall) {
-    y = Columns<T>(n, k);
+    y = ColumnMajorMatrix<T>(n, k);
     lapack::Multiply(Form::kAdjoint, Form::kPlain, n, k, m, a.data(), b.data(), y.data());
   }
   lapack::TriangularSolve(lapack::Triangle::kLower, Form::kPlain, inner, k, g.data(), y.data());
@@ -189,8 +190,9 @@ absl::Status NormalEquations(const Columns<T>& a, double r, const Columns<T>& b,
 }
 
 template <class T>
-void CompleteLeastSquares(Columns<T> a, const Columns<T>& b, Columns<T>* x) {
-  Columns<T> tall(std::max(a.rows, a.columns), b.columns);
+void CompleteLeastSquares(ColumnMajorMatrix<T> a, const ColumnMajorMatrix<T>& b,
+                          ColumnMajorMatrix<T>* x) {
+  ColumnMajorMatrix<T> tall(std::max(a.rows, a.columns), b.columns);
   if (!AllFinite(a) || !AllFinite(b)) {
     std::fill(x->elements.begin(), x->elements.end(), NotANumber<T>());
     return;
@@ -221,8 +223,9 @@ absl::Status MatrixSolveLs(KernelContext& c, bool fast) {
   }
   const double cost = 3 * CubicCost(m, n) + CubicCost(m, k);
   return ForEachMatrix(c, batch.num_elements(), cost, [&](int64_t b) -> absl::Status {
-    const Columns<T> a(matrix.data<T>() + b * m * n, m, n), y(rhs.data<T>() + b * m * k, m, k);
-    Columns<T> x(n, k);
+    const ColumnMajorMatrix<T> a(matrix.data<T>() + b * m * n, m, n),
+        y(rhs.data<T>() + b * m * k, m, k);
+    ColumnMajorMatrix<T> x(n, k);
     if (fast) {
       WEIR_RETURN_IF_ERROR(NormalEquations(a, regularizer, y, &x));
     } else {

@@ -23,7 +23,7 @@ absl::Status CheckExtents(const Shape& want, const Shape& got, absl::string_view
 
 }  // namespace
 
-void SparseAccumulator::Forget() {
+void SparseAccumulator::ClearSum() {
   rows_.clear();
   counts_.clear();
   sum_ = Tensor();
@@ -74,7 +74,7 @@ absl::Status SparseAccumulator::Add(const Tensors& gradient, bool is_first) {
   const Tensor& values = gradient[1];
   const int64_t width = WidthOf(values);
   if (is_first) {
-    Forget();
+    ClearSum();
     Shape none = values.shape();
     none.set_dim(0, 0);
     sum_ = Tensor(dtype(), none);
@@ -114,7 +114,7 @@ absl::StatusOr<Tensors> SparseAccumulator::TakeSum(int64_t /*count*/, bool mean)
   Dims dims(sum_.shape().dims().begin(), sum_.shape().dims().end());
   dims[0] = shape().rank() > 0 ? shape().dim(0) : Shape::kUnknown;
   Tensors out = {Tensor::Vector<int64_t>(rows_), std::move(sum_), Tensor::Vector<int64_t>(dims)};
-  Forget();
+  ClearSum();
   return out;
 }
 

@@ -102,7 +102,7 @@ absl::StatusOr<std::vector<Run>> CountCrosses(const Columns& in) {
   } else if (!in.columns.empty()) {
     for (int64_t e = 0; e < in.examples && fits; ++e) fits = count(e);
   }
-  if (!fits) return absl::ResourceExhaustedError("there are more crosses than int64 can count");
+  if (!fits) return absl::ResourceExhaustedError("the number of crosses overflows int64");
   return crosses;
 }
 
@@ -140,7 +140,7 @@ absl::Status Cross(KernelContext& c, const Columns& in, Emit emit) {
 
 // ---- strings
 
-absl::Status CrossTexts(KernelContext& c, const Columns& in, const std::string& separator) {
+absl::Status CrossStrings(KernelContext& c, const Columns& in, const std::string& separator) {
   std::vector<std::string> features(in.columns.size());
   return Cross(c, in, [&](Tensor& out, int64_t i, absl::Span<const int64_t> at) {
     for (size_t k = 0; k < at.size(); ++k) {
@@ -161,7 +161,7 @@ absl::StatusOr<Kernel> MakeCrossV2(const KernelInit& init) {
                              separator.Description());
     }
     WEIR_ASSIGN_OR_RETURN(const Columns columns, ReadColumns(c, n, 1));
-    return CrossTexts(c, columns, *separator.data<std::string>());
+    return CrossStrings(c, columns, *separator.data<std::string>());
   });
 }
 
@@ -183,7 +183,7 @@ int64_t Bucket(uint64_t hash, int64_t num_buckets) {
   return static_cast<int64_t>(hash % static_cast<uint64_t>(buckets));
 }
 
-// How a feature is hashed. The weak hash uses numbers unchanged, except those in sparse columns of
+// The hash of a feature. The weak hash uses numbers unchanged, except those in sparse columns of
 // SparseCrossHashed. Where numbers are hashed as bytes, only the first four bytes count, as in
 // TensorFlow, whose models depend on those hashes.
 struct FeatureHash {
@@ -247,7 +247,7 @@ absl::StatusOr<Kernel> MakeCross(const KernelInit& init) {
       return InvalidArgument("Input values should be of internal type string but received ",
                              DataTypeName(column.values.dtype()));
     }
-    return texts ? CrossTexts(c, columns, "_X_")
+    return texts ? CrossStrings(c, columns, "_X_")
                  : CrossHashes(c, columns, FeatureHash{}, seed, num_buckets);
   });
 }

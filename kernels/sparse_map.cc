@@ -48,7 +48,7 @@ class SparseTensorsMap final : public Resource {
 
 absl::StatusOr<std::shared_ptr<SparseTensorsMap>> FindMap(const KernelInit& init) {
   WEIR_ASSIGN_OR_RETURN(const ResourceName name, NameSharedByNode(init.node));
-  return name.HomeIn(init.resources)
+  return name.SelectMap(init.resources)
       .LookupOrCreate<SparseTensorsMap>(
           name.container, name.name, [&] { return std::make_shared<SparseTensorsMap>(name.name); });
 }

@@ -214,7 +214,7 @@ absl::Status AddGrad(KernelContext& c) {
 
 // Gathers the elements of a dense tensor, broadcast to the sparse one, at the positions of its
 // elements.
-absl::StatusOr<std::vector<int64_t>> DensePlaces(const SparseValue& x, const Shape& dense) {
+absl::StatusOr<std::vector<int64_t>> GatherDense(const SparseValue& x, const Shape& dense) {
   const int lead = x.rank() - dense.rank();
   bool fits = lead >= 0;
   for (int d = 0; fits && d < dense.rank(); ++d)
@@ -261,9 +261,9 @@ struct DivOf {
 };
 
 template <class F, class T>
-absl::Status WithDense(KernelContext& c) {
+absl::Status SparseDenseCwise(KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(const SparseValue x, ReadSparse(c, 0));
-  WEIR_ASSIGN_OR_RETURN(const std::vector<int64_t> places, DensePlaces(x, c.input(3).shape()));
+  WEIR_ASSIGN_OR_RETURN(const std::vector<int64_t> places, GatherDense(x, c.input(3).shape()));
   WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, x.values.shape()));
   const T *const values = x.values.data<T>(), *const dense = c.input_data<T>(3);
   for (const auto [begin, end] : CancellableBlocks(x.count())) {
@@ -339,9 +339,9 @@ void AddReal(KernelRegistry* r) {
   const DataType type = DataTypeOf<T>::value;
   r->Add("SparseSparseMaximum", kCpu, type, CombineSparse<MaxOf<T>, T>);
   r->Add("SparseSparseMinimum", kCpu, type, CombineSparse<MinOf<T>, T>);
-  r->Add("SparseDenseCwiseAdd", kCpu, type, WithDense<AddOf<T>, T>);
-  r->Add("SparseDenseCwiseMul", kCpu, type, WithDense<MulOf<T>, T>);
-  r->Add("SparseDenseCwiseDiv", kCpu, type, WithDense<DivOf<T>, T>);
+  r->Add("SparseDenseCwiseAdd", kCpu, type, SparseDenseCwise<AddOf<T>, T>);
+  r->Add("SparseDenseCwiseMul", kCpu, type, SparseDenseCwise<MulOf<T>, T>);
+  r->Add("SparseDenseCwiseDiv", kCpu, type, SparseDenseCwise<DivOf<T>, T>);
 }
 
 template <class... Ts>

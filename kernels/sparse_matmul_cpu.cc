@@ -91,7 +91,7 @@ absl::Status MultiplyDense(KernelContext& c, bool adjoint_a, bool adjoint_b) {
           }
         }
       },
-      ColumnsOfPiece(s.cols, c.pool().num_threads(), /*least=*/16));
+      MinColumnsPerPiece(s.cols, c.pool().num_threads(), /*least=*/16));
   for (int64_t i = 0; i < out->num_elements(); ++i) out->data<T>()[i] = static_cast<T>(acc[i]);
   return absl::OkStatus();
 }

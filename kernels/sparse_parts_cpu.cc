@@ -14,7 +14,7 @@ namespace {
 // ---- SparseConcat
 
 // Returns the extents of the result. Returns INVALID_ARGUMENT if the tensors do not match.
-absl::StatusOr<Dims> JoinedDims(const std::vector<SparseValue>& parts, int axis) {
+absl::StatusOr<Dims> ConcatDims(const std::vector<SparseValue>& parts, int axis) {
   Dims dims = parts[0].dims;
   for (size_t k = 1; k < parts.size(); ++k) {
     const Dims& more = parts[k].dims;
@@ -51,7 +51,7 @@ absl::Status ConcatSparse(KernelContext& c, int64_t attr_axis) {
   WEIR_ASSIGN_OR_RETURN(const std::vector<SparseValue> parts,
                         ReadSparseList(c, c.num_inputs() / 3));
   WEIR_ASSIGN_OR_RETURN(const int axis, ConcatAxis(parts, attr_axis));
-  WEIR_ASSIGN_OR_RETURN(const Dims dims, JoinedDims(parts, axis));
+  WEIR_ASSIGN_OR_RETURN(const Dims dims, ConcatDims(parts, axis));
   const int64_t rank = static_cast<int64_t>(dims.size());
   int64_t count = 0;
   for (const SparseValue& part : parts) count += part.count();

@@ -22,7 +22,7 @@ struct Max {
   static Acc Step(Acc a, Acc x) { return ScalarMath<Acc>::Max(a, x); }
 };
 
-// Returns which dimensions are reduced.
+// The reduced dimensions.
 struct Reduction {
   std::vector<bool> reduced;
   bool keep_dims;

@@ -125,7 +125,7 @@ absl::StatusOr<SparseValue> UnpackSparse(const U* from, int64_t number, DataType
 }
 
 // Replaces the leading dimension that StackSparse made by the dimensions of the input.
-absl::StatusOr<SparseValue> SpreadFirst(SparseValue x, const Shape& lead) {
+absl::StatusOr<SparseValue> RestoreLeadingDims(SparseValue x, const Shape& lead) {
   const int64_t rank = x.rank() + lead.rank() - 1;
   WEIR_ASSIGN_OR_RETURN(Tensor indices,
                         Tensor::Allocate(HostAllocator(), DT_INT64, Shape({x.count(), rank})));
@@ -167,7 +167,7 @@ absl::Status Deserialize(KernelContext& c, DataType type) {
   if (lead.rank() == 0) return OutputSparse(c, parts[0]);
   WEIR_ASSIGN_OR_RETURN(SparseValue x, StackSparse(parts, type));
   if (lead.rank() == 1) return OutputSparse(c, x);
-  WEIR_ASSIGN_OR_RETURN(x, SpreadFirst(std::move(x), lead));
+  WEIR_ASSIGN_OR_RETURN(x, RestoreLeadingDims(std::move(x), lead));
   return OutputSparse(c, x);
 }
 

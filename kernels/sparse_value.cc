@@ -15,7 +15,7 @@ using Objects = List<std::string, ResourceHandle, Variant>;
 
 // Calls f<U>() with a type that is copied like the elements of `type`.
 template <class F>
-void DispatchMove(DataType type, F&& f) {
+void DispatchCopyType(DataType type, F&& f) {
   if (IsPlain(type)) {
     DispatchSize(ElementSize(type), f);
   } else {
@@ -30,7 +30,7 @@ std::string RowText(const int64_t* row, int64_t n) {
 std::string DimsText(const Dims& dims) { return RowText(dims.data(), dims.size()); }
 
 // Returns the first row outside the extents; -1 if there is none.
-int64_t FindOutside(const SparseValue& x) {
+int64_t FindOutOfBounds(const SparseValue& x) {
   for (const auto [begin, end] : CancellableBlocks(x.count())) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t* row = x.row(i);
@@ -98,7 +98,7 @@ absl::StatusOr<std::vector<SparseValue>> ReadSparseList(const KernelContext& c, 
 }
 
 absl::Status CheckIndices(const SparseValue& x, bool in_order) {
-  if (const int64_t i = FindOutside(x); i >= 0) {
+  if (const int64_t i = FindOutOfBounds(x); i >= 0) {
     return InvalidArgument("indices[", i, "] = ", RowText(x.row(i), x.rank()),
                            " is out of bounds: need 0 <= index < ", DimsText(x.dims));
   }
@@ -115,7 +115,7 @@ absl::Status CheckIndices(const SparseValue& x, bool in_order) {
 }
 
 absl::Status CheckBounds(const SparseValue& x) {
-  const int64_t i = FindOutside(x);
+  const int64_t i = FindOutOfBounds(x);
   if (i < 0) return absl::OkStatus();
   return InvalidArgument("Sparse index tuple indices[", i, ", :] = ", RowText(x.row(i), x.rank()),
                          " is out of bounds");
@@ -155,7 +155,7 @@ std::vector<int64_t> SortedOrder(const int64_t* rows, int64_t count, int64_t ran
 }
 
 void GatherElements(const Tensor& from, absl::Span<const int64_t> at, Tensor& to) {
-  DispatchMove(from.dtype(), [&]<class U>() {
+  DispatchCopyType(from.dtype(), [&]<class U>() {
     const U* const x = static_cast<const U*>(from.raw());
     U* const y = static_cast<U*>(to.raw());
     for (size_t i = 0; i < at.size(); ++i) y[i] = x[at[i]];
@@ -163,7 +163,7 @@ void GatherElements(const Tensor& from, absl::Span<const int64_t> at, Tensor& to
 }
 
 void ScatterElements(const Tensor& from, absl::Span<const int64_t> at, Tensor& to) {
-  DispatchMove(from.dtype(), [&]<class U>() {
+  DispatchCopyType(from.dtype(), [&]<class U>() {
     const U* const x = static_cast<const U*>(from.raw());
     U* const y = static_cast<U*>(to.raw());
     for (size_t i = 0; i < at.size(); ++i) y[at[i]] = x[i];

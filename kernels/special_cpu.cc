@@ -12,13 +12,14 @@ namespace weir {
 namespace {
 
 template <double (*kFunction)(double), class T>
-void EachElement(const UnaryLoop&, const void* xs, void* ys, int64_t n, double) {
+void UnaryDoubleLoop(const UnaryLoop&, const void* xs, void* ys, int64_t n, double) {
   const T* x = static_cast<const T*>(xs);
   T* y = static_cast<T*>(ys);
   for (int64_t i = 0; i < n; ++i) y[i] = static_cast<T>(kFunction(x[i]));
 }
 template <double (*kFunction)(double, double), class T>
-void EachPair(const BinaryLoop&, const void* xs, const void* ys, void* zs, int64_t n, double) {
+void BinaryDoubleLoop(const BinaryLoop&, const void* xs, const void* ys, void* zs, int64_t n,
+                      double) {
   const T *x = static_cast<const T*>(xs), *y = static_cast<const T*>(ys);
   T* z = static_cast<T*>(zs);
   for (int64_t i = 0; i < n; ++i) z[i] = static_cast<T>(kFunction(x[i], y[i]));
@@ -26,15 +27,15 @@ void EachPair(const BinaryLoop&, const void* xs, const void* ys, void* zs, int64
 
 template <double (*kFunction)(double)>
 void AddUnary(LoopRegistry* t, const char* op, double cost) {
-  t->AddUnary(op, DT_FLOAT, DT_FLOAT, EachElement<kFunction, float>, cost);
-  t->AddUnary(op, DT_DOUBLE, DT_DOUBLE, EachElement<kFunction, double>, cost);
+  t->AddUnary(op, DT_FLOAT, DT_FLOAT, UnaryDoubleLoop<kFunction, float>, cost);
+  t->AddUnary(op, DT_DOUBLE, DT_DOUBLE, UnaryDoubleLoop<kFunction, double>, cost);
   t->WidenUnary(op, DT_HALF);
   t->WidenUnary(op, DT_BFLOAT16);
 }
 template <double (*kFunction)(double, double)>
 void AddBinary(LoopRegistry* t, const char* op, double cost, bool narrow) {
-  t->AddBinary(op, DT_FLOAT, DT_FLOAT, EachPair<kFunction, float>, cost);
-  t->AddBinary(op, DT_DOUBLE, DT_DOUBLE, EachPair<kFunction, double>, cost);
+  t->AddBinary(op, DT_FLOAT, DT_FLOAT, BinaryDoubleLoop<kFunction, float>, cost);
+  t->AddBinary(op, DT_DOUBLE, DT_DOUBLE, BinaryDoubleLoop<kFunction, double>, cost);
   if (!narrow) return;
   t->WidenBinary(op, DT_HALF);
   t->WidenBinary(op, DT_BFLOAT16);

@@ -13,7 +13,7 @@ template <class Area>
 absl::StatusOr<std::shared_ptr<Area>> AreaOf(const KernelInit& init) {
   WEIR_ASSIGN_OR_RETURN(const ResourceName name, NameSharedByNode(init.node));
   const StagingLimits limits{init.attr<int64_t>("capacity"), init.attr<int64_t>("memory_limit")};
-  return name.HomeIn(init.resources).LookupOrCreate<Area>(name.container, name.name, [&] {
+  return name.SelectMap(init.resources).LookupOrCreate<Area>(name.container, name.name, [&] {
     return std::make_shared<Area>(name.name, limits);
   });
 }
@@ -28,7 +28,7 @@ absl::StatusOr<Tensors> OwnInputs(KernelContext& c, int begin) {
 }
 
 // Writes a tuple to the outputs from `begin` on, if it has the node's types.
-absl::Status PutOut(KernelContext& c, int begin, Tensors tuple) {
+absl::Status WriteOutputs(KernelContext& c, int begin, Tensors tuple) {
   const size_t count = static_cast<size_t>(c.num_outputs() - begin);
   if (tuple.size() != count)
     return InvalidArgument("Mismatch stage/unstage: ", tuple.size(), " vs. ", count);
@@ -43,13 +43,13 @@ absl::Status PutOut(KernelContext& c, int begin, Tensors tuple) {
   return absl::OkStatus();
 }
 
-StagingArea::DoneTaking PutOutTuple(KernelContext& c, Kernel::Done done) {
+StagingArea::TakeCallback WriteTuple(KernelContext& c, Kernel::Done done) {
   return [&c, done = std::move(done)](absl::StatusOr<Tensors> tuple) {
-    done(tuple.ok() ? PutOut(c, 0, *std::move(tuple)) : tuple.status());
+    done(tuple.ok() ? WriteOutputs(c, 0, *std::move(tuple)) : tuple.status());
   };
 }
 
-absl::Status PutCount(KernelContext& c, int64_t count) {
+absl::Status WriteCount(KernelContext& c, int64_t count) {
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, Shape()));
   *out->data<int32_t>() = static_cast<int32_t>(count);
   return absl::OkStatus();
@@ -57,9 +57,9 @@ absl::Status PutCount(KernelContext& c, int64_t count) {
 
 // An asynchronous kernel that calls the function with the node's area.
 template <class Area>
-using WaitingRun = void (*)(KernelContext&, Area&, Kernel::Done);
-template <class Area, WaitingRun<Area> kRun>
-absl::StatusOr<Kernel> MakeWaiting(const KernelInit& init) {
+using AsyncRun = void (*)(KernelContext&, Area&, Kernel::Done);
+template <class Area, AsyncRun<Area> kRun>
+absl::StatusOr<Kernel> MakeAsync(const KernelInit& init) {
   WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<Area> area, AreaOf<Area>(init));
   return Kernel(
       [area](KernelContext& c, Kernel::Done done) -> void { kRun(c, *area, std::move(done)); });
@@ -72,7 +72,7 @@ void Stage(KernelContext& c, StagingArea& area, Kernel::Done done) {
 }
 
 void Unstage(KernelContext& c, StagingArea& area, Kernel::Done done) {
-  area.Take(c.cancellation(), PutOutTuple(c, std::move(done)));
+  area.Take(c.cancellation(), WriteTuple(c, std::move(done)));
 }
 
 void StagePeek(KernelContext& c, StagingArea& area, Kernel::Done done) {
@@ -81,7 +81,7 @@ void StagePeek(KernelContext& c, StagingArea& area, Kernel::Done done) {
     return done(InvalidArgument("index must be scalar, but has shape ", place.shape().ToString()));
   const int64_t index = place.IntAt(0);
   if (index < 0) return done(InvalidArgument("index must not be negative, got ", index));
-  area.Peek(index, c.cancellation(), PutOutTuple(c, std::move(done)));
+  area.Peek(index, c.cancellation(), WriteTuple(c, std::move(done)));
 }
 
 // ---- maps
@@ -91,11 +91,11 @@ StagingMap::Indices ReadIndices(const Tensor& t) {
   return StagingMap::Indices(ints.begin(), ints.end());
 }
 
-StagingMap::DoneTaking PutOutPart(KernelContext& c, bool with_key, Kernel::Done done) {
+StagingMap::TakeCallback WritePart(KernelContext& c, bool with_key, Kernel::Done done) {
   return [&c, with_key, done = std::move(done)](absl::StatusOr<StagingMap::Part> part) {
     if (!part.ok()) return done(part.status());
     if (with_key) c.SetOutput(0, Tensor::Scalar(part->first));
-    done(PutOut(c, with_key ? 1 : 0, std::move(part->second)));
+    done(WriteOutputs(c, with_key ? 1 : 0, std::move(part->second)));
   };
 }
 
@@ -121,25 +121,25 @@ void MapStage(KernelContext& c, StagingMap& map, Kernel::Done done) {
 void MapUnstage(KernelContext& c, StagingMap& map, Kernel::Done done) {
   const absl::StatusOr<int64_t> key = ReadKey(c);
   if (!key.ok()) return done(key.status());
-  map.Take(*key, ReadIndices(c.input(1)), c.cancellation(), PutOutPart(c, false, std::move(done)));
+  map.Take(*key, ReadIndices(c.input(1)), c.cancellation(), WritePart(c, false, std::move(done)));
 }
 
 void MapPeek(KernelContext& c, StagingMap& map, Kernel::Done done) {
   const absl::StatusOr<int64_t> key = ReadKey(c);
   if (!key.ok()) return done(key.status());
-  map.Peek(*key, ReadIndices(c.input(1)), c.cancellation(), PutOutPart(c, false, std::move(done)));
+  map.Peek(*key, ReadIndices(c.input(1)), c.cancellation(), WritePart(c, false, std::move(done)));
 }
 
 void MapUnstageNoKey(KernelContext& c, StagingMap& map, Kernel::Done done) {
   map.Take(std::nullopt, ReadIndices(c.input(0)), c.cancellation(),
-           PutOutPart(c, true, std::move(done)));
+           WritePart(c, true, std::move(done)));
 }
 
 template <class Area, int64_t (Area::*kCount)()>
 absl::StatusOr<Kernel> MakeCount(const KernelInit& init) {
   WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<Area> area, AreaOf<Area>(init));
   return Kernel(
-      [area](KernelContext& c) -> absl::Status { return PutCount(c, (*area.*kCount)()); });
+      [area](KernelContext& c) -> absl::Status { return WriteCount(c, (*area.*kCount)()); });
 }
 
 template <class Area>
@@ -154,18 +154,18 @@ absl::StatusOr<Kernel> MakeClear(const KernelInit& init) {
 }  // namespace
 
 void AddStagingKernels(KernelRegistry* r) {
-  r->Add("Stage", kCpu, MakeWaiting<StagingArea, Stage>);
-  r->Add("Unstage", kCpu, MakeWaiting<StagingArea, Unstage>);
-  r->Add("StagePeek", kCpu, MakeWaiting<StagingArea, StagePeek>);
+  r->Add("Stage", kCpu, MakeAsync<StagingArea, Stage>);
+  r->Add("Unstage", kCpu, MakeAsync<StagingArea, Unstage>);
+  r->Add("StagePeek", kCpu, MakeAsync<StagingArea, StagePeek>);
   r->Add("StageSize", kCpu, MakeCount<StagingArea, &StagingArea::size>);
   r->Add("StageClear", kCpu, MakeClear<StagingArea>);
   // The smallest key is first in either kind.
   for (const char* kind : {"Map", "OrderedMap"}) {
     const auto name = [&](const char* op) { return absl::StrCat(kind, op); };
-    r->Add(name("Stage"), kCpu, MakeWaiting<StagingMap, MapStage>);
-    r->Add(name("Unstage"), kCpu, MakeWaiting<StagingMap, MapUnstage>);
-    r->Add(name("Peek"), kCpu, MakeWaiting<StagingMap, MapPeek>);
-    r->Add(name("UnstageNoKey"), kCpu, MakeWaiting<StagingMap, MapUnstageNoKey>);
+    r->Add(name("Stage"), kCpu, MakeAsync<StagingMap, MapStage>);
+    r->Add(name("Unstage"), kCpu, MakeAsync<StagingMap, MapUnstage>);
+    r->Add(name("Peek"), kCpu, MakeAsync<StagingMap, MapPeek>);
+    r->Add(name("UnstageNoKey"), kCpu, MakeAsync<StagingMap, MapUnstageNoKey>);
     r->Add(name("Size"), kCpu, MakeCount<StagingMap, &StagingMap::size>);
     r->Add(name("IncompleteSize"), kCpu, MakeCount<StagingMap, &StagingMap::incomplete_size>);
     r->Add(name("Clear"), kCpu, MakeClear<StagingMap>);

@@ -29,7 +29,7 @@ int64_t BytesOf(const Tensors& tuple);
 // a tuple. Thread-safe.
 class StagingArea final : public WaitableResource {
  public:
-  using DoneTaking = std::function<void(absl::StatusOr<Tensors>)>;
+  using TakeCallback = std::function<void(absl::StatusOr<Tensors>)>;
   StagingArea(std::string name, StagingLimits limits)
       : WaitableResource(/*lanes=*/2, /*in_order=*/false),
         name_(std::move(name)),
@@ -37,16 +37,16 @@ class StagingArea final : public WaitableResource {
 
   std::string Describe() const override { return "staging area '" + name_ + "'"; }
   void Put(Tensors tuple, Cancellation* cancellation, Done done);
-  void Take(Cancellation* cancellation, DoneTaking done);
+  void Take(Cancellation* cancellation, TakeCallback done);
   // Returns the tuple at this index without removing it.
-  void Peek(int64_t index, Cancellation* cancellation, DoneTaking done);
+  void Peek(int64_t index, Cancellation* cancellation, TakeCallback done);
   int64_t size();
   // Removes all tuples. Waiting steps continue to wait.
   void Empty();
 
  private:
   enum Lane { kPut, kTake };
-  void Forget() override;
+  void ResetState() override;
 
   const std::string name_;
   const StagingLimits limits_;
@@ -60,7 +60,7 @@ class StagingMap final : public WaitableResource {
  public:
   // A key and the requested parts.
   using Part = std::pair<int64_t, Tensors>;
-  using DoneTaking = std::function<void(absl::StatusOr<Part>)>;
+  using TakeCallback = std::function<void(absl::StatusOr<Part>)>;
   using Indices = std::vector<int64_t>;
   StagingMap(std::string name, StagingLimits limits)
       : WaitableResource(/*lanes=*/2, /*in_order=*/false),
@@ -73,8 +73,8 @@ class StagingMap final : public WaitableResource {
            Done done);
   // Without a key, takes the tuple with the smallest key.
   void Take(std::optional<int64_t> key, Indices indices, Cancellation* cancellation,
-            DoneTaking done);
-  void Peek(int64_t key, Indices indices, Cancellation* cancellation, DoneTaking done);
+            TakeCallback done);
+  void Peek(int64_t key, Indices indices, Cancellation* cancellation, TakeCallback done);
   int64_t size();
   int64_t incomplete_size();
   void Empty();
@@ -89,8 +89,8 @@ class StagingMap final : public WaitableResource {
   std::optional<absl::Status> TryTake(std::optional<int64_t> key, const Indices& indices,
                                       bool remove, Part* part);
   void WaitForPart(std::optional<int64_t> key, Indices indices, bool remove,
-                   Cancellation* cancellation, DoneTaking done);
-  void Forget() override;
+                   Cancellation* cancellation, TakeCallback done);
+  void ResetState() override;
 
   const std::string name_;
   const StagingLimits limits_;

@@ -10,8 +10,8 @@ constexpr char kPutCancelled[] = "Stage operation was cancelled";
 constexpr char kTakeCancelled[] = "Unstage operation was cancelled";
 
 // Returns a callback that passes on the result that the attempt leaves in `result`.
-template <class T, class DoneTaking>
-WaitableResource::Done TakeResult(std::shared_ptr<T> result, DoneTaking done) {
+template <class T, class TakeCallback>
+WaitableResource::Done TakeResult(std::shared_ptr<T> result, TakeCallback done) {
   return [result, done = std::move(done)](absl::Status status) {
     if (status.ok()) {
       done(std::move(*result));
@@ -62,13 +62,13 @@ void StagingArea::Put(Tensors tuple, Cancellation* cancellation, Done done) {
     return absl::OkStatus();
   };
   Wait(kPut, {.attempt = put,
-              .give_back = nullptr,
+              .roll_back = nullptr,
               .cancelled = kPutCancelled,
               .cancellation = cancellation,
               .done = std::move(done)});
 }
 
-void StagingArea::Take(Cancellation* cancellation, DoneTaking done) {
+void StagingArea::Take(Cancellation* cancellation, TakeCallback done) {
   auto taken = std::make_shared<Tensors>();
   const auto take = [this, taken]() -> std::optional<absl::Status> {
     if (tuples_.empty()) return std::nullopt;
@@ -78,13 +78,13 @@ void StagingArea::Take(Cancellation* cancellation, DoneTaking done) {
     return absl::OkStatus();
   };
   Wait(kTake, {.attempt = take,
-               .give_back = nullptr,
+               .roll_back = nullptr,
                .cancelled = kTakeCancelled,
                .cancellation = cancellation,
                .done = TakeResult(taken, std::move(done))});
 }
 
-void StagingArea::Peek(int64_t index, Cancellation* cancellation, DoneTaking done) {
+void StagingArea::Peek(int64_t index, Cancellation* cancellation, TakeCallback done) {
   auto seen = std::make_shared<Tensors>();
   const auto peek = [this, index, seen]() -> std::optional<absl::Status> {
     if (index >= static_cast<int64_t>(tuples_.size())) return std::nullopt;
@@ -92,7 +92,7 @@ void StagingArea::Peek(int64_t index, Cancellation* cancellation, DoneTaking don
     return absl::OkStatus();
   };
   Wait(kTake, {.attempt = peek,
-               .give_back = nullptr,
+               .roll_back = nullptr,
                .cancelled = kTakeCancelled,
                .cancellation = cancellation,
                .done = TakeResult(seen, std::move(done))});
@@ -104,10 +104,10 @@ int64_t StagingArea::size() {
 }
 
 void StagingArea::Empty() {
-  Change([this] { Forget(); });
+  Change([this] { ResetState(); });
 }
 
-void StagingArea::Forget() {
+void StagingArea::ResetState() {
   tuples_.clear();
   bytes_ = 0;
 }
@@ -126,7 +126,7 @@ void StagingMap::Put(int64_t key, Indices indices, Tensors parts, size_t arity,
   if (!fits.ok()) return done(fits);
   Wait(kPut, {.attempt = [this, key, indices = std::move(indices), parts = std::move(parts),
                           arity] { return TryPut(key, indices, parts, arity); },
-              .give_back = nullptr,
+              .roll_back = nullptr,
               .cancelled = kPutCancelled,
               .cancellation = cancellation,
               .done = std::move(done)});
@@ -188,23 +188,23 @@ std::optional<absl::Status> StagingMap::TryTake(std::optional<int64_t> key, cons
 }
 
 void StagingMap::WaitForPart(std::optional<int64_t> key, Indices indices, bool remove,
-                             Cancellation* cancellation, DoneTaking done) {
+                             Cancellation* cancellation, TakeCallback done) {
   if (const absl::Status ordered = CheckOrder(indices); !ordered.ok()) return done(ordered);
   auto part = std::make_shared<Part>();
   Wait(kTake, {.attempt = [this, key, indices = std::move(indices), remove,
                            part] { return TryTake(key, indices, remove, part.get()); },
-               .give_back = nullptr,
+               .roll_back = nullptr,
                .cancelled = kTakeCancelled,
                .cancellation = cancellation,
                .done = TakeResult(part, std::move(done))});
 }
 
 void StagingMap::Take(std::optional<int64_t> key, Indices indices, Cancellation* cancellation,
-                      DoneTaking done) {
+                      TakeCallback done) {
   WaitForPart(key, std::move(indices), /*remove=*/true, cancellation, std::move(done));
 }
 
-void StagingMap::Peek(int64_t key, Indices indices, Cancellation* cancellation, DoneTaking done) {
+void StagingMap::Peek(int64_t key, Indices indices, Cancellation* cancellation, TakeCallback done) {
   WaitForPart(key, std::move(indices), /*remove=*/false, cancellation, std::move(done));
 }
 
@@ -219,10 +219,10 @@ int64_t StagingMap::incomplete_size() {
 }
 
 void StagingMap::Empty() {
-  Change([this] { Forget(); });
+  Change([this] { ResetState(); });
 }
 
-void StagingMap::Forget() {
+void StagingMap::ResetState() {
   whole_.clear();
   incomplete_.clear();
   bytes_ = 0;

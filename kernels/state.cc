@@ -39,7 +39,7 @@ absl::StatusOr<Kernel> MakeVariable(const KernelInit& init) {
     return InvalidArgument(
         "Trying to access variable ", handle.name, " with wrong dtype or shape. Expected ",
         DataTypeName(state->dtype()), state->shape().ToString(), " got ", DataTypeName(dtype),
-        shape.ToString(), ": another node of the same container and name made it");
+        shape.ToString(), ": another node with the same container and name created it");
   }
   handle.resource = std::move(state);
   return Kernel::Constant(Tensor::Scalar(std::move(handle)));
@@ -132,8 +132,8 @@ bool MayShare(const KernelContext& c, const VariableState& v, const Tensor& valu
 // and may be shared. Otherwise copies the value, into the variable's own memory if it fits there
 // and has no readers.
 absl::Status Store(KernelContext& c, VariableState& v, const Tensor& value, bool step_invariant) {
-  const bool takes = value.OwnsBufferAlone() || (step_invariant && MayShare(c, v, value));
-  if (!takes && IsPlain(value.dtype())) return v.Assign(value, c.device());
+  const bool moves = value.OwnsBufferAlone() || (step_invariant && MayShare(c, v, value));
+  if (!moves && IsPlain(value.dtype())) return v.Assign(value, c.device());
   WEIR_ASSIGN_OR_RETURN(Tensor own, c.Own(value));
   v.Set(std::move(own));
   return absl::OkStatus();
@@ -143,7 +143,7 @@ struct AssignConfig {
   DataType dtype;
   bool is_ref;
   bool validate_shape;
-  bool value_lasts;
+  bool value_is_step_invariant;
 };
 
 absl::Status Assign(KernelContext& c, const AssignConfig& config) {
@@ -151,7 +151,7 @@ absl::Status Assign(KernelContext& c, const AssignConfig& config) {
   const Tensor& value = c.input(1);
   WEIR_RETURN_IF_ERROR(
       CheckAssignable(locked[0], value.shape(), config.is_ref, config.validate_shape));
-  WEIR_RETURN_IF_ERROR(Store(c, locked[0], value, config.value_lasts));
+  WEIR_RETURN_IF_ERROR(Store(c, locked[0], value, config.value_is_step_invariant));
   if (config.is_ref) c.SetOutput(0, c.input(0));
   return absl::OkStatus();
 }
@@ -176,7 +176,7 @@ absl::Status AssignUpdate(KernelContext& c, RowOp op, DataType dtype, bool is_re
   WEIR_ASSIGN_OR_RETURN(Tensor * value, locked.Writable(c, 0));
   if (void* const stream = c.device().stream()) {
     if (!CombineOnStream(stream, op, dtype, value->raw(), delta.raw(), delta.num_elements())) {
-      return Unimplemented("no kernel updates variables of type ", DataTypeName(dtype), " on ",
+      return Unimplemented("no update kernel for variables of type ", DataTypeName(dtype), " on ",
                            c.device().text());
     }
     if (is_ref) c.SetOutput(0, c.input(0));

@@ -16,9 +16,9 @@ absl::StatusOr<int> NestingDepth(const Tensor& t) {
     if (const auto* map = VariantAs<TensorMap>(v)) depth = std::max(depth, map->depth);
     if (const auto* optional = VariantAs<Optional>(v)) depth = std::max(depth, optional->depth);
   }
-  constexpr int kDeepest = 64;
-  if (depth >= kDeepest)
-    return InvalidArgument("variants are nested more than ", kDeepest, " deep");
+  constexpr int kMaxDepth = 64;
+  if (depth >= kMaxDepth)
+    return InvalidArgument("variants are nested more than ", kMaxDepth, " levels deep");
   return depth;
 }
 
@@ -40,18 +40,20 @@ absl::StatusOr<Tensor> NewTensor(DataType dtype, const Shape& shape) {
 
 absl::StatusOr<Tensor> ZeroTensor(ThreadPool& pool, DataType dtype, const Shape& shape) {
   if (dtype == DT_RESOURCE || dtype == DT_VARIANT)
-    return InvalidArgument("there is no zero of type ", DataTypeName(dtype));
+    return InvalidArgument("type ", DataTypeName(dtype), " has no zero value");
   WEIR_ASSIGN_OR_RETURN(Tensor t, NewTensor(dtype, shape));
   ClearElements(pool, t);
   return t;
 }
 
 absl::Status CheckRoomForTensors(int64_t count) {
-  constexpr int64_t kOfEach = 320;   // bytes: the handle, its buffer header, and an entry in a list
-  constexpr int64_t kFew = 1 << 16;  // the system reports the free memory
-  if (count <= kFew || count <= HostAllocator().bytes_free() / kOfEach) return absl::OkStatus();
+  constexpr int64_t kBytesPerTensor =
+      320;  // bytes: the handle, its buffer header, and an entry in a list
+  constexpr int64_t kMinCheckedCount = 1 << 16;  // fewer than this need no query of the free memory
+  if (count <= kMinCheckedCount || count <= HostAllocator().bytes_free() / kBytesPerTensor)
+    return absl::OkStatus();
   return absl::ResourceExhaustedError(
-      absl::StrCat(count, " tensors are more than there is memory for, even if they are empty"));
+      absl::StrCat(count, " tensors do not fit in memory, even if they are empty"));
 }
 
 absl::StatusOr<Tensor> CopyRows(const Tensor& t, int64_t begin, int64_t end, const Shape& shape) {
@@ -151,7 +153,7 @@ absl::StatusOr<Variant> ZeroOf(ThreadPool& pool, const Variant& v) {
   if (const auto* list = VariantAs<TensorList>(v)) return AsVariant(ZerosOfList(pool, *list));
   if (const auto* o = VariantAs<Optional>(v)) return AsVariant(ZerosOfOptional(pool, *o));
   if (VariantAs<TensorMap>(v) != nullptr) return AsVariant(absl::StatusOr<TensorMap>(TensorMap()));
-  return InvalidArgument("there is no zero of variant '", v.type_name, "'");
+  return InvalidArgument("variant type '", v.type_name, "' has no zero value");
 }
 
 absl::StatusOr<Variant> Sum(ThreadPool& pool, const Variant& a, const Variant& b) {
@@ -198,14 +200,14 @@ absl::StatusOr<Tensor> SumOf(ThreadPool& pool, const Tensor& a, const Tensor& b)
 namespace {
 
 // Returns whether the device has a stream and stores values of this type.
-bool LiesOnDevice(const KernelContext& c, DataType dtype) {
+bool IsOnDevice(const KernelContext& c, DataType dtype) {
   return c.device().stream() != nullptr && IsPlain(dtype);
 }
 
 }  // namespace
 
 absl::StatusOr<Tensor> ZeroTensor(KernelContext& c, DataType dtype, const Shape& shape) {
-  if (!LiesOnDevice(c, dtype)) return ZeroTensor(c.pool(), dtype, shape);
+  if (!IsOnDevice(c, dtype)) return ZeroTensor(c.pool(), dtype, shape);
   WEIR_ASSIGN_OR_RETURN(Tensor zeros, c.AllocateTemp(dtype, shape));
   ClearElements(c, zeros);
   return zeros;
@@ -213,7 +215,7 @@ absl::StatusOr<Tensor> ZeroTensor(KernelContext& c, DataType dtype, const Shape&
 
 absl::StatusOr<Tensor> CopyRows(KernelContext& c, const Tensor& t, int64_t begin, int64_t end,
                                 const Shape& shape) {
-  if (!LiesOnDevice(c, t.dtype())) return CopyRows(t, begin, end, shape);
+  if (!IsOnDevice(c, t.dtype())) return CopyRows(t, begin, end, shape);
   WEIR_ASSIGN_OR_RETURN(Tensor rows, c.AllocateTemp(t.dtype(), shape));
   const int64_t row = end > begin ? rows.num_elements() / (end - begin) : 0;
   CopyElements(c, t.dtype(), ElementAt(t, begin * row), rows.raw(), rows.num_elements());
@@ -221,13 +223,14 @@ absl::StatusOr<Tensor> CopyRows(KernelContext& c, const Tensor& t, int64_t begin
 }
 
 absl::StatusOr<Tensor> SumOf(KernelContext& c, const Tensor& a, const Tensor& b) {
-  if (!LiesOnDevice(c, a.dtype())) return SumOf(c.pool(), a, b);
+  if (!IsOnDevice(c, a.dtype())) return SumOf(c.pool(), a, b);
   WEIR_ASSIGN_OR_RETURN(Tensor sum, c.AllocateTemp(a.dtype(), a.shape()));
   CopyElements(c, a.dtype(), a.raw(), sum.raw(), a.num_elements());
   if (CombineOnStream(c.device().stream(), RowOp::kAdd, a.dtype(), sum.raw(), b.raw(),
                       b.num_elements()))
     return sum;
-  return Unimplemented("no kernel of ", c.device().text(), " adds ", DataTypeName(a.dtype()));
+  return Unimplemented("device ", c.device().text(), " cannot add values of type ",
+                       DataTypeName(a.dtype()));
 }
 
 }  // namespace weir

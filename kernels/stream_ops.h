@@ -33,7 +33,7 @@ bool CombineOnStream(void* stream, RowOp op, DataType type, void* to, const void
 void FillRandomOnStream(void* stream, RandomKind kind, DataType type, const Philox& start,
                         uint64_t low, uint64_t range, void* out, int64_t count);
 
-// Gathers slices by index: params is [batch, outer, limit, inner], indices [batch, count], out
+// A gather of slices by index: params is [batch, outer, limit, inner], indices [batch, count], out
 // [batch, outer, count, inner]. An index that is out of range reads zeros: the host does not wait
 // to check it.
 struct StreamGather {

@@ -27,7 +27,7 @@ constexpr int64_t kLargeBytes = 8 << 20;
 
 // Calls f.operator()<U>() with a type that is copied like dtype.
 template <class F>
-void DispatchMover(DataType dtype, F&& f) {
+void DispatchCopyType(DataType dtype, F&& f) {
   if (IsPlain(dtype)) {
     DispatchSize(ElementSize(dtype), std::forward<F>(f));
   } else {
@@ -73,9 +73,9 @@ class Grid {
     }
     inner_ = dims_.back();
     dims_.pop_back();
-    TakeTileDim();
-    if (tiled_ && CanStream(pool, to)) {
-      RunStreamed(pool, from, to);
+    FindTileDim();
+    if (tiled_ && CanUseNonTemporal(pool, to)) {
+      RunNonTemporal(pool, from, to);
     } else if (tiled_) {
       RunTiled(pool, from, to);
     } else if (dims_.empty() && inner_.to == 1) {
@@ -83,7 +83,7 @@ class Grid {
       pool.ParallelFor(
           inner_.extent, cost,
           [&](int64_t begin, int64_t end) {
-            Line(from + begin * inner_.from, to + begin, inner_.from, 1, end - begin);
+            CopyLine(from + begin * inner_.from, to + begin, inner_.from, 1, end - begin);
           },
           64);
     } else {
@@ -95,7 +95,7 @@ class Grid {
   struct Dim {
     int64_t extent, from, to;
   };
-  // Iterates over the outer dimensions, the last one fastest.
+  // A position in the outer dimensions, the last of which varies fastest.
   struct Position {
     Dims index;
     int64_t from = 0, to = 0;
@@ -132,7 +132,7 @@ class Grid {
 
   // Finds the dimension along which the source is contiguous, if it is not the inner dimension and
   // both are long enough to tile.
-  void TakeTileDim() {
+  void FindTileDim() {
     if (inner_.to != 1 || inner_.from == 1 || inner_.from == 0 || inner_.extent < 4) return;
     for (size_t i = 0; i < dims_.size(); ++i) {
       if (dims_[i].from == 1 && dims_[i].extent >= 4) {
@@ -145,7 +145,7 @@ class Grid {
   }
 
   template <class T>
-  static void Line(const T* from, T* to, int64_t from_stride, int64_t to_stride, int64_t n) {
+  static void CopyLine(const T* from, T* to, int64_t from_stride, int64_t to_stride, int64_t n) {
     if (from_stride == 1 && to_stride == 1) {
       if constexpr (std::is_trivially_copyable_v<T>) {
         if (n <= 8) {
@@ -171,14 +171,14 @@ class Grid {
     pool.ParallelFor(OuterCount(), cost, [&](int64_t begin, int64_t end) {
       Position p = At(begin);
       for (int64_t i = begin; i < end; ++i) {
-        Line(from + p.from, to + p.to, inner_.from, inner_.to, inner_.extent);
+        CopyLine(from + p.from, to + p.to, inner_.from, inner_.to, inner_.extent);
         Advance(p);
       }
     });
   }
 
   template <class T>
-  void Tile(const T* from, T* to, int64_t rows, int64_t cols) const {
+  void CopyTile(const T* from, T* to, int64_t rows, int64_t cols) const {
     for (int64_t r = 0; r < rows; ++r) {
       for (int64_t k = 0; k < cols; ++k) to[r * tile_.to + k] = from[r + k * inner_.from];
     }
@@ -209,8 +209,8 @@ class Grid {
     const auto copy = [&](const Position& p, int64_t strip) {
       const int64_t row = strip * kTile, rows = std::min(kTile, tile_.extent - row);
       for (int64_t col = 0; col < inner_.extent; col += kTile) {
-        Tile(from + p.from + row + col * inner_.from, to + p.to + row * tile_.to + col, rows,
-             std::min(kTile, inner_.extent - col));
+        CopyTile(from + p.from + row + col * inner_.from, to + p.to + row * tile_.to + col, rows,
+                 std::min(kTile, inner_.extent - col));
       }
     };
     ForEachStrip(pool, (tile_.extent + kTile - 1) / kTile, cost, copy, [] {});
@@ -218,7 +218,7 @@ class Grid {
 
 #ifdef __SSE2__
   template <class T>
-  bool CanStream(const ThreadPool& pool, const T* to) const {
+  bool CanUseNonTemporal(const ThreadPool& pool, const T* to) const {
     constexpr int64_t kBytes = static_cast<int64_t>(sizeof(T));
     if constexpr (!std::is_trivially_copyable_v<T> || (kBytes != 4 && kBytes != 8)) return false;
     // Enough bands for all threads, and full tiles.
@@ -232,16 +232,16 @@ class Grid {
   // Prefetches lines of the tile after the next. The hardware prefetcher tracks fewer rows than a
   // tile has.
   template <class T>
-  void FetchAhead(const T* in) const {
+  void PrefetchTile(const T* in) const {
     for (int64_t k = 0; k < kTile; ++k)
       _mm_prefetch(reinterpret_cast<const char*>(in + k * inner_.from + 2 * kTile), _MM_HINT_T0);
   }
 
   // Transposes a whole tile, kTile lines of kTile elements, in registers, so that each line of the
   // destination is written completely.
-  void StreamTile(const uint32_t* from, uint32_t* to) const {
+  void CopyTileNonTemporal(const uint32_t* from, uint32_t* to) const {
     const float* in = reinterpret_cast<const float*>(from);
-    FetchAhead(in);
+    PrefetchTile(in);
     for (int64_t r = 0; r < kTile; r += 4, in += 4) {
       __m128 v[kTile];
       for (int64_t k = 0; k < kTile; ++k) v[k] = _mm_loadu_ps(in + k * inner_.from);
@@ -252,9 +252,9 @@ class Grid {
       }
     }
   }
-  void StreamTile(const uint64_t* from, uint64_t* to) const {
+  void CopyTileNonTemporal(const uint64_t* from, uint64_t* to) const {
     const double* in = reinterpret_cast<const double*>(from);
-    FetchAhead(in);
+    PrefetchTile(in);
     for (int64_t r = 0; r < kTile; r += 2, in += 2) {
       __m128d v[kTile];
       for (int64_t k = 0; k < kTile; ++k) v[k] = _mm_loadu_pd(in + k * inner_.from);
@@ -267,7 +267,7 @@ class Grid {
   }
 
   template <class T>
-  void RunStreamed(ThreadPool& pool, const T* from, T* to) const {
+  void RunNonTemporal(ThreadPool& pool, const T* from, T* to) const {
     using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
     const double cost =
         kScatteredCost * static_cast<double>(tile_.extent * std::min(kTile, inner_.extent));
@@ -278,9 +278,9 @@ class Grid {
         const T* const x = from + p.from + row + col * inner_.from;
         T* const y = to + p.to + row * tile_.to + col;
         if (rows == kTile && cols == kTile) {
-          StreamTile(reinterpret_cast<const Bits*>(x), reinterpret_cast<Bits*>(y));
+          CopyTileNonTemporal(reinterpret_cast<const Bits*>(x), reinterpret_cast<Bits*>(y));
         } else {
-          Tile(x, y, rows, cols);
+          CopyTile(x, y, rows, cols);
         }
       }
     };
@@ -288,11 +288,11 @@ class Grid {
   }
 #else
   template <class T>
-  bool CanStream(const ThreadPool&, const T*) const {
+  bool CanUseNonTemporal(const ThreadPool&, const T*) const {
     return false;
   }
   template <class T>
-  void RunStreamed(ThreadPool&, const T*, T*) const {}
+  void RunNonTemporal(ThreadPool&, const T*, T*) const {}
 #endif
 
   absl::InlinedVector<Dim, 6> dims_;
@@ -304,7 +304,7 @@ class Grid {
 
 void StridedCopy::Run(ThreadPool& pool, DataType dtype, const void* from, void* to) const {
   Grid grid(*this);
-  DispatchMover(
+  DispatchCopyType(
       dtype, [&]<class T>() { grid.Run(pool, static_cast<const T*>(from), static_cast<T*>(to)); });
 }
 
@@ -336,7 +336,7 @@ void CopyElements(DataType dtype, const void* from, void* to, int64_t count) {
 }
 
 void FillElements(ThreadPool& pool, DataType dtype, const void* value, void* to, int64_t count) {
-  DispatchMover(dtype, [&]<class T>() {
+  DispatchCopyType(dtype, [&]<class T>() {
     const T element = *static_cast<const T*>(value);
     pool.ParallelFor(
         count, kByteCost * sizeof(T),

@@ -18,7 +18,8 @@ Tensor StringHandle(const std::string& container, const std::string& name,
                     std::shared_ptr<Resource> resource);
 // Returns null if the tensor is not such a handle.
 std::shared_ptr<Resource> FindByStringHandle(const Tensor& handle);
-// The memory of a handle stores this object: holding the handle keeps the resource alive.
+// Returns whether the value shares a handle's memory, so that holding the value keeps the resource
+// alive.
 bool SharesStringHandle(const Tensor& value);
 
 }  // namespace weir

@@ -168,7 +168,7 @@ std::optional<absl::string_view> CharacterRange(absl::string_view text, int64_t 
 }
 
 // The broadcast elements of an argument for each element of the result.
-std::vector<int64_t> Sources(const Shape& result, const Shape& shape) {
+std::vector<int64_t> SourceIndices(const Shape& result, const Shape& shape) {
   std::vector<int64_t> own(static_cast<size_t>(shape.num_elements()));
   std::iota(own.begin(), own.end(), 0);
   std::vector<int64_t> sources(static_cast<size_t>(result.num_elements()));
@@ -190,8 +190,8 @@ absl::Status Substr(KernelContext& c, bool characters) {
   }
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
   if (shape.num_elements() == 0) return absl::OkStatus();
-  const std::vector<int64_t> texts = Sources(shape, in.shape()),
-                             ranges = Sources(shape, positions.shape());
+  const std::vector<int64_t> texts = SourceIndices(shape, in.shape()),
+                             ranges = SourceIndices(shape, positions.shape());
   for (int64_t k = 0; k < out->num_elements(); ++k) {
     ThrowIfCancelledAt(k);
     const std::string& text = in.data<std::string>()[texts[k]];
@@ -250,7 +250,7 @@ struct NGrams {
 };
 
 // The maximum size of a row's n-grams of one width: padding may be arbitrarily wide.
-constexpr int64_t kMostNGramBytes = int64_t{1} << 28;
+constexpr int64_t kMaxNGramBytes = int64_t{1} << 28;
 
 absl::Status NGrams::AppendRow(absl::Span<const std::string> words,
                                std::vector<std::string>* grams) const {
@@ -260,7 +260,7 @@ absl::Status NGrams::AppendRow(absl::Span<const std::string> words,
       sizeof(absl::string_view) + std::max(left.size(), right.size()) + separator.size();
   for (const int64_t width : widths) {
     const auto parts = static_cast<double>(CountOf(length, width)) * static_cast<double>(width);
-    if (length < width && parts * static_cast<double>(part_bytes) > kMostNGramBytes) {
+    if (length < width && parts * static_cast<double>(part_bytes) > kMaxNGramBytes) {
       return InvalidArgument("Pad width could lead to integer overflow, got pad_width = ",
                              PadOf(width));
     }
@@ -273,7 +273,7 @@ absl::Status NGrams::AppendRow(absl::Span<const std::string> words,
         "provided, got ",
         pad);
   }
-  if (pad > kMostNGramBytes / static_cast<int64_t>(2 * part_bytes)) {
+  if (pad > kMaxNGramBytes / static_cast<int64_t>(2 * part_bytes)) {
     return InvalidArgument("Pad width is too large: ", pad);
   }
   Append(words, length + 2 * pad, grams);

@@ -169,7 +169,7 @@ absl::Status TensorSummaryV2(KernelContext& ctx) {
   value->set_tag(tag);
   TensorToProto(ctx.input(1), value->mutable_tensor());
   if (!value->mutable_metadata()->ParseFromString(*metadata.data<std::string>())) {
-    return InvalidArgument("serialized_summary_metadata is no serialized SummaryMetadata");
+    return InvalidArgument("serialized_summary_metadata is not a serialized SummaryMetadata");
   }
   return SetSummary(ctx, summary);
 }

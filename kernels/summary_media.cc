@@ -85,7 +85,7 @@ absl::Status AddImages(const Tensor& tags, const Tensor& images, int64_t max_ima
   return absl::OkStatus();
 }
 
-absl::StatusOr<int64_t> MostImages(const Node& node) {
+absl::StatusOr<int64_t> MaxImages(const Node& node) {
   const auto most = node.attr<int64_t>("max_images");
   if (most <= std::numeric_limits<int32_t>::max()) return most;
   return InvalidArgument("max_images must be < 2^31");
@@ -93,7 +93,7 @@ absl::StatusOr<int64_t> MostImages(const Node& node) {
 
 template <class T>
 absl::StatusOr<Kernel> MakeImageSummary(const KernelInit& init) {
-  WEIR_ASSIGN_OR_RETURN(const int64_t max_images, MostImages(init.node));
+  WEIR_ASSIGN_OR_RETURN(const int64_t max_images, MaxImages(init.node));
   Tensor bad_color = init.attr<Tensor>("bad_color");
   if (bad_color.dtype() != DT_UINT8 || bad_color.rank() != 1) {
     return InvalidArgument("expected bad_color to be a uint8 vector, but it is ",
@@ -108,7 +108,7 @@ absl::StatusOr<Kernel> MakeImageSummary(const KernelInit& init) {
 
 template <class T>
 absl::StatusOr<Kernel> MakeWriteImageSummary(const KernelInit& init) {
-  WEIR_ASSIGN_OR_RETURN(const int64_t max_images, MostImages(init.node));
+  WEIR_ASSIGN_OR_RETURN(const int64_t max_images, MaxImages(init.node));
   return Kernel([max_images](KernelContext& ctx) -> absl::Status {
     proto::Summary summary;
     WEIR_RETURN_IF_ERROR(
@@ -147,8 +147,8 @@ std::string EncodeWav(const float* samples, uint32_t rate, int64_t channels, int
   return wav;
 }
 
-absl::Status AddSounds(const Tensor& tags, const Tensor& sounds, const Tensor& rate,
-                       int64_t max_outputs, proto::Summary* summary) {
+absl::Status AddAudio(const Tensor& tags, const Tensor& sounds, const Tensor& rate,
+                      int64_t max_outputs, proto::Summary* summary) {
   WEIR_ASSIGN_OR_RETURN(const std::string tag, ScalarTag(tags));
   if (sounds.rank() != 2 && sounds.rank() != 3) {
     return InvalidArgument("Tensor must be 3-D or 2-D, got: ", sounds.shape().ToString());
@@ -182,8 +182,8 @@ absl::StatusOr<Kernel> MakeAudioSummary(const KernelInit& init) {
   return Kernel([max_outputs](KernelContext& ctx) -> absl::Status {
     proto::Summary summary;
     const int first = FirstInput(kSink);
-    WEIR_RETURN_IF_ERROR(AddSounds(ctx.input(first), ctx.input(first + 1), ctx.input(first + 2),
-                                   max_outputs, &summary));
+    WEIR_RETURN_IF_ERROR(AddAudio(ctx.input(first), ctx.input(first + 1), ctx.input(first + 2),
+                                  max_outputs, &summary));
     return kSink(ctx, summary);
   });
 }

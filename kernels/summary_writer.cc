@@ -119,7 +119,7 @@ class SummaryWriterState final : public Resource {
 
 absl::StatusOr<Kernel> MakeSummaryWriter(const KernelInit& init) {
   WEIR_ASSIGN_OR_RETURN(const ResourceName name, NameSharedByNode(init.node));
-  const auto writer = name.HomeIn(init.resources)
+  const auto writer = name.SelectMap(init.resources)
                           .LookupOrCreate<SummaryWriterState>(name.container, name.name, [&] {
                             return std::make_shared<SummaryWriterState>(name.name);
                           });
@@ -163,7 +163,7 @@ absl::Status WriteTensor(KernelContext& c) {
   value->set_tag(tag);
   TensorToProto(c.input(2), value->mutable_tensor());
   if (!metadata.empty() && !value->mutable_metadata()->ParseFromString(metadata))
-    return InvalidArgument("summary_metadata is no serialized SummaryMetadata");
+    return InvalidArgument("summary_metadata is not a serialized SummaryMetadata");
   return WriteSummaryEvent(c, summary);
 }
 

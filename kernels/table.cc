@@ -28,13 +28,13 @@ absl::StatusOr<LookupTable::Spec> SpecOf(const Node& node, absl::string_view nam
   return spec;
 }
 
-// The table of that name; `make` gives it where there is none.
+// Returns the table of this name, which `make` creates if there is none.
 template <class MakeTable>
 absl::StatusOr<Tensor> SharedTable(const Node& node, const Device& device, ResourceMap& resources,
                                    const MakeTable& make) {
   WEIR_ASSIGN_OR_RETURN(const ResourceName name, NameOfResource(node));
   WEIR_ASSIGN_OR_RETURN(const LookupTable::Spec spec, SpecOf(node, name.name));
-  ResourceMap& home = name.HomeIn(resources);
+  ResourceMap& home = name.SelectMap(resources);
   auto table = home.Lookup<LookupTable>(name.container, name.name);
   if (table == nullptr) {
     WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<LookupTable> made, make(spec));
@@ -49,7 +49,7 @@ absl::StatusOr<Tensor> SharedTable(const Node& node, const Device& device, Resou
   return HandleTo(device, name, table);
 }
 
-// One for this run alone, gone with the last handle to it.
+// Creates a table for this run alone, which is destroyed with the last handle to it.
 template <class MakeTable>
 absl::StatusOr<Tensor> OwnTable(const Node& node, const Device& device, const MakeTable& make) {
   const ResourceName name{"", node.name()};
@@ -79,7 +79,7 @@ MadeTable DenseTable(KernelContext& c, LookupTable::Spec spec) {
   DenseTableOptions options;
   for (int i = 0; i < c.num_inputs(); ++i) {
     if (c.input(i).dtype() != spec.key_type)
-      return InvalidArgument("The keys that mark buckets must have the type of keys");
+      return InvalidArgument("empty_key and deleted_key must have the key type");
     (i == 0 ? options.empty_key : options.deleted_key) = c.input(i).DeepCopy();
   }
   options.initial_num_buckets = c.node().attr<int64_t>("initial_num_buckets");
@@ -104,7 +104,7 @@ absl::Status AnonymousDenseTable(KernelContext& c) {
   return absl::OkStatus();
 }
 
-// ---- what is done with a table
+// ---- operations on a table
 
 absl::Status Find(KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(const auto table, c.resource<LookupTable>(0));

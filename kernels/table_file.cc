@@ -10,13 +10,13 @@ namespace weir {
 
 namespace {
 
-// One of the two tensors that are read, an element a line.
+// One of the two tensors read from the file, with one element per line.
 class Column {
  public:
   Column(DataType dtype, int64_t index, int64_t offset)
       : dtype_(dtype), index_(index), offset_(offset) {}
 
-  // `what` is "Key" or "Value", `table` the end of the sentence.
+  // `what` is "Key" or "Value"; `table` is the word for it in the error text.
   absl::Status Check(const char* what, const char* table) const {
     if (index_ < kWholeLine) return InvalidArgument(what, " index ", index_, " must be >= -2");
     if (index_ == kLineNumber && dtype_ != DT_INT64) {
@@ -74,7 +74,7 @@ class Column {
   }
 
  private:
-  // The offset may be anything.
+  // The offset may be any number.
   int64_t Shifted(int64_t v) const {
     return static_cast<int64_t>(static_cast<uint64_t>(v) + static_cast<uint64_t>(offset_));
   }

@@ -11,11 +11,12 @@
 #include "weir/kernels/string_handle.h"
 #include "weir/kernels/tensor_array_state.h"
 
-// Arrays that a step makes, fills and reads; gone with the last handle to them. The values of an
-// array are ordered by its "flow": each write gives out a number that later ones wait for.
+// Arrays that a step creates, fills and reads; an array is destroyed with the last handle to it.
+// The accesses to an array are ordered by its "flow": each write returns a number that later ones
+// take as an input.
 //
-// The handle is a resource (V3), a string[2] (V2), or a reference to such strings (before V2).
-// On a GPU the elements and the flow of an array lie there, indices and lengths on the host.
+// The handle is a resource (V3), a string[2] (V2), or a reference to such strings (before V2). On a
+// GPU the elements and the flow of an array are on the device, indices and lengths on the host.
 namespace weir {
 
 namespace {
@@ -68,10 +69,11 @@ absl::StatusOr<State> ArrayOf(KernelContext& c) {
   State state = std::dynamic_pointer_cast<TensorArrayState>(FindByStringHandle(text));
   if (state != nullptr) return state;
   const std::string* names = text.data<std::string>();
-  return NotFound("Container ", names[0], " does not exist. (Could not find resource: ", names[0],
-                  "/", names[1],
-                  "): a TensorArray's handle comes from the node that made the array, in the same "
-                  "step");
+  return NotFound(
+      "Container ", names[0], " does not exist. (Could not find resource: ", names[0], "/",
+      names[1],
+      "): a TensorArray's handle comes from the node that created the array, in the same "
+      "step");
 }
 
 absl::StatusOr<Kernel> MakeTensorArray(const KernelInit& init) {
@@ -117,8 +119,8 @@ absl::StatusOr<int64_t> ReadIndex(const Tensor& index) {
                          index.shape().ToString());
 }
 
-// What an array may keep: a handle, which holds its array, would keep an array that holds it for
-// ever. Its text names nothing.
+// Returns the value without its handle: an array that holds its own handle, directly or through
+// another array, would never be destroyed. The copied text of the handle refers to no array.
 Tensor WithoutHandle(const Tensor& value) {
   return SharesStringHandle(value) ? value.DeepCopy() : value;
 }
@@ -149,8 +151,8 @@ Dims FirstIndices(int64_t count) {
   return indices;
 }
 
-// The values one after the other; their sizes add up to the output's.
-absl::Status OutputJoined(KernelContext& c, const Shape& shape, const std::vector<Tensor>& values) {
+// Concatenates the values; their sizes add up to the output's.
+absl::Status OutputConcat(KernelContext& c, const Shape& shape, const std::vector<Tensor>& values) {
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
   int64_t at = 0;
   for (const Tensor& value : values) {
@@ -160,7 +162,7 @@ absl::Status OutputJoined(KernelContext& c, const Shape& shape, const std::vecto
   return absl::OkStatus();
 }
 
-// Of a packed array, or one to concatenate, without elements.
+// Outputs the result of packing or concatenating an array without elements.
 absl::Status OutputEmpty(KernelContext& c, Shape shape, absl::string_view attribute,
                          absl::string_view verb) {
   if (!shape.IsFullyDefined()) {
@@ -172,24 +174,24 @@ absl::Status OutputEmpty(KernelContext& c, Shape shape, absl::string_view attrib
   return c.AllocateOutput(0, shape).status();
 }
 
-// All elements, in order. The size may be anything that the graph has said, and what was never
-// written takes memory only now, so that there is a look at what is left every now and then.
+// Reads all elements, in order. The graph may specify any size, and elements that were never
+// written are allocated only now, so this checks the free memory from time to time.
 absl::StatusOr<std::vector<Tensor>> ReadAll(KernelContext& c, TensorArrayState& state) {
-  constexpr int64_t kOfElement = 640, kBetweenLooks = int64_t{256} << 20;  // bytes
-  WEIR_ASSIGN_OR_RETURN(const int64_t size, state.JoinedSize());
+  constexpr int64_t kBytesPerElement = 640, kCheckInterval = int64_t{256} << 20;  // bytes
+  WEIR_ASSIGN_OR_RETURN(const int64_t size, state.ConcatSize());
   const auto too_large = [&] {
     return absl::ResourceExhaustedError(absl::StrCat("TensorArray ", state.name(), " has ", size,
-                                                     " elements, more than there is memory for"));
+                                                     " elements, which do not fit in memory"));
   };
-  if (size > HostAllocator().bytes_free() / kOfElement) return too_large();
+  if (size > HostAllocator().bytes_free() / kBytesPerElement) return too_large();
   std::vector<Tensor> values;
   int64_t taken = 0;
   for (int64_t i = 0; i < size; ++i) {
     WEIR_ASSIGN_OR_RETURN(std::vector<Tensor> value, state.Read(c, {i}));
-    taken += kOfElement + static_cast<int64_t>(value[0].num_bytes());
+    taken += kBytesPerElement + static_cast<int64_t>(value[0].num_bytes());
     values.push_back(std::move(value[0]));
-    if (taken > kBetweenLooks) {
-      if (HostAllocator().bytes_free() < kBetweenLooks) return too_large();
+    if (taken > kCheckInterval) {
+      if (HostAllocator().bytes_free() < kCheckInterval) return too_large();
       taken = 0;
     }
     if (c.cancellation() != nullptr && c.cancellation()->cancelled())
@@ -212,7 +214,7 @@ absl::Status Pack(KernelContext& c, const std::vector<Tensor>& values, const Sha
         " but index ", i, " has shape: ", values[i].shape().ToString());
   }
   shape.InsertDim(0, static_cast<int64_t>(values.size()));
-  return OutputJoined(c, shape, values);
+  return OutputConcat(c, shape, values);
 }
 
 absl::Status CheckRead(KernelContext& c, TensorArrayState& state, const Shape& element_shape) {
@@ -283,7 +285,7 @@ absl::StatusOr<Kernel> MakeConcat(const KernelInit& init) {
       rows += values[i].dim(0);
     }
     shape.set_dim(0, rows);
-    return OutputJoined(c, shape, values);
+    return OutputConcat(c, shape, values);
   });
 }
 
@@ -333,7 +335,7 @@ absl::Status Unpack(KernelContext& c) {
                            value.dim(0), " vs. ", size, ")");
   }
   WEIR_RETURN_IF_ERROR(CheckRoomForTensors(size));
-  state->NoteParts(size);
+  state->SetNumParts(size);
   return WriteRows(c, *state, FirstIndices(size));
 }
 
@@ -383,7 +385,7 @@ absl::Status Split(KernelContext& c) {
     parts.push_back(std::move(part));
     begin += length;
   }
-  state->NoteParts(count);
+  state->SetNumParts(count);
   WEIR_RETURN_IF_ERROR(state->Write(c, FirstIndices(count), std::move(parts)));
   c.SetOutput(0, c.input(3));
   return absl::OkStatus();

@@ -37,13 +37,13 @@ absl::StatusOr<int64_t> TensorArrayState::Size() {
   return size_;
 }
 
-absl::StatusOr<int64_t> TensorArrayState::JoinedSize() {
+absl::StatusOr<int64_t> TensorArrayState::ConcatSize() {
   const std::lock_guard<std::mutex> lock(mutex_);
   WEIR_RETURN_IF_ERROR(CheckOpen());
   return options_.is_gradient ? parts_.value_or(size_) : size_;
 }
 
-void TensorArrayState::NoteParts(int64_t count) {
+void TensorArrayState::SetNumParts(int64_t count) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!options_.is_gradient) parts_ = count;
 }

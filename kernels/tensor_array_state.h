@@ -13,17 +13,17 @@
 
 namespace weir {
 
-// What a TensorArray's handle refers to: tensors by index, each written once and, unless it is to
-// be kept, read once. Thread-safe.
+// The object behind a TensorArray's handle: tensors by index, each written once and, if
+// clear_after_read is set, read once. Thread-safe.
 //
 // The gradient of an array is an array as well, one for each `source`, the name of the call of
-// Gradients: values written to one index add up, and what nobody wrote reads as zeros of the shape
-// that the array had there. Positions that were never written take no memory.
+// Gradients: values written to one index are accumulated, and an index that is never written reads
+// as zeros of the shape that the array had there. Positions that were never written use no memory.
 class TensorArrayState final : public Resource {
  public:
   struct Options {
     std::string name;
-    int64_t number = 0;  // for errors: which one this is of those that its node made
+    int64_t number = 0;  // for error texts: the sequence number among the arrays of its node
     DataType dtype = DT_INVALID;
     Shape element_shape = Shape::UnknownRank();
     bool identical_element_shapes = false;
@@ -40,34 +40,35 @@ class TensorArrayState final : public Resource {
   const std::string& name() const { return options_.name; }
   DataType dtype() const { return options_.dtype; }
 
-  // Errors if elements of this type cannot be read from it ("requested") or written to it ("is
-  // trying to write").
+  // Returns an error if elements of this type cannot be read from the array ("requested") or
+  // written to it ("is trying to write").
   absl::Status CheckType(DataType dtype, bool is_write) const;
   absl::StatusOr<int64_t> Size();
-  // How many elements are joined when all are: of a gradient, those that one tensor was taken apart
-  // into, where it was; more may have been written to the array since.
-  absl::StatusOr<int64_t> JoinedSize();
-  void NoteParts(int64_t count);
+  // Returns the number of elements that a concatenation of all elements has. For a gradient into
+  // which a tensor was split, that is the number of its parts; more elements may have been written
+  // to the array since.
+  absl::StatusOr<int64_t> ConcatSize();
+  void SetNumParts(int64_t count);
   bool dynamic_size();
   absl::Status MergeElementShape(const Shape& shape);
 
-  // The values own their memory, which is of the kernel's device.
+  // The values own their memory, which belongs to the kernel's device.
   absl::Status Write(KernelContext& c, absl::Span<const int64_t> indices,
                      std::vector<Tensor> values);
   absl::StatusOr<std::vector<Tensor>> Read(KernelContext& c, absl::Span<const int64_t> indices);
-  // The gradient for `source`, made when first asked for; its elements have `prepend` before the
-  // dimensions that the array's have. The array can grow no more.
+  // Returns the gradient for `source`, which is created on first use. The shapes of its elements
+  // are those of the array, with `prepend` before them. The array cannot grow after that.
   absl::StatusOr<std::shared_ptr<TensorArrayState>> Gradient(const std::string& source,
                                                              const Shape& prepend);
 
  private:
   struct Element {
-    Tensor value;  // not initialized: zeros
+    Tensor value;  // uninitialized: zeros
     Shape shape;
     bool written = false, read = false, cleared = false;
   };
 
-  // All need the lock.
+  // These require the lock.
   absl::Status CheckOpen() const;
   absl::Status WriteOne(KernelContext& c, int64_t index, Tensor value);
   absl::Status CheckElement(int64_t index, const Tensor& value) const;
@@ -78,9 +79,9 @@ class TensorArrayState final : public Resource {
   Options options_;
   std::mutex mutex_;
   bool closed_ = false;
-  bool has_sums_ = false;  // so that it has no gradient
+  bool has_sums_ = false;  // if set, the array has no gradient
   int64_t size_;
-  std::optional<int64_t> parts_;  // of the tensor that was taken apart last
+  std::optional<int64_t> parts_;  // of the tensor that was split last
   Shape element_shape_;
   std::unordered_map<int64_t, Element> elements_;
   std::map<std::string, std::shared_ptr<TensorArrayState>> gradients_;

@@ -7,8 +7,9 @@
 #include "weir/kernels/registry.h"
 #include "weir/kernels/strided_copy.h"
 
-// Lists of tensors, as values: what functional loops collect, and what gradients take them apart
-// with. The type of elements that an op asks for is that of its output, or of the value it puts in.
+// Lists of tensors, as values: functional loops collect their results in them, and gradients read
+// the elements. The element type that an op requests is that of its output, or of the value it
+// inserts.
 namespace weir {
 
 absl::StatusOr<const TensorList*> InputList(const KernelContext& c, int i) {
@@ -48,7 +49,7 @@ absl::StatusOr<Shape> ElementShape(const KernelContext& c, const TensorList& lis
 }
 
 absl::StatusOr<Shape> MergeElements(const TensorList& list, Shape shape) {
-  // No element has another shape than the list.
+  // All elements must have the list's shape.
   if (list.element_shape.IsFullyDefined()) return shape;
   WEIR_RETURN_IF_ERROR(list.elements.ForEach([&](int64_t, const Tensor& t) -> absl::Status {
     WEIR_ASSIGN_OR_RETURN(shape, MergeListShapes(shape, t.shape()));
@@ -84,7 +85,7 @@ absl::StatusOr<int64_t> ReadScalar(const Tensor& t, absl::string_view name) {
   return InvalidArgument(name, " must be a scalar, but got shape ", t.shape().ToString());
 }
 
-// The type that an attribute names, of lists that are made from nothing.
+// Returns the type in an attribute, for lists that are created empty.
 DataType ElementType(const KernelContext& c) { return c.node().attr<DataType>("element_dtype"); }
 DataType OutputType(const KernelContext& c, int i) { return BaseType(c.node().output_type(i)); }
 
@@ -139,7 +140,7 @@ absl::Status Resize(KernelContext& c) {
   return absl::OkStatus();
 }
 
-// "at index 3" for lists in a batch.
+// Returns "at index 3" for lists in a batch.
 absl::Status CheckAppend(const TensorList& list, const Shape& shape, DataType dtype) {
   if (!list.element_shape.IsCompatibleWith(shape)) {
     return InvalidArgument(
@@ -200,7 +201,8 @@ absl::Status PushBackBatch(KernelContext& c) {
   return absl::OkStatus();
 }
 
-// Element i, or zeros if it was never set; `shape` is that of all elements as far as known.
+// Returns element i, or zeros if it was never set; `shape` is the known part of all elements'
+// shape.
 absl::Status OutputElement(KernelContext& c, int output, const TensorList& list, int64_t i,
                            const Shape& shape) {
   if (const Tensor* element = list.elements.at(i)) {
@@ -322,8 +324,8 @@ void AddTensorListKernels(KernelRegistry* r) {
   r->Add("TensorListGetItem", kCpu, GetItem);
   r->Add("TensorListSetItem", kCpu, MakeSetItem);
   r->Add("TensorListConcatLists", kCpu, ConcatLists);
-  AddTensorListJoining(r);
-  // Of anything that a variant may hold.
+  AddTensorListConcat(r);
+  // For any value that a variant may hold.
   r->Add("AddN", kCpu, DT_VARIANT, AddLists);
 }
 

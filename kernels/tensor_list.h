@@ -4,20 +4,21 @@
 #include "weir/core/kernel.h"
 #include "weir/kernels/stored_values.h"
 
-// What the kernels of lists share. All functions check what they are given.
+// Shared code of the kernels of lists. All functions validate their arguments.
 namespace weir {
 
-// The list in the scalar at input i.
+// Returns the list in the scalar at input i.
 absl::StatusOr<const TensorList*> InputList(const KernelContext& c, int i);
 absl::Status CheckListType(const TensorList& list, DataType dtype);
-// A shape given as a vector in which -1 is unknown, or as the scalar -1: unknown rank.
+// Reads a shape from a vector in which -1 means unknown, or from the scalar -1 for unknown rank.
 absl::StatusOr<Shape> ReadElementShape(const Tensor& t);
-// What both shapes together say; if they contradict each other, an error in the words of
-// TensorFlow's kernels of lists.
+// Merges both shapes. If they contradict each other, returns an error in the words of TensorFlow's
+// kernels of lists.
 absl::StatusOr<Shape> MergeListShapes(const Shape& a, const Shape& b);
-// The shape at input i and that of the list's elements, merged.
+// Returns the shape at input i merged with that of the list's elements.
 absl::StatusOr<Shape> ElementShape(const KernelContext& c, const TensorList& list, int i);
-// `shape` merged with the shapes of the elements there are, where the list leaves those open.
+// Returns `shape` merged with the shapes of the existing elements, where the list leaves it
+// unknown.
 absl::StatusOr<Shape> MergeElements(const TensorList& list, Shape shape);
 // Sets element i, which is below the list's size.
 absl::Status PutElement(KernelContext& c, TensorList* list, int64_t i, const Tensor& value);
@@ -25,9 +26,8 @@ absl::Status PutElement(KernelContext& c, TensorList* list, int64_t i, const Ten
 absl::Status PutRows(KernelContext& c, TensorList* list, const Tensor& value,
                      absl::Span<const int64_t> at);
 
-// Lists made of tensors and tensors made of lists (tensor_list_concat.cc): a part of
-// AddTensorListKernels.
-void AddTensorListJoining(KernelRegistry* r);
+// Conversions between lists and tensors (tensor_list_concat.cc): a part of AddTensorListKernels.
+void AddTensorListConcat(KernelRegistry* r);
 
 }  // namespace weir
 

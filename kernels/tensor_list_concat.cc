@@ -17,7 +17,8 @@ Dims FirstIndices(int64_t count) {
   return indices;
 }
 
-// Elements of `list` along a new first dimension, with zeros for those that are not set.
+// Stacks the elements of `list` along a new first dimension, with zeros for elements that are not
+// set.
 absl::Status OutputStack(KernelContext& c, const TensorList& list, const Shape& element,
                          int64_t count, const std::function<int64_t(int64_t)>& index) {
   Shape shape = element;
@@ -26,7 +27,7 @@ absl::Status OutputStack(KernelContext& c, const TensorList& list, const Shape& 
   if (!IsPlain(list.element_dtype) && list.element_dtype != DT_STRING) {
     for (int64_t i = 0; i < count; ++i) {
       if (list.elements.at(index(i)) == nullptr)
-        return InvalidArgument("there is no zero of type ", DataTypeName(list.element_dtype));
+        return InvalidArgument("type ", DataTypeName(list.element_dtype), " has no zero value");
     }
   }
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
@@ -95,7 +96,7 @@ absl::Status CheckRows(const Tensor& t) {
   return InvalidArgument("Tensor must be at least a vector, but saw shape: ", t.shape().ToString());
 }
 
-// A list of this element shape for the rows of `t`.
+// Makes a list of this element shape from the rows of `t`.
 absl::StatusOr<TensorList> ListForRows(const Tensor& t, const Tensor& element_shape) {
   TensorList list;
   list.element_dtype = t.dtype();
@@ -116,7 +117,7 @@ absl::Status FromTensor(KernelContext& c) {
   return absl::OkStatus();
 }
 
-// Into a list of `num_elements`, or of as many as needed.
+// Scatters into a list of `num_elements` elements, or of as many as needed.
 absl::Status Scatter(KernelContext& c) {
   const Tensor& t = c.input(0);
   WEIR_ASSIGN_OR_RETURN(TensorList list, ListForRows(t, c.input(2)));
@@ -210,14 +211,14 @@ absl::Status Split(KernelContext& c) {
 
 // ---- concatenation
 
-// How many rows each element has. One that is not set has those that all others have, else those
-// that `leading_dims` gives it.
+// The number of rows of each element. An element that is not set has as many as the others,
+// or the number in `leading_dims`.
 class RowCounts {
  public:
   RowCounts(const TensorList& list, int64_t first_dim, const Dims* leading_dims)
       : list_(list), first_dim_(first_dim), leading_dims_(leading_dims) {}
 
-  // `rest` is merged with the shapes that elements have without the first dimension.
+  // Merges `rest` with the elements' shapes without the first dimension.
   absl::Status MergeShapes(Shape* rest) {
     bool differ = false;
     int64_t common = first_dim_;
@@ -301,7 +302,7 @@ absl::Status Concat(KernelContext& c, const TensorList& list, const Shape& eleme
     return InvalidArgument("All except the first dimension must be fully defined when concating ",
                            "an empty tensor list. element_shape: ", rest.ToString());
   }
-  // The first version has no use for the first dimension.
+  // The first version does not use the first dimension.
   const bool rows_known = leading_dims != nullptr && element.has_rank();
   RowCounts counts(list, rows_known ? element.dim(0) : -1, leading_dims);
   WEIR_RETURN_IF_ERROR(counts.MergeShapes(&rest));
@@ -331,7 +332,7 @@ absl::Status ConcatV2(KernelContext& c) {
 
 }  // namespace
 
-void AddTensorListJoining(KernelRegistry* r) {
+void AddTensorListConcat(KernelRegistry* r) {
   r->Add("TensorListStack", kCpu, MakeStack);
   r->Add("TensorListGather", kCpu, Gather);
   r->Add("TensorListFromTensor", kCpu, FromTensor);

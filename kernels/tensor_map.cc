@@ -7,7 +7,7 @@
 #include "weir/kernels/strided_copy.h"
 #include "weir/kernels/summarize.h"
 
-// Maps from tensors to tensors, as values: every op that changes one makes a new one.
+// Maps from tensors to tensors, as values: every op that modifies a map creates a new one.
 namespace weir {
 
 namespace {
@@ -20,7 +20,7 @@ absl::StatusOr<const TensorMap*> InputMap(const KernelContext& c) {
   return InvalidArgument("Input handle is not a map. Saw: '", t.data<Variant>()->type_name, "'");
 }
 
-// Equal for equal keys, and for no others.
+// Returns a string that is equal for equal keys only.
 absl::StatusOr<std::string> BytesOf(const Tensor& key) {
   std::string bytes = key.Description();
   if (key.dtype() == DT_STRING) {
@@ -57,8 +57,9 @@ absl::Status Lookup(KernelContext& c) {
   if (it == map->entries->end()) return NoKey("lookup non-existent key", c.input(1));
   const DataType want = BaseType(c.node().output_type(0));
   if (it->second.value.dtype() != want) {
-    return InvalidArgument("TensorMapLookup asks for a value of ", DataTypeName(want),
-                           " but the key has one of ", DataTypeName(it->second.value.dtype()));
+    return InvalidArgument("TensorMapLookup requests a value of type ", DataTypeName(want),
+                           ", but the key has a value of type ",
+                           DataTypeName(it->second.value.dtype()));
   }
   c.SetOutput(0, it->second.value);
   return absl::OkStatus();

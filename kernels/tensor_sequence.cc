@@ -5,19 +5,18 @@
 
 namespace weir {
 
-// A tree of branches with 16 children each, in which the digits of a position to base 16 are the
-// way to its tensor: the persistent vector of Bagwell's "Ideal Hash Trees" (2001) as Clojure has
-// it.
+// A tree of branches with 16 children each; the base-16 digits of a position are the path to its
+// tensor. This is the persistent vector of Bagwell's "Ideal Hash Trees" (2001), as in Clojure.
 //
-// To replace an element is to copy the branches on its way, one a level, and to share all others
-// with the old sequence. So a list that is passed around a loop, and that a gradient may still hold
-// from every iteration, costs a few hundred bytes an iteration, where copying it whole would take
-// time and memory in the square of the iterations. A mutable list that is updated in place when
-// nobody else holds it, as TensorFlow's, is as quick only if nobody does. Branches that nobody else
-// holds are changed in place, so that a list is filled without copies.
+// Replacing an element copies the branches on its path, one per level, and shares all others with
+// the old sequence. So a list that is a loop-carried value, and that a gradient may still hold from
+// every iteration, costs a few hundred bytes per iteration, where copying the whole list would take
+// time and memory quadratic in the number of iterations. A mutable list that is updated in place if
+// it has no other owner, as TensorFlow's, is as fast only if it has none. Branches without other
+// owners are updated in place, so filling a list makes no copies.
 //
-// A branch without tensors is null, so that a sequence of a billion empty positions is nothing but
-// a number: sizes come from graphs, and may be anything.
+// A branch without tensors is null, so a sequence of a billion empty positions is just a number:
+// sizes come from graphs, and may be anything.
 
 const Tensor* TensorSequence::at(int64_t i) const {
   if (i < 0 || i >= size_) return nullptr;
@@ -35,7 +34,7 @@ TensorSequence::Ref TensorSequence::Put(Ref ref, int level, int64_t i, Ref leaf)
   } else if (ref.use_count() > 1) {
     branch = std::make_shared<Branch>(*static_cast<const Branch*>(ref.get()));
   } else {
-    std::atomic_thread_fence(std::memory_order_acquire);  // after whoever had it read it
+    std::atomic_thread_fence(std::memory_order_acquire);  // after the previous owners have read it
     branch = std::const_pointer_cast<Branch>(std::static_pointer_cast<const Branch>(ref));
   }
   Ref& child = branch->children[Child(i, level)];
@@ -52,7 +51,7 @@ TensorSequence TensorSequence::With(int64_t i, Tensor value) const& {
   return TensorSequence(*this).With(i, std::move(value));
 }
 
-// What lies below `size`, counted from the start of this branch.
+// Returns the part of the branch below `size`, counted from the start of this branch.
 TensorSequence::Ref TensorSequence::Truncated(const Ref& ref, int level, int64_t size) {
   if (ref == nullptr || size <= 0) return nullptr;
   if (level < 0) return ref;

@@ -9,26 +9,26 @@
 
 namespace weir {
 
-// A sequence of tensors that never changes: an element is replaced, or the sequence resized, by
-// making another one, which shares all that is the same (and takes over what nobody else has).
-// Positions may be empty, and cost nothing. Copies are cheap; may be read from many threads.
+// An immutable sequence of tensors. Replacing an element or resizing makes a new sequence, which
+// shares the unchanged parts (and reuses in place the parts without other owners). Positions may be
+// empty, and use no memory. Copies are cheap; thread-safe for reading.
 class TensorSequence {
  public:
   int64_t size() const { return size_; }
-  // Null where there is none.
+  // Returns null for an empty position.
   const Tensor* at(int64_t i) const;
-  // The same with this tensor at position i, which is below size().
+  // Returns the sequence with this tensor at position i, which is below size().
   TensorSequence With(int64_t i, Tensor value) const&;
   TensorSequence With(int64_t i, Tensor value) &&;
-  // The first `size` positions; empty ones are added where there are fewer.
+  // Returns the first `size` positions, padded with empty positions.
   TensorSequence Resized(int64_t size) const;
-  // Calls `fn` for the tensors there are, in order, until it fails.
   using Fn = std::function<absl::Status(int64_t i, const Tensor& value)>;
+  // Calls `fn` for the tensors in order, until it fails.
   absl::Status ForEach(const Fn& fn) const;
 
  private:
   static constexpr int kBits = 4, kFan = 1 << kBits;
-  // A Branch, or, below the lowest branches, a Tensor; null where all is empty.
+  // A Branch, or, below the lowest branches, a Tensor; null if all positions are empty.
   using Ref = std::shared_ptr<const void>;
   struct Branch {
     std::array<Ref, kFan> children;

@@ -8,7 +8,7 @@
 
 namespace weir {
 
-// The lines of a file, without "\n" or "\r\n". What follows the last end of line is a line unless
+// The lines of a file, without "\n" or "\r\n". The text after the last line ending is a line unless
 // it is empty.
 absl::StatusOr<std::vector<std::string>> ReadLines(const std::string& path);
 

@@ -58,28 +58,61 @@ const BinaryLoop* FusableBinary(absl::string_view op, DataType type) {
   return fits ? loop : nullptr;
 }
 
+// Adapters for user-defined element-wise loops.
+struct TileProgram::UserUnaryLoop : UnaryLoop {
+  explicit UserUnaryLoop(const ElementwiseLoop& loop) : function(loop.unary) {
+    run = [](const UnaryLoop& self, const void* x, void* y, int64_t n, double p) {
+      static_cast<const UserUnaryLoop&>(self).function(x, y, n, p);
+    };
+    in_size = out_size = static_cast<uint8_t>(ElementSize(loop.type));
+    cost = loop.cost_ns;
+  }
+  decltype(ElementwiseLoop::unary) function;
+};
+struct TileProgram::UserBinaryLoop : BinaryLoop {
+  explicit UserBinaryLoop(const ElementwiseLoop& loop) : function(loop.binary) {
+    run = [](const BinaryLoop& self, const void* x, const void* y, void* z, int64_t n, double p) {
+      static_cast<const UserBinaryLoop&>(self).function(x, y, z, n, p);
+    };
+    in_size = out_size = static_cast<uint8_t>(ElementSize(loop.type));
+    cost = loop.cost_ns;
+    broadcasts = false;
+  }
+  decltype(ElementwiseLoop::binary) function;
+};
+
 absl::StatusOr<std::shared_ptr<const TileProgram>> TileProgram::Create(const TileOps& from) {
   auto program = std::make_shared<TileProgram>();
-  const auto& [type, num_arguments, ops, operands, params, others_of] = from;
+  const auto& [type, num_arguments, ops, operands, params, others_of, kernels] = from;
   program->num_arguments_ = num_arguments;
   program->size_ = ElementSize(type);
   program->pipeline_backend_ = FindPipelineBackend(type);
   if (ops.empty() || operands.size() != 2 * ops.size() || params.size() != ops.size() ||
-      ops.size() > kMostFusedOps || num_arguments > kMostFusedArguments ||
-      others_of.size() >= kMostFusedResults) {
+      ops.size() > kMaxFusedOps || num_arguments > kMaxFusedArguments ||
+      others_of.size() >= kMaxFusedResults) {
     return InvalidArgument(
         "fused_ops has ", ops.size(), " element-wise ops, operands ", operands.size(),
         " entries and params ", params.size(), ", for ", num_arguments, " arguments and ",
         others_of.size() + 1,
         " results; each op takes two operands and one parameter, and a node has at most ",
-        kMostFusedOps, " ops, ", kMostFusedArguments, " arguments and ", kMostFusedResults,
+        kMaxFusedOps, " ops, ", kMaxFusedArguments, " arguments and ", kMaxFusedResults,
         " results");
   }
   for (size_t i = 0; i < ops.size(); ++i) {
     Op op;
     op.p = params[i];
     const bool is_binary = operands[2 * i + 1] >= 0;
-    if (is_binary) {
+    const ElementwiseLoop* const user =
+        kernels == nullptr ? nullptr : kernels->FindElementwise(ops[i], type, is_binary ? 2 : 1);
+    if (user != nullptr && is_binary) {
+      const auto loop = std::make_shared<const UserBinaryLoop>(*user);
+      program->user_loops_.push_back(loop);
+      op.binary = loop.get();
+    } else if (user != nullptr) {
+      const auto loop = std::make_shared<const UserUnaryLoop>(*user);
+      program->user_loops_.push_back(loop);
+      op.unary = loop.get();
+    } else if (is_binary) {
       op.binary = FusableBinary(ops[i], type);
     } else {
       op.unary = FusableUnary(ops[i], type);
@@ -173,7 +206,7 @@ void TileProgram::SelectLoops(TileLayout* layout) const {
     const Op& op = ops_[s];
     const bool first = IsScalar(*layout, op.a), second = IsScalar(*layout, op.b);
     BinaryLoop::Fn& loop_fn = layout->loops[s];
-    if (op.binary != nullptr) loop_fn = op.binary->FormFor(first, second);
+    if (op.binary != nullptr) loop_fn = op.binary->ScalarVariantFor(first, second);
     if (loop_fn != nullptr) continue;
     if (op.binary != nullptr) loop_fn = op.binary->run;
     if (first) layout->is_expanded[op.a] = true;
@@ -311,7 +344,7 @@ inline void TileRunner::RunOp(int s, int64_t n, absl::Span<char* const> to) {
 
 // Runs ops [begin, end) as one pipeline.
 void TileRunner::RunPipeline(int begin, int end, int64_t n, absl::Span<char* const> to) {
-  FusedStage pipeline[2 * kMostFusedOps + 1];
+  FusedStage pipeline[2 * kMaxFusedOps + 1];
   FusedStage* next = pipeline;
   const PipelineBackend& backend = *program_.pipeline_backend_;
   *next++ = {backend.load, values_[TileProgram::FirstOperand(layout_, program_.ops_[begin])]};
@@ -340,7 +373,7 @@ void TileRunner::Run(int64_t begin, int64_t n, absl::Span<char* const> to) {
   if (whole == 0) return RunTile(begin, n, /*pipelines=*/false, to);
   RunTile(begin, whole, /*pipelines=*/true, to);
   if (whole == n) return;
-  char* tail[kMostFusedResults];
+  char* tail[kMaxFusedResults];
   for (size_t k = 0; k < to.size(); ++k)
     tail[k] = to[k] + static_cast<size_t>(whole) * program_.size_;
   RunTile(begin + whole, n - whole, /*pipelines=*/false, {tail, to.size()});

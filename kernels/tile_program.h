@@ -45,6 +45,8 @@ struct TileOps {
   absl::Span<const int64_t> operands;
   absl::Span<const float> params;
   absl::Span<const int64_t> others_of = {};
+  // The registry of user-defined element-wise loops; may be null.
+  const KernelRegistry* kernels = nullptr;
 };
 
 // The element-wise ops of a node such as _FusedElementwise (ops/nn_fused.cc), computed for tiles of
@@ -104,7 +106,11 @@ class TileProgram {
   // Returns `op` as a stage of a pipeline that passes it `value` in registers.
   static TileLayout::PipelineStage StageFor(const TileLayout& layout, const Op& op, int value);
 
+  struct UserUnaryLoop;
+  struct UserBinaryLoop;
+
   int num_arguments_ = 0;
+  std::vector<std::shared_ptr<const void>> user_loops_;  // owned; ops_ point to them
   size_t size_ = 0;
   std::vector<Op> ops_;
   std::vector<int> last_use_;                          // by value: the last op that reads it
@@ -114,7 +120,7 @@ class TileProgram {
   double cost_ = 0;
 };
 
-// Runs a program on one thread. Owns the buffers of intermediate values.
+// One run of a program, on one thread. Owns the buffers of intermediate values.
 class TileRunner {
  public:
   // Runs on these arguments, in tiles of at most `most` elements. With `non_temporal`, results are
@@ -151,20 +157,20 @@ class TileRunner {
   const bool non_temporal_;
   const size_t buffer_bytes_;
   // Results of this tile that are still in a buffer.
-  DeferredStore deferred_[kMostFusedResults];
+  DeferredStore deferred_[kMaxFusedResults];
   size_t num_deferred_ = 0;
   // Results of the previous tile, of flush_bytes_ each, that are being written to memory.
-  DeferredStore flushing_[kMostFusedResults];
+  DeferredStore flushing_[kMaxFusedResults];
   size_t num_flushing_ = 0, flush_bytes_ = 0, flushed_bytes_ = 0;
   // The first result buffer of this tile and of the previous one.
   int result_buffers_ = 0, flushing_buffers_ = 0;
-  const void* arguments_[kMostFusedArguments];
-  const void* values_[kMostFusedArguments + kMostFusedOps];
+  const void* arguments_[kMaxFusedArguments];
+  const void* values_[kMaxFusedArguments + kMaxFusedOps];
   // Null if the argument is contiguous like the result or is a scalar operand.
-  char* expanded_[kMostFusedArguments];
+  char* expanded_[kMaxFusedArguments];
   alignas(64) char scratch_[kMinTile * 8 *
-                            static_cast<size_t>(kMaxBuffers + kMostFusedArguments +
-                                                2 * kMostFusedResults)];
+                            static_cast<size_t>(kMaxBuffers + kMaxFusedArguments +
+                                                2 * kMaxFusedResults)];
 };
 
 // Return the loop of an op that can be part of a TileProgram, or null if it cannot.

@@ -7,13 +7,13 @@
 #include "weir/kernels/registry.h"
 #include "weir/kernels/strided_copy.h"
 
-// The largest elements of rows, and whether a given one is among them.
+// The largest elements of rows, and whether a given element is among them.
 namespace weir {
 
 namespace {
 
-// Larger values come first; equal ones in order of index. A NaN is larger than any number, as in
-// TensorFlow's order.
+// Larger values come first; equal values are in order of index. A NaN is larger than any number, as
+// in TensorFlow's order.
 template <class T>
 struct Larger {
   const T* row;
@@ -33,7 +33,7 @@ struct Larger {
   }
 };
 
-// The first k of all indices in the order of Larger: sorted only as far as needed.
+// Returns the first k of all indices in the order of Larger, sorted only as far as needed.
 template <class T>
 void TopOfRow(const T* row, int64_t n, int64_t k, std::vector<int32_t>* order) {
   order->resize(static_cast<size_t>(n));
@@ -104,12 +104,12 @@ absl::StatusOr<Kernel> MakeTopK(const KernelInit& init) {
       return TopK<T>(c, k);
     });
   });
-  if (!found) return Unimplemented("elements of type ", DataTypeName(type), " have no order");
+  if (!found) return Unimplemented("elements of type ", DataTypeName(type), " cannot be ordered");
   return kernel;
 }
 
-// Among the k largest are all that have less than k larger ones; a target that is out of range or
-// not finite never is.
+// An element is among the k largest if fewer than k elements are larger. A target that is out of
+// range or not finite never is.
 absl::Status InTopK(KernelContext& c, int64_t k) {
   const Tensor &predictions = c.input(0), &targets = c.input(1);
   if (predictions.rank() != 2) {

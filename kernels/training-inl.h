@@ -1,11 +1,11 @@
-// The rules themselves. A textual header without a guard: training.h includes it for scalar types,
-// and training_cpu.cc once more inside each of Highway's target namespaces, because functions over
+// The update rules. A textual header without a guard: training.h includes it for scalar types, and
+// training_cpu.cc once more inside each of Highway's target namespaces, because functions over
 // vectors must be compiled for their target.
 //
-// Needs UpdateScalars, std::sqrt, std::exp and WEIR_HD.
+// Requires UpdateScalars, std::sqrt, std::exp and WEIR_HD.
 
-// The proximal step of L1 and L2 regularization with rate `rate`: shrinks toward zero by rate *
-// l1, then scales.
+// The proximal step of L1 and L2 regularization with rate `rate`: shrinks toward zero by rate * l1,
+// then scales.
 template <class M>
 WEIR_HD typename M::V Proximal(typename M::V x, typename M::V rate, typename M::V l1,
                                typename M::V l2, bool has_l1) {
@@ -187,7 +187,7 @@ struct KerasMomentum {
   }
 };
 
-// at: beta1_power, beta2_power, lr, beta1, beta2, epsilon. kSlots 3: AMSGrad's largest v comes
+// at: beta1_power, beta2_power, lr, beta1, beta2, epsilon. kSlots 3: AMSGrad's maximum of v is
 // last.
 template <class M, int kNumSlots>
 struct AdamRule {
@@ -303,7 +303,7 @@ struct PowerSign {
   }
 };
 
-// Calls visit.template operator()<Rule>(name) for each rule, by the name that UpdateRules() has.
+// Calls visit.template operator()<Rule>(name) for each rule, with its name in UpdateRules().
 template <class Visit>
 void ForEachRule(Visit visit) {
   visit.template operator()<GradientDescent>("GradientDescent");

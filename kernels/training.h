@@ -6,18 +6,18 @@
 
 #include "weir/core/numeric_types.h"
 
-// The mathematics of the optimizers' update rules, once for all: element by element, without memory
-// or types.
+// The mathematics of the optimizers' update rules: element by element, independent of memory and
+// types.
 //
-// A rule is a struct template over M, which says what a value is and how to compute with it:
-// UpdateMath<float> here, on the CPU vectors of the machine (training_cpu.cc), on a GPU the same
-// UpdateMath. It is made from the step's scalars, and then applied to an element: operator()(grad,
-// var, slots) changes var and the slots. The formulas are those of TensorFlow's training ops; which
-// slot is which is said by UpdateRules() in ops/training.h. This header is read by nvcc too.
+// A rule is a struct template over M, which defines the value type and its arithmetic:
+// UpdateMath<float> here, the machine's vectors on the CPU (training_cpu.cc), and UpdateMath on a
+// GPU too. A rule is constructed from the op's scalars and then applied to each element:
+// operator()(grad, var, slots) updates var and the slots. The formulas are those of TensorFlow's
+// training ops; UpdateRules() in ops/training.h names the slots. nvcc reads this header too.
 namespace weir {
 
-// What one run of a rule is given besides tensors: its scalars in the order of the op's arguments,
-// without the gradient.
+// The non-tensor arguments of one application of a rule: its scalars in the order of the op's
+// arguments, without the gradient.
 struct UpdateScalars {
   double at[7] = {};
   int64_t global_step = 0;
@@ -40,11 +40,11 @@ struct UpdateMath {
   WEIR_HD static T Abs(T x) { return x < T(0) ? -x : x; }
   WEIR_HD static T Max(T x, T y) { return x < y ? y : x; }
   WEIR_HD static T Min(T x, T y) { return y < x ? y : x; }
-  // One of three by the sign of s; `rest` if s is 0 or NaN.
+  // Selects by the sign of s; `rest` if s is 0 or NaN.
   WEIR_HD static T BySign(T s, T positive, T negative, T rest) {
     return s > T(0) ? positive : s < T(0) ? negative : rest;
   }
-  // x with the sign of s; s itself if it is 0 or NaN.
+  // Returns x with the sign of s; s itself if it is 0 or NaN.
   WEIR_HD static T WithSign(T x, T s) { return BySign(s, x, -x, s); }
 };
 

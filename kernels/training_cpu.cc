@@ -17,16 +17,16 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 
-// Update rules on the CPU. A rule's elements are independent, so a dense update is one loop over
-// [0, n) that threads share, with vectors in it; a sparse one applies the same loop to rows, one
-// after the other for each row of the variable, so that an index which comes twice is two updates.
-// Variables are updated in place and stay locked meanwhile.
+// Update rules on the CPU. A rule's elements are independent, so a dense update is one vectorized
+// loop over [0, n) that is split over threads. A sparse update applies the same loop to rows, in
+// index order for each row of the variable, so a repeated index is two updates. Variables are
+// updated in place and stay locked meanwhile.
 
 #ifndef WEIR_KERNELS_TRAINING_CPU_ONCE_
 #define WEIR_KERNELS_TRAINING_CPU_ONCE_
 namespace weir {
 
-// A stretch of elements to update.
+// A range of elements to update.
 struct UpdateLoopArgs {
   void* var;
   void* slots[3];
@@ -67,7 +67,7 @@ struct VectorMath {
   static V Set(double x) { return hn::Set(D(), static_cast<T>(x)); }
   static V Sqrt(V x) { return hn::Sqrt(x); }
   static V Abs(V x) { return hn::Abs(x); }
-  // A NaN in x stays one.
+  // A NaN in x propagates.
   static V Max(V x, V y) { return hn::IfThenElse(hn::Lt(x, y), y, x); }
   static V Min(V x, V y) { return hn::Min(x, y); }
   static V BySign(V s, V positive, V negative, V rest) {
@@ -78,7 +78,7 @@ struct VectorMath {
   static V WithSign(V x, V s) { return BySign(s, x, hn::Neg(x), s); }
 };
 
-// One vector of elements, wherever they are.
+// Updates one vector of elements, whatever their addresses.
 template <class D, class Rule, class T>
 HWY_INLINE void UpdateAt(const Rule& rule, T* var, T* const* slots, const T* grad, int64_t i) {
   const D d;
@@ -126,7 +126,8 @@ HWY_EXPORT(VectorRule);
 
 namespace {
 
-// Types that are computed in another one: half and bfloat16 in float. And rules that need pow.
+// For types that are computed in another one (half and bfloat16 in float), and for rules that need
+// pow.
 template <template <class> class Rule, class T, class C>
 void UpdateScalarwise(const UpdateScalars& scalars, const UpdateLoopArgs& loop) {
   const Rule<UpdateMath<C>> rule(scalars);
@@ -169,7 +170,7 @@ LoopFn FindRule(absl::string_view name, DataType type) {
   }
 }
 
-// Of Ftrl, for exponents that need pow.
+// For Ftrl with exponents that need pow.
 LoopFn FindPowerRule(bool shrinkage, DataType type) {
   switch (type) {
     case DT_HALF:
@@ -184,12 +185,12 @@ LoopFn FindPowerRule(bool shrinkage, DataType type) {
 }
 
 struct UpdateConfig {
-  absl::string_view rule;  // of UpdateRules()
+  absl::string_view rule;  // name in UpdateRules()
   LoopFn update = nullptr;
-  LoopFn power_update = nullptr;  // of Ftrl
-  int power_scalar = -1;          // where Ftrl's lr_power is among the scalars
+  LoopFn power_update = nullptr;  // for Ftrl
+  int power_scalar = -1;          // the index of Ftrl's lr_power among the scalars
   int num_variables;
-  int grad, indices, global_step;  // positions of inputs; -1 for none
+  int grad, indices, global_step;  // input indices; -1 for none
   int num_inputs;
   bool is_ref, flag, update_slots;
   DataType type;
@@ -208,7 +209,7 @@ double ScalarOf(const Tensor& t) {
 
 enum class Sign { kAny, kPositive, kNonNegative, kNonPositive };
 
-// What TensorFlow asks of a scalar: the proximal rules, and Ftrl of rows, look at its sign.
+// TensorFlow's constraint on a scalar: the proximal rules, and Ftrl of rows, check its sign.
 Sign SignOf(const UpdateConfig& config, absl::string_view name) {
   const bool is_ftrl = absl::StartsWith(config.rule, "Ftrl");
   if (config.rule != "ProximalAdagrad" && !(is_ftrl && config.indices >= 0)) return Sign::kAny;
@@ -233,7 +234,7 @@ absl::Status CheckScalar(const UpdateConfig& config, absl::string_view name, con
                          "scalar: ", t.shape().ToString());
 }
 
-// The scalars, as far as the host can read them; the others are noted in `update`, where they lie.
+// Reads the scalars that are in host memory; stores the addresses of the others in `update`.
 absl::StatusOr<UpdateScalars> ReadScalars(const UpdateConfig& config, const KernelContext& c,
                                           StreamUpdate* update) {
   UpdateScalars s;
@@ -301,7 +302,7 @@ absl::StatusOr<std::vector<int64_t>> RowsOf(const Tensor& indices, int64_t num_r
   return rows;
 }
 
-// See CombineRows: a thread owns some rows of the variable, so that repeated indices are applied in
+// As in CombineRows, each thread owns some rows of the variable, so repeated indices are applied in
 // order.
 void UpdateRows(ThreadPool& pool, const std::vector<int64_t>& rows, int64_t width,
                 absl::FunctionRef<void(int64_t row, int64_t i)> update) {
@@ -385,7 +386,7 @@ absl::StatusOr<Kernel> MakeUpdate(const KernelInit& init, const UpdateRule& rule
   config.update_slots = init.node.attr_or("update_slots", true);
   config.type = init.attr<DataType>("T");
   config.update = FindRule(rule.name, config.type);
-  if (config.update == nullptr) return Internal("there is no update rule ", rule.name);
+  if (config.update == nullptr) return Internal("unknown update rule ", rule.name);
   if (rule.name == "Ftrl" || rule.name == "FtrlV2") {
     config.power_update = FindPowerRule(/*shrinkage=*/rule.name == "FtrlV2", config.type);
     config.power_scalar = rule.name == "FtrlV2" ? 4 : 3;

@@ -2,7 +2,7 @@
 #include "weir/kernels/launch.h"
 #include "weir/kernels/training.h"
 
-// Update rules (kernels/training-inl.h), one element of the variable at a time. The scalars may
+// Update rules (kernels/training-inl.h), one element of the variable per thread. The scalars may
 // have been computed on the device, so each thread reads them there.
 namespace weir::gpu {
 

@@ -13,7 +13,7 @@
 
 #include "hwy/contrib/math/math-inl.h"
 
-// Elementary functions: vectors for float and double, the C++ library for complex numbers.
+// Elementary functions: vectorized for float and double, the C++ library for complex numbers.
 HWY_BEFORE_NAMESPACE();
 namespace weir {
 namespace HWY_NAMESPACE {

@@ -3,7 +3,7 @@
 #include "weir/kernels/registry.h"
 #include "weir/kernels/strided_copy.h"
 
-// Reordering and repeating: transposes, reversals, rolls, tiles and broadcasts, each one strided
+// Reordering and repetition: transposes, reversals, rolls, tiles and broadcasts, each one strided
 // copy or a few.
 namespace weir {
 
@@ -172,8 +172,8 @@ absl::StatusOr<Kernel> MakeReverseSequence(const KernelInit& init) {
 
 // ---- rolling
 
-// Copies the input shifted by shifts[i] (in [0, extent)) in each dimension: a dimension that is
-// shifted falls in two parts, so there are up to 2^d blocks.
+// Copies the input shifted by shifts[i] (in [0, extent)) in each dimension. A dimension that is
+// shifted splits into two parts, so there are up to 2^d blocks.
 void RollBlocks(KernelContext& c, const Tensor& in, const Dims& shifts, int dim, StridedCopy* block,
                 int64_t from, int64_t to, Tensor* out) {
   if (dim == in.rank()) {
@@ -267,7 +267,7 @@ absl::Status BroadcastTo(KernelContext& c) {
   return absl::OkStatus();
 }
 
-// The repetitions of a tiled tensor, added up: block after block into the result.
+// Accumulates the repetitions of a tiled tensor, block after block, into the result.
 template <class T>
 absl::Status TileGrad(KernelContext& c) {
   const Tensor& in = c.input(0);

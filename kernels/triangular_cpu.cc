@@ -4,8 +4,8 @@
 #include "weir/kernels/linalg.h"
 #include "weir/kernels/registry.h"
 
-// Systems with a triangular matrix, whole or as its bands. The outer dimensions of the matrices and
-// the right-hand sides broadcast.
+// Linear systems with a triangular matrix, given in full or as its bands. The outer dimensions of
+// the matrices and the right-hand sides broadcast.
 namespace weir {
 
 namespace {
@@ -14,8 +14,8 @@ struct Options {
   bool lower, adjoint;
 };
 
-// Which matrix of `from` each matrix of the result takes.
-std::vector<int64_t> Spread(const Shape& from, const Shape& batch) {
+// Returns the matrix of `from` for each matrix of the result.
+std::vector<int64_t> MatrixIndices(const Shape& from, const Shape& batch) {
   const Shape* const shapes[] = {&from};
   std::vector<int64_t> all(static_cast<size_t>(from.num_elements()));
   for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int64_t>(i);
@@ -25,9 +25,9 @@ std::vector<int64_t> Spread(const Shape& from, const Shape& batch) {
   return taken;
 }
 
-// Output 0 for these arguments, of which solve(matrix, rhs, output) computes one.
+// Computes output 0 for these arguments; solve(matrix, rhs, output) solves one system.
 template <class T, class F>
-absl::Status SolvePairs(KernelContext& c, double cost, const F& solve) {
+absl::Status SolveBroadcast(KernelContext& c, double cost, const F& solve) {
   const Tensor &matrix = c.input(0), &rhs = c.input(1);
   if (matrix.dim(-1) != rhs.dim(-2)) {
     return InvalidArgument("In[0] mismatch In[1] shape: ", matrix.dim(-1), " vs. ", rhs.dim(-2),
@@ -42,7 +42,7 @@ absl::Status SolvePairs(KernelContext& c, double cost, const F& solve) {
   const int64_t n = rhs.dim(-2), k = rhs.dim(-1), size = matrix.dim(-2) * n;
   WEIR_ASSIGN_OR_RETURN(Tensor * output, c.AllocateOutput(0, batch->Concatenate({n, k})));
   if (output->num_elements() == 0) return absl::OkStatus();
-  const std::vector<int64_t> a = Spread(matrices, *batch), b = Spread(sides, *batch);
+  const std::vector<int64_t> a = MatrixIndices(matrices, *batch), b = MatrixIndices(sides, *batch);
   return ForEachMatrix(c, batch->num_elements(), cost, [&](int64_t i) {
     const size_t at = static_cast<size_t>(i);
     return solve(matrix.data<T>() + a[at] * size, rhs.data<T>() + b[at] * n * k,
@@ -62,9 +62,9 @@ absl::Status SolveTriangular(KernelContext& c, const Options& o) {
   }
   const auto triangle = o.lower ? lapack::Triangle::kLower : lapack::Triangle::kUpper;
   const auto form = o.adjoint ? lapack::Form::kAdjoint : lapack::Form::kPlain;
-  return SolvePairs<T>(c, CubicCost(n, k), [&](const T* a, const T* b, T* out) {
-    const Columns<T> left(a, n, n);
-    Columns<T> x(b, n, k);
+  return SolveBroadcast<T>(c, CubicCost(n, k), [&](const T* a, const T* b, T* out) {
+    const ColumnMajorMatrix<T> left(a, n, n);
+    ColumnMajorMatrix<T> x(b, n, k);
     lapack::TriangularSolve(triangle, form, static_cast<int>(n), static_cast<int>(k), left.data(),
                             x.data());
     x.Write(out);
@@ -72,9 +72,9 @@ absl::Status SolveTriangular(KernelContext& c, const Options& o) {
   });
 }
 
-// A triangular matrix by its diagonals, each a row of n: the main one first in a lower matrix,
-// element i of row d is A(i, i - d), and last in an upper one, where element i of row d is
-// A(i, i + bands - 1 - d). The corner elements that lie outside are not looked at.
+// A triangular matrix by its diagonals, each a row of n. In a lower matrix the main diagonal is
+// first and element i of row d is A(i, i - d); in an upper matrix it is last and element i of row d
+// is A(i, i + bands - 1 - d). The elements outside the matrix are not read.
 template <class T>
 struct Banded {
   const T* rows;
@@ -90,8 +90,8 @@ struct Banded {
   }
 };
 
-// x A = b by substitution, from the end that has one unknown: row i needs the rows of x that differ
-// from i by less than the number of bands.
+// Solves x A = b by substitution, from the end that has one unknown: row i needs the rows of x
+// whose number differs from i by less than the number of bands.
 template <class T>
 void Substitute(const Banded<T>& a, bool adjoint, int64_t k, const T* b, T* x) {
   const bool forwards = a.lower != adjoint;
@@ -126,7 +126,7 @@ absl::Status SolveBanded(KernelContext& c, const Options& o) {
     return InvalidArgument("Number of bands ", bands, " cannot exceed the size of the matrix ", n);
   }
   const double cost = 1.0 * static_cast<double>(bands) * static_cast<double>(n * k);
-  return SolvePairs<T>(c, cost, [&](const T* rows, const T* b, T* out) -> absl::Status {
+  return SolveBroadcast<T>(c, cost, [&](const T* rows, const T* b, T* out) -> absl::Status {
     const Banded<T> a = {rows, bands, n, o.lower};
     if (a.is_singular()) return InvalidArgument("Input matrix is not invertible.");
     Substitute(a, o.adjoint, k, b, out);

@@ -6,8 +6,8 @@
 #include "weir/kernels/linalg.h"
 #include "weir/kernels/registry.h"
 
-// Matrices of three diagonals, given as rows of n: above (its last element is not used), on and
-// below (its first is not used) the diagonal.
+// Tridiagonal matrices, given as rows of n: the superdiagonal (its last element is unused), the
+// diagonal, and the subdiagonal (its first element is unused).
 namespace weir {
 
 namespace {
@@ -18,7 +18,7 @@ struct Tridiagonal {
   int64_t n;
 };
 
-// The reals of a solve: k columns, by rows.
+// The right-hand sides of a system: k columns, row-major.
 template <class T>
 struct System {
   Tridiagonal<T> a;
@@ -33,7 +33,8 @@ void AddRow(const T* from, T factor, int64_t k, T* to) {
   for (int64_t j = 0; j < k; ++j) to[j] += factor * from[j];
 }
 
-// Gaussian elimination without exchanges of rows (Thomas' algorithm). False if a pivot is zero.
+// Gaussian elimination without row exchanges (the Thomas algorithm). Returns false if a pivot is
+// zero.
 template <class T>
 bool Eliminate(const System<T>& s) {
   const int64_t n = s.a.n, k = s.k;
@@ -56,16 +57,17 @@ bool Eliminate(const System<T>& s) {
   return true;
 }
 
-// The upper triangular factor that is left when rows are exchanged: its diagonal and the two above.
+// The upper triangular factor after elimination with row exchanges: the diagonal and two
+// superdiagonals.
 template <class T>
 struct Upper {
   explicit Upper(int64_t n) : d0(n), d1(n), d2(n) {}
   std::vector<T> d0, d1, d2;
 };
 
-// Gaussian elimination by which a row may be exchanged with the next one. `scaled` compares the two
-// candidates for a pivot relative to the sizes of their rows, as LAPACK's xLAGTF does; else their
-// absolute values decide. What is done to the rows is done to x at once.
+// Gaussian elimination that may exchange a row with the next one. `scaled` compares the two
+// candidates for a pivot relative to the sizes of their rows, as LAPACK's xLAGTF does; otherwise
+// their absolute values are compared. The row operations are applied to x at the same time.
 template <class T>
 Upper<T> EliminateWithPivots(const System<T>& s, bool scaled) {
   const int64_t n = s.a.n, k = s.k;
@@ -101,7 +103,8 @@ Upper<T> EliminateWithPivots(const System<T>& s, bool scaled) {
   return u;
 }
 
-// x so far is what U x must be; from the last row up, divide(i, row) does the division by U(i, i).
+// Solves U x = b, where x initially holds b, from the last row up; divide(i, row) divides by U(i,
+// i).
 template <class T, class F>
 void SubstituteBack(const System<T>& s, const Upper<T>& u, const F& divide) {
   const int64_t n = s.a.n;
@@ -113,7 +116,7 @@ void SubstituteBack(const System<T>& s, const Upper<T>& u, const F& divide) {
   }
 }
 
-// False if a pivot is zero.
+// Returns false if a pivot is zero.
 template <class T>
 bool SolveWithPivots(const System<T>& s) {
   const Upper<T> u = EliminateWithPivots(s, /*scaled=*/false);
@@ -124,10 +127,10 @@ bool SolveWithPivots(const System<T>& s) {
   return true;
 }
 
-// Solves a system that may be singular, by changing pivots that are too small: as inverse iteration
-// wants it, where the huge solution is the point. Source: LAPACK's xLAGTS with JOB = -1. A pivot
-// p < 1 is moved away from zero, by `nudge` and then twice as much each time, until row / p cannot
-// overflow. (Where p is tiny but the row is tinier, both are scaled up instead.)
+// Solves a system that may be singular, by perturbing pivots that are too small, as inverse
+// iteration requires, which looks for the huge solution. Source: LAPACK's xLAGTS with JOB = -1. A
+// pivot p < 1 is moved away from zero, by `nudge` and then twice as much each time, until row / p
+// cannot overflow. (If p is tiny but the row is even smaller, both are scaled up instead.)
 template <class T>
 void DividePerturbed(T pivot, lapack::Real<T> nudge, int64_t k, T* row) {
   using Real = lapack::Real<T>;
@@ -186,7 +189,7 @@ absl::Status CheckTridiagonal(const Tensor& diagonals, const Tensor& rhs) {
   return absl::OkStatus();
 }
 
-// NaN where the matrix is singular.
+// NaN if the matrix is singular.
 template <class T>
 absl::Status TridiagonalSolve(KernelContext& c, const Options& o) {
   const Tensor &diagonals = c.input(0), &rhs = c.input(1);

@@ -5,29 +5,29 @@
 #include "weir/kernels/distributions.h"
 #include "weir/kernels/random_stream.h"
 
-// Normal numbers of any mean and deviation between any bounds. Source: Robert, "Simulation of
-// truncated normal variables", 1995.
+// Normal numbers of any mean and standard deviation between any bounds. Source: Robert, "Simulation
+// of truncated normal variables", 1995.
 //
-// With the bounds in standard deviations from the mean, and turned around so that a bound that is
-// not finite, or the one nearer to the mean, comes first, there are three ways, each with
-// rejection:
-//   - the bounds enclose the mean with room to one side: normal numbers;
-//   - they are near to each other: uniform numbers between them, accepted as often as the density
-//     there is, relative to its maximum;
-//   - else, out in a tail: exponential numbers above the lower bound.
-// All samples of a call come from one stream, one after the other: what one takes more, the next
-// ones have later.
+// The bounds are converted to standard deviations from the mean, and mirrored so that a bound that
+// is not finite, or the one nearer to the mean, comes first. There are three rejection methods:
+//   - if the bounds enclose the mean with room on one side: normal numbers;
+//   - if they are close to each other: uniform numbers between them, accepted with the probability
+//   of
+//     the density there, relative to its maximum;
+//   - otherwise, out in a tail: exponential numbers above the lower bound.
+// All samples of a call come from one stream, one after the other: if one takes more words, the
+// following ones start later.
 namespace weir {
 
 namespace {
 
 constexpr int kMaxRejections = 1000;
-enum class Way { kNormal, kUniform, kExponential };
+enum class Method { kNormal, kUniform, kExponential };
 
 template <class T>
 class TruncatedSampler {
  public:
-  // INVALID_ARGUMENT for bounds or a deviation that make no distribution.
+  // Returns INVALID_ARGUMENT for bounds or a deviation that define no distribution.
   static absl::StatusOr<TruncatedSampler> Make(T mean, T stddev, T min, T max) {
     const bool bounded =
         std::isfinite(static_cast<double>(min)) || std::isfinite(static_cast<double>(max));
@@ -41,7 +41,7 @@ class TruncatedSampler {
   absl::Status Draw(Philox& stream, int64_t count, const Put& put) const {
     int64_t done = 0;
     int rejections = 0;
-    // True if a candidate ends this block.
+    // Returns true if the candidate ends this block.
     const auto offer = [&](T z, bool accept) {
       if (!accept) return ++rejections > kMaxRejections;
       put(done++, static_cast<T>(z * stddev_ + mean_));
@@ -50,14 +50,14 @@ class TruncatedSampler {
     };
     while (done < count) {
       ThrowIfCancelled();
-      switch (way_) {
-        case Way::kNormal:
+      switch (method_) {
+        case Method::kNormal:
           OfferNormals(stream, offer);
           break;
-        case Way::kUniform:
+        case Method::kUniform:
           OfferUniforms(stream, offer);
           break;
-        case Way::kExponential:
+        case Method::kExponential:
           OfferExponentials(stream, offer);
           break;
       }
@@ -82,7 +82,7 @@ class TruncatedSampler {
     alpha_ = static_cast<T>((low_ + root) / T(2.0f));
     const T room = T(1.3f), zero = T(0.0f);
     const bool around = (low_ < -room && high_ >= zero) || (high_ > room && low_ <= zero);
-    way_ = around ? Way::kNormal : range_ < cutoff ? Way::kUniform : Way::kExponential;
+    method_ = around ? Method::kNormal : range_ < cutoff ? Method::kUniform : Method::kExponential;
   }
 
   template <class Offer>
@@ -128,10 +128,10 @@ class TruncatedSampler {
   }
 
   T mean_, stddev_, low_, high_, range_, alpha_;
-  Way way_;
+  Method method_;
 };
 
-// ---- parameters that vary with the first dimension: samples of one set of them lie together
+// ---- parameters that vary with the first dimension: the samples of one set are contiguous
 
 template <class T>
 absl::Status RunStateful(KernelContext& c, RandomStream& streams) {

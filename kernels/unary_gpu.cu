@@ -4,8 +4,8 @@
 #include "weir/kernels/gpu_loops.h"
 #include "weir/kernels/launch.h"
 
-// Element-wise functions of one argument, from the functors that the CPU uses
-// (kernels/elementwise-inl.h, activation-inl.h). 16-bit floats are computed in float.
+// Element-wise unary functions, from the functors that the CPU uses (kernels/elementwise-inl.h,
+// activation-inl.h). 16-bit floats are computed in float.
 namespace weir::gpu {
 
 namespace {

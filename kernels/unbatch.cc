@@ -14,16 +14,17 @@
 #include "weir/kernels/batch.h"
 #include "weir/kernels/waiter_queue.h"
 
-// Dealing out what was made of a batch, and joining the gradients of the parts. One of the steps
-// that were batched has the whole and a table of whose rows are where; the others wait for theirs.
-// Going back, that one waits for the gradients of all.
+// Unbatching: splitting the result of a batch over its steps, and concatenating the gradients of
+// the parts. One of the batched steps has the whole result and an index of whose rows are where;
+// the other steps wait for their rows. In the backward pass, that step waits for the gradients of
+// all steps.
 namespace weir {
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// The rows of a table of parts: whose they are, where they begin and where they end.
+// A row of the index: a step's id, and the rows [begin, end) of its part.
 struct Part {
   int64_t id, begin, end;
 };
@@ -38,47 +39,48 @@ absl::StatusOr<std::vector<Part>> ReadParts(const Tensor& index, int64_t rows) {
   const int64_t* at = index.data<int64_t>();
   for (int64_t i = 0; i < index.dim(0); ++i, at += 3) {
     if (at[1] < 0 || at[2] < at[1] || at[2] > rows) {
-      return InvalidArgument("The index tensor names rows ", at[1], " to ", at[2], " of ", rows);
+      return InvalidArgument("the index tensor names rows ", at[1], " to ", at[2],
+                             ", but there are only ", rows, " rows");
     }
     parts.push_back({at[0], at[1], at[2]});
   }
   return parts;
 }
 
-// Tensors by the ids of the steps that they are for or from.
-class MailState final : public WaitableResource {
+// Tensors by the ids of the steps that send or receive them.
+class BatchPartsState final : public WaitableResource {
  public:
-  MailState(std::string name, std::chrono::microseconds timeout)
+  BatchPartsState(std::string name, std::chrono::microseconds timeout)
       : WaitableResource(/*lanes=*/1, /*in_order=*/false),
         name_(std::move(name)),
         timeout_(timeout) {}
-  ~MailState() override {
+  ~BatchPartsState() override {
     {
       const std::lock_guard<std::mutex> lock(clock_mutex_);
       stopping_ = true;
       clock_.notify_all();
     }
-    if (watch_.joinable()) JoinOrDetach(watch_);
+    if (timeout_thread_.joinable()) JoinOrDetach(timeout_thread_);
   }
 
   std::string Describe() const override { return "parts of batches '" + name_ + "'"; }
 
-  // INVALID_ARGUMENT or so if there is one for this id already.
-  absl::Status Put(int64_t id, Tensor value, absl::Status taken) {
+  // Stores a tensor for this id. Returns `duplicate_error` if there is one already.
+  absl::Status Put(int64_t id, Tensor value, absl::Status duplicate_error) {
     absl::Status status;
     Change([&] {
-      if (!tensors_.emplace(id, std::move(value)).second) status = std::move(taken);
+      if (!tensors_.emplace(id, std::move(value)).second) status = std::move(duplicate_error);
     });
     return status;
   }
 
-  // Calls `done` with the tensors of these ids, in their order, when all are there.
+  // Calls `done` with the tensors of these ids, in this order, once all are available.
   void Take(std::vector<int64_t> ids, Cancellation* cancellation,
             std::function<void(absl::StatusOr<std::vector<Tensor>>)> done) {
     const auto found = std::make_shared<std::vector<Tensor>>();
     const Clock::time_point due =
         timeout_.count() == 0 ? Clock::time_point::max() : Clock::now() + timeout_;
-    if (timeout_.count() != 0) Watch();
+    if (timeout_.count() != 0) StartTimeoutThread();
     WaitRequest request;
     request.attempt = [this, ids = std::move(ids), found, due]() -> std::optional<absl::Status> {
       const bool all =
@@ -94,7 +96,7 @@ class MailState final : public WaitableResource {
       }
       return absl::OkStatus();
     };
-    request.give_back = [] {};
+    request.roll_back = [] {};
     request.cancelled = "Waiting for a part of a batch was cancelled";
     request.cancellation = cancellation;
     request.done = [found, done = std::move(done)](const absl::Status& status) {
@@ -105,18 +107,18 @@ class MailState final : public WaitableResource {
   }
 
  private:
-  void Forget() override { tensors_.clear(); }
+  void ResetState() override { tensors_.clear(); }
 
-  // Looks after those who have waited too long.
-  void Watch() {
+  // Runs a thread that times out requests.
+  void StartTimeoutThread() {
     const std::lock_guard<std::mutex> lock(clock_mutex_);
-    until_ = std::max(until_, Clock::now() + timeout_ + kTick);
+    last_deadline_ = std::max(last_deadline_, Clock::now() + timeout_ + kTick);
     clock_.notify_all();
-    if (watch_.joinable()) return;
-    watch_ = std::thread([this] {
+    if (timeout_thread_.joinable()) return;
+    timeout_thread_ = std::thread([this] {
       std::unique_lock<std::mutex> wait(clock_mutex_);
       while (!stopping_) {
-        if (Clock::now() > until_) {
+        if (Clock::now() > last_deadline_) {
           clock_.wait(wait);
           continue;
         }
@@ -130,25 +132,26 @@ class MailState final : public WaitableResource {
 
   static constexpr std::chrono::milliseconds kTick{2};
   const std::string name_;
-  const std::chrono::microseconds timeout_;  // zero: none
+  const std::chrono::microseconds timeout_;  // zero: no timeout
   std::map<int64_t, Tensor> tensors_;
 
   std::mutex clock_mutex_;
   std::condition_variable clock_;
-  Clock::time_point until_;  // when nobody waits any more
+  Clock::time_point last_deadline_;  // after this time no request is pending
   bool stopping_ = false;
-  std::thread watch_;
+  std::thread timeout_thread_;
 };
 
-absl::StatusOr<std::shared_ptr<MailState>> StateOf(const KernelInit& init,
-                                                   std::chrono::microseconds timeout) {
+absl::StatusOr<std::shared_ptr<BatchPartsState>> StateOf(const KernelInit& init,
+                                                         std::chrono::microseconds timeout) {
   WEIR_ASSIGN_OR_RETURN(const ResourceName name, NameSharedByNode(init.node));
-  return name.HomeIn(init.resources).LookupOrCreate<MailState>(name.container, name.name, [&] {
-    return std::make_shared<MailState>(name.name, timeout);
-  });
+  return name.SelectMap(init.resources)
+      .LookupOrCreate<BatchPartsState>(name.container, name.name, [&] {
+        return std::make_shared<BatchPartsState>(name.name, timeout);
+      });
 }
 
-absl::Status DealOut(KernelContext& c, MailState& state) {
+absl::Status DistributeParts(KernelContext& c, BatchPartsState& state) {
   if (c.input(0).rank() == 0) return InvalidArgument("batched_tensor must not be a scalar");
   WEIR_ASSIGN_OR_RETURN(const std::vector<Part> parts, ReadParts(c.input(1), c.input(0).dim(0)));
   for (const Part& part : parts) {
@@ -161,11 +164,12 @@ absl::Status DealOut(KernelContext& c, MailState& state) {
 
 absl::StatusOr<Kernel> MakeUnbatch(const KernelInit& init) {
   WEIR_ASSIGN_OR_RETURN(const int timeout, NarrowAttr(init.node, "timeout_micros"));
-  WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<MailState> state, StateOf(init, Micros(timeout, 1)));
+  WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<BatchPartsState> state,
+                        StateOf(init, Micros(timeout, 1)));
   return Kernel([state](KernelContext& c, Kernel::Done done) -> void {
     const absl::StatusOr<int64_t> id = ReadInt(c.input(2), "id");
     absl::Status status = id.status();
-    if (status.ok()) status = DealOut(c, *state);
+    if (status.ok()) status = DistributeParts(c, *state);
     if (!status.ok()) return done(status);
     state->Take({*id}, c.cancellation(),
                 [&c, done = std::move(done)](absl::StatusOr<std::vector<Tensor>> taken) {
@@ -175,8 +179,9 @@ absl::StatusOr<Kernel> MakeUnbatch(const KernelInit& init) {
   });
 }
 
-// The gradient of a step's own part joins the others; the step that had the whole waits for all.
-void JoinGradients(KernelContext& c, MailState& state, Kernel::Done done) {
+// The gradient of a step's own part is added to the others; the step with the whole result waits
+// for all of them.
+void ConcatGradients(KernelContext& c, BatchPartsState& state, Kernel::Done done) {
   const absl::StatusOr<int64_t> id = ReadInt(c.input(3), "id");
   if (!id.ok()) return done(id.status());
   if (c.input(2).rank() == 0) return done(InvalidArgument("grad must not be a scalar"));
@@ -200,17 +205,17 @@ void JoinGradients(KernelContext& c, MailState& state, Kernel::Done done) {
   state.Take(std::move(ids), c.cancellation(),
              [&c, done = std::move(done)](absl::StatusOr<std::vector<Tensor>> taken) {
                if (!taken.ok()) return done(taken.status());
-               absl::StatusOr<Tensor> joined = JoinRows(*taken);
-               if (joined.ok()) c.SetOutput(0, *std::move(joined));
-               done(joined.status());
+               absl::StatusOr<Tensor> concatenated = ConcatRows(*taken);
+               if (concatenated.ok()) c.SetOutput(0, *std::move(concatenated));
+               done(concatenated.status());
              });
 }
 
 absl::StatusOr<Kernel> MakeUnbatchGrad(const KernelInit& init) {
-  WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<MailState> state,
+  WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<BatchPartsState> state,
                         StateOf(init, std::chrono::microseconds(0)));
   return Kernel([state](KernelContext& c, Kernel::Done done) -> void {
-    JoinGradients(c, *state, std::move(done));
+    ConcatGradients(c, *state, std::move(done));
   });
 }
 

@@ -14,7 +14,7 @@
 #include "weir/kernels/registry.h"
 #include "weir/kernels/string_util.h"
 
-// Strings as sequences of Unicode characters, by ICU.
+// Strings as sequences of Unicode characters, with ICU.
 namespace weir {
 
 namespace {
@@ -26,7 +26,7 @@ struct CloseConverter {
 };
 using Converter = std::unique_ptr<UConverter, CloseConverter>;
 
-// What ICU does with bytes that are no character: writes U+FFFD, and tells.
+// ICU's callback for malformed bytes: writes U+FFFD and sets the flag.
 void NoteMalformed(const void* malformed, UConverterToUnicodeArgs* args, const char* bytes,
                    int32_t length, UConverterCallbackReason reason, UErrorCode* status) {
   if (reason == UCNV_UNASSIGNED || reason == UCNV_ILLEGAL || reason == UCNV_IRREGULAR) {
@@ -35,7 +35,7 @@ void NoteMalformed(const void* malformed, UConverterToUnicodeArgs* args, const c
   UCNV_TO_U_CALLBACK_SUBSTITUTE(nullptr, args, bytes, length, reason, status);
 }
 
-// Reads one encoding. For one thread at a time.
+// A decoder of one encoding. Not thread-safe.
 class Decoder {
  public:
   static absl::StatusOr<Decoder> Open(const std::string& encoding) {
@@ -47,7 +47,7 @@ class Decoder {
     return Decoder(std::move(converter));
   }
 
-  // Calls fn(character, how many bytes it took, whether they were malformed) for each.
+  // Calls fn(character, number of bytes, whether they were malformed) for each character.
   template <class F>
   void ForEach(const std::string& bytes, F fn) {
     bool malformed = false;
@@ -59,7 +59,7 @@ class Decoder {
     while (at < end && U_SUCCESS(status)) {
       const char* const begin = at;
       malformed = false;
-      // Fails at bytes at the end that mean nothing (a byte order mark alone, a shift). As in
+      // Fails on trailing bytes without a meaning (a lone byte order mark, a shift). As in
       // TensorFlow, they then count as U+FFFF.
       const UChar32 character = ucnv_getNextUChar(converter_.get(), &at, end, &status);
       if (U_FAILURE(status)) at = end;
@@ -85,7 +85,7 @@ void AppendBigEndian(uint32_t unit, int bytes, std::string* out) {
   for (int i = bytes - 1; i >= 0; --i) out->push_back(static_cast<char>(unit >> (8 * i)));
 }
 
-// A surrogate on its own has no form in UTF-8 and is written as U+FFFD there.
+// A lone surrogate cannot be encoded in UTF-8 and is written as U+FFFD there.
 void AppendCharacter(UChar32 character, Encoding encoding, std::string* out) {
   switch (encoding) {
     case Encoding::kUtf8: {
@@ -109,7 +109,7 @@ void AppendCharacter(UChar32 character, Encoding encoding, std::string* out) {
   }
 }
 
-// ---- what to do about errors
+// ---- error handling
 
 struct ErrorPolicy {
   bool strict = false, ignore = false, replace_control = false;
@@ -128,7 +128,7 @@ struct ErrorPolicy {
     return p;
   }
 
-  // The same with the attribute that ops which read text have.
+  // The same with the additional attribute of ops that read text.
   static absl::StatusOr<ErrorPolicy> OfReader(const KernelInit& init) {
     WEIR_ASSIGN_OR_RETURN(ErrorPolicy p, Of(init));
     p.replace_control = init.attr<bool>("replace_control_characters");
@@ -136,8 +136,7 @@ struct ErrorPolicy {
   }
 };
 
-// Calls fn(character, byte where it begins) for the characters that are left when errors are dealt
-// with.
+// Calls fn(character, byte offset) for the characters that remain after error handling.
 template <class F>
 absl::Status Decode(Decoder& decoder, const ErrorPolicy& policy, const std::string& bytes, F fn) {
   int64_t offset = 0;
@@ -224,7 +223,7 @@ absl::Status CheckSplits(const Tensor& values, const Tensor& splits) {
   return absl::OkStatus();
 }
 
-// One string from code points.
+// Encodes one string from code points.
 absl::StatusOr<std::string> Encode(absl::Span<const int32_t> characters, Encoding encoding,
                                    const ErrorPolicy& policy) {
   std::string out;
@@ -272,7 +271,7 @@ absl::Status Script(KernelContext& c) {
 
 // ---- lower and upper case
 
-// StringLower, StringUpper. `unicode` changes a string in place; malformed bytes become U+FFFD.
+// StringLower, StringUpper. `unicode` converts a string in place; malformed bytes become U+FFFD.
 absl::StatusOr<Kernel> MakeCase(const KernelInit& init, char (*ascii)(unsigned char),
                                 void (*unicode)(icu::UnicodeString*)) {
   const auto encoding = init.attr<std::string>("encoding");

@@ -37,7 +37,7 @@ int64_t CountedClasses::Pick(PhiloxWords& words) const {
   return index;
 }
 
-AliasTable::AliasTable(const std::vector<float>& weights) : shares_(weights.size(), {0, -1}) {
+AliasSampler::AliasSampler(const std::vector<float>& weights) : shares_(weights.size(), {0, -1}) {
   double sum = 0;
   for (const float w : weights) sum += w;
   std::vector<double> share(weights.size());
@@ -56,13 +56,13 @@ AliasTable::AliasTable(const std::vector<float>& weights) : shares_(weights.size
     (share[giver] < 1 ? rare : common).push_back(giver);
   }
   for (size_t i = 0; i < shares_.size(); ++i) shares_[i].first = static_cast<float>(share[i]);
-  // What is left has a share of 1, but for rounding.
+  // The remaining classes have a share of 1, except for rounding.
   for (const std::vector<int32_t>* rest : {&common, &rare}) {
     for (const int32_t i : *rest) shares_[i] = {1, i};
   }
 }
 
-int64_t AliasTable::Draw(PhiloxWords& words) const {
+int64_t AliasSampler::Draw(PhiloxWords& words) const {
   const float r = UnitFloat(words());
   const uint32_t i = UnbiasedUniform<uint32_t>(words, static_cast<uint32_t>(shares_.size()));
   return r < shares_[i].first ? static_cast<int64_t>(i) : shares_[i].second;
@@ -70,7 +70,7 @@ int64_t AliasTable::Draw(PhiloxWords& words) const {
 
 namespace {
 
-// The number after the last comma of each line.
+// Reads the number after the last comma of each line.
 absl::StatusOr<std::vector<float>> ReadVocabulary(const std::string& path) {
   WEIR_ASSIGN_OR_RETURN(const std::vector<std::string> lines, ReadLines(path));
   std::vector<float> weights;
@@ -109,7 +109,7 @@ absl::StatusOr<UnigramWeights> UnigramWeights::Read(const KernelInit& init) {
   out.weights.resize(own);
   for (size_t i = 0; i < given.size(); ++i) {
     ThrowIfCancelled();
-    // Counted from those of this shard, as TensorFlow does.
+    // Counts from the reserved classes of this shard, as TensorFlow does.
     if ((own + static_cast<int64_t>(i)) % shards != shard) continue;
     out.weights.push_back(std::pow(given[i], distortion));
     out.total += out.weights.back();

@@ -9,10 +9,10 @@
 #include "weir/core/kernel.h"
 #include "weir/kernels/philox.h"
 
-// Classes drawn in proportion to weights, which are fixed or counted as they come.
+// Sampling of classes in proportion to weights, which are fixed or counted from the input.
 namespace weir {
 
-// A whole number of [0, n), n > 0, all equally likely: random words that would make some likelier
+// Returns a uniformly distributed integer in [0, n), n > 0: random words that would bias the result
 // are drawn again.
 template <class Word>
 Word UnbiasedUniform(PhiloxWords& words, Word n) {
@@ -28,8 +28,8 @@ Word UnbiasedUniform(PhiloxWords& words, Word n) {
   return word % n;
 }
 
-// Weights of classes [0, n) that all begin at 1. A binary tree of sums, of which only the nodes
-// that differ from the beginning are kept.
+// Weights of classes [0, n) that all start at 1. A binary tree of sums, which stores only the nodes
+// that differ from their initial value.
 class CountedClasses {
  public:
   explicit CountedClasses(int64_t n);
@@ -39,7 +39,7 @@ class CountedClasses {
   int64_t Pick(PhiloxWords& words) const;
 
  private:
-  // Of the 2^level classes from index * 2^level on.
+  // The sum of the 2^level classes from index * 2^level on.
   int64_t Sum(int level, int64_t index) const;
   static int64_t Key(int level, int64_t index) { return index << 6 | level; }
 
@@ -49,16 +49,17 @@ class CountedClasses {
   std::unordered_map<int64_t, int64_t> added_;
 };
 
-// Draws in constant time. Source: Walker, "An efficient method for generating discrete random
-// variables with general distributions", 1977: every class has an equal share of the line; what a
-// rare class does not need of its share belongs to one common class, its alias.
-class AliasTable {
+// A sampler that draws in constant time. Source: Walker, "An efficient method for generating
+// discrete random variables with general distributions", 1977: every class has an equal share of
+// the interval; the part of its share that a rare class does not need belongs to one common class,
+// its alias.
+class AliasSampler {
  public:
-  explicit AliasTable(const std::vector<float>& weights);
+  explicit AliasSampler(const std::vector<float>& weights);
   int64_t Draw(PhiloxWords& words) const;
 
  private:
-  std::vector<std::pair<float, int32_t>> shares_;  // probability to stay, and the alias
+  std::vector<std::pair<float, int32_t>> shares_;  // probability of the class itself, and its alias
 };
 
 // The weights of FixedUnigramCandidateSampler, from its attributes or the last columns of a file.

@@ -10,17 +10,17 @@
 #include "weir/kernels/registry.h"
 #include "weir/kernels/strided_copy.h"
 
-// Sets of values: Unique, ListDiff; and the ops between values and their places: Where, OneHot.
+// Sets of values: Unique, ListDiff; and the ops between values and their positions: Where, OneHot.
 namespace weir {
 
 namespace {
 
-// Elements that can be looked up.
+// Types of elements that can be hashed.
 using Keys =
     List<float, double, half, bfloat16, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t,
          uint32_t, uint64_t, bool, std::string, std::complex<float>, std::complex<double>>;
 
-// As what they are looked up: integers as their bits, so that those of one width share code, but
+// The hash key of an element: integers by their bits, so that integers of one width share code, but
 // floats by value: -0 equals 0, and a NaN equals nothing, itself included.
 template <class T>
 struct KeyOf {
@@ -62,10 +62,10 @@ struct KeyEqual {
   }
 };
 
-// False for a NaN: it is found nowhere, and kept out of tables, where many of them would lie at one
-// place.
+// Returns false for a NaN: it is never found, and not added to hash indexes, where all NaNs would
+// collide.
 template <class T>
-bool EqualsItself(const T& v) {
+bool IsNotNan(const T& v) {
   return KeyEqual<T>()(v, v);
 }
 
@@ -76,7 +76,7 @@ absl::Status CheckIndexable(int64_t n, DataType index_type) {
                          n);
 }
 
-// For each of `n` items the number of its class, and the first item of each class.
+// The number of the class of each of `n` items, and the first item of each class.
 struct Classes {
   std::vector<int64_t> of, first;
 };
@@ -92,16 +92,15 @@ Classes ClassifyElements(const T* x, int64_t n) {
     const auto is_this = [&](int64_t k) {
       return KeyEqual<T>()(x[classes.first[static_cast<size_t>(k)]], x[i]);
     };
-    const int64_t found =
-        EqualsItself(x[i]) ? seen.FindOrAdd(KeyHash<T>()(x[i]), next, is_this) : next;
+    const int64_t found = IsNotNan(x[i]) ? seen.FindOrAdd(KeyHash<T>()(x[i]), next, is_this) : next;
     if (found == next) classes.first.push_back(i);
     classes.of[static_cast<size_t>(i)] = found;
   }
   return classes;
 }
 
-// Slices along an axis of a tensor seen as [outer, n, inner]: compared element by element, found by
-// a hash of all of them.
+// Classifies slices along an axis of a tensor as [outer, n, inner]: slices are found by a hash of
+// all their elements and compared element by element.
 template <class T>
 Classes ClassifySlices(const T* x, int64_t outer, int64_t n, int64_t inner) {
   Classes classes;
@@ -120,7 +119,7 @@ Classes ClassifySlices(const T* x, int64_t outer, int64_t n, int64_t inner) {
     size_t hash = 0;
     const bool findable = each([&](int64_t at) {
       hash = hash * 1000003 + KeyHash<T>()(x[at + i * inner]);
-      return EqualsItself(x[at + i * inner]);
+      return IsNotNan(x[at + i * inner]);
     });
     const int64_t next = static_cast<int64_t>(classes.first.size());
     const auto is_this = [&](int64_t k) {
@@ -198,7 +197,7 @@ absl::StatusOr<Kernel> MakeUnique(const KernelInit& init) {
       return Unique<typename KeyOf<T>::type>(c, index_type);
     });
   });
-  if (!found) return Unimplemented("elements of type ", DataTypeName(type), " cannot be looked up");
+  if (!found) return Unimplemented("elements of type ", DataTypeName(type), " cannot be hashed");
   return kernel;
 }
 
@@ -217,7 +216,7 @@ absl::Status ListDiff(KernelContext& c, DataType index_type) {
   for (int64_t i = 0; i < y.num_elements(); ++i) {
     ThrowIfCancelledAt(i);
     const T& v = KeysIn<T>(y)[i];
-    if (EqualsItself(v)) excluded.FindOrAdd(KeyHash<T>()(v), i, is(v));
+    if (IsNotNan(v)) excluded.FindOrAdd(KeyHash<T>()(v), i, is(v));
   }
   std::vector<int64_t> kept;
   for (int64_t i = 0; i < x.num_elements(); ++i) {
@@ -243,7 +242,7 @@ absl::StatusOr<Kernel> MakeListDiff(const KernelInit& init) {
       return ListDiff<typename KeyOf<T>::type>(c, index_type);
     });
   });
-  if (!found) return Unimplemented("elements of type ", DataTypeName(type), " cannot be looked up");
+  if (!found) return Unimplemented("elements of type ", DataTypeName(type), " cannot be hashed");
   return kernel;
 }
 
@@ -283,7 +282,7 @@ absl::StatusOr<Kernel> MakeWhere(const KernelInit& init) {
   Kernel kernel;
   if (!DispatchType(type, Tested{},
                     [&]<class T>() { kernel = Kernel(&Where<typename KeyOf<T>::type>); })) {
-    return Unimplemented("elements of type ", DataTypeName(type), " are neither true nor false");
+    return Unimplemented("elements of type ", DataTypeName(type), " have no truth value");
   }
   return kernel;
 }
@@ -291,7 +290,7 @@ absl::StatusOr<Kernel> MakeWhere(const KernelInit& init) {
 // ---- OneHot
 
 absl::Status OneHot(KernelContext& c, int64_t axis) {
-  WEIR_ASSIGN_OR_RETURN(const OneHotLayout layout, LayOutOneHot(c, axis));
+  WEIR_ASSIGN_OR_RETURN(const OneHotLayout layout, MakeOneHotLayout(c, axis));
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, layout.out));
   if (out->num_elements() == 0) return absl::OkStatus();
   const Tensor &indices = c.input(0), &on = c.input(2), &off = c.input(3);
@@ -314,7 +313,7 @@ absl::StatusOr<Kernel> MakeOneHot(const KernelInit& init) {
 
 }  // namespace
 
-absl::StatusOr<OneHotLayout> LayOutOneHot(const KernelContext& c, int64_t axis) {
+absl::StatusOr<OneHotLayout> MakeOneHotLayout(const KernelContext& c, int64_t axis) {
   const Shape& indices = c.input(0).shape();
   const Tensor &on = c.input(2), &off = c.input(3);
   WEIR_ASSIGN_OR_RETURN(const int64_t depth, ReadInt(c.input(1), "depth"));

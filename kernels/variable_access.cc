@@ -61,9 +61,10 @@ absl::Status CheckReachable(const KernelContext& c, int i, const VariableState& 
                              ? value.host_accessible()
                              : value.buffer()->allocator() == &c.device().allocator();
   if (reachable) return absl::OkStatus();
-  return InvalidArgument("Trying to access ", variable.Describe(), ", which lies on ",
-                         c.input(i).data<ResourceHandle>()->device, ", from ", c.device().text(),
-                         ": a variable has one device. Feed its handle to nodes of that device");
+  return InvalidArgument(
+      "Trying to access ", variable.Describe(), ", which is on ",
+      c.input(i).data<ResourceHandle>()->device, ", from ", c.device().text(),
+      ": a variable belongs to one device; feed its handle to nodes on that device");
 }
 
 absl::Status UninitializedVariable(const KernelContext& c, int i, const VariableState& variable) {

@@ -10,29 +10,29 @@
 
 namespace weir {
 
-// A session has a map of its own for what belongs to its nodes: random streams, iterators, queues
-// without a shared_name. Sessions of a server share a second map for what has a name that holds for
-// all of them: variables, and resources with a shared_name. The session's map knows the other one.
+// A session has its own resource map for the state of its nodes: random streams, iterators, queues
+// without a shared_name. Sessions of a server share a second map for resources whose names are
+// global: variables, and resources with a shared_name. The session's map refers to the shared one.
 
-// Lets a session's map share `shared`. To be called before kernels are made.
+// Lets a session's map share `shared`. Must be called before kernels are created.
 void ShareState(ResourceMap& session, std::shared_ptr<ResourceMap> shared);
-// The map that a session's map shares, or the session's map itself if it shares none.
+// Returns the map that a session's map shares, or the session's map itself if it shares none.
 ResourceMap& SharedState(ResourceMap& session);
 
 // The variables at the first inputs of a kernel, locked until this goes out of scope. The kernels
-// of reference and of resource variables differ only in the words of the error for a variable
-// without a value.
+// of reference and of resource variables differ only in the error text for a variable without a
+// value.
 class LockedVariables {
  public:
   // Locks inputs [0, count), each variable once, in an order that is the same for all kernels, so
-  // that two of them cannot wait for each other. INVALID_ARGUMENT for an input that is no variable,
-  // of another dtype than `dtype`, or on another device.
+  // that two kernels cannot deadlock. Returns INVALID_ARGUMENT for an input that is not a variable,
+  // has another dtype than `dtype`, or is on another device.
   static absl::StatusOr<LockedVariables> Lock(const KernelContext& c, int count, DataType dtype);
 
   VariableState& operator[](int i) const { return *states_[static_cast<size_t>(i)]; }
-  // FAILED_PRECONDITION, in TensorFlow's words, if variable i has no value.
+  // Returns FAILED_PRECONDITION, in TensorFlow's words, if variable i has no value.
   absl::Status CheckInitialized(const KernelContext& c, int i) const;
-  // Its value, ready to be written.
+  // Returns the variable's value for writing.
   absl::StatusOr<Tensor*> Writable(const KernelContext& c, int i) const;
 
  private:
@@ -40,18 +40,19 @@ class LockedVariables {
   absl::InlinedVector<std::unique_lock<std::mutex>, 4> locks_;
 };
 
-// INVALID_ARGUMENT, in TensorFlow's words, if a value of this shape cannot be assigned: a resource
-// variable takes what fits its declared shape (and with validate_shape what has the shape of its
-// value), a reference what has the shape of its value, or any shape without validate_shape. Needs
-// the lock.
+// Returns INVALID_ARGUMENT, in TensorFlow's words, if a value of this shape cannot be assigned. A
+// resource variable accepts shapes compatible with its declared shape (and with validate_shape only
+// the shape of its value). A reference accepts the shape of its value, or any shape without
+// validate_shape. Requires the lock.
 absl::Status CheckAssignable(const VariableState& v, const Shape& shape, bool is_ref,
                              bool validate_shape);
 
-// INVALID_ARGUMENT, naming both devices, if the value of variable i of a kernel lies in memory that
-// the kernel's device cannot use: a handle was fed that came from elsewhere. Needs the lock.
+// Returns INVALID_ARGUMENT, naming both devices, if the value of variable i of a kernel is in
+// memory that the kernel's device cannot access: a handle from elsewhere was fed. Requires the
+// lock.
 absl::Status CheckReachable(const KernelContext& c, int i, const VariableState& variable);
 
-// The error for reading variable i of a kernel, which has no value.
+// Returns the error for reading variable i of a kernel, which has no value.
 absl::Status UninitializedVariable(const KernelContext& c, int i, const VariableState& variable);
 
 }  // namespace weir

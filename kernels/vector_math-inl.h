@@ -2,11 +2,12 @@
 // ScalarMath. A textual header without a guard, included inside each of Highway's target namespaces
 // after "hwy/contrib/math/math-inl.h", where `hn` is hwy::HWY_NAMESPACE.
 //
-// Highway's elementary functions are within 4 units in the last place on the ranges they are made
-// for, and wrong outside: log(0) and log(inf), exp of NaN, sine of large arguments. Exp and Log are
-// mended with comparisons, as their special values are common (masks of -inf, counts of 0). The
-// others compute lanes out of range one by one with the C library. Exp and tanh of floats are our
-// own, in half the time: within 1 and 5 units of the last place; so is log1p around 0, within 1.
+// Highway's elementary functions are accurate to 4 units in the last place on the ranges they are
+// designed for, and wrong outside: log(0) and log(inf), exp of NaN, sine of large arguments. Exp
+// and Log are corrected with comparisons, because their special values are common (masks of -inf,
+// counts of 0). The others compute out-of-range lanes one by one with the C library. Exp and tanh
+// of floats are our own, in half the time: within 1 and 5 units in the last place; so is log1p
+// around 0, within 1.
 
 template <class D>
 struct VectorMath {
@@ -29,7 +30,7 @@ struct VectorMath {
   static HWY_INLINE V Div(V a, V b) { return hn::Div(a, b); }
   static HWY_INLINE V Neg(V x) { return hn::Neg(x); }
   static HWY_INLINE V Abs(V x) { return hn::Abs(x); }
-  // The hardware's max and min give the second operand if either is NaN.
+  // The hardware's max and min return the second operand if either is NaN.
   static HWY_INLINE V Max(V a, V b) { return If(IsNan(a), a, If(hn::Gt(a, b), a, b)); }
   static HWY_INLINE V Min(V a, V b) { return If(IsNan(a), a, If(hn::Lt(a, b), a, b)); }
   static HWY_INLINE V Sqrt(V x) { return hn::Sqrt(x); }
@@ -41,7 +42,8 @@ struct VectorMath {
 
   static HWY_INLINE V Exp(V x) {
     if constexpr (!kDouble) {
-      // Halves, so that the power of two is a float wherever the result is.
+      // Splits the exponent into halves, so that the power of two is a float wherever the result
+      // is.
       const Mask usual = hn::And(hn::Ge(x, Num(-86.6)), hn::Le(x, Num(88.72)));
       const V half = ExpByPowers(x, 126), y = hn::Add(half, half);
       return HWY_LIKELY(hn::AllTrue(D(), usual)) ? y : If(usual, y, ExpOfAny(x));
@@ -49,7 +51,8 @@ struct VectorMath {
       return ExpOfAny(x);
     }
   }
-  // Where no lane is above 0. Floats: 0 from -87.3 down, where it would soon be subnormal.
+  // For vectors with no lane above 0. Floats: 0 from -87.3 down, where the result would soon be
+  // subnormal.
   static HWY_INLINE V ExpOfNegative(V x) {
     if constexpr (kDouble) {
       return ExpOfAny(x);
@@ -57,7 +60,7 @@ struct VectorMath {
       return hn::IfThenZeroElse(hn::Lt(x, Num(-87.3)), ExpByPowers(x, 127));
     }
   }
-  // Beyond 706 Highway's double overflows early: there e^x = e^(x - 64 log 2) * 2^64.
+  // Above 706 Highway's double overflows early: there e^x = e^(x - 64 log 2) * 2^64.
   static HWY_INLINE V ExpOfAny(V x) {
     const V high = Num(kDouble ? 709.782712893384 : 88.72283905206835),
             low = Num(kDouble ? -746 : -104);
@@ -94,29 +97,29 @@ struct VectorMath {
     return If(hn::Ge(x, minus_one), y, Num(kNan));
   }
   static HWY_INLINE V Expm1(V x) {
-    return Mend(x, InRange(x, kDouble ? 700 : 85), hn::Expm1(D(), x),
-                [](T v) { return std::expm1(v); });
+    return FixSpecialLanes(x, InRange(x, kDouble ? 700 : 85), hn::Expm1(D(), x),
+                           [](T v) { return std::expm1(v); });
   }
   static HWY_INLINE V Sin(V x) {
-    return Mend(x, InRange(x, 30000), hn::Sin(D(), x), [](T v) { return std::sin(v); });
+    return FixSpecialLanes(x, InRange(x, 30000), hn::Sin(D(), x), [](T v) { return std::sin(v); });
   }
   static HWY_INLINE V Cos(V x) {
-    return Mend(x, InRange(x, 30000), hn::Cos(D(), x), [](T v) { return std::cos(v); });
+    return FixSpecialLanes(x, InRange(x, 30000), hn::Cos(D(), x), [](T v) { return std::cos(v); });
   }
   static HWY_INLINE V Tan(V x) {
     const V y = hn::Div(hn::Sin(D(), x), hn::Cos(D(), x));
-    return Mend(x, InRange(x, 30000), y, [](T v) { return std::tan(v); });
+    return FixSpecialLanes(x, InRange(x, 30000), y, [](T v) { return std::tan(v); });
   }
   static HWY_INLINE V Asin(V x) { return If(InRange(x, 1), hn::Asin(D(), x), Num(kNan)); }
   static HWY_INLINE V Acos(V x) { return If(InRange(x, 1), hn::Acos(D(), x), Num(kNan)); }
   static HWY_INLINE V Atan(V x) { return If(IsNan(x), x, hn::Atan(D(), x)); }
   static HWY_INLINE V Sinh(V x) {
-    return Mend(x, InRange(x, kDouble ? 700 : 85), hn::Sinh(D(), x),
-                [](T v) { return std::sinh(v); });
+    return FixSpecialLanes(x, InRange(x, kDouble ? 700 : 85), hn::Sinh(D(), x),
+                           [](T v) { return std::sinh(v); });
   }
   static HWY_INLINE V Cosh(V x) {
     const V e = hn::Exp(D(), hn::Abs(x)), y = hn::Mul(Num(0.5), hn::Add(e, hn::Div(Num(1), e)));
-    return Mend(x, InRange(x, kDouble ? 700 : 85), y, [](T v) { return std::cosh(v); });
+    return FixSpecialLanes(x, InRange(x, kDouble ? 700 : 85), y, [](T v) { return std::cosh(v); });
   }
   // Floats: a quotient of polynomials in x^2, fitted to a relative error of 2e-8 up to 9, where
   // tanh rounds to 1.
@@ -139,15 +142,16 @@ struct VectorMath {
     }
   }
   static HWY_INLINE V Asinh(V x) {
-    return Mend(x, InRange(x, 1e15), hn::Asinh(D(), x), [](T v) { return std::asinh(v); });
+    return FixSpecialLanes(x, InRange(x, 1e15), hn::Asinh(D(), x),
+                           [](T v) { return std::asinh(v); });
   }
   static HWY_INLINE V Acosh(V x) {
     const Mask usual = hn::And(hn::Ge(x, Num(1)), hn::Le(x, Num(1e15)));
-    return Mend(x, usual, hn::Acosh(D(), x), [](T v) { return std::acosh(v); });
+    return FixSpecialLanes(x, usual, hn::Acosh(D(), x), [](T v) { return std::acosh(v); });
   }
   static HWY_INLINE V Atanh(V x) {
-    return Mend(x, hn::Lt(hn::Abs(x), Num(1)), hn::Atanh(D(), x),
-                [](T v) { return std::atanh(v); });
+    return FixSpecialLanes(x, hn::Lt(hn::Abs(x), Num(1)), hn::Atanh(D(), x),
+                           [](T v) { return std::atanh(v); });
   }
 
  private:
@@ -156,13 +160,13 @@ struct VectorMath {
 
   // Floats: e^x times 2^(bias - 127). x = n log 2 + r, and e^r = 1 + r + r^2 q(r), with a q that
   // was fitted to a relative error of 3e-9 for |r| <= log(2) / 2. Adding 1.5 * 2^23 rounds x / log
-  // 2 to n, and leaves n + bias in the lowest bits, from where it is shifted to a float's exponent.
+  // 2 to n, and leaves n + bias in the lowest bits, from which it is shifted to a float's exponent.
   static HWY_INLINE V ExpByPowers(V x, double bias) {
     const V shift = Num(12582912 + bias);
     const V shifted = hn::MulAdd(x, Num(1.44269504088896341), shift), n = hn::Sub(shifted, shift);
     const auto bits = hn::BitCast(hn::RebindToUnsigned<D>(), shifted);
     const V power = hn::BitCast(D(), hn::ShiftLeft<23>(bits));
-    // log 2 in two parts, the first of few bits: n times it is exact.
+    // log 2 in two parts, the first with few bits: n times it is exact.
     const V near = hn::MulAdd(n, Num(-0.693145751953125), x);
     const V r = hn::MulAdd(n, Num(-1.42860676533018704e-6), near);
     V q = Num(1.3814602e-3);
@@ -173,8 +177,8 @@ struct VectorMath {
     return hn::Mul(hn::Add(hn::MulAdd(q, hn::Mul(r, r), r), Num(1)), power);
   }
 
-  // Floats from -1/2 to 1, as softplus and cross entropies take it of e^-|x|: log(1 + x) = 2 atanh
-  // z with z = x / (2 + x), which is 2 z + z^3 q(z^2), and 2 z = x - x z. The q was fitted to a
+  // Floats from -1/2 to 1, as softplus and cross entropies use for e^-|x|: log(1 + x) = 2 atanh z
+  // with z = x / (2 + x), which is 2 z + z^3 q(z^2), and 2 z = x - x z. The q was fitted to a
   // relative error of 5e-9.
   static HWY_INLINE V Log1pByQuotient(V x) {
     const V z = hn::Div(x, hn::Add(x, Num(2))), t = hn::Mul(z, z);
@@ -187,14 +191,15 @@ struct VectorMath {
 
   static HWY_INLINE Mask InRange(V x, double limit) { return hn::Le(hn::Abs(x), Num(limit)); }
 
-  // `fast` where `usual`; elsewhere the slow function of that lane of x.
+  // Returns `fast` in lanes where `usual` is set; in other lanes the slow function of that lane of
+  // x.
   template <class Slow>
-  static HWY_INLINE V Mend(V x, Mask usual, V fast, Slow slow) {
+  static HWY_INLINE V FixSpecialLanes(V x, Mask usual, V fast, Slow slow) {
     if (HWY_LIKELY(hn::AllTrue(D(), usual))) return fast;
-    return MendLanes(x, usual, fast, slow);
+    return ComputeLanesOneByOne(x, usual, fast, slow);
   }
   template <class Slow>
-  static HWY_NOINLINE V MendLanes(V x, Mask usual, V fast, Slow slow) {
+  static HWY_NOINLINE V ComputeLanesOneByOne(V x, Mask usual, V fast, Slow slow) {
     HWY_ALIGN T in[hn::MaxLanes(D())];
     HWY_ALIGN T out[hn::MaxLanes(D())];
     HWY_ALIGN T good[hn::MaxLanes(D())];

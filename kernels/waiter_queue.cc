@@ -12,8 +12,8 @@ namespace weir {
 void WaitableResource::Clear() {
   Change([&] {
     for (size_t lane = 0; lane < lanes_.size(); ++lane)
-      Dismiss(static_cast<int>(lane), absl::CancelledError(Describe() + " was cleared"));
-    Forget();
+      CompleteAll(static_cast<int>(lane), absl::CancelledError(Describe() + " was cleared"));
+    ResetState();
   });
 }
 
@@ -23,8 +23,8 @@ void WaitableResource::Wait(int lane, WaitRequest request) {
     const std::lock_guard<std::mutex> lock(mutex_);
     Waiter waiter{next_id_++, -1, std::move(request)};
     Cancellation* const cancellation = waiter.request.cancellation;
-    const auto take_back = [this, lane, id = waiter.id] { TakeBack(lane, id); };
-    if (cancellation != nullptr && !cancellation->OnCancel(take_back, &waiter.token)) {
+    const auto withdraw = [this, lane, id = waiter.id] { Withdraw(lane, id); };
+    if (cancellation != nullptr && !cancellation->OnCancel(withdraw, &waiter.token)) {
       waiter.request.cancellation = nullptr;
       const absl::Status over = absl::CancelledError(waiter.request.cancelled);
       ready_.emplace_back(std::move(waiter), over);
@@ -36,16 +36,16 @@ void WaitableResource::Wait(int lane, WaitRequest request) {
   Finish(std::move(ready));
 }
 
-void WaitableResource::Dismiss(int lane, const absl::Status& outcome) {
+void WaitableResource::CompleteAll(int lane, const absl::Status& outcome) {
   for (Waiter& waiter : lanes_[lane]) {
-    if (waiter.request.give_back) waiter.request.give_back();
+    if (waiter.request.roll_back) waiter.request.roll_back();
     ready_.emplace_back(std::move(waiter), outcome);
   }
   lanes_[lane].clear();
 }
 
 WaitableResource::Ready WaitableResource::Grant() {
-  const ScopedCancellation none(nullptr);  // wishes are of other steps than this thread's
+  const ScopedCancellation none(nullptr);  // the requests belong to other steps than this thread's
   do {
     progress_ = false;
     for (std::list<Waiter>& lane : lanes_) GrantLane(&lane);
@@ -53,8 +53,8 @@ WaitableResource::Ready WaitableResource::Grant() {
   return std::exchange(ready_, {});
 }
 
-// One whose step is over is about to take his request back, and to grant those behind him; so nobody
-// who does that waits in Finish for another who does.
+// A waiter whose step is cancelled is about to withdraw its request and to grant the requests
+// behind it. Its request is not attempted here, so no two threads in Finish wait for each other.
 void WaitableResource::GrantLane(std::list<Waiter>* lane) {
   for (auto it = lane->begin(); it != lane->end();) {
     const Cancellation* const cancellation = it->request.cancellation;
@@ -71,16 +71,17 @@ void WaitableResource::GrantLane(std::list<Waiter>* lane) {
   }
 }
 
-// A waiter is in no lane any more, so its cancellation finds nothing to do while it is unregistered
-// here.
+// The waiter is in no lane any more, so a concurrent cancellation finds nothing to do while it is
+// unregistered here.
 void WaitableResource::Finish(Ready ready) {
   for (auto& [waiter, outcome] : ready) {
-    if (waiter.request.cancellation != nullptr) waiter.request.cancellation->Unregister(waiter.token);
+    if (waiter.request.cancellation != nullptr)
+      waiter.request.cancellation->Unregister(waiter.token);
     waiter.request.done(std::move(outcome));
   }
 }
 
-void WaitableResource::TakeBack(int lane, int64_t id) {
+void WaitableResource::Withdraw(int lane, int64_t id) {
   std::optional<Waiter> waiter;
   Ready ready;
   {
@@ -89,7 +90,7 @@ void WaitableResource::TakeBack(int lane, int64_t id) {
     const auto it =
         std::find_if(waiters.begin(), waiters.end(), [id](const Waiter& w) { return w.id == id; });
     if (it == waiters.end()) return;
-    if (it->request.give_back) it->request.give_back();
+    if (it->request.roll_back) it->request.roll_back();
     waiter = std::move(*it);
     waiters.erase(it);
     ready = Grant();

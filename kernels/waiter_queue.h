@@ -14,26 +14,26 @@
 
 namespace weir {
 
-// State that steps wait for: a queue that is empty or full, a lock that somebody holds. No thread
-// waits: a step leaves a request, and whoever changes the state grants the wishes that can be granted
-// then. A step that ends early takes its request back. Thread-safe.
+// State that steps wait for: a queue that is empty or full, a lock that is held. No thread blocks:
+// a step leaves a request in a waiter queue, and the thread that changes the state grants the
+// requests that have become possible. A step that ends early withdraws its request. Thread-safe.
 //
-// Wishes stand in lanes (who puts, who takes). In order, a lane grants the first one before the
-// second; else each as soon as it can be.
+// Requests wait in lanes (one for puts, one for takes). With `in_order`, a lane grants its requests
+// in arrival order; otherwise each is granted as soon as possible.
 class WaitableResource : public Resource {
  public:
   using Done = std::function<void(absl::Status)>;
 
-  // Everyone who waits gets CANCELLED, and the state is emptied.
+  // Completes all waiting requests with CANCELLED and clears the state.
   void Clear() override;
 
  protected:
   struct WaitRequest {
-    // Called with the lock held, whenever something has changed, until it returns an outcome.
+    // Called with the lock held, after every change of the state, until it returns an outcome.
     std::function<std::optional<absl::Status>()> attempt;
-    // Called with the lock held if the request is taken back: returns what it has been given so far.
-    std::function<void()> give_back;
-    // "Dequeue operation was cancelled": the message then.
+    // Called with the lock held if the request is withdrawn: undoes a partially completed request.
+    std::function<void()> roll_back;
+    // The error text for a withdrawn request, such as "Dequeue operation was cancelled".
     const char* cancelled;
     Cancellation* cancellation;
     // Called without the lock.
@@ -43,7 +43,7 @@ class WaitableResource : public Resource {
   WaitableResource(int lanes, bool in_order) : in_order_(in_order), lanes_(lanes) {}
 
   void Wait(int lane, WaitRequest request);
-  // Runs `change` with the lock held, and grants what it has made possible.
+  // Runs `change` with the lock held and grants the requests that it has made possible.
   template <class F>
   void Change(const F& change) {
     Ready ready;
@@ -54,12 +54,12 @@ class WaitableResource : public Resource {
     }
     Finish(std::move(ready));
   }
-  // For attempts and changes: an attempt that is not through has changed something all the same.
+  // For attempts and changes: reports that an attempt has changed the state without completing.
   void Progress() { progress_ = true; }
-  // For changes: everyone in the lane gets this outcome.
-  void Dismiss(int lane, const absl::Status& outcome);
-  // Empties the state; the lock is held.
-  virtual void Forget() = 0;
+  // For changes: completes all requests of the lane with this outcome.
+  void CompleteAll(int lane, const absl::Status& outcome);
+  // Clears the state; called with the lock held.
+  virtual void ResetState() = 0;
 
   std::mutex mutex_;
 
@@ -73,41 +73,41 @@ class WaitableResource : public Resource {
   Ready Grant();
   void GrantLane(std::list<Waiter>* lane);
   static void Finish(Ready ready);
-  void TakeBack(int lane, int64_t id);
+  void Withdraw(int lane, int64_t id);
 
   const bool in_order_;
   std::vector<std::list<Waiter>> lanes_;
-  Ready ready_;  // granted, and not yet told
+  Ready ready_;  // granted, but not yet completed
   bool progress_ = false;
   int64_t next_id_ = 0;
 };
 
-// What a node that makes a resource calls it.
+// The name of a resource that a node creates.
 struct ResourceName {
   std::string container, name;
-  bool is_own = false;  // of the node in its session; other sessions do not see it
+  bool is_own = false;  // owned by the node in its session and invisible to other sessions
 
-  // Where the resource lies.
-  ResourceMap& HomeIn(ResourceMap& session) const {
+  // Returns the map that holds the resource.
+  ResourceMap& SelectMap(ResourceMap& session) const {
     return is_own ? session : SharedState(session);
   }
 };
-// shared_name; or, for a resource that is the node's own, a name that no shared one has. As below,
-// INVALID_ARGUMENT for a container that cannot be.
+// Returns shared_name or, for a resource that the node owns, a name that no shared resource has.
+// Like the next function, returns INVALID_ARGUMENT for an invalid container.
 absl::StatusOr<ResourceName> NameOfResource(const Node& node);
-// shared_name, or the node's name: for ops that TensorFlow shares by node name.
+// Returns shared_name or the node's name, for ops that TensorFlow shares by node name.
 absl::StatusOr<ResourceName> NameSharedByNode(const Node& node);
-// The container that a node names: "", or letters, digits and "_.-/", of which the first is a
-// letter, a digit or a dot.
+// Returns the container that a node names: "", or letters, digits and "_.-/", of which the first is
+// a letter, a digit or a dot.
 absl::StatusOr<std::string> ContainerOf(const Node& node);
-// The handle, as a scalar.
+// Returns the handle, as a scalar.
 Tensor HandleTo(const Device& device, const ResourceName& name, std::shared_ptr<Resource> resource);
 
-// INVALID_ARGUMENT unless these are the types that an op's tensors have.
+// Returns INVALID_ARGUMENT unless these are the types of an op's tensors.
 absl::Status CheckTypes(absl::Span<const DataType> have, absl::Span<const DataType> expected);
-// "float, int32".
+// Returns "float, int32".
 std::string TypeList(absl::Span<const DataType> types);
-// "[[2], [3,4]]".
+// Returns "[[2], [3,4]]".
 std::string ShapeList(absl::Span<const Shape> shapes);
 
 }  // namespace weir

@@ -14,13 +14,14 @@
 //   y0 = m0 + m1 + m2      m0 = (d0 - d2) g0      m1 = (d1 + d2) (g0 + g1 + g2) / 2
 //   y1 = m1 - m2 - m3      m3 = (d1 - d3) g2      m2 = (d2 - d1) (g0 - g1 + g2) / 2
 //
-// Done along rows and along columns, 2x2 outputs of a 3x3 filter take 16 multiplications instead of
-// 36. Sums over the input channels may be formed before the last transform, so that each of the 16
-// points is one product of matrices, [tiles, in_channels] x [in_channels, out_channels]. The
-// transforms are additions, of vectors of channels: 32 for a tile's input, 24 for its output.
+// Applied to rows and to columns, 2x2 outputs of a 3x3 filter take 16 multiplications instead of
+// 36. Sums over the input channels can be accumulated before the last transform, so each of the 16
+// points is one matrix product, [tiles, in_channels] x [in_channels, out_channels]. The transforms
+// are additions of vectors of channels: 32 for a tile's input, 24 for its output.
 //
-// Rounding errors are some two times those of the definition. What an output does not see does not
-// reach it: the terms that hold it cancel before they are computed, d3 being in m3 alone.
+// Rounding errors are about twice those of the definition. Elements outside an output's receptive
+// field do not affect it: the terms that contain them cancel before they are computed, as d3 is
+// only in m3.
 HWY_BEFORE_NAMESPACE();
 namespace weir::winograd {
 namespace HWY_NAMESPACE {
@@ -35,11 +36,14 @@ HWY_INLINE int64_t Lanes() { return FloatLanes(); }
 
 int64_t PanelLanes() { return Lanes() >= 8 ? Lanes() : 0; }
 
-// 0, and NaN for what is not finite or so large that its transform may not be.
+// Returns 0, or NaN for a value that is not finite or so large that its transform may not be
+// finite.
 constexpr float kMargin = 16;
-HWY_INLINE V Doubtful(V x) { return hn::Mul(hn::Mul(x, hn::Set(D(), kMargin)), hn::Zero(D())); }
+HWY_INLINE V OverflowCheck(V x) {
+  return hn::Mul(hn::Mul(x, hn::Set(D(), kMargin)), hn::Zero(D()));
+}
 
-// A vector of a filter's elements, for output channels from `out` on.
+// Loads a vector of a filter's elements, for output channels from `out` on.
 HWY_INLINE V LoadFilter(const Filter& f, const float* at) {
   if (f.out_stride == 1) return hn::LoadU(D(), at);
   HWY_ALIGN float lanes[hn::MaxLanes(D())];
@@ -47,7 +51,7 @@ HWY_INLINE V LoadFilter(const Filter& f, const float* at) {
   return hn::Load(D(), lanes);
 }
 
-// Three elements become four.
+// Transforms three elements to four.
 HWY_INLINE void TransformFilter(V w0, V w1, V w2, V to[4]) {
   const V half = hn::Set(D(), 0.5f), rim = hn::Add(w0, w2);
   to[0] = w0;
@@ -74,7 +78,8 @@ bool PackPanel(const Filter& f, const Geometry& g, int64_t panel, float* packed)
             f.data + c * f.column_stride + in * f.in_stride + out * f.out_stride;
         const V w0 = LoadFilter(f, at), w1 = LoadFilter(f, at + f.row_stride);
         const V w2 = LoadFilter(f, at + 2 * f.row_stride);
-        check = hn::Add(check, hn::Add(hn::Add(Doubtful(w0), Doubtful(w1)), Doubtful(w2)));
+        check = hn::Add(check,
+                        hn::Add(hn::Add(OverflowCheck(w0), OverflowCheck(w1)), OverflowCheck(w2)));
         TransformFilter(w0, w1, w2, rows[c]);
       }
       for (int r = 0; r < 4; ++r) {
@@ -127,7 +132,7 @@ void TransformInput(const Geometry& g, const float* images, int64_t first, int64
   }
 }
 
-// Of one tile and one vector of channels: the 2x2 elements, from the products at `from`.
+// Computes the 2x2 elements of one tile and one vector of channels from the products at `from`.
 HWY_INLINE void TransformBack(const float* from, int64_t plane, V y[2][2]) {
   const D d;
   V rows[2][4];
@@ -149,14 +154,14 @@ void MultiplyPanel(const Geometry& g, const float* transformed, const float* pac
                    int64_t first, int64_t tiles, float* products, const Output& o) {
   const D d;
   const int64_t columns = 2 * Lanes(), stride = RowStride(g.in_channels);
-  const Tiles blocks(tiles);
+  const RowTiles blocks(tiles);
   for (int p = 0; p < kPoints; ++p) {
     const float* const a = transformed + p * tiles * stride;
     const float* const b = packed + p * g.in_channels * columns;
     float* const c = products + p * tiles * columns;
     for (int64_t i = 0, row = 0; i < blocks.count; row += blocks.Height(i++)) {
-      MultiplyRows<2, true, Meanwhile::kNothing>(blocks.Height(i), a + row * stride, stride, 1, b,
-                                                 g.in_channels, c + row * columns, columns, {}, {});
+      MultiplyRows<2, true, SideWork::kNone>(blocks.Height(i), a + row * stride, stride, 1, b,
+                                             g.in_channels, c + row * columns, columns, {}, {});
     }
   }
   const int64_t begin = panel * columns, end = std::min(begin + columns, g.out_channels);
@@ -184,10 +189,10 @@ bool AllFinite(const float* x, int64_t n) {
   V sum = hn::Zero(d), s1 = sum, s2 = sum, s3 = sum;
   int64_t i = 0;
   for (; i + 4 * Lanes() <= n; i += 4 * Lanes()) {
-    sum = hn::Add(sum, Doubtful(hn::LoadU(d, x + i)));
-    s1 = hn::Add(s1, Doubtful(hn::LoadU(d, x + i + Lanes())));
-    s2 = hn::Add(s2, Doubtful(hn::LoadU(d, x + i + 2 * Lanes())));
-    s3 = hn::Add(s3, Doubtful(hn::LoadU(d, x + i + 3 * Lanes())));
+    sum = hn::Add(sum, OverflowCheck(hn::LoadU(d, x + i)));
+    s1 = hn::Add(s1, OverflowCheck(hn::LoadU(d, x + i + Lanes())));
+    s2 = hn::Add(s2, OverflowCheck(hn::LoadU(d, x + i + 2 * Lanes())));
+    s3 = hn::Add(s3, OverflowCheck(hn::LoadU(d, x + i + 3 * Lanes())));
   }
   float rest = 0;
   for (; i < n; ++i) rest += x[i] * kMargin * 0;

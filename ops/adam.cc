@@ -13,12 +13,12 @@ namespace {
 
 // A write to a variable: the op, and the value of the variable after the write. The value is a read
 // for a resource variable and the op's own output for a reference variable.
-struct Written {
+struct VariableWrite {
   Operation op;
   Output value;
 };
 
-Written AssignTo(const Variable& v, const Output& value, bool use_locking) {
+VariableWrite AssignTo(const Variable& v, const Output& value, bool use_locking) {
   if (!v.is_resource()) {
     const Output ref = AddOp("Assign", {v.handle(), value}, {{"use_locking", use_locking}});
     return {ref, ref};
@@ -29,7 +29,7 @@ Written AssignTo(const Variable& v, const Output& value, bool use_locking) {
   return {op, ReadVariableOp(v.handle(), v.dtype())};
 }
 
-Written SubtractFrom(const Variable& v, const Output& value, bool use_locking) {
+VariableWrite SubtractFrom(const Variable& v, const Output& value, bool use_locking) {
   if (!v.is_resource()) {
     const Output ref = AddOp("AssignSub", {v.handle(), value}, {{"use_locking", use_locking}});
     return {ref, ref};
@@ -110,7 +110,7 @@ Operation Adam::ApplyDense(const Output& grad, const Variable& variable) {
 // Assigns slot = slot * decay, then adds `rows`.
 Output Adam::DecayAndScatter(const Variable& slot, const Output& decay, const Output& rows,
                              const Output& indices) const {
-  const Written decayed = AssignTo(slot, slot.value() * decay, use_locking());
+  const VariableWrite decayed = AssignTo(slot, slot.value() * decay, use_locking());
   if (!decayed.op.valid()) return {};
   const ControlDependencies after(slot.graph(), {decayed.op});
   return ScatterAddTo(slot, indices, rows, use_locking());
@@ -136,7 +136,8 @@ Operation Adam::ApplySparse(const IndexedSlices& grad, const Variable& variable)
   const Output v = DecayAndScatter(GetSlot(variable, "v"), beta2, v_rows, grad.indices);
   const Output v_root = Sqrt(v);
   const Output numerator = step * m;
-  const Written update = SubtractFrom(variable, numerator / (v_root + epsilon), use_locking());
+  const VariableWrite update =
+      SubtractFrom(variable, numerator / (v_root + epsilon), use_locking());
   return GroupOps(variable.graph(), {update.op, m, v});
 }
 

@@ -53,7 +53,7 @@ Output WithTwoInts(absl::string_view op, Output x, absl::string_view name1, cons
 }
 
 // Returns a tensor filled with the single element of `element`.
-Tensor Repeated(const Tensor& element, const Shape& shape) {
+Tensor FilledTensor(const Tensor& element, const Shape& shape) {
   Tensor all(element.dtype(), shape);
   if (element.dtype() == DT_STRING) return all;
   const size_t size = ElementSize(element.dtype());
@@ -63,8 +63,8 @@ Tensor Repeated(const Tensor& element, const Shape& shape) {
   return all;
 }
 
-Output Filled(Graph& graph, const Ints& shape, DataType dtype, double value,
-              absl::string_view name) {
+Output ConstOrFill(Graph& graph, const Ints& shape, DataType dtype, double value,
+                   absl::string_view name) {
   constexpr int64_t kSmall = 1000;
   NameScope scope(graph, name);
   absl::StatusOr<Tensor> element =
@@ -79,7 +79,8 @@ Output Filled(Graph& graph, const Ints& shape, DataType dtype, double value,
       graph.Fail(InvalidArgument(scope.name(), ": the shape of a constant must be fully defined"));
       return {};
     }
-    if (made->num_elements() < kSmall) return Const(graph, Repeated(*element, *made), scope.name());
+    if (made->num_elements() < kSmall)
+      return Const(graph, FilledTensor(*element, *made), scope.name());
   }
   Output dims = shape.In(graph, "shape_as_tensor");
   if (dims.valid() && dims.shape().has_rank() && dims.shape().rank() != 1)
@@ -139,7 +140,7 @@ absl::StatusOr<Tensor> ScalarTensor(DataType dtype, double value) {
   });
   if (!done)
     return InvalidArgument("a number cannot become a constant of type ", DataTypeName(dtype));
-  if (!fits) return InvalidArgument(value, " is no number of type ", DataTypeName(dtype));
+  if (!fits) return InvalidArgument(value, " cannot be represented in type ", DataTypeName(dtype));
   return t;
 }
 
@@ -169,11 +170,11 @@ Output PlaceholderWithDefault(Output input, const Shape& shape, absl::string_vie
 }
 
 Output Zeros(Graph& graph, const Ints& shape, DataType dtype, absl::string_view name) {
-  return Filled(graph, shape, dtype, 0, name.empty() ? "zeros" : name);
+  return ConstOrFill(graph, shape, dtype, 0, name.empty() ? "zeros" : name);
 }
 
 Output Ones(Graph& graph, const Ints& shape, DataType dtype, absl::string_view name) {
-  return Filled(graph, shape, dtype, 1, name.empty() ? "ones" : name);
+  return ConstOrFill(graph, shape, dtype, 1, name.empty() ? "ones" : name);
 }
 
 Output ZerosLike(Output like, DataType dtype, absl::string_view name, bool optimize) {
@@ -319,7 +320,7 @@ constexpr int64_t kMostParts = int64_t{1} << 20;
 // Returns false and fails the graph with INVALID_ARGUMENT if `num` exceeds kMostParts.
 bool CheckParts(Graph& graph, absl::string_view builder, int64_t num) {
   if (num <= kMostParts) return true;
-  graph.Fail(InvalidArgument(builder, ": ", num, " parts are more than the ", kMostParts,
+  graph.Fail(InvalidArgument(builder, ": ", num, " parts exceed the maximum of ", kMostParts,
                              " that there may be"));
   return false;
 }

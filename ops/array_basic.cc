@@ -362,7 +362,7 @@ void AddArrayBasicOps(OpRegistry* ops) {
                .Out("output: dtype")
                .Attr("dtype: type")
                .Attr("shape: shape")
-               .Deprecated(23, "Placeholder does the same")
+               .Deprecated(23, "use Placeholder")
                .IsPlaceholder()
                .InferShape(AttrShape)
                .Doc("Returns a tensor that must be fed. The older name of Placeholder."));

@@ -8,7 +8,7 @@ namespace weir {
 
 // ---- shape functions
 
-absl::Status JoinedShape(ShapeContext& c, int first, int last, int axis_input) {
+absl::Status ConcatenatedShape(ShapeContext& c, int first, int last, int axis_input) {
   WEIR_RETURN_IF_ERROR(c.WithRankAtMost(axis_input, 0).status());
   int rank = -1;
   for (int i = first; i < last; ++i) {
@@ -56,9 +56,9 @@ absl::Status JoinedShape(ShapeContext& c, int first, int last, int axis_input) {
 
 namespace {
 
-absl::Status ConcatShape(ShapeContext& c) { return JoinedShape(c, 1, c.num_inputs(), 0); }
+absl::Status ConcatShape(ShapeContext& c) { return ConcatenatedShape(c, 1, c.num_inputs(), 0); }
 absl::Status ConcatV2Shape(ShapeContext& c) {
-  return JoinedShape(c, 0, c.num_inputs() - 1, c.num_inputs() - 1);
+  return ConcatenatedShape(c, 0, c.num_inputs() - 1, c.num_inputs() - 1);
 }
 
 absl::Status ConcatOffsetShape(ShapeContext& c) {
@@ -193,7 +193,7 @@ Outputs PartShapes(const Outputs& values) {
   return sizes;
 }
 
-Grads JoinedDenseGradients(GradContext& g, const Outputs& values, Output axis) {
+Grads ConcatDenseGradients(GradContext& g, const Outputs& values, Output axis) {
   constexpr size_t kManyParts = 16;
   const Outputs sizes = PartShapes(values);
   Grads out;
@@ -222,7 +222,7 @@ Grads JoinedDenseGradients(GradContext& g, const Outputs& values, Output axis) {
 // Distributes the rows of the concatenated gradient (IndexedSlices) to the inputs. Along dimension
 // 0 an input gets the rows whose indices fall in its range; along any other dimension every input
 // gets its columns of all rows.
-Grads JoinedSlicesGradients(GradContext& g, const Outputs& values, Output axis, bool along_rows) {
+Grads ConcatSlicesGradients(GradContext& g, const Outputs& values, Output axis, bool along_rows) {
   const IndexedSlices& dy = g.dy_grad().slices();
   Graph& graph = g.graph();
   const DataType type = dy.indices.dtype();
@@ -256,7 +256,7 @@ Grads JoinedSlicesGradients(GradContext& g, const Outputs& values, Output axis, 
   return out;
 }
 
-Grads JoinedGradient(GradContext& g, int first, int last, int axis_input) {
+Grads ConcatAnyGradient(GradContext& g, int first, int last, int axis_input) {
   Grads parts;
   if (last - first == 1) {
     parts = {g.dy_grad()};
@@ -269,18 +269,18 @@ Grads JoinedGradient(GradContext& g, int first, int last, int axis_input) {
         axis_node->op_name() == "Const" && axis_node->attr<Tensor>("value").num_elements() == 1;
     if (g.dy_grad().is_slices() && is_static && values[0].shape().has_rank()) {
       const int64_t at = axis_node->attr<Tensor>("value").IntAt(0);
-      parts = JoinedSlicesGradients(g, values, axis, at == 0 || at == -values[0].shape().rank());
+      parts = ConcatSlicesGradients(g, values, axis, at == 0 || at == -values[0].shape().rank());
     } else {
-      parts = JoinedDenseGradients(g, values, axis);
+      parts = ConcatDenseGradients(g, values, axis);
     }
   }
   if (axis_input < first) parts.insert(parts.begin(), Grad());
   return parts;
 }
 
-Grads ConcatGradient(GradContext& g) { return JoinedGradient(g, 1, g.num_inputs(), 0); }
+Grads ConcatGradient(GradContext& g) { return ConcatAnyGradient(g, 1, g.num_inputs(), 0); }
 Grads ConcatV2Gradient(GradContext& g) {
-  return JoinedGradient(g, 0, g.num_inputs() - 1, g.num_inputs() - 1);
+  return ConcatAnyGradient(g, 0, g.num_inputs() - 1, g.num_inputs() - 1);
 }
 
 Outputs DenseGrads(GradContext& g) {
@@ -314,7 +314,7 @@ Grads TileGradient(GradContext& g) {
 
 }  // namespace
 
-void AddArrayJoiningOps(OpRegistry* ops) {
+void AddArrayConcatOps(OpRegistry* ops) {
   ops->Add(OpSpec("Concat")
                .In("concat_dim: int32, values: N * T")
                .Out("output: T")
@@ -400,7 +400,7 @@ void AddArrayJoiningOps(OpRegistry* ops) {
                .In("input: T, multiples: int32")
                .Out("output: T")
                .Attr("T: type")
-               .Deprecated(3, "Sum of a Reshape does the same")
+               .Deprecated(3, "use Sum of a Reshape")
                .InferShape(TileGradShape)
                .Doc("Sums the repetitions of a tiled tensor."));
 }

@@ -68,8 +68,8 @@ absl::StatusOr<int64_t> BandLength(int64_t rows, int64_t cols, int64_t low, int6
   if (rows < 0 || cols < 0) return Shape::kUnknown;
   const bool fits = (low > -rows && high < cols) || (low == 0 && high == 0);
   if (!fits) {
-    return InvalidArgument("lower_diag_index and upper_diag_index must lie in the matrix of ", rows,
-                           " by ", cols, ", but are ", low, " and ", high);
+    return InvalidArgument("lower_diag_index and upper_diag_index must be within the matrix of ",
+                           rows, " by ", cols, ", but are ", low, " and ", high);
   }
   return std::min(rows + std::min<int64_t>(high, 0), cols - std::max<int64_t>(low, 0));
 }

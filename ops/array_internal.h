@@ -26,7 +26,7 @@ std::optional<std::vector<int64_t>> KnownInts(ShapeContext& c, int i);
 absl::StatusOr<int64_t> VectorLength(ShapeContext& c, int i);
 // Sets the shape of output 0 to the concatenation of inputs [first, last) along the axis at input
 // `axis_input`.
-absl::Status JoinedShape(ShapeContext& c, int first, int last, int axis_input);
+absl::Status ConcatenatedShape(ShapeContext& c, int first, int last, int axis_input);
 // Returns the shape that the vector at input i contains. Returns INVALID_ARGUMENT if the input is
 // not a vector or a dimension is negative.
 absl::StatusOr<Shape> RequestedShape(ShapeContext& c, int i);

@@ -201,7 +201,7 @@ void AddArraySearchOps(OpRegistry* ops) {
                .Attr("sorted: bool = true")
                .Attr("T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, "
                      "uint32, uint64}")
-               .Deprecated(7, "TopKV2 takes k as an input")
+               .Deprecated(7, "use TopKV2, which takes k as an input")
                .InferShape(TopKShape)
                .Gradient(TopKGradient)
                .Doc("Returns the k largest elements along the last dimension, and their indices."));

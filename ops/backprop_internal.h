@@ -45,18 +45,18 @@ class Backprop {
   absl::StatusOr<Grads> Run();
 
  private:
-  enum Mark : uint8_t { kBehindY = 1, kReached = 2, kBetween = 4, kQueued = 8, kStop = 16 };
+  enum Mark : uint8_t { kReachesY = 1, kReachedFromX = 2, kBetween = 4, kQueued = 8, kStop = 16 };
 
   absl::Status Check() const;
   void FindNodesBetween();
   void FindLoops();
   void CountPending();
-  void FindStops();
+  void MarkStops();
   absl::Status Start();
   absl::StatusOr<Grad> InitialGrad(int i);
   absl::Status Visit(Node* node);
   absl::StatusOr<Grads> Differentiate(Node* node, const GradientFn& rule, Grads dys);
-  absl::Status HandOn(Node* node, Grads dxs);
+  absl::Status PropagateGrads(Node* node, Grads dxs);
   Grads TakeGrads(Node* node);
   void Enqueue(Node* node);
   void EnqueueExits();

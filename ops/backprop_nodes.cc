@@ -35,21 +35,21 @@ void Backprop::FindNodesBetween() {
   pending_.assign(num_nodes, 0);
   arrived_.resize(num_nodes);
   summed_.resize(num_nodes);
-  std::vector<Node*> behind;
+  std::vector<Node*> reaches_y;
   const auto add = [&](Node* node) {
-    if (Has(node, kBehindY)) return;
-    Set(node, kBehindY);
-    behind.push_back(node);
+    if (Has(node, kReachesY)) return;
+    Set(node, kReachesY);
+    reaches_y.push_back(node);
   };
   for (const Output& y : ys_) add(y.node);
-  for (size_t i = 0; i < behind.size(); ++i) {
-    for (const Output& in : behind[i]->inputs()) add(in.node);
+  for (size_t i = 0; i < reaches_y.size(); ++i) {
+    for (const Output& in : reaches_y[i]->inputs()) add(in.node);
   }
 
   // The consumers of node i are consumers[first[i]] to consumers[first[i + 1] - 1].
   std::vector<int> first(num_nodes + 2, 0);
   const auto for_each_edge = [&](const auto& fn) {
-    for (Node* node : behind) {
+    for (Node* node : reaches_y) {
       for (const Output& in : node->inputs()) {
         if (IsTrainable(in.dtype())) fn(in.node->id(), node);
       }
@@ -62,8 +62,8 @@ void Backprop::FindNodesBetween() {
 
   std::vector<Node*> reached;
   const auto reach = [&](Node* node) {
-    if (!Has(node, kBehindY) || Has(node, kReached)) return;
-    Set(node, kReached);
+    if (!Has(node, kReachesY) || Has(node, kReachedFromX)) return;
+    Set(node, kReachedFromX);
     reached.push_back(node);
   };
   for (const Output& x : xs_) reach(x.node);
@@ -73,7 +73,7 @@ void Backprop::FindNodesBetween() {
   }
 
   const auto between = [&](Node* node) {
-    if (!Has(node, kReached) || Has(node, kBetween)) return;
+    if (!Has(node, kReachedFromX) || Has(node, kBetween)) return;
     Set(node, kBetween);
     between_.push_back(node);
   };
@@ -114,7 +114,7 @@ void Backprop::CountPending() {
 
 // Marks the nodes at which the traversal stops: the stop_gradients, and each x that does not depend
 // on another x.
-void Backprop::FindStops() {
+void Backprop::MarkStops() {
   for (const Output& x : xs_) {
     const auto inputs = x.node->inputs();
     const bool depends_on_x = std::any_of(inputs.begin(), inputs.end(), [&](const Output& in) {
@@ -171,8 +171,8 @@ absl::Status Backprop::NoGradient(const Node* node) const {
   if (path.size() > kShown) path.erase(path.begin() + kShown / 2, path.end() - kShown / 2);
   return Unimplemented(
       "No gradient defined for operation '", node->name(), "' (op type: ", node->op_name(),
-      "), which lies between ys and xs: ", absl::StrJoin(path, " <- "),
-      ". Insert StopGradient to take it as a constant, or give its op a gradient rule.");
+      "), which is on a path between ys and xs: ", absl::StrJoin(path, " <- "),
+      ". Insert StopGradient to treat it as a constant, or add a gradient rule to its op.");
 }
 
 // Returns an error if some node was not visited. This happens only if the nodes are on a cycle: a
@@ -181,10 +181,10 @@ absl::Status Backprop::CheckAllVisited() const {
   if (!loops_.empty()) return absl::OkStatus();
   for (const Node* node : between_) {
     if (pending_[node->id()] > 0) {
-      return Unimplemented(
-          "Gradients of a value inside a loop are not defined: '", node->name(),
-          "' (op type: ", node->op_name(),
-          ") lies on a cycle between ys and xs. Take them of what leaves the loop, by its Exit.");
+      return Unimplemented("Gradients of a value inside a loop are not defined: '", node->name(),
+                           "' (op type: ", node->op_name(),
+                           ") is on a cycle between ys and xs. Differentiate the output of the "
+                           "loop's Exit instead.");
     }
   }
   return absl::OkStatus();

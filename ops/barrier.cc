@@ -7,7 +7,7 @@ namespace weir {
 namespace {
 
 OpSpec User(const char* op, absl::string_view inputs = {}) {
-  return UserOfHandle(op, kReferenceForm, "handle", inputs);
+  return HandleUserSpec(op, kReferenceForm, "handle", inputs);
 }
 
 absl::Status InsertShape(ShapeContext& c) {
@@ -19,7 +19,7 @@ absl::Status InsertShape(ShapeContext& c) {
 
 void AddMutexOps(OpRegistry* ops) {
   OpSpec mutex("MutexV2");
-  ops->Add(SharedByName(mutex.Out("resource: resource"))
+  ops->Add(AddSharingAttrs(mutex.Out("resource: resource"))
                .Stateful()
                .InferShape(ScalarShape)
                .NotDifferentiable()
@@ -43,10 +43,10 @@ void AddMutexOps(OpRegistry* ops) {
 }  // namespace
 
 void AddBarrierOps(OpRegistry* ops) {
-  OpSpec barrier = MakerOfHandle("Barrier", kReferenceForm, "handle");
-  ops->Add(SharedByName(barrier.Attr("component_types: list(type) >= 1")
-                            .Attr("shapes: list(shape) >= 0 = []")
-                            .Attr("capacity: int = -1"))
+  OpSpec barrier = HandleCreatorSpec("Barrier", kReferenceForm, "handle");
+  ops->Add(AddSharingAttrs(barrier.Attr("component_types: list(type) >= 1")
+                               .Attr("shapes: list(shape) >= 0 = []")
+                               .Attr("capacity: int = -1"))
                .Doc("Returns a handle to a barrier, which assembles tuples from components that "
                     "are inserted one by one under keys."));
   ops->Add(User("BarrierInsertMany", "keys: string, values: T")

@@ -14,13 +14,13 @@ namespace {
 constexpr char kCannotBroadcast[] = "weights can not be broadcast to values.";
 
 // An argument of the check: the tensor, its shape and its rank.
-struct Measured {
+struct ShapedTensor {
   Output tensor, shape, rank;
 };
 
-Measured Measure(Graph& g, const TensorArg& value, absl::string_view name) {
+ShapedTensor WithShapeAndRank(Graph& g, const TensorArg& value, absl::string_view name) {
   const NameScope scope(g, name);
-  Measured m;
+  ShapedTensor m;
   m.tensor = value.In(g, DT_INVALID, scope.name());
   m.shape = ShapeTensor(m.tensor, DT_INT32, "shape");
   m.rank = Rank(m.tensor, "rank");
@@ -60,7 +60,7 @@ Output HasValidDims(Graph& g, const Output& weights_shape, const Output& values_
   return Equal(0, count, scope.name());
 }
 
-Output HasValidNonscalarShape(Graph& g, const Measured& weights, const Measured& values) {
+Output HasValidNonscalarShape(Graph& g, const ShapedTensor& weights, const ShapedTensor& values) {
   const NameScope scope(g, "has_valid_nonscalar_shape");
   const Output same_rank = Equal(values.rank, weights.rank, "is_same_rank");
   return Cond(
@@ -68,8 +68,8 @@ Output HasValidNonscalarShape(Graph& g, const Measured& weights, const Measured&
       [&] { return same_rank; }, scope.name());
 }
 
-Operation CheckInStep(Graph& g, const Measured& weights, const Measured& values,
-                      const std::string& scope) {
+Operation CheckAtRunTime(Graph& g, const ShapedTensor& weights, const ShapedTensor& values,
+                         const std::string& scope) {
   const Output is_scalar = Equal(0, weights.rank, "is_scalar");
   const Output valid = Cond(
       is_scalar, [&] { return is_scalar; },
@@ -86,15 +86,15 @@ Operation AssertBroadcastable(const TensorArg& weights, Output values) {
   if (!values.valid()) return {};
   Graph& g = values.graph();
   const NameScope scope(g, "assert_broadcastable");
-  const Measured w = Measure(g, weights, "weights");
-  const Measured v = Measure(g, values, "values");
+  const ShapedTensor w = WithShapeAndRank(g, weights, "weights");
+  const ShapedTensor v = WithShapeAndRank(g, values, "values");
   if (!w.tensor.valid()) return {};
   const absl::StatusOr<Operation> known = CheckStatically(g, w.tensor, v.tensor);
   if (!known.ok()) {
     g.Fail(known.status());
     return {};
   }
-  return known->valid() ? *known : CheckInStep(g, w, v, scope.name());
+  return known->valid() ? *known : CheckAtRunTime(g, w, v, scope.name());
 }
 
 Output BroadcastWeights(Output weights, Output values) {

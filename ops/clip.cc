@@ -18,7 +18,7 @@ Grad WithValues(const Grad& grad, Output values) {
   return Grad(slices);
 }
 
-Output Named(const Output& x, const NameScope& scope) {
+Output NamedIdentity(const Output& x, const NameScope& scope) {
   return AddOp("Identity", {x}, {}, scope.name());
 }
 
@@ -43,7 +43,7 @@ Output ClipByNorm(Output x, double clip_norm, const Ints* axes, absl::string_vie
   const Output safe = Select(positive, sum, OnesLike(sum));
   const Output norm = Select(positive, Sqrt(safe), sum);
   const Output scaled = x * clip_norm;
-  return Named(scaled / Maximum(norm, clip_norm), scope);
+  return NamedIdentity(scaled / Maximum(norm, clip_norm), scope);
 }
 
 Grad ClipByNorm(const Grad& grad, double clip_norm, absl::string_view name) {
@@ -98,7 +98,7 @@ Output ClipByAverageNorm(Output x, double clip_norm, absl::string_view name) {
   const Output count = Cast(Size(x), x.dtype());
   const Output inverse_norm = Rsqrt(ReduceSum(x * x));
   const Output one = ConstLike(x, 1);
-  return Named(x * clip_norm * Minimum(inverse_norm * count, one / clip_norm), scope);
+  return NamedIdentity(x * clip_norm * Minimum(inverse_norm * count, one / clip_norm), scope);
 }
 
 }  // namespace weir

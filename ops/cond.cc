@@ -49,7 +49,7 @@ class CondBuilder {
       merged.push_back(Merge({(*on_false)[i], (*on_true)[i]}).output);
       if (!merged.back().valid()) return Outputs(num_results_);
     }
-    for (const int side : {1, 0}) stack_.List(*branches_[side]);
+    for (const int side : {1, 0}) stack_.AddToCollection(*branches_[side]);
     return merged;
   }
 
@@ -62,16 +62,17 @@ class CondBuilder {
     branch->pred = pred_;
     branch->side = side;
     branch->branch_name = g_.UniqueName(g_.name_scope() + "cond_text");
-    branch->seen = {{pivot, pivot}, {pred_, pred_}};  // both are used unchanged inside the branch
+    branch->imported = {{pivot, pivot},
+                        {pred_, pred_}};  // both are used unchanged inside the branch
     branches_[side] = branch;
     const InContext inside(stack_, branch);
     Outputs outputs = fn(pivot);
     num_results_ = std::max(num_results_, outputs.size());
-    stack_.Settle();
+    stack_.RewireNewNodes();
     const std::string user = scope_.name().substr(0, scope_.name().size() - 1);
     bool ok = g_.status().ok();
     for (Output& out : outputs) {
-      if (out.valid()) out = stack_.SeeResult(branch, out, user);
+      if (out.valid()) out = stack_.ImportResult(branch, out, user);
       ok = ok && out.valid();
     }
     if (!ok) return std::nullopt;

@@ -171,10 +171,10 @@ void AddControlFlowOps(OpRegistry* ops) {
                .InferShape(ScalarLoopShape)
                .Doc("A while loop over scalars. Its values are the variables, the invariants and "
                     "the results of fused_ops: op i takes the values operands[2i] and "
-                    "operands[2i + 1] (-1: it takes one), has the attribute params[i], if any, and "
+                    "operands[2i + 1] (-1: it is unary), has the attribute params[i], if any, and "
                     "a result of type types[i]. After the first num_condition_ops the loop ends if "
                     "the value `condition` is false; after the others variable k becomes the value "
-                    "next[k]. Weir's own: sessions make it of loops in small nodes."));
+                    "next[k]. Specific to Weir: sessions create it from loops of small nodes."));
   ops->Add(OpSpec("Assert")
                .In("condition: bool, data: T")
                .Attr("T: list(type) >= 1")

@@ -170,7 +170,7 @@ void AddInterleaved(OpRegistry* ops) {
   }
 }
 
-void AddFolds(OpRegistry* ops) {
+void AddReduceAndScan(OpRegistry* ops) {
   for (const bool reduce : {false, true}) {
     OpSpec op(reduce ? "ReduceDataset" : "ScanDataset");
     op.In("input_dataset: variant, initial_state: Tstate, other_arguments: Targuments")
@@ -230,7 +230,7 @@ void AddBatches(OpRegistry* ops) {
   }
 }
 
-void AddOrder(OpRegistry* ops) {
+void AddSelectionOps(OpRegistry* ops) {
   ops->Add(TransformOp(
                "ShuffleDataset",
                "input_dataset: variant, buffer_size: int64, seed: int64, seed2: int64",
@@ -357,9 +357,9 @@ void AddDatasetOps(OpRegistry* ops) {
   AddSources(ops);
   AddFunctional(ops);
   AddInterleaved(ops);
-  AddFolds(ops);
+  AddReduceAndScan(ops);
   AddBatches(ops);
-  AddOrder(ops);
+  AddSelectionOps(ops);
   AddHints(ops);
   AddIterators(ops);
 }

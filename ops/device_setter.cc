@@ -68,7 +68,8 @@ std::string PlaceOnPs(const Node& node, const ReplicaDeviceSetterOptions& o) {
   if (inner->job && inner->job != device->job) return o.ps_device;
   const int task = o.ps_strategy(node);
   if (task < 0) {
-    node.graph().Fail(InvalidArgument(node.Label(), ": ps_strategy chose task ", task));
+    node.graph().Fail(
+        InvalidArgument(node.Label(), ": ps_strategy returned a negative task ", task));
     return o.ps_device;
   }
   device->task = task;

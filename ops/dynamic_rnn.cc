@@ -29,14 +29,14 @@ RnnStep LstmStep(int64_t units, const LstmOptions& options, const Output& input,
   // The parts are the input gate, the candidate (new input), the forget gate and the output gate.
   const Outputs parts = Split(gates, 4, 1);
   if (parts.size() != 4) return {};
-  const Output kept = c * Sigmoid(parts[2] + options.forget_bias);
-  const Output next = kept + Sigmoid(parts[0]) * Tanh(parts[1]);
-  const Output shown = Tanh(next) * Sigmoid(parts[3]);
-  return {shown, {next, shown}};
+  const Output retained = c * Sigmoid(parts[2] + options.forget_bias);
+  const Output next = retained + Sigmoid(parts[0]) * Tanh(parts[1]);
+  const Output output = Tanh(next) * Sigmoid(parts[3]);
+  return {output, {next, output}};
 }
 
 // Swaps the batch and time dimensions.
-Output Swapped(const Output& x) {
+Output SwapBatchAndTime(const Output& x) {
   if (!x.valid()) return x;
   Graph& g = x.graph();
   const Output rest = Range(g, 2, Rank(x), 1);
@@ -87,7 +87,7 @@ class RnnBuilder {
         [this](const Outputs& v) { return Step(v); }, vars,
         {.parallel_iterations = options_.parallel_iterations, .maximum_iterations = Ints(steps_)});
     if (last.empty() || !last[0].valid()) return {};
-    return {Stacked(last[1]), {last.begin() + 2, last.end()}};
+    return {StackOutputs(last[1]), {last.begin() + 2, last.end()}};
   }
 
  private:
@@ -100,11 +100,11 @@ class RnnBuilder {
     }
     if (initial_state.empty() || !initial_state.back().valid())
       return InvalidArgument("'", options_.name, "' needs an initial state");
-    const Output& shown = initial_state.back();
-    size_ = options_.output_size.value_or(shown.shape().rank() > 0 ? shown.dim(-1) : -1);
+    const Output& output = initial_state.back();
+    size_ = options_.output_size.value_or(output.shape().rank() > 0 ? output.dim(-1) : -1);
     if (size_ >= 0) return absl::OkStatus();
     return InvalidArgument("The size of the outputs of '", options_.name,
-                           "' is not known from its state: set output_size");
+                           "' cannot be inferred from its state: set output_size");
   }
 
   // Returns the sequence lengths after checking that there is one for each row of the batch.
@@ -116,11 +116,11 @@ class RnnBuilder {
     const bool is_static = inputs_.dim(1) >= 0;
     const Output batch = is_static ? Output() : StridedSlice(ShapeTensor(inputs_), {1});
     const Output shape = ShapeTensor(lengths);
-    const Output wanted = is_static ? Ints({inputs_.dim(1)}).In(g_, "stack") : Stack({batch});
-    if (!shape.valid() || !wanted.valid()) return {};
+    const Output expected = is_static ? Ints({inputs_.dim(1)}).In(g_, "stack") : Stack({batch});
+    if (!shape.valid() || !expected.valid()) return {};
     const Operation check =
-        AssertThat(ReduceAll(Equal(shape, wanted)),
-                   {absl::StrCat("Expected shape for Tensor ", lengths.name(), " is "), wanted,
+        AssertThat(ReduceAll(Equal(shape, expected)),
+                   {absl::StrCat("Expected shape for Tensor ", lengths.name(), " is "), expected,
                     " but saw shape: ", shape});
     const ControlDependencies after(g_, {check});
     return Identity(lengths, "CheckSeqLen");
@@ -144,7 +144,7 @@ class RnnBuilder {
   }
 
   // Returns the outputs of all steps. `flow` is the flow of their array after the loop.
-  Output Stacked(const Output& flow) {
+  Output StackOutputs(const Output& flow) {
     const Output all = outputs_.WithFlow(flow).Stack();
     const Shape shape({inputs_.dim(0), inputs_.dim(1), size_});
     // TensorFlow creates these unused constants when it computes the static shape.
@@ -162,13 +162,13 @@ class RnnBuilder {
     if (!step.output.valid()) return {};
     if (step.state.size() != state.size()) {
       g_.Fail(InvalidArgument("The cell of '", options_.name, "' returned ", step.state.size(),
-                              " tensors of state, but was given ", state.size()));
+                              " state tensors; expected ", state.size()));
       return {};
     }
     if (ended.valid()) {
-      step.output = Unless(ended, zeros_, step.output);
+      step.output = SelectUnlessEnded(ended, zeros_, step.output);
       for (size_t i = 0; i < state.size(); ++i)
-        step.state[i] = Unless(ended, state[i], step.state[i]);
+        step.state[i] = SelectUnlessEnded(ended, state[i], step.state[i]);
     }
     Outputs next = {Output(), outputs_.WithFlow(v[1]).Write(v[0], step.output).flow()};
     next[0] = v[0] + 1;
@@ -177,7 +177,7 @@ class RnnBuilder {
   }
 
   // Returns the old value in rows whose sequence has ended and the new value in all others.
-  Output Unless(const Output& ended, const Output& old_value, const Output& new_value) {
+  Output SelectUnlessEnded(const Output& ended, const Output& old_value, const Output& new_value) {
     if (!new_value.valid() || old_value.shape().rank() == 0) return new_value;
     const ColocateWith beside(g_, new_value.node);
     return AddOp("Select", {ended, old_value, new_value});
@@ -212,11 +212,11 @@ RnnStep DynamicRnn(const RnnCell& cell, Output inputs, const Outputs& initial_st
     variables.caching_device = "";
   }
   const VariableScope scope(g, options.name, variables);
-  const Output rows = options.time_major ? inputs : Swapped(inputs);
+  const Output rows = options.time_major ? inputs : SwapBatchAndTime(inputs);
   if (!rows.valid()) return failed;
   RnnStep result = RnnBuilder(cell, rows, options).Build(initial_state);
   if (result.state.empty()) return failed;
-  if (!options.time_major) result.output = Swapped(result.output);
+  if (!options.time_major) result.output = SwapBatchAndTime(result.output);
   return result;
 }
 

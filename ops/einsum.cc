@@ -185,7 +185,7 @@ int AxisOf(const Subscript& s, char label) {
   return static_cast<int>(s.after.find(label)) - static_cast<int>(s.after.size());
 }
 
-Subscript Without(Subscript s, absl::string_view labels) {
+Subscript RemoveLabels(Subscript s, absl::string_view labels) {
   for (std::string* part : {&s.before, &s.after}) {
     part->erase(std::remove_if(part->begin(), part->end(),
                                [&](char c) { return absl::StrContains(labels, c); }),
@@ -195,7 +195,7 @@ Subscript Without(Subscript s, absl::string_view labels) {
 }
 
 // Returns the labels of `s` that occur in neither `a` nor `b`, each once.
-std::string OnlyIn(const Subscript& s, const Subscript& a, const Subscript& b) {
+std::string LabelsOnlyIn(const Subscript& s, const Subscript& a, const Subscript& b) {
   std::string out;
   for (const char label : s.before + s.after) {
     if (!Has(a, label) && !Has(b, label) && !absl::StrContains(out, label)) out.push_back(label);
@@ -209,7 +209,7 @@ Output EinsumNode(const Outputs& inputs, const std::string& equation) {
 
 // Returns `shape` with 1 at the axes: a constant if it is static, otherwise computed as Python's
 // reduced_shape does.
-Ints KeptShape(const Output& x, const Output& shape, const std::vector<int64_t>& axes) {
+Ints KeepDimsShape(const Output& x, const Output& shape, const std::vector<int64_t>& axes) {
   Graph& g = shape.graph();
   const Output reduced = Ints(axes).In(g, "Const", DT_INT32);
   if (x.shape().IsFullyDefined()) {
@@ -223,9 +223,9 @@ Ints KeptShape(const Output& x, const Output& shape, const std::vector<int64_t>&
 // Computes the gradient of summing over `reduced`, labels that occur in `x` only ("abc->ac" for
 // "b"): broadcasts dy along them. If that does not suffice ("aab->a", "abc->ca"), the labels are
 // added in front and an Einsum moves each label to its position.
-Output SpreadOverReduced(Output dy, const Subscript& dy_subscript, const Output& x,
-                         const Subscript& x_subscript, const Output& x_shape,
-                         const std::string& reduced) {
+Output BroadcastOverReduced(Output dy, const Subscript& dy_subscript, const Output& x,
+                            const Subscript& x_subscript, const Output& x_shape,
+                            const std::string& reduced) {
   std::vector<int64_t> axes;
   Outputs extents;
   for (const char label : reduced) {
@@ -234,8 +234,8 @@ Output SpreadOverReduced(Output dy, const Subscript& dy_subscript, const Output&
   }
   const Output reduced_dims = AddOp("Pack", {extents}, {}, "stack");
   const bool repeats = HasRepeats(x_subscript) || HasRepeats(dy_subscript);
-  if (!repeats && Without(x_subscript, reduced).ToString() == dy_subscript.ToString()) {
-    const Ints kept = KeptShape(x, x_shape, axes);
+  if (!repeats && RemoveLabels(x_subscript, reduced).ToString() == dy_subscript.ToString()) {
+    const Ints kept = KeepDimsShape(x, x_shape, axes);
     return BroadcastTo(Reshape(dy, kept), x_shape);
   }
   const Output with_reduced = Concat({reduced_dims, ShapeVector(dy)}, 0);
@@ -248,23 +248,24 @@ Output SpreadOverReduced(Output dy, const Subscript& dy_subscript, const Output&
 
 // For z = einsum("X,Y->Z", x, y): dx = einsum("Z,Y->X", dz, y), except that labels of X that are in
 // neither Y nor Z were summed over first.
-Output WithRespectTo(const Output& dz, const Subscript& z, const Output& other, const Subscript& y,
-                     const Output& x, const Subscript& x_subscript, const Output& x_shape) {
-  const std::string reduced = OnlyIn(x_subscript, z, y);
-  const Subscript left = Without(x_subscript, reduced);
+Output OperandGradient(const Output& dz, const Subscript& z, const Output& other,
+                       const Subscript& y, const Output& x, const Subscript& x_subscript,
+                       const Output& x_shape) {
+  const std::string reduced = LabelsOnlyIn(x_subscript, z, y);
+  const Subscript left = RemoveLabels(x_subscript, reduced);
   const Output dx =
       EinsumNode({dz, other}, absl::StrCat(z.ToString(), ",", y.ToString(), "->", left.ToString()));
   if (reduced.empty()) return dx;
-  return SpreadOverReduced(dx, left, x, x_subscript, x_shape, reduced);
+  return BroadcastOverReduced(dx, left, x, x_subscript, x_shape, reduced);
 }
 
 Grads UnaryGradient(GradContext& g, const EinsumEquation& e) {
   const Output x = g.x(0), shape = ShapeVector(x);
-  const std::string reduced = OnlyIn(e.inputs[0], e.output, e.output);
+  const std::string reduced = LabelsOnlyIn(e.inputs[0], e.output, e.output);
   if (reduced.empty()) {
     return {EinsumNode({g.dy()}, e.output.ToString() + "->" + e.inputs[0].ToString())};
   }
-  return {SpreadOverReduced(g.dy(), e.output, x, e.inputs[0], shape, reduced)};
+  return {BroadcastOverReduced(g.dy(), e.output, x, e.inputs[0], shape, reduced)};
 }
 
 // Returns the dimensions that an ellipsis matches.
@@ -297,8 +298,8 @@ Grads BinaryGradient(GradContext& g, const EinsumEquation& e) {
   if (e.output.ellipsis) xs.ellipsis = ys.ellipsis = true;
   const Output dz = g.dy(), x = Conj(g.x(0)), y = Conj(g.x(1));
   const Output x_shape = ShapeVector(x), y_shape = ShapeVector(y);
-  const Output dx = WithRespectTo(dz, e.output, y, ys, x, xs, x_shape);
-  const Output dy = WithRespectTo(dz, e.output, x, xs, y, ys, y_shape);
+  const Output dx = OperandGradient(dz, e.output, y, ys, x, xs, x_shape);
+  const Output dy = OperandGradient(dz, e.output, x, xs, y, ys, y_shape);
   if (!e.output.ellipsis) return {dx, dy};
   const Shape &sx = x.shape(), &sy = y.shape();
   if (sx.IsFullyDefined() && sy.IsFullyDefined() &&

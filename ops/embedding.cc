@@ -60,12 +60,12 @@ Output Clip(const Output& rows, const Output& ids, const std::optional<double>& 
 }
 
 // The table of each id and the row in that table, as vectors of the dtype of the ids.
-struct Places {
+struct RowLocations {
   Output table, row;
 };
 
-Places PlacesByMod(const Output& ids, int64_t count) {
-  Places places;
+RowLocations LocateByMod(const Output& ids, int64_t count) {
+  RowLocations places;
   places.table = ids % count;
   places.row = FloorDiv(ids, count, "floordiv");
   return places;
@@ -100,15 +100,16 @@ Output CountRows(const Outputs& tables, DataType type) {
   return ReduceSum(Cast(all, type));
 }
 
-// Places contiguous ranges of ids: the first `extras` tables have one row more than the others.
-Places PlacesByDiv(const Output& ids, const Outputs& tables) {
+// RowLocations contiguous ranges of ids: the first `extras` tables have one row more than the
+// others.
+RowLocations LocateByDiv(const Output& ids, const Outputs& tables) {
   const int64_t count = static_cast<int64_t>(tables.size());
   const Output total = CountRows(tables, ids.dtype());
   const Output each = FloorDiv(total, count, "floordiv");
   const Output extras = total % count;
   const Output among_bigger = FloorDiv(ids, each + 1, "floordiv");
   const Output past_bigger = ids - extras;
-  Places places;
+  RowLocations places;
   places.table = Maximum(among_bigger, FloorDiv(past_bigger, each, "floordiv"));
   const Output is_bigger = places.table < extras;
   const Output row_in_bigger = ids % (each + 1);
@@ -124,7 +125,8 @@ absl::StatusOr<Shape> RowShape(const Outputs& tables) {
   for (const Output& table : tables) {
     const Shape& shape = TableShape(table);
     if (!shape.has_rank()) continue;
-    if (shape.rank() == 0) return InvalidArgument("a table must have rows, but is a scalar");
+    if (shape.rank() == 0)
+      return InvalidArgument("a table must have rank 1 or more, but is a scalar");
     WEIR_ASSIGN_OR_RETURN(row, row.MergeWith(shape.Sub(1)));
   }
   return row;
@@ -136,8 +138,8 @@ Output LookupInParts(const Outputs& tables, const Output& ids, const Shape& row_
   const int64_t count = static_cast<int64_t>(tables.size());
   const Output flat = Reshape(ids, {-1});
   const Output positions = RangeOp(g, 0, Size(flat), 1);
-  const Places places =
-      strategy == PartitionStrategy::kMod ? PlacesByMod(flat, count) : PlacesByDiv(flat, tables);
+  const RowLocations places =
+      strategy == PartitionStrategy::kMod ? LocateByMod(flat, count) : LocateByDiv(flat, tables);
   const Output owner = Cast(places.table, DT_INT32);
   if (!owner.valid() || !places.row.valid()) return {};
   const Outputs rows_of = DynamicPartition(places.row, owner, count);
@@ -182,7 +184,8 @@ EmbeddingTables::EmbeddingTables(const Variable& variable) {
   if (cuts[0] != static_cast<int64_t>(variable.parts().size())) {
     variable.graph().Fail(InvalidArgument(
         "EmbeddingLookup: partitioned variable '", variable.name(), "' of shape ",
-        variable.shape().ToString(), " is not cut along axis 0, so its parts have no whole rows"));
+        variable.shape().ToString(),
+        " is not partitioned along axis 0, so its parts do not contain whole rows"));
     tables = {Output()};
     return;
   }

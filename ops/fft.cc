@@ -237,7 +237,7 @@ void AddComplexOps(OpRegistry* ops, const std::string& suffix, GradientFn forwar
     ops->Add(OpSpec("Batch" + name)
                  .In("input: complex64")
                  .Out("output: complex64")
-                 .Deprecated(15, "The op without Batch takes stacks of arrays")
+                 .Deprecated(15, "use the op without Batch, which accepts batches")
                  .InferShape(ComplexShape<kRank>)
                  .Doc(doc));
   }

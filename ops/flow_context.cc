@@ -23,7 +23,7 @@
 // iteration (ops/gradient_loops_internal.h).
 //
 // These are the rules of TensorFlow's CondContext and WhileContext, which apply them to each node
-// as it is created. The names match because nodes are settled in the order in which they were
+// as it is created. The names match because nodes are rewired in the order in which they were
 // created, and before any node of another context.
 namespace weir {
 
@@ -46,7 +46,7 @@ FlowContext* FlowStack::Make(FlowContext::Kind kind) {
   return contexts_.back().get();
 }
 
-void FlowStack::List(const FlowContext& context) {
+void FlowStack::AddToCollection(const FlowContext& context) {
   if (context.outer != nullptr) return;
   const bool is_loop = context.kind == FlowContext::Kind::kLoop;
   const auto it = std::find_if(contexts_.rbegin(), contexts_.rend(),
@@ -56,35 +56,35 @@ void FlowStack::List(const FlowContext& context) {
 }
 
 void FlowStack::Open(FlowContext* context) {
-  Settle();
+  RewireNewNodes();
   open_.push_back(context);
 }
 
 void FlowStack::Close() {
-  Settle();
+  RewireNewNodes();
   open_.pop_back();
 }
 
-void FlowStack::Settle() {
-  const int first = std::exchange(settled_, graph_.num_nodes()), last = settled_;
+void FlowStack::RewireNewNodes() {
+  const int first = std::exchange(num_rewired_, graph_.num_nodes()), last = num_rewired_;
   FlowContext* const context = current();
   if (context == nullptr) return;
   // Assign all nodes to the context before rewiring the first one, because rewiring may open other
   // contexts.
-  std::vector<Node*> made;
+  std::vector<Node*> new_nodes;
   for (int id = first; id < last; ++id) {
     Node* node = graph_.nodes()[id].get();
-    if (context_of_.try_emplace(node, context).second) made.push_back(node);
+    if (context_of_.try_emplace(node, context).second) new_nodes.push_back(node);
   }
-  for (Node* node : made) {
+  for (Node* node : new_nodes) {
     if (!graph_.status().ok()) return;
-    SettleNode(node);
+    RewireNode(node);
   }
 }
 
 FlowContext* FlowStack::ContextOf(const Node* node) const {
   if (const auto it = context_of_.find(node); it != context_of_.end()) return it->second;
-  return node->id() >= settled_ ? current() : nullptr;
+  return node->id() >= num_rewired_ ? current() : nullptr;
 }
 
 FlowContext* FlowStack::OutputContextOf(const Node* node) const {
@@ -97,29 +97,29 @@ void FlowStack::Assign(const Node* node, FlowContext* context) { context_of_[nod
 
 // If a gradient needs the shape of a value, the shape is computed in the value's own context,
 // because a shape takes less memory to keep than the value.
-void FlowStack::SettleNode(Node* node) {
+void FlowStack::RewireNode(Node* node) {
   FlowContext* const context = ContextOf(node);
   FlowContext* const loop = LoopAround(context);
   const std::string& op = node->op_name();
   if (loop != nullptr && loop->gradient != nullptr &&
       (op == "Shape" || op == "Size" || op == "Rank")) {
-    FlowContext* const of_value = ContextOf(node->input(0).node);
-    if (of_value != nullptr && LoopAround(of_value) == loop->gradient->forward()) {
-      Assign(node, of_value);
-      return SettleIn(of_value, node);
+    FlowContext* const value_context = ContextOf(node->input(0).node);
+    if (value_context != nullptr && LoopAround(value_context) == loop->gradient->forward()) {
+      Assign(node, value_context);
+      return RewireIn(value_context, node);
     }
   }
-  SettleIn(context, node);
+  RewireIn(context, node);
 }
 
-void FlowStack::SettleIn(FlowContext* context, Node* node) {
+void FlowStack::RewireIn(FlowContext* context, Node* node) {
   FlowContext& c = *context;
   for (int i = 0; i < node->num_inputs(); ++i) {
-    const Output seen = See(context, node->input(i), node->name());
-    if (!seen.valid()) return;
-    if (seen != node->input(i)) graph_.Fail(graph_.SetInput(node, i, seen));
+    const Output imported = ImportValue(context, node->input(i), node->name());
+    if (!imported.valid()) return;
+    if (imported != node->input(i)) graph_.Fail(graph_.SetInput(node, i, imported));
   }
-  std::vector<Node*> outside = TakeOutsideControls(context, node);
+  std::vector<Node*> outside = RemoveOutsideControls(context, node);
   const auto controls = node->control_inputs();
   bool waits = true;
   if (node->num_inputs() == 0) {
@@ -131,13 +131,13 @@ void FlowStack::SettleIn(FlowContext* context, Node* node) {
   }
   if (!waits && c.pivot != nullptr) graph_.Fail(graph_.AddControlInput(node, c.pivot));
   if (c.kind == FlowContext::Kind::kLoop) {
-    for (Node* control : outside) WaitInside(context, node, control);
+    for (Node* control : outside) AddInnerControl(context, node, control);
   }
 }
 
 // Removes the control edges that come from outside the innermost loop around the node, and returns
 // their sources.
-std::vector<Node*> FlowStack::TakeOutsideControls(FlowContext* context, Node* node) {
+std::vector<Node*> FlowStack::RemoveOutsideControls(FlowContext* context, Node* node) {
   const FlowContext* const loop = LoopAround(context);
   if (loop == nullptr) return {};
   std::vector<Node*> inside, outside;
@@ -149,14 +149,14 @@ std::vector<Node*> FlowStack::TakeOutsideControls(FlowContext* context, Node* no
 
 // Adds a control dependency of `node` on an Identity, inside the context, of the output of
 // `control`, which is outside.
-void FlowStack::WaitInside(FlowContext* context, Node* node, Node* control) {
+void FlowStack::AddInnerControl(FlowContext* context, Node* node, Node* control) {
   if (control->num_outputs() == 0) return;
   // Constants are created in the scope of the op that uses them, not in a scope of their own.
   const std::string& name = node->name();
   const size_t slash = node->op_name() == "Const" ? name.rfind('/') : std::string::npos;
   const std::string scope = name.substr(0, slash);
   const std::string identity_name = graph_.UniqueName(scope + "/Identity");
-  const Output value = See(context, control->output(), identity_name);
+  const Output value = ImportValue(context, control->output(), identity_name);
   if (!value.valid()) return;
   Node* identity = NodeBuilder(graph_, "Identity")
                        .Name(identity_name + "/")
@@ -169,33 +169,33 @@ void FlowStack::WaitInside(FlowContext* context, Node* node, Node* control) {
   graph_.Fail(graph_.AddControlInput(node, identity));
 }
 
-Output FlowStack::See(FlowContext* context, const Output& value, const std::string& user) {
-  return SeeIn(context, value, user, /*is_result=*/false);
+Output FlowStack::ImportValue(FlowContext* context, const Output& value, const std::string& user) {
+  return ImportInto(context, value, user, /*is_result=*/false);
 }
 
-Output FlowStack::SeeResult(FlowContext* branch, const Output& value, const std::string& user) {
-  return SeeIn(branch, value, user, /*is_result=*/true);
+Output FlowStack::ImportResult(FlowContext* branch, const Output& value, const std::string& user) {
+  return ImportInto(branch, value, user, /*is_result=*/true);
 }
 
-Output FlowStack::SeeIn(FlowContext* c, const Output& value, const std::string& user,
-                        bool is_result) {
+Output FlowStack::ImportInto(FlowContext* c, const Output& value, const std::string& user,
+                             bool is_result) {
   if (c == nullptr || !value.valid()) return value;
-  if (const auto it = c->seen.find(value); it != c->seen.end()) return it->second;
-  FlowContext* const made_in = OutputContextOf(value.node);
-  if (c->Contains(made_in)) return value;
-  if (c->gradient != nullptr && LoopAround(made_in) == c->gradient->forward())
-    return c->seen[value] = c->gradient->RealValue(value, user);
-  const Output outer = SeeIn(c->outer, value, user, /*is_result=*/false);
+  if (const auto it = c->imported.find(value); it != c->imported.end()) return it->second;
+  FlowContext* const source_context = OutputContextOf(value.node);
+  if (c->Contains(source_context)) return value;
+  if (c->gradient != nullptr && LoopAround(source_context) == c->gradient->forward())
+    return c->imported[value] = c->gradient->RealValue(value, user);
+  const Output outer = ImportInto(c->outer, value, user, /*is_result=*/false);
   if (!outer.valid()) return {};
-  Node* node = Bring(*c, outer, user, is_result);
+  Node* node = AddEntryNode(*c, outer, user, is_result);
   if (node == nullptr) return {};
   Assign(node, c);
-  return c->seen[value] = node->output(c->kind == FlowContext::Kind::kBranch ? c->side : 0);
+  return c->imported[value] = node->output(c->kind == FlowContext::Kind::kBranch ? c->side : 0);
 }
 
 // Adds the Switch or Enter through which a value enters the context.
-Node* FlowStack::Bring(const FlowContext& c, const Output& outer, const std::string& user,
-                       bool is_result) {
+Node* FlowStack::AddEntryNode(const FlowContext& c, const Output& outer, const std::string& user,
+                              bool is_result) {
   std::optional<ClearControlDependencies> no_controls;
   if (!is_result) no_controls.emplace(graph_);
   if (c.kind == FlowContext::Kind::kBranch) {
@@ -220,9 +220,9 @@ Node* FlowStack::Bring(const FlowContext& c, const Output& outer, const std::str
 }
 
 bool FlowStack::IsInside(const Output& value) const {
-  FlowContext* const made_in = OutputContextOf(value.node);
-  return std::any_of(open_.begin(), open_.end(), [made_in](const FlowContext* c) {
-    return c != nullptr && c->Contains(made_in);
+  FlowContext* const source_context = OutputContextOf(value.node);
+  return std::any_of(open_.begin(), open_.end(), [source_context](const FlowContext* c) {
+    return c != nullptr && c->Contains(source_context);
   });
 }
 
@@ -233,7 +233,7 @@ bool IsLoopConstant(const Output& value) {
 
 OutsideFlow::OutsideFlow(Graph& graph) : graph_(graph) {
   FlowStack::Of(graph).Open(nullptr);
-  first_ = graph.num_nodes();  // all nodes made inside are settled now
+  first_ = graph.num_nodes();  // all nodes created inside have been rewired
 }
 
 OutsideFlow::~OutsideFlow() {
@@ -246,9 +246,8 @@ void OutsideFlow::CheckOutside(const Node& node) const {
   for (const Output& in : node.inputs()) {
     if (!IsInFlow(in)) continue;
     graph_.Fail(InvalidArgument(
-        node.Label(),
-        " lies outside of the branches and loops under construction, as variables and ",
-        "their initial values do, but takes ", in.name(), ", which is there only inside"));
+        node.Label(), " is outside of the branches and loops under construction, as variables and ",
+        "their initial values are, but uses ", in.name(), ", which exists only inside"));
   }
 }
 

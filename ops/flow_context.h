@@ -43,7 +43,7 @@ struct FlowContext : public CollectionObject {
   std::shared_ptr<GradientLoop> gradient = nullptr;
 
   // Maps values from outside to their replacements inside.
-  absl::flat_hash_map<Output, Output> seen = {};
+  absl::flat_hash_map<Output, Output> imported = {};
 
   // The contexts of this context's graph.
   const FlowStack* stack = nullptr;
@@ -71,16 +71,16 @@ class FlowStack {
   const std::vector<std::shared_ptr<FlowContext>>& contexts() const { return contexts_; }
   const Graph& graph() const { return graph_; }
   // Adds an outermost context to the collection of its kind.
-  void List(const FlowContext& context);
+  void AddToCollection(const FlowContext& context);
   // Creates a context nested in the open one.
   FlowContext* Make(FlowContext::Kind kind);
   // Opens a context: new nodes belong to it. If null, new nodes belong to no context.
   void Open(FlowContext* context);
-  // Settles the nodes of the open context and closes it.
+  // Rewires the nodes of the open context and closes it.
   void Close();
   // Rewires the inputs of the nodes created so far. Must be called before the open context's pivot
   // changes.
-  void Settle();
+  void RewireNewNodes();
   // Returns the open context, or null.
   FlowContext* current() const { return open_.empty() ? nullptr : open_.back(); }
 
@@ -94,27 +94,29 @@ class FlowStack {
 
   // Returns the replacement of `value` inside `context`, creating it if needed, with a name derived
   // from `user`. On error, records it in the graph and returns an invalid Output.
-  Output See(FlowContext* context, const Output& value, const std::string& user);
-  // Like See, for a result of a branch: unlike in See, the open control dependencies apply to the
-  // node that is created.
-  Output SeeResult(FlowContext* branch, const Output& value, const std::string& user);
+  Output ImportValue(FlowContext* context, const Output& value, const std::string& user);
+  // Like ImportValue, for a result of a branch: unlike in ImportValue, the open control
+  // dependencies apply to the node that is created.
+  Output ImportResult(FlowContext* branch, const Output& value, const std::string& user);
   // Returns true for a tensor that exists only inside an open context.
   bool IsInside(const Output& value) const;
   // Rewires the inputs of a node in `context`, which it is to belong to.
-  void SettleIn(FlowContext* context, Node* node);
+  void RewireIn(FlowContext* context, Node* node);
 
  private:
-  void SettleNode(Node* node);
-  std::vector<Node*> TakeOutsideControls(FlowContext* context, Node* node);
-  void WaitInside(FlowContext* context, Node* node, Node* control);
-  Output SeeIn(FlowContext* c, const Output& value, const std::string& user, bool is_result);
-  Node* Bring(const FlowContext& c, const Output& outer, const std::string& user, bool is_result);
+  void RewireNode(Node* node);
+  std::vector<Node*> RemoveOutsideControls(FlowContext* context, Node* node);
+  void AddInnerControl(FlowContext* context, Node* node, Node* control);
+  Output ImportInto(FlowContext* c, const Output& value, const std::string& user, bool is_result);
+  Node* AddEntryNode(const FlowContext& c, const Output& outer, const std::string& user,
+                     bool is_result);
 
   Graph& graph_;
   std::vector<std::shared_ptr<FlowContext>> contexts_;
   std::vector<FlowContext*> open_;
-  // Nodes with an id below `settled_` are rewired, and their contexts, if any, are in context_of_.
-  int settled_ = 0;
+  // Nodes with an id below `num_rewired_` are rewired, and their contexts, if any, are in
+  // context_of_.
+  int num_rewired_ = 0;
   absl::flat_hash_map<const Node*, FlowContext*> context_of_;
 };
 

@@ -73,7 +73,7 @@ class ContextWriter {
 
   void WriteValues(const FlowContext& c, proto::ValuesDef* def) {
     std::set<std::string>& values = values_[&c];
-    for (const auto& [outside, inside] : c.seen) {
+    for (const auto& [outside, inside] : c.imported) {
       values.insert({outside.name(), inside.name()});
       if (outside != inside) (*def->mutable_external_values())[outside.name()] = inside.name();
     }

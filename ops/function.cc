@@ -158,7 +158,6 @@ OpSpec WhileOp(absl::string_view name) {
 }
 
 void AddCallOps(OpRegistry* ops) {
-  static const FunctionCalls* const for_calls = CallsOf({{"body"}, "T", 3, true, true});
   ops->Add(CallOp("PartitionedCall").Doc("Calls a function of the graph."));
   ops->Add(
       CallOp("StatefulPartitionedCall").Stateful().Doc("Calls a stateful function of the graph."));
@@ -194,6 +193,7 @@ void AddChoiceOps(OpRegistry* ops) {
       WhileOp("While").Stateful().Doc("Calls `body` repeatedly on its own results, starting with "
                                       "`input`, while `cond` returns true."));
   ops->Add(WhileOp("StatelessWhile").Doc("While, for stateless functions."));
+  static const FunctionCalls* const for_calls = CallsOf({{"body"}, "T", 3, true, true});
   ops->Add(OpSpec("For")
                .In("start: int32, limit: int32, delta: int32, input: T")
                .Out("output: T")

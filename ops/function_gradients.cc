@@ -12,9 +12,9 @@ DataType GradientType(const Output& x) {
     return data->dtype == DT_INVALID ? DT_RESOURCE : data->dtype;
   // A node without inputs, such as a table or a queue, has no gradient; a handle that is passed
   // through a node may refer to a variable.
-  const bool is_handed_on =
+  const bool is_forwarded =
       x.node->num_inputs() > 0 || x.node->op_name() == "_Arg" || x.node->op_name() == "Placeholder";
-  return is_handed_on ? DT_FLOAT : DT_RESOURCE;
+  return is_forwarded ? DT_FLOAT : DT_RESOURCE;
 }
 
 FunctionRef GradientFunction(const FunctionRef& f, const DataTypes& args,
@@ -29,16 +29,16 @@ namespace {
 
 // The signature of a gradient function. It takes the arguments of the function (node inputs from
 // `first` on) and the gradients of its results.
-struct Backward {
+struct GradientCall {
   Outputs inputs;
   DataTypes input_types, output_types;
-  std::vector<bool> wanted;  // by argument
+  std::vector<bool> needs_grad;  // by argument
 
-  Backward(GradContext& g, int first) {
+  GradientCall(GradContext& g, int first) {
     for (int i = first; i < g.num_inputs(); ++i) {
       inputs.push_back(g.x(i));
       output_types.push_back(GradientType(g.x(i)));
-      wanted.push_back(IsTrainable(output_types.back()) && output_types.back() != DT_RESOURCE);
+      needs_grad.push_back(IsTrainable(output_types.back()) && output_types.back() != DT_RESOURCE);
     }
     for (int i = 0; i < g.node().num_outputs(); ++i) {
       const Output dy = g.dy(i), y = g.y(i);
@@ -47,25 +47,25 @@ struct Backward {
     for (const Output& input : inputs) input_types.push_back(input.dtype());
   }
 
-  FunctionRef Of(const FunctionRef& f) const {
+  FunctionRef GradientOf(const FunctionRef& f) const {
     return GradientFunction(f, input_types, output_types);
   }
 
-  Grads Take(Node* node, int first) const {
+  Grads ExtractGrads(Node* node, int first) const {
     Grads grads(first);
-    for (size_t i = 0; i < wanted.size() && node != nullptr; ++i)
-      grads.push_back(wanted[i] ? Grad(node->output(static_cast<int>(i))) : Grad());
+    for (size_t i = 0; i < needs_grad.size() && node != nullptr; ++i)
+      grads.push_back(needs_grad[i] ? Grad(node->output(static_cast<int>(i))) : Grad());
     return grads;
   }
 };
 
 Grads GradientOfCallOf(GradContext& g, const FunctionRef& f) {
-  const Backward backward(g, 0);
+  const GradientCall backward(g, 0);
   Node* node = AddNode(g.graph(), kSymbolicGradient, {backward.inputs},
                        {{"Tin", AttrValue(backward.input_types)},
                         {"Tout", AttrValue(backward.output_types)},
                         {"f", AttrValue(f)}});
-  return backward.Take(node, 0);
+  return backward.ExtractGrads(node, 0);
 }
 
 }  // namespace
@@ -88,26 +88,26 @@ Grads SymbolicGradientGradient(GradContext& g) {
 }
 
 Grads IfGradient(GradContext& g) {
-  const Backward backward(g, 1);
-  Node* node =
-      AddNode(g.graph(), g.node().op_name(), {g.x(0), backward.inputs},
-              {{"Tin", AttrValue(backward.input_types)},
-               {"Tout", AttrValue(backward.output_types)},
-               {"then_branch", AttrValue(backward.Of(g.attr<FunctionRef>("then_branch")))},
-               {"else_branch", AttrValue(backward.Of(g.attr<FunctionRef>("else_branch")))}});
-  return backward.Take(node, 1);
+  const GradientCall backward(g, 1);
+  Node* node = AddNode(
+      g.graph(), g.node().op_name(), {g.x(0), backward.inputs},
+      {{"Tin", AttrValue(backward.input_types)},
+       {"Tout", AttrValue(backward.output_types)},
+       {"then_branch", AttrValue(backward.GradientOf(g.attr<FunctionRef>("then_branch")))},
+       {"else_branch", AttrValue(backward.GradientOf(g.attr<FunctionRef>("else_branch")))}});
+  return backward.ExtractGrads(node, 1);
 }
 
 Grads CaseGradient(GradContext& g) {
-  const Backward backward(g, 1);
+  const GradientCall backward(g, 1);
   std::vector<FunctionRef> branches;
   for (const FunctionRef& branch : g.attr<std::vector<FunctionRef>>("branches"))
-    branches.push_back(backward.Of(branch));
+    branches.push_back(backward.GradientOf(branch));
   Node* node = AddNode(g.graph(), g.node().op_name(), {g.x(0), backward.inputs},
                        {{"Tin", AttrValue(backward.input_types)},
                         {"Tout", AttrValue(backward.output_types)},
                         {"branches", AttrValue(branches)}});
-  return backward.Take(node, 1);
+  return backward.ExtractGrads(node, 1);
 }
 
 }  // namespace weir

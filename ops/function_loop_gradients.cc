@@ -43,7 +43,7 @@ uint64_t Fingerprint(absl::string_view bytes) {
 }
 
 // Skips Identity nodes without control inputs.
-Output Origin(Output value) {
+Output SkipIdentities(Output value) {
   while (value.node->op_name() == "Identity" && value.node->control_inputs().empty())
     value = value.node->input(0);
   return value;
@@ -71,14 +71,14 @@ class LoopGradient {
         counts_(counts),
         body_(g.attr<FunctionRef>("body")) {}
 
-  Grads OfWhile();
-  Grads OfFor();
+  Grads WhileGradient();
+  Grads ForGradient();
 
  private:
   struct Variable {
     Output x;
     DataType gradient = DT_INVALID;
-    bool is_kept = false;  // the body returns it unchanged
+    bool is_invariant = false;  // the body returns it unchanged
     bool is_differentiable = false;
   };
 
@@ -91,7 +91,7 @@ class LoopGradient {
   Outputs BackwardStart(const Outputs& forward);
   Outputs Forward(Graph& graph, const Outputs& args) const;
   Outputs Backward(Graph& graph, const Outputs& args) const;
-  Grads Take(const Outputs& backward) const;
+  Grads ExtractGrads(const Outputs& backward) const;
 
   size_t size() const { return variables_.size(); }
 
@@ -110,17 +110,18 @@ absl::Status LoopGradient::FindVariables() {
   const size_t count = g_.num_inputs() - first_, skipped = counts_ ? 1 : 0;
   if (body.args.size() != count + skipped || body.results.size() != count) {
     return InvalidArgument("Function '", body_.name, "' takes ", body.args.size(),
-                           " arguments and gives ", body.results.size(), " results, but the loop '",
-                           g_.node().name(), "' has ", count, " variables");
+                           " arguments and returns ", body.results.size(),
+                           " results, but the loop '", g_.node().name(), "' has ", count,
+                           " variables");
   }
   for (size_t i = 0; i < count; ++i) {
     Variable v{g_.x(first_ + static_cast<int>(i))};
     v.gradient = GradientType(v.x);
-    v.is_kept = Origin(body.results[i]) == body.args[i + skipped];
+    v.is_invariant = SkipIdentities(body.results[i]) == body.args[i + skipped];
     v.is_differentiable = IsTrainable(v.gradient) && v.gradient != DT_RESOURCE;
-    if (v.is_differentiable && v.x.dtype() == DT_RESOURCE && !v.is_kept) {
+    if (v.is_differentiable && v.x.dtype() == DT_RESOURCE && !v.is_invariant) {
       return Unimplemented("Gradient of the loop '", g_.node().name(), "', in which variable ", i,
-                           " is a handle that changes");
+                           " is a handle that changes between iterations");
     }
     variables_.push_back(v);
   }
@@ -133,7 +134,7 @@ std::string LoopGradient::NameOf(absl::string_view kind) const {
     key += FunctionKey(*cond->get_if<FunctionRef>());
   for (const Variable& v : variables_) {
     absl::StrAppend(&key, ",", static_cast<int>(v.x.dtype()), ":", static_cast<int>(v.gradient),
-                    v.is_kept ? "k" : "", v.is_differentiable ? "d" : "");
+                    v.is_invariant ? "k" : "", v.is_differentiable ? "d" : "");
   }
   return absl::StrCat(body_.name, "_", kind, "_", absl::Hex(Fingerprint(key)));
 }
@@ -157,7 +158,7 @@ DataTypes LoopGradient::ForwardTypes() const {
   DataTypes types = {DT_INT32};
   for (const Variable& v : variables_) types.push_back(v.x.dtype());
   for (const Variable& v : variables_) {
-    if (!v.is_kept) types.push_back(DT_VARIANT);
+    if (!v.is_invariant) types.push_back(DT_VARIANT);
   }
   return types;
 }
@@ -165,7 +166,7 @@ DataTypes LoopGradient::ForwardTypes() const {
 // A counter, each variable or its list, and the gradients.
 DataTypes LoopGradient::BackwardTypes() const {
   DataTypes types = {DT_INT32};
-  for (const Variable& v : variables_) types.push_back(v.is_kept ? v.x.dtype() : DT_VARIANT);
+  for (const Variable& v : variables_) types.push_back(v.is_invariant ? v.x.dtype() : DT_VARIANT);
   for (const Variable& v : variables_) {
     if (v.is_differentiable) types.push_back(v.gradient);
   }
@@ -176,7 +177,7 @@ Outputs LoopGradient::ForwardStart() const {
   Outputs start;
   for (const Variable& v : variables_) start.push_back(v.x);
   for (const Variable& v : variables_) {
-    if (v.is_kept) continue;
+    if (v.is_invariant) continue;
     start.push_back(AddOp("EmptyTensorList", {Const(graph_, -1), Const(graph_, -1)},
                           {{"element_dtype", v.x.dtype()}}));
   }
@@ -187,7 +188,7 @@ Outputs LoopGradient::ForwardStart() const {
 Outputs LoopGradient::BackwardStart(const Outputs& forward) {
   Outputs start;
   size_t list = size();
-  for (const Variable& v : variables_) start.push_back(v.is_kept ? v.x : forward[list++]);
+  for (const Variable& v : variables_) start.push_back(v.is_invariant ? v.x : forward[list++]);
   for (size_t i = 0; i < size(); ++i) {
     const Variable& v = variables_[i];
     if (!v.is_differentiable) continue;
@@ -207,7 +208,8 @@ Outputs LoopGradient::Forward(Graph& graph, const Outputs& args) const {
   Outputs next = Call(graph, body_, body_args);
   size_t list = 1 + size();
   for (size_t i = 0; i < size(); ++i) {
-    if (!variables_[i].is_kept) next.push_back(AddOp("TensorListPushBack", {args[list++], x[i]}));
+    if (!variables_[i].is_invariant)
+      next.push_back(AddOp("TensorListPushBack", {args[list++], x[i]}));
   }
   return next;
 }
@@ -224,7 +226,7 @@ Outputs LoopGradient::Backward(Graph& graph, const Outputs& args) const {
     const Variable& v = variables_[i];
     next.push_back(args[1 + i]);
     x.push_back(args[1 + i]);
-    if (!v.is_kept) {
+    if (!v.is_invariant) {
       const Outputs popped = OutputsOf(AddNode("TensorListPopBack", {args[1 + i], Const(graph, -1)},
                                                {{"element_dtype", v.x.dtype()}}));
       if (popped.empty()) return {};
@@ -246,7 +248,7 @@ Outputs LoopGradient::Backward(Graph& graph, const Outputs& args) const {
 }
 
 // Extracts the gradients from `backward`, the results of the backward loop without the counter.
-Grads LoopGradient::Take(const Outputs& backward) const {
+Grads LoopGradient::ExtractGrads(const Outputs& backward) const {
   Grads grads(first_);
   size_t next = size();
   for (const Variable& v : variables_)
@@ -254,12 +256,12 @@ Grads LoopGradient::Take(const Outputs& backward) const {
   return grads;
 }
 
-Outputs WithoutFirst(Outputs list) {
+Outputs DropFirst(Outputs list) {
   if (!list.empty()) list.erase(list.begin());
   return list;
 }
 
-Grads LoopGradient::OfWhile() {
+Grads LoopGradient::WhileGradient() {
   graph_.Fail(FindVariables());
   if (!graph_.status().ok()) return {};
   const auto loop = [&](const FunctionRef& cond, const FunctionRef& body, const Output& count,
@@ -272,7 +274,7 @@ Grads LoopGradient::OfWhile() {
                : Outputs();
   };
   const FunctionRef cond = g_.attr<FunctionRef>("cond");
-  const FunctionRef goes_on =
+  const FunctionRef forward_cond =
       Define("forward_cond", ForwardTypes(), [&](Graph& graph, const Outputs& args) {
         return Call(graph, cond,
                     {args.begin() + 1, args.begin() + 1 + static_cast<int64_t>(size())});
@@ -283,9 +285,9 @@ Grads LoopGradient::OfWhile() {
         Append(Forward(graph, args), &next);
         return next;
       });
-  const Outputs history = loop(goes_on, forward, Const(graph_, 0), ForwardStart());
+  const Outputs history = loop(forward_cond, forward, Const(graph_, 0), ForwardStart());
   if (history.empty()) return {};
-  const FunctionRef is_left =
+  const FunctionRef backward_cond =
       Define("backward_cond", BackwardTypes(), [&](Graph& graph, const Outputs& args) {
         return Outputs{AddOp("Greater", {args[0], Const(graph, 0)})};
       });
@@ -295,14 +297,14 @@ Grads LoopGradient::OfWhile() {
         Append(Backward(graph, args), &next);
         return next;
       });
-  return Take(
-      WithoutFirst(loop(is_left, backward, history[0], BackwardStart(WithoutFirst(history)))));
+  return ExtractGrads(
+      DropFirst(loop(backward_cond, backward, history[0], BackwardStart(DropFirst(history)))));
 }
 
 // The backward loop counts from the last value of the counter down to the first one. With n
 // iterations the last value is start + (n - 1) * delta, where n - 1 = floor((limit - start -
 // sign(delta)) / delta).
-Grads LoopGradient::OfFor() {
+Grads LoopGradient::ForGradient() {
   graph_.Fail(FindVariables());
   if (!graph_.status().ok()) return {};
   const auto loop = [&](const Outputs& range, const FunctionRef& body, const Outputs& start) {
@@ -322,18 +324,18 @@ Grads LoopGradient::OfFor() {
   const FunctionRef backward =
       Define("backward", BackwardTypes(),
              [&](Graph& graph, const Outputs& args) { return Backward(graph, args); });
-  return Take(loop({last, AddOp("Sub", {start, delta}), AddOp("Neg", {delta})}, backward,
-                   BackwardStart(history)));
+  return ExtractGrads(loop({last, AddOp("Sub", {start, delta}), AddOp("Neg", {delta})}, backward,
+                           BackwardStart(history)));
 }
 
 }  // namespace
 
 Grads FunctionalWhileGradient(GradContext& g) {
-  return LoopGradient(g, /*first=*/0, /*counts=*/false).OfWhile();
+  return LoopGradient(g, /*first=*/0, /*counts=*/false).WhileGradient();
 }
 
 Grads FunctionalForGradient(GradContext& g) {
-  return LoopGradient(g, /*first=*/3, /*counts=*/true).OfFor();
+  return LoopGradient(g, /*first=*/3, /*counts=*/true).ForGradient();
 }
 
 }  // namespace weir

@@ -28,7 +28,7 @@ std::optional<Ints> RowCount(Graph& g, const Outputs& elems, const std::string& 
     const absl::StatusOr<int64_t> merged = MergeDims(rows, e.dim(0));
     if (!merged.ok()) {
       g.Fail(InvalidArgument("'", name, "': Dimensions ", rows, " and ", e.dim(0),
-                             " are not compatible: all of elems must have as many rows"));
+                             " are not compatible: all elems must have the same number of rows"));
       return std::nullopt;
     }
     rows = *merged;
@@ -65,7 +65,7 @@ Outputs ReadAll(const Arrays& arrays, const Ints& i) {
 // Returns false if the function returned a different number of tensors.
 bool WriteAll(Graph& g, Arrays* arrays, const Ints& i, const Outputs& values) {
   if (values.size() != arrays->size()) {
-    g.Fail(InvalidArgument("The function returned ", values.size(), " tensors, but was to return ",
+    g.Fail(InvalidArgument("The function returned ", values.size(), " tensors; expected ",
                            arrays->size()));
     return false;
   }
@@ -93,7 +93,7 @@ Graph* GraphOf(const Outputs& outputs) {
 }
 
 // Returns an empty list on failure.
-Outputs Mapped(const RowFn& fn, const Outputs& elems, const MapOptions& options) {
+Outputs BuildMap(const RowFn& fn, const Outputs& elems, const MapOptions& options) {
   Graph* const graph = GraphOf(elems);
   if (graph == nullptr) return {};
   Graph& g = *graph;
@@ -133,7 +133,7 @@ Outputs Mapped(const RowFn& fn, const Outputs& elems, const MapOptions& options)
 Outputs MapFn(const RowFn& fn, const Outputs& elems, const MapOptions& options) {
   Outputs results;
   if (fn != nullptr) {
-    results = Mapped(fn, elems, options);
+    results = BuildMap(fn, elems, options);
   } else if (Graph* const graph = GraphOf(elems)) {
     graph->Fail(InvalidArgument("'", options.name, "': the function is empty"));
   }
@@ -190,12 +190,12 @@ class Scanner {
       for (const Output& flow : Flows(written)) next.push_back(flow);
       return next;
     };
-    const auto goes_on = [&](const Outputs& v) {
+    const auto cond = [&](const Outputs& v) {
       if (options_.reverse) return v[0] >= 0;
       return n_.is_tensor() ? Less(v[0], n_.tensor()) : v[0] < static_cast<int32_t>(n_.values()[0]);
     };
     const Outputs last =
-        WhileLoop(goes_on, body, vars,
+        WhileLoop(cond, body, vars,
                   {.parallel_iterations = options_.parallel_iterations, .maximum_iterations = n_});
     if (!g_.status().ok()) return {};
     return StackAll(g_, WithFlows(results_, absl::MakeSpan(last).subspan(first_flow)), elems_[0]);
@@ -219,7 +219,7 @@ Outputs Scan(const ScanFn& fn, const Outputs& elems, const Outputs& initial,
   if (elems.empty() || fn == nullptr) {
     graph->Fail(InvalidArgument(
         "'", options.name,
-        "': ", elems.empty() ? "there must be an elems to scan over" : "the function is empty"));
+        "': ", elems.empty() ? "elems must not be empty" : "the function is empty"));
     return failed;
   }
   const NameScope scope(*graph, options.name);
@@ -233,7 +233,7 @@ Outputs Scan(const ScanFn& fn, const Outputs& elems, const Outputs& initial,
 namespace {
 
 // Adds an assertion that fails the step if more than one predicate is true.
-Operation AtMostOne(Graph& g, const Outputs& preds) {
+Operation AssertAtMostOne(Graph& g, const Outputs& preds) {
   const std::string names = absl::StrJoin(
       preds, ", ", [](std::string* text, const Output& p) { absl::StrAppend(text, p.name()); });
   const Output all = Stack(preds, 0, "preds_c");
@@ -246,10 +246,10 @@ Operation AtMostOne(Graph& g, const Outputs& preds) {
                      all});
 }
 
-Outputs CaseFrom(const std::vector<std::pair<Output, BranchListFn>>& cases, size_t i,
-                 const BranchListFn& otherwise) {
+Outputs BuildCase(const std::vector<std::pair<Output, BranchListFn>>& cases, size_t i,
+                  const BranchListFn& otherwise) {
   if (i == cases.size()) return otherwise();
-  return Cond(cases[i].first, cases[i].second, [&] { return CaseFrom(cases, i + 1, otherwise); });
+  return Cond(cases[i].first, cases[i].second, [&] { return BuildCase(cases, i + 1, otherwise); });
 }
 
 }  // namespace
@@ -263,7 +263,7 @@ Outputs Case(const std::vector<std::pair<Output, BranchListFn>>& cases,
     const Outputs outputs = otherwise != nullptr ? otherwise() : Outputs();
     Graph* const of_outputs = GraphOf(outputs);
     if (cases.empty() && of_outputs != nullptr) {
-      of_outputs->Fail(InvalidArgument("'", options.name, "': there must be a case at least"));
+      of_outputs->Fail(InvalidArgument("'", options.name, "': needs at least one case"));
     }
     return Outputs(outputs.size());
   }
@@ -272,9 +272,9 @@ Outputs Case(const std::vector<std::pair<Output, BranchListFn>>& cases,
     return {};
   }
   const NameScope scope(*graph, options.name);
-  if (!options.exclusive) return CaseFrom(cases, 0, otherwise);
-  const ControlDependencies after(*graph, {AtMostOne(*graph, preds)});
-  return CaseFrom(cases, 0, otherwise);
+  if (!options.exclusive) return BuildCase(cases, 0, otherwise);
+  const ControlDependencies after(*graph, {AssertAtMostOne(*graph, preds)});
+  return BuildCase(cases, 0, otherwise);
 }
 
 }  // namespace weir

@@ -15,7 +15,7 @@ FamilyIndex OpFamilyIndex() { return {}; }
 
 namespace {
 
-int WriteIndex() {
+int WriteFamilyIndex() {
   FamilyOps ops;
   std::map<std::string, size_t> family_of;
   for (const auto add : OpFamilies()) {
@@ -24,7 +24,7 @@ int WriteIndex() {
     ops.emplace_back();
     for (const OpSpec* op : family.All()) {
       if (const auto [it, is_new] = family_of.emplace(op->name(), ops.size()); !is_new) {
-        std::cerr << "'" << op->name() << "' is in two families of ops/registry.cc, number "
+        std::cerr << "'" << op->name() << "' is in two families of ops/registry.cc, numbers "
                   << it->second << " and " << ops.size() << "\n";
         return EXIT_FAILURE;
       }
@@ -39,4 +39,4 @@ int WriteIndex() {
 
 }  // namespace weir
 
-int main() { return weir::WriteIndex(); }
+int main() { return weir::WriteFamilyIndex(); }

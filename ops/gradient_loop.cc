@@ -32,7 +32,9 @@ namespace weir {
 
 namespace {
 
-std::string Here(Graph& g) { return g.name_scope().substr(0, g.name_scope().size() - 1); }
+std::string CurrentScopeName(Graph& g) {
+  return g.name_scope().substr(0, g.name_scope().size() - 1);
+}
 
 // Returns the constant Enter that a value comes from unchanged, or null.
 Node* LoopConstantEnter(const Output& value) {
@@ -78,7 +80,7 @@ GradientLoop::GradientLoop(Graph& graph, FlowContext* forward, GradientLoop* out
 Output GradientLoop::AddForwardCounter() {
   const InContext around(stack_, forward_->outer != nullptr ? forward_->outer : base_);
   const Output zero = Const(g_, 0, "f_count");
-  stack_.Settle();
+  stack_.RewireNewNodes();
   if (outer_ != nullptr) {
     Node* const outer_index = outer_->forward_index_.node->input(0).node;
     g_.Fail(g_.AddControlInput(zero.node, outer_index));
@@ -125,7 +127,7 @@ void GradientLoop::CountBackward(Output count, Output one) {
   const SwitchResult sides = Switch(merge, backward_->condition);
   const Output index = AddOp("Sub", {sides.on_true, one});
   if (!index.valid()) return;
-  stack_.Settle();
+  stack_.RewireNewNodes();
   backward_->pivot = index.node;
   backward_index_ = NextIteration(index);
   g_.Fail(g_.SetInput(merge.node, 1, backward_index_));
@@ -184,7 +186,7 @@ Output GradientLoop::Push(const Output& value, bool dead_branch) {
     stack = AddOp("StackV2", {Const(g_, -1)}, {{"elem_type", value.dtype()}}, "f_acc");
   }
   const InContext outside(stack_, nullptr);
-  const Output inside = stack_.See(forward_, stack, Here(g_));
+  const Output inside = stack_.ImportValue(forward_, stack, CurrentScopeName(g_));
   if (!inside.valid()) return {};
   FlowContext* const context = stack_.OutputContextOf(value.node);
   const Output push = PushIn(dead_branch ? context->outer : context, inside, value);
@@ -235,14 +237,14 @@ Output GradientLoop::RealValue(const Output& value, const std::string& user) {
     if (loop == nullptr) break;
   }
   if (loop == nullptr) {
-    real = stack_.See(backward_, current, user);
+    real = stack_.ImportValue(backward_, current, user);
   } else if (current.node->op_name() == "Const") {
     const InContext inside(stack_, backward_);
     real = Const(g_, current.node->attr<Tensor>("value"));
   } else {
     const Output stack = loop->Push(current);
     real = stack.valid() ? loop->Pop(stack, current) : Output();
-    if (loop != this) real = stack_.See(backward_, real, user);
+    if (loop != this) real = stack_.ImportValue(backward_, real, user);
   }
   if (real.valid()) history_[value] = real;
   return real;
@@ -259,12 +261,12 @@ Output GradientLoop::RealPredicate(const Output& pred) {
 
 Output GradientLoop::ZerosToAccumulate(const Node& enter, const Output& grad) {
   if (grad.shape().IsFullyDefined()) {
-    const InContext outside(stack_, AroundBackward());
+    const InContext outside(stack_, OuterContext());
     return Const(g_, Tensor::Zeros(grad.dtype(), grad.shape()), "b_acc");
   }
   const Output& value = enter.input(0);
   if (outer_ == nullptr) {
-    const InContext outside(stack_, AroundBackward());
+    const InContext outside(stack_, OuterContext());
     return Zeros(g_, DynamicShape(value), grad.dtype());
   }
   Output shape;
@@ -279,8 +281,8 @@ Output GradientLoop::ZerosToAccumulate(const Node& enter, const Output& grad) {
 }
 
 // Adds loop variables to the backward loop and returns their final values.
-Outputs GradientLoop::Accumulated(const Outputs& starts, const std::vector<Shape>& shapes,
-                                  const std::function<Outputs(const Outputs&)>& next) {
+Outputs GradientLoop::AddAccumulators(const Outputs& starts, const std::vector<Shape>& shapes,
+                                      const std::function<Outputs(const Outputs&)>& next) {
   Outputs enters, merges, current, exits;
   std::vector<SwitchResult> sides;
   for (size_t i = 0; i < starts.size(); ++i) {
@@ -306,7 +308,7 @@ Grad GradientLoop::Accumulate(const Node& enter, const Grad& grad) {
   if (grad.is_slices()) return AccumulateRows(enter, grad.slices());
   const Output start = ZerosToAccumulate(enter, grad.dense());
   if (!start.valid()) return {};
-  const Outputs sum = Accumulated({start}, {start.shape()}, [&](const Outputs& sums) {
+  const Outputs sum = AddAccumulators({start}, {start.shape()}, [&](const Outputs& sums) {
     return Outputs{AddOp("AddV2", {sums[0], grad.dense()}, {}, "Add")};
   });
   return sum.empty() ? Grad() : Grad(sum[0]);
@@ -316,7 +318,7 @@ Grad GradientLoop::Accumulate(const Node& enter, const Grad& grad) {
 Grad GradientLoop::AccumulateRows(const Node& enter, const IndexedSlices& rows) {
   Output values, indices, shape;
   {
-    const InContext outside(stack_, AroundBackward());
+    const InContext outside(stack_, OuterContext());
     const Shape& known = rows.values.shape();
     if (known.IsFullyDefined()) {
       const Shape one_row = Shape({1}).Concatenate(known.Sub(1));
@@ -342,7 +344,7 @@ Grad GradientLoop::AccumulateRows(const Node& enter, const IndexedSlices& rows) 
     starts.push_back(shape);
     shapes.push_back(Shape::UnknownRank());
   }
-  const Outputs sums = Accumulated(starts, shapes, [&](const Outputs& so_far) {
+  const Outputs sums = AddAccumulators(starts, shapes, [&](const Outputs& so_far) {
     Outputs next = {Concat({so_far[0], rows.indices}, 0), Concat({so_far[1], rows.values}, 0)};
     if (shape.valid()) next.push_back(AddOp("Maximum", {rows.dense_shape, so_far[2]}));
     return next;
@@ -361,7 +363,7 @@ void GradientLoop::Finish() {
       zeros = NextIteration(Const(g_, Tensor::Zeros(start.dtype(), start.shape())));
     } else {
       {
-        const InContext outside(stack_, AroundBackward());
+        const InContext outside(stack_, OuterContext());
         zeros = Zeros(g_, DynamicShape(start.node->input(0)), start.dtype());
       }
       const InContext inside(stack_, backward_);

@@ -40,7 +40,7 @@ std::vector<Node*> GradientLoops::Add(const Node* exit) {
   if (forward == nullptr || loops_.contains(forward)) return {};
   if (forward->gradient != nullptr) {
     g_.Fail(Unimplemented("Second-order gradient for while loops not supported: '", exit->name(),
-                          "' leaves a loop that computes a gradient"));
+                          "' is the Exit of a loop that computes a gradient"));
     return {};
   }
   GradientLoop* outer = nullptr;
@@ -59,7 +59,7 @@ std::vector<Node*> GradientLoops::Add(const Node* exit) {
   return exits_.back()->all;
 }
 
-GradientLoop* GradientLoops::Of(const Node* node, bool before) const {
+GradientLoop* GradientLoops::LoopOf(const Node* node, bool before) const {
   const FlowContext* context = stack_.ContextOf(node);
   if (before && IsLoopExit(node)) context = stack_.OutputContextOf(node);
   const auto it = loops_.find(LoopAround(const_cast<FlowContext*>(context)));
@@ -76,7 +76,7 @@ GradientLoops::Exits* GradientLoops::ExitsOf(const Node* exit) const {
 
 Output GradientLoops::ZerosForExit(const Output& exit) {
   const Shape& shape = exit.shape();
-  GradientLoop* const outer = Of(exit.node, /*before=*/true);
+  GradientLoop* const outer = LoopOf(exit.node, /*before=*/true);
   if (outer == nullptr) {
     return shape.IsFullyDefined() ? Zeros(g_, shape, exit.dtype())
                                   : ZerosLike(exit, DT_INVALID, {}, /*optimize=*/false);
@@ -99,7 +99,7 @@ Output GradientLoops::ZerosForExit(const Output& exit) {
 // The gradient loop is open here.
 Output GradientLoops::ZerosFor(const Output& y) {
   if (IsLoopSwitch(y.node)) return {};
-  GradientLoop* const loop = Of(y.node, /*before=*/false);
+  GradientLoop* const loop = LoopOf(y.node, /*before=*/false);
   if (loop == nullptr) return ZerosForOutput(y);
   FlowContext* const context = stack_.ContextOf(y.node);
   const bool dead = (y.node->op_name() == "Switch" || y.node->op_name() == "RefSwitch") &&

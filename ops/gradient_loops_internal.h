@@ -62,9 +62,9 @@ class GradientLoop {
   Output PushIn(FlowContext* context, const Output& stack, const Output& value);
   Output ZerosToAccumulate(const Node& enter, const Output& grad);
   Grad AccumulateRows(const Node& enter, const IndexedSlices& rows);
-  Outputs Accumulated(const Outputs& starts, const std::vector<Shape>& shapes,
-                      const std::function<Outputs(const Outputs&)>& next);
-  FlowContext* AroundBackward() const {
+  Outputs AddAccumulators(const Outputs& starts, const std::vector<Shape>& shapes,
+                          const std::function<Outputs(const Outputs&)>& next);
+  FlowContext* OuterContext() const {
     return backward_->outer != nullptr ? backward_->outer : base_;
   }
 
@@ -91,7 +91,7 @@ class GradientLoops {
   std::vector<Node*> Add(const Node* exit);
   // Returns the gradient loop in which the gradient of a node is computed, or null. With `before`,
   // returns the loop in which the gradients of its outputs are summed.
-  GradientLoop* Of(const Node* node, bool before) const;
+  GradientLoop* LoopOf(const Node* node, bool before) const;
   // Returns zeros for an output without a gradient; invalid if it needs none.
   Output ZerosFor(const Output& y);
   // Returns zeros for an Exit whose loop has gradients of other variables.

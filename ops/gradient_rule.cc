@@ -61,7 +61,7 @@ Grads CallDeclaredGradient(GradContext& g) {
         "The gradient of ", g.node().Label(), ", registered as '", name, "', is the function '",
         function, "' of ", num_args, " arguments and ", num_results, " results; expected ",
         num_outputs, " arguments (or ", num_inputs + num_outputs, ", the inputs first) and ",
-        num_inputs, " results. A function that captures tensors, or leaves results out, needs a ",
+        num_inputs, " results. A function that captures tensors or omits results needs a ",
         "rule in C++: add OpSpec(\"", name, "\").Gradient(...) to the graph's ops."));
     return {};
   }
@@ -98,7 +98,7 @@ absl::StatusOr<GradientRule> RuleOf(const Node& node) {
   return NotFound("No gradient is registered as '", name, "', which '", kOverride,
                   "' of operation ", node.Label(), " names. Register it in C++ with OpSpec(\"",
                   name,
-                  "\").Gradient(...) among the ops of the graph, or insert StopGradient to take "
+                  "\").Gradient(...) among the ops of the graph, or insert StopGradient to treat "
                   "the operation as a constant.");
 }
 

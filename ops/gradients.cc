@@ -17,9 +17,9 @@ namespace {
 
 // A scope object: during its lifetime, new nodes are created in this gradient loop, unless it is
 // null.
-class InLoop {
+class GradientLoopScope {
  public:
-  InLoop(Graph& graph, const GradientLoop* loop) {
+  GradientLoopScope(Graph& graph, const GradientLoop* loop) {
     if (loop != nullptr) context_.emplace(FlowStack::Of(graph), loop->backward());
   }
 
@@ -215,7 +215,7 @@ absl::StatusOr<Grads> Backprop::Differentiate(Node* node, const GradientFn& rule
   return dxs;
 }
 
-absl::Status Backprop::HandOn(Node* node, Grads dxs) {
+absl::Status Backprop::PropagateGrads(Node* node, Grads dxs) {
   for (size_t i = 0; i < dxs.size(); ++i) {
     if (dxs[i].none()) continue;
     const Output in = node->input(static_cast<int>(i));
@@ -242,17 +242,17 @@ absl::Status Backprop::Visit(Node* node) {
     if (options_.colocate_gradients_with_ops) colocate.emplace(graph_, node);
     Grads dys;
     {
-      const InLoop inside(graph_, loops_.Of(node, /*before=*/true));
+      const GradientLoopScope inside(graph_, loops_.LoopOf(node, /*before=*/true));
       dys = TakeGrads(node);
     }
-    const InLoop inside(graph_, loops_.Of(node, /*before=*/false));
+    const GradientLoopScope inside(graph_, loops_.LoopOf(node, /*before=*/false));
     const bool any = std::any_of(dys.begin(), dys.end(), [](const Grad& g) { return !g.none(); });
     if (any && !Has(node, kStop)) {
       WEIR_ASSIGN_OR_RETURN(const GradientRule rule, RuleOf(*node));
       if (!rule.not_differentiable) {
         if (!*rule.fn) return NoGradient(node);
         WEIR_ASSIGN_OR_RETURN(Grads dxs, Differentiate(node, *rule.fn, std::move(dys)));
-        WEIR_RETURN_IF_ERROR(HandOn(node, std::move(dxs)));
+        WEIR_RETURN_IF_ERROR(PropagateGrads(node, std::move(dxs)));
       }
     }
   }
@@ -278,7 +278,7 @@ absl::StatusOr<Grads> Backprop::Run() {
   {
     const NameScope scope(graph_, options_.name);
     WEIR_RETURN_IF_ERROR(Start());
-    FindStops();
+    MarkStops();
     while (!queue_.empty()) {
       Node* node = queue_.front();
       queue_.pop_front();

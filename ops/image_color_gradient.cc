@@ -113,7 +113,7 @@ Output HueBy(const Components& c, int k) {
 }
 
 // Multiplies the gradient of a channel of the result by that channel's derivatives.
-Output Times(GradContext& g, int channel, const std::array<Output, 3>& derivatives) {
+Output ApplyDerivatives(GradContext& g, int channel, const std::array<Output, 3>& derivatives) {
   Outputs products;
   for (const Output& derivative : derivatives) {
     products.push_back(Channel(g.dy(), channel) * derivative);
@@ -128,9 +128,9 @@ Grads RgbToHsvGradient(GradContext& g) {
   std::array<Output, 3> saturation, hue;
   for (int k = 0; k < 3; ++k) saturation[k] = SaturationBy(c, k);
   for (int k = 0; k < 3; ++k) hue[k] = HueBy(c, k);
-  const Output by_value = Times(g, 2, c.biggest);
-  const Output by_saturation = Times(g, 1, saturation);
-  const Output by_hue = Times(g, 0, hue);
+  const Output by_value = ApplyDerivatives(g, 2, c.biggest);
+  const Output by_saturation = ApplyDerivatives(g, 1, saturation);
+  const Output by_hue = ApplyDerivatives(g, 0, hue);
   return {Add(Add(by_value, by_saturation, "Add"), by_hue, "Add")};
 }
 

@@ -78,7 +78,7 @@ absl::Status LikeFilter(ShapeContext& c) { return PassShape(c, 1, 0); }
 
 // ---- gradients
 
-Attrs Copied(const Node& node, std::initializer_list<absl::string_view> names) {
+Attrs CopyAttrs(const Node& node, std::initializer_list<absl::string_view> names) {
   Attrs attrs;
   for (absl::string_view name : names) attrs.emplace_back(name, *node.FindAttr(name));
   return attrs;
@@ -125,7 +125,7 @@ Grads ImagePatchesGradient(GradContext& g) {
   const Output numbers =
       ReshapeTo(graph, PixelNumbers(pixels), DT_INT64, {int64_t{1}, rows, columns, int64_t{1}});
   const Output patches = Cast(AddOp("ExtractImagePatches", {numbers},
-                                    Copied(g.node(), {"ksizes", "strides", "rates", "padding"})),
+                                    CopyAttrs(g.node(), {"ksizes", "strides", "rates", "padding"})),
                               DT_INT64);
   const Output expanded = Transpose(
       ReshapeTo(graph, g.dy(), DT_INT64, {batch, out[0], out[1], sizes[1], sizes[2], channels}),
@@ -158,8 +158,8 @@ Grads VolumePatchesGradient(GradContext& g) {
     return AddOp("Range", {start, limit, Const(graph, int64_t{1}, "delta")}, {}, scope.name());
   };
   const Output numbers = Reshape(counting(1, pixels), {1, in.dim(1), in.dim(2), in.dim(3), 1});
-  const Output patches =
-      AddOp("ExtractVolumePatches", {numbers}, Copied(g.node(), {"ksizes", "strides", "padding"}));
+  const Output patches = AddOp("ExtractVolumePatches", {numbers},
+                               CopyAttrs(g.node(), {"ksizes", "strides", "padding"}));
   const Output targets =
       Reshape(counting(0, places), {1, out.dim(1), out.dim(2), out.dim(3), taps});
   const Output pairs =
@@ -183,7 +183,7 @@ Grads VolumePatchesGradient(GradContext& g) {
 }
 
 Grads DilationGradient(GradContext& g) {
-  const Attrs attrs = Copied(g.node(), {"strides", "rates", "padding"});
+  const Attrs attrs = CopyAttrs(g.node(), {"strides", "rates", "padding"});
   const Output by_input = AddOp("Dilation2DBackpropInput", {g.x(0), g.x(1), g.dy()}, attrs);
   return {by_input, AddOp("Dilation2DBackpropFilter", {g.x(0), g.x(1), g.dy()}, attrs)};
 }

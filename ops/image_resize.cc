@@ -54,7 +54,7 @@ Attrs GridAttrs(const Node& n) {
 }
 
 // Returns the height and width of the images, as a constant if they are static.
-Output SidesOf(GradContext& g) {
+Output SpatialSize(GradContext& g) {
   const Shape& shape = g.x().shape();
   if (shape.has_rank() && shape.Sub(1, 3).IsFullyDefined()) {
     return Ints(shape.Sub(1, 3)).In(g.graph(), g.node().op_name() + "Grad/size", DT_INT32);
@@ -63,7 +63,7 @@ Output SidesOf(GradContext& g) {
 }
 
 Grads NearestGradient(GradContext& g) {
-  return {AddOp("ResizeNearestNeighborGrad", {g.dy(), SidesOf(g)}, GridAttrs(g.node()))};
+  return {AddOp("ResizeNearestNeighborGrad", {g.dy(), SpatialSize(g)}, GridAttrs(g.node()))};
 }
 Grads BilinearGradient(GradContext& g) {
   return {AddOp("ResizeBilinearGrad", {g.dy(), g.x()}, GridAttrs(g.node()))};

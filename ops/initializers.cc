@@ -54,7 +54,7 @@ Fans ComputeFans(const Shape& shape) {
 
 // Fills `shape` in row-major order and repeats the last value. INVALID_ARGUMENT if there are more
 // values than elements.
-absl::StatusOr<Tensor> Stretch(const Tensor& values, const Shape& shape) {
+absl::StatusOr<Tensor> FillWithRepetition(const Tensor& values, const Shape& shape) {
   const int64_t given = values.num_elements(), wanted = shape.num_elements();
   if (given == wanted) return values.Reshaped(shape);
   if (given > wanted) {
@@ -83,7 +83,7 @@ Output MakeConstant(const InitializerArgs& a, const Literal& value, bool verify_
     values = InvalidArgument("Expected Tensor's shape: ", a.shape.ToString(), ", but got ",
                              values->shape().ToString(), ".");
   }
-  if (values.ok()) values = Stretch(*values, a.shape);
+  if (values.ok()) values = FillWithRepetition(*values, a.shape);
   if (values.ok()) return Const(a.graph, *std::move(values));
   a.graph.Fail(values.status());
   return {};

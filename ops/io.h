@@ -4,7 +4,7 @@
 #include "weir/core/graph.h"
 
 // Ops that read and write files and checkpoints in a graph, and string ops for file names. Saver
-// (ops/saver.h) is built from these.
+// (session/saver.h) is built from these.
 namespace weir {
 
 // Writes a checkpoint at `prefix`, a scalar: tensors[i] under the name tensor_names[i].

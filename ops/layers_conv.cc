@@ -15,7 +15,7 @@ using Dims = std::vector<int64_t>;
 constexpr int64_t kMaxExtent = std::numeric_limits<int32_t>::max();
 
 // The validated options of a convolution.
-struct Windows {
+struct ConvParams {
   Layout layout;
   std::string padding;
   Dims size, strides, dilation;
@@ -32,8 +32,8 @@ struct Windows {
 };
 
 template <class Options>
-std::optional<Windows> ParseWindows(const Layer& layer, const Output& inputs, int num_spatial,
-                                    const Ints& kernel_size, const Options& o) {
+std::optional<ConvParams> ParseConvParams(const Layer& layer, const Output& inputs, int num_spatial,
+                                          const Ints& kernel_size, const Options& o) {
   const auto layout = ParseLayout(layer, inputs, o.data_format, num_spatial);
   const auto padding = ParsePadding(layer, o.padding);
   if (!layout || !padding) return std::nullopt;
@@ -41,7 +41,7 @@ std::optional<Windows> ParseWindows(const Layer& layer, const Output& inputs, in
   const auto strides = ParseExtents(layer, o.strides, num_spatial, "strides");
   const auto dilation = ParseExtents(layer, o.dilation_rate, num_spatial, "dilation_rate");
   if (!size || !strides || !dilation) return std::nullopt;
-  Windows w{*layout, *padding, *size, *strides, *dilation};
+  ConvParams w{*layout, *padding, *size, *strides, *dilation};
   const bool strided = *std::max_element(strides->begin(), strides->end()) > 1;
   if (strided && w.dilated()) {
     layer.Fail("`strides > 1` not supported in conjunction with `dilation_rate > 1`.");
@@ -64,7 +64,7 @@ bool CheckFilters(const Layer& layer, int64_t filters) {
   return false;
 }
 
-Shape KernelShape(const Windows& w, int64_t a, int64_t b) {
+Shape KernelShape(const ConvParams& w, int64_t a, int64_t b) {
   Dims dims = w.size;
   dims.push_back(a);
   dims.push_back(b);
@@ -90,7 +90,7 @@ Output IntMatrix(Graph& g, const std::vector<std::pair<int64_t, int64_t>>& rows,
 // All sizes are static. `convolve` builds the plain convolution of the rearranged inputs.
 class SpaceToBatch {
  public:
-  SpaceToBatch(const Output& x, const Windows& w) : x_(x), g_(x.graph()), w_(w) {}
+  SpaceToBatch(const Output& x, const ConvParams& w) : x_(x), g_(x.graph()), w_(w) {}
 
   // For "SAME". A separable convolution adds the constant of the filter's shape elsewhere.
   SpaceToBatch& FilterShape(const Shape& filter) {
@@ -100,8 +100,8 @@ class SpaceToBatch {
 
   template <class Convolve>
   Output Run(const Convolve& convolve) {
-    Plan();
-    Spell();
+    ComputePaddings();
+    AddShapeConstants();
     const Output batched = Rearrange("SpaceToBatchND", "paddings", x_, paddings_);
     const Output result = convolve(batched);
     return result.valid() ? Rearrange("BatchToSpaceND", "crops", result, crops_) : Output();
@@ -110,7 +110,7 @@ class SpaceToBatch {
  private:
   using Rows = std::vector<std::pair<int64_t, int64_t>>;
 
-  void Plan() {
+  void ComputePaddings() {
     for (size_t i = 0; i < w_.size.size(); ++i) {
       const int64_t rate = w_.dilation[i], size = x_.dim(w_.layout.spatial + static_cast<int>(i));
       const int64_t extra = w_.padding == "SAME" ? (w_.size[i] - 1) * rate : 0;
@@ -124,7 +124,7 @@ class SpaceToBatch {
   }
 
   // Adds the constants that TensorFlow's functions create for these values.
-  void Spell() {
+  void AddShapeConstants() {
     if (w_.padding == "SAME") IntMatrix(g_, base_, "stack");
     const NameScope scope(g_, "required_space_to_batch_paddings");
     Ints(sizes_).In(g_, "input_shape", DT_INT32);
@@ -147,13 +147,13 @@ class SpaceToBatch {
 
   const Output x_;
   Graph& g_;
-  const Windows& w_;
+  const ConvParams& w_;
   Dims sizes_;
   Rows base_, paddings_, crops_;
 };
 
 // Returns whether SpaceToBatch is applicable: the sizes are static and cannot overflow.
-bool CanRearrange(const Output& x, const Windows& w) {
+bool CanRearrange(const Output& x, const ConvParams& w) {
   for (int i = 0; i < w.layout.num_spatial(); ++i) {
     const int64_t size = x.dim(w.layout.spatial + i);
     if (size < 0 || size > kMaxExtent / 4 || w.size[i] * w.dilation[i] > kMaxExtent / 4)
@@ -164,8 +164,8 @@ bool CanRearrange(const Output& x, const Windows& w) {
 
 // Adds the convolution op with one, two or three spatial dimensions. `name` is the name of its
 // scope.
-Output ConvOp(const Output& x, const Variable& kernel, const Windows& w, weir::ConvOptions options,
-              const std::string& name) {
+Output ConvOp(const Output& x, const Variable& kernel, const ConvParams& w,
+              weir::ConvOptions options, const std::string& name) {
   Graph& g = x.graph();
   if (w.layout.num_spatial() == 3) {
     const Output filter = kernel.value();
@@ -186,7 +186,7 @@ Output ConvOp(const Output& x, const Variable& kernel, const Windows& w, weir::C
   return result.valid() ? Squeeze(result, {height}) : Output();
 }
 
-Output Convolve(const Output& x, const Variable& kernel, const Windows& w,
+Output Convolve(const Output& x, const Variable& kernel, const ConvParams& w,
                 const std::string& name) {
   weir::ConvOptions options = w.ForOp();
   if (!w.dilated()) return ConvOp(x, kernel, w, options, name);
@@ -237,7 +237,7 @@ Output Conv(Output inputs, int num_spatial, int64_t filters, const Ints& kernel_
             const ConvOptions& o) {
   if (!inputs.valid()) return {};
   Layer layer(inputs.graph(), o.name, absl::StrCat("conv", num_spatial, "d"), o.reuse);
-  const auto w = ParseWindows(layer, inputs, num_spatial, kernel_size, o);
+  const auto w = ParseConvParams(layer, inputs, num_spatial, kernel_size, o);
   if (!w || !CheckFilters(layer, filters)) return {};
   const ConvVariables v = MakeVariables(
       layer, KernelShape(*w, inputs.dim(w->layout.channel), filters), filters, inputs.dtype(), o);
@@ -270,7 +270,7 @@ namespace {
 // size of the input is not static.
 class OutputExtent {
  public:
-  OutputExtent(const Windows& w, int i)
+  OutputExtent(const ConvParams& w, int i)
       : stride_(w.strides[i]),
         extra_(std::max<int64_t>(w.size[i] - w.strides[i], 0)),
         valid_(w.padding == "VALID") {}
@@ -289,7 +289,7 @@ class OutputExtent {
 };
 
 // Returns the shape of the outputs as a tensor, and its static part in `known`.
-Output TransposedShape(const Output& x, const Windows& w, int64_t filters, Shape* known) {
+Output TransposedShape(const Output& x, const ConvParams& w, int64_t filters, Shape* known) {
   Graph& g = x.graph();
   const Output shape = ShapeTensor(x);
   const Output batch = StridedSlice(shape, {0});
@@ -323,12 +323,12 @@ Output Conv2DTranspose(Output inputs, int64_t filters, const Ints& kernel_size,
                        const ConvOptions& o) {
   if (!inputs.valid()) return {};
   Layer layer(inputs.graph(), o.name, "conv2d_transpose", o.reuse);
-  const auto w = ParseWindows(layer, inputs, 2, kernel_size, o);
+  const auto w = ParseConvParams(layer, inputs, 2, kernel_size, o);
   if (!w || !CheckFilters(layer, filters)) return {};
-  if (w->dilated()) return layer.Fail("there is no transpose of a dilated convolution");
+  if (w->dilated()) return layer.Fail("a transposed convolution does not support dilation");
   for (int i = 0; i < 2; ++i) {
     if (inputs.dim(w->layout.spatial + i) > (kMaxExtent - w->size[i]) / w->strides[i])
-      return layer.Fail("the outputs would be too big: a dimension does not fit int32");
+      return layer.Fail("the outputs are too large: a dimension does not fit in int32");
   }
   const ConvVariables v = MakeVariables(
       layer, KernelShape(*w, filters, inputs.dim(w->layout.channel)), filters, inputs.dtype(), o);
@@ -350,7 +350,7 @@ Output Conv2DTranspose(Output inputs, int64_t filters, const Ints& kernel_size,
 
 namespace {
 
-Variable DepthwiseKernel(Layer& layer, const Windows& w, const Output& inputs,
+Variable DepthwiseKernel(Layer& layer, const ConvParams& w, const Output& inputs,
                          const SeparableConvOptions& o) {
   if (o.depth_multiplier < 1 || o.depth_multiplier > kMaxExtent) {
     layer.Fail(absl::StrCat("`depth_multiplier` must be positive, got ", o.depth_multiplier));
@@ -363,7 +363,8 @@ Variable DepthwiseKernel(Layer& layer, const Windows& w, const Output& inputs,
 }
 
 // Adds a depthwise convolution with a filter that has been read already. `name` is the op's name.
-Output Depthwise(const Output& x, const Output& filter, const Windows& w, absl::string_view name) {
+Output Depthwise(const Output& x, const Output& filter, const ConvParams& w,
+                 absl::string_view name) {
   weir::ConvOptions options = w.ForOp();
   ShapeTensor(filter);
   Ints(w.dilation).In(x.graph(), "dilation_rate", DT_INT32);
@@ -388,7 +389,7 @@ Output SeparableConv2D(Output inputs, int64_t filters, const Ints& kernel_size,
                        const SeparableConvOptions& o) {
   if (!inputs.valid()) return {};
   Layer layer(inputs.graph(), o.name, "separable_conv2d", o.reuse);
-  const auto w = ParseWindows(layer, inputs, 2, kernel_size, o);
+  const auto w = ParseConvParams(layer, inputs, 2, kernel_size, o);
   if (!w || !CheckFilters(layer, filters)) return {};
   const Variable depthwise = DepthwiseKernel(layer, *w, inputs, o);
   if (!depthwise.valid()) return {};
@@ -414,7 +415,7 @@ Output SeparableConv2D(Output inputs, int64_t filters, const Ints& kernel_size,
 Output DepthwiseConv2D(Output inputs, const Ints& kernel_size, const SeparableConvOptions& o) {
   if (!inputs.valid()) return {};
   Layer layer(inputs.graph(), o.name, "depthwise_conv2d", o.reuse);
-  const auto w = ParseWindows(layer, inputs, 2, kernel_size, o);
+  const auto w = ParseConvParams(layer, inputs, 2, kernel_size, o);
   if (!w) return {};
   const Variable kernel = DepthwiseKernel(layer, *w, inputs, o);
   if (!kernel.valid()) return {};

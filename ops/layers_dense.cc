@@ -8,7 +8,7 @@ namespace {
 
 // Multiplies over the last dimension of inputs whose shape is not static: the other dimensions are
 // flattened at run time and restored afterward. `kernel` is a matrix.
-Output TensordotInStep(const Output& x, const Output& kernel, const std::string& name) {
+Output TensordotAtRunTime(const Output& x, const Output& kernel, const std::string& name) {
   Graph& g = x.graph();
   const int rank = x.shape().rank();
   std::vector<int32_t> outer(rank - 1);
@@ -42,7 +42,7 @@ Output Product(const Layer& layer, const Output& x, const Variable& kernel) {
   }
   return InScope(g, "Tensordot", [&](const std::string& name) {
     const Output w = kernel.value();
-    if (!x.shape().IsFullyDefined()) return TensordotInStep(x, w, name);
+    if (!x.shape().IsFullyDefined()) return TensordotAtRunTime(x, w, name);
     return Tensordot(x, w, {rank - 1}, {0}, name);
   });
 }
@@ -148,7 +148,7 @@ std::optional<double> NumberOf(const TensorArg& rate) {
   return number->scalar<double>();
 }
 
-Output Dropped(const Output& x, const TensorArg& rate, const DropoutOptions& o) {
+Output ApplyDropout(const Output& x, const TensorArg& rate, const DropoutOptions& o) {
   weir::DropoutOptions options{.seed = o.seed};
   if (o.noise_shape) options.noise_shape = NoiseShape(x, *o.noise_shape);
   if (const std::optional<double> number = NumberOf(rate))
@@ -174,7 +174,7 @@ Output Dropout(Output inputs, const TensorArg& rate, const DropoutOptions& o) {
   }
   if (number && *number == 0) return Identity(inputs);
   const auto kept = [&] { return Identity(inputs); };
-  const auto dropped = [&] { return Dropped(inputs, rate, o); };
+  const auto dropped = [&] { return ApplyDropout(inputs, rate, o); };
   if (o.training.is_tensor()) return Cond(o.training.tensor(), dropped, kept);
   return o.training.value() ? dropped() : kept();
 }

@@ -17,15 +17,15 @@ class BatchNorm {
 
   Output Build() {
     if (!MakeVariables()) return {};
-    return CanFuse() ? Fused() : Plain();
+    return CanFuse() ? Fused() : Decomposed();
   }
 
  private:
   // Statistics of 16-bit inputs are computed and stored in float.
-  bool narrow() const { return x_.dtype() == DT_HALF || x_.dtype() == DT_BFLOAT16; }
+  bool is_16_bit() const { return x_.dtype() == DT_HALF || x_.dtype() == DT_BFLOAT16; }
 
   bool MakeVariables() {
-    const DataType dtype = narrow() ? DT_FLOAT : x_.dtype();
+    const DataType dtype = is_16_bit() ? DT_FLOAT : x_.dtype();
     const Shape shape({channels_});
     if (o_.scale) {
       gamma_ = layer_.AddWeight(
@@ -53,7 +53,7 @@ class BatchNorm {
 
   bool CanFuse() const {
     const int rank = x_.shape().rank();
-    return o_.fused && (x_.dtype() == DT_FLOAT || narrow()) &&
+    return o_.fused && (x_.dtype() == DT_FLOAT || is_16_bit()) &&
            ((rank == 4 && (axis_ == 1 || axis_ == 3)) || (rank == 5 && (axis_ == 1 || axis_ == 4)));
   }
 
@@ -80,7 +80,7 @@ class BatchNorm {
                                 : constant(o_.momentum);
     for (const auto& [moving, batch] :
          {std::pair(moving_mean_, y[1]), std::pair(moving_variance_, y[2])}) {
-      const std::vector<Output> update = Follow(moving, batch, momentum);
+      const std::vector<Output> update = AddMovingAverageUpdate(moving, batch, momentum);
       if (update.empty()) return {};
       Collect(update[0]);
     }
@@ -112,9 +112,9 @@ class BatchNorm {
 
   // ---- decomposed
 
-  Output Plain() {
+  Output Decomposed() {
     const DataType dtype = x_.dtype();
-    Output x = narrow() ? Cast(x_, DT_FLOAT) : x_;
+    Output x = is_16_bit() ? Cast(x_, DT_FLOAT) : x_;
     if (!x.valid()) return {};
     // Parameters along any axis but the last are reshaped to broadcast.
     const Output scale = gamma_.valid() && !is_last() ? Broadcast(gamma_) : Output();
@@ -139,7 +139,7 @@ class BatchNorm {
       variance = Broadcast(moving_variance_);
     }
     const Output y = Normalize(x, mean, variance, scale, offset);
-    return y.valid() && narrow() ? Cast(y, dtype) : y;
+    return y.valid() && is_16_bit() ? Cast(y, dtype) : y;
   }
 
   bool is_last() const { return axis_ == x_.shape().rank() - 1; }
@@ -169,12 +169,12 @@ class BatchNorm {
       update = Cond(
           o_.training.tensor(),
           [&] {
-            const std::vector<Output> write = Follow(moving, batch, {});
-            return write.empty() ? Output() : Written(moving, write[0]);
+            const std::vector<Output> write = AddMovingAverageUpdate(moving, batch, {});
+            return write.empty() ? Output() : ValueAfterWrite(moving, write[0]);
           },
           [&] { return moving.value(); });
     } else {
-      const std::vector<Output> write = Follow(moving, batch, {});
+      const std::vector<Output> write = AddMovingAverageUpdate(moving, batch, {});
       if (!write.empty()) update = write[0];
     }
     Collect(update);
@@ -188,7 +188,7 @@ class BatchNorm {
   }
 
   // Returns the value of the variable after the write.
-  static Output Written(const Variable& v, const Output& write) {
+  static Output ValueAfterWrite(const Variable& v, const Output& write) {
     if (!v.is_resource()) return write;
     const ControlDependencies after(v.graph(), {write});
     return v.value();
@@ -196,7 +196,8 @@ class BatchNorm {
 
   // Adds moving -= (moving - batch) * (1 - momentum). The momentum is `momentum` if it is valid,
   // otherwise the option. Returns the write, or an empty list on failure.
-  std::vector<Output> Follow(const Variable& moving, const Output& batch, const Output& momentum) {
+  std::vector<Output> AddMovingAverageUpdate(const Variable& moving, const Output& batch,
+                                             const Output& momentum) {
     const NameScope scope(g_, "AssignMovingAvg");
     const ColocateWith place(g_, moving.handle().node);
     const Output rest =

@@ -27,7 +27,7 @@ absl::Status SquareShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-int64_t Smaller(int64_t m, int64_t n) {
+int64_t MinDim(int64_t m, int64_t n) {
   if (m == 0 || n == 0) return 0;
   return m < 0 || n < 0 ? Shape::kUnknown : std::min(m, n);
 }
@@ -66,7 +66,7 @@ absl::Status QrShape(ShapeContext& c) {
   WEIR_ASSIGN_OR_RETURN(const Shape input, c.WithRankAtLeast(0, 2));
   if (!input.has_rank()) return absl::OkStatus();
   const int64_t m = input.dim(-2), n = input.dim(-1);
-  const int64_t inner = c.attr<bool>("full_matrices") ? m : Smaller(m, n);
+  const int64_t inner = c.attr<bool>("full_matrices") ? m : MinDim(m, n);
   const Shape batch = input.Sub(0, -2);
   c.set_output(0, batch.Concatenate({m, inner}));
   c.set_output(1, batch.Concatenate({inner, n}));
@@ -81,7 +81,7 @@ absl::Status SvdShape(ShapeContext& c) {
     c.set_output(2, Shape({0}));
   }
   if (!input.has_rank()) return absl::OkStatus();
-  const int64_t m = input.dim(-2), n = input.dim(-1), inner = Smaller(m, n);
+  const int64_t m = input.dim(-2), n = input.dim(-1), inner = MinDim(m, n);
   const Shape batch = input.Sub(0, -2);
   c.set_output(0, batch.Concatenate({inner}));
   if (!vectors) return absl::OkStatus();
@@ -174,37 +174,40 @@ constexpr char kRealTypes[] = "T: {double, float}";
 // Adds an op and its older Batch* form, which has fewer dtypes and no gradient and is rejected in
 // newer graphs. `describe` sets the remaining properties of both.
 using Describe = OpSpec (*)(OpSpec spec, const char* types);
-void AddForms(OpRegistry* ops, const char* op, const char* types, const GradientFn& gradient,
-              const char* batch_op, const char* batch_types, Describe describe) {
+void AddWithBatchForm(OpRegistry* ops, const char* op, const char* types,
+                      const GradientFn& gradient, const char* batch_op, const char* batch_types,
+                      Describe describe) {
   OpSpec spec = describe(OpSpec(op), types);
   if (gradient) spec.Gradient(gradient);
   ops->Add(std::move(spec));
   ops->Add(describe(OpSpec(batch_op), batch_types)
-               .Deprecated(13, "The op without Batch takes stacks of matrices"));
+               .Deprecated(13, "use the op without Batch, which accepts batches"));
 }
 
 void AddFactorOps(OpRegistry* ops) {
-  AddForms(ops, "Cholesky", kAllTypes, CholeskyGradient, "BatchCholesky", kRealTypes,
-           [](OpSpec spec, const char* types) {
-             return spec.In("input: T")
-                 .Out("output: T")
-                 .Attr(types)
-                 .InferShape(SquareShape)
-                 .Doc(
-                     "Computes the Cholesky decomposition: the lower triangular L with L L* = "
-                     "input. The input is self-adjoint and positive definite; only its lower "
-                     "triangle is read.");
-           });
-  AddForms(ops, "CholeskyGrad", "T: {half, float, double}", nullptr, "BatchCholeskyGrad",
-           "T: {float, double}", [](OpSpec spec, const char* types) {
-             return spec.In("l: T, grad: T")
-                 .Out("output: T")
-                 .Attr(types)
-                 .InferShape(SquareShape)
-                 .Doc(
-                     "Computes the gradient of Cholesky from its output l and the gradient of the "
-                     "output.");
-           });
+  AddWithBatchForm(
+      ops, "Cholesky", kAllTypes, CholeskyGradient, "BatchCholesky", kRealTypes,
+      [](OpSpec spec, const char* types) {
+        return spec.In("input: T")
+            .Out("output: T")
+            .Attr(types)
+            .InferShape(SquareShape)
+            .Doc(
+                "Computes the Cholesky decomposition: the lower triangular L with L L* = "
+                "input. The input is self-adjoint and positive definite; only its lower "
+                "triangle is read.");
+      });
+  AddWithBatchForm(
+      ops, "CholeskyGrad", "T: {half, float, double}", nullptr, "BatchCholeskyGrad",
+      "T: {float, double}", [](OpSpec spec, const char* types) {
+        return spec.In("l: T, grad: T")
+            .Out("output: T")
+            .Attr(types)
+            .InferShape(SquareShape)
+            .Doc(
+                "Computes the gradient of Cholesky from its output l and the gradient of the "
+                "output.");
+      });
   ops->Add(OpSpec("Lu")
                .In("input: T")
                .Out("lu: T, p: output_idx_type")
@@ -223,38 +226,39 @@ void AddFactorOps(OpRegistry* ops) {
                .Gradient(QrGradient)
                .Doc("Computes the QR decomposition of each matrix in the last two dimensions: a "
                     "unitary matrix q times an upper triangular r."));
-  AddForms(ops, "Svd", kAllTypes, SvdGradient, "BatchSvd", kNoHalf,
-           [](OpSpec spec, const char* types) {
-             return spec.In("input: T")
-                 .Out("s: T, u: T, v: T")
-                 .Attr("compute_uv: bool = true")
-                 .Attr("full_matrices: bool = false")
-                 .Attr(types)
-                 .InferShape(SvdShape)
-                 .Doc(
-                     "Computes the singular values of each matrix, in descending order, and the "
-                     "singular vectors: input = u diag(s) v*.");
-           });
+  AddWithBatchForm(
+      ops, "Svd", kAllTypes, SvdGradient, "BatchSvd", kNoHalf, [](OpSpec spec, const char* types) {
+        return spec.In("input: T")
+            .Out("s: T, u: T, v: T")
+            .Attr("compute_uv: bool = true")
+            .Attr("full_matrices: bool = false")
+            .Attr(types)
+            .InferShape(SvdShape)
+            .Doc(
+                "Computes the singular values of each matrix, in descending order, and the "
+                "singular vectors: input = u diag(s) v*.");
+      });
 }
 
 void AddEigenOps(OpRegistry* ops) {
-  AddForms(ops, "SelfAdjointEigV2", kAllTypes, SelfAdjointEigGradient, "BatchSelfAdjointEigV2",
-           kRealTypes, [](OpSpec spec, const char* types) {
-             return spec.In("input: T")
-                 .Out("e: T, v: T")
-                 .Attr("compute_v: bool = true")
-                 .Attr(types)
-                 .InferShape(EigenShape)
-                 .Doc(
-                     "Computes the eigenvalues in ascending order and the eigenvectors, the "
-                     "columns of v, of self-adjoint matrices. Only the lower triangle is read.");
-           });
+  AddWithBatchForm(
+      ops, "SelfAdjointEigV2", kAllTypes, SelfAdjointEigGradient, "BatchSelfAdjointEigV2",
+      kRealTypes, [](OpSpec spec, const char* types) {
+        return spec.In("input: T")
+            .Out("e: T, v: T")
+            .Attr("compute_v: bool = true")
+            .Attr(types)
+            .InferShape(EigenShape)
+            .Doc(
+                "Computes the eigenvalues in ascending order and the eigenvectors, the "
+                "columns of v, of self-adjoint matrices. Only the lower triangle is read.");
+      });
   const auto self_adjoint = [](const char* op, const char* types) {
     return OpSpec(op)
         .In("input: T")
         .Out("output: T")
         .Attr(types)
-        .Deprecated(11, "SelfAdjointEigV2 has two outputs")
+        .Deprecated(11, "use SelfAdjointEigV2, which has two outputs")
         .InferShape(SelfAdjointEigShape)
         .Doc("Returns the eigenvalues in the first row and the eigenvectors below it.");
   };
@@ -273,29 +277,29 @@ void AddEigenOps(OpRegistry* ops) {
 }
 
 void AddSolveOps(OpRegistry* ops) {
-  AddForms(ops, "MatrixSolve", kAllTypes, MatrixSolveGradient, "BatchMatrixSolve", kRealTypes,
-           [](OpSpec spec, const char* types) {
-             return spec.In("matrix: T, rhs: T")
-                 .Out("output: T")
-                 .Attr("adjoint: bool = false")
-                 .Attr(types)
-                 .InferShape(SolveShape)
-                 .Doc("Solves matrix x = rhs for square matrices (or their adjoints).");
-           });
-  AddForms(ops, "MatrixTriangularSolve",
-           "T: {bfloat16, double, float, half, complex64, complex128}",
-           MatrixTriangularSolveGradient, "BatchMatrixTriangularSolve", kRealTypes,
-           [](OpSpec spec, const char* types) {
-             return spec.In("matrix: T, rhs: T")
-                 .Out("output: T")
-                 .Attr("lower: bool = true")
-                 .Attr("adjoint: bool = false")
-                 .Attr(types)
-                 .InferShape(TriangularSolveShape)
-                 .Doc(
-                     "Solves matrix x = rhs for triangular matrices (or their adjoints). The other "
-                     "triangle is not read.");
-           });
+  AddWithBatchForm(ops, "MatrixSolve", kAllTypes, MatrixSolveGradient, "BatchMatrixSolve",
+                   kRealTypes, [](OpSpec spec, const char* types) {
+                     return spec.In("matrix: T, rhs: T")
+                         .Out("output: T")
+                         .Attr("adjoint: bool = false")
+                         .Attr(types)
+                         .InferShape(SolveShape)
+                         .Doc("Solves matrix x = rhs for square matrices (or their adjoints).");
+                   });
+  AddWithBatchForm(
+      ops, "MatrixTriangularSolve", "T: {bfloat16, double, float, half, complex64, complex128}",
+      MatrixTriangularSolveGradient, "BatchMatrixTriangularSolve", kRealTypes,
+      [](OpSpec spec, const char* types) {
+        return spec.In("matrix: T, rhs: T")
+            .Out("output: T")
+            .Attr("lower: bool = true")
+            .Attr("adjoint: bool = false")
+            .Attr(types)
+            .InferShape(TriangularSolveShape)
+            .Doc(
+                "Solves matrix x = rhs for triangular matrices (or their adjoints). The other "
+                "triangle is not read.");
+      });
   ops->Add(OpSpec("BandedTriangularSolve")
                .In("matrix: T, rhs: T")
                .Out("output: T")
@@ -305,15 +309,15 @@ void AddSolveOps(OpRegistry* ops) {
                .InferShape(BandedSolveShape)
                .Gradient(BandedTriangularSolveGradient)
                .Doc("Solves triangular systems whose matrices are given by their diagonals."));
-  AddForms(ops, "MatrixSolveLs", kAllTypes, MatrixSolveLsGradient, "BatchMatrixSolveLs", kRealTypes,
-           [](OpSpec spec, const char* types) {
-             return spec.In("matrix: T, rhs: T, l2_regularizer: double")
-                 .Out("output: T")
-                 .Attr(types)
-                 .Attr("fast: bool = true")
-                 .InferShape(SolveLsShape)
-                 .Doc("Computes the least-squares solution of matrix x = rhs.");
-           });
+  AddWithBatchForm(ops, "MatrixSolveLs", kAllTypes, MatrixSolveLsGradient, "BatchMatrixSolveLs",
+                   kRealTypes, [](OpSpec spec, const char* types) {
+                     return spec.In("matrix: T, rhs: T, l2_regularizer: double")
+                         .Out("output: T")
+                         .Attr(types)
+                         .Attr("fast: bool = true")
+                         .InferShape(SolveLsShape)
+                         .Doc("Computes the least-squares solution of matrix x = rhs.");
+                   });
   ops->Add(OpSpec("TridiagonalSolve")
                .In("diagonals: T, rhs: T")
                .Out("output: T")
@@ -334,24 +338,24 @@ void AddSolveOps(OpRegistry* ops) {
 }
 
 void AddFunctionOfMatrixOps(OpRegistry* ops) {
-  AddForms(ops, "MatrixInverse", kAllTypes, MatrixInverseGradient, "BatchMatrixInverse", kRealTypes,
-           [](OpSpec spec, const char* types) {
-             return spec.In("input: T")
-                 .Out("output: T")
-                 .Attr("adjoint: bool = false")
-                 .Attr(types)
-                 .InferShape(SquareShape)
-                 .Doc("Computes the inverse of square matrices (or of their adjoints).");
-           });
-  AddForms(ops, "MatrixDeterminant", kFloatFirst, MatrixDeterminantGradient,
-           "BatchMatrixDeterminant", "T: {float, double, complex64, complex128}",
-           [](OpSpec spec, const char* types) {
-             return spec.In("input: T")
-                 .Out("output: T")
-                 .Attr(types)
-                 .InferShape(DeterminantShape)
-                 .Doc("Computes the determinant of square matrices.");
-           });
+  AddWithBatchForm(ops, "MatrixInverse", kAllTypes, MatrixInverseGradient, "BatchMatrixInverse",
+                   kRealTypes, [](OpSpec spec, const char* types) {
+                     return spec.In("input: T")
+                         .Out("output: T")
+                         .Attr("adjoint: bool = false")
+                         .Attr(types)
+                         .InferShape(SquareShape)
+                         .Doc("Computes the inverse of square matrices (or of their adjoints).");
+                   });
+  AddWithBatchForm(ops, "MatrixDeterminant", kFloatFirst, MatrixDeterminantGradient,
+                   "BatchMatrixDeterminant", "T: {float, double, complex64, complex128}",
+                   [](OpSpec spec, const char* types) {
+                     return spec.In("input: T")
+                         .Out("output: T")
+                         .Attr(types)
+                         .InferShape(DeterminantShape)
+                         .Doc("Computes the determinant of square matrices.");
+                   });
   ops->Add(
       OpSpec("LogMatrixDeterminant")
           .In("input: T")

@@ -144,8 +144,8 @@ struct SvdTerms {
 };
 
 // Returns the part of the gradient that comes from the columns of v beyond the first m.
-Output BeyondSquare(const SvdTerms& t, const Output& v1, const Output& dv1,
-                    const Output& s_inverse) {
+Output TermBeyondSquare(const SvdTerms& t, const Output& v1, const Output& dv1,
+                        const Output& s_inverse) {
   const Output dv1_adjoint = MatrixTranspose(dv1, /*conjugate=*/true);
   Output rest = dv1_adjoint - Product(Product(dv1_adjoint, v1), v1, false, true);
   if (t.full) {
@@ -174,7 +174,7 @@ Output WideSvdGradient(const SvdTerms& t) {
   const Output f_u = f * Product(t.u, t.du, true), f_v = f * v_gv;
   const Output inner = ds + Product(f_u + Adjoint(f_u), s) + Product(s, f_v + Adjoint(f_v));
   Output da = Product(t.u, Product(inner, v1, false, true));
-  if (t.m != t.n) da = da + BeyondSquare(t, v1, dv1, s_inverse);
+  if (t.m != t.n) da = da + TermBeyondSquare(t, v1, dv1, s_inverse);
   if (IsComplex(t.s.dtype())) da = da + PhaseTerm(t, v1, v_gv, s_inverse);
   return da;
 }

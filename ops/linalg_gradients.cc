@@ -15,7 +15,7 @@ Output Product(Output a, Output b, bool adjoint_a, bool adjoint_b) {
 namespace {
 
 // Reshapes to [..., 1, 1]: one number for each matrix.
-Output ForEachOf(const Output& numbers, const Output& one_each) {
+Output ReshapePerMatrix(const Output& numbers, const Output& one_each) {
   Graph& g = numbers.graph();
   return Reshape(numbers, Concat({ShapeVector(one_each), Const<int32_t>(g, {1, 1})}, 0));
 }
@@ -53,12 +53,12 @@ Grads MatrixInverseGradient(GradContext& g) {
 
 Grads MatrixDeterminantGradient(GradContext& g) {
   const Output inverse = MatrixInverse(g.x(), /*adjoint=*/true);
-  return {ForEachOf(g.dy() * g.y(), g.y()) * inverse};
+  return {ReshapePerMatrix(g.dy() * g.y(), g.y()) * inverse};
 }
 
 Grads LogMatrixDeterminantGradient(GradContext& g) {
   const Output inverse = MatrixInverse(g.x(), /*adjoint=*/true);
-  return {ForEachOf(g.dy(1), g.y(1)) * inverse};
+  return {ReshapePerMatrix(g.dy(1), g.y(1)) * inverse};
 }
 
 namespace {

@@ -178,7 +178,8 @@ absl::StatusOr<Tensor> Literal::Make(DataType wanted) const {
   if (Convert(tensor_, wanted, &out)) return out;
   const DataType own = untyped_ ? Make()->dtype() : tensor_.dtype();
   return InvalidArgument("Expected ", DataTypeName(wanted), ", but got ", tensor_.ToString(8),
-                         " of type '", DataTypeName(own), "'; it does not convert without loss");
+                         " of type '", DataTypeName(own),
+                         "'; the conversion would lose information");
 }
 
 Output TensorArg::In(Graph& graph, DataType wanted, absl::string_view name) const {
@@ -189,10 +190,10 @@ Output TensorArg::In(Graph& graph, DataType wanted, absl::string_view name) cons
     return Output();
   }
   if (output_.expired())
-    graph.Fail(FailedPrecondition("A tensor that is used here is of a graph that is gone"));
+    graph.Fail(FailedPrecondition("a tensor that is used here belongs to a destroyed graph"));
   if (!output_.valid()) return output_;
   if (&output_.graph() != &graph) {
-    graph.Fail(InvalidArgument("Tensor ", output_.name(), " is of another graph"));
+    graph.Fail(InvalidArgument("Tensor ", output_.name(), " belongs to another graph"));
     return Output();
   }
   if (wanted != DT_INVALID && output_.dtype() != BaseType(wanted)) {

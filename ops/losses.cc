@@ -11,12 +11,12 @@ namespace weir::losses {
 
 namespace {
 
-absl::string_view Or(absl::string_view name, absl::string_view otherwise) {
+absl::string_view NameOr(absl::string_view name, absl::string_view otherwise) {
   return name.empty() ? otherwise : name;
 }
 
 // Returns the options for the last step of a loss, with the scope that the loss has opened.
-LossOptions In(const NameScope& scope, const LossOptions& options) {
+LossOptions WithScope(const NameScope& scope, const LossOptions& options) {
   LossOptions inside = options;
   inside.scope = scope.name();
   return inside;
@@ -87,7 +87,7 @@ Output LabelsFor(Output logits, Output labels) {
 Output ComputeWeightedLoss(Output losses, const LossOptions& options) {
   if (!losses.valid()) return {};
   Graph& g = losses.graph();
-  const NameScope scope(g, Or(options.scope, "weighted_loss"));
+  const NameScope scope(g, NameOr(options.scope, "weighted_loss"));
   const Operation check = AssertBroadcastable(options.weights, losses);
   if (!check.valid()) return {};
   const ControlDependencies after(g, {check});
@@ -103,37 +103,37 @@ Output ComputeWeightedLoss(Output losses, const LossOptions& options) {
 
 Output AbsoluteDifference(Output labels, Output predictions, const LossOptions& options) {
   if (!predictions.valid()) return {};
-  const NameScope scope(predictions.graph(), Or(options.scope, "absolute_difference"));
+  const NameScope scope(predictions.graph(), NameOr(options.scope, "absolute_difference"));
   const Pair p = FloatPair(labels, predictions);
   if (!p) return {};
-  return ComputeWeightedLoss(Abs(Subtract(p.predictions, p.labels)), In(scope, options));
+  return ComputeWeightedLoss(Abs(Subtract(p.predictions, p.labels)), WithScope(scope, options));
 }
 
 Output CosineDistance(Output labels, Output predictions, int64_t axis, const LossOptions& options) {
   if (!predictions.valid()) return {};
-  const NameScope scope(predictions.graph(), Or(options.scope, "cosine_distance_loss"));
+  const NameScope scope(predictions.graph(), NameOr(options.scope, "cosine_distance_loss"));
   const Pair p = FloatPair(labels, predictions);
   if (!p) return {};
   const Output products = Multiply(p.predictions, p.labels);
   const Output product = ReduceSum(products, Ints{axis}, /*keep_dims=*/true);
-  return product.valid() ? ComputeWeightedLoss(1 - product, In(scope, options)) : Output();
+  return product.valid() ? ComputeWeightedLoss(1 - product, WithScope(scope, options)) : Output();
 }
 
 Output HingeLoss(Output labels, Output logits, const LossOptions& options) {
   if (!logits.valid()) return {};
-  const NameScope scope(logits.graph(), Or(options.scope, "hinge_loss"));
+  const NameScope scope(logits.graph(), NameOr(options.scope, "hinge_loss"));
   const Pair p = FloatPair(labels, logits);
   if (!p) return {};
   const Output ones = OnesLike(p.labels);
   const Output signs = Subtract(2 * p.labels, ones);
   const Output losses = Relu(Subtract(ones, Multiply(signs, p.predictions)));
-  return ComputeWeightedLoss(losses, In(scope, options));
+  return ComputeWeightedLoss(losses, WithScope(scope, options));
 }
 
 Output HuberLoss(Output labels, Output predictions, double delta, const LossOptions& options) {
   if (!predictions.valid()) return {};
   Graph& g = predictions.graph();
-  const NameScope scope(g, Or(options.scope, "huber_loss"));
+  const NameScope scope(g, NameOr(options.scope, "huber_loss"));
   const Pair p = FloatPair(labels, predictions);
   if (!p) return {};
   const Output error = Abs(Subtract(p.predictions, p.labels));
@@ -141,26 +141,26 @@ Output HuberLoss(Output labels, Output predictions, double delta, const LossOpti
   const Output linear = Subtract(error, quadratic);
   const Output half = Const(g, 0.5f);
   const Output square = Multiply(half, Multiply(quadratic, quadratic));
-  return ComputeWeightedLoss(Add(square, Multiply(delta, linear)), In(scope, options));
+  return ComputeWeightedLoss(Add(square, Multiply(delta, linear)), WithScope(scope, options));
 }
 
 Output LogLoss(Output labels, Output predictions, double epsilon, const LossOptions& options) {
   if (!predictions.valid()) return {};
-  const NameScope scope(predictions.graph(), Or(options.scope, "log_loss"));
+  const NameScope scope(predictions.graph(), NameOr(options.scope, "log_loss"));
   const Pair p = FloatPair(labels, predictions);
   if (!p) return {};
   const Output positive = -Multiply(p.labels, Log(p.predictions + epsilon));
   const Output complement = 1 - p.labels;
   const Output negative = Multiply(complement, Log((1 - p.predictions) + epsilon));
-  return ComputeWeightedLoss(positive - negative, In(scope, options));
+  return ComputeWeightedLoss(positive - negative, WithScope(scope, options));
 }
 
 Output MeanSquaredError(Output labels, Output predictions, const LossOptions& options) {
   if (!predictions.valid()) return {};
-  const NameScope scope(predictions.graph(), Or(options.scope, "mean_squared_error"));
+  const NameScope scope(predictions.graph(), NameOr(options.scope, "mean_squared_error"));
   const Pair p = FloatPair(labels, predictions);
   if (!p) return {};
-  return ComputeWeightedLoss(SquaredDifference(p.predictions, p.labels), In(scope, options));
+  return ComputeWeightedLoss(SquaredDifference(p.predictions, p.labels), WithScope(scope, options));
 }
 
 // For n differences d in an example, the mean over pairs of (d_i - d_j)^2 is
@@ -169,7 +169,7 @@ Output MeanSquaredError(Output labels, Output predictions, const LossOptions& op
 Output MeanPairwiseSquaredError(Output labels, Output predictions, const LossOptions& options) {
   if (!predictions.valid() || !labels.valid()) return {};
   Graph& g = predictions.graph();
-  const NameScope scope(g, Or(options.scope, "mean_pairwise_squared_error"));
+  const NameScope scope(g, NameOr(options.scope, "mean_pairwise_squared_error"));
   const Output weights = CastArg(g, options.weights, DT_FLOAT);
   labels = Cast(labels, DT_FLOAT);
   if (!weights.valid() || !labels.valid()) return {};
@@ -200,18 +200,18 @@ Output MeanPairwiseSquaredError(Output labels, Output predictions, const LossOpt
 Output SigmoidCrossEntropy(Output multi_class_labels, Output logits, const LossOptions& options,
                            double label_smoothing) {
   if (!logits.valid()) return {};
-  const NameScope scope(logits.graph(), Or(options.scope, "sigmoid_cross_entropy_loss"));
+  const NameScope scope(logits.graph(), NameOr(options.scope, "sigmoid_cross_entropy_loss"));
   Output labels = LabelsFor(logits, multi_class_labels);
   if (!labels.valid()) return {};
   if (label_smoothing > 0) labels = labels * (1 - label_smoothing) + 0.5 * label_smoothing;
   const Output losses = weir::SigmoidCrossEntropy(logits, labels, "xentropy");
-  return ComputeWeightedLoss(losses, In(scope, options));
+  return ComputeWeightedLoss(losses, WithScope(scope, options));
 }
 
 Output SoftmaxCrossEntropy(Output onehot_labels, Output logits, const LossOptions& options,
                            double label_smoothing) {
   if (!logits.valid()) return {};
-  const NameScope scope(logits.graph(), Or(options.scope, "softmax_cross_entropy_loss"));
+  const NameScope scope(logits.graph(), NameOr(options.scope, "softmax_cross_entropy_loss"));
   Output labels = LabelsFor(logits, onehot_labels);
   if (!labels.valid()) return {};
   if (label_smoothing > 0) {
@@ -222,13 +222,13 @@ Output SoftmaxCrossEntropy(Output onehot_labels, Output logits, const LossOption
   }
   labels = StopGradient(labels, "labels_stop_gradient");
   const Output losses = weir::SoftmaxCrossEntropy(logits, labels, "xentropy");
-  return ComputeWeightedLoss(losses, In(scope, options));
+  return ComputeWeightedLoss(losses, WithScope(scope, options));
 }
 
 Output SparseSoftmaxCrossEntropy(Output labels, Output logits, const LossOptions& options) {
   if (!logits.valid() || !labels.valid()) return {};
   Graph& g = logits.graph();
-  const NameScope scope(g, Or(options.scope, "sparse_softmax_cross_entropy_loss"));
+  const NameScope scope(g, NameOr(options.scope, "sparse_softmax_cross_entropy_loss"));
   labels = RemoveSqueezableDimensions(labels, logits, 1).labels;
   Output weights = options.weights.In(g);
   if (!labels.valid() || !weights.valid()) return {};
@@ -244,7 +244,7 @@ Output SparseSoftmaxCrossEntropy(Output labels, Output logits, const LossOptions
           Equal(1, diff), [&] { return Squeeze(given, {-1}); }, [&] { return given; });
     }
   }
-  LossOptions inside = In(scope, options);
+  LossOptions inside = WithScope(scope, options);
   inside.weights = weights;
   return ComputeWeightedLoss(weir::SparseSoftmaxCrossEntropy(logits, labels, "xentropy"), inside);
 }
@@ -277,11 +277,11 @@ Output GetTotalLoss(Graph& graph, bool add_regularization_losses, absl::string_v
     for (const Output& loss : GetRegularizationLosses(graph, scope)) losses.push_back(loss);
   }
   if (losses.empty()) {
-    graph.Fail(InvalidArgument(
-        "GetTotalLoss: there are no losses in the graph",
-        scope.empty() ? "" : absl::StrCat(" whose names match '", scope, "'"),
-        "; the functions of weir::losses, and AddLoss, put them into the collection '",
-        collections::kLosses, "'"));
+    graph.Fail(
+        InvalidArgument("GetTotalLoss: the graph has no losses",
+                        scope.empty() ? "" : absl::StrCat(" whose names match '", scope, "'"),
+                        "; the functions of weir::losses and AddLoss add them to the collection '",
+                        collections::kLosses, "'"));
     return {};
   }
   return AddN(losses, name);

@@ -304,19 +304,19 @@ Output Conj(Output x, absl::string_view name) {
 }
 
 namespace {
-Output PartOf(absl::string_view op, Output x, absl::string_view name) {
+Output ComplexPart(absl::string_view op, Output x, absl::string_view name) {
   return AddOp(op, {x}, {{"Tout", x.dtype() == DT_COMPLEX64 ? DT_FLOAT : DT_DOUBLE}}, name);
 }
 }  // namespace
 
 Output Real(Output x, absl::string_view name) {
-  return IsComplex(x.dtype()) ? PartOf("Real", x, name) : x;
+  return IsComplex(x.dtype()) ? ComplexPart("Real", x, name) : x;
 }
 Output Imag(Output x, absl::string_view name) {
-  return IsComplex(x.dtype()) ? PartOf("Imag", x, name) : ZerosOf(x);
+  return IsComplex(x.dtype()) ? ComplexPart("Imag", x, name) : ZerosOf(x);
 }
 Output Angle(Output x, absl::string_view name) {
-  return IsComplex(x.dtype()) ? PartOf("Angle", x, name) : ZerosOf(x);
+  return IsComplex(x.dtype()) ? ComplexPart("Angle", x, name) : ZerosOf(x);
 }
 Output Complex(Output real, Output imag, absl::string_view name) {
   return AddOp("Complex", {real, imag},

@@ -296,7 +296,7 @@ absl::Status SelectShape(ShapeContext& c) {
     if (condition.rank() == 1 && shape.rank() != 1) {
       if (shape.rank() == 0) {
         return InvalidArgument("Select: the condition of shape ", condition.ToString(),
-                               " is for rows, but t and e are scalars");
+                               " selects rows, but t and e are scalars");
       }
       WEIR_ASSIGN_OR_RETURN(const int64_t rows, MergeDims(condition.dim(0), shape.dim(0)));
       shape.set_dim(0, rows);

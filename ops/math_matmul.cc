@@ -64,9 +64,10 @@ Output Tensordot(Output a, Output b, std::vector<int64_t> axes_a, std::vector<in
   Graph& g = a.graph();
   if (!a.shape().IsFullyDefined() || !b.shape().IsFullyDefined() ||
       axes_a.size() != axes_b.size()) {
-    g.Fail(InvalidArgument("Tensordot needs static shapes and as many axes of a as of b; got ",
-                           a.shape().ToString(), " with ", axes_a.size(), " axes and ",
-                           b.shape().ToString(), " with ", axes_b.size()));
+    g.Fail(InvalidArgument(
+        "Tensordot needs static shapes and the same number of axes of a and b; got ",
+        a.shape().ToString(), " with ", axes_a.size(), " axes and ", b.shape().ToString(), " with ",
+        axes_b.size()));
     return {};
   }
   const auto in_range = [](const std::vector<int64_t>& axes, int64_t rank) {

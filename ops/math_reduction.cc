@@ -182,7 +182,7 @@ std::optional<std::vector<int64_t>> StaticAxes(const GradContext& g) {
   return out;
 }
 
-std::optional<Shape> StaticKeptShape(const GradContext& g) {
+std::optional<Shape> StaticKeepDimsShape(const GradContext& g) {
   const std::optional<std::vector<int64_t>> axes = StaticAxes(g);
   if (!axes || !g.x(0).shape().IsFullyDefined()) return std::nullopt;
   Shape kept = g.x(0).shape();
@@ -192,8 +192,8 @@ std::optional<Shape> StaticKeptShape(const GradContext& g) {
 
 // Returns the shape to which a result or its gradient is reshaped so that it broadcasts against the
 // input.
-Ints KeptShape(GradContext& g, Output input_shape) {
-  if (const std::optional<Shape> kept = StaticKeptShape(g)) return Ints(*kept);
+Ints KeepDimsShape(GradContext& g, Output input_shape) {
+  if (const std::optional<Shape> kept = StaticKeepDimsShape(g)) return Ints(*kept);
   return ReducedShape(input_shape, g.x(1));
 }
 
@@ -226,7 +226,7 @@ Grads SumGradient(GradContext& g) { return {SumGradientDense(g)}; }
 
 Grads MeanGradient(GradContext& g) {
   const Output sum = SumGradientDense(g), x = g.x(0);
-  const std::optional<Shape> kept = StaticKeptShape(g);
+  const std::optional<Shape> kept = StaticKeepDimsShape(g);
   if (kept) {
     const int64_t factor =
         std::max<int64_t>(x.shape().num_elements(), 1) / std::max<int64_t>(kept->num_elements(), 1);
@@ -247,7 +247,7 @@ Grads ProdGradient(GradContext& g) {
   const Output x = g.x(0);
   const Output shape = ShapeVector(x);
   const Output axes = Reshape(Cast(g.x(1), DT_INT32), Ints({-1}));
-  const Output dy = BroadcastTo(Reshape(g.dy(), KeptShape(g, shape)), shape);
+  const Output dy = BroadcastTo(Reshape(g.dy(), KeepDimsShape(g, shape)), shape);
   const Output rank = Rank(x);
   const Output reduced = FloorMod(axes + rank, rank, "mod");
   const Output all = Range(g.graph(), 0, rank, 1);
@@ -268,7 +268,7 @@ Grads ProdGradient(GradContext& g) {
 // Divides the gradient equally among all elements that attain the extreme value.
 Grads ExtremeReductionGradient(GradContext& g) {
   const Output x = g.x(0);
-  const Ints kept = KeptShape(g, ShapeVector(x));
+  const Ints kept = KeepDimsShape(g, ShapeVector(x));
   const Output y = Reshape(g.y(), kept), dy = Reshape(g.dy(), kept);
   const Output hits = Cast(Equal(y, x), dy.dtype());
   const Output count = Reshape(ReduceSum(hits, g.x(1)), kept);
@@ -279,25 +279,25 @@ Grads EuclideanNormGradient(GradContext& g) {
   const Output x = g.x(0);
   Output y = g.y(), dy = g.dy();
   if (!g.attr<bool>("keep_dims")) {
-    const Ints kept = KeptShape(g, ShapeVector(x));
+    const Ints kept = KeepDimsShape(g, ShapeVector(x));
     y = Reshape(y, kept);
     dy = Reshape(dy, kept);
   }
   return {x / (y / dy)};
 }
 
-Output LikeThis(GradContext& g, const char* op, Output x, bool reverse) {
+Output CumulativeOp(GradContext& g, const char* op, Output x, bool reverse) {
   return AddOp(op, {x, g.x(1)}, {{"exclusive", g.attr<bool>("exclusive")}, {"reverse", reverse}});
 }
 
 Grads CumsumGradient(GradContext& g) {
-  return {LikeThis(g, "Cumsum", g.dy(), !g.attr<bool>("reverse"))};
+  return {CumulativeOp(g, "Cumsum", g.dy(), !g.attr<bool>("reverse"))};
 }
 
 Grads CumprodGradient(GradContext& g) {
   const bool reverse = g.attr<bool>("reverse");
-  const Output product = LikeThis(g, "Cumprod", g.x(0), reverse);
-  const Output sum = LikeThis(g, "Cumsum", product * g.dy(), !reverse);
+  const Output product = CumulativeOp(g, "Cumprod", g.x(0), reverse);
+  const Output sum = CumulativeOp(g, "Cumsum", product * g.dy(), !reverse);
   return {DivNoNan(sum, g.x(0))};
 }
 
@@ -310,8 +310,8 @@ Grads CumulativeLogsumexpGradient(GradContext& g) {
                                                 : std::numeric_limits<float>::lowest();
   const Output positive = Greater(dy, 0), log_positive = SelectV2(positive, Log(dy), lowest);
   const Output negative = Less(dy, 0), log_negative = SelectV2(negative, Log(Negative(dy)), lowest);
-  const Output up = Exp(LikeThis(g, "CumulativeLogsumexp", log_positive - y, !reverse) + x);
-  const Output down = Exp(LikeThis(g, "CumulativeLogsumexp", log_negative - y, !reverse) + x);
+  const Output up = Exp(CumulativeOp(g, "CumulativeLogsumexp", log_positive - y, !reverse) + x);
+  const Output down = Exp(CumulativeOp(g, "CumulativeLogsumexp", log_negative - y, !reverse) + x);
   return {up - down};
 }
 

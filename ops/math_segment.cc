@@ -9,7 +9,7 @@ absl::Status SegmentsShape(ShapeContext& c, int64_t count) {
   if (!data.has_rank() || !ids.has_rank()) return absl::OkStatus();
   if (ids.rank() > data.rank()) {
     return InvalidArgument("segment_ids of shape ", ids.ToString(),
-                           " is no prefix of data's shape ", data.ToString());
+                           " is not a prefix of data's shape ", data.ToString());
   }
   WEIR_RETURN_IF_ERROR(data.Sub(0, ids.rank()).MergeWith(ids).status());
   c.set_output(0, Shape({count}).Concatenate(data.Sub(ids.rank())));
@@ -247,7 +247,7 @@ void AddSparse(OpRegistry* ops, const std::string& kind, absl::string_view types
                .Attr("sparse_gradient: bool = false")
                .InferShape(SparseSegmentRowsShape)
                .Gradient(gradient_n)
-               .Doc(absl::StrCat(doc, " The number of segments is given.")));
+               .Doc(absl::StrCat(doc, " The number of segments is an input.")));
   ops->Add(OpSpec(op + "Grad")
                .In("grad: T, indices: Tidx, segment_ids: Tsegmentids, output_dim0: int32")
                .Out("output: T")
@@ -256,7 +256,7 @@ void AddSparse(OpRegistry* ops, const std::string& kind, absl::string_view types
                .Attr(kIds)
                .InferShape(SparseSegmentRowsShape)
                .Gradient(second)
-               .Doc(absl::StrCat("The gradient of ", op, " with respect to its data.")));
+               .Doc(absl::StrCat("Computes the gradient of ", op, " with respect to its data.")));
   ops->Add(OpSpec(op + "GradV2")
                .In("grad: T, indices: Tidx, segment_ids: Tsegmentids, dense_output_dim0: int32")
                .Out("output: T, sorted_unique_indices: Tidx")
@@ -264,8 +264,8 @@ void AddSparse(OpRegistry* ops, const std::string& kind, absl::string_view types
                .Attr(kIdx)
                .Attr(kIds)
                .InferShape(SparseSegmentGradV2Shape)
-               .Doc(absl::StrCat("The rows of the gradient of ", op,
-                                 " that are not zero, and where they are.")));
+               .Doc(absl::StrCat("Computes the nonzero rows of the gradient of ", op,
+                                 ", and their indices.")));
 }
 
 }  // namespace

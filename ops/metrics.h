@@ -149,8 +149,8 @@ Metric RecallAtTopK(Output labels, Output predictions_idx, const MetricOptions& 
                     std::optional<int64_t> k = {}, const AtKOptions& at_k = {});
 Metric PrecisionAtTopK(Output labels, Output predictions_idx, const MetricOptions& options = {},
                        std::optional<int64_t> k = {}, const AtKOptions& at_k = {});
-// Returns the mean of the precisions at those of the k ranks that hold a label, divided by the
-// number of labels that k predictions could find.
+// Returns the mean average precision: for each example, the sum of the precisions at those of the k
+// ranks that hold a label, divided by the number of labels that k predictions could find.
 Metric AveragePrecisionAtK(Output labels, Output predictions, int64_t k,
                            const MetricOptions& options = {});
 

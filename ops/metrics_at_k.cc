@@ -37,7 +37,7 @@ Output ExpandLabels(Output labels, Output predictions) {
 }
 
 // Removes all ids but `class_id` from the sets.
-SparseTensor OnlyClass(const Output& ids, int64_t class_id) {
+SparseTensor SelectClass(const Output& ids, int64_t class_id) {
   Graph& g = ids.graph();
   const Output shape = ShapeTensor(ids, DT_INT64);
   const Output last = Size(shape) - 1;
@@ -48,21 +48,21 @@ SparseTensor OnlyClass(const Output& ids, int64_t class_id) {
   return result;
 }
 
-enum class Found { kBoth, kOnlyLabels, kOnlyPredictions };
+enum class IdKind { kBoth, kOnlyLabels, kOnlyPredictions };
 
 // Returns for each example the number of ids of the kind `found`.
-Output CountIds(const Output& predictions, const Output& labels, Found found,
+Output CountIds(const Output& predictions, const Output& labels, IdKind found,
                 const AtKOptions& at_k) {
   SparseTensor ids;
   if (at_k.class_id) {
-    const SparseTensor l = OnlyClass(labels, *at_k.class_id);
-    const SparseTensor p = OnlyClass(predictions, *at_k.class_id);
-    ids = found == Found::kBoth ? SetIntersection(p, l)
-                                : SetDifference(p, l, found == Found::kOnlyPredictions);
+    const SparseTensor l = SelectClass(labels, *at_k.class_id);
+    const SparseTensor p = SelectClass(predictions, *at_k.class_id);
+    ids = found == IdKind::kBoth ? SetIntersection(p, l)
+                                 : SetDifference(p, l, found == IdKind::kOnlyPredictions);
   } else {
-    ids = found == Found::kBoth
+    ids = found == IdKind::kBoth
               ? SetIntersection(predictions, labels)
-              : SetDifference(predictions, labels, found == Found::kOnlyPredictions);
+              : SetDifference(predictions, labels, found == IdKind::kOnlyPredictions);
   }
   const Output size = SetSize(ids);
   return size.valid() ? Cast(size, DT_DOUBLE) : Output();
@@ -74,13 +74,13 @@ struct Total {
 };
 
 // Returns the weighted count accumulated over all steps, in the variable "<scope>".
-Total StreamingCount(const Output& predictions, const Output& labels, Found found,
+Total StreamingCount(const Output& predictions, const Output& labels, IdKind found,
                      std::optional<int64_t> k, const MetricOptions& options,
                      const AtKOptions& at_k) {
   Graph& g = predictions.graph();
-  const char* name = found == Found::kBoth         ? "true_positive"
-                     : found == Found::kOnlyLabels ? "false_negative"
-                                                   : "false_positive";
+  const char* name = found == IdKind::kBoth         ? "true_positive"
+                     : found == IdKind::kOnlyLabels ? "false_negative"
+                                                    : "false_positive";
   const NameScope scope(g, AtKName(name, k, at_k));
   Output count;
   {
@@ -100,7 +100,7 @@ Total StreamingCount(const Output& predictions, const Output& labels, Found foun
 }
 
 // hits / (hits + misses)
-Output ShareOfHits(Graph& g, const Source& hits, const Source& misses, absl::string_view name) {
+Output HitRatio(Graph& g, const Source& hits, const Source& misses, absl::string_view name) {
   const Output all = InScope(g, "Add", [&](const std::string& scope) {
     const Output hit = hits();
     return Add(hit, misses(), scope);
@@ -117,14 +117,13 @@ Metric AtTopK(Output labels, Output predictions_idx, std::optional<int64_t> k,
   labels = ExpandLabels(labels, predictions_idx);
   predictions_idx = Cast(predictions_idx, DT_INT64);
   if (!labels.valid() || !predictions_idx.valid()) return {};
-  const Total hits = StreamingCount(predictions_idx, labels, Found::kBoth, k, options, at_k);
+  const Total hits = StreamingCount(predictions_idx, labels, IdKind::kBoth, k, options, at_k);
   const Total misses =
-      StreamingCount(predictions_idx, labels, recall ? Found::kOnlyLabels : Found::kOnlyPredictions,
-                     k, options, at_k);
+      StreamingCount(predictions_idx, labels,
+                     recall ? IdKind::kOnlyLabels : IdKind::kOnlyPredictions, k, options, at_k);
   if (!hits.update || !misses.update) return {};
-  const Output value = ShareOfHits(g, From(hits.variable), From(misses.variable), scope.name());
-  return Finish({value, ShareOfHits(g, hits.update.source, misses.update.source, "update")},
-                options);
+  const Output value = HitRatio(g, From(hits.variable), From(misses.variable), scope.name());
+  return Finish({value, HitRatio(g, hits.update.source, misses.update.source, "update")}, options);
 }
 
 Metric AtK(Output labels, Output predictions, int64_t k, const MetricOptions& options,
@@ -166,7 +165,7 @@ Metric PrecisionAtTopK(Output labels, Output predictions_idx, const MetricOption
 namespace {
 
 // Replaces labels that are not valid classes by -1, so that they are ignored.
-Output WithoutOtherClasses(const Output& labels, const Output& predictions) {
+Output MaskInvalidLabels(const Output& labels, const Output& predictions) {
   const Output classes = Cast(StridedSlice(ShapeTensor(predictions), {-1}), DT_INT64);
   const Output any = GreaterEqual(ReduceMax(labels), classes);
   return Cond(
@@ -179,7 +178,7 @@ Output WithoutOtherClasses(const Output& labels, const Output& predictions) {
 }
 
 // Repeats the labels of each example `k` times, along a new dimension before the last.
-Output RepeatedLabels(const Output& labels, int64_t k) {
+Output RepeatLabels(const Output& labels, int64_t k) {
   Graph& g = labels.graph();
   return InScope(g, "labels_per_k", [&](const std::string& name) -> Output {
     const Output expanded = ExpandDims(labels, -2, "expand");
@@ -206,7 +205,8 @@ Output NumRelevant(const Output& labels, int64_t k) {
   });
 }
 
-// Returns for each example the mean of the precisions at the ranks that hold a label.
+// Returns for each example the sum of the precisions at the ranks that hold a label, divided by the
+// number of labels that k predictions could find.
 Output AveragePrecision(Output labels, Output predictions_idx, int64_t k) {
   return InScope(labels.graph(), "average_precision", [&](const std::string& name) -> Output {
     predictions_idx = Cast(predictions_idx, DT_INT64, "predictions_idx");
@@ -214,9 +214,9 @@ Output AveragePrecision(Output labels, Output predictions_idx, int64_t k) {
     labels = ExpandLabels(labels, predictions_idx);
     if (!labels.valid()) return {};
     const Output one_by_one = ExpandDims(predictions_idx, -1, "predictions_idx_per_k");
-    const Output repeated = RepeatedLabels(labels, k);
+    const Output repeated = RepeatLabels(labels, k);
     const Output relevant = InScope(labels.graph(), "relevant_per_k", [&](const std::string&) {
-      return CountIds(one_by_one, repeated, Found::kBoth, {});
+      return CountIds(one_by_one, repeated, IdKind::kBoth, {});
     });
     if (!relevant.valid()) return {};
     const Output hits = Cumsum(relevant, -1, {}, "tp_per_k");
@@ -250,7 +250,7 @@ Metric AveragePrecisionAtK(Output labels, Output predictions, int64_t k,
   const std::string name = AtKName("average_precision", k, {});
   const NameScope scope(g, options.name.empty() ? name : options.name);
   const Output best = TopK(predictions, k).indices;
-  labels = WithoutOtherClasses(labels, predictions);
+  labels = MaskInvalidLabels(labels, predictions);
   if (!best.valid() || !labels.valid()) return {};
   Output precision = AveragePrecision(labels, best, k);
   if (!precision.valid()) return {};

@@ -9,10 +9,12 @@ namespace weir::metrics {
 
 namespace {
 
-Output Flat(const Output& x) { return x.valid() && x.shape().rank() > 1 ? Reshape(x, {-1}) : x; }
+Output FlattenToVector(const Output& x) {
+  return x.valid() && x.shape().rank() > 1 ? Reshape(x, {-1}) : x;
+}
 
 // Returns x; fails at run time if an element is negative.
-Output NonNegative(const Output& x, const std::string& message) {
+Output AssertNonNegative(const Output& x, const std::string& message) {
   if (!x.valid()) return {};
   Graph& g = x.graph();
   Operation check;
@@ -28,7 +30,7 @@ Output NonNegative(const Output& x, const std::string& message) {
 }
 
 // Returns x; fails at run time if an element is not below the limit.
-Output Below(const Output& x, const Output& limit, const std::string& message) {
+Output AssertBelow(const Output& x, const Output& limit, const std::string& message) {
   if (!x.valid() || !limit.valid()) return {};
   Operation check;
   {
@@ -57,8 +59,8 @@ Output ConfusionMatrix(Output labels, Output predictions, const TensorArg* num_c
   const LabelsAndPredictions squeezed = RemoveSqueezableDimensions(labels, predictions);
   if (!squeezed.labels.valid() || !squeezed.predictions.valid()) return {};
   predictions = Cast(squeezed.predictions, DT_INT64);
-  labels = NonNegative(Cast(squeezed.labels, DT_INT64), "`labels` contains negative values");
-  predictions = NonNegative(predictions, "`predictions` contains negative values");
+  labels = AssertNonNegative(Cast(squeezed.labels, DT_INT64), "`labels` contains negative values");
+  predictions = AssertNonNegative(predictions, "`predictions` contains negative values");
   if (!labels.valid() || !predictions.valid()) return {};
   Output classes;
   if (num_classes == nullptr) {
@@ -66,8 +68,8 @@ Output ConfusionMatrix(Output labels, Output predictions, const TensorArg* num_c
     classes = Maximum(highest, ReduceMax(labels)) + 1;
   } else {
     classes = CastArg(g, *num_classes, DT_INT64);
-    labels = Below(labels, classes, "`labels` out of bound");
-    predictions = Below(predictions, classes, "`predictions` out of bound");
+    labels = AssertBelow(labels, classes, "`labels` out of bound");
+    predictions = AssertBelow(predictions, classes, "`predictions` out of bound");
   }
   if (weights.valid()) {
     if (!CheckCompatible(predictions, weights)) return {};
@@ -91,10 +93,10 @@ Metric MeanIou(Output labels, Output predictions, int64_t num_classes,
   predictions = Cast(predictions, DT_INT64);
   labels = Cast(labels, DT_INT64);
   const TensorArg classes = CastArg(g, num_classes, DT_INT64);
-  predictions = Flat(predictions);
-  labels = Flat(labels);
+  predictions = FlattenToVector(predictions);
+  labels = FlattenToVector(labels);
   Output weights;
-  if (options.weights) weights = Flat(options.weights->In(g));
+  if (options.weights) weights = FlattenToVector(options.weights->In(g));
   const Update update =
       AddTo(total, ConfusionMatrix(labels, predictions, &classes, weights, DT_DOUBLE));
   if (!update) return {};
@@ -130,8 +132,8 @@ Metric MeanPerClassAccuracy(Output labels, Output predictions, int64_t num_class
   Graph& g = labels.graph();
   const MetricScope scope(g, options.name, "mean_accuracy");
   if (!CheckClasses(g, num_classes)) return {};
-  labels = Flat(Cast(labels, DT_INT64));
-  predictions = Flat(predictions);
+  labels = FlattenToVector(Cast(labels, DT_INT64));
+  predictions = FlattenToVector(predictions);
   if (!CheckCompatible(predictions, labels)) return {};
   const Variable total = MetricVariable(g, Shape({num_classes}), DT_FLOAT, "total");
   const Variable count = MetricVariable(g, Shape({num_classes}), DT_FLOAT, "count");
@@ -143,13 +145,13 @@ Metric MeanPerClassAccuracy(Output labels, Output predictions, int64_t num_class
   predictions = Cast(predictions, labels.dtype());
   Output correct = Cast(Equal(predictions, labels), DT_FLOAT);
   if (options.weights && correct.valid()) {
-    const Output weights = CastArg(g, Flat(options.weights->In(g)), DT_FLOAT);
+    const Output weights = CastArg(g, FlattenToVector(options.weights->In(g)), DT_FLOAT);
     correct = correct * weights;
     ones = ones * weights;
   }
   const auto add = [](const Variable& v, const Output& rows, const Output& values) -> Update {
     if (!v.valid() || !rows.valid() || !values.valid()) return {};
-    return Written(v, v.ScatterAdd({.values = values, .indices = rows}, {.read_value = false}));
+    return AsUpdate(v, v.ScatterAdd({.values = values, .indices = rows}, {.read_value = false}));
   };
   const Update new_total = add(total, labels, ones);
   const Update new_count = add(count, labels, correct);

@@ -10,7 +10,7 @@ namespace weir::metrics {
 namespace {
 
 // Adds the no-ops with which TensorFlow marks the checks that it did at graph construction.
-void NoteCheckedType(Graph& g) {
+void AddStaticCheckNoOp(Graph& g) {
   const NameScope scope(g, "assert_type");
   NoOp(g, "statically_determined_correct_type");
 }
@@ -22,10 +22,10 @@ Operation AssertRankIsZeroOr(const Output& weights, const Output& values_rank,
   const NameScope scope(g, "assert_rank_in");
   const Output zero = Const(g, int32_t{0}, "rank");
   const Output shape = ShapeTensor(weights);
-  NoteCheckedType(g);
-  NoteCheckedType(g);
-  const int rank = weights.shape().rank(), wanted = values.shape().rank();
-  if (rank < 0 || wanted < 0) {
+  AddStaticCheckNoOp(g);
+  AddStaticCheckNoOp(g);
+  const int rank = weights.shape().rank(), values_rank_static = values.shape().rank();
+  if (rank < 0 || values_rank_static < 0) {
     const Output actual = Rank(weights);
     const Output is_scalar = Equal(zero, actual);
     const Output fits = LogicalOr(Equal(values_rank, actual), is_scalar);
@@ -34,8 +34,8 @@ Operation AssertRankIsZeroOr(const Output& weights, const Output& values_rank,
                        values_rank, "Received shape: ", shape},
                       "Assert");
   }
-  if (rank == 0 || rank == wanted) return NoOp(g, "static_checks_determined_all_ok");
-  g.Fail(InvalidArgument("Tensor ", weights.name(), " must have rank in (0, ", wanted,
+  if (rank == 0 || rank == values_rank_static) return NoOp(g, "static_checks_determined_all_ok");
+  g.Fail(InvalidArgument("Tensor ", weights.name(), " must have rank in (0, ", values_rank_static,
                          ").  Received rank ", rank, ", shape ", weights.shape().ToString()));
   return {};
 }
@@ -49,7 +49,7 @@ struct Count {
 Count CountCondition(Output condition, Output weights) {
   if (!condition.valid()) return {};
   Graph& g = condition.graph();
-  NoteCheckedType(g);
+  AddStaticCheckNoOp(g);
   const Variable count = MetricVariable(g, Shape(), DT_FLOAT, "count");
   Output values = Cast(condition, DT_FLOAT);
   if (weights.valid() && values.valid()) {

@@ -46,7 +46,7 @@ struct Update {
 };
 Update AddTo(const Variable& variable, Output delta, absl::string_view name = {});
 // Returns the Update for an existing write that has no read after it.
-Update Written(const Variable& variable, Output write);
+Update AsUpdate(const Variable& variable, Output write);
 
 // Returns x + y like Python's operator on variables: the left operand is read before the node's
 // scope is opened.

@@ -42,7 +42,7 @@ Output ValueOf(const Variable& v) {
                  [&](const std::string& scope) { return Identity(v.value(), scope); });
 }
 
-Update Written(const Variable& variable, Output write) {
+Update AsUpdate(const Variable& variable, Output write) {
   if (!variable.valid() || !write.valid()) return {};
   if (!variable.is_resource()) return {write, From(write)};
   const Source source = [variable, write] {
@@ -56,7 +56,7 @@ Update AddTo(const Variable& variable, Output delta, absl::string_view name) {
   if (!variable.valid() || !delta.valid()) return {};
   WriteOptions options{.read_value = false};
   if (!variable.is_resource()) options.name = std::string(name);
-  return Written(variable, variable.AssignAdd(delta, options));
+  return AsUpdate(variable, variable.AssignAdd(delta, options));
 }
 
 Metric Finish(const Metric& metric, const MetricOptions& options) {
@@ -135,7 +135,8 @@ Metric Quotient(const Variable& total, const Variable& count, const Update& new_
 }
 
 // Returns the options that a metric passes to the metric that it is built from.
-MetricOptions Named(const Output& weights, const MetricOptions& options, absl::string_view name) {
+MetricOptions WithName(const Output& weights, const MetricOptions& options,
+                       absl::string_view name) {
   MetricOptions inner = options;
   if (weights.valid()) inner.weights = weights;
   if (inner.name.empty()) inner.name = std::string(name);
@@ -177,8 +178,8 @@ Metric MeanTensor(Output values, const MetricOptions& options) {
   const MetricScope scope(g, options.name, "mean");
   values = Cast(values, DT_FLOAT);
   if (!values.shape().IsFullyDefined()) {
-    g.Fail(InvalidArgument("MeanTensor needs values of static shape, and ", values.name(), " has ",
-                           values.shape().ToString()));
+    g.Fail(InvalidArgument("MeanTensor requires values with a static shape, but ", values.name(),
+                           " has shape ", values.shape().ToString()));
     return {};
   }
   const Variable total = MetricVariable(g, values.shape(), DT_FLOAT, "total_tensor");
@@ -207,26 +208,27 @@ Metric Accuracy(Output labels, Output predictions, const MetricOptions& options)
   in.predictions = Cast(in.predictions, in.labels.dtype());
   const Output correct = Equal(in.predictions, in.labels);
   if (!correct.valid()) return {};
-  return Mean(Cast(correct, DT_FLOAT), Named(in.weights, options, "accuracy"));
+  return Mean(Cast(correct, DT_FLOAT), WithName(in.weights, options, "accuracy"));
 }
 
 Metric MeanAbsoluteError(Output labels, Output predictions, const MetricOptions& options) {
   const MetricInputs in = Prepare(labels, predictions, options);
   if (!in.ok) return {};
-  return Mean(Abs(in.predictions - in.labels), Named(in.weights, options, "mean_absolute_error"));
+  return Mean(Abs(in.predictions - in.labels),
+              WithName(in.weights, options, "mean_absolute_error"));
 }
 
 Metric MeanSquaredError(Output labels, Output predictions, const MetricOptions& options) {
   const MetricInputs in = Prepare(labels, predictions, options);
   if (!in.ok) return {};
   return Mean(SquaredDifference(in.labels, in.predictions),
-              Named(in.weights, options, "mean_squared_error"));
+              WithName(in.weights, options, "mean_squared_error"));
 }
 
 Metric RootMeanSquaredError(Output labels, Output predictions, const MetricOptions& options) {
   const MetricInputs in = Prepare(labels, predictions, options);
   if (!in.ok) return {};
-  MetricOptions inner = Named(in.weights, options, "root_mean_squared_error");
+  MetricOptions inner = WithName(in.weights, options, "root_mean_squared_error");
   inner.metrics_collections.clear();
   inner.updates_collections.clear();
   const Metric squared = MeanSquaredError(in.labels, in.predictions, inner);
@@ -248,7 +250,7 @@ Metric MeanRelativeError(Output labels, Output predictions, Output normalizer,
   const Output error = Abs(in.labels - predictions);
   if (!error.valid()) return {};
   const Output relative = Select(undefined, zeros, error / normalizer);
-  return Mean(relative, Named(in.weights, options, "mean_relative_error"));
+  return Mean(relative, WithName(in.weights, options, "mean_relative_error"));
 }
 
 Metric MeanCosineDistance(Output labels, Output predictions, int64_t dim,
@@ -257,7 +259,7 @@ Metric MeanCosineDistance(Output labels, Output predictions, int64_t dim,
   if (!in.ok) return {};
   const Output products = Multiply(in.predictions, in.labels);
   const Output product = ReduceSum(products, Ints{dim}, /*keep_dims=*/true);
-  MetricOptions inner = Named(in.weights, options, "mean_cosine_distance");
+  MetricOptions inner = WithName(in.weights, options, "mean_cosine_distance");
   inner.metrics_collections.clear();
   inner.updates_collections.clear();
   const Metric mean = Mean(product, inner);
@@ -270,7 +272,7 @@ Metric PercentageBelow(Output values, double threshold, const MetricOptions& opt
   if (!values.valid()) return {};
   const Output below = Less(values, threshold);
   if (!below.valid()) return {};
-  return Mean(Cast(below, DT_FLOAT), Named({}, options, "percentage_below_threshold"));
+  return Mean(Cast(below, DT_FLOAT), WithName({}, options, "percentage_below_threshold"));
 }
 
 }  // namespace weir::metrics

@@ -94,7 +94,7 @@ class ConfusionBuilder {
     const Output column = Reshape(in.predictions, {-1, 1});
     const Output row = Reshape(Cast(in.labels, DT_BOOL), {1, -1});
     if (!column.valid() || !row.valid()) return false;
-    const Output limits = Tiled(ExpandDims(Const(g_, thresholds_), Ints{1}), column);
+    const Output limits = TileThresholds(ExpandDims(Const(g_, thresholds_), Ints{1}), column);
     predictions_[1] = Greater(Tile(Transpose(column), {count_, 1}), limits);
     if (any(kFalseNegatives, kTrueNegatives)) predictions_[0] = LogicalNot(predictions_[1]);
     labels_[1] = Tile(row, {count_, 1});
@@ -107,7 +107,7 @@ class ConfusionBuilder {
   }
 
   // Repeats the thresholds for each prediction.
-  Output Tiled(const Output& thresholds, const Output& column) {
+  Output TileThresholds(const Output& thresholds, const Output& column) {
     if (column.dim(0) >= 0) {
       return Tile(thresholds,
                   Const<int32_t>(g_, {1, static_cast<int32_t>(column.dim(0))}, "stack"));
@@ -131,7 +131,7 @@ Confusion ConfusionAtThresholds(Output labels, Output predictions,
                                 const std::vector<Cell>& cells) {
   Graph& g = predictions.graph();
   if (thresholds.empty()) {
-    g.Fail(InvalidArgument("no thresholds are given for predictions ", predictions.name()));
+    g.Fail(InvalidArgument("no thresholds given for predictions ", predictions.name()));
     return {};
   }
   const std::vector<Operation> checks = AssertProbabilities(predictions);
@@ -148,7 +148,7 @@ Confusion ConfusionAtThresholds(Output labels, Output predictions,
 
 // Returns 0, `inner` and 1, where 0 and 1 are moved outward by an epsilon so that every prediction
 // is between two thresholds.
-std::vector<float> WithEnds(const std::vector<double>& inner, double last = 1 + kEpsilon) {
+std::vector<float> AddEndpoints(const std::vector<double>& inner, double last = 1 + kEpsilon) {
   std::vector<float> all = {static_cast<float>(0 - kEpsilon)};
   all.insert(all.end(), inner.begin(), inner.end());
   all.push_back(static_cast<float>(last));
@@ -170,7 +170,7 @@ bool CheckThresholds(Graph& g, int64_t num_thresholds) {
   return false;
 }
 
-bool CheckShare(Graph& g, absl::string_view name, double value) {
+bool CheckFraction(Graph& g, absl::string_view name, double value) {
   if (value >= 0 && value <= 1) return true;
   g.Fail(InvalidArgument("`", name, "` must be in the range [0, 1]. Currently, `", name, "` got ",
                          value, "."));
@@ -247,8 +247,8 @@ Output InterpolatePr(const Source& tp, const Source& fp, const Source& fn, int64
 }
 
 // Integrates y over x. `summation` determines the heights.
-Output SumUnder(const Output& x, const Output& y, int64_t n, Summation summation,
-                absl::string_view name) {
+Output Integrate(const Output& x, const Output& y, int64_t n, Summation summation,
+                 absl::string_view name) {
   const Output left = AllButLast(x, n);
   const Output width = left - AllButFirst(x);
   const Output low = AllButLast(y, n);
@@ -272,11 +272,11 @@ Output AreaUnder(const std::function<Source(Cell)>& cell, int64_t n, const AucOp
   const Output recall = Divide(hits, Plus(tp, fn) + kSmall);
   if (auc.curve == Curve::kRoc) {
     const Output negatives = Plus(fp, tn) + kSmall;
-    return SumUnder(Divide(fp(), negatives), recall, n, auc.summation_method, name);
+    return Integrate(Divide(fp(), negatives), recall, n, auc.summation_method, name);
   }
   const Output found = tp() + kSmall;
   const Output precision = Divide(found, Plus(tp, fp) + kSmall);
-  return SumUnder(recall, precision, n, auc.summation_method, name);
+  return Integrate(recall, precision, n, auc.summation_method, name);
 }
 
 // ---- operating points
@@ -293,7 +293,7 @@ Output RateAt(const Source& hits, const Source& misses, const Output& index,
 }
 
 // Returns Divide(x, x + y + epsilon) for variables.
-Output ShareOf(const Source& x, const Source& y) {
+Output FractionOf(const Source& x, const Source& y) {
   const Output all = Plus(x, y);
   if (!all.valid()) return {};
   const Output denominator = all + kEpsilon;
@@ -302,7 +302,7 @@ Output ShareOf(const Source& x, const Source& y) {
 
 Output Sensitivity(const std::function<Source(Cell)>& cell, double specificity,
                    absl::string_view name) {
-  const Output specificities = ShareOf(cell(kTrueNegatives), cell(kFalsePositives));
+  const Output specificities = FractionOf(cell(kTrueNegatives), cell(kFalsePositives));
   if (!specificities.valid()) return {};
   const Output index = Cast(ArgMin(Abs(specificities - specificity), 0), DT_INT32);
   return RateAt(cell(kTruePositives), cell(kFalseNegatives), index, name);
@@ -312,7 +312,7 @@ Output Sensitivity(const std::function<Source(Cell)>& cell, double specificity,
 // maximum there.
 Output Specificity(const std::function<Source(Cell)>& cell, double sensitivity,
                    absl::string_view name) {
-  const Output sensitivities = ShareOf(cell(kTruePositives), cell(kFalseNegatives));
+  const Output sensitivities = FractionOf(cell(kTruePositives), cell(kFalseNegatives));
   if (!sensitivities.valid()) return {};
   const Output least = ReduceMin(Abs(sensitivities - sensitivity));
   const Output nearest = Equal(Abs(sensitivities - sensitivity), least);
@@ -373,13 +373,13 @@ Metric Auc(Output labels, Output predictions, const MetricOptions& options, cons
   if (!CheckThresholds(g, auc.num_thresholds)) return {};
   if (auc.curve == Curve::kPr && auc.summation_method == Summation::kTrapezoidal) {
     std::fprintf(stderr,
-                 "weir: the trapezoidal rule overestimates areas under precision against "
-                 "recall; see Summation::kCarefulInterpolation\n");
+                 "weir: the trapezoidal rule overestimates the area under the precision-recall "
+                 "curve; see Summation::kCarefulInterpolation\n");
   }
   std::vector<double> inner = auc.thresholds;
   std::sort(inner.begin(), inner.end());
   const std::vector<float> thresholds =
-      WithEnds(inner.empty() ? EvenlySpaced(auc.num_thresholds) : inner);
+      AddEndpoints(inner.empty() ? EvenlySpaced(auc.num_thresholds) : inner);
   const int64_t n = static_cast<int64_t>(thresholds.size());
   return FromConfusion(ConfusionAtThresholds(labels, predictions, thresholds, options, AllCells()),
                        options,
@@ -392,11 +392,12 @@ Metric SensitivityAtSpecificity(Output labels, Output predictions, double specif
                                 const MetricOptions& options, int64_t num_thresholds) {
   if (!labels.valid() || !predictions.valid()) return {};
   Graph& g = labels.graph();
-  if (!CheckShare(g, "specificity", specificity) || !CheckThresholds(g, num_thresholds)) return {};
+  if (!CheckFraction(g, "specificity", specificity) || !CheckThresholds(g, num_thresholds))
+    return {};
   const MetricScope scope(g, options.name, "sensitivity_at_specificity");
   return FromConfusion(
-      ConfusionAtThresholds(labels, predictions, WithEnds(EvenlySpaced(num_thresholds)), options,
-                            AllCells()),
+      ConfusionAtThresholds(labels, predictions, AddEndpoints(EvenlySpaced(num_thresholds)),
+                            options, AllCells()),
       options, [&](const std::function<Source(Cell)>& cell, absl::string_view name) {
         return Sensitivity(cell, specificity, name);
       });
@@ -406,9 +407,10 @@ Metric SpecificityAtSensitivity(Output labels, Output predictions, double sensit
                                 const MetricOptions& options, int64_t num_thresholds) {
   if (!labels.valid() || !predictions.valid()) return {};
   Graph& g = labels.graph();
-  if (!CheckShare(g, "sensitivity", sensitivity) || !CheckThresholds(g, num_thresholds)) return {};
+  if (!CheckFraction(g, "sensitivity", sensitivity) || !CheckThresholds(g, num_thresholds))
+    return {};
   const MetricScope scope(g, options.name, "specificity_at_sensitivity");
-  const std::vector<float> thresholds = WithEnds(EvenlySpaced(num_thresholds), 1 - kEpsilon);
+  const std::vector<float> thresholds = AddEndpoints(EvenlySpaced(num_thresholds), 1 - kEpsilon);
   return FromConfusion(ConfusionAtThresholds(labels, predictions, thresholds, options, AllCells()),
                        options,
                        [&](const std::function<Source(Cell)>& cell, absl::string_view name) {

@@ -27,16 +27,17 @@ Output Fail(const Variable& v, absl::string_view why) {
 
 // The copy that belongs to the current replica scope. Invalid outside of a replica scope, and (with
 // an error) if the variable has no copy for the replica.
-struct Here {
+struct CurrentCopy {
   bool inside = false;
   Variable copy;
 };
-Here FindHere(const Variable& v) {
+CurrentCopy FindCurrentCopy(const Variable& v) {
   const std::optional<int> index = v.graph().Extension<CurrentReplica>().index;
   if (!index) return {};
   if (*index >= 0 && *index < static_cast<int>(v.replicas().size()))
     return {true, v.replicas()[*index]};
-  Fail(v, absl::StrCat("there is no copy for replica ", *index, "; it has ", v.replicas().size()));
+  Fail(v, absl::StrCat("no copy for replica ", *index, "; the number of copies is ",
+                       v.replicas().size()));
   return {true, {}};
 }
 
@@ -60,7 +61,7 @@ Output Aggregate(const Variable& v, const Outputs& values) {
 }
 
 // Returns the results of the writes of all copies as one.
-Output AfterAll(const Variable& v, const Outputs& written, bool read_value) {
+Output GroupWrites(const Variable& v, const Outputs& written, bool read_value) {
   if (std::any_of(written.begin(), written.end(), [](const Output& o) { return !o.valid(); }))
     return {};
   const Operation all = GroupOps(v.graph(), std::vector<Operation>(written.begin(), written.end()));
@@ -76,7 +77,7 @@ Variable MakeMirroredVariable(Graph& graph, const Initializer& initial_value,
                               const VariableOptions& options) {
   if (devices.empty() || options.synchronization == VariableSynchronization::kNone) {
     graph.Fail(InvalidArgument("Mirrored variable '", options.name, "': ",
-                               devices.empty() ? "there must be a device for each replica"
+                               devices.empty() ? "at least one device is required"
                                                : "synchronization kNone is not supported"));
     return {};
   }
@@ -126,7 +127,7 @@ ReplicaScope::~ReplicaScope() { graph_.Extension<CurrentReplica>().index = outer
 Output ReadReplicas(const Variable& v, const std::function<Output(const Variable&)>& read) {
   if (!v.valid()) return {};
   if (v.replicas().empty()) return read(v);
-  const Here here = FindHere(v);
+  const CurrentCopy here = FindCurrentCopy(v);
   if (here.inside) return here.copy.valid() ? read(here.copy) : Output();
   if (!IsOnRead(v)) return read(v.replicas()[0]);
   Outputs values;
@@ -141,26 +142,26 @@ Output ReplicaShare(const Variable& v, const Output& value) {
 
 Output WriteReplicas(const Variable& v, const TensorArg& value, const WriteOptions& options,
                      const ReplicaWriter& write, bool is_assign) {
-  const Here here = FindHere(v);
+  const CurrentCopy here = FindCurrentCopy(v);
   if (here.inside) {
     if (!here.copy.valid()) return {};
     if (IsOnRead(v)) return write(here.copy, value, options);
-    return Fail(v, "inside a replica it cannot be written; use AssignPerReplica outside of them");
+    return Fail(v,
+                "cannot be written inside a replica; use AssignPerReplica outside of the replicas");
   }
   if (IsOnRead(v) && !is_assign) {
-    return Fail(v,
-                "outside of the replicas only Assign can be done on a variable of "
-                "synchronization kOnRead");
+    return Fail(
+        v, "outside of the replicas, a variable with synchronization kOnRead supports only Assign");
   }
   if (IsOnRead(v) && v.aggregation() == VariableAggregation::kNone) {
-    return Fail(v, "Assign outside of the replicas needs an aggregation other than kNone");
+    return Fail(v, "Assign outside of the replicas requires an aggregation other than kNone");
   }
   const Output whole = value.In(v.graph(), v.dtype());
   if (!whole.valid()) return {};
   const Output share = ReplicaShare(v, whole);
   Outputs written;
   for (const Variable& copy : v.replicas()) written.push_back(write(copy, share, options));
-  return AfterAll(v, written, options.read_value);
+  return GroupWrites(v, written, options.read_value);
 }
 
 Output AssignPerReplica(const Variable& v, const std::vector<TensorArg>& values,
@@ -170,7 +171,8 @@ Output AssignPerReplica(const Variable& v, const std::vector<TensorArg>& values,
     return Fail(v, absl::StrCat("it has ", v.replicas().size(), " replicas, but ", values.size(),
                                 " values are given"));
   }
-  if (FindHere(v).inside) return Fail(v, "AssignPerReplica is for outside of the replicas");
+  if (FindCurrentCopy(v).inside)
+    return Fail(v, "AssignPerReplica must be called outside of the replicas");
   Outputs tensors, written;
   for (const TensorArg& value : values) {
     tensors.push_back(value.In(v.graph(), v.dtype()));
@@ -183,7 +185,7 @@ Output AssignPerReplica(const Variable& v, const std::vector<TensorArg>& values,
   }
   for (size_t i = 0; i < tensors.size(); ++i)
     written.push_back(v.replicas()[i].Assign(tensors[i], options));
-  return AfterAll(v, written, options.read_value);
+  return GroupWrites(v, written, options.read_value);
 }
 
 }  // namespace weir

@@ -16,7 +16,7 @@ namespace weir {
 namespace {
 
 // Returns a name that the variable scope does not contain yet: "biased", "biased_1", ...
-std::string Unused(Graph& graph, const VariableScope& scope, absl::string_view name) {
+std::string UnusedVariableName(Graph& graph, const VariableScope& scope, absl::string_view name) {
   std::set<std::string> taken;
   for (const Variable& v : GlobalVariables(graph)) taken.insert(v.op_name());
   std::string unused(name);
@@ -26,26 +26,27 @@ std::string Unused(Graph& graph, const VariableScope& scope, absl::string_view n
 }
 
 // A write, and the value after the write.
-struct Written {
+struct WriteResult {
   Operation op;
   Output value;
 };
 
-// Calls `write`; for a resource variable it requests a write without a read. (The parts of a
-// partitioned variable are concatenated in the write.)
+// Calls `write`, and returns the write and the value after it. For a resource variable the write is
+// built without a read, and the read is built separately. (The parts of a partitioned variable are
+// concatenated in the write.)
 template <class Write>
-Written ReadAfter(const Variable& v, const Write& write) {
-  const bool apart = v.is_resource() && !v.is_partitioned();
-  const Output op = write(WriteOptions{.read_value = !apart});
-  if (!op.valid() || !apart) return {op, op};
+WriteResult WriteAndRead(const Variable& v, const Write& write) {
+  const bool separate_read = v.is_resource() && !v.is_partitioned();
+  const Output op = write(WriteOptions{.read_value = !separate_read});
+  if (!op.valid() || !separate_read) return {op, op};
   const ControlDependencies after(v.graph(), {op});
   return {op, v.value()};
 }
 
 // Adam's bias correction: the plain average `biased` starts at zero and is divided by 1 -
 // decay^steps.
-Written UnbiasedAverage(const Variable& v, const std::function<Output()>& value, const Output& rest,
-                        const std::string& name) {
+WriteResult UnbiasedAverage(const Variable& v, const std::function<Output()>& value,
+                            const Output& rest, const std::string& name) {
   Graph& graph = v.graph();
   Variable biased, steps;
   {
@@ -56,36 +57,36 @@ Written UnbiasedAverage(const Variable& v, const std::function<Output()>& value,
                                   .dtype = v.dtype(),
                                   .trainable = false,
                                   .use_resource = v.is_resource()};
-    biased = GetVariable(graph, Unused(graph, scope, "biased"), v.shape(), options);
-    steps = GetVariable(graph, Unused(graph, scope, "local_step"), Shape(), options);
+    biased = GetVariable(graph, UnusedVariableName(graph, scope, "biased"), v.shape(), options);
+    steps = GetVariable(graph, UnusedVariableName(graph, scope, "local_step"), Shape(), options);
   }
   if (!biased.valid() || !steps.valid()) return {};
   const Output average = biased.AssignSub((biased - value()) * rest);
   const Output count = steps.AssignAdd(1);
   const Output correction = 1 - Pow(1.0 - rest, count);
   const Output corrected = average / correction;
-  return ReadAfter(v, [&](WriteOptions options) {
+  return WriteAndRead(v, [&](WriteOptions options) {
     options.name = name;
     return v.Assign(corrected, options);
   });
 }
 
-Written MovingAverage(const Variable& variable, const std::function<Output()>& value,
-                      const TensorArg& decay, bool zero_debias, absl::string_view name) {
+WriteResult MovingAverage(const Variable& variable, const std::function<Output()>& value,
+                          const TensorArg& decay, bool zero_debias, absl::string_view name) {
   if (!variable.valid()) return {};
   Graph& graph = variable.graph();
   const NameScope scope(graph, name.empty() ? "AssignMovingAvg" : name);
   Output rest;
   if (decay.is_literal()) {
     const absl::StatusOr<Tensor> number = decay.literal().Make(DT_DOUBLE);
-    if (!number.ok()) return graph.Fail(number.status()), Written();
+    if (!number.ok()) return graph.Fail(number.status()), WriteResult();
     rest = ConstOf(graph, variable.dtype(), 1 - number->scalar<double>(), "decay");
   } else {
     rest = Cast(1.0 - decay.output(), variable.dtype());
   }
   if (zero_debias) return UnbiasedAverage(variable, value, rest, scope.name());
   const Output delta = (variable - value()) * rest;
-  return ReadAfter(variable, [&](WriteOptions options) {
+  return WriteAndRead(variable, [&](WriteOptions options) {
     if (!variable.is_resource()) options.name = scope.name();
     return variable.AssignSub(delta, options);
   });
@@ -104,7 +105,7 @@ Output AssignMovingAverage(const Variable& variable, Output value, const TensorA
 namespace {
 
 // The initial value of a variable's average.
-Output StartOf(const Variable& v) {
+Output InitialAverage(const Variable& v) {
   const DeviceScope device(v.graph(), v.device());
   return v.initialized_value();
 }
@@ -129,7 +130,7 @@ Operation ExponentialMovingAverage::Apply(const Variables& given) {
     Variable& average = averages_[{v.handle().node, v.handle().index}];
     if (!average.valid()) {
       const ClearControlDependencies at_start(v.graph());
-      average = CreateSlot(v, options_.name, StartOf(v));
+      average = CreateSlot(v, options_.name, InitialAverage(v));
       const std::shared_ptr<CollectionObject> item = v.info();
       v.graph().AddToCollection(collections::kMovingAverageVariables, item);
     }
@@ -172,8 +173,8 @@ Output ExponentialMovingAverage::Decay(Graph& graph) const {
                             : std::get<TensorArg>(*options_.num_updates).In(graph, DT_INVALID, "x");
     updates = Cast(given, DT_FLOAT, scope.name());
   }
-  const Output one_more = 1.0 + updates;  // built first to get its name
-  return Minimum(decay, one_more / (10.0 + updates));
+  const Output updates_plus_one = 1.0 + updates;  // built first to get its name
+  return Minimum(decay, updates_plus_one / (10.0 + updates));
 }
 
 Operation ExponentialMovingAverage::Update(Graph& graph,

@@ -206,8 +206,8 @@ MaxPoolWithArgmaxResult MaxPoolWithArgmax(Output input, const PoolOptions& o, Da
 namespace {
 
 // The mask: elements whose uniform random number is at least `rate` are retained.
-Output KeepOrZero(Output x, Output scaled, const std::function<Output(Output)>& keep,
-                  const DropoutOptions& options) {
+Output MaskDropped(Output x, Output scaled, const std::function<Output(Output)>& keep,
+                   const DropoutOptions& options) {
   Graph& g = x.graph();
   Output shape;
   if (!options.noise_shape) shape = ShapeTensor(x, DT_INT32, "Shape");
@@ -240,7 +240,7 @@ Output Dropout(Output x, double rate, const DropoutOptions& options, absl::strin
     return x;
   }
   Output scaled = AddOp("Mul", {x, ConstLike(x, 1 / (1 - rate), "Const")});
-  return KeepOrZero(
+  return MaskDropped(
       x, scaled, [&](Output r) { return WithScalar("GreaterEqual", r, rate, "GreaterEqual"); },
       options);
 }
@@ -249,7 +249,7 @@ Output Dropout(Output x, Output rate, const DropoutOptions& options, absl::strin
   if (!x.valid() || !rate.valid()) return Output();
   NameScope scope(x.graph(), Or(name, "dropout"));
   Output scaled = AddOp("RealDiv", {x, AddOp("Sub", {ConstLike(x, 1, "Const"), rate})});
-  return KeepOrZero(
+  return MaskDropped(
       x, scaled,
       [&](Output r) {
         return AddOp("GreaterEqual", {r, rate});

@@ -8,8 +8,8 @@
 
 namespace weir {
 
-absl::StatusOr<Shape> Convolved(const ConvAttributes& a, const Shape& input, const Shape& filter,
-                                int64_t depth) {
+absl::StatusOr<Shape> ConvOutputShape(const ConvAttributes& a, const Shape& input,
+                                      const Shape& filter, int64_t depth) {
   Shape out(std::vector<int64_t>(a.layout.rank, -1));
   out.set_dim(a.layout.batch, input.dim(a.layout.batch));
   out.set_dim(a.layout.channel, depth);
@@ -41,7 +41,7 @@ absl::Status InferConv2D(ShapeContext& c) {
                              ") is not a multiple of the number of groups (", groups, ")");
     }
   }
-  WEIR_ASSIGN_OR_RETURN(const Shape out, Convolved(a, input, filter, out_depth));
+  WEIR_ASSIGN_OR_RETURN(const Shape out, ConvOutputShape(a, input, filter, out_depth));
   c.set_output(0, out);
   return absl::OkStatus();
 }
@@ -53,7 +53,7 @@ absl::Status InferDepthwiseConv2D(ShapeContext& c) {
   WEIR_ASSIGN_OR_RETURN(const int64_t channels,
                         MergeDims(input.dim(a.layout.channel), filter.dim(2)));
   WEIR_ASSIGN_OR_RETURN(const int64_t out_channels, MulDims(channels, filter.dim(3)));
-  WEIR_ASSIGN_OR_RETURN(const Shape out, Convolved(a, input, filter, out_channels));
+  WEIR_ASSIGN_OR_RETURN(const Shape out, ConvOutputShape(a, input, filter, out_channels));
   c.set_output(0, out);
   return absl::OkStatus();
 }
@@ -105,7 +105,7 @@ absl::Status GeneralConvShape(ShapeContext& c) {
   if (!c.input(0).has_rank()) return absl::OkStatus();
   WEIR_ASSIGN_OR_RETURN(const Shape input, a.WithOneBatchDim(c.input(0)));
   WEIR_RETURN_IF_ERROR(MergeDims(input.dim(conv.layout.channel), filter.dim(-2)).status());
-  WEIR_ASSIGN_OR_RETURN(const Shape out, Convolved(conv, input, filter, filter.dim(-1)));
+  WEIR_ASSIGN_OR_RETURN(const Shape out, ConvOutputShape(conv, input, filter, filter.dim(-1)));
   c.set_output(0, a.WithAllBatchDims(c.input(0), out));
   return absl::OkStatus();
 }

@@ -35,7 +35,7 @@ absl::Status ElementwiseShape(ShapeContext& c) {
 
 absl::Status FusedReductionShape(ShapeContext& c) {
   const int64_t num_args = c.num_inputs() - c.attr<int64_t>("num_end_args");
-  if (num_args < 1) return InvalidArgument("There must be an argument to reduce");
+  if (num_args < 1) return InvalidArgument("at least one argument to reduce is required");
   WEIR_ASSIGN_OR_RETURN(const Shape all, BroadcastOf(c, static_cast<int>(num_args)));
   if (!all.has_rank()) return absl::OkStatus();
   const Tensor axes = Tensor::Vector<int64_t>(c.attr<std::vector<int64_t>>("axes"));
@@ -71,11 +71,11 @@ absl::Status SeparableConvShape(ShapeContext& c) {
   WEIR_ASSIGN_OR_RETURN(const ConvAttributes a, ConvAttributes::Read(c.node()));
   const int filter = c.attr<int64_t>("num_expand") == 1 ? 3 : 1;
   if (a.layout.channels_first() || c.num_inputs() < filter + 4)
-    return InvalidArgument("Images have their channels last, and num_expand is at most 1");
+    return InvalidArgument("data_format must be NHWC, and num_expand must be at most 1");
   WEIR_ASSIGN_OR_RETURN(const Shape input, c.WithRank(0, 4));
   WEIR_ASSIGN_OR_RETURN(const Shape window, c.WithRank(filter, 4));
   WEIR_ASSIGN_OR_RETURN(const Shape pointwise, c.WithRank(filter + 2, 4));
-  WEIR_ASSIGN_OR_RETURN(Shape out, Convolved(a, input, window, pointwise.dim(3)));
+  WEIR_ASSIGN_OR_RETURN(Shape out, ConvOutputShape(a, input, window, pointwise.dim(3)));
   c.set_output(0, std::move(out));
   return absl::OkStatus();
 }

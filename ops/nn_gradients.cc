@@ -22,7 +22,7 @@ Output Op(absl::string_view op, Output a, Output b, absl::string_view name) {
 }
 
 // The attributes of a node that another op also has, to be copied to it.
-Attrs Copied(const Node& node, std::initializer_list<absl::string_view> names) {
+Attrs CopyAttrs(const Node& node, std::initializer_list<absl::string_view> names) {
   Attrs attrs;
   for (absl::string_view name : names) {
     if (const AttrValue* value = node.FindAttr(name)) attrs.emplace_back(name, *value);
@@ -60,11 +60,11 @@ Grads EluGradGradient(GradContext& c) {
 }
 
 Grads LeakyReluGradient(GradContext& c) {
-  return {AddOp("LeakyReluGrad", {c.dy(), c.x()}, Copied(c.node(), {"alpha"}))};
+  return {AddOp("LeakyReluGrad", {c.dy(), c.x()}, CopyAttrs(c.node(), {"alpha"}))};
 }
 
 Grads LeakyReluGradGradient(GradContext& c) {
-  Output first = AddOp("LeakyReluGrad", {c.dy(), c.x(1)}, Copied(c.node(), {"alpha"}));
+  Output first = AddOp("LeakyReluGrad", {c.dy(), c.x(1)}, CopyAttrs(c.node(), {"alpha"}));
   return {first, ZerosLike(c.x(1))};
 }
 
@@ -89,7 +89,7 @@ Grads SoftsignGradient(GradContext& c) {
 // ---- biases and norms
 
 Grads BiasAddGradient(GradContext& c) {
-  return {c.dy(), AddOp("BiasAddGrad", {c.dy()}, Copied(c.node(), {"data_format"}))};
+  return {c.dy(), AddOp("BiasAddGrad", {c.dy()}, CopyAttrs(c.node(), {"data_format"}))};
 }
 
 Grads BiasAddV1Gradient(GradContext& c) {
@@ -129,7 +129,7 @@ Grads L2LossGradient(GradContext& c) { return {Op("Mul", c.x(), c.dy(), "mul")};
 
 Grads LrnGradient(GradContext& c) {
   return {AddOp("LRNGrad", {c.dy(), c.x(), c.y()},
-                Copied(c.node(), {"depth_radius", "bias", "alpha", "beta"}))};
+                CopyAttrs(c.node(), {"depth_radius", "bias", "alpha", "beta"}))};
 }
 
 // ---- softmax
@@ -192,8 +192,8 @@ ConvFamily FamilyOf(const Node& node) {
 }
 
 Attrs ConvAttrs(const Node& node) {
-  return Copied(node, {"strides", "use_cudnn_on_gpu", "padding", "explicit_paddings", "data_format",
-                       "dilations"});
+  return CopyAttrs(node, {"strides", "use_cudnn_on_gpu", "padding", "explicit_paddings",
+                          "data_format", "dilations"});
 }
 
 }  // namespace
@@ -233,12 +233,12 @@ Grads ConvBackpropFilterGradient(GradContext& c) {
 namespace {
 
 Attrs PoolAttrs(const Node& node) {
-  return Copied(node, {"ksize", "strides", "padding", "explicit_paddings", "data_format"});
+  return CopyAttrs(node, {"ksize", "strides", "padding", "explicit_paddings", "data_format"});
 }
 
 // The attributes for an op without explicit_paddings.
 Attrs PlainPoolAttrs(const Node& node) {
-  return Copied(node, {"ksize", "strides", "padding", "data_format"});
+  return CopyAttrs(node, {"ksize", "strides", "padding", "data_format"});
 }
 
 // The names of the ops related to MaxPool: "MaxPool" + `part`, with the version suffix of `node`.
@@ -284,7 +284,7 @@ Grads MaxPoolGradGradGradient(GradContext& c) {
 
 Grads MaxPoolWithArgmaxGradient(GradContext& c) {
   return {AddOp("MaxPoolGradWithArgmax", {c.x(), c.dy(), c.y(1)},
-                Copied(c.node(), {"ksize", "strides", "padding", "include_batch_in_index"}))};
+                CopyAttrs(c.node(), {"ksize", "strides", "padding", "include_batch_in_index"}))};
 }
 
 Grads AvgPoolGradient(GradContext& c) {

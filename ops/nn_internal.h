@@ -9,8 +9,8 @@
 namespace weir {
 
 // Returns the shape of a convolution's result. `depth` is its number of channels.
-absl::StatusOr<Shape> Convolved(const ConvAttributes& a, const Shape& input, const Shape& filter,
-                                int64_t depth);
+absl::StatusOr<Shape> ConvOutputShape(const ConvAttributes& a, const Shape& input,
+                                      const Shape& filter, int64_t depth);
 // Shape functions of Conv2D and of DepthwiseConv2dNative.
 absl::Status InferConv2D(ShapeContext& c);
 absl::Status InferDepthwiseConv2D(ShapeContext& c);

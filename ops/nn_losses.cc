@@ -118,8 +118,7 @@ Output SoftmaxCrossEntropy(Output logits, Output labels, absl::string_view name)
   Output without_classes = SliceOf(shape, Output(), WithScalar("Sub", rank, 1, "Sub"));
   loss = Reshape(loss, without_classes);
   if (loss.valid() && logits.shape().rank() >= 1) {
-    g.Fail(g.RefineShape(
-        loss, logits.shape().Sub(0, -1)));  // static shape inference cannot see through the reshape
+    g.Fail(g.RefineShape(loss, logits.shape().Sub(0, -1)));  // the reshape loses the static shape
   }
   return IsNarrow(type) ? Cast(loss, type) : loss;
 }

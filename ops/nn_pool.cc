@@ -23,7 +23,7 @@ std::vector<int64_t> Extents(ShapeContext& c, absl::string_view name) {
 
 // Returns the shape of the result of pooling `input`. A dimension whose window or stride is not
 // known yet is unknown.
-absl::StatusOr<Shape> Pooled(ShapeContext& c, const Shape& input) {
+absl::StatusOr<Shape> PoolOutputShape(ShapeContext& c, const Shape& input) {
   WEIR_ASSIGN_OR_RETURN(const DataLayout layout,
                         ParseDataFormat(c.node().attr_or<std::string>("data_format", "NHWC")));
   const std::string padding = c.attr<std::string>("padding");
@@ -68,7 +68,7 @@ int RankOf(const ShapeContext& c) {
 
 absl::Status PoolShape(ShapeContext& c) {
   WEIR_ASSIGN_OR_RETURN(const Shape input, c.WithRank(0, RankOf(c)));
-  WEIR_ASSIGN_OR_RETURN(const Shape out, Pooled(c, input));
+  WEIR_ASSIGN_OR_RETURN(const Shape out, PoolOutputShape(c, input));
   c.set_all_outputs(out);
   return absl::OkStatus();
 }
@@ -82,7 +82,7 @@ absl::Status MaxPoolGradShape(ShapeContext& c) {
 
 absl::Status MaxPoolGradGradShape(ShapeContext& c) {
   WEIR_ASSIGN_OR_RETURN(const Shape input, c.WithRank(0, RankOf(c)));
-  WEIR_ASSIGN_OR_RETURN(Shape out, Pooled(c, input));
+  WEIR_ASSIGN_OR_RETURN(Shape out, PoolOutputShape(c, input));
   WEIR_ASSIGN_OR_RETURN(const Shape orig_output, c.WithRank(1, RankOf(c)));
   if (c.node().op_name() != "MaxPoolGradGradWithArgmax") {
     WEIR_ASSIGN_OR_RETURN(out, out.MergeWith(orig_output));

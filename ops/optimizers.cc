@@ -22,12 +22,12 @@ const UpdateRule* FindRule(absl::string_view name) {
 
 // Records INVALID_ARGUMENT in the graph unless `ok`.
 void Require(Graph& graph, bool ok, absl::string_view name, double value,
-             absl::string_view wanted) {
-  if (!ok) graph.Fail(InvalidArgument(name, " must be ", wanted, ": ", value));
+             absl::string_view requirement) {
+  if (!ok) graph.Fail(InvalidArgument(name, " must be ", requirement, ": ", value));
 }
 
 // Initializes a slot with a constant that is created beside it rather than under its name.
-Initializer Filled(const Variable& variable, double value) {
+Initializer FillInitializer(const Variable& variable, double value) {
   const ColocateWith place(variable.graph(), variable.handle().node);
   if (!variable.shape().IsFullyDefined()) {
     return Fill(ShapeTensor(variable.initialized_value()),
@@ -81,8 +81,8 @@ Operation RuleOptimizer::Apply(const Output& grad, const Output* indices,
                                const Variable& variable) {
   const UpdateRule* const found = FindRule(rule_);
   if (found == nullptr) {
-    variable.graph().Fail(InvalidArgument("Optimizer ", name(), ": there is no update rule '",
-                                          rule_, "'; UpdateRules() lists them"));
+    variable.graph().Fail(InvalidArgument("Optimizer ", name(), ": unknown update rule '", rule_,
+                                          "'; UpdateRules() lists the valid names"));
     return {};
   }
   const UpdateRule& rule = *found;
@@ -94,8 +94,8 @@ Operation RuleOptimizer::Apply(const Output& grad, const Output* indices,
     const auto slot = std::find_if(slots_.begin(), slots_.end(),
                                    [&](const SlotSpec& s) { return s.argument == argument; });
     if (slot == slots_.end()) {
-      variable.graph().Fail(
-          InvalidArgument("Optimizer ", name(), ": rule ", rule_, " needs a slot for ", argument));
+      variable.graph().Fail(InvalidArgument("Optimizer ", name(), ": rule ", rule_,
+                                            " requires a slot for ", argument));
       return {};
     }
     builder.Input(GetSlot(variable, slot->name).handle());
@@ -206,7 +206,7 @@ void ProximalAdagrad::CreateSlots(const Variables& variables) {
           initial_accumulator_value_, "positive");
   for (const Variable& v : variables) {
     if (!GetSlot(v, "accumulator").valid())
-      MakeSlot(v, "accumulator", name(), Filled(v, initial_accumulator_value_));
+      MakeSlot(v, "accumulator", name(), FillInitializer(v, initial_accumulator_value_));
   }
 }
 
@@ -228,7 +228,7 @@ void AdagradDA::CreateSlots(const Variables& variables) {
           "positive");
   for (const Variable& v : variables) {
     if (GetSlot(v, "gradient_accumulator").valid()) continue;
-    const Initializer zero = Filled(v, 0), squares = Filled(v, start);
+    const Initializer zero = FillInitializer(v, 0), squares = FillInitializer(v, start);
     MakeSlot(v, "gradient_accumulator", name(), zero);
     MakeSlot(v, "gradient_squared_accumulator", name(), squares);
   }

@@ -76,7 +76,7 @@ ParsedExamples ParseExample(Output serialized, const std::vector<FixedLenFeature
 
 namespace {
 
-// ---- shape rules
+// ---- shape functions
 
 // Sets the output shapes of one set of features; `prefix` is the prefix of their names. `batch` is
 // the shape of the batch of examples. Sequence features have one more dimension, for their frames.
@@ -118,16 +118,16 @@ absl::Status SetOutputs(ShapeContext& c, const std::string& prefix, const Shape&
   return absl::OkStatus();
 }
 
-// The shape of the batch of examples, whose rank is between kLeast and kMost: 0, 1, or either.
-template <int kLeast, int kMost>
+// The shape of the batch of examples, whose rank is between kMinRank and kMaxRank: 0, 1, or either.
+template <int kMinRank, int kMaxRank>
 absl::StatusOr<Shape> BatchShape(ShapeContext& c) {
-  if constexpr (kLeast == kMost) return c.WithRank(0, kMost);
-  return c.WithRankAtMost(0, kMost);
+  if constexpr (kMinRank == kMaxRank) return c.WithRank(0, kMaxRank);
+  return c.WithRankAtMost(0, kMaxRank);
 }
 
-template <int kLeast, int kMost>
+template <int kMinRank, int kMaxRank>
 absl::Status ParseShape(ShapeContext& c) {
-  WEIR_ASSIGN_OR_RETURN(const Shape batch, (BatchShape<kLeast, kMost>(c)));
+  WEIR_ASSIGN_OR_RETURN(const Shape batch, (BatchShape<kMinRank, kMaxRank>(c)));
   return SetOutputs(c, "", batch, false);
 }
 
@@ -146,14 +146,14 @@ absl::Status CheckKeyCounts(const ShapeContext& c) {
   return absl::OkStatus();
 }
 
-template <int kLeast, int kMost>
+template <int kMinRank, int kMaxRank>
 absl::Status ParseSequenceShape(ShapeContext& c) {
-  WEIR_ASSIGN_OR_RETURN(const Shape batch, (BatchShape<kLeast, kMost>(c)));
+  WEIR_ASSIGN_OR_RETURN(const Shape batch, (BatchShape<kMinRank, kMaxRank>(c)));
   WEIR_RETURN_IF_ERROR(SetOutputs(c, "context_", batch, false));
   return SetOutputs(c, "feature_list_", batch, true);
 }
 
-// ---- records
+// ---- op definitions
 
 #define WEIR_EXAMPLE_TYPES "list({float, int64, string}) >= 0"
 #define WEIR_SPLIT_TYPES "list({int32, int64}) >= 0"

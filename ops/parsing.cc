@@ -49,7 +49,7 @@ Output DecodeJsonExample(Output json_examples, absl::string_view name) {
 
 namespace {
 
-// ---- shape rules
+// ---- shape functions
 
 absl::Status DecodeRawShape(ShapeContext& c) {
   if (!c.input(0).has_rank()) return absl::OkStatus();
@@ -87,7 +87,7 @@ absl::Status DecodeCsvShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-// ---- records
+// ---- op definitions
 
 void AddRawOps(OpRegistry* ops) {
   ops->Add(OpSpec("DecodeRaw")

@@ -82,13 +82,13 @@ class PartitionedRequest {
         get_part_(get_part),
         store_(VariableStore::Of(graph)) {}
 
-  absl::StatusOr<Variable> Get(const std::string& made_at) {
+  absl::StatusOr<Variable> Get(const std::string& created_at) {
     if (store_.variables.contains(name_)) {
       return InvalidArgument(
           "A partitioner was provided, but an unpartitioned version of the variable was found: ",
           name_, ". Perhaps a variable of the same name was already created without partitioning?");
     }
-    WEIR_RETURN_IF_ERROR(DecideShape());
+    WEIR_RETURN_IF_ERROR(ResolveShape());
     if (o_.partitioner) {
       WEIR_ASSIGN_OR_RETURN(partitions_, CallPartitioner(o_.partitioner, shape_, dtype_));
     }
@@ -99,15 +99,15 @@ class PartitionedRequest {
                       " does not exist, or was not created with GetVariable. Did you mean to set ",
                       "Reuse::kCreate or Reuse::kAuto (AUTO_REUSE) in VariableScope?");
     }
-    WEIR_RETURN_IF_ERROR(CheckPartsOfOthers());
+    WEIR_RETURN_IF_ERROR(CheckExistingParts());
     WEIR_ASSIGN_OR_RETURN(const Variable variable, Create());
-    if (variable.valid()) store_.partitioned[name_] = {variable, made_at};
+    if (variable.valid()) store_.partitioned[name_] = {variable, created_at};
     return variable;
   }
 
  private:
   // The shape is also known from an initial value that is a tensor or literal.
-  absl::Status DecideShape() {
+  absl::Status ResolveShape() {
     shape_ = o_.shape.value_or(Shape::UnknownRank());
     if (o_.initializer.kind() != Initializer::Kind::kTensor) return absl::OkStatus();
     const TensorArg& value = o_.initializer.tensor();
@@ -126,8 +126,8 @@ class PartitionedRequest {
     if (reuse_ == Reuse::kCreate) {
       return AlreadyExists("Partitioned variable with name ", name_,
                            " already exists. Did you mean to set Reuse::kReuse or Reuse::kAuto ",
-                           "(AUTO_REUSE) in VariableScope? It was made at ", entry.made_at, " as ",
-                           found.ToString());
+                           "(AUTO_REUSE) in VariableScope? It was created at ", entry.created_at,
+                           " as ", found.ToString());
     }
     if (!shape_.IsCompatibleWith(found.shape())) {
       return InvalidArgument("Trying to reuse partitioned variable ", name_,
@@ -151,7 +151,7 @@ class PartitionedRequest {
 
   // Variables that were made individually under the parts' names are accepted only if all parts
   // exist.
-  absl::Status CheckPartsOfOthers() const {
+  absl::Status CheckExistingParts() const {
     const auto has = [&](int64_t i) { return store_.variables.contains(PartName(i)); };
     if (!has(0)) return absl::OkStatus();
     const int64_t count = partitions_[SliceDim(partitions_)];
@@ -203,8 +203,9 @@ class PartitionedRequest {
     options.shape = Shape(slice.var_shape);
     options.dtype = dtype_;
     if (o_.initializer.kind() == Initializer::Kind::kCallable) {
-      return InvalidArgument("Variable ", name_, ": an initializer without arguments cannot make ",
-                             "the parts of a partitioned variable; give one that takes a shape");
+      return InvalidArgument("Variable ", name_,
+                             ": an initializer without arguments cannot initialize ",
+                             "the parts of a partitioned variable; pass one that takes a shape");
     }
     if (o_.initializer.kind() == Initializer::Kind::kTensor) {
       const ClearControlDependencies no_controls(g_);
@@ -254,28 +255,28 @@ Outputs SplitValue(const Variable& v, const TensorArg& value) {
 
 absl::StatusOr<Variable> GetPartitionedVariable(Graph& graph, const std::string& name,
                                                 const VariableOptions& options,
-                                                const std::string& made_at,
+                                                const std::string& created_at,
                                                 const PartGetter& get_part) {
-  return PartitionedRequest(graph, name, options, get_part).Get(made_at);
+  return PartitionedRequest(graph, name, options, get_part).Get(created_at);
 }
 
 bool HasStorage(const Variable& v, absl::string_view op) {
   if (!v.valid()) return false;
   if (v.is_partitioned()) {
-    v.graph().Fail(InvalidArgument(op, " cannot be done on partitioned variable '", v.name(),
+    v.graph().Fail(InvalidArgument(op, " is not supported for partitioned variable '", v.name(),
                                    "' of shape ", v.shape().ToString(), " in ", v.parts().size(),
-                                   " parts; do it on its parts()"));
+                                   " parts; apply it to its parts()"));
   } else if (!v.replicas().empty()) {
-    v.graph().Fail(InvalidArgument(op, " cannot be done on mirrored variable '", v.name(),
+    v.graph().Fail(InvalidArgument(op, " is not supported for mirrored variable '", v.name(),
                                    "' with ", v.replicas().size(),
-                                   " copies; do it on its replicas()"));
+                                   " copies; apply it to its replicas()"));
   } else {
     return true;
   }
   return false;
 }
 
-Output JoinParts(const Variable& v, const std::function<Output(const Variable&)>& read) {
+Output ConcatParts(const Variable& v, const std::function<Output(const Variable&)>& read) {
   Graph& g = v.graph();
   if (v.parts().size() == 1) {
     const NameScope root(g, "");
@@ -307,7 +308,7 @@ Output WriteParts(const Variable& v, const TensorArg& value, const WriteOptions&
     return GroupOps(v.graph(), std::vector<Operation>(written.begin(), written.end())).node;
   }
   size_t i = 0;
-  return JoinParts(v, [&](const Variable&) { return written[i++]; });
+  return ConcatParts(v, [&](const Variable&) { return written[i++]; });
 }
 
 Outputs WritePartByPart(const Variable& v, const std::vector<TensorArg>& values,

@@ -13,10 +13,11 @@ namespace weir {
 using PartGetter = std::function<absl::StatusOr<Variable>(
     const std::string& name, const VariableOptions& options, const PartitionInfo& partition)>;
 // Implements GetVariable if there is a partitioner or (with Reuse::kReuse) a partitioned variable
-// of that name. The options describe the whole variable. `made_at` is recorded for error messages.
+// of that name. The options describe the whole variable. `created_at` is recorded for error
+// messages.
 absl::StatusOr<Variable> GetPartitionedVariable(Graph& graph, const std::string& name,
                                                 const VariableOptions& options,
-                                                const std::string& made_at,
+                                                const std::string& created_at,
                                                 const PartGetter& get_part);
 
 // Returns true if `v` has a single storage of its own, so that `op` can be applied to it. Returns
@@ -26,7 +27,7 @@ bool HasStorage(const Variable& v, absl::string_view op);
 
 // Concatenates the results of `read` for each part along the axis on which the variable is
 // partitioned, in the scope "<name>/ConcatPartitions/", under the variable's name.
-Output JoinParts(const Variable& v, const std::function<Output(const Variable&)>& read);
+Output ConcatParts(const Variable& v, const std::function<Output(const Variable&)>& read);
 
 // Calls `write` for each part with its share of a full value. Returns the results concatenated, or
 // (without read_value) grouped.

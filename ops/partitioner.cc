@@ -9,7 +9,7 @@ namespace {
 
 // Returns counts of one for each dimension except `axis`, whose count is `parts(extent)`.
 template <class Parts>
-absl::StatusOr<std::vector<int64_t>> Along(const Shape& full, int axis, const Parts& parts) {
+absl::StatusOr<std::vector<int64_t>> CountsAlong(const Shape& full, int axis, const Parts& parts) {
   const int rank = full.rank();
   if (axis < -rank || axis >= rank) {
     return InvalidArgument("Cannot partition variable along axis ", axis, " when shape is only ",
@@ -36,7 +36,7 @@ int64_t BytesPerElement(DataType dtype, int64_t of_string) {
 
 Partitioner FixedSizePartitioner(int64_t num_shards, int axis) {
   return [=](const Shape& full, DataType) {
-    return Along(full, axis, [&](int64_t extent) { return std::min(num_shards, extent); });
+    return CountsAlong(full, axis, [&](int64_t extent) { return std::min(num_shards, extent); });
   };
 }
 
@@ -54,7 +54,7 @@ Partitioner VariableAxisSizePartitioner(int64_t max_shard_bytes, int axis,
       return InvalidArgument("max_shards must be positive, but is ", *max_shards);
     }
     const double bytes = NumElements(full) * BytesPerElement(dtype, bytes_per_string_element);
-    return Along(full, axis, [&](int64_t extent) {
+    return CountsAlong(full, axis, [&](int64_t extent) {
       const double bytes_per_slice = extent == 0 ? 0 : bytes / static_cast<double>(extent);
       if (bytes_per_slice == 0) return std::min<int64_t>(extent, 1);
       const double slices = std::max(1., std::floor(max_shard_bytes / bytes_per_slice));
@@ -74,11 +74,12 @@ Partitioner MinMaxVariablePartitioner(int64_t max_partitions, int axis, int64_t 
           min_slice_size, " and bytes_per_string_element is ", bytes_per_string_element);
     }
     const double bytes = NumElements(full) * BytesPerElement(dtype, bytes_per_string_element);
-    const double wanted = std::ceil(bytes / static_cast<double>(min_slice_size));
-    return Along(full, axis, [&](int64_t extent) {
+    const double parts_by_size = std::ceil(bytes / static_cast<double>(min_slice_size));
+    return CountsAlong(full, axis, [&](int64_t extent) {
       const int64_t most = std::min(extent, max_partitions);
-      return std::max<int64_t>(
-          1, wanted < static_cast<double>(most) ? static_cast<int64_t>(wanted) : most);
+      return std::max<int64_t>(1, parts_by_size < static_cast<double>(most)
+                                      ? static_cast<int64_t>(parts_by_size)
+                                      : most);
     });
   };
 }

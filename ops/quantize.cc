@@ -14,7 +14,7 @@ Attrs FakeQuantAttrs(const FakeQuantOptions& o) {
   return {{"num_bits", o.num_bits}, {"narrow_range", o.narrow_range}};
 }
 
-// ---- shape rules
+// ---- shape functions
 
 // Returns the shape of a range: a vector with one element per index of `axis`, or a scalar without
 // an axis.
@@ -154,7 +154,7 @@ Grads FakeQuantVarsGradient(GradContext& g) {
   return {r[0], r[1], r[2]};
 }
 
-// ---- records
+// ---- op definitions
 
 constexpr char kQuantized[] = "T: {qint8, quint8, qint32, qint16, quint16}";
 constexpr char kInputTypes[] = "Tinput: {qint8, quint8, qint32, qint16, quint16}";

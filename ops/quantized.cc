@@ -14,7 +14,7 @@ namespace weir {
 
 namespace {
 
-// ---- shape rules
+// ---- shape functions
 
 // Checks that the inputs from `first_range` on are ends of ranges, and sets all outputs but the
 // first to scalars, which are ends of ranges.
@@ -46,7 +46,7 @@ absl::Status BinaryShape(ShapeContext& c) {
 template <bool kAxisFirst>
 absl::Status ConcatShape(ShapeContext& c) {
   const int n = (c.num_inputs() - 1) / 3, first = kAxisFirst ? 1 : 0;
-  WEIR_RETURN_IF_ERROR(JoinedShape(c, first, first + n, kAxisFirst ? 0 : n));
+  WEIR_RETURN_IF_ERROR(ConcatenatedShape(c, first, first + n, kAxisFirst ? 0 : n));
   return RangesAreScalars(c, n + 1);
 }
 
@@ -83,7 +83,7 @@ absl::Status PerChannelShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-// ---- records
+// ---- op definitions
 
 constexpr char kTypes[] = ": {qint8, quint8, qint32, qint16, quint16}";
 

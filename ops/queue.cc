@@ -56,7 +56,7 @@ Node* Queue::Add(absl::string_view op, std::vector<Arg> args, Attrs attrs, absl:
   if (!handle_.valid()) return nullptr;
   args.insert(args.begin(), handle_);
   const std::string full = absl::StrCat(op, handle_.dtype() == DT_RESOURCE ? "V2" : "");
-  const std::string fallback = absl::StrCat(LastPartOfName(handle_.node->name()), suffix);
+  const std::string fallback = absl::StrCat(LastNameComponent(handle_.node->name()), suffix);
   return AddNode(full, args, attrs, name.empty() ? absl::string_view(fallback) : name);
 }
 
@@ -93,7 +93,7 @@ Outputs Queue::TakeMany(absl::string_view op, int32_t n, absl::string_view suffi
   if (!handle_.valid()) return AllOutputs(nullptr, types_.size());
   Graph& graph = handle_.graph();
   const NameScope scope(graph, name.empty()
-                                   ? absl::StrCat(LastPartOfName(handle_.node->name()), suffix)
+                                   ? absl::StrCat(LastNameComponent(handle_.node->name()), suffix)
                                    : std::string(name));
   return TakeMany(op, Const(graph, n, "n"), suffix, scope.name());
 }
@@ -136,56 +136,56 @@ Output Queue::Size(absl::string_view name) const {
 
 namespace {
 
-void AddMakers(const HandleForm& form, OpRegistry* ops) {
+void AddCreators(const HandleForm& form, OpRegistry* ops) {
   const auto elements = [](OpSpec& spec) -> OpSpec& {
     return spec.Attr("component_types: list(type) >= 1")
         .Attr("shapes: list(shape) >= 0 = []")
         .Attr("capacity: int = -1");
   };
-  const auto maker = [&](const char* kind) { return MakerOfHandle(kind, form, "handle"); };
+  const auto maker = [&](const char* kind) { return HandleCreatorSpec(kind, form, "handle"); };
   OpSpec fifo = maker("FIFOQueue"), padding = maker("PaddingFIFOQueue");
   OpSpec shuffle = maker("RandomShuffleQueue"), priority = maker("PriorityQueue");
-  ops->Add(SharedByName(elements(fifo))
+  ops->Add(AddSharingAttrs(elements(fifo))
                .Doc("Creates a queue that returns tuples in first-in first-out order."));
-  ops->Add(SharedByName(elements(padding))
+  ops->Add(AddSharingAttrs(elements(padding))
                .Doc("Creates a queue whose elements may differ in shape. Batches of elements are "
                     "padded with zeros."));
-  ops->Add(SharedByName(elements(shuffle)
-                            .Attr("min_after_dequeue: int = 0")
-                            .Attr("seed: int = 0")
-                            .Attr("seed2: int = 0"))
+  ops->Add(AddSharingAttrs(elements(shuffle)
+                               .Attr("min_after_dequeue: int = 0")
+                               .Attr("seed: int = 0")
+                               .Attr("seed2: int = 0"))
                .Doc("Creates a queue that returns tuples in random order and retains at least "
                     "`min_after_dequeue` of them until it is closed."));
-  ops->Add(SharedByName(priority.Attr("component_types: list(type) >= 0 = []")
-                            .Attr("shapes: list(shape) >= 0")
-                            .Attr("capacity: int = -1"))
+  ops->Add(AddSharingAttrs(priority.Attr("component_types: list(type) >= 0 = []")
+                               .Attr("shapes: list(shape) >= 0")
+                               .Attr("capacity: int = -1"))
                .Doc("Creates a queue that returns the tuple with the smallest first component, an "
                     "int64, first."));
 }
 
-OpSpec User(const char* op, const HandleForm& form, absl::string_view inputs = {}) {
-  return UserOfHandle(op, form, "handle", inputs);
+OpSpec UserSpec(const char* op, const HandleForm& form, absl::string_view inputs = {}) {
+  return HandleUserSpec(op, form, "handle", inputs);
 }
 
-void AddMovers(const HandleForm& form, OpRegistry* ops) {
+void AddTransferOps(const HandleForm& form, OpRegistry* ops) {
   for (const auto& [op, doc] : {std::pair("QueueEnqueue", "Enqueues a tuple."),
                                 std::pair("QueueEnqueueMany", "Enqueues the rows of tensors.")}) {
-    ops->Add(User(op, form, "components: Tcomponents")
+    ops->Add(UserSpec(op, form, "components: Tcomponents")
                  .Attr("Tcomponents: list(type) >= 1")
                  .Attr("timeout_ms: int = -1")
                  .InferShape(NoOutputs)
                  .Doc(doc));
   }
-  struct Taker {
+  struct DequeueOp {
     const char *op, *inputs, *doc;
   };
   for (const auto& [op, inputs, doc] :
-       {Taker{"QueueDequeue", "", "Dequeues a tuple."},
-        Taker{"QueueDequeueMany", "n: int32", "Dequeues a batch of n tuples."},
-        Taker{
+       {DequeueOp{"QueueDequeue", "", "Dequeues a tuple."},
+        DequeueOp{"QueueDequeueMany", "n: int32", "Dequeues a batch of n tuples."},
+        DequeueOp{
             "QueueDequeueUpTo", "n: int32",
             "Dequeues a batch of n tuples, or of the remaining ones once the queue is closed."}}) {
-    ops->Add(User(op, form, inputs)
+    ops->Add(UserSpec(op, form, inputs)
                  .Out("components: component_types")
                  .Attr("component_types: list(type) >= 1")
                  .Attr("timeout_ms: int = -1")
@@ -201,15 +201,15 @@ absl::Status HandleShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-OpSpec MakerOfHandle(absl::string_view op, const HandleForm& form, absl::string_view handle) {
+OpSpec HandleCreatorSpec(absl::string_view op, const HandleForm& form, absl::string_view handle) {
   OpSpec spec(absl::StrCat(op, form.version));
   spec.Out(absl::StrCat(handle, ": ", form.handle)).Stateful();
   spec.InferShape(HandleShape).NotDifferentiable();
   return spec;
 }
 
-OpSpec UserOfHandle(absl::string_view op, const HandleForm& form, absl::string_view handle,
-                    absl::string_view inputs) {
+OpSpec HandleUserSpec(absl::string_view op, const HandleForm& form, absl::string_view handle,
+                      absl::string_view inputs) {
   OpSpec spec(absl::StrCat(op, form.version));
   spec.In(absl::StrCat(handle, ": ", form.handle, inputs.empty() ? "" : ", ", inputs));
   if (form.is_resource) spec.Stateful();
@@ -217,32 +217,32 @@ OpSpec UserOfHandle(absl::string_view op, const HandleForm& form, absl::string_v
   return spec;
 }
 
-ShapeFn RankedOf(const HandleForm& form, absl::string_view ranks, ShapeFn rule) {
+ShapeFn RankedIfResource(const HandleForm& form, absl::string_view ranks, ShapeFn rule) {
   return form.is_resource ? Ranked(ranks, std::move(rule)) : rule;
 }
 
-OpSpec& SharedByName(OpSpec& spec) {
+OpSpec& AddSharingAttrs(OpSpec& spec) {
   return spec.Attr("container: string = ''").Attr("shared_name: string = ''");
 }
 
-std::string LastPartOfName(const std::string& name) {
+std::string LastNameComponent(const std::string& name) {
   const size_t slash = name.rfind('/');
   return slash == std::string::npos ? name : name.substr(slash + 1);
 }
 
 void AddQueueOps(OpRegistry* ops) {
   for (const HandleForm& form : kHandleForms) {
-    AddMakers(form, ops);
-    AddMovers(form, ops);
-    ops->Add(User("QueueClose", form)
+    AddCreators(form, ops);
+    AddTransferOps(form, ops);
+    ops->Add(UserSpec("QueueClose", form)
                  .Attr("cancel_pending_enqueues: bool = false")
                  .InferShape(NoOutputs)
                  .Doc("Closes a queue, which then accepts no more elements."));
-    ops->Add(User("QueueIsClosed", form)
+    ops->Add(UserSpec("QueueIsClosed", form)
                  .Out("is_closed: bool")
                  .InferShape(ScalarShape)
                  .Doc("Returns whether a queue is closed."));
-    ops->Add(User("QueueSize", form)
+    ops->Add(UserSpec("QueueSize", form)
                  .Out("size: int32")
                  .InferShape(ScalarShape)
                  .Doc("Returns the number of elements in a queue."));

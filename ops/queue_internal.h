@@ -22,17 +22,17 @@ inline constexpr HandleForm kHandleForms[] = {kReferenceForm, kResourceForm};
 absl::Status HandleShape(ShapeContext& c);
 // The definitions of an op that creates the handle, and of one that takes the handle (and
 // `inputs`).
-OpSpec MakerOfHandle(absl::string_view op, const HandleForm& form, absl::string_view handle);
-OpSpec UserOfHandle(absl::string_view op, const HandleForm& form, absl::string_view handle,
-                    absl::string_view inputs = {});
+OpSpec HandleCreatorSpec(absl::string_view op, const HandleForm& form, absl::string_view handle);
+OpSpec HandleUserSpec(absl::string_view op, const HandleForm& form, absl::string_view handle,
+                      absl::string_view inputs = {});
 // Returns Ranked(ranks, rule) (ranked_internal.h) for the resource form, whose handle is a scalar,
 // and `rule` for the ref form, whose ranks are not checked.
-ShapeFn RankedOf(const HandleForm& form, absl::string_view ranks, ShapeFn rule);
+ShapeFn RankedIfResource(const HandleForm& form, absl::string_view ranks, ShapeFn rule);
 // Adds the attributes by which nodes share a resource.
-OpSpec& SharedByName(OpSpec& spec);
+OpSpec& AddSharingAttrs(OpSpec& spec);
 
 // Returns the last component of the node's name: the nodes that use the handle are named after it.
-std::string LastPartOfName(const std::string& name);
+std::string LastNameComponent(const std::string& name);
 
 }  // namespace weir
 

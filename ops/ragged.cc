@@ -54,7 +54,7 @@ namespace {
 
 constexpr char kFirstDimSize[] = "FIRST_DIM_SIZE";
 
-// ---- shape rules
+// ---- shape functions
 
 absl::Status ToSparseShape(ShapeContext& c) {
   const int depth = c.num_inputs() - 1;
@@ -278,7 +278,7 @@ Grads FillEmptyRowsGradient(GradContext& g) {
   return {Grad(), node->output(0), Grad(), node->output(1)};
 }
 
-// ---- records
+// ---- op definitions
 
 constexpr char kTsplits[] = "Tsplits: {int32, int64} = DT_INT64";
 

@@ -163,7 +163,7 @@ Output StatelessTruncatedNormal(Output seed, const Ints& shape, const RandomNorm
                              OrElse(name, "stateless_truncated_normal"));
 }
 
-// ---- records
+// ---- op definitions
 
 absl::Status StatelessShape(ShapeContext& c) {
   WEIR_ASSIGN_OR_RETURN(const Shape seed, c.WithRank(1, 1));

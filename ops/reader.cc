@@ -80,8 +80,8 @@ absl::Status ReadUpToShape(ShapeContext& c) {
 
 absl::Status RestoreShape(ShapeContext& c) { return c.WithRank(1, 0).status(); }
 
-void AddMakers(const HandleForm& form, OpRegistry* ops) {
-  const auto maker = [&](const char* op) { return MakerOfHandle(op, form, "reader_handle"); };
+void AddCreators(const HandleForm& form, OpRegistry* ops) {
+  const auto maker = [&](const char* op) { return HandleCreatorSpec(op, form, "reader_handle"); };
   // TensorFlow has not deprecated the ref form of WholeFileReader.
   const auto add = [&](OpSpec& spec, const char* doc) {
     const bool is_deprecated = !form.is_resource && spec.name() != "WholeFileReader";
@@ -91,55 +91,56 @@ void AddMakers(const HandleForm& form, OpRegistry* ops) {
   OpSpec whole = maker("WholeFileReader"), text = maker("TextLineReader"),
          fixed = maker("FixedLengthRecordReader"), records = maker("TFRecordReader"),
          identity = maker("IdentityReader");
-  add(SharedByName(whole), "Creates a reader of whole files.");
-  add(SharedByName(text.Attr("skip_header_lines: int = 0")),
+  add(AddSharingAttrs(whole), "Creates a reader of whole files.");
+  add(AddSharingAttrs(text.Attr("skip_header_lines: int = 0")),
       "Creates a reader of the lines of files.");
-  SharedByName(fixed.Attr("header_bytes: int = 0")
-                   .Attr("record_bytes: int")
-                   .Attr("footer_bytes: int = 0")
-                   .Attr("hop_bytes: int = 0"));
+  AddSharingAttrs(fixed.Attr("header_bytes: int = 0")
+                      .Attr("record_bytes: int")
+                      .Attr("footer_bytes: int = 0")
+                      .Attr("hop_bytes: int = 0"));
   if (form.is_resource) fixed.Attr("encoding: string = ''");
   add(fixed, "Creates a reader of records of a fixed size.");
-  add(SharedByName(records).Attr("compression_type: string = ''"),
+  add(AddSharingAttrs(records).Attr("compression_type: string = ''"),
       "Creates a reader of the records of TFRecord files.");
-  add(SharedByName(identity), "Creates a reader that returns the elements of its queue.");
+  add(AddSharingAttrs(identity), "Creates a reader that returns the elements of its queue.");
 }
 
-OpSpec User(const char* op, const HandleForm& form, absl::string_view inputs = {}) {
-  return UserOfHandle(op, form, "reader_handle", inputs);
+OpSpec UserSpec(const char* op, const HandleForm& form, absl::string_view inputs = {}) {
+  return HandleUserSpec(op, form, "reader_handle", inputs);
 }
 
 void AddReads(const HandleForm& form, OpRegistry* ops) {
   const std::string queue = absl::StrCat("queue_handle: ", form.handle);
-  ops->Add(User("ReaderRead", form, queue)
+  ops->Add(UserSpec("ReaderRead", form, queue)
                .Out("key: string, value: string")
-               .InferShape(RankedOf(form, "reader_handle: 0, queue_handle: 0", ScalarShape))
+               .InferShape(RankedIfResource(form, "reader_handle: 0, queue_handle: 0", ScalarShape))
                .Doc("Returns the next record. Dequeues the next unit of work at the end of the "
                     "current one."));
-  ops->Add(User("ReaderReadUpTo", form, queue + ", num_records: int64")
-               .Out("keys: string, values: string")
-               .InferShape(RankedOf(form, "reader_handle: 0, queue_handle: 0", ReadUpToShape))
-               .Doc("Returns up to `num_records` records, all from one unit of work."));
+  ops->Add(
+      UserSpec("ReaderReadUpTo", form, queue + ", num_records: int64")
+          .Out("keys: string, values: string")
+          .InferShape(RankedIfResource(form, "reader_handle: 0, queue_handle: 0", ReadUpToShape))
+          .Doc("Returns up to `num_records` records, all from one unit of work."));
 }
 
 void AddStateOps(const HandleForm& form, OpRegistry* ops) {
-  ops->Add(User("ReaderNumRecordsProduced", form)
+  ops->Add(UserSpec("ReaderNumRecordsProduced", form)
                .Out("records_produced: int64")
-               .InferShape(RankedOf(form, "reader_handle: 0", ScalarShape))
+               .InferShape(RankedIfResource(form, "reader_handle: 0", ScalarShape))
                .Doc("Returns the number of records that a reader has produced."));
-  ops->Add(User("ReaderNumWorkUnitsCompleted", form)
+  ops->Add(UserSpec("ReaderNumWorkUnitsCompleted", form)
                .Out("units_completed: int64")
-               .InferShape(RankedOf(form, "reader_handle: 0", ScalarShape))
+               .InferShape(RankedIfResource(form, "reader_handle: 0", ScalarShape))
                .Doc("Returns the number of units of work that a reader has completed."));
-  ops->Add(User("ReaderSerializeState", form)
+  ops->Add(UserSpec("ReaderSerializeState", form)
                .Out("state: string")
-               .InferShape(RankedOf(form, "reader_handle: 0", ScalarShape))
+               .InferShape(RankedIfResource(form, "reader_handle: 0", ScalarShape))
                .Doc("Returns the state of a reader as a string."));
-  ops->Add(User("ReaderRestoreState", form, "state: string")
-               .InferShape(RankedOf(form, "reader_handle: 0", RestoreShape))
+  ops->Add(UserSpec("ReaderRestoreState", form, "state: string")
+               .InferShape(RankedIfResource(form, "reader_handle: 0", RestoreShape))
                .Doc("Restores a reader to a serialized state."));
-  ops->Add(User("ReaderReset", form)
-               .InferShape(RankedOf(form, "reader_handle: 0", NoOutputs))
+  ops->Add(UserSpec("ReaderReset", form)
+               .InferShape(RankedIfResource(form, "reader_handle: 0", NoOutputs))
                .Doc("Resets a reader to its initial state."));
 }
 
@@ -147,7 +148,7 @@ void AddStateOps(const HandleForm& form, OpRegistry* ops) {
 
 void AddReaderOps(OpRegistry* ops) {
   for (const HandleForm& form : kHandleForms) {
-    AddMakers(form, ops);
+    AddCreators(form, ops);
     AddReads(form, ops);
     AddStateOps(form, ops);
   }

@@ -37,7 +37,7 @@ class FlowFinder {
 
   void Run() {
     FindUsedSides();
-    for (Node* node : InOrder()) {
+    for (Node* node : TopologicalOrder()) {
       if (stack_.ContextOf(node) == nullptr) Visit(node);
     }
   }
@@ -56,7 +56,7 @@ class FlowFinder {
   }
 
   // Returns the nodes in topological order. Nodes on other cycles are left out.
-  std::vector<Node*> InOrder() const {
+  std::vector<Node*> TopologicalOrder() const {
     std::vector<int> waits(graph_.num_nodes(), 0);
     std::vector<std::vector<Node*>> users(graph_.num_nodes());
     for (const auto& node : graph_.nodes()) {
@@ -93,7 +93,7 @@ class FlowFinder {
   }
 
   // Returns the innermost context of the inputs.
-  FlowContext* Around(const Node* node) const {
+  FlowContext* InnermostContext(const Node* node) const {
     FlowContext* innermost = nullptr;
     const auto consider = [&innermost](FlowContext* context) {
       if (Depth(context) > Depth(innermost)) innermost = context;
@@ -156,7 +156,7 @@ class FlowFinder {
   }
 
   void Visit(Node* node) {
-    FlowContext* const around = Around(node);
+    FlowContext* const around = InnermostContext(node);
     if (IsOp(node, "Switch")) return VisitSwitch(node, around);
     if (IsOp(node, "Enter")) return VisitEnter(node, around);
     if (IsOp(node, "Merge") && around != nullptr && around->kind == FlowContext::Kind::kBranch)

@@ -7,7 +7,7 @@ namespace weir {
 namespace {
 
 constexpr Families<OpRegistry>::Add kFamilies[] = {
-    AddArrayBasicOps,    AddArrayDiagOps,     AddArrayGatherOps,  AddArrayJoiningOps,
+    AddArrayBasicOps,    AddArrayDiagOps,     AddArrayGatherOps,  AddArrayConcatOps,
     AddArrayLayoutOps,   AddArraySearchOps,   AddArraySlicingOps, AddArraySpaceOps,
     AddBarrierOps,       AddBatchOps,         AddBinaryMathOps,   AddBoxOps,
     AddCandidateOps,     AddColorOps,         AddControlFlowOps,  AddConvOps,

@@ -10,7 +10,7 @@ namespace weir {
 void AddArrayBasicOps(OpRegistry* ops);      // array_basic.cc
 void AddArrayDiagOps(OpRegistry* ops);       // array_diag.cc
 void AddArrayGatherOps(OpRegistry* ops);     // array_gather.cc
-void AddArrayJoiningOps(OpRegistry* ops);    // array_concat.cc
+void AddArrayConcatOps(OpRegistry* ops);     // array_concat.cc
 void AddArrayLayoutOps(OpRegistry* ops);     // array_layout.cc
 void AddArraySearchOps(OpRegistry* ops);     // array_search.cc
 void AddArraySlicingOps(OpRegistry* ops);    // array_slicing.cc

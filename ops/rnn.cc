@@ -20,7 +20,7 @@ Attrs LstmAttrs(const LstmBlockOptions& o) {
       {"forget_bias", o.forget_bias}, {"cell_clip", o.cell_clip}, {"use_peephole", o.use_peephole}};
 }
 
-// ---- shape rules
+// ---- shape functions
 
 absl::Status CellShape(ShapeContext& c) {
   WEIR_ASSIGN_OR_RETURN(const Shape x, c.WithRank(0, 2));

@@ -170,7 +170,7 @@ class SaverGraph {
   }
 
   // Returns the writing node, marked if it need not wait for the disk.
-  Operation Marked(Operation op) const {
+  Operation WithSyncAttr(Operation op) const {
     if (op.valid() && !options_.synced) graph_.SetAttr(op.node, "_synced", false);
     return op;
   }
@@ -183,11 +183,11 @@ class SaverGraph {
     if (v1()) {
       const NameScope scope(graph_, "save");
       const auto [names, slices] = Keys(variables, "shapes_and_slices");
-      save = Marked(SaveSlices(path, names, slices, values, scope.name()));
+      save = WithSyncAttr(SaveSlices(path, names, slices, values, scope.name()));
     } else {
       const NameScope scope(graph_, "SaveV2");
       const auto [names, slices] = Keys(variables);
-      save = Marked(SaveV2(path, names, slices, values, scope.name()));
+      save = WithSyncAttr(SaveV2(path, names, slices, values, scope.name()));
     }
     return WithDependencies({save}, path);
   }
@@ -218,7 +218,7 @@ class SaverGraph {
   Operation AssignTo(const Variable& v, Output value) {
     if (options_.reshape && v.shape().IsFullyDefined()) value = Reshaped(value, v.shape());
     if (!v.is_resource()) {
-      const ColocateWith beside(graph_, Operation(v.handle().node));
+      const ColocateWith colocation(graph_, Operation(v.handle().node));
       const bool validate = !options_.reshape && v.shape().IsFullyDefined();
       return AddOp("Assign", {v.handle(), value},
                    {{"use_locking", true}, {"validate_shape", validate}});
@@ -257,8 +257,8 @@ class SaverGraph {
   Output TemporaryPath(Output path) {
     const DeviceScope device(graph_, "/device:CPU:*");
     const Output is_object_store = StaticRegexFullMatch(path, "^s3://.*");
-    const Output beside = Const(graph_, ".part"), below = Const(graph_, "_temp/part");
-    return StringJoin({path, Select(is_object_store, beside, below)});
+    const Output object_suffix = Const(graph_, ".part"), file_suffix = Const(graph_, "_temp/part");
+    return StringJoin({path, Select(is_object_store, object_suffix, file_suffix)});
   }
 
   // The shards of a V1 checkpoint remain separate files. Its path is a pattern of their names.
@@ -295,7 +295,7 @@ class SaverGraph {
         const ControlDependencies after(graph_, saved);
         list = Stack(prefixes, 0, "checkpoint_prefixes");
       }
-      merge = Marked(MergeV2Checkpoints(list, path, true, false, scope.name()));
+      merge = WithSyncAttr(MergeV2Checkpoints(list, path, true, false, scope.name()));
     }
     saved.insert(saved.begin(), merge);
     const ControlDependencies after(graph_, saved);

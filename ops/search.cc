@@ -26,9 +26,9 @@ Output SearchSorted(Output sorted_sequence, Output values, bool right, DataType 
     const Output length = StridedSlice(ShapeVector(x), {Index(-1)});
     return Reshape(x, Stack({Const(g, int32_t{-1}), length}, 0));
   };
-  const Output sorted = rows(sorted_sequence), wanted = rows(values);
-  const Output found = right ? UpperBound(sorted, wanted, out_type, name)
-                             : LowerBound(sorted, wanted, out_type, name);
+  const Output sorted = rows(sorted_sequence), value_rows = rows(values);
+  const Output found = right ? UpperBound(sorted, value_rows, out_type, name)
+                             : LowerBound(sorted, value_rows, out_type, name);
   return Reshape(found, ShapeVector(values));
 }
 
@@ -58,7 +58,7 @@ Output DenseBincount(Output x, Output size, Output weights, bool binary, absl::s
 
 namespace {
 
-// ---- shape rules
+// ---- shape functions
 
 absl::Status BoundShape(ShapeContext& c) {
   WEIR_ASSIGN_OR_RETURN(const Shape sorted, c.WithRank(0, 2));
@@ -188,7 +188,7 @@ Grads ApproxTopKGradient(GradContext& g) {
   return {ScatterNd(flat, Reshape(g.dy(0), {count}), x.shape())};
 }
 
-// ---- records
+// ---- op definitions
 
 OpSpec BincountSpec(const char* op, const char* in, ShapeFn shape) {
   OpSpec spec(op);

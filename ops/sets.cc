@@ -25,7 +25,7 @@ SparseTensor SparseOperation(absl::string_view operation, const SparseTensor& a,
 
 absl::string_view Difference(bool a_minus_b) { return a_minus_b ? "a-b" : "b-a"; }
 
-// ---- shape rules
+// ---- shape functions
 
 absl::Status DenseToDenseShape(ShapeContext& c) {
   WEIR_ASSIGN_OR_RETURN(const Shape a, c.WithRankAtLeast(0, 2));

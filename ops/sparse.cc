@@ -42,7 +42,7 @@ absl::Status SparsePairShape(ShapeContext& c) {
 
 namespace {
 
-// ---- shape rules
+// ---- shape functions
 
 absl::Status ToDenseShape(ShapeContext& c) {
   WEIR_ASSIGN_OR_RETURN(Shape shape, RequestedShape(c, 1));
@@ -160,7 +160,7 @@ Grads ToDenseGradient(GradContext& g) {
   return {ZerosOf(g.x(0)), ZerosOf(g.x(1)), values, rest};
 }
 
-// ---- records
+// ---- op definitions
 
 void AddPartOps(OpRegistry* ops) {
   ops->Add(OpSpec("SparseConcat")

@@ -68,7 +68,7 @@ SparseTensor SparseCrossHashed(const FeatureColumns& columns, int64_t num_bucket
                                 name));
 }
 
-// ---- records
+// ---- op definitions
 
 namespace {
 

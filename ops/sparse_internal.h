@@ -14,7 +14,7 @@ SparseTensor WrappedOutputs(Node* node);
 // Returns the shape that input i of a node contains, if it is static.
 std::optional<Shape> StaticShape(Node* node, int i);
 
-// ---- shape rules
+// ---- shape functions
 
 // Returns the rank of the sparse tensor whose indices, values and shape are the inputs from `first`
 // on; -1 if it is not known.

@@ -9,7 +9,7 @@ namespace weir {
 
 namespace {
 
-// ---- shape rules
+// ---- shape functions
 
 absl::Status AddToDenseShape(ShapeContext& c) {
   c.set_output(0, c.input(3));
@@ -101,7 +101,7 @@ Grads AddGradient(GradContext& g) {
 
 // The shape with 1 for the reduced dimensions: a literal if everything is known at graph
 // construction.
-Ints KeptShape(GradContext& g) {
+Ints KeepDimsShape(GradContext& g) {
   const Tensor* const axes = GraphValues().value(g.node(), 3);
   const std::optional<Shape> shape = StaticShape(&g.node(), 2);
   if (axes == nullptr || !shape) return ReducedShape(g.x(2), g.x(3));
@@ -123,7 +123,7 @@ Output CastToInt64(Graph& graph, const Ints& shape) {
 Output FloorDivOp(Output a, Output b) { return FloorDiv(a, b, "floordiv"); }
 
 Grads ReduceSumGradient(GradContext& g) {
-  const Ints kept = KeptShape(g);
+  const Ints kept = KeepDimsShape(g);
   const Output dy = Reshape(g.dy(), kept);
   const Output scale = FloorDivOp(g.x(2), CastToInt64(g.graph(), kept));
   return {Grad(), GatherNd(dy, FloorDivOp(g.x(0), scale)), Grad(), Grad()};
@@ -174,12 +174,12 @@ Grads CwiseGradient(GradContext& g) {
     begin = AddOp("ConcatV2", {Outputs{zero, added}, axis}, {}, scope.name());
   }
   const Output places = Slice(scaled, begin, {-1, -1});
-  const Output there = GatherNd(dense, places);
-  const Output dx = kDivides ? g.dy() / there : g.dy() * there;
+  const Output gathered = GatherNd(dense, places);
+  const Output dx = kDivides ? g.dy() / gathered : g.dy() * gathered;
   Output slope = values;
   if (kDivides) {
     slope = -values;
-    slope = slope / Square(there);
+    slope = slope / Square(gathered);
   }
   const Output dy_values = g.dy() * slope;
   const Output zeros = ZerosOf(dense);
@@ -239,7 +239,7 @@ Grads SparseMatMulGradient(GradContext& g) {
   return {da, db};
 }
 
-// ---- records
+// ---- op definitions
 
 constexpr char kRealTypes[] =
     "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}";

@@ -77,7 +77,7 @@ Operation SparseConditionalAccumulator::SetGlobalStep(Output step, absl::string_
   return Operation(AddNode("AccumulatorSetGlobalStep", {handle_, step}, {}, name));
 }
 
-// ---- records
+// ---- op definitions
 
 namespace {
 

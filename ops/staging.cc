@@ -8,76 +8,78 @@ namespace {
 
 // Adds the attributes for the capacity and the types of a staging area, which are equal for all
 // nodes that use it.
-OpSpec& Limits(OpSpec& spec, const char* dtypes) {
+OpSpec& AddCapacityAttrs(OpSpec& spec, const char* dtypes) {
   return spec.Attr("capacity: int >= 0 = 0").Attr("memory_limit: int >= 0 = 0").Attr(dtypes);
 }
 
-OpSpec Using(const std::string& op, const char* inputs, const char* outputs,
-             const char* dtypes = "dtypes: list(type)") {
+OpSpec StagingSpec(const std::string& op, const char* inputs, const char* outputs,
+                   const char* dtypes = "dtypes: list(type)") {
   OpSpec spec(op);
   if (*inputs != '\0') spec.In(inputs);
   if (*outputs != '\0') spec.Out(outputs);
-  Limits(spec, dtypes).Stateful().NotDifferentiable();
+  AddCapacityAttrs(spec, dtypes).Stateful().NotDifferentiable();
   return spec;
 }
 
 constexpr char kSomeTypes[] = "dtypes: list(type) >= 1";
 
-void AddLineOps(OpRegistry* ops) {
-  OpSpec stage = Using("Stage", "values: dtypes", "", kSomeTypes);
-  OpSpec unstage = Using("Unstage", "", "values: dtypes", kSomeTypes);
-  OpSpec peek = Using("StagePeek", "index: int32", "values: dtypes", kSomeTypes);
-  OpSpec size = Using("StageSize", "", "size: int32");
-  OpSpec clear = Using("StageClear", "", "");
-  ops->Add(SharedByName(stage).InferShape(NoOutputs).Doc(
+void AddStageOps(OpRegistry* ops) {
+  OpSpec stage = StagingSpec("Stage", "values: dtypes", "", kSomeTypes);
+  OpSpec unstage = StagingSpec("Unstage", "", "values: dtypes", kSomeTypes);
+  OpSpec peek = StagingSpec("StagePeek", "index: int32", "values: dtypes", kSomeTypes);
+  OpSpec size = StagingSpec("StageSize", "", "size: int32");
+  OpSpec clear = StagingSpec("StageClear", "", "");
+  ops->Add(AddSharingAttrs(stage).InferShape(NoOutputs).Doc(
       "Stages a tuple for another step. Blocks while the staging area is full."));
-  ops->Add(SharedByName(unstage)
+  ops->Add(AddSharingAttrs(unstage)
                .InferShape(UnknownShape)
                .Doc("Removes and returns the first staged tuple."));
-  ops->Add(SharedByName(peek)
+  ops->Add(AddSharingAttrs(peek)
                .InferShape(UnknownShape)
                .Doc("Returns a staged tuple without removing it."));
-  ops->Add(SharedByName(size).InferShape(ScalarShape).Doc("Returns the number of staged tuples."));
-  ops->Add(SharedByName(clear).InferShape(NoOutputs).Doc("Removes all staged tuples."));
+  ops->Add(
+      AddSharingAttrs(size).InferShape(ScalarShape).Doc("Returns the number of staged tuples."));
+  ops->Add(AddSharingAttrs(clear).InferShape(NoOutputs).Doc("Removes all staged tuples."));
 }
 
 void AddMapOps(const char* kind, OpRegistry* ops) {
   const auto name = [&](const char* op) { return absl::StrCat(kind, op); };
-  OpSpec stage = Using(name("Stage"), "key: int64, indices: int32, values: fake_dtypes", "");
-  OpSpec peek = Using(name("Peek"), "key: int64, indices: int32", "values: dtypes", kSomeTypes);
+  OpSpec stage = StagingSpec(name("Stage"), "key: int64, indices: int32, values: fake_dtypes", "");
+  OpSpec peek =
+      StagingSpec(name("Peek"), "key: int64, indices: int32", "values: dtypes", kSomeTypes);
   OpSpec unstage =
-      Using(name("Unstage"), "key: int64, indices: int32", "values: dtypes", kSomeTypes);
+      StagingSpec(name("Unstage"), "key: int64, indices: int32", "values: dtypes", kSomeTypes);
   OpSpec no_key =
-      Using(name("UnstageNoKey"), "indices: int32", "key: int64, values: dtypes", kSomeTypes);
-  OpSpec size = Using(name("Size"), "", "size: int32");
-  OpSpec incomplete = Using(name("IncompleteSize"), "", "size: int32");
-  OpSpec clear = Using(name("Clear"), "", "");
-  ops->Add(SharedByName(stage.Attr("fake_dtypes: list(type) >= 1"))
+      StagingSpec(name("UnstageNoKey"), "indices: int32", "key: int64, values: dtypes", kSomeTypes);
+  OpSpec size = StagingSpec(name("Size"), "", "size: int32");
+  OpSpec incomplete = StagingSpec(name("IncompleteSize"), "", "size: int32");
+  OpSpec clear = StagingSpec(name("Clear"), "", "");
+  ops->Add(AddSharingAttrs(stage.Attr("fake_dtypes: list(type) >= 1"))
                .InferShape(NoOutputs)
                .Doc("Stages components of the tuple with the given key for another step."));
-  ops->Add(SharedByName(peek)
+  ops->Add(AddSharingAttrs(peek)
                .InferShape(UnknownShape)
                .Doc("Returns components of the tuple with the given key once it is complete, "
                     "without removing it."));
-  ops->Add(SharedByName(unstage)
+  ops->Add(AddSharingAttrs(unstage)
                .InferShape(UnknownShape)
                .Doc("Removes and returns components of the tuple with the given key once it is "
                     "complete."));
-  ops->Add(SharedByName(no_key)
+  ops->Add(AddSharingAttrs(no_key)
                .InferShape(UnknownShape)
                .Doc("Removes and returns components of the tuple with the smallest key."));
   ops->Add(
-      SharedByName(size).InferShape(ScalarShape).Doc("Returns the number of complete tuples."));
-  ops->Add(SharedByName(incomplete)
+      AddSharingAttrs(size).InferShape(ScalarShape).Doc("Returns the number of complete tuples."));
+  ops->Add(AddSharingAttrs(incomplete)
                .InferShape(ScalarShape)
                .Doc("Returns the number of incomplete tuples."));
-  ops->Add(SharedByName(clear).InferShape(NoOutputs).Doc("Removes all tuples."));
+  ops->Add(AddSharingAttrs(clear).InferShape(NoOutputs).Doc("Removes all tuples."));
 }
 
 }  // namespace
 
 void AddStagingOps(OpRegistry* ops) {
-  AddLineOps(ops);
+  AddStageOps(ops);
   for (const char* kind : {"Map", "OrderedMap"}) AddMapOps(kind, ops);
 }
 

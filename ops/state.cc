@@ -127,10 +127,10 @@ absl::Status CheckHandleType(const ShapeContext& c, absl::string_view doing) {
   const HandleData* handle = c.handle(0);
   const AttrValue* attr = c.node().FindAttr("dtype");
   if (handle == nullptr || handle->dtype == DT_INVALID || attr == nullptr) return absl::OkStatus();
-  const DataType wanted = *attr->get_if<DataType>();
-  if (handle->dtype == wanted) return absl::OkStatus();
+  const DataType expected = *attr->get_if<DataType>();
+  if (handle->dtype == expected) return absl::OkStatus();
   return InvalidArgument("Trying to ", doing, " variable with wrong dtype. Expected ",
-                         DataTypeName(handle->dtype), " got ", DataTypeName(wanted));
+                         DataTypeName(handle->dtype), " got ", DataTypeName(expected));
 }
 
 absl::Status ReadVariableRule(ShapeContext& c) {

@@ -129,7 +129,7 @@ absl::StatusOr<ResolvedSlice> ResolveSlice(const Shape& input, KnownBounds begin
                                            absl::Span<const int64_t> strides,
                                            const StridedSliceOptions& masks) {
   if (strides.size() > kMaxIndices) {
-    return InvalidArgument("at most ", kMaxIndices, " indices are possible, but there are ",
+    return InvalidArgument("at most ", kMaxIndices, " indices are supported, but got ",
                            strides.size());
   }
   if ((begin.has_value() && begin->size() != strides.size()) ||

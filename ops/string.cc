@@ -10,7 +10,7 @@ namespace weir {
 
 namespace {
 
-// ---- shape rules
+// ---- shape functions
 
 // Output 0 has the shape of input 0; the other inputs are scalars.
 absl::Status SameShapeScalars(ShapeContext& c) {
@@ -108,10 +108,10 @@ absl::Status UnicodeDecodeShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-// ---- records
+// ---- op definitions
 
 // The definition of an elementwise op on strings.
-OpSpec EachSpec(const char* name, const char* in, const char* out, const char* doc) {
+OpSpec ElementwiseSpec(const char* name, const char* in, const char* out, const char* doc) {
   OpSpec spec(name);
   spec.In(in).Out(out).InferShape(SameShapeScalars).NotDifferentiable().Doc(doc);
   return spec;
@@ -120,17 +120,17 @@ OpSpec EachSpec(const char* name, const char* in, const char* out, const char* d
 constexpr char kUnit[] = "unit: {'BYTE', 'UTF8_CHAR'} = 'BYTE'";
 
 void AddPartOps(OpRegistry* ops) {
-  ops->Add(EachSpec("StringLength", "input: string", "output: int32",
-                    "Returns the number of bytes or characters of each string.")
+  ops->Add(ElementwiseSpec("StringLength", "input: string", "output: int32",
+                           "Returns the number of bytes or characters of each string.")
                .Attr(kUnit));
-  ops->Add(EachSpec("StringStrip", "input: string", "output: string",
-                    "Strips leading and trailing whitespace from strings."));
-  ops->Add(
-      EachSpec("StringLower", "input: string", "output: string", "Converts strings to lower case.")
-          .Attr("encoding: string = ''"));
-  ops->Add(
-      EachSpec("StringUpper", "input: string", "output: string", "Converts strings to upper case.")
-          .Attr("encoding: string = ''"));
+  ops->Add(ElementwiseSpec("StringStrip", "input: string", "output: string",
+                           "Strips leading and trailing whitespace from strings."));
+  ops->Add(ElementwiseSpec("StringLower", "input: string", "output: string",
+                           "Converts strings to lower case.")
+               .Attr("encoding: string = ''"));
+  ops->Add(ElementwiseSpec("StringUpper", "input: string", "output: string",
+                           "Converts strings to upper case.")
+               .Attr("encoding: string = ''"));
   ops->Add(OpSpec("Substr")
                .In("input: string, pos: T, len: T")
                .Out("output: string")
@@ -194,14 +194,15 @@ void AddJoinOps(OpRegistry* ops) {
 }
 
 void AddConversionOps(OpRegistry* ops) {
-  ops->Add(EachSpec("AsString", "input: T", "output: string", "Converts each element to text.")
-               .Attr("T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, "
-                     "uint32, uint64, complex64, complex128, bool, variant, string}")
-               .Attr("precision: int = -1")
-               .Attr("scientific: bool = false")
-               .Attr("shortest: bool = false")
-               .Attr("width: int = -1")
-               .Attr("fill: string = ''"));
+  ops->Add(
+      ElementwiseSpec("AsString", "input: T", "output: string", "Converts each element to text.")
+          .Attr("T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, "
+                "uint32, uint64, complex64, complex128, bool, variant, string}")
+          .Attr("precision: int = -1")
+          .Attr("scientific: bool = false")
+          .Attr("shortest: bool = false")
+          .Attr("width: int = -1")
+          .Attr("fill: string = ''"));
   ops->Add(OpSpec("StringFormat")
                .In("inputs: T")
                .Out("output: string")
@@ -212,25 +213,26 @@ void AddConversionOps(OpRegistry* ops) {
                .InferShape(FormatShape)
                .NotDifferentiable()
                .Doc("Formats a template, replacing its placeholders by tensors."));
-  ops->Add(EachSpec("StringToNumber", "string_tensor: string", "output: out_type",
-                    "Parses each string as a number.")
+  ops->Add(ElementwiseSpec("StringToNumber", "string_tensor: string", "output: out_type",
+                           "Parses each string as a number.")
                .Attr("out_type: {float, double, int32, int64, uint32, uint64} = DT_FLOAT"));
-  ops->Add(EachSpec("EncodeBase64", "input: string", "output: string",
-                    "Encodes strings as URL-safe base64.")
+  ops->Add(ElementwiseSpec("EncodeBase64", "input: string", "output: string",
+                           "Encodes strings as URL-safe base64.")
                .Attr("pad: bool = false"));
-  ops->Add(EachSpec("DecodeBase64", "input: string", "output: string", "Decodes URL-safe base64."));
+  ops->Add(ElementwiseSpec("DecodeBase64", "input: string", "output: string",
+                           "Decodes URL-safe base64."));
 }
 
 void AddHashOps(OpRegistry* ops) {
   constexpr char kBuckets[] = "num_buckets: int >= 1";
-  ops->Add(EachSpec("StringToHashBucket", "string_tensor: string", "output: int64",
-                    "Hashes each string to a bucket with MurmurHash.")
+  ops->Add(ElementwiseSpec("StringToHashBucket", "string_tensor: string", "output: int64",
+                           "Hashes each string to a bucket with MurmurHash.")
                .Attr(kBuckets));
-  ops->Add(EachSpec("StringToHashBucketFast", "input: string", "output: int64",
-                    "Hashes each string to a bucket with FarmHash.")
+  ops->Add(ElementwiseSpec("StringToHashBucketFast", "input: string", "output: int64",
+                           "Hashes each string to a bucket with FarmHash.")
                .Attr(kBuckets));
-  ops->Add(EachSpec("StringToHashBucketStrong", "input: string", "output: int64",
-                    "Hashes each string to a bucket with SipHash under a key.")
+  ops->Add(ElementwiseSpec("StringToHashBucketStrong", "input: string", "output: int64",
+                           "Hashes each string to a bucket with SipHash under a key.")
                .Attr(kBuckets)
                .Attr("key: list(int)"));
   ops->Add(
@@ -244,13 +246,14 @@ void AddHashOps(OpRegistry* ops) {
 }
 
 void AddRegexOps(OpRegistry* ops) {
-  ops->Add(EachSpec("RegexFullMatch", "input: string, pattern: string", "output: bool",
-                    "Returns whether each whole string matches a regular expression."));
-  ops->Add(EachSpec("RegexReplace", "input: string, pattern: string, rewrite: string",
-                    "output: string", "Replaces the matches of a regular expression in strings.")
+  ops->Add(ElementwiseSpec("RegexFullMatch", "input: string, pattern: string", "output: bool",
+                           "Returns whether each whole string matches a regular expression."));
+  ops->Add(ElementwiseSpec("RegexReplace", "input: string, pattern: string, rewrite: string",
+                           "output: string",
+                           "Replaces the matches of a regular expression in strings.")
                .Attr("replace_global: bool = true"));
-  ops->Add(EachSpec("StaticRegexReplace", "input: string", "output: string",
-                    "Replaces the matches of a regular expression in strings.")
+  ops->Add(ElementwiseSpec("StaticRegexReplace", "input: string", "output: string",
+                           "Replaces the matches of a regular expression in strings.")
                .Attr("pattern: string")
                .Attr("rewrite: string")
                .Attr("replace_global: bool = true"));
@@ -275,8 +278,8 @@ OpSpec DecodeSpec(const char* name, const char* outputs, const char* doc) {
 }
 
 void AddUnicodeOps(OpRegistry* ops) {
-  OpSpec transcode = EachSpec("UnicodeTranscode", "input: string", "output: string",
-                              "Transcodes strings to another encoding.");
+  OpSpec transcode = ElementwiseSpec("UnicodeTranscode", "input: string", "output: string",
+                                     "Transcodes strings to another encoding.");
   transcode.Attr("input_encoding: string").Attr(kOutputEncoding);
   ops->Add(ErrorAttrs(transcode));
   ops->Add(DecodeSpec("UnicodeDecode", "row_splits: Tsplits, char_values: int32",
@@ -297,8 +300,8 @@ void AddUnicodeOps(OpRegistry* ops) {
                .InferShape(UnicodeEncodeShape)
                .NotDifferentiable()
                .Doc("Encodes rows of code points to strings."));
-  ops->Add(EachSpec("UnicodeScript", "input: int32", "output: int32",
-                    "Returns the script of each code point as an ICU script code."));
+  ops->Add(ElementwiseSpec("UnicodeScript", "input: int32", "output: int32",
+                           "Returns the script of each code point as an ICU script code."));
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace weir {
 namespace summary {
 namespace {
 
-std::string Clean(absl::string_view name) {
+std::string SanitizeTag(absl::string_view name) {
   std::string out;
   for (char ch : name) {
     const bool allowed =
@@ -25,12 +25,12 @@ std::string Clean(absl::string_view name) {
 
 // Opens the summary's scope, calls `make` with the tag to build the node (named after the scope),
 // and adds it to the collections.
-Output Make(
+Output BuildSummary(
     absl::string_view name, const Output& value, const Options& options,
     const std::function<Output(const std::string& tag, const std::string& node_name)>& make) {
   if (!value.valid()) return Output();
   Graph& g = value.graph();
-  const std::string family = Clean(options.family), base = Clean(name);
+  const std::string family = SanitizeTag(options.family), base = SanitizeTag(name);
   NameScope scope(g, family.empty() ? base : absl::StrCat(family, "/", base));
   std::string tag = scope.name();
   while (!tag.empty() && tag.back() == '/') tag.pop_back();
@@ -43,41 +43,47 @@ Output Make(
 }  // namespace
 
 Output Scalar(absl::string_view name, Output tensor, const Options& options) {
-  return Make(name, tensor, options, [&](const std::string& tag, const std::string& node_name) {
-    return AddOp("ScalarSummary", {Const(tensor.graph(), tag, "tags"), tensor}, {}, node_name);
-  });
+  return BuildSummary(
+      name, tensor, options, [&](const std::string& tag, const std::string& node_name) {
+        return AddOp("ScalarSummary", {Const(tensor.graph(), tag, "tags"), tensor}, {}, node_name);
+      });
 }
 
 Output Histogram(absl::string_view name, Output values, const Options& options) {
-  return Make(name, values, options, [&](const std::string& tag, const std::string& node_name) {
-    return AddOp("HistogramSummary", {Const(values.graph(), tag, "tag"), values}, {}, node_name);
-  });
+  return BuildSummary(name, values, options,
+                      [&](const std::string& tag, const std::string& node_name) {
+                        return AddOp("HistogramSummary",
+                                     {Const(values.graph(), tag, "tag"), values}, {}, node_name);
+                      });
 }
 
 Output Image(absl::string_view name, Output tensor, int64_t max_outputs, const Options& options) {
-  return Make(name, tensor, options, [&](const std::string& tag, const std::string& node_name) {
-    return AddOp("ImageSummary", {Const(tensor.graph(), tag, "tag"), tensor},
-                 {{"max_images", max_outputs}}, node_name);
-  });
+  return BuildSummary(name, tensor, options,
+                      [&](const std::string& tag, const std::string& node_name) {
+                        return AddOp("ImageSummary", {Const(tensor.graph(), tag, "tag"), tensor},
+                                     {{"max_images", max_outputs}}, node_name);
+                      });
 }
 
 Output Audio(absl::string_view name, Output tensor, float sample_rate, int64_t max_outputs,
              const Options& options) {
-  return Make(name, tensor, options, [&](const std::string& tag, const std::string& node_name) {
-    Output rate = Const(tensor.graph(), sample_rate, "sample_rate");
-    return AddOp("AudioSummaryV2", {Const(tensor.graph(), tag, "tag"), tensor, rate},
-                 {{"max_outputs", max_outputs}}, node_name);
-  });
+  return BuildSummary(
+      name, tensor, options, [&](const std::string& tag, const std::string& node_name) {
+        Output rate = Const(tensor.graph(), sample_rate, "sample_rate");
+        return AddOp("AudioSummaryV2", {Const(tensor.graph(), tag, "tag"), tensor, rate},
+                     {{"max_outputs", max_outputs}}, node_name);
+      });
 }
 
 Output Text(absl::string_view name, Output tensor, const Options& options) {
-  return Make(name, tensor, options, [&](const std::string& tag, const std::string& node_name) {
-    Output tags = Const(tensor.graph(), tag, "tag");
-    // SummaryMetadata { plugin_data { plugin_name: "text" } }
-    Output metadata =
-        Const(tensor.graph(), std::string("\n\x06\n\x04text"), "serialized_summary_metadata");
-    return AddOp("TensorSummaryV2", {tags, tensor, metadata}, {}, node_name);
-  });
+  return BuildSummary(
+      name, tensor, options, [&](const std::string& tag, const std::string& node_name) {
+        Output tags = Const(tensor.graph(), tag, "tag");
+        // SummaryMetadata { plugin_data { plugin_name: "text" } }
+        Output metadata =
+            Const(tensor.graph(), std::string("\n\x06\n\x04text"), "serialized_summary_metadata");
+        return AddOp("TensorSummaryV2", {tags, tensor, metadata}, {}, node_name);
+      });
 }
 
 Output Merge(const Outputs& inputs, absl::string_view name) {

@@ -64,7 +64,7 @@ Node* Table::Add(absl::string_view op, std::vector<Arg> args, absl::string_view 
   Graph& graph = handle_.graph();
   args.insert(args.begin(), handle_);
   const NameScope scope(graph, name.empty()
-                                   ? absl::StrCat(LastPartOfName(handle_.node->name()), suffix)
+                                   ? absl::StrCat(LastNameComponent(handle_.node->name()), suffix)
                                    : std::string(name));
   std::optional<ColocateWith> with_table;
   if (colocate) with_table.emplace(graph, Operation(handle_));
@@ -171,7 +171,7 @@ void AddMaker(const std::string& op, const char* handle, const char* inputs, boo
   ops->Add(spec.Stateful().NotDifferentiable().Doc(doc));
 }
 
-void AddMakers(OpRegistry* ops) {
+void AddCreators(OpRegistry* ops) {
   constexpr char kStatic[] = "Creates a table of scalars that is initialized once.";
   constexpr char kMutable[] = "Creates a mutable table of scalars.";
   constexpr char kTensors[] = "Creates a mutable table whose values are vectors.";
@@ -194,33 +194,33 @@ void AddMakers(OpRegistry* ops) {
            "empty_key: key_dtype, deleted_key: key_dtype", false, true, true, kDense, ops);
 }
 
-OpSpec User(const char* op, const HandleForm& form, absl::string_view inputs = {}) {
-  return UserOfHandle(op, form, "table_handle", inputs);
+OpSpec UserSpec(const char* op, const HandleForm& form, absl::string_view inputs = {}) {
+  return HandleUserSpec(op, form, "table_handle", inputs);
 }
 
 void AddInitializers(const HandleForm& form, OpRegistry* ops) {
-  ops->Add(User("InitializeTable", form, "keys: Tkey, values: Tval")
+  ops->Add(UserSpec("InitializeTable", form, "keys: Tkey, values: Tval")
                .Attr("Tkey: type")
                .Attr("Tval: type")
-               .InferShape(RankedOf(form, "table_handle: 0, keys: 1, values: 1", NoOutputs))
+               .InferShape(RankedIfResource(form, "table_handle: 0, keys: 1, values: 1", NoOutputs))
                .Doc("Initializes a table with the pairs of two vectors."));
-  ops->Add(User("InitializeTableFromTextFile", form, "filename: string")
+  ops->Add(UserSpec("InitializeTableFromTextFile", form, "filename: string")
                .Attr("key_index: int >= -2")
                .Attr("value_index: int >= -2")
                .Attr("vocab_size: int >= -1 = -1")
                .Attr("delimiter: string = '\t'")
                .Attr("offset: int = 0")
-               .InferShape(RankedOf(form, "table_handle: 0, filename: 0", NoOutputs))
+               .InferShape(RankedIfResource(form, "table_handle: 0, filename: 0", NoOutputs))
                .Doc("Initializes a table with one pair per line of a file. Keys and values are "
                     "columns, the whole line, or the line number."));
 }
 
 void AddUsers(const HandleForm& form, OpRegistry* ops) {
-  ops->Add(User("LookupTableFind", form, "keys: Tin, default_value: Tout")
+  ops->Add(UserSpec("LookupTableFind", form, "keys: Tin, default_value: Tout")
                .Out("values: Tout")
                .Attr("Tin: type")
                .Attr("Tout: type")
-               .InferShape(RankedOf(form, "table_handle: 0", UnknownShape))
+               .InferShape(RankedIfResource(form, "table_handle: 0", UnknownShape))
                .Doc("Looks up the values of the keys. Returns `default_value` for keys that are "
                     "not in the table."));
   for (const auto& [op, ranks, doc] :
@@ -228,33 +228,33 @@ void AddUsers(const HandleForm& form, OpRegistry* ops) {
                    "Inserts keys and their values into a table."),
         std::tuple("LookupTableImport", "table_handle: 0, keys: 1, values: >=1",
                    "Replaces the contents of a table.")}) {
-    ops->Add(User(op, form, "keys: Tin, values: Tout")
+    ops->Add(UserSpec(op, form, "keys: Tin, values: Tout")
                  .Attr("Tin: type")
                  .Attr("Tout: type")
-                 .InferShape(RankedOf(form, ranks, NoOutputs))
+                 .InferShape(RankedIfResource(form, ranks, NoOutputs))
                  .Doc(doc));
   }
-  ops->Add(User("LookupTableSize", form)
+  ops->Add(UserSpec("LookupTableSize", form)
                .Out("size: int64")
-               .InferShape(RankedOf(form, "table_handle: 0", ScalarShape))
+               .InferShape(RankedIfResource(form, "table_handle: 0", ScalarShape))
                .Doc("Returns the number of keys in a table."));
-  ops->Add(User("LookupTableExport", form)
+  ops->Add(UserSpec("LookupTableExport", form)
                .Out("keys: Tkeys, values: Tvalues")
                .Attr("Tkeys: type")
                .Attr("Tvalues: type")
-               .InferShape(RankedOf(form, "table_handle: 0", UnknownShape))
+               .InferShape(RankedIfResource(form, "table_handle: 0", UnknownShape))
                .Doc("Returns all keys and values of a table."));
 }
 
 }  // namespace
 
 void AddTableOps(OpRegistry* ops) {
-  AddMakers(ops);
+  AddCreators(ops);
   for (const HandleForm& form : kHandleForms) {
     AddInitializers(form, ops);
     AddUsers(form, ops);
   }
-  ops->Add(User("LookupTableRemove", kResourceForm, "keys: Tin")
+  ops->Add(UserSpec("LookupTableRemove", kResourceForm, "keys: Tin")
                .Attr("Tin: type")
                .InferShape(Ranked("table_handle: 0, keys: >=1", NoOutputs))
                .Doc("Removes keys from a table."));

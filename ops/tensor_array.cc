@@ -63,33 +63,34 @@ bool TensorArray::FitsElements(const Shape& shape) const {
 }
 
 // The first value written determines the placement of writes.
-void TensorArray::Beside(const Output& value, std::optional<ColocateWith>* scope) const {
+void TensorArray::PlaceWrite(const Output& value, std::optional<ColocateWith>* scope) const {
   if (!shared_->colocate_with_first_write) return;
   if (shared_->first_write == nullptr) shared_->first_write = value.node;
   scope->emplace(handle_.graph(), shared_->first_write);
 }
 
 // Implements Write and Scatter. `argument` is the name of the argument that holds the indices.
-TensorArray TensorArray::Written(absl::string_view op, const Ints& where, const char* argument,
-                                 Output value, const Shape& element, absl::string_view name) const {
+TensorArray TensorArray::AddWrite(absl::string_view op, const Ints& indices, const char* argument,
+                                  Output value, const Shape& element,
+                                  absl::string_view name) const {
   if (!this->valid() || !value.valid() || !FitsElements(element)) return {};
   Graph& g = handle_.graph();
   const NameScope outer(g, name.empty() ? absl::StrCat("TensorArray", op) : std::string(name));
-  std::optional<ColocateWith> beside;
-  Beside(value, &beside);
+  std::optional<ColocateWith> colocation;
+  PlaceWrite(value, &colocation);
   const NameScope inner(g, Versioned(op));
   return WithFlow(
-      AddOp(Versioned(op), {handle_, where.In(g, argument), value, flow_}, {}, inner.name()));
+      AddOp(Versioned(op), {handle_, indices.In(g, argument), value, flow_}, {}, inner.name()));
 }
 
 TensorArray TensorArray::Write(const Ints& index, Output value, absl::string_view name) const {
-  return Written("Write", index, "index", value, value.shape(), name);
+  return AddWrite("Write", index, "index", value, value.shape(), name);
 }
 
 TensorArray TensorArray::Scatter(const Ints& indices, Output value, absl::string_view name) const {
   const Shape& shape = value.shape();
   const Shape element = shape.rank() > 0 ? shape.Sub(1) : Shape::UnknownRank();
-  return Written("Scatter", indices, "indices", value, element, name);
+  return AddWrite("Scatter", indices, "indices", value, element, name);
 }
 
 TensorArray TensorArray::Unstack(Output value, absl::string_view name) const {
@@ -104,8 +105,8 @@ TensorArray TensorArray::Split(Output value, const Ints& lengths, absl::string_v
   if (!this->valid() || !value.valid()) return {};
   Graph& g = handle_.graph();
   const NameScope scope(g, name.empty() ? "TensorArraySplit" : name);
-  std::optional<ColocateWith> beside;
-  Beside(value, &beside);
+  std::optional<ColocateWith> colocation;
+  PlaceWrite(value, &colocation);
   Output wide = lengths.In(g, "Cast/x");
   if (!wide.valid()) return {};
   if (wide.dtype() != DT_INT64) wide = Cast(wide, DT_INT64);
@@ -139,7 +140,7 @@ Output TensorArray::Gather(const Ints& indices, absl::string_view name) const {
 Output TensorArray::Stack(absl::string_view name) const {
   if (!this->valid()) return {};
   Graph& g = handle_.graph();
-  const ColocateWith beside(g, handle_.node);
+  const ColocateWith colocation(g, handle_.node);
   const NameScope scope(g, name.empty() ? "TensorArrayStack" : name);
   const Output size = Size();
   if (!size.valid()) return {};
@@ -174,7 +175,7 @@ TensorArray TensorArray::Gradient(absl::string_view source, Output flow) const {
   if (!handle_.valid() || !flow.valid()) return {};
   Graph& g = handle_.graph();
   const NameScope scope(g, "TensorArrayGrad");
-  const ColocateWith beside(g, handle_.node);
+  const ColocateWith colocation(g, handle_.node);
   const Output handle = AddOp(Versioned("Grad"), {handle_, flow}, {{"source", source}});
   if (!handle.valid()) return {};
   const ControlDependencies after(g, {handle});
@@ -186,7 +187,7 @@ TensorArray TensorArray::Gradient(absl::string_view source, Output flow) const {
 
 namespace {
 
-// ---- shape rules
+// ---- shape functions
 
 // TensorFlow's shape function declares [2] for resources too, which are scalars at run time.
 absl::Status NewArrayShape(ShapeContext& c) {
@@ -237,8 +238,8 @@ absl::StatusOr<std::string> GradientSourceOf(const Output& dy) {
   }
   return InvalidArgument(
       "Expected op/tensor name to start with gradients (excluding scope), got: ", name,
-      ". Give Gradients a name that starts with 'gradients': it lies on "
-      "the way of a gradient through a TensorArray.");
+      ". Pass Gradients a name that starts with 'gradients': the gradient flows through a "
+      "TensorArray.");
 }
 
 // Returns the array that receives the gradients of the elements of the node's array, ordered after
@@ -253,35 +254,35 @@ TensorArray GradientArray(GradContext& g, DataType dtype, const Output& dy, cons
 }
 
 // The size of a growing array is known only once the source of the read has been written.
-TensorArray ReadersArray(GradContext& g, int flow) {
+TensorArray ReadGradientArray(GradContext& g, int flow) {
   return GradientArray(g, g.attr<DataType>("dtype"), g.dy(0), g.x(flow));
 }
 
 Grads ReadGradient(GradContext& g) {
-  const TensorArray array = ReadersArray(g, 2);
+  const TensorArray array = ReadGradientArray(g, 2);
   if (!array.valid()) return {};
   return {Grad(), Grad(), array.Write(g.x(1), g.dy(0)).flow()};
 }
 
 Grads GatherGradient(GradContext& g) {
-  const TensorArray array = ReadersArray(g, 2);
+  const TensorArray array = ReadGradientArray(g, 2);
   if (!array.valid()) return {};
   return {Grad(), Grad(), array.Scatter(g.x(1), g.dy(0)).flow()};
 }
 
 Grads ConcatGradient(GradContext& g) {
-  const TensorArray array = ReadersArray(g, 1);
+  const TensorArray array = ReadGradientArray(g, 1);
   if (!array.valid()) return {};
   return {Grad(), array.Split(g.dy(0), g.y(1)).flow()};
 }
 
 // For the gradient of a write, whose value is in the gradient array only afterward: the gradient
 // array may only be created then.
-struct Barrier {
+struct WriteBarrier {
   TensorArray array;
   Output flow;
 };
-Barrier WritersArray(GradContext& g) {
+WriteBarrier WriteGradientArray(GradContext& g) {
   const Output written = Identity(g.y(0), "flow_out");
   if (!written.valid()) return {};
   const absl::StatusOr<std::string> source = GradientSourceOf(g.dy(0));
@@ -298,17 +299,17 @@ Barrier WritersArray(GradContext& g) {
 }
 
 Grads WriteGradient(GradContext& g) {
-  const Barrier b = WritersArray(g);
+  const WriteBarrier b = WriteGradientArray(g);
   return {Grad(), Grad(), b.array.Read(g.x(1)), b.flow};
 }
 
 Grads ScatterGradient(GradContext& g) {
-  const Barrier b = WritersArray(g);
+  const WriteBarrier b = WriteGradientArray(g);
   return {Grad(), Grad(), b.array.Gather(g.x(1)), b.flow};
 }
 
 Grads SplitGradient(GradContext& g) {
-  const Barrier b = WritersArray(g);
+  const WriteBarrier b = WriteGradientArray(g);
   return {Grad(), b.array.Concat(), Grad(), b.flow};
 }
 

@@ -87,11 +87,11 @@ class TensorArray : public NoTruthValue {
     Node* first_write = nullptr;
   };
   bool FitsElements(const Shape& shape) const;
-  void Beside(const Output& value, std::optional<ColocateWith>* scope) const;
+  void PlaceWrite(const Output& value, std::optional<ColocateWith>* scope) const;
   // Returns "TensorArrayWriteV3" for "Write": there is one set of ops for each kind of handle.
   std::string Versioned(absl::string_view op) const;
-  TensorArray Written(absl::string_view op, const Ints& where, const char* argument, Output value,
-                      const Shape& element, absl::string_view name) const;
+  TensorArray AddWrite(absl::string_view op, const Ints& indices, const char* argument,
+                       Output value, const Shape& element, absl::string_view name) const;
   Output Refined(Output value, const Shape& shape) const;
 
   DataType dtype_ = DT_INVALID;

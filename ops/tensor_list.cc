@@ -11,7 +11,7 @@ namespace weir {
 
 namespace {
 
-// ---- shape rules
+// ---- shape functions
 
 absl::Status ListShape(ShapeContext& c) {
   WEIR_RETURN_IF_ERROR(c.WithRank(0, 0).status());

@@ -13,106 +13,105 @@ const std::vector<UpdateRule>& UpdateRules() {
        .slots = {},
        .inputs = {"alpha", "delta"},
        .has_sparse = false,
-       .doc = "var -= alpha * delta."},
+       .doc = "Updates var by gradient descent: var -= alpha * delta."},
       {.name = "ProximalGradientDescent",
        .slots = {},
        .inputs = {"alpha", "l1", "l2", "delta"},
-       .doc = "Computes a step of gradient descent, followed by the proximal map of l1 * |var| + "
-              "l2 / 2 * var^2 (FOBOS)."},
+       .doc = "Updates var by a step of gradient descent, followed by the proximal map of l1 * "
+              "|var| + l2 / 2 * var^2 (FOBOS)."},
       {.name = "Adadelta",
        .slots = {"accum", "accum_update"},
        .inputs = {"lr", "rho", "epsilon", "grad"},
-       .doc = "accum = rho * accum + (1 - rho) * grad^2; update = grad * sqrt(accum_update + "
-              "epsilon) / sqrt(accum + "
-              "epsilon); accum_update = rho * accum_update + (1 - rho) * update^2; var -= lr * "
-              "update."},
+       .doc = "Updates var by Adadelta: accum = rho * accum + (1 - rho) * grad^2; update = grad * "
+              "sqrt(accum_update + epsilon) / sqrt(accum + epsilon); accum_update = rho * "
+              "accum_update + (1 - rho) * update^2; var -= lr * update."},
       {.name = "Adagrad",
        .slots = {"accum"},
        .inputs = {"lr", "grad"},
        .attrs = {"update_slots: bool = true"},
-       .doc = "accum += grad^2; var -= lr * grad / sqrt(accum)."},
+       .doc = "Updates var by Adagrad: accum += grad^2; var -= lr * grad / sqrt(accum)."},
       {.name = "AdagradV2",
        .slots = {"accum"},
        .inputs = {"lr", "epsilon", "grad"},
        .attrs = {"update_slots: bool = true"},
-       .doc = "accum += grad^2; var -= lr * grad / (sqrt(accum) + epsilon)."},
+       .doc =
+           "Updates var by Adagrad: accum += grad^2; var -= lr * grad / (sqrt(accum) + epsilon)."},
       {.name = "AdagradDA",
        .slots = {"gradient_accumulator", "gradient_squared_accumulator"},
        .inputs = {"grad", "lr", "l1", "l2", "global_step"},
-       .doc = "Adagrad with dual averaging: recomputes var from the sums of the gradients and of "
-              "their squares."},
+       .doc = "Updates var by Adagrad with dual averaging: recomputes var from the sums of the "
+              "gradients and of their squares."},
       {.name = "ProximalAdagrad",
        .slots = {"accum"},
        .inputs = {"lr", "l1", "l2", "grad"},
-       .doc = "Computes a step of Adagrad, followed by the proximal map of l1 * |var| + l2 / 2 * "
-              "var^2 with the step's own rate."},
+       .doc = "Updates var by a step of Adagrad, followed by the proximal map of l1 * |var| + l2 / "
+              "2 * var^2 with the step's own rate."},
       {.name = "Ftrl",
        .slots = {"accum", "linear"},
        .inputs = {"grad", "lr", "l1", "l2", "lr_power"},
        .attrs = {"multiply_linear_by_lr: bool = false"},
-       .doc = "Follow the regularized leader: maintains the sum of squares and a linear term, and "
-              "solves for var."},
+       .doc = "Updates var by Ftrl (follow the regularized leader): maintains the sum of squares "
+              "and a linear term, and solves for var."},
       {.name = "FtrlV2",
        .slots = {"accum", "linear"},
        .inputs = {"grad", "lr", "l1", "l2", "l2_shrinkage", "lr_power"},
        .attrs = {"multiply_linear_by_lr: bool = false"},
-       .doc = "Ftrl whose linear term accumulates grad + 2 * l2_shrinkage * var."},
+       .doc = "Updates var by Ftrl with a linear term that accumulates grad + 2 * l2_shrinkage * "
+              "var."},
       {.name = "Momentum",
        .slots = {"accum"},
        .inputs = {"lr", "grad", "momentum"},
        .attrs = {"use_nesterov: bool = false"},
-       .doc = "accum = momentum * accum + grad; var -= lr * accum. Nesterov: var -= lr * (grad + "
-              "momentum * accum)."},
+       .doc = "Updates var by momentum: accum = momentum * accum + grad; var -= lr * accum. "
+              "Nesterov: var -= lr * (grad + momentum * accum)."},
       {.name = "KerasMomentum",
        .slots = {"accum"},
        .inputs = {"lr", "grad", "momentum"},
        .attrs = {"use_nesterov: bool = false"},
        .has_ref = false,
-       .doc = "accum = momentum * accum - lr * grad; var += accum. Nesterov: var += momentum * "
-              "accum - lr * grad."},
+       .doc = "Updates var by momentum: accum = momentum * accum - lr * grad; var += accum. "
+              "Nesterov: var += momentum * accum - lr * grad."},
       {.name = "Adam",
        .slots = {"m", "v"},
        .inputs = {"beta1_power", "beta2_power", "lr", "beta1", "beta2", "epsilon", "grad"},
        .attrs = {"use_nesterov: bool = false"},
        .has_sparse = false,
-       .doc = "m and v are decaying means of grad and grad^2; var -= lr * sqrt(1 - beta2_power) / "
-              "(1 - beta1_power) * "
-              "m / (sqrt(v) + epsilon)."},
+       .doc = "Updates var by Adam: m and v are decaying means of grad and grad^2; var -= lr * "
+              "sqrt(1 - beta2_power) / (1 - beta1_power) * m / (sqrt(v) + epsilon)."},
       {.name = "AdamWithAmsgrad",
        .slots = {"m", "v", "vhat"},
        .inputs = {"beta1_power", "beta2_power", "lr", "beta1", "beta2", "epsilon", "grad"},
        .has_sparse = false,
        .has_ref = false,
-       .doc = "Adam that divides by the running maximum of v, stored in vhat."},
+       .doc = "Updates var by Adam that divides by the running maximum of v, stored in vhat."},
       {.name = "AdaMax",
        .slots = {"m", "v"},
        .inputs = {"beta1_power", "lr", "beta1", "beta2", "epsilon", "grad"},
        .has_sparse = false,
-       .doc = "m is a decaying mean of grad; v = max(beta2 * v, |grad|); var -= lr / (1 - "
-              "beta1_power) * m / (v + "
-              "epsilon)."},
+       .doc = "Updates var by AdaMax: m is a decaying mean of grad; v = max(beta2 * v, |grad|); "
+              "var -= lr / (1 - beta1_power) * m / (v + epsilon)."},
       {.name = "RMSProp",
        .slots = {"ms", "mom"},
        .inputs = {"lr", "rho", "momentum", "epsilon", "grad"},
-       .doc = "ms is a decaying mean of grad^2; mom = momentum * mom + lr * grad / sqrt(ms + "
-              "epsilon); var -= mom."},
+       .doc = "Updates var by RMSProp: ms is a decaying mean of grad^2; mom = momentum * mom + lr "
+              "* grad / sqrt(ms + epsilon); var -= mom."},
       {.name = "CenteredRMSProp",
        .slots = {"mg", "ms", "mom"},
        .inputs = {"lr", "rho", "momentum", "epsilon", "grad"},
-       .doc = "RMSProp that divides by the variance: mg is a decaying mean of grad, and ms - mg^2 "
-              "replaces ms."},
+       .doc = "Updates var by RMSProp that divides by the variance: mg is a decaying mean of grad, "
+              "and ms - mg^2 replaces ms."},
       {.name = "AddSign",
        .slots = {"m"},
        .inputs = {"lr", "alpha", "sign_decay", "beta", "grad"},
        .has_sparse = false,
-       .doc = "m is a decaying mean of grad; var -= lr * (alpha + sign_decay * sign(grad) * "
-              "sign(m)) * grad."},
+       .doc = "Updates var by AddSign: m is a decaying mean of grad; var -= lr * (alpha + "
+              "sign_decay * sign(grad) * sign(m)) * grad."},
       {.name = "PowerSign",
        .slots = {"m"},
        .inputs = {"lr", "logbase", "sign_decay", "beta", "grad"},
        .has_sparse = false,
-       .doc = "m is a decaying mean of grad; var -= lr * exp(logbase * sign_decay * sign(grad) * "
-              "sign(m)) * grad."},
+       .doc = "Updates var by PowerSign: m is a decaying mean of grad; var -= lr * exp(logbase * "
+              "sign_decay * sign(grad) * sign(m)) * grad."},
   };
   return *rules;
 }

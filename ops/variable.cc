@@ -32,9 +32,9 @@ std::vector<std::string> LocationOf(absl::string_view op_name) {
 
 // Creates a variable step by step. Each step returns false and records the error in `g` if it
 // fails.
-class VariableMaking {
+class VariableBuilder {
  public:
-  VariableMaking(Graph& g, const Initializer& initial_value, const VariableOptions& options)
+  VariableBuilder(Graph& g, const Initializer& initial_value, const VariableOptions& options)
       : g_(g),
         initial_value_(initial_value),
         o_(options),
@@ -45,8 +45,8 @@ class VariableMaking {
     if (initial_value_.kind() == Initializer::Kind::kTensor &&
         !initial_value_.tensor().is_literal() && IsInFlow(initial_value_.tensor().output())) {
       Fail(
-          "the initial value is made in a branch or a loop, which need not run when the variable "
-          "is initialized; give a callable that makes it");
+          "the initial value is built in a branch or a loop, which may not run when the variable "
+          "is initialized; pass a callable that builds it");
       return {};
     }
     const OutsideFlow outside(g_);
@@ -57,7 +57,7 @@ class VariableMaking {
     scope_ = scope.name();
     info_->op = scope_.substr(0, scope_.size() - 1);
     info_->is_resource = o_.use_resource.value_or(g_.options().use_resource);
-    if (!MakeInitialValue() || !DecideShape() || !MakeStorage()) return {};
+    if (!MakeInitialValue() || !ResolveShape() || !MakeStorage()) return {};
     if (!(info_->is_resource ? FinishResource() : FinishRef())) return {};
     VariableStore::Of(g_).by_storage[info_->handle.node] = info_;
     std::shared_ptr<CollectionObject> item = info_;
@@ -76,7 +76,7 @@ class VariableMaking {
 
   bool CheckOptions();
   bool MakeInitialValue();
-  bool DecideShape();
+  bool ResolveShape();
   bool MakeStorage();
   bool FinishRef();
   bool FinishResource();
@@ -89,7 +89,7 @@ class VariableMaking {
   std::string scope_;  // "a/w/"
 };
 
-bool VariableMaking::CheckOptions() {
+bool VariableBuilder::CheckOptions() {
   if (!initial_value_) {
     return Fail("initial_value must be specified; a variable needs one, or a VariableDef");
   }
@@ -114,7 +114,8 @@ bool VariableMaking::CheckOptions() {
   collections_ = o_.collections.value_or(std::vector<std::string>{collections::kGlobalVariables});
   if (info_->trainable) {
     if (collections_ == std::vector<std::string>{collections::kLocalVariables}) {
-      std::fprintf(stderr, "weir: variable '%s' is in local_variables only, but trainable\n",
+      std::fprintf(stderr,
+                   "weir: variable '%s' is trainable, but only in the collection local_variables\n",
                    o_.name.c_str());
     }
     collections_.push_back(collections::kTrainableVariables);
@@ -125,7 +126,7 @@ bool VariableMaking::CheckOptions() {
 // The nodes built here are colocated with the variable, which does not exist yet, so they receive
 // the colocation as an attribute. A plain tensor is used unchanged. A literal of a ref variable
 // becomes "w/initial_value", without the attribute, as in TensorFlow.
-bool VariableMaking::MakeInitialValue() {
+bool VariableBuilder::MakeInitialValue() {
   Output& value = info_->initial_value;
   const bool callable = initial_value_.kind() != Initializer::Kind::kTensor;
   if (!callable && !info_->is_resource) {
@@ -138,7 +139,7 @@ bool VariableMaking::MakeInitialValue() {
       value = TensorArg(initial_value_.callable()()).In(g_, o_.dtype);
     } else if (initial_value_.kind() == Initializer::Kind::kShaped) {
       if (!o_.shape) {
-        return Fail("the initializer needs to know the shape: set options.shape, or give a tensor");
+        return Fail("the initializer requires a shape: set options.shape, or pass a tensor");
       }
       const DataType dtype = o_.dtype == DT_INVALID ? DT_FLOAT : o_.dtype;
       value = initial_value_.shaped()({g_, *o_.shape, dtype});
@@ -147,14 +148,14 @@ bool VariableMaking::MakeInitialValue() {
     }
   }
   if (!value.valid()) {
-    if (g_.status().ok()) Fail("the initializer gave no tensor");
+    if (g_.status().ok()) Fail("the initializer returned an invalid tensor");
     return false;
   }
   info_->dtype = value.dtype();
   return true;
 }
 
-bool VariableMaking::DecideShape() {
+bool VariableBuilder::ResolveShape() {
   const Shape& given = info_->initial_value.shape();
   if (o_.shape) {
     if (!o_.shape->IsCompatibleWith(given)) {
@@ -174,7 +175,7 @@ bool VariableMaking::DecideShape() {
   return true;
 }
 
-bool VariableMaking::MakeStorage() {
+bool VariableBuilder::MakeStorage() {
   std::optional<AttrScope> mark;
   if (info_->is_resource || initial_value_.kind() != Initializer::Kind::kTensor) {
     mark.emplace(g_, "_class", LocationOf(info_->op));
@@ -190,7 +191,7 @@ bool VariableMaking::MakeStorage() {
   return true;
 }
 
-bool VariableMaking::FinishRef() {
+bool VariableBuilder::FinishRef() {
   Node* storage = info_->handle.node;
   const Output start = GuardInitialValue(info_->initial_value, scope_);
   if (!start.valid()) return false;
@@ -210,7 +211,7 @@ bool VariableMaking::FinishRef() {
   return info_->initializer.valid() && info_->snapshot.valid();
 }
 
-bool VariableMaking::FinishResource() {
+bool VariableBuilder::FinishResource() {
   Node* storage = info_->handle.node;
   {
     const NameScope inner(g_, "IsInitialized");
@@ -248,10 +249,10 @@ Variable MakeVariable(Graph& graph, const Initializer& initial_value,
                       const VariableOptions& options) {
   // Creators are called from the innermost to the outermost; the last step creates the variable.
   const std::vector<VariableCreator> creators = VariableStore::ScopesOf(graph).creators;
-  if (creators.empty()) return VariableMaking(graph, initial_value, options).Make();
+  if (creators.empty()) return VariableBuilder(graph, initial_value, options).Make();
   std::function<Variable(size_t, Graph&, const Initializer&, const VariableOptions&)> ask =
       [&](size_t left, Graph& g, const Initializer& value, const VariableOptions& o) -> Variable {
-    if (left == 0) return VariableMaking(g, value, o).Make();
+    if (left == 0) return VariableBuilder(g, value, o).Make();
     const VariableMaker next = [&ask, left](Graph& g2, const Initializer& v2,
                                             const VariableOptions& o2) {
       return ask(left - 1, g2, v2, o2);
@@ -294,7 +295,7 @@ std::string SaveSliceInfo::Spec() const {
   return absl::StrCat(absl::StrJoin(full_shape, " "), " ", absl::StrJoin(ranges, ":"));
 }
 
-const VariableInfo& Variable::facts() const {
+const VariableInfo& Variable::info_or_empty() const {
   static const VariableInfo* const none = new VariableInfo;
   return info_ ? *info_ : *none;
 }
@@ -325,7 +326,7 @@ void Variable::set_shape(const Shape& shape) {
 namespace {
 
 // Returns "(2, 3)", as Python prints shapes.
-std::string TupleText(const Shape& shape) {
+std::string PythonTuple(const Shape& shape) {
   if (!shape.has_rank()) return "<unknown>";
   std::vector<std::string> dims;
   for (const int64_t d : shape.dims()) dims.push_back(d < 0 ? "None" : absl::StrCat(d));
@@ -337,8 +338,8 @@ std::string TupleText(const Shape& shape) {
 bool CheckAssignable(const Variable& v, Output value) {
   if (v.shape().IsCompatibleWith(value.shape())) return true;
   v.graph().Fail(InvalidArgument("Cannot assign to variable ", v.name(), " due to variable shape ",
-                                 TupleText(v.shape()), " and value shape ",
-                                 TupleText(value.shape()), " are incompatible"));
+                                 PythonTuple(v.shape()), " and value shape ",
+                                 PythonTuple(value.shape()), " are incompatible"));
   return false;
 }
 
@@ -351,7 +352,7 @@ std::string Variable::ToString() const {
   const std::string parts =
       is_partitioned() ? absl::StrCat(" parts=", info_->parts.size()) : std::string();
   return absl::StrCat("<tf.", parts.empty() ? "" : "Partitioned", "Variable '", name(),
-                      "' shape=", TupleText(info_->shape),
+                      "' shape=", PythonTuple(info_->shape),
                       " dtype=", dtype.empty() ? DataTypeName(info_->dtype) : dtype,
                       info_->is_resource ? "" : "_ref", parts, ">");
 }
@@ -369,7 +370,7 @@ Variable::operator Output() const {
     return ReadReplicas(*this, [](const Variable& copy) { return copy.value(); });
   if (is_partitioned()) {
     const ClearControlDependencies no_controls(graph());
-    return JoinParts(*this, [](const Variable& part) { return part.value(); });
+    return ConcatParts(*this, [](const Variable& part) { return part.value(); });
   }
   if ((!info_->is_resource || info_->cached) && info_->snapshot.valid()) return info_->snapshot;
   if (!info_->is_resource) return read_value();
@@ -388,7 +389,7 @@ Output Variable::read_value() const {
   if (!info_->replicas.empty())
     return ReadReplicas(*this, [](const Variable& copy) { return copy.read_value(); });
   if (is_partitioned())
-    return JoinParts(*this, [](const Variable& part) { return part.read_value(); });
+    return ConcatParts(*this, [](const Variable& part) { return part.read_value(); });
   if (!info_->is_resource) return AddOp("Identity", {info_->handle}, {}, "read");
   Output read;
   {

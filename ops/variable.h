@@ -133,11 +133,11 @@ class Variable : public NoTruthValue {
   // The tensor that the initializer assigns, not the current value.
   Output initial_value() const { return info_ ? info_->initial_value : Output(); }
   bool trainable() const { return info_ && info_->trainable; }
-  VariableSynchronization synchronization() const { return facts().synchronization; }
-  VariableAggregation aggregation() const { return facts().aggregation; }
+  VariableSynchronization synchronization() const { return info_or_empty().synchronization; }
+  VariableAggregation aggregation() const { return info_or_empty().aggregation; }
   // The function that optimizers apply to the value after an update; empty if there is none.
-  const std::function<Output(Output)>& constraint() const { return facts().constraint; }
-  const std::optional<SaveSliceInfo>& save_slice() const { return facts().save_slice; }
+  const std::function<Output(Output)>& constraint() const { return info_or_empty().constraint; }
+  const std::optional<SaveSliceInfo>& save_slice() const { return info_or_empty().save_slice; }
   bool is_partitioned() const { return info_ && !info_->partitions.empty(); }
   // In the order of the rows (or columns) that they hold; empty if the variable is not partitioned.
   const std::vector<Variable>& parts() const;
@@ -235,7 +235,7 @@ class Variable : public NoTruthValue {
  private:
   const Output& storage() const { return (is_partitioned() ? parts()[0].info_ : info_)->handle; }
   // Its state; an empty state for an invalid variable.
-  const VariableInfo& facts() const;
+  const VariableInfo& info_or_empty() const;
 
   std::shared_ptr<VariableInfo> info_;
 };

@@ -28,7 +28,7 @@ bool IsRefStorage(const Node& n) {
   return n.op_name() == "VariableV2" || n.op_name() == "Variable";
 }
 
-bool StopsWalk(const Node& n) {
+bool IsBoundary(const Node& n) {
   const std::string& op = n.op_name();
   return IsRefStorage(n) || op == "IsVariableInitialized" || op == "VarIsInitializedOp" ||
          op == "ReadVariableOp" || op == "VarHandleOp" || op == "If";
@@ -44,7 +44,7 @@ std::vector<Node*> PostOrder(Node* root) {
   states[root] = kOpen;
   while (!stack.empty()) {
     auto& [node, next] = stack.back();
-    if (next == node->num_inputs() || StopsWalk(*node)) {
+    if (next == node->num_inputs() || IsBoundary(*node)) {
       states[node] = kDone;
       order.push_back(node);
       stack.pop_back();
@@ -72,7 +72,7 @@ Variable ListedVariable(Graph& g, const Node* storage) {
 
 // Copies `node` with different inputs. Returns null if it cannot be copied because it requires a
 // reference.
-Node* Remake(const Node& node, const Outputs& inputs, const std::string& name) {
+Node* CopyNode(const Node& node, const Outputs& inputs, const std::string& name) {
   const OpSpec& spec = node.op();
   NodeBuilder builder(node.graph(), node.op_name() == "RefSwitch" ? "Switch" : node.op_name());
   builder.Name(name);
@@ -106,7 +106,7 @@ Output GuardInitialValue(Output initial_value, const std::string& name_scope) {
       replaced[node] = guarded.node;
       continue;
     }
-    if (StopsWalk(*node)) continue;
+    if (IsBoundary(*node)) continue;
     Outputs inputs(node->inputs().begin(), node->inputs().end());
     bool changed = false;
     for (Output& in : inputs) {
@@ -118,7 +118,7 @@ Output GuardInitialValue(Output initial_value, const std::string& name_scope) {
     if (!changed) continue;
     const std::string name =
         absl::StrReplaceAll(absl::StrCat(node->name(), "_", name_scope), {{":", "_"}});
-    if (Node* again = Remake(*node, inputs, name); again != nullptr) replaced[node] = again;
+    if (Node* again = CopyNode(*node, inputs, name); again != nullptr) replaced[node] = again;
   }
   if (!g.status().ok()) return {};
   const auto it = replaced.find(initial_value.node);
@@ -128,7 +128,7 @@ Output GuardInitialValue(Output initial_value, const std::string& name_scope) {
 Output Variable::initialized_value() const {
   if (!this->valid()) return {};
   if (is_partitioned())
-    return JoinParts(*this, [](const Variable& part) { return part.initialized_value(); });
+    return ConcatParts(*this, [](const Variable& part) { return part.initialized_value(); });
   if (!info_->initial_value.valid()) return {};
   const ClearControlDependencies no_controls(graph());
   return Cond(

@@ -74,8 +74,8 @@ absl::StatusOr<Variable> Variable::FromProto(Graph& graph, const proto::Variable
   info->shape = storage.attr_or<Shape>("shape", Shape::UnknownRank());
   const DataType type = storage.output_type(info->handle.index);
   if (info->is_resource ? type != DT_RESOURCE : !IsRef(type)) {
-    return InvalidArgument("VariableDef of ", def.variable_name(), ": ", storage.Label(), " is no ",
-                           info->is_resource ? "resource" : "reference", " variable");
+    return InvalidArgument("VariableDef of ", def.variable_name(), ": ", storage.Label(),
+                           " is not a ", info->is_resource ? "resource" : "reference", " variable");
   }
   if (info->dtype == DT_INVALID) info->dtype = BaseType(type);
   const std::string initializer = prefix + def.initializer_name();

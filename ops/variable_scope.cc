@@ -151,11 +151,11 @@ namespace {
 class VariableRequest {
  public:
   VariableRequest(Graph& g, absl::string_view name, const VariableOptions& options,
-                  const CallSite& where, const PartitionInfo* partition = nullptr)
+                  const CallSite& call_site, const PartitionInfo* partition = nullptr)
       : g_(g),
         name_(name),
         o_(options),
-        where_(where),
+        call_site_(call_site),
         partition_(partition),
         store_(VariableStore::Of(g)) {}
 
@@ -176,10 +176,10 @@ class VariableRequest {
     if ((o_.partitioner && !is_scalar) || shares_parts) {
       WEIR_RETURN_IF_ERROR(CheckName());
       return GetPartitionedVariable(
-          g_, name_, o_, MadeAt(),
+          g_, name_, o_, CreatedAt(),
           [this](const std::string& name, const VariableOptions& options,
                  const PartitionInfo& partition) {
-            return VariableRequest(g_, name, options, where_, &partition).FindOne();
+            return VariableRequest(g_, name, options, call_site_, &partition).FindOne();
           });
     }
     if (store_.variables.contains(name_ + "/part_0")) {
@@ -190,7 +190,7 @@ class VariableRequest {
     return FindOne();
   }
 
-  std::string MadeAt() const { return absl::StrCat(where_.file, ":", where_.line); }
+  std::string CreatedAt() const { return absl::StrCat(call_site_.file, ":", call_site_.line); }
 
   absl::StatusOr<Variable> FindOne() {
     const Reuse reuse = o_.reuse.value_or(Reuse::kCreate);
@@ -204,8 +204,8 @@ class VariableRequest {
     if (reuse == Reuse::kCreate) {
       return AlreadyExists("Variable ", name_,
                            " already exists, disallowed. Did you mean to set Reuse::kReuse or ",
-                           "Reuse::kAuto (AUTO_REUSE) in VariableScope? It was made at ",
-                           it->second.made_at, " as ", it->second.variable.ToString());
+                           "Reuse::kAuto (AUTO_REUSE) in VariableScope? It was created at ",
+                           it->second.created_at, " as ", it->second.variable.ToString());
     }
     return Share(it->second.variable);
   }
@@ -239,8 +239,8 @@ class VariableRequest {
                            "^[A-Za-z0-9.][A-Za-z0-9_.\\\\/>-]*$");
   }
 
-  // Returns the initializer of the new variable, and in `made` the options to create it with.
-  absl::StatusOr<Initializer> StartOf(VariableOptions* made) const {
+  // Returns the initializer of the new variable, and in `options` the options to create it with.
+  absl::StatusOr<Initializer> InitializerFor(VariableOptions* options) const {
     const DataType dtype = o_.dtype == DT_INVALID ? CurrentVariableScope(g_)->dtype : o_.dtype;
     Initializer start = o_.initializer;
     if (!start) {
@@ -268,7 +268,7 @@ class VariableRequest {
                              ") must be fully defined, but instead was ",
                              o_.shape ? o_.shape->ToString() : "<unknown>", ".");
     }
-    made->dtype = dtype;
+    options->dtype = dtype;
     if (partition_ == nullptr) return start;
     return Initializer(Initializer::Shaped(
         [make = start.shaped(), partition = *partition_](const InitializerArgs& args) {
@@ -278,12 +278,12 @@ class VariableRequest {
 
   absl::StatusOr<Variable> Create() {
     WEIR_RETURN_IF_ERROR(CheckName());
-    VariableOptions made = o_;
-    WEIR_ASSIGN_OR_RETURN(const Initializer start, StartOf(&made));
-    made.name = name_;
-    const Variable variable = MakeVariable(g_, start, made);
+    VariableOptions options = o_;
+    WEIR_ASSIGN_OR_RETURN(const Initializer start, InitializerFor(&options));
+    options.name = name_;
+    const Variable variable = MakeVariable(g_, start, options);
     if (!variable.valid()) return variable;
-    store_.variables[name_] = {variable, MadeAt()};
+    store_.variables[name_] = {variable, CreatedAt()};
     if (o_.regularizer) Regularize(variable);
     return variable;
   }
@@ -300,7 +300,7 @@ class VariableRequest {
   Graph& g_;
   const std::string name_;
   const VariableOptions& o_;
-  const CallSite& where_;
+  const CallSite& call_site_;
   const PartitionInfo* const partition_;
   VariableStore& store_;
 };
@@ -308,7 +308,7 @@ class VariableRequest {
 }  // namespace
 
 Variable GetVariable(Graph& graph, absl::string_view name, VariableOptions options,
-                     CallSite where) {
+                     CallSite call_site) {
   const VariableScopeRef scope = CurrentVariableScope(graph);
   if (!options.reuse) options.reuse = scope->reuse;
   if (!options.initializer) options.initializer = scope->initializer;
@@ -323,30 +323,31 @@ Variable GetVariable(Graph& graph, absl::string_view name, VariableOptions optio
       scope->name.empty() ? std::string(name) : absl::StrCat(scope->name, "/", name);
 
   const NameScope root(graph, "");
-  const VariableGetter make = [where](Graph& g, absl::string_view full, const VariableOptions& o) {
-    return VariableRequest(g, full, o, where).Get();
+  const VariableGetter make = [call_site](Graph& g, absl::string_view full,
+                                          const VariableOptions& o) {
+    return VariableRequest(g, full, o, call_site).Get();
   };
   return getter ? getter(make, graph, full_name, options) : make(graph, full_name, options);
 }
 
 Variable GetVariable(Graph& graph, absl::string_view name, const Shape& shape,
-                     VariableOptions options, CallSite where) {
+                     VariableOptions options, CallSite call_site) {
   options.shape = shape;
-  return GetVariable(graph, name, std::move(options), where);
+  return GetVariable(graph, name, std::move(options), call_site);
 }
 
 Variable GetLocalVariable(Graph& graph, absl::string_view name, VariableOptions options,
-                          CallSite where) {
+                          CallSite call_site) {
   options.trainable = false;
   if (!options.collections) options.collections.emplace();
   options.collections->push_back(collections::kLocalVariables);
-  return GetVariable(graph, name, std::move(options), where);
+  return GetVariable(graph, name, std::move(options), call_site);
 }
 
 Variable GetLocalVariable(Graph& graph, absl::string_view name, const Shape& shape,
-                          VariableOptions options, CallSite where) {
+                          VariableOptions options, CallSite call_site) {
   options.shape = shape;
-  return GetLocalVariable(graph, name, std::move(options), where);
+  return GetLocalVariable(graph, name, std::move(options), call_site);
 }
 
 }  // namespace weir

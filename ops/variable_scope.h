@@ -137,22 +137,22 @@ class VariableCreatorScope {
 // number of rows; counts that differ from those of the existing variable; an existing variable of
 // that name that is not partitioned although a partitioned one is requested, or vice versa.
 Variable GetVariable(Graph& graph, absl::string_view name, const Shape& shape,
-                     VariableOptions options = {}, CallSite where = CallSite::Here());
+                     VariableOptions options = {}, CallSite call_site = CallSite::Here());
 // The short form: GetVariable(g, "w", {784, 10}, GlorotUniform()). (It is a template so that
 // `{.dtype = ...}` means options.)
 template <class T, std::enable_if_t<std::is_convertible_v<const T&, Initializer>, int> = 0>
 Variable GetVariable(Graph& graph, absl::string_view name, const Shape& shape, const T& initializer,
-                     CallSite where = CallSite::Here()) {
-  return GetVariable(graph, name, shape, VariableOptions{.initializer = initializer}, where);
+                     CallSite call_site = CallSite::Here()) {
+  return GetVariable(graph, name, shape, VariableOptions{.initializer = initializer}, call_site);
 }
 // The shape comes from `options` or from the initializer.
 Variable GetVariable(Graph& graph, absl::string_view name, VariableOptions options,
-                     CallSite where = CallSite::Here());
+                     CallSite call_site = CallSite::Here());
 // Adds the variable to the collection "local_variables". It is not trainable.
 Variable GetLocalVariable(Graph& graph, absl::string_view name, const Shape& shape,
-                          VariableOptions options = {}, CallSite where = CallSite::Here());
+                          VariableOptions options = {}, CallSite call_site = CallSite::Here());
 Variable GetLocalVariable(Graph& graph, absl::string_view name, VariableOptions options,
-                          CallSite where = CallSite::Here());
+                          CallSite call_site = CallSite::Here());
 
 }  // namespace weir
 

@@ -17,7 +17,7 @@ namespace weir {
 struct VariableStore {
   struct Entry {
     Variable variable;
-    std::string made_at;  // "model.cc:12"
+    std::string created_at;  // "model.cc:12"
   };
   std::map<std::string, Entry>
       variables;  // those of GetVariable by full name; parts are separate entries

@@ -44,18 +44,18 @@ class LoopBuilder {
     const InContext inside(stack_, context_);
     const bool built = EnterAll(loop_vars) && BuildCondition(cond) && BuildBody(body);
     if (!built || !g_.status().ok()) return {};
-    stack_.List(*context_);
+    stack_.AddToCollection(*context_);
     return context_->exits;
   }
 
  private:
-  std::string Here() const { return g_.name_scope().substr(0, g_.name_scope().size() - 1); }
+  std::string ScopeName() const { return g_.name_scope().substr(0, g_.name_scope().size() - 1); }
 
   bool EnterAll(const Outputs& loop_vars) {
     Outputs outer;
     for (const Output& v : loop_vars) {
       if (!v.valid()) return false;
-      outer.push_back(stack_.See(context_->outer, v, Here()));
+      outer.push_back(stack_.ImportValue(context_->outer, v, ScopeName()));
       if (!outer.back().valid()) return false;
     }
     for (size_t i = 0; i < outer.size(); ++i) {
@@ -80,16 +80,17 @@ class LoopBuilder {
               {.is_constant = false, .parallel_iterations = options_.parallel_iterations});
     if (!enter.valid()) return {};
     const Shape& initial = value.shape();
-    const Shape& wanted = options_.shape_invariants ? (*options_.shape_invariants)[i] : initial;
-    if (!Fits(initial, wanted)) {
+    const Shape& invariant = options_.shape_invariants ? (*options_.shape_invariants)[i] : initial;
+    if (!IsAtLeastAsSpecific(initial, invariant)) {
       g_.Fail(InvalidArgument("The shape invariant specified for ", value.name(),
                               " is not compatible with the initial shape of the loop variable. It "
                               "enters the loop with ",
                               "shape ", initial.ToString(),
-                              ", but the specified shape invariant is ", wanted.ToString(), "."));
+                              ", but the specified shape invariant is ", invariant.ToString(),
+                              "."));
       return {};
     }
-    g_.Fail(g_.RefineShape(enter, wanted));
+    g_.Fail(g_.RefineShape(enter, invariant));
     const FlowContext* outer = context_->outer;
     while (outer != nullptr && outer->pivot == nullptr) outer = outer->outer;
     Node* const pivot = outer == nullptr ? nullptr : outer->pivot;
@@ -98,7 +99,7 @@ class LoopBuilder {
   }
 
   // Returns whether `shape` is at least as specific as `general`.
-  static bool Fits(const Shape& shape, const Shape& general) {
+  static bool IsAtLeastAsSpecific(const Shape& shape, const Shape& general) {
     if (!general.has_rank()) return true;
     if (!shape.has_rank() || shape.rank() != general.rank()) return false;
     for (int d = 0; d < shape.rank(); ++d) {
@@ -128,7 +129,7 @@ class LoopBuilder {
       vars.push_back(Identity(sides.on_true));
       if (!vars.back().valid()) return false;
     }
-    stack_.Settle();
+    stack_.RewireNewNodes();
     context_->pivot = vars[0].node;
     const Outputs next = body(vars);
     if (!g_.status().ok()) return false;
@@ -139,7 +140,7 @@ class LoopBuilder {
       return false;
     }
     for (size_t i = 0; i < next.size(); ++i) {
-      if (!next[i].valid() || !GoRound(i, NextIteration(next[i]))) return false;
+      if (!next[i].valid() || !AddBackEdge(i, NextIteration(next[i]))) return false;
     }
     for (const SwitchResult& sides : switches_) {
       context_->exits.push_back(Exit(sides.on_false));
@@ -148,9 +149,9 @@ class LoopBuilder {
     return true;
   }
 
-  bool GoRound(size_t i, const Output& next) {
+  bool AddBackEdge(size_t i, const Output& next) {
     if (!next.valid()) return false;
-    if (!Fits(next.shape(), merges_[i].shape())) {
+    if (!IsAtLeastAsSpecific(next.shape(), merges_[i].shape())) {
       const Output& input = context_->enters[i].node->input(0);
       g_.Fail(InvalidArgument(
           "Input tensor '", input.name(), "' enters the loop with shape ", input.shape().ToString(),

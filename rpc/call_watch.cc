@@ -9,7 +9,7 @@ namespace weir::rpc {
 namespace {
 
 constexpr std::chrono::milliseconds kPeriod(50);
-constexpr int kPeriodsAChore = 20;
+constexpr int kPeriodsPerTask = 20;
 
 }  // namespace
 
@@ -25,7 +25,8 @@ CallWatch::~CallWatch() {
   thread_.join();
 }
 
-// Cancelling runs callbacks, which end quickly; so calls cannot leave while they are looked at.
+// Calls cannot end while the lock is held, which is short: cancellation only runs callbacks, which
+// end quickly.
 void CallWatch::Watch() {
   std::unique_lock<std::mutex> lock(mutex_);
   for (int period = 1; !wake_.wait_for(lock, kPeriod, [this] { return stopping_; }); ++period) {
@@ -33,7 +34,7 @@ void CallWatch::Watch() {
       if (call->context_.IsCancelled())
         call->cancellation_.Cancel(absl::CancelledError("The client has cancelled the call."));
     }
-    if (period % kPeriodsAChore != 0) continue;
+    if (period % kPeriodsPerTask != 0) continue;
     lock.unlock();
     periodic_task_();
     lock.lock();

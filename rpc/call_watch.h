@@ -16,17 +16,17 @@ class ServerContext;
 
 namespace weir::rpc {
 
-// Cancels calls whose clients have gone away. gRPC's synchronous servers tell so only when asked:
-// one thread asks for all calls in progress, twenty times a second.
+// Cancels calls whose clients have disconnected. gRPC's synchronous servers must be polled for
+// this: one thread polls all calls in progress, twenty times per second.
 class CallWatch {
  public:
-  // `periodic_task` is called about once a second, on the same thread.
+  // `periodic_task` is called about once per second, on the same thread.
   explicit CallWatch(std::function<void()> periodic_task);
   ~CallWatch();
   CallWatch(const CallWatch&) = delete;
   CallWatch& operator=(const CallWatch&) = delete;
 
-  // A call in progress, for as long as this lives.
+  // A call in progress, registered for the lifetime of this object.
   class Call {
    public:
     Call(CallWatch& watch, grpc::ServerContext& context);

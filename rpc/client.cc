@@ -26,7 +26,8 @@ std::shared_ptr<grpc::Channel> Connect(const std::string& target, const ClientOp
   arguments.SetMaxReceiveMessageSize(-1);
   arguments.SetMaxSendMessageSize(-1);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // a connection for each session
+  // A separate connection for each session.
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   std::shared_ptr<grpc::ChannelCredentials> credentials = grpc::InsecureChannelCredentials();
   if (!options.server_authority.empty()) {
     credentials =
@@ -37,7 +38,7 @@ std::shared_ptr<grpc::Channel> Connect(const std::string& target, const ClientOp
   return grpc::CreateCustomChannel(std::string(address), credentials, arguments);
 }
 
-// One call of the master service; ends early when `cancellation` (may be null) is cancelled.
+// One call of the master service. Ends early when `cancellation` (may be null) is cancelled.
 template <class Request, class Response>
 absl::Status Call(grpc::Channel& channel, const char* path, const Request& request,
                   Response* response, grpc::ClientContext& context,
@@ -58,15 +59,15 @@ void SetDeadline(std::chrono::milliseconds from_now, grpc::ClientContext* contex
   context->set_deadline(std::chrono::system_clock::now() + from_now);
 }
 
-// For a call that takes a server no longer than `limit` (zero: it may take any time): the deadline
-// is for a server that has gone.
+// Sets a deadline for a call whose execution takes the server at most `limit` (zero: any time). The
+// deadline detects servers that are down.
 void SetLimit(std::chrono::milliseconds limit, grpc::ClientContext* context) {
   constexpr std::chrono::seconds kGrace(5);
   if (limit.count() > 0) SetDeadline(limit + kGrace, context);
 }
 
-// Nodes of the graph from number `first` on, and all its functions.
-proto::GraphDef NodesFrom(const Graph& graph, int first) {
+// Exports the nodes of the graph from number `first` on, and all functions.
+proto::GraphDef ExportNodesFrom(const Graph& graph, int first) {
   proto::GraphDef def;
   ExportGraphDef(graph, &def);
   def.mutable_node()->DeleteSubrange(0, first);
@@ -80,7 +81,7 @@ class GrpcSession final : public RemoteSession {
 
   absl::Status Open(const SessionOptions& options, const ClientOptions& client) {
     proto::CreateSessionRequest request;
-    *request.mutable_graph_def() = NodesFrom(graph_, 0);
+    *request.mutable_graph_def() = ExportNodesFrom(graph_, 0);
     nodes_sent_ = graph_.num_nodes();
     limit_ = options.operation_timeout;
     proto::ConfigProto* config = request.mutable_config();
@@ -171,7 +172,7 @@ class GrpcSession final : public RemoteSession {
   }
 
  private:
-  // Without a limit: what comes late would have changed the graph on the server alone.
+  // No deadline: an extension that arrives after it would change only the server's graph.
   absl::Status SendNewNodes() {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (graph_.num_nodes() == nodes_sent_) return absl::OkStatus();
@@ -179,7 +180,7 @@ class GrpcSession final : public RemoteSession {
     request.set_session_handle(handle_);
     request.set_current_graph_version(version_);
     const int count = graph_.num_nodes();
-    *request.mutable_graph_def() = NodesFrom(graph_, nodes_sent_);
+    *request.mutable_graph_def() = ExportNodesFrom(graph_, nodes_sent_);
     proto::ExtendSessionResponse response;
     grpc::ClientContext context;
     WEIR_RETURN_IF_ERROR(
@@ -199,7 +200,7 @@ class GrpcSession final : public RemoteSession {
     fetches->clear();
     for (const Output& fetch : request.fetches) {
       const auto it = by_name.find(fetch.name());
-      if (it == by_name.end()) return Internal("The server has sent no value for ", fetch.name());
+      if (it == by_name.end()) return Internal("The server sent no value for ", fetch.name());
       fetches->push_back(it->second);
     }
     return absl::OkStatus();
@@ -222,8 +223,8 @@ class GrpcSession final : public RemoteSession {
   const Graph& graph_;
   const std::shared_ptr<grpc::Channel> channel_;
   std::string handle_;
-  std::chrono::milliseconds limit_{0};  // of calls that have no limit of their own
-  std::mutex mutex_;                    // guards what the server knows of the graph
+  std::chrono::milliseconds limit_{0};  // for calls without a limit of their own
+  std::mutex mutex_;                    // guards what the server knows about the graph
   int nodes_sent_ = 0;
   int64_t version_ = 0;
 };

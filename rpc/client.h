@@ -7,36 +7,40 @@
 
 #include "weir/core/status.h"
 
-// Sessions on servers, Weir's or TensorFlow's:
+// Remote sessions, on Weir's or TensorFlow's servers:
 //
 //   rpc::EnableGrpcTargets();
 //   WEIR_ASSIGN_OR_RETURN(Session session, Session::Create(g, {.target = "grpc://host:8500"}));
 //
-// and from there on as any session. The graph is sent when the session is created, and what it gets
-// later with the first step after it. Errors of steps are the server's, with its words; UNAVAILABLE
-// says that the server has gone. A session is closed with its Session.
+// The session then works like any other. The graph is sent when the session is created; later
+// additions are sent with the next step. Errors of steps are the server's, with its messages;
+// UNAVAILABLE means that the server is down. Destroying the Session closes the remote session.
 namespace weir::rpc {
 
 struct ClientOptions {
-  // TLS, in PEM format: the authorities that vouch for servers, and (mutual TLS) the client's own
-  // certificate and key. Without authorities the client speaks in the clear.
+  // TLS, in PEM format: the authorities that sign the servers' certificates, and (for mutual TLS)
+  // the client's own certificate and key. Without authorities, connections are not encrypted.
   std::string server_authority = {}, certificate = {}, key = {};
-  // How long a server may take to answer when a session is opened.
+  // The time limit for opening a session.
   std::chrono::milliseconds connect_timeout{20'000};
 };
 
-// Makes targets of "grpc://" known to Session::Create, in all of the process; again: with other
-// options, for sessions opened from then on.
+// Registers "grpc://" targets with Session::Create, process-wide. Another call changes the options
+// of sessions opened later.
 void EnableGrpcTargets(const ClientOptions& options = {});
 
-// What `weir serve --status` tells of a server.
+// The result of `weir serve --status`.
 struct ServerStatus {
   bool serving = false;
   std::vector<std::string> devices;
 };
-// UNAVAILABLE if nobody answers.
+// Returns UNAVAILABLE if no server answers.
 absl::StatusOr<ServerStatus> GetServerStatus(const std::string& target,
                                              const ClientOptions& options = {});
+[[deprecated("use GetServerStatus")]] inline absl::StatusOr<ServerStatus> AskServer(
+    const std::string& target, const ClientOptions& options = {}) {
+  return GetServerStatus(target, options);
+}
 
 }  // namespace weir::rpc
 

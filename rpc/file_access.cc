@@ -13,18 +13,18 @@ namespace weir::rpc {
 
 namespace {
 
-// The path of what is there, without links, "." and ".."; "" with errno if there is nothing.
+// Returns the path of an existing file without links, "." and "..", or "" with errno.
 std::string RealPath(const std::string& path) {
   const std::unique_ptr<char, decltype(&std::free)> real(realpath(path.c_str(), nullptr),
                                                          &std::free);
   return real == nullptr ? "" : real.get();
 }
 
-// The path without links, "." and "..", of which the end need not exist yet; "" if there is none,
-// as for a link to what does not exist: to make it there would be to make it elsewhere.
+// Resolves a path, whose end need not exist yet, without links, "." and "..". Returns "" if that is
+// impossible, as for a dangling link: creating its target would create a file elsewhere.
 std::string Resolve(const std::string& path) {
   if (path.empty() || path.size() >= PATH_MAX || path.find('\0') != std::string::npos) return "";
-  std::string above = path, missing;  // what may be there, and what is not
+  std::string above = path, missing;  // the part that may exist, and the rest
   for (;;) {
     const std::string real = RealPath(above);
     if (!real.empty())
@@ -39,9 +39,9 @@ std::string Resolve(const std::string& path) {
   }
 }
 
-class RestrictedFiles final : public FileSystem {
+class RestrictedFileSystem final : public FileSystem {
  public:
-  RestrictedFiles(std::vector<std::string> roots, FileSystem* files)
+  RestrictedFileSystem(std::vector<std::string> roots, FileSystem* files)
       : roots_(std::move(roots)), files_(*files) {}
 
   absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) override {
@@ -86,18 +86,19 @@ class RestrictedFiles final : public FileSystem {
     WEIR_RETURN_IF_ERROR(Check(path));
     return files_.Lock(path);
   }
-  // Of a directory on the way, what leads on: a pattern may have wildcards there.
+  // A parent of an allowed directory shows only the entries that lead to it, since a pattern may
+  // have wildcards there.
   absl::StatusOr<std::vector<std::string>> List(const std::string& path) override {
     const absl::Status status = Check(path);
     if (status.ok()) return files_.List(path);
-    const std::set<std::string> names = NextToRoots(path);
+    const std::set<std::string> names = EntriesLeadingToRoots(path);
     if (names.empty()) return status;
     return std::vector<std::string>(names.begin(), names.end());
   }
   bool Exists(const std::string& path) override { return Check(path).ok() && files_.Exists(path); }
-  // Whoever makes a path looks at every directory on the way.
+  // Creating a path checks every directory on the way.
   bool IsDirectory(const std::string& path) override {
-    return (Check(path).ok() || !NextToRoots(path).empty()) && files_.IsDirectory(path);
+    return (Check(path).ok() || !EntriesLeadingToRoots(path).empty()) && files_.IsDirectory(path);
   }
 
  private:
@@ -106,8 +107,8 @@ class RestrictedFiles final : public FileSystem {
            (absl::StartsWith(path, directory) && path[directory.size()] == '/');
   }
 
-  // Names in this directory that lie on the way to the directories that clients may use.
-  std::set<std::string> NextToRoots(const std::string& path) const {
+  // Returns the entries of this directory that lead to allowed directories.
+  std::set<std::string> EntriesLeadingToRoots(const std::string& path) const {
     std::set<std::string> names;
     const std::string resolved = Resolve(path);
     for (const std::string& root : roots_) {
@@ -123,7 +124,7 @@ class RestrictedFiles final : public FileSystem {
     for (const std::string& root : roots_) {
       if (!resolved.empty() && IsWithin(resolved, root)) return absl::OkStatus();
     }
-    return absl::PermissionDeniedError(absl::StrCat("The server gives its clients no access to ",
+    return absl::PermissionDeniedError(absl::StrCat("This server does not allow clients to access ",
                                                     path, " (weir serve --allow-path)"));
   }
 
@@ -133,15 +134,15 @@ class RestrictedFiles final : public FileSystem {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<FileSystem>> OnlyWithin(const std::vector<std::string>& directories,
-                                                       FileSystem* files) {
+absl::StatusOr<std::unique_ptr<FileSystem>> RestrictFiles(
+    const std::vector<std::string>& directories, FileSystem* files) {
   std::vector<std::string> roots;
   for (const std::string& directory : directories) {
     const std::string resolved = files->IsDirectory(directory) ? Resolve(directory) : "";
-    if (resolved.empty()) return NotFound("There is no directory ", directory);
+    if (resolved.empty()) return NotFound("Directory ", directory, " does not exist");
     roots.push_back(resolved);
   }
-  return std::unique_ptr<FileSystem>(new RestrictedFiles(std::move(roots), files));
+  return std::unique_ptr<FileSystem>(new RestrictedFileSystem(std::move(roots), files));
 }
 
 }  // namespace weir::rpc

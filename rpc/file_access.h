@@ -9,13 +9,13 @@
 
 namespace weir::rpc {
 
-// A view of `files` in which there is nothing outside of these directories: what lies elsewhere
-// does not exist, and to open or make it is PERMISSION_DENIED. Symbolic links count as what they
-// point to. With a ScopedFileSystem it holds for everything that the process does.
+// Returns a view of `files` restricted to these directories: other files appear not to exist, and
+// opening or creating them returns PERMISSION_DENIED. Symbolic links are resolved. With a
+// ScopedFileSystem, the restriction applies to the whole process.
 //
-// NOT_FOUND for a directory that is not there. `files` outlives it.
-absl::StatusOr<std::unique_ptr<FileSystem>> OnlyWithin(const std::vector<std::string>& directories,
-                                                       FileSystem* files);
+// Returns NOT_FOUND for a directory that does not exist. `files` outlives the result.
+absl::StatusOr<std::unique_ptr<FileSystem>> RestrictFiles(
+    const std::vector<std::string>& directories, FileSystem* files);
 
 }  // namespace weir::rpc
 

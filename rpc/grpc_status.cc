@@ -4,18 +4,18 @@ namespace weir::rpc {
 
 namespace {
 
-// Peers accept 8 KB of headers, in which bytes beyond ASCII take three.
-constexpr size_t kLongestMessage = 2048;
+// Peers accept 8 KB of headers, in which non-ASCII bytes take three bytes each.
+constexpr size_t kMaxMessageBytes = 2048;
 
 }  // namespace
 
 grpc::Status ToGrpc(const absl::Status& status) {
   if (status.ok()) return grpc::Status::OK;
   std::string message(status.message());
-  if (message.size() > kLongestMessage) {
+  if (message.size() > kMaxMessageBytes) {
     const absl::string_view all = status.message();
-    message = absl::StrCat(all.substr(0, kLongestMessage / 2), " ... ",
-                           all.substr(all.size() - kLongestMessage / 2));
+    message = absl::StrCat(all.substr(0, kMaxMessageBytes / 2), " ... ",
+                           all.substr(all.size() - kMaxMessageBytes / 2));
   }
   return grpc::Status(static_cast<grpc::StatusCode>(status.raw_code()), message);
 }

@@ -7,8 +7,8 @@
 
 namespace weir::rpc {
 
-// The codes are the same numbers. A message travels in a header, which has little room: what is
-// too long is cut in the middle.
+// Converts a Status; the codes are numerically equal. A message is sent in a header, which has
+// limited space: the middle of a long message is cut out.
 grpc::Status ToGrpc(const absl::Status& status);
 absl::Status FromGrpc(const grpc::Status& status);
 

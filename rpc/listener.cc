@@ -20,12 +20,12 @@ namespace weir::rpc {
 
 namespace {
 
-// What graphs open, and what gRPC needs: at most this many, and a quarter of all where there are
-// few.
+// Descriptors reserved for files opened by graphs and for gRPC: at most this many, and at most a
+// quarter of all.
 constexpr int kReserved = 64;
 constexpr std::chrono::milliseconds kPause{10};
 
-// As many descriptors as the system lets the process have. Returns their number.
+// Raises the descriptor limit as far as the system allows. Returns the new limit.
 int RaiseDescriptorLimit() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 1024;
@@ -44,7 +44,7 @@ int PortOf(int socket) {
                                              : reinterpret_cast<sockaddr_in*>(&address)->sin_port);
 }
 
-// A socket that listens there; -1 with errno.
+// Returns a listening socket, or -1 with errno.
 int ListenAt(const addrinfo& at, int port) {
   const int fd = socket(at.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (fd < 0) return -1;
@@ -119,17 +119,17 @@ void Listener::Accept() {
   for (const int fd : sockets_) waits.push_back({fd, POLLIN, 0});
   waits.push_back({stop_, POLLIN, 0});
   for (;;) {
-    if (poll(waits.data(), waits.size(), -1) < 0) continue;  // a signal
+    if (poll(waits.data(), waits.size(), -1) < 0) continue;  // interrupted by a signal
     if (waits.back().revents != 0) return;
     for (size_t i = 0; i + 1 < waits.size(); ++i) {
-      if (waits[i].revents != 0) TakeConnection(waits[i].fd);
+      if (waits[i].revents != 0) AcceptConnection(waits[i].fd);
     }
   }
 }
 
-// A process's descriptors are the lowest that are free. So one above the limit says that nearly all
-// are in use.
-void Listener::TakeConnection(int socket) {
+// The system allocates the lowest free descriptor, so a descriptor above the limit means that
+// nearly all are in use.
+void Listener::AcceptConnection(int socket) {
   const int fd = accept4(socket, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
   if (fd >= limit_) {
     close(fd);
@@ -146,7 +146,7 @@ void Listener::TakeConnection(int socket) {
   const int refused = accept4(socket, nullptr, nullptr, SOCK_CLOEXEC);
   if (refused >= 0) close(refused);
   spare_ = OpenSpare();
-  if (refused < 0) std::this_thread::sleep_for(kPause);  // the connection waits
+  if (refused < 0) std::this_thread::sleep_for(kPause);  // the connection stays queued
 }
 
 }  // namespace weir::rpc

@@ -11,36 +11,37 @@
 
 namespace weir::rpc {
 
-// Accepts connections on a thread of its own. gRPC's own listener stops for good when the process
-// has no file descriptor left for a connection; this one closes what it cannot serve, and goes on.
+// Accepts connections on its own thread. gRPC's own listener stops permanently when the process has
+// no file descriptor left for a connection; this one closes the connections that it cannot serve,
+// and continues.
 //
-// Some descriptors are kept for files and for the process itself. A connection that would take one
-// of these is closed at once: its client sees UNAVAILABLE.
+// Some descriptors are reserved for files and for the process itself. A connection that would use
+// one of these is closed at once, and its client gets UNAVAILABLE.
 class Listener {
  public:
-  // Listens when it returns: at all addresses that the name has, on one port (0: a free one).
-  // UNAVAILABLE if the port is taken, or the address is none of this machine's.
+  // Listens on return: on all addresses of the name, on one port (0: a free one). Returns
+  // UNAVAILABLE if the port is in use, or the address does not belong to this machine.
   static absl::StatusOr<std::unique_ptr<Listener>> Bind(const std::string& address, int port);
-  // Closes the port. Connections stay.
+  // Closes the port. Connections stay open.
   ~Listener();
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
 
   int port() const { return port_; }
-  // Hands out each connection: a descriptor, which belongs to `take` from then on. To be called
-  // once.
+  // Passes each connection to `take`, which takes ownership of the descriptor. Call once.
   void Start(std::function<void(int connection)> take);
 
  private:
   Listener() = default;
   void Accept();
-  void TakeConnection(int socket);
+  void AcceptConnection(int socket);
 
   int port_ = 0;
   std::vector<int> sockets_;
-  int stop_ = -1;   // an eventfd
-  int spare_ = -1;  // given up to accept, and close, a connection when there is no other descriptor
-  int limit_ = 0;   // connections have descriptors below it
+  int stop_ = -1;  // an eventfd
+  // Closed in order to accept, and close, a connection when no other descriptor is free.
+  int spare_ = -1;
+  int limit_ = 0;  // connections must have descriptors below it
   std::function<void(int)> take_;
   std::thread thread_;
 };

@@ -11,24 +11,24 @@ namespace weir::rpc {
 namespace {
 
 constexpr size_t kRememberedRequests = 100'000;
-// What protobuf and gRPC can carry.
-constexpr size_t kLargestMessage = (size_t{1} << 31) - 1024;
+// The maximum message size of protobuf and gRPC.
+constexpr size_t kMaxResponseBytes = (size_t{1} << 31) - 1024;
 
 uint64_t RandomNumber() {
   std::random_device device;
   return uint64_t{device()} << 32 | device();
 }
 
-absl::Status NoSession(const std::string& handle) {
+absl::Status SessionNotFound(const std::string& handle) {
   return absl::AbortedError(absl::StrCat("Session ", handle, " is not found."));
 }
 
 template <class Response>
 absl::Status CheckSize(const Response& response) {
   const size_t bytes = response.ByteSizeLong();
-  if (bytes <= kLargestMessage) return absl::OkStatus();
+  if (bytes <= kMaxResponseBytes) return absl::OkStatus();
   return absl::ResourceExhaustedError(
-      absl::StrCat("The fetched values take ", bytes, " bytes: a response holds 2 GB at most"));
+      absl::StrCat("The fetched values take ", bytes, " bytes, but a response is limited to 2 GB"));
 }
 
 }  // namespace
@@ -51,7 +51,7 @@ class Master::ActiveSession {
     if (it == master_.sessions_.end()) return;
     --it->second.calls;
     it->second.idle_since = Clock::now();
-    it->second.client_disconnected = cancellation_.cancelled();
+    it->second.last_call_cancelled = cancellation_.cancelled();
   }
   ActiveSession(const ActiveSession&) = delete;
   ActiveSession& operator=(const ActiveSession&) = delete;
@@ -84,7 +84,7 @@ absl::StatusOr<std::unique_ptr<Master>> Master::Create(MasterOptions options) {
 
 std::string Master::NewHandle() { return absl::StrFormat("%016x", RandomNumber()); }
 
-// A request that its client, or what lies between, has sent again must not run again.
+// A request that a client or proxy retries must not run again.
 absl::Status Master::CheckUnique(int64_t request_id, const char* method) {
   if (request_id == 0) return absl::OkStatus();
   const std::lock_guard<std::mutex> lock(mutex_);
@@ -107,7 +107,7 @@ absl::Status Master::CreateSession(const proto::CreateSessionRequest& request, C
     return sessions_.size() + closed_sessions_.size() >= static_cast<size_t>(options_.max_sessions);
   };
   const absl::Status too_many = absl::ResourceExhaustedError(
-      absl::StrCat("The server has ", options_.max_sessions, " sessions, which is its limit"));
+      absl::StrCat("The server has reached its limit of ", options_.max_sessions, " sessions"));
   if (is_full()) return too_many;
   SessionOptions options = options_.session;
   options.resources = resources_;
@@ -127,7 +127,7 @@ absl::Status Master::ExtendSession(const proto::ExtendSessionRequest& request,
                                    Cancellation& cancellation,
                                    proto::ExtendSessionResponse* response) {
   const ActiveSession session(*this, request.session_handle(), cancellation);
-  if (!session) return NoSession(request.session_handle());
+  if (!session) return SessionNotFound(request.session_handle());
   WEIR_ASSIGN_OR_RETURN(const int64_t version,
                         session->Extend(request.graph_def(), request.current_graph_version()));
   response->set_new_graph_version(version);
@@ -139,7 +139,7 @@ absl::Status Master::PartialRunSetup(const proto::PartialRunSetupRequest& reques
                                      proto::PartialRunSetupResponse* response) {
   WEIR_RETURN_IF_ERROR(CheckUnique(request.request_id(), "PartialRunSetup"));
   const ActiveSession session(*this, request.session_handle(), cancellation);
-  if (!session) return NoSession(request.session_handle());
+  if (!session) return SessionNotFound(request.session_handle());
   WEIR_ASSIGN_OR_RETURN(*response->mutable_partial_run_handle(), session->SetUpPartialRun(request));
   return absl::OkStatus();
 }
@@ -148,7 +148,7 @@ absl::Status Master::RunStep(proto::RunStepRequest& request, Cancellation& cance
                              proto::RunStepResponse* response) {
   WEIR_RETURN_IF_ERROR(CheckUnique(request.request_id(), "RunStep"));
   const ActiveSession session(*this, request.session_handle(), cancellation);
-  if (!session) return NoSession(request.session_handle());
+  if (!session) return SessionNotFound(request.session_handle());
   absl::Status status = session->Run(request, cancellation, response);
   if (status.ok()) status = CheckSize(*response);
   if (status.ok() || !request.store_errors_in_response_body()) return status;
@@ -164,7 +164,7 @@ absl::Status Master::CloseSession(const proto::CloseSessionRequest& request, Can
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     const auto it = sessions_.find(request.session_handle());
-    if (it == sessions_.end()) return NoSession(request.session_handle());
+    if (it == sessions_.end()) return SessionNotFound(request.session_handle());
     session = std::move(it->second.session);
     sessions_.erase(it);
   }
@@ -192,12 +192,12 @@ absl::Status Master::Reset(const proto::ResetRequest& request, Cancellation&,
                            proto::ResetResponse*) {
   CloseAll();
   resources_->Reset({request.container().begin(), request.container().end()});
-  std::vector<std::shared_ptr<MasterSession>> not_called;  // which end without the lock
+  std::vector<std::shared_ptr<MasterSession>> unreferenced;  // destroyed after the lock is released
   const std::lock_guard<std::mutex> lock(mutex_);
   std::erase_if(closed_sessions_, [&](auto& kept) {
     if (request.container().empty()) kept.second.erase("");
     for (const std::string& container : request.container()) kept.second.erase(container);
-    if (kept.second.empty()) not_called.push_back(std::move(kept.first));
+    if (kept.second.empty()) unreferenced.push_back(std::move(kept.first));
     return kept.second.empty();
   });
   return absl::OkStatus();
@@ -208,7 +208,7 @@ absl::Status Master::MakeCallable(const proto::MakeCallableRequest& request,
                                   proto::MakeCallableResponse* response) {
   WEIR_RETURN_IF_ERROR(CheckUnique(request.request_id(), "MakeCallable"));
   const ActiveSession session(*this, request.session_handle(), cancellation);
-  if (!session) return NoSession(request.session_handle());
+  if (!session) return SessionNotFound(request.session_handle());
   WEIR_ASSIGN_OR_RETURN(const int64_t handle, session->MakeCallable(request.options()));
   response->set_handle(handle);
   return absl::OkStatus();
@@ -218,7 +218,7 @@ absl::Status Master::RunCallable(proto::RunCallableRequest& request, Cancellatio
                                  proto::RunCallableResponse* response) {
   WEIR_RETURN_IF_ERROR(CheckUnique(request.request_id(), "RunCallable"));
   const ActiveSession session(*this, request.session_handle(), cancellation);
-  if (!session) return NoSession(request.session_handle());
+  if (!session) return SessionNotFound(request.session_handle());
   WEIR_RETURN_IF_ERROR(session->RunCallable(request, cancellation, response));
   return CheckSize(*response);
 }
@@ -226,11 +226,11 @@ absl::Status Master::RunCallable(proto::RunCallableRequest& request, Cancellatio
 absl::Status Master::ReleaseCallable(const proto::ReleaseCallableRequest& request,
                                      Cancellation& cancellation, proto::ReleaseCallableResponse*) {
   const ActiveSession session(*this, request.session_handle(), cancellation);
-  if (!session) return NoSession(request.session_handle());
+  if (!session) return SessionNotFound(request.session_handle());
   return session->ReleaseCallable(request.handle());
 }
 
-std::vector<std::shared_ptr<MasterSession>> Master::TakeSessions(
+std::vector<std::shared_ptr<MasterSession>> Master::RemoveSessions(
     const std::function<bool(const Entry&)>& which) {
   std::vector<std::shared_ptr<MasterSession>> taken;
   const std::lock_guard<std::mutex> lock(mutex_);
@@ -244,9 +244,9 @@ std::vector<std::shared_ptr<MasterSession>> Master::TakeSessions(
 
 void Master::CloseIdleSessions() {
   const Clock::time_point now = Clock::now();
-  const auto idle = TakeSessions([&](const Entry& entry) {
+  const auto idle = RemoveSessions([&](const Entry& entry) {
     if (entry.calls > 0) return false;
-    const auto limit = entry.client_disconnected ? options_.abandoned_limit : options_.idle_limit;
+    const auto limit = entry.last_call_cancelled ? options_.abandoned_limit : options_.idle_limit;
     return limit.count() > 0 && now - entry.idle_since > limit;
   });
   for (const auto& session : idle) Close(session);
@@ -261,7 +261,7 @@ void Master::Close(const std::shared_ptr<MasterSession>& session) {
 }
 
 void Master::CloseAll() {
-  for (const auto& session : TakeSessions([](const Entry&) { return true; })) Close(session);
+  for (const auto& session : RemoveSessions([](const Entry&) { return true; })) Close(session);
 }
 
 int Master::num_sessions() const {

@@ -42,32 +42,34 @@ namespace weir::rpc {
 class MasterSession;
 
 struct MasterOptions {
-  // What the sessions have in common; `resources` is the server's business.
+  // Options of all sessions; `resources` is set by the server.
   SessionOptions session = {};
-  // RESOURCE_EXHAUSTED beyond it. Sessions whose iterators others may find count until a Reset.
+  // More sessions are RESOURCE_EXHAUSTED. A session whose iterators other sessions can access
+  // counts until a Reset.
   int max_sessions = 1000;
-  // Sessions that nobody has called for so long are closed: their clients are gone. Zero: never.
+  // Sessions without a call for this long are closed, because their clients have gone. Zero: never.
   std::chrono::seconds idle_limit = std::chrono::hours(24);
-  // The same for those whose last call was broken off by its client, as when it is killed.
+  // Same, for sessions whose last call was aborted by its client, for example because it was
+  // killed.
   std::chrono::seconds abandoned_limit = std::chrono::minutes(1);
 };
 
-// What a server does, apart from the network: sessions by handle, and the state that they share.
-// One function a method of TensorFlow's master service, from request (proto/master.proto) to
-// response. Thread-safe; a call that takes long can be ended by `cancellation`.
+// The server without the network layer: sessions by handle, and the state that they share. Each
+// method of TensorFlow's master service is one function from request (proto/master.proto) to
+// response. Thread-safe. `cancellation` ends a long call.
 //
-// A session's state is that of all sessions, by container and name, unless its ConfigProto has
-// `isolate_session_state`; then it goes with the session. RunStep and RunCallable take the values
-// fed out of their requests: large ones are not copied.
+// All sessions share their state, by container and name, unless the ConfigProto has
+// `isolate_session_state`; then the state is destroyed with the session. RunStep and RunCallable
+// move the feeds out of their requests, so large ones are not copied.
 //
 // clang-format off
-//   ABORTED             no session has that handle (any more); an ExtendSession for another version
-//                       of the graph; a request_id that has come before
-//   INVALID_ARGUMENT    a malformed request; a node that the graph has already
-//   RESOURCE_EXHAUSTED  too many sessions, too large a response
+//   ABORTED             no (or no longer a) session with that handle; an ExtendSession for another
+//                       version of the graph; a duplicate request_id
+//   INVALID_ARGUMENT    a malformed request; a node that already exists in the graph
+//   RESOURCE_EXHAUSTED  too many sessions; too large a response
 // clang-format on
 //
-// besides the errors of importing a graph and of running it.
+// In addition: the errors of importing and running a graph.
 class Master {
  public:
   static absl::StatusOr<std::unique_ptr<Master>> Create(MasterOptions options);
@@ -80,14 +82,14 @@ class Master {
   absl::Status PartialRunSetup(const proto::PartialRunSetupRequest& request,
                                Cancellation& cancellation,
                                proto::PartialRunSetupResponse* response);
-  // With `store_errors_in_response_body` the error of a step stands in the response.
+  // With `store_errors_in_response_body`, an error of the step is returned in the response.
   absl::Status RunStep(proto::RunStepRequest& request, Cancellation& cancellation,
                        proto::RunStepResponse* response);
   absl::Status CloseSession(const proto::CloseSessionRequest& request, Cancellation& cancellation,
                             proto::CloseSessionResponse* response);
   absl::Status ListDevices(const proto::ListDevicesRequest& request, Cancellation& cancellation,
                            proto::ListDevicesResponse* response);
-  // Closes all sessions, and drops what is in the containers (none named: in the default one).
+  // Closes all sessions, and clears the named containers (if none is named, the default one).
   absl::Status Reset(const proto::ResetRequest& request, Cancellation& cancellation,
                      proto::ResetResponse* response);
   absl::Status MakeCallable(const proto::MakeCallableRequest& request, Cancellation& cancellation,
@@ -98,9 +100,9 @@ class Master {
                                Cancellation& cancellation,
                                proto::ReleaseCallableResponse* response);
 
-  // Closes sessions that have been idle or abandoned for too long; to be called now and then.
+  // Closes sessions that have been idle or abandoned for too long; call it periodically.
   void CloseIdleSessions();
-  // Ends every step; later calls find no session.
+  // Ends every step and closes all sessions; later calls return ABORTED.
   void CloseAll();
   int num_sessions() const;
 
@@ -108,9 +110,9 @@ class Master {
   using Clock = std::chrono::steady_clock;
   struct Entry {
     std::shared_ptr<MasterSession> session;
-    int calls = 0;  // in progress
+    int calls = 0;  // calls in progress
     Clock::time_point idle_since;
-    bool client_disconnected = false;  // the last call
+    bool last_call_cancelled = false;
   };
   class ActiveSession;
   struct DeviceInfo {
@@ -122,7 +124,7 @@ class Master {
   explicit Master(MasterOptions options);
   std::string NewHandle();
   absl::Status CheckUnique(int64_t request_id, const char* method);
-  std::vector<std::shared_ptr<MasterSession>> TakeSessions(
+  std::vector<std::shared_ptr<MasterSession>> RemoveSessions(
       const std::function<bool(const Entry&)>& which);
   void Close(const std::shared_ptr<MasterSession>& session);
 
@@ -130,9 +132,9 @@ class Master {
   const std::shared_ptr<ResourceMap> resources_;
   std::vector<DeviceInfo> devices_;
 
-  mutable std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards the members below
   std::map<std::string, Entry> sessions_;
-  // Closed ones that may be called, and from which containers.
+  // Closed sessions whose functions may still be called, and the containers from which.
   std::vector<std::pair<std::shared_ptr<MasterSession>, std::set<std::string>>> closed_sessions_;
   absl::flat_hash_set<int64_t> recent_requests_;
   std::deque<int64_t> request_order_;

@@ -13,9 +13,9 @@ namespace weir::rpc {
 
 namespace {
 
-// What a client may keep in a session at a time.
-constexpr size_t kMostPartialRuns = 10'000;
-constexpr size_t kMostCallables = 100'000;
+// Limits on what a client may keep in a session at a time.
+constexpr size_t kMaxPartialRuns = 10'000;
+constexpr size_t kMaxCallables = 100'000;
 
 template <class Field>
 std::vector<std::string> Names(const Field& field) {
@@ -28,8 +28,8 @@ absl::StatusOr<Tensor> TakeFeed(const std::string& name, proto::TensorProto* val
   return tensor;
 }
 
-// TensorFlow's clients find the node that failed between these braces, and look for the task that
-// it failed on.
+// TensorFlow's clients extract the failed node from between these braces, and look for the task on
+// which it failed.
 absl::Status StepError(const absl::Status& status, const Session& session) {
   if (status.ok()) return status;
   absl::string_view task = session.devices()[0]->text();
@@ -61,9 +61,9 @@ void AddContainersHoldingFunctions(const proto::GraphDef& graph,
     AddContainersHoldingFunctions(function.node_def(), containers);
 }
 
-// Everything that nodes name and that does not come with them, by the names they use.
-absl::StatusOr<std::map<std::string, Output>> EarlierNodes(const proto::GraphDef& nodes,
-                                                           const Graph& graph) {
+// Returns the existing nodes that the new nodes refer to, by the names they use.
+absl::StatusOr<std::map<std::string, Output>> ExistingNodes(const proto::GraphDef& nodes,
+                                                            const Graph& graph) {
   absl::flat_hash_set<absl::string_view> here;
   for (const proto::NodeDef& node : nodes.node()) here.insert(node.name());
   std::map<std::string, Output> earlier;
@@ -80,10 +80,10 @@ absl::StatusOr<std::map<std::string, Output>> EarlierNodes(const proto::GraphDef
         int index = 0;
         if (HasOpenOutputs(*source) && absl::SimpleAtoi(name.substr(name.find(':') + 1), &index) &&
             index >= 0) {
-          earlier.emplace(input, Output(source, index));  // which it gets by being used
+          earlier.emplace(input, Output(source, index));  // using the output creates it
           continue;
         }
-        // Gradients of a condition that has run already want it to have had more outputs.
+        // The gradient of a condition that has already run needs more outputs of it.
         return InvalidArgument(
             "Node '", node.name(), "': Connecting to invalid output ",
             name.substr(name.find(':') + 1), " of source node ", source->name(), " which has ",
@@ -134,7 +134,7 @@ absl::StatusOr<int64_t> MasterSession::Extend(const proto::GraphDef& nodes, int6
                              "session.");
     }
     ImportOptions options;
-    WEIR_ASSIGN_OR_RETURN(options.input_map, EarlierNodes(nodes, graph_));
+    WEIR_ASSIGN_OR_RETURN(options.input_map, ExistingNodes(nodes, graph_));
     return ImportGraphDef(graph_, nodes, options).status();
   }));
   if (shares_state_) AddContainersHoldingFunctions(nodes, &containers_holding_functions_);
@@ -161,7 +161,7 @@ absl::Status MasterSession::Run(proto::RunStepRequest& request, Cancellation& ca
     TensorToProto((*values)[i], tensor->mutable_tensor());
   }
   if (!report.wants_graph()) return absl::OkStatus();
-  return session_->Extend([&]() -> absl::Status {  // which keeps others from the graph
+  return session_->Extend([&]() -> absl::Status {  // excludes concurrent changes of the graph
     Outputs feeds, fetches;
     std::vector<Operation> targets;
     for (const proto::NamedTensorProto& feed : request.feed()) {
@@ -197,27 +197,28 @@ absl::StatusOr<std::string> MasterSession::SetUpPartialRun(
   auto parts = std::make_shared<PartialRunState>();
   Outputs feeds, fetches;
   std::vector<Operation> targets;
-  WEIR_RETURN_IF_ERROR(session_->Extend([&]() -> absl::Status {  // keeps others from the graph
-    for (const std::string& name : request.feed()) {
-      WEIR_ASSIGN_OR_RETURN(feeds.emplace_back(), graph_.FindOutput(name));
-      parts->tensors[name] = feeds.back();
-    }
-    for (const std::string& name : request.fetch()) {
-      WEIR_ASSIGN_OR_RETURN(fetches.emplace_back(), graph_.FindOutput(name));
-      parts->tensors[name] = fetches.back();
-    }
-    for (const std::string& name : request.target()) {
-      Node* node = graph_.FindNode(name);
-      if (node == nullptr) return NotFound("PartialRunSetup: no operation is called '", name, "'");
-      targets.emplace_back(node);
-      parts->targets[name] = Operation(node);
-    }
-    return absl::OkStatus();
-  }));
+  WEIR_RETURN_IF_ERROR(
+      session_->Extend([&]() -> absl::Status {  // excludes concurrent changes of the graph
+        for (const std::string& name : request.feed()) {
+          WEIR_ASSIGN_OR_RETURN(feeds.emplace_back(), graph_.FindOutput(name));
+          parts->tensors[name] = feeds.back();
+        }
+        for (const std::string& name : request.fetch()) {
+          WEIR_ASSIGN_OR_RETURN(fetches.emplace_back(), graph_.FindOutput(name));
+          parts->tensors[name] = fetches.back();
+        }
+        for (const std::string& name : request.target()) {
+          Node* node = graph_.FindNode(name);
+          if (node == nullptr) return NotFound("PartialRunSetup: unknown operation '", name, "'");
+          targets.emplace_back(node);
+          parts->targets[name] = Operation(node);
+        }
+        return absl::OkStatus();
+      }));
   WEIR_ASSIGN_OR_RETURN(parts->run, session_->StartPartialRun(feeds, fetches, targets));
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (partial_runs_.size() >= kMostPartialRuns)
-    return absl::ResourceExhaustedError("The session has too many partial runs that are not over");
+  if (partial_runs_.size() >= kMaxPartialRuns)
+    return absl::ResourceExhaustedError("The session has too many unfinished partial runs");
   const std::string handle = absl::StrCat(next_handle_++);
   partial_runs_[handle] = std::move(parts);
   return handle;
@@ -278,7 +279,7 @@ absl::StatusOr<int64_t> MasterSession::MakeCallable(const proto::CallableOptions
   WEIR_ASSIGN_OR_RETURN(callable->step, session_->Prepare(callable->feeds, Names(options.fetch()),
                                                           Names(options.target()), connections));
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (callables_.size() >= kMostCallables)
+  if (callables_.size() >= kMaxCallables)
     return absl::ResourceExhaustedError("The session has too many callables");
   callables_[next_handle_] = std::move(callable);
   return next_handle_++;

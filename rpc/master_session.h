@@ -26,44 +26,45 @@ class RunStepResponse;
 
 namespace weir::rpc {
 
-// One session of a server: a graph that grows, the Session that runs it, and the steps that clients
-// have prepared. Thread-safe; several clients may use one session.
+// One session of a server: a growing graph, the Session that runs it, and the steps prepared by
+// clients. Thread-safe; several clients may use one session.
 class MasterSession {
  public:
-  // `options` is what all sessions of the server have in common; `config` is what this client asks
-  // for. The errors of ImportGraphDef and Session::Create.
+  // `options` are common to all sessions of the server; `config` comes from the client. Returns the
+  // errors of ImportGraphDef and Session::Create.
   static absl::StatusOr<std::shared_ptr<MasterSession>> Create(const proto::GraphDef& graph,
                                                                const proto::ConfigProto& config,
                                                                SessionOptions options);
 
-  // How often the graph has been extended.
+  // The number of extensions of the graph.
   int64_t graph_version() const { return version_; }
-  // Adds nodes, whose inputs may be nodes that are there, and functions. Returns the new version.
-  // ABORTED if `version` is not the graph's. On an error the graph is as it was.
+  // Adds functions and nodes, whose inputs may be existing nodes. Returns the new version. Returns
+  // ABORTED if `version` is not the graph's current version. On an error the graph is unchanged.
   absl::StatusOr<int64_t> Extend(const proto::GraphDef& nodes, int64_t version);
 
-  // A step, or a piece of one. The error of the step is returned, wherever the client wants it to
-  // stand. The values fed are taken out of the request.
+  // Runs a step, or a part of a partial run. Returns the error of the step, regardless of where the
+  // client wants it reported. Moves the feeds out of the request.
   absl::Status Run(proto::RunStepRequest& request, Cancellation& cancellation,
                    proto::RunStepResponse* response);
-  // Returns the handle by which RunStepRequests name the step.
+  // Returns the handle by which RunStepRequests refer to the partial run.
   absl::StatusOr<std::string> SetUpPartialRun(const proto::PartialRunSetupRequest& request);
 
   absl::StatusOr<int64_t> MakeCallable(const proto::CallableOptions& options);
-  // The values fed are taken out of the request.
+  // Moves the feeds out of the request.
   absl::Status RunCallable(proto::RunCallableRequest& request, Cancellation& cancellation,
                            proto::RunCallableResponse* response);
   absl::Status ReleaseCallable(int64_t handle);
 
-  // Where it leaves what may call its functions (iterators, batchers) in the state of all sessions.
-  // As long as there are such containers it has to be kept, closed as it may be.
+  // Returns the containers of the shared state that hold resources which may call functions of this
+  // session (iterators, batchers). While there are any, the session must be kept alive, even if
+  // closed.
   std::set<std::string> ContainersHoldingFunctions();
   // Ends running steps with CANCELLED.
   void Close() { session_->Close(); }
   const Session& session() const { return *session_; }
 
  private:
-  // A step that the client has set up, to be run piece by piece. Names are those that it gave.
+  // A partial run set up by a client. The keys are the names that the client used.
   struct PartialRunState {
     PartialRun run;
     std::map<std::string, Output> tensors;
@@ -79,10 +80,10 @@ class MasterSession {
   std::unique_ptr<Session> session_;
   bool shares_state_ = true;
   std::atomic<int64_t> version_{0};
-  std::mutex extend_mutex_;  // held by Extend; guards what follows
+  std::mutex extend_mutex_;  // held by Extend; guards the next member
   std::set<std::string> containers_holding_functions_;
 
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the members below
   std::map<std::string, std::shared_ptr<PartialRunState>> partial_runs_;
   std::map<int64_t, std::shared_ptr<const Callable>> callables_;
   int64_t next_handle_ = 0;

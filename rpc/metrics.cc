@@ -14,7 +14,7 @@ namespace weir::rpc {
 
 namespace {
 
-// The gauges, which are asked for and not kept.
+// Gauges that are computed when they are scraped.
 class Gauges final : public prometheus::Collectable {
  public:
   void SetLoadCallback(std::function<Metrics::Load()> load) {
@@ -25,7 +25,7 @@ class Gauges final : public prometheus::Collectable {
   std::vector<prometheus::MetricFamily> Collect() const override {
     const std::lock_guard<std::mutex> lock(mutex_);
     const Metrics::Load load = load_ ? load_() : Metrics::Load();
-    return {Gauge("weir_sessions", "Sessions that are open.", load.sessions),
+    return {Gauge("weir_sessions", "Open sessions.", load.sessions),
             Gauge("weir_calls", "Calls in progress.", load.calls)};
   }
 
@@ -44,8 +44,8 @@ class Gauges final : public prometheus::Collectable {
   std::function<Metrics::Load()> load_;
 };
 
-// From a millisecond to a minute and a half.
-prometheus::Histogram::BucketBoundaries Seconds() {
+// Buckets from a millisecond to a minute and a half.
+prometheus::Histogram::BucketBoundaries DurationBuckets() {
   prometheus::Histogram::BucketBoundaries bounds;
   for (double bound = 0.001; bound < 100; bound *= 3) bounds.push_back(bound);
   return bounds;
@@ -63,11 +63,11 @@ struct Metrics::Impl {
   const std::shared_ptr<Gauges> gauges = std::make_shared<Gauges>();
   prometheus::Family<prometheus::Counter>& calls = prometheus::BuildCounter()
                                                        .Name("weir_calls_total")
-                                                       .Help("Calls that have ended.")
+                                                       .Help("Completed calls.")
                                                        .Register(*registry);
   prometheus::Family<prometheus::Histogram>& seconds = prometheus::BuildHistogram()
                                                            .Name("weir_call_seconds")
-                                                           .Help("How long calls took.")
+                                                           .Help("Duration of calls in seconds.")
                                                            .Register(*registry);
   prometheus::Exposer exposer;
 };
@@ -77,7 +77,7 @@ Metrics::~Metrics() = default;
 
 absl::StatusOr<std::unique_ptr<Metrics>> Metrics::Serve(const std::string& address, int port) {
   const std::string where = absl::StrCat(address, ":", port);
-  try {  // civetweb tells by an exception that the port is taken
+  try {  // civetweb throws if the port is in use
     return std::unique_ptr<Metrics>(new Metrics(std::make_unique<Impl>(where)));
   } catch (const std::exception& error) {
     return absl::UnavailableError(
@@ -92,7 +92,7 @@ void Metrics::CountCall(absl::string_view method, const absl::Status& status,
   const std::string name(method);
   impl_->calls.Add({{"method", name}, {"code", absl::StatusCodeToString(status.code())}})
       .Increment();
-  impl_->seconds.Add({{"method", name}}, Seconds())
+  impl_->seconds.Add({{"method", name}}, DurationBuckets())
       .Observe(std::chrono::duration<double>(took).count());
 }
 

@@ -10,28 +10,29 @@
 
 namespace weir::rpc {
 
-// A server's numbers for Prometheus, at http://address:port/metrics:
+// A server's metrics for Prometheus, at http://address:port/metrics:
 //
 // clang-format off
-//   weir_calls_total{method, code}   calls that have ended
-//   weir_call_seconds{method}        how long they took, a histogram
-//   weir_sessions, weir_calls        how many there are now
+//   weir_calls_total{method, code}   completed calls
+//   weir_call_seconds{method}        duration of calls, a histogram
+//   weir_sessions, weir_calls        current number of sessions and of calls in progress
 // clang-format on
 class Metrics {
  public:
-  // Port 0 takes a free one. UNAVAILABLE if the port is taken.
+  // Port 0 selects a free port. Returns UNAVAILABLE if the port is in use.
   static absl::StatusOr<std::unique_ptr<Metrics>> Serve(const std::string& address, int port);
   ~Metrics();
 
   int port() const;
-  // A call has ended.
+  // Records a completed call.
   void CountCall(absl::string_view method, const absl::Status& status,
                  std::chrono::nanoseconds took);
-  // What is asked whenever the numbers are. Until it is set, and after it is set to null, there are
-  // no sessions and no calls.
+  // The current number of sessions and of calls in progress.
   struct Load {
     int sessions = 0, calls = 0;
   };
+  // Sets the callback that reports the current load at each scrape. Without a callback (before the
+  // first call, or after null was passed), the load is zero.
   void SetLoadCallback(std::function<Load()> load);
 
  private:

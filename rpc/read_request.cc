@@ -8,32 +8,33 @@ namespace weir::rpc {
 
 namespace {
 
-// How much is handed to the parser at a time: what one piece may take beyond the bound is small.
-constexpr int kPiece = 1 << 14;
-constexpr uint64_t kFree = 32 << 20;
+// The number of bytes passed to the parser at a time; limits how far one chunk can exceed the
+// memory bound.
+constexpr int kChunk = 1 << 14;
+constexpr uint64_t kBaseBytes = 32 << 20;
 constexpr uint64_t kPerByte = 16;
 
-// A stream that ends when the messages made of it take too much memory.
+// A stream that ends when the messages parsed from it take too much memory.
 class BoundedStream final : public google::protobuf::io::ZeroCopyInputStream {
  public:
   BoundedStream(google::protobuf::io::ZeroCopyInputStream* in, const google::protobuf::Arena& arena)
       : in_(*in), arena_(arena) {}
 
   bool Next(const void** data, int* size) override {
-    if (arena_.SpaceAllocated() > kFree + kPerByte * static_cast<uint64_t>(count_))
+    if (arena_.SpaceAllocated() > kBaseBytes + kPerByte * static_cast<uint64_t>(count_))
       is_too_large_ = true;
     if (is_too_large_ || (left_ == 0 && !Refill())) return false;
-    *data = piece_;
-    *size = std::min(left_, kPiece);
-    Take(*size);
+    *data = chunk_;
+    *size = std::min(left_, kChunk);
+    Advance(*size);
     return true;
   }
-  void BackUp(int count) override { Take(-count); }
+  void BackUp(int count) override { Advance(-count); }
   bool Skip(int count) override {
     while (count > 0) {
       if (left_ == 0 && !Refill()) return false;
       const int skipped = std::min(left_, count);
-      Take(skipped);
+      Advance(skipped);
       count -= skipped;
     }
     return true;
@@ -47,18 +48,18 @@ class BoundedStream final : public google::protobuf::io::ZeroCopyInputStream {
     while (left_ == 0) {
       if (!in_.Next(&data, &left_)) return false;
     }
-    piece_ = static_cast<const char*>(data);
+    chunk_ = static_cast<const char*>(data);
     return true;
   }
-  void Take(int count) {
-    piece_ += count;
+  void Advance(int count) {
+    chunk_ += count;
     left_ -= count;
     count_ += count;
   }
 
   google::protobuf::io::ZeroCopyInputStream& in_;
   const google::protobuf::Arena& arena_;
-  const char* piece_ = nullptr;
+  const char* chunk_ = nullptr;
   int left_ = 0;
   int64_t count_ = 0;
   bool is_too_large_ = false;
@@ -78,7 +79,7 @@ absl::Status ReadRequest(grpc::ByteBuffer* bytes, const google::protobuf::Arena&
   bool parsed = false, is_too_large = false;
   {
     grpc::ProtoBufferReader reader(bytes);
-    if (!reader.status().ok()) return InvalidArgument("The request cannot be read");
+    if (!reader.status().ok()) return InvalidArgument("Cannot read the request");
     BoundedStream stream(&reader, arena);
     parsed = message->ParseFromZeroCopyStream(&stream);
     is_too_large = stream.is_too_large();
@@ -86,11 +87,11 @@ absl::Status ReadRequest(grpc::ByteBuffer* bytes, const google::protobuf::Arena&
   const size_t size = bytes->Length();
   bytes->Clear();
   if (is_too_large) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "The request of ", size, " bytes takes more than ", kPerByte,
-        " times as much memory: it consists of messages that have next to nothing in them"));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("The request of ", size, " bytes takes more than ", kPerByte,
+                     " times its size in memory: it consists of nearly empty messages"));
   }
-  if (!parsed) return InvalidArgument("The request is no ", message->GetTypeName());
+  if (!parsed) return InvalidArgument("Cannot parse the request as ", message->GetTypeName());
   return absl::OkStatus();
 }
 

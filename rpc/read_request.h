@@ -9,14 +9,14 @@
 
 namespace weir::rpc {
 
-// Where a request lies, and all messages in it.
+// Options of the arena that holds a request and all its submessages.
 google::protobuf::ArenaOptions RequestArena();
 
-// Parses a request into `message`, which lies in `arena`, and empties `bytes`.
+// Parses a request into `message`, which is in `arena`, and empties `bytes`.
 //
-// Two bytes on the wire can be an empty message, which takes a hundred in memory or more. What the
-// messages take is therefore bounded by what has arrived: 16 bytes for each byte, and 32 MB. Beyond
-// it, RESOURCE_EXHAUSTED. INVALID_ARGUMENT for bytes that are no such message.
+// Two bytes on the wire can be an empty message, which takes a hundred bytes or more in memory. So
+// the memory of the parsed message is limited to 16 bytes per received byte plus 32 MB; more is
+// RESOURCE_EXHAUSTED. Returns INVALID_ARGUMENT if the bytes cannot be parsed.
 absl::Status ReadRequest(grpc::ByteBuffer* bytes, const google::protobuf::Arena& arena,
                          google::protobuf::MessageLite* message);
 

@@ -17,8 +17,8 @@ int64_t Nanos(auto time) {
 }
 
 constexpr int64_t kMicro = 1000;
-// A clock can be that far ahead.
-constexpr int64_t kLongestTimeoutMs = 1'000'000'000'000;
+// Clocks can be that far ahead.
+constexpr int64_t kMaxTimeoutMs = 1'000'000'000'000;
 
 void WriteNode(const NodeTrace& node, int64_t epoch_ns, proto::NodeExecStats* stats) {
   const int64_t start = node.start_ns + epoch_ns, took = node.end_ns - node.start_ns;
@@ -38,7 +38,7 @@ void WriteNode(const NodeTrace& node, int64_t epoch_ns, proto::NodeExecStats* st
 }  // namespace
 
 RunReport::RunReport(const proto::RunOptions& options)
-    : timeout_(std::clamp<int64_t>(options.timeout_in_ms(), 0, kLongestTimeoutMs)),
+    : timeout_(std::clamp<int64_t>(options.timeout_in_ms(), 0, kMaxTimeoutMs)),
       wants_trace_(options.trace_level() != proto::RunOptions::NO_TRACE),
       wants_graph_(options.output_partition_graphs()),
       epoch_ns_(Nanos(std::chrono::system_clock::now()) - Nanos(std::chrono::steady_clock::now())) {

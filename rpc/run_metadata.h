@@ -13,28 +13,29 @@ class RunOptions;
 
 namespace weir::rpc {
 
-// What a client may ask of a run besides its values: its options, and a report of it.
+// The options that a client sets for a run, and the report that it requests.
 class RunReport {
  public:
-  // Call before the run: notes the time.
+  // Construct before the run: records the time.
   explicit RunReport(const proto::RunOptions& options);
 
-  // Options for the run. Valid while this lives.
+  // Returns options for the run, valid while this object lives.
   RunOptions options(Cancellation& cancellation);
-  // Times of nodes by device, if they were asked for; of these devices at least.
+  // Writes the times of nodes by device, if requested, with at least an entry for each of
+  // `devices`.
   void WriteStatistics(const std::vector<Device*>& devices, proto::RunMetadata* metadata) const;
   bool wants_graph() const { return wants_graph_; }
 
  private:
   const std::chrono::milliseconds timeout_;
   const bool wants_trace_, wants_graph_;
-  // To be added to times of the steady clock for times of the day.
+  // Offset from the steady clock to the system clock.
   const int64_t epoch_ns_;
   std::vector<NodeTrace> trace_;
 };
 
-// The part of the graph that these fetches and targets need, with the devices that nodes run on, as
-// the only partition. Nobody may change the graph meanwhile.
+// Writes the part of the graph that these fetches and targets need, with the devices of its nodes,
+// as a single partition. The graph must not change meanwhile.
 void WritePartition(const Graph& graph, const Outputs& feeds, const Outputs& fetches,
                     const std::vector<Operation>& targets, const std::string& device,
                     proto::RunMetadata* metadata);

@@ -15,7 +15,7 @@ namespace weir::rpc {
 
 namespace {
 
-// A connection that has not begun to speak by then is closed.
+// Closes connections that have not completed the handshake by then.
 constexpr int kHandshakeMs = 20'000;
 
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> Credentials(const ServerOptions& options) {
@@ -23,7 +23,7 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> Credentials(const Serve
     return InvalidArgument("TLS needs both a certificate and its key");
   if (options.certificate.empty()) {
     if (!options.client_authority.empty())
-      return InvalidArgument("To ask clients for certificates the server needs one of its own");
+      return InvalidArgument("client_authority requires a server certificate and key");
     return grpc::InsecureServerCredentials();
   }
   grpc::SslServerCredentialsOptions ssl;
@@ -35,7 +35,7 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> Credentials(const Serve
   return grpc::SslServerCredentials(ssl);
 }
 
-// "[::1]:80" for an address of IPv6.
+// Returns "[::1]:80" for an IPv6 address.
 std::string WithPort(const std::string& address, int port) {
   const bool bare_ipv6 = absl::StrContains(address, ":") && !absl::StartsWith(address, "[");
   return bare_ipv6 ? absl::StrCat("[", address, "]:", port) : absl::StrCat(address, ":", port);
@@ -72,20 +72,20 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   using Type = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
   net->acceptor = builder.experimental().AddExternalConnectionAcceptor(Type::FROM_FD, credentials);
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMs);
-  // A few bytes of compressed zeros are gigabytes of a message.
+  // Rejects compressed messages: a few bytes of compressed zeros expand to gigabytes.
   for (const auto algorithm : {GRPC_COMPRESS_DEFLATE, GRPC_COMPRESS_GZIP})
     builder.SetCompressionAlgorithmSupportStatus(algorithm, false);
   builder.SetMaxReceiveMessageSize(options.max_message_bytes);
   builder.SetMaxSendMessageSize(-1);
-  // A few threads of gRPC's wait for calls; the rest have one.
-  constexpr int kWaiting = 4;
+  // A few of gRPC's threads wait for calls; each call in progress has one of the others.
+  constexpr int kWaitingThreads = 4;
   grpc::ResourceQuota quota("calls");
-  quota.SetMaxThreads(options.max_calls + kWaiting);
+  quota.SetMaxThreads(options.max_calls + kWaitingThreads);
   builder.SetResourceQuota(quota);
   builder.RegisterService(&net->service);
   net->server = builder.BuildAndStart();
   if (net->server == nullptr)
-    return absl::UnavailableError("Cannot start the server: the certificates are no good");
+    return absl::UnavailableError("Cannot start the server: invalid certificates");
   server->port_ = net->listener->port();
   net->listener->Start([acceptor = net->acceptor.get()](int connection) {
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
@@ -102,7 +102,7 @@ int Server::num_calls() const { return transport_->watch.num_calls(); }
 void Server::Drain(std::chrono::milliseconds grace) {
   if (auto* health = transport_->server->GetHealthCheckService()) health->SetServingStatus(false);
   transport_->listener = nullptr;
-  // What gRPC cancels then, the watch finds cancelled.
+  // The CallWatch notices the calls that gRPC cancels at the end of the grace period.
   transport_->server->Shutdown(std::chrono::system_clock::now() + grace);
   transport_->server->Wait();
   master_->CloseAll();

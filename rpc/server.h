@@ -11,40 +11,40 @@
 namespace weir::rpc {
 
 struct ServerOptions {
-  std::string address = "127.0.0.1";  // where it listens; "0.0.0.0" for all the world
-  int port = 0;                       // 0: one that is free
-  // TLS, in PEM format. Without a certificate the server speaks in the clear. With
-  // `client_authority` only clients whose certificates that authority has signed are let in.
+  std::string address = "127.0.0.1";  // the address to listen on; "0.0.0.0": all
+  int port = 0;                       // 0: a free one
+  // TLS, in PEM format. Without a certificate, connections are not encrypted. With
+  // `client_authority`, only clients with certificates signed by that authority are accepted.
   std::string certificate = {}, key = {}, client_authority = {};
   // Larger requests are RESOURCE_EXHAUSTED.
   int max_message_bytes = 0x7fffffff;
-  // Calls at a time, each with a thread of its own; more are RESOURCE_EXHAUSTED.
+  // The number of concurrent calls, each of which has its own thread; more are RESOURCE_EXHAUSTED.
   int max_calls = 1000;
-  // Called after each call, if given: the method ("RunStep"), how it ended, how long it took.
+  // If set, called after each call with the method ("RunStep"), the status and the duration.
   std::function<void(absl::string_view method, const absl::Status&, std::chrono::nanoseconds)>
       on_call = {};
   MasterOptions master = {};
 };
 
-// A server for TensorFlow's clients, and Weir's, on threads of gRPC's. Besides the master service
-// it answers gRPC's health checks.
+// A server for TensorFlow's and Weir's clients, on gRPC's threads. Besides the master service, it
+// implements gRPC's health checks.
 class Server {
  public:
-  // Listens when it returns. INVALID_ARGUMENT for certificates that do not fit, UNAVAILABLE if the
-  // port is taken.
+  // Listens on return. Returns INVALID_ARGUMENT for invalid certificates, UNAVAILABLE if the port
+  // is in use.
   static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options);
-  // Cancels what is running.
+  // Cancels running calls.
   ~Server();
 
   int port() const { return port_; }
   // "grpc://127.0.0.1:41234"
   const std::string& target() const { return target_; }
   Master& master() { return *master_; }
-  // Calls in progress.
+  // The number of calls in progress.
   int num_calls() const;
 
-  // Takes no more calls, reports itself as not serving, and returns when those in progress have
-  // ended; those that take longer than `grace` are cancelled.
+  // Stops accepting calls, reports itself as not serving, and returns when the calls in progress
+  // have ended. Calls that take longer than `grace` are cancelled.
   void Drain(std::chrono::milliseconds grace);
 
  private:

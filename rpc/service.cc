@@ -25,7 +25,7 @@ template <class Request, class Response>
 void MasterService::Add(const char* path,
                         absl::Status (Master::*method)(Request&, Cancellation&, Response*)) {
   using Message = std::remove_const_t<Request>;
-  // The bytes of a request come unread: ReadRequest bounds what is made of them.
+  // Requests arrive unparsed: ReadRequest limits the memory of the parsed message.
   using Handler = grpc::internal::RpcMethodHandler<MasterService, grpc::ByteBuffer, Response,
                                                    grpc::ByteBuffer, google::protobuf::MessageLite>;
   const absl::string_view name = absl::string_view(path).substr(sizeof(kService) - 1);
@@ -35,7 +35,7 @@ void MasterService::Add(const char* path,
     CallWatch::Call call(self->watch_, *context);
     google::protobuf::Arena arena(RequestArena());
     auto* const request = google::protobuf::Arena::CreateMessage<Message>(&arena);
-    // gRPC has made the bytes for this call alone: they may be taken.
+    // gRPC created the buffer for this call only, so its bytes may be moved from.
     const absl::Status status = CatchExceptions(name, [&]() -> absl::Status {
       WEIR_RETURN_IF_ERROR(ReadRequest(const_cast<grpc::ByteBuffer*>(bytes), arena, request));
       return (self->master_.*method)(*request, call.cancellation(), response);

@@ -11,12 +11,13 @@
 
 namespace weir::rpc {
 
-// As ServerOptions::on_call.
+// See ServerOptions::on_call.
 using OnCall =
     std::function<void(absl::string_view method, const absl::Status&, std::chrono::nanoseconds)>;
 
-// TensorFlow's master service on gRPC. Its paths, "/tensorflow.MasterService/RunStep", are said
-// here: no generated code, and no matter which package the messages are in.
+// TensorFlow's master service on gRPC. Registers the paths, such as
+// "/tensorflow.MasterService/RunStep", by hand: this needs no generated code, and the messages may
+// be in any package.
 class MasterService final : public grpc::Service {
  public:
   MasterService(Master& master, CallWatch& watch, OnCall on_call);

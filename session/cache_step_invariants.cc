@@ -7,6 +7,7 @@
 #include "weir/core/scope.h"
 #include "weir/session/cached_subplan.h"
 #include "weir/session/fusion.h"
+#include "weir/session/passes.h"
 
 // Caches step-invariant values. In inference the weights are the same in every step, though a graph
 // that reads variables, as those of SavedModels do, cannot say so. What is computed from
@@ -47,7 +48,7 @@ class StepInvariantCacher : public Fusion {
     if (plan_.writes_state) return false;
     for (PlanNode& n : plan_.nodes) n.step_invariant = n.step_invariant || ComputesStepInvariant(n);
     const size_t before = plan_.nodes.size();
-    if (env_.enabled("fusion")) FoldFactors();
+    if (env_.enabled("fuse_epilogues")) FoldFactors();
     const bool folded = plan_.nodes.size() != before;
     if (CacheValues(folded)) return true;
     for (PlanNode& n : plan_.nodes)
@@ -56,14 +57,14 @@ class StepInvariantCacher : public Fusion {
   }
 
  private:
-  static bool IsTied(const PlanNode& n) {
+  static bool IsConstrained(const PlanNode& n) {
     return n.may_be_dead || n.loop >= 0 || !n.controls.empty();
   }
 
   // True if the values of `n` are step-invariant and may be cached. All nodes before `n` have been
   // checked.
   bool ComputesStepInvariant(const PlanNode& n) const {
-    if (!IsFusable(n) || IsTied(n) || !n.kernel.run() || n.is_identity()) return false;
+    if (!IsFusable(n) || IsConstrained(n) || !n.kernel.run() || n.is_identity()) return false;
     for (int k = 0; k < n.num_outputs(); ++k) {
       const Shape& shape = n.shapes[k];
       if (!IsPlain(n.type(k)) || IsRef(n.type(k)) || !shape.IsFullyDefined()) return false;
@@ -84,7 +85,7 @@ class StepInvariantCacher : public Fusion {
       return false;
     }
     if (ConstantOf(v) != nullptr) return true;
-    if (!plan_.IsStepInvariant(v) || IsTied(producer)) return false;
+    if (!plan_.IsStepInvariant(v) || IsConstrained(producer)) return false;
     return !producer.is_identity() || IsInvariant(producer.inputs[0]);
   }
 
@@ -111,7 +112,7 @@ class StepInvariantCacher : public Fusion {
   }
 
   bool IsCandidate(const PlanNode& n) const {
-    return IsFusable(n) && !IsTied(n) && n.type(0) == DT_FLOAT && !n.step_invariant;
+    return IsFusable(n) && !IsConstrained(n) && n.type(0) == DT_FLOAT && !n.step_invariant;
   }
 
   void FoldFactorsInto(int conv) {
@@ -125,7 +126,7 @@ class StepInvariantCacher : public Fusion {
         // A value that is fetched or that other nodes wait for must still be computed.
         if (users_[id].empty() || users_[id][0] < 0 || !IsPerChannel(n, last)) return;
         ScaleFilter(conv, OtherInput(n, last));
-        plan_.nodes[id].Remove();
+        plan_.Remove(id);
         replaced_by_[id] = {conv, 0};
       } else if (op == "Add" || op == "AddV2") {
         if (IsPerChannel(n, last)) ReshapeToBias(id, last);
@@ -386,8 +387,8 @@ class StepInvariantCacher : public Fusion {
     cached_node.inputs = std::move(fed);
     cached_node.kernel = Kernel([step = *step](KernelContext& c) { return step->Run(c); });
     const int id = static_cast<int>(plan_.nodes.size());
-    plan_.nodes.push_back(std::move(cached_node));
-    for (const int node : nodes) plan_.nodes[node].Remove();
+    plan_.Add(std::move(cached_node));
+    for (const int node : nodes) plan_.Fuse(node);
     const auto take = [&](PlanValue& v) {
       const auto it = first.find(v.node);
       if (it == first.end()) return false;

@@ -1,4 +1,5 @@
 #include "weir/session/cached_subplan.h"
+#include "weir/session/passes.h"
 
 #include <algorithm>
 
@@ -19,9 +20,9 @@ CachedSubplan::CachedSubplan(std::unique_ptr<const Plan> plan, const PlanEnviron
 absl::StatusOr<std::shared_ptr<CachedSubplan>> CachedSubplan::Make(
     PlanGraph plan, absl::Span<const Shape> feed_shapes, const PlanEnvironment& env,
     const SubplanSignature& signature) {
-  WEIR_RETURN_IF_ERROR(Specialize(plan, feed_shapes, env));
+  WEIR_RETURN_IF_ERROR(Specialize(plan, {env, feed_shapes}));
   WEIR_ASSIGN_OR_RETURN(std::unique_ptr<const Plan> executable,
-                        FinishPlan(std::move(plan), feed_shapes, env));
+                        CompileSubplan(std::move(plan), feed_shapes, env));
   std::shared_ptr<CachedSubplan> step(new CachedSubplan(std::move(executable), env));
   WEIR_ASSIGN_OR_RETURN(step->node_, MakeSubplanNode(signature, step->graph_));
   return step;
@@ -38,7 +39,7 @@ bool CachedSubplan::Entry::Matches(const KernelContext& c) const {
 std::shared_ptr<const CachedSubplan::Entry> CachedSubplan::Find(const KernelContext& c) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (entry_ == nullptr || !entry_->Matches(c)) return nullptr;
-  reuse_.Use();
+  reuse_.RecordReuse();
   return entry_;
 }
 
@@ -53,7 +54,7 @@ void CachedSubplan::Store(const KernelContext& c, const Tensors& args, const Ten
   const std::lock_guard<std::mutex> lock(mutex_);
   if (entry_ != nullptr && entry_->Matches(c)) return;  // another step has stored it concurrently
   entry_ = nullptr;
-  reuse_.Change();
+  reuse_.RecordNewValue();
   if (!owned || !reuse_.pays()) return;
   auto entry = std::make_shared<Entry>(Entry{args, results, CacheBudget(bytes)});
   if (entry->bytes.bytes() == bytes) entry_ = std::move(entry);

@@ -56,13 +56,13 @@ absl::Status Coordinator::status() const {
   return status_;
 }
 
-bool Coordinator::AnyRuns() const {
+bool Coordinator::AnyRunning() const {
   return std::any_of(workers_.begin(), workers_.end(),
                      [](const Worker& worker) { return worker.is_running; });
 }
 
 // Joins finished threads; these no longer need the lock.
-void Coordinator::Reap() {
+void Coordinator::JoinFinished() {
   for (auto it = workers_.begin(); it != workers_.end();) {
     if (it->is_running) {
       ++it;
@@ -75,14 +75,14 @@ void Coordinator::Reap() {
 
 absl::Status Coordinator::Join(std::chrono::milliseconds grace) {
   std::unique_lock<std::mutex> lock(mutex_);
-  changed_.wait(lock, [this] { return stop_ || !AnyRuns(); });
-  const bool all_through = changed_.wait_for(lock, grace, [this] { return !AnyRuns(); });
+  changed_.wait(lock, [this] { return stop_ || !AnyRunning(); });
+  const bool all_finished = changed_.wait_for(lock, grace, [this] { return !AnyRunning(); });
   std::string names;
   for (const Worker& worker : workers_) {
     if (worker.is_running) absl::StrAppend(&names, " ", worker.name);
   }
-  Reap();
-  if (!status_.ok() || all_through) return status_;
+  JoinFinished();
+  if (!status_.ok() || all_finished) return status_;
   return absl::DeadlineExceededError(
       absl::StrCat("Coordinator stopped with threads still running:", names));
 }

@@ -61,8 +61,8 @@ class Coordinator {
     std::thread thread;
     bool is_running = true;
   };
-  bool AnyRuns() const;
-  void Reap();
+  bool AnyRunning() const;
+  void JoinFinished();
 
   const std::vector<absl::StatusCode> clean_stops_;
   mutable std::mutex mutex_;

@@ -1,4 +1,5 @@
 #include "weir/session/deadness.h"
+#include "weir/session/passes.h"
 
 #include <algorithm>
 #include <iterator>
@@ -114,7 +115,8 @@ class DeadnessAnalysis {
   PlanValue Source(PlanValue v) const {
     for (;;) {
       const PlanNode& n = plan_.nodes[v.node];
-      const bool passes = n.kind == PlanNode::Kind::kCopy || n.is_identity() || n.Is(ControlFlow::kEnter);
+      const bool passes =
+          n.kind == PlanNode::Kind::kCopy || n.is_identity() || n.Is(ControlFlow::kEnter);
       if (!passes) return v;
       v = n.inputs[0];
     }
@@ -247,7 +249,8 @@ class DeadnessAnalysis {
   bool TakeLoopCond(int loop, int side, Conditions* conditions, PlanValue* cond) const {
     for (auto it = conditions->begin(); it != conditions->end(); ++it) {
       const PlanNode& pred = plan_.nodes[it->pred.node];
-      if (it->pred.output < 0 || it->side != side || pred.loop != loop || !pred.Is(ControlFlow::kLoopCond))
+      if (it->pred.output < 0 || it->side != side || pred.loop != loop ||
+          !pred.Is(ControlFlow::kLoopCond))
         continue;
       *cond = it->pred;
       conditions->erase(it);

@@ -5,6 +5,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "weir/session/fusion.h"
+#include "weir/session/passes.h"
 
 // The gradient of a weight that a loop over time steps multiplies with is a sum over the
 // iterations,

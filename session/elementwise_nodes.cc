@@ -51,7 +51,13 @@ std::optional<FusableOp> ElementwiseNodes::FusableOpOf(const PlanNode& n) const 
   const DataType type = n.node->output_type(0);
   const size_t arguments = n.Is("AddN") ? 2 : n.inputs.size();
   const auto [it, is_new] = fusable_ops_.try_emplace({op.data(), arguments, type});
-  if (is_new) it->second = FindFusableOp(op, arguments, type);
+  if (!is_new) return it->second;
+  const ElementwiseLoop* const user = env_.kernels.FindElementwise(op, type, arguments);
+  if (user == nullptr) {
+    it->second = FindFusableOp(op, arguments, type);
+  } else if (n.def->elementwise) {  // else a step of a built-in op that a user has replaced
+    it->second = FusableOp{arguments == 1, user->attr, user->cost_ns};
+  }
   return it->second;
 }
 
@@ -69,7 +75,9 @@ bool ElementwiseNodes::IsReduction(int id) const {
 
 bool ElementwiseNodes::IsElementwise(int id) {
   const PlanNode& n = plan_.nodes[id];
-  if (!IsFusable(n) || n.node->num_outputs() != 1 || !n.controls.empty()) return false;
+  const bool is_users = IsReplaceable(n) && n.def->elementwise.has_value();
+  if (!(is_users || IsFusable(n)) || n.node->num_outputs() != 1 || !n.controls.empty())
+    return false;
   const DataType type = n.node->output_type(0);
   const Shape& shape = n.shapes[0];
   if (!shape.IsFullyDefined() || shape.num_elements() == 0) return false;

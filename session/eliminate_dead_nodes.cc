@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "weir/session/effects.h"
-#include "weir/session/plan.h"
+#include "weir/session/passes.h"
 
 // Dead node elimination. After constant folding and common-subexpression elimination, many nodes
 // have no users left; they are removed, except those with effects. A node whose completion alone
@@ -68,7 +68,7 @@ class LivenessAnalysis {
     for (size_t i = 0; i < plan_.nodes.size(); ++i) {
       PlanNode& n = plan_.nodes[i];
       if (uses_[i] == kDead) {
-        n.Remove();
+        plan_.Remove(static_cast<int>(i));
       } else if (n.is_constant(0)) {
         n.DropEdges();
       } else if (uses_[i] == kCompletion) {
@@ -135,7 +135,7 @@ class LivenessAnalysis {
 }  // namespace
 
 void EliminateDeadNodes(PlanGraph& plan, const PlanEnvironment& env) {
-  LivenessAnalysis analysis(plan, env.enabled("eliminate_dead_nodes"));
+  LivenessAnalysis analysis(plan, env.enabled("reduce_waits"));
   analysis.Propagate();
   analysis.RemoveDead();
 }

@@ -247,7 +247,7 @@ absl::Status Executor::Run(absl::Span<const Tensor> feeds, Tensors* fetches,
   absl::Status status;
   {
     const LinkedCancellation linked(options.cancellation, *state->cancellation);
-    status = RunFilled(state, feeds, fetches);
+    status = RunWithFeeds(state, feeds, fetches);
   }
   state->id.store(0, std::memory_order_relaxed);
   ReleaseState(state);
@@ -272,14 +272,14 @@ absl::Status Executor::RunWithin(const TracedStepInfo& step, absl::Span<const Te
   Cancellation* const own = state->step.cancellation;
   state->step = step;
   if (step.cancellation == nullptr) state->step.cancellation = own;
-  absl::Status status = RunFilled(state, feeds, fetches);
+  absl::Status status = RunWithFeeds(state, feeds, fetches);
   ReleaseState(state);
   if (!status.ok()) status.SetPayload(kReportedInFunction, absl::Cord());
   return status;
 }
 
-absl::Status Executor::RunFilled(ExecutionState* state, absl::Span<const Tensor> feeds,
-                                 Tensors* fetches) {
+absl::Status Executor::RunWithFeeds(ExecutionState* state, absl::Span<const Tensor> feeds,
+                                    Tensors* fetches) {
   for (size_t i = 0; i < feeds.size(); ++i) {
     if (plan_->feed_slots[i] >= 0) state->slots[plan_->feed_slots[i]] = feeds[i];
   }
@@ -335,7 +335,7 @@ absl::Status Executor::WaitForStreams(ExecutionState& state, absl::Status status
 // thread of a loop. Any other exception is a fault of the kernel, but must not end the program.
 absl::Status Executor::ExceptionStatus(const ExecutionState& state, int32_t instruction) const {
   const absl::Status status =
-      StatusOfException("The kernel", /*before_message=*/[] { Reserve().Release(); });
+      ExceptionToStatus("The kernel", /*before_message=*/[] { Reserve().Release(); });
   if (instruction < 0) return status;
   const Instruction& failed = plan_->instructions[instruction];
   return AtNode(*failed.reported_node, *failed.device, status, state.step.call);

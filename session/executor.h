@@ -90,7 +90,8 @@ class Executor {
   absl::StatusOr<ExecutionState*> Acquire();
   absl::StatusOr<std::unique_ptr<ExecutionState>> NewState();
 
-  absl::Status RunFilled(ExecutionState* state, absl::Span<const Tensor> feeds, Tensors* fetches);
+  absl::Status RunWithFeeds(ExecutionState* state, absl::Span<const Tensor> feeds,
+                            Tensors* fetches);
   void ReleaseState(ExecutionState* state);
   absl::Status Execute(ExecutionState& state);
   absl::Status WaitForStreams(ExecutionState& state, absl::Status status) const;

@@ -12,7 +12,7 @@ namespace {
 constexpr size_t kMaxBytes = size_t{32} << 20;
 
 // Asynchronous kernels wait. A call has such a kernel if its callee may wait.
-bool Waits(const PlanNode& n) {
+bool MayBlock(const PlanNode& n) {
   return n.runs() && n.kind == PlanNode::Kind::kOp &&
          (n.kernel.is_async() || n.Is("IteratorGetNext", "IteratorGetNextSync"));
 }
@@ -20,7 +20,7 @@ bool Waits(const PlanNode& n) {
 }  // namespace
 
 bool ExternalWaits::WaitsForInput(const PlanNode& n) {
-  return Waits(n) && !absl::StrContains(n.node->op_name(), "Enqueue") && !n.Is("Stage");
+  return MayBlock(n) && !absl::StrContains(n.node->op_name(), "Enqueue") && !n.Is("Stage");
 }
 
 bool ExternalWaits::Sets::Add(Word* to, const Word* from) const {
@@ -42,7 +42,7 @@ ExternalWaits::ExternalWaits(const PlanGraph& graph) : graph_(graph) {
   const size_t count = graph.nodes.size();
   std::vector<int> number(count, -1);
   for (size_t i = 0; i < count; ++i) {
-    if (Waits(graph.nodes[i])) number[i] = num_waiting_++;
+    if (MayBlock(graph.nodes[i])) number[i] = num_waiting_++;
   }
   counts_.assign(count, 0);
   loop_counts_.assign(graph.loops.size(), 0);

@@ -77,7 +77,7 @@ bool ForwardsHandle(const proto::NodeDef& node) {
          (flow != ControlFlow::kNone && flow != ControlFlow::kLoopCond);
 }
 
-// Null: calls no functions.
+// Returns null for an op that calls no functions.
 const FunctionCalls* CallsOf(const std::string& op) {
   const OpSpec* const spec = BuiltinOps().Find(op);
   return spec == nullptr ? nullptr : spec->traits().calls;
@@ -524,7 +524,9 @@ class Freezer {
   // Returns an error if variables are left: those that a function creates by name are not replaced.
   static absl::Status CheckNoVariableLeft(const proto::GraphDef& def) {
     const auto check = [](const proto::NodeDef& node, absl::string_view where) {
-      if (!IsVariableOp(node.op())) return absl::OkStatus();
+      const OpSpec* const op = BuiltinOps().Find(node.op());
+      if (op == nullptr || op->traits().variable_use != VariableUse::kDeclares)
+        return absl::OkStatus();
       return Unimplemented("Cannot freeze the graph: ", node.name(), " (", node.op(), ")", where,
                            " creates a variable that is not passed to it");
     };

@@ -31,7 +31,7 @@ struct FreezeOptions {
 //
 // clang-format off
 //   INVALID_ARGUMENT     no outputs; an output of another graph
-//   FAILED_PRECONDITION  a variable has no value (name); an output needs a node that writes to a variable
+//   FAILED_PRECONDITION  a variable has no value (name); an output needs a node that writes to one
 //   UNIMPLEMENTED        a node uses a variable in a way that a constant does not support (name)
 // clang-format on
 absl::StatusOr<std::unique_ptr<Graph>> FreezeGraph(Session& session, const Outputs& outputs,

@@ -85,7 +85,7 @@ class SessionFunctions::Body final : public Function {
     if (step.cancellation != nullptr && step.cancellation->cancelled())
       return step.cancellation->status();
     WEIR_RETURN_IF_ERROR(CheckCount(args));
-    WEIR_ASSIGN_OR_RETURN(PreparedStep * prepared, Prepared(args));
+    WEIR_ASSIGN_OR_RETURN(PreparedStep * prepared, GetPrepared(args));
     WEIR_RETURN_IF_ERROR(prepared->CheckFeeds(args));
     Tensors fetched;
     WEIR_RETURN_IF_ERROR(prepared->Run(
@@ -105,7 +105,7 @@ class SessionFunctions::Body final : public Function {
 
  private:
   // Created at the first call, which shows the devices of the captured variables.
-  absl::StatusOr<PreparedStep*> Prepared(absl::Span<const Tensor> args) {
+  absl::StatusOr<PreparedStep*> GetPrepared(absl::Span<const Tensor> args) {
     if (PreparedStep* ready = ready_.load(std::memory_order_acquire)) {
       if (env_.devices.size() > 1) WEIR_RETURN_IF_ERROR(CheckDevices(args));
       return ready;

@@ -10,6 +10,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "weir/session/elementwise_nodes.h"
 #include "weir/session/interval_reachability.h"
+#include "weir/session/passes.h"
 
 // Fuses element-wise neighbors into one node, _FusedElementwise, whose kernel computes them tile by
 // tile (kernels/tile_program.cc): memory is traversed once, and a step has fewer nodes. A reduction
@@ -99,7 +100,8 @@ class ElementwiseFusion : public ElementwiseNodes {
         AssignComparison(id);
       } else if (IsElementwise(id)) {
         const int region = RegionOfUsers(id);
-        if ((region < 0 || !Join(id, region)) && !JoinEach(id) && !JoinAsResult(id)) Begin(id);
+        if ((region < 0 || !Join(id, region)) && !JoinRegionsOfAllUsers(id) && !JoinAsResult(id))
+          Begin(id);
       }
     }
     for (const Region& region : regions_) {
@@ -179,11 +181,11 @@ class ElementwiseFusion : public ElementwiseNodes {
     region_of_[id] = static_cast<int>(regions_.size());
     Region& region = regions_.emplace_back();
     region.result = id;
-    Reduce(id, &region);
+    BeginReduction(id, &region);
   }
 
   // Makes the inputs of the reduction the new nodes of the region.
-  void Reduce(int id, Region* region) const {
+  void BeginReduction(int id, Region* region) const {
     static_cast<Part&>(*region) = Part();
     region->reduction = id;
     region->shape = ShapeOf(plan_.nodes[id].inputs[0]);
@@ -194,14 +196,14 @@ class ElementwiseFusion : public ElementwiseNodes {
     if (number < 0) return false;
     Region& region = regions_[number];
     if (region.reduction >= 0 || !region.others.empty() || !MayJoin(id, region) ||
-        region.num_arguments() + 1 >= kMostFusedArguments || !IsReadyBefore(region, id)) {
+        region.num_arguments() + 1 >= kMaxFusedArguments || !IsReadyBefore(region, id)) {
       return false;
     }
     region_of_[id] = number;
     region.epilogue = static_cast<int>(epilogues_.size());
     Part& end = epilogues_.emplace_back(std::move(static_cast<Part&>(region)));
     end.values.erase(absl::c_find(end.values, id));
-    Reduce(id, &region);
+    BeginReduction(id, &region);
     return true;
   }
 
@@ -230,11 +232,11 @@ class ElementwiseFusion : public ElementwiseNodes {
     const PlanNode &n = plan_.nodes[id], &result = plan_.nodes[region.result];
     return n.shapes[0] == region.shape && n.runs_with(result) &&
            n.node->output_type(0) == result.node->output_type(0) &&
-           region.num_ops + NumFusedOps(id) <= kMostFusedOps;
+           region.num_ops + NumFusedOps(id) <= kMaxFusedOps;
   }
 
   bool HasRoom(int id, const Region& region) const {
-    const size_t most = kMostFusedArguments + (absl::c_linear_search(region.values, id) ? 1 : 0);
+    const size_t most = kMaxFusedArguments + (absl::c_linear_search(region.values, id) ? 1 : 0);
     return region.num_arguments() + epilogues_[region.epilogue].num_arguments() +
                NewArguments(id, region).size() <=
            most;
@@ -257,7 +259,7 @@ class ElementwiseFusion : public ElementwiseNodes {
 
   // Adds the node to the regions of all its users, if there are several. Each of them reads at most
   // one full-size tensor for it, as before.
-  bool JoinEach(int id) {
+  bool JoinRegionsOfAllUsers(int id) {
     const IndexList regions = RegionsOfUsers(id);
     if (regions.size() < 2 || RecomputeCost(id) > kMaxRecomputeNs || BytesOf(id) <= kCachedBytes)
       return false;
@@ -289,7 +291,7 @@ class ElementwiseFusion : public ElementwiseNodes {
       tried.push_back(number);
       const Region& region = regions_[number];
       const int result = region.result;
-      if (region.reduction >= 0 || region.others.size() + 1 >= kMostFusedResults ||
+      if (region.reduction >= 0 || region.others.size() + 1 >= kMaxFusedResults ||
           plan_.nodes[result].may_be_dead || !MayJoin(id, region) || MayCreateCycle(id, number) ||
           !Join(id, number)) {
         continue;
@@ -533,7 +535,7 @@ class ElementwiseFusion : public ElementwiseNodes {
     for (const int id : nodes) cost_ns += plan_.nodes[id].cost_ns;
     if (!Replace(region.result, *node, arguments)) return;
     for (const int id : nodes) {
-      if (id != region.result && region_of_[id] != kSeveral) plan_.nodes[id].Remove();
+      if (id != region.result && region_of_[id] != kSeveral) plan_.Fuse(id);
     }
     result.cost_ns = cost_ns;
     removable_.insert(removable_.end(), broadcasts.begin(), broadcasts.end());
@@ -586,7 +588,7 @@ class ElementwiseFusion : public ElementwiseNodes {
       PlanNode& n = plan_.nodes[id];
       if (n.removed || num_uses[id] > 0) continue;
       count(n, -1);
-      n.Remove();
+      plan_.Remove(id);
     }
   }
 

@@ -6,6 +6,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "weir/session/fusion.h"
+#include "weir/session/passes.h"
 
 // Fuses epilogues into GEMM and convolution. Networks multiply, and then do something small to each
 // element of the result: add a bias, normalize, add a shortcut, clip. As single nodes, each of
@@ -274,7 +275,7 @@ class EpilogueFusion : public Fusion {
     n.shapes.resize(1);
     n.kernel = device->Wrap(init, *std::move(kernel));
     n.cost_ns = def->cost(init);
-    for (const int intermediates : match.intermediates) plan_.nodes[intermediates].Remove();
+    for (const int intermediates : match.intermediates) plan_.Fuse(intermediates);
   }
 };
 

@@ -6,6 +6,7 @@
 
 #include "absl/algorithm/container.h"
 #include "weir/session/fusion.h"
+#include "weir/session/passes.h"
 
 // Fuses a layer norm that is decomposed into small ops into one node, _FusedLayerNorm, which
 // traverses memory once (kernels/fused_layer_norm.cc). Two reductions separate its element-wise
@@ -143,14 +144,14 @@ class LayerNormFusion : public Fusion {
       const PlanValue mean = difference->inputs[1 - side];
       std::set<int> reshapes;
       s->mean = StripReshapes(mean, &reshapes);
-      if (!ShapeOf(s->x).IsFullyDefined() || !IsMean(s->mean, *s) || !IsOfRows(mean, *s)) continue;
+      if (!ShapeOf(s->x).IsFullyDefined() || !IsMean(s->mean, *s) || !IsPerRow(mean, *s)) continue;
       s->nodes.merge(reshapes);
       return true;
     }
     return false;
   }
 
-  bool IsOfRows(const PlanValue& v, const Statistics& s) const {
+  bool IsPerRow(const PlanValue& v, const Statistics& s) const {
     return ShapeOf(v).rank() == ShapeOf(s.x).rank() &&
            HasOnlyDims(ShapeOf(v), ShapeOf(s.x), 0, s.first_axis);
   }
@@ -212,7 +213,7 @@ class LayerNormFusion : public Fusion {
 
   bool CanOutputStatistics(const Statistics& s, int result,
                            const std::vector<PlanValue>& inputs) const {
-    const auto is_row_value = [&](int id) { return IsOfRows({id, 0}, s) && HasOnlyInputUses(id); };
+    const auto is_row_value = [&](int id) { return IsPerRow({id, 0}, s) && HasOnlyInputUses(id); };
     return is_row_value(s.mean) && is_row_value(s.factor) && !plan_.nodes[result].may_be_dead &&
            AreIndependentOf(s.mean, absl::MakeSpan(inputs).subspan(1));
   }
@@ -290,7 +291,7 @@ class LayerNormFusion : public Fusion {
     Expansion e;
     const int id = StripReshapes(v, &e.nodes);
     if (id == s.mean || id == s.factor) {
-      if (!IsOfRows(v, s)) return std::nullopt;
+      if (!IsPerRow(v, s)) return std::nullopt;
       e.sum[id == s.mean ? kMean : kFactor] = 1;
       return e;
     }
@@ -398,7 +399,7 @@ class LayerNormFusion : public Fusion {
 
 }  // namespace
 
-absl::Status FuseLayerNorms(PlanGraph& plan, const PlanEnvironment& env) {
+absl::Status FuseLayerNorm(PlanGraph& plan, const PlanEnvironment& env) {
   return LayerNormFusion(plan, env).Run();
 }
 

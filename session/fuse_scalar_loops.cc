@@ -7,6 +7,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "weir/kernels/scalar_program.h"
 #include "weir/session/fusion.h"
+#include "weir/session/passes.h"
 
 // Fuses a structured loop (structure_loops.cc) all of whose values are scalars into one node,
 // _ScalarLoop, which runs all of its iterations: a root search, a power by squaring, a schedule.
@@ -60,7 +61,7 @@ class ScalarLoopFusion : public Fusion {
     }
   }
 
-  bool IsIn(int node, int loop) const {
+  bool IsInLoop(int node, int loop) const {
     return plan_.nodes[node].loop == loop || plan_.nodes[node].value_loop == loop;
   }
 
@@ -80,7 +81,7 @@ class ScalarLoopFusion : public Fusion {
     IndexList body;
     for (const int i : members_[l]) {
       const PlanNode& n = plan_.nodes[i];
-      if (n.removed || n.is_constant(0) || !IsIn(i, l)) continue;
+      if (n.removed || n.is_constant(0) || !IsInLoop(i, l)) continue;
       if (n.value_loop == l && n.is_enter()) {
         if (!plan_.IsLoopVariable(n) || !n.device->is_host() || !IsScalar(n)) return false;
         parts->variables.push_back(i);
@@ -102,7 +103,7 @@ class ScalarLoopFusion : public Fusion {
   // but its end.
   bool OnlyVariablesEscape(int l) const {
     const auto may_escape = [&](const PlanValue& v) {
-      return v.node < 0 || !IsIn(v.node, l) || plan_.nodes[v.node].is_constant(v.output) ||
+      return v.node < 0 || !IsInLoop(v.node, l) || plan_.nodes[v.node].is_constant(v.output) ||
              plan_.IsLoopVariable(plan_.nodes[v.node]);
     };
     return absl::c_all_of(plan_.fetches, may_escape) &&
@@ -119,7 +120,7 @@ class ScalarLoopFusion : public Fusion {
     std::vector<PlanValue> next(parts.variables.size());
     for (const int variable : parts.variables) values.push_back({variable, 0});
     const auto add_invariant = [&](const PlanValue& v) {
-      const bool is_outside = !IsIn(v.node, l) || plan_.nodes[v.node].is_constant(v.output);
+      const bool is_outside = !IsInLoop(v.node, l) || plan_.nodes[v.node].is_constant(v.output);
       if (is_outside && !absl::c_linear_search(values, v)) values.push_back(v);
     };
     for (const int op : parts.ops) absl::c_for_each(plan_.nodes[op].inputs, add_invariant);
@@ -137,7 +138,7 @@ class ScalarLoopFusion : public Fusion {
       return false;
     const size_t num_arguments = values.size();
     for (const int op : parts.ops) values.push_back({op, 0});
-    if (values.size() > kMostScalars) return false;
+    if (values.size() > kMaxScalars) return false;
     const Node* const node = MakeNode(l, parts, values, num_arguments, condition, next);
     if (node == nullptr) return false;
     values.resize(num_arguments);
@@ -213,15 +214,15 @@ class ScalarLoopFusion : public Fusion {
     std::erase_if(plan_.carries,
                   [&](const PlanGraph::Carry& c) { return results.contains(c.carry); });
     const auto wait = [&](int& control) {
-      if (control >= 0 && control != place && IsIn(control, l)) control = place;
+      if (control >= 0 && control != place && IsInLoop(control, l)) control = place;
     };
     for (int i = 0; i < static_cast<int>(plan_.nodes.size()); ++i) {
       PlanNode& other = plan_.nodes[i];
       if (i == place) continue;
-      if (IsIn(i, l) && other.is_constant(0)) {
+      if (IsInLoop(i, l) && other.is_constant(0)) {
         other.loop = other.value_loop = n.loop;
-      } else if (IsIn(i, l)) {
-        other.Remove();
+      } else if (IsInLoop(i, l)) {
+        plan_.Fuse(i);
       }
       absl::c_for_each(other.inputs, take);
       absl::c_for_each(other.controls, wait);

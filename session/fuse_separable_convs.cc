@@ -6,6 +6,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "weir/session/fusion.h"
+#include "weir/session/passes.h"
 
 // Fuses depthwise separable convolutions. Networks for small machines consist of convolutions that
 // do little work per element: 1x1 filters to several times as many channels, one filter for each of

@@ -4,6 +4,7 @@
 
 #include "absl/algorithm/container.h"
 #include "weir/session/fusion.h"
+#include "weir/session/passes.h"
 
 // Fuses a softmax over the last axis, or its logarithm, which cross entropies use, where it is
 // decomposed into small ops: with d = x - Max(x) and e = Exp(d),
@@ -60,7 +61,7 @@ class SoftmaxFusion : public Fusion {
   }
 
   // True if `v` has one value for each of x's rows, and the reduced axis is kept.
-  bool IsOfRows(const PlanValue& v, const PlanValue& x) const {
+  bool IsPerRow(const PlanValue& v, const PlanValue& x) const {
     const int rank = ShapeOf(x).rank();
     return ShapeOf(v).rank() == rank && HasOnlyDims(ShapeOf(v), ShapeOf(x), 0, rank - 1);
   }
@@ -76,7 +77,7 @@ class SoftmaxFusion : public Fusion {
       id = StripReshapes(plan_.nodes[id].inputs[0], nodes);
       nodes->insert(id);
     }
-    return ReducesRows(id, op, x) && IsOfRows(v, x);
+    return ReducesRows(id, op, x) && IsPerRow(v, x);
   }
 
   void MatchSoftmax(int result) {
@@ -131,7 +132,7 @@ class SoftmaxFusion : public Fusion {
 
   // Matches the maximum of x's rows, which is subtracted from x.
   std::optional<Maximum> MatchMaximum(const PlanValue& x, const PlanValue& shift) const {
-    if (!IsOfRows(shift, x)) return std::nullopt;
+    if (!IsPerRow(shift, x)) return std::nullopt;
     Maximum m;
     m.node = m.max = StripReshapes(shift, &m.reshapes);
     m.nodes = {m.node};
@@ -196,7 +197,7 @@ class SoftmaxFusion : public Fusion {
 
 }  // namespace
 
-absl::Status FuseSoftmaxes(PlanGraph& plan, const PlanEnvironment& env) {
+absl::Status FuseSoftmax(PlanGraph& plan, const PlanEnvironment& env) {
   return SoftmaxFusion(plan, env).Run();
 }
 

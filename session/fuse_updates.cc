@@ -6,6 +6,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "weir/session/fusion.h"
+#include "weir/session/passes.h"
 #include "weir/session/variable_use.h"
 
 // Fuses element-wise ops whose results are all assigned to variables into one node, _FusedUpdate,
@@ -306,8 +307,8 @@ class UpdateFusion : public Fusion {
     for (const int control : controls) uses_[control].push_back({id, -1, 0});
     for (const Update& u : updates) {
       n.cost_ns += plan_.nodes[u.assign].cost_ns;
-      plan_.nodes[u.assign].Remove();
-      for (const int read : u.reads) plan_.nodes[read].Remove();
+      plan_.Fuse(u.assign);
+      for (const int read : u.reads) plan_.Fuse(read);
       for (const Use& use : uses_[u.assign])
         absl::c_replace(plan_.nodes[use.node].controls, u.assign, id);
       absl::c_replace(plan_.targets, u.assign, id);

@@ -35,9 +35,13 @@ bool Fusion::IsBuiltin(const KernelDef& def, const Node& node) const {
 }
 
 bool Fusion::IsFusable(const PlanNode& n) const {
+  return IsReplaceable(n) && IsBuiltin(*n.def, *n.node);
+}
+
+bool Fusion::IsReplaceable(const PlanNode& n) const {
   return n.kind == PlanNode::Kind::kOp && !n.removed && !n.def->accepts_dead &&
          n.loop == n.value_loop && n.device->is_host() && n.node->num_outputs() > 0 &&
-         !n.node->op().stateful() && !n.is_constant(0) && IsBuiltin(*n.def, *n.node);
+         !n.node->op().stateful() && !n.is_constant(0);
 }
 
 const Tensor* Fusion::ConstantOf(const PlanValue& v) const {
@@ -159,10 +163,7 @@ PlanNode Fusion::Make(const PlanNode& like, const Node& node, int loop,
   return n;
 }
 
-int Fusion::Add(PlanNode n) {
-  plan_.nodes.push_back(std::move(n));
-  return static_cast<int>(plan_.nodes.size()) - 1;
-}
+int Fusion::Add(PlanNode n) { return plan_.Add(std::move(n)); }
 
 PlanValue Fusion::AddConstant(const Node& constant, const Tensor& value) {
   PlanNode n;
@@ -199,18 +200,6 @@ bool HasOnlyDims(const Shape& shape, const Shape& x, int first, int last) {
     if (extent != (first <= i && i < last ? x.dim(i) : 1)) return false;
   }
   return true;
-}
-
-absl::Status Fuse(PlanGraph& plan, const PlanEnvironment& env) {
-  WEIR_RETURN_IF_ERROR(SinkTiles(plan, env));
-  WEIR_RETURN_IF_ERROR(SinkSlices(plan, env));
-  FuseEpilogues(plan, env);
-  FuseSeparableConvs(plan, env);
-  WEIR_RETURN_IF_ERROR(FuseLayerNorms(plan, env));
-  WEIR_RETURN_IF_ERROR(FuseSoftmaxes(plan, env));
-  FuseElementwise(plan, env);
-  WEIR_RETURN_IF_ERROR(FuseUpdates(plan, env));
-  return DeferMatMuls(plan, env);
 }
 
 }  // namespace weir

@@ -23,6 +23,8 @@ class Fusion {
   // True for a node on the CPU without effects that has a built-in kernel; the caller checks its
   // type. Kernels that users have registered are never fused away.
   bool IsFusable(const PlanNode& n) const;
+  // The same of a node with any kernel.
+  bool IsReplaceable(const PlanNode& n) const;
   // True if the node has a built-in kernel.
   bool IsBuiltin(const PlanNode& n) const { return IsBuiltin(*n.def, *n.node); }
   const Shape& ShapeOf(const PlanValue& v) const { return plan_.nodes[v.node].shapes[v.output]; }
@@ -31,7 +33,7 @@ class Fusion {
   // True if every element is known to be 0, and not -0.
   bool IsZero(const PlanValue& v) const;
   // True if the node is fusable and may be removed when a new node replaces `result`: no control
-  // edge orders it, and it is dead exactly when the arguments of the new node are.
+  // edge orders it, and it is dead when the arguments of the new node are.
   bool CanDisappear(const PlanNode& n, const PlanNode& result) const;
   // If the node reduces x like Mean, over all axes from some axis to the last, returns that first
   // axis.
@@ -72,7 +74,7 @@ class Fusion {
                const Nodes& nodes) {
     if (!Replace(result, node, inputs)) return false;
     for (const int other : nodes) {
-      if (other != result) plan_.nodes[other].Remove();
+      if (other != result) plan_.Fuse(other);
     }
     return true;
   }
@@ -94,16 +96,6 @@ class Fusion {
 // True if `shape`, broadcast to `x`, has x's extents in the dimensions [first, last), and 1 in the
 // others.
 bool HasOnlyDims(const Shape& shape, const Shape& x, int first, int last);
-
-absl::Status SinkTiles(PlanGraph& plan, const PlanEnvironment& env);
-absl::Status SinkSlices(PlanGraph& plan, const PlanEnvironment& env);
-void FuseEpilogues(PlanGraph& plan, const PlanEnvironment& env);
-void FuseSeparableConvs(PlanGraph& plan, const PlanEnvironment& env);
-absl::Status FuseLayerNorms(PlanGraph& plan, const PlanEnvironment& env);
-absl::Status FuseSoftmaxes(PlanGraph& plan, const PlanEnvironment& env);
-void FuseElementwise(PlanGraph& plan, const PlanEnvironment& env);
-absl::Status FuseUpdates(PlanGraph& plan, const PlanEnvironment& env);
-absl::Status DeferMatMuls(PlanGraph& plan, const PlanEnvironment& env);
 
 }  // namespace weir
 

@@ -11,48 +11,52 @@
 
 namespace weir {
 
-// What a hook adds to a step: tensors to fetch for itself, and tensors to feed.
+// What a hook adds to a step: tensors to feed, and tensors that the hook fetches.
 struct HookRequest {
   Feeds feeds;
   Outputs fetches;
 };
 
-// What a hook may ask and do while a monitored session calls it.
+// The monitored session as a hook sees it during a call.
 class HookContext {
  public:
   virtual ~HookContext() = default;
 
-  // Runs things by themselves, without hooks.
+  // Returns the underlying session, which runs steps without hooks.
   virtual Session& session() = 0;
   virtual const Scaffold& scaffold() const = 0;
-  // The graph's step counter as it is now: before a step in BeforeRun, after it in AfterRun.
-  // FAILED_PRECONDITION if the graph has none.
+  // Returns the present value of the graph's global step: before the step in BeforeRun, after it in
+  // AfterRun. FAILED_PRECONDITION if the graph has none.
   virtual absl::StatusOr<int64_t> GlobalStep() = 0;
-  // The event file of a directory, the same for all hooks; makes both.
+  // Returns the event file of a directory, which all hooks share. Creates the directory and the
+  // file if necessary.
   virtual absl::StatusOr<EventWriter*> Events(const std::string& directory) = 0;
-  // No further step: ShouldStop is true once this one is over.
+  // Makes ShouldStop return true once the present step is over.
   virtual void RequestStop() = 0;
 };
 
-// Called around the steps of a monitored session, in the order in which the hooks are given. An
-// error of any call is the error of what the caller asked for. Kinds: hooks.h.
+// An object that is called around the steps of a monitored session. Hooks are called in the order
+// in which they are given. The error of any call becomes the error of the session's call. Kinds:
+// hooks.h.
 class SessionHook {
  public:
   virtual ~SessionHook() = default;
 
-  // Once, at first; nodes can still be added.
+  // Called once, at first; nodes can still be added.
   virtual absl::Status Begin(Graph& /*graph*/) { return absl::OkStatus(); }
-  // The session has values in its variables; again after each recovery. The graph is finalized.
+  // Called when the variables of the session have values; again after each recovery. The graph is
+  // finalized.
   virtual absl::Status AfterCreateSession(HookContext& /*context*/) { return absl::OkStatus(); }
-  // Before a step. A step that no hook adds anything to runs as the caller prepared it.
+  // Called before a step. If no hook adds anything to it, the step runs as the caller has prepared
+  // it.
   virtual absl::Status BeforeRun(HookContext& /*context*/, HookRequest* /*request*/) {
     return absl::OkStatus();
   }
-  // After a step that went well; `values` are those of the tensors that BeforeRun asked for.
+  // Called after a successful step; `values` are those of the tensors that BeforeRun has requested.
   virtual absl::Status AfterRun(HookContext& /*context*/, absl::Span<const Tensor> /*values*/) {
     return absl::OkStatus();
   }
-  // When the session is closed, not after an error.
+  // Called when the session is closed, but not after an error.
   virtual absl::Status End(HookContext& /*context*/) { return absl::OkStatus(); }
 };
 using SessionHooks = std::vector<std::shared_ptr<SessionHook>>;

@@ -23,7 +23,7 @@ class CheckpointSaverHook final : public SessionHook {
 
   absl::Status Begin(Graph& graph) override {
     WEIR_RETURN_IF_ERROR(CheckPeriod(options_.period, "CheckpointSaver"));
-    return NeedGlobalStep(graph, "CheckpointSaver");
+    return RequireGlobalStep(graph, "CheckpointSaver");
   }
 
   absl::Status AfterCreateSession(HookContext& context) override {
@@ -84,7 +84,7 @@ class SummarySaverHook final : public SessionHook {
 
   absl::Status Begin(Graph& graph) override {
     WEIR_RETURN_IF_ERROR(CheckPeriod(options_.period, "SummarySaver"));
-    return NeedGlobalStep(graph, "SummarySaver");
+    return RequireGlobalStep(graph, "SummarySaver");
   }
 
   absl::Status BeforeRun(HookContext& context, HookRequest* request) override {
@@ -124,7 +124,7 @@ class StepCounterHook final : public SessionHook {
 
   absl::Status Begin(Graph& graph) override {
     WEIR_RETURN_IF_ERROR(CheckPeriod(options_.period, "StepCounter"));
-    WEIR_RETURN_IF_ERROR(NeedGlobalStep(graph, "StepCounter"));
+    WEIR_RETURN_IF_ERROR(RequireGlobalStep(graph, "StepCounter"));
     tag_ = GetGlobalStep(graph).op_name() + "/sec";
     return absl::OkStatus();
   }
@@ -158,7 +158,7 @@ class StopAtStepHook final : public SessionHook {
       return InvalidArgument("StopAtStep: One of num_steps or last_step must be specified.");
     if (num_steps_ && last_step_)
       return InvalidArgument("StopAtStep: Only one of num_steps or last_step can be specified.");
-    return NeedGlobalStep(graph, "StopAtStep");
+    return RequireGlobalStep(graph, "StopAtStep");
   }
 
   absl::Status AfterCreateSession(HookContext& context) override {

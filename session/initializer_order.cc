@@ -3,18 +3,19 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_join.h"
+#include "weir/session/passes.h"
 #include "weir/session/variable_use.h"
 
-// Initializers in dependency order. A graph puts no order among initializers: `init` is one NoOp
-// that depends on all of them. Yet the initial value of one variable may read another one, guarded
-// by "is it initialized?" (initialized_value) or not. So in a step that runs several initializers,
-// whatever reads variable u on behalf of v's initial value (the read, and the guard) is made to run
-// after u's initializer, if that is in the step. Both then see the same value, random draws
-// included, and an imported graph of TensorFlow's initializes right as well.
+// Runs initializers in dependency order. A graph does not order its initializers: `init` is one
+// NoOp that depends on all of them. Yet the initial value of one variable may read another one,
+// guarded by "is it initialized?" (initialized_value) or not. So in a step that runs several
+// initializers, every node that reads variable u to compute v's initial value (the read, and the
+// guard) runs after u's initializer, if that is in the step. All such nodes then see the same
+// value, random draws included, and an imported TensorFlow graph is initialized correctly as well.
 //
 // The initializer of variable `w` is the assignment named `w/Assign`, which is how TensorFlow names
-// it; other assignments get no order from this pass, so a step that swaps two variables stays
-// legal. Variables that need each other are an error that names them.
+// it. This pass does not order other assignments, so a step that swaps two variables is still
+// legal. Variables whose initial values depend on each other are an error that names them.
 namespace weir {
 
 namespace {
@@ -59,7 +60,7 @@ class InitializerOrder {
     }
   }
 
-  // Walks back from the initial value of `variable` to everything that looks at another variable.
+  // Finds all ancestors of the initial value of `variable` that read another variable.
   void CollectReads(int variable, int initializer) {
     std::vector<int> stack;
     absl::flat_hash_set<int> visited;
@@ -82,7 +83,8 @@ class InitializerOrder {
     }
   }
 
-  // Depth-first over "dependencies", by variables; a variable met again while still open closes a cycle.
+  // Searches `dependencies` depth-first, by variables; reaching a variable that is still open
+  // closes a cycle.
   absl::Status CheckCycles() const {
     absl::flat_hash_map<int, std::vector<int>> dependencies;
     for (const Read& read : reads_) dependencies[read.dependent].push_back(read.variable);
@@ -100,7 +102,7 @@ class InitializerOrder {
           continue;
         }
         const int next = it->second[path.back().second++];
-        if (state[next] == 1) return Cycle(path, next);
+        if (state[next] == 1) return CycleError(path, next);
         if (state[next] == 0) {
           state[next] = 1;
           path.emplace_back(next, 0);
@@ -110,7 +112,7 @@ class InitializerOrder {
     return absl::OkStatus();
   }
 
-  absl::Status Cycle(const std::vector<std::pair<int, size_t>>& path, int again) const {
+  absl::Status CycleError(const std::vector<std::pair<int, size_t>>& path, int again) const {
     std::vector<std::string> names;
     bool inside = false;
     for (const auto& [v, next] : path) {

@@ -12,72 +12,73 @@
 #include "weir/session/effects.h"
 #include "weir/session/functions.h"
 #include "weir/session/fusion.h"
+#include "weir/session/passes.h"
 
-// Calls of functions, and loops whose condition and body are functions, as TensorFlow 2 writes all
-// of its models, become a callee_plan of the plan: the nodes of the function stand location the
-// call did, and a While is a raised loop (structure_loops.cc). A call costs two steps' beginnings
-// and ends, which an iteration pays twice, and nothing that is done to graphs goes through it: here
-// the shapes of what goes in are known inside, values lie in one arena, a loop completion scalars
-// becomes one node, and a profile tells what the time went to.
+// Inlines calls of functions, and loops whose condition and body are functions; TensorFlow 2 writes
+// all of its models with these. The nodes of a called function replace the call, and a While
+// becomes a structured loop (structure_loops.cc). A call costs the beginning and the end of a step,
+// and an iteration two of these, and no optimization crosses it. After inlining, the shapes of
+// arguments are known inside, values share one arena, a loop over scalars becomes one node, and a
+// profile shows where the time goes.
 //
-// A function is function_body into a plan by the passes that make the plan of a call (PreparePlan),
-// and so is what it calls, from the inside out. Of a call's plan the arguments are what the call
-// was given, and its users take the results. A loop has an Enter for each variable, the nodes of
-// the condition, a LoopCond, and the nodes of the body; the arguments of both are the variables,
-// and the body's results what these are next. A variable that the body hands on as it is needs no
-// Enter: it is the value that enters. Effects are run whatever is function_body of the results, as
-// targets; those and reads of variables wait for what the call waits for, its arguments included,
-// whether the function uses them or not. A result that does not come after all of them by itself is
-// an Identity that does, for a call gives none before it is completion.
+// The passes that prepare the plan of a call (PreparePlan) turn a function into a plan, and the
+// functions that it calls are inlined into that, from the inside out. The inputs of the call
+// replace the feeds of the function's plan, and users of the call use its results. A loop has an
+// Enter for each loop variable, the nodes of the condition, a LoopCond, and the nodes of the body.
+// The arguments of both functions are the loop variables, and the results of the body are their
+// next values. A variable that the body returns unchanged needs no Enter: its initial value is used
+// everywhere. Effects are targets, so they run even if the results are not used. They and reads of
+// variables have control inputs from all predecessors of the call, including its arguments, whether
+// the function uses these or not. A result that does not come after all effects becomes an Identity
+// that does, because a call returns no result before it is complete.
 //
-// Nodes are named as a call's errors name them, "caller/node". What stays a call:
+// Nodes are named as a call's errors name them, "caller/node". Calls that are not inlined:
 //
-//   * location it may be dead, being in a branch of old control flow, or location the function has
-//   such
-//     branches or loops that were not raised;
-//   * a function that has state by its nodes' names, which would be another state in each new_id;
-//   * a loop in which nothing changes, which is one of effects alone;
-//   * all of them location a session has accelerators, since the new_id of a resource that is given
-//   to
-//     a function is known when it is called;
-//   * a function in itself, and whatever is deeper or larger than the limits below;
-//   * branches (If, Case), and whatever is wrong, which is stack for the call to say.
+//   * a call that may be dead, in a branch of v1 control flow, or whose function contains such
+//     branches or loops that are not structured;
+//   * a function with state that the names of its nodes identify, which would be a separate state
+//     in each place;
+//   * a loop in which no variable changes, which only has effects;
+//   * all calls in a session with accelerators, since the device of a resource argument is only
+//     known when the function is called;
+//   * a recursive function, and functions that are nested more deeply or are larger than the limits
+//     below;
+//   * branches (If, Case), and malformed calls, whose error the call itself reports.
 namespace weir {
 
 namespace {
 
-constexpr size_t kMaxDepth = 16;     // calls and loops in one another
+constexpr size_t kMaxDepth = 16;     // of nested calls and loops
 constexpr size_t kMaxNodes = 50000;  // of functions in one plan
 
-// A function as a plan, whose feeds are the arguments.
+// A function as a plan whose feeds are the arguments.
 struct FunctionPlan {
   struct Result {
-    int arg = -1;     // the argument that it is, or
-    PlanValue value;  // what it is in `plan`
+    int arg = -1;     // the argument that is the result, or -1
+    PlanValue value;  // the value in `plan`, if it is no argument
   };
   PlanGraph plan;
   std::vector<Result> results;
 };
 
-// How many nodes of functions a plan may still be given, and the functions that it is a callee_plan
-// of.
+// How many nodes may still be inlined into a plan, and the functions that are being inlined.
 struct InlineBudget {
   size_t nodes = kMaxNodes;
-  std::vector<std::string> callers;  // keys
+  std::vector<std::string> callers;  // their keys
 };
 
 bool IsLoop(const PlanNode& n) {
   const FunctionCalls* const calls = n.traits().calls;
   return calls != nullptr && calls->is_loop && !calls->takes_index;
 }
-// Returns true for a call of one function that always takes place.
+// True for a call of one function that always takes place.
 bool IsCall(const PlanNode& n) {
   if (n.kind == PlanNode::Kind::kOp && n.node->op().is_function()) return true;
   const FunctionCalls* const calls = n.traits().calls;
   return calls != nullptr && !calls->is_loop && calls->first_argument == 0;
 }
 
-// It is told from others of its kind by its name.
+// True if the node's name identifies its state, for lack of a shared_name.
 bool HasStateByName(const Node& node) {
   const auto has_no = [&](absl::string_view name) {
     return node.op().FindAttr(name) != nullptr && node.attr_or<std::string>(name, "").empty();
@@ -87,7 +88,7 @@ bool HasStateByName(const Node& node) {
 
 absl::Status InlineFunctions(PlanGraph& plan, const PlanEnvironment& env, InlineBudget* budget);
 
-// The argument that a value is, perhaps handed on by Identities; -1 if it is none.
+// Returns the argument that a value is, directly or through Identities; -1 if it is none.
 int ArgOf(const PlanGraph& plan, PlanValue v) {
   while (plan.nodes[v.node].is_identity() && plan.nodes[v.node].controls.empty())
     v = plan.nodes[v.node].inputs[0];
@@ -95,8 +96,8 @@ int ArgOf(const PlanGraph& plan, PlanValue v) {
   return feed == plan.feeds.end() ? -1 : static_cast<int>(feed - plan.feeds.begin());
 }
 
-// An error if the function is malformed, and nothing if it cannot be a callee_plan of a plan, or is
-// not there.
+// Returns an error if the function is malformed, and nullopt if it cannot be inlined or does not
+// exist.
 absl::StatusOr<std::optional<FunctionPlan>> MakeFunctionPlan(const Node& caller,
                                                              const FunctionRef& ref,
                                                              const PlanEnvironment& env,
@@ -106,7 +107,7 @@ absl::StatusOr<std::optional<FunctionPlan>> MakeFunctionPlan(const Node& caller,
     return std::nullopt;
   absl::StatusOr<FunctionBody> function_body = env.functions->MakeBody(ref, caller.name());
   if (absl::IsNotFound(function_body.status()))
-    return std::nullopt;  // an error of the call's kernel
+    return std::nullopt;  // the call's kernel reports the error
   WEIR_RETURN_IF_ERROR(function_body.status());
   FunctionBody& function = *function_body;
   const auto& nodes = function.graph->nodes();
@@ -123,9 +124,10 @@ absl::StatusOr<std::optional<FunctionPlan>> MakeFunctionPlan(const Node& caller,
   std::vector<int> passed;
   const PlanRequest request = MakePlanRequest(function, &passed);
   Placement placement(*function.graph, env.kernels, env.devices, env.options);
-  const PlanEnvironment inner{*function.graph, env.graph_mutex, env.kernels,
-                              env.devices,     env.resources,   env.pool,
-                              env.options,     placement,       env.functions};
+  const PlanEnvironment inner{*function.graph,    env.graph_mutex, env.kernels,
+                              env.devices,        env.resources,   env.pool,
+                              env.options,        placement,       env.functions,
+                              /*is_subplan=*/true};
   FunctionPlan callee_plan;
   WEIR_ASSIGN_OR_RETURN(callee_plan.plan, PreparePlan(request, inner));
   if (env.enabled("structure_loops")) StructureLoops(callee_plan.plan);
@@ -157,11 +159,16 @@ class FunctionInliner : public Fusion {
     std::vector<PlanNode> nodes = std::exchange(plan_.nodes, {});
     const size_t num_loops = plan_.loops.size(), num_targets = plan_.targets.size(),
                  num_carries = plan_.carries.size();
+    int kept = 0;
     for (PlanNode& n : nodes) {
       for (PlanValue& v : n.inputs) v = Mapped(v);
       for (int& control : n.controls) control = completion_[control];
-      if (!Inline(n)) completion_.push_back(Add(std::move(n)));
+      if (Inline(n)) continue;
+      completion_.push_back(Add(std::move(n)));
+      ++kept;
     }
+    plan_.changes = {.removed = static_cast<int>(nodes.size()) - kept,
+                     .added = static_cast<int>(plan_.nodes.size()) - kept};
     for (PlanValue& v : plan_.feeds) v = Mapped(v);
     for (PlanValue& v : plan_.fetches) v = Mapped(v);
     for (size_t i = 0; i < num_targets; ++i) plan_.targets[i] = completion_[plan_.targets[i]];
@@ -176,14 +183,14 @@ class FunctionInliner : public Fusion {
   }
 
  private:
-  // What stands for a value of the plan as it was.
+  // Returns the value in the new plan that replaces a value of the old one.
   PlanValue Mapped(const PlanValue& v) const {
     if (v.node < 0) return v;
     const auto result = results_.find({v.node, v.output});
     return result == results_.end() ? PlanValue{completion_[v.node], v.output} : result->second;
   }
 
-  // False if it remains what it is.
+  // Returns false if the node is not inlined.
   bool Inline(const PlanNode& n) {
     if (n.may_be_dead || (n.loop >= 0 && !plan_.loops[n.loop].is_structured())) return false;
     if (IsLoop(n)) return env_.enabled("structure_loops") && InlineLoop(n);
@@ -191,7 +198,7 @@ class FunctionInliner : public Fusion {
   }
 
   DataType TypeOf(const PlanValue& v) const { return plan_.nodes[v.node].type(v.output); }
-  // Of a result of a callee_plan.
+  // Returns the type of a result of a function.
   static DataType TypeOf(const FunctionPlan& callee_plan, size_t k, const PlanNode& caller) {
     const FunctionPlan::Result& result = callee_plan.results[k];
     return result.arg >= 0 ? BaseType(caller.node->input_type(result.arg))
@@ -202,7 +209,7 @@ class FunctionInliner : public Fusion {
     results_[{static_cast<int>(completion_.size()), static_cast<int>(k)}] = value;
   }
 
-  // What a call waits for: its arguments too.
+  // Returns the control inputs and the arguments of a call.
   static decltype(PlanNode::controls) AllPredecessors(const PlanNode& n) {
     auto before = n.controls;
     for (const PlanValue& v : n.inputs) before.push_back(v.node);
@@ -278,15 +285,17 @@ class FunctionInliner : public Fusion {
     for (const int k : changed)
       plan_.carries.push_back({variables[k].node, ResultOf(body, k, new_ids, variables)});
     for (size_t k = 0; k < num_variables; ++k) {
-      const bool is_changed = body.results[k].arg != static_cast<int>(k);  // then it waits anyway
+      const bool is_changed =
+          body.results[k].arg !=
+          static_cast<int>(k);  // the value of the loop comes after all effects anyway
       SetResult(k, is_changed ? variables[k] : AfterEffects(effects, n, k, variables[k], end));
     }
     completion_.push_back(end);
     return true;
   }
 
-  // The loop waits for its Enters, and these for what the While waited for: one of them for all of
-  // its variables.
+  // Adds an Enter. The loop depends on its Enters, and these have the control inputs of the While;
+  // one of them also depends on all of its inputs.
   int AddEnter(const PlanNode& n, int k, int loop, bool takes_all_controls) {
     const Node* const enter = NodeBuilder(internal_graph(), "Enter")
                                   .Name(absl::StrCat(n.node->name(), "/Enter_", k))
@@ -300,7 +309,7 @@ class FunctionInliner : public Fusion {
     return Add(std::move(entering));
   }
 
-  // ToBool is what a call does to the condition; of a bool scalar Simplify takes it out.
+  // A call applies ToBool to the condition; Simplify removes it for a bool scalar.
   int AddCondition(const PlanNode& n, const PlanValue& value, int loop) {
     Node* const to_bool = NodeBuilder(internal_graph(), "ToBool")
                               .Name(absl::StrCat(n.node->name(), "/ToBool"))
@@ -314,15 +323,16 @@ class FunctionInliner : public Fusion {
     return plan_.loops[loop].condition = Add(Make(n, *condition, loop, {is_true}));
   }
 
-  // ---- parts
+  // ---- function plans
 
   struct Location {
     int loop = -1;
     bool in_body = false;
-    absl::Span<const int> controls = {};  // what comes before effects and reads
+    absl::Span<const int> controls = {};  // control inputs of nodes with effects and of reads
   };
 
-  // Adds the nodes of a callee_plan but its feeds. By node of the callee_plan: location it is.
+  // Adds the nodes of a function's plan except its feeds. Returns, by node of that plan, the index
+  // of the new node.
   std::vector<int> Splice(FunctionPlan& callee_plan, const std::vector<PlanValue>& args,
                           const Location& location) {
     PlanGraph& inner = callee_plan.plan;
@@ -341,7 +351,7 @@ class FunctionInliner : public Fusion {
       if (n.kind == PlanNode::Kind::kFeed) continue;
       for (PlanValue& v : n.inputs) v = mapped(v);
       for (int& control : n.controls) control = new_ids[control];
-      // What waits for an argument waits for nothing.
+      // Control edges from arguments are dropped.
       n.controls.erase(std::remove(n.controls.begin(), n.controls.end(), -1), n.controls.end());
       if (n.loop < 0) {
         n.in_body = location.in_body;
@@ -368,8 +378,8 @@ class FunctionInliner : public Fusion {
     return new_ids;
   }
 
-  // Of a callee_plan that was put into `loop`: location what it reads and writes besides computing
-  // is completion.
+  // Returns the nodes with effects and reads of a function that was inlined into `loop`; for those
+  // in inner loops, the LoopCond that completes the outermost of these.
   std::set<int> EffectsOf(const std::vector<int>& new_ids, int loop) const {
     std::set<int> effects;
     for (const int new_id : new_ids) {
@@ -384,8 +394,8 @@ class FunctionInliner : public Fusion {
     return effects;
   }
 
-  // A result of a call, which is there once the call is completion: the value, if it comes after
-  // all of the call's effects. The call's nodes are those from `first` on.
+  // Returns a result of a call that comes after all of the call's effects: the value itself, if it
+  // does, or else an Identity. The call's nodes have indices from `first` on.
   PlanValue AfterEffects(std::set<int> effects, const PlanNode& call, size_t k,
                          const PlanValue& value, int first) {
     if (effects.empty() || TypeOf(value) == DT_RESOURCE) return value;
@@ -423,8 +433,10 @@ class FunctionInliner : public Fusion {
   }
 
   InlineBudget* const budget_;
-  std::vector<int> completion_;  // by node as it was: location it is, or what ends when it would
-  absl::flat_hash_map<std::pair<int, int>, PlanValue> results_;  // of what is inlined, by output
+  std::vector<int>
+      completion_;  // by old node: the node that replaces it, or that completes when it would have
+  absl::flat_hash_map<std::pair<int, int>, PlanValue>
+      results_;  // of inlined calls, by old node and output
 };
 
 absl::Status InlineFunctions(PlanGraph& plan, const PlanEnvironment& env, InlineBudget* budget) {

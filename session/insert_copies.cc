@@ -5,13 +5,13 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "weir/core/shape_context.h"
-#include "weir/session/plan.h"
+#include "weir/session/passes.h"
 
 namespace weir {
 
 namespace {
 
-// The runtime's own ops. Their nodes only carry types; they are shared by all plans.
+// The runtime's internal ops. Their nodes only carry types, and all plans share them.
 class InternalNodes {
  public:
   InternalNodes() : graph_(Register(&ops_)) {}
@@ -93,13 +93,14 @@ const Node& InternalNode(absl::string_view op, DataType dtype) {
 }
 const OpRegistry& InternalOps() { return AllInternalNodes().ops(); }
 
-// An op that takes a value is handed a reference (TensorFlow 1's `w` itself, not `w/read`). It gets
-// the value by a read of its own that runs when all the op's other inputs are there: the latest
-// moment that the graph's edges order, so it sees every assignment that they put before the op. A
-// fetched reference is read after everything else in the step that the fetch depends copy_to, which is
-// the node that made it. A Merge runs whatever else is dead, and so must the read for it: it waits
-// for none of the other inputs, and for nothing in a branch that may not be taken.
-void InsertReads(PlanGraph& plan) {
+// Inserts a read where an op that takes a value is given a reference (TensorFlow 1's `w` itself,
+// not `w/read`). Each such op gets a read of its own that runs when all the op's other inputs are
+// ready: the latest moment that the graph's edges order, so it sees every assignment that they
+// order before the op. A fetched reference is read after everything in the step that the fetch
+// depends on, which ends with the node that created it. A Merge runs even if other inputs are dead,
+// and so must its read: it depends neither on the other inputs nor on anything in a branch that may
+// not be taken.
+absl::Status InsertReads(PlanGraph& plan) {
   const size_t count = plan.nodes.size();
   const auto merges_reference = [&plan](const PlanNode& n) {
     return n.def != nullptr && n.def->accepts_dead &&
@@ -133,8 +134,9 @@ void InsertReads(PlanGraph& plan) {
     for (int k = 0; k < num_inputs; ++k) {
       const PlanValue value = original_inputs[k];
       if (!IsRef(TypeOf(plan, value)) || IsRef(plan.nodes[i].node->input_type(k))) continue;
-      // One read for an op that takes the value twice: it must not change in between.
-      const auto* const same = std::find(original_inputs.begin(), original_inputs.begin() + k, value);
+      // An op that takes the value twice has one read: the value must not change in between.
+      const auto* const same =
+          std::find(original_inputs.begin(), original_inputs.begin() + k, value);
       if (same != original_inputs.begin() + k &&
           !IsRef(plan.nodes[i].node->input_type(same - original_inputs.begin()))) {
         plan.nodes[i].inputs[k] = plan.nodes[i].inputs[same - original_inputs.begin()];
@@ -142,22 +144,23 @@ void InsertReads(PlanGraph& plan) {
       }
       PlanNode node = read(value, &plan.nodes[i]);
       plan.nodes[i].inputs[k] = PlanValue{static_cast<int>(plan.nodes.size()), 0};
-      plan.nodes.push_back(std::move(node));
+      plan.Add(std::move(node));
     }
   }
   for (PlanValue& fetch : plan.fetches) {
     if (!IsRef(TypeOf(plan, fetch))) continue;
     PlanNode node = read(fetch, nullptr);
     fetch = PlanValue{static_cast<int>(plan.nodes.size()), 0};
-    plan.nodes.push_back(std::move(node));
+    plan.Add(std::move(node));
   }
+  return SortTopologically(plan);
 }
 
-// A tensor that is needed copy_to another device than it lies copy_to is copied there once; between two
-// accelerators it goes by way of the host. Handles and references never travel: placement has put
-// their users beside them. Arguments that a kernel keeps in host memory lie copy_to the CPU.
-void InsertCopies(PlanGraph& plan, const PlanEnvironment& env) {
-  if (env.devices.size() == 1) return;
+// Copies a tensor once to each other device that needs it; between two accelerators the copy goes
+// through the host. Handles and references are never copied: placement has put their users on their
+// device. Arguments that a kernel keeps in host memory are on the CPU.
+absl::Status InsertCopies(PlanGraph& plan, const PlanEnvironment& env) {
+  if (env.devices.size() == 1) return absl::OkStatus();
   Device* const host = env.devices[0].get();
   absl::flat_hash_map<std::tuple<int, int, Device*>, PlanValue> copies;
   const auto device_of = [&](const PlanValue& v) {
@@ -173,7 +176,7 @@ void InsertCopies(PlanGraph& plan, const PlanEnvironment& env) {
     node.device = to;
     node.inputs.push_back(v);
     node.loop = node.value_loop = plan.nodes[v.node].value_loop;
-    plan.nodes.push_back(std::move(node));
+    plan.Add(std::move(node));
     return copies[key] = PlanValue{static_cast<int>(plan.nodes.size()) - 1, 0};
   };
   const auto copy_to = [&](const PlanValue& v, Device* target) {
@@ -195,6 +198,7 @@ void InsertCopies(PlanGraph& plan, const PlanEnvironment& env) {
     }
   }
   for (PlanValue& fetch : plan.fetches) fetch = copy_to(fetch, host);
+  return SortTopologically(plan);
 }
 
 }  // namespace weir

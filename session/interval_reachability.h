@@ -7,8 +7,9 @@
 
 namespace weir {
 
-// Which positions of nodes one may come down to from where, though every edge leads up: by way of a
-// region or a loop, which is entered at one node and left from another that stood before it.
+// Intervals of node positions that are entered at one node and left from an earlier one: regions
+// that will be fused, and loops. Every edge of the graph leads to a higher position; this class
+// tells which lower positions are reachable through such intervals.
 class IntervalReachability {
  public:
   void Add(int low, int high) {
@@ -21,7 +22,7 @@ class IntervalReachability {
     }
     intervals_.emplace(low, high);
   }
-  // The lowest position that may come after this one.
+  // Returns the lowest position that is reachable from this one.
   int LowestAfter(int position) const {
     const auto it = intervals_.upper_bound(position);
     if (it == intervals_.begin() || std::prev(it)->second < position) return position;
@@ -29,7 +30,7 @@ class IntervalReachability {
   }
 
  private:
-  std::map<int, int> intervals_;  // disjoint: the last position by the first
+  std::map<int, int> intervals_;  // disjoint intervals: the last position by the first
 };
 
 }  // namespace weir

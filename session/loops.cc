@@ -1,24 +1,23 @@
 #include <algorithm>
 #include <map>
 
-#include "weir/session/plan.h"
+#include "weir/session/passes.h"
 
-// Which loop does each node belong to? Old control flow has no loops as such, only nodes that move
-// values between frames: Enter takes_carry one into the frame it names (inside the frame it comes from),
-// Exit takes_carry one out again, and all other nodes work in the frame that their inputs are in. So the
-// frames follow from the edges, and an edge that joins two frames without an Enter or an Exit
-// between them is an error. A frame and everything in it is reached through its Enters alone, which
-// makes it one unit of the order outermost it (order.cc). (structure_loops.cc takes_carry Enters out again, once
-// the loops are known.)
+// Assigns each node to its loop. V1 control flow has no explicit loops, only nodes that move values
+// between frames: Enter moves one into the frame it names (inside the frame of its input), Exit
+// moves one out again, and all other nodes run in the frame of their inputs. So the frames follow
+// from the edges, and an edge that joins two frames without an Enter or an Exit between them is an
+// error. A frame and everything in it is reached through its Enters alone, which makes it one unit
+// of the order around it (order.cc). (structure_loops.cc removes Enters once the loops are known.)
 //
-// The value of a NextIteration is in the loop of whatever takes_carry it, but is met before that: such
-// values get their loop as soon as another input of a taker has one.
+// The value of a NextIteration is in the loop of its users, but is visited before them: such values
+// get their loop as soon as another input of a user has one.
 namespace weir {
 
 namespace {
 
 constexpr int kUnknown = -2;
-constexpr int kMaxDepth = 100;  // levels of loops: each is a level of recursion in schedule.cc
+constexpr int kMaxDepth = 100;  // loop nesting levels: each is a level of recursion in schedule.cc
 
 class LoopFinder {
  public:
@@ -37,7 +36,7 @@ class LoopFinder {
             "Node ", from.node->Label(),
             " starts the next iteration of a loop, but is in none: no Enter leads to it");
       }
-      if (from.loop != to.loop) return MixedFrames(from, from.loop, to.loop);
+      if (from.loop != to.loop) return MixedFramesError(from, from.loop, to.loop);
     }
     for (const PlanValue& fetch : plan_.fetches) {
       const PlanNode& n = plan_.nodes[fetch.node];
@@ -55,7 +54,7 @@ class LoopFinder {
                     : absl::StrCat("the while loop '", plan_.loops[loop].frame_name, "'");
   }
 
-  absl::Status MixedFrames(const PlanNode& n, int a, int b) const {
+  absl::Status MixedFramesError(const PlanNode& n, int a, int b) const {
     return InvalidArgument("Node ", n.node->Label(),
                            " has inputs from different frames: one is in ", Name(a),
                            ", another in ", Name(b));
@@ -69,7 +68,9 @@ class LoopFinder {
       if (loop == kUnknown) loop = other;
       return loop == other;
     };
-    const auto mixed_frames = [&](int id) { return MixedFrames(n, loop, plan_.nodes[id].value_loop); };
+    const auto mixed_frames = [&](int id) {
+      return MixedFramesError(n, loop, plan_.nodes[id].value_loop);
+    };
     for (const PlanValue& v : n.inputs) {
       if (!joins_loop(v.node)) return mixed_frames(v.node);
     }
@@ -119,17 +120,17 @@ class LoopFinder {
 
 }  // namespace
 
-// They are what goes from loop to loop, and graphs have few loops.
 const OpTraits& PlanNode::traits() const {
   static const OpTraits* const none = new OpTraits;
   return kind == Kind::kOp ? node->op().traits() : *none;
 }
 
+// Only Enter and Exit lead from loop to loop, and graphs have few loops.
 bool PlanNode::is_enter() const { return loop != value_loop && Is(ControlFlow::kEnter); }
 
 bool PlanNode::is_exit() const { return loop != value_loop && Is(ControlFlow::kExit); }
 
-// In all of these, outer loops have smaller numbers.
+// In all of these functions outer loops have smaller indices.
 bool PlanGraph::IsInside(int loop, int outer) const {
   while (loop > outer) loop = loops[loop].parent;
   return loop == outer;

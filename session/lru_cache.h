@@ -9,21 +9,20 @@
 
 namespace weir {
 
-// Up to `capacity` values by key; the one that was asked for longest ago goes first. For one thread
-// at a time.
+// A least-recently-used cache of up to `capacity` values by key. Not thread-safe.
 template <class K, class V>
 class LruCache {
  public:
   explicit LruCache(size_t capacity) : capacity_(capacity) {}
 
-  // Null if there is none. Good until the next Insert.
+  // Returns null if there is no such key. The pointer is valid until the next Insert.
   const V* Find(const K& key) {
     const auto found = index_.find(key);
     if (found == index_.end()) return nullptr;
     entries_.splice(entries_.begin(), entries_, found->second);
     return &found->second->second;
   }
-  // Of a key that is not there. Returns the value that had to go, if any.
+  // Inserts a value for a key that is not in the cache. Returns the evicted value, if any.
   std::optional<V> Insert(K key, V value) {
     entries_.emplace_front(key, std::move(value));
     index_.emplace(std::move(key), entries_.begin());
@@ -40,7 +39,7 @@ class LruCache {
 
  private:
   const size_t capacity_;
-  std::list<std::pair<K, V>> entries_;  // the latest first
+  std::list<std::pair<K, V>> entries_;  // most recently used first
   absl::flat_hash_map<K, typename std::list<std::pair<K, V>>::iterator> index_;
 };
 

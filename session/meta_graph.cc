@@ -31,7 +31,7 @@ constexpr const char* kVariableCollections[] = {
     collections::kMetricVariables, collections::kMovingAverageVariables,
     collections::kGlobalStep,      collections::kTrainableResourceVariables};
 
-SaverDef SaverWithin(SaverDef def, absl::string_view prefix) {
+SaverDef StripSaverScope(SaverDef def, absl::string_view prefix) {
   for (std::string* name : {&def.filename_tensor_name, &def.save_tensor_name, &def.restore_op_name})
     *name = StripScope(*name, prefix);
   return def;
@@ -39,50 +39,52 @@ SaverDef SaverWithin(SaverDef def, absl::string_view prefix) {
 
 // The outcome of exporting a collection item: exported, outside the export scope, or of another
 // kind than the items that its collection holds so far.
-enum class Put { kDone, kOutside, kUnfit };
+enum class ExportResult { kExported, kOutOfScope, kIncompatible };
 
-Put ToText(const std::string& key, const std::string& text, absl::string_view prefix,
-           std::string* bytes) {
+ExportResult SerializeText(const std::string& key, const std::string& text,
+                           absl::string_view prefix, std::string* bytes) {
   *bytes = text;
-  const bool is_context = HoldsContexts(key) && !prefix.empty();
-  if (!is_context || NameOfContext(key, text).empty()) return Put::kDone;
-  if (!InScope(NameOfContext(key, text), prefix)) return Put::kOutside;
+  const bool is_context = IsContextCollection(key) && !prefix.empty();
+  if (!is_context || ContextName(key, text).empty()) return ExportResult::kExported;
+  if (!InScope(ContextName(key, text), prefix)) return ExportResult::kOutOfScope;
   *bytes =
       RenameContext(key, text, [&](const std::string& name) { return StripScope(name, prefix); });
-  return Put::kDone;
+  return ExportResult::kExported;
 }
 
 // Serializes an item that a bytes list stores.
-Put ToBytes(const std::string& key, const CollectionItem& item, absl::string_view prefix,
-            std::string* bytes) {
-  if (const auto* text = std::get_if<std::string>(&item)) return ToText(key, *text, prefix, bytes);
+ExportResult SerializeItem(const std::string& key, const CollectionItem& item,
+                           absl::string_view prefix, std::string* bytes) {
+  if (const auto* text = std::get_if<std::string>(&item))
+    return SerializeText(key, *text, prefix, bytes);
   const auto* const held = std::get_if<std::shared_ptr<CollectionObject>>(&item);
-  if (held == nullptr || *held == nullptr) return Put::kUnfit;  // an invalid tensor or operation
+  if (held == nullptr || *held == nullptr)
+    return ExportResult::kIncompatible;  // an invalid tensor or operation
   const std::shared_ptr<CollectionObject>& object = *held;
   if (const auto context = std::dynamic_pointer_cast<FlowContext>(object))
-    return ToText(key, context->Serialize(), prefix, bytes);
+    return SerializeText(key, context->Serialize(), prefix, bytes);
   if (auto variable = std::dynamic_pointer_cast<VariableInfo>(object)) {
     proto::VariableDef variable_def;
-    if (!Variable(variable).ToProto(&variable_def, prefix)) return Put::kOutside;
+    if (!Variable(variable).ToProto(&variable_def, prefix)) return ExportResult::kOutOfScope;
     *bytes = variable_def.SerializeAsString();
-    return Put::kDone;
+    return ExportResult::kExported;
   }
   if (auto saver = std::dynamic_pointer_cast<SaverItem>(object)) {
-    if (!InScope(saver->def.filename_tensor_name, prefix)) return Put::kOutside;
+    if (!InScope(saver->def.filename_tensor_name, prefix)) return ExportResult::kOutOfScope;
     proto::SaverDef saver_def;
-    SaverWithin(saver->def, prefix).ToProto(&saver_def);
+    StripSaverScope(saver->def, prefix).ToProto(&saver_def);
     *bytes = saver_def.SerializeAsString();
-    return Put::kDone;
+    return ExportResult::kExported;
   }
   if (auto runner = std::dynamic_pointer_cast<QueueRunner>(object)) {
-    if (!InScope(runner->queue_name, prefix)) return Put::kOutside;
+    if (!InScope(runner->queue_name, prefix)) return ExportResult::kOutOfScope;
     proto::QueueRunnerDef runner_def;
     runner->ToProto(&runner_def);
     ForEachName(&runner_def, [&](std::string* name) { *name = StripScope(*name, prefix); });
     *bytes = runner_def.SerializeAsString();
-    return Put::kDone;
+    return ExportResult::kExported;
   }
-  return Put::kUnfit;
+  return ExportResult::kIncompatible;
 }
 
 // Returns the name of the item in a node list, or "" if a node list cannot hold it. Variables are
@@ -96,32 +98,32 @@ std::string NodeListName(absl::string_view key, const CollectionItem& item) {
   return variable == nullptr ? "" : variable->name();
 }
 
-Put PutItem(const std::string& key, const CollectionItem& item, absl::string_view prefix,
-            proto::CollectionDef* def) {
+ExportResult ExportItem(const std::string& key, const CollectionItem& item,
+                        absl::string_view prefix, proto::CollectionDef* def) {
   using Kind = proto::CollectionDef::KindCase;
   const auto fits = [&](Kind kind) {
     return def->kind_case() == kind || def->kind_case() == proto::CollectionDef::KIND_NOT_SET;
   };
   if (const auto* number = std::get_if<int64_t>(&item)) {
-    if (!fits(proto::CollectionDef::kInt64List)) return Put::kUnfit;
+    if (!fits(proto::CollectionDef::kInt64List)) return ExportResult::kIncompatible;
     def->mutable_int64_list()->add_value(*number);
-    return Put::kDone;
+    return ExportResult::kExported;
   }
   if (const auto* number = std::get_if<float>(&item)) {
-    if (!fits(proto::CollectionDef::kFloatList)) return Put::kUnfit;
+    if (!fits(proto::CollectionDef::kFloatList)) return ExportResult::kIncompatible;
     def->mutable_float_list()->add_value(*number);
-    return Put::kDone;
+    return ExportResult::kExported;
   }
   if (const std::string name = NodeListName(key, item); !name.empty()) {
-    if (!fits(proto::CollectionDef::kNodeList)) return Put::kUnfit;
-    if (!InScope(name, prefix)) return Put::kOutside;
+    if (!fits(proto::CollectionDef::kNodeList)) return ExportResult::kIncompatible;
+    if (!InScope(name, prefix)) return ExportResult::kOutOfScope;
     def->mutable_node_list()->add_value(StripScope(name, prefix));
-    return Put::kDone;
+    return ExportResult::kExported;
   }
-  if (!fits(proto::CollectionDef::kBytesList)) return Put::kUnfit;
+  if (!fits(proto::CollectionDef::kBytesList)) return ExportResult::kIncompatible;
   std::string bytes;
-  const Put put = ToBytes(key, item, prefix, &bytes);
-  if (put == Put::kDone) def->mutable_bytes_list()->add_value(std::move(bytes));
+  const ExportResult put = SerializeItem(key, item, prefix, &bytes);
+  if (put == ExportResult::kExported) def->mutable_bytes_list()->add_value(std::move(bytes));
   return put;
 }
 
@@ -131,7 +133,7 @@ void ExportCollections(const Graph& graph, absl::string_view prefix, proto::Meta
     proto::CollectionDef collection;
     bool whole = true;
     for (const CollectionItem& item : graph.collection(key))
-      whole = whole && PutItem(key, item, prefix, &collection) != Put::kUnfit;
+      whole = whole && ExportItem(key, item, prefix, &collection) != ExportResult::kIncompatible;
     if (!whole) {
       if (dropped != nullptr) dropped->push_back(key);
     } else if (collection.kind_case() != proto::CollectionDef::KIND_NOT_SET) {
@@ -141,7 +143,7 @@ void ExportCollections(const Graph& graph, absl::string_view prefix, proto::Meta
 }
 
 // Keeps only the nodes of the scope, with the scope stripped from their names.
-void KeepScope(absl::string_view prefix, proto::MetaGraphDef* def) {
+void RestrictToScope(absl::string_view prefix, proto::MetaGraphDef* def) {
   std::set<std::string> unbound;
   google::protobuf::RepeatedPtrField<proto::NodeDef> kept;
   for (proto::NodeDef& node : *def->mutable_graph_def()->mutable_node()) {
@@ -199,7 +201,7 @@ void ExportMetaGraph(const Graph& graph, const MetaGraphOptions& options, proto:
   if (options.clear_devices) {
     for (proto::NodeDef& node : *def->mutable_graph_def()->mutable_node()) node.clear_device();
   }
-  if (options.saver) SaverWithin(*options.saver, prefix).ToProto(def->mutable_saver_def());
+  if (options.saver) StripSaverScope(*options.saver, prefix).ToProto(def->mutable_saver_def());
   for (const auto& [key, signature] : options.signatures) {
     SignatureToProto(graph, signature, prefix, &(*def->mutable_signature_def())[key]);
   }
@@ -209,7 +211,7 @@ void ExportMetaGraph(const Graph& graph, const MetaGraphOptions& options, proto:
     asset->set_filename(file);
   }
   ExportCollections(graph, prefix, def, dropped);
-  if (!prefix.empty()) KeepScope(prefix, def);
+  if (!prefix.empty()) RestrictToScope(prefix, def);
 }
 
 std::string SerializeMetaGraph(const Graph& graph, const MetaGraphOptions& options,

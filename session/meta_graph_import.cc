@@ -21,7 +21,7 @@
 namespace weir {
 namespace {
 
-SaverDef SaverUnder(SaverDef def, absl::string_view prefix) {
+SaverDef AddSaverScope(SaverDef def, absl::string_view prefix) {
   for (std::string* name : {&def.filename_tensor_name, &def.save_tensor_name, &def.restore_op_name})
     *name = AddScope(*name, prefix);
   return def;
@@ -59,19 +59,19 @@ class CollectionImporter {
         if (output.ok()) {
           graph_.AddToCollection(key, *output);
         } else {
-          LeaveOut(key, output.status().message());
+          SkipElement(key, output.status().message());
         }
       } else if (Node* node = graph_.FindNode(full); node != nullptr) {
         graph_.AddToCollection(key, Operation(node));
       } else {
-        LeaveOut(key, absl::StrCat("the graph has no node '", full, "'"));
+        SkipElement(key, absl::StrCat("the graph has no node '", full, "'"));
       }
     }
   }
 
   // Collections are metadata: the graph is complete without them.
-  static void LeaveOut(const std::string& key, absl::string_view why) {
-    std::fprintf(stderr, "weir: an element of collection '%s' is left out: %.*s\n", key.c_str(),
+  static void SkipElement(const std::string& key, absl::string_view why) {
+    std::fprintf(stderr, "weir: skipping an element of collection '%s': %.*s\n", key.c_str(),
                  static_cast<int>(why.size()), why.data());
   }
 
@@ -79,14 +79,14 @@ class CollectionImporter {
     for (const std::string& bytes : list.value()) {
       proto::VariableDef def;
       if (!def.ParseFromString(bytes)) {
-        LeaveOut(key, "a malformed VariableDef");
+        SkipElement(key, "a malformed VariableDef");
         continue;
       }
       std::shared_ptr<VariableInfo>& info = variables_[def.variable_name()];
       if (info == nullptr) {
         const absl::StatusOr<Variable> variable = Variable::FromProto(graph_, def, prefix_);
         if (!variable.ok()) {
-          LeaveOut(key, variable.status().message());
+          SkipElement(key, variable.status().message());
           continue;
         }
         info = variable->info();
@@ -100,10 +100,10 @@ class CollectionImporter {
   void ImportQueueRunner(const std::string& bytes) {
     const std::string key = collections::kQueueRunners;
     proto::QueueRunnerDef def;
-    if (!def.ParseFromString(bytes)) return LeaveOut(key, "a malformed QueueRunnerDef");
+    if (!def.ParseFromString(bytes)) return SkipElement(key, "a malformed QueueRunnerDef");
     ForEachName(&def, [&](std::string* name) { *name = AddScope(*name, prefix_); });
     const auto runner = QueueRunner::FromProto(graph_, def);
-    if (!runner.ok()) return LeaveOut(key, runner.status().message());
+    if (!runner.ok()) return SkipElement(key, runner.status().message());
     graph_.AddToCollection(key, std::shared_ptr<CollectionObject>(*runner));
   }
 
@@ -113,10 +113,10 @@ class CollectionImporter {
       proto::SaverDef saver;
       if (key == collections::kSavers && saver.ParseFromString(bytes)) {
         graph_.AddToCollection(key, std::shared_ptr<CollectionObject>(std::make_shared<SaverItem>(
-                                        SaverUnder(SaverDef::FromProto(saver), prefix_))));
+                                        AddSaverScope(SaverDef::FromProto(saver), prefix_))));
       } else if (key == collections::kQueueRunners) {
         ImportQueueRunner(bytes);
-      } else if (HoldsContexts(key) && !NameOfContext(key, bytes).empty()) {
+      } else if (IsContextCollection(key) && !ContextName(key, bytes).empty()) {
         graph_.AddToCollection(key, RenameContext(key, bytes, rename));
       } else {
         graph_.AddToCollection(key, bytes);
@@ -132,7 +132,7 @@ class CollectionImporter {
 MetaGraph Describe(const proto::MetaGraphDef& def, const std::string& prefix) {
   MetaGraph meta;
   meta.scope = prefix.substr(0, prefix.empty() ? 0 : prefix.size() - 1);
-  if (def.has_saver_def()) meta.saver = SaverUnder(SaverDef::FromProto(def.saver_def()), prefix);
+  if (def.has_saver_def()) meta.saver = AddSaverScope(SaverDef::FromProto(def.saver_def()), prefix);
   for (const auto& [key, from] : def.signature_def()) {
     Signature& to = meta.signatures[key];
     for (const auto& [argument, info] : from.inputs()) to.inputs[argument] = prefix + info.name();
@@ -156,7 +156,7 @@ MetaGraph Describe(const proto::MetaGraphDef& def, const std::string& prefix) {
 
 // Returns the scope of the imported nodes: inside the current name scope, under a name that no
 // other import uses. A name that ends in '/' is used unchanged.
-std::string PrefixFor(Graph& graph, const std::string& scope) {
+std::string ImportPrefix(Graph& graph, const std::string& scope) {
   if (scope.empty() || absl::EndsWith(scope, "/"))
     return scope.empty() ? graph.name_scope() : ScopePrefix(scope);
   return graph.UniqueName(absl::StrCat(graph.name_scope(), scope), /*mark=*/false) + "/";
@@ -182,7 +182,7 @@ absl::Status CheckUnbound(const proto::GraphDef& def, const std::map<std::string
 absl::StatusOr<MetaGraph> ImportMetaGraph(Graph& graph, const proto::MetaGraphDef& def,
                                           const ImportMetaGraphOptions& options) {
   WEIR_RETURN_IF_ERROR(CheckUnbound(def.graph_def(), options.input_map));
-  const std::string prefix = PrefixFor(graph, options.import_scope);
+  const std::string prefix = ImportPrefix(graph, options.import_scope);
   ImportOptions import;
   import.prefix = prefix;
   import.input_map = options.input_map;

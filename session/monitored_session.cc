@@ -23,7 +23,7 @@ absl::Status Closed() { return FailedPrecondition("Session is already closed.");
 std::string NameOf(const Operation& op) { return op.valid() ? op.name() : "none"; }
 
 // The read node that was created with the variable: a finalized graph accepts no new nodes.
-Output ReadOfGlobalStep(Graph& graph) {
+Output GlobalStepRead(Graph& graph) {
   const Variable step = GetGlobalStep(graph);
   if (!step.valid()) return {};
   return step.info()->snapshot.valid() ? step.info()->snapshot : step.value();
@@ -45,17 +45,17 @@ struct MonitoredSession::Impl final : public HookContext {
   absl::Status StartOnce();
   absl::Status StartAsChief();
   absl::Status WaitForChief();
-  absl::StatusOr<std::string> WhatChiefOwes();
+  absl::StatusOr<std::string> MissingFromChief();
   absl::StatusOr<std::string> Restore();
   absl::Status Initialize();
   absl::Status RunLocalInit();
-  absl::Status WarnOfValues(absl::string_view what);
-  absl::StatusOr<std::string> WhatIsMissing(const Output& ready_op);
+  absl::Status WarnAboutExistingValues(absl::string_view what);
+  absl::StatusOr<std::string> DescribeMissing(const Output& ready_op);
   absl::Status NotReady(absl::string_view what, const std::string& restored,
                         const std::string& missing) const;
   absl::Status Recover(const absl::Status& loss);
   absl::Status RunnersStatus() const;
-  void Drop();
+  void DropSession();
   absl::Status End();
   void Abandon();
 
@@ -69,21 +69,21 @@ struct MonitoredSession::Impl final : public HookContext {
   int losses = 0;  // since the last successful step
   Output global_step;
   std::optional<Step> read_global_step;
-  std::optional<int64_t> known_step;  // reset before the next step
+  std::optional<int64_t> cached_global_step;  // reset when a step runs
   std::map<std::string, std::unique_ptr<EventWriter>> events;
 };
 
 absl::StatusOr<int64_t> MonitoredSession::Impl::GlobalStep() {
-  if (known_step) return *known_step;
+  if (cached_global_step) return *cached_global_step;
   if (!global_step.valid())
-    return FailedPrecondition("The graph has no global step: CreateGlobalStep");
+    return FailedPrecondition("The graph has no global step; create one with CreateGlobalStep()");
   if (!read_global_step) {
     WEIR_ASSIGN_OR_RETURN(read_global_step, live->Prepare({}, {global_step}));
   }
   Tensors value;
   WEIR_RETURN_IF_ERROR(read_global_step->Run({}, &value));
-  known_step = value[0].IntAt(0);
-  return *known_step;
+  cached_global_step = value[0].IntAt(0);
+  return *cached_global_step;
 }
 
 absl::StatusOr<EventWriter*> MonitoredSession::Impl::Events(const std::string& directory) {
@@ -98,7 +98,7 @@ absl::Status MonitoredSession::Impl::Begin() {
   if (!options.checkpoint_dir.empty() && !options.checkpoint_path.empty())
     return InvalidArgument("Can not provide both checkpoint_dir and checkpoint_path.");
   for (const auto& hook : options.hooks) WEIR_RETURN_IF_ERROR(hook->Begin(graph));
-  global_step = ReadOfGlobalStep(graph);
+  global_step = GlobalStepRead(graph);
   WEIR_RETURN_IF_ERROR(options.scaffold.Complete(graph));
   return Start();
 }
@@ -109,7 +109,7 @@ absl::Status MonitoredSession::Impl::Start() {
     const absl::Status status = StartOnce();
     if (status.ok()) return status;
     if (!IsLoss(status)) {
-      Drop();
+      DropSession();
       return status;
     }
     WEIR_RETURN_IF_ERROR(Recover(status));
@@ -119,7 +119,7 @@ absl::Status MonitoredSession::Impl::Start() {
 absl::Status MonitoredSession::Impl::StartOnce() {
   ++generation;
   read_global_step.reset();
-  known_step.reset();
+  cached_global_step.reset();
   WEIR_ASSIGN_OR_RETURN(Session made, Session::Create(graph, options.session));
   live.emplace(std::move(made));
   WEIR_RETURN_IF_ERROR(options.is_chief ? StartAsChief() : WaitForChief());
@@ -133,10 +133,10 @@ absl::Status MonitoredSession::Impl::StartAsChief() {
   const Scaffold& s = options.scaffold;
   WEIR_ASSIGN_OR_RETURN(const std::string restored, Restore());
   if (restored.empty()) WEIR_RETURN_IF_ERROR(Initialize());
-  WEIR_ASSIGN_OR_RETURN(std::string missing, WhatIsMissing(s.ready_for_local_init_op));
+  WEIR_ASSIGN_OR_RETURN(std::string missing, DescribeMissing(s.ready_for_local_init_op));
   if (!missing.empty()) return NotReady("model ready for local_init", restored, missing);
   WEIR_RETURN_IF_ERROR(RunLocalInit());
-  WEIR_ASSIGN_OR_RETURN(missing, WhatIsMissing(s.ready_op));
+  WEIR_ASSIGN_OR_RETURN(missing, DescribeMissing(s.ready_op));
   return missing.empty() ? absl::OkStatus() : NotReady("model ready", restored, missing);
 }
 
@@ -145,7 +145,7 @@ absl::Status MonitoredSession::Impl::WaitForChief() {
   const auto deadline = std::chrono::steady_clock::now() +
                         std::min<std::chrono::milliseconds>(options.max_wait, kForever);
   for (;;) {
-    WEIR_ASSIGN_OR_RETURN(const std::string missing, WhatChiefOwes());
+    WEIR_ASSIGN_OR_RETURN(const std::string missing, MissingFromChief());
     if (missing.empty()) return absl::OkStatus();
     const auto next = std::chrono::steady_clock::now() + options.recheck_interval;
     if (next > deadline) {
@@ -162,17 +162,17 @@ absl::Status MonitoredSession::Impl::WaitForChief() {
 
 // Returns what the chief still has to initialize before this session may continue; empty if nothing
 // is missing.
-absl::StatusOr<std::string> MonitoredSession::Impl::WhatChiefOwes() {
+absl::StatusOr<std::string> MonitoredSession::Impl::MissingFromChief() {
   const Scaffold& s = options.scaffold;
-  WEIR_ASSIGN_OR_RETURN(std::string missing, WhatIsMissing(s.ready_for_local_init_op));
+  WEIR_ASSIGN_OR_RETURN(std::string missing, DescribeMissing(s.ready_for_local_init_op));
   if (!missing.empty()) return missing;
   WEIR_RETURN_IF_ERROR(RunLocalInit());
-  return WhatIsMissing(s.ready_op);
+  return DescribeMissing(s.ready_op);
 }
 
 // Existing values usually mean that two chiefs share one state: each trains the variables that the
 // other one resets.
-absl::Status MonitoredSession::Impl::WarnOfValues(absl::string_view what) {
+absl::Status MonitoredSession::Impl::WarnAboutExistingValues(absl::string_view what) {
   const bool is_shared = options.session.resources != nullptr || !options.session.target.empty();
   if (!is_shared || generation > 1) return absl::OkStatus();
   const absl::StatusOr<Tensors> reported = live->Run({options.scaffold.ready_for_local_init_op});
@@ -196,7 +196,7 @@ absl::StatusOr<std::string> MonitoredSession::Impl::Restore() {
   Saver* const saver = options.scaffold.saver.get();
   if (saver == nullptr) return "";
   if (!options.checkpoint_path.empty()) {
-    WEIR_RETURN_IF_ERROR(WarnOfValues("restores"));
+    WEIR_RETURN_IF_ERROR(WarnAboutExistingValues("restores"));
     WEIR_RETURN_IF_ERROR(saver->Restore(*live, options.checkpoint_path));
     return options.checkpoint_path;
   }
@@ -205,7 +205,7 @@ absl::StatusOr<std::string> MonitoredSession::Impl::Restore() {
   if (absl::IsNotFound(state.status())) return "";
   WEIR_RETURN_IF_ERROR(state.status());
   if (state->model_checkpoint_path.empty()) return "";
-  WEIR_RETURN_IF_ERROR(WarnOfValues("restores"));
+  WEIR_RETURN_IF_ERROR(WarnAboutExistingValues("restores"));
   WEIR_RETURN_IF_ERROR(saver->Restore(*live, state->model_checkpoint_path));
   saver->RecoverLastCheckpoints(state->all_model_checkpoint_paths);
   return state->model_checkpoint_path;
@@ -213,7 +213,7 @@ absl::StatusOr<std::string> MonitoredSession::Impl::Restore() {
 
 absl::Status MonitoredSession::Impl::Initialize() {
   const Scaffold& s = options.scaffold;
-  WEIR_RETURN_IF_ERROR(WarnOfValues("initializes"));
+  WEIR_RETURN_IF_ERROR(WarnAboutExistingValues("initializes"));
   WEIR_RETURN_IF_ERROR(live->Run(s.init_feeds, {}, {s.init_op}).status());
   return s.init_fn ? s.init_fn(*live) : absl::OkStatus();
 }
@@ -224,7 +224,7 @@ absl::Status MonitoredSession::Impl::RunLocalInit() {
 }
 
 // Returns a description of the missing variables; empty if the op reports none.
-absl::StatusOr<std::string> MonitoredSession::Impl::WhatIsMissing(const Output& ready_op) {
+absl::StatusOr<std::string> MonitoredSession::Impl::DescribeMissing(const Output& ready_op) {
   const absl::StatusOr<Tensors> reported = live->Run({ready_op});
   if (absl::IsFailedPrecondition(reported.status()))
     return std::string(reported.status().message());
@@ -255,7 +255,7 @@ absl::Status MonitoredSession::Impl::RunnersStatus() const {
 
 // Destroys the session, after the threads that use it. Closing the session cancels their blocking
 // calls.
-void MonitoredSession::Impl::Drop() {
+void MonitoredSession::Impl::DropSession() {
   if (runners != nullptr) runners->RequestStop();
   if (runners != nullptr && live) live->Close();
   runners.reset();
@@ -265,10 +265,9 @@ void MonitoredSession::Impl::Drop() {
 // Drops the session before a recovery. Returns the error itself if there have been too many losses
 // in a row.
 absl::Status MonitoredSession::Impl::Recover(const absl::Status& loss) {
-  Drop();
+  DropSession();
   if (losses >= options.max_recoveries) return loss;
-  std::fprintf(stderr, "weir: the session was lost and is started anew: %s\n",
-               loss.ToString().c_str());
+  std::fprintf(stderr, "weir: session lost, starting a new one: %s\n", loss.ToString().c_str());
   std::this_thread::sleep_for(options.recovery_pause * (1 << std::min(losses, 10)));
   ++losses;
   return absl::OkStatus();
@@ -278,7 +277,7 @@ absl::Status MonitoredSession::Impl::Recover(const absl::Status& loss) {
 absl::Status MonitoredSession::Impl::End() {
   absl::Status status;
   for (const auto& hook : options.hooks) {
-    known_step.reset();
+    cached_global_step.reset();
     if (live) status.Update(hook->End(*this));
   }
   for (const auto& [directory, writer] : events) status.Update(writer->Close());
@@ -290,7 +289,7 @@ void MonitoredSession::Impl::Abandon() {
   closed = true;
   events.clear();
   read_global_step.reset();
-  Drop();
+  DropSession();
 }
 
 // ---- Steps.
@@ -304,9 +303,9 @@ struct MonitoredStep::Impl {
 
   absl::Status Run(absl::Span<const Tensor> fed, Tensors* fetched, const RunOptions& options);
   absl::Status RunOnce(absl::Span<const Tensor> fed, Tensors* fetched, const RunOptions& options);
-  absl::Status AskHooks();
-  absl::StatusOr<const Step*> Find();
-  absl::Status AnswerHooks(absl::Span<const Tensor> values);
+  absl::Status CallBeforeRun();
+  absl::StatusOr<const Step*> FindOrPrepare();
+  absl::Status CallAfterRun(absl::Span<const Tensor> values);
 
   std::shared_ptr<MonitoredSession::Impl> session;
   Outputs feeds, fetches;
@@ -329,7 +328,7 @@ absl::Status MonitoredStep::Impl::Run(absl::Span<const Tensor> fed, Tensors* fet
     absl::Status status = s.live ? s.RunnersStatus() : s.Start();
     if (status.ok()) status = RunOnce(fed, fetched, options);
     if (!status.ok() && !s.RunnersStatus().ok()) status = s.RunnersStatus();
-    s.known_step.reset();
+    s.cached_global_step.reset();
     if (status.ok()) s.losses = 0;
     if (absl::IsOutOfRange(status)) s.stop = true;
     if (!IsLoss(status) || !s.live) return status;
@@ -339,12 +338,12 @@ absl::Status MonitoredStep::Impl::Run(absl::Span<const Tensor> fed, Tensors* fet
 
 absl::Status MonitoredStep::Impl::RunOnce(absl::Span<const Tensor> fed, Tensors* fetched,
                                           const RunOptions& options) {
-  WEIR_RETURN_IF_ERROR(AskHooks());
-  WEIR_ASSIGN_OR_RETURN(const Step* const step, Find());
-  session->known_step.reset();
+  WEIR_RETURN_IF_ERROR(CallBeforeRun());
+  WEIR_ASSIGN_OR_RETURN(const Step* const step, FindOrPrepare());
+  session->cached_global_step.reset();
   if (added_feeds.empty() && added_fetches.empty()) {
     WEIR_RETURN_IF_ERROR(step->Run(fed, fetched, options));
-    return AnswerHooks({});
+    return CallAfterRun({});
   }
   if (fed.size() != feeds.size()) {
     return InvalidArgument("The step takes ", feeds.size(), " feeds but got ", fed.size());
@@ -354,10 +353,10 @@ absl::Status MonitoredStep::Impl::RunOnce(absl::Span<const Tensor> fed, Tensors*
   WEIR_RETURN_IF_ERROR(step->Run(all_fed, &all_fetched, options));
   const auto own_end = all_fetched.begin() + static_cast<int64_t>(fetches.size());
   if (fetched != nullptr) fetched->assign(all_fetched.begin(), own_end);
-  return AnswerHooks(absl::MakeConstSpan(all_fetched).subspan(fetches.size()));
+  return CallAfterRun(absl::MakeConstSpan(all_fetched).subspan(fetches.size()));
 }
 
-absl::Status MonitoredStep::Impl::AskHooks() {
+absl::Status MonitoredStep::Impl::CallBeforeRun() {
   added_feeds.clear();
   added_fetches.clear();
   added_values.clear();
@@ -383,7 +382,7 @@ absl::Status MonitoredStep::Impl::AskHooks() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<const Step*> MonitoredStep::Impl::Find() {
+absl::StatusOr<const Step*> MonitoredStep::Impl::FindOrPrepare() {
   if (generation != session->generation) variants.clear();
   generation = session->generation;
   for (const Variant& v : variants) {
@@ -397,7 +396,7 @@ absl::StatusOr<const Step*> MonitoredStep::Impl::Find() {
   return &variants.back().step;
 }
 
-absl::Status MonitoredStep::Impl::AnswerHooks(absl::Span<const Tensor> values) {
+absl::Status MonitoredStep::Impl::CallAfterRun(absl::Span<const Tensor> values) {
   size_t at = 0;
   for (size_t i = 0; i < fetches_of.size(); ++i) {
     const auto own = values.subspan(at, fetches_of[i]);
@@ -410,7 +409,8 @@ absl::Status MonitoredStep::Impl::AnswerHooks(absl::Span<const Tensor> values) {
 absl::Status MonitoredStep::Run(absl::Span<const Tensor> feeds, Tensors* fetches,
                                 const RunOptions& options) const {
   if (impl_ == nullptr)
-    return FailedPrecondition("The step is empty: MonitoredSession::Prepare makes one");
+    return FailedPrecondition(
+        "uninitialized MonitoredStep; create it with MonitoredSession::Prepare()");
   return impl_->Run(feeds, fetches, options);
 }
 
@@ -466,13 +466,14 @@ absl::StatusOr<MonitoredStep> MonitoredSession::Prepare(const Outputs& feeds,
   step.impl_->feeds = feeds;
   step.impl_->fetches = fetches;
   step.impl_->targets = targets;
-  if (impl_->live) WEIR_RETURN_IF_ERROR(step.impl_->Find().status());
+  if (impl_->live) WEIR_RETURN_IF_ERROR(step.impl_->FindOrPrepare().status());
   return step;
 }
 
 absl::StatusOr<Session*> MonitoredSession::session() {
   if (impl_->closed) return Closed();
-  if (!impl_->live) return FailedPrecondition("The session was lost: the next run starts another");
+  if (!impl_->live)
+    return FailedPrecondition("the session was lost; the next run creates a new one");
   return &*impl_->live;
 }
 

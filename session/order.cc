@@ -44,7 +44,7 @@ namespace {
 class Orderer {
  public:
   explicit Orderer(const PlanGraph& graph)
-      : graph_(graph), count_(static_cast<int>(graph.nodes.size())), outside_(graph) {}
+      : graph_(graph), count_(static_cast<int>(graph.nodes.size())), external_waits_(graph) {}
 
   NodeOrder Run() {
     FindUses();
@@ -55,19 +55,19 @@ class Orderer {
     ready_.resize(num_loops + 1);
     writers_.resize(num_loops + 1);
     locks_.resize(num_loops + 1);
-    bodies_.resize(num_loops + 1);
+    pending_bodies_.resize(num_loops + 1);
     readers_.assign(count_, 0);
     all_readers_.assign(count_, {});
     users_.assign(count_, {});
-    waiting_.assign(count_, {});
+    waiting_writers_.assign(count_, {});
     written_early_.assign(count_, -1);
     out_.variable_predecessors.assign(count_, {});
     out_.position.assign(count_, -1);
     out_.loops.assign(num_loops, {-1, -1});
     for (int i = 0; i < count_; ++i) {
-      if (graph_.nodes[i].runs()) CountNeeds(i);
+      if (graph_.nodes[i].runs()) CountDependencies(i);
     }
-    for (const PlanGraph::Carry& c : graph_.carries) CountCarried(c);
+    for (const PlanGraph::Carry& c : graph_.carries) CountLoopCarried(c);
     for (int i = 0; i < count_; ++i) {
       if (graph_.nodes[i].runs() && pending_[i] == 0) MakeReady(i);
     }
@@ -116,7 +116,7 @@ class Orderer {
     return graph_.CommonLoop(graph_.nodes[a].loop, graph_.nodes[b].loop);
   }
 
-  void Depend(int i, int on) {
+  void AddDependency(int i, int on) {
     if (!graph_.nodes[on].runs()) return;
     const int region = CommonRegion(on, i);
     const int unit = UnitIn(region, i);
@@ -126,45 +126,45 @@ class Orderer {
 
   // A structured loop depends on its variables and on those of their next values that come from
   // outside, even if no node in the loop uses them.
-  void CountCarried(const PlanGraph::Carry& c) {
+  void CountLoopCarried(const PlanGraph::Carry& c) {
     const PlanNode& variable = graph_.nodes[c.carry];
     if (!variable.runs() || !graph_.IsLoopVariable(variable)) return;
     const int condition = graph_.loops[variable.value_loop].condition;
-    Depend(condition, c.carry);
+    AddDependency(condition, c.carry);
     if (graph_.IsInside(graph_.nodes[c.next.node].loop, variable.value_loop)) return;
-    Depend(condition, c.next.node);
-    DependOnLoop(condition, c.next.node);
+    AddDependency(condition, c.next.node);
+    AddLoopDependency(condition, c.next.node);
   }
 
-  void CountNeeds(int i) {
+  void CountDependencies(int i) {
     const PlanNode& n = graph_.nodes[i];
     for (int l = n.loop; l >= 0; l = graph_.loops[l].parent)
       first_node_[l] = std::min(first_node_[l], i);
-    const auto depend = [&](int on) { Depend(i, on); };
+    const auto depend = [&](int on) { AddDependency(i, on); };
     for (const PlanValue& v : n.inputs) {
       depend(v.node);
-      DependOnLoop(i, v.node);
+      AddLoopDependency(i, v.node);
       const int variable = out_.value_of[v.node];
       if (variable >= 0) CountReader(variable, i);
     }
     for (const int v : read_by_[i]) CountReader(v, i);
     for (const int control : n.controls) {
       depend(control);
-      DependOnLoop(i, control);
+      AddLoopDependency(i, control);
     }
   }
 
   void CountReader(int variable, int i) {
     if (Writes(i, variable)) return;
     ++readers_[variable];
-    if (!outside_.empty()) all_readers_[variable].push_back(i);
+    if (!external_waits_.empty()) all_readers_[variable].push_back(i);
   }
 
   // Returns true if the writer has to wait for users of the variable.
   bool WaitsForReaders(int writer, int variable) const {
-    if (outside_.empty() || readers_[variable] == 0) return readers_[variable] > 0;
+    if (external_waits_.empty() || readers_[variable] == 0) return readers_[variable] > 0;
     return absl::c_any_of(all_readers_[variable], [&](int user) {
-      return out_.position[user] < 0 && outside_.MayOrder(user, writer);
+      return out_.position[user] < 0 && external_waits_.MayOrder(user, writer);
     });
   }
 
@@ -172,11 +172,12 @@ class Orderer {
   Entry EntryOf(int unit) const {
     if (unit >= count_) {
       const int loop = unit - count_;
-      return {2 * outside_.CountOfLoop(loop), first_node_[loop], unit};
+      return {2 * external_waits_.CountOfLoop(loop), first_node_[loop], unit};
     }
     const PlanNode& n = graph_.nodes[unit];
     if (n.loop >= 0 && StartsIteration(graph_, n)) return {-1, unit, unit};
-    return {2 * outside_.Count(unit) + (ExternalWaits::WaitsForInput(n) ? 1 : 0), unit, unit};
+    return {2 * external_waits_.Count(unit) + (ExternalWaits::WaitsForInput(n) ? 1 : 0), unit,
+            unit};
   }
 
   // A writer does not wait for its own read of the variable.
@@ -185,7 +186,7 @@ class Orderer {
   }
 
   // A user of the final value of a loop variable waits for the loop.
-  void DependOnLoop(int i, int variable) {
+  void AddLoopDependency(int i, int variable) {
     const int loop = graph_.ExitedLoop(graph_.nodes[variable], graph_.nodes[i]);
     const int region = loop < 0 ? -1 : graph_.loops[loop].parent;
     if (loop < 0 || CommonRegion(variable, i) != region) return;
@@ -197,12 +198,12 @@ class Orderer {
   void MakeReady(int unit) {
     const int region = RegionOf(unit), queue = region + 1, condition = ConditionOf(region);
     if (condition >= 0 && out_.position[condition] < 0 && (unit == condition || IsInBody(unit)))
-      return bodies_[queue].push_back(unit);
+      return pending_bodies_[queue].push_back(unit);
     if (unit < count_) {
       for (const int v : out_.written_by[unit]) {
         if (!WaitsForReaders(unit, v)) continue;
         writers_[queue].push(EntryOf(unit));
-        waiting_[v].push_back(unit);
+        waiting_writers_[v].push_back(unit);
         return;
       }
     }
@@ -212,12 +213,12 @@ class Orderer {
   // Returns the queue of the next unit; null if all are empty. A writer precedes units that wait
   // for more external events. The users that a writer waits for are not among these: the remaining
   // ones come after a writer, possibly this one.
-  Queue* NextOf(int region) {
+  Queue* NextQueue(int region) {
     Queue &ready = ready_[region + 1], &writers = writers_[region + 1], &locks = locks_[region + 1];
     if (!ready.empty() && !writers.empty() && std::get<0>(writers.top()) < std::get<0>(ready.top()))
       return &writers;
     if (!ready.empty()) return &ready;
-    if (!locks.empty() && (sections_ == 0 || writers.empty())) return &locks;
+    if (!locks.empty() && (open_sections_ == 0 || writers.empty())) return &locks;
     return writers.empty() ? nullptr : &writers;
   }
 
@@ -225,7 +226,7 @@ class Orderer {
     return unit < count_ && graph_.nodes[unit].Is(op);
   }
 
-  void HasEnded(int unit) {
+  void ReleaseSuccessors(int unit) {
     for (const int s : successors_[unit]) {
       if (--pending_[s] == 0) MakeReady(s);
     }
@@ -236,18 +237,18 @@ class Orderer {
     Queue& ready = ready_[region + 1];
     const int first = static_cast<int>(out_.order.size()), condition = ConditionOf(region);
     for (;;) {
-      Queue* const from = NextOf(region);
+      Queue* const from = NextQueue(region);
       if (from == nullptr) {
-        std::vector<int>& body = bodies_[region + 1];
+        std::vector<int>& body = pending_bodies_[region + 1];
         if (condition < 0 || !absl::c_linear_search(body, condition)) break;
         Append(condition);
         std::erase(body, condition);
         for (const int unit : std::exchange(body, {})) MakeReady(unit);
-        HasEnded(condition);
+        ReleaseSuccessors(condition);
         continue;
       }
       const int unit = std::get<2>(from->top());
-      if (from == &ready && sections_ > 0 && Is(unit, "MutexLock")) {
+      if (from == &ready && open_sections_ > 0 && Is(unit, "MutexLock")) {
         locks_[region + 1].push(ready.top());
         ready.pop();
         continue;
@@ -259,7 +260,7 @@ class Orderer {
         if (out_.position[unit] >= 0) continue;
         Append(unit);
       }
-      HasEnded(unit);
+      ReleaseSuccessors(unit);
     }
     const int last = static_cast<int>(out_.order.size()) - 1;
     if (region >= 0 && last >= first) out_.loops[region] = {first, last};
@@ -271,49 +272,50 @@ class Orderer {
     return VariableKey(*graph_.nodes[handle].node);
   }
 
-  void NoteSection(int i) {
+  void UpdateSections(int i) {
     if (Is(i, "MutexLock")) {
-      ++sections_;
-      const auto unlocked = unlocked_.find(MutexOf(i));
-      if (unlocked != unlocked_.end()) out_.variable_predecessors[i].push_back(unlocked->second);
+      ++open_sections_;
+      const auto unlocked = last_unlock_.find(MutexOf(i));
+      if (unlocked != last_unlock_.end()) out_.variable_predecessors[i].push_back(unlocked->second);
     } else if (Is(i, "ConsumeMutexLock")) {
-      sections_ = std::max(0, sections_ - 1);
+      open_sections_ = std::max(0, open_sections_ - 1);
       const int lock = graph_.nodes[i].inputs[0].node;
-      if (Is(lock, "MutexLock")) unlocked_[MutexOf(lock)] = i;
+      if (Is(lock, "MutexLock")) last_unlock_[MutexOf(lock)] = i;
     }
   }
 
   void Append(int i) {
     out_.position[i] = static_cast<int>(out_.order.size());
     out_.order.push_back(i);
-    NoteSection(i);
-    for (const int v : out_.written_by[i]) NoteWrite(i, v);
+    UpdateSections(i);
+    for (const int v : out_.written_by[i]) RecordWrite(i, v);
     for (const PlanValue& in : graph_.nodes[i].inputs) {
-      if (const int v = out_.value_of[in.node]; v >= 0) NoteUse(i, v);
+      if (const int v = out_.value_of[in.node]; v >= 0) RecordUse(i, v);
     }
     for (const int v : read_by_[i]) {
-      if (written_early_[v] >= 0 && outside_.MayOrder(written_early_[v], i))
+      if (written_early_[v] >= 0 && external_waits_.MayOrder(written_early_[v], i))
         out_.variable_predecessors[i].push_back(written_early_[v]);
-      NoteUse(i, v);
+      RecordUse(i, v);
     }
   }
 
-  void NoteWrite(int i, int variable) {
+  void RecordWrite(int i, int variable) {
     if (readers_[variable] > 0) written_early_[variable] = i;
     IndexList& users = users_[variable];
     for (const int user : users) {
-      if (user != i && outside_.MayOrder(user, i)) out_.variable_predecessors[i].push_back(user);
+      if (user != i && external_waits_.MayOrder(user, i))
+        out_.variable_predecessors[i].push_back(user);
     }
-    const auto comes_before = [&](int user) { return outside_.MayOrder(user, i); };
+    const auto comes_before = [&](int user) { return external_waits_.MayOrder(user, i); };
     users.erase(std::remove_if(users.begin(), users.end(), comes_before), users.end());
     users.push_back(i);  // a later writer of the same variable comes after this one
   }
 
-  void NoteUse(int i, int variable) {
+  void RecordUse(int i, int variable) {
     if (Writes(i, variable)) return;
     users_[variable].push_back(i);
-    if (--readers_[variable] > 0 && outside_.empty()) return;
-    IndexList& waiting = waiting_[variable];
+    if (--readers_[variable] > 0 && external_waits_.empty()) return;
+    IndexList& waiting = waiting_writers_[variable];
     for (const int w : std::exchange(waiting, {})) {
       if (WaitsForReaders(w, variable)) {
         waiting.push_back(w);
@@ -325,7 +327,7 @@ class Orderer {
 
   const PlanGraph& graph_;
   const int count_;
-  const ExternalWaits outside_;
+  const ExternalWaits external_waits_;
   NodeOrder out_;
   std::vector<IndexList> read_by_;              // by node: the variables it reads
   std::vector<int> pending_;                    // by unit
@@ -334,15 +336,15 @@ class Orderer {
   std::vector<Queue> ready_, writers_, locks_;  // by region + 1
   // By region + 1, for structured loops: the LoopCond and the units of the body that are ready
   // except for their place after it.
-  std::vector<std::vector<int>> bodies_;
-  int sections_ = 0;  // open critical sections
+  std::vector<std::vector<int>> pending_bodies_;
+  int open_sections_ = 0;  // open critical sections
   // By mutex: the end of its last critical section.
-  std::map<std::pair<std::string, std::string>, int> unlocked_;
+  std::map<std::pair<std::string, std::string>, int> last_unlock_;
   std::vector<int> readers_;  // by variable: users of its value not yet in the order
   std::vector<IndexList>
       all_readers_;  // by variable, if the step has external waits: all users, ordered or not
-  std::vector<IndexList> users_;    // by variable: users already in the order
-  std::vector<IndexList> waiting_;  // by variable: ready writers that wait for readers
+  std::vector<IndexList> users_;            // by variable: users already in the order
+  std::vector<IndexList> waiting_writers_;  // by variable: ready writers that wait for readers
   std::vector<int>
       written_early_;  // by variable: the writer that was scheduled before all readers; or -1
 };
@@ -355,8 +357,8 @@ bool PlanNode::runs() const {
 
 absl::Status CycleThroughLoop(const PlanNode& n) {
   return InvalidArgument("Node ", n.node->Label(),
-                         " is part of a cycle through a while loop: what goes into a loop must not "
-                         "wait for what comes out of it");
+                         " is part of a cycle through a while loop: a value that enters the loop "
+                         "must not depend on a value that leaves it");
 }
 
 absl::StatusOr<NodeOrder> OrderNodes(const PlanGraph& graph) {

@@ -9,7 +9,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "weir/session/plan.h"
+#include "weir/session/passes.h"
 #include "weir/session/variable_use.h"
 
 // Direct users of a reference variable see every write that the graph orders before them.
@@ -46,10 +46,10 @@ class ReadOrder {
     if (writers_.empty()) return absl::OkStatus();
     ListSuccessors();
     FindLateUses();
-    if (late_.empty()) return absl::OkStatus();
+    if (late_uses_.empty()) return absl::OkStatus();
     AnalyzeDeadness(plan_);
     OrderFetches();
-    for (const auto& [user, input] : late_) WEIR_RETURN_IF_ERROR(TakeReference(user, input));
+    for (const auto& [user, input] : late_uses_) WEIR_RETURN_IF_ERROR(UseReference(user, input));
     RemoveUnused();
     return SortTopologically(plan_);
   }
@@ -64,21 +64,21 @@ class ReadOrder {
   // Finds reads, and the nodes that route their values, and the variable of each.
   void FindRoutes() {
     variables_ = FindVariables(plan_);
-    variable_.assign(plan_.nodes.size(), -1);
+    variable_of_.assign(plan_.nodes.size(), -1);
     for (size_t i = 0; i < plan_.nodes.size(); ++i) {
       const PlanNode& n = plan_.nodes[i];
       if (n.kind != PlanNode::Kind::kOp || n.inputs.empty()) continue;
       const int from = n.inputs[0].node;
       if (IsRead(n)) {
-        variable_[i] = variables_.handle_of[from];
+        variable_of_[i] = variables_.handle_of[from];
       } else if (n.Is("Switch") || (n.is_enter() && n.node->attr<bool>("is_constant"))) {
-        variable_[i] = variable_[from];
+        variable_of_[i] = variable_of_[from];
       }
     }
   }
 
   void FindWriters() {
-    const absl::flat_hash_set<int> read(variable_.begin(), variable_.end());
+    const absl::flat_hash_set<int> read(variable_of_.begin(), variable_of_.end());
     for (const VariableAccess& access : FindAccesses(plan_, variables_)) {
       if (access.kind != VariableAccess::Kind::kRead && read.contains(access.variable))
         writers_[access.variable].push_back(access.node);
@@ -102,7 +102,7 @@ class ReadOrder {
   using Nodes = absl::flat_hash_set<int>;
 
   // Returns the nodes that run after `start` in the same iteration of `loop`.
-  const Nodes& After(int start, int loop) {
+  const Nodes& NodesAfter(int start, int loop) {
     const auto [it, is_new] = after_.try_emplace({start, loop});
     if (!is_new) return it->second;
     Nodes& seen = it->second;
@@ -124,19 +124,19 @@ class ReadOrder {
 
   // Returns true for a node that a control edge orders after the read, unless the read is the
   // variable's own.
-  bool KeepsItsValue(int read, int writer) {
+  bool MustKeepValue(int read, int writer) {
     const PlanNode& n = plan_.nodes[read];
     if (by_control_[read].empty() || !IsRead(n)) return false;
     if (n.node->name() == absl::StrCat(plan_.nodes[n.inputs[0].node].node->name(), "/read"))
       return false;
     return absl::c_any_of(by_control_[read], [&](int next) {
-      return next == writer || After(next, n.loop).contains(writer);
+      return next == writer || NodesAfter(next, n.loop).contains(writer);
     });
   }
 
   // A Merge forwards one input, whatever happened to the others: it is after the write only if a
   // control edge orders it so. A read that is dead by a control edge must stay dead.
-  bool MergesAnyway(int user, int route, int writer, const Nodes& after) const {
+  bool IsUnaffectedMerge(int user, int route, int writer, const Nodes& after) const {
     const PlanNode& n = plan_.nodes[user];
     if (n.def == nullptr || !n.def->accepts_dead) return false;
     const auto waits = [&](int control) { return control == writer || after.contains(control); };
@@ -148,11 +148,11 @@ class ReadOrder {
   bool IsLate(int user, int route, int sample) {
     bool late = false;
     const int loop = plan_.nodes[sample].loop;
-    for (const int writer : writers_[variable_[route]]) {
-      const Nodes& after = After(writer, loop);
+    for (const int writer : writers_[variable_of_[route]]) {
+      const Nodes& after = NodesAfter(writer, loop);
       if (!after.contains(user) || after.contains(sample)) continue;
-      if (MergesAnyway(user, route, writer, after) || KeepsItsValue(sample, writer)) continue;
-      missed_[route].push_back(writer);
+      if (IsUnaffectedMerge(user, route, writer, after) || MustKeepValue(sample, writer)) continue;
+      missed_writes_[route].push_back(writer);
       late = true;
     }
     return late;
@@ -165,13 +165,13 @@ class ReadOrder {
     for (size_t i = 0; i < plan_.nodes.size(); ++i) {
       const PlanNode& n = plan_.nodes[i];
       const int user = static_cast<int>(i);
-      if (variable_[i] >= 0) sample[i] = IsRead(n) ? user : sample[n.inputs[0].node];
+      if (variable_of_[i] >= 0) sample[i] = IsRead(n) ? user : sample[n.inputs[0].node];
       for (size_t k = 0; k < n.inputs.size(); ++k) {
-        const int route = n.inputs[k].node, variable = variable_[route];
+        const int route = n.inputs[k].node, variable = variable_of_[route];
         if (variable < 0 || !writers_.contains(variable)) continue;
         if (!IsLate(user, route, sample[route])) continue;
-        late_.emplace_back(user, static_cast<int>(k));
-        if (variable_[i] >= 0 && k == 0) sample[i] = user;
+        late_uses_.emplace_back(user, static_cast<int>(k));
+        if (variable_of_[i] >= 0 && k == 0) sample[i] = user;
       }
     }
   }
@@ -180,10 +180,10 @@ class ReadOrder {
   // that those users wait for, where possible.
   void OrderFetches() {
     for (const PlanValue& fetch : plan_.fetches) {
-      const auto missed = missed_.find(fetch.node);
-      if (missed == missed_.end() || !IsRead(plan_.nodes[fetch.node])) continue;
+      const auto missed = missed_writes_.find(fetch.node);
+      if (missed == missed_writes_.end() || !IsRead(plan_.nodes[fetch.node])) continue;
       const bool is_used = absl::c_any_of(successors_[fetch.node], [&](int user) {
-        return absl::c_none_of(late_, [&](const auto& late) {
+        return absl::c_none_of(late_uses_, [&](const auto& late) {
           return late.first == user && plan_.nodes[user].inputs[late.second].node == fetch.node;
         });
       });
@@ -192,22 +192,22 @@ class ReadOrder {
         PlanNode& read = plan_.nodes[fetch.node];
         const PlanNode& n = plan_.nodes[writer];
         if (n.may_be_dead || n.value_loop != read.value_loop) continue;
-        if (!After(fetch.node, -1).contains(writer)) read.controls.push_back(writer);
+        if (!NodesAfter(fetch.node, -1).contains(writer)) read.controls.push_back(writer);
       }
     }
   }
 
   // Replaces the user's input, which comes from a read, by the reference that was read.
-  absl::Status TakeReference(int user, int input) {
+  absl::Status UseReference(int user, int input) {
     const PlanValue value = plan_.nodes[user].inputs[input];
     WEIR_ASSIGN_OR_RETURN(const PlanValue reference, ReferenceOf(value));
-    if (IsRead(plan_.nodes[value.node])) WaitForReadOf(value.node, user);
+    if (IsRead(plan_.nodes[value.node])) CopyReadControls(value.node, user);
     plan_.nodes[user].inputs[input] = reference;
     return absl::OkStatus();
   }
 
   // The user of the value now waits for the control inputs of the read itself.
-  void WaitForReadOf(int read, int user) {
+  void CopyReadControls(int read, int user) {
     auto& controls = plan_.nodes[user].controls;
     for (const int control : plan_.nodes[read].controls) {
       if (!absl::c_linear_search(controls, control)) controls.push_back(control);
@@ -223,40 +223,42 @@ class ReadOrder {
     const PlanValue data = plan_.nodes[value.node].inputs[0];
     WEIR_ASSIGN_OR_RETURN(const PlanValue reference, ReferenceOf(data));
     PlanNode route = plan_.nodes[value.node];
-    route.node = RouteFor(*route.node);
-    if (route.node == nullptr) return made_->TakeStatus();
+    route.node = MakeReferenceRoute(*route.node);
+    if (route.node == nullptr) return internal_graph_->TakeStatus();
     route.inputs[0] = reference;
     route.device = plan_.nodes[reference.node].device;
     route.def = env_.kernels.Find(*route.node, route.device->place());
-    if (route.def == nullptr) return NotFound("No kernel is there for node ", route.node->Label());
+    if (route.def == nullptr) return NotFound("no kernel for node ", route.node->Label());
     const int id = static_cast<int>(plan_.nodes.size());
-    plan_.nodes.push_back(std::move(route));
-    if (IsRead(plan_.nodes[data.node])) WaitForReadOf(data.node, id);
+    plan_.Add(std::move(route));
+    if (IsRead(plan_.nodes[data.node])) CopyReadControls(data.node, id);
     references_[value.node] = id;
     return PlanValue{id, value.output};
   }
 
   // Returns a node like this Switch or Enter, for a reference.
-  const Node* RouteFor(const Node& route) {
-    if (made_ == nullptr) {
-      made_ = std::make_shared<Graph>(env_.graph.ops());
-      plan_.graphs.push_back(made_);
+  const Node* MakeReferenceRoute(const Node& route) {
+    if (internal_graph_ == nullptr) {
+      internal_graph_ = std::make_shared<Graph>(env_.graph.ops());
+      plan_.graphs.push_back(internal_graph_);
     }
-    const Output variable = NodeBuilder(*made_, "VariableV2")
+    const Output variable = NodeBuilder(*internal_graph_, "VariableV2")
                                 .Name("reference")
                                 .Attr("dtype", BaseType(route.output_type(0)))
                                 .Attr("shape", Shape::UnknownRank())
                                 .BuildOutput();
     if (route.op_name() == "Switch") {
-      const Output pred =
-          NodeBuilder(*made_, "Placeholder").Name("pred").Attr("dtype", DT_BOOL).BuildOutput();
-      return NodeBuilder(*made_, "RefSwitch")
+      const Output pred = NodeBuilder(*internal_graph_, "Placeholder")
+                              .Name("pred")
+                              .Attr("dtype", DT_BOOL)
+                              .BuildOutput();
+      return NodeBuilder(*internal_graph_, "RefSwitch")
           .Name(route.name())
           .Input(variable)
           .Input(pred)
           .Build();
     }
-    return NodeBuilder(*made_, "RefEnter")
+    return NodeBuilder(*internal_graph_, "RefEnter")
         .Name(route.name())
         .Input(variable)
         .Attr("frame_name", route.attr<std::string>("frame_name"))
@@ -275,15 +277,15 @@ class ReadOrder {
     for (const int target : plan_.targets) ++uses[target];
     for (const PlanGraph::Carry& c : plan_.carries) ++uses[c.next.node];
     Nodes candidates;
-    for (const auto& [route, writers] : missed_) candidates.insert(route);
-    for (int i = static_cast<int>(variable_.size()); i-- > 0;) {
+    for (const auto& [route, writers] : missed_writes_) candidates.insert(route);
+    for (int i = static_cast<int>(variable_of_.size()); i-- > 0;) {
       PlanNode& n = plan_.nodes[i];
       if (uses[i] > 0 || !candidates.contains(i)) continue;
       const int from = n.inputs[0].node;
       --uses[from];
-      if (from < static_cast<int>(variable_.size()) && variable_[from] >= 0)
+      if (from < static_cast<int>(variable_of_.size()) && variable_of_[from] >= 0)
         candidates.insert(from);
-      n.Remove();
+      plan_.Remove(i);
     }
     DropRemoved(plan_);
   }
@@ -291,15 +293,15 @@ class ReadOrder {
   PlanGraph& plan_;
   const PlanEnvironment& env_;
   VariableValues variables_;
-  std::vector<int> variable_;  // by node: the variable whose value it reads or routes; or -1
-  absl::flat_hash_map<int, IndexList> writers_;     // by variable
-  std::vector<IndexList> successors_, by_control_;  // by node
-  absl::flat_hash_map<int, IndexList> next_;        // by NextIteration
-  std::map<std::pair<int, int>, Nodes> after_;      // by node and loop
-  std::vector<std::pair<int, int>> late_;           // late users, and their inputs
-  absl::flat_hash_map<int, IndexList> missed_;      // by route: writes before late users
-  absl::flat_hash_map<int, int> references_;        // by route
-  std::shared_ptr<Graph> made_;
+  std::vector<int> variable_of_;  // by node: the variable whose value it reads or routes; or -1
+  absl::flat_hash_map<int, IndexList> writers_;        // by variable
+  std::vector<IndexList> successors_, by_control_;     // by node
+  absl::flat_hash_map<int, IndexList> next_;           // by NextIteration
+  std::map<std::pair<int, int>, Nodes> after_;         // by node and loop
+  std::vector<std::pair<int, int>> late_uses_;         // late users, and their inputs
+  absl::flat_hash_map<int, IndexList> missed_writes_;  // by route: writes before late users
+  absl::flat_hash_map<int, int> references_;           // by route
+  std::shared_ptr<Graph> internal_graph_;
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
 #include "weir/session/partial_run.h"
+#include "weir/session/passes.h"
 
 #include <algorithm>
 
@@ -19,10 +20,10 @@
 // users.
 namespace weir {
 
-absl::StatusOr<Pieces> Pieces::Make(PlanRequest whole, const Graph& graph) {
-  Pieces p;
-  p.whole_ = std::move(whole);
-  WEIR_ASSIGN_OR_RETURN(p.plan_, Prune(p.whole_, graph));
+absl::StatusOr<PartialRunSplitter> PartialRunSplitter::Make(PlanRequest whole, const Graph& graph) {
+  PartialRunSplitter p;
+  p.request_ = std::move(whole);
+  WEIR_ASSIGN_OR_RETURN(p.plan_, PruneGraph(p.request_, graph));
   WEIR_RETURN_IF_ERROR(FindLoops(p.plan_));
   AnalyzeDeadness(p.plan_);
   const int count = static_cast<int>(p.plan_.nodes.size());
@@ -39,8 +40,8 @@ absl::StatusOr<Pieces> Pieces::Make(PlanRequest whole, const Graph& graph) {
     p.outermost_[i] = loop;
     if (loop >= 0) p.members_[loop].push_back(i);
   }
-  for (const Output& fetch : p.whole_.fetches) {
-    if (!p.asked_.emplace(fetch, false).second)
+  for (const Output& fetch : p.request_.fetches) {
+    if (!p.is_fetched_.emplace(fetch, false).second)
       return InvalidArgument("The fetch ", fetch.name(), " is specified more than once.");
   }
   return p;
@@ -48,34 +49,34 @@ absl::StatusOr<Pieces> Pieces::Make(PlanRequest whole, const Graph& graph) {
 
 // Returns true for a node without inputs and side effects: every piece that needs it runs it again.
 // So is the shared read of a reference, whose users see everything written before them.
-bool Pieces::IsSource(const PlanNode& n) const {
+bool PartialRunSplitter::IsSource(const PlanNode& n) const {
   if (n.is_identity() && n.controls.empty()) {
     const PlanNode& from = plan_.nodes[n.inputs[0].node];
     return from.kind == PlanNode::Kind::kOp && from.inputs.empty() && IsRef(from.type(0));
   }
   if (n.node->num_inputs() > 0 || n.node->num_outputs() == 0) return false;
-  return !n.node->op().stateful() || IsRef(n.node->output_type(0)) ||
-         n.Is(VariableUse::kDeclares);
+  return !n.node->op().stateful() || IsRef(n.node->output_type(0)) || n.Is(VariableUse::kDeclares);
 }
 
-Output Pieces::OutputOf(const PlanValue& value) const {
+Output PartialRunSplitter::OutputOf(const PlanValue& value) const {
   const PlanNode& n = plan_.nodes[value.node];
   return n.node->output(n.kind == PlanNode::Kind::kFeed ? n.fed_output : value.output);
 }
 
-absl::StatusOr<Piece> Pieces::Next(const std::vector<std::pair<Output, Tensor>>& feeds,
-                                   const Outputs& fetches, const std::vector<Operation>& targets) {
+absl::StatusOr<PartialStep> PartialRunSplitter::Next(
+    const std::vector<std::pair<Output, Tensor>>& feeds, const Outputs& fetches,
+    const std::vector<Operation>& targets) {
   WEIR_ASSIGN_OR_RETURN(std::vector<int> roots, Roots(fetches, targets));
   const auto fed_before = fed_;
-  absl::Status status = TakeFeeds(feeds);
-  const bool last =
-      fed_.size() == whole_.feeds.size() && fetched_ + fetches.size() == whole_.fetches.size();
+  absl::Status status = AddFeeds(feeds);
+  const bool last = fed_.size() == request_.feeds.size() &&
+                    num_fetched_ + fetches.size() == request_.fetches.size();
   if (last) roots.insert(roots.end(), plan_.targets.begin(), plan_.targets.end());
-  Piece piece;
+  PartialStep piece;
   piece.fetches = fetches;
   for (size_t i = 0; i < roots.size() && status.ok(); ++i) {
-    const Output asked = i < fetches.size() ? fetches[i] : plan_.nodes[roots[i]].node->output();
-    status = Collect(roots[i], asked, &piece.nodes);
+    const Output requested = i < fetches.size() ? fetches[i] : plan_.nodes[roots[i]].node->output();
+    status = CollectNodes(roots[i], requested, &piece.nodes);
   }
   if (!status.ok()) {
     fed_ = fed_before;
@@ -86,15 +87,15 @@ absl::StatusOr<Piece> Pieces::Next(const std::vector<std::pair<Output, Tensor>>&
     if (states_[roots[i]] == State::kInPiece)
       piece.request.targets.emplace_back(const_cast<Node*>(plan_.nodes[roots[i]].node));
   }
-  Describe(fetches, &piece);
+  FillRequest(fetches, &piece);
   // The nodes are not marked as done until the piece has run.
   for (const int n : piece.nodes) states_[n] = State::kWaiting;
   return piece;
 }
 
-absl::Status Pieces::TakeFeeds(const std::vector<std::pair<Output, Tensor>>& feeds) {
+absl::Status PartialRunSplitter::AddFeeds(const std::vector<std::pair<Output, Tensor>>& feeds) {
   for (const auto& [to, value] : feeds) {
-    if (std::find(whole_.feeds.begin(), whole_.feeds.end(), to) == whole_.feeds.end())
+    if (std::find(request_.feeds.begin(), request_.feeds.end(), to) == request_.feeds.end())
       return InvalidArgument("The feed ", to.name(), " was not specified in partial_run_setup.");
     if (!fed_.emplace(to, value).second)
       return InvalidArgument("The feed ", to.name(), " has already been fed.");
@@ -103,32 +104,32 @@ absl::Status Pieces::TakeFeeds(const std::vector<std::pair<Output, Tensor>>& fee
 }
 
 // Returns the nodes of the fetches, then those of the targets.
-absl::StatusOr<std::vector<int>> Pieces::Roots(const Outputs& fetches,
-                                               const std::vector<Operation>& targets) const {
+absl::StatusOr<std::vector<int>> PartialRunSplitter::Roots(
+    const Outputs& fetches, const std::vector<Operation>& targets) const {
   std::vector<int> roots;
   absl::flat_hash_set<Output> seen;
   for (const Output& fetch : fetches) {
-    const auto it = std::find(whole_.fetches.begin(), whole_.fetches.end(), fetch);
-    if (it == whole_.fetches.end())
+    const auto it = std::find(request_.fetches.begin(), request_.fetches.end(), fetch);
+    if (it == request_.fetches.end())
       return InvalidArgument("The fetch ", fetch.name(),
                              " was not specified in partial_run_setup.");
-    if (asked_.at(fetch) || !seen.insert(fetch).second)
+    if (is_fetched_.at(fetch) || !seen.insert(fetch).second)
       return InvalidArgument("The fetch ", fetch.name(), " has already been fetched.");
-    roots.push_back(plan_.fetches[it - whole_.fetches.begin()].node);
+    roots.push_back(plan_.fetches[it - request_.fetches.begin()].node);
   }
   for (const Operation& target : targets) {
-    const auto it = std::find(whole_.targets.begin(), whole_.targets.end(), target);
-    if (it == whole_.targets.end()) {
+    const auto it = std::find(request_.targets.begin(), request_.targets.end(), target);
+    if (it == request_.targets.end()) {
       return InvalidArgument("The target ", target.name(),
                              " was not specified in partial_run_setup.");
     }
-    roots.push_back(plan_.targets[it - whole_.targets.begin()]);
+    roots.push_back(plan_.targets[it - request_.targets.begin()]);
   }
   return roots;
 }
 
 // Returns the other nodes that must run in the same piece as this node and have not run yet.
-void Pieces::Follow(int node, std::vector<int>* stack) const {
+void PartialRunSplitter::PushRelatedNodes(int node, std::vector<int>* stack) const {
   const PlanNode& n = plan_.nodes[node];
   for (const PlanValue& v : n.inputs) stack->push_back(v.node);
   stack->insert(stack->end(), n.controls.begin(), n.controls.end());
@@ -140,7 +141,8 @@ void Pieces::Follow(int node, std::vector<int>* stack) const {
   }
 }
 
-absl::Status Pieces::Collect(int root, const Output& asked, std::vector<int>* nodes) {
+absl::Status PartialRunSplitter::CollectNodes(int root, const Output& requested,
+                                              std::vector<int>* nodes) {
   std::vector<int> stack = {root};
   while (!stack.empty()) {
     const int i = stack.back();
@@ -148,20 +150,20 @@ absl::Status Pieces::Collect(int root, const Output& asked, std::vector<int>* no
     const PlanNode& n = plan_.nodes[i];
     if (n.kind == PlanNode::Kind::kFeed) {
       if (fed_.contains(OutputOf({i, 0}))) continue;
-      return InvalidArgument("Fetch ", asked.name(),
+      return InvalidArgument("Fetch ", requested.name(),
                              " can't be computed from the feeds that have been fed so far.");
     }
     if (states_[i] != State::kWaiting) continue;
     states_[i] = State::kInPiece;
     nodes->push_back(i);
-    Follow(i, &stack);
+    PushRelatedNodes(i, &stack);
   }
   return absl::OkStatus();
 }
 
 // Feeds the values that the piece needs from outside, and fetches the requested values and those
 // that cross the cut.
-void Pieces::Describe(const Outputs& fetches, Piece* piece) const {
+void PartialRunSplitter::FillRequest(const Outputs& fetches, PartialStep* piece) const {
   PlanRequest& request = piece->request;
   absl::flat_hash_set<Output> fed;
   absl::flat_hash_map<Output, int> fetched;
@@ -172,11 +174,11 @@ void Pieces::Describe(const Outputs& fetches, Piece* piece) const {
     return it->second;
   };
   std::sort(piece->nodes.begin(), piece->nodes.end());
-  for (const Output& asked : fetches)
-    piece->answers.push_back(known_.contains(asked) ? -1 : fetch(asked));
-  for (const auto& [output, has_come] : asked_) {
+  for (const Output& requested : fetches)
+    piece->fetch_positions.push_back(known_values_.contains(requested) ? -1 : fetch(requested));
+  for (const auto& [output, was_fetched] : is_fetched_) {
     const auto it = ids_.find(output.node);
-    if (!has_come && it != ids_.end() && states_[it->second] == State::kInPiece) fetch(output);
+    if (!was_fetched && it != ids_.end() && states_[it->second] == State::kInPiece) fetch(output);
   }
   for (const int i : piece->nodes) {
     const PlanNode& n = plan_.nodes[i];
@@ -186,7 +188,7 @@ void Pieces::Describe(const Outputs& fetches, Piece* piece) const {
       if (!is_feed && states_[v.node] != State::kDone) continue;
       if (!fed.insert(output).second) continue;
       request.feeds.push_back(output);
-      piece->feeds.push_back(is_feed ? fed_.at(output) : known_.at(output));
+      piece->feeds.push_back(is_feed ? fed_.at(output) : known_values_.at(output));
     }
     for (const Node* control : n.node->control_inputs()) {
       const auto it = ids_.find(control);  // a placeholder that is fed has no inputs
@@ -203,19 +205,19 @@ void Pieces::Describe(const Outputs& fetches, Piece* piece) const {
   }
 }
 
-Tensors Pieces::Finish(const Piece& piece, Tensors values) {
+Tensors PartialRunSplitter::Finish(const PartialStep& piece, Tensors values) {
   for (const int i : piece.nodes) {
     if (!IsSource(plan_.nodes[i])) states_[i] = State::kDone;
   }
   for (size_t i = 0; i < piece.request.fetches.size(); ++i)
-    known_.emplace(piece.request.fetches[i], values[i]);
+    known_values_.emplace(piece.request.fetches[i], values[i]);
   Tensors results;
   for (size_t i = 0; i < piece.fetches.size(); ++i) {
-    results.push_back(piece.answers[i] < 0 ? known_.at(piece.fetches[i])
-                                           : values[piece.answers[i]]);
-    asked_[piece.fetches[i]] = true;
+    results.push_back(piece.fetch_positions[i] < 0 ? known_values_.at(piece.fetches[i])
+                                                   : values[piece.fetch_positions[i]]);
+    is_fetched_[piece.fetches[i]] = true;
   }
-  fetched_ += static_cast<int>(piece.fetches.size());
+  num_fetched_ += static_cast<int>(piece.fetches.size());
   return results;
 }
 

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_join.h"
 #include "weir/core/unknown_op.h"
-#include "weir/session/plan.h"
+#include "weir/session/passes.h"
 #include "weir/session/unknown_ops.h"
 #include "weir/session/variable_use.h"
 
@@ -60,7 +60,7 @@ absl::Status Placement::Unite(int a, int b) {
   if (a == b) return absl::OkStatus();
   if (device_[a] != nullptr && device_[b] != nullptr && device_[a] != device_[b]) {
     return InvalidArgument("Cannot colocate nodes ", graph_.nodes()[a]->Label(), " and ",
-                           graph_.nodes()[b]->Label(), ": earlier steps have put them on ",
+                           graph_.nodes()[b]->Label(), ": earlier steps placed them on ",
                            device_[a]->text(), " and on ", device_[b]->text());
   }
   if (device_[a] == nullptr) device_[a] = device_[b];
@@ -70,7 +70,7 @@ absl::Status Placement::Unite(int a, int b) {
 }
 
 // Joins the nodes that were added to the graph since the last call.
-void Placement::Extend() {
+void Placement::AddNewNodes() {
   const int known = groups_.size(), count = graph_.num_nodes();
   for (int i = known; i < count; ++i) {
     groups_.Add();
@@ -104,17 +104,17 @@ absl::Status Placement::Join(const Node& node) {
 }
 
 absl::StatusOr<Placement::Choice> Placement::Choose(const Node& node) {
-  Extend();
+  AddNewNodes();
   if (const auto it = conflicts_.find(node.id()); it != conflicts_.end()) return it->second;
   const int root = groups_.Find(node.id());
-  if (device_[root] == nullptr && devices_.size() == 1 && !AsksForDevice(root)) {
+  if (device_[root] == nullptr && devices_.size() == 1 && !RequestsDevice(root)) {
     device_[root] = devices_[0].get();
   } else if (device_[root] == nullptr) {
     WEIR_ASSIGN_OR_RETURN(const Group group, GroupOf(root));
-    if (IsLogicOfHost(group)) {
+    if (IsHostLogic(group)) {
       device_[root] = devices_[0].get();
     } else {
-      WEIR_ASSIGN_OR_RETURN(device_[root], Decide(group));
+      WEIR_ASSIGN_OR_RETURN(device_[root], ChooseDevice(group));
     }
   }
   WEIR_ASSIGN_OR_RETURN(const KernelDef* kernel, FindKernel(node, root, *device_[root]));
@@ -122,7 +122,7 @@ absl::StatusOr<Placement::Choice> Placement::Choose(const Node& node) {
 }
 
 // True if some node of the group satisfies it.
-bool Placement::AsksForDevice(int root) const {
+bool Placement::RequestsDevice(int root) const {
   int i = root;
   do {
     if (!graph_.nodes()[i]->device().empty()) return true;
@@ -141,16 +141,16 @@ absl::StatusOr<const KernelDef*> Placement::FindKernel(const Node& node, int roo
     if (next_[node.id()] == node.id()) return none;
     return InvalidArgument("Cannot assign a device for operation ", node.name(), ": ", node.Label(),
                            " must share a device with ", graph_.nodes()[root]->Label(),
-                           ", which an earlier step has put on ", device.text(),
-                           ". Make the node before the first run, or put both on the CPU. ",
+                           ", which an earlier step placed on ", device.text(),
+                           ". Create the node before the first run, or place both on the CPU. ",
                            none.message());
   }
   if (options_.allow_soft_placement || node.device().empty()) return kernel;
   WEIR_ASSIGN_OR_RETURN(const DeviceName request, DeviceName::Parse(node.device()));
   if (request.Matches(device.name())) return kernel;
   return InvalidArgument("Cannot colocate nodes ", graph_.nodes()[root]->Label(), " and ",
-                         node.Label(), ": an earlier step has put the first on ", device.text(),
-                         ", the second asks for '", node.device(), "'");
+                         node.Label(), ": an earlier step placed the first on ", device.text(),
+                         ", the second requests '", node.device(), "'");
 }
 
 absl::StatusOr<Placement::Group> Placement::GroupOf(int root) const {
@@ -175,7 +175,7 @@ absl::StatusOr<Placement::Group> Placement::GroupOf(int root) const {
 
 absl::Status Placement::CannotColocate(const Node& a, const Node& b) const {
   return InvalidArgument("Cannot colocate nodes ", a.Label(), " and ", b.Label(),
-                         ": they ask for devices '", a.device(), "' and '", b.device(), "'");
+                         ": they request devices '", a.device(), "' and '", b.device(), "'");
 }
 
 bool Placement::HasKernels(const Group& group, const Device& device) const {
@@ -185,17 +185,17 @@ bool Placement::HasKernels(const Group& group, const Device& device) const {
   });
 }
 
-bool Placement::IsLogicOfHost(const Group& group) {
+bool Placement::IsHostLogic(const Group& group) {
   const Node& node = *group.members[0];
   if (group.members.size() > 1 || group.requester != nullptr) return false;
   return IsLogic(node) && std::all_of(node.inputs().begin(), node.inputs().end(),
-                                      [&](const Output& in) { return LiesOnHost(in); });
+                                      [&](const Output& in) { return IsOnHost(in); });
 }
 
 // Places the producers of the inputs first, except other logic nodes, which may form chains of any
 // length. The shape of a value in a loop is often unknown; values that an accelerator's kernel
 // leaves in host memory are small.
-bool Placement::LiesOnHost(const Output& value) {
+bool Placement::IsOnHost(const Output& value) {
   const Node& node = *value.node;
   if (device_[groups_.Find(node.id())] == nullptr && (IsLogic(node) || !Choose(node).ok()))
     return false;
@@ -205,7 +205,7 @@ bool Placement::LiesOnHost(const Output& value) {
   return kernel != nullptr && IsHostArgument(*kernel, node, value.index, false);
 }
 
-absl::StatusOr<Device*> Placement::Decide(const Group& group) const {
+absl::StatusOr<Device*> Placement::ChooseDevice(const Group& group) const {
   for (size_t i = 1; i < devices_.size(); ++i) {
     const Device& device = *devices_[i];
     if (group.request.Matches(device.name()) && HasKernels(group, device)) return devices_[i].get();
@@ -219,7 +219,7 @@ absl::StatusOr<Device*> Placement::Decide(const Group& group) const {
   task.id.reset();
   if (!options_.allow_soft_placement || !task.Matches(cpu->name())) return CannotAssign(group);
   std::fprintf(
-      stderr, "weir: %s asked for %s, which is missing or has no kernel for it; using %s\n",
+      stderr, "weir: %s requests %s, which does not exist or has no kernel for it; using %s\n",
       group.requester->Label().c_str(), group.request.ToString().c_str(), cpu->text().c_str());
   return cpu;
 }
@@ -255,7 +255,7 @@ absl::Status CheckHandles(const PlanGraph& plan, const PlanNode& n) {
         maker.device == n.device || !IsHandle(maker.node->output_type(n.inputs[k].output)))
       continue;
     return InvalidArgument("Cannot colocate nodes ", maker.node->Label(), " and ", n.node->Label(),
-                           ": earlier steps have put them on ", maker.device->text(), " and on ",
+                           ": earlier steps placed them on ", maker.device->text(), " and on ",
                            n.device->text());
   }
   return absl::OkStatus();

@@ -49,14 +49,14 @@ class Placement {
   };
 
   absl::Status Unite(int a, int b);
-  void Extend();
+  void AddNewNodes();
   absl::Status Join(const Node& node);
-  bool AsksForDevice(int root) const;
+  bool RequestsDevice(int root) const;
   absl::StatusOr<Group> GroupOf(int root) const;
   bool HasKernels(const Group& group, const Device& device) const;
-  bool IsLogicOfHost(const Group& group);
-  bool LiesOnHost(const Output& value);
-  absl::StatusOr<Device*> Decide(const Group& group) const;
+  bool IsHostLogic(const Group& group);
+  bool IsOnHost(const Output& value);
+  absl::StatusOr<Device*> ChooseDevice(const Group& group) const;
   absl::Status CannotAssign(const Group& group) const;
   absl::Status CannotColocate(const Node& a, const Node& b) const;
   absl::StatusOr<const KernelDef*> FindKernel(const Node& node, int root,

@@ -5,52 +5,29 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_join.h"
 #include "weir/core/float_mode.h"
-#include "weir/session/unknown_ops.h"
+#include "weir/session/passes.h"
 
-// The driver of all passes: what happens to a graph before it runs.
 namespace weir {
 
-const std::set<std::string>& OptimizationNames() {
-  static const auto* const names = new std::set<std::string>{"algebraic_simplification",
-                                                             "tile_batch",
-                                                             "common_subexpression_elimination",
-                                                             "constant_folding",
-                                                             "fast_algorithms",
-                                                             "fusion",
-                                                             "in_place",
-                                                             "inline_functions",
-                                                             "cache_step_invariants",
-                                                             "plan_memory",
-                                                             "prune_control_edges",
-                                                             "no_ops",
-                                                             "partition_tasks",
-                                                             "structure_loops",
-                                                             "eliminate_dead_nodes"};
-  return *names;
+namespace {
+
+// Chooses the order, partitions tasks, assigns slots and memory.
+absl::StatusOr<std::unique_ptr<const Plan>> Lower(PlanGraph graph,
+                                                  absl::Span<const Shape> feed_shapes,
+                                                  const PlanEnvironment& env) {
+  auto plan = std::make_unique<Plan>();
+  plan->feed_shapes.assign(feed_shapes.begin(), feed_shapes.end());
+  plan->graphs = graph.graphs;
+  plan->graphs.push_back(graph.internal_graph);
+  WEIR_RETURN_IF_ERROR(Schedule(std::move(graph), env, plan.get()));
+  return std::unique_ptr<const Plan>(std::move(plan));
 }
 
-absl::Status CheckOptimizations(const std::set<std::string>& names) {
-  for (const std::string& name : names) {
-    if (OptimizationNames().contains(name)) continue;
-    return InvalidArgument("unknown optimization '", name,
-                           "'; valid names: ", absl::StrJoin(OptimizationNames(), ", "));
-  }
-  return absl::OkStatus();
-}
+}  // namespace
 
 absl::StatusOr<PlanGraph> PreparePlan(const PlanRequest& request, const PlanEnvironment& env) {
-  WEIR_ASSIGN_OR_RETURN(PlanGraph plan, Prune(request, env.graph));
-  WEIR_RETURN_IF_ERROR(FindLoops(plan));
-  WEIR_RETURN_IF_ERROR(Place(plan, env));
-  WEIR_RETURN_IF_ERROR(OrderInitializers(plan));
-  WEIR_RETURN_IF_ERROR(OrderReads(plan, env));
-  InsertReads(plan);
-  InsertCopies(plan, env);
-  WEIR_RETURN_IF_ERROR(SortTopologically(plan));
-  AnalyzeDeadness(plan);
-  WEIR_RETURN_IF_ERROR(CheckUnknownOps(plan));
-  if (env.options.forbid_races) WEIR_RETURN_IF_ERROR(CheckRaces(plan));
-  HoistConstants(plan);
+  PlanGraph plan;
+  WEIR_RETURN_IF_ERROR(RunPasses(Phase::kPrepare, Phase::kPrepare, plan, {env, {}, &request}));
   return plan;
 }
 
@@ -59,32 +36,42 @@ absl::StatusOr<std::unique_ptr<const Plan>> CompilePlan(PlanGraph graph,
                                                         const PlanEnvironment& env) {
   const FloatMode now = FloatMode::Current();  // folded constants equal the results of the step
   const ScopedFloatMode mode(env.options.flush_subnormals ? now.Flushing() : now);
-  if (env.enabled("structure_loops")) StructureLoops(graph);
-  if (env.enabled("inline_functions")) WEIR_RETURN_IF_ERROR(InlineFunctions(graph, env));
-  WEIR_RETURN_IF_ERROR(CheckUnknownOps(graph));  // again, now with inlined functions
-  WEIR_RETURN_IF_ERROR(Specialize(graph, feed_shapes, env));
-  if (env.enabled("prune_control_edges"))
-    PruneControlEdges(graph, FindControlledConstants(graph, feed_shapes, env));
-  Simplify(graph, env);
-  EliminateDeadNodes(graph, env);
-  if (env.enabled("cache_step_invariants")) WEIR_RETURN_IF_ERROR(CacheStepInvariants(graph, env));
-  if (env.enabled("tile_batch")) WEIR_RETURN_IF_ERROR(TileBatch(graph, env));
-  return FinishPlan(std::move(graph), feed_shapes, env);
+  WEIR_RETURN_IF_ERROR(RunPasses(Phase::kOptimize, Phase::kFuse, graph, {env, feed_shapes}));
+  return Lower(std::move(graph), feed_shapes, env);
 }
 
-absl::StatusOr<std::unique_ptr<const Plan>> FinishPlan(PlanGraph graph,
-                                                       absl::Span<const Shape> feed_shapes,
-                                                       const PlanEnvironment& env) {
-  auto plan = std::make_unique<Plan>();
-  plan->feed_shapes.assign(feed_shapes.begin(), feed_shapes.end());
-  if (env.enabled("fusion")) {
-    WEIR_RETURN_IF_ERROR(FuseScalarLoops(graph, env));
-    WEIR_RETURN_IF_ERROR(Fuse(graph, env));
-  }
-  plan->graphs = graph.graphs;
-  plan->graphs.push_back(graph.internal_graph);
-  WEIR_RETURN_IF_ERROR(Schedule(std::move(graph), env, plan.get()));
-  return std::unique_ptr<const Plan>(std::move(plan));
+absl::StatusOr<std::unique_ptr<const Plan>> CompileSubplan(PlanGraph graph,
+                                                           absl::Span<const Shape> feed_shapes,
+                                                           PlanEnvironment env) {
+  env.is_subplan = true;
+  WEIR_RETURN_IF_ERROR(RunPasses(Phase::kFuse, Phase::kFuse, graph, {env, feed_shapes}));
+  return Lower(std::move(graph), feed_shapes, env);
+}
+
+int PlanGraph::Add(PlanNode node) {
+  nodes.push_back(std::move(node));
+  ++changes.added;
+  return static_cast<int>(nodes.size()) - 1;
+}
+
+void PlanGraph::Remove(int node) {
+  MarkRemoved(node);
+  nodes[node].DropEdges();
+}
+
+void PlanGraph::Fuse(int node) {
+  changes.fused += nodes[node].removed ? 0 : 1;
+  nodes[node].removed = true;
+  nodes[node].DropEdges();
+}
+
+void PlanGraph::MarkRemoved(int node) {
+  changes.removed += nodes[node].removed ? 0 : 1;
+  nodes[node].removed = true;
+}
+
+int PlanGraph::NumNodes() const {
+  return static_cast<int>(absl::c_count_if(nodes, [](const PlanNode& n) { return !n.removed; }));
 }
 
 namespace {

@@ -14,42 +14,7 @@
 #include "weir/session/place.h"
 #include "weir/session/session.h"
 
-// Compiles a graph into a step that is ready to run. The passes, in order:
-//
-// clang-format off
-//   Prune                feeds, fetches, targets -> the nodes they need                      prune.cc
-//   FindLoops            assigns each node to its loop                                       loops.cc
-//   Place                chooses a device and a kernel for each node; colocation             place.cc
-//   OrderInitializers    orders initial values that read variables after those variables     initializer_order.cc
-//   OrderReads           orders users of a shared read after the writes that precede them    order_reads.cc
-//   InsertReads          inserts a read where an op takes the value of a reference           insert_copies.cc
-//   InsertCopies         inserts a copy wherever a tensor crosses devices                    insert_copies.cc
-//   AnalyzeDeadness      finds the nodes that may be in an untaken branch                    deadness.cc
-//   CheckRaces           on request: rejects unordered uses of a variable that is written    races.cc
-//   HoistConstants       hoists constants out of branches                                    deadness.cc
-//   -- the passes below run once for each set of feed shapes --
-//   StructureLoops       turns v1 while loops into structured loops                          structure_loops.cc
-//   InlineFunctions      inlines function bodies and the loops in them                       inline_functions.cc
-//   CheckUnknownOps      rejects plans that are sure to run a node of an unknown op          unknown_ops.cc
-//   Specialize           infers shapes, folds constants and creates kernels                  specialize.cc
-//   PruneControlEdges    removes control edges that order no effects                         prune_control_edges.cc
-//   Simplify             common-subexpression elimination, algebraic simplification          simplify.cc
-//   EliminateDeadNodes   removes nodes whose outputs nothing uses                            eliminate_dead_nodes.cc
-//   CacheStepInvariants  caches across steps what depends on weights alone                   cache_step_invariants.cc
-//   TileBatch            runs layers on one slice of the batch after the other               tile_batch.cc
-//   FuseScalarLoops      fuses a structured loop over scalars into one node                  fuse_scalar_loops.cc
-//   Fuse                 moves element-wise work before Tile and broadcasts,                 sink_tiles.cc
-//                        moves slices of a matrix product before it,                         sink_slices.cc
-//                        fuses epilogues into GEMM and convolution,                          fuse_epilogues.cc
-//                        fuses decomposed layer norms and softmaxes,                         fuse_layer_norm.cc, fuse_softmax.cc
-//                        fuses element-wise neighbors,                                       fuse_elementwise.cc
-//                        defers matrix products that a loop accumulates                      defer_matmuls.cc
-//   OrderNodes           chooses one static order                                            order.cc
-//   Schedule             partitions the nodes into parallel tasks and lowers them            schedule.cc
-//   PlanMemory           assigns arena offsets; reuses buffers in place                      plan_memory.cc
-// clang-format on
-//
-// executor.cc runs the result. Each pass is one function from plan to plan.
+// The intermediate form that passes transform (passes.h), and the executable that executor.cc runs.
 namespace weir {
 
 // Indices of nodes, slots or variables, nearly always one or two. The object has the size of a
@@ -127,10 +92,6 @@ struct PlanNode {
     inputs.clear();
     controls.clear();
   }
-  void Remove() {
-    removed = true;
-    DropEdges();
-  }
   // True if both nodes run in the same iterations of the same loop, or both outside all loops.
   bool runs_with(const PlanNode& other) const {
     return loop == other.loop && in_body == other.in_body;
@@ -166,6 +127,15 @@ struct PlanLoop {
   bool is_structured() const { return condition >= 0; }
 };
 
+// What a pass did to the nodes of a plan.
+struct PlanChanges {
+  int removed = 0;  // nodes that are gone
+  int added = 0;    // new nodes
+  int fused = 0;    // nodes that became a part of another node
+  int moved = 0;    // uses that take another, equal value from now on
+  int difference() const { return added - removed - fused; }
+};
+
 // A graph of nodes in topological order (inputs and controls come first), with its feeds, fetches
 // and targets. The back edges of loops, from a NextIteration to the nodes that take its value, are
 // cut: a kCarry replaces the NextIteration as their input.
@@ -176,6 +146,28 @@ struct PlanGraph {
   };
   std::vector<PlanNode> nodes;
   std::vector<PlanLoop> loops;  // outer loops first
+  PlanChanges changes = {};     // by the pass that runs
+
+  // Adds a node behind all others and returns its index. SortTopologically restores the order.
+  int Add(PlanNode node);
+  // Removes a node that nothing uses any more, or that another node now computes too.
+  void Remove(int node);
+  void Fuse(int node);
+  // Marks a node as removed; its edges stay until DropRemoved.
+  void MarkRemoved(int node);
+  // The number of nodes that are not removed.
+  int NumNodes() const;
+
+  const Shape& ShapeOf(const PlanValue& v) const { return nodes[v.node].shapes[v.output]; }
+  // Returns null if the value is not known.
+  const Tensor* ConstantOf(const PlanValue& v) const {
+    const PlanNode& n = nodes[v.node];
+    return n.is_constant(v.output) ? &n.constants[v.output] : nullptr;
+  }
+  // True if output 0 of the node has the shape of the value, and both are known.
+  bool KeepsShape(const PlanNode& n, const PlanValue& v) const {
+    return n.shapes[0].IsFullyDefined() && n.shapes[0] == ShapeOf(v);
+  }
   std::vector<Carry> carries;
   // True for an Enter of a structured loop whose value changes from iteration to iteration.
   bool IsLoopVariable(const PlanNode& node) const;
@@ -235,7 +227,9 @@ struct PlanEnvironment {
   const SessionOptions& options;
   Placement& placement;
   Functions* functions = nullptr;
+  bool is_subplan = false;  // a part of another plan is compiled
 
+  // True unless the pass or switch is disabled; `optimization` is no group.
   bool enabled(absl::string_view optimization) const {
     return options.disable.find(std::string(optimization)) == options.disable.end();
   }
@@ -248,58 +242,10 @@ struct PlanEnvironment {
             input_shapes,
             functions,
             step_invariant_inputs,
-            enabled("fast_algorithms")};
+            enabled("fast_algorithms"),
+            &kernels};
   }
 };
-
-absl::StatusOr<PlanGraph> Prune(const PlanRequest& request, const Graph& graph);
-absl::Status FindLoops(PlanGraph& plan);
-absl::Status Place(PlanGraph& plan, const PlanEnvironment& env);
-absl::Status OrderInitializers(PlanGraph& plan);
-absl::Status OrderReads(PlanGraph& plan, const PlanEnvironment& env);
-void InsertReads(PlanGraph& plan);
-void InsertCopies(PlanGraph& plan, const PlanEnvironment& env);
-absl::Status CheckRaces(const PlanGraph& plan);
-// `feed_shapes`: by feed; unknown shapes are allowed. For a resource handle, the shape of its
-// variable.
-absl::Status Specialize(PlanGraph& plan, absl::Span<const Shape> feed_shapes,
-                        const PlanEnvironment& env);
-// The values, by node, of constants that are not folded because they have control inputs, and of
-// nodes computed from them and constants alone.
-using ControlledConstants = std::map<int, std::vector<Tensor>>;
-ControlledConstants FindControlledConstants(PlanGraph& plan, absl::Span<const Shape> feed_shapes,
-                                            const PlanEnvironment& env);
-// Removes control edges that no order of effects depends on. A node in `controlled` that has no
-// control inputs afterward becomes a constant.
-void PruneControlEdges(PlanGraph& plan, const ControlledConstants& waiting);
-// Replaces values by equal values that already exist: common-subexpression elimination and
-// algebraic simplification.
-void Simplify(PlanGraph& plan, const PlanEnvironment& env);
-void EliminateDeadNodes(PlanGraph& plan, const PlanEnvironment& env);
-// Fuses a structured loop all of whose values are scalars into one node.
-absl::Status FuseScalarLoops(PlanGraph& plan, const PlanEnvironment& env);
-// Moves element-wise work before Tile and broadcasts; fuses a convolution or matrix product with
-// the element-wise nodes after it, a decomposed layer norm or softmax, and element-wise neighbors
-// into one node each.
-absl::Status Fuse(PlanGraph& plan, const PlanEnvironment& env);
-
-// Combines the nodes that depend on step-invariant values alone into one node, after rewriting the
-// graph so that there are more of them. The node recomputes them when a value has changed.
-absl::Status CacheStepInvariants(PlanGraph& plan, const PlanEnvironment& env);
-
-// Combines nodes that treat each row of a batch independently into one node, which runs them slice
-// by slice.
-absl::Status TileBatch(PlanGraph& plan, const PlanEnvironment& env);
-
-// Sets `may_be_dead` of all nodes.
-void AnalyzeDeadness(PlanGraph& plan);
-// Python ties each constant of a branch or loop to it by a control edge. Removes the edge, and
-// clears `may_be_dead`, where another input makes every user of the constant dead together with the
-// branch.
-void HoistConstants(PlanGraph& plan);
-void StructureLoops(PlanGraph& plan);
-// Inlines the functions that nodes call; those of While and StatelessWhile become structured loops.
-absl::Status InlineFunctions(PlanGraph& plan, const PlanEnvironment& env);
 
 // Returns an internal node of the runtime that passes a value of this type through ("_Read",
 // "_Copy"). The node is never destroyed.
@@ -464,21 +410,16 @@ struct ScheduledOrder : public NodeOrder {
 void PlanMemory(const PlanGraph& graph, const ScheduledOrder& scheduled, const PlanEnvironment& env,
                 Plan* plan);
 
-// Returns the names of all optimizations, as in SessionOptions::disable.
-const std::set<std::string>& OptimizationNames();
-// INVALID_ARGUMENT for a name that is not an optimization.
-absl::Status CheckOptimizations(const std::set<std::string>& names);
-
-// Runs all passes after PreparePlan.
+// Runs the passes of Phase::kPrepare, which do not depend on the feed shapes.
+absl::StatusOr<PlanGraph> PreparePlan(const PlanRequest& request, const PlanEnvironment& env);
+// Runs the other passes, and lowers the result to an executable.
 absl::StatusOr<std::unique_ptr<const Plan>> CompilePlan(PlanGraph graph,
                                                         absl::Span<const Shape> feed_shapes,
                                                         const PlanEnvironment& env);
-// Runs the last passes of CompilePlan: FuseScalarLoops, Fuse and all after them.
-absl::StatusOr<std::unique_ptr<const Plan>> FinishPlan(PlanGraph graph,
-                                                       absl::Span<const Shape> feed_shapes,
-                                                       const PlanEnvironment& env);
-// Runs the passes up to HoistConstants, which do not depend on the feed shapes.
-absl::StatusOr<PlanGraph> PreparePlan(const PlanRequest& request, const PlanEnvironment& env);
+// The same from Phase::kFuse on, for a subplan whose nodes are specialized already.
+absl::StatusOr<std::unique_ptr<const Plan>> CompileSubplan(PlanGraph graph,
+                                                           absl::Span<const Shape> feed_shapes,
+                                                           PlanEnvironment env);
 
 }  // namespace weir
 

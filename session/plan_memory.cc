@@ -40,37 +40,37 @@ namespace weir {
 
 namespace {
 
-constexpr size_t kMostCopied =
+constexpr size_t kMaxCopiedBytes =
     65536;  // most bytes of a value that a Merge copies in every iteration
-constexpr size_t kLargeValue = 65536;  // of an assigned value, in bytes
+constexpr size_t kLargeValueBytes = 65536;  // of an assigned value, in bytes
 
 class MemoryPlanner {
  public:
   MemoryPlanner(const PlanGraph& graph, const ScheduledOrder& s, const PlanEnvironment& env,
                 Plan* plan)
-      : graph_(graph), s_(s), env_(env), plan_(*plan) {}
+      : graph_(graph), schedule_(s), env_(env), plan_(*plan) {}
 
   void Run() {
     FindClasses();
     plan_.placements.reserve(classes_.size());
-    FindReachable();
-    for (const int i : s_.order) {
-      Expire(s_.position[i]);
+    FindTaskReachability();
+    for (const int i : schedule_.order) {
+      ExpireBlocks(schedule_.position[i]);
       for (int k = 0; k < graph_.nodes[i].num_outputs(); ++k) PlaceOutput(i, k);
     }
-    LayOut();
+    AssignOffsets();
   }
 
  private:
   struct Class {
     bool escapes = false;
-    bool alone = false;                         // no other value reuses its block
-    bool apart = false;                         // allocated outside the arena
-    int32_t root = -1;                          // the slot of the node that defines it
+    bool own_block = false;                     // no other value reuses its block
+    bool outside_arena = false;                 // allocated outside the arena
+    int32_t root_slot = -1;                     // the slot of the node that defines it
     bool is_variable = false, swapped = false;  // of a structured loop; swapped with its next value
-    int merged_by = -1;     // the Merge whose output it is, if that receives a loop-carried value
-    int loop = -1;          // of the node that defines it
-    int rewritten_in = -1;  // the loop whose iterations overwrite it
+    int merge = -1;           // the Merge whose output it is, if that receives a loop-carried value
+    int loop = -1;            // of the node that defines it
+    int overwritten_in = -1;  // the loop whose iterations overwrite it
     int last_position = -1;
     absl::InlinedVector<std::pair<int, int>, 2> users;  // task -> last position in it
     int block = -1;
@@ -78,10 +78,10 @@ class MemoryPlanner {
   struct Block {
     Device* device;
     size_t bytes;
-    int tenant;  // class
+    int occupant;  // class
   };
 
-  int32_t slot(int node, int output) const { return s_.slot_of[node] + output; }
+  int32_t slot(int node, int output) const { return schedule_.slot_of[node] + output; }
 
   int AliasedInput(const PlanNode& n, int output) const {
     const int k = n.def == nullptr ? -1 : n.def->AliasedInput(output);
@@ -92,9 +92,10 @@ class MemoryPlanner {
     class_of_.assign(plan_.num_slots, -1);
     classes_.reserve(plan_.num_slots);
     const auto use = [&](int c, int node) {
-      if (c >= 0) Use(classes_[c], s_.task_of[node], LastUse(classes_[c].loop, node));
+      if (c >= 0)
+        AddUse(classes_[c], schedule_.task_of[node], LastUsePosition(classes_[c].loop, node));
     };
-    for (const int i : s_.order) {
+    for (const int i : schedule_.order) {
       const PlanNode& n = graph_.nodes[i];
       for (const PlanValue& v : n.inputs) use(class_of_[slot(v.node, v.output)], i);
       for (int k = 0; k < n.num_outputs(); ++k) {
@@ -105,48 +106,47 @@ class MemoryPlanner {
           c = static_cast<int>(classes_.size());
           classes_.emplace_back();
           classes_[c].loop = n.loop;
-          classes_[c].root = slot(i, k);
+          classes_[c].root_slot = slot(i, k);
           classes_[c].is_variable = graph_.IsLoopVariable(n);
-          classes_[c].rewritten_in = classes_[c].is_variable ? n.value_loop : n.loop;
+          classes_[c].overwritten_in = classes_[c].is_variable ? n.value_loop : n.loop;
           if (StartsIteration(graph_, n)) {
-            classes_[c].alone = true;
-            classes_[c].merged_by = i;
+            classes_[c].own_block = true;
+            classes_[c].merge = i;
           }
         }
         use(c, i);
       }
     }
     PlaceVariables();
-    for (const int i : s_.order) {
+    for (const int i : schedule_.order) {
       for (const PlanValue& v : graph_.nodes[i].inputs) {
         if (graph_.nodes[v.node].kind == PlanNode::Kind::kCarry)
-          takers_[slot(v.node, 0)].push_back(i);
+          carry_users_[slot(v.node, 0)].push_back(i);
       }
     }
     for (const PlanGraph::Carry& carry : graph_.carries) {
-      if (!graph_.IsLoopVariable(graph_.nodes[carry.carry])) KeepCarried(carry);
+      if (!graph_.IsLoopVariable(graph_.nodes[carry.carry])) ExtendLoopCarried(carry);
     }
     for (const int32_t s : plan_.fetch_slots) {
       if (class_of_[s] >= 0) classes_[class_of_[s]].escapes = true;
     }
     if (graph_.writes_state) {
-      for (const int i : s_.order) DropEdges(graph_.nodes[i]);
+      for (const int i : schedule_.order) MarkLargeAssignment(graph_.nodes[i]);
     }
-    if (num_groups_ > 0) JoinUses();
+    if (num_groups_ > 0) MergeLiveRanges();
   }
 
   // Marks the value that a node assigns as escaping, if it is large.
-  void DropEdges(const PlanNode& n) {
-    if (n.loop >= 0 || n.inputs.size() != 2 || !n.Is(VariableUse::kReplaces))
-      return;
+  void MarkLargeAssignment(const PlanNode& n) {
+    if (n.loop >= 0 || n.inputs.size() != 2 || !n.Is(VariableUse::kReplaces)) return;
     const PlanValue& v = n.inputs[1];
     const PlanNode& maker = graph_.nodes[v.node];
     const int c = class_of_[slot(v.node, v.output)];
-    if (c >= 0 && CanPlace(maker, v.output) && Bytes(maker, v.output) >= kLargeValue)
+    if (c >= 0 && CanPlace(maker, v.output) && Bytes(maker, v.output) >= kLargeValueBytes)
       classes_[c].escapes = true;
   }
 
-  static void Use(Class& cls, int task, int position) {
+  static void AddUse(Class& cls, int task, int position) {
     cls.last_position = std::max(cls.last_position, position);
     for (auto& [t, p] : cls.users) {
       if (t == task) {
@@ -159,19 +159,19 @@ class MemoryPlanner {
 
   // Returns the position up to which `node` may use a value defined in `loop`: the end of the
   // outermost loop that contains `node` but not `loop`.
-  int LastUse(int loop, int node) const {
+  int LastUsePosition(int loop, int node) const {
     const int around = graph_.OutermostLoopExcluding(node, loop);
-    return around >= 0 ? s_.loops[around].second : s_.position[node];
+    return around >= 0 ? schedule_.loops[around].second : schedule_.position[node];
   }
 
-  struct Variable {
+  struct LoopVariable {
     const PlanGraph::Carry* carry;
     int loop, self, next;  // classes
   };
 
   // Decides which variables of structured loops are placed in the arena.
   void PlaceVariables() {
-    std::vector<Variable> variables;
+    std::vector<LoopVariable> variables;
     for (const PlanGraph::Carry& c : graph_.carries) {
       const PlanNode& n = graph_.nodes[c.carry];
       if (n.removed || !graph_.IsLoopVariable(n)) continue;
@@ -179,25 +179,25 @@ class MemoryPlanner {
                            class_of_[slot(c.next.node, c.next.output)]});
     }
     if (variables.empty()) return;
-    MakeGroups(variables);
-    KeepApart(variables);
-    std::vector<int> handed_on(classes_.size(), 0);
-    for (const Variable& v : variables) {
-      if (v.next >= 0) ++handed_on[v.next];
+    GroupClasses(variables);
+    SeparateVariables(variables);
+    std::vector<int> num_next_of(classes_.size(), 0);
+    for (const LoopVariable& v : variables) {
+      if (v.next >= 0) ++num_next_of[v.next];
     }
     std::vector<bool> is_swapped(plan_.num_slots, false);  // by slot of the variable
-    for (const Variable& v : variables) {
+    for (const LoopVariable& v : variables) {
       if (v.next == v.self) continue;
       Class& self = classes_[v.self];
-      const bool made_inside = v.next >= 0 && graph_.IsInside(classes_[v.next].loop, v.loop);
-      if (made_inside && handed_on[v.next] == 1 && CanSwap(*v.carry, self, classes_[v.next])) {
-        self.alone = self.swapped = true;
-        classes_[v.next].alone = classes_[v.next].swapped = true;
-        is_swapped[self.root] = true;
-        plan_.loops[v.loop].swapped.push_back({classes_[v.next].root, self.root});
+      const bool defined_inside = v.next >= 0 && graph_.IsInside(classes_[v.next].loop, v.loop);
+      if (defined_inside && num_next_of[v.next] == 1 && CanSwap(*v.carry, self, classes_[v.next])) {
+        self.own_block = self.swapped = true;
+        classes_[v.next].own_block = classes_[v.next].swapped = true;
+        is_swapped[self.root_slot] = true;
+        plan_.loops[v.loop].swapped.push_back({classes_[v.next].root_slot, self.root_slot});
       } else {
-        self.apart = true;
-        if (made_inside) classes_[v.next].apart = true;
+        self.outside_arena = true;
+        if (defined_inside) classes_[v.next].outside_arena = true;
       }
     }
     for (Loop& loop : plan_.loops)
@@ -206,19 +206,19 @@ class MemoryPlanner {
 
   // A group is a variable with all classes that may hold its value: the initial value, and the next
   // value, which may be another variable.
-  void MakeGroups(const std::vector<Variable>& variables) {
+  void GroupClasses(const std::vector<LoopVariable>& variables) {
     DisjointSets sets(static_cast<int>(classes_.size()));
     const auto unite = [&](int a, int b) {
       if (b >= 0) sets.Join(a, b);
     };
-    for (const Variable& v : variables) {
+    for (const LoopVariable& v : variables) {
       const PlanValue& init = graph_.nodes[v.carry->carry].inputs[0];
       unite(v.self, class_of_[slot(init.node, init.output)]);
       unite(v.self, v.next);
     }
     group_of_.assign(classes_.size(), -1);
     std::vector<int> number(classes_.size(), -1);
-    for (const Variable& v : variables) {
+    for (const LoopVariable& v : variables) {
       int& n = number[sets.Find(v.self)];
       if (n < 0) n = num_groups_++;
     }
@@ -230,32 +230,33 @@ class MemoryPlanner {
   // be in a block that the next iteration overwrites. It may be the other variable's initial value,
   // where the other variable belongs to a nested loop and has not been replaced yet. So every class
   // of the group that is overwritten in each iteration of this loop is allocated outside the arena.
-  void KeepApart(const std::vector<Variable>& variables) {
-    absl::flat_hash_set<std::pair<int, int>> taken_over;  // group and loop
-    for (const Variable& v : variables) {
+  void SeparateVariables(const std::vector<LoopVariable>& variables) {
+    absl::flat_hash_set<std::pair<int, int>> assigned_groups;  // group and loop
+    for (const LoopVariable& v : variables) {
       if (v.next < 0 || v.next == v.self || !classes_[v.next].is_variable) continue;
-      classes_[v.next].apart = true;
-      taken_over.emplace(group_of_[v.next], v.loop);
+      classes_[v.next].outside_arena = true;
+      assigned_groups.emplace(group_of_[v.next], v.loop);
     }
-    for (size_t c = 0; c < classes_.size() && !taken_over.empty(); ++c) {
+    for (size_t c = 0; c < classes_.size() && !assigned_groups.empty(); ++c) {
       if (group_of_[c] < 0) continue;
-      for (int l = classes_[c].rewritten_in; l >= 0; l = graph_.loops[l].parent) {
-        if (taken_over.contains({group_of_[c], l})) classes_[c].apart = true;
+      for (int l = classes_[c].overwritten_in; l >= 0; l = graph_.loops[l].parent) {
+        if (assigned_groups.contains({group_of_[c], l})) classes_[c].outside_arena = true;
       }
     }
   }
 
   bool CanSwap(const PlanGraph::Carry& carry, const Class& self, const Class& next) const {
     const PlanNode &variable = graph_.nodes[carry.carry], &n = graph_.nodes[carry.next.node];
-    return !self.apart && !next.apart && !next.is_variable &&
-           next.root == slot(carry.next.node, carry.next.output) && variable.device == n.device &&
-           CanPlace(variable, 0) && CanPlace(n, carry.next.output) &&
-           variable.shapes[0] == n.shapes[carry.next.output] && Bytes(variable, 0) <= kMostCopied;
+    return !self.outside_arena && !next.outside_arena && !next.is_variable &&
+           next.root_slot == slot(carry.next.node, carry.next.output) &&
+           variable.device == n.device && CanPlace(variable, 0) && CanPlace(n, carry.next.output) &&
+           variable.shapes[0] == n.shapes[carry.next.output] &&
+           Bytes(variable, 0) <= kMaxCopiedBytes;
   }
 
   // All classes of a group are conservatively kept live as long as any of them. A class defined in
   // a loop around the user's stays live until the user's loop ends.
-  void JoinUses() {
+  void MergeLiveRanges() {
     std::vector<Class> groups(num_groups_);
     std::vector<bool> has_loop(num_groups_, false);
     for (size_t c = 0; c < classes_.size(); ++c) {
@@ -271,52 +272,52 @@ class MemoryPlanner {
       group.escapes |= classes_[c].escapes;
       int end = -1;
       for (int l = classes_[c].loop; l != group.loop; l = graph_.loops[l].parent)
-        end = s_.loops[l].second;
+        end = schedule_.loops[l].second;
       for (const auto& [task, position] : classes_[c].users)
-        Use(group, task, std::max(position, end));
+        AddUse(group, task, std::max(position, end));
     }
     for (size_t c = 0; c < classes_.size(); ++c) {
       if (group_of_[c] < 0) continue;
       classes_[c].escapes = groups[group_of_[c]].escapes;
       for (const auto& [task, position] : groups[group_of_[c]].users)
-        Use(classes_[c], task, position);
+        AddUse(classes_[c], task, position);
     }
   }
 
-  void KeepCarried(const PlanGraph::Carry& carry) {
+  void ExtendLoopCarried(const PlanGraph::Carry& carry) {
     const int next = carry.next.node, from = slot(next, 0), to = slot(carry.carry, 0);
-    if (s_.position[next] < 0 || class_of_[from] < 0) return;
+    if (schedule_.position[next] < 0 || class_of_[from] < 0) return;
     Class& cls = classes_[class_of_[from]];
     const int loop = graph_.nodes[next].loop;
     if (graph_.OutermostLoopExcluding(next, cls.loop) >= 0)
       return;  // a loop-invariant value: never overwritten
-    const int end = s_.loops[loop].second;
+    const int end = schedule_.loops[loop].second;
     cls.last_position = std::max(cls.last_position, end);
     for (auto& [task, position] : cls.users) {
-      if (task == s_.task_of[next]) position = std::max(position, end);
+      if (task == schedule_.task_of[next]) position = std::max(position, end);
     }
     // Its own Merge uses an unchanged value in place.
-    const std::vector<int>& takers = takers_[to];
-    const bool merged = cls.merged_by >= 0 && cls.loop == loop;
-    const bool copied = !std::all_of(takers.begin(), takers.end(), [&](int i) {
-      return merged ? i == cls.merged_by : StartsIteration(graph_, graph_.nodes[i]);
+    const std::vector<int>& consumers = carry_users_[to];
+    const bool merged = cls.merge >= 0 && cls.loop == loop;
+    const bool copied = !std::all_of(consumers.begin(), consumers.end(), [&](int i) {
+      return merged ? i == cls.merge : StartsIteration(graph_, graph_.nodes[i]);
     });
-    if (!copied) cls.alone = true;
+    if (!copied) cls.own_block = true;
     for (Loop::Carry& c : plan_.loops[loop].carries) {
       if (c.to == to) c.copied = copied;
     }
   }
 
-  void FindReachable() {
-    const size_t n = s_.task_predecessors.size();
+  void FindTaskReachability() {
+    const size_t n = schedule_.task_predecessors.size();
     if (n < 2) return;
-    before_.assign(n, std::vector<bool>(n, false));
+    is_task_before_.assign(n, std::vector<bool>(n, false));
     for (size_t t = 1; t < n; ++t) {  // predecessors have smaller numbers
-      before_[t][0] = true;
-      for (const int p : s_.task_predecessors[t]) {
-        before_[t][p] = true;
+      is_task_before_[t][0] = true;
+      for (const int p : schedule_.task_predecessors[t]) {
+        is_task_before_[t][p] = true;
         for (size_t q = 0; q < n; ++q) {
-          if (before_[p][q]) before_[t][q] = true;
+          if (is_task_before_[p][q]) is_task_before_[t][q] = true;
         }
       }
     }
@@ -324,11 +325,11 @@ class MemoryPlanner {
 
   // Returns true if every user of the class has finished when node i starts; `self` allows node i
   // itself to be one of them.
-  bool DeadBefore(const Class& c, int i, bool self) const {
-    const int task = s_.task_of[i], position = s_.position[i];
+  bool IsDeadBefore(const Class& c, int i, bool self) const {
+    const int task = schedule_.task_of[i], position = schedule_.position[i];
     return std::all_of(c.users.begin(), c.users.end(), [&](const std::pair<int, int>& u) {
       if (u.first == task) return u.second < position || (self && u.second == position);
-      return before_[task][u.first];
+      return is_task_before_[task][u.first];
     });
   }
 
@@ -341,8 +342,8 @@ class MemoryPlanner {
       if (n.is_host_output(k) && !n.device->is_host()) return false;
     }
     // Implausibly large values are left to the kernel, whose allocation reports the error.
-    constexpr int64_t kMostElements = int64_t{1} << 40;
-    return n.shapes[k].IsFullyDefined() && n.shapes[k].num_elements() <= kMostElements &&
+    constexpr int64_t kMaxElements = int64_t{1} << 40;
+    return n.shapes[k].IsFullyDefined() && n.shapes[k].num_elements() <= kMaxElements &&
            Bytes(n, k) > 0;
   }
 
@@ -354,36 +355,36 @@ class MemoryPlanner {
   void PlaceOutput(int i, int k) {
     const PlanNode& n = graph_.nodes[i];
     const int c = class_of_[slot(i, k)];
-    if (c < 0 || classes_[c].apart || !CanPlace(n, k)) return;
+    if (c < 0 || classes_[c].outside_arena || !CanPlace(n, k)) return;
     if (classes_[c].escapes && !classes_[c].swapped) return;
     const size_t bytes =
         (Bytes(n, k) + Allocator::kAlignment - 1) / Allocator::kAlignment * Allocator::kAlignment;
-    const bool alone = classes_[c].alone;
-    if (alone && bytes > kMostCopied) return;
-    int block = alone ? -1 : InPlace(i, k);
-    if (block < 0 && !alone) block = Reuse(i, n.device, bytes);
+    const bool own_block = classes_[c].own_block;
+    if (own_block && bytes > kMaxCopiedBytes) return;
+    int block = own_block ? -1 : InPlaceBlock(i, k);
+    if (block < 0 && !own_block) block = ReuseBlock(i, n.device, bytes);
     if (block < 0) {
       block = static_cast<int>(blocks_.size());
       blocks_.push_back({n.device, bytes, c});
     }
-    blocks_[block].tenant = c;
+    blocks_[block].occupant = c;
     classes_[c].block = block;
-    if (!alone) expiry_.push({classes_[c].last_position, block, c});
+    if (!own_block) expiry_.push({classes_[c].last_position, block, c});
     plan_.placements.push_back(
         {slot(i, k), n.device, static_cast<size_t>(block), TypeOf(n, k), n.shapes[k]});
   }
 
-  int InPlace(int i, int k) const {
+  int InPlaceBlock(int i, int k) const {
     const PlanNode& n = graph_.nodes[i];
     if (n.def == nullptr || !env_.enabled("in_place")) return -1;
     for (const int in : n.def->in_place) {
       if (in >= static_cast<int>(n.inputs.size())) continue;
       const PlanValue& v = n.inputs[in];
       const int c = class_of_[slot(v.node, v.output)];
-      if (c < 0 || classes_[c].block < 0 || blocks_[classes_[c].block].tenant != c) continue;
-      if (classes_[c].alone) continue;
+      if (c < 0 || classes_[c].block < 0 || blocks_[classes_[c].block].occupant != c) continue;
+      if (classes_[c].own_block) continue;
       const PlanNode& producer = graph_.nodes[v.node];
-      if (producer.device != n.device || !DeadBefore(classes_[c], i, true)) continue;
+      if (producer.device != n.device || !IsDeadBefore(classes_[c], i, true)) continue;
       if (!producer.shapes[v.output].IsFullyDefined() || Bytes(producer, v.output) != Bytes(n, k))
         continue;
       bool read_otherwise = false;
@@ -398,23 +399,24 @@ class MemoryPlanner {
     return -1;
   }
 
-  // Frees blocks whose value is dead in the static order; Reuse() checks parallel tasks one by one.
-  void Expire(int position) {
+  // Frees blocks whose value is dead in the static order; ReuseBlock() checks parallel tasks one by
+  // one.
+  void ExpireBlocks(int position) {
     while (!expiry_.empty() && expiry_.top().position < position) {
       const Expiry e = expiry_.top();
       expiry_.pop();
-      if (blocks_[e.block].tenant == e.tenant) free_.emplace(blocks_[e.block].bytes, e.block);
+      if (blocks_[e.block].occupant == e.occupant) free_.emplace(blocks_[e.block].bytes, e.block);
     }
   }
 
-  int Reuse(int i, Device* device, size_t bytes) {
+  int ReuseBlock(int i, Device* device, size_t bytes) {
     constexpr int kMaxTries = 16;
     constexpr size_t kSmall = 4096;
     int tries = 0;
     for (auto it = free_.lower_bound(bytes); it != free_.end() && ++tries <= kMaxTries; ++it) {
       if (it->first > std::max(2 * bytes, kSmall)) break;
       const Block& block = blocks_[it->second];
-      if (block.device != device || !DeadBefore(classes_[block.tenant], i, false)) continue;
+      if (block.device != device || !IsDeadBefore(classes_[block.occupant], i, false)) continue;
       const int found = it->second;
       free_.erase(it);
       return found;
@@ -423,7 +425,7 @@ class MemoryPlanner {
   }
 
   // Assigns offsets to the blocks of each device.
-  void LayOut() {
+  void AssignOffsets() {
     std::vector<size_t> offsets(blocks_.size());
     std::map<Device*, size_t> used;
     for (size_t b = 0; b < blocks_.size(); ++b) {
@@ -435,12 +437,12 @@ class MemoryPlanner {
   }
 
   struct Expiry {
-    int position, block, tenant;
+    int position, block, occupant;
     bool operator<(const Expiry& o) const { return position > o.position; }
   };
 
   const PlanGraph& graph_;
-  const ScheduledOrder& s_;
+  const ScheduledOrder& schedule_;
   const PlanEnvironment& env_;
   Plan& plan_;
   std::vector<int>
@@ -448,9 +450,9 @@ class MemoryPlanner {
   std::vector<Class> classes_;
   std::vector<int> group_of_;  // by class; -1: in no group
   int num_groups_ = 0;
-  std::map<int32_t, std::vector<int>> takers_;  // of loop-carried values, by slot
+  std::map<int32_t, std::vector<int>> carry_users_;  // of loop-carried values, by slot
   std::vector<Block> blocks_;
-  std::vector<std::vector<bool>> before_;  // [task][other]: other comes before task
+  std::vector<std::vector<bool>> is_task_before_;  // [task][other]: other comes before task
   std::priority_queue<Expiry> expiry_;
   std::multimap<size_t, int> free_;
 };

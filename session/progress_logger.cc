@@ -27,7 +27,7 @@ absl::StatusOr<double> AsDouble(const Tensor& value, const std::string& name) {
     }
   }
   return InvalidArgument("ProgressLogger: '", name, "' is ", value.Description(),
-                         ", not a number that can be shown");
+                         ", not a numeric scalar");
 }
 
 class ProgressLoggerHook final : public SessionHook {
@@ -43,7 +43,7 @@ class ProgressLoggerHook final : public SessionHook {
 
   absl::Status Begin(Graph& graph) override {
     WEIR_RETURN_IF_ERROR(CheckPeriod(period_, "ProgressLogger"));
-    return NeedGlobalStep(graph, "ProgressLogger");
+    return RequireGlobalStep(graph, "ProgressLogger");
   }
 
   absl::Status AfterCreateSession(HookContext& context) override {

@@ -2,7 +2,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
-#include "weir/session/plan.h"
+#include "weir/session/passes.h"
 
 // Pruning: finds the nodes that a step needs. The pass walks backward from fetches and targets,
 // along data and control edges, and stops at fed tensors. The walk is a depth-first search that
@@ -32,20 +32,20 @@ class Pruner {
     for (const Output& fetch : request_.fetches) {
       if (feeds_.contains(fetch)) {
         return InvalidArgument("Tensor '", fetch.name(),
-                               "' is both fed and fetched: its value is what is fed");
+                               "' is both fed and fetched: its value would be the fed one");
       }
       WEIR_RETURN_IF_ERROR(Visit(fetch.node));
     }
     for (const Operation& target : request_.targets) WEIR_RETURN_IF_ERROR(Visit(target.node));
-    for (size_t i = 0; i < carried_.size(); ++i)  // visiting one may append more
-      WEIR_RETURN_IF_ERROR(Visit(carried_[i]));
-    plan_.nodes.reserve(order_.size() + feeds_.size() + carried_.size());
+    for (size_t i = 0; i < next_iterations_.size(); ++i)  // visiting one may append more
+      WEIR_RETURN_IF_ERROR(Visit(next_iterations_[i]));
+    plan_.nodes.reserve(order_.size() + feeds_.size() + next_iterations_.size());
     for (const Node* node : order_) Add(node);
     for (const Output& fetch : request_.fetches)
       plan_.fetches.push_back({ids_[fetch.node->id()], fetch.index});
     for (const Operation& target : request_.targets)
       plan_.targets.push_back(ids_[target.node->id()]);
-    for (const Node* next : carried_)
+    for (const Node* next : next_iterations_)
       plan_.carries.push_back({carries_[next], {ids_[next->id()], 0}});
     for (const Output& feed : request_.feeds) {
       const int id = feeds_[feed];
@@ -60,9 +60,10 @@ class Pruner {
       if (node == nullptr)
         return InvalidArgument("A ", what, " of the step is not a valid element of a graph");
       if (&node->graph() != &graph_) {
-        return InvalidArgument("The ", what, " '", node->name(),
-                               "' is not an element of this graph: it is of another one than the "
-                               "session's");
+        return InvalidArgument(
+            "The ", what, " '", node->name(),
+            "' is not an element of this graph: it belongs to another graph than "
+            "the session's");
       }
       return absl::OkStatus();
     };
@@ -96,14 +97,14 @@ class Pruner {
           std::find(request_.fetches.begin(), request_.fetches.end(), to) != request_.fetches.end();
       if (is_fetched || feeds_.contains(to) || !sources_.emplace(to, from).second) {
         return InvalidArgument("Tensor '", to.name(), "' is connected to '", from.name(),
-                               "', and fed, fetched or connected besides");
+                               "' and also fed, fetched or connected");
       }
     }
     return absl::OkStatus();
   }
 
   // Returns the tensor that replaces `input` of the graph in this step.
-  const Output& SourceOf(const Output& input) const {
+  const Output& ResolveConnection(const Output& input) const {
     if (sources_.empty()) return input;
     const auto it = sources_.find(input);
     return it == sources_.end() ? input : it->second;
@@ -132,13 +133,13 @@ class Pruner {
   }
 
   // Returns true for a control input that need not be waited for.
-  bool IsOver(const Node& control) const {
+  bool IsSatisfied(const Node& control) const {
     return IsFedPlaceholder(control) || (!done_.empty() && done_.contains(&control));
   }
 
   // States of a node without a position in the plan: not visited, on the stack, appended to
   // `order_`.
-  static constexpr int kUnseen = -1, kOpen = -2, kLeft = -3;
+  static constexpr int kUnvisited = -1, kOnStack = -2, kVisited = -3;
 
   // A node on the stack, and the index of its next dependency: inputs first, then controls.
   struct Entry {
@@ -150,12 +151,12 @@ class Pruner {
     return node.op().traits().control_flow == ControlFlow::kNextIteration;
   }
 
-  void Carry(const Node* next) {
-    if (carries_.try_emplace(next, -1).second) carried_.push_back(next);
+  void AddCarry(const Node* next) {
+    if (carries_.try_emplace(next, -1).second) next_iterations_.push_back(next);
   }
 
   // Returns the node that stands for the value of a NextIteration.
-  int CarryOf(const Node& next) {
+  int CarryNode(const Node& next) {
     int& id = carries_[&next];
     if (id < 0) {
       id = static_cast<int>(plan_.nodes.size());
@@ -169,35 +170,36 @@ class Pruner {
   }
 
   absl::Status Visit(const Node* root) {
-    if (ids_.empty()) ids_.resize(graph_.num_nodes(), kUnseen);
-    if (ids_[root->id()] != kUnseen) return absl::OkStatus();
+    if (ids_.empty()) ids_.resize(graph_.num_nodes(), kUnvisited);
+    if (ids_[root->id()] != kUnvisited) return absl::OkStatus();
     std::vector<Entry> stack = {{root, 0}};
-    ids_[root->id()] = kOpen;
+    ids_[root->id()] = kOnStack;
     while (!stack.empty()) {
       Entry& top = stack.back();
       const Node* node = top.node;
       const int num_inputs = node->num_inputs();
       const int total = num_inputs + static_cast<int>(node->control_inputs().size());
       if (top.next == total) {
-        ids_[node->id()] = kLeft;
+        ids_[node->id()] = kVisited;
         order_.push_back(node);
         stack.pop_back();
         continue;
       }
       const int i = top.next++;
-      const Output* input = i < num_inputs ? &SourceOf(node->input(i)) : nullptr;
+      const Output* input = i < num_inputs ? &ResolveConnection(node->input(i)) : nullptr;
       const Node* needed = input != nullptr ? input->node : node->control_inputs()[i - num_inputs];
-      if (input != nullptr ? feeds_.contains(*input) : IsOver(*needed)) continue;
+      if (input != nullptr ? feeds_.contains(*input) : IsSatisfied(*needed)) continue;
       if (input != nullptr && IsNextIteration(*needed)) {
-        Carry(needed);
+        AddCarry(needed);
         continue;
       }
       int& id = ids_[needed->id()];
-      if (id == kOpen) {
-        return InvalidArgument("Node ", node->Label(), " is on a cycle with ", needed->Label());
+      if (id == kOnStack) {
+        return InvalidArgument("graph has a cycle through nodes ", node->Label(), " and ",
+                               needed->Label());
       }
-      if (id == kUnseen) {
-        id = kOpen;
+      if (id == kUnvisited) {
+        id = kOnStack;
         stack.push_back({needed, 0});
       }
     }
@@ -208,13 +210,13 @@ class Pruner {
     PlanNode p;
     p.node = node;
     for (const Output& input : node->inputs()) {
-      const Output& in = SourceOf(input);
+      const Output& in = ResolveConnection(input);
       p.inputs.push_back(feeds_.contains(in)         ? PlanValue{FeedNode(in), 0}
-                         : IsNextIteration(*in.node) ? PlanValue{CarryOf(*in.node), 0}
+                         : IsNextIteration(*in.node) ? PlanValue{CarryNode(*in.node), 0}
                                                      : PlanValue{ids_[in.node->id()], in.index});
     }
     for (const Node* control : node->control_inputs()) {
-      if (!IsOver(*control)) p.controls.push_back(ids_[control->id()]);
+      if (!IsSatisfied(*control)) p.controls.push_back(ids_[control->id()]);
     }
     ids_[node->id()] = static_cast<int>(plan_.nodes.size());
     plan_.nodes.push_back(std::move(p));
@@ -229,13 +231,19 @@ class Pruner {
   absl::flat_hash_map<Output, Output> sources_;  // by the end of a connection: its start
   absl::flat_hash_set<const Node*> done_;
   absl::flat_hash_map<const Node*, int> carries_;  // by NextIteration
-  std::vector<const Node*> carried_;               // the same, in order of discovery
+  std::vector<const Node*> next_iterations_;       // the same, in order of discovery
 };
 
 }  // namespace
 
-absl::StatusOr<PlanGraph> Prune(const PlanRequest& request, const Graph& graph) {
+absl::StatusOr<PlanGraph> PruneGraph(const PlanRequest& request, const Graph& graph) {
   return Pruner(request, graph).Run();
+}
+
+absl::Status Prune(PlanGraph& plan, const PassContext& context) {
+  WEIR_ASSIGN_OR_RETURN(plan, PruneGraph(*context.request, context.env.graph));
+  plan.changes = {.added = plan.NumNodes()};
+  return absl::OkStatus();
 }
 
 }  // namespace weir

@@ -8,7 +8,7 @@
 #include "absl/strings/match.h"
 #include "weir/kernels/fused_elementwise.h"
 #include "weir/session/effects.h"
-#include "weir/session/plan.h"
+#include "weir/session/specialize.h"
 #include "weir/session/variable_use.h"
 
 // Removes control edges that order no effects. In graphs from Python's gradients, no gradient of an
@@ -51,13 +51,15 @@ namespace weir {
 namespace {
 
 // The sets are bit sets of at most 32 MB in total: a hundred thousand nodes may have 2,600 effects.
-constexpr size_t kMostBytes = size_t{32} << 20;
+constexpr size_t kMaxBytes = size_t{32} << 20;
 
-bool IsRead(const PlanNode& n) { return n.kind == PlanNode::Kind::kRead || n.Is(VariableUse::kReads); }
+bool IsRead(const PlanNode& n) {
+  return n.kind == PlanNode::Kind::kRead || n.Is(VariableUse::kReads);
+}
 
 // Returns true if the time at which the node runs is observable. `reads_count`: so is that of a
 // read.
-bool IsMoment(const PlanNode& n, bool reads_count) {
+bool IsObservable(const PlanNode& n, bool reads_count) {
   if (n.is_exit()) return true;
   if (IsRead(n)) return reads_count;
   if (n.kind != PlanNode::Kind::kOp || n.is_constant(0)) return false;
@@ -71,35 +73,35 @@ bool UsesStack(const PlanNode& n, ContainerUse::Kind kind) {
   return use.type == ContainerUse::Type::kStack && use.kind == kind;
 }
 bool MakesStack(const PlanNode& n) { return UsesStack(n, ContainerUse::Kind::kMakes); }
-bool ConcernsStackAlone(const PlanNode& n) {
+bool IsStackOp(const PlanNode& n) {
   return MakesStack(n) || UsesStack(n, ContainerUse::Kind::kPuts) ||
          UsesStack(n, ContainerUse::Kind::kTakes);
 }
 
-class Waits {
+class ControlEdgePruner {
  public:
-  Waits(PlanGraph& plan, const ControlledConstants& waiting)
-      : plan_(plan), waiting_(waiting), count_(plan.nodes.size()) {}
+  ControlEdgePruner(PlanGraph& plan, const ControlledConstants& controlled)
+      : plan_(plan), controlled_(controlled), count_(plan.nodes.size()) {}
 
-  void Drop() {
-    if (absl::c_none_of(plan_.nodes, Waits::MayDrop) || !NumberMoments()) return;
+  void Run() {
+    if (absl::c_none_of(plan_.nodes, ControlEdgePruner::MayPrune) || !NumberEffects()) return;
     FindStacks();
-    before_.assign(count_ * words_, 0);
+    effects_before_.assign(count_ * words_, 0);
     std::vector<uint64_t> others(words_);
     for (size_t i = 0; i < count_; ++i) {
       PlanNode& n = plan_.nodes[i];
-      if (MayDrop(n)) {
+      if (MayPrune(n)) {
         for (size_t k = n.controls.size(); k-- > 0;) {
           absl::c_fill(others, 0);
-          AddAll(n, k, others.data());
-          if (AddsNothing(n.controls[k], static_cast<int>(i), others))
+          AddAllEffectsBefore(n, k, others.data());
+          if (IsRedundant(n.controls[k], static_cast<int>(i), others))
             n.controls.erase(n.controls.begin() + static_cast<int64_t>(k));
         }
       }
-      AddAll(n, n.controls.size(), before_.data() + i * words_);
+      AddAllEffectsBefore(n, n.controls.size(), effects_before_.data() + i * words_);
     }
-    DropWhatUsersWaitFor();
-    for (const auto& [i, values] : waiting_) {
+    PruneTransitiveEdges();
+    for (const auto& [i, values] : controlled_) {
       PlanNode& n = plan_.nodes[i];
       const auto is_constant = [this](const PlanValue& v) {
         return plan_.nodes[v.node].is_constant(v.output);
@@ -110,17 +112,17 @@ class Waits {
 
  private:
   // Each control edge of such a node is compared with all its other edges.
-  static constexpr size_t kMostControls = 16;
+  static constexpr size_t kMaxControls = 16;
   // Most nodes whose sets shrink when an edge is dropped.
-  static constexpr size_t kMostNarrowed = 24;
+  static constexpr size_t kMaxNarrowed = 24;
 
-  static bool MayDrop(const PlanNode& n) {
-    return !n.controls.empty() && n.controls.size() <= kMostControls &&
+  static bool MayPrune(const PlanNode& n) {
+    return !n.controls.empty() && n.controls.size() <= kMaxControls &&
            n.kind == PlanNode::Kind::kOp && n.loop == n.value_loop && !n.is_constant(0) &&
            OnlyComputes(n);
   }
 
-  bool RefusesNothing(const PlanNode& n) const {
+  bool CannotFail(const PlanNode& n) const {
     if (n.kernel.is_constant() || n.is_identity() || n.Is("NoOp")) return true;
     if (n.node->num_outputs() != 1 || !n.shapes[0].IsFullyDefined()) return false;
     const bool knows_all = absl::c_all_of(n.inputs, [&](const PlanValue& v) {
@@ -136,8 +138,8 @@ class Waits {
     return n.Is("Reshape") || axes.num_elements() == 1;  // two axes may be equal
   }
 
-  void DropWhatUsersWaitFor() {
-    if (absl::c_none_of(plan_.nodes, Waits::MayDrop)) return;
+  void PruneTransitiveEdges() {
+    if (absl::c_none_of(plan_.nodes, ControlEdgePruner::MayPrune)) return;
     users_.assign(count_, {});
     for (size_t i = 0; i < count_; ++i) {
       for (const PlanValue& v : plan_.nodes[i].inputs)
@@ -145,34 +147,34 @@ class Waits {
       for (const int control : plan_.nodes[i].controls)
         users_[control].push_back(static_cast<int>(i));
     }
-    leaves_.assign(count_, false);
-    for (const PlanGraph::Carry& c : plan_.carries) leaves_[c.next.node] = true;
-    for (const PlanValue& v : plan_.fetches) leaves_[v.node] = true;
-    for (const int target : plan_.targets) leaves_[target] = true;
+    escapes_.assign(count_, false);
+    for (const PlanGraph::Carry& c : plan_.carries) escapes_[c.next.node] = true;
+    for (const PlanValue& v : plan_.fetches) escapes_[v.node] = true;
+    for (const int target : plan_.targets) escapes_[target] = true;
     for (size_t i = 0; i < count_; ++i) {
-      if (leaves_[i] || !MayDrop(plan_.nodes[i]) || !RefusesNothing(plan_.nodes[i])) continue;
+      if (escapes_[i] || !MayPrune(plan_.nodes[i]) || !CannotFail(plan_.nodes[i])) continue;
       PlanNode& n = plan_.nodes[i];
       for (size_t k = n.controls.size(); k-- > 0;) {
         std::vector<uint64_t> added(words_, 0);
-        Add(n.controls[k], n, added.data());
-        const std::optional<std::set<int>> narrowed = NarrowedBy(added, static_cast<int>(i));
+        AddEffectsBefore(n.controls[k], n, added.data());
+        const std::optional<std::set<int>> narrowed = NodesNarrowedBy(added, static_cast<int>(i));
         if (!narrowed) continue;
         n.controls.erase(n.controls.begin() + static_cast<int64_t>(k));
-        for (const int id : *narrowed) FindBefore(id);
+        for (const int id : *narrowed) RecomputeEffects(id);
       }
     }
   }
 
-  void FindBefore(int id) {
-    uint64_t* const before = before_.data() + static_cast<size_t>(id) * words_;
+  void RecomputeEffects(int id) {
+    uint64_t* const before = effects_before_.data() + static_cast<size_t>(id) * words_;
     std::fill_n(before, words_, 0);
-    AddAll(plan_.nodes[id], plan_.nodes[id].controls.size(), before);
+    AddAllEffectsBefore(plan_.nodes[id], plan_.nodes[id].controls.size(), before);
   }
 
   // Returns the nodes whose sets shrink if `node` loses an edge that contributes `added`: the node
   // itself, and its successors up to the point where other paths contribute the same. Returns
   // nothing if the change would be observable at one of them, or if there are too many.
-  std::optional<std::set<int>> NarrowedBy(const std::vector<uint64_t>& added, int node) const {
+  std::optional<std::set<int>> NodesNarrowedBy(const std::vector<uint64_t>& added, int node) const {
     const int loop = plan_.nodes[node].loop;
     std::set<int> narrowed = {node}, next(users_[node].begin(), users_[node].end());
     std::vector<uint64_t> others(words_);
@@ -180,28 +182,29 @@ class Waits {
       const int id = *next.begin();  // all its inputs among these have been visited
       const PlanNode& n = plan_.nodes[id];
       next.erase(next.begin());
-      if (!waiting_.contains(id)) {
-        if (n.inputs.size() + n.controls.size() > kMostControls) return std::nullopt;
+      if (!controlled_.contains(id)) {
+        if (n.inputs.size() + n.controls.size() > kMaxControls) return std::nullopt;
         absl::c_fill(others, 0);
         const auto add = [&](int other) {
-          if (!narrowed.contains(other) && !waiting_.contains(other)) Add(other, n, others.data());
+          if (!narrowed.contains(other) && !controlled_.contains(other))
+            AddEffectsBefore(other, n, others.data());
         };
         for (const PlanValue& v : n.inputs) add(v.node);
         for (const int other : n.controls) add(other);
-        if (HasAll(others, added)) continue;
-        const bool may_lose = n.kind == PlanNode::Kind::kOp && n.loop == loop &&
-                              n.value_loop == loop && bit_of_[id] < 0 && !n.is_constant(0) &&
-                              (OnlyComputes(n) || n.Is("NoOp")) && RefusesNothing(n);
-        if (!may_lose) return std::nullopt;
+        if (ContainsAll(others, added)) continue;
+        const bool may_narrow = n.kind == PlanNode::Kind::kOp && n.loop == loop &&
+                                n.value_loop == loop && bit_of_[id] < 0 && !n.is_constant(0) &&
+                                (OnlyComputes(n) || n.Is("NoOp")) && CannotFail(n);
+        if (!may_narrow) return std::nullopt;
       }
-      if (leaves_[id] || narrowed.size() == kMostNarrowed) return std::nullopt;
+      if (escapes_[id] || narrowed.size() == kMaxNarrowed) return std::nullopt;
       narrowed.insert(id);
       next.insert(users_[id].begin(), users_[id].end());
     }
     return narrowed;
   }
 
-  static bool HasAll(const std::vector<uint64_t>& set, const std::vector<uint64_t>& of) {
+  static bool ContainsAll(const std::vector<uint64_t>& set, const std::vector<uint64_t>& of) {
     for (size_t w = 0; w < set.size(); ++w) {
       if ((of[w] & ~set[w]) != 0) return false;
     }
@@ -209,22 +212,22 @@ class Waits {
   }
 
   // Assigns a bit to each effect, then one to each loop. Returns false if there would be too many.
-  bool NumberMoments() {
+  bool NumberEffects() {
     bit_of_.assign(count_, -1);
     const bool reads_count = absl::c_any_of(plan_.nodes, HasEffect);
-    if (!reads_count) KeepReads();
+    if (!reads_count) KeepRequiredReads();
     for (size_t i = 0; i < count_; ++i) {
-      if (!IsMoment(plan_.nodes[i], reads_count)) continue;
-      bit_of_[i] = static_cast<int>(moments_.size());
-      moments_.push_back(static_cast<int>(i));
+      if (!IsObservable(plan_.nodes[i], reads_count)) continue;
+      bit_of_[i] = static_cast<int>(effects_.size());
+      effects_.push_back(static_cast<int>(i));
     }
-    words_ = (moments_.size() + plan_.loops.size() + 63) / 64;
-    return count_ * words_ * sizeof(uint64_t) <= kMostBytes;
+    words_ = (effects_.size() + plan_.loops.size() + 63) / 64;
+    return count_ * words_ * sizeof(uint64_t) <= kMaxBytes;
   }
 
   // A read at the start of a control edge, or of a path to one, reports an uninitialized variable
   // even if the edge is dropped.
-  void KeepReads() {
+  void KeepRequiredReads() {
     std::vector<bool> is_waited_for(count_, false);
     for (const PlanNode& n : plan_.nodes) {
       for (const int control : n.controls) is_waited_for[control] = true;
@@ -257,53 +260,54 @@ class Waits {
   }
 
   // Adds the effects that end before `n` starts because it waits for node `on`.
-  void Add(int on, const PlanNode& n, uint64_t* to) const {
-    const uint64_t* const before = before_.data() + static_cast<size_t>(on) * words_;
+  void AddEffectsBefore(int on, const PlanNode& n, uint64_t* to) const {
+    const uint64_t* const before = effects_before_.data() + static_cast<size_t>(on) * words_;
     for (size_t w = 0; w < words_; ++w) to[w] |= before[w];
     const auto set = [&](size_t bit) { to[bit / 64] |= uint64_t{1} << (bit % 64); };
     if (bit_of_[on] >= 0) set(static_cast<size_t>(bit_of_[on]));
     const int loop = plan_.nodes[on].value_loop;
     if (loop >= 0 && (n.loop < 0 || !plan_.IsInside(n.loop, loop)))
-      set(moments_.size() + static_cast<size_t>(loop));
+      set(effects_.size() + static_cast<size_t>(loop));
   }
 
   // Adds the same for all inputs and control inputs except control `left_out`.
-  void AddAll(const PlanNode& n, size_t left_out, uint64_t* to) const {
-    for (const PlanValue& v : n.inputs) Add(v.node, n, to);
+  void AddAllEffectsBefore(const PlanNode& n, size_t left_out, uint64_t* to) const {
+    for (const PlanValue& v : n.inputs) AddEffectsBefore(v.node, n, to);
     for (size_t k = 0; k < n.controls.size(); ++k) {
-      if (k != left_out) Add(n.controls[k], n, to);
+      if (k != left_out) AddEffectsBefore(n.controls[k], n, to);
     }
   }
 
-  bool AddsNothing(int control, int to, const std::vector<uint64_t>& others) const {
+  bool IsRedundant(int control, int to, const std::vector<uint64_t>& others) const {
     std::vector<uint64_t> added(words_, 0);
-    Add(control, plan_.nodes[to], added.data());
+    AddEffectsBefore(control, plan_.nodes[to], added.data());
     for (size_t w = 0; w < words_; ++w) {
       for (uint64_t more = added[w] & ~others[w]; more != 0; more &= more - 1) {
         const size_t bit = w * 64 + static_cast<size_t>(__builtin_ctzll(more));
-        if (bit >= moments_.size()) return false;
-        if (!ConcernsStackAlone(plan_.nodes[moments_[bit]]) || leads_to_stack_[to]) return false;
+        if (bit >= effects_.size()) return false;
+        if (!IsStackOp(plan_.nodes[effects_[bit]]) || leads_to_stack_[to]) return false;
       }
     }
     return true;
   }
 
   PlanGraph& plan_;
-  const ControlledConstants& waiting_;
+  const ControlledConstants& controlled_;
   const size_t count_;
   size_t words_ = 0;                              // words per set
   std::vector<int> bit_of_;                       // by node; -1 if it has no observable effect
-  std::vector<int> moments_;                      // by bit
-  std::vector<uint64_t> before_;                  // by node: the effects that end before it starts
+  std::vector<int> effects_;                      // by bit
+  std::vector<uint64_t> effects_before_;          // by node: the effects that end before it starts
   std::vector<bool> has_stack_, leads_to_stack_;  // by node
   std::vector<IndexList> users_;                  // by node
-  std::vector<bool> leaves_;  // by node: its value leaves the iteration, or the step
+  std::vector<bool> escapes_;  // by node: its value leaves the iteration, or the step
 };
 
 }  // namespace
 
-void PruneControlEdges(PlanGraph& plan, const ControlledConstants& waiting) {
-  Waits(plan, waiting).Drop();
+// A controlled constant that has no control inputs afterward becomes a constant.
+void PruneControlEdges(PlanGraph& plan, const PassContext& context) {
+  ControlEdgePruner(plan, FindControlledConstants(plan, context)).Run();
 }
 
 }  // namespace weir

@@ -8,14 +8,15 @@ namespace weir {
 namespace {
 
 // A queue runner with its prepared steps.
-struct Prepared {
+struct PreparedRunner {
   std::shared_ptr<const QueueRunner> runner;
   std::vector<Step> enqueues;
   Step close, cancel;
 };
 
-absl::StatusOr<Prepared> Prepare(std::shared_ptr<const QueueRunner> runner, Session& session) {
-  Prepared out;
+absl::StatusOr<PreparedRunner> Prepare(std::shared_ptr<const QueueRunner> runner,
+                                       Session& session) {
+  PreparedRunner out;
   for (const Operation& op : runner->enqueue_ops) {
     WEIR_ASSIGN_OR_RETURN(Step step, session.Prepare({}, {}, {op}));
     out.enqueues.push_back(std::move(step));
@@ -27,13 +28,13 @@ absl::StatusOr<Prepared> Prepare(std::shared_ptr<const QueueRunner> runner, Sess
 }
 
 // The loop of one thread. Errors of closing are ignored: the queue may be closed already.
-void KeepEnqueueing(const Prepared& prepared, size_t which, std::atomic<size_t>* left,
+void RunEnqueueLoop(const PreparedRunner& prepared, size_t index, std::atomic<size_t>* left,
                     Coordinator* coordinator) {
-  const auto& ends = prepared.runner->end_of_input;
+  const auto& end_codes = prepared.runner->end_of_input;
   while (!coordinator->ShouldStop()) {
-    const absl::Status status = prepared.enqueues[which].Run({}, nullptr);
+    const absl::Status status = prepared.enqueues[index].Run({}, nullptr);
     if (status.ok()) continue;
-    if (std::find(ends.begin(), ends.end(), status.code()) == ends.end()) {
+    if (std::find(end_codes.begin(), end_codes.end(), status.code()) == end_codes.end()) {
       coordinator->RequestStop(status);
     } else if (left->fetch_sub(1) == 1) {
       (void)prepared.close.Run({}, nullptr);
@@ -42,14 +43,14 @@ void KeepEnqueueing(const Prepared& prepared, size_t which, std::atomic<size_t>*
   }
 }
 
-void StartThreads(Prepared from, Coordinator& coordinator) {
-  const auto prepared = std::make_shared<const Prepared>(std::move(from));
+void StartThreads(PreparedRunner from, Coordinator& coordinator) {
+  const auto prepared = std::make_shared<const PreparedRunner>(std::move(from));
   const auto left = std::make_shared<std::atomic<size_t>>(prepared->enqueues.size());
   const std::string name = absl::StrCat("QueueRunnerThread-", prepared->runner->queue_name, "-");
   for (size_t i = 0; i < prepared->enqueues.size(); ++i) {
     coordinator.Start(name + prepared->runner->enqueue_ops[i].name(),
                       [prepared, i, left, coordinator = &coordinator] {
-                        KeepEnqueueing(*prepared, i, left.get(), coordinator);
+                        RunEnqueueLoop(*prepared, i, left.get(), coordinator);
                       });
   }
   coordinator.Start(name + "close_on_stop", [prepared, coordinator = &coordinator] {
@@ -62,23 +63,24 @@ void StartThreads(Prepared from, Coordinator& coordinator) {
 
 absl::Status StartQueueRunner(std::shared_ptr<const QueueRunner> runner, Session& session,
                               Coordinator& coordinator) {
-  WEIR_ASSIGN_OR_RETURN(Prepared prepared, Prepare(std::move(runner), session));
+  WEIR_ASSIGN_OR_RETURN(PreparedRunner prepared, Prepare(std::move(runner), session));
   StartThreads(std::move(prepared), coordinator);
   return absl::OkStatus();
 }
 
 absl::Status StartQueueRunners(Session& session, Coordinator& coordinator,
                                absl::string_view collection) {
-  std::vector<Prepared> all;
+  std::vector<PreparedRunner> all;
   using Objects = std::shared_ptr<CollectionObject>;
   for (const Objects& object : session.graph().collection_as<Objects>(collection)) {
     const auto runner = std::dynamic_pointer_cast<const QueueRunner>(object);
     if (runner == nullptr)
-      return InvalidArgument("The collection \"", collection, "\" holds more than queue runners");
-    WEIR_ASSIGN_OR_RETURN(Prepared prepared, Prepare(runner, session));
+      return InvalidArgument("collection \"", collection,
+                             "\" contains items other than queue runners");
+    WEIR_ASSIGN_OR_RETURN(PreparedRunner prepared, Prepare(runner, session));
     all.push_back(std::move(prepared));
   }
-  for (Prepared& prepared : all) StartThreads(std::move(prepared), coordinator);
+  for (PreparedRunner& prepared : all) StartThreads(std::move(prepared), coordinator);
   return absl::OkStatus();
 }
 

@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_join.h"
 #include "weir/session/deadness.h"
+#include "weir/session/passes.h"
 #include "weir/session/variable_use.h"
 
 // Finds two accesses to one variable, at least one of them a write, that no path of the plan
@@ -26,7 +27,7 @@ class RaceFinder {
   explicit RaceFinder(const PlanGraph& plan) : plan_(plan), count_(plan.nodes.size()) {}
 
   absl::Status Run() {
-    FindRacedFor();
+    FindCandidates();
     if (by_variable_.empty()) return absl::OkStatus();
     ListSuccessors();
     conditions_ = FindConditions(plan_);
@@ -35,18 +36,18 @@ class RaceFinder {
     }
     if (races_.empty()) return absl::OkStatus();
     const size_t found = races_.size();
-    if (found > kMostNamed) races_.resize(kMostNamed);
+    if (found > kMaxNamed) races_.resize(kMaxNamed);
     return InvalidArgument(
         absl::StrJoin(races_, "; "),
-        found > kMostNamed ? absl::StrCat("; and ", found - kMostNamed, " more") : "",
+        found > kMaxNamed ? absl::StrCat("; and ", found - kMaxNamed, " more") : "",
         ". Order them by a control edge, or run them in different steps");
   }
 
  private:
-  static constexpr size_t kMostNamed = 10;
+  static constexpr size_t kMaxNamed = 10;
 
   // Finds variables that are written, and used at least twice.
-  void FindRacedFor() {
+  void FindCandidates() {
     for (const VariableAccess& access : FindAccesses(plan_, FindVariables(plan_))) {
       const PlanNode& n = plan_.nodes[access.node];
       const bool shape_only = n.Is(VariableUse::kReadsShape);

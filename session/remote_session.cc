@@ -36,7 +36,7 @@ absl::StatusOr<std::unique_ptr<RemoteSession>> ConnectSession(const Graph& graph
       connector = it->second;
   }
   if (connector) return connector(graph, options);
-  return Unimplemented("No session can be opened on the target '", options.target,
+  return Unimplemented("cannot open a session on target '", options.target,
                        "': targets are grpc://host:port, in programs that link //rpc:client and "
                        "call weir::rpc::EnableGrpcTargets()");
 }

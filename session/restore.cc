@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "weir/core/bundle.h"
-#include "weir/session/restore_plan.h"
+#include "weir/session/restore_graph_info.h"
 #include "weir/session/saver.h"
 #include "weir/session/uninitialized.h"
 
@@ -18,8 +18,8 @@ namespace weir {
 //
 // So the step does not do the reading. The inputs of the reading nodes (path, names, slices) are
 // taken from constants, or else fetched. The checkpoint's index entries of the tensors are compared
-// with the variables they flow to (restore_plan.h), and every byte is read and checked. Only then
-// is anything written:
+// with the variables they flow to (restore_graph_info.h), and every byte is read and checked. Only
+// then is anything written:
 // - A value whose only path leads to a variable that nothing else here uses, and that has a value
 //   of the same shape in host memory that is not shared, is at first only checked, in a small
 //   buffer, and then read a second time into that memory. The files stay open from before the first
@@ -41,15 +41,15 @@ bool IsSmall(DataType dtype, const Shape& shape) {
 }
 
 // One output of a reading node.
-struct Wanted {
+struct RestoredTensor {
   Output output;
   DataType dtype = DT_INVALID;
   bool is_small = false;  // and not a slice
-  int value = -1;         // index in `values_`; -1: it is read into the variable's memory
+  int value = -1;         // index in `kept_values_`; -1: it is read into the variable's memory
   absl::string_view name, slice;
   size_t checkpoint = 0;  // index in `checkpoints_`
   Shape shape;
-  absl::Span<const RestorePlan::AssignPath> paths;
+  absl::Span<const RestoreGraphInfo::AssignPath> paths;
   VariableState* variable = nullptr;  // the variable whose value it becomes; null: it is fed
   absl::Status status;
 };
@@ -72,7 +72,7 @@ absl::Status CheckAssignment(const Node& assign, const Shape& shape, absl::strin
 }
 
 // Checks that the value has a valid shape for the reshapes and the assignment of its path.
-absl::Status CheckWay(const Wanted& w, const RestorePlan::AssignPath& path) {
+absl::Status CheckPath(const RestoredTensor& w, const RestoreGraphInfo::AssignPath& path) {
   const Shape* shape = &w.shape;
   for (const Node* reshape : path.reshapes) {
     const Shape& target = reshape->output_shape(0);
@@ -88,15 +88,15 @@ absl::Status CheckWay(const Wanted& w, const RestorePlan::AssignPath& path) {
 
 // Returns true if the variable has a value of this dtype and shape, or none yet. Requires the
 // variable's mutex, as the next function does.
-bool MayBecome(const VariableState& variable, const Wanted& w) {
+bool CanHoldValue(const VariableState& variable, const RestoredTensor& w) {
   const Tensor& value = variable.value();
   return variable.on_host() && variable.dtype() == w.dtype &&
          (!value.initialized() || value.shape() == w.shape);
 }
 
 // Returns true if the variable also has a value, in memory that is not shared.
-bool HasRoom(const VariableState& variable, const Wanted& w) {
-  return MayBecome(variable, w) && variable.value().OwnsBufferAlone();
+bool HasReusableMemory(const VariableState& variable, const RestoredTensor& w) {
+  return CanHoldValue(variable, w) && variable.value().OwnsBufferAlone();
 }
 
 // Returns the value of an input that is a constant of the graph; null for others.
@@ -111,46 +111,47 @@ void CopyBytes(absl::string_view bytes, Tensor* to) {
   if (!bytes.empty()) std::memcpy(to->raw(), bytes.data(), bytes.size());
 }
 
-absl::StatusOr<Tensor> TensorOf(const Wanted& w, absl::string_view bytes) {
+absl::StatusOr<Tensor> ToTensor(const RestoredTensor& w, absl::string_view bytes) {
   WEIR_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Allocate(HostAllocator(), w.dtype, w.shape));
   CopyBytes(bytes, &tensor);
   return tensor;
 }
 
-class Restoring {
+class Restorer {
  public:
-  Restoring(Session& session, const RestorePlan& plan, Output filename, const std::string& path)
-      : session_(session), plan_(plan), filename_(filename), path_(Tensor::Scalar(path)) {}
+  Restorer(Session& session, const RestoreGraphInfo& info, Output filename, const std::string& path)
+      : session_(session), info_(info), filename_(filename), path_(Tensor::Scalar(path)) {}
 
   // Nothing is written before all checks have passed.
   absl::Status Prepare() {
     WEIR_RETURN_IF_ERROR(FetchInputs());
-    WEIR_RETURN_IF_ERROR(ListWanted());
-    WEIR_RETURN_IF_ERROR(FindAll());
-    for (const Wanted& w : wanted_) {
-      for (const RestorePlan::AssignPath& path : w.paths) WEIR_RETURN_IF_ERROR(CheckWay(w, path));
+    WEIR_RETURN_IF_ERROR(ListTensors());
+    WEIR_RETURN_IF_ERROR(OpenCheckpoints());
+    for (const RestoredTensor& w : tensors_) {
+      for (const RestoreGraphInfo::AssignPath& path : w.paths)
+        WEIR_RETURN_IF_ERROR(CheckPath(w, path));
     }
     ChooseMemory();
     return ReadAll();
   }
 
   absl::Status Write() {
-    WEIR_RETURN_IF_ERROR(RunTheRest());
-    for (Wanted& w : wanted_) {
+    WEIR_RETURN_IF_ERROR(RunRemainingNodes());
+    for (RestoredTensor& w : tensors_) {
       if (w.variable == nullptr || w.value < 0) continue;
       const std::lock_guard<std::mutex> lock(w.variable->mutex());
-      w.variable->Set(std::move(values_[w.value]));
+      w.variable->Set(std::move(kept_values_[w.value]));
     }
-    ReadSmall([](const Wanted& w) { return w.value < 0; },
-              [](Wanted& w, const absl::StatusOr<absl::string_view>& bytes) {
+    ReadSmall([](const RestoredTensor& w) { return w.value < 0; },
+              [](RestoredTensor& w, const absl::StatusOr<absl::string_view>& bytes) {
                 return SetVariable(w, [&](Tensor* memory) -> absl::Status {
                   WEIR_RETURN_IF_ERROR(bytes.status());
                   CopyBytes(*bytes, memory);
                   return absl::OkStatus();
                 });
               });
-    ReadOthers([](const Wanted& w) { return w.value < 0; },
-               [&](Wanted& w) {
+    ReadOthers([](const RestoredTensor& w) { return w.value < 0; },
+               [&](RestoredTensor& w) {
                  return SetVariable(w, [&](Tensor* memory) {
                    return checkpoints_[w.checkpoint]->ReadInto(w.name, memory);
                  });
@@ -165,7 +166,7 @@ class Restoring {
   absl::Status FetchInputs() {
     Outputs fetches;
     std::vector<Operation> targets;
-    for (const Node* node : plan_.readers) {
+    for (const Node* node : info_.readers) {
       for (const Output& input : node->inputs()) {
         if (input == filename_) continue;
         if (ConstantOf(input) == nullptr) {
@@ -180,7 +181,7 @@ class Restoring {
       WEIR_ASSIGN_OR_RETURN(fetched, session_.Run({{filename_, path_}}, fetches, targets));
     }
     size_t next = 0;
-    for (const Node* node : plan_.readers) {
+    for (const Node* node : info_.readers) {
       for (const Output& input : node->inputs()) {
         const Tensor* const constant = ConstantOf(input);
         inputs_.push_back(input == filename_    ? path_
@@ -191,10 +192,10 @@ class Restoring {
     return absl::OkStatus();
   }
 
-  absl::Status ListWanted() {
+  absl::Status ListTensors() {
     const Tensor* in = inputs_.data();
-    wanted_.reserve(plan_.first_way.size() - 1);
-    for (const Node* node : plan_.readers) {
+    tensors_.reserve(info_.first_path.size() - 1);
+    for (const Node* node : info_.readers) {
       for (int i = 0; i < node->num_inputs(); ++i) {
         if (in[i].dtype() != DT_STRING ||
             in[i].num_elements() != (i == 0 ? 1 : node->num_outputs())) {
@@ -202,23 +203,23 @@ class Restoring {
                                  node->num_outputs(), " tensors");
         }
       }
-      const size_t checkpoint = NumberOf(in[0].scalar<std::string>());
+      const size_t checkpoint = CheckpointIndex(in[0].scalar<std::string>());
       for (int k = 0; k < node->num_outputs(); ++k) {
-        Wanted& w = wanted_.emplace_back();
+        RestoredTensor& w = tensors_.emplace_back();
         w.output = node->output(k);
         w.dtype = w.output.dtype();
         w.name = in[1].data<std::string>()[k];
         if (node->num_inputs() > 2) w.slice = in[2].data<std::string>()[k];
         w.checkpoint = checkpoint;
-        const int* const first = &plan_.first_way[wanted_.size() - 1];
-        w.paths = absl::MakeConstSpan(plan_.paths).subspan(first[0], first[1] - first[0]);
+        const int* const first = &info_.first_path[tensors_.size() - 1];
+        w.paths = absl::MakeConstSpan(info_.paths).subspan(first[0], first[1] - first[0]);
       }
       in += node->num_inputs();
     }
     return absl::OkStatus();
   }
 
-  size_t NumberOf(const std::string& path) {
+  size_t CheckpointIndex(const std::string& path) {
     const auto found = std::find(paths_.begin(), paths_.end(), path);
     if (found == paths_.end()) {
       paths_.push_back(path);
@@ -227,30 +228,30 @@ class Restoring {
     return static_cast<size_t>(found - paths_.begin());
   }
 
-  // The values of one checkpoint for which `which` holds, and their names.
-  struct Part {
-    std::vector<Wanted*> wanted;
+  // The values of one checkpoint for which `predicate` holds, and their names.
+  struct Selection {
+    std::vector<RestoredTensor*> tensors;
     std::vector<absl::string_view> names;
   };
-  template <class Which>
-  Part PartOf(size_t checkpoint, const Which& which) {
-    Part part;
-    for (Wanted& w : wanted_) {
-      if (w.checkpoint != checkpoint || !which(w)) continue;
-      part.wanted.push_back(&w);
-      part.names.push_back(w.name);
+  template <class Predicate>
+  Selection SelectTensors(size_t checkpoint, const Predicate& predicate) {
+    Selection selection;
+    for (RestoredTensor& w : tensors_) {
+      if (w.checkpoint != checkpoint || !predicate(w)) continue;
+      selection.tensors.push_back(&w);
+      selection.names.push_back(w.name);
     }
-    return part;
+    return selection;
   }
 
   // Opens the checkpoints, and looks up the tensors in their indexes.
-  absl::Status FindAll() {
+  absl::Status OpenCheckpoints() {
     for (size_t i = 0; i < paths_.size(); ++i) {
       WEIR_ASSIGN_OR_RETURN(checkpoints_.emplace_back(), CheckpointReader::Open(paths_[i]));
-      const Part part = PartOf(i, [](const Wanted&) { return true; });
+      const Selection selection = SelectTensors(i, [](const RestoredTensor&) { return true; });
       WEIR_RETURN_IF_ERROR(checkpoints_[i]->FindMany(
-          part.names, [&](size_t k, DataType dtype, const Shape& shape) -> absl::Status {
-            Wanted& w = *part.wanted[k];
+          selection.names, [&](size_t k, DataType dtype, const Shape& shape) -> absl::Status {
+            RestoredTensor& w = *selection.tensors[k];
             WEIR_ASSIGN_OR_RETURN(w.shape,
                                   ShapeInCheckpoint(w.name, dtype, shape, w.slice, w.dtype));
             w.is_small = w.slice.empty() && IsSmall(w.dtype, w.shape);
@@ -262,37 +263,38 @@ class Restoring {
 
   // Determines which values become a variable's value, and which of them are read into its memory.
   void ChooseMemory() {
-    for (Wanted& w : wanted_) {
-      if (VariableState* const variable = OnlyVariable(w); variable != nullptr) {
+    for (RestoredTensor& w : tensors_) {
+      if (VariableState* const variable = SoleVariable(w); variable != nullptr) {
         const std::lock_guard<std::mutex> lock(variable->mutex());
-        if (MayBecome(*variable, w)) w.variable = variable;
-        if (HasRoom(*variable, w)) continue;
+        if (CanHoldValue(*variable, w)) w.variable = variable;
+        if (HasReusableMemory(*variable, w)) continue;
       }
-      w.value = static_cast<int>(values_.size());
-      values_.emplace_back();
+      w.value = static_cast<int>(kept_values_.size());
+      kept_values_.emplace_back();
     }
   }
 
   // Returns the variable to which this value is assigned as a whole; null if it has other uses too.
-  VariableState* OnlyVariable(const Wanted& w) const {
+  VariableState* SoleVariable(const RestoredTensor& w) const {
     if (!w.slice.empty() || w.paths.size() != 1) return nullptr;
-    const RestorePlan::AssignPath& path = w.paths[0];
-    return path.stands_alone && path.reshapes.empty() ? plan_.states[path.variable].get() : nullptr;
+    const RestoreGraphInfo::AssignPath& path = w.paths[0];
+    return path.is_sole_use && path.reshapes.empty() ? info_.states[path.variable].get() : nullptr;
   }
 
   absl::Status ReadAll() {
-    ReadSmall([](const Wanted&) { return true; },
-              [&](Wanted& w, const absl::StatusOr<absl::string_view>& bytes) -> absl::Status {
-                WEIR_RETURN_IF_ERROR(bytes.status());
-                if (w.value < 0) return absl::OkStatus();
-                WEIR_ASSIGN_OR_RETURN(values_[w.value], TensorOf(w, *bytes));
-                return absl::OkStatus();
-              });
-    ReadOthers([](const Wanted&) { return true; },
-               [&](Wanted& w) -> absl::Status {
+    ReadSmall(
+        [](const RestoredTensor&) { return true; },
+        [&](RestoredTensor& w, const absl::StatusOr<absl::string_view>& bytes) -> absl::Status {
+          WEIR_RETURN_IF_ERROR(bytes.status());
+          if (w.value < 0) return absl::OkStatus();
+          WEIR_ASSIGN_OR_RETURN(kept_values_[w.value], ToTensor(w, *bytes));
+          return absl::OkStatus();
+        });
+    ReadOthers([](const RestoredTensor&) { return true; },
+               [&](RestoredTensor& w) -> absl::Status {
                  CheckpointReader& reader = *checkpoints_[w.checkpoint];
                  if (w.value < 0) return reader.Check(w.name);
-                 WEIR_ASSIGN_OR_RETURN(values_[w.value],
+                 WEIR_ASSIGN_OR_RETURN(kept_values_[w.value],
                                        ReadFromCheckpoint(reader, std::string(w.name),
                                                           std::string(w.slice), w.dtype));
                  return absl::OkStatus();
@@ -300,42 +302,43 @@ class Restoring {
     return FirstError();
   }
 
-  // Calls take(tensor, bytes or error) on all threads for the small tensors for which `which`
+  // Calls take(tensor, bytes or error) on all threads for the small tensors for which `predicate`
   // holds.
-  template <class Which, class Take>
-  void ReadSmall(const Which& which, const Take& take) {
+  template <class Predicate, class Take>
+  void ReadSmall(const Predicate& predicate, const Take& take) {
     for (size_t i = 0; i < checkpoints_.size(); ++i) {
-      const Part part = PartOf(i, [&](const Wanted& w) { return w.is_small && which(w); });
-      checkpoints_[i]->ReadMany(part.names, session_.pool(),
+      const Selection selection =
+          SelectTensors(i, [&](const RestoredTensor& w) { return w.is_small && predicate(w); });
+      checkpoints_[i]->ReadMany(selection.names, session_.pool(),
                                 [&](size_t k, const absl::StatusOr<absl::string_view>& bytes) {
-                                  part.wanted[k]->status = take(*part.wanted[k], bytes);
+                                  selection.tensors[k]->status = take(*selection.tensors[k], bytes);
                                 });
     }
   }
 
-  // Calls read(tensor) on all threads for the other tensors for which `which` holds.
-  template <class Which, class Read>
-  void ReadOthers(const Which& which, const Read& read) {
-    std::vector<Wanted*> others;
-    for (Wanted& w : wanted_) {
-      if (!w.is_small && which(w)) others.push_back(&w);
+  // Calls read(tensor) on all threads for the other tensors for which `predicate` holds.
+  template <class Predicate, class Read>
+  void ReadOthers(const Predicate& predicate, const Read& read) {
+    std::vector<RestoredTensor*> others;
+    for (RestoredTensor& w : tensors_) {
+      if (!w.is_small && predicate(w)) others.push_back(&w);
     }
     session_.pool().ForEach(static_cast<int>(others.size()),
                             [&](int i) { others[i]->status = read(*others[i]); });
   }
 
   absl::Status FirstError() const {
-    for (const Wanted& w : wanted_) WEIR_RETURN_IF_ERROR(w.status);
+    for (const RestoredTensor& w : tensors_) WEIR_RETURN_IF_ERROR(w.status);
     return absl::OkStatus();
   }
 
   // Sets the variable's value; read(Tensor*) fills the memory.
   template <class Read>
-  static absl::Status SetVariable(Wanted& w, const Read& read) {
+  static absl::Status SetVariable(RestoredTensor& w, const Read& read) {
     VariableState& variable = *w.variable;
     const std::lock_guard<std::mutex> lock(variable.mutex());
     absl::Status status;
-    if (HasRoom(variable, w)) {
+    if (HasReusableMemory(variable, w)) {
       Tensor memory = variable.value();
       status = read(&memory);
     } else {  // the memory has become shared in the meantime
@@ -345,38 +348,38 @@ class Restoring {
     }
     if (status.ok()) return status;
     variable.Set(Tensor());
-    return Annotate(status, absl::StrCat(variable.Describe(), ", and perhaps others, has no value ",
-                                         "any more, because the checkpoint could be read once and ",
-                                         "not again"));
+    return Annotate(
+        status, absl::StrCat(variable.Describe(), ", and perhaps other variables, has no value ",
+                             "any more: the second reading of the checkpoint failed"));
   }
 
   // Runs the final nodes of the restore op, except the assignments that are made here.
-  absl::Status RunTheRest() {
-    std::vector<bool> made(plan_.paths.size());
-    for (const Wanted& w : wanted_) {
-      if (w.variable != nullptr) made[w.paths.data() - plan_.paths.data()] = true;
+  absl::Status RunRemainingNodes() {
+    std::vector<bool> is_assigned(info_.paths.size());
+    for (const RestoredTensor& w : tensors_) {
+      if (w.variable != nullptr) is_assigned[w.paths.data() - info_.paths.data()] = true;
     }
     std::vector<Operation> targets;
-    for (const RestorePlan::Last& last : plan_.lasts) {
-      if (last.path < 0 || !made[last.path]) targets.emplace_back(last.node);
+    for (const RestoreGraphInfo::FinalNode& last : info_.final_nodes) {
+      if (last.path < 0 || !is_assigned[last.path]) targets.emplace_back(last.node);
     }
     if (targets.empty()) return absl::OkStatus();
     Feeds feeds = {{filename_, path_}};
-    for (Wanted& w : wanted_) {
-      if (w.variable == nullptr) feeds.emplace_back(w.output, std::move(values_[w.value]));
+    for (RestoredTensor& w : tensors_) {
+      if (w.variable == nullptr) feeds.emplace_back(w.output, std::move(kept_values_[w.value]));
     }
     return session_.Run(feeds, {}, targets).status();
   }
 
   Session& session_;
-  const RestorePlan& plan_;
+  const RestoreGraphInfo& info_;
   const Output filename_;
   const Tensor path_;
   Tensors inputs_;  // of the reading nodes
   std::vector<std::string> paths_;
   std::vector<std::unique_ptr<CheckpointReader>> checkpoints_;  // by path
-  std::vector<Wanted> wanted_;
-  Tensors values_;  // values that are kept in memory of their own
+  std::vector<RestoredTensor> tensors_;
+  Tensors kept_values_;  // values that are kept in memory of their own
 };
 
 }  // namespace
@@ -395,15 +398,16 @@ absl::Status RestoreVariables(Session& session, const SaverDef& def, const std::
   Node* restore = graph.FindNode(def.restore_op_name);
   if (restore == nullptr)
     return NotFound("the graph has no restore op '", def.restore_op_name, "'");
-  WEIR_ASSIGN_OR_RETURN(const auto plan,
-                        RestorePlan::Of(graph, restore, session.resources(),
-                                        [&](const std::vector<Operation>& nodes) {
-                                          return session.Run(Feeds{}, Outputs{}, nodes).status();
-                                        }));
-  Restoring restoring(session, *plan, filename, pattern);
-  WEIR_RETURN_IF_ERROR(restoring.Prepare());
-  WEIR_RETURN_IF_ERROR(restoring.Write());
-  RestoredCheckpoint::Of(session.resources())->Set(path, plan->assigned);
+  WEIR_ASSIGN_OR_RETURN(
+      const auto info,
+      RestoreGraphInfo::Of(graph, restore, session.resources(),
+                           [&](const std::vector<Operation>& nodes) {
+                             return session.Run(Feeds{}, Outputs{}, nodes).status();
+                           }));
+  Restorer restorer(session, *info, filename, pattern);
+  WEIR_RETURN_IF_ERROR(restorer.Prepare());
+  WEIR_RETURN_IF_ERROR(restorer.Write());
+  RestoredCheckpoint::Of(session.resources())->Set(path, info->assigned);
   return absl::OkStatus();
 }
 

@@ -28,9 +28,9 @@ std::optional<RowOp> FindElementwise(const PlanGraph& plan, const PlanNode& n) {
   for (const PlanValue& v : n.inputs) {
     const Shape& x = ShapeOf(plan, v);
     if (!x.IsFullyDefined() || x.rank() > y.rank()) return std::nullopt;
-    op.cut.push_back(x.rank() == y.rank() && x.dim(0) == y.dim(0));
+    op.sliced.push_back(x.rank() == y.rank() && x.dim(0) == y.dim(0));
   }
-  return absl::c_linear_search(op.cut, true) ? std::optional(op) : std::nullopt;
+  return absl::c_linear_search(op.sliced, true) ? std::optional(op) : std::nullopt;
 }
 
 }  // namespace
@@ -50,8 +50,8 @@ std::optional<RowOp> FindRowOp(const PlanGraph& plan, const PlanNode& n) {
   const Tensor* const second = n.inputs.size() > 1 ? ConstantOf(plan, n.inputs[1]) : nullptr;
   const auto is_first_axis = [&](int64_t axis) { return axis == 0 || axis == -x.rank(); };
   RowOp op;
-  op.cut.resize(n.inputs.size(), false);
-  op.cut[0] = true;
+  op.sliced.resize(n.inputs.size(), false);
+  op.sliced[0] = true;
   op.makes_values = true;
   bool fits = true;
   switch (rule) {
@@ -78,7 +78,7 @@ std::optional<RowOp> FindRowOp(const PlanGraph& plan, const PlanNode& n) {
       break;
     case RowRule::kReshape:
       op.makes_values = false;
-      op.names_rows = true;
+      op.has_shape_input = true;
       fits = second != nullptr;
       break;
     case RowRule::kSqueeze: {
@@ -95,7 +95,7 @@ std::optional<RowOp> FindRowOp(const PlanGraph& plan, const PlanNode& n) {
     case RowRule::kConcat: {
       const Tensor* const axis = ConstantOf(plan, n.inputs.back());
       fits = axis != nullptr && axis->num_elements() == 1 && !is_first_axis(axis->IntAt(0));
-      std::fill(op.cut.begin(), op.cut.end() - 1, true);
+      std::fill(op.sliced.begin(), op.sliced.end() - 1, true);
       break;
     }
   }

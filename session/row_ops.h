@@ -11,11 +11,11 @@ namespace weir {
 // A node that processes each row of a batch independently: row i of its output 0 depends on row i
 // of the inputs that are sliced and on the whole of the others. A row is an entry of dimension 0.
 struct RowOp {
-  absl::InlinedVector<bool, 4> cut;  // by input
+  absl::InlinedVector<bool, 4> sliced;  // by input
   // True for ops that read memory even after fusion, as convolutions and pools do; elementwise ops
   // and ops that only change the shape do not.
   bool makes_values = false;
-  bool names_rows = false;  // input 1 is a shape, whose first dimension is the number of rows
+  bool has_shape_input = false;  // input 1 is a shape, whose first dimension is the number of rows
 };
 
 // Returns nothing for other nodes, and for those about which too little is known: the shapes of the

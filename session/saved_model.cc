@@ -120,8 +120,8 @@ absl::StatusOr<std::map<std::string, std::string>> AssetsOf(const Graph& graph,
         output.node->op_name() == "Const" ? output.node->FindAttr("value") : nullptr;
     const Tensor* path = value != nullptr ? value->get_if<Tensor>() : nullptr;
     if (path == nullptr || path->dtype() != DT_STRING || path->num_elements() != 1)
-      return InvalidArgument(output.name(), ", of the collection '", collections::kAssetFilepaths,
-                             "', is no constant with the path of one file");
+      return InvalidArgument(output.name(), ", in collection '", collections::kAssetFilepaths,
+                             "', is not a constant string with one file path");
     assets[output.name()] = *path->data<std::string>();
   }
   return assets;
@@ -159,9 +159,9 @@ absl::Status CheckAllAreSaved(const Graph& graph,
   const absl::flat_hash_set<const Node*> have = Ancestors(given);
   for (const Node* variable : Ancestors(results)) {
     if (!IsVariable(*variable) || have.contains(variable)) continue;
-    return FailedPrecondition("What the signatures give depends on the variable ",
-                              variable->Label(),
-                              ", which the saver does not save and the init op gives no value");
+    return FailedPrecondition(
+        "the signatures depend on variable ", variable->Label(),
+        ", which the saver does not save and the init op does not initialize");
   }
   return absl::OkStatus();
 }
@@ -172,8 +172,7 @@ absl::StatusOr<std::optional<SaverDef>> SaverFor(Session& session, Graph& graph,
                                                  const SavedModelOptions& options) {
   if (options.saver) {
     if (options.saver->version >= 2) return options.saver;
-    return InvalidArgument(
-        "A SavedModel has a checkpoint of the second format, and the saver writes the first one");
+    return InvalidArgument("a SavedModel requires checkpoint format V2, but the saver writes V1");
   }
   std::optional<SaverDef> made;
   const absl::Status added = session.Extend([&]() -> absl::Status {
@@ -283,9 +282,9 @@ absl::Status WriteSavedModel(Session& session, Graph& graph, const std::string& 
                              const SavedModelOptions& options) {
   WEIR_RETURN_IF_ERROR(graph.status());
   if (&session.graph() != &graph)
-    return InvalidArgument("The graph to be saved is not that of the session");
+    return InvalidArgument("the graph to save is not the session's graph");
   if (options.init_op.valid() && &options.init_op.node->graph() != &graph)
-    return InvalidArgument("The init op ", options.init_op.name(), " is not of the graph");
+    return InvalidArgument("init op ", options.init_op.name(), " belongs to another graph");
   for (const auto& [key, signature] : signatures) {
     for (const auto* tensors : {&signature.inputs, &signature.outputs}) {
       for (const auto& [argument, tensor] : *tensors) {

@@ -76,7 +76,7 @@ absl::StatusOr<std::string> Saver::Save(Session& session, const std::string& pat
   if (path.empty()) return InvalidArgument("no path specified to save to");
   const absl::string_view name = BaseName(path);
   if (name.empty() || name == "." || name == "..")
-    return InvalidArgument("'", path, "' names a directory, and no checkpoint in it");
+    return InvalidArgument("'", path, "' is a directory; append the name of a checkpoint");
   if (!Files().IsDirectory(DirectoryOf(path))) {
     return NotFound("Parent directory of ", path, " doesn't exist, can't save.");
   }
@@ -93,7 +93,8 @@ absl::StatusOr<std::string> Saver::Save(Session& session, const std::string& pat
                         session.Run({{def_.filename_tensor_name, Tensor::Scalar(prefix)}},
                                     {def_.save_tensor_name}, {}));
   if (saved[0].dtype() != DT_STRING || saved[0].num_elements() != 1) {
-    return InvalidArgument(def_.save_tensor_name, " gives no path but ", saved[0].Description());
+    return InvalidArgument(def_.save_tensor_name, " returned ", saved[0].Description(),
+                           " instead of a path");
   }
   prefix = saved[0].scalar<std::string>();
   if (options.write_meta_graph) {
@@ -107,12 +108,12 @@ absl::StatusOr<std::string> Saver::Save(Session& session, const std::string& pat
 }
 
 void Saver::Record(const std::string& path) {
-  std::erase_if(kept_, [&](const Kept& k) { return k.path == path; });
-  kept_.push_back({path, Now()});
+  std::erase_if(checkpoints_, [&](const SavedCheckpoint& k) { return k.path == path; });
+  checkpoints_.push_back({path, Now()});
   if (def_.max_to_keep <= 0) return;
-  while (kept_.size() > static_cast<size_t>(def_.max_to_keep)) {
-    to_remove_.push_back(kept_.front());
-    kept_.erase(kept_.begin());
+  while (checkpoints_.size() > static_cast<size_t>(def_.max_to_keep)) {
+    to_remove_.push_back(checkpoints_.front());
+    checkpoints_.erase(checkpoints_.begin());
   }
 }
 
@@ -127,7 +128,7 @@ absl::Status Saver::WriteState(const std::string& path, const SaveOptions& optio
 // first checkpoint that is due for removal is kept.
 absl::Status Saver::RemoveOldest() {
   while (!to_remove_.empty()) {
-    const Kept oldest = to_remove_.front();
+    const SavedCheckpoint oldest = to_remove_.front();
     to_remove_.erase(to_remove_.begin());
     if (oldest.time > next_kept_) {
       next_kept_ += keep_seconds_;
@@ -146,14 +147,14 @@ absl::Status Saver::Restore(Session& session, const std::string& path) const {
 
 std::vector<std::string> Saver::last_checkpoints() const {
   std::vector<std::string> paths;
-  for (const Kept& k : kept_) paths.push_back(k.path);
+  for (const SavedCheckpoint& k : checkpoints_) paths.push_back(k.path);
   return paths;
 }
 
 void Saver::RecoverLastCheckpoints(const std::vector<std::string>& paths) {
-  kept_.clear();
+  checkpoints_.clear();
   for (const std::string& path : paths) {
-    if (CheckpointExists(path)) kept_.push_back({path, Now()});
+    if (CheckpointExists(path)) checkpoints_.push_back({path, Now()});
   }
 }
 

@@ -54,9 +54,9 @@ struct SaveOptions {
 // Saves variables to checkpoints in TensorFlow's format, restores them, and keeps the newest few
 // checkpoints.
 //
-//   Saver saver = *Saver::Create(graph);                    // once, after all variables are
-//   created saver.Save(session, "train/model", {.global_step = 100}); saver.Restore(session,
-//   *LatestCheckpoint("train"));     // instead of running initializers
+//   Saver saver = *Saver::Create(graph);                 // once, after creating all variables
+//   saver.Save(session, "train/model", {.global_step = 100});
+//   saver.Restore(session, *LatestCheckpoint("train"));  // instead of running initializers
 //
 // A checkpoint and its entry in the state file are each written atomically, the state file last, so
 // that after a crash LatestCheckpoint returns a complete checkpoint (after a power failure, unless
@@ -95,7 +95,7 @@ class Saver {
   void RecoverLastCheckpoints(const std::vector<std::string>& paths);
 
  private:
-  struct Kept {
+  struct SavedCheckpoint {
     std::string path;
     double time;  // seconds since 1970
   };
@@ -109,8 +109,8 @@ class Saver {
   bool save_relative_paths_ = false;
   Durability durability_ = Durability::kSynced;
   double keep_seconds_ = 0, next_kept_ = 0;
-  std::vector<Kept> kept_;
-  std::vector<Kept> to_remove_;
+  std::vector<SavedCheckpoint> checkpoints_;
+  std::vector<SavedCheckpoint> to_remove_;
 };
 
 // Creates a saver for all variables that nodes of the graph define, each under its node's name: for

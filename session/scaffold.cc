@@ -45,34 +45,34 @@ Output DefaultReady(Graph& graph, const std::optional<Variables>& variables) {
 // Returns the only item of a collection, as a tensor or an op, whichever it was stored as; calls
 // `make` if there is none.
 template <class T, class Make>
-absl::Status Take(Graph& graph, const char* key, T* piece, const Make& make) {
-  if (piece->valid()) return absl::OkStatus();
+absl::Status TakeFromCollection(Graph& graph, const char* key, T* member, const Make& make) {
+  if (member->valid()) return absl::OkStatus();
   const std::vector<CollectionItem> items = graph.collection(key);
   if (items.size() > 1) {
     return FailedPrecondition("More than one item in the collection \"", key,
                               "\". Please indicate which one to use by passing it to the Scaffold");
   }
   if (items.empty()) {
-    *piece = make();
-    if (piece->valid()) graph.AddToCollection(key, *piece);
+    *member = make();
+    if (member->valid()) graph.AddToCollection(key, *member);
     return graph.status();
   }
   const auto* output = std::get_if<Output>(&items[0]);
   const auto* op = std::get_if<Operation>(&items[0]);
   if constexpr (std::is_same_v<T, Operation>) {
-    if (output != nullptr) *piece = Operation(*output);
-    if (op != nullptr) *piece = *op;
+    if (output != nullptr) *member = Operation(*output);
+    if (op != nullptr) *member = *op;
   } else {
-    if (output != nullptr) *piece = *output;
-    if (op != nullptr && op->node->num_outputs() > 0) *piece = Output(op->node);
+    if (output != nullptr) *member = *output;
+    if (op != nullptr && op->node->num_outputs() > 0) *member = Output(op->node);
   }
-  if (piece->valid()) return absl::OkStatus();
+  if (member->valid()) return absl::OkStatus();
   return FailedPrecondition("The item of the collection \"", key,
-                            "\" is not what a Scaffold needs");
+                            "\" is not a usable op or tensor");
 }
 
-absl::Status TakeSaver(Graph& graph, std::shared_ptr<Saver>* piece) {
-  if (*piece != nullptr) return absl::OkStatus();
+absl::Status TakeSaverFromCollection(Graph& graph, std::shared_ptr<Saver>* member) {
+  if (*member != nullptr) return absl::OkStatus();
   const std::vector<CollectionItem> items = graph.collection(collections::kSavers);
   if (items.size() > 1) {
     return FailedPrecondition("More than one item in collection ", collections::kSavers,
@@ -83,16 +83,16 @@ absl::Status TakeSaver(Graph& graph, std::shared_ptr<Saver>* piece) {
     const auto* saver = object == nullptr ? nullptr : dynamic_cast<SaverItem*>(object->get());
     if (saver == nullptr) {
       return FailedPrecondition("The item of the collection \"", collections::kSavers,
-                                "\" is no saver");
+                                "\" is not a saver");
     }
-    *piece = std::make_shared<Saver>(Saver::FromDef(saver->def));
+    *member = std::make_shared<Saver>(Saver::FromDef(saver->def));
     return absl::OkStatus();
   }
   if (GlobalVariables(graph).empty()) return absl::OkStatus();
   WEIR_ASSIGN_OR_RETURN(Saver saver, Saver::Create(graph, {.sharded = true}));
   graph.AddToCollection(collections::kSavers, std::shared_ptr<CollectionObject>(
                                                   std::make_shared<SaverItem>(saver.def())));
-  *piece = std::make_shared<Saver>(std::move(saver));
+  *member = std::make_shared<Saver>(std::move(saver));
   return graph.status();
 }
 
@@ -101,16 +101,18 @@ absl::Status TakeSaver(Graph& graph, std::shared_ptr<Saver>* piece) {
 absl::Status Scaffold::Complete(Graph& graph) {
   namespace keys = collections;
   WEIR_RETURN_IF_ERROR(graph.status());
-  WEIR_RETURN_IF_ERROR(Take(graph, keys::kInitOp, &init_op, [&] { return DefaultInit(graph); }));
   WEIR_RETURN_IF_ERROR(
-      Take(graph, keys::kReadyOp, &ready_op, [&] { return DefaultReady(graph, {}); }));
-  WEIR_RETURN_IF_ERROR(Take(graph, keys::kReadyForLocalInitOp, &ready_for_local_init_op,
-                            [&] { return DefaultReady(graph, GlobalVariables(graph)); }));
+      TakeFromCollection(graph, keys::kInitOp, &init_op, [&] { return DefaultInit(graph); }));
+  WEIR_RETURN_IF_ERROR(TakeFromCollection(graph, keys::kReadyOp, &ready_op,
+                                          [&] { return DefaultReady(graph, {}); }));
   WEIR_RETURN_IF_ERROR(
-      Take(graph, keys::kLocalInitOp, &local_init_op, [&] { return DefaultLocalInit(graph); }));
-  WEIR_RETURN_IF_ERROR(
-      Take(graph, keys::kSummaryOp, &summary_op, [&] { return summary::MergeAll(graph); }));
-  WEIR_RETURN_IF_ERROR(TakeSaver(graph, &saver));
+      TakeFromCollection(graph, keys::kReadyForLocalInitOp, &ready_for_local_init_op,
+                         [&] { return DefaultReady(graph, GlobalVariables(graph)); }));
+  WEIR_RETURN_IF_ERROR(TakeFromCollection(graph, keys::kLocalInitOp, &local_init_op,
+                                          [&] { return DefaultLocalInit(graph); }));
+  WEIR_RETURN_IF_ERROR(TakeFromCollection(graph, keys::kSummaryOp, &summary_op,
+                                          [&] { return summary::MergeAll(graph); }));
+  WEIR_RETURN_IF_ERROR(TakeSaverFromCollection(graph, &saver));
   graph.Finalize();
   return absl::OkStatus();
 }

@@ -56,18 +56,18 @@ class Scheduler {
 
   absl::Status Run() {
     WEIR_ASSIGN_OR_RETURN(static_cast<NodeOrder&>(scheduled_), OrderNodes(graph_));
-    FindReaders();
+    FindReadUsers();
     AssignSlots();
     WEIR_RETURN_IF_ERROR(PlaceConstants());
     MakeTasks();
     PlanMemory(graph_, scheduled_, env_, &plan_);
-    return EmitItems();
+    return EmitInstructions();
   }
 
  private:
   bool runs(int id) const { return graph_.nodes[id].runs(); }
   // True if the node runs in each iteration of the loop, or of a nested loop.
-  bool is_made_in(int loop, int id) const {
+  bool is_computed_in(int loop, int id) const {
     return runs(id) && graph_.IsInside(graph_.nodes[id].loop, loop);
   }
   bool is_heavy(int id) const {
@@ -77,7 +77,7 @@ class Scheduler {
   int32_t slot(const PlanValue& v) const { return scheduled_.slot_of[v.node] + v.output; }
 
   // Finds the ops that use the values of inserted reads.
-  void FindReaders() {
+  void FindReadUsers() {
     for (int i = 0; i < count_; ++i) {
       if (graph_.nodes[i].removed || graph_.nodes[i].kind != PlanNode::Kind::kOp) continue;
       for (const PlanValue& v : graph_.nodes[i].inputs) {
@@ -108,16 +108,16 @@ class Scheduler {
   void DescribeLoops() {
     plan_.loops.resize(graph_.loops.size());
     absl::flat_hash_map<int32_t, int>
-        takers;  // the number of variables with this next value, by its slot
+        num_variables;  // the number of variables with this next value, by its slot
     for (const PlanGraph::Carry& c : graph_.carries) {
-      if (!graph_.nodes[c.carry].removed) ++takers[slot(c.next)];
+      if (!graph_.nodes[c.carry].removed) ++num_variables[slot(c.next)];
     }
     for (const PlanGraph::Carry& c : graph_.carries) {
       const PlanNode& n = graph_.nodes[c.carry];
       const int32_t to = scheduled_.slot_of[c.carry];
       if (n.removed) continue;
       if (graph_.IsLoopVariable(n)) {
-        MoveVariable(c, to, takers[slot(c.next)]);
+        AddVariableMove(c, to, num_variables[slot(c.next)]);
       } else {
         plan_.loops[n.loop].carries.push_back({.from = slot(c.next), .to = to});
       }
@@ -135,13 +135,13 @@ class Scheduler {
 
   // The next value of a single variable, which the next iteration recomputes, can be moved instead
   // of shared.
-  void MoveVariable(const PlanGraph::Carry& carry, int32_t to, int takers) {
+  void AddVariableMove(const PlanGraph::Carry& carry, int32_t to, int num_variables) {
     const int l = graph_.nodes[carry.carry].value_loop, next = carry.next.node;
     Loop& loop = plan_.loops[l];
     const int32_t from = slot(carry.next);
     if (from == to) return;
     const bool moves =
-        is_made_in(l, next) && !graph_.IsLoopVariable(graph_.nodes[next]) && takers == 1;
+        is_computed_in(l, next) && !graph_.IsLoopVariable(graph_.nodes[next]) && num_variables == 1;
     (moves ? loop.moved : loop.shared).push_back({from, to});
   }
 
@@ -150,7 +150,7 @@ class Scheduler {
       const PlanNode& n = graph_.nodes[i];
       for (int k = 0; k < n.num_outputs() && !n.removed; ++k) {
         if (!n.is_constant(k)) continue;
-        WEIR_ASSIGN_OR_RETURN(Tensor value, WhereUsed(n, k, n.constants[k]));
+        WEIR_ASSIGN_OR_RETURN(Tensor value, CopyToDevice(n, k, n.constants[k]));
         plan_.constants.emplace_back(scheduled_.slot_of[i] + k, std::move(value));
       }
     }
@@ -158,7 +158,7 @@ class Scheduler {
   }
 
   // Returns the constant in the memory of the device where output k of the node is stored.
-  absl::StatusOr<Tensor> WhereUsed(const PlanNode& n, int k, const Tensor& value) const {
+  absl::StatusOr<Tensor> CopyToDevice(const PlanNode& n, int k, const Tensor& value) const {
     if (!n.is_on_accelerator(k)) return value;
     WEIR_ASSIGN_OR_RETURN(const Tensor copy,
                           Tensor::Allocate(n.device->allocator(), value.dtype(), value.shape()));
@@ -191,18 +191,19 @@ class Scheduler {
   void MakeTasks() {
     scheduled_.task_of.assign(count_, -1);
     scheduled_.task_predecessors.assign(1, {});
-    bool must = false;
+    bool has_async = false;
     int heavy = 0;
     std::vector<int> heavy_users(count_, 0);
     for (const int i : scheduled_.order) {
       const PlanNode& n = graph_.nodes[i];
-      must = must || n.kernel.is_async() || n.kind == PlanNode::Kind::kCopy;
+      has_async = has_async || n.kernel.is_async() || n.kind == PlanNode::Kind::kCopy;
       if (!is_heavy(i)) continue;
       ++heavy;
       for (const PlanValue& v : n.inputs) ++heavy_users[v.node];
     }
-    const bool want = heavy > 1 && env_.pool.num_threads() > 1 && env_.enabled("partition_tasks");
-    if ((must || want) && Partition(heavy_users)) return;
+    const bool worthwhile =
+        heavy > 1 && env_.pool.num_threads() > 1 && env_.enabled("partition_tasks");
+    if ((has_async || worthwhile) && Partition(heavy_users)) return;
     for (const int i : scheduled_.order) scheduled_.task_of[i] = 0;
     scheduled_.task_predecessors.assign(1, {});
   }
@@ -266,7 +267,7 @@ class Scheduler {
 
   Kernel InternalKernel(const PlanNode& n) const;
 
-  absl::Status EmitItems() {
+  absl::Status EmitInstructions() {
     const int num_tasks = static_cast<int>(scheduled_.task_predecessors.size());
     std::vector<std::vector<int>> members(num_tasks);
     for (const int i : scheduled_.order) members[scheduled_.task_of[i]].push_back(i);
@@ -279,7 +280,7 @@ class Scheduler {
       for (const int i : members[t]) {
         BeginLoops(i);
         instruction_of[i] = static_cast<int>(plan_.instructions.size());
-        WEIR_RETURN_IF_ERROR(EmitItem(i));
+        WEIR_RETURN_IF_ERROR(EmitInstruction(i));
         EndLoops(i);
       }
       task.end = static_cast<int32_t>(plan_.instructions.size());
@@ -346,7 +347,7 @@ class Scheduler {
   }
 
   // Returns true if the kernel comes from a registry that the user gave to the session.
-  bool IsUsers(const PlanNode& n) const {
+  bool IsCustomKernel(const PlanNode& n) const {
     if (&env_.kernels == &BuiltinKernels() || n.kind != PlanNode::Kind::kOp || n.def == nullptr)
       return false;
     const auto place = n.device->place();
@@ -354,7 +355,7 @@ class Scheduler {
            n.def != BuiltinKernels().Find(*n.node, place);
   }
 
-  absl::Status EmitItem(int i) {
+  absl::Status EmitInstruction(int i) {
     const PlanNode& n = graph_.nodes[i];
     const bool computes = n.kind == PlanNode::Kind::kOp && !n.kernel.is_constant() &&
                           !n.Is("Identity", "ReadVariableOp");
@@ -371,12 +372,12 @@ class Scheduler {
         n.kind == PlanNode::Kind::kOp ? std::move(graph_.nodes[i].kernel) : InternalKernel(n);
     instruction.is_async = kernel.is_async();
     instruction.has_subplan = n.def == &TiledSubplan::Def() || n.def == &CachedSubplan::Def();
-    instruction.is_custom_kernel = IsUsers(n);
+    instruction.is_custom_kernel = IsCustomKernel(n);
     if (instruction.is_async) {
       instruction.run_async = static_cast<int32_t>(plan_.run_async.size());
       plan_.run_async.push_back(std::move(kernel).run_async());
     } else if (kernel.is_constant()) {  // in a branch that may be dead
-      WEIR_ASSIGN_OR_RETURN(Tensor value, WhereUsed(n, 0, kernel.constant()));
+      WEIR_ASSIGN_OR_RETURN(Tensor value, CopyToDevice(n, 0, kernel.constant()));
       instruction.run = [value = std::move(value)](KernelContext& c) {
         c.SetOutput(0, value);
         return absl::OkStatus();
@@ -439,7 +440,7 @@ class Scheduler {
     for (const int i : scheduled_.order) {
       for (const PlanValue& v : graph_.nodes[i].inputs) users[slot(v)].push_back(i);
     }
-    const std::vector<bool> handed_on = KeepWhatGoesRound(&keep, &users);
+    const std::vector<bool> is_loop_carried = KeepLoopCarriedValues(&keep, &users);
     std::vector<IndexList> after(plan_.instructions.size()), before(plan_.instructions.size());
     for (int i = 0; i < count_; ++i) {
       const PlanNode& n = graph_.nodes[i];
@@ -449,12 +450,12 @@ class Scheduler {
         if (keep[s]) continue;
         plan_.dynamic_slots.push_back(s);
         if (graph_.IsLoopVariable(n)) {
-          ReleaseVariable(i, users[s], handed_on[s], instruction_of, &after);
+          ReleaseVariable(i, users[s], is_loop_carried[s], instruction_of, &after);
           continue;
         }
         const int last = LastUser(users[s], i);
         if (last >= 0 && instruction_of[last] >= 0) {
-          after[ItemAfter(last, n.loop, instruction_of)].push_back(s);
+          after[ReleasePoint(last, n.loop, instruction_of)].push_back(s);
           // The body of a structured loop does not run in the last iteration.
           if (n.loop >= 0 && !n.in_body && IsInBodyOf(n.loop, last))
             after[end_of_loop_[n.loop]].push_back(s);
@@ -475,11 +476,11 @@ class Scheduler {
     }
     if (!env_.enabled("in_place")) return;
     for (const int i : scheduled_.order)
-      NoteLastUses(i, after[instruction_of[i]], instruction_of[i]);
+      RecordLastUses(i, after[instruction_of[i]], instruction_of[i]);
   }
 
   // Returns the instruction after which node `last` no longer uses a value of `loop`.
-  int ItemAfter(int last, int loop, const std::vector<int>& instruction_of) const {
+  int ReleasePoint(int last, int loop, const std::vector<int>& instruction_of) const {
     const int around = graph_.OutermostLoopExcluding(last, loop);
     return around >= 0 ? end_of_loop_.at(around) : instruction_of[last];
   }
@@ -493,8 +494,8 @@ class Scheduler {
 
   // Keeps loop-carried values of structured loops live until the end of the iteration. Returns, by
   // slot, whether the value is loop-carried.
-  std::vector<bool> KeepWhatGoesRound(std::vector<bool>* keep, std::vector<IndexList>* users) {
-    std::vector<bool> handed_on(plan_.num_slots, false);
+  std::vector<bool> KeepLoopCarriedValues(std::vector<bool>* keep, std::vector<IndexList>* users) {
+    std::vector<bool> is_loop_carried(plan_.num_slots, false);
     // After the step no value from outside may remain.
     const auto keep_for_step = [&](int32_t s) {
       plan_.reset_slots.push_back(s);
@@ -506,21 +507,21 @@ class Scheduler {
       if (variable.removed || !graph_.IsLoopVariable(variable)) continue;
       if ((*keep)[scheduled_.slot_of[c.carry]]) keep_for_step(scheduled_.slot_of[c.carry]);
       const int32_t from = slot(c.next);
-      handed_on[from] = true;
+      is_loop_carried[from] = true;
       if (next.is_constant(c.next.output)) continue;
-      if (is_made_in(variable.value_loop, c.next.node)) {
+      if (is_computed_in(variable.value_loop, c.next.node)) {
         keep_for_step(from);
       } else if (!graph_.IsLoopVariable(next) || next.value_loop != variable.value_loop) {
         (*users)[from].push_back(scheduled_.order[scheduled_.loops[variable.value_loop].second]);
       }
     }
-    return handed_on;
+    return is_loop_carried;
   }
 
   // A variable of a structured loop is dead after its last use in the body, unless it is also the
   // next value of a variable. Its final value is dead when the loop ends, unless it is used
   // outside.
-  void ReleaseVariable(int i, const IndexList& users, bool handed_on,
+  void ReleaseVariable(int i, const IndexList& users, bool is_loop_carried,
                        const std::vector<int>& instruction_of, std::vector<IndexList>* after) {
     const int loop = graph_.nodes[i].value_loop;
     const int32_t s = scheduled_.slot_of[i];
@@ -534,8 +535,8 @@ class Scheduler {
         last = u;
       }
     }
-    if (!handed_on && last >= 0 && IsInBodyOf(loop, last))
-      (*after)[ItemAfter(last, loop, instruction_of)].push_back(s);
+    if (!is_loop_carried && last >= 0 && IsInBodyOf(loop, last))
+      (*after)[ReleasePoint(last, loop, instruction_of)].push_back(s);
     const int user = outside.empty() ? -1 : LastUser(outside, i), around = graph_.nodes[i].loop;
     // The body of the enclosing loop does not run in its last iteration.
     if (user >= 0 && around >= 0 && !graph_.nodes[i].in_body && IsInBodyOf(around, user))
@@ -543,7 +544,7 @@ class Scheduler {
     if (outside.empty()) {
       (*after)[end_of_loop_[loop]].push_back(s);
     } else if (user >= 0 && instruction_of[user] >= 0) {
-      (*after)[ItemAfter(user, graph_.nodes[i].loop, instruction_of)].push_back(s);
+      (*after)[ReleasePoint(user, graph_.nodes[i].loop, instruction_of)].push_back(s);
     } else {
       plan_.reset_slots.push_back(s);
     }
@@ -551,7 +552,7 @@ class Scheduler {
 
   // Records which inputs the kernel of node i may overwrite: those that are released after it.
   // PlanMemory handles values in the arena.
-  void NoteLastUses(int i, const IndexList& dropped, int instruction) {
+  void RecordLastUses(int i, const IndexList& released, int instruction) {
     const PlanNode& n = graph_.nodes[i];
     if (n.def == nullptr || !n.device->is_host()) return;
     const auto overwritten = [&](size_t in) {
@@ -560,7 +561,7 @@ class Scheduler {
     IndexList last_uses;
     for (size_t in = 0; in < n.inputs.size(); ++in) {
       const int32_t s = slot(n.inputs[in]);
-      if (!overwritten(in) || !absl::c_linear_search(dropped, s)) continue;
+      if (!overwritten(in) || !absl::c_linear_search(released, s)) continue;
       bool read_otherwise = false;
       for (size_t other = 0; other < n.inputs.size(); ++other)
         read_otherwise |= slot(n.inputs[other]) == s && !overwritten(other);

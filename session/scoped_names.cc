@@ -12,8 +12,8 @@ namespace weir {
 
 namespace {
 
-// Returns the length of the prefix before the name proper.
-absl::string_view MarkOf(absl::string_view name) {
+// Returns the prefix before the name proper: "^", "loc:@" or "".
+absl::string_view PrefixOf(absl::string_view name) {
   for (const absl::string_view mark : {"^", "loc:@"}) {
     if (absl::StartsWith(name, mark)) return mark;
   }
@@ -88,17 +88,17 @@ std::string ScopePrefix(absl::string_view scope) {
 }
 
 bool InScope(absl::string_view name, absl::string_view prefix) {
-  return absl::StartsWith(name.substr(MarkOf(name).size()), prefix);
+  return absl::StartsWith(name.substr(PrefixOf(name).size()), prefix);
 }
 
 std::string StripScope(absl::string_view name, absl::string_view prefix) {
   if (!InScope(name, prefix)) return std::string(name);
-  const absl::string_view mark = MarkOf(name);
+  const absl::string_view mark = PrefixOf(name);
   return absl::StrCat(mark, name.substr(mark.size() + prefix.size()));
 }
 
 std::string AddScope(absl::string_view name, absl::string_view prefix) {
-  const absl::string_view mark = MarkOf(name);
+  const absl::string_view mark = PrefixOf(name);
   return absl::StrCat(mark, prefix, name.substr(mark.size()));
 }
 
@@ -133,7 +133,7 @@ void ForEachName(proto::QueueRunnerDef* def, const std::function<void(std::strin
   fn(def->mutable_cancel_op_name());
 }
 
-bool HoldsContexts(absl::string_view collection) {
+bool IsContextCollection(absl::string_view collection) {
   return collection == collections::kCondContext || collection == collections::kWhileContext;
 }
 
@@ -143,7 +143,7 @@ std::string RenameContext(absl::string_view collection, const std::string& bytes
                                                  : Renamed<proto::WhileContextDef>(bytes, rename);
 }
 
-std::string NameOfContext(absl::string_view collection, const std::string& bytes) {
+std::string ContextName(absl::string_view collection, const std::string& bytes) {
   return collection == collections::kCondContext ? Named<proto::CondContextDef>(bytes)
                                                  : Named<proto::WhileContextDef>(bytes);
 }

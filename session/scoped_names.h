@@ -37,12 +37,12 @@ void StripScope(absl::string_view prefix, const std::function<void(const std::st
 void ForEachName(proto::QueueRunnerDef* def, const std::function<void(std::string*)>& fn);
 
 // Returns true for the collections of control-flow contexts.
-bool HoldsContexts(absl::string_view collection);
+bool IsContextCollection(absl::string_view collection);
 // Returns an element of such a collection with renamed nodes; empty if it does not parse.
 std::string RenameContext(absl::string_view collection, const std::string& bytes,
                           const std::function<std::string(const std::string&)>& rename);
 // Returns the name of such an element; empty if it does not parse.
-std::string NameOfContext(absl::string_view collection, const std::string& bytes);
+std::string ContextName(absl::string_view collection, const std::string& bytes);
 
 }  // namespace weir
 

@@ -14,7 +14,7 @@
 #include "weir/session/functions.h"
 #include "weir/session/lru_cache.h"
 #include "weir/session/partial_run.h"
-#include "weir/session/plan.h"
+#include "weir/session/passes.h"
 #include "weir/session/prepared_step.h"
 #include "weir/session/remote_session.h"
 #include "weir/session/time_limited_step.h"
@@ -38,9 +38,9 @@ Fetch::Fetch(const Variable& variable) {
 namespace {
 
 // Distinct sets of feeds, fetches and targets; a small step takes 6 KB.
-constexpr size_t kMaxKeptSteps = 1000;
+constexpr size_t kMaxCachedSteps = 1000;
 
-absl::Status ClosedMeanwhile() {
+absl::Status ClosedDuringRun() {
   return absl::CancelledError("Step was cancelled by an explicit call to `Session::Close()`.");
 }
 
@@ -77,9 +77,9 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
   // run, and connections.
   using Key = std::vector<std::pair<const Node*, int>>;
   std::mutex mutex;
-  LruCache<Key, std::shared_ptr<Step::Impl>> steps{kMaxKeptSteps};
+  LruCache<Key, std::shared_ptr<Step::Impl>> steps{kMaxCachedSteps};
   std::vector<std::weak_ptr<Step::Impl>> evicted;  // steps that a caller may still hold
-  std::vector<bool> ran;                           // by node: part of a prepared step
+  std::vector<bool> has_run;                       // by node: part of a prepared step
   // The number of Graph::changes() checked so far: none of them was to a node that had run.
   std::atomic<size_t> changes_seen{graph.changes().size()};
 
@@ -102,24 +102,24 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
   std::vector<std::shared_ptr<Step::Impl>> prepared_steps();
   absl::StatusOr<std::shared_ptr<Step::Impl>> Prepare(PlanRequest request);
   absl::Status CheckElements(const PlanRequest& request) const;
-  absl::Status MakeReady(PlanRequest request, Step::Impl* step);
+  absl::Status PrepareStep(PlanRequest request, Step::Impl* step);
   // Returns FAILED_PRECONDITION, from then on, if a node was changed after it had run.
   absl::Status CheckUnchanged() {
     if (graph.changes().size() == changes_seen.load(std::memory_order_relaxed))
       return absl::OkStatus();
     const std::lock_guard<std::mutex> lock(mutex);
-    return FindChange();
+    return CheckChanges();
   }
-  absl::Status FindChange();
+  absl::Status CheckChanges();
 };
 
 // Requires the lock.
-absl::Status Session::Impl::FindChange() {
+absl::Status Session::Impl::CheckChanges() {
   const std::vector<Graph::Change>& changes = graph.changes();
   for (; changes_seen < changes.size(); ++changes_seen) {
     const Graph::Change& change = changes[changes_seen];
     const auto id = static_cast<size_t>(change.node->id());
-    if (id >= ran.size() || !ran[id]) continue;
+    if (id >= has_run.size() || !has_run[id]) continue;
     return FailedPrecondition("Operation '", change.node->name(), "' was changed by ", change.what,
                               " after it was run by a session. Either don't modify nodes after ",
                               "running them or create a new session.");
@@ -132,7 +132,7 @@ namespace {
 template <class T>
 absl::Status CheckAlive(const std::vector<T>& handles, absl::string_view what) {
   for (const T& handle : handles) {
-    if (handle.expired()) return FailedPrecondition(what, " is of a graph that is gone");
+    if (handle.expired()) return FailedPrecondition(what, " belongs to a destroyed graph");
   }
   return absl::OkStatus();
 }
@@ -154,18 +154,18 @@ struct Step::Impl : std::enable_shared_from_this<Step::Impl> {
     return RunHere(feeds, fetches, options, nullptr);
   }
 
-  // Sets the executor of `late` while it runs, unless `late` is null.
+  // Sets the executor of `timed_step` while it runs, unless `timed_step` is null.
   absl::Status RunHere(absl::Span<const Tensor> feeds, Tensors* fetches, const RunOptions& options,
-                       TimeLimitedStep* late) {
+                       TimeLimitedStep* timed_step) {
     const auto run = [&](Executor& executor) {
       std::optional<ScopedFloatMode> flushing;
       if (executor.plan().flushes_subnormals) flushing.emplace(FloatMode::Current().Flushing());
       // A Close() after this check cancels the executor found above.
-      if (session->closed.load(std::memory_order_acquire)) return ClosedMeanwhile();
+      if (session->closed.load(std::memory_order_acquire)) return ClosedDuringRun();
       const int64_t id = session->next_step_id.fetch_add(1, std::memory_order_relaxed);
-      if (late != nullptr) late->Begin(&executor, id);
+      if (timed_step != nullptr) timed_step->Begin(&executor, id);
       absl::Status status = executor.Run(feeds, fetches, options, id);
-      if (late != nullptr) late->Begin(nullptr, id);
+      if (timed_step != nullptr) timed_step->Begin(nullptr, id);
       if (status.ok()) return status;
       const std::shared_lock<std::shared_mutex> lock(session->graph_mutex);
       const auto prepare = [this] {
@@ -182,7 +182,7 @@ struct Step::Impl : std::enable_shared_from_this<Step::Impl> {
                             const RunOptions& options) {
     const auto step = std::make_shared<TimeLimitedStep>(feeds, options);
     session->step_threads.Run([self = shared_from_this(), step] {
-      const ScopedCancellation of_step(step->options().cancellation);  // also during preparation
+      const ScopedCancellation partial(step->options().cancellation);  // also during preparation
       step->End(self->RunHere(step->feeds(), step->fetches(), step->options(), step.get()));
     });
     return step->Wait(fetches, options);
@@ -205,7 +205,8 @@ absl::Status Step::Run(absl::Span<const Tensor> feeds, Tensors* fetches) const {
 
 absl::Status Step::Run(absl::Span<const Tensor> feeds, Tensors* fetches,
                        const RunOptions& options) const {
-  if (impl_ == nullptr) return FailedPrecondition("The step is empty: Session::Prepare makes one");
+  if (impl_ == nullptr)
+    return FailedPrecondition("uninitialized Step; create it with Session::Prepare()");
   return impl_->Run(feeds, fetches, impl_->session->WithTimeLimit(options));
 }
 
@@ -263,49 +264,49 @@ absl::StatusOr<std::shared_ptr<Step::Impl>> Session::Impl::Prepare(PlanRequest r
   } else {
     step = std::make_shared<Step::Impl>();
     step->session = this;
-    WEIR_RETURN_IF_ERROR(MakeReady(std::move(request), step.get()));
+    WEIR_RETURN_IF_ERROR(PrepareStep(std::move(request), step.get()));
     if (const auto old = steps.Insert(std::move(key), step)) {
       std::erase_if(evicted, [](const auto& other) { return other.expired(); });
       evicted.push_back(*old);
     }
   }
   // The returned pointer keeps both the session and the step alive.
-  struct Owners {
+  struct StepOwners {
     std::shared_ptr<Session::Impl> session;
     std::shared_ptr<Step::Impl> step;
   };
-  const auto owners = std::make_shared<Owners>(Owners{shared_from_this(), std::move(step)});
+  const auto owners = std::make_shared<StepOwners>(StepOwners{shared_from_this(), std::move(step)});
   return std::shared_ptr<Step::Impl>(owners, owners->step.get());
 }
 
 struct PartialRun::Impl {
-  Impl(std::shared_ptr<Session::Impl> of, Pieces of_step)
-      : session(std::move(of)), pieces(std::move(of_step)) {}
+  Impl(std::shared_ptr<Session::Impl> of, PartialRunSplitter partial)
+      : session(std::move(of)), splitter(std::move(partial)) {}
 
   const std::shared_ptr<Session::Impl> session;
   std::string remote_name;  // the server's handle of the run, if a server runs the pieces
   std::mutex mutex;         // held while a piece runs
-  Pieces pieces;
+  PartialRunSplitter splitter;
   std::atomic<bool> over{false};
 
   absl::StatusOr<Tensors> Run(const Feeds& feeds, const Outputs& fetches,
                               const std::vector<Operation>& targets, const RunOptions& options) {
-    WEIR_ASSIGN_OR_RETURN(Piece piece, pieces.Next(feeds, fetches, targets));
+    WEIR_ASSIGN_OR_RETURN(PartialStep piece, splitter.Next(feeds, fetches, targets));
     over = true;  // reset below if the piece succeeds
     Tensors values, results;
     if (session->remote != nullptr) {
       WEIR_RETURN_IF_ERROR(RunRemotely(feeds, fetches, targets, options, &results));
       // The server keeps the values that cross the cut.
-      pieces.Finish(piece, Tensors(piece.request.fetches.size()));
+      splitter.Finish(piece, Tensors(piece.request.fetches.size()));
     } else {
       if (!piece.request.fetches.empty() || !piece.request.targets.empty()) {
         Step step;
         WEIR_ASSIGN_OR_RETURN(step.impl_, session->Prepare(piece.request));
         WEIR_RETURN_IF_ERROR(step.Run(piece.feeds, &values, options));
       }
-      results = pieces.Finish(piece, std::move(values));
+      results = splitter.Finish(piece, std::move(values));
     }
-    over = pieces.is_over();
+    over = splitter.is_over();
     return results;
   }
 
@@ -329,7 +330,8 @@ absl::StatusOr<Tensors> PartialRun::Run(const Feeds& feeds, const Outputs& fetch
                                         const std::vector<Operation>& targets,
                                         const RunOptions& options) {
   if (impl_ == nullptr)
-    return FailedPrecondition("The partial run is empty: Session::StartPartialRun makes one");
+    return FailedPrecondition(
+        "uninitialized PartialRun; create it with Session::StartPartialRun()");
   const std::lock_guard<std::mutex> lock(impl_->mutex);
   if (impl_->over) return InvalidArgument("The partial run is over.");
   return impl_->Run(feeds, fetches, targets, options);
@@ -367,22 +369,22 @@ absl::StatusOr<PlanRequest> FindByName(const Graph& graph, const std::vector<std
 }  // namespace
 
 // Requires the lock.
-absl::Status Session::Impl::MakeReady(PlanRequest request, Step::Impl* step) {
+absl::Status Session::Impl::PrepareStep(PlanRequest request, Step::Impl* step) {
   if (remote != nullptr) {
     if (!request.connections.empty())
-      return Unimplemented("Sessions on a server have no connections");
+      return Unimplemented("Sessions on a server do not support connections");
     WEIR_RETURN_IF_ERROR(
-        Prune(request, graph).status());  // rejects elements that are not in the graph
+        PruneGraph(request, graph).status());  // rejects elements that are not in the graph
     step->request = std::move(request);
     return absl::OkStatus();
   }
-  WEIR_RETURN_IF_ERROR(FindChange());  // earlier changes do not affect the new step
+  WEIR_RETURN_IF_ERROR(CheckChanges());  // earlier changes do not affect the new step
   WEIR_ASSIGN_OR_RETURN(step->prepared, PreparedStep::Make(std::move(request), environment()));
   graph.KeepChanges();
-  ran.resize(static_cast<size_t>(graph.num_nodes()));
+  has_run.resize(static_cast<size_t>(graph.num_nodes()));
   for (const PlanNode& node : step->prepared->graph().nodes) {
     if (node.kind == PlanNode::Kind::kOp && &node.node->graph() == &graph)
-      ran[static_cast<size_t>(node.node->id())] = true;
+      has_run[static_cast<size_t>(node.node->id())] = true;
   }
   return absl::OkStatus();
 }
@@ -398,11 +400,11 @@ Session::~Session() {
 
 absl::StatusOr<Session> Session::Create(const Graph& graph, SessionOptions options) {
   WEIR_RETURN_IF_ERROR(graph.status());
-  WEIR_RETURN_IF_ERROR(CheckOptimizations(options.disable));
-  constexpr int kMostThreads = 1024;
-  if (options.num_threads < 0 || options.num_threads > kMostThreads) {
-    return InvalidArgument("SessionOptions::num_threads must be from 0 (one a processor) to ",
-                           kMostThreads, ", got ", options.num_threads);
+  WEIR_ASSIGN_OR_RETURN(options.disable, ResolveOptimizations(options.disable));
+  constexpr int kMaxThreads = 1024;
+  if (options.num_threads < 0 || options.num_threads > kMaxThreads) {
+    return InvalidArgument("SessionOptions::num_threads must be between 0 (one per processor) and ",
+                           kMaxThreads, ", got ", options.num_threads);
   }
   auto impl = std::make_shared<Impl>(graph, std::move(options));
   if (!impl->options.target.empty()) {
@@ -495,8 +497,9 @@ absl::StatusOr<PartialRun> Session::StartPartialRun(const Outputs& feeds, const 
   PartialRun run;
   {
     const std::shared_lock<std::shared_mutex> lock(impl_->graph_mutex);
-    WEIR_ASSIGN_OR_RETURN(Pieces pieces, Pieces::Make(std::move(request), impl_->graph));
-    run.impl_ = std::make_shared<PartialRun::Impl>(impl_, std::move(pieces));
+    WEIR_ASSIGN_OR_RETURN(PartialRunSplitter splitter,
+                          PartialRunSplitter::Make(std::move(request), impl_->graph));
+    run.impl_ = std::make_shared<PartialRun::Impl>(impl_, std::move(splitter));
   }
   if (impl_->remote != nullptr) {
     WEIR_ASSIGN_OR_RETURN(run.impl_->remote_name,
@@ -531,7 +534,7 @@ void Session::Reset(const std::vector<std::string>& containers) {
 void Session::Close() {
   if (impl_->closed.exchange(true)) return;
   if (impl_->remote != nullptr) return impl_->remote->Close();
-  for (const auto& step : impl_->prepared_steps()) step->prepared->Cancel(ClosedMeanwhile());
+  for (const auto& step : impl_->prepared_steps()) step->prepared->Cancel(ClosedDuringRun());
 }
 
 }  // namespace weir

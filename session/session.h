@@ -20,6 +20,8 @@
 
 namespace weir {
 
+struct PassReport;
+
 struct SessionOptions {
   // The number of threads that kernels and the executor use, including the calling one; 0: one per
   // processor. More than 1024 is INVALID_ARGUMENT.
@@ -29,16 +31,15 @@ struct SessionOptions {
   bool allow_soft_placement = true;
   // Prints `name: (Op): /job:.../device:...` for every node when a step is prepared.
   bool log_device_placement = false;
-  // The names of optimizations to disable: "algebraic_simplification", "tile_batch" (runs layers on
-  // one slice of a batch after the other), "common_subexpression_elimination", "constant_folding",
-  // "fast_algorithms" (Winograd's, for convolutions), "fusion", "in_place", "inline_functions"
-  // (inlines functions into the step that calls them), "cache_step_invariants" (computes values
-  // that depend only on weights once), "plan_memory", "prune_control_edges" (removes control edges
-  // that order no effects), "no_ops", "partition_tasks", "structure_loops", "eliminate_dead_nodes".
+  // The optimizations to disable: names of passes, of groups of passes ("fusion") and of switches
+  // within them. docs/PASSES.md and `weir passes` list all; an unknown name is INVALID_ARGUMENT.
   // Results do not depend on them, except for rounding: of filters with folded factors, and of sums
-  // that are fused, computed on fewer rows, or computed by such an algorithm. The number of threads
+  // that are fused, computed on fewer rows, or computed by another algorithm. The number of threads
   // does not affect results: they are equal bit for bit.
   std::set<std::string> disable = {};
+  // Called after each pass that compiles a step, by the thread that compiles, perhaps by several at
+  // once (session/passes.h). Null: not called.
+  std::function<void(const PassReport&)> on_pass = {};
   // Flushes subnormal floats (below 1.2e-38) to zero in kernel inputs and outputs, on every thread,
   // as TensorFlow's sessions do: arithmetic with them is many times slower.
   bool flush_subnormals = true;
@@ -72,7 +73,7 @@ struct SessionOptions {
 // The execution of one node in a traced run.
 struct NodeTrace {
   struct Value {
-    DataType dtype = DT_INVALID;  // true for the dead outputs of a branch not taken
+    DataType dtype = DT_INVALID;  // DT_INVALID: the dead output of a branch not taken
     Shape shape;
     const void* data =
         nullptr;  // address of the buffer: an output at an input's address was not copied
@@ -83,7 +84,7 @@ struct NodeTrace {
   std::vector<Value> inputs, outputs;
   // The ops that a fused node performs, in order: {"BiasAdd", "Relu"}.
   std::vector<std::string> fused_ops;
-  // Of the op; null in the trace of a remote session. Valid as long as the session.
+  // The traits of the op; null in the trace of a remote session. Valid as long as the session.
   const OpTraits* traits = nullptr;
 };
 
@@ -200,13 +201,13 @@ class Session {
   // with variables and constants: use DeepCopy before writing to one.
   //
   // clang-format off
-  //   INVALID_ARGUMENT     feed of the wrong dtype or shape, tensor fed twice or both fed and fetched,
-  //                        placeholder not fed, element of another graph
+  //   INVALID_ARGUMENT     feed of the wrong dtype or shape, tensor fed twice or both fed and
+  //                        fetched, placeholder not fed, element of another graph
   //   FAILED_PRECONDITION  uninitialized variables (names all that the step reads); a node that had
   //                        run was changed; an element of a destroyed graph
   //   CANCELLED            session closed
-  //   DEADLINE_EXCEEDED    exceeded the time limit (the session stays usable); names the running node,
-  //                        or what it waited for
+  //   DEADLINE_EXCEEDED    exceeded the time limit (the session stays usable); names the running
+  //                        node, or what it waited for
   // clang-format on
   absl::StatusOr<Tensors> Run(const Feeds& feeds, const Fetches& fetches,
                               const std::vector<Operation>& targets = {},

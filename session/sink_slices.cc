@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "weir/session/fusion.h"
+#include "weir/session/passes.h"
 
 // Sinks a slice of a matrix product into a factor. A recurrent cell multiplies its input and its
 // state, concatenated, by one matrix. The gradient is a product as wide as both; the loop uses the
@@ -35,22 +36,22 @@ class SliceSinking : public Fusion {
 
  private:
   // The range of one dimension of a product that the slice keeps.
-  struct Cut {
+  struct KeptRange {
     int dim;
     int64_t begin, size;
   };
 
   void Sink(int slice) {
     const int product = plan_.nodes[slice].inputs[0].node;
-    const std::optional<Cut> cut = CutOf(slice, product);
-    if (!cut) return;
+    const std::optional<KeptRange> range = FindKeptRange(slice, product);
+    if (!range) return;
     // A copy: adding nodes invalidates references.
     const PlanNode before = plan_.nodes[product];
-    const PlanValue factor = before.inputs[cut->dim];
+    const PlanValue factor = before.inputs[range->dim];
     const int64_t depth = ShapeOf(factor).dim(1);
     const std::string& name = before.node->name();
-    const Tensor begin_at = Tensor::Vector<int64_t>({cut->begin, 0}),
-                 size_of = Tensor::Vector<int64_t>({cut->size, depth});
+    const Tensor begin_at = Tensor::Vector<int64_t>({range->begin, 0}),
+                 size_of = Tensor::Vector<int64_t>({range->size, depth});
     Node* const begin_node = MakeConst(name + "/begin", begin_at);
     Node* const size_node = MakeConst(name + "/size", size_of);
     if (begin_node == nullptr || size_node == nullptr) return;
@@ -62,16 +63,16 @@ class SliceSinking : public Fusion {
     const PlanValue begin = AddConstant(*begin_node, begin_at),
                     size = AddConstant(*size_node, size_of);
     if (!Replace(product, *part, {factor, begin, size})) return;
-    plan_.nodes[product].shapes = {Shape({cut->size, depth})};
+    plan_.nodes[product].shapes = {Shape({range->size, depth})};
     std::vector<PlanValue> factors(before.inputs.begin(), before.inputs.end());
-    factors[cut->dim] = {product, 0};
+    factors[range->dim] = {product, 0};
     if (!Replace(slice, *before.node, factors)) {
       plan_.nodes[product] = before;
       return;
     }
     PlanNode& done = plan_.nodes[slice];
     done.shapes = before.shapes;
-    done.shapes[0].set_dim(cut->dim, cut->size);
+    done.shapes[0].set_dim(range->dim, range->size);
     done.cost_ns = before.cost_ns * static_cast<double>(done.shapes[0].num_elements()) /
                    static_cast<double>(before.shapes[0].num_elements());
     plan_.nodes[product].cost_ns = kSliceNs;
@@ -79,7 +80,7 @@ class SliceSinking : public Fusion {
 
   // Returns the range that the slice keeps, if it is the product's only user and can be sunk into a
   // factor.
-  std::optional<Cut> CutOf(int slice, int product) const {
+  std::optional<KeptRange> FindKeptRange(int slice, int product) const {
     const PlanNode &s = plan_.nodes[slice], &p = plan_.nodes[product];
     if (!p.Is("MatMul") || !CanDisappear(p, s) || !CanDisappear(s, p) ||
         users_[product].size() != 1 || users_[product][0] != slice ||
@@ -92,23 +93,23 @@ class SliceSinking : public Fusion {
         size->shape() != Shape({2}) || !whole.IsFullyDefined() || whole.rank() != 2) {
       return std::nullopt;
     }
-    std::optional<Cut> cut;
+    std::optional<KeptRange> range;
     for (int dim = 0; dim < 2; ++dim) {
       const int64_t from = begin->IntAt(dim), rest = whole.dim(dim) - from;
       const int64_t count = size->IntAt(dim) == -1 ? rest : size->IntAt(dim);
       if (from < 0 || count <= 0 || count > rest) return std::nullopt;
       if (count == whole.dim(dim)) continue;
-      const bool lies_together =
+      const bool is_contiguous =
           dim == 0 ? !p.node->attr<bool>("transpose_a") : p.node->attr<bool>("transpose_b");
       const Shape& factor = ShapeOf(p.inputs[dim]);
-      if (cut || !lies_together || !factor.IsFullyDefined() || factor.rank() != 2)
+      if (range || !is_contiguous || !factor.IsFullyDefined() || factor.rank() != 2)
         return std::nullopt;
       const int64_t at = from * factor.dim(1) * static_cast<int64_t>(ElementSize(p.type(0)));
       if (at % static_cast<int64_t>(Allocator::kAlignment) != 0 || !HasOwnMemory(p.inputs[dim]))
         return std::nullopt;
-      cut = {dim, from, count};
+      range = {dim, from, count};
     }
-    return cut;
+    return range;
   }
 
   // Returns true if the value comes from a variable, a feed, or a stack or list, not from the

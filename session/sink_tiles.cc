@@ -3,6 +3,7 @@
 #include "absl/algorithm/container.h"
 #include "weir/kernels/fused_elementwise.h"
 #include "weir/session/fusion.h"
+#include "weir/session/passes.h"
 
 // Computes on small values before they are broadcast. The gradient of a mean is a Tile (or a
 // BroadcastTo, in newer graphs) of the incoming gradient, divided by a count; for a variance it is
@@ -43,18 +44,18 @@ class TileSinking : public Fusion {
     const int user = users_[tile][0];
     PlanNode& n = plan_.nodes[user];
     const bool is_only_user = absl::c_all_of(users_[tile], [user](int u) { return u == user; });
-    if (!is_only_user || !CanDisappear(t, n) || !CanDisappear(n, t) || !ComputesBefore(n, tile))
+    if (!is_only_user || !CanDisappear(t, n) || !CanDisappear(n, t) || !CanSinkThrough(n, tile))
       return -1;
     const Node &op = *n.node, &repeat = *t.node;
     const PlanValue x = t.inputs[0], multiples = t.inputs[1];
     std::vector<PlanValue> arguments;
     for (const PlanValue& v : n.inputs) arguments.push_back(v.node == tile ? x : v);
-    const PlanNode before = t;
+    const PlanNode old_tile = t;
     if (!Replace(tile, op, arguments)) return -1;
     const Shape small = ShapeOf(x);
     t.shapes[0] = small;
     if (!Replace(user, repeat, {{tile, 0}, multiples})) {
-      t = before;
+      t = old_tile;
       return -1;
     }
     std::swap(t.cost_ns, n.cost_ns);
@@ -70,7 +71,7 @@ class TileSinking : public Fusion {
   }
 
   // Returns true for an elementwise op that can be computed on the Tile's input.
-  bool ComputesBefore(const PlanNode& n, int tile) const {
+  bool CanSinkThrough(const PlanNode& n, int tile) const {
     const PlanNode& t = plan_.nodes[tile];
     const Shape& x = ShapeOf(t.inputs[0]);
     if (!x.IsFullyDefined() || !n.shapes[0].IsFullyDefined() || n.shapes[0] != t.shapes[0])

@@ -8,7 +8,8 @@
 #include "weir/core/exception.h"
 #include "weir/core/shape_context.h"
 #include "weir/session/disjoint_sets.h"
-#include "weir/session/plan.h"
+#include "weir/session/passes.h"
+#include "weir/session/specialize.h"
 
 // Specialization for the shapes of the feeds: they determine most shapes, and with them the values
 // of the small integer ops that compute shapes (Shape, Pack, StridedSlice, BroadcastGradientArgs in
@@ -49,7 +50,7 @@ namespace {
 constexpr size_t kMaxFoldedBytes = size_t{10} << 20;
 // Size from which broadcast values are not folded, and how many times as large as their inputs they
 // have to be.
-constexpr size_t kLargeBytes = size_t{64} << 10, kSpread = 16;
+constexpr size_t kLargeBytes = size_t{64} << 10, kSpreadFactor = 16;
 // The host time to launch a kernel on a stream, however long it runs there.
 constexpr double kLaunchNs = 5e3;
 
@@ -116,39 +117,40 @@ class Specializer {
 
   absl::Status Run() {
     // A value read from an array may be pushed onto a stack.
-    constexpr int kMostTimes = 3;
-    WEIR_RETURN_IF_ERROR(WalkUntilCarriesHold());
-    for (int time = 1; time < kMostTimes; ++time) {
-      const bool more = FindTaken();
-      if (!FindTakenFromLists() && !more) break;
-      WEIR_RETURN_IF_ERROR(WalkUntilCarriesHold());
+    constexpr int kMaxTimes = 3;
+    WEIR_RETURN_IF_ERROR(WalkToFixpoint());
+    for (int time = 1; time < kMaxTimes; ++time) {
+      const bool more = InferPoppedShapes();
+      if (!InferListShapes() && !more) break;
+      WEIR_RETURN_IF_ERROR(WalkToFixpoint());
     }
     return absl::OkStatus();
   }
 
   // Loops that are not structured are excluded: in them the control edge makes the constant
   // available in each iteration.
-  ControlledConstants FindWaiting() {
-    ControlledConstants waiting;
+  ControlledConstants CollectControlled() {
+    ControlledConstants controlled;
     for (size_t i = 0; i < plan_.nodes.size(); ++i) {
       const PlanNode& n = plan_.nodes[i];
       if (n.kind != PlanNode::Kind::kOp || n.may_be_dead || n.is_constant(0)) continue;
       if (n.loop >= 0 && !plan_.loops[n.loop].is_structured()) continue;
       if (n.kernel.is_constant()) {
-        waiting[static_cast<int>(i)] = {n.kernel.constant()};
-      } else if (fold_ && !waiting.empty() && Foldable(n, &waiting)) {
-        std::vector<Tensor> values = Folded(n, &waiting);
-        if (!values.empty()) waiting[static_cast<int>(i)] = std::move(values);
+        controlled[static_cast<int>(i)] = {n.kernel.constant()};
+      } else if (fold_ && !controlled.empty() && CanFold(n, &controlled)) {
+        std::vector<Tensor> values = Fold(n, &controlled);
+        if (!values.empty()) controlled[static_cast<int>(i)] = std::move(values);
       }
     }
-    return waiting;
+    return controlled;
   }
 
  private:
-  absl::Status WalkUntilCarriesHold() {
+  absl::Status WalkToFixpoint() {
     for (const PlanGraph::Carry& c : plan_.carries) plan_.nodes[c.carry].shapes.clear();
     variable_shapes_.clear();
-    for (int round = 0; round == 0 || !CarriesHold(round); ++round) WEIR_RETURN_IF_ERROR(Walk());
+    for (int round = 0; round == 0 || !CarriedShapesHold(round); ++round)
+      WEIR_RETURN_IF_ERROR(Walk());
     return absl::OkStatus();
   }
 
@@ -156,7 +158,7 @@ class Specializer {
     for (PlanNode& n : plan_.nodes) {
       n.constants.clear();
       if (n.kind == PlanNode::Kind::kOp) {
-        WEIR_RETURN_IF_ERROR(Op(n));
+        WEIR_RETURN_IF_ERROR(SpecializeOp(n));
       } else if (n.kind != PlanNode::Kind::kFeed && n.kind != PlanNode::Kind::kCarry) {
         const PlanNode& source = plan_.nodes[n.inputs[0].node];
         const int output = n.inputs[0].output;
@@ -169,7 +171,7 @@ class Specializer {
   }
 
   // Returns the dimensions that `a` and `b` have in common.
-  static Shape Common(const Shape& a, const Shape& b) {
+  static Shape CommonShape(const Shape& a, const Shape& b) {
     if (!a.has_rank() || a.rank() != b.rank()) return Shape::UnknownRank();
     Shape common = a;
     for (int d = 0; d < a.rank(); ++d) {
@@ -185,7 +187,7 @@ class Specializer {
 
   // Returns the shape of the value that node `n` stores in the stack or array whose handle is its
   // input `k`; nothing if it stores none there.
-  std::optional<Shape> PutBy(const PlanNode& n, size_t k) const {
+  std::optional<Shape> StoredShape(const PlanNode& n, size_t k) const {
     const auto shape_of = [&](const PlanValue& v) { return plan_.nodes[v.node].shapes[v.output]; };
     const ContainerUse& use = n.traits().container;
     if (use.type == ContainerUse::Type::kList) return Shape::UnknownRank();
@@ -199,27 +201,27 @@ class Specializer {
 
   // Infers the shapes of values that are popped from stacks or read from arrays, if their handles
   // are used only by nodes that store and load values. Returns false if nothing new is known.
-  bool FindTaken() {
+  bool InferPoppedShapes() {
     const auto makes_handle = [](const PlanNode& n) {
       return n.traits().container.kind == ContainerUse::Kind::kMakes && n.num_outputs() > 0 &&
              n.type(0) == DT_RESOURCE;
     };
     if (absl::c_none_of(plan_.nodes, makes_handle)) return false;
-    std::vector<int> made_by(plan_.nodes.size(), -1);  // by node whose output is such a handle
+    std::vector<int> created_by(plan_.nodes.size(), -1);  // by node whose output is such a handle
     absl::flat_hash_map<int, std::optional<Shape>>
         put;  // by the node that creates the handle; empty: nothing stored
     for (size_t i = 0; i < plan_.nodes.size(); ++i) {
       const PlanNode& n = plan_.nodes[i];
-      if (makes_handle(n)) made_by[i] = static_cast<int>(i);
+      if (makes_handle(n)) created_by[i] = static_cast<int>(i);
       for (size_t k = 0; k < n.inputs.size(); ++k) {
         const PlanValue& v = n.inputs[k];
-        const int maker = made_by[v.node];
+        const int maker = created_by[v.node];
         if (maker < 0 || plan_.nodes[v.node].type(v.output) != DT_RESOURCE) continue;
         if (n.Is(ControlFlow::kEnter) || n.is_identity()) {
-          made_by[i] = maker;
-        } else if (const std::optional<Shape> one = PutBy(n, k)) {
+          created_by[i] = maker;
+        } else if (const std::optional<Shape> one = StoredShape(n, k)) {
           std::optional<Shape>& all = put[maker];
-          all = all ? Common(*all, *one) : one;
+          all = all ? CommonShape(*all, *one) : one;
         }
       }
     }
@@ -230,16 +232,16 @@ class Specializer {
           plan_.nodes[n.inputs[0].node].type(n.inputs[0].output) != DT_RESOURCE) {
         continue;
       }
-      const auto found = put.find(made_by[n.inputs[0].node]);
-      if (found != put.end()) more |= NoteTaken(static_cast<int>(i), *found->second);
+      const auto found = put.find(created_by[n.inputs[0].node]);
+      if (found != put.end()) more |= RecordPoppedShape(static_cast<int>(i), *found->second);
     }
     return more;
   }
 
   // Returns true if the shape is new.
-  bool NoteTaken(int node, const Shape& shape) {
+  bool RecordPoppedShape(int node, const Shape& shape) {
     if (!shape.has_rank()) return false;
-    const auto [known, is_new] = taken_.try_emplace(node, shape);
+    const auto [known, is_new] = popped_shapes_.try_emplace(node, shape);
     const bool differs = known->second != shape;
     known->second = shape;
     return is_new || differs;
@@ -248,7 +250,7 @@ class Specializer {
   // Does the same for tensor lists. A list is a value: it contains the values stored in it and in
   // the lists it was derived from through list ops and loop variables. These lists form a group.
   // Nothing is known about a group into which another value flows.
-  bool FindTakenFromLists() {
+  bool InferListShapes() {
     const auto takes = [](const PlanNode& n) {
       const ContainerUse& use = n.traits().container;
       return use.kind == ContainerUse::Kind::kTakes && use.type == ContainerUse::Type::kList;
@@ -264,7 +266,7 @@ class Specializer {
     const auto group_of = [&](int i) -> Group& { return groups[sets.Find(i)]; };
     const auto put = [&](int i, const Shape& shape) {
       std::optional<Shape>& all = group_of(i).put;
-      all = all ? Common(*all, shape) : shape;
+      all = all ? CommonShape(*all, shape) : shape;
     };
     const auto unite = [&](int i, const PlanValue& list) {
       if (list.output != 0) {
@@ -303,7 +305,7 @@ class Specializer {
       const PlanNode& n = plan_.nodes[i];
       if (!takes(n) || n.inputs[0].output != 0) continue;
       const Group& group = group_of(n.inputs[0].node);
-      if (group.is_known && group.put) more |= NoteTaken(i, *group.put);
+      if (group.is_known && group.put) more |= RecordPoppedShape(i, *group.put);
     }
     return more;
   }
@@ -311,14 +313,14 @@ class Specializer {
   // Returns true if the loop-carried values have the assumed shapes. Shapes only become less
   // specific, so this terminates; after a few rounds they become entirely unknown, so that it
   // terminates soon.
-  bool CarriesHold(int round) {
-    constexpr int kMostRounds = 4;
+  bool CarriedShapesHold(int round) {
+    constexpr int kMaxRounds = 4;
     bool hold = true;
     for (const PlanGraph::Carry& c : plan_.carries) {
       Shape& assumed = plan_.nodes[c.carry].shapes[0];
-      Shape common = Common(assumed, plan_.nodes[c.next.node].shapes[c.next.output]);
+      Shape common = CommonShape(assumed, plan_.nodes[c.next.node].shapes[c.next.output]);
       if (common == assumed) continue;
-      assumed = round < kMostRounds ? std::move(common) : Shape::UnknownRank();
+      assumed = round < kMaxRounds ? std::move(common) : Shape::UnknownRank();
       if (plan_.IsLoopVariable(plan_.nodes[c.carry])) variable_shapes_[c.carry] = assumed;
       hold = false;
     }
@@ -326,7 +328,7 @@ class Specializer {
   }
 
   // A loop-carried value initially has the shape of the value that it is merged with.
-  void AssumeCarries(const PlanNode& n) {
+  void AssumeCarriedShapes(const PlanNode& n) {
     for (const PlanValue& v : n.inputs) {
       PlanNode& carry = plan_.nodes[v.node];
       if (carry.kind != PlanNode::Kind::kCarry || !carry.shapes.empty()) continue;
@@ -339,23 +341,23 @@ class Specializer {
     }
   }
 
-  absl::Status Op(PlanNode& n) {
+  absl::Status SpecializeOp(PlanNode& n) {
     absl::InlinedVector<Shape, 2> inputs;
     absl::InlinedVector<const HandleData*, 2> handles;
-    AssumeCarries(n);
+    AssumeCarriedShapes(n);
     for (const PlanValue& v : n.inputs) {
       const PlanNode& producer = plan_.nodes[v.node];
       inputs.push_back(producer.is_constant(v.output) &&
                                IsPlain(producer.constants[v.output].dtype())
                            ? producer.constants[v.output].shape()
                            : producer.shapes[v.output]);
-      handles.push_back(HandleOf(v));
+      handles.push_back(HandleDataOf(v));
     }
     InferShapes(n, inputs, handles);
     if (fold_ && !n.may_be_dead && n.controls.empty() && FoldShapeOf(n, inputs))
       return absl::OkStatus();
-    const PlanGraph::Flags lasting = plan_.StepInvariantsOf(n.inputs);
-    const KernelInit init = env_.InitFor(*n.node, *n.device, inputs, lasting);
+    const PlanGraph::Flags step_invariants = plan_.StepInvariantsOf(n.inputs);
+    const KernelInit init = env_.InitFor(*n.node, *n.device, inputs, step_invariants);
     absl::StatusOr<Kernel> kernel =
         CatchExceptions("Making the kernel", [&] { return n.def->make(init); });
     if (!kernel.ok()) return Annotate(kernel.status(), n.node->Label());
@@ -365,13 +367,13 @@ class Specializer {
                                          : CostByBytes(n, inputs);
     if (n.kernel.is_constant()) {
       if (!n.may_be_dead && n.controls.empty()) n.constants = {n.kernel.constant()};
-    } else if (fold_ && Foldable(n)) {
-      n.set_constants(Folded(n));
+    } else if (fold_ && CanFold(n)) {
+      n.set_constants(Fold(n));
     }
     return absl::OkStatus();
   }
 
-  const HandleData* HandleOf(const PlanValue& v) const {
+  const HandleData* HandleDataOf(const PlanValue& v) const {
     const PlanNode& n = plan_.nodes[v.node];
     if (n.kind == PlanNode::Kind::kOp || n.kind == PlanNode::Kind::kCarry)
       return n.node->output_handle(v.output);
@@ -393,16 +395,16 @@ class Specializer {
       absl::StatusOr<Shape> merged = n.shapes[i].MergeWith(context.outputs()[i]);
       n.shapes[i] = merged.ok() ? *std::move(merged) : context.outputs()[i];
     }
-    if (const auto taken = taken_.find(IndexOf(n)); taken != taken_.end()) {
+    if (const auto popped = popped_shapes_.find(IndexOf(n)); popped != popped_shapes_.end()) {
       Shape& shape = n.shapes[n.num_outputs() - 1];
-      absl::StatusOr<Shape> merged = shape.MergeWith(taken->second);
+      absl::StatusOr<Shape> merged = shape.MergeWith(popped->second);
       if (merged.ok()) shape = *std::move(merged);
     }
     // The op's own shape function holds for any iteration; this is the shape of the initial value.
     if (!n.is_enter()) return;
     const auto assumed = variable_shapes_.find(IndexOf(n));
     n.shapes[0] =
-        assumed == variable_shapes_.end() ? inputs[0] : Common(inputs[0], assumed->second);
+        assumed == variable_shapes_.end() ? inputs[0] : CommonShape(inputs[0], assumed->second);
   }
 
   int IndexOf(const PlanNode& n) const { return static_cast<int>(&n - plan_.nodes.data()); }
@@ -477,24 +479,24 @@ class Specializer {
   }
 
   // Returns the value if it is known, else null. Values of controlled constants are known if
-  // `waiting` contains them.
-  const Tensor* KnownOf(const PlanValue& v, const ControlledConstants* waiting) const {
+  // `controlled` contains them.
+  const Tensor* KnownValue(const PlanValue& v, const ControlledConstants* controlled) const {
     const PlanNode& n = plan_.nodes[v.node];
     if (n.is_constant(v.output)) return &n.constants[v.output];
-    if (waiting == nullptr) return nullptr;
-    const auto found = waiting->find(v.node);
-    return found == waiting->end() ? nullptr : &found->second[v.output];
+    if (controlled == nullptr) return nullptr;
+    const auto found = controlled->find(v.node);
+    return found == controlled->end() ? nullptr : &found->second[v.output];
   }
 
   // Returns whether the node can be folded. Function calls are not folded: that would compile a
   // plan within a plan.
-  bool Foldable(const PlanNode& n, const ControlledConstants* waiting = nullptr) {
+  bool CanFold(const PlanNode& n, const ControlledConstants* controlled = nullptr) {
     if (n.may_be_dead || !n.controls.empty() || n.node->op().stateful()) return false;
     if (plan_.IsLoopVariable(n) || plan_.EndsLoop(IndexOf(n))) return false;
     if (n.inputs.empty() || n.node->num_outputs() == 0 || !n.def->writes.empty()) return false;
     size_t bytes = 0, given = 0;
     for (const PlanValue& v : n.inputs) {
-      const Tensor* const known = KnownOf(v, waiting);
+      const Tensor* const known = KnownValue(v, controlled);
       if (known == nullptr || known->dtype() == DT_RESOURCE) return false;
       given += known->num_bytes();
     }
@@ -506,7 +508,7 @@ class Specializer {
       if (count < 0) return false;
       bytes += static_cast<size_t>(count) * ElementSize(type);
     }
-    const bool is_spread = bytes > kLargeBytes && bytes / kSpread > given;
+    const bool is_spread = bytes > kLargeBytes && bytes / kSpreadFactor > given;
     return bytes <= kMaxFoldedBytes && !(is_spread && IsAssigned(IndexOf(n)));
   }
 
@@ -522,7 +524,7 @@ class Specializer {
   }
 
   // Returns the node's values; none if its kernel fails, or does not set all outputs.
-  std::vector<Tensor> Folded(const PlanNode& n, const ControlledConstants* waiting = nullptr) {
+  std::vector<Tensor> Fold(const PlanNode& n, const ControlledConstants* controlled = nullptr) {
     const int num_inputs = static_cast<int>(n.inputs.size()), num_outputs = n.node->num_outputs();
     std::vector<Tensor> slots(num_inputs + num_outputs);
     std::vector<int32_t> indices(slots.size());
@@ -530,7 +532,7 @@ class Specializer {
     std::vector<Shape> input_shapes;
     for (size_t i = 0; i < indices.size(); ++i) indices[i] = static_cast<int32_t>(i);
     for (int i = 0; i < num_inputs; ++i) {
-      slots[i] = *KnownOf(n.inputs[i], waiting);
+      slots[i] = *KnownValue(n.inputs[i], controlled);
       input_shapes.push_back(slots[i].shape());
     }
     const std::optional<Kernel> kernel = HostKernel(n, input_shapes);
@@ -566,22 +568,22 @@ class Specializer {
   // By node: shapes of structured loops' variables that do not keep their initial shape.
   absl::flat_hash_map<int, Shape> variable_shapes_;
   absl::flat_hash_map<int, Shape>
-      taken_;  // by node that pops or reads a value from a stack, array or list
+      popped_shapes_;  // by node that pops or reads a value from a stack, array or list
 };
 
 }  // namespace
 
 PlanGraph::Flags PlanGraph::StepInvariantsOf(absl::Span<const PlanValue> inputs) const {
-  Flags lasting;
-  for (const PlanValue& v : inputs) lasting.push_back(IsStepInvariant(v));
-  return lasting;
+  Flags step_invariants;
+  for (const PlanValue& v : inputs) step_invariants.push_back(IsStepInvariant(v));
+  return step_invariants;
 }
 
 bool PlanGraph::IsStepInvariant(PlanValue value) const {
   // Python puts two or three Identities before a value. The limit avoids following a chain of
   // thousands from each of its nodes.
-  constexpr int kMostIdentities = 64;
-  for (int passed = 0; passed < kMostIdentities; ++passed) {
+  constexpr int kMaxIdentities = 64;
+  for (int passed = 0; passed < kMaxIdentities; ++passed) {
     const PlanNode& n = nodes[value.node];
     if (n.is_constant(value.output) || n.Is("Const")) return true;
     if (n.kind == PlanNode::Kind::kRead || n.Is(VariableUse::kReads)) {
@@ -596,16 +598,14 @@ bool PlanGraph::IsStepInvariant(PlanValue value) const {
   return false;
 }
 
-absl::Status Specialize(PlanGraph& plan, absl::Span<const Shape> feed_shapes,
-                        const PlanEnvironment& env) {
+absl::Status Specialize(PlanGraph& plan, const PassContext& context) {
   plan.writes_state = absl::c_any_of(
       plan.nodes, [](const PlanNode& n) { return n.def != nullptr && !n.def->writes.empty(); });
-  return Specializer(plan, feed_shapes, env).Run();
+  return Specializer(plan, context.feed_shapes, context.env).Run();
 }
 
-ControlledConstants FindControlledConstants(PlanGraph& plan, absl::Span<const Shape> feed_shapes,
-                                            const PlanEnvironment& env) {
-  return Specializer(plan, feed_shapes, env).FindWaiting();
+ControlledConstants FindControlledConstants(PlanGraph& plan, const PassContext& context) {
+  return Specializer(plan, context.feed_shapes, context.env).CollectControlled();
 }
 
 }  // namespace weir

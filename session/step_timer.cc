@@ -34,7 +34,7 @@ absl::Status CheckPeriod(const Period& period, absl::string_view hook) {
   return absl::OkStatus();
 }
 
-absl::Status NeedGlobalStep(Graph& graph, absl::string_view hook) {
+absl::Status RequireGlobalStep(Graph& graph, absl::string_view hook) {
   if (GetGlobalStep(graph).valid()) return absl::OkStatus();
   WEIR_RETURN_IF_ERROR(graph.status());
   return FailedPrecondition("Global step should be created to use ", hook, ".");

@@ -37,7 +37,7 @@ class StepTimer {
 // Returns INVALID_ARGUMENT, with the hook's name, unless exactly one part of the period is set.
 absl::Status CheckPeriod(const Period& period, absl::string_view hook);
 // Returns FAILED_PRECONDITION, with the hook's name, if the graph has no global step.
-absl::Status NeedGlobalStep(Graph& graph, absl::string_view hook);
+absl::Status RequireGlobalStep(Graph& graph, absl::string_view hook);
 
 }  // namespace weir
 

@@ -5,7 +5,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "weir/session/deadness.h"
-#include "weir/session/plan.h"
+#include "weir/session/passes.h"
 
 // Structures while loops.
 //
@@ -57,16 +57,16 @@ class LoopStructurer {
     FindUsers();
     for (size_t l = 0; l < plan_.loops.size(); ++l) {
       const int condition = LoopCondOf(static_cast<int>(l));
-      if (condition >= 0 && IsRegular(static_cast<int>(l), condition))
+      if (condition >= 0 && MatchesPattern(static_cast<int>(l), condition))
         plan_.loops[l].condition = condition;
     }
     if (absl::c_none_of(plan_.loops, [](const PlanLoop& l) { return l.is_structured(); })) return;
-    if (!FindBodies()) return;
-    for (int i = 0; i < count_; ++i) Pass(i);
-    CloseLoops();
+    if (!FindLoopBodies()) return;
+    for (int i = 0; i < count_; ++i) RemoveRouting(i);
+    BuildCarries();
     for (int i = 0; i < count_; ++i) Rewire(i);
     for (PlanValue& v : plan_.fetches) v = Resolve(v);
-    for (int& target : plan_.targets) target = EndOf(target);
+    for (int& target : plan_.targets) target = ControlReplacement(target);
     DropRemoved(plan_);
   }
 
@@ -77,21 +77,21 @@ class LoopStructurer {
 
   void FindUsers() {
     users_.resize(count_);
-    waiters_.resize(count_);
+    control_successors_.resize(count_);
     members_.resize(plan_.loops.size());
     next_of_.assign(count_, PlanValue());
     for (int i = 0; i < count_; ++i) {
       const PlanNode& n = plan_.nodes[i];
       for (size_t k = 0; k < n.inputs.size(); ++k)
         users_[n.inputs[k].node].push_back({i, static_cast<int>(k)});
-      for (const int control : n.controls) waiters_[control].push_back(i);
+      for (const int control : n.controls) control_successors_[control].push_back(i);
       if (n.loop >= 0) members_[n.loop].push_back(i);
       if (n.is_enter() && n.value_loop >= 0) members_[n.value_loop].push_back(i);
     }
     for (const PlanGraph::Carry& c : plan_.carries) next_of_[c.carry] = c.next;
   }
 
-  bool IsWaitedFor(int i) const { return !waiters_[i].empty(); }
+  bool HasControlSuccessors(int i) const { return !control_successors_[i].empty(); }
 
   bool IsCarry(const PlanValue& v) const {
     return plan_.nodes[v.node].kind == PlanNode::Kind::kCarry;
@@ -110,24 +110,24 @@ class LoopStructurer {
     return found;
   }
 
-  bool IsRegular(int l, int condition) const {
+  bool MatchesPattern(int l, int condition) const {
     if (plan_.loops[l].parent >= 0 && !plan_.loops[plan_.loops[l].parent].is_structured())
       return false;
-    if (IsWaitedFor(condition) || !OnlyDecides(condition)) return false;
+    if (HasControlSuccessors(condition) || !OnlyControlsSwitches(condition)) return false;
     if (!IsUnconditional(conditions_[condition], {})) return false;
-    const auto goes_round = [&](int i) { return plan_.nodes[i].kind == PlanNode::Kind::kCarry; };
-    if (absl::c_none_of(members_[l], goes_round)) return false;
-    return absl::c_all_of(members_[l],
-                          [&](int i) { return Fits(plan_.nodes[i], i, l, condition); });
+    const auto is_carry = [&](int i) { return plan_.nodes[i].kind == PlanNode::Kind::kCarry; };
+    if (absl::c_none_of(members_[l], is_carry)) return false;
+    return absl::c_all_of(
+        members_[l], [&](int i) { return NodeMatchesPattern(plan_.nodes[i], i, l, condition); });
   }
 
-  bool OnlyDecides(int condition) const {
+  bool OnlyControlsSwitches(int condition) const {
     return absl::c_all_of(users_[condition], [&](const Use& use) {
       return plan_.nodes[use.node].IsValueFlow(ControlFlow::kSwitch) && use.input == 1;
     });
   }
 
-  bool Fits(const PlanNode& n, int i, int l, int condition) const {
+  bool NodeMatchesPattern(const PlanNode& n, int i, int l, int condition) const {
     if (n.kind == PlanNode::Kind::kCarry) {
       return users_[i].size() == 1 &&
              plan_.nodes[users_[i][0].node].IsValueFlow(ControlFlow::kMerge);
@@ -136,25 +136,27 @@ class LoopStructurer {
     const std::string& op = n.node->op_name();
     if (n.is_enter() && n.value_loop == l) {
       if (n.node->attr<bool>("is_constant")) return true;
-      return n.IsValueFlow(ControlFlow::kEnter) && !IsWaitedFor(i) && users_[i].size() == 1 &&
-             IsVariable(users_[i][0].node);
+      return n.IsValueFlow(ControlFlow::kEnter) && !HasControlSuccessors(i) &&
+             users_[i].size() == 1 && IsVariable(users_[i][0].node);
     }
     if (absl::c_any_of(n.inputs, [&](const PlanValue& v) { return IsCarry(v); }))
       return IsVariable(i) && IsUnconditional(conditions_[i], {});
     if (n.Is(ControlFlow::kSwitch) && IsRef(n.type(0))) return n.inputs[1].node != condition;
     if (op == "ControlTrigger") {
-      return absl::c_all_of(waiters_[i], [&](int waiter) {
+      return absl::c_all_of(control_successors_[i], [&](int waiter) {
         return plan_.nodes[waiter].IsValueFlow(ControlFlow::kNextIteration) ||
                IsInBody(waiter, condition);
       });
     }
-    if (n.IsValueFlow(ControlFlow::kSwitch) && n.inputs[1].node == condition) return Divides(n, i);
+    if (n.IsValueFlow(ControlFlow::kSwitch) && n.inputs[1].node == condition)
+      return IsLoopSwitch(n, i);
     if (n.IsValueFlow(ControlFlow::kExit)) {
-      return n.controls.empty() && Leaves(n.inputs[0], condition) &&
-             IsSamePlace({i, 0}, n.inputs[0]);
+      return n.controls.empty() && IsFalseOutput(n.inputs[0], condition) &&
+             IsSamePlacement({i, 0}, n.inputs[0]);
     }
     if (n.IsValueFlow(ControlFlow::kNextIteration)) {
-      return !IsWaitedFor(i) && users_[i].empty() && IsSamePlace({i, 0}, n.inputs[0]) &&
+      return !HasControlSuccessors(i) && users_[i].empty() &&
+             IsSamePlacement({i, 0}, n.inputs[0]) &&
              IsUnconditional(conditions_[i], {PlanValue{condition, 0}, 1});
     }
     return !n.Is(ControlFlow::kExit) && !n.Is(ControlFlow::kNextIteration);
@@ -172,7 +174,7 @@ class LoopStructurer {
       return false;
     if (enter.node->attr<bool>("is_constant")) return false;
     const PlanValue next = next_of_[carry.node];
-    return IsSamePlace({i, 0}, n.inputs[at]) && IsSamePlace({i, 0}, next) &&
+    return IsSamePlacement({i, 0}, n.inputs[at]) && IsSamePlacement({i, 0}, next) &&
            absl::c_all_of(users_[i], [&](const Use& use) {
              return plan_.nodes[use.node].inputs[use.input].output == 0;
            });
@@ -180,35 +182,37 @@ class LoopStructurer {
 
   // Returns true if the input of this Switch is available whatever the condition, and its false
   // output leads only to Exits.
-  bool Divides(const PlanNode& n, int i) const {
+  bool IsLoopSwitch(const PlanNode& n, int i) const {
     if (!n.controls.empty() || IsRef(n.node->output_type(0))) return false;
     const int condition = n.inputs[1].node;
-    const auto goes_on = [&](int waiter) { return IsInBody(waiter, condition); };
-    if (!absl::c_all_of(waiters_[i], [&](int waiter) {
-          return plan_.nodes[waiter].Is("NoOp") && absl::c_all_of(waiters_[waiter], goes_on);
+    const auto is_in_body = [&](int waiter) { return IsInBody(waiter, condition); };
+    if (!absl::c_all_of(control_successors_[i], [&](int waiter) {
+          return plan_.nodes[waiter].Is("NoOp") &&
+                 absl::c_all_of(control_successors_[waiter], is_in_body);
         })) {
       return false;
     }
     const PlanValue& value = n.inputs[0];
-    if (!IsSamePlace({i, 0}, value) || !IsUnconditional(conditions_[value.node], {})) return false;
+    if (!IsSamePlacement({i, 0}, value) || !IsUnconditional(conditions_[value.node], {}))
+      return false;
     if (plan_.nodes[value.node].IsValueFlow(ControlFlow::kSwitch)) return false;
     return absl::c_all_of(users_[i], [&](const Use& use) {
-      return plan_.nodes[use.node].inputs[use.input].output == 1 || OnlyLeaves(use.node);
+      return plan_.nodes[use.node].inputs[use.input].output == 1 || LeadsOnlyToExits(use.node);
     });
   }
 
   // Returns true for an Exit, or an Identity whose only users are Exits, as Python's gradients add.
-  bool OnlyLeaves(int i) const {
+  bool LeadsOnlyToExits(int i) const {
     const PlanNode& n = plan_.nodes[i];
     if (n.IsValueFlow(ControlFlow::kExit)) return true;
-    return n.is_identity() && !IsWaitedFor(i) && IsSamePlace({i, 0}, n.inputs[0]) &&
+    return n.is_identity() && !HasControlSuccessors(i) && IsSamePlacement({i, 0}, n.inputs[0]) &&
            absl::c_all_of(users_[i], [&](const Use& use) {
              return plan_.nodes[use.node].IsValueFlow(ControlFlow::kExit);
            });
   }
 
   // Returns true for the false output of a Switch, possibly through one Identity.
-  bool Leaves(PlanValue v, int condition) const {
+  bool IsFalseOutput(PlanValue v, int condition) const {
     if (plan_.nodes[v.node].is_identity()) v = plan_.nodes[v.node].inputs[0];
     const PlanNode& n = plan_.nodes[v.node];
     return n.IsValueFlow(ControlFlow::kSwitch) && v.output == 0 && n.inputs[1].node == condition;
@@ -220,12 +224,12 @@ class LoopStructurer {
     return absl::c_any_of(plan_.nodes[i].inputs, [&](const PlanValue& v) {
       const PlanNode& n = plan_.nodes[v.node];
       return n.IsValueFlow(ControlFlow::kSwitch) && n.inputs[1].node == condition &&
-             (v.output == 1 || OnlyLeaves(i));
+             (v.output == 1 || LeadsOnlyToExits(i));
     });
   }
 
   // A feed has no device, and is in host memory.
-  bool IsSamePlace(const PlanValue& a, const PlanValue& b) const {
+  bool IsSamePlacement(const PlanValue& a, const PlanValue& b) const {
     const PlanNode &x = plan_.nodes[a.node], &y = plan_.nodes[b.node];
     const auto is_host = [](const PlanNode& n) {
       return n.device == nullptr || n.device->is_host();
@@ -237,9 +241,9 @@ class LoopStructurer {
   // Returns true if the only conditions are `allowed` and the LoopConds of structured loops.
   bool IsUnconditional(const Conditions& conditions, const Condition& allowed) const {
     return absl::c_all_of(conditions,
-                          [&](const Condition& c) { return c == allowed || IsRaised(c); });
+                          [&](const Condition& c) { return c == allowed || IsStructured(c); });
   }
-  bool IsRaised(const Condition& c) const {
+  bool IsStructured(const Condition& c) const {
     if (c.pred.output < 0 || c.side != 1 || !plan_.nodes[c.pred.node].Is(ControlFlow::kLoopCond))
       return false;
     const int loop = plan_.nodes[c.pred.node].loop;
@@ -248,7 +252,7 @@ class LoopStructurer {
 
   // ---- what replaces their nodes
 
-  bool IsDivider(const PlanNode& n) const {
+  bool IsStructuredSwitch(const PlanNode& n) const {
     return n.IsValueFlow(ControlFlow::kSwitch) && n.loop >= 0 &&
            plan_.loops[n.loop].is_structured() && n.inputs[1].node == plan_.loops[n.loop].condition;
   }
@@ -257,11 +261,11 @@ class LoopStructurer {
   // of its Enters is; the Enter may be visited after a node behind the loop, so the pass is
   // repeated until nothing changes. Returns false if this takes too many passes; no loop is
   // structured then.
-  bool FindBodies() {
-    constexpr int kMostPasses = 8;
-    for (int pass = 0; pass < kMostPasses; ++pass) {
+  bool FindLoopBodies() {
+    constexpr int kMaxPasses = 8;
+    for (int pass = 0; pass < kMaxPasses; ++pass) {
       bool changed = false;
-      for (int i = 0; i < count_; ++i) changed |= FindBody(i);
+      for (int i = 0; i < count_; ++i) changed |= UpdateInBody(i);
       if (!changed) return true;
     }
     for (PlanNode& n : plan_.nodes) n.in_body = false;
@@ -270,7 +274,7 @@ class LoopStructurer {
   }
 
   // Returns true if this determines that a loop is in the body.
-  bool FindBody(int i) {
+  bool UpdateInBody(int i) {
     PlanNode& n = plan_.nodes[i];
     if (n.loop < 0 || !plan_.loops[n.loop].is_structured()) return false;
     const auto follows = [&](int id) {
@@ -281,55 +285,57 @@ class LoopStructurer {
     };
     n.in_body =
         absl::c_any_of(n.controls, follows) || absl::c_any_of(n.inputs, [&](const PlanValue& v) {
-          return follows(v.node) || (v.output == 1 && IsDivider(plan_.nodes[v.node]));
+          return follows(v.node) || (v.output == 1 && IsStructuredSwitch(plan_.nodes[v.node]));
         });
     if (!n.is_enter() || !n.in_body) return false;
     return !std::exchange(plan_.loops[n.value_loop].in_body, true);
   }
 
   // Removes the node if it only routes a value in a structured loop.
-  void Pass(int i) {
+  void RemoveRouting(int i) {
     PlanNode& n = plan_.nodes[i];
     const int loop = n.is_enter() ? n.value_loop : n.loop;
     if (loop < 0 || !plan_.loops[loop].is_structured()) return;
     if (n.kind == PlanNode::Kind::kCarry) {
-      n.removed = true;
+      plan_.MarkRemoved(i);
     } else if (n.IsValueFlow(ControlFlow::kMerge) &&
                absl::c_any_of(n.inputs, [&](auto& v) { return IsCarry(v); })) {
       const int at = IsCarry(n.inputs[0]) ? 1 : 0;
       const PlanNode& next = plan_.nodes[next_of_[n.inputs[1 - at].node].node];
       variables_.push_back({n.inputs[at].node, next.inputs[0]});
-      TakeOut(i, 1, n.inputs[at]);
-    } else if (IsDivider(n)) {
-      TakeOut(i, 2, n.inputs[0]);
+      RemoveNode(i, 1, n.inputs[at]);
+    } else if (IsStructuredSwitch(n)) {
+      RemoveNode(i, 2, n.inputs[0]);
     } else if (n.IsValueFlow(ControlFlow::kExit) ||
-               (n.is_identity() && Leaves(n.inputs[0], plan_.loops[loop].condition))) {
-      TakeOut(i, 1, n.inputs[0]);
+               (n.is_identity() && IsFalseOutput(n.inputs[0], plan_.loops[loop].condition))) {
+      RemoveNode(i, 1, n.inputs[0]);
     } else if (n.IsValueFlow(ControlFlow::kNextIteration)) {
-      n.removed = true;
+      plan_.MarkRemoved(i);
       // An iteration ends when all its nodes have run; these have to run, too.
       for (const int control : n.controls) plan_.targets.push_back(control);
     } else if (n.IsValueFlow(ControlFlow::kEnter) && n.node->attr<bool>("is_constant")) {
-      if (CanGo(i)) TakeOut(i, 1, n.inputs[0]);
+      if (CanRemoveEnter(i)) RemoveNode(i, 1, n.inputs[0]);
     }
   }
 
   // Returns true if the Enter can be removed, so that its users use its input directly. (An Enter
   // whose input leaves its own loop stays, so that OrderNodes finds the cycle.)
-  bool CanGo(int i) const {
+  bool CanRemoveEnter(int i) const {
     const PlanNode &n = plan_.nodes[i], &source = plan_.nodes[n.inputs[0].node];
-    return n.controls.empty() && !IsWaitedFor(i) && !absl::c_linear_search(plan_.targets, i) &&
-           !(source.is_exit() && source.loop == n.value_loop) && IsSamePlace({i, 0}, n.inputs[0]);
+    return n.controls.empty() && !HasControlSuccessors(i) &&
+           !absl::c_linear_search(plan_.targets, i) &&
+           !(source.is_exit() && source.loop == n.value_loop) &&
+           IsSamePlacement({i, 0}, n.inputs[0]);
   }
 
-  void TakeOut(int i, int num_outputs, const PlanValue& value) {
-    plan_.nodes[i].removed = true;
-    for (int k = 0; k < num_outputs; ++k) instead_[{i, k}] = value;
+  void RemoveNode(int i, int num_outputs, const PlanValue& value) {
+    plan_.MarkRemoved(i);
+    for (int k = 0; k < num_outputs; ++k) replacements_[{i, k}] = value;
   }
 
   PlanValue Resolve(PlanValue v) const {
-    for (auto it = instead_.find({v.node, v.output}); it != instead_.end();
-         it = instead_.find({v.node, v.output}))
+    for (auto it = replacements_.find({v.node, v.output}); it != replacements_.end();
+         it = replacements_.find({v.node, v.output}))
       v = it->second;
     return v;
   }
@@ -338,18 +344,18 @@ class LoopStructurer {
   PlanValue Origin(PlanValue v) const {
     for (v = Resolve(v);; v = Resolve(plan_.nodes[v.node].inputs[0])) {
       const PlanNode& n = plan_.nodes[v.node];
-      if (!n.is_identity() || !n.controls.empty() || !IsSamePlace(v, n.inputs[0])) return v;
+      if (!n.is_identity() || !n.controls.empty() || !IsSamePlacement(v, n.inputs[0])) return v;
     }
   }
 
-  void CloseLoops() {
+  void BuildCarries() {
     std::vector<PlanGraph::Carry> carries;
     for (const PlanGraph::Carry& c : plan_.carries) {
       if (!plan_.nodes[c.carry].removed) carries.push_back(c);
     }
     for (const PlanGraph::Carry& v : variables_) {
-      if (Origin(v.next) == PlanValue{v.carry, 0} && CanGo(v.carry)) {
-        TakeOut(v.carry, 1, plan_.nodes[v.carry].inputs[0]);
+      if (Origin(v.next) == PlanValue{v.carry, 0} && CanRemoveEnter(v.carry)) {
+        RemoveNode(v.carry, 1, plan_.nodes[v.carry].inputs[0]);
       } else {
         carries.push_back(v);
       }
@@ -359,7 +365,7 @@ class LoopStructurer {
   }
 
   // Returns the node that replaces the removed node `i` as the source of a control edge.
-  int EndOf(int i) const {
+  int ControlReplacement(int i) const {
     const PlanNode& n = plan_.nodes[i];
     return n.removed ? plan_.loops[n.is_enter() ? n.value_loop : n.loop].condition : i;
   }
@@ -373,26 +379,27 @@ class LoopStructurer {
     absl::flat_hash_set<int> controls;
     for (const int control : n.controls) {
       const PlanNode& before = plan_.nodes[control];
-      if (!before.removed || n.loop != before.loop) controls.insert(EndOf(control));
+      if (!before.removed || n.loop != before.loop) controls.insert(ControlReplacement(control));
     }
     n.controls.assign(controls.begin(), controls.end());
     absl::c_sort(n.controls);
     const Conditions& conditions = conditions_[i];
-    n.may_be_dead = n.may_be_dead &&
-                    (n.Is(ControlFlow::kSwitch) ||
-                     absl::c_any_of(conditions, [&](const Condition& c) { return !IsRaised(c); }));
+    n.may_be_dead =
+        n.may_be_dead &&
+        (n.Is(ControlFlow::kSwitch) ||
+         absl::c_any_of(conditions, [&](const Condition& c) { return !IsStructured(c); }));
   }
 
   PlanGraph& plan_;
   const int count_;
-  std::vector<Conditions> conditions_;       // by node
-  std::vector<std::vector<Use>> users_;      // by node
-  std::vector<IndexList> waiters_;           // by node: its control successors
-  std::vector<std::vector<int>> members_;    // by loop, with its Enters
-  std::vector<PlanValue> next_of_;           // by kCarry
+  std::vector<Conditions> conditions_;         // by node
+  std::vector<std::vector<Use>> users_;        // by node
+  std::vector<IndexList> control_successors_;  // by node: its control successors
+  std::vector<std::vector<int>> members_;      // by loop, with its Enters
+  std::vector<PlanValue> next_of_;             // by kCarry
   std::vector<PlanGraph::Carry> variables_;  // variables of structured loops, and their next values
   absl::flat_hash_map<std::pair<int, int>, PlanValue>
-      instead_;  // by removed node and output: the replacement
+      replacements_;  // by removed node and output: the replacement
 };
 
 }  // namespace

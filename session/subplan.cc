@@ -56,7 +56,7 @@ const OpRegistry& SubplanOps() {
                   .Out("y: T")
                   .Attr("T: type")
                   .InferShape(UnknownShape)
-                  .Doc("Stands for any value."));
+                  .Doc("A placeholder for any value."));
     const auto add = [made](const char* op, const char* doc) {
       made->Add(OpSpec(op)
                     .In("args: Targs")
@@ -67,22 +67,22 @@ const OpRegistry& SubplanOps() {
                     .InferShape(UnknownShape)
                     .Doc(doc));
     };
-    add("_TiledSubplan", "Nodes that work on each row of a batch by itself.");
-    add("_CachedSubplan", "Nodes that depend on nothing but lasting values.");
+    add("_TiledSubplan", "Runs a subplan on a batch, slice by slice.");
+    add("_CachedSubplan", "Runs a subplan of step-invariant values; caches its results.");
     return made;
   }();
   return *ops;
 }
 
-absl::StatusOr<const Node*> MakeSubplanNode(const SubplanSignature& face, Graph& graph) {
+absl::StatusOr<const Node*> MakeSubplanNode(const SubplanSignature& signature, Graph& graph) {
   Outputs args;
-  for (const DataType type : face.feeds)
+  for (const DataType type : signature.feeds)
     args.push_back(NodeBuilder(graph, "_Source").Attr("T", type).BuildOutput());
-  const Node* const node = NodeBuilder(graph, face.op)
-                               .Name(face.name)
+  const Node* const node = NodeBuilder(graph, signature.op)
+                               .Name(signature.name)
                                .InputList(args)
-                               .Attr("Tresults", face.results)
-                               .Attr("fused_ops", face.fused_ops)
+                               .Attr("Tresults", signature.results)
+                               .Attr("fused_ops", signature.fused_ops)
                                .Build();
   WEIR_RETURN_IF_ERROR(graph.TakeStatus());
   return node;

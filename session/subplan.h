@@ -43,7 +43,7 @@ struct SubplanSignature {
 // The ops of such nodes. They never occur in files.
 const OpRegistry& SubplanOps();
 // Creates such a node, in a graph with SubplanOps.
-absl::StatusOr<const Node*> MakeSubplanNode(const SubplanSignature& face, Graph& graph);
+absl::StatusOr<const Node*> MakeSubplanNode(const SubplanSignature& signature, Graph& graph);
 
 }  // namespace weir
 

@@ -11,6 +11,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "weir/session/fusion.h"
+#include "weir/session/passes.h"
 #include "weir/session/row_ops.h"
 #include "weir/session/tiled_subplan.h"
 
@@ -37,12 +38,12 @@
 // another one after a write would have to run at two times.
 //
 // Slices. Weights are read again for every slice, and those that are not step-invariant are packed
-// again. A slice has the fewest rows whose values have as many bytes as the weights (kPacked times
-// as many, if they are packed), so that this does not cost more than the cache saves, and at least
-// kSmallest bytes, which is worth running a plan for. The number of rows divides the batch, so that
-// all slices share one plan, and the slices distribute evenly over the threads. The region is left
-// unchanged if there is no such number, if the values fit the caches anyway (kLargest), or if a
-// large part of its values is used outside (training).
+// again. A slice has the fewest rows whose values have as many bytes as the weights (kPackingCost
+// times as many, if they are packed), so that this does not cost more than the cache saves, and at
+// least kMinSliceBytes bytes, which is worth running a plan for. The number of rows divides the
+// batch, so that all slices share one plan, and the slices distribute evenly over the threads. The
+// region is left unchanged if there is no such number, if the values fit the caches anyway
+// (kMinRegionBytes), or if a large part of its values is used outside (training).
 //
 // The region is compiled as a subplan for the shapes of a slice, by Specialize and the passes that
 // follow this one. Constants remain constants in it, so batch norms are folded and packed filters
@@ -53,12 +54,13 @@ namespace weir {
 
 namespace {
 
-constexpr double kLargest = 16 << 20;  // regions with fewer bytes of values are left unchanged
-constexpr double kSmallest = 1 << 20;  // smallest slice, in bytes of values
-constexpr double kPacked = 4;     // cost of reading and packing a weight, relative to reading it
-constexpr int kMostWaiting = 64;  // asynchronous nodes
-constexpr double kMostSlices = 1 << 30;
-constexpr int64_t kMostTried = 65536;  // largest divisor of a batch that is tried
+constexpr double kMinRegionBytes = 16
+                                   << 20;   // regions with fewer bytes of values are left unchanged
+constexpr double kMinSliceBytes = 1 << 20;  // smallest slice, in bytes of values
+constexpr double kPackingCost = 4;  // cost of reading and packing a weight, relative to reading it
+constexpr int kMaxAsyncNodes = 64;  // asynchronous nodes
+constexpr double kMaxSlices = 1 << 30;
+constexpr int64_t kMaxDivisor = 65536;  // largest divisor of a batch that is tried
 
 // In floating point, so that implausibly large shapes do not overflow.
 double BytesOf(const Shape& shape, DataType type) {
@@ -69,10 +71,10 @@ double BytesOf(const Shape& shape, DataType type) {
 struct Region {
   struct Argument {
     PlanValue value;
-    bool cut;
+    bool sliced;
     friend bool operator<(const Argument& a, const Argument& b) {
-      return std::tie(a.value.node, a.value.output, a.cut) <
-             std::tie(b.value.node, b.value.output, b.cut);
+      return std::tie(a.value.node, a.value.output, a.sliced) <
+             std::tie(b.value.node, b.value.output, b.sliced);
     }
   };
   int64_t rows = 0;
@@ -87,33 +89,33 @@ class BatchTiling : public Fusion {
 
   // Returns true if the plan has changed.
   bool Run() {
-    if (!plan_.loops.empty() || plan_.writes_state || !MayPay()) return false;
-    if (absl::c_count_if(plan_.nodes, Waits) > kMostWaiting) return false;
+    if (!plan_.loops.empty() || plan_.writes_state || !IsWorthwhile()) return false;
+    if (absl::c_count_if(plan_.nodes, IsAsync) > kMaxAsyncNodes) return false;
     FindRowOps();
     FindRegions();
-    FindTies();
+    FindArgumentsAndResults();
     for (const Region& region : regions_) {
       const int64_t rows = RowsOfSlice(region);
       if (rows > 0) Replace(region, rows);
     }
-    TakeResults();
-    return !taken_.empty();
+    RedirectResults();
+    return !replacements_.empty();
   }
 
  private:
   // ---- regions
 
   // An early exit for most graphs.
-  bool MayPay() const {
+  bool IsWorthwhile() const {
     double bytes = 0;
     for (const PlanNode& n : plan_.nodes) {
       if (n.removed || n.shapes.empty() || !n.shapes[0].IsFullyDefined()) continue;
       bytes += BytesOf(n.shapes[0], n.type(0));
     }
-    return bytes >= kLargest;
+    return bytes >= kMinRegionBytes;
   }
 
-  static bool Waits(const PlanNode& n) { return !n.removed && n.kernel.is_async(); }
+  static bool IsAsync(const PlanNode& n) { return !n.removed && n.kernel.is_async(); }
 
   bool MaySlice(const PlanNode& n) const {
     if (!IsFusable(n) || n.may_be_dead || n.loop >= 0 || !n.controls.empty() || !n.kernel.run())
@@ -148,19 +150,20 @@ class BatchTiling : public Fusion {
   }
 
   // Returns true if input `k` of the node is a value of the same batch.
-  bool IsJoined(int node, size_t k) const {
+  bool SharesBatch(int node, size_t k) const {
     const PlanNode& n = plan_.nodes[node];
     const int maker = n.inputs[k].node;
-    return ops_[node] && ops_[maker] && ops_[node]->cut[k] &&
+    return ops_[node] && ops_[maker] && ops_[node]->sliced[k] &&
            n.shapes[0].dim(0) == plan_.nodes[maker].shapes[0].dim(0);
   }
 
   void FindRegions() {
     const int count = static_cast<int>(ops_.size());
     std::vector<int> level(count, 0), leader(count);
-    std::vector<uint64_t> after(count,
-                                0);  // by node: the asynchronous nodes before it, as a bit set
-    int waiting = 0;
+    std::vector<uint64_t> async_before(
+        count,
+        0);  // by node: the asynchronous nodes before it, as a bit set
+    int num_async = 0;
     const auto leader_of = [&](int i) {
       while (leader[i] != i) i = leader[i] = leader[leader[i]];
       return i;
@@ -168,27 +171,27 @@ class BatchTiling : public Fusion {
     for (int i = 0; i < count; ++i) {
       leader[i] = i;
       const PlanNode& n = plan_.nodes[i];
-      if (Waits(n)) after[i] = uint64_t{1} << waiting++;
-      for (const PlanValue& v : n.inputs) after[i] |= after[v.node];
-      for (const int control : n.controls) after[i] |= after[control];
-      const auto joined = [&](size_t k) {
-        return IsJoined(i, k) && after[n.inputs[k].node] == after[i];
+      if (IsAsync(n)) async_before[i] = uint64_t{1} << num_async++;
+      for (const PlanValue& v : n.inputs) async_before[i] |= async_before[v.node];
+      for (const int control : n.controls) async_before[i] |= async_before[control];
+      const auto in_batch = [&](size_t k) {
+        return SharesBatch(i, k) && async_before[n.inputs[k].node] == async_before[i];
       };
       for (size_t k = 0; k < n.inputs.size(); ++k) {
         const int maker = n.inputs[k].node;
-        level[i] = std::max(level[i], level[maker] + (ops_[maker] && !joined(k) ? 1 : 0));
+        level[i] = std::max(level[i], level[maker] + (ops_[maker] && !in_batch(k) ? 1 : 0));
       }
       for (const int control : n.controls) level[i] = std::max(level[i], level[control]);
       for (size_t k = 0; k < n.inputs.size(); ++k) {
         const int maker = n.inputs[k].node;
-        if (joined(k) && level[maker] == level[i]) leader[leader_of(i)] = leader_of(maker);
+        if (in_batch(k) && level[maker] == level[i]) leader[leader_of(i)] = leader_of(maker);
       }
     }
-    std::vector<int> led(count, -1);  // by leader: its region
+    std::vector<int> region_of_leader(count, -1);  // by leader: its region
     region_of_.assign(count, -1);
     for (int i = 0; i < count; ++i) {
       if (!ops_[i]) continue;
-      int& number = led[leader_of(i)];
+      int& number = region_of_leader[leader_of(i)];
       if (number < 0) {
         number = static_cast<int>(regions_.size());
         regions_.push_back({.rows = plan_.nodes[i].shapes[0].dim(0)});
@@ -199,8 +202,8 @@ class BatchTiling : public Fusion {
   }
 
   // Finds the arguments and results of the regions.
-  void FindTies() {
-    const auto leave = [&](const PlanValue& v) {
+  void FindArgumentsAndResults() {
+    const auto add_result = [&](const PlanValue& v) {
       if (v.node >= 0 && region_of_[v.node] >= 0)
         regions_[region_of_[v.node]].results.insert(v.node);
     };
@@ -209,12 +212,12 @@ class BatchTiling : public Fusion {
       for (size_t k = 0; k < n.inputs.size(); ++k) {
         const PlanValue& v = n.inputs[k];
         if (region_of_[i] >= 0 && region_of_[v.node] == region_of_[i]) continue;
-        leave(v);
-        if (region_of_[i] >= 0) regions_[region_of_[i]].arguments.insert({v, ops_[i]->cut[k]});
+        add_result(v);
+        if (region_of_[i] >= 0) regions_[region_of_[i]].arguments.insert({v, ops_[i]->sliced[k]});
       }
     }
-    for (const PlanValue& v : plan_.fetches) leave(v);
-    for (const PlanGraph::Carry& c : plan_.carries) leave(c.next);
+    for (const PlanValue& v : plan_.fetches) add_result(v);
+    for (const PlanGraph::Carry& c : plan_.carries) add_result(c.next);
   }
 
   // Returns the number of rows of a slice; 0 to leave the region unchanged.
@@ -227,18 +230,18 @@ class BatchTiling : public Fusion {
     for (const int i : region.results)
       results += BytesOf(plan_.nodes[i].shapes[0], plan_.nodes[i].type(0));
     for (const Region::Argument& a : region.arguments) {
-      if (a.cut) continue;
+      if (a.sliced) continue;
       const bool step_invariant = ConstantOf(a.value) != nullptr || plan_.IsStepInvariant(a.value);
-      weights += BytesOf(ShapeOf(a.value), TypeOf(a.value)) * (step_invariant ? 1 : kPacked);
+      weights += BytesOf(ShapeOf(a.value), TypeOf(a.value)) * (step_invariant ? 1 : kPackingCost);
     }
-    if (values < kLargest || results > values / 4) return 0;
+    if (values < kMinRegionBytes || results > values / 4) return 0;
     // An even number of slices, or a large one. It depends on sizes only, so that it is the same
     // for any number of threads.
     const auto is_even = [](int64_t slices) { return slices % 2 == 0 || slices >= 9; };
     const auto most =
-        static_cast<int64_t>(std::min(values / std::max(weights, kSmallest), kMostSlices));
+        static_cast<int64_t>(std::min(values / std::max(weights, kMinSliceBytes), kMaxSlices));
     int64_t slices = 1;
-    for (int64_t d = 1; d <= kMostTried && d <= region.rows / d; ++d) {
+    for (int64_t d = 1; d <= kMaxDivisor && d <= region.rows / d; ++d) {
       if (region.rows % d != 0) continue;
       for (const int64_t number : {d, region.rows / d}) {
         if (number <= most && is_even(number)) slices = std::max(slices, number);
@@ -251,21 +254,21 @@ class BatchTiling : public Fusion {
 
   // Returns the region as a subplan for one slice. Its feeds are the arguments that are not
   // constants in the subplan; they are appended to `fed`.
-  absl::StatusOr<PlanGraph> MakeInner(const Region& region, int64_t rows,
-                                      std::vector<Region::Argument>* fed) const {
-    Subplan inner(env_);
-    std::map<Region::Argument, PlanValue> place_of_argument;
-    std::map<int, int> place_of_node;
+  absl::StatusOr<PlanGraph> BuildSubplan(const Region& region, int64_t rows,
+                                         std::vector<Region::Argument>* fed) const {
+    Subplan subplan(env_);
+    std::map<Region::Argument, PlanValue> argument_values;
+    std::map<int, int> inner_nodes;
     for (const Region::Argument& argument : region.arguments) {
-      const auto& [value, cut] = argument;
-      const Tensor* const constant = cut ? nullptr : ConstantOf(value);
+      const auto& [value, sliced] = argument;
+      const Tensor* const constant = sliced ? nullptr : ConstantOf(value);
       if (constant != nullptr) {
-        place_of_argument[argument] =
-            inner.AddConstant(*constant, plan_.nodes[value.node].node->name());
+        argument_values[argument] =
+            subplan.AddConstant(*constant, plan_.nodes[value.node].node->name());
         continue;
       }
-      place_of_argument[argument] =
-          inner.AddFeed(TypeOf(value), !cut && plan_.IsStepInvariant(value));
+      argument_values[argument] =
+          subplan.AddFeed(TypeOf(value), !sliced && plan_.IsStepInvariant(value));
       fed->push_back(argument);
     }
     for (const int id : region.nodes) {
@@ -273,19 +276,19 @@ class BatchTiling : public Fusion {
       absl::InlinedVector<PlanValue, 3> inputs;
       for (size_t k = 0; k < outer.inputs.size(); ++k) {
         const PlanValue& v = outer.inputs[k];
-        if (k == 1 && ops_[id]->names_rows) {
+        if (k == 1 && ops_[id]->has_shape_input) {
           inputs.push_back(
-              inner.AddConstant(ShapeOfSlice(id, rows), "slice/" + outer.node->name()));
-        } else if (const auto inside = place_of_node.find(v.node); inside != place_of_node.end()) {
+              subplan.AddConstant(ShapeOfSlice(id, rows), "slice/" + outer.node->name()));
+        } else if (const auto inside = inner_nodes.find(v.node); inside != inner_nodes.end()) {
           inputs.push_back({inside->second, v.output});
         } else {
-          inputs.push_back(place_of_argument.at({v, ops_[id]->cut[k]}));
+          inputs.push_back(argument_values.at({v, ops_[id]->sliced[k]}));
         }
       }
-      place_of_node[id] = inner.AddNode(outer, std::move(inputs));
+      inner_nodes[id] = subplan.AddNode(outer, std::move(inputs));
     }
-    for (const int result : region.results) inner.AddFetch({place_of_node.at(result), 0});
-    return inner.Take();
+    for (const int result : region.results) subplan.AddFetch({inner_nodes.at(result), 0});
+    return subplan.Take();
   }
 
   DataType TypeOf(const PlanValue& v) const { return BaseType(plan_.nodes[v.node].type(v.output)); }
@@ -301,18 +304,18 @@ class BatchTiling : public Fusion {
 
   void Replace(const Region& region, int64_t rows) {
     std::vector<Region::Argument> fed;
-    absl::StatusOr<PlanGraph> inner = MakeInner(region, rows, &fed);
-    if (!inner.ok()) return;
+    absl::StatusOr<PlanGraph> subplan = BuildSubplan(region, rows, &fed);
+    if (!subplan.ok()) return;
     TiledSubplan::Layout layout{.rows = rows};
     std::vector<Shape> feed_shapes;
     DataTypes feed_types, result_types;
     absl::InlinedVector<PlanValue, 3> inputs;
-    for (const auto& [value, cut] : fed) {
+    for (const auto& [value, sliced] : fed) {
       inputs.push_back(value);
-      layout.cut.push_back(cut);
+      layout.sliced.push_back(sliced);
       feed_types.push_back(TypeOf(value));
       feed_shapes.push_back(ShapeOf(value));
-      if (cut) feed_shapes.back().set_dim(0, rows);
+      if (sliced) feed_shapes.back().set_dim(0, rows);
     }
     for (const int result : region.results) {
       layout.results.push_back(plan_.nodes[result].shapes[0]);
@@ -326,7 +329,7 @@ class BatchTiling : public Fusion {
     }
     const std::string& name = plan_.nodes[*region.results.rbegin()].node->name();
     const absl::StatusOr<std::shared_ptr<TiledSubplan>> step = TiledSubplan::Make(
-        *std::move(inner), feed_shapes, env_, layout,
+        *std::move(subplan), feed_shapes, env_, layout,
         {TiledSubplan::Def().op, name, feed_types, result_types, std::move(ops)});
     assert(!absl::IsInternal(step.status()));  // a wrongly classified RowOp
     if (!step.ok()) return;
@@ -340,29 +343,29 @@ class BatchTiling : public Fusion {
     n.kernel = Kernel([step = *step](KernelContext& c) { return step->Run(c); });
     n.cost_ns = cost_ns;
     const int id = static_cast<int>(plan_.nodes.size());
-    plan_.nodes.push_back(std::move(n));
+    plan_.Add(std::move(n));
     int output = 0;
-    for (const int result : region.results) taken_[result] = {id, output++};
-    for (const int node : region.nodes) plan_.nodes[node].Remove();
+    for (const int result : region.results) replacements_[result] = {id, output++};
+    for (const int node : region.nodes) plan_.Fuse(node);
   }
 
   // Redirects users of a region's results to the region's node.
-  void TakeResults() {
-    const auto take = [&](PlanValue& v) {
-      if (const auto it = taken_.find(v.node); it != taken_.end()) v = it->second;
+  void RedirectResults() {
+    const auto redirect = [&](PlanValue& v) {
+      if (const auto it = replacements_.find(v.node); it != replacements_.end()) v = it->second;
     };
     for (PlanNode& n : plan_.nodes) {
-      for (PlanValue& v : n.inputs) take(v);
+      for (PlanValue& v : n.inputs) redirect(v);
     }
-    for (PlanValue& v : plan_.fetches) take(v);
-    for (PlanGraph::Carry& c : plan_.carries) take(c.next);
+    for (PlanValue& v : plan_.fetches) redirect(v);
+    for (PlanGraph::Carry& c : plan_.carries) redirect(c.next);
   }
 
   std::vector<std::optional<RowOp>> ops_;  // by node; empty for nodes that are not sliced
   std::vector<Region> regions_;
   std::vector<int> region_of_;  // by node; -1: in no region
   absl::flat_hash_map<int, PlanValue>
-      taken_;  // by node: the output of a region's node that replaces it
+      replacements_;  // by node: the output of a region's node that replaces it
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
 #include "weir/session/tiled_subplan.h"
+#include "weir/session/passes.h"
 
 #include <atomic>
 #include <cstring>
@@ -19,9 +20,9 @@ PlanEnvironment WithOneThread(const PlanEnvironment& env) {
 
 const KernelDef& TiledSubplan::Def() {
   static const KernelDef* const def = [] {
-    auto* const made = new KernelDef;
-    made->op = "_TiledSubplan";
-    return made;
+    auto* const kernel = new KernelDef;
+    kernel->op = "_TiledSubplan";
+    return kernel;
   }();
   return *def;
 }
@@ -34,23 +35,24 @@ TiledSubplan::TiledSubplan(std::unique_ptr<const Plan> plan, const PlanEnvironme
 
 absl::StatusOr<std::shared_ptr<TiledSubplan>> TiledSubplan::Make(
     PlanGraph slice, absl::Span<const Shape> feed_shapes, const PlanEnvironment& env, Layout layout,
-    const SubplanSignature& face) {
-  const PlanEnvironment alone = WithOneThread(env);
-  WEIR_RETURN_IF_ERROR(Specialize(slice, feed_shapes, alone));
+    const SubplanSignature& signature) {
+  const PlanEnvironment single_threaded = WithOneThread(env);
+  WEIR_RETURN_IF_ERROR(Specialize(slice, {single_threaded, feed_shapes}));
   for (size_t k = 0; k < layout.results.size(); ++k) {
-    Shape want = layout.results[k];
-    want.set_dim(0, layout.rows);
+    Shape expected = layout.results[k];
+    expected.set_dim(0, layout.rows);
     const PlanValue& v = slice.fetches[k];
-    const Shape& is = slice.nodes[v.node].shapes[v.output];
-    if (is != want) {
+    const Shape& actual = slice.nodes[v.node].shapes[v.output];
+    if (actual != expected) {
       return absl::InternalError(absl::StrCat("A slice of ", layout.rows, " rows has shape ",
-                                              is.ToString(), " and not ", want.ToString()));
+                                              actual.ToString(), " instead of ",
+                                              expected.ToString()));
     }
   }
   WEIR_ASSIGN_OR_RETURN(std::unique_ptr<const Plan> plan,
-                        FinishPlan(std::move(slice), feed_shapes, alone));
+                        CompileSubplan(std::move(slice), feed_shapes, single_threaded));
   std::shared_ptr<TiledSubplan> step(new TiledSubplan(std::move(plan), env, std::move(layout)));
-  WEIR_ASSIGN_OR_RETURN(step->node_, MakeSubplanNode(face, step->graph_));
+  WEIR_ASSIGN_OR_RETURN(step->node_, MakeSubplanNode(signature, step->graph_));
   return step;
 }
 
@@ -81,19 +83,20 @@ absl::Status TiledSubplan::Run(KernelContext& c) {
 absl::Status TiledSubplan::RunSlice(const KernelContext& c, const TracedStepInfo& step,
                                     int64_t slice, absl::Span<Tensor* const> results) {
   const int64_t begin = slice * layout_.rows, end = begin + layout_.rows;
-  Tensors args, made;
-  for (size_t k = 0; k < layout_.cut.size(); ++k) {
+  Tensors args, slice_results;
+  for (size_t k = 0; k < layout_.sliced.size(); ++k) {
     const Tensor& whole = c.input(static_cast<int>(k));
-    args.push_back(layout_.cut[k] ? whole.Slice(begin, end) : whole);
+    args.push_back(layout_.sliced[k] ? whole.Slice(begin, end) : whole);
   }
-  WEIR_RETURN_IF_ERROR(executor_.RunWithin(step, args, &made));
+  WEIR_RETURN_IF_ERROR(executor_.RunWithin(step, args, &slice_results));
   for (size_t k = 0; k < results.size(); ++k) {
     Tensor rows = results[k]->Slice(begin, end);
-    if (made[k].shape() != rows.shape()) {
-      return absl::InternalError(absl::StrCat("A slice has shape ", made[k].shape().ToString(),
-                                              " and not ", rows.shape().ToString()));
+    if (slice_results[k].shape() != rows.shape()) {
+      return absl::InternalError(absl::StrCat("A slice has shape ",
+                                              slice_results[k].shape().ToString(), " instead of ",
+                                              rows.shape().ToString()));
     }
-    std::memcpy(rows.raw(), made[k].raw(), rows.num_bytes());
+    std::memcpy(rows.raw(), slice_results[k].raw(), rows.num_bytes());
   }
   return absl::OkStatus();
 }

@@ -15,7 +15,7 @@ class TiledSubplan {
  public:
   struct Layout {
     int64_t rows = 0;            // of a slice; divides the rows of the batch
-    std::vector<bool> cut;       // by feed: whether it is sliced, or fed as a whole
+    std::vector<bool> sliced;    // by feed: whether it is sliced, or fed as a whole
     std::vector<Shape> results;  // of the whole batch
   };
   // `slice`: the nodes, before all passes that depend on shapes. Returns an error of these passes,
@@ -24,7 +24,7 @@ class TiledSubplan {
                                                             absl::Span<const Shape> feed_shapes,
                                                             const PlanEnvironment& env,
                                                             Layout layout,
-                                                            const SubplanSignature& face);
+                                                            const SubplanSignature& signature);
   // The kernel definition of nodes that run one.
   static const KernelDef& Def();
   const Node& node() const { return *node_; }

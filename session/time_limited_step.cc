@@ -7,7 +7,7 @@ namespace weir {
 namespace {
 
 // Kernel loops check for cancellation every 50 ms; a step that takes much longer is abandoned.
-constexpr std::chrono::milliseconds kPatience{500};
+constexpr std::chrono::milliseconds kGracePeriod{500};
 
 }  // namespace
 
@@ -37,7 +37,7 @@ absl::Status TimeLimitedStep::TimedOut() {
   if (executor_ != nullptr) return executor_->TimedOut(step_id_);
   return absl::DeadlineExceededError(absl::StrCat("The step took longer than its time limit of ",
                                                   options_.timeout.count(),
-                                                  " ms while it was prepared"));
+                                                  " ms while it was being prepared"));
 }
 
 absl::Status TimeLimitedStep::Wait(Tensors* fetches, const RunOptions& options) {
@@ -50,7 +50,7 @@ absl::Status TimeLimitedStep::Wait(Tensors* fetches, const RunOptions& options) 
     cancellation_.Cancel(
         late);  // for kernels that check it; without the lock, since it may end the step
     lock.lock();
-    if (!ended_.wait_for(lock, kPatience, is_over) || status_.ok()) return late;
+    if (!ended_.wait_for(lock, kGracePeriod, is_over) || status_.ok()) return late;
   }
   if (options.trace != nullptr) *options.trace = std::move(trace_);
   if (status_.ok() && fetches != nullptr) *fetches = std::move(fetches_);

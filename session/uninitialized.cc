@@ -39,7 +39,7 @@ bool NeedsNoValue(const PlanNode& n) {
 }
 
 // Returns all nodes on which node `id` depends.
-absl::flat_hash_set<int> Before(const PlanGraph& plan, int id) {
+absl::flat_hash_set<int> DependenciesOf(const PlanGraph& plan, int id) {
   absl::flat_hash_set<int> seen;
   std::vector<int> stack = {id};
   while (!stack.empty()) {
@@ -72,8 +72,8 @@ bool IsNamed(const PlanGraph& plan, int id, const absl::Status& error) {
 // Returns the variables without a value whose value the step reads. Excludes variables that the
 // step assigns first, and those read only in a branch or a loop, which may not run, unless the
 // error came from there.
-std::vector<const Node*> Missing(const absl::Status& error, const PlanGraph& plan,
-                                 ResourceMap& resources) {
+std::vector<const Node*> MissingVariables(const absl::Status& error, const PlanGraph& plan,
+                                          ResourceMap& resources) {
   const std::vector<VariableAccess> accesses = FindAccesses(plan, FindVariables(plan));
   absl::flat_hash_map<int, std::vector<int>> assigned_by;
   for (const VariableAccess& access : accesses) {
@@ -93,7 +93,7 @@ std::vector<const Node*> Missing(const absl::Status& error, const PlanGraph& pla
     const auto state = SharedState(resources).Lookup<VariableState>(container, name);
     if (state != nullptr && state->IsInitialized()) continue;
     if (const auto assigns = assigned_by.find(access.variable); assigns != assigned_by.end()) {
-      const absl::flat_hash_set<int> before = Before(plan, access.node);
+      const absl::flat_hash_set<int> before = DependenciesOf(plan, access.node);
       if (std::any_of(assigns->second.begin(), assigns->second.end(),
                       [&](int assign) { return before.contains(assign); }))
         continue;
@@ -121,7 +121,7 @@ absl::Status NameUninitialized(const absl::Status& error, const Graph& graph,
     return error;
   const absl::StatusOr<PlanGraph> plan = prepare();
   if (!plan.ok()) return error;
-  const std::vector<const Node*> missing = Missing(error, *plan, resources);
+  const std::vector<const Node*> missing = MissingVariables(error, *plan, resources);
   if (missing.empty()) return error;
   const auto restored = RestoredCheckpoint::Of(resources);
   std::vector<std::string> lines;
@@ -132,11 +132,11 @@ absl::Status NameUninitialized(const absl::Status& error, const Graph& graph,
         variable->name(), " (",
         initializer != nullptr ? absl::StrCat("its initializer is ", initializer->name())
                                : "the graph has no initializer for it",
-        path.empty() ? "" : absl::StrCat("; restoring ", path, " gave it no value"), ")"));
+        path.empty() ? "" : absl::StrCat("; not restored from checkpoint ", path), ")"));
   }
   absl::Status named = FailedPrecondition(
       error.message(),
-      "\nVariables that the step reads and that have no value: ", absl::StrJoin(lines, ", "));
+      "\nUninitialized variables that the step reads: ", absl::StrJoin(lines, ", "));
   error.ForEachPayload([&named](absl::string_view url, const absl::Cord& payload) {
     named.SetPayload(url, payload);
   });

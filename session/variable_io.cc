@@ -5,7 +5,7 @@ namespace weir {
 absl::StatusOr<Tensor> Eval(const Fetch& tensor, Session* session) {
   if (session == nullptr)
     return FailedPrecondition("Cannot evaluate ", tensor.valid() ? tensor.name() : "a tensor",
-                              ": no session is given");
+                              ": the session is null");
   WEIR_ASSIGN_OR_RETURN(Tensors out, session->Run({tensor}));
   return std::move(out[0]);
 }
@@ -13,15 +13,14 @@ absl::StatusOr<Tensor> Eval(const Fetch& tensor, Session* session) {
 absl::Status Load(const Variable& variable, const Tensor& value, Session* session) {
   if (variable.handle().expired() || (!variable.valid() && variable.is_partitioned()))
     return FailedPrecondition("Cannot load a value into ", variable.name(),
-                              ", whose graph is gone");
-  if (!variable.valid())
-    return InvalidArgument("Cannot load a value into a variable that is invalid");
+                              ", which belongs to a destroyed graph");
+  if (!variable.valid()) return InvalidArgument("Cannot load a value into an invalid variable");
   if (session == nullptr)
     return FailedPrecondition("Cannot load a value into ", variable.name(),
-                              ": no session is given");
+                              ": the session is null");
   if (variable.is_partitioned() || !variable.replicas().empty())
     return InvalidArgument("Cannot load a value into ", variable.name(),
-                           ", which has several storages: load its parts() or replicas()");
+                           ", which is partitioned or mirrored: load its parts() or replicas()");
   const Operation initializer = variable.initializer();
   if (!initializer.valid() || initializer.node->num_inputs() < 2)
     return FailedPrecondition("Cannot load a value into ", variable.name(),

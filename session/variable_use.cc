@@ -59,14 +59,14 @@ std::vector<VariableAccess> FindAccesses(const PlanGraph& plan, const VariableVa
     const PlanNode& n = plan.nodes[i];
     const bool is_op = n.kind == PlanNode::Kind::kOp;
     if (n.removed || !(is_op || n.kind == PlanNode::Kind::kRead)) continue;
-    const bool hands_on = is_op && variables.handle_of[i] >= 0;
+    const bool forwards = is_op && variables.handle_of[i] >= 0;
     for (int k = 0; k < static_cast<int>(n.inputs.size()); ++k) {
       const PlanValue& in = n.inputs[k];
       const int variable = variables.handle_of[in.node];
       if (variable < 0 || !IsHandle(plan.nodes[in.node].type(in.output))) continue;
       const bool writes = n.def != nullptr && std::find(n.def->writes.begin(), n.def->writes.end(),
                                                         k) != n.def->writes.end();
-      if (!writes && hands_on) continue;
+      if (!writes && forwards) continue;
       const bool assigns = writes && n.Is(VariableUse::kReplaces);
       out.push_back({i, variable,
                      assigns  ? VariableAccess::Kind::kAssign

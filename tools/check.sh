@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Everything that a change must pass, in one word: format, layering, wire formats, tests, sanitizers.
-# Prints PASS, FAIL or SKIP for each step and a summary; exits 1 when a step failed.
+# Runs all checks for a change: format, layering, wire formats, tests, sanitizers.
+# Prints PASS, FAIL or SKIP for each check and a summary; exits 1 if a check failed.
 #
-#   tools/check.sh                 all steps (the sanitizers build everything anew: up to an hour,
+#   tools/check.sh                 all checks (the sanitizers rebuild everything: up to an hour,
 #                                  and 40 GB of disk)
-#   tools/check.sh format tests    some: format layering wire tests asan tsan
+#   tools/check.sh format tests    some checks: format layering wire tests asan tsan
 source "$(dirname "$0")/setup.sh"
 
 step_format() {
@@ -13,14 +13,14 @@ step_format() {
 step_layering() { python3 tests/layering_test.py; }
 step_wire() { python3 tests/proto/descriptor_check.py; }
 step_tests() { tools/test.sh; }
-# One build for the sanitizers of addresses and of undefined behavior.
+# One build for the address sanitizer and the undefined-behavior sanitizer.
 step_asan() { tools/test.sh --config=asan --config=ubsan //tests/...; }
 step_tsan() { tools/test.sh --config=tsan //tests/core/... //tests/session/...; }
 
 steps=("$@")
 [ $# -gt 0 ] || steps=(format layering wire tests asan tsan)
 for step in "${steps[@]}"; do
-  declare -F "step_$step" >/dev/null || die "No step is called $step." "$(sed -n 7p tools/check.sh)"
+  declare -F "step_$step" >/dev/null || die "Unknown check $step." "$(sed -n 7p tools/check.sh)"
 done
 
 install_packages clang-format

@@ -114,7 +114,7 @@ class Repair {
 
   // `tensor` is the entry in the damaged index; null if there is none.
   static absl::Status CheckMatches(const Donor& donor, const std::string& name,
-                          const CheckpointTensor* tensor) {
+                                   const CheckpointTensor* tensor) {
     WEIR_ASSIGN_OR_RETURN(const CheckpointTensor found, donor.reader->Find(name));
     if (tensor != nullptr && (found.dtype != tensor->dtype || found.shape != tensor->shape)) {
       return InvalidArgument(donor.path, " has ", DataTypeName(found.dtype), found.shape.ToString(),
@@ -123,7 +123,7 @@ class Repair {
     return absl::OkStatus();
   }
   static absl::Status CheckDonor(const Donor& donor, const std::string& name,
-                            const CheckpointTensor* tensor) {
+                                 const CheckpointTensor* tensor) {
     WEIR_RETURN_IF_ERROR(CheckMatches(donor, name, tensor));
     return donor.reader->Check(name);
   }

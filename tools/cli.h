@@ -47,6 +47,7 @@ void AddCkptCommand(Command& weir);
 void AddEventsCommand(Command& weir);
 void AddGraphCommand(Command& weir);
 void AddOpsCommand(Command& weir);
+void AddPassesCommand(Command& weir);
 void AddProfileCommand(Command& weir);
 void AddRunCommand(Command& weir);
 // AddServeCommand is in weir-serve only; weir has DescribeServeCommand instead, for help texts.

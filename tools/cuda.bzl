@@ -1,4 +1,4 @@
-"""CUDA sources. A library of .cu files, and how a target asks for it only under --config=cuda:
+"""Rules for CUDA sources: a library of .cu files, and a dependency on it only under --config=cuda:
 
     load("//tools:cuda.bzl", "if_cuda", "weir_cuda_library")
 
@@ -20,16 +20,16 @@
         deps = [":elementwise_cpu"] + if_cuda([":gpu_linked"]),
     )
 
-A .cu file sees the headers of its deps as a .cc file does. Sources that only call CUDA's libraries
-(cuBLAS, cuDNN, NVRTC) are ordinary .cc files of a weir_cc_library tagged "manual". Who depends on
-either through link_only is compiled as without CUDA: so the option compiles few files anew.
+A .cu file sees the headers of its deps, like a .cc file. Sources that only call CUDA's libraries
+(cuBLAS, cuDNN, NVRTC) are ordinary .cc files of a weir_cc_library tagged "manual". Targets that
+depend on either through link_only are compiled as without CUDA, so the option recompiles few files.
 """
 
 load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
 load("@cuda_toolkit//:defs.bzl", "CUDA_HOME")
 load("//tools:weir.bzl", "weir_cc_library")
 
-# Code for the Hopper generation, and PTX from which a driver makes code for any GPU since Turing.
+# Code for the Hopper generation, and PTX that drivers compile for any GPU since Turing.
 _ARCHITECTURES = [
     "-gencode=arch=compute_90,code=sm_90",
     "-gencode=arch=compute_75,code=compute_75",
@@ -45,7 +45,7 @@ _COPTS = [
 ]
 
 def if_cuda(with_cuda, without = []):
-    """One list under --config=cuda, another one otherwise."""
+    """Selects the first list under --config=cuda, the second one otherwise."""
     return select({
         "//third_party:with_cuda": with_cuda,
         "//conditions:default": without,
@@ -55,14 +55,14 @@ def _link_only_impl(ctx):
     info = cc_common.merge_cc_infos(cc_infos = [d[CcInfo] for d in ctx.attr.deps])
     return [CcInfo(linking_context = info.linking_context)]
 
-# Its deps for the linker, without their headers and whatever those need.
+# The deps for the linker, without their headers and transitive headers.
 link_only = rule(
     implementation = _link_only_impl,
     attrs = {"deps": attr.label_list(providers = [CcInfo])},
 )
 
 def _compile(ctx, source, context):
-    """One .cu file to an object file."""
+    """Compiles one .cu file to an object file."""
     out = ctx.actions.declare_file("_objs/%s/%s.o" % (ctx.label.name, source.basename))
     args = ctx.actions.args()
     args.add_all(_ARCHITECTURES + _COPTS + ctx.attr.copts)

@@ -175,7 +175,7 @@ void CountMissingKernels(const proto::GraphDef& def, std::map<std::string, OpCou
 }
 
 std::string MissingSupport(const std::string& op, const OpCount& count,
-                 const std::set<std::string>& functions) {
+                           const std::set<std::string>& functions) {
   if (functions.count(op) > 0) return "";
   if (BuiltinOps().Find(op) == nullptr) return "unknown op";
   if (BuiltinKernels().KernelsOf(op).empty()) return "no kernel";

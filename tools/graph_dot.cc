@@ -8,8 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "weir/core/op.h"
 #include "weir/proto/graph.pb.h"
-#include "weir/session/variable_use.h"
 
 namespace weir::tools {
 
@@ -45,10 +45,15 @@ void Insert(const proto::NodeDef& node, Scope* root) {
   root->nodes.emplace_back(&node, parts.back());
 }
 
+bool DeclaresVariable(const std::string& op_name) {
+  const OpSpec* const op = BuiltinOps().Find(op_name);
+  return op != nullptr && op->traits().variable_use == VariableUse::kDeclares;
+}
+
 void WriteScope(const Scope& scope, const std::string& path, int depth, std::string* out) {
   const std::string indent(2 * depth + 2, ' ');
   for (const auto& [node, name] : scope.nodes) {
-    const bool is_state = IsVariable(*node);
+    const bool is_state = DeclaresVariable(node->op());
     absl::StrAppend(out, indent, Quoted(node->name()),
                     " [label=", Quoted(name + " : " + node->op()),
                     is_state ? ", shape=cylinder" : "", "];\n");

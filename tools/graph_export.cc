@@ -51,7 +51,8 @@ absl::Status CheckPreservesInputs(const ExportOptions& options, GraphFileKind ki
   WEIR_ASSIGN_OR_RETURN(const std::string prefix, CheckpointPrefix(options.checkpoint));
   WEIR_RETURN_IF_ERROR(CheckNotOverwriting(options.out, prefix));
   WEIR_ASSIGN_OR_RETURN(const std::vector<std::string> shards, MatchFiles(prefix + ".data-*"));
-  for (const std::string& file : shards) WEIR_RETURN_IF_ERROR(CheckNotOverwriting(options.out, file));
+  for (const std::string& file : shards)
+    WEIR_RETURN_IF_ERROR(CheckNotOverwriting(options.out, file));
   return CheckNotOverwriting(options.out, prefix + ".index");
 }
 
@@ -137,8 +138,8 @@ absl::Status Freeze(const ExportOptions& options, Console& console) {
 // ---- export
 
 // Splits "scores=y:0".
-absl::StatusOr<std::map<std::string, Output>> ParseNamedTensors(const std::vector<std::string>& texts,
-                                                    const char* option, const Graph& graph) {
+absl::StatusOr<std::map<std::string, Output>> ParseNamedTensors(
+    const std::vector<std::string>& texts, const char* option, const Graph& graph) {
   std::map<std::string, Output> named;
   for (const std::string& text : texts) {
     const std::pair<std::string, std::string> parts = absl::StrSplit(text, absl::MaxSplits('=', 1));
@@ -156,8 +157,10 @@ absl::Status Export(const ExportOptions& options, Console& console) {
   WEIR_ASSIGN_OR_RETURN(Model model, LoadAndRestore(options, kind));
   std::map<std::string, Signature> signatures = model.meta.signatures;
   if (!options.inputs.empty() || !options.outputs.empty()) {
-    WEIR_ASSIGN_OR_RETURN(const auto inputs, ParseNamedTensors(options.inputs, "--input", *model.graph));
-    WEIR_ASSIGN_OR_RETURN(const auto outputs, ParseNamedTensors(options.outputs, "--output", *model.graph));
+    WEIR_ASSIGN_OR_RETURN(const auto inputs,
+                          ParseNamedTensors(options.inputs, "--input", *model.graph));
+    WEIR_ASSIGN_OR_RETURN(const auto outputs,
+                          ParseNamedTensors(options.outputs, "--output", *model.graph));
     if (outputs.empty()) return InvalidArgument("a signature needs an output: pass --output");
     const std::string& name = options.signature;
     signatures[name.empty() ? "serving_default" : name] = PredictSignature(inputs, outputs);

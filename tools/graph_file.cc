@@ -110,11 +110,11 @@ absl::StatusOr<GraphFileKind> GraphFileKindOf(const std::string& path) {
   return ParseGraphFile(path, &meta);
 }
 
-void AddGraphArgument(Command& command, std::string* file) {
-  command
-      .Argument("GRAPH", file,
-                "a GraphDef or MetaGraphDef (.pb, .meta; .pbtxt as text), or a SavedModel folder")
-      .Required();
+void AddGraphArgument(Command& command, std::string* file, bool required) {
+  Option graph = command.Argument(
+      "GRAPH", file,
+      "a GraphDef or MetaGraphDef (.pb, .meta; .pbtxt as text), or a SavedModel folder");
+  if (required) graph.Required();
 }
 
 }  // namespace weir::tools

@@ -16,7 +16,7 @@ namespace weir::tools {
 
 class Command;
 // Adds the argument GRAPH: such a file.
-void AddGraphArgument(Command& command, std::string* file);
+void AddGraphArgument(Command& command, std::string* file, bool required = true);
 
 enum class GraphFileKind { kGraph, kMetaGraph, kSavedModel };
 

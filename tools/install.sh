@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds, and installs Weir for programs in projects of their own: static
-# libraries, headers, the tools `weir` and `weir-serve`, and what pkg-config and CMake need to find
-# them. examples/own_project is such a project.
+# Installs missing packages, builds Weir, and installs it for use in other projects: static
+# libraries, headers, the tools `weir` and `weir-serve`, and the files through which pkg-config and
+# CMake find them. examples/own_project is such a project.
 #
 #   tools/install.sh                      to /usr/local, as root
-#   tools/install.sh --prefix ~/weir      elsewhere; the tree may be moved
-#   tools/install.sh --config=cuda        other options go to Bazel: here, with the GPU's kernels
+#   tools/install.sh --prefix ~/weir      to another folder, which may be moved later
+#   tools/install.sh --config=cuda        passes other options to Bazel: here, with GPU kernels
 #
-# An older Weir in the same place is replaced. To remove it: tools/install.sh --remove [--prefix ...]
+# Replaces an older Weir under the same prefix. To uninstall: tools/install.sh --remove [--prefix ...]
 from=$PWD
 source "$(dirname "$0")/setup.sh"
 
@@ -26,11 +26,11 @@ while [ $# -gt 0 ]; do
 done
 case $prefix in
   /*) ;;
-  "~"/*) prefix=$HOME/${prefix#"~/"} ;; # --prefix=~/weir, which the shell leaves as it is
+  "~"/*) prefix=$HOME/${prefix#"~/"} ;; # --prefix=~/weir, which the shell does not expand
   *) prefix=$from/$prefix ;;
 esac
 
-# Everything of Weir's below a prefix, and nothing else.
+# Removes all files of Weir under a prefix, and nothing else.
 remove_weir() {
   rm -rf "$1"/include/weir "$1"/lib/cmake/weir "$1"/lib/cmake/weir_rpc
   rm -f "$1"/bin/weir "$1"/bin/weir-serve "$1"/lib/libweir{,_exports,_rpc}.a \
@@ -44,14 +44,14 @@ if [ "$remove" = 1 ]; then
 fi
 
 mkdir -p "$prefix" && [ -w "$prefix" ] ||
-  die "$prefix cannot be written." "Run this as root, or with --prefix and a folder of yours."
+  die "$prefix is not writable." "Run this script as root, or with --prefix and your own folder."
 prefix=$(cd "$prefix" && pwd)
 
 install_packages
-say "Building (a first build takes some ten minutes on two cores)"
+say "Building (the first build takes about ten minutes on two cores)"
 bazel build "${options[@]}" //tools/install:tree ||
-  die "The build failed; the first error stands above." \
-    "Packages of a Debian other than 12 may differ: cat /etc/debian_version"
+  die "The build failed; see the first error above." \
+    "Debian releases other than 12 may have different packages: cat /etc/debian_version"
 remove_weir "$prefix"
 tar -xf bazel-bin/tools/install/tree.tar -C "$prefix" --no-same-owner
 say "Installed in $prefix: $(tar -tf bazel-bin/tools/install/tree.tar | wc -l) files," \
@@ -59,14 +59,14 @@ say "Installed in $prefix: $(tar -tf bazel-bin/tools/install/tree.tar | wc -l) f
 
 cat <<END
 
-A program is compiled by
+Compile a program with
 
     g++ -std=c++20 -O2 program.cc \$(pkg-config --cflags --libs weir)
 
-or, with CMake, by find_package(weir REQUIRED) and target_link_libraries(program PRIVATE weir::weir).
+or, in CMake, use find_package(weir REQUIRED) and target_link_libraries(program PRIVATE weir::weir).
 END
 [ "$prefix" = /usr/local ] || cat <<END
-Before that:
+First run:
 
     export PKG_CONFIG_PATH=$prefix/lib/pkgconfig CMAKE_PREFIX_PATH=$prefix
 END

@@ -1,18 +1,18 @@
-"""Headers that are parsed once and not by every source.
+"""Precompiled headers: headers that are parsed once instead of by every source.
 
     precompiled_header(
         name = "library",
         src = "library_headers.h",            # #includes, and nothing else
-        copts = COPTS,                        # as of the sources that use it
+        copts = COPTS,                        # the same as for the sources that use it
         deps = ["//third_party:absl"],
     )
 
-makes library.h, a copy, and library.h.gch beside it. A source that is compiled with
+creates library.h, a copy, and library.h.gch in the same folder. A source that is compiled with
 `-include tools/precompiled/library.h` and depends on :library starts from the compiler's state after
-these headers. The compiler takes the precompiled form only where its flags agree with those of the
-source, and reads the header otherwise: so a flag forgotten here costs time and nothing else.
-Half of a source's compilation would be headers: of the standard library, Abseil and gtest, and the
-one of Weir's own that all sources of a folder include.
+these headers. The compiler uses the precompiled form only if its flags agree with those of the
+source, and otherwise reads the header: a missing flag here only costs time. Without precompiled
+headers, half of a source's compilation would be headers: those of the standard library, Abseil and
+gtest, and the one of Weir's own that all sources of a folder include.
 """
 
 load("@bazel_tools//tools/build_defs/cc:action_names.bzl", "CPP_COMPILE_ACTION_NAME")
@@ -46,8 +46,8 @@ def _precompiled_header_impl(ctx):
         cc_toolchain = toolchain,
         source_file = ctx.file.src.path,
         output_file = compiled.path,
-        # With its dependencies, which are written into it as well: sources name them to Bazel by
-        # -fpch-deps, so that they are compiled anew when one of them has changed.
+        # With its dependencies, which are stored in it as well: with -fpch-deps, sources report them
+        # to Bazel, so that they are recompiled when one of them changes.
         user_compile_flags = flags + ["-x", "c++-header", "-MD", "-MF", "/dev/null"],
         include_directories = context.includes,
         quote_include_directories = context.quote_includes,
@@ -81,7 +81,7 @@ def _precompiled_header_impl(ctx):
         headers = depset([header, compiled, ctx.file.src] + ctx.files.textual),
     )
 
-    # The headers that it stands for come with it, what they declare does not.
+    # Provides the headers that it contains, but not the libraries that they declare.
     seen = cc_common.merge_cc_infos(
         direct_cc_infos = [CcInfo(compilation_context = made)],
         cc_infos = [CcInfo(compilation_context = d[CcInfo].compilation_context) for d in ctx.attr.deps],
@@ -94,11 +94,11 @@ def _precompiled_header_impl(ctx):
 precompiled_header = rule(
     implementation = _precompiled_header_impl,
     attrs = {
-        "compiled": attr.bool(default = True, doc = "else the header alone"),
+        "compiled": attr.bool(default = True, doc = "if false, provides only the header"),
         "copts": attr.string_list(doc = "flags of the sources that use it"),
-        "deps": attr.label_list(providers = [CcInfo], doc = "whose headers it includes"),
+        "deps": attr.label_list(providers = [CcInfo], doc = "libraries whose headers it includes"),
         "src": attr.label(allow_single_file = [".h"], mandatory = True),
-        "textual": attr.label_list(allow_files = [".h"], doc = "headers beside src that it includes"),
+        "textual": attr.label_list(allow_files = [".h"], doc = "headers in the folder of src that it includes"),
         "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
     },
     fragments = ["cpp"],

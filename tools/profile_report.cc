@@ -71,8 +71,9 @@ void PrintSummary(const StepProfile& p, Console& console) {
                                         p.limits.flops_per_second / 1e9, p.limits.num_threads)});
   table.Print(console);
   if (p.traced_ns > 2 * p.untraced_ns) {
-    console.out << "Tracing took longer than the step itself: the shares of the step and the times between "
-                   "nodes\nare mostly tracing overhead.\n";
+    console.out
+        << "Tracing took longer than the step itself: the shares of the step and the times between "
+           "nodes\nare mostly tracing overhead.\n";
   }
 }
 

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds, and trains a convolutional net on handwritten digits.
-# Arguments go to the example: tools/quickstart.sh --evaluate
+# Installs missing packages, builds Weir, and trains a convolutional net on handwritten digits.
+# Arguments are passed to the example: tools/quickstart.sh --evaluate
 source "$(dirname "$0")/setup.sh"
 
 readonly MAIN_JOB=bazel-bin/examples/digits/digits
 
 install_packages
-say "Building (a first build takes some ten minutes on two cores)"
+say "Building (the first build takes about ten minutes on two cores)"
 bazel build //examples/... //tools/... ||
-  die "The build failed; the first error stands above." \
-    "Packages of a Debian other than 12 may differ: cat /etc/debian_version"
+  die "The build failed; see the first error above." \
+    "Debian releases other than 12 may have different packages: cat /etc/debian_version"
 say "Running $MAIN_JOB $*"
 exec "$MAIN_JOB" "$@"

@@ -107,7 +107,15 @@ class RequestBuilder {
 absl::StatusOr<PreparedRequest> PrepareRequest(const RequestOptions& options) {
   PreparedRequest out;
   WEIR_ASSIGN_OR_RETURN(const GraphFileKind kind, GraphFileKindOf(options.file));
-  WEIR_ASSIGN_OR_RETURN(out.model, LoadModel(kind, options.file, options.model));
+  ModelOptions model = options.model;
+  model.session.disable.insert(options.disable.begin(), options.disable.end());
+  if (options.records_passes || !options.dump_plan.empty()) {
+    WEIR_ASSIGN_OR_RETURN(out.passes, PassRecorder::Create(options.dump_plan));
+    model.session.on_pass = [passes = out.passes](const PassReport& report) {
+      passes->Add(report);
+    };
+  }
+  WEIR_ASSIGN_OR_RETURN(out.model, LoadModel(kind, options.file, model));
   RequestBuilder builder(out.model, options);
   WEIR_ASSIGN_OR_RETURN(out.request, builder.Build());
   for (const std::string& init : options.inits) {
@@ -117,14 +125,15 @@ absl::StatusOr<PreparedRequest> PrepareRequest(const RequestOptions& options) {
   if (!options.checkpoint.empty())
     WEIR_RETURN_IF_ERROR(RestoreModel(out.model, options.checkpoint));
   if (out.request.empty()) return out;
+  if (out.passes != nullptr) out.passes->Start();
   WEIR_ASSIGN_OR_RETURN(out.step, out.model.session->Prepare(out.request.feeds, out.request.fetches,
                                                              out.request.targets));
   return out;
 }
 
 void AddRequestOptions(Command& command, RequestOptions* options, const char* fetch_word,
-                       const char* fetch_help) {
-  AddGraphArgument(command, &options->file);
+                       const char* fetch_help, bool needs_graph) {
+  AddGraphArgument(command, &options->file, needs_graph);
   AddCheckpointOption(command, &options->checkpoint);
   command
       .Repeated("--feed", &options->feeds,
@@ -152,6 +161,15 @@ void AddRequestOptions(Command& command, RequestOptions* options, const char* fe
       .Value("--threads", &options->model.session.num_threads,
              "number of threads; default: one per processor")
       .AtLeast(0);
+  command
+      .Repeated("--disable", &options->disable,
+                "disable an optimization, or a group such as fusion; weir passes lists them; "
+                "repeatable")
+      .Word("NAME");
+  command
+      .Value("--dump-plan", &options->dump_plan,
+             "write the plan after each pass to this folder, as text and for Netron")
+      .Word("DIR");
 }
 
 }  // namespace weir::tools

@@ -6,6 +6,7 @@
 
 #include "weir/tools/command.h"
 #include "weir/tools/model.h"
+#include "weir/tools/pass_recorder.h"
 
 // Options shared by the commands that run a graph: the model, its state, and the step to run.
 namespace weir::tools {
@@ -13,15 +14,18 @@ namespace weir::tools {
 struct RequestOptions {
   std::string file, checkpoint, signature;
   std::string save;  // a checkpoint to write at the end; with it, there need not be a step
+  std::vector<std::string> disable;                         // SessionOptions::disable
   std::vector<std::string> feeds, fetches, targets, inits;  // as on the command line
   ModelOptions model;
+  std::string dump_plan;        // a folder for the plan after each pass; empty: none
+  bool records_passes = false;  // fills PreparedRequest::passes
 };
 
 // Adds the options: GRAPH, --checkpoint, --feed, --fetch, --target, --init, --signature, --tags,
-// --device, --threads. `fetch_word` is the form of the value of --fetch, and `fetch_help` its help
-// text. `options` must live until the command has run.
+// --device, --threads, --disable, --dump-plan. `fetch_word` is the form of the value of --fetch,
+// and `fetch_help` its help text. `options` must live until the command has run.
 void AddRequestOptions(Command& command, RequestOptions* options, const char* fetch_word,
-                       const char* fetch_help);
+                       const char* fetch_help, bool needs_graph = true);
 
 // A step to run, with its names resolved.
 struct Request {
@@ -39,6 +43,8 @@ struct PreparedRequest {
   Model model;
   Request request;
   Step step;
+  // The passes that compile the step, when it runs; null unless they are asked for.
+  std::shared_ptr<PassRecorder> passes;
 };
 
 // Loads the model, runs the nodes of --init, restores the checkpoint and prepares the step, if

@@ -87,6 +87,11 @@ absl::Status Run(const RunCommandOptions& options, Console& console) {
       RunSteps(prepared.step, request, options.repeat, Milliseconds(options.timeout_s),
                options.trace.empty() ? nullptr : &trace, &fetched));
   WEIR_RETURN_IF_ERROR(PrintResults(request, fetched, console));
+  if (prepared.passes != nullptr) {
+    WEIR_RETURN_IF_ERROR(prepared.passes->status());
+    console.out << "Plans after " << prepared.passes->records().size() << " passes written to "
+                << options.request.dump_plan << "\n";
+  }
   if (fetched.empty() && options.repeat == 1) {
     console.out << "Ran " << absl::StrJoin(options.request.targets, ", ") << " in "
                 << HumanDuration(timing.total_s) << "\n";

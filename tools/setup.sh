@@ -1,4 +1,4 @@
-# Sourced by the scripts beside it: finds the project, talks with times, installs what is missing.
+# Sourced by the scripts in this folder: finds the project, prints progress, installs packages.
 # shellcheck shell=bash
 
 set -euo pipefail
@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export HOME="${HOME:-$(getent passwd "$(id -u)" | cut -d: -f6)}"
 
-# Debian packages, all that a build and the tests need.
+# The Debian packages that the build and the tests need.
 WEIR_PACKAGES=(
   g++ git python3
   bazel-bootstrap bazel-platforms bazel-rules-cc bazel-rules-java bazel-rules-proto bazel-skylib
@@ -16,7 +16,7 @@ WEIR_PACKAGES=(
   prometheus-cpp-dev protobuf-compiler zlib1g-dev
 )
 
-# Step by step, with the seconds since the start.
+# Prints a progress message with the seconds since the start.
 say() { printf '[%4ds] %s\n' "$SECONDS" "$*"; }
 
 die() {
@@ -33,7 +33,7 @@ missing_packages() {
   printf '%s\n' "${WEIR_PACKAGES[@]}" | grep -vxF -e "$installed" || true
 }
 
-# Runs apt-get as root; what it says goes to a log that is shown when it fails.
+# Runs apt-get as root and appends its output to a log, which is printed if it fails.
 apt_get() {
   local log=$1 as_root=()
   shift
@@ -41,37 +41,37 @@ apt_get() {
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q "$@" >>"$log" 2>&1
 }
 
-# Its arguments are packages wanted beyond the list.
+# Installs WEIR_PACKAGES and the packages in its arguments.
 install_packages() {
   WEIR_PACKAGES+=("$@")
   command -v dpkg-query >/dev/null ||
-    die "These scripts install Debian packages, and this is no Debian." \
-      "Use Debian 12, or install what these packages hold: ${WEIR_PACKAGES[*]}"
+    die "These scripts install Debian packages, but this system is not Debian." \
+      "Use Debian 12, or install the contents of these packages: ${WEIR_PACKAGES[*]}"
   local missing log
   missing=$(missing_packages | tr '\n' ' ')
   if [ -z "${missing// /}" ]; then
-    say "All Debian packages are there."
+    say "All Debian packages are installed."
     return
   fi
   local by_hand="apt-get install --no-install-recommends $missing"
   if [ "$(id -u)" != 0 ] && ! { command -v sudo >/dev/null && sudo -v; }; then
-    die "Some packages are missing, and neither root nor sudo can be used to install them." \
-      "Ask an administrator to run:" "  $by_hand" "and start this script again."
+    die "Some packages are missing, and installing them requires root or sudo." \
+      "Ask an administrator to run:" "  $by_hand" "and run this script again."
   fi
   log=$(mktemp)
   say "Installing $(wc -w <<<"$missing") Debian packages (one to three minutes): $missing"
   # shellcheck disable=SC2086
   if ! { apt_get "$log" update && apt_get "$log" install -y --no-install-recommends $missing; }; then
     tail -n 15 "$log" >&2
-    die "The packages could not be installed; the reason stands above. (Is there a network?)" \
+    die "The packages could not be installed; see the error above. (Is the network reachable?)" \
       "On a machine with a network, or with a Debian 12 mirror on disk, run as root:" \
-      "  apt-get update && $by_hand" "and start this script again. Full log: $log"
+      "  apt-get update && $by_hand" "and run this script again. Full log: $log"
   fi
   rm -f "$log"
   say "Packages installed."
 }
 
-# Debian's Bazel, on its own server, with a live display only where there is a terminal.
+# Runs Debian's Bazel, with a live display only on a terminal.
 bazel() {
   local command=$1 display=()
   shift

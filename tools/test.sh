@@ -1,22 +1,22 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds everything and runs all tests. The last line counts test cases
-# (each TEST of a binary, each script), skipped ones apart: `N passed, N failed, N skipped`.
+# Installs missing packages, builds everything and runs all tests. The last line counts test cases
+# (each TEST of a binary, each script): `N passed, N failed, N skipped`.
 #
-#   tools/test.sh                                      all of them
-#   tools/test.sh //tests/core/...                     some
-#   tools/test.sh --config=asan //tests/session/...    with options for Bazel
+#   tools/test.sh                                      all tests
+#   tools/test.sh //tests/core/...                     some tests
+#   tools/test.sh --config=asan //tests/session/...    with Bazel options
 source "$(dirname "$0")/setup.sh"
 
 what=("$@")
 [[ " $* " == *" //"* ]] || what+=(//...)
 
-# Recorded conformance cases, if they lie beside the project; tests/tools/cases_test.cc runs them.
+# Recorded conformance cases, if they are next to the project; tests/tools/cases_test.cc runs them.
 if [ -z "${WEIR_CASES:-}" ] && [ -d ../shared/cases ]; then
   WEIR_CASES=$(cd ../shared/cases && pwd)
   export WEIR_CASES
 fi
 
-# The caller's Python, if it has TensorFlow: tests/interop compares with it.
+# The caller's Python, if it has TensorFlow; tests/interop compares with it.
 if [ -z "${WEIR_PYTHON:-}" ]; then
   WEIR_PYTHON=$(python3 -c '
 import importlib.util, sys
@@ -24,8 +24,8 @@ print(sys.executable if importlib.util.find_spec("tensorflow") else "")' 2>/dev/
   [ -z "$WEIR_PYTHON" ] || export WEIR_PYTHON
 fi
 
-install_packages cmake pkgconf # for programs outside the project: tests/examples
-say "Building and testing ${what[*]} (a first build takes ten to twenty minutes on two cores)"
+install_packages cmake pkgconf # for builds of other projects in tests/examples
+say "Building and testing ${what[*]} (the first build takes ten to twenty minutes on two cores)"
 events=$(mktemp)
 trap 'rm -f "$events"' EXIT
 status=0

@@ -1,10 +1,10 @@
-"""Counts the test cases of one `bazel test`, from its event file and the XML logs it names.
+"""Counts the test cases of one `bazel test` run, from its event file and the XML logs it names.
 
   python3 tools/test_report.py EVENTS.json STATUS_OF_BAZEL
 
-Prints the failed cases, one a line, and at last `N passed, N failed` (and `, N skipped`). A test
-that was not built, or that died, counts as one failed case; a script that prints a line `SKIPPED: why`
-as a skipped one. Exits 1 when anything failed.
+Prints the failed cases, one per line, and finally `N passed, N failed` (and `, N skipped`). A test
+that was not built, or that crashed, counts as one failed case; a script that prints a line
+`SKIPPED: why` counts as a skipped one. Exits 1 if anything failed.
 """
 
 import json
@@ -19,10 +19,10 @@ class Counts:
         self.passed, self.skipped, self.failed = 0, [], []
 
     def add_case(self, label, case, output):
-        # Bazel writes the log of a script, and of a program that died: one case without a class.
+        # For a script, or a program that crashed, Bazel writes a log with one case without a class.
         name = "%s %s.%s" % (label, case.get("classname"), case.get("name"))
         if not case.get("classname"):
-            name = label + " as a whole: its log stands above"
+            name = label + " as a whole: see its log above"
         if case.find("failure") is not None or case.find("error") is not None:
             self.failed.append(name)
         elif (case.find("skipped") is not None or case.get("result") in ("skipped", "suppressed") or
@@ -32,7 +32,7 @@ class Counts:
             self.passed += 1
 
     def add_result(self, label, result):
-        """One run of one test (or one shard of it)."""
+        """Adds one run of one test (or of one shard of it)."""
         logs = {o["name"]: urllib.parse.urlparse(o.get("uri", "")).path
                 for o in result.get("testActionOutput", [])}
         before = len(self.failed)
@@ -61,7 +61,7 @@ def main():
                 counts.add_result(label, event["testResult"])
     counts.failed += ["%s: not built" % label for label in sorted(wanted - seen)]
     if bazel_status and not counts.failed:
-        counts.failed.append("bazel ended with status %d; its message stands above" % bazel_status)
+        counts.failed.append("bazel exited with status %d: see its message above" % bazel_status)
     for name in counts.failed:
         print("FAILED  " + name)
     line = "%d passed, %d failed" % (counts.passed, len(counts.failed))

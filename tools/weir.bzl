@@ -1,4 +1,4 @@
-"""How Weir's C++ targets are declared.
+"""Rules for Weir's C++ targets.
 
     load("//tools:weir.bzl", "weir_cc_library", "weir_cc_test")
 
@@ -15,7 +15,7 @@
         deps = ["//core:tensor"],
     )
 
-A package says who may use it: package(default_visibility = visible_from("core")).
+A package declares its users: package(default_visibility = visible_from("core")).
 """
 
 load("@rules_cc//cc:defs.bzl", "cc_binary", "cc_library", "cc_test")
@@ -26,24 +26,25 @@ COPTS = [
     "-Wno-unused-parameter",
     "-Wno-missing-field-initializers",
     "-Wno-sign-compare",
-    "-Wno-maybe-uninitialized",  # GCC 12 sees ghosts in absl::InlinedVector
+    "-Wno-maybe-uninitialized",  # false positives of GCC 12 in absl::InlinedVector
 ]
 
-# Each folder may include what stands before it; tests see everything.
+# Each folder may include the folders before it; tests may include everything.
 _ORDER = ["proto", "core", "ops", "kernels", "session", "rpc"]
 _TOP = ["tools", "examples", "tests"]
 
 def visible_from(folder):
-    """The folders to the right of one, and itself."""
+    """Returns a folder and the folders after it."""
     after = _ORDER[_ORDER.index(folder):] if folder in _ORDER else [folder]
     return ["//%s:__subpackages__" % f for f in depset(after + _TOP).to_list()]
 
-# Tests are not optimized: half of the sources are tests, and none of their time is their own code's.
+# Tests are not optimized: half of the sources are tests, and they spend their time in libraries.
 TEST_COPTS = COPTS + ["-O0", "-U_FORTIFY_SOURCE"]
 
-# Nor are records and rules of ops much, which run once a node while a graph is built, and commands
-# and examples, which call the others' code. As with -O2, what runs at the start of the program lies
-# together: the system need not read the rest. (Clang, which has plain headers, knows no such flag.)
+# For sources that need little optimization: records and gradients of ops, which run once per node
+# while a graph is built, and commands and examples, which call other code. As with -O2, startup code
+# is placed together, so that the system need not read the rest. (Clang, which uses plain headers,
+# does not have this flag.)
 LIGHT_COPTS = COPTS + ["-O1"] + select({
     "//tools/precompiled:plain_headers": [],
     "//conditions:default": ["-freorder-functions"],
@@ -58,7 +59,7 @@ def _folder_copts(package):
     return LIGHT_COPTS if package.split("/")[0] in ["ops", "tools", "examples"] else COPTS
 
 def _header(package):
-    """The precompiled header that the sources of a folder start from."""
+    """Returns the precompiled header for the sources of a folder."""
     top = package.split("/")[0]
     if _is_test(package):
         return "test" if package in ["tests/core", "tests/io", "tests/fuzz"] else "session_test"
@@ -67,7 +68,7 @@ def _header(package):
     return {"ops": "graph", "tools": "tool", "examples": "tool"}.get(top, "kernel")
 
 def _compiled(copts, deps):
-    """The copts and deps of a target: those given, a folder's own, and headers parsed once."""
+    """Returns the copts and deps of a target: its own, the folder's, and precompiled headers."""
     package = native.package_name()
     if copts:  # other flags than the precompiled header's
         precompiled, flags = [], []
@@ -77,7 +78,8 @@ def _compiled(copts, deps):
             "-include",
             "tools/precompiled/%s.h" % header,
             "-fpch-deps",  # see tools/precompiled.bzl
-            # What GCC 12 sees in Abseil's headers, which it does not know for the system's any more.
+            # False positives of GCC 12 in Abseil's headers: in a precompiled header, GCC does not
+            # treat them as system headers.
             "-Wno-array-bounds",
             "-Wno-uninitialized",
         ]
@@ -112,9 +114,11 @@ def weir_cc_test(name, copts = [], deps = [], **kwargs):
     cc_test(name = name, **kwargs)
 
 def family_index(deps):
-    """:index, which says what op is in which family (core/families.h): its source is written by the
-    folder's generate_family_index.cc, linked with `deps`, which makes all families. That program is an input
-    of the rule, not a tool, so that nothing is compiled for it a second time."""
+    """Defines :index, which maps ops to families (core/families.h).
+
+    The folder's generate_family_index.cc, linked with `deps`, registers all families and generates the
+    source of :index. That program is an input of the rule, not a tool, so that nothing is compiled
+    twice."""
     weir_cc_binary(
         name = "generate_family_index",
         srcs = ["generate_family_index.cc"],

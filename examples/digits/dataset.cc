@@ -20,7 +20,8 @@ constexpr uint32_t kSplitSeed = 17;
 absl::StatusOr<std::string> Unzip(const std::string& path) {
   gzFile file = gzopen(path.c_str(), "rb");
   if (file == nullptr)
-    return NotFound(path, ": no such file; run from the project's folder, or pass --data");
+    return NotFound(path,
+                    ": file not found; run this program from the project's folder, or pass --data");
   std::string text;
   char buffer[1 << 16];
   int n = 0;
@@ -30,7 +31,7 @@ absl::StatusOr<std::string> Unzip(const std::string& path) {
   return text;
 }
 
-// Shuffles the same way with every standard library, which std::shuffle does not promise.
+// Shuffles identically with every standard library, which std::shuffle does not guarantee.
 void Shuffle(std::vector<int64_t>& v, uint32_t seed) {
   std::mt19937 random(seed);
   for (size_t i = v.size(); i > 1; --i) std::swap(v[i - 1], v[random() % i]);

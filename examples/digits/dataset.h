@@ -16,7 +16,7 @@ inline constexpr int kSide = 8, kPixels = kSide * kSide, kClasses = 10;
 struct Examples {
   Tensor images, labels;
   int64_t size() const { return labels.num_elements(); }
-  // Those at these positions, in this order.
+  // Returns the examples at these positions, in this order.
   Examples Pick(const std::vector<int64_t>& positions) const;
 };
 
@@ -24,13 +24,13 @@ struct Dataset {
   Examples train, test;
 };
 
-// Reads the gzipped CSV file and splits it, shuffled with a fixed seed, into four fifths to train
-// on and one to test with. NOT_FOUND if there is no such file, DATA_LOSS if it is not what it
-// should be.
+// Reads the gzipped CSV file and splits it, shuffled with a fixed seed, into four fifths for
+// training and one fifth for testing. NOT_FOUND if there is no such file, DATA_LOSS if it is
+// malformed.
 absl::StatusOr<Dataset> LoadDigits(const std::string& path);
 
-// The order in which an epoch visits n examples: the same for the same epoch, so that a resumed run
-// goes on as it would have.
+// Returns the order in which an epoch visits n examples. It depends only on the epoch, so that a
+// resumed run continues as an uninterrupted one would.
 std::vector<int64_t> EpochOrder(int64_t n, int64_t epoch);
 
 }  // namespace weir::digits

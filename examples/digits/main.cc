@@ -1,5 +1,5 @@
-// Trains a small convolutional network on handwritten digits, saves it as it goes, and shows what
-// it got wrong.
+// Trains a small convolutional network on handwritten digits, saves checkpoints, and shows the
+// misclassified digits.
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
@@ -35,7 +35,7 @@ absl::StatusOr<Evaluation> Evaluate(Session& session, const Network& net, const 
   return Evaluation{out[0], out[1].scalar<float>()};
 }
 
-// Trains from the step that the session is at to the last one.
+// Trains from the session's current step to the last one.
 absl::Status Train(Session& session, const Network& net, const Flags& flags, const Examples& train,
                    int64_t last_step, Saver& saver) {
   WEIR_ASSIGN_OR_RETURN(const auto events, EventWriter::Create(flags.directory));
@@ -72,7 +72,7 @@ absl::Status Train(Session& session, const Network& net, const Flags& flags, con
   return events->Close();
 }
 
-// A session would run on the CPU what names a device that is not there.
+// Rejects a missing device, for which a session would fall back to the CPU.
 absl::Status CheckDevice(const Session& session, absl::string_view wanted) {
   WEIR_ASSIGN_OR_RETURN(const DeviceName name, DeviceName::Parse(wanted));
   std::string devices;
@@ -80,7 +80,7 @@ absl::Status CheckDevice(const Session& session, absl::string_view wanted) {
     if (name.Matches(device->name())) return absl::OkStatus();
     absl::StrAppend(&devices, devices.empty() ? "" : ", ", device->text());
   }
-  return InvalidArgument("--device ", wanted, ": there is no such device, but only ", devices,
+  return InvalidArgument("--device ", wanted, ": no such device; available: ", devices,
                          "; a GPU needs its driver and a build with --config=cuda");
 }
 
@@ -116,17 +116,17 @@ absl::Status Run(const Flags& flags) {
   }
   WEIR_ASSIGN_OR_RETURN(const Evaluation result, Evaluate(session, net, data.test));
   PrintConfusion(data.test.labels, result.predictions);
-  PrintMisread(data.test, result.predictions);
-  std::printf("\nAccuracy on %lld held-back images: %.4f%%\n",
+  PrintMisclassified(data.test, result.predictions);
+  std::printf("\nAccuracy on %lld held-out images: %.4f%%\n",
               static_cast<long long>(data.test.size()), 100 * result.accuracy);
   if (flags.evaluate) return absl::OkStatus();
   std::printf(
       "\nNext:\n"
       "  bazel-bin/examples/digits/digits --evaluate              the same accuracy, from the "
       "checkpoint\n"
-      "  bazel-bin/examples/digits/digits --resume --epochs %lld  train on\n"
+      "  bazel-bin/examples/digits/digits --resume --epochs %lld  continue training\n"
       "  bazel-bin/tools/weir events plot %s              the loss curve\n"
-      "  bazel-bin/tools/weir ckpt ls %s/model-%lld     what was saved\n"
+      "  bazel-bin/tools/weir ckpt ls %s/model-%lld     the saved tensors\n"
       "  tensorboard --logdir %s                          curves, histograms, the graph\n",
       static_cast<long long>(2 * flags.epochs), flags.directory.c_str(), flags.directory.c_str(),
       static_cast<long long>(last_step), flags.directory.c_str());
@@ -143,24 +143,26 @@ int main(int argc, char** argv) {
       "--dir /tmp/digits");
   app.add_option("--data", flags.data, "gzipped CSV file of images and labels")
       ->capture_default_str();
-  app.add_option("--dir", flags.directory, "where checkpoints and events go")
+  app.add_option("--dir", flags.directory, "folder for checkpoints and events")
       ->capture_default_str();
-  app.add_option("--epochs", flags.epochs, "passes over the training images, in all")
+  app.add_option("--epochs", flags.epochs, "total passes over the training images")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
-  app.add_option("--batch", flags.batch, "images a step")
+  app.add_option("--batch", flags.batch, "images per step")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  app.add_option("--dropout", flags.dropout, "share of units left out in a training step")
+  app.add_option("--dropout", flags.dropout, "fraction of units dropped in a training step")
       ->check(CLI::Range(0.0, 0.99))
       ->capture_default_str();
-  app.add_option("--summary-every", flags.summary_every, "steps between two entries of the curves")
+  app.add_option("--summary-every", flags.summary_every, "steps between two points of the curves")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  app.add_option("--seed", flags.seed, "of initial values and dropout")->capture_default_str();
-  app.add_option("--device", flags.device, "\"/gpu:0\"; default: the best there is");
-  app.add_flag("--resume", flags.resume, "go on from the last checkpoint in --dir");
-  app.add_flag("--evaluate", flags.evaluate, "only test the last checkpoint in --dir");
+  app.add_option("--seed", flags.seed, "random seed of initial values and dropout")
+      ->capture_default_str();
+  app.add_option("--device", flags.device,
+                 "device such as \"/gpu:0\"; default: the best available");
+  app.add_flag("--resume", flags.resume, "continue from the last checkpoint in --dir");
+  app.add_flag("--evaluate", flags.evaluate, "only evaluate the last checkpoint in --dir");
   CLI11_PARSE(app, argc, argv);
   const absl::Status status = weir::digits::Run(flags);
   if (!status.ok()) std::fprintf(stderr, "digits: %s\n", status.ToString().c_str());

@@ -18,7 +18,7 @@ struct Network {
 
 // Two convolutions of 3x3 with 32 and 64 filters, max pooling, and two dense layers of 128 and 10
 // units, with dropout before each; trained by Adam on the mean cross entropy, with a learning rate
-// that falls to nothing over `steps`.
+// that decays to zero over `steps`.
 Network BuildNetwork(Graph& graph, int64_t steps);
 
 }  // namespace weir::digits

@@ -40,7 +40,7 @@ void PrintConfusion(const Tensor& labels, const Tensor& predictions) {
   for (int64_t i = 0; i < labels.num_elements(); ++i) {
     ++counts[labels.data<int64_t>()[i]][predictions.data<int64_t>()[i]];
   }
-  std::printf("\nis \\ read as");
+  std::printf("\ntrue \\ pred ");
   for (int c = 0; c < kClasses; ++c) std::printf("%4d", c);
   std::printf("\n");
   const bool color = isatty(STDOUT_FILENO) != 0;
@@ -55,19 +55,20 @@ void PrintConfusion(const Tensor& labels, const Tensor& predictions) {
   }
 }
 
-void PrintMisread(const Examples& examples, const Tensor& predictions) {
+void PrintMisclassified(const Examples& examples, const Tensor& predictions) {
   constexpr int kShown = 5;
   constexpr char kShades[] = " .:-=+*#%@";
-  std::vector<int64_t> misread;
+  std::vector<int64_t> misclassified;
   for (int64_t i = 0; i < examples.size(); ++i) {
-    if (examples.labels.data<int64_t>()[i] != predictions.data<int64_t>()[i]) misread.push_back(i);
+    if (examples.labels.data<int64_t>()[i] != predictions.data<int64_t>()[i])
+      misclassified.push_back(i);
   }
-  if (misread.empty()) return;
-  std::printf("\nMisread (%zu of %lld):\n", misread.size(),
+  if (misclassified.empty()) return;
+  std::printf("\nMisclassified (%zu of %lld):\n", misclassified.size(),
               static_cast<long long>(examples.size()));
-  misread.resize(std::min<size_t>(misread.size(), kShown));
+  misclassified.resize(std::min<size_t>(misclassified.size(), kShown));
   for (int y = 0; y < kSide; ++y) {
-    for (const int64_t i : misread) {
+    for (const int64_t i : misclassified) {
       std::printf("  ");
       for (int x = 0; x < kSide; ++x) {
         const float v = examples.images.data<float>()[i * kPixels + y * kSide + x];
@@ -77,8 +78,8 @@ void PrintMisread(const Examples& examples, const Tensor& predictions) {
     }
     std::printf("\n");
   }
-  for (const int64_t i : misread) {
-    std::printf("  %d, read as %d    ", static_cast<int>(examples.labels.data<int64_t>()[i]),
+  for (const int64_t i : misclassified) {
+    std::printf("  %d, predicted %d  ", static_cast<int>(examples.labels.data<int64_t>()[i]),
                 static_cast<int>(predictions.data<int64_t>()[i]));
   }
   std::printf("\n");

@@ -5,11 +5,11 @@
 
 #include "weir/examples/digits/dataset.h"
 
-// What the digits example shows on the terminal.
+// The terminal output of the digits example.
 namespace weir::digits {
 
-// A line that is rewritten in place while training, or, when standard output is not a terminal, a
-// plain line now and then:
+// A progress line that is updated in place during training. If standard output is not a terminal,
+// prints a plain line periodically:
 //   step 1380/1380  loss 0.0031  accuracy 99.4%  310 steps/s  ETA 0 s
 class Progress {
  public:
@@ -24,10 +24,10 @@ class Progress {
   double shown_ = 0;
 };
 
-// How often each digit was read as which.
+// Prints the confusion matrix.
 void PrintConfusion(const Tensor& labels, const Tensor& predictions);
-// Draws the first few digits that were misread, side by side.
-void PrintMisread(const Examples& examples, const Tensor& predictions);
+// Draws the first few misclassified digits side by side.
+void PrintMisclassified(const Examples& examples, const Tensor& predictions);
 
 }  // namespace weir::digits
 

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-// The measurement of W11, for Weir and for its peers; needs nothing but the standard library.
+// The measurement of W11, for Weir and for its peers. It depends only on the standard library.
 namespace weir::bench {
 
 struct Calls {
@@ -17,8 +17,8 @@ struct Calls {
   bool failed = false;
 };
 
-// `threads` threads call in a closed loop for `budget` seconds. `call(thread)` returns false when
-// it has failed, which ends them all.
+// Runs `threads` threads that call in a closed loop for `budget` seconds. `call(thread)` returns
+// false on failure, which ends all threads.
 inline Calls CallFrom(int threads, double budget, const std::function<bool(int)>& call) {
   using Clock = std::chrono::steady_clock;
   const auto seconds_since = [](Clock::time_point start) {

@@ -1,5 +1,5 @@
 // W11 of the suite: 1, 4 and 16 threads call one prepared step of one session in a closed loop,
-// each with an input of its own.
+// each with its own input.
 
 #include <algorithm>
 #include <mutex>
@@ -11,16 +11,16 @@
 #include "weir/tests/bench/timing.h"
 
 ABSL_FLAG(std::string, graphs, "", "folder with w4_mobilenet_v2.pb");
-ABSL_FLAG(std::string, only, "", "workloads whose names contain this");
+ABSL_FLAG(std::string, only, "", "only workloads whose names contain this");
 ABSL_FLAG(std::vector<std::string>, callers, (std::vector<std::string>{"1", "4", "16"}),
-          "how many threads, one figure after the other");
-ABSL_FLAG(double, budget, 2, "seconds for each");
-ABSL_FLAG(std::string, write, "", "write the graph of the MLP to this file, for peers, and end");
+          "numbers of threads, measured one after the other");
+ABSL_FLAG(double, budget, 2, "seconds per measurement");
+ABSL_FLAG(std::string, write, "", "write the graph of the MLP to this file, for peers, and exit");
 
 namespace weir::bench {
 namespace {
 
-// The MLP of W2, forward.
+// Builds the forward pass of W2's MLP.
 Output Mlp(Graph& g, const Output& x) {
   Output y = x;
   int64_t in = 784;
@@ -69,7 +69,7 @@ absl::Status Run(const std::string& workload, Graph& g, const Output& x, const O
     int n = 0;
     if (!absl::SimpleAtoi(threads, &n) || n < 1)
       return InvalidArgument("--callers: '", threads, "' is no number of threads");
-    // The first callers of a step make its memory, and warm the threads' own.
+    // The first callers of a step allocate its memory and warm up the threads' caches.
     WEIR_RETURN_IF_ERROR(Call(step, shape, n, budget / 4).status());
     WEIR_ASSIGN_OR_RETURN(const Calls calls, Call(step, shape, n, budget));
     const std::string name = absl::StrCat(workload, "_t", n);

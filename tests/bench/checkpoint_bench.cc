@@ -8,14 +8,14 @@
 #include "weir/session/weir.h"
 #include "weir/tests/bench/timing.h"
 
-ABSL_FLAG(std::string, dir, ".", "where the checkpoints are written; they are removed again");
-ABSL_FLAG(std::string, only, "", "workloads whose names contain this");
-ABSL_FLAG(int, repeats, 4, "saves and restores");
+ABSL_FLAG(std::string, dir, ".", "folder for the checkpoints, which are removed at the end");
+ABSL_FLAG(std::string, only, "", "only workloads whose names contain this");
+ABSL_FLAG(int, repeats, 4, "number of saves and restores");
 
 namespace weir::bench {
 namespace {
 
-// Into a session whose variables have no values yet.
+// Restores into a session whose variables have no values yet.
 absl::Status RestoreFresh(const Graph& g, Saver& saver, const std::string& workload, double bytes) {
   WEIR_ASSIGN_OR_RETURN(Session session, Session::Create(g));
   const double before = ResidentMegabytes();
@@ -75,7 +75,7 @@ absl::Status Run(const std::string& workload, int64_t count, int64_t elements,
   Emit({workload, "save_peak_extra", save_peak, "MB"});
   Emit({workload, "restore_peak_extra", restore_peak, "MB"});
   WEIR_RETURN_IF_ERROR(RestoreFresh(g, saver, workload, bytes));
-  // The last variable is as it was.
+  // Checks that the last variable is unchanged.
   WEIR_ASSIGN_OR_RETURN(const Tensors last, session.Run(Feeds{}, {GlobalVariables(g).back()}));
   const double is = last[0].data<float>()[elements - 1], was = static_cast<double>(count - 1) * 0.5;
   return is == was ? absl::OkStatus() : Internal("The last variable is ", is, " and was ", was);

@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""Times Weir and TensorFlow's C API on the same graphs, in turn, and prints a table.
+"""Times Weir and TensorFlow's C API on the same graphs, alternating, and prints a table.
 
 usage: compare.py SUITE [--rounds N] [--budget S] [--only W2] [--before 'chrt -f 10']
 
 SUITE is a folder with peers/tf_capi.cc and peers/make_graphs.py. They are built once, with the
-TensorFlow of this Python, under --work. Weir's side is bazel-bin/tests/bench/graph_bench:
+TensorFlow of this Python, under --work. Weir's program is bazel-bin/tests/bench/graph_bench:
 
     bazel build //tests/bench:graph_bench && python3 tests/bench/compare.py ../bench
 
-Each round runs both programs once, one after the other, so that a busy or slow machine is busy or
-slow for both; each program repeats its step for --budget seconds. The table has the best repeat of
-all rounds, the median over the rounds of their middle repeats, and the median over the rounds of
-TensorFlow's time divided by Weir's of that round. --before is put before every command: a
-real-time priority keeps other programs away, where the user may have one.
+Each round runs both programs once, one after the other, so that load on the machine affects both.
+Each program repeats its step for --budget seconds. The table has the best repeat of all rounds, the
+median over the rounds of their median repeats, and the median over the rounds of TensorFlow's time
+divided by Weir's time in the same round. --before is a prefix for every command: a real-time
+priority, if the user may have one, keeps other programs from interfering.
 """
 
 import argparse
@@ -28,7 +28,7 @@ from workloads import WORKLOADS, for_weir
 
 
 def build_peer(suite, work):
-    """TensorFlow's program and the graphs, unless they are there."""
+    """Builds TensorFlow's program and the graphs if they do not exist."""
     os.makedirs(work, exist_ok=True)
     found = importlib.util.find_spec("tensorflow")
     if found is None:
@@ -81,13 +81,13 @@ def main():
     parser.add_argument("suite", metavar="SUITE")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--budget", type=float, default=1)
-    parser.add_argument("--only", default="", help="workloads whose names contain this")
+    parser.add_argument("--only", default="", help="only workloads whose names contain this")
     parser.add_argument("--before", default="", metavar="COMMAND")
     parser.add_argument("--weir", default="bazel-bin/tests/bench/graph_bench")
     parser.add_argument("--work", default=os.path.expanduser("~/.cache/weir-bench"))
     flags = parser.parse_args()
     if not os.path.exists(flags.weir):
-        sys.exit("compare.py: no %s: bazel build //tests/bench:graph_bench" % flags.weir)
+        sys.exit("compare.py: %s not found: run bazel build //tests/bench:graph_bench" % flags.weir)
     peer, graphs = build_peer(flags.suite, flags.work)
     print("| workload | unit | Weir best | median | TensorFlow best | median | TensorFlow / Weir |")
     print("|---|---|---|---|---|---|---|", flush=True)

@@ -6,7 +6,7 @@ usage: compare_servers.py [--rounds N] [--seconds S] [--weir bazel-bin/tools/wei
 
     bazel build //tools:weir && python3 tests/bench/compare_servers.py
 
-Needs a Python with TensorFlow. Both servers run all the while and take turns.
+Needs a Python with TensorFlow. Both servers run the whole time and are measured alternately.
 """
 
 import argparse
@@ -35,7 +35,7 @@ def free_port():
 
 
 def network(extra_elements):
-    """The op that trains and the loss, and what they are fed."""
+    """Returns the training op, the loss, and their feeds."""
     image = v1.placeholder(tf.float32, [4, 8, 8, 1])
     label = v1.placeholder(tf.int32, [4])
     extra = v1.placeholder(tf.float32, [extra_elements])
@@ -76,7 +76,7 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=2, help="for each figure")
+    parser.add_argument("--seconds", type=float, default=2, help="time per measurement")
     parser.add_argument("--weir", default="bazel-bin/tools/weir")
     parser.add_argument("--serve-tensorflow", type=int, metavar="PORT", help=argparse.SUPPRESS)
     flags = parser.parse_args()

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Times Weir and TensorFlow making and initializing 10,000 variables of 1 KiB, in turn, and prints a table.
+"""Times Weir and TensorFlow creating and initializing 10,000 variables of 1 KiB, alternating, and prints a table.
 
     bazel build //tests/bench:variables_bench && python3 tests/bench/compare_variables.py --rounds 3
 
-Both make them by get_variable with constant initializers, then global_variables_initializer and one run of it, each
-in a new process: resource variables in both, and reference variables in both. The table has the median of the rounds
-and the median of TensorFlow's figure divided by Weir's of the same round. A round takes about a minute.
+Both create them with get_variable and constant initializers, then run global_variables_initializer once, each in a new
+process: resource variables in both, and ref variables in both. The table has the median of the rounds and the median of
+TensorFlow's value divided by Weir's value in the same round. A round takes about a minute.
 """
 import argparse
 import json
@@ -59,7 +59,7 @@ def main():
     if flags.peer:
         return peer(flags.count, flags.peer == "resource")
     if not os.path.exists(flags.weir):
-        sys.exit("compare_variables.py: no %s: bazel build //tests/bench:variables_bench" % flags.weir)
+        sys.exit("compare_variables.py: %s not found: run bazel build //tests/bench:variables_bench" % flags.weir)
     count = "--count=%d" % flags.count
     kinds = ["resource", "reference"]
     ours, theirs = {kind: [] for kind in kinds}, {kind: [] for kind in kinds}
@@ -68,7 +68,7 @@ def main():
             ours[kind].append(figures([flags.weir, count] + ["--reference"] * (kind == "reference")))
             theirs[kind].append(figures([sys.executable, os.path.abspath(__file__), count, "--peer=" + kind]))
             if theirs[kind][-1]["check"] != ours[kind][-1]["check"]:
-                sys.exit("the last variable is %s here and %s there" % (ours[kind][-1], theirs[kind][-1]))
+                sys.exit("the last variable is %s in Weir and %s in TensorFlow" % (ours[kind][-1], theirs[kind][-1]))
     print("| variables | | Weir | TensorFlow | TensorFlow / Weir |\n|---|---|---|---|---|")
     for kind in kinds:
         for metric, unit in (("build", "s"), ("init", "s"), ("memory", "MiB")):

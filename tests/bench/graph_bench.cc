@@ -1,4 +1,4 @@
-// Times steps of a graph: one that a file holds, or a chain of random ops made from a seed.
+// Times steps of a graph: a graph from a file, or a chain of random ops generated from a seed.
 
 #include <algorithm>
 #include <cstdio>
@@ -11,23 +11,23 @@
 #include "weir/session/weir.h"
 #include "weir/tests/bench/timing.h"
 
-ABSL_FLAG(std::string, fetch, "y", "what each step fetches");
-ABSL_FLAG(std::string, target, "", "what it runs besides");
-ABSL_FLAG(std::string, init, "", "what is run once, before");
-ABSL_FLAG(double, per, 0, "divides the time: nodes or iterations in a step");
-ABSL_FLAG(int, steps, 5, "before the time is taken: \"bits\" is a checksum of what they fetch");
-ABSL_FLAG(double, budget, 2, "seconds; 0: no time is taken");
-ABSL_FLAG(int, threads, 2, "of the session");
-ABSL_FLAG(uint32_t, int_range, 10, "integers that are fed lie below it");
-ABSL_FLAG(int64_t, chain, 0, "instead of a file: a chain of so many random ops");
-ABSL_FLAG(uint32_t, seed, 1, "of the chain");
+ABSL_FLAG(std::string, fetch, "y", "tensors that each step fetches");
+ABSL_FLAG(std::string, target, "", "target nodes of each step");
+ABSL_FLAG(std::string, init, "", "nodes to run once, before the first step");
+ABSL_FLAG(double, per, 0, "divisor of the time: nodes or iterations per step");
+ABSL_FLAG(int, steps, 5, "steps before the measurement; \"bits\" is a checksum of what they fetch");
+ABSL_FLAG(double, budget, 2, "seconds; 0: no measurement");
+ABSL_FLAG(int, threads, 2, "number of threads of the session");
+ABSL_FLAG(uint32_t, int_range, 10, "exclusive upper bound of fed integers");
+ABSL_FLAG(int64_t, chain, 0, "instead of a file: generate a chain of N random ops");
+ABSL_FLAG(uint32_t, seed, 1, "random seed of the chain");
 ABSL_FLAG(std::string, write, "", "write the graph to this file");
-ABSL_FLAG(std::vector<std::string>, disable, {}, "optimizations to leave out");
+ABSL_FLAG(std::vector<std::string>, disable, {}, "optimizations to disable");
 
 namespace weir::bench {
 namespace {
 
-// "x:32,784": the same numbers that the TensorFlow driver of the suite feeds.
+// Parses "x:32,784" and returns the same numbers that the suite's TensorFlow driver feeds.
 absl::StatusOr<Feed> MakeFeed(const Graph& graph, const std::string& text) {
   const std::vector<std::string> parts = absl::StrSplit(text, ':');
   std::vector<int64_t> dims;
@@ -51,8 +51,8 @@ absl::StatusOr<Feed> MakeFeed(const Graph& graph, const std::string& text) {
   return Feed{to, t};
 }
 
-// A chain of n cheap ops on small tensors: which op, and which shape the other operand has, is
-// drawn from the seed.
+// Builds a chain of n cheap ops on small tensors. The seed determines each op and the shape of its
+// other operand.
 void BuildChain(Graph& g, int64_t n, uint32_t seed) {
   std::mt19937 random(seed);
   const std::vector<int64_t> dims = {static_cast<int64_t>(1 + random() % 4),
@@ -129,7 +129,7 @@ absl::Status Run(const std::vector<std::string>& arguments) {
   if (!target.empty()) targets.emplace_back(graph.FindNode(target));
   WEIR_ASSIGN_OR_RETURN(const Step step, session.Prepare(fed, {fetch}, targets));
   double check = 0;
-  uint32_t bits = 0;  // of all that these steps fetch
+  uint32_t bits = 0;  // of all values that these steps fetch
   for (int i = 0; i < absl::GetFlag(FLAGS_steps); ++i) {
     WEIR_RETURN_IF_ERROR(step.Run(values, &out));
     if (i == 0) Emit({workload, "first_run", Now() - t_first, "s"});

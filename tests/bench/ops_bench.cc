@@ -1,5 +1,5 @@
-// W10 of the suite: single ops, and a chain of element-wise ones, on variables; the result is
-// computed and left where it is.
+// W10 of the suite: single ops, and a chain of elementwise ops, on variables. The result is
+// computed and not copied.
 
 #include <cstdio>
 
@@ -7,10 +7,10 @@
 #include "weir/session/weir.h"
 #include "weir/tests/bench/timing.h"
 
-ABSL_FLAG(std::string, only, "", "cases whose names contain this");
-ABSL_FLAG(double, budget, 2, "seconds for each");
-ABSL_FLAG(int, threads, 2, "of the session");
-ABSL_FLAG(std::vector<std::string>, disable, {}, "optimizations to leave out");
+ABSL_FLAG(std::string, only, "", "only cases whose names contain this");
+ABSL_FLAG(double, budget, 2, "seconds per measurement");
+ABSL_FLAG(int, threads, 2, "number of threads of the session");
+ABSL_FLAG(std::vector<std::string>, disable, {}, "optimizations to disable");
 
 namespace weir::bench {
 namespace {
@@ -19,7 +19,7 @@ struct Case {
   std::string name;
   std::function<Output(const Outputs&)> op;
   std::vector<Shape> shapes;
-  // The compulsory traffic, or else the arithmetic.
+  // The compulsory memory traffic, or otherwise the arithmetic.
   double bytes = 0, flops = 0;
   DataType dtype = DT_FLOAT;
 };
@@ -30,13 +30,13 @@ Output Chain10(const Outputs& in) {
   return -(Minimum(y * 0.9f, 6.f) - x);
 }
 
-// As tf.nn.moments and the formula spell it out.
+// A layer norm decomposed as by tf.nn.moments and the formula.
 Output LayerNorm(const Outputs& in) {
   const MomentsResult m = Moments(in[0], {-1}, /*keep_dims=*/true);
   return (in[0] - m.mean) * Rsqrt(m.variance + 1e-5f) * in[1] + in[2];
 }
 
-// The gradient of a factor that is the same for all rows.
+// The gradient of a factor that all rows share.
 Output FactorGradient(const Outputs& in) { return ReduceSum(in[0] * in[1], {0}); }
 
 std::vector<Case> Cases() {

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""W11 of the suite for TensorFlow's C API and for ONNX Runtime; nothing for other workloads.
+"""W11 of the suite for TensorFlow's C API and for ONNX Runtime; does nothing for other workloads.
 
 usage: peer_callers.py W11 --suite SUITE [--work DIR] [--programs BAZEL-BIN]
 
-run_peers.py of the suite takes it as `--extra callers='.../peer_callers.py'`. Prints JSON lines.
-Whichever of the two this Python lacks is left out.
+run_peers.py of the suite runs it with `--extra callers='.../peer_callers.py'`. Prints JSON lines.
+Skips a runtime that this Python does not have.
 """
 
 import argparse
@@ -45,7 +45,7 @@ def tensorflow(flags):
 
 
 def call_from(threads, seconds, call):
-    """As callers.h; ONNX Runtime gives Python's lock back while it computes."""
+    """Measures like callers.h; ONNX Runtime releases Python's lock while it computes."""
     latencies, ends = [], time.perf_counter() + seconds
 
     def loop(thread):

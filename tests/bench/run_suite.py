@@ -1,20 +1,19 @@
 #!/usr/bin/env python3
-"""Runs Weir and other runtimes on the suite's workloads, in turn, and writes down the ratios.
+"""Runs Weir and other runtimes on the suite's workloads, alternating, and reports the ratios.
 
 usage: run_suite.py SUITE [--workloads W1,W4] [--peers tf,ort,capi] [--passes 2] [--write]
                     [--python torch=PATH --python jax=PATH]
 
-SUITE is the folder with run_peers.py, whose peers need Python packages of their own (see its
-requirements.txt), each in the Python that runs this or in the one that --python names. Weir's
-programs are those in bazel-bin:
+SUITE is the folder with run_peers.py, whose peers need certain Python packages (see its
+requirements.txt), each in the Python that runs this script or in the one that --python names.
+Weir's programs are those in bazel-bin:
 
     bazel build //tests/bench:all //tools:weir && python3 tests/bench/run_suite.py ../bench --write
 
 Every pass runs each program once, one after the other. A line of the table is one measurement:
-Weir's best value and the middle of its medians, the same of the peer that did best, and what one
-has to multiply the peer's speed by to get Weir's. --write puts the table into docs/benchmarks.md
-and all measurements into docs/benchmarks.json; what that has of other workloads stays, if it was
-measured on the same machine.
+Weir's best value and the median of its medians, the same for the best peer, and the ratio of Weir's
+speed to the peer's. --write writes the table to docs/benchmarks.md and all measurements to
+docs/benchmarks.json, which keeps measurements of other workloads from the same machine.
 """
 
 import argparse
@@ -38,7 +37,7 @@ LESS_IS_BETTER = {"us/run", "us/step", "ns/node", "ns/iter", "s", "MB", "B/node"
 
 
 def processor():
-    """What tells machines apart: virtual ones have the same name with and without AVX-512."""
+    """Identifies the machine: virtual machines have the same name with and without AVX-512."""
     with open("/proc/cpuinfo") as lines:
         fields = [[part.strip() for part in line.split(":", 1)] for line in lines if ":" in line]
     names = [value for key, value in fields if key == "model name"]
@@ -68,7 +67,7 @@ def measure(flags, peer, graphs, out):
 
 
 def with_starts(rows):
-    """The rows, and for large graphs, whose import is a rate, what a user waits for: import and run."""
+    """Returns the rows, and for large graphs, whose import is a rate, the total time of import and run."""
     found = {}
     for row in rows:
         if (row["metric"], row["unit"]) in {("import", "nodes/s"), ("first_run", "s")}:
@@ -89,7 +88,7 @@ def key(row):
 
 
 def table(rows):
-    """Lines for the measurements that Weir and somebody else have."""
+    """Yields lines for the measurements that exist for Weir and for at least one peer."""
     groups = {}
     for row in rows:
         if row["unit"] in MORE_IS_BETTER | LESS_IS_BETTER and row["value"] > 0:
@@ -119,8 +118,8 @@ def family(row):
     return row["workload"].split(".")[0]
 
 
-def measured_before(workloads):
-    """What docs/benchmarks.json has of others than these, of this machine."""
+def previous_measurements(workloads):
+    """Returns the measurements of other workloads on this machine in docs/benchmarks.json."""
     with open(os.path.join(DOCS, "benchmarks.json")) as file:
         old = json.load(file)
     if old["machine"] != processor():
@@ -141,7 +140,7 @@ def write(lines, rows, flags):
     before, _, rest = text.partition(BEGIN)
     after = rest.partition(END)[2]
     if not after:
-        sys.exit("run_suite.py: %s has no place for the table: %s ... %s" % (path, BEGIN, END))
+        sys.exit("run_suite.py: %s lacks the markers of the table: %s ... %s" % (path, BEGIN, END))
     with open(path, "w") as file:
         file.write("\n".join([before + BEGIN, "", heading, ""] + lines + ["", END]) + after)
     keep = ("workload", "peer", "metric", "value", "unit", "median", "pass", "date")
@@ -160,13 +159,13 @@ def main():
     parser.add_argument("--peers", default="tf,ort,capi", help="also torch and jax")
     parser.add_argument("--python", action="append", default=[], metavar="PEER=INTERPRETER")
     parser.add_argument("--passes", type=int, default=2)
-    parser.add_argument("--dir", default=tempfile.gettempdir(), help="for the checkpoints of W7")
-    parser.add_argument("--write", action="store_true", help="into docs/")
+    parser.add_argument("--dir", default=tempfile.gettempdir(), help="folder for the checkpoints of W7")
+    parser.add_argument("--write", action="store_true", help="write the results to docs/")
     parser.add_argument("--work", default=os.path.expanduser("~/.cache/weir-bench"))
     flags = parser.parse_args()
     peer, graphs = compare.build_peer(flags.suite, flags.work)
     with tempfile.TemporaryDirectory() as folder:
-        before = measured_before(flags.workloads.split(",")) if flags.write else []
+        before = previous_measurements(flags.workloads.split(",")) if flags.write else []
         rows = measure(flags, peer, graphs, os.path.join(folder, "out.json")) + before
     lines = list(table(rows))
     print("\n".join(lines))

@@ -1,5 +1,5 @@
-// W8 of the suite: a graph of 100,000 nodes, built, written, read, run for the first time and
-// steadily; gradients of 10,000 of its nodes.
+// W8 of the suite: a graph of 100,000 nodes that is built, written, read, run for the first time
+// and in steady state; gradients of 10,000 of its nodes.
 
 #include <malloc.h>
 
@@ -9,14 +9,14 @@
 #include "weir/session/weir.h"
 #include "weir/tests/bench/timing.h"
 
-ABSL_FLAG(int64_t, nodes, 100000, "how many, at least a thousand");
-ABSL_FLAG(double, budget, 2, "seconds for the steady run");
-ABSL_FLAG(int, threads, 2, "of the session");
+ABSL_FLAG(int64_t, nodes, 100000, "number of nodes, at least 1000");
+ABSL_FLAG(double, budget, 2, "seconds for the steady-state run");
+ABSL_FLAG(int, threads, 2, "number of threads of the session");
 
 namespace weir::bench {
 namespace {
 
-// Node k takes its predecessors by a pattern of four.
+// The inputs of node k follow a pattern with period four.
 Outputs BuildNodes(Graph& g, int64_t count) {
   const Output x = Placeholder(g, DT_FLOAT, {4}, "x");
   Outputs n = {x, x * 0.5f, x * 0.25f, x * 0.125f};
@@ -70,7 +70,8 @@ absl::Status Run() {
   double start = Now();
   WEIR_RETURN_IF_ERROR(ImportGraph(g, bytes).status());
   rate("import", Now() - start);
-  malloc_trim(0);  // or the session would seem to take nothing but what the first graph has left
+  malloc_trim(
+      0);  // otherwise the session would reuse memory of the first graph and seem to take none
   const double before = ResidentMegabytes();
   start = Now();
   WEIR_ASSIGN_OR_RETURN(Session session,

@@ -1,5 +1,5 @@
-// W11 of the suite for TensorFlow's C API: 1, 4 and 16 threads call one session. Built by
-// peer_callers.py, without Bazel.
+// W11 of the suite for TensorFlow's C API: 1, 4 and 16 threads call one session. peer_callers.py
+// builds it without Bazel.
 //
 //   tf_callers WORKLOAD GRAPH DIMS [--init=NODE] [--budget=2] [--callers=1,4,16]
 
@@ -65,7 +65,7 @@ int main(int argc, char** argv) {
   TF_GraphImportGraphDef(graph, buffer, TF_NewImportGraphDefOptions(), status);
   Check(status, argv[2]);
   TF_SessionOptions* options = TF_NewSessionOptions();
-  const char config[] = {0x10, 0x02, 0x28, 0x02};  // two threads within and between nodes
+  const char config[] = {0x10, 0x02, 0x28, 0x02};  // two intra-op and two inter-op threads
   TF_SetConfig(options, config, sizeof config, status);
   TF_Session* session = TF_NewSession(graph, options, status);
   Check(status, "session");

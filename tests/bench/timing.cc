@@ -16,7 +16,7 @@ namespace weir::bench {
 
 namespace {
 
-// A line "VmHWM:   1234 kB" of what Linux says of the process.
+// Reads a line such as "VmHWM:   1234 kB" from the process status of Linux.
 double StatusMegabytes(absl::string_view key) {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {

@@ -7,25 +7,25 @@
 
 #include "absl/status/statusor.h"
 
-// How the programs here take times and print them: by the rules of the suite of workloads that
-// compare.py runs, so that their lines stand beside the peers'.
+// Timing and output for the programs in this folder. They follow the rules of the workload suite
+// that compare.py runs, so that their lines are comparable with the peers'.
 namespace weir::bench {
 
-// Seconds since some fixed moment.
+// Returns seconds since a fixed time.
 double Now();
-// The most memory that the process has had, and what it has, both in MiB.
+// Return the peak and the current memory of the process in MiB.
 double PeakMegabytes();
 double ResidentMegabytes();
-// From now on PeakMegabytes counts anew.
+// Resets the peak that PeakMegabytes returns.
 void ResetPeak();
 
-// Times `call` when warm (three calls and 0.3 s): repeats of back-to-back calls, each of 20 ms or
-// more, for `budget` seconds and at least five times. Seconds a call, best repeat first. Ends with
-// the first error.
+// Times `call` after a warm-up (three calls and 0.3 s): repeats of back-to-back calls, each repeat
+// at least 20 ms, for `budget` seconds and at least five repeats. Returns the seconds per call,
+// best repeat first. Stops at the first error.
 absl::StatusOr<std::vector<double>> TimeCalls(const std::function<absl::Status()>& call,
                                               double budget);
 
-// A JSON line {"workload", "peer": "weir", "metric", "value", "unit", "median", "repeats"}.
+// Prints a JSON line {"workload", "peer": "weir", "metric", "value", "unit", "median", "repeats"}.
 struct Figure {
   std::string workload, metric;
   double value;
@@ -34,15 +34,14 @@ struct Figure {
   size_t repeats = 1;
 };
 void Emit(const Figure& figure);
-// The best of `seconds` (best first) and their middle, each given to `convert`.
+// Prints the best of `seconds` (best first) and their median, each converted by `convert`.
 void Emit(const std::string& workload, const std::string& metric,
           const std::vector<double>& seconds, const std::string& unit,
           const std::function<double(double)>& convert);
 
-// Reads the flags; returns the other arguments. `usage` says what the program does, with an
-// example.
+// Parses the flags and returns the other arguments. `usage` describes the program, with an example.
 std::vector<std::string> ParseFlags(int argc, char** argv, const std::string& usage);
-// 0, or 1 and the reason on stderr: what main returns.
+// Returns the value for main: 0, or 1 after printing the error to stderr.
 int ExitCode(const absl::Status& status);
 
 }  // namespace weir::bench

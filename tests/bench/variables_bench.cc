@@ -1,4 +1,4 @@
-// Makes many variables and initializes them: 10,000 of 1 KiB each by get_variable with constant
+// Creates and initializes many variables: 10,000 of 1 KiB each by get_variable with constant
 // initializers, global_variables_initializer, one run. Prints JSON lines as graph_bench does.
 
 #include <cstdio>
@@ -7,9 +7,9 @@
 #include "weir/session/weir.h"
 #include "weir/tests/bench/timing.h"
 
-ABSL_FLAG(int64_t, count, 10000, "how many variables");
+ABSL_FLAG(int64_t, count, 10000, "number of variables");
 ABSL_FLAG(bool, reference, false,
-          "TensorFlow 1's reference variables; otherwise resource variables");
+          "use TensorFlow 1's ref variables instead of resource variables");
 
 namespace weir::bench {
 namespace {
@@ -27,7 +27,7 @@ absl::Status Run(int64_t count, bool reference) {
   WEIR_ASSIGN_OR_RETURN(Session session, Session::Create(g));
   WEIR_RETURN_IF_ERROR(session.Run(Feeds{}, Outputs{}, {init}).status());
   const double initialized = Now();
-  // The last one has the value that it was given.
+  // Checks that the last variable has its initial value.
   WEIR_ASSIGN_OR_RETURN(const Tensors last, session.Run(Feeds{}, {GlobalVariables(g).back()}));
   Emit({kWorkload, "build", built - start, "s"});
   Emit({kWorkload, "init", initialized - built, "s"});

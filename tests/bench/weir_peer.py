@@ -3,8 +3,8 @@
 
 usage: weir_peer.py W4 [--graphs DIR] [--programs DIR]
 
-run_peers.py of the suite takes it as `--extra weir='.../weir_peer.py'`. BENCH_BUDGET_S is the time
-for each figure, BENCH_DIR where checkpoints are written.
+run_peers.py of the suite runs it with `--extra weir='.../weir_peer.py'`. BENCH_BUDGET_S is the time
+per measurement, BENCH_DIR the folder for checkpoints.
 """
 
 import argparse
@@ -28,7 +28,7 @@ def emit(row):
 
 
 def pass_on(command, change=lambda row: row):
-    """The JSON lines that a program prints; its errors go where ours go."""
+    """Yields the JSON lines that a program prints; its errors go to our stderr."""
     out = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
     for line in out.splitlines():
         if line.startswith("{"):
@@ -44,7 +44,7 @@ def graphs(family, program, folder):
 
 
 def cold(weir, folder, repeats=7):
-    """W9: from the start of a process that runs a tiny frozen graph to its exit."""
+    """Measures W9: the time of a process that runs a tiny frozen graph, from start to exit."""
     command = [weir, "run", os.path.join(folder, "w9_tiny.pb"), "--feed", "x:0=[[1,2,3,4]]",
                "--fetch", "y:0"]  # fmt: skip
     runs = []
@@ -74,11 +74,11 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("workload", metavar="W4")
-    parser.add_argument("--graphs", default=GRAPHS, help="made by the suite's make_graphs.py")
+    parser.add_argument("--graphs", default=GRAPHS, help="folder of the graphs from the suite's make_graphs.py")
     parser.add_argument("--programs", default=PROGRAMS, metavar="BAZEL-BIN")
     flags = parser.parse_args()
     program = lambda name: os.path.join(flags.programs, "tests", "bench", name)  # noqa: E731
-    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:2])  # as the suite's rules say
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:2])  # required by the suite's rules
     budget = "--budget=" + BUDGET
     family = flags.workload
     if family == "W7":

@@ -1,5 +1,5 @@
-"""The workloads of the suite whose graphs are files: what Weir's graph_bench and the suite's driver
-of TensorFlow's C API are given, and what each figure is called beside the other peers'."""
+"""The workloads of the suite whose graphs are files: the arguments of Weir's graph_bench and of the
+suite's driver of TensorFlow's C API, and the names of the measurements among the peers."""
 
 CHAIN = ["--init=init_all", "--per=1000"]
 TRAIN = ["--init=init_all", "--fetch=loss", "--target=train"]
@@ -15,13 +15,13 @@ def embedding(vocabulary):
     return TRAIN + ids + ["--int-range=%d" % vocabulary]
 
 
-# Weir computes what depends on variables alone when one of them has changed, so that most steps of
+# Weir recomputes values that depend only on variables when a variable has changed, so most steps of
 # a chain or of the wide graph would compute nothing.
-ANEW = ["--disable=cache_step_invariants"]
-# What makes each program run a graph node by node: a chain of sums is one sum to TensorFlow's
-# optimizer, and a few fused nodes to Weir's.
+NO_STEP_CACHE = ["--disable=cache_step_invariants"]
+# Options that make each program run a graph node by node: TensorFlow's optimizer turns a chain of
+# sums into one sum, and Weir's into a few fused nodes.
 NODE_BY_NODE = (["--disable=cache_step_invariants,fusion"], ["--noopt"])
-REWRITTEN = (ANEW, [])
+REWRITTEN = (NO_STEP_CACHE, [])
 # TensorFlow's optimizer takes half a minute for the large graph, and gains nothing.
 NOOPT = ([], ["--noopt"])
 AS_IT_IS = ([], [])
@@ -32,7 +32,7 @@ WORKLOADS = [
     ("W1.feed1k", "w1_feed1k", ["--feed=x:256"], AS_IT_IS, "us/step"),
     ("W1.chain1000", "w1_chain1000", CHAIN, NODE_BY_NODE, "ns/node"),
     ("W1.chain1000 rewritten", "w1_chain1000", CHAIN, REWRITTEN, "ns/node"),
-    ("W1.wide10000", "w1_wide10000", ["--init=init_all", "--per=10000"], (ANEW, ["--noopt"]), "ns/node"),
+    ("W1.wide10000", "w1_wide10000", ["--init=init_all", "--per=10000"], (NO_STEP_CACHE, ["--noopt"]), "ns/node"),
     ("W1.while100k", "w1_while100k", ["--per=100000"], AS_IT_IS, "ns/iteration"),
     ("random chain 1", "chain1", CHAIN, NODE_BY_NODE, "ns/node"),
     ("random chain 2", "chain2", CHAIN, NODE_BY_NODE, "ns/node"),
@@ -55,12 +55,12 @@ WORKLOADS = [
 
 
 def for_weir(arguments):
-    """Weir's program takes feeds as they are, and its flags are Abseil's."""
+    """Returns arguments for Weir's program, which takes feeds unchanged and uses Abseil's flags."""
     return [a.removeprefix("--feed=").replace("--int-range", "--int_range") for a in arguments]
 
 
 def for_peers(row):
-    """A line of graph_bench under the names that the suite's other peers have for it."""
+    """Renames a line of graph_bench as the suite's other peers name it."""
     row = dict(row)
     family = row["workload"].split(".")[0]
     if row["metric"] == "first_run" and family in ("W2", "W3", "W5", "W6"):

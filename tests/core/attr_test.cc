@@ -92,7 +92,7 @@ TEST(AttrSpec, ParsesIntegerTensors) {
   EXPECT_EQ(*spec.default_value, AttrValue(Tensor::Vector<uint8_t>({255, 0, 0, 255})));
 }
 
-TEST(AttrSpec, RefusesTextThatIsWrong) {
+TEST(AttrSpec, RejectsMalformedText) {
   for (const char* text : {"",
                            "T",
                            "T:",
@@ -123,7 +123,7 @@ TEST(AttrSpec, RefusesTextThatIsWrong) {
   }
 }
 
-TEST(AttrSpec, CheckSaysWhichAttributeAndWhatIsAllowed) {
+TEST(AttrSpec, CheckReportsTheAttributeAndTheAllowedValues) {
   const auto message = [](absl::string_view spec, const AttrValue& value) {
     const absl::Status status = Parsed(spec).Check(value);
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);

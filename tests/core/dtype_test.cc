@@ -26,7 +26,7 @@ double HalfByDefinition(uint16_t bits) {
   return sign * std::ldexp(1024 + mantissa, exponent - 25);
 }
 
-TEST(Half, EveryValueWidensByDefinitionAndComesBack) {
+TEST(Half, EveryValueRoundTripsThroughFloat) {
   for (int bits = 0; bits < 65536; ++bits) {
     const half h = HalfBits(static_cast<uint16_t>(bits));
     const double want = HalfByDefinition(h.bits);
@@ -41,7 +41,7 @@ TEST(Half, EveryValueWidensByDefinitionAndComesBack) {
   }
 }
 
-TEST(Half, RoundsMidpointsToEvenAndNeighboursToNearest) {
+TEST(Half, RoundsToNearestEven) {
   for (int bits = 0; bits < 0x7bff; ++bits) {
     const double low = HalfByDefinition(static_cast<uint16_t>(bits));
     const double high = HalfByDefinition(static_cast<uint16_t>(bits + 1));
@@ -60,7 +60,7 @@ TEST(Half, OverflowsToInfinityFrom65520) {
   EXPECT_EQ(half(std::numeric_limits<float>::denorm_min()).bits, 0);
 }
 
-TEST(Bfloat16, EveryValueWidensExactlyAndComesBack) {
+TEST(Bfloat16, EveryValueRoundTripsThroughFloatExactly) {
   for (uint32_t bits = 0; bits < 65536; ++bits) {
     bfloat16 b;
     b.bits = static_cast<uint16_t>(bits);
@@ -82,10 +82,10 @@ TEST(Bfloat16, RoundsToNearestEven) {
   EXPECT_EQ(bfloat16(1.0f + 1.0f / 256).bits, 0x3f80);  // midpoint, even below
   EXPECT_EQ(bfloat16(1.0f + 3.0f / 256).bits, 0x3f82);  // midpoint, even above
   EXPECT_EQ(bfloat16(1.0f + 1.01f / 256).bits, 0x3f81);
-  EXPECT_EQ(bfloat16(3.4e38f).bits, 0x7f80);  // beyond the largest
+  EXPECT_EQ(bfloat16(3.4e38f).bits, 0x7f80);  // above the largest finite value
 }
 
-TEST(DataType, NamesAreReadBackInBothForms) {
+TEST(DataType, NamesRoundTripInBothForms) {
   for (int t = DT_FLOAT; t <= DT_UINT4; ++t) {
     const DataType type = static_cast<DataType>(t);
     const std::string name = DataTypeName(type);

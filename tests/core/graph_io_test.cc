@@ -24,7 +24,7 @@ proto::GraphDef Def(const std::string& text) {
   return def;
 }
 
-// Text of one node. Types are written with their attribute: "T=DT_FLOAT".
+// Returns the text of one node. Types are written with their attribute: "T=DT_FLOAT".
 std::string NodeText(const std::string& name, const std::string& op,
                      const std::vector<std::string>& inputs, const std::string& type_attr = "") {
   std::string text = absl::StrCat("node { name: '", name, "' op: '", op, "'");
@@ -49,7 +49,7 @@ std::vector<std::string> Names(const Graph& g) {
   return names;
 }
 
-TEST(ImportGraphDef, TakesNodesInAnyOrderAndFillsInDefaults) {
+TEST(ImportGraphDef, AcceptsNodesInAnyOrderAndFillsInDefaults) {
   Graph g(TestOps());
   const proto::GraphDef def = Def(NodeText("y", "MatMul", {"x", "x:0", "^c"}, "T=DT_FLOAT") + X() +
                                   NodeText("c", "NoOp", {}));
@@ -63,14 +63,14 @@ TEST(ImportGraphDef, TakesNodesInAnyOrderAndFillsInDefaults) {
   EXPECT_EQ(g.UniqueName("Y"), "Y_1") << "imported names are taken";
 }
 
-TEST(ImportGraphDef, KeepsTheOrderOfAGraphInOrder) {
+TEST(ImportGraphDef, KeepsATopologicalOrder) {
   Graph g(TestOps());
   ASSERT_TRUE(
       ImportGraphDef(g, Def(X("b") + X("a") + Id("d", {"a"}) + Id("c", {"b"}) + X("e"))).ok());
   EXPECT_THAT(Names(g), ElementsAre("b", "a", "d", "c", "e"));
 }
 
-TEST(ImportGraphDef, InfersShapesAndTakesRecordedOnes) {
+TEST(ImportGraphDef, InfersShapesAndMergesRecordedOnes) {
   Graph g(TestOps());
   const proto::GraphDef def =
       Def("node { name: 'x' op: 'Placeholder' attr { key: 'dtype' value { type: DT_FLOAT } }"
@@ -172,14 +172,14 @@ TEST(ImportGraphDef, ErrorsHaveTensorFlowsCodesAndNameTheNode) {
     const absl::Status status = ImportGraphDef(g, Def(c.def)).status();
     EXPECT_EQ(status.code(), c.code) << c.def << status;
     EXPECT_THAT(status.message(), HasSubstr(c.message));
-    EXPECT_EQ(g.num_nodes(), 1) << "nothing is half imported";
+    EXPECT_EQ(g.num_nodes(), 1) << "nothing is partly imported";
     EXPECT_EQ(g.FindNode("x"), nullptr);
-    EXPECT_EQ(g.UniqueName("x"), "x") << "no name is taken";
+    EXPECT_EQ(g.UniqueName("x"), "x") << "no name is reserved";
     EXPECT_TRUE(g.status().ok()) << "the error is the caller's";
   }
 }
 
-TEST(ImportGraphDef, ADamagedConstantIsAnErrorOfTheRunsThatNeedIt) {
+TEST(ImportGraphDef, ADamagedConstantFailsTheStepsThatNeedIt) {
   Graph g(TestOps());
   const auto imported = ImportGraphDef(
       g, Def("node { name: 'w' op: 'Const' attr { key: 'dtype' value { type: DT_FLOAT } }"
@@ -196,9 +196,9 @@ TEST(ImportGraphDef, ADamagedConstantIsAnErrorOfTheRunsThatNeedIt) {
                     HasSubstr("has 3 bytes, not 12")));
 }
 
-// ---- ops that nobody knows
+// ---- unknown ops
 
-// Two outputs are used; their types are those that the takers ask for.
+// Two outputs are used; their consumers determine their types.
 TEST(ImportGraphDef, AnUnknownOpHasTheOutputsThatAreUsed) {
   Graph g(TestOps());
   const proto::GraphDef def =
@@ -209,14 +209,14 @@ TEST(ImportGraphDef, AnUnknownOpHasTheOutputsThatAreUsed) {
   const Node& r = *g.FindNode("r");
   ASSERT_EQ(r.num_outputs(), 3);
   EXPECT_EQ(r.output(0).dtype(), DT_INT32);
-  EXPECT_EQ(r.output(1).dtype(), DT_INVALID) << "nobody tells";
+  EXPECT_EQ(r.output(1).dtype(), DT_INVALID) << "nothing determines the type";
   EXPECT_EQ(r.output(2).dtype(), DT_FLOAT);
   EXPECT_FALSE(r.output(0).shape().has_rank());
   EXPECT_EQ(g.FindNode("q")->num_outputs(), 2);
   EXPECT_EQ(g.FindNode("q")->input_type(1), DT_FLOAT);
 }
 
-TEST(ImportGraphDef, AttributesTellTypesThatNobodyTakes) {
+TEST(ImportGraphDef, AttributesDetermineTypesOfUnusedOutputs) {
   Graph g(TestOps());
   const proto::GraphDef def =
       Def("node { name: 'a' op: 'Relu9000' attr { key: 'Tout' value { list { type: [ DT_INT32, "
@@ -233,8 +233,8 @@ TEST(ImportGraphDef, AttributesTellTypesThatNobodyTakes) {
   EXPECT_EQ(g.FindNode("b")->input_type(0), DT_BOOL);
 }
 
-// What a known op's attributes would be written as, or refused for, stays as it is here.
-TEST(ImportGraphDef, AnUnknownOpIsExportedAsItWas) {
+// Attributes that would be normalized or rejected for a known op are kept unchanged here.
+TEST(ImportGraphDef, AnUnknownOpIsExportedUnchanged) {
   Graph g(TestOps());
   const proto::GraphDef def =
       Def(X() +
@@ -256,7 +256,7 @@ TEST(ImportGraphDef, AnUnknownOpIsExportedAsItWas) {
   EXPECT_EQ(SerializeGraph(again), SerializeGraph(g));
 }
 
-TEST(ImportGraphDef, AnUnknownOpIsRenamedAndChangedLikeOthers) {
+TEST(ImportGraphDef, AnUnknownOpCanBeRenamedAndChanged) {
   Graph g(TestOps());
   const proto::GraphDef def =
       Def(X() +
@@ -281,7 +281,7 @@ TEST(ImportGraphDef, AnUnknownOpHasNoMoreOutputsThanBytesJustify) {
   EXPECT_THAT(status.message(), HasSubstr("Connecting to invalid output 2000000"));
 }
 
-TEST(ImportGraphDef, TakersOfAnUnknownOpAgreeOnItsTypes) {
+TEST(ImportGraphDef, ConsumersOfAnUnknownOpAgreeOnItsTypes) {
   Graph g(TestOps());
   const absl::Status status = ImportGraphDef(g, Def(NodeText("r", "Relu9000", {}) + Id("y", {"r"}) +
                                                     NodeText("i", "Identity", {"r"}, "T=DT_INT32")))
@@ -317,7 +317,7 @@ TEST(ImportGraphDef, InputMapReplacesTensors) {
   EXPECT_THAT(*result, ElementsAre(Output(g.FindNode("in/y")), Output(g.FindNode("in/z")), mine));
 }
 
-TEST(ImportGraphDef, NamesThatAreNotThereAreErrors) {
+TEST(ImportGraphDef, UnknownNamesAreErrors) {
   Graph g(TestOps());
   const Output mine = Placeholder(g, DT_FLOAT, Shape(), "mine");
   const auto message = [&g](const ImportOptions& options) {
@@ -333,7 +333,7 @@ TEST(ImportGraphDef, NamesThatAreNotThereAreErrors) {
   EXPECT_THAT(message({.input_map = {{"x", Output()}}}), HasSubstr("input_map['x']"));
 }
 
-TEST(ImportGraphDef, FinalizedGraphIsLeftAlone) {
+TEST(ImportGraphDef, FinalizedGraphIsUnchanged) {
   Graph g(TestOps());
   g.Finalize();
   EXPECT_EQ(ImportGraphDef(g, Def(X())).status().code(), absl::StatusCode::kFailedPrecondition);
@@ -353,7 +353,7 @@ TEST(ImportGraphDef, LibraryFunctionsMayBeCalledAsOps) {
   EXPECT_EQ(back.library().DebugString(), def.library().DebugString());
 }
 
-TEST(ImportGraphDef, AFailedOneLeavesNoFunctionsBehind) {
+TEST(ImportGraphDef, AFailedImportLeavesNoFunctionsBehind) {
   const auto library = [](const std::string& type) {
     return "library { function { signature { name: 'F' input_arg { name: 'x' type: " + type +
            " } output_arg { name: 'y' type: " + type + " } } ret { key: 'y' value: 'x' } } }";
@@ -371,7 +371,7 @@ TEST(ImportGraphDef, AFailedOneLeavesNoFunctionsBehind) {
   EXPECT_EQ(g.FindNode("call")->output_type(0), DT_FLOAT);
 }
 
-TEST(ImportGraphDef, VersionsOfTwoGraphsMeet) {
+TEST(ImportGraphDef, VersionsOfTwoGraphsAreMerged) {
   Graph g(TestOps());
   ASSERT_TRUE(ImportGraphDef(g, Def(X("a") + "versions { producer: 1000 min_consumer: 5 }")).ok());
   EXPECT_EQ(g.versions().producer, 1000);
@@ -397,7 +397,7 @@ TEST(ImportGraphDef, LongChainsAndWideNodesNeedNoRecursion) {
   EXPECT_EQ(g.nodes()[1]->name(), "n1");
 }
 
-TEST(ImportGraphDef, AHundredThousandNodesAreTakenOrRefusedInLinearTime) {
+TEST(ImportGraphDef, ImportsAHundredThousandNodesInLinearTime) {
   constexpr int kNodes = 120000;
   proto::GraphDef def = Def(X("n0"));
   for (int i = 1; i < kNodes; ++i) {
@@ -450,7 +450,7 @@ TEST(ExportGraphDef, WritesInputsAndEveryAttribute) {
   EXPECT_EQ(def.versions().producer(), 2474);
 }
 
-TEST(ExportGraphDef, ImportOfAnExportIsTheSameGraph) {
+TEST(ExportGraphDef, RoundTrips) {
   Graph g(TestOps());
   const Output x = Placeholder(g, DT_FLOAT, Shape({2, -1}), "x");
   const Output c = Constant(g, Tensor::Of<float>(Shape({2, 2}), {1, 2, 3, 4}));
@@ -487,8 +487,9 @@ TEST_F(GraphFile, BinaryAndTextGiveTheSameGraph) {
   EXPECT_EQ(SerializeGraph(binary), SerializeGraph(text));
 }
 
-// Node after node, and yet the bytes of the whole message; functions and versions come last.
-TEST_F(GraphFile, IsWrittenAsTheMessageIs) {
+// WriteGraphFile writes one node at a time, yet the result equals the serialized message; functions
+// and versions come last.
+TEST_F(GraphFile, EqualsTheSerializedMessage) {
   proto::GraphDef def = Def(X() + Id("y", {"x"}));
   def.mutable_versions()->set_producer(27);
   proto::FunctionDef* f = def.mutable_library()->add_function();
@@ -529,9 +530,9 @@ TEST_F(GraphFile, DamagedFilesAreInvalidAndNamed) {
             absl::StatusCode::kNotFound);
 }
 
-// As protobuf reads them: fields in any order, the last one of a name counts, and what nobody knows
-// is left out.
-TEST(ImportGraph, TakesFieldsAsTheyCome) {
+// Same semantics as protobuf: fields in any order, the last value of a field wins, unknown fields
+// are dropped.
+TEST(ImportGraph, AcceptsFieldsInAnyOrder) {
   proto::GraphDef def = Def(X() + Id("y", {"x"}));
   def.mutable_versions()->set_producer(21);
   const std::string unknown("\xfa\x07\x02hi", 5), old_name("\x0a\x01z", 3);
@@ -552,7 +553,7 @@ TEST(ImportGraph, TakesFieldsAsTheyCome) {
   EXPECT_NE(g.FindNode("again/y"), nullptr);
 }
 
-TEST(ImportGraph, SaysWhereTheBytesAreWrong) {
+TEST(ImportGraph, ReportsTheLocationOfMalformedBytes) {
   const auto fails = [](const std::string& bytes, const char* where) {
     Graph g(TestOps());
     const absl::Status status = ImportGraph(g, bytes).status();
@@ -561,15 +562,15 @@ TEST(ImportGraph, SaysWhereTheBytesAreWrong) {
     EXPECT_EQ(g.num_nodes(), 0);
   };
   const std::string good = Def(X()).SerializeAsString();
-  fails(good + "\x0a\x7f", "the field at byte");  // a node longer than what is left
+  fails(good + "\x0a\x7f", "the field at byte");  // a node longer than the remaining bytes
   fails(good + "\x0a", "the field at byte");      // a node without a length
   fails(good + "\x0a\x02\x0a\x05", "node 1");     // a name longer than its node
   fails(good + std::string("\x0a\x02\x0a\x00\x07", 5), "the field at byte");
-  fails("\x22\x01\x08", "what is not a node");  // versions that are cut
+  fails("\x22\x01\x08", "a field other than node");  // truncated versions
   fails(std::string("\x0a\x05\x0a\x01\xff\x12\x00", 7), "invalid characters");
 }
 
-// Any change of one byte gives a graph or an error, and an error leaves the graph empty.
+// Any change of one byte yields a graph or an error, and an error leaves the graph empty.
 TEST(ImportGraphDef, SurvivesEveryFlippedByte) {
   const std::string bytes =
       Def(X() + Id("y", {"x"}) + NodeText("m", "MatMul", {"x", "y", "^c"}, "T=DT_FLOAT") +

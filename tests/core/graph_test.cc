@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 
 // ---- names
 
-TEST(NodeBuilder, NamesAreMadeUniqueWithoutRegardToCase) {
+TEST(NodeBuilder, NamesAreUniqueIgnoringCase) {
   Graph g(TestOps());
   const auto name = [&g](absl::string_view wanted) {
     return NodeBuilder(g, "NoOp").Name(wanted).Build()->name();
@@ -29,8 +29,8 @@ TEST(NodeBuilder, NamesAreMadeUniqueWithoutRegardToCase) {
   EXPECT_EQ(name("ab_1"), "ab_1_1");
 }
 
-// As in TensorFlow: the value of a partitioned variable "w" is called so though "w/part_0" is
-// there.
+// As in TensorFlow: the value of a partitioned variable "w" is named "w" although "w/part_0"
+// exists.
 TEST(NodeBuilder, AScopeInANameIsNotTakenUnlessItWasOpened) {
   Graph g(TestOps());
   NodeBuilder(g, "NoOp").Name("x/y/z").Build();
@@ -66,7 +66,7 @@ TEST(NodeBuilder, RefusesNamesOutsideThePattern) {
   }
 }
 
-TEST(NodeBuilder, AFailedNodeTakesNoName) {
+TEST(NodeBuilder, AFailedNodeReservesNoName) {
   Graph g(TestOps());
   EXPECT_EQ(NodeBuilder(g, "MatMul").Name("m").Build(), nullptr);
   EXPECT_FALSE(g.TakeStatus().ok());
@@ -185,9 +185,9 @@ TEST(NodeBuilder, HugeOutputCountsAreRefused) {
   EXPECT_THAT(g.status().message(), HasSubstr("num_split"));
 }
 
-// What the op's latest node was built from is not worked out anew: nothing may come of that but
-// what comes of a graph that has no other node.
-TEST(NodeBuilder, IsLikeTheFirstNodeOfItsOpWhateverCameBefore) {
+// Reusing the attributes and types of the op's last node must give the same result as building in a
+// graph without other nodes.
+TEST(NodeBuilder, ReuseFromTheLastNodeGivesTheSameNode) {
   struct Built {
     const char* op;
     std::vector<NamedAttr> attrs;
@@ -236,7 +236,7 @@ TEST(NodeBuilder, IsLikeTheFirstNodeOfItsOpWhateverCameBefore) {
   }
 }
 
-TEST(NodeBuilder, ChecksValuesThatDifferFromTheLatestNodes) {
+TEST(NodeBuilder, ChecksValuesThatDifferFromTheLastNode) {
   Graph g(TestOps());
   ASSERT_NE(AddNode(g, "Placeholder", {}, {{"dtype", DT_FLOAT}, {"shape", Shape({2})}}, ""),
             nullptr);
@@ -244,7 +244,7 @@ TEST(NodeBuilder, ChecksValuesThatDifferFromTheLatestNodes) {
   EXPECT_THAT(std::string(g.status().message()), HasSubstr("'shape' expected for attr 'shape'"));
 }
 
-TEST(NodeBuilder, AValueThatIsMissingIsNotTheLatestNodesTensor) {
+TEST(NodeBuilder, AMissingValueIsNotTakenFromTheLastNode) {
   Graph g(TestOps());
   const Tensor one = Tensor::Scalar(1.f);
   ASSERT_NE(AddNode(g, "Const", {}, {{"value", one}, {"dtype", DT_FLOAT}}, ""), nullptr);
@@ -283,7 +283,7 @@ TEST(NodeBuilder, ListArgumentsHaveRanges) {
   EXPECT_EQ(AddOp("AddN", {Outputs{f, f, f}}).node->attr<int64_t>("N"), 3);
 }
 
-TEST(NodeBuilder, ReferencesPassWhereTheSignatureAsksForThem) {
+TEST(NodeBuilder, ReferencesPassWhereTheSignatureRequiresThem) {
   Graph g(TestOps());
   const Output v =
       NodeBuilder(g, "VariableV2").Attr("dtype", DT_FLOAT).Attr("shape", Shape({2})).BuildOutput();
@@ -300,7 +300,7 @@ TEST(NodeBuilder, ReferencesPassWhereTheSignatureAsksForThem) {
   EXPECT_FALSE(read.is_ref());
 }
 
-// ---- errors and the life of a graph
+// ---- errors and the lifetime of a graph
 
 TEST(Graph, TheFirstErrorSticks) {
   Graph g(TestOps());
@@ -331,7 +331,7 @@ TEST(Graph, NodesOfAnotherGraphAreRefused) {
   EXPECT_FALSE(g.AddControlInput(x.node, y.node).ok());
 }
 
-TEST(Graph, HandlesThatOutliveItAreInvalid) {
+TEST(Graph, HandlesToADestroyedGraphAreInvalid) {
   Output x;
   Operation op;
   {
@@ -340,7 +340,7 @@ TEST(Graph, HandlesThatOutliveItAreInvalid) {
     op = x;
     EXPECT_TRUE(x.valid() && op.valid());
   }
-  // New nodes may lie where it was.
+  // New nodes may be allocated at the same addresses.
   Graph g(TestOps());
   for (int i = 0; i < 200; ++i) Placeholder(g, DT_INT32, Shape({2}));
   EXPECT_FALSE(x.valid() || op.valid());
@@ -348,16 +348,16 @@ TEST(Graph, HandlesThatOutliveItAreInvalid) {
   EXPECT_EQ(x.name(), "");
   EXPECT_EQ(x.dtype(), DT_INVALID);
   EXPECT_FALSE(x.shape().has_rank());
-  EXPECT_FALSE(AddOp("Identity", {x}).valid()) << "no graph could have the error";
+  EXPECT_FALSE(AddOp("Identity", {x}).valid()) << "there is no graph to store the error";
   EXPECT_TRUE(g.status().ok());
   EXPECT_EQ(NodeBuilder(g, "Identity").Input(x).Build(), nullptr);
   EXPECT_EQ(g.status().code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(g.status().message(), HasSubstr("of a graph that is gone"));
+  EXPECT_THAT(g.status().message(), HasSubstr("belongs to a destroyed graph"));
   EXPECT_FALSE(Output().expired());
 }
 
-// Sessions ask for it; see Session.ANodeThatHasRunMayNotChange.
-TEST(Graph, KeepsChangesOfNodesThatMayHaveRun) {
+// Sessions rely on this; see Session.ANodeThatHasRunMayNotChange.
+TEST(Graph, RecordsChangesOfNodesThatMayHaveRun) {
   Graph g(TestOps());
   const Output x = Placeholder(g, DT_FLOAT, Shape(), "x"), y = Placeholder(g, DT_FLOAT, Shape());
   const Output i = AddOp("Identity", {x});
@@ -463,7 +463,7 @@ TEST(Graph, CollectionsKeepOrderAndFilterByScope) {
   EXPECT_TRUE(g.collection("losses").empty());
 }
 
-TEST(Graph, AThousandNodesOfOneNameAreQuick) {
+TEST(Graph, AThousandNodesWithOneNameAreFast) {
   Graph g(TestOps());
   constexpr int kNodes = 20000;
   for (int i = 0; i < kNodes; ++i) ASSERT_NE(NodeBuilder(g, "NoOp").Build(), nullptr);

@@ -1,5 +1,5 @@
-// A graph of more than 2 GiB, which protobuf does not parse as one message. The file is sparse; its
-// constants take as much memory as they have elements.
+// A graph of more than 2 GiB, which protobuf cannot parse as one message. The file is sparse; in
+// memory, its constants take their full size.
 
 #include <cstdio>
 #include <fstream>
@@ -21,12 +21,12 @@ std::string Varint(uint64_t value) {
   return out + static_cast<char>(value);
 }
 
-// The head of a field of this number whose contents are `bytes` long.
+// Returns the tag and length of a field with this number and `bytes` bytes of contents.
 std::string Head(int field, uint64_t bytes) { return Varint(field << 3 | 2) + Varint(bytes); }
 std::string Field(int field, const std::string& bytes) { return Head(field, bytes.size()) + bytes; }
 
-// A field of the GraphDef: a Const of kBytes uint8 zeros, but for the zeros, which come last in
-// each of the messages that they are nested in.
+// A field of the GraphDef: a Const of kBytes uint8 zeros, without the zeros, which come last in
+// each of the nested messages.
 std::string ConstWithoutContent(const std::string& name) {
   const std::string dtype = std::string("\x08\x04", 2);  // DT_UINT8
   const std::string shape = Field(2, Field(2, "\x08" + Varint(kBytes)));

@@ -23,29 +23,30 @@ class Nodes {
   std::vector<std::unique_ptr<Graph>> graphs_;
 };
 
-TEST(NameIndex, FindsByTheExactNameAndTakesWithoutCase) {
+TEST(NameIndex, FindsExactNamesAndReservesIgnoringCase) {
   Nodes nodes;
-  NameIndex table;
+  NameIndex index;
   Node *const upper = nodes.Make("A"), *const lower = nodes.Make("a");
-  table.Add(upper);
-  EXPECT_EQ(table.Find("A"), upper);
-  EXPECT_EQ(table.Find("a"), nullptr);
-  EXPECT_EQ(table.Unique("a").text(), "a") << "not taken yet";
-  table.Add(lower);
-  EXPECT_TRUE(table.Take("A"));
-  EXPECT_FALSE(table.Take("a"));
-  EXPECT_EQ(table.Find("A"), upper);
-  EXPECT_EQ(table.Find("a"), lower);
-  EXPECT_EQ(table.Unique("a").text(), "a_1");
-  table.Remove(upper);
-  EXPECT_EQ(table.Find("A"), nullptr);
-  EXPECT_EQ(table.Find("a"), lower);
-  table.Remove(lower);
-  EXPECT_EQ(table.Find("a"), nullptr);
-  EXPECT_EQ(table.Unique("a").text(), "a_1") << "still taken";
+  index.Add(upper);
+  EXPECT_EQ(index.Find("A"), upper);
+  EXPECT_EQ(index.Find("a"), nullptr);
+  EXPECT_EQ(index.Unique("a").text(), "a") << "not taken yet";
+  index.Add(lower);
+  EXPECT_TRUE(index.Take("A"));
+  EXPECT_FALSE(index.Take("a"));
+  EXPECT_EQ(index.Find("A"), upper);
+  EXPECT_EQ(index.Find("a"), lower);
+  EXPECT_EQ(index.Unique("a").text(), "a_1");
+  index.Remove(upper);
+  EXPECT_EQ(index.Find("A"), nullptr);
+  EXPECT_EQ(index.Find("a"), lower);
+  index.Remove(lower);
+  EXPECT_EQ(index.Find("a"), nullptr);
+  EXPECT_EQ(index.Unique("a").text(), "a_1") << "still taken";
 }
 
-// Two tables, of nodes by exact name and of counters by lower case: what the one table stands for.
+// A reference model with two maps, from exact names to nodes and from lowercase names to counters;
+// NameIndex combines both in one.
 class Reference {
  public:
   Node* Find(const std::string& name) const {
@@ -87,19 +88,19 @@ class Reference {
   std::map<std::string, int> next_;
 };
 
-TEST(NameIndex, DoesWhatTwoTablesWouldDo) {
+TEST(NameIndex, MatchesTheReferenceModel) {
   const std::vector<std::string> names = {"a",     "A",   "b",   "a_1", "A_1",
                                           "a_1_1", "b_2", "a/b", "a/B"};
   for (uint32_t seed = 0; seed < 60; ++seed) {
     std::mt19937 random(seed);
     Nodes nodes;
-    NameIndex table;
+    NameIndex index;
     Reference reference;
-    std::vector<std::pair<Node*, std::string>> made;
+    std::vector<std::pair<Node*, std::string>> added;
     const auto draw = [&](size_t limit) { return random() % limit; };
     for (int step = 0; step < 120; ++step) {
       const std::string& asked = names[draw(names.size())];
-      const NameIndex::FreeName free = table.Unique(asked);
+      const NameIndex::FreeName free = index.Unique(asked);
       const std::string given = free.text();
       ASSERT_EQ(given, reference.Unique(asked)) << "seed " << seed << " step " << step;
       switch (draw(5)) {
@@ -107,34 +108,34 @@ TEST(NameIndex, DoesWhatTwoTablesWouldDo) {
         case 1: {
           Node* const node = nodes.Make(given);
           ASSERT_NE(node, nullptr);
-          table.AddUnique(node, free);
+          index.AddUnique(node, free);
           reference.TakeUnique(asked, given);
           reference.Add(node);
-          made.emplace_back(node, asked);
+          added.emplace_back(node, asked);
           break;
         }
         case 2:
-          EXPECT_EQ(table.TakeUnique(asked), given);
+          EXPECT_EQ(index.TakeUnique(asked), given);
           reference.TakeUnique(asked, given);
           break;
         case 3:
-          table.Take(asked);
+          index.Take(asked);
           reference.Take(asked);
           break;
         default:
-          if (made.empty()) break;
-          const size_t at = draw(made.size());
-          const auto [node, wanted] = made[at];
-          made.erase(made.begin() + static_cast<int64_t>(at));
-          table.Remove(node);
-          table.Release(wanted, node->name());
+          if (added.empty()) break;
+          const size_t at = draw(added.size());
+          const auto [node, wanted] = added[at];
+          added.erase(added.begin() + static_cast<int64_t>(at));
+          index.Remove(node);
+          index.Release(wanted, node->name());
           reference.Remove(node);
           reference.Release(wanted, node->name());
       }
       for (const std::string& name : names)
-        ASSERT_EQ(table.Find(name), reference.Find(name)) << name << ", seed " << seed;
+        ASSERT_EQ(index.Find(name), reference.Find(name)) << name << ", seed " << seed;
     }
-    for (const auto& [node, asked] : made) EXPECT_EQ(table.Find(node->name()), node);
+    for (const auto& [node, asked] : added) EXPECT_EQ(index.Find(node->name()), node);
   }
 }
 

@@ -10,7 +10,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-TEST(OpSpec, TellsFixedTypesFromAttributesAndLists) {
+TEST(OpSpec, DistinguishesFixedTypesAttributesAndLists) {
   OpSpec op("Op");
   op.In("a: T, b: N * T, c: Ref(T), d: float, e: Tin, f: N * int64")
       .Attr("N: int >= 1")
@@ -43,7 +43,7 @@ TEST(OpSpec, SignatureIsOneLine) {
       "Split(split_dim: int32, value: T) -> (output: num_split * T); num_split: int >= 1; T: type");
 }
 
-TEST(OpSpec, TheFirstMistakeSticks) {
+TEST(OpSpec, TheFirstMistakeIsKept) {
   OpSpec op("Op");
   op.In("no colon").Attr("T: typo");
   EXPECT_THAT(op.status().message(), HasSubstr("no colon"));
@@ -56,7 +56,7 @@ TEST(OpSpec, TheFirstMistakeSticks) {
   EXPECT_THAT(message(OpSpec("Op").In("x: Ref(float")), HasSubstr("expected ')'"));
 }
 
-TEST(OpRegistry, LookupOfAnUnknownOpNamesCloseOnes) {
+TEST(OpRegistry, LookupOfAnUnknownOpSuggestsSimilarNames) {
   const auto op = TestOps().Lookup("Matmul");
   ASSERT_EQ(op.status().code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(op.status().message(),
@@ -78,9 +78,9 @@ TEST(OpRegistry, IsLayeredOverAnother) {
   }));
 }
 
-TEST(OpRegistryDeathTest, RefusesASecondRecordAndAWrongOne) {
+TEST(OpRegistryDeathTest, RejectsDuplicateAndInvalidRecords) {
   OpRegistry ops(&TestOps());
-  EXPECT_DEATH(ops.Add(OpSpec("MatMul")), "'MatMul'.*registered already");
+  EXPECT_DEATH(ops.Add(OpSpec("MatMul")), "'MatMul'.*already registered");
   EXPECT_DEATH(ops.Add(OpSpec("Bad").Attr("T: typo")), "op 'Bad'.*'typo'");
 }
 

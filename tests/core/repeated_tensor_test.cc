@@ -30,7 +30,7 @@ TEST(RepeatedTensor, HasTheValueEverywhere) {
   ExpectRepeats(int64_t{7}, Shape());
 }
 
-// Each tensor's elements are its own, as those of any other one.
+// Each tensor has its own elements, like any other tensor.
 TEST(RepeatedTensor, CanBeWrittenTo) {
   const Shape shape({3, 1 << 20});
   Tensor a = *RepeatedTensor(Tensor::Scalar(2.f), shape);
@@ -44,7 +44,7 @@ TEST(RepeatedTensor, CanBeWrittenTo) {
   EXPECT_EQ(a.data<float>()[70000], 5);
 }
 
-// What the process takes of the machine's memory: a page that is mapped many times counts once.
+// Returns the physical memory of the process: a page that is mapped many times counts once.
 int64_t ProportionalKilobytes() {
   std::ifstream file("/proc/self/smaps_rollup");
   for (std::string word; file >> word;) {
@@ -54,16 +54,16 @@ int64_t ProportionalKilobytes() {
   return -1;
 }
 
-TEST(RepeatedTensor, TakesAFractionOfItsSize) {
+TEST(RepeatedTensor, UsesAFractionOfItsSize) {
   const int64_t before = ProportionalKilobytes();
-  if (before < 0) GTEST_SKIP() << "this system does not say what a process takes";
+  if (before < 0) GTEST_SKIP() << "this system does not report the memory of a process";
   const Tensor t = *RepeatedTensor(Tensor::Scalar(1.5f), Shape({int64_t{64} << 20}));
   const auto all = t.flat<float>();
   ASSERT_EQ(std::count(all.begin(), all.end(), 1.5f), t.num_elements());
   EXPECT_LT(ProportionalKilobytes() - before, 32 << 10);  // of 256 MiB
 }
 
-TEST(RepeatedTensor, RefusesWhatNoMemoryHolds) {
+TEST(RepeatedTensor, RejectsImpossibleSizes) {
   const Tensor value = Tensor::Scalar(1.0);
   EXPECT_TRUE(absl::IsResourceExhausted(RepeatedTensor(value, Shape({int64_t{1} << 42})).status()));
   EXPECT_TRUE(absl::IsInvalidArgument(

@@ -61,14 +61,14 @@ TEST(NameScope, BadCharactersFailTheGraph) {
 }
 
 // The expected edges are those of the same graph built by TensorFlow.
-TEST(ControlDependencies, EdgesThatDataImpliesAreLeftOut) {
+TEST(ControlDependencies, EdgesImpliedByDataAreOmitted) {
   Graph g(TestOps());
   const Output c = Placeholder(g, DT_FLOAT, Shape({2, 2}), "c"),
                d = Placeholder(g, DT_FLOAT, Shape(), "d");
   ControlDependencies outer(g, {c});
   const Output a = Id(d, "a"), b = Id(a, "b"), e = Id(b, "e"), f = Id(c, "f");
   EXPECT_THAT(Controls(a), ElementsAre("c"));
-  EXPECT_THAT(Controls(b), IsEmpty()) << "reads a, which waits already";
+  EXPECT_THAT(Controls(b), IsEmpty()) << "reads a, which already has the edge";
   EXPECT_THAT(Controls(e), IsEmpty());
   EXPECT_THAT(Controls(f), IsEmpty()) << "reads c itself";
   ControlDependencies inner(g, {d});
@@ -110,14 +110,14 @@ TEST(DeviceScope, FunctionsSeeTheNode) {
   EXPECT_EQ(Placeholder(g, DT_FLOAT, Shape()).node->device(), "/device:CPU:0");
 }
 
-TEST(DeviceScope, TextThatIsNoDeviceFailsTheGraph) {
+TEST(DeviceScope, InvalidDeviceNameFailsTheGraph) {
   Graph g(TestOps());
   DeviceScope bad(g, "/job:");
   EXPECT_EQ(g.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(g.status().message(), HasSubstr("'/job:'"));
 }
 
-TEST(ColocateWith, GivesDeviceAndMark) {
+TEST(ColocateWith, SetsDeviceAndMark) {
   Graph g(TestOps());
   Node *a = nullptr, *b = nullptr;
   {
@@ -133,8 +133,7 @@ TEST(ColocateWith, GivesDeviceAndMark) {
   EXPECT_THAT(b->colocations(), ElementsAre("a"));
   ColocateWith with_b(g, b);
   Node* c = AddNode(g, "NoOp", {}, {}, "c");
-  EXPECT_THAT(c->colocations(), ElementsAre("a"))
-      << "a colocated op stands for what it is colocated with";
+  EXPECT_THAT(c->colocations(), ElementsAre("a")) << "colocation is transitive";
 }
 
 TEST(ColocateWith, MarksAreSortedAndUnique) {
@@ -191,7 +190,7 @@ TEST(DeviceName, ParsesFullAndShortForms) {
   EXPECT_EQ(text("/job:*/replica:*/task:*/device:*:*"), "");
 }
 
-TEST(DeviceName, RefusesOtherText) {
+TEST(DeviceName, RejectsOtherText) {
   for (const char* name : {"/job:", "/job:a b", "/task:x", "/task:-1", "//", "/cpu:0/", "cpu:1:2",
                            "/device:", "/task:99999999999", "\xff", "/cpu:0/cpu:1",
                            "/job:a/cpu:0/gpu:0", "/device:GPU:0/cpu"}) {
@@ -199,7 +198,7 @@ TEST(DeviceName, RefusesOtherText) {
   }
 }
 
-TEST(DeviceName, MatchesIfNothingContradicts) {
+TEST(DeviceName, MatchesUnlessPartsContradict) {
   const DeviceName gpu = *DeviceName::Parse("/gpu:0"),
                    worker = *DeviceName::Parse("/job:worker/gpu:0");
   EXPECT_TRUE(gpu.Matches(worker));

@@ -8,7 +8,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST(Shape, TextFormIsThatOfMessages) {
+TEST(Shape, TextForm) {
   EXPECT_EQ(Shape().ToString(), "[]");
   EXPECT_EQ(Shape({2, -1, 3}).ToString(), "[2,?,3]");
   EXPECT_EQ(Shape::UnknownRank().ToString(), "<unknown>");
@@ -35,7 +35,7 @@ TEST(Shape, NumElementsNeedsEveryDimension) {
   EXPECT_FALSE(Shape::UnknownRank().IsFullyDefined());
 }
 
-TEST(Shape, MakeRefusesWhatNoTensorHas) {
+TEST(Shape, MakeRejectsImpossibleShapes) {
   EXPECT_TRUE(Shape::Make({2, -1, 0}).ok());
   EXPECT_EQ(Shape::Make({-2}).status().code(), absl::StatusCode::kInvalidArgument);
   const int64_t big = int64_t{1} << 40;
@@ -44,7 +44,7 @@ TEST(Shape, MakeRefusesWhatNoTensorHas) {
   EXPECT_THAT(Shape::Make(std::vector<int64_t>(255, 1)).status().message(), HasSubstr("254"));
 }
 
-TEST(Shape, MergeKeepsWhatEitherKnows) {
+TEST(Shape, MergeCombinesKnownDimensions) {
   EXPECT_EQ(*Shape({2, -1}).MergeWith(Shape({-1, 3})), Shape({2, 3}));
   EXPECT_EQ(*Shape::UnknownRank().MergeWith(Shape({1})), Shape({1}));
   EXPECT_EQ(*Shape({1}).MergeWith(Shape::UnknownRank()), Shape({1}));
@@ -64,7 +64,7 @@ TEST(Shape, SubAndConcatenate) {
   EXPECT_FALSE(Shape({1}).Concatenate(Shape::UnknownRank()).has_rank());
 }
 
-TEST(BroadcastShapes, FollowsNumPyAndKeepsTheUnknown) {
+TEST(BroadcastShapes, FollowsNumPyAndKeepsUnknownDimensions) {
   EXPECT_EQ(*BroadcastShapes(Shape({2, 1}), Shape({3})), Shape({2, 3}));
   EXPECT_EQ(*BroadcastShapes(Shape(), Shape({4, 0})), Shape({4, 0}));
   EXPECT_EQ(*BroadcastShapes(Shape({1}), Shape({0})), Shape({0}));

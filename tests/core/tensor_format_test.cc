@@ -5,7 +5,7 @@
 #include "weir/core/resource_handle.h"
 #include "weir/core/tensor.h"
 
-// What is expected here was printed by NumPy 2.4.
+// The expected strings were printed by NumPy 2.4.
 namespace weir {
 namespace {
 
@@ -20,7 +20,7 @@ Tensor Range(const Shape& shape, T step) {
   return t;
 }
 
-TEST(TensorFormat, SmallTensorsPrintAsInNumPy) {
+TEST(TensorFormat, SmallTensorsMatchNumPy) {
   const struct {
     Tensor tensor;
     const char* text;
@@ -140,9 +140,7 @@ TEST(TensorFormat, BlankLinesSeparateMatrices) {
             "[[[[0 1]]\n\n  [[2 3]]]\n\n\n [[[4 5]]\n\n  [[6 7]]]]");
 }
 
-TEST(TensorFormat, UninitializedSaysSo) {
-  EXPECT_EQ(Tensor().ToString(), "<uninitialized tensor>");
-}
+TEST(TensorFormat, Uninitialized) { EXPECT_EQ(Tensor().ToString(), "<uninitialized tensor>"); }
 
 }  // namespace
 }  // namespace weir

@@ -39,7 +39,7 @@ absl::StatusOr<Tensor> FromText(const std::string& text) {
 }
 
 // Expected bytes: tf.make_tensor_proto of TensorFlow 2.21.
-TEST(TensorToProto, WritesWhatMakeTensorProtoWrites) {
+TEST(TensorToProto, MatchesMakeTensorProto) {
   EXPECT_EQ(Wire(Tensor::Scalar(1.5f)), "080112002a040000c03f");
   EXPECT_EQ(Wire(Tensor::Scalar(0.0f)), "080112002a0400000000");
   EXPECT_EQ(Wire(Tensor::Vector<float>({1.5f})), "08011204120208012a040000c03f");
@@ -98,7 +98,7 @@ TYPED_TEST(TensorRoundTrip, KeepsTypeShapeAndBits) {
   }
 }
 
-TEST(TensorFromProto, TakesOverLargeContentOfAMessageThatIsGivenUp) {
+TEST(TensorFromProto, AdoptsLargeContentOfAnRvalueMessage) {
   Tensor value(DT_INT32, Shape({100, 1000}));
   std::iota(value.flat<int32_t>().begin(), value.flat<int32_t>().end(), 0);
   proto::TensorProto p;
@@ -114,7 +114,7 @@ TEST(TensorFromProto, TakesOverLargeContentOfAMessageThatIsGivenUp) {
   EXPECT_TRUE(IdenticalTensors(*taken, value));
 }
 
-TEST(TensorFromProto, GivenUpOrNotRefusesContentOfAnotherSize) {
+TEST(TensorFromProto, RejectsContentOfTheWrongSize) {
   for (const int delta : {-1, 1}) {
     proto::TensorProto p;
     TensorToProto(Tensor::Zeros(DT_FLOAT, Shape({1 << 16})), &p);
@@ -124,7 +124,7 @@ TEST(TensorFromProto, GivenUpOrNotRefusesContentOfAnotherSize) {
   }
 }
 
-TEST(TensorFromProto, BytesOfBoolsAreNotTakenAsTheyAre) {
+TEST(TensorFromProto, BoolContentIsNotAdopted) {
   proto::TensorProto p;
   p.set_dtype(proto::DT_BOOL);
   p.mutable_tensor_shape()->add_dim()->set_size(1 << 17);
@@ -168,7 +168,7 @@ TEST(TensorFromProto, BoolBytesBecomeTrueAndFalse) {
   EXPECT_THAT(t->flat<bool>(), ElementsAre(true, false));
 }
 
-TEST(TensorFromProto, RefusesWhatIsNoTensor) {
+TEST(TensorFromProto, RejectsMalformedTensors) {
   for (const char* text :
        {"", "dtype: DT_FLOAT_REF", "dtype: 99", "dtype: -1", "dtype: 300",
         "dtype: DT_FLOAT tensor_shape { unknown_rank: true }",
@@ -185,7 +185,7 @@ TEST(TensorFromProto, RefusesWhatIsNoTensor) {
   }
 }
 
-TEST(TensorFromProto, AFewBytesCannotAskForUnlimitedMemory) {
+TEST(TensorFromProto, AFewBytesCannotRequireUnlimitedMemory) {
   const char* const kCases[] = {
       "dtype: DT_FLOAT tensor_shape { dim { size: 10000000000 } } float_val: 1",
       "dtype: DT_STRING tensor_shape { dim { size: 100000000 } } string_val: 'a'",
@@ -232,7 +232,7 @@ TEST(TensorFromProto, HandlesAndVariantsKeepTheirParts) {
   EXPECT_EQ(back.SerializeAsString(), want.SerializeAsString());
 }
 
-TEST(ShapeProto, RoundTripsEveryKnowledge) {
+TEST(ShapeProto, RoundTripsPartialShapes) {
   for (const Shape& shape : {Shape(), Shape({2, -1, 0}), Shape::UnknownRank()}) {
     proto::TensorShapeProto p;
     ShapeToProto(shape, &p);

@@ -5,12 +5,12 @@
 
 namespace weir {
 
-// A handful of ops with TensorFlow's signatures, so that tests of graphs need no op library: Const,
+// A few ops with TensorFlow's signatures, so that tests of graphs need no op library: Const,
 // Placeholder, Identity, IdentityN, Add, MatMul, AddN, Split, NoOp, VariableV2, Assign,
 // FIFOQueueV2, Sum, Enter, Merge, Switch, NextIteration, LoopCond, Exit and the deprecated OldAdd.
 const OpRegistry& TestOps();
 
-// A node of each kind that tests often need.
+// Builders for nodes that tests often need.
 Output Constant(Graph& graph, const Tensor& value, absl::string_view name = "Const");
 Output Placeholder(Graph& graph, DataType dtype, const Shape& shape,
                    absl::string_view name = "Placeholder");

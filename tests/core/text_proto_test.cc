@@ -9,7 +9,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST(TextProto, WhatIsPrintedIsRead) {
+TEST(TextProto, RoundTrips) {
   proto::GraphDef def;
   def.add_node()->set_name("x\"1\"");
   proto::GraphDef read;
@@ -17,7 +17,7 @@ TEST(TextProto, WhatIsPrintedIsRead) {
   EXPECT_EQ(read.SerializeAsString(), def.SerializeAsString());
 }
 
-TEST(TextProto, TheFirstMistakeIsToldWithItsPlace) {
+TEST(TextProto, TheFirstMistakeIsReportedWithItsPosition) {
   proto::GraphDef def;
   const absl::Status status =
       ParseTextProto("node {\n  name: 'a'\n  nome: 'b'\n  oq: 'c'\n}", "my.pbtxt", &def);

@@ -25,7 +25,7 @@ TEST(ThreadPool, LoopsCoverEveryIndexOnce) {
   }
 }
 
-TEST(ThreadPool, PiecesBeginAtMultiplesOfTheAlignment) {
+TEST(ThreadPool, ChunksBeginAtMultiplesOfTheAlignment) {
   ThreadPool pool(2);
   std::mutex mutex;
   std::set<int64_t> begins;
@@ -39,8 +39,8 @@ TEST(ThreadPool, PiecesBeginAtMultiplesOfTheAlignment) {
   EXPECT_EQ(begins, std::set<int64_t>{0});
 }
 
-// Each piece waits for the other, so that both threads take part; whoever starts the loop, each
-// takes the piece that it had before.
+// Each chunk waits for the other, so both threads take part. Each thread runs the same chunk as
+// before, whichever thread starts the loop.
 TEST(ThreadPool, EachThreadBeginsWithItsOwnPart) {
   ThreadPool pool(2);
   std::array<std::thread::id, 2> takers;
@@ -66,8 +66,8 @@ TEST(ThreadPool, EachThreadBeginsWithItsOwnPart) {
   }
 }
 
-// A part whose thread is busy elsewhere is taken by the others.
-TEST(ThreadPool, PartsThatNobodyBeginsWithAreTakenToo) {
+// Other threads steal the part of a thread that is busy elsewhere.
+TEST(ThreadPool, PartsOfBusyThreadsAreStolen) {
   std::atomic<bool> over{false};
   std::atomic<int> busy{0};
   ThreadPool pool(4);
@@ -84,17 +84,15 @@ TEST(ThreadPool, PartsThatNobodyBeginsWithAreTakenToo) {
   over = true;
 }
 
-// The pool's one thread starts a loop of two pieces, each of which waits for the other: it ends
-// only if the thread that waits takes one.
-// Two pieces that wait for each other: one is the starter's, the other a worker's, and one throws.
-TEST(ThreadPool, WhatAPieceThrowsComesOutOfTheLoop) {
+// Two chunks wait for each other: the starter runs one of them, a worker the other, and one throws.
+TEST(ThreadPool, RethrowsAnExceptionOfAChunk) {
   ThreadPool pool(2);
   for (const int thrower : {0, 1}) {
     std::atomic<int> here{0};
-    const auto meet = [&](int piece) {
+    const auto meet = [&](int chunk) {
       ++here;
       while (here < 2) std::this_thread::yield();
-      if (piece == thrower) throw std::bad_alloc();
+      if (chunk == thrower) throw std::bad_alloc();
     };
     EXPECT_THROW(pool.ForEach(2, meet), std::bad_alloc);
     EXPECT_EQ(here, 2);
@@ -104,8 +102,8 @@ TEST(ThreadPool, WhatAPieceThrowsComesOutOfTheLoop) {
   EXPECT_EQ(ran, 8);
 }
 
-// Half a second of work: whether one thread has all of it or two share it.
-TEST(ThreadPool, LongLoopsComeInShortPieces) {
+// Half a second of work: either one thread runs all of it, or two share it.
+TEST(ThreadPool, LongLoopsRunInShortChunks) {
   for (const int threads : {1, 2}) {
     ThreadPool pool(threads);
     std::atomic<int64_t> covered{0}, longest{0};
@@ -120,7 +118,7 @@ TEST(ThreadPool, LongLoopsComeInShortPieces) {
   }
 }
 
-// Pieces that nobody has begun when the step ends are left out, on all threads.
+// When the step ends, all threads skip the chunks that have not started.
 TEST(ThreadPool, TheLoopsOfACancelledStepEnd) {
   for (const int threads : {1, 3}) {
     ThreadPool pool(threads);
@@ -158,8 +156,8 @@ struct LoopOfTwo {
   std::atomic<bool> over{false};
 };
 
-// A thread that helps looks at the step whose loop it is, not at its own.
-TEST(ThreadPool, WhoHelpsAnotherStepDoesNotEndIt) {
+// A helper observes the cancellation of the loop's step, not of its own.
+TEST(ThreadPool, HelpersObserveTheCancellationOfTheLoop) {
   ThreadPool pool(2);
   Cancellation cancellation;
   cancellation.Cancel(absl::CancelledError("enough"));
@@ -169,7 +167,7 @@ TEST(ThreadPool, WhoHelpsAnotherStepDoesNotEndIt) {
   EXPECT_EQ(loop.started, 2);
 }
 
-TEST(ThreadPool, WhoWaitsHelpsWithLoops) {
+TEST(ThreadPool, WaitingThreadsHelpWithLoops) {
   ThreadPool pool(2);
   LoopOfTwo loop(pool);
   EXPECT_TRUE(
@@ -177,7 +175,7 @@ TEST(ThreadPool, WhoWaitsHelpsWithLoops) {
   EXPECT_TRUE(loop.over);
 }
 
-TEST(ThreadPool, WhoWaitsIsWokenFromSleep) {
+TEST(ThreadPool, WaitingThreadsAreWoken) {
   ThreadPool pool(2);
   std::atomic<bool> over{false};
   pool.Schedule([&] {
@@ -195,8 +193,8 @@ TEST(ThreadPool, WaitingEndsAtTheDeadline) {
   EXPECT_GE(Clock::now(), deadline);
 }
 
-// Two threads from outside, in steps of a pool of two: nobody helps either.
-TEST(ThreadPool, AsManyCallersAsThreadsRunTheirLoopsAlone) {
+// Two external threads run steps on a pool of two threads: neither helps the other.
+TEST(ThreadPool, CallersOfAFullPoolGetNoHelp) {
   ThreadPool pool(2);
   std::atomic<int> in_step{0}, done{0}, by_others{0};
   const auto call = [&] {
@@ -220,7 +218,7 @@ TEST(ThreadPool, AsManyCallersAsThreadsRunTheirLoopsAlone) {
   EXPECT_EQ(by_others, 0);
 }
 
-// Each of the loop's pieces waits for the other one to have begun, so a worker has to take it.
+// Each chunk of the loop waits for the other one to start, so a worker has to run one of them.
 void ExpectHelp(ThreadPool& pool) {
   std::atomic<int> begun{0};
   pool.ForEach(2, [&](int) {
@@ -230,7 +228,7 @@ void ExpectHelp(ThreadPool& pool) {
   EXPECT_EQ(begun, 2);
 }
 
-TEST(ThreadPool, ACallerAloneIsHelped) {
+TEST(ThreadPool, ASingleCallerIsHelped) {
   ThreadPool pool(2);
   for (int step = 0; step < 20; ++step) {
     const ThreadPool::Caller caller(pool, step % 2 == 0);
@@ -239,14 +237,14 @@ TEST(ThreadPool, ACallerAloneIsHelped) {
   }
 }
 
-TEST(ThreadPool, ACallerWithinAnotherIsNoSecondOne) {
+TEST(ThreadPool, NestedCallersCountOnce) {
   ThreadPool pool(2);
   const ThreadPool::Caller caller(pool, /*schedules=*/true);
   const ThreadPool::Caller of_a_function(pool, /*schedules=*/true);
   ExpectHelp(pool);
 }
 
-TEST(ThreadPool, WhoSleepsIsNoCaller) {
+TEST(ThreadPool, SleepingCallersDoNotCount) {
   ThreadPool pool(2);
   std::atomic<bool> in_step{false}, over{false};
   std::thread sleeper([&] {
@@ -257,14 +255,14 @@ TEST(ThreadPool, WhoSleepsIsNoCaller) {
   while (!in_step) std::this_thread::yield();
   {
     const ThreadPool::Caller caller(pool, /*schedules=*/true);
-    while (!pool.HasRoom()) std::this_thread::yield();  // until it has gone to sleep
+    while (!pool.HasRoom()) std::this_thread::yield();  // until it sleeps
   }
   over = true;
   pool.Wake();
   sleeper.join();
 }
 
-TEST(ThreadPool, PlacesOfCallersThatDoNotComeBackAreFree) {
+TEST(ThreadPool, DepartedCallersFreeTheirThreads) {
   ThreadPool pool(2);
   const ThreadPool::Caller caller(pool, /*schedules=*/true);
   std::thread([&] { const ThreadPool::Caller other(pool, /*schedules=*/true); }).join();
@@ -272,8 +270,8 @@ TEST(ThreadPool, PlacesOfCallersThatDoNotComeBackAreFree) {
   ExpectHelp(pool);
 }
 
-// A sleeping helper must not swallow the call that was to wake a worker for a job.
-TEST(ThreadPool, JobsRunWhileOthersWait) {
+// A sleeping helper must not consume the notification that was to wake a worker for a job.
+TEST(ThreadPool, JobsRunWhileHelpersSleep) {
   ThreadPool pool(2);
   std::atomic<bool> over{false};
   std::thread waiting([&] { pool.HelpUntil([&] { return over.load(); }); });
@@ -288,7 +286,7 @@ TEST(ThreadPool, JobsRunWhileOthersWait) {
   waiting.join();
 }
 
-// The thread that has scheduled a job may still be about it when the job has been done.
+// The thread that schedules a job may still be in Schedule when the job is done.
 TEST(ThreadPool, MayBeDeletedAsSoonAsAJobIsDone) {
   for (int i = 0; i < 200; ++i) {
     auto pool = std::make_unique<ThreadPool>(2);

@@ -11,7 +11,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// What the one part of the document exports, the other loads and calls.
+// One part of the document exports a model; the other part loads and calls it.
 TEST(Embedding, ScorerCallsTheModelThatWasExported) {
   Graph g;
   const Output x = Placeholder(g, DT_FLOAT, {-1, 2}, "x");

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Makes C++ of a document: a function for each section with snippets.
+"""Generates C++ from a document: one function for each section with snippets.
 
     snippets.py docs/variables.md > variables_snippets.inc
 
-The ```cpp blocks of a section ("## ...") follow each other in one function
+The ```cpp blocks of a section ("## ...") are concatenated in one function
     absl::Status Section3(Graph& g, const std::string& dir);
-and with them, each where it stands:
-  - HTML comments "<!--cpp ... -->" of one line: what the reader need not see, such as expectations;
-  - what stands in `...` in the last column of a table that is headed "Weir": declarations, if there is a ";" at the
-    end, or expressions, which are given to Works(). Each has a block of its own.
-kSections lists the functions with the sections' titles. Compilers and tests tell of lines of the document.
+which also contains, in document order:
+  - one-line HTML comments "<!--cpp ... -->": code that readers need not see, such as expectations;
+  - the code in `...` in the last column of a table with the header "Weir": declarations, if it ends with ";", or
+    expressions, which are passed to Works(). Each is a separate block.
+kSections lists the functions with the sections' titles. Compiler and test errors refer to lines of the document.
 """
 
 import re
@@ -19,13 +19,13 @@ HIDDEN = re.compile(r"<!--cpp (.*) -->$")
 
 
 def pieces(row):
-    """The statements in the last column of a row of a table."""
+    """Yields the statements in the last column of a table row."""
     for piece in re.findall(r"`([^`]*)`", row.rstrip(" |").rsplit(" | ", 1)[-1]):
         yield "{ %s }" % (piece if piece.endswith(";") else "Works(%s);" % piece)
 
 
 def read_sections(path):
-    """[(title, [lines of C++])] of the sections that have any."""
+    """Returns [(title, [lines of C++])] of the sections that contain code."""
     sections, in_block, in_table = [("", [])], False, False
     with open(path, encoding="utf-8") as f:
         for number, text in enumerate(f.read().split("\n"), 1):

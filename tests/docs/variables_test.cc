@@ -1,4 +1,4 @@
-// docs/variables.md: its snippets run, and do what the text says.
+// Runs the snippets of docs/variables.md and checks the claims of its text.
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -18,12 +18,12 @@ struct Section {
   absl::Status (*run)(Graph& g, const std::string& dir);
 };
 
-// A session with initialized variables.
+// Declares a session with initialized variables.
 #define ASSIGN_SESSION(session, g)                            \
   WEIR_ASSIGN_OR_RETURN(Session session, Session::Create(g)); \
   WEIR_RETURN_IF_ERROR(session.Run(GlobalVariablesInitializer(g)))
 
-// What is made of an expression in a table: no error.
+// Checks that an expression in a table causes no error.
 template <class T>
 void Works(const absl::StatusOr<T>& result) {
   EXPECT_TRUE(result.ok()) << result.status();
@@ -38,7 +38,7 @@ class VariablesGuide : public ::testing::TestWithParam<bool> {};
 INSTANTIATE_TEST_SUITE_P(Kinds, VariablesGuide, ::testing::Bool(),
                          [](const auto& info) { return info.param ? "Resource" : "Reference"; });
 
-TEST_P(VariablesGuide, SnippetsDoWhatTheTextSays) {
+TEST_P(VariablesGuide, SnippetsMatchTheText) {
   for (const Section& section : kSections) {
     SCOPED_TRACE(section.title);
     Graph g({.use_resource = GetParam()});

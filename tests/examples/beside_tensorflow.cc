@@ -1,6 +1,6 @@
-// A program that exports its symbols (-rdynamic), and has Weir, gRPC and protobuf's messages in it,
-// loads TensorFlow, which brings another protobuf and another Abseil: both work, before and after.
-// Built and run by beside_tensorflow_test.sh:
+// A program that exports its symbols (-rdynamic), links Weir, gRPC and protobuf's messages, and
+// loads TensorFlow, which contains another protobuf and another Abseil: both runtimes work, before
+// and after. beside_tensorflow_test.sh builds and runs it:
 //   beside_tensorflow LIBTENSORFLOW.so FOLDER
 
 #include <dlfcn.h>
@@ -49,7 +49,7 @@ absl::Status Serve() {
   return session.Run({sum}).status();
 }
 
-// The start of TensorFlow's C interface: its list of ops is a protobuf message, which it parses and
+// Loads TensorFlow's C interface: its list of ops is a protobuf message, which it parses and
 // prints.
 absl::Status UseTensorFlow(const char* path) {
   void* const library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A program that is linked with -rdynamic to an installed Weir exports nothing of the libraries below it, and works
-# beside TensorFlow in its process.
+# A program that links an installed Weir with -rdynamic exports no symbols of the libraries below it, and works with
+# TensorFlow in the same process.
 #   beside_tensorflow_test.sh TREE.tar beside_tensorflow.cc
 set -eu
 tree=$1 source=$2
@@ -24,8 +24,8 @@ export PKG_CONFIG_PATH=$work/lib/pkgconfig
 # shellcheck disable=SC2046
 g++ -std=c++20 -Wall -Wextra -Wpedantic -Werror -rdynamic "$source" $(pkg-config --cflags --libs weir_rpc) -ldl \
   -o "$work/beside"
-# The program's own are there; of the libraries only what its own sources compile, which is weak: inline functions and
-# templates, and their tables.
+# The program exports its own symbols. Of the libraries it exports only weak symbols compiled in its own sources: inline
+# functions, templates and their tables.
 nm -DC --defined-only "$work/beside" >"$work/exported"
 grep -q ' T main$' "$work/exported"
 if grep -E '^[0-9a-f]+ [TDB] ' "$work/exported" | grep -E 'google::|absl::|grpc|weir::|leveldb::|re2::'; then

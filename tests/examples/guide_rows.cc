@@ -1,4 +1,4 @@
-// Goes through the rows of guide_rows.h, prints each, and fails if one does not hold.
+// Runs the rows of guide_rows.h, prints each, and fails if one of them fails.
 //   guide_rows FOLDER
 
 #include "guide_rows.h"

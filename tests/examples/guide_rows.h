@@ -8,9 +8,10 @@
 
 #include "weir/weir.h"
 
-// What the guides to TensorFlow 1's variables promise, a row each: a sentence, and a function that
-// builds it in an empty graph and says whether it holds. Every row is tried with resource variables
-// and with reference variables. own_project_test.sh builds them with an installed tree.
+// The claims of the guides to TensorFlow 1's variables, one row each: a sentence, and a function
+// that builds the case in an empty graph and returns whether the claim is true. Every row runs with
+// resource variables and with ref variables. own_project_test.sh builds them with an installed
+// tree.
 namespace weir::guide {
 
 struct Row {
@@ -31,14 +32,14 @@ Rows SavingRows();
 // A folder for the rows that write files.
 std::string& Folder();
 
-// The graph's error, which is taken from it, has this code and these words.
+// Takes the graph's error and checks that it has this code and contains these words.
 bool Fails(Graph& g, absl::StatusCode code, std::initializer_list<const char*> words = {});
 bool Fails(const absl::Status& status, absl::StatusCode code,
            std::initializer_list<const char*> words = {});
 
-// A session of the graph whose global and local variables are initialized.
+// Returns a session of the graph with initialized global and local variables.
 absl::StatusOr<Session> Started(Graph& g);
-// The values, as float, of a tensor of such a session; empty if that fails.
+// Returns the values of a tensor of such a session as float; empty on failure.
 std::vector<float> Values(Graph& g, const Output& x);
 std::vector<float> Values(Session& session, const Output& x);
 

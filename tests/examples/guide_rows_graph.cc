@@ -1,4 +1,4 @@
-// Rows of the guides that a graph shows: creating, sharing, collections, devices.
+// Rows of the guides that need only a graph: creating, sharing, collections, devices.
 
 #include <algorithm>
 #include <cmath>
@@ -54,24 +54,24 @@ class Mlp : public Module {
 
 Rows CreationRows() {
   return {
-      {"a variable is made of an initial value, which sets its type and shape",
+      {"a variable is created from an initial value, which determines its type and shape",
        [](Graph& g) {
          const Variable v = MakeVariable(g, {1.0, 2.0, 3.0});
          return v.dtype() == DT_FLOAT && v.shape() == Shape({3});
        }},
-      {"an integer literal makes int32, a floating one float32, true bool",
+      {"an integer literal is int32, a floating-point literal float32, true is bool",
        [](Graph& g) {
          return MakeVariable(g, 1).dtype() == DT_INT32 &&
                 MakeVariable(g, 1.5).dtype() == DT_FLOAT &&
                 MakeVariable(g, true).dtype() == DT_BOOL;
        }},
-      {"an integer that int32 does not hold makes int64",
+      {"an integer literal that does not fit into int32 is int64",
        [](Graph& g) { return MakeVariable(g, int64_t{1} << 40).dtype() == DT_INT64; }},
-      {"text makes a string variable",
+      {"a string literal makes a string variable",
        [](Graph& g) { return MakeVariable(g, "text").dtype() == DT_STRING; }},
       {"dtype converts a literal",
        [](Graph& g) { return MakeVariable(g, 1, {.dtype = DT_DOUBLE}).dtype() == DT_DOUBLE; }},
-      {"a tensor of another dtype is refused",
+      {"a tensor of another dtype is rejected",
        [](Graph& g) {
          MakeVariable(g, Const(g, 1.f), {.dtype = DT_DOUBLE});
          return Fails(g, kInvalid, {"float", "double"});
@@ -81,33 +81,33 @@ Rows CreationRows() {
          const Variable a = MakeVariable(g, 1.0), b = MakeVariable(g, 1.0);
          return a.name() == "Variable:0" && b.name() == "Variable_1:0";
        }},
-      {"a name that is taken is made unique",
+      {"a name that is in use is made unique",
        [](Graph& g) {
          MakeVariable(g, 1.0, {.name = "w"});
          return MakeVariable(g, 1.0, {.name = "w"}).name() == "w_1:0";
        }},
-      {"tf.Variable is made in the current name scope",
+      {"tf.Variable is created in the current name scope",
        [](Graph& g) {
          const NameScope scope(g, "a");
          return MakeVariable(g, 1.0, {.name = "w"}).name() == "a/w:0";
        }},
-      {"a callable makes the initial value",
+      {"a callable can create the initial value",
        [](Graph& g) {
          const Variable v = MakeVariable(g, [&] { return RandomNormal(g, {2, 3}); });
          return v.shape() == Shape({2, 3});
        }},
-      {"a random tensor is an initial value",
+      {"a random tensor can be the initial value",
        [](Graph& g) {
          return MakeVariable(g, RandomNormal(g, {784, 200})).shape() == Shape({784, 200});
        }},
-      {"trainable is true unless it is said otherwise",
+      {"trainable is true by default",
        [](Graph& g) {
          return MakeVariable(g, 1.0).trainable() &&
                 !MakeVariable(g, 1.0, {.trainable = false}).trainable();
        }},
       {"initial_value is the tensor that the initializer assigns",
        [](Graph& g) { return Values(g, MakeVariable(g, 5.0).initial_value()) == Floats{5}; }},
-      {"a variable of unknown shape is made with validate_shape=false",
+      {"validate_shape=false creates a variable of unknown shape",
        [](Graph& g) {
          const Output x = Placeholder(g, DT_FLOAT);
          return !MakeVariable(g, x, {.validate_shape = false}).shape().IsFullyDefined();
@@ -118,27 +118,27 @@ Rows CreationRows() {
          const Variable v = MakeVariable(g, 1.0, {.name = "w"});
          return v.op_name() == "w" && &v.graph() == &g && v.device() == "/device:CPU:0";
        }},
-      {"the text form is TensorFlow's",
+      {"the text format is TensorFlow's",
        [](Graph& g) {
          const Variable v = MakeVariable(g, {1.0, 2.0}, {.name = "w"});
          return v.ToString() == std::string("<tf.Variable 'w:0' shape=(2,) dtype=float32") +
                                     (v.is_resource() ? "" : "_ref") + ">";
        }},
-      {"set_shape refines the static shape, and does not change it",
+      {"set_shape refines the static shape, and cannot change it",
        [](Graph& g) {
          Variable v = MakeVariable(g, {1.0, 2.0});
          v.set_shape({2});
          v.set_shape({3});
          return Fails(g, kInvalid);
        }},
-      {"synchronization and aggregation are kept; ON_READ is not trainable",
+      {"synchronization and aggregation are stored; ON_READ is not trainable",
        [](Graph& g) {
          const Variable v = MakeVariable(g, 1.0,
                                          {.synchronization = VariableSynchronization::kOnRead,
                                           .aggregation = VariableAggregation::kSum});
          return !v.trainable() && v.aggregation() == VariableAggregation::kSum;
        }},
-      {"a trainable ON_READ variable is refused",
+      {"a trainable ON_READ variable is rejected",
        [](Graph& g) {
          MakeVariable(g, 1.0,
                       {.trainable = true, .synchronization = VariableSynchronization::kOnRead});
@@ -149,7 +149,7 @@ Rows CreationRows() {
          const Variable a = MakeVariable(g, 1.0), b = MakeVariable(g, 1.0), c = a;
          return a == c && a != b;
        }},
-      {"a handle outlives its graph without harm",
+      {"a handle can safely outlive its graph",
        [](Graph&) {
          Variable v;
          {
@@ -170,17 +170,17 @@ Rows CreationRows() {
              GetVariable(g, "v", {1, 2, 3}, {.initializer = Zeros(), .dtype = DT_INT32});
          return v.dtype() == DT_INT32 && Values(g, v) == Floats(6, 0);
        }},
-      {"a tensor as initializer gives the shape",
+      {"a tensor as initializer determines the shape",
        [](Graph& g) {
          return Values(g, GetVariable(g, "v", {.initializer = Const(g, {23, 42})})) ==
                 Floats{23, 42};
        }},
-      {"a tensor as initializer beside a shape is refused",
+      {"a tensor as initializer together with a shape is rejected",
        [](Graph& g) {
          GetVariable(g, "v", {2}, {.initializer = Const(g, {23, 42})});
          return Fails(g, kInvalid);
        }},
-      {"neither shape nor initializer is refused",
+      {"a call without shape and initializer is rejected",
        [](Graph& g) {
          GetVariable(g, "v", VariableOptions{});
          return Fails(g, kInvalid, {"v"});
@@ -194,18 +194,18 @@ Rows CreationRows() {
          for (const float x : Values(g, v)) most = std::max(most, std::abs(x));
          return most > 0 && most <= 0.7745967f && Values(g, n) == Floats{0, 0};
        }},
-      {"names with characters that nodes may not have are refused",
+      {"names with characters that are invalid in node names are rejected",
        [](Graph& g) {
          GetVariable(g, "a b", {2});
          return Fails(g, kInvalid, {"a b"});
        }},
-      {"a module knows its variables and those of modules in it, each once",
+      {"a module lists its variables and those of its submodules, each once",
        [](Graph& g) {
          Mlp mlp(g);
          return mlp.variables().size() == 4 && mlp.trainable_variables().size() == 2;
        }},
       {"a module lists its submodules", [](Graph& g) { return Mlp(g).submodules().size() == 2; }},
-      {"a module is named after its class, and has a name scope of its own",
+      {"a module is named after its class, and has its own name scope",
        [](Graph& g) {
          Dense first(g, 1, 1), second(g, 1, 1);
          return first.name() == "dense" && first.w.name() == "dense/w:0" &&
@@ -216,14 +216,14 @@ Rows CreationRows() {
 
 Rows SharingRows() {
   return {
-      {"a second call in one scope fails, and says where the first one was",
+      {"a second call in one scope fails, and reports where the first one was",
        [](Graph& g) {
          const Output x = Placeholder(g, DT_FLOAT, {1, 4});
          Layer(g, x, 4);
          Layer(g, x, 4);
          return Fails(g, kExists, {"weights", ".cc"});
        }},
-      {"scopes keep the variables of layers apart",
+      {"scopes separate the variables of layers",
        [](Graph& g) {
          Output x = Placeholder(g, DT_FLOAT, {1, 4});
          for (const char* name : {"conv1", "conv2"}) {
@@ -242,7 +242,7 @@ Rows SharingRows() {
          }
          return GlobalVariables(g).size() == 2;
        }},
-      {"scope.reuse_variables() shares from there on",
+      {"scope.reuse_variables() shares from that point on",
        [](Graph& g) {
          const Output x = Placeholder(g, DT_FLOAT, {1, 4});
          VariableScope scope(g, "model");
@@ -251,7 +251,7 @@ Rows SharingRows() {
          Layer(g, x, 4);
          return GlobalVariables(g).size() == 2;
        }},
-      {"a captured scope is opened again and shares",
+      {"a captured scope can be reopened and shares",
        [](Graph& g) {
          VariableScopeRef model;
          Variable first;
@@ -263,26 +263,26 @@ Rows SharingRows() {
          const VariableScope scope(g, model, Reuse::kReuse);
          return GetVariable(g, "v", {2}) == first;
        }},
-      {"AUTO_REUSE makes at first and shares later",
+      {"AUTO_REUSE first creates and then shares",
        [](Graph& g) {
          const VariableScope scope(g, "a", Reuse::kAuto);
          const Variable v = GetVariable(g, "v", {2});
          return GetVariable(g, "v", {2}) == v;
        }},
-      {"reusing what is not there fails, and names AUTO_REUSE",
+      {"reusing a missing variable fails, and the error names AUTO_REUSE",
        [](Graph& g) {
          const VariableScope scope(g, "a", Reuse::kReuse);
          GetVariable(g, "v", {2});
          return Fails(g, kNotFound, {"a/v"});
        }},
-      {"sharing with another shape is refused, naming both",
+      {"sharing with another shape is rejected, naming both",
        [](Graph& g) {
          const VariableScope scope(g, "a", Reuse::kAuto);
          GetVariable(g, "v", {2});
          GetVariable(g, "v", {3});
          return Fails(g, kInvalid, {"a/v", "2", "3"});
        }},
-      {"sharing with another dtype is refused, naming both",
+      {"sharing with another dtype is rejected, naming both",
        [](Graph& g) {
          const VariableScope scope(g, "a", Reuse::kAuto);
          GetVariable(g, "v", {2});
@@ -306,7 +306,7 @@ Rows SharingRows() {
          const VariableScope bar(g, "bar");
          return GetVariable(g, "v", {1}).name() == "foo/bar/v:0";
        }},
-      {"a scope opened by object goes out of all others",
+      {"a scope opened by object leaves all other scopes",
        [](Graph& g) {
          VariableScopeRef foo;
          {
@@ -327,7 +327,7 @@ Rows SharingRows() {
          }
          return names == Strings{"foo/Identity:0", "foo_1/Identity:0"};
        }},
-      {"name scopes play no part in get_variable's names",
+      {"name scopes do not affect get_variable's names",
        [](Graph& g) {
          const VariableScope foo(g, "foo");
          const NameScope bar(g, "bar");
@@ -339,7 +339,7 @@ Rows SharingRows() {
          const VariableScope scope(g, "foo", {.auxiliary_name_scope = false});
          return Const(g, 1.f).name() == "Const:0" && GetVariable(g, "v", {1}).name() == "foo/v:0";
        }},
-      {"original_name_scope is opened again for ops",
+      {"original_name_scope is reopened for ops",
        [](Graph& g) {
          std::string original;
          {
@@ -375,14 +375,14 @@ Rows SharingRows() {
          const VariableScope scope(g, "foo", {.dtype = DT_DOUBLE});
          return GetVariable(g, "v", {1}).dtype() == DT_DOUBLE;
        }},
-      {"a scope chooses the kind of variable",
+      {"a scope selects the kind of variable",
        [](Graph& g) {
          const VariableScope one(g, "one", {.use_resource = true});
          const bool resource = GetVariable(g, "v", {1}).is_resource();
          const VariableScope two(g, "two", {.use_resource = false});
          return resource && !GetVariable(g, "v", {1}).is_resource();
        }},
-      {"a regularizer is called at creation, and its loss collected",
+      {"a regularizer is called at creation, and its loss is collected",
        [](Graph& g) {
          const VariableScope scope(g, "a",
                                    {.reuse = Reuse::kAuto, .regularizer = [](const Variable& v) {
@@ -393,7 +393,7 @@ Rows SharingRows() {
          const Outputs losses = g.collection_as<Output>(collections::kRegularizationLosses);
          return losses.size() == 1 && Values(g, losses[0]) == Floats{2};
        }},
-      {"a custom getter may change what is made",
+      {"a custom getter may change the created variable",
        [](Graph& g) {
          const CustomGetter getter = [](const VariableGetter& next, Graph& graph,
                                         absl::string_view name, VariableOptions options) {
@@ -414,14 +414,14 @@ Rows SharingRows() {
          const Variable v = GetLocalVariable(g, "v", {2});
          return !v.trainable() && LocalVariables(g) == Variables{v} && GlobalVariables(g).empty();
        }},
-      {"a partitioner cuts a variable into parts that differ by at most a row",
+      {"a partitioner splits a variable into parts that differ by at most one row",
        [](Graph& g) {
          const Variable v = GetVariable(g, "v", {7, 4}, {.partitioner = FixedSizePartitioner(3)});
          return v.shape() == Shape({7, 4}) && v.parts().size() == 3 &&
                 v.parts()[0].name() == "v/part_0:0" && v.parts()[0].shape() == Shape({3, 4}) &&
                 v.parts()[2].shape() == Shape({2, 4});
        }},
-      {"a partitioned variable is one tensor to its readers",
+      {"readers see a partitioned variable as one tensor",
        [](Graph& g) {
          const Variable v = GetVariable(
              g, "v", {5}, {.initializer = Ones(), .partitioner = FixedSizePartitioner(2)});
@@ -453,12 +453,12 @@ Rows CollectionRows() {
          return LocalVariables(g) == Variables{v} && GlobalVariables(g).empty() &&
                 TrainableVariables(g).empty();
        }},
-      {"any string is a collection",
+      {"any string names a collection",
        [](Graph& g) {
          g.AddToCollection("my_collection", int64_t{3});
          return g.collection("my_collection").size() == 1;
        }},
-      {"a collection takes numbers, texts, tensors and ops, and keeps duplicates",
+      {"a collection can contain numbers, strings, tensors and ops, and keeps duplicates",
        [](Graph& g) {
          const Output x = Const(g, 1.f);
          for (int i = 0; i < 2; ++i) g.AddToCollection("c", x);
@@ -472,7 +472,7 @@ Rows CollectionRows() {
          g.AddToCollections({"a", "b", "a"}, int64_t{1});
          return g.collection("a").size() == 1 && g.collection("b").size() == 1;
        }},
-      {"get_collection filters by a scope, a regular expression from the start",
+      {"get_collection filters by scope, a regular expression matched from the start",
        [](Graph& g) {
          for (const char* name : {"hidden1", "hidden2", "out"}) {
            const VariableScope scope(g, name);
@@ -488,28 +488,28 @@ Rows CollectionRows() {
          copy.clear();
          return g.collection("c").size() == 1;
        }},
-      {"get_collection_ref is the list itself, and makes it",
+      {"get_collection_ref returns the list itself, and creates it",
        [](Graph& g) {
          auto& live = g.LiveCollection("c");
          live.push_back(int64_t{1});
          g.AddToCollection("c", int64_t{2});
          return g.collection("c").size() == 2 && live.size() == 2;
        }},
-      {"add_to_collection(name, variable) holds the variable",
+      {"add_to_collection(name, variable) stores the variable",
        [](Graph& g) {
          const Variable v = MakeVariable(g, 1.0);
          g.AddToCollection("mine", v);
          return g.collection_as<Variable>("mine") == Variables{v} &&
                 g.collection_as<Output>("mine").empty();
        }},
-      {"clear_collection empties one; all keys are listed",
+      {"clear_collection empties a collection; all keys are listed",
        [](Graph& g) {
          g.AddToCollection("a", int64_t{1});
          g.AddToCollection("b", int64_t{1});
          g.ClearCollection("a");
          return g.collection("a").empty() && g.CollectionKeys() == Strings{"b"};
        }},
-      {"model, metric and moving-average variables have lists of their own",
+      {"model, metric and moving-average variables have separate lists",
        [](Graph& g) {
          const Variable v = MakeVariable(g, 1.0, {.collections = {{collections::kModelVariables}}});
          metrics::Mean(v);
@@ -529,12 +529,12 @@ Rows CollectionRows() {
 
 Rows DeviceRows() {
   return {
-      {"a variable is placed by the scope around its making",
+      {"the scope around its creation places a variable",
        [](Graph& g) {
          const DeviceScope device(g, "/device:GPU:1");
          return GetVariable(g, "v", {1}).device() == "/device:GPU:1";
        }},
-      {"what initializes a variable lives with it",
+      {"the initializer of a variable is colocated with it",
        [](Graph& g) {
          const DeviceScope outer(g, "/job:worker");
          Variable v;
@@ -550,7 +550,7 @@ Rows DeviceRows() {
          const DeviceScope inner(g, "/device:GPU:1");
          return NoOp(g).node->device() == "/job:a/device:GPU:1";
        }},
-      {"replica_device_setter deals variables out to ps tasks, ops to workers",
+      {"replica_device_setter distributes variables over ps tasks and places ops on workers",
        [](Graph& g) {
          const DeviceScope setter(
              g, ReplicaDeviceSetter(
@@ -560,13 +560,13 @@ Rows DeviceRows() {
          return v1.device() == "/job:ps/task:0" && v2.device() == "/job:ps/task:1" &&
                 v3.device() == "/job:ps/task:0" && NoOp(g).node->device() == "/job:worker";
        }},
-      {"caching_device makes one read there for all",
+      {"caching_device creates one shared read on that device",
        [](Graph& g) {
          const Variable v = MakeVariable(g, 1.0, {.caching_device = "/device:CPU:1"});
          const Output read = v.value();
          return read.node->device() == "/device:CPU:1" && v.value() == read;
        }},
-      {"a device name that cannot be parsed is refused, naming it",
+      {"an invalid device name is rejected, naming it",
        [](Graph& g) {
          const DeviceScope device(g, "/device:CPU:x");
          NoOp(g);

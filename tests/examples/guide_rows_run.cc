@@ -1,4 +1,4 @@
-// Rows of the guides that a session shows: initializing, using, training, saving.
+// Rows of the guides that need a session: initializing, using, training, saving.
 
 #include <cmath>
 #include <filesystem>
@@ -15,7 +15,7 @@ constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 constexpr auto kNotFound = absl::StatusCode::kNotFound;
 constexpr auto kUnset = absl::StatusCode::kFailedPrecondition;
 
-// A session in which nothing is initialized.
+// Returns a session without initialized variables.
 Session Bare(Graph& g) { return *Session::Create(g); }
 
 std::string Prefix(Graph& g, const char* name) {
@@ -25,7 +25,7 @@ std::string Prefix(Graph& g, const char* name) {
   return folder + "/model";
 }
 
-// v after `op` has run.
+// Returns v after `op` has run.
 Floats After(Graph& g, const Variable& v, const Operation& op) {
   absl::StatusOr<Session> session = Started(g);
   if (!session.ok() || !session->Run(op).ok()) return {};
@@ -40,7 +40,7 @@ bool Near(const Floats& a, const Floats& b) {
   return true;
 }
 
-// v of [4] after a step of this optimizer on sum(v * v).
+// Returns v, of shape [4], after a step of this optimizer on sum(v * v).
 Floats Step1(Graph& g, Optimizer&& optimizer) {
   const Variable v = MakeVariable(g, {1.0, -2.0}, {.name = "v"});
   return After(g, v, optimizer.Minimize(ReduceSum(v * v)));
@@ -50,7 +50,7 @@ Floats Step1(Graph& g, Optimizer&& optimizer) {
 
 Rows InitializationRows() {
   return {
-      {"reading what has no value fails, naming it",
+      {"reading an uninitialized variable fails, naming it",
        [](Graph& g) {
          const Output read = GetVariable(g, "v", {2}) + 1.f;
          Session session = Bare(g);
@@ -65,7 +65,7 @@ Rows InitializationRows() {
          return init.name() == "init" && session.Run(init).ok() &&
                 Values(session, sum) == Floats{3};
        }},
-      {"the initializer of one variable initializes that one",
+      {"the initializer of one variable initializes only that variable",
        [](Graph& g) {
          const Variable a = MakeVariable(g, 1.0), b = MakeVariable(g, 2.0, {.name = "b"});
          const Output reads[] = {a.value(), b.value()};
@@ -73,7 +73,7 @@ Rows InitializationRows() {
          return session.Run(a.initializer()).ok() && Values(session, reads[0]) == Floats{1} &&
                 Fails(session.Run({reads[1]}).status(), kUnset, {"b"});
        }},
-      {"running the initializer again starts over",
+      {"running the initializer again resets the variable",
        [](Graph& g) {
          const Variable v = MakeVariable(g, 1.0);
          const Output add = v.AssignAdd(1.0), read = v.read_value();
@@ -81,7 +81,7 @@ Rows InitializationRows() {
          return Values(session, add) == Floats{2} && session.Run(v.initializer()).ok() &&
                 Values(session, read) == Floats{1};
        }},
-      {"report_uninitialized_variables names those without a value, in order",
+      {"report_uninitialized_variables returns the uninitialized variables, in order",
        [](Graph& g) {
          const Variable a = MakeVariable(g, 1.0, {.name = "a"});
          MakeVariable(g, 1.0, {.name = "b"});
@@ -93,7 +93,7 @@ Rows InitializationRows() {
          return left.num_elements() == 2 && left.data<std::string>()[0] == "b" &&
                 left.data<std::string>()[1] == "c";
        }},
-      {"is_variable_initialized says so",
+      {"is_variable_initialized reports whether a variable is initialized",
        [](Graph& g) {
          const Variable v = MakeVariable(g, 1.0);
          const Output is = IsVariableInitialized(v);
@@ -101,20 +101,20 @@ Rows InitializationRows() {
          return Values(session, is) == Floats{0} && session.Run(v.initializer()).ok() &&
                 Values(session, is) == Floats{1};
        }},
-      {"initialized_value makes one variable of another's initial value",
+      {"initialized_value initializes one variable from another",
        [](Graph& g) {
          const Variable v = MakeVariable(g, [&] { return RandomNormal(g, {3}); }, {.name = "v"});
          const Variable w = MakeVariable(g, v.initialized_value() * 2.f);
          return Values(g, w - 2.f * v) == Floats{0, 0, 0};
        }},
-      {"a variable read in another's initial value comes first, in one step",
+      {"a variable read in another's initial value is initialized first, in one step",
        [](Graph& g) {
          Variable v;
          const Variable w = MakeVariable(
              g, [&] { return (v = MakeVariable(g, 3.0, {.name = "v"})) + 1.f; }, {.name = "w"});
          return Values(g, w) == Floats{4};
        }},
-      {"local variables have an initializer of their own",
+      {"local variables have a separate initializer",
        [](Graph& g) {
          const Variable v = GetLocalVariable(g, "v", {1}, {.initializer = Ones()});
          const Output read = v.value();
@@ -130,7 +130,7 @@ Rows InitializationRows() {
          Session session = Bare(g);
          return session.Run(init).ok() && (*session.Run({report}))[0].num_elements() == 1;
        }},
-      {"an assignment initializes",
+      {"an assignment initializes a variable",
        [](Graph& g) {
          const Variable v = MakeVariable(g, {1.0, 2.0});
          const Output assign = v.Assign({3.0, 4.0}), read = v.value();
@@ -146,7 +146,7 @@ Rows InitializationRows() {
                 Values(session, read) == Floats{5, 6} &&
                 Fails(Load(v, Tensor::Vector<float>({5}), &session), kInvalid);
        }},
-      {"a new session starts without values",
+      {"a new session starts with uninitialized variables",
        [](Graph& g) {
          const Variable v = MakeVariable(g, 1.0);
          const Output read = v.value();
@@ -154,7 +154,7 @@ Rows InitializationRows() {
          Session session = Bare(g);
          return first && Fails(session.Run({read}).status(), kUnset);
        }},
-      {"zeros, ones, constant, identity and orthogonal are what they are called",
+      {"zeros, ones, constant, identity and orthogonal produce the values that they name",
        [](Graph& g) {
          const auto v = [&](const char* name, const Initializer& from) {
            return GetVariable(g, name, {2, 2}, VariableOptions{.initializer = from});
@@ -179,7 +179,7 @@ Rows InitializationRows() {
 
 Rows UseRows() {
   return {
-      {"a variable is a tensor wherever one is taken",
+      {"a variable can be used wherever a tensor can",
        [](Graph& g) {
          const Variable v = GetVariable(g, "v", {}, Zeros());
          return Values(g, v + 1.f) == Floats{1};
@@ -198,12 +198,12 @@ Rows UseRows() {
                 Values(g, n % Const(g, 4)) == Floats{1, 3} &&
                 (n / Const(g, 2)).dtype() == DT_DOUBLE;
        }},
-      {"types that differ are refused, naming both",
+      {"different types are rejected, naming both",
        [](Graph& g) {
          Add(MakeVariable(g, 1.0), Const(g, 1));
          return Fails(g, kInvalid, {"float", "int32"});
        }},
-      {"assign gives the value after the write",
+      {"assign returns the value after the write",
        [](Graph& g) { return Values(g, MakeVariable(g, 1.0).Assign(7.0)) == Floats{7}; }},
       {"assign_add and assign_sub",
        [](Graph& g) {
@@ -222,7 +222,7 @@ Rows UseRows() {
          }
          return Values(g, read) == Floats{1};
        }},
-      {"a value that was fetched does not change",
+      {"a fetched value does not change",
        [](Graph& g) {
          const Variable v = MakeVariable(g, {1.0});
          const Output read = v.value(), add = v.AssignAdd({1.0});
@@ -230,24 +230,24 @@ Rows UseRows() {
          const Tensor before = (*session.Run({read}))[0];
          return Values(session, add) == Floats{2} && before.flat<float>()[0] == 1;
        }},
-      {"state lasts from step to step",
+      {"state persists from step to step",
        [](Graph& g) {
          const Output add = MakeVariable(g, 0.0).AssignAdd(1.0);
          Session session = *Started(g);
          for (int i = 0; i < 3; ++i) Values(session, add);
          return Values(session, add) == Floats{4};
        }},
-      {"a value of another shape is refused when the graph is built, naming both",
+      {"a value of another shape is rejected when the graph is built, naming both",
        [](Graph& g) {
          MakeVariable(g, {1.0, 2.0}, {.name = "v"}).Assign({1.0, 2.0, 3.0});
          return Fails(g, kInvalid, {"2", "3"});
        }},
-      {"a value of another type is refused",
+      {"a value of another type is rejected",
        [](Graph& g) {
          MakeVariable(g, {1, 2}).Assign(Const(g, {1.f, 2.f}));
          return Fails(g, kInvalid, {"int32", "float"});
        }},
-      {"a shape that only the step knows is checked there, and nothing written",
+      {"a shape that is unknown before the step is checked in the step, and nothing is written",
        [](Graph& g) {
          const Variable v = MakeVariable(g, {1.0, 2.0});
          const Output x = Placeholder(g, DT_FLOAT), assign = v.Assign(x), read = v.value();
@@ -270,14 +270,14 @@ Rows UseRows() {
                 Values(g, v.ScatterMin(rows(1))) == Floats{1, 1, 3} &&
                 Values(g, v.ScatterMax(rows(9))) == Floats{1, 9, 3};
        }},
-      {"repeated rows all count",
+      {"repeated rows are all applied",
        [](Graph& g) {
          const Variable v = MakeVariable(g, {1.0, 2.0});
          return Values(g, v.ScatterAdd({.values = Const(g, {1.f, 1.f}),
                                         .indices = Const(g, {0, 0}),
                                         .dense_shape = {}})) == Floats{3, 2};
        }},
-      {"a row that is not there is refused, and nothing written",
+      {"a row out of range is rejected, and nothing is written",
        [](Graph& g) {
          const Variable v = MakeVariable(g, {1.0, 2.0});
          const Output read = v.value();
@@ -323,14 +323,14 @@ Rows UseRows() {
          return Eval(v, &session)->flat<float>()[1] == 2 &&
                 Fails(Eval(v, nullptr).status(), kUnset);
        }},
-      {"a predicate that its branch writes is read once",
+      {"a predicate that its branch writes is read only once",
        [](Graph& g) {
          const Variable v = MakeVariable(g, true);
          const Output flipped = Cond(
              v, [&] { return v.Assign(false); }, [&] { return v.Assign(true); });
          return Values(g, flipped) == Floats{0};
        }},
-      {"a variable is made inside a loop by a callable, and lies outside",
+      {"a callable creates a variable inside a loop, and the variable is outside the loop",
        [](Graph& g) {
          const Outputs r = WhileLoop([](const Outputs& x) { return x[0] < 3.f; },
                                      [&](const Outputs& x) {
@@ -340,7 +340,8 @@ Rows UseRows() {
                                      {Const(g, 0.f)});
          return Values(g, r[0]) == Floats{3};
        }},
-      {"a tensor made inside a loop is no initial value there, and the message names it in full",
+      {"a tensor created inside a loop is rejected as an initial value there, and the error names "
+       "it in full",
        [](Graph& g) {
          WhileLoop([](const Outputs& x) { return x[0] < 3.f; },
                    [&](const Outputs& x) {
@@ -386,7 +387,7 @@ Rows UseRows() {
          const auto out = session.Run({{read, Tensor::Scalar(5.f)}}, {twice});
          return out.ok() && (*out)[0].scalar<float>() == 10;
        }},
-      {"a finalized graph takes no variable",
+      {"a finalized graph accepts no new variable",
        [](Graph& g) {
          g.Finalize();
          MakeVariable(g, 1.0);
@@ -397,12 +398,12 @@ Rows UseRows() {
 
 Rows TrainingRows() {
   return {
-      {"gradients go through a variable's read",
+      {"gradients flow through a variable's read",
        [](Graph& g) {
          const Variable v = MakeVariable(g, {1.0, 2.0});
          return Values(g, Gradients({v * v}, {v})[0].dense()) == Floats{2, 4};
        }},
-      {"a variable that the loss does not need has no gradient",
+      {"a variable that does not affect the loss has no gradient",
        [](Graph& g) {
          const Variable v = MakeVariable(g, 1.0), w = MakeVariable(g, 1.0);
          return Gradients({v * v}, {w})[0].none();
@@ -415,7 +416,7 @@ Rows TrainingRows() {
          return session.Run(train).ok() && Values(session, v) == Floats{0} &&
                 Values(session, w) == Floats{1};
        }},
-      {"var_list says what is trained",
+      {"var_list selects the trained variables",
        [](Graph& g) {
          const Variable v = MakeVariable(g, 1.0), w = MakeVariable(g, 1.0);
          const Operation train =
@@ -424,7 +425,7 @@ Rows TrainingRows() {
          return session.Run(train).ok() && Values(session, v) == Floats{1} &&
                 Values(session, w) == Floats{0.5f};
        }},
-      {"no variables at all is refused",
+      {"training without variables is rejected",
        [](Graph& g) {
          GradientDescent(0.1).Minimize(Const(g, 1.f));
          return Fails(g, kInvalid, {"No variables"});
@@ -435,7 +436,7 @@ Rows TrainingRows() {
          const Operation train = GradientDescent(0.1).Minimize(v * v, {.global_step = step});
          return After(g, step, train) == Floats{1};
        }},
-      {"gradient descent, momentum, Adagrad and Adam take TensorFlow's first step",
+      {"gradient descent, momentum, Adagrad and Adam compute TensorFlow's first step",
        [](Graph& g) {
          const Floats descent = Step1(g, GradientDescent(0.1)),
                       momentum = Step1(g, Momentum(0.1, 0.9));
@@ -443,7 +444,7 @@ Rows TrainingRows() {
          return Near(descent, {0.8f, -1.6f}) && Near(momentum, {0.8f, -1.6f}) &&
                 Near(adagrad, {0.9012270f, -1.9003110f}) && Near(adam, {0.9f, -1.9f});
        }},
-      {"slots are variables: saved, not trained, named after theirs",
+      {"slots are variables: saved, not trained, named after their variables",
        [](Graph& g) {
          const Variable w = MakeVariable(g, 1.0, {.name = "w"});
          Adam adam(0.1);
@@ -451,7 +452,7 @@ Rows TrainingRows() {
          const Variable m = adam.GetSlot(w, "m");
          return m.name() == "w/Adam:0" && !m.trainable() && GlobalVariables(g).size() == 5;
        }},
-      {"gradients may be changed between computing and applying",
+      {"gradients may be changed between their computation and application",
        [](Graph& g) {
          const Variable v = MakeVariable(g, 1.0);
          GradientDescent descent(1);
@@ -459,13 +460,13 @@ Rows TrainingRows() {
          for (GradAndVariable& x : list) x.grad = ClipByNorm(x.grad, 0.5);
          return After(g, v, descent.ApplyGradients(list)) == Floats{0.5f};
        }},
-      {"a constraint holds after each step",
+      {"a constraint is satisfied after each step",
        [](Graph& g) {
          const Variable v =
              MakeVariable(g, 1.0, {.constraint = [](Output x) { return Maximum(x, 0.9f); }});
          return After(g, v, GradientDescent(1).Minimize(v * v)) == Floats{0.9f};
        }},
-      {"moving averages shadow variables, and name them for a restore",
+      {"moving averages shadow variables, and provide names for a restore",
        [](Graph& g) {
          const Variable v = MakeVariable(g, 2.0, {.name = "v"});
          ExponentialMovingAverage ema(0.5);
@@ -495,7 +496,7 @@ Rows SavingRows() {
          return path.ok() && saver.Restore(later, *path).ok() &&
                 Values(later, read) == Floats{1, 2};
        }},
-      {"a saver of a list saves those",
+      {"a saver of a list saves only its variables",
        [](Graph& g) {
          const Variable a = MakeVariable(g, 1.0, {.name = "a"});
          const Variable b = MakeVariable(g, 2.0, {.name = "b"});
@@ -506,7 +507,7 @@ Rows SavingRows() {
          return path.ok() && saver.Restore(later, *path).ok() &&
                 Fails(later.Run({read}).status(), kUnset, {"b"});
        }},
-      {"variables are saved under other names",
+      {"variables can be saved under other names",
        [](Graph& g) {
          const Variable v = MakeVariable(g, 3.0, {.name = "v"});
          Saver saver = *Saver::Create(g, {.named = {{"other", v}}});
@@ -519,7 +520,7 @@ Rows SavingRows() {
          Session later = Bare(h);
          return reader.Restore(later, *path).ok() && Values(later, read) == Floats{3};
        }},
-      {"names carry the step, and latest_checkpoint finds the newest",
+      {"names contain the step, and latest_checkpoint finds the newest",
        [](Graph& g) {
          MakeVariable(g, 1.0);
          Saver saver = *Saver::Create(g);
@@ -531,7 +532,7 @@ Rows SavingRows() {
          const std::string folder = std::filesystem::path(prefix).parent_path();
          return *LatestCheckpoint(folder) == prefix + "-2";
        }},
-      {"max_to_keep removes older ones",
+      {"max_to_keep removes older checkpoints",
        [](Graph& g) {
          MakeVariable(g, 1.0);
          Saver saver = *Saver::Create(g, {.max_to_keep = 2});
@@ -544,7 +545,7 @@ Rows SavingRows() {
                 std::filesystem::exists(prefix + "-2.index") &&
                 saver.last_checkpoints().size() == 2;
        }},
-      {"a name that the file lacks is NOT_FOUND, and nothing is restored",
+      {"a name missing from the file is NOT_FOUND, and nothing is restored",
        [](Graph& g) {
          const Variable v = MakeVariable(g, 1.0, {.name = "v"});
          Saver saver = *Saver::Create(g);
@@ -558,7 +559,7 @@ Rows SavingRows() {
          return Fails(reader.Restore(later, *path), kNotFound, {"more"}) &&
                 Values(later, read) == Floats{5};
        }},
-      {"another shape is refused, naming variable and shapes",
+      {"another shape is rejected, naming the variable and both shapes",
        [](Graph& g) {
          MakeVariable(g, {1.0, 2.0}, {.name = "v"});
          Saver saver = *Saver::Create(g);
@@ -570,7 +571,7 @@ Rows SavingRows() {
          Session later = Bare(h);
          return Fails(reader.Restore(later, *path), kInvalid, {"v", "2", "3"});
        }},
-      {"damage is found, and does not end the program",
+      {"damage is detected, and does not end the program",
        [](Graph& g) {
          MakeVariable(g, {1.0, 2.0}, {.name = "v"});
          Saver saver = *Saver::Create(g);
@@ -582,20 +583,20 @@ Rows SavingRows() {
          Session later = Bare(g);
          return Fails(saver.Restore(later, path), absl::StatusCode::kDataLoss);
        }},
-      {"two variables under one name are refused",
+      {"two variables under one name are rejected",
        [](Graph& g) {
          const Variable a = MakeVariable(g, 1.0), b = MakeVariable(g, 2.0);
          const absl::Status status = Saver::Create(g, {.named = {{"v", a}, {"v", b}}}).status();
          return Fails(g.status().ok() ? status : g.TakeStatus(), kInvalid, {"v"});
        }},
-      {"saving what has no value fails, naming it",
+      {"saving an uninitialized variable fails, naming it",
        [](Graph& g) {
          MakeVariable(g, 1.0, {.name = "v"});
          Saver saver = *Saver::Create(g);
          Session session = Bare(g);
          return Fails(saver.Save(session, Prefix(g, "unset")).status(), kUnset, {"v"});
        }},
-      {"a partitioned variable restores into a whole one",
+      {"a partitioned variable can be restored into an unpartitioned one",
        [](Graph& g) {
          GetVariable(g, "v",
                      {.initializer = {1.0, 2.0, 3.0}, .partitioner = FixedSizePartitioner(2)});
@@ -609,7 +610,7 @@ Rows SavingRows() {
          return path.ok() && reader.Restore(later, *path).ok() &&
                 Values(later, read) == Floats{1, 2, 3};
        }},
-      {"the meta graph beside a checkpoint gives the model back",
+      {"the meta graph next to a checkpoint restores the model",
        [](Graph& g) {
          MakeVariable(g, {1.0, 2.0}, {.name = "v"});
          Saver saver = *Saver::Create(g);
@@ -624,20 +625,20 @@ Rows SavingRows() {
          return all.size() == 1 && Saver::FromDef(*meta->saver).Restore(later, path).ok() &&
                 Values(later, read) == Floats{1, 2};
        }},
-      {"to_proto and from_proto, as bytes, give the same variable and add no node",
+      {"to_proto and from_proto, as bytes, return the same variable and add no node",
        [](Graph& g) {
          const Variable v = MakeVariable(g, {1.0, 2.0}, {.name = "v"});
          const int nodes = g.num_nodes();
          return *Variable::FromBytes(g, *v.ToBytes()) == v && g.num_nodes() == nodes;
        }},
-      {"a graph and a meta graph go through bytes",
+      {"a graph and a meta graph can be serialized and imported",
        [](Graph& g) {
          MakeVariable(g, 1.0, {.name = "v"});
          Graph h, k;
          return ImportGraph(h, SerializeGraph(g)).ok() && h.num_nodes() == g.num_nodes() &&
                 ImportMetaGraph(k, SerializeMetaGraph(g)).ok() && GlobalVariables(k).size() == 1;
        }},
-      {"a SavedModel is written and loaded",
+      {"a SavedModel can be written and loaded",
        [](Graph& g) {
          const Output x = Placeholder(g, DT_FLOAT, {2}, "x");
          const Output y = x * MakeVariable(g, {1.0, 2.0});
@@ -651,7 +652,7 @@ Rows SavingRows() {
          const auto model = LoadSavedModel(folder, {"serve"});
          return model.ok() && GlobalVariables(*model->graph).size() == 1;
        }},
-      {"MonitoredSession initializes, saves at the end, and goes on from there",
+      {"MonitoredSession initializes, saves at the end, and continues from there",
        [](Graph& g) {
          const Variable v = MakeVariable(g, 1.0), step = GetOrCreateGlobalStep(g);
          const Operation train = GradientDescent(0.1).Minimize(v * v, {.global_step = step});

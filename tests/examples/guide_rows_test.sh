@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A program built with an installed Weir goes through the rows of the guides to variables (guide_rows.h).
+# A program built with an installed Weir runs the rows of the guides to variables (guide_rows.h).
 #   guide_rows_test.sh TREE.tar guide_rows*.cc guide_rows.h
 set -eu
 tree=$1
@@ -10,7 +10,7 @@ if ! command -v pkg-config >/dev/null; then
 fi
 work=$(cd "${TEST_TMPDIR:-$(mktemp -d)}" && pwd)
 tar -xf "$tree" -C "$work" include lib
-cp "$@" "$work" # away from the sources of Weir
+cp "$@" "$work" # outside Weir's source tree
 cd "$work"
 if nm -C lib/libweir.a 2>/dev/null | grep -qE '__(asan|tsan|ubsan)_'; then
   echo "SKIPPED: the library is built with a sanitizer"

@@ -1,5 +1,5 @@
-// What own_project_test.sh builds with an installed tree: a call of something of each public
-// header. The table's first column is compared with the headers that are installed.
+// A use of each public header; own_project_test.sh builds it with an installed tree. The test
+// compares the first column of the table with the installed headers.
 
 #include <cstdio>
 #include <filesystem>
@@ -91,6 +91,8 @@ const Use kCore[] = {
      }},
     {"weir/core/numeric_types.h", [](Graph&) { return float(half(1.5f)) == 1.5f; }},
     {"weir/core/op.h", [](Graph&) { return OpSpec("Mine").In("x: float").inputs().size() == 1; }},
+    {"weir/core/op_traits.h",
+     [](Graph&) { return BuiltinOps().Find("Add")->traits().elementwise; }},
     {"weir/core/per_thread.h", [](Graph&) { return PerThread<int>().get() == 0; }},
     {"weir/core/record.h", [](Graph&) { return !RecordReader::Open(Scratch("weir_none")).ok(); }},
     {"weir/core/resource.h",
@@ -368,8 +370,8 @@ const Use kSessions[] = {
        Session session = *Session::Create(g);
        return Eval(x, &session)->flat<float>()[1] == 2;
      }},
-    {"weir/session/weir.h", [](Graph&) { return true; }},  // is weir/weir.h
-    {"weir/weir.h", [](Graph&) { return true; }},          // all that is above
+    {"weir/session/weir.h", [](Graph&) { return true; }},  // includes weir/weir.h
+    {"weir/weir.h", [](Graph&) { return true; }},          // includes all headers above
 };
 
 int Run() {
@@ -377,7 +379,7 @@ int Run() {
   const auto run = [&faults](const Use& use) {
     Graph g;
     std::printf("%s\n", use.header);
-    std::fflush(stdout);  // a crash is in what was named last
+    std::fflush(stdout);  // if this crashes, the last printed name is the cause
     const bool right = use.call(g);
     const absl::Status status = g.status();
     if (right && status.ok()) return;

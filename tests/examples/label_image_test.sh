@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# examples/label_image names the color of a picture by a graph of three nodes, draws the picture, and says what is wrong.
+# examples/label_image classifies the color of a picture with a graph of three nodes, draws the picture, and reports errors.
 set -eu
 label_image=$1
 cd "${TEST_TMPDIR:-$(mktemp -d)}"
@@ -18,7 +18,7 @@ node { name: "mean" op: "Mean" input: "picture" input: "axes"
 node { name: "scores" op: "Softmax" input: "mean" attr { key: "T" value { type: DT_FLOAT } } }
 GRAPH
 printf 'red\ngreen\nblue\n' >labels.txt
-# A BMP of 2 x 2 pixels: rows of BGR and two bytes to fill them up.
+# A BMP of 2 x 2 pixels: rows of BGR values and two bytes of padding.
 {
   printf 'BM\x46\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0\x02\0\0\0\x02\0\0\0\x01\0\x18\0'
   printf '\0%.0s' {1..24}

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Programs in a project of their own are built with an installed Weir, by pkg-config or by CMake, with all warnings as
-# errors, and run: with pkg-config also one that uses each public header.
+# Builds programs in a separate project with an installed Weir, with pkg-config or CMake and all warnings as errors, and
+# runs them; with pkg-config also a program that uses each public header.
 #   own_project_test.sh (pkg-config|cmake) TREE.tar FILES of examples/...
 set -eu
 by=$1 tree=$2
@@ -11,7 +11,7 @@ if ! command -v "$by" >/dev/null; then
 fi
 work=$(cd "${TEST_TMPDIR:-$(mktemp -d)}" && pwd)
 tar -xf "$tree" -C "$work"
-# As if somebody had moved it; and the project sees no file of Weir's but what is installed.
+# The installed tree is moved, and the project sees only installed files of Weir.
 mkdir "$work/weir" "$work/project"
 mv "$work/bin" "$work/include" "$work/lib" "$work/weir"
 cp "$@" "$work/project"
@@ -29,16 +29,16 @@ case $by in
     build() { g++ -std=c++20 $warnings "$1.cc" $(pkg-config --cflags --libs "$2") -o "$1"; }
     build snake weir
     build serving weir_rpc
-    # Every header that is installed has a use in header_uses.cc; the messages' are those of weir/proto.h.
+    # Every installed header has a use in header_uses.cc; the headers of messages are those of weir/proto.h.
     (cd "$work/weir/include" && find weir -name '*.h' ! -name '*.pb.h' | LC_ALL=C sort) >installed
     build header_uses weir_rpc
     ./header_uses | LC_ALL=C sort | diff - installed
-    # Every example.
+    # All examples.
     for source in char_rnn label_image linear_regression word2vec; do
       # shellcheck disable=SC2046,SC2086
       g++ -std=c++20 $warnings -fsyntax-only "$source.cc" $(pkg-config --cflags weir_rpc)
     done
-    # What has no truth value while the graph is built does not compile, and the message says what to write.
+    # A condition on a value that is unknown while the graph is built does not compile, and the message suggests a fix.
     for condition in 'x < 3.f && x > 1.f' 'x > 1.f' '!x' 'v' 'v || x' 'Operation(x)' 'TensorArray()'; do
       printf '#include "weir/weir.h"\nint Use(weir::Output x, weir::Variable v) { using namespace weir; return %s ? 1 : 2; }\n' \
         "$condition" >truth.cc
@@ -61,6 +61,6 @@ esac
 nm -DC snake | grep -q ' T hwy::platform::TimerResolution' # third_party/highway_start.cc
 ./snake . | tee said
 grep -qE '^restored from ./snake: (0.9[0-9]|1.0[0-9]) at 0.5' said
-# The tool that is installed beside the library reads what the program has saved.
+# The installed tool reads the checkpoint that the program saved.
 "$work/weir/bin/weir" ckpt verify snake
 [ "$by" = cmake ] || ./serving

@@ -1,5 +1,5 @@
-// What own_project_test.sh links with libweir_rpc: a graph that a server of this process runs for a
-// session of this process.
+// A program that own_project_test.sh links with libweir_rpc: a server in this process runs a graph
+// for a session in this process.
 
 #include <cstdio>
 

@@ -62,12 +62,12 @@ absl::StatusOr<proto::GraphDef> ReadGraph(const std::string& folder, const Json&
   proto::MetaGraphDef meta;
   if (spec.contains("graph")) {
     WEIR_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(JoinPath(folder, spec["graph"])));
-    if (!meta.mutable_graph_def()->ParseFromString(bytes)) return InvalidArgument("no GraphDef");
+    if (!meta.mutable_graph_def()->ParseFromString(bytes)) return InvalidArgument("not a GraphDef");
   } else if (spec.contains("meta")) {
     WEIR_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(JoinPath(folder, spec["meta"])));
-    if (!meta.ParseFromString(bytes)) return InvalidArgument("no MetaGraphDef");
+    if (!meta.ParseFromString(bytes)) return InvalidArgument("not a MetaGraphDef");
   } else {
-    return Unimplemented("a case without a graph of its own");
+    return Unimplemented("the case has no graph");
   }
   return std::move(*meta.mutable_graph_def());
 }

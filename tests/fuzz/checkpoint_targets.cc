@@ -35,7 +35,7 @@ std::string MakeTable(Input in) {
   std::string file, handle, first;
   while (!in.empty()) {
     const char compression = static_cast<char>(in.Byte() % 2);
-    handle = AppendBlock(&file, in.Piece(), compression);
+    handle = AppendBlock(&file, in.NextBytes(), compression);
     if (first.empty()) first = handle;
   }
   std::string footer = first + handle;
@@ -77,7 +77,7 @@ void ReadMany(const std::string& prefix, const std::vector<CheckpointTensor>& te
   (*many)->ReadMany(names, pool, [&](size_t i, const absl::StatusOr<absl::string_view>& bytes) {
     if (i >= tensors.size() || !IsPlain(tensors[i].dtype)) return;
     const auto value = (*one_by_one)->Read(names[i]);
-    Require(value.ok() == bytes.ok(), "a tensor is sound both ways or neither");
+    Require(value.ok() == bytes.ok(), "both ways agree on whether a tensor is intact");
     if (!value.ok()) return;
     const absl::string_view own(static_cast<const char*>(value->raw()), value->num_bytes());
     Require(own == *bytes, "its bytes are the same both ways");
@@ -93,7 +93,8 @@ void ReadCheckpoint(const std::string& prefix) {
     (*reader)->Find(t.name).status().IgnoreError();
     const auto value = (*reader)->Read(t.name);
     if (value.ok()) {
-      Require(value->dtype() == t.dtype && value->shape() == t.shape, "a tensor is as announced");
+      Require(value->dtype() == t.dtype && value->shape() == t.shape,
+              "a tensor has the announced dtype and shape");
       value->ToString();
     }
     for (const TensorSlice& slice : t.slices)
@@ -108,7 +109,7 @@ void Table(absl::string_view bytes) {
   Input in(bytes);
   const bool made = in.Byte() % 2 == 1;
   testing::MemoryFileSystem files;
-  Put(files, "/t", made ? MakeTable(in) : std::string(in.Rest()));
+  Put(files, "/t", made ? MakeTable(in) : std::string(in.RemainingBytes()));
   ReadTable(**files.Open("/t"), *files.Open("/t"));
 }
 
@@ -118,26 +119,26 @@ void Bundle(absl::string_view bytes) {
   const ScopedFileSystem scope(&files);
   const int form = in.Byte() % 3;
   if (form == 0) {
-    Put(files, "/m.index", in.Piece());
+    Put(files, "/m.index", in.NextBytes());
   } else {
     std::map<std::string, std::string> entries;
     for (int count = in.Byte(); count > 0; --count) {
-      std::string key(in.Piece());
-      entries[std::move(key)] = std::string(in.Piece());
+      std::string key(in.NextBytes());
+      entries[std::move(key)] = std::string(in.NextBytes());
     }
     BufferedFile file(*files.Create(form == 1 ? "/m.index" : "/m"));
     SSTableWriter table(&file);
     for (const auto& [key, value] : entries) Require(table.Add(key, value).ok(), "keys ascend");
     Require(table.Finish().ok() && file.Close().ok(), "a table is written");
   }
-  Put(files, "/m.data-00000-of-00001", in.Rest());
+  Put(files, "/m.data-00000-of-00001", in.RemainingBytes());
   ReadCheckpoint("/m");
   if (form == 2) return;
   if (const auto salvaged = SalvagedBundle::Open("/m"); salvaged.ok()) {
     for (const std::string& name : (*salvaged)->names())
       (*salvaged)->Read(name).status().IgnoreError();
     for (const CheckpointTensor& tensor : (*salvaged)->doubtful())
-      Require((*salvaged)->Read(tensor.name).ok(), "what is doubtful has been read");
+      Require((*salvaged)->Read(tensor.name).ok(), "a tensor reported as doubtful was read");
   }
 }
 

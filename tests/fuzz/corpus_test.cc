@@ -24,13 +24,13 @@ class Corpus : public ::testing::TestWithParam<Row> {
   }
 };
 
-TEST_P(Corpus, IsTakenOrRefused) {
+TEST_P(Corpus, IsAcceptedOrRejected) {
   const std::vector<std::string> inputs = Inputs();
   EXPECT_FALSE(inputs.empty());
   for (const std::string& input : inputs) GetParam().target(input);
 }
 
-TEST_P(Corpus, IsTakenOrRefusedWithDamage) {
+TEST_P(Corpus, DamagedIsAcceptedOrRejected) {
   std::mt19937 random(1);
   for (const std::string& input : Inputs()) {
     for (int i = 0; i < GetParam().rounds / 4; ++i) {
@@ -44,7 +44,7 @@ TEST_P(Corpus, IsTakenOrRefusedWithDamage) {
   }
 }
 
-TEST_P(Corpus, NoiseIsTakenOrRefused) {
+TEST_P(Corpus, NoiseIsAcceptedOrRejected) {
   std::mt19937 random(2);
   for (int i = 0; i < GetParam().rounds; ++i) {
     std::string noise(random() % 200, '\0');

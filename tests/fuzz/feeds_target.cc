@@ -60,9 +60,9 @@ class Model {
       Add("MaxPool", {x}, {{"ksize", twos}, {"strides", twos}, {"padding", padding}});
       Add("AvgPool", {x}, {{"ksize", twos}, {"strides", ones}, {"padding", padding}});
     }
-    Require(values_.size() > 60, "nearly all of these ops are there");
+    Require(values_.size() > 60, "nearly all of these ops exist");
     absl::StatusOr<Session> session = Session::Create(graph_, {.num_threads = 1});
-    Require(session.ok(), "a session is made");
+    Require(session.ok(), "a session is created");
     session_ = std::make_unique<Session>(*std::move(session));
   }
 
@@ -78,7 +78,7 @@ class Model {
     }
     const auto out = session_->Run(feeds, {values_[which]});
     if (!out.ok()) {
-      Require(!out.status().message().empty(), "an error says what is wrong");
+      Require(!out.status().message().empty(), "an error has a message");
       return;
     }
     (*out)[0].ToString();

@@ -18,7 +18,7 @@ std::string MakeRecords(Input in) {
     PutFixed32(&file, MaskCrc32c(ExtendCrc32c(0, bytes.data(), bytes.size())));
   };
   while (!in.empty()) {
-    const absl::string_view record = in.Piece();
+    const absl::string_view record = in.NextBytes();
     std::string length;
     PutFixed64(&length, record.size());
     file += length;
@@ -38,7 +38,7 @@ void Records(absl::string_view bytes) {
   const ScopedFileSystem scope(&files);
   Require(files.MakeDirectory("/run").ok(), "a folder is made");
   const std::string path = "/run/events.out.tfevents.1.host";
-  const std::string contents = made ? MakeRecords(in) : std::string(in.Rest());
+  const std::string contents = made ? MakeRecords(in) : std::string(in.RemainingBytes());
   Require((*files.Create(path))->Append(contents).ok(), "a file is written");
   const auto reader = RecordReader::Open(path);
   Require(reader.ok(), "a file is opened");
@@ -46,10 +46,10 @@ void Records(absl::string_view bytes) {
   for (;;) {
     const auto record = (*reader)->Next();
     if (!record.ok() || !record->has_value()) {
-      Require(!made || record.ok(), "sound records are read");
+      Require(!made || record.ok(), "intact records are read");
       break;
     }
-    Require((*reader)->offset() > before, "records follow each other");
+    Require((*reader)->offset() > before, "records are contiguous");
     before = (*reader)->offset();
   }
   for (const std::string& where : {path, std::string("/run")})
@@ -61,7 +61,7 @@ void Npy(absl::string_view bytes) {
   if (!tensor.ok()) return;
   tensor->ToString();
   const absl::StatusOr<std::string> written = SerializeNpy(*tensor);
-  Require(written.ok(), "an array that was read is written");
+  Require(written.ok(), "an array that was read can be written");
   const absl::StatusOr<Tensor> again = ParseNpy(*written);
   Require(again.ok() && IdenticalTensors(*again, *tensor), "and read again");
 }

@@ -42,7 +42,9 @@ void GraphBytes(absl::string_view bytes) {
   Require(ImportGraph(from_bytes, bytes, options).ok() == ok,
           "a graph is imported from its bytes where it is from the message");
   for (const Graph* g : {&graph, &from_bytes}) {
-    if (!ok) Require(g->num_nodes() == 0 && g->functions() == nullptr, "an error leaves nothing");
+    if (!ok)
+      Require(g->num_nodes() == 0 && g->functions() == nullptr,
+              "an error leaves the graph unchanged");
   }
   if (!ok) return;
   Require(SerializeGraph(from_bytes) == SerializeGraph(graph), "both are the same graph");
@@ -56,7 +58,7 @@ void GraphText(absl::string_view bytes) {
   Require((*files.Create("/g.pbtxt"))->Append(bytes).ok(), "a file is written");
   Graph graph(TestOps());
   if (!ImportGraphFile(graph, "/g.pbtxt").ok()) {
-    Require(graph.num_nodes() == 0, "an error leaves nothing");
+    Require(graph.num_nodes() == 0, "an error leaves the graph unchanged");
     return;
   }
   CheckGraph(graph);

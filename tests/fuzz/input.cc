@@ -20,13 +20,13 @@ uint8_t Input::Byte() {
   return byte;
 }
 
-absl::string_view Input::Piece() {
+absl::string_view Input::NextBytes() {
   const size_t low = Byte(), high = Byte();
   const absl::string_view piece = bytes_.substr(0, std::min(low + 256 * high, bytes_.size()));
   bytes_.remove_prefix(piece.size());
   return piece;
 }
 
-absl::string_view Input::Rest() { return std::exchange(bytes_, absl::string_view()); }
+absl::string_view Input::RemainingBytes() { return std::exchange(bytes_, absl::string_view()); }
 
 }  // namespace weir::fuzz

@@ -19,17 +19,17 @@ class Client {
  public:
   Client() {
     auto master = rpc::Master::Create({});
-    Require(master.ok(), "a server is made");
+    Require(master.ok(), "a server is created");
     master_ = *std::move(master);
   }
 
-  void Talk(Input in) {
+  void SendRequests(Input in) {
     Open();
     for (int requests = 0; !in.empty() && requests < 20; ++requests) {
       const uint8_t method = in.Byte();
-      Send(method % 7, in.Piece());
+      Send(method % 7, in.NextBytes());
     }
-    Require(PlainStepGoesWell(), "a plain step goes well afterward");
+    Require(PlainStepSucceeds(), "a plain step succeeds afterward");
     proto::CloseSessionRequest close;
     close.set_session_handle(handle_);
     proto::CloseSessionResponse closed;
@@ -45,11 +45,11 @@ class Client {
     request.mutable_config()->set_isolate_session_state(true);
     ExportGraphDef(g, request.mutable_graph_def());
     proto::CreateSessionResponse response;
-    Require(master_->CreateSession(request, none_, &response).ok(), "a session is made");
+    Require(master_->CreateSession(request, none_, &response).ok(), "a session is created");
     handle_ = response.session_handle();
   }
 
-  bool PlainStepGoesWell() {
+  bool PlainStepSucceeds() {
     proto::RunStepRequest request;
     request.set_session_handle(handle_);
     proto::NamedTensorProto* feed = request.add_feed();
@@ -93,7 +93,7 @@ class Client {
       request.mutable_options()->mutable_run_options()->set_timeout_in_ms(500);
     Response response;
     const absl::Status status = (master_.get()->*method)(request, none_, &response);
-    Require(status.ok() || !status.message().empty(), "an error says what is wrong");
+    Require(status.ok() || !status.message().empty(), "an error has a message");
   }
 
   void Create(absl::string_view bytes) {
@@ -105,7 +105,7 @@ class Client {
     proto::CloseSessionRequest close;
     close.set_session_handle(response.session_handle());
     proto::CloseSessionResponse closed;
-    Require(master_->CloseSession(close, none_, &closed).ok(), "what was opened can be closed");
+    Require(master_->CloseSession(close, none_, &closed).ok(), "an opened file can be closed");
   }
 
   std::unique_ptr<rpc::Master> master_;
@@ -117,7 +117,7 @@ class Client {
 
 void Requests(absl::string_view bytes) {
   static Client* const client = new Client;
-  client->Talk(Input(bytes));
+  client->SendRequests(Input(bytes));
 }
 
 std::vector<Row> Rows() { return {{"requests", Requests, 1000}}; }

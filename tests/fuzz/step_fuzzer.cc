@@ -43,14 +43,14 @@ int64_t Growth(const std::string& graph, int runs) {
 // thread caches); memory that grows with every run after that is a leak. Slow graphs are excluded:
 // they run the same code.
 bool Leaks(const std::string& graph) {
-  constexpr int kMany = 100, kLeast = 16;  // runs, and leaked bytes per run
+  constexpr int kRuns = 100, kMinBytes = 16;  // runs, and leaked bytes per run
   const auto start = Clock::now();
   if (Growth(graph, 1) <= 0 || Clock::now() - start > std::chrono::milliseconds(5)) return false;
   for (int again = 0; again < 5; ++again) {
     if (Growth(graph, 1) <= 0) return false;
   }
   for (int again = 0; again < 10; ++again) {
-    if (Growth(graph, kMany) < kMany * kLeast) return false;
+    if (Growth(graph, kRuns) < kRuns * kMinBytes) return false;
   }
   return true;
 }
@@ -66,7 +66,7 @@ void Limit(const FuzzOptions& o) {
 }
 
 // Restarts both timers: a graph that takes too long ends the process by a signal.
-void StartClocks(const FuzzOptions& o) {
+void RestartTimers(const FuzzOptions& o) {
   struct itimerval cpu = {};
   cpu.it_value.tv_sec = o.cpu_seconds;
   setitimer(ITIMER_PROF, &cpu, nullptr);
@@ -74,7 +74,7 @@ void StartClocks(const FuzzOptions& o) {
 }
 
 // Memory shared between a child and its parent: the child's current seed.
-struct Shared {
+struct SharedPage {
   std::atomic<uint64_t> seed{0};
 };
 
@@ -82,15 +82,15 @@ class Worker {
  public:
   Worker(const std::vector<std::string>& graphs, const FuzzOptions& options)
       : graphs_(graphs), options_(options) {
-    void* memory =
-        mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    Require(memory != MAP_FAILED, "there is a page to share");
-    shared_ = new (memory) Shared;
+    void* memory = mmap(nullptr, sizeof(SharedPage), PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    Require(memory != MAP_FAILED, "mmap succeeds");
+    shared_ = new (memory) SharedPage;
     output_ = std::tmpfile();
-    Require(output_ != nullptr, "there is a temporary file");
+    Require(output_ != nullptr, "tmpfile succeeds");
   }
   ~Worker() {
-    munmap(shared_, sizeof(Shared));
+    munmap(shared_, sizeof(SharedPage));
     std::fclose(output_);
   }
   Worker(const Worker&) = delete;
@@ -103,10 +103,10 @@ class Worker {
   void Start(uint64_t first) {
     first_ = first;
     shared_->seed = first;
-    Require(ftruncate(fileno(output_), 0) == 0, "the temporary file is emptied");
+    Require(ftruncate(fileno(output_), 0) == 0, "the temporary file is truncated");
     std::fflush(nullptr);
     pid_ = fork();
-    Require(pid_ >= 0, "there are processes");
+    Require(pid_ >= 0, "fork succeeds");
     if (pid_ != 0) return;
     dup2(open("/dev/null", O_RDWR), 0);
     dup2(open("/dev/null", O_RDWR), 1);
@@ -115,7 +115,7 @@ class Worker {
     Limit(options_);
     for (uint64_t seed = first; seed < first + kBatch; ++seed) {
       shared_->seed = seed;
-      StartClocks(options_);
+      RestartTimers(options_);
       if (Leaks(MutatedGraph(graphs_, seed))) _exit(kLeaked);
     }
     _exit(0);
@@ -134,35 +134,35 @@ class Worker {
  private:
   const std::vector<std::string>& graphs_;
   const FuzzOptions& options_;
-  Shared* shared_ = nullptr;
+  SharedPage* shared_ = nullptr;
   std::FILE* output_ = nullptr;
   pid_t pid_ = -1;
   uint64_t first_ = 0;
 };
 
-std::string Death(int status) {
+std::string DescribeExit(int status) {
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return "";
   if (WIFEXITED(status) && WEXITSTATUS(status) == kLeaked) return "leaks";
   if (WIFEXITED(status)) return absl::StrCat("exit status ", WEXITSTATUS(status));
   const int signal = WTERMSIG(status);
-  if (signal == SIGPROF) return "takes too much processor time";
+  if (signal == SIGPROF) return "exceeds the CPU time limit";
   if (signal == SIGALRM) return "hangs";
   return absl::StrCat("killed by signal ", signal, " (", strsignal(signal), ")");
 }
 
-std::string Keep(const std::string& folder, uint64_t seed, const std::string& graph) {
+std::string SaveGraph(const std::string& folder, uint64_t seed, const std::string& graph) {
   if (folder.empty()) return "";
   const std::string path = absl::StrCat(folder, "/", seed, ".pb");
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   const absl::Status status = WriteFileAtomically(path, graph);
-  return status.ok() ? absl::StrCat(" (kept in ", path, ")")
-                     : absl::StrCat(" (not kept: ", status.message(), ")");
+  return status.ok() ? absl::StrCat(" (saved as ", path, ")")
+                     : absl::StrCat(" (not saved: ", status.message(), ")");
 }
 
-class Search {
+class FuzzRun {
  public:
-  Search(const std::vector<std::string>& graphs, const FuzzOptions& o)
+  FuzzRun(const std::vector<std::string>& graphs, const FuzzOptions& o)
       : graphs_(graphs), options_(o), next_(o.first_seed) {}
 
   FuzzReport Run() {
@@ -193,17 +193,17 @@ class Search {
     for (const auto& worker : workers_) {
       int status = 0;
       if (waitpid(worker->pid(), &status, WNOHANG) != worker->pid()) continue;
-      const std::string death = Death(status);
+      const std::string failure = DescribeExit(status);
       report_.runs += worker->seed() - worker->first() + 1;
-      if (!death.empty()) Tell(*worker, death);
+      if (!failure.empty()) Report(*worker, failure);
       StartNext(worker.get());
     }
   }
 
-  void Tell(const Worker& worker, const std::string& death) {
+  void Report(const Worker& worker, const std::string& failure) {
     const std::string graph = MutatedGraph(graphs_, worker.seed());
-    report_.finds.push_back(absl::StrCat("seed ", worker.seed(), ": ", death,
-                                         Keep(options_.keep, worker.seed(), graph), "\n",
+    report_.finds.push_back(absl::StrCat("seed ", worker.seed(), ": ", failure,
+                                         SaveGraph(options_.keep, worker.seed(), graph), "\n",
                                          worker.Output()));
     std::fprintf(stderr, "%s\n", report_.finds.back().c_str());
   }
@@ -225,13 +225,13 @@ int64_t MemoryInUse() {
 std::string MutatedGraph(const std::vector<std::string>& graphs, uint64_t seed) {
   std::mt19937_64 random(seed);
   proto::GraphDef graph;
-  Require(graph.ParseFromString(graphs[random() % graphs.size()]), "a graph to begin with parses");
+  Require(graph.ParseFromString(graphs[random() % graphs.size()]), "a seed graph parses");
   Mutate(random(), &graph);
   return graph.SerializeAsString();
 }
 
 FuzzReport Fuzz(const std::vector<std::string>& graphs, const FuzzOptions& options) {
-  return Search(graphs, options).Run();
+  return FuzzRun(graphs, options).Run();
 }
 
 }  // namespace weir::fuzz

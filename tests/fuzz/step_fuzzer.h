@@ -20,7 +20,7 @@ struct FuzzOptions {
 
 struct FuzzReport {
   uint64_t runs = 0;
-  // "seed 17: killed by signal 11 (Segmentation fault) (kept in ...)", and the output.
+  // "seed 17: killed by signal 11 (Segmentation fault) (saved as ...)", and the output.
   std::vector<std::string> finds;
 };
 

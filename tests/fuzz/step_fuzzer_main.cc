@@ -23,21 +23,20 @@ int Export(const std::vector<std::string>& graphs, const std::string& folder) {
 }
 
 int Main(int argc, char** argv) {
-  CLI::App app("Imports and runs mutations of graphs until the time is over");
+  CLI::App app("Import and run mutations of graphs for a given time");
   std::vector<std::string> paths;
   FuzzOptions options;
   std::string replay, export_folder;
   int repeat = 1;
-  app.add_option("graphs", paths, "Files (.pb) and folders with recorded cases");
-  app.add_option("--first", options.first_seed, "The first seed");
-  app.add_option("--seconds", options.seconds, "How long");
-  app.add_option("--jobs", options.jobs, "Processes at a time");
-  app.add_option("--memory_mb", options.memory_mb, "Address space of each");
-  app.add_option("--keep", options.keep, "A folder for graphs that break something");
-  app.add_option("--replay", replay, "Runs this graph as it is, in this process, and nothing else");
-  app.add_option("--repeat", repeat, "How often to run that graph: what leaks grows");
-  app.add_option("--export", export_folder,
-                 "Writes the graphs to begin with into this folder, and does nothing else");
+  app.add_option("graphs", paths, "graph files (.pb) and directories with recorded cases");
+  app.add_option("--first", options.first_seed, "the first seed");
+  app.add_option("--seconds", options.seconds, "duration in seconds");
+  app.add_option("--jobs", options.jobs, "number of parallel processes");
+  app.add_option("--memory_mb", options.memory_mb, "address space of each process, in MB");
+  app.add_option("--keep", options.keep, "directory for graphs that cause a failure");
+  app.add_option("--replay", replay, "only run this unmodified graph, in this process");
+  app.add_option("--repeat", repeat, "number of runs of that graph, to observe leaks");
+  app.add_option("--export", export_folder, "only write the seed graphs to this directory");
   CLI11_PARSE(app, argc, argv);
   if (!replay.empty()) {
     const absl::StatusOr<std::string> graph = ReadFile(replay);

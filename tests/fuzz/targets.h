@@ -43,8 +43,8 @@ class Input {
   bool empty() const { return bytes_.empty(); }
   uint8_t Byte();
   // Returns bytes that follow a length of two bytes (or all that remain).
-  absl::string_view Piece();
-  absl::string_view Rest();
+  absl::string_view NextBytes();
+  absl::string_view RemainingBytes();
 
  private:
   absl::string_view bytes_;

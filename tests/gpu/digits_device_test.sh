@@ -8,4 +8,4 @@ status=$?
 echo "$text"
 [ "$status" -eq 1 ] || { echo "exit status $status, not 1"; exit 1; }
 [ ! -e "$out" ] || { echo "it has made $out"; exit 1; }
-grep -q -- '--device /gpu:99: there is no such device, but only .*/device:CPU:0' <<<"$text"
+grep -q -- '--device /gpu:99: no such device; available: .*/device:CPU:0' <<<"$text"

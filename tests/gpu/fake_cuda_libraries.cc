@@ -120,10 +120,10 @@ struct Convolution {
 // Each element of the result is the sum of its products. The workspace is overwritten, since
 // callers must not rely on its contents.
 constexpr size_t kWorkspace = 1024;
-enum class Made { kX, kW, kY };
-cudnnStatus_t Convolve(cudnnHandle_t handle, const Convolution& conv, Made made, const void* alpha,
-                       const void* beta, const void* x, const void* w, const void* y,
-                       void* workspace, size_t workspace_size) {
+enum class ConvResult { kX, kW, kY };
+cudnnStatus_t Convolve(cudnnHandle_t handle, const Convolution& conv, ConvResult made,
+                       const void* alpha, const void* beta, const void* x, const void* w,
+                       const void* y, void* workspace, size_t workspace_size) {
   if (!conv.Fits() || workspace_size != kWorkspace) return CUDNN_STATUS_BAD_PARAM;
   const Type type = TypeOf(conv.x.type);
   const bool wide = type == Type::kDouble;
@@ -135,14 +135,16 @@ cudnnStatus_t Convolve(cudnnHandle_t handle, const Convolution& conv, Made made,
     const auto size = [](const cudnnTensorStruct& t) { return int64_t{1} * t.n * t.c * t.h * t.w; };
     std::vector<double> xs = All(type, x, size(conv.x)), ys = All(type, y, size(conv.y));
     std::vector<double> ws = All(type, w, int64_t{1} * conv.w.k * conv.w.c * conv.w.h * conv.w.w);
-    std::vector<double>& sums = made == Made::kX ? xs : made == Made::kW ? ws : ys;
+    std::vector<double>& sums = made == ConvResult::kX ? xs : made == ConvResult::kW ? ws : ys;
     std::fill(sums.begin(), sums.end(), 0.0);
     conv.ForEachProduct([&](int64_t i, int64_t j, int64_t k) {
-      if (made == Made::kX) xs[i] += ws[j] * ys[k];
-      if (made == Made::kW) ws[j] += xs[i] * ys[k];
-      if (made == Made::kY) ys[k] += xs[i] * ws[j];
+      if (made == ConvResult::kX) xs[i] += ws[j] * ys[k];
+      if (made == ConvResult::kW) ws[j] += xs[i] * ys[k];
+      if (made == ConvResult::kY) ys[k] += xs[i] * ws[j];
     });
-    void* const result = const_cast<void*>(made == Made::kX ? x : made == Made::kW ? w : y);
+    void* const result = const_cast<void*>(made == ConvResult::kX   ? x
+                                           : made == ConvResult::kW ? w
+                                                                    : y);
     for (size_t i = 0; i < sums.size(); ++i) Set(type, result, static_cast<int64_t>(i), sums[i]);
   });
   return CUDNN_STATUS_SUCCESS;
@@ -311,8 +313,8 @@ cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void* alpha,
                                       size_t workspace_size, const void* beta,
                                       cudnnTensorDescriptor_t y_desc, void* y) {
   if (algorithm != CUDNN_CONVOLUTION_FWD_ALGO_GEMM) return CUDNN_STATUS_BAD_PARAM;
-  return weir::Convolve(handle, {*x_desc, *y_desc, *w_desc, *conv}, weir::Made::kY, alpha, beta, x,
-                        w, y, workspace, workspace_size);
+  return weir::Convolve(handle, {*x_desc, *y_desc, *w_desc, *conv}, weir::ConvResult::kY, alpha,
+                        beta, x, w, y, workspace, workspace_size);
 }
 cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void* alpha,
                                            cudnnFilterDescriptor_t w_desc, const void* w,
@@ -322,8 +324,8 @@ cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void* alp
                                            size_t workspace_size, const void* beta,
                                            cudnnTensorDescriptor_t x_desc, void* x) {
   if (algorithm != CUDNN_CONVOLUTION_BWD_DATA_ALGO_1) return CUDNN_STATUS_BAD_PARAM;
-  return weir::Convolve(handle, {*x_desc, *y_desc, *w_desc, *conv}, weir::Made::kX, alpha, beta, x,
-                        w, y, workspace, workspace_size);
+  return weir::Convolve(handle, {*x_desc, *y_desc, *w_desc, *conv}, weir::ConvResult::kX, alpha,
+                        beta, x, w, y, workspace, workspace_size);
 }
 cudnnStatus_t cudnnConvolutionBackwardFilter(
     cudnnHandle_t handle, const void* alpha, cudnnTensorDescriptor_t x_desc, const void* x,
@@ -331,8 +333,8 @@ cudnnStatus_t cudnnConvolutionBackwardFilter(
     cudnnConvolutionBwdFilterAlgo_t algorithm, void* workspace, size_t workspace_size,
     const void* beta, cudnnFilterDescriptor_t w_desc, void* w) {
   if (algorithm != CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1) return CUDNN_STATUS_BAD_PARAM;
-  return weir::Convolve(handle, {*x_desc, *y_desc, *w_desc, *conv}, weir::Made::kW, alpha, beta, x,
-                        w, y, workspace, workspace_size);
+  return weir::Convolve(handle, {*x_desc, *y_desc, *w_desc, *conv}, weir::ConvResult::kW, alpha,
+                        beta, x, w, y, workspace, workspace_size);
 }
 
 }  // extern "C"

@@ -78,7 +78,7 @@ TEST_F(GpuDevice, BytesComeBackAsTheyWent) {
   EXPECT_TRUE(gpu_->Synchronize().ok());
 }
 
-TEST_F(GpuDevice, RefusesCopiesBetweenSizes) {
+TEST_F(GpuDevice, RejectsCopiesBetweenSizes) {
   const Tensor there = OnGpu(DT_INT64, Shape({4}));
   absl::Status status;
   gpu_->CopyFromHost(Numbers(5, 0), there, [&](absl::Status s) { status = s; });

@@ -34,11 +34,11 @@ Session Start(const Graph& graph, SessionOptions options) {
 // ---- models
 
 // Nodes of a step by whether they ran on the GPU.
-struct Placed {
+struct NodesByDevice {
   std::multiset<std::string> on_gpu, elsewhere;  // ops
 };
-Placed Count(const Session& session, const std::vector<NodeTrace>& trace) {
-  Placed placed;
+NodesByDevice Count(const Session& session, const std::vector<NodeTrace>& trace) {
+  NodesByDevice placed;
   for (const NodeTrace& t : trace) {
     const bool there = t.device == session.devices()[1]->text();
     (there ? placed.on_gpu : placed.elsewhere).insert(t.op);
@@ -64,7 +64,7 @@ void ExpectLikeTheCpu(const std::function<TestModel(Graph&)>& add,
     RunOptions options;
     options.trace = &trace;
     ASSERT_TRUE(gpu.Run(model.feeds(0, 4), model.fetches, model.targets, options).ok());
-    const Placed placed = Count(gpu, trace);
+    const NodesByDevice placed = Count(gpu, trace);
     std::printf("%s: %zu of the %zu nodes of a step ran on %s\n", name, placed.on_gpu.size(),
                 trace.size(), gpu.devices()[1]->Description().c_str());
     EXPECT_GE(placed.on_gpu.size(), at_least);
@@ -160,7 +160,7 @@ TEST_F(GpuSession, TrainsTheDigitsNetLikeTheCpu) {
   }
   EXPECT_LT(want.back(), 0.7f * want.front());
 
-  const Placed placed = Count(gpu, trace);
+  const NodesByDevice placed = Count(gpu, trace);
   std::printf("digits: %zu of the %zu nodes of a training step ran on %s\n", placed.on_gpu.size(),
               trace.size(), gpu.devices()[1]->Description().c_str());
   EXPECT_GT(placed.on_gpu.size(), 60u);

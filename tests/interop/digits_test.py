@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The digits network, built once in C++ and once in Python, with checkpoints going both ways.
+"""Builds the digits network in C++ and in Python, and exchanges checkpoints in both directions.
 
-Skipped where there is no TensorFlow.
+Skipped without TensorFlow.
 usage: digits_test.py DIGITS WEIR DATA   (the two programs, and digits.csv.gz)
 """
 
@@ -27,7 +27,7 @@ BATCH = 64
 
 
 def shuffled(n, seed):
-    """As the example shuffles: std::mt19937, from the last element to the first."""
+    """Shuffles like the example: std::mt19937, from the last element to the first."""
     draw = np.random.RandomState(seed)
     order = np.arange(n)
     for i in range(n, 1, -1):
@@ -46,7 +46,7 @@ class Digits:
         self.test = images[order[cut:]], rows[order[cut:], 64]
 
     def epoch(self, number):
-        """The batches of an epoch, counted from 0, as the example makes them."""
+        """The batches of an epoch, counted from 0, in the order of the example."""
         images, labels = self.train
         order = shuffled(len(images), number + 1)
         for b in range(len(images) // BATCH):
@@ -55,13 +55,13 @@ class Digits:
 
 
 class Network:
-    """examples/digits/network.cc in TensorFlow's words."""
+    """The network of examples/digits/network.cc, built with TensorFlow."""
 
     def __init__(self, steps):
         self.graph = tf.Graph()
         with self.graph.as_default():
-            # Some first weights lead to pooling windows whose largest values are a rounding apart;
-            # then the two runtimes may differ in which one the gradient goes to.
+            # Some initial weights lead to pooling windows whose largest values differ by a rounding error;
+            # the two runtimes may then propagate the gradient to different elements.
             v1.set_random_seed(1)
             self.image = v1.placeholder(tf.float32, [None, 8, 8, 1], "image")
             self.label = v1.placeholder(tf.int64, [None], "label")
@@ -112,7 +112,7 @@ class Test:
         self.faults += not holds
 
     def expect_equal(self, theirs, ours, text):
-        text = "%s: TensorFlow reads %.4f%% of the held-back images" % (text, 100 * theirs)
+        text = "%s: TensorFlow classifies %.4f%% of the held-out images correctly" % (text, 100 * theirs)
         self.expect(abs(100 * theirs - ours) < 1e-3, text + ", Weir %.4f%%" % ours)
 
     def run(self, *command):
@@ -122,9 +122,9 @@ class Test:
         return done.stdout
 
     def run_digits(self, directory, *flags):
-        """Its accuracy on the held-back images, in percent."""
+        """Its accuracy on the test images, in percent."""
         out = self.run(self.digits, "--data", self.data_path, "--dir", directory, *flags)
-        return float(re.search(r"held-back images: ([0-9.]+)%", out).group(1))
+        return float(re.search(r"held-out images: ([0-9.]+)%", out).group(1))
 
     def folder(self, name):
         path = os.path.join(self.root, name)
@@ -196,7 +196,7 @@ class Test:
             saver = v1.train.import_meta_graph(prefix + "22.meta")
             saver.restore(session, prefix + "0")
             image, label = (graph.get_tensor_by_name(name + ":0") for name in ("image", "label"))
-            # The ops of the curves have their tags first, then the values.
+            # The summary ops have their tags first, followed by the values.
             curves = [graph.get_operation_by_name(name) for name in ("loss", "accuracy")]
             loss, accuracy = (op.inputs[1] for op in curves)
             (train,) = graph.get_collection("train_op")

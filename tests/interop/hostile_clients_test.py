@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""What clients must not be able to do to weir serve: reach files, end it, fill its memory, deafen it.
+"""Attacks of clients on weir serve: accessing files, crashing it, exhausting its memory, blocking it.
 
-Skipped where there is no TensorFlow.
+Skipped without TensorFlow.
 usage: hostile_clients_test.py WEIR_SERVE
 """
 
@@ -31,7 +31,7 @@ raw = tf.raw_ops
 
 
 class Server:
-    """weir-serve as a process, for as long as a with statement."""
+    """A weir-serve process that runs for the duration of a with statement."""
 
     def __init__(self, weir, *flags, descriptors=None):
         def limit():
@@ -72,7 +72,7 @@ class Test:
 
     @staticmethod
     def run(server, build, seconds=20):
-        """What the fetch gives, or the name of the error."""
+        """Returns the value of the fetch, or the name of the error."""
         with tf.Graph().as_default(), v1.Session(server.target) as session:
             try:
                 return session.run(build(), options=v1.RunOptions(timeout_in_ms=1000 * seconds))
@@ -101,7 +101,7 @@ class Test:
                     self.expect(str(got).endswith("Error") and server.alive(), "reads %d characters: %s" % (size, got))
                     if not top:
                         got = self.run(server, lambda: raw.WriteFile(filename=path, contents="x"))
-                        # No system has the longer ones, whoever asks.
+                        # No file system allows the longer paths, regardless of permissions.
                         refusal = "PermissionDeniedError" if size < 4096 else "InvalidArgumentError"
                         self.expect(got == refusal, "writes %d characters: %s" % (size, got))
                     got = self.run(server, lambda: raw.MatchingFiles(pattern=path.replace("a", "*")))
@@ -127,7 +127,7 @@ class Test:
             self.expect(list(got) == [1.0, 2.0], "V1 checkpoint: %s" % got)
 
     def create_session(self, server, megabytes, compression=None):
-        """CreateSession of a graph of empty nodes: two bytes each."""
+        """Calls CreateSession with a graph of empty nodes of two bytes each."""
         nodes = b"\x0a\x00" * (megabytes << 19)
         size, length = len(nodes), b""
         while size > 127:

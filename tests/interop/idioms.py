@@ -1,7 +1,7 @@
 """Small programs with the idioms of public TensorFlow 1 programs.
 
-A program is a function that builds its graph and returns a Run. The scope chooses the kind of all
-its variables. What it fetches is settled by the graph: reads are ordered by control edges, draws
+A program is a function that builds its graph and returns a Run. The variable scope determines the kind of all
+its variables. The fetched values are deterministic: control edges order the reads, and random ops
 are seeded.
 """
 
@@ -12,7 +12,7 @@ import tensorflow as tf
 
 v1 = tf.compat.v1
 
-# init: ops run first; steps: a list of (feeds by tensor, fetches).
+# init: ops that run first; steps: a list of (feeds by tensor, fetches).
 Run = collections.namedtuple("Run", "init steps")
 STEPS = 20
 PROGRAMS = []
@@ -37,7 +37,7 @@ def after(ops, make):
 
 
 def same_each_step(*fetches, init=()):
-    """The same fetches in each step, which nothing is fed to."""
+    """Returns a Run with the same fetches in each step, without feeds."""
     return Run([v1.global_variables_initializer(), v1.tables_initializer(), *init], [({}, list(fetches))] * STEPS)
 
 
@@ -124,7 +124,7 @@ def target_network_by_small_steps():
 
 @program
 def slow_weights():
-    """Lookahead: every fifth step the fast weights go back to what follows them."""
+    """Lookahead: every fifth step resets the fast weights to the slow weights."""
     w, loss = regression()
     slow = variable("slow", numbers(3, 4, 3), trainable=False)
     step = v1.train.get_or_create_global_step()
@@ -221,7 +221,7 @@ def wgan_gradient_penalty():
 
 @program
 def attention_seq2seq():
-    """An encoder and a decoder that attends to it, as loops of nodes with TensorArrays."""
+    """An encoder and a decoder with attention, as while loops with TensorArrays."""
     source, batch, units = tf.constant(numbers(1, 5, 3, 4)), 3, 4
     we, wd, wa = (variable(n, numbers(i, 8, 4) * 0.5) for i, n in enumerate(("enc", "dec", "att")))
 
@@ -252,7 +252,7 @@ def attention_seq2seq():
 
 @program
 def dqn():
-    """A replay buffer in variables, a target network, and greedy choices."""
+    """A replay buffer in variables, a target network, and greedy actions."""
     state = variable("states", np.zeros((16, 4), np.float32), trainable=False)
     reward = variable("rewards", np.zeros(16, np.float32), trainable=False)
     s, r, at = v1.placeholder(tf.float32, [4]), v1.placeholder(tf.float32, []), v1.placeholder(tf.int32, [])
@@ -370,7 +370,7 @@ def partitioned_embeddings():
 
 @program
 def two_writers_of_a_queue():
-    """A3C's workers, one after another: each brings its gradients, the learner takes both."""
+    """A3C's workers in sequence: each contributes its gradients, and the learner applies both."""
     w, loss = regression()
     queue = v1.FIFOQueue(4, [tf.float32], [[4, 3]])
     scale = v1.placeholder(tf.float32, [])
@@ -485,7 +485,7 @@ def normalized_weights_and_norm_limits():
 
 @program
 def training_inside_a_loop():
-    """Five steps in one: a loop that assigns, with what it assigns read again."""
+    """Five training steps in one step: a loop that assigns variables and reads the assigned values."""
     w = variable("w", np.float32(2))
 
     def step(i):

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Programs with the idioms of public TensorFlow 1 programs (idioms.py), on TensorFlow and on Weir.
+"""Runs programs with the idioms of public TensorFlow 1 programs (idioms.py) on TensorFlow and on Weir.
 
-Each runs with both kinds of variables: on TensorFlow, on weir serve by TensorFlow's client, and in a
-process of Weir's own. Floating-point results agree within 1e-5, integers and draws exactly.
+Each runs with both kinds of variables: on TensorFlow, on weir serve with TensorFlow's client, and in a
+separate Weir process. Floating-point results agree within 1e-5, integers and random numbers exactly.
 
-Skipped where there is no TensorFlow.
+Skipped without TensorFlow.
 usage: idioms_test.py WEIR RUN_STEPS [PROGRAM...]
 """
 
@@ -15,7 +15,7 @@ import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from serve_test import Server  # says SKIPPED, and ends, without TensorFlow
+from serve_test import Server  # prints SKIPPED and exits without TensorFlow
 from digits_test import np, tf, v1
 from idioms import PROGRAMS
 
@@ -24,7 +24,7 @@ v1.disable_control_flow_v2()
 
 
 def flat(values):
-    """The tensors of a step; ops give none."""
+    """The tensors of a step's results; ops return none."""
     return [np.asarray(v) for v in values if v is not None]
 
 
@@ -35,7 +35,7 @@ def on_session(target, graph, run):
 
 
 def in_process(runner, graph, run):
-    """The graph and its steps as files: see run_steps.cc."""
+    """Writes the graph and its steps to files: see run_steps.cc."""
     with tempfile.TemporaryDirectory() as folder:
         path = lambda name: os.path.join(folder, name)
         with open(path("graph.pb"), "wb") as f:
@@ -59,7 +59,7 @@ def in_process(runner, graph, run):
 
 
 def difference(wanted, got):
-    """What is not the same in two runs; None if nothing is."""
+    """Describes the first difference of two runs; None if they are equal."""
     for i, (a, b) in enumerate(zip(wanted, got)):
         for j, (x, y) in enumerate(zip(a, b)):
             if x.dtype.kind == "f":

@@ -1,15 +1,15 @@
-"""Random search: where TensorFlow refuses a call and Weir does not, or the other way, or their results differ.
+"""Random search for calls that only one of TensorFlow and Weir rejects, or whose results differ.
 
     python3 invalid_arguments.py RUN_MARKED_GRAPHS VALID_CALLS [--calls 200] [--seed 1] [--ops RE] [--kinds dies,...]
 
-VALID_CALLS (valid_calls.bin.gz) has graphs with valid calls of each op, most of them taken from Weir's tests; mutations.py
-makes invalid ones of them. Both run each (peers.py). What differs is printed by op and kind with the seed of the first, and
-left out if a line `OP KIND /TEXT/ reason` of explained_differences.txt fits: OP is a pattern as of files' names, TEXT a
-regular expression that is searched in what would be printed.
+VALID_CALLS (valid_calls.bin.gz) contains graphs with valid calls of each op, most of them from Weir's tests. mutations.py
+mutates them to invalid calls, and both runtimes run each of them (peers.py). Differences are printed by op and kind, with the
+seed of the first one, unless a line `OP KIND /TEXT/ reason` of explained_differences.txt matches: OP is a file name pattern,
+TEXT a regular expression that is searched in the output.
 
-Kinds: `accepts` (TensorFlow refuses or crashes, Weir does not), `refuses` (the other way round), `values`, `code` (both
-refuse, by other codes), `words` (both refuse by the same code, in words that have next to nothing in common), `dies` (Weir crashes
-or does not come back, whatever TensorFlow does).
+Kinds: `accepts` (TensorFlow rejects the call or crashes, Weir does not), `refuses` (the reverse), `values`, `code` (both
+reject it with different codes), `words` (both reject it with the same code, but the messages have almost no words in common),
+`dies` (Weir crashes or hangs, regardless of TensorFlow).
 """
 
 import argparse
@@ -76,7 +76,7 @@ def _same_value(a, b):
 
 
 def _first_differences(a, b):
-    """The first elements that are not the same, as text."""
+    """The first differing elements, as text."""
     if a is None or b is None or a.shape != b.shape or a.dtype == object:
         return ''
     a, b = a.reshape(-1), b.reshape(-1)
@@ -87,12 +87,12 @@ def _first_differences(a, b):
 _NO_WORDS = set("""node op for with the and but are not was has must from input inputs shape shapes got value valueerror error
     graph execution this that have can cannot only should expected received dimension dimensions tensor""".split())
 
-# What shape rules and kernels say of shapes and of numbers, in other words.
+# Synonyms in the messages of shape functions and kernels about shapes and numbers.
 _SYNONYMS = [(re.compile(pattern), word) for pattern, word in (
     (r'rank|scalar|vector|\bvec\b|matri|\d-?d(imensional)?\b|elements?\b|spatial dimensions|ndims|single (string|integer)'
      r'|equal|same (number|size|shape|outer|depth)|(in|not )compatible'
      r'|match\b|mismatch|(have|with|as|of|to) shape|shape to be|incorrect size|size of'
-     r'|square|broadcastable|cannot (broadcast|be assigned)|(start|starts) with|no prefix|must be \d but|[!=]='
+     r'|square|broadcastable|cannot (broadcast|be assigned)|(start|starts) with|no prefix|not a prefix|must be \d but|[!=]='
      r'|must have \w+\.shape|wrong shape|first dimension|as many biases|is \d+ while|divisible'
      r'|fully defined|\d dimensions|dims? to', 'shape'),
     (r'out of (range|bounds)|in the range|within the range|is not in \[|in (range )?\[-?\d|does not index|must be [<>]=?|<= \w+ <|negative'
@@ -101,7 +101,7 @@ _SYNONYMS = [(re.compile(pattern), word) for pattern, word in (
 
 
 def _key_words(message, names):
-    """What a message says, without the names of nodes and the shapes."""
+    """The key words of a message, without the names of nodes and the shapes."""
     message = re.split(r" for '\{\{node| \[\[\{\{node|; NodeDef:| for node ", ' '.join(message.lower().split()))[0]
     meant = {word for pattern, word in _SYNONYMS if pattern.search(message)}
     words = re.findall('[a-z]{3,}', re.sub('[_`]', ' ', message))
@@ -115,18 +115,18 @@ def _say_the_same(theirs, ours, names):
 
 
 def difference(tensorflow, weir, names=()):
-    """Its kind and what to print; (None, '') for none. `names` of nodes and ops say nothing about the error."""
+    """The kind of the difference and its description; (None, '') if there is none. `names` of nodes and ops are ignored in messages."""
     theirs, ours = error_of(tensorflow), error_of(weir)
     said = 'TensorFlow: %s %s\n      Weir: %s %s' % (_NAMES.get(theirs[0], theirs[0]), theirs[1][:300].replace('\n', ' '),
                                                   _NAMES.get(ours[0], ours[0]), ours[1][:300])
     if ours[0] == -1:
         return 'dies', said
     if theirs == (-1, peers.NO_ANSWER) or (theirs[0] == 4 and ours[0] == 0):
-        return None, ''  # it may only be slow
+        return None, ''  # it may merely be slow
     if theirs[0] and ours[0]:
         if theirs[0] not in (-1, ours[0]):
             return 'code', said
-        same = theirs[0] in (-1, 4) or _say_the_same(theirs[1], ours[1], names)  # 4: out of time
+        same = theirs[0] in (-1, 4) or _say_the_same(theirs[1], ours[1], names)  # 4: DEADLINE_EXCEEDED
         return (None, '') if same else ('words', said)
     if theirs[0] or ours[0]:
         return ('accepts' if theirs[0] else 'refuses'), said
@@ -140,7 +140,7 @@ def difference(tensorflow, weir, names=()):
 
 
 def mutated(op, calls, seed):
-    """(bytes of a graph, number of changes), the same for the same arguments."""
+    """Returns (bytes of a graph, number of changes), deterministic in the arguments."""
     rng = random.Random('%s %d' % (op, seed))
     call = Call(rng.choice(calls), op, rng)
     changes = call.change()
@@ -163,7 +163,7 @@ def names_in(data):
 
 
 def _special_numbers(array):
-    """Infinities, NaN and 1e30 among an array's numbers, as texts."""
+    """Infinities, NaN and 1e30 among an array's numbers, as text."""
     if array.dtype == object or array.dtype.kind in 'biu' or array.dtype.names:
         return []
     with warnings.catch_warnings():
@@ -218,7 +218,7 @@ def main():
                 count += 1
                 kind, said = difference(tensorflow.run(data), weir.run(data), names_in(data))
                 if kind not in kinds or (kind == 'words' and changes > 1):
-                    continue  # of several faults each may name another
+                    continue  # with several faults each runtime may report a different one
                 text = '%s %s %d\n      %s\n      %s' % (op, kind, seed, describe(data, op), said)
                 if not explained.has(op, kind, text):
                     found.setdefault((op, kind), []).append(seed)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""TensorFlow trains on a model that Weir left, by its collections alone.
+"""TensorFlow continues to train a model that Weir has written, using only its collections.
 
-Skipped where there is no TensorFlow.
+Skipped without TensorFlow.
 usage: meta_graph_test.py WRITE_META_GRAPH
 """
 
@@ -57,7 +57,7 @@ class Test:
             self.expect_close(self.train(graph, session), "imported %s" % ("under a scope" if scope else "as it is"))
 
     def test_monitored_session(self):
-        """The scaffold that Weir put into the graph serves TensorFlow's."""
+        """TensorFlow's scaffold uses the one that Weir has added to the graph."""
         with tf.Graph().as_default() as graph:
             v1.train.import_meta_graph(tf.train.latest_checkpoint(self.folder) + ".meta")
             nodes = len(graph.get_operations())
@@ -72,7 +72,7 @@ class Test:
             x = tf.constant(points()[0])
             v1.train.import_meta_graph(path, import_scope="copy", input_map={"$unbound_inputs_x": x})
             names = sorted(v.op.name for v in v1.global_variables())
-            # Adam's slots are named after the variables, so they lie in the scope.
+            # Adam's slots are named after the variables, so they are in the scope.
             self.expect(names[:1] == ["copy/b"] and "copy/w" in names, "a scope is imported: %s" % names)
             session.run(v1.global_variables_initializer())
             (hidden,) = graph.get_collection("activations")
@@ -101,7 +101,7 @@ class Test:
         return [context.to_proto() for key in ("while_context", "cond_context") for context in graph.get_collection(key)]
 
     def same_contexts(self, mine, theirs):
-        """All but which values branches have seen: TensorFlow counts some of those that only pass through."""
+        """Everything except the external values of branches: TensorFlow counts some that are only passed through."""
         if not mine.nested_contexts and mine.DESCRIPTOR.name == "WhileContextDef":
             self.expect(set(mine.values_def.values) == set(theirs.values_def.values),
                         "%s: the same values" % theirs.context_name)
@@ -121,7 +121,7 @@ class Test:
             print(mine, theirs)
 
     def test_flow(self, scope, resource):
-        """TensorFlow builds on branches and loops: it takes gradients through them."""
+        """TensorFlow uses the branches and loops: it computes gradients through them."""
         (v1.enable_resource_variables if resource else v1.disable_resource_variables)()
         with tf.Graph().as_default() as native:
             self.flow()

@@ -1,4 +1,4 @@
-"""Makes invalid calls of an op out of valid ones: graphs in which the op's arguments are changed at random."""
+"""Mutates valid calls of an op to invalid ones: graphs in which the op's arguments are changed randomly."""
 
 import numpy as np
 import tensorflow as tf
@@ -9,9 +9,9 @@ _SIZES = (0, 1, 1, 2, 3, 4, 5)
 _INTEGERS = (-1, -1, 0, 0, 1, 2, 3, 5, -2, -7, 100, 2**31 - 1, -2**31, 2**31, 2**62)
 _FLOATS = (0.0, -1.0, 1.0, 0.5, 2.0, 1e30, -1e-30, float('nan'), float('inf'), float('-inf'))
 _STRINGS = (b'', b'x', b'SAME', b'VALID', b'EXPLICIT', b'NHWC', b'NCHW', b'-1', b'a/b', b'\xff\x00')
-_TEXTS = _STRINGS[:-1]  # Python reads no attributes that are no UTF-8
+_TEXTS = _STRINGS[:-1]  # Python cannot parse attributes that are not UTF-8
 _MOST_STEPS = 8  # tests/fuzz/mutate.h
-_SMALL = 4096  # elements: more say nothing new
+_SMALL = 4096  # elements: larger arrays find nothing new
 
 
 def _integer(rng, dtype):
@@ -20,7 +20,7 @@ def _integer(rng, dtype):
 
 
 def random_array(rng, dtype, shape):
-    """Of a NumPy type; half of all integers are from -2 to 4."""
+    """Returns a random array of a NumPy type; half of all integers are from -2 to 4."""
     size = int(np.prod(shape, dtype=np.int64))
     if dtype == object:
         values = [rng.choice(_STRINGS) for _ in range(size)]
@@ -43,7 +43,7 @@ def _random_shape(rng):
 
 
 def _reshaped(rng, array):
-    """An array of another shape with the same elements, repeated or left out."""
+    """Returns an array of a different shape with the same elements, repeated or truncated."""
     shape = list(array.shape)
     change = rng.randrange(6)
     if change == 0 or not shape:
@@ -64,7 +64,7 @@ def _reshaped(rng, array):
 
 
 def changed_array(rng, array):
-    """The array with other elements, or with another shape."""
+    """Returns the array with different elements, or with a different shape."""
     if array.size and rng.random() < 0.5:
         array = array.copy()
         flat = array.reshape(-1)
@@ -105,7 +105,7 @@ def _types(spec):
 
 
 def _change_attr(rng, value, spec):
-    """Changes an AttrValue, of which `spec` is the op's."""
+    """Changes an AttrValue; `spec` is its AttrDef."""
     kind = value.WhichOneof('value')
     if kind == 'i':
         value.i = _changed_integer(rng, value.i)
@@ -157,12 +157,12 @@ class Call:
         self.arrays = {}  # of inputs by position
         self._own_inputs()
         if len(self.arrays) == len(self.node.input):
-            self._leave_alone()
+            self._isolate()
         else:
             self._fetch()
 
     def _source(self, name):
-        """The array of a Const, or of what is fed; None for other nodes."""
+        """The array of a Const, or of a fed tensor; None for other nodes."""
         node = self.nodes.get(name.split(':')[0])
         if node is None or name.startswith('^'):
             return None
@@ -179,8 +179,8 @@ class Call:
             if array is not None:
                 self.arrays[i] = array
 
-    def _leave_alone(self):
-        """Drops all nodes but this one, and fetches all that it makes."""
+    def _isolate(self):
+        """Drops all nodes except this one, and fetches all its outputs."""
         self.types = {i: self._dtype(i, array) for i, array in self.arrays.items()}
         node = self.node
         for key in [key for key in node.attr if key.startswith(('_feed', '_fetch', '_target'))]:
@@ -195,15 +195,15 @@ class Call:
                 outputs += len(node.attr[arg.type_list_attr].list.type)
             else:
                 outputs += node.attr[arg.number_attr].i if arg.number_attr else 1
-        for i in range(0 if self._makes_handle() else outputs):
+        for i in range(0 if self._returns_ref_handle() else outputs):
             self.node.attr['_fetch.0.%d' % i].b = True
 
-    def _makes_handle(self):
-        """Of the kind that is a reference to strings: TensorFlow fetches them as text, Weir has none for them."""
+    def _returns_ref_handle(self):
+        """Whether the node returns a handle that is a reference to strings: TensorFlow fetches it as text, Weir does not."""
         return any(arg.is_ref and arg.type == types_pb2.DT_STRING for arg in self.op_def.output_arg)
 
     def _fetch(self):
-        """Sees to it that the node runs: after all others, in a step of its own."""
+        """Adds a step that runs the node after all other steps."""
         marks = [(node, key, key.split('.')) for node in self.graph.node for key in node.attr
                  if key.startswith(('_feed', '_fetch', '_target'))]
         if any(node is self.node and parts[0] != '_feed' for node, _, parts in marks):
@@ -214,7 +214,7 @@ class Call:
             if parts[0] == '_feed' and int(parts[1]) == last:
                 node.attr['_feed.%d.%s' % (step, parts[2])].CopyFrom(node.attr[key])
         self.node.attr['_target.%d' % step].b = True
-        if self.op_def.output_arg and not self._makes_handle():
+        if self.op_def.output_arg and not self._returns_ref_handle():
             self.node.attr['_fetch.%d.0' % step].b = True
 
     def _change_input(self):
@@ -229,7 +229,7 @@ class Call:
             self._change_elsewhere()
 
     def _change_elsewhere(self):
-        """A constant, or an attribute, of another node."""
+        """Changes a constant, or an attribute, of a different node."""
         rng = self.rng
         node = rng.choice(list(self.graph.node))
         if node.op == 'Const':
@@ -249,7 +249,7 @@ class Call:
             self._retype(spec.name)
 
     def _retype(self, attr):
-        """Makes inputs of the type that the attribute has now."""
+        """Replaces inputs by inputs of the attribute's new type."""
         types = {}
         position = 0
         for arg in self.op_def.input_arg:
@@ -274,7 +274,7 @@ class Call:
                     self.arrays[i] = self.arrays[i].astype(dtype)
 
     def change(self):
-        """Returns the number of changes."""
+        """Makes random changes and returns their number."""
         rng = self.rng
         count = rng.choice((1, 1, 1, 2, 2, 3))
         for _ in range(count):
@@ -288,7 +288,7 @@ class Call:
         return count
 
     def bytes(self):
-        """Inputs are constants of the graph, or fed without the graph's knowing their shape."""
+        """Serializes the graph. Inputs are constants of the graph, or are fed with a shape that the graph does not know."""
         fed = self.rng.random() < 0.4
         steps = {int(key.split('.')[1]) for node in self.graph.node for key in node.attr if key[0] == '_' and '.' in key}
         for i, array in self.arrays.items():
@@ -314,5 +314,5 @@ class Call:
             return kept if tf.as_dtype(kept).as_numpy_dtype == array.dtype else tf.as_dtype(array.dtype)
         source = self.nodes[self.node.input[i].split(':')[0]].attr['dtype'].type
         if source and tf.as_dtype(source).as_numpy_dtype == array.dtype:
-            return source  # quantized types look like others
+            return source  # NumPy does not distinguish quantized types from plain ones
         return tf.as_dtype(array.dtype)

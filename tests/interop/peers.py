@@ -1,8 +1,8 @@
-"""Runs graphs with marks (tests/fuzz/mutate.h) by TensorFlow and by Weir, each in a child process.
+"""Runs graphs with marks (tests/fuzz/mutate.h) on TensorFlow and on Weir, each in a child process.
 
-Either gives {'import': (code, message)} where the graph is refused, else {'steps': [(code, message, {tensor: value}), ...]},
-of which the first that fails is the last; a value is an array, or None for a handle and what is large. A child that dies, or that says
-nothing for three seconds, gives {'died': how}, and a new one takes its place.
+Each returns {'import': (code, message)} if the graph is rejected, else {'steps': [(code, message, {tensor: value}), ...]},
+which ends at the first failing step. A value is an array, or None for handles and large values. A child that crashes, or that does
+not answer within three seconds, returns {'died': how} and is replaced by a new one.
 """
 
 import json
@@ -23,11 +23,11 @@ import tensorflow as tf
 _MARK = re.compile(r'_(feed|fetch|target)\.(\d+)(?:\.(\d+))?$')
 _PATIENCE = 3  # seconds
 NO_ANSWER = 'no answer'
-_MOST_BYTES = 1 << 16  # of a value that is compared
+_MOST_BYTES = 1 << 16  # size limit of compared values
 
 
 def marked_steps(graph_def):
-    """Takes the marks away and returns {step: ({tensor: value}, [fetched tensor], [target])}."""
+    """Removes the marks and returns {step: ({tensor: value}, [fetched tensor], [target])}."""
     steps = {}
     for node in graph_def.node:
         for key in sorted(node.attr):
@@ -83,7 +83,7 @@ def _run_steps(graph, steps):
                 fed = {name: tf.make_ndarray(proto) for name, proto in feeds.items()}
                 values = session.run([known, rest], fed, options)[0]
                 results.append((0, '', {n: _value(v) for n, v in zip(known, values)}))
-            except Exception as error:  # of any kind: it is an answer
+            except Exception as error:  # any exception is a result
                 results.append(_error(error) + ({},))
                 break
     return {'steps': results}
@@ -102,7 +102,7 @@ def _run_by_tensorflow(graph_bytes):
 
 
 class _Peer:
-    """A child that answers one graph after another. `write` and `read` are ends of pipes."""
+    """A child process that runs graphs in sequence. `write` and `read` are ends of pipes."""
 
     def __init__(self):
         self.pid = None
@@ -134,12 +134,12 @@ class _Peer:
         return answer
 
     def stop(self):
-        """Ends the child; how it had ended if it was dead."""
+        """Terminates the child. Returns how it ended if it was already dead."""
         if self.pid is None:
             return ''
         os.close(self.write)
         ended = 0
-        for _ in range(100):  # one that has crashed may still be on its way down
+        for _ in range(100):  # a crashed child may not have exited yet
             ended, status = os.waitpid(self.pid, os.WNOHANG)
             if ended:
                 break
@@ -153,7 +153,7 @@ class _Peer:
 
 
 class TensorFlow(_Peer):
-    """A fork of this process, which has loaded TensorFlow and never made a session: a new child takes milliseconds. A crash
+    """A fork of this process, which has loaded TensorFlow and never created a session: a new child takes milliseconds. A crash
     counts if a new child crashes as well: one that has had many sessions may just be out of memory.
     """
 
@@ -203,8 +203,8 @@ class TensorFlow(_Peer):
 
 
 class Weir(_Peer):
-    """`program` is tests/interop:run_marked_graphs. Its steps have a time limit, so that no answer is a fault; on a busy machine
-    a second try tells."""
+    """`program` is tests/interop:run_marked_graphs. Its steps have a time limit, so a missing answer is a fault; on a busy machine
+    a second attempt decides."""
 
     def __init__(self, program, folder):
         super().__init__()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""TensorFlow runs the SavedModels and frozen graphs that weir makes of TensorFlow's models.
+"""TensorFlow runs the SavedModels and frozen graphs that weir converts TensorFlow's models to.
 
-Skipped where there is no TensorFlow.
+Skipped without TensorFlow.
 usage: saved_model_test.py WEIR
 """
 
@@ -56,7 +56,7 @@ class Test:
             return session.run(fetches, feeds)
 
     def make_v1(self, name, resource):
-        """A net of a loop, a branch and a table of words; its values."""
+        """Builds a network with a loop, a branch and a table of words. Returns its values."""
         vocabulary = self.path("%s.txt" % name)
         with open(vocabulary, "w", encoding="utf-8") as file:
             file.write("one\ntwo\nthree\n")
@@ -101,7 +101,7 @@ class Test:
         self.expect_same(got, want, "%s, loaded as TensorFlow 2 does" % name)
 
     def test_frozen_v1(self, name, resource, flow_v2):
-        """The part after the table, whose rows are fed."""
+        """The part after the table, whose results are fed."""
         (v1.enable_control_flow_v2 if flow_v2 else v1.disable_control_flow_v2)()
         with tf.Graph().as_default(), v1.Session() as session:
             with v1.variable_scope("net", use_resource=resource):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""TensorFlow's Python client, unchanged, on weir serve: the digits network and docs/serving.md.
+"""Runs TensorFlow's unchanged Python client on weir serve: the digits network and docs/serving.md.
 
-Skipped where there is no TensorFlow.
+Skipped without TensorFlow.
 usage: serve_test.py DIGITS WEIR DATA DOCUMENT TRAIN_ON_SERVER   (the last: the document's program in C++)
 """
 
@@ -17,12 +17,12 @@ for name in ("http_proxy", "https_proxy", "grpc_proxy"):
     os.environ.pop(name.upper(), None)
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-import digits_test  # says SKIPPED, and ends, without TensorFlow
+import digits_test  # prints SKIPPED and exits without TensorFlow
 from digits_test import tf, v1
 
 
 class Server:
-    """weir serve, for as long as a with statement."""
+    """A weir serve process that runs for the duration of a with statement."""
 
     def __init__(self, weir, *flags):
         command = [weir, "serve", "--port", "0", "--grace-seconds", "5", *flags]

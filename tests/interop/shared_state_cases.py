@@ -1,6 +1,6 @@
-"""Small programs, one for each op that makes state: what changes it, and what shows it.
+"""Small programs, one per stateful op: fetches that change the state, and fetches that show it.
 
-The ops have an empty shared_name, so that only the names of nodes could join two sessions. What is run is a fetch, or
+The ops have an empty shared_name, so that two sessions could share state only by the names of nodes. Each run is a fetch, or
 a fetch with its feeds.
 """
 
@@ -15,7 +15,7 @@ raw = tf.raw_ops
 F = [tf.float32]
 
 CASES = {}
-AT_ONCE = set()  # the ops whose change lasts while what shows it is run
+AT_ONCE = set()  # ops whose change is visible only while the changing step runs
 
 
 def case(*ops, at_once=False):
@@ -37,7 +37,7 @@ def one():
 
 
 def a_file(tfrecord=False):
-    """Of some lines, or records."""
+    """Creates a file of lines or records."""
     path = os.path.join(tempfile.gettempdir(), "records" if tfrecord else "lines")
     if tfrecord:
         with tf.io.TFRecordWriter(path) as file:
@@ -49,7 +49,7 @@ def a_file(tfrecord=False):
     return path
 
 
-# Random ops show their second draw: a session that shares the stream sees the third.
+# For random ops the second draw is shown: a session that shares the stream sees the third.
 def drawn(x):
     return x.op, x
 
@@ -143,7 +143,7 @@ def _(op):
 
 @case("Unbatch")
 def _(op):
-    # The rows of step 2 come with those of step 1, and wait for it.
+    # The rows of step 2 are batched with those of step 1, and wait for it.
     index = v1.placeholder(tf.int64, [None, 3])
     identifier = v1.placeholder(tf.int64, [])
     rows = v1.placeholder(tf.float32, [None])
@@ -154,7 +154,7 @@ def _(op):
 
 @case("MutexV2", at_once=True)
 def _(op):
-    # A step that holds the lock while it waits.
+    # A step that holds the lock while it blocks.
     mutex = make(op)
     lock = raw.MutexLock(mutex=mutex)
     with tf.control_dependencies([lock]):
@@ -218,7 +218,7 @@ def _(op):
 
 @case("StageSize")
 def _(op):
-    # One node that takes what another session put: only the name of the node can join them.
+    # One node takes the value that another session put: only the node's name can connect them.
     put = raw.Stage(values=[one()], shared_name="take", name="put")
     return put, raw.StageSize(dtypes=F, name="take")
 
@@ -231,7 +231,7 @@ def _(op):
 
 @case("Stage")
 def _(op):
-    # Two nodes of one name in two sessions fill one buffer.
+    # Two nodes of the same name in two sessions fill one buffer.
     put = make(op, values=[one()], name="put")
     return put, raw.StageSize(dtypes=F, shared_name="put")
 
@@ -302,7 +302,7 @@ def _(op):
         h = make(op, sparse_indices=np.int64([[0]]), sparse_values=[1.0], sparse_shape=np.int64([2]))
     else:
         h = make(op, sparse_indices=np.int64([[0, 0]]), sparse_values=[1.0], sparse_shape=np.int64([1, 2]))
-    return h.op, h  # handles count up
+    return h.op, h  # handles are consecutive numbers
 
 
 @case("IteratorV2", "Iterator")

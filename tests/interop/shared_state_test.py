@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Which state other sessions of a server see, op by op: shared_state.txt, on weir serve and TensorFlow's.
+"""Tests op by op which state other sessions of a server see: shared_state.txt, on weir serve and TensorFlow's server.
 
-Skipped where there is no TensorFlow.
-usage: shared_state_test.py WEIR TABLE [--tensorflow]   (the last: TensorFlow's column too)
+Skipped without TensorFlow.
+usage: shared_state_test.py WEIR TABLE [--tensorflow]   (--tensorflow: also TensorFlow's column)
 """
 
 import os
@@ -30,7 +30,7 @@ v1 = tf.compat.v1
 
 
 def value(session, what, seconds=4):
-    """What a fetch gives, or the name of the error. `what` may have feeds."""
+    """Returns the value of a fetch, or the name of the error. `what` may have feeds."""
     fetch, feeds = what if isinstance(what, tuple) else (what, {})
     try:
         options = v1.RunOptions(timeout_in_ms=1000 * seconds)
@@ -45,7 +45,7 @@ def built(case):
 
 
 def after(op, first, change, second, shown):
-    """What shows in `second` when `first` has changed the state, or while it does."""
+    """Returns the state that `second` sees after `first` has changed it, or while `first` changes it."""
     if op not in AT_ONCE:
         value(first, change)
         return value(second, shown)
@@ -58,8 +58,8 @@ def after(op, first, change, second, shown):
 
 
 def seen(target, op):
-    """"own" if a second session is as a fresh one after a first one has changed the state, or "shared"."""
-    # Steps of a session that is isolated in TensorFlow's server do not meet; those at once leave nothing behind.
+    """"own" if a second session sees the initial state after a first one has changed it, else "shared"."""
+    # Steps of isolated sessions in TensorFlow's server do not interact; concurrent ones leave no state behind.
     alone = v1.ConfigProto(isolate_session_state=op not in AT_ONCE)
     graph, change, shown = built(CASES[op])
     with v1.Session(target, graph=graph, config=alone) as session:
@@ -73,7 +73,7 @@ def seen(target, op):
 
 
 def read_table(path):
-    """{op: (TensorFlow's column, Weir's)} of what is asked."""
+    """{op: (TensorFlow's column, Weir's)} of the requested ops."""
     rows = {}
     with open(path, encoding="utf-8") as f:
         for line in f:
@@ -85,7 +85,7 @@ def read_table(path):
 
 
 def faults(who, target, column, rows):
-    """How many rows say something else than the server does."""
+    """Returns the number of rows that disagree with the server."""
     count = 0
     for op in CASES:
         got = seen(target, op)

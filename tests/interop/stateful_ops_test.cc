@@ -25,7 +25,9 @@ TEST(StatefulOps, EachHasARowThatSaysWhetherSessionsShareItsState) {
   const std::set<std::string> rows = OpsWithARow();
   ASSERT_FALSE(rows.empty());
   for (const OpSpec* op : BuiltinOps().All()) {
-    if (op->stateful()) EXPECT_THAT(rows, testing::Contains(op->name()));
+    if (op->stateful()) {
+      EXPECT_THAT(rows, testing::Contains(op->name()));
+    }
   }
 }
 

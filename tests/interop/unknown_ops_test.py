@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Graphs of TensorFlow's with ops that Weir does not know: on a server, and as files.
+"""TensorFlow graphs with ops that Weir does not have: on a server, and in files.
 
-What a step needs runs; a step that needs such an op is NOT_FOUND, naming node and op.
-Skipped where there is no TensorFlow.
+Steps that do not need such an op run; steps that need one fail with NOT_FOUND, naming node and op.
+Skipped without TensorFlow.
 usage: unknown_ops_test.py WEIR
 """
 
@@ -14,7 +14,7 @@ import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from serve_test import Server  # says SKIPPED, and ends, without TensorFlow
+from serve_test import Server  # prints SKIPPED and exits without TensorFlow
 from digits_test import np, tf, v1
 
 v1.disable_eager_execution()
@@ -79,7 +79,7 @@ class Test:
             words = ["Op type not registered 'CollectiveAssignGroupV2'", "'assign'"]
             self.expect_values(session, one, {}, 1, "with it")
             self.expect_not_found(session, first, {}, words, "what needs it")
-            second = tf.cast(key, tf.float32) + 1.0  # an output that nobody has taken so far
+            second = tf.cast(key, tf.float32) + 1.0  # an output that was unused until now
             self.expect_values(session, one + 1.0, {}, 2, "with another output of it")
             self.expect_not_found(session, second, {}, words, "what needs the other output")
             self.expect_values(session, second, {key: 4}, 5, "the other output is fed")
@@ -96,10 +96,10 @@ class Test:
             self.expect_values(session, free, {}, 4, "beside a call of a function with a Python function")
             self.expect_not_found(session, needs, {}, ["Op type not registered", "client's process"], "the call")
 
-    # ---- as files
+    # ---- in files
 
     def write_model(self):
-        """A meta graph with a Python function, an op that nobody knows, and one that is an infeed."""
+        """A meta graph with a Python function, an unknown op, and an infeed op."""
         self.prefix = os.path.join(self.folder, "model")
         with tf.Graph().as_default() as graph, v1.Session() as session:
             x = v1.placeholder(tf.float32, [None, 2], name="x")

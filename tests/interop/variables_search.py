@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Random programs of variables, on TensorFlow and on weir serve: they must give the same numbers.
+"""Runs random programs of variables on TensorFlow and on weir serve. The results must be equal.
 
 Variables of both kinds are read, written, trained and averaged, in branches and v1 while loops.
-Control edges order every use of a variable relative to every write of it, so that the graph settles
-the result. Only direct reads are used: TensorFlow shares the memory of reference variables.
-Skipped where there is no TensorFlow.
+Control edges order every use of a variable relative to every write of it, so that the result is
+deterministic. Only direct reads are used: TensorFlow shares the memory of ref variables.
+Skipped without TensorFlow.
 usage: variables_search.py WEIR [--seconds 60] [--seed FIRST] [--programs MOST]
 """
 
@@ -17,7 +17,7 @@ import time
 os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from serve_test import Server  # says SKIPPED, and ends, without TensorFlow
+from serve_test import Server  # prints SKIPPED and exits without TensorFlow
 from digits_test import tf, v1
 import numpy as np
 
@@ -39,7 +39,7 @@ OPTIMIZERS = (
 
 
 class Program:
-    """A graph in which each statement runs after those before it, by control edges."""
+    """A graph in which control edges run each statement after the previous ones."""
 
     def __init__(self, seed):
         self.random = random.Random(seed)
@@ -60,7 +60,7 @@ class Program:
         )
 
     def statements(self, count, depth, keep):
-        """Runs them one after another; returns the sum of what they compute."""
+        """Runs them in sequence. Returns the sum of their results."""
         total = None
         for _ in range(count):
             with tf.control_dependencies(self.last):
@@ -76,7 +76,7 @@ class Program:
         return total
 
     def statement(self, depth):
-        """A value that is no alias of a variable, or None, and what ends the statement."""
+        """Returns a value that does not alias a variable, or None, and the op that completes the statement."""
         kinds = ["use"] * 5 + ["write"] * 4 + ["rows", "apply"]
         if depth < 2:
             kinds += ["branch", "loop"]
@@ -88,7 +88,7 @@ class Program:
         return self.random.choice(self.variables)
 
     def expression(self):
-        """Of direct reads; small enough to stay so."""
+        """An expression of direct reads whose values remain small."""
         v, w, c = self.pick(), self.pick(), self.random.uniform(-1, 1)
         make = self.random.choice(
             (
@@ -132,7 +132,7 @@ class Program:
         return None, getattr(v1, name)(v, [self.random.randrange(SIZE)], [c]).op
 
     def apply(self, _):
-        """What optimizers run, by itself."""
+        """Runs an update op of an optimizer directly."""
         v, x = self.pick(), self.expression()
         if isinstance(v, v1.Variable) and v.dtype._is_ref_dtype:
             return None, tf.raw_ops.ApplyGradientDescent(var=v._ref(), alpha=0.1, delta=x).op
@@ -144,7 +144,7 @@ class Program:
             loss += tf.reduce_sum(self.pick() * self.pick())
         optimizer = self.random.choice(OPTIMIZERS)()
         trained = self.random.sample(self.variables, self.random.randint(1, len(self.variables)))
-        # The loss, and all gradients, come before all updates: they read what the updates write.
+        # The loss and all gradients precede all updates, because they read the variables that the updates write.
         with tf.control_dependencies([loss]):
             done = optimizer.minimize(
                 loss, var_list=trained, gate_gradients=v1.train.Optimizer.GATE_GRAPH
@@ -160,7 +160,7 @@ class Program:
         return y, y.op
 
     def side_by_side(self, _):
-        """Two statements on different variables, which nothing orders."""
+        """Two unordered statements on different variables."""
         everything, before = self.variables, self.last
         cut = self.random.randint(0, len(everything))
         values, ends = [], []
@@ -217,7 +217,7 @@ class Program:
         return y, y.op
 
     def run(self, target):
-        """All values of all steps."""
+        """Returns all values of all steps."""
         config = v1.ConfigProto(inter_op_parallelism_threads=2, intra_op_parallelism_threads=1)
         seen = []
         with v1.Session(target, graph=self.graph, config=config) as session:
@@ -236,7 +236,7 @@ def same(a, b):
 
 
 def settled(seed, times=5):
-    """TensorFlow gives the same whenever it is asked."""
+    """Checks that TensorFlow returns the same values each time."""
     first = Program(seed).run("")
     return all(same(first, Program(seed).run("")) for _ in range(times))
 

@@ -14,8 +14,8 @@
 #include "weir/tests/io/crashing_file_system.h"
 #include "weir/tests/io/test_files.h"
 
-// What is left of a checkpoint when writing the next one stops, at every operation on files, by a
-// power failure or a kill.
+// The state of a checkpoint after a crash during the next save, for a crash at every file
+// operation, by a power failure or a kill.
 namespace weir {
 namespace {
 
@@ -23,7 +23,7 @@ using testing::CrashingFileSystem;
 using testing::MakeTempDirectory;
 using testing::MemoryFileSystem;
 
-// Elements of the n-th checkpoint: its number.
+// The elements of checkpoint n are n.
 Tensor Numbered(int n) {
   Tensor tensor(DT_INT32, Shape({70000}));
   for (int32_t& x : tensor.flat<int32_t>()) x = n;
@@ -56,7 +56,7 @@ absl::Status SaveV1(const std::string& path, int n) {
       path, {{"a", tensor.shape(), all, tensor}, {"b", tensor.shape(), all, tensor}});
 }
 
-// The number of the checkpoint at `prefix`, which is whole; -1 otherwise.
+// Returns the number of the checkpoint at `prefix` if it is complete, otherwise -1.
 int NumberAt(const std::string& prefix) {
   const auto reader = CheckpointReader::Open(prefix);
   if (!reader.ok()) return -1;
@@ -73,7 +73,7 @@ constexpr MemoryFileSystem::Survivors kSurvivors[] = {
 
 class Commit : public ::testing::TestWithParam<Save> {};
 
-TEST_P(Commit, APowerFailureAtAnyOperationLeavesTheOldOrTheNewOne) {
+TEST_P(Commit, APowerFailureAtAnyOperationLeavesTheOldOrTheNewCheckpoint) {
   const Save save = GetParam();
   for (int stop = 0;; ++stop) {
     MemoryFileSystem files;
@@ -92,7 +92,7 @@ TEST_P(Commit, APowerFailureAtAnyOperationLeavesTheOldOrTheNewOne) {
       ScopedFileSystem scope(after.get());
       const int n = NumberAt("/m");
       EXPECT_TRUE(n == 2 || (n == 1 && !done)) << "stopped after " << stop << " operations: " << n;
-      // Life goes on: the next save works, and it survives a second failure too.
+      // The next save works, and survives a second failure too.
       const auto again = after->AfterPowerFailure(MemoryFileSystem::Survivors::kEverything);
       again->set_stop_after(stop / 2);
       {
@@ -108,13 +108,15 @@ TEST_P(Commit, APowerFailureAtAnyOperationLeavesTheOldOrTheNewOne) {
       }
       ASSERT_TRUE(save("/m", 4).ok());
       EXPECT_EQ(NumberAt("/m"), 4);
-      if (save != SaveV1) EXPECT_TRUE(VerifyBundle("/m")->problems.empty());
+      if (save != SaveV1) {
+        EXPECT_TRUE(VerifyBundle("/m")->problems.empty());
+      }
     }
     if (total < stop) break;
   }
 }
 
-TEST_P(Commit, EqualCheckpointsOverEachOtherStayReadable) {
+TEST_P(Commit, EqualCheckpointsStayReadableWhenOverwritten) {
   for (int stop = 0; stop < 60; ++stop) {
     MemoryFileSystem files;
     {
@@ -131,9 +133,9 @@ TEST_P(Commit, EqualCheckpointsOverEachOtherStayReadable) {
   }
 }
 
-// ---- readers beside a writer
+// ---- concurrent readers and writers
 
-TEST_P(Commit, AReaderKeepsTheOneItHasOpened) {
+TEST_P(Commit, AReaderKeepsTheCheckpointItHasOpened) {
   const std::string prefix = MakeTempDirectory("reader") + "/m";
   ASSERT_TRUE(GetParam()(prefix, 1).ok());
   const auto reader = CheckpointReader::Open(prefix);
@@ -146,7 +148,7 @@ TEST_P(Commit, AReaderKeepsTheOneItHasOpened) {
   }
 }
 
-// Calls back once, before a file is opened or looked for.
+// Calls a callback once, before a file is opened or checked for existence.
 class InterruptedFiles : public MemoryFileSystem {
  public:
   void InterruptAt(int count, std::function<void()> what) {
@@ -172,7 +174,7 @@ class InterruptedFiles : public MemoryFileSystem {
   std::function<void()> what_;
 };
 
-TEST_P(Commit, AReaderSeesTheOldOneOrTheNewOneWhereverAWriterComesBetween) {
+TEST_P(Commit, AReaderSeesTheOldOrTheNewCheckpoint) {
   int read_again = 0;
   for (int stop = 0; stop < 40; ++stop) {
     for (int at = 0;; ++at) {
@@ -200,10 +202,10 @@ TEST_P(Commit, AReaderSeesTheOldOneOrTheNewOneWhereverAWriterComesBetween) {
       EXPECT_TRUE(IdenticalTensors(*a, Numbered(1)) || IdenticalTensors(*a, Numbered(2)));
     }
   }
-  EXPECT_EQ(read_again, 0);  // it tries again by itself
+  EXPECT_EQ(read_again, 0);  // it retries
 }
 
-TEST_P(Commit, ReadersBesideAWriterSeeWholeCheckpoints) {
+TEST_P(Commit, ConcurrentReadersSeeCompleteCheckpoints) {
   const std::string prefix = MakeTempDirectory("beside") + "/m";
   ASSERT_TRUE(GetParam()(prefix, 0).ok());
   std::atomic<bool> stop{false};
@@ -226,7 +228,7 @@ TEST_P(Commit, ReadersBesideAWriterSeeWholeCheckpoints) {
   writer.join();
 }
 
-TEST_P(Commit, AKillAtAnyWriteLeavesTheOldOrTheNewOne) {
+TEST_P(Commit, AKillAtAnyWriteLeavesTheOldOrTheNewCheckpoint) {
   const std::string prefix = MakeTempDirectory("commit") + "/m";
   ASSERT_TRUE(GetParam()(prefix, 1).ok());
   int expected = 1;

@@ -9,7 +9,7 @@
 #include "weir/core/file.h"
 #include "weir/tests/io/test_files.h"
 
-// Files that TensorFlow wrote (golden/make_goldens.py): Weir writes the same bytes, and reads them.
+// Files written by TensorFlow (golden/make_goldens.py): Weir writes the same bytes, and reads them.
 namespace weir {
 namespace {
 
@@ -41,7 +41,7 @@ void Save(const std::string& prefix, const std::vector<Row>& rows) {
   ASSERT_TRUE((*writer)->Finish().ok());
 }
 
-// True if both files have the same bytes; says where they first differ.
+// Returns true if both files are equal; otherwise prints where they first differ.
 void ExpectSameFile(const std::string& ours, const std::string& theirs) {
   const std::string a = ReadBytes(ours), b = ReadBytes(theirs);
   const size_t n = std::min(a.size(), b.size());
@@ -53,7 +53,7 @@ void ExpectSameFile(const std::string& ours, const std::string& theirs) {
 
 std::vector<Row> AllDtypes() {
   std::vector<Row> rows;
-  std::map<std::string, DataType> dtypes;  // sorted by name, as the script does
+  std::map<std::string, DataType> dtypes;  // sorted by name, as in the script
   for (int t = DT_FLOAT; t <= DT_UINT4; ++t) {
     const auto dtype = static_cast<DataType>(t);
     if (IsPlain(dtype) && (dtype < DT_FLOAT8_E4M3FNUZ || dtype > DT_FLOAT8_E5M2FNUZ)) {
@@ -198,7 +198,7 @@ TEST(CheckpointV1, SlicesHaveTensorFlowsBytes) {
   }
 }
 
-TEST(CheckpointV1, WhatItCannotHoldIsRefused) {
+TEST(CheckpointV1, RejectsUnsupportedValues) {
   const std::string path = MakeTempDirectory("golden") + "/v1";
   const SavedSlice x = Whole("x", Tensor::Vector<float>({1, 2}));
   SavedSlice part = x;

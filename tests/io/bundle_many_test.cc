@@ -10,7 +10,7 @@
 #include "weir/core/sstable_writer.h"
 #include "weir/tests/io/test_files.h"
 
-// Many tensors of a checkpoint at once.
+// Reads of many tensors of a checkpoint at once.
 namespace weir {
 namespace {
 
@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 using testing::PatternStrings;
 using testing::PatternTensor;
 
-// Counts how often data files are read.
+// Counts the reads of data files.
 class CountingFiles : public testing::MemoryFileSystem {
  public:
   absl::StatusOr<std::unique_ptr<ReadableFile>> Open(const std::string& path) override {
@@ -62,7 +62,7 @@ class Many : public ::testing::Test {
   }
   static std::unique_ptr<CheckpointReader> Open() { return *CheckpointReader::Open("/m"); }
 
-  // What ReadMany says of each, as if Read had said it.
+  // Returns the results of ReadMany in the form that Read returns them.
   std::vector<absl::StatusOr<std::string>> ReadMany(CheckpointReader& reader,
                                                     const std::vector<std::string>& names) {
     std::vector<absl::StatusOr<std::string>> out(names.size(), NotFound("not called"));
@@ -80,7 +80,7 @@ class Many : public ::testing::Test {
     return std::string(static_cast<const char*>(t.raw()), t.num_bytes());
   }
 
-  // ReadMany and Read agree about all of `names`. How many could be read.
+  // Checks that ReadMany and Read agree on all of `names`. Returns the number of readable tensors.
   int Compare(const std::vector<std::string>& names) {
     const auto reader = Open(), one_by_one = Open();
     const auto many = ReadMany(*reader, names);
@@ -98,7 +98,7 @@ class Many : public ::testing::Test {
     return sound;
   }
 
-  // Puts a checkpoint together by hand.
+  // Builds a checkpoint by hand.
   void Write(const std::vector<std::pair<std::string, BundleEntry>>& entries, int num_shards) {
     BufferedFile file(*files_.Create("/m.index"));
     SSTableWriter table(&file);
@@ -119,7 +119,7 @@ std::vector<std::string> NamesOf(const std::vector<std::pair<std::string, Tensor
   return names;
 }
 
-TEST_F(Many, NeighborsAreReadInOneGo) {
+TEST_F(Many, ReadsOfNeighborsAreCoalesced) {
   const auto rows = SmallRows(1000);
   Save(rows);
   const auto reader = Open();
@@ -128,7 +128,7 @@ TEST_F(Many, NeighborsAreReadInOneGo) {
   EXPECT_EQ(files_.reads, 1);  // 98 KB
 }
 
-TEST_F(Many, LargeOnesAndOnesInAnyOrderToo) {
+TEST_F(Many, LargeTensorsAndAnyOrder) {
   auto rows = SmallRows(300);
   rows.emplace_back("u", PatternTensor(DT_DOUBLE, Shape({100'000}), 1));
   rows.emplace_back("v", PatternTensor(DT_INT8, Shape({65536}), 1));
@@ -139,7 +139,7 @@ TEST_F(Many, LargeOnesAndOnesInAnyOrderToo) {
   EXPECT_EQ(Compare({"v", "v", "t1003"}), 3) << "few, and one of them twice";
 }
 
-TEST_F(Many, StringsAreNoBytesAndMissingNamesAreNotThere) {
+TEST_F(Many, StringsAndMissingNamesAreErrors) {
   auto rows = SmallRows(200);
   rows.emplace_back("w", PatternStrings(Shape({3}), 1));
   Save(rows);
@@ -163,7 +163,7 @@ TEST_F(Many, StringsAreNoBytesAndMissingNamesAreNotThere) {
   EXPECT_THAT(missing.message(), HasSubstr("Key x not found in checkpoint"));
 }
 
-TEST_F(Many, ADamagedByteIsTheErrorOfItsTensorAlone) {
+TEST_F(Many, ADamagedByteFailsOnlyItsTensor) {
   const auto rows = SmallRows(500);
   Save(rows);
   const auto names = NamesOf(rows);
@@ -177,8 +177,8 @@ TEST_F(Many, ADamagedByteIsTheErrorOfItsTensorAlone) {
   EXPECT_EQ(Compare(names), 499) << "a byte is missing";
 }
 
-// Somebody's malice: entries of any place and size, with the checksums of what lies there.
-TEST_F(Many, EntriesThatOverlapOrLieApartOrOutsideDoNoHarm) {
+// An adversarial index: entries of any location and size, with the checksums of the bytes there.
+TEST_F(Many, AdversarialEntriesAreHarmless) {
   std::mt19937 random(7);
   std::string shards[3];
   for (int shard = 0; shard < 3; ++shard) {
@@ -214,8 +214,8 @@ TEST_F(Many, EntriesThatOverlapOrLieApartOrOutsideDoNoHarm) {
   EXPECT_GT(sound, 400);
 }
 
-// Entries are read without protobuf where they are what writers make, and by it otherwise.
-TEST(BundleEntry, FieldsMayComeInAnyOrderAndWithOthers) {
+// Entries in the encoding of common writers are parsed without protobuf, others with it.
+TEST(BundleEntry, AcceptsFieldsInAnyOrderAndUnknownFields) {
   BundleEntry entry;
   entry.dtype = DT_DOUBLE;
   entry.shape = Shape({3, 0, 300});
@@ -237,7 +237,7 @@ TEST(BundleEntry, FieldsMayComeInAnyOrderAndWithOthers) {
   }
 }
 
-TEST(BundleEntry, WithoutSenseIsDataLossThatNamesTheKey) {
+TEST(BundleEntry, InvalidEntryIsDataLossWithTheKey) {
   BundleEntry entry;
   entry.dtype = DT_DOUBLE;
   entry.shape = Shape({3});

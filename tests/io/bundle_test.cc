@@ -24,8 +24,8 @@ absl::Status Save(const std::string& prefix,
   return writer->Finish();
 }
 
-// Checksums by another thread, room set aside, the disk begun early: the same bytes.
-TEST(Bundle, BytesDoNotDependOnHowTheyAreWritten) {
+// Checksums on another thread, preallocation and early writeback do not change the bytes.
+TEST(Bundle, BytesDoNotDependOnWriteOptions) {
   std::vector<std::pair<std::string, Tensor>> rows;
   for (int i = 0; i < 20; ++i)
     rows.emplace_back(absl::StrCat("large", i), PatternTensor(DT_FLOAT, Shape({1000003 + i}), i));
@@ -55,7 +55,7 @@ std::unique_ptr<CheckpointReader> Open(const std::string& prefix) {
 
 std::vector<std::string> FilesIn(const std::string& dir) { return *Files().List(dir); }
 
-TEST(Bundle, EveryDtypeComesBackAsItWas) {
+TEST(Bundle, EveryDtypeRoundTrips) {
   std::vector<std::pair<std::string, Tensor>> rows;
   for (int t = DT_FLOAT; t <= DT_UINT4; ++t) {
     const auto dtype = static_cast<DataType>(t);
@@ -91,7 +91,7 @@ TEST(Bundle, OnlyTheTwoFilesRemain) {
   EXPECT_EQ(Open(dir + "/m")->Read("a")->scalar<float>(), 2.0f);
 }
 
-TEST(Bundle, AWriterThatIsNotFinishedLeavesNothing) {
+TEST(Bundle, AnUnfinishedWriterLeavesNothing) {
   const std::string dir = MakeTempDirectory("bundle");
   { ASSERT_TRUE((*BundleWriter::Create(dir + "/m"))->Add("a", Tensor::Scalar(1.0f)).ok()); }
   EXPECT_THAT(FilesIn(dir), IsEmpty());
@@ -113,7 +113,7 @@ TEST(Bundle, UnknownKeysAndFilesAreNotFound) {
   EXPECT_TRUE(absl::IsNotFound(Open(prefix)->Read("a").status()));
 }
 
-TEST(BundleWriter, RefusesWhatCannotBeSaved) {
+TEST(BundleWriter, RejectsUnsupportedTensors) {
   const std::string dir = MakeTempDirectory("bundle");
   EXPECT_TRUE(absl::IsInvalidArgument(BundleWriter::Create("").status()));
   const absl::Status missing = BundleWriter::Create(dir + "/no/such/m").status();
@@ -132,7 +132,7 @@ TEST(BundleWriter, RefusesWhatCannotBeSaved) {
   const absl::Status twice = writer->Add("a", one);
   EXPECT_TRUE(absl::IsInvalidArgument(twice));
   EXPECT_THAT(twice.message(), HasSubstr("Adding duplicate key: a"));
-  EXPECT_EQ(writer->Finish(), twice) << "the error sticks";
+  EXPECT_EQ(writer->Finish(), twice) << "errors are sticky";
 }
 
 TEST(BundleWriter, SlicesMustFitTheirTensor) {
@@ -148,10 +148,11 @@ TEST(BundleWriter, SlicesMustFitTheirTensor) {
   EXPECT_TRUE(absl::IsInvalidArgument(add(Shape({5, 3}), "4,2:-"))) << "outside";
   EXPECT_TRUE(absl::IsInvalidArgument(add(Shape({5, 3}), "2,3:-"))) << "another shape";
   EXPECT_TRUE(absl::IsInvalidArgument(add(Shape({6, 3}), "2,2:-"))) << "another full shape";
-  EXPECT_TRUE(absl::IsInvalidArgument(add(Shape({2, 3}), "-:-"))) << "a whole tensor beside slices";
+  EXPECT_TRUE(absl::IsInvalidArgument(add(Shape({2, 3}), "-:-")))
+      << "a slice that is the whole tensor, in addition to slices";
 }
 
-TEST(Bundle, SlicesAreReadBackInAnyDivision) {
+TEST(Bundle, SlicesCanBeReadInAnyDivision) {
   const Tensor whole = PatternTensor(DT_INT16, Shape({6, 5}), 4);
   const Box full = ResolveSlice(TensorSlice::Full(2), whole.shape());
   const std::string prefix = MakeTempDirectory("bundle") + "/m";
@@ -202,7 +203,7 @@ TEST(Bundle, SlicesThatDoNotCoverTheTensorAreDataLoss) {
   EXPECT_EQ(VerifyBundle(prefix)->problems.size(), 1u);
 }
 
-TEST(MergeBundles, JoinsPartsAndRemovesThem) {
+TEST(MergeBundles, MergesPartsAndRemovesThem) {
   const std::string dir = MakeTempDirectory("bundle");
   ASSERT_TRUE(Save(dir + "/t/a", {{"x", Tensor::Scalar(1.0f)}, {"z", Tensor::Scalar(3.0f)}}).ok());
   ASSERT_TRUE(Save(dir + "/t/b", {{"y", Tensor::Scalar(2.0f)}}).ok());
@@ -218,7 +219,7 @@ TEST(MergeBundles, JoinsPartsAndRemovesThem) {
   EXPECT_THAT(VerifyBundle(dir + "/m")->problems, IsEmpty());
 }
 
-TEST(MergeBundles, RefusesDuplicatesAndMissingParts) {
+TEST(MergeBundles, RejectsDuplicatesAndMissingParts) {
   const std::string dir = MakeTempDirectory("bundle");
   ASSERT_TRUE(Save(dir + "/a", {{"x", Tensor::Scalar(1.0f)}}).ok());
   ASSERT_TRUE(Save(dir + "/b", {{"x", Tensor::Scalar(1.0f)}}).ok());

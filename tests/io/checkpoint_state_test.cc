@@ -17,7 +17,7 @@ using testing::MemoryFileSystem;
 using testing::ReadBytes;
 using testing::WriteBytes;
 
-TEST(CheckpointState, HasTheBytesOfTensorFlow) {
+TEST(CheckpointState, MatchesTensorFlowsBytes) {
   MemoryFileSystem files;
   ASSERT_TRUE(files.MakeDirectory("/train").ok());
   {
@@ -47,7 +47,7 @@ TEST(CheckpointState, HasTheBytesOfTensorFlow) {
   EXPECT_THAT(state->all_model_checkpoint_paths, ElementsAre("train/m-1", "train/m-2"));
 }
 
-TEST(CheckpointState, TheNewestIsAddedToTheList) {
+TEST(CheckpointState, TheNewestIsAppendedToTheList) {
   const std::string dir = MakeTempDirectory("state");
   ASSERT_TRUE(WriteCheckpointState(dir, {.model_checkpoint_path = dir + "/b",
                                          .all_model_checkpoint_paths = {dir + "/a"}})
@@ -56,7 +56,7 @@ TEST(CheckpointState, TheNewestIsAddedToTheList) {
               ElementsAre(dir + "/a", dir + "/b"));
 }
 
-TEST(CheckpointState, TimestampsComeWithEveryPathOrNone) {
+TEST(CheckpointState, TimestampsAreForAllPathsOrNone) {
   const std::string dir = MakeTempDirectory("state");
   CheckpointState state{.model_checkpoint_path = dir + "/a",
                         .all_model_checkpoint_timestamps = {1.5},
@@ -68,7 +68,7 @@ TEST(CheckpointState, TimestampsComeWithEveryPathOrNone) {
   EXPECT_TRUE(absl::IsInvalidArgument(WriteCheckpointState(dir, state)));
 }
 
-TEST(LatestCheckpoint, IsTheNewestIfItIsThere) {
+TEST(LatestCheckpoint, IsTheNewestExistingCheckpoint) {
   const std::string dir = MakeTempDirectory("state");
   EXPECT_TRUE(absl::IsNotFound(LatestCheckpoint(dir).status()));
   ASSERT_TRUE(WriteCheckpointState(dir, {.model_checkpoint_path = dir + "/m-1"}).ok());

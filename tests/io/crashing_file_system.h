@@ -12,8 +12,8 @@
 
 namespace weir::testing {
 
-// The operating system's files, with a process that is killed after a number of operations; the
-// last Append is half done.
+// The operating system's file system, for a process that is killed after a number of operations.
+// The last Append is only half done.
 class CrashingFileSystem : public FileSystem {
  public:
   CrashingFileSystem(FileSystem* base, int operations) : base_(base), left_(operations) {}

@@ -9,7 +9,7 @@
 namespace weir {
 namespace {
 
-// One bit at a time: the definition.
+// The definition: one bit at a time.
 uint32_t Reference(absl::string_view data) {
   uint32_t crc = 0xffffffffu;
   for (const char c : data) {
@@ -31,7 +31,7 @@ TEST(Crc32c, PublishedVectors) {
   EXPECT_EQ(Crc32c("123456789"), 0xe3069283u);
 }
 
-TEST(Crc32c, AllWaysAgreeWithTheDefinitionAtEveryLengthAndAlignment) {
+TEST(Crc32c, AllImplementationsAgreeAtEveryLengthAndAlignment) {
   std::mt19937 random(7);
   std::string bytes(40000, '\0');
   for (char& c : bytes) c = static_cast<char>(random());
@@ -53,7 +53,7 @@ TEST(Crc32c, AllWaysAgreeWithTheDefinitionAtEveryLengthAndAlignment) {
   }
 }
 
-TEST(Crc32c, ExtendsInPieces) {
+TEST(Crc32c, ExtendsIncrementally) {
   std::string text(30000, 'x');
   std::iota(text.begin(), text.end(), 'x');
   for (const size_t cut : {0, 1, 7, 8, 12288, 29999, 30000}) {
@@ -61,7 +61,7 @@ TEST(Crc32c, ExtendsInPieces) {
   }
 }
 
-TEST(Crc32c, MaskGoesBackAndForth) {
+TEST(Crc32c, MaskRoundTrips) {
   EXPECT_EQ(MaskCrc32c(0), 0xa282ead8u);
   for (const uint32_t crc : {0u, 1u, 0x8a9136aau, 0xffffffffu}) {
     EXPECT_EQ(UnmaskCrc32c(MaskCrc32c(crc)), crc);

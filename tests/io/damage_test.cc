@@ -10,8 +10,8 @@
 #include "weir/core/file.h"
 #include "weir/tests/io/test_files.h"
 
-// Checkpoints with every byte changed and cut at every length: an error or the truth, never
-// anything else.
+// Checkpoints with every byte changed and truncated at every length: a read returns an error or the
+// correct value.
 namespace weir {
 namespace {
 
@@ -23,9 +23,9 @@ using testing::ReadBytes;
 
 constexpr char kGolden[] = "tests/io/golden/";
 
-// The size of the one data block of a table. After its trailer comes the metaindex block, eight
-// bytes 00000000 01000000; the index block ends with the same eight, 61 bytes before the end of the
-// file.
+// Returns the size of the single data block of an SSTable. After its trailer comes the metaindex
+// block, eight bytes 00000000 01000000; the index block ends with the same eight bytes, 61 bytes
+// before the end of the file.
 size_t FirstBlockSize(const std::string& table) {
   const size_t metaindex = table.rfind(std::string("\0\0\0\0\1\0\0\0", 8), table.size() - 62);
   EXPECT_NE(metaindex, std::string::npos);
@@ -60,12 +60,13 @@ class Damage : public ::testing::Test {
       truth_.push_back(*(*CheckpointReader::Open("/m"))->Read(tensor));
   }
 
-  // Else protobuf prints a line for each of thousands of malformed messages.
+  // Otherwise protobuf prints a line for each of thousands of malformed messages.
   static void SetUpTestSuite() { google::protobuf::SetLogHandler(nullptr); }
 
   static std::vector<std::string> Names() { return {"floats", "none", "parts", "strings"}; }
 
-  // Reads everything; each tensor is an error or the truth. How many were errors.
+  // Reads everything; each read must return an error or the correct value. Returns the number of
+  // errors.
   int ReadAll() {
     const auto reader = CheckpointReader::Open("/m");
     if (!reader.ok()) {
@@ -86,7 +87,7 @@ class Damage : public ::testing::Test {
     return errors;
   }
 
-  // Calls check(bit) with one bit of the index wrong.
+  // Calls check(bit) with one bit of the index flipped.
   void ForEachChangedBitOfTheIndex(const std::function<void(size_t bit)>& check) {
     std::string* const index = files_.Contents("/m.index");
     const std::string sound = *index;
@@ -103,7 +104,7 @@ class Damage : public ::testing::Test {
   Tensors truth_;
 };
 
-TEST_F(Damage, EveryChangedByteOfTheDataIsFoundAndNamed) {
+TEST_F(Damage, EveryChangedByteOfTheDataIsReported) {
   std::string* data = files_.Contents("/m.data-00000-of-00001");
   const std::string sound = *data;
   for (size_t i = 0; i < sound.size(); ++i) {
@@ -127,11 +128,11 @@ TEST_F(Damage, EveryChangedBitOfTheIndexIsFound) {
   });
 }
 
-// What a salvage gives for certain is the truth. What it doubts is, too, if somebody knows name,
-// type and shape.
+// The tensors that a salvage reports as intact are correct. So are the doubtful ones whose name,
+// type and shape are known.
 class Salvage : public Damage {
  protected:
-  // The names that it gives for certain.
+  // Returns the names reported as intact.
   std::vector<std::string> Check() {
     const auto salvaged = SalvagedBundle::Open("/m");
     if (!salvaged.ok()) {
@@ -163,7 +164,7 @@ class Salvage : public Damage {
   int doubted_ = 0;
 };
 
-TEST_F(Salvage, GivesAllOfASoundBundle) {
+TEST_F(Salvage, RecoversAnIntactBundle) {
   EXPECT_EQ(Check(), Names());
   EXPECT_TRUE(lost_.empty());
 }
@@ -180,7 +181,7 @@ TEST_F(Salvage, LosesTheTensorOfAChangedByte) {
   }
 }
 
-TEST_F(Salvage, MakesOutMostOfADamagedIndex) {
+TEST_F(Salvage, RecoversMostOfADamagedIndex) {
   const std::string sound = *files_.Contents("/m.index");
   ForEachChangedBitOfTheIndex([&](size_t) { Check(); });
   EXPECT_GT(doubted_, static_cast<int>(FirstBlockSize(sound)) * 8);
@@ -192,10 +193,10 @@ TEST_F(Salvage, LosesAllWithTheData) {
   EXPECT_EQ(lost_.size(), Names().size());
 }
 
-// Somebody's malice rather than a broken disk: the checksum of the block is right. Whatever is read
-// has the shape that was asked for or is an error; nothing crashes, hangs, or asks for memory that
-// the files do not justify.
-TEST_F(Damage, ChangedEntriesWithRightChecksumsDoNoHarm) {
+// An adversarial rather than a damaged file: the checksum of the block is correct. A read returns a
+// tensor of the requested shape or an error; nothing crashes, hangs, or allocates more memory than
+// the files justify.
+TEST_F(Damage, ChangedEntriesWithValidChecksumsAreHarmless) {
   std::string* index = files_.Contents("/m.index");
   const std::string sound = *index;
   const size_t block = FirstBlockSize(sound);
@@ -220,7 +221,7 @@ TEST_F(Damage, ChangedEntriesWithRightChecksumsDoNoHarm) {
   }
 }
 
-TEST_F(Damage, ChangedEntriesOfV1WithRightChecksumsDoNoHarm) {
+TEST_F(Damage, ChangedV1EntriesWithValidChecksumsAreHarmless) {
   ASSERT_TRUE(files_.Create("/v1").ok());
   const std::string sound = [] {
     ScopedFileSystem real(nullptr);
@@ -241,7 +242,7 @@ TEST_F(Damage, ChangedEntriesOfV1WithRightChecksumsDoNoHarm) {
   }
 }
 
-TEST_F(Damage, EveryCutIsFound) {
+TEST_F(Damage, EveryTruncationIsFound) {
   for (const char* path : {"/m.index", "/m.data-00000-of-00001"}) {
     std::string* bytes = files_.Contents(path);
     const std::string sound = *bytes;
@@ -269,13 +270,13 @@ TEST_F(Damage, TheMessageHasFileTensorOffsetAndBothChecksums) {
   }
 }
 
-TEST_F(Damage, SoundTensorsAreStillReadFromADamagedFile) {
+TEST_F(Damage, IntactTensorsAreReadableInADamagedFile) {
   (*files_.Contents("/m.data-00000-of-00001"))[0] ^= 1;
   EXPECT_TRUE(absl::IsDataLoss((*CheckpointReader::Open("/m"))->Read("floats").status()));
   EXPECT_TRUE((*CheckpointReader::Open("/m"))->Read("strings").ok());
 }
 
-TEST_F(Damage, EveryChangedByteOfAV1FileGivesAnErrorOrTheTruth) {
+TEST_F(Damage, EveryChangedByteOfAV1FileGivesAnErrorOrTheCorrectValue) {
   ASSERT_TRUE(files_.Create("/v1").ok());
   const std::string sound = [] {
     ScopedFileSystem real(nullptr);

@@ -45,7 +45,7 @@ TEST(EventWriter, StartsWithTheVersionAndKeepsTheOrder) {
   EXPECT_FALSE((*writer)->AddScalar("late", 1, 8).ok());
 }
 
-TEST(EventWriter, SendsMetadataWithTheFirstValueOfATagOnly) {
+TEST(EventWriter, WritesMetadataOnlyWithTheFirstValueOfATag) {
   proto::Summary summary;
   summary.add_value()->set_tag("text");
   summary.mutable_value(0)->mutable_metadata()->mutable_plugin_data()->set_plugin_name("text");
@@ -61,7 +61,7 @@ TEST(EventWriter, SendsMetadataWithTheFirstValueOfATagOnly) {
   EXPECT_FALSE(events[2].summary().value(0).has_metadata());
 }
 
-TEST(EventWriter, TwoInOneSecondDoNotShareAFile) {
+TEST(EventWriter, WritersInTheSameSecondUseDifferentFiles) {
   const std::string dir = MakeTempDirectory("events");
   const auto a = EventWriter::Create(dir), b = EventWriter::Create(dir);
   EXPECT_NE((*a)->path(), (*b)->path());

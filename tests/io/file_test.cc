@@ -28,7 +28,7 @@ TEST(File, ErrorsNameThePathAndHaveTheCodeOfErrno) {
   EXPECT_FALSE(Files().Create(dir).ok());
 }
 
-TEST(File, APathIsNotCutAtAZeroByte) {
+TEST(File, RejectsPathsWithAZeroByte) {
   const std::string dir = MakeTempDirectory("file");
   WriteBytes(dir + "/a", "old");
   const std::string path = dir + std::string("/a\0b", 4);
@@ -46,7 +46,7 @@ TEST(File, APathIsNotCutAtAZeroByte) {
   EXPECT_EQ(ReadBytes(dir + "/a"), "old");
 }
 
-TEST(WriteFileAtomically, ReplacesNoPipeOrDevice) {
+TEST(WriteFileAtomically, DoesNotReplacePipesOrDevices) {
   const std::string dir = MakeTempDirectory("file");
   ASSERT_EQ(mkfifo((dir + "/pipe").c_str(), 0600), 0);
   ASSERT_EQ(symlink("/dev/null", (dir + "/link").c_str()), 0);
@@ -57,7 +57,7 @@ TEST(WriteFileAtomically, ReplacesNoPipeOrDevice) {
   EXPECT_THAT(*Files().List(dir), ElementsAre("link", "pipe"));
 }
 
-TEST(File, ReadsAtAnyPlaceAndSaysWhereTheFileEnds) {
+TEST(File, ReadsAtAnyOffsetAndReportsTheEnd) {
   const std::string path = MakeTempDirectory("file") + "/f";
   WriteBytes(path, "0123456789");
   const auto file = Files().Open(path);
@@ -72,7 +72,7 @@ TEST(File, ReadsAtAnyPlaceAndSaysWhereTheFileEnds) {
   EXPECT_EQ(*(*file)->ReadSome(UINT64_MAX - 2, 8, bytes), 0u);
 }
 
-TEST(File, OpenedAtItsEndIsContinued) {
+TEST(File, OpenAtEndAppends) {
   const std::string path = MakeTempDirectory("file") + "/f";
   const std::unique_ptr<WritableFile> first = *Files().OpenAtEnd(path),
                                       second = *Files().OpenAtEnd(path);
@@ -85,12 +85,12 @@ TEST(File, OpenedAtItsEndIsContinued) {
   EXPECT_FALSE(Files().OpenAtEnd(path + "/below a file").ok());
 }
 
-// Room that was set aside is no part of the file, and what of it is left over is given back.
-TEST(File, ReservedRoomIsNoPartOfTheFile) {
+// Preallocated blocks are not part of the file's contents, and the unused ones are released.
+TEST(File, PreallocationDoesNotChangeTheContents) {
   const std::string path = MakeTempDirectory("file") + "/f";
   const std::unique_ptr<WritableFile> file = *Files().Create(path);
   constexpr uint64_t kReserved = uint64_t{8} << 20;
-  file->Reserve(uint64_t{1} << 60);  // more than there is: nothing is set aside
+  file->Reserve(uint64_t{1} << 60);  // more than is available: nothing is preallocated
   struct stat info;
   ASSERT_EQ(stat(path.c_str(), &info), 0);
   EXPECT_EQ(info.st_blocks, 0);
@@ -107,7 +107,7 @@ TEST(File, ReservedRoomIsNoPartOfTheFile) {
   EXPECT_LT(static_cast<uint64_t>(info.st_blocks) * 512, kReserved / 2);
 }
 
-TEST(BufferedFile, SmallPiecesBecomeOneWriteAndLargeOnesKeepTheirOrder) {
+TEST(BufferedFile, SmallWritesAreMergedAndLargeOnesStayInOrder) {
   MemoryFileSystem files;
   BufferedFile file(*files.Create("/f"));
   const int before = files.operations();
@@ -122,7 +122,7 @@ TEST(BufferedFile, SmallPiecesBecomeOneWriteAndLargeOnesKeepTheirOrder) {
   EXPECT_EQ(files.Contents("/f")->substr(1998), "ab" + large + "end");
 }
 
-TEST(BufferedFile, AnErrorSticks) {
+TEST(BufferedFile, ErrorsAreSticky) {
   MemoryFileSystem files;
   BufferedFile file(*files.Create("/f"));
   ASSERT_TRUE(file.Append("x").ok());
@@ -134,7 +134,7 @@ TEST(BufferedFile, AnErrorSticks) {
   EXPECT_FALSE(file.Close().ok());
 }
 
-TEST(Paths, AreTakenApartAndPutTogether) {
+TEST(Paths, SplitAndJoin) {
   EXPECT_EQ(DirectoryOf("a/b/c"), "a/b");
   EXPECT_EQ(DirectoryOf("c"), ".");
   EXPECT_EQ(DirectoryOf("/c"), "/");
@@ -146,13 +146,13 @@ TEST(Paths, AreTakenApartAndPutTogether) {
   EXPECT_EQ(JoinPath("", "b"), "b");
 }
 
-TEST(ReadFile, ReadsFilesThatHaveNoSize) {
+TEST(ReadFile, ReadsFilesWithoutASize) {
   const auto text = ReadFile("/proc/self/status");
   ASSERT_TRUE(text.ok());
   EXPECT_THAT(*text, HasSubstr("Pid:"));
 }
 
-TEST(MakeDirectories, MakesParentsAndAcceptsWhatIsThere) {
+TEST(MakeDirectories, CreatesParentsAndAcceptsExistingOnes) {
   const std::string dir = MakeTempDirectory("file") + "/a/b/c";
   EXPECT_TRUE(MakeDirectories(dir).ok());
   EXPECT_TRUE(MakeDirectories(dir).ok());
@@ -175,7 +175,7 @@ TEST(MatchFiles, WildcardsStayWithinOneComponent) {
   EXPECT_THAT(*MatchFiles(dir + "/none/*"), ElementsAre());
 }
 
-TEST(WriteFileAtomically, LeavesTheOldOrTheNewContentsWhereverItStops) {
+TEST(WriteFileAtomically, LeavesTheOldOrTheNewContentsAfterACrash) {
   for (int stop = 0; stop < 20; ++stop) {
     MemoryFileSystem files;
     {

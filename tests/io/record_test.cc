@@ -21,8 +21,8 @@ std::string WriteRecords(const std::vector<std::string>& records) {
   return path;
 }
 
-TEST(Record, HasTheBytesOfTensorFlow) {
-  // What tf.io.TFRecordWriter writes for b"abc" and b"".
+TEST(Record, MatchesTensorFlowsBytes) {
+  // The output of tf.io.TFRecordWriter for b"abc" and b"".
   EXPECT_EQ(absl::BytesToHexString(ReadBytes(WriteRecords({"abc", ""}))),
             "0300000000000000"
             "b099490e"
@@ -33,7 +33,7 @@ TEST(Record, HasTheBytesOfTensorFlow) {
             "d8ea82a2");
 }
 
-TEST(Record, ReadsBackWhatWasWritten) {
+TEST(Record, RoundTrips) {
   std::vector<std::string> records = {"", "a", std::string(1 << 20, 'x')};
   for (int i = 0; i < 1000; ++i)
     records.push_back(std::string(static_cast<size_t>(i), static_cast<char>(i)));
@@ -47,7 +47,7 @@ TEST(Record, ReadsBackWhatWasWritten) {
   EXPECT_EQ(*(*reader)->Next(), std::nullopt);
 }
 
-TEST(Record, EveryCutAndEveryFlippedBitIsNoticed) {
+TEST(Record, EveryTruncationAndEveryFlippedBitIsFound) {
   const std::string path = WriteRecords({"first", "second"});
   const std::string bytes = ReadBytes(path);
   const auto count = [&]() -> absl::StatusOr<int> {
@@ -73,7 +73,7 @@ TEST(Record, EveryCutAndEveryFlippedBitIsNoticed) {
   }
 }
 
-TEST(Record, AFileThatGrowsCanBeReadOn) {
+TEST(Record, AGrowingFileCanBeReadFurther) {
   const std::string path = WriteRecords({"first", "second"});
   const std::string bytes = ReadBytes(path);
   WriteBytes(path, bytes.substr(0, 30));

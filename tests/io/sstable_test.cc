@@ -39,7 +39,7 @@ absl::StatusOr<std::unique_ptr<SSTableReader>> OpenSSTable(const std::string& pa
   return SSTableReader::Open(std::move(file));
 }
 
-// Entries that ScanSSTable visits, and its problems.
+// Returns the number of entries that ScanSSTable visits, and its problems.
 int Scan(const std::string& path, std::vector<SSTableProblem>* problems) {
   const auto file = Files().Open(path);
   int visited = 0;
@@ -48,7 +48,7 @@ int Scan(const std::string& path, std::vector<SSTableProblem>* problems) {
   return visited;
 }
 
-constexpr int kEntries = 12000;  // some 700 KiB, three blocks
+constexpr int kEntries = 12000;  // about 700 KiB, three blocks
 
 TEST(SSTable, FindsEveryKeyAndNoOthers) {
   const auto table = OpenSSTable(WriteSSTable(kEntries));
@@ -72,13 +72,13 @@ TEST(SSTable, FindsEveryKeyAndNoOthers) {
   EXPECT_EQ(next, kEntries);
 }
 
-TEST(SSTable, AnEmptyTableIsATable) {
+TEST(SSTable, EmptyTable) {
   const auto table = OpenSSTable(WriteSSTable(0));
   ASSERT_TRUE(table.ok()) << table.status();
   EXPECT_EQ(*(*table)->Get("a"), std::nullopt);
 }
 
-TEST(SSTableWriter, RefusesKeysOutOfOrder) {
+TEST(SSTableWriter, RejectsKeysOutOfOrder) {
   BufferedFile file(*Files().Create(MakeTempDirectory("table") + "/t"));
   SSTableWriter table(&file);
   EXPECT_TRUE(table.Add("b", "").ok());
@@ -87,7 +87,7 @@ TEST(SSTableWriter, RefusesKeysOutOfOrder) {
   EXPECT_TRUE(table.Add("c", "").ok());
 }
 
-TEST(SSTable, DamageIsNamedWithFileOffsetAndChecksums) {
+TEST(SSTable, DamageIsReportedWithFileOffsetAndChecksums) {
   const std::string path = WriteSSTable(kEntries);
   std::string bytes = ReadBytes(path);
   bytes[300000] ^= 1;
@@ -103,13 +103,13 @@ TEST(SSTable, DamageIsNamedWithFileOffsetAndChecksums) {
   EXPECT_TRUE((*table)->Get(Key(0)).ok());
 }
 
-TEST(ScanSSTable, AccountsForEveryByteOfASoundTable) {
+TEST(ScanSSTable, AccountsForEveryByteOfAnIntactTable) {
   std::vector<SSTableProblem> problems;
   EXPECT_EQ(Scan(WriteSSTable(kEntries), &problems), kEntries);
   EXPECT_TRUE(problems.empty());
 }
 
-TEST(ScanSSTable, ReadsTheBlocksBesideADamagedOne) {
+TEST(ScanSSTable, ReadsTheOtherBlocksOfADamagedTable) {
   const std::string path = WriteSSTable(kEntries);
   std::string bytes = ReadBytes(path);
   bytes[300000] ^= 1;
@@ -123,7 +123,7 @@ TEST(ScanSSTable, ReadsTheBlocksBesideADamagedOne) {
   EXPECT_GT(problems[0].offset + problems[0].size, 300000u);
 }
 
-TEST(ScanSSTable, FindsTheBlocksWithoutFooterAndIndex) {
+TEST(ScanSSTable, FindsBlocksWithoutFooterAndIndex) {
   const std::string path = WriteSSTable(kEntries);
   const std::string bytes = ReadBytes(path);
   for (const size_t cut : {size_t{1}, size_t{48}, size_t{60}, size_t{100}}) {
@@ -140,7 +140,7 @@ TEST(ScanSSTable, FindsTheBlocksWithoutFooterAndIndex) {
   EXPECT_FALSE(problems.empty());
 }
 
-TEST(ScanSSTable, NoticesBytesThatBelongToNothing) {
+TEST(ScanSSTable, ReportsBytesOutsideOfBlocks) {
   const std::string path = WriteSSTable(10);
   const std::string bytes = ReadBytes(path);
   WriteBytes(path, bytes.substr(0, bytes.size() - 48) + "extra" + bytes.substr(bytes.size() - 48));
@@ -173,9 +173,9 @@ TEST(SSTable, ReadsSnappyBlocks) {
   }
 }
 
-// ---- tables made to deceive
+// ---- adversarial SSTables
 
-// The bytes of a block: entries with whole keys, and one restart point.
+// Encodes a block: entries with full keys, and one restart point.
 std::string BlockOf(const std::vector<std::pair<std::string, std::string>>& entries) {
   std::string block;
   for (const auto& [key, value] : entries) {
@@ -205,7 +205,7 @@ std::string AppendBlock(std::string* file, const std::string& block) {
   return handle;
 }
 
-// A table with these entries in its index, behind the data blocks in `file`.
+// Builds an SSTable with these index entries after the data blocks in `file`.
 std::string Finish(std::string file,
                    const std::vector<std::pair<std::string, std::string>>& index) {
   std::string footer = AppendBlock(&file, BlockOf({}));
@@ -223,7 +223,7 @@ absl::Status ReadAll(const std::string& path) {
   return table->ForEach([](absl::string_view, absl::string_view) { return absl::OkStatus(); });
 }
 
-TEST(MadeTable, IsATableIfItIsInOrder) {
+TEST(AdversarialSSTable, IsValidIfInOrder) {
   std::string file;
   const std::string first = AppendBlock(&file, BlockOf({{"a", "1"}, {"b", "2"}}));
   const std::string second = AppendBlock(&file, BlockOf({{"d", "3"}}));
@@ -234,7 +234,7 @@ TEST(MadeTable, IsATableIfItIsInOrder) {
   EXPECT_EQ(problems.size(), 0u);
 }
 
-TEST(MadeTable, ThatNamesABlockTwiceIsDataLoss) {
+TEST(AdversarialSSTable, WithADuplicateBlockIsDataLoss) {
   std::string file;
   const std::string block = AppendBlock(&file, BlockOf({{"a", std::string(1 << 20, 'x')}}));
   std::vector<std::pair<std::string, std::string>> index;
@@ -242,12 +242,12 @@ TEST(MadeTable, ThatNamesABlockTwiceIsDataLoss) {
   const std::string path = Finish(file, index);
   EXPECT_TRUE(absl::IsDataLoss(ReadAll(path))) << ReadAll(path);
   std::vector<SSTableProblem> problems;
-  EXPECT_EQ(Scan(path, &problems), 1);  // in no time
+  EXPECT_EQ(Scan(path, &problems), 1);  // quickly
   EXPECT_FALSE(problems.empty());
   EXPECT_LT(problems.size(), 10u);
 }
 
-TEST(MadeTable, WithKeysOutOfOrderIsDataLoss) {
+TEST(AdversarialSSTable, WithKeysOutOfOrderIsDataLoss) {
   struct Case {
     const char* what;
     std::vector<std::pair<std::string, std::string>> first, second;
@@ -273,15 +273,14 @@ TEST(MadeTable, WithKeysOutOfOrderIsDataLoss) {
   }
 }
 
-TEST(MadeTable, WithBlocksBeyondItsEndIsDataLoss) {
+TEST(AdversarialSSTable, WithBlocksBeyondItsEndIsDataLoss) {
   std::string file;
   AppendBlock(&file, BlockOf({{"a", ""}}));
   for (const std::string& handle : {HandleOf(1 << 20, 5), HandleOf(0, UINT64_MAX - 2)})
     EXPECT_TRUE(absl::IsDataLoss(ReadAll(Finish(file, {{"a", handle}}))));
 }
 
-// The examples of the format's description: literals, copies that overlap themselves, and what must
-// be refused.
+// The examples of the format's description: literals, overlapping copies, and malformed input.
 TEST(Snappy, LiteralsAndCopies) {
   std::string out;
   EXPECT_TRUE(SnappyDecompress(absl::string_view("\x03\x08"
@@ -293,7 +292,7 @@ TEST(Snappy, LiteralsAndCopies) {
                                                  "ab"
                                                  "\x09\x02",
                                                  6),
-                               &out));  // 6 bytes from 2 back
+                               &out));  // 6 bytes from offset 2 back
   EXPECT_EQ(out, "abababab");
   EXPECT_TRUE(SnappyDecompress(absl::string_view("\x05\x00"
                                                  "a"

@@ -8,7 +8,7 @@ namespace {
 
 constexpr int64_t kAll = TensorSlice::Extent::kAll;
 
-TEST(TensorSlice, TextGoesBackAndForth) {
+TEST(TensorSlice, TextRoundTrips) {
   for (const char* text : {"-", "3,2:-", "0,1:5,7:-:2,2", ""}) {
     const auto slice = TensorSlice::Parse(text);
     ASSERT_TRUE(slice.ok()) << text;
@@ -20,7 +20,7 @@ TEST(TensorSlice, TextGoesBackAndForth) {
   }
 }
 
-TEST(ShapeAndSlice, ParsesAndRefusesWhatDoesNotFit) {
+TEST(ShapeAndSlice, ParsesAndRejectsWhatDoesNotFit) {
   const auto parsed = ShapeAndSlice::Parse("7 2 3,2:0,2");
   ASSERT_TRUE(parsed.ok());
   EXPECT_EQ(parsed->shape, Shape({7, 2}));
@@ -31,7 +31,7 @@ TEST(ShapeAndSlice, ParsesAndRefusesWhatDoesNotFit) {
   }
 }
 
-TEST(SliceKey, HasTheBytesOfTensorFlow) {
+TEST(SliceKey, MatchesTensorFlowsBytes) {
   const TensorSlice slice{{{0, 3}, {0, 2}}};
   EXPECT_EQ(absl::BytesToHexString(EncodeSliceKey("pt", slice)),
             "00707400010102"
@@ -41,7 +41,7 @@ TEST(SliceKey, HasTheBytesOfTensorFlow) {
             "807f");
 }
 
-TEST(SliceKey, GoesBackAndForthAndKeepsTheOrderOfNumbers) {
+TEST(SliceKey, RoundTripsAndPreservesOrder) {
   std::string last;
   for (const int64_t start :
        {int64_t{0}, int64_t{1}, int64_t{63}, int64_t{64}, int64_t{8191}, int64_t{8192},
@@ -63,7 +63,7 @@ TEST(SliceKey, GoesBackAndForthAndKeepsTheOrderOfNumbers) {
   }
 }
 
-TEST(Boxes, IntersectAndNoticeOverlaps) {
+TEST(Boxes, IntersectionAndDisjointness) {
   const Box a{{0, 0}, {3, 4}}, b{{2, 1}, {3, 2}}, c{{3, 0}, {1, 4}};
   const auto both = IntersectBoxes(a, b);
   ASSERT_TRUE(both);
@@ -75,7 +75,7 @@ TEST(Boxes, IntersectAndNoticeOverlaps) {
   EXPECT_FALSE(AreDisjoint({Box{}, Box{}}));
 }
 
-TEST(CopyBox, MovesAPartOfOneBoxToAnother) {
+TEST(CopyBox, CopiesThePartBetweenBoxes) {
   Tensor whole(DT_INT32, Shape({4, 3, 2}));
   for (int i = 0; i < 24; ++i) whole.data<int32_t>()[i] = i;
   const Box full = ResolveSlice(TensorSlice::Full(3), whole.shape());

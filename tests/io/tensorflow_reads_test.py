@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""TensorFlow reads what Weir writes. Skipped where there is no TensorFlow.
+"""TensorFlow reads checkpoints written by Weir. Skipped if TensorFlow is not installed.
 
 usage: tensorflow_reads_test.py WRITE_CHECKPOINT   (the binary of write_checkpoint.cc)
 """
@@ -29,16 +29,16 @@ def pattern(dtype, shape, seed):
 
 
 def check(prefix, at_least):
-    """How many tensors are not as they should be."""
+    """Returns the number of incorrect tensors."""
     reader = tf.train.load_checkpoint(prefix)
     dtypes = reader.get_variable_to_dtype_map()
     faults = checked = 0
     for name, dtype in sorted(dtypes.items()):
         try:
             got = reader.get_tensor(name)
-        except tf.errors.UnimplementedError:  # of V1, the op reads more types than this interface
+        except tf.errors.UnimplementedError:  # V1: the op reads more types than this interface
             got = tf.raw_ops.Restore(file_pattern=prefix, tensor_name=name, dt=dtype).numpy()
-        except Exception as error:  # quantized types do not go through this interface
+        except Exception as error:  # this interface does not support quantized types
             if "q" in dtype.name and "NumPy" in str(error):
                 continue
             raise

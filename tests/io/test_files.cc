@@ -49,7 +49,7 @@ Tensor PatternTensor(DataType dtype, const Shape& shape, int seed) {
       bytes[j] = j % 2;
     } else if (dtype == DT_INT4 || dtype == DT_UINT4) {
       bytes[j] = static_cast<uint8_t>((j + (dtype == DT_INT4 ? 8 : 0)) %
-                                      16);  // -8 is 1000, and the high bits are 0
+                                      16);  // -8 is 1000 in binary, and the high bits are 0
     } else {
       bytes[j] = static_cast<uint8_t>((31 * j + 17 * static_cast<size_t>(seed) + 1) % 128);
     }
@@ -139,7 +139,7 @@ std::unique_ptr<MemoryFileSystem> MemoryFileSystem::AfterPowerFailure(Survivors 
     }
   }
   auto after = std::make_unique<MemoryFileSystem>();
-  std::map<const Inode*, std::shared_ptr<Inode>> copies;  // two names of one file stay so
+  std::map<const Inode*, std::shared_ptr<Inode>> copies;  // hard links stay linked
   for (const auto& [path, inode] : tree) {
     std::shared_ptr<Inode>& copy = copies[inode.get()];
     if (copy == nullptr) {

@@ -13,9 +13,9 @@
 
 namespace weir::testing {
 
-// A directory of the test's own, empty at first, removed by nobody (Bazel does).
+// Creates an empty directory for the test; nobody removes it (Bazel does).
 std::string MakeTempDirectory(absl::string_view name);
-// Writes or reads with the operating system, past any replaced file system; a failure ends the
+// Write or read with the operating system, bypassing any replaced file system. A failure ends the
 // program.
 void WriteBytes(const std::string& path, absl::string_view bytes);
 std::string ReadBytes(const std::string& path);
@@ -24,29 +24,28 @@ std::string ReadBytes(const std::string& path);
 Tensor PatternTensor(DataType dtype, const Shape& shape, int seed);
 Tensor PatternStrings(const Shape& shape, int seed);
 
-// Files in memory, with a memory of their own for what is on disk: contents as of the last Sync,
-// names as of the last SyncDirectory. What a power failure leaves is somewhere between the two: see
-// AfterPowerFailure.
+// An in-memory file system that also models the disk: contents as of the last Sync, names as of the
+// last SyncDirectory. A power failure leaves a state between the two: see AfterPowerFailure.
 //
 // Every call that changes something counts as an operation. With `stop_after` set, operations after
-// that many fail as if the process were gone, and the last one that counts is only half done if it
-// is an Append.
+// that many fail as if the process had been killed. If the last one that counts is an Append, it is
+// only half done.
 class MemoryFileSystem : public FileSystem {
  public:
   MemoryFileSystem();
 
   enum class Survivors {
     kSyncedOnly,        // neither unsynced contents nor unsynced names
-    kNamesButNotBytes,  // all names, but contents as synced: a rename overtakes the data
+    kNamesButNotBytes,  // all names, but only synced contents: a rename overtakes the data
     kEverything,        // as if only the process had died
-    kOneNameOfTwo,      // of the unsynced changes of names, every second one
+    kOneNameOfTwo,      // every second one of the unsynced name changes
   };
-  // The file system after a power failure now.
+  // Returns the file system as it would be after a power failure now.
   std::unique_ptr<MemoryFileSystem> AfterPowerFailure(Survivors survivors) const;
 
   void set_stop_after(int operations) { stop_after_ = operations; }
   int operations() const { return operations_; }
-  // Bytes that are in a file now; changes them too (not counted, "durable" at once).
+  // The current contents of a file; changes through it are not counted, and durable at once.
   std::string* Contents(const std::string& path);
   std::vector<std::string> Names() const;
 
@@ -70,7 +69,7 @@ class MemoryFileSystem : public FileSystem {
  private:
   friend class MemoryWritableFile;
   using Tree = std::map<std::string, std::shared_ptr<Inode>>;
-  // Counts an operation; an error if the process is "gone".
+  // Counts an operation; returns an error if the process has been "killed".
   absl::Status Begin();
   bool last() const { return operations_ == stop_after_; }
   absl::Status CheckParent(const std::string& path) const;

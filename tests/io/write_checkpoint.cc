@@ -3,8 +3,8 @@
 #include "weir/core/bundle.h"
 #include "weir/tests/io/test_files.h"
 
-// write_checkpoint PREFIX: a checkpoint of two merged shards with every dtype, strings, and a
-// tensor in parts, and PREFIX_v1, what V1 holds of it; for tensorflow_reads_test.py.
+// write_checkpoint PREFIX writes a checkpoint for tensorflow_reads_test.py: two merged shards with
+// every dtype, strings, and a tensor in slices. PREFIX_v1 holds the part that V1 supports.
 namespace weir {
 namespace {
 

@@ -12,7 +12,8 @@
 #include "weir/core/file.h"
 #include "weir/tests/io/test_files.h"
 
-// Several writers of one checkpoint, in one process and in many, and what killed ones leave behind.
+// Several writers of one checkpoint, in one process and in several, and what killed writers leave
+// behind.
 namespace weir {
 namespace {
 
@@ -22,7 +23,7 @@ using testing::MakeTempDirectory;
 using testing::MemoryFileSystem;
 using testing::WriteBytes;
 
-// Elements of the n-th checkpoint: its number.
+// The elements of checkpoint n are n.
 Tensor Numbered(int n) {
   Tensor tensor(DT_INT32, Shape({70000}));
   for (int32_t& x : tensor.flat<int32_t>()) x = n;
@@ -40,7 +41,7 @@ absl::Status SaveV1(const std::string& path, int n) {
   return WriteCheckpointV1(path, {{"a", tensor.shape(), TensorSlice::Full(1), tensor}});
 }
 
-// The number of the checkpoint, which is whole; -1 if it is not.
+// Returns the number of the checkpoint if it is complete, otherwise -1.
 int NumberAt(const std::string& prefix) {
   const auto reader = CheckpointReader::Open(prefix);
   if (!reader.ok()) return -1;
@@ -106,7 +107,7 @@ TEST(WriteLock, ManyThreadsLeaveTheCheckpointOfOneOfThem) {
   }
 }
 
-TEST(WriteLock, ItEndsWithItsProcess) {
+TEST(WriteLock, IsReleasedWhenItsProcessEnds) {
   const std::string prefix = MakeTempDirectory("dies") + "/m";
   int pipe_fds[2];
   ASSERT_EQ(pipe(pipe_fds), 0);
@@ -120,7 +121,7 @@ TEST(WriteLock, ItEndsWithItsProcess) {
   char ready;
   ASSERT_EQ(read(pipe_fds[0], &ready, 1), 1);
   ExpectAborted(Save(prefix, 2), prefix);
-  EXPECT_GT(Files().List(DirectoryOf(prefix))->size(), 1u) << "its files are left alone";
+  EXPECT_GT(Files().List(DirectoryOf(prefix))->size(), 1u) << "its files remain";
   kill(child, SIGKILL);
   ASSERT_EQ(waitpid(child, nullptr, 0), child);
   const absl::Status saved = Save(prefix, 3);
@@ -129,9 +130,9 @@ TEST(WriteLock, ItEndsWithItsProcess) {
   EXPECT_THAT(*Files().List(DirectoryOf(prefix)), ElementsAre("m.data-00000-of-00001", "m.index"));
 }
 
-// Three processes at a time save under one prefix and are killed somewhere; the checkpoint is whole
-// at every time, and the next saver leaves nothing of theirs.
-TEST(WriteLock, SaversKilledAtRandomLeaveAWholeCheckpointAndNothingElse) {
+// Three processes at a time save under one prefix and are killed at arbitrary points. The
+// checkpoint is complete at all times, and the next writer removes everything they left.
+TEST(WriteLock, SaversKilledAtRandomLeaveACompleteCheckpointAndNothingElse) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE(absl::StrCat("seed ", seed));
   std::mt19937 random(seed);
@@ -159,7 +160,7 @@ TEST(WriteLock, SaversKilledAtRandomLeaveAWholeCheckpointAndNothingElse) {
       ElementsAre("m.data-00000-of-00001", "m.index", "other.data-00000-of-00001", "other.index"));
 }
 
-TEST(WriteLock, SweepingLeavesWhatOthersHaveNamedOrHold) {
+TEST(WriteLock, SweepingKeepsForeignAndLockedFiles) {
   const std::string directory = MakeTempDirectory("swept");
   const auto alive = BundleWriter::Create(directory + "/alive");
   ASSERT_TRUE(alive.ok());
@@ -180,8 +181,8 @@ TEST(WriteLock, SweepingLeavesWhatOthersHaveNamedOrHold) {
   EXPECT_EQ(NumberAt(directory + "/alive"), 4);
 }
 
-TEST(WriteLock, WithoutLocksBothSaveAndAWarningSaysSo) {
-  MemoryFileSystem files;  // has none
+TEST(WriteLock, WithoutLocksBothSaveWithAWarning) {
+  MemoryFileSystem files;  // has no locks
   ScopedFileSystem scope(&files);
   ::testing::internal::CaptureStderr();
   const auto first = BundleWriter::Create("/m");

@@ -93,7 +93,7 @@ NumpySlice MixedSlice() {
 // x[-3:100, 4:1:-1] for x of shape [5, 6].
 NumpySlice ClippedSlice() { return {{{2, 3, 4}, {4, 3, 2}}, Shape({3, 3})}; }
 
-int64_t Chosen(const NumpySlice& s, const Shape& in, int64_t flat) {
+int64_t SourceIndex(const NumpySlice& s, const Shape& in, int64_t flat) {
   pick::Index from(s.picked.size());
   for (size_t d = s.picked.size(); d-- > 0;) {
     const int64_t n = static_cast<int64_t>(s.picked[d].size());
@@ -106,7 +106,7 @@ int64_t Chosen(const NumpySlice& s, const Shape& in, int64_t flat) {
 OpReference StridedSliceReference(NumpySlice s) {
   return [s](const Node&, const Tensors& x) -> Tensors {
     return {PickOne(x[0], s.shape, [&](const pick::Index& i) {
-      return Chosen(s, x[0].shape(), Flat(s.shape, i));
+      return SourceIndex(s, x[0].shape(), Flat(s.shape, i));
     })};
   };
 }
@@ -115,7 +115,7 @@ OpReference StridedSliceGradReference(NumpySlice s, Shape shape) {
   return [=](const Node&, const Tensors& x) -> Tensors {
     const Tensor& dy = x[4];
     std::vector<int64_t> from(shape.num_elements(), -1);
-    for (int64_t i = 0; i < s.shape.num_elements(); ++i) from[Chosen(s, shape, i)] = i;
+    for (int64_t i = 0; i < s.shape.num_elements(); ++i) from[SourceIndex(s, shape, i)] = i;
     return {PickOne(dy, shape, [&](const pick::Index& i) { return from[Flat(shape, i)]; })};
   };
 }
@@ -125,7 +125,7 @@ OpReference SliceUpdateReference(NumpySlice s) {
     const Tensor& value = x[4];  // has the slice's shape, or is a scalar
     std::vector<int64_t> from(x[0].num_elements(), -1);
     for (int64_t i = 0; i < s.shape.num_elements(); ++i) {
-      from[Chosen(s, x[0].shape(), i)] = value.num_elements() == 1 ? 0 : i;
+      from[SourceIndex(s, x[0].shape(), i)] = value.num_elements() == 1 ? 0 : i;
     }
     return {Pick({x[0], value}, x[0].shape(), [&](const pick::Index& i) {
       const int64_t flat = Flat(x[0].shape(), i);
@@ -161,7 +161,7 @@ OpReference JoinReference(int axis, bool axis_first) {
   };
 }
 
-OpReference CutReference(int value, int axis, pick::Index sizes) {
+OpReference SplitReference(int value, int axis, pick::Index sizes) {
   return [=](const Node&, const Tensors& x) -> Tensors {
     Tensors out;
     int64_t begin = 0;
@@ -409,7 +409,7 @@ Tensors DepthToSpaceReference(const Node& n, const Tensors& x) { return MoveDept
 
 // ---- the test cases
 
-std::vector<OpCase> ShapeRows() {
+std::vector<OpCase> ShapeCases() {
   std::vector<OpCase> rows = {
       OpCase("EnsureShape").Input({2, 3}).Attr("shape", Shape({-1, 3})).Reference(Same),
       OpCase("CheckNumerics").Input({2, 3}).Attr("message", "m").Reference(Same),
@@ -541,7 +541,7 @@ std::vector<OpCase> ShapeRows() {
   return rows;
 }
 
-std::vector<OpCase> SliceRows() {
+std::vector<OpCase> SliceCases() {
   const NumpySlice mixed = MixedSlice(), clipped = ClippedSlice();
   const Tensor begin = I32({1, 0, 0, 2, 0}), end = I32({4, 0, 0, 3, 0}),
                strides = I32({2, 1, 1, 1, -1});
@@ -641,7 +641,7 @@ std::vector<OpCase> SliceRows() {
   };
 }
 
-std::vector<OpCase> JoinRows() {
+std::vector<OpCase> JoinCases() {
   return {
       OpCase("Concat")
           .Input(I32(1))
@@ -684,33 +684,33 @@ std::vector<OpCase> JoinRows() {
           .Input(I32(1))
           .Input({2, 6})
           .Attr("num_split", 3)
-          .Reference(CutReference(1, 1, {2, 2, 2})),
+          .Reference(SplitReference(1, 1, {2, 2, 2})),
       OpCase("Split")
           .Label("rows")
           .Input(I32(0))
           .Input({32, 4})
           .Attr("num_split", 2)
-          .Reference(CutReference(1, 0, {16, 16})),
+          .Reference(SplitReference(1, 0, {16, 16})),
       OpCase("Split")
           .Label("strings")
           .Input(I32(0))
           .Input({4})
           .Attr("num_split", 2)
           .Types({DT_STRING})
-          .Reference(CutReference(1, 0, {2, 2})),
+          .Reference(SplitReference(1, 0, {2, 2})),
       OpCase("SplitV")
           .Input({2, 6})
           .Input(I64({1, -1, 2}))
           .Input(I32(-1))
           .Attr("num_split", 3)
-          .Reference(CutReference(0, 1, {1, 3, 2})),
+          .Reference(SplitReference(0, 1, {1, 3, 2})),
       OpCase("SplitV")
           .Label("int32")
           .Input({6, 2})
           .Input(I32({0, 6}))
           .Input(I32(0))
           .Attr("num_split", 2)
-          .Reference(CutReference(0, 0, {0, 6})),
+          .Reference(SplitReference(0, 0, {0, 6})),
       OpCase("Pack").List({{2, 3}, {2, 3}}).Reference(PackReference(0)),
       OpCase("Pack")
           .Label("last")
@@ -755,7 +755,7 @@ std::vector<OpCase> JoinRows() {
   };
 }
 
-std::vector<OpCase> LayoutRows() {
+std::vector<OpCase> LayoutCases() {
   return {
       OpCase("Transpose").Input({2, 3, 4}).Input(I32({2, 0, 1})).Reference(TransposeReference),
       OpCase("Transpose")
@@ -931,9 +931,9 @@ std::vector<OpCase> LayoutRows() {
 
 }  // namespace
 
-INSTANTIATE_TEST_SUITE_P(ArrayShape, OpSweepTest, testing::ValuesIn(ShapeRows()), OpCaseName);
-INSTANTIATE_TEST_SUITE_P(ArraySlice, OpSweepTest, testing::ValuesIn(SliceRows()), OpCaseName);
-INSTANTIATE_TEST_SUITE_P(ArrayJoin, OpSweepTest, testing::ValuesIn(JoinRows()), OpCaseName);
-INSTANTIATE_TEST_SUITE_P(ArrayLayout, OpSweepTest, testing::ValuesIn(LayoutRows()), OpCaseName);
+INSTANTIATE_TEST_SUITE_P(ArrayShape, OpSweepTest, testing::ValuesIn(ShapeCases()), OpCaseName);
+INSTANTIATE_TEST_SUITE_P(ArraySlice, OpSweepTest, testing::ValuesIn(SliceCases()), OpCaseName);
+INSTANTIATE_TEST_SUITE_P(ArrayJoin, OpSweepTest, testing::ValuesIn(JoinCases()), OpCaseName);
+INSTANTIATE_TEST_SUITE_P(ArrayLayout, OpSweepTest, testing::ValuesIn(LayoutCases()), OpCaseName);
 
 }  // namespace weir

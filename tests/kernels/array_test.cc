@@ -322,7 +322,7 @@ std::vector<BadInput> BadArguments() {
 
 class BadInputTest : public testing::TestWithParam<BadInput> {};
 
-TEST_P(BadInputTest, IsAnInvalidArgumentThatSaysWhy) {
+TEST_P(BadInputTest, IsAnInvalidArgumentWithAReason) {
   const BadInput& bad = GetParam();
   const size_t list = bad.list_first ? bad.inputs.size() - 1 : 0;
   const absl::Status status = RunFed(bad.op, bad.inputs, bad.attrs, list).status();
@@ -344,7 +344,7 @@ INSTANTIATE_TEST_SUITE_P(Arguments, BadInputTest, testing::ValuesIn(BadArguments
 
 // ---- execution
 
-TEST(Kernels, TypeWithoutOneIsAnInvalidArgument) {
+TEST(Kernels, TypeWithoutAKernelIsAnInvalidArgument) {
   for (const DataType type : {DT_HALF, DT_BFLOAT16}) {
     const absl::Status status = RunFed("Rint", {Tensor::Zeros(type, Shape({2}))}).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
@@ -355,7 +355,7 @@ TEST(Kernels, TypeWithoutOneIsAnInvalidArgument) {
 
 // Errors that TensorFlow's shape functions do not detect, so that TensorFlow reports them at run
 // time.
-TEST(Kernels, WhatRulesOfShapesLeaveToThemIsRefusedThere) {
+TEST(Kernels, KernelsRejectWhatShapeFunctionsAccept) {
   Graph g;
   const Output m = Const(g, Ones({2, 3})), one = Const(g, F32({1}));
   const Output at = Const(g, Tensor::Of<int64_t>({1, 1}, {0})),
@@ -402,7 +402,7 @@ TEST(Array, AnUnfedPlaceholderIsNamed) {
           "You must feed a value for placeholder tensor 'image' with dtype float and shape [?,3]"));
 }
 
-TEST(Array, CheckNumericsTellsWhatIsWrong) {
+TEST(Array, CheckNumericsReportsTheKindOfFault) {
   const float inf = std::numeric_limits<float>::infinity(),
               nan = std::numeric_limits<float>::quiet_NaN();
   EXPECT_THAT(
@@ -416,7 +416,7 @@ TEST(Array, CheckNumericsTellsWhatIsWrong) {
 }
 
 // As in TensorFlow, an empty batch retains its other dimensions.
-TEST(Array, ReshapeInfersADimensionOfWhatIsEmpty) {
+TEST(Array, ReshapeInfersADimensionOfAnEmptyTensor) {
   const auto shape = [](const Shape& from, std::vector<int32_t> to) {
     Graph g;
     const Output x = Placeholder(g, DT_FLOAT, from), sizes = Placeholder(g, DT_INT32, {-1});
@@ -444,7 +444,7 @@ TEST(Array, ReshapesAndRowSlicesShareTheFedMemory) {
   EXPECT_EQ((*got)[4].raw(), fed.data<float>() + 16 * 16);
 }
 
-TEST(Array, ASliceThatWouldLieUnalignedIsCopied) {
+TEST(Array, AnUnalignedSliceIsCopied) {
   Graph g;
   const Output x = Placeholder(g, DT_FLOAT, {8});
   const Tensor fed = Ones({8});
@@ -500,7 +500,7 @@ TEST(Array, AMinusZeroEqualsZeroAndANanEqualsNothing) {
 }
 
 // As in TensorFlow, for indices that occur twice.
-TEST(Array, StringsScatteredToOnePlaceAreJoined) {
+TEST(Array, StringsScatteredToTheSameIndexAreConcatenated) {
   Graph g;
   const Output out =
       AddOp("ScatterNd",
@@ -525,7 +525,7 @@ TEST(Array, QuantizedNumbersAreCastAsIntegers) {
 }
 
 // A diagonal beyond the corner of the matrix has no elements, only padding among those given.
-TEST(Array, AMatrixMayBeGivenDiagonalsThatItDoesNotHave) {
+TEST(Array, MatrixDiagAcceptsDiagonalsOutsideTheMatrix) {
   Graph g;
   const Output scalar = Const(g, 3);
   const Output out = AddOp("MatrixDiagV3",
@@ -540,7 +540,7 @@ TEST(Array, AMatrixMayBeGivenDiagonalsThatItDoesNotHave) {
   EXPECT_THAT((*values)[0].flat<float>(), ElementsAre(1, 3, 5, 0, 2, 4, 0, 0, 6));
 }
 
-TEST(Array, FactorsOfAProductMayBeNarrowerThanIt) {
+TEST(Array, MatMulOperandsMayBeNarrowerThanTheResult) {
   Graph g;
   const Output x = Const(g, Tensor::Of<int8_t>({1, 2, 2}, {100, 100, -1, 2}));
   const Output y = Cast(Const(g, Tensor::Of<float>({1, 2, 1}, {3, 0.5f})), DT_BFLOAT16);
@@ -623,7 +623,7 @@ TEST(ArrayBuilders, IndexingWithTensorsPacksThem) {
   EXPECT_THAT((*got)[0].flat<float>(), ElementsAre(11, 13));
 }
 
-TEST(ArrayBuilders, ConstantsTakeTheTypeOfWhatTheyStandBeside) {
+TEST(ArrayBuilders, ConstantsTakeTheTypeOfTheOtherOperand) {
   Graph g;
   const Output half_x = Placeholder(g, DT_HALF, {}), int_x = Placeholder(g, DT_INT64, {});
   EXPECT_EQ(ConstLike(half_x, 0.5).dtype(), DT_HALF);
@@ -665,7 +665,7 @@ TEST(ArrayShapes, FollowFromConstants) {
   EXPECT_TRUE(g.status().ok()) << g.status();
 }
 
-TEST(ArrayShapes, RefuseWhatCanNeverBeRight) {
+TEST(ArrayShapes, RejectInvalidArguments) {
   const std::vector<std::function<Output(Graph&, Output)>> mistakes = {
       [](Graph& g, Output x) { return Reshape(x, {5}); },
       [](Graph& g, Output x) { return StridedSlice(x, {7}); },
@@ -693,7 +693,7 @@ TEST(ArrayShapes, RefuseWhatCanNeverBeRight) {
 
 // ---- gradients
 
-TEST(ArrayGradients, OfAGatherAreRows) {
+TEST(ArrayGradients, OfAGatherAreIndexedSlices) {
   Graph g;
   const Output x = Placeholder(g, DT_FLOAT, {-1, 3}), i = Placeholder(g, DT_INT32, {-1});
   const Grads grads = Gradients({Gather(x, i)}, Outputs{x});
@@ -703,7 +703,7 @@ TEST(ArrayGradients, OfAGatherAreRows) {
   EXPECT_EQ(grads[0].slices().indices.node->name(), "gradients/GatherV2_grad/Reshape_1");
 }
 
-TEST(ArrayGradients, OfRowsThroughAConcatStayRows) {
+TEST(ArrayGradients, OfIndexedSlicesThroughAConcatAreIndexedSlices) {
   Graph g;
   const Output a = Placeholder(g, DT_FLOAT, {2, 2}, "a"), b = Placeholder(g, DT_FLOAT, {3, 2}, "b");
   const Output y = Gather(Concat({a, b}, 0), {4, 0, 1, 4});
@@ -720,7 +720,7 @@ TEST(ArrayGradients, OfRowsThroughAConcatStayRows) {
   EXPECT_THAT((*got)[2].flat<float>(), ElementsAre(0, 0, 0, 0, 2, 2));
 }
 
-TEST(ArrayGradients, OfRowsThroughAConcatOfColumnsStayRows) {
+TEST(ArrayGradients, OfIndexedSlicesThroughAConcatOfColumnsAreIndexedSlices) {
   Graph g;
   const Output a = Placeholder(g, DT_FLOAT, {3, 2}, "a"), b = Placeholder(g, DT_FLOAT, {3, 1}, "b");
   const Output y = Gather(Concat({a, b}, 1), {2, 0, 2});

@@ -119,7 +119,7 @@ TEST(FusedBatchNorm, InferenceAgreesWithTensorFlowToTheSecondDerivative) {
                     1.4143546, 3.5114241, 0.2090768, 3.0655742, -0.0152297});
 }
 
-TEST(FusedBatchNorm, GivesUnbiasedVarianceAndKeepsTheBiasedOneForTheGradient) {
+TEST(FusedBatchNorm, ReturnsUnbiasedVarianceAndReservesTheBiasedOneForTheGradient) {
   for (const char* op : {"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"}) {
     const auto out =
         RunFed(op, {Counting(), Floats({1, 1}), Floats({1, 1}), NoFloats(), NoFloats()}, {});
@@ -176,7 +176,7 @@ Tensor ChannelsFirst(const Tensor& t) {
   return out;
 }
 
-TEST(FusedBatchNorm, ChannelsFirstIsTheSameTransposed) {
+TEST(FusedBatchNorm, ChannelsFirstEqualsTransposedChannelsLast) {
   const Shape shape({3, 5, 4, 19});
   const Tensor x = Wave(shape, 0), dy = Wave(shape, 1), scale = Wave(Shape({19}), 2),
                offset = Wave(Shape({19}), 3);
@@ -196,7 +196,7 @@ TEST(FusedBatchNorm, ChannelsFirstIsTheSameTransposed) {
   EXPECT_TRUE(IdenticalTensors(ChannelsFirst((*da)[0]), (*db)[0]));
 }
 
-TEST(FusedBatchNorm, InferenceGradientOfChannelsFirstIsTransposedAround) {
+TEST(FusedBatchNorm, InferenceGradientOfChannelsFirstEqualsTransposed) {
   Graph g;
   Output x = Const(g, ChannelsFirst(Wave({2, 3, 4, 5}, 0))), scale = Const(g, Wave(Shape({5}), 1));
   Output offset = Const(g, Wave(Shape({5}), 2)), mean = Const(g, Wave(Shape({5}), 3));
@@ -243,7 +243,7 @@ TEST(FusedBatchNorm, HalfPrecisionIsComputedInFloat) {
   }
 }
 
-TEST(FusedBatchNorm, NoImagesHaveNoStatistics) {
+TEST(FusedBatchNorm, EmptyBatchHasNoStatistics) {
   const auto out = RunFed("FusedBatchNormV3",
                           {Tensor(DT_FLOAT, Shape({0, 2, 2, 2})), Floats({1, 1}), Floats({0, 0}),
                            NoFloats(), NoFloats()},
@@ -253,7 +253,7 @@ TEST(FusedBatchNorm, NoImagesHaveNoStatistics) {
   EXPECT_EQ((*out)[3].data<float>()[0], 0);
 }
 
-TEST(FusedBatchNorm, SizesThatDoNotFitAreNamed) {
+TEST(FusedBatchNorm, MismatchedSizesAreReported) {
   const auto message = [](const Tensors& inputs, const Attrs& attrs) {
     return std::string(RunFed("FusedBatchNormV3", inputs, attrs).status().message());
   };

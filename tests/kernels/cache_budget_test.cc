@@ -10,7 +10,7 @@
 namespace weir {
 namespace {
 
-TEST(CacheBudget, NoMoreThanThereIsAreTakenAndAllComeBack) {
+TEST(CacheBudget, ReservesAtMostTheBudgetAndReturnsAll) {
   {
     CacheBudget most(CacheBudget::kMost - 10);
     EXPECT_EQ(most.bytes(), CacheBudget::kMost - 10);
@@ -26,20 +26,20 @@ TEST(CacheBudget, NoMoreThanThereIsAreTakenAndAllComeBack) {
   EXPECT_EQ(CacheBudget(CacheBudget::kMost).bytes(), CacheBudget::kMost);
 }
 
-TEST(ReuseTracker, WhatIsHardlyEverUsedAgainIsNotWorthKeeping) {
+TEST(ReuseTracker, RarelyReusedValuesAreNotCached) {
   ReuseTracker uses;
   for (int change = 0; change < 100; ++change) {  // like evaluations between epochs
-    uses.Change();
-    for (int use = 0; use < 3; ++use) uses.Use();
+    uses.RecordNewValue();
+    for (int use = 0; use < 3; ++use) uses.RecordReuse();
     EXPECT_TRUE(uses.pays()) << change;
   }
   int change = 0;
-  for (; uses.pays() && change < 100; ++change) uses.Change();  // like each training step
+  for (; uses.pays() && change < 100; ++change) uses.RecordNewValue();  // like each training step
   EXPECT_THAT(change, testing::AllOf(testing::Gt(2), testing::Lt(10)));
 }
 
 // Weights that do not fit in the budget are packed in each step, or not at all.
-TEST(CacheBudget, ResultsAreTheSameWhenNothingIsLeft) {
+TEST(CacheBudget, ResultsAreEqualWhenTheBudgetIsExhausted) {
   Tensor filter(DT_FLOAT, {3, 3, 16, 32}), matrix(DT_FLOAT, {64, 128}),
       image(DT_FLOAT, {1, 9, 9, 16}), rows(DT_FLOAT, {16, 64});
   for (Tensor* t : {&filter, &matrix, &image, &rows}) {

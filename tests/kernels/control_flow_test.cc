@@ -69,7 +69,7 @@ TEST(ControlFlow, SwitchPassesToOneSideAndMarksTheOtherDead) {
   }
 }
 
-TEST(ControlFlow, MergeTakesTheInputThatIsAlive) {
+TEST(ControlFlow, MergeForwardsTheLiveInput) {
   Graph g;
   const MergeResult merged = Merge({Const(g, 1.f), Const(g, 2.f)});
   const KernelRun run =
@@ -81,14 +81,14 @@ TEST(ControlFlow, MergeTakesTheInputThatIsAlive) {
   EXPECT_TRUE(none.dead[2] && none.dead[3]);
 }
 
-TEST(ControlFlow, MergeKnowsWhatShapesAgreeOn) {
+TEST(ControlFlow, MergeInfersTheCommonShape) {
   Graph g;
   const Output a = Placeholder(g, DT_FLOAT, {2, 3}), b = Placeholder(g, DT_FLOAT, {2, 4});
   EXPECT_EQ(Merge({a, b}).output.shape().ToString(), "[2,?]");
   EXPECT_EQ(Merge({a, Placeholder(g, DT_FLOAT, {2})}).output.shape().ToString(), "<unknown>");
 }
 
-TEST(ControlFlow, AFailedAssertShowsItsData) {
+TEST(ControlFlow, AFailedAssertPrintsItsData) {
   Graph g;
   const Operation check =
       Assert(Const(g, false), {Const<int32_t>(g, {2, 2}, {1, 2, 3, 4}), Const(g, "x is bad")});
@@ -98,7 +98,7 @@ TEST(ControlFlow, AFailedAssertShowsItsData) {
               HasSubstr("assertion failed: [[1 2][3...]...] [x is bad]"));
 }
 
-TEST(ControlFlow, SummariesLookAsTensorFlowsDo) {
+TEST(ControlFlow, SummarizedTensorsEqualTensorFlows) {
   EXPECT_EQ(Summarize(Tensor::Scalar(1.5f), 3), "1.5");
   EXPECT_EQ(Summarize(Tensor::Vector<int32_t>({1, 2, 3, 4}), 3), "1 2 3...");
   EXPECT_EQ(Summarize(Tensor::Vector<float>({0.1f, 1e10f}), -1), "0.1 1e+10");
@@ -119,7 +119,7 @@ TEST(ControlFlow, PrintPassesItsInputAndWritesToStderr) {
   EXPECT_EQ(written, "loss [7 8 9...]\n");
 }
 
-TEST(ControlFlow, PrintV2RefusesStreamsItDoesNotKnow) {
+TEST(ControlFlow, PrintV2RejectsUnknownStreams) {
   Graph g;
   const absl::Status status = EvaluateTargets(g, {PrintV2(Const(g, "text"), "printer")}, nullptr);
   EXPECT_THAT(std::string(status.message()), HasSubstr("Unknown output stream: printer"));
@@ -138,7 +138,7 @@ TEST(ControlFlow, RefSelectChecksItsIndex) {
               HasSubstr("must be in the range [0, 2) but got 5"));
 }
 
-TEST(ControlFlow, ReferencesPassAsTheyAre) {
+TEST(ControlFlow, ReferencesAreForwarded) {
   Graph g;
   const Output ref =
       Output(AddNode(g, "VariableV2", {}, {{"shape", Shape({2})}, {"dtype", DT_FLOAT}}));
@@ -157,7 +157,7 @@ TEST(ControlFlow, ReferencesPassAsTheyAre) {
             "v");
 }
 
-TEST(ControlFlow, LoopOpsPassTheirValueAndKeepWhatIsSureOfItsShape) {
+TEST(ControlFlow, LoopOpsForwardTheirValueAndInferItsShape) {
   Graph g;
   const Output x = Placeholder(g, DT_FLOAT, {2});
   const Output constant = Enter(x, "loop", {.is_constant = true}), variable = Enter(x, "loop");
@@ -181,7 +181,7 @@ TEST(ControlFlow, LoopOpsPassTheirValueAndKeepWhatIsSureOfItsShape) {
   }
 }
 
-TEST(ControlFlow, NodesWithoutValuesOnlyWait) {
+TEST(ControlFlow, NodesWithoutOutputsOnlyOrder) {
   Graph g;
   const Operation first = NoOp(g), second = ControlTrigger(g);
   EXPECT_TRUE(EvaluateTargets(g, {first, second}, nullptr).ok());
@@ -201,7 +201,7 @@ TEST(ControlFlow, GroupAndTupleNameTheirNodesAsPythonDoes) {
 
 // ---- accumulators
 
-TEST(Accumulator, TheReferenceFormAddsUpWithoutDividing) {
+TEST(Accumulator, TheRefFormSumsWithoutDividing) {
   Graph g;
   ResourceMap resources;
   ConditionalAccumulator sum(
@@ -225,7 +225,7 @@ TEST(Accumulator, TheReferenceFormAddsUpWithoutDividing) {
   EXPECT_EQ((*left)[0].scalar<int32_t>(), 0);
 }
 
-TEST(Accumulator, AveragesWhatIsFreshAndStartsAnew) {
+TEST(Accumulator, AveragesFreshGradientsAndResets) {
   Graph g;
   ResourceMap resources;
   ConditionalAccumulator sum(g, DT_FLOAT, {.shape = {2}});
@@ -253,7 +253,7 @@ TEST(Accumulator, AveragesWhatIsFreshAndStartsAnew) {
   EXPECT_EQ((*got)[0].scalar<int32_t>(), 0);
 }
 
-TEST(Accumulator, RefusesAGradientOfAnotherShape) {
+TEST(Accumulator, RejectsAGradientOfADifferentShape) {
   Graph g;
   ConditionalAccumulator sum(g, DT_FLOAT, {.shape = {2}});
   const Operation apply = sum.ApplyGradient(Const(g, {1.f, 2.f, 3.f}), Const(g, int64_t{0}));
@@ -262,7 +262,7 @@ TEST(Accumulator, RefusesAGradientOfAnotherShape) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("Shape mismatch"));
 }
 
-TEST(Accumulator, WhoWaitsBehindOneThatGivesUpIsServed) {
+TEST(Accumulator, WaiterBehindACancelledOneIsServed) {
   DenseAccumulator sum("sum", DT_FLOAT, Shape({1}), /*mean=*/false);
   Cancellation impatient, patient;
   absl::Status first;

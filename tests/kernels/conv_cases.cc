@@ -97,7 +97,7 @@ struct Geometry {
   }
 };
 
-Shape SpelledOut(const Tensor& t) {
+Shape ShapeFromVector(const Tensor& t) {
   std::vector<int64_t> dims;
   for (int64_t i = 0; i < t.num_elements(); ++i) dims.push_back(t.IntAt(i));
   return Shape(dims);
@@ -112,7 +112,7 @@ Tensors ForwardOf(const Node& node, const Tensors& in) {
 }
 
 Tensors BackpropInputOf(const Node& node, const Tensors& in) {
-  Shape input = SpelledOut(in[0]);
+  Shape input = ShapeFromVector(in[0]);
   if (input.rank() == 2) input = Shape({in[2].dim(0), input.dim(0), input.dim(1), in[1].dim(-2)});
   const Geometry g(node, input, in[1].shape());
   const std::vector<double> w = ToDoubles(in[1]), dy = ToDoubles(in[2]);
@@ -122,7 +122,7 @@ Tensors BackpropInputOf(const Node& node, const Tensors& in) {
 }
 
 Tensors BackpropFilterOf(const Node& node, const Tensors& in) {
-  const Shape filter = SpelledOut(in[1]);
+  const Shape filter = ShapeFromVector(in[1]);
   const Geometry g(node, in[0].shape(), filter);
   const std::vector<double> x = ToDoubles(in[0]), dy = ToDoubles(in[2]);
   std::vector<double> df(filter.num_elements(), 0);

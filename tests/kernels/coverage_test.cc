@@ -59,7 +59,7 @@ const Reasons& TestedElsewhere() {
 // from the names and the values of the sweep's tests:
 // "Math/OpSweepTest.MatchesReference/Concat_axis1", with a value that is printed as "Concat_axis1,
 // gradients to order 2".
-std::map<std::string, int> OpsWithRows() {
+std::map<std::string, int> OpsWithTestCases() {
   std::map<std::string, int> ops;
   const testing::UnitTest& all = *testing::UnitTest::GetInstance();
   for (int i = 0; i < all.total_test_suite_count(); ++i) {
@@ -108,11 +108,12 @@ TEST(CoverageTest, EveryOpHasAKernel) {
   }
 }
 
-TEST(CoverageTest, EveryOpHasARowOrAReason) {
-  const std::map<std::string, int> with_rows = OpsWithRows();
+TEST(CoverageTest, EveryOpHasATestCaseOrAReason) {
+  const std::map<std::string, int> with_cases = OpsWithTestCases();
   for (const OpSpec* op : BuiltinOps().All()) {
-    EXPECT_TRUE(with_rows.contains(op->name()) || TestedElsewhere().contains(op->name()))
-        << op->name() << " has no row in tests/kernels/*_cases.cc and no reason in " << __FILE__;
+    EXPECT_TRUE(with_cases.contains(op->name()) || TestedElsewhere().contains(op->name()))
+        << op->name() << " has no test case in tests/kernels/*_cases.cc and no reason in "
+        << __FILE__;
   }
 }
 
@@ -120,12 +121,12 @@ TEST(CoverageTest, EveryOpHasARowOrAReason) {
 // prints. The line names the sweep if the sweep checks the gradient, with the order up to which it
 // does.
 TEST(CoverageTest, EveryGradientIsTested) {
-  const std::map<std::string, int> with_rows = OpsWithRows();
+  const std::map<std::string, int> with_cases = OpsWithTestCases();
   const std::map<std::string, tools::GradientTest> tests = tools::GradientTests();
   int gradients = 0, untested = 0;
   for (const OpSpec* op : BuiltinOps().All()) {
-    const auto row = with_rows.find(op->name());
-    const int order = row == with_rows.end() ? 0 : row->second;
+    const auto row = with_cases.find(op->name());
+    const int order = row == with_cases.end() ? 0 : row->second;
     const auto test = tests.find(op->name());
     if (!op->gradient_fn()) {
       EXPECT_TRUE(test == tests.end()) << op->name() << " has no gradient";
@@ -148,7 +149,7 @@ TEST(CoverageTest, EveryGradientIsTested) {
   for (const auto& [op, test] : tests) EXPECT_NE(BuiltinOps().Find(op), nullptr) << op;
 }
 
-TEST(CoverageTest, WhatTensorFlowDifferentiatesHasAGradient) {
+TEST(CoverageTest, OpsThatTensorFlowDifferentiatesHaveAGradient) {
   for (const auto& [name, kind] : ReadWords("tests/kernels/tensorflow_gradients.txt")) {
     const OpSpec* const op = BuiltinOps().Find(name);
     if (op == nullptr || kind == "refused") continue;
@@ -157,11 +158,11 @@ TEST(CoverageTest, WhatTensorFlowDifferentiatesHasAGradient) {
   }
 }
 
-TEST(CoverageTest, ReasonsAreForOpsThatExistAndHaveNoRow) {
-  const std::map<std::string, int> with_rows = OpsWithRows();
+TEST(CoverageTest, ReasonsAreForExistingOpsWithoutATestCase) {
+  const std::map<std::string, int> with_cases = OpsWithTestCases();
   for (const auto& [op, reason] : TestedElsewhere()) {
     EXPECT_NE(BuiltinOps().Find(op), nullptr) << op;
-    EXPECT_FALSE(with_rows.contains(op)) << op << " has a row now";
+    EXPECT_FALSE(with_cases.contains(op)) << op << " now has a test case";
   }
 }
 

@@ -33,7 +33,7 @@ struct Problem {
 
   // Returns the probability of each label sequence that paths of sequence b collapse to. Without
   // `merge` repeated symbols of a path are not collapsed.
-  std::map<Sequence, double> Spelled(int64_t b, bool merge) const {
+  std::map<Sequence, double> SequenceProbabilities(int64_t b, bool merge) const {
     std::map<Sequence, double> out;
     Sequence path;
     const std::function<void(double)> extend = [&](double p) {
@@ -76,15 +76,15 @@ Tensors LossReference(const Node& node, const Tensors& in) {
   const std::vector<Sequence> labels = LabelsOf(in[1], in[2], p.batch);
   const bool merge = node.attr<bool>("ctc_merge_repeated");
   const auto loss = [&](int64_t b) {
-    Sequence wanted;
+    Sequence expected;
     for (size_t i = 0; i < labels[b].size(); ++i) {
       const bool repeated = i > 0 && labels[b][i] == labels[b][i - 1];
       if (!repeated || !node.attr<bool>("preprocess_collapse_repeated"))
-        wanted.push_back(labels[b][i]);
+        expected.push_back(labels[b][i]);
     }
     const bool too_long = static_cast<int64_t>(labels[b].size()) > p.lengths[b];
     if (p.lengths[b] == 0 || too_long) return 0.0;
-    return -std::log(p.Spelled(b, merge)[wanted]);
+    return -std::log(p.SequenceProbabilities(b, merge)[expected]);
   };
   std::vector<double> losses, gradient(p.x.size());
   for (int64_t b = 0; b < p.batch; ++b) losses.push_back(loss(b));
@@ -104,7 +104,7 @@ Tensor Pairs(std::initializer_list<int64_t> values) {
   return Tensor::Of<int64_t>(Shape({static_cast<int64_t>(values.size()) / 2, 2}), values);
 }
 
-std::vector<OpCase> CtcRows() {
+std::vector<OpCase> CtcCases() {
   const auto loss = [](const char* op, const char* label, std::initializer_list<int32_t> labels,
                        std::initializer_list<int32_t> lengths) {
     OpCase row(op);
@@ -135,7 +135,7 @@ std::vector<OpCase> CtcRows() {
 
 }  // namespace
 
-INSTANTIATE_TEST_SUITE_P(Ctc, OpSweepTest, testing::ValuesIn(CtcRows()), OpCaseName);
+INSTANTIATE_TEST_SUITE_P(Ctc, OpSweepTest, testing::ValuesIn(CtcCases()), OpCaseName);
 
 namespace {
 
@@ -159,7 +159,7 @@ TEST(Ctc, BeamSearchFindsTheLikeliestSequences) {
     decoded.push_back(LabelsOf((*out)[k], (*out)[kPaths + k], p.batch));
   for (int64_t b = 0; b < p.batch; ++b) {
     std::vector<std::pair<double, Sequence>> best;
-    for (const auto& [labels, probability] : p.Spelled(b, true))
+    for (const auto& [labels, probability] : p.SequenceProbabilities(b, true))
       best.push_back({-probability, labels});
     std::sort(best.begin(), best.end());
     for (int k = 0; k < kPaths; ++k) {

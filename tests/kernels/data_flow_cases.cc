@@ -49,7 +49,7 @@ Tensors StitchReference(const Node&, const Tensors& x) {
       })};
 }
 
-std::vector<OpCase> DataFlowRows() {
+std::vector<OpCase> DataFlowCases() {
   std::vector<OpCase> rows = {
       OpCase("DynamicPartition")
           .Input({5, 2})
@@ -103,6 +103,6 @@ std::vector<OpCase> DataFlowRows() {
 
 }  // namespace
 
-INSTANTIATE_TEST_SUITE_P(DataFlow, OpSweepTest, testing::ValuesIn(DataFlowRows()), OpCaseName);
+INSTANTIATE_TEST_SUITE_P(DataFlow, OpSweepTest, testing::ValuesIn(DataFlowCases()), OpCaseName);
 
 }  // namespace weir

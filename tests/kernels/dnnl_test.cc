@@ -5,7 +5,7 @@
 namespace weir::dnnl {
 namespace {
 
-TEST(Dnnl, IsLoadedWhenItIsAskedFor) {
+TEST(Dnnl, IsLoadedOnRequest) {
   ASSERT_TRUE(IsThere());
   const float a[] = {1, 2, 3, 4}, b[] = {5, 6, 7, 8};
   float c[4] = {};
@@ -15,7 +15,7 @@ TEST(Dnnl, IsLoadedWhenItIsAskedFor) {
 }
 
 // Like all functions if the library is missing.
-TEST(Dnnl, WhatItDoesNotHaveIsUnimplementedOrNothing) {
+TEST(Dnnl, MissingFunctionsAreUnimplementedOrNull) {
   EXPECT_EQ(FindFunction("dnnl_no_such_function"), nullptr);
   const Function<dnnl_status_t(int)> says("dnnl_no_such_function");
   const Function<const int*(int)> gives("dnnl_no_such_function");

@@ -3,7 +3,7 @@
 #include "weir/tests/evaluate.h"
 #include "weir/tests/kernels/sparse_tables.h"
 
-// Levenshtein distances, by the recursion that defines them.
+// Levenshtein distances by their recursive definition.
 namespace weir {
 
 namespace {
@@ -32,12 +32,12 @@ Tensors DistanceReference(const Node& node, const Tensors& x) {
     const std::vector<double>&a = sequences[0][index], &b = sequences[1][index];
     out[flat] = static_cast<double>(Distance(a, b, a.size(), b.size()));
     if (node.attr<bool>("normalize") && out[flat] > 0)
-      out[flat] /= static_cast<double>(b.size());  // infinite if there is no truth
+      out[flat] /= static_cast<double>(b.size());  // infinite if the truth is empty
   });
   return {Doubles(shape, out)};
 }
 
-std::vector<OpCase> DistanceRows() {
+std::vector<OpCase> DistanceCases() {
   std::vector<OpCase> rows;
   for (const bool normalize : {true, false}) {
     rows.push_back(
@@ -59,7 +59,7 @@ std::vector<OpCase> DistanceRows() {
 
 }  // namespace
 
-TEST(Distance, IndicesThatAreFarOutsideAreRefused) {
+TEST(Distance, RejectsFarOutOfRangeIndices) {
   const Tensor far = Matrix(3, {INT64_MIN, -1, 0}), values = Tensor::Vector<int64_t>({1}),
                shape = I64({2, 2, 2});
   const absl::Status s = RunFed("EditDistance", {far, values, shape, far, values, shape}).status();
@@ -70,6 +70,6 @@ TEST(Distance, IndicesThatAreFarOutsideAreRefused) {
       << s;
 }
 
-INSTANTIATE_TEST_SUITE_P(Distance, OpSweepTest, testing::ValuesIn(DistanceRows()), OpCaseName);
+INSTANTIATE_TEST_SUITE_P(Distance, OpSweepTest, testing::ValuesIn(DistanceCases()), OpCaseName);
 
 }  // namespace weir

@@ -12,8 +12,8 @@ Z At(const Tensor& t, int64_t i) {
   return t.dtype() == DT_COMPLEX128 ? t.data<Z>()[i] : Z(t.data<double>()[i]);
 }
 
-// The sum by definition: one loop over all values of all labels. `equation` has no ellipsis; a
-// dimension of extent 1 is repeated.
+// Computes the sum by definition: one loop over all values of all labels. `equation` has no
+// ellipsis; a dimension of extent 1 is broadcast.
 OpReference ByDefinition(std::string equation) {
   return [equation](const Node&, const Tensors& in) -> Tensors {
     const size_t arrow = equation.find("->");

@@ -4,16 +4,16 @@
 #include "weir/ops/parsing.h"
 #include "weir/tests/kernels/recorded.h"
 
-// Examples from bytes that are written here, and what TensorFlow 2.21 makes of them.
+// Parses serialized examples that this file encodes, and compares with TensorFlow 2.21's results.
 namespace weir {
 
 namespace {
 
 using namespace recorded;  // NOLINT: a vocabulary made for these tables
 
-// ---- the wire form of examples
+// ---- the wire format of examples
 
-// Field `number` of a message: bytes.
+// Encodes field `number` of a message, of type bytes.
 std::string In(int number, const std::string& bytes) {
   std::string out(1, static_cast<char>(number << 3 | 2));
   PutVarint64(&out, bytes.size());
@@ -24,7 +24,7 @@ std::string Ints(std::initializer_list<int64_t> values) {
   for (const int64_t v : values) PutVarint64(&packed, static_cast<uint64_t>(v));
   return In(3, values.size() == 0 ? "" : In(1, packed));
 }
-// Not packed, as old writers did it.
+// Not packed, as written by old encoders.
 std::string LooseInts(std::initializer_list<int64_t> values) {
   std::string list;
   for (const int64_t v : values) {
@@ -107,7 +107,7 @@ Tensors BatchDense() {
           Tensor::Of<int64_t>({3, 2, 2}, {1, 2, 3, 4, -1, -1, -1, -1, 5, 6, -1, -1})};
 }
 
-std::vector<OpCase> ExampleRows() {
+std::vector<OpCase> ExampleCases() {
   const Tensor s_indices = Pairs({0, 0, 1, 0, 1, 1}), s_values = Strings({"a", "b", ""});
   const Tensors dense = BatchDense();
   const Tensor one_d = Tensor::Vector<float>({1, 2}),
@@ -127,12 +127,12 @@ std::vector<OpCase> ExampleRows() {
   rows.push_back(V2("none", Strings({}),
                     {Pairs({}), Strings({}), Longs({0, 0}), Tensor(DT_FLOAT, {0, 2}),
                      Tensor(DT_INT64, {0, 0, 2}), Longs({}), Splits({0})}));
-  // Two one after the other are one: what comes later holds.
+  // Two concatenated messages are merged: the later value wins.
   rows.push_back(
       V2("merged", Strings({First() + Second()}),
          {Pairs({0, 0, 0, 1}), Strings({"b", ""}), Longs({1, 2}), Tensor::Of<float>({1, 2}, {3, 4}),
           Tensor::Of<int64_t>({1, 2, 2}, {1, 2, 3, 4}), Longs({}), Splits({0, 0})}));
-  // Fields of other numbers are skipped.
+  // Unknown field numbers are skipped.
   rows.push_back(
       V2("others", Strings({std::string("xx") + First()}),
          {Pairs({0, 0}), Strings({"a"}), Longs({1, 1}), Tensor::Of<float>({1, 2}, {1, 2}),
@@ -176,7 +176,7 @@ std::string ShortSequence() {
   return Sequence({{"cs", Bytes({"y", "z"})}}, {{"fd", Frames({Floats({5, 6})})}, {"fr", ""}});
 }
 
-// What the three ops have in common.
+// The part common to the three ops.
 Attrs SequenceAttrs() {
   return {{"context_sparse_types", DataTypes{DT_STRING}},
           {"context_dense_shapes", std::vector<Shape>{Shape({2})}},
@@ -206,7 +206,7 @@ OpCase SequenceV2(absl::string_view label, const Tensor& serialized, const Tenso
              {Longs({8, 9})});
 }
 
-std::vector<OpCase> SequenceRows() {
+std::vector<OpCase> SequenceCases() {
   const Tensor batch = Strings({LongSequence(), ShortSequence()});
   const Tensor cs_values = Strings({"x", "y", "z"}), cs_indices = Pairs({0, 0, 1, 0, 1, 1}),
                cd = Tensor::Of<int64_t>({2, 2}, {1, 2, 8, 9}), fs_values = Longs({1, 2, 3}),
@@ -267,14 +267,14 @@ std::vector<OpCase> SequenceRows() {
 
 }  // namespace
 
-INSTANTIATE_TEST_SUITE_P(Examples, OpSweepTest, testing::ValuesIn(ExampleRows()), OpCaseName);
-INSTANTIATE_TEST_SUITE_P(Sequences, OpSweepTest, testing::ValuesIn(SequenceRows()), OpCaseName);
+INSTANTIATE_TEST_SUITE_P(Examples, OpSweepTest, testing::ValuesIn(ExampleCases()), OpCaseName);
+INSTANTIATE_TEST_SUITE_P(Sequences, OpSweepTest, testing::ValuesIn(SequenceCases()), OpCaseName);
 
 namespace {
 
-// What ParseExample says of a batch; "" if it is content.
-std::string Complaint(const Tensor& serialized, const std::vector<FixedLenFeature>& dense,
-                      const std::vector<VarLenFeature>& sparse = {}) {
+// Returns ParseExample's error message for a batch; "" if it succeeds.
+std::string ErrorMessage(const Tensor& serialized, const std::vector<FixedLenFeature>& dense,
+                         const std::vector<VarLenFeature>& sparse = {}) {
   Graph g;
   const Output bytes = Placeholder(g, DT_STRING);
   ParsedExamples parsed = ParseExample(bytes, dense, sparse);
@@ -286,7 +286,7 @@ std::string Complaint(const Tensor& serialized, const std::vector<FixedLenFeatur
   return std::string(out.status().message());
 }
 
-TEST(Examples, RefuseWhatDoesNotFit) {
+TEST(Examples, RejectMismatchedArguments) {
   const FixedLenFeature d = {"d", DT_FLOAT, Shape({2}), {}};
   const FixedLenFeature v = {"v", DT_INT64, Shape({Shape::kUnknown, 2}),
                              Tensor::Scalar<int64_t>(0)};
@@ -323,14 +323,15 @@ TEST(Examples, RefuseWhatDoesNotFit) {
        "must contain a single element"},
   };
   for (const auto& row : rows) {
-    const std::string got = Complaint(Strings({row.example}), row.dense, row.sparse);
+    const std::string got = ErrorMessage(Strings({row.example}), row.dense, row.sparse);
     EXPECT_EQ(got.empty(), *row.message == 0) << got;
     EXPECT_NE(got.find(row.message), std::string::npos) << row.message << "\n" << got;
   }
-  EXPECT_NE(Complaint(Strings({1, 1}, {First()}), {d}).find("scalar or vector"), std::string::npos);
+  EXPECT_NE(ErrorMessage(Strings({1, 1}, {First()}), {d}).find("scalar or vector"),
+            std::string::npos);
 }
 
-TEST(Examples, DefaultsStandInForWhatIsMissing) {
+TEST(Examples, DefaultsReplaceMissingFeatures) {
   Graph g;
   const ParsedExamples parsed =
       ParseExample(Const(g, Batch()), {{"d", DT_FLOAT, Shape({2}), Tensor::Vector<float>({9, 9})}},
@@ -346,7 +347,7 @@ TEST(Examples, DefaultsStandInForWhatIsMissing) {
   EXPECT_TRUE(IdenticalTensors((*out)[2], Longs({3, 2})));
 }
 
-TEST(Sequences, RefuseWhatDoesNotFit) {
+TEST(Sequences, RejectMismatchedArguments) {
   const struct {
     std::string example;
     bool may_miss;

@@ -3,14 +3,14 @@
 
 #include "weir/tests/kernels/pick.h"
 
-// Fourier transforms, against the sums that define them.
+// Fourier transforms, compared with the sums that define them.
 namespace weir {
 
 namespace {
 
 using pick::Index;
 
-// The transform of the last dimensions of `x`, taken as long as `lengths` says.
+// Transforms the last dimensions of `x`, cropped or padded to `lengths`.
 std::vector<complex128> Transform(const Tensor& x, const std::vector<int64_t>& lengths,
                                   bool inverse) {
   const int rank = static_cast<int>(lengths.size()), outer = x.rank() - rank;
@@ -63,7 +63,7 @@ Tensors ComplexReference(const Node& n, const Tensors& in) {
   return {out};
 }
 
-// The whole transform, of which half of the last dimension is kept.
+// The full transform, of which half of the last dimension is returned.
 Tensors FromRealReference(const Node&, const Tensors& in) {
   const std::vector<int64_t> lengths = pick::Ints(in[1]);
   const std::vector<complex128> y = Transform(in[0], lengths, false);
@@ -78,7 +78,8 @@ Tensors FromRealReference(const Node&, const Tensors& in) {
   return {out};
 }
 
-// The other half of the frequencies are the conjugates at the negative ones: of all dimensions.
+// The other half of the frequencies are the conjugates at the negated frequencies of all
+// dimensions.
 Tensors ToRealReference(const Node&, const Tensors& in) {
   const std::vector<int64_t> lengths = pick::Ints(in[1]);
   const int rank = static_cast<int>(lengths.size()), outer = in[0].rank() - rank;
@@ -142,7 +143,7 @@ void AddRealRows(std::vector<OpCase>* rows) {
   const struct {
     const char* label;
     const char* suffix;
-    Shape real, complex;  // what goes into each of the two
+    Shape real, complex;  // the input shape of each of the two
     std::vector<int64_t> lengths;
   } shapes[] = {{"even", "", {2, 6}, {2, 4}, {6}},
                 {"odd", "", {2, 7}, {2, 4}, {7}},
@@ -187,7 +188,7 @@ void AddRealRows(std::vector<OpCase>* rows) {
   }
 }
 
-std::vector<OpCase> FftRows() {
+std::vector<OpCase> FftCases() {
   std::vector<OpCase> rows;
   AddComplexRows(&rows);
   AddRealRows(&rows);
@@ -196,6 +197,6 @@ std::vector<OpCase> FftRows() {
 
 }  // namespace
 
-INSTANTIATE_TEST_SUITE_P(Fft, OpSweepTest, testing::ValuesIn(FftRows()), OpCaseName);
+INSTANTIATE_TEST_SUITE_P(Fft, OpSweepTest, testing::ValuesIn(FftCases()), OpCaseName);
 
 }  // namespace weir

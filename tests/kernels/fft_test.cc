@@ -18,7 +18,7 @@ Output FromParts(const Output& x) {
   return Complex(StridedSlice(x, {Index(0)}), StridedSlice(x, {Index(1)}));
 }
 
-// Squares, so that there is a second derivative.
+// Squares, so that the second derivative is nonzero.
 TEST(Fft, GradientsOfComplexTransforms) {
   const struct {
     Output (*transform)(Output x, absl::string_view name);
@@ -47,7 +47,7 @@ TEST(Fft, GradientsOfRealTransforms) {
   }
 }
 
-TEST(Fft, OldOpsRunInOldGraphs) {
+TEST(Fft, DeprecatedOpsRunInOldGraphs) {
   Graph g;
   g.versions().producer = 10;
   const Output x = Const<std::complex<float>>(g, {1, 1, 2}, {1, 3});
@@ -66,7 +66,7 @@ TEST(Fft, OldOpsRunInOldGraphs) {
   }
 }
 
-TEST(Fft, RefusesWhatDoesNotFit) {
+TEST(Fft, RejectsMismatchedArguments) {
   const Tensor x = Tensor::Vector<float>({1, 2, 3});
   const Tensor z = Tensor::Vector<std::complex<float>>({1, 2, 3});
   const struct {

@@ -5,7 +5,7 @@
 #include "weir/ops/fit.h"
 #include "weir/tests/kernels/recorded.h"
 
-// Centers fitted to points, and falling sequences to numbers.
+// Fits centers to points, and non-increasing sequences to numbers.
 namespace weir {
 
 namespace {
@@ -14,7 +14,7 @@ using namespace recorded;  // NOLINT: a vocabulary made for these tables
 
 // ---- references
 
-// Equally near centers come in their order.
+// Equidistant centers are ordered by index.
 Tensors NeighborsReference(const Node&, const Tensors& in) {
   const std::vector<double> p = ToDoubles(in[0]), centers = ToDoubles(in[1]);
   const int64_t n = in[0].dim(0), dims = in[0].dim(1), count = in[1].dim(0);
@@ -38,7 +38,7 @@ Tensors NeighborsReference(const Node&, const Tensors& in) {
   return {indices, distances};
 }
 
-// The value at i is the least, over beginnings j <= i, of the greatest mean of x[j..k], k >= i; a
+// The value at i is the minimum, over starts j <= i, of the maximum mean of x[j..k], k >= i. A
 // segment begins where no mean that ends there is less than one that begins there.
 Tensors IsotonicReference(const Node&, const Tensors& in) {
   const std::vector<double> x = ToDoubles(in[0]);
@@ -111,7 +111,7 @@ OpCase Isotonic(const char* label, const Shape& shape, std::vector<DataType> typ
       .Reference(IsotonicReference);
 }
 
-std::vector<OpCase> FitRows() {
+std::vector<OpCase> FitCases() {
   const Tensor tied = Points({0, -5, -2, -2, 2, 4, -2, 0, 2, 1});
   const Tensor centers = Points({0, 0, 3, 3, -3, 1, 0, 0});
   return {
@@ -152,12 +152,12 @@ std::vector<OpCase> FitRows() {
   };
 }
 
-TEST(Fit, RefusesWhatDoesNotFit) {
+TEST(Fit, RejectsMismatchedArguments) {
   const auto i64 = [](int64_t x) { return Tensor::Scalar(x); };
   const Tensor points = Twelve(), vector = Tensor::Vector<float>({1, 2}), pair = Longs({1, 2});
   const Tensor none = Tensor::Zeros(DT_FLOAT, Shape({0, 2}));
   const Tensor wide = Tensor::Zeros(DT_FLOAT, Shape({2, 3}));
-  ExpectRefusals({
+  ExpectRejections({
       {"NearestNeighbors", {vector, points, i64(1)}, {}, "Input points should be a matrix."},
       {"NearestNeighbors", {points, vector, i64(1)}, {}, "Input centers should be a matrix."},
       {"NearestNeighbors", {points, points, pair}, {}, "Input k should be a scalar."},
@@ -177,8 +177,8 @@ TEST(Fit, RefusesWhatDoesNotFit) {
   });
 }
 
-// Distances that are no numbers end the draws all the same.
-TEST(Fit, NoPointsHangKmeans) {
+// NaN distances end the draws too.
+TEST(Fit, KmeansTerminatesForAllPoints) {
   for (const float bad : {NAN, INFINITY, 3e38f}) {
     Tensor points = Twelve();
     for (const int at : {0, 5, 17}) points.data<float>()[at] = bad;
@@ -191,7 +191,7 @@ TEST(Fit, NoPointsHangKmeans) {
   }
 }
 
-TEST(Fit, BuildersGiveWhatTheOpsGive) {
+TEST(Fit, BuildersMatchTheOps) {
   Graph g;
   const Output points = Const(g, Twelve());
   const Neighbors near = NearestNeighbors(points, points, 1);
@@ -208,7 +208,7 @@ TEST(Fit, BuildersGiveWhatTheOpsGive) {
   EXPECT_EQ((*out)[3].data<double>()[0], 1.5);
 }
 
-INSTANTIATE_TEST_SUITE_P(Fit, OpSweepTest, testing::ValuesIn(FitRows()), OpCaseName);
+INSTANTIATE_TEST_SUITE_P(Fit, OpSweepTest, testing::ValuesIn(FitCases()), OpCaseName);
 
 }  // namespace
 

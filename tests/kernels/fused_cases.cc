@@ -3,7 +3,7 @@
 
 #include "weir/tests/kernels/op_case.h"
 
-// Products with what is done to their elements, against both written out in double.
+// Fused products and their epilogues, compared with both computed in double.
 namespace weir {
 namespace {
 
@@ -17,8 +17,9 @@ double Activated(const std::string& op, double x, double alpha) {
   return x;
 }
 
-// What fused_ops name, of a product [.., channels] whose arguments begin at in[2].
-Tensors Finished(const Node& node, const Shape& shape, std::vector<double> y, const Tensors& in) {
+// Applies fused_ops to a product [.., channels]; their operands start at in[2].
+Tensors ApplyFusedOps(const Node& node, const Shape& shape, std::vector<double> y,
+                      const Tensors& in) {
   size_t arg = 2;
   for (const std::string& op : node.attr<std::vector<std::string>>("fused_ops")) {
     const bool takes = op == "BiasAdd" || op == "Add";
@@ -31,7 +32,7 @@ Tensors Finished(const Node& node, const Shape& shape, std::vector<double> y, co
   return {Doubles(shape, y)};
 }
 
-// Channels last; images of SAME or VALID padding.
+// NHWC convolution with SAME or VALID padding.
 Tensors ConvOf(const Node& node, const Tensors& in) {
   const Shape &x = in[0].shape(), &f = in[1].shape();
   const bool depthwise = node.op_name() != "_FusedConv2D",
@@ -58,10 +59,10 @@ Tensors ConvOf(const Node& node, const Tensors& in) {
       }
     });
   });
-  return Finished(node, shape, std::move(y), in);
+  return ApplyFusedOps(node, shape, std::move(y), in);
 }
 
-// Of what precedes it: 1x1 filters.
+// For the preceding convolution: 1x1 filters.
 Tensor PointwiseOf(const Tensor& x, const Tensor& filter) {
   const int64_t in = filter.dim(2), out = filter.dim(3);
   Shape shape = x.shape();
@@ -74,7 +75,7 @@ Tensor PointwiseOf(const Tensor& x, const Tensor& filter) {
   return Doubles(shape, y);
 }
 
-// One filter a channel, with all that the attributes say.
+// One filter per channel, with all attributes.
 Tensor DepthwiseOf(const Node& node, const Tensor& x, const Tensor& filter) {
   const auto strides = node.attr<std::vector<int64_t>>("strides"),
              dilations = node.attr<std::vector<int64_t>>("dilations"),
@@ -144,7 +145,7 @@ Tensors MatMulOf(const Node& node, const Tensors& in) {
       y.push_back(sum);
     }
   }
-  return Finished(node, Shape({m, n}), std::move(y), in);
+  return ApplyFusedOps(node, Shape({m, n}), std::move(y), in);
 }
 
 using Ops = std::vector<std::string>;
@@ -182,7 +183,7 @@ std::vector<OpCase> FusedCases() {
   conv(kConv, "sum", {2, 5, 7, 16}, {1, 1, 16, 8}, {2, 5, 7, 8}, {"BiasAdd", "Add"});
   conv(kConv, "sum_relu", {1, 9, 8, 20}, {3, 3, 20, 33}, {1, 5, 4, 33}, {"BiasAdd", "Add", "Relu"},
        "SAME", 2);
-  // Cut into rows, and into slices of channels.
+  // Split into rows, and into slices of channels.
   conv(kConv, "rows", {1, 28, 28, 24}, {3, 3, 24, 32}, {1, 28, 28, 32}, {"BiasAdd", "Add", "Relu"});
   conv(kConv, "slices", {1, 7, 7, 64}, {3, 3, 64, 256}, {1, 7, 7, 256}, {"BiasAdd", "Add", "Relu"});
   conv(kConv, "no_images", {0, 5, 5, 2}, {3, 3, 2, 3}, {0, 5, 5, 3}, {"BiasAdd", "Relu"});
@@ -190,7 +191,8 @@ std::vector<OpCase> FusedCases() {
   conv(kDepthwise, "bias", {2, 5, 6, 3}, {3, 3, 3, 2}, {2, 5, 6, 6}, {"BiasAdd"});
   conv(kDepthwise, "relu6", {1, 7, 7, 35}, {3, 3, 35, 1}, {1, 4, 4, 35}, {"BiasAdd", "Relu6"},
        "SAME", 2);
-  // Channels in (0: images have those between), between, and out.
+  // Numbers of channels: of the image (without expansion, equal to `between`), between the
+  // convolutions, and of the output.
   struct Separable {
     const char* label;
     Shape image;
@@ -223,11 +225,11 @@ std::vector<OpCase> FusedCases() {
        {0, 0, 0, 1, 2, 0, 0, 0}},
       {"smaller_than_its_filter", {3, 2, 1, 8}, 32, 16},
       {"no_images", {0, 5, 5, 8}, 32, 16},
-      // In bands, on several threads.
+      // Split into bands, on several threads.
       {"bands", {1, 56, 56, 16}, 96, 24, true, false, "SAME", 2},
       {"bands_alone", {1, 80, 60, 64}, 64, 32, false},
       {"images_and_rows", {3, 30, 30, 16}, 96, 16, true, true},
-      // By channels.
+      // Split by channels.
       {"channels", {1, 5, 5, 64}, 400, 72, true, true},
       {"channels_alone", {2, 4, 4, 512}, 512, 520, false, false, "SAME", 2},
       {"channels_of_images", {2, 4, 5, 64}, 520, 80, true, false, "SAME", 2},

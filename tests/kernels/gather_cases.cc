@@ -4,7 +4,7 @@
 
 #include "weir/tests/kernels/pick.h"
 
-// Ops that gather, scatter, look up and sort, and those of diagonals.
+// Ops that gather, scatter, look up and sort, and ops on diagonals.
 namespace weir {
 
 namespace {
@@ -52,7 +52,7 @@ Tensors GatherNdReference(const Node&, const Tensors& x) {
 
 using Combine = std::function<complex128(complex128, complex128)>;
 
-// `start` with the updates combined into it one after the other.
+// Returns `start` with the updates applied sequentially.
 Tensor Scattered(Tensor start, const Tensor& indices, const Tensor& updates,
                  const Combine& combine) {
   const int depth = static_cast<int>(indices.dim(-1)), outer = indices.rank() - 1;
@@ -171,7 +171,7 @@ Tensors WhereReference(const Node&, const Tensors& x) {
                               absl::MakeConstSpan(rows))};
 }
 
-// Repeatedly takes the largest that is left, the first one of equals.
+// Repeatedly takes the largest remaining element; ties go to the first.
 Tensors TopReference(const Tensor& x, int64_t k) {
   Shape shape = x.shape();
   shape.set_dim(shape.rank() - 1, k);
@@ -195,7 +195,7 @@ Tensors TopReference(const Tensor& x, int64_t k) {
 }
 Tensors TopKV2Reference(const Node&, const Tensors& x) { return TopReference(x[0], x[1].IntAt(0)); }
 
-// Among k: fewer than k are larger.
+// Is in the top k if fewer than k are larger.
 Tensors InTopKReference(const Node& n, const Tensors& x) {
   const int64_t k = x.size() == 3 ? x[2].IntAt(0) : n.attr<int64_t>("k"), classes = x[0].dim(1);
   Tensor out(DT_BOOL, x[1].shape());
@@ -230,7 +230,7 @@ Tensors DiagPartReference(const Node&, const Tensors& x) {
   })};
 }
 
-// Diagonals low..high of matrices of rows by cols.
+// Diagonals low..high of rows x cols matrices.
 struct Band {
   int64_t rows, cols, low, high;
   std::string align = "LEFT_LEFT";
@@ -243,8 +243,8 @@ struct Band {
     for (int64_t k = low; k <= high; ++k) n = std::max(n, Length(k));
     return n;
   }
-  // Where element (r, c) of the matrix is kept: the diagonal's row and the place in it; -1 if it is
-  // on none.
+  // Returns the position of element (r, c) of the matrix among the stored diagonals: the diagonal's
+  // row and the index in it; -1 if it is on none.
   Source Stored(int64_t r, int64_t c) const {
     const int64_t k = c - r;
     if (k < low || k > high) return {-1, -1};
@@ -255,7 +255,7 @@ struct Band {
   }
 };
 
-// The index among stored diagonals for element i of the matrices, or nothing.
+// Returns the index among stored diagonals for element i of the matrices, or nullopt.
 pick::Index StoredIndex(const Band& band, const pick::Index& i) {
   const auto [row, place] = band.Stored(i[i.size() - 2], i.back());
   if (row < 0) return {};
@@ -314,9 +314,9 @@ OpReference BandPartReference(int64_t below, int64_t above) {
   };
 }
 
-// ---- the rows
+// ---- rows
 
-std::vector<OpCase> GatherRows() {
+std::vector<OpCase> GatherCases() {
   const Tensor nd = Tensor::Of<int32_t>({3, 2}, {0, 1, 2, 0, 0, 1}),
                column = Tensor::Of<int64_t>({4, 1}, {3, 0, 3, 1});
   const Tensor distinct = Tensor::Of<int32_t>({3, 1}, {2, 0, 4});
@@ -485,7 +485,7 @@ std::vector<OpCase> GatherRows() {
   return rows;
 }
 
-std::vector<OpCase> LookUpRows() {
+std::vector<OpCase> LookUpCases() {
   const std::vector<DataType> quantized = {DT_QINT8, DT_QUINT8, DT_QINT32, DT_QINT16, DT_QUINT16};
   return {
       OpCase("OneHot")
@@ -579,7 +579,7 @@ std::vector<OpCase> LookUpRows() {
   };
 }
 
-std::vector<OpCase> DiagRows() {
+std::vector<OpCase> DiagCases() {
   std::vector<OpCase> rows = {
       OpCase("Diag").Input({2, 3}).Reference(DiagReference),
       OpCase("DiagPart").Input({2, 3, 2, 3}).Reference(DiagPartReference),
@@ -674,8 +674,8 @@ std::vector<OpCase> DiagRows() {
 
 }  // namespace
 
-INSTANTIATE_TEST_SUITE_P(Gather, OpSweepTest, testing::ValuesIn(GatherRows()), OpCaseName);
-INSTANTIATE_TEST_SUITE_P(LookUp, OpSweepTest, testing::ValuesIn(LookUpRows()), OpCaseName);
-INSTANTIATE_TEST_SUITE_P(Diag, OpSweepTest, testing::ValuesIn(DiagRows()), OpCaseName);
+INSTANTIATE_TEST_SUITE_P(Gather, OpSweepTest, testing::ValuesIn(GatherCases()), OpCaseName);
+INSTANTIATE_TEST_SUITE_P(LookUp, OpSweepTest, testing::ValuesIn(LookUpCases()), OpCaseName);
+INSTANTIATE_TEST_SUITE_P(Diag, OpSweepTest, testing::ValuesIn(DiagCases()), OpCaseName);
 
 }  // namespace weir

@@ -1,4 +1,4 @@
-// Products of floats by our own loops, against sums in double.
+// Float products by our own GEMM, compared with sums in double.
 
 #include "weir/kernels/gemm.h"
 
@@ -30,7 +30,7 @@ struct Product {
   gemm::Matrix Right() const {
     return {b.data(), g.transpose_b ? 1 : g.n, g.transpose_b ? g.k : 1};
   }
-  // `was`: what is added to; null if nothing is. `rounding`: of the result, relative to it.
+  // `was`: the addend; null if there is none. `rounding`: additional relative tolerance.
   void Expect(const std::vector<float>& got, const std::vector<float>* was,
               double rounding = 0) const {
     const gemm::Matrix x = Left(), y = Right();
@@ -68,7 +68,7 @@ void ForEachProduct(const std::vector<MatMulArgs>& sizes,
 
 MatMulArgs Sizes(int64_t m, int64_t k, int64_t n) { return {.m = m, .n = n, .k = k}; }
 
-TEST(Gemm, MultipliesAndAdds) {
+TEST(Gemm, MultipliesAndAccumulates) {
   ForEachProduct({Sizes(1, 1, 1), Sizes(6, 4, 16), Sizes(7, 31, 17), Sizes(5, 513, 15),
                   Sizes(13, 8, 33), Sizes(97, 100, 3), Sizes(200, 3, 64), Sizes(12, 1100, 40),
                   Sizes(103, 1024, 70), Sizes(25, 512, 20)},
@@ -87,9 +87,9 @@ TEST(Gemm, MultipliesAndAdds) {
                  });
 }
 
-// From a column on that begins no panel: the same bits, and what it leaves packed is what Pack
-// makes.
-TEST(Gemm, PacksOnTheWay) {
+// Starts at a column that is not a panel boundary. Expects identical bits, and the panels that Pack
+// produces.
+TEST(Gemm, PacksWhileMultiplying) {
   constexpr int64_t kFirst = 5;
   ForEachProduct({Sizes(1, 1, 6), Sizes(6, 4, 21), Sizes(7, 31, 40), Sizes(13, 8, 37),
                   Sizes(97, 100, 69), Sizes(200, 3, 69), Sizes(25, 1100, 43), Sizes(5, 600, 70)},
@@ -116,8 +116,8 @@ TEST(Gemm, PacksOnTheWay) {
                  });
 }
 
-// Bias and bounds, in whole panels, in those of one vector, and in others; a NaN stays one.
-TEST(Gemm, Finishes) {
+// Bias and bounds in whole panels, in panels of one vector, and in others. NaN propagates.
+TEST(Gemm, AppliesTheEpilogue) {
   for (const bool adds : {false, true}) {
     for (const int64_t columns : {16, 8, 24, 32, 16 + 5, 3, 64 + 48}) {
       for (const int64_t depth : {1, 20, 600}) {
@@ -149,8 +149,8 @@ TEST(Gemm, Finishes) {
   }
 }
 
-// Some columns of B and of C, from a panel's boundary on, and nothing beside them.
-TEST(Gemm, WritesItsColumnsAlone) {
+// Some columns of B and C, starting at a panel boundary; the adjacent columns stay unchanged.
+TEST(Gemm, WritesOnlyItsColumns) {
   const Product p(Sizes(9, 21, 4 * gemm::PanelColumns() + 5));
   const int64_t first = gemm::PanelColumns(), columns = 2 * gemm::PanelColumns() + 1;
   std::vector<float> packed(
@@ -172,7 +172,7 @@ TEST(Gemm, WritesItsColumnsAlone) {
   p.Expect(c, nullptr);
 }
 
-// Whatever way a size takes, with threads.
+// Products through RunMatMul and AddMatMul, which choose the algorithm by size, with threads.
 void ExpectProducts(const std::vector<MatMulArgs>& sizes) {
   ForEachProduct(sizes, [](const Product& p) {
     for (const int threads : {1, 3}) {
@@ -186,29 +186,29 @@ void ExpectProducts(const std::vector<MatMulArgs>& sizes) {
   });
 }
 
-TEST(MatMul, OfMiddleSizes) {
+TEST(MatMul, MediumSizes) {
   ExpectProducts({Sizes(128, 32, 16), Sizes(131, 65, 200), Sizes(300, 128, 67),
                   Sizes(257, 33, 1000), Sizes(512, 300, 128), Sizes(20, 300, 500)});
 }
 
-// B is taken as it lies.
-TEST(MatMul, OfFewRows) {
+// B is used in place.
+TEST(MatMul, FewRows) {
   for (int64_t rows = 1; rows < 9; ++rows) {
     ExpectProducts({Sizes(rows, 700, 600), Sizes(rows, 1, 40000), Sizes(rows, 40000, 1),
                     Sizes(rows, 1037, 129), Sizes(rows, 5, 9001), Sizes(rows, 9003, 7)});
   }
 }
 
-// B is brought into order a block at a time: edges of blocks, of panels and of vectors.
-TEST(MatMul, OfSomeRows) {
+// B is packed one block at a time: tails of blocks, panels and vectors.
+TEST(MatMul, SomeRows) {
   ExpectProducts({Sizes(9, 1100, 70), Sizes(33, 513, 520), Sizes(127, 40, 90), Sizes(100, 31, 1500),
                   Sizes(1000, 20, 30), Sizes(64, 2000, 10), Sizes(700, 64, 3), Sizes(129, 700, 12),
                   Sizes(40, 9, 4000), Sizes(12, 3000, 24)});
 }
 
-// By instructions for them where the processor has any: as many pieces as a thread pool wants, and
-// edges that no vector's width divides.
-TEST(MatMul, OfBfloat16) {
+// Uses bfloat16 instructions if the processor has them: as many pieces as a thread pool needs, and
+// tails that are no multiple of any vector width.
+TEST(MatMul, Bfloat16) {
   ForEachProduct(
       {Sizes(20, 40, 24), Sizes(256, 300, 192), Sizes(131, 515, 201), Sizes(5, 900, 1001)},
       [](const Product& p) {

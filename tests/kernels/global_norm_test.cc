@@ -7,7 +7,7 @@
 #include "weir/ops/gradients.h"
 #include "weir/tests/evaluate.h"
 
-// The batch normalization of the oldest graphs, in a graph that is old enough.
+// BatchNormWithGlobalNormalization, in a graph of an old producer version.
 namespace weir {
 namespace {
 
@@ -16,7 +16,7 @@ constexpr double kEpsilon = 0.01;
 
 double Wave(int64_t i, double phase) { return std::sin(0.7 * static_cast<double>(i) + phase); }
 
-// t, m, v, beta, gamma, one after the other.
+// The concatenation of t, m, v, beta, gamma.
 std::vector<double> Parameters() {
   std::vector<double> p;
   for (int64_t i = 0; i < kRows * kDepth; ++i) p.push_back(Wave(i, 0));
@@ -24,7 +24,7 @@ std::vector<double> Parameters() {
   return p;
 }
 
-// The sum of the results times weights.
+// The weighted sum of the results.
 double Loss(const std::vector<double>& p, bool scale) {
   const double* rest = p.data() + kRows * kDepth;
   double sum = 0;
@@ -37,7 +37,7 @@ double Loss(const std::vector<double>& p, bool scale) {
   return sum;
 }
 
-TEST(GlobalNorm, ResultAndGradientsAreThoseOfTheFormula) {
+TEST(GlobalNorm, ResultAndGradientsMatchTheFormula) {
   for (const bool scale : {false, true}) {
     Graph g;
     g.versions().producer = 8;
@@ -82,7 +82,7 @@ TEST(GlobalNorm, ResultAndGradientsAreThoseOfTheFormula) {
   }
 }
 
-TEST(GlobalNorm, RefusesOtherShapes) {
+TEST(GlobalNorm, RejectsMismatchedShapes) {
   const Tensor image = Tensor::Zeros(DT_FLOAT, Shape({1, 1, 2, 3})),
                three = Tensor::Zeros(DT_FLOAT, Shape({3})),
                two = Tensor::Zeros(DT_FLOAT, Shape({2}));

@@ -11,7 +11,7 @@
 
 namespace weir {
 
-// A graph that a test builds, and what its nodes give.
+// A fixture that builds a graph and evaluates its nodes.
 class GraphFixture : public ::testing::Test {
  protected:
   Tensor Run(const Output& fetch) {
@@ -24,7 +24,7 @@ class GraphFixture : public ::testing::Test {
     const Tensor t = Run(fetch);
     return {t.flat<float>().begin(), t.flat<float>().end()};
   }
-  // The fetch fails with INVALID_ARGUMENT and these words.
+  // Expects the fetch to fail with INVALID_ARGUMENT and a message that contains `words`.
   void ExpectError(const Output& fetch, const std::string& words) {
     EXPECT_TRUE(g_.status().ok()) << g_.status();
     const absl::Status s = Evaluate(g_, {fetch}).status();

@@ -9,8 +9,8 @@
 namespace weir {
 namespace {
 
-// Keys with few hashes, so that searches run into each other, put in and taken out at random.
-TEST(HashIndex, HoldsWhatAMapHolds) {
+// Keys with few distinct hashes, so that probe sequences collide, added and removed at random.
+TEST(HashIndex, MatchesAMap) {
   std::minstd_rand random(7);
   std::vector<int> keys;
   std::map<int, int64_t> expected;
@@ -29,7 +29,7 @@ TEST(HashIndex, HoldsWhatAMapHolds) {
     } else if (random() % 2 == 0) {
       ASSERT_EQ(table.FindOrAdd(hash(key), -7, is(key)), it->second);
     } else {
-      // The last key takes the place of the one that goes.
+      // The last key replaces the removed one.
       const int64_t hole = it->second, last = static_cast<int64_t>(keys.size()) - 1;
       table.Remove(hash(key), hole);
       expected.erase(it);

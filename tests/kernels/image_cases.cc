@@ -5,13 +5,13 @@
 
 #include "weir/tests/kernels/pick.h"
 
-// Resizing, crops, colors and projections against their definitions, in double.
+// Resizing, crops, colors and projections, compared with their definitions in double.
 namespace weir {
 namespace {
 
 using namespace pick;  // NOLINT: a vocabulary made for these tables
 
-// ---- resizing: for every new pixel the old ones it is made of
+// ---- resizing: the old pixels that contribute to each new pixel
 
 using Weights = std::vector<std::map<int64_t, double>>;
 using Filter = Weights (*)(int64_t in, int64_t out, bool align, bool half);
@@ -34,7 +34,7 @@ Weights Linear(int64_t in, int64_t out, bool align, bool half) {
   return w;
 }
 
-// The piecewise cubic of Keys, 1981, at a distance.
+// Keys' piecewise cubic (1981) at a distance.
 double Cubic(double a, double d) {
   d = std::abs(d);
   if (d >= 2) return 0;
@@ -107,7 +107,7 @@ OpReference ResizeOf(Filter filter, int64_t height, int64_t width) {
   };
 }
 
-// Input 0 are gradients of images resized to `resized`; the result is as big as `images`.
+// Input 0 holds gradients of images resized to `resized`; the result has the size of `images`.
 OpReference ResizeGradOf(Filter filter, const Shape& images) {
   return [=](const Node& n, const Tensors& in) {
     const bool align = Flag(n, "align_corners"), half = Flag(n, "half_pixel_centers");
@@ -217,7 +217,7 @@ Tensors CropReference(const Node& n, const Tensors& in) {
 }
 
 void AddCrops(std::vector<OpCase>* all) {
-  // No sampling point lies half-way between two pixels.
+  // No sampling point is midway between two pixels.
   const Tensor boxes = Tensor::Of<float>(
       {3, 4}, {0.1f, 0.2f, 0.8f, 0.92f, 0.6f, 0, 0.1f, 0.88f, -0.3f, 0.2f, 0.5f, 1.36f});
   for (const char* method : {"bilinear", "nearest"}) {
@@ -273,7 +273,7 @@ Tensors HsvToRgbReference(const Node&, const Tensors& in) {
   return {Doubles(in[0].shape(), out)};
 }
 
-// Through hue and saturation and back.
+// Converts to hue and saturation and back.
 Tensors AdjustReference(const Node& n, const Tensors& in) {
   std::vector<double> v = ToDoubles(RgbToHsvReference(n, in)[0]);
   const double by = in[1].data<float>()[0];
@@ -381,7 +381,7 @@ void AddProjections(std::vector<OpCase>* all) {
           .Input(transforms)
           .Input(I32({4, 7}));
       if (op[25] == '3') c.Input(Tensor::Scalar(1.0f));
-      // What is between whole numbers is cut off, which a rounding error may turn.
+      // Integer types truncate, and a rounding error may change the result.
       if (interpolation[0] == 'B') c.Types({DT_FLOAT, DT_DOUBLE, DT_HALF, DT_BFLOAT16});
       all->push_back(c.Gradient(0)
                          .Tolerance(DT_DOUBLE, 1e-4)
@@ -391,7 +391,7 @@ void AddProjections(std::vector<OpCase>* all) {
   }
 }
 
-std::vector<OpCase> ImageRows() {
+std::vector<OpCase> ImageCases() {
   std::vector<OpCase> all;
   AddResizing(&all);
   AddCrops(&all);
@@ -402,6 +402,6 @@ std::vector<OpCase> ImageRows() {
 
 }  // namespace
 
-INSTANTIATE_TEST_SUITE_P(Image, OpSweepTest, testing::ValuesIn(ImageRows()), OpCaseName);
+INSTANTIATE_TEST_SUITE_P(Image, OpSweepTest, testing::ValuesIn(ImageCases()), OpCaseName);
 
 }  // namespace weir

@@ -5,7 +5,7 @@
 #include "weir/core/tensor.h"
 #include "weir/tests/evaluate.h"
 
-// Image files written and read again, and broken ones. image_test has TensorFlow's answers.
+// Encodes and decodes image files, including malformed ones. image_test has TensorFlow's results.
 namespace weir {
 namespace {
 
@@ -21,7 +21,7 @@ Tensor Ramp(const Shape& shape, DataType type) {
   return t;
 }
 
-TEST(ImageFiles, PngKeepsEveryValue) {
+TEST(ImageFiles, PngIsLossless) {
   for (const DataType type : {DT_UINT8, DT_UINT16}) {
     for (const int64_t channels : {1, 2, 3, 4}) {
       for (const int64_t level : {-1, 0, 9}) {
@@ -39,7 +39,7 @@ TEST(ImageFiles, PngKeepsEveryValue) {
   EXPECT_EQ((*batch)[0].shape(), Shape({2, 3}));
 }
 
-TEST(ImageFiles, JpegComesBackNearly) {
+TEST(ImageFiles, JpegIsNearlyLossless) {
   Tensor image(DT_UINT8, Shape({16, 24, 3}));
   for (int64_t i = 0; i < image.num_elements(); ++i)
     image.SetIntAt(i, 40 + i / 72 * 8 + i % 3 * 20);
@@ -67,8 +67,8 @@ TEST(ImageFiles, JpegComesBackNearly) {
   EXPECT_LT((*rough)[0].data<std::string>()[0].size(), Encode("EncodeJpeg", image).size());
 }
 
-// Every op that decodes, on every beginning of a file and on files with bytes changed: an answer or
-// INVALID_ARGUMENT, nothing else.
+// Runs every decoding op on every prefix of a file and on files with modified bytes: each must
+// succeed or return INVALID_ARGUMENT.
 void ExpectNoCrash(const std::string& file) {
   const auto run = [](const std::string& contents) {
     for (const char* op : {"DecodeJpeg", "DecodePng", "DecodeGif", "DecodeBmp", "DecodeImage"}) {
@@ -110,8 +110,8 @@ TEST(ImageFiles, ATruncatedJpegCanBeRecovered) {
   EXPECT_EQ((*part)[0].IntAt(64 * 64 - 1), 0);
 }
 
-// A frame of 3 x 2 pixels in four colors. Each code is preceded by one that empties the table, so
-// that all have three bits.
+// A frame of 3 x 2 pixels in four colors. A clear code precedes each code, so that all have three
+// bits.
 std::string Gif() {
   std::string file("GIF89a\3\0\2\0\x91\0\0\0\0\0\xff\0\0\0\xff\0\0\0\xff,\0\0\0\0\3\0\2\0\0\2", 36);
   uint64_t bits = 0;
@@ -131,7 +131,7 @@ std::string Bmp() {
   return file + std::string(24 + 16, '\1');
 }
 
-TEST(ImageFiles, BrokenOnesAreInvalidArguments) {
+TEST(ImageFiles, MalformedFilesAreInvalidArguments) {
   const Tensor image = Ramp({9, 7, 3}, DT_UINT8);
   for (const std::string& file :
        {Encode("EncodeJpeg", image), Encode("EncodeJpeg", image, {{"progressive", true}}),
@@ -141,7 +141,7 @@ TEST(ImageFiles, BrokenOnesAreInvalidArguments) {
   }
 }
 
-TEST(ImageFiles, HugeSizesInHeadersAreRefused) {
+TEST(ImageFiles, RejectsHugeSizesInHeaders) {
   std::string png = Encode("EncodePng", Ramp({2, 2, 1}, DT_UINT8));
   std::string gif("GIF89a\xff\xff\xff\xff\x80\0\0\0\0\0\xff\xff\xff", 19);
   for (int i = 0; i < 9; ++i)

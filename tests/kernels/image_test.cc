@@ -13,11 +13,12 @@
 #include "weir/tests/evaluate.h"
 #include "weir/tests/kernels/answers.h"
 
-// Image ops against TensorFlow's recorded answers, and gradients against the maps they belong to.
+// Image ops, compared with recorded TensorFlow results, and gradients, compared with the linear
+// maps to which they belong.
 namespace weir {
 namespace {
 
-// ---- recorded answers
+// ---- recorded results
 
 void ExpectNear(const Tensor& got, const Tensor& want) {
   ASSERT_EQ(got.dtype(), want.dtype());
@@ -33,7 +34,7 @@ void ExpectNear(const Tensor& got, const Tensor& want) {
   }
 }
 
-TEST(Image, AnswersAsTensorFlow) {
+TEST(Image, MatchesTensorFlow) {
   const std::vector<Answer> answers = ReadAnswers("tests/kernels/golden/image_answers.txt");
   EXPECT_GT(answers.size(), 90u);
   for (const Answer& a : answers) {
@@ -109,14 +110,14 @@ TEST(Image, GradientsOfCropsReachImagesAndBoxes) {
   }
 }
 
-TEST(Image, AGradientOfPatchesAddsUpWhatOverlaps) {
+TEST(Image, GradientOfPatchesAccumulatesOverlaps) {
   ExpectAdjoint({2, 6, 5, 2}, [](Output x) {
     return ExtractImagePatches(
         x, {.ksizes = {1, 3, 2, 1}, .strides = {1, 2, 1, 1}, .padding = "SAME"});
   });
 }
 
-TEST(Image, TheGradientOfAProjectionIsTheInverseProjection) {
+TEST(Image, GradientOfProjectionIsInverseProjection) {
   Graph g;
   const Tensor image = Numbers({1, 4, 4, 1}, 5);
   const Output x = Placeholder(g, DT_FLOAT, {1, 4, 4, 1});
@@ -136,9 +137,9 @@ TEST(Image, TheGradientOfAProjectionIsTheInverseProjection) {
   }
 }
 
-// ---- what draws noise and random places
+// ---- ops that draw noise and random positions
 
-TEST(Image, GlimpsesOutsideOfTheImageAreNoiseOfItsRange) {
+TEST(Image, GlimpsesOutsideTheImageAreNoiseInItsRange) {
   const Tensor image = Numbers({2, 3, 3, 2}, 9), offsets = Tensor::Of<float>({2, 2}, {5, 5, 9, 9});
   const float* pixels = image.data<float>();
   for (const char* noise : {"uniform", "gaussian"}) {
@@ -154,7 +155,7 @@ TEST(Image, GlimpsesOutsideOfTheImageAreNoiseOfItsRange) {
   }
 }
 
-// ---- ops that only graphs of the first versions may have
+// ---- ops that are valid only in graphs of the first versions
 
 absl::StatusOr<Tensor> RunOld(absl::string_view op, const Tensors& inputs, const Attrs& attrs) {
   Graph g;
@@ -172,7 +173,7 @@ absl::StatusOr<Tensor> RunOld(absl::string_view op, const Tensors& inputs, const
   return out[0];
 }
 
-TEST(Image, ARandomCropIsAWindowOfTheImage) {
+TEST(Image, RandomCropIsAWindowOfTheImage) {
   Tensor image(DT_INT32, Shape({6, 7, 2}));
   for (int64_t i = 0; i < image.num_elements(); ++i) image.SetIntAt(i, i);
   const absl::StatusOr<Tensor> out =
@@ -185,18 +186,19 @@ TEST(Image, ARandomCropIsAWindowOfTheImage) {
             absl::StatusCode::kFailedPrecondition);
 }
 
-TEST(Image, TheFirstAdjustContrastCutsOff) {
+TEST(Image, FirstAdjustContrastClamps) {
   const auto scalar = [](float v) { return Tensor::Scalar(v); };
   const Tensor image = Tensor::Of<uint8_t>({1, 2, 2, 1}, {10, 20, 30, 60});
   const absl::StatusOr<Tensor> out =
       RunOld("AdjustContrast", {image, scalar(2), scalar(0), scalar(80)}, {});
   ASSERT_TRUE(out.ok()) << out.status();
-  EXPECT_THAT(out->flat<float>(), testing::ElementsAre(0, 10, 30, 80));  // around a mean of 30
+  EXPECT_THAT(out->flat<float>(),
+              testing::ElementsAre(0, 10, 30, 80));  // deviations from a mean of 30
 }
 
 // ---- arguments
 
-TEST(Image, BadArgumentsAreRefused) {
+TEST(Image, RejectsInvalidArguments) {
   const Tensor image = Numbers({1, 3, 3, 3}, 1), flat = Numbers({3, 3}, 2);
   const Tensor size = Tensor::Vector<int32_t>({2, 2}), none = Tensor::Vector<int32_t>({0, 2});
   const Tensor boxes = Numbers({2, 4}, 4), scores = Numbers({2}, 5), zero = Tensor::Scalar(0.0f);

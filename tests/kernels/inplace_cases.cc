@@ -1,7 +1,7 @@
 #include "weir/tests/evaluate.h"
 #include "weir/tests/kernels/pick.h"
 
-// Rows of a tensor that is passed on, and parallel concatenation.
+// Ops on rows of a forwarded tensor, and parallel concatenation.
 namespace weir {
 
 namespace {
@@ -39,13 +39,13 @@ Tensors JoinReference(const Node& node, const Tensors& in) {
   })};
 }
 
-std::vector<OpCase> InplaceRows() {
+std::vector<OpCase> InplaceCases() {
   const std::vector<DataType> numbers = {
       DT_HALF,  DT_BFLOAT16, DT_FLOAT,  DT_DOUBLE, DT_INT8,      DT_INT16,     DT_INT32,
       DT_INT64, DT_UINT8,    DT_UINT16, DT_UINT32, DT_COMPLEX64, DT_COMPLEX128};
   std::vector<OpCase> rows;
   for (const char* op : {"InplaceUpdate", "InplaceAdd", "InplaceSub"}) {
-    const Range range = {5, 9}, change = {0, 2};  // unsigned numbers stay positive
+    const Range range = {5, 9}, change = {0, 2};  // keeps unsigned results nonnegative
     rows.push_back(OpCase(op)
                        .Input({4, 3}, range)
                        .Input(I32({2, -1, 2}))
@@ -72,11 +72,11 @@ std::vector<OpCase> InplaceRows() {
 
 }  // namespace
 
-INSTANTIATE_TEST_SUITE_P(Inplace, OpSweepTest, testing::ValuesIn(InplaceRows()), OpCaseName);
+INSTANTIATE_TEST_SUITE_P(Inplace, OpSweepTest, testing::ValuesIn(InplaceCases()), OpCaseName);
 
 namespace {
 
-TEST(Inplace, ReplacesTexts) {
+TEST(Inplace, ReplacesStrings) {
   const Tensor x = Tensor::Vector<std::string>({"a", "b", "c"});
   const absl::StatusOr<Tensors> out =
       RunFed("InplaceUpdate", {x, I32({-2}), Tensor::Vector<std::string>({"long enough to move"})});
@@ -85,7 +85,7 @@ TEST(Inplace, ReplacesTexts) {
   EXPECT_EQ((*out)[0].data<std::string>()[2], "c");
 }
 
-TEST(Inplace, RefusesRowsThatDoNotFit) {
+TEST(Inplace, RejectsMismatchedRows) {
   const Tensor x = Tensor::Of<float>({2, 2}, {1, 2, 3, 4}), row = Tensor::Of<float>({1, 2}, {5, 6});
   const Tensor wide = Tensor::Of<float>({1, 3}, {5, 6, 7});
   for (const Tensors& in :

@@ -9,15 +9,15 @@
 #include "weir/ops/array.h"
 #include "weir/tests/evaluate.h"
 
-// Calls that TensorFlow 2.21 refuses, found by tests/interop/invalid_arguments.py, with its code
-// and its key words.
+// Calls that TensorFlow 2.21 rejects, found by tests/interop/invalid_arguments.py, with its status
+// code and key words.
 namespace weir {
 
 namespace {
 
 using testing::HasSubstr;
 
-struct Refused {
+struct RejectedCall {
   const char* op;
   Tensors inputs;
   Attrs attrs;
@@ -32,7 +32,7 @@ Tensor Floats(std::vector<int64_t> dims) {
   return t;
 }
 
-// One element, in a vector where TensorFlow wants a scalar.
+// A vector of one element where TensorFlow requires a scalar.
 template <class T>
 Tensor One(T value) {
   return Tensor::Scalar(value).Reshaped(Shape({1}));
@@ -50,8 +50,8 @@ Tensor Ints(std::vector<int64_t> dims) {
   return t;
 }
 
-void ExpectRefused(const std::vector<Refused>& rows) {
-  for (const Refused& row : rows) {
+void ExpectRejected(const std::vector<RejectedCall>& rows) {
+  for (const RejectedCall& row : rows) {
     const auto result = RunFed(row.op, row.inputs, row.attrs, row.list);
     EXPECT_EQ(result.status().code(), row.code) << row.op << ": " << result.status();
     EXPECT_THAT(std::string(result.status().message()), HasSubstr(row.words)) << row.op;
@@ -60,10 +60,10 @@ void ExpectRefused(const std::vector<Refused>& rows) {
 
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 
-TEST(InvalidArguments, VectorOfOneElementIsNoScalar) {
+TEST(InvalidArguments, VectorOfOneElementIsNotAScalar) {
   const Tensor zero = Tensor::Scalar<int32_t>(0), two = Tensor::Scalar<int32_t>(2);
   const Tensor half = Tensor::Scalar(0.5f);
-  ExpectRefused({
+  ExpectRejected({
       {"ArgMax", {Floats({3, 2}), One<int32_t>(1)}, {}, kInvalid, "dim must be a scalar"},
       {"ArgMin", {Floats({3, 2}), One<int32_t>(1)}, {}, kInvalid, "dim must be a scalar"},
       {"Cumsum", {Floats({3}), One<int32_t>(0)}, {}, kInvalid, "axis must be a scalar"},
@@ -117,7 +117,7 @@ TEST(InvalidArguments, VectorOfOneElementIsNoScalar) {
   });
 }
 
-// What a graph says elsewhere of a scalar holds here as well: TensorFlow takes these.
+// TensorFlow accepts these for scalars, in contrast to other arguments.
 TEST(InvalidArguments, SomeArgumentsMayBeVectorsOfOneElement) {
   EXPECT_TRUE(RunFed("ExpandDims", {Floats({3}), One<int32_t>(0)}).ok());
   EXPECT_TRUE(RunFed("ConcatV2", {Floats({2}), Floats({3}), One<int32_t>(0)}, {}, 2).ok());
@@ -128,7 +128,7 @@ TEST(InvalidArguments, SomeArgumentsMayBeVectorsOfOneElement) {
 TEST(InvalidArguments, NarrowAttributesHaveThirtyTwoBits) {
   constexpr int64_t kWide = int64_t{1} << 40;
   const Tensor half = Tensor::Scalar(0.5f);
-  ExpectRefused({
+  ExpectRejected({
       {"StringFormat",
        {half},
        {{"template", "%s"}, {"summarize", kWide}},
@@ -153,7 +153,7 @@ TEST(InvalidArguments, NarrowAttributesHaveThirtyTwoBits) {
   });
 }
 
-TEST(InvalidArguments, ContainersHaveLettersDigitsAndAFewSigns) {
+TEST(InvalidArguments, ContainerNamesAreValidated) {
   const Attrs queue = {{"component_types", DataTypes{DT_FLOAT}}};
   for (const char* good : {"", "a", "A.b-c_d/1", ".a", "0"}) {
     Attrs attrs = queue;
@@ -163,14 +163,14 @@ TEST(InvalidArguments, ContainersHaveLettersDigitsAndAFewSigns) {
   for (const char* bad : {"-1", "/a", "_a", "a b", "a:b"}) {
     Attrs attrs = queue;
     attrs.emplace_back("container", bad);
-    ExpectRefused(
+    ExpectRejected(
         {{"FIFOQueueV2", {}, attrs, kInvalid, "container contains invalid characters: "}});
   }
 }
 
-TEST(InvalidArguments, OpsLookAtArgumentsThatTheyDoNotUse) {
+TEST(InvalidArguments, UnusedArgumentsAreValidated) {
   const Tensor seed = Ints({3}), none = Tensor::Of<int32_t>({2}, {0, 2});
-  ExpectRefused({
+  ExpectRejected({
       {"StatelessRandomNormal", {none, seed}, {}, kInvalid, "seed must have shape [2], not [3]"},
       {"FusedBatchNorm",
        {Floats({1, 2, 2, 2}), Floats({2}), Floats({2}), Floats({5, 5}), Floats({2})},
@@ -198,9 +198,9 @@ TEST(InvalidArguments, OpsLookAtArgumentsThatTheyDoNotUse) {
   });
 }
 
-TEST(InvalidArguments, NamesOfShardsTakeScalarsOnly) {
+TEST(InvalidArguments, ShardNamesRequireScalars) {
   const Tensor zero = Tensor::Scalar<int32_t>(0), two = Tensor::Scalar<int32_t>(2);
-  ExpectRefused({
+  ExpectRejected({
       {"ShardedFilename", {OneText("a"), zero, two}, {}, kInvalid, "basename must be a scalar"},
       {"ShardedFilename",
        {Text("a"), One<int32_t>(0), two},
@@ -221,8 +221,8 @@ TEST(InvalidArguments, NamesOfShardsTakeScalarsOnly) {
   });
 }
 
-// Types that an attribute allows and no kernel takes.
-TEST(InvalidArguments, ShapesOfOtherTypesThanIntegersAreRefused) {
+// Types that an attribute allows but no kernel supports.
+TEST(InvalidArguments, NonIntegerShapesAreRejected) {
   for (const Tensor& shape : {Tensor::Of<bool>({2}, {true, true}), Floats({2})}) {
     Graph g;
     AddOp("NonDeterministicInts", {Const(g, shape)});
@@ -231,19 +231,19 @@ TEST(InvalidArguments, ShapesOfOtherTypesThanIntegersAreRefused) {
   }
 }
 
-TEST(InvalidArguments, MaxPool3DGradOfTwoTypesIsRefused) {
+TEST(InvalidArguments, MaxPool3DGradOfTwoTypesIsRejected) {
   const Tensor x(DT_HALF, Shape({1, 2, 2, 2, 1}));
-  ExpectRefused({{"MaxPool3DGrad",
-                  {x, x, Floats({1, 2, 2, 2, 1})},
-                  {{"ksize", std::vector<int64_t>{1, 1, 1, 1, 1}},
-                   {"strides", std::vector<int64_t>{1, 1, 1, 1, 1}},
-                   {"padding", std::string("VALID")}},
-                  kInvalid,
-                  "No OpKernel was registered"}});
+  ExpectRejected({{"MaxPool3DGrad",
+                   {x, x, Floats({1, 2, 2, 2, 1})},
+                   {{"ksize", std::vector<int64_t>{1, 1, 1, 1, 1}},
+                    {"strides", std::vector<int64_t>{1, 1, 1, 1, 1}},
+                    {"padding", std::string("VALID")}},
+                   kInvalid,
+                   "No OpKernel was registered"}});
 }
 
 TEST(InvalidArguments, SubstrBroadcastsMatricesAtMost) {
-  ExpectRefused({
+  ExpectRejected({
       {"Substr",
        {Texts({2, 2, 2}), Ints({1, 2, 2}), Ints({1, 2, 2})},
        {},
@@ -260,26 +260,26 @@ TEST(InvalidArguments, SubstrBroadcastsMatricesAtMost) {
   EXPECT_TRUE(RunFed("Substr", {Texts({2}), Ints({2, 2}), Ints({2, 2})}).ok());
 }
 
-TEST(InvalidArguments, LstmCellWithoutRowsIsRefused) {
-  ExpectRefused({{"LSTMBlockCell",
-                  {Floats({0, 1}), Floats({0, 1}), Floats({0, 1}), Floats({2, 4}), Floats({1}),
-                   Floats({1}), Floats({1}), Floats({4})},
-                  {},
-                  kInvalid,
-                  "cs_prev_tensor is empty, has shape: "}});
+TEST(InvalidArguments, LstmCellWithoutRowsIsRejected) {
+  ExpectRejected({{"LSTMBlockCell",
+                   {Floats({0, 1}), Floats({0, 1}), Floats({0, 1}), Floats({2, 4}), Floats({1}),
+                    Floats({1}), Floats({1}), Floats({4})},
+                   {},
+                   kInvalid,
+                   "cs_prev_tensor is empty, has shape: "}});
 }
 
-TEST(InvalidArguments, LstmCellTakesVectorsForPeepholesThatItDoesNotUse) {
-  ExpectRefused({{"LSTMBlockCell",
-                  {Floats({2, 3}), Floats({2, 1}), Floats({2, 1}), Floats({4, 4}), Floats({1, 1}),
-                   Floats({1}), Floats({1}), Floats({4})},
-                  {},
-                  kInvalid,
-                  "wci_tensor must be rank 1 but is rank 2"}});
+TEST(InvalidArguments, UnusedLstmPeepholesMustBeVectors) {
+  ExpectRejected({{"LSTMBlockCell",
+                   {Floats({2, 3}), Floats({2, 1}), Floats({2, 1}), Floats({4, 4}), Floats({1, 1}),
+                    Floats({1}), Floats({1}), Floats({4})},
+                   {},
+                   kInvalid,
+                   "wci_tensor must be rank 1 but is rank 2"}});
 }
 
-// Shapes that are known, so that the shape rule looks at them.
-TEST(InvalidArguments, ShapeRulesRefuseWindowsThatStickOut) {
+// Shapes that are known, so that shape inference validates them.
+TEST(InvalidArguments, ShapeInferenceRejectsOversizedWindows) {
   const Attrs window = {{"ksize", std::vector<int64_t>{1, 2, 2, 1}},
                         {"strides", std::vector<int64_t>{1, 2, 2, 1}},
                         {"padding", "VALID"}};
@@ -303,7 +303,7 @@ TEST(InvalidArguments, ShapeRulesRefuseWindowsThatStickOut) {
   EXPECT_EQ((*fed)[0].shape(), Shape({1, 0, 2, 1}));
 }
 
-TEST(InvalidArguments, ShapeRulesRefuse) {
+TEST(InvalidArguments, ShapeInferenceRejects) {
   struct Row {
     const char* op;
     Tensors inputs;
@@ -359,9 +359,9 @@ TEST(InvalidArguments, ShapeRulesRefuse) {
   }
 }
 
-TEST(InvalidArguments, PoolingNamesTheBatchBeforeOtherStrides) {
+TEST(InvalidArguments, PoolingReportsTheBatchStrideFirst) {
   const std::vector<int64_t> window = {1, 2, 2, 1};
-  ExpectRefused({
+  ExpectRejected({
       {"MaxPool",
        {Floats({2, 5, 2, 6})},
        {{"ksize", window}, {"strides", std::vector<int64_t>{-1, 1, 1, 1}}, {"padding", "VALID"}},
@@ -379,7 +379,7 @@ TEST(InvalidArguments, PoolingNamesTheBatchBeforeOtherStrides) {
 
 TEST(InvalidArguments, OptionsAndElementsOutOfRange) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  ExpectRefused({
+  ExpectRejected({
       {"AsString",
        {Floats({2})},
        {{"width", int64_t{1} << 40}},
@@ -434,12 +434,12 @@ TEST(InvalidArguments, OptionsAndElementsOutOfRange) {
   EXPECT_TRUE(RunFed("Bincount", {Ints({2, 1}), Tensor::Scalar<int32_t>(2), Ints({2})}).ok());
 }
 
-// Of a NaN among the pivots TensorFlow sees the first alone.
+// TensorFlow detects a NaN pivot only if it is the first one.
 TEST(InvalidArguments, MatricesWhoseFirstPivotIsNaN) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const Tensor first = Tensor::Of<double>({2, 2}, {nan, 0, 0, 1});
   const Tensor second = Tensor::Of<double>({2, 2}, {1, 0, 0, nan});
-  ExpectRefused({
+  ExpectRejected({
       {"Lu", {first}, {}, kInvalid, "Input is not invertible."},
       {"MatrixInverse", {first}, {}, kInvalid, "Input is not invertible."},
       {"MatrixSolve", {first, second}, {}, kInvalid, "Input matrix is not invertible."},
@@ -458,14 +458,14 @@ absl::Status StagePart(const Tensor& key, int32_t index, int64_t memory_limit) {
   return g.status().ok() ? EvaluateTargets(g, {stage}, &resources) : g.TakeStatus();
 }
 
-TEST(InvalidArguments, StagingLooksAtTheMemoryLimitBeforeTheIndices) {
+TEST(InvalidArguments, StagingChecksTheMemoryLimitBeforeTheIndices) {
   EXPECT_EQ(StagePart(One<int64_t>(3), -1, 2).code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(StagePart(One<int64_t>(3), -1, 0).code(), kInvalid);
   EXPECT_EQ(StagePart(Tensor::Of<int64_t>({2}, {1, 2}), 0, 0).code(), kInvalid);
   EXPECT_TRUE(StagePart(One<int64_t>(3), 0, 0).ok());
 }
 
-TEST(InvalidArguments, ATemporaryVariableIsDestroyedByItsName) {
+TEST(InvalidArguments, TemporaryVariablesAreDestroyedByName) {
   Graph g;
   NodeBuilder make(g, "TemporaryVariable");
   make.Attr("shape", Shape({1})).Attr("dtype", DT_FLOAT);
@@ -476,7 +476,7 @@ TEST(InvalidArguments, ATemporaryVariableIsDestroyedByItsName) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("Missing var_name attribute"));
 }
 
-TEST(UnusualArguments, ABatchWithoutRowsWaitsForNobody) {
+TEST(UnusualArguments, EmptyBatchesDoNotWait) {
   const auto batch = RunFed("Batch", {Floats({0, 3})},
                             {{"num_batch_threads", int64_t{1}},
                              {"max_batch_size", int64_t{3}},
@@ -487,22 +487,22 @@ TEST(UnusualArguments, ABatchWithoutRowsWaitsForNobody) {
   for (const Tensor& t : *batch) EXPECT_EQ(t.shape(), Shape({0}));
 }
 
-TEST(UnusualArguments, ADifferenceThatIsTheToleranceIsWithinIt) {
+TEST(UnusualArguments, DifferenceEqualToTheToleranceIsApproximatelyEqual) {
   const auto equal =
       RunFed("ApproximateEqual", {Tensor::Scalar(2.f), Tensor::Scalar(3.f)}, {{"tolerance", 1.f}});
   ASSERT_TRUE(equal.ok()) << equal.status();
   EXPECT_TRUE(*(*equal)[0].data<bool>());
 }
 
-TEST(UnusualArguments, ThePaddingOfDiagonalsMayBeAVector) {
+TEST(UnusualArguments, DiagonalPaddingMayBeAVector) {
   const Tensor x = Floats({2, 4}), k = Tensor::Scalar<int32_t>(0);
   for (const char* op : {"MatrixDiagPartV2", "MatrixDiagPartV3"}) {
     EXPECT_TRUE(RunFed(op, {x, k, One(0.f)}).ok()) << op;
-    ExpectRefused({{op, {x, k, Floats({2})}, {}, kInvalid, "padding_value must be a scalar"}});
+    ExpectRejected({{op, {x, k, Floats({2})}, {}, kInvalid, "padding_value must be a scalar"}});
   }
 }
 
-TEST(UnusualArguments, AScalarIsAShapeOfOneDimension) {
+TEST(UnusualArguments, ScalarIsAShapeOfOneDimension) {
   const auto filled = RunFed("Fill", {Tensor::Scalar<int32_t>(3), Tensor::Scalar(1.f)});
   ASSERT_TRUE(filled.ok()) << filled.status();
   EXPECT_EQ((*filled)[0].shape(), Shape({3}));
@@ -511,15 +511,15 @@ TEST(UnusualArguments, AScalarIsAShapeOfOneDimension) {
   EXPECT_EQ((*reshaped)[0].shape(), Shape({4}));
 }
 
-TEST(InvalidArguments, GuaranteeConstTakesNoResource) {
-  ExpectRefused({{"GuaranteeConst",
-                  {Tensor::Scalar(ResourceHandle())},
-                  {},
-                  kInvalid,
-                  "Input tensor cannot be a resource variable handle."}});
+TEST(InvalidArguments, GuaranteeConstRejectsResources) {
+  ExpectRejected({{"GuaranteeConst",
+                   {Tensor::Scalar(ResourceHandle())},
+                   {},
+                   kInvalid,
+                   "Input tensor cannot be a resource variable handle."}});
 }
 
-TEST(Determinant, OfInfinitiesAndOfProductsThatOverflowOnTheWay) {
+TEST(Determinant, InfinitiesAndIntermediateOverflow) {
   constexpr double kInf = std::numeric_limits<double>::infinity();
   struct Row {
     std::vector<double> matrix;
@@ -552,38 +552,38 @@ TEST(Determinant, OfInfinitiesAndOfProductsThatOverflowOnTheWay) {
   EXPECT_NEAR(*(*product)[0].data<double>() / 1e100, 1, 1e-10);
 }
 
-TEST(InvalidArguments, SeedsOfUnsignedIntegersAreRefused) {
+TEST(InvalidArguments, UnsignedSeedsAreRejected) {
   const Tensor seed = Tensor::Of<uint64_t>({2}, {1, 2});
-  ExpectRefused({{"StatelessRandomUniformFullInt",
-                  {Ints({2}), seed},
-                  {{"dtype", DT_INT32}},
-                  kInvalid,
-                  "Invalid seed type: uint64"}});
+  ExpectRejected({{"StatelessRandomUniformFullInt",
+                   {Ints({2}), seed},
+                   {{"dtype", DT_INT32}},
+                   kInvalid,
+                   "Invalid seed type: uint64"}});
 }
 
-TEST(InvalidArguments, SeedsAreLookedAtWhereNothingIsDrawn) {
-  ExpectRefused({{"StatelessRandomPoisson",
-                  {Tensor::Of<int32_t>({1}, {0}), Tensor::Scalar<int32_t>(1), Floats({0})},
-                  {{"dtype", DT_FLOAT}},
-                  kInvalid,
-                  "seed must have shape [2], not []"}});
+TEST(InvalidArguments, SeedsAreValidatedWithoutDraws) {
+  ExpectRejected({{"StatelessRandomPoisson",
+                   {Tensor::Of<int32_t>({1}, {0}), Tensor::Scalar<int32_t>(1), Floats({0})},
+                   {{"dtype", DT_FLOAT}},
+                   kInvalid,
+                   "seed must have shape [2], not []"}});
 }
 
-TEST(InvalidArguments, SetsLookAtIndicesThatNobodyValidates) {
+TEST(InvalidArguments, SetsValidateIndices) {
   const Tensor indices = Tensor::Of<int64_t>({1, 2}, {0, 5}),
                shape = Tensor::Of<int64_t>({2}, {2, 3});
-  ExpectRefused({{"SetSize",
-                  {indices, Ints({1}), shape},
-                  {{"validate_indices", false}},
-                  absl::StatusCode::kInternal,
-                  "is out of bounds"},
-                 {"SetSize", {indices, Ints({1}), shape}, {}, kInvalid, "is out of bounds"}});
+  ExpectRejected({{"SetSize",
+                   {indices, Ints({1}), shape},
+                   {{"validate_indices", false}},
+                   absl::StatusCode::kInternal,
+                   "is out of bounds"},
+                  {"SetSize", {indices, Ints({1}), shape}, {}, kInvalid, "is out of bounds"}});
 }
 
 TEST(InvalidArguments, SegmentIdsOfRowsWithoutElementsAreSortedToo) {
   const Tensor rows = Floats({3, 0}), fall = Tensor::Of<int32_t>({3}, {0, 2, 1}),
                below = Tensor::Of<int32_t>({3}, {-1, 0, 1}), four = Tensor::Scalar<int32_t>(4);
-  ExpectRefused({
+  ExpectRejected({
       {"SegmentSum", {rows, fall}, {}, kInvalid, "segment ids are not increasing"},
       {"SegmentMean", {rows, below}, {}, kInvalid, "Segment id -1 out of range"},
       {"SparseSegmentSum", {rows, Ints({3}), fall}, {}, kInvalid, "segment ids are not increasing"},
@@ -595,20 +595,20 @@ TEST(InvalidArguments, SegmentIdsOfRowsWithoutElementsAreSortedToo) {
   });
 }
 
-TEST(InvalidArguments, SparseSliceOfMoreElementsThanInt64CountsIsRefused) {
+TEST(InvalidArguments, SparseSliceSizeOverflowIsRejected) {
   const Tensor dims = Tensor::Of<int64_t>({2}, {int64_t{1} << 62, 7});
   const Tensor zero = Tensor::Of<int64_t>({2}, {0, 0}), two = Tensor::Of<int64_t>({2}, {2, 2});
-  ExpectRefused({{"SparseSlice",
-                  {Tensor::Of<int64_t>({1, 2}, {0, 1}), Floats({1}), dims, zero, two},
-                  {},
-                  kInvalid,
-                  ""}});
+  ExpectRejected({{"SparseSlice",
+                   {Tensor::Of<int64_t>({1, 2}, {0, 1}), Floats({1}), dims, zero, two},
+                   {},
+                   kInvalid,
+                   ""}});
 }
 
-TEST(InvalidArguments, ScaleAndTranslateLooksAtNumbersThatNoPixelNeeds) {
+TEST(InvalidArguments, ScaleAndTranslateValidatesUnusedNumbers) {
   const Tensor image = Floats({0, 2, 2, 1}), size = Tensor::Of<int32_t>({2}, {2, 2}),
                pair = Tensor::Of<float>({2}, {1, 1});
-  ExpectRefused({
+  ExpectRejected({
       {"ScaleAndTranslate", {image, size, pair, One(1.f)}, {}, kInvalid, "1-dimensional"},
       {"ScaleAndTranslateGrad",
        {image, image, pair, Tensor::Scalar(1.f)},
@@ -618,20 +618,20 @@ TEST(InvalidArguments, ScaleAndTranslateLooksAtNumbersThatNoPixelNeeds) {
   });
 }
 
-// Bits of a mask that no index has.
-TEST(InvalidArguments, StridedSliceTakesOneEllipsisAtMost) {
+// Mask bits beyond the last index.
+TEST(InvalidArguments, StridedSliceAllowsAtMostOneEllipsis) {
   const Tensor one = Ints({1});
   for (const int64_t mask : {3, 6, -1}) {
-    ExpectRefused({{"StridedSlice",
-                    {Floats({3}), one, Tensor::Of<int32_t>({1}, {2}), one},
-                    {{"ellipsis_mask", mask}},
-                    kInvalid,
-                    "Multiple ellipses in slice spec not allowed"}});
+    ExpectRejected({{"StridedSlice",
+                     {Floats({3}), one, Tensor::Of<int32_t>({1}, {2}), one},
+                     {{"ellipsis_mask", mask}},
+                     kInvalid,
+                     "Multiple ellipses in slice spec not allowed"}});
   }
 }
 
-// What RaggedTensorToTensor's shape rule says of row partitions.
-TEST(InvalidArguments, RowPartitionsFitTheirTypes) {
+// Errors of RaggedTensorToTensor's shape function about row partitions.
+TEST(InvalidArguments, RowPartitionsMatchTheirTypes) {
   using Types = std::vector<std::string>;
   const Tensor splits = Tensor::Of<int64_t>({3}, {0, 1, 3}), size = Tensor::Scalar<int64_t>(2);
   struct Row {
@@ -660,15 +660,15 @@ TEST(InvalidArguments, RowPartitionsFitTheirTypes) {
 
 TEST(InvalidArguments, QuantizedConvolutionsHaveNoGroups) {
   const Tensor zero = Tensor::Scalar(0.f), one = Tensor::Scalar(1.f);
-  ExpectRefused({{"QuantizedConv2D",
-                  {Tensor(DT_QUINT8, Shape({1, 2, 2, 2})), Tensor(DT_QUINT8, Shape({1, 1, 1, 2})),
-                   zero, one, zero, one},
-                  {{"strides", std::vector<int64_t>{1, 1, 1, 1}}, {"padding", "VALID"}},
-                  kInvalid,
-                  "input and filter must have the same depth: 2 vs 1"}});
+  ExpectRejected({{"QuantizedConv2D",
+                   {Tensor(DT_QUINT8, Shape({1, 2, 2, 2})), Tensor(DT_QUINT8, Shape({1, 1, 1, 2})),
+                    zero, one, zero, one},
+                   {{"strides", std::vector<int64_t>{1, 1, 1, 1}}, {"padding", "VALID"}},
+                   kInvalid,
+                   "input and filter must have the same depth: 2 vs 1"}});
 }
 
-TEST(UnusualArguments, FourierTransformsFillUpWhatHasNoElements) {
+TEST(UnusualArguments, FourierTransformsOfEmptyInputsAreZero) {
   const auto line = RunFed("RFFT", {Floats({1, 6, 0}), Tensor::Of<int32_t>({1}, {6})});
   ASSERT_TRUE(line.ok()) << line.status();
   EXPECT_EQ((*line)[0].shape(), Shape({1, 6, 4}));
@@ -678,7 +678,7 @@ TEST(UnusualArguments, FourierTransformsFillUpWhatHasNoElements) {
   EXPECT_EQ((*plane)[0].shape(), Shape({3, 3}));
 }
 
-TEST(InvalidArguments, DataSetsLookAtNumbersOfThreadsAndPaddedShapes) {
+TEST(InvalidArguments, DatasetsValidateThreadCountsAndPaddedShapes) {
   const Attrs out = {{"output_types", DataTypes{DT_INT64}},
                      {"output_shapes", std::vector<Shape>{Shape::UnknownRank()}}};
   const auto status_of = [&](const char* op, const auto& inputs_after, Attrs attrs) {
@@ -707,7 +707,7 @@ TEST(InvalidArguments, DataSetsLookAtNumbersOfThreadsAndPaddedShapes) {
   EXPECT_THAT(std::string(padded.message()), HasSubstr("Dimension -2 must be >= -1"));
 }
 
-// What the shape rules of parsing ops say of keys, types and names.
+// Errors of the parsing ops' shape functions about keys, types and names.
 TEST(InvalidArguments, ParsedFeaturesHaveOneTypeAndOneKeyEach) {
   const std::vector<Shape> no_shapes;
   const auto refused = [&](const char* op, const auto& inputs, const Attrs& attrs) {
@@ -746,46 +746,46 @@ TEST(InvalidArguments, ParsedFeaturesHaveOneTypeAndOneKeyEach) {
               HasSubstr("num_context_dense (2) must match the size of context_dense_keys (0)"));
 }
 
-TEST(InvalidArguments, SparseReductionsOfMoreElementsThanInt64CountsAreRefused) {
+TEST(InvalidArguments, SparseReductionSizeOverflowIsRejected) {
   const Tensor dims = Tensor::Of<int64_t>({2}, {9, int64_t{1} << 62});
   for (const char* op : {"SparseReduceSum", "SparseReduceMaxSparse"}) {
-    ExpectRefused({{op,
-                    {Tensor::Of<int64_t>({1, 2}, {0, 1}), Floats({1}), dims, Ints({1})},
-                    {},
-                    kInvalid,
-                    ""}});
+    ExpectRejected({{op,
+                     {Tensor::Of<int64_t>({1, 2}, {0, 1}), Floats({1}), dims, Ints({1})},
+                     {},
+                     kInvalid,
+                     ""}});
   }
 }
 
 TEST(InvalidArguments, SparseSegmentsAreCountedByTheTypeOfTheIndices) {
   const Tensor last = Tensor::Of<int32_t>({1}, {std::numeric_limits<int32_t>::max()});
-  ExpectRefused({{"SparseSegmentSum",
-                  {Floats({2, 3}), Tensor::Of<int32_t>({1}, {0}), last},
-                  {},
-                  kInvalid,
-                  "Last segment id must be < kintmax, got 2147483647"}});
+  ExpectRejected({{"SparseSegmentSum",
+                   {Floats({2, 3}), Tensor::Of<int32_t>({1}, {0}), last},
+                   {},
+                   kInvalid,
+                   "Last segment id must be < kintmax, got 2147483647"}});
 }
 
 TEST(InvalidArguments, SlicesOfSparseTensorsHaveNoMoreElementsThanThese) {
   const Tensor one = Tensor::Of<int64_t>({1, 1}, {0}), two = Tensor::Of<int64_t>({2, 1}, {0, 1});
-  ExpectRefused({{"SparseSliceGrad",
-                  {Floats({2}), one, Tensor::Of<int64_t>({1}, {0}), two},
-                  {},
-                  kInvalid,
-                  "should be not greater than of input_indices, got 2 and 1"}});
+  ExpectRejected({{"SparseSliceGrad",
+                   {Floats({2}), one, Tensor::Of<int64_t>({1}, {0}), two},
+                   {},
+                   kInvalid,
+                   "should be not greater than of input_indices, got 2 and 1"}});
 }
 
-TEST(InvalidArguments, RaggedGatherTakesNoScalarsForSplits) {
-  ExpectRefused({{"RaggedGather",
-                  {Tensor::Scalar<int64_t>(0), Floats({3}), Ints({1})},
-                  {{"OUTPUT_RAGGED_RANK", int64_t{1}}},
-                  kInvalid,
-                  "Split tensors must not be scalars",
-                  1}});
+TEST(InvalidArguments, RaggedGatherRejectsScalarSplits) {
+  ExpectRejected({{"RaggedGather",
+                   {Tensor::Scalar<int64_t>(0), Floats({3}), Ints({1})},
+                   {{"OUTPUT_RAGGED_RANK", int64_t{1}}},
+                   kInvalid,
+                   "Split tensors must not be scalars",
+                   1}});
 }
 
-// A single number is rounded by itself, whatever its rank.
-TEST(UnusualArguments, QuantizedAddOfASingleNumber) {
+// A tensor with one element is rounded separately, whatever its rank.
+TEST(UnusualArguments, QuantizedAddOfOneElement) {
   Tensor x(DT_QUINT8, Shape({2, 3})), one(DT_QUINT8, Shape({1, 1, 1}));
   const uint8_t values[] = {155, 70, 89, 107, 138, 185};
   std::copy_n(values, 6, static_cast<uint8_t*>(x.raw()));
@@ -799,11 +799,11 @@ TEST(UnusualArguments, QuantizedAddOfASingleNumber) {
 }
 
 TEST(InvalidArguments, NothingHasNoRangePerChannel) {
-  ExpectRefused({{"RequantizationRangePerChannel",
-                  {Tensor(DT_QINT32, Shape({2, 0, 2, 3})), Floats({3}), Floats({3})},
-                  {{"clip_value_max", 0.25f}},
-                  kInvalid,
-                  "input must not be empty"}});
+  ExpectRejected({{"RequantizationRangePerChannel",
+                   {Tensor(DT_QINT32, Shape({2, 0, 2, 3})), Floats({3}), Floats({3})},
+                   {{"clip_value_max", 0.25f}},
+                   kInvalid,
+                   "input must not be empty"}});
 }
 
 }  // namespace

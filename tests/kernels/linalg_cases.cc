@@ -4,7 +4,7 @@
 #include "weir/tests/kernels/op_case.h"
 
 // Systems of equations and functions of matrices. Decompositions, whose results are not unique, are
-// in linalg_test.cc.
+// tested in linalg_test.cc.
 namespace weir {
 
 namespace {
@@ -17,7 +17,7 @@ Matrix AdjointIf(const Node& node, const Matrix& a) {
   return node.attr_or<bool>("adjoint", false) ? dense::Adjoint(a) : a;
 }
 
-// The triangle of `a` that the node reads.
+// Returns the triangle of `a` that the node reads.
 Matrix Triangle(const Node& node, Matrix a) {
   for (int64_t i = 0; i < a.rows; ++i) {
     for (int64_t j = 0; j < a.columns; ++j) {
@@ -27,7 +27,7 @@ Matrix Triangle(const Node& node, Matrix a) {
   return a;
 }
 
-// Bands, a row each, as a whole matrix.
+// Expands bands, one per row, to a full matrix.
 Matrix Unband(const Node& node, const Matrix& bands) {
   const int64_t n = bands.columns, count = bands.rows;
   const bool lower = node.attr<bool>("lower");
@@ -41,7 +41,7 @@ Matrix Unband(const Node& node, const Matrix& bands) {
   return a;
 }
 
-// Three diagonals, given as rows, as a whole matrix.
+// Expands three diagonals, one per row, to a full matrix.
 Matrix FromDiagonals(const Matrix& rows) {
   const int64_t n = rows.columns;
   Matrix a(n, n);
@@ -82,7 +82,7 @@ Matrix TridiagonalProduct(const Node&, const Matrices& x) {
   return dense::Multiply(FromDiagonals(Rows({x[0], x[1], x[2]})), x[3]);
 }
 
-// (A* A + r I)^-1 A* b, which is A* (A A* + r I)^-1 b as well where both exist.
+// (A* A + r I)^-1 A* b, which equals A* (A A* + r I)^-1 b if both exist.
 Tensors LeastSquaresReference(const Node& node, const Tensors& in) {
   const double r = in[2].data<double>()[0];
   return dense::Each([r](const Node&, const Matrices& x) {
@@ -95,7 +95,7 @@ Tensors LeastSquaresReference(const Node& node, const Tensors& in) {
   })(node, {in[0], in[1]});
 }
 
-// For one result a matrix, of the batch's shape.
+// One result per matrix, in the batch's shape.
 Tensors DeterminantReference(const Node& node, const Tensors& in) {
   const Shape batch = in[0].shape().Sub(0, -2);
   std::vector<Matrix> values, signs;
@@ -112,10 +112,11 @@ Tensors DeterminantReference(const Node& node, const Tensors& in) {
   return {dense::Write(in[0].dtype(), batch, signs), value};
 }
 
-// By which LAPACK compares pivots.
+// The measure by which LAPACK compares pivots.
 double Size(const complex128& x) { return std::abs(x.real()) + std::abs(x.imag()); }
 
-// The factors of the matrix with its rows in an order of descending pivots, one array for both.
+// Returns the factors, in one matrix, of the matrix with its rows in the order of descending
+// pivots.
 Tensors LuReference(const Node& node, const Tensors& in) {
   const Tensor& x = in[0];
   const int64_t n = x.dim(-1);
@@ -144,8 +145,8 @@ Tensors LuReference(const Node& node, const Tensors& in) {
   return {dense::Write(x.dtype(), x.shape(), stack), p};
 }
 
-// Of L L* = A: a change E of A changes L by L P(L^-1 E L^-*), with P the lower triangle and half of
-// the diagonal; the gradient collects that for each E.
+// The gradient of L with L L* = A: a change E of A changes L by L P(L^-1 E L^-*), where P keeps the
+// lower triangle and half of the diagonal; the gradient collects that for each E.
 Matrix CholeskyGradReference(const Node&, const Matrices& x) {
   const int64_t n = x[0].rows;
   Matrix l = x[0], result(n, n);
@@ -226,7 +227,7 @@ void AddEmpty(std::vector<OpCase>* rows) {
   rows->push_back(Case("MatrixDeterminant", "none", DeterminantReference).Input({0, 2, 2}));
 }
 
-std::vector<OpCase> LinalgRows() {
+std::vector<OpCase> LinalgCases() {
   std::vector<OpCase> rows;
   AddSystems(&rows);
   AddEmpty(&rows);
@@ -286,6 +287,6 @@ std::vector<OpCase> LinalgRows() {
 
 }  // namespace
 
-INSTANTIATE_TEST_SUITE_P(Linalg, OpSweepTest, testing::ValuesIn(LinalgRows()), OpCaseName);
+INSTANTIATE_TEST_SUITE_P(Linalg, OpSweepTest, testing::ValuesIn(LinalgCases()), OpCaseName);
 
 }  // namespace weir

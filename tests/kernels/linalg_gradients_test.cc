@@ -4,12 +4,12 @@
 #include "weir/ops/math.h"
 #include "weir/tests/kernels/numeric_gradient.h"
 
-// Gradients of decompositions, and of complex systems. Those of real systems are rows of
+// Gradients of decompositions, and of complex systems. Those of real systems are in
 // linalg_cases.cc.
 namespace weir {
 namespace {
 
-// x as a complex matrix, its two parts stacked.
+// Returns x as a complex matrix; its two parts are stacked.
 Output FromParts(const Output& x) {
   return Complex(StridedSlice(x, {Index(0)}), StridedSlice(x, {Index(1)}));
 }
@@ -27,7 +27,7 @@ TEST(LinalgGradients, Cholesky) {
 }
 
 TEST(LinalgGradients, SelfAdjointEig) {
-  // Squares, because the signs of eigenvectors are open.
+  // Squares, because the signs of eigenvectors are ambiguous.
   const auto squares = [](Output x) {
     const EigenResult r = SelfAdjointEig(SelfAdjoint(x));
     return WeightedSum(r.e) + WeightedSum(Square(r.v));
@@ -94,8 +94,8 @@ TEST(LinalgGradients, MatrixSquareRoot) {
                  {2, 2, 2}, 2, 1e-5);
 }
 
-// (The determinant of a complex matrix has the gradient that TensorFlow gives it, which is not
-// this.)
+// (The determinant of a complex matrix is excluded: it has TensorFlow's gradient, which is not this
+// one.)
 TEST(LinalgGradients, ComplexSystems) {
   ExpectGradient([](Output x) { return PartsOf(MatrixInverse(FromParts(x))); }, {2, 2, 2}, 1, 1e-5);
   const auto solve = [](Output x) {
@@ -105,7 +105,7 @@ TEST(LinalgGradients, ComplexSystems) {
   ExpectGradient(solve, {2, 2, 2}, 1, 1e-5);
 }
 
-// Which of two forms it takes is decided in the step.
+// The step chooses one of two formulas at run time.
 TEST(LinalgGradients, LeastSquaresOfUnknownShape) {
   Graph g;
   const Output a = Placeholder(g, DT_DOUBLE), b = Placeholder(g, DT_DOUBLE);

@@ -7,7 +7,7 @@
 #include "weir/tests/evaluate.h"
 #include "weir/tests/kernels/dense.h"
 
-// Decompositions, which are checked by what they must satisfy.
+// Decompositions, checked by their defining properties.
 namespace weir {
 namespace {
 
@@ -20,7 +20,7 @@ struct TypeCase {
 const TypeCase kTypes[] = {
     {DT_FLOAT, 2e-5}, {DT_DOUBLE, 1e-13}, {DT_COMPLEX64, 2e-5}, {DT_COMPLEX128, 1e-13}};
 
-// Irregular numbers in [-1, 1].
+// Pseudorandom numbers in [-1, 1].
 Tensor Irregular(DataType type, const Shape& shape) {
   Tensor t(type, shape);
   uint32_t seed = 17;
@@ -61,7 +61,7 @@ void ExpectNear(const Matrix& a, const Matrix& b, double tolerance) {
 void ExpectUnitary(const Matrix& u, double tolerance) {
   ExpectNear(dense::Multiply(dense::Adjoint(u), u), dense::Identity(u.columns), tolerance);
 }
-// Numbers b * n ... of a vector for each matrix, on a diagonal.
+// Returns a matrix with vector b of the batch on its diagonal.
 Matrix Diagonal(const Tensor& t, int64_t b, int64_t rows, int64_t columns) {
   Matrix m(rows, columns);
   for (int64_t i = 0; i < t.dim(-1); ++i) m(i, i) = dense::At(t, b * t.dim(-1) + i);
@@ -94,7 +94,7 @@ TEST(Qr, FactorsEveryShapeAndType) {
   ExpectUnitary(dense::Read(halves[0], 0), 0.01);
 }
 
-TEST(Qr, EmptyMatricesGiveEmptyFactorsOrIdentities) {
+TEST(Qr, EmptyMatricesYieldEmptyFactorsOrIdentities) {
   const Tensors thin = Results("Qr", Tensor(DT_FLOAT, {2, 0, 3}));
   EXPECT_EQ(thin[0].shape(), Shape({2, 0, 0}));
   EXPECT_EQ(thin[1].shape(), Shape({2, 0, 3}));
@@ -128,7 +128,7 @@ TEST(Svd, FactorsEveryShapeAndType) {
   }
 }
 
-TEST(Svd, OfNotANumberIsNotANumber) {
+TEST(Svd, PropagatesNaN) {
   Tensor a = Irregular(DT_FLOAT, {2, 2});
   a.data<float>()[1] = NAN;
   for (const Tensor& t : Results("Svd", a)) EXPECT_TRUE(std::isnan(t.data<float>()[0]));
@@ -187,7 +187,7 @@ TEST(Eig, FindsRealAndComplexPairs) {
   }
 }
 
-// L L* of an irregular matrix, and what Cholesky gives for it.
+// L L* of a random matrix, and Cholesky's result for it.
 TEST(Cholesky, FactorsEveryType) {
   for (const auto& [type, tolerance] : kTypes) {
     SCOPED_TRACE(DataTypeName(type));
@@ -206,7 +206,7 @@ TEST(Cholesky, FactorsEveryType) {
   }
 }
 
-TEST(Cholesky, IsNotANumberForOthers) {
+TEST(Cholesky, IsNaNForOtherMatrices) {
   const Tensors l = Results("Cholesky", Tensor::Of<float>({2, 2}, {1, 2, 2, 1}));
   EXPECT_TRUE(std::isnan(l[0].data<float>()[0]));
   EXPECT_EQ(l[0].data<float>()[1], 0);
@@ -242,7 +242,7 @@ TEST(MatrixFunctions, LogarithmOfJordansBlockAndOfARotation) {
   EXPECT_LT(std::abs(turn[0].data<Z>()[1] - M_PI / 2), 1e-14);
 }
 
-TEST(MatrixFunctions, WhatHasNoneIsNotANumber) {
+TEST(MatrixFunctions, UndefinedResultsAreNaN) {
   const Tensors negative = Results("MatrixSquareRoot", Tensor::Of<double>({2, 2}, {-1, 0, 0, -4}));
   EXPECT_TRUE(std::isnan(negative[0].data<double>()[0]));
   const Tensors singular = Results("MatrixSquareRoot", Tensor::Of<double>({2, 2}, {0, 1, 0, 0}));
@@ -265,7 +265,7 @@ TEST(TridiagonalSolve, SingularSystems) {
 
 // ---- errors
 
-TEST(Linalg, RefusesWhatCannotBe) {
+TEST(Linalg, RejectsInvalidArguments) {
   const Tensor vector = Tensor::Vector<float>({1, 2}), row = Tensor::Of<float>({1, 2}, {1, 2});
   const Tensor zero = Tensor::Zeros(DT_FLOAT, {2, 2}), stack = Tensor::Zeros(DT_FLOAT, {1, 2, 2});
   const Tensor bands = Tensor::Of<float>({2, 2}, {0, 1, 1, 1});
@@ -316,7 +316,7 @@ TEST(Linalg, RefusesWhatCannotBe) {
             absl::StatusCode::kInvalidArgument);
 }
 
-TEST(Linalg, OldOpsRunInOldGraphs) {
+TEST(Linalg, DeprecatedOpsRunInOldGraphs) {
   Graph g;
   g.versions().producer = 8;
   const Output x = Const<double>(g, {1, 2, 2}, {2, 1, 1, 2});

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Asks TensorFlow (2.21) what image ops answer, for image_test.
+"""Records the results of TensorFlow (2.21) for image ops, for image_test.
 
     python3 tests/kernels/make_image_answers.py > tests/kernels/golden/image_answers.txt
 """
@@ -30,7 +30,7 @@ def ints(*values):
 
 
 def ask(op, inputs, attrs=None, types=None, label=""):
-    """Runs one node and keeps its answer; returns it."""
+    """Runs one node, records its outputs and returns them."""
     with tf.Graph().as_default():
         tensors = [tf.placeholder(tf.string if isinstance(x, bytes) else x.dtype,
                                   [] if isinstance(x, bytes) else x.shape) for x in inputs]
@@ -166,7 +166,7 @@ def drawn_at_random():
 
 
 def gif(frames, width, height):
-    """Frames of (left, top, width, height, indices, transparent), two bits a pixel."""
+    """Frames of (left, top, width, height, indices, transparent), two bits per pixel."""
     out = b"GIF89a" + struct.pack("<HHBBB", width, height, 0x91, 0, 0)
     out += bytes([10, 20, 30, 200, 0, 0, 0, 200, 0, 0, 0, 200])
     for left, top, w, h, indices, transparent in frames:
@@ -211,7 +211,7 @@ def files():
     jpeg_gray = ask("EncodeJpeg", [gray], {"quality": 80})[0]
     with tf.Graph().as_default(), tf.Session() as session:
         jpeg = session.run(tf.raw_ops.EncodeJpeg(image=color, quality=70, progressive=True))
-    ROWS.pop()  # other builds of the library may write other bytes
+    ROWS.pop()  # other builds of the library may write different bytes
     ask("DecodeJpeg", [jpeg_gray])
     ask("DecodeJpeg", [jpeg_gray], {"channels": 3})
     for attrs in ({}, {"ratio": 2}, {"dct_method": "INTEGER_ACCURATE"}, {"channels": 1},

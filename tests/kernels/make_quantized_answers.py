@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Asks TensorFlow (2.21 on an x86 processor) what ops on quantized tensors answer, for quantized_test.
+"""Records the results of TensorFlow (2.21 on an x86 processor) for ops on quantized tensors, for quantized_test.
 
     python3 tests/kernels/make_quantized_answers.py > tests/kernels/golden/quantized_answers.txt
 
-QuantizedReluX has no kernel there, and QuantizedConcatV2 only one of oneDNN's, which keeps ranges in ways of its own: they
-are tested by what the others answer. QuantizedAvgPool is oneDNN's too and rounds to the nearest; with
-TF_ENABLE_ONEDNN_OPTS=0 it cuts off, which alone changes in this file.
+QuantizedReluX has no kernel there, and the only kernel of QuantizedConcatV2 is oneDNN's, which represents ranges differently:
+equivalent ops test them. QuantizedAvgPool is oneDNN's too and rounds to the nearest; with TF_ENABLE_ONEDNN_OPTS=0 it truncates,
+which is the only difference in this file.
 """
 import os
 
@@ -32,7 +32,7 @@ class Quantized:
 
 
 def plain(x):
-    """As numbers, with the name of the type."""
+    """Returns the numbers and the name of the type."""
     if isinstance(x, Quantized):
         return x.dtype, x.values
     if x.dtype.name in STORED:

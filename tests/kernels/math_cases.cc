@@ -20,7 +20,8 @@ double FloorRemainder(double x, double y) {
 double NanMax(double x, double y) { return std::isnan(x) ? x : std::isnan(y) ? y : std::max(x, y); }
 double NanMin(double x, double y) { return std::isnan(x) ? x : std::isnan(y) ? y : std::min(x, y); }
 
-// Trapezoids with the substitution t = x u^8 (smooth at 0 for a > 1/4): P(a, x) by integration.
+// P(a, x) by numeric integration: the trapezoidal rule with the substitution t = x u^8 (smooth at 0
+// for a > 1/4).
 double IncompleteGamma(double a, double x) {
   constexpr int kSteps = 20000;
   double sum = 0;
@@ -31,7 +32,7 @@ double IncompleteGamma(double a, double x) {
   sum += 0.5 * std::pow(x, a - 1) * std::exp(-x) * 8 * x;
   return sum / kSteps / std::tgamma(a);
 }
-// log gamma's derivative by a central difference of high order.
+// The derivative of log gamma by a high-order central difference.
 double DigammaByDifferences(double x) {
   const double h = 1e-3;
   const auto f = [](double v) { return std::lgamma(v); };
@@ -46,7 +47,7 @@ double ZetaBySum(double x, double q) {
   const double m = q + kTerms;
   return sum + std::pow(m, 1 - x) / (x - 1) + 0.5 * std::pow(m, -x);
 }
-// The root of f(v) = y in [low, high] by bisection, for an increasing f.
+// Returns the root of f(v) = y in [low, high] by bisection, for an increasing f.
 double Bisect(const std::function<double(double)>& f, double y, double low, double high) {
   for (int i = 0; i < 200; ++i) {
     const double middle = (low + high) / 2;
@@ -195,7 +196,7 @@ std::vector<OpCase> BinaryCases() {
       OpCase("FloorDiv", Floored, {-90, 90}, {-7, 7, true})
           .NoSpecials()
           .NotTypes({DT_HALF, DT_BFLOAT16, DT_FLOAT}),
-      // A quotient near a whole number may round either way in single precision; these do not.
+      // A quotient near an integer may round either way in single precision; these do not.
       OpCase("FloorDiv")
           .Label("floats")
           .Types({DT_FLOAT})
@@ -313,7 +314,7 @@ std::vector<OpCase> BinaryCases() {
   };
 }
 
-// Ops of two equal shapes; the sweep's broadcasting shapes are not for them.
+// Ops of two equal shapes, which do not use the sweep's broadcasting shapes.
 OpCase Elementwise2(const char* op, Range y, Z (*f)(Z, Z)) {
   return OpCase(op)
       .Input({3, 37}, y)

@@ -78,7 +78,7 @@ std::vector<OpCase> ActivationCases() {
 
 // ---- biases
 
-// Position of the channel in an element's index.
+// The dimension of the channel in an element's index.
 int ChannelDim(const Node& node, const Shape& shape) {
   return node.attr_or<std::string>("data_format", "NHWC") == "NCHW" ? 1 : shape.rank() - 1;
 }
@@ -101,7 +101,8 @@ Tensors BiasAddGradOf(const Node& node, const Tensors& in) {
   return {Doubles(Shape({in[0].dim(dim)}), out)};
 }
 
-// References are in double, which has neither imaginary parts nor the overflow of small integers.
+// The references compute in double, which has neither imaginary parts nor the overflow of small
+// integers.
 const std::vector<DataType> kNotSwept = {DT_COMPLEX64, DT_COMPLEX128, DT_INT8, DT_UINT8};
 
 OpCase BiasCase(absl::string_view op, const Shape& x, absl::string_view format,
@@ -177,7 +178,7 @@ Tensors SoftmaxOf(const Node& node, const Tensors& in) {
   return {Doubles(in[0].shape(), y)};
 }
 
-// The element of a matrix at (r, c), where dimensions of 1 (and missing ones) repeat.
+// Returns the element of a matrix at (r, c); dimensions of 1 (and missing ones) are broadcast.
 double At(const Tensor& t, const std::vector<double>& values, int64_t r, int64_t c) {
   const int64_t cols = t.dim(-1), rows = t.rank() == 2 ? t.dim(0) : 1;
   return values[(rows == 1 ? 0 : r) * cols + (cols == 1 ? 0 : c)];
@@ -225,7 +226,7 @@ OpCase XentCase(const Shape& logits, const Shape& labels, absl::string_view labe
       .Input(logits, {-6, 6})
       .Input(labels, {0, 1})
       .ToleranceFactor(4)
-      .Gradient(0)  // right only for labels that are distributions: see nn_test.cc
+      .Gradient(0)  // correct only for labels that are distributions: see nn_test.cc
       .Reference(CrossEntropyOf);
 }
 
@@ -270,8 +271,8 @@ Tensors LrnOf(const Node& node, const Tensors& in) {
   return {Doubles(in[0].shape(), y)};
 }
 
-// Central differences of sum(dy * lrn(x)) would need the forward pass; the formula is the
-// derivative written out.
+// Central differences of sum(dy * lrn(x)) would need the forward pass; this is the derivative in
+// closed form.
 Tensors LrnGradOf(const Node& node, const Tensors& in) {
   const int64_t radius = node.attr<int64_t>("depth_radius"), n = in[0].dim(3);
   const double bias = node.attr<float>("bias"), alpha = node.attr<float>("alpha"),

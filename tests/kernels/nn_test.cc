@@ -64,7 +64,7 @@ Tensor Converted(const Tensor& t) {
 
 Tensor ToDouble(const Tensor& t) { return t.dtype() == DT_FLOAT ? Converted<double, float>(t) : t; }
 
-// The same in T and in double, which follows the definition: T may be off by so much of a value.
+// Compares the result in T with the definition in double; T may differ by this fraction of a value.
 template <class T>
 void ExpectLikeDouble(const LargeConv& c, double relative) {
   Tensors inputs, wide;
@@ -85,14 +85,14 @@ void ExpectLikeDouble(const LargeConv& c, double relative) {
   EXPECT_LT(excess, 2e-5 * largest) << c.op << " of " << DataTypeName(DataTypeOf<T>::value);
 }
 
-// Floats go through oneDNN, in pieces on several threads, and bfloat16 too where the processor has
-// instructions for it, rounded once at the end.
+// Floats go through oneDNN, split over several threads, and so does bfloat16 on processors that
+// have instructions for it; it is rounded once at the end.
 void ExpectLikeDouble(const LargeConv& c) {
   ExpectLikeDouble<float>(c, 0);
   ExpectLikeDouble<bfloat16>(c, 1.0 / 256);
 }
 
-TEST(Conv2D, PiecesOfABatchMakeTheWhole) {
+TEST(Conv2D, SplittingABatchDoesNotChangeTheResult) {
   const Attrs attrs = {{"strides", Sizes{1, 1, 1, 1}}, {"padding", "SAME"}};
   const Tensor x = Wave<float>({9, 28, 28, 8}, 0), w = Wave<float>({5, 5, 8, 16}, 1),
                dy = Wave<float>({9, 28, 28, 16}, 2);
@@ -103,7 +103,7 @@ TEST(Conv2D, PiecesOfABatchMakeTheWhole) {
       {"Conv2DBackpropFilter", {x, Tensor::Vector<int32_t>({5, 5, 8, 16}), dy}, attrs});
 }
 
-TEST(Conv2D, PiecesOfOneImageMakeTheWhole) {
+TEST(Conv2D, SplittingAnImageDoesNotChangeTheResult) {
   for (const int64_t stride : {1, 2}) {
     for (const char* padding : {"SAME", "VALID"}) {
       const Attrs attrs = {{"strides", Sizes{1, stride, stride, 1}}, {"padding", padding}};
@@ -118,9 +118,10 @@ TEST(Conv2D, PiecesOfOneImageMakeTheWhole) {
   }
 }
 
-// A filter of one element lets images be cut at any pixel, or by channels where it is larger than
-// they are; a depthwise one is slow enough to be cut although it does little.
-TEST(Conv2D, PiecesOfASmallImageMakeTheWhole) {
+// With a filter of one element, images can be split at any pixel, or by channels if the filter is
+// larger than the images; a depthwise convolution is slow enough to be split although it does
+// little.
+TEST(Conv2D, SplittingASmallImageDoesNotChangeTheResult) {
   const Attrs attrs = {{"strides", Sizes{1, 1, 1, 1}}, {"padding", "SAME"}};
   for (const auto& [in, out] : {std::pair<int32_t, int32_t>{320, 96}, {96, 320}, {80, 72}}) {
     const Tensor w = Wave<float>({1, 1, in, out}, 1);
@@ -143,8 +144,8 @@ TEST(Conv2D, PiecesOfASmallImageMakeTheWhole) {
   }
 }
 
-// Where oneDNN would write beyond its scratchpad, on AVX2, and so over whatever lies there.
-TEST(Conv2D, FewChannelsOfStridedPixelsStayInTheirMemory) {
+// Cases where oneDNN would write beyond its scratchpad, on AVX2, and overwrite other memory.
+TEST(Conv2D, FewChannelsOfStridedPixelsStayInBounds) {
   const Attrs attrs = {{"strides", Sizes{1, 2, 2, 1}}, {"padding", "VALID"}};
   for (const int32_t channels : {1, 2, 3, 5, 7, 9}) {
     for (const int64_t size : {8, 14, 32}) {
@@ -156,7 +157,7 @@ TEST(Conv2D, FewChannelsOfStridedPixelsStayInTheirMemory) {
   }
 }
 
-TEST(Conv2D, ChannelsFirstAndVolumesInPieces) {
+TEST(Conv2D, SplitsChannelsFirstAndVolumes) {
   ExpectLikeDouble(
       {"Conv2D",
        {Wave<float>({5, 16, 28, 28}, 0), Wave<float>({3, 3, 16, 24}, 1)},
@@ -171,7 +172,7 @@ TEST(Conv2D, ChannelsFirstAndVolumesInPieces) {
       {"Conv3DBackpropFilterV2", {x, Tensor::Vector<int32_t>({3, 3, 3, 8, 16}), dy}, attrs});
 }
 
-TEST(Conv2D, ConstantFiltersArePackedOnceAndStayRight) {
+TEST(Conv2D, ConstantFiltersArePackedOnce) {
   Graph g;
   Output x = Placeholder(g, DT_FLOAT, {-1, 8, 8, 16});
   Output y = Conv2D(x, Const(g, Wave<float>({3, 3, 16, 16}, 1)));
@@ -215,7 +216,7 @@ TEST(Conv2D, ErrorsUseTensorFlowsWords) {
               HasSubstr("strides in the batch and depth dimensions"));
 }
 
-TEST(Conv2D, AttributesThatCannotBeAreRefusedWhenTheGraphIsBuilt) {
+TEST(Conv2D, RejectsInvalidAttributesWhenTheGraphIsBuilt) {
   const auto refused = [](const ConvOptions& options) {
     Graph g;
     EXPECT_FALSE(Conv2D(Placeholder(g, DT_FLOAT, {1, 4, 4, 1}),
@@ -235,7 +236,7 @@ TEST(Conv2D, AttributesThatCannotBeAreRefusedWhenTheGraphIsBuilt) {
               HasSubstr("batch or depth dimensions"));
 }
 
-TEST(Conv2D, GradientOfTheWrongSizeIsRefused) {
+TEST(Conv2D, RejectsGradientOfTheWrongSize) {
   const Attrs valid = {{"strides", Sizes{1, 1, 1, 1}}, {"padding", "VALID"}};
   const Tensor w = Ones({3, 3, 2, 2}), dy = Ones({1, 1, 1, 2});
   EXPECT_THAT(ErrorOf("Conv2DBackpropInput", {Tensor::Vector<int32_t>({1, 4, 4, 2}), w, dy}, valid),
@@ -248,7 +249,7 @@ TEST(Conv2D, GradientOfTheWrongSizeIsRefused) {
               HasSubstr("Size of out_backprop doesn't match computed"));
 }
 
-TEST(Conv2D, WindowsThatFitNowhereGiveNothing) {
+TEST(Conv2D, WindowsLargerThanTheImageHaveEmptyResults) {
   const auto y = RunFed("Conv2D", {Ones({1, 2, 2, 2}), Ones({3, 3, 2, 2})},
                         {{"strides", Sizes{1, 1, 1, 1}}, {"padding", "VALID"}});
   ASSERT_TRUE(y.ok()) << y.status();
@@ -267,7 +268,7 @@ TEST(MaxPool, GradientGoesToTheFirstMaximum) {
   ExpectNear((*dx)[0], {0, 1, 0, 0});
 }
 
-TEST(MaxPool, OfMinusInfinityIsTheLowestNumberAsInTensorFlow) {
+TEST(MaxPool, MaximumOfMinusInfinityIsTheLowestNumber) {
   Tensor x(DT_FLOAT, Shape({1, 2, 2, 1}));
   std::fill_n(x.data<float>(), 4, -kInf);
   const auto y = RunFed("MaxPool", {x}, kPairs);
@@ -297,7 +298,7 @@ TEST(MaxPool, ErrorsUseTensorFlowsWords) {
       HasSubstr("Sliding window ksize field must specify 4 dimensions"));
 }
 
-TEST(MaxPoolGradWithArgmax, IndicesOutsideAreRefused) {
+TEST(MaxPoolGradWithArgmax, RejectsIndicesOutOfRange) {
   for (const int64_t index : {int64_t{9}, int64_t{-1}, std::numeric_limits<int64_t>::max()}) {
     const Tensor at = Tensor::Of<int64_t>({2, 1, 1, 1}, {0, index});
     EXPECT_THAT(
@@ -309,7 +310,7 @@ TEST(MaxPoolGradWithArgmax, IndicesOutsideAreRefused) {
   }
 }
 
-TEST(AvgPool, LargeImagesArePooledInPieces) {
+TEST(AvgPool, SplitsLargeImages) {
   const Attrs attrs = {
       {"ksize", Sizes{1, 3, 3, 1}}, {"strides", Sizes{1, 2, 2, 1}}, {"padding", "SAME"}};
   const Tensor x = Wave<float>({3, 65, 64, 70}, 0);
@@ -332,7 +333,7 @@ TEST(AvgPool, LargeImagesArePooledInPieces) {
 
 // ---- activations, biases
 
-TEST(Activations, NotANumberStaysOne) {
+TEST(Activations, PropagatesNan) {
   const Tensor x = Tensor::Vector<float>({std::nanf(""), -1, 1, 2, 3});
   for (const char* op : {"Relu", "Relu6", "Elu", "Selu", "LeakyRelu", "Softplus", "Softsign"}) {
     const auto y = RunFed(op, {x});
@@ -342,7 +343,7 @@ TEST(Activations, NotANumberStaysOne) {
   }
 }
 
-TEST(Activations, ExtremesAreAsInTensorFlow) {
+TEST(Activations, ExtremesMatchTensorFlow) {
   const Tensor x = Tensor::Vector<float>({kInf, -kInf, 100, -100});
   const auto elu = RunFed("Elu", {x}), softplus = RunFed("Softplus", {x});
   ASSERT_TRUE(elu.ok() && softplus.ok());
@@ -354,7 +355,7 @@ TEST(Activations, ExtremesAreAsInTensorFlow) {
   EXPECT_EQ((*softplus)[0].data<float>()[2], 100);
 }
 
-TEST(Activations, GradientsTakeTensorsOfOneShape) {
+TEST(Activations, GradientsRequireEqualShapes) {
   EXPECT_THAT(ErrorOf("ReluGrad", {Ones({2}), Ones({3})}), HasSubstr("[2]"));
   EXPECT_FALSE(RunFed("ReluGrad", {Ones({2, 3}), Ones({3})}).ok());
 }
@@ -374,7 +375,7 @@ TEST(BiasAdd, ErrorsUseTensorFlowsWords) {
 
 // ---- softmax
 
-TEST(Softmax, RowsWithoutAFiniteMaximumAreNotNumbers) {
+TEST(Softmax, RowsWithoutAFiniteMaximumAreNan) {
   const float nan = std::nanf("");
   const Tensor x =
       Tensor::Of<float>({4, 3}, {kInf, 2, 3, -kInf, -kInf, -kInf, nan, 1, 2, -kInf, 1, 2});
@@ -395,7 +396,7 @@ TEST(Softmax, LargeLogitsDoNotOverflow) {
   ExpectNear((*y)[0], {0.5, 0.5});
 }
 
-TEST(SparseSoftmaxCrossEntropy, ALabelThatIsNoClassIsNamed) {
+TEST(SparseSoftmaxCrossEntropy, RejectsLabelsOutOfRange) {
   const Tensor x = Ones({2, 3});
   EXPECT_THAT(ErrorOf("SparseSoftmaxCrossEntropyWithLogits", {x, Tensor::Vector<int64_t>({0, 5})}),
               HasSubstr("Received a label value of 5 which is outside the valid range of [0, 3)"));
@@ -419,9 +420,9 @@ TEST(SparseSoftmaxCrossEntropy, ErrorsUseTensorFlowsWords) {
               HasSubstr("2-dimensional"));
 }
 
-// What TensorFlow gives for sum(loss * [0.5, -2]), its gradient, and the gradient of that times a
+// TensorFlow's results for sum(loss * [0.5, -2]), its gradient, and the gradient of that times a
 // wave.
-TEST(SoftmaxCrossEntropy, AgreesWithTensorFlowToTheSecondDerivative) {
+TEST(SoftmaxCrossEntropy, MatchesTensorFlowToTheSecondDerivative) {
   Graph g;
   Output x = Const(g, Wave<double>({2, 3}, 0)), labels = Softmax(Const(g, Wave<double>({2, 3}, 1)));
   Output weights = Const<double>(g, {0.5, -2.0}), u = Const(g, Wave<double>({2, 3}, 2));

@@ -11,12 +11,12 @@
 #include "weir/ops/nn.h"
 #include "weir/session/session.h"
 
-// Results so large that they are written past the caches, where the processor is one on which that
-// pays: they are those of two halves, which are not.
+// Results so large that they are written with non-temporal stores, on processors where that pays.
+// They must equal the results of two halves, which are not.
 namespace weir {
 namespace {
 
-TEST(Streamed, CopyWritesEveryByteAndNoOther) {
+TEST(NonTemporal, CopyWritesExactlyItsBytes) {
   std::vector<char> from(700);
   std::iota(from.begin(), from.end(), 1);
   alignas(64) char to[1024];
@@ -24,7 +24,7 @@ TEST(Streamed, CopyWritesEveryByteAndNoOther) {
     for (const size_t bytes : {0, 1, 63, 64, 65, 128, 700}) {
       std::memset(to, 0, sizeof to);
       non_temporal::Copy(from.data(), to + shift, bytes);
-      non_temporal::Finish();
+      non_temporal::Fence();
       EXPECT_EQ(std::memcmp(to + shift, from.data(), bytes), 0) << shift << " " << bytes;
       for (size_t i = 0; i < sizeof to; ++i) {
         if (i < shift || i >= shift + bytes) {
@@ -35,17 +35,17 @@ TEST(Streamed, CopyWritesEveryByteAndNoOther) {
   }
 }
 
-TEST(Streamed, TilesCoverThePieceAndNoMore) {
+TEST(NonTemporal, TilesCoverExactlyThePiece) {
   std::vector<int> to(5000, -1);
   non_temporal::WriteTiles(3, 4321, sizeof(int), reinterpret_cast<char*>(to.data()),
-                       [](int64_t i, int64_t n, void* buffer) {
-                         std::iota(static_cast<int*>(buffer), static_cast<int*>(buffer) + n, i);
-                       });
+                           [](int64_t i, int64_t n, void* buffer) {
+                             std::iota(static_cast<int*>(buffer), static_cast<int*>(buffer) + n, i);
+                           });
   for (int i = 0; i < 5000; ++i) EXPECT_EQ(to[i], i >= 3 && i < 4321 ? i : -1);
 }
 
-// Two halves of a matrix, each a little smaller than what is stored non-temporally. The last tile is no whole
-// one.
+// Two halves of a matrix, each a little smaller than the threshold for non-temporal stores. The
+// last tile is partial.
 constexpr int64_t kRows = 4100, kColumns = 2048;
 
 class LargeResults : public testing::Test {
@@ -64,7 +64,8 @@ class LargeResults : public testing::Test {
     return out;
   }
 
-  // f of placeholders for the tensors, as a whole and by halves, bit for bit.
+  // Computes f of placeholders for the tensors, as a whole and in halves, and compares them bit for
+  // bit.
   template <class F>
   void ExpectSameByHalves(const Tensors& values, F f) {
     Graph g;
@@ -108,20 +109,20 @@ TEST_F(LargeResults, BinaryWithARow) {
   ExpectSameByHalves({x_, row_}, [](const Outputs& in) { return in[0] - in[1]; });
 }
 
-TEST_F(LargeResults, Chain) {
+TEST_F(LargeResults, Pipeline) {
   ExpectSameByHalves({x_, y_, row_},
                      [](const Outputs& in) { return Tanh(in[0] * 1.5f + in[1]) * in[2] - in[0]; });
 }
 
-// Through registers from the argument to the result.
-TEST_F(LargeResults, ChainOfCheapOps) {
+// A register-fused pipeline from the argument to the result.
+TEST_F(LargeResults, PipelineOfCheapOps) {
   ExpectSameByHalves({x_}, [](const Outputs& in) {
     return Minimum(Sqrt(Square(Maximum(in[0] * 1.1f + 0.5f, 0.f)) + in[0] + 2.f) * 0.9f, 6.f) -
            in[0];
   });
 }
 
-TEST_F(LargeResults, ChainWithTwoResults) {
+TEST_F(LargeResults, PipelineWithTwoResults) {
   ExpectSameByHalves({x_, y_}, [](const Outputs& in) {
     const Output sum = Square(in[0]) + in[1];
     return Concat({Sqrt(Abs(sum)) * 2.f, sum + 1.f}, 1);

@@ -290,7 +290,7 @@ bool Close(complex128 got, complex128 want, double tolerance) {
 
 bool IsExact(DataType type) { return !IsFloating(type) && !IsComplex(type); }
 
-// One failure at most: the first element that differs, and how many do.
+// Reports at most one failure: the first element that differs, and the number of differences.
 void ExpectClose(const Tensor& got, const Tensor& want, double tolerance) {
   if (want.shape() != got.shape()) {
     ADD_FAILURE() << "shape " << got.shape().ToString() << ", expected " << want.shape().ToString();
@@ -302,7 +302,7 @@ void ExpectClose(const Tensor& got, const Tensor& want, double tolerance) {
     return;
   }
   const std::vector<complex128> actual = ToComplex(got);
-  // Through the op's type, so that what overflows there is expected to.
+  // Converts through the op's type, so that overflow is expected there.
   const std::vector<complex128> expected = ToComplex(
       IsExact(got.dtype()) ? want : FromComplex(got.dtype(), want.shape(), ToComplex(want)));
   int64_t bad = 0, first = -1;
@@ -396,8 +396,8 @@ class OpCaseRunner {
       }
       type_attr_ = attr.name;
     }
-    // If it is the type of an input, and every input of the row has its own type, there is nothing
-    // left to sweep.
+    // If the attribute is the type of an input, and every input of the row has its own type, there
+    // is nothing to sweep.
     const bool any_swept =
         std::any_of(c_.inputs_.begin(), c_.inputs_.end(), [](const auto& in) { return !in.type; });
     const bool of_input =
@@ -442,7 +442,7 @@ class OpCaseRunner {
     return types;
   }
 
-  // Long inputs are for loops over vectors and threads, which a few types show.
+  // Long inputs test vectorized and multithreaded loops, for which a few types suffice.
   static bool IsLong(const std::vector<Shape>& shapes) {
     return std::any_of(shapes.begin(), shapes.end(),
                        [](const Shape& s) { return s.num_elements() > 10000; });
@@ -493,7 +493,7 @@ class OpCaseRunner {
   // The arguments of one run: tensors in flat order, and which of them belong to one list.
   struct Arguments {
     Tensors values;
-    std::vector<int> owner;  // position in c_.inputs_
+    std::vector<int> owner;  // index in c_.inputs_
   };
 
   Arguments MakeArguments(DataType type, const std::vector<Shape>& shapes, bool specials,
@@ -523,7 +523,7 @@ class OpCaseRunner {
     return !c_.inputs_[args.owner[i]].type.has_value();
   }
 
-  // The node, with `xs` what goes in: placeholders for random values, constants for given ones.
+  // Builds the node and its inputs `xs`: placeholders for random values, constants for given ones.
   Node* Build(Graph& g, DataType type, const Arguments& args, Outputs* xs) const {
     for (size_t i = 0; i < args.values.size(); ++i) {
       const Tensor& value = args.values[i];
@@ -744,7 +744,7 @@ class OpCaseRunner {
 
   void CompareWithDifferences(const Tensor& analytic, Tensor* x,
                               const std::function<double()>& objective) const {
-    constexpr int64_t kMost = 48;  // elements looked at
+    constexpr int64_t kMost = 48;  // compared elements
     const int64_t n = x->num_elements(), step = std::max<int64_t>(1, n / kMost);
     const Tensor original = x->DeepCopy();
     for (int64_t k = 0; k < n; k += step) {

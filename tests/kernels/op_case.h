@@ -13,99 +13,100 @@
 #include "weir/core/graph.h"
 #include "weir/core/tensor.h"
 
-// Rows of the sweep that tests ops one by one. A family's file, tests/kernels/<family>_cases.cc, is
-// a table:
+// The sweep tests ops one by one. A family's file, tests/kernels/<family>_cases.cc, lists them:
 //
 //   std::vector<OpCase> NnCases() {
 //     return {
 //         OpCase("Softplus", +[](double x) { return std::log1p(std::exp(x)); }, {-20, 20}),
-//         OpCase("SoftplusGrad", +[](double d, double x) { return d / (1 + std::exp(-x)); }, {-20,
-//         20}), OpCase("BiasAdd").Input({2, 3,
-//         4}).Input({4}).Reference(BiasAddReference).Gradient(2),
+//         OpCase("SoftplusGrad", +[](double d, double x) { return d / (1 + std::exp(-x)); },
+//                {-20, 20}),
+//         OpCase("BiasAdd").Input({2, 3, 4}).Input({4}).Reference(BiasAddReference).Gradient(2),
 //         OpCase("Concat").Label("axis1").Input(Tensor::Scalar<int32_t>(1)).List({Shape{2, 3},
-//         Shape{2, 1}})...
+//                                                                                Shape{2, 1}})...
 //     };
 //   }
 //   INSTANTIATE_TEST_SUITE_P(Nn, OpSweepTest, testing::ValuesIn(NnCases()), OpCaseName);
 //
 // and the BUILD file makes a test <family>_sweep_test of it. Each row runs for every type and every
-// shape it has, and is checked for its values against the reference, for the inferred shape and
-// types of every output, and for its gradient against central differences in double. Random values
-// come from a seed that depends on the row's name and is printed with a failure.
+// shape it has, and checks the values against the reference, the inferred shapes and types of all
+// outputs, and the gradient against central differences in double. Random values come from a seed
+// that depends on the row's name and is printed with a failure.
 namespace weir {
 
-// Where the random elements of one input come from: uniform in [low, high]. Integer types take the
-// whole numbers in it that the type can hold; complex types draw both parts. Strings and bools
-// ignore it.
+// The distribution of the random elements of one input: uniform in [low, high]. Integer types use
+// the integers in the range that the type can represent; complex types draw both parts. Strings and
+// bools ignore it.
 struct Range {
   double low = -2;
   double high = 2;
-  bool nonzero = false;  // never 0 (after rounding to the type)
-  bool distinct =
-      false;  // no two elements equal nor near each other, so that maxima stay where they are
+  bool nonzero = false;   // never 0 (after rounding to the type)
+  bool distinct = false;  // no two elements are equal or close to each other, so that the positions
+                          // of maxima are stable
 };
 
-// Computes the expected outputs. The inputs come widened: those of the swept type are DT_DOUBLE
+// Computes the expected outputs. The inputs are widened: those of the swept type are DT_DOUBLE
 // (complex ones DT_COMPLEX128), whatever the type was; every other input is as the op gets it.
-// Outputs may be of any types; they are compared by value with what the op gave.
+// Outputs may have any types; they are compared by value with the op's results.
 using OpReference = std::function<Tensors(const Node& node, const Tensors& inputs)>;
 
 using complex128 = std::complex<double>;
 
 class OpCase {
  public:
-  // A row for an op with inputs given below one by one.
+  // A row for an op whose inputs are added one by one below.
   explicit OpCase(absl::string_view op) : op_(op) {}
-  // An element-wise op of one input or of two that broadcast. The shapes are those of UnaryShapes
-  // and BinaryShapes, and special values (zeros, infinities, NaN, huge ones) are tried as well,
-  // unless NoSpecials().
+  // A row for an element-wise op of one input or of two that broadcast. The shapes are those of
+  // UnaryShapes and BinaryShapes, and special values (zeros, infinities, NaN, huge ones) are tested
+  // as well, unless NoSpecials().
   OpCase(absl::string_view op, double (*f)(double), Range x = {});
   OpCase(absl::string_view op, double (*f)(double, double), Range x = {}) : OpCase(op, f, x, x) {}
   OpCase(absl::string_view op, double (*f)(double, double), Range x, Range y);
 
-  // Told apart from other rows of the op: letters, digits and underscores.
+  // Distinguishes the row from other rows of the op: letters, digits and underscores.
   OpCase& Label(absl::string_view label);
   OpCase& Attr(absl::string_view name, AttrValue value);
-  // One more input: of the swept type, random; of another type, random (integers in the range); or
-  // a given value, which the graph sees as a constant.
+  // Adds an input: of the swept type, random; of another type, random (integers in the range); or a
+  // given value, which is a constant in the graph.
   OpCase& Input(Shape shape, Range range = {});
   OpCase& Input(DataType type, Shape shape, Range range = {});
   OpCase& Input(Tensor value);
-  // A list argument of the swept type: one random tensor a shape.
+  // Adds a list argument of the swept type: one random tensor per shape.
   OpCase& List(std::vector<Shape> shapes, Range range = {});
-  // A list argument of given values, which the graph sees as constants.
+  // Adds a list argument of given values, which are constants in the graph.
   OpCase& GivenList(Tensors values);
-  // The type attribute that is swept; default "T", or the op's only type attribute.
+  // Sets the type attribute to sweep; default "T", or the op's only type attribute.
   OpCase& TypeAttr(absl::string_view name);
-  // The types to sweep. Default: those that the signature allows and the CPU has kernels for, and
-  // at least one.
+  // Sets the types to sweep. Default: those that the signature allows and for which the CPU has
+  // kernels; at least one.
   OpCase& Types(std::vector<DataType> types);
-  // Everything in the default but these.
+  // Removes types from the default.
   OpCase& NotTypes(std::vector<DataType> types);
   OpCase& Reference(OpReference reference);
-  // For an element-wise row: what complex types are compared with. Without it they are not swept.
+  // Sets the reference of an element-wise row for complex types. Without it they are not swept.
   OpCase& Complex(complex128 (*f)(complex128));
   OpCase& Complex(complex128 (*f)(complex128, complex128));
-  // Relative error allowed for one type, or a factor on every type's default: 1e-5 for float, 1e-11
-  // for double, 4e-3 for half, 3e-2 for bfloat16, none for integers. Errors are relative to max(1,
-  // |expected|).
+  // Sets the relative error allowed for one type, or a factor on every type's default: 1e-5 for
+  // float, 1e-11 for double, 4e-3 for half, 3e-2 for bfloat16, none for integers. Errors are
+  // relative to max(1, |expected|).
   OpCase& Tolerance(DataType type, double relative);
   OpCase& ToleranceFactor(double factor);
-  // The gradient is checked to this order. Default: 2 if the op has a gradient and double is swept,
-  // else 0.
+  // Sets the order to which the gradient is checked. Default: 2 if the op has a gradient and double
+  // is swept, else 0.
   OpCase& Gradient(int order);
-  // Only with respect to these inputs (positions). Default: all of the swept type.
+  // Checks the gradient only with respect to these inputs (indices). Default: all of the swept
+  // type.
   OpCase& GradientInputs(std::vector<int> inputs);
-  // An extra scale for the tolerance of the gradient check, 1e-5.
+  // Scales the tolerance of the gradient check, 1e-5.
   OpCase& GradientTolerance(double relative);
-  // The shape rule cannot know the outputs' shapes: they must only not contradict.
+  // Declares that shape inference cannot know the outputs' shapes: it must only not contradict
+  // them.
   OpCase& ShapesDependOnValues();
   OpCase& NoSpecials();
 
   const std::string& op() const { return op_; }
   // "Softplus", or "Concat_axis1".
   std::string name() const { return label_.empty() ? op_ : op_ + "_" + label_; }
-  // To which order Run checks the gradient.
+  // Returns the order to which Run checks the gradient.
   int gradient_order() const;
   // Runs the row; failures are reported through gtest.
   void Run() const;
@@ -114,7 +115,7 @@ class OpCase {
   friend class OpCaseRunner;
   struct InputSpec {
     std::optional<DataType> type;  // absent: the swept type
-    std::vector<Shape> shapes;     // one, or the list's
+    std::vector<Shape> shapes;     // one shape, or those of the list
     bool is_list = false;
     Range range;
     Tensor value;    // if given
@@ -141,22 +142,23 @@ class OpCase {
 
 void PrintTo(const OpCase& c, std::ostream* out);
 
-// Empty, scalar, odd, and one that is long enough for vectors, tails and several threads.
+// Empty, scalar and odd shapes, and one that is large enough for vectors, tail loops and several
+// threads.
 const std::vector<Shape>& UnaryShapes();
-// The same for two inputs, and every pattern of broadcasting.
+// The same for two inputs, and every broadcasting pattern.
 const std::vector<std::pair<Shape, Shape>>& BinaryShapes();
 
 // ---- helpers for writing references
 
-// The elements of a double, integer or bool tensor as doubles.
+// Returns the elements of a double, integer or bool tensor as doubles.
 std::vector<double> ToDoubles(const Tensor& t);
-// A DT_DOUBLE tensor.
+// Returns a DT_DOUBLE tensor.
 Tensor Doubles(const Shape& shape, const std::vector<double>& values);
 // Calls fn(flat index, index of each dimension) for every element of a shape, in order.
 void ForEachIndex(const Shape& shape,
                   const std::function<void(int64_t, const std::vector<int64_t>&)>& fn);
 
-// One value-parameterised test; each family instantiates it with its rows.
+// A value-parameterized test; each family instantiates it with its rows.
 class OpSweepTest : public testing::TestWithParam<OpCase> {};
 std::string OpCaseName(const testing::TestParamInfo<OpCase>& info);
 

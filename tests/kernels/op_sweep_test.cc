@@ -2,7 +2,7 @@
 
 namespace weir {
 
-// Instantiated by every family's rows; a binary without any (never built) is no error.
+// Each family instantiates this test; a binary without rows (never built) is not an error.
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(OpSweepTest);
 
 TEST_P(OpSweepTest, MatchesReference) { GetParam().Run(); }

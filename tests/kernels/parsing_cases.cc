@@ -82,7 +82,7 @@ void AddCsv(std::vector<OpCase>* rows) {
                       {Tensor(DT_DOUBLE, {0}), Tensor(DT_INT64, {0})}));
 }
 
-// `window_bits` as zlib's deflateInit2 takes them.
+// `window_bits` is zlib's deflateInit2 argument.
 std::string Deflate(const std::string& bytes, int window_bits) {
   z_stream stream = {};
   EXPECT_EQ(deflateInit2(&stream, 9, Z_DEFLATED, window_bits, 9, Z_DEFAULT_STRATEGY), Z_OK);
@@ -120,7 +120,7 @@ void AddSerialized(std::vector<OpCase>* rows) {
   rows->push_back(Row("DecodeCompressed", "zlib",
                       {Strings({Deflate("hello", 15), Deflate(large, 15)})},
                       {Strings({"hello", large})}, {{"compression_type", "ZLIB"}}));
-  // Streams of gzip may follow one another; what is behind one of zlib is not looked at.
+  // gzip streams may be concatenated; bytes after a zlib stream are ignored.
   rows->push_back(Row("DecodeCompressed", "gzip", {Strings({Deflate("a", 31) + Deflate("b", 31)})},
                       {Strings({"ab"})}, {{"compression_type", "GZIP"}}));
   rows->push_back(Row("DecodeCompressed", "trailing", {Strings({Deflate("a", 15) + "junk", ""})},
@@ -139,7 +139,7 @@ void AddSerialized(std::vector<OpCase>* rows) {
   json("empty", "{}", "");
 }
 
-std::vector<OpCase> ParsingRows() {
+std::vector<OpCase> ParsingCases() {
   std::vector<OpCase> rows;
   AddRaw(&rows);
   AddCsv(&rows);
@@ -149,16 +149,16 @@ std::vector<OpCase> ParsingRows() {
 
 }  // namespace
 
-INSTANTIATE_TEST_SUITE_P(Parsing, OpSweepTest, testing::ValuesIn(ParsingRows()), OpCaseName);
+INSTANTIATE_TEST_SUITE_P(Parsing, OpSweepTest, testing::ValuesIn(ParsingCases()), OpCaseName);
 
 namespace {
 
-TEST(Parsing, RefusesBytesThatDoNotFit) {
+TEST(Parsing, RejectsBytesOfTheWrongLength) {
   const Attrs int16 = {{"out_type", DT_INT16}};
   const auto padded = [&](int32_t length, const char* message) {
-    return Refusal{"DecodePaddedRaw", {Strings({"ab"}), Tensor::Scalar(length)}, int16, message};
+    return Rejection{"DecodePaddedRaw", {Strings({"ab"}), Tensor::Scalar(length)}, int16, message};
   };
-  ExpectRefusals({
+  ExpectRejections({
       {"DecodeRaw", {Strings({"abc"})}, int16, "not a multiple of 2, the size of int16"},
       {"DecodeRaw", {Strings({"ab", "abcd"})}, int16, "to all be the same size, but element 1"},
       padded(3, "fixed_length (3) must be a multiple of the size of out_type (2)"),
@@ -186,11 +186,11 @@ TEST(Parsing, RefusesBytesThatDoNotFit) {
        absl::StatusCode::kDataLoss},
   });
   for (const char* text : {"", "[]", "{\"x\":1}"}) {
-    ExpectRefusals({{"DecodeJSONExample", {Strings({text})}, {}, "Error while parsing JSON"}});
+    ExpectRejections({{"DecodeJSONExample", {Strings({text})}, {}, "Error while parsing JSON"}});
   }
 }
 
-TEST(Parsing, RefusesRecordsThatDoNotFit) {
+TEST(Parsing, RejectsMalformedRecords) {
   const struct {
     const char* record;
     Attrs attrs;

@@ -5,20 +5,21 @@
 #include "weir/core/op.h"
 #include "weir/tests/kernels/pick.h"
 
-// Patches, dilation and orders of dimensions against their definitions, in double.
+// Patches, dilation and dimension permutations against their definitions, in double.
 namespace weir {
 namespace {
 
 using namespace pick;  // NOLINT: a vocabulary made for these tables
 
-// The first element of a window along one dimension before which SAME pads.
+// Returns the first element of a window along one dimension, with SAME padding.
 int64_t PadBefore(const Node& n, int64_t in, int64_t out, int64_t size, int64_t stride,
                   int64_t rate) {
   if (n.attr<std::string>("padding") == "VALID") return 0;
   return std::max<int64_t>(0, (out - 1) * stride + (size - 1) * rate + 1 - in) / 2;
 }
 
-// Images and volumes: the index in a patch, and its place, give the element of the input.
+// Images and volumes: maps the index in a patch and the patch's position to the element of the
+// input.
 OpReference PatchesOf(const Shape& out) {
   return [out](const Node& n, const Tensors& in) {
     const auto list = [&](const char* name) {
@@ -82,7 +83,7 @@ void AddPatches(std::vector<OpCase>* all) {
   }
 }
 
-// fn(output element, the best input element, the best filter element) of Dilation2D.
+// Calls fn(output element, the maximal input element, the maximal filter element) of Dilation2D.
 void ForEachDilation(const Node& n, const Tensor& in, const Tensor& filter, const Shape& out,
                      const std::function<void(int64_t, int64_t, int64_t)>& fn) {
   const pick::Index strides = n.attr<pick::Index>("strides"), rates = n.attr<pick::Index>("rates");
@@ -151,7 +152,7 @@ void AddDilation(std::vector<OpCase>* all) {
   }
 }
 
-// ---- dimensions in another order
+// ---- dimension permutations
 
 void AddFormats(std::vector<OpCase>* all) {
   all->push_back(OpCase("DataFormatDimMap")
@@ -187,7 +188,7 @@ void AddFormats(std::vector<OpCase>* all) {
   }
 }
 
-std::vector<OpCase> PatchRows() {
+std::vector<OpCase> PatchCases() {
   std::vector<OpCase> all;
   AddPatches(&all);
   AddDilation(&all);
@@ -197,6 +198,6 @@ std::vector<OpCase> PatchRows() {
 
 }  // namespace
 
-INSTANTIATE_TEST_SUITE_P(Patches, OpSweepTest, testing::ValuesIn(PatchRows()), OpCaseName);
+INSTANTIATE_TEST_SUITE_P(Patches, OpSweepTest, testing::ValuesIn(PatchCases()), OpCaseName);
 
 }  // namespace weir

@@ -9,8 +9,8 @@
 #include "weir/tests/kernels/op_case.h"
 #include "weir/tests/kernels/vectors.h"
 
-// Words for the references of ops that move elements: they say, element by element of the result,
-// which element of which input it is.
+// Helpers for the references of ops that copy elements: a reference names, for each element of the
+// result, the input and the element it is copied from.
 namespace weir::pick {
 
 using Index = std::vector<int64_t>;
@@ -22,8 +22,8 @@ inline int64_t Flat(const Shape& shape, const Index& index) {
   return flat;
 }
 
-// The tensor of this shape whose element at `index` is xs[k] at `flat`, where pick(index) gives {k,
-// flat}; k = -1 is zero (false, empty).
+// Returns the tensor of this shape whose element at `index` is xs[k] at `flat`, where pick(index)
+// returns {k, flat}; k = -1 is zero (false, empty).
 using Source = std::pair<int, int64_t>;
 inline Tensor Pick(const Tensors& xs, const Shape& shape,
                    const std::function<Source(const Index&)>& pick) {

@@ -19,7 +19,7 @@ struct Setup {
   Ints explicit_paddings = {};
 };
 
-// Every dimension is pooled alike, those of batch and channels with windows of one.
+// All dimensions are pooled in the same way; batch and channels have windows of one.
 struct Geometry {
   Shape input, output;
   Ints ksize, strides, pad;
@@ -150,7 +150,7 @@ void AddMaxCases(const Setup& s, const std::string& base, std::vector<OpCase>* a
                            s));
 }
 
-// The forms that take sizes as inputs.
+// The ops that take sizes as inputs.
 void AddV2Cases(const Setup& s, std::vector<OpCase>* all) {
   const Geometry g(s);
   const auto finish = [&](OpCase c) {
@@ -183,7 +183,7 @@ void AddAvgCases(const Setup& s, const std::string& base, std::vector<OpCase>* a
       WithAttrs(OpCase(base + "Grad").Input(sizes).Input(s.output).Reference(AvgPoolGradOf(g)), s));
 }
 
-// The maximum and where it is. Its index does not count the batch.
+// The maximum and its position. The index does not count the batch.
 OpCase ArgmaxCase(const Setup& s, bool include_batch, DataType targmax) {
   const Geometry g(s);
   OpCase c("MaxPoolWithArgmax");

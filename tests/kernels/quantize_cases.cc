@@ -6,9 +6,9 @@ namespace weir {
 
 namespace {
 
-// ---- rounding to what a quantized number could be
+// ---- rounding to quantized values
 
-// How many inner elements a channel has, and how many channels.
+// The number of inner elements per channel, and the number of channels.
 struct Layout {
   int64_t channels = 1, inner = 0;
 };
@@ -95,7 +95,7 @@ struct FakeRange {
   double Above(double x) const { return !empty && x > max ? 1 : 0; }
 };
 
-// The range of each element's channel; the inputs from `first` on, or attributes.
+// The range of each element's channel; from the inputs from `first` on, or from attributes.
 std::vector<FakeRange> FakeRanges(const Node& node, const Tensors& in, size_t first) {
   if (in.size() <= first)
     return {FakeRange(node, node.attr<float>("min"), node.attr<float>("max"))};
@@ -144,7 +144,7 @@ void AddFakeRows(const char* label, int bits, bool narrow, std::vector<OpCase>* 
   add("FakeQuantWithMinMaxVarsPerChannel", 2, Shape({3}));
 }
 
-std::vector<OpCase> QuantizeRows() {
+std::vector<OpCase> QuantizeCases() {
   std::vector<OpCase> rows = {
       Rounding("QuantizeAndDequantizeV2", "given", true, false),
       Rounding("QuantizeAndDequantizeV2", "of_data", false, false).Attr("num_bits", 5),
@@ -175,6 +175,6 @@ std::vector<OpCase> QuantizeRows() {
 
 }  // namespace
 
-INSTANTIATE_TEST_SUITE_P(Quantize, OpSweepTest, testing::ValuesIn(QuantizeRows()), OpCaseName);
+INSTANTIATE_TEST_SUITE_P(Quantize, OpSweepTest, testing::ValuesIn(QuantizeCases()), OpCaseName);
 
 }  // namespace weir

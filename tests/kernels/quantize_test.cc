@@ -25,7 +25,7 @@ int64_t IntOf(const Tensor& t, int64_t i) {
   return value;
 }
 
-// What TensorFlow 2.21 gives for the sample and the range [-2, 2.5].
+// TensorFlow 2.21's results for the sample and the range [-2, 2.5].
 struct Golden {
   DataType type;
   const char* mode;
@@ -159,7 +159,7 @@ const std::vector<Golden>& Goldens() {
   return *goldens;
 }
 
-TEST(Quantize, GivesTensorFlowsIntegers) {
+TEST(Quantize, MatchesTensorFlow) {
   for (const Golden& row : Goldens()) {
     SCOPED_TRACE(testing::Message() << DataTypeName(row.type) << " " << row.mode);
     const absl::StatusOr<Tensors> out =
@@ -175,7 +175,7 @@ TEST(Quantize, GivesTensorFlowsIntegers) {
   }
 }
 
-TEST(Quantize, DequantizeIsNearWhatWasQuantized) {
+TEST(Quantize, DequantizeApproximatesTheInput) {
   for (const Golden& row : Goldens()) {
     SCOPED_TRACE(testing::Message() << DataTypeName(row.type) << " " << row.mode);
     Graph g;
@@ -187,7 +187,7 @@ TEST(Quantize, DequantizeIsNearWhatWasQuantized) {
     ASSERT_TRUE(out.ok()) << out.status();
     const double bits = 8.0 * static_cast<double>(ElementSize(row.type));
     const double step = (row.max - row.min) / (std::exp2(bits) - 1);
-    // The ends apart: there a 32-bit integer wraps around, as it does in TensorFlow.
+    // The extremes are separate: there a 32-bit integer wraps around, as it does in TensorFlow.
     for (int64_t i = 1; i < 11; ++i) {
       const float x = std::max(Sample().data<float>()[i], row.min);
       EXPECT_NEAR((*out)[0].data<float>()[i], x, 1.01 * step + 1e-6) << i;
@@ -195,7 +195,7 @@ TEST(Quantize, DequantizeIsNearWhatWasQuantized) {
   }
 }
 
-TEST(Quantize, WorksByChannelAndInBfloat16) {
+TEST(Quantize, SupportsChannelsAndBfloat16) {
   Graph g;
   const Output x = Const(g, Tensor::Of<float>({2, 2}, {0.5f, 5, 1, 10}));
   const Output min = Const<float>(g, {0, 0}), max = Const<float>(g, {1, 10});
@@ -210,7 +210,7 @@ TEST(Quantize, WorksByChannelAndInBfloat16) {
 }
 
 // The sample as 32-bit integers of a range.
-TEST(Quantize, RequantizesAsTensorFlow) {
+TEST(Quantize, RequantizeMatchesTensorFlow) {
   const auto q32 = [](std::initializer_list<int32_t> values) {
     return Tensor::Vector<int32_t>(values).BitcastTo(DT_QINT32);
   };
@@ -237,8 +237,8 @@ TEST(Quantize, RequantizesAsTensorFlow) {
             absl::StatusCode::kInvalidArgument);
 }
 
-// In a graph that is old enough for it.
-TEST(Quantize, TheFirstVersionHasItsRangeAsAttributes) {
+// In a graph whose version is old enough for the op.
+TEST(Quantize, FirstVersionHasTheRangeInAttributes) {
   Graph g;
   g.versions().producer = 21;
   const Output x = Const(g, Sample());
@@ -252,7 +252,7 @@ TEST(Quantize, TheFirstVersionHasItsRangeAsAttributes) {
   EXPECT_TRUE(IdenticalTensors((*out)[0], (*out)[1]));
 }
 
-TEST(Quantize, GradientsGoToTheRange) {
+TEST(Quantize, GradientsFlowToTheRange) {
   Graph g;
   const Output x = Const(g, Sample()), min = Const(g, -1.0f), max = Const(g, 2.0f);
   const Output y = FakeQuantWithMinMaxVars(x, min, max);
@@ -266,7 +266,7 @@ TEST(Quantize, GradientsGoToTheRange) {
   EXPECT_EQ((*out)[0].data<float>()[3], 1);
 }
 
-TEST(Quantize, RefusesRangesThatAreNone) {
+TEST(Quantize, RejectsInvalidRanges) {
   const Tensor x = Sample(), one = Tensor::Scalar(1.0f), two = Tensor::Scalar(2.0f);
   const Tensor pair = Tensor::Vector<float>({1, 2});
   const struct {

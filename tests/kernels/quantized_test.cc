@@ -16,8 +16,8 @@ namespace weir {
 
 namespace {
 
-// Runs a node on constants, checking the shapes that the graph infers. The inputs of the joining
-// ops are lists: values, the beginnings of their ranges, the ends.
+// Runs a node on constants, and checks the inferred shapes. The inputs of the concatenation ops are
+// lists: values, the minima of their ranges, the maxima.
 absl::StatusOr<Tensors> RunOn(const std::string& op, const Tensors& inputs, const Attrs& attrs) {
   Graph g;
   Outputs x;
@@ -48,7 +48,7 @@ absl::StatusOr<Tensors> RunOn(const std::string& op, const Tensors& inputs, cons
   return out;
 }
 
-// Integers may be `steps` apart.
+// Integers may differ by `steps`.
 void ExpectNear(const Tensor& got, const Tensor& want, int64_t steps) {
   ASSERT_EQ(got.dtype(), want.dtype());
   ASSERT_EQ(got.shape(), want.shape());
@@ -78,14 +78,14 @@ void ExpectAnswer(const Answer& a) {
 
 std::vector<Answer> Answers() { return ReadAnswers("tests/kernels/golden/quantized_answers.txt"); }
 
-TEST(Quantized, AnswersAsTensorFlow) {
+TEST(Quantized, MatchesTensorFlow) {
   const std::vector<Answer> answers = Answers();
   EXPECT_GT(answers.size(), 190u);
   for (const Answer& a : answers) ExpectAnswer(a);
 }
 
-// Ops for which TensorFlow has no kernel that would answer, by those that do the same.
-TEST(Quantized, SiblingsAnswerTheSame) {
+// Ops without a TensorFlow kernel are compared with equivalent ops.
+TEST(Quantized, EquivalentOpsAgree) {
   int checked = 0;
   for (Answer a : Answers()) {
     if (a.op == "QuantizedRelu6") {
@@ -105,7 +105,7 @@ TEST(Quantized, SiblingsAnswerTheSame) {
   EXPECT_GE(checked, 18);
 }
 
-// Laid over each other by NumPy's rule, also where TensorFlow does not or gives something else.
+// Broadcast by NumPy's rules, also where TensorFlow does not broadcast or returns something else.
 TEST(Quantized, SumsAndProductsBroadcast) {
   const auto q8 = [](const Shape& shape, std::initializer_list<uint8_t> values) {
     return Tensor::Of<uint8_t>(shape, values).BitcastTo(DT_QUINT8);
@@ -119,7 +119,7 @@ TEST(Quantized, SumsAndProductsBroadcast) {
   for (int i = 0; i < 6; ++i) EXPECT_EQ(z.IntAt(i), (i < 3 ? 3 : 5) * (i % 3 == 2 ? 7 : i % 3 + 1));
 }
 
-TEST(Quantized, RefusesWhatDoesNotFit) {
+TEST(Quantized, RejectsInvalidArguments) {
   const auto q8 = [](const Shape& shape) { return Tensor::Zeros(DT_QUINT8, shape); };
   const auto q32 = [](const Shape& shape) { return Tensor::Zeros(DT_QINT32, shape); };
   const Tensor a = Tensor::Scalar(0.0f), b = Tensor::Scalar(1.0f);
@@ -133,7 +133,7 @@ TEST(Quantized, RefusesWhatDoesNotFit) {
   const Attrs norm = {
       {"out_type", DT_QINT32}, {"variance_epsilon", 0.1f}, {"scale_after_normalization", true}};
   const Tensor four = q8({4}), image = q8({1, 2, 2, 4});
-  recorded::ExpectRefusals({
+  recorded::ExpectRejections({
       {"QuantizedMatMul", {q8({2, 3}), q8({3, 2}), b, a, a, b}, matrix, "max_a must be larger"},
       {"QuantizedMatMul", {q8({2, 3}), q8({3, 2}), a, b, pair, b}, matrix, "min_b"},
       {"QuantizedMatMul", {q8({2, 3}), q8({2, 2}), a, b, a, b}, matrix, ""},
@@ -167,8 +167,8 @@ TEST(Quantized, RefusesWhatDoesNotFit) {
   EXPECT_TRUE(absl::IsInvalidArgument(ends.status())) << ends.status();
 }
 
-// Ranges of any numbers are no harm.
-TEST(Quantized, OddRangesGiveSomething) {
+// Arbitrary ranges are harmless.
+TEST(Quantized, UnusualRangesAreHarmless) {
   const Tensor x = Tensor::Zeros(DT_QUINT8, Shape({1, 2, 2, 1}));
   const float odd[] = {-INFINITY, -3e38f, -1e-40f, 0, 1, 3e38f, INFINITY, NAN};
   const std::vector<int64_t> ones = {1, 1, 1, 1};
@@ -190,7 +190,7 @@ TEST(Quantized, OddRangesGiveSomething) {
   }
 }
 
-// Empty images are normalized to empty ones, where TensorFlow ends.
+// Empty images are normalized to empty images; TensorFlow crashes there.
 TEST(Quantized, EmptyImagesHaveARange) {
   const auto out = RunOn(
       "QuantizedInstanceNorm",

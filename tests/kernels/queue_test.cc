@@ -11,7 +11,7 @@ namespace weir {
 
 namespace {
 
-// What a callback is called with.
+// Records the argument of a callback.
 template <class T>
 class Answer {
  public:
@@ -56,8 +56,9 @@ INSTANTIATE_TEST_SUITE_P(Kinds, QueueStateTest,
                          ::testing::Values("FIFOQueue", "PaddingFIFOQueue", "PriorityQueue",
                                            "RandomShuffleQueue"));
 
-// Steps that want more than there is end at any moment; what they had taken is given to others.
-TEST_P(QueueStateTest, NothingIsLostHoweverManyStepsEndEarly) {
+// Steps that request more elements than there are end at random times; the elements they had taken
+// are dequeued by others.
+TEST_P(QueueStateTest, NoElementIsLostIfStepsEndEarly) {
   const auto queue = Make(GetParam() == std::string("PriorityQueue") ? 50 : 4);
   std::atomic<int64_t> in{0}, out{0};
   std::vector<std::thread> putters, takers;
@@ -109,7 +110,7 @@ TEST_P(QueueStateTest, NothingIsLostHoweverManyStepsEndEarly) {
   EXPECT_EQ(in, out);
 }
 
-TEST_P(QueueStateTest, AStepThatIsOverTakesNothing) {
+TEST_P(QueueStateTest, ACancelledStepTakesNothing) {
   const auto queue = Make(4);
   Answer<absl::Status> put;
   queue->Enqueue({{Tensor::Scalar(int64_t{1})}}, nullptr, put.callback());

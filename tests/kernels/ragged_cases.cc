@@ -11,7 +11,7 @@ namespace {
 
 using namespace pick;  // NOLINT: a vocabulary made for these tables
 
-// Where each row of the values stands: an index for each ragged dimension and the outermost one.
+// The position of each row of the values: an index for each ragged dimension and the outermost one.
 std::vector<pick::Index> PlacesOfRows(const std::vector<pick::Index>& splits) {
   std::vector<pick::Index> places;
   for (size_t i = 0; i + 1 < splits[0].size(); ++i) places.push_back({static_cast<int64_t>(i)});
@@ -95,7 +95,7 @@ Tensors ToTensorReference(const Node& node, const Tensors& x) {
   })};
 }
 
-std::vector<OpCase> ConversionRows() {
+std::vector<OpCase> ConversionCases() {
   std::vector<OpCase> rows;
   const struct {
     const char* label;
@@ -165,7 +165,7 @@ Tensors RangeReference(const Node& node, const Tensors& x) {
           Doubles(Shape({static_cast<int64_t>(values.size())}), values)};
 }
 
-// A ragged tensor as a tree: rows of rows ... of numbers of value rows.
+// A ragged tensor as a tree: nested rows whose leaves are the numbers of value rows.
 struct Tree {
   std::vector<Tree> rows;
   int64_t value = -1;
@@ -212,7 +212,7 @@ Tensors GatherReference(const Node& node, const Tensors& x) {
   return out;
 }
 
-std::vector<OpCase> RowsOfRows() {
+std::vector<OpCase> RowCases() {
   std::vector<OpCase> rows;
   for (const DataType splits : {DT_INT32, DT_INT64}) {
     rows.push_back(OpCase("RaggedRange")
@@ -262,7 +262,7 @@ std::vector<OpCase> RowsOfRows() {
 
 }  // namespace
 
-INSTANTIATE_TEST_SUITE_P(Conversion, OpSweepTest, testing::ValuesIn(ConversionRows()), OpCaseName);
-INSTANTIATE_TEST_SUITE_P(Rows, OpSweepTest, testing::ValuesIn(RowsOfRows()), OpCaseName);
+INSTANTIATE_TEST_SUITE_P(Conversion, OpSweepTest, testing::ValuesIn(ConversionCases()), OpCaseName);
+INSTANTIATE_TEST_SUITE_P(Rows, OpSweepTest, testing::ValuesIn(RowCases()), OpCaseName);
 
 }  // namespace weir

@@ -9,7 +9,7 @@
 #include "weir/tests/evaluate.h"
 #include "weir/tests/kernels/vectors.h"
 
-// Ragged tensors in variants; what is refused.
+// Ragged tensors in variants, and rejected arguments.
 namespace weir {
 
 namespace {
@@ -55,7 +55,7 @@ void ExpectTwoLevels(const Tensors& got) {
   EXPECT_TRUE(IdenticalTensors(got[2], F32({1, 2, 3, 4, 5})));
 }
 
-TEST(RaggedVariant, ComesBackWholeAndRowByRow) {
+TEST(RaggedVariant, RoundTripsWholeAndRowByRow) {
   Graph g;
   const RaggedTensor x = TwoLevels(g);
   ExpectTwoLevels(RunRagged(g, FromVariant(ToVariant(x, false), 2, 2)));
@@ -76,7 +76,7 @@ TEST(RaggedVariant, DimensionsOfTheVariantBecomeRagged) {
   EXPECT_THAT(got[3].flat<float>(), ElementsAre(1, 2, 3, 4, 5, 1, 2, 3, 4, 5));
 }
 
-TEST(RaggedVariant, RowsOfADenseTensorAndNoneAtAll) {
+TEST(RaggedVariant, DenseAndEmptyTensors) {
   Graph g;
   const RaggedTensor x = {{}, Const(g, Tensor::Of<float>({2, 2}, {1, 2, 3, 4}))};
   Tensors got = RunRagged(g, FromVariant(ToVariant(x, true), 0, 1));
@@ -101,7 +101,7 @@ TEST(RaggedVariant, PassesGradients) {
   }
 }
 
-TEST(Ragged, RefusesBadSplits) {
+TEST(Ragged, RejectsInvalidSplits) {
   const Tensor five = F32({1, 2, 3, 4, 5}), all = Tensor::Scalar<int64_t>(-1);
   const Tensor zero = Tensor::Scalar(0.f), first = I64({0}), ids = I64({0, 0, 5});
   const std::vector<std::string> splits = {"ROW_SPLITS"};
@@ -164,7 +164,7 @@ TEST(Ragged, RefusesBadSplits) {
   }
 }
 
-TEST(RaggedVariant, RefusesOthers) {
+TEST(RaggedVariant, RejectsOtherVariants) {
   const Tensor other =
       Tensor::Scalar(Variant{.type_name = "Something", .metadata = "", .value = {}});
   const Attrs attrs = {{"input_ragged_rank", int64_t{0}},

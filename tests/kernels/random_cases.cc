@@ -1,5 +1,5 @@
-// Rows for the ops around random numbers whose results are few enough to write down, as TensorFlow
-// gives them. The random tensors themselves are compared bit for bit in tests/ops/random_test.cc.
+// Rows for the ops related to random numbers whose results are short enough to list, as TensorFlow
+// computes them. tests/ops/random_test.cc compares the random tensors themselves bit for bit.
 
 #include "tests/kernels/op_case.h"
 

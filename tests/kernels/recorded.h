@@ -10,7 +10,7 @@
 #include "weir/tests/evaluate.h"
 #include "weir/tests/kernels/op_case.h"
 
-// Rows for ops that are told by examples: given inputs, and what TensorFlow 2.21 gave for them.
+// Rows for ops that are tested with examples: given inputs, and TensorFlow 2.21's results for them.
 namespace weir::recorded {
 
 inline Tensor Strings(std::initializer_list<std::string> values) {
@@ -19,7 +19,7 @@ inline Tensor Strings(std::initializer_list<std::string> values) {
 inline Tensor Strings(const Shape& shape, std::initializer_list<std::string> values) {
   return Tensor::Of<std::string>(shape, values);
 }
-// Bytes that may hold zeros.
+// Bytes that may include zeros.
 template <size_t n>
 std::string Raw(const char (&text)[n]) {
   return std::string(text, n - 1);
@@ -31,7 +31,7 @@ inline Tensor Pairs(std::initializer_list<int64_t> values) {
   return Tensor::Of<int64_t>({static_cast<int64_t>(values.size()) / 2, 2}, values);
 }
 
-// The types that a row is made for: if an input is of the type "T", that of the value given.
+// The types of a row: if an input has the type "T", that of the given value.
 inline std::vector<DataType> TypesOf(absl::string_view op, const Tensors& inputs) {
   const OpSpec* spec = BuiltinOps().Find(op);
   if (spec == nullptr || spec->FindAttr("T") == nullptr) return {};
@@ -41,7 +41,7 @@ inline std::vector<DataType> TypesOf(absl::string_view op, const Tensors& inputs
   return {DT_INVALID};
 }
 
-// `list`: the inputs that make up a list argument, behind the others.
+// `list`: the inputs of a list argument, which follow the others.
 inline OpCase Row(absl::string_view op, absl::string_view label, const Tensors& inputs,
                   const Tensors& outputs, const Attrs& attrs = {}, const Tensors& list = {}) {
   OpCase row(op);
@@ -54,18 +54,18 @@ inline OpCase Row(absl::string_view op, absl::string_view label, const Tensors& 
   return row;
 }
 
-// Inputs that only the kernel can object to, and words of the message.
-struct Refusal {
+// Inputs that only the kernel can reject, and a part of the message.
+struct Rejection {
   const char* op;
   Tensors inputs;
   Attrs attrs;
   const char* message;
-  size_t list = 0;  // so many inputs in front make up a list argument
+  size_t list = 0;  // the number of leading inputs that form a list argument
   absl::StatusCode code = absl::StatusCode::kInvalidArgument;
 };
 
-inline void ExpectRefusals(const std::vector<Refusal>& refusals) {
-  for (const Refusal& r : refusals) {
+inline void ExpectRejections(const std::vector<Rejection>& refusals) {
+  for (const Rejection& r : refusals) {
     const absl::StatusOr<Tensors> out = RunFed(r.op, r.inputs, r.attrs, r.list);
     EXPECT_EQ(out.status().code(), r.code) << r.op << ": " << r.message << "\n" << out.status();
     EXPECT_NE(out.status().message().find(r.message), std::string::npos)

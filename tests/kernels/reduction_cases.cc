@@ -133,8 +133,8 @@ std::vector<OpCase> ReductionCases() {
         return std::sqrt(s);
       },
       {0.5, 2}, true);
-  // Integer means drop the fraction, integer norms too, and the extremes of nothing differ by type:
-  // those rows are for floats.
+  // Integer means drop the fraction, integer norms too, and the extremes of empty sets differ by
+  // type: those rows are for floats.
   for (OpCase& c : all) {
     const bool floats_only = c.op() == "Mean" || c.op() == "EuclideanNorm" ||
                              c.name().find("_empty") != std::string::npos;
@@ -201,7 +201,7 @@ OpReference AlongAxis(std::function<void(std::vector<double>&)> scan) {
     });
     for (auto& [k, line] : lines) {
       if (reverse) std::reverse(line.begin(), line.end());
-      // The neutral element comes first: what an exclusive scan starts with.
+      // The neutral element comes first: the initial value of an exclusive scan.
       line.insert(line.begin(), std::numeric_limits<double>::quiet_NaN());
       scan(line);
       exclusive ? line.pop_back() : void(line.erase(line.begin()));
@@ -280,7 +280,7 @@ std::vector<OpCase> ScanCases() {
   return all;
 }
 
-// ---- making numbers, counting
+// ---- generating numbers, counting
 
 std::vector<OpCase> SequenceCases() {
   const auto fixed = [](Tensor want) {
@@ -355,7 +355,7 @@ std::vector<OpCase> SequenceCases() {
   };
 }
 
-// ---- choosing, adding up
+// ---- selection, addition
 
 std::vector<OpCase> SelectCases() {
   const auto choose = [](const Node&, const Tensors& in) -> Tensors {
@@ -685,7 +685,7 @@ std::vector<OpCase> SegmentCases() {
                         }
                         return {Doubles({4, 2}, y)};
                       }));
-    // Rows 0, 1 and 3 of the result above: row 2 is named by no index.
+    // Rows 0, 1 and 3 of the result above: no index names row 2.
     all.push_back(
         OpCase("SparseSegment" + kind + "GradV2")
             .Input({3, 2})

@@ -1,4 +1,4 @@
-// Sums and means of rows, bit for bit those of TensorFlow 2.21 (one thread, AVX).
+// Sums and means of rows, which must equal TensorFlow 2.21's bit for bit (one thread, AVX).
 
 #include "gtest/gtest.h"
 #include "weir/ops/array.h"
@@ -23,7 +23,7 @@ T Scalar(const Output& x) {
   return out.ok() ? (*out)[0].scalar<T>() : T(0);
 }
 
-TEST(ReductionOrder, IsThatOfTensorFlow) {
+TEST(ReductionOrder, MatchesTensorFlow) {
   const struct {
     int64_t count;
     float sum, mean;
@@ -48,7 +48,7 @@ TEST(ReductionOrder, IsThatOfTensorFlow) {
   }
 }
 
-TEST(ReductionOrder, OfEachRowOfAMatrixAsWell) {
+TEST(ReductionOrder, MatchesTensorFlowForEachRowOfAMatrix) {
   Graph g;
   const Output sums = ReduceSum(Const(g, Values<float>({30, 100})), {1});
   const absl::StatusOr<Tensors> out = Evaluate(g, {sums});

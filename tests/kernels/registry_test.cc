@@ -11,14 +11,14 @@
 namespace weir {
 namespace {
 
-// What an index says, as pairs of ops and families.
+// The contents of an index, as pairs of ops and families.
 std::set<std::pair<std::string, int>> Entries(const FamilyIndex& index) {
   std::set<std::pair<std::string, int>> entries;
   for (const FamilyIndex::Entry& e : index.entries) entries.emplace(std::string(e.op), e.family);
   return entries;
 }
 
-TEST(BuiltinOps, IndexSaysWhatTheFamiliesHave) {
+TEST(BuiltinOps, IndexMatchesTheFamilies) {
   std::set<std::pair<std::string, int>> have;
   for (size_t i = 0; i < OpFamilies().size(); ++i) {
     OpRegistry family;
@@ -35,7 +35,7 @@ TEST(BuiltinOps, FindsEveryOpOfEveryFamily) {
   for (const OpSpec* op : all) EXPECT_EQ(BuiltinOps().Find(op->name()), op) << op->name();
 }
 
-TEST(BuiltinKernels, IndexSaysWhatTheFamiliesHave) {
+TEST(BuiltinKernels, IndexMatchesTheFamilies) {
   std::set<std::pair<std::string, int>> have;
   for (size_t i = 0; i < KernelFamilies().size(); ++i) {
     KernelRegistry family;
@@ -65,7 +65,7 @@ TEST(BuiltinKernels, FindsTheKernelsOfAllFamilies) {
   EXPECT_EQ(NumCpuKernels(BuiltinKernels()), in_families);
 }
 
-TEST(Loops, IndexSaysWhatTheFamiliesHave) {
+TEST(Loops, IndexMatchesTheFamilies) {
   std::set<std::pair<std::string, int>> have;
   for (size_t i = 0; i < LoopFamilies().size(); ++i) {
     LoopRegistry family;
@@ -75,7 +75,7 @@ TEST(Loops, IndexSaysWhatTheFamiliesHave) {
   EXPECT_EQ(Entries(LoopFamilyIndex()), have);
 }
 
-// What a start costs: no family drags many others' records in.
+// The cost of a start: no family loads the records of many other families.
 TEST(BuiltinOps, FamiliesAreSmall) {
   std::vector<int> ops(OpFamilies().size());
   for (const FamilyIndex::Entry& e : OpFamilyIndex().entries) ++ops[e.family];

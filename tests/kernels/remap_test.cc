@@ -68,7 +68,7 @@ class RemapMatrix : public testing::Test {
   std::string path_;
 };
 
-TEST_F(RemapMatrix, MovesRowsAndColumnsAndFillsTheRest) {
+TEST_F(RemapMatrix, MovesRowsAndColumnsAndFillsMissingOnes) {
   for (const int in_memory : {-1, 1, 2}) {
     const absl::StatusOr<Tensors> out =
         Load({4, -1, 1}, {2, -1, 0, -1}, {90, 91, 92, 93, 94, 95, 96, 97}, 4, in_memory);
@@ -83,7 +83,7 @@ TEST_F(RemapMatrix, MovesRowsAndColumnsAndFillsTheRest) {
               i < 3 ? static_cast<float>(9 + i) : static_cast<float>(i - 3));
 }
 
-TEST_F(RemapMatrix, RefusesWhatIsMissing) {
+TEST_F(RemapMatrix, RejectsMissingValues) {
   EXPECT_EQ(Load({0, -1}, {}, {1, 2}, 3).status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(Load({0}, {}, {1}, 3).status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(Load({0, 0}, {}, {}, 3).status().code(), absl::StatusCode::kUnimplemented);

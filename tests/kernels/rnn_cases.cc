@@ -4,7 +4,7 @@
 #include "weir/tests/kernels/op_case.h"
 
 // Recurrent cells: their steps against the formulas in double, their gradients against central
-// differences of those.
+// differences of the formulas.
 namespace weir {
 
 namespace {
@@ -13,7 +13,7 @@ using Vec = std::vector<double>;
 
 double Logistic(double x) { return 1 / (1 + std::exp(-x)); }
 
-// All that an LSTM computes from. The states come out in the order of the op's outputs.
+// The arguments of an LSTM. The states are in the order of the op's outputs.
 struct Lstm {
   int64_t time = 1, steps = 1, batch = 0, input = 0, width = 0;
   Vec x, cs, h, w, wci, wcf, wco, b;
@@ -150,7 +150,7 @@ OpCase LstmCase(const char* op, const char* label, int64_t time, int64_t steps, 
   return row.Input({4 * width});
 }
 
-std::vector<OpCase> RnnRows() {
+std::vector<OpCase> RnnCases() {
   const auto gru = [](const char* label, int64_t batch, int64_t input, int64_t width) {
     return OpCase("GRUBlockCell")
         .Label(label)
@@ -184,7 +184,7 @@ std::vector<OpCase> RnnRows() {
 
 }  // namespace
 
-INSTANTIATE_TEST_SUITE_P(Rnn, OpSweepTest, testing::ValuesIn(RnnRows()), OpCaseName);
+INSTANTIATE_TEST_SUITE_P(Rnn, OpSweepTest, testing::ValuesIn(RnnCases()), OpCaseName);
 
 namespace {
 
@@ -201,7 +201,7 @@ double Dot(const Vec& a, const Tensor& b) {
   return sum;
 }
 
-// The derivative of `loss` by every element of `x`, which it depends on.
+// The derivative of `loss` with respect to every element of `x`.
 Vec Differences(Vec* x, const std::function<double()>& loss) {
   constexpr double kStep = 1e-5;
   Vec out;
@@ -222,7 +222,7 @@ void ExpectNear(const Tensor& got, const Vec& want, const char* what) {
     EXPECT_NEAR(got.data<float>()[i], want[i], 1e-4) << what << " " << i;
 }
 
-// Inputs of an LSTM op from x on.
+// The inputs of an LSTM op from x on.
 Tensors LstmInputs(int64_t time, int64_t batch, int64_t input, int64_t width) {
   const Shape x = time == 0 ? Shape({batch, input}) : Shape({time, batch, input});
   return {Wave(x, 0),
@@ -271,7 +271,7 @@ void TestSequenceGradient(const char* suffix, bool peephole, int64_t steps) {
   for (int k = 0; k < 8; ++k) ExpectNear((*grads)[k], Differences(parts[k], loss), names[k]);
 }
 
-TEST(Rnn, SequenceGradientsAreDifferences) {
+TEST(Rnn, SequenceGradientsMatchDifferences) {
   for (const bool peephole : {false, true}) {
     for (const int64_t steps : {3, 2, 0}) {
       TestSequenceGradient("", peephole, steps);
@@ -280,7 +280,7 @@ TEST(Rnn, SequenceGradientsAreDifferences) {
   }
 }
 
-TEST(Rnn, CellGradientsAreDifferences) {
+TEST(Rnn, CellGradientsMatchDifferences) {
   constexpr int64_t kInput = 2, kWidth = 3;  // of one row: the gradient of b is that of the gates
   const Tensors in = LstmInputs(0, 1, kInput, kWidth);
   const absl::StatusOr<Tensors> states = RunFed("LSTMBlockCell", in, {{"use_peephole", true}});
@@ -309,7 +309,7 @@ TEST(Rnn, CellGradientsAreDifferences) {
   for (int k = 0; k < 5; ++k) ExpectNear((*grads)[k], Differences(by[k], loss), names[k]);
 }
 
-TEST(Rnn, GruGradientsAreDifferences) {
+TEST(Rnn, GruGradientsMatchDifferences) {
   constexpr int64_t kInput = 2, kWidth = 3;
   const Tensors in = {Wave({1, kInput}, 0),
                       Wave({1, kWidth}, 1),
@@ -332,7 +332,7 @@ TEST(Rnn, GruGradientsAreDifferences) {
   for (int k = 0; k < 4; ++k) ExpectNear((*grads)[k], Differences(by[k], loss), names[k]);
 }
 
-TEST(Rnn, RefusesShapesThatDoNotFit) {
+TEST(Rnn, RejectsIncompatibleShapes) {
   for (int k = 0; k < 8; ++k) {
     Tensors in = LstmInputs(2, 2, 3, 4);
     in.insert(in.begin(), Tensor::Scalar<int64_t>(2));

@@ -4,7 +4,7 @@
 #include "weir/tests/evaluate.h"
 #include "weir/tests/kernels/pick.h"
 
-// Looking for values in sorted rows, selecting by rank, and counting.
+// Binary search in sorted rows, selection by rank, and counting.
 namespace weir {
 
 namespace {
@@ -13,7 +13,7 @@ using namespace pick;  // NOLINT: a vocabulary made for these tables
 
 // ---- references
 
-// Rows are sorted here, as the op takes for granted: places are counted, not searched.
+// The op requires sorted rows, so they are sorted here; the reference counts instead of searching.
 Tensors BoundReference(const Node& n, const Tensors& in) {
   const bool upper = n.op_name() == "UpperBound";
   const std::vector<double> sorted = ToDoubles(in[0]), values = ToDoubles(in[1]);
@@ -69,7 +69,7 @@ Tensors TopReference(const Node& n, const Tensors& in) {
   return {values, indices};
 }
 
-// Rows of bins; `row(i)` says which one value i falls into.
+// Rows of bins; `row(i)` returns the row of value i.
 Tensor Count(const Node& n, const Tensor& values, int64_t size, const Tensor& weights,
              const Shape& shape, const std::function<int64_t(int64_t)>& row) {
   std::vector<double> bins(static_cast<size_t>(shape.num_elements()));
@@ -127,7 +127,7 @@ void AddBounds(std::vector<OpCase>* rows) {
   for (const char* op : {"LowerBound", "UpperBound"}) {
     for (const DataType index : {DT_INT32, DT_INT64}) {
       const std::string label = index == DT_INT64 ? "int64" : "";
-      // Constant rows are sorted, and everything is equal in them.
+      // Constant rows are sorted, and all their elements are equal.
       rows->push_back(OpCase(op)
                           .Label(label)
                           .TypeAttr("T")
@@ -250,7 +250,7 @@ void AddCounts(std::vector<OpCase>* rows) {
       row("DenseBincount", "no_bins", DenseReference).Input(I32({1, 2})).Input(I32(0)).Input({0}));
 }
 
-std::vector<OpCase> SearchRows() {
+std::vector<OpCase> SearchCases() {
   std::vector<OpCase> rows;
   AddBounds(&rows);
   AddSelections(&rows);
@@ -260,11 +260,11 @@ std::vector<OpCase> SearchRows() {
 
 }  // namespace
 
-INSTANTIATE_TEST_SUITE_P(Search, OpSweepTest, testing::ValuesIn(SearchRows()), OpCaseName);
+INSTANTIATE_TEST_SUITE_P(Search, OpSweepTest, testing::ValuesIn(SearchCases()), OpCaseName);
 
 namespace {
 
-TEST(Search, NthElementPutsNotANumberLast) {
+TEST(Search, NthElementPutsNanLast) {
   const Tensor x = Tensor::Vector<float>({1, NAN, 3, NAN, 2});
   for (const auto& [n, expected] : {std::pair(0, 1.f), {1, 2.f}, {2, 3.f}}) {
     const auto y = RunFed("NthElement", {x, I32(n)});
@@ -273,7 +273,7 @@ TEST(Search, NthElementPutsNotANumberLast) {
   }
 }
 
-TEST(Search, RefuseWhatDoesNotFit) {
+TEST(Search, RejectsInvalidArguments) {
   const Tensor row = Tensor::Of<float>({1, 2}, {1, 2}), vector = Tensor::Vector<float>({1, 2});
   const Tensor none = Tensor::Zeros(DT_FLOAT, {0});
   const Tensor at = Tensor::Of<int64_t>({1, 2}, {0, 5}), shape = I64({2, 3});
@@ -310,8 +310,8 @@ TEST(Search, RefuseWhatDoesNotFit) {
   }
 }
 
-// Splits that go back are odd, but name a row for every value.
-TEST(Search, RaggedSplitsMayGoBack) {
+// Descending splits are unusual, but name a row for every value.
+TEST(Search, RaggedSplitsMayDescend) {
   const auto y = RunFed("RaggedBincount",
                         {I64({0, 3, 2, 3}), I32({1, 2, 9}), I32(4), Tensor::Zeros(DT_FLOAT, {0})});
   ASSERT_TRUE(y.ok()) << y.status();

@@ -40,7 +40,7 @@ Sets SparseSets(const Tensor& indices, const Tensor& values) {
   return sets;
 }
 
-// The operation of the node on its two arguments, dense ones of one input or sparse ones of three.
+// The node's operation on its two arguments: dense ones have one input, sparse ones three.
 Tensors OperationReference(const Node& n, const Tensors& x) {
   const bool first_sparse = x.size() == 6;
   const Sets a = first_sparse ? SparseSets(x[0], x[1]) : DenseSets(x[0]);
@@ -98,7 +98,7 @@ Tensor Rows(std::initializer_list<int64_t> values) {
   return Tensor::Of<int64_t>(Shape({static_cast<int64_t>(values.size()) / 3, 3}), values);
 }
 
-std::vector<OpCase> SetRows() {
+std::vector<OpCase> SetCases() {
   const Range few = {0, 5};
   const std::vector<DataType> types = {DT_INT8, DT_INT16, DT_INT32, DT_INT64, DT_UINT8, DT_UINT16};
   const Tensor shape = I64({2, 3, 4});
@@ -152,11 +152,11 @@ std::vector<OpCase> SetRows() {
 
 }  // namespace
 
-INSTANTIATE_TEST_SUITE_P(Sets, OpSweepTest, testing::ValuesIn(SetRows()), OpCaseName);
+INSTANTIATE_TEST_SUITE_P(Sets, OpSweepTest, testing::ValuesIn(SetCases()), OpCaseName);
 
 namespace {
 
-TEST(Sets, OfTextsAreSorted) {
+TEST(Sets, SetsOfStringsAreSorted) {
   const Tensor a = Tensor::Of<std::string>({1, 3}, {"pear", "apple", "fig"});
   const Tensor b = Tensor::Of<std::string>({1, 1}, {"fig"});
   const absl::StatusOr<Tensors> out =
@@ -167,7 +167,7 @@ TEST(Sets, OfTextsAreSorted) {
   EXPECT_EQ((*out)[2].data<int64_t>()[1], 2);
 }
 
-TEST(Sets, RefuseWhatIsNoSet) {
+TEST(Sets, RejectsInvalidSets) {
   const Tensor matrix = Tensor::Of<int64_t>({2, 2}, {1, 2, 3, 4});
   const Tensor row = I64({1, 2}), shape = I64({2, 2}), values = I64({5, 6});
   const auto indices = [](std::initializer_list<int64_t> v) {

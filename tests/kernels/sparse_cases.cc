@@ -4,7 +4,7 @@
 #include "weir/tests/evaluate.h"
 #include "weir/tests/kernels/sparse_tables.h"
 
-// Ops that move the elements of sparse tensors.
+// Ops that copy the elements of sparse tensors.
 namespace weir {
 
 namespace {
@@ -26,7 +26,7 @@ Tensors ToDenseReference(const Node&, const Tensors& x) {
                })};
 }
 
-std::vector<OpCase> ToDenseRows() {
+std::vector<OpCase> ToDenseCases() {
   const Tensor indices = Matrix(2, {0, 1, 0, 3, 2, 0, 2, 2});
   return {
       OpCase("SparseToDense")
@@ -100,7 +100,7 @@ Tensors ReshapeReference(const Node&, const Tensors& x) {
   return {MatrixOf(rows, static_cast<int64_t>(to.size())), VectorOf(to)};
 }
 
-std::vector<OpCase> OrderRows() {
+std::vector<OpCase> OrderCases() {
   return {
       OpCase("SparseReorder")
           .Input(Matrix(3, {1, 0, 2, 0, 1, 1, 0, 1, 0, 1, 1, 1, 0, 0, 3}))
@@ -168,7 +168,7 @@ Tensors FillReference(const Node&, const Tensors& x) {
   return {MatrixOf(indices, rank), Elements({x[1], x[3]}, sources), empty, VectorOf(reverse)};
 }
 
-// The same of one column, without its column.
+// The same for one column, without the column index.
 Tensors RaggedFillReference(const Node& node, const Tensors& x) {
   Tensors out = FillReference(
       node, {x[0].Reshaped(Shape({x[0].dim(0), 1})), x[1], x[2].Reshaped(Shape({1})), x[3]});
@@ -186,7 +186,7 @@ Tensors FillGradReference(const Node&, const Tensors& x) {
           PickOne(sum, Shape(), [](const pick::Index&) { return 1; })};
 }
 
-std::vector<OpCase> FillRows() {
+std::vector<OpCase> FillCases() {
   std::vector<OpCase> rows;
   const struct {
     const char* label;
@@ -307,7 +307,7 @@ Tensors SliceGradReference(const Node&, const Tensors& x) {
   return {Elements({x[0]}, sources)};
 }
 
-std::vector<OpCase> PartRows() {
+std::vector<OpCase> PartCases() {
   const Tensor some = Matrix(2, {0, 1, 0, 2, 1, 0}), more = Matrix(2, {0, 0, 1, 1});
   const Tensor wide = Matrix(2, {0, 0, 0, 3, 1, 4, 1, 6});
   std::vector<OpCase> rows;
@@ -361,9 +361,9 @@ std::vector<OpCase> PartRows() {
 
 }  // namespace
 
-INSTANTIATE_TEST_SUITE_P(ToDense, OpSweepTest, testing::ValuesIn(ToDenseRows()), OpCaseName);
-INSTANTIATE_TEST_SUITE_P(Order, OpSweepTest, testing::ValuesIn(OrderRows()), OpCaseName);
-INSTANTIATE_TEST_SUITE_P(Fill, OpSweepTest, testing::ValuesIn(FillRows()), OpCaseName);
-INSTANTIATE_TEST_SUITE_P(Parts, OpSweepTest, testing::ValuesIn(PartRows()), OpCaseName);
+INSTANTIATE_TEST_SUITE_P(ToDense, OpSweepTest, testing::ValuesIn(ToDenseCases()), OpCaseName);
+INSTANTIATE_TEST_SUITE_P(Order, OpSweepTest, testing::ValuesIn(OrderCases()), OpCaseName);
+INSTANTIATE_TEST_SUITE_P(Fill, OpSweepTest, testing::ValuesIn(FillCases()), OpCaseName);
+INSTANTIATE_TEST_SUITE_P(Parts, OpSweepTest, testing::ValuesIn(PartCases()), OpCaseName);
 
 }  // namespace weir

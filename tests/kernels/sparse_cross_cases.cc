@@ -1,7 +1,7 @@
 #include "weir/tests/evaluate.h"
 #include "weir/tests/kernels/sparse_tables.h"
 
-// Feature crosses, with the answers of TensorFlow 2.21.
+// Feature crosses, with the results of TensorFlow 2.21.
 namespace weir {
 
 namespace {
@@ -39,7 +39,7 @@ OpCase Hashed(absl::string_view label, int64_t num_buckets, const Tensor& answer
       .Reference(Answers(answers));
 }
 
-std::vector<OpCase> CrossRows() {
+std::vector<OpCase> CrossCases() {
   const Tensor letters = Texts({"a", "b", "c"});
   return {
       Cross("SparseCross", "texts", letters)
@@ -72,6 +72,6 @@ std::vector<OpCase> CrossRows() {
 
 }  // namespace
 
-INSTANTIATE_TEST_SUITE_P(Cross, OpSweepTest, testing::ValuesIn(CrossRows()), OpCaseName);
+INSTANTIATE_TEST_SUITE_P(Cross, OpSweepTest, testing::ValuesIn(CrossCases()), OpCaseName);
 
 }  // namespace weir

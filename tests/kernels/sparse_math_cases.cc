@@ -66,7 +66,7 @@ Tensors AddDenseReference(const Node&, const Tensors& x) {
   return {TensorOf(x[3].dtype(), x[3].shape(), sums)};
 }
 
-// The element of a dense tensor that is broadcast to where `row` is.
+// The element of a dense tensor that is broadcast to position `row`.
 complex128 Broadcast(const Tensor& dense, const pick::Index& row) {
   pick::Index index;
   const size_t lead = row.size() - dense.rank();
@@ -86,7 +86,7 @@ Tensors CwiseReference(const Node& node, const Tensors& x) {
   return {TensorOf(x[1].dtype(), x[1].shape(), out)};
 }
 
-std::vector<OpCase> DenseRows() {
+std::vector<OpCase> DenseCases() {
   std::vector<OpCase> rows;
   for (const bool narrow : {false, true}) {
     rows.push_back(OpCase("SparseTensorDenseAdd")
@@ -112,7 +112,7 @@ std::vector<OpCase> DenseRows() {
                        .Input(Dims())
                        .Input(shape, {divides ? 1.0 : -2.0, 3, divides})
                        .Reference(CwiseReference);
-      // TensorFlow's gradient gathers from the dense tensor, which a scalar does not allow.
+      // TensorFlow's gradient gathers from the dense tensor, which must not be a scalar.
       if (shape.rank() == 0) row.Gradient(0);
       rows.push_back(row);
     }
@@ -177,7 +177,7 @@ OpCase AddRow(absl::string_view label) {
       .Reference(AddReference);
 }
 
-std::vector<OpCase> PairRows() {
+std::vector<OpCase> PairCases() {
   const std::vector<DataType> reals = {DT_FLOAT, DT_DOUBLE, DT_INT8, DT_INT16, DT_INT32, DT_INT64};
   std::vector<OpCase> rows = {
       AddRow("all").Input(Shape(), {0, 0}).Types(reals).GradientInputs({1, 4}),
@@ -243,7 +243,7 @@ Tensors ReduceReference(const Node& node, const Tensors& x) {
   return {TensorOf(x[1].dtype(), shape, dense)};
 }
 
-std::vector<OpCase> ReduceRows() {
+std::vector<OpCase> ReduceCases() {
   std::vector<OpCase> rows;
   const struct {
     const char* label;
@@ -291,7 +291,7 @@ Tensors SoftmaxReference(const Node&, const Tensors& x) {
   return {SparseOfEntries(out, x[0].dim(1), DT_DOUBLE)[1]};
 }
 
-std::vector<OpCase> SoftmaxRows() {
+std::vector<OpCase> SoftmaxCases() {
   return {OpCase("SparseSoftmax")
               .Input(Some())
               .Input({6})
@@ -342,7 +342,7 @@ Tensors SparseMatMulReference(const Node& node, const Tensors& x) {
   return {Doubles(Shape({rows, cols}), product)};
 }
 
-std::vector<OpCase> ProductRows() {
+std::vector<OpCase> ProductCases() {
   const Tensor indices = Matrix(2, {2, 0, 0, 1, 1, 3, 2, 2, 0, 0});
   std::vector<OpCase> rows;
   for (const bool adjoint_a : {false, true}) {
@@ -392,10 +392,10 @@ std::vector<OpCase> ProductRows() {
 
 }  // namespace
 
-INSTANTIATE_TEST_SUITE_P(Dense, OpSweepTest, testing::ValuesIn(DenseRows()), OpCaseName);
-INSTANTIATE_TEST_SUITE_P(Pairs, OpSweepTest, testing::ValuesIn(PairRows()), OpCaseName);
-INSTANTIATE_TEST_SUITE_P(Reduce, OpSweepTest, testing::ValuesIn(ReduceRows()), OpCaseName);
-INSTANTIATE_TEST_SUITE_P(Softmax, OpSweepTest, testing::ValuesIn(SoftmaxRows()), OpCaseName);
-INSTANTIATE_TEST_SUITE_P(Products, OpSweepTest, testing::ValuesIn(ProductRows()), OpCaseName);
+INSTANTIATE_TEST_SUITE_P(Dense, OpSweepTest, testing::ValuesIn(DenseCases()), OpCaseName);
+INSTANTIATE_TEST_SUITE_P(Pairs, OpSweepTest, testing::ValuesIn(PairCases()), OpCaseName);
+INSTANTIATE_TEST_SUITE_P(Reduce, OpSweepTest, testing::ValuesIn(ReduceCases()), OpCaseName);
+INSTANTIATE_TEST_SUITE_P(Softmax, OpSweepTest, testing::ValuesIn(SoftmaxCases()), OpCaseName);
+INSTANTIATE_TEST_SUITE_P(Products, OpSweepTest, testing::ValuesIn(ProductCases()), OpCaseName);
 
 }  // namespace weir

@@ -9,7 +9,7 @@
 #include "weir/tests/evaluate.h"
 #include "weir/tests/kernels/vectors.h"
 
-// Sparse tensors packed, kept aside and added up over steps; what is refused.
+// Sparse tensors that are packed, stored in maps, and accumulated over steps; rejected arguments.
 namespace weir {
 
 namespace {
@@ -38,7 +38,7 @@ Tensors RunSparse(const Graph& g, const SparseTensor& x, ResourceMap* resources 
   return got.ok() ? *got : Tensors(3);
 }
 
-TEST(Serialize, GivesTheBytesThatTensorFlowGives) {
+TEST(Serialize, BytesMatchTensorFlow) {
   Graph g;
   const Output text = SerializeSparse(Constant(g, Pairs({0, 1}), F32({1}), I64({2, 3})));
   const absl::StatusOr<Tensors> got = Evaluate(g, {text});
@@ -52,7 +52,7 @@ TEST(Serialize, GivesTheBytesThatTensorFlowGives) {
             bytes({"\x08\x01\x12\x04\x12\x02\x08\x01\"\x04\0\0\x80?", 14}));
 }
 
-TEST(Serialize, ComesBackAsTextAndAsVariant) {
+TEST(Serialize, RoundTripsAsStringAndAsVariant) {
   for (const DataType type : {DT_STRING, DT_VARIANT}) {
     Graph g;
     const SparseTensor x = Small(g);
@@ -67,7 +67,7 @@ TEST(Serialize, ComesBackAsTextAndAsVariant) {
   }
 }
 
-TEST(Serialize, StacksWhatComesInSeveralDimensions) {
+TEST(Serialize, StacksSeveralDimensions) {
   Graph g;
   const Output a = SerializeSparse(Constant(g, Pairs({0, 1}), F32({1}), I64({2, 3})));
   const Output b = SerializeSparse(Constant(g, Pairs({0, 4}), F32({9}), I64({1, 5})));
@@ -80,7 +80,7 @@ TEST(Serialize, StacksWhatComesInSeveralDimensions) {
   EXPECT_THAT(got[2].flat<int64_t>(), ElementsAre(2, 1, 2, 5));
 }
 
-TEST(Serialize, KeepsTexts) {
+TEST(Serialize, PreservesStrings) {
   Graph g;
   const Tensor words = Tensor::Vector<std::string>({"", "two words"});
   const SparseTensor x = Constant(g, Pairs({0, 0, 1, 1}), words, I64({2, 2}));
@@ -88,7 +88,7 @@ TEST(Serialize, KeepsTexts) {
       IdenticalTensors(RunSparse(g, DeserializeSparse(SerializeSparse(x), DT_STRING))[1], words));
 }
 
-TEST(Deserialize, RefusesWhatIsNoSparseTensor) {
+TEST(Deserialize, RejectsInvalidSparseTensors) {
   const Tensor garbage = Tensor::Vector<std::string>({"x", "y", "z"});
   const struct {
     const char* op;
@@ -112,7 +112,7 @@ TEST(Deserialize, RefusesWhatIsNoSparseTensor) {
               HasSubstr("Requested SparseTensor of type int32"));
 }
 
-TEST(TensorsMap, GivesEachTensorBackOnce) {
+TEST(TensorsMap, ReturnsEachTensorOnce) {
   Graph g;
   ResourceMap resources;
   const SparseTensor x = Small(g);
@@ -127,7 +127,7 @@ TEST(TensorsMap, GivesEachTensorBackOnce) {
   absl::StatusOr<Tensors> got = Evaluate(g, {many}, &resources);
   ASSERT_TRUE(got.ok()) << got.status();
   const Tensor rows = (*got)[0];
-  EXPECT_THAT(rows.flat<int64_t>(), ElementsAre(0, 2, 1));  // rows with elements come first
+  EXPECT_THAT(rows.flat<int64_t>(), ElementsAre(0, 2, 1));  // non-empty rows come first
   const Outputs parts = {take->output(0), take->output(1), take->output(2)};
   got = Evaluate(g, {{handles, rows}}, parts, &resources);
   ASSERT_TRUE(got.ok()) << got.status();
@@ -145,7 +145,7 @@ TEST(TensorsMap, GivesEachTensorBackOnce) {
   EXPECT_TRUE(IdenticalTensors((*got)[0], I64({1, 3, 3})));
 }
 
-TEST(SparseAccumulator, AveragesEachRowOverThoseThatHaveIt) {
+TEST(SparseAccumulator, AveragesEachRowOverItsGradients) {
   Graph g;
   ResourceMap resources;
   SparseConditionalAccumulator sum(g, DT_FLOAT, {.shape = {3, 2}});
@@ -175,7 +175,7 @@ TEST(SparseAccumulator, AveragesEachRowOverThoseThatHaveIt) {
   EXPECT_EQ((*got)[0].scalar<int32_t>(), 0);
 }
 
-TEST(SparseAccumulator, RefusesRowsThatDoNotFit) {
+TEST(SparseAccumulator, RejectsIncompatibleRows) {
   const Tensor two = Tensor::Of<float>({1, 2}, {1, 2}),
                three = Tensor::Of<float>({1, 3}, {1, 2, 3});
   const struct {
@@ -226,8 +226,8 @@ TEST(SparseMatMul, HasTheGradientOfMatMul) {
   }
 }
 
-// Malformed arguments, and a part of the message that TensorFlow gives.
-TEST(Sparse, RefusesWhatDoesNotFitTogether) {
+// Malformed arguments, and a part of TensorFlow's message.
+TEST(Sparse, RejectsIncompatibleArguments) {
   const Tensor one = F32({1}), two = F32({1, 2}), at = Pairs({0, 1}), shape = I64({2, 3});
   const Tensor dense = Tensor::Of<float>({2, 3}, {1, 1, 1, 1, 1, 1}), zero = Tensor::Scalar(0.f);
   const Tensor huge = I64({int64_t{1} << 40, int64_t{1} << 40});

@@ -5,8 +5,8 @@
 
 #include "weir/tests/kernels/pick.h"
 
-// Words for the references of ops on sparse tensors: the places that have an element, in order, and
-// which element it is.
+// Helpers for the references of ops on sparse tensors: the positions that have an element, in
+// order, and which element it is.
 namespace weir::pick {
 
 using Places = std::map<Index, int64_t>;
@@ -46,13 +46,13 @@ inline Tensor Narrow(const Tensor& t) {
   return out;
 }
 
-// Elements of xs, each given by the tensor it is in and where.
+// Elements of xs, each given by its tensor and its position.
 inline Tensor Elements(const Tensors& xs, const std::vector<Source>& sources) {
   return Pick(xs, Shape({static_cast<int64_t>(sources.size())}),
               [&](const Index& i) { return sources[i[0]]; });
 }
 
-// The indices and values of places whose elements are in tensor `k` of xs.
+// The indices and values of positions whose elements are in tensor `k` of xs.
 inline Tensors SparseOf(const Tensors& xs, const std::map<Index, Source>& places, int64_t rank) {
   std::vector<Index> rows;
   std::vector<Source> sources;

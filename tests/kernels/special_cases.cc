@@ -5,7 +5,7 @@
 #include "weir/tests/kernels/op_case.h"
 
 // Bessel functions and integrals of elementary functions. The references are the C++ library's
-// functions, or integrals done numerically.
+// functions, or numeric integrals.
 namespace weir {
 
 namespace {
@@ -32,7 +32,7 @@ double FresnelCosByIntegral(double x) {
 double FresnelSinByIntegral(double x) {
   return Integral(0, x, [](double t) { return std::sin(M_PI / 2 * t * t); });
 }
-// With t = exp(u), so that nothing is steep.
+// With t = exp(u), so that the integrand is not steep.
 double SpenceByIntegral(double x) {
   return -Integral(0, std::log(x),
                    [](double u) { return u == 0 ? 1 : u * std::exp(u) / std::expm1(u); });
@@ -57,7 +57,7 @@ Tensors BetaincReference(const Node&, const Tensors& in) {
   return {out};
 }
 
-// Integrals take their time: these functions have rows of a few numbers.
+// Numeric integrals are slow: the rows of these functions have few elements.
 OpReference EachBy(double (*f)(double)) {
   return [f](const Node&, const Tensors& in) -> Tensors {
     Tensor out(DT_DOUBLE, in[0].shape());
@@ -68,7 +68,7 @@ OpReference EachBy(double (*f)(double)) {
   };
 }
 
-std::vector<OpCase> BesselRows() {
+std::vector<OpCase> BesselCases() {
   const Range all = {-9, 9}, positive = {0.1, 30};
   std::vector<OpCase> rows = {
       OpCase("BesselI0", I0, all).Gradient(2),
@@ -138,18 +138,18 @@ std::vector<OpCase> BesselRows() {
 
 }  // namespace
 
-INSTANTIATE_TEST_SUITE_P(Special, OpSweepTest, testing::ValuesIn(BesselRows()), OpCaseName);
+INSTANTIATE_TEST_SUITE_P(Special, OpSweepTest, testing::ValuesIn(BesselCases()), OpCaseName);
 
 namespace {
 
-// What the function gives for one number.
+// The function's result for one number.
 double Value(const char* op, double x) {
   const absl::StatusOr<Tensors> y = RunFed(op, {Tensor::Scalar(x)});
   EXPECT_TRUE(y.ok()) << y.status();
   return y.ok() ? (*y)[0].data<double>()[0] : 0;
 }
 
-// Values to 17 digits, from tables of arbitrary precision.
+// Values with 17 digits, computed in arbitrary precision.
 TEST(Special, ValuesAreExactToAFewUnits) {
   const struct {
     const char* op;
@@ -187,7 +187,7 @@ TEST(Special, ValuesAreExactToAFewUnits) {
   }
 }
 
-TEST(Special, LimitsAreInfiniteOrZeroOrNotANumber) {
+TEST(Special, LimitsAreInfiniteOrZeroOrNan) {
   const double inf = HUGE_VAL;
   EXPECT_EQ(Value("BesselI0", 800), inf);
   EXPECT_EQ(Value("BesselI1", -inf), -inf);
@@ -211,7 +211,7 @@ TEST(Special, LimitsAreInfiniteOrZeroOrNotANumber) {
   }
 }
 
-TEST(Special, NextAfterIsTheNeighbourInItsType) {
+TEST(Special, NextAfterIsTheNeighborInItsType) {
   const auto next = RunFed("NextAfter", {Tensor::Vector<float>({0, 1, 1, 2}),
                                          Tensor::Vector<float>({1, 0, 1, HUGE_VALF})});
   ASSERT_TRUE(next.ok()) << next.status();
@@ -222,14 +222,14 @@ TEST(Special, NextAfterIsTheNeighbourInItsType) {
   EXPECT_EQ(y[3], 2.00000024f);
 }
 
-TEST(Special, BetaincRefusesWhatIsNoShape) {
+TEST(Special, BetaincRejectsIncompatibleShapes) {
   const auto vector = [](int64_t n) { return Tensor::Zeros(DT_FLOAT, {n}); };
   const auto z = RunFed("Betainc", {vector(2), Tensor::Scalar(1.f), vector(3)});
   EXPECT_EQ(z.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_NE(z.status().message().find("a and x are inconsistent"), std::string::npos) << z.status();
 }
 
-TEST(Special, BetaincIsNotANumberOutsideItsDomain) {
+TEST(Special, BetaincIsNanOutsideItsDomain) {
   const auto z = RunFed("Betainc", {Tensor::Vector<double>({1, 0, 1, 1, 2e5}),
                                     Tensor::Vector<double>({0, 1, 1, 3, 2e5}),
                                     Tensor::Vector<double>({.5, .5, -.1, 1, .5})});

@@ -1,4 +1,4 @@
-// Gradients that rows of the sweep do not check: of complex numbers, of ops for floats alone, of
+// Gradients that rows of the sweep do not check: of complex numbers, of float-only ops, of
 // variables.
 
 #include <cmath>
@@ -32,7 +32,7 @@ TEST(SpecialGradients, OfComplexNumbers) {
   ExpectGradient(loss, {2, 3}, 2);
 }
 
-// Ops of which TensorFlow's gradients conjugate what they are given, somewhere on the way.
+// Ops whose TensorFlow gradients conjugate their argument.
 TEST(SpecialGradients, OfFunctionsOfComplexNumbers) {
   for (const char* op : {"Tanh", "Sigmoid", "Sqrt", "Rsqrt", "Reciprocal", "Inv", "Exp", "Expm1",
                          "Log", "Log1p", "Sin", "Cos", "Tan", "Sinh", "Cosh", "Asinh", "Square"}) {
@@ -99,7 +99,7 @@ TEST(SpecialGradients, OfPoolsOfRandomSizes) {
   }
 }
 
-// An image moved by whole pixels.
+// An image translated by whole pixels.
 TEST(SpecialGradients, OfProjections) {
   ExpectGradient(
       [](const Output& x) {
@@ -111,7 +111,8 @@ TEST(SpecialGradients, OfProjections) {
       {1, 4, 4, 1}, 1);
 }
 
-// In floats: the step is long, and the function smooth or made of planes that are wider.
+// In floats: the difference step is large, and the function is smooth or piecewise linear with
+// wider pieces.
 void ExpectFloatGradient(const std::function<Output(const Output& x)>& fn, const Shape& shape) {
   constexpr float kStep = 0.01f;
   Graph g;
@@ -161,7 +162,7 @@ TEST(SpecialGradients, OfPoolsOfVolumes) {
   const Attrs attrs = {{"ksize", two}, {"strides", two}, {"padding", "VALID"}};
   ExpectFloatGradient([&](const Output& x) { return AddOp("MaxPool3D", {x}, attrs); },
                       {1, 2, 4, 2, 2});
-  // With respect to what arrives, which it passes on or gathers.
+  // With respect to the incoming gradient, which the op forwards or gathers.
   ExpectFloatGradient(
       [&](const Output& dy) {
         const Output x = Range(dy.graph(), 0, 32, 1);
@@ -178,7 +179,7 @@ TEST(SpecialGradients, OfPoolsOfVolumes) {
       {1, 2, 4, 2, 2});
 }
 
-// Rounding passes gradients on; some ops do so in their range alone.
+// Rounding passes gradients through; some ops only within their range.
 TEST(SpecialGradients, OfRoundedNumbers) {
   Graph g;
   const Output x = Const<float>(g, {4, 1}, {-3, -0.4f, 0.3f, 2.5f});
@@ -201,7 +202,7 @@ TEST(SpecialGradients, OfRoundedNumbers) {
   for (int i = 2; i < 5; ++i) EXPECT_THAT((*out)[i].flat<float>(), ElementsAre(0, 2, 3, 0));
 }
 
-// Squares of what is read: twice the value as often as it is read.
+// Sum of squares of the values read: the gradient is twice the value times the number of reads.
 TEST(SpecialGradients, OfVariables) {
   Graph g;
   const Variable v = MakeVariable(g, Tensor::Of<double>({3, 2}, {1, 2, 3, 4, 5, 6}),

@@ -1,5 +1,4 @@
-// Variables and scatters through their raw ops, of both kinds: values, sharing, and what they say
-// about mistakes.
+// Variables and scatters through their raw ops, of both kinds: values, sharing, and error texts.
 
 #include <thread>
 
@@ -97,7 +96,7 @@ TEST_P(StateTest, AValueThatWasReadNeverChanges) {
   ExpectValue(v, Tensor::Vector<float>({9, 3}));
 }
 
-TEST_P(StateTest, WithoutAValueIsNamed) {
+TEST_P(StateTest, UninitializedVariableIsNamed) {
   const Output v = Make(DT_FLOAT, {2}, "forgotten");
   const absl::StatusOr<Tensors> read = Evaluate(g_, {Read(v)}, &resources_);
   ExpectError(read.status(), C::kFailedPrecondition, {"forgotten", "initialized"});
@@ -112,7 +111,7 @@ TEST_P(StateTest, WithoutAValueIsNamed) {
   EXPECT_TRUE(Get(is).scalar<bool>());
 }
 
-TEST_P(StateTest, RefusesAnotherShape) {
+TEST_P(StateTest, RejectsAnotherShape) {
   const Output v = Make(DT_FLOAT, Shape::UnknownRank());
   const Output any = Placeholder(g_, DT_FLOAT);
   Node* add =
@@ -139,7 +138,7 @@ TEST_P(StateTest, CountsUpToItsLimit) {
   ExpectValue(v, Tensor::Scalar<int64_t>(2));
 }
 
-TEST_P(StateTest, TwoHandlesOfOneNameAreOneVariable) {
+TEST_P(StateTest, HandlesOfOneNameShareAVariable) {
   const auto handle = [&](const char* node, DataType dtype) {
     return resource()
                ? VarHandleOp(g_, dtype, {2}, {.container = "c", .shared_name = "s", .name = node})
@@ -210,7 +209,7 @@ TEST_P(StateTest, ScattersNothingIfAnIndexIsOutOfRange) {
   ExpectValue(v, Tensor::Vector<float>({1, 2, 3}));
 }
 
-TEST_P(StateTest, RefusesToDivideIntegersByZero) {
+TEST_P(StateTest, RejectsIntegerDivisionByZero) {
   const Output v = Make(DT_INT32, {2});
   ASSERT_TRUE(Do(Assign(v, Tensor::Vector<int32_t>({6, 8}))).ok());
   ExpectError(Do(Scatter("ScatterDiv", v, Tensor::Vector<int32_t>({0, 1}),
@@ -235,7 +234,7 @@ TEST_P(StateTest, ScattersSlicesByVectorsOfIndices) {
               C::kInvalidArgument, {"indices[0] = [1, 3] does not index into shape [2,3]"});
 }
 
-TEST_P(StateTest, LeavesOutSlicesThatDoNotExistIfTold) {
+TEST_P(StateTest, SkipsSlicesOutOfRangeIfRequested) {
   const Output v = Make(DT_FLOAT, {3});
   ASSERT_TRUE(Do(Assign(v, Tensor::Vector<float>({1, 2, 3}))).ok());
   const Tensor indices = Tensor::Of<int32_t>({3, 1}, {0, 9, 2});
@@ -264,7 +263,7 @@ TEST_P(StateTest, DividesByZeroInReferencesOnly) {
 INSTANTIATE_TEST_SUITE_P(BothKinds, StateTest, testing::Bool(),
                          [](const auto& info) { return info.param ? "Resource" : "Reference"; });
 
-// ---- what only one kind can do
+// ---- ops of one kind only
 
 TEST(ReferenceVariable, ChangesItsShapeWithoutValidateShape) {
   Graph g;
@@ -277,7 +276,7 @@ TEST(ReferenceVariable, ChangesItsShapeWithoutValidateShape) {
   EXPECT_EQ(free.shape(), Shape({3}));
 }
 
-TEST(ReferenceVariable, PassesItselfOnThroughWriters) {
+TEST(ReferenceVariable, WritersForwardTheReference) {
   Graph g;
   const Output v = VariableV2(g, DT_FLOAT, {1}, {.name = "v"});
   const Output one = Const<float>(g, {1});
@@ -312,7 +311,7 @@ TEST(ResourceVariable, GathersRowsAndSlices) {
   EXPECT_TRUE(absl::StrContains(bad.message(), "indices[0] = 2 is not in [0, 2)")) << bad;
 }
 
-TEST(ResourceVariable, ForgetsItsValueWhenDestroyed) {
+TEST(ResourceVariable, LosesItsValueWhenDestroyed) {
   Graph g;
   const Output v = VarHandleOp(g, DT_FLOAT, {1}, {.shared_name = "v", .name = "v"});
   const Operation init = AssignVariableOp(v, Const<float>(g, {1}));
@@ -324,7 +323,7 @@ TEST(ResourceVariable, ForgetsItsValueWhenDestroyed) {
             C::kFailedPrecondition);
 }
 
-TEST(ResourceVariable, WrongTypesAreRefusedWhenTheGraphIsBuilt) {
+TEST(ResourceVariable, RejectsWrongTypesWhenTheGraphIsBuilt) {
   Graph g;
   const Output v = VarHandleOp(g, DT_FLOAT, {1}, {.name = "v"});
   ReadVariableOp(v, DT_INT32);
@@ -332,7 +331,7 @@ TEST(ResourceVariable, WrongTypesAreRefusedWhenTheGraphIsBuilt) {
   EXPECT_TRUE(absl::StrContains(g.status().message(), "Expected float got int32")) << g.status();
 }
 
-TEST(ResourceVariable, UpdatesFromManyThreadsAllCount) {
+TEST(ResourceVariable, ConcurrentUpdatesAllCount) {
   Graph g;
   const Output v = VarHandleOp(g, DT_INT64, {3}, {.shared_name = "v", .name = "v"});
   const Operation init = AssignVariableOp(v, Const<int64_t>(g, {0, 0, 0}));
@@ -357,7 +356,7 @@ TEST(ResourceVariable, UpdatesFromManyThreadsAllCount) {
   EXPECT_EQ((*Evaluate(g, {read}, &resources))[0].flat<int64_t>()[0], 200);
 }
 
-TEST(ResourceVariables, HandlesAreChosenBySelect) {
+TEST(ResourceVariables, SelectWorksOnHandles) {
   for (const char* op : {"Select", "SelectV2"}) {
     Graph g;
     const Output a = VarHandleOp(g, DT_FLOAT, Shape(), {.shared_name = "a"}),

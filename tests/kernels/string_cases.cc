@@ -1,7 +1,7 @@
 #include "weir/ops/string.h"
 #include "weir/tests/kernels/recorded.h"
 
-// Strings: parts of them, joins, patterns, hashes.
+// Strings: substrings, joins, patterns, hashes.
 namespace weir {
 
 namespace {
@@ -165,7 +165,7 @@ void AddPatterns(std::vector<OpCase>* rows) {
                       {{"pattern", "ab"}, {"rewrite", "[\\0]"}}));
 }
 
-// Twenty strings of all lengths that hashes treat in ways of their own.
+// Twenty strings of all the lengths that the hash functions distinguish.
 Tensor Hashed() {
   std::vector<std::string> strings;
   for (const int n :
@@ -225,7 +225,7 @@ void AddHashes(std::vector<OpCase>* rows) {
   fingerprint("nothing", Tensor(DT_FLOAT, {0, 3}), Tensor(DT_UINT8, {0, 8}));
 }
 
-std::vector<OpCase> StringRows() {
+std::vector<OpCase> StringCases() {
   std::vector<OpCase> rows;
   for (void (*add)(std::vector<OpCase>*) :
        {AddParts, AddSplits, AddNGrams, AddJoins, AddPatterns, AddHashes}) {
@@ -236,7 +236,7 @@ std::vector<OpCase> StringRows() {
 
 }  // namespace
 
-INSTANTIATE_TEST_SUITE_P(Strings, OpSweepTest, testing::ValuesIn(StringRows()), OpCaseName);
+INSTANTIATE_TEST_SUITE_P(Strings, OpSweepTest, testing::ValuesIn(StringCases()), OpCaseName);
 
 namespace {
 
@@ -286,13 +286,13 @@ TEST(Strings, BuildersNameNodesAsPythonDoes) {
   EXPECT_EQ(names, python);
 }
 
-TEST(Strings, RefuseWhatTheyCannotTake) {
+TEST(Strings, RejectsInvalidArguments) {
   const Tensor s = Strings({"hello"}), one = Tensor::Scalar<int32_t>(1),
                matrix = Strings({1, 1}, {"a"});
   const auto i32 = [](int32_t v) { return Tensor::Scalar(v); };
   const auto axes = [](std::initializer_list<int32_t> v) { return Tensor::Vector<int32_t>(v); };
   const Tensor square = Strings({2, 2}, {"a", "b", "c", "d"});
-  ExpectRefusals({
+  ExpectRejections({
       {"Substr", {s, i32(6), one}, {}, "pos 6 out of range for string b'hello'"},
       {"Substr", {s, i32(-6), one}, {{"unit", "UTF8_CHAR"}}, "pos -6 out of range"},
       {"Substr", {s, i32(INT32_MIN), i32(-1)}, {{"unit", "UTF8_CHAR"}}, "out of range"},

@@ -20,7 +20,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// The op's Summary, run on fed values.
+// Returns the op's Summary for fed values.
 absl::StatusOr<proto::Summary> RunSummary(absl::string_view op, const std::vector<Arg>& args,
                                           Graph& g,
                                           const std::vector<std::pair<Output, Tensor>>& feeds,
@@ -63,8 +63,8 @@ TEST(ScalarSummary, TagsAndValuesHaveOneShape) {
               HasSubstr("tags and values are not the same shape: [2] != [3]"));
 }
 
-// What TensorFlow 2.21 gives for the same values.
-TEST(HistogramSummary, BucketsAreTensorFlows) {
+// TensorFlow 2.21's results for the same values.
+TEST(HistogramSummary, BucketsMatchTensorFlow) {
   const auto s = RunOn("HistogramSummary", Tensor::Scalar("a"),
                        Tensor::Vector<double>({1, 2, 2, -3, 0, 0, 1e30, -1e30}));
   ASSERT_TRUE(s.ok()) << s.status();
@@ -112,7 +112,7 @@ TEST(HistogramSummary, NoValuesMakeOneEmptyBucket) {
   EXPECT_EQ(h.bucket_limit(0), std::numeric_limits<double>::max());
 }
 
-TEST(HistogramSummary, RefusesValuesThatAreNotFinite) {
+TEST(HistogramSummary, RejectsNonFiniteValues) {
   const auto nan = RunOn("HistogramSummary", Tensor::Scalar("a"), Floats({1, std::nanf("")}));
   EXPECT_EQ(nan.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(nan.status().message()),
@@ -127,7 +127,7 @@ TEST(HistogramSummary, RefusesValuesThatAreNotFinite) {
 
 // ---- merging
 
-TEST(MergeSummary, JoinsTheValuesInOrder) {
+TEST(MergeSummary, ConcatenatesTheValuesInOrder) {
   Graph g;
   Output a = summary::Scalar("a", Const(g, 1.0f)), b = summary::Scalar("b", Const(g, 2.0f));
   const auto s = RunSummary("MergeSummary", {Outputs{b, a}}, g, {});
@@ -137,7 +137,7 @@ TEST(MergeSummary, JoinsTheValuesInOrder) {
   EXPECT_EQ(s->value(1).tag(), "a");
 }
 
-TEST(MergeSummary, RefusesATagThatComesTwice) {
+TEST(MergeSummary, RejectsDuplicateTags) {
   Graph g;
   Output a = summary::Scalar("a", Const(g, 1.0f));
   const auto s = RunSummary("MergeSummary", {Outputs{a, a}}, g, {});
@@ -146,7 +146,7 @@ TEST(MergeSummary, RefusesATagThatComesTwice) {
               HasSubstr("Duplicate tag a found in summary inputs"));
 }
 
-TEST(MergeSummary, RefusesWhatIsNoSummary) {
+TEST(MergeSummary, RejectsInvalidSummaries) {
   Graph g;
   const auto s = RunSummary("MergeSummary", {Outputs{Const(g, "zzz")}}, g, {});
   EXPECT_THAT(std::string(s.status().message()),
@@ -155,7 +155,7 @@ TEST(MergeSummary, RefusesWhatIsNoSummary) {
 
 // ---- tensors
 
-TEST(TensorSummary, KeepsTheTensorAndTheNodesName) {
+TEST(TensorSummary, HasTheTensorAndTheNodeName) {
   Graph g;
   const auto s = RunSummary("TensorSummary", {Const(g, {1.0f, 2.0f})}, g, {});
   ASSERT_TRUE(s.ok()) << s.status();
@@ -174,7 +174,7 @@ TEST(TensorSummaryV2, CarriesTagTensorAndMetadata) {
   EXPECT_EQ(s->value(0).tensor().tensor_shape().dim(0).size(), 2);
 }
 
-TEST(TensorSummaryV2, RefusesMetadataThatIsNone) {
+TEST(TensorSummaryV2, RejectsInvalidMetadata) {
   Graph g;
   const auto s =
       RunSummary("TensorSummaryV2", {Const(g, "tg"), Const(g, 1.0f), Const(g, "\xff\xff")}, g, {});
@@ -183,8 +183,8 @@ TEST(TensorSummaryV2, RefusesMetadataThatIsNone) {
 
 // ---- images
 
-// Undoes the filter of a PNG's row: each byte is a difference from one that is predicted from the
-// bytes to the left, above, and above to the left. Source: the PNG specification, chapter 9.
+// Undoes the filter of a PNG row: each byte is a difference from a prediction from the bytes to the
+// left, above, and above left. Source: the PNG specification, chapter 9.
 void Unfilter(int filter, int64_t depth, const std::string& above, std::string* row) {
   for (size_t i = 0; i < row->size(); ++i) {
     const bool first = i < static_cast<size_t>(depth);
@@ -202,7 +202,7 @@ void Unfilter(int filter, int64_t depth, const std::string& above, std::string* 
   }
 }
 
-// The pixels of an 8-bit PNG, or "" and a failure.
+// Returns the pixels of an 8-bit PNG, or "" and a failure.
 std::string DecodePng(const std::string& png, int64_t width, int64_t height, int64_t depth) {
   EXPECT_EQ(png.substr(0, 8), "\x89PNG\r\n\x1a\n");
   const auto number = [&](size_t at) {
@@ -246,7 +246,7 @@ std::vector<int> Bytes(const std::string& s) {
   return out;
 }
 
-TEST(ImageSummary, StoresBytesAsTheyAre) {
+TEST(ImageSummary, StoresBytesUnchanged) {
   Tensor image(DT_UINT8, Shape({1, 2, 2, 1}));
   for (int i = 0; i < 4; ++i) image.data<uint8_t>()[i] = static_cast<uint8_t>(50 * i);
   const auto s = RunOn("ImageSummary", Tensor::Scalar("im"), image, {{"max_images", 1}});
@@ -276,7 +276,7 @@ TEST(ImageSummary, ScalesFloatsToTheLargest) {
               ElementsAre(0, 63, 255));
 }
 
-TEST(ImageSummary, CentersNegativeImagesAndMarksWhatIsNotFinite) {
+TEST(ImageSummary, CentersNegativeImagesAndMarksNonFinitePixels) {
   const auto s = RunOn("ImageSummary", Tensor::Scalar("im"),
                        Tensor::Of<float>({1, 2, 2, 1}, {-1, 0.5f, std::nanf(""), 1}));
   ASSERT_TRUE(s.ok()) << s.status();
@@ -292,14 +292,14 @@ TEST(ImageSummary, ABlackImageStaysBlack) {
               ElementsAre(0, 0));
 }
 
-TEST(ImageSummary, RefusesTwoChannels) {
+TEST(ImageSummary, RejectsTwoChannels) {
   const auto s =
       RunOn("ImageSummary", Tensor::Scalar("im"), Tensor::Zeros(DT_FLOAT, Shape({1, 2, 2, 2})));
   EXPECT_THAT(std::string(s.status().message()),
               HasSubstr("Tensor must be 4-D with last dim 1, 3, or 4, not [1,2,2,2]"));
 }
 
-// ---- sounds
+// ---- audio
 
 TEST(AudioSummary, WritesSixteenBitWav) {
   Graph g;
@@ -320,7 +320,7 @@ TEST(AudioSummary, WritesSixteenBitWav) {
   EXPECT_THAT(Bytes(wav.substr(44)), ElementsAre(0, 0, 0, 0x40, 0, 0x80, 0xff, 0x7f));
 }
 
-TEST(AudioSummary, RefusesARateOfZero) {
+TEST(AudioSummary, RejectsARateOfZero) {
   Graph g;
   const auto s = RunSummary(
       "AudioSummaryV2", {Const(g, "snd"), Const(g, Tensor::Of<float>({1, 1}, {0})), Const(g, 0.0f)},

@@ -1,5 +1,5 @@
-// TensorArrays: what they hold, and what they refuse in TensorFlow's words. Gradients and loops are
-// in tests/session/loop_gradients_test.cc.
+// TensorArrays: their contents, and errors in TensorFlow's words. Gradients and loops are in
+// tests/session/loop_gradients_test.cc.
 
 #include "weir/ops/tensor_array.h"
 
@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 
 class TensorArrayTest : public GraphFixture {
  protected:
-  // An op of an array, its shapes unknown to the graph.
+  // An op on an array whose shapes are unknown to the graph.
   Output Write(const TensorArray& a, const Output& index, const Output& value) {
     return AddOp("TensorArrayWriteV3", {a.handle(), index, value, a.flow()});
   }
@@ -26,7 +26,7 @@ class TensorArrayTest : public GraphFixture {
   }
 };
 
-TEST_F(TensorArrayTest, GivesBackWhatWasWritten) {
+TEST_F(TensorArrayTest, ReturnsWrittenValues) {
   TensorArray a(g_, DT_FLOAT, 3);
   a = a.Write(2, Const(g_, {1.f, 2.f}));
   a = a.Write(0, Const(g_, {3.f, 4.f}));
@@ -50,7 +50,7 @@ TEST_F(TensorArrayTest, HoldsAnyType) {
   EXPECT_TRUE(Run(bits.Read(1)).scalar<bool>());
 }
 
-TEST_F(TensorArrayTest, GrowsIfItMay) {
+TEST_F(TensorArrayTest, GrowsIfDynamic) {
   TensorArray a(g_, DT_FLOAT, 0, {.dynamic_size = true, .element_shape = Shape()});
   a = a.Write(4, Const(g_, 7.f));
   EXPECT_EQ(Run(a.Size()).scalar<int32_t>(), 5);
@@ -72,16 +72,16 @@ TEST_F(TensorArrayTest, PartsMayBeOfDifferentLengths) {
   EXPECT_THAT(lengths.flat<int64_t>(), ElementsAre(2, 0, 1));
 }
 
-TEST_F(TensorArrayTest, WhatWasNotWrittenIsZeroIfItsShapeIsKnown) {
+TEST_F(TensorArrayTest, UnwrittenElementsAreZeroIfTheirShapeIsKnown) {
   EXPECT_THAT(Floats(TensorArray(g_, DT_FLOAT, 2, {.element_shape = Shape({2})}).Stack()),
               ElementsAre(0, 0, 0, 0));
   TensorArray a(g_, DT_FLOAT, 2);
   ExpectError(Read(a, 1), "element shape is not fully defined");
-  a = a.Write(0, Const(g_, {1.f}));  // which tells the shape of all
+  a = a.Write(0, Const(g_, {1.f}));  // which determines the shape of all elements
   EXPECT_THAT(Floats(a.Read(1)), ElementsAre(0));
 }
 
-TEST_F(TensorArrayTest, EmptyOnesHaveAShapeIfItIsKnown) {
+TEST_F(TensorArrayTest, EmptyArraysHaveAShapeIfItIsKnown) {
   const TensorArray a(g_, DT_FLOAT, 0, {.element_shape = Shape({3})});
   EXPECT_EQ(Run(a.Stack()).shape(), Shape({0, 3}));
   EXPECT_EQ(Run(a.Concat()).shape(), Shape({0}));
@@ -109,7 +109,7 @@ TEST_F(TensorArrayTest, ElementsAreWrittenOnceAndReadOnce) {
   EXPECT_EQ(Run(often.Read(0) + often.Read(0)).scalar<float>(), 2);
 }
 
-TEST_F(TensorArrayTest, RefusesWhatDoesNotFit) {
+TEST_F(TensorArrayTest, RejectsInvalidArguments) {
   const TensorArray a(g_, DT_FLOAT, 2);
   const Output zero = Const(g_, 0), one = Const(g_, 1.f);
   ExpectError(Write(a, Const(g_, 2), one), "array is not resizeable and size is: 2");
@@ -150,21 +150,21 @@ TEST_F(TensorArrayTest, ElementsOfDifferentShapesAreNotPacked) {
       "Concat saw a scalar shape at index 0");
 }
 
-TEST_F(TensorArrayTest, BuildersRefuseShapesThatCannotFit) {
+TEST_F(TensorArrayTest, BuildersRejectIncompatibleShapes) {
   const TensorArray a = TensorArray(g_, DT_FLOAT, 2).Write(0, Const(g_, {1.f}));
   EXPECT_FALSE(a.Write(1, Const(g_, {1.f, 2.f})).valid());
   EXPECT_THAT(g_.TakeStatus().message(),
               HasSubstr("Inconsistent shapes: saw [2] but expected [1]"));
 }
 
-TEST_F(TensorArrayTest, GradientsAddUpWhatIsWrittenToThem) {
+TEST_F(TensorArrayTest, GradientsAccumulateWrites) {
   TensorArray a(g_, DT_FLOAT, 2);
   a = a.Write(0, Const(g_, {1.f, 2.f}));
   TensorArray d = a.Gradient("gradients", a.flow());
   d = d.Write(0, Const(g_, {1.f, 10.f}));
   d = d.Write(0, Const(g_, {2.f, 20.f}));
   EXPECT_THAT(Floats(d.Read(0)), ElementsAre(3, 30));
-  // Another call of Gradients has sums of its own.
+  // Another call of Gradients has its own sums.
   const TensorArray other = a.Gradient("gradients_1", d.flow());
   EXPECT_THAT(Floats(other.Read(0)), ElementsAre(0, 0));
   ExpectError(Write(d, Const(g_, 0), Const(g_, {1.f})), "Could not write to TensorArray index 0");
@@ -173,10 +173,8 @@ TEST_F(TensorArrayTest, GradientsAddUpWhatIsWrittenToThem) {
   EXPECT_EQ(Run(TensorArray(DT_FLOAT, handle, a.flow()).Read(0)).shape(), Shape({3, 2}));
 }
 
-// The ops of graphs from 2016, whose handles are strings or references to strings. Ends of names:
-// none and "V2".
 // The gradient of the tensor has no more rows than the tensor.
-TEST_F(TensorArrayTest, GradientsOfPartsAreJoinedWithoutWhatWasWrittenBesides) {
+TEST_F(TensorArrayTest, GradientOfSplitIgnoresOtherWrites) {
   const Output x = Const(g_, {1.f, 2.f, 3.f});
   TensorArray a(g_, DT_FLOAT, 3, {.dynamic_size = true, .infer_shape = false});
   a = a.Split(x, Const(g_, Tensor::Vector<int64_t>({1, 1, 1})));
@@ -186,12 +184,15 @@ TEST_F(TensorArrayTest, GradientsOfPartsAreJoinedWithoutWhatWasWrittenBesides) {
   EXPECT_THAT(Floats(Gradients({all * all}, {x})[0].dense()), ElementsAre(2, 4, 6));
 }
 
-class OldTensorArrayTest : public TensorArrayTest, public testing::WithParamInterface<const char*> {
+// The ops of graphs from 2016, whose handles are strings or references to strings. Their names end
+// in nothing or "V2".
+class LegacyTensorArrayTest : public TensorArrayTest,
+                              public testing::WithParamInterface<const char*> {
  protected:
-  OldTensorArrayTest() { g_.versions().producer = 10; }
+  LegacyTensorArrayTest() { g_.versions().producer = 10; }
 
   std::string Op(const std::string& op) const { return "TensorArray" + op + GetParam(); }
-  // Its flow is anything.
+  // Its flow is arbitrary.
   TensorArray New(int size, std::initializer_list<NamedAttr> more = {}) {
     Attrs attrs{{"dtype", DT_FLOAT}};
     attrs.insert(attrs.end(), more);
@@ -200,7 +201,7 @@ class OldTensorArrayTest : public TensorArrayTest, public testing::WithParamInte
   }
 };
 
-TEST_P(OldTensorArrayTest, GivesBackWhatWasWritten) {
+TEST_P(LegacyTensorArrayTest, ReturnsWrittenValues) {
   TensorArray a = New(3).Write(2, Const(g_, {1.f, 2.f}));
   a = a.Scatter({0, 1}, Const<float>(g_, {2, 2}, {3, 4, 5, 6}));
   EXPECT_EQ(a.flow().node->op_name(), Op("Scatter"));
@@ -215,7 +216,7 @@ TEST_P(OldTensorArrayTest, GivesBackWhatWasWritten) {
   ExpectError(a.Size(), "has already been closed");
 }
 
-TEST_P(OldTensorArrayTest, HandlesAreStringsToOtherOps) {
+TEST_P(LegacyTensorArrayTest, HandlesAreStringsToOtherOps) {
   const TensorArray a = New(1, {{"tensor_array_name", "states"}});
   const Tensor text = Run(Identity(a.handle()));
   ASSERT_EQ(text.dtype(), DT_STRING);
@@ -224,7 +225,7 @@ TEST_P(OldTensorArrayTest, HandlesAreStringsToOtherOps) {
   EXPECT_THAT(Run(lengths).flat<int32_t>(), ElementsAre(14, 6));
 }
 
-TEST_P(OldTensorArrayTest, StringsOfTheSameTextAreNoHandles) {
+TEST_P(LegacyTensorArrayTest, CopiesOfTheStringsAreNotHandles) {
   const Output text = Const(g_, Tensor::Vector<std::string>({"_tensor_arrays", "states"}));
   New(1, {{"tensor_array_name", "states"}});
   const Output flow = Const(g_, 0.f);
@@ -237,7 +238,7 @@ TEST_P(OldTensorArrayTest, StringsOfTheSameTextAreNoHandles) {
               "Tensor array handle must be 2-element vector, but had shape: []");
 }
 
-TEST_P(OldTensorArrayTest, AnArrayOfHandlesKeepsTheirTextAlone) {
+TEST_P(LegacyTensorArrayTest, AnArrayOfHandlesStoresOnlyTheirText) {
   Node* node = AddNode(Op(""), {Const(g_, 1)}, {{"dtype", DT_STRING}, {"tensor_array_name", "a"}});
   const Output handle = node->output(0), flow = Const(g_, 0.f);
   const TensorArray itself = TensorArray(DT_STRING, handle, flow).Write(0, Identity(handle));
@@ -247,7 +248,7 @@ TEST_P(OldTensorArrayTest, AnArrayOfHandlesKeepsTheirTextAlone) {
   EXPECT_TRUE(absl::IsNotFound(s)) << s;
 }
 
-TEST_P(OldTensorArrayTest, GradientsFlowThroughThem) {
+TEST_P(LegacyTensorArrayTest, GradientsFlowThroughThem) {
   const Output x = Const(g_, {1.f, 2.f, 3.f});
   const TensorArray a = New(3).Unstack(x);
   const TensorArray parts = New(2).Split(x, {1, 2});
@@ -260,9 +261,9 @@ TEST_P(OldTensorArrayTest, GradientsFlowThroughThem) {
   EXPECT_THAT(Floats(dx[0]), ElementsAre(113, 122, 131));
 }
 
-INSTANTIATE_TEST_SUITE_P(Versions, OldTensorArrayTest, testing::Values("", "V2"));
+INSTANTIATE_TEST_SUITE_P(Versions, LegacyTensorArrayTest, testing::Values("", "V2"));
 
-TEST_F(TensorArrayTest, PacksAndUnpacksAsBefore2016) {
+TEST_F(TensorArrayTest, PacksAndUnpacksWithOpsFromBefore2016) {
   g_.versions().producer = 10;
   const Output flow = Const(g_, 0.f), rows = Const<float>(g_, {2, 2}, {1, 2, 3, 4});
   const Output array = AddOp("TensorArray", {Const(g_, 2)}, {{"dtype", DT_FLOAT}});
@@ -274,7 +275,7 @@ TEST_F(TensorArrayTest, PacksAndUnpacksAsBefore2016) {
               "Input value must have first dimension equal to the array size (2 vs. 3)");
 }
 
-TEST_F(TensorArrayTest, AnArrayGrownTooFarIsNotReadWhole) {
+TEST_F(TensorArrayTest, RejectsReadingAnArrayLargerThanMemory) {
   TensorArray far(g_, DT_FLOAT, 0, {.dynamic_size = true, .element_shape = Shape({1})});
   far = far.Write(2000000000, Const(g_, {7.f}));
   const absl::Status s = Evaluate(g_, {far.Concat()}).status();

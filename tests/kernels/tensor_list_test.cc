@@ -48,7 +48,7 @@ class VariantsTest : public GraphFixture {
   }
 };
 
-TEST_F(VariantsTest, StackRefusesElementsOfAnotherShapeThanTheOneAskedFor) {
+TEST_F(VariantsTest, StackRejectsElementsOfAnotherShapeThanRequested) {
   const Output list = Push(Empty(Any()), Const<float>(g_, {1, 2}));
   for (const std::vector<int32_t>& shape : {std::vector<int32_t>{}, {1}, {1 << 20}}) {
     const absl::Status status =
@@ -58,7 +58,7 @@ TEST_F(VariantsTest, StackRefusesElementsOfAnotherShapeThanTheOneAskedFor) {
   }
 }
 
-TEST_F(VariantsTest, TheFirstConcatHasNoUseForTheFirstDimension) {
+TEST_F(VariantsTest, FirstConcatIgnoresTheFirstDimension) {
   const Output list = Push(Empty(Any()), Const(g_, Tensor::Of<float>({1, 2}, {1, 2})));
   const Node* joined = AddNode("TensorListConcat", {list},
                                {{"element_dtype", DT_FLOAT}, {"element_shape", Shape({5, 2})}});
@@ -67,7 +67,7 @@ TEST_F(VariantsTest, TheFirstConcatHasNoUseForTheFirstDimension) {
   EXPECT_EQ((*rows)[0].shape(), Shape({1, 2}));
 }
 
-TEST_F(VariantsTest, SequencesTakeOverWhatNobodyElseHas) {
+TEST_F(VariantsTest, SequencesReuseUnsharedBranches) {
   TensorSequence a = TensorSequence().Resized(300);
   for (int i = 0; i < 300; ++i) a = std::move(a).With(i, Tensor::Scalar<int32_t>(i));
   const TensorSequence before = a;
@@ -79,7 +79,7 @@ TEST_F(VariantsTest, SequencesTakeOverWhatNobodyElseHas) {
   }
 }
 
-TEST_F(VariantsTest, SequencesShareWhatDoesNotChange) {
+TEST_F(VariantsTest, SequencesShareUnchangedBranches) {
   TensorSequence a;
   std::vector<TensorSequence> versions;
   for (int i = 0; i < 1000; ++i) {
@@ -154,7 +154,7 @@ TEST_F(VariantsTest, ElementsAreReadAndReplacedByIndex) {
   ExpectError(gathered({0, 3}), "Trying to gather element 3 in a list with 3 elements.");
 }
 
-TEST_F(VariantsTest, ListsAreMadeOfRowsByIndex) {
+TEST_F(VariantsTest, ListsAreBuiltFromRowsByIndex) {
   const Output rows = Const<float>(g_, {2, 1}, {1, 2}), at = Const(g_, {3, 1});
   EXPECT_THAT(Floats(Stack(AddOp("TensorListScatter", {rows, at, Any()}))),
               ElementsAre(0, 2, 0, 1));
@@ -175,7 +175,7 @@ TEST_F(VariantsTest, ListsAreMadeOfRowsByIndex) {
   EXPECT_THAT(Floats(Stack(both)), ElementsAre(1, 2, 1, 2, 0, 1, 2));
 }
 
-TEST_F(VariantsTest, ListsAreSplitAndJoined) {
+TEST_F(VariantsTest, ListsAreSplitAndConcatenated) {
   const Output t = Const<float>(g_, {4, 1}, {1, 2, 3, 4});
   const auto split = [&](const std::vector<int64_t>& lengths) {
     return AddOp("TensorListSplit", {t, Any(), Const(g_, lengths)});
@@ -260,7 +260,7 @@ TEST_F(VariantsTest, MapsFindValuesByKey) {
   ExpectError(lookup(erased, other, DT_FLOAT), "Trying to lookup non-existent key");
   ExpectError(AddOp("TensorMapErase", {erased, other}, {{"value_dtype", DT_FLOAT}}),
               "Trying to erase non-existent item");
-  ExpectError(lookup(map, key, DT_INT32), "asks for a value of int32");
+  ExpectError(lookup(map, key, DT_INT32), "requests a value of type int32");
   ExpectError(AddOp("TensorMapSize", {Empty(Any())}), "Input handle is not a map");
   ExpectError(Length(map), "Input handle is not a list");
 }

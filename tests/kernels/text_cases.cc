@@ -5,7 +5,7 @@
 #include "weir/ops/string.h"
 #include "weir/tests/kernels/recorded.h"
 
-// Values as text and back: numbers, base64, whole tensors.
+// Values to text and back: numbers, base64, whole tensors.
 namespace weir {
 
 namespace {
@@ -117,7 +117,7 @@ void AddFormats(std::vector<OpCase>* rows) {
                       {Tensor::Scalar<int32_t>(1), Tensor::Vector<float>({2.5})}));
 }
 
-std::vector<OpCase> TextRows() {
+std::vector<OpCase> TextCases() {
   std::vector<OpCase> rows;
   AddNumbers(&rows);
   AddAsString(&rows);
@@ -127,27 +127,29 @@ std::vector<OpCase> TextRows() {
 
 }  // namespace
 
-INSTANTIATE_TEST_SUITE_P(Text, OpSweepTest, testing::ValuesIn(TextRows()), OpCaseName);
+INSTANTIATE_TEST_SUITE_P(Text, OpSweepTest, testing::ValuesIn(TextCases()), OpCaseName);
 
 namespace {
 
-TEST(Text, RefuseTextThatIsNoNumber) {
+TEST(Text, RejectsTextThatIsNotANumber) {
   for (const char* text : {"", " ", "1,5", "1_0", "5f", "++1", "0x", "0xg"}) {
-    ExpectRefusals({{"StringToNumber", {Strings({text})}, {}, "could not correctly convert"}});
+    ExpectRejections({{"StringToNumber", {Strings({text})}, {}, "could not correctly convert"}});
   }
   for (const char* text : {"0x1F", "2147483648", "1.0", "- 5", ""}) {
-    ExpectRefusals({{"StringToNumber", {Strings({text})}, {{"out_type", DT_INT32}}, "could not"}});
+    ExpectRejections(
+        {{"StringToNumber", {Strings({text})}, {{"out_type", DT_INT32}}, "could not"}});
   }
-  ExpectRefusals({{"StringToNumber", {Strings({"-1"})}, {{"out_type", DT_UINT32}}, "could not"}});
+  ExpectRejections({{"StringToNumber", {Strings({"-1"})}, {{"out_type", DT_UINT32}}, "could not"}});
   for (const char* text : {"YQ=", "Y W", "YW=I", "/+8", "====", "YQ==YQ=="}) {
-    ExpectRefusals({{"DecodeBase64", {Strings({text})}, {}, "Invalid character found in base64."}});
+    ExpectRejections(
+        {{"DecodeBase64", {Strings({text})}, {}, "Invalid character found in base64."}});
   }
   for (const char* text : {"Y", "YWJjZ", "="}) {
-    ExpectRefusals({{"DecodeBase64", {Strings({text})}, {}, "cannot be 1 modulo 4."}});
+    ExpectRejections({{"DecodeBase64", {Strings({text})}, {}, "cannot be 1 modulo 4."}});
   }
 }
 
-TEST(Text, FormatRefusesAnotherNumberOfTensors) {
+TEST(Text, FormatRejectsAnotherNumberOfTensors) {
   Graph g;
   EXPECT_EQ(StringFormat(g, "x", {Const(g, 1)}).node, nullptr);
   EXPECT_NE(g.status().message().find("num placeholders in template and num inputs must match: 0 "
@@ -156,9 +158,9 @@ TEST(Text, FormatRefusesAnotherNumberOfTensors) {
       << g.status();
 }
 
-TEST(Text, AsStringRefusesOptionsThatContradictTheType) {
+TEST(Text, AsStringRejectsOptionsThatContradictTheType) {
   const Tensor i = Tensor::Vector<int32_t>({1}), f = Tensor::Vector<float>({1});
-  ExpectRefusals({
+  ExpectRejections({
       {"AsString", {i}, {{"fill", "x"}}, "Fill argument not supported: \"x\""},
       {"AsString", {i}, {{"fill", "00"}}, "one or fewer characters"},
       {"AsString", {i}, {{"precision", 2}}, "precision not supported for datatype int32"},

@@ -1,5 +1,5 @@
-// Every update rule, in all its forms (dense and sparse, for references and resources) and types,
-// against its formula in double.
+// Every update rule, in all its variants (dense and sparse, for references and resources) and
+// types, against its formula in double.
 
 #include <cmath>
 #include <limits>
@@ -25,8 +25,8 @@ double Prox(double x, double rate, double l1, double l2) {
   return SignOf(x) * shrunk / (1 + l2 * rate);
 }
 
-// One element: p are the rule's scalars in the order of the op's arguments, s its slots in the
-// order of the op's.
+// Updates one element: p are the rule's scalars in the order of the op's arguments, s its slots in
+// the order of the op's.
 using Reference = void (*)(const std::vector<double>& p, double g, double& x,
                            std::vector<double>& s);
 
@@ -107,7 +107,7 @@ std::vector<RuleCase> RuleCases() {
       {"Ftrl",
        {0.1, 0.2, 0.3, -0.5},
        [](P p, double g, double& x, S s) {
-         s[1] *= 1 / p[0];  // the linear term is kept times lr
+         s[1] *= 1 / p[0];  // the linear term is stored times lr
          FtrlReference(0, p[3], p[0], p[1], p[2], g, x, s);
          s[1] *= p[0];
        },
@@ -252,7 +252,7 @@ class UpdateRun {
     const size_t num_variables = 1 + rule.slots.size();
     std::vector<Operation> inits;
     for (size_t i = 0; i < num_variables; ++i) {
-      // Slots that are roots of squares must be positive; none of them minds.
+      // Slots that are square roots must be positive; this is valid for all other slots.
       start_.push_back(
           Narrowed(type_, shape_, Random(shape_.num_elements(), i == 0 ? -2 : 0.5, 2)));
       const std::string name = absl::StrCat("v", i);
@@ -288,7 +288,7 @@ class UpdateRun {
 
   void MakeGradient() {
     if (sparse_) {
-      // Out of order, with a row that comes twice.
+      // Unsorted, with a repeated row.
       for (int64_t i = 0; i < shape_.dim(0); i += 2) indices_.push_back(shape_.dim(0) - 1 - i);
       if (!indices_.empty()) indices_.push_back(indices_[0]);
     }
@@ -361,7 +361,7 @@ class UpdateRun {
 class UpdateRuleTest : public testing::TestWithParam<RuleCase> {};
 void PrintTo(const RuleCase& c, std::ostream* out) { *out << c.rule << c.label; }
 
-TEST_P(UpdateRuleTest, FollowsItsFormulaInEveryFormAndType) {
+TEST_P(UpdateRuleTest, MatchesItsFormulaInEveryVariantAndType) {
   const UpdateRule& rule = Rule(GetParam().rule);
   const std::pair<int64_t, int64_t> shapes[] = {{0, 3}, {1, 1}, {5, 7}, {9, 19}, {300, 130}};
   for (const DataType type : {DT_FLOAT, DT_DOUBLE, DT_HALF, DT_BFLOAT16}) {
@@ -393,7 +393,7 @@ TEST(UpdateRules, AllHaveACase) {
   }
 }
 
-// ---- mistakes
+// ---- errors
 
 class BadUpdate : public testing::Test {
  protected:
@@ -415,15 +415,15 @@ class BadUpdate : public testing::Test {
         << "var changed";
     return status;
   }
-  // A tensor whose shape is not known before the step.
+  // A tensor whose shape is unknown before the step.
   Output Hidden(Tensor t) {
     return PlaceholderWithDefault(Const(g_, std::move(t)), Shape::UnknownRank());
   }
   Graph g_;
 };
 
-// What TensorFlow 2.21 makes of gradients and options that are not finite.
-TEST(TrainingOps, NotANumberStaysOne) {
+// TensorFlow 2.21's results for gradients and options that are not finite.
+TEST(TrainingOps, PropagatesNan) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const float inf = std::numeric_limits<float>::infinity();
   struct Row {
@@ -466,7 +466,7 @@ TEST(TrainingOps, NotANumberStaysOne) {
   }
 }
 
-TEST_F(BadUpdate, NamesWhatDoesNotFit) {
+TEST_F(BadUpdate, NamesTheInvalidArgument) {
   const Output lr = Const(g_, 0.1f);
   const Output good = Const(g_, Tensor::Zeros(DT_FLOAT, {2, 2}));
   absl::Status s =
@@ -481,9 +481,9 @@ TEST_F(BadUpdate, NamesWhatDoesNotFit) {
   EXPECT_TRUE(absl::StrContains(s.message(), "lr is not a scalar: [1]")) << s;
 }
 
-// As TensorFlow does: the proximal rules look at signs, the others take any number. (On the CPU:
-// what lies in a GPU's memory is not read back for it.)
-TEST_F(BadUpdate, ProximalRulesLookAtSigns) {
+// As in TensorFlow, the proximal rules check signs, and the others accept any number. (On the CPU:
+// values in a GPU's memory are not read back for it.)
+TEST_F(BadUpdate, ProximalRulesCheckSigns) {
   const EvaluateOnCpu on_cpu;
   const Output good = Const(g_, Tensor::Zeros(DT_FLOAT, {2, 2}));
   const Output one = Const(g_, 1.0f), zero = Const(g_, 0.0f), minus = Const(g_, -1.0f);
@@ -496,7 +496,7 @@ TEST_F(BadUpdate, ProximalRulesLookAtSigns) {
   EXPECT_EQ(s.code(), absl::StatusCode::kInvalidArgument);
 }
 
-TEST_F(BadUpdate, RefusesSparseIndicesOutOfRange) {
+TEST_F(BadUpdate, RejectsSparseIndicesOutOfRange) {
   const absl::Status s = Apply(
       "ResourceSparseApplyAdagrad", {2, 2},
       {Const(g_, 0.1f), Const(g_, Tensor::Zeros(DT_FLOAT, {2, 2})), Const<int32_t>(g_, {0, 2})});

@@ -5,14 +5,14 @@
 #include "weir/ops/array.h"
 #include "weir/tests/kernels/graph_fixture.h"
 
-// Transposes larger than the caches, which go another way than small ones
+// Transposes larger than the caches, which use another algorithm than small ones
 // (kernels/strided_copy.cc).
 namespace weir {
 namespace {
 
 class LargeTranspose : public GraphFixture {
  protected:
-  // Element i of the operand is i, and so names where it comes from.
+  // Element i of the operand is i, and so identifies its origin.
   template <class T>
   void Expect(const Shape& shape, const std::vector<int64_t>& perm) {
     Tensor x(DataTypeOf<T>::value, shape);
@@ -32,12 +32,12 @@ class LargeTranspose : public GraphFixture {
   }
 };
 
-TEST_F(LargeTranspose, EveryElementComesFromItsPlace) {
+TEST_F(LargeTranspose, EveryElementHasTheRightSource) {
   const std::vector<std::vector<int64_t>> perms = {{0, 2, 1}, {2, 1, 0}, {1, 2, 0}, {2, 0, 1}};
   for (const std::vector<int64_t>& perm : perms) {
-    Expect<int32_t>({3, 1020, 716}, perm);   // edges that fill no tile
+    Expect<int32_t>({3, 1020, 716}, perm);   // edges with partial tiles
     Expect<int32_t>({1, 2048, 1024}, perm);  // powers of two
-    Expect<int32_t>({3, 1021, 717}, perm);   // rows that are not aligned
+    Expect<int32_t>({3, 1021, 717}, perm);   // unaligned rows
     Expect<int64_t>({2, 1022, 610}, perm);
     Expect<double>({2, 515, 1030}, perm);
   }

@@ -1,7 +1,7 @@
 #include "weir/ops/string.h"
 #include "weir/tests/kernels/recorded.h"
 
-// Unicode: encodings read and written, scripts, case.
+// Unicode: decoding and encoding, scripts, case.
 namespace weir {
 
 namespace {
@@ -119,7 +119,7 @@ void AddEncode(std::vector<OpCase>* rows) {
   transcode("empty", "", "", {{"output_encoding", "UTF-8"}, {"errors", "strict"}});
 }
 
-std::vector<OpCase> UnicodeRows() {
+std::vector<OpCase> UnicodeCases() {
   std::vector<OpCase> rows;
   AddDecode(&rows);
   AddEncode(&rows);
@@ -130,7 +130,7 @@ std::vector<OpCase> UnicodeRows() {
   const Tensor latin = Strings({"aBc\xc3\x84\xc3\xa4", ""});
   rows.push_back(Row("StringLower", "", {latin}, {Strings({"abc\xc3\x84\xc3\xa4", ""})}));
   rows.push_back(Row("StringUpper", "", {latin}, {Strings({"ABC\xc3\x84\xc3\xa4", ""})}));
-  // One letter may become two, or more bytes; the final sigma is another letter.
+  // One letter may become two, or more bytes; the final sigma is a separate letter.
   const Tensor words =
       Strings({"aBc\xc3\x84\xc3\xa4\xc3\x9f\xc4\xb0\xc4\xb1 \xce\x91\xce\xa3", "\xc7\x85 \xc7\xb0",
                "a\xff"
@@ -153,20 +153,20 @@ std::vector<OpCase> UnicodeRows() {
 
 }  // namespace
 
-INSTANTIATE_TEST_SUITE_P(Unicode, OpSweepTest, testing::ValuesIn(UnicodeRows()), OpCaseName);
+INSTANTIATE_TEST_SUITE_P(Unicode, OpSweepTest, testing::ValuesIn(UnicodeCases()), OpCaseName);
 
 namespace {
 
-TEST(Unicode, RefusesWhatIsMalformed) {
+TEST(Unicode, RejectsMalformedInput) {
   const Tensor s = Strings({"a\xe2\x82"}), two = Characters({97, 98});
   const Attrs strict = {{"input_encoding", "UTF-8"}, {"errors", "strict"}};
   const auto encode = [&](const Tensor& values, const Tensor& splits, const char* message,
                           const Attrs& more = {}) {
     Attrs attrs = {{"output_encoding", "UTF-8"}};
     attrs.insert(attrs.end(), more.begin(), more.end());
-    return Refusal{"UnicodeEncode", {values, splits}, attrs, message};
+    return Rejection{"UnicodeEncode", {values, splits}, attrs, message};
   };
-  ExpectRefusals({
+  ExpectRejections({
       {"UnicodeDecode", {s}, strict, "Invalid formatting on input string"},
       {"UnicodeTranscode",
        {s},

@@ -3,7 +3,7 @@
 
 #include "weir/core/tensor.h"
 
-// Small tensors in few letters.
+// Short constructors for small tensors.
 namespace weir::pick {
 
 inline Tensor I32(int32_t v) { return Tensor::Scalar(v); }

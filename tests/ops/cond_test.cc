@@ -34,7 +34,7 @@ float Value(Session& session, const Feeds& feeds, const Output& fetch) {
 Tensor True() { return Tensor::Scalar(true); }
 Tensor False() { return Tensor::Scalar(false); }
 
-TEST(Cond, RunsTheBranchThatItsPredicateChooses) {
+TEST(Cond, RunsTheBranchSelectedByThePredicate) {
   Graph g;
   const Output pred = Placeholder(g, DT_BOOL, Shape()), x = Const(g, 3.0f);
   const Output y = Cond(
@@ -44,7 +44,7 @@ TEST(Cond, RunsTheBranchThatItsPredicateChooses) {
   EXPECT_EQ(Value(session, {{pred, False()}}, y), 103);
 }
 
-TEST(Cond, OnlyTheBranchTakenHasEffects) {
+TEST(Cond, OnlyTheTakenBranchHasSideEffects) {
   for (const bool use_resource : {false, true}) {
     Graph g({.use_resource = use_resource});
     const Output pred = Placeholder(g, DT_BOOL, Shape());
@@ -63,7 +63,7 @@ TEST(Cond, OnlyTheBranchTakenHasEffects) {
   }
 }
 
-TEST(Cond, NestsAndSeesValuesFromAllLevels) {
+TEST(Cond, NestsAndUsesValuesFromAllLevels) {
   Graph g;
   const Output a = Placeholder(g, DT_BOOL, Shape()), b = Placeholder(g, DT_BOOL, Shape());
   const Output x = Const(g, 2.0f);
@@ -81,7 +81,7 @@ TEST(Cond, NestsAndSeesValuesFromAllLevels) {
   EXPECT_EQ(Value(session, {{a, False()}, {b, True()}}, y), 2);
 }
 
-TEST(Cond, GradientGoesThroughTheBranchTaken) {
+TEST(Cond, GradientFlowsThroughTheTakenBranch) {
   Graph g;
   const Output pred = Placeholder(g, DT_BOOL, Shape()), x = Const(g, 3.0f);
   const Output y = Cond(
@@ -92,7 +92,7 @@ TEST(Cond, GradientGoesThroughTheBranchTaken) {
   EXPECT_EQ(Value(session, {{pred, False()}}, dx), 5);
 }
 
-TEST(Cond, VariablesMadeInABranchLieOutsideOfIt) {
+TEST(Cond, VariablesCreatedInABranchAreOutsideOfIt) {
   for (const bool use_resource : {false, true}) {
     Graph g({.use_resource = use_resource});
     const Output pred = Placeholder(g, DT_BOOL, Shape());
@@ -111,8 +111,8 @@ TEST(Cond, VariablesMadeInABranchLieOutsideOfIt) {
   }
 }
 
-// The Switch that brings y in is made when the variable is: it is not a part of that.
-TEST(Cond, AVariableMadeAfterAnOutsideValueWasTaken) {
+// The Switch for y is created while the variable is built, but is not part of the variable.
+TEST(Cond, VariableCreatedAfterUsingAnOutsideValue) {
   Graph g;
   const Output pred = Placeholder(g, DT_BOOL, Shape()), x = Const(g, 2.0f);
   const Output y = Cond(
@@ -132,7 +132,7 @@ TEST(Cond, AVariableMadeAfterAnOutsideValueWasTaken) {
   EXPECT_EQ(Value(session, {{pred, True()}}, y), 14);
 }
 
-TEST(Cond, ATensorOfABranchIsNoInitialValue) {
+TEST(Cond, TensorOfABranchIsNotAnInitialValue) {
   Graph g;
   const Output pred = Placeholder(g, DT_BOOL, Shape());
   Cond(
@@ -143,7 +143,7 @@ TEST(Cond, ATensorOfABranchIsNoInitialValue) {
   EXPECT_THAT(std::string(g.status().message()), HasSubstr("callable"));
 }
 
-TEST(Cond, AnInitialValueTakesNothingFromABranch) {
+TEST(Cond, InitialValueUsesNothingFromABranch) {
   Graph g;
   const Output pred = Placeholder(g, DT_BOOL, Shape());
   Cond(
@@ -157,7 +157,7 @@ TEST(Cond, AnInitialValueTakesNothingFromABranch) {
   EXPECT_THAT(std::string(g.status().message()), HasSubstr("inside:0"));
 }
 
-TEST(Cond, ControlDependenciesFromOutsideHoldInBranches) {
+TEST(Cond, OuterControlDependenciesApplyInBranches) {
   Graph g;
   const Output pred = Placeholder(g, DT_BOOL, Shape());
   const Operation before = NoOp(g, "before");
@@ -172,7 +172,7 @@ TEST(Cond, ControlDependenciesFromOutsideHoldInBranches) {
   EXPECT_EQ(inside.node->control_inputs()[1]->name(), "cond/switch_t");
 }
 
-TEST(Cond, BranchesOfDifferentTypesAreRefused) {
+TEST(Cond, BranchesOfDifferentTypesAreRejected) {
   Graph g;
   const Output pred = Placeholder(g, DT_BOOL, Shape());
   EXPECT_FALSE(Cond(
@@ -182,7 +182,7 @@ TEST(Cond, BranchesOfDifferentTypesAreRefused) {
   EXPECT_THAT(std::string(g.status().message()), HasSubstr("must have the same type"));
 }
 
-TEST(Cond, ABranchThatFailsGivesNothing) {
+TEST(Cond, FailedBranchReturnsNothing) {
   Graph g;
   const Output pred = Placeholder(g, DT_BOOL, Shape());
   EXPECT_FALSE(Cond(
@@ -190,7 +190,7 @@ TEST(Cond, ABranchThatFailsGivesNothing) {
                    .valid());
 }
 
-TEST(AssertThat, FailsTheRunAndShowsItsData) {
+TEST(AssertThat, FailsTheStepAndPrintsItsData) {
   Graph g;
   const Output x = Placeholder(g, DT_FLOAT, Shape());
   const Operation check = AssertThat(x > 0, {"x must be positive: ", x});

@@ -12,7 +12,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// The devices of variables made one after the other.
+// Returns the devices of variables that are created one after the other.
 std::vector<std::string> Places(Graph& g, const std::vector<Shape>& shapes) {
   std::vector<std::string> places;
   for (const Shape& shape : shapes) {
@@ -30,14 +30,14 @@ class DeviceSetter : public testing::TestWithParam<bool> {
 INSTANTIATE_TEST_SUITE_P(Kinds, DeviceSetter, testing::Bool(),
                          [](const auto& info) { return info.param ? "Resource" : "Ref"; });
 
-TEST_P(DeviceSetter, VariablesGoRoundTheServersAndTheRestToTheWorker) {
+TEST_P(DeviceSetter, PlacesVariablesOnServersInTurnAndTheRestOnTheWorker) {
   const DeviceScope setter(g, ReplicaDeviceSetter({.ps_tasks = 3}));
   EXPECT_THAT(Places(g, {{1}, {1}, {1}, {1}}),
               ElementsAre("/job:ps/task:0", "/job:ps/task:1", "/job:ps/task:2", "/job:ps/task:0"));
   EXPECT_EQ(Const(g, 1.0f).node->device(), "/job:worker");
 }
 
-TEST_P(DeviceSetter, PartsOfAVariableGoRoundTheServers) {
+TEST_P(DeviceSetter, PlacesPartsOfAVariableOnServersInTurn) {
   const DeviceScope setter(g, ReplicaDeviceSetter({.ps_tasks = 2}));
   const Variable w = GetVariable(g, "w", {6}, {.partitioner = FixedSizePartitioner(3)});
   EXPECT_EQ(w.parts()[0].device(), "/job:ps/task:0");
@@ -45,7 +45,7 @@ TEST_P(DeviceSetter, PartsOfAVariableGoRoundTheServers) {
   EXPECT_EQ(w.parts()[2].device(), "/job:ps/task:0");
 }
 
-TEST_P(DeviceSetter, ScopesOfOneSetterShareItsTurn) {
+TEST_P(DeviceSetter, ScopesOfOneSetterShareItsState) {
   const Graph::DeviceFn fn = ReplicaDeviceSetter({.ps_tasks = 2});
   for (const char* place : {"/job:ps/task:0", "/job:ps/task:1", "/job:ps/task:0"}) {
     const DeviceScope setter(g, fn);
@@ -71,7 +71,7 @@ TEST_P(DeviceSetter, InnerScopesMergeAndAnExplicitJobWins) {
   EXPECT_THAT(Places(g, {{1}}), ElementsAre("/job:ps/task:0"));
 }
 
-TEST_P(DeviceSetter, WithoutMergingWhatIsPlacedStays) {
+TEST_P(DeviceSetter, WithoutMergingPlacedNodesAreUnchanged) {
   const DeviceScope setter(g, ReplicaDeviceSetter({.ps_tasks = 2, .merge_devices = false}));
   const DeviceScope gpu(g, "/gpu:1");
   EXPECT_THAT(Places(g, {{1}}), ElementsAre("/device:GPU:1"));
@@ -105,17 +105,17 @@ TEST_P(DeviceSetter, DevicesMayBeEmpty) {
   EXPECT_THAT(Places(g, {{1}}), ElementsAre("/job:worker"));
 }
 
-TEST_P(DeviceSetter, OtherOpsMayBeState) {
+TEST_P(DeviceSetter, OtherOpsMayBePlacedOnServers) {
   const DeviceScope setter(g, ReplicaDeviceSetter({.ps_tasks = 2, .ps_ops = {"Const"}}));
   EXPECT_EQ(Const(g, 1.0f).node->device(), "/job:ps/task:0");
   EXPECT_THAT(Places(g, {{1}}), ElementsAre("/job:worker"));
 }
 
-TEST_P(DeviceSetter, GreedyStrategyFillsTheEmptiestServer) {
+TEST_P(DeviceSetter, GreedyStrategyPicksTheLeastLoadedServer) {
   const DeviceScope setter(
       g, ReplicaDeviceSetter(
              {.ps_tasks = 2, .ps_strategy = GreedyLoadBalancingStrategy(2, ByteSizeLoad)}));
-  // Bytes: 40 | 4 8 16, then 28 < 40: 20 | then 40 < 48.
+  // Loads in bytes: 40 | 4 8 16, then 28 < 40: 20 | then 40 < 48.
   EXPECT_THAT(Places(g, {{10}, {1}, {2}, {2, 2}, {5}, {1}}),
               ElementsAre("/job:ps/task:0", "/job:ps/task:1", "/job:ps/task:1", "/job:ps/task:1",
                           "/job:ps/task:1", "/job:ps/task:0"));
@@ -132,7 +132,7 @@ TEST_P(DeviceSetter, LoadOfAnUnknownShapeIsInvalid) {
   EXPECT_THAT(std::string(g.status().message()), HasSubstr("fully defined"));
 }
 
-TEST_P(DeviceSetter, TextThatIsNoDeviceAndTasksBelowZeroAreInvalid) {
+TEST_P(DeviceSetter, InvalidDevicesAndNegativeTasksAreErrors) {
   for (const ReplicaDeviceSetterOptions& options :
        {ReplicaDeviceSetterOptions{.ps_tasks = 1, .ps_device = "/jobs:ps"},
         ReplicaDeviceSetterOptions{.ps_device = "/jobs:ps", .cluster = ClusterSpec()},

@@ -21,9 +21,9 @@ uint64_t Fnv(const Tensor& t) {
   return h;
 }
 
-// What TensorFlow gives for a generator in state (1, 2, 3), over three runs, and the state after
-// them.
-TEST(Random, StatefulBinomialMovesItsGenerator) {
+// The values that TensorFlow returns for a generator in state (1, 2, 3), over three runs, and the
+// state after them.
+TEST(Random, StatefulBinomialAdvancesItsGenerator) {
   Graph g;
   const Output handle(AddNode(g, "VarHandleOp", {}, {{"dtype", DT_INT64}, {"shape", Shape({3})}}));
   Node* init = AddNode("AssignVariableOp", {handle, Const<int64_t>(g, {1, 2, 3})});
@@ -45,8 +45,9 @@ TEST(Random, StatefulBinomialMovesItsGenerator) {
   EXPECT_EQ((*after)[0].data<int64_t>()[0], 307201);
 }
 
-// What TensorFlow gives for a generator in state (1, 2, 3), over two runs of seven samples.
-TEST(Random, GeneratorsInVariablesDrawTensorFlowsNumbers) {
+// The values that TensorFlow returns for a generator in state (1, 2, 3), over two runs of seven
+// samples.
+TEST(Random, GeneratorsInVariablesMatchTensorFlow) {
   const struct {
     const char* op;
     DataType type;
@@ -98,7 +99,7 @@ TEST(Random, GeneratorsInVariablesDrawTensorFlowsNumbers) {
   }
 }
 
-TEST(Random, GeneratorsSkipAndRefuseOtherAlgorithms) {
+TEST(Random, GeneratorsSkipAndRejectOtherAlgorithms) {
   Graph g;
   const Output handle(AddNode(g, "VarHandleOp", {}, {{"dtype", DT_INT64}, {"shape", Shape({3})}}));
   Node* init = AddNode("AssignVariableOp", {handle, Const<int64_t>(g, {1, 2, 3})});
@@ -125,8 +126,8 @@ TEST(Random, GeneratorsSkipAndRefuseOtherAlgorithms) {
   EXPECT_FALSE(IdenticalTensors((*a)[0], (*b)[0]));
 }
 
-// In a graph that is old enough for it.
-TEST(Random, TheFirstPoissonDrawsAsTheSecond) {
+// In a graph whose version still allows it.
+TEST(Random, RandomPoissonMatchesRandomPoissonV2) {
   Graph g;
   g.versions().producer = 24;
   const Output shape = Const<int32_t>(g, {9}), rate = Const(g, std::vector<double>{0.5, 20});
@@ -141,8 +142,8 @@ TEST(Random, TheFirstPoissonDrawsAsTheSecond) {
   EXPECT_TRUE(IdenticalTensors((*out)[0], (*out)[1]));
 }
 
-// How often the classes 1, 3, 0, 2 were to be expected, as TensorFlow gives it in two runs.
-TEST(Random, CandidateSamplersKnowWhatToExpect) {
+// The expected counts of the classes 1, 3, 0, 2 that TensorFlow returns in two runs.
+TEST(Random, CandidateSamplersReturnExpectedCounts) {
   const struct {
     const char* op;
     std::vector<float> runs[2];
@@ -176,7 +177,7 @@ TEST(Random, CandidateSamplersKnowWhatToExpect) {
   }
 }
 
-TEST(Random, TheAllSamplerHasEveryClassOnce) {
+TEST(Random, AllCandidateSamplerReturnsEveryClassOnce) {
   Graph g;
   Node* node = AddNode("AllCandidateSampler", {Const<int64_t>(g, Shape({1, 2}), {1, 3})},
                        {{"num_true", 2}, {"num_sampled", 4}, {"unique", true}});
@@ -203,11 +204,11 @@ TEST(Random, AccidentalHitsAreFound) {
   }
 }
 
-// A sample's quantile stays when alpha changes.
-TEST(Random, GammaGradientsAreDifferences) {
+// The quantile of a sample is constant when alpha changes.
+TEST(Random, GammaGradientsMatchFiniteDifferences) {
   const std::vector<double> alpha = {0.01, 0.3, 1, 2.5, 40, 1e3},
                             sample = {1e-3, 0.2, 1.7, 4., 38, 1020};
-  // What TensorFlow gives.
+  // TensorFlow's values.
   const double want[] = {0.635413800719, 1.21203726129, 1.51649951196,
                          1.33960819537,  0.97864269564, 1.01010232923};
   Graph g;
@@ -217,7 +218,7 @@ TEST(Random, GammaGradientsAreDifferences) {
   for (int i = 0; i < 6; ++i) EXPECT_NEAR((*out)[0].data<double>()[i], want[i], 1e-9) << i;
 }
 
-TEST(Random, SamplesHaveGradientsByTheirParameters) {
+TEST(Random, SamplesHaveGradientsWithRespectToTheirParameters) {
   Graph g;
   const Output alpha = Const(g, std::vector<double>{0.7, 2, 5});
   const Attrs seeds = {{"seed", 7}, {"seed2", 11}};
@@ -237,10 +238,10 @@ TEST(Random, SamplesHaveGradientsByTheirParameters) {
   }
 }
 
-// A truncated normal sample moves with a bound the more the nearer it is: by differences of the
-// formula for a fixed quantile. With mean and deviation it moves, for TensorFlow, as if the bounds
-// moved too.
-TEST(Random, TruncatedNormalGradientsAreDifferences) {
+// A truncated normal sample moves with a bound, the more the nearer it is. The derivative is
+// checked against differences of the formula for a fixed quantile. For the mean and the deviation,
+// TensorFlow's derivative is that of a sample whose bounds move too.
+TEST(Random, TruncatedNormalGradientsMatchFiniteDifferences) {
   const double parameters[] = {0.2, 1.5, -1, 2};
   const auto cdf = [](double x) { return 0.5 * std::erfc(-x / std::sqrt(2.0)); };
   Graph g;

@@ -6,12 +6,12 @@
 #include "gtest/gtest.h"
 #include "weir/session/weir.h"
 
-// Every builder that the public headers declare (failed_graph_calls.py), on a graph that has an
-// error: it comes back, with as many tensors as it promises, and the graph keeps its error.
+// Calls every builder that the public headers declare (failed_graph_calls.py) on a graph that has
+// an error. It must return, with the promised number of tensors, and the graph must keep its error.
 namespace weir {
 namespace {
 
-// The number of tensors in a list; -1 for what is none.
+// Returns the number of tensors in a list, or -1 for a type that is not a list.
 template <class T>
 int Length(const T&) {
   return -1;
@@ -29,7 +29,7 @@ int Length(const ParsedExamples& result) { return Length(result.dense) + Length(
 struct Builder {
   const char* name;
   int (*call)(Graph& graph, Output x, Variable v);
-  int length;  // of its list, if it has one
+  int length;  // of its list, if it returns one
 };
 
 const Builder kBuilders[] = {
@@ -44,7 +44,7 @@ std::string NameOf(const testing::TestParamInfo<Builder>& info) {
 
 class FailedGraphTest : public testing::TestWithParam<Builder> {
  protected:
-  // The tensor and the variable are of the graph, or invalid.
+  // The tensor and the variable belong to the graph, or are invalid.
   void Call(bool valid) {
     Graph graph;
     Output x;
@@ -66,8 +66,8 @@ class FailedGraphTest : public testing::TestWithParam<Builder> {
   }
 };
 
-TEST_P(FailedGraphTest, InvalidTensorsGiveInvalidResults) { Call(/*valid=*/false); }
-TEST_P(FailedGraphTest, TensorsFromBeforeTheErrorGiveInvalidResults) { Call(/*valid=*/true); }
+TEST_P(FailedGraphTest, InvalidTensorsReturnInvalidResults) { Call(/*valid=*/false); }
+TEST_P(FailedGraphTest, TensorsFromBeforeTheErrorReturnInvalidResults) { Call(/*valid=*/true); }
 
 INSTANTIATE_TEST_SUITE_P(All, FailedGraphTest, testing::ValuesIn(kBuilders), NameOf);
 

@@ -1,17 +1,18 @@
 """Writes a call of every builder that the public headers declare, for failed_graph_builders_test.cc.
 
-Usage: failed_graph_calls.py OUTPUT WEIR_H HEADER...: of the headers, those that weir.h includes
+Usage: failed_graph_calls.py OUTPUT WEIR_H HEADER...
+Only headers that WEIR_H includes are read.
 
 Builders are the functions, and the methods of public classes, that return tensors, operations, variables, or lists or
-structs of them. Each is called once with arguments made by its parameters' types. A type that is missing below, a
-class without an object to call, or a list whose length is not known fails the build: a new builder needs a line here
-only where its types do not tell all.
+structs of them. Each is called once with arguments chosen by its parameters' types. A missing parameter type, a class
+without an object expression, or a list of unknown length fails the build. A new builder needs a line here only if its
+types do not determine the call.
 """
 
 import re
 import sys
 
-# Parameters without a default: type to expression. `x` is the tensor, `v` the variable of the call.
+# Maps the types of parameters without a default to expressions. `x` is the tensor and `v` the variable of the call.
 ARGUMENTS = {
     "Output": "x",
     "const Output&": "x",
@@ -79,11 +80,11 @@ ARGUMENTS = {
     "const std::function<Output(const Variable&)>&": "[](const Variable& part) { return part.value(); }",
 }
 
-# Options and other types whose default is right.
+# Options and other types that are passed by default.
 DEFAULTED = re.compile(r"^(const )?(\w+Options|LstmWeights|FeatureColumns|QuantizedTensor|DataLayout|"
                        r"TextFileTable|NamedVariables|MirrorMode|WindowShape)&?$")
 
-# What makes the object of a method.
+# Expressions that create the object of a method.
 OBJECTS = {
     "ConditionalAccumulator": "ConditionalAccumulator(graph, DT_FLOAT)",
     "SparseConditionalAccumulator": "SparseConditionalAccumulator(graph, DT_FLOAT)",
@@ -99,16 +100,16 @@ OBJECTS = {
     "VariableSlice": "v.Slice({0})",
     "Module": "Module(graph)",
 }
-# Classes that are arguments or records, whose methods make no nodes of a graph of their own.
+# Argument types and plain structs, whose methods do not add nodes.
 NO_OBJECTS = {"Ints", "Index", "Literal", "TensorArg", "Initializer", "Training"}
-# Functions that are left out: why.
+# Functions that are skipped, with the reason.
 LEFT_OUT = {
     "function.h CallGradient": "a gradient rule, for ops",
     "math.h FunctionOperator": "operators of C++",
     "mirrored_variable.h WriteReplicas": "for variables",
     "variables.h FindVariable": "looks a node up",
 }
-# The number of tensors in a result that has a list, by function.
+# The number of tensors in the list that a function returns.
 COUNTS = {
     "array.h IdentityN": 2,
     "array.h ShapeN": 2,
@@ -151,7 +152,7 @@ COUNTS = {
     "variable.h Variable::AssignSubParts": 1,
     "while_loop.h WhileLoop": 2,
 }
-# Results that have no list, or one that COUNTS tells of.
+# Result types that contain no list, or one whose length COUNTS has.
 RESULTS = re.compile(r"^(const )?(Output|Operation|Outputs|Grads?|Variables?|Metric|SparseTensor|IndexedSlices|Queue|Reader|"
                      r"RaggedTensor|TensorArray|VariableSlice|Candidates|CtcDecoded|ClippedGrads|RnnStep|ParsedExamples|"
                      r"GradsAndVariables|LabelsAndPredictions|AccidentalHits|Neighbors|FilledRows|VocabRemapping|"
@@ -175,7 +176,7 @@ def code_of(path):
 
 
 def matching(text, begin):
-    """The position after the brace that closes the one at `begin`."""
+    """Returns the position after the brace that closes the one at `begin`."""
     depth, at = 1, begin + 1
     while depth:
         depth += (text[at] == "{") - (text[at] == "}")
@@ -184,7 +185,7 @@ def matching(text, begin):
 
 
 def declarations(text):
-    """What stands before each ';' or body at this depth, and the body or None."""
+    """Yields the text before each ';' or body at this depth, and the body or None."""
     head, at = "", 0
     while at < len(text):
         if text[at] == ";":
@@ -226,7 +227,7 @@ def public_part(kind, body):
 
 
 def argument(parameter, where):
-    """The expression for a parameter; None for one with a default."""
+    """Returns the expression for a parameter, or None if it has a default."""
     if re.search(r"[^=]=[^=]", parameter):
         return None
     kind = re.sub(r"\s+\w+$", "", parameter) if parameter not in ARGUMENTS else parameter
@@ -238,7 +239,7 @@ def argument(parameter, where):
 
 
 def calls(namespace, text, header, class_name=None):
-    """(name, statement, length) for every builder."""
+    """Yields (name, statement, length) for every builder."""
     for head, body in declarations(text):
         match = re.match(r"(?:inline )?namespace ([\w:]*)$", head)
         if match and body is not None:

@@ -9,8 +9,8 @@
 #include "weir/ops/variables.h"
 #include "weir/ops/while_loop.h"
 
-// Builders of lists on a graph that has an error, or with an error of their own: as many invalid
-// outputs as they promise, so that a program that takes one of them goes on to the error.
+// Builders that return lists, on a graph with an error or with an error of their own, return the
+// promised number of invalid outputs, so that a program that indexes the list reaches the error.
 namespace weir {
 namespace {
 
@@ -28,7 +28,7 @@ class FailedGraphTest : public testing::Test {
   const Output good_ = Const(g_, {1.0f, 2.0f});
 };
 
-TEST_F(FailedGraphTest, ListsOfBadTensorsAreAsLongAsPromised) {
+TEST_F(FailedGraphTest, ListsOfInvalidTensorsHaveThePromisedLength) {
   EXPECT_FALSE(g_.status().ok());
   ExpectInvalid(Split(bad_, 3), 3);
   ExpectInvalid(SplitV(bad_, {1, 2}), 2);
@@ -40,7 +40,7 @@ TEST_F(FailedGraphTest, ListsOfBadTensorsAreAsLongAsPromised) {
   ExpectInvalid(DenseGradients({bad_}, {good_, good_}), 2);
 }
 
-TEST_F(FailedGraphTest, LoopsGiveTheirVariables) {
+TEST_F(FailedGraphTest, LoopsReturnTheirVariables) {
   const auto less = [](const Outputs& v) { return v[0] < 10; };
   const auto next = [](const Outputs& v) { return Outputs{v[0] + 1, v[1]}; };
   ExpectInvalid(WhileLoop(less, next, {bad_, bad_}), 2);
@@ -56,7 +56,7 @@ TEST_F(FailedGraphTest, LoopsGiveTheirVariables) {
   ExpectInvalid(Scan(sum, {good_}, {}), 1);
 }
 
-TEST_F(FailedGraphTest, BranchesGiveTheirResults) {
+TEST_F(FailedGraphTest, BranchesReturnTheirResults) {
   const auto both = [&] { return Outputs{good_, good_}; };
   ExpectInvalid(Cond(bad_, both, both), 2);
   ExpectInvalid(Cond(Const(g_, true), both, both), 2);
@@ -64,7 +64,7 @@ TEST_F(FailedGraphTest, BranchesGiveTheirResults) {
   ExpectInvalid(Case({{Const(g_, true), both}}, both), 2);
 }
 
-TEST(FailedGraph, ErrorsOfTheirOwnGiveAsMany) {
+TEST(FailedGraph, OwnErrorsReturnThePromisedNumber) {
   Graph g;
   const Output x = Const(g, {1.0f, 2.0f}), scalar = Const(g, 1.0f);
   const auto one = [&] { return Outputs{x}; };
@@ -83,7 +83,7 @@ TEST(FailedGraph, ErrorsOfTheirOwnGiveAsMany) {
   EXPECT_FALSE(g.TakeStatus().ok());
 }
 
-TEST(FailedGraph, SizesThatNoListHasAreErrors) {
+TEST(FailedGraph, ImpossibleListSizesAreErrors) {
   Graph g;
   const Output x = Const(g, {1.0f, 2.0f});
   constexpr int64_t kHuge = int64_t{1} << 40;
@@ -118,7 +118,7 @@ TEST(FailedGraph, EmptyFunctionsAreErrors) {
   EXPECT_TRUE(fails());
 }
 
-TEST(FailedGraph, InvalidVariablesTellNothing) {
+TEST(FailedGraph, InvalidVariablesHaveNoProperties) {
   const Variable none;
   EXPECT_EQ(none.device(), "");
   EXPECT_FALSE(none.constraint());

@@ -121,7 +121,7 @@ void VariableInWhile(Graph& g) {
             {zero, Zeros(g, {2})});
 }
 
-// Goes round n times with these variables.
+// Adds a loop with n iterations and these variables.
 Outputs Counted(const Output& zero, const std::function<Output(const Output&)>& below,
                 const LoopBodyFn& body, const Outputs& vars, const std::string& name = "while") {
   Outputs all = {zero};

@@ -96,7 +96,7 @@ void ExpectSameCollection(const Graph& g, absl::string_view line) {
 
 }  // namespace
 
-TEST_P(GoldenTest, GraphIsTensorFlowsNodeByNode) {
+TEST_P(GoldenTest, GraphMatchesTensorFlowNodeByNode) {
   const auto& [program, use_resource] = GetParam();
   Graph g({.use_resource = use_resource});
   program.build(g);

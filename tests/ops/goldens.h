@@ -7,8 +7,8 @@
 #include "gtest/gtest.h"
 #include "weir/core/graph.h"
 
-// Small programs, built as a Python script builds them with TensorFlow (make_goldens.py,
-// make_layer_goldens.py): the graphs must agree node by node.
+// Small programs that a Python script builds with TensorFlow (make_goldens.py,
+// make_layer_goldens.py) and the test builds with Weir. The graphs must agree node by node.
 //
 //   void Counting(Graph& g) { MakeVariable(g, 0, {.name = "w"}).CountUpTo(3); }
 //   const GoldenProgram kPrograms[] = {{"counting", Counting}, ...};
@@ -22,8 +22,8 @@ struct GoldenProgram {
 // A program and the kind of its variables.
 using GoldenParam = std::tuple<GoldenProgram, bool>;
 
-// Compares with golden/<name>_res.pbtxt, or _ref for reference variables: nodes by name, and the
-// collections that the file lists in lines "# collection <key>: <names>".
+// Compares the graph with golden/<name>_res.pbtxt, or _ref for reference variables: nodes by name,
+// and the collections that the file lists in lines "# collection <key>: <names>".
 class GoldenTest : public testing::TestWithParam<GoldenParam> {};
 
 inline auto GoldensOf(absl::Span<const GoldenProgram> programs) {

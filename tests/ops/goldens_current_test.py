@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The golden graphs are what TensorFlow makes today: runs the scripts beside this file anew and compares.
+"""Checks that the golden graphs are up to date: runs the scripts in this directory again and compares their output.
 
-Passes, saying so, where Python has no TensorFlow; the layers need tf_keras as well.
+Skipped, with a message, if Python has no TensorFlow. The layers also need tf_keras.
 """
 import filecmp
 import importlib.util
@@ -40,8 +40,8 @@ def main():
             if not os.path.exists(committed) or not filecmp.cmp(os.path.join(made, name), committed, shallow=False):
                 wrong.append(name)
     for name in wrong:
-        print("FAIL: golden/%s is not what TensorFlow makes: run the script that makes it" % name)
-    print("%d golden graphs made anew, %d differ" % (compared, len(wrong)))
+        print("FAIL: golden/%s is out of date: run the script that generates it" % name)
+    print("%d golden graphs regenerated, %d differ" % (compared, len(wrong)))
     return 1 if wrong else 0
 
 

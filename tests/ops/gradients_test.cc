@@ -33,7 +33,7 @@ std::vector<float> Floats(const Graph& g, const Output& fetch, ResourceMap* reso
 
 using V = std::vector<float>;
 
-TEST(Gradients, OfAProductIsTheOtherFactor) {
+TEST(Gradients, OfAProductAreTheOtherFactor) {
   Graph g;
   const Output x = Const<float>(g, {1, 2, 3}), y = Const<float>(g, {4, 5, 6});
   const Grads grads = Gradients({x * y}, {x, y});
@@ -41,7 +41,7 @@ TEST(Gradients, OfAProductIsTheOtherFactor) {
   EXPECT_EQ(Floats(g, grads[1].dense()), (V{1, 2, 3}));
 }
 
-TEST(Gradients, AreBuiltInTheirScopeUnderTensorFlowsNames) {
+TEST(Gradients, AreBuiltInTheirScopeWithTensorFlowsNames) {
   Graph g;
   const Output x = Placeholder(g, DT_FLOAT, {2}, "x");
   const Output y = Multiply(x, x, "y");
@@ -57,7 +57,7 @@ TEST(Gradients, AreBuiltInTheirScopeUnderTensorFlowsNames) {
   EXPECT_EQ(Gradients({y}, {x})[0].dense().node->name(), "gradients_1/AddN");
 }
 
-TEST(Gradients, OfSegmentsNameTheirOnesAsTensorFlow) {
+TEST(Gradients, OfSegmentsNameTheirOnesLikeTensorFlow) {
   Graph g;
   const Output x = Placeholder(g, DT_FLOAT, {-1, 3}, "x"), ids = Placeholder(g, DT_INT32, {-1});
   const Output mean = SegmentMean(x, ids), sum = UnsortedSegmentSum(x, ids, Const<int32_t>(g, 4));
@@ -71,7 +71,7 @@ TEST(Gradients, OfSegmentsNameTheirOnesAsTensorFlow) {
   }
 }
 
-TEST(Gradients, OfAnXThatYDoesNotDependOnIsNone) {
+TEST(Gradients, OfAnXThatYDoesNotDependOnAreNone) {
   Graph g;
   const Output x = Const(g, 1.f), other = Const<float>(g, {1, 2});
   EXPECT_TRUE(Gradients({x * x}, {other})[0].none());
@@ -89,7 +89,7 @@ TEST(Gradients, StopAtIntegersAndAtStopGradient) {
   EXPECT_EQ(Floats(g, Gradients({StopGradient(x) * x}, {x})[0].dense()), (V{3}));
 }
 
-TEST(Gradients, TakeStopGradientsAsConstants) {
+TEST(Gradients, TreatStopGradientsAsConstants) {
   Graph g;
   const Output x = Const(g, 2.f);
   const Output square = x * x;
@@ -108,7 +108,7 @@ TEST(Gradients, ReachAnXThatDependsOnAnotherX) {
   EXPECT_EQ(Floats(g, grads[1].dense()), (V{2}));
 }
 
-TEST(Gradients, SumOverSeveralYsAndWeighThemByGradYs) {
+TEST(Gradients, SumOverSeveralYsWeightedByGradYs) {
   Graph g;
   const Output x = Const(g, 2.f);
   const Output a = 3.f * x, b = x * x;
@@ -128,7 +128,7 @@ TEST(Gradients, OfGradientsAreSecondDerivatives) {
   EXPECT_NEAR(Floats(g, tanh2)[0], -2 * t * (1 - t * t), 1e-6);
 }
 
-TEST(Gradients, GiveZerosToOutputsThatNothingUses) {
+TEST(Gradients, AreZerosForUnusedOutputs) {
   Graph g;
   const Output x = Const<float>(g, {2, 3}, {1, 2, 3, 4, 5, 6});
   const Outputs parts = Split(x, 3, 1);
@@ -136,7 +136,7 @@ TEST(Gradients, GiveZerosToOutputsThatNothingUses) {
   EXPECT_EQ(Floats(g, grads[0].dense()), (V{0, 4, 0, 0, 10, 0}));
 }
 
-TEST(Gradients, CanBeAddedPairByPairAndGated) {
+TEST(Gradients, CanBeAddedPairwiseAndGated) {
   Graph g;
   const Output x = Const(g, 2.f, "x");
   const Output y = x * x * x + x + x;
@@ -161,7 +161,7 @@ TEST(Gradients, AreColocatedWithTheirOpsOnRequest) {
 
 // ---- variables
 
-TEST(Gradients, GoThroughEveryReadOfAVariable) {
+TEST(Gradients, FlowThroughEveryReadOfAVariable) {
   for (const bool resource : {false, true}) {
     Graph g(GraphOptions{.use_resource = resource});
     const Variable w = GetVariable(g, "w", {.initializer = Initializer({1.0, 2.0})});
@@ -185,7 +185,7 @@ TEST(Gradients, AcceptOneReadOfAVariable) {
   EXPECT_EQ(Floats(g, grads[0].dense(), &resources), (V{2}));
 }
 
-TEST(Gradients, OfAGatheredVariableAreRows) {
+TEST(Gradients, OfAGatheredVariableAreIndexedSlices) {
   for (const bool resource : {false, true}) {
     Graph g(GraphOptions{.use_resource = resource});
     const Variable w = GetVariable(
@@ -203,7 +203,7 @@ TEST(Gradients, OfAGatheredVariableAreRows) {
   }
 }
 
-TEST(Gradients, OfSparseSegmentsAreRowsOnRequest) {
+TEST(Gradients, OfSparseSegmentsAreIndexedSlicesOnRequest) {
   Graph g;
   const Output x = Const<float>(g, {1, 2, 3, 4}), at = Const<int32_t>(g, {3, 0, 3}),
                ids = Const<int32_t>(g, {0, 0, 1});
@@ -219,7 +219,7 @@ TEST(Gradients, OfSparseSegmentsAreRowsOnRequest) {
   EXPECT_EQ(Floats(g, Cast(grads[0].slices().dense_shape, DT_FLOAT)), (V{4, 1}));
 }
 
-TEST(Gradients, RowsAndDensePartsAddUpToADenseTensor) {
+TEST(Gradients, IndexedSlicesAndDensePartsAddUpToADenseTensor) {
   Graph g;
   const Variable w =
       GetVariable(g, "w", {.initializer = Initializer(Tensor::Of<float>({2, 1}, {1, 2}))});
@@ -234,9 +234,9 @@ TEST(Gradients, RowsAndDensePartsAddUpToADenseTensor) {
   EXPECT_EQ(Floats(g, grads[0].dense(), &resources), (V{2, 6}));
 }
 
-// ---- mistakes
+// ---- errors
 
-TEST(Gradients, NameTheOpWithoutRuleAndTheWayToIt) {
+TEST(Gradients, NameTheOpWithoutRuleAndThePathToIt) {
   OpRegistry ops(&BuiltinOps());
   ops.Add(OpSpec("Opaque").In("x: float").Out("y: float"));
   Graph g(ops);
@@ -250,8 +250,8 @@ TEST(Gradients, NameTheOpWithoutRuleAndTheWayToIt) {
   }
 }
 
-// TensorFlow has neither a rule for these nor a word that they have no gradient.
-TEST(Gradients, DoNotPassSilentlyWhatTensorFlowHasNoRuleFor) {
+// TensorFlow neither has a gradient rule for these nor marks them as not differentiable.
+TEST(Gradients, ReportOpsThatTensorFlowHasNoRuleFor) {
   const auto status_of = [](auto make) {
     Graph g;
     const Output x = Placeholder(g, DT_FLOAT, {4}, "x");
@@ -287,8 +287,8 @@ TEST(Gradients, DoNotPassSilentlyWhatTensorFlowHasNoRuleFor) {
   EXPECT_TRUE(status_of(update("ScatterAdd")).ok());
 }
 
-// A value inside a loop is one in each iteration.
-TEST(Gradients, SayThatValuesInsideALoopAreBeyondThem) {
+// A value inside a loop has a different value in each iteration.
+TEST(Gradients, RejectValuesInsideALoop) {
   Graph g;
   const Output x = Const(g, 1.f, "x");
   const Output enter = Enter(x, "loop");
@@ -302,7 +302,7 @@ TEST(Gradients, SayThatValuesInsideALoopAreBeyondThem) {
   EXPECT_EQ(g.status().code(), absl::StatusCode::kUnimplemented) << g.status();
 }
 
-TEST(Gradients, RefuseWrongGradYs) {
+TEST(Gradients, RejectWrongGradYs) {
   for (const int mistake : {0, 1, 2}) {
     Graph g;
     const Output x = Const(g, 1.f);
@@ -313,13 +313,13 @@ TEST(Gradients, RefuseWrongGradYs) {
   }
 }
 
-TEST(Gradients, RefuseAnotherGraph) {
+TEST(Gradients, RejectAnotherGraph) {
   Graph g, other;
   Gradients({Const(g, 1.f)}, {Const(other, 1.f)});
   EXPECT_EQ(g.status().code(), absl::StatusCode::kInvalidArgument);
 }
 
-TEST(Gradients, OfALongChainTakeLinearTimeAndNoStack) {
+TEST(Gradients, OfALongChainTakeLinearTimeWithoutRecursion) {
   Graph g;
   const Output x = Placeholder(g, DT_FLOAT, {2}, "x");
   Output y = x;
@@ -340,7 +340,7 @@ TEST(Gradients, OfALongChainTakeLinearTimeAndNoStack) {
 
 // ---- clipping
 
-TEST(Clip, ByNormLeavesShortVectorsAlone) {
+TEST(Clip, ByNormDoesNotChangeShortVectors) {
   Graph g;
   const Output x = Const<float>(g, {3, 4});
   EXPECT_EQ(Floats(g, ClipByNorm(x, 10)), (V{3, 4}));
@@ -350,7 +350,7 @@ TEST(Clip, ByNormLeavesShortVectorsAlone) {
   EXPECT_EQ(Floats(g, ClipByNorm(Const<float>(g, {0, 0}), 1)), (V{0, 0}));
 }
 
-TEST(Clip, ByGlobalNormScalesAllTogetherAndKeepsRows) {
+TEST(Clip, ByGlobalNormScalesAllTogetherAndKeepsIndexedSlices) {
   Graph g;
   const Output a = Const<float>(g, {3, 0}), rows = Const<float>(g, {1, 1}, {4});
   const Output ids = Const<int32_t>(g, {7});
@@ -364,7 +364,7 @@ TEST(Clip, ByGlobalNormScalesAllTogetherAndKeepsRows) {
   EXPECT_NEAR(Floats(g, clipped.grads[2].slices().values)[0], 2.f, 1e-6f);
 }
 
-TEST(Clip, ByAnInfiniteGlobalNormGivesNan) {
+TEST(Clip, ByAnInfiniteGlobalNormReturnsNan) {
   Graph g;
   const Output a = Const<float>(g, {INFINITY, 1});
   const ClippedGrads clipped = ClipByGlobalNorm({Grad(a)}, 1.0);
@@ -406,7 +406,7 @@ TEST(Schedules, FollowTheirFormulas) {
   const auto restarts = [](Output s) { return CosineDecayRestarts(0.1, s, 10, {.m_mul = 0.5}); };
   EXPECT_NEAR(RateAt(restarts, 5), 0.05, 1e-7);
   EXPECT_NEAR(RateAt(restarts, 20), 0.025,
-              1e-6);  // the middle of the second period, which has half the height
+              1e-6);  // the middle of the second period, whose height is half
 }
 
 TEST(Schedules, PiecewiseConstantChangesAfterItsBoundaries) {
@@ -432,7 +432,8 @@ TEST(MovingAverages, FollowVariables) {
     ExponentialMovingAverage ema(0.75);
     const Operation update = ema.Apply({w});
     const Output change = w.Assign({2.0});
-    // The average's own initializer chooses between value and initial value, which Evaluate cannot.
+    // The average's own initializer selects the value or the initial value with a cond, which
+    // Evaluate does not support.
     const Output start = ema.Average(w).Assign({10.0});
     ASSERT_TRUE(g.status().ok()) << g.status();
     EXPECT_EQ(ema.Average(w).name(), "w/ExponentialMovingAverage:0");
@@ -450,7 +451,7 @@ TEST(MovingAverages, FollowVariables) {
   }
 }
 
-TEST(MovingAverages, StartFasterWithNumUpdates) {
+TEST(MovingAverages, AreFasterAtFirstWithNumUpdates) {
   Graph g;
   const Variable w = GetVariable(g, "w", {.initializer = Initializer({0.0})});
   ExponentialMovingAverage ema(0.999, {.num_updates = TensorArg(0)});
@@ -464,7 +465,7 @@ TEST(MovingAverages, StartFasterWithNumUpdates) {
   EXPECT_NEAR(Floats(g, ema.Average(w).value(), &resources)[0], 0.9f, 1e-6f);
 }
 
-TEST(MovingAverages, OfTensorsLoseTheirBiasOnRequest) {
+TEST(MovingAverages, OfTensorsAreDebiasedOnRequest) {
   Graph g;
   const Output x = Const<float>(g, {4}, "x");
   ExponentialMovingAverage ema(0.9, {.zero_debias = true});

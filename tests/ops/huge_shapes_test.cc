@@ -3,8 +3,8 @@
 #include "weir/ops/array.h"
 #include "weir/tests/evaluate.h"
 
-// Shapes and attributes at the ends of int64: what no tensor can have is refused when the node is
-// made, and arithmetic on the rest does not overflow.
+// Shapes and attributes near the limits of int64. Sizes that no tensor can have are rejected when
+// the node is created, and arithmetic on the others does not overflow.
 namespace weir {
 namespace {
 
@@ -15,7 +15,7 @@ constexpr int64_t kBig = int64_t{1} << 62;
 struct Huge {
   const char* op;
   std::vector<Shape> inputs;      // placeholders
-  std::vector<Tensor> constants;  // inputs after them
+  std::vector<Tensor> constants;  // inputs that follow them
   Attrs attrs = {};
   bool list = false;  // the placeholders are a list
 };
@@ -83,8 +83,8 @@ TEST(HugeShapes, SizeOfASliceIsComparedWithoutOverflow) {
   EXPECT_THAT(std::string(g.status().message()), HasSubstr("Expected size[0] in [0, 1]"));
 }
 
-// [0:4:huge] is the first element, [3::-huge] the last one.
-TEST(HugeShapes, StrideBeyondTheDimensionTakesOneElement) {
+// [0:4:huge] selects the first element, [3::-huge] the last one.
+TEST(HugeShapes, StrideBeyondTheDimensionSelectsOneElement) {
   for (const int64_t stride : {INT64_MAX, INT64_MIN + 1}) {
     Graph g;
     const Output x = Placeholder(g, DT_FLOAT, {4, 3});

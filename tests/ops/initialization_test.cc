@@ -1,4 +1,4 @@
-// What sessions make of variables whose initial values read other variables.
+// How sessions initialize variables whose initial values read other variables.
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -18,7 +18,7 @@ class InitializationTest : public testing::TestWithParam<bool> {
  protected:
   InitializationTest() : g({.use_resource = GetParam()}) {}
 
-  // The values of `fetches` after `init`, in a session of its own.
+  // Returns the values of `fetches` after `init`, in a new session.
   std::vector<std::vector<float>> InitializeAndRead(Operation init, const Outputs& fetches) {
     std::vector<std::vector<float>> values;
     absl::StatusOr<Session> session = Session::Create(g);
@@ -41,7 +41,7 @@ class InitializationTest : public testing::TestWithParam<bool> {
 INSTANTIATE_TEST_SUITE_P(Kinds, InitializationTest, testing::Bool(),
                          [](const auto& info) { return info.param ? "Resource" : "Reference"; });
 
-TEST_P(InitializationTest, ARandomValueIsDrawnOnceForAllWhoReadIt) {
+TEST_P(InitializationTest, RandomValueIsDrawnOnceForAllReaders) {
   const Variable a = MakeVariable(g, RandomUniform(g, {3}), {.name = "a"});
   const Variable b = MakeVariable(g, a.initialized_value() * 2.0f, {.name = "b"});
   const Variable c = MakeVariable(g, a, {.name = "c"});
@@ -66,12 +66,12 @@ TEST_P(InitializationTest, ListOrderDoesNotMatter) {
   EXPECT_THAT(values, ElementsAre(ElementsAre(20, 30)));
 }
 
-TEST_P(InitializationTest, InitializedValueTakesTheValueThatIsThere) {
+TEST_P(InitializationTest, InitializedValueReturnsTheExistingValue) {
   const Variable a = MakeVariable(g, 1.0, {.name = "a"});
   const Variable b = MakeVariable(g, a.initialized_value() * 2.0f, {.name = "b"});
   absl::StatusOr<Session> session = Session::Create(g);
   ASSERT_TRUE(session.ok()) << session.status();
-  ASSERT_TRUE(session->Run(b.initializer()).ok());  // a has no value: its initial value counts
+  ASSERT_TRUE(session->Run(b.initializer()).ok());  // a has no value, so its initial value is used
   EXPECT_EQ((*session->Run({b}))[0].scalar<float>(), 2);
   ASSERT_TRUE(session->Run(Operation(a.Assign(5.0))).ok());
   ASSERT_TRUE(session->Run(b.initializer()).ok());
@@ -90,7 +90,7 @@ TEST_P(InitializationTest, RunningInitializersAgainStartsOver) {
   EXPECT_THAT((*session->Run({a}))[0].flat<float>(), ElementsAre(1, 2));
 }
 
-TEST_P(InitializationTest, UninitializedReadsNameTheVariable) {
+TEST_P(InitializationTest, ReadsOfUninitializedVariablesNameTheVariable) {
   const Variable a = MakeVariable(g, 1.0, {.name = "lonely"});
   absl::StatusOr<Session> session = Session::Create(g);
   ASSERT_TRUE(session.ok()) << session.status();
@@ -99,7 +99,7 @@ TEST_P(InitializationTest, UninitializedReadsNameTheVariable) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("lonely"));
 }
 
-TEST_P(InitializationTest, AStreamGoesOnWhicheverStepDrawsFromIt) {
+TEST_P(InitializationTest, RandomStreamContinuesAcrossSteps) {
   g.set_seed(3);
   const Output x = RandomUniform(g, {2});
   const Output y = x + 1.0f;

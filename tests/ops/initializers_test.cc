@@ -34,7 +34,7 @@ class InitializersTest : public testing::Test {
   Graph g;
 };
 
-TEST_F(InitializersTest, GlorotLimitsAreThoseOfTheSpecification) {
+TEST_F(InitializersTest, GlorotLimitsMatchTheSpecification) {
   const std::pair<Shape, float> rows[] = {
       {{}, 1.7320508f}, {{4}, 0.8660254f}, {{4, 6}, 0.7745967f}, {{3, 3, 4, 8}, 0.2357023f}};
   for (const auto& [shape, limit] : rows) {
@@ -68,7 +68,7 @@ TEST_F(InitializersTest, ZerosAndOnesHaveEveryType) {
   EXPECT_EQ(Value(Ones(), {40, 40}, DT_DOUBLE).data<double>()[1599], 1);
 }
 
-TEST_F(InitializersTest, RandomOnesNeedFloatingTypes) {
+TEST_F(InitializersTest, RandomInitializersNeedFloatingTypes) {
   for (const Initializer& i : {RandomNormalInitializer(), TruncatedNormalInitializer(),
                                UniformUnitScaling(), VarianceScaling(), Orthogonal(), Identity()}) {
     ExpectInvalid(i, {2, 2}, DT_INT32, "Expected floating point type, got int32");

@@ -1,6 +1,6 @@
-// weir::layers against the graphs of tf.layers (make_layer_goldens.py). The oracle is tf_keras,
-// which carries TensorFlow 1's layers on. Where images have their channels first it takes detours
-// on machines without a GPU (transpositions), which are left out here.
+// Compares weir::layers with the graphs of tf.layers (make_layer_goldens.py). The reference is
+// tf_keras, which continues TensorFlow 1's layers. For channels-first images it adds transpositions
+// on machines without a GPU; these are omitted here.
 
 #include "weir/core/scope.h"
 #include "weir/ops/array.h"
@@ -16,7 +16,7 @@ Output In(Graph& g, absl::string_view name, const Shape& shape, DataType dtype =
   return Placeholder(g, dtype, shape, name);
 }
 
-// A scope whose initializer is that of the generator's glorot().
+// A scope whose initializer is the script's glorot().
 class Glorot {
  public:
   explicit Glorot(Graph& g)

@@ -1,5 +1,5 @@
-// Losses, metrics and layers compute what TensorFlow computes (make_layer_values.py), and the
-// gradients of layers are those of their outputs.
+// Losses, metrics and layers compute the same values as TensorFlow (make_layer_values.py), and the
+// gradients of layers match their outputs.
 
 #include <cmath>
 #include <fstream>
@@ -20,7 +20,7 @@
 namespace weir {
 namespace {
 
-// The same numbers as pattern() of the script.
+// The same numbers as pattern() in the script.
 Tensor Pattern(const Shape& shape, int64_t seed, DataType dtype = DT_FLOAT) {
   Tensor t(dtype, shape);
   DispatchType(dtype, List<float, double>{}, [&]<class T>() {
@@ -87,7 +87,7 @@ const Tensor& Weights() {
   return *w;
 }
 
-TEST(LossValues, AreTensorFlows) {
+TEST(LossValues, MatchTensorFlow) {
   using losses::LossOptions, losses::Reduction;
   Graph g;
   const Output x = Const(g, Pattern({4, 3}, 1)), y = Const(g, Pattern({4, 3}, 2)) + 0.5;
@@ -131,7 +131,7 @@ TEST(LossValues, AreTensorFlows) {
 
 class MetricValues : public testing::TestWithParam<bool> {};
 
-TEST_P(MetricValues, AreTensorFlowsOverSeveralBatches) {
+TEST_P(MetricValues, MatchTensorFlowOverSeveralBatches) {
   using metrics::Curve, metrics::Metric, metrics::Summation;
   Graph g({.use_resource = GetParam()});
   const Output x = Placeholder(g, DT_FLOAT, {-1, 3}), y = Placeholder(g, DT_FLOAT, {-1, 3});
@@ -197,7 +197,7 @@ INSTANTIATE_TEST_SUITE_P(BothKinds, MetricValues, testing::Bool());
 
 // ---- layers
 
-// Gives every variable another pattern.
+// Assigns a different pattern to every variable.
 Initializer Patterns() {
   return Initializer([seed = std::make_shared<int>(0)](const InitializerArgs& args) {
     return Const(args.graph, Pattern(args.shape, ++*seed, args.dtype));
@@ -309,7 +309,7 @@ std::vector<LayerRow> LayerRows() {
 
 class LayerValues : public testing::TestWithParam<std::tuple<LayerRow, bool>> {};
 
-TEST_P(LayerValues, OutputsAndGradientsAreTensorFlows) {
+TEST_P(LayerValues, OutputsAndGradientsMatchTensorFlow) {
   const auto& [row, use_resource] = GetParam();
   Graph g({.use_resource = use_resource});
   const Output x = Const(g, Pattern(row.input, 4));
@@ -324,8 +324,9 @@ TEST_P(LayerValues, OutputsAndGradientsAreTensorFlows) {
   ExpectGolden(std::string("layer ") + row.name, values, 1e-4);
 }
 
-// In double, so that differences say something. (That takes the batch normalization of simple ops.)
-TEST_P(LayerValues, GradientIsThatOfTheOutputs) {
+// In double, so that finite differences are accurate. (This selects the decomposed batch
+// normalization.)
+TEST_P(LayerValues, GradientMatchesFiniteDifferences) {
   const auto& [row, use_resource] = GetParam();
   Graph g({.use_resource = use_resource});
   const Output x = Placeholder(g, DT_DOUBLE, row.input);
@@ -333,7 +334,7 @@ TEST_P(LayerValues, GradientIsThatOfTheOutputs) {
   const Output grad = Gradients({loss}, {x})[0].dense();
   Session session = Start(g, GlobalVariablesInitializer(g));
   Tensor at = Pattern(row.input, 4, DT_DOUBLE);
-  // Ties of a maximum are moved apart, further than the differences reach.
+  // Ties of a maximum are separated by more than the step of the finite differences.
   for (int64_t i = 0; i < at.num_elements(); ++i) at.data<double>()[i] += 1e-3 * (i % 97);
   const Tensor analytic = RunOk(session, {{x, at}}, {grad})[0];
   ASSERT_EQ(analytic.shape(), row.input);
@@ -359,11 +360,11 @@ INSTANTIATE_TEST_SUITE_P(Layers, LayerValues,
                                                std::get<1>(info.param) ? "_res" : "_ref");
                          });
 
-// ---- a network in training
+// ---- training a network
 
 class Training : public testing::TestWithParam<bool> {};
 
-TEST_P(Training, OfASmallNetworkGoesAsTensorFlows) {
+TEST_P(Training, OfASmallNetworkMatchesTensorFlow) {
   Graph g({.use_resource = GetParam()});
   const Output images = Placeholder(g, DT_FLOAT, {8, 6, 6, 1});
   const Output labels = Placeholder(g, DT_INT64, {8});

@@ -10,7 +10,7 @@
 #include "weir/ops/variables.h"
 #include "weir/session/session.h"
 
-// What layers, losses and metrics do besides making TensorFlow's nodes and numbers.
+// Behavior of layers, losses and metrics other than TensorFlow's nodes and values.
 namespace weir {
 namespace {
 
@@ -41,7 +41,7 @@ void ExpectInvalid(const absl::Status& status, const std::string& message) {
 
 // ---- layers
 
-TEST(Layers, TakeTheDefaultsOfTheVariableScope) {
+TEST(Layers, UseTheDefaultsOfTheVariableScope) {
   Graph g;
   const VariableScope scope(
       g, "scope", {.initializer = Ones(), .regularizer = [](Output w) { return L2Loss(w); }});
@@ -74,7 +74,7 @@ TEST(Layers, InABranchHaveVariablesAndLossesOutsideOfIt) {
   }
 }
 
-TEST(Layers, AskTheCustomGetterOfTheScope) {
+TEST(Layers, CallTheCustomGetterOfTheScope) {
   Graph g;
   std::vector<std::string> asked;
   const VariableScope scope(
@@ -101,7 +101,7 @@ TEST(Layers, AreSharedByNameAndReuse) {
   EXPECT_EQ(g.status().code(), absl::StatusCode::kNotFound);
 }
 
-TEST(Layers, KeepStatisticsOfHalvesInFloat) {
+TEST(Layers, KeepStatisticsOf16BitInputsInFloat) {
   Graph g;
   const Output y = layers::BatchNormalization(In(g, {-1, 3, 3, 2}, DT_HALF), {.training = true});
   layers::BatchNormalization(In(g, {-1, 2}, DT_HALF), {.training = true});
@@ -110,7 +110,7 @@ TEST(Layers, KeepStatisticsOfHalvesInFloat) {
   for (const Variable& v : GlobalVariables(g)) EXPECT_EQ(v.dtype(), DT_FLOAT) << v.name();
 }
 
-TEST(Layers, DropoutByATensorLetsInputsPassOutsideOfTraining) {
+TEST(Layers, DropoutByATensorPassesInputsInInference) {
   Graph g;
   g.set_seed(1);
   const Output training = In(g, Shape(), DT_BOOL), x = Ones(g, {100});
@@ -131,7 +131,7 @@ TEST(Layers, DropoutByATensorLetsInputsPassOutsideOfTraining) {
   }
 }
 
-TEST(Layers, EmbeddingLooksRowsUp) {
+TEST(Layers, EmbeddingLooksUpRows) {
   for (const bool use_resource : {false, true}) {
     Graph g({.use_resource = use_resource});
     const Output y = layers::Embedding(Const<int32_t>(g, {2, 0}), 3, 2,
@@ -176,7 +176,7 @@ TEST(Layers, DilateImagesOfUnknownSize) {
   EXPECT_TRUE(IdenticalTensors(results[0], results[1]));
 }
 
-TEST(Layers, SayWhatDoesNotFit) {
+TEST(Layers, ReportInvalidArguments) {
   const struct {
     void (*build)(Graph&);
     const char* message;
@@ -261,7 +261,7 @@ TEST(Layers, SayWhatDoesNotFit) {
 
 // ---- losses
 
-TEST(Losses, SayWhichWeightsDoNotFit) {
+TEST(Losses, ReportIncompatibleWeights) {
   const struct {
     Shape weights;
     const char* message;
@@ -279,7 +279,7 @@ TEST(Losses, SayWhichWeightsDoNotFit) {
   }
 }
 
-TEST(Losses, RefuseWeightsInTheStepWhereShapesAreOpen) {
+TEST(Losses, RejectWeightsAtRunTimeIfShapesAreUnknown) {
   Graph g;
   const Output x = In(g), w = In(g);
   const Output loss = losses::MeanSquaredError(x, Zeros(g, {2, 3}), {.weights = w});
@@ -301,19 +301,19 @@ TEST(Losses, RefuseWeightsInTheStepWhereShapesAreOpen) {
   }
 }
 
-TEST(Losses, OfWeightsThatAreAllZeroAreZero) {
+TEST(Losses, AreZeroIfAllWeightsAreZero) {
   Graph g;
   const Output loss = losses::AbsoluteDifference(Ones(g, {3}), Zeros(g, {3}), {.weights = 0.0});
   Session session = Start(g);
   EXPECT_EQ((*session.Run({loss}))[0].scalar<float>(), 0);
 }
 
-TEST(Losses, SayWhatDoesNotFit) {
+TEST(Losses, ReportInvalidArguments) {
   Graph g;
   losses::MeanSquaredError(In(g, {4, 3}), In(g, {4, 2}));
   ExpectInvalid(g.TakeStatus(), "Shapes [4,2] and [4,3] are incompatible");
   losses::GetTotalLoss(g);
-  ExpectInvalid(g.TakeStatus(), "there are no losses");
+  ExpectInvalid(g.TakeStatus(), "has no losses");
 }
 
 // ---- metrics
@@ -338,7 +338,7 @@ TEST(Metrics, StartOverWithTheLocalVariablesInitializer) {
   }
 }
 
-TEST(Metrics, RefuseInTheStepWhatIsOutOfRange) {
+TEST(Metrics, RejectOutOfRangeValuesAtRunTime) {
   Graph g;
   const Output labels = In(g, {2}, DT_INT64), classes = In(g, {2}, DT_INT64);
   const Output p = In(g, {2}, DT_DOUBLE);
@@ -369,7 +369,7 @@ TEST(Metrics, RefuseInTheStepWhatIsOutOfRange) {
   }
 }
 
-TEST(Metrics, AdjustRanksInTheStepWhereTheyAreOpen) {
+TEST(Metrics, AdjustUnknownRanksAtRunTime) {
   Graph g;
   const Output x = In(g), w = In(g);
   const metrics::Metric mean = metrics::Mean(x, {.weights = w});
@@ -385,7 +385,7 @@ TEST(Metrics, AdjustRanksInTheStepWhereTheyAreOpen) {
   }
 }
 
-TEST(Metrics, ConfusionMatrixFindsItsSize) {
+TEST(Metrics, ConfusionMatrixInfersItsSize) {
   Graph g;
   const Output labels = Const<int32_t>(g, {0, 2, 2}), predictions = Const<int32_t>(g, {1, 2, 0});
   const Output matrix = metrics::ConfusionMatrix(labels, predictions);
@@ -396,7 +396,7 @@ TEST(Metrics, ConfusionMatrixFindsItsSize) {
   EXPECT_THAT((*out)[0].flat<int32_t>(), ElementsAre(0, 1, 0, 0, 0, 0, 1, 0, 1));
 }
 
-TEST(Metrics, SayWhatDoesNotFit) {
+TEST(Metrics, ReportInvalidArguments) {
   const struct {
     void (*build)(Graph&);
     const char* message;

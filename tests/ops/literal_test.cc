@@ -9,15 +9,15 @@
 #include "weir/ops/variables.h"
 #include "weir/tests/evaluate.h"
 
-// Numbers beside tensors. What converts, and to what, is what TensorFlow 2.21 gave for the same
-// programs, save that it wraps integers that a type does not hold.
+// Numbers combined with tensors. The conversions and their result dtypes are those of TensorFlow
+// 2.21 for the same programs, except that TensorFlow wraps integers that do not fit the type.
 namespace weir {
 namespace {
 
 using testing::HasSubstr;
 using complex64 = std::complex<float>;
 
-constexpr int64_t kBig = 9007199254740993;  // 2^53 + 1: no double
+constexpr int64_t kBig = 9007199254740993;  // 2^53 + 1: not representable as double
 
 Tensor Value(const Output& x) {
   const absl::StatusOr<Tensors> values = Evaluate(x.graph(), {x});
@@ -25,7 +25,8 @@ Tensor Value(const Output& x) {
   return values.ok() ? (*values)[0] : Tensor::Zeros(x.dtype(), {});
 }
 
-// The graph's error, forgotten so that the test can go on: INVALID_ARGUMENT with both types.
+// Takes the graph's error so that the test can continue, and expects INVALID_ARGUMENT with both
+// types.
 void ExpectRefused(Graph& g, const Output& made, DataType wanted, DataType given) {
   EXPECT_TRUE(made == Output());
   const absl::Status status = g.TakeStatus();
@@ -34,7 +35,7 @@ void ExpectRefused(Graph& g, const Output& made, DataType wanted, DataType given
   EXPECT_THAT(std::string(status.message()), HasSubstr("of type '" + DataTypeName(given) + "'"));
 }
 
-TEST(Literal, FloatingNumberBesideAnIntegerTensorIsRefused) {
+TEST(Literal, FloatingNumberWithAnIntegerTensorIsRejected) {
   Graph g;
   const Output i = Const(g, int32_t{3});
   const double nan = std::nan("");
@@ -56,7 +57,7 @@ TEST(Literal, FloatingNumberBesideAnIntegerTensorIsRefused) {
   ExpectRefused(g, ConstLike(i, 0.5), DT_INT32, DT_FLOAT);
 }
 
-TEST(Literal, FloatingNumberIsRefusedByVariablesOfIntegers) {
+TEST(Literal, FloatingNumberIsRejectedByIntegerVariables) {
   for (const bool use_resource : {true, false}) {
     Graph g;
     const Variable v = MakeVariable(g, 3, {.use_resource = use_resource});
@@ -67,7 +68,7 @@ TEST(Literal, FloatingNumberIsRefusedByVariablesOfIntegers) {
   }
 }
 
-TEST(Literal, IntegerThatTheTypeDoesNotHoldIsRefused) {
+TEST(Literal, OutOfRangeIntegerIsRejected) {
   Graph g;
   ExpectRefused(g, Const(g, uint8_t{1}) + 300, DT_UINT8, DT_INT32);
   ExpectRefused(g, Const(g, uint8_t{1}) + -1, DT_UINT8, DT_INT32);
@@ -77,7 +78,7 @@ TEST(Literal, IntegerThatTheTypeDoesNotHoldIsRefused) {
   ExpectRefused(g, BitwiseAnd(Const(g, uint16_t{1}), 65536), DT_UINT16, DT_INT32);
 }
 
-TEST(Literal, BoolAndTextConvertToNothingElse) {
+TEST(Literal, BoolAndTextDoNotConvert) {
   Graph g;
   ExpectRefused(g, Const(g, 1.0f) + true, DT_FLOAT, DT_BOOL);
   ExpectRefused(g, Const(g, 1) + true, DT_INT32, DT_BOOL);
@@ -110,7 +111,7 @@ TEST(Literal, IntegersAreRoundedToFloatingAndComplexTypes) {
   EXPECT_EQ(Value(Const(g, complex64(0, 1)) * 0.5).scalar<complex64>(), complex64(0, 0.5f));
 }
 
-TEST(Literal, ListsStandBesideTensors) {
+TEST(Literal, ListsCombineWithTensors) {
   Graph g;
   const Tensor equal = Value(Equal(Const(g, {1, 3}), {1, 2}));
   EXPECT_THAT(equal.flat<bool>(), testing::ElementsAre(true, false));
@@ -119,7 +120,7 @@ TEST(Literal, ListsStandBesideTensors) {
   EXPECT_THAT(sum.flat<float>(), testing::ElementsAre(4, 6));
 }
 
-TEST(Literal, ConstAndMakeVariableMakeOneType) {
+TEST(Literal, ConstAndMakeVariableAgreeOnTheType) {
   Graph g;
   EXPECT_EQ(Const(g, 1.0).dtype(), DT_FLOAT);
   EXPECT_EQ(MakeVariable(g, 1.0).dtype(), DT_FLOAT);
@@ -138,7 +139,7 @@ TEST(Literal, ConstAndMakeVariableMakeOneType) {
   EXPECT_EQ(MakeVariable(g, 1.0, {.dtype = DT_DOUBLE}).dtype(), DT_DOUBLE);
 }
 
-TEST(Literal, OptionsThatAreNotSetFitEveryType) {
+TEST(Literal, UnsetOptionsFitEveryType) {
   Graph g;
   const Tensor hot = Value(OneHot(Const(g, 1), 2, {.dtype = DT_BOOL}));
   EXPECT_THAT(hot.flat<bool>(), testing::ElementsAre(false, true));

@@ -1,4 +1,4 @@
-// weir::losses against the graphs of tf.losses (make_layer_goldens.py).
+// Compares weir::losses with the graphs of tf.losses (make_layer_goldens.py).
 
 #include "weir/core/scope.h"
 #include "weir/ops/array.h"

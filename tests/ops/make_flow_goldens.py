@@ -11,7 +11,7 @@ PROGRAMS = {}
 
 
 def written(result):
-    """The value after a write, as it is read there and then."""
+    """Returns the value after a write, read immediately."""
     return tf.identity(getattr(result, "_graph_element", result))
 
 
@@ -93,7 +93,7 @@ def variable_in_while():
 
 
 def counted(n, body, variables, **options):
-    """Goes round n times with these variables."""
+    """Adds a loop with n iterations and these variables."""
     result = tf.while_loop(lambda i, *v: i < n, lambda i, *v: [i + 1] + list(body(*v)),
                            [tf.constant(0)] + list(variables), **options)
     return result[1:]
@@ -200,7 +200,7 @@ def tensor_array_in_while():
 
 
 class TanhCell:
-    """A cell of its own: those of TensorFlow are not there with Keras 3."""
+    """A custom cell, because Keras 3 does not have TensorFlow's cells."""
 
     state_size = output_size = 3
 

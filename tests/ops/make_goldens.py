@@ -185,7 +185,7 @@ def initializing():
 
 
 def initialized_value(v):
-    # Resource variables lost the method in TensorFlow 2; this is what it did.
+    # Resource variables lost this method in TensorFlow 2; the code is equivalent to it.
     if hasattr(v, "_ref"):
         return v.initialized_value()
     return tf.cond(tf.is_variable_initialized(v), v.read_value, lambda: v.initial_value)
@@ -256,10 +256,10 @@ def implicit_reads():
 
 
 def collections_of(graph):
-    """A line for each collection of tensors, ops and variables: "# collection losses: a:0 b:0"."""
+    """Yields a line for each collection of tensors, ops and variables: "# collection losses: a:0 b:0"."""
     for key in sorted(graph.get_all_collection_keys()):
         items = graph.get_collection(key)
-        # What a write of a resource variable returns stands for the read after it.
+        # The result of a write to a resource variable represents the read after it.
         items = [item._graph_element if type(item).__name__ == "_UnreadVariable" else item for item in items]
         names = [getattr(item, "name", None) for item in items]
         if all(isinstance(name, str) for name in names):
@@ -281,9 +281,9 @@ def write_goldens(programs, kinds=("ref", "res"), with_collections=False):
                 if with_collections:
                     out.writelines(collections_of(graph))
                 for node in graph.as_graph_def().node:
-                    if node.op == "DisableCopyOnRead":  # TensorFlow 2's own hint beside the reads of slices to save
+                    if node.op == "DisableCopyOnRead":  # TensorFlow 2's hint for reads of slices to save
                         continue
-                    node.attr.pop("_has_manual_control_dependencies", None)  # TensorFlow 2's own mark
+                    node.attr.pop("_has_manual_control_dependencies", None)  # specific to TensorFlow 2
                     out.write("node { %s }\n" % text_format.MessageToString(node, as_one_line=True))
 
 

@@ -271,8 +271,8 @@ def at_k():
     tf.metrics.average_precision_at_k(y, x, 2, placeholder("v", [4]))
 
 
-# ---- layers. The legacy layers of tf_keras draw kernels with stateless random ops; TensorFlow 1's did with
-# random_uniform, which is what an initializer of the scope gives.
+# ---- layers. The legacy layers of tf_keras initialize kernels with stateless random ops; TensorFlow 1's used
+# random_uniform, which an initializer of the scope uses.
 
 
 def glorot():

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes golden/layer_values.txt: what TensorFlow computes with losses, metrics and layers, a line for each case.
+"""Writes golden/layer_values.txt: what TensorFlow computes with losses, metrics and layers, one line for each case.
 
 layer_values_test.cc does the same with Weir. Inputs and initial values are pattern() of their shape. Run with
 TensorFlow and tf_keras installed:
@@ -20,7 +20,7 @@ VALUES = {}
 
 
 def pattern(shape, seed):
-    """Numbers between -0.5 and 0.5 that look random."""
+    """Returns pseudo-random numbers between -0.5 and 0.5."""
     n = int(np.prod(shape))
     i = np.arange(n, dtype=np.int64)
     return (((i * (17 + 2 * seed) + 5 * seed + 3) % 23) / 23.0 - 0.5).reshape(shape).astype(np.float32)
@@ -103,7 +103,7 @@ def metrics():
 
 
 class Initial:
-    """Gives every variable another pattern."""
+    """Assigns a different pattern to every variable."""
 
     def __init__(self):
         self.seed = 0
@@ -146,7 +146,7 @@ def layers():
     }
 
 
-# ---- a small network in training: the total loss for each step, the moving averages, the outputs afterward
+# ---- training a small network: the total loss of each step, the moving averages, the outputs afterward
 
 
 def training():
@@ -171,7 +171,7 @@ def training():
         moving = [v for v in tf.global_variables() if "moving" in v.name]
         out += session.run(moving)
         out.append(session.run(logits, {images: pattern([8, 6, 6, 1], 9), is_training: False}))
-        out += session.run(moving)  # as they were
+        out += session.run(moving)  # unchanged
     return flat(out)
 
 

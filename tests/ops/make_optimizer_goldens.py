@@ -3,8 +3,8 @@
 Needs TensorFlow (pip install tensorflow-cpu). Run from the repository root:
     python3 tests/ops/make_optimizer_goldens.py
 
-One section a case, one line a node: name = Op(inputs; control inputs) attributes. Control edges that follow from other
-edges are left out, since TensorFlow prunes some of them by a rule of its own.
+One section for each case, one line for each node: name = Op(inputs; control inputs) attributes. Redundant control edges
+are omitted, because TensorFlow prunes some of them.
 """
 import os
 
@@ -15,7 +15,7 @@ tf1 = tf.compat.v1
 tf1.disable_eager_execution()
 train = tf1.train
 
-# Attributes that Weir compares; others are defaults everywhere.
+# Attributes that Weir compares; all others have default values.
 ATTRS = ["T", "dtype", "shape", "use_locking", "use_nesterov", "validate_shape", "shared_name", "_class"]
 
 
@@ -33,7 +33,7 @@ def attr_text(name, value):
 
 
 def implied(nodes, node, control):
-    """Whether `node` runs after `control` because of its other inputs."""
+    """Returns whether `node` runs after `control` because of its other inputs."""
     seen = set()
     stack = [i.lstrip("^").split(":")[0] for i in node.input if i != "^" + control]
     while stack:
@@ -52,7 +52,7 @@ def lines(graph):
         data = [i for i in node.input if i[0] != "^"]
         control = sorted(i for i in node.input if i[0] == "^" and not implied(nodes, node, i[1:]))
         attrs = [(a, attr_text(a, node.attr[a])) for a in ATTRS if a in node.attr]
-        # Where reads are placed does not matter: they follow their variable.
+        # The placement of reads does not matter: they follow their variable.
         attrs = ["%s=%s" % (a, t) for a, t in attrs if t and not (a == "_class" and node.op == "ReadVariableOp")]
         value = ""
         if node.op == "Const":

@@ -1,4 +1,4 @@
-// weir::metrics against the graphs of tf.metrics (make_layer_goldens.py).
+// Compares weir::metrics with the graphs of tf.metrics (make_layer_goldens.py).
 
 #include "weir/core/scope.h"
 #include "weir/ops/array.h"

@@ -83,7 +83,7 @@ TEST_P(MirroredVariables, EachDeviceHasACopyAndCollectionsHaveTheVariableOnce) {
   EXPECT_TRUE(w.replicas()[1].trainable());
 }
 
-TEST_P(MirroredVariables, CopiesStartEqualEvenAtRandom) {
+TEST_P(MirroredVariables, CopiesStartEqualEvenIfRandom) {
   const Variable w = Make([this] { return RandomUniform(g, {1}); });
   const Output ready = w.is_initialized();
   ASSERT_FALSE((*Evaluate(g, {ready}, &state))[0].scalar<bool>());
@@ -105,7 +105,7 @@ TEST_P(MirroredVariables, WritesReachAllCopies) {
   EXPECT_THAT(Copies(w), ElementsAre(6, 6));
 }
 
-TEST_P(MirroredVariables, ReadsTakeTheLocalCopy) {
+TEST_P(MirroredVariables, ReadsUseTheLocalCopy) {
   const Variable w = Make({1.0});
   const Output change = w.replicas()[1].Assign({9.0});
   const Output outside = Identity(w);
@@ -144,10 +144,10 @@ TEST_P(MirroredVariables, WithoutAggregationValuesMustBeTheSame) {
   EXPECT_THAT(Copies(w), ElementsAre(3, 3));
 }
 
-TEST_P(MirroredVariables, WhatCannotBeIsInvalid) {
+TEST_P(MirroredVariables, ImpossibleOptionsAreInvalid) {
   const Variable w = Make({1.0});
   EXPECT_FALSE(In(1, [&] { return w.Assign({2.0}); }).valid());
-  ExpectInvalid("inside a replica it cannot be written");
+  ExpectInvalid("cannot be written inside a replica");
   EXPECT_FALSE(In(2, [&] { return w.value(); }).valid());
   ExpectInvalid("no copy for replica 2");
   EXPECT_FALSE(AssignPerReplica(w, {{8.0}}).valid());
@@ -156,16 +156,16 @@ TEST_P(MirroredVariables, WhatCannotBeIsInvalid) {
   ExpectInvalid("outside of the replicas");
   EXPECT_FALSE(
       w.ScatterAdd({.values = Const(g, {1.f}), .indices = Const<int32_t>(g, {0})}).valid());
-  ExpectInvalid("do it on its replicas()");
+  ExpectInvalid("apply it to its replicas()");
   EXPECT_FALSE(MakeMirroredVariable(g, {1.0}, {}, {.name = "w"}).valid());
-  ExpectInvalid("a device for each replica");
+  ExpectInvalid("at least one device is required");
   EXPECT_FALSE(Make({1.0}, {.synchronization = VariableSynchronization::kNone}).valid());
   ExpectInvalid("kNone is not supported");
   EXPECT_FALSE(Make({1.0}, {.trainable = true, .synchronization = kOnRead}).valid());
   ExpectInvalid("non-trainable");
 }
 
-TEST_P(MirroredVariables, OnReadReplicasWriteTheirOwnAndTheWholeIsAggregated) {
+TEST_P(MirroredVariables, OnReadReplicasWriteTheirOwnCopyAndReadsAggregate) {
   const struct {
     Aggregation aggregation;
     float want, share;
@@ -190,7 +190,7 @@ TEST_P(MirroredVariables, OnReadReplicasWriteTheirOwnAndTheWholeIsAggregated) {
   }
 }
 
-TEST_P(MirroredVariables, OnReadWithoutAggregationHasNoWhole) {
+TEST_P(MirroredVariables, OnReadWithoutAggregationHasNoAggregatedValue) {
   const Variable w = Make({1.0}, {.synchronization = kOnRead});
   EXPECT_FALSE(w.value().valid());
   ExpectInvalid("You must specify an aggregation method");

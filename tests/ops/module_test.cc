@@ -97,7 +97,7 @@ TEST(ModuleTest, CountsEachVariableOnce) {
   EXPECT_THAT(a.submodules(), ElementsAre(&b));
 }
 
-TEST(ModuleTest, WhatIsTrackedUnderANameAgainReplacesTheFirst) {
+TEST(ModuleTest, TrackingANameAgainReplacesTheFirst) {
   Graph g;
   Circle a(g), b(g), c(g);
   a.Join(b);

@@ -12,7 +12,7 @@
 #include "weir/ops/summary.h"
 #include "weir/tests/evaluate.h"
 
-// The nodes that builders and gradients make, against those of TensorFlow 2.21's Python functions.
+// Compares the nodes of builders and gradients with those of TensorFlow 2.21's Python functions.
 namespace weir {
 namespace {
 
@@ -20,7 +20,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsSupersetOf;
 
-// "name op" of all nodes but placeholders.
+// Returns "name op" for all nodes except placeholders.
 std::vector<std::string> Nodes(const Graph& g) {
   EXPECT_TRUE(g.status().ok()) << g.status();
   std::vector<std::string> out;
@@ -34,7 +34,7 @@ Output Input(Graph& g, const Shape& shape, DataType type = DT_FLOAT) {
   return Placeholder(g, type, shape);
 }
 
-TEST(NnBuilders, DropoutMakesTensorFlowsNodes) {
+TEST(NnBuilders, DropoutAddsTensorFlowsNodes) {
   Graph g;
   Dropout(Input(g, {2, 3}), 0.5);
   EXPECT_THAT(Nodes(g),
@@ -44,8 +44,8 @@ TEST(NnBuilders, DropoutMakesTensorFlowsNodes) {
                           "dropout/Const_1 Const", "dropout/SelectV2 SelectV2"));
 }
 
-// AddV2 has no strings, so that Python's + takes the older op for them.
-TEST(MathBuilders, SumsOfStringsJoinThem) {
+// AddV2 does not support strings, so Python's + uses the older op for them.
+TEST(MathBuilders, SumsOfStringsConcatenate) {
   Graph g;
   const Output x = Input(g, {2}, DT_STRING), y = Input(g, {2}, DT_STRING), n = Input(g, {2});
   const Output joined = x + y;
@@ -97,7 +97,7 @@ TEST(NnBuilders, DropoutNoiseShapeIsBroadcast) {
   }
 }
 
-TEST(NnBuilders, DropoutOfNothingIsTheInputAndOfAllAnError) {
+TEST(NnBuilders, DropoutRateOfZeroIsTheInputAndOfOneAnError) {
   Graph g;
   Output x = Input(g, {2});
   EXPECT_EQ(Dropout(x, 0), x);
@@ -105,7 +105,7 @@ TEST(NnBuilders, DropoutOfNothingIsTheInputAndOfAllAnError) {
   EXPECT_THAT(std::string(g.status().message()), HasSubstr("in the range [0, 1)"));
 }
 
-TEST(NnBuilders, MomentsMakesTensorFlowsNodes) {
+TEST(NnBuilders, MomentsAddsTensorFlowsNodes) {
   Graph g;
   Moments(Input(g, {2, 3}), {0});
   EXPECT_THAT(Nodes(g),
@@ -116,7 +116,7 @@ TEST(NnBuilders, MomentsMakesTensorFlowsNodes) {
                           "moments/Squeeze Squeeze", "moments/Squeeze_1 Squeeze"));
 }
 
-TEST(NnBuilders, BatchNormalizationMakesTensorFlowsNodes) {
+TEST(NnBuilders, BatchNormalizationAddsTensorFlowsNodes) {
   Graph g;
   const Shape v({3});
   BatchNormalization(Input(g, {2, 3}), Input(g, v), Input(g, v), Input(g, v), Input(g, v), 1e-3);
@@ -126,7 +126,7 @@ TEST(NnBuilders, BatchNormalizationMakesTensorFlowsNodes) {
                           "batchnorm/sub Sub", "batchnorm/add_1 AddV2"));
 }
 
-TEST(NnBuilders, L2NormalizeMakesTensorFlowsNodes) {
+TEST(NnBuilders, L2NormalizeAddsTensorFlowsNodes) {
   Graph g;
   L2Normalize(Input(g, {2, 3}), 1);
   EXPECT_THAT(
@@ -136,7 +136,7 @@ TEST(NnBuilders, L2NormalizeMakesTensorFlowsNodes) {
                   "l2_normalize/Maximum Maximum", "l2_normalize/Rsqrt Rsqrt", "l2_normalize Mul"));
 }
 
-TEST(NnBuilders, SigmoidCrossEntropyMakesTensorFlowsNodes) {
+TEST(NnBuilders, SigmoidCrossEntropyAddsTensorFlowsNodes) {
   Graph g;
   SigmoidCrossEntropy(Input(g, {2, 3}), Input(g, {2, 3}));
   EXPECT_THAT(
@@ -147,7 +147,7 @@ TEST(NnBuilders, SigmoidCrossEntropyMakesTensorFlowsNodes) {
                   "logistic_loss/Exp Exp", "logistic_loss/Log1p Log1p", "logistic_loss AddV2"));
 }
 
-TEST(NnBuilders, SparseCrossEntropyMakesTensorFlowsNodes) {
+TEST(NnBuilders, SparseCrossEntropyAddsTensorFlowsNodes) {
   Graph g;
   Output loss = SparseSoftmaxCrossEntropy(Input(g, {2, 3}), Input(g, {2}, DT_INT64));
   const std::string name = "SparseSoftmaxCrossEntropyWithLogits";
@@ -166,7 +166,7 @@ TEST(NnBuilders, SparseCrossEntropyOfHigherRanksFlattens) {
                                       s + "Reshape_2 Reshape"}));
 }
 
-TEST(NnBuilders, CrossEntropyMakesTensorFlowsNodes) {
+TEST(NnBuilders, CrossEntropyAddsTensorFlowsNodes) {
   Graph g;
   Output loss = SoftmaxCrossEntropy(Input(g, {2, 3}), Input(g, {2, 3}));
   EXPECT_EQ(loss.name(), "softmax_cross_entropy_with_logits/Reshape_2:0");
@@ -206,7 +206,7 @@ TEST(NnBuilders, CrossEntropyMakesTensorFlowsNodes) {
   EXPECT_EQ(Nodes(g), want);
 }
 
-TEST(NnBuilders, EmbeddingLookupIsAGatherPlacedWithItsTable) {
+TEST(NnBuilders, EmbeddingLookupIsAGatherColocatedWithItsTable) {
   Graph g;
   const Output table = Input(g, {7, 3}), ids = Input(g, {2}, DT_INT32);
   EmbeddingLookup(table, ids);
@@ -234,7 +234,7 @@ std::vector<std::string> GradientNodes(const Graph& g) {
   return out;
 }
 
-TEST(NnGradients, ConvolutionMakesTensorFlowsNodes) {
+TEST(NnGradients, ConvolutionAddsTensorFlowsNodes) {
   Graph g;
   Output x = Input(g, {2, 8, 8, 4}), w = Input(g, {3, 3, 4, 8});
   Gradients({Conv2D(x, w, {.strides = {1, 2, 2, 1}})}, Outputs{x, w});
@@ -244,7 +244,7 @@ TEST(NnGradients, ConvolutionMakesTensorFlowsNodes) {
                           "gradients/Conv2D_grad/Conv2DBackpropFilter Conv2DBackpropFilter"));
 }
 
-TEST(NnGradients, SoftmaxMakesTensorFlowsNodes) {
+TEST(NnGradients, SoftmaxAddsTensorFlowsNodes) {
   Graph g;
   Output x = Input(g, {2, 3});
   Gradients({Softmax(x)}, Outputs{x});
@@ -255,7 +255,7 @@ TEST(NnGradients, SoftmaxMakesTensorFlowsNodes) {
                           "gradients/Softmax_grad/mul_1 Mul"));
 }
 
-TEST(NnGradients, BiasAddAndPoolingMakeTensorFlowsNodes) {
+TEST(NnGradients, BiasAddAndPoolingAddTensorFlowsNodes) {
   Graph g;
   Output x = Input(g, {2, 4, 4, 3}), b = Input(g, {3});
   Output y = AvgPool(MaxPool(BiasAdd(x, b), {.ksize = {1, 2, 2, 1}, .strides = {1, 2, 2, 1}}),
@@ -279,7 +279,7 @@ TEST(Summaries, TagsAreNamesWithTheirScopes) {
   EXPECT_EQ(g.FindNode("fam/h/tag")->attr<Tensor>("value").scalar<std::string>(), "fam/fam/h");
 }
 
-TEST(Summaries, MergeAllTakesTheCollection) {
+TEST(Summaries, MergeAllUsesTheCollection) {
   Graph g;
   EXPECT_FALSE(summary::MergeAll(g).valid());
   Output x = Input(g, Shape());

@@ -22,7 +22,7 @@
 namespace weir {
 namespace {
 
-// ---- the graphs, node by node, as TensorFlow builds them (make_optimizer_goldens.py)
+// ---- graphs, node by node, as TensorFlow builds them (make_optimizer_goldens.py)
 
 std::string InputName(const Output& in) { return in.index == 0 ? in.node->name() : in.name(); }
 
@@ -103,7 +103,8 @@ std::vector<std::string> Golden(const std::string& section) {
   return lines;
 }
 
-// Nodes are compared by name: the order in which they were made is not part of a graph's meaning.
+// Nodes are compared by name; the order in which they were created is not part of a graph's
+// meaning.
 void ExpectGolden(const Graph& graph, const std::string& section) {
   ASSERT_TRUE(graph.status().ok()) << graph.status();
   const std::vector<std::string> golden = Golden(section);
@@ -183,7 +184,7 @@ Variable ZeroVariable(Graph& g, absl::string_view name, const Shape& shape,
 
 class OptimizerGraphTest : public testing::TestWithParam<GraphCase> {};
 
-TEST_P(OptimizerGraphTest, IsTensorFlowsNodeByNode) {
+TEST_P(OptimizerGraphTest, MatchesTensorFlowNodeByNode) {
   const GraphCase& c = GetParam();
   Graph g(GraphOptions{.use_resource = c.resource});
   const Variable w = ZeroVariable(g, "w", {3, 2}, c.dtype);
@@ -208,7 +209,7 @@ INSTANTIATE_TEST_SUITE_P(All, OptimizerGraphTest, testing::ValuesIn(GraphCases()
                            return name;
                          });
 
-TEST(Optimizer, MinimizeBuildsTheWholeGraphThatTensorFlowBuilds) {
+TEST(Optimizer, MinimizeBuildsTheSameGraphAsTensorFlow) {
   for (const bool resource : {false, true}) {
     Graph g(GraphOptions{.use_resource = resource});
     const Output x = Placeholder(g, DT_FLOAT, {4, 3}, "x");
@@ -223,7 +224,8 @@ TEST(Optimizer, MinimizeBuildsTheWholeGraphThatTensorFlowBuilds) {
 
 // ---- values
 
-// One step from known values against the formula in double; then the same through the sparse form.
+// Compares one step from known values with the formula in double, then the same step in sparse
+// form.
 TEST(Optimizer, AdamFollowsThePaper) {
   for (const bool resource : {false, true}) {
     Graph g(GraphOptions{.use_resource = resource});
@@ -261,7 +263,7 @@ TEST(Optimizer, SparseAndDenseUpdatesAgreeOnEveryRow) {
       const Variable dense = GetVariable(g, "dense", {.initializer = Initializer(start)});
       const Variable sparse = GetVariable(g, "sparse", {.initializer = Initializer(start)});
       const Output whole = Const<float>(g, {3, 2}, {0.3f, -0.2f, 0.5f, 0.1f, -0.4f, 0.6f});
-      // The same gradient in rows, out of order, row 1 in two parts.
+      // The same gradient as IndexedSlices, out of order, with row 1 in two parts.
       const Output rows =
           Const<float>(g, {4, 2}, {-0.4f, 0.6f, 0.2f, 0.4f, 0.3f, -0.2f, 0.3f, -0.3f});
       const Output ids = Const<int32_t>(g, {2, 1, 0, 1});
@@ -288,7 +290,7 @@ TEST(Optimizer, SparseAndDenseUpdatesAgreeOnEveryRow) {
   }
 }
 
-TEST(Optimizer, AdamWTakesTheDecayOffBeforeTheStep) {
+TEST(Optimizer, AdamWAppliesTheDecayBeforeTheStep) {
   Graph g;
   const Variable w = GetVariable(g, "w", {.initializer = Initializer({2.0})});
   const Variable free = GetVariable(g, "free", {.initializer = Initializer({2.0})});
@@ -361,9 +363,9 @@ TEST(Optimizer, SlotsAreFoundByNameAndSharedByASecondUse) {
   EXPECT_EQ(adam.variables(g).size(), 4u);
 }
 
-// ---- mistakes
+// ---- errors
 
-TEST(Optimizer, WithoutVariablesSaysSo) {
+TEST(Optimizer, WithoutVariablesIsAnError) {
   Graph g;
   GradientDescent(0.1).Minimize(Const(g, 1.f));
   EXPECT_EQ(g.status().code(), absl::StatusCode::kInvalidArgument);
@@ -380,7 +382,7 @@ TEST(Optimizer, WithoutAnyGradientNamesVariablesAndLoss) {
   EXPECT_TRUE(absl::StrContains(g.status().message(), "loss:0")) << g.status();
 }
 
-TEST(Optimizer, RefusesAnIntegerLoss) {
+TEST(Optimizer, RejectsAnIntegerLoss) {
   Graph g;
   GetVariable(g, "w", {2}, {.initializer = Zeros()});
   GradientDescent(0.1).Minimize(Const(g, int32_t{1}, "count"));
@@ -388,7 +390,7 @@ TEST(Optimizer, RefusesAnIntegerLoss) {
   EXPECT_TRUE(absl::StrContains(g.status().message(), "count:0")) << g.status();
 }
 
-TEST(Optimizer, RefusesASparseGradientOfAConstrainedVariable) {
+TEST(Optimizer, RejectsASparseGradientOfAConstrainedVariable) {
   Graph g;
   const Variable w = GetVariable(
       g, "w", {4, 1}, {.initializer = Zeros(), .constraint = [](Output x) { return x; }});
@@ -396,7 +398,7 @@ TEST(Optimizer, RefusesASparseGradientOfAConstrainedVariable) {
   EXPECT_EQ(g.status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
-TEST(Optimizer, UninitializedVariableIsNamedByTheStep) {
+TEST(Optimizer, StepNamesAnUninitializedVariable) {
   for (const bool resource : {false, true}) {
     Graph g(GraphOptions{.use_resource = resource});
     const Variable w = GetVariable(g, "forgotten", {2}, {.initializer = Zeros()});
@@ -409,8 +411,8 @@ TEST(Optimizer, UninitializedVariableIsNamedByTheStep) {
   }
 }
 
-// Else a net that has learned its data would train at a third of its speed.
-TEST(Optimizer, MomentsThatHaveDecayedAwayAreZero) {
+// Otherwise a network that has learned its data would train at a third of its speed.
+TEST(Optimizer, FullyDecayedMomentsAreZero) {
 #if !defined(__SSE__)
   GTEST_SKIP() << "subnormal numbers are flushed on x86 only";
 #endif
@@ -436,7 +438,7 @@ TEST(Optimizer, MomentsThatHaveDecayedAwayAreZero) {
   ASSERT_TRUE(left.ok()) << left.status();
   EXPECT_EQ((*left)[0].data<float>()[0], 0.f);
   EXPECT_EQ((*left)[0].data<float>()[1], 0.25f);
-  // And the thread computes with subnormal numbers as before.
+  // The thread handles subnormal numbers as before.
   volatile float small = 1e-40f;
   EXPECT_GT(small * 0.5f, 0.f);
 }

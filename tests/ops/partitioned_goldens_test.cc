@@ -1,5 +1,5 @@
 // Programs with partitioned variables and device setters, built as make_partitioned_goldens.py
-// builds them with TensorFlow: the graphs must agree node by node.
+// builds them with TensorFlow. The graphs must agree node by node.
 
 #include "weir/core/scope.h"
 #include "weir/ops/array.h"

@@ -32,7 +32,7 @@ void ExpectInvalid(Graph& g, const std::vector<std::string>& parts,
   for (const std::string& part : parts) EXPECT_THAT(std::string(status.message()), HasSubstr(part));
 }
 
-// 0, 1, 2, ... of this shape.
+// Returns 0, 1, 2, ... in this shape.
 Tensor Iota(const Shape& shape) {
   Tensor t(DT_FLOAT, shape);
   std::iota(t.data<float>(), t.data<float>() + t.num_elements(), 0.f);
@@ -45,12 +45,13 @@ std::vector<std::string> Names(const Variables& variables) {
   return names;
 }
 
-// Returns whatever it is told, whatever the shape.
+// Returns the given partitions for any shape.
 Partitioner Always(Counts counts) {
   return [counts](const Shape&, DataType) { return counts; };
 }
 
-// Both kinds of variables, one session's worth of state, and a graph that ends without error.
+// Runs each test with both kinds of variables, in one session, and checks that the graph ends
+// without an error.
 class PartitionedVariables : public testing::TestWithParam<bool> {
  protected:
   PartitionedVariables() : g({.use_resource = GetParam()}) {}
@@ -85,9 +86,9 @@ class PartitionedVariables : public testing::TestWithParam<bool> {
 INSTANTIATE_TEST_SUITE_P(Kinds, PartitionedVariables, testing::Bool(),
                          [](const auto& info) { return info.param ? "Resource" : "Ref"; });
 
-// ---- 12.1: what a partitioner may say
+// ---- 12.1: valid results of a partitioner
 
-TEST_P(PartitionedVariables, CountsThatCannotBeAreInvalid) {
+TEST_P(PartitionedVariables, ImpossibleCountsAreInvalid) {
   const struct {
     Shape shape;
     Counts counts;
@@ -115,12 +116,12 @@ TEST_P(PartitionedVariables, ErrorOfAPartitionerIsReported) {
   ExpectInvalid(g, {"not today"}, absl::StatusCode::kFailedPrecondition);
 }
 
-TEST_P(PartitionedVariables, ShapeMustBeKnownInFull) {
+TEST_P(PartitionedVariables, ShapeMustBeFullyDefined) {
   GetVariable(g, "w", {-1, 2}, {.partitioner = FixedSizePartitioner(2)});
   ExpectInvalid(g, {"Shape of a new partitioned variable must be fully defined", "[?,2]"});
 }
 
-TEST_P(PartitionedVariables, ScalarStaysWhole) {
+TEST_P(PartitionedVariables, ScalarIsNotPartitioned) {
   const Variable w = GetVariable(g, "w", Shape(), {.partitioner = FixedSizePartitioner(2)});
   EXPECT_FALSE(w.is_partitioned());
   EXPECT_EQ(w.name(), "w:0");
@@ -128,7 +129,7 @@ TEST_P(PartitionedVariables, ScalarStaysWhole) {
 
 // ---- 12.2: the parts
 
-TEST_P(PartitionedVariables, PartsDifferByOneRowAndBiggerOnesComeFirst) {
+TEST_P(PartitionedVariables, PartsDifferByOneRowAndLargerOnesComeFirst) {
   const Variable w = Make("w", {7, 2}, 3);
   EXPECT_THAT(Names(w.parts()), ElementsAre("w/part_0:0", "w/part_1:0", "w/part_2:0"));
   std::vector<std::string> shapes, slices;
@@ -180,7 +181,7 @@ TEST_P(PartitionedVariables, ObjectHasThePlainNameAndTheFullShape) {
   EXPECT_THAT(w.parts()[0].parts(), IsEmpty());
 }
 
-TEST_P(PartitionedVariables, ValueIsThePartsJoinedAlongTheirAxis) {
+TEST_P(PartitionedVariables, ValueConcatenatesThePartsAlongTheirAxis) {
   const Variable rows = Make("rows", {5, 3}, 2), columns = Make("columns", {2, 7}, 3, 1);
   const Variable one = Make("one", {4}, 1);
   const Output sum = ReduceSum(rows * 2.0f);
@@ -193,7 +194,7 @@ TEST_P(PartitionedVariables, ValueIsThePartsJoinedAlongTheirAxis) {
   EXPECT_THAT(Values(sum), ElementsAre(210));
 }
 
-TEST_P(PartitionedVariables, ReadValueSeesTheWriteItIsControlledBy) {
+TEST_P(PartitionedVariables, ReadValueSeesWritesOfItsControlDependencies) {
   const Variable w = Make("w", {3}, 2);
   const Output more = w.AssignAdd({10.0, 10.0, 10.0});
   Output after;
@@ -214,7 +215,7 @@ TEST_P(PartitionedVariables, CollectionsListTheParts) {
   EXPECT_THAT(Names(LocalVariables(g)), ElementsAre("v/part_0:0", "v/part_1:0"));
 }
 
-TEST_P(PartitionedVariables, AssignTakesAFullValue) {
+TEST_P(PartitionedVariables, AssignAcceptsAFullValue) {
   const Variable w = Make("w", {5}, 2);
   const Output set = w.Assign({5.0, 6.0, 7.0, 8.0, 9.0});
   const Output add = w.AssignAdd(Const(g, {1.f, 1.f, 1.f, 1.f, 2.f}));
@@ -231,7 +232,7 @@ TEST_P(PartitionedVariables, AssignTakesAFullValue) {
   EXPECT_THAT(Values(locked), Each(1));
 }
 
-TEST_P(PartitionedVariables, AssignTakesOneValueAPart) {
+TEST_P(PartitionedVariables, AssignAcceptsOneValuePerPart) {
   const Variable w = Make("w", {5}, 2), plain = MakeVariable(g, {1.0}, {.name = "plain"});
   const Outputs set = w.AssignParts({{5.0, 6.0, 7.0}, {8.0, 9.0}});
   const Outputs add = w.AssignAddParts({{1, 1, 1}, {2, 2}});
@@ -249,7 +250,7 @@ TEST_P(PartitionedVariables, AssignTakesOneValueAPart) {
   EXPECT_THAT(Values(alone[0]), ElementsAre(3));
 }
 
-TEST_P(PartitionedVariables, ValuesThatDoNotFitAreInvalid) {
+TEST_P(PartitionedVariables, IncompatibleValuesAreInvalid) {
   const Variable w = Make("w", {5}, 2);
   EXPECT_FALSE(w.Assign({1.0, 2.0}).valid());
   ExpectInvalid(g, {"to variable w ", "(5,)", "(2,)"});
@@ -263,7 +264,7 @@ TEST_P(PartitionedVariables, ValuesThatDoNotFitAreInvalid) {
   ExpectInvalid(g, {"w", "[5]", "[4]"});
 }
 
-TEST_P(PartitionedVariables, WhatNeedsOneStorageIsInvalid) {
+TEST_P(PartitionedVariables, OperationsOnASingleBufferAreInvalid) {
   const Variable w = Make("w", {5, 2}, 2);
   const Output i = Const<int32_t>(g, {1}), row = Const<float>(g, Shape({1, 2}), {1, 2});
   const IndexedSlices rows = {.values = row, .indices = i};
@@ -292,7 +293,7 @@ TEST_P(PartitionedVariables, WhatNeedsOneStorageIsInvalid) {
   EXPECT_TRUE(Output(w.Slice({0})).valid()) << "reading a slice of the value is fine";
 }
 
-TEST_P(PartitionedVariables, InitializersOfThePartsAreTheWholesInitializer) {
+TEST_P(PartitionedVariables, InitializersOfThePartsFormTheInitializer) {
   const Variable w = Make("w", {5}, 2), v = Make("v", {4}, 2);
   const Output ready = w.is_initialized();
   const Operation init = w.initializer();
@@ -310,7 +311,7 @@ TEST_P(PartitionedVariables, InitializersOfThePartsAreTheWholesInitializer) {
   EXPECT_EQ(Try(missing)->num_elements(), 2);
 }
 
-TEST_P(PartitionedVariables, InitialValuesOfOthersMayReadIt) {
+TEST_P(PartitionedVariables, InitialValuesOfOtherVariablesMayReadIt) {
   const Variable w = Make("w", {5}, 2);
   const Variable copy = MakeVariable(g, w, {.name = "copy"});
   const Variable safe = MakeVariable(g, [&] { return w.initialized_value(); }, {.name = "safe"});
@@ -349,7 +350,7 @@ TEST_P(PartitionedVariables, OtherCountsShapeOrTypeCannotBeShared) {
   ExpectInvalid(g, {"partitioned variable w", "int32", "float"});
 }
 
-TEST_P(PartitionedVariables, AgainWithoutReuseAlreadyExists) {
+TEST_P(PartitionedVariables, CreatingAgainWithoutReuseAlreadyExists) {
   const int line = __LINE__ + 1;
   GetVariable(g, "w", {7, 2}, {.partitioner = FixedSizePartitioner(3)});
   GetVariable(g, "w", {7, 2}, {.partitioner = FixedSizePartitioner(3)});
@@ -357,13 +358,13 @@ TEST_P(PartitionedVariables, AgainWithoutReuseAlreadyExists) {
                 absl::StatusCode::kAlreadyExists);
 }
 
-TEST_P(PartitionedVariables, AbsentAndReusedIsNotFound) {
+TEST_P(PartitionedVariables, ReusingAnAbsentVariableIsNotFound) {
   GetVariable(g, "w", {7, 2}, {.partitioner = FixedSizePartitioner(3), .reuse = Reuse::kReuse});
   ExpectInvalid(g, {"PartitionedVariable w does not exist", "AUTO_REUSE"},
                 absl::StatusCode::kNotFound);
 }
 
-TEST_P(PartitionedVariables, WholeAndPartitionedOfOneNameExclude) {
+TEST_P(PartitionedVariables, WholeAndPartitionedVariablesOfOneNameConflict) {
   Make("w", {7, 2}, 3);
   GetVariable(g, "v", {7, 2});
   for (const Reuse reuse : {Reuse::kCreate, Reuse::kAuto}) {
@@ -376,7 +377,7 @@ TEST_P(PartitionedVariables, WholeAndPartitionedOfOneNameExclude) {
   }
 }
 
-TEST_P(PartitionedVariables, PartsMadeOneByOneMustAllBeThere) {
+TEST_P(PartitionedVariables, PartsCreatedOneByOneMustAllExist) {
   GetVariable(g, "w/part_0", {2}, Zeros());
   GetVariable(g, "w/part_1", {2}, Zeros());
   const auto get = [&](int64_t parts) {
@@ -406,7 +407,7 @@ TEST_P(PartitionedVariables, PartitionerIsInheritedAndAnExplicitOneWins) {
   EXPECT_FALSE(MakeVariable(g, {1.0, 2.0}).is_partitioned());
 }
 
-TEST_P(PartitionedVariables, CustomGetterIsAskedOnceForTheWhole) {
+TEST_P(PartitionedVariables, CustomGetterIsCalledOnceForTheWhole) {
   std::vector<std::string> asked;
   const CustomGetter getter = [&](const VariableGetter& next, Graph& graph, absl::string_view name,
                                   const VariableOptions& options) {
@@ -457,14 +458,14 @@ TEST_P(PartitionedVariables, InitializersGetTheFullShapeAndTheOffset) {
   EXPECT_THAT(asked, ElementsAre("[3,4] of [5,4] at 0,0", "[2,4] of [5,4] at 3,0"));
 }
 
-TEST_P(PartitionedVariables, FansAreThoseOfTheFullShape) {
+TEST_P(PartitionedVariables, FansUseTheFullShape) {
   GetVariable(g, "w", {4, 6}, {.partitioner = FixedSizePartitioner(2)});
   const Node* max = g.FindNode("w/part_1/Initializer/random_uniform/max");
   ASSERT_NE(max, nullptr);
   EXPECT_FLOAT_EQ(max->attr<Tensor>("value").scalar<float>(), 0.7745967f);  // sqrt(6 / 10)
 }
 
-TEST_P(PartitionedVariables, IdentityMatrixIsCut) {
+TEST_P(PartitionedVariables, IdentityMatrixIsPartitioned) {
   const Variable w = GetVariable(
       g, "w", {3, 4}, {.initializer = Identity(2.0f), .partitioner = FixedSizePartitioner(2, 1)});
   Initialize();
@@ -506,12 +507,12 @@ TEST_P(PartitionedVariables, OptimizersTrainThePartsAndTheirSlotsAreSlices) {
   EXPECT_EQ(slot.save_slice()->Spec(), "5 2 3,2:0,2");
   Initialize();
   ASSERT_TRUE(Run(train).ok());
-  // Adam's first step is the learning rate, against the gradient's sign.
+  // Adam's first update is the learning rate times the negated sign of the gradient.
   const std::vector<float> after = Values(w);
   for (int i = 0; i < 10; ++i) EXPECT_NEAR(after[i], i == 0 ? 0 : i - 0.1, 1e-4);
 }
 
-TEST_P(PartitionedVariables, MovingAveragesAreKeptOfTheParts) {
+TEST_P(PartitionedVariables, MovingAveragesTrackTheParts) {
   const Variable w = Make("w", {3}, 2);
   ExponentialMovingAverage average(0.5);
   const Operation update = average.Apply({w});
@@ -536,7 +537,7 @@ class PartitionedEmbeddings : public PartitionedVariables {};
 INSTANTIATE_TEST_SUITE_P(Kinds, PartitionedEmbeddings, testing::Bool(),
                          [](const auto& info) { return info.param ? "Resource" : "Ref"; });
 
-TEST_P(PartitionedEmbeddings, DivFindsTheRowsOfTheWhole) {
+TEST_P(PartitionedEmbeddings, DivLooksUpRowsOfTheWhole) {
   const Variable w = Make("w", {7, 2}, 3);
   const Output ids = Placeholder(g, DT_INT64, {2, 4}, "ids");
   const Output rows = EmbeddingLookup(w, ids, {.partition_strategy = PartitionStrategy::kDiv});
@@ -547,7 +548,7 @@ TEST_P(PartitionedEmbeddings, DivFindsTheRowsOfTheWhole) {
               ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 0, 1));
 }
 
-TEST_P(PartitionedEmbeddings, ModDealsIdsOutInTurn) {
+TEST_P(PartitionedEmbeddings, ModDistributesIdsInTurn) {
   const Variable w = Make("w", {7, 2}, 3);  // rows 0 1 2 | 3 4 | 5 6
   const Output ids = Const<int32_t>(g, {0, 1, 2, 3, 4, 5, 6});
   const Output rows = EmbeddingLookup(w, ids);
@@ -567,7 +568,7 @@ TEST_P(PartitionedEmbeddings, IdOutsideTheTableIsInvalid) {
   }
 }
 
-TEST_P(PartitionedEmbeddings, RowsAreScaledDownToTheMaximalNorm) {
+TEST_P(PartitionedEmbeddings, RowsAreClippedToTheMaximalNorm) {
   const Variable parts = Make("parts", {4, 2}, 2);
   const Variable whole = MakeVariable(g, Iota({4, 2}), {.name = "whole"});
   const Output ids = Const<int32_t>(g, {0, 1, 3});
@@ -613,12 +614,12 @@ TEST_P(PartitionedEmbeddings, TablesOfOtherKindsAreAccepted) {
   EXPECT_THAT(Values(of_one), ElementsAre(0, 1, 0, 1));
 }
 
-TEST_P(PartitionedEmbeddings, TablesThatCannotBeAreInvalid) {
+TEST_P(PartitionedEmbeddings, ImpossibleTablesAreInvalid) {
   const Output ids = Const<int32_t>(g, {0});
   EXPECT_FALSE(EmbeddingLookup(Outputs(), ids).valid());
   ExpectInvalid(g, {"Need at least one param"});
   EXPECT_FALSE(EmbeddingLookup(Make("w", {2, 6}, 3, 1), ids).valid());
-  ExpectInvalid(g, {"partitioned variable 'w'", "[2,6]", "not cut along axis 0"});
+  ExpectInvalid(g, {"partitioned variable 'w'", "[2,6]", "not partitioned along axis 0"});
   const Output narrow = Placeholder(g, DT_FLOAT, {2, 2}), wide = Placeholder(g, DT_FLOAT, {2, 3});
   EXPECT_FALSE(EmbeddingLookup(Outputs{narrow, wide}, ids).valid());
   ExpectInvalid(g, {"EmbeddingLookup", "[2]", "[3]"});
@@ -626,9 +627,9 @@ TEST_P(PartitionedEmbeddings, TablesThatCannotBeAreInvalid) {
   ExpectInvalid(g, {"scalar"});
 }
 
-// ---- 12.5: ready-made partitioners; the counts are TensorFlow's
+// ---- 12.5: predefined partitioners; the counts are TensorFlow's
 
-TEST(Partitioners, CutAsTensorFlowsDo) {
+TEST(Partitioners, MatchTensorFlow) {
   const struct {
     Partitioner partitioner;
     Shape shape;
@@ -672,7 +673,7 @@ TEST(Partitioners, CutAsTensorFlowsDo) {
   }
 }
 
-TEST(Partitioners, ArgumentsThatCannotBeAreInvalid) {
+TEST(Partitioners, ImpossibleArgumentsAreInvalid) {
   const struct {
     Partitioner partitioner;
     std::string message;
@@ -689,7 +690,7 @@ TEST(Partitioners, ArgumentsThatCannotBeAreInvalid) {
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
     EXPECT_THAT(std::string(status.message()), HasSubstr(row.message));
   }
-  // No parts at all: refused when a variable is made.
+  // An empty list of parts is rejected when a variable is created.
   EXPECT_EQ(*FixedSizePartitioner(0)({8, 4}, DT_FLOAT), Counts({0, 1}));
   EXPECT_EQ(*VariableAxisSizePartitioner(8)({0, 4}, DT_FLOAT), Counts({0, 1}));
 }

@@ -26,7 +26,7 @@ Output Ramp(Graph& g, const Shape& shape) {
   return Const(g, t);
 }
 
-// Distributions with parameters, candidate samplers and shuffled indices: invalid for other ops.
+// Distributions with parameters, candidate samplers and shuffled indices; invalid for other ops.
 Output ParameterizedNode(Graph& g, const RandomGolden& row, DataType dtype, const Attrs& seeds) {
   const absl::string_view op = row.op;
   const bool stateless = absl::StartsWith(op, "Stateless");
@@ -88,7 +88,7 @@ Output ParameterizedNode(Graph& g, const RandomGolden& row, DataType dtype, cons
   return AddOp(op, args, attrs);
 }
 
-// The node that the golden's row describes, with the seeds that make_random_goldens.py uses.
+// Adds the node that the golden's row describes, with the seeds of make_random_goldens.py.
 Output GoldenNode(Graph& g, const RandomGolden& row) {
   const std::string op = row.op;
   const bool stateless = op.rfind("Stateless", 0) == 0,
@@ -126,8 +126,8 @@ Output GoldenNode(Graph& g, const RandomGolden& row) {
   return AddOp(op, args, attrs);
 }
 
-// Normals are made of logarithms and sines, of which a GPU's library rounds some the other way.
-// Everything else has the same bits everywhere.
+// Normal samples are computed with logarithms and sines, some of which a GPU's library rounds
+// differently. All other results have the same bits on every device.
 bool MayBeRounded(const RandomGolden& row) { return absl::StrContains(row.op, "Normal"); }
 
 Tensor AsDoubles(const Tensor& t) {
@@ -145,8 +145,8 @@ void ExpectRounded(const Tensor& got, const Tensor& want) {
     ASSERT_NEAR(a.data<double>()[i], b.data<double>()[i], rounding) << "element " << i;
 }
 
-// A GPU, if the program has one, is held to it as the CPU is.
-TEST(Random, StreamsAreTensorFlowsBitForBitOverTwoRuns) {
+// If the program has a GPU, it must match too.
+TEST(Random, StreamsMatchTensorFlowBitForBitOverTwoRuns) {
   for (const RandomGolden& row : RandomGoldens()) {
     SCOPED_TRACE(testing::Message()
                  << row.op << " " << row.dtype << " of " << row.shape.size() << " dims");
@@ -182,7 +182,7 @@ TEST(Random, WithoutSeedsEverySessionDrawsItsOwnNumbers) {
   EXPECT_GT(seen.size(), 4u);
 }
 
-TEST(Random, UniformWithBoundsHasTensorFlowsNodes) {
+TEST(Random, UniformWithBoundsAddsTensorFlowsNodes) {
   Graph g;
   g.set_seed(5);
   EXPECT_EQ(RandomUniform(g, {2}, {.min = -1, .max = 3}).name(), "random_uniform:0");
@@ -199,7 +199,7 @@ TEST(Random, UniformWithBoundsHasTensorFlowsNodes) {
   EXPECT_TRUE(g.status().ok()) << g.status();
 }
 
-TEST(Random, StatelessBuildersHaveTensorFlowsNodes) {
+TEST(Random, StatelessBuildersAddTensorFlowsNodes) {
   Graph g;
   const Output seed = Const<int64_t>(g, {1, 2}, "seed");
   EXPECT_EQ(StatelessRandomNormal(seed, {3}).name(), "stateless_random_normal:0");
@@ -212,7 +212,7 @@ TEST(Random, StatelessBuildersHaveTensorFlowsNodes) {
   ASSERT_TRUE(out.ok()) << out.status();
 }
 
-TEST(Random, PhiloxIsTheGeneratorOfChoice) {
+TEST(Random, PhiloxIsTheSelectedGenerator) {
   Graph g;
   const auto out = Evaluate(g, {Output(AddNode(g, "StatelessRandomGetAlg", {}))});
   ASSERT_TRUE(out.ok()) << out.status();
@@ -271,7 +271,7 @@ TEST(Random, BadArgumentsAreInvalid) {
   }
 }
 
-TEST(Random, AnEmptyRangeIsFineForAnEmptyTensor) {
+TEST(Random, EmptyRangeIsValidForAnEmptyTensor) {
   Graph g;
   const auto out = Evaluate(g, {RandomUniform(g, {0, 2}, {.min = 3, .max = 3, .dtype = DT_INT64})});
   ASSERT_TRUE(out.ok()) << out.status();

@@ -1,4 +1,5 @@
-// Functions of sparse and ragged tensors against the graphs of TensorFlow (make_sparse_goldens.py).
+// Compares functions of sparse and ragged tensors with the graphs of TensorFlow
+// (make_sparse_goldens.py).
 
 #include "weir/ops/gradients.h"
 #include "weir/ops/ragged.h"

@@ -1,4 +1,4 @@
-// Whole training graphs, built as make_training_goldens.py builds them with TensorFlow.
+// Complete training graphs, built as make_training_goldens.py builds them with TensorFlow.
 
 #include "weir/core/scope.h"
 #include "weir/ops/array.h"

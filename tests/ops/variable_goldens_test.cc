@@ -1,4 +1,4 @@
-// Programs with variables, as make_goldens.py builds them with TensorFlow.
+// Programs with variables, built as make_goldens.py builds them with TensorFlow.
 
 #include "weir/core/scope.h"
 #include "weir/ops/array.h"
@@ -215,7 +215,7 @@ void Caching(Graph& g) {
   v.Assign({2.0});
 }
 
-// In the order in which TensorFlow evaluates them, which C++ leaves open for arguments.
+// In TensorFlow's order of evaluation; C++ does not specify the order of arguments.
 void ImplicitReads(Graph& g) {
   const Variable w = MakeVariable(g, {{1.0, 2.0}, {3.0, 4.0}}, {.name = "w"});
   const Variable v = MakeVariable(g, {{5.0, 6.0}, {7.0, 8.0}}, {.name = "v"});

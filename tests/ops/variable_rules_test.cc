@@ -1,5 +1,5 @@
-// Rules of variables, scopes and collections that no other test has for its subject. The table of
-// all rules and their tests is tests/variable_rules.txt.
+// Rules of variables, scopes and collections that no other test covers. tests/variable_rules.txt
+// lists all rules and their tests.
 
 #include <thread>
 #include <type_traits>
@@ -34,7 +34,8 @@ std::vector<std::string> Names(const Variables& variables) {
   return names;
 }
 
-// Both kinds of variables, in a graph that must stay without error, and one session of it.
+// Runs each test with both kinds of variables, in a graph that must remain without error, and one
+// session of it.
 class VariableRules : public testing::TestWithParam<bool> {
  protected:
   VariableRules() : g({.use_resource = GetParam()}) {}
@@ -79,7 +80,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, VariableRules, testing::Bool(),
 
 // ---- creation
 
-TEST_P(VariableRules, KindIsTheArgumentsElseTheScopesElseTheGraphs) {
+TEST_P(VariableRules, KindComesFromArgumentThenScopeThenGraph) {
   const bool kind = GetParam();
   EXPECT_EQ(MakeVariable(g, 1.0).is_resource(), kind);
   EXPECT_EQ(GetVariable(g, "v", {1}).is_resource(), kind);
@@ -101,7 +102,7 @@ TEST_P(VariableRules, ShapeMayBeLessSpecificThanTheInitialValues) {
   EXPECT_THAT(Values(any), ElementsAre(1, 2));
 }
 
-TEST_P(VariableRules, StoredShapeChangesWhereTheDeclaredOneAllows) {
+TEST_P(VariableRules, StoredShapeChangesIfTheDeclaredOneAllows) {
   const Variable v = GetParam() ? MakeVariable(g, {1.0, 2.0}, {.shape = Shape({-1})})
                                 : MakeVariable(g, {1.0, 2.0}, {.validate_shape = false});
   Initialize();
@@ -150,7 +151,7 @@ TEST_P(VariableRules, ControlDependenciesDoNotAttachToACachedRead) {
   for (const auto& node : g.nodes()) EXPECT_TRUE(node->control_inputs().empty()) << node->name();
 }
 
-TEST_P(VariableRules, NamesAreMadeUniqueInTheNameScope) {
+TEST_P(VariableRules, NamesAreUniqueInTheNameScope) {
   EXPECT_EQ(MakeVariable(g, 1.0).name(), "Variable:0");
   EXPECT_EQ(MakeVariable(g, 1.0).name(), "Variable_1:0");
   const NameScope scope(g, "n");
@@ -158,7 +159,7 @@ TEST_P(VariableRules, NamesAreMadeUniqueInTheNameScope) {
   EXPECT_EQ(MakeVariable(g, 1.0, {.name = "w"}).name(), "n/w_1:0");
 }
 
-TEST_P(VariableRules, AVariableAsInitialValueIsCopiedInOneRun) {
+TEST_P(VariableRules, VariableAsInitialValueIsCopiedInOneRun) {
   const Variable a = MakeVariable(g, {1.0, 2.0}, {.name = "a"});
   const Variable b = MakeVariable(g, a, {.name = "b"});
   const Operation change = b.Assign({5.0, 6.0});
@@ -196,7 +197,7 @@ TEST_P(VariableRules, ShapeComesFromATensorLiteralOrCallable) {
   EXPECT_EQ(GetVariable(g, "callable", {.initializer = three}).shape(), Shape({3}));
 }
 
-TEST_P(VariableRules, RegularizerIsAskedOnceAtCreation) {
+TEST_P(VariableRules, RegularizerIsCalledOnceAtCreation) {
   int calls = 0;
   const auto regularizer = [&calls](const Variable& v) {
     return ++calls == 1 ? ReduceSum(v.value()) : Output();
@@ -270,7 +271,7 @@ TEST_P(VariableRules, CollectionsHoldAnythingUnderAnyName) {
   EXPECT_THAT(g.CollectionKeys(), testing::Not(testing::Contains("never used")));
 }
 
-TEST_P(VariableRules, ACollectionIsACopyAndIsReplacedAsAWhole) {
+TEST_P(VariableRules, CollectionIsACopyAndIsReplacedAsAWhole) {
   g.AddToCollection("n", int64_t{1});
   std::vector<CollectionItem> items = g.collection("n");
   items.push_back(int64_t{2});
@@ -281,7 +282,7 @@ TEST_P(VariableRules, ACollectionIsACopyAndIsReplacedAsAWhole) {
   EXPECT_THAT(g.CollectionKeys(), testing::Contains("made"));
 }
 
-TEST_P(VariableRules, ACollectionHoldsTheVariableNotAReadOfIt) {
+TEST_P(VariableRules, CollectionHoldsTheVariableNotAReadOfIt) {
   const Variable v = MakeVariable(g, 1.0, {.name = "v"}), w = MakeVariable(g, 2.0, {.name = "w"});
   const size_t nodes = g.nodes().size();
   g.AddToCollection("mine", v);
@@ -295,14 +296,14 @@ TEST_P(VariableRules, ACollectionHoldsTheVariableNotAReadOfIt) {
   EXPECT_EQ(g.nodes().size() - nodes, GetParam() ? 3u : 2u) << "only those of the sum";
 }
 
-TEST_P(VariableRules, AnInvalidVariableInACollectionHasNoName) {
+TEST_P(VariableRules, InvalidVariableInACollectionHasNoName) {
   g.AddToCollection("mine", Variable());
   EXPECT_EQ(g.collection("mine").size(), 1u);
   EXPECT_TRUE(g.collection("mine", ".*").empty());
   EXPECT_TRUE(g.collection_as<Variable>("mine").empty());
 }
 
-TEST_P(VariableRules, ALiveCollectionIsTheListItself) {
+TEST_P(VariableRules, LiveCollectionIsTheListItself) {
   std::vector<CollectionItem>& live = g.LiveCollection("n");
   EXPECT_THAT(g.CollectionKeys(), testing::Contains("n"));
   live.push_back(int64_t{1});
@@ -319,7 +320,7 @@ TEST_P(VariableRules, ALiveCollectionIsTheListItself) {
   EXPECT_TRUE(g.collection("n").empty());
 }
 
-TEST_P(VariableRules, TrainableLocalVariablesAreToldOf) {
+TEST_P(VariableRules, TrainableLocalVariablesAreReported) {
   ::testing::internal::CaptureStderr();
   const Variable v =
       MakeVariable(g, 1.0, {.name = "v", .collections = {{collections::kLocalVariables}}});
@@ -391,7 +392,7 @@ TEST_P(VariableRules, InitializersOfAnImportedGraphRunInDependencyOrder) {
   EXPECT_EQ((*other.Run({}, {"Sum:0"}, {}))[0].scalar<float>(), 0);
 }
 
-TEST_P(VariableRules, OneReadOfAReferenceAndANewOneOfAResource) {
+TEST_P(VariableRules, ReferencesShareOneReadAndResourcesAddANewOne) {
   const Variable v = MakeVariable(g, {1.0, 2.0}, {.name = "v"});
   const NameScope reader(g, "reader");
   if (GetParam()) {
@@ -404,7 +405,7 @@ TEST_P(VariableRules, OneReadOfAReferenceAndANewOneOfAResource) {
   EXPECT_NE(v.read_value(), v.read_value());
 }
 
-TEST_P(VariableRules, FunctionsOfTheValueLeaveTheVariableAsItIs) {
+TEST_P(VariableRules, FunctionsOfTheValueDoNotChangeTheVariable) {
   const Variable v = MakeVariable(g, {{1.0, 5.0}, {4.0, 2.0}}, {.name = "v"});
   const Output flat = Reshape(v, {4}), largest = ArgMax(v, 1);
   EXPECT_EQ(flat.shape(), Shape({4}));
@@ -471,7 +472,7 @@ TEST_P(VariableRules, WritesFromManyThreadsAreNotTorn) {
   EXPECT_THAT(Values(sum), ElementsAre(kThreads * kRounds));
 }
 
-TEST_P(VariableRules, APredicateIsReadBeforeItsBranchWrites) {
+TEST_P(VariableRules, PredicateIsReadBeforeItsBranchWrites) {
   const Variable v = MakeVariable(g, true, {.name = "v"});
   const Output flip = Cond(
       v, [&] { return Identity(v.Assign(false)); }, [&] { return Identity(v.Assign(true)); });
@@ -482,7 +483,7 @@ TEST_P(VariableRules, APredicateIsReadBeforeItsBranchWrites) {
   }
 }
 
-TEST_P(VariableRules, WritesTakeOptionsAndGiveTheValueAfterThem) {
+TEST_P(VariableRules, WritesAcceptOptionsAndReturnTheNewValue) {
   const Variable v = MakeVariable(g, {1.0, 2.0}, {.name = "v"});
   const Output add = v.AssignAdd({1.0, 1.0}, {.use_locking = true, .name = "mine"});
   const Output twice = add * 2.f;
@@ -511,7 +512,7 @@ TEST_P(VariableRules, SlicesAreWrittenAsInNumPy) {
   EXPECT_THAT(Values(raised), ElementsAre(8, 9, 3, 40, 5, 7));
 }
 
-TEST_P(VariableRules, BuffersAreReusedUnlessSomebodyReadsThem) {
+TEST_P(VariableRules, BuffersAreReusedUnlessTheyAreRead) {
   const Variable v = MakeVariable(g, Tensor::Zeros(DT_FLOAT, {1000}), {.name = "v"});
   const Output x = Placeholder(g, DT_FLOAT, {1000});
   const Operation add = v.AssignAdd(x, {.read_value = false});
@@ -520,7 +521,7 @@ TEST_P(VariableRules, BuffersAreReusedUnlessSomebodyReadsThem) {
   Tensor ones(DT_FLOAT, {1000});
   std::fill_n(ones.data<float>(), 1000, 1.f);
   const Feeds feeds = {{x, ones}};
-  ASSERT_TRUE(session().Run(feeds, {}, {add}).ok());  // no more the constant's memory
+  ASSERT_TRUE(session().Run(feeds, {}, {add}).ok());  // no longer shares the constant's buffer
   const float* at = Value(value).data<float>();
   ASSERT_TRUE(session().Run(feeds, {}, {add}).ok());
   const Tensor held = Value(value);
@@ -533,7 +534,7 @@ TEST_P(VariableRules, BuffersAreReusedUnlessSomebodyReadsThem) {
 
 // ---- operators
 
-TEST_P(VariableRules, OperatorsMakeTheOpsOfTheTable) {
+TEST_P(VariableRules, OperatorsAddTheOpsOfTheTable) {
   const Variable v = MakeVariable(g, {{7.0, -7.0}, {1.0, 2.0}}, {.name = "v"});
   const Variable n = MakeVariable(g, {7, -7}, {.name = "n"});
   const Variable b = MakeVariable(g, {true, false}, {.name = "b"});
@@ -652,7 +653,7 @@ TEST_P(VariableRules, FetchingNothingIsLegal) {
   EXPECT_TRUE(out->empty());
 }
 
-TEST_P(VariableRules, StateBelongsToTheSessionAndGoesWithIt) {
+TEST_P(VariableRules, StateBelongsToTheSessionAndIsFreedWithIt) {
   constexpr int64_t kElements = 1 << 20, kBytes = 4 * kElements;
   const Output x = Placeholder(g, DT_FLOAT, {kElements});
   const Variable v = MakeVariable(g, x, {.name = "v"});
@@ -669,7 +670,7 @@ TEST_P(VariableRules, StateBelongsToTheSessionAndGoesWithIt) {
     EXPECT_GE(held(), kBytes);
     EXPECT_LT(held(), 2 * kBytes);
     EXPECT_TRUE(absl::IsFailedPrecondition(two.Run({first}).status())) << "its own state";
-    const Variable handle = v;  // holds no memory, and keeps none
+    const Variable handle = v;  // holds no memory and keeps none alive
     one.Reset();
     EXPECT_LT(held(), kBytes);
     EXPECT_TRUE(absl::IsFailedPrecondition(one.Run({first}).status()));
@@ -699,9 +700,9 @@ TEST_P(VariableRules, HandlesThatOutliveTheirGraphAreInvalid) {
   }
   EXPECT_TRUE(g.status().ok());
   EXPECT_FALSE((here + v.initial_value()).valid());
-  ExpectError(absl::StatusCode::kFailedPrecondition, "of a graph that is gone");
+  ExpectError(absl::StatusCode::kFailedPrecondition, "belongs to a destroyed graph");
   here.Assign(v);
-  ExpectError(absl::StatusCode::kFailedPrecondition, "of a graph that is gone");
+  ExpectError(absl::StatusCode::kFailedPrecondition, "belongs to a destroyed graph");
 }
 
 TEST_P(VariableRules, EachThreadHasItsOwnCurrentScope) {
@@ -722,7 +723,7 @@ TEST_P(VariableRules, ExpectedShapeIsIgnored) {
   EXPECT_EQ(v.shape(), Shape({2}));
 }
 
-TEST_P(VariableRules, AFetchedValueOutlivesItsSession) {
+TEST_P(VariableRules, FetchedValueOutlivesItsSession) {
   const Variable v = MakeVariable(g, {1.0, 2.0}, {.name = "v"});
   Initialize();
   const Tensor value = Value(v);

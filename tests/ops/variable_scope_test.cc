@@ -11,7 +11,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// The graph's error, forgotten so that the test can go on.
+// Takes the graph's error so that the test can continue.
 void ExpectError(Graph& g, absl::StatusCode code, const std::vector<std::string>& parts) {
   const absl::Status status = g.TakeStatus();
   EXPECT_EQ(status.code(), code) << status;
@@ -32,7 +32,7 @@ TEST(VariableScope, NamesVariablesByScopeAndOpsByUniqueNameScope) {
   EXPECT_TRUE(g.status().ok()) << g.status();
 }
 
-TEST(VariableScope, NameScopesPlayNoPartInVariableNames) {
+TEST(VariableScope, NameScopesDoNotAffectVariableNames) {
   Graph g;
   const NameScope n(g, "n");
   const VariableScope a(g, "a");
@@ -41,7 +41,7 @@ TEST(VariableScope, NameScopesPlayNoPartInVariableNames) {
   EXPECT_EQ(OpScope(g), "n/a/m/c");
 }
 
-TEST(VariableScope, AutoInsideReuseMakesWhatIsAbsent) {
+TEST(VariableScope, AutoInsideReuseCreatesAbsentVariables) {
   Graph g;
   const VariableScope outer(g, "outer", Reuse::kReuse);
   const VariableScope inner(g, "inner", Reuse::kAuto);
@@ -83,7 +83,7 @@ TEST(VariableScope, DefaultNamesCountTheOpeningsInsideTheEnclosingScope) {
   EXPECT_EQ(layer(), "outer/layer");
 }
 
-TEST(VariableScope, OpenedByObjectLeavesTheCountersAsTheyWere) {
+TEST(VariableScope, OpenedByObjectDoesNotChangeTheCounters) {
   Graph g;
   VariableScopeRef outer;
   {
@@ -141,7 +141,7 @@ TEST(VariableScope, ReuseVariablesInAReopenedScopeDoesNotChangeTheObject) {
   EXPECT_EQ(object->reuse, Reuse::kCreate);
 }
 
-TEST(VariableScope, PassesItsDefaultsOn) {
+TEST(VariableScope, DefaultsAreInherited) {
   Graph g;
   int regularized = 0;
   const VariableScope a(g, "a",
@@ -206,7 +206,7 @@ TEST(GetVariable, SharingChecksShapeAndDtypeOnly) {
   ExpectError(g, kInvalid, {"v", "float", "int32"});
 }
 
-TEST(GetVariable, NeedsAShapeWhereTheInitializerDoes) {
+TEST(GetVariable, NeedsAShapeIfTheInitializerDoes) {
   Graph g;
   EXPECT_FALSE(GetVariable(g, "a", VariableOptions{}).valid());
   ExpectError(g, kInvalid,
@@ -269,7 +269,7 @@ TEST(GetVariable, CustomGettersRunInnermostFirst) {
   EXPECT_FALSE(v.trainable());
 }
 
-TEST(VariableCreatorScope, WrapsBothWaysOfMakingVariables) {
+TEST(VariableCreatorScope, WrapsBothWaysOfCreatingVariables) {
   Graph g;
   std::vector<std::string> calls;
   const auto creator = [&calls](std::string tag) -> VariableCreator {
@@ -291,7 +291,7 @@ TEST(VariableCreatorScope, WrapsBothWaysOfMakingVariables) {
   EXPECT_EQ(MakeVariable(g, 1.0, {.name = "c"}).name(), "c:0");
 }
 
-TEST(GetVariable, TheExampleOfTheSpecificationHolds) {
+TEST(GetVariable, MatchesTheExampleOfTheSpecification) {
   Graph g;
   const auto layer = [&g] {
     GetVariable(g, "weights", {3, 3}, RandomNormalInitializer());

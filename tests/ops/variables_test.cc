@@ -24,7 +24,8 @@ void ExpectStatus(const absl::Status& status, absl::StatusCode code,
   for (const std::string& part : parts) EXPECT_THAT(std::string(status.message()), HasSubstr(part));
 }
 
-// Both kinds of variables, one session's worth of state, and a graph that must stay without error.
+// Runs each test with both kinds of variables, in one session, with a graph that must remain
+// without error.
 class VariablesTest : public testing::TestWithParam<bool> {
  protected:
   VariablesTest() : g({.use_resource = GetParam()}) {}
@@ -61,7 +62,7 @@ class VariablesTest : public testing::TestWithParam<bool> {
 INSTANTIATE_TEST_SUITE_P(Kinds, VariablesTest, testing::Bool(),
                          [](const auto& info) { return info.param ? "Resource" : "Reference"; });
 
-TEST_P(VariablesTest, HasTheOptionsItWasMadeWith) {
+TEST_P(VariablesTest, HasTheOptionsItWasCreatedWith) {
   const NameScope scope(g, "n");
   const Variable v = MakeVariable(g, {1.0, 2.0},
                                   {.name = "w",
@@ -80,7 +81,7 @@ TEST_P(VariablesTest, HasTheOptionsItWasMadeWith) {
   EXPECT_EQ(FindVariable(g, v.handle().node), v);
 }
 
-TEST_P(VariablesTest, LiteralsTakeTensorFlowsTypes) {
+TEST_P(VariablesTest, LiteralsHaveTensorFlowsTypes) {
   const auto type = [&](const Initializer& value) { return MakeVariable(g, value).dtype(); };
   EXPECT_EQ(type(1.5), DT_FLOAT);
   EXPECT_EQ(type(1), DT_INT32);
@@ -114,15 +115,15 @@ TEST_P(VariablesTest, BadInitialValuesAreInvalid) {
   expect(1.0, {.name = "a b"}, {"a b"});
 }
 
-// As errors of nodes do, with the scope that the loop's body is built in.
-TEST_P(VariablesTest, AVariableOfALoopsTensorIsRefusedByItsFullName) {
+// Like errors of nodes, with the scope in which the loop's body is built.
+TEST_P(VariablesTest, VariableOfALoopsTensorIsRejectedByItsFullName) {
   WhileLoop([](const Outputs& l) { return l[0] < 3; },
             [&](const Outputs& l) {
               MakeVariable(l[0] + 1, {.name = "q"});
               return Outputs{l[0] + 1};
             },
             {Const(g, 0)});
-  ExpectStatus(g.TakeStatus(), kInvalid, {"Variable 'while/q': ", "give a callable"});
+  ExpectStatus(g.TakeStatus(), kInvalid, {"Variable 'while/q': ", "pass a callable"});
 }
 
 TEST_P(VariablesTest, OnlyReferenceVariablesNeedAStaticShape) {
@@ -133,7 +134,7 @@ TEST_P(VariablesTest, OnlyReferenceVariablesNeedAStaticShape) {
     ExpectStatus(g.TakeStatus(), kInvalid, {"x:0", "initial_value must have a shape specified"});
 }
 
-TEST_P(VariablesTest, CollectionsHoldWhatTheyAreAskedToHold) {
+TEST_P(VariablesTest, VariablesAreInTheRequestedCollections) {
   const Variable a = MakeVariable(g, 1.0, {.name = "a"});
   const Variable b = MakeVariable(g, 1.0, {.name = "b", .trainable = false});
   const Variable c = MakeVariable(g, 1.0, {.name = "c", .collections = {{"mine"}}});
@@ -149,7 +150,7 @@ TEST_P(VariablesTest, ActiveControlDependenciesDoNotAttach) {
   const Variable v = MakeVariable(g, {1.0, 2.0});
   for (const auto& node : g.nodes()) EXPECT_TRUE(node->control_inputs().empty()) << node->name();
   EXPECT_EQ(v.read_value().node->control_inputs().empty(),
-            GetParam());  // resource: on the read behind the Identity
+            GetParam());  // resource: on the read after the Identity
   const Output read = v.read_value();
   const Node* reader = GetParam() ? read.node->input(0).node : read.node;
   ASSERT_EQ(reader->control_inputs().size(), 1u);
@@ -179,7 +180,7 @@ TEST_P(VariablesTest, InitializesReadsAndWrites) {
   EXPECT_THAT(Doubles(v), ElementsAre(1, 2));
 }
 
-TEST_P(VariablesTest, AReadAfterAWriteSeesIt) {
+TEST_P(VariablesTest, ReadAfterAWriteSeesIt) {
   const Variable v = MakeVariable(g, 1.0);
   Initialize();
   const Output write = v.AssignAdd(1.0);
@@ -250,7 +251,7 @@ TEST_P(VariablesTest, CountsUpToALimit) {
   ExpectStatus(Try(count).status(), absl::StatusCode::kOutOfRange, {"Reached limit of 2"});
 }
 
-TEST_P(VariablesTest, ReportsWhatHasNoValue) {
+TEST_P(VariablesTest, ReportsUninitializedVariables) {
   const Variable a = MakeVariable(g, 1.0, {.name = "a"});
   GetLocalVariable(g, "b", {1}, {.initializer = Zeros()});
   const Output report = ReportUninitializedVariables(g);
@@ -279,8 +280,8 @@ TEST_P(VariablesTest, ShapedInitializerNeedsAShape) {
   EXPECT_EQ(MakeVariable(g, Zeros(), {.shape = Shape()}).shape(), Shape());
 }
 
-// The dialect is RE2's: neither long names nor nested stars take time or stack.
-TEST_P(VariablesTest, FiltersOfAnyLengthEnd) {
+// The dialect is RE2's: neither long names nor nested stars take exponential time or stack.
+TEST_P(VariablesTest, FiltersOfAnyLengthTerminate) {
   const std::string name(50000, 'a');
   const Variable v = MakeVariable(g, 1.0f, {.name = name});
   EXPECT_THAT(GlobalVariables(g, "a*"), ElementsAre(v));
@@ -289,7 +290,7 @@ TEST_P(VariablesTest, FiltersOfAnyLengthEnd) {
   EXPECT_TRUE(g.status().ok()) << g.status();
 }
 
-TEST_P(VariablesTest, FilterThatIsNoPatternIsInvalid) {
+TEST_P(VariablesTest, InvalidPatternIsAnError) {
   MakeVariable(g, 1.0f, {.name = "a"});
   for (const char* filter : {"(", "a(?=b)", "(a)\\1", "[", "*"}) {
     EXPECT_THAT(GlobalVariables(g, filter), ElementsAre());
@@ -297,13 +298,13 @@ TEST_P(VariablesTest, FilterThatIsNoPatternIsInvalid) {
   }
 }
 
-TEST_P(VariablesTest, InitializersOfNothingAreOpsToo) {
+TEST_P(VariablesTest, InitializersOfNoVariablesAreOps) {
   EXPECT_EQ(GlobalVariablesInitializer(g).name(), "init");
   EXPECT_EQ(LocalVariablesInitializer(g).name(), "init_1");
   EXPECT_FALSE(AssertVariablesInitialized(g).valid());
 }
 
-TEST_P(VariablesTest, TheGlobalStepIsMadeOnce) {
+TEST_P(VariablesTest, GlobalStepIsCreatedOnce) {
   EXPECT_FALSE(GetGlobalStep(g).valid());
   const Variable step = GetOrCreateGlobalStep(g);
   EXPECT_EQ(step.name(), "global_step:0");
@@ -315,7 +316,7 @@ TEST_P(VariablesTest, TheGlobalStepIsMadeOnce) {
   ExpectStatus(g.TakeStatus(), absl::StatusCode::kAlreadyExists, {"global_step"});
 }
 
-TEST_P(VariablesTest, SurvivesTheWire) {
+TEST_P(VariablesTest, SurvivesSerialization) {
   const VariableScope scope(g, "s");
   const Variable v = GetVariable(g, "v", {2}, {.trainable = false});
   proto::VariableDef def, again;
@@ -342,7 +343,7 @@ TEST_P(VariablesTest, SurvivesTheWire) {
                {"other/v:0"});
 }
 
-TEST_P(VariablesTest, HandlesOfNothingGiveNothing) {
+TEST_P(VariablesTest, EmptyHandlesReturnNothing) {
   const Variable none;
   EXPECT_FALSE(none.value().valid());
   EXPECT_FALSE(none.Assign(1.0).valid());
@@ -354,11 +355,11 @@ TEST_P(VariablesTest, HandlesOfNothingGiveNothing) {
   EXPECT_EQ(none.name(), "");
 }
 
-TEST_P(VariablesTest, AVariableAsInitialValueHasItsOwnStorage) {
+TEST_P(VariablesTest, VariableAsInitialValueHasItsOwnStorage) {
   const Variable a = MakeVariable(g, {1.0, 2.0}, {.name = "a"});
   const Variable b = MakeVariable(g, [&] { return a.value() * 2.0f; }, {.name = "b"});
   Run(a.initializer());
-  if (GetParam()) {  // a reference variable's value is guarded by a cond, which needs a session
+  if (GetParam()) {  // a cond, which needs a session, guards a reference variable's value
     Run(b.initializer());
     Run(a.Assign({5.0, 6.0}));
     EXPECT_THAT(Doubles(b), ElementsAre(2, 4));
@@ -385,7 +386,7 @@ TEST_P(VariablesTest, OperationsLiveWithTheVariable) {
   }
 }
 
-TEST_P(VariablesTest, StaticShapesCanOnlyBecomeSharper) {
+TEST_P(VariablesTest, StaticShapesCanOnlyBecomeMoreSpecific) {
   const Output x = PlaceholderWithDefault(Const(g, {1.f, 2.f}), {-1});
   Variable v = MakeVariable(g, x, {.validate_shape = false});
   v.set_shape({2});

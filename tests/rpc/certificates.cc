@@ -44,7 +44,8 @@ void AddExtension(X509* certificate, int kind, const char* value) {
   X509_add_ext(certificate, extension.get(), -1);
 }
 
-// With a key of its own; signed with the issuer's, or itself where there is none.
+// Creates a certificate with its own key, signed with the issuer's key, or self-signed if there is
+// no issuer.
 Certificate Make(const char* name, long serial, const Certificate* issuer) {
   const Ptr<EVP_PKEY> key(Need(EVP_EC_gen("P-256")));
   const Ptr<X509> made(Need(X509_new()));

@@ -10,9 +10,9 @@ struct Certificate {
   std::string certificate, key;
 };
 
-// An authority, valid for a day, with a new key.
+// Creates a certificate authority, valid for a day, with a new key.
 Certificate MakeAuthority();
-// Signed by the authority, for 127.0.0.1.
+// Creates a certificate for 127.0.0.1, signed by the authority.
 Certificate MakeCertificate(const Certificate& authority);
 
 }  // namespace weir::testing

@@ -17,7 +17,7 @@ class FileAccessTest : public ::testing::Test {
     ASSERT_TRUE(Files().MakeDirectory(inside_).ok());
     WriteBytes(inside_ + "/file", "mine");
     WriteBytes(root_ + "/secret", "theirs");
-    auto files = OnlyWithin({inside_}, &Files());
+    auto files = RestrictFiles({inside_}, &Files());
     ASSERT_TRUE(files.ok()) << files.status();
     files_ = *std::move(files);
   }
@@ -27,17 +27,17 @@ class FileAccessTest : public ::testing::Test {
   std::unique_ptr<FileSystem> files_;
 };
 
-TEST_F(FileAccessTest, InsideIsAsItWas) {
+TEST_F(FileAccessTest, InsideIsUnrestricted) {
   EXPECT_TRUE(files_->Open(inside_ + "/file").ok());
   EXPECT_TRUE(files_->Exists(inside_ + "/./file"));
   EXPECT_TRUE(files_->MakeDirectory(inside_ + "/new").ok());
   EXPECT_TRUE(files_->Create(inside_ + "/new/x").ok());
   EXPECT_TRUE(files_->OpenAtEnd(inside_ + "/new/x").ok());
   EXPECT_EQ(files_->List(inside_ + "/new")->size(), 1u);
-  EXPECT_TRUE(files_->IsDirectory(root_));  // on the way there
+  EXPECT_TRUE(files_->IsDirectory(root_));  // a parent directory
 }
 
-TEST_F(FileAccessTest, OutsideIsNotThere) {
+TEST_F(FileAccessTest, OutsideDoesNotExist) {
   for (const std::string& path :
        {root_ + "/secret", inside_ + "/../secret", inside_ + "/none/../../secret",
         std::string("/etc/passwd"), root_, inside_ + "x", std::string("/"), std::string()}) {
@@ -49,11 +49,11 @@ TEST_F(FileAccessTest, OutsideIsNotThere) {
   }
   EXPECT_TRUE(absl::IsPermissionDenied(files_->Rename(inside_ + "/file", root_ + "/file")));
   EXPECT_TRUE(absl::IsPermissionDenied(files_->Link(root_ + "/secret", inside_ + "/copy")));
-  // Of what lies beside them, only the directories on the way are listed.
+  // Of the siblings, only the directories that lead to allowed ones are listed.
   EXPECT_EQ(*files_->List(root_), std::vector<std::string>{"inside"});
 }
 
-TEST_F(FileAccessTest, LinkCountsAsWhatItPointsTo) {
+TEST_F(FileAccessTest, LinksAreResolved) {
   ASSERT_EQ(symlink("../secret", (inside_ + "/link").c_str()), 0);
   ASSERT_EQ(symlink("..", (inside_ + "/up").c_str()), 0);
   ASSERT_EQ(symlink("../nothing", (inside_ + "/dangling").c_str()), 0);
@@ -65,7 +65,7 @@ TEST_F(FileAccessTest, LinkCountsAsWhatItPointsTo) {
   EXPECT_FALSE(Files().Exists(root_ + "/nothing"));
 }
 
-TEST_F(FileAccessTest, PathsOfAnyLengthAreRefused) {
+TEST_F(FileAccessTest, RejectsPathsOfAnyLength) {
   for (const size_t length : {3'000, 3'900, 4'090, 5'000, 1'000'000}) {
     std::string outside, inside = inside_, dots = inside_;
     while (outside.size() < length) outside += "/a";
@@ -78,13 +78,13 @@ TEST_F(FileAccessTest, PathsOfAnyLengthAreRefused) {
   }
 }
 
-TEST_F(FileAccessTest, PatternsFindWhatIsInside) {
+TEST_F(FileAccessTest, PatternsMatchOnlyInside) {
   const ScopedFileSystem scope(files_.get());
   using Paths = std::vector<std::string>;
   EXPECT_EQ(*MatchFiles(inside_ + "/*"), Paths({inside_ + "/file"}));
   EXPECT_EQ(*MatchFiles(inside_ + "/file"), Paths({inside_ + "/file"}));
   EXPECT_EQ(*MatchFiles(root_ + "/i*e/f*"), Paths({inside_ + "/file"}));
-  EXPECT_EQ(*MatchFiles(root_ + "/*"), Paths({inside_}));  // and not the secret beside it
+  EXPECT_EQ(*MatchFiles(root_ + "/*"), Paths({inside_}));  // and not the secret next to it
   EXPECT_EQ(*MatchFiles(root_ + "/sec*"), Paths());
   EXPECT_EQ(*MatchFiles(inside_ + "/../sec*"), Paths());
   std::string deep = inside_;
@@ -92,9 +92,9 @@ TEST_F(FileAccessTest, PatternsFindWhatIsInside) {
   EXPECT_EQ(*MatchFiles(deep), Paths());
 }
 
-TEST_F(FileAccessTest, DirectoryMustBeThere) {
-  EXPECT_TRUE(absl::IsNotFound(OnlyWithin({root_ + "/none"}, &Files()).status()));
-  const auto nothing = OnlyWithin({}, &Files());
+TEST_F(FileAccessTest, DirectoryMustExist) {
+  EXPECT_TRUE(absl::IsNotFound(RestrictFiles({root_ + "/none"}, &Files()).status()));
+  const auto nothing = RestrictFiles({}, &Files());
   ASSERT_TRUE(nothing.ok());
   EXPECT_FALSE((*nothing)->Open(inside_ + "/file").ok());
 }

@@ -21,7 +21,7 @@ class MasterTest : public testing::Test {
     master_ = *std::move(master);
   }
 
-  // A session with x, and y = 2 x.
+  // Creates a session with x, and y = 2 x.
   std::string Open() {
     Graph g;
     const Output x = Placeholder(g, DT_FLOAT, {}, "x");
@@ -56,7 +56,7 @@ class MasterTest : public testing::Test {
   proto::RunStepResponse response_;
 };
 
-TEST_F(MasterTest, TakesLargeFeedsOutOfTheRequest) {
+TEST_F(MasterTest, MovesLargeFeedsOutOfTheRequest) {
   Graph g;
   Identity(Placeholder(g, DT_FLOAT, {1 << 15}, "x"), "y");
   proto::CreateSessionRequest create;
@@ -84,7 +84,7 @@ TEST_F(MasterTest, RunsAStep) {
   EXPECT_EQ(Result(), 6);
 }
 
-TEST_F(MasterTest, ErrorsOfStepsStandWhereTheClientWantsThem) {
+TEST_F(MasterTest, StepErrorsAreReportedWhereRequested) {
   proto::RunStepRequest request = Step(Open(), 3);
   request.clear_feed();
   EXPECT_TRUE(absl::IsInvalidArgument(Run(request)));
@@ -104,7 +104,7 @@ TEST_F(MasterTest, ClosedSessionIsNotFound) {
   EXPECT_TRUE(absl::IsAborted(master_->CloseSession(close, none_, &closed)));
 }
 
-TEST_F(MasterTest, GraphIsExtendedAtItsVersion) {
+TEST_F(MasterTest, ExtendChecksTheGraphVersion) {
   const std::string handle = Open();
   proto::ExtendSessionRequest request;
   request.set_session_handle(handle);
@@ -133,7 +133,7 @@ TEST_F(MasterTest, GraphIsExtendedAtItsVersion) {
   EXPECT_TRUE(absl::IsInvalidArgument(master_->ExtendSession(request, none_, &response)));
 }
 
-TEST_F(MasterTest, RequestThatComesTwiceRunsOnce) {
+TEST_F(MasterTest, DuplicateRequestRunsOnce) {
   proto::RunStepRequest request = Step(Open(), 1);
   request.set_request_id(42);
   EXPECT_TRUE(Run(request).ok());
@@ -199,10 +199,10 @@ TEST_F(MasterTest, PartialRunByHandle) {
   step.set_partial_run_handle(set_up.partial_run_handle());
   ASSERT_TRUE(Run(step).ok());
   EXPECT_EQ(Result(), 14);
-  EXPECT_TRUE(absl::IsInvalidArgument(Run(step)));  // it is over
+  EXPECT_TRUE(absl::IsInvalidArgument(Run(step)));  // it has ended
 }
 
-TEST_F(MasterTest, ReportsTimesAndTheGraphThatRan) {
+TEST_F(MasterTest, ReportsTimesAndTheExecutedGraph) {
   proto::RunStepRequest request = Step(Open(), 1);
   request.mutable_options()->set_trace_level(proto::RunOptions::FULL_TRACE);
   request.mutable_options()->set_output_partition_graphs(true);
@@ -214,7 +214,7 @@ TEST_F(MasterTest, ReportsTimesAndTheGraphThatRan) {
   EXPECT_EQ(metadata.partition_graphs(0).node_size(), 2);  // x is fed
 }
 
-TEST_F(MasterTest, MalformedRequestsGetAStatus) {
+TEST_F(MasterTest, MalformedRequestsReturnErrors) {
   const std::string handle = Open();
   proto::RunStepRequest request = Step(handle, 1);
   request.mutable_feed(0)->mutable_tensor()->mutable_tensor_shape()->add_dim()->set_size(1 << 30);
@@ -236,12 +236,12 @@ TEST_F(MasterTest, MalformedRequestsGetAStatus) {
   EXPECT_TRUE(Run(request).ok());
   request.mutable_options()->set_timeout_in_ms(-1);
   EXPECT_TRUE(Run(request).ok());
-  EXPECT_TRUE(Run(Step(handle, 1)).ok());  // nothing has come of it
+  EXPECT_TRUE(Run(Step(handle, 1)).ok());  // it has had no effect
 }
 
-// Sessions without state of their own find each other's iterators, whose functions are the first
-// one's.
-TEST_F(MasterTest, IteratorOutlivesTheSessionThatItCalls) {
+// Sessions without isolated state find each other's iterators, whose functions belong to the first
+// one.
+TEST_F(MasterTest, IteratorOutlivesItsSession) {
   Graph g;
   Graph body;
   const Output x = Placeholder(body, DT_INT64, {}, "x");
@@ -294,7 +294,7 @@ TEST_F(MasterTest, IteratorOutlivesTheSessionThatItCalls) {
   EXPECT_FALSE(next(open(), false).ok());
 }
 
-TEST(Master, ClosesASessionWhoseClientHasBrokenOff) {
+TEST(Master, ClosesTheSessionOfADisconnectedClient) {
   MasterOptions options;
   options.abandoned_limit = std::chrono::seconds(1);
   auto master = Master::Create(options);

@@ -12,7 +12,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// The page at http://127.0.0.1:port/metrics.
+// Returns the page at http://127.0.0.1:port/metrics.
 std::string Fetch(int port) {
   const int fd = socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in to{};
@@ -46,7 +46,7 @@ TEST(Metrics, CountsCallsByMethodAndCode) {
   EXPECT_THAT(page, HasSubstr("weir_calls 4"));
 }
 
-TEST(Metrics, PortThatIsTakenIsUnavailable) {
+TEST(Metrics, PortInUseIsUnavailable) {
   auto metrics = Metrics::Serve("127.0.0.1", 0);
   ASSERT_TRUE(metrics.ok());
   EXPECT_TRUE(absl::IsUnavailable(Metrics::Serve("127.0.0.1", (*metrics)->port()).status()));

@@ -34,7 +34,7 @@ class ServerTest : public testing::Test {
   std::unique_ptr<Server> server_;
 };
 
-TEST_F(ServerTest, TrainsAsASessionHereWould) {
+TEST_F(ServerTest, TrainsLikeALocalSession) {
   Graph g;
   const Output x = Placeholder(g, DT_FLOAT, {-1}, "x");
   const Variable slope = GetVariable(g, "slope", {}, Zeros());
@@ -61,7 +61,7 @@ TEST_F(ServerTest, GraphGrowsBetweenRuns) {
   EXPECT_EQ(Value(session->Run({c})), 8);
 }
 
-TEST_F(ServerTest, GraphGrowsWhileAStepWaits) {
+TEST_F(ServerTest, GraphGrowsWhileAStepIsBlocked) {
   Graph g;
   const Queue queue = Queue::Fifo(g, 1, {DT_FLOAT});
   const Output taken = queue.Dequeue()[0];
@@ -91,7 +91,7 @@ TEST_F(ServerTest, StateIsSharedUnlessIsolated) {
   EXPECT_TRUE(absl::IsFailedPrecondition(fourth->Run({v.value()}).status()));
 }
 
-TEST_F(ServerTest, PiecesOfAPartialRun) {
+TEST_F(ServerTest, PartialRun) {
   Graph g;
   const Output a = Placeholder(g, DT_FLOAT, {}, "a"), b = Placeholder(g, DT_FLOAT, {}, "b");
   const Output sum = a + 1.f;
@@ -108,7 +108,7 @@ TEST_F(ServerTest, PiecesOfAPartialRun) {
   EXPECT_TRUE(absl::IsInvalidArgument(run->Run({{a, Tensor::Scalar(2.f)}}, {}).status()));
   EXPECT_EQ(Value(run->Run({{b, Tensor::Scalar(5.f)}}, {product})), 15);
   EXPECT_TRUE(run->is_over());
-  EXPECT_EQ(Value(session->Run({v.value()})), 15) << "the target ran with the last piece";
+  EXPECT_EQ(Value(session->Run({v.value()})), 15) << "the target ran with the last part";
 }
 
 TEST_F(ServerTest, ErrorsNameTheNodeAndTheTask) {
@@ -124,7 +124,7 @@ TEST_F(ServerTest, ErrorsNameTheNodeAndTheTask) {
   EXPECT_NE(message.find("[[{{node x}}]]"), std::string::npos) << message;
 }
 
-TEST_F(ServerTest, TimeLimitAndCancellationEndAStepThatWaits) {
+TEST_F(ServerTest, TimeLimitAndCancellationEndABlockedStep) {
   Graph g;
   const Queue queue = Queue::Fifo(g, 1, {DT_FLOAT});
   const Output taken = queue.Dequeue()[0];
@@ -143,7 +143,7 @@ TEST_F(ServerTest, TimeLimitAndCancellationEndAStepThatWaits) {
   while (server_->num_calls() > 0) std::this_thread::yield();  // the server has noticed
 }
 
-TEST_F(ServerTest, DrainLetsStepsFinishAndCancelsThoseThatDoNot) {
+TEST_F(ServerTest, DrainWaitsForStepsAndCancelsTheRest) {
   Graph g;
   const Queue queue = Queue::Fifo(g, 1, {DT_FLOAT});
   const Output taken = queue.Dequeue()[0];
@@ -159,7 +159,7 @@ TEST_F(ServerTest, DrainLetsStepsFinishAndCancelsThoseThatDoNot) {
   EXPECT_TRUE(absl::IsUnavailable(Open(g).status()));
 }
 
-TEST_F(ServerTest, ManyClientsAtOnceSeeNothingOfEachOther) {
+TEST_F(ServerTest, ConcurrentClientsAreIsolated) {
   constexpr int kClients = 16, kSessions = 5;
   std::vector<std::thread> clients;
   std::atomic<int> wrong{0};
@@ -181,7 +181,7 @@ TEST_F(ServerTest, ManyClientsAtOnceSeeNothingOfEachOther) {
   EXPECT_EQ(server_->master().num_sessions(), 0);
 }
 
-TEST_F(ServerTest, LargeValuesTravel) {
+TEST_F(ServerTest, LargeValues) {
   Graph g;
   const Output x = Placeholder(g, DT_FLOAT, {-1}, "x");
   const Output twice = x * 2.f;
@@ -194,7 +194,7 @@ TEST_F(ServerTest, LargeValuesTravel) {
   EXPECT_EQ((*out)[0].data<float>()[4'999'999], 3);
 }
 
-TEST_F(ServerTest, TellsItsStatus) {
+TEST_F(ServerTest, ReportsItsStatus) {
   const auto status = GetServerStatus(server_->target());
   ASSERT_TRUE(status.ok()) << status.status();
   EXPECT_TRUE(status->serving);
@@ -202,7 +202,7 @@ TEST_F(ServerTest, TellsItsStatus) {
   EXPECT_EQ(status->devices[0], "/job:localhost/replica:0/task:0/device:CPU:0");
 }
 
-TEST(Server, PortThatIsTakenIsUnavailable) {
+TEST(Server, PortInUseIsUnavailable) {
   auto first = Server::Start({});
   ASSERT_TRUE(first.ok());
   EXPECT_TRUE(absl::IsUnavailable(Server::Start({.port = (*first)->port()}).status()));
@@ -213,7 +213,7 @@ TEST(Server, CertificateNeedsItsKey) {
   EXPECT_TRUE(absl::IsInvalidArgument(Server::Start({.client_authority = "x"}).status()));
 }
 
-TEST(Client, NobodyThereIsUnavailable) {
+TEST(Client, NoServerIsUnavailable) {
   EnableGrpcTargets({.connect_timeout = std::chrono::milliseconds(200)});
   Graph g;
   const auto session = Session::Create(g, {.target = "grpc://127.0.0.1:1"});

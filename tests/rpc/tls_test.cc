@@ -20,7 +20,7 @@ class TlsTest : public ::testing::Test {
     server_ = *std::move(server);
   }
 
-  // What a client with these options gets.
+  // Returns the result for a client with these options.
   absl::Status Run(ClientOptions options) {
     options.connect_timeout = std::chrono::milliseconds(2000);
     EnableGrpcTargets(options);
@@ -37,15 +37,15 @@ class TlsTest : public ::testing::Test {
   std::unique_ptr<Server> server_;
 };
 
-TEST_F(TlsTest, ClientTrustsTheServersAuthority) {
+TEST_F(TlsTest, ClientVerifiesTheServer) {
   Serve();
   const absl::Status status = Run({.server_authority = authority_.certificate});
   EXPECT_TRUE(status.ok()) << status;
   EXPECT_TRUE(absl::IsUnavailable(Run({.server_authority = other_.certificate})));
-  EXPECT_TRUE(absl::IsUnavailable(Run({})));  // in the clear
+  EXPECT_TRUE(absl::IsUnavailable(Run({})));  // not encrypted
 }
 
-TEST_F(TlsTest, ServerLetsInOnlyClientsOfItsAuthority) {
+TEST_F(TlsTest, ServerVerifiesTheClient) {
   Serve(authority_.certificate);
   const Certificate client = MakeCertificate(authority_), stranger = MakeCertificate(other_);
   const auto run = [&](const Certificate& certificate) {

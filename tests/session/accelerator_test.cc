@@ -18,9 +18,9 @@
 #include "weir/tests/session/test_models.h"
 #include "weir/tools/case_runner.h"
 
-// What runs on an accelerator gives what the CPU gives. The accelerator is the simulated one, whose
-// kernels are the CPU's: so results are equal to the last bit, and every difference is a value that
-// was read too early, written too late, or looked for in the wrong memory.
+// Steps on an accelerator return what the CPU returns. The accelerator is the simulated one, whose
+// kernels are the CPU's. So results are equal to the last bit, and every difference comes from a
+// value that was read too early, written too late, or read from the wrong memory.
 namespace weir {
 namespace {
 
@@ -49,7 +49,7 @@ struct Placed {
   int nodes = 0, on_accelerator = 0;
 };
 
-// Nodes of one step of the model by device.
+// Returns the nodes of one step of the model, by device.
 Placed CountNodes(Session& session, const TestModel& model) {
   std::vector<NodeTrace> trace;
   RunOptions options;
@@ -123,13 +123,14 @@ TEST(Accelerator, DependsOnNoOptimization) {
   Session cpu = Start(g, {.num_threads = 2});
   const auto want = RunModel(cpu, model, batches);
   ASSERT_TRUE(want.ok()) << want.status();
-  for (const std::set<std::string>& disable : std::vector<std::set<std::string>>{
-           {"constant_folding"},
-           {"plan_memory"},
-           {"in_place"},
-           {"partition_tasks"},
-           {"eliminate_dead_nodes"},
-           {"constant_folding", "plan_memory", "in_place", "partition_tasks", "eliminate_dead_nodes"}}) {
+  for (const std::set<std::string>& disable :
+       std::vector<std::set<std::string>>{{"constant_folding"},
+                                          {"plan_memory"},
+                                          {"in_place"},
+                                          {"partition_tasks"},
+                                          {"reduce_waits"},
+                                          {"constant_folding", "plan_memory", "in_place",
+                                           "partition_tasks", "reduce_waits"}}) {
     Session late = Start(g, WithLateDevices({.num_threads = 2, .disable = disable}));
     const auto got = RunModel(late, model, batches);
     ASSERT_TRUE(got.ok()) << got.status();
@@ -137,9 +138,9 @@ TEST(Accelerator, DependsOnNoOptimization) {
   }
 }
 
-// ---- what goes in and comes out
+// ---- feeds and fetches
 
-TEST(Accelerator, FeedsAndFetchesCrossTheBorder) {
+TEST(Accelerator, FeedsAndFetchesCrossDevices) {
   Graph g;
   const Output x = Placeholder(g, DT_FLOAT, {-1}), n = Placeholder(g, DT_INT64, {});
   const Output b = Placeholder(g, DT_BOOL, {2}), h = Placeholder(g, DT_HALF, {1});
@@ -164,7 +165,7 @@ TEST(Accelerator, FeedsAndFetchesCrossTheBorder) {
   EXPECT_EQ(empty[0].num_elements(), 0);
 }
 
-// A feed has the type of the output that it replaces, not of the node's first.
+// A feed has the type of the output that it replaces, not of the node's first output.
 TEST(Accelerator, FeedsOfAnyOutputOfANode) {
   Graph g;
   const UniqueResult unique = Unique(Const(g, {3.f, 3.f, 4.f}));
@@ -223,7 +224,7 @@ TEST(Accelerator, FetchedVariablesNeverChange) {
   }
 }
 
-TEST(Accelerator, UpdatesFromManyThreadsAllCount) {
+TEST(Accelerator, ConcurrentUpdatesAreAllApplied) {
   Graph g;
   const Variable v = GetVariable(g, "v", {64}, Zeros());
   const Operation init = GlobalVariablesInitializer(g);
@@ -240,7 +241,7 @@ TEST(Accelerator, UpdatesFromManyThreadsAllCount) {
     threads.emplace_back([&] {
       for (int i = 0; i < 25; ++i) {
         const auto out = session.Run({{x, ones}}, {value}, {Operation(add)});
-        // A snapshot: all elements have seen the same updates.
+        // A snapshot: every element includes the same updates.
         if (!out.ok()) {
           ++failures;
           continue;
@@ -278,7 +279,7 @@ TEST(Accelerator, SavesAndRestoresItsVariables) {
 
 // ---- several devices
 
-TEST(Accelerator, ValuesCrossBetweenTwoOfThemAndTheCpu) {
+TEST(Accelerator, CopiesBetweenTwoAcceleratorsAndTheCpu) {
   Graph g;
   const Output x = Placeholder(g, DT_FLOAT, {-1});
   const auto on = [&](const char* device, const std::function<Output()>& make) {
@@ -298,7 +299,7 @@ TEST(Accelerator, ValuesCrossBetweenTwoOfThemAndTheCpu) {
   }
   EXPECT_GT(LateDeviceOf(session, 0).runs().size(), 0u);
   EXPECT_GT(LateDeviceOf(session, 1).runs().size(), 0u);
-  // b goes to the host once, for two users.
+  // b is copied to the host once, for two users.
   EXPECT_EQ(LateDeviceOf(session, 1).copies_out(), 10);
 }
 
@@ -307,7 +308,7 @@ TEST(Accelerator, ValuesCrossBetweenTwoOfThemAndTheCpu) {
 TEST(Accelerator, PassesRecordedCases) {
   const char* root = std::getenv("WEIR_CASES");
   if (root == nullptr || access(root, R_OK) != 0)
-    GTEST_SKIP() << "WEIR_CASES does not say where the recorded cases are";
+    GTEST_SKIP() << "WEIR_CASES must name the folder of the recorded cases";
   const std::string base = root;
   auto folders =
       tools::FindCases({base + "/variables", base + "/training/mlp_adam_0",

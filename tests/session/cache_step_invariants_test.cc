@@ -1,5 +1,5 @@
-// What depends on nothing but lasting values: that it is computed once, and again when a variable
-// changes; that convolutions take up factors; that results are those of graphs as they are.
+// Nodes that depend on step-invariant values alone: they run once, and again when a variable
+// changes; factors are folded into convolutions; results equal those of the unoptimized graphs.
 
 #include <cmath>
 #include <map>
@@ -24,7 +24,7 @@ namespace weir {
 namespace {
 
 constexpr int64_t kIn = 8, kOut = 12;
-constexpr int64_t kMany = 4000;  // worth computing once
+constexpr int64_t kMany = 4000;  // large enough that caching is worth it
 
 Tensor Random(const Shape& shape, uint32_t seed, float lowest = -1) {
   std::mt19937 random(seed);
@@ -48,7 +48,7 @@ class CacheStepInvariants : public ::testing::Test {
   Output NewVector(const std::string& name, uint32_t seed, int64_t count = kOut) {
     return NewVariable(name, Random({count}, seed, 0.1f));
   }
-  // As Keras spells it out.
+  // A batch norm as Keras decomposes it.
   Output BatchNorm(const Output& x, int64_t count = kOut) {
     const std::string name = absl::StrCat("bn", variables_.size());
     const Ints vector = {1, 1, 1, count};
@@ -66,7 +66,7 @@ class CacheStepInvariants : public ::testing::Test {
     EXPECT_TRUE(s.ok()) << s;
     return session;
   }
-  // How often each op runs in a step.
+  // Returns how often each op runs in a step.
   struct Ran {
     Tensor value;
     std::map<std::string, int> times;
@@ -92,7 +92,7 @@ class CacheStepInvariants : public ::testing::Test {
   const Output x_ = Placeholder(g_, DT_FLOAT, {-1, 9, 9, kIn});
 };
 
-TEST_F(CacheStepInvariants, ComputesWhatVariablesSayOnce) {
+TEST_F(CacheStepInvariants, CachesValuesOfVariables) {
   const Output w = NewVariable("w", Random({kMany, kIn}, 2));
   const Output y = MatMul(Reshape(x_, {-1, kIn}), Tanh(Transpose(w, {1, 0})));
   const Tensor want = Plain(y);
@@ -108,21 +108,22 @@ TEST_F(CacheStepInvariants, ComputesWhatVariablesSayOnce) {
   for (int step = 0; step < 2; ++step) EXPECT_EQ(Run(without, y).of("Tanh"), 1);
 }
 
-// Less than looking at the variables takes.
-TEST_F(CacheStepInvariants, LittleIsComputedInEachStep) {
+// Recomputing this costs less than comparing the variables.
+TEST_F(CacheStepInvariants, CheapValuesAreNotCached) {
   const Output y = ReduceSum(x_) * Tanh(NewVector("little", 2));
   Session session = NewSession();
   for (int step = 0; step < 2; ++step) EXPECT_EQ(Run(session, y).of("Tanh"), 1);
 }
 
-TEST_F(CacheStepInvariants, ComputesAnewWhatHasChanged) {
+TEST_F(CacheStepInvariants, RecomputesWhenAVariableChanges) {
   const Output w = NewVariable("w", Random({kIn, kMany}, 2));
   const Output y = MatMul(Reshape(x_, {-1, kIn}), Tanh(w));
   const Output fed = Placeholder(g_, DT_FLOAT, {kIn, kMany});
   const Operation assign = AssignVariableOp(variables_[0].handle(), fed);
   Session session = NewSession();
   uint32_t seed = 20;
-  for (const int steps : {3, 1, 1, 1, 1, 1, 1, 1, 4}) {  // so often that nothing is kept at last
+  for (const int steps :
+       {3, 1, 1, 1, 1, 1, 1, 1, 4}) {  // so many changes that caching is given up at last
     const Tensor value = Random({kIn, kMany}, ++seed);
     ASSERT_TRUE(session.Run({{fed, value}}, {}, {assign}).ok());
     Graph g;
@@ -132,8 +133,8 @@ TEST_F(CacheStepInvariants, ComputesAnewWhatHasChanged) {
   }
 }
 
-// A step that writes computes everything, for all that is known.
-TEST_F(CacheStepInvariants, StepsThatWriteKeepNothing) {
+// A step that writes to any variable caches nothing.
+TEST_F(CacheStepInvariants, StepsThatWriteCacheNothing) {
   const Output w = NewVariable("w", Random({kIn, kMany}, 2));
   const Output y = ReduceSum(Tanh(w) + ReduceSum(x_));
   const Operation update =
@@ -150,7 +151,7 @@ TEST_F(CacheStepInvariants, StepsThatWriteKeepNothing) {
   }
 }
 
-TEST_F(CacheStepInvariants, ConvolutionsTakeUpFactors) {
+TEST_F(CacheStepInvariants, FoldsFactorsIntoConvolutions) {
   const Output filter = NewVariable("filter", Random({3, 3, kIn, kOut}, 3));
   const Output y = Relu6(BatchNorm(Conv2D(x_, filter)));
   const Tensor want = Plain(y);
@@ -162,7 +163,7 @@ TEST_F(CacheStepInvariants, ConvolutionsTakeUpFactors) {
   EXPECT_EQ(ran.of("Mul") + ran.of("AddV2") + ran.of("Rsqrt") + ran.of("_FusedElementwise"), 0);
 }
 
-TEST_F(CacheStepInvariants, DepthwiseConvolutionsTakeUpFactors) {
+TEST_F(CacheStepInvariants, FoldsFactorsIntoDepthwiseConvolutions) {
   const Output filter = NewVariable("filter", Random({3, 3, kIn, 2}, 3));
   const Output y = Relu6(BatchNorm(DepthwiseConv2dNative(x_, filter), 2 * kIn));
   const Tensor want = Plain(y);
@@ -174,7 +175,7 @@ TEST_F(CacheStepInvariants, DepthwiseConvolutionsTakeUpFactors) {
   EXPECT_EQ(ran.of("Mul") + ran.of("AddV2") + ran.of("_FusedElementwise"), 0);
 }
 
-TEST_F(CacheStepInvariants, FusedBatchNormsOfVariablesAreTakenUp) {
+TEST_F(CacheStepInvariants, FoldsFusedBatchNormsOfVariables) {
   const Output filter = NewVariable("filter", Random({3, 3, kIn, kOut}, 3));
   const Output scale = NewVector("scale", 4), offset = NewVector("offset", 5);
   const FusedBatchNormOptions options = {
@@ -189,8 +190,8 @@ TEST_F(CacheStepInvariants, FusedBatchNormsOfVariablesAreTakenUp) {
   EXPECT_EQ(ran.of("FusedBatchNormV3"), 0);
 }
 
-// Of a frozen graph the factors are constants.
-TEST_F(CacheStepInvariants, ConstantFactorsAreTakenUp) {
+// In a frozen graph the factors are constants.
+TEST_F(CacheStepInvariants, FoldsConstantFactors) {
   const Output filter = Const(g_, Random({1, 1, kIn, kOut}, 3));
   const Output y =
       Conv2D(x_, filter) * Const(g_, Random({kOut}, 4)) + Const(g_, Random({1, 1, 1, kOut}, 5));
@@ -203,8 +204,9 @@ TEST_F(CacheStepInvariants, ConstantFactorsAreTakenUp) {
   EXPECT_EQ(ran.of("Mul"), 0);
 }
 
-// The product's own value is needed, or the factor is no vector of channels: nothing to take up.
-TEST_F(CacheStepInvariants, OtherProductsStayAsTheyAre) {
+// The convolution's own value is needed, or the factor is not a vector of channels: nothing is
+// folded.
+TEST_F(CacheStepInvariants, OtherProductsAreNotFolded) {
   const Output filter = NewVariable("filter", Random({3, 3, kIn, kOut}, 3));
   const Output shared = Conv2D(x_, filter);
   const Output pixels = NewVariable("pixels", Random({9, 9, kOut}, 4));
@@ -216,8 +218,9 @@ TEST_F(CacheStepInvariants, OtherProductsStayAsTheyAre) {
   }
 }
 
-// A read that waits for a node which needs what is kept: all of it at once would wait for itself.
-TEST_F(CacheStepInvariants, WhatWaitsIsNotKeptWithWhatItWaitsFor) {
+// A read that waits for a node which uses a cached value: one node for all cached values would
+// depend on itself.
+TEST_F(CacheStepInvariants, NodesWithControlInputsAreNotCached) {
   const Output a = Exp(NewVector("a", 2, kMany)), sum = ReduceSum(a) + ReduceSum(x_);
   const Variable late = MakeVariable(Const(g_, Random({kMany}, 3)), {.name = "late"});
   const Output b = NewVector("b", 4, kMany);
@@ -233,8 +236,8 @@ TEST_F(CacheStepInvariants, WhatWaitsIsNotKeptWithWhatItWaitsFor) {
   for (int step = 0; step < 3; ++step) ExpectNear(Run(session, y).value, want);
 }
 
-// What is fetched is there, whoever has taken it up.
-TEST_F(CacheStepInvariants, WhatIsFetchedStays) {
+// A fetched value is still computed, even if it has been folded into another.
+TEST_F(CacheStepInvariants, FetchedValuesAreComputed) {
   const Output filter = NewVariable("filter", Random({3, 3, kIn, kOut}, 3));
   const Output conv = Conv2D(x_, filter), factor = Exp(NewVector("a", 5)), y = conv * factor;
   Session session = NewSession(), plain = NewSession({"cache_step_invariants", "fusion"});
@@ -246,7 +249,7 @@ TEST_F(CacheStepInvariants, WhatIsFetchedStays) {
   }
 }
 
-TEST_F(CacheStepInvariants, HoldsInFunctions) {
+TEST_F(CacheStepInvariants, CachesInFunctions) {
   NewVariable("filter", Random({3, 3, kIn, kOut}, 3));
   NewVector("gamma", 4);
   const FunctionRef f =
@@ -266,7 +269,7 @@ TEST_F(CacheStepInvariants, HoldsInFunctions) {
   for (int step = 0; step < 2; ++step) ExpectNear(Run(session, y).value, Run(plain, y).value);
 }
 
-TEST_F(CacheStepInvariants, ManyThreadsMeetItForTheFirstTime) {
+TEST_F(CacheStepInvariants, ConcurrentFirstSteps) {
   const Output filter = NewVariable("filter", Random({3, 3, kIn, kOut}, 3));
   const Output y = BatchNorm(Conv2D(x_, filter));
   const Tensor want = Plain(y);

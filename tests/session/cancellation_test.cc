@@ -18,16 +18,17 @@
 #include "weir/ops/variables.h"
 #include "weir/session/session.h"
 
-// Kernels whose step is over: they leave their loops soon, whatever their loops are.
+// Kernels whose step is cancelled: they leave their loops soon, whatever kind of loop it is.
 namespace weir {
 namespace {
 
 using std::chrono::milliseconds;
 
-// Of the processor, on a machine that others use too; what is not left takes several.
-constexpr double kMostSeconds = 1;
+// Processor seconds, on a machine that is shared with others; a loop that is not left takes several
+// seconds.
+constexpr double kMaxSeconds = 1;
 
-// Of all threads: what else the machine does is not counted.
+// Returns the processor time of all threads of this process; other processes are not counted.
 double ProcessorSeconds() {
   timespec t{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
@@ -65,12 +66,12 @@ Tensor Texts(int64_t count, const std::string& text) {
 Tensor IntVector(std::initializer_list<int32_t> values) { return Tensor::Vector<int32_t>(values); }
 Tensor LongVector(std::initializer_list<int64_t> values) { return Tensor::Vector<int64_t>(values); }
 
-// One node that takes seconds.
+// A node that takes seconds.
 struct LongOp {
   std::string op;
   std::function<Tensors()> inputs;
   Attrs attrs = {};
-  size_t list = 0;  // the first so many inputs are a list
+  size_t list = 0;  // the first `list` inputs are a list
 };
 
 std::string NameOf(const testing::TestParamInfo<LongOp>& info) {
@@ -79,7 +80,7 @@ std::string NameOf(const testing::TestParamInfo<LongOp>& info) {
 
 class LongOpTest : public testing::TestWithParam<LongOp> {
  protected:
-  // Nothing is known of the inputs when the step is prepared.
+  // Shapes and values of the inputs are not known when the step is prepared.
   Output Build(const Tensors& inputs) {
     NodeBuilder builder(graph_, GetParam().op);
     builder.Name("late");
@@ -99,9 +100,9 @@ class LongOpTest : public testing::TestWithParam<LongOp> {
   Feeds feeds_;
 };
 
-// The node has an error that names it, and nothing goes on to run behind the caller's back: all
-// that the step takes of the processor, its prompt end and the session's included, is little.
-TEST_P(LongOpTest, EndsSoonAfterItsTime) {
+// The node has an error that names it, and nothing keeps running in the background: the step takes
+// little processor time in all, including its prompt end and that of the session.
+TEST_P(LongOpTest, EndsSoonAfterItsTimeLimit) {
   for (const int threads : {1, 2}) {
     feeds_.clear();
     const Output y = Build(GetParam().inputs());
@@ -114,12 +115,12 @@ TEST_P(LongOpTest, EndsSoonAfterItsTime) {
       const absl::Status status =
           session.Run(feeds_, {y}, {}, {.timeout = milliseconds(50)}).status();
       EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
-#ifndef WEIR_SANITIZED  // whose steps may not have come to the node in that time
+#ifndef WEIR_SANITIZED  // sanitized steps may not have reached the node in that time
       EXPECT_THAT(std::string(status.message()), testing::HasSubstr("(node late"));
 #endif
     }
 #ifndef WEIR_SANITIZED
-    EXPECT_LT(ProcessorSeconds() - before, kMostSeconds) << threads << " threads";
+    EXPECT_LT(ProcessorSeconds() - before, kMaxSeconds) << threads << " threads";
 #endif
   }
 }
@@ -314,8 +315,8 @@ class CancelledStepTest : public testing::Test {
   const Tensor large_ = Floats(Shape({5000, 5000}));
 };
 
-// Whoever closes a session does not wait for the products of its steps.
-TEST_F(CancelledStepTest, CloseEndsWhatRuns) {
+// Closing a session does not wait for the matrix products of its steps.
+TEST_F(CancelledStepTest, CloseEndsRunningSteps) {
   const Output y = MatMul(x_, x_);
   Session session = Session::Create(graph_, {.num_threads = 2}).value();
   absl::Status status;
@@ -326,12 +327,12 @@ TEST_F(CancelledStepTest, CloseEndsWhatRuns) {
   caller.join();
   EXPECT_EQ(status.code(), absl::StatusCode::kCancelled) << status;
 #ifndef WEIR_SANITIZED
-  EXPECT_LT(ProcessorSeconds() - before, kMostSeconds);
+  EXPECT_LT(ProcessorSeconds() - before, kMaxSeconds);
 #endif
 }
 
-// The same for whoever cancels a step; the session goes on.
-TEST_F(CancelledStepTest, TheSessionStaysUsable) {
+// The same for a caller that cancels a step; the session remains usable.
+TEST_F(CancelledStepTest, TheSessionRemainsUsable) {
   const Output y = MatMul(x_, x_);
   Session session = Session::Create(graph_, {.num_threads = 2}).value();
   Cancellation cancellation;
@@ -347,8 +348,9 @@ TEST_F(CancelledStepTest, TheSessionStaysUsable) {
   EXPECT_EQ(session.Run({{x_, small}}, {y}).value()[0].data<float>()[0], 4);
 }
 
-// A kernel that writes a variable is not left: the variable has the old value or the new one.
-TEST_F(CancelledStepTest, NoVariableIsWrittenInPart) {
+// A kernel that writes a variable is not interrupted: the variable has the old value or the new
+// one.
+TEST_F(CancelledStepTest, NoVariableIsPartiallyWritten) {
   const int64_t n = 40 * kMillion;
   const Tensor ones = Filled<float>(Shape({n}), [](int64_t, uint64_t) { return 1; });
   const Variable v = MakeVariable(graph_, Fill({n}, Const(graph_, 1.0f)), {.name = "v"});
@@ -398,7 +400,7 @@ TEST_F(CancelledStepTest, DataSetsEnd) {
   }
 }
 
-// What a step computes when it is prepared counts too, and the plan that it leaves is whole.
+// Constant folding while a step is prepared is cancelled too, and the plan that it leaves is valid.
 TEST_F(CancelledStepTest, PreparingEnds) {
   const int64_t n = 50'000;
   const Output at = Const(
@@ -411,7 +413,7 @@ TEST_F(CancelledStepTest, PreparingEnds) {
   const absl::Status status = session.Run(Feeds{}, {y}, {}, {.timeout = milliseconds(50)}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
 #ifndef WEIR_SANITIZED
-  EXPECT_LT(ProcessorSeconds() - before, kMostSeconds);
+  EXPECT_LT(ProcessorSeconds() - before, kMaxSeconds);
 #endif
 }
 

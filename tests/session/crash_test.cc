@@ -11,18 +11,18 @@
 #include "weir/tests/io/crashing_file_system.h"
 #include "weir/tests/io/test_files.h"
 
-// A training process that is killed at every write it makes, started again each time, and goes on
-// from its last checkpoint.
+// A training process that is killed at each of its writes in turn, and each time restarted from its
+// last checkpoint.
 namespace weir {
 namespace {
 
 using testing::CrashingFileSystem;
 using testing::MakeTempDirectory;
 
-constexpr int kElements = 100000;  // more than a buffer: written in pieces
+constexpr int kElements = 100000;  // more than a buffer, so that it is written in pieces
 
-// One life: goes on from the newest checkpoint, and saves after each of `steps` steps. Elements of
-// `v` count the steps.
+// One run of the process: restores the newest checkpoint, and saves one after each of `steps`
+// steps. Elements of `v` count the steps.
 absl::Status Train(const std::string& dir, bool sharded, int steps) {
   Graph g;
   const Variable v = MakeVariable(g, Tensor::Zeros(DT_INT32, Shape({kElements})), {.name = "v"});
@@ -49,7 +49,7 @@ absl::Status Train(const std::string& dir, bool sharded, int steps) {
   return absl::OkStatus();
 }
 
-// The step of the newest checkpoint, which is whole; -1 if there is none that can be restored.
+// Returns the step of the newest checkpoint, which must be complete; -1 if none can be restored.
 int StepOf(const std::string& dir) {
   const absl::StatusOr<std::string> latest = LatestCheckpoint(dir);
   if (!latest.ok()) return -1;

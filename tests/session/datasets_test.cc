@@ -49,7 +49,7 @@ class DatasetsTest : public ::testing::Test {
         AddOp(op, {components}, {{"Toutput_types", set.types}, {"output_shapes", set.shapes}});
     return set;
   }
-  // The same kind of elements by another op.
+  // Applies an op whose result has the same kind of elements.
   Set By(const char* op, const Set& set, Outputs inputs, Attrs more = {}) {
     std::vector<Arg> args = {set.handle};
     for (const Output& input : inputs) args.emplace_back(input);
@@ -98,7 +98,7 @@ class DatasetsTest : public ::testing::Test {
     for (int i = 0; i < next->num_outputs(); ++i) walk.next.push_back(next->output(i));
     return walk;
   }
-  // All elements, up to `limit`.
+  // Returns all elements, up to `limit`.
   std::vector<Tensors> Elements(const Set& set, size_t limit = 100) {
     const Walk walk = Iterate(set);
     EXPECT_TRUE(g_.status().ok()) << g_.status();
@@ -167,7 +167,7 @@ TEST_F(DatasetsTest, FunctionsMapFilterAndFlatten) {
               ElementsAre(0, 0, 1, 0, 1, 2));
 }
 
-TEST_F(DatasetsTest, BatchesKeepOrDropTheRest) {
+TEST_F(DatasetsTest, BatchesKeepOrDropTheRemainder) {
   const std::vector<Tensors> kept = Elements(Batch(Range(0, 5), 2));
   ASSERT_EQ(kept.size(), 3u);
   EXPECT_TRUE(IdenticalTensors(kept[1][0], Tensor::Vector<int64_t>({2, 3})));
@@ -225,7 +225,7 @@ TEST_F(DatasetsTest, TakeSkipRepeatConcatenateAndZip) {
   EXPECT_THAT(Numbers(By("PrefetchDataset", three, {Number(4)})), ElementsAre(0, 1, 2));
 }
 
-TEST_F(DatasetsTest, OlderAndParallelFormsGiveTheSameElements) {
+TEST_F(DatasetsTest, OlderAndParallelFormsReturnTheSameElements) {
   const Set three = Range(0, 3);
   EXPECT_THAT(Numbers(By("ModelDataset", three, {})), ElementsAre(0, 1, 2));
   EXPECT_THAT(Numbers(By("OptionsDataset", three, {}, {{"serialized_options", ""}})),
@@ -251,7 +251,7 @@ TEST_F(DatasetsTest, OlderAndParallelFormsGiveTheSameElements) {
       IdenticalTensors(Elements(padded)[0][0], Tensor::Of<int64_t>({2, 2}, {5, -1, 6, -1})));
 }
 
-TEST_F(DatasetsTest, IteratorsOfTensorFlow1AreFoundByText) {
+TEST_F(DatasetsTest, TensorFlow1IteratorsHaveStringHandles) {
   const Set three = Range(0, 3);
   Attrs attrs = ElementAttrs(three);
   attrs.emplace_back("shared_name", "");
@@ -290,7 +290,7 @@ TEST_F(DatasetsTest, ShufflesAsTensorFlowDoes) {
               ElementsAre(7, 3, 9, 0, 6, 1, 8, 2, 5, 4));
 }
 
-TEST_F(DatasetsTest, IteratorsStartAgainAndAreFoundByText) {
+TEST_F(DatasetsTest, IteratorsRestartAndHaveStringHandles) {
   const Walk a = Iterate(Range(0, 3)), b = Iterate(Range(10, 13));
   const auto text_of = [&](const Walk& w) {
     return AddOp("IteratorToStringHandle", {w.next[0].node->input(0)});
@@ -339,7 +339,7 @@ TEST_F(DatasetsTest, AOneShotIteratorCallsItsFunctionOnce) {
   EXPECT_EQ(session.Run({next}).status().code(), absl::StatusCode::kOutOfRange);
 }
 
-TEST_F(DatasetsTest, FilesGiveRecordsAndLines) {
+TEST_F(DatasetsTest, FilesYieldRecordsAndLines) {
   testing::MemoryFileSystem files;
   const ScopedFileSystem scope(&files);
   for (const char* path : {"/a", "/b"}) {
@@ -376,7 +376,7 @@ TEST_F(DatasetsTest, WrongElementsAndArgumentsAreErrors) {
   EXPECT_EQ(session.Run(Iterate(Range(0, 3, 0)).start).code(), absl::StatusCode::kInvalidArgument);
 }
 
-TEST_F(DatasetsTest, WorkAheadKeepsTheOrderAndEndsWithTheSession) {
+TEST_F(DatasetsTest, PrefetchingKeepsTheOrderAndEndsWithTheSession) {
   const FunctionRef scale = Define("scale", {DT_INT64, DT_INT64},
                                    [](Graph&, const Outputs& a) { return Outputs{a[0] * a[1]}; });
   const auto ahead = [&](const char* op, const Set& set, const FunctionRef& f,
@@ -392,7 +392,7 @@ TEST_F(DatasetsTest, WorkAheadKeepsTheOrderAndEndsWithTheSession) {
   ASSERT_EQ(all.size(), 50u);
   for (int64_t i = 0; i < 50; ++i) EXPECT_EQ(all[i], 3 * i);
   EXPECT_EQ(last_.code(), absl::StatusCode::kOutOfRange);
-  // Much is under way when the session ends.
+  // Many elements are being prepared when the session ends.
   EXPECT_EQ(Numbers(By("PrefetchDataset", mapped, {Number(1000)}), 2).size(), 2u);
   const Set batches = ahead("MapAndBatchDataset", Range(0, 5), scale, {Number(2)},
                             {Number(2), Number(3), Const(g_, false)});
@@ -401,7 +401,7 @@ TEST_F(DatasetsTest, WorkAheadKeepsTheOrderAndEndsWithTheSession) {
   EXPECT_EQ(last_.code(), absl::StatusCode::kInvalidArgument);
 }
 
-TEST_F(DatasetsTest, InterleavedDataSetsTakeTurns) {
+TEST_F(DatasetsTest, InterleavesDataSets) {
   const FunctionRef twice = Define("twice", {DT_INT64}, [](Graph& body, const Outputs& a) {
     const Output end = a[0] + Const(body, Tensor::Scalar(int64_t{3}));
     return Outputs{AddOp(

@@ -1,4 +1,4 @@
-// Products that a loop adds up: which are multiplied together, and that the sums stay the same.
+// Matrix products that a loop accumulates: which are deferred, and that the sums stay the same.
 
 #include <map>
 #include <random>
@@ -34,11 +34,11 @@ class DeferMatMuls : public testing::Test {
     return x;
   }
 
-  // sum + x' y.
+  // Returns sum + x' y.
   static Output Add(const Output& sum, const Output& x, const Output& y) {
     return sum + MatMul(x, y, {.transpose_a = true});
   }
-  // Runs the body so many times; it is given the iteration, as a float, and the variables.
+  // Runs the body `times` times; its arguments are the iteration, as a float, and the variables.
   using Body = std::function<Outputs(const Output& step, const Outputs& vars)>;
   Outputs Repeat(const Output& times, const Body& body, const Outputs& vars) {
     Outputs all = {Const(g_, 0)};
@@ -59,8 +59,8 @@ class DeferMatMuls : public testing::Test {
     return Repeat(Const(g_, times), body, vars);
   }
 
-  // How often each op runs. The values are those of native loops and of raised ones, fused or not,
-  // but for rounding, in the first step and the next.
+  // Returns how often each op runs. Checks that the values equal, except for rounding, those of v1
+  // loops and of structured ones, fused or not, in the first step and the next.
   std::map<std::string, int> OpsFor(const Outputs& ys) {
     EXPECT_TRUE(g_.status().ok()) << g_.status();
     const Tensors want = Run(ys, {.disable = {"structure_loops", "fusion"}}, nullptr);
@@ -103,8 +103,8 @@ class DeferMatMuls : public testing::Test {
   std::mt19937 random_{7};
 };
 
-// As many iterations as there are: none, a few, as many as are collected at a time, more.
-TEST_F(DeferMatMuls, ASumIsMadeAtTheEnd) {
+// Numbers of iterations: none, a few, exactly as many as are collected at a time, more.
+TEST_F(DeferMatMuls, DefersASum) {
   const Output x = Input({3, 5}), y = Input({3, 4}), first = Input({5, 4});
   const Output times = Placeholder(g_, DT_INT32, {});
   const Output sum = Repeat(
@@ -121,7 +121,7 @@ TEST_F(DeferMatMuls, ASumIsMadeAtTheEnd) {
   }
 }
 
-// Which is worth several threads, and more than lies in the arena.
+// A sum large enough for several threads, and too large for the arena.
 TEST_F(DeferMatMuls, LargeSums) {
   const Output x = Input({16, 300}), y = Input({16, 70});
   const Outputs sums = Repeat(29,
@@ -132,7 +132,7 @@ TEST_F(DeferMatMuls, LargeSums) {
   EXPECT_THAT(OpsFor(sums), IsSupersetOf({Pair("_DeferMatMul", 58), Pair("_FinishMatMul", 2)}));
 }
 
-TEST_F(DeferMatMuls, OfARecurrentNetsGradient) {
+TEST_F(DeferMatMuls, DefersGradientsOfARecurrentNetwork) {
   const Output x = Input({2, 6}), w = Input({6, 6}), u = Input({6, 6});
   const Output h = Repeat(9,
                           [&](const Output& step, const Outputs& v) {
@@ -145,7 +145,7 @@ TEST_F(DeferMatMuls, OfARecurrentNetsGradient) {
   EXPECT_THAT(OpsFor(ys), IsSupersetOf({Pair("_DeferMatMul", 18), Pair("_FinishMatMul", 2)}));
 }
 
-// As functions' gradients add up.
+// The gradients of functions accumulate with AddN.
 TEST_F(DeferMatMuls, AnAddNOfTwo) {
   const Output x = Input({3, 5}), y = Input({3, 4});
   const auto body = [&](const Output& step, const Outputs& v) {
@@ -154,8 +154,8 @@ TEST_F(DeferMatMuls, AnAddNOfTwo) {
   EXPECT_THAT(OpsFor(Repeat(7, body, {Input({5, 4})})), Contains(Pair("_DeferMatMul", 7)));
 }
 
-// The sum goes through the iterations of the loop around it.
-TEST_F(DeferMatMuls, LoopsInLoops) {
+// The sum is a loop-carried value of the outer loop too.
+TEST_F(DeferMatMuls, NestedLoops) {
   const Output x = Input({2, 5}), y = Input({2, 4});
   const auto inner = [&](const Output& outer_step, const Outputs& v) {
     return Repeat(
@@ -174,14 +174,14 @@ TEST_F(DeferMatMuls, LoopsInLoops) {
               IsSupersetOf({Pair("_DeferMatMul", 12), Pair("_FinishMatMul", 4)}));
 }
 
-TEST_F(DeferMatMuls, NotWhereTheSumIsLookedAt) {
+TEST_F(DeferMatMuls, NotWhereTheSumIsUsedInTheLoop) {
   const Output x = Input({3, 5}), y = Input({3, 4}), first = Input({5, 4}), other = Input({5, 4});
   const auto ops = [&](const Body& body, const Outputs& vars) {
     return OpsFor(Repeat(6, body, vars));
   };
   const auto not_deferred =
       AllOf(Contains(Key("_FusedMatMul")), Not(Contains(Key("_DeferMatMul"))));
-  // Before the product is added, and after,
+  // The sum is used before the product is added, and after,
   EXPECT_THAT(ops(
                   [&](const Output& step, const Outputs& v) {
                     return Outputs{Add(v[0], x * step, y), v[1] + Tanh(v[0])};
@@ -195,7 +195,7 @@ TEST_F(DeferMatMuls, NotWhereTheSumIsLookedAt) {
                   },
                   {first, other}),
               not_deferred);
-  // by another variable, and as a factor of its own.
+  // by another variable, and as a factor of its own product.
   EXPECT_THAT(ops(
                   [&](const Output& step, const Outputs& v) {
                     return Outputs{Add(v[0], x * step, y), v[0]};
@@ -209,7 +209,7 @@ TEST_F(DeferMatMuls, NotWhereTheSumIsLookedAt) {
               not_deferred);
 }
 
-// Deep products gain nothing; others do not add up rows.
+// Deep products gain nothing; other products do not accumulate rows.
 TEST_F(DeferMatMuls, OnlyFewRows) {
   const Output x = Input({100, 40}), y = Input({100, 30}), first = Input({40, 30});
   const auto deep = [&](const Output& step, const Outputs& v) {
@@ -223,9 +223,9 @@ TEST_F(DeferMatMuls, OnlyFewRows) {
   EXPECT_THAT(OpsFor(Repeat(5, along_columns, {first})), Contains(Pair("_FusedMatMul", 5)));
 }
 
-// A _FusedMatMul that comes from a file may be given what no product takes: it says so when it
-// runs.
-TEST_F(DeferMatMuls, NotWhatIsNoProduct) {
+// A _FusedMatMul from a file may have inputs that no matrix product accepts: it reports the error
+// when it runs.
+TEST_F(DeferMatMuls, InvalidShapesAreErrorsOfTheStep) {
   const Output x = Placeholder(g_, DT_FLOAT, Shape::UnknownRank()),
                y = Placeholder(g_, DT_FLOAT, Shape::UnknownRank()),
                first = Placeholder(g_, DT_FLOAT, Shape::UnknownRank());
@@ -248,8 +248,8 @@ TEST_F(DeferMatMuls, NotWhatIsNoProduct) {
   }
 }
 
-// Beside a dropout, whose noise has the shape of what a fused node computes.
-TEST_F(DeferMatMuls, BesideADropout) {
+// A loop next to a dropout, whose noise has the shape of the output of a fused node.
+TEST_F(DeferMatMuls, NextToADropout) {
   const Output x = Placeholder(g_, DT_FLOAT, {Shape::kUnknown, 6});
   feeds_.emplace_back(x, Numbers({4, 6}));
   const Output on = Tanh(x * 2.f);
@@ -262,7 +262,7 @@ TEST_F(DeferMatMuls, BesideADropout) {
   EXPECT_TRUE(session.Run(feeds_, {kept, on + 1.f, sum}).ok());
 }
 
-// ---- the ops by themselves, as a file may hold them
+// ---- the ops by themselves, as a file may contain them
 
 class DeferredMatMul : public DeferMatMuls {
  protected:
@@ -293,7 +293,7 @@ class DeferredMatMul : public DeferMatMuls {
     return session.Run({}, outputs);
   }
 
-  // sum + left' right of the first `rows` + x' y.
+  // Returns sum + left' right of the first `rows` + x' y.
   Tensor Total(int64_t rows) const {
     Tensor total(DT_FLOAT, given_[0].shape());
     std::copy_n(given_[0].data<float>(), total.num_elements(), total.data<float>());
@@ -312,7 +312,7 @@ class DeferredMatMul : public DeferMatMuls {
   Tensor given_[5];
 };
 
-TEST_F(DeferredMatMul, MultipliesWhenThereIsNoRoom) {
+TEST_F(DeferredMatMul, MultipliesWhenTheBufferIsFull) {
   struct Case {
     int64_t capacity, rows, more, want_capacity, want_rows;
   };
@@ -328,8 +328,8 @@ TEST_F(DeferredMatMul, MultipliesWhenThereIsNoRoom) {
   }
 }
 
-// Each of the three is written to.
-TEST_F(DeferredMatMul, ATensorThatIsGivenTwice) {
+// The kernel writes to each of the three inputs.
+TEST_F(DeferredMatMul, ATensorGivenTwice) {
   const Output x = Placeholder(g_, DT_FLOAT, Shape::UnknownRank());
   const Output both = x + 1.f;
   Node* const node = NodeBuilder(g_, "_DeferMatMul")
@@ -354,20 +354,20 @@ TEST_F(DeferredMatMul, ATensorThatIsGivenTwice) {
   ExpectClose((*session.Run(feeds_, {ys[0]}))[0], want);
 }
 
-TEST_F(DeferredMatMul, ShapesThatDoNotFit) {
+TEST_F(DeferredMatMul, IncompatibleShapes) {
   const auto fails = [&](const absl::StatusOr<Tensors>& out, const char* words) {
     EXPECT_EQ(out.status().code(), absl::StatusCode::kInvalidArgument) << out.status();
     EXPECT_THAT(out.status().message(), HasSubstr(words));
   };
   fails(Defer({3, 2, 1}, {4, 3}, {4, 2}, 1, {1, 3}, {1, 2}), "sum");
   fails(Defer({3, 2}, {4}, {4, 2}, 1, {1, 3}, {1, 2}), "left");
-  fails(Defer({3, 2}, {4, 2}, {4, 2}, 1, {1, 3}, {1, 2}), "no summand");
-  fails(Defer({3, 2}, {4, 3}, {5, 2}, 1, {1, 3}, {1, 2}), "no summand");
+  fails(Defer({3, 2}, {4, 2}, {4, 2}, 1, {1, 3}, {1, 2}), "does not have sum's shape");
+  fails(Defer({3, 2}, {4, 3}, {5, 2}, 1, {1, 3}, {1, 2}), "does not have sum's shape");
   fails(Defer({3, 2}, {4, 3}, {4, 2}, 5, {1, 3}, {1, 2}), "rows is 5");
   fails(Defer({3, 2}, {4, 3}, {4, 2}, -1, {1, 3}, {1, 2}), "rows is -1");
-  fails(Defer({3, 2}, {4, 3}, {4, 2}, 1, {2, 3}, {1, 2}), "no summand");
-  fails(Defer({3, 2}, {4, 3}, {4, 2}, 1, {1, 2}, {1, 2}), "no summand");
-  fails(Defer({3, 2}, {4, 3}, {4, 2}, 1, {3}, {1, 2}), "no summand");
+  fails(Defer({3, 2}, {4, 3}, {4, 2}, 1, {2, 3}, {1, 2}), "does not have sum's shape");
+  fails(Defer({3, 2}, {4, 3}, {4, 2}, 1, {1, 2}, {1, 2}), "does not have sum's shape");
+  fails(Defer({3, 2}, {4, 3}, {4, 2}, 1, {3}, {1, 2}), "does not have sum's shape");
 }
 
 }  // namespace

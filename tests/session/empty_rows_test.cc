@@ -5,7 +5,7 @@
 #include "weir/ops/array.h"
 #include "weir/session/session.h"
 
-// A tensor of shape [n, 0] takes no memory, whatever n is; its rows as tensors of their own do.
+// A tensor of shape [n, 0] takes no memory, whatever n is; its rows as separate tensors do.
 namespace weir {
 namespace {
 
@@ -26,9 +26,9 @@ class EmptyRows : public ::testing::Test {
   const Output x_;
 };
 
-TEST_F(EmptyRows, MoreThanMemoryHoldsAreRefused) {
+TEST_F(EmptyRows, RejectsMoreThanMemoryHolds) {
   const Operation list = List();
-  g_.versions().producer = 10;  // when there was TensorArrayUnpack
+  g_.versions().producer = 10;  // a version that still has TensorArrayUnpack
   const Output array =
       AddOp("TensorArray", {Const(g_, 0)}, {{"dtype", DT_FLOAT}, {"dynamic_size", true}});
   const Operation unpacked = AddNode("TensorArrayUnpack", {array, x_, Const(g_, 0.f)});

@@ -8,7 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "weir/core/file.h"
 #include "weir/core/graph_io.h"
-#include "weir/session/plan.h"
+#include "weir/session/passes.h"
 #include "weir/session/session.h"
 #include "weir/tests/gpu/test_gpu.h"
 #include "weir/tests/session/random_models.h"
@@ -21,9 +21,9 @@ struct Variant {
   const char* name;
   int num_threads;
   std::set<std::string> disable;
-  bool is_read_back = false;  // the graph has been written and read
-  int callers = 1;            // at once, of models without state
-  bool is_on_gpu = false;     // or what acts as one
+  bool is_read_back = false;  // the graph is serialized and imported again
+  int callers = 1;            // concurrent callers, for models without state
+  bool is_on_gpu = false;     // or on the simulated one
 };
 
 TestModel AddModel(Graph& g, uint32_t seed, int length, uint32_t noise) {
@@ -39,10 +39,11 @@ TestModel AddModel(Graph& g, uint32_t seed, int length, uint32_t noise) {
   }
 }
 
-// Its last batch is.
+// True if the last batch of the model is large.
 bool IsLarge(uint32_t seed) { return seed % 15 == 0; }
 
-// Of steps with several sizes of batch; of each caller's, one after the other.
+// Returns the results of steps with several batch sizes; each caller runs its steps one after
+// another.
 absl::StatusOr<std::vector<Tensors>> Results(uint32_t seed, int length, uint32_t noise,
                                              bool use_resource, const Variant& variant) {
   Graph g(GraphOptions{.use_resource = use_resource}), copy;
@@ -70,9 +71,11 @@ absl::StatusOr<std::vector<Tensors>> Results(uint32_t seed, int length, uint32_t
   return std::move(results[0]);
 }
 
-// What is apart, in words; empty if nothing is.
-std::string Apart(uint32_t seed, int length, uint32_t noise, bool use_resource, double tolerance) {
-  const auto want = Results(seed, length, noise, use_resource, {"without any", 1, OptimizationNames()});
+// Describes the differences; empty if there are none.
+std::string DescribeDifferences(uint32_t seed, int length, uint32_t noise, bool use_resource,
+                                double tolerance) {
+  const auto want =
+      Results(seed, length, noise, use_resource, {"without any", 1, OptimizationNames()});
   if (!want.ok()) return absl::StrCat("without any: ", want.status().message());
   std::set<std::string> some;
   for (uint32_t bits = seed * 2654435761u; const std::string& name : OptimizationNames()) {
@@ -86,8 +89,8 @@ std::string Apart(uint32_t seed, int length, uint32_t noise, bool use_resource, 
                               {"three callers", 2, {}, false, 3},
                               {"on a GPU", 2, {}, false, 1, true}};
   for (const Variant& variant : variants) {
-    if (variant.is_on_gpu && IsLarge(seed)) continue;  // what acts as one has little memory
-    // There, values of 16 bits are rounded once a region, not once a node.
+    if (variant.is_on_gpu && IsLarge(seed)) continue;  // the simulated GPU has little memory
+    // On a GPU 16-bit values are rounded once per region, not once per node.
     const double allowed = variant.is_on_gpu ? std::max(tolerance, 0x1p-7) : tolerance;
     const auto got = Results(seed, length, noise, use_resource, variant);
     const std::string what =
@@ -100,8 +103,9 @@ std::string Apart(uint32_t seed, int length, uint32_t noise, bool use_resource, 
   return "";
 }
 
-// The graph of a find, and what of it is run, for `weir profile` and a closer look.
-void Keep(const std::string& folder, uint32_t seed, int length, bool use_resource) {
+// Writes the graph of a difference, and prints what to run of it, for `weir profile` and further
+// analysis.
+void WriteGraphOf(const std::string& folder, uint32_t seed, int length, bool use_resource) {
   Graph g(GraphOptions{.use_resource = use_resource});
   const TestModel model = AddModel(g, seed, length, 0);
   const std::string path = absl::StrCat(folder, "/", seed, use_resource ? "r" : "v", ".pb");
@@ -131,13 +135,13 @@ int Main(int argc, char** argv) {
   for (; std::chrono::steady_clock::now() < end; seed += step) {
     const int length = longest <= 1 ? longest : 1 + static_cast<int>(seed % longest);
     for (const bool use_resource : {false, true}) {
-      std::string what = Apart(seed, length, 0, use_resource, tolerance);
-      if (!what.empty()) what = Apart(seed, length, 1, use_resource, tolerance);
+      std::string what = DescribeDifferences(seed, length, 0, use_resource, tolerance);
+      if (!what.empty()) what = DescribeDifferences(seed, length, 1, use_resource, tolerance);
       if (what.empty()) continue;
       ++finds;
       std::printf("seed %u, %s variables: %s\n", seed, use_resource ? "resource" : "reference",
                   what.c_str());
-      if (!keep.empty()) Keep(keep, seed, length, use_resource);
+      if (!keep.empty()) WriteGraphOf(keep, seed, length, use_resource);
       std::fflush(stdout);
     }
   }

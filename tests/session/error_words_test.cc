@@ -1,5 +1,6 @@
-// What TensorFlow raises, as a status: the code, and the words that people search for. The words
-// are those of TensorFlow 2.21's tf.compat.v1 for the same mistake, unless a row says otherwise.
+// TensorFlow's exceptions as statuses: the code, and the key words that people search for. The
+// words are those of TensorFlow 2.21's tf.compat.v1 for the same mistake, unless a row says
+// otherwise.
 
 #include <functional>
 
@@ -28,9 +29,9 @@ struct Mistake {
   const char* name;
   Code code;
   std::vector<std::string> words;
-  // Of the graph's errors, the first is taken if it returns OK.
+  // Makes the mistake. If it returns OK, the graph's first error counts.
   std::function<absl::Status(Graph&)> make;
-  // Only for one kind of variables: 'v' (reference) or 'r' (resource).
+  // Set if the mistake concerns only one kind of variables: 'v' (reference) or 'r' (resource).
   char kind = 0;
 };
 
@@ -140,7 +141,7 @@ std::vector<Mistake> GetVariables() {
        Code::kInvalidArgument,
        {"Variable a did not get an initializer, so its `shape` argument must be specified."},
        [](Graph& g) { return GetVariable(g, "a", VariableOptions{}), Done(); }},
-      // TensorFlow 1.15's words.
+      // The words are TensorFlow 1.15's.
       {"OfPartlyKnownShape",
        Code::kInvalidArgument,
        {"Shape of a new variable (a) must be fully defined, but instead was"},
@@ -220,7 +221,7 @@ std::vector<Mistake> GetVariables() {
 
 std::vector<Mistake> Writes() {
   return {
-      // The words of the guide; newer versions say the same otherwise.
+      // The words are the guide's; newer versions word it differently.
       {"AssignOfAnotherShape",
        Code::kInvalidArgument,
        {"Cannot assign to variable Variable:0 due to variable shape (2,) and value shape (3,) are "
@@ -256,7 +257,7 @@ std::vector<Mistake> Writes() {
          return RunFed(g, {{p, Tensor::Vector<float>({1, 2, 3})}}, Pair(g).Assign(p));
        },
        'r'},
-      // A reference variable of TensorFlow's says less: "must be the same size".
+      // TensorFlow's reference variables say less: "must be the same size".
       {"AddFedAnotherShape",
        Code::kInvalidArgument,
        {"Cannot update variable with shape [2] using a Tensor with shape [3], shapes must be "
@@ -318,7 +319,7 @@ std::vector<Mistake> Writes() {
        {"Attempting to use uninitialized value w", "w/read"},
        [](Graph& g) { return RunUninitialized(g, Pair(g) + 1.f); },
        'v'},
-      // TensorFlow 1.15's words.
+      // The words are TensorFlow 1.15's.
       {"ResourceReadWithoutAValue",
        Code::kFailedPrecondition,
        {"Error while reading resource variable w from Container: localhost. This could mean that "
@@ -510,7 +511,7 @@ std::vector<Mistake> Sessions() {
   };
 }
 
-// A checkpoint of `saved` restored into `wanted`.
+// Restores a checkpoint of `saved` into `wanted`.
 absl::Status RestoreInto(const Tensor& saved, const char* wanted_name, const Tensor& wanted,
                          bool resource) {
   const std::string path = testing::MakeTempDirectory("words") + "/m";

@@ -1,5 +1,6 @@
-// A step never waits, by an order that its graph does not have, for something that the outside
-// gives only once the step has gone on. The outside here is another step of the session.
+// A step must never block, because of an order that its graph does not have, on something that the
+// outside supplies only after the step has made progress. Here the outside is another step of the
+// session.
 
 #include <chrono>
 #include <functional>
@@ -18,21 +19,22 @@
 namespace weir {
 namespace {
 
-// The step takes from `in`; what it puts into `out` comes back there, one more. By kind of
-// variable, and whether the part that takes is built before the part that puts.
-class OutsideWaitsTest : public ::testing::TestWithParam<std::tuple<bool, bool>> {
+// The step dequeues from `in`; an element that it enqueues to `out` comes back there, incremented
+// by one. Parameters: the kind of variable, and whether the dequeuing part is built before the
+// enqueuing part.
+class ExternalWaitsTest : public ::testing::TestWithParam<std::tuple<bool, bool>> {
  protected:
   Output Taken() { return in_.Dequeue()[0]; }
-  // The variable becomes 5, and 7 is put.
-  Operation AssignAndPut() {
+  // Assigns 5 to the variable, then enqueues 7.
+  Operation AssignAndEnqueue() {
     const ControlDependencies after(g_, {v_.Assign(5.f)});
     return out_.Enqueue({Const(g_, 7.f)});
   }
-  // Runs both parts in one step, and returns what the first gives; -1 if the step hangs.
+  // Runs both parts in one step and returns the value of the first; -1 if the step hangs.
   float Run(const std::function<Output()>& take) {
     Output taken;
     if (std::get<1>(GetParam())) taken = take();
-    const Operation put = AssignAndPut();
+    const Operation put = AssignAndEnqueue();
     if (!taken.valid()) taken = take();
     return Run(taken, put);
   }
@@ -60,19 +62,19 @@ class OutsideWaitsTest : public ::testing::TestWithParam<std::tuple<bool, bool>>
   const Queue out_ = Queue::Fifo(g_, 5, {DT_FLOAT}, {.shapes = {Shape()}});
 };
 
-INSTANTIATE_TEST_SUITE_P(Kinds, OutsideWaitsTest,
+INSTANTIATE_TEST_SUITE_P(Kinds, ExternalWaitsTest,
                          ::testing::Combine(::testing::Bool(), ::testing::Bool()));
 
 // The read comes first, though its user comes last.
-TEST_P(OutsideWaitsTest, AWriterDoesNotWaitForAReaderThatTakes) {
+TEST_P(ExternalWaitsTest, AWriterDoesNotWaitForAReaderThatDequeues) {
   EXPECT_EQ(Run([&] { return v_.value() + Taken(); }), 9);
 }
 
-TEST_P(OutsideWaitsTest, NorForOneThatTakesElsewhere) {
+TEST_P(ExternalWaitsTest, NorForOneThatDequeuesElsewhere) {
   EXPECT_EQ(Run([&] { return Reshape(v_.value(), Const(g_, {1})) * Sqrt(Taken() + 1.f); }), 3);
 }
 
-TEST_P(OutsideWaitsTest, NorForABranchThatTakes) {
+TEST_P(ExternalWaitsTest, NorForABranchThatDequeues) {
   EXPECT_EQ(Run([&] {
               const Output value = v_.value();
               return Cond(
@@ -81,7 +83,7 @@ TEST_P(OutsideWaitsTest, NorForABranchThatTakes) {
             9);
 }
 
-TEST_P(OutsideWaitsTest, NorForALoopThatTakes) {
+TEST_P(ExternalWaitsTest, NorForALoopThatDequeues) {
   EXPECT_EQ(Run([&] {
               return WhileLoop([](const Outputs& in) { return in[0] < 1; },
                                [&](const Outputs& in) {
@@ -92,8 +94,8 @@ TEST_P(OutsideWaitsTest, NorForALoopThatTakes) {
             9);
 }
 
-// Of two writes the one that waits for less comes first.
-TEST_P(OutsideWaitsTest, NorForAnotherWriterThatTakes) {
+// Of two writes, the one that depends on fewer external waits comes first.
+TEST_P(ExternalWaitsTest, NorForAnotherWriterThatDequeues) {
   EXPECT_EQ(Run([&] {
               const Output taken = Taken();
               const ControlDependencies after(g_, {v_.AssignAdd(taken * 0.f)});
@@ -102,13 +104,13 @@ TEST_P(OutsideWaitsTest, NorForAnotherWriterThatTakes) {
             8);
 }
 
-// An iteration puts before it takes.
-TEST_P(OutsideWaitsTest, AnIterationPutsBeforeItTakes) {
+// An iteration enqueues before it dequeues.
+TEST_P(ExternalWaitsTest, AnIterationEnqueuesBeforeItDequeues) {
   const Outputs out = WhileLoop([](const Outputs& in) { return in[0] < 1; },
                                 [&](const Outputs& in) {
                                   Output taken;
                                   if (std::get<1>(GetParam())) taken = v_.read_value() + Taken();
-                                  const Operation put = AssignAndPut();
+                                  const Operation put = AssignAndEnqueue();
                                   if (!taken.valid()) taken = v_.read_value() + Taken();
                                   const ControlDependencies after(g_, {put});
                                   return Outputs{in[0] + 1, Identity(taken)};
@@ -117,10 +119,11 @@ TEST_P(OutsideWaitsTest, AnIterationPutsBeforeItTakes) {
   EXPECT_EQ(Run(out[1], std::nullopt), 9);
 }
 
-// What the writer waits for anyway, it may wait for once more: it then writes in place.
-TEST_P(OutsideWaitsTest, AWriterBehindTheSameElementStillComesLast) {
+// A writer that waits for an element anyway may also wait for a reader that waits for it: it then
+// writes in place.
+TEST_P(ExternalWaitsTest, AWriterWaitingForTheSameElementComesLast) {
   const Output x = Taken();
-  const Operation put = AssignAndPut();
+  const Operation put = AssignAndEnqueue();
   const Output seen = v_.value() * x;
   const Output written = v_.AssignAdd(x * 0.f);
   EXPECT_EQ(Run(seen + written * 0.f, put), 8);

@@ -1,5 +1,6 @@
-// Algorithms that round otherwise than the definition: that they are taken, that their results are
-// those of the definition, and that what is not finite comes out where the definition has it.
+// Algorithms that round differently from the definition: that they are used, that their results
+// agree with the definition, and that values which are not finite appear where the definition has
+// them.
 
 #include <cmath>
 #include <limits>
@@ -55,7 +56,7 @@ const std::vector<Geometry>& Geometries() {
   return *all;
 }
 
-// The largest distance, beside what sums of as many products may differ by.
+// Checks that the difference is within the rounding of sums of `products` products.
 void ExpectClose(const Tensor& got, const Tensor& want, double products) {
   ASSERT_EQ(got.shape(), want.shape());
   const double allowed = 3e-6 * std::sqrt(products);
@@ -64,7 +65,7 @@ void ExpectClose(const Tensor& got, const Tensor& want, double products) {
   }
 }
 
-// Computes y(x, w), with and without, for one and more threads, and in double.
+// Computes y(x, w) with and without fast algorithms, with one and more threads, and in double.
 void Check(const Tensor& x, const Tensor& w, double products,
            const std::function<Output(const Output&, const Output&)>& y) {
   const auto run = [&](const SessionOptions& options, DataType type, bool constant) {
@@ -81,9 +82,9 @@ void Check(const Tensor& x, const Tensor& w, double products,
     for (const bool constant : {false, true}) {
       const Tensor fast = run({.num_threads = threads}, DT_FLOAT, constant);
       ExpectClose(fast, want, products);
-      // Where vectors have 16 elements, channels must come in as many.
+      // With vectors of 16 elements, the number of channels must be a multiple of 16.
       if (constant && w.shape().dim(3) % 16 == 0) {
-        EXPECT_FALSE(IdenticalTensors(fast, slow)) << "nothing else was done";
+        EXPECT_FALSE(IdenticalTensors(fast, slow)) << "the fast algorithm was not used";
       }
     }
   }
@@ -112,7 +113,7 @@ TEST(FastConvolution, GradientForTheInput) {
   }
 }
 
-TEST(FastConvolution, TakesWhatFollowsIt) {
+TEST(FastConvolution, FusesEpilogues) {
   for (const Geometry& g : Geometries()) {
     if (g.options.data_format == "NCHW") continue;
     SCOPED_TRACE(g.label);
@@ -127,8 +128,9 @@ TEST(FastConvolution, TakesWhatFollowsIt) {
   }
 }
 
-// An infinity minus another is none: where one is, the definition is followed.
-TEST(FastConvolution, WhatIsNotFiniteStaysWhereItIs) {
+// An infinity minus an infinity is NaN: where there is an infinity, the kernel follows the
+// definition.
+TEST(FastConvolution, NonFiniteValuesMatchTheDefinition) {
   constexpr float kInf = std::numeric_limits<float>::infinity();
   for (const float odd : {kInf, -kInf, std::numeric_limits<float>::quiet_NaN()}) {
     for (const bool in_filter : {false, true}) {

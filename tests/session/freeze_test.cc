@@ -28,7 +28,7 @@ using ::testing::IsEmpty;
 using testing::Start;
 using testing::Var;
 
-// Ops of a graph that have to do with variables.
+// Ops of a graph that use variables.
 std::vector<std::string> VariableOps(const Graph& graph) {
   std::vector<std::string> ops;
   for (const auto& node : graph.nodes()) {
@@ -42,8 +42,8 @@ std::vector<std::string> VariableOps(const Graph& graph) {
   return ops;
 }
 
-// Freezes the outputs and expects of the frozen graph, in a session that has initialized nothing,
-// the same values to the bit.
+// Freezes the outputs, and expects the same values to the bit of the frozen graph, in a session
+// without initialization.
 std::unique_ptr<Graph> FreezeAndCompare(Session& session, const Feeds& feeds,
                                         const Outputs& outputs) {
   absl::StatusOr<std::unique_ptr<Graph>> frozen = FreezeGraph(session, outputs);
@@ -75,7 +75,7 @@ class Freeze : public ::testing::TestWithParam<bool> {
 INSTANTIATE_TEST_SUITE_P(Kinds, Freeze, ::testing::Values(true, false),
                          [](const auto& info) { return info.param ? "resource" : "reference"; });
 
-TEST_P(Freeze, KeepsWhatTheOutputsNeedUnderItsNames) {
+TEST_P(Freeze, KeepsNodesThatTheOutputsNeed) {
   const Output x = Placeholder(g_, DT_FLOAT, {-1, 3}, "x");
   const Output hidden = layers::Dense(x, 4, {.activation = Tanh, .name = "hidden"});
   const Output y = layers::Dense(hidden, 2, {.name = "out"});
@@ -100,7 +100,7 @@ TEST_P(Freeze, KeepsWhatTheOutputsNeedUnderItsNames) {
   EXPECT_TRUE(std::equal(was.begin(), was.end(), before.data<float>()));
 }
 
-TEST_P(Freeze, ReadsOfEveryKindBecomeThoseOfTensors) {
+TEST_P(Freeze, ReplacesAllKindsOfReads) {
   const Variable table =
       MakeVariable(g_, Tensor::Of<float>({2, 2, 2}, {1, 2, 3, 4, 5, 6, 7, 8}), {.name = "table"});
   const Output rows = Placeholder(g_, DT_INT32, {2}, "rows");
@@ -120,7 +120,7 @@ TEST_P(Freeze, ReadsOfEveryKindBecomeThoseOfTensors) {
   FreezeAndCompare(session, feeds, outputs);
 }
 
-TEST_P(Freeze, LoopsAndConditionalsAreGivenValues) {
+TEST_P(Freeze, ReplacesHandlesInLoopsAndConditionals) {
   const Variable w = Var(g_, "w", {1, 2, 3}), step = Var(g_, "step", {0.5, 0.5, 0.5});
   const Output n = Placeholder(g_, DT_INT32, {}, "n");
   const Output loop = WhileLoop([&](const Outputs& v) { return Less(v[0], n); },
@@ -131,7 +131,7 @@ TEST_P(Freeze, LoopsAndConditionalsAreGivenValues) {
   const Output branch = Cond(
       Greater(n, Const(g_, 2)), [&] { return w.value() * 10.f; },
       [&] { return w.value() + step.value(); });
-  // Constants that a read needs besides lie in the loop as well.
+  // Additional constants of a read are in the loop as well.
   const Output rows =
       WhileLoop([&](const Outputs& v) { return Less(v[0], n); },
                 [&](const Outputs& v) {
@@ -144,7 +144,7 @@ TEST_P(Freeze, LoopsAndConditionalsAreGivenValues) {
     FreezeAndCompare(session, {{n, Tensor::Scalar(int32_t{count})}}, {loop, branch, rows});
 }
 
-TEST_P(Freeze, WhatWritesToAVariableCannotBePartOfIt) {
+TEST_P(Freeze, RejectsNodesThatWriteToAVariable) {
   const Variable w = Var(g_, "w", {1});
   const Output updated = w.AssignAdd(Const(g_, {1.f}));
   Session session = Start(g_);
@@ -157,7 +157,7 @@ TEST_P(Freeze, WhatWritesToAVariableCannotBePartOfIt) {
   EXPECT_THAT((*value)[0].flat<float>(), ElementsAre(1)) << "it was not written to";
 }
 
-TEST_P(Freeze, NeedsValues) {
+TEST_P(Freeze, RequiresInitializedVariables) {
   const Variable w = Var(g_, "w", {1});
   Session session = Start(g_);
   const absl::Status status = FreezeGraph(session, {w.value() + 1.f}).status();
@@ -174,7 +174,7 @@ Output Read(const Output& handle) {
   return AddOp("ReadVariableOp", {handle}, {{"dtype", DT_FLOAT}});
 }
 
-TEST(FreezeFunctions, CallsBranchesAndLoopsAreGivenValues) {
+TEST(FreezeFunctions, ReplacesHandlesInCallsBranchesAndLoops) {
   Graph g;
   const Variable w = Var(g, "w", {1, 2}), b = Var(g, "b", {10, 20});
   const Output x = Placeholder(g, DT_FLOAT, {2}, "x"), n = Placeholder(g, DT_INT32, {}, "n");
@@ -184,7 +184,7 @@ TEST(FreezeFunctions, CallsBranchesAndLoopsAreGivenValues) {
   const FunctionRef shift =
       AddReader(g, "shift", {DT_FLOAT, DT_RESOURCE},
                 [](Graph&, const Outputs& args) { return Outputs{args[0] + Read(args[1])}; });
-  // Calls another one with the handle that it was given.
+  // Calls another function with the handle that it was given.
   const FunctionRef outer =
       AddReader(g, "outer", {DT_FLOAT, DT_RESOURCE}, [&](Graph& body, const Outputs& args) {
         return Outputs{Call(body, scale, args)[0] + Read(args[1])};
@@ -217,14 +217,15 @@ TEST(FreezeFunctions, CallsBranchesAndLoopsAreGivenValues) {
     const std::unique_ptr<Graph> frozen =
         FreezeAndCompare(session, {{x, point}, {n, Tensor::Scalar(int32_t{count})}}, outputs);
     ASSERT_NE(frozen, nullptr);
-    // One made of each function, however often it is called; those of handles are gone.
+    // Each function is frozen once, however often it is called; the functions of handles are
+    // removed.
     EXPECT_THAT(frozen->functions()->Names(),
                 ::testing::UnorderedElementsAre("scale_frozen", "shift_frozen", "outer_frozen",
                                                 "goes_on_frozen", "body_frozen", "counted_frozen"));
   }
 }
 
-TEST(FreezeFunctions, ThatMakeTheirVariablesAreRefused) {
+TEST(FreezeFunctions, RejectsFunctionsThatCreateVariables) {
   Graph g;
   const FunctionRef f = DefineFrom(g, "f", {DT_FLOAT}, [](Graph& body, const Outputs& x) {
     const Output handle =
@@ -239,7 +240,7 @@ TEST(FreezeFunctions, ThatMakeTheirVariablesAreRefused) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("hidden"));
 }
 
-TEST(FreezeFunctions, WithoutAnEndAreRefused) {
+TEST(FreezeFunctions, RejectsDeeplyNestedFunctions) {
   Graph g;
   const Variable w = Var(g, "w", {1});
   FunctionRef f = AddReader(g, "f0", {DT_RESOURCE},
@@ -256,8 +257,8 @@ TEST(FreezeFunctions, WithoutAnEndAreRefused) {
   EXPECT_TRUE(FreezeGraph(session, {shallow}).ok());
 }
 
-// A chain of nodes that hand a handle on, last one first in the file.
-TEST(FreezeGraph, TakesALinearTimeForAnyOrderOfNodes) {
+// A chain of nodes that forward a handle, in reverse order in the file.
+TEST(FreezeGraph, TakesLinearTimeForAnyOrderOfNodes) {
   constexpr int kNodes = 20000;
   Graph g;
   const Variable w = Var(g, "w", {5});
@@ -278,7 +279,7 @@ TEST(FreezeGraph, TakesALinearTimeForAnyOrderOfNodes) {
   EXPECT_THAT((*values)[0].flat<float>(), ElementsAre(5));
 }
 
-// A conditional whose predicate is a reference variable, and whose data are none.
+// A conditional whose predicate is a reference variable, and whose data are not.
 TEST(FreezeGraph, APredicateIsAValue) {
   Graph g({.use_resource = false});
   const Variable flag = MakeVariable(g, true, {.name = "flag"});
@@ -295,12 +296,12 @@ TEST(FreezeFunctions, SavedModelsOfTensorFlow2) {
   const Signature& f = model->meta.signatures.at("serving_default");
   const absl::Status status =
       FreezeGraph(*model->session, {*model->graph->FindOutput(f.outputs.at("out"))}).status();
-  // It counts its calls.
+  // The model counts its calls.
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("writes to a variable"));
 }
 
-TEST(FreezeGraph, OutputsAreOfTheSessionsGraph) {
+TEST(FreezeGraph, RejectsOutputsOfOtherGraphs) {
   Graph g, other;
   Session session = Start(g);
   EXPECT_EQ(FreezeGraph(session, {}).status().code(), absl::StatusCode::kInvalidArgument);

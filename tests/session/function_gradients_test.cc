@@ -1,4 +1,4 @@
-// Gradients through functions that a graph calls, branches to, and goes round in.
+// Gradients through functions that a graph uses as calls, branches and loop bodies.
 
 #include <cmath>
 
@@ -69,7 +69,7 @@ TEST_F(FunctionGradientsTest, OfShapesKnownOnlyWhenRun) {
         {.static_shapes = false, .order = 2});
 }
 
-TEST_F(FunctionGradientsTest, OfVariablesThatChangePlaces) {
+TEST_F(FunctionGradientsTest, OfSwappedLoopVariables) {
   Check({{2}, {2}, {2}},
         [&](const Outputs& x) {
           const Outputs r = Repeat(g_, 5, x, [](Graph&, const Outputs& v) {
@@ -80,7 +80,7 @@ TEST_F(FunctionGradientsTest, OfVariablesThatChangePlaces) {
         {.order = 2});
 }
 
-TEST_F(FunctionGradientsTest, OfVariablesThatGrow) {
+TEST_F(FunctionGradientsTest, OfGrowingLoopVariables) {
   Check({{1, 2}, {2}},
         [&](const Outputs& x) {
           return Repeat(g_, 3, x, [](Graph&, const Outputs& v) {
@@ -90,7 +90,7 @@ TEST_F(FunctionGradientsTest, OfVariablesThatGrow) {
         {.static_shapes = false});
 }
 
-TEST_F(FunctionGradientsTest, OfLoopsInLoops) {
+TEST_F(FunctionGradientsTest, OfNestedLoops) {
   Check({{2}, {2}},
         [&](const Outputs& x) {
           return Repeat(g_, 3, x, [&](Graph& body, const Outputs& v) {
@@ -123,9 +123,9 @@ TEST_F(FunctionGradientsTest, OfBranchesInLoopsAndLoopsInBranches) {
         {.order = 2});
 }
 
-// As TensorFlow 2 writes a map over rows: they are in a list that the loop reads, and the results
-// in one that it fills.
-TEST_F(FunctionGradientsTest, OfRowsInLists) {
+// A map over rows as TensorFlow 2 writes it: the loop reads the rows from a tensor list, and adds
+// the results to another one.
+TEST_F(FunctionGradientsTest, OfRowsInTensorLists) {
   Check({{3, 2}, {2}},
         [&](const Outputs& x) {
           const Output shape = Const(g_, {2});
@@ -163,7 +163,7 @@ TEST_F(FunctionGradientsTest, OfCountedLoops) {
   }
 }
 
-TEST_F(FunctionGradientsTest, OfFunctionalLoopsInOnesOfNodes) {
+TEST_F(FunctionGradientsTest, OfFunctionalLoopsInV1Loops) {
   Check({{2}, {2}}, [&](const Outputs& x) {
     const Outputs r = WhileLoop(
         [](const Outputs& v) { return v[0] < 3; },
@@ -178,9 +178,9 @@ TEST_F(FunctionGradientsTest, OfFunctionalLoopsInOnesOfNodes) {
   });
 }
 
-// d(x w^3) and d(x w^6) by w: the handle of w goes round; in the second case through a loop in a
-// loop and a call, none of which knows the variable when its gradient is made.
-TEST_F(FunctionGradientsTest, ReachVariables) {
+// d(x w^3) and d(x w^6) by w. The handle of w is a loop-carried value, in the second case of nested
+// loops and a call, none of which knows the variable when its gradient is built.
+TEST_F(FunctionGradientsTest, OfVariables) {
   const Variable w = MakeVariable(g_, Tensor::Scalar(1.5), {.name = "w"});
   const auto times_w = [](Graph&, const Outputs& v) {
     return Outputs{v[0] * AddOp("ReadVariableOp", {v[1]}, {{"dtype", DT_DOUBLE}}), v[1]};
@@ -214,8 +214,8 @@ TEST_F(FunctionGradientsTest, ReachVariables) {
   EXPECT_DOUBLE_EQ((*out)[4].scalar<double>(), 4);
 }
 
-// Strings and handles of tables go round without a gradient.
-TEST_F(FunctionGradientsTest, PassOverWhatHasNone) {
+// Strings and handles of tables are loop-carried without a gradient.
+TEST_F(FunctionGradientsTest, IgnoreValuesWithoutGradients) {
   Check({{2}}, [&](const Outputs& x) {
     const Output table = Output(AddNode(g_, "MutableHashTableV2", {},
                                         {{"key_dtype", DT_INT64}, {"value_dtype", DT_DOUBLE}}));
@@ -253,7 +253,7 @@ TEST_F(FunctionGradientsTest, OfImportedLoops) {
   EXPECT_NEAR((*out)[1].scalar<double>(), slope, 1e-12);
 }
 
-TEST_F(FunctionGradientsTest, AWrongBodyIsAnError) {
+TEST_F(FunctionGradientsTest, AnInvalidBodyIsAnError) {
   const Output x = Const<double>(g_, 1.);
   const FunctionRef two = Define({DT_DOUBLE}, [](Graph&, const Outputs& v) {
     return Outputs{v[0], v[0]};
@@ -261,7 +261,7 @@ TEST_F(FunctionGradientsTest, AWrongBodyIsAnError) {
   const FunctionRef cond =
       Define({DT_DOUBLE}, [](Graph&, const Outputs& v) { return Outputs{v[0] < 3.}; });
   DenseGradients(FunctionalWhile({x}, cond, two), {x});
-  EXPECT_THAT(g_.TakeStatus().message(), HasSubstr("gives 2 results"));
+  EXPECT_THAT(g_.TakeStatus().message(), HasSubstr("returns 2 results"));
 }
 
 }  // namespace

@@ -47,7 +47,7 @@ TEST_F(FunctionalTest, MapsEachRow) {
   EXPECT_THAT(Floats(DenseGradients({y[0]}, {scale})[0]), ElementsAre(3, 7, 11));
 }
 
-TEST_F(FunctionalTest, MapsAsManyRowsAsThereAreWhenRun) {
+TEST_F(FunctionalTest, MapsAnUnknownNumberOfRows) {
   const Output x = Placeholder(g_, DT_FLOAT, {-1});
   const Outputs y = MapFn([&](const Outputs& r) { return Outputs{Cast(r[0], DT_INT32)}; }, {x},
                           {.dtypes = DataTypes{DT_INT32}});
@@ -56,7 +56,7 @@ TEST_F(FunctionalTest, MapsAsManyRowsAsThereAreWhenRun) {
   EXPECT_THAT((*out)[0].flat<int32_t>(), ElementsAre(1, 2, 3, 4));
 }
 
-TEST_F(FunctionalTest, ScansFromAStartOrFromTheFirstRow) {
+TEST_F(FunctionalTest, ScansFromAnInitializerOrTheFirstRow) {
   const Output x = Const(g_, {1.f, 2.f, 3.f, 4.f});
   const Output start = Const(g_, 10.f);
   EXPECT_THAT(Floats(Scan(Add, {x}, {start})[0]), ElementsAre(11, 13, 16, 20));
@@ -75,7 +75,7 @@ TEST_F(FunctionalTest, ScansOfUnknownLengthHaveGradients) {
   EXPECT_THAT(Floats(DenseGradients({products}, {x})[0], feeds), ElementsAre(16, 10, 6));
 }
 
-TEST_F(FunctionalTest, CaseTakesTheFirstThatIsTrue) {
+TEST_F(FunctionalTest, CaseTakesTheFirstTruePredicate) {
   const Output n = Placeholder(g_, DT_INT32, {});
   const auto gives = [this](float value) {
     return [this, value] { return Outputs{Const(g_, value)}; };
@@ -95,7 +95,7 @@ TEST_F(FunctionalTest, CaseTakesTheFirstThatIsTrue) {
   EXPECT_THAT(s.message(), HasSubstr("more than 1 conditions"));
 }
 
-TEST_F(FunctionalTest, RecurrentNetworksRunTheirCellStepByStep) {
+TEST_F(FunctionalTest, RecurrentNetworksRunTheirCellOncePerStep) {
   const Output x = Const<float>(g_, {2, 3, 1}, {1, 2, 3, 4, 5, 6});
   const Output lengths = Const(g_, {3, 1}), zero = Zeros(g_, {2, 1});
   const RnnCell sums = [](const Output& input, const Outputs& state) {
@@ -112,7 +112,7 @@ TEST_F(FunctionalTest, RecurrentNetworksRunTheirCellStepByStep) {
   EXPECT_THAT(Floats(DenseGradients({some.state[0]}, {x})[0]), ElementsAre(4, 2, 1, 1, 0, 0));
 }
 
-// The cell in a loop, and once more step by step, with the same variables.
+// The cell in a loop, and once more unrolled, with the same variables.
 TEST_F(FunctionalTest, LstmCellsShareTheirVariables) {
   const Output x = Const<float>(g_, {1, 3, 2}, {1, -1, 0.5f, 2, -2, 1}), zero = Zeros(g_, {1, 4});
   const RnnCell cell = BasicLstmCell(4);
@@ -135,7 +135,7 @@ TEST_F(FunctionalTest, LstmCellsShareTheirVariables) {
   }
 }
 
-TEST_F(FunctionalTest, RefusesWhatHasNoRows) {
+TEST_F(FunctionalTest, RejectsInvalidRows) {
   MapFn([](const Outputs& r) { return r; }, {Const(g_, 1.f)});
   EXPECT_THAT(g_.TakeStatus().message(), HasSubstr("1+ dimensional"));
   Scan(Add, {Const(g_, {1.f, 2.f}), Const(g_, {1.f})}, {Const(g_, 0.f)});

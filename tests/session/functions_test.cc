@@ -63,7 +63,7 @@ class FunctionsTest : public ::testing::Test {
   Graph g_;
 };
 
-TEST_F(FunctionsTest, ACallComputesWhatTheFunctionSays) {
+TEST_F(FunctionsTest, ACallRunsTheFunction) {
   const FunctionRef square = DefineSquare();
   const Output x = Placeholder(g_, DT_FLOAT);
   const Output y = Call(g_, square, {x})[0];
@@ -80,7 +80,7 @@ TEST_F(FunctionsTest, FunctionsCallFunctions) {
   EXPECT_EQ(RunFloat(Call(g_, fourth, {Const(g_, 3.f)})[0]), 81);
 }
 
-TEST_F(FunctionsTest, AResultMayBeAnArgumentOrComeTwice) {
+TEST_F(FunctionsTest, AResultMayBeAnArgumentOrRepeated) {
   const FunctionRef f = Define("f", {DT_FLOAT, DT_INT32}, [](Graph&, const Outputs& x) {
     const Output twice = x[0] + x[0];
     return Outputs{x[1], twice, x[0], twice};
@@ -92,8 +92,8 @@ TEST_F(FunctionsTest, AResultMayBeAnArgumentOrComeTwice) {
   EXPECT_THAT(Floats(r[3]), ElementsAre(6, 12));
 }
 
-// As TensorFlow's critical sections have them.
-TEST_F(FunctionsTest, NodesMayWaitForAnArgument) {
+// The form that TensorFlow's critical sections have.
+TEST_F(FunctionsTest, NodesMayHaveControlEdgesFromArguments) {
   const FunctionRef f = Define("f", {DT_FLOAT, DT_FLOAT}, [](Graph& body, const Outputs& x) {
     const ControlDependencies after(body, {x[1]});
     return Outputs{x[0] * x[0]};
@@ -135,7 +135,7 @@ TEST_F(FunctionsTest, CaseTakesTheLastBranchForOtherIndices) {
     EXPECT_EQ(RunFloat(y, {{index, Tensor::Scalar<int32_t>(i)}}), want) << i;
 }
 
-TEST_F(FunctionsTest, WhileGoesRoundAsLongAsItsConditionHolds) {
+TEST_F(FunctionsTest, WhileRunsAsLongAsItsConditionHolds) {
   const DataTypes types = {DT_INT32, DT_FLOAT};
   const FunctionRef cond =
       Define("cond", types, [](Graph&, const Outputs& v) { return Outputs{v[0] < 10}; });
@@ -176,7 +176,7 @@ TEST_F(FunctionsTest, ForCountsUpAndDown) {
     EXPECT_THAT(status.message(), HasSubstr("Invalid start/limit/delta")) << status;
 }
 
-TEST_F(FunctionsTest, RecursionComputesAndEndsWithAnErrorWhereItIsEndless) {
+TEST_F(FunctionsTest, RecursionWorksAndIsLimited) {
   // f(n) = n <= 0 ? 0 : n + f(n - 1), the call under a Switch.
   const FunctionRef recurse{"sum", nullptr};
   Define("sum", {DT_FLOAT}, [](Graph& body, const Outputs& x) {
@@ -199,14 +199,13 @@ TEST_F(FunctionsTest, RecursionComputesAndEndsWithAnErrorWhereItIsEndless) {
   EXPECT_EQ(RunFloat(Call(g_, recurse, {Const(g_, 100.f)})[0]), 5050);
   const auto endless = Try(Call(g_, {"endless", nullptr}, {Const(g_, 1.f)}, "start"));
   EXPECT_EQ(endless.status().code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(
-      endless.status().message(),
-      AllOf(HasSubstr("'endless' seems to recurse without end"),
-            HasSubstr("start/again/again/"), HasSubstr("/.../again/"), HasSubstr("nested")));
+  EXPECT_THAT(endless.status().message(), AllOf(HasSubstr("'endless' seems to recurse without end"),
+                                                HasSubstr("start/again/again/"),
+                                                HasSubstr("/.../again/"), HasSubstr("nested")));
   EXPECT_LT(endless.status().message().size(), 500);
 }
 
-TEST_F(FunctionsTest, VariablesThatAreCapturedAreReadAndWritten) {
+TEST_F(FunctionsTest, CapturedVariablesAreReadAndWritten) {
   const Variable v = MakeVariable(Const(g_, 1.f), {.name = "v"});
   const FunctionRef add = Define("add", {DT_RESOURCE, DT_FLOAT}, [](Graph& body, const Outputs& a) {
     Node* update = AddNode("AssignAddVariableOp", {a[0], a[1]});
@@ -223,13 +222,13 @@ TEST_F(FunctionsTest, VariablesThatAreCapturedAreReadAndWritten) {
   EXPECT_EQ((*session.Run({y}))[0].scalar<float>(), 3);
   EXPECT_EQ((*session.Run({y}))[0].scalar<float>(), 5);
   EXPECT_EQ((*session.Run({v.value()}))[0].scalar<float>(), 5);
-  ASSERT_TRUE(session.Run(Operation(y.node)).ok()) << "for its effect alone";
+  ASSERT_TRUE(session.Run(Operation(y.node)).ok()) << "run for its effect alone";
   EXPECT_EQ((*session.Run({v.value()}))[0].scalar<float>(), 7);
 }
 
-// Kernels of a body keep weights packed from call to call. Whoever writes to the variable must be
-// seen, whether weights stay for many calls or change before each.
-TEST_F(FunctionsTest, WeightsThatAFunctionReadsMayChange) {
+// Kernels of a body keep weights packed from call to call. They must notice every write to the
+// variable, whether weights stay for many calls or change before each.
+TEST_F(FunctionsTest, WeightsOfAFunctionMayChange) {
   const auto pattern = [](const Shape& shape, int seed) {
     Tensor t(DT_FLOAT, shape);
     for (int64_t i = 0; i < t.num_elements(); ++i)
@@ -269,7 +268,7 @@ TEST_F(FunctionsTest, WeightsThatAFunctionReadsMayChange) {
   }
 }
 
-TEST_F(FunctionsTest, AnEffectThatNoResultNeedsHappens) {
+TEST_F(FunctionsTest, EffectsRunEvenIfNoResultNeedsThem) {
   const Variable v = MakeVariable(Const(g_, 1.f), {.name = "v"});
   const FunctionRef f = Define("f", {DT_RESOURCE, DT_FLOAT}, [](Graph& body, const Outputs& a) {
     AddNode("AssignAddVariableOp", {a[0], a[1]});
@@ -282,7 +281,7 @@ TEST_F(FunctionsTest, AnEffectThatNoResultNeedsHappens) {
   EXPECT_EQ((*session.Run({v.value()}))[0].scalar<float>(), 3);
 }
 
-TEST_F(FunctionsTest, ErrorsNameTheCallsThatLedToThem) {
+TEST_F(FunctionsTest, ErrorsNameTheirCallers) {
   const FunctionRef check = Define("check", {DT_FLOAT}, [](Graph&, const Outputs& x) {
     return Outputs{AddOp("CheckNumerics", {x[0]}, {{"message", "bad"}}, "number")};
   });
@@ -296,10 +295,10 @@ TEST_F(FunctionsTest, ErrorsNameTheCallsThatLedToThem) {
   EXPECT_THAT(out.status().message(),
               AllOf(HasSubstr("CheckNumerics (node outer_call/inner_call/number)"),
                     Not(HasSubstr("PartitionedCall"))));
-  EXPECT_THAT(out.status().ToString(), Not(HasSubstr("in_function"))) << "no marks are left";
+  EXPECT_THAT(out.status().ToString(), Not(HasSubstr("in_function"))) << "no payload is left";
 }
 
-TEST_F(FunctionsTest, WrongCallsAreRefused) {
+TEST_F(FunctionsTest, InvalidCallsAreErrors) {
   const FunctionRef square = DefineSquare();
   const auto call = [&](const std::string& f, const DataType in, const DataType out) {
     Node* node = AddNode(g_, "PartitionedCall", {Outputs{Placeholder(g_, in)}},
@@ -330,7 +329,7 @@ TEST_F(FunctionsTest, WrongCallsAreRefused) {
   EXPECT_THAT(g_.TakeStatus().message(), HasSubstr("unknown"));
 }
 
-TEST_F(FunctionsTest, ABranchThatIsNotTakenIsNotCalled) {
+TEST_F(FunctionsTest, AnUntakenBranchIsNotCalled) {
   const FunctionRef square = DefineSquare();
   const FunctionRef bad = Define("bad", {DT_FLOAT}, [](Graph& body, const Outputs& x) {
     return Outputs{AddOp("CheckNumerics", {x[0] / 0.f}, {{"message", "called"}})};
@@ -370,7 +369,7 @@ TEST_F(FunctionsTest, ClosingTheSessionEndsALoop) {
   EXPECT_EQ(status.code(), absl::StatusCode::kCancelled) << status;
 }
 
-TEST_F(FunctionsTest, ManyStepsCallAFunctionAtOnce) {
+TEST_F(FunctionsTest, ConcurrentStepsCallAFunction) {
   const FunctionRef square = DefineSquare();
   const Output x = Placeholder(g_, DT_FLOAT);
   const Output y = Call(g_, square, Call(g_, square, {x}))[0];
@@ -389,7 +388,7 @@ TEST_F(FunctionsTest, ManyStepsCallAFunctionAtOnce) {
   for (std::thread& thread : threads) thread.join();
 }
 
-TEST_F(FunctionsTest, ResetForgetsWhatBodiesKnow) {
+TEST_F(FunctionsTest, ResetDiscardsPlansOfBodies) {
   const FunctionRef f = Define("f", {DT_FLOAT}, [](Graph& body, const Outputs& x) {
     const Output handle = AddNode(body, "VarHandleOp", {},
                                   {{"dtype", DT_FLOAT}, {"shape", Shape()}, {"shared_name", "v"}})
@@ -463,7 +462,7 @@ TEST_F(FunctionsTest, BranchesHaveGradients) {
   EXPECT_EQ(RunFloat(b, {{index, Tensor::Scalar<int32_t>(1)}}), 10);
 }
 
-TEST_F(FunctionsTest, TheGradientReachesAVariableThatIsCaptured) {
+TEST_F(FunctionsTest, TheGradientReachesACapturedVariable) {
   const Variable w = MakeVariable(Const(g_, {2.f, 3.f}), {.name = "w"});
   const FunctionRef f = Define("f", {DT_RESOURCE, DT_FLOAT}, [](Graph&, const Outputs& a) {
     const Output value = AddOp("ReadVariableOp", {a[0]}, {{"dtype", DT_FLOAT}});
@@ -477,7 +476,8 @@ TEST_F(FunctionsTest, TheGradientReachesAVariableThatIsCaptured) {
   EXPECT_THAT(Floats((*session.Run({dw}))[0]), ElementsAre(40, 60));
 }
 
-// The gradient of the function `forward` at 3, which the library says is `backward`.
+// Returns the gradient of the function `forward` at 3; the library declares `backward` as its
+// gradient.
 absl::StatusOr<Tensors> RunGradientBy(const Graph& g, const std::string& forward,
                                       const std::string& backward) {
   proto::GraphDef def;
@@ -493,7 +493,7 @@ absl::StatusOr<Tensors> RunGradientBy(const Graph& g, const std::string& forward
   return session.Run({dx});
 }
 
-TEST_F(FunctionsTest, AGradientFunctionOfTheLibraryGoesFirst) {
+TEST_F(FunctionsTest, GradientFunctionsOfTheLibraryTakePrecedence) {
   DefineSquare();
   const DataTypes types = {DT_FLOAT, DT_FLOAT};
   Define("own", types, [](Graph&, const Outputs& a) { return Outputs{a[1] * 1000.f}; });
@@ -503,9 +503,9 @@ TEST_F(FunctionsTest, AGradientFunctionOfTheLibraryGoesFirst) {
               HasSubstr("SymGrad expects to return 1 tensor(s), but get 2 tensor(s) instead"));
 }
 
-// ---- the same by other means
+// ---- other forms of calls
 
-TEST_F(FunctionsTest, CalledAndBuiltInPlaceTheSameComesOut) {
+TEST_F(FunctionsTest, CallsEqualInlinedFunctions) {
   const auto step = [](const Outputs& v) {
     return Outputs{v[0] + 1, Tanh(v[1] * 1.5f + Cast(v[0], DT_FLOAT) * 0.1f)};
   };
@@ -529,7 +529,7 @@ TEST_F(FunctionsTest, CalledAndBuiltInPlaceTheSameComesOut) {
   }
 }
 
-// ---- what libraries say
+// ---- declarations of libraries
 
 TEST_F(FunctionsTest, AttributesOfAFunctionReachItsNodes) {
   proto::GraphDef def;
@@ -604,7 +604,7 @@ TEST_F(FunctionsTest, MalformedFunctionsAreErrorsOfTheirCalls) {
   }
 }
 
-TEST_F(FunctionsTest, TwoFunctionsOfOneNameMustBeEqual) {
+TEST_F(FunctionsTest, FunctionsOfOneNameMustBeEqual) {
   DefineSquare("f");
   proto::GraphDef same;
   ExportGraphDef(g_, &same);
@@ -618,7 +618,7 @@ TEST_F(FunctionsTest, TwoFunctionsOfOneNameMustBeEqual) {
               HasSubstr("a different function with the same name already exists"));
 }
 
-TEST_F(FunctionsTest, ExportedFunctionsComeBack) {
+TEST_F(FunctionsTest, ExportedFunctionsAreImported) {
   const FunctionRef square = DefineSquare();
   Call(g_, square, {Const(g_, 4.f)}, "y");
   Graph again;
@@ -630,7 +630,7 @@ TEST_F(FunctionsTest, ExportedFunctionsComeBack) {
   EXPECT_EQ((*session.Run({*again.FindOutput("y:0")}))[0].scalar<float>(), 16);
 }
 
-// ---- the small ops
+// ---- small ops
 
 TEST_F(FunctionsTest, ARemoteCallGoesToALocalDevice) {
   const FunctionRef square = DefineSquare();

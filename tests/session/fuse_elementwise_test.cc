@@ -15,8 +15,8 @@
 #include "weir/ops/while_loop.h"
 #include "weir/session/session.h"
 
-// What becomes of element-wise neighbors, and of reductions behind them: the ops that a traced
-// step runs, and that not a bit of the results changes, but for the rounding of sums.
+// Fusion of element-wise neighbors, and of reductions after them: the ops that a traced step runs,
+// and that not a bit of the results changes, except for the rounding of sums.
 namespace weir {
 namespace {
 
@@ -25,7 +25,7 @@ using ::testing::ElementsAre;
 using ::testing::Pair;
 using ::testing::UnorderedElementsAre;
 
-constexpr double kRounding = 5e-5;  // of sums of floats; the rest agrees to the bit
+constexpr double kRounding = 5e-5;  // of sums of floats; everything else agrees to the bit
 
 class FuseElementwise : public testing::Test {
  protected:
@@ -56,8 +56,8 @@ class FuseElementwise : public testing::Test {
     EXPECT_TRUE(out.ok()) << out.status();
     return out.ok() ? *out : Tensors(ys.size());
   }
-  // How often each op runs. The values are those without fusion, with any number of threads; up to
-  // `rounding`, relatively and for values below 1 absolutely, if that is not 0.
+  // Returns how often each op runs. Checks that the values equal those without fusion, with any
+  // number of threads, up to `rounding`: relative, and absolute for values below 1.
   std::map<std::string, int> OpsFor(const Outputs& ys, double rounding = 0) {
     EXPECT_TRUE(g_.status().ok()) << g_.status();
     const Tensors want = Run(ys, {.num_threads = 2, .disable = {"fusion"}});
@@ -110,7 +110,7 @@ class FuseElementwise : public testing::Test {
   std::mt19937 random_{17};
 };
 
-TEST_F(FuseElementwise, AChainIsOneNode) {
+TEST_F(FuseElementwise, AChainOfOpsIsOneNode) {
   for (const DataType dtype : {DT_FLOAT, DT_DOUBLE, DT_BFLOAT16, DT_INT32}) {
     const Output x = Input({7, 1031}, dtype);
     Output y = Square(x) + x;
@@ -120,10 +120,10 @@ TEST_F(FuseElementwise, AChainIsOneNode) {
   }
 }
 
-// Cheap ops that follow on each other go through registers (kernels/register_fusion.h), as many elements at a
-// time as eight vectors have; each op with a number and with elements on either side, what others
-// take too, and what is no link in between.
-TEST_F(FuseElementwise, ChainsOfCheapOpsGiveTheSameBits) {
+// Consecutive cheap ops keep their values in registers (kernels/register_fusion.h), eight vectors
+// of elements at a time: each op with a scalar and with elements on either side, values with other
+// users, and ops that cannot be stages in between.
+TEST_F(FuseElementwise, PipelinesOfCheapOpsReturnTheSameBits) {
   for (const DataType dtype : {DT_FLOAT, DT_DOUBLE}) {
     for (const int64_t n : {2, 63, 64, 128, 129, 1000, 4096, 20011}) {
       const Output x = Input({n}, dtype), a = Input({n}, dtype), b = Input({n}, dtype),
@@ -145,25 +145,25 @@ TEST_F(FuseElementwise, ChainsOfCheapOpsGiveTheSameBits) {
   }
 }
 
-// Gradients of chains' ops are links themselves.
-TEST_F(FuseElementwise, ChainsOfGradientsGiveTheSameBits) {
+// Gradients of the ops of a pipeline are stages themselves.
+TEST_F(FuseElementwise, PipelinesOfGradientsReturnTheSameBits) {
   const Output x = Input({9, 300});
   const Output y = Relu(Sigmoid(Tanh(x * 2.f)) - 0.4f) * Relu6(x);
   OpsFor(DenseGradients({ReduceSum(y)}, {x}), kRounding);
 }
 
-TEST_F(FuseElementwise, ArgumentsOfOtherShapesAreRepeated) {
+TEST_F(FuseElementwise, ArgumentsOfOtherShapesAreBroadcast) {
   const Output x = Input({5, 700, 3});
   const Output y = (x * Input({}) + Input({3})) * Input({700, 1}) - Input({5, 1, 1});
   EXPECT_THAT(OpsFor({y}), ElementsAre(Pair("_FusedElementwise", 1)));
-  // What is computed in a smaller shape is computed before.
+  // An operand of a smaller shape is computed before.
   const Output z = x + Rsqrt(Square(Input({3})) + 1.f);
   EXPECT_THAT(OpsFor({z * x}), ElementsAre(Pair("_FusedElementwise", 2)));
 }
 
-// A gradient that is spread out is never a tensor: a region takes what it was before, and so do
-// all.
-TEST_F(FuseElementwise, WhatIsOnlyRepeatedIsAnArgument) {
+// A broadcast gradient is never stored as a tensor: its users take the input of the broadcast, if
+// all of them are regions.
+TEST_F(FuseElementwise, BroadcastsBecomeArguments) {
   const Output x = Input({64, 48}), rows = Input({64, 1}), one = Input({1, 1});
   const Output spread = Tile(rows, {1, 48});
   EXPECT_THAT(OpsFor({spread * x}), ElementsAre(Pair("_FusedElementwise", 1)));
@@ -172,44 +172,45 @@ TEST_F(FuseElementwise, WhatIsOnlyRepeatedIsAnArgument) {
   const Output everywhere = BroadcastTo(one, {64, 48});
   EXPECT_THAT(OpsFor({everywhere * x + spread}), ElementsAre(Pair("_FusedElementwise", 1)));
   EXPECT_THAT(OpsFor({spread * Input({48})}), ElementsAre(Pair("_FusedElementwise", 1)));
-  // The arguments tell the shape of the result.
+  // The arguments determine the shape of the result.
   EXPECT_THAT(OpsFor({everywhere * spread}),
               ElementsAre(Pair("Tile", 1), Pair("_FusedElementwise", 1)));
-  // Others need it as a tensor.
+  // Other nodes need it as a tensor.
   EXPECT_THAT(OpsFor({spread * x, spread}),
               ElementsAre(Pair("Tile", 1), Pair("_FusedElementwise", 1)));
   // It repeats more than single elements.
   EXPECT_THAT(OpsFor({Square(Tile(Input({32, 1}), {2, 48}) * x)}),
               ElementsAre(Pair("Tile", 1), Pair("_FusedElementwise", 1)));
-  // The mean's gradient, as it is in every training step.
+  // The gradient of the mean, as in every training step.
   const Output loss = ReduceMean(Square(x));
   EXPECT_EQ(OpsFor({Gradients({loss}, {x})[0].dense()}).count("Tile"), 0u);
 }
 
-// The gradient of a mean, as Python makes it: spread out, then divided by a count, which may be
+// The gradient of a mean, as Python builds it: broadcast, then divided by a count, which may be
 // fed.
-TEST_F(FuseElementwise, WhatIsSpreadOutIsComputedBefore) {
+TEST_F(FuseElementwise, OpsMoveBeforeBroadcasts) {
   const Output x = Input({64, 48}), rows = Input({64, 1}), count = Input({}), two = Const(g_, 2.f);
   for (const Output& spread : {Tile(rows, {1, 48}), BroadcastTo(rows, {64, 48})}) {
     const Output mean = spread / count, variance = Input({64, 1}) * (two * (spread / 48.f));
     EXPECT_THAT(OpsFor({mean * x}), ElementsAre(Pair("RealDiv", 1), Pair("_FusedElementwise", 1)));
-    // To what it comes in the end; small ops on the way are one node.
+    // Moves before the last one; the small ops on the way become one node.
     EXPECT_THAT(OpsFor({Cumsum(Square(-variance), 1)}),
                 UnorderedElementsAre(Pair("Cumsum", 1), Pair(spread.node->op_name(), 1),
                                      Pair("_FusedElementwise", 1)));
   }
   const Output spread = Tile(rows, {1, 48});
-  // Of a tensor of its own size, and of one that is larger than what is repeated.
+  // With an operand of the full size, and with one that is larger than the input of the broadcast.
   for (const Output& other : {x, Input({48})}) {
     EXPECT_THAT(OpsFor({Cumsum(spread - other, 1)}),
                 ElementsAre(Pair("Cumsum", 1), Pair("_FusedElementwise", 1)));
   }
   EXPECT_THAT(OpsFor({Cumsum(spread * spread, 1)}),
               ElementsAre(Pair("Cumsum", 1), Pair("Mul", 1), Pair("Tile", 1)));
-  // What is needed as it is, and what is fetched when it has sunk.
+  // A broadcast value that is needed itself, and one whose user is fetched after the broadcast has
+  // sunk.
   EXPECT_THAT(OpsFor({spread / count, spread}), ElementsAre(Pair("RealDiv", 1), Pair("Tile", 1)));
   EXPECT_THAT(OpsFor({spread / count}), ElementsAre(Pair("RealDiv", 1), Pair("Tile", 1)));
-  // One that does more than repeat single elements sinks just so.
+  // A Tile that repeats more than single elements sinks in the same way.
   EXPECT_THAT(OpsFor({Cumsum(Square(Tile(Input({8, 3}), {8, 16})), 0)}),
               ElementsAre(Pair("Cumsum", 1), Pair("Square", 1), Pair("Tile", 1)));
 }
@@ -222,7 +223,7 @@ TEST_F(FuseElementwise, AFewTermsOfAddNAreASum) {
   const Output x = Input({33, 65}), y = Input({33, 65});
   EXPECT_THAT(OpsFor({-AddN({Square(x), y, Square(-x), y, x * y})}),
               ElementsAre(Pair("_FusedElementwise", 1)));
-  // As one more result.
+  // As an additional result.
   const Output sum = AddN({Square(x), y, x});
   EXPECT_THAT(OpsFor({Cumsum(sum, 0), Tanh(sum) * x}),
               ElementsAre(Pair("Cumsum", 1), Pair("_FusedElementwise", 1)));
@@ -237,7 +238,7 @@ TEST_F(FuseElementwise, ABiasIsASum) {
   EXPECT_THAT(OpsFor({Tanh(BiasAdd(Square(x), b))}), ElementsAre(Pair("_FusedElementwise", 1)));
 }
 
-TEST_F(FuseElementwise, ABiasOfAnotherLengthIsRefused) {
+TEST_F(FuseElementwise, ABiasOfAnotherLengthIsAnError) {
   const Output x = Input({2, 1024}), b = Placeholder(g_, DT_FLOAT, Shape({-1}));
   feeds_.emplace_back(b, Tensor::Vector<float>({1.f}));
   const Output y = Tanh(BiasAdd(Square(x), b));
@@ -252,15 +253,16 @@ TEST_F(FuseElementwise, AttributesOfOpsAreKept) {
   EXPECT_THAT(OpsFor({other}), ElementsAre(Pair("_FusedElementwise", 1)));
 }
 
-TEST_F(FuseElementwise, WhatIsNeededElsewhereIsComputedOnce) {
+TEST_F(FuseElementwise, SharedValuesAreComputedOnce) {
   const Output x = Input({2000});
   const Output shared = Tanh(x);
-  // Two results that share a value: it is one more result of the first, which the second takes.
+  // Two results that share a value: it is an additional result of the first region, and an argument
+  // of the second.
   EXPECT_THAT(OpsFor({Square(shared) + x, -(shared * x)}),
               ElementsAre(Pair("_FusedElementwise", 2)));
   // A value that is used twice within one result.
   EXPECT_THAT(OpsFor({shared * Square(shared)}), ElementsAre(Pair("_FusedElementwise", 1)));
-  // A value that is fetched as well, and one that somebody waits for.
+  // A value that is fetched as well, and one that another node waits for.
   EXPECT_THAT(OpsFor({shared, Square(-shared)}), ElementsAre(Pair("_FusedElementwise", 1)));
   const Output a = Sigmoid(x), b = a * a;
   Output late;
@@ -271,13 +273,13 @@ TEST_F(FuseElementwise, WhatIsNeededElsewhereIsComputedOnce) {
   EXPECT_THAT(OpsFor({Tanh(b), late}), Contains(Pair("_FusedElementwise", 1)));
 }
 
-// One more product costs less than a tensor that is written and read again.
-TEST_F(FuseElementwise, WhatIsCheapIsComputedByEachThatNeedsIt) {
+// One more multiplication costs less than a tensor that is written and read again.
+TEST_F(FuseElementwise, CheapValuesAreRecomputedByEachUser) {
   const Output x = Input({700, 600}), scale = Input({700, 1}), y = Input({700, 600});
   const Output product = x * scale;
   EXPECT_THAT(OpsFor({ReduceSum(-product, {1}), Tanh(product) + y}, kRounding),
               UnorderedElementsAre(Pair("_FusedElementwise", 1), Pair("_FusedReduction", 1)));
-  // So is what it is made of, up to a few ops.
+  // The same holds for the ops before it, up to a few.
   const Output shifted = x - scale, negative = -shifted;
   EXPECT_THAT(
       OpsFor({ReduceSum(negative, {1}), Tanh(negative) * y, Square(shifted) * y}, kRounding),
@@ -286,10 +288,10 @@ TEST_F(FuseElementwise, WhatIsCheapIsComputedByEachThatNeedsIt) {
   for (int i = 0; i < 8; ++i) steps = -Abs(steps) * scale;
   EXPECT_THAT(OpsFor({ReduceSum(steps, {1}), Tanh(steps) * y}, kRounding),
               UnorderedElementsAre(Pair("_FusedElementwise", 2), Pair("_FusedReduction", 1)));
-  // Of two tensors, by those that read both already.
+  // Recomputed from two tensors by regions that read both already.
   EXPECT_THAT(OpsFor({ReduceSum(-(x * y) * x * y, {1}), Tanh(x * y) * x * y}, kRounding),
               UnorderedElementsAre(Pair("_FusedElementwise", 1), Pair("_FusedReduction", 1)));
-  // Somebody needs it in memory.
+  // Another node needs it in memory.
   EXPECT_THAT(OpsFor({ReduceSum(-product, {1}), Cumsum(product, 1)}, kRounding),
               UnorderedElementsAre(Pair("Mul", 1), Pair("_FusedReduction", 1), Pair("Cumsum", 1)));
   // It stays in a cache.
@@ -298,13 +300,13 @@ TEST_F(FuseElementwise, WhatIsCheapIsComputedByEachThatNeedsIt) {
               UnorderedElementsAre(Pair("Mul", 1), Pair("_FusedReduction", 2)));
 }
 
-TEST_F(FuseElementwise, FillsAreTakenAsNumbers) {
+TEST_F(FuseElementwise, FillsBecomeScalars) {
   const Output x = Input({40, 60});
   EXPECT_THAT(OpsFor({Tanh(x * Fill(Ints{40, 60}, Input({})))}),
               ElementsAre(Pair("_FusedElementwise", 1)));
 }
 
-TEST_F(FuseElementwise, ComparisonsAreComputedWhereTheyAreUsed) {
+TEST_F(FuseElementwise, ComparisonsAreFusedWithTheirUsers) {
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
   constexpr float kInf = std::numeric_limits<float>::infinity();
   const float values[] = {0.f, -0.f, 1.f, -1.f, kNan, kInf, -kInf};
@@ -332,27 +334,27 @@ TEST_F(FuseElementwise, ComparisonsAreComputedWhereTheyAreUsed) {
       EXPECT_THAT(OpsFor({ReduceSum(Cast(m, dtype), {1})}),
                   ElementsAre(Pair("_FusedReduction", 1)));
     }
-    // What is compared joins.
+    // The compared value joins the region.
     const Output s = x - y;
     EXPECT_THAT(OpsFor({SelectV2(Greater(s, zero), s, -s)}),
                 ElementsAre(Pair("_FusedElementwise", 1)));
   }
 }
 
-TEST_F(FuseElementwise, ComparisonsThatStay) {
+TEST_F(FuseElementwise, ComparisonsThatAreNotFused) {
   const Output x = Input({40, 60}), y = Input({40, 60}), rows = Input({40});
   const Output m = Less(x, y);
   EXPECT_THAT(OpsFor({Tanh(Cast(m, DT_FLOAT)), m}),
               UnorderedElementsAre(Pair("Less", 1), Pair("_FusedElementwise", 1)));
   EXPECT_THAT(OpsFor({Tanh(Cast(LogicalNot(m), DT_FLOAT))}), Contains(Pair("Cast", 1)));
   EXPECT_THAT(OpsFor({Tanh(Cast(m, DT_DOUBLE))}), Contains(Pair("Cast", 1)));
-  // Conditions for rows.
+  // The condition selects rows.
   EXPECT_THAT(OpsFor({-Select(Less(rows, Input({40})), x, y)}), Contains(Pair("Select", 1)));
   const Output i = Input({40, 60}, DT_INT32), j = Input({40, 60}, DT_INT32);
   EXPECT_THAT(OpsFor({Tanh(SelectV2(Less(i, j), x, y))}), Contains(Pair("SelectV2", 1)));
 }
 
-// Moments that are decayed, and the step that is made of them: Adam, in small ops.
+// Decayed moments, and the update computed from them: Adam, in small ops.
 TEST_F(FuseElementwise, SeveralResults) {
   for (const Shape& shape : {Shape({3}), Shape({70}), Shape({130, 51}), Shape({100000})}) {
     const Output m = Input(shape), v = Input(shape), g = Input(shape), w = Input(shape);
@@ -363,12 +365,11 @@ TEST_F(FuseElementwise, SeveralResults) {
   }
 }
 
-// A result may lie where an argument did that later ops still take, or where the place of another
-// argument is.
-TEST_F(FuseElementwise, ResultsInThePlaceOfArguments) {
+// A result may overwrite an argument that later ops still use, or another argument.
+TEST_F(FuseElementwise, ResultsMayOverwriteArguments) {
   for (const int64_t n : {40, 1500, 70000}) {
     const Output x = Input({n}), y = Input({n});
-    // Not element-wise, so that these are values of the step's own, which nobody else needs.
+    // Not element-wise, so that these are temporary values of the step without other users.
     const Output a = Cumsum(x, 0), b = Cumsum(y, 0);
     const Output first = a + b, second = first * a, third = second - Tanh(b);
     EXPECT_THAT(OpsFor({Cumsum(first, 0), Cumsum(second, 0), Cumsum(third, 0)}),
@@ -377,7 +378,7 @@ TEST_F(FuseElementwise, ResultsInThePlaceOfArguments) {
   }
 }
 
-TEST_F(FuseElementwise, NoMoreResultsThanThereIsRoomFor) {
+TEST_F(FuseElementwise, TheNumberOfResultsIsLimited) {
   Output y = Input({2000});
   Outputs all;
   for (int i = 0; i < 30; ++i) all.push_back(y = Tanh(y));
@@ -386,10 +387,10 @@ TEST_F(FuseElementwise, NoMoreResultsThanThereIsRoomFor) {
   EXPECT_LE(ops.at("_FusedElementwise"), 6);
 }
 
-// What the region would wait for, and is waited for by it, stays outside.
-TEST_F(FuseElementwise, NothingWaitsForItself) {
+// A node that the region would depend on, and that depends on the region, is not fused.
+TEST_F(FuseElementwise, NoCycles) {
   const Output x = Input({50, 60}), e = Exp(x);
-  // By a value that a reduction makes: a softmax, in small ops that are none.
+  // By the value of a reduction: a pattern similar to a softmax that is none.
   EXPECT_THAT(OpsFor({e * ReduceMax(Square(e), {1}, true)}),
               ElementsAre(Pair("Exp", 1), Pair("Mul", 1), Pair("_FusedReduction", 1)));
   // By a control edge.
@@ -400,11 +401,11 @@ TEST_F(FuseElementwise, NothingWaitsForItself) {
     late = Identity(x);
   }
   EXPECT_EQ(OpsFor({Square(t) * late}).at("Tanh"), 1);
-  // By way of another region's second result, which stands before that region.
+  // Through another region's second result, which comes before that region.
   const Output p = Sigmoid(x), q = p * x, r = Sigmoid(q) * q;
   const Output s = ReduceMax(p, {1}, true), u = Cumsum(q, 0) + s;
   OpsFor({r * u, u, Cumsum(p, 0) * r, Cumsum(r, 1) - p});
-  // Too far to be followed.
+  // Too far for the search.
   Output far = t;
   for (int i = 0; i < 100; ++i) far = Cumsum(far, i % 2);
   EXPECT_EQ(OpsFor({Square(t) - far}).at("Tanh"), 1);
@@ -423,7 +424,7 @@ TEST_F(FuseElementwise, ControlEdgesAreKept) {
                                               Pair("_FusedElementwise", 1)));
 }
 
-TEST_F(FuseElementwise, AFewSmallNodesStayAsTheyAre) {
+TEST_F(FuseElementwise, AFewSmallNodesAreNotFused) {
   const Output x = Input({4});
   EXPECT_THAT(OpsFor({Square(Tanh(x))}), ElementsAre(Pair("Square", 1), Pair("Tanh", 1)));
   EXPECT_THAT(OpsFor({Square(Tanh(-x))}), ElementsAre(Pair("_FusedElementwise", 1)));
@@ -448,7 +449,7 @@ TEST_F(FuseElementwise, BranchesAndLoopsKeepTheirNodes) {
   const Output y = Cond(p, taken, other)[0];
   for (const bool value : {true, false}) {
     feeds_.emplace_back(p, Tensor::Scalar(value));
-    EXPECT_EQ(OpsFor({y})["_FusedElementwise"], 2) << "one of them dead";
+    EXPECT_EQ(OpsFor({y})["_FusedElementwise"], 2) << "one of them is dead";
     feeds_.pop_back();
   }
   const Outputs r = WhileLoop([](const Outputs& v) { return v[0] < 5; },
@@ -459,8 +460,8 @@ TEST_F(FuseElementwise, BranchesAndLoopsKeepTheirNodes) {
   EXPECT_EQ(OpsFor({r[1]})["_FusedElementwise"], 5);
 }
 
-// A number that is repeated where a branch is taken, and a constant of the branch.
-TEST_F(FuseElementwise, FillsOfBranchesDieWithThem) {
+// A scalar that is broadcast in a branch, and a constant of the branch.
+TEST_F(FuseElementwise, FillsOfUntakenBranchesAreDead) {
   const Output x = Input({40, 60}), p = Placeholder(g_, DT_BOOL, {});
   Tensor table(DT_FLOAT, Shape({40, 60}));
   for (int64_t i = 0; i < 2400; ++i) table.data<float>()[i] = 0.01f * static_cast<float>(i);
@@ -488,8 +489,8 @@ TEST_F(FuseElementwise, AReductionEndsTheNode) {
   EXPECT_THAT(OpsFor({ReduceMax(Tanh(x) - y, {1}, true)}), ElementsAre(Pair("_FusedReduction", 1)));
 }
 
-// Every way for kept and reduced dimensions to follow one another; runs that are shorter than a
-// tile, longer, and no multiple of anything; enough results for threads to share, and too few.
+// All sequences of kept and reduced dimensions; runs that are shorter than a tile, longer, and no
+// multiple of anything; enough results for several threads, and too few.
 TEST_F(FuseElementwise, OverAnyAxes) {
   const std::vector<Shape> shapes = {
       {1500},          {3, 700},         {700, 3},         {70, 2000},       {2000, 70},
@@ -521,7 +522,7 @@ TEST_F(FuseElementwise, OverAnyAxes) {
 TEST_F(FuseElementwise, ReductionsOfAllTypes) {
   for (const DataType type : {DT_FLOAT, DT_DOUBLE, DT_HALF, DT_BFLOAT16, DT_INT32, DT_INT64}) {
     const Output x = Input({60, 130}, type), y = Input({60, 1}, type);
-    // A sum of 16-bit floats is made in double, and rounds once.
+    // A sum of 16-bit floats is accumulated in double, and rounded once.
     const double rounding = type == DT_INT32 || type == DT_INT64 ? 0
                             : type == DT_FLOAT                   ? kRounding
                             : type == DT_DOUBLE                  ? 1e-12
@@ -540,17 +541,17 @@ TEST_F(FuseElementwise, ReductionsOfAllTypes) {
   EXPECT_THAT(OpsFor({product}, kRounding), ElementsAre(Pair("_FusedReduction", 1)));
 }
 
-TEST_F(FuseElementwise, WhatIsReducedAndNeededElsewhereIsComputedOnce) {
+TEST_F(FuseElementwise, SharedInputsOfReductionsAreComputedOnce) {
   const Output x = Input({50, 60}), e = Exp(x);
   EXPECT_THAT(OpsFor({e * 2.f, ReduceSum(e, {1})}),
               ElementsAre(Pair("Sum", 1), Pair("_FusedElementwise", 1)));
-  // Fetched, waited for, or reduced twice.
+  // Fetched, or reduced twice.
   EXPECT_THAT(OpsFor({e, ReduceSum(e, {0})}), ElementsAre(Pair("Exp", 1), Pair("Sum", 1)));
   EXPECT_THAT(OpsFor({ReduceMax(e), ReduceSum(e)}),
               ElementsAre(Pair("Exp", 1), Pair("Max", 1), Pair("Sum", 1)));
 }
 
-TEST_F(FuseElementwise, WhatIsDoneToResultsEndsTheNode) {
+TEST_F(FuseElementwise, EpiloguesOfReductionsAreFused) {
   for (const Shape& shape : {Shape({50, 60}), Shape({2000, 7}), Shape({3, 4000}), Shape({70000})}) {
     const Output x = Input(shape), rows = Input({shape.dim(0), 1}), count = Input({});
     const int64_t last = shape.rank() - 1;
@@ -559,11 +560,11 @@ TEST_F(FuseElementwise, WhatIsDoneToResultsEndsTheNode) {
                   ElementsAre(Pair("_FusedReduction", 1)));
       EXPECT_THAT(OpsFor({-Tanh(ReduceSum(Square(x) * 0.01f, {0}, keep) * count)}, kRounding),
                   ElementsAre(Pair("_FusedReduction", 1)));
-      // The sum is the single node's, bit for bit.
+      // The sum equals that of the single node, bit for bit.
       EXPECT_THAT(OpsFor({Square(ReduceSum(x, {0}, keep)) / count}),
                   ElementsAre(Pair("_FusedReduction", 1)));
     }
-    // Other arguments, results that are several times used, and users of another shape.
+    // Other arguments, results with several uses, and users of another shape.
     if (shape.rank() == 2) {
       const Output largest = ReduceMax(Tanh(x), {1}, true);
       EXPECT_THAT(OpsFor({x - largest * rows / (largest + count)}),
@@ -573,30 +574,30 @@ TEST_F(FuseElementwise, WhatIsDoneToResultsEndsTheNode) {
   }
 }
 
-TEST_F(FuseElementwise, WhatIsDoneToResultsByItself) {
+TEST_F(FuseElementwise, EpiloguesThatAreNotFused) {
   const Output x = Input({50, 60}), rows = Input({50, 1});
-  // The result is needed as it is.
+  // The result itself is needed.
   const Output sum = ReduceSum(Square(x), {1}, true);
   EXPECT_THAT(OpsFor({sum, Sqrt(sum)}, kRounding),
               ElementsAre(Pair("Sqrt", 1), Pair("_FusedReduction", 1)));
-  // Of two reductions neither waits for the other, unless that is there anyhow.
+  // Neither of two reductions waits for the other, unless that is ready earlier anyway.
   EXPECT_THAT(OpsFor({ReduceMax(Square(x), {1}, true) - ReduceMin(-x, {1}, true)}),
               ElementsAre(Pair("Sub", 1), Pair("_FusedReduction", 2)));
   Output late = x;
   for (int i = 0; i < 20; ++i) late = Cumsum(late, 0);
   EXPECT_THAT(OpsFor({ReduceMax(Square(x), {1}, true) - ReduceMin(late, {1}, true)}),
               ElementsAre(Pair("Cumsum", 20), Pair("_FusedReduction", 2)));
-  // What is done has two results.
+  // The epilogue has two results.
   const Output root = Sqrt(Maximum(ReduceMax(Square(x), {1}, true), rows));
   const auto ops = OpsFor({Cumsum(root, 0), Cumsum(root - rows, 0)});
   EXPECT_THAT(ops, Contains(Pair("_FusedReduction", 1)));
-  // On small tensors three nodes pay for it.
+  // On small tensors a region needs three nodes.
   const Output small = Input({3, 4});
   EXPECT_THAT(OpsFor({-ReduceMax(small, {1})}), ElementsAre(Pair("Max", 1), Pair("Neg", 1)));
   EXPECT_THAT(OpsFor({Tanh(-ReduceMax(small, {1}))}), ElementsAre(Pair("_FusedReduction", 1)));
 }
 
-TEST_F(FuseElementwise, ReductionsThatStayAsTheyAre) {
+TEST_F(FuseElementwise, ReductionsThatAreNotFused) {
   const Output x = Input({50, 60}), axes = Placeholder(g_, DT_INT32, Shape({1}));
   feeds_.emplace_back(axes, Tensor::Vector<int32_t>({1}));
   EXPECT_THAT(OpsFor({AddOp("Sum", {Square(x), axes})}),
@@ -608,13 +609,13 @@ TEST_F(FuseElementwise, ReductionsThatStayAsTheyAre) {
   const Output wide = Input({2, 70000});
   EXPECT_THAT(OpsFor({ReduceSum(Square(wide), {0})}),
               ElementsAre(Pair("Square", 1), Pair("Sum", 1)))
-      << "more results than threads can have copies of";
+      << "too many results for a copy per thread";
   EXPECT_THAT(OpsFor({ReduceSum(Square(Input({3, 0})), {1})}),
               ElementsAre(Pair("Square", 1), Pair("Sum", 1)))
-      << "of nothing";
+      << "an empty tensor";
 }
 
-TEST_F(FuseElementwise, NotANumberStaysOne) {
+TEST_F(FuseElementwise, NanStaysNan) {
   Tensor t(DT_FLOAT, {30, 100});
   for (int64_t i = 0; i < t.num_elements(); ++i) t.data<float>()[i] = static_cast<float>(i % 13);
   t.data<float>()[250] = std::numeric_limits<float>::quiet_NaN();
@@ -647,8 +648,8 @@ TEST_F(FuseElementwise, ReductionsInBranchesAndLoops) {
   EXPECT_EQ(OpsFor({r[1]})["_FusedReduction"], 4);
 }
 
-// A value that the loop's variable becomes, though no node in the loop takes it.
-TEST_F(FuseElementwise, ALoopWaitsForWhatComesFromOutside) {
+// A next value of the loop variable that no node in the loop uses.
+TEST_F(FuseElementwise, ALoopDependsOnValuesFromOutside) {
   const Output x = Input({30, 50}), y = Tanh(x - 0.5f);
   const Outputs r = WhileLoop([](const Outputs& v) { return v[0] < 4; },
                               [&](const Outputs& v) {
@@ -658,9 +659,8 @@ TEST_F(FuseElementwise, ALoopWaitsForWhatComesFromOutside) {
   OpsFor({y * Square(r[1]) + 1.f});
 }
 
-// What a step was made for may differ from what a node gets, in a graph that says nothing of
-// shapes.
-TEST_F(FuseElementwise, AReductionOfAnyShapeThatComes) {
+// In a graph without shapes a node may get other shapes than those that the step was compiled for.
+TEST_F(FuseElementwise, AReductionOfUnknownShape) {
   const Output x = Placeholder(g_, DT_FLOAT, Shape::UnknownRank()),
                y = Placeholder(g_, DT_FLOAT, Shape::UnknownRank());
   NodeBuilder builder(g_, "_FusedReduction");
@@ -701,8 +701,8 @@ TEST_F(FuseElementwise, AReductionOfAnyShapeThatComes) {
           .status()));
 }
 
-// Graphs that nobody thought of: values of several shapes, used any number of times.
-TEST_F(FuseElementwise, RandomGraphsGiveTheSameBits) {
+// Random graphs: values of several shapes, each used any number of times.
+TEST_F(FuseElementwise, RandomGraphsReturnTheSameBits) {
   for (int round = 0; round < 60; ++round) {
     const int64_t rows = 1 + random_() % 70, columns = 1 + random_() % 90;
     Outputs values = {Input({rows, columns}), Input({rows, columns}), Input({rows, 1}),
@@ -746,7 +746,7 @@ TEST_F(FuseElementwise, RandomGraphsGiveTheSameBits) {
     }
     const Outputs fetches = {values.back(), values[values.size() - 7], values[20]};
     OpsFor(fetches);
-    // More of them are results.
+    // Fetches many of the values.
     Outputs more(values.begin() + 5 + random_() % 20, values.end());
     std::shuffle(more.begin(), more.end(), random_);
     OpsFor(more);
@@ -756,7 +756,7 @@ TEST_F(FuseElementwise, RandomGraphsGiveTheSameBits) {
   }
 }
 
-TEST_F(FuseElementwise, MalformedNodesAreRefused) {
+TEST_F(FuseElementwise, MalformedNodesAreErrors) {
   const Output x = Input({3}), y = Input({4});
   const auto refused = [&](std::vector<std::string> ops, std::vector<int64_t> operands,
                            std::vector<float> params, const Outputs& args,

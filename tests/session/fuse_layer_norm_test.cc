@@ -15,8 +15,9 @@
 #include "weir/session/session.h"
 #include "weir/tests/session/random_values.h"
 
-// What becomes of layer norms that are spelled out in small ops: the ops that a traced step runs,
-// and values that are those of the small ops but for rounding, and those of the formula in double.
+// Fusion of layer norms that are decomposed into small ops: the ops that a traced step runs, and
+// that values equal, except for rounding, those of the small ops and those of the formula in
+// double.
 namespace weir {
 namespace {
 
@@ -29,7 +30,7 @@ using ::testing::Pair;
 
 constexpr float kEpsilon = 1e-3f;
 
-// Every way to write it; scale and offset may be left out.
+// All forms of a layer norm; scale and offset may be absent.
 struct Form {
   const char* name;
   Output (*make)(Output x, Output scale, Output offset);
@@ -115,7 +116,8 @@ class FuseLayerNorm : public testing::Test {
       }
     }
   }
-  // How often each op runs. The values are those without fusion, with any number of threads.
+  // Returns how often each op runs. Checks that the values equal those without fusion, with any
+  // number of threads.
   std::map<std::string, int> OpsFor(const Outputs& ys, double tolerance = 2e-5) {
     EXPECT_TRUE(g_.status().ok()) << g_.status();
     const Tensors want = Run(ys, {.num_threads = 2, .disable = {"fusion"}});
@@ -130,7 +132,7 @@ class FuseLayerNorm : public testing::Test {
     return ops;
   }
 
-  // The formula, in double. Rows of n elements.
+  // The formula in double, for rows of n elements.
   static Tensor Reference(const Tensor& x, int64_t n, const Tensor* scale, const Tensor* offset) {
     Tensor y(DT_FLOAT, x.shape());
     for (int64_t row = 0; row < x.num_elements(); row += n) {
@@ -205,7 +207,7 @@ TEST_F(FuseLayerNorm, EmptyTensorsStayEmpty) {
   }
 }
 
-TEST_F(FuseLayerNorm, AMeanThatIsLargeCostsNothing) {
+TEST_F(FuseLayerNorm, ALargeMeanLosesNoPrecision) {
   const Output x = Input({8, 1000}, 1e4f, 1), scale = Input({1000}), offset = Input({1000});
   const Tensor want = Reference(ValueOf(x), 1000, &ValueOf(scale), &ValueOf(offset));
   for (const Form& form : kForms) {
@@ -216,7 +218,7 @@ TEST_F(FuseLayerNorm, AMeanThatIsLargeCostsNothing) {
   }
 }
 
-TEST_F(FuseLayerNorm, RowsThatAreNoNumbersComeOutAsTheyDid) {
+TEST_F(FuseLayerNorm, NonFiniteRowsDoNotChange) {
   constexpr float kInf = std::numeric_limits<float>::infinity();
   for (const int64_t n : {3, 37}) {
     for (const Form& form : {kForms[0], kForms[3]}) {
@@ -242,7 +244,7 @@ TEST_F(FuseLayerNorm, RowsMayBeSeveralAxes) {
               Reference(ValueOf(x), 8 * 17, &ValueOf(scale), &ValueOf(offset)), 1e-5);
 }
 
-TEST_F(FuseLayerNorm, WhatComesAfterIsLeft) {
+TEST_F(FuseLayerNorm, OpsAfterTheNormAreNotFused) {
   const Output x = Input({6, 40}), scale = Input({40}), column = Input({6, 1});
   EXPECT_THAT(OpsFor({Plain(x, scale, scale) * 2.f}),
               ElementsAre(Pair("Mul", 1), Pair("_FusedLayerNorm", 1)));
@@ -255,28 +257,28 @@ TEST_F(FuseLayerNorm, WhatComesAfterIsLeft) {
               ElementsAre(Pair("_FusedLayerNorm", 2)));
 }
 
-TEST_F(FuseLayerNorm, WhatIsNeededOtherwiseStays) {
+TEST_F(FuseLayerNorm, ValuesWithOtherUsersAreKept) {
   const Output x = Input({6, 40}), scale = Input({40});
-  const auto stays = [&](const Outputs& ys, const char* why) {
+  const auto expect_not_fused = [&](const Outputs& ys, const char* why) {
     EXPECT_THAT(OpsFor(ys), AllOf(Contains(Key("Mean")), Not(Contains(Key("_FusedLayerNorm")))))
         << why;
   };
   const MomentsResult m = Moments(x, {-1}, /*keep_dims=*/true);
   const Output factor = Rsqrt(m.variance + kEpsilon), normal = (x - m.mean) * factor;
   const Output y = normal * scale + scale;
-  stays({y, m.mean}, "the mean is fetched");
-  stays({y, m.variance}, "the variance is fetched");
-  stays({y, factor}, "the factor is fetched");
-  stays({y, Square(m.variance)}, "the variance has another user");
+  expect_not_fused({y, m.mean}, "the mean is fetched");
+  expect_not_fused({y, m.variance}, "the variance is fetched");
+  expect_not_fused({y, factor}, "the factor is fetched");
+  expect_not_fused({y, Square(m.variance)}, "the variance has another user");
   const Output of_mean = ReduceSum(Tanh(m.mean), {0});
   const Output made = Reshape(Tile(of_mean, {40}), {40});
-  stays({(factor * made) * (x - m.mean)}, "the scale is made of the means");
+  expect_not_fused({(factor * made) * (x - m.mean)}, "the scale depends on the mean");
   EXPECT_THAT(OpsFor({y, normal}), Contains(Pair("_FusedLayerNorm", 1)))
-      << "what is fetched ends it";
+      << "the fetched value is the result";
   {
     const ControlDependencies after(g_, {m.mean});
     const Output waits = CheckNumerics(scale, "scale");
-    stays({y, waits}, "somebody waits for the mean");
+    expect_not_fused({y, waits}, "a control edge leaves the mean");
   }
   Output late;
   {
@@ -284,16 +286,17 @@ TEST_F(FuseLayerNorm, WhatIsNeededOtherwiseStays) {
     late = ReduceMean(x, {-1}, true);
   }
   const Output d = x - late;
-  stays({d * Rsqrt(ReduceMean(Square(d), {-1}, true) + kEpsilon)}, "the mean waits");
+  expect_not_fused({d * Rsqrt(ReduceMean(Square(d), {-1}, true) + kEpsilon)},
+                   "the mean has a control input");
 }
 
-TEST_F(FuseLayerNorm, MeansAndFactorsAreFurtherResults) {
+TEST_F(FuseLayerNorm, MeansAndFactorsAreAdditionalResults) {
   for (const int64_t rows : {1, 6, 700}) {
     const Output x = Input({rows, 40}, 3), scale = Input({40}), offset = Input({40});
     const MomentsResult m = Moments(x, {-1}, /*keep_dims=*/true);
     const Output factor = Rsqrt(m.variance + kEpsilon), d = x - m.mean, normal = d * factor;
     const Output y = normal * scale + offset;
-    // With others of the nodes in between, which are computed of them.
+    // Together with other nodes in between, which are computed from the results.
     const std::vector<Outputs> others = {{Tanh(m.mean)},
                                          {ReduceSum(factor), Square(m.mean)},
                                          {Tanh(d)},
@@ -313,7 +316,7 @@ TEST_F(FuseLayerNorm, MeansAndFactorsAreFurtherResults) {
 }
 
 // Forms whose means have the rank of x.
-TEST_F(FuseLayerNorm, TrainingStepsHaveIt) {
+TEST_F(FuseLayerNorm, TrainingStepsAreFused) {
   for (const Form& form : kForms) {
     for (const Shape& shape : {Shape({6, 40}), Shape({5, 30, 64})}) {
       feeds_.clear();
@@ -330,34 +333,36 @@ TEST_F(FuseLayerNorm, TrainingStepsHaveIt) {
   }
 }
 
-TEST_F(FuseLayerNorm, OtherFormulasStay) {
+TEST_F(FuseLayerNorm, OtherFormulasAreNotFused) {
   const Output x = Input({6, 6, 6}), other = Input({6, 6, 6}), column = Input({6, 1});
-  const auto stays = [&](const Output& y, const char* why) {
+  const auto expect_not_fused = [&](const Output& y, const char* why) {
     EXPECT_THAT(OpsFor({y}), Not(Contains(Key("_FusedLayerNorm")))) << why;
   };
   const auto normal = [](const Output& of, const Output& mean, const Output& variance) {
     return (of - mean) * Rsqrt(variance + kEpsilon);
   };
   MomentsResult m = Moments(x, {1}, true);
-  stays(normal(x, m.mean, m.variance), "not the last axis");
+  expect_not_fused(normal(x, m.mean, m.variance), "not the last axis");
   m = Moments(x, {0, 2}, true);
-  stays(normal(x, m.mean, m.variance), "not the last axes");
+  expect_not_fused(normal(x, m.mean, m.variance), "not the last axes");
   m = Moments(x, {2});
-  stays(normal(x, m.mean, m.variance), "means lie along the wrong axes");
+  expect_not_fused(normal(x, m.mean, m.variance), "the mean has the wrong axes");
   m = Moments(x, {2}, true);
-  stays(normal(other, m.mean, m.variance), "statistics of another tensor");
-  stays(normal(x, Moments(other, {2}, true).mean, m.variance), "the mean of another tensor");
-  stays((x + m.mean) * Rsqrt(m.variance + kEpsilon), "a sum");
-  stays((x - m.mean) * Rsqrt(m.variance + Input({})), "epsilon is not known");
-  stays((x - m.mean) * Rsqrt(m.variance + Input({6})), "epsilon is a vector");
-  stays((x - m.mean) * Rsqrt(ReduceSum(SquaredDifference(x, m.mean), {2}, true) + kEpsilon),
-        "a sum of squares");
-  stays(AsBatchNorm(x, column, {}), "the scale lies along the wrong axis");
+  expect_not_fused(normal(other, m.mean, m.variance), "statistics of another tensor");
+  expect_not_fused(normal(x, Moments(other, {2}, true).mean, m.variance),
+                   "the mean of another tensor");
+  expect_not_fused((x + m.mean) * Rsqrt(m.variance + kEpsilon), "a sum");
+  expect_not_fused((x - m.mean) * Rsqrt(m.variance + Input({})), "epsilon is not known");
+  expect_not_fused((x - m.mean) * Rsqrt(m.variance + Input({6})), "epsilon is a vector");
+  expect_not_fused(
+      (x - m.mean) * Rsqrt(ReduceSum(SquaredDifference(x, m.mean), {2}, true) + kEpsilon),
+      "a sum of squares");
+  expect_not_fused(AsBatchNorm(x, column, {}), "the scale has the wrong axis");
   const Output row = Input({1, 300000});
-  stays(Plain(row, {}, {}), "a row that is too long");
+  expect_not_fused(Plain(row, {}, {}), "a row that is too long");
   const Output wide = Cast(x, DT_DOUBLE);
   m = Moments(wide, {2}, true);
-  stays((wide - m.mean) * Rsqrt(m.variance + 1e-3f), "doubles");
+  expect_not_fused((wide - m.mean) * Rsqrt(m.variance + 1e-3f), "doubles");
 }
 
 TEST_F(FuseLayerNorm, GradientsAreTheSame) {
@@ -372,7 +377,7 @@ TEST_F(FuseLayerNorm, GradientsAreTheSame) {
   }
 }
 
-TEST_F(FuseLayerNorm, BranchesAndLoopsGiveTheSame) {
+TEST_F(FuseLayerNorm, BranchesAndLoopsReturnTheSame) {
   const Output x = Input({6, 40}), scale = Input({40}), p = Placeholder(g_, DT_BOOL, {});
   const auto taken = [&] { return Outputs{Plain(x, scale, scale)}; };
   const auto other = [&] { return Outputs{-AsBatchNorm(x, scale, {})}; };
@@ -390,7 +395,7 @@ TEST_F(FuseLayerNorm, BranchesAndLoopsGiveTheSame) {
   OpsFor({r[1]}, 1e-4);
 }
 
-TEST_F(FuseLayerNorm, TermsThatCancelAreLeftAsTheyAre) {
+TEST_F(FuseLayerNorm, TermsThatCancelAreNotFused) {
   const Output x = Input({3, 8}), scale = Input({8}), large = Const(g_, 1e9f);
   const Output huge = BroadcastTo(large, Const(g_, {8}));
   const Output y = Plain(x, scale, huge) - huge;
@@ -398,7 +403,7 @@ TEST_F(FuseLayerNorm, TermsThatCancelAreLeftAsTheyAre) {
   EXPECT_THAT(Run({y}, {})[0].flat<float>(), ::testing::Each(::testing::Eq(0)));
 }
 
-TEST_F(FuseLayerNorm, MalformedNodesAreRefused) {
+TEST_F(FuseLayerNorm, MalformedNodesAreErrors) {
   const Output x = Input({3, 4}), scale = Input({4}), shorter = Input({3});
   const auto refused = [&](const Outputs& scales, const Outputs& offsets, int64_t axes,
                            int64_t statistics = 0) {

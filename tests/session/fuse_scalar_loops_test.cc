@@ -1,4 +1,5 @@
-// Loops over scalars that run as one node: which do, and that not a bit of the results changes.
+// Loops over scalars that are fused into one node: which ones, and that not a bit of the results
+// changes.
 
 #include <chrono>
 #include <map>
@@ -33,13 +34,15 @@ class FuseScalarLoops : public testing::Test {
 
   Tensors Run(const Outputs& ys, SessionOptions options, std::vector<NodeTrace>* trace = nullptr) {
     Session session = *Session::Create(g_, std::move(options));
-    if (init_) EXPECT_TRUE(session.Run({}, {}, {*init_}).ok());
+    if (init_) {
+      EXPECT_TRUE(session.Run({}, {}, {*init_}).ok());
+    }
     auto out = session.Run(feeds_, ys, {}, {.trace = trace});
     EXPECT_TRUE(out.ok()) << out.status();
     return out.ok() ? *std::move(out) : Tensors(ys.size());
   }
 
-  // How often each op ran, after the results have been compared with those of native loops.
+  // Returns how often each op runs, after comparing the results with those of v1 loops.
   std::map<std::string, int> OpsFor(const Outputs& ys) {
     EXPECT_TRUE(g_.status().ok()) << g_.status();
     const Tensors want = Run(ys, {.disable = {"structure_loops", "fusion"}});
@@ -74,7 +77,7 @@ TEST_F(FuseScalarLoops, CountsAndComputes) {
   }
 }
 
-TEST_F(FuseScalarLoops, VariablesOfAllTypesChangePlaces) {
+TEST_F(FuseScalarLoops, VariablesOfAllTypesAreSwapped) {
   const Output n = Feed(int64_t{7});
   const Outputs out =
       WhileLoop([&](const Outputs& v) { return LogicalAnd(v[0] < n, LogicalNot(v[5])); },
@@ -90,8 +93,8 @@ TEST_F(FuseScalarLoops, VariablesOfAllTypesChangePlaces) {
   EXPECT_TRUE(IsFused(out));
 }
 
-// Iteration by iteration, the condition is computed first, and the body may use what it has made.
-TEST_F(FuseScalarLoops, WhatTheConditionComputesIsThereInTheBody) {
+// In each iteration the condition is computed first, and the body may use its intermediate values.
+TEST_F(FuseScalarLoops, TheBodyUsesValuesOfTheCondition) {
   const Output x = Feed(0.1f);
   Output squared;
   const Outputs out = WhileLoop(
@@ -103,7 +106,7 @@ TEST_F(FuseScalarLoops, WhatTheConditionComputesIsThereInTheBody) {
   EXPECT_TRUE(IsFused(out));
 }
 
-TEST_F(FuseScalarLoops, LoopsInLoopsFromTheInsideOut) {
+TEST_F(FuseScalarLoops, NestedLoopsFromTheInsideOut) {
   const Output n = Feed(6);
   const auto below = [&](const Outputs& v) { return v[0] < n; };
   const Outputs out = WhileLoop(below,
@@ -120,7 +123,7 @@ TEST_F(FuseScalarLoops, LoopsInLoopsFromTheInsideOut) {
   EXPECT_THAT(OpsFor(out), Contains(testing::Pair("_ScalarLoop", 6)));
 }
 
-TEST_F(FuseScalarLoops, OneLoopTakesWhatAnotherLeaves) {
+TEST_F(FuseScalarLoops, ALoopUsesResultsOfAnother) {
   const Output n = Feed(5);
   const auto grow = [](const Outputs& v) { return Outputs{v[0] + 1, v[1] * 1.5f}; };
   const auto below = [&](const Outputs& v) { return v[0] < n; };
@@ -130,7 +133,7 @@ TEST_F(FuseScalarLoops, OneLoopTakesWhatAnotherLeaves) {
   EXPECT_THAT(OpsFor({first[1], second[0], second[1]}), Contains(testing::Pair("_ScalarLoop", 2)));
 }
 
-TEST_F(FuseScalarLoops, VariablesAreReadBefore) {
+TEST_F(FuseScalarLoops, VariablesAreReadBeforeTheLoop) {
   const Variable start = GetVariable(g_, "start", {}, Constant(2.0));
   init_ = GlobalVariablesInitializer(g_);
   const Output limit = Feed(50.f);
@@ -140,12 +143,12 @@ TEST_F(FuseScalarLoops, VariablesAreReadBefore) {
   EXPECT_TRUE(IsFused(out));
 }
 
-TEST_F(FuseScalarLoops, OthersStayLoops) {
+TEST_F(FuseScalarLoops, OtherLoopsAreNotFused) {
   const Output n = Feed(3);
   const auto below = [&](const Outputs& v) { return v[0] < n; };
   const Output row = Placeholder(g_, DT_FLOAT, {2});
   feeds_.emplace_back(row, Tensor::Vector<float>({1, 2}));
-  // A variable that is no scalar; an op that refuses a value; one that is no scalar's.
+  // A variable that is not a scalar; an op that can fail; an op on tensors.
   EXPECT_FALSE(IsFused({WhileLoop(below,
                                   [](const Outputs& v) {
                                     return Outputs{v[0] + 1, v[1] * 2.f};
@@ -164,8 +167,8 @@ TEST_F(FuseScalarLoops, OthersStayLoops) {
                                   {Const(g_, 0), Feed(1.f)})[1]}));
 }
 
-// Gradients take what each iteration has computed.
-TEST_F(FuseScalarLoops, LoopsWithGradientsStayLoops) {
+// Gradients use the values that each iteration has computed.
+TEST_F(FuseScalarLoops, LoopsWithGradientsAreNotFused) {
   const Output n = Feed(4), x = Feed(1.1f);
   const Output y = WhileLoop([&](const Outputs& v) { return v[0] < n; },
                              [](const Outputs& v) {
@@ -175,7 +178,7 @@ TEST_F(FuseScalarLoops, LoopsWithGradientsStayLoops) {
   OpsFor({y, Gradients({y}, {x})[0].dense()});
 }
 
-TEST_F(FuseScalarLoops, EndsWhenTheStepIsOver) {
+TEST_F(FuseScalarLoops, EndsWhenTheStepIsCancelled) {
   const Output x = Feed(0.f), limit = Feed(1.f);
   const Output y = WhileLoop([&](const Outputs& v) { return v[0] < limit; },
                              [](const Outputs& v) { return Outputs{v[0] * 0.5f}; }, {x})[0];
@@ -195,8 +198,8 @@ TEST_F(FuseScalarLoops, EndsWhenTheStepIsOver) {
   EXPECT_THAT(status.message(), HasSubstr("enough"));
 }
 
-// A graph may hold the op itself, with any attributes.
-TEST_F(FuseScalarLoops, MalformedNodesAreRefused) {
+// A graph may contain the op itself, with any attributes.
+TEST_F(FuseScalarLoops, MalformedNodesAreErrors) {
   struct Attributes {
     std::vector<std::string> ops = {"Less", "AddV2"};
     std::vector<int64_t> operands = {0, 1, 0, 0};
@@ -239,7 +242,7 @@ TEST_F(FuseScalarLoops, MalformedNodesAreRefused) {
   EXPECT_TRUE(refused({.types = {DT_BOOL, DT_DOUBLE}}));
   EXPECT_TRUE(refused({.types = {DT_BOOL, DT_STRING}}));
   EXPECT_TRUE(refused({.condition_ops = 3}));
-  EXPECT_TRUE(refused({.condition_ops = 0})) << "the condition comes later";
+  EXPECT_TRUE(refused({.condition_ops = 0})) << "the condition is computed later";
   EXPECT_TRUE(refused({.condition = 0})) << "a float";
   EXPECT_TRUE(refused({.condition = 1 << 20}));
   EXPECT_TRUE(refused({.next = {}}));

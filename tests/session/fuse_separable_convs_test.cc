@@ -1,5 +1,5 @@
-// Depthwise separable convolutions become one node: that they do, that values are those of single
-// nodes, and what stays as it is.
+// Fusion of depthwise separable convolutions into one node: which are fused, that values equal
+// those of the single nodes, and which are not fused.
 
 #include <cmath>
 #include <limits>
@@ -34,7 +34,7 @@ class FuseSeparableConvs : public testing::Test {
     fed_ = Random(shape);
     return Placeholder(g_, DT_FLOAT, shape, "x");
   }
-  // Filters whose results are about as large as what they are given.
+  // Filters whose results have about the magnitude of their inputs.
   Output Filter(const Shape& shape) {
     Tensor t = Random(shape);
     const bool depthwise = shape.dim(3) <= 2;
@@ -68,7 +68,8 @@ class FuseSeparableConvs : public testing::Test {
     }
     return out.ok() ? (*out)[0] : Tensor();
   }
-  // How often each op runs for y, whose value is that of single nodes with any number of threads.
+  // Returns how often each op runs for y. Checks that its value equals that of single nodes, with
+  // any number of threads.
   std::map<std::string, int> OpsFor(const Output& y) {
     EXPECT_TRUE(g_.status().ok()) << g_.status();
     const Tensor want = Run(y, {.num_threads = 2, .disable = {"fusion"}});
@@ -112,8 +113,8 @@ TEST_F(FuseSeparableConvs, FewerChannelsThanAVectorHas) {
   EXPECT_THAT(OpsFor(y), Not(Contains(Key(kSeparable))));
 }
 
-// As in MobileNet-v1, which has nothing that expands.
-TEST_F(FuseSeparableConvs, OneAfterTheOther) {
+// As in MobileNet-v1, which has no expansion.
+TEST_F(FuseSeparableConvs, ConsecutiveBlocks) {
   Output y = Image({1, 20, 20, 16});
   for (const int64_t out : {32, 64, 64}) y = Relu(Pointwise(Relu(Depthwise(y)), out));
   EXPECT_THAT(OpsFor(y), ElementsAre(Pair(kSeparable, 3)));
@@ -125,13 +126,13 @@ TEST_F(FuseSeparableConvs, SmallImagesWithManyChannels) {
   EXPECT_THAT(OpsFor(Block(y, 200)), ElementsAre(Pair(kSeparable, 2)));
 }
 
-// Channels that threads cannot share evenly.
+// Channels that cannot be divided evenly among threads.
 TEST_F(FuseSeparableConvs, FewChannelsToManyOfSmallImages) {
   const Output y = Pointwise(Relu(Depthwise(Image({1, 5, 5, 33}))), 3000);
   EXPECT_THAT(OpsFor(y), ElementsAre(Pair(kSeparable, 1)));
 }
 
-TEST_F(FuseSeparableConvs, BatchNormsAreTakenUpBefore) {
+TEST_F(FuseSeparableConvs, BatchNormsAreFoldedBefore) {
   const auto normalized = [&](const Output& x) {
     const Shape channels({x.shape().dim(3)});
     return AddNode("FusedBatchNormV3",
@@ -147,7 +148,7 @@ TEST_F(FuseSeparableConvs, BatchNormsAreTakenUpBefore) {
   EXPECT_THAT(OpsFor(y), ElementsAre(Pair(kSeparable, 1)));
 }
 
-TEST_F(FuseSeparableConvs, VariablesThatLast) {
+TEST_F(FuseSeparableConvs, FiltersInVariables) {
   const Output x = Image({1, 12, 12, 16});
   const Variable filter = MakeVariable(Const(g_, Random({3, 3, 16, 1})), {.name = "filter"});
   const Variable out = MakeVariable(Const(g_, Random({1, 1, 16, 24})), {.name = "out"});
@@ -161,7 +162,7 @@ TEST_F(FuseSeparableConvs, VariablesThatLast) {
   const Output y = BiasAdd(result(out.value()), bias);
   EXPECT_THAT(OpsFor(y), Contains(Pair(kSeparable, 1)));
 
-  // What is kept packed goes with the value that it was made of.
+  // A packed filter is discarded when its variable changes.
   Session session = *Session::Create(g_);
   ASSERT_TRUE(session.Run(inits_[0]).ok());
   Tensor ones(DT_FLOAT, Shape({1, 1, 16, 24}));
@@ -178,26 +179,26 @@ TEST_F(FuseSeparableConvs, VariablesThatLast) {
   }
 }
 
-TEST_F(FuseSeparableConvs, NotWhatItsKernelCannot) {
+TEST_F(FuseSeparableConvs, UnsupportedFormsAreNotFused) {
   const Output x = Image({1, 10, 10, 16});
-  const auto stays = Not(Contains(Key(kSeparable)));
-  EXPECT_THAT(OpsFor(Pointwise(Elu(Depthwise(x)), 24)), stays);
-  EXPECT_THAT(OpsFor(Pointwise(Depthwise(x, {}, /*multiplier=*/2), 24)), stays);
-  EXPECT_THAT(OpsFor(Pointwise(Depthwise(x), 24, {.strides = {1, 2, 2, 1}})), stays);
+  const auto not_fused = Not(Contains(Key(kSeparable)));
+  EXPECT_THAT(OpsFor(Pointwise(Elu(Depthwise(x)), 24)), not_fused);
+  EXPECT_THAT(OpsFor(Pointwise(Depthwise(x, {}, /*multiplier=*/2), 24)), not_fused);
+  EXPECT_THAT(OpsFor(Pointwise(Depthwise(x), 24, {.strides = {1, 2, 2, 1}})), not_fused);
   const ConvOptions padded = {.padding = "EXPLICIT", .explicit_paddings = {0, 0, 1, 1, 1, 1, 0, 0}};
-  EXPECT_THAT(OpsFor(Pointwise(Depthwise(x), 24, padded)), stays);
-  EXPECT_THAT(OpsFor(Bias(Conv2D(Depthwise(x), Const(g_, Random({3, 3, 16, 8}))))), stays);
-  EXPECT_THAT(OpsFor(Pointwise(Depthwise(x) + x, 24)), stays);
+  EXPECT_THAT(OpsFor(Pointwise(Depthwise(x), 24, padded)), not_fused);
+  EXPECT_THAT(OpsFor(Bias(Conv2D(Depthwise(x), Const(g_, Random({3, 3, 16, 8}))))), not_fused);
+  EXPECT_THAT(OpsFor(Pointwise(Depthwise(x) + x, 24)), not_fused);
 }
 
-// A filter that is computed from what is fed is packed in each step, which does not pay.
-TEST_F(FuseSeparableConvs, NotWithFiltersThatDoNotLast) {
+// A filter that is computed from a feed would be packed in each step, which is not worth it.
+TEST_F(FuseSeparableConvs, ComputedFiltersAreNotFused) {
   const Output x = Image({1, 10, 10, 16});
   const Output filter = Const(g_, Random({1, 1, 16, 24})) * ReduceMean(x);
   EXPECT_THAT(OpsFor(Bias(Conv2D(Relu(Depthwise(x)), filter))), Not(Contains(Key(kSeparable))));
 }
 
-TEST_F(FuseSeparableConvs, WhatIsNeededOtherwiseStays) {
+TEST_F(FuseSeparableConvs, ValuesWithOtherUsersAreKept) {
   const Output x = Image({1, 10, 10, 16});
   const Output expanded = Relu6(Pointwise(x, 32));
   const Output filtered = Relu6(Depthwise(expanded));
@@ -210,14 +211,14 @@ TEST_F(FuseSeparableConvs, WhatIsNeededOtherwiseStays) {
               testing::AllOf(Contains(Pair(kSeparable, 1)), Contains(Pair("_FusedConv2D", 1))));
 }
 
-TEST_F(FuseSeparableConvs, ANaNStaysOne) {
+TEST_F(FuseSeparableConvs, NanIsPropagated) {
   const Output y = Block(Image({1, 9, 9, 8}), 16);
   fed_.data<float>()[100] = std::numeric_limits<float>::quiet_NaN();
   fed_.data<float>()[300] = -std::numeric_limits<float>::infinity();
   OpsFor(y);
 }
 
-// Taps that lie outside count for nothing, whatever the filter has there.
+// Taps outside of the image contribute nothing, whatever the value of the filter there.
 TEST_F(FuseSeparableConvs, FiltersMayBeInfinite) {
   const Output x = Image({1, 6, 6, 16});
   Tensor filter = Random({3, 3, 16, 1});
@@ -226,14 +227,14 @@ TEST_F(FuseSeparableConvs, FiltersMayBeInfinite) {
   EXPECT_THAT(OpsFor(y), Contains(Key(kSeparable)));
 }
 
-TEST_F(FuseSeparableConvs, SlicesOfABatch) {
+TEST_F(FuseSeparableConvs, TilesOfABatch) {
   Output y = Image({12, 64, 64, 16});
   for (int i = 0; i < 2; ++i) y = Block(y, 16) + y;
   EXPECT_THAT(OpsFor(ReduceMean(y, {1, 2})), Contains(Key(kSeparable)));
 }
 
-// What a graph from elsewhere may say.
-TEST_F(FuseSeparableConvs, BadArgumentsAreRefused) {
+// Attributes that a graph from elsewhere may have.
+TEST_F(FuseSeparableConvs, InvalidArgumentsAreErrors) {
   const Output x = Image({1, 6, 6, 16});
   const auto run = [&](const Output& image, const Shape& expand, const Shape& filter,
                        const Shape& bias, const Shape& out, const Outputs& addends = {}) {

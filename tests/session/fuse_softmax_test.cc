@@ -11,7 +11,7 @@
 #include "weir/session/session.h"
 #include "weir/tests/session/random_values.h"
 
-// What becomes of a softmax, or its logarithm, that is spelled out in small ops.
+// Fusion of a softmax, or its logarithm, that is decomposed into small ops.
 namespace weir {
 namespace {
 
@@ -23,12 +23,12 @@ using ::testing::Key;
 using ::testing::Not;
 using ::testing::Pair;
 
-Output Spelled(const Output& x, int64_t axis = -1) {
+Output DecomposedSoftmax(const Output& x, int64_t axis = -1) {
   const Output e = Exp(x - ReduceMax(x, {axis}, true));
   return e / ReduceSum(e, {axis}, true);
 }
 
-Output SpelledLog(const Output& x, int64_t axis = -1) {
+Output DecomposedLogSoftmax(const Output& x, int64_t axis = -1) {
   const Output d = x - ReduceMax(x, {axis}, true);
   return d - Log(ReduceSum(Exp(d), {axis}, true));
 }
@@ -47,7 +47,7 @@ class FuseSoftmax : public testing::Test {
     EXPECT_TRUE(out.ok()) << out.status();
     return out.ok() ? *out : Tensors(ys.size());
   }
-  // How often each op runs. The values are those without fusion.
+  // Returns how often each op runs. Checks that the values equal those without fusion.
   std::map<std::string, int> OpsFor(const Outputs& ys, double rounding = 2e-6) {
     EXPECT_TRUE(g_.status().ok()) << g_.status();
     const Tensors want = Run(ys, {.num_threads = 2, .disable = {"fusion"}});
@@ -81,14 +81,14 @@ TEST_F(FuseSoftmax, RowsOfAnyLengthAreOneNode) {
     for (const Shape& shape : {Shape({5, n}), Shape({2, 3, n}), Shape({1, n}), Shape({n})}) {
       SCOPED_TRACE(shape.ToString());
       feeds_.clear();
-      EXPECT_THAT(OpsFor({Spelled(Input(shape))}), ElementsAre(Pair("Softmax", 1)));
+      EXPECT_THAT(OpsFor({DecomposedSoftmax(Input(shape))}), ElementsAre(Pair("Softmax", 1)));
       feeds_.clear();
-      EXPECT_THAT(OpsFor({SpelledLog(Input(shape))}), ElementsAre(Pair("LogSoftmax", 1)));
+      EXPECT_THAT(OpsFor({DecomposedLogSoftmax(Input(shape))}), ElementsAre(Pair("LogSoftmax", 1)));
     }
   }
 }
 
-TEST_F(FuseSoftmax, AxesMayBePutBackAndTheMaximumStopGradients) {
+TEST_F(FuseSoftmax, ReshapesAndStopGradientAreAllowed) {
   const Output x = Input({5, 40});
   const Output e = Exp(x - StopGradient(ExpandDims(ReduceMax(x, {1}), {-1})));
   EXPECT_THAT(OpsFor({e / ExpandDims(ReduceSum(e, {1}), {1})}), ElementsAre(Pair("Softmax", 1)));
@@ -99,30 +99,30 @@ TEST_F(FuseSoftmax, AxesMayBePutBackAndTheMaximumStopGradients) {
 
 TEST_F(FuseSoftmax, ACrossEntropyIsTwoNodes) {
   const Output labels = Input({60, 40}), x = Input({60, 40});
-  EXPECT_THAT(OpsFor({-ReduceSum(labels * SpelledLog(x), {1})}),
+  EXPECT_THAT(OpsFor({-ReduceSum(labels * DecomposedLogSoftmax(x), {1})}),
               AllOf(Contains(Pair("LogSoftmax", 1)), Contains(Pair("_FusedReduction", 1)),
                     Not(Contains(Key("Exp")))));
 }
 
-TEST_F(FuseSoftmax, RowsThatAreNoNumbersComeOutAsTheyDid) {
+TEST_F(FuseSoftmax, NonFiniteRowsDoNotChange) {
   constexpr float kInf = std::numeric_limits<float>::infinity();
   Tensor t = Tensor::Zeros(DT_FLOAT, Shape({5, 37}));
   const float values[] = {std::nanf(""), kInf, -kInf, 3e38f, 0};
   for (int64_t row = 0; row < 5; ++row) t.data<float>()[row * 37 + 36] = values[row];
   for (int64_t i = 0; i < 37; ++i) t.data<float>()[2 * 37 + i] = -kInf;
-  EXPECT_THAT(OpsFor({Spelled(Fed(t))}), ElementsAre(Pair("Softmax", 1)));
+  EXPECT_THAT(OpsFor({DecomposedSoftmax(Fed(t))}), ElementsAre(Pair("Softmax", 1)));
   feeds_.clear();
-  EXPECT_THAT(OpsFor({SpelledLog(Fed(t))}), ElementsAre(Pair("LogSoftmax", 1)));
+  EXPECT_THAT(OpsFor({DecomposedLogSoftmax(Fed(t))}), ElementsAre(Pair("LogSoftmax", 1)));
 }
 
-// Gradients need what is inside: the parts are results of one node.
-TEST_F(FuseSoftmax, GradientsTakeTheParts) {
+// Gradients use the intermediate values: these become results of one node.
+TEST_F(FuseSoftmax, GradientsUseTheParts) {
   for (const Shape& shape : {Shape({60, 40}), Shape({3, 7, 45}), Shape({50, 1})}) {
     SCOPED_TRACE(shape.ToString());
-    for (const auto& spelled : {Spelled, SpelledLog}) {
+    for (const auto& softmax : {DecomposedSoftmax, DecomposedLogSoftmax}) {
       feeds_.clear();
       const Output x = Input(shape), labels = Input(shape);
-      const Output loss = -ReduceSum(labels * spelled(x, -1), {-1});
+      const Output loss = -ReduceSum(labels * softmax(x, -1), {-1});
       const auto ops = OpsFor({loss, DenseGradients({loss}, {x})[0]}, /*rounding=*/2e-5);
       EXPECT_THAT(ops, Contains(Pair("_SoftmaxParts", 1)));
       EXPECT_THAT(ops, Not(Contains(Key(AnyOf("Exp", "Max", "Sub", "Tile")))));
@@ -153,7 +153,7 @@ TEST_F(FuseSoftmax, TheLogarithmOfASumOfExponentials) {
 }
 
 // Infinities and NaNs in the parts themselves.
-TEST_F(FuseSoftmax, PartsOfRowsThatAreNoNumbers) {
+TEST_F(FuseSoftmax, PartsOfNonFiniteRows) {
   constexpr float kInf = std::numeric_limits<float>::infinity();
   Tensor t = Tensor::Zeros(DT_FLOAT, Shape({5, 37}));
   const float values[] = {std::nanf(""), kInf, -kInf, 3e38f, 0};
@@ -164,7 +164,7 @@ TEST_F(FuseSoftmax, PartsOfRowsThatAreNoNumbers) {
   EXPECT_THAT(OpsFor({max * 1.5f, -e, -d, -sum}), Contains(Pair("_SoftmaxParts", 1)));
 }
 
-TEST_F(FuseSoftmax, PartsThatAreReturnedStayNodes) {
+TEST_F(FuseSoftmax, FetchedPartsAreKept) {
   const Output x = Input({6, 6}), max = ReduceMax(x, {1}, true), e = Exp(x - max);
   const Output sum = ReduceSum(e, {1}, true);
   const auto parts = [&](const Outputs& ys) { return OpsFor(ys).count("_SoftmaxParts"); };
@@ -176,16 +176,16 @@ TEST_F(FuseSoftmax, PartsThatAreReturnedStayNodes) {
   EXPECT_EQ(parts({-ReduceSum(Exp(x - ReduceMax(x, {0}, true)), {1})}), 0u) << "another axis";
 }
 
-// As attention in both directions has it: what shifts the one is the other's argument.
-TEST_F(FuseSoftmax, AMaximumMayGoIntoAnother) {
+// As in attention in both directions: the shift of the one is the argument of the other.
+TEST_F(FuseSoftmax, AMaximumOfAMaximum) {
   const Output x = Input({60, 40}), max = ReduceMax(x, {1}), e = Exp(x - ExpandDims(max, {1}));
   const Output sum = ReduceSum(e, {1}, true);
-  OpsFor({Spelled(max), -e, e * (Const(g_, 1.f) / sum)});
-  OpsFor({SpelledLog(e), -e, e * (Const(g_, 1.f) / sum)});
-  OpsFor({-Spelled(e) * Exp(e - ReduceMax(e, {1}, true)), -sum});
+  OpsFor({DecomposedSoftmax(max), -e, e * (Const(g_, 1.f) / sum)});
+  OpsFor({DecomposedLogSoftmax(e), -e, e * (Const(g_, 1.f) / sum)});
+  OpsFor({-DecomposedSoftmax(e) * Exp(e - ReduceMax(e, {1}, true)), -sum});
 }
 
-TEST_F(FuseSoftmax, WhatWaitsIsNoPart) {
+TEST_F(FuseSoftmax, NodesWithControlInputsAreNotFused) {
   const Output x = Input({6, 8}), checked = CheckNumerics(Log(x - 10.f), "a logarithm");
   Output d;
   {
@@ -199,34 +199,35 @@ TEST_F(FuseSoftmax, WhatWaitsIsNoPart) {
 }
 
 TEST_F(FuseSoftmax, EmptyTensorsStayEmpty) {
-  OpsFor({Spelled(Input({0, 5}))});
-  OpsFor({Spelled(Input({4, 0}))});
-  OpsFor({SpelledLog(Input({0, 5}))});
+  OpsFor({DecomposedSoftmax(Input({0, 5}))});
+  OpsFor({DecomposedSoftmax(Input({4, 0}))});
+  OpsFor({DecomposedLogSoftmax(Input({0, 5}))});
 }
 
-TEST_F(FuseSoftmax, OtherFormulasStay) {
+TEST_F(FuseSoftmax, OtherFormulasAreNotFused) {
   const Output x = Input({6, 6}), other = Input({6, 6});
-  const auto stays = [&](const Outputs& ys, const char* why) {
+  const auto expect_not_fused = [&](const Outputs& ys, const char* why) {
     EXPECT_THAT(OpsFor(ys), Not(Contains(Key(AnyOf("Softmax", "LogSoftmax"))))) << why;
   };
-  stays({Spelled(x, 0)}, "another axis");
+  expect_not_fused({DecomposedSoftmax(x, 0)}, "another axis");
   const Output e = Exp(x - ReduceMax(x, {1}, true)), sum = ReduceSum(e, {1}, true);
-  stays({e / sum, e}, "the exponentials are fetched");
-  stays({e / sum, Log(sum)}, "the sum has another user");
-  stays({e / ReduceSum(e, {1})}, "the sum lies along the wrong axis");
-  stays({e / ReduceSum(Exp(x), {1}, true)}, "the sum of other exponentials");
-  stays({Exp(x) / ReduceSum(Exp(x), {1}, true)}, "no maximum");
-  stays({DenseGradients({ReduceSum(Spelled(x) * other)}, {x})[0]}, "gradients need what is inside");
+  expect_not_fused({e / sum, e}, "the exponentials are fetched");
+  expect_not_fused({e / sum, Log(sum)}, "the sum has another user");
+  expect_not_fused({e / ReduceSum(e, {1})}, "the sum has the wrong axis");
+  expect_not_fused({e / ReduceSum(Exp(x), {1}, true)}, "the sum of other exponentials");
+  expect_not_fused({Exp(x) / ReduceSum(Exp(x), {1}, true)}, "no maximum");
+  expect_not_fused({DenseGradients({ReduceSum(DecomposedSoftmax(x) * other)}, {x})[0]},
+                   "gradients use intermediate values");
   const Output shifted = Exp(x - ReduceMax(other, {1}, true));
-  stays({shifted / ReduceSum(shifted, {1}, true)}, "the maximum of another tensor");
-  stays({SpelledLog(x, 0)}, "another axis");
+  expect_not_fused({shifted / ReduceSum(shifted, {1}, true)}, "the maximum of another tensor");
+  expect_not_fused({DecomposedLogSoftmax(x, 0)}, "another axis");
   const Output d = x - ReduceMax(x, {1}, true);
-  stays({d - Log(ReduceSum(Exp(x), {1}, true))}, "the sum of other exponentials");
-  stays({d - Log(ReduceSum(d, {1}, true))}, "no exponentials");
-  stays({x - Log(ReduceSum(Exp(d), {1}, true))}, "not what went into the exponentials");
-  stays({d - Log(ReduceSum(Exp(d), {1}))}, "the logarithms lie along the wrong axis");
-  stays({DenseGradients({ReduceSum(SpelledLog(x) * other)}, {x})[0]},
-        "gradients need what is inside");
+  expect_not_fused({d - Log(ReduceSum(Exp(x), {1}, true))}, "the sum of other exponentials");
+  expect_not_fused({d - Log(ReduceSum(d, {1}, true))}, "no exponentials");
+  expect_not_fused({x - Log(ReduceSum(Exp(d), {1}, true))}, "not the argument of the exponentials");
+  expect_not_fused({d - Log(ReduceSum(Exp(d), {1}))}, "the logarithms have the wrong axis");
+  expect_not_fused({DenseGradients({ReduceSum(DecomposedLogSoftmax(x) * other)}, {x})[0]},
+                   "gradients use intermediate values");
 }
 
 }  // namespace

@@ -12,7 +12,8 @@
 #include "weir/ops/variables.h"
 #include "weir/session/session.h"
 
-// What becomes of products and the nodes after them: seen by the ops that a traced step runs.
+// Fusion of epilogues into matrix products and convolutions, as shown by the ops that a traced step
+// runs.
 namespace weir {
 namespace {
 
@@ -22,7 +23,7 @@ using ::testing::Not;
 
 class Fuse : public testing::Test {
  protected:
-  // Elements that are neither equal nor in order.
+  // Elements that are neither equal nor sorted.
   static Tensor Numbers(const Shape& shape, float low = -1, float high = 1) {
     Tensor t(DT_FLOAT, shape);
     for (int64_t i = 0; i < t.num_elements(); ++i) {
@@ -42,7 +43,7 @@ class Fuse : public testing::Test {
                   {"padding", "SAME"},
                   {"data_format", format}});
   }
-  // In inference, with constants of this many channels.
+  // A batch norm in inference, with constants of this many channels.
   Output Normalized(const Output& x, int64_t channels, bool training = false) {
     Node* node =
         AddNode("FusedBatchNormV3",
@@ -52,7 +53,8 @@ class Fuse : public testing::Test {
     return node->output(0);
   }
 
-  // How often each op runs for y. Whatever runs, the value is the same, with any number of threads.
+  // Returns how often each op runs for y. Checks that the value is the same with and without fusion
+  // and with any number of threads.
   std::map<std::string, int> OpsFor(const Output& y) {
     EXPECT_TRUE(g_.status().ok()) << g_.status();
     const Tensor want = Run(y, {.num_threads = 2, .disable = {"fusion"}}, nullptr);
@@ -93,12 +95,12 @@ class Fuse : public testing::Test {
   std::vector<Operation> inits_;
 };
 
-TEST_F(Fuse, AConvolutionTakesUpBiasAndActivation) {
+TEST_F(Fuse, AConvolutionFusesBiasAndActivation) {
   const Output y = Relu(BiasAdd(Conv(Image(), Filter({3, 3, 3, 8})), Const(g_, Numbers({8}))));
   EXPECT_THAT(OpsFor(y), testing::ElementsAre(testing::Pair("_FusedConv2D", 1)));
 }
 
-TEST_F(Fuse, ItIsTurnedOffByName) {
+TEST_F(Fuse, CanBeDisabledByName) {
   const Output y = Relu(BiasAdd(Conv(Image(), Filter({3, 3, 3, 8})), Const(g_, Numbers({8}))));
   std::vector<NodeTrace> trace;
   Run(y, {.disable = {"fusion"}}, &trace);
@@ -133,7 +135,7 @@ TEST_F(Fuse, AnAddNOfTwoIsASum) {
 }
 
 // The shortcut of a residual network, from either side.
-TEST_F(Fuse, ASumIsMadeWhereTheOtherTensorLies) {
+TEST_F(Fuse, ASumOverwritesTheOtherTensor) {
   const Output x = Image({1, 8, 8, 16});
   const Output left = Normalized(Conv(x, Filter({3, 3, 16, 16})), 16);
   const Output right = Normalized(Conv(x, Filter({1, 1, 16, 16})), 16);
@@ -142,7 +144,7 @@ TEST_F(Fuse, ASumIsMadeWhereTheOtherTensorLies) {
   EXPECT_THAT(OpsFor(Relu(left + x) + x), Not(Contains(Key("Relu"))));
 }
 
-// The shortcut itself, where the image shrinks.
+// A convolution on the shortcut, where the image shrinks.
 TEST_F(Fuse, AFilterThatSkipsPixels) {
   const Output x = Image({2, 9, 8, 24});
   const auto skipping = [&] {
@@ -154,21 +156,21 @@ TEST_F(Fuse, AFilterThatSkipsPixels) {
     EXPECT_THAT(OpsFor(y), Contains(Key("_FusedConv2D")));
 }
 
-TEST_F(Fuse, FiltersThatAreLargerThanTheirImagesAreCutByChannels) {
+TEST_F(Fuse, FiltersLargerThanTheirImages) {
   const Output x = Image({1, 7, 7, 64});
   const Output conv = Normalized(Conv(x, Filter({3, 3, 64, 384})), 384);
   const Output other = Normalized(Conv(x, Filter({1, 1, 64, 384})), 384);
   EXPECT_THAT(OpsFor(Relu(conv + other)), testing::ElementsAre(testing::Pair("_FusedConv2D", 2)));
 }
 
-TEST_F(Fuse, AMatrixProductTakesUpBiasAndActivation) {
+TEST_F(Fuse, AMatrixProductFusesBiasAndActivation) {
   const Output x = Image({5, 7});
   const Output w = Filter({7, 64});
   const Output y = Tanh(MatMul(x, w) + Const(g_, Numbers({64})));
   EXPECT_THAT(OpsFor(y), testing::ElementsAre(testing::Pair("_FusedMatMul", 1)));
 }
 
-TEST_F(Fuse, VariablesAreNoConstants) {
+TEST_F(Fuse, VariablesAreNotConstants) {
   const Variable w = GetVariable(g_, "w", {3, 3, 3, 8}, Ones());
   const Variable b = GetVariable(g_, "b", {8}, Ones());
   inits_ = {GlobalVariablesInitializer(g_)};
@@ -183,12 +185,12 @@ TEST_F(Fuse, ChannelsFirst) {
   EXPECT_THAT(OpsFor(Relu(biased)), testing::ElementsAre(testing::Pair("_FusedConv2D", 1)));
 }
 
-TEST_F(Fuse, ABiasOfRowsIsNone) {
+TEST_F(Fuse, AVectorOfRowsIsNotABias) {
   const Output last = Conv(Image({2, 8, 8, 3}), Filter({3, 3, 3, 8}));
   EXPECT_THAT(OpsFor(BiasAdd(last, Const(g_, Numbers({8})), "NCHW")), Contains(Key("BiasAdd")));
 }
 
-TEST_F(Fuse, WhatIsNeededOtherwiseStays) {
+TEST_F(Fuse, ValuesWithOtherUsersAreKept) {
   const Output image = Image(), conv = Conv(image, Filter({3, 3, 3, 8}));
   const Output biased = BiasAdd(conv, Const(g_, Numbers({8})));
   EXPECT_THAT(OpsFor(Relu(biased) + biased), Contains(Key("_FusedElementwise")));
@@ -200,17 +202,17 @@ TEST_F(Fuse, WhatIsNeededOtherwiseStays) {
     after = CheckNumerics(image, "image");
   }
   EXPECT_THAT(OpsFor(Relu(biased) * ReduceSum(after)), Contains(Key("_FusedElementwise")))
-      << "somebody waits for the sum";
+      << "a control edge leaves the sum";
 }
 
-TEST_F(Fuse, ABatchNormWhoseStatisticsAreTakenStays) {
+TEST_F(Fuse, ABatchNormWithUsedStatisticsIsNotFolded) {
   const Output y = Normalized(Conv(Image(), Filter({3, 3, 3, 8})), 8);
   const Output mean = y.node->output(1);
   EXPECT_THAT(OpsFor(y + mean), Contains(Key("FusedBatchNormV3")));
   EXPECT_THAT(OpsFor(mean), Contains(Key("FusedBatchNormV3")));
 }
 
-TEST_F(Fuse, ArgumentsOfOtherTypesAreRefused) {
+TEST_F(Fuse, ArgumentsOfOtherTypesAreErrors) {
   const Output y = AddOp("_FusedConv2D",
                          {Image(), Filter({3, 3, 3, 8}),
                           Outputs{Const(g_, Tensor::Zeros(DT_UINT8, Shape({8})))}, Outputs{}},
@@ -224,7 +226,7 @@ TEST_F(Fuse, ArgumentsOfOtherTypesAreRefused) {
   EXPECT_TRUE(absl::IsInvalidArgument(out.status())) << out.status();
 }
 
-TEST_F(Fuse, ANaNStaysOne) {
+TEST_F(Fuse, NanIsPropagated) {
   const Output x = Image();
   fed_.data<float>()[100] = std::numeric_limits<float>::quiet_NaN();
   fed_.data<float>()[200] = -std::numeric_limits<float>::infinity();

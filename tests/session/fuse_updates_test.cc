@@ -15,7 +15,7 @@
 #include "weir/session/session.h"
 #include "weir/tests/session/random_values.h"
 
-// Optimizers and averages that are spelled out in small ops, and assigned.
+// Optimizers and averages that are decomposed into small ops and assigned.
 namespace weir {
 namespace {
 
@@ -27,12 +27,12 @@ using ::testing::Key;
 using ::testing::Not;
 using ::testing::Pair;
 
-// By kind of variable: resources, or references.
+// Parameter: resource variables, or reference variables.
 class FuseUpdates : public testing::TestWithParam<bool> {
  protected:
   FuseUpdates() : g_(GraphOptions{.use_resource = GetParam()}) {}
 
-  Variable Made(absl::string_view name, const Shape& shape = {40, 50}, double value = 0.5) {
+  Variable NewVariable(absl::string_view name, const Shape& shape = {40, 50}, double value = 0.5) {
     return GetVariable(g_, name, shape, Constant(value));
   }
   Output Input(const Shape& shape) {
@@ -46,8 +46,8 @@ class FuseUpdates : public testing::TestWithParam<bool> {
     EXPECT_TRUE(session.Run(GlobalVariablesInitializer(g_)).ok());
     return session;
   }
-  // The ops of a step, which is run three times. The fetches and afterward the variables are what
-  // they are without fusion.
+  // Returns the ops of a step, which is run three times. Checks that the fetches, and the variables
+  // afterward, equal those without fusion.
   std::map<std::string, int> OpsFor(const Operation& target, const Outputs& fetches = {}) {
     GlobalVariablesInitializer(g_);
     Outputs values;
@@ -85,9 +85,10 @@ INSTANTIATE_TEST_SUITE_P(Kinds, FuseUpdates, testing::Bool(), [](const auto& kin
   return std::string(kind.param ? "Resources" : "References");
 });
 
-// As language models spell it, with the decay of weights.
+// An optimizer as language models write it, with weight decay.
 TEST_P(FuseUpdates, AdamIsOneNode) {
-  const Variable w = Made("w"), m = Made("m", {40, 50}, 0), v = Made("v", {40, 50}, 0);
+  const Variable w = NewVariable("w"), m = NewVariable("m", {40, 50}, 0),
+                 v = NewVariable("v", {40, 50}, 0);
   const Output gradient = Input({40, 50}) * Tanh(w.value());
   const Output new_m = m.value() * 0.9f + gradient * 0.1f;
   const Output new_v = v.value() * 0.999f + Square(gradient) * 0.001f;
@@ -97,10 +98,10 @@ TEST_P(FuseUpdates, AdamIsOneNode) {
   EXPECT_THAT(OpsFor(train), IsUpdate());
 }
 
-// The loss takes the values that a region computes, and the gradients their shape, which is known
-// before the region has run.
-TEST_P(FuseUpdates, WhatAGradientTakesOfALossIsItsShape) {
-  const Variable w = Made("w", {50}), average = Made("average");
+// The loss uses values that a region computes, and the gradients use only their shape, which is
+// known before the region has run.
+TEST_P(FuseUpdates, GradientsUseTheShapeOfALoss) {
+  const Variable w = NewVariable("w", {50}), average = NewVariable("average");
   const Output x = Placeholder(g_, DT_FLOAT, {-1, 50}), value = w.value();
   feeds_.emplace_back(x, UniformFloats({40, 50}, random_));
   const Operation averaged(average.Assign(average.value() * 0.9f + x * 0.1f));
@@ -110,8 +111,8 @@ TEST_P(FuseUpdates, WhatAGradientTakesOfALossIsItsShape) {
   EXPECT_THAT(OpsFor(train, {loss}), IsUpdate());
 }
 
-TEST_P(FuseUpdates, AnAverageIsWrittenInItsPlace) {
-  const Variable average = Made("average");
+TEST_P(FuseUpdates, AnAverageIsUpdatedInPlace) {
+  const Variable average = NewVariable("average");
   const Output x = Input({40, 50});
   const Operation update(average.Assign(average.value() * 0.9f + x * 0.1f));
   EXPECT_THAT(OpsFor(update), IsUpdate());
@@ -122,9 +123,9 @@ TEST_P(FuseUpdates, AnAverageIsWrittenInItsPlace) {
   EXPECT_TRUE(IdenticalTensors(before, kept)) << "a value that was read has changed";
 }
 
-// Of variables that the node reads itself, and of one whose value others take before it.
-TEST_P(FuseUpdates, NothingMovesUnlessItIsShared) {
-  const Variable w = Made("w"), m = Made("m", {40, 50}, 0);
+// Variables that the node reads itself, and one whose value other nodes use before it.
+TEST_P(FuseUpdates, UpdatesAreInPlaceUnlessShared) {
+  const Variable w = NewVariable("w"), m = NewVariable("m", {40, 50}, 0);
   const Output x = Input({40, 50}), value = w.value(), old = m.read_value();
   const Output gradient = x * Cumsum(value, 1);
   const Output new_m = m.value() * 0.9f + gradient * 0.1f;
@@ -137,7 +138,8 @@ TEST_P(FuseUpdates, NothingMovesUnlessItIsShared) {
     const Tensors values = *session.Run({of_w, old});
     return std::vector<const void*>{values[0].raw(), values[1].raw()};
   };
-  ASSERT_TRUE(session.Run(feeds_, {}, {train}).ok());  // no more the initial values' memory
+  ASSERT_TRUE(session.Run(feeds_, {}, {train})
+                  .ok());  // the variables no longer share memory with their initial values
   const std::vector<const void*> before = places();
   ASSERT_TRUE(session.Run(feeds_, {}, {train}).ok());
   EXPECT_EQ(places(), before);
@@ -148,18 +150,18 @@ TEST_P(FuseUpdates, NothingMovesUnlessItIsShared) {
 }
 
 TEST_P(FuseUpdates, ManyReadsOfOneVariable) {
-  const Variable w = Made("w");
+  const Variable w = NewVariable("w");
   const Output x = Input({40, 50}), shared = w.value();
   const Output step = w.value() * 0.01f + Tanh(w.value()) * x + Square(shared);
   const Operation train(w.Assign(w.value() - step));
   EXPECT_THAT(OpsFor(train), IsUpdate());
-  // The old value, which is fetched.
+  // The old value is fetched too.
   EXPECT_THAT(OpsFor(train, {Cumsum(shared, 1), shared}), IsUpdate());
 }
 
-// What was read before is what was there.
-TEST_P(FuseUpdates, OthersReadWhatTheyDid) {
-  const Variable average = Made("average");
+// A value that was read earlier does not change.
+TEST_P(FuseUpdates, EarlierReadsAreUnchanged) {
+  const Variable average = NewVariable("average");
   const Output x = Input({40, 50}), old = Identity(average.read_value());
   Operation update;
   {
@@ -174,8 +176,8 @@ TEST_P(FuseUpdates, OthersReadWhatTheyDid) {
   EXPECT_THAT(OpsFor(update, {old, seen}), Contains(Key("_FusedUpdate")));
 }
 
-TEST_P(FuseUpdates, WhatAnAssignWaitsForComesBefore) {
-  const Variable average = Made("average"), steps = Made("steps", {}, 0);
+TEST_P(FuseUpdates, ControlInputsOfAssignsRunBefore) {
+  const Variable average = NewVariable("average"), steps = NewVariable("steps", {}, 0);
   const Output x = Input({40, 50}) + average.value() * 0.5f;
   Operation update;
   {
@@ -190,25 +192,28 @@ TEST_P(FuseUpdates, WhatAnAssignWaitsForComesBefore) {
   EXPECT_THAT(OpsFor(update, {counted}), Contains(Key("_FusedUpdate")));
 }
 
-TEST_P(FuseUpdates, UpdatesThatStayAsTheyAre) {
-  const Variable a = Made("a"), b = Made("b");
+TEST_P(FuseUpdates, UpdatesThatAreNotFused) {
+  const Variable a = NewVariable("a"), b = NewVariable("b");
   const Output x = Input({40, 50});
-  const auto stays = [&](const Operation& target, const Outputs& fetches, const char* why) {
+  const auto expect_not_fused = [&](const Operation& target, const Outputs& fetches,
+                                    const char* why) {
     EXPECT_THAT(OpsFor(target, fetches), Not(Contains(Key("_FusedUpdate")))) << why;
   };
   const Output value = a.value(), next = value * 0.9f + x * 0.1f;
   const Operation assign(a.Assign(next));
-  stays(assign, {next}, "the value is fetched");
-  stays(Group(g_, {assign, Operation(b.AssignAdd(next * 1.f))}), {}, "another node takes it");
-  stays(Operation(a.Assign(x * 0.9f + Square(x))), {}, "the variable is no argument");
-  stays(Operation(a.Assign(b.value() * 0.9f + Square(x))), {}, "another one is");
+  expect_not_fused(assign, {next}, "the value is fetched");
+  expect_not_fused(Group(g_, {assign, Operation(b.AssignAdd(next * 1.f))}), {},
+                   "another node uses it");
+  expect_not_fused(Operation(a.Assign(x * 0.9f + Square(x))), {},
+                   "the variable is not an argument");
+  expect_not_fused(Operation(a.Assign(b.value() * 0.9f + Square(x))), {}, "another variable is");
   Operation twice;
   {
     const ControlDependencies after(g_, {a.Assign(a.value() * 0.5f + x)});
     twice = Operation(a.Assign(x * 2.f));
   }
-  stays(twice, {}, "it is assigned twice");
-  // Each waits for the other's result: the second assignment for the first.
+  expect_not_fused(twice, {}, "it is assigned twice");
+  // Each depends on the other's result: the second assignment runs after the first.
   const Output step = a.value() * 0.5f + x, both = step + b.value() * 0.5f;
   const Output first = a.Assign(step);
   Operation second;
@@ -216,12 +221,12 @@ TEST_P(FuseUpdates, UpdatesThatStayAsTheyAre) {
     const ControlDependencies after(g_, {first});
     second = Operation(b.Assign(both));
   }
-  stays(second, {}, "one assignment waits for the other");
+  expect_not_fused(second, {}, "one assignment depends on the other");
 }
 
-// Ends of updates that others begin with: each waits for the one before it.
-TEST_P(FuseUpdates, UpdatesAfterEachOther) {
-  const Variable a = Made("a"), b = Made("b");
+// A chain of updates, each of which runs after the one before it.
+TEST_P(FuseUpdates, ConsecutiveUpdates) {
+  const Variable a = NewVariable("a"), b = NewVariable("b");
   const Output x = Input({40, 50});
   const Operation first(b.Assign(b.value() * 0.5f + x));
   Operation second;
@@ -239,7 +244,7 @@ TEST_P(FuseUpdates, UpdatesAfterEachOther) {
 
 // A read that comes after one of the assignments, and before the other.
 TEST_P(FuseUpdates, ReadsBetweenTwoAssignments) {
-  const Variable m = Made("m"), w = Made("w");
+  const Variable m = NewVariable("m"), w = NewVariable("w");
   const Output x = Input({40, 50}), new_m = m.value() * 0.9f + x * 0.1f;
   const Operation assign_m(m.Assign(new_m)), assign_w(w.Assign(w.value() - new_m * 0.01f));
   Output seen;
@@ -248,7 +253,7 @@ TEST_P(FuseUpdates, ReadsBetweenTwoAssignments) {
     seen = w.read_value();
   }
   OpsFor(assign_w, {seen});
-  // Of two updates, each of a weight that others have read.
+  // Two updates, each of a weight that other nodes have read.
   const Output a = m.value(), b = w.value(), used = Cumsum(a, 0) + Cumsum(b, 0);
   const Operation next_a(m.Assign(a * 0.9f + x)), next_b(w.Assign(b * 0.9f - x));
   Output between;
@@ -259,11 +264,11 @@ TEST_P(FuseUpdates, ReadsBetweenTwoAssignments) {
   OpsFor(Group(g_, {next_a, next_b}), {used, between});
 }
 
-// What only seems to be the variable's value.
-TEST_P(FuseUpdates, OtherValuesAreOthers) {
-  const Variable v = Made("v"), other = Made("other", {40, 50}, 0.25);
+// Values that only seem to be the variable's value.
+TEST_P(FuseUpdates, OtherValuesAreNotTheVariables) {
+  const Variable v = NewVariable("v"), other = NewVariable("other", {40, 50}, 0.25);
   const Output x = Input({40, 50}), read = v.value();
-  // The last value of a loop that the variable's value has entered.
+  // The last value of a loop whose initial value is the variable's value.
   const Output last = WhileLoop([&](const Outputs& at) { return at[0] < 3; },
                                 [&](const Outputs& at) {
                                   return Outputs{at[0] + 1, Cumsum(at[1], 1) * 0.1f};
@@ -272,14 +277,14 @@ TEST_P(FuseUpdates, OtherValuesAreOthers) {
   OpsFor(Operation(v.Assign(read + (last - read) * 0.5f)));
   const Outputs both = IdentityN({v.value(), other.value()});
   OpsFor(Operation(v.Assign(both[0] * 0.9f + both[1] * 0.1f)));
-  // A part of it, which lies at its beginning.
+  // A slice of it that begins at its first element.
   const Output row = Slice(v.read_value(), {0, 0}, {1, 50});
   const Output sum = x * 0.5f + row;
   OpsFor(Group(g_, {Operation(v.Assign(sum)), Operation(other.Assign(other.value() + sum * 2.f))}));
 }
 
-TEST_P(FuseUpdates, AVariableWithoutAValueIsNamed) {
-  const Variable average = Made("average");
+TEST_P(FuseUpdates, AnUninitializedVariableIsNamed) {
+  const Variable average = NewVariable("average");
   const Output x = Input({40, 50});
   const Operation update(average.Assign(average.value() * 0.9f + x * 0.1f));
   Session session = *Session::Create(g_);
@@ -289,9 +294,9 @@ TEST_P(FuseUpdates, AVariableWithoutAValueIsNamed) {
               AllOf(HasSubstr("uninitialized"), HasSubstr("average (its initializer is")));
 }
 
-// Nobody sees half of an update.
-TEST_P(FuseUpdates, ReadersBesideAStepSeeAllOfItOrNothing) {
-  const Variable count = Made("count", {300, 1000}, 0);
+// No reader sees a partial update.
+TEST_P(FuseUpdates, ConcurrentReadersSeeWholeUpdates) {
+  const Variable count = NewVariable("count", {300, 1000}, 0);
   const Operation update(count.Assign(count.value() * 1.f + 1.f));
   const Output value = count.read_value();
   Session session = Start();

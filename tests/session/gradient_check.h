@@ -16,12 +16,12 @@ class GradientCheckTest : public ::testing::Test {
   using Program = std::function<Output(const Outputs& xs)>;
   struct CheckOptions {
     bool static_shapes = true;
-    // 2: also the gradients of a weighted sum of the gradients.
+    // 2: also checks the gradients of a weighted sum of the gradients.
     int order = 1;
   };
 
-  // The sum of what the program makes of double tensors of these shapes, and its gradients. Adds to
-  // g_.
+  // Checks the gradients of the sum of the program's result, for double tensors of these shapes.
+  // Adds nodes to g_.
   void Check(const std::vector<Shape>& shapes, const Program& program, const CheckOptions& options);
   void Check(const std::vector<Shape>& shapes, const Program& program) {
     Check(shapes, program, CheckOptions());

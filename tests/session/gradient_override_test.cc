@@ -1,5 +1,5 @@
-// Nodes that name another gradient rule with `_gradient_op_type`: what TensorFlow's
-// gradient_override_map and custom_gradient leave in graphs. Values are TensorFlow's.
+// Nodes that name another gradient function with `_gradient_op_type`, which TensorFlow's
+// gradient_override_map and custom_gradient add to graphs. Values are TensorFlow's.
 
 #include "gmock/gmock.h"
 #include "weir/core/graph_io.h"
@@ -23,7 +23,7 @@ constexpr char kOverride[] = "_gradient_op_type";
 
 Grads TenTimes(GradContext& g) { return {Grad(g.dy() * 10.f)}; }
 
-// The built-in ops, and rules without an op.
+// A registry of the built-in ops and of ops that have only a gradient function, or none.
 const OpRegistry& OpsWithRules() {
   static const OpRegistry* const ops = [] {
     auto* registry = new OpRegistry(&BuiltinOps());
@@ -35,7 +35,7 @@ const OpRegistry& OpsWithRules() {
   return *ops;
 }
 
-// d op(x)/dx at 3, of a node that is read back from a file.
+// Returns d op(x)/dx at 3, for a node that was imported from a file.
 absl::StatusOr<float> SlopeAt3(const char* op, const char* rule) {
   Graph built(OpsWithRules());
   const Output x = Placeholder(built, DT_FLOAT, {}, "x");
@@ -57,9 +57,11 @@ absl::StatusOr<float> SlopeAt3(const char* op, const char* rule) {
   return out[0].scalar<float>();
 }
 
-TEST(GradientOverride, TakesTheRuleOfTheProgram) { EXPECT_EQ(*SlopeAt3("Square", "TenTimes"), 10); }
+TEST(GradientOverride, UsesAProgramsGradientFunction) {
+  EXPECT_EQ(*SlopeAt3("Square", "TenTimes"), 10);
+}
 
-TEST(GradientOverride, TakesTheRuleOfAnotherOp) {
+TEST(GradientOverride, UsesTheGradientFunctionOfAnotherOp) {
   EXPECT_EQ(*SlopeAt3("Square", "Identity"), 1);
   EXPECT_EQ(*SlopeAt3("Square", "Square"), 6);
 }
@@ -71,7 +73,7 @@ TEST(GradientOverride, PassesThroughOpsWithoutGradients) {
 
 TEST(GradientOverride, MayStopTheGradient) { EXPECT_EQ(*SlopeAt3("Square", "Stop"), 0); }
 
-TEST(GradientOverride, WithoutARuleIsNotFound) {
+TEST(GradientOverride, WithoutAGradientFunctionIsNotFound) {
   for (const char* rule : {"Unheard", "NoRule", ""}) {
     const absl::StatusOr<float> slope = SlopeAt3("Square", rule);
     EXPECT_TRUE(absl::IsNotFound(slope.status())) << slope.status();
@@ -80,12 +82,12 @@ TEST(GradientOverride, WithoutARuleIsNotFound) {
   }
 }
 
-// IdentityN(x * y, x, y) with a rule of the library, as custom_gradient and
-// experimental_custom_gradients write it: the rule takes what arrived at the results and gives
-// nothing to the first.
+// IdentityN(x * y, x, y) with a gradient function of the library, as custom_gradient and
+// experimental_custom_gradients write it: the function takes the gradients of the results, and
+// returns none for the first input.
 class DeclaredGradient : public ::testing::Test {
  protected:
-  // The library gets `gradient` under the name that `y` has.
+  // Registers the library's function `gradient` under the name that `y` refers to.
   void Declare(const char* gradient) {
     proto::GraphDef def;
     ExportGraphDef(g_, &def);
@@ -111,7 +113,7 @@ class DeclaredGradient : public ::testing::Test {
   Graph g_, read_;
 };
 
-TEST_F(DeclaredGradient, TakesWhatArrivedAtTheResults) {
+TEST_F(DeclaredGradient, TakesTheGradientsOfTheResults) {
   const FunctionRef rule =
       DefineFrom(g_, "rule", {DT_FLOAT, DT_FLOAT}, [](Graph&, const Outputs& dy) {
         return Outputs{ZerosLike(dy[0]), dy[0] * 10.f};
@@ -121,7 +123,7 @@ TEST_F(DeclaredGradient, TakesWhatArrivedAtTheResults) {
   EXPECT_EQ(*Slope(), 10);
 }
 
-TEST_F(DeclaredGradient, MayTakeTheInputsBefore) {
+TEST_F(DeclaredGradient, MayAlsoTakeTheInputs) {
   const DataTypes types(4, DT_FLOAT);
   const FunctionRef rule = DefineFrom(g_, "rule", types, [](Graph&, const Outputs& a) {
     return Outputs{ZerosLike(a[0]), a[1] * a[2] * 5.f};
@@ -131,7 +133,7 @@ TEST_F(DeclaredGradient, MayTakeTheInputsBefore) {
   EXPECT_EQ(*Slope(), 15);
 }
 
-TEST_F(DeclaredGradient, ThatLeavesResultsOutIsRefused) {
+TEST_F(DeclaredGradient, WithTooFewResultsIsAnError) {
   const FunctionRef rule =
       DefineFrom(g_, "rule", {DT_FLOAT, DT_FLOAT},
                  [](Graph&, const Outputs& dy) { return Outputs{dy[0] * 10.f}; });
@@ -148,8 +150,9 @@ TEST_F(DeclaredGradient, OfAMissingFunctionIsNotFound) {
   EXPECT_TRUE(absl::IsNotFound(Slope().status()));
 }
 
-// TensorFlow marks its calls of functions so; what is registered there is the body's gradient.
-TEST(GradientOverride, OfACalledFunctionIsItsBodys) {
+// TensorFlow marks its function calls in this way; the registered function is the gradient of the
+// body.
+TEST(GradientOverride, OfACalledFunctionIsThatOfItsBody) {
   for (const char* mark : {"PartitionedCall-12", "Elsewhere"}) {
     Graph g;
     const Output x = Const(g, 3.f);

@@ -82,7 +82,7 @@ class InlineFunctions : public testing::Test {
         {"fusion", "structure_loops"},
         {"fusion", "plan_memory"},
         {"fusion", "in_place"},
-        {"fusion", "common_subexpression_elimination", "no_ops", "prune_control_edges"},
+        {"fusion", "eliminate_common_subexpressions", "remove_no_ops", "prune_control_edges"},
         {"fusion"},
         {}};
     for (const std::set<std::string>& off : ways) {
@@ -112,7 +112,7 @@ const Builder& Below10() {
   return *below;
 }
 
-TEST_F(InlineFunctions, CallsAreWhatTheyCall) {
+TEST_F(InlineFunctions, InlinesCalls) {
   Define("square", {DT_FLOAT}, [](Graph&, const Outputs& x) { return Outputs{x[0] * x[0]}; });
   const FunctionRef f = Define("f", {DT_FLOAT, DT_FLOAT}, [](Graph& body, const Outputs& x) {
     const Output squared = Call(body, {"square", nullptr}, {x[1]})[0];
@@ -126,7 +126,7 @@ TEST_F(InlineFunctions, CallsAreWhatTheyCall) {
   EXPECT_THAT(names_, Contains("PartitionedCall/PartitionedCall/mul"));
 }
 
-TEST_F(InlineFunctions, LoopsOfFunctionsAreRaised) {
+TEST_F(InlineFunctions, FunctionalLoopsAreStructured) {
   const DataTypes types = {DT_INT32, DT_FLOAT, DT_FLOAT, DT_FLOAT, DT_FLOAT};
   const FunctionRef cond = Define("cond", types, Below10());
   // The last variable is loop-invariant; the one before it takes the previous value of another.
@@ -166,7 +166,7 @@ TEST_F(InlineFunctions, LoopsInLoopsAndInCalls) {
   }
 }
 
-TEST_F(InlineFunctions, ShapesMayGrowAndConditionsBeWhatPythonTakesForTrue) {
+TEST_F(InlineFunctions, ShapesMayGrowAndConditionsMayBeAnyTruthyValue) {
   const DataTypes types = {DT_FLOAT, DT_FLOAT};
   const FunctionRef number =
       Define("number", types, [](Graph&, const Outputs& v) { return Outputs{v[0]}; });
@@ -233,7 +233,7 @@ class InlinedEffects : public InlineFunctions {
   Variable v_;
 };
 
-TEST_F(InlinedEffects, WhoWaitsForACallSeesWhatItHasDone) {
+TEST_F(InlinedEffects, ControlSuccessorsOfACallSeeItsEffects) {
   const Outputs added = Add(Input({}, 2));
   Output read;
   {
@@ -245,7 +245,7 @@ TEST_F(InlinedEffects, WhoWaitsForACallSeesWhatItHasDone) {
   EXPECT_EQ(Run({read}, {})[0].scalar<float>(), 4);  // in the second step
 }
 
-TEST_F(InlinedEffects, ACallWaitsForWhatComesBeforeIt) {
+TEST_F(InlinedEffects, ACallWaitsForItsControlInputs) {
   const Output before = v_.AssignAdd(Input({}, 10));
   Output read;
   Outputs added;
@@ -304,7 +304,7 @@ TEST_F(InlinedEffects, OfALoopWaitForAllThatEnters) {
 }
 
 // Also for a loop with a loop-invariant variable.
-TEST_F(InlinedEffects, ComeBeforeWhatTakesAnyResult) {
+TEST_F(InlinedEffects, PrecedeUsersOfAnyResult) {
   const DataTypes types = {DT_INT32, DT_RESOURCE, DT_FLOAT};
   const FunctionRef cond = Define("cond", types, Below10());
   Graph body;
@@ -397,7 +397,7 @@ TEST_F(InlineFunctions, BranchesOfOldControlFlow) {
   EXPECT_TRUE(Called());
 }
 
-TEST_F(InlineFunctions, WhatWouldBeTooLarge) {
+TEST_F(InlineFunctions, ResultsThatWouldBeTooLarge) {
   constexpr int kLevels = 12, kOps = 10;  // at least 20 * 4,096 nodes
   Define("f0", {DT_FLOAT}, [](Graph&, const Outputs& x) {
     Output y = x[0];

@@ -287,7 +287,7 @@ TEST(BatchOps, FunctionsSeePaddedBatches) {
   EXPECT_TRUE(IdenticalTensors((*out)[0], Tensor::Vector({2.f, 4.f, 6.f})));
 }
 
-TEST(BatchOps, FunctionsMustTakeWhatIsGiven) {
+TEST(BatchOps, FunctionsMustAcceptTheArgumentTypes) {
   Graph g;
   Graph body;
   const Output a = Placeholder(body, DT_FLOAT), b = Placeholder(body, DT_FLOAT);

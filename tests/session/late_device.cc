@@ -49,7 +49,7 @@ void LateStream::Resume() {
   changed_.notify_all();
 }
 
-int64_t LateStream::waiting() {
+int64_t LateStream::num_pending() {
   const std::lock_guard<std::mutex> lock(mutex_);
   return enqueued_ - finished_;
 }
@@ -90,24 +90,24 @@ LateMemory::LateMemory(size_t bytes, LateStream& stream) : bytes_(bytes), stream
   void* inside = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   if (outside == MAP_FAILED || inside == MAP_FAILED) Give("mmap");
   close(file);
-  outside_ = static_cast<char*>(outside);
-  inside_ = static_cast<char*>(inside);
+  host_mapping_ = static_cast<char*>(outside);
+  stream_mapping_ = static_cast<char*>(inside);
   free_[0] = bytes;
 }
 
 LateMemory::~LateMemory() {
-  munmap(outside_, bytes_);
-  munmap(inside_, bytes_);
+  munmap(host_mapping_, bytes_);
+  munmap(stream_mapping_, bytes_);
 }
 
-size_t LateMemory::Rounded(size_t bytes) {
+size_t LateMemory::RoundUp(size_t bytes) {
   return (std::max<size_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment;
 }
 
 // First fit; adjacent free blocks are merged.
 void* LateMemory::Allocate(size_t bytes) {
   if (bytes > bytes_) return nullptr;
-  const size_t wanted = Rounded(bytes);
+  const size_t wanted = RoundUp(bytes);
   const std::lock_guard<std::mutex> lock(mutex_);
   for (auto it = free_.begin(); it != free_.end(); ++it) {
     const auto [offset, size] = *it;
@@ -116,14 +116,15 @@ void* LateMemory::Allocate(size_t bytes) {
     if (size > wanted) free_[offset + wanted] = size - wanted;
     in_use_ += static_cast<int64_t>(bytes);
     Fill(offset, wanted);
-    return outside_ + offset;
+    return host_mapping_ + offset;
   }
   return nullptr;
 }
 
 void LateMemory::Deallocate(void* data, size_t bytes) {
   if (data == nullptr) return;
-  size_t offset = static_cast<size_t>(static_cast<char*>(data) - outside_), size = Rounded(bytes);
+  size_t offset = static_cast<size_t>(static_cast<char*>(data) - host_mapping_),
+         size = RoundUp(bytes);
   const std::lock_guard<std::mutex> lock(mutex_);
   Fill(offset, size);
   in_use_ -= static_cast<int64_t>(bytes);
@@ -144,7 +145,7 @@ void LateMemory::Deallocate(void* data, size_t bytes) {
 }
 
 void LateMemory::Fill(size_t offset, size_t bytes) {
-  stream_.Enqueue([to = inside_ + offset, bytes] { std::memset(to, 0xff, bytes); });
+  stream_.Enqueue([to = stream_mapping_ + offset, bytes] { std::memset(to, 0xff, bytes); });
 }
 
 int64_t LateMemory::bytes_in_use() const {
@@ -160,19 +161,19 @@ int64_t LateMemory::bytes_free() const {
 }
 
 void LateMemory::Open() {
-  if (mprotect(outside_, bytes_, PROT_READ | PROT_WRITE) != 0) Give("mprotect");
+  if (mprotect(host_mapping_, bytes_, PROT_READ | PROT_WRITE) != 0) Give("mprotect");
 }
 
 void LateMemory::Close() {
-  if (mprotect(outside_, bytes_, PROT_NONE) != 0) Give("mprotect");
+  if (mprotect(host_mapping_, bytes_, PROT_NONE) != 0) Give("mprotect");
 }
 
 bool LateMemory::Contains(const void* data) const {
-  return data >= outside_ && data < outside_ + bytes_;
+  return data >= host_mapping_ && data < host_mapping_ + bytes_;
 }
 
-char* LateMemory::Inside(const void* data) const {
-  return inside_ + (static_cast<const char*>(data) - outside_);
+char* LateMemory::StreamAddress(const void* data) const {
+  return stream_mapping_ + (static_cast<const char*>(data) - host_mapping_);
 }
 
 // ---- the device
@@ -186,7 +187,7 @@ LateDevice::LateDevice(const LateDeviceOptions& options)
 
 // Completed work may release tensors, whose memory is filled by further work.
 LateDevice::~LateDevice() {
-  while (stream_.waiting() > 0) stream_.Wait();
+  while (stream_.num_pending() > 0) stream_.Wait();
 }
 
 namespace {
@@ -205,7 +206,7 @@ void LateDevice::CopyFromHost(const Tensor& from, const Tensor& to, Done done) {
   if (status.ok() && from.num_bytes() > 0) {
     const char* bytes = static_cast<const char*>(from.raw());
     stream_.Enqueue(
-        [staged = std::string(bytes, from.num_bytes()), target = memory_.Inside(to.raw())] {
+        [staged = std::string(bytes, from.num_bytes()), target = memory_.StreamAddress(to.raw())] {
           std::memcpy(target, staged.data(), staged.size());
         });
   }
@@ -217,7 +218,7 @@ void LateDevice::CopyToHost(const Tensor& from, const Tensor& to, Done done) {
   stream_.Enqueue([this, from, to, done = std::move(done)] {
     const absl::Status status = SameSize(from, to);
     if (status.ok() && from.num_bytes() > 0) {
-      std::memcpy(const_cast<void*>(to.raw()), memory_.Inside(from.raw()), from.num_bytes());
+      std::memcpy(const_cast<void*>(to.raw()), memory_.StreamAddress(from.raw()), from.num_bytes());
     }
     done(status);
   });
@@ -226,7 +227,8 @@ void LateDevice::CopyToHost(const Tensor& from, const Tensor& to, Done done) {
 absl::Status LateDevice::CopyOnDevice(const Tensor& from, const Tensor& to) {
   WEIR_RETURN_IF_ERROR(SameSize(from, to));
   if (from.num_bytes() == 0 || from.raw() == to.raw()) return absl::OkStatus();
-  stream_.Enqueue([source = memory_.Inside(from.raw()), target = memory_.Inside(to.raw()),
+  stream_.Enqueue([source = memory_.StreamAddress(from.raw()),
+                   target = memory_.StreamAddress(to.raw()),
                    bytes = from.num_bytes()] { std::memmove(target, source, bytes); });
   return absl::OkStatus();
 }

@@ -32,7 +32,7 @@ class LateStream {
   void Pause();
   void Resume();
   // Returns the number of pieces of work that have not run.
-  int64_t waiting();
+  int64_t num_pending();
 
  private:
   void Run();
@@ -70,16 +70,16 @@ class LateMemory : public Allocator {
 
   bool Contains(const void* data) const;
   // Returns the stream's address of the byte that the host addresses as `data`.
-  char* Inside(const void* data) const;
+  char* StreamAddress(const void* data) const;
 
  private:
-  static size_t Rounded(size_t bytes);
+  static size_t RoundUp(size_t bytes);
   void Fill(size_t offset, size_t bytes);
 
   const size_t bytes_;
   LateStream& stream_;
-  char* outside_ = nullptr;
-  char* inside_ = nullptr;
+  char* host_mapping_ = nullptr;
+  char* stream_mapping_ = nullptr;
   mutable std::mutex mutex_;
   std::map<size_t, size_t> free_;  // offset -> bytes
   int64_t in_use_ = 0;

@@ -24,7 +24,7 @@ namespace weir {
 namespace {
 
 // These forward tensors, or access only shapes and handles.
-bool TouchesNoElement(const std::string& op) {
+bool AccessesNoElements(const std::string& op) {
   static const auto* const ops = new std::set<std::string>{"Assign",
                                                            "AssignVariableOp",
                                                            "Bitcast",
@@ -63,10 +63,10 @@ bool TouchesNoElement(const std::string& op) {
   return ops->contains(op);
 }
 
-bool InHostMemory(DataType type) { return IsRef(type) || !IsPlain(type); }
+bool IsHostType(DataType type) { return IsRef(type) || !IsPlain(type); }
 
 // The proxy of a variable on the stream, and the address where its value must still be afterward.
-struct StandIn {
+struct VariableProxy {
   std::shared_ptr<VariableState> variable;
   const void* data = nullptr;
 };
@@ -74,10 +74,10 @@ struct StandIn {
 // One run of a kernel, from the call on the host to its end on the stream.
 struct LateRun {
   StepInfo step;
-  Tensors slots;    // inputs, then outputs
-  Tensors planned;  // the same; outputs whose memory is known
+  Tensors slots;     // inputs, then outputs
+  Tensors expected;  // the same; outputs whose memory is known
   std::vector<uint8_t> dead;
-  std::vector<StandIn> variables;
+  std::vector<VariableProxy> variables;
 };
 
 class LateKernel : public std::enable_shared_from_this<LateKernel> {
@@ -85,20 +85,20 @@ class LateKernel : public std::enable_shared_from_this<LateKernel> {
   LateKernel(LateDevice& device, const Node& node, const KernelDef& def, Kernel kernel)
       : device_(device), node_(node), def_(def), kernel_(std::move(kernel)) {
     for (int i = 0; i < num_inputs(); ++i)
-      host_inputs_.push_back(InHostMemory(node.input_type(i)) || Named(i, true));
+      host_inputs_.push_back(IsHostType(node.input_type(i)) || IsHostArg(i, true));
     for (int i = 0; i < num_outputs(); ++i)
-      host_outputs_.push_back(InHostMemory(node.output_type(i)) || Named(i, false));
+      host_outputs_.push_back(IsHostType(node.output_type(i)) || IsHostArg(i, false));
   }
 
   bool RunsOnHost() const {
-    return TouchesNoElement(node_.op_name()) ||
+    return AccessesNoElements(node_.op_name()) ||
            (std::all_of(host_inputs_.begin(), host_inputs_.end(), [](bool b) { return b; }) &&
             std::all_of(host_outputs_.begin(), host_outputs_.end(), [](bool b) { return b; }));
   }
 
   // True if the shapes of the outputs may depend on elements in device memory, or if the host needs
   // an output immediately.
-  bool MustCatchUp(absl::Span<const Shape> inputs) const {
+  bool MustWait(absl::Span<const Shape> inputs) const {
     for (int i = 0; i < num_outputs(); ++i) {
       if (host_outputs_[i] && !IsRef(node_.output_type(i))) return true;
     }
@@ -115,9 +115,9 @@ class LateKernel : public std::enable_shared_from_this<LateKernel> {
   absl::Status Enqueue(KernelContext& c) {
     auto run = std::make_shared<LateRun>();
     std::vector<std::unique_lock<std::mutex>> locks;
-    WEIR_RETURN_IF_ERROR(TakeInputs(c, run.get(), &locks));
+    WEIR_RETURN_IF_ERROR(BindInputs(c, run.get(), &locks));
     if (const auto shapes = InferShapes(c, *run); shapes.has_value()) {
-      WEIR_RETURN_IF_ERROR(LayOutOutputs(c, *shapes, run.get()));
+      WEIR_RETURN_IF_ERROR(AllocateOutputs(c, *shapes, run.get()));
       device_.late_stream().Enqueue([self = shared_from_this(), run] {
         if (run->step.cancellation->cancelled()) return;
         const absl::Status status = self->Compute(run.get());
@@ -128,25 +128,25 @@ class LateKernel : public std::enable_shared_from_this<LateKernel> {
       return absl::OkStatus();
     }
     std::promise<absl::Status> finished;
-    CatchUp(c, std::move(run), [&](absl::Status s) { finished.set_value(std::move(s)); });
+    RunAndWait(c, std::move(run), [&](absl::Status s) { finished.set_value(std::move(s)); });
     locks.clear();
     return finished.get_future().get();
   }
 
   // Enqueues the kernel; calls `done` when it has run.
-  void EnqueueAndCatchUp(KernelContext& c, Kernel::Done done) {
+  void EnqueueAndNotify(KernelContext& c, Kernel::Done done) {
     auto run = std::make_shared<LateRun>();
     std::vector<std::unique_lock<std::mutex>> locks;
-    const absl::Status status = TakeInputs(c, run.get(), &locks);
+    const absl::Status status = BindInputs(c, run.get(), &locks);
     if (!status.ok()) return done(status);
-    CatchUp(c, std::move(run), std::move(done));
+    RunAndWait(c, std::move(run), std::move(done));
   }
 
  private:
   int num_inputs() const { return node_.num_inputs(); }
   int num_outputs() const { return node_.num_outputs(); }
 
-  bool Named(int i, bool input) const {
+  bool IsHostArg(int i, bool input) const {
     return std::any_of(def_.host_args.begin(), def_.host_args.end(), [&](const std::string& name) {
       if (name == kAllArgs) return true;
       const auto [first, last] = input ? node_.InputRange(name) : node_.OutputRange(name);
@@ -155,15 +155,15 @@ class LateKernel : public std::enable_shared_from_this<LateKernel> {
   }
 
   // Returns a view of device memory with the stream's address.
-  Tensor Inside(const Tensor& t) const {
-    return Tensor::View(t.dtype(), t.shape(), device_.memory().Inside(t.raw()));
+  Tensor StreamView(const Tensor& t) const {
+    return Tensor::View(t.dtype(), t.shape(), device_.memory().StreamAddress(t.raw()));
   }
 
-  absl::Status TakeInputs(KernelContext& c, LateRun* run,
+  absl::Status BindInputs(KernelContext& c, LateRun* run,
                           std::vector<std::unique_lock<std::mutex>>* locks) const {
     run->step = c.step();
     run->slots.resize(static_cast<size_t>(num_inputs() + num_outputs()));
-    run->planned.resize(run->slots.size());
+    run->expected.resize(run->slots.size());
     run->dead.resize(run->slots.size());
     LockVariables(c, locks);
     for (int i = 0; i < num_inputs(); ++i) {
@@ -171,20 +171,20 @@ class LateKernel : public std::enable_shared_from_this<LateKernel> {
       run->dead[i] = c.input_is_dead(i) ? 1 : 0;
       if (run->dead[i] != 0) continue;
       if (c.variable_or_null(i) != nullptr) {
-        WEIR_ASSIGN_OR_RETURN(run->slots[i], MakeStandIn(c, i, run));
+        WEIR_ASSIGN_OR_RETURN(run->slots[i], MakeProxy(c, i, run));
       } else if (host_inputs_[i]) {
-        if (!in.host_accessible()) return Misplaced(i, in);
+        if (!in.host_accessible()) return WrongMemory(i, in);
         run->slots[i] = in.DeepCopy();
       } else {
-        if (!device_.memory().Contains(in.raw())) return Misplaced(i, in);
-        run->slots[i] = Inside(in);
+        if (!device_.memory().Contains(in.raw())) return WrongMemory(i, in);
+        run->slots[i] = StreamView(in);
       }
     }
     return absl::OkStatus();
   }
 
-  absl::Status Misplaced(int i, const Tensor& in) const {
-    return Internal("input ", i, ", ", in.Description(), ", lies in the wrong memory");
+  absl::Status WrongMemory(int i, const Tensor& in) const {
+    return Internal("input ", i, ", ", in.Description(), ", is in the wrong memory");
   }
 
   static void LockVariables(const KernelContext& c,
@@ -198,7 +198,7 @@ class LateKernel : public std::enable_shared_from_this<LateKernel> {
   }
 
   // Returns a handle to a proxy of the variable at input i.
-  absl::StatusOr<Tensor> MakeStandIn(const KernelContext& c, int i, LateRun* run) const {
+  absl::StatusOr<Tensor> MakeProxy(const KernelContext& c, int i, LateRun* run) const {
     ResourceHandle handle = *c.input(i).data<ResourceHandle>();
     VariableState& variable = *c.variable_or_null(i);
     for (int k = 0; k < i; ++k) {  // one proxy for a variable that occurs twice
@@ -210,8 +210,8 @@ class LateKernel : public std::enable_shared_from_this<LateKernel> {
     if (variable.initialized()) {
       if (written) WEIR_RETURN_IF_ERROR(variable.Writable(device_).status());
       const Tensor& value = variable.value();
-      if (!device_.memory().Contains(value.raw())) return Misplaced(i, value);
-      char* data = device_.memory().Inside(value.raw());
+      if (!device_.memory().Contains(value.raw())) return WrongMemory(i, value);
+      char* data = device_.memory().StreamAddress(value.raw());
       twin->Set(Tensor(value.dtype(), value.shape(),
                        BufferPtr(Buffer::Wrap(data, value.num_bytes(), nullptr, nullptr, nullptr)),
                        data));
@@ -287,15 +287,15 @@ class LateKernel : public std::enable_shared_from_this<LateKernel> {
     }
   }
 
-  absl::Status LayOutOutputs(KernelContext& c, const std::vector<Shape>& shapes,
-                             LateRun* run) const {
+  absl::Status AllocateOutputs(KernelContext& c, const std::vector<Shape>& shapes,
+                               LateRun* run) const {
     for (int i = 0; i < num_outputs(); ++i) {
       if (IsRef(node_.output_type(i))) {
         PassReference(c, i);
         continue;
       }
       WEIR_ASSIGN_OR_RETURN(const Tensor* out, c.AllocateOutput(i, shapes[i]));
-      run->planned[num_inputs() + i] = Inside(*out);
+      run->expected[num_inputs() + i] = StreamView(*out);
     }
     return absl::OkStatus();
   }
@@ -309,14 +309,14 @@ class LateKernel : public std::enable_shared_from_this<LateKernel> {
     for (size_t i = 0; i < positions.size(); ++i) positions[i] = static_cast<int32_t>(i);
     KernelContext context(node_, host, run->step,
                           {.slots = run->slots.data(),
-                           .planned = run->planned.data(),
+                           .planned = run->expected.data(),
                            .dead = run->dead.data(),
                            .inputs = positions.data(),
                            .outputs = positions.data() + num_inputs(),
                            .num_inputs = num_inputs(),
                            .num_outputs = num_outputs()});
     WEIR_RETURN_IF_ERROR(kernel_.run()(context));
-    for (const StandIn& v : run->variables) {
+    for (const VariableProxy& v : run->variables) {
       if (v.variable->value().raw() != v.data)
         return Internal("the kernel gave ", v.variable->Describe(), " other memory");
     }
@@ -327,7 +327,7 @@ class LateKernel : public std::enable_shared_from_this<LateKernel> {
     WEIR_RETURN_IF_ERROR(Call(run));
     for (size_t i = static_cast<size_t>(num_inputs()); i < run->slots.size(); ++i) {
       const Tensor& result = run->slots[i];
-      Tensor& wanted = run->planned[i];
+      Tensor& wanted = run->expected[i];
       if (!wanted.initialized()) continue;  // a reference
       if (result.shape() != wanted.shape() || result.dtype() != wanted.dtype()) {
         return Internal("the shape rule says that output ", i - num_inputs(), " is ",
@@ -339,19 +339,19 @@ class LateKernel : public std::enable_shared_from_this<LateKernel> {
     return absl::OkStatus();
   }
 
-  void CatchUp(KernelContext& c, std::shared_ptr<LateRun> run, Kernel::Done done) {
+  void RunAndWait(KernelContext& c, std::shared_ptr<LateRun> run, Kernel::Done done) {
     device_.late_stream().Enqueue(
         [self = shared_from_this(), run = std::move(run), &c, done = std::move(done)] {
           if (run->step.cancellation->cancelled()) return done(run->step.cancellation->status());
           absl::Status status = self->Call(run.get());
-          if (status.ok()) status = self->HandOut(c, run.get());
+          if (status.ok()) status = self->CopyOutputs(c, run.get());
           done(status);
         });
   }
 
   // The kernel's result is in host memory or is one of its inputs. It is copied to memory that is
   // allocated now, and is valid in stream order.
-  absl::Status HandOut(KernelContext& c, LateRun* run) const {
+  absl::Status CopyOutputs(KernelContext& c, LateRun* run) const {
     for (int i = 0; i < num_outputs(); ++i) {
       const size_t position = static_cast<size_t>(num_inputs() + i);
       const Tensor& result = run->slots[position];
@@ -364,7 +364,7 @@ class LateKernel : public std::enable_shared_from_this<LateKernel> {
       } else {
         WEIR_ASSIGN_OR_RETURN(const Tensor* out, c.AllocateOutput(i, result.shape()));
         device_.late_stream().Enqueue(
-            [from = result.DeepCopy(), to = device_.memory().Inside(out->raw())] {
+            [from = result.DeepCopy(), to = device_.memory().StreamAddress(out->raw())] {
               if (from.num_bytes() > 0) std::memcpy(to, from.raw(), from.num_bytes());
             });
       }
@@ -386,9 +386,9 @@ Kernel LateDevice::Wrap(const KernelInit& init, Kernel kernel) {
   if (kernel.is_constant() || kernel.is_async() || def == nullptr) return kernel;
   auto late = std::make_shared<LateKernel>(*this, init.node, *def, kernel);
   if (late->RunsOnHost()) return kernel;
-  if (late->MustCatchUp(init.input_shapes)) {
+  if (late->MustWait(init.input_shapes)) {
     return Kernel([late](KernelContext& c, Kernel::Done done) {
-      late->EnqueueAndCatchUp(c, std::move(done));
+      late->EnqueueAndNotify(c, std::move(done));
     });
   }
   return Kernel([late](KernelContext& c) -> absl::Status { return late->Enqueue(c); });

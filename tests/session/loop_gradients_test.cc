@@ -203,7 +203,7 @@ TEST_F(LoopGradientsTest, OfVariables) {
   EXPECT_DOUBLE_EQ((*out)[0].flat<double>()[1], 3 * 0.5 * 0.5);
 }
 
-TEST_F(LoopGradientsTest, OfWhatATensorArrayHolds) {
+TEST_F(LoopGradientsTest, OfTensorArrayElements) {
   Check({{4, 2}, {2}}, [&](const Outputs& x) {
     const TensorArray rows = TensorArray(g_, DT_DOUBLE, 4).Unstack(x[0]);
     const TensorArray out(g_, DT_DOUBLE, 4);
@@ -311,7 +311,7 @@ TEST_F(LoopGradientsTest, OfSeveralCalls) {
   for (int i = 0; i < 4; ++i) EXPECT_DOUBLE_EQ((*values)[i].scalar<double>(), want[i]) << i;
 }
 
-TEST_F(LoopGradientsTest, OfTheSecondOrderAreRefused) {
+TEST_F(LoopGradientsTest, RejectsSecondOrderGradients) {
   const Output x = Placeholder(g_, DT_FLOAT, {});
   const Output y = Repeat(3, [&](const Outputs& v) { return Outputs{v[0] * v[0]}; }, {x})[0];
   const Outputs first = DenseGradients({y * y}, {x});

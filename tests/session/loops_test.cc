@@ -101,7 +101,7 @@ TEST_F(LoopsTest, NestedLoopsStartAfreshEachTime) {
   EXPECT_EQ(Run({outer[1]})[0].scalar<int32_t>(), want);
 }
 
-TEST_F(LoopsTest, AConditionalIsDecidedAnewInEachIteration) {
+TEST_F(LoopsTest, ConditionalsAreEvaluatedInEachIteration) {
   const Outputs out = WhileLoop(
       [&](const Outputs& v) { return v[0] < 6; },
       [&](const Outputs& v) {
@@ -164,7 +164,7 @@ TEST_F(LoopsTest, StopsAfterTheMostIterations) {
   EXPECT_EQ(Run(out)[0].scalar<int32_t>(), 14);
 }
 
-TEST_F(LoopsTest, ValuesOfTheLastIterationOnlyAreFetched) {
+TEST_F(LoopsTest, FetchesValuesOfTheLastIteration) {
   Output inside;
   const Outputs out = Repeat(Const(g_, 3),
                              [&](const Outputs& v) {
@@ -226,7 +226,7 @@ TEST_F(LoopsTest, ControlDependenciesFromOutsideAreKept) {
   EXPECT_EQ(Run(out)[0].scalar<float>(), 10);
 }
 
-TEST_F(LoopsTest, VariablesAreMadeOutsideOfTheLoopTheyAreMadeIn) {
+TEST_F(LoopsTest, VariablesOfALoopBodyAreCreatedOutsideTheLoop) {
   const Outputs out = Repeat(Const(g_, 3),
                              [&](const Outputs& w) {
                                const Variable v = GetVariable(g_, "inner", {}, Constant(2.f));
@@ -240,7 +240,7 @@ TEST_F(LoopsTest, VariablesAreMadeOutsideOfTheLoopTheyAreMadeIn) {
   EXPECT_EQ((*session.Run(Feeds{}, out))[0].scalar<float>(), 8);
 }
 
-TEST_F(LoopsTest, BodiesMustReturnWhatTheyTake) {
+TEST_F(LoopsTest, BodiesMustReturnTheirArgumentTypes) {
   Repeat(Const(g_, 3), [](const Outputs&) { return Outputs{}; }, {Const(g_, 0.f)});
   EXPECT_THAT(g_.TakeStatus().message(), HasSubstr("must match 'loop_vars'"));
   Repeat(Const(g_, 3),
@@ -256,7 +256,7 @@ TEST_F(LoopsTest, BodiesMustReturnWhatTheyTake) {
   EXPECT_EQ(Run({Const(g_, 1.f)})[0].scalar<float>(), 1);  // and the graph is still usable
 }
 
-TEST_F(LoopsTest, LoopsNestedTooDeeplyAreRefused) {
+TEST_F(LoopsTest, RejectsLoopsNestedTooDeeply) {
   Output x = Const(g_, 1.f);
   for (int i = 0; i < 200; ++i) x = Enter(x, absl::StrCat("frame", i));
   for (int i = 0; i < 200; ++i) x = Exit(x);
@@ -276,7 +276,7 @@ Output Pop(const Output& stack, DataType type = DT_FLOAT) {
 }
 
 // As the gradient of a loop uses them: one loop pushes, another one pops.
-TEST_F(LoopsTest, StacksGiveValuesBackLastOneFirst) {
+TEST_F(LoopsTest, StacksReturnTheLastValueFirst) {
   const Output stack = NewStack(g_, -1);
   const Outputs pushed =
       Repeat(Const(g_, 4), [&](const Outputs& v) { return Outputs{Push(stack, v[0]) * 2.f}; },
@@ -295,7 +295,7 @@ TEST_F(LoopsTest, StacksGiveValuesBackLastOneFirst) {
     EXPECT_THAT(Floats(Run({popped[0]})[0]), ElementsAre(8421, 25263));
 }
 
-TEST_F(LoopsTest, StacksRefuseWhatDoesNotFit) {
+TEST_F(LoopsTest, StacksRejectMismatches) {
   const Output stack = NewStack(g_, 1);
   const Output one = Push(stack, Const(g_, 1.f));
   Output two;
@@ -353,7 +353,7 @@ TEST_F(LoopsTest, OldTensorArraysAreStringsOrReferencesToThem) {
 }
 
 // The flow output of the write has no user, but a control edge waits for it.
-TEST_F(LoopsTest, OldTensorArraysAreWrittenEvenIfTheirFlowGoesNowhere) {
+TEST_F(LoopsTest, TensorArraysAreWrittenEvenIfTheirFlowIsUnused) {
   g_.versions().producer = 10;
   for (const char* op : {"TensorArray", "TensorArrayV2"}) {
     const Output handle = AddOp(op, {Const(g_, 1)}, {{"dtype", DT_FLOAT}});
@@ -371,7 +371,7 @@ TEST_F(LoopsTest, FramesWithoutALoopPassValuesThrough) {
 }
 
 // No cycle of nodes, but no iteration can end: a value that enters depends on a value that leaves.
-TEST_F(LoopsTest, WhatEntersMustNotWaitForWhatLeaves) {
+TEST_F(LoopsTest, EnteringValuesMustNotDependOnExitingOnes) {
   const Output enter = Enter(Const(g_, 1.f), "f");
   const Output merge = Merge({enter, enter}).output;
   const Output ten = Enter(Const(g_, 10.f), "f", {.is_constant = true});
@@ -399,7 +399,7 @@ TEST_F(LoopsTest, AMergeThatNothingEntersIsDead) {
 }
 
 // In the second iteration it has no input, so the loop neither continues nor exits.
-TEST_F(LoopsTest, AMergeThatNothingComesRoundToIsDead) {
+TEST_F(LoopsTest, AMergeWithoutALoopCarriedValueIsDead) {
   for (const bool twice : {true, false}) {
     const std::string frame = twice ? "f" : "g";
     const Output enter = Enter(Const(g_, 1.f), frame), limit = Enter(Const(g_, 100.f), frame);

@@ -94,7 +94,7 @@ TEST(MessageBytes, FunctionLibraries) {
   EXPECT_EQ((*again)->Names(), g.functions()->Names());
 }
 
-TEST(MessageBytes, FilesOfEitherFormGiveTheSameGraph) {
+TEST(MessageBytes, BinaryAndTextFilesImportTheSameGraph) {
   Graph g;
   Const(g, 1.f);
   for (const char* name : {"/graph.pb", "/graph.pbtxt"}) {
@@ -106,7 +106,7 @@ TEST(MessageBytes, FilesOfEitherFormGiveTheSameGraph) {
   }
 }
 
-TEST(MessageBytes, WhatIsNoMessageIsRefusedWithItsType) {
+TEST(MessageBytes, RejectsMalformedMessages) {
   Graph g;
   IsRefused(Variable::FromBytes(g, kNoMessage), "VariableDef");
   IsRefused(ImportMetaGraph(g, kNoMessage), "MetaGraphDef");

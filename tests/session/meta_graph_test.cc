@@ -85,7 +85,7 @@ TEST_P(TrainedTest, TrainsOnByItsCollections) {
   EXPECT_EQ(MovingAverageVariables(g).size(), 1u);
 }
 
-TEST_P(TrainedTest, StartsAnewByItsInitializer) {
+TEST_P(TrainedTest, RestartsFromItsInitializer) {
   Graph g;
   ASSERT_TRUE(
       ImportMetaGraphFile(g, absl::StrCat(kGolden, "trained.meta"), {.import_scope = GetParam()})
@@ -190,7 +190,7 @@ TEST(MetaGraph, APartOfAGraphIsPutElsewhere) {
   EXPECT_EQ((*out)[0].shape(), Shape({1, 2}));
 }
 
-TEST(MetaGraph, AScopeGoesOutAndComesBackWithItsSaverAndSignatures) {
+TEST(MetaGraph, AScopeRoundTripsWithItsSaverAndSignatures) {
   const std::string path = MakeTempDirectory("meta") + "/m";
   Graph g;
   SaverDef inner;

@@ -94,7 +94,7 @@ std::string Lines(const Graph& graph) {
   return lines;
 }
 
-TEST(Scaffold, MakesTensorFlowsNodesAndCollections) {
+TEST(Scaffold, CreatesTensorFlowsNodesAndCollections) {
   for (const bool resource : {false, true}) {
     Graph g({.use_resource = resource});
     GetVariable(g, "w", {2}, Zeros());
@@ -110,7 +110,7 @@ TEST(Scaffold, MakesTensorFlowsNodesAndCollections) {
   }
 }
 
-TEST(Scaffold, TakesWhatItIsGivenAndWhatCollectionsHave) {
+TEST(Scaffold, UsesGivenMembersThenCollections) {
   Model m;
   const Operation init = VariablesInitializer(m.graph, {m.w}, "mine");
   const Operation local = NoOp(m.graph, "local");
@@ -143,7 +143,7 @@ TEST(Scaffold, AGraphWithoutVariablesHasNoSaver) {
 
 // ---- Starting.
 
-TEST(MonitoredSession, InitializesWhereThereIsNoCheckpoint) {
+TEST(MonitoredSession, InitializesWithoutACheckpoint) {
   const std::string dir = MakeTempDirectory("monitored");
   Model m;
   int calls = 0;
@@ -170,7 +170,7 @@ TEST(MonitoredSession, InitFeedsReachTheInitializers) {
   EXPECT_EQ((*out)[0].scalar<float>(), 4);
 }
 
-TEST(MonitoredSession, RestoresTheNewestCheckpointOrTheOneAskedFor) {
+TEST(MonitoredSession, RestoresTheNewestOrTheRequestedCheckpoint) {
   const std::string dir = MakeTempDirectory("monitored");
   for (const float found : {0.f, 3.f}) {
     Model m;
@@ -195,7 +195,7 @@ TEST(MonitoredSession, RestoresTheNewestCheckpointOrTheOneAskedFor) {
   EXPECT_TRUE(absl::IsNotFound(gone.Start({.checkpoint_path = dir + "/model.ckpt-9"}).status()));
 }
 
-TEST(MonitoredSession, SaysWhatInitializationDidNotReach) {
+TEST(MonitoredSession, ReportsUninitializedVariables) {
   Model m;
   const absl::Status s =
       m.Start({.scaffold = {.init_op = VariablesInitializer(m.graph, {m.w}, "only_w")}}).status();
@@ -205,7 +205,7 @@ TEST(MonitoredSession, SaysWhatInitializationDidNotReach) {
                     HasSubstr("Variables not initialized: global_step")));
 }
 
-TEST(MonitoredSession, SaysWhatACheckpointDidNotHave) {
+TEST(MonitoredSession, ReportsVariablesMissingInTheCheckpoint) {
   const std::string path = MakeTempDirectory("monitored") + "/m";
   Model m;
   auto saver = std::make_shared<Saver>(*Saver::Create(m.graph, {.variables = Variables{m.w}}));
@@ -237,26 +237,26 @@ TEST(MonitoredSession, AnImportedGraphBringsItsOwnPieces) {
 class Recorder : public SessionHook {
  public:
   explicit Recorder(std::vector<std::string>* calls) : calls_(calls) {}
-  absl::Status Begin(Graph&) override { return Note("begin"); }
+  absl::Status Begin(Graph&) override { return Record("begin"); }
   absl::Status AfterCreateSession(HookContext& context) override {
-    return Note("created", context);
+    return Record("created", context);
   }
   absl::Status BeforeRun(HookContext& context, HookRequest*) override {
-    return Note("before", context);
+    return Record("before", context);
   }
   absl::Status AfterRun(HookContext& context, absl::Span<const Tensor>) override {
-    return Note("after", context);
+    return Record("after", context);
   }
-  absl::Status End(HookContext& context) override { return Note("end", context); }
+  absl::Status End(HookContext& context) override { return Record("end", context); }
 
  private:
-  absl::Status Note(const std::string& what) {
+  absl::Status Record(const std::string& what) {
     calls_->push_back(what);
     return absl::OkStatus();
   }
-  absl::Status Note(const std::string& what, HookContext& context) {
+  absl::Status Record(const std::string& what, HookContext& context) {
     WEIR_ASSIGN_OR_RETURN(const int64_t step, context.GlobalStep());
-    return Note(absl::StrCat(what, " ", step));
+    return Record(absl::StrCat(what, " ", step));
   }
   std::vector<std::string>* calls_;
 };
@@ -274,7 +274,7 @@ TEST(MonitoredSession, CallsHooksAroundItsSteps) {
   EXPECT_TRUE(absl::IsFailedPrecondition(Train(*session, m, 1)));
 }
 
-TEST(MonitoredSession, WithoutCloseHooksHearOfNoEnd) {
+TEST(MonitoredSession, WithoutCloseHooksEndIsNotCalled) {
   Model m;
   std::vector<std::string> calls;
   {
@@ -422,7 +422,7 @@ TEST_F(MonitoredOps, ALostSessionIsRestoredAndTheStepRunAgain) {
   ASSERT_TRUE(session->Close().ok());
 }
 
-TEST_F(MonitoredOps, WithoutACheckpointALostSessionStartsAnew) {
+TEST_F(MonitoredOps, WithoutACheckpointALostSessionStartsOver) {
   Model m(ops_);
   const Output lossy = AddOp("Lose", {m.value});
   auto session = m.Start({.session = Options(), .recovery_pause = std::chrono::milliseconds(1)});
@@ -434,7 +434,7 @@ TEST_F(MonitoredOps, WithoutACheckpointALostSessionStartsAnew) {
   EXPECT_EQ((*out)[0].scalar<float>(), 1);
 }
 
-TEST_F(MonitoredOps, LossWithoutEndIsAnError) {
+TEST_F(MonitoredOps, RepeatedLossIsAnError) {
   Model m(ops_);
   const Output lossy = AddOp("Lose", {m.value});
   auto session = m.Start(
@@ -666,7 +666,8 @@ TEST(MonitoredSession, StepsOutliveIt) {
 using std::chrono::milliseconds;
 
 // Options for a session that shares its state with others, as on a server.
-MonitoredSessionOptions Sharing(const std::shared_ptr<ResourceMap>& state, bool is_chief) {
+MonitoredSessionOptions SharedStateOptions(const std::shared_ptr<ResourceMap>& state,
+                                           bool is_chief) {
   MonitoredSessionOptions options;
   options.session.resources = state;
   options.is_chief = is_chief;
@@ -675,41 +676,41 @@ MonitoredSessionOptions Sharing(const std::shared_ptr<ResourceMap>& state, bool 
   return options;
 }
 
-TEST(Chief, AnotherSessionGoesOnWithWhatTheChiefHasTrained) {
+TEST(Chief, NonChiefContinuesWithTheChiefsVariables) {
   const auto state = std::make_shared<ResourceMap>();
   Model first, second;
-  auto chief = first.Start(Sharing(state, true));
+  auto chief = first.Start(SharedStateOptions(state, true));
   ASSERT_TRUE(chief.ok()) << chief.status();
   ASSERT_TRUE(Train(*chief, first, 5).ok());
-  auto worker = second.Start(Sharing(state, false));
+  auto worker = second.Start(SharedStateOptions(state, false));
   ASSERT_TRUE(worker.ok()) << worker.status();
   EXPECT_EQ(Value(*worker, second), 5);
   ASSERT_TRUE(Train(*worker, second, 2).ok());
   EXPECT_EQ(Value(*chief, first), 7);
 }
 
-TEST(Chief, AnotherSessionWaitsForItAndRunsLocalInit) {
+TEST(Chief, NonChiefWaitsAndRunsLocalInit) {
   const auto state = std::make_shared<ResourceMap>();
   Model first, second;
   const Variable local = GetVariable(
       second.graph, "mine", Shape(),
       {.initializer = Ones(), .trainable = false, .collections = {{"local_variables"}}});
   absl::StatusOr<MonitoredSession> worker = absl::InternalError("not started");
-  MonitoredSessionOptions patient = Sharing(state, false);
+  MonitoredSessionOptions patient = SharedStateOptions(state, false);
   patient.max_wait = milliseconds::max();  // beyond the range of the clock
   std::thread waits([&] { worker = second.Start(patient); });
   std::this_thread::sleep_for(milliseconds(50));
   EXPECT_EQ(worker.status().message(), "not started");
-  auto chief = first.Start(Sharing(state, true));
+  auto chief = first.Start(SharedStateOptions(state, true));
   waits.join();
   ASSERT_TRUE(chief.ok()) << chief.status();
   ASSERT_TRUE(worker.ok()) << worker.status();
   EXPECT_EQ((*(*worker->session())->Run({local}))[0].scalar<float>(), 1);
 }
 
-TEST(Chief, WithoutOneTheWaitHasALimit) {
+TEST(Chief, WithoutAChiefTheWaitTimesOut) {
   Model model;
-  MonitoredSessionOptions options = Sharing(std::make_shared<ResourceMap>(), false);
+  MonitoredSessionOptions options = SharedStateOptions(std::make_shared<ResourceMap>(), false);
   options.max_wait = milliseconds(60);
   const absl::Status late = model.Start(options).status();
   EXPECT_TRUE(absl::IsDeadlineExceeded(late)) << late;
@@ -717,16 +718,16 @@ TEST(Chief, WithoutOneTheWaitHasALimit) {
                                      HasSubstr("Variables not initialized: global_step, w")));
 }
 
-TEST(Chief, ASecondOneInitializesAgainAndSaysSo) {
+TEST(Chief, ASecondChiefReinitializesAndWarns) {
   const auto state = std::make_shared<ResourceMap>();
   Model first, second;
   ::testing::internal::CaptureStderr();
-  auto chief = first.Start(Sharing(state, true));
+  auto chief = first.Start(SharedStateOptions(state, true));
   ASSERT_TRUE(chief.ok()) << chief.status();
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
   ASSERT_TRUE(Train(*chief, first, 3).ok());
   ::testing::internal::CaptureStderr();
-  auto another = second.Start(Sharing(state, true));
+  auto another = second.Start(SharedStateOptions(state, true));
   ASSERT_TRUE(another.ok()) << another.status();
   EXPECT_THAT(::testing::internal::GetCapturedStderr(),
               AllOf(HasSubstr("weir: warning: the chief initializes variables"),
@@ -734,11 +735,11 @@ TEST(Chief, ASecondOneInitializesAgainAndSaysSo) {
   EXPECT_EQ(Value(*chief, first), 0);
 }
 
-TEST(Chief, WhoIsNotTheChiefSavesNothing) {
+TEST(Chief, NonChiefSavesNothing) {
   const auto state = std::make_shared<ResourceMap>();
   const std::string dir = MakeTempDirectory("not_chief");
   Model first, second;
-  auto chief = first.Start(Sharing(state, true));
+  auto chief = first.Start(SharedStateOptions(state, true));
   ASSERT_TRUE(chief.ok()) << chief.status();
   TrainingSessionOptions options{.checkpoint_dir = dir, .is_chief = false};
   options.session.resources = state;

@@ -63,7 +63,7 @@ void LimitMemory(size_t bytes) {
   _exit(is_right ? 0 : 1);
 }
 
-TEST(NoMemoryDeathTest, ForPaddedBytesIsNeededOnce) {
+TEST(NoMemoryDeathTest, PaddedBytesAreAllocatedOnce) {
 #ifdef WEIR_SANITIZED
   GTEST_SKIP() << "sanitizers need all the address space";
 #endif
@@ -86,7 +86,7 @@ TEST(NoMemoryDeathTest, ForPaddedBytesIsNeededOnce) {
   _exit(absl::IsResourceExhausted(status) ? 0 : 1);
 }
 
-TEST(NoMemoryDeathTest, ForWhatAKernelNeedsBesidesIsResourceExhausted) {
+TEST(NoMemoryDeathTest, KernelScratchSpaceIsResourceExhausted) {
 #ifdef WEIR_SANITIZED
   GTEST_SKIP() << "sanitizers need all the address space";
 #endif
@@ -115,7 +115,7 @@ TEST(NoMemoryDeathTest, ForWhatAKernelNeedsBesidesIsResourceExhausted) {
   _exit(absl::IsResourceExhausted(status) ? 0 : 1);
 }
 
-TEST(NoMemoryDeathTest, ForAnArrayThatGrowsForEverIsResourceExhausted) {
+TEST(NoMemoryDeathTest, AnEndlesslyGrowingArrayIsResourceExhausted) {
 #ifdef WEIR_SANITIZED
   GTEST_SKIP() << "sanitizers need all the address space";
 #endif

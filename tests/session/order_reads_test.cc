@@ -48,20 +48,20 @@ class OrderReadsTest : public ::testing::Test {
 };
 
 // The gradient uses the shared read before the step; a node after the step uses it again.
-TEST_F(OrderReadsTest, AUserAfterATrainingStepSeesTheStep) {
+TEST_F(OrderReadsTest, AUserAfterATrainingStepSeesTheUpdate) {
   const Operation train = GradientDescent(0.1f).Minimize(Square(v_));
   const Output late = After(train, [&] { return v_.value() * 10.f; });
   const Tensors out = Run({late});
   EXPECT_FLOAT_EQ(out[0].scalar<float>(), 24);
 }
 
-TEST_F(OrderReadsTest, AnAssignmentAfterATrainingStepKeepsTheStep) {
+TEST_F(OrderReadsTest, AnAssignmentAfterATrainingStepSeesTheUpdate) {
   const Operation train = GradientDescent(0.1f).Minimize(Square(v_));
   const Output decay = After(train, [&] { return v_.Assign(v_.value() * 0.5f); });
   EXPECT_FLOAT_EQ(RunOne(decay, 2), 0.48f);
 }
 
-TEST_F(OrderReadsTest, AMovingAverageAfterATrainingStepAveragesWhatItLeft) {
+TEST_F(OrderReadsTest, AMovingAverageAfterATrainingStepSeesUpdatedValues) {
   const Operation train = GradientDescent(0.1f).Minimize(Square(v_));
   const Variable average = MakeVariable(g_, 3.f, {.name = "average", .trainable = false});
   const Output update =
@@ -81,13 +81,13 @@ TEST_F(OrderReadsTest, EachUserInAChainOfWritesSeesThoseBeforeIt) {
   EXPECT_EQ(out[0].scalar<float>(), 8);
 }
 
-TEST_F(OrderReadsTest, WhatIsComputedFromAReadKeepsItsValue) {
+TEST_F(OrderReadsTest, ValuesComputedFromAReadDoNotChange) {
   const Output copy = Identity(v_.value());
   const Output write = After(copy, [&] { return Bump(); });
   EXPECT_EQ(RunOne(After(write, [&] { return v_.value() * 10.f + copy; })), 43);
 }
 
-TEST_F(OrderReadsTest, AReadThatIsOrderedItselfKeepsItsValue) {
+TEST_F(OrderReadsTest, AnOrderedReadKeepsItsValue) {
   const Output before = v_.read_value();
   const Output write = After(before, [&] { return Bump(); });
   EXPECT_EQ(RunOne(After(write, [&] { return v_.value() * 10.f + before; })), 43);
@@ -194,7 +194,7 @@ TEST_F(OrderReadsTest, AUserThatNothingOrdersReadsFirst) {
 }
 
 // Both operands of an op use one read, whatever is written in the meantime.
-TEST_F(OrderReadsTest, AnOpThatTakesTheValueTwiceReadsOnce) {
+TEST_F(OrderReadsTest, AnOpThatUsesTheValueTwiceReadsOnce) {
   const Operation train = GradientDescent(0.1f).Minimize(Square(v_));
   EXPECT_FLOAT_EQ(RunOne(After(train, [&] { return v_.value() * v_.value(); })), 5.76f);
 }

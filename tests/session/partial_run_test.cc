@@ -27,7 +27,7 @@ class PartialRunTest : public testing::Test {
   }
 };
 
-TEST_F(PartialRunTest, LaterPieceGoesOnWithWhatAnEarlierOneHasComputed) {
+TEST_F(PartialRunTest, LaterPieceUsesValuesOfAnEarlierOne) {
   Session session = Start();
   auto run = session.StartPartialRun({a_, b_, c_}, {sum_, product_});
   ASSERT_TRUE(run.ok()) << run.status();
@@ -73,7 +73,7 @@ TEST_F(PartialRunTest, PlansOfPiecesServeLaterRuns) {
   }
 }
 
-TEST_F(PartialRunTest, TargetsLeftRunWithTheLastPiece) {
+TEST_F(PartialRunTest, RemainingTargetsRunWithTheLastPiece) {
   const Variable v = GetVariable(g_, "v", {}, Zeros());
   const Output assign = v.AssignAdd(a_);
   const Operation init = GlobalVariablesInitializer(g_);
@@ -87,7 +87,7 @@ TEST_F(PartialRunTest, TargetsLeftRunWithTheLastPiece) {
   EXPECT_EQ(Value(session.Run({v.value()})), 5);
 }
 
-TEST_F(PartialRunTest, WhatWasNotSetUpOrHasComeIsRefusedAndTheStepGoesOn) {
+TEST_F(PartialRunTest, UnknownOrRepeatedElementsAreErrorsAndTheRunContinues) {
   Session session = Start();
   auto run = session.StartPartialRun({a_, b_}, {sum_});
   ASSERT_TRUE(run.ok());

@@ -102,7 +102,7 @@ TEST_P(PartitionedSaver, AnyDivisionIsReadIntoAnyOtherBitForBit) {
   }
 }
 
-TEST_P(PartitionedSaver, WholeVariablesAreReadIntoParts) {
+TEST_P(PartitionedSaver, UnpartitionedVariablesAreRestoredIntoParts) {
   const std::string path = MakeTempDirectory("parts") + "/m";
   {
     Model model(0, 0, GetParam());
@@ -125,7 +125,7 @@ TEST_P(PartitionedSaver, WritesTheBytesOfTensorFlow) {
   EXPECT_TRUE(VerifyBundle(path)->problems.empty());
 }
 
-TEST_P(PartitionedSaver, RestoresWhatTensorFlowHasSaved) {
+TEST_P(PartitionedSaver, RestoresTensorFlowsCheckpoints) {
   for (const int64_t parts : {0, 1, 2, 7}) {
     Model model(parts, parts, GetParam(), /*ones=*/true);
     Saver saver = model.MakeSaver();
@@ -136,7 +136,7 @@ TEST_P(PartitionedSaver, RestoresWhatTensorFlowHasSaved) {
   }
 }
 
-TEST_P(PartitionedSaver, NameOfAMapStandsForAllParts) {
+TEST_P(PartitionedSaver, NameOfAMapCoversAllParts) {
   const std::string path = MakeTempDirectory("parts") + "/m";
   Model model(4, 0, GetParam());
   Saver saver = model.MakeSaver({.named = {{"renamed", model.rows}}});

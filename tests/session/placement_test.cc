@@ -21,16 +21,16 @@ using ::testing::Not;
 constexpr char kCpuName[] = "/job:localhost/replica:0/task:0/device:CPU:0";
 constexpr char kGpuName[] = "/job:localhost/replica:0/task:0/device:GPU:0";
 
-struct Outcome {
+struct StepPlacement {
   absl::Status status;
   std::map<std::string, std::string> device;  // by node
   std::string log;
 };
 
 // Runs the fetch, and records the device of every node and what was printed.
-Outcome Place(const Graph& g, const Output& fetch, SessionOptions options = {}) {
+StepPlacement Place(const Graph& g, const Output& fetch, SessionOptions options = {}) {
   ::testing::internal::CaptureStderr();
-  Outcome outcome;
+  StepPlacement outcome;
   absl::StatusOr<Session> session = Session::Create(g, WithLateDevices(std::move(options)));
   if (session.ok()) {
     std::vector<NodeTrace> trace;
@@ -48,9 +48,9 @@ Outcome Place(const Graph& g, const Output& fetch, SessionOptions options = {}) 
 // A source that is not constant-folded.
 Output Source(Graph& g) { return RandomUniform(g, {3}, {}, "source"); }
 
-TEST(Placement, AcceleratorGoesBeforeTheCpu) {
+TEST(Placement, AcceleratorIsPreferredOverTheCpu) {
   Graph g;
-  const Outcome o = Place(g, Add(Source(g), 1.f, "sum"));
+  const StepPlacement o = Place(g, Add(Source(g), 1.f, "sum"));
   ASSERT_TRUE(o.status.ok()) << o.status;
   EXPECT_EQ(o.device.at("sum"), kGpuName);
 }
@@ -65,7 +65,7 @@ TEST(Placement, DeviceScopesDecide) {
     DeviceScope gpu(g, "/device:GPU:0");
     z = Add(y, 1.f, "on_gpu");
   }
-  const Outcome o = Place(g, z);
+  const StepPlacement o = Place(g, z);
   ASSERT_TRUE(o.status.ok()) << o.status;
   EXPECT_EQ(o.device.at("on_cpu"), kCpuName);
   EXPECT_EQ(o.device.at("on_gpu"), kGpuName);
@@ -85,7 +85,7 @@ TEST(Placement, LogicOnScalarsOfTheHostStaysThere) {
   const Output both = LogicalAnd(first, LogicalNot(second, "not"), "both");
   const Output there = Less(ReduceSum(x), 8.f, "there");
   const Output mixed = LogicalAnd(both, there, "mixed");
-  const Outcome o = Place(g, LogicalOr(LogicalAnd(all, all, "each"), mixed));
+  const StepPlacement o = Place(g, LogicalOr(LogicalAnd(all, all, "each"), mixed));
   ASSERT_TRUE(o.status.ok()) << o.status;
   EXPECT_EQ(o.device.at("not"), kCpuName);
   EXPECT_EQ(o.device.at("both"), kCpuName);
@@ -104,7 +104,7 @@ TEST(Placement, ColocatedNodesFollowEachOther) {
     ColocateWith leader(g, Operation(x));
     y = Add(x, 1.f, "follower");
   }
-  const Outcome o = Place(g, Multiply(y, 2.f, "free"));
+  const StepPlacement o = Place(g, Multiply(y, 2.f, "free"));
   ASSERT_TRUE(o.status.ok()) << o.status;
   EXPECT_EQ(o.device.at("follower"), kCpuName);
   EXPECT_EQ(o.device.at("free"), kGpuName);
@@ -123,7 +123,7 @@ TEST(Placement, UsersOfAVariableFollowIt) {
       ControlDependencies initialized(g, {v.initializer()});
       added = v.AssignAdd(Source(g));
     }
-    const Outcome o = Place(g, added);
+    const StepPlacement o = Place(g, added);
     ASSERT_TRUE(o.status.ok()) << o.status;
     EXPECT_EQ(o.device.at(resource ? "AssignAddVariableOp" : "AssignAdd"), kCpuName);
     EXPECT_EQ(o.device.at("source/RandomUniform"), kGpuName);
@@ -137,10 +137,10 @@ TEST(Placement, MissingDeviceFallsBackWithALine) {
     DeviceScope missing(g, "/gpu:7");
     y = Add(Source(g), 1.f, "sum");
   }
-  const Outcome o = Place(g, y);
+  const StepPlacement o = Place(g, y);
   ASSERT_TRUE(o.status.ok()) << o.status;
   EXPECT_EQ(o.device.at("sum"), kCpuName);
-  EXPECT_THAT(o.log, HasSubstr("sum (AddV2) asked for /device:GPU:7"));
+  EXPECT_THAT(o.log, HasSubstr("sum (AddV2) requests /device:GPU:7"));
 }
 
 TEST(Placement, MissingDeviceIsAnErrorWithoutSoftPlacement) {
@@ -150,7 +150,7 @@ TEST(Placement, MissingDeviceIsAnErrorWithoutSoftPlacement) {
     DeviceScope missing(g, "/gpu:7");
     y = Add(Source(g), 1.f, "sum");
   }
-  const Outcome o = Place(g, y, {.allow_soft_placement = false});
+  const StepPlacement o = Place(g, y, {.allow_soft_placement = false});
   EXPECT_EQ(o.status.code(), absl::StatusCode::kInvalidArgument) << o.status;
   EXPECT_THAT(std::string(o.status.message()), HasSubstr("Cannot assign a device for operation"));
   EXPECT_THAT(std::string(o.status.message()), HasSubstr("/device:GPU:7"));
@@ -170,15 +170,15 @@ TEST(Placement, ContradictingRequestsAreAnErrorWithoutSoftPlacement) {
     ControlDependencies initialized(g, {v.initializer()});
     read = AddOp("ReadVariableOp", {v.handle()}, {{"dtype", DT_FLOAT}}, "read");
   }
-  const Outcome hard = Place(g, read, {.allow_soft_placement = false});
+  const StepPlacement hard = Place(g, read, {.allow_soft_placement = false});
   EXPECT_EQ(hard.status.code(), absl::StatusCode::kInvalidArgument) << hard.status;
   EXPECT_THAT(std::string(hard.status.message()), HasSubstr("Cannot colocate nodes"));
-  const Outcome soft = Place(g, read);
+  const StepPlacement soft = Place(g, read);
   ASSERT_TRUE(soft.status.ok()) << soft.status;
   EXPECT_EQ(soft.device.at("read"), kCpuName);  // the first request wins
 }
 
-TEST(Placement, LogSaysWhereEveryNodeGoes) {
+TEST(Placement, LogShowsTheDeviceOfEveryNode) {
   Graph g;
   Output y;
   {
@@ -186,7 +186,7 @@ TEST(Placement, LogSaysWhereEveryNodeGoes) {
     y = Add(Source(g), 1.f, "sum");
   }
   const Output z = Multiply(y, 2.f, "product");
-  const Outcome o = Place(g, z, {.log_device_placement = true});
+  const StepPlacement o = Place(g, z, {.log_device_placement = true});
   ASSERT_TRUE(o.status.ok()) << o.status;
   EXPECT_THAT(o.log, HasSubstr(absl::StrCat("sum: (AddV2): ", kCpuName, "\n")));
   EXPECT_THAT(o.log, HasSubstr(absl::StrCat("product: (Mul): ", kGpuName, "\n")));
@@ -197,7 +197,7 @@ TEST(Placement, OpWithoutKernelIsInvalid) {
   OpRegistry ops(&BuiltinOps());
   ops.Add(OpSpec("Unheard").In("x: T").Out("y: T").Attr("T: type").InferShape(SameShape).Doc("?"));
   Graph g(ops);
-  const Outcome o = Place(g, AddOp("Unheard", {Source(g)}));
+  const StepPlacement o = Place(g, AddOp("Unheard", {Source(g)}));
   EXPECT_EQ(o.status.code(), absl::StatusCode::kInvalidArgument) << o.status;
   EXPECT_THAT(std::string(o.status.message()), HasSubstr("Unheard"));
 }
@@ -268,7 +268,7 @@ TEST_P(OneDevice, IsOneThatAllUsersInTheGraphHaveKernelsFor) {
   EXPECT_EQ(Run(able, {sub}).at(SubName()), kGpuName);
 }
 
-TEST_P(OneDevice, IsTheOneAskedForInAnyStep) {
+TEST_P(OneDevice, IsTheRequestedDeviceInEveryStep) {
   const Variable v = GetVariable(g_, "v", {3}, Ones());
   const Output add = v.AssignAdd(Source(g_));
   const Output sub = v.AssignSub(Source(g_));

@@ -15,7 +15,7 @@ namespace {
 using ::testing::Contains;
 using ::testing::Not;
 
-class NeedlessWaits : public testing::Test {
+class PruneControlEdgesTest : public testing::Test {
  protected:
   Tensors Run(const Outputs& ys, SessionOptions options = {.num_threads = 2}) {
     EXPECT_TRUE(g_.status().ok()) << g_.status();
@@ -43,7 +43,7 @@ class NeedlessWaits : public testing::Test {
     return v;
   }
   // Returns the value with control edges from all of `others`.
-  Output After(const Outputs& others, const Output& value) {
+  Output WithControls(const Outputs& others, const Output& value) {
     std::vector<Operation> ends;
     for (const Output& other : others) ends.emplace_back(other);
     const ControlDependencies after(g_, {Group(g_, ends)});
@@ -57,10 +57,10 @@ class NeedlessWaits : public testing::Test {
 };
 
 // Python's gradients of Mul and MatMul: each waits for both.
-TEST_F(NeedlessWaits, GradientsThatAreTiedTogetherAreFused) {
+TEST_F(PruneControlEdgesTest, GradientsThatAreTiedTogetherAreFused) {
   const Output a = Input({40, 40}), b = Input({40, 40}), dy = Input({40, 40});
   const Output da = dy * b, db = dy * a;
-  const Output x = Tanh(After({da, db}, da)), y = Tanh(After({da, db}, db));
+  const Output x = Tanh(WithControls({da, db}, da)), y = Tanh(WithControls({da, db}, db));
   const Tensors got = Run({x, y});
   EXPECT_THAT(ops_, testing::ElementsAre("_FusedElementwise", "_FusedElementwise"));
   const Tensors want = Run({x, y}, {.disable = {"prune_control_edges"}});
@@ -69,10 +69,10 @@ TEST_F(NeedlessWaits, GradientsThatAreTiedTogetherAreFused) {
 }
 
 // As tf.function makes results wait for its reads.
-TEST_F(NeedlessWaits, ReadsOrderNothingWhereNothingIsWritten) {
+TEST_F(PruneControlEdgesTest, ReadsOrderNothingWithoutWrites) {
   const Variable v = Counter("v");
   const Output x = Input({40, 40}), read = v.read_value();
-  const Output y = Tanh(After({read}, x * read) + x);
+  const Output y = Tanh(WithControls({read}, x * read) + x);
   const Tensors got = Run({y});
   EXPECT_THAT(ops_, Not(Contains("Mul")));
   const Tensors want = Run({y}, {.disable = {"prune_control_edges"}});
@@ -83,11 +83,11 @@ TEST_F(NeedlessWaits, ReadsOrderNothingWhereNothingIsWritten) {
 // The gradient of a variance, as Python builds it: the difference waits for the incoming gradient,
 // which depends on a variable that the difference does not depend on. Every user of the difference
 // uses that gradient too.
-TEST_F(NeedlessWaits, WhatUsersWaitForAnyhow) {
+TEST_F(PruneControlEdgesTest, EdgesImpliedByUsersAreDropped) {
   const Variable scale = Counter("scale");
   const Output x = Input({40, 40}), y = Input({40, 40});
   const Output dy = y * scale.read_value();
-  const Output two = After({dy}, Const(g_, 2.f)), difference = After({dy}, x - 1.f);
+  const Output two = WithControls({dy}, Const(g_, 2.f)), difference = WithControls({dy}, x - 1.f);
   const Output dx = two * dy * difference;
   const Output counted =
       Counter("steps").AssignAdd(1.f);  // an effect: it makes the time of reads observable
@@ -101,10 +101,10 @@ TEST_F(NeedlessWaits, WhatUsersWaitForAnyhow) {
 
 // The gradient of the labels' product with log probabilities, as Python builds it: the waiting
 // value is summed and negated before it is combined with the value that it waited for.
-TEST_F(NeedlessWaits, WhatUsersOfUsersWaitForAnyhow) {
+TEST_F(PruneControlEdgesTest, EdgesImpliedByIndirectUsersAreDropped) {
   const Variable w = Counter("w");
   const Output y = Input({40, 40}), z = Input({40, 40}) * w.read_value();
-  const Output dy = After({z}, y * 2.f);
+  const Output dy = WithControls({z}, y * 2.f);
   const Output dx = ReduceSum(-dy, {1}, /*keep_dims=*/true) * z + dy;
   const Output counted = Counter("steps").AssignAdd(1.f);
   const Tensor got = Run({dx, counted})[0];
@@ -114,9 +114,9 @@ TEST_F(NeedlessWaits, WhatUsersOfUsersWaitForAnyhow) {
 }
 
 // increment ..> x -> y, z -> read. Neither y nor z contributes the increment without x.
-TEST_F(NeedlessWaits, WaysBesideEachOtherDoNotCountOnOneAnother) {
+TEST_F(PruneControlEdgesTest, ParallelPathsDoNotRelyOnEachOther) {
   const Variable v = Counter("v");
-  const Output x = After({-v.AssignAdd(1.f)}, Input({}) * 2.f);
+  const Output x = WithControls({-v.AssignAdd(1.f)}, Input({}) * 2.f);
   const Output y = -x, z = Tanh(x);
   Output seen;
   {
@@ -127,7 +127,7 @@ TEST_F(NeedlessWaits, WaysBesideEachOtherDoNotCountOnOneAnother) {
 }
 
 // An assertion, and an op that would fail by itself.
-TEST_F(NeedlessWaits, WhatRefusesSomethingWaitsForWhatComesBefore) {
+TEST_F(PruneControlEdgesTest, OpsThatMayFailKeepTheirEdges) {
   const Output x = Input({3}), row = Placeholder(g_, DT_INT32, Shape({1}));
   feeds_.emplace_back(row, Tensor::Vector<int32_t>({7}));
   const Output checked = CheckNumerics(Log(x - 10.f), "a logarithm");
@@ -142,9 +142,9 @@ TEST_F(NeedlessWaits, WhatRefusesSomethingWaitsForWhatComesBefore) {
   EXPECT_THAT(std::string(status.message()), testing::HasSubstr("a logarithm"));
 }
 
-TEST_F(NeedlessWaits, WhatIsReturnedWaitsAsItIsTold) {
+TEST_F(PruneControlEdgesTest, FetchesKeepTheirControlEdges) {
   const Output x = Input({3}), checked = CheckNumerics(Log(x - 10.f), "a logarithm");
-  const Output y = After({checked}, x * 2.f);
+  const Output y = WithControls({checked}, x * 2.f);
   Session session = *Session::Create(g_, {.num_threads = 1});
   for (const auto& status :
        {session.Run(feeds_, {y}).status(), session.Run(feeds_, {}, {Operation(y)}).status()})
@@ -152,10 +152,10 @@ TEST_F(NeedlessWaits, WhatIsReturnedWaitsAsItIsTold) {
 }
 
 // No other path contributes the increment to the read.
-TEST_F(NeedlessWaits, WhatOneUserWaitsForAloneStays) {
+TEST_F(PruneControlEdgesTest, EdgesThatOneUserDependsOnStay) {
   const Variable v = Counter("v");
   const Output one = v.AssignAdd(1.f);
-  const Output x = After({-one}, Input({}) * 2.f), y = Tanh(x) * one;
+  const Output x = WithControls({-one}, Input({}) * 2.f), y = Tanh(x) * one;
   Output seen;
   {
     const ControlDependencies after(g_, {Exp(x)});
@@ -166,7 +166,7 @@ TEST_F(NeedlessWaits, WhatOneUserWaitsForAloneStays) {
 
 // increment ..> constants -> computed values ..> read. The pass must not rely on one constant, or
 // on a value computed from it, to contribute the increment in place of another.
-TEST_F(NeedlessWaits, ConstantsThatBringAnEffectStay) {
+TEST_F(PruneControlEdgesTest, ConstantsThatContributeAnEffectStay) {
   const Variable v = Counter("v");
   const Output one = v.AssignAdd(1.f);
   Output k, other;
@@ -188,7 +188,7 @@ TEST_F(NeedlessWaits, ConstantsThatBringAnEffectStay) {
 
 // Their users wait for the same effect in any case: so they become constants, and so do the values
 // computed from them.
-TEST_F(NeedlessWaits, ConstantsThatBringNothingAreConstants) {
+TEST_F(PruneControlEdgesTest, RedundantEdgesToConstantsAreDropped) {
   const Variable v = Counter("v");
   const Output x = Input({3}), one = v.AssignAdd(1.f);
   Output k, other;
@@ -206,7 +206,7 @@ TEST_F(NeedlessWaits, ConstantsThatBringNothingAreConstants) {
 }
 
 // The node that a constant waits for runs before an op on the constant fails.
-TEST_F(NeedlessWaits, ConstantsThatAreRefusedWait) {
+TEST_F(PruneControlEdgesTest, ConstantsOfFailingOpsKeepControlEdges) {
   const Output x = Input({3}), checked = CheckNumerics(Log(x - 10.f), "a logarithm");
   Output row;
   {
@@ -221,9 +221,9 @@ TEST_F(NeedlessWaits, ConstantsThatAreRefusedWait) {
 
 // increment ..> x -> another increment ..> read: the read sees the first increment only by way of
 // x.
-TEST_F(NeedlessWaits, EffectsStayInOrder) {
+TEST_F(PruneControlEdgesTest, EffectsStayInOrder) {
   const Variable first = Counter("first"), second = Counter("second");
-  const Output x = After({-first.AssignAdd(1.f)}, Const(g_, 5.f) * Input({}));
+  const Output x = WithControls({-first.AssignAdd(1.f)}, Const(g_, 5.f) * Input({}));
   Output seen;
   {
     const ControlDependencies after(g_, {second.AssignAdd(x)});
@@ -233,10 +233,10 @@ TEST_F(NeedlessWaits, EffectsStayInOrder) {
 }
 
 // A read that must precede a write whose value waits for it.
-TEST_F(NeedlessWaits, ReadsOfVariablesStayInOrder) {
+TEST_F(PruneControlEdgesTest, ReadsOfVariablesStayInOrder) {
   const Variable v = Counter("v");
   const Output old = v.read_value();
-  const Output x = After({Tanh(old)}, Input({}) + 3.f);
+  const Output x = WithControls({Tanh(old)}, Input({}) + 3.f);
   Output both;
   {
     const ControlDependencies after(g_, {v.Assign(x)});
@@ -247,7 +247,7 @@ TEST_F(NeedlessWaits, ReadsOfVariablesStayInOrder) {
   EXPECT_EQ(seen.data<float>()[1], 2.5f);
 }
 
-TEST_F(NeedlessWaits, AWaitForALastValueIsOneForTheLoop) {
+TEST_F(PruneControlEdgesTest, AControlEdgeFromAFinalValueWaitsForTheLoop) {
   const Variable rounds = Counter("rounds");
   const Outputs out = WhileLoop([&](const Outputs& v) { return v[0] < 3; },
                                 [&](const Outputs& v) {
@@ -255,7 +255,7 @@ TEST_F(NeedlessWaits, AWaitForALastValueIsOneForTheLoop) {
                                   return Outputs{v[0] + 1};
                                 },
                                 {Const(g_, 0)});
-  const Output x = After({-out[0]}, Input({}) * 2.f);
+  const Output x = WithControls({-out[0]}, Input({}) * 2.f);
   const ControlDependencies after(g_, {x});
   const Output seen = rounds.read_value();
   for (const std::set<std::string>& disable :
@@ -264,9 +264,9 @@ TEST_F(NeedlessWaits, AWaitForALastValueIsOneForTheLoop) {
   }
 }
 
-class StackWaits : public NeedlessWaits {
+class PruneStackEdgesTest : public PruneControlEdgesTest {
  protected:
-  StackWaits() {
+  PruneStackEdgesTest() {
     stack_ =
         NodeBuilder(g_, "StackV2").Input(Const(g_, 2)).Attr("elem_type", DT_FLOAT).BuildOutput();
     const Output first = Push(Const(g_, 1.f));
@@ -283,18 +283,18 @@ class StackWaits : public NeedlessWaits {
   Output stack_, pushed_;
 };
 
-TEST_F(StackWaits, ForAStackThatNobodySeesAfterwardsAreDropped) {
+TEST_F(PruneStackEdgesTest, EdgesForUnobservedStacksAreDropped) {
   const Output popped = Pop(pushed_), x = Input({}) * 2.f;
-  const Output y = Tanh(After({-popped}, x));
+  const Output y = Tanh(WithControls({-popped}, x));
   Run({y, popped});
   EXPECT_THAT(ops_, Not(Contains("Identity")));
   Run({y, popped}, {.disable = {"prune_control_edges"}});
   EXPECT_THAT(ops_, Contains("Identity"));
 }
 
-TEST_F(StackWaits, ForOneThatIsPoppedAgainStay) {
+TEST_F(PruneStackEdgesTest, ForOneThatIsPoppedAgainStay) {
   const Output popped = Pop(pushed_);
-  const Output x = After({-popped}, Input({}) * 2.f);
+  const Output x = WithControls({-popped}, Input({}) * 2.f);
   const Output next = Pop(x);
   const Tensors got = Run({popped, next});
   EXPECT_EQ(got[0].scalar<float>(), 2);

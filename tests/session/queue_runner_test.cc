@@ -59,7 +59,7 @@ TEST(CoordinatorTest, AnExceptionOfAThreadStopsTheOthers) {
   EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr("thrower threw an exception"));
 }
 
-TEST(CoordinatorTest, SaysWhoDoesNotStop) {
+TEST(CoordinatorTest, ReportsThreadsThatDoNotStop) {
   std::atomic<bool> go{false};
   Coordinator coordinator;
   coordinator.Start("deaf", [&] {
@@ -105,7 +105,7 @@ TEST_F(QueueRunnerTest, FillsAQueueUntilTheEndOfItsInput) {
   EXPECT_TRUE(coordinator.Join().ok());
 }
 
-TEST_F(QueueRunnerTest, AStopCancelsWhoWaits) {
+TEST_F(QueueRunnerTest, StopCancelsPendingOperations) {
   AddQueueRunner(queue_, {queue_.Enqueue({Const(g_, int64_t{1})})});
   const Output size = queue_.Size();
   Session session = *Session::Create(g_, {.num_threads = 3});

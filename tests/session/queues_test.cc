@@ -63,7 +63,7 @@ INSTANTIATE_TEST_SUITE_P(Forms, QueuesTest, ::testing::Bool(), [](const auto& in
   return std::string(info.param ? "Resource" : "Reference");
 });
 
-TEST_P(QueuesTest, GivesElementsInOrder) {
+TEST_P(QueuesTest, ReturnsElementsInOrder) {
   const Queue q = Fifo(10);
   const Operation put = Put(q, {1, 2, 3, 4}), one = q.Enqueue({Const(g_, 5)});
   const Output first = q.Dequeue()[0], three = q.DequeueMany(3)[0], size = q.Size();
@@ -95,7 +95,7 @@ TEST_P(QueuesTest, ATupleMayHaveManyTypes) {
   EXPECT_THAT((*out)[1].flat<std::string>(), ElementsAre("a", "b"));
 }
 
-TEST_P(QueuesTest, AClosedQueueGivesWhatItHasAndThenItsEnd) {
+TEST_P(QueuesTest, AClosedQueueReturnsItsElementsThenOutOfRange) {
   const Queue q = Fifo(10);
   const Operation put = Put(q, {1, 2, 3}), close = q.Close();
   const Output two = q.DequeueMany(2)[0], up_to = q.DequeueUpTo(2)[0], one = q.Dequeue()[0];
@@ -121,7 +121,7 @@ TEST_P(QueuesTest, AClosedQueueGivesWhatItHasAndThenItsEnd) {
   EXPECT_THAT(again.message(), HasSubstr("Queue '_0_fifo_queue' is already closed."));
 }
 
-TEST_P(QueuesTest, WhoeverWaitsIsServedWhenElementsCome) {
+TEST_P(QueuesTest, PendingDequeuesAreServedInOrder) {
   const Queue q = Fifo(10);
   const Operation put = Put(q, {1, 2, 3});
   const Output three = q.DequeueMany(3)[0];
@@ -151,7 +151,7 @@ TEST_P(QueuesTest, ABatchMayBeLargerThanTheQueue) {
   putter.join();
 }
 
-TEST_P(QueuesTest, AStepThatEndsEarlyLeavesTheQueueWhole) {
+TEST_P(QueuesTest, AFailedStepLeavesTheQueueUnchanged) {
   const Queue q = Fifo(3);
   const Operation put = Put(q, {1, 2, 3}), one_more = q.Enqueue({Const(g_, 4)});
   const Output four = q.DequeueMany(4)[0], three = q.DequeueMany(3)[0], size = q.Size();
@@ -172,7 +172,7 @@ TEST_P(QueuesTest, AnotherErrorOfTheStepEndsTheWait) {
   EXPECT_TRUE(absl::IsInvalidArgument(s)) << s;
 }
 
-TEST_P(QueuesTest, ClosingPutsBackWhatAWaitingBatchHasTaken) {
+TEST_P(QueuesTest, ClosingReturnsElementsOfAPendingBatch) {
   const Queue q = Fifo(3);
   const Operation put = Put(q, {1, 2, 3}), close = q.Close();
   const Output four = q.DequeueMany(4)[0], three = q.DequeueMany(3)[0], size = q.Size();
@@ -187,7 +187,7 @@ TEST_P(QueuesTest, ClosingPutsBackWhatAWaitingBatchHasTaken) {
   EXPECT_THAT(Ints(three), ElementsAre(1, 2, 3));
 }
 
-TEST_P(QueuesTest, ClosingLetsThoseWhoWaitInOrSendsThemAway) {
+TEST_P(QueuesTest, ClosingServesOrFailsPendingOperations) {
   for (const bool cancel : {false, true}) {
     Graph g;
     const Queue q = Queue::Fifo(g, 1, {DT_INT32}, Options());
@@ -273,7 +273,7 @@ TEST_P(QueuesTest, ShufflesAsTensorFlow) {
   EXPECT_THAT(Ints(rest), ElementsAre(6, 9, 1, 11, 2));
 }
 
-TEST_P(QueuesTest, AShufflingQueueKeepsSomeUntilItIsClosed) {
+TEST_P(QueuesTest, ShufflingQueueKeepsItsMinimumUntilClosed) {
   const Queue q = Queue::RandomShuffle(g_, 20, 2, {DT_INT32}, Options());
   const Operation put = Put(q, {1, 2, 3}), close = q.Close();
   const Output one = q.Dequeue()[0], two = q.DequeueMany(2)[0];
@@ -286,7 +286,7 @@ TEST_P(QueuesTest, AShufflingQueueKeepsSomeUntilItIsClosed) {
   EXPECT_THAT(all, UnorderedElementsAre(1, 2, 3));
 }
 
-TEST_P(QueuesTest, APaddingQueueMakesBatchesOfDifferentShapes) {
+TEST_P(QueuesTest, PaddingQueueBatchesDifferentShapes) {
   const Queue q =
       Queue::PaddingFifo(g_, 10, {DT_INT32, DT_STRING},
                          {.shapes = {Shape({-1, 2}), Shape({-1})}, .use_resource = GetParam()});
@@ -312,7 +312,7 @@ TEST_P(QueuesTest, APaddingQueueMakesBatchesOfDifferentShapes) {
       IdenticalTensors((*out)[1], Tensor::Of<std::string>({3, 2}, {"a", "", "b", "c", "", ""})));
 }
 
-TEST_P(QueuesTest, APriorityQueueGivesTheSmallestFirst) {
+TEST_P(QueuesTest, PriorityQueueReturnsTheSmallestFirst) {
   const Queue q = Queue::Priority(g_, 10, {DT_INT32}, Options());
   const Operation put =
       q.EnqueueMany({Const<int64_t>(g_, {5, -1, 3, 3}), Const(g_, {50, -10, 30, 31})});
@@ -326,7 +326,7 @@ TEST_P(QueuesTest, APriorityQueueGivesTheSmallestFirst) {
 
 // ---- errors
 
-TEST_P(QueuesTest, RefusesWhatDoesNotFit) {
+TEST_P(QueuesTest, RejectsMismatches) {
   const Queue q =
       Queue::Fifo(g_, 3, {DT_INT32}, {.shapes = {Shape({2})}, .use_resource = GetParam()});
   const Queue open = Queue::Fifo(g_, 3, {DT_INT32}, {.use_resource = GetParam()});
@@ -366,7 +366,7 @@ TEST_P(QueuesTest, QueuesOfOneSharedNameMustAgree) {
   EXPECT_THAT(kind.message(), HasSubstr("Expected FIFOQueue, found RandomShuffleQueue"));
 }
 
-TEST_P(QueuesTest, AttributesThatContradictThemselvesAreRefused) {
+TEST_P(QueuesTest, RejectsContradictoryAttributes) {
   const Output few = Queue::RandomShuffle(g_, 3, 3, {DT_INT32}, Options()).Size();
   const Output more = Queue::Fifo(g_, 3, {DT_INT32, DT_INT32}, Options()).Size();
   const Output unknown =
@@ -379,7 +379,7 @@ TEST_P(QueuesTest, AttributesThatContradictThemselvesAreRefused) {
   }
 }
 
-TEST_P(QueuesTest, ResetForgetsTheQueueAndEndsTheWaits) {
+TEST_P(QueuesTest, ResetDeletesTheQueueAndCancelsPendingOperations) {
   const Queue q = Fifo(3);
   const Operation put = Put(q, {1, 2});
   const Output three = q.DequeueMany(3)[0], size = q.Size();

@@ -76,7 +76,7 @@ TEST_P(RacesTest, AUseOfTheHandleItselfCounts) {
   EXPECT_TRUE(absl::IsInvalidArgument(Check({is_there}, {v.initializer()})));
 }
 
-TEST_P(RacesTest, ATrainingStepFetchedWithWhatItChangesIsARace) {
+TEST_P(RacesTest, FetchingAVariableAndItsUpdateIsARace) {
   const Variable v = Var("v");
   const Operation train = GradientDescent(0.1f).Minimize(Square(v));
   EXPECT_TRUE(absl::IsInvalidArgument(Check({v.read_value()}, {train})));
@@ -217,7 +217,7 @@ INSTANTIATE_TEST_SUITE_P(All, RacelessModels,
 
 // ---- Behavior of races.
 
-TEST_P(RacesTest, TheReadComesFirstHoweverItIsAskedFor) {
+TEST_P(RacesTest, TheReadComesFirstHoweverItIsRequested) {
   const Variable v = MakeVariable(g_, {1.f, 2.f}, {.name = "v"});
   const Output write = v.AssignAdd({10.f, 10.f});
   const Output value = ReduceSum(v.read_value()), row = ReduceSum(v.SparseRead(Const(g_, {0})));
@@ -250,7 +250,7 @@ TEST_P(RacesTest, WritesComeInTheOrderInWhichTheStepReachesThem) {
 
 // Each write waits for a read that waits for the other write: one write must come first, and the
 // read that it overtakes sees it, with any number of threads.
-TEST_P(RacesTest, WhereReadsCannotAllComeFirstTheOrderIsStillOne) {
+TEST_P(RacesTest, CyclesOfReadersAndWritersAreStillOrdered) {
   const Variable a = Var("a"), b = Var("b");
   const Output write_a = a.Assign(10.f), write_b = b.Assign(20.f);
   Output late_a, late_b;

@@ -180,11 +180,11 @@ class RandomControlFlow {
     const auto branch = [&] {
       Values own = *v;
       for (uint32_t i = Draw(4); i > 0; --i) AddValue(&own, depth + 1);
-      if (Draw(4) == 0 && !is_function_) own.floats.push_back(Counted(own.floats.back()));
+      if (Draw(4) == 0 && !is_function_) own.floats.push_back(IncrementedCount(own.floats.back()));
       return Outputs{Identity(own.ints.back()), Identity(own.floats.back()),
                      Identity(own.matrices.back())};
     };
-    Keep(Cond(condition, branch, branch), v);
+    AddValues(Cond(condition, branch, branch), v);
   }
 
   Initializer Noise(const Shape& shape) {
@@ -193,12 +193,12 @@ class RandomControlFlow {
   }
 
   // Returns the value of a variable that each iteration increments.
-  Output Counted(const Output& delta) {
+  Output IncrementedCount(const Output& delta) {
     const Variable count = GetVariable(g_, absl::StrCat("count", num_variables_++), {}, Zeros());
     return Tanh(count.AssignAdd(delta * 0.125f));
   }
 
-  void Keep(const Outputs& made, Values* v) {
+  void AddValues(const Outputs& made, Values* v) {
     for (const Output& value : made) {
       if (value.dtype() == DT_INT32) {
         v->ints.push_back(value);
@@ -228,9 +228,9 @@ class RandomControlFlow {
     const bool counts = Draw(5) == 0 && !is_function_;
     const auto body = [&](const Outputs& own) {
       Values inner = *v;
-      Keep(own, &inner);
+      AddValues(own, &inner);
       for (uint32_t i = 1 + Draw(5); i > 0; --i) AddValue(&inner, depth + 1);
-      if (counts) inner.floats.push_back(Counted(inner.floats.back()));
+      if (counts) inner.floats.push_back(IncrementedCount(inner.floats.back()));
       Outputs next = {own[0] + 1};
       for (size_t i = 1; i < own.size(); ++i) {
         const bool is_int = own[i].dtype() == DT_INT32, is_scalar = own[i].shape().rank() == 0;
@@ -241,7 +241,7 @@ class RandomControlFlow {
       return next;
     };
     const Outputs last = WhileLoop(condition, body, vars);
-    if (!last.empty()) Keep({last.begin() + 1, last.end()}, v);
+    if (!last.empty()) AddValues({last.begin() + 1, last.end()}, v);
   }
 
   // Stores a matrix of each iteration.
@@ -291,7 +291,7 @@ class RandomControlFlow {
   void KeepResults(const Outputs& results, Values* v) {
     const size_t num_scalars = 4;
     for (size_t i = 0; i < results.size(); ++i)
-      Keep({EnsureShape(results[i], i < num_scalars ? Shape() : Shape({-1, width_}))}, v);
+      AddValues({EnsureShape(results[i], i < num_scalars ? Shape() : Shape({-1, width_}))}, v);
   }
 
   FunctionRef Function(bool counts = false) {

@@ -84,24 +84,24 @@ class RandomConvNet {
       case 1:
         return Depthwise(x);
       case 2: {
-        const Output middle = Activated(Normed(Depthwise(x)));
-        return Normed(Conv(middle, 1));
+        const Output middle = Activate(Normalize(Depthwise(x)));
+        return Normalize(Conv(middle, 1));
       }
       case 3:
-        return Excited(x);
+        return SqueezeExcite(x);
       case 4:
-        return Joined(x);
+        return JoinWithEarlier(x);
       case 5:
-        return Moved(x);
+        return Rearrange(x);
       case 6:  // a residual block
-        return Activated(Normed(SameConv(Activated(Normed(SameConv(x))))) + x);
+        return Activate(Normalize(SameConv(Activate(Normalize(SameConv(x))))) + x);
       case 7:
-        return Activated(x + SameConv(x) * 0.5f);
+        return Activate(x + SameConv(x) * 0.5f);
       case 8:  // two branches
-        return Concat({Activated(SameConv(x)), Activated(SameConv(Relu(x)))}, 3);
+        return Concat({Activate(SameConv(x)), Activate(SameConv(Relu(x)))}, 3);
       default: {
         const int64_t filters[] = {1, 3, 3, 5};
-        return Activated(Normed(Conv(x, filters[Draw(4)])));
+        return Activate(Normalize(Conv(x, filters[Draw(4)])));
       }
     }
   }
@@ -135,7 +135,7 @@ class RandomConvNet {
                                  options);
   }
 
-  Output Normed(const Output& x) {
+  Output Normalize(const Output& x) {
     switch (Draw(7)) {
       case 0:
         return BiasAdd(x, PerChannel(x, 0.5, 0));
@@ -164,7 +164,7 @@ class RandomConvNet {
     }
   }
 
-  Output Activated(const Output& x) {
+  Output Activate(const Output& x) {
     switch (Draw(11)) {
       case 0:
         return Relu6(x);
@@ -197,16 +197,16 @@ class RandomConvNet {
   }
 
   // Channels weighted by a function of the whole image.
-  Output Excited(const Output& x) {
+  Output SqueezeExcite(const Output& x) {
     const Output means = ReduceMean(x, {1, 2}, Draw(2) != 0);
     const Output flat = Reshape(means, {-1, Channels(x)});
-    const Output hidden = Activated(MatMul(flat, Weight({Channels(x), 4}, 1)));
+    const Output hidden = Activate(MatMul(flat, Weight({Channels(x), 4}, 1)));
     const Output gate = Sigmoid(MatMul(hidden, Weight({4, Channels(x)}, 1)));
     return x * Reshape(gate, {-1, 1, 1, Channels(x)});
   }
 
   // Combined with an earlier layer of the same spatial size.
-  Output Joined(const Output& x) {
+  Output JoinWithEarlier(const Output& x) {
     const uint32_t first = Draw(static_cast<uint32_t>(layers_.size()));
     for (size_t i = 0; i < layers_.size(); ++i) {
       const Output& y = layers_[(first + i) % layers_.size()];
@@ -217,7 +217,7 @@ class RandomConvNet {
     return Concat({x, Relu(x)}, 3);
   }
 
-  Output Moved(const Output& x) {
+  Output Rearrange(const Output& x) {
     switch (Draw(5)) {
       case 0:
         return Transpose(Tanh(Transpose(x, {0, 3, 1, 2})), {0, 2, 3, 1});

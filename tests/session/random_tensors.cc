@@ -64,7 +64,7 @@ class RandomTensors {
     std::vector<Operation> updates;
     Outputs fetches = {values_.back().x};
     for (const Variable& v : variables_) {
-      updates.push_back(Updated(v));
+      updates.push_back(Update(v));
       if (Draw(2)) continue;
       const ControlDependencies after(g_, updates);
       const Output read = v.read_value();
@@ -91,19 +91,19 @@ class RandomTensors {
   }
   // Returns a recent value that satisfies the predicate, or the last one; the first value, a matrix
   // of floats, if there is none.
-  template <class Wanted>
-  Value AnyThat(Wanted wanted) {
+  template <class Predicate>
+  Value AnyThat(Predicate predicate) {
     for (int tries = 0; tries < 8; ++tries)
-      if (const Value v = Any(); wanted(v.x)) return v;
+      if (const Value v = Any(); predicate(v.x)) return v;
     for (size_t i = values_.size(); i-- > 0;)
-      if (wanted(values_[i].x)) return values_[i];
+      if (predicate(values_[i].x)) return values_[i];
     return values_[0];
   }
   Value AnyNumber() {
     return AnyThat([](const Output& x) { return IsNumber(x.dtype()); });
   }
   // Returns a value with the type and shape of v: another value of that shape or v itself.
-  Output Like(const Value& v) {
+  Output OfSameShape(const Value& v) {
     const uint32_t first = Draw(static_cast<uint32_t>(values_.size()));
     for (size_t i = 0; i < values_.size(); ++i) {
       const Value& w = values_[(first + i) % values_.size()];
@@ -114,20 +114,20 @@ class RandomTensors {
     return v.x;
   }
   // Returns a value of the type of v, with a shape that broadcasts to that of v.
-  Output Beside(const Value& v) {
+  Output BroadcastableTo(const Value& v) {
     const DataType type = v.x.dtype();
     switch (Draw(5)) {
       case 0:
         return type == DT_BOOL ? Const(g_, Draw(2) != 0) : ConstOf(g_, type, 1 + Draw(3));
       case 1:
-        if (RankOf(v.x) < 1 || v.x.dim(-1) != width_) return Like(v);
+        if (RankOf(v.x) < 1 || v.x.dim(-1) != width_) return OfSameShape(v);
         return As(values_[3].x, type);  // a row
       case 2: {
-        if (RankOf(v.x) < 1 || !IsWhole(type)) return Like(v);
+        if (RankOf(v.x) < 1 || !IsWhole(type)) return OfSameShape(v);
         return ReduceSum(v.x, {static_cast<int64_t>(Draw(RankOf(v.x)))}, true);
       }
       default:
-        return Like(v);
+        return OfSameShape(v);
     }
   }
   int ShapeOf(const Output& x) {
@@ -149,25 +149,25 @@ class RandomTensors {
   // Converts between types without overflow, and away from thresholds where rounding would decide.
   Output As(const Output& x, DataType type) {
     if (x.dtype() == type) return x;
-    if (type == DT_STRING) return AsString(x.dtype() == DT_BOOL ? Cast(x, DT_INT32) : Whole(x));
-    if (type == DT_BOOL) return Cast(Whole(x), DT_INT64) > int64_t{0};
+    if (type == DT_STRING) return AsString(x.dtype() == DT_BOOL ? Cast(x, DT_INT32) : ToInteger(x));
+    if (type == DT_BOOL) return Cast(ToInteger(x), DT_INT64) > int64_t{0};
     if (IsReal(type) && IsWhole(x.dtype()))
       return Cast(FloorMod(Cast(x, DT_INT64), int64_t{17}) - int64_t{8}, type);
-    return Cast(IsReal(type) && x.dtype() != DT_STRING ? x : Whole(x), type);
+    return Cast(IsReal(type) && x.dtype() != DT_STRING ? x : ToInteger(x), type);
   }
   // Returns integers unchanged, other values converted to integers.
-  Output Whole(const Output& x) {
+  Output ToInteger(const Output& x) {
     if (x.dtype() == DT_STRING) return StringLength(x);
     if (x.dtype() == DT_BOOL) return Cast(x, DT_INT32);
     if (!IsReal(x.dtype())) return x;
     return Cast(Floor(Cast(x, DT_FLOAT) * 5.f + 0.37f), DT_INT32);
   }
-  Output Bounded(const Output& x) {
+  Output Bound(const Output& x) {
     return IsReal(x.dtype()) ? ClipByValue(x, ConstLike(x, -8), ConstLike(x, 8)) : x;
   }
   // Returns int32 values in [0, limit), with the shape of x.
   Output Ids(const Output& x, const TensorArg& limit) {
-    return FloorMod(Cast(Whole(x), DT_INT32), limit);
+    return FloorMod(Cast(ToInteger(x), DT_INT32), limit);
   }
   Output Rows(const Output& x) { return StridedSlice(ShapeTensor(x), {0}); }
 
@@ -208,26 +208,28 @@ class RandomTensors {
     const DataType type = v.x.dtype();
     if (Draw(8) == 0) {
       const Value condition = {As(v.x, DT_BOOL), v.shape};
-      return Add(SelectV2(Draw(2) ? Beside(condition) : condition.x, v.x, Like(v)), v.shape);
+      return Add(SelectV2(Draw(2) ? BroadcastableTo(condition) : condition.x, v.x, OfSameShape(v)),
+                 v.shape);
     }
     if (type == DT_STRING)
-      return Draw(2) ? Add(StringJoin({v.x, Like(v)}, Draw(2) ? "-" : ""), v.shape)
-                     : Add(Equal(v.x, Like(v)), v.shape);
+      return Draw(2) ? Add(StringJoin({v.x, OfSameShape(v)}, Draw(2) ? "-" : ""), v.shape)
+                     : Add(Equal(v.x, OfSameShape(v)), v.shape);
     if (type == DT_BOOL) {
-      const Output y = Like(v);
+      const Output y = OfSameShape(v);
       const Output results[] = {LogicalNot(v.x), LogicalAnd(v.x, y), LogicalOr(v.x, y),
                                 NotEqual(v.x, y)};
       return Add(results[Draw(4)], v.shape);
     }
     if (Draw(6) == 0) {
-      const Output y = Beside(v);
+      const Output y = BroadcastableTo(v);
       const Output results[] = {Less(v.x, y), LessEqual(y, v.x), Greater(v.x, y)};
       return Add(results[Draw(3)], v.shape);
     }
-    if (IsReal(type)) return Add(Draw(2) ? OfOneReal(v.x) : OfTwoReals(v.x, Beside(v)), v.shape);
-    Add(Draw(3) ? OfTwoWholes(v.x, Beside(v)) : OfOneWhole(v.x), v.shape);
+    if (IsReal(type))
+      return Add(Draw(2) ? UnaryRealOp(v.x) : BinaryRealOp(v.x, BroadcastableTo(v)), v.shape);
+    Add(Draw(3) ? BinaryIntegerOp(v.x, BroadcastableTo(v)) : UnaryIntegerOp(v.x), v.shape);
   }
-  Output OfOneReal(const Output& x) {
+  Output UnaryRealOp(const Output& x) {
     switch (Draw(16)) {
       case 0:
         return Tanh(x);
@@ -263,27 +265,27 @@ class RandomTensors {
         return Log1p(Abs(x));
     }
   }
-  Output OfTwoReals(const Output& x, const Output& y) {
+  Output BinaryRealOp(const Output& x, const Output& y) {
     switch (Draw(8)) {
       case 0:
         return Maximum(x, y);
       case 1:
         return Minimum(y, x);
       case 2:
-        return Bounded(x * y);
+        return Bound(x * y);
       case 3:
         return x / (Abs(y) + ConstLike(y, 1));
       case 4:
         return SquaredDifference(Tanh(x), Sigmoid(y));
       case 5:
-        return Bounded(AddN({x, y + ZerosLike(x), x}));
+        return Bound(AddN({x, y + ZerosLike(x), x}));
       case 6:
         return x * ConstLike(x, 0.5) - y * ConstLike(y, 0.5);
       default:
-        return Bounded(x + y);
+        return Bound(x + y);
     }
   }
-  Output OfOneWhole(const Output& x) {
+  Output UnaryIntegerOp(const Output& x) {
     switch (Draw(5)) {
       case 0:
         return Square(x);
@@ -297,7 +299,7 @@ class RandomTensors {
         return x.dtype() == DT_UINT8 ? RightShift(x, ConstLike(x, 2)) : Negative(x);
     }
   }
-  Output OfTwoWholes(const Output& x, const Output& y) {
+  Output BinaryIntegerOp(const Output& x, const Output& y) {
     switch (Draw(9)) {
       case 0:
         return Maximum(x, y);
@@ -351,8 +353,7 @@ class RandomTensors {
       case 6:
         if (x.dim(axis) > 4 || !IsNumber(x.dtype())) return Add(x, v.shape);
         return Add(
-            Cumsum(Bounded(x) * ConstLike(x, IsReal(x.dtype()) ? Literal(0.125) : Literal(1)),
-                   axis),
+            Cumsum(Bound(x) * ConstLike(x, IsReal(x.dtype()) ? Literal(0.125) : Literal(1)), axis),
             v.shape);
       default: {
         std::vector<int64_t> perm(rank);
@@ -387,15 +388,15 @@ class RandomTensors {
         return Add(StridedSlice(x, indices));
       }
       case 3:
-        return Add(Concat({x, Like(v), x}, axis));
+        return Add(Concat({x, OfSameShape(v), x}, axis));
       case 4: {
-        if (extent < 2 || extent % 2 != 0) return Add(Concat({Like(v), x}, axis));
+        if (extent < 2 || extent % 2 != 0) return Add(Concat({OfSameShape(v), x}, axis));
         const Outputs halves = Split(x, 2, axis);
         Add(halves[0]);
         return Add(Draw(2) ? Concat({halves[1], halves[0]}, axis) : halves[1]);
       }
       case 5:
-        return Add(Stack({x, Like(v)}, Draw(rank + 1)));
+        return Add(Stack({x, OfSameShape(v)}, Draw(rank + 1)));
       case 6: {
         if (extent < 1 || extent > 6) return Add(Identity(x), v.shape);
         const Outputs rows = Unstack(x, axis);
@@ -466,7 +467,7 @@ class RandomTensors {
         break;
     }
     if (IsWhole(x.dtype())) return Add(ReduceSum(x, axes, keep));
-    Add(Bounded(ReduceSum(x * ConstLike(x, 0.0625), axes, keep)));
+    Add(Bound(ReduceSum(x * ConstLike(x, 0.0625), axes, keep)));
   }
 
   // Indexing with constant or computed indices.
@@ -490,14 +491,14 @@ class RandomTensors {
         const Output rows = GatherNd(Roll(x, {1}, {0}), at);
         if (x.dtype() == DT_BOOL || x.dim(0) == 1) break;
         return Add(Draw(2) ? TensorScatterUpdate(x, at, rows)
-                           : TensorScatterAdd(x, at, Bounded(rows) * ConstLike(rows, 0.5)),
+                           : TensorScatterAdd(x, at, Bound(rows) * ConstLike(rows, 0.5)),
                    v.shape);
       }
       case 3: {
         if (!IsNumber(x.dtype())) break;
         const Output ids = Ids(Range(Const(g_, 0), Rows(x), Const(g_, 1)) * 7, 3);
         return Add(
-            Bounded(UnsortedSegmentSum(IsReal(x.dtype()) ? x * ConstLike(x, 0.125) : x, ids, 3)));
+            Bound(UnsortedSegmentSum(IsReal(x.dtype()) ? x * ConstLike(x, 0.125) : x, ids, 3)));
       }
       case 4: {
         const Value w = AnyThat([](const Output& y) { return RankOf(y) < 3; });
@@ -532,7 +533,7 @@ class RandomTensors {
       }
       case 3: {
         if (IsReal(x.dtype()) || x.dtype() == DT_BOOL)
-          return Add(Unique(Reshape(Whole(x), {-1})).y);
+          return Add(Unique(Reshape(ToInteger(x), {-1})).y);
         const UniqueResult unique = Unique(Reshape(x, {-1}));
         Add(unique.y);
         return Add(unique.idx);
@@ -554,7 +555,7 @@ class RandomTensors {
       case 0:
         return Add(SparseTensorToDense(SparseAdd(s, s)));
       case 1:
-        return Add(Bounded(SparseReduceSum(s, Ints({1}))));
+        return Add(Bound(SparseReduceSum(s, Ints({1}))));
       case 2:
         return Add(SparseTensorToDense(SparseDenseCwiseMul(s, ConstOf(g_, type, 2))));
       case 3:
@@ -586,7 +587,7 @@ class RandomTensors {
         if (RankOf(v.x) < 1) return Add(StringLength(text), v.shape);
         return Add(ReduceJoin(text, {static_cast<int64_t>(Draw(RankOf(v.x)))}, Draw(2) != 0, ","));
       case 4:
-        return Add(StringToNumber(AsString(Whole(v.x)), DT_INT64), v.shape);
+        return Add(StringToNumber(AsString(ToInteger(v.x)), DT_INT64), v.shape);
       case 5:
         return Add(StringSplitV2(Reshape(text, {-1}), "-").values);
       default:
@@ -617,7 +618,7 @@ class RandomTensors {
     variables_.push_back(v);
     Add(v.value());
   }
-  Operation Updated(const Variable& v) {
+  Operation Update(const Variable& v) {
     const DataType type = v.dtype();
     const Value like = AnyThat([&](const Output& x) { return x.shape() == v.shape(); });
     const Output value = like.x.shape() == v.shape() ? As(like.x, type) : As(values_[2].x, type);

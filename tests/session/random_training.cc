@@ -78,7 +78,7 @@ class RandomTraining {
     }
     if (table_.valid()) {
       const Grad gradient = Gradients({loss}, {table_})[0];
-      if (!gradient.none()) updates.push_back(Minimized(gradient, table_, variables_.size()));
+      if (!gradient.none()) updates.push_back(Minimize(gradient, table_, variables_.size()));
     }
     {
       const ControlDependencies after(g_, updates);
@@ -138,11 +138,11 @@ class RandomTraining {
       case 2:
         return scalars_.push_back(Scalar());
       case 3:
-        return matrices_.push_back(Normed(Any(matrices_)));
+        return matrices_.push_back(Normalize(Any(matrices_)));
       case 4:
         return matrices_.push_back(Repeated());
       case 5:
-        return matrices_.push_back(Moved(Any(matrices_)));
+        return matrices_.push_back(NonFusableOp(Any(matrices_)));
       case 6:
         return columns_.push_back(Binary(Any(columns_), OfColumns()));
       case 7:
@@ -289,7 +289,7 @@ class RandomTraining {
   Output Centered(const Output& x) { return x - ReduceMean(x, {1}, true); }
 
   // Decomposed softmaxes and layer norms.
-  Output Normed(const Output& x) {
+  Output Normalize(const Output& x) {
     switch (Draw(10)) {
       case 0: {
         const Output e = Exp(x - ReduceMax(x, {1}, true));
@@ -350,7 +350,7 @@ class RandomTraining {
   }
 
   // Ops that are not fused, at least not entirely.
-  Output Moved(const Output& x) {
+  Output NonFusableOp(const Output& x) {
     switch (Draw(weights_.empty() ? 7 : 12)) {
       case 0:
         return Transpose(Tanh(Transpose(x)));
@@ -431,7 +431,7 @@ class RandomTraining {
     return loss;
   }
 
-  Operation Minimized(const Grad& gradient, const Variable& v, size_t i) {
+  Operation Minimize(const Grad& gradient, const Variable& v, size_t i) {
     const std::string name = absl::StrCat("optimizer", i);
     switch (Draw(4)) {
       case 0:
@@ -498,7 +498,7 @@ class RandomTraining {
         return {Operation(v.Assign(another - m.read_value() * 0.2f, plain))};
       }
       default:
-        return {Minimized(gradient, v, i)};
+        return {Minimize(gradient, v, i)};
     }
   }
 

@@ -349,7 +349,7 @@ TEST_F(ReadersTest, TheReferenceFormsWorkAlike) {
 
 // ---- RecordInput
 
-TEST_F(ReadersTest, RecordInputGivesEveryRecordOnceAnEpoch) {
+TEST_F(ReadersTest, RecordInputReturnsEveryRecordOncePerEpoch) {
   std::multiset<std::string> all;
   for (int f = 0; f < 3; ++f) {
     Strings records;

@@ -146,7 +146,7 @@ TEST_P(RestoreLarge, ReadsIntoTheMemoryThatVariablesHave) {
 }
 
 // Read once, into new memory, which becomes the variable's.
-TEST_P(RestoreLarge, VariablesThatShareAConstantGetMemoryOfTheirOwn) {
+TEST_P(RestoreLarge, VariablesThatShareAConstantGetTheirOwnMemory) {
   const std::string saved = MakeTempDirectory("restore") + "/m";
   ASSERT_TRUE(saver_->Save(*session_, saved).ok());
   session_.emplace(Start(g_));
@@ -167,7 +167,7 @@ TEST_P(RestoreLarge, VariablesThatShareAConstantGetMemoryOfTheirOwn) {
   EXPECT_THAT(initial.flat<float>(), Each(1));
 }
 
-TEST_P(RestoreLarge, VariablesWithoutAValueTakeWhatWasRead) {
+TEST_P(RestoreLarge, UninitializedVariablesAdoptReadTensors) {
   session_.emplace(Start(g_));
   constexpr int64_t kMuch = int64_t{1} << 40, kBoth = 2 * kElements * sizeof(float);
   LimitedDisk disk(kMuch);
@@ -181,7 +181,7 @@ TEST_P(RestoreLarge, VariablesWithoutAValueTakeWhatWasRead) {
   EXPECT_THAT(Value(*session_, b_), Each(2));
 }
 
-TEST_P(RestoreLarge, VariablesWithoutAValueStayWithoutIfAByteIsDamaged) {
+TEST_P(RestoreLarge, DamageLeavesUninitializedVariablesUninitialized) {
   DamageLastByte();
   session_.emplace(Start(g_));
   EXPECT_TRUE(absl::IsDataLoss(saver_->Restore(*session_, path_)));
@@ -232,7 +232,7 @@ TEST_P(RestoreByHand, OneBehindAGroupToo) {
   EXPECT_THAT(Value(*session_, a_), Each(11));
 }
 
-TEST_P(RestoreByHand, WhatMustComeBeforeTheValueComesBefore) {
+TEST_P(RestoreByHand, ControlInputsPrecedeTheValue) {
   Output value = Read("a");
   {
     const Operation fails(AddNode("Assert", {Const(g_, false), Outputs{Const(g_, "not now")}}));
@@ -253,7 +253,7 @@ TEST_P(RestoreByHand, AValueMayGoTwoWays) {
   EXPECT_THAT(Value(*session_, b_), Each(-1));
 }
 
-TEST_P(RestoreLarge, LeavesWhatWasReadBeforeAsItWas) {
+TEST_P(RestoreLarge, DoesNotChangeValuesReadBefore) {
   const Tensors before = *session_->Run({a_.value()});
   const Tensor held = State("b").value();
   ASSERT_TRUE(saver_->Restore(*session_, path_).ok());
@@ -271,7 +271,7 @@ TEST_P(RestoreLarge, WritesNothingIfTheLastByteIsDamaged) {
   EXPECT_THAT(Value(*session_, b_), Each(8));
 }
 
-TEST_P(RestoreLarge, GivesUninitializedVariablesTheirValues) {
+TEST_P(RestoreLarge, InitializesUninitializedVariables) {
   Session fresh = Start(g_);
   ASSERT_TRUE(saver_->Restore(fresh, path_).ok());
   EXPECT_THAT(Value(fresh, a_), Each(1));
@@ -279,7 +279,7 @@ TEST_P(RestoreLarge, GivesUninitializedVariablesTheirValues) {
 }
 
 // After a partial read a variable has no value, rather than an incomplete or an old one.
-TEST_P(RestoreLarge, LeavesNoValueThatIsHalfRead) {
+TEST_P(RestoreLarge, LeavesNoPartiallyReadValue) {
   constexpr int64_t kBoth = 2 * kElements * sizeof(float);
   {
     LimitedDisk disk(
@@ -352,7 +352,7 @@ class RestoreMany : public ::testing::TestWithParam<std::tuple<bool, bool>> {
 INSTANTIATE_TEST_SUITE_P(Kinds, RestoreMany,
                          ::testing::Combine(::testing::Bool(), ::testing::Bool()));
 
-TEST_P(RestoreMany, GivesAllTheirValuesAgainAndAgain) {
+TEST_P(RestoreMany, RestoresAllValuesRepeatedly) {
   for (int i = 0; i < 3; ++i) {
     ASSERT_TRUE(saver_->Restore(*session_, path_).ok());
     EXPECT_EQ(Count(*session_), std::pair(kCount, 0));
@@ -383,7 +383,7 @@ TEST_P(RestoreMany, ADamagedByteNamesItsVariableAndAllStayAsTheyWere) {
   }
 }
 
-TEST_P(RestoreMany, WhatCannotBeReadASecondTimeHasNoValue) {
+TEST_P(RestoreMany, AFailedSecondReadLeavesNoValue) {
   {
     LimitedDisk disk(kCount * 8 + 100);
     const ScopedFileSystem scoped(&disk);
@@ -412,7 +412,7 @@ TEST_P(RestoreMany, VariablesOfASessionThatWasResetAreNew) {
   EXPECT_EQ(Count(*session_), std::pair(kCount, 0));
 }
 
-TEST_P(RestoreMany, AGraphThatWasChangedIsFollowedAnew) {
+TEST_P(RestoreMany, AChangedGraphIsAnalyzedAgain) {
   ASSERT_TRUE(saver_->Restore(*session_, path_).ok());
   Node* const restore = g_.FindNode(saver_->def().restore_op_name);
   ASSERT_TRUE(g_.AddControlInput(
@@ -424,7 +424,7 @@ TEST_P(RestoreMany, AGraphThatWasChangedIsFollowedAnew) {
               ::testing::AnyOf(::testing::ElementsAre(4, 4), ::testing::ElementsAre(0, 0.5)));
 }
 
-TEST_P(RestoreMany, AClosedSessionIsLeftAlone) {
+TEST_P(RestoreMany, DoesNotRecoverAClosedSession) {
   ASSERT_TRUE(saver_->Restore(*session_, path_).ok());
   Change(*session_);
   session_->Close();

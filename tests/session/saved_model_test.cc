@@ -47,7 +47,7 @@ TEST(SavedModel, OfTensorFlow2IsRestoredByItsFunctionAndKeepsItsState) {
   EXPECT_EQ((*second)[1].scalar<int64_t>(), 2);
 }
 
-TEST(SavedModel, OfTensorFlow2TellsWhereAnErrorComesFrom) {
+TEST(SavedModel, OfTensorFlow2ReportsTheSourceOfAnError) {
   const auto model = LoadSavedModel(kModel, {});
   ASSERT_TRUE(model.ok()) << model.status();
   const absl::Status status = Serve(*model, Tensor::Of<float>({1, 3}, {1, 2, 3})).status();
@@ -65,7 +65,7 @@ struct Doubling {
       {"serving_default", PredictSignature({{"in", x}}, {{"out", y}})}};
 };
 
-TEST(SavedModel, ComesBackWithValuesSignaturesAndCollections) {
+TEST(SavedModel, RoundTripsValuesSignaturesAndCollections) {
   Doubling model;
   Session session = Start(model.g);
   Init(session, model.g);
@@ -207,7 +207,7 @@ TEST(SavedModel, WithoutVariablesHasNone) {
 }
 
 // After any error there is no directory that looks like a model, and no leftover beside it.
-TEST(SavedModel, IsThereAsAWholeOrNotAtAll) {
+TEST(SavedModel, IsWrittenAtomically) {
   const std::string directory = MakeTempDirectory("refused");
   const std::string path = directory + "/model";
   Doubling model;

@@ -94,7 +94,7 @@ TEST(Saver, DefNamesItsNodes) {
   EXPECT_EQ(def.max_to_keep, 3);
 }
 
-TEST(Saver, RefusesNothingAndAmbiguousNames) {
+TEST(Saver, RejectsEmptyAndAmbiguousVariableLists) {
   Graph g;
   EXPECT_THAT(Saver::Create(g).status().message(), HasSubstr("No variables to save"));
   const Variable a = Var(g, "a", {1}), b = Var(g, "b", {1});
@@ -170,7 +170,7 @@ TEST(Saver, ShardsAreWrittenADeviceEach) {
   EXPECT_TRUE(VerifyBundle(path)->problems.empty());
 }
 
-TEST(Saver, RestoresByOtherNamesAndOnlyWhatItHas) {
+TEST(Saver, RestoresByOtherNamesAndOnlyItsVariables) {
   const std::string path = MakeTempDirectory("saver") + "/m";
   {
     Graph g;
@@ -191,7 +191,7 @@ TEST(Saver, RestoresByOtherNamesAndOnlyWhatItHas) {
   EXPECT_THAT(Value(session, c), ElementsAre(9));
 }
 
-TEST(Saver, SaveErrorsSayWhatIsWrong) {
+TEST(Saver, SaveErrorsNameTheCause) {
   const std::string dir = MakeTempDirectory("saver");
   Graph g;
   Var(g, "v", {1});
@@ -382,7 +382,7 @@ TEST_F(Retention, OneOfEachPeriodStays) {
   EXPECT_THAT(saver_->last_checkpoints(), ElementsAre(dir_ + "/m-4"));
 }
 
-TEST_F(Retention, StepsArePaddedAndPathsRelativeIfAsked) {
+TEST_F(Retention, StepsArePaddedAndPathsRelativeIfRequested) {
   SaveSteps({.pad_step_number = true, .save_relative_paths = true}, 2);
   EXPECT_THAT(Indexes(), ElementsAre("m-00000001.index", "m-00000002.index"));
   EXPECT_THAT(ReadBytes(dir_ + "/checkpoint"),
@@ -390,7 +390,7 @@ TEST_F(Retention, StepsArePaddedAndPathsRelativeIfAsked) {
   EXPECT_EQ(*LatestCheckpoint(dir_), dir_ + "/m-00000002");
 }
 
-TEST_F(Retention, ANewProcessTakesOverTheOldOnesCheckpoints) {
+TEST_F(Retention, ANewProcessManagesExistingCheckpoints) {
   SaveSteps({.max_to_keep = 2}, 2);
   Session session = Start(g_);
   Init(session, g_);
@@ -410,7 +410,7 @@ TEST_F(Retention, SavingOverACheckpointCountsOnce) {
 
 // ---- Meta graphs and SavedModels.
 
-TEST(MetaGraph, AModelComesBackWithItsCollectionsAndSaver) {
+TEST(MetaGraph, AModelRoundTripsWithItsCollectionsAndSaver) {
   const std::string path = MakeTempDirectory("saver") + "/m";
   {
     Graph g;

@@ -34,7 +34,7 @@ std::vector<float> Floats(const Tensor& t) {
   return {t.flat<float>().begin(), t.flat<float>().end()};
 }
 
-TEST(Session, ComputesWhatIsFetched) {
+TEST(Session, ComputesFetches) {
   Graph g;
   const Output x = Const(g, {1.f, 2.f, 3.f});
   const Output y = x * 2.f + 1.f;
@@ -55,7 +55,7 @@ TEST(Session, FeedReplacesAnyTensor) {
   EXPECT_THAT(Floats((*out)[0]), ElementsAre(11, 21));
 }
 
-TEST(Session, ConnectionFeedsWhatTheStepHasComputed) {
+TEST(Session, ConnectionFeedsComputedValues) {
   Graph g;
   const Output a = Placeholder(g, DT_FLOAT, {}, "a"), b = Placeholder(g, DT_FLOAT, {}, "b");
   const Output square = Square(a);
@@ -90,7 +90,7 @@ TEST(Session, FetchOfAFeedIsAnInvalidArgument) {
   EXPECT_THAT(std::string(out.status().message()), HasSubstr("both fed and fetched"));
 }
 
-TEST(Session, WhoWaitsForAFedPlaceholderDoesNotRunIt) {
+TEST(Session, ControlSuccessorsOfAFedPlaceholderDoNotRunIt) {
   Graph g;
   const Output x = Placeholder(g, DT_FLOAT, Shape({}), "x");
   Output y;
@@ -177,7 +177,7 @@ TEST(Session, UnknownNamesAreNotFound) {
   EXPECT_TRUE(session.Run({}, {"c:0", "c"}, {"c"}).ok());
 }
 
-TEST(Session, GraphErrorComesBackFromCreate) {
+TEST(Session, CreateReturnsTheGraphError) {
   Graph g;
   MatMul(Const(g, Tensor::Zeros(DT_FLOAT, Shape({2, 3}))),
          Const(g, Tensor::Zeros(DT_FLOAT, Shape({2, 3}))));
@@ -260,7 +260,7 @@ TEST(Session, AUsersKernelMustSetItsOutputsToTheirTypes) {
   }
 }
 
-TEST(Session, RefusesNumbersOfThreadsThatNoMachineHas) {
+TEST(Session, RejectsImplausibleNumbersOfThreads) {
   Graph g;
   for (const int threads : {-1, 1025, 1000000, std::numeric_limits<int>::max()}) {
     const absl::Status s = Session::Create(g, {.num_threads = threads}).status();
@@ -283,7 +283,7 @@ TEST(Session, ATimeLimitBeyondTheClockIsNone) {
 }
 
 // The thrown object need not be a std::exception, and may come from a thread of the pool.
-TEST(Session, WhateverAUsersFunctionThrowsIsAnErrorOfItsNode) {
+TEST(Session, ExceptionsOfCustomFunctionsAreErrorsOfTheirNodes) {
   OpRegistry ops(&BuiltinOps());
   KernelRegistry kernels(&BuiltinKernels());
   for (const char* op : {"ThrowInt", "ThrowInLoop", "ThrowLaterInt", "ThrowWhenMade"}) {
@@ -324,7 +324,7 @@ TEST(Session, WhateverAUsersFunctionThrowsIsAnErrorOfItsNode) {
   }
 }
 
-TEST(Session, WhatShapeAndGradientFunctionsThrowIsAnErrorOfTheGraph) {
+TEST(Session, ExceptionsOfShapeAndGradientFunctionsAreGraphErrors) {
   OpRegistry ops(&BuiltinOps());
   ops.Add(OpSpec("ThrowShape")
               .In("x: float")
@@ -371,7 +371,7 @@ TEST(Session, ExceptionsOfBodiesLeaveTheGraphUsable) {
   EXPECT_EQ(session.Run({{x, Tensor::Scalar(2.f)}}, {y}).value()[0].scalar<float>(), 4);
 }
 
-TEST(Session, AnErrorOfTheGraphIsOneOfStepsThatNeedTheNode) {
+TEST(Session, GraphErrorsFailOnlyStepsThatNeedTheNode) {
   Graph g;
   const Variable v = MakeVariable(g, 1.f, {.name = "v"});
   const Output grown = v.AssignAdd(1.f);
@@ -428,7 +428,7 @@ TEST(Session, FetchesOfAPartitionedVariableShareOneRead) {
 
 // More steps than a session caches. A step that a caller holds, or that is running, stays valid; so
 // does the state.
-TEST(Session, KeepsABoundedNumberOfSteps) {
+TEST(Session, CachesABoundedNumberOfSteps) {
   Graph g;
   const Variable v = MakeVariable(g, 0.f, {.name = "v"});
   const Output grown = v.AssignAdd(1.f);
@@ -592,7 +592,7 @@ TEST(Session, InitializerCycleNamesItsMembers) {
   EXPECT_THAT(std::string(s.message()), HasSubstr("beta"));
 }
 
-TEST(Session, LoopThatIsNotEnteredIsInvalidWhereverItIsMet) {
+TEST(Session, LoopWithoutEnterIsInvalid) {
   Graph g;
   const Output x = Const(g, 1.f);
   const Output merge = AddOp("Merge", {Outputs{x, x}}, {}, "merge");
@@ -734,7 +734,7 @@ TEST(Session, ResetForgetsValuesTypesAndShapes) {
   EXPECT_THAT(Floats(out[0]), ElementsAre(1, 2));
 }
 
-TEST(Session, ResetWhileStepsRunHarmsNobody) {
+TEST(Session, ResetWhileStepsRunIsSafe) {
   Graph g(GraphOptions{.use_resource = true});
   const Variable v = GetVariable(g, "v", {3}, Ones());
   const Output value = v.value();
@@ -789,7 +789,7 @@ TEST(Session, ANodeThatHasRunMayNotChange) {
   EXPECT_EQ((*Start(g).Run({twice}))[0].scalar<float>(), 6);
 }
 
-TEST(Session, ElementsOfAGraphThatIsGoneAreRefused) {
+TEST(Session, RejectsElementsOfADestroyedGraph) {
   Output x;
   {
     Graph gone;
@@ -928,7 +928,7 @@ TEST(TimeLimit, OverrunInsideAKernelIsDeadlineExceededAndNamesTheNode) {
   }
 }
 
-TEST(TimeLimit, AStepThatWaitsNamesWhatItWaitsFor) {
+TEST(TimeLimit, TimeoutNamesTheResourceWaitedFor) {
   Graph g;
   const Attrs types = {{"component_types", std::vector<DataType>{DT_FLOAT}}};
   const Output queue(AddNode(g, "FIFOQueueV2", {}, types, "files"));

@@ -56,28 +56,28 @@ class Simplify : public testing::Test {
   Tensor value_;
 };
 
-TEST_F(Simplify, WhatPassesItsInputOnIsNotRun) {
+TEST_F(Simplify, PassThroughNodesAreNotRun) {
   const Output x = X();
   const Output same = Transpose(Reshape(StopGradient(Identity(x)), {2, 3}), {0, 1});
   EXPECT_THAT(NodesBehind(Cast(same, DT_FLOAT)), UnorderedElementsAre());
   EXPECT_EQ(value_.flat<float>()[5], -6);
 }
 
-TEST_F(Simplify, WhatChangesTheShapeIsRun) {
+TEST_F(Simplify, ShapeChangesAreKept) {
   EXPECT_THAT(NodesBehind(Reshape(X(), {3, 2}, "r")), UnorderedElementsAre("r"));
   EXPECT_EQ(value_.shape(), Shape({3, 2}));
 }
 
 TEST_F(Simplify, IsTurnedOffByName) {
   const Output y = Identity(X(), "same");
-  EXPECT_THAT(NodesBehind(y, {"no_ops"}), Contains("same"));
+  EXPECT_THAT(NodesBehind(y, {"remove_no_ops"}), Contains("same"));
 }
 
-TEST_F(Simplify, WhatIsFetchedIsNotRunWhereItOnlyPassesItsInputOn) {
+TEST_F(Simplify, FetchedPassThroughNodesAreNotRun) {
   const Output same = Identity(Reshape(X(), {2, 3}), "same");
   EXPECT_THAT(NodesFor(same), UnorderedElementsAre());
   EXPECT_EQ(value_.flat<float>()[5], 6);
-  EXPECT_THAT(NodesFor(same, {"no_ops"}), Contains("same"));
+  EXPECT_THAT(NodesFor(same, {"remove_no_ops"}), Contains("same"));
 }
 
 TEST_F(Simplify, ATargetIsRun) {
@@ -104,7 +104,7 @@ TEST_F(Simplify, AControlEdgeKeepsItsNode) {
 
 // Python ties a constant to its branch by a control edge, and uses the same kind of edge for an
 // explicit dependency of the author.
-TEST_F(Simplify, AConstantOfABranchKeepsTheOrderThatItWasGiven) {
+TEST_F(Simplify, ExplicitControlEdgesOfBranchConstantsAreKept) {
   const Variable v = GetVariable(g_, "v", {1}, Zeros());
   const Output x = Placeholder(g_, DT_FLOAT, {}, "x");
   const Outputs out = Cond(
@@ -142,7 +142,7 @@ TEST_F(Simplify, OnesThatBroadcastAreMultiplied) {
   EXPECT_EQ(value_.shape(), Shape({2, 3}));
 }
 
-TEST_F(Simplify, PlusZeroMakesAZeroOfMinusZero) {
+TEST_F(Simplify, PlusZeroTurnsMinusZeroIntoZero) {
   fed_ = Tensor::Of<float>({2, 3}, {-0.f, 1, 2, 3, 4, 5});
   EXPECT_THAT(NodesBehind(Add(X(), Const(g_, 0.f), "a")), UnorderedElementsAre("a"));
   EXPECT_TRUE(std::signbit(value_.flat<float>()[0]));
@@ -166,7 +166,7 @@ TEST_F(Simplify, EqualExpressionsAreComputedOnce) {
   const Output sum = f("one") + f("two");
   EXPECT_THAT(NodesFor(sum), Not(Contains("two")));
   EXPECT_EQ(value_.flat<float>()[0], 2 * (1 + 4 + 9));
-  EXPECT_THAT(NodesFor(sum, {"common_subexpression_elimination"}), Contains("two"));
+  EXPECT_THAT(NodesFor(sum, {"eliminate_common_subexpressions"}), Contains("two"));
 }
 
 TEST_F(Simplify, DifferentAttributesAreDifferent) {
@@ -176,7 +176,7 @@ TEST_F(Simplify, DifferentAttributesAreDifferent) {
   EXPECT_THAT(NodesBehind(ReduceSum(y, {0, 1}) + ReduceSum(z, {0, 1})), Contains("b"));
 }
 
-TEST_F(Simplify, RandomNumbersAreDrawnAnewEachTime) {
+TEST_F(Simplify, RandomNumbersDifferInEachIteration) {
   const Output a = RandomUniform(g_, {100}), b = RandomUniform(g_, {100});
   NodesFor(Subtract(a, b));
   EXPECT_NE(value_.flat<float>()[0], 0);

@@ -72,13 +72,13 @@ TEST_F(SinkSlices, ColumnsOfATransposedFactor) {
 }
 
 // Slice would have to copy.
-TEST_F(SinkSlices, WhatDoesNotBeginAtALineStays) {
+TEST_F(SinkSlices, UnalignedSlicesStay) {
   const Output y = MatMul(Input({8, 10}), Input({64, 10}), {.transpose_b = true});
   EXPECT_EQ(ProductsOf({Slice(y, {0, 16}, {8, 32})}), Shapes{"[8,32]"});
   EXPECT_EQ(ProductsOf({Slice(y, {0, 7}, {8, 32})}), Shapes{"[8,64]"});
 }
 
-TEST_F(SinkSlices, FactorsThatLastOrAreComputedStayWhole) {
+TEST_F(SinkSlices, StepInvariantAndComputedFactorsAreNotSliced) {
   const Output x = Input({8, 48}), w = Input({64, 48});
   const Output computed = MatMul(x, w * 2.f, {.transpose_b = true});
   EXPECT_EQ(ProductsOf({Slice(computed, {0, 16}, {8, 32})}), Shapes{"[8,64]"});
@@ -92,7 +92,7 @@ TEST_F(SinkSlices, RowsOfAFactorThatIsNot) {
   EXPECT_EQ(ProductsOf({Slice(y, {32, 0}, {16, 24})}), Shapes{"[16,24]"});
 }
 
-TEST_F(SinkSlices, WhatDoesNotLieTogetherStays) {
+TEST_F(SinkSlices, NonContiguousSlicesStay) {
   const Output x = Input({48, 48}), y = Input({48, 48});
   EXPECT_EQ(ProductsOf({Slice(MatMul(x, y), {0, 16}, {48, 16})}), Shapes{"[48,48]"});
   const Output turned = MatMul(x, y, {.transpose_a = true, .transpose_b = true});
@@ -101,7 +101,7 @@ TEST_F(SinkSlices, WhatDoesNotLieTogetherStays) {
   EXPECT_EQ(ProductsOf({Slice(both, {16, 16}, {16, 16})}), Shapes{"[48,48]"});
 }
 
-TEST_F(SinkSlices, WhatIsNeededElsewhereStays) {
+TEST_F(SinkSlices, ProductsWithOtherUsesStay) {
   const Output y = MatMul(Input({8, 48}), Input({64, 48}), {.transpose_b = true});
   const Output part = Slice(y, {0, 16}, {8, 32});
   EXPECT_EQ(ProductsOf({part, y}), Shapes{"[8,64]"});

@@ -18,7 +18,7 @@ using ::testing::Each;
 constexpr int64_t kRows = 4, kColumns = 6;
 
 // Ops whose output may share their input's memory, entirely or in part.
-struct View {
+struct ViewOp {
   const char* name;
   std::function<Output(const Output&)> make;
 };
@@ -30,7 +30,7 @@ Output OfSwitch(const Output& x) {
   return AddOp("Merge", {Outputs{branch->output(0), branch->output(1)}});
 }
 
-std::vector<View> Views() {
+std::vector<ViewOp> Views() {
   const auto ints = [](const Output& x, std::initializer_list<int32_t> values) {
     return Const(x.graph(), Tensor::Vector<int32_t>(values));
   };
@@ -150,14 +150,14 @@ std::vector<Writer> Writers() {
           }};
 }
 
-struct Kind {
+struct SnapshotParams {
   bool resource, late;
 };
 
-class Snapshot : public ::testing::TestWithParam<Kind> {
+class Snapshot : public ::testing::TestWithParam<SnapshotParams> {
  protected:
   // The view is created before the write, and used after it.
-  static void Check(const View& view, const Writer& write, const std::set<std::string>& disable) {
+  static void Check(const ViewOp& view, const Writer& write, const std::set<std::string>& disable) {
     Graph g(GraphOptions{.use_resource = GetParam().resource});
     const Variable v = GetVariable(g, "v", {kRows, kColumns}, Ones());
     const Output seen = view.make(Identity(v.value()));
@@ -192,9 +192,9 @@ class Snapshot : public ::testing::TestWithParam<Kind> {
   }
 };
 
-TEST_P(Snapshot, StaysWhatItWasThroughAnyView) {
+TEST_P(Snapshot, DoesNotChangeThroughAnyView) {
   const std::vector<Writer> writers = Writers();
-  for (const View& view : Views()) {
+  for (const ViewOp& view : Views()) {
     for (size_t w = 0; w < writers.size(); ++w) {
       SCOPED_TRACE(absl::StrCat(view.name, ", writer ", w));
       Check(view, writers[w], {});
@@ -205,8 +205,8 @@ TEST_P(Snapshot, StaysWhatItWasThroughAnyView) {
 TEST_P(Snapshot, DependsOnNoOptimization) {
   const std::vector<Writer> writers = Writers();
   for (const char* optimization :
-       {"constant_folding", "plan_memory", "in_place", "partition_tasks", "eliminate_dead_nodes"}) {
-    for (const View& view : Views()) {
+       {"constant_folding", "plan_memory", "in_place", "partition_tasks", "reduce_waits"}) {
+    for (const ViewOp& view : Views()) {
       SCOPED_TRACE(absl::StrCat(view.name, " without ", optimization));
       Check(view, writers[1], {optimization});
     }
@@ -214,8 +214,9 @@ TEST_P(Snapshot, DependsOnNoOptimization) {
 }
 
 INSTANTIATE_TEST_SUITE_P(OfVariables, Snapshot,
-                         ::testing::Values(Kind{true, false}, Kind{false, false}, Kind{true, true},
-                                           Kind{false, true}),
+                         ::testing::Values(SnapshotParams{true, false},
+                                           SnapshotParams{false, false}, SnapshotParams{true, true},
+                                           SnapshotParams{false, true}),
                          [](const auto& p) {
                            return absl::StrCat(p.param.resource ? "Resource" : "Reference",
                                                p.param.late ? "OnAnAccelerator" : "");

@@ -55,7 +55,7 @@ class StackShapes : public testing::Test {
   std::multiset<std::string> ops_;
 };
 
-TEST_F(StackShapes, AreThoseOfWhatIsPushed) {
+TEST_F(StackShapes, AreShapesOfPushedValues) {
   const Output stack = NewStack();
   const Output popped = Pop(stack, Push(stack, Input({3, 5}, 0.5f)));
   const Tensors got = Run({Chain(popped)});
@@ -139,7 +139,7 @@ TEST_F(StackShapes, DifferentOnesAreUnknown) {
   EXPECT_EQ(got[1].shape(), Shape({3, 5}));
 }
 
-TEST_F(StackShapes, AreUnknownIfTheHandleGoesElsewhere) {
+TEST_F(StackShapes, AreUnknownIfTheHandleEscapes) {
   const Output stack = NewStack(), x = Input({3, 5}, 0.5f), y = Input({2}, 1);
   const Output yes = Placeholder(g_, DT_BOOL, {});
   feeds_.emplace_back(yes, Tensor::Scalar(true));
@@ -178,7 +178,7 @@ class ListShapes : public StackShapes {
   }
 };
 
-TEST_F(ListShapes, AreThoseOfWhatIsPutThere) {
+TEST_F(ListShapes, AreShapesOfStoredValues) {
   const Output x = Input({3, 5}, 0.5f);
   const Output list = Add("TensorListPushBack", {Add("TensorListPushBack", {NewList(), x}), x});
   const Output set = Add("TensorListSetItem", {list, Const(g_, 0), x * 2.f});
@@ -226,7 +226,7 @@ TEST_F(ListShapes, AreUnknownOfDifferentOnes) {
 }
 
 // Two concatenated lists, and a fed list, may contain anything.
-TEST_F(ListShapes, AreUnknownWhereAnotherValueComesIn) {
+TEST_F(ListShapes, AreUnknownIfAnotherValueFlowsIn) {
   const Output x = Input({3, 5}, 0.5f), y = Input({2}, 1);
   const Output joined =
       Add("TensorListConcatLists", {Add("TensorListPushBack", {NewList(), y}), NewList()});

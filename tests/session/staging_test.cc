@@ -90,7 +90,7 @@ TEST_F(StagingTest, TuplesGoFromOneStepToAnother) {
   EXPECT_TRUE(absl::IsDeadlineExceeded(Get({second}, milliseconds(20)).status()));
 }
 
-TEST_F(StagingTest, AFullAreaMakesOthersWait) {
+TEST_F(StagingTest, FullAreaBlocks) {
   for (const Attrs& area : {Area("few", 1), Area("small", 0, 6)}) {
     const Operation put = Stage(area, 1);
     const Output take = Unstage(area);
@@ -166,7 +166,7 @@ TEST_P(StagingMapTest, TuplesComeAndGoByKeysAndInParts) {
   EXPECT_EQ(Int(size), 0);
 }
 
-TEST_P(StagingMapTest, WhoeverWantsAKeyWaitsForIt) {
+TEST_P(StagingMapTest, TakingAKeyWaitsForIt) {
   const Attrs area = Area("m", 1);
   const Operation five = Put(area, 5, {0, 1}, {1, 2}), six = Put(area, 6, {0, 1}, {3, 4});
   const Output five_0 = Take("Unstage", area, 5, 0), five_1 = Take("Unstage", area, 5, 1),
@@ -182,7 +182,7 @@ TEST_P(StagingMapTest, WhoeverWantsAKeyWaitsForIt) {
   waiter.join();
 }
 
-TEST_P(StagingMapTest, MalformedIndicesAreRefused) {
+TEST_P(StagingMapTest, RejectsMalformedIndices) {
   const Attrs area = Area("m");
   for (const Operation& op :
        {Put(area, 1, {1, 0}, {1, 2}), Put(area, 1, {0, 2}, {1, 2}), Put(area, 1, {0}, {1, 2}),
@@ -253,7 +253,7 @@ TEST_F(BarrierTest, PutsTuplesTogether) {
   EXPECT_THAT(Run(close).message(), HasSubstr("Barrier '_0_B' is already closed."));
 }
 
-TEST_F(BarrierTest, WaitsForTuplesAndGivesSmallBatchesAtTheEnd) {
+TEST_F(BarrierTest, WaitsForTuplesAndReturnsSmallBatchesAtTheEnd) {
   const Output b = Make();
   const Operation first = Insert(b, 0, {"x"}, {1}), second = Insert(b, 1, {"x"}, {2});
   const Outputs one = Take(b, 1), few = Take(b, 5, /*allow_small_batch=*/true);
@@ -276,7 +276,7 @@ TEST_F(BarrierTest, WaitsForTuplesAndGivesSmallBatchesAtTheEnd) {
   EXPECT_TRUE(absl::IsOutOfRange(Get(few).status()));
 }
 
-TEST_F(BarrierTest, CancellingForgetsWhatIsIncomplete) {
+TEST_F(BarrierTest, CancellingDropsIncompleteElements) {
   const Output b = Make();
   const Operation first = Insert(b, 0, {"x"}, {1}), second = Insert(b, 1, {"x"}, {2}),
                   close = Close(b), cancel = Close(b, true);
@@ -289,7 +289,7 @@ TEST_F(BarrierTest, CancellingForgetsWhatIsIncomplete) {
   EXPECT_TRUE(absl::IsCancelled(Run(cancel)));
 }
 
-TEST_F(BarrierTest, RefusesWhatDoesNotFit) {
+TEST_F(BarrierTest, RejectsMismatches) {
   const Output b = Make();
   const Operation bad[] = {
       Insert(b, 2, {"x"}, {1}),
@@ -383,7 +383,7 @@ TEST_F(StagingTest, SectionsOfOneStepRunOneAfterAnother) {
   EXPECT_EQ(*seen.rbegin(), 2 * (kSections - 1));
 }
 
-TEST_F(StagingTest, AStepThatFailsGivesItsLockBack) {
+TEST_F(StagingTest, AFailedStepReleasesItsLock) {
   const Output mutex(AddNode(g_, "MutexV2", {}, {}));
   const Output lock = AddOp("MutexLock", {mutex});
   const Operation consume(AddNode("ConsumeMutexLock", {lock}));

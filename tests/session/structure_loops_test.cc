@@ -71,14 +71,14 @@ class StructureLoops : public testing::Test {
     };
     compare({.num_threads = 2, .disable = {"fusion", "plan_memory"}}, "without memory plan");
     compare({.num_threads = 2, .disable = {"fusion", "in_place"}}, "without in-place");
-    compare({.num_threads = 3, .disable = {"fusion", "no_ops", "common_subexpression_elimination"}},
+    compare({.num_threads = 3, .disable = {"fusion", "remove_no_ops", "eliminate_common_subexpressions"}},
             "as it is");
     compare({.num_threads = 1}, "with all");
     std::set<std::string> ops;
     for (const NodeTrace& node : trace) ops.insert(node.op);
     return ops;
   }
-  bool IsRaised(const Outputs& ys) { return Compare(ys).count("Merge") == 0; }
+  bool IsStructured(const Outputs& ys) { return Compare(ys).count("Merge") == 0; }
 
   Graph g_;
   Feeds feeds_;
@@ -103,13 +103,13 @@ TEST_F(StructureLoops, VariablesChangePlaces) {
   ys.insert(ys.end(), turned.begin(), turned.end());
   for (const int times : {0, 1, 2, 3, 10}) {
     SetLimit(times);
-    EXPECT_TRUE(IsRaised(ys)) << times;
+    EXPECT_TRUE(IsStructured(ys)) << times;
   }
 }
 
 // A value that every iteration passes on unchanged is not a loop variable, and shapes that depend
 // on it are known.
-TEST_F(StructureLoops, WhatStaysTheSameIsTheValueThatEntered) {
+TEST_F(StructureLoops, LoopInvariantVariablesAreReplacedByTheirInitialValues) {
   const Output n = Limit(3), x = Input({2});
   const Outputs out =
       WhileLoop([&](const Outputs& v) { return v[0] < n; },
@@ -117,10 +117,10 @@ TEST_F(StructureLoops, WhatStaysTheSameIsTheValueThatEntered) {
                   return Outputs{v[0] + 1, v[1], Identity(v[2]), v[3] + v[1] * v[2]};
                 },
                 {Const(g_, 0), x, x * 2.f, x});
-  EXPECT_TRUE(IsRaised(out));
+  EXPECT_TRUE(IsStructured(out));
 }
 
-TEST_F(StructureLoops, WhatIsComputedForTheConditionIsThereInTheBodyAndAfterwards) {
+TEST_F(StructureLoops, ValuesOfTheConditionAreAvailableInTheBodyAndAfterward) {
   const Output n = Limit(4), x = Input({4});
   Output doubled;
   const Outputs out = WhileLoop(
@@ -132,7 +132,7 @@ TEST_F(StructureLoops, WhatIsComputedForTheConditionIsThereInTheBodyAndAfterward
         return Outputs{v[0] + 1, v[1] * 2.f + 1.f};
       },
       {Const(g_, 0), x});
-  EXPECT_TRUE(IsRaised({out[1]}));
+  EXPECT_TRUE(IsStructured({out[1]}));
 }
 
 // As Python's gradients build them: the loop-carried value waits for the pushes on stacks, a
@@ -179,7 +179,7 @@ TEST_F(StructureLoops, GradientsMayWaitInThem) {
   const Output last = Exit(left);
   const ControlDependencies after(g_, {last});
   const Output seen = Stack({first.read_value(), second.read_value()});
-  EXPECT_TRUE(IsRaised({last, seen}));
+  EXPECT_TRUE(IsStructured({last, seen}));
   const Tensor two_steps = Run({seen, last}, {})[0];
   EXPECT_EQ(two_steps.data<float>()[0], 6);
   EXPECT_EQ(two_steps.data<float>()[1], 6);
@@ -187,7 +187,7 @@ TEST_F(StructureLoops, GradientsMayWaitInThem) {
 
 // A path out of the loop as long as a graph allows: no recursion follows it, and no pass walks it
 // for each node.
-TEST_F(StructureLoops, LongWaysOutAreLeftAsTheyAre) {
+TEST_F(StructureLoops, LongExitPathsAreNotStructured) {
   const Output n = Limit(3), x = Input({3});
   const EnterOptions constant = {.is_constant = true};
   const Output i_enter = Enter(Const(g_, 0), "f"), v_enter = Enter(x, "f");
@@ -199,7 +199,7 @@ TEST_F(StructureLoops, LongWaysOutAreLeftAsTheyAre) {
   ASSERT_TRUE(g_.SetInput(v.node, 1, NextIteration(Tanh(vs.on_true))).ok());
   Output left = vs.on_false;
   for (int k = 0; k < 20000; ++k) left = Identity(left);
-  EXPECT_FALSE(IsRaised({Exit(left)}));
+  EXPECT_FALSE(IsStructured({Exit(left)}));
 }
 
 // A node that waits for a Switch, or for a ControlTrigger, runs once more than the body, after the
@@ -233,7 +233,7 @@ TEST_F(StructureLoops, EffectsAfterTheLastConditionAreNotLost) {
     }
     const ControlDependencies after(g_, {Exit(sides.on_false)});
     const Output seen = rounds.read_value();
-    EXPECT_FALSE(IsRaised({seen})) << frame;
+    EXPECT_FALSE(IsStructured({seen})) << frame;
     EXPECT_EQ(Run({seen}, {})[0].scalar<float>(), 2 * 4) << frame;
   }
 }
@@ -255,7 +255,7 @@ TEST_F(StructureLoops, EffectsHappenAsOftenAsTheirPartRuns) {
       {Const(g_, 0), Const(g_, 0.f)});
   const ControlDependencies after(g_, {out[0]});
   const Output seen = Stack({tests.read_value(), rounds.read_value()});
-  EXPECT_TRUE(IsRaised({out[1], seen}));
+  EXPECT_TRUE(IsStructured({out[1], seen}));
   const Tensor two_steps = Run({seen, out[1]}, {})[0];
   EXPECT_EQ(two_steps.data<float>()[0], 8);
   EXPECT_EQ(two_steps.data<float>()[1], 6);
@@ -281,14 +281,14 @@ TEST_F(StructureLoops, LoopsInLoopsAndInConditions) {
       {Const(g_, 0), x, x, x, x});
   for (const int times : {0, 1, 2, 5}) {
     SetLimit(times);
-    EXPECT_TRUE(IsRaised(out)) << times;
+    EXPECT_TRUE(IsStructured(out)) << times;
   }
 }
 
 // A loop without iterations returns its initial values. The next iteration of the enclosing loop
 // recomputes such a value while the old one is still in use: the initial value is computed there,
 // or is the result of another inner loop, or a variable.
-TEST_F(StructureLoops, WhatPassesThroughALoopOutlastsTheIteration) {
+TEST_F(StructureLoops, LoopInvariantValuesOutliveTheIteration) {
   const Output n = Limit(0), none = Const(g_, 0), x = Input({3});
   const auto pass = [&](const Output& value) {
     return WhileLoop([&](const Outputs& w) { return w[0] < none; },
@@ -326,12 +326,12 @@ TEST_F(StructureLoops, WhatPassesThroughALoopOutlastsTheIteration) {
   add(outer([&](const Outputs& v) { return Outputs{pass(pass(v[1])), v[0] + 1.f}; }));
   for (const int times : {0, 1, 2, 3, 4}) {
     SetLimit(times);
-    EXPECT_TRUE(IsRaised(ys)) << times;
+    EXPECT_TRUE(IsStructured(ys)) << times;
   }
 }
 
 // The value at the source of the control edge is unused, so only the dependency remains.
-TEST_F(StructureLoops, WhoWaitsForALastValueWaitsForTheLoop) {
+TEST_F(StructureLoops, UsersOfAFinalValueWaitForTheLoop) {
   const Output n = Limit(3);
   const Variable rounds = GetVariable(g_, "rounds", {}, Zeros());
   init_ = {GlobalVariablesInitializer(g_)};
@@ -343,7 +343,7 @@ TEST_F(StructureLoops, WhoWaitsForALastValueWaitsForTheLoop) {
                                 {Const(g_, 0)});
   const ControlDependencies after(g_, {-out[0]});
   const Output seen = rounds.read_value();
-  EXPECT_TRUE(IsRaised({seen}));
+  EXPECT_TRUE(IsStructured({seen}));
   EXPECT_EQ(Run({seen}, {})[0].scalar<float>(), 6);
 }
 
@@ -364,12 +364,12 @@ TEST_F(StructureLoops, ShapesAreNotTakenFromTheFirstIteration) {
         return Outputs{v[0] + 1, Concat({v[1], v[1]}, 0), inner[2]};
       },
       {Const(g_, 0), x, Const(g_, 0)}, {.shape_invariants = std::vector<Shape>{{}, any, {}}});
-  EXPECT_TRUE(IsRaised({out[2]}));
+  EXPECT_TRUE(IsStructured({out[2]}));
   EXPECT_EQ(Run({out[2]}, {})[0].scalar<int32_t>(), 2 * (1 + 2 + 4));
 }
 
 // Frames that resemble a loop, but cannot be structured.
-TEST_F(StructureLoops, OddFramesAreLeftAsTheyAre) {
+TEST_F(StructureLoops, OddFramesAreNotStructured) {
   const Output x = Input({}), yes = Placeholder(g_, DT_BOOL, {});
   feeds_.emplace_back(yes, Tensor::Scalar(true));
   // Without a loop-carried value: one iteration.
@@ -398,7 +398,7 @@ TEST_F(StructureLoops, OddFramesAreLeftAsTheyAre) {
 }
 
 // Each variable passes its value to the next: a chain of thousands.
-TEST_F(StructureLoops, ThousandsOfVariablesHandValuesOn) {
+TEST_F(StructureLoops, ThousandsOfVariablesPassValuesOn) {
   constexpr int kVariables = 3000;
   const Output n = Limit(2), x = Input({});
   Outputs init = {Const(g_, 0)};
@@ -416,7 +416,7 @@ TEST_F(StructureLoops, ThousandsOfVariablesHandValuesOn) {
 }
 
 // Consecutive loops, each with the final values of the previous one, and in their own tasks.
-TEST_F(StructureLoops, LastValuesAreUsedWhereTheyAre) {
+TEST_F(StructureLoops, FinalValuesAreUsedInPlace) {
   const Output n = Limit(3), x = Input({96, 96});
   Outputs last;
   for (int k = 0; k < 2; ++k) {
@@ -431,10 +431,10 @@ TEST_F(StructureLoops, LastValuesAreUsedWhereTheyAre) {
     }
   }
   last.push_back(AddN(last));
-  EXPECT_TRUE(IsRaised(last));
+  EXPECT_TRUE(IsStructured(last));
 }
 
-TEST_F(StructureLoops, LoopsInBranchesAreLeftAsTheyAre) {
+TEST_F(StructureLoops, LoopsInBranchesAreNotStructured) {
   const Output n = Limit(3), x = Input({2});
   const Outputs out = Cond(
       n > 2,
@@ -448,11 +448,11 @@ TEST_F(StructureLoops, LoopsInBranchesAreLeftAsTheyAre) {
       [&] { return Outputs{x}; });
   for (const int times : {1, 3}) {
     SetLimit(times);
-    EXPECT_FALSE(IsRaised(out)) << times;
+    EXPECT_FALSE(IsStructured(out)) << times;
   }
 }
 
-TEST_F(StructureLoops, BranchesInLoopsAreTakenAnewInEachIteration) {
+TEST_F(StructureLoops, BranchesInLoopsAreChosenInEachIteration) {
   const Output n = Limit(7), x = Input({2});
   const Outputs out = WhileLoop([&](const Outputs& v) { return v[0] < n; },
                                 [&](const Outputs& v) {
@@ -483,7 +483,7 @@ TEST_F(StructureLoops, KernelsMayWaitInTheBody) {
                                  return Outputs{v[0] + 1, v[1] * 3.f + queue.Dequeue()[0]};
                                },
                                {Const(g_, 0), Const(g_, 0.f)})[1];
-  EXPECT_TRUE(IsRaised({sum}));
+  EXPECT_TRUE(IsStructured({sum}));
   EXPECT_EQ(Run({sum}, {})[0].scalar<float>(), (8 * 3 + 16) * 3 + 32);
 }
 
@@ -500,7 +500,7 @@ TEST_F(StructureLoops, ErrorsNameTheNode) {
   EXPECT_THAT(std::string(error.message()), HasSubstr("GatherV2 (node while"));
 }
 
-TEST_F(StructureLoops, LoopsWithoutEndAreBrokenOff) {
+TEST_F(StructureLoops, EndlessLoopsAreCancelled) {
   const Output x = Input({2});
   const Outputs out = WhileLoop([&](const Outputs&) { return Const(g_, true); },
                                 [](const Outputs& v) { return Outputs{Tanh(v[0])}; }, {x});
@@ -605,7 +605,7 @@ class RandomLoops : public StructureLoops, public testing::WithParamInterface<in
   std::vector<Variable> states_;  // each has one writer
 };
 
-TEST_P(RandomLoops, AreWhatTheyWere) {
+TEST_P(RandomLoops, ComputeTheSameResults) {
   random_.seed(static_cast<unsigned>(GetParam()));
   if (GetParam() % 4 == 0) kRows = 100, kColumns = 200;  // too large to be swapped
   Limit(0);

@@ -29,7 +29,7 @@ Output Choose(const Output& x, const Output& index) {
   return Merge({-sides[0], Square(sides[1]), sides[2] + 1.f}).output;
 }
 
-TEST(SwitchN, TakesOneSide) {
+TEST(SwitchN, RunsOneBranch) {
   Graph g;
   const Output index = Placeholder(g, DT_INT32, Shape());
   const Output y = Choose(Const(g, 3.f), index);
@@ -42,7 +42,7 @@ TEST(SwitchN, TakesOneSide) {
 }
 
 TEST(SwitchN, RunsInFunctions) {
-  for (const char* disabled : {"no_ops", "inline_functions"}) {
+  for (const char* disabled : {"remove_no_ops", "inline_functions"}) {
     Graph g, body;
     const Outputs args = {Placeholder(body, DT_FLOAT, Shape()),
                           Placeholder(body, DT_INT32, Shape())};

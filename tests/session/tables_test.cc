@@ -136,7 +136,7 @@ TEST_F(TablesTest, ValuesMayBeVectorsAndDefaultsOneForEachKey) {
 }
 
 // Buckets recorded with TensorFlow 2.21.
-TEST_F(TablesTest, ADenseTableHasItsBucketsWhereTensorFlowHasThem) {
+TEST_F(TablesTest, DenseTableBucketsMatchTensorFlow) {
   const DenseHashTable table(Const<int64_t>(g_, -1), Const(g_, ""), Const(g_, "-"),
                              {.initial_num_buckets = 8});
   const Operation insert =
@@ -156,7 +156,7 @@ TEST_F(TablesTest, ADenseTableHasItsBucketsWhereTensorFlowHasThem) {
   EXPECT_THAT(Values<int64_t>(size), ElementsAre(4));
 }
 
-TEST_F(TablesTest, ADenseTableTakesVectorsForKeysAndGrows) {
+TEST_F(TablesTest, DenseTablesSupportVectorKeysAndGrow) {
   const DenseHashTable table(Const(g_, {-1.f, -2.f}), Const<int64_t>(g_, {0, 0}),
                              Const<int64_t>(g_, {-1, -1}), {.initial_num_buckets = 4});
   const Operation insert = table.Insert(Const<int64_t>(g_, {3, 2}, {0, 1, 5, 7, 100, -3}),
@@ -207,7 +207,7 @@ TEST_F(TablesTest, AnExportedDenseTableCanBeImported) {
   EXPECT_THAT(Values<int64_t>(size), ElementsAre(3));
 }
 
-TEST_F(TablesTest, MalformedDenseTablesAreRefused) {
+TEST_F(TablesTest, RejectsMalformedDenseTables) {
   const auto size = [&](Output empty, Output deleted, DenseHashTableOptions options) {
     return DenseHashTable(Const(g_, -1), empty, deleted, options).Size();
   };
@@ -279,7 +279,7 @@ TEST_F(TextFileTest, TheSizeOfTheVocabularyIsChecked) {
   EXPECT_THAT(s.message(), HasSubstr("expected 4 but got 3"));
 }
 
-TEST_F(TextFileTest, SaysWhatIsWrongWithTheFile) {
+TEST_F(TextFileTest, ReportsTheCauseOfFileErrors) {
   const auto status = [&](const TextFileTable& file, Output fallback) {
     return Run(Table(file, fallback).initializer());
   };
@@ -357,7 +357,7 @@ TEST_F(TablesTest, TheReferenceFormsWorkAlike) {
   EXPECT_TRUE(absl::IsNotFound(Run(from_file)));
 }
 
-TEST_F(TablesTest, TypesThatDoNotFitAreRefused) {
+TEST_F(TablesTest, RejectsMismatchedTypes) {
   const MutableHashTable table(DT_STRING, Const(g_, -1));
   const Output wrong_key =
                    AddOp("LookupTableFindV2", {table.handle(), Const(g_, {1}), Const(g_, -1)}),

@@ -71,7 +71,7 @@ TEST_F(TemporaryVariables, AreDestroyedOnceAndByTheirName) {
               "Missing var_name attribute");
 }
 
-TEST_F(TemporaryVariables, AreMadeAnewInEachIterationOfALoop) {
+TEST_F(TemporaryVariables, AreCreatedInEachIteration) {
   const Outputs out =
       WhileLoop([](const Outputs& v) { return Less(v[0], 3); },
                 [&](const Outputs& v) -> Outputs {

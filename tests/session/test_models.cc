@@ -65,8 +65,8 @@ std::vector<std::string> NamesOfVariables(Graph& g) {
 }
 
 // Describes a model whose operation "train" runs a step and whose variables are its state.
-TestModel Trained(Graph& g, const Outputs& fetches,
-                  std::function<NamedTensors(int step, int64_t batch)> feeds) {
+TestModel WithTrainOp(Graph& g, const Outputs& fetches,
+                      std::function<NamedTensors(int step, int64_t batch)> feeds) {
   TestModel model;
   model.state = NamesOfVariables(g);
   model.init = GlobalVariablesInitializer(g).name();
@@ -102,7 +102,7 @@ TestModel AddConvNet(Graph& g) {
     ControlDependencies after(g, updates);
     Group(g, {Adam(0.01).Minimize(loss, {.global_step = step})}, "train");
   }
-  return Trained(g, {loss, right}, [](int i, int64_t batch) {
+  return WithTrainOp(g, {loss, right}, [](int i, int64_t batch) {
     return NamedTensors{{"image", Noise({batch, 8, 8, 3}, i, 1)},
                         {"word", Indices({batch, 4}, kWords, i, 2)},
                         {"label", Indices({batch}, kClasses, i, 3)}};
@@ -120,7 +120,7 @@ TestModel AddMlp(Graph& g) {
   const Variable step = CreateGlobalStep(g);
   const Output rate = ExponentialDecay(0.1f, step, 10, 0.9f);
   Group(g, {Momentum(rate, 0.9f).Minimize(loss, {.global_step = step})}, "train");
-  return Trained(g, {loss}, [](int i, int64_t batch) {
+  return WithTrainOp(g, {loss}, [](int i, int64_t batch) {
     return NamedTensors{{"x", Noise({batch, 12}, i, 4)}, {"target", Noise({batch, 3}, i, 5)}};
   });
 }
@@ -134,7 +134,7 @@ TestModel AddRecurrentNet(Graph& g) {
   const Output loss =
       ReduceMean(SquaredDifference(run.state[1], target)) + ReduceMean(Square(run.output)) * 0.1f;
   Group(g, {GradientDescent(0.5).Minimize(loss)}, "train");
-  return Trained(g, {loss}, [](int i, int64_t batch) {
+  return WithTrainOp(g, {loss}, [](int i, int64_t batch) {
     return NamedTensors{{"x", Noise({batch, 6, 5}, i, 7)}, {"target", Noise({batch, 8}, i, 8)}};
   });
 }
@@ -312,7 +312,7 @@ class RandomOps {
 
   void AddOne() {
     const Output x = Any(), y = Any();
-    values_.push_back(Draw(18) < 9 ? Elementwise(x, y) : Shaped(x, y));
+    values_.push_back(Draw(18) < 9 ? Elementwise(x, y) : ShapeOp(x, y));
   }
   const Output& last(size_t back) const { return values_[values_.size() - 1 - back]; }
 
@@ -343,7 +343,7 @@ class RandomOps {
     }
   }
 
-  Output Shaped(Output x, Output y) {
+  Output ShapeOp(Output x, Output y) {
     switch (Draw(9)) {
       case 0:
         return Tanh(MatMul(x, matrix_));
@@ -419,7 +419,7 @@ absl::StatusOr<std::vector<Tensors>> RunModel(Session& session, const TestModel&
 namespace {
 
 template <class T>
-std::string FirstApart(const Tensor& got, const Tensor& want, double tolerance) {
+std::string FirstDifference(const Tensor& got, const Tensor& want, double tolerance) {
   for (int64_t i = 0; i < got.num_elements(); ++i) {
     const auto a = static_cast<double>(got.data<T>()[i]),
                b = static_cast<double>(want.data<T>()[i]);
@@ -433,12 +433,13 @@ std::string FirstApart(const Tensor& got, const Tensor& want, double tolerance) 
 std::string Difference(const Tensor& got, const Tensor& want, double tolerance) {
   if (IdenticalTensors(got, want)) return "";
   if (got.dtype() == want.dtype() && got.shape() == want.shape() && tolerance > 0) {
-    if (got.dtype() == DT_FLOAT) return FirstApart<float>(got, want, tolerance);
-    if (got.dtype() == DT_DOUBLE) return FirstApart<double>(got, want, tolerance);
+    if (got.dtype() == DT_FLOAT) return FirstDifference<float>(got, want, tolerance);
+    if (got.dtype() == DT_DOUBLE) return FirstDifference<double>(got, want, tolerance);
     // Rounding errors of these exceed the tolerance of the others.
-    if (got.dtype() == DT_HALF) return FirstApart<half>(got, want, std::max(tolerance, 0x1p-7));
+    if (got.dtype() == DT_HALF)
+      return FirstDifference<half>(got, want, std::max(tolerance, 0x1p-7));
     if (got.dtype() == DT_BFLOAT16)
-      return FirstApart<bfloat16>(got, want, std::max(tolerance, 0x1p-4));
+      return FirstDifference<bfloat16>(got, want, std::max(tolerance, 0x1p-4));
   }
   return absl::StrCat(got.Description(), " ", got.ToString(20), " instead of ", want.Description(),
                       " ", want.ToString(20));

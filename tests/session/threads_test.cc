@@ -64,7 +64,7 @@ Outputs WithGradients(const Output& y, const Outputs& xs) {
   return all;
 }
 
-TEST(Threads, GiveReductionsTheSameBits) {
+TEST(Threads, ComputeIdenticalReductions) {
   std::vector<Row> rows;
   const std::vector<std::pair<Shape, std::vector<int64_t>>> cases = {
       {{1000003}, {0}},     {{3, 300007}, {1}}, {{37, 20011}, {1}},   {{701, 1783}, {0}},
@@ -86,7 +86,7 @@ TEST(Threads, GiveReductionsTheSameBits) {
   ExpectSameBits(rows);
 }
 
-TEST(Threads, GiveLayersTheSameBits) {
+TEST(Threads, ComputeIdenticalLayers) {
   struct Net {
     Shape image, filter;
     int64_t stride;
@@ -138,7 +138,7 @@ TEST(Threads, GiveLayersTheSameBits) {
   ExpectSameBits(rows);
 }
 
-TEST(Threads, GiveProductsTheSameBits) {
+TEST(Threads, ComputeIdenticalProducts) {
   std::vector<Row> rows;
   struct Size {
     int64_t m, n, k;
@@ -173,7 +173,7 @@ TEST(Threads, GiveProductsTheSameBits) {
   ExpectSameBits(rows);
 }
 
-TEST(Threads, GiveElementsTheSameBits) {
+TEST(Threads, ComputeIdenticalElements) {
   ExpectSameBits({{"functions",
                    [](Graph& g) -> Outputs {
                      const Output x = Random(g, {100003}), y = x * 3.0f + 4.0f;
@@ -207,7 +207,7 @@ TEST(Threads, TrainToTheSameBits) {
   }
 }
 
-TEST(Threads, SumEqualRowsAlikeWhereverTheyStand) {
+TEST(Threads, SumEqualRowsAlikeAtAnyPosition) {
   for (const int64_t length : {3, 17, 100, 784, 1000, 1024, 1025, 3001, 300007}) {
     SCOPED_TRACE(length);
     const int64_t count = length > 10000 ? 3 : 167;
@@ -264,7 +264,7 @@ TEST(Subnormals, CountAsZeroUnlessTheSessionKeepsThem) {
   }
 }
 
-TEST(Subnormals, ThatTheProgramMakesBetweenStepsStay) {
+TEST(Subnormals, CreatedBetweenStepsPersist) {
   Graph g;
   const Output y = Const(g, 2.0f) * 3.0f;
   absl::StatusOr<Session> session = Session::Create(g);

@@ -34,7 +34,7 @@ Tensor Random(const Shape& shape, uint32_t seed) {
 Tensor Images(int64_t count = kImages) { return Random({count, kSide, kSide, kChannels}, 1); }
 
 // Returns how often each op runs in a step; stores the step's results.
-struct Ran {
+struct OpCounts {
   Tensors values;
   std::map<std::string, int> times;
 };
@@ -44,13 +44,14 @@ std::string OpOf(const NodeTrace& node) {
   return node.op == "_FusedReduction" ? node.fused_ops.back() : node.op;
 }
 
-Ran RunOnce(const Graph& g, const Feeds& feeds, const Outputs& ys, const SessionOptions& options) {
+OpCounts RunOnce(const Graph& g, const Feeds& feeds, const Outputs& ys,
+                 const SessionOptions& options) {
   EXPECT_TRUE(g.status().ok()) << g.status();
   Session session = *Session::Create(g, options);
   std::vector<NodeTrace> trace;
   const absl::StatusOr<Tensors> out = session.Run(feeds, ys, {}, {.trace = &trace});
   EXPECT_TRUE(out.ok()) << out.status();
-  Ran ran;
+  OpCounts ran;
   if (out.ok()) ran.values = *out;
   for (const NodeTrace& node : trace) ++ran.times[OpOf(node)];
   return ran;
@@ -73,8 +74,8 @@ const SessionOptions kWhole = {.num_threads = 2, .disable = {"tile_batch"}};
 // Runs with and without slices; `times`: how often the op runs with slices.
 void Check(const Graph& g, const Feeds& feeds, const Outputs& ys, const std::string& op, int times,
            int threads = 2) {
-  const Ran whole = RunOnce(g, feeds, ys, kWhole);
-  const Ran slices = RunOnce(g, feeds, ys, {.num_threads = threads});
+  const OpCounts whole = RunOnce(g, feeds, ys, kWhole);
+  const OpCounts slices = RunOnce(g, feeds, ys, {.num_threads = threads});
   ExpectNear(slices.values, whole.values);
   EXPECT_EQ(slices.times.count(op) == 0 ? 0 : slices.times.at(op), times) << op;
   EXPECT_EQ(slices.times.count("_TiledSubplan"), 0) << "its nodes are traced";
@@ -106,7 +107,7 @@ TEST(BatchSlices, AreImages) {
 }
 
 // Folded nodes release their inputs, and passes after this one visit them.
-TEST(BatchSlices, BesideWhatIsFolded) {
+TEST(BatchSlices, WithFoldedNodes) {
   Graph g;
   const Output x = Placeholder(g, DT_FLOAT, {-1, kSide, kSide, kChannels});
   const Output scores = Classifier(x), table = Const(g, Random({4, 10}, 6));
@@ -160,7 +161,7 @@ TEST(BatchSlices, TakeAllRowOps) {
   y = Squeeze(y, {1});
   y = Maximum(y * Const(g, Random({1, kChannels}, 13)), 0.1f);
   y = Softmax(y);
-  const Ran ran = RunOnce(g, {{x, Images()}}, {y}, {.num_threads = 2});
+  const OpCounts ran = RunOnce(g, {{x, Images()}}, {y}, {.num_threads = 2});
   for (const auto& [op, times] : ran.times) EXPECT_EQ(times % kImages, 0) << op << " " << times;
   Check(g, {{x, Images()}}, {y}, "Softmax", static_cast<int>(kImages));
 }
@@ -190,14 +191,14 @@ TEST(BatchSlices, HaveSeveralResults) {
         static_cast<int>(kImages));
 }
 
-TEST(BatchSlices, LeaveWhatIsNeededWhole) {
+TEST(BatchSlices, DoNotTileValuesUsedAsAWhole) {
   Graph g;
   const Output x = Placeholder(g, DT_FLOAT, {-1, kSide, kSide, kChannels});
   const Output a = Layer(x, Filter(g, 2)), b = Layer(a, Filter(g, 3)), c = Layer(b, Filter(g, 4));
   Check(g, {{x, Images()}}, {a, b, ReduceMean(c, {1, 2})}, "Mean", 1);
 }
 
-TEST(BatchSlices, LeaveStepsWithLoopsAndWritesAsTheyAre) {
+TEST(BatchSlices, DoNotTileStepsWithLoopsOrWrites) {
   Graph g;
   const Output x = Placeholder(g, DT_FLOAT, {-1, kSide, kSide, kChannels});
   const Output y = Classifier(x);
@@ -263,7 +264,7 @@ TEST(BatchSlices, AreNotSmall) {
   Graph g;
   const Output x = Placeholder(g, DT_FLOAT, {-1, 8});
   const Output y = ReduceMax(Softmax(x), {1});
-  const Ran ran = RunOnce(g, {{x, Random({kRows, 8}, 1)}}, {y}, {.num_threads = 2});
+  const OpCounts ran = RunOnce(g, {{x, Random({kRows, 8}, 1)}}, {y}, {.num_threads = 2});
   EXPECT_GT(ran.times.at("Softmax"), 1);
   EXPECT_LE(ran.times.at("Softmax"), 64);
 }

@@ -64,7 +64,7 @@ TEST_P(UninitializedTest, UpdatesNeedAValueToo) {
               AllOf(HasSubstr("a (its"), HasSubstr("s (its"), Not(HasSubstr("b (its"))));
 }
 
-TEST_P(UninitializedTest, AVariableWithoutAnInitializerIsSaidToHaveNone) {
+TEST_P(UninitializedTest, ReportsMissingInitializers) {
   Node* storage = NodeBuilder(g_, GetParam() ? "VarHandleOp" : "VariableV2")
                       .Name("bare")
                       .Attr("dtype", DT_FLOAT)
@@ -92,15 +92,16 @@ TEST_P(UninitializedTest, ARestoreThatGaveNoValueIsNamed) {
   }
   Session session = Start(g_);
   ASSERT_TRUE(saver.Restore(session, path).ok());
-  EXPECT_THAT(session.Run({sum}).status().message(),
-              AllOf(HasSubstr("late (its initializer is late/Assign; restoring " + path +
-                              " gave it no value)"),
-                    Not(HasSubstr("a (its"))));
+  EXPECT_THAT(
+      session.Run({sum}).status().message(),
+      AllOf(HasSubstr("late (its initializer is late/Assign; not restored from checkpoint " + path +
+                      ")"),
+            Not(HasSubstr("a (its"))));
   session.Reset();
-  EXPECT_THAT(session.Run({sum}).status().message(), Not(HasSubstr("restoring")));
+  EXPECT_THAT(session.Run({sum}).status().message(), Not(HasSubstr("not restored")));
 }
 
-TEST_P(UninitializedTest, WhatTheStepWouldAssignFirstIsNotNamed) {
+TEST_P(UninitializedTest, VariablesAssignedFirstAreNotNamed) {
   const Variable missing = Var("missing"), made = Var("made");
   Output after;
   {
@@ -112,7 +113,7 @@ TEST_P(UninitializedTest, WhatTheStepWouldAssignFirstIsNotNamed) {
               AllOf(HasSubstr("missing (its"), Not(HasSubstr("made (its"))));
 }
 
-TEST_P(UninitializedTest, WhatOnlyABranchReadsIsNotNamed) {
+TEST_P(UninitializedTest, ReadsOfAnUntakenBranchAreNotNamed) {
   const Variable needed = Var("needed"), maybe = Var("maybe");
   const Output guarded = maybe.initialized_value();
   const Output sum = guarded + needed;
@@ -122,7 +123,7 @@ TEST_P(UninitializedTest, WhatOnlyABranchReadsIsNotNamed) {
               AllOf(HasSubstr("needed (its"), Not(HasSubstr("maybe (its"))));
 }
 
-TEST_P(UninitializedTest, WhatABranchThatIsTakenReadsIsNamed) {
+TEST_P(UninitializedTest, ReadsOfATakenBranchAreNamed) {
   const Variable maybe = Var("maybe"), other = Var("other");
   const Output pred = Placeholder(g_, DT_BOOL, Shape());
   const Output read = Cond(
@@ -133,7 +134,7 @@ TEST_P(UninitializedTest, WhatABranchThatIsTakenReadsIsNamed) {
       AllOf(HasSubstr("maybe (its initializer is maybe/Assign)"), Not(HasSubstr("other (its"))));
 }
 
-TEST_P(UninitializedTest, OtherErrorsStayAsTheyAre) {
+TEST_P(UninitializedTest, OtherErrorsAreUnchanged) {
   const Variable a = Var("a");
   Output late;
   {
@@ -145,7 +146,7 @@ TEST_P(UninitializedTest, OtherErrorsStayAsTheyAre) {
   EXPECT_THAT(s.message(), AllOf(HasSubstr("placeholder"), Not(HasSubstr("a (its"))));
 }
 
-TEST_P(UninitializedTest, StepsThatFailWhileOthersAssignNameOnlyWhatIsMissing) {
+TEST_P(UninitializedTest, ConcurrentAssignmentsAreNotReportedAsMissing) {
   const Variable a = Var("a"), b = Var("b");
   const Output sum = a + b;
   Session session = Start(g_);

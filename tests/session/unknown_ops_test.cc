@@ -44,8 +44,8 @@ const std::string kLine = absl::StrCat(
     "} node { name: 'after' op: 'Identity' input: 'my_op:1'", Type("T"),
     "} node { name: 'feeder' op: 'NoSuchInfeed' input: 'y' input: '^x' }");
 
-struct Loaded {
-  explicit Loaded(const std::string& text) {
+struct LoadedGraph {
+  explicit LoadedGraph(const std::string& text) {
     const absl::Status status = ImportGraphDef(graph, Def(text)).status();
     EXPECT_TRUE(status.ok()) << status;
   }
@@ -67,15 +67,15 @@ void ExpectNotFound(const absl::Status& status, const std::string& op, const std
                     HasSubstr(node + "'")));
 }
 
-TEST(UnknownOps, WhatDoesNotNeedThemRuns) {
-  Loaded line(kLine);
+TEST(UnknownOps, StepsWithoutUnknownOpsRun) {
+  LoadedGraph line(kLine);
   const auto y = line.Run({"y:0"});
   ASSERT_TRUE(y.ok()) << y.status();
   EXPECT_EQ((*y)[0].scalar<float>(), -2);
 }
 
-TEST(UnknownOps, AStepThatNeedsOneNamesNodeAndOp) {
-  Loaded line(kLine);
+TEST(UnknownOps, ErrorNamesNodeAndOp) {
+  LoadedGraph line(kLine);
   ExpectNotFound(line.Run({"after:0"}).status(), "ZeroOut", "my_op");
   ExpectNotFound(line.Run({"y:0", "my_op:0"}).status(), "ZeroOut", "my_op");
   ExpectNotFound(line.Run({"my_op:7"}).status(), "ZeroOut", "my_op");
@@ -85,12 +85,12 @@ TEST(UnknownOps, AStepThatNeedsOneNamesNodeAndOp) {
 }
 
 TEST(UnknownOps, AMisspelledOneIsSuggested) {
-  Loaded line("node { name: 'c' op: 'NoOpp' }");
+  LoadedGraph line("node { name: 'c' op: 'NoOpp' }");
   EXPECT_THAT(line.Run({}, {"c"}).status().message(), HasSubstr("Did you mean 'NoOp'"));
 }
 
 TEST(UnknownOps, AnOutputThatIsFedIsNotComputed) {
-  Loaded line(kLine);
+  LoadedGraph line(kLine);
   Session session = *Session::Create(line.graph);
   const std::vector<std::pair<std::string, Tensor>> feeds = {{"my_op:1", Tensor::Scalar(8.f)}};
   const auto after = session.Run(feeds, {"after:0"}, {});
@@ -98,13 +98,14 @@ TEST(UnknownOps, AnOutputThatIsFedIsNotComputed) {
   EXPECT_EQ((*after)[0].scalar<float>(), 8);
 }
 
-TEST(UnknownOps, WaitingForOneNeedsIt) {
-  Loaded line(kLine + "node { name: 'z' op: 'Neg' input: 'y' input: '^my_op'" + Type("T") + "}");
+TEST(UnknownOps, AControlEdgeFromOneNeedsIt) {
+  LoadedGraph line(kLine + "node { name: 'z' op: 'Neg' input: 'y' input: '^my_op'" + Type("T") +
+                   "}");
   ExpectNotFound(line.Run({"z:0"}).status(), "ZeroOut", "my_op");
 }
 
 TEST(UnknownOps, AStepFailsBeforeItHasAnyEffect) {
-  Loaded line(kLine);
+  LoadedGraph line(kLine);
   const Variable v = MakeVariable(line.graph, 1.f, {.name = "v"});
   const Operation add = v.AssignAdd(1.f);
   Session session = *Session::Create(line.graph);
@@ -125,7 +126,7 @@ TEST(UnknownOps, OneInABranchIsNeededIfTheBranchIsTaken) {
                    "} node { name: 'm' op: 'Merge' input: 'my_op' input: 'n' ", Type("T"),
                    " attr { key: 'N' value { i: 2 } } } node { name: 'x' op: 'Placeholder' ",
                    Type("dtype"), "}");
-  Loaded cond(node);
+  LoadedGraph cond(node);
   Session session = *Session::Create(cond.graph);
   const auto run = [&](bool p) {
     const std::vector<std::pair<std::string, Tensor>> feeds = {{"x:0", Tensor::Scalar(2.f)},
@@ -154,8 +155,8 @@ const std::string kFunctions = absl::StrCat(
     "node { name: 'calls_f' op: 'f' input: 'x' } node { name: 'calls_g' op: 'g' input: 'x' }");
 
 TEST(UnknownOps, InAFunctionTheyAreNeededIfItsResultIsComputedFromThem) {
-  for (const char* disabled : {"no_ops", "inline_functions"}) {
-    Loaded line(kFunctions);
+  for (const char* disabled : {"remove_no_ops", "inline_functions"}) {
+    LoadedGraph line(kFunctions);
     line.session.emplace(*Session::Create(line.graph, {.disable = {disabled}}));
     EXPECT_TRUE(line.Run({"y:0"}).ok());
     const auto g = line.Run({"calls_g:0"});
@@ -169,7 +170,7 @@ TEST(UnknownOps, InAFunctionTheyAreNeededIfItsResultIsComputedFromThem) {
 
 TEST(UnknownOps, PythonFunctionsLiveInTheClientsProcess) {
   for (const char* op : {"PyFunc", "PyFuncStateless", "EagerPyFunc"}) {
-    Loaded line(absl::StrCat(
+    LoadedGraph line(absl::StrCat(
         "node { name: 'x' op: 'Placeholder' ", Type("dtype"),
         "} node { name: 'y' op: 'Neg' input: 'x'", Type("T"), "} node { name: 'p' op: '", op,
         "' input: 'y' attr { key: 'token' value { s: 'pyfunc_3' } }",
@@ -194,14 +195,14 @@ TEST(UnknownOps, AreNotBuilt) {
 }
 
 TEST(UnknownOps, AGradientThroughOneNamesIt) {
-  Loaded line(kLine);
+  LoadedGraph line(kLine);
   const auto grads = Gradients({*line.graph.FindOutput("after")}, {*line.graph.FindOutput("x")});
   EXPECT_FALSE(line.graph.status().ok());
   EXPECT_THAT(line.graph.status().message(), AllOf(HasSubstr("my_op"), HasSubstr("ZeroOut")));
 }
 
 TEST(UnknownOps, GradientsBesideThemAreTaken) {
-  Loaded line(kLine);
+  LoadedGraph line(kLine);
   const Output x = *line.graph.FindOutput("x");
   const Outputs dx = DenseGradients({*line.graph.FindOutput("y")}, {x});
   ASSERT_TRUE(line.graph.status().ok()) << line.graph.status();
@@ -210,7 +211,7 @@ TEST(UnknownOps, GradientsBesideThemAreTaken) {
 }
 
 TEST(UnknownOps, AFrozenGraphHasTheOnesItNeeds) {
-  Loaded line(kLine);
+  LoadedGraph line(kLine);
   const Variable v = MakeVariable(line.graph, 3.f, {.name = "v"});
   const Output product = Multiply(v.value(), *line.graph.FindOutput("y"), "product");
   const Output behind = Multiply(v.value(), *line.graph.FindOutput("after"), "behind");
@@ -240,7 +241,7 @@ proto::MetaGraphDef Meta(const std::string& taker) {
   return meta;
 }
 
-TEST(UnknownOps, ADefinitionTellsTheOutputs) {
+TEST(UnknownOps, UsesOutputsOfADefinition) {
   // `after` uses output 1, which is int64, as a float: the definition is of another op.
   proto::MetaGraphDef meta = Meta("");
   for (proto::NodeDef& node : *meta.mutable_graph_def()->mutable_node()) {

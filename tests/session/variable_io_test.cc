@@ -49,7 +49,7 @@ TEST_P(VariableIo, LoadedValuesAreThoseThatAreEvaluated) {
   EXPECT_THAT(Eval(v, &session)->flat<float>(), ElementsAre(1, 2)) << "its own initial value";
 }
 
-TEST_P(VariableIo, LoadSaysWhatDoesNotFit) {
+TEST_P(VariableIo, LoadReportsMismatches) {
   const Variable v = MakeVariable(g, {1.0, 2.0}, {.name = "v"});
   const Output value = v.value();
   Session session = *Session::Create(g);
@@ -66,7 +66,7 @@ TEST_P(VariableIo, LoadSaysWhatDoesNotFit) {
          {value.name(), "session"});
 }
 
-TEST_P(VariableIo, WhatHasSeveralStoragesIsLoadedPieceByPiece) {
+TEST_P(VariableIo, PartitionedAndMirroredVariablesAreLoadedByPart) {
   const Variable w =
       GetVariable(g, "w", {3}, {.initializer = Zeros(), .partitioner = FixedSizePartitioner(2)});
   const Variable m = MakeMirroredVariable(g, {1.0}, {"/cpu:0", "/cpu:1"}, {.name = "m"});
@@ -81,16 +81,16 @@ TEST_P(VariableIo, WhatHasSeveralStoragesIsLoadedPieceByPiece) {
   EXPECT_THAT(Eval(whole, &session)->flat<float>(), ElementsAre(1, 2, 3));
 }
 
-TEST_P(VariableIo, AVariableWhoseGraphIsGoneIsRefused) {
+TEST_P(VariableIo, RejectsVariablesOfADestroyedGraph) {
   Variable v;
   {
     Graph gone({.use_resource = GetParam()});
     v = MakeVariable(gone, {1.0, 2.0}, {.name = "v"});
   }
   Session session = *Session::Create(g);
-  Expect(Eval(v, &session).status(), absl::StatusCode::kFailedPrecondition, {"gone"});
+  Expect(Eval(v, &session).status(), absl::StatusCode::kFailedPrecondition, {"destroyed"});
   Expect(Load(v, Tensor::Vector<float>({1, 2}), &session), absl::StatusCode::kFailedPrecondition,
-         {"v:0", "gone"});
+         {"v:0", "destroyed"});
 }
 
 TEST_P(VariableIo, RestoringInitializesWithoutTheInitialValue) {

@@ -8,7 +8,7 @@
 namespace weir::tools {
 namespace {
 
-// A case about the graph of BuildLine, with these members of case.json.
+// Writes a case with the graph of BuildLine and these members of case.json.
 class CaseRunnerTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -37,13 +37,13 @@ class CaseRunnerTest : public testing::Test {
 
 constexpr char kInit[] = R"("graph": "graph.pb", "steps": [{"target": ["init"]}, )";
 
-TEST_F(CaseRunnerTest, RightAnswersPass) {
+TEST_F(CaseRunnerTest, CorrectResultsPass) {
   const CaseResult result =
       Run(std::string(kInit) + R"({"feed": {"x:0": "x.npy"}, "fetch": {"y:0": "y.npy"}}])");
   EXPECT_EQ(result.outcome, CaseResult::kPassed) << Text(result);
 }
 
-TEST_F(CaseRunnerTest, WrongAnswersFailWithPlaceAndStep) {
+TEST_F(CaseRunnerTest, WrongResultsFailWithElementAndStep) {
   const CaseResult result =
       Run(std::string(kInit) + R"({"feed": {"x:0": "x.npy"}, "fetch": {"y:0": "wrong.npy"}}])");
   EXPECT_EQ(result.outcome, CaseResult::kFailed);
@@ -59,7 +59,7 @@ TEST_F(CaseRunnerTest, TolerancesOfStepAndCase) {
             CaseResult::kPassed);
 }
 
-TEST_F(CaseRunnerTest, RepeatRunsOftenAndStateLasts) {
+TEST_F(CaseRunnerTest, RepeatRunsTheStepAndStatePersists) {
   Write("after.npy", Tensor::Vector<float>({8, 12}));
   const CaseResult result = Run(
       std::string(kInit) +
@@ -89,7 +89,7 @@ TEST_F(CaseRunnerTest, StepsAfterAnExpectedErrorRun) {
   EXPECT_EQ(result.why.substr(0, 7), "step 2:") << Text(result);
 }
 
-TEST_F(CaseRunnerTest, AGraphThatMustBeRefused) {
+TEST_F(CaseRunnerTest, AGraphThatMustBeRejected) {
   ASSERT_TRUE(WriteFileAtomically(folder_ + "/bad.pb", "\x0a\xff").ok());
   EXPECT_EQ(
       Run(R"("graph": "bad.pb", "load_error": {"code": "INVALID_ARGUMENT"}, "steps": [])").outcome,
@@ -99,7 +99,7 @@ TEST_F(CaseRunnerTest, AGraphThatMustBeRefused) {
       "load: no error, recorded INVALID_ARGUMENT");
 }
 
-TEST_F(CaseRunnerTest, ChecksOfOtherLanguagesAreLeftOut) {
+TEST_F(CaseRunnerTest, PythonOnlyChecksAreSkipped) {
   const CaseResult step =
       Run(std::string(kInit) + R"({"layer": "python", "fetch": {"nowhere": ""}}])");
   EXPECT_EQ(step.outcome, CaseResult::kPassed);
@@ -109,7 +109,7 @@ TEST_F(CaseRunnerTest, ChecksOfOtherLanguagesAreLeftOut) {
             CaseResult::kSkipped);
 }
 
-TEST_F(CaseRunnerTest, ACaseThatIsNoneFails) {
+TEST_F(CaseRunnerTest, AMalformedCaseFails) {
   for (const char* members : {R"("graph": "missing.pb", "steps": [])", R"("graph" 3)",
                               R"("meta": "graph.pb", "steps": [{"restore": "x"}])",
                               R"("graph": "graph.pb", "steps": [{"feed": {"x:0": 3}}])",

@@ -8,8 +8,8 @@
 #include "weir/tools/case_runner.h"
 #include "weir/tools/cli.h"
 
-// Recorded cases lie beside the project, not in it: the variable WEIR_CASES says where
-// (tools/test.sh sets it if they are there). Without them these tests are skipped.
+// Recorded cases are outside the project, in the folder given by the variable WEIR_CASES
+// (tools/test.sh sets it if the cases exist). Without them these tests are skipped.
 namespace weir::tools {
 namespace {
 
@@ -23,7 +23,7 @@ class CaseFolders : public testing::Test {
     root_ = root;
   }
 
-  // The cases of a category, by their folders.
+  // Returns the folders of the cases of a category.
   std::vector<std::string> In(const std::string& category) {
     const auto folders = FindCases({root_ + "/" + category});
     EXPECT_TRUE(folders.ok()) << folders.status();
@@ -46,7 +46,7 @@ class Cases : public CaseFolders, public testing::WithParamInterface<const char*
 
 TEST_P(Cases, AllPass) { ExpectAllPass(GetParam()); }
 
-TEST_P(Cases, GiveTheSameBitsOnAnyNumberOfThreads) {
+TEST_P(Cases, HaveTheSameBitsOnAnyNumberOfThreads) {
   for (const std::string& folder : In(GetParam())) {
     const uint32_t bits = RunCase(folder, {.num_threads = 1}).bits;
     for (const int threads : {2, 3, 4, 7})
@@ -61,8 +61,8 @@ INSTANTIATE_TEST_SUITE_P(Categories, Cases,
                                          "session", "tables", "training", "variables"),
                          [](const auto& category) { return std::string(category.param); });
 
-// Not "merged": its mean of twenty floats is added up in double here, and comes out three units in
-// the last place from TensorFlow's.
+// Not "merged": Weir adds up its mean of twenty floats in double, three units in the last place
+// from TensorFlow's result.
 TEST_F(CaseFolders, TextSummariesPass) { ExpectAllPass("summaries/print_and_py_free"); }
 
 }  // namespace

@@ -28,7 +28,7 @@ TEST(Chart, ADiagonalRunsFromCornerToCorner) {
             " ━ up  min 0 at 0  max 8 at 19  last 8 at 19\n");
 }
 
-TEST(Chart, LinesAreToldApartByLettersOrColors) {
+TEST(Chart, LinesDifferByLetterOrColor) {
   const std::vector<ChartLine> lines = {{"one", {{0, 0}, {1, 0}}}, {"two", {{0, 1}, {1, 1}}}};
   const std::string plain = Drawn(lines, {.width = 30, .height = 8});
   EXPECT_NE(plain.find("bbbb"), std::string::npos) << plain;
@@ -39,7 +39,7 @@ TEST(Chart, LinesAreToldApartByLettersOrColors) {
   EXPECT_NE(colored.find("\x1b[33m"), std::string::npos);
 }
 
-TEST(Chart, HoldsWhatCannotBeDrawn) {
+TEST(Chart, SkipsPointsThatCannotBeDrawn) {
   const double inf = std::numeric_limits<double>::infinity(), nan = std::nan("");
   EXPECT_NE(Drawn({{"none", {}}}, {}).find("(no points to draw)"), std::string::npos);
   EXPECT_NE(Drawn({{"nan", {{0, nan}, {1, inf}}}}, {}).find("(no points to draw)"),

@@ -1,5 +1,5 @@
-// `weir ckpt convert` and `repair`: what is written has the tensors that it should have, whatever
-// the formats, and nothing is lost without a word.
+// `weir ckpt convert` and `repair`: the output contains the expected tensors for all formats, and
+// no tensor is lost silently.
 
 #include <nlohmann/json.hpp>
 
@@ -19,7 +19,7 @@ using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
-// A model's checkpoint: floats, whole numbers, strings, and a variable in two parts.
+// Writes the checkpoint of a model: floats, integers, strings, and a variable in two parts.
 class WeirCkpt : public testing::Test {
  protected:
   WeirCkpt() : folder_(TestFolder()), model_(Write("model", 1)) {}
@@ -89,7 +89,7 @@ class WeirCkpt : public testing::Test {
 using WeirCkptConvert = WeirCkpt;
 using WeirCkptRepair = WeirCkpt;
 
-TEST_F(WeirCkptConvert, GoesThroughAllFormatsAndBack) {
+TEST_F(WeirCkptConvert, ConvertsThroughAllFormatsAndBack) {
   MustDo({"ckpt", "convert", model_, At("v1"), "--format", "v1"});
   ExpectSame(At("v1"));
   MustDo({"ckpt", "convert", At("v1"), At("arrays"), "--format", "npy"});
@@ -115,15 +115,15 @@ TEST_F(WeirCkptConvert, RoundsFloatsToAnotherType) {
   EXPECT_EQ(ReadNpy(At("arrays/hidden/b.bf16.npy"))->dtype(), DT_BFLOAT16);
 }
 
-TEST_F(WeirCkptConvert, RefusesWhatWouldLoseSomething) {
-  EXPECT_THAT(Error({"ckpt", "convert", model_, model_}), HasSubstr("give it another name"));
+TEST_F(WeirCkptConvert, RejectsConversionsThatLoseTensors) {
+  EXPECT_THAT(Error({"ckpt", "convert", model_, model_}), HasSubstr("choose another output path"));
   ExpectSame(model_);
   EXPECT_THAT(Error({"ckpt", "convert", model_, At("x"), "--rename", "^.*$=same"}),
               HasSubstr("would both be named 'same'"));
   EXPECT_THAT(Error({"ckpt", "convert", model_, At("x"), "--keep", "nothing"}),
-              HasSubstr("None of 5 tensors"));
+              HasSubstr("exclude all 5 tensors"));
   EXPECT_THAT(Error({"ckpt", "convert", model_, At("x"), "--rename", "(=x"}),
-              HasSubstr("no regular expression"));
+              HasSubstr("invalid regular expression"));
   EXPECT_THAT(Error({"ckpt", "convert", model_, At("x"), "--rename", "x=\\3"}), HasSubstr("\\3"));
   EXPECT_THAT(Error({"ckpt", "convert", model_, At("x"), "--dtype", "int32"}),
               HasSubstr("half or bfloat16"));
@@ -131,7 +131,7 @@ TEST_F(WeirCkptConvert, RefusesWhatWouldLoseSomething) {
   EXPECT_FALSE(Files().Exists(At("x.index")));
 }
 
-TEST_F(WeirCkptConvert, NamesLeadNowhereOutOfTheFolder) {
+TEST_F(WeirCkptConvert, NamesCannotEscapeTheFolder) {
   for (const char* name : {"../w", "a/../../w", "/w", "a//w", "."}) {
     const std::string prefix = At("evil");
     const auto writer = BundleWriter::Create(prefix);
@@ -144,14 +144,14 @@ TEST_F(WeirCkptConvert, NamesLeadNowhereOutOfTheFolder) {
   EXPECT_FALSE(Files().Exists(At("w.npy")));
 }
 
-TEST_F(WeirCkptConvert, ReadsNoLinksAndWritesOverNothingThatItReads) {
+TEST_F(WeirCkptConvert, FollowsNoLinksAndNeverOverwritesItsInput) {
   MustDo({"ckpt", "convert", model_, At("arrays"), "--format", "npy"});
   std::filesystem::create_directory_symlink(At("arrays"), At("arrays/hidden/again"));
   MustDo({"ckpt", "convert", At("arrays"), At("v2")});
   ExpectSame(At("v2"));
   EXPECT_THAT(Error({"ckpt", "convert", At("arrays"), At("x/../arrays/"), "--format", "npy",
                      "--rename", "hidden/w=step", "--rename", "^step=hidden/w"}),
-              HasSubstr("give it another name"));
+              HasSubstr("choose another output path"));
 }
 
 TEST_F(WeirCkptConvert, TwoFilesOfOneTensorAreNamed) {
@@ -160,16 +160,16 @@ TEST_F(WeirCkptConvert, TwoFilesOfOneTensorAreNamed) {
   EXPECT_THAT(Error({"ckpt", "convert", At("arrays"), At("v2")}), HasSubstr("two files"));
 }
 
-TEST_F(WeirCkptRepair, KeepsWhatIsSoundAndNamesWhatIsLost) {
+TEST_F(WeirCkptRepair, KeepsIntactTensorsAndReportsLostOnes) {
   Damage(DataOf(model_), 0);
   const CommandResult result = Weir({"ckpt", "repair", model_, At("out")});
   EXPECT_EQ(result.status, kFailure) << result.err;
-  EXPECT_THAT(result.out, HasSubstr("LOST  hidden/b: give a checkpoint that has it with --from"));
+  EXPECT_THAT(result.out, HasSubstr("LOST  hidden/b: pass a checkpoint that has it with --from"));
   EXPECT_THAT(NamesIn(At("out")), ElementsAre("hidden/b/Adam", "hidden/w", "step", "words"));
   EXPECT_EQ(Weir({"ckpt", "verify", At("out")}).status, kOk);
 }
 
-TEST_F(WeirCkptRepair, TakesOnlyWhatIsLostFromAnother) {
+TEST_F(WeirCkptRepair, TakesOnlyLostTensorsFromAnother) {
   const std::string older = Write("older", 10);
   Damage(DataOf(model_), 0);
   const CommandResult result = Weir({"ckpt", "repair", model_, At("out"), "--from", older});
@@ -179,7 +179,7 @@ TEST_F(WeirCkptRepair, TakesOnlyWhatIsLostFromAnother) {
   EXPECT_EQ(Read(At("out"), "hidden/w").data<float>()[7], 7);
 }
 
-TEST_F(WeirCkptRepair, AnotherMustFitAndBeSound) {
+TEST_F(WeirCkptRepair, DonorMustMatchAndBeIntact) {
   const auto writer = BundleWriter::Create(At("other"));
   ASSERT_TRUE((*writer)->Add("hidden/b", Tensor::Vector<float>({1, 2})).ok());
   ASSERT_TRUE((*writer)->Finish().ok());
@@ -189,13 +189,13 @@ TEST_F(WeirCkptRepair, AnotherMustFitAndBeSound) {
   const CommandResult result =
       Weir({"ckpt", "repair", model_, At("out"), "--from", At("other"), "--from", older});
   EXPECT_EQ(result.status, kFailure);
-  EXPECT_THAT(result.out, HasSubstr("it is float[2], not float[3]"));
+  EXPECT_THAT(result.out, HasSubstr("has float[2], expected float[3]"));
   EXPECT_THAT(result.out, HasSubstr("Checksum does not match"));
 }
 
-// The one block of a small index has all names. Those that can still be made out are this
-// checkpoint's, if another one confirms them.
-TEST_F(WeirCkptRepair, MakesOutNamesOfADamagedIndexThatAnotherConfirms) {
+// The single block of a small index contains all names. Names that are still readable belong to
+// this checkpoint if another checkpoint confirms them.
+TEST_F(WeirCkptRepair, RecoversNamesOfADamagedIndexThatADonorConfirms) {
   const std::string older = Write("older", 10);
   const std::string index = *ReadFile(model_ + ".index");
   Damage(model_ + ".index", index.find("step") + 6);
@@ -210,15 +210,15 @@ TEST_F(WeirCkptRepair, MakesOutNamesOfADamagedIndexThatAnotherConfirms) {
   EXPECT_EQ(NamesIn(At("out")), NamesIn(older));
 }
 
-TEST_F(WeirCkptRepair, NeverWritesOverItsSources) {
+TEST_F(WeirCkptRepair, NeverOverwritesItsInputs) {
   const std::string older = Write("older", 10);
-  EXPECT_THAT(Error({"ckpt", "repair", model_, model_}), HasSubstr("give it another name"));
+  EXPECT_THAT(Error({"ckpt", "repair", model_, model_}), HasSubstr("choose another output path"));
   EXPECT_THAT(Error({"ckpt", "repair", model_, older, "--from", older}),
-              HasSubstr("give it another name"));
+              HasSubstr("choose another output path"));
 }
 
-// What users give as a checkpoint: a name from a listing of the folder.
-TEST_F(WeirCkpt, FilesOfACheckpointStandForIt) {
+// Users pass a name from a listing of the folder as a checkpoint.
+TEST_F(WeirCkpt, FilesOfACheckpointDenoteIt) {
   const std::string wanted = Weir({"ckpt", "ls", model_}).out;
   ASSERT_THAT(wanted, HasSubstr("hidden/w"));
   ASSERT_TRUE(WriteFileAtomically(model_ + ".meta", "graph").ok());
@@ -235,7 +235,7 @@ TEST_F(WeirCkpt, FilesOfACheckpointStandForIt) {
   EXPECT_EQ(Weir({"ckpt", "ls", folder_}).out, wanted);
 }
 
-TEST_F(WeirCkpt, ASavedModelStandsForItsVariables) {
+TEST_F(WeirCkpt, ASavedModelDenotesItsVariables) {
   const std::string wanted = Weir({"ckpt", "ls", model_}).out;
   ASSERT_TRUE(MakeDirectories(At("export/variables")).ok());
   Write("export/variables/variables", 1);
@@ -243,15 +243,15 @@ TEST_F(WeirCkpt, ASavedModelStandsForItsVariables) {
     EXPECT_EQ(Weir({"ckpt", "ls", At(path)}).out, wanted) << path;
 }
 
-TEST_F(WeirCkpt, WhatIsNoCheckpointIsAnErrorThatSaysWhatToGive) {
+TEST_F(WeirCkpt, InvalidCheckpointErrorsNameTheFix) {
   EXPECT_THAT(Error({"ckpt", "ls", ""}), HasSubstr("INVALID_ARGUMENT"));
   EXPECT_THAT(Error({"ckpt", "ls", At("nothing.index")}), HasSubstr("NOT_FOUND"));
   EXPECT_THAT(Error({"ckpt", "ls", folder_}), HasSubstr("NOT_FOUND"));
-  // An index without its checkpoint's name beside it: the library says what it is.
+  // An index that is not next to its checkpoint: the library reports the error.
   const absl::Status index = CheckpointReader::Open(model_ + ".index").status();
   EXPECT_TRUE(absl::IsInvalidArgument(index)) << index;
   EXPECT_THAT(std::string(index.message()),
-              AllOf(HasSubstr("is named without the ending: "), EndsWith("/model")));
+              AllOf(HasSubstr("use its prefix instead: "), EndsWith("/model")));
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
 
-TEST(Weir, WrongUsageIsStatusTwo) {
+TEST(Weir, InvalidUsageIsStatusTwo) {
   for (const std::vector<std::string>& args :
        std::vector<std::vector<std::string>>{{},
                                              {"nonsense"},
@@ -89,7 +89,7 @@ TEST(Weir, EveryCommandHasHelpWithAnExample) {
 
 // ---- run
 
-TEST(WeirRun, PrintsWhatIsFetchedAsNumPyDoes) {
+TEST(WeirRun, PrintsFetchesLikeNumPy) {
   const std::string graph = WriteLine(TestFolder());
   const CommandResult run =
       Weir({"run", graph, "--init", "init", "--feed", "x=[[1, 10], [0, 1]]", "--fetch", "y:0"});
@@ -134,7 +134,7 @@ TEST(WeirRun, TraceNamesEveryNodeItsDeviceAndTheEdges) {
   EXPECT_TRUE(device);
 }
 
-TEST(WeirRun, MistakesAreToldByName) {
+TEST(WeirRun, ErrorsNameTheCause) {
   const std::string graph = WriteLine(TestFolder());
   const auto error = [&](std::vector<std::string> args) {
     args.insert(args.begin(), {"run", graph});
@@ -198,7 +198,7 @@ TEST(WeirCkpt, VerifyNamesTheDamagedTensor) {
   EXPECT_EQ(json::parse(Weir({"ckpt", "verify", prefix, "--json"}).out)["sound"], false);
 }
 
-TEST(WeirCkpt, AFolderStandsForItsNewestCheckpoint) {
+TEST(WeirCkpt, AFolderDenotesItsNewestCheckpoint) {
   const std::string folder = TestFolder();
   WriteCheckpoint(folder);
   ASSERT_TRUE(
@@ -215,7 +215,7 @@ TEST(WeirRun, RestoresVariablesByNameWithoutASaver) {
   EXPECT_EQ(run.out, "y float[1,2]\n[[5. 7.]]\n");
 }
 
-TEST(WeirRun, SavesWhatItHasTrained) {
+TEST(WeirRun, SavesTrainedVariables) {
   const std::string folder = TestFolder(), graph = WriteLine(folder);
   const CommandResult run = Weir({"run", graph, "--init", "init", "--target", "double_w",
                                   "--repeat", "3", "--save", folder + "/trained"});
@@ -238,7 +238,7 @@ TEST(WeirRun, SavesWithoutAStepToRun) {
   EXPECT_THAT(without.err, HasSubstr("w"));
 }
 
-// Under the names that its own saver has.
+// Saves under the names of the graph's own saver.
 TEST(WeirRun, SavesByTheSaverOfTheGraph) {
   const std::string folder = TestFolder();
   Graph g;
@@ -274,7 +274,7 @@ TEST(WeirEvents, ListsTags) {
   EXPECT_EQ(parsed[0]["tags"][1]["points"][3], (json{30, 0.25}));
 }
 
-TEST(WeirEvents, PlotsATagAChart) {
+TEST(WeirEvents, PlotsOneChartPerTag) {
   const std::string folder = TestFolder();
   WriteEvents(folder);
   const CommandResult all = Weir({"events", "plot", folder});
@@ -287,7 +287,7 @@ TEST(WeirEvents, PlotsATagAChart) {
   EXPECT_EQ(Weir({"events", "plot", folder, "--tag", "nothing"}).status, kFailure);
 }
 
-TEST(WeirEvents, ACutFileIsReadAsFarAsItGoes) {
+TEST(WeirEvents, ATruncatedFileIsReadUpToItsEnd) {
   const std::string folder = TestFolder(), path = WriteEvents(folder);
   const std::string bytes = *ReadFile(path);
   ASSERT_TRUE(WriteFileAtomically(path, bytes.substr(0, bytes.size() - 5)).ok());
@@ -321,7 +321,7 @@ TEST(WeirGraph, DiffIsAnExitStatus) {
   EXPECT_EQ(diff.out, "+ z (Neg)\n0 nodes only in the first, 1 only in the second, 0 changed\n");
 }
 
-TEST(WeirGraph, OpsThatLackARecordAreNamed) {
+TEST(WeirGraph, UnknownOpsAreListed) {
   const std::string folder = TestFolder();
   ASSERT_TRUE(WriteFileAtomically(folder + "/g.pbtxt",
                                   "node { name: 'a' op: 'NoOp' } node { name: 'b' op: 'Fancy' }")
@@ -333,7 +333,7 @@ TEST(WeirGraph, OpsThatLackARecordAreNamed) {
   EXPECT_EQ(Weir({"graph", "ops", WriteLine(folder)}).status, kOk);
 }
 
-TEST(WeirGraph, FilesThatAreNoGraphAreRefused) {
+TEST(WeirGraph, FilesThatAreNotGraphsAreRejected) {
   const std::string folder = TestFolder();
   ASSERT_TRUE(WriteFileAtomically(folder + "/a.pb", std::string("\x0a\x03\x0a\x01z", 5)).ok());
   ASSERT_TRUE(WriteFileAtomically(folder + "/b.pbtxt", "node { nam: 'a' }").ok());
@@ -342,7 +342,7 @@ TEST(WeirGraph, FilesThatAreNoGraphAreRefused) {
   EXPECT_THAT(Weir({"graph", "show", folder}).err, HasSubstr("saved_model.pb"));
 }
 
-TEST(WeirOps, TellsOfOneAndSuggestsNames) {
+TEST(WeirOps, DescribesOneAndSuggestsNames) {
   const CommandResult matmul = Weir({"ops", "MatMul"});
   EXPECT_EQ(matmul.status, kOk);
   EXPECT_THAT(matmul.out, HasSubstr("MatMul(a: T, b: T) -> (product: T)"));
@@ -382,7 +382,7 @@ TEST(WeirCase, CountsAndExitStatus) {
   EXPECT_EQ(json::parse(Weir({"case", folder, "--json"}).out)["failed"], 1);
 }
 
-TEST(WeirRun, GivesUpAfterTheTimeLimitAndNamesWhatItWaitsFor) {
+TEST(WeirRun, StopsAtTheTimeLimitAndNamesTheAwaitedResource) {
   Graph g;
   const Attrs types = {{"component_types", std::vector<DataType>{DT_FLOAT}}};
   const Output queue(AddNode(g, "FIFOQueueV2", {}, types, "files"));
@@ -397,8 +397,8 @@ TEST(WeirRun, GivesUpAfterTheTimeLimitAndNamesWhatItWaitsFor) {
     EXPECT_EQ(Weir({"run", path, "--fetch", "y", "--timeout", limit}).status, kUsage) << limit;
 }
 
-// Numbers that no command can do anything with are wrong usage.
-TEST(Weir, NegativeNumbersAreWrongUsage) {
+// Numbers that are invalid for every command are invalid usage.
+TEST(Weir, NegativeNumbersAreInvalidUsage) {
   const std::string graph = WriteLine(TestFolder());
   for (const std::vector<std::string>& args :
        std::vector<std::vector<std::string>>{{"run", graph, "--fetch", "y", "--repeat", "-1"},

@@ -73,7 +73,7 @@ TEST(CompareTensors, TypesAndShapesMustAgree) {
             "");
 }
 
-TEST(CompareTensors, SaysHowManyDifferAndWhereFirst) {
+TEST(CompareTensors, ReportsTheCountAndFirstDifference) {
   const std::string why = CompareTensors(Tensor::Of<float>({2, 2}, {1, 2, 3, 5}),
                                          Tensor::Of<float>({2, 2}, {1, 2, 4, 8}), {});
   EXPECT_EQ(why, "2 of 4 elements differ: [1,0] is 3, recorded 4, greatest difference 3");

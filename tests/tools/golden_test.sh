@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the commands in golden/transcript.txt (the lines that begin with "$ ") and compares what they print, and an exit
-# status other than 0 as "[1]", with the transcript. To write it anew after a change:
+# Runs the commands in golden/transcript.txt (the lines that begin with "$ ") and compares their output, and exit statuses
+# other than 0, such as "[1]", with the transcript. To update the transcript after a change:
 #     bazel build //tools:weir && tests/tools/golden_test.sh --update bazel-bin/tools/weir
 set -u
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -27,6 +27,6 @@ done < <(sed -n 's/^\$ //p' "$golden") >"$actual"
 if [ $update = 1 ]; then
   cp "$actual" "$golden"
 elif ! diff -u "$golden" "$actual"; then
-  echo "What weir prints has changed; if that is right, run tests/tools/golden_test.sh --update."
+  echo "The output of weir has changed; if this is intended, run tests/tools/golden_test.sh --update."
   exit 1
 fi

@@ -109,7 +109,7 @@ TEST(GraphDot, ScopesAreBoxesAndControlEdgesDashed) {
   EXPECT_THAT(dot, Not(HasSubstr("elsewhere")));
 }
 
-TEST(GraphDot, HoldsNamesOfAnyDepth) {
+TEST(GraphDot, SupportsNamesOfAnyDepth) {
   std::string name = "a";
   for (int i = 0; i < 5000; ++i) name += "/a";
   EXPECT_FALSE(

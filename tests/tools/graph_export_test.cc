@@ -8,7 +8,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// The line's graph and a checkpoint of w = [2, 3].
+// BuildLine's graph and a checkpoint of w = [2, 3].
 struct Line {
   const std::string folder = TestFolder();
   const std::string graph = WriteLine(folder), checkpoint = folder + "/model";
@@ -31,7 +31,7 @@ TEST(GraphFreeze, WritesAGraphThatNeedsNoCheckpoint) {
   }
 }
 
-TEST(GraphFreeze, AFolderStandsForItsNewestCheckpoint) {
+TEST(GraphFreeze, AFolderDenotesItsNewestCheckpoint) {
   const Line line;
   ASSERT_TRUE(WriteCheckpointState(line.folder, {.model_checkpoint_path = line.checkpoint}).ok());
   const CommandResult result = Weir({"graph", "freeze", line.graph, "--checkpoint", line.folder,
@@ -39,7 +39,7 @@ TEST(GraphFreeze, AFolderStandsForItsNewestCheckpoint) {
   EXPECT_EQ(result.status, kOk) << result.err;
 }
 
-TEST(GraphFreeze, SaysWhatIsMissing) {
+TEST(GraphFreeze, ReportsMissingInputs) {
   const Line line;
   const std::string frozen = line.folder + "/frozen.pb";
   const auto freeze = [&](const std::vector<std::string>& more) {
@@ -50,9 +50,9 @@ TEST(GraphFreeze, SaysWhatIsMissing) {
     return result.err;
   };
   EXPECT_THAT(freeze({"--fetch", "y", "-o", frozen}), HasSubstr("FAILED_PRECONDITION"));
-  EXPECT_THAT(freeze({"-o", frozen}), HasSubstr("give --fetch"));
+  EXPECT_THAT(freeze({"-o", frozen}), HasSubstr("pass --fetch"));
   EXPECT_THAT(freeze({"--fetch", "z", "-o", frozen}), HasSubstr("NOT_FOUND"));
-  EXPECT_THAT(freeze({"--signature", "s", "-o", frozen}), HasSubstr("no signature 's'"));
+  EXPECT_THAT(freeze({"--signature", "s", "-o", frozen}), HasSubstr("unknown signature 's'"));
   EXPECT_THAT(freeze({"--fetch", "y", "-o", line.graph}), HasSubstr("would overwrite the input"));
   for (const char* file : {".index", ".data-00000-of-00001"}) {
     EXPECT_THAT(
@@ -79,7 +79,7 @@ TEST(GraphExport, WritesASavedModelThatIsCalledByItsSignature) {
   EXPECT_EQ(run.status, kOk) << run.err;
   EXPECT_THAT(run.out, HasSubstr("30"));
 
-  // From the SavedModel on: another signature beside the first, and the frozen graph.
+  // From the SavedModel: a second signature, and the frozen graph.
   const std::string second = line.folder + "/export/2", frozen = line.folder + "/frozen.pb";
   EXPECT_EQ(Weir({"graph", "export", model, "--signature", "double", "--input", "x=x", "--output",
                   "y=y", "--text", "-o", second})
@@ -99,7 +99,7 @@ TEST(GraphExport, WritesASavedModelThatIsCalledByItsSignature) {
   EXPECT_TRUE(LoadSavedModel(model, {}).ok()) << "it was not written over";
 }
 
-TEST(GraphExport, RefusesWhatNobodyCouldCallOrLoad) {
+TEST(GraphExport, RejectsModelsThatCannotBeCalledOrLoaded) {
   const Line line;
   const auto fails = [&](std::vector<std::string> args) {
     const std::string model = line.folder + "/model_of_nobody";
@@ -111,11 +111,11 @@ TEST(GraphExport, RefusesWhatNobodyCouldCallOrLoad) {
   };
   const std::vector<std::string> call = {"--input", "in=x", "--output", "out=y"};
   EXPECT_THAT(fails(call), HasSubstr("FAILED_PRECONDITION")) << "no values";
-  EXPECT_THAT(fails({}), HasSubstr("give --input and --output"));
+  EXPECT_THAT(fails({}), HasSubstr("pass --input and --output"));
   EXPECT_THAT(fails({"--input", "x"}), HasSubstr("NAME=TENSOR"));
   EXPECT_THAT(fails({"--input", "in=none"}), HasSubstr("NOT_FOUND"));
-  EXPECT_THAT(fails({"--input", "in=x"}), HasSubstr("give --output"));
-  EXPECT_THAT(fails({"--output", "y=y", "--output", "y=x"}), HasSubstr("given twice"));
+  EXPECT_THAT(fails({"--input", "in=x"}), HasSubstr("pass --output"));
+  EXPECT_THAT(fails({"--output", "y=y", "--output", "y=x"}), HasSubstr("specified twice"));
   EXPECT_THAT(fails({"--output", "out=y", "--init", "none"}), HasSubstr("no node 'none'"));
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A command that runs out of memory says so and ends with status 1; it is not aborted.
+# A command that runs out of memory reports this and exits with status 1; it does not abort.
 set -u
 weir=$(realpath "${1:-tools/weir}")
 scratch=$(mktemp -d)

@@ -9,7 +9,7 @@
 namespace weir {
 namespace {
 
-// A file of the given format version, with the header that NumPy writes.
+// Returns a file of the given format version, with the header that NumPy writes.
 std::string File(const std::string& dict, const std::string& elements, int version = 1) {
   std::string header = dict + "\n";
   std::string out("\x93NUMPY", 6);
@@ -68,7 +68,7 @@ TEST(Npy, AllHeaderVersionsAreRead) {
 }
 
 TEST(Npy, FortranOrderBecomesRowMajor) {
-  const std::string columns("\0\3\1\4\2\5", 6);  // [[0 1 2] [3 4 5]] by columns
+  const std::string columns("\0\3\1\4\2\5", 6);  // [[0 1 2] [3 4 5]] in column-major order
   const auto t = ParseNpy(File(Dict("|i1", "(2, 3)", true), columns));
   ASSERT_TRUE(t.ok()) << t.status();
   EXPECT_TRUE(IdenticalTensors(*t, Tensor::Of<int8_t>({2, 3}, {0, 1, 2, 3, 4, 5})));
@@ -105,7 +105,7 @@ TEST(Npy, QuantizedIntegersAreStoredPlain) {
   EXPECT_EQ(ParseNpy(*bytes)->dtype(), DT_INT8);
 }
 
-TEST(Npy, MalformedFilesAreRefusedWithAReason) {
+TEST(Npy, MalformedFilesAreRejectedWithAReason) {
   const std::string good = File(Dict("<f4", "(2,)"), "12345678");
   ASSERT_TRUE(ParseNpy(good).ok());
   const std::string bad[] = {
@@ -144,7 +144,7 @@ TEST(Npy, ErrorsNameTheFile) {
             absl::StatusCode::kNotFound);
 }
 
-TEST(Npy, StringsAreNoArray) {
+TEST(Npy, StringsAreNotArrays) {
   EXPECT_EQ(SerializeNpy(Tensor::Scalar("text")).status().code(),
             absl::StatusCode::kInvalidArgument);
 }

@@ -28,7 +28,7 @@ std::vector<ProcessResult> RunAll(int count, int jobs, milliseconds limit,
 TEST(ProcessPool, ResultsComeInOrderWhateverEndsFirst) {
   const auto results = RunAll(5, 3, milliseconds(60000), [](int i) {
     std::this_thread::sleep_for(milliseconds(i == 0 ? 100 : 1));
-    return std::string(i * 40000, 'x');  // more than a pipe holds
+    return std::string(i * 40000, 'x');  // larger than a pipe's buffer
   });
   ASSERT_EQ(results.size(), 5u);
   for (size_t i = 0; i < results.size(); ++i) {
@@ -37,7 +37,7 @@ TEST(ProcessPool, ResultsComeInOrderWhateverEndsFirst) {
   }
 }
 
-TEST(ProcessPool, ADeathEndsOneAndIsNamed) {
+TEST(ProcessPool, ACrashAffectsOneItemAndIsReported) {
   const auto results = RunAll(3, 1, milliseconds(60000), [](int i) -> std::string {
     if (i == 0) std::raise(SIGKILL);
     if (i == 1) _exit(3);

@@ -18,7 +18,7 @@ using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
 
-// A place in memory for tests, 1 MB from the next.
+// Returns an address for tests, 1 MB from the next.
 const void* Place(int i) { return reinterpret_cast<const void*>((int64_t{1} + i) << 20); }
 
 NodeTrace::Value Floats(const Shape& shape, int place, DataType dtype = DT_FLOAT) {
@@ -34,7 +34,7 @@ NodeTrace Ran(const char* op, std::vector<NodeTrace::Value> inputs,
           .outputs = std::move(outputs)};
 }
 
-// ---- what a node costs
+// ---- cost of a node
 
 TEST(NodeCost, MatMulCountsTheInnerDimensionHoweverItIsTransposed) {
   const NodeTrace::Value product = Floats({2, 5}, 9);
@@ -58,7 +58,7 @@ TEST(NodeCost, BatchMatMulBroadcastsAndFusedOpsCountAnElementEach) {
   EXPECT_EQ(CostOf(fused, nullptr).flops, 2 * 2 * 3 * 5 + 2 * 10);
 }
 
-TEST(NodeCost, DeferredProductsCountTheRowsThatComeIn) {
+TEST(NodeCost, DeferredMatMulsCountTheIncomingRows) {
   const NodeTrace::Value sum = Floats({30, 50}, 0), left = Floats({64, 30}, 1),
                          right = Floats({64, 50}, 2), rows = Floats({}, 3, DT_INT64),
                          x = Floats({2, 30}, 4), y = Floats({2, 50}, 5);
@@ -79,12 +79,12 @@ TEST(NodeCost, ComplexProductsAndDoublesAreWider) {
   EXPECT_EQ(CostOf(sum, nullptr).bytes, 3 * 6 * 8);
 }
 
-TEST(NodeCost, ConvolutionsCountWhatTheFilterHasForAChannel) {
-  // 8x8 images of 6 channels, stride 2, two groups of 3 channels, 10 channels out.
+TEST(NodeCost, ConvolutionsCountTheFilterElementsPerChannel) {
+  // 8x8 images of 6 channels, stride 2, two groups of 3 channels, 10 output channels.
   const auto filter = Floats({3, 5, 3, 10}, 1), out = Floats({2, 4, 4, 10}, 2);
   const double want = 2. * (2 * 4 * 4 * 10) * (3 * 5 * 3);
   EXPECT_EQ(CostOf(Ran("Conv2D", {Floats({2, 8, 8, 6}, 0), filter}, {out}), nullptr).flops, want);
-  // Images by channels: the filter is the same.
+  // Channels-first images: the filter is the same.
   EXPECT_EQ(
       CostOf(Ran("Conv2D", {Floats({2, 6, 8, 8}, 0), filter}, {Floats({2, 10, 4, 4}, 2)}), nullptr)
           .flops,
@@ -119,7 +119,7 @@ TEST(NodeCost, SeparableConvolutionsCountEachOfTheirProducts) {
             filtered);
 }
 
-TEST(NodeCost, EinsumAndPoolsLookAtAttributes) {
+TEST(NodeCost, EinsumAndPoolsUseAttributes) {
   Graph g;
   const Output x = Placeholder(g, DT_FLOAT, {2, 3, 4}, "x");
   const Node* e = NodeBuilder(g, "Einsum")
@@ -147,7 +147,7 @@ TEST(NodeCost, ElementwiseReductionsAndUnknownOps) {
   const NodeCost square =
       CostOf(Ran("Mul", {Floats({8}, 0), Floats({8}, 0)}, {Floats({8}, 1)}), nullptr);
   EXPECT_EQ(square.flops, 8);
-  EXPECT_EQ(square.bytes, 2 * 8 * 4);  // one tensor twice is read once
+  EXPECT_EQ(square.bytes, 2 * 8 * 4);  // a tensor that is used twice is read once
   EXPECT_EQ(CostOf(Ran("Exp", {Floats({8}, 0)}, {Floats({8}, 1)}), nullptr).flops, 8);
   EXPECT_EQ(CostOf(Ran("Sum", {Floats({8, 9}, 0)}, {Floats({}, 1)}), nullptr).flops, 72);
   NodeTrace fused = Ran("_FusedElementwise", {Floats({8}, 0), Floats({1}, 1)}, {Floats({8}, 2)});
@@ -202,7 +202,7 @@ TEST(NodeCost, ShapesThatDoNotFitCountNothing) {
   }
 }
 
-TEST(Copies, AreToldFromValuesThatKeepTheirPlace) {
+TEST(Copies, DifferFromForwardedValues) {
   const auto x = Floats({8, 2}, 0), same = Floats({16}, 0), elsewhere = Floats({16}, 1);
   EXPECT_EQ(CopyReason(Ran("Reshape", {x}, {same})), "");
   EXPECT_EQ(CostOf(Ran("Reshape", {x}, {same}), nullptr).bytes, 0);
@@ -212,13 +212,13 @@ TEST(Copies, AreToldFromValuesThatKeepTheirPlace) {
   EXPECT_EQ(CopyReason(Ran("_Copy", {x}, {elsewhere})), "between devices");
   EXPECT_EQ(CopyReason(Ran("Mul", {x}, {elsewhere})), "");
   EXPECT_EQ(CopyReason(Ran("Identity", {{}}, {{}})), "");
-  // Rows in the middle of a tensor are a part of its memory.
+  // Rows in the middle of a tensor share its memory.
   const NodeTrace::Value rows{DT_FLOAT, {2, 2}, static_cast<const char*>(x.data) + 8};
   EXPECT_EQ(CopyReason(Ran("Slice", {x}, {rows})), "");
   EXPECT_EQ(
       CostOf(Ran("Gather", {x, Floats({1}, 2, DT_INT32)}, {Floats({1, 2}, 3)}), nullptr).bytes,
       4 + 2 * 8);
-  // Merge hands on its input and says which.
+  // Merge forwards its input and returns the index of that input.
   EXPECT_EQ(CopyReason(Ran("Merge", {x, {}}, {x, Floats({}, 5, DT_INT32)})), "");
 }
 
@@ -255,9 +255,9 @@ TEST(Waits, EndWithTheLastInputOfTheNextNode) {
     EXPECT_EQ(waits[i].waited_ns, waited) << i;
   };
   check(0, 7, 100, 110, 0, -1, 0);   // a needs nothing
-  check(1, 7, 200, 210, 2, -1, 0);   // what c needs was there
-  check(2, 7, 600, 720, -1, -1, 0);  // the end
-  check(3, 3, 100, 230, 1, 0, 100);  // for a, and 30 to hand over
+  check(1, 7, 200, 210, 2, -1, 0);   // the inputs of c were ready
+  check(2, 7, 600, 720, -1, -1, 0);  // the end of the step
+  check(3, 3, 100, 230, 1, 0, 100);  // for a, and 30 for the hand-over
   check(4, 3, 400, 650, 3, 2, 200);  // for c, not for b
   check(5, 3, 700, 720, -1, -1, 0);
 }
@@ -293,7 +293,7 @@ TEST(Waits, FollowControlEdgesOfTheGraph) {
   EXPECT_EQ(waits[1].waited_ns, 50);
 }
 
-TEST(Waits, AreForWhatDidTheWork) {
+TEST(Waits, AreAttributedToTheNodeThatDidTheWork) {
   std::vector<NodeTrace> trace = {Timed("worker", 1, 0, 50, {}, 1),
                                   Timed("name", 1, 52, 54, {1}, 1),
                                   Timed("next", 2, 60, 70, {1}, 2)};
@@ -302,7 +302,7 @@ TEST(Waits, AreForWhatDidTheWork) {
   ASSERT_EQ(waits.size(), 3u);
   EXPECT_EQ(waits[2].next, 2);
   EXPECT_EQ(waits[2].cause, 0);
-  EXPECT_EQ(waits[2].waited_ns, 54);  // until the value was there
+  EXPECT_EQ(waits[2].waited_ns, 54);  // until the value was ready
 }
 
 TEST(Waits, NodesThatOverlapOnAThreadLeaveNoGap) {
@@ -353,7 +353,7 @@ TEST(StepProfile, OfNothingPrints) {
   std::ostringstream out, err;
   Console console{out, err};
   PrintProfile(empty.Profile(), 20, console);
-  EXPECT_THAT(out.str(), HasSubstr("0 that run 0 times"));
+  EXPECT_THAT(out.str(), HasSubstr("0, 0 node runs per step"));
   StepProfiler zero(g, MachineLimits());
   NodeTrace run = Ran("Neg", {Floats(Shape::UnknownRank(), 0)}, {Floats({0}, 1)});
   zero.AddUntraced(0);
@@ -416,7 +416,7 @@ std::string Rows(int n) {
   return rows + "]";
 }
 
-TEST(WeirProfile, TellsNodesFusedOpsAndCopies) {
+TEST(WeirProfile, ReportsNodesFusedOpsAndCopies) {
   const std::string graph = WriteLayer(TestFolder());
   const CommandResult profile = Weir(
       {"profile", graph, "--feed", Rows(40), "--fetch", "y", "--steps", "3", "--threads", "2"});
@@ -461,7 +461,7 @@ TEST(WeirProfile, TrainsVariables) {
   EXPECT_THAT(profile.out, ContainsRegex("~24 B .*double_w +AssignAdd"));
 }
 
-TEST(WeirProfile, MistakesAreToldByName) {
+TEST(WeirProfile, ErrorsNameTheCause) {
   const std::string graph = WriteLine(TestFolder());
   EXPECT_EQ(Weir({"profile"}).status, kUsage);
   EXPECT_EQ(Weir({"profile", graph, "--steps", "0"}).status, kUsage);
@@ -473,7 +473,7 @@ TEST(WeirProfile, MistakesAreToldByName) {
     return result.err;
   };
   EXPECT_THAT(error({"profile", "missing.pb"}), HasSubstr("missing.pb"));
-  EXPECT_THAT(error({"profile", graph}), HasSubstr("give --fetch or --target"));
+  EXPECT_THAT(error({"profile", graph}), HasSubstr("pass --fetch or --target"));
   EXPECT_THAT(error({"profile", graph, "--fetch", "nowhere"}), HasSubstr("nowhere"));
   EXPECT_THAT(error({"profile", graph, "--fetch", "y=y.npy"}), HasSubstr("writes no values"));
 }

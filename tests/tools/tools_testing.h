@@ -16,7 +16,7 @@
 
 namespace weir::tools {
 
-// An empty folder for the running test.
+// Returns an empty folder for the running test.
 inline std::string TestFolder() {
   const auto* info = testing::UnitTest::GetInstance()->current_test_info();
   const std::string path = testing::TempDir() + "/" + info->test_suite_name() + "." + info->name();
@@ -29,7 +29,7 @@ struct CommandResult {
   int status = 0;
   std::string out, err;
 };
-// `weir <args>`, without a terminal.
+// Runs `weir <args>` without a terminal.
 inline CommandResult Weir(const std::vector<std::string>& args) {
   std::ostringstream out, err;
   Console console{out, err};
@@ -37,7 +37,7 @@ inline CommandResult Weir(const std::vector<std::string>& args) {
   return {status, out.str(), err.str()};
 }
 
-// y = x * w for the variable w = [2, 3]: nodes x, w, y, init, double_w.
+// Builds y = x * w for the variable w = [2, 3]: nodes x, w, y, init, double_w.
 inline void BuildLine(Graph& g) {
   Output x = Placeholder(g, DT_FLOAT, {-1, 2}, "x");
   Variable w = MakeVariable(g, Initializer{2.f, 3.f}, {.name = "w"});
@@ -46,7 +46,7 @@ inline void BuildLine(Graph& g) {
   GlobalVariablesInitializer(g);
 }
 
-// Writes that graph to folder/graph.pb; returns the path.
+// Writes that graph to folder/graph.pb and returns the path.
 inline std::string WriteLine(const std::string& folder) {
   Graph g;
   BuildLine(g);

@@ -13,7 +13,7 @@ std::string Parsed(const std::string& text, DataType dtype) {
   return t.ok() ? t->Description() + " " + t->ToString() : t.status().ToString();
 }
 
-TEST(ParseValue, JsonBecomesTheTypeAskedFor) {
+TEST(ParseValue, JsonBecomesTheRequestedType) {
   EXPECT_EQ(Parsed("0.5", DT_FLOAT), "float[] 0.5");
   EXPECT_EQ(Parsed("[[1, 2, 3], [4, 5, 6]]", DT_INT32), "int32[2,3] [[1 2 3]\n [4 5 6]]");
   EXPECT_EQ(Parsed("[true, false]", DT_BOOL), "bool[2] [ True False]");
@@ -23,7 +23,7 @@ TEST(ParseValue, JsonBecomesTheTypeAskedFor) {
   EXPECT_TRUE(IdenticalTensors(*text, Tensor::Vector<std::string>({"a", "b"})));
 }
 
-TEST(ParseValue, WhatTheTypeCannotHoldIsRefused) {
+TEST(ParseValue, UnrepresentableValuesAreRejected) {
   for (const auto& [text, dtype] : {std::pair<const char*, DataType>{"256", DT_UINT8},
                                     {"-1", DT_UINT32},
                                     {"1.5", DT_INT32},
@@ -52,7 +52,7 @@ TEST(ValueFile, StringsRoundTripWithAnyBytes) {
   EXPECT_TRUE(IdenticalTensors(t, *back));
 }
 
-TEST(ValueFile, MalformedStringsAreRefusedByName) {
+TEST(ValueFile, MalformedStringsAreRejectedWithTheirFile) {
   for (const char* json :
        {"", "[]", "{\"shape\": [2], \"data_base64\": [\"YQ==\"]}",
         "{\"shape\": [-1], \"data_base64\": []}", "{\"shape\": [1], \"data_base64\": [\"*\"]}",

@@ -1,12 +1,12 @@
-"""What `tools/install.sh` unpacks: libraries, headers and programs for projects that use Weir.
+"""Rules for the tree that `tools/install.sh` installs: libraries, headers and programs.
 
     load("//tools/install:install.bzl", "installed_library", "installed_tree")
 
     installed_library(                        # libweir.a, weir.pc, weirConfig.cmake
         name = "weir",
         deps = ["//session:weir"],
-        headers = ["weir/weir.h"],    # and whatever those include
-        exports = {"//third_party:x": "..."}, # a symbol that a shared library is to take from programs
+        headers = ["weir/weir.h"],    # and the headers they include
+        exports = {"//third_party:x": "..."}, # a symbol that programs provide to a shared library
     )
 
     installed_tree(                           # tree.tar
@@ -15,41 +15,42 @@
         programs = ["//tools:weir"],
     )
 
-A library is one archive of all that the deps are linked from in this repository; Debian's libraries
-are named to the user's linker instead. It is no shared library, because Debian's archives of Abseil
-and Protocol Buffers are not position-independent enough for one; and it needs no --whole-archive,
-because nothing in Weir registers itself (core/families.h).
+A library is one archive with all objects of this repository that the deps link; the flags for the
+user's linker name Debian's libraries instead. It is not a shared library, because Debian's archives
+of Abseil and Protocol Buffers are not position-independent. It needs no --whole-archive, because
+nothing in Weir registers itself (core/families.h).
 
-Whoever links it is told --exclude-libs for its archive and for Debian's: a program that exports its
-symbols (-rdynamic, plugins) keeps these to itself. Else a library in the same process that has
-another version of protobuf, as TensorFlow's has, would be bound to the program's, and crash. What
-programs are to export is in an archive of its own, which is not excluded: lib<name>_exports.a.
+The linker flags contain --exclude-libs for its archive and for Debian's: a program that exports its
+symbols (-rdynamic, plugins) keeps the libraries' symbols private. Otherwise a library in the same
+process with another version of protobuf, such as TensorFlow's, would be bound to the program's
+protobuf, and crash. The symbols that programs must export are in a separate archive, which is not
+excluded: lib<name>_exports.a.
 """
 
 load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
 
-# As `weir --version` says it.
+# As printed by `weir --version`.
 VERSION = "0.1.0"
 
 _Installed = provider(fields = {
-    "archives": "depset of files: what the library is made of",
-    "candidates": "depset of files: headers that may be asked for",
+    "archives": "depset of files: the archives that the library contains",
+    "candidates": "depset of files: headers that may be requested",
     "files": "{path below the prefix: file}",
-    "flags": "what the linker is told of Debian's libraries, a string each",
-    "headers": "headers that are asked for, as they are included",
+    "flags": "linker flags for Debian's libraries, one string each",
+    "headers": "requested headers, as in #include",
 })
 
 def _unique(values):
     return {v: None for v in values}.keys()
 
 def _exclude_libs(name, flags):
-    """The flag by which a program does not export the symbols of these archives."""
+    """Returns the flag that keeps a program from exporting the symbols of these archives."""
     words = [w for f in flags for w in f.split(" ")]
     archives = ["lib%s.a" % name] + [w[len("-l:"):] for w in words if w.startswith("-l:") and w.endswith(".a")]
     return "-Wl,--exclude-libs," + ":".join(_unique(archives))
 
 def _merged_archive(ctx, name, archives):
-    """One archive of many: ar's own language takes archives apart."""
+    """Merges archives into one, with an MRI script for ar."""
     script = ctx.actions.declare_file(name + ".mri")
     archive = ctx.actions.declare_file(name)
     ctx.actions.write(script, "\n".join(
@@ -120,7 +121,7 @@ def _installed_library_impl(ctx):
                 "{flags}": " ".join(
                     own_flags + [_exclude_libs(name, own_flags)],
                 ),
-                # By name for pkg-config, which knows the folder; by path for CMake.
+                # By name for pkg-config, which has the folder; by path for CMake.
                 "{exports}": " ".join(exports_flags + ["-l:" + f for f in [exports_file] if f]),
                 "{exports_cmake}": ";".join(exports_flags + [
                     "${_%s_prefix}/lib/%s" % (name, f)

@@ -39,9 +39,9 @@ void ExpectClose(const Tensor& got, const Tensor& want) {
 // ---- flags in plans
 
 // Records which of its inputs are step-invariant.
-class Lasting : public testing::Test {
+class StepInvariantFlags : public testing::Test {
  protected:
-  Lasting() : ops_(&BuiltinOps()), kernels_(&BuiltinKernels()), g_(ops_) {
+  StepInvariantFlags() : ops_(&BuiltinOps()), kernels_(&BuiltinKernels()), g_(ops_) {
     ops_.Add(
         OpSpec("Ask").In("x: N * float").Out("y: int32").Attr("N: int").Stateful().Doc("Asks."));
     kernels_.Add("Ask", kCpu, [this](const KernelInit& init) -> absl::StatusOr<Kernel> {
@@ -71,7 +71,7 @@ class Lasting : public testing::Test {
   std::vector<bool> lasting_;
 };
 
-TEST_F(Lasting, ConstantsAndVariablesDoAndWhatIsMadeOrFedDoesNot) {
+TEST_F(StepInvariantFlags, SetForConstantsAndVariablesOnly) {
   const Output fed = Placeholder(g_, DT_FLOAT, {2}), constant = Const(g_, {1.f, 2.f}),
                folded = constant + constant;
   const Variable resource = GetVariable(g_, "resource", {2}, Zeros()),
@@ -84,12 +84,12 @@ TEST_F(Lasting, ConstantsAndVariablesDoAndWhatIsMadeOrFedDoesNot) {
 }
 
 // Values that take long enough to compute are computed once.
-TEST_F(Lasting, WhatIsMadeOfLargeVariablesDoes) {
+TEST_F(StepInvariantFlags, SetForValuesComputedFromLargeVariables) {
   const Variable v = GetVariable(g_, "v", {500000}, Zeros());
   EXPECT_THAT(Ask({v.value() + 1.f}), ElementsAre(true));
 }
 
-TEST_F(Lasting, FedConstantsAndFedReadsDoNot) {
+TEST_F(StepInvariantFlags, NotSetForFedConstantsAndReads) {
   const Output constant = Const(g_, {1.f, 2.f});
   const Output read = GetVariable(g_, "v", {2}, Zeros()).value();
   const Tensor value = Tensor::Vector<float>({1, 2});
@@ -97,14 +97,14 @@ TEST_F(Lasting, FedConstantsAndFedReadsDoNot) {
               ElementsAre(false, false));
 }
 
-TEST_F(Lasting, VariablesOfAStepThatWritesToOneDoNot) {
+TEST_F(StepInvariantFlags, NotSetInStepsThatWriteVariables) {
   const Variable v = GetVariable(g_, "v", {2}, Zeros()), w = GetVariable(g_, "w", {}, Zeros());
   const Output constant = Const(g_, {1.f, 2.f});
   EXPECT_THAT(Ask({v.value(), constant}, {}, {Operation{w.AssignAdd(1.f).node}}),
               ElementsAre(false, true));
 }
 
-TEST_F(Lasting, ConstantsThatWaitDo) {
+TEST_F(StepInvariantFlags, SetForControlledConstants) {
   const Output x = Placeholder(g_, DT_FLOAT, {2});
   Output constant;
   {
@@ -115,7 +115,7 @@ TEST_F(Lasting, ConstantsThatWaitDo) {
 }
 
 // Another call may pass another variable, but usually does not: a kernel with a cache checks.
-TEST_F(Lasting, VariablesGivenToAFunctionDo) {
+TEST_F(StepInvariantFlags, SetForVariablesPassedToAFunction) {
   Graph body(ops_);
   const Output handle = Placeholder(body, DT_RESOURCE);
   const Output read =
@@ -132,7 +132,7 @@ TEST_F(Lasting, VariablesGivenToAFunctionDo) {
 }
 
 // A fused node receives the flags of its own inputs: the product's, the bias, the addend.
-TEST_F(Lasting, InputsOfFusedNodesDo) {
+TEST_F(StepInvariantFlags, SetForInputsOfFusedNodes) {
   std::vector<std::vector<bool>> asked;
   kernels_.Add("_FusedMatMul", kCpu, DT_FLOAT,
                [&](const KernelInit& init) -> absl::StatusOr<Kernel> {
@@ -211,12 +211,12 @@ void ExpectFollowsAssignments(const Shape& weight, const ConvOptions& options = 
   }
 }
 
-TEST(LastingWeights, ProductsFollowAssignments) { ExpectFollowsAssignments(kMatrix); }
-TEST(LastingWeights, ConvolutionsFollowAssignments) { ExpectFollowsAssignments(kFilter); }
-TEST(LastingWeights, TransformedFiltersFollowAssignments) {
+TEST(StepInvariantWeights, ProductsFollowAssignments) { ExpectFollowsAssignments(kMatrix); }
+TEST(StepInvariantWeights, ConvolutionsFollowAssignments) { ExpectFollowsAssignments(kFilter); }
+TEST(StepInvariantWeights, TransformedFiltersFollowAssignments) {
   ExpectFollowsAssignments({3, 3, 64, 64});
 }
-TEST(LastingWeights, FiltersThatSkipPixelsFollowAssignments) {
+TEST(StepInvariantWeights, FiltersThatSkipPixelsFollowAssignments) {
   for (const char* padding : {"SAME", "VALID"}) {
     ExpectFollowsAssignments({1, 1, 96, 40}, {.strides = {1, 2, 2, 1}, .padding = padding});
     ExpectFollowsAssignments({1, 1, 20, 72}, {.strides = {1, 3, 3, 1}, .padding = padding});
@@ -235,7 +235,7 @@ TEST(LastingWeights, FiltersThatSkipPixelsFollowAssignments) {
   ExpectFollowsAssignments({3, 3, 200, 40}, {.strides = {1, 2, 2, 1}});
 }
 // Pixels outside the image are excluded rather than zero.
-TEST(LastingWeights, InfiniteWeightsThatSkipPixelsMakeNoNans) {
+TEST(StepInvariantWeights, InfiniteWeightsThatSkipPixelsMakeNoNans) {
   Model m({3, 3, 16, 32}, {.strides = {1, 2, 2, 1}});
   Session session = m.Start();
   Tensor w = Random(m.fed.shape(), 1);
@@ -244,10 +244,12 @@ TEST(LastingWeights, InfiniteWeightsThatSkipPixelsMakeNoNans) {
   const Tensor y = RunOne(session, {{m.x, Random(m.InputShape(2), 2)}}, m.y);
   for (const float f : y.flat<float>()) EXPECT_FALSE(std::isnan(f));
 }
-TEST(LastingWeights, SmallImagesFollowAssignments) { ExpectFollowsAssignments({1, 1, 320, 96}); }
+TEST(StepInvariantWeights, SmallImagesFollowAssignments) {
+  ExpectFollowsAssignments({1, 1, 320, 96});
+}
 
 // A variable that is updated in place, between steps that cache its packed form.
-TEST(LastingWeights, ProductsFollowUpdates) {
+TEST(StepInvariantWeights, ProductsFollowUpdates) {
   Model m(kMatrix);
   const Operation update{m.w.AssignAdd(m.value).node};
   Session session = m.Start();
@@ -262,7 +264,7 @@ TEST(LastingWeights, ProductsFollowUpdates) {
   }
 }
 
-TEST(LastingWeights, FedWeightsMayBeWrittenToBetweenSteps) {
+TEST(StepInvariantWeights, FedWeightsMayBeWrittenToBetweenSteps) {
   for (const Shape& weight : {kMatrix, kFilter}) {
     Model m(weight);
     Session session = m.Start();
@@ -279,7 +281,7 @@ TEST(LastingWeights, FedWeightsMayBeWrittenToBetweenSteps) {
 
 // The first step packs the weight, later steps use the packed form: the results are equal bit for
 // bit.
-TEST(LastingWeights, AllStepsRoundAlike) {
+TEST(StepInvariantWeights, AllStepsRoundAlike) {
   for (const Shape& weight : {kMatrix, Shape({512, 512}), kFilter}) {
     Model m(weight);
     Session session = m.Start();
@@ -294,7 +296,7 @@ TEST(LastingWeights, AllStepsRoundAlike) {
 }
 
 // Each step sees one complete value.
-TEST(LastingWeights, ThreadsMayInferWhileAnotherAssigns) {
+TEST(StepInvariantWeights, ThreadsMayInferWhileAnotherAssigns) {
   Model m({64, 128});
   Session session = m.Start();
   const auto filled = [&](const Shape& shape, float f) {
@@ -353,7 +355,7 @@ class SharedConstants : public testing::TestWithParam<bool> {
   Session session_;
 };
 
-TEST_P(SharedConstants, HaveNoMemoryUntilTheyAreWritten) {
+TEST_P(SharedConstants, HaveNoOwnMemoryUntilWritten) {
   EXPECT_TRUE(Get(v_).SharesBufferWith(constant_));
   EXPECT_TRUE(Get(w_).SharesBufferWith(constant_));
   ASSERT_TRUE(session_.Run(update_).ok());
@@ -373,7 +375,7 @@ TEST_P(SharedConstants, AreCopiedToVariablesThatHaveMemory) {
   }
 }
 
-TEST_P(SharedConstants, AreNotWhatIsFed) {
+TEST_P(SharedConstants, DoNotShareFedTensors) {
   Tensor fed = Tensor::Vector<float>({3, 4});
   ASSERT_TRUE(session_.Run({{initial_, fed}}, {}, {v_.initializer()}).ok());
   fed.data<float>()[0] = 7;

@@ -13,7 +13,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Fails when it is computed.
+// An op whose kernel fails.
 Output BadGather(Graph& g, absl::string_view name) {
   return Gather(Const(g, {1.f, 2.f}), Placeholder(g, DT_INT32, {}, std::string(name) + "_at"), {},
                 name);
@@ -33,16 +33,16 @@ struct Fixture {
   Output bad, y;
 };
 
-TEST(UnusedValues, AreNotComputed) { EXPECT_EQ(Fixture().Run({}), absl::OkStatus()); }
+TEST(EliminateDeadNodes, RemovesUnusedValues) { EXPECT_EQ(Fixture().Run({}), absl::OkStatus()); }
 
-TEST(UnusedValues, AreComputedIfTheOptimisationIsOff) {
+TEST(EliminateDeadNodes, ComputesUnusedValuesIfDisabled) {
   const absl::Status status =
-      Fixture().Run({.disable = {"prune_control_edges", "eliminate_dead_nodes"}});
+      Fixture().Run({.disable = {"prune_control_edges", "reduce_waits"}});
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()), HasSubstr("bad"));
 }
 
-TEST(UnusedValues, AreComputedIfTheyAreTargets) {
+TEST(EliminateDeadNodes, KeepsTargets) {
   Fixture f;
   absl::StatusOr<Session> session = Session::Create(f.g);
   ASSERT_TRUE(session.ok());
@@ -51,7 +51,7 @@ TEST(UnusedValues, AreComputedIfTheyAreTargets) {
       session->Run({{at, Tensor::Scalar<int32_t>(7)}}, {f.y}, {Operation(f.bad.node)}).ok());
 }
 
-TEST(UnusedValues, AreComputedIfAnotherNodeUsesThem) {
+TEST(EliminateDeadNodes, KeepsUsedValues) {
   Fixture f;
   const Output sum = f.bad + f.y;
   absl::StatusOr<Session> session = Session::Create(f.g);
@@ -60,8 +60,8 @@ TEST(UnusedValues, AreComputedIfAnotherNodeUsesThem) {
   EXPECT_FALSE(session->Run({{at, Tensor::Scalar<int32_t>(7)}}, {sum}).ok());
 }
 
-// variable = 5 -> square -> negate ..> read: the read still waits for the assignment.
-TEST(UnusedValues, StillKeepTheOrderOfWhatIsAroundThem) {
+// variable = 5 -> square -> negate ..> read: the read still runs after the assignment.
+TEST(EliminateDeadNodes, KeepsOrderAcrossRemovedNodes) {
   Graph g;
   const Variable v = GetVariable(g, "v", {}, Zeros());
   const Output five = Identity(v.Assign(Const(g, 5.f)));
@@ -78,7 +78,7 @@ TEST(UnusedValues, StillKeepTheOrderOfWhatIsAroundThem) {
   EXPECT_EQ((*out)[0].scalar<float>(), 5);
 }
 
-TEST(UnusedValues, OfABranchNotTakenKeepWaitersFromRunning) {
+TEST(EliminateDeadNodes, KeepsDeadnessOfUntakenBranches) {
   Graph g;
   const Output which = Placeholder(g, DT_BOOL, {}, "which");
   const SwitchResult branches = Switch(Const(g, 1.f), which);
@@ -101,8 +101,8 @@ TEST(UnusedValues, OfABranchNotTakenKeepWaitersFromRunning) {
   }
 }
 
-// A read of an uninitialized variable is an error, whatever waits for it.
-TEST(UnusedValues, ReadsOfVariablesStillReportThatThereIsNone) {
+// A read of an uninitialized variable is an error, whatever depends on it.
+TEST(EliminateDeadNodes, ReadsStillReportUninitializedVariables) {
   Graph g;
   const Variable v = GetVariable(g, "v", {}, Zeros());
   Output y;
@@ -126,7 +126,7 @@ absl::StatusCode Fetch(Graph& g, const Output& y) {
 
 Output Of(const char* op, const Output& x) { return AddOp(op, {x}); }
 
-TEST(KeptChecks, AShapeThatIsKnownNeedsAVariableThatIsInitialized) {
+TEST(PreservedChecks, AKnownShapeStillNeedsAnInitializedVariable) {
   const std::function<Output(const Output&)> kTakers[] = {
       [](const Output& w) { return Of("Rank", w); },
       [](const Output& w) { return Of("Size", w); },
@@ -161,7 +161,7 @@ TEST(KeptChecks, AShapeThatIsKnownNeedsAVariableThatIsInitialized) {
   }
 }
 
-TEST(KeptChecks, AGroupOfWhatIsComputedFromAVariableNeedsIt) {
+TEST(PreservedChecks, AGroupOfComputedValuesNeedsTheVariable) {
   Graph g(GraphOptions{.use_resource = false});
   const Variable v = GetVariable(g, "v", Shape({2, 2}), Zeros());
   const Operation group = Group(g, {v.value() + 1.f});
@@ -172,7 +172,7 @@ TEST(KeptChecks, AGroupOfWhatIsComputedFromAVariableNeedsIt) {
     EXPECT_EQ(session.Run(each).code(), absl::StatusCode::kFailedPrecondition) << each.name();
 }
 
-TEST(KeptChecks, AssertVariablesInitializedFailsUntilTheyAre) {
+TEST(PreservedChecks, AssertVariablesInitializedFailsUntilInitialized) {
   for (const bool use_resource : {false, true}) {
     for (const int count : {1, 2}) {
       Graph g(GraphOptions{.use_resource = use_resource});
@@ -194,13 +194,13 @@ TEST(KeptChecks, AssertVariablesInitializedFailsUntilTheyAre) {
 }
 
 // TensorFlow's sessions fold it without reading the variable.
-TEST(KeptChecks, TheShapeOfAResourceVariableIsKnownBeforeItIsInitialized) {
+TEST(PreservedChecks, TheShapeOfAResourceVariableNeedsNoValue) {
   Graph g;
   const Variable v = GetVariable(g, "v", Shape({2, 2}), Zeros());
   EXPECT_EQ(Fetch(g, Of("Shape", v.value() + 1.f)), absl::StatusCode::kOk);
 }
 
-TEST(KeptChecks, APlaceholderWhoseShapeIsKnownIsFed) {
+TEST(PreservedChecks, APlaceholderOfKnownShapeMustBeFed) {
   Graph g;
   const Output x = Placeholder(g, DT_FLOAT, Shape({2, 3}), "x");
   const Operation group = Group(g, {Of("Shape", x)});

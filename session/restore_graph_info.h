@@ -1,5 +1,5 @@
-#ifndef WEIR_SESSION_RESTORE_PLAN_H_
-#define WEIR_SESSION_RESTORE_PLAN_H_
+#ifndef WEIR_SESSION_RESTORE_GRAPH_INFO_H_
+#define WEIR_SESSION_RESTORE_GRAPH_INFO_H_
 
 #include <memory>
 #include <mutex>
@@ -14,16 +14,16 @@ namespace weir {
 
 // The effects of a restore op, according to the graph and the session's variables: which nodes read
 // from a checkpoint, and to which variables their values are assigned. Immutable.
-struct RestorePlan {
+struct RestoreGraphInfo {
   // The path of a value to an assignment.
   struct AssignPath {
     const Node* assign = nullptr;
     int variable = -1;                  // whose handle the assignment takes directly; -1: none
-    bool stands_alone = false;          // setting the variable directly is equivalent
+    bool is_sole_use = false;           // setting the variable directly is equivalent
     std::vector<const Node*> reshapes;  // in order from the reading node to the assignment
   };
   // A node that the restore op groups, and the path that ends there, if any.
-  struct Last {
+  struct FinalNode {
     Node* node = nullptr;
     int path = -1;
   };
@@ -34,8 +34,8 @@ struct RestorePlan {
   std::vector<AssignPath> paths;
   // By output of the readers, in the order of the readers: the index of its first path. A final
   // entry holds the number of paths.
-  std::vector<int> first_way;
-  std::vector<Last> lasts;
+  std::vector<int> first_path;
+  std::vector<FinalNode> final_nodes;
   // Nodes that create handles or references, and the state behind each; null where there is none.
   std::vector<Node*> variables;
   std::vector<std::shared_ptr<VariableState>> states;
@@ -45,11 +45,11 @@ struct RestorePlan {
   // Returns the analysis of `restore` for this session: the cached one if it is still valid, else a
   // new one. A new one takes a walk over all nodes on which `restore` depends, and two look-ups per
   // variable. `run` runs the nodes of variables that have no state yet, which creates it.
-  static absl::StatusOr<std::shared_ptr<const RestorePlan>> Of(
+  static absl::StatusOr<std::shared_ptr<const RestoreGraphInfo>> Of(
       const Graph& graph, Node* restore, ResourceMap& resources,
       absl::FunctionRef<absl::Status(const std::vector<Operation>&)> run);
 };
 
 }  // namespace weir
 
-#endif  // WEIR_SESSION_RESTORE_PLAN_H_
+#endif  // WEIR_SESSION_RESTORE_GRAPH_INFO_H_

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "weir/core/exception.h"
-#include "weir/kernels/dataset_ahead.h"
+#include "weir/kernels/dataset_prefetch.h"
 
 // Prefetching iterators, which run on the session's threads. Elements read and computed ahead are
 // queued, up to a limit, in input order.
@@ -30,9 +30,9 @@ struct Call {
   bool taken = false, done = false;
 };
 
-class Ahead : public std::enable_shared_from_this<Ahead> {
+class Prefetcher : public std::enable_shared_from_this<Prefetcher> {
  public:
-  Ahead(std::unique_ptr<DatasetIterator> input, ElementFn f, int64_t limit)
+  Prefetcher(std::unique_ptr<DatasetIterator> input, ElementFn f, int64_t limit)
       : input_(std::move(input)), f_(std::move(f)), limit_(limit) {}
 
   MaybeElement Next(const DatasetContext& x) {
@@ -64,7 +64,7 @@ class Ahead : public std::enable_shared_from_this<Ahead> {
       const std::lock_guard<std::mutex> lock(mutex_);
       stopped_ = true;
     }
-    cancellation_.Cancel(absl::CancelledError("The iterator is gone"));
+    cancellation_.Cancel(absl::CancelledError("The iterator was destroyed"));
     std::unique_lock<std::mutex> lock(mutex_);
     changed_.wait(lock, [&] { return running_ == 0; });
     calls_.clear();
@@ -88,10 +88,10 @@ class Ahead : public std::enable_shared_from_this<Ahead> {
 
   // An exception must neither skip the state updates in the callers nor end a thread of the pool.
   MaybeElement Read(const DatasetContext& x) {
-    return CatchExceptions("The data set", [&] { return input_->Next(x); });
+    return CatchExceptions("The dataset", [&] { return input_->Next(x); });
   }
   MaybeElement Apply(const DatasetContext& x, const Tensors& element) {
-    return CatchExceptions("The data set", [&] { return f_(x, element); });
+    return CatchExceptions("The dataset", [&] { return f_(x, element); });
   }
 
   MaybeElement ReadNow(const DatasetContext& x, std::unique_lock<std::mutex>* lock) {
@@ -198,14 +198,15 @@ class Ahead : public std::enable_shared_from_this<Ahead> {
   const Node* caller_ = nullptr;
 };
 
-class AheadIterator final : public DatasetIterator {
+class PrefetchIterator final : public DatasetIterator {
  public:
-  explicit AheadIterator(std::shared_ptr<Ahead> ahead) : ahead_(std::move(ahead)) {}
-  ~AheadIterator() override { ahead_->Stop(); }
-  MaybeElement Next(const DatasetContext& x) override { return ahead_->Next(x); }
+  explicit PrefetchIterator(std::shared_ptr<Prefetcher> prefetcher)
+      : prefetcher_(std::move(prefetcher)) {}
+  ~PrefetchIterator() override { prefetcher_->Stop(); }
+  MaybeElement Next(const DatasetContext& x) override { return prefetcher_->Next(x); }
 
  private:
-  const std::shared_ptr<Ahead> ahead_;
+  const std::shared_ptr<Prefetcher> prefetcher_;
 };
 
 }  // namespace
@@ -221,13 +222,13 @@ absl::Status WrapDataset(KernelContext& c, WrapIterator wrap) {
 
 std::unique_ptr<DatasetIterator> Prefetched(std::unique_ptr<DatasetIterator> input,
                                             int64_t buffer_size) {
-  return MappedAhead(std::move(input), nullptr, buffer_size);
+  return PrefetchedMap(std::move(input), nullptr, buffer_size);
 }
 
-std::unique_ptr<DatasetIterator> MappedAhead(std::unique_ptr<DatasetIterator> input, ElementFn f,
-                                             int64_t calls) {
-  return std::make_unique<AheadIterator>(
-      std::make_shared<Ahead>(std::move(input), std::move(f), calls));
+std::unique_ptr<DatasetIterator> PrefetchedMap(std::unique_ptr<DatasetIterator> input, ElementFn f,
+                                               int64_t calls) {
+  return std::make_unique<PrefetchIterator>(
+      std::make_shared<Prefetcher>(std::move(input), std::move(f), calls));
 }
 
 }  // namespace weir

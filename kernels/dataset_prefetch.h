@@ -1,5 +1,5 @@
-#ifndef WEIR_KERNELS_DATASET_AHEAD_H_
-#define WEIR_KERNELS_DATASET_AHEAD_H_
+#ifndef WEIR_KERNELS_DATASET_PREFETCH_H_
+#define WEIR_KERNELS_DATASET_PREFETCH_H_
 
 #include <functional>
 #include <memory>
@@ -20,8 +20,8 @@ using ElementFn = std::function<MaybeElement(const DatasetContext&, const Tensor
 std::unique_ptr<DatasetIterator> Prefetched(std::unique_ptr<DatasetIterator> input,
                                             int64_t buffer_size);
 // Maps elements with f, in order, with up to `calls` concurrent calls ahead of the consumer.
-std::unique_ptr<DatasetIterator> MappedAhead(std::unique_ptr<DatasetIterator> input, ElementFn f,
-                                             int64_t calls);
+std::unique_ptr<DatasetIterator> PrefetchedMap(std::unique_ptr<DatasetIterator> input, ElementFn f,
+                                               int64_t calls);
 
 // Stacks `size` elements of the input into one. The last batch may be smaller, unless it is dropped
 // (dataset_batches.cc).
@@ -33,4 +33,4 @@ void AddDatasetFunctionKernels(KernelRegistry* r);  // dataset_functions.cc
 
 }  // namespace weir
 
-#endif  // WEIR_KERNELS_DATASET_AHEAD_H_
+#endif  // WEIR_KERNELS_DATASET_PREFETCH_H_
