@@ -207,6 +207,11 @@ OpSpec& OpSpec::IdentityIfSameShape() {
   return *this;
 }
 
+OpSpec& OpSpec::Repeats(int input) {
+  traits_.repeated_input = static_cast<int8_t>(input);
+  return *this;
+}
+
 OpSpec& OpSpec::IsPlaceholder() {
   traits_.placeholder = true;
   return *this;

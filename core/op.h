@@ -81,6 +81,7 @@ class OpSpec {
   OpSpec& Involution();
   OpSpec& Neutral(NeutralElement element);
   OpSpec& IdentityIfSameShape();
+  OpSpec& Repeats(int input);
   OpSpec& IsPlaceholder();
   OpSpec& Flow(ControlFlow kind);
   OpSpec& Has(Effect effect);

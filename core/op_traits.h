@@ -23,7 +23,8 @@ struct Output;
 enum class Movement : uint8_t {
   kComputes,    // The outputs are new values.
   kIdentity,    // Output i is input i: Identity, StopGradient.
-  kForward,     // Output 0 may share the memory of input 0: Reshape, Enter, Switch.
+  kReshape,     // Output 0 has the elements of input 0, in order, in another shape: Reshape.
+  kForward,     // Output 0 may share the memory of input 0: Enter, Switch, Bitcast.
   kRearrange,   // Each element of the outputs is an element of an input: Concat, Transpose.
   kGather,      // The same; reads no more of input 0 than it writes: Slice, Gather.
   kReadsShape,  // Reads the shapes of its inputs, not their elements: Shape, ZerosLike.
@@ -163,6 +164,8 @@ struct OpTraits {
   bool involution = false;
   // Is the identity of input 0 if output 0 has its shape: Reshape, BroadcastTo, Slice.
   bool identity_if_same_shape = false;
+  // Output 0 is this input, repeated along some dimensions: 0 for Tile and BroadcastTo, 1 for Fill.
+  int8_t repeated_input = -1;
   // A placeholder for what is fed.
   bool placeholder = false;
   std::optional<NeutralElement> neutral;
@@ -182,14 +185,15 @@ struct OpTraits {
   }
   // Output 0 may share memory with input 0.
   bool forwards() const {
-    return movement == Movement::kIdentity || movement == Movement::kForward;
+    return movement == Movement::kIdentity || movement == Movement::kReshape ||
+           movement == Movement::kForward;
   }
 };
 
 // The operations of one call as `traits` says; negative if they are not known.
 double Flops(const OpTraits& traits, const OpCall& call);
-// The bytes of a call that writes variables, and reads them before if it updates them. The value of a
-// variable behind a handle is no input: it is taken to be as large as the largest input.
+// The bytes of a call that writes variables, and reads them before if it updates them. The value of
+// a variable behind a handle is no input: it is taken to be as large as the largest input.
 double VariableWriteBytes(const OpTraits& traits, const OpCall& call);
 
 }  // namespace weir

@@ -393,6 +393,7 @@ void AddArrayConcatOps(OpRegistry* ops) {
                .Attr("Tmultiples: {int32, int64} = DT_INT32")
                .Moves(Movement::kRearrange)
                .IdentityIfSameShape()
+               .Repeats(0)
                .InferShape(TileShape)
                .Gradient(TileGradient)
                .Doc("Repeats the input `multiples` times in each dimension."));

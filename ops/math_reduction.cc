@@ -337,6 +337,7 @@ OpSpec ReductionSpec(absl::string_view op, absl::string_view types) {
       .Attr(types)
       .Attr("Tidx: {int32, int64} = DT_INT32")
       .Reduction()
+      .Rows(RowRule::kReduce)
       .InferShape(ReductionShape);
 }
 
@@ -357,18 +358,15 @@ OpSpec ScanSpec(absl::string_view op, absl::string_view types) {
 void AddReductionOps(OpRegistry* ops) {
   const char* const all = "T: numbertype";
   ops->Add(ReductionSpec("Sum", all)
-               .Rows(RowRule::kReduce)
                .Gradient(SumGradient)
                .Doc("Computes the sum over some dimensions."));
   ops->Add(ReductionSpec("Mean", all)
-               .Rows(RowRule::kReduce)
                .Gradient(MeanGradient)
                .Doc("Computes the mean over some dimensions."));
   ops->Add(ReductionSpec("Prod", all)
                .Gradient(ProdGradient)
                .Doc("Computes the product over some dimensions."));
   ops->Add(ReductionSpec("Max", kReducedTypes)
-               .Rows(RowRule::kReduce)
                .Gradient(ExtremeReductionGradient)
                .Doc("Computes the maximum over some dimensions."));
   ops->Add(ReductionSpec("Min", kReducedTypes)
@@ -386,6 +384,7 @@ void AddReductionOps(OpRegistry* ops) {
                  .Attr("keep_dims: bool = false")
                  .Attr("Tidx: {int32, int64} = DT_INT32")
                  .Reduction()
+                 .Rows(RowRule::kReduce)
                  .InferShape(ReductionShape)
                  .NotDifferentiable()
                  .Doc(doc));

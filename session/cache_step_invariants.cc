@@ -131,7 +131,7 @@ class StepInvariantCacher : public Fusion {
       } else if (op == "Add" || op == "AddV2") {
         if (IsPerChannel(n, last)) ReshapeToBias(id, last);
         return;
-      } else if (n.Is("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")) {
+      } else if (n.traits().rows == RowRule::kNorm) {
         if (last == conv) DecomposeBatchNorm(id, conv);
         return;
       } else {

@@ -147,7 +147,7 @@ Shape ElementwiseNodes::BroadcastOf(absl::Span<const PlanValue> values) const {
 
 bool ElementwiseNodes::IsBroadcast(int id, const Shape& shape, const PlanNode& user) const {
   const PlanNode& n = plan_.nodes[id];
-  if (!n.Is("Tile", "BroadcastTo", "Fill") || !CanDisappear(n, user)) return false;
+  if (n.traits().repeated_input < 0 || !CanDisappear(n, user)) return false;
   // A constant is alive in a branch that is not taken.
   if (n.may_be_dead && !plan_.nodes[BroadcastInput(n).node].may_be_dead) return false;
   const Shape& from = ShapeOf(BroadcastInput(n));

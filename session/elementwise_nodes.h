@@ -53,7 +53,7 @@ class ElementwiseNodes : public Fusion {
   // `user` broadcasts that input itself.
   bool IsBroadcast(int id, const Shape& shape, const PlanNode& user) const;
   // Returns that input.
-  static PlanValue BroadcastInput(const PlanNode& n) { return n.inputs[n.Is("Fill") ? 1 : 0]; }
+  static PlanValue BroadcastInput(const PlanNode& n) { return n.inputs[n.traits().repeated_input]; }
 
  private:
   bool IsMasked(int id);

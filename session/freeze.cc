@@ -62,6 +62,13 @@ std::string AsControl(absl::string_view input) { return absl::StrCat("^", Split(
 
 bool IsResource(int wire_type) { return wire_type == static_cast<int>(proto::DT_RESOURCE); }
 
+// Traits of a built-in op; those of an op without any for others.
+const OpTraits& TraitsOf(const std::string& op) {
+  static const OpTraits* const none = new OpTraits;
+  const OpSpec* const spec = BuiltinOps().Find(op);
+  return spec == nullptr ? *none : spec->traits();
+}
+
 // True for nodes that forward a handle or a reference: all outputs are input 0; of Merge, any
 // input.
 bool ForwardsHandle(const proto::NodeDef& node) {
@@ -70,18 +77,14 @@ bool ForwardsHandle(const proto::NodeDef& node) {
       (type == node.attr().end() || !IsResource(type->second.type()))) {
     return false;
   }
-  const OpSpec* const op = BuiltinOps().Find(node.op());
-  if (op == nullptr) return false;
-  const ControlFlow flow = op->traits().control_flow;
-  return op->traits().movement == Movement::kIdentity ||
+  const OpTraits& traits = TraitsOf(node.op());
+  const ControlFlow flow = traits.control_flow;
+  return traits.movement == Movement::kIdentity ||
          (flow != ControlFlow::kNone && flow != ControlFlow::kLoopCond);
 }
 
 // Returns null for an op that calls no functions.
-const FunctionCalls* CallsOf(const std::string& op) {
-  const OpSpec* const spec = BuiltinOps().Find(op);
-  return spec == nullptr ? nullptr : spec->traits().calls;
-}
+const FunctionCalls* CallsOf(const std::string& op) { return TraitsOf(op).calls; }
 
 void SetType(DataType type, const char* attr, proto::NodeDef* node) {
   (*node->mutable_attr())[attr].set_type(static_cast<proto::DataType>(type));
@@ -112,8 +115,9 @@ void ReplaceByConst(const Tensor& value, proto::NodeDef* node) {
 bool ReplaceRead(const Graph& graph, DataType type, proto::NodeDef* node,
                  std::vector<proto::NodeDef>* more) {
   const std::string op = node->op();
+  const VariableUse use = TraitsOf(op).variable_use;
   const auto attr = [node](const char* name) { return node->attr().at(name); };
-  if (op == "ReadVariableOp") {
+  if (use == VariableUse::kReads) {
     ChangeOp("Identity", node);
     SetType(type, "T", node);
   } else if (op == "ResourceGather") {
@@ -140,12 +144,12 @@ bool ReplaceRead(const Graph& graph, DataType type, proto::NodeDef* node,
     ChangeOp("GatherNd", node);
     SetType(type, "Tparams", node);
     (*node->mutable_attr())["Tindices"] = indices;
-  } else if (op == "VariableShape") {
+  } else if (use == VariableUse::kReadsShape) {
     const proto::AttrValue out_type = attr("out_type");
     ChangeOp("Shape", node);
     SetType(type, "T", node);
     (*node->mutable_attr())["out_type"] = out_type;
-  } else if (op == "VarIsInitializedOp" || op == "IsVariableInitialized") {
+  } else if (use == VariableUse::kTests) {
     node->set_input(0, AsControl(node->input(0)));
     ReplaceByConst(Tensor::Scalar(true), node);
   } else {
@@ -207,7 +211,7 @@ class Freezer {
   absl::Status ReadVariables(const proto::GraphDef& def) {
     absl::flat_hash_map<const Node*, Output> reads;  // by the handle's node, without control inputs
     for (const std::unique_ptr<Node>& node : graph_.nodes()) {
-      if (node->op_name() == "ReadVariableOp" && node->control_inputs().empty())
+      if (node->op().traits().variable_use == VariableUse::kReads && node->control_inputs().empty())
         reads.emplace(node->input(0).node, node->output());
     }
     std::vector<Key> keys;
@@ -278,16 +282,19 @@ class Freezer {
     for (const proto::NodeDef& node : def.node()) {
       const FunctionCalls* calls = CallsOf(node.op());
       const bool is_loop = calls && calls->is_loop, forwards = ForwardsHandle(node);
+      const ControlFlow flow = TraitsOf(node.op()).control_flow;
       if (!is_loop && !forwards) continue;
       for (int i = 0; i < node.input_size() && !IsControl(node.input(i)); ++i) {
         std::vector<Forwarder>& from = forwarders[Split(node.input(i))];
         if (is_loop && TakesHandle(*calls, node, i - calls->first_argument)) {
           from.push_back({&node, i - calls->first_argument});
-        } else if (forwards && (i == 0 || absl::EndsWith(node.op(), "Merge"))) {
+        } else if (forwards && (i == 0 || flow == ControlFlow::kMerge)) {
           from.push_back({&node, 0});
-          if (absl::EndsWith(node.op(), "Switch")) from.push_back({&node, 1});
-          for (int k = 1; node.op() == "_SwitchN" && k < node.attr().at("num_outs").i(); ++k)
-            from.push_back({&node, k});
+          const auto outputs = node.attr().find("num_outs");
+          const int64_t count = flow != ControlFlow::kSwitch   ? 1
+                                : outputs == node.attr().end() ? 2
+                                                               : outputs->second.i();
+          for (int k = 1; k < count; ++k) from.push_back({&node, k});
         }
       }
     }
@@ -375,8 +382,7 @@ class Freezer {
 
   static absl::Status CannotFreeze(const proto::NodeDef& node) {
     const std::string label = absl::StrCat(node.name(), " (", node.op(), ")");
-    if (absl::StrContains(node.op(), "Assign") || absl::StrContains(node.op(), "Apply") ||
-        absl::StrContains(node.op(), "Scatter")) {
+    if (TraitsOf(node.op()).writes_variables()) {
       return FailedPrecondition("Cannot freeze the graph: ", label,
                                 " writes to a variable, and the requested outputs depend on it. "
                                 "Request outputs that were built for inference");
@@ -524,9 +530,7 @@ class Freezer {
   // Returns an error if variables are left: those that a function creates by name are not replaced.
   static absl::Status CheckNoVariableLeft(const proto::GraphDef& def) {
     const auto check = [](const proto::NodeDef& node, absl::string_view where) {
-      const OpSpec* const op = BuiltinOps().Find(node.op());
-      if (op == nullptr || op->traits().variable_use != VariableUse::kDeclares)
-        return absl::OkStatus();
+      if (TraitsOf(node.op()).variable_use != VariableUse::kDeclares) return absl::OkStatus();
       return Unimplemented("Cannot freeze the graph: ", node.name(), " (", node.op(), ")", where,
                            " creates a variable that is not passed to it");
     };

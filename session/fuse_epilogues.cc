@@ -109,7 +109,7 @@ class EpilogueFusion : public Fusion {
     const std::string& op = n.node->op_name();
     const bool is_add = op == "Add" || op == "AddV2" || IsSumOfTwo(n);
     bool is_fused = false;
-    if (op == "FusedBatchNorm" || op == "FusedBatchNormV2" || op == "FusedBatchNormV3") {
+    if (n.traits().rows == RowRule::kNorm) {
       is_fused = FoldBatchNorm(n, match);
     } else if (op == "BiasAdd" || op == "BiasAddV1") {
       is_fused = FormatOf(n) == FormatOf(root) && n.inputs[0] == PlanValue{match->last, 0} &&

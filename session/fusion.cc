@@ -57,7 +57,7 @@ bool Fusion::IsZero(const PlanValue& v) const {
                                             [](char byte) { return byte == 0; });
   }
   if (!IsFusable(n) || !n.controls.empty() || n.may_be_dead) return false;
-  return n.Is("ZerosLike") || (n.Is("Fill") && IsZero(n.inputs[1]));
+  return n.Is("ZerosLike") || (n.traits().repeated_input == 1 && IsZero(n.inputs[1]));
 }
 
 bool Fusion::CanDisappear(const PlanNode& n, const PlanNode& result) const {
@@ -85,12 +85,12 @@ std::optional<int> Fusion::FirstReducedAxis(const PlanNode& n, const PlanValue& 
 }
 
 int Fusion::StripReshapes(const PlanValue& v, std::set<int>* passed) const {
-  static constexpr absl::string_view kReshapes[] = {"ExpandDims", "Identity", "Reshape", "Squeeze",
-                                                    "StopGradient"};
+  const auto is_reshape = [](const PlanNode& n) {
+    return n.is_identity() || n.traits().movement == Movement::kReshape;
+  };
   int id = v.node;
   const auto is_constant = [&](const PlanValue& shape) { return ConstantOf(shape) != nullptr; };
-  while (IsFusable(plan_.nodes[id]) &&
-         absl::c_linear_search(kReshapes, plan_.nodes[id].node->op_name()) &&
+  while (IsFusable(plan_.nodes[id]) && is_reshape(plan_.nodes[id]) &&
          absl::c_all_of(absl::MakeSpan(plan_.nodes[id].inputs).subspan(1), is_constant)) {
     passed->insert(id);
     id = plan_.nodes[id].inputs[0].node;

@@ -131,11 +131,12 @@ class ControlEdgePruner {
     if (!knows_all) return false;
     const DataType type = n.node->output_type(0);
     if (FindFusableOp(n.node->op_name(), n.inputs.size(), type)) return true;
-    if (!n.Is("Reshape", "Sum", "Mean", "Max", "Min")) return false;
+    const RowRule rows = n.traits().rows;
+    if (rows != RowRule::kReshape && rows != RowRule::kReduce) return false;
     const PlanNode& second = plan_.nodes[n.inputs[1].node];
     if (!second.is_constant(n.inputs[1].output)) return false;
     const Tensor& axes = second.constants[n.inputs[1].output];
-    return n.Is("Reshape") || axes.num_elements() == 1;  // two axes may be equal
+    return rows == RowRule::kReshape || axes.num_elements() == 1;  // two axes may be equal
   }
 
   void PruneTransitiveEdges() {

@@ -57,7 +57,7 @@ struct RestoredTensor {
 absl::Status CheckAssignment(const Node& assign, const Shape& shape, absl::string_view name) {
   const Output& target = assign.input(0);
   const Shape* declared = &target.node->output_shape(target.index);
-  if (assign.op_name() == "AssignVariableOp") {
+  if (!IsRef(assign.input_type(0))) {
     const HandleData* const handle = target.node->output_handle(target.index);
     if (handle == nullptr) return absl::OkStatus();
     declared = &handle->shape;

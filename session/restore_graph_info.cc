@@ -39,19 +39,17 @@ class OpKinds {
                                      {"RestoreV2", OpKind::kRead},
                                      {"RestoreSlice", OpKind::kRead},
                                      {"Restore", OpKind::kRead},
-                                     {"Identity", OpKind::kIdentity},
-                                     {"Reshape", OpKind::kReshape},
-                                     {"Assign", OpKind::kAssign},
-                                     {"AssignVariableOp", OpKind::kAssign},
-                                     {"VarHandleOp", OpKind::kVariable},
-                                     {"VariableV2", OpKind::kVariable},
-                                     {"Variable", OpKind::kVariable}})
+                                     {"Reshape", OpKind::kReshape}})
       kinds_.emplace_back(ops.Find(name), kind);
   }
   OpKind KindOf(const Node& node) const {
     for (const auto& [op, kind] : kinds_) {
       if (op == &node.op()) return kind;
     }
+    const OpTraits& traits = node.op().traits();
+    if (traits.movement == Movement::kIdentity && node.num_inputs() == 1) return OpKind::kIdentity;
+    if (traits.variable_use == VariableUse::kReplaces) return OpKind::kAssign;
+    if (traits.variable_use == VariableUse::kDeclares) return OpKind::kVariable;
     return OpKind::kOther;
   }
 

@@ -358,7 +358,7 @@ class Scheduler {
   absl::Status EmitInstruction(int i) {
     const PlanNode& n = graph_.nodes[i];
     const bool computes = n.kind == PlanNode::Kind::kOp && !n.kernel.is_constant() &&
-                          !n.Is("Identity", "ReadVariableOp");
+                          !n.is_identity() && !n.Is(VariableUse::kReads);
     if (computes) plan_.flushes_subnormals = env_.options.flush_subnormals;
     Instruction instruction;
     instruction.node = n.node;

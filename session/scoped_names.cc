@@ -122,7 +122,7 @@ void StripScope(absl::string_view prefix, const std::function<void(const std::st
     places->DeleteSubrange(kept, places->size() - kept);
   }
   const auto frame = node->mutable_attr()->find("frame_name");
-  if (frame != node->mutable_attr()->end() && (node->op() == "Enter" || node->op() == "RefEnter"))
+  if (frame != node->mutable_attr()->end())
     frame->second.set_s(StripScope(frame->second.s(), prefix));
 }
 

@@ -35,7 +35,7 @@ class TileSinking : public Fusion {
   }
 
  private:
-  static bool IsTile(const PlanNode& n) { return n.Is("Tile", "BroadcastTo") && !n.removed; }
+  static bool IsTile(const PlanNode& n) { return n.traits().repeated_input == 0 && !n.removed; }
 
   // Swaps the Tile with its user. Returns the new position of the Tile; -1 if it stays.
   int Sink(int tile) {
