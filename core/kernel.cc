@@ -157,6 +157,9 @@ struct ElementwiseKernel {
       return InvalidArgument("the kernel takes ", is_binary ? 2 : 1, " inputs, not ",
                              c.num_inputs());
     const Tensor &x = c.input(0), &y = c.input(is_binary ? 1 : 0);
+    if (BaseType(c.node().output_type(0)) != loop.type)
+      return InvalidArgument("the output is ", DataTypeName(c.node().output_type(0)),
+                             ", but the kernel computes ", DataTypeName(loop.type));
     for (const Tensor* t : {&x, &y}) {
       if (t->dtype() != loop.type)
         return InvalidArgument("expected ", DataTypeName(loop.type), ", got ",
@@ -239,6 +242,14 @@ KernelDef& KernelRegistry::Add(absl::string_view op, Place place, TypeConstraint
 
 namespace {
 
+// Returns true if the kernel is no element-wise one, or its function is for the node's types.
+bool FitsLoop(const Node& node, const KernelDef& def) {
+  if (!def.elementwise) return true;
+  const int num_arguments = def.elementwise->binary != nullptr ? 2 : 1;
+  return node.num_inputs() == num_arguments && node.num_outputs() == 1 &&
+         node.input_type(0) == def.elementwise->type && node.output_type(0) == node.input_type(0);
+}
+
 bool Satisfies(const Node& node, const TypeConstraints& constraints) {
   for (const auto& [name, type] : constraints) {
     const AttrValue* v = name.empty() ? node.FindAttr("T") : node.FindAttr(name);
@@ -257,7 +268,8 @@ const KernelDef* KernelRegistry::Find(const Node& node, Place place) const {
   const auto it = kernels_.empty() ? kernels_.end() : kernels_.find(op);  // hashes the name once
   if (it != kernels_.end()) {
     for (const auto& def : it->second) {
-      if (def->place == place && Satisfies(node, def->constraints)) return def.get();
+      if (def->place == place && Satisfies(node, def->constraints) && FitsLoop(node, *def))
+        return def.get();
     }
   }
   if (families_ != nullptr) {

@@ -108,6 +108,25 @@ std::string HostName() {
   return gethostname(name, sizeof(name) - 1) == 0 ? name : "this machine";
 }
 
+// Passes rely on the inputs that a trait is about.
+absl::Status CheckTraits(const OpSpec& op) {
+  const OpTraits& traits = op.traits();
+  const size_t inputs = op.inputs().size(), outputs = op.outputs().size();
+  if (traits.neutral && inputs != 2)
+    return InvalidArgument("An op with a neutral element has two inputs, not ", inputs);
+  if (traits.involution && (inputs != 1 || outputs != 1))
+    return InvalidArgument("An involution has one input and one output");
+  if (traits.movement == Movement::kIdentity && inputs < outputs)
+    return InvalidArgument("Each output of an identity is an input, but there are ", outputs,
+                           " outputs and ", inputs, " inputs");
+  if (traits.identity_if_same_shape && inputs == 0)
+    return InvalidArgument("An op that may be an identity has an input");
+  if (traits.repeated_input >= static_cast<int>(inputs))
+    return InvalidArgument("Input ", static_cast<int>(traits.repeated_input),
+                           " is repeated, but there are ", inputs, " inputs");
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 void OpSpec::ParseArgs(absl::string_view text, std::vector<ArgSpec>* out) {
@@ -304,6 +323,7 @@ const absl::Status& OpSpec::Resolve() {
   }
   for (ArgSpec& arg : inputs_) status_.Update(ResolveArg(*this, &arg));
   for (ArgSpec& arg : outputs_) status_.Update(ResolveArg(*this, &arg));
+  status_.Update(CheckTraits(*this));
   return status_;
 }
 

@@ -114,6 +114,11 @@ absl::StatusOr<Padding> ReadPadding(const KernelContext& c) {
     for (const int64_t d : padding.shapes.back()) {
       if (d < -1) return InvalidArgument("Dimension ", d, " must be >= -1");
     }
+    // As in TensorFlow, the dimensions before the first unknown one must not overflow.
+    const Dims& dims = padding.shapes.back();
+    const auto known = std::find(dims.begin(), dims.end(), -1) - dims.begin();
+    WEIR_RETURN_IF_ERROR(
+        CheckedShape(absl::MakeConstSpan(dims).subspan(0, static_cast<size_t>(known))).status());
     const Tensor& value = c.input(static_cast<int>(2 + n + k));
     if (value.rank() != 0) return InvalidArgument("All padding values must be scalars");
     WEIR_ASSIGN_OR_RETURN(padding.values.emplace_back(), c.Own(value));

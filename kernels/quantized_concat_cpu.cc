@@ -70,9 +70,13 @@ NumberRange RangeOfAll(const std::vector<NumberRange>& ranges) {
 
 template <class T, bool kAxisFirst>
 absl::Status Concat(KernelContext& c) {
-  const int n = (c.num_inputs() - 1) / 3, first = kAxisFirst ? 1 : 0;
+  const int n = (c.num_inputs() - 1) / 3, first = kAxisFirst ? 1 : 0, axis = kAxisFirst ? 0 : n;
+  if (c.input(axis).rank() != 0) {
+    return InvalidArgument("Concat dim tensor should be a scalar integer, but got shape ",
+                           c.input(axis).shape().ToString());
+  }
   WEIR_ASSIGN_OR_RETURN(const std::vector<NumberRange> ranges, ReadRanges(c, n + 1, n, kAxisFirst));
-  WEIR_ASSIGN_OR_RETURN(const ConcatLayout join, ConcatLayout::Of(c, first, n, kAxisFirst ? 0 : n));
+  WEIR_ASSIGN_OR_RETURN(const ConcatLayout join, ConcatLayout::Of(c, first, n, axis));
   const NumberRange range = RangeOfAll<T>(ranges);
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, join.shape));
   int64_t column = 0;

@@ -176,8 +176,9 @@ void AddRanges(KernelRegistry* r, List<Ts...>) {
 
 // ---- RaggedGather
 
-// Checks that no row is out of range: the splits are sorted, non-negative and at most `rows`.
+// Checks that no row is out of range: there are splits, sorted, non-negative and at most `rows`.
 absl::Status CheckSplits(const Dims& splits, int64_t rows) {
+  if (splits.empty()) return InvalidArgument("Ragged splits may not be empty");
   for (size_t i = 0; i < splits.size(); ++i) {
     if (i > 0 && splits[i] < splits[i - 1]) return InvalidArgument("Ragged splits must be sorted");
     if (splits[i] < 0) return InvalidArgument("Ragged splits must be non-negative");

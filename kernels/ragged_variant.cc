@@ -273,8 +273,7 @@ absl::Status ToVariantGradient(KernelContext& c, DataType type) {
   const Tensor &encoded = c.input(0), &splits = c.input(1);
   const int64_t n = splits.num_elements();
   // A scalar means that there are no splits.
-  if (splits.rank() > 1 || (splits.rank() == 1 && n > 0))
-    WEIR_RETURN_IF_ERROR(CheckSplits(splits, n > 0 ? splits.IntAt(n - 1) : 0));
+  if (splits.rank() > 0) WEIR_RETURN_IF_ERROR(CheckSplits(splits, n > 0 ? splits.IntAt(n - 1) : 0));
   std::vector<RaggedValue> parts;
   int64_t count = 0;
   for (int64_t i = 0; i < encoded.num_elements(); ++i) {

@@ -52,6 +52,10 @@ absl::Status ConcatSparse(KernelContext& c, int64_t attr_axis) {
                         ReadSparseList(c, c.num_inputs() / 3));
   WEIR_ASSIGN_OR_RETURN(const int axis, ConcatAxis(parts, attr_axis));
   WEIR_ASSIGN_OR_RETURN(const Dims dims, ConcatDims(parts, axis));
+  for (const SparseValue& part : parts) {
+    if (!CheckedShape(part.dims).ok())
+      return Internal("Encountered overflow from large input shape.");
+  }
   const int64_t rank = static_cast<int64_t>(dims.size());
   int64_t count = 0;
   for (const SparseValue& part : parts) count += part.count();

@@ -78,10 +78,34 @@ namespace {
 
 // ---- shape functions
 
+// Checks that counts and keys of features, where these are attributes, match the types.
+absl::Status CheckTypeCounts(const ShapeContext& c, const std::string& prefix) {
+  const Node& node = c.node();
+  for (const char* const kind : {"sparse", "dense"}) {
+    const std::string features = absl::StrCat(prefix, kind);
+    const auto [first, last] = node.OutputRange(absl::StrCat(features, "_values"));
+    const int64_t types = last - first;
+    const AttrValue* const attr = node.FindAttr(features + "_keys");
+    const auto* const keys = attr == nullptr ? nullptr : attr->get_if<std::vector<std::string>>();
+    const int64_t num_keys = attr == nullptr   ? types
+                             : keys == nullptr ? 0  // an empty list
+                                               : static_cast<int64_t>(keys->size());
+    const auto named = node.attr_or<int64_t>("num_" + features, types);
+    const auto count = node.attr_or<int64_t>("N" + features, named);
+    if (count == types && num_keys == types) continue;
+    if (prefix.empty())
+      return InvalidArgument("len(", features, "_keys) != len(", features, "_types)");
+    return InvalidArgument("num_", features, " (", count, ") must match the size of ", features,
+                           "_types (", types, ")");
+  }
+  return absl::OkStatus();
+}
+
 // Sets the output shapes of one set of features; `prefix` is the prefix of their names. `batch` is
 // the shape of the batch of examples. Sequence features have one more dimension, for their frames.
 absl::Status SetOutputs(ShapeContext& c, const std::string& prefix, const Shape& batch,
                         bool is_sequence) {
+  WEIR_RETURN_IF_ERROR(CheckTypeCounts(c, prefix));
   const auto each = [&](const char* name, const Shape& shape) {
     const auto [first, last] = c.node().OutputRange(prefix + name);
     for (int i = first; i < last; ++i) c.set_output(i, shape);

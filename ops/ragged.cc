@@ -149,6 +149,9 @@ absl::Status FromVariantShape(ShapeContext& c) {
   const int64_t inner = c.attr<int64_t>("input_ragged_rank");
   if (inner >= 0 && splits >= inner) {
     WEIR_RETURN_IF_ERROR(c.WithRank(0, splits - static_cast<int>(inner)).status());
+  } else if (inner >= 0 && c.input(0).has_rank()) {
+    return InvalidArgument("Shape must be rank ", splits - inner, " but is rank ",
+                           c.input(0).rank());
   }
   for (int k = 0; k < splits; ++k) c.set_output(k, UnknownDims(1));
   return absl::OkStatus();

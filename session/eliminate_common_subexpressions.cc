@@ -75,17 +75,6 @@ class CommonSubexpressions {
            SameAttributes(a.node->attrs(), b.node->attrs());
   }
 
-  // Compares the op's attributes: names that begin with '_' describe the node only.
-  static bool SameAttributes(const AttrMap& a, const AttrMap& b) {
-    auto i = a.begin(), j = b.begin();
-    for (;; ++i, ++j) {
-      while (i != a.end() && i->first[0] == '_') ++i;
-      while (j != b.end() && j->first[0] == '_') ++j;
-      if (i == a.end() || j == b.end()) return i == a.end() && j == b.end();
-      if (i->first != j->first || i->second != j->second) return false;
-    }
-  }
-
   PlanGraph& plan_;
   ValueReplacement values_;
   absl::flat_hash_map<size_t, std::vector<int>> nodes_by_hash_;

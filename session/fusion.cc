@@ -41,7 +41,7 @@ bool Fusion::IsFusable(const PlanNode& n) const {
 bool Fusion::IsReplaceable(const PlanNode& n) const {
   return n.kind == PlanNode::Kind::kOp && !n.removed && !n.def->accepts_dead &&
          n.loop == n.value_loop && n.device->is_host() && n.node->num_outputs() > 0 &&
-         !n.node->op().stateful() && !n.is_constant(0);
+         !n.node->op().stateful() && n.traits().effect == Effect::kByState && !n.is_constant(0);
 }
 
 const Tensor* Fusion::ConstantOf(const PlanValue& v) const {

@@ -69,13 +69,14 @@ struct InlineBudget {
 
 bool IsLoop(const PlanNode& n) {
   const FunctionCalls* const calls = n.traits().calls;
-  return calls != nullptr && calls->is_loop && !calls->takes_index;
+  return calls != nullptr && calls->is_loop && !calls->takes_index && calls->functions.size() == 2;
 }
 // True for a call of one function that always takes place.
 bool IsCall(const PlanNode& n) {
   if (n.kind == PlanNode::Kind::kOp && n.node->op().is_function()) return true;
   const FunctionCalls* const calls = n.traits().calls;
-  return calls != nullptr && !calls->is_loop && calls->first_argument == 0;
+  return calls != nullptr && !calls->is_loop && calls->first_argument == 0 &&
+         calls->functions.size() == 1 && absl::string_view(calls->functions[0]) == "f";
 }
 
 // True if the node's name identifies its state, for lack of a shared_name.
@@ -257,7 +258,8 @@ class FunctionInliner : public Fusion {
     const auto make = [&](absl::string_view attr) {
       return MakeFunctionPlan(*n.node, n.node->attr<FunctionRef>(attr), env_, budget_);
     };
-    absl::StatusOr<std::optional<FunctionPlan>> condition = make("cond"), body = make("body");
+    absl::StatusOr<std::optional<FunctionPlan>> condition = make(n.traits().calls->functions[0]),
+                                                body = make(n.traits().calls->functions[1]);
     if (!condition.ok() || !*condition || !body.ok() || !*body) return false;
     return BuildStructuredLoop(n, **condition, **body);
   }

@@ -50,7 +50,7 @@ absl::StatusOr<PartialRunSplitter> PartialRunSplitter::Make(PlanRequest whole, c
 // Returns true for a node without inputs and side effects: every piece that needs it runs it again.
 // So is the shared read of a reference, whose users see everything written before them.
 bool PartialRunSplitter::IsSource(const PlanNode& n) const {
-  if (n.is_identity() && n.controls.empty()) {
+  if (n.Is("Identity") && n.controls.empty()) {
     const PlanNode& from = plan_.nodes[n.inputs[0].node];
     return from.kind == PlanNode::Kind::kOp && from.inputs.empty() && IsRef(from.type(0));
   }

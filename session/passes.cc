@@ -110,9 +110,9 @@ constexpr Pass kPasses[] = {
      "Multiplies the products that a loop accumulates in large batches.", false, "", kFusion},
 };
 
-constexpr Switch kSwitches[] = {
+constexpr PassSwitch kSwitches[] = {
     {"constant_folding", "specialize", "Evaluates nodes whose inputs are known."},
-    {"reduce_waits", "eliminate_dead_nodes", "Runs nothing for nodes of which only the end matters."},
+    {"reduce_waits", "eliminate_dead_nodes", "Runs nothing for nodes of which only the completion matters."},
     {"partition_tasks", "schedule", "Runs independent heavy nodes in parallel."},
     {"plan_memory", "schedule", "Assigns values to offsets in one arena for each step."},
     {"in_place", "schedule", "Writes results over inputs that nothing uses any more."},
@@ -150,7 +150,7 @@ absl::string_view PhaseName(Phase phase) {
 }
 
 absl::Span<const Pass> Passes() { return kPasses; }
-absl::Span<const Switch> Switches() { return kSwitches; }
+absl::Span<const PassSwitch> PassSwitches() { return kSwitches; }
 
 std::set<std::string> OptimizationNames() {
   std::set<std::string> names;
@@ -159,7 +159,7 @@ std::set<std::string> OptimizationNames() {
     names.emplace(pass.name);
     if (!pass.group.empty()) names.emplace(pass.group);
   }
-  for (const Switch& one : kSwitches) names.emplace(one.name);
+  for (const PassSwitch& one : kSwitches) names.emplace(one.name);
   return names;
 }
 
@@ -201,7 +201,7 @@ absl::Status RunPasses(Phase first, Phase last, PlanGraph& plan, const PassConte
     const Clock::time_point start = is_observed ? Clock::now() : Clock::time_point();
     WEIR_ASSIGN_OR_RETURN(const PlanChanges changes, pass.run(plan, context));
     if constexpr (kVerifiesPlans) {
-      WEIR_RETURN_IF_ERROR(VerifyPlan(plan, pass.name));
+      WEIR_RETURN_IF_ERROR(VerifyPlan(plan, pass.name, pass.phase != Phase::kFuse));
       if (plan.NumNodes() != num_nodes + changes.difference()) {
         return Internal("pass ", pass.name, " reports a difference of ", changes.difference(),
                         " nodes, but the plan had ", num_nodes, " and has ", plan.NumNodes());

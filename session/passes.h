@@ -16,7 +16,9 @@ namespace weir {
 enum class Phase : uint8_t {
   kPrepare,   // once for each set of feeds, fetches and targets
   kOptimize,  // once for each set of feed shapes
-  kFuse,      // the same, and for the subplans that the passes before have cut out
+  // The same, and for the subplans that the passes before have cut out. These passes may leave the
+  // nodes in any order without cycles: lowering chooses one.
+  kFuse,
 };
 absl::string_view PhaseName(Phase phase);
 
@@ -46,12 +48,12 @@ struct Pass {
 absl::Span<const Pass> Passes();
 
 // An optimization that is not a pass but a part of one, or of kernels.
-struct Switch {
+struct PassSwitch {
   absl::string_view name;
   absl::string_view part_of;
   absl::string_view doc;
 };
-absl::Span<const Switch> Switches();
+absl::Span<const PassSwitch> PassSwitches();
 
 // The names that SessionOptions::disable accepts: of passes that are not required, of switches and
 // of groups.

@@ -39,9 +39,10 @@ std::string ResourceKey(const Node& node) {
                       shared.empty() ? node.name() : shared);
 }
 
+// Returns true for element-wise ops on bools: LogicalAnd.
 bool IsLogic(const Node& node) {
-  const std::string& op = node.op_name();
-  return op == "LogicalAnd" || op == "LogicalOr" || op == "LogicalNot";
+  return node.op().traits().elementwise && node.num_outputs() == 1 &&
+         node.output_type(0) == DT_BOOL && node.input_type(0) == DT_BOOL;
 }
 
 }  // namespace

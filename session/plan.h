@@ -75,7 +75,8 @@ struct PlanNode {
   bool Is(VariableUse use) const { return traits().variable_use == use; }
   // Returns true for an op of one input and one output that returns its input, as Identity does.
   bool is_identity() const {
-    return traits().movement == Movement::kIdentity && inputs.size() == 1 && num_outputs() == 1;
+    return traits().movement == Movement::kIdentity && inputs.size() == 1 && num_outputs() == 1 &&
+           traits().effect == Effect::kByState && !node->op().stateful();
   }
   // True for a node of the graph that is one of these ops.
   template <class... Names>

@@ -132,7 +132,8 @@ class ControlEdgePruner {
     const DataType type = n.node->output_type(0);
     if (FindFusableOp(n.node->op_name(), n.inputs.size(), type)) return true;
     const RowRule rows = n.traits().rows;
-    if (rows != RowRule::kReshape && rows != RowRule::kReduce) return false;
+    if ((rows != RowRule::kReshape && rows != RowRule::kReduce) || n.inputs.size() < 2)
+      return false;
     const PlanNode& second = plan_.nodes[n.inputs[1].node];
     if (!second.is_constant(n.inputs[1].output)) return false;
     const Tensor& axes = second.constants[n.inputs[1].output];

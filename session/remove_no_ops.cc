@@ -14,6 +14,7 @@ namespace {
 
 // Returns the input that output i equals.
 std::optional<PlanValue> ForwardedInput(const PlanGraph& plan, const PlanNode& n, int i) {
+  if (n.traits().effect != Effect::kByState) return std::nullopt;  // it refuses some inputs
   const std::string& op = n.node->op_name();
   if (n.traits().movement == Movement::kIdentity) return n.inputs[i];
   if (op == "Cast" && n.node->input_type(0) == n.node->output_type(0)) return n.inputs[0];

@@ -72,7 +72,8 @@ std::optional<PlanValue> EqualInput(const PlanGraph& plan, const PlanNode& n) {
   if (n.inputs.empty()) return std::nullopt;
   const PlanNode& inner = plan.nodes[n.inputs[0].node];
   if (inner.kind != PlanNode::Kind::kOp || inner.node->op_name() != op) return std::nullopt;
-  if (n.traits().involution) return inner.inputs[0];
+  if (n.traits().involution && SameAttributes(inner.node->attrs(), n.node->attrs()))
+    return inner.inputs[0];
   if (op != "Transpose") return std::nullopt;
   const std::optional<std::vector<int64_t>> first = PermutationOf(plan, inner),
                                             second = PermutationOf(plan, n);

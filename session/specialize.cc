@@ -289,6 +289,8 @@ class Specializer {
           use.kind != ContainerUse::Kind::kNone && use.type == ContainerUse::Type::kList;
       if (is_list_op && use.kind == ContainerUse::Kind::kPutsRows) {
         put(i, RowShape(shape_of(use.value)));
+      } else if (is_list_op && use.kind == ContainerUse::Kind::kTakes && n.num_outputs() == 1) {
+        group_of(i).is_known = false;  // an element that is a list itself
       } else if (n.Is(ControlFlow::kEnter) || n.is_identity() ||
                  (is_list_op && use.kind != ContainerUse::Kind::kMakes)) {
         unite(i, n.inputs[0]);
@@ -492,6 +494,7 @@ class Specializer {
   // plan within a plan.
   bool CanFold(const PlanNode& n, const ControlledConstants* controlled = nullptr) {
     if (n.may_be_dead || !n.controls.empty() || n.node->op().stateful()) return false;
+    if (n.traits().effect == Effect::kMutates) return false;
     if (plan_.IsLoopVariable(n) || plan_.EndsLoop(IndexOf(n))) return false;
     if (n.inputs.empty() || n.node->num_outputs() == 0 || !n.def->writes.empty()) return false;
     size_t bytes = 0, given = 0;

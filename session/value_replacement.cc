@@ -3,6 +3,7 @@
 namespace weir {
 
 bool IsPure(const PlanNode& n) {
+  if (n.traits().effect == Effect::kMutates) return false;
   if (n.node->op().stateful() || !n.def->writes.empty() || n.def->accepts_dead) return false;
   if (n.kernel.is_async() || n.is_enter() || n.is_exit() || n.loop != n.value_loop) return false;
   const auto is_value = [](DataType t) { return !IsRef(t) && IsPlain(t); };
@@ -33,6 +34,16 @@ std::optional<std::vector<int64_t>> PermutationOf(const PlanGraph& plan, const P
     axes[i] = axis;
   }
   return axes;
+}
+
+bool SameAttributes(const AttrMap& a, const AttrMap& b) {
+  auto i = a.begin(), j = b.begin();
+  for (;; ++i, ++j) {
+    while (i != a.end() && i->first[0] == '_') ++i;
+    while (j != b.end() && j->first[0] == '_') ++j;
+    if (i == a.end() || j == b.end()) return i == a.end() && j == b.end();
+    if (i->first != j->first || i->second != j->second) return false;
+  }
 }
 
 void ValueReplacement::Run(absl::FunctionRef<void(int id, const PlanNode& n)> visit) {
@@ -73,6 +84,7 @@ PlanValue ValueReplacement::Resolve(const PlanValue& v) const {
 bool ValueReplacement::IsSamePlacement(const PlanNode& n, int output,
                                        const PlanValue& value) const {
   const PlanNode& other = plan_.nodes[value.node];
+  if (other.type(value.output) != n.type(output)) return false;
   // A value that leaves a structured loop is available only after the loop ends, even to users
   // inside that loop (which wait for it in vain).
   const int home = plan_.IsLoopVariable(other) ? other.value_loop : other.loop;

@@ -12,6 +12,9 @@ namespace weir {
 // Returns true if the node is a pure function of tensor values.
 bool IsPure(const PlanNode& n);
 
+// Compares the attributes of two nodes of one op. Names that begin with '_' describe the node only.
+bool SameAttributes(const AttrMap& a, const AttrMap& b);
+
 // Returns the permutation of a Transpose, if it is known and valid.
 std::optional<std::vector<int64_t>> PermutationOf(const PlanGraph& plan, const PlanNode& transpose);
 

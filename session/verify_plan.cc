@@ -8,14 +8,15 @@ namespace {
 
 class Verifier {
  public:
-  Verifier(const PlanGraph& plan, absl::string_view pass) : plan_(plan), pass_(pass) {}
+  Verifier(const PlanGraph& plan, absl::string_view pass, bool is_ordered)
+      : plan_(plan), pass_(pass), is_ordered_(is_ordered) {}
 
   absl::Status Run() const {
     for (int i = 0; i < count(); ++i) {
       if (!plan_.nodes[i].removed) WEIR_RETURN_IF_ERROR(CheckNode(i));
     }
     for (const PlanValue& v : plan_.feeds) {
-      if (v.node >= 0) WEIR_RETURN_IF_ERROR(CheckValue(v, "a feed"));
+      if (v.node >= count()) return Broken("a feed names node ", v.node, " of ", count());
     }
     for (const PlanValue& v : plan_.fetches) WEIR_RETURN_IF_ERROR(CheckValue(v, "a fetch"));
     for (const int target : plan_.targets) WEIR_RETURN_IF_ERROR(CheckExists(target, "a target"));
@@ -57,11 +58,12 @@ class Verifier {
     if (n.node == nullptr) return Broken(Name(i), " has no node");
     for (const PlanValue& v : n.inputs) {
       WEIR_RETURN_IF_ERROR(CheckValue(v, Name(i)));
-      if (v.node >= i) return Broken(Name(i), " is before its input ", Name(v.node));
+      if (is_ordered_ && v.node >= i) return Broken(Name(i), " is before its input ", Name(v.node));
     }
     for (const int control : n.controls) {
       WEIR_RETURN_IF_ERROR(CheckExists(control, Name(i)));
-      if (control >= i) return Broken(Name(i), " is before its control input ", Name(control));
+      if (is_ordered_ && control >= i)
+        return Broken(Name(i), " is before its control input ", Name(control));
     }
     if (n.loop >= num_loops() || n.value_loop >= num_loops())
       return Broken(Name(i), " is in loop ", n.loop, " of ", num_loops());
@@ -81,12 +83,13 @@ class Verifier {
 
   const PlanGraph& plan_;
   const absl::string_view pass_;
+  const bool is_ordered_;
 };
 
 }  // namespace
 
-absl::Status VerifyPlan(const PlanGraph& plan, absl::string_view pass) {
-  return Verifier(plan, pass).Run();
+absl::Status VerifyPlan(const PlanGraph& plan, absl::string_view pass, bool is_ordered) {
+  return Verifier(plan, pass, is_ordered).Run();
 }
 
 }  // namespace weir

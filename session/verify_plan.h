@@ -15,10 +15,9 @@ inline constexpr bool kVerifiesPlans = true;
 #endif
 
 // INTERNAL, naming the pass and the node, if an invariant of plans does not hold: nodes are in
-// topological order, edges, feeds, fetches, targets and carries lead to nodes that exist and have
-// that output, every node of the graph has a device and a kernel once it is placed and shapes once
-// it is specialized, and loops are nested.
-absl::Status VerifyPlan(const PlanGraph& plan, absl::string_view pass);
+// topological order (if `is_ordered`), edges, fetches, targets and carries lead to nodes that exist
+// and have that output, known shapes are one for each output, and loops are nested.
+absl::Status VerifyPlan(const PlanGraph& plan, absl::string_view pass, bool is_ordered = true);
 
 }  // namespace weir
 

@@ -34,7 +34,7 @@ void PrintList(Console& console) {
     table.Row({std::string(pass.name), std::string(PhaseName(pass.phase)), DefaultOf(pass),
                std::string(pass.group), std::string(pass.doc)});
   }
-  for (const Switch& one : Switches())
+  for (const PassSwitch& one : PassSwitches())
     table.Row(
         {std::string(one.name), absl::StrCat("in ", one.part_of), "on", "", std::string(one.doc)});
   table.Print(console);
@@ -57,11 +57,11 @@ void PrintMarkdown(Console& console) {
                 << pass.doc << " |\n";
   }
   console.out << "\nPhases: `prepare` runs once for each set of feeds, fetches and targets; "
-                 "`optimize` and `fuse` run once\nfor each set of feed shapes, and `fuse` also for "
-                 "the subplans that `cache_step_invariants` and\n`tile_batch` cut out. Then "
+                 "`optimize` and `fuse`\nrun once for each set of feed shapes, and `fuse` also for "
+                 "the subplans that\n`cache_step_invariants` and `tile_batch` cut out. Then "
                  "`schedule` lowers the plan.\n\n"
                  "| switch | part of | what it does |\n|---|---|---|\n";
-  for (const Switch& one : Switches())
+  for (const PassSwitch& one : PassSwitches())
     console.out << "| `" << one.name << "` | " << one.part_of << " | " << one.doc << " |\n";
 }
 
@@ -75,7 +75,7 @@ Json ListJson() {
                               {"file", FileOf(pass)},
                               {"doc", pass.doc}});
   }
-  for (const Switch& one : Switches())
+  for (const PassSwitch& one : PassSwitches())
     json["switches"].push_back({{"name", one.name}, {"part_of", one.part_of}, {"doc", one.doc}});
   return json;
 }

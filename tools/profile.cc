@@ -64,6 +64,7 @@ absl::Status Profile(const ProfileOptions& options, Console& console) {
                         MeasureMachineLimits(prepared.model.session->pool()));
   StepProfiler profiler(*prepared.model.graph, limits);
   WEIR_RETURN_IF_ERROR(RunSteps(prepared.step, prepared.request, options.steps, &profiler));
+  if (prepared.passes != nullptr) WEIR_RETURN_IF_ERROR(prepared.passes->status());
   const StepProfile profile = profiler.Profile();
   if (options.json) {
     console.out << ProfileJson(profile) << "\n";

@@ -705,6 +705,16 @@ TEST(InvalidArguments, DatasetsValidateThreadCountsAndPaddedShapes) {
                                         {out[1]});
   EXPECT_EQ(padded.code(), kInvalid);
   EXPECT_THAT(std::string(padded.message()), HasSubstr("Dimension -2 must be >= -1"));
+  const absl::Status large =
+      status_of("PaddedBatchDataset",
+                [](Graph& g, const Output& in) {
+                  return std::vector<Arg>{in, Const(g, int64_t{2}),
+                                          Outputs{Const<int64_t>(g, {int64_t{1} << 62, 4, -1})},
+                                          Outputs{Const(g, int64_t{0})}};
+                },
+                {out[1]});
+  EXPECT_EQ(large.code(), kInvalid);
+  EXPECT_THAT(std::string(large.message()), HasSubstr("has too many elements"));
 }
 
 // Errors of the parsing ops' shape functions about keys, types and names.
@@ -730,6 +740,44 @@ TEST(InvalidArguments, ParsedFeaturesHaveOneTypeAndOneKeyEach) {
   EXPECT_EQ(split.code(), kInvalid);
   EXPECT_THAT(std::string(split.message()),
               HasSubstr("len(ragged_keys) != len(ragged_split_types)"));
+  const absl::Status counts =
+      refused("ParseExampleV2",
+              [&](Graph& g) {
+                return std::vector<Arg>{texts(g, {1}), texts(g, {0}), texts(g, {0}),
+                                        texts(g, {0}), texts(g, {0}), Outputs()};
+              },
+              {{"num_sparse", int64_t{0}},
+               {"sparse_types", DataTypes{DT_INT64}},
+               {"ragged_value_types", DataTypes()},
+               {"ragged_split_types", DataTypes()},
+               {"dense_shapes", no_shapes}});
+  EXPECT_EQ(counts.code(), kInvalid);
+  EXPECT_THAT(std::string(counts.message()), HasSubstr("len(sparse_keys) != len(sparse_types)"));
+  const absl::Status single = refused("ParseSingleExample",
+                                      [&](Graph& g) {
+                                        return std::vector<Arg>{texts(g, {}), Outputs()};
+                                      },
+                                      {{"num_sparse", int64_t{1}},
+                                       {"sparse_keys", std::vector<std::string>()},
+                                       {"dense_keys", std::vector<std::string>()},
+                                       {"sparse_types", DataTypes{DT_INT64}},
+                                       {"dense_shapes", no_shapes}});
+  EXPECT_EQ(single.code(), kInvalid);
+  EXPECT_THAT(std::string(single.message()), HasSubstr("len(sparse_keys) != len(sparse_types)"));
+  const absl::Status lists = refused(
+      "ParseSequenceExampleV2",
+      [&](Graph& g) {
+        return std::vector<Arg>{texts(g, {1}), texts(g, {0}), texts(g, {0}),
+                                texts(g, {0}), texts(g, {0}), texts(g, {0}),
+                                texts(g, {0}), texts(g, {0}), Const(g, Tensor(DT_BOOL, Shape({0}))),
+                                Outputs()};
+      },
+      {{"feature_list_dense_types", DataTypes{DT_FLOAT}},
+       {"feature_list_dense_shapes", std::vector<Shape>{Shape({2})}}});
+  EXPECT_EQ(lists.code(), kInvalid);
+  EXPECT_THAT(
+      std::string(lists.message()),
+      HasSubstr("num_feature_list_dense (0) must match the size of feature_list_dense_types (1)"));
   const absl::Status keys =
       refused("ParseSequenceExample",
               [&](Graph& g) {
@@ -757,6 +805,22 @@ TEST(InvalidArguments, SparseReductionSizeOverflowIsRejected) {
   }
 }
 
+TEST(InvalidArguments, SparseConcatSizeOverflowIsRejected) {
+  Graph g;
+  const Output indices = Const(g, Tensor::Of<int64_t>({1, 2}, {0, 1})),
+               values = Const(g, Floats({1})),
+               large = Const(g, Tensor::Of<int64_t>({2}, {int64_t{1} << 62, 3})),
+               small = Const(g, Tensor::Of<int64_t>({2}, {4, 3}));
+  const Outputs rows = {indices, indices}, elements = {values, values}, shapes = {large, small};
+  const Output joined =
+      AddOp("SparseConcat", {rows, elements, shapes}, {{"concat_dim", int64_t{0}}});
+  ASSERT_TRUE(joined.valid()) << g.status();
+  const absl::Status status = Evaluate(g, {joined}).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("Encountered overflow from large input shape."));
+}
+
 TEST(InvalidArguments, SparseSegmentsAreCountedByTheTypeOfTheIndices) {
   const Tensor last = Tensor::Of<int32_t>({1}, {std::numeric_limits<int32_t>::max()});
   ExpectRejected({{"SparseSegmentSum",
@@ -782,6 +846,52 @@ TEST(InvalidArguments, RaggedGatherRejectsScalarSplits) {
                    kInvalid,
                    "Split tensors must not be scalars",
                    1}});
+}
+
+TEST(InvalidArguments, RaggedSplitsMayNotBeEmpty) {
+  const Tensor none(DT_INT64, Shape({0}));
+  ExpectRejected({
+      {"RaggedGather",
+       {none, Floats({3}), Ints({0})},
+       {{"OUTPUT_RAGGED_RANK", int64_t{1}}},
+       kInvalid,
+       "Ragged splits may not be empty",
+       1},
+      {"RaggedTensorToVariantGradient",
+       {Tensor(DT_VARIANT, Shape({0})), none, Tensor::Of<int32_t>({1}, {0})},
+       {{"Tvalues", DT_FLOAT}},
+       kInvalid,
+       "ragged splits must have at least one splits, but is empty"},
+  });
+}
+
+TEST(InvalidArguments, DecodedRaggedTensorsHaveTheRankOfTheVariant) {
+  Graph g;
+  const Output encoded = AddOp("RaggedTensorToVariant", {Outputs(), Const(g, Floats({2, 2}))},
+                               {{"batched_input", true}});
+  AddNode("RaggedTensorFromVariant", {encoded},
+          {{"input_ragged_rank", int64_t{3}},
+           {"output_ragged_rank", int64_t{1}},
+           {"Tvalues", DT_FLOAT},
+           {"Tsplits", DT_INT64}});
+  EXPECT_EQ(g.status().code(), kInvalid);
+  EXPECT_THAT(std::string(g.status().message()), HasSubstr("Shape must be rank -2 but is rank 1"));
+}
+
+TEST(InvalidArguments, AxesOfQuantizedConcatAreScalars) {
+  for (const bool axis_first : {true, false}) {
+    Graph g;
+    const Output axis = Placeholder(g, DT_INT32), low = Const(g, 0.f), high = Const(g, 1.f),
+                 part = Const(g, Tensor(DT_QUINT8, Shape({1, 2})));
+    const Outputs parts = {part, part}, lows = {low, low}, highs = {high, high};
+    const Output joined = axis_first ? AddOp("QuantizedConcat", {axis, parts, lows, highs})
+                                     : AddOp("QuantizedConcatV2", {parts, axis, lows, highs});
+    ASSERT_TRUE(joined.valid()) << g.status();
+    const absl::Status status = Evaluate(g, {{axis, One<int32_t>(1)}}, {joined}).status();
+    EXPECT_EQ(status.code(), kInvalid);
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr("Concat dim tensor should be a scalar integer, but got shape [1]"));
+  }
 }
 
 // A tensor with one element is rounded separately, whatever its rank.

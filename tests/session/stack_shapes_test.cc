@@ -242,5 +242,25 @@ TEST_F(ListShapes, AreUnknownIfAnotherValueFlowsIn) {
   EXPECT_THAT(ops_, Not(Contains("_FusedElementwise")));
 }
 
+// The elements of a list that is an element of another one are not those of the other one.
+TEST_F(ListShapes, AreUnknownOfListsInLists) {
+  const Output x = Input({3, 5}, 0.5f);
+  const auto scalar = [&] { return Const(g_, -1); };
+  const auto list_of = [&](DataType type) {
+    return AddOp("EmptyTensorList", {scalar(), scalar()}, {{"element_dtype", type}});
+  };
+  const Output inner = Add("TensorListPushBack", {list_of(DT_FLOAT), x});
+  const Output outer =
+      AddOp("TensorListPushBack", {list_of(DT_VARIANT), inner}, {{"element_dtype", DT_VARIANT}});
+  const Output got =
+      AddOp("TensorListGetItem", {outer, Const(g_, 0), scalar()}, {{"element_dtype", DT_VARIANT}});
+  const Output item =
+      AddOp("TensorListGetItem", {got, Const(g_, 0), scalar()}, {{"element_dtype", DT_FLOAT}});
+  const Tensors out = Run({item, ShapeTensor(item)});
+  EXPECT_EQ(out[0].shape(), Shape({3, 5}));
+  ASSERT_EQ(out[1].num_elements(), 2);
+  EXPECT_EQ(out[1].data<int32_t>()[1], 5);
+}
+
 }  // namespace
 }  // namespace weir

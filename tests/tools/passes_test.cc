@@ -1,4 +1,5 @@
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -7,6 +8,7 @@
 #include "weir/ops/array.h"
 #include "weir/ops/math.h"
 #include "weir/ops/nn.h"
+#include "weir/proto/graph.pb.h"
 #include "weir/session/passes.h"
 #include "weir/tests/tools/tools_testing.h"
 
@@ -37,6 +39,23 @@ class PassesCommand : public testing::Test {
     return args;
   }
 
+  // Netron shows a GraphDef whose nodes have different names, and inputs that exist.
+  static void CheckGraph(const std::string& bytes, const std::string& file) {
+    proto::GraphDef def;
+    ASSERT_TRUE(def.ParseFromString(bytes)) << file;
+    std::set<std::string> names;
+    for (const proto::NodeDef& node : def.node()) {
+      EXPECT_TRUE(names.insert(node.name()).second) << file << ": " << node.name();
+      EXPECT_THAT(node.op(), Not(IsEmpty())) << file << ": " << node.name();
+    }
+    for (const proto::NodeDef& node : def.node()) {
+      for (std::string input : node.input()) {
+        if (input[0] == '^') input.erase(0, 1);
+        EXPECT_THAT(names, Contains(input.substr(0, input.find(':')))) << file;
+      }
+    }
+  }
+
   const std::string folder_, graph_;
 };
 
@@ -56,7 +75,9 @@ TEST_F(PassesCommand, ReportsWhatEachPassDid) {
   }
   EXPECT_GE(fused, 2);  // the bias and the activation
   for (const Pass& pass : Passes()) {
-    if (pass.by_default == nullptr) EXPECT_THAT(names, Contains(std::string(pass.name)));
+    if (pass.by_default == nullptr) {
+      EXPECT_THAT(names, Contains(std::string(pass.name)));
+    }
   }
 }
 
@@ -73,7 +94,8 @@ TEST_F(PassesCommand, ListsThePassesWithoutAGraph) {
   const CommandResult ran = Weir({"passes"});
   EXPECT_EQ(ran.status, 0);
   for (const Pass& pass : Passes()) EXPECT_THAT(ran.out, HasSubstr(std::string(pass.name)));
-  for (const Switch& one : Switches()) EXPECT_THAT(ran.out, HasSubstr(std::string(one.name)));
+  for (const PassSwitch& one : PassSwitches())
+    EXPECT_THAT(ran.out, HasSubstr(std::string(one.name)));
 }
 
 TEST_F(PassesCommand, NamesTheClosestOptimizations) {
@@ -104,9 +126,16 @@ TEST_F(PassesCommand, DumpsThePlanAfterEachPass) {
     const auto bytes = ReadFile(dump + "/" + file);
     ASSERT_TRUE(bytes.ok());
     EXPECT_THAT(*bytes, Not(IsEmpty())) << file;
-    graphs += file.ends_with(".pb");
-    if (file.ends_with("fuse_epilogues.txt")) EXPECT_THAT(*bytes, HasSubstr("_FusedMatMul("));
-    if (file.ends_with("01_prune.txt")) EXPECT_THAT(*bytes, HasSubstr("BiasAdd("));
+    if (file.ends_with(".pb")) {
+      ++graphs;
+      CheckGraph(*bytes, file);
+    }
+    if (file.ends_with("fuse_epilogues.txt")) {
+      EXPECT_THAT(*bytes, HasSubstr("_FusedMatMul("));
+    }
+    if (file.ends_with("01_prune.txt")) {
+      EXPECT_THAT(*bytes, HasSubstr("BiasAdd("));
+    }
   }
   EXPECT_GE(graphs, 20);
 }

@@ -111,6 +111,38 @@ TEST_F(UserOps, AreCosted) {
   EXPECT_EQ(cost.bytes, 2 * 3000 * sizeof(float));
 }
 
+// One op may have a function for each of several types; other types keep their kernels.
+TEST_F(UserOps, AreChosenByType) {
+  kernels_.AddElementwise("Exp", {.type = DT_FLOAT, .unary = Snake});
+  const Output x = Placeholder(g_, DT_DOUBLE, {2}), y = Placeholder(g_, DT_FLOAT, {2});
+  Session session = *Session::Create(g_, {.kernels = &kernels_});
+  const auto out = session.Run(
+      {{x, Tensor::Vector<double>({0, 1})}, {y, Tensor::Vector<float>({0, 1})}}, {Exp(x), Exp(y)});
+  ASSERT_TRUE(out.ok()) << out.status();
+  EXPECT_DOUBLE_EQ((*out)[0].data<double>()[1], std::exp(1.));
+  EXPECT_FLOAT_EQ((*out)[1].data<float>()[1], 1 + std::sin(1.f) * std::sin(1.f));
+}
+
+// An op that checks its input is run, although it returns its input.
+TEST_F(UserOps, WithChecksAreNotRemoved) {
+  ops_.Add(OpSpec("CheckPositive")
+               .In("x: float")
+               .Out("y: float")
+               .Moves(Movement::kIdentity)
+               .Has(Effect::kChecks)
+               .InferShape(SameShape));
+  kernels_.Add(
+      "CheckPositive", kCpu, +[](KernelContext& c) -> absl::Status {
+        c.SetOutput(0, c.input(0));
+        return c.input(0).scalar<float>() > 0 ? absl::OkStatus() : InvalidArgument("not positive");
+      });
+  const Output x = Placeholder(g_, DT_FLOAT, {});
+  const Output y = AddOp("CheckPositive", {x}) * 2.f;
+  Session session = *Session::Create(g_, {.kernels = &kernels_});
+  EXPECT_TRUE(session.Run({{x, Tensor::Scalar(1.f)}}, {y}).ok());
+  EXPECT_TRUE(absl::IsInvalidArgument(session.Run({{x, Tensor::Scalar(-1.f)}}, {y}).status()));
+}
+
 TEST_F(UserOps, RefuseOtherShapesAndTypes) {
   const Output x = Placeholder(g_, DT_FLOAT, Shape::UnknownRank()),
                y = Placeholder(g_, DT_FLOAT, Shape::UnknownRank());
