@@ -22,6 +22,11 @@ namespace weir {
 
 namespace {
 
+// A number that the type of `x` holds: 0.5, or 2 for integers.
+Output Factor(const Output& x) {
+  return IsInteger(x.dtype()) ? ConstLike(x, 2) : ConstLike(x, 0.5);
+}
+
 // A tensor, and a number shared by all tensors that have its shape whatever is fed.
 struct Value {
   Output x;
@@ -280,7 +285,7 @@ class RandomTensors {
       case 5:
         return Bound(AddN({x, y + ZerosLike(x), x}));
       case 6:
-        return x * ConstLike(x, 0.5) - y * ConstLike(y, 0.5);
+        return x * Factor(x) - y * Factor(y);
       default:
         return Bound(x + y);
     }
@@ -491,7 +496,7 @@ class RandomTensors {
         const Output rows = GatherNd(Roll(x, {1}, {0}), at);
         if (x.dtype() == DT_BOOL || x.dim(0) == 1) break;
         return Add(Draw(2) ? TensorScatterUpdate(x, at, rows)
-                           : TensorScatterAdd(x, at, Bound(rows) * ConstLike(rows, 0.5)),
+                           : TensorScatterAdd(x, at, Bound(rows) * Factor(rows)),
                    v.shape);
       }
       case 3: {
