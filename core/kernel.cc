@@ -146,25 +146,15 @@ KernelRegistry::~KernelRegistry() = default;
 
 namespace {
 
-// Runs the function of an element-wise op on whole tensors.
+// Runs the function of an element-wise op on whole tensors. FitsLoop has checked the node: how many
+// inputs it has, and the types.
 struct ElementwiseKernel {
   ElementwiseLoop loop;
   double param;
 
   absl::Status operator()(KernelContext& c) const {
     const bool is_binary = loop.binary != nullptr;
-    if (c.num_inputs() != (is_binary ? 2 : 1))
-      return InvalidArgument("the kernel takes ", is_binary ? 2 : 1, " inputs, not ",
-                             c.num_inputs());
     const Tensor &x = c.input(0), &y = c.input(is_binary ? 1 : 0);
-    if (BaseType(c.node().output_type(0)) != loop.type)
-      return InvalidArgument("the output is ", DataTypeName(c.node().output_type(0)),
-                             ", but the kernel computes ", DataTypeName(loop.type));
-    for (const Tensor* t : {&x, &y}) {
-      if (t->dtype() != loop.type)
-        return InvalidArgument("expected ", DataTypeName(loop.type), ", got ",
-                               DataTypeName(t->dtype()));
-    }
     if (x.shape() != y.shape() && x.rank() != 0 && y.rank() != 0)
       return InvalidArgument("Incompatible shapes: ", x.shape().ToString(), " vs. ",
                              y.shape().ToString());
