@@ -34,6 +34,17 @@ std::vector<std::string> UniqueNames(const PlanGraph& plan) {
   return names;
 }
 
+// A viewer shows no large constants, and a plan is dumped once for each pass: such a node is
+// written without its attributes.
+bool HasLargeValue(const Node& node) {
+  constexpr size_t kMaxBytes = 4096;
+  for (const auto& [name, value] : node.attrs()) {
+    const Tensor* const t = value.get_if<Tensor>();
+    if (t != nullptr && t->initialized() && t->num_bytes() > kMaxBytes) return true;
+  }
+  return false;
+}
+
 std::string Line(const PlanGraph& plan, int i) {
   const PlanNode& n = plan.nodes[i];
   std::string line = absl::StrCat(i, " ", n.node->name(), " = ", OpOf(n), "(");
@@ -79,7 +90,7 @@ std::string PlanGraphDef(const PlanGraph& plan) {
     const PlanNode& n = plan.nodes[i];
     if (n.removed) continue;
     proto::NodeDef* const node = def.add_node();
-    if (n.kind == PlanNode::Kind::kOp) NodeToProto(*n.node, node);
+    if (n.kind == PlanNode::Kind::kOp && !HasLargeValue(*n.node)) NodeToProto(*n.node, node);
     node->set_name(names[i]);
     node->set_op(std::string(OpOf(n)));
     node->clear_input();
