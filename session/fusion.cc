@@ -44,11 +44,6 @@ bool Fusion::IsReplaceable(const PlanNode& n) const {
          !n.node->op().stateful() && n.traits().effect == Effect::kByState && !n.is_constant(0);
 }
 
-const Tensor* Fusion::ConstantOf(const PlanValue& v) const {
-  const PlanNode& n = plan_.nodes[v.node];
-  return n.is_constant(v.output) ? &n.constants[v.output] : nullptr;
-}
-
 bool Fusion::IsZero(const PlanValue& v) const {
   const PlanNode& n = plan_.nodes[v.node];
   if (const Tensor* const t = ConstantOf(v); t != nullptr) {

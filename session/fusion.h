@@ -27,9 +27,9 @@ class Fusion {
   bool IsReplaceable(const PlanNode& n) const;
   // True if the node has a built-in kernel.
   bool IsBuiltin(const PlanNode& n) const { return IsBuiltin(*n.def, *n.node); }
-  const Shape& ShapeOf(const PlanValue& v) const { return plan_.nodes[v.node].shapes[v.output]; }
+  const Shape& ShapeOf(const PlanValue& v) const { return plan_.ShapeOf(v); }
   // Null if the value is not known.
-  const Tensor* ConstantOf(const PlanValue& v) const;
+  const Tensor* ConstantOf(const PlanValue& v) const { return plan_.ConstantOf(v); }
   // True if every element is known to be 0, and not -0.
   bool IsZero(const PlanValue& v) const;
   // True if the node is fusable and may be removed when a new node replaces `result`: no control

@@ -120,11 +120,6 @@ class LoopFinder {
 
 }  // namespace
 
-const OpTraits& PlanNode::traits() const {
-  static const OpTraits* const none = new OpTraits;
-  return kind == Kind::kOp ? node->op().traits() : *none;
-}
-
 // Only Enter and Exit lead from loop to loop, and graphs have few loops.
 bool PlanNode::is_enter() const { return loop != value_loop && Is(ControlFlow::kEnter); }
 

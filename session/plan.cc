@@ -48,6 +48,11 @@ absl::StatusOr<std::unique_ptr<const Plan>> CompileSubplan(PlanGraph graph,
   return Lower(std::move(graph), feed_shapes, env);
 }
 
+const OpTraits& PlanNode::traits() const {
+  static const OpTraits* const none = new OpTraits;
+  return kind == Kind::kOp ? node->op().traits() : *none;
+}
+
 int PlanGraph::Add(PlanNode node) {
   nodes.push_back(std::move(node));
   ++changes.added;

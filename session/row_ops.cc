@@ -9,16 +9,6 @@ namespace weir {
 
 namespace {
 
-const Shape& ShapeOf(const PlanGraph& plan, const PlanValue& v) {
-  return plan.nodes[v.node].shapes[v.output];
-}
-
-// Returns null if it is not known.
-const Tensor* ConstantOf(const PlanGraph& plan, const PlanValue& v) {
-  const PlanNode& n = plan.nodes[v.node];
-  return n.is_constant(v.output) ? &n.constants[v.output] : nullptr;
-}
-
 // An argument has the rows of the result, or is the same for all rows.
 std::optional<RowOp> FindElementwise(const PlanGraph& plan, const PlanNode& n) {
   const Shape& y = n.shapes[0];
@@ -26,7 +16,7 @@ std::optional<RowOp> FindElementwise(const PlanGraph& plan, const PlanNode& n) {
     return std::nullopt;
   RowOp op;
   for (const PlanValue& v : n.inputs) {
-    const Shape& x = ShapeOf(plan, v);
+    const Shape& x = plan.ShapeOf(v);
     if (!x.IsFullyDefined() || x.rank() > y.rank()) return std::nullopt;
     op.sliced.push_back(x.rank() == y.rank() && x.dim(0) == y.dim(0));
   }
@@ -37,17 +27,17 @@ std::optional<RowOp> FindElementwise(const PlanGraph& plan, const PlanNode& n) {
 
 std::optional<RowOp> FindRowOp(const PlanGraph& plan, const PlanNode& n) {
   const Shape& y = n.shapes[0];
-  const auto is_known = [&](const PlanValue& v) { return ShapeOf(plan, v).IsFullyDefined(); };
+  const auto is_known = [&](const PlanValue& v) { return plan.ShapeOf(v).IsFullyDefined(); };
   if (n.inputs.empty() || !y.IsFullyDefined() || y.rank() == 0 ||
       !absl::c_all_of(n.inputs, is_known)) {
     return std::nullopt;
   }
   const RowRule rule = n.traits().rows;
   if (rule == RowRule::kNone) return FindElementwise(plan, n);
-  const Shape& x = ShapeOf(plan, n.inputs[0]);
+  const Shape& x = plan.ShapeOf(n.inputs[0]);
   if (x.rank() == 0 || x.dim(0) != y.dim(0)) return std::nullopt;
 
-  const Tensor* const second = n.inputs.size() > 1 ? ConstantOf(plan, n.inputs[1]) : nullptr;
+  const Tensor* const second = n.inputs.size() > 1 ? plan.ConstantOf(n.inputs[1]) : nullptr;
   const auto is_first_axis = [&](int64_t axis) { return axis == 0 || axis == -x.rank(); };
   RowOp op;
   op.sliced.resize(n.inputs.size(), false);
@@ -93,7 +83,7 @@ std::optional<RowOp> FindRowOp(const PlanGraph& plan, const PlanNode& n) {
              second->IntAt(1) == 0;
       break;
     case RowRule::kConcat: {
-      const Tensor* const axis = ConstantOf(plan, n.inputs.back());
+      const Tensor* const axis = plan.ConstantOf(n.inputs.back());
       fits = axis != nullptr && axis->num_elements() == 1 && !is_first_axis(axis->IntAt(0));
       std::fill(op.sliced.begin(), op.sliced.end() - 1, true);
       break;
