@@ -27,18 +27,25 @@ struct NamedModel {
   std::function<TestModel(Graph&)> add;
 };
 
+// Sanitized steps take ten times as long: every fourth random model.
+#ifdef WEIR_SANITIZED
+constexpr uint32_t kSeedStep = 4;
+#else
+constexpr uint32_t kSeedStep = 1;
+#endif
+
 std::vector<NamedModel> Models() {
   std::vector<NamedModel> models = {{"MLP", AddMlp},
                                     {"conv net", AddConvNet},
                                     {"branches", AddBranches},
                                     {"loops", AddLoops},
                                     {"functions", AddFunctions}};
-  for (uint32_t seed = 100; seed < 140; ++seed) {
+  for (uint32_t seed = 100; seed < 140; seed += kSeedStep) {
     models.push_back({absl::StrCat("random ops ", seed), [seed](Graph& g) {
                         return AddRandomOps(g, seed, 10 + static_cast<int>(seed % 60));
                       }});
   }
-  for (uint32_t seed = 0; seed < 12; ++seed) {
+  for (uint32_t seed = 0; seed < 12; seed += kSeedStep) {
     models.push_back({absl::StrCat("random training ", seed), [seed](Graph& g) {
                         return AddRandomTraining(g, seed, 2 + 3 * static_cast<int>(seed));
                       }});
@@ -124,7 +131,7 @@ TEST_P(Equivalence, OfEachOptimization) {
 
 // Folding factors into filters and faster algorithms change the rounding.
 TEST_P(Equivalence, OfConvNetsForEachOptimization) {
-  for (uint32_t seed = 0; seed < 40; ++seed) {
+  for (uint32_t seed = 0; seed < 40; seed += kSeedStep) {
     SCOPED_TRACE(seed);
     Graph g(GraphOptions{.use_resource = GetParam()});
     const TestModel model = AddRandomConvNet(g, seed, 1 + static_cast<int>(seed % 10));
