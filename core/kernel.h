@@ -27,6 +27,7 @@ class Families;
 class Functions;
 class KernelContext;
 class KernelRegistry;
+class StepTrace;
 
 // A function call in progress: the calling node, and the enclosing call.
 struct FunctionCall {
@@ -45,6 +46,9 @@ struct StepInfo {
   // The deadline of the step, if any, and its time limit.
   std::optional<std::chrono::steady_clock::time_point> deadline;
   std::chrono::milliseconds timeout{0};
+  // Where the runtime records the kernels that run; null if the step is not traced. Opaque to
+  // kernels.
+  StepTrace* trace = nullptr;
 };
 
 // The input of a kernel factory, which runs once per node when a Plan is made.

@@ -64,7 +64,7 @@ class StepInvariantCacher : public Fusion {
   // True if the values of `n` are step-invariant and may be cached. All nodes before `n` have been
   // checked.
   bool ComputesStepInvariant(const PlanNode& n) const {
-    if (!IsFusable(n) || IsConstrained(n) || !n.kernel.run() || n.is_identity()) return false;
+    if (!IsFusable(n) || IsConstrained(n) || n.kernel.is_async() || n.is_identity()) return false;
     for (int k = 0; k < n.num_outputs(); ++k) {
       const Shape& shape = n.shapes[k];
       if (!IsPlain(n.type(k)) || IsRef(n.type(k)) || !shape.IsFullyDefined()) return false;
@@ -92,7 +92,6 @@ class StepInvariantCacher : public Fusion {
   // ---- factors
 
   void FoldFactors() {
-    FindUsers();
     const size_t count = plan_.nodes.size();
     for (size_t id = 0; id < count; ++id) {
       const PlanNode& n = plan_.nodes[id];
@@ -104,11 +103,7 @@ class StepInvariantCacher : public Fusion {
         FoldFactorsInto(static_cast<int>(id));
       }
     }
-    for (size_t id = 0; id < count; ++id) {
-      PlanNode& n = plan_.nodes[id];
-      for (PlanValue& v : n.inputs) FollowReplacement(v);
-    }
-    for (PlanGraph::Carry& c : plan_.carries) FollowReplacement(c.next);
+    plan_.ForEachUse([this](PlanValue& v) { FollowReplacement(v); });
   }
 
   bool IsCandidate(const PlanNode& n) const {
@@ -117,16 +112,15 @@ class StepInvariantCacher : public Fusion {
 
   void FoldFactorsInto(int conv) {
     int last = conv;
-    while (users_[last].size() == 1 && users_[last][0] >= 0 && !other_outputs_used_[last]) {
-      const int id = users_[last][0];
+    for (int id = uses().OnlyUser(conv); id >= 0; id = uses().OnlyUser(id)) {
       const PlanNode& n = plan_.nodes[id];
       const std::string& op = n.node->op_name();
-      if (!IsCandidate(n) || other_outputs_used_[id]) return;
+      if (!IsCandidate(n) || uses().UsesOtherOutputs(id)) return;
       if (op == "Mul" && n.inputs.size() == 2) {
         // A value that is fetched or that other nodes wait for must still be computed.
-        if (users_[id].empty() || users_[id][0] < 0 || !IsPerChannel(n, last)) return;
+        if (uses().Of(id).empty() || !uses().HasOnlyInputUses(id) || !IsPerChannel(n, last)) return;
         ScaleFilter(conv, OtherInput(n, last));
-        plan_.Remove(id);
+        plan_.Erase(id);
         replaced_by_[id] = {conv, 0};
       } else if (op == "Add" || op == "AddV2") {
         if (IsPerChannel(n, last)) ReshapeToBias(id, last);
@@ -174,21 +168,8 @@ class StepInvariantCacher : public Fusion {
     n.inputs.assign(inputs.begin(), inputs.end());
     n.shapes = {shape};
     n.step_invariant = true;
-    const int id = Fusion::Add(std::move(n));
-    RecreateKernel(id);
-    return {id, 0};
+    return {plan_.Insert(std::move(n)), 0};
   }
-  // Recreates the kernel for the present inputs of the node.
-  void RecreateKernel(int id) {
-    PlanNode& n = plan_.nodes[id];
-    std::vector<Shape> shapes;
-    for (const PlanValue& v : n.inputs) shapes.push_back(ShapeOf(v));
-    const PlanGraph::Flags step_invariant = plan_.StepInvariantsOf(n.inputs);
-    const KernelInit init = env_.InitFor(*n.node, *n.device, shapes, step_invariant);
-    absl::StatusOr<Kernel> kernel = n.def->make(init);
-    if (kernel.ok()) n.kernel = n.device->Wrap(init, *std::move(kernel));
-  }
-
   PlanValue ReshapeTo(PlanValue v, const Shape& shape) {
     if (ShapeOf(v) == shape) return v;
     Tensor dims(DT_INT32, Shape({shape.rank()}));
@@ -207,7 +188,6 @@ class StepInvariantCacher : public Fusion {
     const PlanValue vector = ReshapeTo(factor, last);
     const PlanValue scaled = Add("Mul", {filter, vector}, shape);
     plan_.nodes[conv].inputs[1] = scaled;
-    RecreateKernel(conv);
   }
 
   // Reshapes the operand to a vector, which fuse_epilogues.cc recognizes as a bias.
@@ -216,7 +196,6 @@ class StepInvariantCacher : public Fusion {
     const int k = n.inputs[0].node == last ? 1 : 0;
     const PlanValue vector = ReshapeTo(n.inputs[k], Shape({plan_.nodes[last].shapes[0].dim(3)}));
     plan_.nodes[id].inputs[k] = vector;
-    RecreateKernel(id);
   }
 
   void DecomposeBatchNorm(int id, int conv) {
@@ -386,23 +365,12 @@ class StepInvariantCacher : public Fusion {
     cached_node.step_invariant = true;
     cached_node.inputs = std::move(fed);
     cached_node.kernel = Kernel([step = *step](KernelContext& c) { return step->Run(c); });
-    const int id = static_cast<int>(plan_.nodes.size());
-    plan_.Add(std::move(cached_node));
+    const int id = plan_.Insert(std::move(cached_node));
     for (const int node : nodes) plan_.Fuse(node);
-    const auto take = [&](PlanValue& v) {
+    plan_.ForEachUse([&](PlanValue& v) {
       const auto it = first.find(v.node);
-      if (it == first.end()) return false;
-      v = {id, it->second + v.output};
-      return true;
-    };
-    for (int user = 0; user < id; ++user) {
-      PlanNode& n = plan_.nodes[user];
-      bool changed = false;
-      for (PlanValue& v : n.inputs) changed = take(v) || changed;
-      if (changed && n.kind == PlanNode::Kind::kOp && !n.kernel.is_async()) RecreateKernel(user);
-    }
-    for (PlanValue& v : plan_.fetches) take(v);
-    for (PlanGraph::Carry& c : plan_.carries) take(c.next);
+      if (it != first.end()) v = {id, it->second + v.output};
+    });
     return true;
   }
 

@@ -1,4 +1,5 @@
 #include "weir/session/cached_subplan.h"
+#include "weir/session/compile.h"
 #include "weir/session/passes.h"
 
 #include <algorithm>
@@ -68,8 +69,7 @@ absl::Status CachedSubplan::Run(KernelContext& c) {
   }
   Tensors args, results;
   for (int k = 0; k < c.num_inputs(); ++k) args.push_back(c.input(k));
-  WEIR_RETURN_IF_ERROR(
-      executor_.RunWithin(static_cast<const TracedStepInfo&>(c.step()), args, &results));
+  WEIR_RETURN_IF_ERROR(executor_.RunWithin(c.step(), args, &results));
   Store(c, args, results);
   for (size_t k = 0; k < results.size(); ++k)
     c.SetOutput(static_cast<int>(k), std::move(results[k]));

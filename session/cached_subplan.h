@@ -26,7 +26,6 @@ class CachedSubplan {
   static const KernelDef& Def();
   const Node& node() const { return *node_; }
 
-  // Only for instructions of an Executor, whose step is a TracedStepInfo.
   absl::Status Run(KernelContext& c);
 
  private:

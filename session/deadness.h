@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
-#include "weir/session/plan.h"
+#include "weir/session/plan_graph.h"
 
 namespace weir {
 

@@ -41,10 +41,9 @@ class MatMulDeferral : public Fusion {
       if (sum.most_rows > 0) sums.push_back(sum);
     }
     if (sums.empty()) return absl::OkStatus();
-    CountUses();
     const int count = static_cast<int>(plan_.nodes.size());
     for (const Sum& sum : sums) {
-      if (uses_[sum.variable] != 1 || uses_[sum.product] != 1) continue;
+      if (NumUses(sum.variable) != 1 || NumUses(sum.product) != 1) continue;
       WEIR_RETURN_IF_ERROR(Defer(sum));
     }
     if (deferred_.empty()) return absl::OkStatus();
@@ -89,19 +88,22 @@ class MatMulDeferral : public Fusion {
     return most >= kMinSteps * rows ? most : 0;
   }
 
-  // Counts the uses of each node; for loop variables, only those by nodes of their loop.
-  void CountUses() {
-    uses_.assign(plan_.nodes.size(), 0);
-    for (const PlanNode& n : plan_.nodes) {
-      for (const PlanValue& v : n.inputs) {
-        if (plan_.ExitedLoop(plan_.nodes[v.node], n) < 0) ++uses_[v.node];
+  // The number of uses of a node; of a loop variable, only those by nodes of its loop.
+  int NumUses(int node) {
+    return static_cast<int>(absl::c_count_if(uses().Of(node), [&](const PlanUse& use) {
+      switch (use.kind) {
+        case PlanUse::Kind::kInput:
+          return plan_.ExitedLoop(plan_.nodes[node], plan_.nodes[use.user]) < 0;
+        case PlanUse::Kind::kCarry:
+          return !TakesLastValue({use.user, {node, use.output}});
+        case PlanUse::Kind::kFetch:
+          return false;  // takes the last value
+        case PlanUse::Kind::kControl:
+        case PlanUse::Kind::kTarget:
+          return true;
       }
-      for (const int control : n.controls) ++uses_[control];
-    }
-    for (const int target : plan_.targets) ++uses_[target];
-    for (const PlanGraph::Carry& c : plan_.carries) {
-      if (!TakesLastValue(c)) ++uses_[c.next.node];
-    }
+      return true;
+    }));
   }
 
   // True if a loop variable takes the last value of a nested loop.
@@ -133,7 +135,7 @@ class MatMulDeferral : public Fusion {
     ending.in_body = loop.in_body;
     ending.shapes = {ShapeOf(values[0])};
     ending.cost_ns = product.cost_ns;
-    deferred.total = Add(std::move(ending));
+    deferred.total = plan_.Insert(std::move(ending));
     deferred.nodes.push_back(deferred.total);
     if (!Replace(deferred.total, *finish, values)) return NoKernel(*finish);
 
@@ -175,7 +177,7 @@ class MatMulDeferral : public Fusion {
     entering.value_loop = product.loop;
     entering.in_body = loop.in_body;
     entering.shapes = {first.rank() == 0 ? Shape() : Shape::UnknownRank()};
-    const int variable = Add(std::move(entering));
+    const int variable = plan_.Insert(std::move(entering));
     deferred->nodes.insert(deferred->nodes.end(), {value.node, variable});
     if (!Replace(variable, *enter, {{value}})) return NoKernel(*enter);
     return variable;
@@ -212,7 +214,6 @@ class MatMulDeferral : public Fusion {
     ReorderNodes(plan_, order);
   }
 
-  std::vector<int> uses_;                             // by node
   absl::flat_hash_map<int, DeferredNodes> deferred_;  // by the sum's variable
 };
 

@@ -1,7 +1,7 @@
 #ifndef WEIR_SESSION_EFFECTS_H_
 #define WEIR_SESSION_EFFECTS_H_
 
-#include "weir/session/plan.h"
+#include "weir/session/plan_graph.h"
 
 namespace weir {
 

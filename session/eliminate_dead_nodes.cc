@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "weir/session/effects.h"
+#include "weir/session/internal_nodes.h"
 #include "weir/session/passes.h"
 
 // Dead node elimination. After constant folding and common-subexpression elimination, many nodes
@@ -68,7 +69,7 @@ class LivenessAnalysis {
     for (size_t i = 0; i < plan_.nodes.size(); ++i) {
       PlanNode& n = plan_.nodes[i];
       if (uses_[i] == kDead) {
-        plan_.Remove(static_cast<int>(i));
+        plan_.Erase(static_cast<int>(i));
       } else if (n.is_constant(0)) {
         n.DropEdges();
       } else if (uses_[i] == kCompletion) {

@@ -93,7 +93,7 @@ struct Executor::ExecutionState {
   std::vector<Tensor> slots, planned;
   std::vector<uint8_t> dead;
   std::vector<KernelContext> contexts;
-  TracedStepInfo step;
+  StepInfo step;
   std::atomic<int64_t> id{0};  // of the step in flight, read by TimedOut(); 0 if there is none
   std::unique_ptr<Cancellation> cancellation = std::make_unique<Cancellation>();
 
@@ -236,7 +236,7 @@ absl::Status Executor::Run(absl::Span<const Tensor> feeds, Tensors* fetches,
   Reserve().Refill();
   const ThreadPool::Caller caller(pool_, /*schedules=*/plan_->tasks.size() > 1);
   WEIR_ASSIGN_OR_RETURN(ExecutionState* const state, Acquire());
-  TracedStepInfo& step = state->step;
+  StepInfo& step = state->step;
   step.step_id = step_id;
   step.deadline.reset();
   step.timeout = options.timeout;
@@ -259,12 +259,13 @@ absl::Status Executor::Run(absl::Span<const Tensor> feeds, Tensors* fetches,
 absl::Status Executor::Call(const StepInfo& step, const Node& caller, absl::Span<const Tensor> args,
                             Tensors* results) {
   const FunctionCall call{&caller, step.call, step.call == nullptr ? 1 : step.call->depth + 1};
-  TracedStepInfo within{step};
+  StepInfo within = step;
   within.call = &call;
+  within.trace = nullptr;
   return RunWithin(within, args, results);
 }
 
-absl::Status Executor::RunWithin(const TracedStepInfo& step, absl::Span<const Tensor> feeds,
+absl::Status Executor::RunWithin(const StepInfo& step, absl::Span<const Tensor> feeds,
                                  Tensors* fetches) {
   if (step.deadline && Clock::now() > *step.deadline)
     return absl::DeadlineExceededError(TimeoutMessage(step.timeout));

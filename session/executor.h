@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "weir/session/plan.h"
+#include "weir/session/session.h"
 
 namespace weir {
 
@@ -30,11 +31,6 @@ class StepTrace {
  private:
   std::mutex mutex_;
   std::vector<NodeTrace>* const records_;
-};
-
-// The state that the instructions of a step share: what kernels see, and the executor's own part.
-struct TracedStepInfo : public StepInfo {
-  StepTrace* trace = nullptr;  // null if the step is not traced
 };
 
 // While this object lives, cancelling `outer` (if it is not null) cancels `inner`.
@@ -75,8 +71,7 @@ class Executor {
                     Tensors* results);
   // Runs a plan that is a part of the step itself: its errors and trace records name only the
   // nodes, without a caller.
-  absl::Status RunWithin(const TracedStepInfo& step, absl::Span<const Tensor> feeds,
-                         Tensors* fetches);
+  absl::Status RunWithin(const StepInfo& step, absl::Span<const Tensor> feeds, Tensors* fetches);
   // Returns DEADLINE_EXCEEDED for a step in flight, naming the node that runs or the resource that
   // it waits for.
   absl::Status TimedOut(int64_t step_id);

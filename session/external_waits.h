@@ -4,14 +4,14 @@
 #include <cstdint>
 #include <vector>
 
-#include "weir/session/plan.h"
+#include "weir/session/plan_graph.h"
 
 namespace weir {
 
 // The nodes that wait for something outside of the step: an element of a queue, a lock, room in a
 // staging area. Everything that runs after such a node waits too. Passes that add orderings which
 // the graph does not have use this to see what the ordering may block: the outside may need this
-// step to make progress (order.cc).
+// step to make progress (order_nodes.cc).
 class ExternalWaits {
  public:
   // `graph` is in topological order and has kernels.

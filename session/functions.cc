@@ -7,6 +7,7 @@
 #include "weir/core/scope.h"
 #include "weir/proto/function.pb.h"
 #include "weir/session/gradient_body.h"
+#include "weir/session/make_kernel.h"
 #include "weir/session/prepared_step.h"
 
 // How functions run. A body is a graph of its own, whose arguments are fed and whose results are
@@ -271,8 +272,7 @@ bool SessionFunctions::MayWait(Body& body) {
       const KernelDef* def = env_.kernels.Find(*node, kCpu);
       if (calls || !node->op().stateful() || def == nullptr) continue;
       const std::vector<Shape> shapes(node->num_inputs(), Shape::UnknownRank());
-      const absl::StatusOr<Kernel> kernel =
-          def->make(env_.InitFor(*node, *env_.devices[0], shapes));
+      const absl::StatusOr<Kernel> kernel = MakeHostKernel(*def, *node, shapes, env_);
       if (kernel.ok() && kernel->is_async()) return true;
     }
   }

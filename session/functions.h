@@ -10,7 +10,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "weir/core/function.h"
 #include "weir/core/function_library.h"
-#include "weir/session/plan.h"
+#include "weir/session/plan_environment.h"
 
 namespace weir {
 

@@ -6,6 +6,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "weir/session/fusion.h"
+#include "weir/session/make_kernel.h"
 #include "weir/session/passes.h"
 
 // Fuses epilogues into GEMM and convolution. Networks multiply, and then do something small to each
@@ -78,7 +79,6 @@ class EpilogueFusion : public Fusion {
       matches.back().filter.value = n.inputs[1];
     }
     if (matches.empty()) return;
-    FindUsers();
     for (EpilogueMatch& match : matches) {
       while (ExtendMatch(&match)) {
       }
@@ -100,11 +100,12 @@ class EpilogueFusion : public Fusion {
 
   // Adds the node after the last one to the match. Returns false if it does not fit.
   bool ExtendMatch(EpilogueMatch* match) {
-    if (users_[match->last].size() != 1 || !match->activation.empty()) return false;
-    const int id = users_[match->last][0];
+    const int id = uses().OnlyUser(match->last);
+    if (id < 0 || !match->activation.empty()) return false;
     const PlanNode& n = plan_.nodes[id];
     const PlanNode& root = plan_.nodes[match->first];
-    if (!IsFusableFloat(n) || other_outputs_used_[id] || !n.controls.empty() || !n.runs_with(root))
+    if (!IsFusableFloat(n) || uses().UsesOtherOutputs(id) || !n.controls.empty() ||
+        !n.runs_with(root))
       return false;
     const std::string& op = n.node->op_name();
     const bool is_add = op == "Add" || op == "AddV2" || IsSumOfTwo(n);
@@ -246,20 +247,9 @@ class EpilogueFusion : public Fusion {
     const Node* const node = MakeNode(match);
     const KernelDef* const def = node == nullptr ? nullptr : env_.kernels.Find(*node, kCpu);
     if (def == nullptr) return;
-    Device* const device = plan_.nodes[match.first].device;
     std::vector<const Argument*> arguments = {&match.filter};
     if (match.bias) arguments.push_back(&*match.bias);
     if (match.addend) arguments.push_back(&*match.addend);
-    std::vector<Shape> shapes = {ShapeOf(plan_.nodes[match.first].inputs[0])};
-    PlanGraph::Flags step_invariant = {plan_.IsStepInvariant(plan_.nodes[match.first].inputs[0])};
-    for (const Argument* a : arguments) {
-      const bool computed = a->computed.initialized();
-      shapes.push_back(computed ? a->computed.shape() : ShapeOf(a->value));
-      step_invariant.push_back(computed || plan_.IsStepInvariant(a->value));
-    }
-    const KernelInit init = env_.InitFor(*node, *device, shapes, step_invariant);
-    absl::StatusOr<Kernel> kernel = def->make(init);
-    if (!kernel.ok()) return;
     absl::InlinedVector<PlanValue, 3> inputs = {plan_.nodes[match.first].inputs[0]};
     for (size_t i = 0; i < arguments.size(); ++i) {
       const Argument& a = *arguments[i];
@@ -273,8 +263,8 @@ class EpilogueFusion : public Fusion {
     n.inputs = std::move(inputs);
     n.controls = plan_.nodes[match.first].controls;
     n.shapes.resize(1);
-    n.kernel = device->Wrap(init, *std::move(kernel));
-    n.cost_ns = def->cost(init);
+    n.kernel = Kernel();
+    n.cost_ns = EstimateCost(plan_, n, env_);
     for (const int intermediates : match.intermediates) plan_.Fuse(intermediates);
   }
 };

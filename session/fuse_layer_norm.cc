@@ -73,7 +73,6 @@ class LayerNormFusion : public Fusion {
   absl::Status Run() {
     for (size_t id = 0; id < plan_.nodes.size(); ++id) {
       if (plan_.nodes[id].removed || plan_.nodes[id].node->op_name() != "Rsqrt") continue;
-      if (users_.empty()) FindUsers();
       const std::optional<Statistics> s = MatchStatistics(static_cast<int>(id));
       if (!s) continue;
       const std::vector<int> candidates = CandidateResults(*s);
@@ -162,14 +161,14 @@ class LayerNormFusion : public Fusion {
   // ---- the result
 
   // Returns the nodes after the factor that have x's shape, the last ones first.
-  std::vector<int> CandidateResults(const Statistics& s) const {
+  std::vector<int> CandidateResults(const Statistics& s) {
     std::set<int> reached = {s.factor}, last = reached;
     for (int step = 0; step < kMaxDepth && reached.size() < kMaxCandidates; ++step) {
       std::set<int> next;
       for (const int id : last) {
-        for (const int user : users_[id]) {
-          if (user >= 0 && IsFusable(plan_.nodes[user]) && reached.insert(user).second)
-            next.insert(user);
+        for (const PlanUse& use : uses().Of(id)) {
+          if (use.is_input() && IsFusable(plan_.nodes[use.user]) && reached.insert(use.user).second)
+            next.insert(use.user);
         }
       }
       last = std::move(next);
@@ -212,8 +211,10 @@ class LayerNormFusion : public Fusion {
   // ---- mean and factor for others
 
   bool CanOutputStatistics(const Statistics& s, int result,
-                           const std::vector<PlanValue>& inputs) const {
-    const auto is_row_value = [&](int id) { return IsPerRow({id, 0}, s) && HasOnlyInputUses(id); };
+                           const std::vector<PlanValue>& inputs) {
+    const auto is_row_value = [&](int id) {
+      return IsPerRow({id, 0}, s) && uses().HasOnlyInputUses(id);
+    };
     return is_row_value(s.mean) && is_row_value(s.factor) && !plan_.nodes[result].may_be_dead &&
            AreIndependentOf(s.mean, absl::MakeSpan(inputs).subspan(1));
   }
@@ -238,13 +239,14 @@ class LayerNormFusion : public Fusion {
 
   // Removes from `nodes` those that have other users and must still run. Returns false if one of
   // them is on the way to the factor.
-  bool ExcludeUsedElsewhere(const Statistics& s, int result, std::set<int>* nodes) const {
+  bool ExcludeUsedElsewhere(const Statistics& s, int result, std::set<int>* nodes) {
     const std::set<int> all = *nodes;
     for (auto id = all.rbegin(); id != all.rend(); ++id) {
       if (*id == result || *id == s.mean || *id == s.factor) continue;
-      const bool is_needed = other_outputs_used_[*id] || absl::c_any_of(users_[*id], [&](int user) {
-                               return !nodes->contains(user) && user != result;
-                             });
+      const bool is_needed = absl::c_any_of(uses().Of(*id), [&](const PlanUse& use) {
+        return !use.is_input() || use.output != 0 ||
+               (!nodes->contains(use.user) && use.user != result);
+      });
       if (!is_needed) continue;
       if (s.to_factor.contains(*id)) return false;
       nodes->erase(*id);

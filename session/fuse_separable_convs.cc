@@ -42,7 +42,6 @@ class SeparableFusion : public Fusion {
         depthwise_nodes.push_back(static_cast<int>(i));
     }
     if (depthwise_nodes.empty()) return;
-    FindUsers();
     for (const int depthwise : depthwise_nodes) FuseAround(depthwise);
   }
 
@@ -90,8 +89,8 @@ class SeparableFusion : public Fusion {
   void FuseAround(int depthwise) {
     const PlanNode& middle = plan_.nodes[depthwise];
     if (!IsFusableConv(middle) || ShapeOf(middle.inputs[1]).dim(3) != 1) return;
-    if (users_[depthwise].size() != 1) return;
-    const int last = users_[depthwise][0];
+    const int last = uses().OnlyUser(depthwise);
+    if (last < 0) return;
     const PlanNode& project = plan_.nodes[last];
     if (!IsPointwise(project) || project.inputs[0] != PlanValue{depthwise, 0} ||
         !CanDisappear(middle, project)) {
@@ -107,7 +106,7 @@ class SeparableFusion : public Fusion {
     const int first = middle.inputs[0].node;
     const PlanNode& expand = plan_.nodes[first];
     // The shortcut may not begin at the expanded value either.
-    if (IsExpansion(expand) && CanDisappear(expand, project) && users_[first].size() == 1) {
+    if (IsExpansion(expand) && CanDisappear(expand, project) && uses().OnlyUser(first) >= 0) {
       expand_epilogue = EpilogueOf(expand);
       nodes.insert(first);
     }

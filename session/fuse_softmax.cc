@@ -92,10 +92,10 @@ class SoftmaxFusion : public Fusion {
     const PlanNode& n = plan_.nodes[result];
     const PlanValue& d = n.inputs[0];
     if (!Is(d, "Sub")) return;
-    if (users_.empty()) FindUsers();
-    for (const int user : users_[d.node]) {
+    for (const PlanUse& use : uses().Of(d.node)) {
+      const int user = use.user;
       std::set<int> nodes = {result};
-      if (user < 0 || !Is({user, 0}, "Exp")) continue;
+      if (!use.is_input() || !Is({user, 0}, "Exp")) continue;
       if (IsReduced(n.inputs[1], "Sum", {user, 0}, &nodes, "Log"))
         return FuseInto(result, "LogSoftmax", {user, 0}, nodes);
     }
@@ -112,13 +112,12 @@ class SoftmaxFusion : public Fusion {
     for (const int id : nodes) {
       if (!CanDisappear(plan_.nodes[id], n)) return;
     }
-    if (users_.empty()) FindUsers();
     if (!AreUsedOnlyBy(nodes, result)) return;
     NodeBuilder builder(internal_graph(), op);
     builder.Name(n.node->name()).Input(MakePlaceholder(n.node->output_type(0)));
     const Node* const node = builder.Build();
     if (!internal_graph().TakeStatus().ok() || node == nullptr) return;
-    if (Replace(result, *node, {x}, nodes)) users_[x.node].push_back(result);
+    if (Replace(result, *node, {x}, nodes)) AddUse(x, result);
   }
 
   // ---- the parts, for other users
@@ -131,7 +130,7 @@ class SoftmaxFusion : public Fusion {
   };
 
   // Matches the maximum of x's rows, which is subtracted from x.
-  std::optional<Maximum> MatchMaximum(const PlanValue& x, const PlanValue& shift) const {
+  std::optional<Maximum> MatchMaximum(const PlanValue& x, const PlanValue& shift) {
     if (!IsPerRow(shift, x)) return std::nullopt;
     Maximum m;
     m.node = m.max = StripReshapes(shift, &m.reshapes);
@@ -159,16 +158,16 @@ class SoftmaxFusion : public Fusion {
     const PlanValue d = plan_.nodes[e.node].inputs[0];
     if (!Is(d, "Sub") || !ShapeOf(d).IsFullyDefined()) return;
     const PlanValue x = plan_.nodes[d.node].inputs[0];
-    if (users_.empty()) FindUsers();
     const std::optional<Maximum> m = MatchMaximum(x, plan_.nodes[d.node].inputs[1]);
-    if (!m || ShapeOf(x) != ShapeOf(d) || !HasOnlyInputUses(m->node) || !HasOnlyInputUses(e.node))
+    if (!m || ShapeOf(x) != ShapeOf(d) || !uses().HasOnlyInputUses(m->node) ||
+        !uses().HasOnlyInputUses(e.node))
       return;
     std::set<int> nodes = m->nodes, before = m->reshapes;
     nodes.insert({sum, e.node});
     before.insert(d.node);
     const auto can_disappear = [&](int id) { return CanDisappear(plan_.nodes[id], n); };
     if (!absl::c_all_of(nodes, can_disappear) || !absl::c_all_of(before, can_disappear)) return;
-    const bool e_has_other_users = users_[e.node].size() > 1;
+    const bool e_has_other_users = uses().Of(e.node).size() > 1;
     const auto keeps_dims = [&](int id) {
       return plan_.nodes[id].node->attr_or<bool>("keep_dims", false);
     };
@@ -186,10 +185,15 @@ class SoftmaxFusion : public Fusion {
       if (AreUsedOnlyBy(before, d.node)) nodes.merge(before);
     }
     if (!Replace(sum, *node, {x}, nodes)) return;
-    users_[x.node].push_back(sum);
+    AddUse(x, sum);
     RedirectUses({m->node, 0}, {sum, 1});
     if (e_has_other_users) RedirectUses(e, {sum, 2});
     out_of_order_ = true;
+  }
+
+  // The fused node `user` takes x.
+  void AddUse(const PlanValue& x, int user) {
+    uses().Add(x.node, {PlanUse::Kind::kInput, user, x.output});
   }
 
   bool out_of_order_ = false;  // a user of a result may now come before it

@@ -59,29 +59,11 @@ class UpdateFusion : public Fusion {
     bool is_read() const { return !own.empty() && shared < 0; }
   };
 
-  // A use of a node's value, or a control edge from the node.
-  struct Use {
-    int node = -1, input = -1;  // input -1: a control edge
-    int output = 0;
-  };
-
-  void FindUses() {
-    uses_.resize(plan_.nodes.size());
-    for (int i = 0; i < static_cast<int>(plan_.nodes.size()); ++i) {
-      const PlanNode& n = plan_.nodes[i];
-      for (int k = 0; k < static_cast<int>(n.inputs.size()); ++k)
-        uses_[n.inputs[k].node].push_back({i, k, n.inputs[k].output});
-      for (const int control : n.controls) uses_[control].push_back({i, -1, 0});
-    }
-    for (const PlanValue& v : plan_.fetches) escaping_.insert(v.node);
-    for (const PlanGraph::Carry& c : plan_.carries) {
-      escaping_.insert(c.next.node);
-      uses_[c.next.node].push_back({c.carry, -1, c.next.output});
-    }
+  void FindVariableUses() {
     has_ambiguous_handles_ =
         absl::c_any_of(plan_.nodes, [this](const PlanNode& n) { return ChoosesHandle(n); });
     variables_ = FindVariables(plan_);
-    for (const VariableAccess& access : FindAccesses(plan_, variables_))
+    for (const VariableAccess& access : FindAccesses(plan_, *variables_))
       accesses_[access.variable].push_back(access);
   }
 
@@ -96,18 +78,15 @@ class UpdateFusion : public Fusion {
   }
 
   void TryFuse(int id) {
-    if (uses_.empty()) FindUses();
+    if (!variables_) FindVariableUses();
     if (has_ambiguous_handles_) return;
     const PlanNode& n = plan_.nodes[id];
-    if (escaping_.contains(id) || n.loop >= 0 || n.may_be_dead || !n.controls.empty() ||
-        absl::c_linear_search(plan_.targets, id)) {
-      return;
-    }
+    if (uses().Escapes(id) || n.loop >= 0 || n.may_be_dead || !n.controls.empty()) return;
     const int count = n.node->num_outputs();
     std::vector<Update> updates(count);
-    for (const Use& use : uses_[id]) {
-      if (use.input != 1 || updates[use.output].assign >= 0) return;
-      std::optional<Update> update = MatchUpdate(use.node, id);
+    for (const PlanUse& use : uses().Of(id)) {
+      if (!use.is_input() || use.input != 1 || updates[use.output].assign >= 0) return;
+      std::optional<Update> update = MatchUpdate(use.user, id);
       if (!update) return;
       updates[use.output] = *update;
     }
@@ -120,17 +99,16 @@ class UpdateFusion : public Fusion {
   }
 
   // Matches an Assign of a result of the node `from`; no node may use the value of the Assign.
-  std::optional<Update> MatchUpdate(int assign, int from) const {
+  std::optional<Update> MatchUpdate(int assign, int from) {
     const PlanNode& a = plan_.nodes[assign];
     const PlanNode& n = plan_.nodes[from];
     if (!a.Is(VariableUse::kReplaces) || !IsBuiltin(a) || !a.runs_with(n) || a.may_be_dead ||
-        escaping_.contains(assign) || a.device != n.device ||
-        absl::c_any_of(uses_[assign], [](const Use& t) { return t.input >= 0; })) {
+        a.device != n.device || absl::c_any_of(uses().Of(assign), TakesValue)) {
       return std::nullopt;
     }
     Update update{.assign = assign, .handle = a.inputs[0]};
     const PlanNode& handle = plan_.nodes[update.handle.node];
-    update.variable = variables_.handle_of[update.handle.node];
+    update.variable = variables_->handle_of[update.handle.node];
     if (!(IsVariable(handle) || handle.kind == PlanNode::Kind::kFeed) || update.variable < 0 ||
         !handle.controls.empty() || !KeepsShape(a, handle)) {
       return std::nullopt;
@@ -140,6 +118,11 @@ class UpdateFusion : public Fusion {
     }
     FindReads(from, &update);
     return update;
+  }
+
+  // True for a use of a node's value, and not only of its completion.
+  static bool TakesValue(const PlanUse& use) {
+    return use.kind != PlanUse::Kind::kControl && use.kind != PlanUse::Kind::kTarget;
   }
 
   // True if the variable cannot change its shape by this Assign or later.
@@ -159,7 +142,7 @@ class UpdateFusion : public Fusion {
 
   // Finds the arguments that are the variable's value. They are all the same value, since the
   // Assign comes after all reads.
-  void FindReads(int by, Update* update) const {
+  void FindReads(int by, Update* update) {
     const PlanNode& n = plan_.nodes[by];
     for (int k = 0; k < static_cast<int>(n.inputs.size()); ++k) {
       const PlanValue& value = n.inputs[k];
@@ -186,15 +169,14 @@ class UpdateFusion : public Fusion {
     while (value.output == 0 && ForwardsValue(plan_.nodes[value.node]))
       value = plan_.nodes[value.node].inputs[0];
     const PlanNode& read = plan_.nodes[value.node];
-    return IsRead(read) && variables_.handle_of[read.inputs[0].node] == variable;
+    return IsRead(read) && variables_->handle_of[read.inputs[0].node] == variable;
   }
 
   // Returns the nodes that compute the value, if they have no other users; the last of them is the
   // read.
-  std::vector<int> ReadsFor(int value) const {
+  std::vector<int> ReadsFor(int value) {
     std::vector<int> reads;
-    while (uses_[value].size() == 1 && !escaping_.contains(value) &&
-           !absl::c_linear_search(plan_.targets, value)) {
+    while (uses().Of(value).size() == 1 && !uses().Escapes(value)) {
       const PlanNode& n = plan_.nodes[value];
       reads.push_back(value);
       if (IsRead(n)) return reads;
@@ -205,16 +187,17 @@ class UpdateFusion : public Fusion {
 
   // Returns the node and its descendants. nullopt if there are too many, or if one of them is in a
   // loop: everything that uses an output of a loop comes after all of it.
-  std::optional<std::set<int>> Descendants(int id) const {
+  std::optional<std::set<int>> Descendants(int id) {
     std::set<int> visited = {id};
     std::vector<int> stack = {id};
     while (!stack.empty()) {
       const int next = stack.back();
       stack.pop_back();
-      for (const Use& use : uses_[next]) {
-        if (plan_.nodes[use.node].loop >= 0 || plan_.nodes[use.node].value_loop >= 0)
+      for (const PlanUse& use : uses().Of(next)) {
+        if (use.user < 0) continue;
+        if (plan_.nodes[use.user].loop >= 0 || plan_.nodes[use.user].value_loop >= 0)
           return std::nullopt;
-        if (visited.insert(use.node).second) stack.push_back(use.node);
+        if (visited.insert(use.user).second) stack.push_back(use.user);
       }
       if (visited.size() > kMaxVisited) return std::nullopt;
     }
@@ -224,7 +207,7 @@ class UpdateFusion : public Fusion {
   // Returns the control inputs of the Assigns and the reads. nullopt if one node cannot have them
   // all: one of them comes after an Assign, or a read of a variable comes after the Assign of
   // another variable alone.
-  std::optional<std::set<int>> CollectControls(const std::vector<Update>& updates) const {
+  std::optional<std::set<int>> CollectControls(const std::vector<Update>& updates) {
     std::set<int> controls;
     const auto add = [&](int id) {
       controls.insert(plan_.nodes[id].controls.begin(), plan_.nodes[id].controls.end());
@@ -304,25 +287,23 @@ class UpdateFusion : public Fusion {
     if (!Replace(id, *node, inputs)) return;
     n.shapes.clear();
     n.controls.assign(controls.begin(), controls.end());
-    for (const int control : controls) uses_[control].push_back({id, -1, 0});
+    for (const int control : controls) uses().Add(control, {PlanUse::Kind::kControl, id});
     for (const Update& u : updates) {
       n.cost_ns += plan_.nodes[u.assign].cost_ns;
       plan_.Fuse(u.assign);
       for (const int read : u.reads) plan_.Fuse(read);
-      for (const Use& use : uses_[u.assign])
-        absl::c_replace(plan_.nodes[use.node].controls, u.assign, id);
       absl::c_replace(plan_.targets, u.assign, id);
-      // Another update may have a control edge from it.
-      uses_[id].insert(uses_[id].end(), uses_[u.assign].begin(), uses_[u.assign].end());
+      for (const PlanUse& use : PlanUses::List(uses().Of(u.assign))) {
+        if (use.user >= 0) absl::c_replace(plan_.nodes[use.user].controls, u.assign, id);
+        uses().Add(id, use);  // another update may have a control edge from it
+      }
     }
     changed_ = true;
   }
 
   bool changed_ = false;
-  bool has_ambiguous_handles_ = false;  // it is not certain which variables nodes use
-  std::vector<std::vector<Use>> uses_;  // by node
-  std::set<int> escaping_;              // nodes whose values leave the step or the iteration
-  VariableValues variables_;
+  bool has_ambiguous_handles_ = false;       // it is not certain which variables nodes use
+  std::optional<VariableValues> variables_;  // from the first candidate on
   absl::flat_hash_map<int, std::vector<VariableAccess>> accesses_;  // by variable
 };
 

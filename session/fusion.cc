@@ -6,27 +6,9 @@
 
 namespace weir {
 
-void Fusion::FindUsers() {
-  users_.assign(plan_.nodes.size(), {});
-  other_outputs_used_.assign(plan_.nodes.size(), false);
-  const auto pin = [&](int node) { users_[node].assign(2, -1); };
-  for (size_t i = 0; i < plan_.nodes.size(); ++i) {
-    const PlanNode& n = plan_.nodes[i];
-    for (const PlanValue& v : n.inputs) {
-      users_[v.node].push_back(static_cast<int>(i));
-      if (v.output != 0) other_outputs_used_[v.node] = true;
-    }
-    for (const int control : n.controls) pin(control);
-  }
-  for (const PlanValue& v : plan_.fetches) {
-    pin(v.node);
-    if (v.output != 0) other_outputs_used_[v.node] = true;
-  }
-  for (const int target : plan_.targets) pin(target);
-  for (const PlanGraph::Carry& c : plan_.carries) {
-    pin(c.next.node);
-    if (c.next.output != 0) other_outputs_used_[c.next.node] = true;
-  }
+PlanUses& Fusion::uses() {
+  if (uses_.empty()) uses_ = PlanUses(plan_);
+  return uses_;
 }
 
 // The kernels of subplans are in no registry.
@@ -93,22 +75,19 @@ int Fusion::StripReshapes(const PlanValue& v, std::set<int>* passed) const {
   return id;
 }
 
-bool Fusion::AreUsedOnlyBy(const std::set<int>& nodes, int result) const {
+bool Fusion::AreUsedOnlyBy(const std::set<int>& nodes, int result) {
   return absl::c_all_of(nodes, [&](int node) {
-    if (node == result) return true;
-    return !other_outputs_used_[node] &&
-           absl::c_all_of(users_[node], [&](int user) { return nodes.contains(user); });
+    return node == result || (uses().HasOnlyInputUses(node) &&
+                              absl::c_all_of(uses().Of(node), [&](const PlanUse& use) {
+                                return nodes.contains(use.user);
+                              }));
   });
-}
-
-bool Fusion::HasOnlyInputUses(int id) const {
-  return !other_outputs_used_[id] && absl::c_all_of(users_[id], [](int user) { return user >= 0; });
 }
 
 void Fusion::RedirectUses(const PlanValue& value, const PlanValue& result) {
   plan_.nodes[result.node].shapes.push_back(ShapeOf(value));
-  for (const int user : users_[value.node])
-    absl::c_replace(plan_.nodes[user].inputs, value, result);
+  for (const PlanUse& use : uses().Of(value.node))
+    absl::c_replace(plan_.nodes[use.user].inputs, value, result);
 }
 
 Graph& Fusion::internal_graph() {
@@ -158,8 +137,6 @@ PlanNode Fusion::Make(const PlanNode& like, const Node& node, int loop,
   return n;
 }
 
-int Fusion::Add(PlanNode n) { return plan_.Add(std::move(n)); }
-
 PlanValue Fusion::AddConstant(const Node& constant, const Tensor& value) {
   PlanNode n;
   n.node = &constant;
@@ -167,23 +144,17 @@ PlanValue Fusion::AddConstant(const Node& constant, const Tensor& value) {
   n.def = env_.kernels.Find(constant, kCpu);
   n.shapes = {value.shape()};
   n.constants = {value};
-  return {Add(std::move(n)), 0};
+  return {plan_.Insert(std::move(n)), 0};
 }
 
 bool Fusion::Replace(int result, const Node& node, absl::Span<const PlanValue> inputs) {
   const KernelDef* const def = env_.kernels.Find(node, kCpu);
   if (def == nullptr) return false;
   PlanNode& n = plan_.nodes[result];
-  std::vector<Shape> shapes;
-  for (const PlanValue& v : inputs) shapes.push_back(ShapeOf(v));
-  const PlanGraph::Flags step_invariant = plan_.StepInvariantsOf(inputs);
-  const KernelInit init = env_.InitFor(node, *n.device, shapes, step_invariant);
-  absl::StatusOr<Kernel> kernel = def->make(init);
-  if (!kernel.ok()) return false;
   n.node = &node;
   n.def = def;
   n.inputs.assign(inputs.begin(), inputs.end());
-  n.kernel = n.device->Wrap(init, *std::move(kernel));
+  n.kernel = Kernel();
   return true;
 }
 

@@ -6,20 +6,22 @@
 #include <set>
 #include <vector>
 
-#include "weir/session/plan.h"
+#include "weir/session/plan_environment.h"
+#include "weir/session/plan_graph.h"
+#include "weir/session/plan_uses.h"
 
 namespace weir {
 
 // The base class of passes that add nodes to a plan, most of which replace several nodes by one. It
-// tracks the users of values, decides which nodes may be fused at all, and owns the new nodes.
+// tracks the uses of values, decides which nodes may be fused at all, and owns the new nodes.
 class Fusion {
  public:
   Fusion(PlanGraph& plan, const PlanEnvironment& env)
       : plan_(plan), env_(env), only_builtin_(&env.kernels == &BuiltinKernels()) {}
 
  protected:
-  // Fills users_ and other_outputs_used_.
-  void FindUsers();
+  // The uses of all nodes, found at the first call.
+  PlanUses& uses();
   // True for a node on the CPU without effects that has a built-in kernel; the caller checks its
   // type. Kernels that users have registered are never fused away.
   bool IsFusable(const PlanNode& n) const;
@@ -42,12 +44,9 @@ class Fusion {
   // similar nodes, and adds these to `passed`.
   int StripReshapes(const PlanValue& v, std::set<int>* passed) const;
   // True if the values of `nodes`, except that of `result`, are used by `nodes` alone.
-  bool AreUsedOnlyBy(const std::set<int>& nodes, int result) const;
-  // True if all uses of the node are inputs from its output 0: it is not fetched, and no control
-  // edge leaves it.
-  bool HasOnlyInputUses(int id) const;
-  // Makes all users of the value use `result` instead, which is the last result of its node so far.
-  // The users may come before that node.
+  bool AreUsedOnlyBy(const std::set<int>& nodes, int result);
+  // Makes all users of the value, which has only input uses, use `result` instead, which is the
+  // last result of its node so far. The users may come before that node.
   void RedirectUses(const PlanValue& value, const PlanValue& result);
   // The graph that owns new nodes.
   Graph& internal_graph();
@@ -58,15 +57,13 @@ class Fusion {
   // Returns a Const in it.
   Node* MakeConst(absl::string_view name, const Tensor& value);
   // Returns a plan node that runs `node`, which is in internal_graph(), in `loop` and on the device
-  // of `like`. It has no kernel: Replace creates one, or Specialize, where that runs later.
+  // of `like`.
   PlanNode Make(const PlanNode& like, const Node& node, int loop,
                 absl::InlinedVector<PlanValue, 3> inputs = {}) const;
-  // Adds a node to the plan and returns its index.
-  int Add(PlanNode n);
   // Adds a constant to the plan, for a node that MakeConst has returned.
   PlanValue AddConstant(const Node& constant, const Tensor& value);
   // Makes the plan's node `result` run `node`, which is in internal_graph(), on these inputs.
-  // Returns false, and changes nothing, if there is no kernel.
+  // Returns false, and changes nothing, if no kernel is registered.
   bool Replace(int result, const Node& node, absl::Span<const PlanValue> inputs);
   // Also removes the other nodes of `nodes`.
   template <class Nodes>
@@ -81,15 +78,13 @@ class Fusion {
 
   PlanGraph& plan_;
   const PlanEnvironment& env_;
-  // By node: the users of its output 0, once for each use; two of -1 if the node must stay.
-  std::vector<IndexList> users_;
-  std::vector<bool> other_outputs_used_;  // by node: true if some node uses another output
 
  private:
   bool IsBuiltin(const KernelDef& def, const Node& node) const;
 
   const bool only_builtin_;  // the registry has only built-in kernels, so that IsBuiltin need not
                              // look them up
+  PlanUses uses_;            // empty until the first call of uses()
   std::map<DataType, Output> placeholders_;
 };
 

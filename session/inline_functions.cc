@@ -9,6 +9,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "weir/core/function.h"
 #include "weir/core/scope.h"
+#include "weir/session/compile.h"
 #include "weir/session/effects.h"
 #include "weir/session/functions.h"
 #include "weir/session/fusion.h"
@@ -165,7 +166,7 @@ class FunctionInliner : public Fusion {
       for (PlanValue& v : n.inputs) v = Mapped(v);
       for (int& control : n.controls) control = completion_[control];
       if (Inline(n)) continue;
-      completion_.push_back(Add(std::move(n)));
+      completion_.push_back(plan_.Insert(std::move(n)));
       ++kept;
     }
     plan_.changes = {.removed = static_cast<int>(nodes.size()) - kept,
@@ -248,7 +249,7 @@ class FunctionInliner : public Fusion {
       end.controls.push_back(value.node);
       SetResult(k, value);
     }
-    completion_.push_back(Add(std::move(end)));
+    completion_.push_back(plan_.Insert(std::move(end)));
     return true;
   }
 
@@ -308,7 +309,7 @@ class FunctionInliner : public Fusion {
     entering.value_loop = loop;
     entering.in_body = n.in_body;
     entering.controls = takes_all_controls ? AllPredecessors(n) : n.controls;
-    return Add(std::move(entering));
+    return plan_.Insert(std::move(entering));
   }
 
   // A call applies ToBool to the condition; Simplify removes it for a bool scalar.
@@ -321,8 +322,8 @@ class FunctionInliner : public Fusion {
                                       .Name(absl::StrCat(n.node->name(), "/LoopCond"))
                                       .Input(to_bool->output(0))
                                       .Build();
-    const PlanValue is_true = {Add(Make(n, *to_bool, loop, {value})), 0};
-    return plan_.loops[loop].condition = Add(Make(n, *condition, loop, {is_true}));
+    const PlanValue is_true = {plan_.Insert(Make(n, *to_bool, loop, {value})), 0};
+    return plan_.loops[loop].condition = plan_.Insert(Make(n, *condition, loop, {is_true}));
   }
 
   // ---- function plans
@@ -362,7 +363,7 @@ class FunctionInliner : public Fusion {
       }
       n.loop = loop_of(n.loop);
       n.value_loop = loop_of(n.value_loop);
-      new_ids[i] = Add(std::move(n));
+      new_ids[i] = plan_.Insert(std::move(n));
     }
     for (PlanLoop& loop : inner.loops) {
       if (loop.parent < 0) loop.in_body = location.in_body;
@@ -424,7 +425,7 @@ class FunctionInliner : public Fusion {
     PlanNode result = Make(call, *identity, call.loop, {value});
     result.in_body = call.in_body;
     result.controls.assign(effects.begin(), effects.end());
-    return {Add(std::move(result)), 0};
+    return {plan_.Insert(std::move(result)), 0};
   }
 
   static PlanValue ResultOf(const FunctionPlan& callee_plan, size_t k,

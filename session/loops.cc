@@ -8,7 +8,7 @@
 // moves one out again, and all other nodes run in the frame of their inputs. So the frames follow
 // from the edges, and an edge that joins two frames without an Enter or an Exit between them is an
 // error. A frame and everything in it is reached through its Enters alone, which makes it one unit
-// of the order around it (order.cc). (structure_loops.cc removes Enters once the loops are known.)
+// of the order around it (order_nodes.cc). (structure_loops.cc removes Enters once the loops are known.)
 //
 // The value of a NextIteration is in the loop of its users, but is visited before them: such values
 // get their loop as soon as another input of a user has one.
@@ -17,7 +17,7 @@ namespace weir {
 namespace {
 
 constexpr int kUnknown = -2;
-constexpr int kMaxDepth = 100;  // loop nesting levels: each is a level of recursion in schedule.cc
+constexpr int kMaxDepth = 100;  // loop nesting levels: each is a level of recursion in order_nodes.cc
 
 class LoopFinder {
  public:
@@ -121,44 +121,6 @@ class LoopFinder {
 }  // namespace
 
 // Only Enter and Exit lead from loop to loop, and graphs have few loops.
-bool PlanNode::is_enter() const { return loop != value_loop && Is(ControlFlow::kEnter); }
-
-bool PlanNode::is_exit() const { return loop != value_loop && Is(ControlFlow::kExit); }
-
-// In all of these functions outer loops have smaller indices.
-bool PlanGraph::IsInside(int loop, int outer) const {
-  while (loop > outer) loop = loops[loop].parent;
-  return loop == outer;
-}
-
-int PlanGraph::CommonLoop(int a, int b) const {
-  while (a != b) {
-    int& inner = a > b ? a : b;
-    inner = loops[inner].parent;
-  }
-  return a;
-}
-
-int PlanGraph::OutermostLoopExcluding(int node, int loop) const {
-  int outermost = -1;
-  for (int l = nodes[node].loop; l >= 0; l = loops[l].parent) {
-    if (!IsInside(loop, l)) outermost = l;
-  }
-  return outermost;
-}
-
-bool StartsIteration(const PlanGraph& plan, const PlanNode& node) {
-  bool takes_carry = false;
-  for (const PlanValue& v : node.inputs) {
-    const PlanNode& in = plan.nodes[v.node];
-    if (in.kind == PlanNode::Kind::kCarry) {
-      takes_carry = true;
-    } else if (in.loop == node.loop) {
-      return false;
-    }
-  }
-  return takes_carry && node.controls.empty();
-}
 
 absl::Status FindLoops(PlanGraph& plan) { return LoopFinder(plan).Run(); }
 

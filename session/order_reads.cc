@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "weir/session/passes.h"
+#include "weir/session/plan_uses.h"
 #include "weir/session/variable_use.h"
 
 // Direct users of a reference variable see every write that the graph orders before them.
@@ -44,7 +45,7 @@ class ReadOrder {
     FindRoutes();
     FindWriters();
     if (writers_.empty()) return absl::OkStatus();
-    ListSuccessors();
+    uses_ = PlanUses(plan_);
     FindLateUses();
     if (late_uses_.empty()) return absl::OkStatus();
     AnalyzeDeadness(plan_);
@@ -85,20 +86,6 @@ class ReadOrder {
     }
   }
 
-  void ListSuccessors() {
-    successors_.resize(plan_.nodes.size());
-    by_control_.resize(plan_.nodes.size());
-    for (size_t i = 0; i < plan_.nodes.size(); ++i) {
-      const int id = static_cast<int>(i);
-      for (const PlanValue& v : plan_.nodes[i].inputs) successors_[v.node].push_back(id);
-      for (const int control : plan_.nodes[i].controls) {
-        successors_[control].push_back(id);
-        by_control_[control].push_back(id);
-      }
-    }
-    for (const PlanGraph::Carry& c : plan_.carries) next_[c.next.node].push_back(c.carry);
-  }
-
   using Nodes = absl::flat_hash_set<int>;
 
   // Returns the nodes that run after `start` in the same iteration of `loop`.
@@ -113,11 +100,11 @@ class ReadOrder {
     while (!stack.empty()) {
       const int id = stack.back();
       stack.pop_back();
-      for (const int s : successors_[id]) reach(s);
-      const auto next = next_.find(id);
-      if (next == next_.end()) continue;
       const int around = plan_.nodes[id].loop;
-      if (around != loop && plan_.IsInside(around, loop)) absl::c_for_each(next->second, reach);
+      const bool repeats = around != loop && plan_.IsInside(around, loop);
+      for (const PlanUse& use : uses_.Of(id)) {
+        if (use.is_edge() || (repeats && use.kind == PlanUse::Kind::kCarry)) reach(use.user);
+      }
     }
     return seen;
   }
@@ -126,11 +113,12 @@ class ReadOrder {
   // variable's own.
   bool MustKeepValue(int read, int writer) {
     const PlanNode& n = plan_.nodes[read];
-    if (by_control_[read].empty() || !IsRead(n)) return false;
+    if (!IsRead(n)) return false;
     if (n.node->name() == absl::StrCat(plan_.nodes[n.inputs[0].node].node->name(), "/read"))
       return false;
-    return absl::c_any_of(by_control_[read], [&](int next) {
-      return next == writer || NodesAfter(next, n.loop).contains(writer);
+    return absl::c_any_of(uses_.Of(read), [&](const PlanUse& use) {
+      return use.kind == PlanUse::Kind::kControl &&
+             (use.user == writer || NodesAfter(use.user, n.loop).contains(writer));
     });
   }
 
@@ -182,10 +170,12 @@ class ReadOrder {
     for (const PlanValue& fetch : plan_.fetches) {
       const auto missed = missed_writes_.find(fetch.node);
       if (missed == missed_writes_.end() || !IsRead(plan_.nodes[fetch.node])) continue;
-      const bool is_used = absl::c_any_of(successors_[fetch.node], [&](int user) {
-        return absl::c_none_of(late_uses_, [&](const auto& late) {
-          return late.first == user && plan_.nodes[user].inputs[late.second].node == fetch.node;
-        });
+      const bool is_used = absl::c_any_of(uses_.Of(fetch.node), [&](const PlanUse& use) {
+        const auto is_late = [&](const auto& late) {
+          return late.first == use.user &&
+                 plan_.nodes[use.user].inputs[late.second].node == fetch.node;
+        };
+        return use.is_edge() && absl::c_none_of(late_uses_, is_late);
       });
       if (is_used) continue;
       for (const int writer : missed->second) {
@@ -229,8 +219,7 @@ class ReadOrder {
     route.device = plan_.nodes[reference.node].device;
     route.def = env_.kernels.Find(*route.node, route.device->place());
     if (route.def == nullptr) return NotFound("no kernel for node ", route.node->Label());
-    const int id = static_cast<int>(plan_.nodes.size());
-    plan_.Add(std::move(route));
+    const int id = plan_.Insert(std::move(route));
     if (IsRead(plan_.nodes[data.node])) CopyReadControls(data.node, id);
     references_[value.node] = id;
     return PlanValue{id, value.output};
@@ -268,25 +257,12 @@ class ReadOrder {
 
   // Removes reads and routes that have no users left.
   void RemoveUnused() {
-    std::vector<int> uses(plan_.nodes.size(), 0);
-    for (const PlanNode& n : plan_.nodes) {
-      for (const PlanValue& v : n.inputs) ++uses[v.node];
-      for (const int control : n.controls) ++uses[control];
-    }
-    for (const PlanValue& fetch : plan_.fetches) ++uses[fetch.node];
-    for (const int target : plan_.targets) ++uses[target];
-    for (const PlanGraph::Carry& c : plan_.carries) ++uses[c.next.node];
     Nodes candidates;
-    for (const auto& [route, writers] : missed_writes_) candidates.insert(route);
-    for (int i = static_cast<int>(variable_of_.size()); i-- > 0;) {
-      PlanNode& n = plan_.nodes[i];
-      if (uses[i] > 0 || !candidates.contains(i)) continue;
-      const int from = n.inputs[0].node;
-      --uses[from];
-      if (from < static_cast<int>(variable_of_.size()) && variable_of_[from] >= 0)
-        candidates.insert(from);
-      plan_.Remove(i);
+    for (const auto& [route, writers] : missed_writes_) {
+      for (int at = route; variable_of_[at] >= 0 && candidates.insert(at).second;)
+        at = plan_.nodes[at].inputs[0].node;
     }
+    plan_.EraseUnused({candidates.begin(), candidates.end()});
     DropRemoved(plan_);
   }
 
@@ -294,9 +270,8 @@ class ReadOrder {
   const PlanEnvironment& env_;
   VariableValues variables_;
   std::vector<int> variable_of_;  // by node: the variable whose value it reads or routes; or -1
-  absl::flat_hash_map<int, IndexList> writers_;        // by variable
-  std::vector<IndexList> successors_, by_control_;     // by node
-  absl::flat_hash_map<int, IndexList> next_;           // by NextIteration
+  absl::flat_hash_map<int, IndexList> writers_;  // by variable
+  PlanUses uses_;
   std::map<std::pair<int, int>, Nodes> after_;         // by node and loop
   std::vector<std::pair<int, int>> late_uses_;         // late users, and their inputs
   absl::flat_hash_map<int, IndexList> missed_writes_;  // by route: writes before late users

@@ -28,13 +28,12 @@ absl::StatusOr<PartialRunSplitter> PartialRunSplitter::Make(PlanRequest whole, c
   AnalyzeDeadness(p.plan_);
   const int count = static_cast<int>(p.plan_.nodes.size());
   p.states_.assign(count, State::kWaiting);
-  p.users_.resize(count);
+  p.uses_ = PlanUses(p.plan_);
   p.outermost_.assign(count, -1);
   p.members_.resize(p.plan_.loops.size());
   for (int i = 0; i < count; ++i) {
     const PlanNode& n = p.plan_.nodes[i];
     if (n.kind == PlanNode::Kind::kOp) p.ids_[n.node] = i;
-    for (const PlanValue& v : n.inputs) p.users_[v.node].push_back(i);
     int loop = std::max(n.loop, n.value_loop);
     while (loop >= 0 && p.plan_.loops[loop].parent >= 0) loop = p.plan_.loops[loop].parent;
     p.outermost_[i] = loop;
@@ -137,7 +136,9 @@ void PartialRunSplitter::PushRelatedNodes(int node, std::vector<int>* stack) con
     const std::vector<int>& loop = members_[outermost_[node]];
     stack->insert(stack->end(), loop.begin(), loop.end());
   } else if (n.may_be_dead) {
-    stack->insert(stack->end(), users_[node].begin(), users_[node].end());
+    for (const PlanUse& use : uses_.Of(node)) {
+      if (use.is_input()) stack->push_back(use.user);
+    }
   }
 }
 
@@ -196,11 +197,8 @@ void PartialRunSplitter::FillRequest(const Outputs& fetches, PartialStep* piece)
       if (is_over && over.insert(control).second) request.done.push_back(control);
     }
     if (n.kind != PlanNode::Kind::kOp || IsSource(n)) continue;
-    for (const int user : users_[i]) {
-      if (states_[user] != State::kWaiting) continue;
-      for (const PlanValue& v : plan_.nodes[user].inputs) {
-        if (v.node == i) fetch(OutputOf(v));
-      }
+    for (const PlanUse& use : uses_.Of(i)) {
+      if (use.is_input() && states_[use.user] == State::kWaiting) fetch(OutputOf({i, use.output}));
     }
   }
 }

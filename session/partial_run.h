@@ -5,7 +5,9 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "weir/session/plan.h"
+#include "weir/session/plan_environment.h"
+#include "weir/session/plan_graph.h"
+#include "weir/session/plan_uses.h"
 
 namespace weir {
 
@@ -52,8 +54,8 @@ class PartialRunSplitter {
 
   PlanRequest request_;
   PlanGraph plan_;
-  std::vector<State> states_;              // by node of the plan
-  std::vector<std::vector<int>> users_;    // by node: the users of its values
+  std::vector<State> states_;  // by node of the plan
+  PlanUses uses_;
   std::vector<std::vector<int>> members_;  // by outermost loop: its nodes
   std::vector<int> outermost_;             // by node: the outermost loop around it; -1 for none
   absl::flat_hash_map<Output, Tensor> fed_;

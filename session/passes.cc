@@ -23,6 +23,9 @@ absl::StatusOr<PlanChanges> Run(PlanGraph& plan, const PassContext& context) {
       return kPass(plan, context);
     } else if constexpr (std::is_invocable_v<decltype(kPass), PlanGraph&, const PlanEnvironment&>) {
       return kPass(plan, context.env);
+    } else if constexpr (std::is_invocable_v<decltype(kPass), PlanGraph&, const PlanEnvironment&,
+                                             Lowering&>) {
+      return kPass(plan, context.env, *context.lowering);
     } else {
       return kPass(plan);
     }
@@ -52,7 +55,7 @@ constexpr Pass kPasses[] = {
     {"order_reads", Phase::kPrepare, Run<OrderReads>,
      "Gives users of a shared read the value of the writes that they run after.", true},
     {"insert_reads", Phase::kPrepare, Run<InsertReads>,
-     "Reads references where ops take values.", true, "insert_copies.cc"},
+     "Reads references where ops take values.", true},
     {"insert_copies", Phase::kPrepare, Run<InsertCopies>,
      "Copies tensors that cross devices.", true},
     {"analyze_deadness", Phase::kPrepare, Run<AnalyzeDeadness>,
@@ -72,7 +75,7 @@ constexpr Pass kPasses[] = {
     {"check_inlined_ops", Phase::kOptimize, Run<CheckUnknownOps>,
      "Rejects inlined functions that are certain to run an unknown op.", true, "unknown_ops.cc"},
     {"specialize", Phase::kOptimize, Run<Specialize>,
-     "Infers shapes, folds constants and creates kernels.", true},
+     "Infers shapes and folds constants.", true},
     {"prune_control_edges", Phase::kOptimize, Run<PruneControlEdges>,
      "Removes control edges that order no effects."},
     {"remove_no_ops", Phase::kOptimize, Run<RemoveNoOps>,
@@ -108,14 +111,28 @@ constexpr Pass kPasses[] = {
      "Writes fused element-wise results into their variables in place.", false, "", kFusion},
     {"defer_matmuls", Phase::kFuse, Run<DeferMatMuls>,
      "Multiplies the products that a loop accumulates in large batches.", false, "", kFusion},
+
+    {"make_kernels", Phase::kLower, Run<MakeKernels>,
+     "Creates the kernels of the nodes that are left.", true, "make_kernel.cc"},
+    {"order_nodes", Phase::kLower, Run<OrderNodes>,
+     "Chooses one order; writers come after readers where possible.", true},
+    {"assign_slots", Phase::kLower, Run<AssignSlots>,
+     "Numbers the values, those of a loop next to each other.", true},
+    {"make_tasks", Phase::kLower, Run<MakeTasks>,
+     "Partitions the order into tasks that may run in parallel.", true},
+    {"plan_memory", Phase::kLower, Run<PlanMemory>,
+     "Assigns values to offsets in one arena for each step."},
+    {"release_values", Phase::kLower, Run<ReleaseValues>,
+     "Releases values outside the arena after their last use.", true},
+    {"emit_instructions", Phase::kLower, Run<EmitInstructions>,
+     "Emits the instructions that the executor runs.", true},
 };
 
 constexpr PassSwitch kSwitches[] = {
     {"constant_folding", "specialize", "Evaluates nodes whose inputs are known."},
     {"reduce_waits", "eliminate_dead_nodes", "Runs nothing for nodes of which only the completion matters."},
-    {"partition_tasks", "schedule", "Runs independent heavy nodes in parallel."},
-    {"plan_memory", "schedule", "Assigns values to offsets in one arena for each step."},
-    {"in_place", "schedule", "Writes results over inputs that nothing uses any more."},
+    {"partition_tasks", "make_tasks", "Runs independent heavy nodes in parallel."},
+    {"in_place", "plan_memory", "Writes results over inputs that nothing uses any more."},
     {"fast_algorithms", "kernels", "Winograd's algorithm for convolutions, which rounds differently."},
 };
 // clang-format on
@@ -145,6 +162,8 @@ absl::string_view PhaseName(Phase phase) {
       return "optimize";
     case Phase::kFuse:
       return "fuse";
+    case Phase::kLower:
+      return "lower";
   }
   return "";
 }
@@ -201,7 +220,7 @@ absl::Status RunPasses(Phase first, Phase last, PlanGraph& plan, const PassConte
     const Clock::time_point start = is_observed ? Clock::now() : Clock::time_point();
     WEIR_ASSIGN_OR_RETURN(const PlanChanges changes, pass.run(plan, context));
     if constexpr (kVerifiesPlans) {
-      WEIR_RETURN_IF_ERROR(VerifyPlan(plan, pass.name, pass.phase != Phase::kFuse));
+      WEIR_RETURN_IF_ERROR(VerifyPlan(plan, pass.name, pass.phase < Phase::kFuse));
       if (plan.NumNodes() != num_nodes + changes.difference()) {
         return Internal("pass ", pass.name, " reports a difference of ", changes.difference(),
                         " nodes, but the plan had ", num_nodes, " and has ", plan.NumNodes());

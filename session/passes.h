@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
-#include "weir/session/plan.h"
+#include "weir/session/lowering.h"
+#include "weir/session/plan_environment.h"
+#include "weir/session/plan_graph.h"
 
 // The passes that compile a graph into a plan, in one table. A pass is run, timed, listed
 // (`weir passes`), switched off (SessionOptions::disable), dumped, verified and searched because it
@@ -19,6 +21,8 @@ enum class Phase : uint8_t {
   // The same, and for the subplans that the passes before have cut out. These passes may leave the
   // nodes in any order without cycles: lowering chooses one.
   kFuse,
+  // The same, from the graph to instructions (lowering.h). These passes change no edges.
+  kLower,
 };
 absl::string_view PhaseName(Phase phase);
 
@@ -28,6 +32,7 @@ struct PassContext {
   // Phase::kPrepare.
   absl::Span<const Shape> feed_shapes = {};
   const PlanRequest* request = nullptr;  // in Phase::kPrepare
+  Lowering* lowering = nullptr;          // in Phase::kLower
 };
 
 // One pass: a function from plan to plan. It is named after its function, and lies in a file of
@@ -109,6 +114,15 @@ absl::Status FuseSoftmax(PlanGraph& plan, const PlanEnvironment& env);
 void FuseElementwise(PlanGraph& plan, const PlanEnvironment& env);
 absl::Status FuseUpdates(PlanGraph& plan, const PlanEnvironment& env);
 absl::Status DeferMatMuls(PlanGraph& plan, const PlanEnvironment& env);
+absl::Status MakeKernels(PlanGraph& plan, const PlanEnvironment& env);
+// INVALID_ARGUMENT if an input of a loop depends on an output of the same loop.
+absl::Status OrderNodes(PlanGraph& plan, const PlanEnvironment& env, Lowering& lowering);
+void AssignSlots(PlanGraph& plan, const PlanEnvironment& env, Lowering& lowering);
+void MakeTasks(PlanGraph& plan, const PlanEnvironment& env, Lowering& lowering);
+void PlanMemory(PlanGraph& plan, const PlanEnvironment& env, Lowering& lowering);
+void ReleaseValues(PlanGraph& plan, const PlanEnvironment& env, Lowering& lowering);
+// Moves the kernels out of the graph.
+absl::Status EmitInstructions(PlanGraph& plan, const PlanEnvironment& env, Lowering& lowering);
 
 }  // namespace weir
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "weir/session/plan.h"
+#include "weir/session/plan_graph.h"
 
 // Plans for people and viewers (weir run --dump-plan).
 namespace weir {

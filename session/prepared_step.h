@@ -6,8 +6,8 @@
 #include <mutex>
 #include <vector>
 
+#include "weir/session/compile.h"
 #include "weir/session/executor.h"
-#include "weir/session/plan.h"
 
 namespace weir {
 

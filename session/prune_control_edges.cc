@@ -8,7 +8,9 @@
 #include "absl/strings/match.h"
 #include "weir/kernels/fused_elementwise.h"
 #include "weir/session/effects.h"
-#include "weir/session/specialize.h"
+#include "weir/session/fold_constants.h"
+#include "weir/session/passes.h"
+#include "weir/session/plan_uses.h"
 #include "weir/session/variable_use.h"
 
 // Removes control edges that order no effects. In graphs from Python's gradients, no gradient of an
@@ -39,7 +41,7 @@
 //
 // Python ties each of a loop's constants to the loop by a control edge, and a value computed from
 // several of them, such as the bounds of a gradient's slice, waits for each. For such nodes whose
-// values are already known (specialize.cc) the set does not matter: an edge to one is dropped if
+// values are already known (fold_constants.h) the set does not matter: an edge to one is dropped if
 // all users of values derived from it that are not such nodes themselves wait for the same effects
 // through inputs that are not. So their sets stay the same, and the values become constants.
 //
@@ -142,19 +144,12 @@ class ControlEdgePruner {
 
   void PruneTransitiveEdges() {
     if (absl::c_none_of(plan_.nodes, ControlEdgePruner::MayPrune)) return;
-    users_.assign(count_, {});
+    uses_ = PlanUses(plan_);
     for (size_t i = 0; i < count_; ++i) {
-      for (const PlanValue& v : plan_.nodes[i].inputs)
-        users_[v.node].push_back(static_cast<int>(i));
-      for (const int control : plan_.nodes[i].controls)
-        users_[control].push_back(static_cast<int>(i));
-    }
-    escapes_.assign(count_, false);
-    for (const PlanGraph::Carry& c : plan_.carries) escapes_[c.next.node] = true;
-    for (const PlanValue& v : plan_.fetches) escapes_[v.node] = true;
-    for (const int target : plan_.targets) escapes_[target] = true;
-    for (size_t i = 0; i < count_; ++i) {
-      if (escapes_[i] || !MayPrune(plan_.nodes[i]) || !CannotFail(plan_.nodes[i])) continue;
+      if (!MayPrune(plan_.nodes[i]) || uses_.Escapes(static_cast<int>(i)) ||
+          !CannotFail(plan_.nodes[i])) {
+        continue;
+      }
       PlanNode& n = plan_.nodes[i];
       for (size_t k = n.controls.size(); k-- > 0;) {
         std::vector<uint64_t> added(words_, 0);
@@ -178,7 +173,13 @@ class ControlEdgePruner {
   // nothing if the change would be observable at one of them, or if there are too many.
   std::optional<std::set<int>> NodesNarrowedBy(const std::vector<uint64_t>& added, int node) const {
     const int loop = plan_.nodes[node].loop;
-    std::set<int> narrowed = {node}, next(users_[node].begin(), users_[node].end());
+    std::set<int> narrowed = {node}, next;
+    const auto add_users = [&](int of) {
+      for (const PlanUse& use : uses_.Of(of)) {
+        if (use.is_edge()) next.insert(use.user);
+      }
+    };
+    add_users(node);
     std::vector<uint64_t> others(words_);
     while (!next.empty()) {
       const int id = *next.begin();  // all its inputs among these have been visited
@@ -199,9 +200,9 @@ class ControlEdgePruner {
                                 (OnlyComputes(n) || n.Is("NoOp")) && CannotFail(n);
         if (!may_narrow) return std::nullopt;
       }
-      if (escapes_[id] || narrowed.size() == kMaxNarrowed) return std::nullopt;
+      if (uses_.Escapes(id) || narrowed.size() == kMaxNarrowed) return std::nullopt;
       narrowed.insert(id);
-      next.insert(users_[id].begin(), users_[id].end());
+      add_users(id);
     }
     return narrowed;
   }
@@ -301,15 +302,14 @@ class ControlEdgePruner {
   std::vector<int> effects_;                      // by bit
   std::vector<uint64_t> effects_before_;          // by node: the effects that end before it starts
   std::vector<bool> has_stack_, leads_to_stack_;  // by node
-  std::vector<IndexList> users_;                  // by node
-  std::vector<bool> escapes_;  // by node: its value leaves the iteration, or the step
+  PlanUses uses_;
 };
 
 }  // namespace
 
 // A controlled constant that has no control inputs afterward becomes a constant.
 void PruneControlEdges(PlanGraph& plan, const PassContext& context) {
-  ControlEdgePruner(plan, FindControlledConstants(plan, context)).Run();
+  ControlEdgePruner(plan, FindControlledConstants(plan, context.env)).Run();
 }
 
 }  // namespace weir

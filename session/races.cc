@@ -7,7 +7,7 @@
 #include "weir/session/variable_use.h"
 
 // Finds two accesses to one variable, at least one of them a write, that no path of the plan
-// orders. The behavior is defined (order.cc: the read comes first, two writes run in the plan's
+// orders. The behavior is defined (order_nodes.cc: the read comes first, two writes run in the plan's
 // order), but a program rarely depends on it on purpose, and TensorFlow guarantees nothing.
 //
 // The nodes are in topological order, so of two accesses only the earlier can come first, and a

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "absl/container/inlined_vector.h"
-#include "weir/session/plan.h"
+#include "weir/session/plan_graph.h"
 
 namespace weir {
 

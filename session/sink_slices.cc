@@ -28,7 +28,6 @@ class SliceSinking : public Fusion {
     const size_t count = plan_.nodes.size();
     for (size_t id = 0; id < count; ++id) {
       if (!plan_.nodes[id].Is("Slice") || !IsFusable(plan_.nodes[id])) continue;
-      if (users_.empty()) FindUsers();
       Sink(static_cast<int>(id));
     }
     return plan_.nodes.size() == count ? absl::OkStatus() : SortTopologically(plan_);
@@ -80,11 +79,10 @@ class SliceSinking : public Fusion {
 
   // Returns the range that the slice keeps, if it is the product's only user and can be sunk into a
   // factor.
-  std::optional<KeptRange> FindKeptRange(int slice, int product) const {
+  std::optional<KeptRange> FindKeptRange(int slice, int product) {
     const PlanNode &s = plan_.nodes[slice], &p = plan_.nodes[product];
     if (!p.Is("MatMul") || !CanDisappear(p, s) || !CanDisappear(s, p) ||
-        users_[product].size() != 1 || users_[product][0] != slice ||
-        other_outputs_used_[product]) {
+        uses().OnlyUser(product) != slice) {
       return std::nullopt;
     }
     const Shape& whole = p.shapes[0];

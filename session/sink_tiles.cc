@@ -28,7 +28,6 @@ class TileSinking : public Fusion {
   absl::Status Run() {
     for (size_t id = 0; id < plan_.nodes.size(); ++id) {
       if (!IsTile(plan_.nodes[id])) continue;
-      if (users_.empty()) FindUsers();
       for (int tile = static_cast<int>(id); tile >= 0;) tile = Sink(tile);
     }
     return out_of_order_ ? SortTopologically(plan_) : absl::OkStatus();
@@ -40,10 +39,11 @@ class TileSinking : public Fusion {
   // Swaps the Tile with its user. Returns the new position of the Tile; -1 if it stays.
   int Sink(int tile) {
     PlanNode& t = plan_.nodes[tile];
-    if (users_[tile].empty() || users_[tile][0] < 0 || other_outputs_used_[tile]) return -1;
-    const int user = users_[tile][0];
+    if (uses().Of(tile).empty() || !uses().HasOnlyInputUses(tile)) return -1;
+    const int user = uses().Of(tile)[0].user;
     PlanNode& n = plan_.nodes[user];
-    const bool is_only_user = absl::c_all_of(users_[tile], [user](int u) { return u == user; });
+    const bool is_only_user =
+        absl::c_all_of(uses().Of(tile), [user](const PlanUse& use) { return use.user == user; });
     if (!is_only_user || !CanDisappear(t, n) || !CanDisappear(n, t) || !CanSinkThrough(n, tile))
       return -1;
     const Node &op = *n.node, &repeat = *t.node;
@@ -64,7 +64,7 @@ class TileSinking : public Fusion {
     t.may_be_dead = n.may_be_dead;
     for (const PlanValue& v : arguments) {
       if (v == x) continue;
-      absl::c_replace(users_[v.node], user, tile);
+      uses().ReplaceUser(v.node, user, tile);
       out_of_order_ = out_of_order_ || v.node > tile;
     }
     return user;

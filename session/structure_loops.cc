@@ -6,6 +6,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "weir/session/deadness.h"
 #include "weir/session/passes.h"
+#include "weir/session/plan_uses.h"
 
 // Structures while loops.
 //
@@ -24,7 +25,7 @@
 // becomes a variable that holds its value across iterations. Users of the Merge, the Switch or the
 // Exit use the variable, or the input of the Switch, and these nodes are removed. Only the LoopCond
 // stays, as the mark that ends the loop in the order: the nodes that compute the condition come
-// before it (order.cc); the body, that is, everything that depends on the true output of a Switch,
+// before it (order_nodes.cc); the body, that is, everything that depends on the true output of a Switch,
 // comes after it and is never dead because of the loop. The carries replace the NextIterations. A
 // variable that every iteration passes on unchanged is loop-invariant and is replaced by its
 // initial value. So is a constant Enter.
@@ -34,27 +35,16 @@
 // and so is every loop that does not match the pattern: the executor's native frames handle them.
 namespace weir {
 
-bool PlanGraph::IsLoopVariable(const PlanNode& node) const {
-  return node.is_enter() && node.value_loop >= 0 && loops[node.value_loop].is_structured() &&
-         !node.node->attr<bool>("is_constant");
-}
-
-int PlanGraph::ExitedLoop(const PlanNode& variable, const PlanNode& user) const {
-  return !IsLoopVariable(variable) || IsInside(user.loop, variable.value_loop)
-             ? -1
-             : variable.value_loop;
-}
-
 namespace {
 
 class LoopStructurer {
  public:
   explicit LoopStructurer(PlanGraph& plan)
-      : plan_(plan), count_(static_cast<int>(plan.nodes.size())) {}
+      : plan_(plan), count_(static_cast<int>(plan.nodes.size())), uses_(plan) {}
 
   void Run() {
     conditions_ = FindConditions(plan_);
-    FindUsers();
+    FindMembers();
     for (size_t l = 0; l < plan_.loops.size(); ++l) {
       const int condition = LoopCondOf(static_cast<int>(l));
       if (condition >= 0 && MatchesPattern(static_cast<int>(l), condition))
@@ -71,27 +61,39 @@ class LoopStructurer {
   }
 
  private:
-  struct Use {
-    int node, input;
-  };
-
-  void FindUsers() {
-    users_.resize(count_);
-    control_successors_.resize(count_);
+  void FindMembers() {
     members_.resize(plan_.loops.size());
     next_of_.assign(count_, PlanValue());
     for (int i = 0; i < count_; ++i) {
       const PlanNode& n = plan_.nodes[i];
-      for (size_t k = 0; k < n.inputs.size(); ++k)
-        users_[n.inputs[k].node].push_back({i, static_cast<int>(k)});
-      for (const int control : n.controls) control_successors_[control].push_back(i);
       if (n.loop >= 0) members_[n.loop].push_back(i);
       if (n.is_enter() && n.value_loop >= 0) members_[n.value_loop].push_back(i);
     }
     for (const PlanGraph::Carry& c : plan_.carries) next_of_[c.carry] = c.next;
   }
 
-  bool HasControlSuccessors(int i) const { return !control_successors_[i].empty(); }
+  // Returns true if `holds` for all nodes that take values of the node, and the use.
+  bool AllInputUses(int i, absl::FunctionRef<bool(const PlanUse& use)> holds) const {
+    return absl::c_all_of(uses_.Of(i),
+                          [&](const PlanUse& use) { return !use.is_input() || holds(use); });
+  }
+  // The same for all nodes that wait for the node.
+  bool AllWaiters(int i, absl::FunctionRef<bool(int waiter)> holds) const {
+    return absl::c_all_of(uses_.Of(i), [&](const PlanUse& use) {
+      return use.kind != PlanUse::Kind::kControl || holds(use.user);
+    });
+  }
+  bool HasControlSuccessors(int i) const {
+    return !AllWaiters(i, [](int) { return false; });
+  }
+  // Returns the node that takes a value of this node, if it is the only one and takes one value.
+  int OnlyConsumer(int i) const {
+    int found = -1, count = 0;
+    for (const PlanUse& use : uses_.Of(i)) {
+      if (use.is_input()) found = use.user, ++count;
+    }
+    return count == 1 ? found : -1;
+  }
 
   bool IsCarry(const PlanValue& v) const {
     return plan_.nodes[v.node].kind == PlanNode::Kind::kCarry;
@@ -122,28 +124,29 @@ class LoopStructurer {
   }
 
   bool OnlyControlsSwitches(int condition) const {
-    return absl::c_all_of(users_[condition], [&](const Use& use) {
-      return plan_.nodes[use.node].IsValueFlow(ControlFlow::kSwitch) && use.input == 1;
+    return AllInputUses(condition, [&](const PlanUse& use) {
+      return plan_.nodes[use.user].IsValueFlow(ControlFlow::kSwitch) && use.input == 1;
     });
   }
 
   bool NodeMatchesPattern(const PlanNode& n, int i, int l, int condition) const {
     if (n.kind == PlanNode::Kind::kCarry) {
-      return users_[i].size() == 1 &&
-             plan_.nodes[users_[i][0].node].IsValueFlow(ControlFlow::kMerge);
+      const int consumer = OnlyConsumer(i);
+      return consumer >= 0 && plan_.nodes[consumer].IsValueFlow(ControlFlow::kMerge);
     }
     if (n.kind != PlanNode::Kind::kOp) return true;
     const std::string& op = n.node->op_name();
     if (n.is_enter() && n.value_loop == l) {
       if (n.node->attr<bool>("is_constant")) return true;
-      return n.IsValueFlow(ControlFlow::kEnter) && !HasControlSuccessors(i) &&
-             users_[i].size() == 1 && IsVariable(users_[i][0].node);
+      const int consumer = OnlyConsumer(i);
+      return n.IsValueFlow(ControlFlow::kEnter) && !HasControlSuccessors(i) && consumer >= 0 &&
+             IsVariable(consumer);
     }
     if (absl::c_any_of(n.inputs, [&](const PlanValue& v) { return IsCarry(v); }))
       return IsVariable(i) && IsUnconditional(conditions_[i], {});
     if (n.Is(ControlFlow::kSwitch) && IsRef(n.type(0))) return n.inputs[1].node != condition;
     if (op == "ControlTrigger") {
-      return absl::c_all_of(control_successors_[i], [&](int waiter) {
+      return AllWaiters(i, [&](int waiter) {
         return plan_.nodes[waiter].IsValueFlow(ControlFlow::kNextIteration) ||
                IsInBody(waiter, condition);
       });
@@ -155,7 +158,7 @@ class LoopStructurer {
              IsSamePlacement({i, 0}, n.inputs[0]);
     }
     if (n.IsValueFlow(ControlFlow::kNextIteration)) {
-      return !HasControlSuccessors(i) && users_[i].empty() &&
+      return !HasControlSuccessors(i) && AllInputUses(i, [](const PlanUse&) { return false; }) &&
              IsSamePlacement({i, 0}, n.inputs[0]) &&
              IsUnconditional(conditions_[i], {PlanValue{condition, 0}, 1});
     }
@@ -175,9 +178,7 @@ class LoopStructurer {
     if (enter.node->attr<bool>("is_constant")) return false;
     const PlanValue next = next_of_[carry.node];
     return IsSamePlacement({i, 0}, n.inputs[at]) && IsSamePlacement({i, 0}, next) &&
-           absl::c_all_of(users_[i], [&](const Use& use) {
-             return plan_.nodes[use.node].inputs[use.input].output == 0;
-           });
+           AllInputUses(i, [](const PlanUse& use) { return use.output == 0; });
   }
 
   // Returns true if the input of this Switch is available whatever the condition, and its false
@@ -186,9 +187,8 @@ class LoopStructurer {
     if (!n.controls.empty() || IsRef(n.node->output_type(0))) return false;
     const int condition = n.inputs[1].node;
     const auto is_in_body = [&](int waiter) { return IsInBody(waiter, condition); };
-    if (!absl::c_all_of(control_successors_[i], [&](int waiter) {
-          return plan_.nodes[waiter].Is("NoOp") &&
-                 absl::c_all_of(control_successors_[waiter], is_in_body);
+    if (!AllWaiters(i, [&](int waiter) {
+          return plan_.nodes[waiter].Is("NoOp") && AllWaiters(waiter, is_in_body);
         })) {
       return false;
     }
@@ -196,9 +196,8 @@ class LoopStructurer {
     if (!IsSamePlacement({i, 0}, value) || !IsUnconditional(conditions_[value.node], {}))
       return false;
     if (plan_.nodes[value.node].IsValueFlow(ControlFlow::kSwitch)) return false;
-    return absl::c_all_of(users_[i], [&](const Use& use) {
-      return plan_.nodes[use.node].inputs[use.input].output == 1 || LeadsOnlyToExits(use.node);
-    });
+    return AllInputUses(
+        i, [&](const PlanUse& use) { return use.output == 1 || LeadsOnlyToExits(use.user); });
   }
 
   // Returns true for an Exit, or an Identity whose only users are Exits, as Python's gradients add.
@@ -206,8 +205,8 @@ class LoopStructurer {
     const PlanNode& n = plan_.nodes[i];
     if (n.IsValueFlow(ControlFlow::kExit)) return true;
     return n.is_identity() && !HasControlSuccessors(i) && IsSamePlacement({i, 0}, n.inputs[0]) &&
-           absl::c_all_of(users_[i], [&](const Use& use) {
-             return plan_.nodes[use.node].IsValueFlow(ControlFlow::kExit);
+           AllInputUses(i, [&](const PlanUse& use) {
+             return plan_.nodes[use.user].IsValueFlow(ControlFlow::kExit);
            });
   }
 
@@ -392,11 +391,10 @@ class LoopStructurer {
 
   PlanGraph& plan_;
   const int count_;
-  std::vector<Conditions> conditions_;         // by node
-  std::vector<std::vector<Use>> users_;        // by node
-  std::vector<IndexList> control_successors_;  // by node: its control successors
-  std::vector<std::vector<int>> members_;      // by loop, with its Enters
-  std::vector<PlanValue> next_of_;             // by kCarry
+  const PlanUses uses_;
+  std::vector<Conditions> conditions_;       // by node
+  std::vector<std::vector<int>> members_;    // by loop, with its Enters
+  std::vector<PlanValue> next_of_;           // by kCarry
   std::vector<PlanGraph::Carry> variables_;  // variables of structured loops, and their next values
   absl::flat_hash_map<std::pair<int, int>, PlanValue>
       replacements_;  // by removed node and output: the replacement

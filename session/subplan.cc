@@ -2,6 +2,7 @@
 
 #include "weir/core/scope.h"
 #include "weir/core/shape_context.h"
+#include "weir/session/internal_nodes.h"
 
 namespace weir {
 

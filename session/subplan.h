@@ -4,7 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "weir/session/plan.h"
+#include "weir/session/plan_environment.h"
+#include "weir/session/plan_graph.h"
 
 namespace weir {
 

@@ -118,7 +118,7 @@ class BatchTiling : public Fusion {
   static bool IsAsync(const PlanNode& n) { return !n.removed && n.kernel.is_async(); }
 
   bool MaySlice(const PlanNode& n) const {
-    if (!IsFusable(n) || n.may_be_dead || n.loop >= 0 || !n.controls.empty() || !n.kernel.run())
+    if (!IsFusable(n) || n.may_be_dead || n.loop >= 0 || !n.controls.empty() || n.kernel.is_async())
       return false;
     const Shape& y = n.shapes[0];
     if (!y.IsFullyDefined() || y.rank() == 0 || y.dim(0) < 2 || y.num_elements() == 0) return false;
@@ -135,18 +135,11 @@ class BatchTiling : public Fusion {
       if (!plan_.nodes[i].removed && MaySlice(plan_.nodes[i]))
         ops_[i] = FindRowOp(plan_, plan_.nodes[i]);
     }
-    // Nodes that are sources of control edges, or with uses of outputs other than output 0, are not
-    // sliced.
-    const auto use = [&](const PlanValue& v) {
-      if (v.node >= 0 && v.output != 0) ops_[v.node].reset();
-    };
-    for (const PlanNode& n : plan_.nodes) {
-      for (const int control : n.controls) ops_[control].reset();
-      for (const PlanValue& v : n.inputs) use(v);
-    }
-    for (const PlanValue& v : plan_.fetches) use(v);
-    for (const int target : plan_.targets) ops_[target].reset();
-    for (const PlanGraph::Carry& c : plan_.carries) use(c.next);
+    // Nodes that something waits for, or with uses of outputs other than output 0, are not sliced.
+    plan_.ForEachUse([this](const PlanValue& v) {
+      if (v.output != 0) ops_[v.node].reset();
+    });
+    plan_.ForEachWait([this](int node) { ops_[node].reset(); });
   }
 
   // Returns true if input `k` of the node is a value of the same batch.
@@ -342,8 +335,7 @@ class BatchTiling : public Fusion {
     n.shapes.assign(layout.results.begin(), layout.results.end());
     n.kernel = Kernel([step = *step](KernelContext& c) { return step->Run(c); });
     n.cost_ns = cost_ns;
-    const int id = static_cast<int>(plan_.nodes.size());
-    plan_.Add(std::move(n));
+    const int id = plan_.Insert(std::move(n));
     int output = 0;
     for (const int result : region.results) replacements_[result] = {id, output++};
     for (const int node : region.nodes) plan_.Fuse(node);
@@ -351,14 +343,9 @@ class BatchTiling : public Fusion {
 
   // Redirects users of a region's results to the region's node.
   void RedirectResults() {
-    const auto redirect = [&](PlanValue& v) {
+    plan_.ForEachUse([&](PlanValue& v) {
       if (const auto it = replacements_.find(v.node); it != replacements_.end()) v = it->second;
-    };
-    for (PlanNode& n : plan_.nodes) {
-      for (PlanValue& v : n.inputs) redirect(v);
-    }
-    for (PlanValue& v : plan_.fetches) redirect(v);
-    for (PlanGraph::Carry& c : plan_.carries) redirect(c.next);
+    });
   }
 
   std::vector<std::optional<RowOp>> ops_;  // by node; empty for nodes that are not sliced

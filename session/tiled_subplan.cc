@@ -1,4 +1,5 @@
 #include "weir/session/tiled_subplan.h"
+#include "weir/session/compile.h"
 #include "weir/session/passes.h"
 
 #include <atomic>
@@ -63,7 +64,7 @@ absl::Status TiledSubplan::Run(KernelContext& c) {
                           c.AllocateOutput(static_cast<int>(k), layout_.results[k]));
     results.push_back(result);
   }
-  TracedStepInfo step = static_cast<const TracedStepInfo&>(c.step());
+  StepInfo step = c.step();
   step.pool = &ThreadPool::ForTiles();
   std::atomic<bool> failed{false};
   std::mutex mutex;
@@ -80,8 +81,8 @@ absl::Status TiledSubplan::Run(KernelContext& c) {
   return status;
 }
 
-absl::Status TiledSubplan::RunSlice(const KernelContext& c, const TracedStepInfo& step,
-                                    int64_t slice, absl::Span<Tensor* const> results) {
+absl::Status TiledSubplan::RunSlice(const KernelContext& c, const StepInfo& step, int64_t slice,
+                                    absl::Span<Tensor* const> results) {
   const int64_t begin = slice * layout_.rows, end = begin + layout_.rows;
   Tensors args, slice_results;
   for (size_t k = 0; k < layout_.sliced.size(); ++k) {

@@ -29,12 +29,11 @@ class TiledSubplan {
   static const KernelDef& Def();
   const Node& node() const { return *node_; }
 
-  // To be called by an Executor's instruction alone, whose step is a TracedStepInfo.
   absl::Status Run(KernelContext& c);
 
  private:
   TiledSubplan(std::unique_ptr<const Plan> plan, const PlanEnvironment& env, Layout layout);
-  absl::Status RunSlice(const KernelContext& c, const TracedStepInfo& step, int64_t slice,
+  absl::Status RunSlice(const KernelContext& c, const StepInfo& step, int64_t slice,
                         absl::Span<Tensor* const> results);
 
   const Layout layout_;

@@ -7,7 +7,8 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
-#include "weir/session/plan.h"
+#include "weir/session/plan_environment.h"
+#include "weir/session/plan_graph.h"
 
 namespace weir {
 

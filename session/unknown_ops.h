@@ -1,7 +1,7 @@
 #ifndef WEIR_SESSION_UNKNOWN_OPS_H_
 #define WEIR_SESSION_UNKNOWN_OPS_H_
 
-#include "weir/session/plan.h"
+#include "weir/session/plan_graph.h"
 
 // Handling of nodes whose ops are not in the graph's registry (core/unknown_op.h), in a step.
 namespace weir {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
-#include "weir/session/plan.h"
+#include "weir/session/plan_graph.h"
 
 namespace weir {
 

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "weir/session/plan.h"
+#include "weir/session/plan_graph.h"
 
 // Determines which nodes of a plan use which variables. A variable is identified by the node that
 // creates its handle or reference; if several nodes name the same state, by the first.

@@ -2,7 +2,7 @@
 #define WEIR_SESSION_VERIFY_PLAN_H_
 
 #include "absl/strings/string_view.h"
-#include "weir/session/plan.h"
+#include "weir/session/plan_graph.h"
 
 namespace weir {
 

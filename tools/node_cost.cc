@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "weir/core/op.h"
-#include "weir/session/plan.h"
+#include "weir/session/internal_nodes.h"
 
 namespace weir::tools {
 

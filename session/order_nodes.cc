@@ -7,7 +7,7 @@
 
 #include "absl/algorithm/container.h"
 #include "weir/session/external_waits.h"
-#include "weir/session/plan.h"
+#include "weir/session/passes.h"
 #include "weir/session/variable_use.h"
 
 // One static order for all nodes of a plan.
@@ -351,23 +351,13 @@ class Orderer {
 
 }  // namespace
 
-bool PlanNode::runs() const {
-  return !removed && kind != Kind::kFeed && kind != Kind::kCarry && !is_constant(0);
-}
-
-absl::Status CycleThroughLoop(const PlanNode& n) {
-  return InvalidArgument("Node ", n.node->Label(),
-                         " is part of a cycle through a while loop: a value that enters the loop "
-                         "must not depend on a value that leaves it");
-}
-
-absl::StatusOr<NodeOrder> OrderNodes(const PlanGraph& graph) {
-  NodeOrder made = Orderer(graph).Run();
+absl::Status OrderNodes(PlanGraph& graph, const PlanEnvironment& env, Lowering& lowering) {
+  lowering.order = Orderer(graph).Run();
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
-    if (!graph.nodes[i].runs() || made.position[i] >= 0) continue;
-    return CycleThroughLoop(graph.nodes[i]);
+    if (graph.nodes[i].runs() && lowering.order.position[i] < 0)
+      return CycleThroughLoop(graph.nodes[i]);
   }
-  return made;
+  return absl::OkStatus();
 }
 
 }  // namespace weir
