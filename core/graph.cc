@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "weir/core/exception.h"
 #include "weir/core/shape_context.h"
+#include "weir/core/signature.h"
 #include "weir/core/unknown_op.h"
 
 namespace weir {
@@ -255,10 +256,10 @@ absl::Status Graph::SetInput(Node* node, int index, Output value) {
   if (!value.valid())
     return InvalidArgument(node->Label(), ": input ", index, " is an invalid Output");
   const DataType wanted = node->input_type(index);
-  if (value.dtype() != BaseType(wanted) || (IsRef(wanted) && !value.is_ref())) {
+  const DataType given = value.node->output_type(value.index);
+  if (!AcceptsType(wanted, given)) {
     return InvalidArgument(node->Label(), ": input ", index, " expects ", DataTypeName(wanted),
-                           " but ", value.name(), " is ",
-                           DataTypeName(value.node->output_type(value.index)));
+                           " but ", value.name(), " is ", DataTypeName(given));
   }
   node->inputs_[index] = value;
   RecordChange(node, "updating input tensor");

@@ -170,6 +170,8 @@ class Node {
  private:
   friend class Graph;
   friend class GraphImporter;
+  friend class ImportConnector;
+  friend class ImportTransaction;
   friend class NodeBuilder;
   struct OutputInfo {
     DataType type = DT_INVALID;
@@ -373,7 +375,7 @@ class Graph {
   }
 
  private:
-  friend class GraphImporter;
+  friend class ImportTransaction;
   friend class NodeBuilder;
   struct Scopes {
     std::string name;

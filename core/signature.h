@@ -25,6 +25,10 @@ absl::Status CompleteAttrs(const OpSpec& op, AttrMap* attrs);
 absl::StatusOr<NodeTypes> ArgTypes(const OpSpec& op, absl::Span<const ArgSpec> args,
                                    const AttrMap& attrs, int64_t limit);
 
+// Returns true if an input of type `wanted` takes an output of type `given`: the base types are
+// equal, and a reference is given where one is wanted.
+bool AcceptsType(DataType wanted, DataType given);
+
 // The maximum number of inputs or outputs of a node.
 inline constexpr int64_t kMaxNodeArity = 1 << 20;
 

@@ -100,6 +100,7 @@ void AddStateOps(OpRegistry* ops) {
 
 void AddLoopOps(OpRegistry* ops) {
   ops->Add(OpSpec("Enter")
+               .Flow(ControlFlow::kEnter)
                .In("data: T")
                .Out("output: T")
                .Attr("T: type")
@@ -108,18 +109,29 @@ void AddLoopOps(OpRegistry* ops) {
                .Attr("parallel_iterations: int = 10")
                .InferShape(SameShape));
   ops->Add(OpSpec("Merge")
+               .Flow(ControlFlow::kMerge)
                .In("inputs: N * T")
                .Out("output: T, value_index: int32")
                .Attr("T: type")
                .Attr("N: int >= 1"));
   ops->Add(OpSpec("Switch")
+               .Flow(ControlFlow::kSwitch)
                .In("data: T, pred: bool")
                .Out("output_false: T, output_true: T")
                .Attr("T: type"));
-  ops->Add(
-      OpSpec("NextIteration").In("data: T").Out("output: T").Attr("T: type").InferShape(SameShape));
-  ops->Add(OpSpec("LoopCond").In("input: bool").Out("output: bool"));
-  ops->Add(OpSpec("Exit").In("data: T").Out("output: T").Attr("T: type").InferShape(SameShape));
+  ops->Add(OpSpec("NextIteration")
+               .Flow(ControlFlow::kNextIteration)
+               .In("data: T")
+               .Out("output: T")
+               .Attr("T: type")
+               .InferShape(SameShape));
+  ops->Add(OpSpec("LoopCond").Flow(ControlFlow::kLoopCond).In("input: bool").Out("output: bool"));
+  ops->Add(OpSpec("Exit")
+               .Flow(ControlFlow::kExit)
+               .In("data: T")
+               .Out("output: T")
+               .Attr("T: type")
+               .InferShape(SameShape));
 }
 
 const OpRegistry* MakeTestOps() {
