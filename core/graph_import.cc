@@ -83,6 +83,7 @@ class GraphImporter {
       const absl::Status status = AddNode(i);
       if (!status.ok()) return AtNode(i, status);
     }
+    if (!edges_.has_back_edges()) return absl::OkStatus();
     for (const int i : order) {
       const absl::Status status = connector_->CloseLoops(edges_.Into(i), connector_->node(i));
       if (!status.ok()) return AtNode(i, status);
@@ -104,7 +105,7 @@ class GraphImporter {
 
   absl::Status AddNode(int i) {
     WEIR_ASSIGN_OR_RETURN(const proto::NodeDef* const def, nodes_.Parse(i));
-    auto node = transaction_.NewNode(prefix_ + def->name(), def->device());
+    auto node = transaction_.NewNode(prefix_, def->name(), def->device());
     WEIR_ASSIGN_OR_RETURN(node->op_, OpOf(headers()[i]));
     WEIR_RETURN_IF_ERROR(node->op_ != nullptr ? BuildKnownOp(i, *def, node.get())
                                               : BuildUnknownOp(i, *def, node.get()));

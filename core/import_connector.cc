@@ -9,6 +9,15 @@
 
 namespace weir {
 
+namespace {
+
+absl::Status NoSuchOutput(const Node& source, int index) {
+  return InvalidArgument("Connecting to invalid output ", index, " of source node ", source.name(),
+                         " which has ", source.num_outputs(), " outputs.");
+}
+
+}  // namespace
+
 ImportConnector::ImportConnector(size_t num_nodes, size_t num_bytes)
     : nodes_(num_nodes, nullptr), outputs_left_(kMaxNodeArity + static_cast<int64_t>(num_bytes)) {}
 
@@ -28,28 +37,21 @@ bool ImportConnector::HasOutput(Node* node, int index) {
   return true;
 }
 
-absl::StatusOr<Output> ImportConnector::SourceOutput(const ImportEdge& edge) {
-  Node* const source = Source(edge);
-  if (HasOutput(source, edge.index)) return Output(source, edge.index);
-  return InvalidArgument("Connecting to invalid output ", edge.index, " of source node ",
-                         source->name(), " which has ", source->num_outputs(), " outputs.");
-}
-
 // Returns the output that an edge comes from, after checking its type for input k.
 absl::StatusOr<Output> ImportConnector::CheckedSource(const ImportEdge& edge, const Node& node,
                                                       int k, DataType wanted) {
-  WEIR_ASSIGN_OR_RETURN(const Output source, SourceOutput(edge));
-  DataType& given = source.node->outputs_[source.index].type;
+  Node* const source = Source(edge);
+  if (!HasOutput(source, edge.index)) return NoSuchOutput(*source, edge.index);
+  DataType& given = source->outputs_[edge.index].type;
   if (given == DT_INVALID) given = wanted;  // the consumer determines the type
   if (!AcceptsType(wanted, given)) {
     return InvalidArgument("Input ", k, " of node ", node.name(), " was passed ",
-                           DataTypeName(given), " from ", source.name(),
+                           DataTypeName(given), " from ", source->output(edge.index).name(),
                            " incompatible with expected ", DataTypeName(wanted), ".");
   }
-  return source;
+  return Output(source, edge.index);
 }
 
-// Control inputs come after all other inputs.
 absl::Status ImportConnector::Connect(absl::Span<const ImportEdge> edges, const Node& node,
                                       const NodeTypes& types, Inputs* inputs) {
   for (const ImportEdge& edge : edges) {
@@ -69,13 +71,16 @@ absl::Status ImportConnector::Connect(absl::Span<const ImportEdge> edges, const 
 absl::Status ImportConnector::ConnectAny(absl::Span<const ImportEdge> edges, Inputs* inputs) {
   for (const ImportEdge& edge : edges) {
     if (edge.control) break;
-    WEIR_ASSIGN_OR_RETURN(inputs->emplace_back(), SourceOutput(edge));
+    Node* const source = Source(edge);
+    if (!HasOutput(source, edge.index)) return NoSuchOutput(*source, edge.index);
+    inputs->emplace_back(source, edge.index);
   }
   return absl::OkStatus();
 }
 
 void ImportConnector::ConnectControls(absl::Span<const ImportEdge> edges,
                                       absl::InlinedVector<Node*, 2>* controls) const {
+  if (edges.empty() || !edges.back().control) return;
   absl::flat_hash_set<const Node*> listed;
   for (const ImportEdge& edge : edges) {
     if (!edge.control) continue;

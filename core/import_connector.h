@@ -31,6 +31,7 @@ class ImportConnector {
   // Returns false if the node has no such output and cannot get one.
   bool HasOutput(Node* node, int index);
 
+  // Control edges come after all other edges into a node.
   // Appends the inputs of a node with the given types, except for back edges, which stay invalid.
   // Returns INVALID_ARGUMENT for another number of inputs, an invalid output or another type.
   using Inputs = absl::InlinedVector<Output, 2>;
@@ -52,7 +53,6 @@ class ImportConnector {
   Node* Source(const ImportEdge& edge) const {
     return edge.mapped != nullptr ? edge.mapped : nodes_[edge.def];
   }
-  absl::StatusOr<Output> SourceOutput(const ImportEdge& edge);
   absl::StatusOr<Output> CheckedSource(const ImportEdge& edge, const Node& node, int k,
                                        DataType wanted);
 

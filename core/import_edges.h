@@ -53,7 +53,7 @@ struct ImportEdge {
   bool orders() const { return mapped == nullptr && !back; }
 };
 
-// The edges into each node, in the order of its inputs.
+// The edges into each node, in the order of its inputs: control edges come last.
 class ImportEdges {
  public:
   void Reserve(size_t nodes, size_t edges) {
@@ -61,10 +61,14 @@ class ImportEdges {
     edges_.reserve(edges);
   }
   // Adds an edge into the node that EndNode ends.
-  void Add(const ImportEdge& edge) { edges_.push_back(edge); }
+  void Add(const ImportEdge& edge) {
+    edges_.push_back(edge);
+    has_back_edges_ |= edge.back;
+  }
   void EndNode() { ends_.push_back(edges_.size()); }
 
   int num_nodes() const { return static_cast<int>(ends_.size()) - 1; }
+  bool has_back_edges() const { return has_back_edges_; }
   absl::Span<const ImportEdge> all() const { return edges_; }
   absl::Span<const ImportEdge> Into(int i) const {
     return absl::MakeConstSpan(edges_).subspan(ends_[i], ends_[i + 1] - ends_[i]);
@@ -73,6 +77,7 @@ class ImportEdges {
  private:
   std::vector<ImportEdge> edges_;
   std::vector<size_t> ends_ = {0};  // element i + 1: the position after the last edge into node i
+  bool has_back_edges_ = false;
 };
 
 // Resolves the inputs of all nodes. Returns INVALID_ARGUMENT for an unknown name, for a control

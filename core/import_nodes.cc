@@ -89,10 +89,9 @@ ImportNodes::ImportNodes(ImportNodes&& other) noexcept = default;
 
 absl::Status ImportNodes::ReadHeaders(const OpRegistry& ops) {
   headers_.resize(def_ != nullptr ? def_->node_size() : serialized_.size());
-  std::vector<size_t> ends;
-  ends.reserve(headers_.size());
   for (size_t i = 0; i < headers_.size(); ++i) {
     NodeHeader& header = headers_[i];
+    const size_t first_input = inputs_.size();
     if (def_ != nullptr) {
       const proto::NodeDef& node = def_->node(static_cast<int>(i));
       header.name = node.name();
@@ -102,12 +101,13 @@ absl::Status ImportNodes::ReadHeaders(const OpRegistry& ops) {
       return Corrupt(absl::StrCat("node ", i));
     }
     header.spec = ops.Find(header.op);
-    ends.push_back(inputs_.size());
+    // Only the number: the inputs may still move in memory.
+    header.inputs = absl::Span<const absl::string_view>(nullptr, inputs_.size() - first_input);
   }
-  size_t begin = 0;
-  for (size_t i = 0; i < headers_.size(); ++i) {
-    headers_[i].inputs = absl::MakeConstSpan(inputs_).subspan(begin, ends[i] - begin);
-    begin = ends[i];
+  const absl::string_view* next = inputs_.data();
+  for (NodeHeader& header : headers_) {
+    header.inputs = absl::MakeConstSpan(next, header.inputs.size());
+    next += header.inputs.size();
   }
   return absl::OkStatus();
 }

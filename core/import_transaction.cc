@@ -20,11 +20,12 @@ void ImportTransaction::Reserve(size_t num_nodes) {
   graph_.names_.Reserve(graph_.names_.size() + num_nodes);
 }
 
-std::unique_ptr<Node> ImportTransaction::NewNode(std::string name, absl::string_view device) {
+std::unique_ptr<Node> ImportTransaction::NewNode(absl::string_view prefix, absl::string_view name,
+                                                 absl::string_view device) {
   auto node = std::make_unique<Node>();
   node->graph_ = &graph_;
   node->id_ = graph_.num_nodes();
-  node->name_ = std::move(name);
+  node->name_ = absl::StrCat(prefix, name);
   graph_.SetInternedDevice(node.get(), device);
   return node;
 }

@@ -24,8 +24,9 @@ class ImportTransaction {
 
   // Expects this many nodes.
   void Reserve(size_t num_nodes);
-  // Returns a node with a name that no node has, and without an op. Add adds it to the graph.
-  std::unique_ptr<Node> NewNode(std::string name, absl::string_view device);
+  // Returns a node without an op; Add adds it to the graph. Its name, prefix included, is new.
+  std::unique_ptr<Node> NewNode(absl::string_view prefix, absl::string_view name,
+                                absl::string_view device);
   // Sets the attributes; shares them with the op's last node if they are equal.
   void SetAttrs(Node* node, AttrMap attrs) { graph_.SetSharedAttrs(node, std::move(attrs)); }
   Node* Add(std::unique_ptr<Node> node);

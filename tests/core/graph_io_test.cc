@@ -103,6 +103,17 @@ TEST(ImportGraphDef, LoopsCloseThroughNextIteration) {
   EXPECT_EQ(SerializeGraph(again), SerializeGraph(g));
 }
 
+// A loop is one only for a registry that has its ops.
+TEST(ImportGraphDef, ALoopOfUnknownOpsIsACycle) {
+  const OpRegistry no_ops;
+  Graph g(no_ops);
+  const absl::Status status = ImportGraphDef(g, Def(NodeText("merge", "Merge", {"next"}) +
+                                                    NodeText("next", "NextIteration", {"merge"})))
+                                  .status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(status.message(), HasSubstr("2 nodes in a cycle"));
+}
+
 TEST(ImportGraphDef, BackEdgesAreCheckedToo) {
   Graph g(TestOps());
   const proto::GraphDef def = Def(X() + NodeText("i", "Placeholder", {}, "dtype=DT_INT32") +
