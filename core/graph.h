@@ -2,9 +2,10 @@
 #define WEIR_CORE_GRAPH_H_
 
 #include <atomic>
-#include <concepts>
+#include <cassert>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -21,94 +22,16 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
 #include "weir/core/attr.h"
+#include "weir/core/collection.h"
 #include "weir/core/name_index.h"
 #include "weir/core/op.h"
+#include "weir/core/output.h"
 #include "weir/core/per_thread.h"
 
 namespace weir {
 
 class FunctionLibrary;
 class Graph;
-class Node;
-
-// Identifies one of the nodes that successively occupy the same address. Nodes live in memory that
-// is only ever used for nodes and has a generation counter (see Node::operator new). So a handle
-// detects that its graph has been destroyed by reading the counter next to the node.
-class Generation {
- public:
-  Generation() = default;
-  explicit Generation(const Node* node) : value_(node == nullptr ? 0 : Of(node)) {}
-  bool IsOf(const Node* node) const { return node != nullptr && Of(node) == value_; }
-  friend bool operator==(Generation a, Generation b) { return a.value_ == b.value_; }
-
- private:
-  friend class Node;
-  static uint32_t Of(const Node* node) {
-    return (reinterpret_cast<const std::atomic<uint32_t>*>(node) - 1)
-        ->load(std::memory_order_relaxed);
-  }
-  uint32_t value_ = 0;
-};
-
-// The base of graph handles; makes their use as a condition a compile-time error. Such a condition
-// would either ask at graph construction time for a value that is only known at run time, or merely
-// test whether the handle is valid.
-struct NoTruthValue {
-  template <std::same_as<bool> T>
-  explicit operator T() const {
-    static_assert(sizeof(T) == 0,
-                  "A tensor or operation of a graph cannot be used as a condition while the graph "
-                  "is built. Combine tensors with LogicalAnd, LogicalOr and LogicalNot (also & and "
-                  "|), branch with Cond, and check handles with .valid().");
-    return false;
-  }
-};
-
-// A handle to one output of a node; builders take and return these. Valid while its graph lives. A
-// builder that fails returns an invalid Output and stores the error in the graph (Graph::status);
-// builders also accept invalid Outputs.
-struct Output : NoTruthValue {
-  Node* node = nullptr;
-  int index = 0;
-  Generation generation;
-
-  Output() = default;
-  Output(Node* n, int i = 0) : node(n), index(i), generation(n) {}
-  // Returns false for the result of a failed builder, and after the graph is destroyed.
-  bool valid() const { return generation.IsOf(node); }
-  // Returns true if its graph has been destroyed.
-  bool expired() const { return node != nullptr && !generation.IsOf(node); }
-  Graph& graph() const;
-  DataType dtype() const;  // base type; DT_INVALID if invalid
-  bool is_ref() const;
-  const Shape& shape() const;  // as inferred; unknown rank if invalid
-  int64_t dim(int i) const;    // -1 if unknown; negative i counts from the end
-  std::string name() const;    // "hidden/MatMul:0"
-  friend bool operator==(const Output& a, const Output& b) {
-    return a.node == b.node && a.index == b.index && a.generation == b.generation;
-  }
-  friend bool operator!=(const Output& a, const Output& b) { return !(a == b); }
-  template <class H>
-  friend H AbslHashValue(H h, const Output& o) {
-    return H::combine(std::move(h), o.node, o.index);
-  }
-};
-using Outputs = std::vector<Output>;
-
-// A handle to a node that is run for its side effects: an initializer, a training step.
-struct Operation : NoTruthValue {
-  Node* node = nullptr;
-  Generation generation;
-  Operation() = default;
-  Operation(Node* n) : node(n), generation(n) {}
-  Operation(const Output& o) : node(o.node), generation(o.generation) {}
-  bool valid() const { return generation.IsOf(node); }
-  bool expired() const { return node != nullptr && !generation.IsOf(node); }
-  std::string name() const;
-  friend bool operator==(const Operation& a, const Operation& b) {
-    return a.node == b.node && a.generation == b.generation;
-  }
-};
 
 // The dtype and shape of the variable to which a resource output refers, as far as known at graph
 // construction time. The shape functions of reads use it.
@@ -195,41 +118,6 @@ class Node {
   absl::InlinedVector<Node*, 2> control_inputs_;
   absl::InlinedVector<OutputInfo, 1> outputs_;
   AttrMap attrs_;
-};
-
-// An object in a collection, other than numbers, strings, tensors and ops: variables, savers,
-// users' objects.
-class CollectionObject {
- public:
-  virtual ~CollectionObject() = default;
-  virtual std::string name() const {
-    return "";
-  }  // the name that `collection(key, scope)` filters by; "" if it has none
-};
-// A handle type that is stored in a collection as its object and constructed from it again:
-// Variable.
-template <class T>
-concept CollectionHandle = requires(const T& handle) {
-  { handle.info() } -> std::convertible_to<std::shared_ptr<CollectionObject>>;
-};
-
-// An element of a collection. A handle is stored as its object, not converted to a tensor.
-class CollectionItem : public std::variant<int64_t, float, std::string, Output, Operation,
-                                           std::shared_ptr<CollectionObject>> {
- public:
-  template <class T>
-  requires(!std::derived_from<std::remove_cvref_t<T>, CollectionItem>) CollectionItem(T&& value)
-      : variant(Alternative(std::forward<T>(value))) {}
-
- private:
-  template <class T>
-  static variant Alternative(T&& value) {
-    if constexpr (CollectionHandle<std::remove_cvref_t<T>>) {
-      return std::shared_ptr<CollectionObject>(value.info());
-    } else {
-      return std::forward<T>(value);
-    }
-  }
 };
 
 struct GraphOptions {

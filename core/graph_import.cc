@@ -1,4 +1,8 @@
 #include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "weir/core/function_library.h"
@@ -122,9 +126,10 @@ class GraphImporter {
                            def_.versions().producer(), ". It has been removed in version ",
                            op.deprecated_version(), ". ", op.deprecation(), ".");
     }
-    WEIR_ASSIGN_OR_RETURN(AttrMap attrs, ImportAttrs(def, op, &expansion_left_));
-    WEIR_RETURN_IF_ERROR(PrefixColocations(def.name(), prefix_, positions_, graph_, &attrs));
-    transaction_.SetAttrs(node, std::move(attrs));
+    absl::StatusOr<AttrMap> attrs = ImportAttrs(def, op, &expansion_left_);
+    if (!attrs.ok()) return attrs.status();
+    WEIR_RETURN_IF_ERROR(PrefixColocations(def.name(), prefix_, positions_, graph_, &*attrs));
+    transaction_.SetAttrs(node, *std::move(attrs));
     WEIR_ASSIGN_OR_RETURN(const NodeTypes outputs,
                           ArgTypes(op, op.outputs(), node->attrs_, connector_->max_outputs()));
     connector_->SetOutputs(outputs, node);

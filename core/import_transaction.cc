@@ -25,7 +25,8 @@ std::unique_ptr<Node> ImportTransaction::NewNode(absl::string_view prefix, absl:
   auto node = std::make_unique<Node>();
   node->graph_ = &graph_;
   node->id_ = graph_.num_nodes();
-  node->name_ = absl::StrCat(prefix, name);
+  node->name_.reserve(prefix.size() + name.size());
+  node->name_.append(prefix.data(), prefix.size()).append(name.data(), name.size());
   graph_.SetInternedDevice(node.get(), device);
   return node;
 }
