@@ -1,10 +1,7 @@
 #include "weir/core/import_connector.h"
 
-#include <algorithm>
-
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_join.h"
-#include "weir/core/signature.h"
 #include "weir/core/unknown_op.h"
 
 namespace weir {
@@ -21,17 +18,16 @@ absl::Status NoSuchOutput(const Node& source, int index) {
 ImportConnector::ImportConnector(size_t num_nodes, size_t num_bytes)
     : nodes_(num_nodes, nullptr), outputs_left_(kMaxNodeArity + static_cast<int64_t>(num_bytes)) {}
 
-int64_t ImportConnector::max_outputs() const { return std::min(kMaxNodeArity, outputs_left_); }
-
 void ImportConnector::SetOutputs(const NodeTypes& types, Node* node) {
   outputs_left_ -= static_cast<int64_t>(types.size());
   node->SetOutputTypes(types);
 }
 
-bool ImportConnector::HasOutput(Node* node, int index) {
+// Adds outputs up to `index`, if the node may have more.
+bool ImportConnector::AddOutputs(Node* node, int index) {
+  if (!HasOpenOutputs(*node) || index >= kMaxNodeArity) return false;
   const int missing = index + 1 - node->num_outputs();
-  if (missing <= 0) return true;
-  if (!HasOpenOutputs(*node) || index >= kMaxNodeArity || missing > outputs_left_) return false;
+  if (missing > outputs_left_) return false;
   outputs_left_ -= missing;
   node->outputs_.resize(index + 1);
   return true;

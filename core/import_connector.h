@@ -1,6 +1,7 @@
 #ifndef WEIR_CORE_IMPORT_CONNECTOR_H_
 #define WEIR_CORE_IMPORT_CONNECTOR_H_
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -8,6 +9,7 @@
 #include "absl/types/span.h"
 #include "weir/core/graph.h"
 #include "weir/core/import_edges.h"
+#include "weir/core/signature.h"
 
 namespace weir {
 
@@ -25,11 +27,13 @@ class ImportConnector {
   Node* node(int i) const { return nodes_[i]; }
 
   // The number of outputs that the next node may have.
-  int64_t max_outputs() const;
+  int64_t max_outputs() const { return std::min(kMaxNodeArity, outputs_left_); }
   // Sets the types of a node's outputs, at most max_outputs().
   void SetOutputs(const NodeTypes& types, Node* node);
   // Returns false if the node has no such output and cannot get one.
-  bool HasOutput(Node* node, int index);
+  bool HasOutput(Node* node, int index) {
+    return index < node->num_outputs() || AddOutputs(node, index);
+  }
 
   // Control edges come after all other edges into a node.
   // Appends the inputs of a node with the given types, except for back edges, which stay invalid.
@@ -50,6 +54,7 @@ class ImportConnector {
   static void ResolveOpenTypes(absl::Span<const std::unique_ptr<Node>> nodes);
 
  private:
+  bool AddOutputs(Node* node, int index);
   Node* Source(const ImportEdge& edge) const {
     return edge.mapped != nullptr ? edge.mapped : nodes_[edge.def];
   }

@@ -100,7 +100,9 @@ absl::Status ImportNodes::ReadHeaders(const OpRegistry& ops) {
     } else if (!ReadHeader(serialized_[i], &header)) {
       return Corrupt(absl::StrCat("node ", i));
     }
-    header.spec = ops.Find(header.op);
+    // Neighbors often have the same op.
+    const bool is_known = i > 0 && headers_[i - 1].op == header.op;
+    header.spec = is_known ? headers_[i - 1].spec : ops.Find(header.op);
     // Only the number: the inputs may still move in memory.
     header.inputs = absl::Span<const absl::string_view>(nullptr, inputs_.size() - first_input);
   }

@@ -82,10 +82,6 @@ absl::StatusOr<NodeTypes> ArgTypes(const OpSpec& op, absl::Span<const ArgSpec> a
   return types;
 }
 
-bool AcceptsType(DataType wanted, DataType given) {
-  return BaseType(wanted) == BaseType(given) && (IsRef(given) || !IsRef(wanted));
-}
-
 bool IsFirstNodeNameChar(char c) { return absl::ascii_isalnum(c) || c == '.'; }
 bool IsNodeNameChar(char c) {
   return absl::ascii_isalnum(c) || c == '_' || c == '.' || c == '\\' || c == '/' || c == '>' ||

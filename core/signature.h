@@ -27,7 +27,9 @@ absl::StatusOr<NodeTypes> ArgTypes(const OpSpec& op, absl::Span<const ArgSpec> a
 
 // Returns true if an input of type `wanted` takes an output of type `given`: the base types are
 // equal, and a reference is given where one is wanted.
-bool AcceptsType(DataType wanted, DataType given);
+inline bool AcceptsType(DataType wanted, DataType given) {
+  return BaseType(wanted) == BaseType(given) && (IsRef(given) || !IsRef(wanted));
+}
 
 // The maximum number of inputs or outputs of a node.
 inline constexpr int64_t kMaxNodeArity = 1 << 20;

@@ -1,5 +1,7 @@
 #include "weir/core/import_connector.h"
 
+#include <limits>
+
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
@@ -113,6 +115,8 @@ TEST_F(ImportConnectorTest, AttributesDetermineTheOtherOpenOutputs) {
 TEST_F(ImportConnectorTest, OutputsAreBoundedBySize) {
   EXPECT_EQ(connector_.max_outputs(), kMaxNodeArity);
   EXPECT_FALSE(connector_.HasOutput(open_, kMaxNodeArity)) << "more than a node may have";
+  for (Node* node : {x_.node, open_})
+    EXPECT_FALSE(connector_.HasOutput(node, std::numeric_limits<int>::max()));
   ASSERT_TRUE(connector_.HasOutput(open_, kMaxNodeArity - 1));
   EXPECT_EQ(connector_.max_outputs(), 100) << "one per byte is left";
   EXPECT_TRUE(connector_.HasOutput(x_.node, 0));
