@@ -38,6 +38,14 @@ Output ZerosForSwitch(const Output& y) {
 
 }  // namespace
 
+Attrs CopyAttrs(const Node& node, std::initializer_list<absl::string_view> names) {
+  Attrs attrs;
+  for (absl::string_view name : names) {
+    if (const AttrValue* value = node.FindAttr(name)) attrs.emplace_back(name, *value);
+  }
+  return attrs;
+}
+
 Output ZerosForOutput(const Output& y) {
   if (!y.valid()) return {};
   if (y.node->op_name() == "Switch") return ZerosForSwitch(y);

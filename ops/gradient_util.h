@@ -1,6 +1,7 @@
 #ifndef WEIR_OPS_GRADIENT_UTIL_H_
 #define WEIR_OPS_GRADIENT_UTIL_H_
 
+#include <initializer_list>
 #include <vector>
 
 #include "weir/core/gradient.h"
@@ -11,6 +12,9 @@ namespace weir {
 // Returns true for the dtypes that a gradient can have: floating-point and complex numbers,
 // handles, variants.
 bool IsTrainable(DataType type);
+
+// Returns those of the attributes `names` that the node has, for a node of a related op.
+Attrs CopyAttrs(const Node& node, std::initializer_list<absl::string_view> names);
 
 // Returns zeros for an output without a gradient. For a variable's handle, the zeros have the
 // variable's shape and dtype; for an output of a Switch, the zeros are dead when the output is.

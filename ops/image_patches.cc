@@ -3,6 +3,7 @@
 
 #include "weir/core/scope.h"
 #include "weir/ops/array_internal.h"
+#include "weir/ops/gradient_util.h"
 #include "weir/ops/image_internal.h"
 #include "weir/ops/registry.h"
 #include "weir/ops/window.h"
@@ -77,12 +78,6 @@ absl::Status DilationShape(ShapeContext& c) {
 absl::Status LikeFilter(ShapeContext& c) { return PassShape(c, 1, 0); }
 
 // ---- gradients
-
-Attrs CopyAttrs(const Node& node, std::initializer_list<absl::string_view> names) {
-  Attrs attrs;
-  for (absl::string_view name : names) attrs.emplace_back(name, *node.FindAttr(name));
-  return attrs;
-}
 
 // A dimension of a Pack "Reshape/shape": a tensor or a number.
 struct Dim {

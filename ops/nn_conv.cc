@@ -1,12 +1,24 @@
+#include "weir/ops/nn.h"
+
+#include <string>
+#include <vector>
+
+#include "weir/core/gradient.h"
+#include "weir/core/scope.h"
 #include "weir/core/shape_context.h"
+#include "weir/ops/array.h"
 #include "weir/ops/conv_general.h"
-#include "weir/ops/nn_gradients.h"
+#include "weir/ops/gradient_util.h"
+#include "weir/ops/math.h"
 #include "weir/ops/nn_internal.h"
 #include "weir/ops/op_costs.h"
 #include "weir/ops/registry.h"
 #include "weir/ops/window.h"
 
+// Convolutions.
 namespace weir {
+
+// ---- shape functions
 
 absl::StatusOr<Shape> ConvOutputShape(const ConvAttributes& a, const Shape& input,
                                       const Shape& filter, int64_t depth) {
@@ -110,11 +122,107 @@ absl::Status GeneralConvShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
+}  // namespace
+
+absl::StatusOr<GeneralConvAttributes> GeneralConvAttributes::Read(const Node& node) {
+  GeneralConvAttributes a;
+  a.batch_dims = node.attr<int64_t>("batch_dims");
+  if (a.batch_dims < 0) return InvalidArgument("Batch dims must be non-negative.");
+  const int64_t groups = node.attr<int64_t>("groups");
+  if (groups < 1) return InvalidArgument("Groups attribute should be a positive integer");
+  if (groups > 1) return Unimplemented("Grouped/Depthwise Convolutions are not supported yet.");
+  a.conv.strides = node.attr<std::vector<int64_t>>("strides");
+  const size_t rank = a.conv.strides.size();
+  if (rank != 4 && rank != 5)
+    return InvalidArgument("Stride attribute should contain 4 or 5 values, but got: ", rank);
+  const bool first = node.attr<std::string>("data_format") == "CHANNELS_FIRST";
+  const char* const formats[] = {"NHWC", "NCHW", "NDHWC", "NCDHW"};
+  WEIR_ASSIGN_OR_RETURN(a.conv.layout, ParseDataFormat(formats[(rank - 4) * 2 + (first ? 1 : 0)]));
+  a.conv.padding = node.attr<std::string>("padding");
+  a.conv.dilations = node.attr<std::vector<int64_t>>("dilations");
+  if (a.conv.dilations.empty()) a.conv.dilations.assign(rank, 1);
+  a.conv.explicit_paddings = node.attr<std::vector<int64_t>>("explicit_paddings");
+  WEIR_RETURN_IF_ERROR(CheckWindowAttrs(a.conv.layout, a.conv.padding, a.conv.strides,
+                                        a.conv.dilations, a.conv.explicit_paddings));
+  return a;
+}
+
+absl::StatusOr<Shape> GeneralConvAttributes::WithOneBatchDim(const Shape& input) const {
+  const int64_t rank = input.rank() - (batch_dims - 1);
+  if (rank != conv.layout.rank) {
+    return InvalidArgument("Input tensor must be rank ", conv.layout.rank,
+                           ", excluding extra batch dimensions, but got: ", rank);
+  }
+  const int count = static_cast<int>(batch_dims);
+  int64_t batch = 1;
+  for (int i = 0; i < count; ++i) {
+    WEIR_ASSIGN_OR_RETURN(batch, MulDims(batch, input.dim(i)));
+  }
+  return Shape({batch}).Concatenate(input.Sub(count));
+}
+
+Shape GeneralConvAttributes::WithAllBatchDims(const Shape& input, const Shape& result) const {
+  return input.Sub(0, static_cast<int>(batch_dims)).Concatenate(result.Sub(1));
+}
+
+// ---- gradients
+
+namespace {
+
+// The names of the three ops of the family that an op belongs to.
+struct ConvFamily {
+  std::string forward, backprop_input, backprop_filter;
+};
+
+ConvFamily FamilyOf(const Node& node) {
+  if (node.op_name().rfind("Conv3D", 0) == 0)
+    return {"Conv3D", "Conv3DBackpropInputV2", "Conv3DBackpropFilterV2"};
+  const std::string base =
+      node.op_name().rfind("Depthwise", 0) == 0 ? "DepthwiseConv2dNative" : "Conv2D";
+  return {base, base + "BackpropInput", base + "BackpropFilter"};
+}
+
+Attrs ConvAttrs(const Node& node) {
+  return CopyAttrs(node, {"strides", "use_cudnn_on_gpu", "padding", "explicit_paddings",
+                          "data_format", "dilations"});
+}
+
+Grads ConvGradient(GradContext& c) {
+  const ConvFamily f = FamilyOf(c.node());
+  const Attrs attrs = ConvAttrs(c.node());
+  Outputs shapes;
+  if (f.forward == "DepthwiseConv2dNative") {
+    shapes = {ShapeTensor(c.x(0)), ShapeTensor(c.x(1))};
+  } else {
+    shapes = ShapeN({c.x(0), c.x(1)});
+  }
+  if (shapes.size() != 2) return {};
+  return {AddOp(f.backprop_input, {shapes[0], c.x(1), c.dy()}, attrs),
+          AddOp(f.backprop_filter, {c.x(0), shapes[1], c.dy()}, attrs)};
+}
+
+// Inputs: the shape of the image, the filter, and the gradient of the convolution's result.
+Grads ConvBackpropInputGradient(GradContext& c) {
+  const ConvFamily f = FamilyOf(c.node());
+  const Attrs attrs = ConvAttrs(c.node());
+  return {Grad(), AddOp(f.backprop_filter, {c.dy(), ShapeTensor(c.x(1)), c.x(2)}, attrs),
+          AddOp(f.forward, {c.dy(), c.x(1)}, attrs)};
+}
+
+// Inputs: the image, the shape of the filter, and the gradient of the convolution's result.
+Grads ConvBackpropFilterGradient(GradContext& c) {
+  const ConvFamily f = FamilyOf(c.node());
+  const Attrs attrs = ConvAttrs(c.node());
+  return {AddOp(f.backprop_input, {ShapeTensor(c.x(0)), c.dy(), c.x(2)}, attrs), Grad(),
+          AddOp(f.forward, {c.x(0), c.dy()}, attrs)};
+}
+
+// ---- op definitions
+
 constexpr char kPadding[] = "padding: {'SAME', 'VALID', 'EXPLICIT'}";
 constexpr char kExplicit[] = "explicit_paddings: list(int) = []";
 constexpr char kFormat[] = "data_format: {'NHWC', 'NCHW'} = 'NHWC'";
 constexpr char kDilations[] = "dilations: list(int) = [1, 1, 1, 1]";
-constexpr char kFloats[] = "T: {half, bfloat16, float, double}";
 
 OpSpec Conv2DFamily(absl::string_view op, absl::string_view in, absl::string_view types) {
   OpSpec spec(op);
@@ -233,52 +341,64 @@ void AddGeneralConv(OpRegistry* ops) {
 
 }  // namespace
 
-absl::StatusOr<GeneralConvAttributes> GeneralConvAttributes::Read(const Node& node) {
-  GeneralConvAttributes a;
-  a.batch_dims = node.attr<int64_t>("batch_dims");
-  if (a.batch_dims < 0) return InvalidArgument("Batch dims must be non-negative.");
-  const int64_t groups = node.attr<int64_t>("groups");
-  if (groups < 1) return InvalidArgument("Groups attribute should be a positive integer");
-  if (groups > 1) return Unimplemented("Grouped/Depthwise Convolutions are not supported yet.");
-  a.conv.strides = node.attr<std::vector<int64_t>>("strides");
-  const size_t rank = a.conv.strides.size();
-  if (rank != 4 && rank != 5)
-    return InvalidArgument("Stride attribute should contain 4 or 5 values, but got: ", rank);
-  const bool first = node.attr<std::string>("data_format") == "CHANNELS_FIRST";
-  const char* const formats[] = {"NHWC", "NCHW", "NDHWC", "NCDHW"};
-  WEIR_ASSIGN_OR_RETURN(a.conv.layout, ParseDataFormat(formats[(rank - 4) * 2 + (first ? 1 : 0)]));
-  a.conv.padding = node.attr<std::string>("padding");
-  a.conv.dilations = node.attr<std::vector<int64_t>>("dilations");
-  if (a.conv.dilations.empty()) a.conv.dilations.assign(rank, 1);
-  a.conv.explicit_paddings = node.attr<std::vector<int64_t>>("explicit_paddings");
-  WEIR_RETURN_IF_ERROR(CheckWindowAttrs(a.conv.layout, a.conv.padding, a.conv.strides,
-                                        a.conv.dilations, a.conv.explicit_paddings));
-  return a;
-}
-
-absl::StatusOr<Shape> GeneralConvAttributes::WithOneBatchDim(const Shape& input) const {
-  const int64_t rank = input.rank() - (batch_dims - 1);
-  if (rank != conv.layout.rank) {
-    return InvalidArgument("Input tensor must be rank ", conv.layout.rank,
-                           ", excluding extra batch dimensions, but got: ", rank);
-  }
-  const int count = static_cast<int>(batch_dims);
-  int64_t batch = 1;
-  for (int i = 0; i < count; ++i) {
-    WEIR_ASSIGN_OR_RETURN(batch, MulDims(batch, input.dim(i)));
-  }
-  return Shape({batch}).Concatenate(input.Sub(count));
-}
-
-Shape GeneralConvAttributes::WithAllBatchDims(const Shape& input, const Shape& result) const {
-  return input.Sub(0, static_cast<int>(batch_dims)).Concatenate(result.Sub(1));
-}
-
 void AddConvOps(OpRegistry* ops) {
   AddConv2D(ops);
   AddDepthwise(ops);
   AddConv3D(ops);
   AddGeneralConv(ops);
+}
+
+// ---- builders
+
+namespace {
+
+Attrs ConvAttrs(const ConvOptions& o) {
+  return {{"strides", o.strides},
+          {"padding", o.padding},
+          {"explicit_paddings", o.explicit_paddings},
+          {"data_format", o.data_format},
+          {"dilations", o.dilations}};
+}
+
+}  // namespace
+
+Output Conv2D(Output input, Output filter, const ConvOptions& options, absl::string_view name) {
+  return AddOp("Conv2D", {input, filter}, ConvAttrs(options), name);
+}
+
+Output Conv2DBackpropInput(Output input_sizes, Output filter, Output out_backprop,
+                           const ConvOptions& options, absl::string_view name) {
+  return AddOp("Conv2DBackpropInput", {input_sizes, filter, out_backprop}, ConvAttrs(options),
+               name);
+}
+
+Output Conv2DBackpropFilter(Output input, Output filter_sizes, Output out_backprop,
+                            const ConvOptions& options, absl::string_view name) {
+  return AddOp("Conv2DBackpropFilter", {input, filter_sizes, out_backprop}, ConvAttrs(options),
+               name);
+}
+
+Output Conv2DTranspose(Output value, Output filter, const Ints& output_shape,
+                       const ConvOptions& options, absl::string_view name) {
+  if (!value.valid() || !filter.valid()) return Output();
+  NameScope scope(value.graph(), Or(name, "conv2d_transpose"));
+  Output sizes = output_shape.In(value.graph(), "input_sizes", DT_INT32);
+  return Conv2DBackpropInput(sizes, filter, value, options, scope.name());
+}
+
+Output DepthwiseConv2dNative(Output input, Output filter, const ConvOptions& options,
+                             absl::string_view name) {
+  return AddOp("DepthwiseConv2dNative", {input, filter}, ConvAttrs(options), name);
+}
+
+Output Conv3D(Output input, Output filter, const ConvOptions& o, absl::string_view name) {
+  const bool default_dilations = o.dilations == std::vector<int64_t>{1, 1, 1, 1};
+  return AddOp("Conv3D", {input, filter},
+               {{"strides", o.strides},
+                {"padding", o.padding},
+                {"data_format", o.data_format == "NHWC" ? std::string("NDHWC") : o.data_format},
+                {"dilations", default_dilations ? std::vector<int64_t>(5, 1) : o.dilations}},
+               name);
 }
 
 }  // namespace weir

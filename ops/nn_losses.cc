@@ -1,14 +1,167 @@
-#include "weir/core/scope.h"
-#include "weir/ops/math.h"
 #include "weir/ops/nn.h"
-#include "weir/ops/nn_internal.h"
 
+#include "weir/core/gradient.h"
+#include "weir/core/scope.h"
+#include "weir/core/shape_context.h"
+#include "weir/ops/array.h"
+#include "weir/ops/math.h"
+#include "weir/ops/nn_internal.h"
+#include "weir/ops/op_costs.h"
+#include "weir/ops/registry.h"
+
+// Softmax and cross entropy. Gradient functions build the nodes of TensorFlow's, with the same
+// names.
 namespace weir {
+
+// ---- ops
+
 namespace {
 
-Output Op(absl::string_view op, Output a, Output b, absl::string_view name) {
-  return AddOp(op, {a, b}, {}, name);
+// With y = softmax(x): dx = (dy - sum(dy * y)) * y.
+Grads SoftmaxGradient(GradContext& c) {
+  Output sum = ReduceSum(Op("Mul", c.dy(), c.y(), "mul"), -1, true);
+  return {Op("Mul", Op("Sub", c.dy(), sum, "sub"), c.y(), "mul")};
 }
+
+Grads LogSoftmaxGradient(GradContext& c) {
+  Output softmax = Op("Exp", c.y(), "Exp");
+  Output sum = ReduceSum(c.dy(), -1, true);
+  return {Op("Sub", c.dy(), Op("Mul", sum, softmax, "mul"), "sub")};
+}
+
+bool IsZero(const Grad& grad) {
+  return grad.none() || grad.node()->op_name() == "ZerosLike" || grad.node()->op_name() == "Zeros";
+}
+
+Output TimesColumn(Output column, Output matrix) {
+  return Op("Mul", ExpandDims(column, -1), matrix, "mul");
+}
+
+// The gradient with respect to the logits: the gradient of the loss, plus that of output `backprop`
+// if that output is used.
+Output LogitsGradient(GradContext& c) {
+  Output grad = TimesColumn(c.dy(0), c.y(1));
+  if (IsZero(c.dy_grad(1))) return grad;
+  Output softmax = Op("Softmax", c.x(0), "Softmax");
+  Output product =
+      AddOp("BatchMatMulV2", {ExpandDims(c.dy(1), 1), ExpandDims(softmax, 2)}, {}, "MatMul");
+  Output centered = Op("Sub", c.dy(1), Squeeze(product, {1}), "sub");
+  return Op("AddV2", grad, Op("Mul", centered, softmax, "mul"), "add");
+}
+
+Grads SoftmaxCrossEntropyGradient(GradContext& c) {
+  Output logits = LogitsGradient(c);
+  Output minus_log = Op("Neg", Op("LogSoftmax", c.x(0), "LogSoftmax"), "Neg");
+  return {logits, TimesColumn(c.dy(0), minus_log)};
+}
+
+Grads SparseSoftmaxCrossEntropyGradient(GradContext& c) { return {LogitsGradient(c)}; }
+
+absl::Status AtLeastVector(ShapeContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const Shape logits, c.WithRankAtLeast(0, 1));
+  c.set_output(0, logits);
+  return absl::OkStatus();
+}
+
+absl::Status CrossEntropyShape(ShapeContext& c) {
+  absl::StatusOr<Shape> both = BroadcastShapes(c.input(0), c.input(1));
+  if (!both.ok() || (both->has_rank() && both->rank() != 2)) {
+    return InvalidArgument(
+        "logits and labels must be broadcastable to two dimensions: logits_size=",
+        c.input(0).ToString(), " labels_size=", c.input(1).ToString());
+  }
+  if (!both->has_rank()) both = Shape({-1, -1});
+  c.set_output(0, Shape({both->dim(0)}));
+  c.set_output(1, *both);
+  return absl::OkStatus();
+}
+
+absl::Status SparseCrossEntropyShape(ShapeContext& c) {
+  WEIR_ASSIGN_OR_RETURN(Shape logits, c.WithRank(0, 2));
+  WEIR_ASSIGN_OR_RETURN(const Shape labels, c.WithRank(1, 1));
+  const absl::StatusOr<int64_t> batch = MergeDims(logits.dim(0), labels.dim(0));
+  if (!batch.ok()) {
+    return InvalidArgument(
+        "logits and labels must have the same first dimension, got logits shape ",
+        logits.ToString(), " and labels shape ", labels.ToString());
+  }
+  logits.set_dim(0, *batch);
+  c.set_output(0, Shape({*batch}));
+  c.set_output(1, logits);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddSoftmaxOps(OpRegistry* ops) {
+  ops->Add(OpSpec("Softmax")
+               .In("logits: T")
+               .Out("softmax: T")
+               .Attr(kFloats)
+               .Rows(RowRule::kSoftmax)
+               .Flops(SoftmaxFlops)
+               .InferShape(AtLeastVector)
+               .Gradient(SoftmaxGradient)
+               .Doc("Computes exp(logits) divided by its sum along the last dimension."));
+  ops->Add(OpSpec("LogSoftmax")
+               .In("logits: T")
+               .Out("logsoftmax: T")
+               .Attr(kFloats)
+               .Flops(SoftmaxFlops)
+               .InferShape(AtLeastVector)
+               .Gradient(LogSoftmaxGradient)
+               .Doc("Computes logits - log(sum(exp(logits))) along the last dimension."));
+  ops->Add(OpSpec("SoftmaxCrossEntropyWithLogits")
+               .In("features: T, labels: T")
+               .Out("loss: T, backprop: T")
+               .Attr(kFloats)
+               .InferShape(CrossEntropyShape)
+               .Gradient(SoftmaxCrossEntropyGradient)
+               .Doc("Computes the cross entropy between softmax(features) and the distributions "
+                    "`labels`, one row per example, and its gradient softmax(features) - labels."));
+  ops->Add(OpSpec("SparseSoftmaxCrossEntropyWithLogits")
+               .In("features: T, labels: Tlabels")
+               .Out("loss: T, backprop: T")
+               .Attr(kFloats)
+               .Attr("Tlabels: {int32, int64} = DT_INT64")
+               .InferShape(SparseCrossEntropyShape)
+               .Gradient(SparseSoftmaxCrossEntropyGradient)
+               .Doc("Computes the cross entropy between softmax(features) and one class per "
+                    "example, and its gradient. A label that is not a valid class is an error."));
+}
+
+namespace {
+
+CrossEntropyResult TwoOutputs(Node* node) {
+  if (node == nullptr) return {};
+  return {node->output(0), node->output(1)};
+}
+
+}  // namespace
+
+// A variable is read before these nodes, as in TensorFlow.
+Output Softmax(Output logits, absl::string_view name) {
+  if (logits.valid()) logits.graph().NameHere(logits);
+  return AddOp("Softmax", {logits}, {}, name);
+}
+Output LogSoftmax(Output logits, absl::string_view name) {
+  if (logits.valid()) logits.graph().NameHere(logits);
+  return AddOp("LogSoftmax", {logits}, {}, name);
+}
+
+CrossEntropyResult SoftmaxCrossEntropyWithLogits(Output features, Output labels,
+                                                 absl::string_view name) {
+  return TwoOutputs(AddNode("SoftmaxCrossEntropyWithLogits", {features, labels}, {}, name));
+}
+
+CrossEntropyResult SparseSoftmaxCrossEntropyWithLogits(Output features, Output labels,
+                                                       absl::string_view name) {
+  return TwoOutputs(AddNode("SparseSoftmaxCrossEntropyWithLogits", {features, labels}, {}, name));
+}
+
+// ---- losses of several ops
+
+namespace {
 
 // Builds the shape [-1, classes] as the node "shape", with the literal "shape/0".
 Output MinusOneAnd(Output classes) {
@@ -45,32 +198,7 @@ Output Flattened(Output x) {
   return Reshape(x, shape);
 }
 
-CrossEntropyResult TwoOutputs(Node* node) {
-  if (node == nullptr) return {};
-  return {node->output(0), node->output(1)};
-}
-
 }  // namespace
-
-// A variable is read before these nodes, as in TensorFlow.
-Output Softmax(Output logits, absl::string_view name) {
-  if (logits.valid()) logits.graph().NameHere(logits);
-  return AddOp("Softmax", {logits}, {}, name);
-}
-Output LogSoftmax(Output logits, absl::string_view name) {
-  if (logits.valid()) logits.graph().NameHere(logits);
-  return AddOp("LogSoftmax", {logits}, {}, name);
-}
-
-CrossEntropyResult SoftmaxCrossEntropyWithLogits(Output features, Output labels,
-                                                 absl::string_view name) {
-  return TwoOutputs(AddNode("SoftmaxCrossEntropyWithLogits", {features, labels}, {}, name));
-}
-
-CrossEntropyResult SparseSoftmaxCrossEntropyWithLogits(Output features, Output labels,
-                                                       absl::string_view name) {
-  return TwoOutputs(AddNode("SparseSoftmaxCrossEntropyWithLogits", {features, labels}, {}, name));
-}
 
 // Matrices are passed to the op directly. Other ranks are flattened to [-1, classes], and the loss
 // is reshaped back.

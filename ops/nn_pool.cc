@@ -1,12 +1,25 @@
+#include "weir/ops/nn.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "weir/core/gradient.h"
 #include "weir/core/shape_context.h"
-#include "weir/ops/nn_gradients.h"
+#include "weir/ops/array.h"
+#include "weir/ops/gradient_util.h"
+#include "weir/ops/math.h"
 #include "weir/ops/nn_internal.h"
 #include "weir/ops/op_costs.h"
 #include "weir/ops/ranked_internal.h"
 #include "weir/ops/registry.h"
 #include "weir/ops/window.h"
 
+// Pooling.
 namespace weir {
+
+// ---- shape functions
+
 namespace {
 
 // Returns the window sizes or strides: an attribute, or (V2) an input whose value may not be known
@@ -102,6 +115,73 @@ absl::Status AvgPoolGradShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
+// ---- gradients
+
+Attrs PoolAttrs(const Node& node) {
+  return CopyAttrs(node, {"ksize", "strides", "padding", "explicit_paddings", "data_format"});
+}
+
+// The attributes for an op without explicit_paddings.
+Attrs PlainPoolAttrs(const Node& node) {
+  return CopyAttrs(node, {"ksize", "strides", "padding", "data_format"});
+}
+
+// The names of the ops related to MaxPool: "MaxPool" + `part`, with the version suffix of `node`.
+std::string PoolOp(const Node& node, absl::string_view part) {
+  const std::string& op = node.op_name();
+  const std::string base = op.rfind("MaxPool3D", 0) == 0 ? "MaxPool3D" : "MaxPool";
+  const bool v2 = op.size() > 2 && op.compare(op.size() - 2, 2, "V2") == 0;
+  return absl::StrCat(base, part, v2 ? "V2" : "");
+}
+
+// The arguments of a related op: the three tensors, followed by V2's window sizes and strides.
+std::vector<Arg> PoolArgs(const GradContext& c, Output a, Output b, Output grad, int first_size) {
+  std::vector<Arg> args = {a, b, grad};
+  for (int i = first_size; i < c.num_inputs(); ++i) args.push_back(c.x(i));
+  return args;
+}
+
+Grads MaxPoolGradient(GradContext& c) {
+  return {
+      AddOp(PoolOp(c.node(), "Grad"), PoolArgs(c, c.x(), c.y(), c.dy(), 1), PoolAttrs(c.node()))};
+}
+
+Grads MaxPoolGradGradient(GradContext& c) {
+  Output zeros_x = ZerosLike(c.x(0)), zeros_y = ZerosLike(c.x(1));
+  if (c.node().op_name() == "MaxPoolGrad" && c.attr<std::string>("padding") == "EXPLICIT") {
+    c.graph().Fail(Unimplemented("the second derivative of ", c.node().Label(),
+                                 " is not defined: MaxPoolGradGrad has no explicit padding"));
+    return {};
+  }
+  return {zeros_x, zeros_y,
+          AddOp(PoolOp(c.node(), "GradGrad"), PoolArgs(c, c.x(0), c.x(1), c.dy(), 3),
+                PlainPoolAttrs(c.node()))};
+}
+
+Grads MaxPoolGradGradGradient(GradContext& c) {
+  Output zeros_x = ZerosLike(c.x(0)), zeros_y = ZerosLike(c.x(1));
+  return {zeros_x, zeros_y,
+          AddOp(PoolOp(c.node(), "Grad"), PoolArgs(c, c.x(0), c.x(1), c.dy(), 3),
+                PlainPoolAttrs(c.node()))};
+}
+
+Grads MaxPoolWithArgmaxGradient(GradContext& c) {
+  return {AddOp("MaxPoolGradWithArgmax", {c.x(), c.dy(), c.y(1)},
+                CopyAttrs(c.node(), {"ksize", "strides", "padding", "include_batch_in_index"}))};
+}
+
+Grads AvgPoolGradient(GradContext& c) {
+  return {
+      AddOp(c.node().op_name() + "Grad", {ShapeTensor(c.x()), c.dy()}, PlainPoolAttrs(c.node()))};
+}
+
+Grads AvgPoolGradGradient(GradContext& c) {
+  const std::string& op = c.node().op_name();
+  return {Grad(), AddOp(op.substr(0, op.size() - 4), {c.dy()}, PlainPoolAttrs(c.node()))};
+}
+
+// ---- op definitions
+
 constexpr char kSameValid[] = "padding: {'SAME', 'VALID'}";
 constexpr char kAllPaddings[] = "padding: {'SAME', 'VALID', 'EXPLICIT'}";
 constexpr char kExplicit[] = "explicit_paddings: list(int) = []";
@@ -111,7 +191,6 @@ constexpr char kFormatVect[] = "data_format: {'NHWC', 'NCHW', 'NCHW_VECT_C'} = '
 constexpr char kMaxPoolTypes[] =
     "T: {half, bfloat16, float, double, int32, int64, uint8, int16, int8, uint16, qint8} = "
     "DT_FLOAT";
-constexpr char kFloats[] = "T: {half, bfloat16, float, double}";
 
 OpSpec& Sizes(OpSpec& spec, int rank) {
   return spec.Attr(absl::StrCat("ksize: list(int) >= ", rank))
@@ -279,6 +358,40 @@ void AddPoolOps(OpRegistry* ops) {
   AddPool3D(ops);
   AddAvgPool(ops, "AvgPool", "value", 4);
   AddAvgPool(ops, "AvgPool3D", "input", 5);
+}
+
+// ---- builders
+
+Output MaxPool(Output input, const PoolOptions& o, absl::string_view name) {
+  return AddOp("MaxPool", {input},
+               {{"ksize", o.ksize},
+                {"strides", o.strides},
+                {"padding", o.padding},
+                {"explicit_paddings", o.explicit_paddings},
+                {"data_format", o.data_format}},
+               name);
+}
+
+Output AvgPool(Output value, const PoolOptions& o, absl::string_view name) {
+  return AddOp("AvgPool", {value},
+               {{"ksize", o.ksize},
+                {"strides", o.strides},
+                {"padding", o.padding},
+                {"data_format", o.data_format}},
+               name);
+}
+
+MaxPoolWithArgmaxResult MaxPoolWithArgmax(Output input, const PoolOptions& o, DataType targmax,
+                                          bool include_batch_in_index, absl::string_view name) {
+  Node* node = AddNode("MaxPoolWithArgmax", {input},
+                       {{"ksize", o.ksize},
+                        {"strides", o.strides},
+                        {"Targmax", targmax},
+                        {"padding", o.padding},
+                        {"include_batch_in_index", include_batch_in_index}},
+                       name);
+  if (node == nullptr) return {};
+  return {node->output(0), node->output(1)};
 }
 
 }  // namespace weir

@@ -7,16 +7,18 @@
 // lists all of them, and BuiltinOps() calls one when one of its ops is first looked up.
 namespace weir {
 
+void AddActivationOps(OpRegistry* ops);      // nn_activation.cc
 void AddArrayBasicOps(OpRegistry* ops);      // array_basic.cc
+void AddArrayConcatOps(OpRegistry* ops);     // array_concat.cc
 void AddArrayDiagOps(OpRegistry* ops);       // array_diag.cc
 void AddArrayGatherOps(OpRegistry* ops);     // array_gather.cc
-void AddArrayConcatOps(OpRegistry* ops);     // array_concat.cc
 void AddArrayLayoutOps(OpRegistry* ops);     // array_layout.cc
 void AddArraySearchOps(OpRegistry* ops);     // array_search.cc
 void AddArraySlicingOps(OpRegistry* ops);    // array_slicing.cc
 void AddArraySpaceOps(OpRegistry* ops);      // array_space.cc
 void AddBarrierOps(OpRegistry* ops);         // barrier.cc
 void AddBatchOps(OpRegistry* ops);           // batch.cc
+void AddBiasOps(OpRegistry* ops);            // nn_bias.cc
 void AddBinaryMathOps(OpRegistry* ops);      // math_binary.cc
 void AddBoxOps(OpRegistry* ops);             // image_boxes.cc
 void AddCandidateOps(OpRegistry* ops);       // candidate.cc
@@ -41,7 +43,6 @@ void AddInplaceOps(OpRegistry* ops);         // inplace.cc
 void AddIoOps(OpRegistry* ops);              // io.cc
 void AddLinalgOps(OpRegistry* ops);          // linalg.cc
 void AddMatMulOps(OpRegistry* ops);          // math_matmul.cc
-void AddNnOps(OpRegistry* ops);              // nn.cc
 void AddNormOps(OpRegistry* ops);            // nn_norm.cc
 void AddOptionalOps(OpRegistry* ops);        // optional.cc
 void AddParseExampleOps(OpRegistry* ops);    // parse_example.cc
@@ -61,6 +62,7 @@ void AddRnnOps(OpRegistry* ops);             // rnn.cc
 void AddSearchOps(OpRegistry* ops);          // search.cc
 void AddSegmentOps(OpRegistry* ops);         // math_segment.cc
 void AddSetOps(OpRegistry* ops);             // sets.cc
+void AddSoftmaxOps(OpRegistry* ops);         // nn_losses.cc
 void AddSparseCrossOps(OpRegistry* ops);     // sparse_cross.cc
 void AddSparseMathOps(OpRegistry* ops);      // sparse_math.cc
 void AddSparseOps(OpRegistry* ops);          // sparse.cc
