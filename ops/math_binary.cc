@@ -1,85 +1,11 @@
-#include <algorithm>
-#include <numeric>
-#include <optional>
-#include <utility>
-
 #include "weir/core/scope.h"
+#include "weir/ops/math.h"
 #include "weir/ops/math_internal.h"
-#include "weir/ops/op_costs.h"
 #include "weir/ops/registry.h"
 #include "weir/ops/shape_values.h"
 
+// Arithmetic and other functions of two tensors, which broadcast.
 namespace weir {
-
-// Gradients of a broadcasting op have the shape of its result. Each is summed over the dimensions
-// along which its input was broadcast, and reshaped to the input's shape. If the static shapes
-// determine these dimensions, they are constants, and an input that was not broadcast costs
-// nothing; otherwise BroadcastGradientArgs computes them at run time. If one of two dimensions is
-// 1, the other is assumed to broadcast even if it is unknown: if it is 1 too, the sum is over one
-// element.
-namespace {
-
-bool StaticAndEqual(const Shape& a, const Shape& b) {
-  return a.IsFullyDefined() && b.IsFullyDefined() && a == b;
-}
-
-using Dims = std::vector<int64_t>;
-
-// Returns the dimensions of the result along which x is broadcast, and those along which y is.
-// Returns nullopt if they are known only at run time.
-std::optional<std::pair<Dims, Dims>> RepeatedDims(const Shape& x, const Shape& y) {
-  if (!x.has_rank() || !y.has_rank()) return std::nullopt;
-  const int rank = std::max(x.rank(), y.rank());
-  const auto dim = [rank](const Shape& s, int i) {
-    const int skip = rank - s.rank();
-    return i < skip ? 1 : s.dim(i - skip);
-  };
-  std::pair<Dims, Dims> dims;
-  for (int i = 0; i < rank; ++i) {
-    const int64_t dx = dim(x, i), dy = dim(y, i);
-    if (dx == 1 && dy != 1) {
-      dims.first.push_back(i);
-    } else if (dy == 1 && dx != 1) {
-      dims.second.push_back(i);
-    } else if (dx < 0 || dy < 0) {
-      return std::nullopt;
-    }
-  }
-  return dims;
-}
-
-Output SumToStatic(Output gradient, const Dims& dims, bool same_rank, Output shape) {
-  if (dims.empty() && same_rank) return gradient;
-  return Reshape(ReduceSum(gradient, Ints(dims), /*keep_dims=*/true), shape);
-}
-
-}  // namespace
-
-Grads ReduceGradientArgs(GradContext& g, Output gx, Output gy, bool shortcut) {
-  const Output x = g.x(0), y = g.x(1);
-  const bool equal = StaticAndEqual(x.shape(), y.shape());
-  if (equal && shortcut) return {gx, gy};
-  const Output sx = ShapeVector(x), sy = ShapeVector(y);
-  if (equal) return {gx, gy};
-  if (const auto dims = RepeatedDims(x.shape(), y.shape())) {
-    const int rank_x = x.shape().rank(), rank_y = y.shape().rank();
-    const Output to_x = SumToStatic(gx, dims->first, rank_x >= rank_y, sx);
-    return {to_x, SumToStatic(gy, dims->second, rank_y >= rank_x, sy)};
-  }
-  const BroadcastReductions axes = BroadcastGradientArgs(sx, sy);
-  const Output to_x = Reshape(ReduceSum(gx, axes.r0, /*keep_dims=*/true), sx);
-  return {to_x, Reshape(ReduceSum(gy, axes.r1, /*keep_dims=*/true), sy)};
-}
-
-BroadcastAxes AxesOfBroadcast(const Output& x, const Output& y) {
-  const Output sx = ShapeVector(x), sy = ShapeVector(y);
-  const BroadcastReductions axes = BroadcastGradientArgs(sx, sy);
-  return {sx, sy, axes.r0, axes.r1};
-}
-
-Output SumTo(Output gradient, Output axes, Output shape) {
-  return Reshape(ReduceSum(gradient, axes), shape);
-}
 
 namespace {
 
@@ -226,120 +152,14 @@ Grads PolygammaGradient(GradContext& g) {
   return {Grad(), SumTo(slope * g.dy(), axes.ry, axes.sy)};
 }
 
-Grads ComplexGradient(GradContext& g) {
-  const Output re = Real(g.dy());
-  return ReduceGradientArgs(g, re, Imag(g.dy()), /*shortcut=*/false);
-}
-
-// ---- selection
-
-Grads SelectGradient(GradContext& g) {
-  const Output condition = g.x(0), zeros = ZerosOf(g.x(1));
-  const Output gt = Select(condition, g.dy(), zeros);
-  return {Grad(), gt, Select(condition, zeros, g.dy())};
-}
-
-Output SumToInput(Output gradient, const Output& input, const Output& result) {
-  const Output shape = ShapeVector(input), full = ShapeVector(result);
-  if (StaticAndEqual(input.shape(), result.shape())) return gradient;
-  const BroadcastReductions axes = BroadcastGradientArgs(shape, full);
-  return Reshape(ReduceSum(gradient, axes.r0, /*keep_dims=*/true), shape);
-}
-
-Grads SelectV2Gradient(GradContext& g) {
-  const Output condition = g.x(0), zeros = Zeros(g.graph(), Shape(), g.dy().dtype());
-  const Output gt = AddOp("SelectV2", {condition, g.dy(), zeros});
-  const Output ge = AddOp("SelectV2", {condition, zeros, g.dy()});
-  const Output to_t = SumToInput(gt, g.x(1), g.y());
-  return {Grad(), to_t, SumToInput(ge, g.x(2), g.y())};
-}
-
-Grads ClipByValueGradient(GradContext& g) {
-  const Output x = g.x(0), low = g.x(1), high = g.x(2), dy = g.dy();
-  const Output sx = ShapeVector(x), s_low = ShapeVector(low), s_high = ShapeVector(high),
-               s_dy = ShapeVector(dy);
-  const Output zeros = Zeros(g.graph(), s_dy, dy.dtype());
-  const Output below = Less(x, low), above = Greater(x, high);
-  const Output low_axes = BroadcastGradientArgs(sx, s_low).r1,
-               high_axes = BroadcastGradientArgs(sx, s_high).r1;
-  const Output gx = Select(LogicalOr(below, above), zeros, dy);
-  const Output g_low = Select(below, dy, zeros), g_high = Select(above, dy, zeros);
-  const Output to_low = SumTo(g_low, low_axes, s_low);
-  return {gx, to_low, SumTo(g_high, high_axes, s_high)};
-}
-
-Grads AddNGradient(GradContext& g) { return Grads(g.num_inputs(), Grad(g.dy())); }
-
-// ---- shape functions
-
-// Equal and NotEqual: shapes that do not broadcast are an error, unless the node's attribute says
-// that they yield a scalar.
-absl::Status EqualityShape(ShapeContext& c) {
-  absl::StatusOr<Shape> shape = BroadcastShapes(c.input(0), c.input(1));
-  if (c.attr<bool>("incompatible_shape_error")) {
-    WEIR_RETURN_IF_ERROR(shape.status());
-    c.set_output(0, *std::move(shape));
-  } else if (!shape.ok()) {
-    c.set_output(0, Shape());
-  } else if (shape->IsFullyDefined()) {
-    c.set_output(0, *std::move(shape));
-  }
-  return absl::OkStatus();
-}
-
-// Select: `t` and `e` have the same shape. The condition has that shape too, is a scalar, or is a
-// vector with the length of their first dimension.
-absl::Status SelectShape(ShapeContext& c) {
-  WEIR_ASSIGN_OR_RETURN(Shape shape, c.input(1).MergeWith(c.input(2)));
-  const Shape& condition = c.input(0);
-  if (condition.has_rank() && shape.has_rank() && condition.rank() != 0) {
-    if (condition.rank() == 1 && shape.rank() != 1) {
-      if (shape.rank() == 0) {
-        return InvalidArgument("Select: the condition of shape ", condition.ToString(),
-                               " selects rows, but t and e are scalars");
-      }
-      WEIR_ASSIGN_OR_RETURN(const int64_t rows, MergeDims(condition.dim(0), shape.dim(0)));
-      shape.set_dim(0, rows);
-    } else {
-      WEIR_ASSIGN_OR_RETURN(shape, shape.MergeWith(condition));
-    }
-  }
-  c.set_output(0, std::move(shape));
-  return absl::OkStatus();
-}
-
-absl::Status SelectV2Shape(ShapeContext& c) {
-  WEIR_ASSIGN_OR_RETURN(const Shape values, BroadcastShapes(c.input(1), c.input(2)));
-  WEIR_ASSIGN_OR_RETURN(Shape shape, BroadcastShapes(c.input(0), values));
-  c.set_output(0, std::move(shape));
-  return absl::OkStatus();
-}
-
-// As in TensorFlow, the inputs need only agree with each other; the attribute `shape` is not
-// checked.
-absl::Status AccumulateShape(ShapeContext& c) {
-  WEIR_RETURN_IF_ERROR(MergedShape(c));
-  absl::StatusOr<Shape> shape = c.outputs()[0].MergeWith(c.attr<Shape>("shape"));
-  if (shape.ok()) c.set_output(0, *std::move(shape));
-  return absl::OkStatus();
-}
-
-// ---- op definitions
-
 constexpr char kDivisionTypes[] =
     "T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, uint32, uint64, int64, "
     "complex64, complex128}";
-constexpr char kRealTypes[] =
-    "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}";
+
 constexpr char kExtremeTypes[] =
     "T: {bfloat16, half, float, double, int8, uint8, int16, uint16, int32, uint32, int64, uint64}";
-constexpr char kIntegerTypes[] = "T: {int8, int16, int32, int64, uint8, uint16, uint32, uint64}";
-constexpr char kXTypes[] = "T: {half, bfloat16, float, double, complex64, complex128}";
 
-OpSpec BinarySpec(absl::string_view op, absl::string_view types,
-                  absl::string_view in = "x: T, y: T") {
-  return OpSpec(op).In(in).Out("z: T").Attr(types).Elementwise().InferShape(BroadcastShape);
-}
+constexpr char kXTypes[] = "T: {half, bfloat16, float, double, complex64, complex128}";
 
 void AddArithmetic(OpRegistry* ops) {
   ops->Add(
@@ -459,89 +279,6 @@ void AddFunctionsOfTwo(OpRegistry* ops) {
   ops->Add(BinarySpec("Polygamma", "T: {float, double}", "a: T, x: T")
                .Gradient(PolygammaGradient)
                .Doc("Computes the a-th derivative of the digamma function."));
-  ops->Add(OpSpec("Complex")
-               .In("real: T, imag: T")
-               .Out("out: Tout")
-               .Attr("T: {float, double} = DT_FLOAT")
-               .Attr("Tout: {complex64, complex128} = DT_COMPLEX64")
-               .Elementwise()
-               .InferShape(BroadcastShape)
-               .Gradient(ComplexGradient)
-               .Doc("Returns complex numbers with the given real and imaginary parts."));
-}
-
-void AddComparisons(OpRegistry* ops) {
-  for (const auto& [op, doc] :
-       {std::pair<const char*, const char*>{"Less", "Returns whether x < y."},
-        {"LessEqual", "Returns whether x <= y."},
-        {"Greater", "Returns whether x > y."},
-        {"GreaterEqual", "Returns whether x >= y."}}) {
-    ops->Add(OpSpec(op)
-                 .In("x: T, y: T")
-                 .Out("z: bool")
-                 .Attr(kRealTypes)
-                 .Elementwise()
-                 .InferShape(BroadcastShape)
-                 .NotDifferentiable()
-                 .Doc(doc));
-  }
-  for (const auto& [op, doc] :
-       {std::pair<const char*, const char*>{"Equal", "Returns whether x and y are equal."},
-        {"NotEqual", "Returns whether x and y differ."}}) {
-    ops->Add(OpSpec(op)
-                 .In("x: T, y: T")
-                 .Out("z: bool")
-                 .Attr("T: type")
-                 .Attr("incompatible_shape_error: bool = true")
-                 .Commutative()
-                 .Elementwise()
-                 .InferShape(EqualityShape)
-                 .NotDifferentiable()
-                 .Doc(doc));
-  }
-  ops->Add(OpSpec("ApproximateEqual")
-               .In("x: T, y: T")
-               .Out("z: bool")
-               .Attr("T: numbertype")
-               .Attr("tolerance: float = 1e-05")
-               .Commutative()
-               .Elementwise()
-               .InferShape(MergedShape)
-               .NotDifferentiable()
-               .Doc("Returns whether |x - y| < tolerance."));
-  for (const auto& [op, doc] :
-       {std::pair<const char*, const char*>{"LogicalAnd", "Returns the logical AND of x and y."},
-        {"LogicalOr", "Returns the logical OR of x and y."}}) {
-    ops->Add(OpSpec(op)
-                 .In("x: bool, y: bool")
-                 .Out("z: bool")
-                 .Commutative()
-                 .Elementwise()
-                 .Neutral({.value = absl::string_view(op) == "LogicalAnd" ? 1. : 0.,
-                           .either_side = true,
-                           .in_floating_point = true})
-                 .InferShape(BroadcastShape)
-                 .NotDifferentiable()
-                 .Doc(doc));
-  }
-  for (const auto& [op, doc] :
-       {std::pair<const char*, const char*>{"BitwiseAnd", "Returns the bitwise AND of x and y."},
-        {"BitwiseOr", "Returns the bitwise OR of x and y."},
-        {"BitwiseXor", "Returns the bitwise XOR of x and y."}}) {
-    OpSpec spec = BinarySpec(op, kIntegerTypes);
-    if (absl::string_view(op) != "BitwiseAnd") spec.Neutral({.value = 0, .either_side = true});
-    ops->Add(spec.Commutative().NotDifferentiable().Doc(doc));
-  }
-  ops->Add(BinarySpec("LeftShift", kIntegerTypes)
-               .Neutral({.value = 0})
-               .NotDifferentiable()
-               .Doc("Shifts x left by y bits. A shift beyond the width of the type is clamped to "
-                    "the largest shift within it."));
-  ops->Add(BinarySpec("RightShift", kIntegerTypes)
-               .Neutral({.value = 0})
-               .NotDifferentiable()
-               .Doc("Shifts x right by y bits; signed numbers keep their sign. A shift beyond the "
-                    "width of the type is clamped to the largest shift within it."));
 }
 
 }  // namespace
@@ -549,59 +286,153 @@ void AddComparisons(OpRegistry* ops) {
 void AddBinaryMathOps(OpRegistry* ops) {
   AddArithmetic(ops);
   AddFunctionsOfTwo(ops);
-  AddComparisons(ops);
-  ops->Add(OpSpec("Select")
-               .In("condition: bool, t: T, e: T")
-               .Out("output: T")
-               .Attr("T: type")
-               .Flops(ElementwiseFlops)
-               .InferShape(SelectShape)
-               .Gradient(SelectGradient)
-               .Doc("Returns t where the condition is true, and e elsewhere. A vector of "
-                    "conditions selects rows; a scalar selects everything."));
-  ops->Add(OpSpec("SelectV2")
-               .In("condition: bool, t: T, e: T")
-               .Out("output: T")
-               .Attr("T: type")
-               .Elementwise()
-               .InferShape(SelectV2Shape)
-               .Gradient(SelectV2Gradient)
-               .Doc("Returns t where the condition is true, and e elsewhere. All three arguments "
-                    "broadcast."));
-  ops->Add(OpSpec("ClipByValue")
-               .In("t: T, clip_value_min: T, clip_value_max: T")
-               .Out("output: T")
-               .Attr("T: numbertype")
-               .Elementwise()
-               .InferShape(SameShape)
-               .Gradient(ClipByValueGradient)
-               .Doc("Clips t to [clip_value_min, clip_value_max]. The bounds are scalars or have "
-                    "t's shape."));
-  ops->Add(OpSpec("AddN")
-               .In("inputs: N * T")
-               .Out("sum: T")
-               .Attr("N: int >= 1")
-               .Attr("T: {float, double, int32, uint8, int16, int8, complex64, int64, qint8, "
-                     "quint8, qint32, bfloat16, "
-                     "qint16, quint16, uint16, complex128, half, uint32, uint64, variant}")
-               .Commutative()
-               .Aggregate()
-               .Flops(AddNFlops)
-               .InferShape(MergedShape)
-               .Gradient(AddNGradient)
-               .Doc("Returns the elementwise sum of all inputs."));
-  ops->Add(
-      OpSpec("AccumulateNV2")
-          .In("inputs: N * T")
-          .Out("sum: T")
-          .Attr("N: int >= 1")
-          .Attr("T: numbertype")
-          .Attr("shape: shape")
-          .Commutative()
-          .Aggregate()
-          .InferShape(AccumulateShape)
-          .Gradient(AddNGradient)
-          .Doc("Returns the elementwise sum of all inputs. `shape` is the shape of the inputs."));
 }
+
+namespace {
+
+// Returns the dtype in which Python's true division computes.
+DataType TrueDivisionType(DataType t) {
+  switch (t) {
+    case DT_INT8:
+    case DT_UINT8:
+    case DT_INT16:
+    case DT_UINT16:
+      return DT_FLOAT;
+    case DT_INT32:
+    case DT_INT64:
+    case DT_UINT32:
+    case DT_UINT64:
+      return DT_DOUBLE;
+    default:
+      return t;
+  }
+}
+
+}  // namespace
+
+// AddV2 does not support strings.
+Output Add(const TensorArg& x, const TensorArg& y, absl::string_view name) {
+  const bool joins = (x.is_literal() ? y : x).output().dtype() == DT_STRING;
+  return Binary(joins ? "Add" : "AddV2", x, y, name.empty() ? "Add" : name);
+}
+Output Subtract(const TensorArg& x, const TensorArg& y, absl::string_view name) {
+  return Binary("Sub", x, y, name);
+}
+Output Multiply(const TensorArg& x, const TensorArg& y, absl::string_view name) {
+  return Binary("Mul", x, y, name);
+}
+
+Output Divide(const TensorArg& x, const TensorArg& y, absl::string_view name) {
+  const absl::string_view label = name.empty() ? "truediv" : name;
+  const Output tensor = x.is_literal() ? y.output() : x.output();
+  if (!tensor.valid()) return {};
+  const DataType type = TrueDivisionType(tensor.dtype());
+  if (type == tensor.dtype()) return Binary("RealDiv", x, y, label);
+  Graph& g = tensor.graph();
+  NameScope scope(g, label);
+  const Output a = x.is_literal() ? x.In(g, tensor.dtype(), "x") : x.output();
+  const Output b = y.is_literal() ? y.In(g, tensor.dtype(), "y") : y.output();
+  const Output wide_a = Cast(a, type), wide_b = Cast(b, type);
+  return AddOp("RealDiv", {wide_a, wide_b}, {}, scope.name());
+}
+
+Output RealDiv(const TensorArg& x, const TensorArg& y, absl::string_view name) {
+  return Binary("RealDiv", x, y, name);
+}
+Output FloorDiv(const TensorArg& x, const TensorArg& y, absl::string_view name) {
+  return Binary("FloorDiv", x, y, name);
+}
+Output TruncateDiv(const TensorArg& x, const TensorArg& y, absl::string_view name) {
+  return Binary("TruncateDiv", x, y, name);
+}
+Output DivNoNan(const TensorArg& x, const TensorArg& y, absl::string_view name) {
+  return Binary("DivNoNan", x, y, name.empty() ? "div_no_nan" : name);
+}
+Output MulNoNan(const TensorArg& x, const TensorArg& y, absl::string_view name) {
+  return Binary("MulNoNan", x, y, name);
+}
+Output FloorMod(const TensorArg& x, const TensorArg& y, absl::string_view name) {
+  return Binary("FloorMod", x, y, name);
+}
+Output TruncateMod(const TensorArg& x, const TensorArg& y, absl::string_view name) {
+  return Binary("TruncateMod", x, y, name);
+}
+Output Pow(const TensorArg& x, const TensorArg& y, absl::string_view name) {
+  return Binary("Pow", x, y, name);
+}
+Output Maximum(const TensorArg& x, const TensorArg& y, absl::string_view name) {
+  return Binary("Maximum", x, y, name);
+}
+Output Minimum(const TensorArg& x, const TensorArg& y, absl::string_view name) {
+  return Binary("Minimum", x, y, name);
+}
+Output SquaredDifference(const TensorArg& x, const TensorArg& y, absl::string_view name) {
+  return Binary("SquaredDifference", x, y, name);
+}
+Output Atan2(const TensorArg& y, const TensorArg& x, absl::string_view name) {
+  return Binary("Atan2", y, x, name, "y", "x");
+}
+Output Xdivy(const TensorArg& x, const TensorArg& y, absl::string_view name) {
+  return Binary("Xdivy", x, y, name);
+}
+Output Xlogy(const TensorArg& x, const TensorArg& y, absl::string_view name) {
+  return Binary("Xlogy", x, y, name);
+}
+Output Xlog1py(const TensorArg& x, const TensorArg& y, absl::string_view name) {
+  return Binary("Xlog1py", x, y, name);
+}
+Output Igamma(const TensorArg& a, const TensorArg& x, absl::string_view name) {
+  return Binary("Igamma", a, x, name, "a", "x");
+}
+Output Igammac(const TensorArg& a, const TensorArg& x, absl::string_view name) {
+  return Binary("Igammac", a, x, name, "a", "x");
+}
+Output Zeta(const TensorArg& x, const TensorArg& q, absl::string_view name) {
+  return Binary("Zeta", x, q, name, "x", "q");
+}
+Output Polygamma(const TensorArg& a, const TensorArg& x, absl::string_view name) {
+  return Binary("Polygamma", a, x, name, "a", "x");
+}
+
+Output ScalarMul(const TensorArg& scalar, Output x, absl::string_view name) {
+  if (!x.valid()) return {};
+  const Output factor = scalar.In(x.graph(), x.dtype(), "scalar");
+  if (factor.valid() && factor.shape().rank() > 0) {
+    x.graph().Fail(InvalidArgument("The input scalar must be a 0-D value, but ", factor.name(),
+                                   " has shape ", factor.shape().ToString()));
+    return {};
+  }
+  return AddOp("Mul", {factor, x}, {}, name);
+}
+
+// ---- C++ operators
+
+Output operator-(const Output& x) {
+  internal::ReadHere(x);
+  return Negative(x);
+}
+
+namespace internal {
+
+namespace {
+
+void ReadFirstHere(const TensorArg& x, const TensorArg& y) {
+  ReadHere(x.is_literal() ? y.output() : x.output());
+}
+
+}  // namespace
+
+Output BinaryOperator(const char* op, const char* name, const TensorArg& x, const TensorArg& y) {
+  ReadFirstHere(x, y);
+  return Binary(op, x, y, name);
+}
+
+Output FunctionOperator(Output (*fn)(const TensorArg&, const TensorArg&, absl::string_view),
+                        const char* name, const TensorArg& x, const TensorArg& y) {
+  ReadFirstHere(x, y);
+  return fn(x, y, name);
+}
+
+}  // namespace internal
 
 }  // namespace weir

@@ -10,6 +10,24 @@
 // Helpers shared by the math op family.
 namespace weir {
 
+// Adds a node of `op` without attributes.
+Output Unary(absl::string_view op, Output x, absl::string_view name);
+// Adds a node of `op` whose arguments may be literals. Literals become constants inside the scope
+// that the node is named after.
+Output Binary(absl::string_view op, const TensorArg& x, const TensorArg& y, absl::string_view name,
+              const char* x_name = "x", const char* y_name = "y", Attrs attrs = {});
+// The record of an elementwise op of two tensors that broadcast.
+inline OpSpec BinarySpec(absl::string_view op, absl::string_view types,
+                         absl::string_view in = "x: T, y: T") {
+  return OpSpec(op).In(in).Out("z: T").Attr(types).Elementwise().InferShape(BroadcastShape);
+}
+
+namespace internal {
+// Names a variable's read in the current scope (Graph::NameHere). C++ operators call it before they
+// open a scope, as Python's operators read their operand first.
+void ReadHere(const Output& first);
+}  // namespace internal
+
 // Adds a scalar that Python creates with constant_op (named "Const"), not as an operand.
 Output ScalarConst(const Output& like, const Literal& value);
 // Return zeros (ones) with the shape and dtype of x, as Python's zeros_like: a constant if the
@@ -18,6 +36,8 @@ Output ZerosOf(const Output& x);
 Output OnesOf(const Output& x);
 // Returns the shape of x as an int32 vector named "Shape": a constant if it is static.
 Output ShapeVector(const Output& x);
+
+bool StaticAndEqual(const Shape& a, const Shape& b);
 
 // Returns `shape` with 1 at each of `axes`, computed at run time: Python's reduced_shape.
 Output ReducedShape(Output shape, Output axes);
@@ -47,6 +67,8 @@ absl::Status SegmentsShape(ShapeContext& c, int64_t count);
 inline constexpr char kFloatTypes[] = "T: {bfloat16, half, float, double}";
 inline constexpr char kFloatComplexTypes[] =
     "T: {bfloat16, half, float, double, complex64, complex128}";
+inline constexpr char kIntegerTypes[] =
+    "T: {int8, int16, int32, int64, uint8, uint16, uint32, uint64}";
 
 }  // namespace weir
 

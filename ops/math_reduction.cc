@@ -1,13 +1,14 @@
 #include <algorithm>
-#include <limits>
 #include <numeric>
 #include <optional>
 
+#include "weir/core/scope.h"
+#include "weir/ops/math.h"
 #include "weir/ops/math_internal.h"
 #include "weir/ops/range_size.h"
-#include "weir/ops/ranked_internal.h"
 #include "weir/ops/registry.h"
 
+// Reductions along dimensions.
 namespace weir {
 
 Output ReducedShape(Output shape, Output axes) {
@@ -21,9 +22,9 @@ Output ReducedShape(Output shape, Output axes) {
   return AddOp("DynamicStitch", {Outputs{all, positive}, Outputs{shape, ones}});
 }
 
-namespace {
-
 // ---- shape functions
+
+namespace {
 
 absl::StatusOr<int64_t> CanonicalAxis(int64_t axis, int rank) {
   if (axis < -rank || axis >= rank) {
@@ -74,95 +75,6 @@ absl::Status ReductionShape(ShapeContext& c) {
   WEIR_ASSIGN_OR_RETURN(Shape out, ShapeAfterReduction(x, *axes, keep));
   c.set_output(0, std::move(out));
   return absl::OkStatus();
-}
-
-absl::Status ArgShape(ShapeContext& c) {
-  WEIR_RETURN_IF_ERROR(c.WithRankAtMost(1, 1).status());
-  const Shape& x = c.input(0);
-  if (!x.has_rank()) return absl::OkStatus();
-  if (x.rank() <= 1) {
-    c.set_output(0, Shape());
-    return absl::OkStatus();
-  }
-  const Tensor* axis = c.input_value(1);
-  if (axis == nullptr || axis->num_elements() != 1) {
-    c.set_output(0, Shape(std::vector<int64_t>(x.rank() - 1, Shape::kUnknown)));
-    return absl::OkStatus();
-  }
-  const int64_t a = axis->IntAt(0);
-  if (a < -x.rank() || a >= x.rank()) {
-    return InvalidArgument("Dimension (", a, ") must be in the range [", -x.rank(), ", ", x.rank(),
-                           "), where ", x.rank(), " is the number of dimensions in the input.");
-  }
-  Shape out = x;
-  out.RemoveDim(static_cast<int>(a < 0 ? a + x.rank() : a));
-  c.set_output(0, std::move(out));
-  return absl::OkStatus();
-}
-
-absl::Status CumulativeShape(ShapeContext& c) {
-  WEIR_RETURN_IF_ERROR(c.WithRank(1, 0).status());
-  c.set_output(0, c.input(0));
-  return absl::OkStatus();
-}
-
-absl::Status RangeShape(ShapeContext& c) {
-  for (int i = 0; i < 3; ++i) WEIR_RETURN_IF_ERROR(c.WithRank(i, 0).status());
-  c.set_output(0, Shape({Shape::kUnknown}));
-  const Tensor *start = c.input_value(0), *limit = c.input_value(1), *delta = c.input_value(2);
-  if (start == nullptr || limit == nullptr || delta == nullptr) return absl::OkStatus();
-  if (start->num_elements() != 1 || limit->num_elements() != 1 || delta->num_elements() != 1)
-    return absl::OkStatus();
-  absl::StatusOr<int64_t> size = InvalidArgument("Range of ", DataTypeName(start->dtype()));
-  DispatchType(start->dtype(), RealNumbers{}, [&]<class T>() {
-    size = RangeSize(start->scalar<T>(), limit->scalar<T>(), delta->scalar<T>());
-  });
-  WEIR_RETURN_IF_ERROR(size.status());
-  c.set_output(0, Shape({*size}));
-  return absl::OkStatus();
-}
-
-absl::Status LinSpaceShape(ShapeContext& c) {
-  for (int i = 0; i < 3; ++i) WEIR_RETURN_IF_ERROR(c.WithRank(i, 0).status());
-  int64_t n = Shape::kUnknown;
-  if (const Tensor* num = c.input_value(2); num != nullptr && num->num_elements() == 1) {
-    n = num->IntAt(0);
-    if (n <= 0) return InvalidArgument("Requires num > 0: ", n);
-  }
-  c.set_output(0, Shape({n}));
-  return absl::OkStatus();
-}
-
-absl::Status BincountShape(ShapeContext& c) {
-  WEIR_RETURN_IF_ERROR(c.WithRank(1, 0).status());
-  int64_t n = Shape::kUnknown;
-  if (const Tensor* size = c.input_value(1); size != nullptr && size->num_elements() == 1) {
-    n = size->IntAt(0);
-    if (n < 0) return InvalidArgument("size (", n, ") must be non-negative");
-  }
-  c.set_output(0, Shape({n}));
-  return absl::OkStatus();
-}
-
-absl::Status HistogramShape(ShapeContext& c) {
-  WEIR_ASSIGN_OR_RETURN(const Shape range, c.WithRank(1, 1));
-  WEIR_RETURN_IF_ERROR(MergeDims(range.dim(0), 2).status());
-  WEIR_RETURN_IF_ERROR(c.WithRank(2, 0).status());
-  int64_t n = Shape::kUnknown;
-  if (const Tensor* bins = c.input_value(2); bins != nullptr && bins->num_elements() == 1) {
-    n = bins->IntAt(0);
-    if (n <= 0) return InvalidArgument("Requires nbins > 0: ", n);
-  }
-  c.set_output(0, Shape({n}));
-  return absl::OkStatus();
-}
-
-absl::Status CrossShape(ShapeContext& c) {
-  WEIR_RETURN_IF_ERROR(MergedShape(c));
-  const Shape& shape = c.outputs()[0];
-  if (!shape.has_rank()) return absl::OkStatus();
-  if (shape.rank() == 0) return InvalidArgument("Shape must be at least rank 1 but is rank 0");
-  return MergeDims(shape.dim(-1), 3).status();
 }
 
 // ---- gradients
@@ -286,48 +198,12 @@ Grads EuclideanNormGradient(GradContext& g) {
   return {x / (y / dy)};
 }
 
-Output CumulativeOp(GradContext& g, const char* op, Output x, bool reverse) {
-  return AddOp(op, {x, g.x(1)}, {{"exclusive", g.attr<bool>("exclusive")}, {"reverse", reverse}});
-}
-
-Grads CumsumGradient(GradContext& g) {
-  return {CumulativeOp(g, "Cumsum", g.dy(), !g.attr<bool>("reverse"))};
-}
-
-Grads CumprodGradient(GradContext& g) {
-  const bool reverse = g.attr<bool>("reverse");
-  const Output product = CumulativeOp(g, "Cumprod", g.x(0), reverse);
-  const Output sum = CumulativeOp(g, "Cumsum", product * g.dy(), !reverse);
-  return {DivNoNan(sum, g.x(0))};
-}
-
-// Uses the logarithms of the positive and of the negative part of dy, so that nothing overflows.
-Grads CumulativeLogsumexpGradient(GradContext& g) {
-  const Output x = g.x(0), y = g.y(), dy = g.dy();
-  const bool reverse = g.attr<bool>("reverse");
-  const double lowest = dy.dtype() == DT_DOUBLE ? std::numeric_limits<double>::lowest()
-                        : dy.dtype() == DT_HALF ? -65504
-                                                : std::numeric_limits<float>::lowest();
-  const Output positive = Greater(dy, 0), log_positive = SelectV2(positive, Log(dy), lowest);
-  const Output negative = Less(dy, 0), log_negative = SelectV2(negative, Log(Negative(dy)), lowest);
-  const Output up = Exp(CumulativeOp(g, "CumulativeLogsumexp", log_positive - y, !reverse) + x);
-  const Output down = Exp(CumulativeOp(g, "CumulativeLogsumexp", log_negative - y, !reverse) + x);
-  return {up - down};
-}
-
-Grads CrossGradient(GradContext& g) {
-  const Output ga = Cross(g.x(1), g.dy());
-  return {ga, Cross(g.dy(), g.x(0))};
-}
-
 // ---- op definitions
 
 constexpr char kReducedTypes[] =
     "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64, "
     "qint8, quint8, qint32, "
     "qint16, quint16}";
-constexpr char kRealTypes[] =
-    "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}";
 
 OpSpec ReductionSpec(absl::string_view op, absl::string_view types) {
   return OpSpec(op)
@@ -339,18 +215,6 @@ OpSpec ReductionSpec(absl::string_view op, absl::string_view types) {
       .Reduction()
       .Rows(RowRule::kReduce)
       .InferShape(ReductionShape);
-}
-
-OpSpec ScanSpec(absl::string_view op, absl::string_view types) {
-  return OpSpec(op)
-      .In("x: T, axis: Tidx")
-      .Out("out: T")
-      .Attr("exclusive: bool = false")
-      .Attr("reverse: bool = false")
-      .Attr(types)
-      .Attr("Tidx: {int32, int64} = DT_INT32")
-      .Reduction()
-      .InferShape(CumulativeShape);
 }
 
 }  // namespace
@@ -389,80 +253,101 @@ void AddReductionOps(OpRegistry* ops) {
                  .NotDifferentiable()
                  .Doc(doc));
   }
-  constexpr char kArgTypes[] =
-      "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, "
-      "uint64, qint8, quint8, "
-      "qint32, qint16, quint16, bool}";
-  ops->Add(OpSpec("ArgMax")
-               .In("input: T, dimension: Tidx")
-               .Out("output: output_type")
-               .Attr(kArgTypes)
-               .Attr("Tidx: {int16, int32, int64} = DT_INT32")
-               .Attr("output_type: {int16, uint16, int32, int64} = DT_INT64")
-               .Reduction()
-               .InferShape(Ranked("dimension: 0", ArgShape))
-               .NotDifferentiable()
-               .Doc("Returns the index of the largest element along a dimension, the first one on "
-                    "a tie."));
-  ops->Add(OpSpec("ArgMin")
-               .In("input: T, dimension: Tidx")
-               .Out("output: output_type")
-               .Attr(kArgTypes)
-               .Attr("Tidx: {int32, int64} = DT_INT32")
-               .Attr("output_type: {int32, int64} = DT_INT64")
-               .Reduction()
-               .InferShape(Ranked("dimension: 0", ArgShape))
-               .NotDifferentiable()
-               .Doc("Returns the index of the smallest element along a dimension, the first one on "
-                    "a tie."));
-  ops->Add(ScanSpec("Cumsum", all)
-               .Gradient(CumsumGradient)
-               .Doc("Computes the cumulative sum along one dimension."));
-  ops->Add(ScanSpec("Cumprod", all)
-               .Gradient(CumprodGradient)
-               .Doc("Computes the cumulative product along one dimension."));
-  ops->Add(ScanSpec("CumulativeLogsumexp", kFloatTypes)
-               .Gradient(CumulativeLogsumexpGradient)
-               .Doc("Computes the cumulative log(sum(exp(x))) along one dimension."));
-  ops->Add(
-      OpSpec("Range")
-          .In("start: Tidx, limit: Tidx, delta: Tidx")
-          .Out("output: Tidx")
-          .Attr("Tidx: {bfloat16, half, float, double, int8, int16, int32, int64, uint16, "
-                "uint32, uint64} = DT_INT32")
-          .InferShape(RangeShape)
-          .NotDifferentiable()
-          .Doc("Returns start, start + delta, start + 2 delta, ... up to but excluding limit."));
-  ops->Add(OpSpec("LinSpace")
-               .In("start: T, stop: T, num: Tidx")
-               .Out("output: T")
-               .Attr(kFloatTypes)
-               .Attr("Tidx: {int32, int64} = DT_INT32")
-               .InferShape(LinSpaceShape)
-               .NotDifferentiable()
-               .Doc("Returns `num` evenly spaced values from start to stop, both included."));
-  ops->Add(OpSpec("Bincount")
-               .In("arr: int32, size: int32, weights: T")
-               .Out("bins: T")
-               .Attr("T: {int32, int64, float, double}")
-               .InferShape(BincountShape)
-               .Doc("Counts the occurrences of 0 ... size - 1 in arr, or sums the weights at them. "
-                    "Larger values are dropped."));
-  ops->Add(OpSpec("HistogramFixedWidth")
-               .In("values: T, value_range: T, nbins: int32")
-               .Out("out: dtype")
-               .Attr("T: {int32, int64, float, double}")
-               .Attr("dtype: {int32, int64} = DT_INT32")
-               .InferShape(HistogramShape)
-               .Doc("Counts the values in each of nbins equal-width bins of value_range. Values "
-                    "outside the range count in the first and last bin."));
-  ops->Add(OpSpec("Cross")
-               .In("a: T, b: T")
-               .Out("product: T")
-               .Attr(kRealTypes)
-               .InferShape(CrossShape)
-               .Gradient(CrossGradient)
-               .Doc("Computes the cross product of 3-vectors in the last dimension."));
+}
+
+// ---- builders
+
+Output AllAxes(Output x) {
+  if (!x.valid()) return {};
+  Graph& g = x.graph();
+  if (x.shape().rank() < 1) return Range(g, 0, Rank(x), 1);
+  std::vector<int64_t> axes(x.shape().rank());
+  std::iota(axes.begin(), axes.end(), 0);
+  return Ints(axes).In(g, "Const", DT_INT32);
+}
+
+namespace {
+
+// Reduces over all axes to a scalar, even if the rank is unknown.
+Output Reduce(const char* op, Output x) {
+  if (!x.valid()) return {};
+  const Output y = AddOp(op, {x, AllAxes(x)});
+  if (y.valid()) x.graph().Fail(x.graph().RefineShape(y, Shape()));
+  return y;
+}
+
+Output Reduce(const char* op, Output x, const Ints& axes, bool keep_dims, absl::string_view name) {
+  if (!x.valid()) return {};
+  if (axes.is_tensor()) return AddOp(op, {x, axes.tensor()}, {{"keep_dims", keep_dims}}, name);
+  NameScope scope(x.graph(), name.empty() ? op : name);
+  const Output indices = axes.In(x.graph(), "reduction_indices");
+  return AddOp(op, {x, indices}, {{"keep_dims", keep_dims}}, scope.name());
+}
+
+}  // namespace
+
+Output ReduceSum(Output x) { return Reduce("Sum", x); }
+Output ReduceSum(Output x, const Ints& axes, bool keep_dims, absl::string_view name) {
+  return Reduce("Sum", x, axes, keep_dims, name);
+}
+Output ReduceMean(Output x) { return Reduce("Mean", x); }
+Output ReduceMean(Output x, const Ints& axes, bool keep_dims, absl::string_view name) {
+  return Reduce("Mean", x, axes, keep_dims, name);
+}
+Output ReduceProd(Output x) { return Reduce("Prod", x); }
+Output ReduceProd(Output x, const Ints& axes, bool keep_dims, absl::string_view name) {
+  return Reduce("Prod", x, axes, keep_dims, name);
+}
+Output ReduceMax(Output x) { return Reduce("Max", x); }
+Output ReduceMax(Output x, const Ints& axes, bool keep_dims, absl::string_view name) {
+  return Reduce("Max", x, axes, keep_dims, name);
+}
+Output ReduceMin(Output x) { return Reduce("Min", x); }
+Output ReduceMin(Output x, const Ints& axes, bool keep_dims, absl::string_view name) {
+  return Reduce("Min", x, axes, keep_dims, name);
+}
+Output ReduceAll(Output x) { return Reduce("All", x); }
+Output ReduceAll(Output x, const Ints& axes, bool keep_dims, absl::string_view name) {
+  return Reduce("All", x, axes, keep_dims, name);
+}
+Output ReduceAny(Output x) { return Reduce("Any", x); }
+Output ReduceAny(Output x, const Ints& axes, bool keep_dims, absl::string_view name) {
+  return Reduce("Any", x, axes, keep_dims, name);
+}
+Output ReduceEuclideanNorm(Output x) { return Reduce("EuclideanNorm", x); }
+Output ReduceEuclideanNorm(Output x, const Ints& axes, bool keep_dims, absl::string_view name) {
+  return Reduce("EuclideanNorm", x, axes, keep_dims, name);
+}
+
+Output ReduceLogsumexp(Output x, const Ints& axes, bool keep_dims, absl::string_view name) {
+  if (!x.valid()) return {};
+  NameScope scope(x.graph(), name);
+  const Output largest = ReduceMax(x, axes, /*keep_dims=*/true);
+  const Output finite = StopGradient(SelectV2(IsFinite(largest), largest, 0.0));
+  const Output log = Log(ReduceSum(Exp(Subtract(x, finite)), axes, keep_dims));
+  if (keep_dims) return Add(log, finite, scope.name());
+  const Output shift = Reshape(finite, AddOp("Shape", {log}));
+  return Add(log, shift, scope.name());
+}
+
+Output ReduceVariance(Output x, const Ints& axes, bool keep_dims, absl::string_view name) {
+  if (!x.valid()) return {};
+  NameScope scope(x.graph(), name);
+  const Output mean = ReduceMean(x, axes, /*keep_dims=*/true);
+  return ReduceMean(Square(x - mean), axes, keep_dims);
+}
+
+Output ReduceStd(Output x, const Ints& axes, bool keep_dims, absl::string_view name) {
+  if (!x.valid()) return {};
+  NameScope scope(x.graph(), name);
+  return Sqrt(ReduceVariance(x, axes, keep_dims));
+}
+
+Output CountNonzero(Output x, const Ints& axes, bool keep_dims, absl::string_view name) {
+  if (!x.valid()) return {};
+  NameScope scope(x.graph(), name);
+  const Output nonzero = NotEqual(x, Const(x.graph(), Tensor::Zeros(x.dtype(), Shape()), "zeros"));
+  return ReduceSum(Cast(nonzero, DT_INT64), axes, keep_dims);
 }
 
 }  // namespace weir

@@ -1,7 +1,9 @@
 #include "weir/core/scope.h"
+#include "weir/ops/math.h"
 #include "weir/ops/math_internal.h"
 #include "weir/ops/registry.h"
 
+// Sums and other reductions of the rows of segments.
 namespace weir {
 
 absl::Status SegmentsShape(ShapeContext& c, int64_t count) {
@@ -16,9 +18,9 @@ absl::Status SegmentsShape(ShapeContext& c, int64_t count) {
   return absl::OkStatus();
 }
 
-namespace {
-
 // ---- shape functions
+
+namespace {
 
 absl::Status SegmentShape(ShapeContext& c) {
   WEIR_ASSIGN_OR_RETURN(const Shape data, c.WithRankAtLeast(0, 1));
@@ -319,6 +321,62 @@ void AddSegmentOps(OpRegistry* ops) {
             SparseSegmentGradGradient<true, true>,
             "Computes the sum of rows data[indices] with equal (sorted) ids, divided by the square "
             "root of their number.");
+}
+
+// ---- builders
+
+Output SegmentSum(Output data, Output ids, absl::string_view name) {
+  return AddOp("SegmentSum", {data, ids}, {}, name);
+}
+Output SegmentMean(Output data, Output ids, absl::string_view name) {
+  return AddOp("SegmentMean", {data, ids}, {}, name);
+}
+Output SegmentProd(Output data, Output ids, absl::string_view name) {
+  return AddOp("SegmentProd", {data, ids}, {}, name);
+}
+Output SegmentMin(Output data, Output ids, absl::string_view name) {
+  return AddOp("SegmentMin", {data, ids}, {}, name);
+}
+Output SegmentMax(Output data, Output ids, absl::string_view name) {
+  return AddOp("SegmentMax", {data, ids}, {}, name);
+}
+
+namespace {
+
+Output UnsortedSegment(const char* op, Output data, Output ids, const Ints& num_segments,
+                       absl::string_view name) {
+  if (!data.valid()) return {};
+  if (num_segments.is_tensor()) return AddOp(op, {data, ids, num_segments.tensor()}, {}, name);
+  NameScope scope(data.graph(), name.empty() ? op : name);
+  return AddOp(op, {data, ids, num_segments.In(data.graph(), "num_segments")}, {}, scope.name());
+}
+
+}  // namespace
+
+Output UnsortedSegmentSum(Output data, Output ids, const Ints& num_segments,
+                          absl::string_view name) {
+  return UnsortedSegment("UnsortedSegmentSum", data, ids, num_segments, name);
+}
+Output UnsortedSegmentProd(Output data, Output ids, const Ints& num_segments,
+                           absl::string_view name) {
+  return UnsortedSegment("UnsortedSegmentProd", data, ids, num_segments, name);
+}
+Output UnsortedSegmentMin(Output data, Output ids, const Ints& num_segments,
+                          absl::string_view name) {
+  return UnsortedSegment("UnsortedSegmentMin", data, ids, num_segments, name);
+}
+Output UnsortedSegmentMax(Output data, Output ids, const Ints& num_segments,
+                          absl::string_view name) {
+  return UnsortedSegment("UnsortedSegmentMax", data, ids, num_segments, name);
+}
+Output SparseSegmentSum(Output data, Output indices, Output ids, absl::string_view name) {
+  return AddOp("SparseSegmentSum", {data, indices, ids}, {}, name);
+}
+Output SparseSegmentMean(Output data, Output indices, Output ids, absl::string_view name) {
+  return AddOp("SparseSegmentMean", {data, indices, ids}, {}, name);
+}
+Output SparseSegmentSqrtN(Output data, Output indices, Output ids, absl::string_view name) {
+  return AddOp("SparseSegmentSqrtN", {data, indices, ids}, {}, name);
 }
 
 }  // namespace weir

@@ -1,18 +1,12 @@
 #include <cmath>
 
 #include "weir/core/scope.h"
+#include "weir/ops/math.h"
 #include "weir/ops/math_internal.h"
 #include "weir/ops/registry.h"
-#include "weir/ops/shape_values.h"
 
+// Elementwise functions of one tensor.
 namespace weir {
-
-Output ScalarConst(const Output& like, const Literal& value) {
-  return ConstLike(like, value, "Const");
-}
-Output ZerosOf(const Output& x) { return ZerosLike(x); }
-Output OnesOf(const Output& x) { return OnesLike(x); }
-Output ShapeVector(const Output& x) { return ShapeTensor(x, DT_INT32, "Shape"); }
 
 namespace {
 
@@ -108,33 +102,10 @@ Grads ReciprocalGradGradient(GradContext& g) {
   return {ddy * -2 * g.x(1) * y, ReciprocalGrad(y, g.dy())};
 }
 
-// ---- complex numbers
-
-Grads ComplexAbsGradient(GradContext& g) {
-  const Output numerator = Complex(g.dy(), ZerosOf(g.dy())) * g.x();
-  return {DivNoNan(numerator, Complex(g.y(), ZerosOf(g.y())))};
-}
-Grads ConjGradient(GradContext& g) { return {Conj(g.dy())}; }
-Grads RealGradient(GradContext& g) { return {Complex(g.dy(), ScalarConst(g.dy(), 0))}; }
-Grads ImagGradient(GradContext& g) { return {Complex(ScalarConst(g.dy(), 0), g.dy())}; }
-Grads AngleGradient(GradContext& g) {
-  const Output re = Real(g.x()), im = Imag(g.x());
-  const Output inverse = Reciprocal(Complex(im, re));
-  const Output dy = Complex(g.dy(), ScalarConst(g.dy(), 0));
-  return {Negative(dy) * inverse};
-}
-
-Grads CastGradient(GradContext& g) {
-  const DataType from = g.x().dtype(), to = g.y().dtype();
-  const auto differentiable = [](DataType t) { return IsFloating(t) || IsComplex(t); };
-  if (!differentiable(from) || !differentiable(to)) return {};
-  return {AddOp("Cast", {g.dy()}, {{"DstT", from}})};
-}
-
 constexpr char kSignedTypes[] = "T: {bfloat16, half, float, double, int8, int16, int32, int64}";
+
 constexpr char kSignedComplexTypes[] =
     "T: {bfloat16, half, float, double, int8, int16, int32, int64, complex64, complex128}";
-constexpr char kIntegerTypes[] = "T: {int8, int16, int32, int64, uint8, uint16, uint32, uint64}";
 
 OpSpec UnarySpec(absl::string_view op, absl::string_view types) {
   return OpSpec(op).In("x: T").Out("y: T").Attr(types).Elementwise().InferShape(SameShape);
@@ -273,67 +244,79 @@ void AddGradientFunctions(OpRegistry* ops) {
   add("InvGrad", ReciprocalGradGradient, "Computes -dy * y * y: the old name of ReciprocalGrad.");
 }
 
-void AddComplexFunctions(OpRegistry* ops) {
-  const auto part = [ops](absl::string_view op, absl::string_view in, absl::string_view out,
-                          GradientFn gradient, absl::string_view doc) {
-    ops->Add(OpSpec(op)
-                 .In(in)
-                 .Out(out)
-                 .Attr("T: {complex64, complex128} = DT_COMPLEX64")
-                 .Attr("Tout: {float, double} = DT_FLOAT")
-                 .Elementwise()
-                 .InferShape(SameShape)
-                 .Gradient(std::move(gradient))
-                 .Doc(doc));
-  };
-  part("ComplexAbs", "x: T", "y: Tout", ComplexAbsGradient,
-       "Computes the absolute value of complex numbers elementwise.");
-  part("Real", "input: T", "output: Tout", RealGradient,
-       "Returns the real part of complex numbers, elementwise.");
-  part("Imag", "input: T", "output: Tout", ImagGradient,
-       "Returns the imaginary part of complex numbers, elementwise.");
-  part("Angle", "input: T", "output: Tout", AngleGradient,
-       "Returns the argument of complex numbers, in (-pi, pi], elementwise.");
-  ops->Add(OpSpec("Conj")
-               .In("input: T")
-               .Out("output: T")
-               .Attr("T: {complex64, complex128, variant} = DT_COMPLEX64")
-               .Elementwise()
-               .Involution()
-               .InferShape(SameShape)
-               .Gradient(ConjGradient)
-               .Doc("Returns the complex conjugate, elementwise."));
-}
-
 }  // namespace
 
 void AddUnaryMathOps(OpRegistry* ops) {
   AddFloatFunctions(ops);
   AddNumberFunctions(ops);
   AddGradientFunctions(ops);
-  AddComplexFunctions(ops);
-  ops->Add(OpSpec("Cast")
-               .In("x: SrcT")
-               .Out("y: DstT")
-               .Attr("SrcT: type")
-               .Attr("DstT: type")
-               .Attr("Truncate: bool = false")
-               .Elementwise()
-               .ShapeValue(ForwardedShapeValue)
-               .InferShape(SameShape)
-               .Gradient(CastGradient)
-               .Doc("Casts x to another type. Conversion of floating-point numbers to integers "
-                    "drops the fraction. With Truncate, conversion to a narrower floating-point "
-                    "type drops mantissa bits instead of rounding."));
-  ops->Add(OpSpec("Bucketize")
-               .In("input: T")
-               .Out("output: int32")
-               .Attr("T: {int32, int64, float, double}")
-               .Attr("boundaries: list(float)")
-               .Elementwise()
-               .InferShape(SameShape)
-               .Doc("Returns for each element its bucket: the number of boundaries (in ascending "
-                    "order) that are not greater than it."));
+}
+
+Output Abs(Output x, absl::string_view name) {
+  if (!IsComplex(x.dtype())) return Unary("Abs", x, name);
+  return AddOp("ComplexAbs", {x}, {{"Tout", x.dtype() == DT_COMPLEX64 ? DT_FLOAT : DT_DOUBLE}},
+               name.empty() ? "Abs" : name);
+}
+Output Negative(Output x, absl::string_view name) { return Unary("Neg", x, name); }
+Output Sign(Output x, absl::string_view name) { return Unary("Sign", x, name); }
+Output Reciprocal(Output x, absl::string_view name) { return Unary("Reciprocal", x, name); }
+Output Square(Output x, absl::string_view name) { return Unary("Square", x, name); }
+Output Sqrt(Output x, absl::string_view name) { return Unary("Sqrt", x, name); }
+Output Rsqrt(Output x, absl::string_view name) { return Unary("Rsqrt", x, name); }
+Output Exp(Output x, absl::string_view name) { return Unary("Exp", x, name); }
+Output Expm1(Output x, absl::string_view name) { return Unary("Expm1", x, name); }
+Output Log(Output x, absl::string_view name) { return Unary("Log", x, name); }
+Output Log1p(Output x, absl::string_view name) { return Unary("Log1p", x, name); }
+Output Sin(Output x, absl::string_view name) { return Unary("Sin", x, name); }
+Output Cos(Output x, absl::string_view name) { return Unary("Cos", x, name); }
+Output Tan(Output x, absl::string_view name) { return Unary("Tan", x, name); }
+Output Asin(Output x, absl::string_view name) { return Unary("Asin", x, name); }
+Output Acos(Output x, absl::string_view name) { return Unary("Acos", x, name); }
+Output Atan(Output x, absl::string_view name) { return Unary("Atan", x, name); }
+Output Sinh(Output x, absl::string_view name) { return Unary("Sinh", x, name); }
+Output Cosh(Output x, absl::string_view name) { return Unary("Cosh", x, name); }
+Output Tanh(Output x, absl::string_view name) { return Unary("Tanh", x, name); }
+Output Asinh(Output x, absl::string_view name) { return Unary("Asinh", x, name); }
+Output Acosh(Output x, absl::string_view name) { return Unary("Acosh", x, name); }
+Output Atanh(Output x, absl::string_view name) { return Unary("Atanh", x, name); }
+Output Sigmoid(Output x, absl::string_view name) { return Unary("Sigmoid", x, name); }
+Output LogSigmoid(Output x, absl::string_view name) {
+  if (!x.valid()) return {};
+  NameScope scope(x.graph(), name);
+  return Unary("Neg", Unary("Softplus", Negative(x), {}), scope.name());
+}
+Output Erf(Output x, absl::string_view name) { return Unary("Erf", x, name); }
+Output Erfc(Output x, absl::string_view name) { return Unary("Erfc", x, name); }
+Output Erfinv(Output x, absl::string_view name) { return Unary("Erfinv", x, name); }
+Output Ndtri(Output x, absl::string_view name) { return Unary("Ndtri", x, name); }
+Output Lgamma(Output x, absl::string_view name) { return Unary("Lgamma", x, name); }
+Output Digamma(Output x, absl::string_view name) { return Unary("Digamma", x, name); }
+Output Floor(Output x, absl::string_view name) { return Unary("Floor", x, name); }
+Output Ceil(Output x, absl::string_view name) { return Unary("Ceil", x, name); }
+Output Round(Output x, absl::string_view name) { return Unary("Round", x, name); }
+Output Rint(Output x, absl::string_view name) { return Unary("Rint", x, name); }
+Output IsNan(Output x, absl::string_view name) { return Unary("IsNan", x, name); }
+Output IsInf(Output x, absl::string_view name) { return Unary("IsInf", x, name); }
+Output IsFinite(Output x, absl::string_view name) { return Unary("IsFinite", x, name); }
+
+Output LogicalNot(Output x, absl::string_view name) { return Unary("LogicalNot", x, name); }
+
+Output Invert(Output x, absl::string_view name) { return Unary("Invert", x, name); }
+
+Output SigmoidGrad(Output y, Output dy, absl::string_view name) {
+  return AddOp("SigmoidGrad", {y, dy}, {}, name);
+}
+Output TanhGrad(Output y, Output dy, absl::string_view name) {
+  return AddOp("TanhGrad", {y, dy}, {}, name);
+}
+Output SqrtGrad(Output y, Output dy, absl::string_view name) {
+  return AddOp("SqrtGrad", {y, dy}, {}, name);
+}
+Output RsqrtGrad(Output y, Output dy, absl::string_view name) {
+  return AddOp("RsqrtGrad", {y, dy}, {}, name);
+}
+Output ReciprocalGrad(Output y, Output dy, absl::string_view name) {
+  return AddOp("ReciprocalGrad", {y, dy}, {}, name);
 }
 
 }  // namespace weir

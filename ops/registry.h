@@ -22,7 +22,9 @@ void AddBiasOps(OpRegistry* ops);            // nn_bias.cc
 void AddBinaryMathOps(OpRegistry* ops);      // math_binary.cc
 void AddBoxOps(OpRegistry* ops);             // image_boxes.cc
 void AddCandidateOps(OpRegistry* ops);       // candidate.cc
+void AddCastOps(OpRegistry* ops);            // math_cast.cc
 void AddColorOps(OpRegistry* ops);           // image_color.cc
+void AddComplexOps(OpRegistry* ops);         // math_complex.cc
 void AddControlFlowOps(OpRegistry* ops);     // control_flow.cc
 void AddConvOps(OpRegistry* ops);            // nn_conv.cc
 void AddCtcOps(OpRegistry* ops);             // ctc.cc
@@ -42,6 +44,7 @@ void AddImageSamplingOps(OpRegistry* ops);   // image_sampling.cc
 void AddInplaceOps(OpRegistry* ops);         // inplace.cc
 void AddIoOps(OpRegistry* ops);              // io.cc
 void AddLinalgOps(OpRegistry* ops);          // linalg.cc
+void AddLogicOps(OpRegistry* ops);           // math_logic.cc
 void AddMatMulOps(OpRegistry* ops);          // math_matmul.cc
 void AddNormOps(OpRegistry* ops);            // nn_norm.cc
 void AddOptionalOps(OpRegistry* ops);        // optional.cc
@@ -59,8 +62,10 @@ void AddReductionOps(OpRegistry* ops);       // math_reduction.cc
 void AddRemapOps(OpRegistry* ops);           // remap.cc
 void AddResizeOps(OpRegistry* ops);          // image_resize.cc
 void AddRnnOps(OpRegistry* ops);             // rnn.cc
+void AddScanOps(OpRegistry* ops);            // math_scan.cc
 void AddSearchOps(OpRegistry* ops);          // search.cc
 void AddSegmentOps(OpRegistry* ops);         // math_segment.cc
+void AddSelectOps(OpRegistry* ops);          // math_select.cc
 void AddSetOps(OpRegistry* ops);             // sets.cc
 void AddSoftmaxOps(OpRegistry* ops);         // nn_losses.cc
 void AddSparseCrossOps(OpRegistry* ops);     // sparse_cross.cc
