@@ -1,58 +1,16 @@
+#include "weir/ops/array.h"
+
+#include <algorithm>
+
 #include "weir/core/scope.h"
 #include "weir/ops/array_internal.h"
 #include "weir/ops/registry.h"
 #include "weir/ops/shape_values.h"
 
-// Concatenating, splitting and tiling tensors.
+// Concatenation and its inverse: Concat, Split, Pack, Unpack.
 namespace weir {
 
 // ---- shape functions
-
-absl::Status ConcatenatedShape(ShapeContext& c, int first, int last, int axis_input) {
-  WEIR_RETURN_IF_ERROR(c.WithRankAtMost(axis_input, 0).status());
-  int rank = -1;
-  for (int i = first; i < last; ++i) {
-    const int r = c.input(i).rank();
-    if (r < 0) continue;
-    if (r == 0) {
-      return InvalidArgument("Can't concatenate scalars (use tf.stack instead): input ", i - first,
-                             " is a scalar");
-    }
-    if (rank >= 0 && r != rank) {
-      return InvalidArgument("Ranks of all input tensors should match: shape of input ", i - first,
-                             " is ", c.input(i).ToString(), ", others have rank ", rank);
-    }
-    rank = r;
-  }
-  if (rank < 0) return absl::OkStatus();
-  const auto axis = KnownInts(c, axis_input);
-  if (!axis.has_value() || axis->size() != 1) {
-    c.set_output(0, UnknownDims(rank));
-    return absl::OkStatus();
-  }
-  WEIR_ASSIGN_OR_RETURN(const int dim, CheckedAxis((*axis)[0], rank));
-  Shape out = UnknownDims(rank);
-  out.set_dim(dim, 0);
-  for (int i = first; i < last; ++i) {
-    const Shape in = c.input(i).has_rank() ? c.input(i) : UnknownDims(rank);
-    for (int d = 0; d < rank; ++d) {
-      if (d == dim) {
-        WEIR_ASSIGN_OR_RETURN(const int64_t sum, AddDims(out.dim(d), in.dim(d)));
-        out.set_dim(d, sum);
-      } else {
-        absl::StatusOr<int64_t> merged = MergeDims(out.dim(d), in.dim(d));
-        if (!merged.ok()) {
-          return InvalidArgument("Dimension ", d, " in both shapes must be equal, but are ",
-                                 out.dim(d), " and ", in.dim(d), ": input ", i - first,
-                                 " has shape ", in.ToString(), ", joined along axis ", dim);
-        }
-        out.set_dim(d, *merged);
-      }
-    }
-  }
-  c.set_output(0, std::move(out));
-  return absl::OkStatus();
-}
 
 namespace {
 
@@ -151,33 +109,6 @@ absl::Status UnpackShape(ShapeContext& c) {
   }
   part.RemoveDim(axis);
   c.set_all_outputs(part);
-  return absl::OkStatus();
-}
-
-absl::Status TileShape(ShapeContext& c) {
-  WEIR_ASSIGN_OR_RETURN(const int64_t n, VectorLength(c, 1));
-  Shape out = c.input(0).has_rank() ? c.input(0) : UnknownDims(n);
-  if (!out.has_rank()) return absl::OkStatus();
-  if (n >= 0 && n != out.rank()) {
-    return InvalidArgument("Expected multiples argument to be a vector of length ", out.rank(),
-                           " but got length ", n);
-  }
-  WEIR_ASSIGN_OR_RETURN(const Shape multiples, RequestedShape(c, 1));
-  if (multiples.has_rank() && multiples.rank() != out.rank()) {
-    return InvalidArgument("Expected multiples argument to be a vector of length ", out.rank(),
-                           " but got length ", multiples.rank());
-  }
-  for (int i = 0; i < out.rank(); ++i) {
-    const int64_t times = multiples.has_rank() ? multiples.dim(i) : Shape::kUnknown;
-    WEIR_ASSIGN_OR_RETURN(const int64_t extent, MulDims(out.dim(i), times));
-    out.set_dim(i, extent);
-  }
-  c.set_output(0, std::move(out));
-  return absl::OkStatus();
-}
-
-absl::Status TileGradShape(ShapeContext& c) {
-  c.set_output(0, UnknownDims(c.input(0).rank()));
   return absl::OkStatus();
 }
 
@@ -300,18 +231,6 @@ Grads PackGradient(GradContext& g) {
   return out;
 }
 
-// Reshapes dy to [m0, d0, m1, d1, ...] and sums it over the multiples.
-Grads TileGradient(GradContext& g) {
-  const Output shape = ShapeTensor(g.x(0), g.x(1).dtype());
-  const Output split = Reshape(Transpose(Stack({g.x(1), shape})), {-1});
-  const Output axes = RangeOp(g.graph(), 0, Size(split), 2);
-  const Output dx = ReduceSum(Reshape(g.dy(), split), axes);
-  if (dx.valid()) {
-    if (absl::Status s = g.graph().RefineShape(dx, g.x(0).shape()); !s.ok()) g.graph().Fail(s);
-  }
-  return {dx};
-}
-
 }  // namespace
 
 void AddArrayConcatOps(OpRegistry* ops) {
@@ -386,24 +305,91 @@ void AddArrayConcatOps(OpRegistry* ops) {
           .InferShape(UnpackShape)
           .Gradient(UnpackGradient)
           .Doc("Unstacks a tensor along a dimension: returns its slices without that dimension."));
-  ops->Add(OpSpec("Tile")
-               .In("input: T, multiples: Tmultiples")
-               .Out("output: T")
-               .Attr("T: type")
-               .Attr("Tmultiples: {int32, int64} = DT_INT32")
-               .Moves(Movement::kRearrange)
-               .IdentityIfSameShape()
-               .Repeats(0)
-               .InferShape(TileShape)
-               .Gradient(TileGradient)
-               .Doc("Repeats the input `multiples` times in each dimension."));
-  ops->Add(OpSpec("TileGrad")
-               .In("input: T, multiples: int32")
-               .Out("output: T")
-               .Attr("T: type")
-               .Deprecated(3, "use Sum of a Reshape")
-               .InferShape(TileGradShape)
-               .Doc("Sums the repetitions of a tiled tensor."));
+}
+
+// ---- builders
+
+Output Concat(const Outputs& xs, const Ints& axis, absl::string_view name) {
+  if (xs.empty() || !xs[0].valid()) return {};
+  Graph& g = xs[0].graph();
+  NodeScope scope(g, name, "concat");
+  if (xs.size() == 1) {
+    axis.In(g, "concat_dim");
+    return Identity(xs[0], name.empty() ? "concat" : name);
+  }
+  return AddOp("ConcatV2", {xs, axis.In(g, "axis")}, {}, scope.name());
+}
+
+Outputs ConcatOffset(Output axis, const Outputs& shapes, absl::string_view name) {
+  return AllOutputs(AddNode("ConcatOffset", {axis, shapes}, {}, name), shapes.size());
+}
+
+namespace {
+
+// The maximum number of tensors in a list that a node returns.
+constexpr int64_t kMostParts = int64_t{1} << 20;
+
+// Returns false and fails the graph with INVALID_ARGUMENT if `num` exceeds kMostParts.
+bool CheckParts(Graph& graph, absl::string_view builder, int64_t num) {
+  if (num <= kMostParts) return true;
+  graph.Fail(InvalidArgument(builder, ": ", num, " parts exceed the maximum of ", kMostParts,
+                             " that there may be"));
+  return false;
+}
+
+}  // namespace
+
+Outputs Split(Output x, int64_t num, const Ints& axis, absl::string_view name) {
+  const int64_t count = std::clamp<int64_t>(num, 0, kMostParts);
+  if (!x.valid() || !CheckParts(x.graph(), "Split", num)) return Outputs(count);
+  NodeScope scope(x.graph(), name, "split");
+  Node* n =
+      AddNode("Split", {axis.In(x.graph(), "split_dim"), x}, {{"num_split", num}}, scope.name());
+  return AllOutputs(n, count);
+}
+
+Outputs SplitV(Output x, const Ints& sizes, const Ints& axis, absl::string_view name) {
+  int64_t promised = 1;  // if the number of sizes is unknown
+  if (!sizes.is_tensor()) {
+    promised = static_cast<int64_t>(sizes.values().size());
+  } else if (sizes.tensor().shape().rank() == 1 && sizes.tensor().dim(0) >= 0) {
+    promised = sizes.tensor().dim(0);
+  }
+  if (!x.valid()) return Outputs(promised);
+  Graph& g = x.graph();
+  const Output lengths = sizes.In(g, "Const");
+  if (!lengths.valid()) return Outputs(promised);
+  const int64_t count = lengths.shape().rank() == 1 ? lengths.dim(0) : -1;
+  if (count < 0) {
+    g.Fail(InvalidArgument(
+        "SplitV: the number of parts must be known when the graph is built, but the sizes are ",
+        lengths.name(), " of shape ", lengths.shape().ToString()));
+    return Outputs(promised);
+  }
+  NodeScope scope(g, name, "split");
+  Node* n = AddNode("SplitV", {x, lengths, axis.In(g, "split_dim")}, {{"num_split", count}},
+                    scope.name());
+  return AllOutputs(n, count);
+}
+
+Output Stack(const Outputs& xs, int64_t axis, absl::string_view name) {
+  return AddOp("Pack", {xs}, {{"axis", axis}}, name.empty() ? "stack" : name);
+}
+
+Outputs Unstack(Output x, int64_t axis, int64_t num, absl::string_view name) {
+  if (!x.valid()) return Outputs(num < 0 ? 1 : std::min(num, kMostParts));
+  if (num < 0 && x.shape().has_rank()) {
+    absl::StatusOr<int> dim = CheckedAxis(axis, x.shape().rank());
+    if (dim.ok()) num = x.dim(*dim);
+  }
+  if (num < 0) {
+    x.graph().Fail(InvalidArgument("Unstack: cannot infer the number of parts from shape ",
+                                   x.shape().ToString(), " along axis ", axis, "; give `num`"));
+    return Outputs(1);
+  }
+  if (!CheckParts(x.graph(), "Unstack", num)) return Outputs(kMostParts);
+  Node* n = AddNode("Unpack", {x}, {{"num", num}, {"axis", axis}}, name.empty() ? "unstack" : name);
+  return AllOutputs(n, num);
 }
 
 }  // namespace weir

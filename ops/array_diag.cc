@@ -1,12 +1,16 @@
-#include "weir/core/scope.h"
+#include "weir/ops/array.h"
+
+#include <algorithm>
+
 #include "weir/ops/array_internal.h"
 #include "weir/ops/registry.h"
 
+// Diagonals and bands of matrices.
 namespace weir {
 
-namespace {
-
 // ---- shape functions
+
+namespace {
 
 absl::Status DiagShape(ShapeContext& c) {
   WEIR_ASSIGN_OR_RETURN(const Shape d, c.WithRankAtLeast(0, 1));
@@ -315,6 +319,46 @@ void AddArrayDiagOps(OpRegistry* ops) {
                .Gradient(MatrixBandPartGradient)
                .Doc("Sets everything outside `num_lower` subdiagonals and `num_upper` "
                     "superdiagonals to zero. A negative number keeps all."));
+}
+
+// ---- builders
+
+Output Diag(Output diagonal, absl::string_view name) { return AddOp("Diag", {diagonal}, {}, name); }
+Output DiagPart(Output x, absl::string_view name) { return AddOp("DiagPart", {x}, {}, name); }
+
+Output MatrixDiag(Output diagonal, const MatrixDiagOptions& options, absl::string_view name) {
+  if (!diagonal.valid()) return {};
+  Graph& g = diagonal.graph();
+  NodeScope scope(g, name, "diag");
+  const Output k = options.k.In(g, "k"), rows = options.num_rows.In(g, "num_rows");
+  const Output cols = options.num_cols.In(g, "num_cols");
+  const Output padding =
+      OptionValue(g, diagonal.dtype(), options.padding_value, 0, "padding_value");
+  return AddOp("MatrixDiagV3", {diagonal, k, rows, cols, padding}, {{"align", options.align}},
+               scope.name());
+}
+
+Output MatrixDiagPart(Output x, const MatrixDiagOptions& options, absl::string_view name) {
+  if (!x.valid()) return {};
+  Graph& g = x.graph();
+  NodeScope scope(g, name, "diag_part");
+  const Output k = options.k.In(g, "k");
+  const Output padding = OptionValue(g, x.dtype(), options.padding_value, 0, "padding_value");
+  return AddOp("MatrixDiagPartV3", {x, k, padding}, {{"align", options.align}}, scope.name());
+}
+
+Output MatrixSetDiag(Output x, Output diagonal, const MatrixDiagOptions& options,
+                     absl::string_view name) {
+  if (!x.valid()) return {};
+  NodeScope scope(x.graph(), name, "set_diag");
+  return AddOp("MatrixSetDiagV3", {x, diagonal, options.k.In(x.graph(), "k")},
+               {{"align", options.align}}, scope.name());
+}
+
+Output MatrixBandPart(Output x, const Ints& num_lower, const Ints& num_upper,
+                      absl::string_view name) {
+  return WithTwoInts("MatrixBandPart", x, "num_lower", num_lower, "num_upper", num_upper, name,
+                     true);
 }
 
 }  // namespace weir

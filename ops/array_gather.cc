@@ -1,13 +1,16 @@
+#include "weir/ops/array.h"
+
 #include "weir/core/scope.h"
 #include "weir/ops/array_internal.h"
 #include "weir/ops/ranked_internal.h"
 #include "weir/ops/registry.h"
 
+// Gather and scatter.
 namespace weir {
 
-namespace {
-
 // ---- shape functions
+
+namespace {
 
 absl::Status GatherShape(ShapeContext& c) {
   WEIR_ASSIGN_OR_RETURN(const Shape params, c.WithRankAtLeast(0, 1));
@@ -342,6 +345,61 @@ void AddArrayGatherOps(OpRegistry* ops) {
                .Gradient(TensorScatterExtremeGradient)
                .Doc("Returns the tensor with the elementwise maximum of itself and `updates` at "
                     "`indices`."));
+}
+
+// ---- builders
+
+Output Gather(Output params, const Ints& indices, const GatherOptions& options,
+              absl::string_view name) {
+  if (!params.valid()) return {};
+  Graph& g = params.graph();
+  NodeScope scope(g, name, "GatherV2");
+  const Output rows = indices.In(g, "indices");
+  return AddOp("GatherV2", {params, rows, Ints(options.axis).In(g, "axis")},
+               {{"batch_dims", options.batch_dims}}, scope.name());
+}
+
+Output GatherV2(Output params, Output indices, Output axis, int64_t batch_dims,
+                absl::string_view name) {
+  return AddOp("GatherV2", {params, indices, axis}, {{"batch_dims", batch_dims}}, name);
+}
+
+Output GatherNd(Output params, const Ints& indices, absl::string_view name) {
+  return WithInts("GatherNd", params, "indices", indices, name);
+}
+
+Output ScatterNd(const Ints& indices, Output updates, const Ints& shape, absl::string_view name) {
+  if (!updates.valid()) return {};
+  Graph& g = updates.graph();
+  NodeScope scope(g, name, "ScatterNd");
+  const DataType type = TypeAmong({&indices, &shape});
+  const Output rows = indices.In(g, "indices", type);
+  return AddOp("ScatterNd", {rows, updates, shape.In(g, "shape", type)}, {}, scope.name());
+}
+
+namespace {
+
+Output ScatterOp(absl::string_view op, Output tensor, Output indices, Output updates,
+                 absl::string_view name) {
+  return AddOp(op, {tensor, indices, updates}, {}, name);
+}
+
+}  // namespace
+
+Output TensorScatterUpdate(Output tensor, Output indices, Output updates, absl::string_view name) {
+  return ScatterOp("TensorScatterUpdate", tensor, indices, updates, name);
+}
+Output TensorScatterAdd(Output tensor, Output indices, Output updates, absl::string_view name) {
+  return ScatterOp("TensorScatterAdd", tensor, indices, updates, name);
+}
+Output TensorScatterSub(Output tensor, Output indices, Output updates, absl::string_view name) {
+  return ScatterOp("TensorScatterSub", tensor, indices, updates, name);
+}
+Output TensorScatterMin(Output tensor, Output indices, Output updates, absl::string_view name) {
+  return ScatterOp("TensorScatterMin", tensor, indices, updates, name);
+}
+Output TensorScatterMax(Output tensor, Output indices, Output updates, absl::string_view name) {
+  return ScatterOp("TensorScatterMax", tensor, indices, updates, name);
 }
 
 }  // namespace weir

@@ -1,7 +1,12 @@
 #ifndef WEIR_OPS_ARRAY_INTERNAL_H_
 #define WEIR_OPS_ARRAY_INTERNAL_H_
 
+#include <initializer_list>
+#include <optional>
+#include <vector>
+
 #include "weir/core/gradient.h"
+#include "weir/core/scope.h"
 #include "weir/core/shape_context.h"
 #include "weir/ops/array.h"
 #include "weir/ops/math.h"
@@ -11,6 +16,31 @@ namespace weir {
 
 // Returns outputs 0 to count - 1 of a node, or `count` invalid outputs if `node` is null.
 Outputs AllOutputs(Node* node, size_t count);
+
+// ---- builders
+
+// The name scope that a Python wrapper opens under the name of its last node. Literals are created
+// inside the scope; the node itself is named `name()`.
+class NodeScope : public NameScope {
+ public:
+  NodeScope(Graph& graph, absl::string_view name, absl::string_view fallback)
+      : NameScope(graph, name.empty() ? fallback : name) {}
+};
+
+// Returns the dtype for literals among several integer arguments. As in Python, it is the dtype of
+// a tensor among them.
+DataType TypeAmong(std::initializer_list<const Ints*> args);
+// Adds a node of `op` with arguments x and integers. Literals become constants named after the
+// argument, in the scope that the node is named after.
+Output WithInts(absl::string_view op, Output x, absl::string_view argument, const Ints& ints,
+                absl::string_view name, Attrs attrs = {}, absl::string_view default_name = {});
+// The same for two arguments of integers. `same_type`: literals have the dtype of the other one.
+Output WithTwoInts(absl::string_view op, Output x, absl::string_view name1, const Ints& ints1,
+                   absl::string_view name2, const Ints& ints2, absl::string_view name,
+                   bool same_type);
+// Returns the value of an option. If it is unset, returns `number` as a scalar of the given dtype.
+Output OptionValue(Graph& graph, DataType dtype, const std::optional<Literal>& value, int number,
+                   absl::string_view name);
 
 // ---- shape functions
 

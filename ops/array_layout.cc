@@ -1,12 +1,17 @@
+#include "weir/ops/array.h"
+
+#include <algorithm>
+
 #include "weir/core/scope.h"
 #include "weir/ops/array_internal.h"
 #include "weir/ops/registry.h"
 
+// Rearrangements: Transpose, Reverse, Roll, Pad, Tile.
 namespace weir {
 
-namespace {
-
 // ---- shape functions
+
+namespace {
 
 absl::Status TransposeShape(ShapeContext& c) {
   const Shape& in = c.input(0);
@@ -123,6 +128,33 @@ absl::Status PaddedShape(ShapeContext& c, int sign) {
 absl::Status PadShape(ShapeContext& c) { return PaddedShape(c, 1); }
 absl::Status MirrorPadGradShape(ShapeContext& c) { return PaddedShape(c, -1); }
 
+absl::Status TileShape(ShapeContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const int64_t n, VectorLength(c, 1));
+  Shape out = c.input(0).has_rank() ? c.input(0) : UnknownDims(n);
+  if (!out.has_rank()) return absl::OkStatus();
+  if (n >= 0 && n != out.rank()) {
+    return InvalidArgument("Expected multiples argument to be a vector of length ", out.rank(),
+                           " but got length ", n);
+  }
+  WEIR_ASSIGN_OR_RETURN(const Shape multiples, RequestedShape(c, 1));
+  if (multiples.has_rank() && multiples.rank() != out.rank()) {
+    return InvalidArgument("Expected multiples argument to be a vector of length ", out.rank(),
+                           " but got length ", multiples.rank());
+  }
+  for (int i = 0; i < out.rank(); ++i) {
+    const int64_t times = multiples.has_rank() ? multiples.dim(i) : Shape::kUnknown;
+    WEIR_ASSIGN_OR_RETURN(const int64_t extent, MulDims(out.dim(i), times));
+    out.set_dim(i, extent);
+  }
+  c.set_output(0, std::move(out));
+  return absl::OkStatus();
+}
+
+absl::Status TileGradShape(ShapeContext& c) {
+  c.set_output(0, UnknownDims(c.input(0).rank()));
+  return absl::OkStatus();
+}
+
 // ---- gradients
 
 Grads TransposeGradient(GradContext& g) { return {Transpose(g.dy(), InvertPermutation(g.x(1)))}; }
@@ -165,6 +197,18 @@ Grads MirrorPadGradient(GradContext& g) {
 
 Grads MirrorPadGradGradient(GradContext& g) {
   return {AddOp("MirrorPad", {g.dy(), g.x(1)}, {{"mode", g.attr<std::string>("mode")}})};
+}
+
+// Reshapes dy to [m0, d0, m1, d1, ...] and sums it over the multiples.
+Grads TileGradient(GradContext& g) {
+  const Output shape = ShapeTensor(g.x(0), g.x(1).dtype());
+  const Output split = Reshape(Transpose(Stack({g.x(1), shape})), {-1});
+  const Output axes = RangeOp(g.graph(), 0, Size(split), 2);
+  const Output dx = ReduceSum(Reshape(g.dy(), split), axes);
+  if (dx.valid()) {
+    if (absl::Status s = g.graph().RefineShape(dx, g.x(0).shape()); !s.ok()) g.graph().Fail(s);
+  }
+  return {dx};
 }
 
 }  // namespace
@@ -281,6 +325,88 @@ void AddArrayLayoutOps(OpRegistry* ops) {
                .InferShape(MirrorPadGradShape)
                .Gradient(MirrorPadGradGradient)
                .Doc("Computes the gradient of MirrorPad: folds the borders back and adds them."));
+  ops->Add(OpSpec("Tile")
+               .In("input: T, multiples: Tmultiples")
+               .Out("output: T")
+               .Attr("T: type")
+               .Attr("Tmultiples: {int32, int64} = DT_INT32")
+               .Moves(Movement::kRearrange)
+               .IdentityIfSameShape()
+               .Repeats(0)
+               .InferShape(TileShape)
+               .Gradient(TileGradient)
+               .Doc("Repeats the input `multiples` times in each dimension."));
+  ops->Add(OpSpec("TileGrad")
+               .In("input: T, multiples: int32")
+               .Out("output: T")
+               .Attr("T: type")
+               .Deprecated(3, "use Sum of a Reshape")
+               .InferShape(TileGradShape)
+               .Doc("Sums the repetitions of a tiled tensor."));
+}
+
+// ---- builders
+
+Output Transpose(Output x) {
+  if (!x.valid()) return {};
+  Graph& g = x.graph();
+  const NameScope scope(g, "transpose");
+  if (!x.shape().has_rank()) {
+    const Output last = SubOp(Rank(x), Const(g, 1, "sub/y"));
+    return AddOp("Transpose", {x, RangeOp(g, last, -1, -1, "Range")}, {}, scope.name());
+  }
+  std::vector<int64_t> perm;
+  for (int i = x.shape().rank() - 1; i >= 0; --i) perm.push_back(i);
+  return AddOp("Transpose", {x, Ints(std::move(perm)).In(g, "perm")}, {}, scope.name());
+}
+
+Output Transpose(Output x, const Ints& perm, absl::string_view name) {
+  return WithInts("Transpose", x, "perm", perm, name, {}, "transpose");
+}
+
+Output ConjugateTranspose(Output x, const Ints& perm, absl::string_view name) {
+  const bool is_complex = IsComplex(x.dtype());
+  return WithInts(is_complex ? "ConjugateTranspose" : "Transpose", x, "perm", perm, name, {},
+                  "transpose");
+}
+
+Output InvertPermutation(Output x, absl::string_view name) {
+  return AddOp("InvertPermutation", {x}, {}, name);
+}
+
+Output Reverse(Output x, const Ints& axes, absl::string_view name) {
+  return WithInts("ReverseV2", x, "axis", axes, name);
+}
+
+Output ReverseSequence(Output x, Output lengths, int64_t seq_dim, int64_t batch_dim,
+                       absl::string_view name) {
+  return AddOp("ReverseSequence", {x, lengths}, {{"seq_dim", seq_dim}, {"batch_dim", batch_dim}},
+               name);
+}
+
+Output Roll(Output x, const Ints& shift, const Ints& axis, absl::string_view name) {
+  return WithTwoInts("Roll", x, "shift", shift, "axis", axis, name, false);
+}
+
+Output Pad(Output x, const Ints& paddings, absl::string_view name) {
+  return WithInts("Pad", x, "paddings", paddings, name);
+}
+
+Output PadV2(Output x, const Ints& paddings, const TensorArg& value, absl::string_view name) {
+  if (!x.valid()) return {};
+  Graph& g = x.graph();
+  NodeScope scope(g, name, "PadV2");
+  const Output widths = paddings.In(g, "paddings");
+  return AddOp("PadV2", {x, widths, value.In(g, x.dtype(), "constant_values")}, {}, scope.name());
+}
+
+Output MirrorPad(Output x, const Ints& paddings, MirrorMode mode, absl::string_view name) {
+  return WithInts("MirrorPad", x, "paddings", paddings, name,
+                  {{"mode", mode == MirrorMode::kReflect ? "REFLECT" : "SYMMETRIC"}});
+}
+
+Output Tile(Output x, const Ints& multiples, absl::string_view name) {
+  return WithInts("Tile", x, "multiples", multiples, name);
 }
 
 }  // namespace weir

@@ -1,13 +1,15 @@
+#include "weir/ops/array.h"
+
 #include "weir/core/scope.h"
 #include "weir/ops/array_internal.h"
 #include "weir/ops/registry.h"
 
-// One-hot vectors, positions of true elements, distinct elements and largest elements.
+// Positions of elements: OneHot, Where, Unique, TopK.
 namespace weir {
 
-namespace {
-
 // ---- shape functions
+
+namespace {
 
 absl::Status OneHotShape(ShapeContext& c) {
   for (int i = 1; i < 4; ++i) WEIR_RETURN_IF_ERROR(c.WithRank(i, 0).status());
@@ -232,6 +234,51 @@ void AddArraySearchOps(OpRegistry* ops) {
                .InferShape(InTopKShape)
                .Doc("Returns whether the target's score is among the k largest of its row. Ties "
                     "with the k-th count as in."));
+}
+
+// ---- builders
+
+Output OneHot(Output indices, const Ints& depth, const OneHotOptions& options,
+              absl::string_view name) {
+  if (!indices.valid()) return {};
+  Graph& g = indices.graph();
+  NodeScope scope(g, name, "one_hot");
+  const Output on = OptionValue(g, options.dtype, options.on_value, 1, "on_value");
+  const Output off = OptionValue(g, options.dtype, options.off_value, 0, "off_value");
+  return AddOp("OneHot", {indices, depth.In(g, "depth"), on, off}, {{"axis", options.axis}},
+               scope.name());
+}
+
+Output Where(Output condition, absl::string_view name) {
+  return AddOp("Where", {condition}, {}, name);
+}
+
+UniqueResult Unique(Output x, DataType out_idx, absl::string_view name) {
+  const Outputs r = AllOutputs(AddNode("Unique", {x}, {{"out_idx", out_idx}}, name), 2);
+  return {r[0], r[1], {}};
+}
+
+UniqueResult UniqueWithCounts(Output x, DataType out_idx, absl::string_view name) {
+  const Outputs r = AllOutputs(AddNode("UniqueWithCounts", {x}, {{"out_idx", out_idx}}, name), 3);
+  return {r[0], r[1], r[2]};
+}
+
+ListDiffResult ListDiff(Output x, Output y, DataType out_idx, absl::string_view name) {
+  const Outputs r = AllOutputs(AddNode("ListDiff", {x, y}, {{"out_idx", out_idx}}, name), 2);
+  return {r[0], r[1]};
+}
+
+TopKResult TopK(Output x, const Ints& k, bool sorted, absl::string_view name) {
+  const Output values = WithInts("TopKV2", x, "k", k, name, {{"sorted", sorted}});
+  return values.valid() ? TopKResult{values, values.node->output(1)} : TopKResult{};
+}
+
+Output InTopK(Output predictions, Output targets, const Ints& k, absl::string_view name) {
+  if (!predictions.valid() || !targets.valid()) return {};
+  NodeScope outer(predictions.graph(), name, "in_top_k");
+  NameScope scope(predictions.graph(), "InTopKV2");
+  return AddOp("InTopKV2", {predictions, targets, k.In(predictions.graph(), "k", targets.dtype())},
+               {}, scope.name());
 }
 
 }  // namespace weir

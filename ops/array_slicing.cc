@@ -1,97 +1,13 @@
+#include "weir/ops/array.h"
+
 #include "weir/core/scope.h"
 #include "weir/ops/array_internal.h"
 #include "weir/ops/registry.h"
 #include "weir/ops/shape_values.h"
 #include "weir/ops/strided_slice.h"
 
+// Slice and StridedSlice.
 namespace weir {
-
-// ---- the builder of StridedSlice
-
-// Converts Index objects into what Python's x[...] creates: three vectors and five masks. A vector
-// of literals becomes a constant named "stack", "stack_1" or "stack_2"; a vector that contains a
-// tensor becomes a Pack of that name.
-struct IndexReader {
-  struct Bound {
-    int64_t value = 0;
-    Output tensor;
-  };
-  std::vector<Bound> begin, end, stride;
-  StridedSliceOptions masks;
-
-  explicit IndexReader(const std::vector<Index>& indices) {
-    for (size_t i = 0; i < indices.size(); ++i) Read(indices[i], int64_t{1} << i);
-  }
-
-  void Read(const Index& index, int64_t bit) {
-    Bound b{index.begin_, index.begin_tensor_}, e{index.end_, index.end_tensor_};
-    if (index.kind_ == Index::kAt) {
-      masks.shrink_axis_mask |= bit;
-      e = Bound{index.begin_ + 1, {}};
-      if (b.tensor.valid()) e.tensor = b.tensor + 1;
-    } else if (index.kind_ == Index::kEllipsis) {
-      masks.ellipsis_mask |= bit;
-    } else if (index.kind_ == Index::kNewAxis) {
-      masks.new_axis_mask |= bit;
-      e.value = 1;
-    } else {
-      if (!index.has_begin_) masks.begin_mask |= bit;
-      if (!index.has_end_) masks.end_mask |= bit;
-    }
-    if (index.kind_ == Index::kEllipsis || index.kind_ == Index::kNewAxis) b = e = Bound{};
-    begin.push_back(b);
-    end.push_back(e);
-    stride.push_back({index.step_, {}});
-  }
-
-  static Output Vector(Graph& g, const std::vector<Bound>& bounds, DataType type) {
-    std::vector<int64_t> literals;
-    bool has_tensor = false;
-    for (const Bound& b : bounds) {
-      literals.push_back(b.value);
-      has_tensor |= b.tensor.valid();
-    }
-    if (!has_tensor) return Ints(std::move(literals)).In(g, "stack", type);
-    NameScope scope(g, "stack");
-    Outputs parts;
-    for (size_t i = 0; i < bounds.size(); ++i) {
-      parts.push_back(bounds[i].tensor.valid()
-                          ? bounds[i].tensor
-                          : Ints(bounds[i].value).In(g, absl::StrCat(i), type));
-    }
-    return AddOp("Pack", {parts}, {}, scope.name());
-  }
-
-  DataType Type() const {
-    constexpr int64_t kLimit = int64_t{1} << 31;
-    DataType type = DT_INT32;
-    for (const auto* list : {&begin, &end, &stride}) {
-      for (const Bound& b : *list) {
-        if ((b.tensor.valid() && b.tensor.dtype() == DT_INT64) || b.value >= kLimit ||
-            b.value < -kLimit)
-          type = DT_INT64;
-      }
-    }
-    return type;
-  }
-};
-
-Output StridedSlice(Output x, const std::vector<Index>& indices, absl::string_view name) {
-  if (!x.valid()) return {};
-  Graph& g = x.graph();
-  if (indices.size() > 32) {
-    g.Fail(InvalidArgument("StridedSlice: at most 32 indices are possible, but there are ",
-                           indices.size()));
-    return {};
-  }
-  const IndexReader reader(indices);
-  NameScope scope(g, name.empty() ? "strided_slice" : name);
-  const DataType type = reader.Type();
-  const Output begin = IndexReader::Vector(g, reader.begin, type),
-               end = IndexReader::Vector(g, reader.end, type);
-  return StridedSlice(x, begin, end, IndexReader::Vector(g, reader.stride, type), reader.masks,
-                      scope.name());
-}
 
 namespace {
 
@@ -102,20 +18,6 @@ Attrs MaskAttrs(const StridedSliceOptions& o) {
           {"new_axis_mask", o.new_axis_mask},
           {"shrink_axis_mask", o.shrink_axis_mask}};
 }
-
-}  // namespace
-
-Output StridedSlice(Output x, Output begin, Output end, Output strides,
-                    const StridedSliceOptions& options, absl::string_view name) {
-  return AddOp("StridedSlice", {x, begin, end, strides}, MaskAttrs(options), name);
-}
-
-Output StridedSliceGrad(Output shape, Output begin, Output end, Output strides, Output dy,
-                        const StridedSliceOptions& options, absl::string_view name) {
-  return AddOp("StridedSliceGrad", {shape, begin, end, strides, dy}, MaskAttrs(options), name);
-}
-
-namespace {
 
 // ---- shape functions
 
@@ -329,6 +231,107 @@ void AddArraySlicingOps(OpRegistry* ops) {
                .InferShape(SliceUpdateShape)
                .Gradient(TensorStridedSliceUpdateGradient)
                .Doc("Returns the input with a slice replaced by `value`, broadcast."));
+}
+
+// ---- builders
+
+Output Slice(Output x, const Ints& begin, const Ints& size, absl::string_view name) {
+  return WithTwoInts("Slice", x, "begin", begin, "size", size, name, true);
+}
+
+// Converts Index objects into what Python's x[...] creates: three vectors and five masks. A vector
+// of literals becomes a constant named "stack", "stack_1" or "stack_2"; a vector that contains a
+// tensor becomes a Pack of that name.
+struct IndexReader {
+  struct Bound {
+    int64_t value = 0;
+    Output tensor;
+  };
+  std::vector<Bound> begin, end, stride;
+  StridedSliceOptions masks;
+
+  explicit IndexReader(const std::vector<Index>& indices) {
+    for (size_t i = 0; i < indices.size(); ++i) Read(indices[i], int64_t{1} << i);
+  }
+
+  void Read(const Index& index, int64_t bit) {
+    Bound b{index.begin_, index.begin_tensor_}, e{index.end_, index.end_tensor_};
+    if (index.kind_ == Index::kAt) {
+      masks.shrink_axis_mask |= bit;
+      e = Bound{index.begin_ + 1, {}};
+      if (b.tensor.valid()) e.tensor = b.tensor + 1;
+    } else if (index.kind_ == Index::kEllipsis) {
+      masks.ellipsis_mask |= bit;
+    } else if (index.kind_ == Index::kNewAxis) {
+      masks.new_axis_mask |= bit;
+      e.value = 1;
+    } else {
+      if (!index.has_begin_) masks.begin_mask |= bit;
+      if (!index.has_end_) masks.end_mask |= bit;
+    }
+    if (index.kind_ == Index::kEllipsis || index.kind_ == Index::kNewAxis) b = e = Bound{};
+    begin.push_back(b);
+    end.push_back(e);
+    stride.push_back({index.step_, {}});
+  }
+
+  static Output Vector(Graph& g, const std::vector<Bound>& bounds, DataType type) {
+    std::vector<int64_t> literals;
+    bool has_tensor = false;
+    for (const Bound& b : bounds) {
+      literals.push_back(b.value);
+      has_tensor |= b.tensor.valid();
+    }
+    if (!has_tensor) return Ints(std::move(literals)).In(g, "stack", type);
+    NameScope scope(g, "stack");
+    Outputs parts;
+    for (size_t i = 0; i < bounds.size(); ++i) {
+      parts.push_back(bounds[i].tensor.valid()
+                          ? bounds[i].tensor
+                          : Ints(bounds[i].value).In(g, absl::StrCat(i), type));
+    }
+    return AddOp("Pack", {parts}, {}, scope.name());
+  }
+
+  DataType Type() const {
+    constexpr int64_t kLimit = int64_t{1} << 31;
+    DataType type = DT_INT32;
+    for (const auto* list : {&begin, &end, &stride}) {
+      for (const Bound& b : *list) {
+        if ((b.tensor.valid() && b.tensor.dtype() == DT_INT64) || b.value >= kLimit ||
+            b.value < -kLimit)
+          type = DT_INT64;
+      }
+    }
+    return type;
+  }
+};
+
+Output StridedSlice(Output x, const std::vector<Index>& indices, absl::string_view name) {
+  if (!x.valid()) return {};
+  Graph& g = x.graph();
+  if (indices.size() > 32) {
+    g.Fail(InvalidArgument("StridedSlice: at most 32 indices are possible, but there are ",
+                           indices.size()));
+    return {};
+  }
+  const IndexReader reader(indices);
+  NameScope scope(g, name.empty() ? "strided_slice" : name);
+  const DataType type = reader.Type();
+  const Output begin = IndexReader::Vector(g, reader.begin, type),
+               end = IndexReader::Vector(g, reader.end, type);
+  return StridedSlice(x, begin, end, IndexReader::Vector(g, reader.stride, type), reader.masks,
+                      scope.name());
+}
+
+Output StridedSlice(Output x, Output begin, Output end, Output strides,
+                    const StridedSliceOptions& options, absl::string_view name) {
+  return AddOp("StridedSlice", {x, begin, end, strides}, MaskAttrs(options), name);
+}
+
+Output StridedSliceGrad(Output shape, Output begin, Output end, Output strides, Output dy,
+                        const StridedSliceOptions& options, absl::string_view name) {
+  return AddOp("StridedSliceGrad", {shape, begin, end, strides, dy}, MaskAttrs(options), name);
 }
 
 }  // namespace weir

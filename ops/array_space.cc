@@ -1,12 +1,14 @@
+#include "weir/ops/array.h"
+
 #include "weir/ops/array_internal.h"
 #include "weir/ops/registry.h"
 
-// Moving blocks of the spatial dimensions into the batch or channel dimension, and back.
+// Moves between spatial dimensions, batch and depth.
 namespace weir {
 
-namespace {
-
 // ---- shape functions
+
+namespace {
 
 // Computes the shape after moving space into the batch (or back): dimensions i + 1 are divided
 // (multiplied) by the block size, after padding (before cropping).
@@ -218,6 +220,31 @@ void AddArraySpaceOps(OpRegistry* ops) {
                .InferShape(DepthToSpaceShape)
                .Gradient(DepthToSpaceGradient)
                .Doc("Moves channels into square blocks of pixels."));
+}
+
+// ---- builders
+
+Output SpaceToBatchND(Output x, const Ints& block_shape, const Ints& paddings,
+                      absl::string_view name) {
+  return WithTwoInts("SpaceToBatchND", x, "block_shape", block_shape, "paddings", paddings, name,
+                     false);
+}
+
+Output BatchToSpaceND(Output x, const Ints& block_shape, const Ints& crops,
+                      absl::string_view name) {
+  return WithTwoInts("BatchToSpaceND", x, "block_shape", block_shape, "crops", crops, name, false);
+}
+
+Output SpaceToDepth(Output x, int64_t block_size, absl::string_view data_format,
+                    absl::string_view name) {
+  return AddOp("SpaceToDepth", {x}, {{"block_size", block_size}, {"data_format", data_format}},
+               name);
+}
+
+Output DepthToSpace(Output x, int64_t block_size, absl::string_view data_format,
+                    absl::string_view name) {
+  return AddOp("DepthToSpace", {x}, {{"block_size", block_size}, {"data_format", data_format}},
+               name);
 }
 
 }  // namespace weir

@@ -8,12 +8,14 @@
 namespace weir {
 
 void AddActivationOps(OpRegistry* ops);      // nn_activation.cc
-void AddArrayBasicOps(OpRegistry* ops);      // array_basic.cc
 void AddArrayConcatOps(OpRegistry* ops);     // array_concat.cc
+void AddArrayConstantOps(OpRegistry* ops);   // array_constant.cc
 void AddArrayDiagOps(OpRegistry* ops);       // array_diag.cc
 void AddArrayGatherOps(OpRegistry* ops);     // array_gather.cc
+void AddArrayIdentityOps(OpRegistry* ops);   // array_identity.cc
 void AddArrayLayoutOps(OpRegistry* ops);     // array_layout.cc
 void AddArraySearchOps(OpRegistry* ops);     // array_search.cc
+void AddArrayShapeOps(OpRegistry* ops);      // array_shape.cc
 void AddArraySlicingOps(OpRegistry* ops);    // array_slicing.cc
 void AddArraySpaceOps(OpRegistry* ops);      // array_space.cc
 void AddBarrierOps(OpRegistry* ops);         // barrier.cc
