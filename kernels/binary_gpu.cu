@@ -1,11 +1,10 @@
-#include "weir/kernels/activation.h"
 #include "weir/kernels/compare.h"
 #include "weir/kernels/elementwise.h"
 #include "weir/kernels/gpu_loops.h"
 #include "weir/kernels/launch.h"
 
-// Elementwise functions of two broadcast arguments, from the functors that the CPU uses. Integers:
-// int64 only, and no division, which would require a check for zeros.
+// Elementwise functions of two broadcast arguments, from the functors that the CPU uses
+// (kernels/elementwise.h, compare.h). 16-bit floats are computed in float.
 namespace weir::gpu {
 
 namespace {
@@ -80,59 +79,41 @@ void RunCompare(void* stream, const GridIndex<2>& grid, const void* x, const voi
 
 using Table = std::vector<Elementwise<Binary>>;
 
-template <class F, class... Ts>
-void Add(Table* t, List<Ts...>) {
-  (t->push_back({F::kOp, DataTypeOf<Ts>::value, DataTypeOf<Ts>::value, RunBinary<F, Ts>}), ...);
-}
-template <class... Fs, class Types>
-void AddEach(Table* t, Types types) {
-  (Add<Fs>(t, types), ...);
-}
-template <class F, class... Ts>
-void AddParam(Table* t, List<Ts...>) {
-  (t->push_back({F::kOp, DataTypeOf<Ts>::value, DataTypeOf<Ts>::value, RunBinaryParam<F, Ts>}),
-   ...);
-}
-template <class F, class... Ts>
-void AddCompare(Table* t, const char* op, List<Ts...>) {
-  (t->push_back({op, DataTypeOf<Ts>::value, DT_BOOL, RunCompare<F, Ts>}), ...);
-}
-void AddAlias(Table* t, const char* op, absl::string_view other, bool floats_only) {
-  for (size_t i = 0, n = t->size(); i < n; ++i) {
-    const Elementwise<Binary>& e = (*t)[i];
-    if (other == e.op && (!floats_only || IsFloating(e.in))) t->push_back({op, e.in, e.out, e.run});
+template <class F, class T>
+void Add(Table* t) {
+  static_assert(!std::is_integral_v<T> || F::kSecondInput == IntegerDomain::kAll,
+                "the device does not check inputs");
+  if constexpr (kContains<T, typename F::Types>) {
+    Binary run = nullptr;
+    if constexpr (F::kParam == nullptr)
+      run = RunBinary<F, T>;
+    else
+      run = RunBinaryParam<F, T>;
+    t->push_back({F::kOp, DataTypeOf<T>::value, DataTypeOf<T>::value, run});
   }
 }
-
-using Ordered = List<half, bfloat16, float, double, int64_t>;
-using Comparable = List<half, bfloat16, float, double, int64_t, bool>;
+template <class... Fs>
+void AddAll(Table* t, Functors<Fs...>) {
+  const auto add = [t]<class F, class... Ts>(F, List<Ts...>) { (Add<F, Ts>(t), ...); };
+  (add(Fs(), typename Fs::GpuTypes()), ...);
+}
+template <class... Fs>
+void AddComparisons(Table* t, Functors<Fs...>) {
+  const auto add = [t]<class F, class... Ts>(F, List<Ts...>) {
+    (t->push_back({F::kOp, DataTypeOf<Ts>::value, DT_BOOL, RunCompare<F, Ts>}), ...);
+  };
+  (add(Fs(), typename Fs::GpuTypes()), ...);
+}
 
 }  // namespace
 
 const std::vector<Elementwise<Binary>>& Binaries() {
   static const Table* const table = [] {
-    using namespace functor;  // NOLINT(google-build-using-namespace)
     auto* t = new Table;
-    AddEach<AddV2, Sub, Mul, Maximum, Minimum, SquaredDifference>(t, Ordered());
-    // Variables of this type are incremented on the device.
-    AddEach<AddV2, Sub>(t, List<int32_t>());
-    AddEach<RealDiv, DivNoNan, Xdivy, MulNoNan, Xlogy, Xlog1py>(t, Floats());
-    AddEach<FloorDiv, TruncateDiv, TruncateMod, FloorMod, Pow>(t, Floats());
-    AddEach<SigmoidGrad, TanhGrad, SqrtGrad, RsqrtGrad, ReciprocalGrad>(t, Floats());
-    AddEach<ReluGrad, Relu6Grad, EluGrad, SeluGrad, SoftplusGrad, SoftsignGrad>(t, Floats());
-    AddParam<LeakyReluGrad>(t, Floats());
-    AddAlias(t, "Add", "AddV2", false);
-    AddAlias(t, "Div", "RealDiv", true);
-    AddAlias(t, "Mod", "TruncateMod", true);
-    AddAlias(t, "InvGrad", "ReciprocalGrad", true);
-    AddCompare<compare::Less>(t, "Less", Ordered());
-    AddCompare<compare::LessEqual>(t, "LessEqual", Ordered());
-    AddCompare<compare::Greater>(t, "Greater", Ordered());
-    AddCompare<compare::GreaterEqual>(t, "GreaterEqual", Ordered());
-    AddCompare<compare::Equal>(t, "Equal", Comparable());
-    AddCompare<compare::NotEqual>(t, "NotEqual", Comparable());
-    AddCompare<compare::LogicalAnd>(t, "LogicalAnd", List<bool>());
-    AddCompare<compare::LogicalOr>(t, "LogicalOr", List<bool>());
+    AddAll(t, functor::BinaryArithmetic());
+    AddAll(t, functor::BinaryTranscendentals());
+    AddAll(t, functor::BinaryActivations());
+    AddComparisons(t, compare::BinaryComparisons());
     return t;
   }();
   return *table;

@@ -17,31 +17,41 @@ namespace {
 
 using namespace compare;  // NOLINT(google-build-using-namespace)
 
-struct BitwiseAnd {
+struct BitwiseAnd : Comparison {
+  static constexpr char kOp[] = "BitwiseAnd";
+  using Types = Integers;
   template <class T>
   static T Apply(T x, T y) {
     return x & y;
   }
 };
-struct BitwiseOr {
+struct BitwiseOr : Comparison {
+  static constexpr char kOp[] = "BitwiseOr";
+  using Types = Integers;
   template <class T>
   static T Apply(T x, T y) {
     return x | y;
   }
 };
-struct BitwiseXor {
+struct BitwiseXor : Comparison {
+  static constexpr char kOp[] = "BitwiseXor";
+  using Types = Integers;
   template <class T>
   static T Apply(T x, T y) {
     return x ^ y;
   }
 };
-struct Invert {
+struct Invert : Comparison {
+  static constexpr char kOp[] = "Invert";
+  using Types = Integers;
   template <class T>
   static T Apply(T x) {
     return ~x;
   }
 };
-struct PopulationCount {
+struct PopulationCount : Comparison {
+  static constexpr char kOp[] = "PopulationCount";
+  using Types = Integers;
   template <class T>
   static uint8_t Apply(T x) {
     return static_cast<uint8_t>(std::popcount(static_cast<std::make_unsigned_t<T>>(x)));
@@ -52,43 +62,57 @@ int ShiftWithin(T by) {
   constexpr T kMost = sizeof(T) * 8 - 1;
   return by < 0 ? 0 : static_cast<int>(std::min(by, kMost));
 }
-struct LeftShift {
+struct LeftShift : Comparison {
+  static constexpr char kOp[] = "LeftShift";
+  using Types = Integers;
   template <class T>
   static T Apply(T x, T y) {
     return static_cast<T>(static_cast<std::make_unsigned_t<T>>(x) << ShiftWithin(y));
   }
 };
-struct RightShift {
+struct RightShift : Comparison {
+  static constexpr char kOp[] = "RightShift";
+  using Types = Integers;
   template <class T>
   static T Apply(T x, T y) {
     return static_cast<T>(x >> ShiftWithin(y));
   }
 };
-struct Real {
+struct Real : Comparison {
+  static constexpr char kOp[] = "Real";
+  using Types = Complexes;
   template <class T>
   static T Apply(std::complex<T> x) {
     return x.real();
   }
 };
-struct Imag {
+struct Imag : Comparison {
+  static constexpr char kOp[] = "Imag";
+  using Types = Complexes;
   template <class T>
   static T Apply(std::complex<T> x) {
     return x.imag();
   }
 };
-struct Angle {
+struct Angle : Comparison {
+  static constexpr char kOp[] = "Angle";
+  using Types = Complexes;
   template <class T>
   static T Apply(std::complex<T> x) {
     return std::arg(x);
   }
 };
-struct ComplexAbs {
+struct ComplexAbs : Comparison {
+  static constexpr char kOp[] = "ComplexAbs";
+  using Types = Complexes;
   template <class T>
   static T Apply(std::complex<T> x) {
     return std::abs(x);
   }
 };
-struct MakeComplex {
+struct MakeComplex : Comparison {
+  static constexpr char kOp[] = "Complex";
+  using Types = List<float, double>;
   template <class T>
   static std::complex<T> Apply(T re, T im) {
     return {re, im};
@@ -119,87 +143,63 @@ void ApproximateEqualLoop(const BinaryLoop&, const void* xs, const void* ys, voi
   }
 }
 
-template <class F, class... Ts>
-void AddBinaryPlain(LoopRegistry* t, const char* op, List<Ts...>) {
-  (t->AddBinary(op, DataTypeOf<Ts>::value, DataTypeOf<decltype(F::Apply(Ts(), Ts()))>::value,
-                BinaryPlainLoop<F, Ts>, 0.3),
-   ...);
+template <class F, class T>
+void AddUnaryPlain(LoopRegistry* t) {
+  using R = decltype(F::Apply(T()));
+  if constexpr (!kIsNarrowFloat<T>)
+    t->AddUnary(F::kOp, DataTypeOf<T>::value, DataTypeOf<R>::value, UnaryPlainLoop<F, T>, F::kCost);
 }
-template <class F, class... Ts>
-void AddUnaryPlain(LoopRegistry* t, const char* op, List<Ts...>) {
-  (t->AddUnary(op, DataTypeOf<Ts>::value, DataTypeOf<decltype(F::Apply(Ts()))>::value,
-               UnaryPlainLoop<F, Ts>, 0.3),
-   ...);
+template <class F, class T>
+void AddBinaryPlain(LoopRegistry* t) {
+  using R = decltype(F::Apply(T(), T()));
+  if constexpr (!kIsNarrowFloat<T>)
+    t->AddBinary(F::kOp, DataTypeOf<T>::value, DataTypeOf<R>::value, BinaryPlainLoop<F, T>,
+                 F::kCost);
 }
-
-using Native =
-    List<float, double, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t>;
-
-template <class F>
-void AddOrder(LoopRegistry* t, const char* op) {
-  AddBinaryPlain<F>(t, op, Native{});
-  t->WidenBinary(op, DT_HALF);
-  t->WidenBinary(op, DT_BFLOAT16);
-}
-template <class F>
-void AddEquality(LoopRegistry* t, const char* op) {
-  AddOrder<F>(t, op);
-  AddBinaryPlain<F>(t, op, List<bool, std::complex<float>, std::complex<double>>{});
-  // Quantized values are equal if their bits are.
-  t->AddBinary(op, DT_QINT8, DT_BOOL, BinaryPlainLoop<F, int8_t>);
-  t->AddBinary(op, DT_QUINT8, DT_BOOL, BinaryPlainLoop<F, uint8_t>);
-  t->AddBinary(op, DT_QINT16, DT_BOOL, BinaryPlainLoop<F, int16_t>);
-  t->AddBinary(op, DT_QUINT16, DT_BOOL, BinaryPlainLoop<F, uint16_t>);
-  t->AddBinary(op, DT_QINT32, DT_BOOL, BinaryPlainLoop<F, int32_t>);
-  for (int type = DT_FLOAT; type <= DT_UINT64; ++type) {
-    if (BinaryLoop* loop = t->FindBinary(op, static_cast<DataType>(type))) loop->own_kernel = true;
+template <class T>
+void AddApproximateEqual(LoopRegistry* t) {
+  if constexpr (!kIsNarrowFloat<T>) {
+    BinaryLoop& loop =
+        t->AddBinary("ApproximateEqual", DataTypeOf<T>::value, DT_BOOL, ApproximateEqualLoop<T>);
+    loop.broadcasts = false;
+    loop.param = "tolerance";
   }
 }
-template <class F>
-void AddTest(LoopRegistry* t, const char* op) {
-  AddUnaryPlain<F>(t, op, List<float, double>{});
-  t->WidenUnary(op, DT_HALF);
-  t->WidenUnary(op, DT_BFLOAT16);
+
+template <class... Fs>
+void AddUnaries(LoopRegistry* t, Functors<Fs...>) {
+  const auto add = [t]<class F, class... Ts>(F, List<Ts...> types) {
+    (AddUnaryPlain<F, Ts>(t), ...);
+    internal::WidenUnary(t, F::kOp, types);
+  };
+  (add(Fs(), typename Fs::Types()), ...);
+}
+template <class... Fs>
+void AddBinaries(LoopRegistry* t, Functors<Fs...>) {
+  const auto add = [t]<class F, class... Ts>(F, List<Ts...> types) {
+    (AddBinaryPlain<F, Ts>(t), ...);
+    internal::WidenBinary(t, F::kOp, types);
+  };
+  (add(Fs(), typename Fs::Types()), ...);
 }
 
 }  // namespace
 
 void AddCompareLoops(LoopRegistry* t) {
-  AddOrder<Less>(t, "Less");
-  AddOrder<LessEqual>(t, "LessEqual");
-  AddOrder<Greater>(t, "Greater");
-  AddOrder<GreaterEqual>(t, "GreaterEqual");
-  AddEquality<Equal>(t, "Equal");
-  AddEquality<NotEqual>(t, "NotEqual");
-  AddBinaryPlain<LogicalAnd>(t, "LogicalAnd", List<bool>{});
-  AddBinaryPlain<LogicalOr>(t, "LogicalOr", List<bool>{});
-  AddUnaryPlain<LogicalNot>(t, "LogicalNot", List<bool>{});
-  AddTest<IsNan>(t, "IsNan");
-  AddTest<IsInf>(t, "IsInf");
-  AddTest<IsFinite>(t, "IsFinite");
-  AddBinaryPlain<BitwiseAnd>(t, "BitwiseAnd", Integers{});
-  AddBinaryPlain<BitwiseOr>(t, "BitwiseOr", Integers{});
-  AddBinaryPlain<BitwiseXor>(t, "BitwiseXor", Integers{});
-  AddBinaryPlain<LeftShift>(t, "LeftShift", Integers{});
-  AddBinaryPlain<RightShift>(t, "RightShift", Integers{});
-  AddUnaryPlain<Invert>(t, "Invert", Integers{});
-  AddUnaryPlain<PopulationCount>(t, "PopulationCount", Integers{});
-  AddUnaryPlain<Real>(t, "Real", Complexes{});
-  AddUnaryPlain<Imag>(t, "Imag", Complexes{});
-  AddUnaryPlain<Angle>(t, "Angle", Complexes{});
-  AddUnaryPlain<ComplexAbs>(t, "ComplexAbs", Complexes{});
-  AddBinaryPlain<MakeComplex>(t, "Complex", List<float, double>{});
-  const auto add_approximate = [t]<class... Ts>(List<Ts...>) {
-    for (BinaryLoop* loop : {&t->AddBinary("ApproximateEqual", DataTypeOf<Ts>::value, DT_BOOL,
-                                           ApproximateEqualLoop<Ts>)...}) {
-      loop->broadcasts = false;
-      loop->param = "tolerance";
+  AddUnaries(t, UnaryComparisons());
+  AddBinaries(t, BinaryComparisons());
+  AddUnaries(t, Functors<Invert, PopulationCount, Real, Imag, Angle, ComplexAbs>());
+  AddBinaries(t, Functors<BitwiseAnd, BitwiseOr, BitwiseXor, LeftShift, RightShift, MakeComplex>());
+  for (const char* op : {Equal::kOp, NotEqual::kOp}) {  // see AddEqualityCpu
+    for (int type = DT_FLOAT; type <= DT_UINT64; ++type) {
+      if (BinaryLoop* loop = t->FindBinary(op, static_cast<DataType>(type)))
+        loop->own_kernel = true;
     }
-  };
-  add_approximate(Native{});
-  add_approximate(Complexes{});
-  t->WidenBinary("ApproximateEqual", DT_HALF);
-  t->WidenBinary("ApproximateEqual", DT_BFLOAT16);
+  }
+  [t]<class... Ts>(List<Ts...> types) {
+    (AddApproximateEqual<Ts>(t), ...);
+    internal::WidenBinary(t, "ApproximateEqual", types);
+  }(Numbers());
 }
 
 namespace {

@@ -5,6 +5,7 @@
 
 #include "weir/core/dtype.h"
 #include "weir/kernels/elementwise_loops.h"
+#include "weir/kernels/functor.h"
 #include "weir/kernels/scalar_math.h"
 
 // Scalar loops for functors, and registry entries for the types without explicit vectorization. The
@@ -23,14 +24,6 @@ void ForEachInBlocks(int64_t n, Fn fn) {
     for (int64_t k = 0; k < kBlock; ++k) fn(i + k);
   }
   for (; i < n; ++i) fn(i);
-}
-
-template <class F>
-constexpr double LoopCost() {
-  if constexpr (requires { F::kCost; })
-    return F::kCost;
-  else
-    return 0.2;
 }
 
 template <class F, class T>
@@ -65,65 +58,83 @@ void BinaryPlainLoop(const BinaryLoop&, const void* xs, const void* ys, void* zs
 
 namespace internal {
 
-template <class T>
-inline constexpr bool kHasVectors = std::is_same_v<T, float> || std::is_same_v<T, double>;
+template <class F, class T>
+inline constexpr bool kHasVectorLoop =
+    F::kVectorized&& kContains<T, List<float, double>>&& kContains<T, typename F::Types>;
 
-template <class F, class T, bool kFloatsToo>
-void AddUnaryType(LoopRegistry* t) {
-  if constexpr (!kIsNarrowFloat<T> && (kFloatsToo || !kHasVectors<T>)) {
-    const double scale = IsComplex(DataTypeOf<T>::value) ? 10 : 1;
-    t->AddUnary(F::kOp, DataTypeOf<T>::value, DataTypeOf<T>::value, UnaryScalarLoop<F, T>,
-                scale * LoopCost<F>());
+// Rejects integers that an op is not defined for.
+template <IntegerDomain kDomain, class T>
+absl::Status CheckSecondInput(const Tensor&, const Tensor& y) {
+  for (const T v : y.flat<T>()) {
+    if (kDomain == IntegerDomain::kNonzero && v == T(0))
+      return InvalidArgument("Integer division by zero");
+    if (kDomain == IntegerDomain::kNonnegative && v < T(0))
+      return InvalidArgument("Integers to negative integer powers are not allowed");
   }
+  return absl::OkStatus();
 }
-template <class F, class T, bool kFloatsToo>
-void AddBinaryType(LoopRegistry* t) {
-  if constexpr (!kIsNarrowFloat<T> && (kFloatsToo || !kHasVectors<T>)) {
-    const double scale = IsComplex(DataTypeOf<T>::value) ? 4 : 1;
-    t->AddBinary(F::kOp, DataTypeOf<T>::value, DataTypeOf<T>::value, BinaryScalarLoop<F, T>,
-                 scale * LoopCost<F>());
-  }
+
+// Add the entry of a functor for one type. Its elements cost `scale` times as much as a float.
+template <class F, class T>
+UnaryLoop& AddUnaryLoop(LoopRegistry* t, UnaryLoop::Fn run, double scale) {
+  constexpr DataType kType = DataTypeOf<T>::value;
+  UnaryLoop& loop = t->AddUnary(F::kOp, kType, kType, run, scale * F::kCost);
+  loop.param = F::kParam;
+  return loop;
 }
-// Adds the 16-bit floats of a list, which are computed by the entry for float. That entry must
-// exist already.
+template <class F, class T>
+BinaryLoop& AddBinaryLoop(LoopRegistry* t, BinaryLoop::Fn run, double scale) {
+  constexpr DataType kType = DataTypeOf<T>::value;
+  BinaryLoop& loop = t->AddBinary(F::kOp, kType, kType, run, scale * F::kCost);
+  loop.param = F::kParam;
+  loop.broadcasts = F::kBroadcasts;
+  if constexpr (std::is_integral_v<T> && F::kSecondInput != IntegerDomain::kAll)
+    loop.check = CheckSecondInput<F::kSecondInput, T>;
+  return loop;
+}
+
+template <class F, class T>
+void AddUnaryScalarLoop(LoopRegistry* t) {
+  if constexpr (!kIsNarrowFloat<T> && !kHasVectorLoop<F, T>)
+    AddUnaryLoop<F, T>(t, UnaryScalarLoop<F, T>, ScalarMath<T>::kComplex ? 10 : 1);
+}
+template <class F, class T>
+void AddBinaryScalarLoop(LoopRegistry* t) {
+  if constexpr (!kIsNarrowFloat<T> && !kHasVectorLoop<F, T>)
+    AddBinaryLoop<F, T>(t, BinaryScalarLoop<F, T>, ScalarMath<T>::kComplex ? 4 : 1);
+}
+// Add the 16-bit floats of a list, which are computed by the entry for float. That entry must exist
+// already.
+template <class... Ts>
+void WidenUnary(LoopRegistry* t, const char* op, List<Ts...>) {
+  ((kIsNarrowFloat<Ts> ? t->WidenUnary(op, DataTypeOf<Ts>::value) : void()), ...);
+}
+template <class... Ts>
+void WidenBinary(LoopRegistry* t, const char* op, List<Ts...>) {
+  ((kIsNarrowFloat<Ts> ? t->WidenBinary(op, DataTypeOf<Ts>::value) : void()), ...);
+}
 template <class F, class... Ts>
-void WidenUnary(LoopRegistry* t, List<Ts...>) {
-  ((kIsNarrowFloat<Ts> ? t->WidenUnary(F::kOp, DataTypeOf<Ts>::value) : void()), ...);
-}
-template <class F, class... Ts>
-void WidenBinary(LoopRegistry* t, List<Ts...>) {
-  ((kIsNarrowFloat<Ts> ? t->WidenBinary(F::kOp, DataTypeOf<Ts>::value) : void()), ...);
-}
-template <class F, bool kFloatsToo, class... Ts>
 void AddUnaryTypes(LoopRegistry* t, List<Ts...> types) {
-  (AddUnaryType<F, Ts, kFloatsToo>(t), ...);
-  WidenUnary<F>(t, types);
+  (AddUnaryScalarLoop<F, Ts>(t), ...);
+  WidenUnary(t, F::kOp, types);
 }
-template <class F, bool kFloatsToo, class... Ts>
+template <class F, class... Ts>
 void AddBinaryTypes(LoopRegistry* t, List<Ts...> types) {
-  (AddBinaryType<F, Ts, kFloatsToo>(t), ...);
-  WidenBinary<F>(t, types);
+  (AddBinaryScalarLoop<F, Ts>(t), ...);
+  WidenBinary(t, F::kOp, types);
 }
 
 }  // namespace internal
 
-// Adds every type of F::Types except float and double, whose (vectorized) entries exist already.
+// Add every type of functors' Types that has no entry with a vector loop. Those entries exist
+// already.
 template <class... Fs>
-void AddUnaryOtherTypes(LoopRegistry* t) {
-  (internal::AddUnaryTypes<Fs, false>(t, typename Fs::Types()), ...);
+void AddUnaryOtherTypes(LoopRegistry* t, Functors<Fs...>) {
+  (internal::AddUnaryTypes<Fs>(t, typename Fs::Types()), ...);
 }
 template <class... Fs>
-void AddBinaryOtherTypes(LoopRegistry* t) {
-  (internal::AddBinaryTypes<Fs, false>(t, typename Fs::Types()), ...);
-}
-// Adds every type of F::Types with scalar loops: for functions that have no vector form.
-template <class... Fs>
-void AddUnaryScalars(LoopRegistry* t) {
-  (internal::AddUnaryTypes<Fs, true>(t, typename Fs::Types()), ...);
-}
-template <class... Fs>
-void AddBinaryScalars(LoopRegistry* t) {
-  (internal::AddBinaryTypes<Fs, true>(t, typename Fs::Types()), ...);
+void AddBinaryOtherTypes(LoopRegistry* t, Functors<Fs...>) {
+  (internal::AddBinaryTypes<Fs>(t, typename Fs::Types()), ...);
 }
 
 }  // namespace weir

@@ -1,5 +1,5 @@
 // Vectorized loops for functors. A textual header without an include guard, included inside each of
-// Highway's target namespaces after vector_math-inl.h and elementwise-inl.h:
+// Highway's target namespaces after vector_math-inl.h and the functors:
 //
 //   #undef HWY_TARGET_INCLUDE
 //   #define HWY_TARGET_INCLUDE "kernels/xxx_cpu.cc"
@@ -11,11 +11,15 @@
 //   namespace HWY_NAMESPACE {
 //   namespace hn = hwy::HWY_NAMESPACE;
 //   #include "weir/kernels/vector_math-inl.h"
-//   #include "weir/kernels/elementwise-inl.h"
+//   #include "weir/kernels/xxx-inl.h"
 //   #include "weir/kernels/elementwise_loops-inl.h"
-//   void AddXxx(LoopRegistry* t) { AddUnaryVectors<Exp, Log>(t); }
+//   void AddXxxVectors(LoopRegistry* t) {
+//     AddUnaryVectors(t, UnaryXxx());
+//     AddBinaryVectors(t, BinaryXxx());
+//   }
 //   ...
-//   HWY_EXPORT(AddXxx), and HWY_DYNAMIC_DISPATCH(AddXxx)(t) from AddXxxLoops, under #if HWY_ONCE
+//   HWY_EXPORT(AddXxxVectors), and HWY_DYNAMIC_DISPATCH(AddXxxVectors)(t) from AddXxxLoops, under
+//   #if HWY_ONCE
 
 #include "weir/kernels/partial_vectors-inl.h"
 #include "weir/kernels/register_fusion-inl.h"
@@ -130,28 +134,43 @@ void BinaryVectorLoopP(const BinaryLoop&, const void* xs, const void* ys, void* 
   }
 }
 
-// Adds entries for float and double.
-template <class... Fs>
-void AddUnaryVectors(LoopRegistry* t) {
-  (t->AddUnary(Fs::kOp, DT_FLOAT, DT_FLOAT, UnaryVectorLoop<Fs, float>, LoopCost<Fs>()), ...);
-  (t->AddUnary(Fs::kOp, DT_DOUBLE, DT_DOUBLE, UnaryVectorLoop<Fs, double>, 2 * LoopCost<Fs>()),
-   ...);
-}
-// Adds the scalar-operand variants of existing entries.
 template <class F, class T>
-void AddScalarVariant(LoopRegistry* t) {
-  BinaryLoop* const loop = t->FindBinary(F::kOp, DataTypeOf<T>::value);
-  loop->scalar_first = ScalarOperandVectorLoop<F, T, true>;
-  loop->scalar_second = ScalarOperandVectorLoop<F, T, false>;
+void AddUnaryVector(LoopRegistry* t) {
+  if constexpr (internal::kHasVectorLoop<F, T>) {
+    UnaryLoop::Fn run = nullptr;
+    if constexpr (F::kParam == nullptr)
+      run = UnaryVectorLoop<F, T>;
+    else
+      run = UnaryVectorLoopP<F, T>;
+    UnaryLoop& loop = internal::AddUnaryLoop<F, T>(t, run, sizeof(T) / sizeof(float));
+    if constexpr (F::kStage) loop.stage = Stages<T>::template UnaryStage<F>();
+  }
+}
+template <class F, class T>
+void AddBinaryVector(LoopRegistry* t) {
+  if constexpr (internal::kHasVectorLoop<F, T>) {
+    BinaryLoop::Fn run = nullptr;
+    if constexpr (F::kParam == nullptr)
+      run = BinaryVectorLoop<F, T>;
+    else
+      run = BinaryVectorLoopP<F, T>;
+    BinaryLoop& loop = internal::AddBinaryLoop<F, T>(t, run, sizeof(T) / sizeof(float));
+    if constexpr (F::kScalarLoops) {
+      loop.scalar_first = ScalarOperandVectorLoop<F, T, true>;
+      loop.scalar_second = ScalarOperandVectorLoop<F, T, false>;
+    }
+    if constexpr (F::kStage) loop.stages = Stages<T>::template StagesOf<F>();
+  }
+}
+
+// Add the entries for float and double of functors that have vector forms.
+template <class... Fs>
+void AddUnaryVectors(LoopRegistry* t, Functors<Fs...>) {
+  (AddUnaryVector<Fs, float>(t), ...);
+  (AddUnaryVector<Fs, double>(t), ...);
 }
 template <class... Fs>
-void AddScalarVariants(LoopRegistry* t) {
-  (AddScalarVariant<Fs, float>(t), ...);
-  (AddScalarVariant<Fs, double>(t), ...);
-}
-template <class... Fs>
-void AddBinaryVectors(LoopRegistry* t) {
-  (t->AddBinary(Fs::kOp, DT_FLOAT, DT_FLOAT, BinaryVectorLoop<Fs, float>, LoopCost<Fs>()), ...);
-  (t->AddBinary(Fs::kOp, DT_DOUBLE, DT_DOUBLE, BinaryVectorLoop<Fs, double>, 2 * LoopCost<Fs>()),
-   ...);
+void AddBinaryVectors(LoopRegistry* t, Functors<Fs...>) {
+  (AddBinaryVector<Fs, float>(t), ...);
+  (AddBinaryVector<Fs, double>(t), ...);
 }

@@ -469,8 +469,8 @@ std::vector<std::string> LoopRegistry::Ops() const {
 
 namespace {
 
-enum LoopFamily { kActivation, kMath, kTranscendental, kCompare, kSpecial };
-constexpr Families<LoopRegistry>::Add kLoopFamilies[] = {AddActivationLoops,     AddMathLoops,
+enum LoopFamily { kActivation, kArithmetic, kTranscendental, kCompare, kSpecial };
+constexpr Families<LoopRegistry>::Add kLoopFamilies[] = {AddActivationLoops,     AddArithmeticLoops,
                                                          AddTranscendentalLoops, AddCompareLoops,
                                                          AddSpecialLoops,        AddMaskLoops};
 
@@ -500,7 +500,7 @@ const LoopRegistries& ElementwiseLoops() {
 }
 
 void AddActivationKernels(KernelRegistry* r) { ElementwiseLoops().AddKernels(kActivation, r); }
-void AddMathKernels(KernelRegistry* r) { ElementwiseLoops().AddKernels(kMath, r); }
+void AddArithmeticKernels(KernelRegistry* r) { ElementwiseLoops().AddKernels(kArithmetic, r); }
 void AddTranscendentalKernels(KernelRegistry* r) {
   ElementwiseLoops().AddKernels(kTranscendental, r);
 }

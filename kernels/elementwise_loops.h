@@ -12,8 +12,8 @@
 
 // Elementwise ops as type-erased functions over contiguous memory. Kernels call them for whole
 // tensors, fused pipelines call them tile by tile. A family of ops adds its loops to the registry
-// (AddMathLoops, AddNnLoops), from which the kernels are generated. kernels/elementwise-inl.h
-// describes how to define an op's math.
+// (AddArithmeticLoops and others below), from which the kernels are generated.
+// kernels/elementwise.h describes how to define an op's math.
 namespace weir {
 
 struct UnaryLoop {
@@ -102,7 +102,7 @@ const LoopRegistries& ElementwiseLoops();
 
 // Families.
 void AddActivationLoops(LoopRegistry* table);      // activation_cpu.cc
-void AddMathLoops(LoopRegistry* table);            // math_loops_cpu.cc: arithmetic
+void AddArithmeticLoops(LoopRegistry* table);      // arithmetic_cpu.cc
 void AddTranscendentalLoops(LoopRegistry* table);  // transcendental_cpu.cc
 void AddCompareLoops(LoopRegistry* table);         // compare_cpu.cc: bool results, and bitwise ops
 void AddMaskLoops(LoopRegistry* table);            // mask_loops_cpu.cc: comparisons in fused nodes

@@ -29,7 +29,13 @@ HWY_INLINE typename M::V MaskOf(typename M::Mask m) {
   return hn::VecFromMask(hn::DFromV<typename M::V>(), m);
 }
 
-struct MaskEqual {
+struct MaskFunctor : Functor {
+  static constexpr bool kStage = true;
+  static constexpr bool kScalarLoops = true;
+  using Types = List<float, double>;
+};
+
+struct MaskEqual : MaskFunctor {
   static constexpr char kOp[] = "_MaskEqual";
   template <class M>
   static HWY_INLINE typename M::V Apply(typename M::V x, typename M::V y) {
@@ -37,35 +43,35 @@ struct MaskEqual {
   }
 };
 // Set if one is NaN, which Highway's Ne guarantees on some processors only.
-struct MaskNotEqual {
+struct MaskNotEqual : MaskFunctor {
   static constexpr char kOp[] = "_MaskNotEqual";
   template <class M>
   static HWY_INLINE typename M::V Apply(typename M::V x, typename M::V y) {
     return MaskOf<M>(hn::Not(hn::Eq(x, y)));
   }
 };
-struct MaskLess {
+struct MaskLess : MaskFunctor {
   static constexpr char kOp[] = "_MaskLess";
   template <class M>
   static HWY_INLINE typename M::V Apply(typename M::V x, typename M::V y) {
     return MaskOf<M>(hn::Lt(x, y));
   }
 };
-struct MaskLessEqual {
+struct MaskLessEqual : MaskFunctor {
   static constexpr char kOp[] = "_MaskLessEqual";
   template <class M>
   static HWY_INLINE typename M::V Apply(typename M::V x, typename M::V y) {
     return MaskOf<M>(hn::Le(x, y));
   }
 };
-struct MaskGreater {
+struct MaskGreater : MaskFunctor {
   static constexpr char kOp[] = "_MaskGreater";
   template <class M>
   static HWY_INLINE typename M::V Apply(typename M::V x, typename M::V y) {
     return MaskOf<M>(hn::Gt(x, y));
   }
 };
-struct MaskGreaterEqual {
+struct MaskGreaterEqual : MaskFunctor {
   static constexpr char kOp[] = "_MaskGreaterEqual";
   template <class M>
   static HWY_INLINE typename M::V Apply(typename M::V x, typename M::V y) {
@@ -73,7 +79,7 @@ struct MaskGreaterEqual {
   }
 };
 // 1 where the mask is set, otherwise 0.
-struct MaskedOne {
+struct MaskedOne : MaskFunctor {
   static constexpr char kOp[] = "_MaskedOne";
   template <class M>
   static HWY_INLINE typename M::V Apply(typename M::V mask) {
@@ -81,7 +87,7 @@ struct MaskedOne {
   }
 };
 // x where the mask is set, otherwise 0.
-struct Masked {
+struct Masked : MaskFunctor {
   static constexpr char kOp[] = "_Masked";
   template <class M>
   static HWY_INLINE typename M::V Apply(typename M::V mask, typename M::V x) {
@@ -89,7 +95,7 @@ struct Masked {
   }
 };
 // 0 where the mask is set, otherwise x.
-struct Unmasked {
+struct Unmasked : MaskFunctor {
   static constexpr char kOp[] = "_Unmasked";
   template <class M>
   static HWY_INLINE typename M::V Apply(typename M::V mask, typename M::V x) {
@@ -97,7 +103,7 @@ struct Unmasked {
   }
 };
 // The nonzero one of a masked and an unmasked value.
-struct Either {
+struct Either : MaskFunctor {
   static constexpr char kOp[] = "_Either";
   template <class M>
   static HWY_INLINE typename M::V Apply(typename M::V x, typename M::V y) {
@@ -105,18 +111,10 @@ struct Either {
   }
 };
 
-template <class... Fs>
-void AddBinaryWithVariants(LoopRegistry* t) {
-  AddBinaryVectors<Fs...>(t);
-  AddScalarVariants<Fs...>(t);
-  AddBinaryStages<Fs...>(t);
-}
-
 void AddMasks(LoopRegistry* t) {
-  AddBinaryWithVariants<MaskEqual, MaskNotEqual, MaskLess, MaskLessEqual, MaskGreater,
-                        MaskGreaterEqual, Masked, Unmasked, Either>(t);
-  AddUnaryVectors<MaskedOne>(t);
-  AddUnaryStages<MaskedOne>(t);
+  AddBinaryVectors(t, Functors<MaskEqual, MaskNotEqual, MaskLess, MaskLessEqual, MaskGreater,
+                               MaskGreaterEqual, Masked, Unmasked, Either>());
+  AddUnaryVectors(t, Functors<MaskedOne>());
 }
 
 }  // namespace HWY_NAMESPACE

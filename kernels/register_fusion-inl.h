@@ -84,27 +84,14 @@ struct Stages<T, std::index_sequence<k...>> {
             .run = Run};
   }
   template <class F>
-  static void AddUnary(LoopRegistry* t) {
-    t->FindUnary(F::kOp, DataTypeOf<T>::value)->stage = Erased(Unary<F>);
+  static StageFn UnaryStage() {
+    return Erased(Unary<F>);
   }
   template <class F>
-  static void AddBinary(LoopRegistry* t) {
-    t->FindBinary(F::kOp, DataTypeOf<T>::value)->stages = {
-        .scalar_first = Erased(WithScalar<F, true>),
-        .scalar_second = Erased(WithScalar<F, false>),
-        .tensor_first = Erased(WithElements<F, true>),
-        .tensor_second = Erased(WithElements<F, false>)};
+  static BinaryStages StagesOf() {
+    return {.scalar_first = Erased(WithScalar<F, true>),
+            .scalar_second = Erased(WithScalar<F, false>),
+            .tensor_first = Erased(WithElements<F, true>),
+            .tensor_second = Erased(WithElements<F, false>)};
   }
 };
-
-// Add stages to existing entries. Only ops that take few instructions have stages.
-template <class... Fs>
-void AddUnaryStages(LoopRegistry* t) {
-  (Stages<float>::AddUnary<Fs>(t), ...);
-  (Stages<double>::AddUnary<Fs>(t), ...);
-}
-template <class... Fs>
-void AddBinaryStages(LoopRegistry* t) {
-  (Stages<float>::AddBinary<Fs>(t), ...);
-  (Stages<double>::AddBinary<Fs>(t), ...);
-}

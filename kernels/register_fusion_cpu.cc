@@ -15,8 +15,8 @@
 
 #include "hwy/contrib/math/math-inl.h"
 
-// The first and last stages of pipelines. The stages of ops are defined beside the ops
-// (math_loops_cpu.cc, activation_cpu.cc).
+// The first and last stages of pipelines. The stages of ops follow from their functors
+// (elementwise_loops-inl.h).
 HWY_BEFORE_NAMESPACE();
 namespace weir {
 namespace HWY_NAMESPACE {

@@ -13,6 +13,7 @@ namespace {
 constexpr Families<KernelRegistry>::Add kFamilies[] = {
     AddAccumulatorKernels,
     AddActivationKernels,
+    AddArithmeticKernels,
     AddBarrierKernels,
     AddBatchKernels,
     AddBatchNormCpu,
@@ -46,7 +47,6 @@ constexpr Families<KernelRegistry>::Add kFamilies[] = {
     AddLinalgCpu,
     AddLrnCpu,
     AddMatMulCpu,
-    AddMathKernels,
     AddOptionalKernels,
     AddPadCpu,
     AddParsingKernels,

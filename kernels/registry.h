@@ -10,6 +10,7 @@ namespace weir {
 
 void AddAccumulatorKernels(KernelRegistry* r);     // accumulator.cc
 void AddActivationKernels(KernelRegistry* r);      // elementwise_loops.cc
+void AddArithmeticKernels(KernelRegistry* r);      // elementwise_loops.cc
 void AddBarrierKernels(KernelRegistry* r);         // barrier.cc
 void AddBatchKernels(KernelRegistry* r);           // batch.cc
 void AddBatchNormCpu(KernelRegistry* r);           // batch_norm_cpu.cc
@@ -39,7 +40,6 @@ void AddIsotonicCpu(KernelRegistry* r);            // isotonic_cpu.cc
 void AddLinalgCpu(KernelRegistry* r);              // linalg.cc
 void AddLrnCpu(KernelRegistry* r);                 // lrn_cpu.cc
 void AddMatMulCpu(KernelRegistry* r);              // matmul_cpu.cc
-void AddMathKernels(KernelRegistry* r);            // elementwise_loops.cc
 void AddOptionalKernels(KernelRegistry* r);        // optional.cc
 void AddPadCpu(KernelRegistry* r);                 // pad_cpu.cc
 void AddParsingKernels(KernelRegistry* r);         // parsing.cc

@@ -9,7 +9,7 @@
 
 #include "weir/core/numeric_types.h"
 
-// The operations that functors (kernels/elementwise-inl.h) use, for one element of type T: a
+// The operations that functors (kernels/elementwise.h) use, for one element of type T: a
 // floating-point number, an integer or a complex number. VectorMath (kernels/vector_math-inl.h) has
 // the same names for vectors of floats. Usable in CUDA. Integers wrap around instead of
 // overflowing.

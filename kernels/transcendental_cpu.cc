@@ -20,13 +20,12 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 #include "weir/kernels/vector_math-inl.h"
 
-#include "weir/kernels/elementwise-inl.h"
 #include "weir/kernels/elementwise_loops-inl.h"
+#include "weir/kernels/transcendental-inl.h"
 
-void AddElementaryVectors(LoopRegistry* t) {
-  AddUnaryVectors<Exp, Expm1, Log, Log1p, Sin, Cos, Tan, Asin, Acos, Atan, Sinh, Cosh, Tanh, Asinh,
-                  Acosh, Atanh, Sigmoid>(t);
-  AddBinaryVectors<Xlogy, Xlog1py>(t);
+void AddTranscendentalVectors(LoopRegistry* t) {
+  AddUnaryVectors(t, UnaryTranscendentals());
+  AddBinaryVectors(t, BinaryTranscendentals());
 }
 
 }  // namespace HWY_NAMESPACE
@@ -36,15 +35,13 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace weir {
 namespace {
-HWY_EXPORT(AddElementaryVectors);
+HWY_EXPORT(AddTranscendentalVectors);
 }  // namespace
 
 void AddTranscendentalLoops(LoopRegistry* t) {
-  using namespace functor;
-  HWY_DYNAMIC_DISPATCH(AddElementaryVectors)(t);
-  AddUnaryOtherTypes<Exp, Expm1, Log, Log1p, Sin, Cos, Tan, Asin, Acos, Atan, Sinh, Cosh, Tanh,
-                     Asinh, Acosh, Atanh, Sigmoid>(t);
-  AddBinaryOtherTypes<Xlogy, Xlog1py>(t);
+  HWY_DYNAMIC_DISPATCH(AddTranscendentalVectors)(t);
+  AddUnaryOtherTypes(t, functor::UnaryTranscendentals());
+  AddBinaryOtherTypes(t, functor::BinaryTranscendentals());
 }
 
 }  // namespace weir

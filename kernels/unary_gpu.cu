@@ -1,11 +1,10 @@
-#include "weir/kernels/activation.h"
 #include "weir/kernels/compare.h"
 #include "weir/kernels/elementwise.h"
 #include "weir/kernels/gpu_loops.h"
 #include "weir/kernels/launch.h"
 
-// Element-wise unary functions, from the functors that the CPU uses (kernels/elementwise-inl.h,
-// activation-inl.h). 16-bit floats are computed in float.
+// Element-wise unary functions, from the functors that the CPU uses (kernels/elementwise.h,
+// compare.h). 16-bit floats are computed in float.
 namespace weir::gpu {
 
 namespace {
@@ -57,48 +56,39 @@ void RunTest(void* stream, const void* x, void* y, int64_t n, double) {
 
 using Table = std::vector<Elementwise<Unary>>;
 
-template <class F, class... Ts>
-void Add(Table* t, List<Ts...>) {
-  (t->push_back({F::kOp, DataTypeOf<Ts>::value, DataTypeOf<Ts>::value, RunUnary<F, Ts>}), ...);
-}
-template <class... Fs, class Types>
-void AddEach(Table* t, Types types) {
-  (Add<Fs>(t, types), ...);
-}
-template <class F, class... Ts>
-void AddParam(Table* t, List<Ts...>) {
-  (t->push_back({F::kOp, DataTypeOf<Ts>::value, DataTypeOf<Ts>::value, RunUnaryParam<F, Ts>}), ...);
-}
-template <class F, class... Ts>
-void AddTest(Table* t, const char* op, List<Ts...>) {
-  (t->push_back({op, DataTypeOf<Ts>::value, DT_BOOL, RunTest<F, Ts>}), ...);
-}
-
-// The same function under another name.
-void AddAlias(Table* t, const char* op, absl::string_view other) {
-  for (size_t i = 0, n = t->size(); i < n; ++i) {
-    if (other == (*t)[i].op) t->push_back({op, (*t)[i].in, (*t)[i].out, (*t)[i].run});
+template <class F, class T>
+void Add(Table* t) {
+  if constexpr (kContains<T, typename F::Types>) {
+    Unary run = nullptr;
+    if constexpr (F::kParam == nullptr)
+      run = RunUnary<F, T>;
+    else
+      run = RunUnaryParam<F, T>;
+    t->push_back({F::kOp, DataTypeOf<T>::value, DataTypeOf<T>::value, run});
   }
+}
+template <class... Fs>
+void AddAll(Table* t, Functors<Fs...>) {
+  const auto add = [t]<class F, class... Ts>(F, List<Ts...>) { (Add<F, Ts>(t), ...); };
+  (add(Fs(), typename Fs::GpuTypes()), ...);
+}
+template <class... Fs>
+void AddTests(Table* t, Functors<Fs...>) {
+  const auto add = [t]<class F, class... Ts>(F, List<Ts...>) {
+    (t->push_back({F::kOp, DataTypeOf<Ts>::value, DT_BOOL, RunTest<F, Ts>}), ...);
+  };
+  (add(Fs(), typename Fs::GpuTypes()), ...);
 }
 
 }  // namespace
 
 const std::vector<Elementwise<Unary>>& Unaries() {
   static const Table* const table = [] {
-    using namespace functor;  // NOLINT(google-build-using-namespace)
     auto* t = new Table;
-    AddEach<Abs, Neg, Sign, Reciprocal, Square, Sqrt, Rsqrt, Floor, Ceil, Round>(t, Floats());
-    AddEach<Exp, Expm1, Log, Log1p, Sin, Cos, Tan, Asin, Acos, Atan>(t, Floats());
-    AddEach<Sinh, Cosh, Tanh, Asinh, Acosh, Atanh, Sigmoid>(t, Floats());
-    AddEach<Relu, Relu6, Elu, Selu, Softplus, Softsign>(t, Floats());
-    AddParam<LeakyRelu>(t, Floats());
-    AddEach<Abs, Neg, Sign, Square, Relu>(t, List<int64_t>());
-    Add<Rint>(t, Rint::Types());
-    AddAlias(t, "Inv", "Reciprocal");
-    AddTest<compare::IsNan>(t, "IsNan", Floats());
-    AddTest<compare::IsInf>(t, "IsInf", Floats());
-    AddTest<compare::IsFinite>(t, "IsFinite", Floats());
-    AddTest<compare::LogicalNot>(t, "LogicalNot", List<bool>());
+    AddAll(t, functor::UnaryArithmetic());
+    AddAll(t, functor::UnaryTranscendentals());
+    AddAll(t, functor::UnaryActivations());
+    AddTests(t, compare::UnaryComparisons());
     return t;
   }();
   return *table;

@@ -1,38 +1,32 @@
-// The math of elementwise ops. Each is a functor: a struct with
-//   kOp       the name of the op,
-//   Types     the element types that it supports (a List),
-//   Apply<M>  the function of one or two values of type M::V, composed of the operations of M:
-//             ScalarMath<T> for one element,
-//             VectorMath<D> for a vector of floats or doubles,
-// and optionally
-//   kCost     nanoseconds per element if it is not memory-bound (default 0.2).
-//
-// A textual header without an include guard: kernels/elementwise.h includes it in namespace
-// weir::functor for scalars (and CUDA), and each *_cpu.cc file includes it again inside each of
-// Highway's target namespaces, because vector functions must be compiled for their target. 16-bit
-// floats are computed in float.
+// Functors (kernels/elementwise.h) for arithmetic, most of which is no more expensive than memory
+// access. A textual header without an include guard.
 
 // ---- one argument
 
-struct Abs {
+struct Abs : Functor {
   static constexpr char kOp[] = "Abs";
+  static constexpr bool kStage = true;
   using Types = List<half, bfloat16, float, double, int8_t, int16_t, int32_t, int64_t>;
+  using GpuTypes = FloatsAndInt64;
   template <class M>
   WEIR_HD static typename M::V Apply(typename M::V x) {
     return M::Abs(x);
   }
 };
-struct Neg {
+struct Neg : Functor {
   static constexpr char kOp[] = "Neg";
+  static constexpr bool kStage = true;
   using Types = SignedNumbers;
+  using GpuTypes = FloatsAndInt64;
   template <class M>
   WEIR_HD static typename M::V Apply(typename M::V x) {
     return M::Neg(x);
   }
 };
-struct Sign {
+struct Sign : Functor {
   static constexpr char kOp[] = "Sign";
   using Types = SignedNumbers;
+  using GpuTypes = FloatsAndInt64;
   template <class M>
   WEIR_HD static typename M::V Apply(typename M::V x) {
     if constexpr (M::kComplex) {
@@ -44,8 +38,9 @@ struct Sign {
     }
   }
 };
-struct Reciprocal {
+struct Reciprocal : Functor {
   static constexpr char kOp[] = "Reciprocal";
+  static constexpr bool kStage = true;
   using Types = FloatsAndComplexes;
   template <class M>
   WEIR_HD static typename M::V Apply(typename M::V x) {
@@ -55,31 +50,35 @@ struct Reciprocal {
 struct Inv : Reciprocal {
   static constexpr char kOp[] = "Inv";
 };
-struct Square {
+struct Square : Functor {
   static constexpr char kOp[] = "Square";
+  static constexpr bool kStage = true;
   using Types = Numbers;
+  using GpuTypes = FloatsAndInt64;
   template <class M>
   WEIR_HD static typename M::V Apply(typename M::V x) {
     return M::Mul(x, x);
   }
 };
-struct Sqrt {
+struct Sqrt : Functor {
   static constexpr char kOp[] = "Sqrt";
+  static constexpr bool kStage = true;
   using Types = FloatsAndComplexes;
   template <class M>
   WEIR_HD static typename M::V Apply(typename M::V x) {
     return M::Sqrt(x);
   }
 };
-struct Rsqrt {
+struct Rsqrt : Functor {
   static constexpr char kOp[] = "Rsqrt";
+  static constexpr bool kStage = true;
   using Types = FloatsAndComplexes;
   template <class M>
   WEIR_HD static typename M::V Apply(typename M::V x) {
     return M::Div(M::Num(1), M::Sqrt(x));
   }
 };
-struct Floor {
+struct Floor : Functor {
   static constexpr char kOp[] = "Floor";
   using Types = Floats;
   template <class M>
@@ -87,7 +86,7 @@ struct Floor {
     return M::Floor(x);
   }
 };
-struct Ceil {
+struct Ceil : Functor {
   static constexpr char kOp[] = "Ceil";
   using Types = Floats;
   template <class M>
@@ -95,7 +94,7 @@ struct Ceil {
     return M::Ceil(x);
   }
 };
-struct Round {
+struct Round : Functor {
   static constexpr char kOp[] = "Round";
   using Types = SignedNumbers;
   template <class M>
@@ -107,161 +106,7 @@ struct Rint : Round {
   static constexpr char kOp[] = "Rint";
   using Types = List<float, double>;  // TensorFlow has no others
 };
-
-struct Exp {
-  static constexpr char kOp[] = "Exp";
-  static constexpr double kCost = 0.5;
-  using Types = FloatsAndComplexes;
-  template <class M>
-  WEIR_HD static typename M::V Apply(typename M::V x) {
-    return M::Exp(x);
-  }
-};
-struct Expm1 {
-  static constexpr char kOp[] = "Expm1";
-  static constexpr double kCost = 0.7;
-  using Types = FloatsAndComplexes;
-  template <class M>
-  WEIR_HD static typename M::V Apply(typename M::V x) {
-    return M::Expm1(x);
-  }
-};
-struct Log {
-  static constexpr char kOp[] = "Log";
-  static constexpr double kCost = 0.6;
-  using Types = FloatsAndComplexes;
-  template <class M>
-  WEIR_HD static typename M::V Apply(typename M::V x) {
-    return M::Log(x);
-  }
-};
-struct Log1p {
-  static constexpr char kOp[] = "Log1p";
-  static constexpr double kCost = 0.7;
-  using Types = FloatsAndComplexes;
-  template <class M>
-  WEIR_HD static typename M::V Apply(typename M::V x) {
-    return M::Log1p(x);
-  }
-};
-struct Sin {
-  static constexpr char kOp[] = "Sin";
-  static constexpr double kCost = 0.6;
-  using Types = FloatsAndComplexes;
-  template <class M>
-  WEIR_HD static typename M::V Apply(typename M::V x) {
-    return M::Sin(x);
-  }
-};
-struct Cos {
-  static constexpr char kOp[] = "Cos";
-  static constexpr double kCost = 0.6;
-  using Types = FloatsAndComplexes;
-  template <class M>
-  WEIR_HD static typename M::V Apply(typename M::V x) {
-    return M::Cos(x);
-  }
-};
-struct Tan {
-  static constexpr char kOp[] = "Tan";
-  static constexpr double kCost = 1.2;
-  using Types = FloatsAndComplexes;
-  template <class M>
-  WEIR_HD static typename M::V Apply(typename M::V x) {
-    return M::Tan(x);
-  }
-};
-struct Asin {
-  static constexpr char kOp[] = "Asin";
-  static constexpr double kCost = 0.8;
-  using Types = FloatsAndComplexes;
-  template <class M>
-  WEIR_HD static typename M::V Apply(typename M::V x) {
-    return M::Asin(x);
-  }
-};
-struct Acos {
-  static constexpr char kOp[] = "Acos";
-  static constexpr double kCost = 0.8;
-  using Types = FloatsAndComplexes;
-  template <class M>
-  WEIR_HD static typename M::V Apply(typename M::V x) {
-    return M::Acos(x);
-  }
-};
-struct Atan {
-  static constexpr char kOp[] = "Atan";
-  static constexpr double kCost = 0.8;
-  using Types = FloatsAndComplexes;
-  template <class M>
-  WEIR_HD static typename M::V Apply(typename M::V x) {
-    return M::Atan(x);
-  }
-};
-struct Sinh {
-  static constexpr char kOp[] = "Sinh";
-  static constexpr double kCost = 0.8;
-  using Types = FloatsAndComplexes;
-  template <class M>
-  WEIR_HD static typename M::V Apply(typename M::V x) {
-    return M::Sinh(x);
-  }
-};
-struct Cosh {
-  static constexpr char kOp[] = "Cosh";
-  static constexpr double kCost = 0.8;
-  using Types = FloatsAndComplexes;
-  template <class M>
-  WEIR_HD static typename M::V Apply(typename M::V x) {
-    return M::Cosh(x);
-  }
-};
-struct Tanh {
-  static constexpr char kOp[] = "Tanh";
-  static constexpr double kCost = 0.8;
-  using Types = FloatsAndComplexes;
-  template <class M>
-  WEIR_HD static typename M::V Apply(typename M::V x) {
-    return M::Tanh(x);
-  }
-};
-struct Asinh {
-  static constexpr char kOp[] = "Asinh";
-  static constexpr double kCost = 1.2;
-  using Types = FloatsAndComplexes;
-  template <class M>
-  WEIR_HD static typename M::V Apply(typename M::V x) {
-    return M::Asinh(x);
-  }
-};
-struct Acosh {
-  static constexpr char kOp[] = "Acosh";
-  static constexpr double kCost = 1.2;
-  using Types = FloatsAndComplexes;
-  template <class M>
-  WEIR_HD static typename M::V Apply(typename M::V x) {
-    return M::Acosh(x);
-  }
-};
-struct Atanh {
-  static constexpr char kOp[] = "Atanh";
-  static constexpr double kCost = 1.0;
-  using Types = FloatsAndComplexes;
-  template <class M>
-  WEIR_HD static typename M::V Apply(typename M::V x) {
-    return M::Atanh(x);
-  }
-};
-struct Sigmoid {
-  static constexpr char kOp[] = "Sigmoid";
-  static constexpr double kCost = 0.7;
-  using Types = FloatsAndComplexes;
-  template <class M>
-  WEIR_HD static typename M::V Apply(typename M::V x) {
-    return M::Div(M::Num(1), M::Add(M::Num(1), M::Exp(M::Neg(x))));
-  }
-};
-struct Conj {
+struct Conj : Functor {
   static constexpr char kOp[] = "Conj";
   using Types = Complexes;
   template <class M>
@@ -272,10 +117,14 @@ struct Conj {
 
 // ---- two arguments
 
-struct Add {
+struct Add : Functor {
   static constexpr char kOp[] = "Add";
+  static constexpr bool kStage = true;
+  static constexpr bool kScalarLoops = true;
   using Types = List<half, bfloat16, float, double, uint8_t, int8_t, int16_t, int32_t, int64_t,
                      std::complex<float>, std::complex<double>>;
+  // Variables of type int32 are incremented on the device.
+  using GpuTypes = List<half, bfloat16, float, double, int32_t, int64_t>;
   template <class M>
   WEIR_HD static typename M::V Apply(typename M::V x, typename M::V y) {
     return M::Add(x, y);
@@ -285,24 +134,32 @@ struct AddV2 : Add {
   static constexpr char kOp[] = "AddV2";
   using Types = Numbers;
 };
-struct Sub {
+struct Sub : Functor {
   static constexpr char kOp[] = "Sub";
+  static constexpr bool kStage = true;
+  static constexpr bool kScalarLoops = true;
   using Types = Numbers;
+  // Variables of type int32 are incremented on the device.
+  using GpuTypes = List<half, bfloat16, float, double, int32_t, int64_t>;
   template <class M>
   WEIR_HD static typename M::V Apply(typename M::V x, typename M::V y) {
     return M::Sub(x, y);
   }
 };
-struct Mul {
+struct Mul : Functor {
   static constexpr char kOp[] = "Mul";
+  static constexpr bool kStage = true;
+  static constexpr bool kScalarLoops = true;
   using Types = Numbers;
+  using GpuTypes = FloatsAndInt64;
   template <class M>
   WEIR_HD static typename M::V Apply(typename M::V x, typename M::V y) {
     return M::Mul(x, y);
   }
 };
-struct Div {
+struct Div : Functor {
   static constexpr char kOp[] = "Div";
+  static constexpr IntegerDomain kSecondInput = IntegerDomain::kNonzero;
   using Types = Numbers;
   template <class M>
   WEIR_HD static typename M::V Apply(typename M::V x, typename M::V y) {
@@ -311,9 +168,11 @@ struct Div {
 };
 struct RealDiv : Div {
   static constexpr char kOp[] = "RealDiv";
+  static constexpr bool kStage = true;
+  static constexpr bool kScalarLoops = true;
   using Types = FloatsAndComplexes;  // in integers it would be rounded
 };
-struct DivNoNan {
+struct DivNoNan : Functor {
   static constexpr char kOp[] = "DivNoNan";
   using Types = FloatsAndComplexes;
   template <class M>
@@ -328,7 +187,7 @@ struct Xdivy : DivNoNan {
     return M::If(M::Eq(x, M::Num(0)), M::Num(0), M::Div(x, y));
   }
 };
-struct MulNoNan {
+struct MulNoNan : Functor {
   static constexpr char kOp[] = "MulNoNan";
   using Types = FloatsAndComplexes;
   template <class M>
@@ -336,52 +195,44 @@ struct MulNoNan {
     return M::If(M::Eq(y, M::Num(0)), M::Num(0), M::Mul(x, y));
   }
 };
-struct Xlogy {
-  static constexpr char kOp[] = "Xlogy";
-  static constexpr double kCost = 0.8;
-  using Types = FloatsAndComplexes;
-  template <class M>
-  WEIR_HD static typename M::V Apply(typename M::V x, typename M::V y) {
-    return M::If(M::Eq(x, M::Num(0)), M::Num(0), M::Mul(x, M::Log(y)));
-  }
-};
-struct Xlog1py {
-  static constexpr char kOp[] = "Xlog1py";
-  static constexpr double kCost = 0.9;
-  using Types = FloatsAndComplexes;
-  template <class M>
-  WEIR_HD static typename M::V Apply(typename M::V x, typename M::V y) {
-    return M::If(M::Eq(x, M::Num(0)), M::Num(0), M::Mul(x, M::Log1p(y)));
-  }
-};
-struct Maximum {
+struct Maximum : Functor {
   static constexpr char kOp[] = "Maximum";
+  static constexpr bool kStage = true;
+  static constexpr bool kScalarLoops = true;
   using Types = RealNumbers;
+  using GpuTypes = FloatsAndInt64;
   template <class M>
   WEIR_HD static typename M::V Apply(typename M::V x, typename M::V y) {
     return M::Max(x, y);
   }
 };
-struct Minimum {
+struct Minimum : Functor {
   static constexpr char kOp[] = "Minimum";
+  static constexpr bool kStage = true;
+  static constexpr bool kScalarLoops = true;
   using Types = RealNumbers;
+  using GpuTypes = FloatsAndInt64;
   template <class M>
   WEIR_HD static typename M::V Apply(typename M::V x, typename M::V y) {
     return M::Min(x, y);
   }
 };
-struct SquaredDifference {
+struct SquaredDifference : Functor {
   static constexpr char kOp[] = "SquaredDifference";
+  static constexpr bool kStage = true;
+  static constexpr bool kScalarLoops = true;
   using Types = List<half, bfloat16, float, double, int32_t, int64_t, std::complex<float>,
                      std::complex<double>>;
+  using GpuTypes = FloatsAndInt64;
   template <class M>
   WEIR_HD static typename M::V Apply(typename M::V x, typename M::V y) {
     const typename M::V d = M::Sub(x, y);
     return M::Mul(M::Conj(d), d);
   }
 };
-struct FloorDiv {
+struct FloorDiv : Functor {
   static constexpr char kOp[] = "FloorDiv";
+  static constexpr IntegerDomain kSecondInput = IntegerDomain::kNonzero;
   using Types = RealNumbers;
   template <class M>
   WEIR_HD static typename M::V Apply(typename M::V x, typename M::V y) {
@@ -394,8 +245,9 @@ struct FloorDiv {
     }
   }
 };
-struct TruncateDiv {
+struct TruncateDiv : Functor {
   static constexpr char kOp[] = "TruncateDiv";
+  static constexpr IntegerDomain kSecondInput = IntegerDomain::kNonzero;
   using Types = RealNumbers;
   template <class M>
   WEIR_HD static typename M::V Apply(typename M::V x, typename M::V y) {
@@ -405,9 +257,11 @@ struct TruncateDiv {
       return M::Trunc(M::Div(x, y));
   }
 };
-struct TruncateMod {
+struct TruncateMod : Functor {
   static constexpr char kOp[] = "TruncateMod";
   static constexpr double kCost = 5;
+  static constexpr bool kVectorized = false;
+  static constexpr IntegerDomain kSecondInput = IntegerDomain::kNonzero;
   using Types = List<half, bfloat16, float, double, int32_t, int64_t>;
   template <class M>
   WEIR_HD static typename M::V Apply(typename M::V x, typename M::V y) {
@@ -417,9 +271,11 @@ struct TruncateMod {
 struct Mod : TruncateMod {
   static constexpr char kOp[] = "Mod";
 };
-struct FloorMod {
+struct FloorMod : Functor {
   static constexpr char kOp[] = "FloorMod";
   static constexpr double kCost = 5;
+  static constexpr bool kVectorized = false;
+  static constexpr IntegerDomain kSecondInput = IntegerDomain::kNonzero;
   using Types = RealNumbers;
   template <class M>
   WEIR_HD static typename M::V Apply(typename M::V x, typename M::V y) {
@@ -427,9 +283,11 @@ struct FloorMod {
     return r != zero && ((r < zero) != (y < zero)) ? M::Add(r, y) : r;
   }
 };
-struct Pow {
+struct Pow : Functor {
   static constexpr char kOp[] = "Pow";
   static constexpr double kCost = 10;
+  static constexpr bool kVectorized = false;
+  static constexpr IntegerDomain kSecondInput = IntegerDomain::kNonnegative;
   using Types = SignedNumbers;
   template <class M>
   WEIR_HD static typename M::V Apply(typename M::V x, typename M::V y) {
@@ -448,23 +306,25 @@ struct Pow {
 // ---- gradients, as functions of y = f(x) and dy. For complex numbers, the first two are given a
 // conjugated y, as TensorFlow's gradient functions do; the others conjugate it themselves.
 
-struct SigmoidGrad {
+struct SigmoidGrad : GradientFunctor {
   static constexpr char kOp[] = "SigmoidGrad";
+  static constexpr bool kStage = true;
   using Types = FloatsAndComplexes;
   template <class M>
   WEIR_HD static typename M::V Apply(typename M::V y, typename M::V dy) {
     return M::Mul(M::Mul(dy, y), M::Sub(M::Num(1), y));
   }
 };
-struct TanhGrad {
+struct TanhGrad : GradientFunctor {
   static constexpr char kOp[] = "TanhGrad";
+  static constexpr bool kStage = true;
   using Types = FloatsAndComplexes;
   template <class M>
   WEIR_HD static typename M::V Apply(typename M::V y, typename M::V dy) {
     return M::Mul(dy, M::Sub(M::Num(1), M::Mul(y, y)));
   }
 };
-struct SqrtGrad {
+struct SqrtGrad : GradientFunctor {
   static constexpr char kOp[] = "SqrtGrad";
   using Types = FloatsAndComplexes;
   template <class M>
@@ -472,7 +332,7 @@ struct SqrtGrad {
     return M::Div(M::Mul(M::Num(0.5), dy), M::Conj(y));
   }
 };
-struct RsqrtGrad {
+struct RsqrtGrad : GradientFunctor {
   static constexpr char kOp[] = "RsqrtGrad";
   using Types = FloatsAndComplexes;
   template <class M>
@@ -481,7 +341,7 @@ struct RsqrtGrad {
     return M::Mul(M::Mul(M::Num(-0.5), M::Mul(dy, c)), M::Mul(c, c));
   }
 };
-struct ReciprocalGrad {
+struct ReciprocalGrad : GradientFunctor {
   static constexpr char kOp[] = "ReciprocalGrad";
   using Types = FloatsAndComplexes;
   template <class M>
@@ -493,3 +353,10 @@ struct ReciprocalGrad {
 struct InvGrad : ReciprocalGrad {
   static constexpr char kOp[] = "InvGrad";
 };
+
+using UnaryArithmetic =
+    Functors<Abs, Neg, Sign, Reciprocal, Inv, Square, Sqrt, Rsqrt, Floor, Ceil, Round, Rint, Conj>;
+using BinaryArithmetic =
+    Functors<Add, AddV2, Sub, Mul, Div, RealDiv, DivNoNan, Xdivy, MulNoNan, Maximum, Minimum,
+             SquaredDifference, FloorDiv, TruncateDiv, TruncateMod, Mod, FloorMod, Pow, SigmoidGrad,
+             TanhGrad, SqrtGrad, RsqrtGrad, ReciprocalGrad, InvGrad>;
