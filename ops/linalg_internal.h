@@ -2,29 +2,34 @@
 #define WEIR_OPS_LINALG_INTERNAL_H_
 
 #include "weir/core/gradient.h"
+#include "weir/core/op.h"
+#include "weir/core/shape_context.h"
 
-// Gradient rules of linear algebra (linalg_gradients.cc, linalg_decomposition_gradients.cc).
+// Helpers shared by the sources of linear algebra. Matrices are the last two dimensions; the
+// dimensions before them are the batch.
 namespace weir {
-
-Grads MatrixInverseGradient(GradContext& g);
-Grads MatrixDeterminantGradient(GradContext& g);
-Grads LogMatrixDeterminantGradient(GradContext& g);
-Grads MatrixSquareRootGradient(GradContext& g);
-Grads MatrixSolveGradient(GradContext& g);
-Grads MatrixSolveLsGradient(GradContext& g);
-Grads MatrixTriangularSolveGradient(GradContext& g);
-Grads BandedTriangularSolveGradient(GradContext& g);
-Grads TridiagonalSolveGradient(GradContext& g);
-Grads TridiagonalMatMulGradient(GradContext& g);
-
-Grads CholeskyGradient(GradContext& g);
-Grads QrGradient(GradContext& g);
-Grads EigGradient(GradContext& g);
-Grads SelfAdjointEigGradient(GradContext& g);
-Grads SvdGradient(GradContext& g);
 
 // Multiplies two matrices, or two batches of matrices.
 Output Product(Output a, Output b, bool adjoint_a = false, bool adjoint_b = false);
+// Returns the batch dimensions of a shape.
+Output OuterShape(const Output& shape);
+
+// Returns the shape of input i, which must hold square matrices.
+absl::StatusOr<Shape> SquareInput(ShapeContext& c, int i);
+// Output 0 has the shape of input 0, which must hold square matrices.
+absl::Status SquareShape(ShapeContext& c);
+
+// Type constraints used in op definitions.
+inline constexpr char kAllTypes[] = "T: {double, float, half, complex64, complex128}";
+inline constexpr char kFloatFirst[] = "T: {half, float, double, complex64, complex128}";
+inline constexpr char kNoHalf[] = "T: {double, float, complex64, complex128}";
+inline constexpr char kRealTypes[] = "T: {double, float}";
+
+// Adds an op and its older Batch* form, which has fewer dtypes and no gradient and is rejected in
+// newer graphs. `describe` sets the remaining properties of both.
+void AddWithBatchForm(OpRegistry* ops, const char* op, const char* types,
+                      const GradientFn& gradient, const char* batch_op, const char* batch_types,
+                      OpSpec (*describe)(OpSpec spec, const char* types));
 
 }  // namespace weir
 

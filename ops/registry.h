@@ -32,6 +32,7 @@ void AddConvOps(OpRegistry* ops);            // nn_conv.cc
 void AddCtcOps(OpRegistry* ops);             // ctc.cc
 void AddDataFlowOps(OpRegistry* ops);        // data_flow.cc
 void AddDatasetOps(OpRegistry* ops);         // dataset.cc
+void AddDecompositionOps(OpRegistry* ops);   // linalg_decompositions.cc
 void AddDistributionOps(OpRegistry* ops);    // random_distributions.cc
 void AddEinsumOps(OpRegistry* ops);          // einsum.cc
 void AddFftOps(OpRegistry* ops);             // fft.cc
@@ -45,9 +46,9 @@ void AddImageCodecOps(OpRegistry* ops);      // image_codec.cc
 void AddImageSamplingOps(OpRegistry* ops);   // image_sampling.cc
 void AddInplaceOps(OpRegistry* ops);         // inplace.cc
 void AddIoOps(OpRegistry* ops);              // io.cc
-void AddLinalgOps(OpRegistry* ops);          // linalg.cc
 void AddLogicOps(OpRegistry* ops);           // math_logic.cc
 void AddMatMulOps(OpRegistry* ops);          // math_matmul.cc
+void AddMatrixFunctionOps(OpRegistry* ops);  // linalg_functions.cc
 void AddNormOps(OpRegistry* ops);            // nn_norm.cc
 void AddOptionalOps(OpRegistry* ops);        // optional.cc
 void AddParseExampleOps(OpRegistry* ops);    // parse_example.cc
@@ -70,6 +71,7 @@ void AddSegmentOps(OpRegistry* ops);         // math_segment.cc
 void AddSelectOps(OpRegistry* ops);          // math_select.cc
 void AddSetOps(OpRegistry* ops);             // sets.cc
 void AddSoftmaxOps(OpRegistry* ops);         // nn_losses.cc
+void AddSolveOps(OpRegistry* ops);           // linalg_solve.cc
 void AddSparseCrossOps(OpRegistry* ops);     // sparse_cross.cc
 void AddSparseMathOps(OpRegistry* ops);      // sparse_math.cc
 void AddSparseOps(OpRegistry* ops);          // sparse.cc
