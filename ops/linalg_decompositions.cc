@@ -274,7 +274,7 @@ Grads SvdGradient(GradContext& g) {
 
 void AddFactorOps(OpRegistry* ops) {
   AddWithBatchForm(
-      ops, "Cholesky", kAllTypes, CholeskyGradient, "BatchCholesky", kRealTypes,
+      ops, "Cholesky", kAllTypes, CholeskyGradient, "BatchCholesky", kDoubleFloat,
       [](OpSpec spec, const char* types) {
         return spec.In("input: T")
             .Out("output: T")
@@ -331,7 +331,7 @@ void AddFactorOps(OpRegistry* ops) {
 void AddEigenOps(OpRegistry* ops) {
   AddWithBatchForm(
       ops, "SelfAdjointEigV2", kAllTypes, SelfAdjointEigGradient, "BatchSelfAdjointEigV2",
-      kRealTypes, [](OpSpec spec, const char* types) {
+      kDoubleFloat, [](OpSpec spec, const char* types) {
         return spec.In("input: T")
             .Out("e: T, v: T")
             .Attr("compute_v: bool = true")
@@ -351,7 +351,7 @@ void AddEigenOps(OpRegistry* ops) {
         .Doc("Returns the eigenvalues in the first row and the eigenvectors below it.");
   };
   ops->Add(self_adjoint("SelfAdjointEig", "T: {double, float, half}"));
-  ops->Add(self_adjoint("BatchSelfAdjointEig", kRealTypes));
+  ops->Add(self_adjoint("BatchSelfAdjointEig", kDoubleFloat));
   ops->Add(OpSpec("Eig")
                .In("input: T")
                .Out("e: Tout, v: Tout")

@@ -78,7 +78,7 @@ Grads MatrixSquareRootGradient(GradContext& g) {
 
 void AddMatrixFunctionOps(OpRegistry* ops) {
   AddWithBatchForm(ops, "MatrixInverse", kAllTypes, MatrixInverseGradient, "BatchMatrixInverse",
-                   kRealTypes, [](OpSpec spec, const char* types) {
+                   kDoubleFloat, [](OpSpec spec, const char* types) {
                      return spec.In("input: T")
                          .Out("output: T")
                          .Attr("adjoint: bool = false")

@@ -23,7 +23,7 @@ absl::Status SquareShape(ShapeContext& c);
 inline constexpr char kAllTypes[] = "T: {double, float, half, complex64, complex128}";
 inline constexpr char kFloatFirst[] = "T: {half, float, double, complex64, complex128}";
 inline constexpr char kNoHalf[] = "T: {double, float, complex64, complex128}";
-inline constexpr char kRealTypes[] = "T: {double, float}";
+inline constexpr char kDoubleFloat[] = "T: {double, float}";
 
 // Adds an op and its older Batch* form, which has fewer dtypes and no gradient and is rejected in
 // newer graphs. `describe` sets the remaining properties of both.

@@ -267,7 +267,7 @@ Grads TridiagonalSolveGradient(GradContext& g) {
 
 void AddSolveOps(OpRegistry* ops) {
   AddWithBatchForm(ops, "MatrixSolve", kAllTypes, MatrixSolveGradient, "BatchMatrixSolve",
-                   kRealTypes, [](OpSpec spec, const char* types) {
+                   kDoubleFloat, [](OpSpec spec, const char* types) {
                      return spec.In("matrix: T, rhs: T")
                          .Out("output: T")
                          .Attr("adjoint: bool = false")
@@ -277,7 +277,7 @@ void AddSolveOps(OpRegistry* ops) {
                    });
   AddWithBatchForm(
       ops, "MatrixTriangularSolve", "T: {bfloat16, double, float, half, complex64, complex128}",
-      MatrixTriangularSolveGradient, "BatchMatrixTriangularSolve", kRealTypes,
+      MatrixTriangularSolveGradient, "BatchMatrixTriangularSolve", kDoubleFloat,
       [](OpSpec spec, const char* types) {
         return spec.In("matrix: T, rhs: T")
             .Out("output: T")
@@ -299,7 +299,7 @@ void AddSolveOps(OpRegistry* ops) {
                .Gradient(BandedTriangularSolveGradient)
                .Doc("Solves triangular systems whose matrices are given by their diagonals."));
   AddWithBatchForm(ops, "MatrixSolveLs", kAllTypes, MatrixSolveLsGradient, "BatchMatrixSolveLs",
-                   kRealTypes, [](OpSpec spec, const char* types) {
+                   kDoubleFloat, [](OpSpec spec, const char* types) {
                      return spec.In("matrix: T, rhs: T, l2_regularizer: double")
                          .Out("output: T")
                          .Attr(types)

@@ -67,6 +67,8 @@ absl::Status SegmentsShape(ShapeContext& c, int64_t count);
 inline constexpr char kFloatTypes[] = "T: {bfloat16, half, float, double}";
 inline constexpr char kFloatComplexTypes[] =
     "T: {bfloat16, half, float, double, complex64, complex128}";
+inline constexpr char kRealTypes[] =
+    "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}";
 inline constexpr char kIntegerTypes[] =
     "T: {int8, int16, int32, int64, uint8, uint16, uint32, uint64}";
 

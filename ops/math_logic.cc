@@ -25,9 +25,6 @@ absl::Status EqualityShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-constexpr char kRealTypes[] =
-    "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}";
-
 }  // namespace
 
 void AddLogicOps(OpRegistry* ops) {

@@ -109,9 +109,6 @@ OpSpec WithBatchAttrs(OpSpec spec) {
   return spec;
 }
 
-constexpr char kRealTypes[] =
-    "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}";
-
 }  // namespace
 
 void AddMatMulOps(OpRegistry* ops) {

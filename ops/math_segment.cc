@@ -198,8 +198,6 @@ Grads SparseSegmentGradGradient(GradContext& g) {
   return {sums};
 }
 
-constexpr char kRealTypes[] =
-    "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}";
 constexpr char kNumSegments[] = "Tnumsegments: {int32, int64} = DT_INT32";
 
 OpSpec SegmentSpec(absl::string_view op, absl::string_view types) {

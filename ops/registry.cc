@@ -76,6 +76,7 @@ constexpr Families<OpRegistry>::Add kFamilies[] = {
     AddSparseMathOps,
     AddSparseOps,
     AddSparsePackOps,
+    AddSparseReductionOps,
     AddSpecialMathOps,
     AddStackOps,
     AddStagingOps,

@@ -1,48 +1,17 @@
+#include "weir/ops/sparse.h"
+
+#include "weir/core/scope.h"
 #include "weir/ops/array_internal.h"
 #include "weir/ops/math_internal.h"
 #include "weir/ops/registry.h"
 #include "weir/ops/sparse_internal.h"
 
-// Definitions of the ops that move the elements of sparse tensors.
+// Sparse tensors: conversions, parts, rows, and distances of sequences.
 namespace weir {
 
-absl::StatusOr<int64_t> SparseRank(ShapeContext& c, int first) {
-  WEIR_ASSIGN_OR_RETURN(const Shape indices, c.WithRank(first, 2));
-  WEIR_ASSIGN_OR_RETURN(const Shape values, c.WithRank(first + 1, 1));
-  WEIR_ASSIGN_OR_RETURN(const Shape shape, c.WithRank(first + 2, 1));
-  WEIR_RETURN_IF_ERROR(MergeDims(indices.dim(0), values.dim(0)).status());
-  return MergeDims(indices.dim(1), shape.dim(0));
-}
-
-absl::Status SetSparseOutputs(ShapeContext& c, int64_t count, int64_t rank) {
-  c.set_output(0, Shape({count, rank}));
-  c.set_output(1, Shape({count}));
-  if (c.num_outputs() > 2) c.set_output(2, Shape({rank}));
-  return absl::OkStatus();
-}
-
-absl::Status AnySparseOutputs(ShapeContext& c) {
-  return SetSparseOutputs(c, Shape::kUnknown, Shape::kUnknown);
-}
-
-absl::Status FillEmptyRowsGradShape(ShapeContext& c) {
-  WEIR_ASSIGN_OR_RETURN(const Shape map, c.WithRank(0, 1));
-  WEIR_RETURN_IF_ERROR(c.WithRank(1, 1).status());
-  c.set_output(0, map);
-  c.set_output(1, Shape());
-  return absl::OkStatus();
-}
-
-absl::Status SparsePairShape(ShapeContext& c) {
-  WEIR_ASSIGN_OR_RETURN(const int64_t a, SparseRank(c, 0));
-  WEIR_ASSIGN_OR_RETURN(const int64_t b, SparseRank(c, 3));
-  WEIR_ASSIGN_OR_RETURN(const int64_t rank, MergeDims(a, b));
-  return SetSparseOutputs(c, Shape::kUnknown, rank);
-}
+// ---- shape functions
 
 namespace {
-
-// ---- shape functions
 
 absl::Status ToDenseShape(ShapeContext& c) {
   WEIR_ASSIGN_OR_RETURN(Shape shape, RequestedShape(c, 1));
@@ -160,8 +129,6 @@ Grads ToDenseGradient(GradContext& g) {
   return {ZerosOf(g.x(0)), ZerosOf(g.x(1)), values, rest};
 }
 
-// ---- op definitions
-
 void AddPartOps(OpRegistry* ops) {
   ops->Add(OpSpec("SparseConcat")
                .In("indices: N * int64, values: N * T, shapes: N * int64")
@@ -251,6 +218,156 @@ void AddSparseOps(OpRegistry* ops) {
                .Doc("Computes the Levenshtein distances of sequences along the last dimension, "
                     "divided by the length of the true sequences if `normalize`."));
   AddPartOps(ops);
+}
+
+// ---- builders
+
+namespace {
+
+Ints WithStaticShape(Node* node, int i, const Output& otherwise) {
+  const std::optional<Shape> shape = StaticShape(node, i);
+  return shape ? Ints(*shape) : Ints(Identity(otherwise));
+}
+
+struct Lists {
+  Outputs indices, values, shapes;
+};
+Lists ListsOf(const std::vector<SparseTensor>& xs) {
+  Lists lists;
+  for (const SparseTensor& x : xs) {
+    lists.indices.push_back(x.indices);
+    lists.values.push_back(x.values);
+    lists.shapes.push_back(x.dense_shape);
+  }
+  return lists;
+}
+
+}  // namespace
+
+SparseTensor MakeSparseTensor(Output indices, Output values, const Ints& dense_shape) {
+  if (!indices.valid() || !values.valid()) return {};
+  Graph& g = indices.graph();
+  const NameScope scope(g, "SparseTensor");
+  return {indices, values, dense_shape.In(g, "dense_shape", DT_INT64)};
+}
+
+Output SparseTensorToDense(const SparseTensor& x, Output default_value, bool validate_indices,
+                           absl::string_view name) {
+  if (!x.values.valid()) return {};
+  if (!default_value.valid()) default_value = Zeros(x.values.graph(), Shape(), x.values.dtype());
+  return SparseToDense(x.indices, x.dense_shape, x.values, default_value, validate_indices, name);
+}
+
+Output SparseToDense(Output indices, Output output_shape, Output values, Output default_value,
+                     bool validate_indices, absl::string_view name) {
+  return AddOp("SparseToDense", {indices, output_shape, values, default_value},
+               {{"validate_indices", validate_indices}}, name);
+}
+
+SparseTensor SparseReorder(const SparseTensor& x, absl::string_view name) {
+  Node* const node = AddNode("SparseReorder", {x.indices, x.values, x.dense_shape}, {}, name);
+  if (node == nullptr) return {};
+  return MakeSparseTensor(node->output(0), node->output(1),
+                          WithStaticShape(node, 2, x.dense_shape));
+}
+
+SparseTensor SparseReshape(const SparseTensor& x, const Ints& shape, absl::string_view name) {
+  if (!x.indices.valid()) return {};
+  Graph& g = x.indices.graph();
+  Output target = shape.tensor();
+  if (shape.is_tensor()) {
+    target = Cast(target, DT_INT64);
+  } else {
+    const NameScope scope(g, "Cast");
+    target = Cast(shape.In(g, "x"), DT_INT64, scope.name());
+  }
+  const NameScope scope(g, name.empty() ? "SparseReshape" : name);
+  Node* const node = AddNode("SparseReshape", {x.indices, x.dense_shape, target}, {}, scope.name());
+  if (node == nullptr) return {};
+  const std::optional<Shape> from = StaticShape(node, 1);
+  Shape to = GraphValues().value_as_shape(*node, 2);
+  Output new_shape = node->output(1);
+  if (from && to.has_rank()) {
+    int64_t known = 1;
+    int unknown = -1, unknowns = 0;
+    for (int d = 0; d < to.rank(); ++d) {
+      if (to.dim(d) < 0) {
+        unknown = d;
+        ++unknowns;
+      } else {
+        known *= to.dim(d);
+      }
+    }
+    if (unknowns == 1 && known > 0) to.set_dim(unknown, from->num_elements() / known);
+    if (to.IsFullyDefined())
+      new_shape = Const(g, std::vector<int64_t>(to.dims().begin(), to.dims().end()));
+  }
+  return MakeSparseTensor(node->output(0), Identity(x.values), new_shape);
+}
+
+SparseTensor SparseConcat(int64_t axis, const std::vector<SparseTensor>& xs,
+                          absl::string_view name) {
+  if (xs.size() == 1) return xs[0];
+  const Lists lists = ListsOf(xs);
+  Node* const node = AddNode("SparseConcat", {lists.indices, lists.values, lists.shapes},
+                             {{"concat_dim", axis}}, name);
+  if (node == nullptr) return {};
+  Ints shape = node->output(2);
+  Shape joined = GraphValues().value_as_shape(*node, static_cast<int>(2 * xs.size()));
+  for (size_t k = 1; k < xs.size() && joined.IsFullyDefined(); ++k) {
+    const Shape more = GraphValues().value_as_shape(*node, static_cast<int>(2 * xs.size() + k));
+    const int at = static_cast<int>(axis < 0 ? axis + joined.rank() : axis);
+    if (!more.IsFullyDefined() || at < 0 || at >= joined.rank() || more.rank() != joined.rank()) {
+      joined = Shape::UnknownRank();
+    } else {
+      joined.set_dim(at, joined.dim(at) + more.dim(at));
+    }
+  }
+  if (joined.IsFullyDefined()) {
+    shape = Const(node->graph(), std::vector<int64_t>(joined.dims().begin(), joined.dims().end()));
+  }
+  return MakeSparseTensor(node->output(0), node->output(1), shape);
+}
+
+std::vector<SparseTensor> SparseSplit(const SparseTensor& x, int64_t num_split, const Ints& axis,
+                                      absl::string_view name) {
+  const size_t n = static_cast<size_t>(std::max<int64_t>(num_split, 0));
+  std::vector<SparseTensor> parts(n);
+  if (!x.indices.valid()) return parts;
+  const Output split_dim = axis.In(x.indices.graph(), "SparseSplit/split_dim", DT_INT64);
+  const Outputs r =
+      AllOutputs(AddNode("SparseSplit", {split_dim, x.indices, x.values, x.dense_shape},
+                         {{"num_split", num_split}}, name),
+                 3 * n);
+  for (size_t i = 0; i < n; ++i) parts[i] = MakeSparseTensor(r[i], r[n + i], r[2 * n + i]);
+  return parts;
+}
+
+SparseTensor SparseSlice(const SparseTensor& x, const Ints& start, const Ints& size,
+                         absl::string_view name) {
+  if (!x.indices.valid()) return {};
+  Graph& g = x.indices.graph();
+  const Output from = start.In(g, "Const", DT_INT64), extent = size.In(g, "Const", DT_INT64);
+  const NameScope scope(g, name.empty() ? "SparseSlice" : name);
+  return WrappedOutputs(
+      AddNode("SparseSlice", {x.indices, x.values, x.dense_shape, from, extent}, {}, scope.name()));
+}
+
+FilledRows SparseFillEmptyRows(const SparseTensor& x, Output default_value,
+                               absl::string_view name) {
+  if (!x.indices.valid()) return {};
+  const NameScope scope(x.indices.graph(), name.empty() ? "SparseFillEmptyRows" : name);
+  const Outputs r = AllOutputs(
+      AddNode("SparseFillEmptyRows", {x.indices, x.values, x.dense_shape, default_value}), 4);
+  return {MakeSparseTensor(r[0], r[1], x.dense_shape), r[2]};
+}
+
+Output EditDistance(const SparseTensor& hypothesis, const SparseTensor& truth, bool normalize,
+                    absl::string_view name) {
+  return AddOp("EditDistance",
+               {hypothesis.indices, hypothesis.values, hypothesis.dense_shape, truth.indices,
+                truth.values, truth.dense_shape},
+               {{"normalize", normalize}}, name);
 }
 
 }  // namespace weir

@@ -1,15 +1,17 @@
+#include "weir/ops/sparse.h"
+
 #include "weir/core/scope.h"
 #include "weir/ops/array_internal.h"
 #include "weir/ops/math_internal.h"
 #include "weir/ops/registry.h"
 #include "weir/ops/sparse_internal.h"
 
-// Definitions of arithmetic ops on sparse tensors.
+// Arithmetic and products of sparse tensors.
 namespace weir {
 
-namespace {
-
 // ---- shape functions
+
+namespace {
 
 absl::Status AddToDenseShape(ShapeContext& c) {
   c.set_output(0, c.input(3));
@@ -32,35 +34,6 @@ absl::Status AddGradShape(ShapeContext& c) {
 absl::Status CwiseShape(ShapeContext& c) {
   WEIR_ASSIGN_OR_RETURN(const Shape indices, c.WithRank(0, 2));
   c.set_output(0, Shape({indices.dim(0)}));
-  return absl::OkStatus();
-}
-
-absl::Status SoftmaxShape(ShapeContext& c) {
-  WEIR_RETURN_IF_ERROR(SparseRank(c, 0).status());
-  WEIR_ASSIGN_OR_RETURN(Shape values, c.WithRank(1, 1));
-  c.set_output(0, std::move(values));
-  return absl::OkStatus();
-}
-
-absl::Status ReduceShape(ShapeContext& c) {
-  WEIR_ASSIGN_OR_RETURN(const Shape shape, c.InputAsShape(2));
-  const auto axes = KnownInts(c, 3);
-  if (!shape.IsFullyDefined() || !axes.has_value()) return absl::OkStatus();
-  const bool keep_dims = c.attr<bool>("keep_dims");
-  std::vector<bool> reduced(shape.rank(), false);
-  for (const int64_t axis : *axes) {
-    // The kernel reports an axis that is out of range, as in TensorFlow.
-    if (axis < -shape.rank() || axis >= shape.rank()) return absl::OkStatus();
-    reduced[axis < 0 ? axis + shape.rank() : axis] = true;
-  }
-  Shape out;
-  for (int d = 0; d < shape.rank(); ++d) {
-    if (!reduced[d])
-      out.AddDim(shape.dim(d));
-    else if (keep_dims)
-      out.AddDim(1);
-  }
-  c.set_output(0, std::move(out));
   return absl::OkStatus();
 }
 
@@ -99,36 +72,6 @@ Grads AddGradient(GradContext& g) {
   return {Grad(), r[0], Grad(), Grad(), r[1], Grad(), Grad()};
 }
 
-// The shape with 1 for the reduced dimensions: a literal if everything is known at graph
-// construction.
-Ints KeepDimsShape(GradContext& g) {
-  const Tensor* const axes = GraphValues().value(g.node(), 3);
-  const std::optional<Shape> shape = StaticShape(&g.node(), 2);
-  if (axes == nullptr || !shape) return ReducedShape(g.x(2), g.x(3));
-  Shape kept = *shape;
-  for (int64_t i = 0; i < axes->num_elements(); ++i) {
-    const int64_t axis = axes->IntAt(i);
-    if (axis >= -kept.rank() && axis < kept.rank())
-      kept.set_dim(static_cast<int>(axis < 0 ? axis + kept.rank() : axis), 1);
-  }
-  return kept;
-}
-
-Output CastToInt64(Graph& graph, const Ints& shape) {
-  if (shape.is_tensor()) return Cast(shape.tensor(), DT_INT64);
-  const NameScope scope(graph, "Cast");
-  return Cast(shape.In(graph, "x", DT_INT32), DT_INT64, scope.name());
-}
-
-Output FloorDivOp(Output a, Output b) { return FloorDiv(a, b, "floordiv"); }
-
-Grads ReduceSumGradient(GradContext& g) {
-  const Ints kept = KeepDimsShape(g);
-  const Output dy = Reshape(g.dy(), kept);
-  const Output scale = FloorDivOp(g.x(2), CastToInt64(g.graph(), kept));
-  return {Grad(), GatherNd(dy, FloorDivOp(g.x(0), scale)), Grad(), Grad()};
-}
-
 // For the elements of A: rows of the gradient times rows of B, selected by each element's position.
 Output MultiplyDenseValuesGradient(GradContext& g, bool adjoint_a, bool adjoint_b) {
   const Output rows = StridedSlice(g.x(0), {Index::All(), Index(0)});
@@ -165,7 +108,7 @@ Grads CwiseGradient(GradContext& g) {
   const Output rank = Size(shape);
   const Output added = ExpandDims(rank - Size(dense_shape), 0);
   const Output whole = Concat({Ones(g.graph(), added, DT_INT64), dense_shape}, 0);
-  const Output scaled = FloorDivOp(g.x(0), FloorDivOp(shape, whole));
+  const Output scaled = FloorDiv(g.x(0), FloorDiv(shape, whole, "floordiv"), "floordiv");
   Output begin;
   {
     const NameScope scope(g.graph(), "concat");
@@ -185,17 +128,6 @@ Grads CwiseGradient(GradContext& g) {
   const Output zeros = ZerosOf(dense);
   const SparseTensor of_dense = MakeSparseTensor(places, dy_values, dense_shape);
   return {Grad(), dx, Grad(), SparseAdd(of_dense, zeros)};
-}
-
-// The gradient of Softmax on the stored elements: y * (dy - sum(dy * y)).
-Grads SparseSoftmaxGradient(GradContext& g) {
-  const Output indices = g.x(0), shape = g.x(2);
-  const SparseTensor y = MakeSparseTensor(indices, g.y(), shape);
-  const SparseTensor dy = MakeSparseTensor(indices, g.dy(), shape);
-  const SparseTensor product = MakeSparseTensor(indices, y.values * dy.values, shape);
-  const Output sums = -SparseReduceSum(product, Ints({-1}), /*keep_dims=*/true);
-  const SparseTensor shifted = SparseDenseCwiseAdd(dy, sums);
-  return {Grad(), shifted.values * y.values, Grad()};
 }
 
 // One matrix product of SparseMatMul's gradient, in the type of the corresponding argument.
@@ -240,31 +172,6 @@ Grads SparseMatMulGradient(GradContext& g) {
 }
 
 // ---- op definitions
-
-constexpr char kRealTypes[] =
-    "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}";
-
-void AddReductions(OpRegistry* ops, const std::string& op, absl::string_view types,
-                   const GradientFn& gradient, const std::string& doc) {
-  const char* const in =
-      "input_indices: int64, input_values: T, input_shape: int64, reduction_axes: int32";
-  OpSpec dense(op);
-  dense.In(in)
-      .Out("output: T")
-      .Attr("keep_dims: bool = false")
-      .Attr(types)
-      .InferShape(ReduceShape)
-      .Doc(doc);
-  if (gradient) dense.Gradient(gradient);
-  ops->Add(std::move(dense));
-  ops->Add(OpSpec(op + "Sparse")
-               .In(in)
-               .Out("output_indices: int64, output_values: T, output_shape: int64")
-               .Attr("keep_dims: bool = false")
-               .Attr(types)
-               .InferShape(AnySparseOutputs)
-               .Doc(doc + " The result is sparse."));
-}
 
 OpSpec CwiseSpec(absl::string_view op, absl::string_view doc) {
   return OpSpec(op)
@@ -355,19 +262,75 @@ void AddSparseMathOps(OpRegistry* ops) {
   ops->Add(CwiseSpec("SparseDenseCwiseDiv",
                      "Divides the elements of a sparse tensor by those of a dense one.")
                .Gradient(CwiseGradient<true>));
-  ops->Add(OpSpec("SparseSoftmax")
-               .In("sp_indices: int64, sp_values: T, sp_shape: int64")
-               .Out("output: T")
-               .Attr("T: {half, float, double}")
-               .InferShape(SoftmaxShape)
-               .Gradient(SparseSoftmaxGradient)
-               .Doc("Computes softmax over the stored elements of the last dimension."));
-  AddReductions(ops, "SparseReduceSum", "T: numbertype", ReduceSumGradient,
-                "Computes the sums over some dimensions of a sparse tensor.");
-  AddReductions(
-      ops, "SparseReduceMax", kRealTypes, nullptr,
-      "Computes the maxima of the stored elements over some dimensions of a sparse tensor.");
   AddProducts(ops);
+}
+
+// ---- builders
+
+namespace {
+
+SparseTensor Cwise(absl::string_view op, const SparseTensor& x, Output dense) {
+  const Output values = AddOp(op, {x.indices, x.values, x.dense_shape, dense});
+  return MakeSparseTensor(x.indices, values, x.dense_shape);
+}
+
+SparseTensor Extreme(absl::string_view op, const SparseTensor& a, const SparseTensor& b,
+                     absl::string_view name) {
+  if (!a.indices.valid()) return {};
+  Node* node = nullptr;
+  {
+    const NameScope scope(a.indices.graph(), name.empty() ? op : name);
+    node = AddNode(op, {a.indices, a.values, a.dense_shape, b.indices, b.values, b.dense_shape}, {},
+                   scope.name());
+  }
+  const Outputs r = AllOutputs(node, 2);
+  return MakeSparseTensor(r[0], r[1], a.dense_shape);
+}
+
+}  // namespace
+
+SparseTensor SparseAdd(const SparseTensor& a, const SparseTensor& b, const Literal& threshold) {
+  if (!a.values.valid()) return {};
+  const DataType type = a.values.dtype() == DT_COMPLEX64    ? DT_FLOAT
+                        : a.values.dtype() == DT_COMPLEX128 ? DT_DOUBLE
+                                                            : a.values.dtype();
+  const Output limit = ConstOf(a.values.graph(), type, threshold, "threshold");
+  Node* const node = AddNode(
+      "SparseAdd", {a.indices, a.values, a.dense_shape, b.indices, b.values, b.dense_shape, limit});
+  if (node == nullptr) return {};
+  Ints shape = node->output(2);
+  if (const std::optional<Shape> known = StaticShape(node, 2); known && StaticShape(node, 5))
+    shape = Ints(*known);
+  return MakeSparseTensor(node->output(0), node->output(1), shape);
+}
+
+Output SparseAdd(const SparseTensor& a, Output dense) {
+  return AddOp("SparseTensorDenseAdd", {a.indices, a.values, a.dense_shape, dense});
+}
+
+SparseTensor SparseMaximum(const SparseTensor& a, const SparseTensor& b, absl::string_view name) {
+  return Extreme("SparseSparseMaximum", a, b, name);
+}
+SparseTensor SparseMinimum(const SparseTensor& a, const SparseTensor& b, absl::string_view name) {
+  return Extreme("SparseSparseMinimum", a, b, name);
+}
+
+SparseTensor SparseDenseCwiseAdd(const SparseTensor& x, Output dense) {
+  return Cwise("SparseDenseCwiseAdd", x, dense);
+}
+SparseTensor SparseDenseCwiseMul(const SparseTensor& x, Output dense) {
+  return Cwise("SparseDenseCwiseMul", x, dense);
+}
+SparseTensor SparseDenseCwiseDiv(const SparseTensor& x, Output dense) {
+  return Cwise("SparseDenseCwiseDiv", x, dense);
+}
+
+Output SparseTensorDenseMatMul(const SparseTensor& a, Output b, const SparseMatMulOptions& options,
+                               absl::string_view name) {
+  const Attrs attrs = {{"adjoint_a", options.adjoint_a}, {"adjoint_b", options.adjoint_b}};
+  if (!a.indices.valid()) return {};
+  const NameScope scope(a.indices.graph(), name.empty() ? "SparseTensorDenseMatMul" : name);
+  return AddOp("SparseTensorDenseMatMul", {a.indices, a.values, a.dense_shape, b}, attrs);
 }
 
 }  // namespace weir

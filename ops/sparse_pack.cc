@@ -1,4 +1,3 @@
-#include "weir/core/scope.h"
 #include "weir/ops/array_internal.h"
 #include "weir/ops/ranked_internal.h"
 #include "weir/ops/registry.h"
@@ -6,78 +5,6 @@
 
 // Sparse tensors serialized into dense ones, stored under handles, and accumulated over steps.
 namespace weir {
-
-// ---- builders
-
-Output EditDistance(const SparseTensor& hypothesis, const SparseTensor& truth, bool normalize,
-                    absl::string_view name) {
-  return AddOp("EditDistance",
-               {hypothesis.indices, hypothesis.values, hypothesis.dense_shape, truth.indices,
-                truth.values, truth.dense_shape},
-               {{"normalize", normalize}}, name);
-}
-
-Output SerializeSparse(const SparseTensor& x, DataType out_type, absl::string_view name) {
-  return AddOp("SerializeSparse", {x.indices, x.values, x.dense_shape}, {{"out_type", out_type}},
-               name);
-}
-Output SerializeManySparse(const SparseTensor& x, DataType out_type, absl::string_view name) {
-  return AddOp("SerializeManySparse", {x.indices, x.values, x.dense_shape},
-               {{"out_type", out_type}}, name);
-}
-SparseTensor DeserializeSparse(Output serialized, DataType dtype, absl::string_view name) {
-  return WrappedOutputs(AddNode("DeserializeSparse", {serialized}, {{"dtype", dtype}}, name));
-}
-SparseTensor DeserializeManySparse(Output serialized, DataType dtype, absl::string_view name) {
-  return WrappedOutputs(AddNode("DeserializeManySparse", {serialized}, {{"dtype", dtype}}, name));
-}
-
-SparseConditionalAccumulator::SparseConditionalAccumulator(
-    Graph& graph, DataType dtype, const ConditionalAccumulatorOptions& options,
-    absl::string_view name)
-    : dtype_(dtype) {
-  const bool mean = options.reduction == ConditionalAccumulatorOptions::Reduction::kMean;
-  handle_ = Output(AddNode(graph, "SparseConditionalAccumulator", {},
-                           {{"dtype", dtype},
-                            {"shape", options.shape},
-                            {"shared_name", options.shared_name},
-                            {"container", graph.context().container},
-                            {"reduction_type", mean ? "MEAN" : "SUM"}},
-                           name.empty() ? "sparse_conditional_accumulator" : name));
-}
-
-Operation SparseConditionalAccumulator::ApplyGradient(const IndexedSlices& gradient,
-                                                      Output local_step, absl::string_view name) {
-  if (!handle_.valid() || !gradient.indices.valid()) return {};
-  const bool has_shape = gradient.dense_shape.valid();
-  const Output indices = Cast(gradient.indices, DT_INT64);
-  const Output shape = has_shape ? Cast(gradient.dense_shape, DT_INT64)
-                                 : Const(handle_.graph(), Tensor(DT_INT64, Shape({0})), "Cast");
-  return Operation(AddNode("SparseAccumulatorApplyGradient",
-                           {handle_, local_step, indices, gradient.values, shape},
-                           {{"has_known_shape", has_shape}}, name));
-}
-
-IndexedSlices SparseConditionalAccumulator::TakeGradient(Output num_required,
-                                                         absl::string_view name) {
-  const Outputs r = AllOutputs(
-      AddNode("SparseAccumulatorTakeGradient", {handle_, num_required}, {{"dtype", dtype_}}, name),
-      3);
-  return {.values = r[1], .indices = r[0], .dense_shape = r[2]};
-}
-
-Output SparseConditionalAccumulator::NumAccumulated(absl::string_view name) {
-  if (!handle_.valid()) return {};
-  const std::string fallback = absl::StrCat(handle_.node->name(), "_NumAccumulated");
-  return AddOp("AccumulatorNumAccumulated", {handle_}, {},
-               name.empty() ? absl::string_view(fallback) : name);
-}
-
-Operation SparseConditionalAccumulator::SetGlobalStep(Output step, absl::string_view name) {
-  return Operation(AddNode("AccumulatorSetGlobalStep", {handle_, step}, {}, name));
-}
-
-// ---- op definitions
 
 namespace {
 
@@ -154,6 +81,68 @@ void AddSparsePackOps(OpRegistry* ops) {
       MapSpec("TakeManySparseFromTensorsMap", "sparse_handles: int64", kSparseOutput, "dtype: type",
               Ranked("sparse_handles: 1", AnySparseOutputs),
               "Removes the sparse tensors with the given handles from their map and stacks them."));
+}
+
+// ---- builders
+
+Output SerializeSparse(const SparseTensor& x, DataType out_type, absl::string_view name) {
+  return AddOp("SerializeSparse", {x.indices, x.values, x.dense_shape}, {{"out_type", out_type}},
+               name);
+}
+Output SerializeManySparse(const SparseTensor& x, DataType out_type, absl::string_view name) {
+  return AddOp("SerializeManySparse", {x.indices, x.values, x.dense_shape},
+               {{"out_type", out_type}}, name);
+}
+SparseTensor DeserializeSparse(Output serialized, DataType dtype, absl::string_view name) {
+  return WrappedOutputs(AddNode("DeserializeSparse", {serialized}, {{"dtype", dtype}}, name));
+}
+SparseTensor DeserializeManySparse(Output serialized, DataType dtype, absl::string_view name) {
+  return WrappedOutputs(AddNode("DeserializeManySparse", {serialized}, {{"dtype", dtype}}, name));
+}
+
+SparseConditionalAccumulator::SparseConditionalAccumulator(
+    Graph& graph, DataType dtype, const ConditionalAccumulatorOptions& options,
+    absl::string_view name)
+    : dtype_(dtype) {
+  const bool mean = options.reduction == ConditionalAccumulatorOptions::Reduction::kMean;
+  handle_ = Output(AddNode(graph, "SparseConditionalAccumulator", {},
+                           {{"dtype", dtype},
+                            {"shape", options.shape},
+                            {"shared_name", options.shared_name},
+                            {"container", graph.context().container},
+                            {"reduction_type", mean ? "MEAN" : "SUM"}},
+                           name.empty() ? "sparse_conditional_accumulator" : name));
+}
+
+Operation SparseConditionalAccumulator::ApplyGradient(const IndexedSlices& gradient,
+                                                      Output local_step, absl::string_view name) {
+  if (!handle_.valid() || !gradient.indices.valid()) return {};
+  const bool has_shape = gradient.dense_shape.valid();
+  const Output indices = Cast(gradient.indices, DT_INT64);
+  const Output shape = has_shape ? Cast(gradient.dense_shape, DT_INT64)
+                                 : Const(handle_.graph(), Tensor(DT_INT64, Shape({0})), "Cast");
+  return Operation(AddNode("SparseAccumulatorApplyGradient",
+                           {handle_, local_step, indices, gradient.values, shape},
+                           {{"has_known_shape", has_shape}}, name));
+}
+
+IndexedSlices SparseConditionalAccumulator::TakeGradient(Output num_required,
+                                                         absl::string_view name) {
+  const Outputs r = AllOutputs(
+      AddNode("SparseAccumulatorTakeGradient", {handle_, num_required}, {{"dtype", dtype_}}, name),
+      3);
+  return {.values = r[1], .indices = r[0], .dense_shape = r[2]};
+}
+
+Output SparseConditionalAccumulator::NumAccumulated(absl::string_view name) {
+  if (!handle_.valid()) return {};
+  const std::string fallback = absl::StrCat(handle_.node->name(), "_NumAccumulated");
+  return AddOp("AccumulatorNumAccumulated", {handle_}, {},
+               name.empty() ? absl::string_view(fallback) : name);
+}
+
+Operation SparseConditionalAccumulator::SetGlobalStep(Output step, absl::string_view name) {
+  return Operation(AddNode("AccumulatorSetGlobalStep", {handle_, step}, {}, name));
 }
 
 }  // namespace weir
