@@ -90,6 +90,7 @@ constexpr Families<OpRegistry>::Add kFamilies[] = {
     AddTensorMapOps,
     AddTrainingOps,
     AddUnaryMathOps,
+    AddUnicodeOps,
 };
 
 }  // namespace

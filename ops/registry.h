@@ -90,6 +90,7 @@ void AddTensorListOps(OpRegistry* ops);       // tensor_list.cc
 void AddTensorMapOps(OpRegistry* ops);        // tensor_map.cc
 void AddTrainingOps(OpRegistry* ops);         // training.cc
 void AddUnaryMathOps(OpRegistry* ops);        // math_unary.cc
+void AddUnicodeOps(OpRegistry* ops);          // string_unicode.cc
 
 }  // namespace weir
 

@@ -1,16 +1,19 @@
 #include "weir/ops/string.h"
-#include "weir/ops/ranked_internal.h"
 
 #include "absl/strings/str_split.h"
+
+#include "weir/core/scope.h"
 #include "weir/ops/array_internal.h"
 #include "weir/ops/math_internal.h"
+#include "weir/ops/ranked_internal.h"
 #include "weir/ops/registry.h"
 
+// Strings: parts, splits, joins, conversions, hashes, regular expressions.
 namespace weir {
 
-namespace {
-
 // ---- shape functions
+
+namespace {
 
 // Output 0 has the shape of input 0; the other inputs are scalars.
 absl::Status SameShapeScalars(ShapeContext& c) {
@@ -92,23 +95,6 @@ absl::Status FingerprintShape(ShapeContext& c) {
   c.set_output(0, Shape({data.has_rank() ? data.dim(0) : Shape::kUnknown, 8}));
   return absl::OkStatus();
 }
-
-absl::Status UnicodeEncodeShape(ShapeContext& c) {
-  WEIR_RETURN_IF_ERROR(c.WithRank(0, 1).status());
-  WEIR_ASSIGN_OR_RETURN(const int64_t splits, VectorLength(c, 1));
-  if (splits == 0) return InvalidArgument("Input_splits should contain elements");
-  c.set_output(0, Shape({splits < 0 ? Shape::kUnknown : splits - 1}));
-  return absl::OkStatus();
-}
-
-absl::Status UnicodeDecodeShape(ShapeContext& c) {
-  const int64_t strings = c.input(0).num_elements();
-  c.set_all_outputs(Shape({Shape::kUnknown}));
-  c.set_output(0, Shape({strings < 0 ? Shape::kUnknown : strings + 1}));
-  return absl::OkStatus();
-}
-
-// ---- op definitions
 
 // The definition of an elementwise op on strings.
 OpSpec ElementwiseSpec(const char* name, const char* in, const char* out, const char* doc) {
@@ -259,51 +245,6 @@ void AddRegexOps(OpRegistry* ops) {
                .Attr("replace_global: bool = true"));
 }
 
-constexpr char kOutputEncoding[] = "output_encoding: {'UTF-8', 'UTF-16-BE', 'UTF-32-BE'}";
-constexpr char kReplacement[] = "replacement_char: int = 65533";
-constexpr char kSplits[] = "Tsplits: {int32, int64} = DT_INT64";
-
-// Adds the attributes of ops that decode text in some encoding.
-OpSpec& ErrorAttrs(OpSpec& spec) {
-  return spec.Attr("errors: {'strict', 'replace', 'ignore'} = 'replace'")
-      .Attr(kReplacement)
-      .Attr("replace_control_characters: bool = false");
-}
-
-OpSpec DecodeSpec(const char* name, const char* outputs, const char* doc) {
-  OpSpec spec(name);
-  spec.In("input: string").Out(outputs).Attr("input_encoding: string");
-  ErrorAttrs(spec).Attr(kSplits).InferShape(UnicodeDecodeShape).NotDifferentiable().Doc(doc);
-  return spec;
-}
-
-void AddUnicodeOps(OpRegistry* ops) {
-  OpSpec transcode = ElementwiseSpec("UnicodeTranscode", "input: string", "output: string",
-                                     "Transcodes strings to another encoding.");
-  transcode.Attr("input_encoding: string").Attr(kOutputEncoding);
-  ops->Add(ErrorAttrs(transcode));
-  ops->Add(DecodeSpec("UnicodeDecode", "row_splits: Tsplits, char_values: int32",
-                      "Decodes strings to code points. Returns the code points of all strings, and "
-                      "the row splits that delimit the strings."));
-  ops->Add(DecodeSpec(
-      "UnicodeDecodeWithOffsets",
-      "row_splits: Tsplits, char_values: int32, char_to_byte_starts: int64",
-      "Decodes strings to code points. Returns the code points of all strings, the row splits that "
-      "delimit the strings, and the byte offset of each code point in its string."));
-  ops->Add(OpSpec("UnicodeEncode")
-               .In("input_values: int32, input_splits: Tsplits")
-               .Out("output: string")
-               .Attr("errors: {'ignore', 'replace', 'strict'} = 'replace'")
-               .Attr(kOutputEncoding)
-               .Attr(kReplacement)
-               .Attr(kSplits)
-               .InferShape(UnicodeEncodeShape)
-               .NotDifferentiable()
-               .Doc("Encodes rows of code points to strings."));
-  ops->Add(ElementwiseSpec("UnicodeScript", "input: int32", "output: int32",
-                           "Returns the script of each code point as an ICU script code."));
-}
-
 }  // namespace
 
 void AddStringOps(OpRegistry* ops) {
@@ -313,7 +254,125 @@ void AddStringOps(OpRegistry* ops) {
   AddConversionOps(ops);
   AddHashOps(ops);
   AddRegexOps(ops);
-  AddUnicodeOps(ops);
+}
+
+// ---- builders
+
+namespace {
+
+const char* UnitName(StringUnit unit) { return unit == StringUnit::kBytes ? "BYTE" : "UTF8_CHAR"; }
+
+// A split inside its own scope, as Python's wrapper builds it.
+SparseTensor Split(const char* op, Output x, absl::string_view delimiter, const Attrs& attrs,
+                   absl::string_view name) {
+  if (!x.valid()) return {};
+  Graph& g = x.graph();
+  const NameScope scope(g, name.empty() ? "StringSplit" : name);
+  const Outputs r = AllOutputs(AddNode(op, {x, Const(g, std::string(delimiter))}, attrs), 3);
+  return {r[0], r[1], r[2]};
+}
+
+}  // namespace
+
+Output AsString(Output x, const AsStringOptions& o, absl::string_view name) {
+  return AddOp("AsString", {x},
+               {{"precision", o.precision},
+                {"scientific", o.scientific},
+                {"shortest", o.shortest},
+                {"width", o.width},
+                {"fill", o.fill}},
+               name);
+}
+
+Output StringFormat(Graph& graph, absl::string_view text, const Outputs& tensors,
+                    const StringFormatOptions& o, absl::string_view name) {
+  Node* node = AddNode(
+      graph, "StringFormat", {tensors},
+      {{"template", text}, {"placeholder", o.placeholder}, {"summarize", o.summarize}}, name);
+  return AllOutputs(node, 1)[0];
+}
+
+Output StringToNumber(Output x, DataType out_type, absl::string_view name) {
+  return AddOp("StringToNumber", {x}, {{"out_type", out_type}}, name);
+}
+
+Output StringLength(Output x, StringUnit unit, absl::string_view name) {
+  return AddOp("StringLength", {x}, {{"unit", UnitName(unit)}}, name);
+}
+
+Output Substr(Output x, const Ints& position, const Ints& length, StringUnit unit,
+              absl::string_view name) {
+  if (!x.valid()) return {};
+  Graph& g = x.graph();
+  const NameScope scope(g, name.empty() ? "Substr" : name);
+  const Output from = position.In(g, "pos"), count = length.In(g, "len");
+  return AddOp("Substr", {x, from, count}, {{"unit", UnitName(unit)}}, scope.name());
+}
+
+Output StringStrip(Output x, absl::string_view name) { return AddOp("StringStrip", {x}, {}, name); }
+
+Output StringLower(Output x, absl::string_view encoding, absl::string_view name) {
+  return AddOp("StringLower", {x}, {{"encoding", encoding}}, name);
+}
+
+Output StringUpper(Output x, absl::string_view encoding, absl::string_view name) {
+  return AddOp("StringUpper", {x}, {{"encoding", encoding}}, name);
+}
+
+SparseTensor StringSplit(Output x, absl::string_view delimiter, bool skip_empty,
+                         absl::string_view name) {
+  return Split("StringSplit", x, delimiter, {{"skip_empty", skip_empty}}, name);
+}
+
+SparseTensor StringSplitV2(Output x, absl::string_view separator, int64_t limit,
+                           absl::string_view name) {
+  return Split("StringSplitV2", x, separator, {{"maxsplit", limit}}, name);
+}
+
+Output ReduceJoin(Output x, const Ints& axes, bool keep_dims, absl::string_view separator,
+                  absl::string_view name) {
+  if (!x.valid()) return {};
+  Graph& g = x.graph();
+  const NameScope outer(g, "ReduceJoin");
+  const NameScope scope(g, name.empty() ? "ReduceJoin" : name);
+  const Output dims = axes.In(g, "reduction_indices", DT_INT32);
+  return AddOp("ReduceJoin", {x, dims}, {{"keep_dims", keep_dims}, {"separator", separator}},
+               scope.name());
+}
+
+Output UnsortedSegmentJoin(Output x, Output segment_ids, const Ints& num_segments,
+                           absl::string_view separator, absl::string_view name) {
+  if (!x.valid()) return {};
+  Graph& g = x.graph();
+  const NameScope scope(g, name.empty() ? "UnsortedSegmentJoin" : name);
+  const Output count = num_segments.In(g, "num_segments");
+  return AddOp("UnsortedSegmentJoin", {x, segment_ids, count}, {{"separator", separator}},
+               scope.name());
+}
+
+Output RegexReplace(Output x, absl::string_view pattern, absl::string_view rewrite,
+                    bool replace_global, absl::string_view name) {
+  return AddOp("StaticRegexReplace", {x},
+               {{"pattern", pattern}, {"rewrite", rewrite}, {"replace_global", replace_global}},
+               name);
+}
+
+Output StringToHashBucketFast(Output x, int64_t num_buckets, absl::string_view name) {
+  return AddOp("StringToHashBucketFast", {x}, {{"num_buckets", num_buckets}}, name);
+}
+
+Output StringToHashBucketStrong(Output x, int64_t num_buckets, std::vector<int64_t> key,
+                                absl::string_view name) {
+  return AddOp("StringToHashBucketStrong", {x},
+               {{"num_buckets", num_buckets}, {"key", std::move(key)}}, name);
+}
+
+Output EncodeBase64(Output x, bool pad, absl::string_view name) {
+  return AddOp("EncodeBase64", {x}, {{"pad", pad}}, name);
+}
+
+Output DecodeBase64(Output x, absl::string_view name) {
+  return AddOp("DecodeBase64", {x}, {}, name);
 }
 
 }  // namespace weir
