@@ -1,87 +1,18 @@
 #include "weir/ops/control_flow.h"
 
 #include "weir/core/scope.h"
+#include "weir/ops/array.h"
 #include "weir/ops/array_internal.h"
 #include "weir/ops/gradient_loops_internal.h"
 #include "weir/ops/gradient_util.h"
 #include "weir/ops/registry.h"
 
+// Control flow: the nodes that loops and branches consist of, groups, assertions, prints.
 namespace weir {
 
-Operation NoOp(Graph& graph, absl::string_view name) {
-  return Operation(AddNode(graph, "NoOp", {}, {}, name));
-}
-
-Operation Group(Graph& graph, const std::vector<Operation>& ops, absl::string_view name) {
-  return GroupOps(graph, ops, name.empty() ? "group_deps" : name);
-}
-
-Output WithDependencies(const std::vector<Operation>& ops, Output x, absl::string_view name) {
-  if (!x.valid()) return {};
-  const ColocateWith beside(x.graph(), x.node);
-  const ControlDependencies after(x.graph(), ops);
-  return Identity(x, name.empty() ? "control_dependency" : name);
-}
-
-Outputs Tuple(Graph& graph, const Outputs& tensors) {
-  Outputs out;
-  for (const Grad& g : GateGrads(graph, Grads(tensors.begin(), tensors.end())))
-    out.push_back(g.dense());
-  return out;
-}
-
-Operation ControlTrigger(Graph& graph, absl::string_view name) {
-  return Operation(AddNode(graph, "ControlTrigger", {}, {}, name));
-}
-
-SwitchResult Switch(Output data, Output pred, absl::string_view name) {
-  const Outputs sides = AllOutputs(AddNode("Switch", {data, pred}, {}, name), 2);
-  return {sides[0], sides[1]};
-}
-
-MergeResult Merge(const Outputs& inputs, absl::string_view name) {
-  const Outputs r = AllOutputs(AddNode("Merge", {inputs}, {}, name), 2);
-  return {r[0], r[1]};
-}
-
-Output Enter(Output data, absl::string_view frame_name, const EnterOptions& options,
-             absl::string_view name) {
-  return AddOp("Enter", {data},
-               {{"frame_name", frame_name},
-                {"is_constant", options.is_constant},
-                {"parallel_iterations", options.parallel_iterations}},
-               name);
-}
-
-Output Exit(Output data, absl::string_view name) { return AddOp("Exit", {data}, {}, name); }
-Output NextIteration(Output data, absl::string_view name) {
-  return AddOp("NextIteration", {data}, {}, name);
-}
-Output LoopCond(Output input, absl::string_view name) {
-  return AddOp("LoopCond", {input}, {}, name);
-}
-
-Operation Assert(Output condition, const Outputs& data, int64_t summarize, absl::string_view name) {
-  return Operation(AddNode("Assert", {condition, data}, {{"summarize", summarize}}, name));
-}
-
-Output Print(Output x, const Outputs& data, const PrintOptions& options, absl::string_view name) {
-  return AddOp("Print", {x, data},
-               {{"message", options.message},
-                {"first_n", options.first_n},
-                {"summarize", options.summarize}},
-               name);
-}
-
-Operation PrintV2(Output text, absl::string_view output_stream, absl::string_view end,
-                  absl::string_view name) {
-  return Operation(
-      AddNode("PrintV2", {text}, {{"output_stream", output_stream}, {"end", end}}, name));
-}
+// ---- shape functions
 
 namespace {
-
-// ---- shape functions
 
 absl::Status SwitchShape(ShapeContext& c) {
   WEIR_RETURN_IF_ERROR(c.WithRank(1, 0).status());
@@ -149,7 +80,93 @@ absl::Status ScalarLoopShape(ShapeContext& c) {
 absl::Status AssertShape(ShapeContext& c) { return c.WithRank(0, 0).status(); }
 absl::Status PrintV2Shape(ShapeContext& c) { return c.WithRank(0, 0).status(); }
 
+// ---- gradients
+
+// Returns the gradient loop that is currently open, or null.
+GradientLoop* CurrentLoop(const GradContext& g) {
+  const FlowContext* const loop = LoopAround(FlowStack::Of(g.graph()).current());
+  return loop == nullptr ? nullptr : loop->gradient.get();
+}
+
+Grads LoopSwitchGradient(GradContext& g, GradientLoop& loop) {
+  const auto it = loop.merges().find(&g.node());
+  if (it != loop.merges().end()) {  // the gradient of the next iteration is now available
+    const Output dy = g.dy(1);
+    const Output round = dy.valid() ? NextIteration(dy) : Output();
+    if (round.valid()) g.graph().Fail(g.graph().SetInput(it->second.node, 1, round));
+    return {};
+  }
+  const Output dy = g.dy(0);
+  if (!dy.valid()) return {};
+  const Output merge = Merge({dy, dy}, "b_switch").output;
+  if (!merge.valid()) return {};
+  loop.merges()[&g.node()] = merge;
+  return {merge};
+}
+
+Grads BranchSwitchGradient(GradContext& g, const FlowContext& branch) {
+  const Output taken = g.dy(branch.side), zero = g.dy(1 - branch.side);
+  if (zero.valid()) return {Merge({g.dy(0), g.dy(1)}, "cond_grad").output};
+  if (!taken.valid() || g.x(0).dtype() != DT_RESOURCE) return {};
+  return {Merge({taken, taken}, "cond_resource_grad").output};
+}
+
+Grads SwitchGradient(GradContext& g) {
+  GradientLoop* const loop = CurrentLoop(g);
+  if (loop != nullptr && IsLoopSwitch(&g.node())) return LoopSwitchGradient(g, *loop);
+  const FlowContext* const context = FlowStack::Of(g.graph()).ContextOf(&g.node());
+  if (context != nullptr && context->kind == FlowContext::Kind::kBranch)
+    return BranchSwitchGradient(g, *context);
+  // The gradient of a side must be dead if the side was not taken, even if it does not depend on
+  // the value.
+  const Output pred = g.x(1);
+  const Output on_false = Switch(g.dy(0), pred).on_false, on_true = Switch(g.dy(1), pred).on_true;
+  return {Merge({on_false, on_true}).output};
+}
+
+// The gradient goes to the input that was not dead.
+Grads MergeGradient(GradContext& g) {
+  GradientLoop* const loop = CurrentLoop(g);
+  const Output dy = g.dy(0);
+  if (!dy.valid()) return {};
+  const FlowContext* const context = FlowStack::Of(g.graph()).OutputContextOf(g.x(0).node);
+  if (context != nullptr && context->kind == FlowContext::Kind::kLoop && loop != nullptr) {
+    const SwitchResult sides = SwitchBeside(dy, loop->backward()->condition, "Switch");
+    return {sides.on_false, sides.on_true};
+  }
+  if (context != nullptr && context->kind == FlowContext::Kind::kBranch) {
+    const Output pred = loop != nullptr ? loop->RealPredicate(context->pred) : context->pred;
+    if (!pred.valid()) return {};
+    const SwitchResult sides = SwitchBeside(dy, pred, "cond_grad");
+    return {sides.on_false, sides.on_true};
+  }
+  Grads out;
+  for (int i = 0; i < g.num_inputs(); ++i) {
+    const Output index = Const(g.graph(), i, "Equal/y");
+    const Output chosen = AddOp("Equal", {g.y(1), index});
+    out.push_back(Switch(dy, chosen).on_true);
+  }
+  return out;
+}
+
+Grads EnterGradient(GradContext& g) {
+  GradientLoop* const loop = CurrentLoop(g);
+  if (loop == nullptr) return {g.dy_grad(0)};
+  if (g.attr<bool>("is_constant")) return {loop->Accumulate(g.node(), g.dy_grad(0))};
+  const Output dy = g.dy(0);
+  return {dy.valid() ? Exit(dy) : Output()};
+}
+
+Grads ExitGradient(GradContext& g) {
+  GradientLoop* const loop = CurrentLoop(g);
+  const Output dy = g.dy(0);
+  if (loop == nullptr || !dy.valid()) return {};
+  return {loop->Enter(dy, dy.shape(), "b_exit")};
+}
+
 }  // namespace
+
+// ---- op definitions
 
 void AddControlFlowOps(OpRegistry* ops) {
   ops->Add(OpSpec("NoOp").InferShape(NoOutputs).Doc("Does nothing. Used for its control inputs."));
@@ -334,6 +351,79 @@ void AddControlFlowOps(OpRegistry* ops) {
                .InferShape(IdentityShape)
                .Gradient(PassGradient)
                .Doc("Makes a reference available to the next iteration of its loop."));
+}
+
+// ---- builders
+
+Operation NoOp(Graph& graph, absl::string_view name) {
+  return Operation(AddNode(graph, "NoOp", {}, {}, name));
+}
+
+Operation Group(Graph& graph, const std::vector<Operation>& ops, absl::string_view name) {
+  return GroupOps(graph, ops, name.empty() ? "group_deps" : name);
+}
+
+Output WithDependencies(const std::vector<Operation>& ops, Output x, absl::string_view name) {
+  if (!x.valid()) return {};
+  const ColocateWith beside(x.graph(), x.node);
+  const ControlDependencies after(x.graph(), ops);
+  return Identity(x, name.empty() ? "control_dependency" : name);
+}
+
+Outputs Tuple(Graph& graph, const Outputs& tensors) {
+  Outputs out;
+  for (const Grad& g : GateGrads(graph, Grads(tensors.begin(), tensors.end())))
+    out.push_back(g.dense());
+  return out;
+}
+
+Operation ControlTrigger(Graph& graph, absl::string_view name) {
+  return Operation(AddNode(graph, "ControlTrigger", {}, {}, name));
+}
+
+SwitchResult Switch(Output data, Output pred, absl::string_view name) {
+  const Outputs sides = AllOutputs(AddNode("Switch", {data, pred}, {}, name), 2);
+  return {sides[0], sides[1]};
+}
+
+MergeResult Merge(const Outputs& inputs, absl::string_view name) {
+  const Outputs r = AllOutputs(AddNode("Merge", {inputs}, {}, name), 2);
+  return {r[0], r[1]};
+}
+
+Output Enter(Output data, absl::string_view frame_name, const EnterOptions& options,
+             absl::string_view name) {
+  return AddOp("Enter", {data},
+               {{"frame_name", frame_name},
+                {"is_constant", options.is_constant},
+                {"parallel_iterations", options.parallel_iterations}},
+               name);
+}
+
+Output Exit(Output data, absl::string_view name) { return AddOp("Exit", {data}, {}, name); }
+Output NextIteration(Output data, absl::string_view name) {
+  return AddOp("NextIteration", {data}, {}, name);
+}
+Output LoopCond(Output input, absl::string_view name) {
+  return AddOp("LoopCond", {input}, {}, name);
+}
+
+Operation Assert(Output condition, const Outputs& data, int64_t summarize, absl::string_view name) {
+  return Operation(AddNode("Assert", {condition, data}, {{"summarize", summarize}}, name));
+}
+
+Output Print(Output x, const Outputs& data, const PrintOptions& options, absl::string_view name) {
+  return AddOp("Print", {x, data},
+               {{"message", options.message},
+                {"first_n", options.first_n},
+                {"summarize", options.summarize}},
+               name);
+}
+
+Operation PrintV2(Output text, absl::string_view output_stream, absl::string_view end,
+                  absl::string_view name) {
+  return Operation(
+      AddNode("PrintV2", {text}, {{"output_stream", output_stream}, {"end", end}}, name));
 }
 
 }  // namespace weir

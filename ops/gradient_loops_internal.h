@@ -124,12 +124,6 @@ SwitchResult SwitchBeside(const Output& value, const Output& pred, absl::string_
 // Returns the shape of a tensor, or of the variable that a handle refers to.
 Output DynamicShape(const Output& value);
 
-// Gradient rules (control_flow_gradients.cc).
-Grads SwitchGradient(GradContext& g);
-Grads MergeGradient(GradContext& g);
-Grads EnterGradient(GradContext& g);
-Grads ExitGradient(GradContext& g);
-
 }  // namespace weir
 
 #endif  // WEIR_OPS_GRADIENT_LOOPS_INTERNAL_H_

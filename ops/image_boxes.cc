@@ -1,16 +1,19 @@
+#include "weir/ops/image.h"
+
 #include <algorithm>
 #include <string>
 
+#include "weir/core/scope.h"
 #include "weir/ops/array_internal.h"
 #include "weir/ops/image_internal.h"
 #include "weir/ops/registry.h"
 
-// Op definitions for non-maximum suppression and for drawing boxes.
+// Non-maximum suppression, and drawing of boxes.
 namespace weir {
 
-namespace {
-
 // ---- shape functions
+
+namespace {
 
 // Checks the shapes of the boxes (or their overlaps), their scores, and the scalars.
 absl::Status CheckNms(ShapeContext& c, bool overlaps) {
@@ -84,8 +87,6 @@ absl::Status DrawShape(ShapeContext& c) {
   c.set_output(0, images);
   return absl::OkStatus();
 }
-
-// ---- op definitions
 
 constexpr char kType[] = "T: {half, float} = DT_FLOAT";
 constexpr char kThreshold[] = "T_threshold: {half, float} = DT_FLOAT";
@@ -164,6 +165,20 @@ void AddBoxOps(OpRegistry* ops) {
                .Attr("T: {float, half} = DT_FLOAT")
                .InferShape(DrawShape)
                .Doc("DrawBoundingBoxes with given colors."));
+}
+
+// ---- builders
+
+Output NonMaxSuppression(Output boxes, Output scores, Output max_output_size, float iou_threshold,
+                         float score_threshold, absl::string_view name) {
+  if (!boxes.valid()) return {};
+  const NameScope scope(boxes.graph(), name.empty() ? "non_max_suppression" : name);
+  const Output iou = Const(boxes.graph(), iou_threshold, "iou_threshold");
+  const Output score = Const(boxes.graph(), score_threshold, "score_threshold");
+  return AddOp("NonMaxSuppressionV3", {boxes, scores, max_output_size, iou, score});
+}
+Output DrawBoundingBoxes(Output images, Output boxes, absl::string_view name) {
+  return AddOp("DrawBoundingBoxes", {images, boxes}, {}, name);
 }
 
 }  // namespace weir

@@ -1,10 +1,12 @@
+#include "weir/ops/image.h"
+
 #include <utility>
 
 #include "weir/ops/array_internal.h"
 #include "weir/ops/image_internal.h"
 #include "weir/ops/registry.h"
 
-// Op definitions for reading and writing image files.
+// Reading and writing image files.
 namespace weir {
 
 namespace {
@@ -159,6 +161,40 @@ void AddImageCodecOps(OpRegistry* ops) {
                .InferShape(EncodePngShape)
                .NotDifferentiable()
                .Doc("Encodes images with one to four channels as PNG files, one for each image."));
+}
+
+// ---- builders
+
+Output DecodeJpeg(Output contents, const DecodeJpegOptions& o, absl::string_view name) {
+  return AddOp("DecodeJpeg", {contents},
+               {{"channels", o.channels},
+                {"ratio", o.ratio},
+                {"fancy_upscaling", o.fancy_upscaling},
+                {"try_recover_truncated", o.try_recover_truncated},
+                {"acceptable_fraction", o.acceptable_fraction},
+                {"dct_method", o.dct_method}},
+               name);
+}
+Output DecodePng(Output contents, int channels, DataType dtype, absl::string_view name) {
+  return AddOp("DecodePng", {contents}, {{"channels", channels}, {"dtype", dtype}}, name);
+}
+Output DecodeBmp(Output contents, int channels, absl::string_view name) {
+  return AddOp("DecodeBmp", {contents}, {{"channels", channels}}, name);
+}
+Output DecodeGif(Output contents, absl::string_view name) {
+  return AddOp("DecodeGif", {contents}, {}, name);
+}
+Output DecodeImage(Output contents, int channels, DataType dtype, bool expand_animations,
+                   absl::string_view name) {
+  return AddOp("DecodeImage", {contents},
+               {{"channels", channels}, {"dtype", dtype}, {"expand_animations", expand_animations}},
+               name);
+}
+Output EncodeJpeg(Output image, int quality, absl::string_view name) {
+  return AddOp("EncodeJpeg", {image}, {{"quality", quality}}, name);
+}
+Output EncodePng(Output image, int compression, absl::string_view name) {
+  return AddOp("EncodePng", {image}, {{"compression", compression}}, name);
 }
 
 }  // namespace weir

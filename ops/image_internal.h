@@ -1,7 +1,6 @@
 #ifndef WEIR_OPS_IMAGE_INTERNAL_H_
 #define WEIR_OPS_IMAGE_INTERNAL_H_
 
-#include "weir/core/gradient.h"
 #include "weir/core/op.h"
 #include "weir/core/shape_context.h"
 
@@ -13,8 +12,6 @@ namespace weir {
 absl::Status SizedImageShape(ShapeContext& c, int size, int64_t batch, int64_t channels);
 // Returns an error if dimension `i` of the shape is known and has a different size.
 absl::Status CheckDim(const Shape& shape, int i, int64_t want);
-
-Grads RgbToHsvGradient(GradContext& c);  // image_color_gradient.cc
 
 }  // namespace weir
 

@@ -1,15 +1,16 @@
+#include "weir/ops/image.h"
+
 #include <string>
 #include <vector>
 
 #include "weir/core/scope.h"
 #include "weir/ops/array_internal.h"
 #include "weir/ops/gradient_util.h"
-#include "weir/ops/image_internal.h"
 #include "weir/ops/registry.h"
 #include "weir/ops/window.h"
 
-// Op definitions for patch extraction, dilation and other sliding-window ops without pooling, and
-// for data format conversion.
+// Patch extraction, dilation and other sliding-window ops without pooling, and data format
+// conversion.
 namespace weir {
 
 namespace {
@@ -183,8 +184,6 @@ Grads DilationGradient(GradContext& g) {
   return {by_input, AddOp("Dilation2DBackpropFilter", {g.x(0), g.x(1), g.dy()}, attrs)};
 }
 
-// ---- op definitions
-
 constexpr char kPadding[] = "padding: {'SAME', 'VALID'}";
 
 OpSpec DilationSpec(const char* name, const char* inputs, const char* output, ShapeFn shape,
@@ -252,6 +251,19 @@ void AddPatchOps(OpRegistry* ops) {
   ops->Add(FormatSpec("DataFormatVecPermute",
                       "Permutes a list with an entry for each (spatial) dimension from one data "
                       "format to another."));
+}
+
+// ---- builders
+
+Output ExtractImagePatches(Output images, const PatchOptions& o, absl::string_view name) {
+  return AddOp(
+      "ExtractImagePatches", {images},
+      {{"ksizes", o.ksizes}, {"strides", o.strides}, {"rates", o.rates}, {"padding", o.padding}},
+      name);
+}
+Output Dilation2D(Output input, Output filter, const DilationOptions& o, absl::string_view name) {
+  return AddOp("Dilation2D", {input, filter},
+               {{"strides", o.strides}, {"rates", o.rates}, {"padding", o.padding}}, name);
 }
 
 }  // namespace weir

@@ -1,6 +1,7 @@
+#include "weir/ops/image.h"
+
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "weir/core/scope.h"
@@ -8,12 +9,12 @@
 #include "weir/ops/image_internal.h"
 #include "weir/ops/registry.h"
 
-// Op definitions for resizing and transforming images.
+// Resizing and transforming images.
 namespace weir {
 
-namespace {
-
 // ---- shape functions
+
+namespace {
 
 absl::Status ResizeShape(ShapeContext& c) {
   WEIR_ASSIGN_OR_RETURN(const Shape images, c.WithRank(0, 4));
@@ -129,8 +130,6 @@ Grads ProjectionGradient(GradContext& g) {
                 {{"interpolation", g.attr<std::string>("interpolation")},
                  {"fill_mode", g.attr<std::string>("fill_mode")}})};
 }
-
-// ---- op definitions
 
 constexpr char kAlign[] = "align_corners: bool = false";
 constexpr char kHalf[] = "half_pixel_centers: bool = false";
@@ -258,6 +257,49 @@ void AddResizeOps(OpRegistry* ops) {
   AddResizing(ops);
   AddScaling(ops);
   AddCropping(ops);
+}
+
+// ---- builders
+
+namespace {
+
+Output Resize(const char* op, Output images, const Ints& size, Attrs attrs,
+              absl::string_view name) {
+  if (!images.valid()) return {};
+  const std::string node = name.empty() ? op : std::string(name);
+  return AddOp(op, {images, size.In(images.graph(), node + "/size", DT_INT32)}, attrs, node);
+}
+
+Attrs GridAttrs(const ResizeOptions& o) {
+  return {{"align_corners", o.align_corners}, {"half_pixel_centers", o.half_pixel_centers}};
+}
+
+}  // namespace
+
+Output ResizeBilinear(Output images, const Ints& size, const ResizeOptions& options,
+                      absl::string_view name) {
+  return Resize("ResizeBilinear", images, size, GridAttrs(options), name);
+}
+Output ResizeBicubic(Output images, const Ints& size, const ResizeOptions& options,
+                     absl::string_view name) {
+  return Resize("ResizeBicubic", images, size, GridAttrs(options), name);
+}
+Output ResizeNearestNeighbor(Output images, const Ints& size, const ResizeOptions& options,
+                             absl::string_view name) {
+  return Resize("ResizeNearestNeighbor", images, size, GridAttrs(options), name);
+}
+Output ResizeArea(Output images, const Ints& size, bool align_corners, absl::string_view name) {
+  return Resize("ResizeArea", images, size, {{"align_corners", align_corners}}, name);
+}
+
+Output CropAndResize(Output images, Output boxes, Output box_indices, const Ints& crop_size,
+                     const CropAndResizeOptions& o, absl::string_view name) {
+  if (!images.valid()) return {};
+  const std::string node = name.empty() ? "CropAndResize" : std::string(name);
+  return AddOp(
+      "CropAndResize",
+      {images, boxes, box_indices, crop_size.In(images.graph(), node + "/crop_size", DT_INT32)},
+      {{"method", o.method}, {"extrapolation_value", o.extrapolation_value}}, node);
 }
 
 }  // namespace weir

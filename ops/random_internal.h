@@ -1,7 +1,6 @@
 #ifndef WEIR_OPS_RANDOM_INTERNAL_H_
 #define WEIR_OPS_RANDOM_INTERNAL_H_
 
-#include "weir/core/gradient.h"
 #include "weir/core/op.h"
 #include "weir/core/shape_context.h"
 
@@ -12,11 +11,6 @@ namespace weir {
 absl::Status StatelessShape(ShapeContext& c);
 // The shape given by input 0, for an op with key, counter and algorithm at inputs 1, 2 and 3.
 absl::Status KeyCounterShape(ShapeContext& c);
-
-// Gradients with respect to the parameters of a distribution (random_gradients.cc).
-Grads RandomGammaGradient(GradContext& g);
-Grads StatelessRandomGammaGradient(GradContext& g);  // V2 and V3
-Grads StatelessTruncatedNormalGradient(GradContext& g);
 
 }  // namespace weir
 
