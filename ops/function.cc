@@ -1,18 +1,20 @@
 #include "weir/ops/function.h"
 
-#include <algorithm>
-
 #include "weir/core/function_library.h"
 #include "weir/core/shape_context.h"
 #include "weir/core/signature.h"
+#include "weir/ops/array_internal.h"
 #include "weir/ops/function_internal.h"
+#include "weir/ops/gradient_util.h"
 #include "weir/ops/registry.h"
 
+// Calls of functions, and branches that call one of several functions. Their gradient is the same
+// node again with each function replaced by its gradient (SymbolicGradient), which the session
+// builds on the first call.
 namespace weir {
 
-namespace {
+// ---- shape functions
 
-// Applies the shapes in the attribute `output_shapes`, if any.
 absl::Status DeclaredShapes(ShapeContext& c) {
   const auto shapes = c.attr<std::vector<Shape>>("output_shapes");
   if (shapes.empty()) return absl::OkStatus();
@@ -23,6 +25,8 @@ absl::Status DeclaredShapes(ShapeContext& c) {
   for (int i = 0; i < c.num_outputs(); ++i) c.set_output(i, shapes[i]);
   return absl::OkStatus();
 }
+
+namespace {
 
 // The gradient with respect to input i has the shape of input i.
 absl::Status SymbolicGradientShape(ShapeContext& c) {
@@ -49,48 +53,123 @@ absl::Status ShapeFromAttr(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-// ---- builders
+}  // namespace
 
-// A function's result dtypes and whether it is stateful.
-struct Callee {
-  DataTypes results;
-  bool stateful = false;
+// ---- gradients
+
+DataType GradientType(const Output& x) {
+  if (x.dtype() != DT_RESOURCE) return x.dtype();
+  if (const HandleData* data = x.node->output_handle(x.index))
+    return data->dtype == DT_INVALID ? DT_RESOURCE : data->dtype;
+  // A node without inputs, such as a table or a queue, has no gradient; a handle that is passed
+  // through a node may refer to a variable.
+  const bool is_forwarded =
+      x.node->num_inputs() > 0 || x.node->op_name() == "_Arg" || x.node->op_name() == "Placeholder";
+  return is_forwarded ? DT_FLOAT : DT_RESOURCE;
+}
+
+FunctionRef GradientFunction(const FunctionRef& f, const DataTypes& args,
+                             const DataTypes& results) {
+  return FunctionRef{
+      kSymbolicGradient,
+      std::make_shared<AttrMap>(
+          AttrMap{{"f", AttrValue(f)}, {"Tin", AttrValue(args)}, {"Tout", AttrValue(results)}})};
+}
+
+namespace {
+
+// The signature of a gradient function. It takes the arguments of the function (node inputs from
+// `first` on) and the gradients of its results.
+struct GradientCall {
+  Outputs inputs;
+  DataTypes input_types, output_types;
+  std::vector<bool> needs_grad;  // by argument
+
+  GradientCall(GradContext& g, int first) {
+    for (int i = first; i < g.num_inputs(); ++i) {
+      inputs.push_back(g.x(i));
+      output_types.push_back(GradientType(g.x(i)));
+      needs_grad.push_back(IsTrainable(output_types.back()) && output_types.back() != DT_RESOURCE);
+    }
+    for (int i = 0; i < g.node().num_outputs(); ++i) {
+      const Output dy = g.dy(i), y = g.y(i);
+      inputs.push_back(dy.valid() ? dy : y.dtype() == DT_RESOURCE ? y : AddOp("ZerosLike", {y}));
+    }
+    for (const Output& input : inputs) input_types.push_back(input.dtype());
+  }
+
+  FunctionRef GradientOf(const FunctionRef& f) const {
+    return GradientFunction(f, input_types, output_types);
+  }
+
+  Grads ExtractGrads(Node* node, int first) const {
+    Grads grads(first);
+    for (size_t i = 0; i < needs_grad.size() && node != nullptr; ++i)
+      grads.push_back(needs_grad[i] ? Grad(node->output(static_cast<int>(i))) : Grad());
+    return grads;
+  }
 };
 
-absl::StatusOr<Callee> FindCallee(const Graph& graph, const FunctionRef& f) {
-  if (graph.functions() == nullptr || graph.functions()->FindDef(f.name) == nullptr)
-    return InvalidArgument("Failed to find function \"", f.name, "\" in function library");
-  WEIR_ASSIGN_OR_RETURN(const OpSpec* op, graph.functions()->FindOp(f.name));
-  AttrMap attrs = f.attrs == nullptr ? AttrMap() : *f.attrs;
-  WEIR_RETURN_IF_ERROR(CompleteAttrs(*op, &attrs));
-  WEIR_ASSIGN_OR_RETURN(const NodeTypes types, ArgTypes(*op, op->outputs(), attrs, kMaxNodeArity));
-  return Callee{DataTypes(types.begin(), types.end()), op->stateful()};
+Grads GradientOfCallOf(GradContext& g, const FunctionRef& f) {
+  const GradientCall backward(g, 0);
+  Node* node = AddNode(g.graph(), kSymbolicGradient, {backward.inputs},
+                       {{"Tin", AttrValue(backward.input_types)},
+                        {"Tout", AttrValue(backward.output_types)},
+                        {"f", AttrValue(f)}});
+  return backward.ExtractGrads(node, 0);
 }
 
-// Returns nullopt and fails the graph if a function is unknown.
-std::optional<Callee> FindCallees(Graph& graph, const std::vector<FunctionRef>& functions) {
-  Callee all;
-  for (const FunctionRef& f : functions) {
-    absl::StatusOr<Callee> callee = FindCallee(graph, f);
-    if (!callee.ok()) {
-      graph.Fail(callee.status());
-      return std::nullopt;
-    }
-    all.results = callee->results;
-    all.stateful = all.stateful || callee->stateful;
-  }
-  return all;
+}  // namespace
+
+Grads CallGradient(GradContext& g) {
+  auto attrs = std::make_shared<AttrMap>();
+  for (const AttrSpec& attr : g.node().op().attrs())
+    attrs->emplace(attr.name, *g.node().FindAttr(attr.name));
+  return GradientOfCallOf(g, FunctionRef{g.node().op_name(), std::move(attrs)});
 }
 
-// Returns all `count` outputs of a node; invalid ones if `node` is null.
-Outputs OutputsOf(Node* node, size_t count) {
-  Outputs outputs(count);
-  for (size_t i = 0; node != nullptr && i < count; ++i)
-    outputs[i] = node->output(static_cast<int>(i));
-  return outputs;
+namespace {
+
+Grads PartitionedCallGradient(GradContext& g) {
+  return GradientOfCallOf(g, g.attr<FunctionRef>("f"));
 }
+
+// The gradient of a gradient is that of the function that "SymbolicGradient" names.
+Grads SymbolicGradientGradient(GradContext& g) {
+  return GradientOfCallOf(g, GradientFunction(g.attr<FunctionRef>("f"), g.attr<DataTypes>("Tin"),
+                                              g.attr<DataTypes>("Tout")));
+}
+
+Grads IfGradient(GradContext& g) {
+  const GradientCall backward(g, 1);
+  Node* node = AddNode(
+      g.graph(), g.node().op_name(), {g.x(0), backward.inputs},
+      {{"Tin", AttrValue(backward.input_types)},
+       {"Tout", AttrValue(backward.output_types)},
+       {"then_branch", AttrValue(backward.GradientOf(g.attr<FunctionRef>("then_branch")))},
+       {"else_branch", AttrValue(backward.GradientOf(g.attr<FunctionRef>("else_branch")))}});
+  return backward.ExtractGrads(node, 1);
+}
+
+Grads CaseGradient(GradContext& g) {
+  const GradientCall backward(g, 1);
+  std::vector<FunctionRef> branches;
+  for (const FunctionRef& branch : g.attr<std::vector<FunctionRef>>("branches"))
+    branches.push_back(backward.GradientOf(branch));
+  Node* node = AddNode(g.graph(), g.node().op_name(), {g.x(0), backward.inputs},
+                       {{"Tin", AttrValue(backward.input_types)},
+                        {"Tout", AttrValue(backward.output_types)},
+                        {"branches", AttrValue(branches)}});
+  return backward.ExtractGrads(node, 1);
+}
+
+}  // namespace
+
+// ---- op definitions
 
 const FunctionCalls* CallsOf(FunctionCalls calls) { return new FunctionCalls(std::move(calls)); }
+
+namespace {
 
 OpSpec CallOp(absl::string_view name) {
   OpSpec op(name);
@@ -141,22 +220,6 @@ OpSpec CaseOp(absl::string_view name) {
   return op;
 }
 
-OpSpec WhileOp(absl::string_view name) {
-  OpSpec op(name);
-  op.In("input: T")
-      .Out("output: T")
-      .Attr("T: list(type) >= 0")
-      .Attr("cond: func")
-      .Attr("body: func")
-      .Attr("output_shapes: list(shape) = []")
-      .Attr("parallel_iterations: int = 10")
-      .InferShape(DeclaredShapes)
-      .Gradient(FunctionalWhileGradient);
-  static const FunctionCalls* const calls = CallsOf({{"cond", "body"}, "T", 0, true});
-  op.Calls(calls);
-  return op;
-}
-
 void AddCallOps(OpRegistry* ops) {
   ops->Add(CallOp("PartitionedCall").Doc("Calls a function of the graph."));
   ops->Add(
@@ -189,21 +252,6 @@ void AddChoiceOps(OpRegistry* ops) {
       CaseOp("Case").Stateful().Doc("Calls the function that `branch_index` selects; an index out "
                                     "of range selects the last one."));
   ops->Add(CaseOp("StatelessCase").Doc("Case, for stateless functions."));
-  ops->Add(
-      WhileOp("While").Stateful().Doc("Calls `body` repeatedly on its own results, starting with "
-                                      "`input`, while `cond` returns true."));
-  ops->Add(WhileOp("StatelessWhile").Doc("While, for stateless functions."));
-  static const FunctionCalls* const for_calls = CallsOf({{"body"}, "T", 3, true, true});
-  ops->Add(OpSpec("For")
-               .In("start: int32, limit: int32, delta: int32, input: T")
-               .Out("output: T")
-               .Attr("T: list(type) >= 0")
-               .Attr("body: func")
-               .Calls(for_calls)
-               .InferShape(UnknownShape)
-               .Gradient(FunctionalForGradient)
-               .Doc("Calls `body` repeatedly on the loop's counter and its own results. The "
-                    "counter runs from `start` to `limit`, exclusive, in steps of `delta`."));
   ops->Add(OpSpec("ToBool")
                .In("input: T")
                .Out("output: bool")
@@ -248,10 +296,46 @@ void AddArgumentOps(OpRegistry* ops) {
 
 }  // namespace
 
+void AddFunctionOps(OpRegistry* ops) {
+  AddCallOps(ops);
+  AddChoiceOps(ops);
+  AddArgumentOps(ops);
+}
+
+// ---- builders
+
+namespace {
+
+absl::StatusOr<Callee> FindCallee(const Graph& graph, const FunctionRef& f) {
+  if (graph.functions() == nullptr || graph.functions()->FindDef(f.name) == nullptr)
+    return InvalidArgument("Failed to find function \"", f.name, "\" in function library");
+  WEIR_ASSIGN_OR_RETURN(const OpSpec* op, graph.functions()->FindOp(f.name));
+  AttrMap attrs = f.attrs == nullptr ? AttrMap() : *f.attrs;
+  WEIR_RETURN_IF_ERROR(CompleteAttrs(*op, &attrs));
+  WEIR_ASSIGN_OR_RETURN(const NodeTypes types, ArgTypes(*op, op->outputs(), attrs, kMaxNodeArity));
+  return Callee{DataTypes(types.begin(), types.end()), op->stateful()};
+}
+
+}  // namespace
+
+std::optional<Callee> FindCallees(Graph& graph, const std::vector<FunctionRef>& functions) {
+  Callee all;
+  for (const FunctionRef& f : functions) {
+    absl::StatusOr<Callee> callee = FindCallee(graph, f);
+    if (!callee.ok()) {
+      graph.Fail(callee.status());
+      return std::nullopt;
+    }
+    all.results = callee->results;
+    all.stateful = all.stateful || callee->stateful;
+  }
+  return all;
+}
+
 Outputs Call(Graph& graph, const FunctionRef& f, const Outputs& args, absl::string_view name) {
   const std::optional<Callee> callee = FindCallees(graph, {f});
   if (!callee) return {};
-  return OutputsOf(
+  return AllOutputs(
       AddNode(graph, callee->stateful ? "StatefulPartitionedCall" : "PartitionedCall", {args},
               {{"Tout", AttrValue(callee->results)}, {"f", AttrValue(f)}}, name),
       callee->results.size());
@@ -262,12 +346,12 @@ Outputs FunctionalIf(Output cond, const Outputs& args, const FunctionRef& then_b
   if (!cond.valid()) return {};
   const std::optional<Callee> callee = FindCallees(cond.graph(), {then_branch, else_branch});
   if (!callee) return {};
-  return OutputsOf(AddNode(callee->stateful ? "If" : "StatelessIf", {cond, args},
-                           {{"Tout", AttrValue(callee->results)},
-                            {"then_branch", AttrValue(then_branch)},
-                            {"else_branch", AttrValue(else_branch)}},
-                           name),
-                   callee->results.size());
+  return AllOutputs(AddNode(callee->stateful ? "If" : "StatelessIf", {cond, args},
+                            {{"Tout", AttrValue(callee->results)},
+                             {"then_branch", AttrValue(then_branch)},
+                             {"else_branch", AttrValue(else_branch)}},
+                            name),
+                    callee->results.size());
 }
 
 Outputs FunctionalCase(Output index, const Outputs& args, const std::vector<FunctionRef>& branches,
@@ -275,32 +359,10 @@ Outputs FunctionalCase(Output index, const Outputs& args, const std::vector<Func
   if (!index.valid()) return {};
   const std::optional<Callee> callee = FindCallees(index.graph(), branches);
   if (!callee) return {};
-  return OutputsOf(
+  return AllOutputs(
       AddNode(callee->stateful ? "Case" : "StatelessCase", {index, args},
               {{"Tout", AttrValue(callee->results)}, {"branches", AttrValue(branches)}}, name),
       callee->results.size());
-}
-
-Outputs FunctionalWhile(const Outputs& vars, const FunctionRef& cond, const FunctionRef& body,
-                        absl::string_view name) {
-  if (vars.empty() || !vars[0].valid()) return Outputs(vars.size());
-  const std::optional<Callee> callee = FindCallees(vars[0].graph(), {cond, body});
-  if (!callee) return Outputs(vars.size());
-  return OutputsOf(AddNode(callee->stateful ? "While" : "StatelessWhile", {vars},
-                           {{"cond", AttrValue(cond)}, {"body", AttrValue(body)}}, name),
-                   vars.size());
-}
-
-Outputs FunctionalFor(Output start, Output limit, Output delta, const Outputs& vars,
-                      const FunctionRef& body, absl::string_view name) {
-  return OutputsOf(AddNode("For", {start, limit, delta, vars}, {{"body", AttrValue(body)}}, name),
-                   vars.size());
-}
-
-void AddFunctionOps(OpRegistry* ops) {
-  AddCallOps(ops);
-  AddChoiceOps(ops);
-  AddArgumentOps(ops);
 }
 
 }  // namespace weir

@@ -1,7 +1,12 @@
 #ifndef WEIR_OPS_FUNCTION_INTERNAL_H_
 #define WEIR_OPS_FUNCTION_INTERNAL_H_
 
+#include <optional>
+#include <vector>
+
 #include "weir/core/gradient.h"
+#include "weir/core/op.h"
+#include "weir/core/shape_context.h"
 
 // Helpers shared by the ops that call functions.
 namespace weir {
@@ -11,15 +16,19 @@ inline constexpr char kSymbolicGradient[] = "SymbolicGradient";
 // TensorFlow's.
 inline constexpr char kHandleTypes[] = "_handle_dtypes";
 
-// Gradient rules of calls and branches (function_gradients.cc).
-Grads PartitionedCallGradient(GradContext& g);
-Grads SymbolicGradientGradient(GradContext& g);
-Grads IfGradient(GradContext& g);
-Grads CaseGradient(GradContext& g);
+// Applies the shapes in the attribute `output_shapes`, if any.
+absl::Status DeclaredShapes(ShapeContext& c);
+// Returns a trait that the record of an op keeps for the life of the process.
+const FunctionCalls* CallsOf(FunctionCalls calls);
 
-// Gradient rules of functional loops (function_loop_gradients.cc).
-Grads FunctionalWhileGradient(GradContext& g);
-Grads FunctionalForGradient(GradContext& g);
+// A function's result dtypes and whether it is stateful.
+struct Callee {
+  DataTypes results;
+  bool stateful = false;
+};
+// Returns the result dtypes of the last of `functions`, and whether one of them is stateful.
+// Returns nullopt and fails the graph if a function is unknown.
+std::optional<Callee> FindCallees(Graph& graph, const std::vector<FunctionRef>& functions);
 
 // Returns the dtype of the gradient of an input: the dtype of the variable for a variable's handle;
 // DT_RESOURCE for any other handle, which has no gradient.

@@ -38,6 +38,7 @@ constexpr Families<OpRegistry>::Add kFamilies[] = {
     AddFftOps,
     AddFitOps,
     AddFractionalPoolOps,
+    AddFunctionLoopOps,
     AddFunctionOps,
     AddFusedOps,
     AddGeneratorOps,

@@ -38,6 +38,7 @@ void AddEinsumOps(OpRegistry* ops);           // einsum.cc
 void AddFftOps(OpRegistry* ops);              // fft.cc
 void AddFitOps(OpRegistry* ops);              // fit.cc
 void AddFractionalPoolOps(OpRegistry* ops);   // image_pool.cc
+void AddFunctionLoopOps(OpRegistry* ops);     // function_loop.cc
 void AddFunctionOps(OpRegistry* ops);         // function.cc
 void AddFusedOps(OpRegistry* ops);            // nn_fused.cc
 void AddGeneratorOps(OpRegistry* ops);        // random_generator.cc

@@ -1,15 +1,19 @@
-#include <algorithm>
+#include "weir/ops/function.h"
+
 #include <functional>
 
 #include "absl/strings/str_cat.h"
+
 #include "weir/core/function_library.h"
 #include "weir/ops/array.h"
-#include "weir/ops/function.h"
+#include "weir/ops/array_internal.h"
 #include "weir/ops/function_internal.h"
 #include "weir/ops/gradient_util.h"
+#include "weir/ops/registry.h"
 #include "weir/ops/state.h"
 
-// Gradients of While and For, with the structure of TensorFlow 2's while_v2.py:
+// Functional loops: While and For. Their gradients have the structure of TensorFlow 2's
+// while_v2.py:
 //
 //     forward:   x, lists                    = Loop(body(x), each list with x appended)
 //     backward:  lists without last item, dx = Loop(gradient of body(x from the lists, dx))
@@ -30,6 +34,8 @@
 // names and different functions different names: a name ends in a fingerprint of everything that
 // the function depends on.
 namespace weir {
+
+// ---- gradients
 
 namespace {
 
@@ -328,14 +334,68 @@ Grads LoopGradient::ForGradient() {
                            BackwardStart(history)));
 }
 
-}  // namespace
-
 Grads FunctionalWhileGradient(GradContext& g) {
   return LoopGradient(g, /*first=*/0, /*counts=*/false).WhileGradient();
 }
 
 Grads FunctionalForGradient(GradContext& g) {
   return LoopGradient(g, /*first=*/3, /*counts=*/true).ForGradient();
+}
+
+// ---- op definitions
+
+OpSpec WhileOp(absl::string_view name) {
+  OpSpec op(name);
+  op.In("input: T")
+      .Out("output: T")
+      .Attr("T: list(type) >= 0")
+      .Attr("cond: func")
+      .Attr("body: func")
+      .Attr("output_shapes: list(shape) = []")
+      .Attr("parallel_iterations: int = 10")
+      .InferShape(DeclaredShapes)
+      .Gradient(FunctionalWhileGradient);
+  static const FunctionCalls* const calls = CallsOf({{"cond", "body"}, "T", 0, true});
+  op.Calls(calls);
+  return op;
+}
+
+}  // namespace
+
+void AddFunctionLoopOps(OpRegistry* ops) {
+  ops->Add(
+      WhileOp("While").Stateful().Doc("Calls `body` repeatedly on its own results, starting with "
+                                      "`input`, while `cond` returns true."));
+  ops->Add(WhileOp("StatelessWhile").Doc("While, for stateless functions."));
+  static const FunctionCalls* const for_calls = CallsOf({{"body"}, "T", 3, true, true});
+  ops->Add(OpSpec("For")
+               .In("start: int32, limit: int32, delta: int32, input: T")
+               .Out("output: T")
+               .Attr("T: list(type) >= 0")
+               .Attr("body: func")
+               .Calls(for_calls)
+               .InferShape(UnknownShape)
+               .Gradient(FunctionalForGradient)
+               .Doc("Calls `body` repeatedly on the loop's counter and its own results. The "
+                    "counter runs from `start` to `limit`, exclusive, in steps of `delta`."));
+}
+
+// ---- builders
+
+Outputs FunctionalWhile(const Outputs& vars, const FunctionRef& cond, const FunctionRef& body,
+                        absl::string_view name) {
+  if (vars.empty() || !vars[0].valid()) return Outputs(vars.size());
+  const std::optional<Callee> callee = FindCallees(vars[0].graph(), {cond, body});
+  if (!callee) return Outputs(vars.size());
+  return AllOutputs(AddNode(callee->stateful ? "While" : "StatelessWhile", {vars},
+                            {{"cond", AttrValue(cond)}, {"body", AttrValue(body)}}, name),
+                    vars.size());
+}
+
+Outputs FunctionalFor(Output start, Output limit, Output delta, const Outputs& vars,
+                      const FunctionRef& body, absl::string_view name) {
+  return AllOutputs(AddNode("For", {start, limit, delta, vars}, {{"body", AttrValue(body)}}, name),
+                    vars.size());
 }
 
 }  // namespace weir
