@@ -15,6 +15,8 @@
 #include "weir/proto/graph.pb.h"
 #include "weir/tests/evaluate.h"
 
+// Gradients checked to order 1 by tests: PreventGradient.
+
 namespace weir {
 
 namespace {

@@ -10,6 +10,11 @@
 #include "weir/ops/nn.h"
 #include "weir/tests/evaluate.h"
 
+// Gradients checked to order 1 by tests: FusedBatchNormGrad, FusedBatchNormGradV2,
+// FusedBatchNormGradV3.
+
+// Gradients checked to order 2 by tests: FusedBatchNorm, FusedBatchNormV2, FusedBatchNormV3.
+
 namespace weir {
 namespace {
 

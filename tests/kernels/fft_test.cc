@@ -7,6 +7,9 @@
 #include "weir/tests/evaluate.h"
 #include "weir/tests/kernels/numeric_gradient.h"
 
+// Gradients checked to order 2 by tests: FFT, FFT2D, FFT3D, IFFT, IFFT2D, IFFT3D, IRFFT,
+// IRFFT2D, RFFT, RFFT2D.
+
 namespace weir {
 namespace {
 

@@ -7,6 +7,8 @@
 #include "weir/ops/gradients.h"
 #include "weir/tests/evaluate.h"
 
+// Gradients checked to order 1 by tests: BatchNormWithGlobalNormalization.
+
 // BatchNormWithGlobalNormalization, in a graph of an old producer version.
 namespace weir {
 namespace {

@@ -5,6 +5,8 @@
 
 #include "weir/tests/kernels/pick.h"
 
+// Gradients checked to order 1 by rows: ResizeNearestNeighbor.
+
 // Resizing, crops, colors and projections, compared with their definitions in double.
 namespace weir {
 namespace {

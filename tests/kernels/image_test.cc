@@ -13,6 +13,9 @@
 #include "weir/tests/evaluate.h"
 #include "weir/tests/kernels/answers.h"
 
+// Gradients checked to order 1 by tests: CropAndResize, ImageProjectiveTransformV3,
+// ResizeBicubic, ResizeBilinear, ScaleAndTranslate.
+
 // Image ops, compared with recorded TensorFlow results, and gradients, compared with the linear
 // maps to which they belong.
 namespace weir {

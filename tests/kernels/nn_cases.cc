@@ -43,6 +43,7 @@ OpCase Leaky(absl::string_view op, float alpha) {
 
 double SeluOf(double x) { return x < 0 ? kScaleAlpha * std::expm1(x) : kScale * x; }
 
+// Gradients checked to order 1 by rows: Softsign.
 std::vector<OpCase> ActivationCases() {
   return {
       OpCase("Relu", +[](double x) { return x > 0 || std::isnan(x) ? x : 0; }, {-4, 4, true}),

@@ -5,6 +5,8 @@
 #include "weir/core/op.h"
 #include "weir/tests/kernels/pick.h"
 
+// Gradients checked to order 1 by rows: Dilation2D, ExtractVolumePatches.
+
 // Patches, dilation and dimension permutations against their definitions, in double.
 namespace weir {
 namespace {

@@ -4,6 +4,8 @@
 
 #include "weir/tests/kernels/op_case.h"
 
+// Gradients checked to order 1 by rows: MaxPoolGrad, MaxPoolGradGrad, MaxPoolWithArgmax.
+
 // Pooling against the definition, in double.
 namespace weir {
 namespace {

@@ -9,6 +9,8 @@
 #include "weir/tests/evaluate.h"
 #include "weir/tests/kernels/vectors.h"
 
+// Gradients checked to order 1 by tests: RaggedTensorFromVariant, RaggedTensorToVariant.
+
 // Ragged tensors in variants, and rejected arguments.
 namespace weir {
 

@@ -7,6 +7,8 @@
 
 #include "weir/tests/kernels/op_case.h"
 
+// Gradients checked to order 1 by rows: EuclideanNorm, Max, Min, Prod.
+
 namespace weir {
 
 namespace {

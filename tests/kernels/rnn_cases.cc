@@ -3,6 +3,8 @@
 #include "weir/tests/evaluate.h"
 #include "weir/tests/kernels/op_case.h"
 
+// Gradients checked to order 1 by tests: BlockLSTM, BlockLSTMV2.
+
 // Recurrent cells: their steps against the formulas in double, their gradients against central
 // differences of the formulas.
 namespace weir {

@@ -4,6 +4,8 @@
 #include "weir/tests/evaluate.h"
 #include "weir/tests/kernels/sparse_tables.h"
 
+// Gradients checked to order 1 by rows: SparseSoftmax.
+
 // Arithmetic on sparse tensors.
 namespace weir {
 

@@ -4,6 +4,8 @@
 #include "weir/tests/evaluate.h"
 #include "weir/tests/kernels/op_case.h"
 
+// Gradients checked to order 1 by rows: Expint.
+
 // Bessel functions and integrals of elementary functions. The references are the C++ library's
 // functions, or numeric integrals.
 namespace weir {

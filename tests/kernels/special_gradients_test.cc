@@ -13,6 +13,15 @@
 #include "weir/tests/evaluate.h"
 #include "weir/tests/kernels/numeric_gradient.h"
 
+// Gradients checked to order 1 by tests: ApproxTopK, FakeQuantWithMinMaxArgs,
+// FakeQuantWithMinMaxVarsPerChannel, FractionalAvgPool, FractionalMaxPool,
+// ImageProjectiveTransformV2, LRN, MaxPool3D, MaxPool3DGrad, MaxPool3DGradGrad,
+// QuantizeAndDequantizeV2, QuantizeAndDequantizeV3, QuantizeAndDequantizeV4, ReadVariableOp,
+// ResourceGather, ResourceGatherNd, SparseMatMul.
+
+// Gradients checked to order 2 by tests: Angle, BatchMatMulV3, Complex, ComplexAbs, Conj, Imag,
+// MatrixSetDiagV2, Polygamma, Print, Real, SoftmaxCrossEntropyWithLogits.
+
 namespace weir {
 namespace {
 

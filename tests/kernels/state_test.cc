@@ -234,6 +234,23 @@ TEST_P(StateTest, ScattersSlicesByVectorsOfIndices) {
               C::kInvalidArgument, {"indices[0] = [1, 3] does not index into shape [2,3]"});
 }
 
+TEST_P(StateTest, ScattersSlicesWithEveryOperation) {
+  struct Row {
+    const char* op;
+    std::vector<float> expected;
+  };
+  for (const Row& row : {Row{"ScatterNdAdd", {1, 12, 3, -6}}, Row{"ScatterNdSub", {1, -8, 3, 14}},
+                         Row{"ScatterNdMin", {1, 2, 3, -10}}, Row{"ScatterNdMax", {1, 10, 3, 4}},
+                         Row{"ScatterNdUpdate", {1, 10, 3, -10}}}) {
+    const Output v = Make(DT_FLOAT, {2, 2}, row.op);
+    ASSERT_TRUE(Do(Assign(v, Tensor::Of<float>({2, 2}, {1, 2, 3, 4}))).ok());
+    const absl::Status done = Do(Scatter(row.op, v, Tensor::Of<int32_t>({2, 2}, {0, 1, 1, 1}),
+                                         Tensor::Vector<float>({10, -10})));
+    ASSERT_TRUE(done.ok()) << row.op << done;
+    ExpectValue(v, Tensor::Of<float>({2, 2}, row.expected));
+  }
+}
+
 TEST_P(StateTest, SkipsSlicesOutOfRangeIfRequested) {
   const Output v = Make(DT_FLOAT, {3});
   ASSERT_TRUE(Do(Assign(v, Tensor::Vector<float>({1, 2, 3}))).ok());

@@ -9,6 +9,11 @@
 #include "weir/ops/math.h"
 #include "weir/tests/kernels/graph_fixture.h"
 
+// Gradients checked to order 1 by tests: TensorArrayConcat, TensorArrayConcatV2,
+// TensorArrayGather, TensorArrayGatherV2, TensorArrayRead, TensorArrayReadV2,
+// TensorArrayScatter, TensorArrayScatterV2, TensorArraySplit, TensorArraySplitV2,
+// TensorArrayWrite, TensorArrayWriteV2.
+
 namespace weir {
 namespace {
 

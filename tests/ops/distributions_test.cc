@@ -10,6 +10,9 @@
 #include "weir/ops/gradients.h"
 #include "weir/tests/evaluate.h"
 
+// Gradients checked to order 1 by tests: RandomGamma, StatelessParameterizedTruncatedNormal,
+// StatelessRandomGammaV2, StatelessRandomGammaV3.
+
 // Candidate samplers, generators in variables, and gradients of samples.
 namespace weir {
 namespace {

@@ -12,6 +12,11 @@
 #include "weir/tests/session/gradient_check.h"
 #include "weir/tests/session/test_functions.h"
 
+// Gradients checked to order 1 by tests: Case, If, StatefulPartitionedCall, While.
+
+// Gradients checked to order 2 by tests: For, StatelessCase, StatelessIf, StatelessWhile,
+// SymbolicGradient.
+
 namespace weir {
 namespace {
 

@@ -23,6 +23,8 @@
 #include "weir/session/session.h"
 #include "weir/tests/session/test_functions.h"
 
+// Gradients checked to order 2 by tests: PartitionedCall.
+
 namespace weir {
 namespace {
 

@@ -13,6 +13,8 @@
 #include "weir/session/session.h"
 #include "weir/tests/io/test_files.h"
 
+// Gradients checked to order 1 by tests: Batch, Unbatch.
+
 namespace weir {
 namespace {
 

@@ -18,6 +18,8 @@
 #include "weir/tests/session/gradient_check.h"
 #include "weir/tests/session/test_models.h"
 
+// Gradients checked to order 1 by tests: Enter, Exit, Merge, NextIteration, Switch.
+
 namespace weir {
 namespace {
 

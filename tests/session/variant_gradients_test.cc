@@ -7,6 +7,16 @@
 #include "weir/ops/tensor_array.h"
 #include "weir/tests/session/gradient_check.h"
 
+// Gradients checked to order 1 by tests: TensorArrayConcatV3, TensorArrayGatherV3,
+// TensorArrayReadV3, TensorArrayScatterV3, TensorArraySplitV3, TensorArrayWriteV3,
+// TensorMapErase, TensorMapInsert, TensorMapLookup.
+
+// Gradients checked to order 2 by tests: OptionalFromValue, OptionalGetValue, TensorListConcat,
+// TensorListConcatV2, TensorListFromTensor, TensorListGather, TensorListGetItem,
+// TensorListPopBack, TensorListPushBack, TensorListResize, TensorListScatter,
+// TensorListScatterIntoExistingList, TensorListScatterV2, TensorListSetItem, TensorListSplit,
+// TensorListStack.
+
 namespace weir {
 namespace {
 
