@@ -54,7 +54,7 @@ def lines_from_tensorflow():
 
 def main():
     if importlib.util.find_spec("tensorflow") is None:
-        print("SKIP: this Python has no TensorFlow")
+        print("SKIPPED: this Python has no TensorFlow")
         return 0
     made = lines_from_tensorflow()
     if "--write" in sys.argv:
