@@ -353,6 +353,12 @@ const OpSpec* OpRegistry::Find(absl::string_view name) const {
   return found != nullptr || base_ == nullptr ? found : base_->Find(name);
 }
 
+const OpTraits& OpRegistry::TraitsOf(absl::string_view name) const {
+  static const OpTraits* const none = new OpTraits;
+  const OpSpec* const spec = Find(name);
+  return spec == nullptr ? *none : spec->traits();
+}
+
 absl::StatusOr<const OpSpec*> OpRegistry::Lookup(absl::string_view name) const {
   if (const OpSpec* spec = Find(name)) return spec;
   constexpr size_t kMaxNameLength = 100;

@@ -161,6 +161,8 @@ class OpRegistry {
   void Add(OpSpec spec);
   // Returns null if there is no such op.
   const OpSpec* Find(absl::string_view name) const;
+  // Returns the traits of an op; no traits if there is no such op.
+  const OpTraits& TraitsOf(absl::string_view name) const;
   // Returns NOT_FOUND, with the op and the most similar names, if there is no such op.
   absl::StatusOr<const OpSpec*> Lookup(absl::string_view name) const;
   // Returns all records, including those of the base registry, sorted by name.

@@ -126,8 +126,7 @@ double FusedUpdateFlops(const OpCall& call) {
 // result.
 double FusedReductionFlops(const OpCall& call) {
   const auto is_reduction = [](const std::string& name) {
-    const OpSpec* op = BuiltinOps().Find(name);
-    return op != nullptr && op->traits().reduction;
+    return BuiltinOps().TraitsOf(name).reduction;
   };
   const auto reduction = absl::c_find_if(call.fused_ops, is_reduction);
   const auto after = call.fused_ops.end() - std::min(reduction + 1, call.fused_ops.end());

@@ -62,13 +62,6 @@ std::string AsControl(absl::string_view input) { return absl::StrCat("^", Split(
 
 bool IsResource(int wire_type) { return wire_type == static_cast<int>(proto::DT_RESOURCE); }
 
-// Traits of a built-in op; those of an op without any for others.
-const OpTraits& TraitsOf(const std::string& op) {
-  static const OpTraits* const none = new OpTraits;
-  const OpSpec* const spec = BuiltinOps().Find(op);
-  return spec == nullptr ? *none : spec->traits();
-}
-
 // True for nodes that forward a handle or a reference: all outputs are input 0; of Merge, any
 // input.
 bool ForwardsHandle(const proto::NodeDef& node) {
@@ -77,14 +70,14 @@ bool ForwardsHandle(const proto::NodeDef& node) {
       (type == node.attr().end() || !IsResource(type->second.type()))) {
     return false;
   }
-  const OpTraits& traits = TraitsOf(node.op());
+  const OpTraits& traits = BuiltinOps().TraitsOf(node.op());
   const ControlFlow flow = traits.control_flow;
   return traits.movement == Movement::kIdentity ||
          (flow != ControlFlow::kNone && flow != ControlFlow::kLoopCond);
 }
 
 // Returns null for an op that calls no functions.
-const FunctionCalls* CallsOf(const std::string& op) { return TraitsOf(op).calls; }
+const FunctionCalls* CallsOf(const std::string& op) { return BuiltinOps().TraitsOf(op).calls; }
 
 void SetType(DataType type, const char* attr, proto::NodeDef* node) {
   (*node->mutable_attr())[attr].set_type(static_cast<proto::DataType>(type));
@@ -115,7 +108,7 @@ void ReplaceByConst(const Tensor& value, proto::NodeDef* node) {
 bool ReplaceRead(const Graph& graph, DataType type, proto::NodeDef* node,
                  std::vector<proto::NodeDef>* more) {
   const std::string op = node->op();
-  const VariableUse use = TraitsOf(op).variable_use;
+  const VariableUse use = BuiltinOps().TraitsOf(op).variable_use;
   const auto attr = [node](const char* name) { return node->attr().at(name); };
   if (use == VariableUse::kReads) {
     ChangeOp("Identity", node);
@@ -282,7 +275,7 @@ class Freezer {
     for (const proto::NodeDef& node : def.node()) {
       const FunctionCalls* calls = CallsOf(node.op());
       const bool is_loop = calls && calls->is_loop, forwards = ForwardsHandle(node);
-      const ControlFlow flow = TraitsOf(node.op()).control_flow;
+      const ControlFlow flow = BuiltinOps().TraitsOf(node.op()).control_flow;
       if (!is_loop && !forwards) continue;
       for (int i = 0; i < node.input_size() && !IsControl(node.input(i)); ++i) {
         std::vector<Forwarder>& from = forwarders[Split(node.input(i))];
@@ -382,7 +375,7 @@ class Freezer {
 
   static absl::Status CannotFreeze(const proto::NodeDef& node) {
     const std::string label = absl::StrCat(node.name(), " (", node.op(), ")");
-    if (TraitsOf(node.op()).writes_variables()) {
+    if (BuiltinOps().TraitsOf(node.op()).writes_variables()) {
       return FailedPrecondition("Cannot freeze the graph: ", label,
                                 " writes to a variable, and the requested outputs depend on it. "
                                 "Request outputs that were built for inference");
@@ -530,7 +523,8 @@ class Freezer {
   // Returns an error if variables are left: those that a function creates by name are not replaced.
   static absl::Status CheckNoVariableLeft(const proto::GraphDef& def) {
     const auto check = [](const proto::NodeDef& node, absl::string_view where) {
-      if (TraitsOf(node.op()).variable_use != VariableUse::kDeclares) return absl::OkStatus();
+      if (BuiltinOps().TraitsOf(node.op()).variable_use != VariableUse::kDeclares)
+        return absl::OkStatus();
       return Unimplemented("Cannot freeze the graph: ", node.name(), " (", node.op(), ")", where,
                            " creates a variable that is not passed to it");
     };

@@ -46,8 +46,7 @@ void Insert(const proto::NodeDef& node, Scope* root) {
 }
 
 bool DeclaresVariable(const std::string& op_name) {
-  const OpSpec* const op = BuiltinOps().Find(op_name);
-  return op != nullptr && op->traits().variable_use == VariableUse::kDeclares;
+  return BuiltinOps().TraitsOf(op_name).variable_use == VariableUse::kDeclares;
 }
 
 void WriteScope(const Scope& scope, const std::string& path, int depth, std::string* out) {

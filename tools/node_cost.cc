@@ -15,13 +15,11 @@ using Value = NodeTrace::Value;
 
 constexpr double kLineBytes = 64;  // of a cache line
 
-// The traits of the op that was run; those of an op without any if nobody knows it.
+// The traits of the op that was run; none if nobody knows it.
 const OpTraits& TraitsOf(const NodeTrace& run) {
-  static const OpTraits* const none = new OpTraits;
   if (run.traits != nullptr) return *run.traits;
-  const OpSpec* op = BuiltinOps().Find(run.op);
-  if (op == nullptr) op = InternalOps().Find(run.op);
-  return op != nullptr ? op->traits() : *none;
+  const bool is_builtin = BuiltinOps().Find(run.op) != nullptr;
+  return (is_builtin ? BuiltinOps() : InternalOps()).TraitsOf(run.op);
 }
 
 std::vector<OpCall::Value> CallValues(const std::vector<Value>& values) {
