@@ -305,6 +305,11 @@ absl::Status AttrSpec::Check(const AttrValue& value) const {
   return absl::OkStatus();
 }
 
+absl::Status CheckInt32Attr(absl::string_view name, int64_t value) {
+  if (value == static_cast<int32_t>(value)) return absl::OkStatus();
+  return InvalidArgument("Attr ", name, " has value ", value, " out of range for an int32");
+}
+
 bool AnyIsTensor(AttrMap::const_iterator begin, AttrMap::const_iterator end) {
   return std::any_of(begin, end,
                      [](const auto& attr) { return attr.second.template is<Tensor>(); });

@@ -163,6 +163,10 @@ struct AttrSpec {
   absl::Status Check(const AttrValue& value) const;
 };
 
+// Returns INVALID_ARGUMENT if `value` of attribute `name` is not an int32, as TensorFlow's ops
+// require of numbers that they read into an int.
+absl::Status CheckInt32Attr(absl::string_view name, int64_t value);
+
 }  // namespace weir
 
 #endif  // WEIR_CORE_ATTR_H_

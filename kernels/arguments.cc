@@ -1,7 +1,5 @@
 #include "weir/kernels/arguments.h"
 
-#include <limits>
-
 #include "absl/strings/str_join.h"
 #include "weir/core/graph.h"
 
@@ -88,10 +86,9 @@ absl::StatusOr<Shape> CheckedShape(absl::Span<const int64_t> dims) {
 }
 
 absl::StatusOr<int> NarrowAttr(const Node& node, absl::string_view name) {
-  using Limits = std::numeric_limits<int32_t>;
   const auto value = node.attr<int64_t>(name);
-  if (value >= Limits::min() && value <= Limits::max()) return static_cast<int>(value);
-  return InvalidArgument("Attr ", name, " has value ", value, " out of range for an int32");
+  WEIR_RETURN_IF_ERROR(CheckInt32Attr(name, value));
+  return static_cast<int>(value);
 }
 
 absl::StatusOr<bool> IgnoresBadIndices(const Node& node) {

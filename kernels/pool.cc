@@ -21,10 +21,7 @@ absl::StatusOr<std::vector<int64_t>> ReadSizes(const Tensor& t, int rank, absl::
 
 absl::StatusOr<std::vector<int64_t>> NarrowList(const Node& node, absl::string_view name) {
   const auto list = node.attr_or<std::vector<int64_t>>(name, {});
-  for (const int64_t value : list) {
-    if (value == static_cast<int32_t>(value)) continue;
-    return InvalidArgument("Attr ", name, " has value ", value, " out of range for an int32");
-  }
+  for (const int64_t value : list) WEIR_RETURN_IF_ERROR(CheckInt32Attr(name, value));
   return list;
 }
 

@@ -55,11 +55,8 @@ absl::Status RefSelectShape(ShapeContext& c) {
 
 // A loop variable may change its shape between iterations; a loop constant may not.
 absl::Status EnterShape(ShapeContext& c) {
-  const auto parallel = c.attr<int64_t>("parallel_iterations");
-  if (parallel != static_cast<int32_t>(parallel)) {
-    return InvalidArgument("Attr parallel_iterations has value ", parallel,
-                           " out of range for an int32");
-  }
+  constexpr char kParallel[] = "parallel_iterations";
+  WEIR_RETURN_IF_ERROR(CheckInt32Attr(kParallel, c.attr<int64_t>(kParallel)));
   if (c.attr<bool>("is_constant")) return IdentityShape(c);
   if (c.handle(0) != nullptr) c.set_output_handle(0, *c.handle(0));
   return absl::OkStatus();

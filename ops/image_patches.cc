@@ -21,10 +21,7 @@ using Longs = std::vector<int64_t>;
 
 absl::StatusOr<Longs> WindowList(const ShapeContext& c, absl::string_view name, size_t rank) {
   Longs list = c.node().attr_or<Longs>(name, Longs(rank, 1));
-  for (const int64_t value : list) {
-    if (value == static_cast<int32_t>(value)) continue;
-    return InvalidArgument("Attr ", name, " has value ", value, " out of range for an int32");
-  }
+  for (const int64_t value : list) WEIR_RETURN_IF_ERROR(CheckInt32Attr(name, value));
   if (list.size() == rank) return list;
   return InvalidArgument(c.node().op_name(), " requires the ", name, " attribute to contain ", rank,
                          " values, but got: ", list.size());

@@ -145,10 +145,7 @@ absl::StatusOr<ResolvedSlice> ResolveSlice(const Shape& input, KnownBounds begin
       {"ellipsis_mask", masks.ellipsis_mask},
       {"new_axis_mask", masks.new_axis_mask},
       {"shrink_axis_mask", masks.shrink_axis_mask}};
-  for (const auto& [name, mask] : all) {
-    if (mask == static_cast<int32_t>(mask)) continue;
-    return InvalidArgument("Attr ", name, " has value ", mask, " out of range for an int32");
-  }
+  for (const auto& [name, mask] : all) WEIR_RETURN_IF_ERROR(CheckInt32Attr(name, mask));
   // Bits beyond the number of indices also count.
   if (std::popcount(static_cast<uint32_t>(masks.ellipsis_mask)) > 1)
     return InvalidArgument("Multiple ellipses in slice spec not allowed");
