@@ -65,18 +65,20 @@ bool ConvertElement(From from, To* to) {
   }
 }
 
+// Calls f.template operator()<T>() for the type of a literal that is not a string.
+template <class F>
+bool DispatchLiteral(DataType type, F&& f) {
+  return DispatchType(type, List<bool>{}, f) || DispatchType(type, Numbers{}, f);
+}
+
 template <class From>
 bool ConvertTo(const Tensor& from, Tensor* to) {
   bool ok = true;
-  const bool known =
-      DispatchType(to->dtype(),
-                   List<bool, half, bfloat16, float, double, int8_t, int16_t, int32_t, int64_t,
-                        uint8_t, uint16_t, uint32_t, uint64_t, std::complex<float>, complex128>{},
-                   [&]<class To>() {
-                     for (int64_t i = 0; i < from.num_elements() && ok; ++i) {
-                       ok = ConvertElement<To, From>(from.data<From>()[i], to->data<To>() + i);
-                     }
-                   });
+  const bool known = DispatchLiteral(to->dtype(), [&]<class To>() {
+    for (int64_t i = 0; i < from.num_elements() && ok; ++i) {
+      ok = ConvertElement<To, From>(from.data<From>()[i], to->data<To>() + i);
+    }
+  });
   return known && ok;
 }
 
@@ -89,27 +91,23 @@ bool Convert(const Tensor& from, DataType type, Tensor* to) {
   if (from.dtype() == DT_STRING || type == DT_STRING) return false;
   *to = Tensor(type, from.shape());
   bool ok = false;
-  DispatchType(
-      from.dtype(),
-      List<bool, half, bfloat16, float, double, int8_t, int16_t, int32_t, int64_t, uint8_t,
-           uint16_t, uint32_t, uint64_t, std::complex<float>, complex128>{},
-      [&]<class From>() {
-        if constexpr (std::is_same_v<From, bool>) {
-          ok = false;
-        } else if constexpr (std::is_same_v<From, std::complex<float>>) {
-          Tensor wide(DT_COMPLEX128, from.shape());
-          std::copy_n(from.data<From>(), from.num_elements(), wide.data<complex128>());
-          ok = type == DT_COMPLEX128 && (*to = wide, true);
-        } else if constexpr (std::is_integral_v<From> || std::is_same_v<From, complex128>) {
-          ok = ConvertTo<From>(from, to);
-        } else {
-          Tensor wide(DT_DOUBLE, from.shape());
-          for (int64_t i = 0; i < from.num_elements(); ++i) {
-            wide.data<double>()[i] = static_cast<double>(from.data<From>()[i]);
-          }
-          ok = ConvertTo<double>(wide, to);
-        }
-      });
+  DispatchLiteral(from.dtype(), [&]<class From>() {
+    if constexpr (std::is_same_v<From, bool>) {
+      ok = false;
+    } else if constexpr (std::is_same_v<From, std::complex<float>>) {
+      Tensor wide(DT_COMPLEX128, from.shape());
+      std::copy_n(from.data<From>(), from.num_elements(), wide.data<complex128>());
+      ok = type == DT_COMPLEX128 && (*to = wide, true);
+    } else if constexpr (std::is_integral_v<From> || std::is_same_v<From, complex128>) {
+      ok = ConvertTo<From>(from, to);
+    } else {
+      Tensor wide(DT_DOUBLE, from.shape());
+      for (int64_t i = 0; i < from.num_elements(); ++i) {
+        wide.data<double>()[i] = static_cast<double>(from.data<From>()[i]);
+      }
+      ok = ConvertTo<double>(wide, to);
+    }
+  });
   return ok;
 }
 

@@ -57,13 +57,10 @@ namespace {
 // exact, and need not be.
 std::pair<double, double> RangeOf(DataType t) {
   std::pair<double, double> range{0, 0};
-  DispatchType(t,
-               List<float, double, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t,
-                    uint64_t>{},
-               [&]<class T>() {
-                 range = {static_cast<double>(std::numeric_limits<T>::lowest()),
-                          static_cast<double>(std::numeric_limits<T>::max())};
-               });
+  DispatchType(t, RealNumbers{}, [&]<class T>() {
+    range = {static_cast<double>(std::numeric_limits<T>::lowest()),
+             static_cast<double>(std::numeric_limits<T>::max())};
+  });
   if (t == DT_HALF) range = {-65504, 65504};
   if (t == DT_BFLOAT16) range = {-3.3895313892515355e38, 3.3895313892515355e38};
   return range;
