@@ -180,15 +180,38 @@ struct DataTypeOf<int4> : DataTypeConstant<DT_INT4> {};
 template <>
 struct DataTypeOf<uint4> : DataTypeConstant<DT_UINT4> {};
 
-using Floats = List<half, bfloat16, float, double>;
+namespace internal {
+template <class... Lists>
+struct JoinedLists;
+template <class... Ts>
+struct JoinedLists<List<Ts...>> {
+  using type = List<Ts...>;
+};
+template <class... As, class... Bs, class... Lists>
+struct JoinedLists<List<As...>, List<Bs...>, Lists...> : JoinedLists<List<As..., Bs...>, Lists...> {
+};
+}  // namespace internal
+
+// The members of several lists.
+template <class... Lists>
+using JoinLists = typename internal::JoinedLists<Lists...>::type;
+
+// Whether a list contains a type.
+template <class T, class Types>
+inline constexpr bool kContains = false;
+template <class T, class... Ts>
+inline constexpr bool kContains<T, List<Ts...>> = (std::is_same_v<T, Ts> || ...);
+
+// The types of kernels. A new type enters one of the lists without JoinLists.
+using NarrowFloats = List<half, bfloat16>;  // computed in float
+using Floats = JoinLists<NarrowFloats, List<float, double>>;
 using Complexes = List<std::complex<float>, std::complex<double>>;
 using SignedIntegers = List<int8_t, int16_t, int32_t, int64_t>;
 using UnsignedIntegers = List<uint8_t, uint16_t, uint32_t, uint64_t>;
-using Integers = List<int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t>;
-using RealNumbers = List<half, bfloat16, float, double, int8_t, int16_t, int32_t, int64_t, uint8_t,
-                         uint16_t, uint32_t, uint64_t>;
-using Numbers = List<half, bfloat16, float, double, int8_t, int16_t, int32_t, int64_t, uint8_t,
-                     uint16_t, uint32_t, uint64_t, std::complex<float>, std::complex<double>>;
+using Integers = JoinLists<SignedIntegers, UnsignedIntegers>;
+using RealNumbers = JoinLists<Floats, Integers>;
+using Numbers = JoinLists<RealNumbers, Complexes>;
+using QuantizedNumbers = List<qint8, quint8, qint16, quint16, qint32>;
 
 // Calls f.template operator()<T>() for the member T of `List<Ts...>` whose dtype is `t`. Returns
 // false if there is none.
@@ -227,6 +250,12 @@ bool DispatchSize(size_t bytes, F&& f) {
 }
 
 using DataTypes = std::vector<DataType>;
+
+// Returns the dtypes of a list's members: for (const DataType t : DataTypesOf(Floats())).
+template <class... Ts>
+DataTypes DataTypesOf(List<Ts...>) {
+  return {DataTypeOf<Ts>::value...};
+}
 
 }  // namespace weir
 

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_join.h"
 #include "weir/core/graph.h"
+#include "weir/kernels/scalar_math.h"
 
 namespace weir {
 
@@ -39,18 +40,10 @@ absl::StatusOr<int64_t> ReadOneInt(const Tensor& t, absl::string_view argument) 
 
 absl::StatusOr<double> ReadReal(const Tensor& t, absl::string_view argument) {
   WEIR_RETURN_IF_ERROR(CheckRank(t, 0, argument));
-  switch (t.dtype()) {
-    case DT_FLOAT:
-      return *t.data<float>();
-    case DT_DOUBLE:
-      return *t.data<double>();
-    case DT_HALF:
-      return static_cast<float>(*t.data<half>());
-    case DT_BFLOAT16:
-      return static_cast<float>(*t.data<bfloat16>());
-    default:
-      return static_cast<double>(t.IntAt(0));
-  }
+  double value = 0;
+  const bool is_real = DispatchType(t.dtype(), Floats(),
+                                    [&]<class T>() { value = static_cast<Wide<T>>(*t.data<T>()); });
+  return is_real ? value : static_cast<double>(t.IntAt(0));
 }
 
 absl::StatusOr<std::string> ReadString(const Tensor& t, absl::string_view argument) {

@@ -6,7 +6,7 @@
 struct Abs : Functor {
   static constexpr char kOp[] = "Abs";
   static constexpr bool kStage = true;
-  using Types = List<half, bfloat16, float, double, int8_t, int16_t, int32_t, int64_t>;
+  using Types = JoinLists<Floats, SignedIntegers>;
   using GpuTypes = FloatsAndInt64;
   template <class M>
   WEIR_HD static typename M::V Apply(typename M::V x) {
@@ -121,10 +121,9 @@ struct Add : Functor {
   static constexpr char kOp[] = "Add";
   static constexpr bool kStage = true;
   static constexpr bool kScalarLoops = true;
-  using Types = List<half, bfloat16, float, double, uint8_t, int8_t, int16_t, int32_t, int64_t,
-                     std::complex<float>, std::complex<double>>;
+  using Types = JoinLists<Floats, List<uint8_t>, SignedIntegers, Complexes>;
   // Variables of type int32 are incremented on the device.
-  using GpuTypes = List<half, bfloat16, float, double, int32_t, int64_t>;
+  using GpuTypes = JoinLists<Floats, List<int32_t, int64_t>>;
   template <class M>
   WEIR_HD static typename M::V Apply(typename M::V x, typename M::V y) {
     return M::Add(x, y);
@@ -140,7 +139,7 @@ struct Sub : Functor {
   static constexpr bool kScalarLoops = true;
   using Types = Numbers;
   // Variables of type int32 are incremented on the device.
-  using GpuTypes = List<half, bfloat16, float, double, int32_t, int64_t>;
+  using GpuTypes = JoinLists<Floats, List<int32_t, int64_t>>;
   template <class M>
   WEIR_HD static typename M::V Apply(typename M::V x, typename M::V y) {
     return M::Sub(x, y);
@@ -221,8 +220,7 @@ struct SquaredDifference : Functor {
   static constexpr char kOp[] = "SquaredDifference";
   static constexpr bool kStage = true;
   static constexpr bool kScalarLoops = true;
-  using Types = List<half, bfloat16, float, double, int32_t, int64_t, std::complex<float>,
-                     std::complex<double>>;
+  using Types = JoinLists<Floats, List<int32_t, int64_t>, Complexes>;
   using GpuTypes = FloatsAndInt64;
   template <class M>
   WEIR_HD static typename M::V Apply(typename M::V x, typename M::V y) {
@@ -262,7 +260,7 @@ struct TruncateMod : Functor {
   static constexpr double kCost = 5;
   static constexpr bool kVectorized = false;
   static constexpr IntegerDomain kSecondInput = IntegerDomain::kNonzero;
-  using Types = List<half, bfloat16, float, double, int32_t, int64_t>;
+  using Types = JoinLists<Floats, List<int32_t, int64_t>>;
   template <class M>
   WEIR_HD static typename M::V Apply(typename M::V x, typename M::V y) {
     return M::Mod(x, y);

@@ -56,6 +56,11 @@ WEIR_HD To Convert(From x) {
   }
 }
 
+// Returns the number of bits after the leading one in a floating-point type; 0 for other types.
+constexpr int MantissaBits(DataType t) {
+  return t == DT_HALF ? 10 : t == DT_BFLOAT16 ? 7 : t == DT_FLOAT ? 23 : t == DT_DOUBLE ? 52 : 0;
+}
+
 // Returns the function that converts n elements. Null if a type is a 16-bit float or not numeric.
 using CastFn = void (*)(const void* from, void* to, int64_t n);
 CastFn FindCast(DataType from, DataType to);  // cast_cpu.cc

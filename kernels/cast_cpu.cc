@@ -64,21 +64,6 @@ void Truncate(DataType from, int dropped_bits, void* data, int64_t n) {
   }
 }
 
-int MantissaBits(DataType t) {
-  switch (t) {
-    case DT_HALF:
-      return 10;
-    case DT_BFLOAT16:
-      return 7;
-    case DT_FLOAT:
-      return 23;
-    case DT_DOUBLE:
-      return 52;
-    default:
-      return 0;
-  }
-}
-
 // Up to three stages: widen, convert (after truncation), narrow. Intermediate values stay in the
 // cache in tiles.
 struct Caster {
@@ -154,10 +139,8 @@ absl::StatusOr<Caster> MakeCaster(DataType from, DataType to) {
     return Unimplemented("Cast ", DataTypeName(from), " to ", DataTypeName(to),
                          " is not supported");
   }
-  if (from == DT_HALF) cast.widen = WidenLoop<half>;
-  if (from == DT_BFLOAT16) cast.widen = WidenLoop<bfloat16>;
-  if (to == DT_HALF) cast.narrow = NarrowLoop<half>;
-  if (to == DT_BFLOAT16) cast.narrow = NarrowLoop<bfloat16>;
+  DispatchType(from, NarrowFloats(), [&]<class T>() { cast.widen = WidenLoop<T>; });
+  DispatchType(to, NarrowFloats(), [&]<class T>() { cast.narrow = NarrowLoop<T>; });
   return cast;
 }
 

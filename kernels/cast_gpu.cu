@@ -1,4 +1,5 @@
 #include "weir/kernels/cast.h"
+#include "weir/kernels/functor.h"
 #include "weir/kernels/gpu_loops.h"
 #include "weir/kernels/launch.h"
 #include "weir/kernels/scalar_math.h"
@@ -7,11 +8,6 @@
 namespace weir::gpu {
 
 namespace {
-
-using CastTypes = List<half, bfloat16, float, double, int8_t, uint8_t, int32_t, int64_t, bool>;
-
-template <class T>
-inline constexpr bool kNarrow = std::is_same_v<T, half> || std::is_same_v<T, bfloat16>;
 
 // Clears the low bits of the mantissa.
 WEIR_HD inline float Truncated(float x, int dropped_bits) {
@@ -34,8 +30,8 @@ struct CastBody {
   To* y;
   int dropped_bits;
   WEIR_HD void operator()(int64_t i) const {
-    using In = std::conditional_t<kNarrow<From>, float, From>;
-    using Out = std::conditional_t<kNarrow<To>, float, To>;
+    using In = Wide<From>;
+    using Out = Wide<To>;
     In v = static_cast<In>(x[i]);
     if constexpr (std::is_floating_point_v<In>) {
       if (dropped_bits > 0) v = Truncated(v, dropped_bits);
@@ -52,7 +48,7 @@ struct AddBody {
   int count;
   T* out;
   WEIR_HD void operator()(int64_t i) const {
-    using C = std::conditional_t<kNarrow<T>, float, T>;
+    using C = Wide<T>;
     C sum = static_cast<C>(xs[0][i]);
     for (int k = 1; k < count; ++k) sum = ScalarMath<C>::Add(sum, static_cast<C>(xs[k][i]));
     out[i] = static_cast<T>(sum);
@@ -89,7 +85,7 @@ bool Cast(void* stream, DataType from, DataType to, int dropped_bits, const void
 }
 
 bool AddAll(void* stream, DataType type, const void* const* xs, int count, void* out, int64_t n) {
-  return DispatchType(type, List<half, bfloat16, float, double, int64_t>(),
+  return DispatchType(type, FloatsAndInt64(),
                       [&]<class T>() { AddTerms<T>(stream, xs, count, out, n); });
 }
 

@@ -19,10 +19,8 @@ struct Order : Comparison {
 };
 // Quantized values are equal if their bits are.
 struct Equality : Comparison {
-  using Types = List<half, bfloat16, float, double, int8_t, int16_t, int32_t, int64_t, uint8_t,
-                     uint16_t, uint32_t, uint64_t, bool, std::complex<float>, std::complex<double>,
-                     qint8, quint8, qint16, quint16, qint32>;
-  using GpuTypes = List<half, bfloat16, float, double, int64_t, bool>;
+  using Types = JoinLists<Numbers, List<bool>, QuantizedNumbers>;
+  using GpuTypes = JoinLists<FloatsAndInt64, List<bool>>;
 };
 struct Logical : Comparison {
   using Types = List<bool>;

@@ -133,8 +133,7 @@ absl::Status TensorSliceDataset(KernelContext& c) {
 }
 
 absl::StatusOr<Tensor> NumberOf(DataType type, int64_t value) {
-  using Types =
-      List<int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, float, double>;
+  using Types = JoinLists<Integers, List<float, double>>;
   Tensor t;
   const bool known =
       DispatchType(type, Types{}, [&]<class T>() { t = Tensor::Scalar(static_cast<T>(value)); });

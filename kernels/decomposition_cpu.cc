@@ -246,7 +246,7 @@ absl::StatusOr<Kernel> MakeSvd(const KernelInit& init) {
 }  // namespace
 
 void AddDecompositionCpu(KernelRegistry* r) {
-  ForTypes(List<half, float, double, std::complex<float>, std::complex<double>>{},
+  ForTypes(JoinLists<List<half>, RealAndComplex>{},
            [r]<class T>(DataType type) { r->Add("Qr", kCpu, type, MakeQr<T>); });
   ForTypes(RealAndComplex{}, [r]<class T>(DataType type) {
     for (const char* op : {"Cholesky", "BatchCholesky"}) {

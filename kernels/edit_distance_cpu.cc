@@ -11,9 +11,7 @@ namespace weir {
 
 namespace {
 
-using Elements =
-    List<bool, half, bfloat16, float, double, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t,
-         uint32_t, uint64_t, std::complex<float>, std::complex<double>, std::string>;
+using Elements = JoinLists<List<bool>, Numbers, List<std::string>>;
 
 // The Levenshtein distance: the least number of insertions, deletions and replacements of single
 // elements that turn one sequence into the other (V. Levenshtein, "Binary codes capable of

@@ -55,8 +55,7 @@ Labels ConcatLabels(Labels a, const Labels& b) {
   return a;
 }
 
-using EinsumTypes = List<half, bfloat16, float, double, int32_t, int64_t, std::complex<float>,
-                         std::complex<double>>;
+using EinsumTypes = JoinLists<Floats, List<int32_t, int64_t>, Complexes>;
 
 class EinsumRun {
  public:

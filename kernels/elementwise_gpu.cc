@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "weir/kernels/cast.h"
 #include "weir/kernels/elementwise_loops.h"
 #include "weir/kernels/gpu_kernels.h"
 #include "weir/kernels/stream_ops.h"
@@ -259,10 +260,6 @@ KernelFactory Same(absl::Status (*run)(KernelContext&)) { return run; }
 
 // ---- Cast
 
-int MantissaBits(DataType t) {
-  return t == DT_HALF ? 10 : t == DT_BFLOAT16 ? 7 : t == DT_FLOAT ? 23 : t == DT_DOUBLE ? 52 : 0;
-}
-
 absl::StatusOr<Kernel> MakeCast(const KernelInit& init) {
   const DataType from = init.attr<DataType>("SrcT"), to = init.attr<DataType>("DstT");
   int dropped_bits = 0;
@@ -279,10 +276,9 @@ absl::StatusOr<Kernel> MakeCast(const KernelInit& init) {
 
 // Casts between two different types; a cast to the same type shares the CPU implementation.
 void AddCasts(KernelRegistry* r) {
-  constexpr DataType kTypes[] = {DT_HALF,  DT_BFLOAT16, DT_FLOAT, DT_DOUBLE, DT_INT8,
-                                 DT_UINT8, DT_INT32,    DT_INT64, DT_BOOL};
-  for (const DataType from : kTypes) {
-    for (const DataType to : kTypes) {
+  const DataTypes types = DataTypesOf(CastTypes());
+  for (const DataType from : types) {
+    for (const DataType to : types) {
       if (from == to) continue;
       KernelDef& def =
           r->Add("Cast", kGpu, TypeConstraints{{"SrcT", from}, {"DstT", to}}, MakeCast);

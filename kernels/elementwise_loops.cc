@@ -408,9 +408,9 @@ BinaryLoop& LoopRegistry::AddBinary(const char* op, DataType in, DataType out, B
 void LoopRegistry::WidenUnary(const char* op, DataType type) {
   const UnaryLoop* wide = FindUnary(op, DT_FLOAT);
   const DataType out = wide->out_size == sizeof(float) ? type : DT_BOOL;
-  UnaryLoop& loop = AddUnary(
-      op, type, out, type == DT_HALF ? UnaryThroughFloat<half> : UnaryThroughFloat<bfloat16>,
-      wide->cost + 1);
+  UnaryLoop::Fn run = nullptr;
+  DispatchType(type, NarrowFloats(), [&]<class T>() { run = UnaryThroughFloat<T>; });
+  UnaryLoop& loop = AddUnary(op, type, out, run, wide->cost + 1);
   loop.wide = wide;
   loop.param = wide->param;
 }
@@ -418,9 +418,9 @@ void LoopRegistry::WidenUnary(const char* op, DataType type) {
 void LoopRegistry::WidenBinary(const char* op, DataType type) {
   const BinaryLoop* wide = FindBinary(op, DT_FLOAT);
   const DataType out = wide->out_size == sizeof(float) ? type : DT_BOOL;
-  BinaryLoop& loop = AddBinary(
-      op, type, out, type == DT_HALF ? BinaryThroughFloat<half> : BinaryThroughFloat<bfloat16>,
-      wide->cost + 1);
+  BinaryLoop::Fn run = nullptr;
+  DispatchType(type, NarrowFloats(), [&]<class T>() { run = BinaryThroughFloat<T>; });
+  BinaryLoop& loop = AddBinary(op, type, out, run, wide->cost + 1);
   loop.wide = wide;
   loop.broadcasts = wide->broadcasts;
   loop.param = wide->param;

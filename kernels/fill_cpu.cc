@@ -30,9 +30,7 @@ absl::Status ZerosLike(KernelContext& c) {
   return absl::OkStatus();
 }
 
-using OneTypes =
-    List<half, bfloat16, float, double, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t,
-         uint32_t, uint64_t, std::complex<float>, std::complex<double>, bool>;
+using OneTypes = JoinLists<Numbers, List<bool>>;
 
 template <class T>
 absl::Status OnesLike(KernelContext& c) {

@@ -1,9 +1,7 @@
 #ifndef WEIR_KERNELS_FUNCTOR_H_
 #define WEIR_KERNELS_FUNCTOR_H_
 
-#include <complex>
 #include <cstdint>
-#include <type_traits>
 
 #include "weir/core/dtype.h"
 
@@ -42,18 +40,10 @@ struct GradientFunctor : Functor {
 template <class... Fs>
 struct Functors {};
 
-// Whether a List contains a type.
-template <class T, class Types>
-inline constexpr bool kContains = false;
-template <class T, class... Ts>
-inline constexpr bool kContains<T, List<Ts...>> = (std::is_same_v<T, Ts> || ...);
-
 // Type lists of functors, besides those of core/dtype.h.
-using FloatsAndComplexes =
-    List<half, bfloat16, float, double, std::complex<float>, std::complex<double>>;
-using SignedNumbers = List<half, bfloat16, float, double, int8_t, int16_t, int32_t, int64_t,
-                           std::complex<float>, std::complex<double>>;
-using FloatsAndInt64 = List<half, bfloat16, float, double, int64_t>;
+using FloatsAndComplexes = JoinLists<Floats, Complexes>;
+using SignedNumbers = JoinLists<Floats, SignedIntegers, Complexes>;
+using FloatsAndInt64 = JoinLists<Floats, List<int64_t>>;
 
 }  // namespace weir
 

@@ -69,8 +69,9 @@ void OneHot(void* stream, size_t size, DataType index_type, const OneHotArgs& ar
 
 // ---- cast_gpu.cu, with AddN
 
-// Returns false if there is no conversion between the types. Clears `dropped_bits` of the mantissa
-// first.
+using CastTypes = JoinLists<Floats, List<int8_t, uint8_t, int32_t, int64_t, bool>>;
+// Returns false if there is no conversion between the types: not both are of CastTypes. Clears
+// `dropped_bits` of the mantissa first.
 bool Cast(void* stream, DataType from, DataType to, int dropped_bits, const void* x, void* y,
           int64_t n);
 

@@ -121,7 +121,7 @@ void AddTriangularKernels(KernelRegistry* r);      // triangular_cpu.cc
 void AddTridiagonalKernels(KernelRegistry* r);     // tridiagonal_cpu.cc
 void AddMatrixFunctionKernels(KernelRegistry* r);  // matrix_function_cpu.cc
 
-using RealAndComplex = List<float, double, std::complex<float>, std::complex<double>>;
+using RealAndComplex = JoinLists<List<float, double>, Complexes>;
 
 // Adds a kernel of `op` for each type of a list: add.operator()<T>(type).
 template <class... Ts, class F>

@@ -468,7 +468,7 @@ absl::Status RunMatMul(ThreadPool& pool, DataType type, const MatMulArgs& g, con
       std::fill_n(z, g.m * g.n, T(0.0f));
     } else if constexpr (std::is_same_v<T, float>) {
       status = FloatMatMul(pool, g, x, y, z, {});
-    } else if constexpr (std::is_same_v<T, half> || std::is_same_v<T, bfloat16>) {
+    } else if constexpr (kIsNarrowFloat<T>) {
       status = NarrowMatMul(pool, g, x, y, z);
     } else {
       PlainMatMul(pool, g, x, y, z);

@@ -127,7 +127,7 @@ KernelFactory BatchFactory(DataType type, bool broadcasts) {
 }  // namespace gpu
 
 void AddMatMulGpu(KernelRegistry* r) {
-  for (const DataType type : {DT_HALF, DT_BFLOAT16, DT_FLOAT, DT_DOUBLE}) {
+  for (const DataType type : DataTypesOf(Floats())) {
     r->Add("MatMul", kGpu, type, [type](const KernelInit& init) -> absl::StatusOr<Kernel> {
       return Kernel(
           gpu::MatMulKernel{type, init.attr<bool>("transpose_a"), init.attr<bool>("transpose_b")});

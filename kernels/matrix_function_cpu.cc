@@ -159,7 +159,7 @@ void AddMatrixFunctionKernels(KernelRegistry* r) {
   ForTypes(RealAndComplex{}, [r]<class T>(DataType type) {
     r->Add("MatrixSquareRoot", kCpu, type, Apply<T, WriteSquareRoot<T>>);
   });
-  ForTypes(List<std::complex<float>, std::complex<double>>{}, [r]<class T>(DataType type) {
+  ForTypes(Complexes{}, [r]<class T>(DataType type) {
     r->Add("MatrixLogarithm", kCpu, type, Apply<T, WriteLogarithm<T>>);
   });
 }

@@ -61,7 +61,7 @@ absl::Status RunPool(KernelContext& c, const PoolAttributes& attributes, PoolOp 
 
 void AddPool(KernelRegistry* r, absl::string_view op, PoolOp kind,
              std::vector<std::string> host_args) {
-  for (const DataType type : {DT_HALF, DT_BFLOAT16, DT_FLOAT, DT_DOUBLE}) {
+  for (const DataType type : DataTypesOf(Floats())) {
     r->Add(op, kGpu, type, [kind](const KernelInit& init) -> absl::StatusOr<Kernel> {
        WEIR_ASSIGN_OR_RETURN(const PoolAttributes a, PoolAttributes::Read(init.node));
        return Kernel([a, kind](KernelContext& c) { return RunPool(c, a, kind); });

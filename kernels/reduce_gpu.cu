@@ -1,3 +1,4 @@
+#include "weir/kernels/functor.h"
 #include "weir/kernels/gpu_loops.h"
 #include "weir/kernels/launch.h"
 #include "weir/kernels/reducers.h"
@@ -27,8 +28,8 @@ struct ArgReduction {
   WEIR_HD static bool Beats(const Acc& a, const Acc& b) {
     if (a.position < 0) return false;
     if (b.position < 0) return true;
-    const float_or_self x = static_cast<float_or_self>(a.value);
-    const float_or_self y = static_cast<float_or_self>(b.value);
+    const Wide<T> x = static_cast<Wide<T>>(a.value);
+    const Wide<T> y = static_cast<Wide<T>>(b.value);
     const bool x_nan = x != x, y_nan = y != y;
     if (x_nan != y_nan) return y_nan;
     if (!x_nan && x != y) return kMax ? x > y : x < y;
@@ -36,10 +37,6 @@ struct ArgReduction {
   }
   WEIR_HD static Acc Merge(const Acc& a, const Acc& b) { return Beats(b, a) ? b : a; }
   WEIR_HD static I Result(const Acc& a, int64_t) { return static_cast<I>(a.position); }
-
- private:
-  using float_or_self =
-      std::conditional_t<std::is_same_v<T, half> || std::is_same_v<T, bfloat16>, float, T>;
 };
 
 template <class F, class T>
@@ -110,7 +107,7 @@ void AddArg(Entries* t, const char* op, List<Ts...>) {
 
 const Entries& Reducers() {
   static const Entries* const table = [] {
-    using Types = List<half, bfloat16, float, double, int64_t>;
+    using Types = FloatsAndInt64;
     auto* t = new Entries;
     Add<SumReduction>(t, "Sum", Types());
     Add<MeanReduction>(t, "Mean", Types());

@@ -88,7 +88,7 @@ template <class T, bool kMax>
 struct ExtremeReduction {
   static constexpr RowKind kRow = kMax ? RowKind::kMax : RowKind::kMin;
   // 16-bit floats compare as floats.
-  using Acc = std::conditional_t<std::is_same_v<T, half> || std::is_same_v<T, bfloat16>, float, T>;
+  using Acc = Wide<T>;
   using Limits = std::numeric_limits<Acc>;
   WEIR_HD static Acc Neutral() {
     if constexpr (Limits::has_infinity) {

@@ -7,6 +7,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "weir/core/dtype.h"
 #include "weir/core/numeric_types.h"
 
 // The operations that functors (kernels/elementwise.h) use, for one element of type T: a
@@ -16,7 +17,7 @@
 namespace weir {
 
 template <class T>
-inline constexpr bool kIsNarrowFloat = std::is_same_v<T, half> || std::is_same_v<T, bfloat16>;
+inline constexpr bool kIsNarrowFloat = kContains<T, NarrowFloats>;
 // The type of the computation: 16-bit floats compute in float.
 template <class T>
 using Wide = std::conditional_t<kIsNarrowFloat<T>, float, T>;

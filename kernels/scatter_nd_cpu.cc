@@ -124,9 +124,7 @@ void Replace(const Slices& slices, const Tensor& updates, Tensor* out) {
 }
 
 // Addition of strings is concatenation.
-using Addable =
-    List<half, bfloat16, float, double, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t,
-         uint32_t, uint64_t, std::complex<float>, std::complex<double>, bool, std::string>;
+using Addable = JoinLists<Numbers, List<bool, std::string>>;
 
 // A function that combines the updates into `out`, which already holds the tensor.
 using Combiner = void (*)(ThreadPool&, const Slices&, const Tensor&, Tensor*);

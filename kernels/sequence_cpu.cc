@@ -210,8 +210,7 @@ void AddHistograms(KernelRegistry* r, List<Ts...>) {
 }  // namespace
 
 void AddSequenceCpu(KernelRegistry* r) {
-  AddRanges(r, List<half, bfloat16, float, double, int8_t, int16_t, int32_t, int64_t, uint16_t,
-                    uint32_t, uint64_t>{});
+  AddRanges(r, JoinLists<Floats, SignedIntegers, List<uint16_t, uint32_t, uint64_t>>{});
   AddLinSpaces(r, Floats{});
   AddCrosses(r, RealNumbers{});
   AddHistograms(r, List<int32_t, int64_t, float, double>{});

@@ -19,9 +19,12 @@ namespace weir {
 
 namespace {
 
-constexpr DataType kDeviceTypes[] = {DT_HALF,   DT_BFLOAT16, DT_FLOAT,     DT_DOUBLE,    DT_INT64,
-                                     DT_BOOL,   DT_INT8,     DT_UINT8,     DT_INT16,     DT_UINT16,
-                                     DT_UINT32, DT_UINT64,   DT_COMPLEX64, DT_COMPLEX128};
+// The types whose values are in device memory.
+DataTypes DeviceTypes() {
+  DataTypes types = DataTypesOf(JoinLists<Numbers, List<bool>>());
+  types.erase(std::find(types.begin(), types.end(), DT_INT32));
+  return types;
+}
 
 // Returns the CPU's kernel of the op for this type of this attribute.
 const KernelDef* CpuKernel(const KernelRegistry& r, absl::string_view op, absl::string_view attr,
@@ -73,7 +76,7 @@ void ShareType(KernelRegistry* r, absl::string_view op, absl::string_view attr, 
 void Share(KernelRegistry* r, std::initializer_list<const char*> ops, absl::string_view attr = "T",
            const std::vector<std::string>& host_args = {}) {
   for (const char* op : ops) {
-    for (const DataType type : kDeviceTypes) ShareType(r, op, attr, type, host_args);
+    for (const DataType type : DeviceTypes()) ShareType(r, op, attr, type, host_args);
   }
 }
 
@@ -100,7 +103,7 @@ void ShareVariables(KernelRegistry* r) {
   }
   ShareType(r, "Assign", "T", DT_INT32);
   // These add elements, for types that have an addition kernel.
-  for (const DataType type : {DT_HALF, DT_BFLOAT16, DT_FLOAT, DT_DOUBLE, DT_INT32, DT_INT64}) {
+  for (const DataType type : DataTypesOf(JoinLists<Floats, List<int32_t, int64_t>>())) {
     for (const auto& [op, attr] :
          {std::pair("AssignAdd", "T"), std::pair("AssignSub", "T"),
           std::pair("AssignAddVariableOp", "dtype"), std::pair("AssignSubVariableOp", "dtype")}) {
@@ -286,7 +289,7 @@ void AddSharedGpu(KernelRegistry* r) {
             "Pad",       "PadV2",    "MirrorPad",    "ZerosLike",
             "OnesLike",  "Snapshot", "DeepCopy"});
   Share(r, {"Gather", "GatherV2"}, "Tparams");
-  for (const DataType type : kDeviceTypes) {  // to the same type: no copy
+  for (const DataType type : DeviceTypes()) {  // to the same type: no copy
     const KernelDef* cpu = CpuKernel(*r, "Cast", "SrcT", type);
     AddLike(r, *cpu, TypeConstraints{{"SrcT", type}, {"DstT", type}}, cpu->make);
   }

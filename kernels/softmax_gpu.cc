@@ -132,7 +132,7 @@ KernelFactory Factory(Run run) {
 }  // namespace gpu
 
 void AddSoftmaxGpu(KernelRegistry* r) {
-  for (const DataType type : {DT_HALF, DT_BFLOAT16, DT_FLOAT, DT_DOUBLE}) {
+  for (const DataType type : DataTypesOf(Floats())) {
     r->Add("Softmax", kGpu, type,
            gpu::Factory([](KernelContext& c) { return gpu::RunSoftmax(c, false); }))
         .InPlace({0});

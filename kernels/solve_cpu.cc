@@ -257,12 +257,11 @@ void AddSolveKernels(KernelRegistry* r) {
     }
     r->Add("LogMatrixDeterminant", kCpu, type, LogMatrixDeterminant<T>);
   });
-  ForTypes(List<half, float, double, std::complex<float>, std::complex<double>>{},
-           [r]<class T>(DataType type) {
-             for (const char* op : {"MatrixInverse", "BatchMatrixInverse"}) {
-               r->Add(op, kCpu, type, MakeMatrixInverse<T>);
-             }
-           });
+  ForTypes(JoinLists<List<half>, RealAndComplex>{}, [r]<class T>(DataType type) {
+    for (const char* op : {"MatrixInverse", "BatchMatrixInverse"}) {
+      r->Add(op, kCpu, type, MakeMatrixInverse<T>);
+    }
+  });
 }
 
 }  // namespace weir

@@ -353,8 +353,7 @@ void AddReals(KernelRegistry* r, List<Ts...>) {
 
 void AddSparseMathCpu(KernelRegistry* r) {
   AddToDenseKernels(r, Numbers{});
-  AddSums(r, List<float, double, int8_t, int16_t, int32_t, int64_t, std::complex<float>,
-                  std::complex<double>>{});
+  AddSums(r, JoinLists<List<float, double>, SignedIntegers, Complexes>{});
   r->Add("SparseAddGrad", kCpu, AddGrad);
   AddReals(r, RealNumbers{});
   r->Add("SparseSoftmax", kCpu, DT_HALF, Softmax<half>);

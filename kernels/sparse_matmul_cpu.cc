@@ -142,8 +142,7 @@ absl::StatusOr<Kernel> MakeMultiplySparse(const KernelInit& init) {
 }  // namespace
 
 void AddSparseMatMulCpu(KernelRegistry* r) {
-  AddMultiplyDense(
-      r, List<half, bfloat16, float, double, int32_t, std::complex<float>, std::complex<double>>{});
+  AddMultiplyDense(r, JoinLists<Floats, List<int32_t>, Complexes>{});
   r->Add("SparseMatMul", kCpu, MakeMultiplySparse);
 }
 

@@ -29,16 +29,13 @@ template <double (*kFunction)(double)>
 void AddUnary(LoopRegistry* t, const char* op, double cost) {
   t->AddUnary(op, DT_FLOAT, DT_FLOAT, UnaryDoubleLoop<kFunction, float>, cost);
   t->AddUnary(op, DT_DOUBLE, DT_DOUBLE, UnaryDoubleLoop<kFunction, double>, cost);
-  t->WidenUnary(op, DT_HALF);
-  t->WidenUnary(op, DT_BFLOAT16);
+  internal::WidenUnary(t, op, NarrowFloats());
 }
 template <double (*kFunction)(double, double)>
 void AddBinary(LoopRegistry* t, const char* op, double cost, bool narrow) {
   t->AddBinary(op, DT_FLOAT, DT_FLOAT, BinaryDoubleLoop<kFunction, float>, cost);
   t->AddBinary(op, DT_DOUBLE, DT_DOUBLE, BinaryDoubleLoop<kFunction, double>, cost);
-  if (!narrow) return;
-  t->WidenBinary(op, DT_HALF);
-  t->WidenBinary(op, DT_BFLOAT16);
+  if (narrow) internal::WidenBinary(t, op, NarrowFloats());
 }
 
 // Returns the adjacent value in the number's own type.

@@ -15,9 +15,7 @@ namespace {
 
 // ---- AsString
 
-using Encodable =
-    List<half, bfloat16, float, double, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t,
-         uint32_t, uint64_t, std::complex<float>, std::complex<double>, bool, std::string, Variant>;
+using Encodable = JoinLists<Numbers, List<bool, std::string, Variant>>;
 
 // Formats `value` with a printf format.
 template <class T>

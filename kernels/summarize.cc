@@ -119,9 +119,7 @@ void AppendEdges(const Tensor& t, int d, int64_t begin, int64_t edge, std::strin
   *out += "]";
 }
 
-using Printable = List<half, bfloat16, float, double, int8_t, int16_t, int32_t, int64_t, uint8_t,
-                       uint16_t, uint32_t, uint64_t, std::complex<float>, std::complex<double>,
-                       bool, std::string, ResourceHandle, Variant>;
+using Printable = JoinLists<Numbers, List<bool, std::string, ResourceHandle, Variant>>;
 
 }  // namespace
 

@@ -9,6 +9,7 @@
 #include "weir/core/graph_io.h"
 #include "weir/kernels/arguments.h"
 #include "weir/kernels/registry.h"
+#include "weir/kernels/scalar_math.h"
 #include "weir/proto/histogram.pb.h"
 #include "weir/proto/summary.pb.h"
 #include "weir/proto/tensor.pb.h"
@@ -35,7 +36,7 @@ absl::StatusOr<std::string> TagFor(SummarySink sink, const Tensor& tag) {
 
 template <class T>
 double AsDouble(T value) {
-  if constexpr (std::is_same_v<T, half> || std::is_same_v<T, bfloat16>) {
+  if constexpr (kIsNarrowFloat<T>) {
     return static_cast<float>(value);
   } else {
     return static_cast<double>(value);

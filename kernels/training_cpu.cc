@@ -5,6 +5,7 @@
 #include "absl/strings/match.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/row_update.h"
+#include "weir/kernels/scalar_math.h"
 #include "weir/kernels/stream_ops.h"
 #include "weir/kernels/training.h"
 #include "weir/kernels/variable_access.h"
@@ -160,28 +161,17 @@ LoopFn PowerRule(bool shrinkage) {
 }
 
 LoopFn FindRule(absl::string_view name, DataType type) {
-  switch (type) {
-    case DT_HALF:
-      return NarrowRule<half>(name);
-    case DT_BFLOAT16:
-      return NarrowRule<bfloat16>(name);
-    default:
-      return HWY_DYNAMIC_DISPATCH(VectorRule)(name, type == DT_DOUBLE);
-  }
+  LoopFn rule = nullptr;
+  if (DispatchType(type, NarrowFloats(), [&]<class T>() { rule = NarrowRule<T>(name); }))
+    return rule;
+  return HWY_DYNAMIC_DISPATCH(VectorRule)(name, type == DT_DOUBLE);
 }
 
 // For Ftrl with exponents that need pow.
 LoopFn FindPowerRule(bool shrinkage, DataType type) {
-  switch (type) {
-    case DT_HALF:
-      return PowerRule<half, float>(shrinkage);
-    case DT_BFLOAT16:
-      return PowerRule<bfloat16, float>(shrinkage);
-    case DT_FLOAT:
-      return PowerRule<float, float>(shrinkage);
-    default:
-      return PowerRule<double, double>(shrinkage);
-  }
+  LoopFn rule = nullptr;
+  DispatchType(type, Floats(), [&]<class T>() { rule = PowerRule<T, Wide<T>>(shrinkage); });
+  return rule;
 }
 
 struct UpdateConfig {
@@ -397,7 +387,7 @@ absl::StatusOr<Kernel> MakeUpdate(const KernelInit& init, const UpdateRule& rule
 void AddRule(KernelRegistry* r, absl::string_view op, const UpdateRule& rule) {
   std::vector<int> writes(1 + rule.slots.size());
   std::iota(writes.begin(), writes.end(), 0);
-  for (const DataType type : {DT_HALF, DT_BFLOAT16, DT_FLOAT, DT_DOUBLE}) {
+  for (const DataType type : DataTypesOf(Floats())) {
     r->Add(op, kCpu, type, [&rule](const KernelInit& init) {
        return MakeUpdate(init, rule);
      }).Writes(writes);

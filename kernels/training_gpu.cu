@@ -1,5 +1,6 @@
 #include "weir/kernels/gpu_loops.h"
 #include "weir/kernels/launch.h"
+#include "weir/kernels/scalar_math.h"
 #include "weir/kernels/training.h"
 
 // Update rules (kernels/training-inl.h), one element of the variable per thread. The scalars may
@@ -10,7 +11,7 @@ namespace {
 
 template <template <class> class Rule, class T>
 struct UpdateBody {
-  using C = std::conditional_t<std::is_same_v<T, half> || std::is_same_v<T, bfloat16>, float, T>;
+  using C = Wide<T>;
   using R = Rule<UpdateMath<C>>;
   UpdateArgs a;
 

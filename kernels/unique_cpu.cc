@@ -8,6 +8,7 @@
 #include "weir/kernels/fill_shapes.h"
 #include "weir/kernels/hash_index.h"
 #include "weir/kernels/registry.h"
+#include "weir/kernels/scalar_math.h"
 #include "weir/kernels/strided_copy.h"
 
 // Sets of values: Unique, ListDiff; and the ops between values and their positions: Where, OneHot.
@@ -16,9 +17,7 @@ namespace weir {
 namespace {
 
 // Types of elements that can be hashed.
-using Keys =
-    List<float, double, half, bfloat16, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t,
-         uint32_t, uint64_t, bool, std::string, std::complex<float>, std::complex<double>>;
+using Keys = JoinLists<Numbers, List<bool, std::string>>;
 
 // The hash key of an element: integers by their bits, so that integers of one width share code, but
 // floats by value: -0 equals 0, and a NaN equals nothing, itself included.
@@ -40,7 +39,7 @@ const T* KeysIn(const Tensor& t) {
 template <class T>
 struct KeyHash {
   size_t operator()(const T& v) const {
-    if constexpr (std::is_same_v<T, half> || std::is_same_v<T, bfloat16>) {
+    if constexpr (kIsNarrowFloat<T>) {
       return absl::Hash<float>()(v);
     } else if constexpr (std::is_same_v<T, std::complex<float>> ||
                          std::is_same_v<T, std::complex<double>>) {
@@ -54,7 +53,7 @@ struct KeyHash {
 template <class T>
 struct KeyEqual {
   bool operator()(const T& a, const T& b) const {
-    if constexpr (std::is_same_v<T, half> || std::is_same_v<T, bfloat16>) {
+    if constexpr (kIsNarrowFloat<T>) {
       return static_cast<float>(a) == static_cast<float>(b);
     } else {
       return a == b;
@@ -248,12 +247,11 @@ absl::StatusOr<Kernel> MakeListDiff(const KernelInit& init) {
 
 // ---- Where
 
-using Tested = List<bool, float, double, half, bfloat16, int8_t, int16_t, int32_t, int64_t, uint8_t,
-                    uint16_t, uint32_t, uint64_t, std::complex<float>, std::complex<double>>;
+using Tested = JoinLists<List<bool>, Numbers>;
 
 template <class T>
 bool IsTrue(const T& v) {
-  if constexpr (std::is_same_v<T, half> || std::is_same_v<T, bfloat16>) {
+  if constexpr (kIsNarrowFloat<T>) {
     return static_cast<float>(v) != 0;
   } else {
     return v != T(0);

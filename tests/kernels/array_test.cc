@@ -347,7 +347,7 @@ INSTANTIATE_TEST_SUITE_P(Arguments, BadInputTest, testing::ValuesIn(BadArguments
 // ---- execution
 
 TEST(Kernels, TypeWithoutAKernelIsAnInvalidArgument) {
-  for (const DataType type : {DT_HALF, DT_BFLOAT16}) {
+  for (const DataType type : DataTypesOf(NarrowFloats())) {
     const absl::Status status = RunFed("Rint", {Tensor::Zeros(type, Shape({2}))}).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
     EXPECT_THAT(std::string(status.message()),
@@ -516,7 +516,7 @@ TEST(Array, StringsScatteredToTheSameIndexAreConcatenated) {
 TEST(Array, QuantizedNumbersAreCastAsIntegers) {
   Graph g;
   const Output x = Const(g, I32({-3, 100}));
-  for (const DataType type : {DT_QINT8, DT_QUINT8, DT_QINT16, DT_QUINT16, DT_QINT32}) {
+  for (const DataType type : DataTypesOf(QuantizedNumbers())) {
     const Output back = Cast(Cast(x, type), DT_FLOAT);
     const auto values = Evaluate(g, {back});
     ASSERT_TRUE(values.ok()) << values.status();

@@ -444,7 +444,7 @@ std::vector<OpCase> GatherCases() {
           .Input({4, 2})
           .Input(column)
           .Input({4, 2})
-          .NotTypes({DT_QINT8, DT_QUINT8, DT_QINT32, DT_QINT16, DT_QUINT16})
+          .NotTypes(DataTypesOf(QuantizedNumbers()))
           .Reference(TensorScatterReference(std::plus<complex128>())),
       OpCase("TensorScatterUpdate")
           .Input({5, 2})
@@ -486,7 +486,7 @@ std::vector<OpCase> GatherCases() {
 }
 
 std::vector<OpCase> LookUpCases() {
-  const std::vector<DataType> quantized = {DT_QINT8, DT_QUINT8, DT_QINT32, DT_QINT16, DT_QUINT16};
+  const DataTypes quantized = DataTypesOf(QuantizedNumbers());
   return {
       OpCase("OneHot")
           .Input(I64({0, 3, -1, 2, 7}))

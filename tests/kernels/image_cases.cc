@@ -384,7 +384,7 @@ void AddProjections(std::vector<OpCase>* all) {
           .Input(I32({4, 7}));
       if (op[25] == '3') c.Input(Tensor::Scalar(1.0f));
       // Integer types truncate, and a rounding error may change the result.
-      if (interpolation[0] == 'B') c.Types({DT_FLOAT, DT_DOUBLE, DT_HALF, DT_BFLOAT16});
+      if (interpolation[0] == 'B') c.Types(DataTypesOf(Floats()));
       all->push_back(c.Gradient(0)
                          .Tolerance(DT_DOUBLE, 1e-4)
                          .Tolerance(DT_FLOAT, 1e-4)

@@ -11,7 +11,7 @@ namespace {
 
 using dense::Matrix;
 
-const std::vector<DataType> kTypes = {DT_FLOAT, DT_DOUBLE, DT_COMPLEX64, DT_COMPLEX128};
+const DataTypes kTypes = DataTypesOf(JoinLists<List<float, double>, Complexes>());
 
 Matrix AdjointIf(const Node& node, const Matrix& a) {
   return node.attr_or<bool>("adjoint", false) ? dense::Adjoint(a) : a;
@@ -190,7 +190,7 @@ void AddSystems(std::vector<OpCase>* rows) {
     rows->push_back(Case("MatrixInverse", label, InverseReference)
                         .Attr("adjoint", adjoint)
                         .Input({2, 3, 3})
-                        .Types({DT_HALF, DT_FLOAT, DT_DOUBLE, DT_COMPLEX64, DT_COMPLEX128})
+                        .Types(DataTypesOf(JoinLists<List<half, float, double>, Complexes>()))
                         .Gradient(2));
     for (const bool lower : {false, true}) {
       const std::string both = std::string(lower ? "lower_" : "upper_") + label;

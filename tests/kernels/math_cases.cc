@@ -159,7 +159,7 @@ std::vector<OpCase> UnaryCases() {
       }),
       OpCase("Rint", +[](double x) { return std::nearbyint(x); }, {-9, 9}),
       OpCase("Invert", +[](double x) { return -x - 1; }, {0, 100})
-          .Types({DT_INT8, DT_INT16, DT_INT32, DT_INT64}),
+          .Types(DataTypesOf(SignedIntegers())),
       OpCase("Invert", +[](double x) { return 255 - x; }, {0, 255})
           .Label("unsigned")
           .Types({DT_UINT8}),
@@ -175,10 +175,8 @@ std::vector<OpCase> BinaryCases() {
   constexpr auto kAdd = +[](double x, double y) { return x + y; };
   constexpr auto kDiv = +[](double x, double y) { return x / y; };
   constexpr auto kTruncDiv = +[](double x, double y) { return std::trunc(x / y); };
-  const std::vector<DataType> floats = {DT_HALF,   DT_BFLOAT16,  DT_FLOAT,
-                                        DT_DOUBLE, DT_COMPLEX64, DT_COMPLEX128};
-  const std::vector<DataType> integers = {DT_INT8,  DT_INT16,  DT_INT32,  DT_INT64,
-                                          DT_UINT8, DT_UINT16, DT_UINT32, DT_UINT64};
+  const DataTypes floats = DataTypesOf(JoinLists<Floats, Complexes>());
+  const DataTypes integers = DataTypesOf(Integers());
   const auto divide = +[](Z x, Z y) { return x / y; };
   const auto add = +[](Z x, Z y) { return x + y; };
   return {
@@ -365,12 +363,6 @@ OpReference Predicate(std::function<bool(double, double)> f) {
 OpCase Comparison(const char* op, std::function<bool(double, double)> f) {
   return OpCase(op).Input({5, 40}, {0, 5}).Input({40}, {0, 5}).Reference(Predicate(std::move(f)));
 }
-const std::vector<DataType>& RealTypes() {
-  static const auto* const types =
-      new std::vector<DataType>{DT_HALF,  DT_BFLOAT16, DT_FLOAT, DT_DOUBLE, DT_INT8,   DT_INT16,
-                                DT_INT32, DT_INT64,    DT_UINT8, DT_UINT16, DT_UINT32, DT_UINT64};
-  return *types;
-}
 
 OpReference PartOf(double (*f)(Z)) {
   return [f](const Node&, const Tensors& in) -> Tensors {
@@ -392,8 +384,10 @@ std::vector<OpCase> MixedTypeCases() {
       Comparison("LessEqual", [](double x, double y) { return x <= y; }),
       Comparison("Greater", [](double x, double y) { return x > y; }),
       Comparison("GreaterEqual", [](double x, double y) { return x >= y; }),
-      Comparison("Equal", [](double x, double y) { return x == y; }).Types(RealTypes()),
-      Comparison("NotEqual", [](double x, double y) { return x != y; }).Types(RealTypes()),
+      Comparison("Equal", [](double x, double y) { return x == y; })
+          .Types(DataTypesOf(RealNumbers())),
+      Comparison("NotEqual", [](double x, double y) { return x != y; })
+          .Types(DataTypesOf(RealNumbers())),
       OpCase("Equal")
           .Label("strings")
           .Types({DT_STRING})
@@ -503,16 +497,14 @@ OpReference CastReference() {
 
 std::vector<OpCase> CastCases() {
   std::vector<OpCase> cases;
-  for (const DataType to :
-       {DT_HALF, DT_BFLOAT16, DT_FLOAT, DT_DOUBLE, DT_INT8, DT_INT16, DT_INT32, DT_INT64, DT_UINT8,
-        DT_UINT16, DT_UINT32, DT_UINT64, DT_BOOL, DT_COMPLEX64, DT_COMPLEX128}) {
+  const DataTypes types = DataTypesOf(JoinLists<RealNumbers, List<bool>, Complexes>());
+  for (const DataType to : types) {
     OpCase c = OpCase("Cast")
                    .Label(DataTypeName(to))
                    .TypeAttr("SrcT")
                    .Attr("DstT", to)
                    .Input({700}, {0, 100});
-    c.Types({DT_HALF, DT_BFLOAT16, DT_FLOAT, DT_DOUBLE, DT_INT8, DT_INT16, DT_INT32, DT_INT64,
-             DT_UINT8, DT_UINT16, DT_UINT32, DT_UINT64, DT_BOOL, DT_COMPLEX64, DT_COMPLEX128});
+    c.Types(types);
     cases.push_back(c.Reference(CastReference()).Gradient(to == DT_DOUBLE ? 1 : 0));
   }
   cases.push_back(OpCase("Cast")

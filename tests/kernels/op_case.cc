@@ -424,9 +424,7 @@ class OpCaseRunner {
     if (!c_.types_.empty()) return c_.types_;
     std::vector<DataType> allowed = spec_->FindAttr(type_attr_)->allowed_types;
     if (allowed.empty()) {
-      allowed = {DT_HALF,   DT_BFLOAT16, DT_FLOAT, DT_DOUBLE,    DT_INT8,
-                 DT_INT16,  DT_INT32,    DT_INT64, DT_UINT8,     DT_UINT16,
-                 DT_UINT32, DT_UINT64,   DT_BOOL,  DT_COMPLEX64, DT_COMPLEX128};
+      allowed = DataTypesOf(JoinLists<RealNumbers, List<bool>, Complexes>());
     }
     std::vector<DataType> types;
     for (const DataType t : allowed) {

@@ -118,7 +118,7 @@ void AddDilation(std::vector<OpCase>* all) {
           .Attr("strides", s.strides)
           .Attr("rates", s.rates)
           .Attr("padding", s.padding)
-          .NotTypes({DT_UINT8, DT_UINT16, DT_UINT32, DT_UINT64});
+          .NotTypes(DataTypesOf(UnsignedIntegers()));
     };
     const Shape filter{absl::MakeConstSpan(s.sizes)}, out = s.out;
     all->push_back(with(OpCase("Dilation2D")

@@ -141,8 +141,7 @@ std::vector<OpCase> ReductionCases() {
     const bool floats_only = c.op() == "Mean" || c.op() == "EuclideanNorm" ||
                              c.name().find("_empty") != std::string::npos;
     if (floats_only && c.name().find("_long") == std::string::npos)
-      c.NotTypes({DT_INT8, DT_INT16, DT_INT32, DT_INT64, DT_UINT8, DT_UINT16, DT_UINT32, DT_UINT64,
-                  DT_COMPLEX64, DT_COMPLEX128});
+      c.NotTypes(DataTypesOf(JoinLists<Integers, Complexes>()));
   }
   const auto logical = [&](const char* op, Fold fold) {
     all.push_back(OpCase(op)
@@ -376,9 +375,7 @@ std::vector<OpCase> SelectCases() {
     }
     return {Doubles(in[0].shape(), y)};
   };
-  const std::vector<DataType> real = {DT_HALF,  DT_BFLOAT16, DT_FLOAT,  DT_DOUBLE,
-                                      DT_INT8,  DT_INT16,    DT_INT32,  DT_INT64,
-                                      DT_UINT8, DT_UINT16,   DT_UINT32, DT_UINT64};
+  const DataTypes real = DataTypesOf(RealNumbers());
   const Tensor condition = Tensor::Vector<bool>({true, false, true});
   return {
       OpCase("Select")

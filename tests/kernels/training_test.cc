@@ -364,7 +364,7 @@ void PrintTo(const RuleCase& c, std::ostream* out) { *out << c.rule << c.label; 
 TEST_P(UpdateRuleTest, MatchesItsFormulaInEveryVariantAndType) {
   const UpdateRule& rule = Rule(GetParam().rule);
   const std::pair<int64_t, int64_t> shapes[] = {{0, 3}, {1, 1}, {5, 7}, {9, 19}, {300, 130}};
-  for (const DataType type : {DT_FLOAT, DT_DOUBLE, DT_HALF, DT_BFLOAT16}) {
+  for (const DataType type : DataTypesOf(Floats())) {
     for (const bool resource : {false, true}) {
       if (!resource && !rule.has_ref) continue;
       for (const bool sparse : {false, true}) {
