@@ -1,6 +1,10 @@
 #ifndef WEIR_CORE_DEVICE_H_
 #define WEIR_CORE_DEVICE_H_
 
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -12,17 +16,38 @@
 
 namespace weir {
 
-// The kind of device for which a kernel is registered. A simulated accelerator (for tests) may run
-// the CPU's kernels.
-enum class Place : uint8_t { kCpu, kGpu };
-inline constexpr Place kCpu = Place::kCpu;
-inline constexpr Place kGpu = Place::kGpu;
+// The kind of device for which a kernel is registered: a name of up to 15 characters, usually the
+// type in the names of the devices. Any backend (kernels/backend.h) may define one. Places of equal
+// names are equal; a comparison compares two words.
+//
+//   inline constexpr Place kNpu("NPU");
+class Place {
+ public:
+  template <size_t kSize>
+  requires(kSize <= 16) explicit constexpr Place(const char (&name)[kSize]) {
+    std::copy_n(name, kSize, name_.begin());
+  }
+  absl::string_view name() const { return name_.data(); }
+  friend constexpr bool operator==(const Place& a, const Place& b) {
+    return a.words() == b.words();
+  }
 
+ private:
+  constexpr std::array<uint64_t, 2> words() const {
+    return std::bit_cast<std::array<uint64_t, 2>>(name_);
+  }
+
+  std::array<char, 16> name_ = {};
+};
+inline constexpr Place kCpu("CPU");
+inline constexpr Place kGpu("GPU");
+
+class DevicePrimitives;
 class Kernel;
 struct KernelInit;
 
-// A device that runs kernels and holds tensors: a name, an allocator, and for an accelerator one
-// stream.
+// A device that runs kernels and holds tensors: a name, an allocator, copies, and for an
+// accelerator perhaps one stream. A backend creates it (kernels/backend.h).
 //
 // A device with a stream runs kernels asynchronously, in launch order: a kernel's `run` enqueues
 // work and returns. Device memory is reused in stream order, so the host does not wait until a
@@ -41,7 +66,9 @@ class Device {
   const DeviceName& name() const { return name_; }
   const std::string& text() const { return text_; }
   Place place() const { return place_; }
+  // True for the CPU: kernels of the CPU run on its memory, when they are called.
   bool is_host() const { return place_ == kCpu && !has_stream(); }
+  // Whether kernels and copies are asynchronous; otherwise they are complete on return.
   virtual bool has_stream() const { return false; }
   virtual Allocator& allocator() = 0;
   // A description for listings: "NVIDIA H100, 80 GB, compute capability 9.0".
@@ -57,10 +84,14 @@ class Device {
   // Waits until all enqueued work has run. Returns the first error since the previous call.
   virtual absl::Status Synchronize() { return absl::OkStatus(); }
 
-  // The native stream (cudaStream_t) on which kernels enqueue work; null on the CPU.
+  // The native stream (cudaStream_t) on which the device's own kernels enqueue work; null if there
+  // is none.
   virtual void* stream() { return nullptr; }
-  // Wraps a kernel. Overridden by devices that run the kernels of another place in their own way
-  // (the simulated accelerator).
+  // The element loops of the kernels that all devices share (kernels/device_primitives.h). Null on
+  // the CPU, whose kernels contain these loops, and on devices that share no such kernel.
+  virtual const DevicePrimitives* primitives() const { return nullptr; }
+  // Wraps a kernel when it is created, with what the device does around each run: selecting itself
+  // for the thread, checking for launch errors.
   virtual Kernel Wrap(const KernelInit& init, Kernel kernel);
 
  private:

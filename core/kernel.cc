@@ -298,12 +298,12 @@ absl::Status KernelRegistry::NoKernel(const Node& node, Place place) const {
     for (const auto& [name, type] : def->constraints) {
       constraints.push_back(absl::StrCat(name.empty() ? "T" : name, "=", DataTypeName(type)));
     }
-    registered.push_back(absl::StrCat(def->place == kCpu ? "CPU" : "GPU", " {",
-                                      absl::StrJoin(constraints, ", "), "}"));
+    registered.push_back(
+        absl::StrCat(def->place.name(), " {", absl::StrJoin(constraints, ", "), "}"));
   }
   return InvalidArgument(
       "No OpKernel was registered to support Op '", node.op_name(), "' used by node ", node.name(),
-      " with these attrs: [", absl::StrJoin(types, ", "), "] on ", place == kCpu ? "CPU" : "GPU",
+      " with these attrs: [", absl::StrJoin(types, ", "), "] on ", place.name(),
       ". Registered kernels: ", registered.empty() ? "none" : absl::StrJoin(registered, "; "));
 }
 

@@ -78,8 +78,7 @@ std::string ToText(TypeCoverage coverage) {
 Json OpToJson(const OpSpec& op) {
   Json kernels = Json::array();
   for (const KernelDef* kernel : BuiltinKernels().KernelsOf(op.name())) {
-    kernels.push_back(
-        {{"place", kernel->place == kCpu ? "CPU" : "GPU"}, {"types", TypesOf(*kernel)}});
+    kernels.push_back({{"place", std::string(kernel->place.name())}, {"types", TypesOf(*kernel)}});
   }
   return {{"name", op.name()},          {"signature", op.Signature()}, {"stateful", op.stateful()},
           {"gradient", GradientOf(op)}, {"kernels", kernels},          {"doc", op.doc()}};
@@ -110,7 +109,7 @@ int ShowOp(const OpsOptions& options, Console& console) {
                absl::StrCat("from producer ", op.deprecated_version(), " on: ", op.deprecation())});
   }
   for (const Place place : {kCpu, kGpu}) {
-    facts.Row({place == kCpu ? "CPU kernels" : "GPU kernels", ToText(CoverageOf(op, place))});
+    facts.Row({absl::StrCat(place.name(), " kernels"), ToText(CoverageOf(op, place))});
   }
   facts.Print(console);
   return kOk;
