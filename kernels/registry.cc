@@ -87,6 +87,7 @@ constexpr Families<KernelRegistry>::Add kFamilies[] = {
     AddSummaryMedia,
     AddSummaryWriterKernels,
     AddTableKernels,
+    AddTempVariableKernels,
     AddTensorArrayKernels,
     AddTensorListKernels,
     AddTensorMapKernels,

@@ -79,6 +79,7 @@ void AddSummary(KernelRegistry* r);                // summary.cc
 void AddSummaryMedia(KernelRegistry* r);           // summary_media.cc
 void AddSummaryWriterKernels(KernelRegistry* r);   // summary_writer.cc
 void AddTableKernels(KernelRegistry* r);           // table.cc
+void AddTempVariableKernels(KernelRegistry* r);    // temporary_variable.cc
 void AddTensorArrayKernels(KernelRegistry* r);     // tensor_array.cc
 void AddTensorListKernels(KernelRegistry* r);      // tensor_list.cc
 void AddTensorMapKernels(KernelRegistry* r);       // tensor_map.cc
