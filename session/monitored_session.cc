@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "weir/ops/variables.h"
 #include "weir/session/queue_runner.h"
+#include "weir/session/time_limited_step.h"
 
 namespace weir {
 
@@ -141,7 +142,6 @@ absl::Status MonitoredSession::Impl::StartAsChief() {
 }
 
 absl::Status MonitoredSession::Impl::WaitForChief() {
-  constexpr auto kForever = std::chrono::hours(24 * 365 * 100);  // clocks overflow beyond this
   const auto deadline = std::chrono::steady_clock::now() +
                         std::min<std::chrono::milliseconds>(options.max_wait, kForever);
   for (;;) {

@@ -93,7 +93,6 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
   // Applies the session's default time limit to options without one.
   RunOptions WithTimeLimit(RunOptions run) const {
     if (run.timeout.count() <= 0) run.timeout = options.operation_timeout;
-    constexpr auto kForever = std::chrono::hours(24 * 365 * 100);  // clocks overflow beyond this
     if (run.timeout > kForever) run.timeout = {};
     return run;
   }

@@ -1,6 +1,7 @@
 #ifndef WEIR_SESSION_TIME_LIMITED_STEP_H_
 #define WEIR_SESSION_TIME_LIMITED_STEP_H_
 
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -14,6 +15,9 @@
 // nothing), so such a step runs on a thread of the session, with its own feeds and results, and its
 // caller may abandon it.
 namespace weir {
+
+// The longest limit: clocks overflow beyond it.
+inline constexpr std::chrono::hours kForever{24 * 365 * 100};
 
 // The state shared by the caller and the thread of a step. It outlives both.
 class TimeLimitedStep {
