@@ -32,6 +32,9 @@ class Place {
     return a.words() == b.words();
   }
 
+  // Deprecated: use weir::kCpu and weir::kGpu.
+  static const Place kCpu, kGpu;
+
  private:
   constexpr std::array<uint64_t, 2> words() const {
     return std::bit_cast<std::array<uint64_t, 2>>(name_);
@@ -41,6 +44,8 @@ class Place {
 };
 inline constexpr Place kCpu("CPU");
 inline constexpr Place kGpu("GPU");
+inline constexpr Place Place::kCpu("CPU");
+inline constexpr Place Place::kGpu("GPU");
 
 class DevicePrimitives;
 class Kernel;

@@ -1,72 +1,9 @@
-#include <cstdint>
-#include <cstring>
-
+#include "weir/kernels/backend.h"
 #include "weir/kernels/fill_shapes.h"
 #include "weir/kernels/gpu_kernels.h"
-#include "weir/kernels/stream_ops.h"
 
-// The GPU implementation of kernels/stream_ops.h (for kernels shared by all devices), and the GPU
-// kernels that read tensor values on the device: filling and one-hot rows.
+// GPU kernels that read tensor values on the device: filling and one-hot rows.
 namespace weir {
-
-namespace {
-
-// Copies dimensions [first, rank). If they do not fit one launch, the host loops over the first
-// one.
-void CopyDims(void* stream, const StridedCopy& copy, size_t first, size_t size, const char* from,
-              char* to) {
-  GridIndex<2> grid;
-  bool fits = true;
-  for (size_t i = first; i < copy.extents.size() && fits; ++i)
-    fits = grid.Add(copy.extents[i], {copy.from_strides[i], copy.to_strides[i]});
-  if (fits) return gpu::CopyGrid(stream, size, grid, from, to);
-  const int64_t bytes = static_cast<int64_t>(size);
-  for (int64_t i = 0; i < copy.extents[first]; ++i) {
-    CopyDims(stream, copy, first + 1, size, from + i * copy.from_strides[first] * bytes,
-             to + i * copy.to_strides[first] * bytes);
-  }
-}
-
-}  // namespace
-
-void CopyOnStream(void* stream, const StridedCopy& copy, size_t size, const void* from, void* to) {
-  CopyDims(stream, copy, 0, size, static_cast<const char*>(from), static_cast<char*>(to));
-}
-
-void FillOnStream(void* stream, size_t size, const void* value, void* to, int64_t count) {
-  Bytes16 bits{0, 0};
-  std::memcpy(&bits, value, size);
-  if (bits.lo == 0 &&
-      bits.hi == 0) {  // zeros of all element sizes have the same bits: use the widest size
-    const uintptr_t address = reinterpret_cast<uintptr_t>(to);
-    while (size < sizeof(bits) && count % 2 == 0 && address % (2 * size) == 0) {
-      size *= 2;
-      count /= 2;
-    }
-  }
-  gpu::Fill(stream, size, bits, to, count);
-}
-
-void FillRandomOnStream(void* stream, RandomKind kind, DataType type, const Philox& start,
-                        uint64_t low, uint64_t range, void* out, int64_t count) {
-  gpu::Random(stream, kind, type, start, low, range, out, count);
-}
-
-void GatherOnStream(void* stream, const StreamGather& g) {
-  gpu::Gather(stream, g.size, g.index_type,
-              {g.batch, g.outer, g.limit, g.inner, g.count, g.params, g.indices, g.out});
-}
-
-void UpdateOnStream(void* stream, const StreamUpdate& update) {
-  gpu::UpdateArgs args;
-  args.var = update.var;
-  args.grad = update.grad;
-  args.global_step = update.global_step;
-  args.given = update.given;
-  for (int i = 0; i < 3; ++i) args.slots[i] = update.slots[i];
-  for (int i = 0; i < 7; ++i) args.scalars[i] = update.scalars[i];
-  gpu::Update(stream, update.rule, update.power, update.type, args, update.count);
-}
 
 namespace gpu {
 
@@ -106,6 +43,18 @@ void AddArrayGpu(KernelRegistry* r) {
     r->Add("Fill", kGpu, type, gpu::RunFill).HostArgs({"dims"});
     r->Add("OneHot", kGpu, type, gpu::MakeOneHot).HostArgs({"depth"});
   }
+}
+
+void AddLoopKernels(KernelRegistry* r) {
+  AddElementwiseGpu(r);
+  AddArrayGpu(r);
+  AddReduceGpu(r);
+  AddSoftmaxGpu(r);
+  AddPoolGpu(r);
+  AddBatchNormGpu(r);
+  AddSharedKernels(r, kGpu);
+  AddSharedRandomKernels(r, kGpu);
+  AddSharedUpdateKernels(r, kGpu);
 }
 
 }  // namespace weir

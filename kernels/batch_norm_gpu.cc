@@ -2,8 +2,8 @@
 
 #include <limits>
 
+#include "weir/kernels/device_primitives.h"
 #include "weir/kernels/gpu_kernels.h"
-#include "weir/kernels/stream_ops.h"
 
 // Batch normalization on a GPU; see batch_norm_cpu.cc for the formulas. Sums over the pixels of a
 // channel are reductions in double. Their operands other than x and dy are materialized in a float
@@ -46,7 +46,7 @@ const void* AsFloats(KernelContext& c, const Tensor& images, const Tensor& temp)
 }
 
 void FillFloats(KernelContext& c, float value, Tensor* t) {
-  FillOnStream(c.device().stream(), sizeof(float), &value, t->raw(), t->num_elements());
+  c.device().primitives()->Fill(sizeof(float), &value, t->raw(), t->num_elements());
 }
 
 // Computes batch_mean, batch_variance, and the mean and (biased) variance that the gradient needs.

@@ -3,9 +3,9 @@
 #include <vector>
 
 #include "weir/kernels/conv.h"
+#include "weir/kernels/device_primitives.h"
 #include "weir/kernels/gpu_device.h"
 #include "weir/kernels/gpu_kernels.h"
-#include "weir/kernels/stream_ops.h"
 
 // Image convolutions by cuDNN, in the form it always supports: NCHW images with equal padding on
 // both sides, and filters [out_channels, in_channels, height, width]. Operands in other layouts are
@@ -286,7 +286,7 @@ void CopyIn(KernelContext& c, const Tensor& t, const Padding& p, const Operand& 
   void* const stream = c.device().stream();
   if (p.any_extra()) {
     const uint8_t zero = 0;
-    FillOnStream(stream, 1, &zero, o.data, static_cast<int64_t>(o.temp.num_bytes()));
+    c.device().primitives()->Fill(1, &zero, o.data, static_cast<int64_t>(o.temp.num_bytes()));
   }
   CopyGrid(stream, ElementSize(t.dtype()), o.transpose, t.raw(),
            static_cast<char*>(o.data) + ByteOffset(o, t.dtype()));
@@ -349,8 +349,8 @@ struct ConvKernel {
     const ConvShape& s = args.shape;
     if (s.in_elements() == 0 || s.filter_elements() == 0 || s.out_elements() == 0) {
       const uint8_t zero = 0;
-      FillOnStream(c.device().stream(), 1, &zero, result->raw(),
-                   static_cast<int64_t>(result->num_bytes()));
+      c.device().primitives()->Fill(1, &zero, result->raw(),
+                                    static_cast<int64_t>(result->num_bytes()));
       return absl::OkStatus();
     }
     const Tensor& x = pass == ConvPass::kBackpropInput ? *result : c.input(0);

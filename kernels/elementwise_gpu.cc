@@ -4,24 +4,10 @@
 #include "weir/kernels/cast.h"
 #include "weir/kernels/elementwise_loops.h"
 #include "weir/kernels/gpu_kernels.h"
-#include "weir/kernels/stream_ops.h"
 
 // Elementwise GPU kernels. They accept the same inputs and return the same error messages as the
 // CPU kernels (elementwise_loops.cc, select_cpu.cc, bias_cpu.cc, cast_cpu.cc).
 namespace weir {
-
-bool CombineOnStream(void* stream, RowOp op, DataType type, void* to, const void* from,
-                     int64_t count) {
-  if (op == RowOp::kUpdate) {
-    gpu::CopyGrid(stream, ElementSize(type), DenseGrid<2>(count), from, to);
-    return true;
-  }
-  const char* const name = op == RowOp::kAdd ? "AddV2" : op == RowOp::kSub ? "Sub" : "";
-  const gpu::Binary run = gpu::FindBinary(name, type);
-  if (run == nullptr) return false;
-  run(stream, DenseGrid<2>(count), to, from, to, 0);
-  return true;
-}
 
 namespace gpu {
 

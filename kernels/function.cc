@@ -292,8 +292,7 @@ absl::StatusOr<Kernel> MakeFakeParam(const KernelInit& init) {
 
 absl::StatusOr<Kernel> MakeDeviceIndex(const KernelInit& init) {
   const auto names = init.attr<std::vector<std::string>>("device_names");
-  const char* const kind = init.device.place() == kCpu ? "CPU" : "GPU";
-  const auto at = std::find(names.begin(), names.end(), kind);
+  const auto at = std::find(names.begin(), names.end(), init.device.place().name());
   return Kernel::Constant(Tensor::Scalar(static_cast<int32_t>(at - names.begin())));
 }
 
@@ -322,16 +321,10 @@ void AddFunctionKernels(KernelRegistry* r) {
       {"SymbolicGradient", MakeSymbolicGradient},
       {"While", MakeWhile},
   };
-  for (const auto& [op, make] : callers) {
-    // Registered for accelerators too, so that variables with captured handles may be stored there.
-    for (const Place place : {kCpu, kGpu}) r->Add(op, place, make).HostArgs({kAllArgs});
-  }
+  for (const auto& [op, make] : callers) r->Add(op, kCpu, make).HostArgs({kAllArgs});
   r->Add("_Arg", kCpu, NoArgument);
-  r->Add("_Arg", kGpu, NoArgument);
   r->Add("DeviceIndex", kCpu, MakeDeviceIndex);
-  r->Add("DeviceIndex", kGpu, MakeDeviceIndex).HostArgs({kAllArgs});
   r->Add("DisableCopyOnRead", kCpu, DisableCopyOnRead);
-  r->Add("DisableCopyOnRead", kGpu, DisableCopyOnRead).HostArgs({kAllArgs});
   r->Add("FakeParam", kCpu, MakeFakeParam);
   r->Add("ToBool", kCpu, ToBool);
 }

@@ -5,8 +5,8 @@
 #include "weir/core/resource_handle.h"
 #include "weir/core/variant.h"
 #include "weir/kernels/arguments.h"
+#include "weir/kernels/device_primitives.h"
 #include "weir/kernels/registry.h"
-#include "weir/kernels/stream_ops.h"
 #include "weir/kernels/strided_copy.h"
 
 // Gathers slices by index. Indices are validated in the same pass that uses them, so that they are
@@ -96,17 +96,17 @@ absl::Status Gather(KernelContext& c, int axis, int batch_dims) {
     for (int i = axis + 1; i < params.rank(); ++i) g.inner *= params.dim(i);
     for (int i = batch_dims; i < indices.rank(); ++i) g.count *= indices.dim(i);
   }
-  if (void* const stream = c.device().stream()) {
-    GatherOnStream(stream, {.batch = g.batch,
-                            .outer = g.outer,
-                            .limit = g.limit,
-                            .inner = g.inner,
-                            .count = g.count,
-                            .size = ElementSize(params.dtype()),
-                            .index_type = indices.dtype(),
-                            .params = params.raw(),
-                            .indices = indices.raw(),
-                            .out = out->raw()});
+  if (const DevicePrimitives* const device = c.device().primitives()) {
+    device->Gather({.batch = g.batch,
+                    .outer = g.outer,
+                    .limit = g.limit,
+                    .inner = g.inner,
+                    .count = g.count,
+                    .size = ElementSize(params.dtype()),
+                    .index_type = indices.dtype(),
+                    .params = params.raw(),
+                    .indices = indices.raw(),
+                    .out = out->raw()});
     return absl::OkStatus();
   }
   const int64_t bad =

@@ -64,6 +64,7 @@ absl::Status CudaDevice::Init() {
   // Not synchronized with the process's default stream.
   WEIR_RETURN_IF_ERROR(Check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking),
                              "cudaStreamCreateWithFlags"));
+  primitives_ = std::make_unique<GpuPrimitives>(stream_);
   allocator_ = std::make_unique<GpuAllocator>(ordinal_, stream_, memory_limit_);
   staging_ = std::make_unique<StagingBuffers>();
   copy_back_ = std::make_unique<CopyBackThread>(*this, ordinal_, *staging_);
@@ -181,37 +182,55 @@ absl::StatusOr<CudaDevice::Libraries> CudaDevice::Dnn() {
   return libraries;
 }
 
-// ---- functions called by the rest of the runtime
+// ---- the backend
 
-std::vector<std::unique_ptr<Device>> GpuDevices(const DeviceName& task) {
-  std::vector<std::unique_ptr<Device>> devices;
-  int count = 0;
-  if (cudaGetDeviceCount(&count) != cudaSuccess) {
-    cudaGetLastError();  // no driver, or no GPU
-    return devices;
-  }
+namespace {
+
+// Returns the limit that the user sets for each GPU, in bytes; 0 for none.
+int64_t MemoryLimit() {
   int64_t megabytes = 0;
   const char* const limit = std::getenv("WEIR_GPU_MEMORY_MB");
   if (limit != nullptr && (!absl::SimpleAtoi(limit, &megabytes) || megabytes < 0)) {
     std::fprintf(stderr, "weir: WEIR_GPU_MEMORY_MB is '%s', not a number of megabytes\n", limit);
     megabytes = 0;
   }
-  megabytes = std::min(megabytes, int64_t{1} << 40);
-  for (int i = 0; i < count; ++i) {
-    auto device = CudaDevice::Create(LocalDeviceName("GPU", i, task), megabytes << 20);
-    if (device.ok()) {
-      devices.push_back(*std::move(device));
-    } else {
-      std::fprintf(stderr, "weir: a GPU is left out: %s\n", device.status().ToString().c_str());
-    }
-  }
-  return devices;
+  return std::min(megabytes, int64_t{1} << 40) << 20;
 }
 
-void AddGpuKernels(KernelRegistry* kernels) {
-  AddLoopKernels(kernels);
-  AddMatMulGpu(kernels);
-  AddConvGpu(kernels);
-}
+class CudaBackend final : public Backend {
+ public:
+  CudaBackend() : Backend("GPU") {}
+
+  void AddKernels(KernelRegistry* kernels) const override {
+    AddLoopKernels(kernels);
+    AddMatMulGpu(kernels);
+    AddConvGpu(kernels);
+  }
+
+  // A GPU that cannot be used is left out, with a line in the log.
+  absl::StatusOr<std::vector<std::unique_ptr<Device>>> CreateDevices(
+      const DeviceName& task) const override {
+    std::vector<std::unique_ptr<Device>> devices;
+    int count = 0;
+    if (cudaGetDeviceCount(&count) != cudaSuccess) {
+      cudaGetLastError();  // no driver, or no GPU
+      return devices;
+    }
+    const int64_t limit = MemoryLimit();
+    for (int i = 0; i < count; ++i) {
+      auto device = CudaDevice::Create(LocalDeviceName("GPU", i, task), limit);
+      if (device.ok()) {
+        devices.push_back(*std::move(device));
+      } else {
+        std::fprintf(stderr, "weir: a GPU is left out: %s\n", device.status().ToString().c_str());
+      }
+    }
+    return devices;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> NewGpuBackend() { return std::make_unique<CudaBackend>(); }
 
 }  // namespace weir

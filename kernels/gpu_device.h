@@ -10,6 +10,7 @@
 #include <string>
 
 #include "weir/core/device.h"
+#include "weir/kernels/gpu_primitives.h"
 
 namespace weir {
 
@@ -35,6 +36,7 @@ class CudaDevice : public Device {
 
   bool has_stream() const override { return true; }
   void* stream() override { return stream_; }
+  const DevicePrimitives* primitives() const override { return primitives_.get(); }
   Allocator& allocator() override;
   std::string Description() const override { return description_; }
   int64_t memory_limit() const override { return memory_limit_; }
@@ -72,6 +74,7 @@ class CudaDevice : public Device {
   const std::string description_;
   const int64_t memory_limit_;
   cudaStream_t stream_ = nullptr;
+  std::unique_ptr<GpuPrimitives> primitives_;
   std::unique_ptr<GpuAllocator> allocator_;
   std::unique_ptr<StagingBuffers> staging_;
   std::unique_ptr<CopyBackThread> copy_back_;

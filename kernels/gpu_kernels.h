@@ -5,8 +5,7 @@
 #include "weir/kernels/gpu_loops.h"
 #include "weir/kernels/grid_index.h"
 
-// The families of GPU kernels, and their shared helpers. gpu.h declares what the rest of the
-// runtime calls.
+// The families of GPU kernels, and their shared helpers. gpu.h declares the backend.
 namespace weir {
 
 // Families built on the loops in gpu_loops.h, and those that only pass handles.
@@ -16,9 +15,8 @@ void AddReduceGpu(KernelRegistry* r);       // reduce_gpu.cc
 void AddSoftmaxGpu(KernelRegistry* r);      // softmax_gpu.cc
 void AddPoolGpu(KernelRegistry* r);         // pool_gpu.cc
 void AddBatchNormGpu(KernelRegistry* r);    // batch_norm_gpu.cc
-void AddSharedGpu(KernelRegistry* r);       // shared_gpu.cc: kernels that the CPU and a GPU share
-// All of the above.
-void AddLoopKernels(KernelRegistry* r);  // shared_gpu.cc
+// All of the above, and the kernels that a GPU shares with the CPU (kernels/backend.h).
+void AddLoopKernels(KernelRegistry* r);  // array_gpu.cc
 
 // Families that call NVIDIA's libraries.
 void AddMatMulGpu(KernelRegistry* r);  // matmul_gpu.cc

@@ -1,8 +1,8 @@
 #include "weir/kernels/matmul.h"
 
+#include "weir/kernels/device_primitives.h"
 #include "weir/kernels/gpu_device.h"
 #include "weir/kernels/gpu_kernels.h"
-#include "weir/kernels/stream_ops.h"
 
 // Matrix products by cuBLAS. cuBLAS is column-major, so one of our matrices is the transpose of one
 // of its, and C = A B is computed as C' = B' A': the operands change places, and everything else is
@@ -42,7 +42,7 @@ absl::Status Multiply(KernelContext& c, DataType type, const MatMulArgs& g, cons
   if (g.k == 0) {
     const uint8_t zero = 0;
     const int64_t size = static_cast<int64_t>(ElementSize(type));
-    FillOnStream(c.device().stream(), 1, &zero, out, batch.count * g.m * g.n * size);
+    c.device().primitives()->Fill(1, &zero, out, batch.count * g.m * g.n * size);
     return absl::OkStatus();
   }
   auto& device = static_cast<CudaDevice&>(c.device());

@@ -2,7 +2,6 @@
 
 namespace weir {
 
-std::vector<std::unique_ptr<Device>> GpuDevices(const DeviceName&) { return {}; }
-void AddGpuKernels(KernelRegistry*) {}
+std::unique_ptr<Backend> NewGpuBackend() { return nullptr; }
 
 }  // namespace weir

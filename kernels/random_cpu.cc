@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <random>
 
+#include "weir/kernels/device_primitives.h"
 #include "weir/kernels/distributions.h"
 #include "weir/kernels/philox.h"
 #include "weir/kernels/philox_words.h"
 #include "weir/kernels/random_stream.h"
 #include "weir/kernels/registry.h"
-#include "weir/kernels/stream_ops.h"
 
 namespace weir {
 
@@ -148,17 +148,17 @@ absl::Status FillOutput(KernelContext& c, const Samples& distribution, const Sta
   const int64_t n = out->num_elements();
   WEIR_ASSIGN_OR_RETURN(const Philox stream, start(n));
   if (n == 0) return absl::OkStatus();
-  if (void* const device_stream = c.device().stream()) {
-    uint64_t low = 0, range = 0;
+  if (const DevicePrimitives* const device = c.device().primitives()) {
+    DevicePrimitives::RandomArgs args{Samples::kKind, out->dtype(), stream};
     if constexpr (Samples::kKind == RandomKind::kInteger) {
-      low = distribution.low;
-      range = distribution.range;
+      args.low = distribution.low;
+      args.range = distribution.range;
     }
-    FillRandomOnStream(device_stream, Samples::kKind, out->dtype(), stream, low, range, out->raw(),
-                       n);
-  } else {
-    Fill(c.pool(), stream, distribution, out->data<typename Samples::Sample>(), n);
+    args.out = out->raw();
+    args.count = n;
+    return device->FillRandom(args);
   }
+  Fill(c.pool(), stream, distribution, out->data<typename Samples::Sample>(), n);
   return absl::OkStatus();
 }
 

@@ -1,5 +1,9 @@
 #include "weir/kernels/registry.h"
 
+#include <memory>
+#include <utility>
+
+#include "weir/kernels/backend.h"
 #include "weir/kernels/families.h"
 #include "weir/kernels/fused_elementwise.h"
 #include "weir/kernels/gpu.h"
@@ -103,14 +107,20 @@ constexpr Families<KernelRegistry>::Add kFamilies[] = {
 
 absl::Span<const Families<KernelRegistry>::Add> KernelFamilies() { return kFamilies; }
 
-const KernelRegistry& BuiltinKernels() {
-  static const KernelRegistry* const registry = [] {
-    auto* kernels = new KernelRegistry(
+const BackendRegistry& BuiltinBackends() {
+  static const BackendRegistry* const registry = [] {
+    auto* backends = new BackendRegistry(
         std::make_unique<const Families<KernelRegistry>>(KernelFamilies(), KernelFamilyIndex()));
-    AddGpuKernels(kernels);  // some are CPU kernels
-    return kernels;
+    // In order of preference. They have different device types, so adding them does not fail.
+    for (const auto create : {NewGpuBackend}) {
+      if (std::unique_ptr<Backend> backend = create())
+        backends->Add(std::move(backend)).IgnoreError();
+    }
+    return backends;
   }();
   return *registry;
 }
+
+const KernelRegistry& BuiltinKernels() { return BuiltinBackends().kernels(); }
 
 }  // namespace weir

@@ -2,9 +2,9 @@
 #include <cstring>
 
 #include "weir/kernels/arguments.h"
+#include "weir/kernels/device_primitives.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/row_update.h"
-#include "weir/kernels/stream_ops.h"
 #include "weir/kernels/strided_copy.h"
 #include "weir/kernels/variable_access.h"
 #include "weir/kernels/waiter_queue.h"
@@ -174,8 +174,9 @@ absl::Status AssignUpdate(KernelContext& c, RowOp op, DataType dtype, bool is_re
                            locked[0].name(), ")");
   }
   WEIR_ASSIGN_OR_RETURN(Tensor * value, locked.Writable(c, 0));
-  if (void* const stream = c.device().stream()) {
-    if (!CombineOnStream(stream, op, dtype, value->raw(), delta.raw(), delta.num_elements())) {
+  if (const DevicePrimitives* const device = c.device().primitives()) {
+    const auto combine = op == RowOp::kAdd ? &DevicePrimitives::Add : &DevicePrimitives::Subtract;
+    if (!(device->*combine)(dtype, value->raw(), delta.raw(), delta.num_elements())) {
       return Unimplemented("no update kernel for variables of type ", DataTypeName(dtype), " on ",
                            c.device().text());
     }
@@ -265,18 +266,18 @@ absl::Status Gather(KernelContext& c, DataType dtype, int64_t batch_dims) {
   const int64_t width = shape.Sub(batch + 1).num_elements();
   const int64_t batches = shape.Sub(0, batch).num_elements();
   const Shape out_shape = indices.shape().Concatenate(shape.Sub(batch + 1));
-  if (void* const stream = c.device().stream()) {
+  if (const DevicePrimitives* const device = c.device().primitives()) {
     WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, out_shape));
     if (out->num_elements() == 0) return absl::OkStatus();
-    GatherOnStream(stream, {.batch = batches,
-                            .limit = shape.dim(batch),
-                            .inner = width,
-                            .count = indices.num_elements() / batches,
-                            .size = ElementSize(dtype),
-                            .index_type = indices.dtype(),
-                            .params = params.raw(),
-                            .indices = indices.raw(),
-                            .out = out->raw()});
+    device->Gather({.batch = batches,
+                    .limit = shape.dim(batch),
+                    .inner = width,
+                    .count = indices.num_elements() / batches,
+                    .size = ElementSize(dtype),
+                    .index_type = indices.dtype(),
+                    .params = params.raw(),
+                    .indices = indices.raw(),
+                    .out = out->raw()});
     return absl::OkStatus();
   }
   WEIR_ASSIGN_OR_RETURN(std::vector<int64_t> rows, RowIndices(indices, shape.dim(batch)));

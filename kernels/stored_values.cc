@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "weir/kernels/device_primitives.h"
 #include "weir/kernels/elementwise_loops.h"
-#include "weir/kernels/stream_ops.h"
 #include "weir/kernels/strided_copy.h"
 
 namespace weir {
@@ -197,17 +197,8 @@ absl::StatusOr<Tensor> SumOf(ThreadPool& pool, const Tensor& a, const Tensor& b)
 
 // ---- on the kernel's device
 
-namespace {
-
-// Returns whether the device has a stream and stores values of this type.
-bool IsOnDevice(const KernelContext& c, DataType dtype) {
-  return c.device().stream() != nullptr && IsPlain(dtype);
-}
-
-}  // namespace
-
 absl::StatusOr<Tensor> ZeroTensor(KernelContext& c, DataType dtype, const Shape& shape) {
-  if (!IsOnDevice(c, dtype)) return ZeroTensor(c.pool(), dtype, shape);
+  if (PrimitivesFor(c, dtype) == nullptr) return ZeroTensor(c.pool(), dtype, shape);
   WEIR_ASSIGN_OR_RETURN(Tensor zeros, c.AllocateTemp(dtype, shape));
   ClearElements(c, zeros);
   return zeros;
@@ -215,7 +206,7 @@ absl::StatusOr<Tensor> ZeroTensor(KernelContext& c, DataType dtype, const Shape&
 
 absl::StatusOr<Tensor> CopyRows(KernelContext& c, const Tensor& t, int64_t begin, int64_t end,
                                 const Shape& shape) {
-  if (!IsOnDevice(c, t.dtype())) return CopyRows(t, begin, end, shape);
+  if (PrimitivesFor(c, t.dtype()) == nullptr) return CopyRows(t, begin, end, shape);
   WEIR_ASSIGN_OR_RETURN(Tensor rows, c.AllocateTemp(t.dtype(), shape));
   const int64_t row = end > begin ? rows.num_elements() / (end - begin) : 0;
   CopyElements(c, t.dtype(), ElementAt(t, begin * row), rows.raw(), rows.num_elements());
@@ -223,12 +214,11 @@ absl::StatusOr<Tensor> CopyRows(KernelContext& c, const Tensor& t, int64_t begin
 }
 
 absl::StatusOr<Tensor> SumOf(KernelContext& c, const Tensor& a, const Tensor& b) {
-  if (!IsOnDevice(c, a.dtype())) return SumOf(c.pool(), a, b);
+  const DevicePrimitives* const device = PrimitivesFor(c, a.dtype());
+  if (device == nullptr) return SumOf(c.pool(), a, b);
   WEIR_ASSIGN_OR_RETURN(Tensor sum, c.AllocateTemp(a.dtype(), a.shape()));
   CopyElements(c, a.dtype(), a.raw(), sum.raw(), a.num_elements());
-  if (CombineOnStream(c.device().stream(), RowOp::kAdd, a.dtype(), sum.raw(), b.raw(),
-                      b.num_elements()))
-    return sum;
+  if (device->Add(a.dtype(), sum.raw(), b.raw(), b.num_elements())) return sum;
   return Unimplemented("device ", c.device().text(), " cannot add values of type ",
                        DataTypeName(a.dtype()));
 }

@@ -10,7 +10,7 @@
 
 #include "weir/core/resource_handle.h"
 #include "weir/core/variant.h"
-#include "weir/kernels/stream_ops.h"
+#include "weir/kernels/device_primitives.h"
 
 namespace weir {
 
@@ -309,9 +309,9 @@ void StridedCopy::Run(ThreadPool& pool, DataType dtype, const void* from, void* 
 }
 
 void StridedCopy::Run(const KernelContext& c, DataType dtype, const void* from, void* to) const {
-  void* const stream = c.device().stream();
-  if (stream == nullptr || !IsPlain(dtype)) return Run(c.pool(), dtype, from, to);
-  CopyOnStream(stream, *this, ElementSize(dtype), from, to);
+  const DevicePrimitives* const device = PrimitivesFor(c, dtype);
+  if (device == nullptr) return Run(c.pool(), dtype, from, to);
+  device->Copy({ElementSize(dtype), extents, from_strides, to_strides, from, to});
 }
 
 Dims StridesOf(absl::Span<const int64_t> dims) {
@@ -371,16 +371,16 @@ void CopyElements(const KernelContext& c, DataType dtype, const void* from, void
 
 void FillElements(const KernelContext& c, DataType dtype, const void* value, void* to,
                   int64_t count) {
-  void* const stream = c.device().stream();
-  if (stream == nullptr || !IsPlain(dtype)) return FillElements(c.pool(), dtype, value, to, count);
-  FillOnStream(stream, ElementSize(dtype), value, to, count);
+  const DevicePrimitives* const device = PrimitivesFor(c, dtype);
+  if (device == nullptr) return FillElements(c.pool(), dtype, value, to, count);
+  device->Fill(ElementSize(dtype), value, to, count);
 }
 
 void ClearElements(const KernelContext& c, Tensor& t) {
-  void* const stream = c.device().stream();
-  if (stream == nullptr || !IsPlain(t.dtype())) return ClearElements(c.pool(), t);
+  const DevicePrimitives* const device = PrimitivesFor(c, t.dtype());
+  if (device == nullptr) return ClearElements(c.pool(), t);
   const uint8_t zero = 0;
-  FillOnStream(stream, 1, &zero, t.raw(), static_cast<int64_t>(t.num_bytes()));
+  device->Fill(1, &zero, t.raw(), static_cast<int64_t>(t.num_bytes()));
 }
 
 absl::Status OutputRun(KernelContext& c, int i, const Tensor& input, int64_t begin,

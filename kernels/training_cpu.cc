@@ -3,10 +3,10 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "weir/kernels/device_primitives.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/row_update.h"
 #include "weir/kernels/scalar_math.h"
-#include "weir/kernels/stream_ops.h"
 #include "weir/kernels/training.h"
 #include "weir/kernels/variable_access.h"
 #include "weir/ops/training.h"
@@ -226,7 +226,7 @@ absl::Status CheckScalar(const UpdateConfig& config, absl::string_view name, con
 
 // Reads the scalars that are in host memory; stores the addresses of the others in `update`.
 absl::StatusOr<UpdateScalars> ReadScalars(const UpdateConfig& config, const KernelContext& c,
-                                          StreamUpdate* update) {
+                                          DevicePrimitives::UpdateArgs* update) {
   UpdateScalars s;
   s.flag = config.flag;
   s.update_slots = config.update_slots;
@@ -315,8 +315,8 @@ absl::Status Run(const UpdateConfig& config, KernelContext& c) {
   for (int i = 0; i < config.num_variables; ++i)
     WEIR_RETURN_IF_ERROR(locked.CheckInitialized(c, i));
   WEIR_RETURN_IF_ERROR(CheckShapes(config, c, locked));
-  StreamUpdate on_stream;
-  WEIR_ASSIGN_OR_RETURN(const UpdateScalars scalars, ReadScalars(config, c, &on_stream));
+  DevicePrimitives::UpdateArgs on_device;
+  WEIR_ASSIGN_OR_RETURN(const UpdateScalars scalars, ReadScalars(config, c, &on_device));
   const Shape shape = locked[0].value().shape();
   std::vector<int64_t> rows;
   if (config.indices >= 0) {
@@ -331,16 +331,16 @@ absl::Status Run(const UpdateConfig& config, KernelContext& c) {
   const size_t size = ElementSize(config.type);
   const bool power = NeedsPower(config, scalars);
   const LoopFn update = power ? config.power_update : config.update;
-  if (void* const stream = c.device().stream()) {
-    on_stream.rule = config.rule;
-    on_stream.power = power;
-    on_stream.type = config.type;
-    on_stream.count = loop.count;
-    on_stream.var = loop.var;
-    std::copy(std::begin(loop.slots), std::end(loop.slots), on_stream.slots);
-    on_stream.grad = loop.grad;
-    on_stream.given = scalars;
-    UpdateOnStream(stream, on_stream);
+  if (const DevicePrimitives* const device = c.device().primitives()) {
+    on_device.rule = config.rule;
+    on_device.power = power;
+    on_device.type = config.type;
+    on_device.count = loop.count;
+    on_device.var = loop.var;
+    std::copy(std::begin(loop.slots), std::end(loop.slots), on_device.slots);
+    on_device.grad = loop.grad;
+    on_device.given = scalars;
+    WEIR_RETURN_IF_ERROR(device->Update(on_device));
   } else if (config.indices >= 0) {
     const int64_t width = shape.Sub(1).num_elements();
     UpdateRows(c.pool(), rows, width, [&](int64_t row, int64_t i) {

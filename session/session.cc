@@ -8,7 +8,7 @@
 #include "weir/core/exception.h"
 #include "weir/core/float_mode.h"
 #include "weir/core/scope.h"
-#include "weir/kernels/gpu.h"
+#include "weir/kernels/backend.h"
 #include "weir/kernels/variable_access.h"
 #include "weir/session/executor.h"
 #include "weir/session/functions.h"
@@ -84,8 +84,12 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
   std::atomic<size_t> changes_seen{graph.changes().size()};
 
   const KernelRegistry& kernels() const {
-    return options.kernels != nullptr ? *options.kernels : BuiltinKernels();
+    return options.kernels != nullptr ? *options.kernels : backends().kernels();
   }
+  const BackendRegistry& backends() const {
+    return options.backends != nullptr ? *options.backends : BuiltinBackends();
+  }
+  absl::Status CreateDevices();
   PlanEnvironment environment() {
     return PlanEnvironment{graph, graph_mutex, kernels(),  devices,        resources,
                            *pool, options,     *placement, functions.get()};
@@ -397,6 +401,23 @@ Session::~Session() {
   impl_->step_threads.WaitUntilIdle();  // steps beyond their time limit still read the graph
 }
 
+absl::Status Session::Impl::CreateDevices() {
+  WEIR_ASSIGN_OR_RETURN(const DeviceName task, DeviceName::Parse(options.task));
+  if (task.type || task.id) {
+    return InvalidArgument("'", options.task, "' names a device; a task is named as '/job:",
+                           task.job.value_or("worker"), "/replica:0/task:0'");
+  }
+  devices.push_back(NewCpuDevice(task));
+  std::vector<std::unique_ptr<Device>> others;
+  if (options.make_devices) {
+    others = options.make_devices();
+  } else {
+    WEIR_ASSIGN_OR_RETURN(others, backends().CreateDevices(task));
+  }
+  std::move(others.begin(), others.end(), std::back_inserter(devices));
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Session> Session::Create(const Graph& graph, SessionOptions options) {
   WEIR_RETURN_IF_ERROR(graph.status());
   WEIR_ASSIGN_OR_RETURN(options.disable, ResolveOptimizations(options.disable));
@@ -417,14 +438,7 @@ absl::StatusOr<Session> Session::Create(const Graph& graph, SessionOptions optio
   } else {
     impl->pool = &DefaultThreadPool();
   }
-  WEIR_ASSIGN_OR_RETURN(const DeviceName task, DeviceName::Parse(impl->options.task));
-  if (task.type || task.id) {
-    return InvalidArgument("'", impl->options.task, "' names a device; a task is named as '/job:",
-                           task.job.value_or("worker"), "/replica:0/task:0'");
-  }
-  impl->devices.push_back(NewCpuDevice(task));
-  auto others = impl->options.make_devices ? impl->options.make_devices() : GpuDevices(task);
-  for (auto& device : others) impl->devices.push_back(std::move(device));
+  WEIR_RETURN_IF_ERROR(impl->CreateDevices());
   impl->placement =
       std::make_unique<Placement>(impl->graph, impl->kernels(), impl->devices, impl->options);
   impl->functions = std::make_unique<SessionFunctions>(impl->environment());

@@ -20,6 +20,7 @@
 
 namespace weir {
 
+class BackendRegistry;
 struct PassReport;
 
 struct SessionOptions {
@@ -49,10 +50,14 @@ struct SessionOptions {
   bool forbid_races = false;
   // The default time limit of a run; zero, and anything over a century, means no limit.
   std::chrono::milliseconds operation_timeout{0};
-  // The kernels to use; null for the built-in ones. A step returns INTERNAL, with the node, if a
-  // kernel that is not built in sets no output, or one of another dtype.
+  // The kinds of devices besides the CPU, each of which has the kernels and creates the devices
+  // that the session uses (kernels/backend.h); null for the built-in ones: every usable GPU. A
+  // registry without backends leaves only the CPU.
+  std::shared_ptr<const BackendRegistry> backends = {};
+  // The kernels to use; null for those of the backends. A step returns INTERNAL, with the node, if
+  // a kernel that is not built in sets no output, or one of another dtype.
   const KernelRegistry* kernels = nullptr;
-  // Creates the devices besides the CPU; null for every usable GPU. The session owns the devices.
+  // Deprecated, use `backends`: creates the devices besides the CPU, in place of the backends.
   std::function<std::vector<std::unique_ptr<Device>>()> make_devices = {};
   // The prefix of device names, "/job:worker/replica:0/task:1", for graphs whose nodes are placed
   // on devices of a cluster's task. Missing parts default to those of

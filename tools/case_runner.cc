@@ -141,7 +141,7 @@ class CaseRun {
     options.tags = StringsMember(spec_, "tags");
     options.session.num_threads = options_.num_threads;
     options.session.disable.insert(options_.disable.begin(), options_.disable.end());
-    options.session.make_devices = options_.make_devices;
+    options.session.backends = options_.backends;
     for (const auto& [key, kind] : kKinds) {
       const std::string file = StringMember(spec_, key);
       if (file.empty()) continue;

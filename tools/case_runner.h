@@ -2,13 +2,12 @@
 #define WEIR_TOOLS_CASE_RUNNER_H_
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "weir/core/device.h"
 #include "weir/core/status.h"
+#include "weir/kernels/backend.h"
 
 // Conformance cases: a folder with a graph, inputs, the results of another runtime, and case.json:
 //
@@ -40,8 +39,7 @@ struct CaseResult {
 struct CaseOptions {
   int num_threads = 0;               // of the session; 0: one per processor
   std::vector<std::string> disable;  // optimizations to disable, as in SessionOptions::disable
-  std::function<std::vector<std::unique_ptr<Device>>()>
-      make_devices;  // as in SessionOptions::make_devices
+  std::shared_ptr<const BackendRegistry> backends;  // as in SessionOptions::backends
 };
 
 // Loads the case's graph into a new session and runs all its steps in order. Reports every error in

@@ -2,6 +2,7 @@
 
 #include "absl/strings/match.h"
 #include "weir/core/graph_io.h"
+#include "weir/kernels/backend.h"
 #include "weir/ops/registry.h"
 #include "weir/proto/graph.pb.h"
 #include "weir/session/freeze.h"
@@ -31,7 +32,7 @@ std::map<int, MarkedStep> StepsOf(const Graph& graph) {
 SessionOptions OptionsFor(absl::string_view bytes) {
   SessionOptions options;
   options.num_threads = 2;
-  options.make_devices = [] { return std::vector<std::unique_ptr<Device>>(); };
+  options.backends = std::make_shared<BackendRegistry>();  // the CPU only
   if (bytes.size() % 2 == 0) {
     uint32_t bits = 2166136261u;  // FNV-1a
     for (const char c : bytes) bits = (bits ^ static_cast<uint8_t>(c)) * 16777619u;

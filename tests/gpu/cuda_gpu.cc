@@ -1,13 +1,19 @@
-#include "weir/kernels/gpu.h"
+#include <utility>
+#include <vector>
+
+#include "weir/kernels/backend.h"
 #include "weir/tests/gpu/test_gpu.h"
 
 namespace weir {
 
-const KernelRegistry& TestGpuKernels() { return BuiltinKernels(); }
+std::shared_ptr<const BackendRegistry> TestGpuBackends() {
+  return {std::shared_ptr<void>(), &BuiltinBackends()};
+}
 
 std::unique_ptr<Device> NewTestGpu(std::chrono::microseconds, std::string* why) {
-  std::vector<std::unique_ptr<Device>> gpus = GpuDevices();
-  if (!gpus.empty()) return std::move(gpus.front());
+  absl::StatusOr<std::vector<std::unique_ptr<Device>>> gpus =
+      BuiltinBackends().Find("GPU")->CreateDevices({});
+  if (gpus.ok() && !gpus->empty()) return std::move(gpus->front());
   *why = "this machine has no GPU that CUDA can use";
   return nullptr;
 }

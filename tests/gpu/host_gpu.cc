@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "weir/kernels/backend.h"
 #include "weir/kernels/gpu_kernels.h"
 #include "weir/kernels/launch.h"
 #include "weir/tests/gpu/test_gpu.h"
@@ -84,20 +85,38 @@ void AddLibraryKernels(KernelRegistry* r) {
   }
 }
 
+constexpr size_t kMemory = size_t{128} << 20;
+
+class HostGpuBackend final : public Backend {
+ public:
+  HostGpuBackend() : Backend("GPU") {}
+
+  void AddKernels(KernelRegistry* kernels) const override {
+    AddLoopKernels(kernels);
+    AddLibraryKernels(kernels);
+  }
+
+  absl::StatusOr<std::vector<std::unique_ptr<Device>>> CreateDevices(
+      const DeviceName& task) const override {
+    std::vector<std::unique_ptr<Device>> devices;
+    devices.push_back(std::make_unique<HostGpu>(LateDeviceOptions{.memory = kMemory}, task));
+    return devices;
+  }
+};
+
 }  // namespace
 
-const KernelRegistry& TestGpuKernels() {
-  static const KernelRegistry* const kernels = [] {
-    auto* r = new KernelRegistry(&BuiltinKernels());
-    AddLoopKernels(r);
-    AddLibraryKernels(r);
-    return r;
+std::shared_ptr<const BackendRegistry> TestGpuBackends() {
+  static const auto* const backends = [] {
+    auto registry = std::make_shared<BackendRegistry>();
+    registry->Add(std::make_unique<HostGpuBackend>()).IgnoreError();  // there is no other
+    return new std::shared_ptr<const BackendRegistry>(std::move(registry));
   }();
-  return *kernels;
+  return *backends;
 }
 
 std::unique_ptr<Device> NewTestGpu(std::chrono::microseconds delay, std::string*) {
-  return std::make_unique<HostGpu>(LateDeviceOptions{.delay = delay, .memory = size_t{128} << 20});
+  return std::make_unique<HostGpu>(LateDeviceOptions{.delay = delay, .memory = kMemory});
 }
 
 }  // namespace weir

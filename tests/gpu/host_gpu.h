@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "weir/kernels/gpu_primitives.h"
 #include "weir/tests/session/late_device.h"
 
 namespace weir {
@@ -16,10 +17,12 @@ namespace weir {
 // the CPU's kernels run on copies.
 class HostGpu final : public LateDevice {
  public:
-  explicit HostGpu(const LateDeviceOptions& options = {}) : LateDevice(OnGpu(options)) {}
+  explicit HostGpu(const LateDeviceOptions& options = {}, const DeviceName& task = {})
+      : LateDevice(OnGpu(options), task) {}
 
   std::string Description() const override { return "GPU acted out on the host"; }
   void* stream() override { return this; }
+  const DevicePrimitives* primitives() const override { return &primitives_; }
   Kernel Wrap(const KernelInit& init, Kernel kernel) override;
 
  private:
@@ -27,6 +30,8 @@ class HostGpu final : public LateDevice {
     options.place = kGpu;
     return options;
   }
+
+  const GpuPrimitives primitives_{this};
 };
 
 }  // namespace weir

@@ -1,16 +1,13 @@
 #include "weir/tests/gpu/test_gpu.h"
 
+#include "weir/kernels/backend.h"
+
 namespace weir {
 
+const KernelRegistry& TestGpuKernels() { return TestGpuBackends()->kernels(); }
+
 SessionOptions WithTestGpu(SessionOptions options) {
-  options.kernels = &TestGpuKernels();
-  options.make_devices = [] {
-    std::string why;
-    std::vector<std::unique_ptr<Device>> devices;
-    if (auto gpu = NewTestGpu(std::chrono::microseconds(10), &why))
-      devices.push_back(std::move(gpu));
-    return devices;
-  };
+  options.backends = TestGpuBackends();
   return options;
 }
 

@@ -14,13 +14,15 @@ namespace weir {
 // The GPU for tests of GPU kernels: with --config=cuda the first one of the machine, else one
 // simulated on the host (host_gpu.h).
 
+// Returns the backends of which one is the GPU's. They exist as long as the process.
+std::shared_ptr<const BackendRegistry> TestGpuBackends();
 // GPU kernels, and the CPU's.
 const KernelRegistry& TestGpuKernels();
 // Returns null if there is none, with the reason in `*why`. A simulated GPU delays each piece of
 // work by this time.
 std::unique_ptr<Device> NewTestGpu(std::chrono::microseconds delay, std::string* why);
 
-// Returns `options` with the GPU as "/gpu:0", and its kernels.
+// Returns `options` with the GPU as "/gpu:0".
 SessionOptions WithTestGpu(SessionOptions options = {});
 
 }  // namespace weir

@@ -317,7 +317,7 @@ TEST(Accelerator, PassesRecordedCases) {
   int passed = 0;
   for (const std::string& folder : *folders) {
     const tools::CaseResult result =
-        tools::RunCase(folder, {.num_threads = 2, .make_devices = WithLateDevices().make_devices});
+        tools::RunCase(folder, {.num_threads = 2, .backends = WithLateDevices().backends});
     EXPECT_NE(result.outcome, tools::CaseResult::kFailed) << folder << ": " << result.why;
     passed += result.outcome == tools::CaseResult::kPassed ? 1 : 0;
   }

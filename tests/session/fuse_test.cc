@@ -4,6 +4,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "weir/kernels/backend.h"
 #include "weir/ops/array.h"
 #include "weir/ops/control_flow.h"
 #include "weir/ops/initializers.h"
@@ -80,7 +81,7 @@ class Fuse : public testing::Test {
     }
   }
   Tensor Run(const Output& y, SessionOptions options, std::vector<NodeTrace>* trace) {
-    options.make_devices = [] { return std::vector<std::unique_ptr<Device>>(); };
+    options.backends = std::make_shared<BackendRegistry>();  // the CPU only
     Session session = *Session::Create(g_, std::move(options));
     for (const Operation& init : inits_) EXPECT_TRUE(session.Run(init).ok());
     Feeds feeds;

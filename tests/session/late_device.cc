@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "weir/kernels/backend.h"
+
 namespace weir {
 
 // ---- the stream
@@ -178,8 +180,8 @@ char* LateMemory::StreamAddress(const void* data) const {
 
 // ---- the device
 
-LateDevice::LateDevice(const LateDeviceOptions& options)
-    : Device(LocalDeviceName("GPU", options.id), options.place),
+LateDevice::LateDevice(const LateDeviceOptions& options, const DeviceName& task)
+    : Device(LocalDeviceName("GPU", options.id, task), options.place),
       limit_(options.memory),
       kernels_(options.kernels != nullptr ? *options.kernels : BuiltinKernels()),
       stream_(options.delay),
@@ -254,16 +256,37 @@ void LateDevice::CountRun(const Node& node) {
   ++runs_[node.name()];
 }
 
-SessionOptions WithLateDevices(SessionOptions options, int count, LateDeviceOptions device) {
-  options.make_devices = [count, device] {
+namespace {
+
+// It has no kernels: its devices run the CPU's.
+class LateBackend final : public Backend {
+ public:
+  LateBackend(int count, const LateDeviceOptions& device)
+      : Backend("GPU"), count_(count), device_(device) {}
+
+  absl::StatusOr<std::vector<std::unique_ptr<Device>>> CreateDevices(
+      const DeviceName& task) const override {
     std::vector<std::unique_ptr<Device>> devices;
-    for (int i = 0; i < count; ++i) {
-      LateDeviceOptions one = device;
+    for (int i = 0; i < count_; ++i) {
+      LateDeviceOptions one = device_;
       one.id = i;
-      devices.push_back(std::make_unique<LateDevice>(one));
+      devices.push_back(std::make_unique<LateDevice>(one, task));
     }
     return devices;
-  };
+  }
+
+ private:
+  const int count_;
+  const LateDeviceOptions device_;
+};
+
+}  // namespace
+
+SessionOptions WithLateDevices(SessionOptions options, int count, LateDeviceOptions device) {
+  auto backends = std::make_shared<BackendRegistry>();
+  if (!backends->Add(std::make_unique<LateBackend>(count, device)).ok())
+    Give("BackendRegistry::Add");
+  options.backends = std::move(backends);
   return options;
 }
 

@@ -92,7 +92,7 @@ struct LateDeviceOptions {
   // The registry of the CPU kernels that it runs; null for the built-in ones.
   const KernelRegistry* kernels = nullptr;
   // The kernels that placement considers its own: kGpu for a device that lacks some of the CPU's.
-  enum Place place = kCpu;
+  class Place place = kCpu;
 };
 
 // A simulated accelerator, "/device:GPU:<id>", for tests of the session: its memory is inaccessible
@@ -109,7 +109,7 @@ struct LateDeviceOptions {
 // behind it is not run.
 class LateDevice : public Device {
  public:
-  explicit LateDevice(const LateDeviceOptions& options = {});
+  explicit LateDevice(const LateDeviceOptions& options = {}, const DeviceName& task = {});
   ~LateDevice() override;
 
   bool has_stream() const override { return true; }
@@ -146,7 +146,8 @@ class LateDevice : public Device {
   std::atomic<int64_t> copies_in_{0}, copies_out_{0};
 };
 
-// Returns `options` with `count` simulated accelerators, "/gpu:0" and so on, created with `device`.
+// Returns `options` with the backend of `count` simulated accelerators, "/gpu:0" and so on, created
+// with `device`, in place of the built-in backends.
 SessionOptions WithLateDevices(SessionOptions options = {}, int count = 1,
                                LateDeviceOptions device = {});
 // Returns accelerator number i of a session that was created with these options.

@@ -2,19 +2,20 @@
 
 #include "absl/container/inlined_vector.h"
 #include "weir/core/op.h"
-#include "weir/kernels/gpu_kernels.h"
+#include "weir/kernels/backend.h"
+#include "weir/kernels/scalar_math.h"
 #include "weir/ops/training.h"
 
-// GPU kernels that are shared with the CPU. There are two kinds.
+// Kernels that other devices share with the CPU. There are two kinds.
 //
 // Some never access an element themselves: they forward handles, compute sizes and strides on the
-// host, and leave the rest to the device's stream (kernels/stream_ops.h). They are the CPU's own
-// kernels, registered for the GPU too.
+// host, and leave the rest to the device's loops (kernels/device_primitives.h). They are the CPU's
+// own kernels, registered for the device's place too.
 //
-// Others compute with int32, which on a GPU stays in host memory (as in TensorFlow): shapes, axes
-// and sizes are int32, and the host needs their values. These kernels run on the CPU, with every
-// argument declared as a host argument. So do the operations on int64 that reject a zero divisor or
-// a negative exponent, which requires reading the value.
+// Others compute with int32, which on such a device stays in host memory (as on TensorFlow's GPUs):
+// shapes, axes and sizes are int32, and the host needs their values. These kernels run on the CPU,
+// with every argument declared as a host argument. So do the operations on int64 that reject a zero
+// divisor or a negative exponent, which requires reading the value.
 namespace weir {
 
 namespace {
@@ -48,10 +49,16 @@ TypeConstraints Constrained(const KernelDef& def, absl::string_view attr, DataTy
   return all;
 }
 
-KernelDef& AddLike(KernelRegistry* r, const KernelDef& cpu, TypeConstraints constraints,
+// The registry, which is layered over the CPU's kernels, and the place for which it gets them too.
+struct Sharing {
+  KernelRegistry* kernels;
+  Place place;
+};
+
+KernelDef& AddLike(const Sharing& s, const KernelDef& cpu, TypeConstraints constraints,
                    KernelFactory make) {
   // The registry may reallocate while it grows, but the definitions in it do not move.
-  KernelDef& def = r->Add(cpu.op, kGpu, std::move(constraints), std::move(make));
+  KernelDef& def = s.kernels->Add(cpu.op, s.place, std::move(constraints), std::move(make));
   def.in_place = cpu.in_place;
   def.aliases = cpu.aliases;
   def.host_args = cpu.host_args;
@@ -64,93 +71,92 @@ KernelDef& AddLike(KernelRegistry* r, const KernelDef& cpu, TypeConstraints cons
 // ---- kernels that access no elements
 
 // For one type.
-void ShareType(KernelRegistry* r, absl::string_view op, absl::string_view attr, DataType type,
+void ShareType(const Sharing& s, absl::string_view op, absl::string_view attr, DataType type,
                const std::vector<std::string>& host_args = {}) {
-  const KernelDef* const cpu = CpuKernel(*r, op, attr, type);
+  const KernelDef* const cpu = CpuKernel(*s.kernels, op, attr, type);
   if (cpu == nullptr) return;
-  KernelDef& def = AddLike(r, *cpu, Constrained(*cpu, attr, type), cpu->make);
+  KernelDef& def = AddLike(s, *cpu, Constrained(*cpu, attr, type), cpu->make);
   def.host_args.insert(def.host_args.end(), host_args.begin(), host_args.end());
 }
 
 // For the types that are stored on the device.
-void Share(KernelRegistry* r, std::initializer_list<const char*> ops, absl::string_view attr = "T",
+void Share(const Sharing& s, std::initializer_list<const char*> ops, absl::string_view attr = "T",
            const std::vector<std::string>& host_args = {}) {
   for (const char* op : ops) {
-    for (const DataType type : DeviceTypes()) ShareType(r, op, attr, type, host_args);
+    for (const DataType type : DeviceTypes()) ShareType(s, op, attr, type, host_args);
   }
 }
 
 // Registers every kernel that the CPU has for the op, with additional host arguments.
-void ShareAll(KernelRegistry* r, absl::string_view op, const std::vector<std::string>& host_args) {
-  for (const KernelDef* cpu : r->KernelsOf(op)) {
+void ShareAll(const Sharing& s, absl::string_view op, const std::vector<std::string>& host_args) {
+  for (const KernelDef* cpu : s.kernels->KernelsOf(op)) {
     if (cpu->place != kCpu) continue;
-    KernelDef& def = AddLike(r, *cpu, cpu->constraints, cpu->make);
+    KernelDef& def = AddLike(s, *cpu, cpu->constraints, cpu->make);
     def.host_args.insert(def.host_args.end(), host_args.begin(), host_args.end());
   }
 }
 
 // Variables of any plain type, int32 included: their values are stored on the device.
-void ShareVariables(KernelRegistry* r) {
-  Share(r,
+void ShareVariables(const Sharing& s) {
+  Share(s,
         {"VarHandleOp", "VariableV2", "Variable", "ReadVariableOp", "AssignVariableOp",
          "ResourceGather"},
         "dtype");
-  Share(r, {"Assign", "StridedSliceAssign", "ResourceStridedSliceAssign", "RefIdentity",
+  Share(s, {"Assign", "StridedSliceAssign", "ResourceStridedSliceAssign", "RefIdentity",
             "RefSwitch", "RefMerge"});
   for (const char* op :
        {"VarHandleOp", "VariableV2", "Variable", "ReadVariableOp", "AssignVariableOp"}) {
-    ShareType(r, op, "dtype", DT_INT32);
+    ShareType(s, op, "dtype", DT_INT32);
   }
-  ShareType(r, "Assign", "T", DT_INT32);
+  ShareType(s, "Assign", "T", DT_INT32);
   // These add elements, for types that have an addition kernel.
   for (const DataType type : DataTypesOf(JoinLists<Floats, List<int32_t, int64_t>>())) {
     for (const auto& [op, attr] :
          {std::pair("AssignAdd", "T"), std::pair("AssignSub", "T"),
           std::pair("AssignAddVariableOp", "dtype"), std::pair("AssignSubVariableOp", "dtype")}) {
-      ShareType(r, op, attr, type);
+      ShareType(s, op, attr, type);
     }
   }
-  ShareAll(r, "VarIsInitializedOp", {"is_initialized"});
-  ShareAll(r, "IsVariableInitialized", {"is_initialized"});
-  ShareAll(r, "VariableShape", {"output"});
-  ShareAll(r, "DestroyResourceOp", {});
+  ShareAll(s, "VarIsInitializedOp", {"is_initialized"});
+  ShareAll(s, "IsVariableInitialized", {"is_initialized"});
+  ShareAll(s, "VariableShape", {"output"});
+  ShareAll(s, "DestroyResourceOp", {});
 }
 
 // The saved values of loop iterations. Stacks of int32 hold them in host memory, because shapes are
 // pushed to them; arrays of int32 are the CPU's.
-void ShareStacksAndArrays(KernelRegistry* r) {
+void ShareStacksAndArrays(const Sharing& s) {
   for (const char* op : {"Enter", "Exit", "NextIteration", "Switch", "Merge", "Identity"})
-    ShareType(r, op, "T", DT_RESOURCE);
-  Share(r, {"StackV2"}, "elem_type", {"max_size"});
-  Share(r, {"StackPushV2"});
-  Share(r, {"StackPopV2"}, "elem_type");
-  ShareType(r, "StackV2", "elem_type", DT_INT32, {"max_size"});
-  ShareType(r, "StackPushV2", "T", DT_INT32, {"elem", "output"});
-  ShareType(r, "StackPopV2", "elem_type", DT_INT32, {"elem"});
-  ShareAll(r, "StackCloseV2", {});
-  Share(r, {"TensorArrayV3"}, "dtype", {"size"});
-  Share(r, {"TensorArrayReadV3"}, "dtype", {"index"});
-  Share(r, {"TensorArrayWriteV3"}, "T", {"index"});
-  Share(r, {"TensorArrayGatherV3"}, "dtype", {"indices"});
-  Share(r, {"TensorArrayScatterV3"}, "T", {"indices"});
-  Share(r, {"TensorArrayConcatV3"}, "dtype", {"lengths"});
-  Share(r, {"TensorArraySplitV3"}, "T", {"lengths"});
-  ShareAll(r, "TensorArraySizeV3", {"size"});
-  ShareAll(r, "TensorArrayCloseV3", {});
-  ShareAll(r, "TensorArrayGradV3", {});
-  ShareAll(r, "TensorArrayGradWithShape", {"shape_to_prepend"});
+    ShareType(s, op, "T", DT_RESOURCE);
+  Share(s, {"StackV2"}, "elem_type", {"max_size"});
+  Share(s, {"StackPushV2"});
+  Share(s, {"StackPopV2"}, "elem_type");
+  ShareType(s, "StackV2", "elem_type", DT_INT32, {"max_size"});
+  ShareType(s, "StackPushV2", "T", DT_INT32, {"elem", "output"});
+  ShareType(s, "StackPopV2", "elem_type", DT_INT32, {"elem"});
+  ShareAll(s, "StackCloseV2", {});
+  Share(s, {"TensorArrayV3"}, "dtype", {"size"});
+  Share(s, {"TensorArrayReadV3"}, "dtype", {"index"});
+  Share(s, {"TensorArrayWriteV3"}, "T", {"index"});
+  Share(s, {"TensorArrayGatherV3"}, "dtype", {"indices"});
+  Share(s, {"TensorArrayScatterV3"}, "T", {"indices"});
+  Share(s, {"TensorArrayConcatV3"}, "dtype", {"lengths"});
+  Share(s, {"TensorArraySplitV3"}, "T", {"lengths"});
+  ShareAll(s, "TensorArraySizeV3", {"size"});
+  ShareAll(s, "TensorArrayCloseV3", {});
+  ShareAll(s, "TensorArrayGradV3", {});
+  ShareAll(s, "TensorArrayGradWithShape", {"shape_to_prepend"});
 }
 
-// Update rules of the dense form. A rule selects its function by lr_power.
-void ShareUpdates(KernelRegistry* r) {
-  for (const UpdateRule& rule : UpdateRules()) {
-    for (const char* kind : {"Apply", "ResourceApply"}) {
-      const bool has_power =
-          std::find(rule.inputs.begin(), rule.inputs.end(), "lr_power") != rule.inputs.end();
-      ShareAll(r, absl::StrCat(kind, rule.name),
-               has_power ? std::vector<std::string>{"lr_power"} : std::vector<std::string>{});
-    }
+// Calls of functions, whose bodies have devices of their own: variables with captured handles may
+// be stored on the device.
+void ShareFunctionCalls(const Sharing& s) {
+  for (const char* op :
+       {"Case", "For", "If", "PartitionedCall", "RemoteCall", "StatefulPartitionedCall",
+        "StatelessCase", "StatelessIf", "StatelessWhile", "SymbolicGradient", "While", "_Arg"}) {
+    ShareAll(s, op, {});
   }
+  for (const char* op : {"DeviceIndex", "DisableCopyOnRead"}) ShareAll(s, op, {kAllArgs});
 }
 
 // ---- CPU kernels
@@ -160,7 +166,7 @@ Device& HostDevice() {
   return *device;
 }
 
-// Runs a CPU kernel for a GPU node whose arguments are all in host memory.
+// Runs a CPU kernel for a node of another device whose arguments are all in host memory.
 absl::Status RunOnHost(const Kernel& kernel, KernelContext& c) {
   const int inputs = c.num_inputs(), outputs = c.num_outputs();
   absl::InlinedVector<Tensor, 4> slots(inputs + outputs);
@@ -202,12 +208,12 @@ KernelFactory OnHost(KernelFactory make) {
   };
 }
 
-void ShareOnHost(KernelRegistry* r, std::initializer_list<const char*> ops, absl::string_view attr,
+void ShareOnHost(const Sharing& s, std::initializer_list<const char*> ops, absl::string_view attr,
                  DataType type) {
   for (const char* op : ops) {
-    const KernelDef* cpu = CpuKernel(*r, op, attr, type);
+    const KernelDef* cpu = CpuKernel(*s.kernels, op, attr, type);
     if (cpu == nullptr) continue;
-    KernelDef& def = AddLike(r, *cpu, Constrained(*cpu, attr, type), OnHost(cpu->make));
+    KernelDef& def = AddLike(s, *cpu, Constrained(*cpu, attr, type), OnHost(cpu->make));
     def.in_place.clear();
     def.host_args.clear();
     const OpSpec& spec = *BuiltinOps().Find(op);
@@ -216,8 +222,8 @@ void ShareOnHost(KernelRegistry* r, std::initializer_list<const char*> ops, absl
   }
 }
 
-void ShareHostKernels(KernelRegistry* r) {
-  ShareOnHost(r, {"Abs",          "Add",
+void ShareHostKernels(const Sharing& s) {
+  ShareOnHost(s, {"Abs",          "Add",
                   "AddN",         "AddV2",
                   "BroadcastTo",  "Concat",
                   "ConcatV2",     "Cumprod",
@@ -255,58 +261,67 @@ void ShareHostKernels(KernelRegistry* r) {
                   "TruncateMod",  "Unpack",
                   "ZerosLike"},
               "T", DT_INT32);
-  ShareOnHost(r, {"Const", "Placeholder", "PlaceholderWithDefault", "Empty"}, "dtype", DT_INT32);
-  ShareOnHost(r, {"Gather", "GatherV2"}, "Tparams", DT_INT32);
-  ShareOnHost(r, {"Range"}, "Tidx", DT_INT32);
-  ShareOnHost(r, {"Range"}, "Tidx", DT_INT64);
-  ShareOnHost(r, {"Div", "FloorDiv", "FloorMod", "Mod", "Pow", "TruncateDiv", "TruncateMod"}, "T",
+  ShareOnHost(s, {"Const", "Placeholder", "PlaceholderWithDefault", "Empty"}, "dtype", DT_INT32);
+  ShareOnHost(s, {"Gather", "GatherV2"}, "Tparams", DT_INT32);
+  ShareOnHost(s, {"Range"}, "Tidx", DT_INT32);
+  ShareOnHost(s, {"Range"}, "Tidx", DT_INT64);
+  ShareOnHost(s, {"Div", "FloorDiv", "FloorMod", "Mod", "Pow", "TruncateDiv", "TruncateMod"}, "T",
               DT_INT64);
 }
 
 }  // namespace
 
-void AddSharedGpu(KernelRegistry* r) {
+void AddSharedKernels(KernelRegistry* kernels, Place place) {
+  const Sharing s{kernels, place};
   for (const char* op : {"NoOp", "ControlTrigger", "BroadcastArgs", "BroadcastGradientArgs",
                          "ConcatOffset", "RefSelect"}) {
-    ShareAll(r, op, {});
+    ShareAll(s, op, {});
   }
+  Share(s, {"Identity", "StopGradient", "PreventGradient", "GuaranteeConst", "EnsureShape",
+            "Bitcast", "Reshape", "ExpandDims", "Squeeze", "Shape", "ShapeN", "Size", "Rank",
+            "Switch", "Merge", "Enter", "Exit", "NextIteration"});
+  Share(s, {"Const", "Placeholder", "PlaceholderV2", "PlaceholderWithDefault", "Empty"}, "dtype");
+  Share(s, {"Transpose", "Reverse",  "ReverseV2",    "ReverseSequence",
+            "Roll",      "Tile",     "BroadcastTo",  "Concat",
+            "ConcatV2",  "Pack",     "Split",        "SplitV",
+            "Unpack",    "Slice",    "StridedSlice", "StridedSliceGrad",
+            "Pad",       "PadV2",    "MirrorPad",    "ZerosLike",
+            "OnesLike",  "Snapshot", "DeepCopy"});
+  Share(s, {"Gather", "GatherV2"}, "Tparams");
+  for (const DataType type : DeviceTypes()) {  // to the same type: no copy
+    const KernelDef* cpu = CpuKernel(*s.kernels, "Cast", "SrcT", type);
+    if (cpu == nullptr) continue;
+    AddLike(s, *cpu, TypeConstraints{{"SrcT", type}, {"DstT", type}}, cpu->make);
+  }
+  ShareVariables(s);
+  ShareFunctionCalls(s);
+  ShareStacksAndArrays(s);
+  ShareHostKernels(s);
+}
+
+void AddSharedRandomKernels(KernelRegistry* kernels, Place place) {
+  const Sharing s{kernels, place};
   for (const char* op :
        {"RandomUniform", "RandomStandardNormal", "TruncatedNormal", "RandomUniformInt",
         "StatelessRandomUniform", "StatelessRandomNormal", "StatelessTruncatedNormal",
         "StatelessRandomUniformV2", "StatelessRandomNormalV2", "StatelessTruncatedNormalV2",
         "StatelessRandomUniformInt", "StatelessRandomUniformIntV2", "StatelessRandomUniformFullInt",
         "StatelessRandomUniformFullIntV2"}) {
-    ShareAll(r, op, {});
+    ShareAll(s, op, {});
   }
-  Share(r, {"Identity", "StopGradient", "PreventGradient", "GuaranteeConst", "EnsureShape",
-            "Bitcast", "Reshape", "ExpandDims", "Squeeze", "Shape", "ShapeN", "Size", "Rank",
-            "Switch", "Merge", "Enter", "Exit", "NextIteration"});
-  Share(r, {"Const", "Placeholder", "PlaceholderV2", "PlaceholderWithDefault", "Empty"}, "dtype");
-  Share(r, {"Transpose", "Reverse",  "ReverseV2",    "ReverseSequence",
-            "Roll",      "Tile",     "BroadcastTo",  "Concat",
-            "ConcatV2",  "Pack",     "Split",        "SplitV",
-            "Unpack",    "Slice",    "StridedSlice", "StridedSliceGrad",
-            "Pad",       "PadV2",    "MirrorPad",    "ZerosLike",
-            "OnesLike",  "Snapshot", "DeepCopy"});
-  Share(r, {"Gather", "GatherV2"}, "Tparams");
-  for (const DataType type : DeviceTypes()) {  // to the same type: no copy
-    const KernelDef* cpu = CpuKernel(*r, "Cast", "SrcT", type);
-    AddLike(r, *cpu, TypeConstraints{{"SrcT", type}, {"DstT", type}}, cpu->make);
-  }
-  ShareVariables(r);
-  ShareUpdates(r);
-  ShareStacksAndArrays(r);
-  ShareHostKernels(r);
 }
 
-void AddLoopKernels(KernelRegistry* r) {
-  AddElementwiseGpu(r);
-  AddArrayGpu(r);
-  AddReduceGpu(r);
-  AddSoftmaxGpu(r);
-  AddPoolGpu(r);
-  AddBatchNormGpu(r);
-  AddSharedGpu(r);
+// Update rules of the dense form. A rule selects its function by lr_power.
+void AddSharedUpdateKernels(KernelRegistry* kernels, Place place) {
+  const Sharing s{kernels, place};
+  for (const UpdateRule& rule : UpdateRules()) {
+    for (const char* kind : {"Apply", "ResourceApply"}) {
+      const bool has_power =
+          std::find(rule.inputs.begin(), rule.inputs.end(), "lr_power") != rule.inputs.end();
+      ShareAll(s, absl::StrCat(kind, rule.name),
+               has_power ? std::vector<std::string>{"lr_power"} : std::vector<std::string>{});
+    }
+  }
 }
 
 }  // namespace weir
