@@ -20,6 +20,8 @@
 #include "weir/core/tensor_slice.h"
 #include "weir/core/text_proto.h"
 #include "weir/core/thread_pool.h"
+#include "weir/kernels/backend.h"
+#include "weir/kernels/device_primitives.h"
 #include "weir/proto.h"
 #include "weir/rpc/client.h"
 #include "weir/rpc/master.h"
@@ -130,6 +132,42 @@ const Use kCore[] = {
        proto::VariableDef def;
        return Var(g).ToProto(&def) && def.variable_name() == "Variable:0";
      }},
+};
+
+// A backend of a program, without devices.
+class NoDevices : public Backend {
+ public:
+  NoDevices() : Backend("NPU") {}
+  absl::StatusOr<std::vector<std::unique_ptr<Device>>> CreateDevices(
+      const DeviceName&) const override {
+    return std::vector<std::unique_ptr<Device>>();
+  }
+};
+
+const Use kKernels[] = {
+    {"weir/kernels/backend.h",
+     [](Graph& g) {
+       auto backends = std::make_shared<BackendRegistry>(&BuiltinBackends());
+       if (!backends->Add(std::make_unique<NoDevices>()).ok()) return false;
+       SessionOptions options;
+       options.backends = backends;
+       return Session::Create(g, options).ok();
+     }},
+    {"weir/kernels/device_primitives.h",
+     [](Graph&) { return DevicePrimitives::GatherArgs().batch == 1; }},
+    {"weir/kernels/philox.h",
+     [](Graph&) {
+       uint32_t words[4];
+       Philox(1, 2)(words);
+       return words[0] != words[1];
+     }},
+    {"weir/kernels/training-inl.h",
+     [](Graph&) {
+       float v = 1;
+       functor::GradientDescent<UpdateMath<float>>(UpdateScalars{{0.5}})(2, v, nullptr);
+       return v == 0;
+     }},
+    {"weir/kernels/training.h", [](Graph&) { return UpdateMath<float>::Max(1, 2) == 2; }},
 };
 
 const Use kOps[] = {
@@ -391,6 +429,7 @@ int Run() {
     ++faults;
   };
   for (const Use& use : kCore) run(use);
+  for (const Use& use : kKernels) run(use);
   for (const Use& use : kOps) run(use);
   for (const Use& use : kSessions) run(use);
   return faults;
