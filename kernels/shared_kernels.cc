@@ -3,7 +3,6 @@
 #include "absl/container/inlined_vector.h"
 #include "weir/core/op.h"
 #include "weir/kernels/backend.h"
-#include "weir/kernels/scalar_math.h"
 #include "weir/ops/training.h"
 
 // Kernels that other devices share with the CPU. There are two kinds.
