@@ -54,8 +54,9 @@ struct SessionOptions {
   // that the session uses (kernels/backend.h); null for the built-in ones: every usable GPU. A
   // registry without backends leaves only the CPU.
   std::shared_ptr<const BackendRegistry> backends = {};
-  // The kernels to use; null for those of the backends. A step returns INTERNAL, with the node, if
-  // a kernel that is not built in sets no output, or one of another dtype.
+  // The kernels to use, for example layered over BackendRegistry::kernels(); null for those of the
+  // backends. A step returns INTERNAL, with the node, if a kernel that is not built in sets no
+  // output, or one of another dtype.
   const KernelRegistry* kernels = nullptr;
   // Deprecated, use `backends`: creates the devices besides the CPU, in place of the backends.
   std::function<std::vector<std::unique_ptr<Device>>()> make_devices = {};
