@@ -14,13 +14,12 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "weir/core/graph.h"
+#include "weir/core/version.h"
 #include "weir/tools/command.h"
 
 namespace weir::tools {
 
 namespace {
-
-constexpr char kVersion[] = "0.1.0";
 
 struct NamedCommand {
   absl::string_view name;
@@ -78,7 +77,7 @@ void DescribeServeCommand(Command& weir) {
 int RunWeir(const std::vector<std::string>& args, Console& console, AddCommand serve) {
   CommandLine line("weir",
                    "Inspects and runs TensorFlow graphs, and inspects checkpoints and event files.",
-                   absl::StrCat("weir ", kVersion, ", GraphDef version ", GraphVersions().producer),
+                   absl::StrCat("weir ", WEIR_VERSION, ", GraphDef version ", GraphVersions().producer),
                    "Example:\n  weir graph show model.meta --name 'hidden/.*'\n"
                    "Exit status: 0 success, 1 failure or a negative answer, 2 invalid usage.");
   Command weir = line.root();

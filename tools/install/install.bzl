@@ -29,9 +29,6 @@ excluded: lib<name>_exports.a.
 
 load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
 
-# As printed by `weir --version`.
-VERSION = "0.1.0"
-
 _Installed = provider(fields = {
     "archives": "depset of files: the archives that the library contains",
     "candidates": "depset of files: headers that may be requested",
@@ -70,6 +67,18 @@ def _merged_archive(ctx, name, archives):
         progress_message = "Making " + name,
     )
     return archive
+
+def _with_version(ctx, file):
+    """Writes the version into a file NAME.in, and returns NAME."""
+    out = ctx.actions.declare_file(file.basename[:-len(".in")])
+    version = ctx.file._version
+    ctx.actions.run_shell(
+        command = 'sed "s/{version}/$(cat %s)/" %s > %s' % (version.path, file.path, out.path),
+        inputs = [file, version],
+        outputs = [out],
+        mnemonic = "WriteVersion",
+    )
+    return out
 
 def _installed_library_impl(ctx):
     name = ctx.label.name
@@ -110,14 +119,13 @@ def _installed_library_impl(ctx):
         (ctx.file._cmake, "lib/cmake/%s/%sConfig.cmake" % (name, name)),
         (ctx.file._cmake_version, "lib/cmake/%s/%sConfigVersion.cmake" % (name, name)),
     ]:
-        made = ctx.actions.declare_file(path.split("/")[-1])
+        made = ctx.actions.declare_file(path.split("/")[-1] + ".in")
         ctx.actions.expand_template(
             template = template,
             output = made,
             substitutions = {
                 "{name}": name,
                 "{description}": ctx.attr.description,
-                "{version}": VERSION,
                 "{flags}": " ".join(
                     own_flags + [_exclude_libs(name, own_flags)],
                 ),
@@ -132,7 +140,7 @@ def _installed_library_impl(ctx):
                 "{targets}": " ".join(["%s::%s" % ((d.label.name,) * 2) for d in ctx.attr.requires]),
             },
         )
-        files[path] = made
+        files[path] = _with_version(ctx, made)
     return [
         DefaultInfo(files = depset(files.values())),
         _Installed(
@@ -156,6 +164,7 @@ installed_library = rule(
         "_cmake_version": attr.label(default = "version.cmake.in", allow_single_file = True),
         "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
         "_pkg_config": attr.label(default = "library.pc.in", allow_single_file = True),
+        "_version": attr.label(default = "//:VERSION", allow_single_file = True),
     },
     toolchains = ["@bazel_tools//tools/cpp:toolchain_type"],
 )
