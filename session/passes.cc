@@ -229,7 +229,8 @@ absl::Status RunPasses(Phase first, Phase last, PlanGraph& plan, const PassConte
     if (!is_observed) continue;
     const int64_t ns =
         std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count();
-    options.on_pass({pass, ns, changes, plan.NumNodes(), plan});
+    options.on_pass(
+        {pass.name, PhaseName(pass.phase), pass.doc, ns, changes, plan.NumNodes(), plan});
   }
   return absl::OkStatus();
 }

@@ -7,6 +7,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "weir/session/lowering.h"
+#include "weir/session/pass_report.h"
 #include "weir/session/plan_environment.h"
 #include "weir/session/plan_graph.h"
 
@@ -67,16 +68,7 @@ std::set<std::string> OptimizationNames();
 // INVALID_ARGUMENT naming the closest ones.
 absl::StatusOr<std::set<std::string>> ResolveOptimizations(const std::set<std::string>& names);
 
-// A pass that has run (SessionOptions::on_pass).
-struct PassReport {
-  const Pass& pass;
-  int64_t ns = 0;
-  PlanChanges changes;
-  int num_nodes = 0;      // after it
-  const PlanGraph& plan;  // after it; valid during the call only
-};
-
-// Runs the passes of these phases.
+// Runs the passes of these phases, and reports each to SessionOptions::on_pass.
 absl::Status RunPasses(Phase first, Phase last, PlanGraph& plan, const PassContext& context);
 
 // ---- the passes

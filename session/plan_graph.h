@@ -8,6 +8,7 @@
 #include "absl/container/inlined_vector.h"
 #include "weir/core/graph.h"
 #include "weir/core/kernel.h"
+#include "weir/session/pass_report.h"
 
 // The intermediate form of a step: the graph that passes (passes.h) transform, before it is lowered
 // to a Plan (lowering.h).
@@ -128,15 +129,6 @@ struct PlanLoop {
   bool in_body = false;  // PlanNode::in_body of the loop as a whole, with respect to the structured
                          // loop around it
   bool is_structured() const { return condition >= 0; }
-};
-
-// What a pass did to the nodes of a plan.
-struct PlanChanges {
-  int removed = 0;  // nodes that are gone
-  int added = 0;    // new nodes
-  int fused = 0;    // nodes that became a part of another node
-  int moved = 0;    // uses that take another, equal value from now on
-  int difference() const { return added - removed - fused; }
 };
 
 // A graph of nodes in topological order (inputs and controls come first), with its feeds, fetches

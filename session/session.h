@@ -39,7 +39,7 @@ struct SessionOptions {
   // does not affect results: they are equal bit for bit.
   std::set<std::string> disable = {};
   // Called after each pass that compiles a step, by the thread that compiles, perhaps by several at
-  // once (session/passes.h). Null: not called.
+  // once (session/pass_report.h). Null: not called.
   std::function<void(const PassReport&)> on_pass = {};
   // Flushes subnormal floats (below 1.2e-38) to zero in kernel inputs and outputs, on every thread,
   // as TensorFlow's sessions do: arithmetic with them is many times slower.

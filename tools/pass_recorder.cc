@@ -27,10 +27,10 @@ void PassRecorder::Start() {
 void PassRecorder::Add(const PassReport& report) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!is_started_) return;
-  records_.push_back({&report.pass, report.ns, report.changes, report.num_nodes});
+  records_.push_back({report.name, report.phase, report.ns, report.changes, report.num_nodes});
   if (folder_.empty() || !status_.ok()) return;
   const std::string path =
-      JoinPath(folder_, absl::StrFormat("%02d_%s", records_.size(), report.pass.name));
+      JoinPath(folder_, absl::StrFormat("%02d_%s", records_.size(), report.name));
   status_ = WriteFileAtomically(path + ".txt", PlanText(report.plan));
   if (status_.ok()) status_ = WriteFileAtomically(path + ".pb", PlanGraphDef(report.plan));
 }

@@ -1,11 +1,14 @@
 #ifndef WEIR_TOOLS_PASS_RECORDER_H_
 #define WEIR_TOOLS_PASS_RECORDER_H_
 
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
-#include "weir/session/passes.h"
+#include "absl/strings/string_view.h"
+#include "weir/core/status.h"
+#include "weir/session/pass_report.h"
 
 namespace weir::tools {
 
@@ -14,7 +17,7 @@ namespace weir::tools {
 class PassRecorder {
  public:
   struct Record {
-    const Pass* pass;
+    absl::string_view name, phase;
     int64_t ns;
     PlanChanges changes;
     int num_nodes;  // after the pass

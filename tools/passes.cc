@@ -83,8 +83,8 @@ Json ListJson() {
 Json RecordsJson(const std::vector<PassRecorder::Record>& records) {
   Json json = Json::array();
   for (const PassRecorder::Record& r : records) {
-    json.push_back({{"name", r.pass->name},
-                    {"phase", PhaseName(r.pass->phase)},
+    json.push_back({{"name", r.name},
+                    {"phase", r.phase},
                     {"ns", r.ns},
                     {"removed", r.changes.removed},
                     {"added", r.changes.added},
@@ -101,7 +101,7 @@ void PrintRecords(const std::vector<PassRecorder::Record>& records, Console& con
   PlanChanges sum;
   int64_t ns = 0;
   for (const PassRecorder::Record& r : records) {
-    table.Row({std::string(r.pass->name), HumanDuration(static_cast<double>(r.ns) * 1e-9),
+    table.Row({std::string(r.name), HumanDuration(static_cast<double>(r.ns) * 1e-9),
                number(r.changes.removed), number(r.changes.added), number(r.changes.fused),
                number(r.changes.moved), WithCommas(r.num_nodes)});
     ns += r.ns;
