@@ -1,23 +1,48 @@
 #ifndef WEIR_SESSION_WEIR_H_
 #define WEIR_SESSION_WEIR_H_
 
-// Everything that a program needs to build graphs, train, save and run them. Include it as
-// "weir/weir.h", or "weir/session/weir.h". It does not need Protobuf's headers; "weir/proto.h" has
-// the messages.
+// Everything that a program needs to build graphs, train, save and run them, with ops and kernels
+// of its own. Include it as "weir/weir.h", or "weir/session/weir.h". All of it is in namespace
+// weir.
+//
+// This list is the public interface, with four more headers that need other libraries:
+// "weir/proto.h" and "weir/core/text_proto.h" (Protobuf: programs that access fields of messages),
+// and "weir/rpc/client.h" and "weir/rpc/server.h" (gRPC). Other installed headers are details of
+// these.
 
 #if __cplusplus < 202002L
 #error "Weir's headers need C++20: compile with -std=c++20"
 #endif
 
+#include "weir/core/allocator.h"
+#include "weir/core/attr.h"
+#include "weir/core/bundle.h"
+#include "weir/core/cancellation.h"
 #include "weir/core/checkpoint_state.h"
+#include "weir/core/device.h"
+#include "weir/core/dtype.h"
 #include "weir/core/event_writer.h"
 #include "weir/core/file.h"
 #include "weir/core/function_library.h"
 #include "weir/core/gradient.h"
 #include "weir/core/graph.h"
 #include "weir/core/graph_io.h"
+#include "weir/core/kernel.h"
+#include "weir/core/npy.h"
+#include "weir/core/numeric_types.h"
+#include "weir/core/op.h"
+#include "weir/core/op_traits.h"
+#include "weir/core/record.h"
+#include "weir/core/resource.h"
+#include "weir/core/resource_handle.h"
 #include "weir/core/scope.h"
+#include "weir/core/shape.h"
+#include "weir/core/shape_context.h"
+#include "weir/core/status.h"
 #include "weir/core/tensor.h"
+#include "weir/core/tensor_slice.h"
+#include "weir/core/thread_pool.h"
+#include "weir/core/version.h"
 #include "weir/ops/array.h"
 #include "weir/ops/boolean_mask.h"
 #include "weir/ops/broadcast_weights.h"
@@ -83,9 +108,11 @@
 #include "weir/ops/window.h"
 #include "weir/session/coordinator.h"
 #include "weir/session/freeze.h"
+#include "weir/session/hook.h"
 #include "weir/session/hooks.h"
 #include "weir/session/meta_graph.h"
 #include "weir/session/monitored_session.h"
+#include "weir/session/pass_report.h"
 #include "weir/session/queue_runner.h"
 #include "weir/session/saved_model.h"
 #include "weir/session/saver.h"

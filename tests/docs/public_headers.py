@@ -1,0 +1,50 @@
+"""The headers that an installed Weir has, for the tests that read them.
+
+tools/install/BUILD lists the headers that programs include; the headers that these include are
+installed too.
+"""
+
+import ast
+import os
+import re
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*"weir/([^"]+)"', re.MULTILINE)
+TOP_HEADERS = {"weir.h": "session/weir.h", "proto.h": "proto/proto.h"}  # as "weir/weir.h"
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+
+
+def path_of(name):
+    """The file of a header: of "core/tensor.h", which is included as "weir/core/tensor.h". A header
+    that is generated has a template."""
+    path = os.path.join(ROOT, TOP_HEADERS.get(name, name))
+    return path if os.path.exists(path) else path + ".in"
+
+
+def read(name):
+    with open(path_of(name), encoding="utf-8") as header:
+        return header.read()
+
+
+def includes(name):
+    """The headers of Weir that a header includes itself, without those of messages."""
+    return [h for h in INCLUDE.findall(read(name)) if not h.endswith(".pb.h")]
+
+
+def listed():
+    """The headers that tools/install/BUILD lists, of all libraries."""
+    with open(os.path.join(ROOT, "tools/install/BUILD"), encoding="utf-8") as build:
+        calls = [node for node in ast.walk(ast.parse(build.read())) if isinstance(node, ast.Call)]
+    lists = [word.value for call in calls for word in call.keywords if word.arg == "headers"]
+    return [h.removeprefix("weir/") for names in lists for h in ast.literal_eval(names)]
+
+
+def installed():
+    """All installed headers."""
+    found, queue = set(), listed()
+    while queue:
+        name = queue.pop()
+        if name not in found:
+            found.add(name)
+            queue += includes(name)
+    return sorted(found)
