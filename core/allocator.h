@@ -15,9 +15,10 @@ namespace weir {
 // allocator outlives everything allocated from it.
 class Allocator {
  public:
-  static constexpr size_t kAlignment = 64;
+  static constexpr size_t kAlignment = 64;  // bytes: a cache line, and the longest vectors
 
   virtual ~Allocator() = default;
+  // For messages: "cpu". Valid as long as the allocator.
   virtual absl::string_view name() const = 0;
   // Returns at least `bytes` bytes, aligned to kAlignment and uninitialized, or nullptr when out of
   // memory. Never throws.
@@ -50,13 +51,16 @@ class Buffer {
   static Buffer* Wrap(void* data, size_t bytes, Allocator* allocator, void (*release)(void*),
                       void* arg, bool transient = false);
 
+  // The elements, and their size in bytes.
   void* data() const { return data_; }
   size_t size() const { return bytes_; }
   // Null for wrapped host memory.
   Allocator* allocator() const { return allocator_; }
+  // Whether the memory is an arena's (see Wrap), and whether the host may touch it.
   bool transient() const { return transient_; }
   bool host_accessible() const { return allocator_ == nullptr || allocator_->host_accessible(); }
 
+  // Adds a reference, and drops one. The last Unref frees the memory. Thread-safe.
   void Ref() { refs_.fetch_add(1, std::memory_order_relaxed); }
   void Unref() {
     // The sole owner needs no atomic decrement: no other thread can hold a reference.
@@ -64,6 +68,7 @@ class Buffer {
         refs_.fetch_sub(1, std::memory_order_acq_rel) == 1)
       Delete();
   }
+  // True if the caller's reference is the only one, so that it may write to the elements.
   bool unique() const { return holders() == 1; }
   // The number of references. Other threads may change it concurrently unless the caller excludes
   // them.
@@ -88,6 +93,7 @@ class Buffer {
 // A ref-counting pointer to a Buffer.
 class BufferPtr {
  public:
+  // Takes over a reference that the caller owns; null is allowed. Copies add a reference.
   BufferPtr() = default;
   explicit BufferPtr(Buffer* owned) : p_(owned) {}
   BufferPtr(const BufferPtr& o) : p_(o.p_) {

@@ -14,20 +14,21 @@
 #include "weir/core/status.h"
 #include "weir/core/tensor.h"
 
+// Attributes: values, maps and declarations, with the kinds and the text forms of TensorFlow's.
 namespace weir {
 
 class AttrMap;
 
 // A function name with values for the function's attributes (NameAttrList on the wire).
 struct FunctionRef {
-  std::string name;
+  std::string name;                      // of a function in the graph's library
   std::shared_ptr<const AttrMap> attrs;  // null if there are none
   friend bool operator==(const FunctionRef& a, const FunctionRef& b);
 };
 
 // A symbol that is replaced when a function is instantiated (AttrValue.placeholder on the wire).
 struct AttrPlaceholder {
-  std::string name;
+  std::string name;  // of the attribute whose value replaces it
   friend bool operator==(const AttrPlaceholder&, const AttrPlaceholder&) = default;
 };
 
@@ -36,9 +37,11 @@ struct AttrPlaceholder {
 // accepts it for every T.
 class AttrValue {
  public:
+  // A list that has no elements, and so no kind.
   struct EmptyList {
     friend bool operator==(EmptyList, EmptyList) { return true; }
   };
+  // The alternatives. A list of several kinds does not exist.
   using Value = std::variant<std::monostate, std::string, int64_t, float, bool, DataType, Shape,
                              Tensor, FunctionRef, AttrPlaceholder, EmptyList,
                              std::vector<std::string>, std::vector<int64_t>, std::vector<float>,
@@ -53,6 +56,7 @@ class AttrValue {
   AttrValue(AttrValue&& other) noexcept;
   AttrValue& operator=(const AttrValue& other);
   AttrValue& operator=(AttrValue&& other) noexcept;
+  // A value of each kind. An int becomes an int64, a string literal a string.
   AttrValue(absl::string_view s);
   AttrValue(const char* s);
   AttrValue(std::string s);
@@ -69,6 +73,7 @@ class AttrValue {
   template <class T>
   AttrValue(std::vector<T> list);  // for the list kinds above
 
+  // Whether the value is of this kind: is<int64_t>().
   template <class T>
   bool is() const {
     return std::holds_alternative<T>(value_);
@@ -78,6 +83,7 @@ class AttrValue {
   const T* get_if() const {
     return std::get_if<T>(&value_);
   }
+  // The variant, for std::visit.
   const Value& value() const { return value_; }
 
   friend bool operator==(const AttrValue& a, const AttrValue& b);
@@ -103,19 +109,24 @@ class AttrMap {
   AttrMap(AttrMap&& other) noexcept;
   AttrMap& operator=(const AttrMap& other);
   AttrMap& operator=(AttrMap&& other) noexcept;
+  // Creates a map of these attributes, in any order; of several with one name the first is kept.
   AttrMap(std::initializer_list<value_type> attrs);
 
+  // In the order of names. find returns end() if there is no such attribute.
   const_iterator begin() const { return attrs().begin(); }
   const_iterator end() const { return attrs().end(); }
   size_t size() const { return attrs().size(); }
   bool empty() const { return attrs().empty(); }
+  // Allocates memory for `size` attributes.
   void reserve(size_t size);
 
   const_iterator find(absl::string_view name) const;
 
-  // Does not replace an existing attribute.
+  // Adds an attribute; does not replace an existing one. Returns its place, and whether it was
+  // added.
   std::pair<const_iterator, bool> emplace(absl::string_view name, AttrValue value);
   std::pair<const_iterator, bool> insert(const value_type& attr);
+  // Adds or replaces an attribute. operator[] adds an attribute without a value if there is none.
   void insert_or_assign(absl::string_view name, AttrValue value);
   AttrValue& operator[](absl::string_view name);
 
@@ -147,14 +158,15 @@ bool AnyIsTensor(AttrMap::const_iterator begin, AttrMap::const_iterator end);
 // 255 }" (only ImageSummary has one).
 struct AttrSpec {
   enum class Kind { kString, kInt, kFloat, kBool, kType, kShape, kTensor, kFunction };
-  std::string name;
-  Kind kind = Kind::kType;
-  bool is_list = false;
+  std::string name;                          // "T"
+  Kind kind = Kind::kType;                   // of the value, or of the elements of a list
+  bool is_list = false;                      // declared as "list(...)"
   std::optional<int64_t> minimum;            // of the integer, or of the list's length
   DataTypes allowed_types;                   // empty: all types
   std::vector<std::string> allowed_strings;  // empty: all strings
-  std::optional<AttrValue> default_value;
+  std::optional<AttrValue> default_value;    // unset: nodes must give a value
 
+  // Parses a declaration as above. Returns INVALID_ARGUMENT, with the text, if it is malformed.
   static absl::StatusOr<AttrSpec> Parse(absl::string_view text);
   // The wire name of the attribute's type: "type", "list(int)", ...
   std::string TypeName() const;

@@ -67,10 +67,10 @@ absl::Status MergeBundles(absl::Span<const std::string> parts, const std::string
 
 // An entry of a V1 checkpoint: the slice `slice` of a tensor of shape `shape`.
 struct SavedSlice {
-  std::string name;
-  Shape shape;
-  TensorSlice slice;
-  Tensor tensor;
+  std::string name;   // the tensor's
+  Shape shape;        // of the whole tensor
+  TensorSlice slice;  // the part of it that `tensor` holds
+  Tensor tensor;      // in host memory, with the shape of the slice
 };
 
 // Writes a V1 checkpoint. The file appears atomically and is durable by default. Slices may be in
@@ -83,9 +83,9 @@ absl::Status WriteCheckpointV1(const std::string& path, const std::vector<SavedS
 
 // The metadata that a checkpoint stores for a tensor.
 struct CheckpointTensor {
-  std::string name;
-  DataType dtype = DT_INVALID;
-  Shape shape;
+  std::string name;                 // its key in the checkpoint
+  DataType dtype = DT_INVALID;      // of the elements; never a reference type
+  Shape shape;                      // of the whole tensor
   std::vector<TensorSlice> slices;  // the slices it is stored in; empty if it is stored whole
 };
 
@@ -104,6 +104,7 @@ class CheckpointReader {
 
   // Returns all tensors, sorted by name.
   virtual absl::StatusOr<std::vector<CheckpointTensor>> List() = 0;
+  // Returns the metadata of one tensor, or all of its elements in host memory.
   virtual absl::StatusOr<CheckpointTensor> Find(absl::string_view name) = 0;
   virtual absl::StatusOr<Tensor> Read(absl::string_view name) = 0;
   // Checks whether Read would succeed: reads and verifies every byte, without keeping the data
@@ -149,19 +150,20 @@ absl::StatusOr<Tensor> ReadFromCheckpoint(CheckpointReader& reader, const std::s
 
 // A defect of a bundle: in bytes [offset, offset + size) of a file, in the tensor `name`, or both.
 struct BundleProblem {
-  std::string file;
-  uint64_t offset = 0, size = 0;
-  std::string name;
-  std::string message;
+  std::string file;               // path; empty if no file is concerned
+  uint64_t offset = 0, size = 0;  // in bytes
+  std::string name;               // of the tensor; empty if no tensor is concerned
+  std::string message;            // what is wrong, for people
 };
 
+// The result of VerifyBundle.
 struct BundleReport {
-  int64_t tensors = 0;      // number of names; the slices of one tensor count once
-  int64_t index_bytes = 0;  // total bytes read and verified
-  int64_t data_bytes = 0;
-  std::vector<BundleProblem> problems;
-  std::vector<CheckpointTensor> lost;  // sorted: the tensors in the index that cannot be read
-  bool index_is_sound = true;          // if false, an unknown set of names may be lost too
+  int64_t tensors = 0;                  // number of names; the slices of one tensor count once
+  int64_t index_bytes = 0;              // total bytes read and verified
+  int64_t data_bytes = 0;               // total bytes of the data files that were read and verified
+  std::vector<BundleProblem> problems;  // all defects, in the order in which they were found
+  std::vector<CheckpointTensor> lost;   // sorted: the tensors in the index that cannot be read
+  bool index_is_sound = true;           // if false, an unknown set of names may be lost too
 };
 
 // Reads a whole bundle (V2) and accounts for every byte of its files: each byte belongs to a block

@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 
+// Cancellation of steps: the signal, and how long loops observe it.
 namespace weir {
 
 // A one-shot cancellation signal for a step: time-out, error elsewhere, session closed.
@@ -23,8 +24,12 @@ class Cancellation {
   bool OnCancel(std::function<void()> fn, int64_t* token);
   // Returns when `fn` can no longer run, unless it is running on the calling thread.
   void Unregister(int64_t token);
+  // Cancels the step: the first call sets the status, runs the callbacks on the calling thread, and
+  // returns when they have run. Later calls do nothing.
   void Cancel(absl::Status why);
+  // Whether Cancel was called. Cheap: loops call it.
   bool cancelled() const { return cancelled_.load(std::memory_order_acquire); }
+  // The status passed to Cancel; OK before.
   absl::Status status() const;
 
  private:
@@ -41,19 +46,21 @@ class Cancellation {
 // The exception that unwinds the loops of a cancelled step. ThrowIfCancelled throws it, the
 // executor catches it. Kernels release everything in destructors, so they need not handle it.
 struct StepCancelled {
-  absl::Status why;
+  absl::Status why;  // the status passed to Cancel
 };
 
 // Sets, for its lifetime, the cancellation that the calling thread's work observes; null: the work
 // cannot be cancelled. Loops of a ThreadPool propagate it to the threads that join them.
 class ScopedCancellation {
  public:
+  // `cancellation` outlives this object. Scopes nest: the destructor restores the outer one.
   explicit ScopedCancellation(const Cancellation* cancellation)
       : outer_(std::exchange(current_, cancellation)) {}
   ~ScopedCancellation() { current_ = outer_; }
   ScopedCancellation(const ScopedCancellation&) = delete;
   ScopedCancellation& operator=(const ScopedCancellation&) = delete;
 
+  // What the calling thread observes; null if nothing.
   static const Cancellation* Current() { return current_; }
 
  private:

@@ -10,11 +10,13 @@
 // the newest one.
 namespace weir {
 
+// The contents of the file.
 struct CheckpointState {
   std::string model_checkpoint_path;                    // the newest
   std::vector<std::string> all_model_checkpoint_paths;  // oldest first; the last one is the newest
   // Seconds since 1970; one for each path, or none.
   std::vector<double> all_model_checkpoint_timestamps;
+  // Seconds since 1970: when the newest checkpoint that is kept forever was written; 0: none.
   double last_preserved_timestamp = 0;
 };
 

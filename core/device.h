@@ -14,6 +14,8 @@
 #include "weir/core/scope.h"
 #include "weir/core/tensor.h"
 
+// Devices: where kernels run and tensors live. Sessions create and own them
+// (SessionOptions::make_devices creates others than the usable GPUs).
 namespace weir {
 
 // The kind of device for which a kernel is registered: a name of up to 15 characters, usually the
@@ -61,23 +63,30 @@ struct KernelInit;
 // On the CPU everything is complete on return.
 class Device {
  public:
+  // Called with the result of a copy.
   using Done = std::function<void(absl::Status)>;
 
+  // Creates a device for kernels registered for `place`. Kinds of devices derive from this class.
   Device(DeviceName name, Place place)
       : name_(std::move(name)), text_(name_.ToString()), place_(place) {}
   virtual ~Device() = default;
 
   // The fully specified name: "/job:localhost/replica:0/task:0/device:CPU:0".
+  // The name, parsed and as text.
   const DeviceName& name() const { return name_; }
   const std::string& text() const { return text_; }
+  // The place whose kernels it runs; whether tensors are in host memory and kernels run
+  // synchronously; and whether it has a stream.
   Place place() const { return place_; }
   // True for the CPU: kernels of the CPU run on its memory, when they are called.
   bool is_host() const { return place_ == kCpu && !has_stream(); }
   // Whether kernels and copies are asynchronous; otherwise they are complete on return.
   virtual bool has_stream() const { return false; }
+  // The memory of its tensors. Owned by the device, which outlives the tensors.
   virtual Allocator& allocator() = 0;
   // A description for listings: "NVIDIA H100, 80 GB, compute capability 9.0".
   virtual std::string Description() const = 0;
+  // The memory in bytes that kernels may use; 0 if it is not known.
   virtual int64_t memory_limit() const { return 0; }
 
   // Copies `from` to `to`, which is allocated and has the same dtype and size in bytes. Plain

@@ -52,10 +52,13 @@ enum DataType : uint8_t {
 // A reference type is its base type plus 100 (`DT_FLOAT_REF` = 101). Only node inputs and outputs
 // have reference types, tensors never do.
 inline constexpr int kRefOffset = 100;
+// Whether a type is a reference type, its base type (itself, if it is none), and its reference type
+// (itself, if it is one). MakeRef and BaseType accept all types.
 constexpr bool IsRef(DataType t) { return t > kRefOffset; }
 constexpr DataType BaseType(DataType t) {
   return IsRef(t) ? static_cast<DataType>(t - kRefOffset) : t;
 }
+// Returns the reference type of a type; a reference type itself.
 constexpr DataType MakeRef(DataType t) {
   return IsRef(t) ? t : static_cast<DataType>(t + kRefOffset);
 }
@@ -77,13 +80,17 @@ constexpr bool IsPlain(DataType t) {
   const DataType b = BaseType(t);
   return b != DT_STRING && b != DT_RESOURCE && b != DT_VARIANT && b != DT_INVALID;
 }
+// Whether a type, or the base type of a reference type, is real floating-point (but not one of the
+// float8 types, which have no arithmetic).
 constexpr bool IsFloating(DataType t) {
   const DataType b = BaseType(t);
   return b == DT_HALF || b == DT_BFLOAT16 || b == DT_FLOAT || b == DT_DOUBLE;
 }
+// Whether it is complex.
 constexpr bool IsComplex(DataType t) {
   return BaseType(t) == DT_COMPLEX64 || BaseType(t) == DT_COMPLEX128;
 }
+// Whether it is an integer of 8 bits or more; quantized types, bool and the 4-bit integers are not.
 constexpr bool IsInteger(DataType t) {
   switch (BaseType(t)) {
     case DT_INT8:
@@ -99,6 +106,7 @@ constexpr bool IsInteger(DataType t) {
       return false;
   }
 }
+// Whether it is one of the quantized types, "qint8" to "quint16".
 constexpr bool IsQuantized(DataType t) {
   const DataType b = BaseType(t);
   return (b >= DT_QINT8 && b <= DT_QINT32) || b == DT_QINT16 || b == DT_QUINT16;
@@ -115,9 +123,10 @@ struct DataTypeOf;
 template <class... Ts>
 struct List {};
 
+// The base of the specializations below.
 template <DataType kType>
 struct DataTypeConstant {
-  static constexpr DataType value = kType;
+  static constexpr DataType value = kType;  // the dtype
 };
 template <>
 struct DataTypeOf<float> : DataTypeConstant<DT_FLOAT> {};
@@ -221,11 +230,12 @@ bool DispatchType(DataType t, List<Ts...>, F&& f) {
   return ((DataTypeOf<Ts>::value == t ? (f.template operator()<Ts>(), true) : false) || ...);
 }
 
-// Calls f.operator()<U>() with an unsigned integer U of `bytes` bytes (or a 16-byte struct), for
-// kernels that only move plain elements. Returns false for sizes other than 1, 2, 4, 8, 16.
+// Sixteen bytes that kernels move as one element.
 struct Bytes16 {
-  uint64_t lo, hi;
+  uint64_t lo, hi;  // the low and the high half
 };
+// Calls f.operator()<U>() with an unsigned integer U of `bytes` bytes (or Bytes16), for kernels
+// that only move plain elements. Returns false for sizes other than 1, 2, 4, 8, 16.
 template <class F>
 bool DispatchSize(size_t bytes, F&& f) {
   switch (bytes) {
@@ -249,6 +259,7 @@ bool DispatchSize(size_t bytes, F&& f) {
   }
 }
 
+// A list of element types, such as those of the components of a queue.
 using DataTypes = std::vector<DataType>;
 
 // Returns the dtypes of a list's members: for (const DataType t : DataTypesOf(Floats())).

@@ -9,10 +9,12 @@
 
 #include "weir/core/record.h"
 
+// Event files, which TensorBoard reads.
 namespace weir {
 
+// How the file is named and when it is written.
 struct EventWriterOptions {
-  std::string filename_suffix = {};
+  std::string filename_suffix = {};  // appended to the file's name
   // Buffered data older than this is handed to the operating system by the next call that adds an
   // event.
   std::chrono::seconds flush_period{120};
@@ -29,17 +31,21 @@ class EventWriter {
       const std::string& logdir, const EventWriterOptions& options = {});
   ~EventWriter();
 
+  // The path of the file.
   const std::string& path() const { return path_; }
 
   // Adds a serialized Summary, the output of summary ops. Only the first value of each tag keeps
   // the tag's metadata. Returns INVALID_ARGUMENT if `summary` cannot be parsed.
   absl::Status AddSummary(absl::string_view summary, int64_t step);
+  // Adds a number under `tag`. Steps count from 0.
   absl::Status AddScalar(absl::string_view tag, float value, int64_t step);
   // Adds a serialized GraphDef (see SerializeGraph) for the graph page, a serialized MetaGraphDef,
   // or the serialized RunMetadata of a step under its own tag.
   absl::Status AddGraph(absl::string_view graph_def, int64_t step = 0);
   absl::Status AddMetaGraph(absl::string_view meta_graph_def, int64_t step = 0);
   absl::Status AddRunMetadata(absl::string_view tag, absl::string_view run_metadata, int64_t step);
+  // Hands buffered events to the operating system, and closes the file. After Close every call
+  // returns an error.
   absl::Status Flush();
   absl::Status Close();
 

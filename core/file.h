@@ -24,6 +24,7 @@ enum class Durability { kSynced, kUnsynced };
 class WritableFile {
  public:
   virtual ~WritableFile() = default;
+  // Appends all of `data`. After an error the file's end is unspecified.
   virtual absl::Status Append(absl::string_view data) = 0;
   // Hints that the file, still empty, will have `size` bytes. Preallocates them if there is room,
   // which makes writing large files take two thirds of the time. Close releases what is unused.
@@ -41,6 +42,7 @@ class WritableFile {
 class ReadableFile {
  public:
   virtual ~ReadableFile() = default;
+  // The path that it was opened with.
   const std::string& path() const { return path_; }
   // The size when the file was opened; 0 for files without a size (pipes, /proc).
   uint64_t size() const { return size_; }
@@ -50,6 +52,7 @@ class ReadableFile {
   virtual absl::StatusOr<size_t> ReadSome(uint64_t offset, size_t size, char* out) const = 0;
 
  protected:
+  // For the classes of a file system: see `path` and `size`.
   ReadableFile(std::string path, uint64_t size) : path_(std::move(path)), size_(size) {}
 
  private:
@@ -70,6 +73,7 @@ class FileSystem {
   virtual ~FileSystem() = default;
   // Creates the file, or truncates an existing one.
   virtual absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) = 0;
+  // Opens an existing file.
   virtual absl::StatusOr<std::unique_ptr<ReadableFile>> Open(const std::string& path) = 0;
   // Opens the file for appending, also while others append; creates it if it does not exist.
   // Returns UNIMPLEMENTED if the file system cannot append.
@@ -80,9 +84,11 @@ class FileSystem {
   virtual absl::Status Rename(const std::string& from, const std::string& to) = 0;
   // Creates a hard link. Returns ALREADY_EXISTS if `to` exists.
   virtual absl::Status Link(const std::string& from, const std::string& to) = 0;
+  // Removes a file.
   virtual absl::Status Remove(const std::string& path) = 0;
   // Makes the creations, removals and renames in a directory durable.
   virtual absl::Status SyncDirectory(const std::string& path) = 0;
+  // Creates a directory whose parent exists.
   virtual absl::Status MakeDirectory(const std::string& path) = 0;
   // Removes an empty directory.
   virtual absl::Status RemoveDirectory(const std::string& path) = 0;
@@ -94,6 +100,7 @@ class FileSystem {
   }
   // Returns the names in a directory, sorted, without "." and "..".
   virtual absl::StatusOr<std::vector<std::string>> List(const std::string& path) = 0;
+  // Whether a path exists, and whether it is a directory. False if it cannot be read.
   virtual bool Exists(const std::string& path) = 0;
   virtual bool IsDirectory(const std::string& path) = 0;
 };
@@ -104,6 +111,7 @@ FileSystem& Files();
 // when the scope begins or ends.
 class ScopedFileSystem {
  public:
+  // `files` outlives this object, which restores the file system that was there.
   explicit ScopedFileSystem(FileSystem* files);
   ~ScopedFileSystem();
   ScopedFileSystem(const ScopedFileSystem&) = delete;
@@ -117,18 +125,22 @@ class ScopedFileSystem {
 // the first error. The destructor closes the file without syncing.
 class BufferedFile {
  public:
-  static constexpr size_t kCapacity = size_t{1} << 18;
+  static constexpr size_t kCapacity = size_t{1} << 18;  // bytes
+  // Takes over an open, empty file.
   explicit BufferedFile(std::unique_ptr<WritableFile> file) : file_(std::move(file)) {}
   ~BufferedFile();
   BufferedFile(const BufferedFile&) = delete;
   BufferedFile& operator=(const BufferedFile&) = delete;
 
+  // Appends to the buffer, or to the file if the data is large.
   absl::Status Append(absl::string_view data);
+  // Hints at the size of the whole file: see WritableFile.
   void Reserve(uint64_t size);
   // Applies to the data that has been handed to the operating system.
   void StartSync();
   // Hands all buffered data to the operating system.
   absl::Status Flush();
+  // Flushes, and waits as WritableFile::Sync; flushes, and closes the file. Close is called once.
   absl::Status Sync();
   absl::Status Close();
   // Number of bytes appended so far.
@@ -174,12 +186,15 @@ std::string TemporaryName(absl::string_view path);
 // object lives, so that RemoveAbandoned does not remove it.
 class TemporaryFile {
  public:
+  // Chooses a name beside `path`, and locks it; the caller creates the file.
   explicit TemporaryFile(absl::string_view path);
   // Removes the file, unless it was renamed.
   ~TemporaryFile();
   TemporaryFile(const TemporaryFile&) = delete;
   TemporaryFile& operator=(const TemporaryFile&) = delete;
+  // The temporary name.
   const std::string& path() const { return path_; }
+  // Keeps the file: it now has its final name.
   void SetRenamed() { renamed_ = true; }
 
  private:

@@ -8,6 +8,8 @@
 
 #include "weir/core/graph.h"
 
+// Functions of graphs: the library that holds their definitions, and what instantiates them.
+// ops/function.h builds nodes that call them.
 namespace weir::proto {
 class FunctionDef;
 class FunctionDefLibrary;
@@ -41,6 +43,7 @@ class FunctionLibrary {
   std::string RegisteredGradient(absl::string_view name) const;
   // Returns the names in insertion order.
   std::vector<std::string> Names() const;
+  // Writes all definitions and gradients.
   void ToProto(proto::FunctionDefLibrary* def) const;
   // Returns a serialized FunctionDefLibrary.
   std::string ToBytes() const;
@@ -55,10 +58,10 @@ class FunctionLibrary {
 
 // A function instantiated as a graph for one set of attribute values.
 struct FunctionBody {
-  std::string name;
-  std::unique_ptr<Graph> graph;
-  Outputs args;     // `_Arg` nodes; they never run, their values are fed
-  Outputs results;  // may be args
+  std::string name;              // the function's
+  std::unique_ptr<Graph> graph;  // the nodes; owned, and outlives the handles below
+  Outputs args;                  // `_Arg` nodes; they never run, their values are fed
+  Outputs results;               // may be args
   // Additional targets: the nodes named by control outputs, and stateful nodes.
   std::vector<Operation> effects;
 };

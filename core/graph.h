@@ -28,13 +28,16 @@
 #include "weir/core/output.h"
 #include "weir/core/per_thread.h"
 
+// Graphs, their nodes, handles to what nodes return, and what builds nodes. The builders of ops/
+// are functions over this interface.
 namespace weir {
 
 class FunctionLibrary;
 class Graph;
 
 // The dtype and shape of the variable to which a resource output refers, as far as known at graph
-// construction time. The shape functions of reads use it.
+// construction time: the arguments `dtype` and `shape` of the variable. The shape functions of
+// reads use it.
 struct HandleData {
   DataType dtype = DT_INVALID;
   Shape shape = Shape::UnknownRank();
@@ -48,12 +51,16 @@ class Node {
   static void* operator new(size_t bytes);
   static void operator delete(void* memory);
 
+  // The unique name, "hidden/MatMul"; the record of its op, and the name of that, "MatMul". The
+  // record is valid as long as the graph's registry.
   const std::string& name() const { return name_; }
   const OpSpec& op() const { return *op_; }
   const std::string& op_name() const { return op_->name(); }
   int id() const { return id_; }  // position in Graph::nodes()
-  Graph& graph() const { return *graph_; }
+  Graph& graph() const { return *graph_; }  // owns the node
 
+  // The inputs in the order of the signature, lists expanded: tensors, which never change in a
+  // graph that is only built, and nodes that run first.
   int num_inputs() const { return static_cast<int>(inputs_.size()); }
   const Output& input(int i) const { return inputs_[i]; }
   absl::Span<const Output> inputs() const { return inputs_; }
@@ -63,8 +70,10 @@ class Node {
   int num_outputs() const { return static_cast<int>(outputs_.size()); }
   // Including reference types.
   DataType output_type(int i) const { return outputs_[i].type; }
+  // The static shape, and what is known of the variable behind a resource handle (null: nothing).
   const Shape& output_shape(int i) const { return outputs_[i].shape; }
   const HandleData* output_handle(int i) const { return outputs_[i].handle.get(); }
+  // A handle; i < num_outputs().
   Output output(int i = 0) const { return Output(const_cast<Node*>(this), i); }
   // Returns the range [first, last) of the inputs (outputs) that belong to an argument of the
   // signature, or {0, 0} if there is no such argument.
@@ -76,6 +85,7 @@ class Node {
   // All attributes: every attribute of the signature, defaults included, and marks such as
   // `_class`.
   const AttrMap& attrs() const { return attrs_; }
+  // Returns null if the node has no such attribute.
   const AttrValue* FindAttr(absl::string_view name) const;
   // Returns the value of an attribute that the signature declares with type T; anything else is a
   // bug in the caller. T is std::string, int64_t, float, bool, DataType, Shape, Tensor,
@@ -126,6 +136,9 @@ struct GraphOptions {
   bool use_resource = true;
 };
 
+// The versions that TensorFlow writes into a GraphDef: `producer` is the version of the writer,
+// `min_consumer` the oldest reader that may load the graph, and `bad_consumers` are readers that
+// must not. Import keeps a file's versions.
 struct GraphVersions {
   int producer = 2474;
   int min_consumer = 0;
@@ -146,8 +159,10 @@ class Graph {
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
 
+  // What the graph was created with. The registry is that of the constructor, not owned.
   const GraphOptions& options() const { return options_; }
   const OpRegistry& ops() const { return ops_; }
+  // As exported; ops that are deprecated in `producer` are rejected.
   GraphVersions& versions() { return versions_; }
   const GraphVersions& versions() const { return versions_; }
 
@@ -163,6 +178,7 @@ class Graph {
   void Finalize() { finalized_ = true; }
   bool finalized() const { return finalized_; }
 
+  // All nodes in creation order, and their number. The span is valid until a node is added.
   absl::Span<const std::unique_ptr<Node>> nodes() const { return nodes_; }
   int num_nodes() const { return static_cast<int>(nodes_.size()); }
   // Returns null if there is no such node.
@@ -184,15 +200,18 @@ class Graph {
   absl::Status AddControlInput(Node* node, Node* control);
   absl::Status SetControlInputs(Node* node, absl::Span<Node* const> controls);
   absl::Status SetInput(Node* node, int index, Output value);
+  // Replace an attribute, or the requested device, of a node that exists.
   void SetAttr(Node* node, absl::string_view name, AttrValue value);
   void SetDevice(Node* node, absl::string_view device);
   // Changes to nodes that a session may already have run; such a session keeps using the old
   // version. A session calls KeepChanges() to start recording changes to the existing nodes, and
   // inspects changes().
+  // One such change: `node`, and `what` was done to it ("setting attribute").
   struct Change {
     const Node* node;
     const char* what;  // "setting attribute"
   };
+  // The changes since the first KeepChanges(), oldest first.
   const std::vector<Change>& changes() const { return changes_; }
   void KeepChanges() const;
   // Recomputes the output shapes from the input shapes, and merges them with the known shapes.
@@ -201,8 +220,10 @@ class Graph {
   absl::Status RefineShape(Output output, const Shape& shape);
 
   // ---- scopes: the calling thread's stack. Users open scopes with the guards in core/scope.h.
-  const std::string& name_scope();  // "" or "a/b/" with the slash
+  const std::string& name_scope();  // "" or "a/b/" with the slash  // "" or "a/b/" with the slash
+  // As set: neither checked nor made unique.
   void set_name_scope(std::string scope);
+  // Returns the requested device of a new node: text, as DeviceScope takes it.
   using DeviceFn = std::function<std::string(const Node&)>;
   // New nodes get control edges from `controls`. A node that has a member of the group or one of
   // `controls` as an input runs after them anyway and gets no edge (as in TensorFlow, whose graphs
@@ -211,23 +232,27 @@ class Graph {
     std::vector<Node*> controls;
     absl::flat_hash_set<const Node*> members;  // nodes created in the scope so far
   };
+  // What scopes add to new nodes.
   struct Context {
     std::vector<DeviceFn> devices;  // outermost first; merged field by field, inner wins
     // One per scope of control dependencies.
     std::vector<std::shared_ptr<ControlGroup>> control_groups;
     std::vector<std::string> colocations;                  // "loc:@x", added to every new node
     std::vector<std::pair<std::string, AttrValue>> attrs;  // added to every new node
-    std::string container;
+    std::string container;  // of the resources that new nodes create; "": the default one
   };
+  // The calling thread's innermost context, which its scopes may change.
   Context& context();
 
   // ---- random seeds. Returns {seed, seed2} for an op with the given op-level seed, by the rules
   // of TensorFlow's get_seed.
+  // Sets the graph-level seed; nullopt: none, so that random ops differ from run to run.
   void set_seed(std::optional<int64_t> seed) { seed_ = seed; }
   std::optional<int64_t> seed() const { return seed_; }
   std::pair<int64_t, int64_t> NextSeed(std::optional<int64_t> op_seed);
 
   // ---- collections: named ordered lists, created on first use. Thread-safe.
+  // Appends an item, also if it is in the collection already.
   void AddToCollection(absl::string_view key, CollectionItem item);
   // Duplicate keys count once.
   void AddToCollections(const std::vector<std::string>& keys, const CollectionItem& item);
@@ -242,6 +267,7 @@ class Graph {
   // thread uses it. The reference is valid as long as the graph; after ClearCollection(key) the
   // list no longer belongs to the collection.
   std::vector<CollectionItem>& LiveCollection(absl::string_view key);
+  // Empties the collection; replaces its items.
   void ClearCollection(absl::string_view key);
   void SetCollection(absl::string_view key, std::vector<CollectionItem> items);
   std::vector<std::string> CollectionKeys() const;  // sorted

@@ -20,6 +20,8 @@
 #include "weir/core/resource.h"
 #include "weir/core/thread_pool.h"
 
+// Kernels: the functions that run nodes, what they are given, and the registry where sessions find
+// them. docs/add_an_op.md writes one.
 namespace weir {
 
 template <class Registry>
@@ -29,14 +31,17 @@ class KernelContext;
 class KernelRegistry;
 class StepTrace;
 
-// A function call in progress: the calling node, and the enclosing call.
+// A function call in progress: the calling `node`, the enclosing call (`outer`, null for none), and
+// how many calls there are (`depth`).
 struct FunctionCall {
   const Node* node = nullptr;
   const FunctionCall* outer = nullptr;
   int depth = 1;
 };
 
-// Shared by the kernels of one step.
+// Shared by the kernels of one step: its number (`step_id`), the session's threads (`pool`) and
+// state (`resources`), and what ends it early (`cancellation`). The session owns them; they outlive
+// the step.
 struct StepInfo {
   int64_t step_id = 0;
   ThreadPool* pool = nullptr;
@@ -53,9 +58,9 @@ struct StepInfo {
 
 // The input of a kernel factory, which runs once per node when a Plan is made.
 struct KernelInit {
-  const Node& node;
-  Device& device;
-  ResourceMap& resources;
+  const Node& node;  // outlives the kernel
+  Device& device;  // where the kernel will run; outlives it
+  ResourceMap& resources;  // the session's state
   // Input shapes as far as the Plan knows them. A kernel may specialize for them, but must check
   // the actual shapes at run time.
   absl::Span<const Shape> input_shapes;
@@ -71,13 +76,16 @@ struct KernelInit {
   // The session's kernels; null where there is no session.
   const KernelRegistry* kernels = nullptr;
 
+  // Whether input `input` is step-invariant; false if nothing is known.
   bool is_step_invariant(int input) const {
     return input < static_cast<int>(step_invariant_inputs.size()) && step_invariant_inputs[input];
   }
+  // The former name.
   [[deprecated("use is_step_invariant")]] bool is_lasting(int input) const {
     return is_step_invariant(input);
   }
 
+  // Returns an attribute of the node, as Node::attr does.
   template <class T>
   T attr(absl::string_view name) const {
     return node.attr<T>(name);
@@ -98,11 +106,14 @@ struct KernelInit {
 // Several steps may run a closure concurrently, so its state must be thread-safe.
 class Kernel {
  public:
+  // What an asynchronous kernel calls with its status, once; and the two kinds of closures.
   using Done = std::function<void(absl::Status)>;
   using Run = std::function<absl::Status(KernelContext&)>;
   using RunAsync = std::function<void(KernelContext&, Done)>;
 
   Kernel() = default;
+  // A synchronous kernel, and an asynchronous one. The closure is copied; it owns what it needs,
+  // and refers to nothing of KernelInit but `node`, `device` and `resources`.
   template <class F,
             std::enable_if_t<std::is_invocable_r_v<absl::Status, F&, KernelContext&>, int> = 0>
   Kernel(F run) : form_(Run(std::move(run))) {}
@@ -110,6 +121,7 @@ class Kernel {
             std::enable_if_t<std::is_invocable_r_v<void, F&, KernelContext&, Done>, int> = 0,
             class = void>
   Kernel(F run) : form_(RunAsync(std::move(run))) {}
+  // A kernel that never runs: the node's output is `value`.
   static Kernel Constant(Tensor value);
 
   // The closure or value of each form; empty if the kernel has another form.
@@ -118,8 +130,9 @@ class Kernel {
   const Tensor& constant() const { return As<Tensor>(); }
   Run run() && { return Take<Run>(); }
   RunAsync run_async() && { return Take<RunAsync>(); }
+  // Whether it has the asynchronous form.
   bool is_async() const { return std::holds_alternative<RunAsync>(form_); }
-  bool is_constant() const { return constant().initialized(); }
+  bool is_constant() const { return constant().initialized(); }  // whether it has the constant form
 
  private:
   template <class T>
@@ -142,8 +155,9 @@ class Kernel {
 class KernelContext {
  public:
   // The locations of a node's values: `slots` is the array of all values, `inputs` and `outputs`
-  // hold the slot indices of this node's values. `planned` (may be null) holds, at the index of an
-  // output, the memory that the Plan assigned to it.
+  // hold the slot indices of this node's `num_inputs` and `num_outputs` values. `planned` (may be
+  // null) holds, at the index of an output, the memory that the Plan assigned to it. `dead` has, at
+  // the index of a value, 1 for a dead tensor.
   struct Binding {
     Tensor* slots = nullptr;
     const Tensor* planned = nullptr;
@@ -161,9 +175,13 @@ class KernelContext {
     const int32_t* last_uses = nullptr;
     int32_t num_last_uses = 0;
   };
+  // Made by the executor. All arguments outlive the context.
   KernelContext(const Node& node, Device& device, const StepInfo& step, const Binding& b)
       : node_(&node), device_(&device), step_(&step), b_(b) {}
 
+  // The node, its device, and what all kernels of the step share: threads, state, and what ends the
+  // step early. A kernel that waits or loops for long observes `cancellation`
+  // (core/cancellation.h).
   const Node& node() const { return *node_; }
   Device& device() const { return *device_; }
   ThreadPool& pool() const { return *step_->pool; }
@@ -171,9 +189,12 @@ class KernelContext {
   const StepInfo& step() const { return *step_; }
   Cancellation* cancellation() const { return step_->cancellation; }
 
+  // The node's values. An input is in the device's memory, or in the host's if HostArgs names it,
+  // and is never modified; i < num_inputs().
   int num_inputs() const { return b_.num_inputs; }
   int num_outputs() const { return b_.num_outputs; }
   const Tensor& input(int i) const { return b_.slots[b_.inputs[i]]; }
+  // The elements of an input. A type other than its dtype is fatal.
   template <class T>
   const T* input_data(int i) const {
     return input(i).template data<T>();
@@ -249,6 +270,7 @@ class KernelContext {
 class KernelFactory : public std::function<absl::StatusOr<Kernel>(const KernelInit&)> {
  public:
   using function::function;
+  // The kernel itself, for all nodes of the op.
   KernelFactory(absl::Status (*run)(KernelContext&));
 };
 // In KernelDef::host_args: all arguments.
@@ -263,10 +285,11 @@ struct ElementwiseLoop {
   void (*unary)(const void* x, void* y, int64_t n, double param) = nullptr;
   // Computes z[i] = f(x[i], y[i]). z may be x or y.
   void (*binary)(const void* x, const void* y, void* z, int64_t n, double param) = nullptr;
-  const char* attr = nullptr;
+  const char* attr = nullptr;  // a float attribute of the op, passed as `param`; null: none
   float cost_ns = 1;  // for each element, on one thread
 };
 
+// The types of attributes, by name: {{"T", DT_FLOAT}}.
 using TypeConstraints = std::vector<std::pair<std::string, DataType>>;
 
 // The registration of a kernel: one op, one place, and the properties that the Plan uses.
@@ -274,10 +297,10 @@ struct KernelDef {
   KernelDef();
   ~KernelDef();
 
-  std::string op;
-  Place place = kCpu;
+  std::string op;  // the op's name
+  Place place = kCpu;  // where it runs
   TypeConstraints constraints;  // attribute -> type; other attributes may have any type
-  KernelFactory make;
+  KernelFactory make;  // makes the kernel of a node
 
   // Inputs (by position) whose memory an output of the same size in bytes may reuse. The kernel
   // must read element i of such an input no later than it writes element i of the output.
@@ -313,6 +336,7 @@ struct KernelDef {
     if (aliases_each) return output;
     return output < static_cast<int>(aliases.size()) ? aliases[output] : -1;
   }
+  // Whether an output may alias an input.
   bool has_aliases() const { return aliases_each || !aliases.empty(); }
 };
 
@@ -324,6 +348,7 @@ struct KernelDef {
 //   r->Add("Shape", kCpu, Shape).HostArgs({"output"});
 class KernelRegistry {
  public:
+  // Creates an empty registry layered over `base` (null: over none), which outlives it.
   explicit KernelRegistry(const KernelRegistry* base = nullptr);
   // Creates a registry whose records are constructed when they are first looked up.
   explicit KernelRegistry(std::unique_ptr<const Families<KernelRegistry>> families);

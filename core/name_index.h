@@ -9,6 +9,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
 
+// Names in a graph, for its lookups and for names that are made unique.
 namespace weir {
 
 class Node;
@@ -25,6 +26,7 @@ class NameIndex {
   // Adds a node whose name neither changes nor moves in memory until the node is removed. Does not
   // mark the name as taken.
   void Add(Node* node);
+  // Removes a node that was added; its name stays taken.
   void Remove(Node* node);
 
   // Returns a free name: `asked`, `asked_1`, ... The result is valid for one call of AddUnique, for
@@ -39,6 +41,7 @@ class NameIndex {
   // Frees `given` if it is the last name derived from `asked`. No node has this name.
   void Release(absl::string_view asked, absl::string_view given);
 
+  // Allocates memory for that many names.
   void Reserve(size_t names) { entries_.reserve(names); }
   size_t size() const { return entries_.size(); }
 
@@ -75,9 +78,10 @@ class NameIndex {
   std::map<std::string, Node*, std::less<>> case_variants_;
 };
 
+// A name that nothing has, and where its counter is; see Unique.
 class NameIndex::FreeName {
  public:
-  const std::string& text() const { return text_; }
+  const std::string& text() const { return text_; }  // the name
 
  private:
   friend class NameIndex;

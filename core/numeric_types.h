@@ -68,28 +68,36 @@ WEIR_HD inline uint16_t FloatToBfloat16(float f) {
 
 }  // namespace internal
 
+// IEEE 754 binary16: 10 bits of mantissa, largest finite value 65504.
 struct half {
-  uint16_t bits = 0;
+  uint16_t bits = 0;  // the encoding
   half() = default;
+  // Rounds to nearest even; NaN stays NaN. Numbers of other types are rounded to float first.
   WEIR_HD half(float f) : bits(internal::FloatToHalf(f)) {}
   WEIR_HD explicit half(double f) : half(static_cast<float>(f)) {}
   WEIR_HD explicit half(int f) : half(static_cast<float>(f)) {}
+  // Exact.
   WEIR_HD operator float() const { return internal::HalfToFloat(bits); }
+  // Each computes in float and rounds.
   WEIR_HD half& operator+=(half o) { return *this = half(float(*this) + float(o)); }
   WEIR_HD half& operator-=(half o) { return *this = half(float(*this) - float(o)); }
   WEIR_HD half& operator*=(half o) { return *this = half(float(*this) * float(o)); }
   WEIR_HD half& operator/=(half o) { return *this = half(float(*this) / float(o)); }
 };
 
+// The upper half of a float: 7 bits of mantissa, and float's range.
 struct bfloat16 {
-  uint16_t bits = 0;
+  uint16_t bits = 0;  // the encoding
   bfloat16() = default;
+  // Rounds to nearest even; NaN stays NaN. Numbers of other types are rounded to float first.
   WEIR_HD bfloat16(float f) : bits(internal::FloatToBfloat16(f)) {}
   WEIR_HD explicit bfloat16(double f) : bfloat16(static_cast<float>(f)) {}
   WEIR_HD explicit bfloat16(int f) : bfloat16(static_cast<float>(f)) {}
+  // Exact.
   WEIR_HD operator float() const {
     return internal::FloatFromBits(static_cast<uint32_t>(bits) << 16);
   }
+  // Each computes in float and rounds.
   WEIR_HD bfloat16& operator+=(bfloat16 o) { return *this = bfloat16(float(*this) + float(o)); }
   WEIR_HD bfloat16& operator-=(bfloat16 o) { return *this = bfloat16(float(*this) - float(o)); }
   WEIR_HD bfloat16& operator*=(bfloat16 o) { return *this = bfloat16(float(*this) * float(o)); }
@@ -99,19 +107,23 @@ struct bfloat16 {
 // A storage-only element type: distinct in the type system, without arithmetic.
 template <class Storage, int kTag>
 struct StorageOnly {
-  Storage value = 0;
+  Storage value = 0;  // the encoding
   friend bool operator==(StorageOnly a, StorageOnly b) { return a.value == b.value; }
 };
+// Quantized integers; the range that they stand for is in tensors beside them.
 using qint8 = StorageOnly<int8_t, 11>;
 using quint8 = StorageOnly<uint8_t, 12>;
 using qint32 = StorageOnly<int32_t, 13>;
 using qint16 = StorageOnly<int16_t, 15>;
 using quint16 = StorageOnly<uint16_t, 16>;
+// 8-bit floats, named by their bits of exponent and mantissa; fn: no infinities, uz: no negative
+// zero either.
 using float8_e5m2 = StorageOnly<uint8_t, 24>;
 using float8_e4m3fn = StorageOnly<uint8_t, 25>;
 using float8_e4m3fnuz = StorageOnly<uint8_t, 26>;
 using float8_e4m3b11fnuz = StorageOnly<uint8_t, 27>;
 using float8_e5m2fnuz = StorageOnly<uint8_t, 28>;
+// 4-bit integers, one in each byte.
 using int4 = StorageOnly<int8_t, 29>;
 using uint4 = StorageOnly<uint8_t, 30>;
 

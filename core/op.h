@@ -12,6 +12,7 @@
 #include "weir/core/attr.h"
 #include "weir/core/op_traits.h"
 
+// Ops: their records, and the registries where graphs find them. docs/add_an_op.md writes one.
 namespace weir {
 
 class Node;
@@ -25,17 +26,18 @@ class ShapeContext;
 // T"), a list of N equal types ("inputs: N * T"), or a list of mixed types ("data: Tin"); each may
 // be a reference ("ref: Ref(T)").
 struct ArgSpec {
-  std::string name;
+  std::string name;  // "features"
   DataType type = DT_INVALID;  // if fixed
   std::string type_attr;       // attribute of kind type
   std::string number_attr;     // attribute of kind int: list length
   std::string type_list_attr;  // attribute of kind list(type)
-  bool is_ref = false;
+  bool is_ref = false;  // takes or returns a reference to a variable
 };
 
 // The types of a node's inputs or outputs; inline-allocated, since most nodes have few.
 using NodeTypes = absl::InlinedVector<DataType, 4>;
 
+// Infers the shapes of a node's outputs (shape_context.h).
 using ShapeFn = std::function<absl::Status(ShapeContext&)>;
 // Builds the gradient with respect to every input (see gradient.h). Errors are stored in the graph.
 using GradientFn = std::function<std::vector<Grad>(GradContext&)>;
@@ -54,6 +56,7 @@ using GradientFn = std::function<std::vector<Grad>(GradContext&)>;
 // Signatures equal TensorFlow's, including the order of arguments and attributes.
 class OpSpec {
  public:
+  // A record without arguments. Ops are named in CamelCase, as in TensorFlow.
   explicit OpSpec(absl::string_view name);
   ~OpSpec();
   OpSpec(const OpSpec& other);
@@ -66,14 +69,17 @@ class OpSpec {
   OpSpec& Attr(absl::string_view attr);
   // Has side effects or state: nodes are never folded, merged with an equal node, or run twice.
   OpSpec& Stateful();
+  // f(x, y) = f(y, x), so that nodes whose inputs are swapped may be merged.
   OpSpec& Commutative();
   // Marks the record of a function's signature: a node of this op calls the function of that name.
   OpSpec& Function();
+  // Sums any number of inputs, in any order: AddN.
   OpSpec& Aggregate();
   // Accepts a reference to a variable that has no value yet (Assign).
   OpSpec& AllowsUninitializedInput();
   // Disallowed in graphs of producer version `version` or later.
   OpSpec& Deprecated(int version, absl::string_view explanation);
+  // Traits, one setter for each field of OpTraits (op_traits.h).
   // Traits (op_traits.h).
   OpSpec& Moves(Movement movement);
   OpSpec& Elementwise();
@@ -92,26 +98,33 @@ class OpSpec {
   OpSpec& Flops(CostFn flops);
   OpSpec& Bytes(CostFn bytes);
   OpSpec& ShapeValue(ShapeValueFn fn);
+  // The shape function; without one the outputs have unknown rank.
   OpSpec& InferShape(ShapeFn fn);
+  // The gradient function; without one, Gradients sets an error that names the node.
   OpSpec& Gradient(GradientFn fn);
   // The gradient is zero or undefined; differentiation stops here without an error (Shape, ArgMax).
   OpSpec& NotDifferentiable();
+  // The documentation of the op that `weir ops` prints.
   OpSpec& Doc(absl::string_view text);
 
+  // What the setters above have set.
   const std::string& name() const { return name_; }
   const std::vector<ArgSpec>& inputs() const { return inputs_; }
   const std::vector<ArgSpec>& outputs() const { return outputs_; }
   const std::vector<AttrSpec>& attrs() const { return attrs_; }
   // Returns null if there is no such attribute.
   const AttrSpec* FindAttr(absl::string_view name) const;
+  // What the setters of the same names have set.
   bool stateful() const { return stateful_; }
   bool commutative() const { return commutative_; }
   bool is_function() const { return is_function_; }
   bool aggregate() const { return aggregate_; }
   bool allows_uninitialized_input() const { return allows_uninitialized_input_; }
+  // What passes may assume; the version from which the op is disallowed (0: none), and the reason.
   const OpTraits& traits() const { return traits_; }
   int deprecated_version() const { return deprecated_version_; }
   const std::string& deprecation() const { return deprecation_; }
+  // Empty if there is none.
   const ShapeFn& shape_fn() const { return shape_fn_; }
   const GradientFn& gradient_fn() const { return gradient_fn_; }
   bool not_differentiable() const { return not_differentiable_; }
@@ -149,6 +162,7 @@ class OpSpec {
 // Must not change once a graph uses it; lookups are thread-safe.
 class OpRegistry {
  public:
+  // Creates an empty registry layered over `base` (null: over none), which outlives it.
   explicit OpRegistry(const OpRegistry* base = nullptr);
   // Creates a registry whose records are constructed when they are first looked up.
   explicit OpRegistry(std::unique_ptr<const Families<OpRegistry>> families);

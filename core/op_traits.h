@@ -94,9 +94,9 @@ struct ContainerUse {
     kArray,
     kList,  // A list is a value: output 0 is the list after the operation.
   };
-  Kind kind = Kind::kNone;
-  Type type = Type::kStack;
-  int value = 0;
+  Kind kind = Kind::kNone;  // what the op does
+  Type type = Type::kStack;  // with which container
+  int value = 0;  // the input with the values that are put
 };
 
 // The functions that an op calls, and which of its inputs are their arguments.
@@ -110,18 +110,19 @@ struct FunctionCalls {
 
 // The element e for which op(x, e) = x, and op(e, x) = x if `either_side`.
 struct NeutralElement {
-  double value = 0;
+  double value = 0;  // e
   bool either_side = false;
   bool in_floating_point = false;  // Holds bit for bit in floating point too (x + 0 does not).
 };
 
-// A call of an op whose costs are asked for. `node` may be null, if only shapes are known.
+// A call of an op whose costs are asked for: `inputs` and `outputs`, and `fused_ops`, the ops that
+// a fused node performs, in order. `node` may be null, if only shapes are known.
 struct OpCall {
   struct Value {
     DataType dtype = DT_INVALID;  // DT_INVALID: a dead value.
-    Shape shape;
+    Shape shape;  // fully defined
     double elements() const;  // 0 for strings, handles and variants.
-    double bytes() const;
+    double bytes() const;  // of the elements in memory
   };
   absl::Span<const Value> inputs, outputs;
   const Node* node = nullptr;
@@ -142,13 +143,17 @@ using CostFn = double (*)(const OpCall& call);
 class ShapeValueContext {
  public:
   virtual ~ShapeValueContext() = default;
+  // The node whose value is asked for.
   virtual const Node& node() const = 0;
   // The value of input i as far as it is known; nothing if too little is.
   virtual std::optional<std::vector<int64_t>> Input(int i) = 0;
 };
+// Returns output 0 of such an op, a vector or scalar of integers; nothing if it is not known.
 using ShapeValueFn = std::optional<std::vector<int64_t>> (*)(ShapeValueContext& c);
 
+// The traits of an op.
 struct OpTraits {
+  // See the enumerations above.
   Movement movement = Movement::kComputes;
   ControlFlow control_flow = ControlFlow::kNone;
   Effect effect = Effect::kByState;
@@ -174,12 +179,14 @@ struct OpTraits {
   // output 0 if elementwise, or of input 0 if a reduction; none if it moves values; else not known.
   CostFn flops = nullptr;
   CostFn bytes = nullptr;  // Null: inputs and outputs once each, as `movement` says.
+  // Null: the output's elements are not known while a graph is built.
   ShapeValueFn shape_value = nullptr;
 
   // Moves values and computes nothing.
   bool only_moves() const {
     return movement != Movement::kComputes && movement != Movement::kReadsShape;
   }
+  // Whether it writes the variables at its inputs.
   bool writes_variables() const {
     return variable_use == VariableUse::kUpdates || variable_use == VariableUse::kReplaces;
   }

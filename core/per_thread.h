@@ -11,6 +11,7 @@ namespace weir {
 template <class T>
 class PerThread {
  public:
+  // Returns the calling thread's T. The reference is valid as long as this object.
   T& get() {
     const std::thread::id asking = std::this_thread::get_id();
     if (latest_ == nullptr || asking != owner_) {

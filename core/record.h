@@ -14,10 +14,14 @@ namespace weir {
 // Writes records. Not thread-safe. The destructor flushes, but only Close reports errors.
 class RecordWriter {
  public:
+  // Creates the file, or truncates an existing one.
   static absl::StatusOr<std::unique_ptr<RecordWriter>> Create(const std::string& path);
+  // Adds a record of any bytes.
   absl::Status Append(absl::string_view record);
   // Hands all buffered data to the operating system, which makes it visible to other processes.
   absl::Status Flush() { return file_.Flush(); }
+  // Flushes and waits until the data would survive a power failure; flushes and closes the file,
+  // once.
   absl::Status Sync() { return file_.Sync(); }
   absl::Status Close() { return file_.Close(); }
 
@@ -29,6 +33,7 @@ class RecordWriter {
 // Reads records. Not thread-safe.
 class RecordReader {
  public:
+  // Opens a file at its first record. NOT_FOUND if there is none.
   static absl::StatusOr<std::unique_ptr<RecordReader>> Open(const std::string& path);
   // Returns the next record, or nullopt at the end of the file. Returns DATA_LOSS with path and
   // offset for a wrong checksum or a truncated record. The offset does not advance then, so that a
@@ -36,6 +41,7 @@ class RecordReader {
   absl::StatusOr<std::optional<std::string>> Next();
   // The offset of the next record.
   uint64_t offset() const { return offset_; }
+  // Continues at `offset`, which is that of a record.
   void Seek(uint64_t offset) { offset_ = offset; }
 
  private:

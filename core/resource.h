@@ -12,6 +12,7 @@
 #include "weir/core/resource_handle.h"
 #include "weir/core/tensor.h"
 
+// State that outlives steps: variables, and what holds queues, tables and iterators too.
 namespace weir {
 
 class Device;
@@ -35,11 +36,13 @@ class Resource {
 // Uninitialized until the first assignment.
 class VariableState final : public Resource {
  public:
+  // An uninitialized variable. Made by the kernels of VarHandleOp and VariableV2.
   VariableState(std::string name, DataType dtype, Shape shape, bool on_host = true)
       : name_(std::move(name)), dtype_(dtype), shape_(std::move(shape)), on_host_(on_host) {}
 
   std::string Describe() const override { return "variable '" + name_ + "'"; }
   void Clear() override;
+  // The name in its container, and the type of its values.
   const std::string& name() const { return name_; }
   DataType dtype() const { return dtype_; }
   // The declared shape; may be partly unknown.
@@ -52,6 +55,7 @@ class VariableState final : public Resource {
   std::mutex& mutex() { return mutex_; }
 
   // The functions below require mutex() to be held.
+  // The value; an uninitialized tensor if there is none.
   bool initialized() const { return value_.initialized(); }
   const Tensor& value() const { return value_; }
   // Replaces the value. The tensor must own its memory (not a step's arena): see
@@ -67,6 +71,7 @@ class VariableState final : public Resource {
 
   // Returns a snapshot of the value; FAILED_PRECONDITION if there is none yet. Takes the lock.
   absl::StatusOr<Tensor> Read();
+  // Whether it has a value. Takes the lock.
   bool IsInitialized();
   // Returns TensorFlow's error for an uninitialized variable.
   absl::Status Uninitialized() const;
@@ -83,7 +88,7 @@ class VariableState final : public Resource {
 // The resources of a session (or of a server's devices), by container, type and name. Thread-safe.
 class ResourceMap {
  public:
-  static constexpr char kDefaultContainer[] = "localhost";
+  static constexpr char kDefaultContainer[] = "localhost";  // of resources whose nodes name none
 
   // Returns the resource of that name and type; creates it with `make` if it does not exist.
   template <class T>

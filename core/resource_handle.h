@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+// The elements of tensors that refer to variables, queues and tables.
 namespace weir {
 
 class Resource;  // core/resource.h
@@ -11,8 +12,8 @@ class Resource;  // core/resource.h
 // An element of a DT_RESOURCE tensor: a name, and the resource itself once it has been looked up.
 class ResourceHandle {
  public:
-  std::string device, container, name;
-  std::shared_ptr<Resource> resource;
+  std::string device, container, name;  // where it lives, and under which name
+  std::shared_ptr<Resource> resource;  // null until it is looked up; shared with the session's map
 };
 
 }  // namespace weir

@@ -16,6 +16,7 @@ namespace weir {
 // error on the graph.
 class NameScope {
  public:
+  // `graph` outlives the scope.
   NameScope(Graph& graph, absl::string_view name);
   ~NameScope();
   NameScope(const NameScope&) = delete;
@@ -36,8 +37,9 @@ class ContextScope {
   ~ContextScope();
 
  protected:
+  // Saves the context of `graph`, which outlives the guard.
   explicit ContextScope(Graph& graph);
-  Graph& graph_;
+  Graph& graph_;  // whose context is restored
 
  private:
   Graph::Context saved_;
@@ -49,6 +51,7 @@ class ContextScope {
 // the graph.
 class DeviceScope : public ContextScope {
  public:
+  // Requests this device, or the one that the function returns for each node.
   DeviceScope(Graph& graph, absl::string_view device);
   DeviceScope(Graph& graph, Graph::DeviceFn device);
 };
@@ -57,10 +60,13 @@ class DeviceScope : public ContextScope {
 // them.
 class ControlDependencies : public ContextScope {
  public:
+  // Adds to the operations of the enclosing scopes.
   ControlDependencies(Graph& graph, const std::vector<Operation>& ops);
 };
+// New nodes do not wait for the operations of the enclosing scopes, nor for a loop's.
 class ClearControlDependencies : public ContextScope {
  public:
+  // Resets until the end of the block.
   explicit ClearControlDependencies(Graph& graph);
 };
 
@@ -68,25 +74,28 @@ class ClearControlDependencies : public ContextScope {
 // the marks of outer scopes.
 class ColocateWith : public ContextScope {
  public:
+  // `op` is a node of `graph`.
   ColocateWith(Graph& graph, Operation op, bool ignore_existing = false);
 };
 
 // Adds an attribute to new nodes (the name must start with '_').
 class AttrScope : public ContextScope {
  public:
+  // Adds until the end of the block.
   AttrScope(Graph& graph, absl::string_view name, AttrValue value);
 };
 
 // Sets the container of resources created inside.
 class ContainerScope : public ContextScope {
  public:
+  // An empty name is the default container, "localhost".
   ContainerScope(Graph& graph, absl::string_view container);
 };
 
 // A parsed device name; unset parts match anything.
 struct DeviceName {
   std::optional<std::string> job, type;  // type in upper case: "CPU", "GPU"
-  std::optional<int> replica, task, id;
+  std::optional<int> replica, task, id;  // 0, 1, ...; unset: any
 
   // Parses full and short forms ("/cpu:0", "GPU:1", "/job:ps/task:3/device:CPU:*"). Returns
   // INVALID_ARGUMENT, with the text, for anything else.

@@ -16,7 +16,7 @@ namespace weir {
 // is the scalar shape [].
 class Shape {
  public:
-  static constexpr int64_t kUnknown = -1;
+  static constexpr int64_t kUnknown = -1;  // an extent that is not known
   static constexpr int kMaxRank = 254;  // TensorFlow's limit
 
   Shape() = default;
@@ -28,12 +28,13 @@ class Shape {
   // for untrusted dimensions.
   Shape(std::initializer_list<int64_t> dims);
   explicit Shape(absl::Span<const int64_t> dims);
+  // The shape of which nothing is known.
   static Shape UnknownRank();
   // For shapes from files and users. Returns an error for ranks above kMaxRank, dimensions below
   // -1, and element counts that overflow int64 (counting known dimensions only).
   static absl::StatusOr<Shape> Make(absl::Span<const int64_t> dims);
 
-  bool has_rank() const { return has_rank_; }
+  bool has_rank() const { return has_rank_; }  // false: nothing is known
   // -1 if unknown.
   int rank() const { return has_rank_ ? static_cast<int>(dims_.size()) : -1; }
   // Returns the extent of dimension i, or -1 if the dimension or the rank is unknown. A negative
@@ -42,12 +43,15 @@ class Shape {
     if (!has_rank_) return kUnknown;
     return dims_[i < 0 ? i + static_cast<int>(dims_.size()) : i];
   }
+  // The extents; empty for unknown rank.
   absl::Span<const int64_t> dims() const { return dims_; }
+  // Change the dimensions. The rank is known, and `i` is in [0, rank), for InsertDim in [0, rank].
   void set_dim(int i, int64_t extent) { dims_[i] = extent; }
   void AddDim(int64_t extent) { dims_.push_back(extent); }
   void InsertDim(int i, int64_t extent);
   void RemoveDim(int i);
 
+  // Whether rank and all extents are known; whether the rank is 0.
   bool IsFullyDefined() const;
   bool IsScalar() const { return has_rank_ && dims_.empty(); }
   // Returns the product of the extents, or -1 if the shape is not fully defined. Returns INT64_MAX
@@ -76,6 +80,7 @@ class Shape {
   // Returns the dimensions [begin, end); negative indices count from the end.
   Shape Sub(int begin, int end) const;
   Shape Sub(int begin) const { return Sub(begin, rank()); }
+  // Returns the dimensions of this shape, and then those of `tail`; unknown rank if one has it.
   Shape Concatenate(const Shape& tail) const;
 
   // Returns "[2,?,3]", "[]", "<unknown>": the form used in error messages.

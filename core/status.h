@@ -51,6 +51,7 @@ absl::Status Internal(const Args&... args) {
 
 }  // namespace weir
 
+// Returns the error of an expression of type absl::Status from the calling function, if it is one.
 #define WEIR_RETURN_IF_ERROR(expr)                                \
   do {                                                            \
     if (::absl::Status weir_status = (expr); !weir_status.ok()) { \
