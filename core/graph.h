@@ -36,11 +36,10 @@ class FunctionLibrary;
 class Graph;
 
 // The dtype and shape of the variable to which a resource output refers, as far as known at graph
-// construction time: the arguments `dtype` and `shape` of the variable. The shape functions of
-// reads use it.
+// construction time. The shape functions of reads use it.
 struct HandleData {
-  DataType dtype = DT_INVALID;
-  Shape shape = Shape::UnknownRank();
+  DataType dtype = DT_INVALID;         // of the variable's value
+  Shape shape = Shape::UnknownRank();  // declared
 };
 
 // A node of a graph. Created by NodeBuilder or import, owned by its graph, at a fixed address for
@@ -56,7 +55,7 @@ class Node {
   const std::string& name() const { return name_; }
   const OpSpec& op() const { return *op_; }
   const std::string& op_name() const { return op_->name(); }
-  int id() const { return id_; }  // position in Graph::nodes()
+  int id() const { return id_; }            // position in Graph::nodes()
   Graph& graph() const { return *graph_; }  // owns the node
 
   // The inputs in the order of the signature, lists expanded: tensors, which never change in a
@@ -360,6 +359,7 @@ class Graph {
 // type, bad attribute, incompatible shapes) Build sets the graph's status and returns null.
 class NodeBuilder {
  public:
+  // `graph` outlives the builder. An unknown op is an error of Build.
   NodeBuilder(Graph& graph, absl::string_view op);
   ~NodeBuilder();
 
@@ -384,6 +384,7 @@ class NodeBuilder {
   // Until then it has an ordinary name.
   NodeBuilder& NamedAfterUser();
 
+  // Builds the node, which the graph owns; null on an error. Call it once.
   Node* Build();
   // Builds the node and returns its output 0, or an invalid Output.
   Output BuildOutput() {
@@ -421,6 +422,7 @@ class NodeBuilder {
 // arguments. The graph is that of the first valid Output. An invalid input yields an invalid result
 // without another error.
 struct Arg {
+  // One tensor, and the tensors of a list argument.
   Arg(const Output& o);
   Arg(Outputs list);
   ~Arg();
@@ -428,9 +430,10 @@ struct Arg {
   Arg(Arg&& other) noexcept;
   Arg& operator=(const Arg& other);
   Arg& operator=(Arg&& other) noexcept;
-  Outputs values;
-  bool is_list;
+  Outputs values;  // the tensors; one unless is_list
+  bool is_list;    // made from a list
 };
+// An attribute of a new node, as in NodeBuilder::Attr; and several.
 using NamedAttr = std::pair<absl::string_view, AttrValue>;
 using Attrs = std::vector<NamedAttr>;
 // Builds a node; returns null on an error.

@@ -58,8 +58,8 @@ struct StepInfo {
 
 // The input of a kernel factory, which runs once per node when a Plan is made.
 struct KernelInit {
-  const Node& node;  // outlives the kernel
-  Device& device;  // where the kernel will run; outlives it
+  const Node& node;        // outlives the kernel
+  Device& device;          // where the kernel will run; outlives it
   ResourceMap& resources;  // the session's state
   // Input shapes as far as the Plan knows them. A kernel may specialize for them, but must check
   // the actual shapes at run time.
@@ -286,7 +286,7 @@ struct ElementwiseLoop {
   // Computes z[i] = f(x[i], y[i]). z may be x or y.
   void (*binary)(const void* x, const void* y, void* z, int64_t n, double param) = nullptr;
   const char* attr = nullptr;  // a float attribute of the op, passed as `param`; null: none
-  float cost_ns = 1;  // for each element, on one thread
+  float cost_ns = 1;           // for each element, on one thread
 };
 
 // The types of attributes, by name: {{"T", DT_FLOAT}}.
@@ -297,10 +297,10 @@ struct KernelDef {
   KernelDef();
   ~KernelDef();
 
-  std::string op;  // the op's name
-  Place place = kCpu;  // where it runs
+  std::string op;               // the op's name
+  Place place = kCpu;           // where it runs
   TypeConstraints constraints;  // attribute -> type; other attributes may have any type
-  KernelFactory make;  // makes the kernel of a node
+  KernelFactory make;           // makes the kernel of a node
 
   // Inputs (by position) whose memory an output of the same size in bytes may reuse. The kernel
   // must read element i of such an input no later than it writes element i of the output.

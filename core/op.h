@@ -26,12 +26,12 @@ class ShapeContext;
 // T"), a list of N equal types ("inputs: N * T"), or a list of mixed types ("data: Tin"); each may
 // be a reference ("ref: Ref(T)").
 struct ArgSpec {
-  std::string name;  // "features"
+  std::string name;            // "features"
   DataType type = DT_INVALID;  // if fixed
   std::string type_attr;       // attribute of kind type
   std::string number_attr;     // attribute of kind int: list length
   std::string type_list_attr;  // attribute of kind list(type)
-  bool is_ref = false;  // takes or returns a reference to a variable
+  bool is_ref = false;         // takes or returns a reference to a variable
 };
 
 // The types of a node's inputs or outputs; inline-allocated, since most nodes have few.

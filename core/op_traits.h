@@ -94,9 +94,9 @@ struct ContainerUse {
     kArray,
     kList,  // A list is a value: output 0 is the list after the operation.
   };
-  Kind kind = Kind::kNone;  // what the op does
+  Kind kind = Kind::kNone;   // what the op does
   Type type = Type::kStack;  // with which container
-  int value = 0;  // the input with the values that are put
+  int value = 0;             // the input with the values that are put
 };
 
 // The functions that an op calls, and which of its inputs are their arguments.
@@ -120,9 +120,9 @@ struct NeutralElement {
 struct OpCall {
   struct Value {
     DataType dtype = DT_INVALID;  // DT_INVALID: a dead value.
-    Shape shape;  // fully defined
-    double elements() const;  // 0 for strings, handles and variants.
-    double bytes() const;  // of the elements in memory
+    Shape shape;                  // fully defined
+    double elements() const;      // 0 for strings, handles and variants.
+    double bytes() const;         // of the elements in memory
   };
   absl::Span<const Value> inputs, outputs;
   const Node* node = nullptr;

@@ -13,7 +13,7 @@ class Resource;  // core/resource.h
 class ResourceHandle {
  public:
   std::string device, container, name;  // where it lives, and under which name
-  std::shared_ptr<Resource> resource;  // null until it is looked up; shared with the session's map
+  std::shared_ptr<Resource> resource;   // null until it is looked up; shared with the session's map
 };
 
 }  // namespace weir

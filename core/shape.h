@@ -17,7 +17,7 @@ namespace weir {
 class Shape {
  public:
   static constexpr int64_t kUnknown = -1;  // an extent that is not known
-  static constexpr int kMaxRank = 254;  // TensorFlow's limit
+  static constexpr int kMaxRank = 254;     // TensorFlow's limit
 
   Shape() = default;
   Shape(const Shape& other);

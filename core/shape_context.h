@@ -5,6 +5,7 @@
 
 #include "weir/core/graph.h"
 
+// What the shape function of an op is given (OpSpec::InferShape), and common shape functions.
 namespace weir {
 
 // The context of a shape function: the node, what is known about its inputs, and the inferred
@@ -14,7 +15,8 @@ namespace weir {
 // valid. Outputs start with unknown rank.
 class ShapeContext {
  public:
-  // The source of input values. Both functions may return "unknown".
+  // The source of input values. Both functions may return "unknown". Their arguments are a node and
+  // the index of one of its inputs.
   class Values {
    public:
     virtual ~Values() = default;
@@ -29,11 +31,14 @@ class ShapeContext {
   ShapeContext(const Node& node, absl::Span<const Shape> inputs,
                absl::Span<const HandleData* const> handles, Values& values);
 
+  // The node, whose attributes are set; its outputs are not inferred yet.
   const Node& node() const { return node_; }
+  // Returns an attribute of the node, as Node::attr does.
   template <class T>
   T attr(absl::string_view name) const {
     return node_.attr<T>(name);
   }
+  // The inputs' shapes, as far as they are known.
   int num_inputs() const { return static_cast<int>(inputs_.size()); }
   const Shape& input(int i) const { return inputs_[i]; }
   // Returns null if the value is not known yet.
@@ -44,10 +49,13 @@ class ShapeContext {
   // Returns the handle data of a resource input; null if unknown.
   const HandleData* handle(int i) const { return handles_[i]; }
 
+  // The outputs. A shape function sets each that it knows something about: its shape, and for a
+  // resource handle also what is known of the variable.
   int num_outputs() const { return static_cast<int>(outputs_.size()); }
   void set_output(int i, Shape shape) { outputs_[i] = std::move(shape); }
   void set_all_outputs(const Shape& shape);
   void set_output_handle(int i, HandleData data) { output_handles_[i] = std::move(data); }
+  // What has been set; the session and the graph read it.
   absl::Span<const Shape> outputs() const { return outputs_; }
   absl::Span<const std::optional<HandleData>> output_handles() const { return output_handles_; }
 

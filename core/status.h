@@ -16,34 +16,43 @@ namespace weir {
 // Returns the error with `context` prepended to its message. OK is returned unchanged.
 absl::Status Annotate(const absl::Status& status, absl::string_view context);
 
+// An argument that is wrong in every state. This and the next functions join their arguments to the
+// error's message, as absl::StrCat does.
 template <class... Args>
 absl::Status InvalidArgument(const Args&... args) {
   return absl::InvalidArgumentError(absl::StrCat(args...));
 }
+// A name, a file or a key that does not exist.
 template <class... Args>
 absl::Status NotFound(const Args&... args) {
   return absl::NotFoundError(absl::StrCat(args...));
 }
+// A call that the state does not allow, such as a read of an uninitialized variable.
 template <class... Args>
 absl::Status FailedPrecondition(const Args&... args) {
   return absl::FailedPreconditionError(absl::StrCat(args...));
 }
+// Something that is to be created exists.
 template <class... Args>
 absl::Status AlreadyExists(const Args&... args) {
   return absl::AlreadyExistsError(absl::StrCat(args...));
 }
+// The end of a sequence: a closed queue, the last element of a dataset.
 template <class... Args>
 absl::Status OutOfRange(const Args&... args) {
   return absl::OutOfRangeError(absl::StrCat(args...));
 }
+// A case that Weir does not support, or an op without a kernel.
 template <class... Args>
 absl::Status Unimplemented(const Args&... args) {
   return absl::UnimplementedError(absl::StrCat(args...));
 }
+// A file with damaged bytes.
 template <class... Args>
 absl::Status DataLoss(const Args&... args) {
   return absl::DataLossError(absl::StrCat(args...));
 }
+// A mistake in Weir, or in a user's kernel.
 template <class... Args>
 absl::Status Internal(const Args&... args) {
   return absl::InternalError(absl::StrCat(args...));

@@ -70,6 +70,7 @@ class Tensor {
     *t.data<T>() = std::move(value);
     return t;
   }
+  // A scalar of DT_STRING.
   static Tensor Scalar(const char* text);
   // Creates a tensor of the given shape. A different number of `values` is fatal.
   template <class T>
@@ -95,7 +96,10 @@ class Tensor {
   // Creates a tensor whose elements are all zero, false, or empty.
   static Tensor Zeros(DataType dtype, const Shape& shape);
 
+  // The dtype; DT_INVALID for an uninitialized tensor.
   DataType dtype() const { return dtype_; }
+  // The shape, which is fully defined, its rank, one extent (a negative `i` counts from the end),
+  // and the product of the extents.
   const Shape& shape() const { return shape_; }
   int rank() const { return shape_.rank(); }
   int64_t dim(int i) const { return shape_.dim(i); }
@@ -117,6 +121,7 @@ class Tensor {
     CheckType(DataTypeOf<std::remove_const_t<T>>::value);
     return static_cast<const T*>(data_);
   }
+  // The elements in row-major order, with their number. The same types as for data().
   template <class T>
   absl::Span<T> flat() {
     return absl::Span<T>(data<T>(), static_cast<size_t>(num_elements_));
@@ -131,6 +136,7 @@ class Tensor {
     CheckCount(1);
     return *data<T>();
   }
+  // The first element, of any type; the address that kernels of a device pass on.
   void* raw() { return data_; }
   const void* raw() const { return data_; }
   // Returns element i of an integer tensor (of any integer dtype) as int64: shapes, axes, indices.
@@ -152,10 +158,13 @@ class Tensor {
   // Returns a copy in its own host memory.
   Tensor DeepCopy() const;
 
+  // The buffer; null for an uninitialized tensor, and for a view.
   const BufferPtr& buffer() const { return buffer_; }
+  // Whether a write to one of the two may change the other.
   bool SharesBufferWith(const Tensor& other) const {
     return buffer_.get() != nullptr && buffer_.get() == other.buffer_.get();
   }
+  // False if the elements are in the memory of an accelerator, which the host must not touch.
   bool host_accessible() const { return !buffer_ || buffer_->host_accessible(); }
   // Returns true if this is the only reference to the buffer, so that the elements may be
   // overwritten.
@@ -190,6 +199,7 @@ class Tensor {
 // NaN equals the same NaN), strings by content.
 bool IdenticalTensors(const Tensor& a, const Tensor& b);
 
+// Tensors in an order that the function which takes or returns them states.
 using Tensors = std::vector<Tensor>;
 
 }  // namespace weir

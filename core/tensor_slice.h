@@ -13,16 +13,18 @@ namespace weir {
 // A slice: a range for every dimension. A value type.
 struct TensorSlice {
   struct Extent {
-    static constexpr int64_t kAll = -1;
-    int64_t start = 0;
-    int64_t length = kAll;  // kAll: the whole dimension; start is 0
+    static constexpr int64_t kAll = -1;  // the length of a whole dimension
+    int64_t start = 0;                   // in elements
+    int64_t length = kAll;               // kAll: the whole dimension; start is 0
     friend bool operator==(const Extent&, const Extent&) = default;
   };
-  std::vector<Extent> extents;
+  std::vector<Extent> extents;  // one for each dimension of the tensor
 
+  // The slice that is a whole tensor of this rank.
   static TensorSlice Full(int rank) { return TensorSlice{std::vector<Extent>(rank)}; }
   // Parses "3,2:-": rows 3 and 4, all columns. Returns INVALID_ARGUMENT for malformed text.
   static absl::StatusOr<TensorSlice> Parse(absl::string_view text);
+  // The text that Parse reads: "3,2:-".
   std::string ToString() const;
 
   // Returns the shape of the slice of a tensor of shape `full`, or INVALID_ARGUMENT if the slice
@@ -34,10 +36,11 @@ struct TensorSlice {
 // A parsed element of an op's `shape_and_slices`: "7 2 3,2:0,2" is the full shape [7,2] and a slice
 // of it.
 struct ShapeAndSlice {
-  Shape shape;  // of the whole tensor
-  TensorSlice slice;
+  Shape shape;        // of the whole tensor
+  TensorSlice slice;  // the part of it
   Shape slice_shape;  // of the slice
 
+  // Parses such text. INVALID_ARGUMENT if it is malformed, or the slice does not fit the shape.
   static absl::StatusOr<ShapeAndSlice> Parse(absl::string_view text);
 };
 
@@ -48,8 +51,8 @@ bool DecodeSliceKey(absl::string_view key, std::string* name, TensorSlice* slice
 
 // A slice with explicit ranges in all dimensions.
 struct Box {
-  std::vector<int64_t> start, size;
-  int64_t num_elements() const;
+  std::vector<int64_t> start, size;  // for each dimension, in elements
+  int64_t num_elements() const;      // the product of the sizes
 };
 // `slice` must fit `shape`.
 Box ResolveSlice(const TensorSlice& slice, const Shape& shape);

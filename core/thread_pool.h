@@ -31,11 +31,13 @@ class ThreadPool {
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
+  // The number of threads that work, including the calling one.
   int num_threads() const { return num_threads_; }
 
   // A pool of one thread for work that is one tile of a larger computation. Kernels do not split
   // the reductions and library calls of a tile, which they would split elsewhere.
   static ThreadPool& ForTiles();
+  // Whether this is that pool.
   bool is_for_tiles() const { return this == &ForTiles(); }
 
   // Declares, for its lifetime, that this thread runs a step. An external thread that runs loops in
@@ -45,6 +47,7 @@ class ThreadPool {
   // unless it `schedules` work.
   class Caller {
    public:
+    // `pool` outlives the Caller. `schedules`: the step hands work to the pool (see above).
     Caller(ThreadPool& pool, bool schedules);
     ~Caller();
     Caller(const Caller&) = delete;
