@@ -25,6 +25,7 @@ namespace weir {
 class Ints {
  public:
   Ints() = default;  // an empty vector
+  // A tensor of the graph, and literals: a scalar, a vector, the extents of a fully defined shape.
   Ints(Output tensor) : tensor_(tensor), is_tensor_(true) {}
   Ints(int64_t scalar) : values_{scalar}, is_scalar_(true) {}
   Ints(int scalar) : Ints(static_cast<int64_t>(scalar)) {}
@@ -36,6 +37,7 @@ class Ints {
     for (const auto& [a, b] : rows) values_.insert(values_.end(), {a, b});
   }
 
+  // Whether it is a tensor, and that tensor; otherwise the literal's elements in row-major order.
   bool is_tensor() const { return is_tensor_; }
   const Output& tensor() const { return tensor_; }
   const std::vector<int64_t>& values() const { return values_; }
@@ -69,6 +71,7 @@ requires(std::is_arithmetic_v<T> || std::is_same_v<T, half> || std::is_same_v<T,
     Const(Graph& graph, T value, absl::string_view name = {}) {
   return Const(graph, Tensor::Scalar<T>(value), name);
 }
+// Scalars: a float32, and strings.
 inline Output Const(Graph& graph, double value, absl::string_view name = {}) {
   return Const<float>(graph, static_cast<float>(value), name);
 }
@@ -163,11 +166,15 @@ Output ExpandDims(Output x, const Ints& axis, absl::string_view name = {});
 // size 1.
 Output Squeeze(Output x, std::vector<int64_t> axes = {}, absl::string_view name = {});
 
+// Returns x, repeated to have `shape`, as NumPy broadcasts. BroadcastDynamicShape does so for two
+// shapes, which are vectors.
 Output BroadcastTo(Output x, const Ints& shape, absl::string_view name = {});
 Output BroadcastDynamicShape(Output s0, Output s1, absl::string_view name = {});  // BroadcastArgs
+// The dimensions over which the gradients of two broadcast arguments are summed.
 struct BroadcastReductions {
   Output r0, r1;  // dimensions over which the gradient of argument 0 (1) is summed
 };
+// Returns, for two shapes that broadcast, the dimensions to sum over.
 BroadcastReductions BroadcastGradientArgs(Output s0, Output s1, absl::string_view name = {});
 
 // ---- slicing, splitting and concatenation
@@ -176,9 +183,13 @@ BroadcastReductions BroadcastGradientArgs(Output s0, Output s1, absl::string_vie
 //   StridedSlice(x, {Index::Range(1, 3), Index::Ellipsis(), Index::NewAxis(), 0})
 class Index {
  public:
+  // The element at this position, whose dimension is removed. A negative position counts from the
+  // end.
   Index(int64_t at) : kind_(kAt), begin_(at) {}
   Index(int at) : Index(static_cast<int64_t>(at)) {}
   Index(Output at) : kind_(kAt), begin_tensor_(at) {}
+  // The elements from `begin` to before `end`, `step` apart. An unset bound leaves that end open;
+  // negative ones count from the end.
   static Index Range(std::optional<int64_t> begin, std::optional<int64_t> end, int64_t step = 1) {
     Index i(0);
     i.kind_ = kRange;
@@ -199,6 +210,7 @@ class Index {
     i.has_end_ = end.valid();
     return i;
   }
+  // A whole dimension; as many whole dimensions as are left, once; and a new dimension of size 1.
   static Index All() { return Range(std::nullopt, std::nullopt); }
   static Index Ellipsis() { return Special(kEllipsis); }
   static Index NewAxis() { return Special(kNewAxis); }
@@ -216,10 +228,15 @@ class Index {
   bool has_begin_ = true, has_end_ = true;
   Output begin_tensor_, end_tensor_;
 };
+// Returns the elements that the items select, one item for each dimension; missing ones select all.
 Output StridedSlice(Output x, const std::vector<Index>& indices, absl::string_view name = {});
+// The masks of the op, bit i for item i, as in TensorFlow's StridedSlice.
 struct StridedSliceOptions {
+  // See the op.
   int64_t begin_mask = 0, end_mask = 0, ellipsis_mask = 0, new_axis_mask = 0, shrink_axis_mask = 0;
 };
+// The op, with its bounds as vectors; and the gradient of its result with respect to a tensor of
+// shape `shape`, zero where nothing was selected.
 Output StridedSlice(Output x, Output begin, Output end, Output strides,
                     const StridedSliceOptions& options, absl::string_view name = {});
 Output StridedSliceGrad(Output shape, Output begin, Output end, Output strides, Output dy,
@@ -245,9 +262,10 @@ Output Tile(Output x, const Ints& multiples, absl::string_view name = {});
 
 // ---- gathering and scattering
 
+// Options of Gather.
 struct GatherOptions {
-  int64_t axis = 0;
-  int64_t batch_dims = 0;
+  int64_t axis = 0;        // of `params`, that the indices select from
+  int64_t batch_dims = 0;  // leading dimensions that params and indices share
 };
 // Returns slices of `params` along an axis, one for each index. The gradient with respect to
 // `params` is an IndexedSlices.
@@ -268,32 +286,39 @@ Output TensorScatterSub(Output tensor, Output indices, Output updates, absl::str
 Output TensorScatterMin(Output tensor, Output indices, Output updates, absl::string_view name = {});
 Output TensorScatterMax(Output tensor, Output indices, Output updates, absl::string_view name = {});
 
+// Options of OneHot.
 struct OneHotOptions {
   std::optional<Literal> on_value = {}, off_value = {};  // unset: 1 and 0 of any dtype
-  DataType dtype = DT_FLOAT;
-  int64_t axis = -1;
+  DataType dtype = DT_FLOAT;                             // of the result, if no value says so
+  int64_t axis = -1;  // where the new dimension is inserted; -1: at the end
 };
+// Returns on_value at the index along a new dimension of size `depth`, and off_value elsewhere; a
+// row of off_values for an index out of range.
 Output OneHot(Output indices, const Ints& depth, const OneHotOptions& options = {},
               absl::string_view name = {});
 // Returns the coordinates of the true (nonzero) elements, one per row, in row-major order.
 Output Where(Output condition, absl::string_view name = {});
 
+// What Unique and UniqueWithCounts return: `y` are the distinct elements, `idx` the position in y
+// of each element of x, and `count` how often each element of y occurs.
 struct UniqueResult {
-  Output y, idx, count;  // set by UniqueWithCounts only
+  Output y, idx, count;  // Unique leaves `count` invalid
 };
 // Returns the distinct elements of a vector in order of first appearance, and the position of each
 // input element among them.
 UniqueResult Unique(Output x, DataType out_idx = DT_INT32, absl::string_view name = {});
 UniqueResult UniqueWithCounts(Output x, DataType out_idx = DT_INT32, absl::string_view name = {});
+// What ListDiff returns, two vectors.
 struct ListDiffResult {
-  Output out, idx;
+  Output out, idx;  // elements; int positions
 };
 // Returns the elements of x that are not in y, and their positions in x.
 ListDiffResult ListDiff(Output x, Output y, DataType out_idx = DT_INT32,
                         absl::string_view name = {});
 
+// What TopK returns, both with k elements in the last dimension.
 struct TopKResult {
-  Output values, indices;
+  Output values, indices;  // indices are int32, along the last dimension
 };
 // Returns the k largest elements along the last dimension. Equal elements are ordered by index.
 TopKResult TopK(Output x, const Ints& k, bool sorted = true, absl::string_view name = {});
@@ -321,6 +346,9 @@ Output PadV2(Output x, const Ints& paddings, const TensorArg& value, absl::strin
 enum class MirrorMode { kReflect, kSymmetric };
 Output MirrorPad(Output x, const Ints& paddings, MirrorMode mode, absl::string_view name = {});
 
+// Moves blocks of `block_shape` pixels, after padding, into the batch dimension; and back, after
+// which `crops` are cut off. Each row of `paddings` and `crops` is {before, after} of one
+// dimension.
 Output SpaceToBatchND(Output x, const Ints& block_shape, const Ints& paddings,
                       absl::string_view name = {});
 Output BatchToSpaceND(Output x, const Ints& block_shape, const Ints& crops,
@@ -340,9 +368,10 @@ Output DepthToSpace(Output x, int64_t block_size, absl::string_view data_format 
 Output Diag(Output diagonal, absl::string_view name = {});
 Output DiagPart(Output x, absl::string_view name = {});
 struct MatrixDiagOptions {
-  Ints k = 0;  // diagonal offset, or {lowest, highest}
-  Ints num_rows = -1, num_cols = -1;
+  Ints k = 0;                                 // diagonal offset, or {lowest, highest}
+  Ints num_rows = -1, num_cols = -1;          // of the matrix; -1: as small as possible
   std::optional<Literal> padding_value = {};  // unset: 0 of any dtype
+  // Where short diagonals of a band are in their rows: upper, then lower ones.
   std::string align = "RIGHT_LEFT";
 };
 // Operate on matrices in the last two dimensions. The diagonals are in the last dimension, or in

@@ -11,21 +11,23 @@
 #include "weir/core/graph.h"
 #include "weir/ops/literal.h"
 
+// Initial values of variables, as tf.initializers: objects that make the tensor when the shape and
+// the dtype are known.
 namespace weir {
 
 class Variable;
 
 // The position of the part to initialize within a partitioned variable.
 struct PartitionInfo {
-  Shape full_shape;
-  std::vector<int64_t> offset;
+  Shape full_shape;             // of the partitioned variable
+  std::vector<int64_t> offset;  // of the part, one number per dimension
 };
 
 // The arguments of an initializer.
 struct InitializerArgs {
-  Graph& graph;
-  Shape shape;
-  DataType dtype;
+  Graph& graph;                              // where the tensor is built
+  Shape shape;                               // to make, fully defined
+  DataType dtype;                            // to make
   const PartitionInfo* partition = nullptr;  // null: the whole variable
 };
 
@@ -37,7 +39,9 @@ struct InitializerArgs {
 // A default-constructed Initializer means "none given".
 class Initializer {
  public:
+  // What it was made from.
   enum class Kind { kNone, kShaped, kCallable, kTensor };
+  // A callable for a shape, and one that chooses the shape.
   using Shaped = std::function<Output(const InitializerArgs&)>;
   using Callable = std::function<Output()>;
 
@@ -47,6 +51,7 @@ class Initializer {
   Initializer(Initializer&& other) noexcept;
   Initializer& operator=(const Initializer& other);
   Initializer& operator=(Initializer&& other) noexcept;
+  // From any of the above. The callable is copied.
   template <class T, std::enable_if_t<!std::is_same_v<T, Initializer>, int> = 0>
   Initializer(const T& from) {
     if constexpr (std::is_invocable_r_v<Output, const T&, const InitializerArgs&>) {
@@ -62,15 +67,18 @@ class Initializer {
   }
   // Uses the value of another variable.
   Initializer(const Variable& variable);
+  // From a list, which is a vector.
   Initializer(std::initializer_list<Literal> items) : value_(TensorArg(items)) {}
   // `own_dtype` is the dtype that it creates if none is requested; it may be DT_INVALID.
   Initializer(Shaped make, DataType own_dtype) : value_(std::move(make)), dtype_(own_dtype) {}
 
+  // What it was made from; the accessor of that kind is defined.
   Kind kind() const { return static_cast<Kind>(value_.index()); }
   explicit operator bool() const { return kind() != Kind::kNone; }
   const Shaped& shaped() const { return std::get<Shaped>(value_); }
   const Callable& callable() const { return std::get<Callable>(value_); }
   const TensorArg& tensor() const { return std::get<TensorArg>(value_); }
+  // The dtype that it creates if none is requested; DT_INVALID: any.
   DataType own_dtype() const { return dtype_; }
 
  private:
@@ -78,6 +86,7 @@ class Initializer {
   DataType dtype_ = DT_INVALID;
 };
 
+// The seed of a random initializer; unset: by the graph's seed.
 using Seed = std::optional<int64_t>;
 
 // Initialize all elements to zero (false, empty string), or to one.
@@ -99,15 +108,18 @@ Initializer UniformUnitScaling(float factor = 1, Seed seed = {});
 // mean. For rank 2 these are the rows and columns; for higher ranks the last two dimensions, each
 // times the product of the others; for rank 1 both are the size of the vector.
 struct VarianceScalingOptions {
-  double scale = 1;
+  double scale = 1;  // of the variance
+  // n: the number of inputs, of outputs, or their mean.
   enum Mode { kFanIn, kFanOut, kFanAvg } mode = kFanIn;
+  // The truncated normal distribution is widened to have the same variance.
   enum Distribution {
     kTruncatedNormal,
     kUntruncatedNormal,
     kUniform
   } distribution = kTruncatedNormal;
-  Seed seed = {};
+  Seed seed = {};  // unset: by the graph's seed
 };
+// Initializes from such a distribution.
 Initializer VarianceScaling(const VarianceScalingOptions& options = {});
 Initializer GlorotUniform(Seed seed = {});  // limit sqrt(6 / (in + out))
 Initializer GlorotNormal(Seed seed = {});   // variance 2 / (in + out)

@@ -33,6 +33,26 @@
 // width] with data_format "channels_first". An error is recorded in the graph, and the layer
 // returns an invalid Output: INVALID_ARGUMENT for invalid ranks and arguments, and if a dimension
 // that determines the shape of a variable is not static.
+//
+// Options that several layers have:
+//   - `name` replaces the default name of the layer's variable scope. `reuse` says whether
+// variables are created or shared; unset: as the enclosing scope says.
+//   - `activation` is applied to the outputs. With `use_bias` a bias for each unit or channel is
+// added.
+//   - `trainable`: whether the variables are added to "trainable_variables".
+//   - `kernel_initializer`, `bias_initializer`, `depthwise_initializer`, `pointwise_initializer`,
+// `beta_initializer`, `gamma_initializer`, `moving_mean_initializer`, `moving_variance_initializer`
+// and `embeddings_initializer` give the initial value of the variable that they name. An unset one
+// is the scope's, or else GlorotUniform.
+//   - `kernel_regularizer`, `bias_regularizer`, `depthwise_regularizer`, `pointwise_regularizer`,
+// `beta_regularizer`, `gamma_regularizer` and `embeddings_regularizer` add a term to
+// "regularization_losses", and `activity_regularizer` adds one of the outputs.
+//   - Optimizers apply `kernel_constraint`, `bias_constraint`, `depthwise_constraint`,
+// `pointwise_constraint`, `beta_constraint`, `gamma_constraint` and `embeddings_constraint` after
+// each update of the variable.
+//   - `padding` is "valid" (windows lie inside the image) or "same" (the image is padded with
+// zeros, and the output has its size divided by the stride). `data_format` is the order of the
+// dimensions, as above. `strides` and `dilation_rate` are in pixels.
 namespace weir::layers {
 
 // The function applied to a layer's outputs: Relu, Tanh, or any function of a tensor; none by
@@ -40,11 +60,14 @@ namespace weir::layers {
 class Activation {
  public:
   Activation() = default;
+  // A function with a name argument, such as Relu, and any callable from Output to Output, which is
+  // copied.
   Activation(Output (*function)(Output, absl::string_view))
       : function_([function](Output x) { return function(x, {}); }) {}
   template <class F, std::enable_if_t<std::is_invocable_r_v<Output, const F&, Output>, int> = 0>
   Activation(F function) : function_(std::move(function)) {}
   explicit operator bool() const { return static_cast<bool>(function_); }
+  // Applies the function, which is set.
   Output operator()(Output x) const { return function_(x); }
 
  private:
@@ -54,8 +77,10 @@ class Activation {
 // Whether a layer runs in training mode: a constant, or a bool scalar that the step evaluates.
 class Training {
  public:
+  // A constant; and a bool scalar of the graph.
   Training(bool training) : training_(training) {}
   Training(Output training) : tensor_(training) {}
+  // Which of the two it is, and its value.
   bool is_tensor() const { return tensor_.valid(); }
   const Output& tensor() const { return tensor_; }
   bool value() const { return training_; }
@@ -70,7 +95,9 @@ class Training {
 // Computes l1 * sum |x| + l2 * sum x^2 of a variable or of a layer's outputs.
 class NormRegularizer {
  public:
+  // The functions below make one.
   NormRegularizer(double l1, double l2, bool from_zero) : l1_(l1), l2_(l2), from_zero_(from_zero) {}
+  // Return the penalty, a scalar. A partitioned variable is read in parts.
   Output operator()(const Variable& w) const;
   Output operator()(const Output& x) const;
 
@@ -78,6 +105,9 @@ class NormRegularizer {
   double l1_, l2_;
   bool from_zero_;  // starts the sum with a constant, as TensorFlow does for two norms
 };
+// L1: scale * sum
+// x
+// . L2: scale * sum x^2. L1L2: both.
 inline NormRegularizer L1Regularizer(double scale) { return {scale, 0, false}; }
 inline NormRegularizer L2Regularizer(double scale) { return {0, scale, false}; }
 inline NormRegularizer L1L2(double l1, double l2) { return {l1, l2, true}; }
@@ -86,6 +116,7 @@ using ActivityRegularizer = std::function<Output(Output)>;
 
 // ---- dense
 
+// Options of Dense.
 struct DenseOptions {
   Activation activation = {};
   bool use_bias = true;
@@ -107,6 +138,7 @@ Output Dense(Output inputs, int64_t units, const DenseOptions& options = {});
 // ---- convolution. Sizes, strides and dilations are one number for all dimensions, or one for
 // each.
 
+// Options of Conv1D to Conv3D and Conv2DTranspose.
 struct ConvOptions {
   Ints strides = 1;
   std::string padding = "valid";  // or "same"
@@ -125,7 +157,8 @@ struct ConvOptions {
   std::string name = {};
   std::optional<Reuse> reuse = {};
 };
-// Convolution. The kernel is [size..., channels, filters].
+// Convolution over one, two or three dimensions. The kernel is [size..., channels, filters]; the
+// result has `filters` channels.
 Output Conv1D(Output inputs, int64_t filters, const Ints& kernel_size,
               const ConvOptions& options = {});
 Output Conv2D(Output inputs, int64_t filters, const Ints& kernel_size,
@@ -137,6 +170,8 @@ Output Conv3D(Output inputs, int64_t filters, const Ints& kernel_size,
 Output Conv2DTranspose(Output inputs, int64_t filters, const Ints& kernel_size,
                        const ConvOptions& options = {});
 
+// Options of SeparableConv2D and DepthwiseConv2D. `depth_multiplier` is the number of outputs of
+// the depthwise convolution for each channel.
 struct SeparableConvOptions {
   Ints strides = 1;
   std::string padding = "valid";
@@ -169,6 +204,8 @@ Output DepthwiseConv2D(Output inputs, const Ints& kernel_size,
 
 // ---- normalization
 
+// Options of BatchNormalization. `momentum` is the factor by which the moving mean and variance
+// decay in a step; `epsilon` is added to the variance.
 struct BatchNormalizationOptions {
   int64_t axis = -1;  // of the channels
   double momentum = 0.99;
@@ -210,6 +247,7 @@ struct DropoutOptions {
 // (1 - rate) otherwise. In inference mode, returns the inputs.
 Output Dropout(Output inputs, const TensorArg& rate = 0.5, const DropoutOptions& options = {});
 
+// Options of Flatten.
 struct FlattenOptions {
   std::string data_format = "channels_last";
   std::string name = {};
@@ -217,11 +255,14 @@ struct FlattenOptions {
 // Merges all dimensions but the first.
 Output Flatten(Output inputs, const FlattenOptions& options = {});
 
+// Options of the pooling layers.
 struct PoolingOptions {
   std::string padding = "valid";
   std::string data_format = "channels_last";
   std::string name = {};
 };
+// Return the maximum, or the mean, of each window of `pool_size` pixels; windows are `strides`
+// apart. Padding counts in neither.
 Output MaxPooling1D(Output inputs, const Ints& pool_size, const Ints& strides,
                     const PoolingOptions& options = {});
 Output MaxPooling2D(Output inputs, const Ints& pool_size, const Ints& strides,
@@ -233,6 +274,7 @@ Output AveragePooling2D(Output inputs, const Ints& pool_size, const Ints& stride
 
 // ---- embedding
 
+// Options of Embedding. `dtype` is that of the variable and of the result.
 struct EmbeddingOptions {
   Initializer embeddings_initializer = RandomUniformInitializer(-0.05f, 0.05f);
   Regularizer embeddings_regularizer = {};

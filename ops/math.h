@@ -98,42 +98,52 @@ Output FunctionOperator(Output (*fn)(const TensorArg&, const TensorArg&, absl::s
 // variable, it is read before the operator's name scope is opened; if the second one is, it is read
 // inside that scope.
 
+// x + y is Add(x, y), named "add".
 template <class A, class B>
 requires internal::OperandPair<A, B> Output operator+(const A& x, const B& y) {
   return internal::FunctionOperator(Add, "add", x, y);
 }
+// x - y, named "sub".
 template <class A, class B>
 requires internal::OperandPair<A, B> Output operator-(const A& x, const B& y) {
   return internal::BinaryOperator("Sub", "sub", x, y);
 }
+// x * y, named "mul".
 template <class A, class B>
 requires internal::OperandPair<A, B> Output operator*(const A& x, const B& y) {
   return internal::BinaryOperator("Mul", "mul", x, y);
 }
+// x / y is Divide(x, y), named "truediv".
 template <class A, class B>
 requires internal::OperandPair<A, B> Output operator/(const A& x, const B& y) {
   return internal::FunctionOperator(Divide, "truediv", x, y);
 }
+// x % y has the sign of y, as FloorMod; named "mod".
 template <class A, class B>
 requires internal::OperandPair<A, B> Output operator%(const A& x, const B& y) {
   return internal::BinaryOperator("FloorMod", "mod", x, y);
 }
+// The comparisons return bool, as Less and so on.
 template <class A, class B>
 requires internal::OperandPair<A, B> Output operator<(const A& x, const B& y) {
   return internal::FunctionOperator(Less, "", x, y);
 }
+// See operator<.
 template <class A, class B>
 requires internal::OperandPair<A, B> Output operator<=(const A& x, const B& y) {
   return internal::FunctionOperator(LessEqual, "", x, y);
 }
+// See operator<.
 template <class A, class B>
 requires internal::OperandPair<A, B> Output operator>(const A& x, const B& y) {
   return internal::FunctionOperator(Greater, "", x, y);
 }
+// See operator<.
 template <class A, class B>
 requires internal::OperandPair<A, B> Output operator>=(const A& x, const B& y) {
   return internal::FunctionOperator(GreaterEqual, "", x, y);
 }
+// The negative of x, named "Neg".
 Output operator-(const Output& x);
 // Logical on bool, bitwise on integers. There are no operators !, && and ||, because C++ would
 // require their operands to convert to bool; use LogicalNot, LogicalAnd and LogicalOr.
@@ -259,10 +269,13 @@ Output ArgMax(Output x, const Ints& axis, DataType output_type = DT_INT64,
 Output ArgMin(Output x, const Ints& axis, DataType output_type = DT_INT64,
               absl::string_view name = {});
 
+// Options of Cumsum, Cumprod and CumulativeLogsumexp.
 struct CumulativeOptions {
   bool exclusive = false;  // element i does not include x[i] itself
   bool reverse = false;    // accumulates from the end
 };
+// Return the sums (products, log-sum-exps) of the elements up to each along an axis, in the shape
+// and dtype of x.
 Output Cumsum(Output x, const Ints& axis = 0, const CumulativeOptions& options = {},
               absl::string_view name = {});
 Output Cumprod(Output x, const Ints& axis = 0, const CumulativeOptions& options = {},
@@ -281,9 +294,9 @@ Output LinSpace(Output start, Output stop, const Ints& num, absl::string_view na
 // ---- matrices
 
 struct MatMulOptions {
-  bool transpose_a = false, transpose_b = false;
-  bool adjoint_a = false, adjoint_b = false;  // transposed and conjugated
-  std::string name = {};
+  bool transpose_a = false, transpose_b = false;  // the matrices are transposed first
+  bool adjoint_a = false, adjoint_b = false;      // transposed and conjugated
+  std::string name = {};                          // of the node
 };
 // Returns the matrix product. If an argument has more than two dimensions, multiplies batches of
 // matrices (BatchMatMulV2, whose batch dimensions broadcast).

@@ -41,8 +41,9 @@ Output L2Loss(Output t, absl::string_view name = {});
 // Returns x / sqrt(max(sum(x * x), epsilon)), where the sum is over `axes`.
 Output L2Normalize(Output x, const Ints& axes, double epsilon = 1e-12, absl::string_view name = {});
 
+// What Moments returns, each with the shape of x without `axes`, or with size 1 there.
 struct MomentsResult {
-  Output mean, variance;
+  Output mean, variance;  // floating-point, in the dtype of x
 };
 // Returns the mean and the (biased) variance over `axes`. Half precision is computed in float.
 MomentsResult Moments(Output x, const std::vector<int64_t>& axes, bool keep_dims = false,
@@ -52,6 +53,9 @@ MomentsResult Moments(Output x, const std::vector<int64_t>& axes, bool keep_dims
 Output BatchNormalization(Output x, Output mean, Output variance, Output offset, Output scale,
                           double variance_epsilon, absl::string_view name = {});
 
+// Options of FusedBatchNorm: `epsilon` is added to the variance, `data_format` is "NHWC" or "NCHW",
+// `is_training` normalizes by the moments of the batch, and `exponential_avg_factor` is the weight
+// of those in the running values that are returned.
 struct FusedBatchNormOptions {
   // Required for inference. For training with a factor other than 1 they are the running values.
   Output mean = {}, variance = {};
@@ -60,7 +64,9 @@ struct FusedBatchNormOptions {
   bool is_training = true;
   double exponential_avg_factor = 1.0;
 };
+// What FusedBatchNorm returns.
 struct FusedBatchNormResult {
+  // Vectors over the channels; in inference, the running values.
   Output y, batch_mean, batch_variance;
 };
 // Batch normalization of a 4-D tensor (5-D with "NDHWC" and "NCDHW") over all dimensions but the
@@ -70,9 +76,10 @@ FusedBatchNormResult FusedBatchNorm(Output x, Output scale, Output offset,
                                     const FusedBatchNormOptions& options = {},
                                     absl::string_view name = {});
 
+// Options of LocalResponseNormalization.
 struct LrnOptions {
-  int64_t depth_radius = 5;
-  float bias = 1, alpha = 1, beta = 0.5f;
+  int64_t depth_radius = 5;                // channels on each side
+  float bias = 1, alpha = 1, beta = 0.5f;  // see the formula
 };
 // Returns x / (bias + alpha * sum of x^2 over the channels within depth_radius) ^ beta, for a 4-D
 // NHWC tensor.
@@ -81,11 +88,13 @@ Output LocalResponseNormalization(Output x, const LrnOptions& options = {},
 
 // ---- convolution
 
+// Options of convolutions. `strides` and `dilations` have one number per dimension of the images,
+// in the order of `data_format`; they are 1 for batch and channels.
 struct ConvOptions {
   std::vector<int64_t> strides = {1, 1, 1, 1};
   std::string padding = "SAME";  // SAME, VALID or EXPLICIT
-  std::vector<int64_t> explicit_paddings =
-      {};  // before and after each dimension, in the order of data_format
+  // For EXPLICIT: pixels before and after each dimension, in the order of data_format.
+  std::vector<int64_t> explicit_paddings = {};
   std::string data_format = "NHWC";
   std::vector<int64_t> dilations = {1, 1, 1, 1};
 };
@@ -111,6 +120,8 @@ Output Conv3D(Output input, Output filter, const ConvOptions& options, absl::str
 
 // ---- pooling
 
+// Options of pooling. `ksize` (the windows) and `strides` have one number per dimension of the
+// images, in the order of `data_format`; `padding` is SAME, VALID, or for MaxPool EXPLICIT.
 struct PoolOptions {
   std::vector<int64_t> ksize;
   std::vector<int64_t> strides;
@@ -118,11 +129,12 @@ struct PoolOptions {
   std::vector<int64_t> explicit_paddings = {};  // MaxPool only
   std::string data_format = "NHWC";
 };
+// Returns the maximum of each window.
 Output MaxPool(Output input, const PoolOptions& options, absl::string_view name = {});
 // Padding is not counted: the mean is over the elements of the window that are inside the image.
 Output AvgPool(Output value, const PoolOptions& options, absl::string_view name = {});
 struct MaxPoolWithArgmaxResult {
-  Output output, argmax;
+  Output output, argmax;  // argmax: int32 or int64, in the shape of output
 };
 // Also returns the position of each maximum: (y * width + x) * channels + channel, plus the batch's
 // offset if requested. NHWC only.
@@ -137,6 +149,7 @@ MaxPoolWithArgmaxResult MaxPoolWithArgmax(Output input, const PoolOptions& optio
 Output Softmax(Output logits, absl::string_view name = {});
 Output LogSoftmax(Output logits, absl::string_view name = {});
 
+// `loss` is a vector over the batch; `backprop` has the shape of the logits.
 struct CrossEntropyResult {
   Output loss, backprop;
 };
@@ -161,7 +174,7 @@ Output SigmoidCrossEntropy(Output logits, Output labels, absl::string_view name 
 
 struct DropoutOptions {
   std::optional<Ints> noise_shape = {};  // the shape of the random mask, which is broadcast
-  std::optional<int64_t> seed = {};
+  std::optional<int64_t> seed = {};      // of the op; unset: by the graph's seed
 };
 // Sets an element to zero with probability `rate`, and otherwise to x / (1 - rate), which preserves
 // the expected value. Returns x for a rate of 0. INVALID_ARGUMENT for a rate outside [0, 1).
@@ -175,19 +188,21 @@ Output Dropout(Output x, Output rate, const DropoutOptions& options = {},
 // variables, or variables. A lookup does not read a whole variable. The parts of a partitioned
 // variable are the tables (it must be partitioned along axis 0).
 struct EmbeddingTables {
+  // A tensor, or a variable that is not read.
   EmbeddingTables(const Output& table) : tables{table} {}
   EmbeddingTables(const Outputs& all) : tables(all) {}
   EmbeddingTables(const Variable& variable);
   EmbeddingTables(const std::vector<Variable>& variables);
-  Outputs tables;
+  Outputs tables;  // each [rows, ...], with equal dimensions after the first
 };
 // Determines in which of n tables, and in which row of it, an id is stored.
 enum class PartitionStrategy {
   kMod,  // table id % n, row id / n
   kDiv,  // contiguous ranges of ids of equal size; the first tables have one more if needed
 };
+// Options of EmbeddingLookup.
 struct EmbeddingLookupOptions {
-  PartitionStrategy partition_strategy = PartitionStrategy::kMod;
+  PartitionStrategy partition_strategy = PartitionStrategy::kMod;  // ignored for one table
   // Rows with a larger L2 norm are scaled down to it.
   std::optional<double> max_norm = {};
 };

@@ -20,13 +20,16 @@ class VariableDef;
 
 namespace weir {
 
+// How the copies of a mirrored variable (mirrored_variable.h) are kept equal, and how one value is
+// made of theirs. The numbers are those of TensorFlow's VariableDef.
 enum class VariableSynchronization { kAuto = 0, kNone = 1, kOnWrite = 2, kOnRead = 3 };
 enum class VariableAggregation { kNone = 0, kSum = 1, kMean = 2, kOnlyFirstReplica = 3 };
 
 // The rows of a larger, partitioned variable that a variable holds, with which checkpoints store
 // it.
 struct SaveSliceInfo {
-  std::string full_name;
+  std::string full_name;  // of the partitioned variable
+  // Each with one number per dimension: the whole, and the part's start and size.
   std::vector<int64_t> full_shape, var_offset, var_shape;
   // "7 2 3,2:0,2": the full shape, followed by start and length of each dimension.
   std::string Spec() const;
@@ -40,23 +43,23 @@ struct VariableInfo : public CollectionObject {
   ~VariableInfo() override;
   VariableInfo(const VariableInfo& other);
 
-  std::string op;  // "hidden/w"
-  Output handle;   // the storage node's output: a reference, or a resource
-  Operation initializer;
-  Output initial_value;  // invalid if unknown
-  Output snapshot;       // the read that was built with the variable
-  bool cached = false;   // all readers use the snapshot
-  Output fetched;        // if there is no snapshot: the read shared by all fetches, once built
-  std::optional<std::string> caching_device;
-  bool is_resource = true;
-  DataType dtype = DT_INVALID;
-  Shape shape = Shape::UnknownRank();
-  bool trainable = true;
-  bool validate_shape = true;
-  VariableSynchronization synchronization = VariableSynchronization::kAuto;
-  VariableAggregation aggregation = VariableAggregation::kNone;
-  std::function<Output(Output)> constraint;
-  std::optional<SaveSliceInfo> save_slice;
+  std::string op;         // "hidden/w"
+  Output handle;          // the storage node's output: a reference, or a resource
+  Operation initializer;  // assigns initial_value
+  Output initial_value;   // invalid if unknown
+  Output snapshot;        // the read that was built with the variable
+  bool cached = false;    // all readers use the snapshot
+  Output fetched;         // if there is no snapshot: the read shared by all fetches, once built
+  std::optional<std::string> caching_device;  // where the cached read is; unset: not cached
+  bool is_resource = true;                    // false: a ref variable
+  DataType dtype = DT_INVALID;                // never a reference type
+  Shape shape = Shape::UnknownRank();         // static
+  bool trainable = true;                      // in "trainable_variables"
+  bool validate_shape = true;                 // false: an assignment may change the shape
+  VariableSynchronization synchronization = VariableSynchronization::kAuto;  // see VariableOptions
+  VariableAggregation aggregation = VariableAggregation::kNone;              // see VariableOptions
+  std::function<Output(Output)> constraint;  // applied after updates; empty: none
+  std::optional<SaveSliceInfo> save_slice;   // set for the parts of a partitioned variable
   // The parts of a partitioned variable, which has no storage of its own, and the number of parts
   // along each dimension. Both are empty for other variables.
   std::vector<Variable> parts;
@@ -107,6 +110,7 @@ class VariableSlice;
 class Variable : public NoTruthValue {
  public:
   Variable() = default;
+  // A handle to the variable with this state; null: invalid.
   explicit Variable(std::shared_ptr<VariableInfo> info) : info_(std::move(info)) {}
   // Also false once the graph is destroyed.
   bool valid() const {
@@ -118,8 +122,11 @@ class Variable : public NoTruthValue {
     return info_ ? info_->name() : "";
   }
   std::string op_name() const { return info_ ? info_->op : ""; }  // "hidden/w"
+  // DT_INVALID if invalid.
   DataType dtype() const { return info_ ? info_->dtype : DT_INVALID; }
+  // The static shape; unknown rank if invalid. For a partitioned variable, the full shape.
   const Shape& shape() const;
+  // The graph of a valid variable.
   Graph& graph() const { return storage().graph(); }
   // For a partitioned variable: the device of the first part. Empty for an invalid variable.
   const std::string& device() const;
@@ -169,6 +176,7 @@ class Variable : public NoTruthValue {
   Output SparseRead(Output indices, absl::string_view name = {}) const;
   Output GatherNd(Output indices, absl::string_view name = {}) const;
 
+  // Write a value, the sum with `delta`, and the difference. The shapes are equal.
   Output Assign(const TensorArg& value, const WriteOptions& options = {}) const;
   Output AssignAdd(const TensorArg& delta, const WriteOptions& options = {}) const;
   Output AssignSub(const TensorArg& delta, const WriteOptions& options = {}) const;
@@ -239,11 +247,13 @@ class Variable : public NoTruthValue {
 
   std::shared_ptr<VariableInfo> info_;
 };
+// Variables in an order that the function which takes or returns them states.
 using Variables = std::vector<Variable>;
 
 // A part of a variable's value.
 class VariableSlice {
  public:
+  // Made by Variable::Slice.
   VariableSlice(Variable variable, Output slice) : variable_(std::move(variable)), slice_(slice) {}
   // Converts to a StridedSlice of the value.
   operator Output() const { return slice_; }

@@ -15,15 +15,17 @@ namespace weir {
 
 // A source location for error messages: std::source_location, which Clang 14 does not have.
 struct CallSite {
-  const char* file = "";
-  int line = 0;
+  const char* file = "";  // of the source
+  int line = 0;           // from 1; 0: unknown
   // As a default argument: the location of the call.
   static constexpr CallSite Here(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
     return {file, line};
   }
 };
 
-// The state of a variable scope: a prefix, a reuse mode, and defaults for GetVariable inside it.
+// The state of a variable scope: a prefix, a reuse mode, and defaults for GetVariable inside it:
+// `reuse`, `initializer`, `regularizer`, `constraint`, `caching_device`, `custom_getter`,
+// `partitioner`, `dtype` and `use_resource` as in VariableOptions.
 struct VariableScopeInfo {
   std::string name;                 // "a/b"; "" for the root scope
   std::string original_name_scope;  // "a/b_1/": the name scope of its first entry
@@ -40,10 +42,12 @@ struct VariableScopeInfo {
 // A captured scope. It is cheap to copy and can be opened again anywhere in its graph.
 using VariableScopeRef = std::shared_ptr<VariableScopeInfo>;
 
-// Options of a VariableScope. Unset options are inherited.
+// Options of a VariableScope. Unset options are inherited: `reuse`, `initializer`, `regularizer`,
+// `constraint`, `caching_device`, `custom_getter`, `partitioner`, `dtype` and `use_resource` as in
+// VariableOptions.
 struct VariableScopeOptions {
   std::optional<Reuse> reuse = {};
-  std::string default_name = {};
+  std::string default_name = {};  // the name, made unique, if none is given
   Initializer initializer = {};
   Regularizer regularizer = {};
   Constraint constraint = {};
@@ -67,18 +71,25 @@ struct VariableScopeOptions {
 // default name while reusing, or if the name has invalid characters.
 class VariableScope {
  public:
+  // By name; by object; by default name. `graph` outlives the scope, which is open until it is
+  // destroyed. The destructor restores the outer one.
   VariableScope(Graph& graph, absl::string_view name, const VariableScopeOptions& options = {});
+  // By name, with a reuse mode.
   VariableScope(Graph& graph, absl::string_view name, Reuse reuse)
       : VariableScope(graph, name, VariableScopeOptions{.reuse = reuse}) {}
+  // By object, with options.
   VariableScope(Graph& graph, const VariableScopeRef& scope,
                 const VariableScopeOptions& options = {});
+  // By object, with a reuse mode.
   VariableScope(Graph& graph, const VariableScopeRef& scope, Reuse reuse)
       : VariableScope(graph, scope, VariableScopeOptions{.reuse = reuse}) {}
+  // By default name.
   VariableScope(Graph& graph, const VariableScopeOptions& options);
   ~VariableScope();
   VariableScope(const VariableScope&) = delete;
   VariableScope& operator=(const VariableScope&) = delete;
 
+  // "a/b", the prefix of variables; and "a/b_1/", the name scope in which it was opened first.
   const std::string& name() const { return scope_->name; }
   const std::string& original_name_scope() const { return scope_->original_name_scope; }
   // From now on GetVariable shares existing variables, in this scope and in those opened inside.
@@ -111,6 +122,7 @@ using VariableCreator = std::function<Variable(
     const VariableMaker& next, Graph&, const Initializer& initial_value, const VariableOptions&)>;
 class VariableCreatorScope {
  public:
+  // `graph` outlives the scope.
   VariableCreatorScope(Graph& graph, VariableCreator creator);
   ~VariableCreatorScope();
   VariableCreatorScope(const VariableCreatorScope&) = delete;

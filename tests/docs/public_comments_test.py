@@ -30,8 +30,7 @@ ACCESS = ("public", "protected", "private")
 NEEDS_NONE = re.compile(
     r"^(friend|static_assert|extern template|using namespace)\b|^(virtual |constexpr )?~"
     r"|= (default|delete)$|\boverride$|\bfinal$|\boperator (==|!=|<=>|->|\*|bool)"
-    r"|^using (value_type|iterator|const_iterator)\b|\b(begin|end|size|empty|find|get) \("
-    r"|^(class|struct|union|enum|enum class) \w+( : \w+)?$")
+    r"|^using (value_type|iterator|const_iterator)\b|\b(begin|end|size|empty|find|get) \(")
 
 
 class Declaration:
@@ -56,7 +55,8 @@ class Declaration:
 
     def fields(self):
         """The names of the fields that it declares; none for other declarations."""
-        if "(" in self.words or self.words[0] in ("using", "class", "struct", "enum"):
+        head = self.words[:self.words.index("=")] if "=" in self.words else self.words
+        if "(" in head or self.words[0] in ("using", "class", "struct", "enum"):
             return []
         names, depth, in_value = [""], 0, False
         for word in self.words:
@@ -162,14 +162,15 @@ class Header:
         self.at += 1
         first = head = self.line()
         self.at -= 1
-        words = []
+        words, kind, has_body = [], "", False
         while self.peek() not in ("", ";"):
             if self.peek() != "{":
                 words += self.take_brackets() if self.peek() in CLOSING else [self.take()]
                 head = self.line()
+                kind = kind or next((w for w in without_template(words) if w != "inline"), "")
                 continue
+            has_body = True
             plain = without_template(words)
-            kind = next((w for w in plain if w != "inline"), "")
             if kind in ("namespace", "class", "struct", "union") and "(" not in plain:
                 name = plain[1:(plain + [":"]).index(":")]
                 self.take()
@@ -186,7 +187,8 @@ class Header:
                 break  # after the body of a function
         if self.peek() == ";":
             self.take()
-        if public and words:
+        is_forward = kind in ("class", "struct", "union", "enum") and not has_body
+        if public and words and not is_forward:
             declarations.append(Declaration(words, first, head, self.line()))
 
     def opens_group(self, line):
