@@ -11,9 +11,13 @@ namespace weir {
 // The sampled classes [num_sampled] int64, and the expected counts of the sampled and of the true
 // classes in the sample.
 struct Candidates {
+  // True_expected_count: float, as true_classes; sampled_expected_count: float [num_sampled].
   Output sampled, true_expected_count, sampled_expected_count;
 };
 
+// Options of the samplers. `num_true` is the number of true classes per example, `num_sampled` that
+// of samples for the whole batch; `unique` samples have no repetitions (then num_sampled is at most
+// range_max); `seed` is the op's.
 struct CandidateOptions {
   int64_t num_true = 1;
   int64_t num_sampled = 1;
@@ -35,8 +39,9 @@ Candidates LearnedUnigramCandidateSampler(Output true_classes, const CandidateOp
 // Returns the accidental hits, which are the true classes among the sampled ones: the row of
 // true_classes, the position in sampled_candidates, and -FLT_MAX to add to the logit.
 struct AccidentalHits {
-  Output indices, ids, weights;
+  Output indices, ids, weights;  // [hits]: int32, int64 and float
 };
+// `true_classes` is [batch, num_true] int64.
 AccidentalHits ComputeAccidentalHits(Output true_classes, Output sampled_candidates,
                                      int64_t num_true, absl::string_view name = {});
 

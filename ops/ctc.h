@@ -11,6 +11,7 @@
 // the blank. Labels are a sparse [batch, position] matrix of int32 (decoded results: int64).
 namespace weir {
 
+// Options of CtcLoss.
 struct CtcLossOptions {
   bool preprocess_collapse_repeated = false;  // merges repeated labels before the loss is computed
   bool ctc_merge_repeated = true;  // merges repeated labels on a path; false is not standard CTC
@@ -23,18 +24,21 @@ Output CtcLoss(const SparseTensor& labels, Output inputs, Output sequence_length
 // Decoded sequences, best first, and their log-probabilities [batch, paths] (for the greedy
 // decoder: minus the sum of the largest activations).
 struct CtcDecoded {
-  std::vector<SparseTensor> paths;
-  Output log_probability;
+  std::vector<SparseTensor> paths;  // one for the greedy decoder
+  Output log_probability;           // float
 };
 // Selects the most likely class at each time step.
 CtcDecoded CtcGreedyDecoder(Output inputs, Output sequence_length, bool merge_repeated = true,
                             int blank_index = -1, absl::string_view name = {});
 
+// Options of CtcBeamSearchDecoder.
 struct CtcBeamSearchOptions {
-  int beam_width = 100;
-  int top_paths = 1;
+  int beam_width = 100;        // prefixes that are kept at each time step
+  int top_paths = 1;           // results per sequence, at most beam_width
   bool merge_repeated = true;  // in the result: "aab" becomes "ab"
 };
+// Searches for the most likely label sequences, summing over the paths that give the same one.
+// `sequence_length` is int32 [batch].
 CtcDecoded CtcBeamSearchDecoder(Output inputs, Output sequence_length,
                                 const CtcBeamSearchOptions& options = {},
                                 absl::string_view name = {});

@@ -21,18 +21,23 @@ Output ParallelDynamicStitch(const Outputs& indices, const Outputs& data,
 // Accumulates gradients over several steps until they are taken. Drops stale gradients, whose step
 // is less than that of the accumulator; TakeGradient increments the accumulator's step by one.
 struct ConditionalAccumulatorOptions {
+  // How gradients are combined.
   enum class Reduction { kMean, kSum };
   Shape shape = Shape::UnknownRank();
-  std::string shared_name = {};
-  Reduction reduction = Reduction::kMean;
-  bool use_resource = true;  // false: the reference-typed form
+  std::string shared_name = {};            // with which steps share it; empty: the node's name
+  Reduction reduction = Reduction::kMean;  // see Reduction
+  bool use_resource = true;                // false: the reference-typed form
 };
+// An accumulator of dense gradients of one variable; see above.
 class ConditionalAccumulator {
  public:
+  // `dtype` is that of the gradients.
   ConditionalAccumulator(Graph& graph, DataType dtype,
                          const ConditionalAccumulatorOptions& options = {},
                          absl::string_view name = {});
 
+  // Adds a gradient that was computed at `local_step`, an int64 scalar. INVALID_ARGUMENT at run
+  // time for another shape.
   Operation ApplyGradient(Output gradient, Output local_step, absl::string_view name = {});
   // Returns the mean (or sum) of the gradients. The step blocks until `num_required` gradients have
   // been accumulated.

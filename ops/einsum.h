@@ -13,14 +13,16 @@ namespace weir {
 // A subscript "ab...c": labels with at most one ellipsis.
 struct EinsumSubscript {
   std::string before, after;  // the ellipsis; without one, all labels are in `before`
-  bool ellipsis = false;
+  bool ellipsis = false;      // whether there is one
+  // As in the equation: "ab...c".
   std::string ToString() const { return before + (ellipsis ? "..." : "") + after; }
 };
 
+// A parsed equation.
 struct EinsumEquation {
   std::vector<EinsumSubscript> inputs;  // one or two
-  EinsumSubscript output;
-  std::string text;
+  EinsumSubscript output;               // of the result
+  std::string text;                     // as given
 
   // Returns INVALID_ARGUMENT if the equation is malformed or has a different number of inputs.
   static absl::StatusOr<EinsumEquation> Parse(absl::string_view equation, int num_inputs);
@@ -30,10 +32,11 @@ struct EinsumEquation {
 // character. The dimensions of ellipses are right-aligned, as in any broadcast, and have labels of
 // their own: kEllipsis is the last one, kEllipsis + 1 the one before it.
 struct EinsumLabels {
-  static constexpr int kEllipsis = 256;
-  std::vector<std::vector<int>> inputs;
-  std::vector<int> output;
+  static constexpr int kEllipsis = 256;       // the label of an ellipsis' last dimension
+  std::vector<std::vector<int>> inputs;       // a label for each dimension of each argument
+  std::vector<int> output;                    // a label for each dimension
   absl::flat_hash_map<int, int64_t> extents;  // -1 if unknown
+  // The shape of the result; -1 for unknown extents.
   Shape OutputShape() const;
 
   // Returns INVALID_ARGUMENT if the shapes do not match the equation or each other. All shapes must

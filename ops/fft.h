@@ -9,6 +9,8 @@
 // the name.
 namespace weir {
 
+// Return the transform, and its inverse, of complex numbers: the shape and dtype of x, complex64 or
+// complex128.
 Output Fft(Output x, absl::string_view name = {});
 Output Fft2d(Output x, absl::string_view name = {});
 Output Fft3d(Output x, absl::string_view name = {});

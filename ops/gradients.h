@@ -13,18 +13,20 @@ class Variable;  // ops/variables.h
 // A differentiation source: a tensor or a variable. A variable stands for its handle or reference,
 // so all of its reads contribute.
 struct GradientSource {
+  // A tensor, and a variable.
   GradientSource(const Output& tensor) : output(tensor) {}
   GradientSource(const Variable& variable);
-  Output output;
+  Output output;  // whose gradient is computed; invalid for an invalid source
 };
 
 // A list of sources: `{x, w}`, Outputs, or variables.
 struct GradientSources {
   GradientSources() = default;
+  // Sources of both kinds, or of one.
   GradientSources(std::initializer_list<GradientSource> sources);
   GradientSources(const Outputs& tensors) : outputs(tensors) {}
   GradientSources(const std::vector<Variable>& variables);
-  Outputs outputs;
+  Outputs outputs;  // in order
 };
 
 // The gradient of an x that no y depends on.
@@ -34,6 +36,7 @@ enum class UnconnectedGradients { kNone, kZero };
 // freed early.
 enum class Aggregation { kAddN, kTree };
 
+// Options of Gradients.
 struct GradientsOptions {
   // The initial gradients: one for each y; an empty Grad means ones. An empty list means ones for
   // every y.

@@ -19,10 +19,13 @@ namespace weir {
 struct DecodeJpegOptions {
   int channels = 0;  // 1: gray, 3: RGB, 0: as in the file
   int ratio = 1;     // downscaling factor: 1, 2, 4 or 8
+  // Smooth chroma; decode what a truncated file has.
   bool fancy_upscaling = true, try_recover_truncated = false;
   float acceptable_fraction = 1;  // minimum fraction of the lines that must be present
   std::string dct_method = {};    // "INTEGER_FAST" or "INTEGER_ACCURATE"
 };
+// Returns [height, width, channels]. INVALID_ARGUMENT at run time for files that cannot be decoded,
+// as for all decoders.
 Output DecodeJpeg(Output contents, const DecodeJpegOptions& options = {},
                   absl::string_view name = {});
 // `dtype` is uint8 or uint16.
@@ -47,20 +50,27 @@ struct ResizeOptions {
   bool align_corners = false;       // the centers of the corner pixels are aligned
   bool half_pixel_centers = false;  // pixel centers are at half-integer coordinates
 };
+// Return images of that size: by linear or cubic interpolation between the nearest pixels, their
+// nearest pixel, or the mean of the area that a pixel covers. ResizeNearestNeighbor keeps the
+// dtype.
 Output ResizeBilinear(Output images, const Ints& size, const ResizeOptions& options = {},
                       absl::string_view name = {});
+// See ResizeBilinear.
 Output ResizeBicubic(Output images, const Ints& size, const ResizeOptions& options = {},
                      absl::string_view name = {});
+// See ResizeBilinear.
 Output ResizeNearestNeighbor(Output images, const Ints& size, const ResizeOptions& options = {},
                              absl::string_view name = {});
+// See ResizeBilinear.
 Output ResizeArea(Output images, const Ints& size, bool align_corners = false,
                   absl::string_view name = {});
-// Crops boxes [y1, x1, y2, x2], in normalized coordinates, from image box_indices[i] each, and
-// resizes the crops.
+// Options of CropAndResize.
 struct CropAndResizeOptions {
   std::string method = "bilinear";  // or "nearest"
-  float extrapolation_value = 0;
+  float extrapolation_value = 0;    // of pixels outside the image
 };
+// Crops boxes [y1, x1, y2, x2], in normalized coordinates, from image box_indices[i] each, and
+// resizes the crops. Returns float [boxes, crop height, crop width, channels].
 Output CropAndResize(Output images, Output boxes, Output box_indices, const Ints& crop_size,
                      const CropAndResizeOptions& options = {}, absl::string_view name = {});
 
@@ -86,17 +96,21 @@ Output DrawBoundingBoxes(Output images, Output boxes, absl::string_view name = {
 
 // ---- windows
 
+// Options of ExtractImagePatches. `ksizes` (sizes of windows), `strides` and `rates` (distances of
+// the pixels of a window) have one number per dimension of the images, 1 for batch and channels.
 struct PatchOptions {
   std::vector<int64_t> ksizes, strides, rates = {1, 1, 1, 1};
-  std::string padding = "VALID";
+  std::string padding = "VALID";  // or "SAME"
 };
 // Extracts windows of the images and flattens each into the channel dimension.
 Output ExtractImagePatches(Output images, const PatchOptions& options, absl::string_view name = {});
-// Computes the maximum of input + filter over each window, channel by channel.
+// Options of Dilation2D: `strides` and `rates` as in PatchOptions.
 struct DilationOptions {
   std::vector<int64_t> strides = {1, 1, 1, 1}, rates = {1, 1, 1, 1};
-  std::string padding = "SAME";
+  std::string padding = "SAME";  // or "VALID"
 };
+// Computes the maximum of input + filter over each window, channel by channel. The filter is
+// [height, width, channels].
 Output Dilation2D(Output input, Output filter, const DilationOptions& options = {},
                   absl::string_view name = {});
 

@@ -24,17 +24,20 @@ Output Eye(Graph& graph, const Ints& rows, const Ints& batch = {}, DataType dtyp
 // lower triangle of x is read. NaN if x is not positive definite.
 Output Cholesky(Output x, absl::string_view name = {});
 struct LuResult {
-  Output lu, p;
+  Output lu, p;  // lu: as x; p: [..., rows]
 };
 // The LU decomposition with rows permuted by p. `lu` holds L below the diagonal (its diagonal is 1)
 // and U on and above it.
 LuResult Lu(Output x, DataType output_idx_type = DT_INT32, absl::string_view name = {});
 struct QrResult {
-  Output q, r;
+  Output q, r;  // the factors
 };
+// Computes x = q r with orthonormal columns in q and an upper triangular r. With `full_matrices` q
+// is square.
 QrResult Qr(Output x, bool full_matrices = false, absl::string_view name = {});
+// What Svd returns.
 struct SvdResult {
-  Output s, u, v;
+  Output s, u, v;  // s: [..., min(rows, columns)], descending
 };
 // Computes x = u diag(s) v*. The singular values are real, also for a complex matrix.
 SvdResult Svd(Output x, bool full_matrices = false, absl::string_view name = {});
@@ -43,7 +46,7 @@ Output SingularValues(Output x, absl::string_view name = {});
 // ---- eigenvalues
 
 struct EigenResult {
-  Output e, v;
+  Output e, v;  // e: [..., rows]; v: as x
 };
 // Eigenvalues in ascending order, and eigenvectors in the columns of v, of a self-adjoint matrix.
 // Only the lower triangle is read.
@@ -69,8 +72,8 @@ Output CholeskySolve(Output chol, Output rhs, absl::string_view name = "cholesky
 Output MatrixSolveLs(Output matrix, Output rhs, double l2_regularizer = 0, bool fast = true,
                      absl::string_view name = {});
 struct TridiagonalSolveOptions {
-  bool partial_pivoting = true;
-  bool perturb_singular = false;
+  bool partial_pivoting = true;   // exchange rows; needed where a pivot is small
+  bool perturb_singular = false;  // perturb a singular matrix slightly; requires partial_pivoting
 };
 // `diagonals` has three rows: the superdiagonal, the main diagonal and the subdiagonal. The last
 // element of the first row and the first element of the last row are ignored.
@@ -84,9 +87,12 @@ Output TridiagonalMatMul(Output superdiag, Output maindiag, Output subdiag, Outp
 Output MatrixInverse(Output x, bool adjoint = false, absl::string_view name = {});
 Output MatrixDeterminant(Output x, absl::string_view name = {});
 struct LogDeterminantResult {
-  Output sign, log_abs_determinant;
+  Output sign, log_abs_determinant;  // [...]: the batch
 };
+// Returns the sign (for complex matrices a number of magnitude 1) and the logarithm of the
+// magnitude of the determinant.
 LogDeterminantResult LogMatrixDeterminant(Output x, absl::string_view name = {});
+// Returns a matrix whose square is x, which must be invertible.
 Output MatrixSquareRoot(Output x, absl::string_view name = {});
 // Requires a complex matrix.
 Output MatrixLogarithm(Output x, absl::string_view name = {});

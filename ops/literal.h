@@ -12,6 +12,7 @@
 
 #include "weir/core/graph.h"
 
+// Literals in the arguments of builders.
 namespace weir {
 
 // A constant as written in source code, before its final dtype is known: a number, a string, a
@@ -51,11 +52,13 @@ class Literal {
   }
 
  public:
+  // A scalar. A Tensor, and a vector below, are typed.
   template <class T, std::enable_if_t<std::is_arithmetic_v<T>, int> = 0>
   Literal(T value)
       : tensor_(Tensor::Scalar(static_cast<Widest<T>>(value))),
         untyped_(true),
         own_(OwnType<T>()) {}
+  // Scalars.
   Literal(std::complex<double> value) : tensor_(Tensor::Scalar(value)), untyped_(true) {}
   Literal(std::complex<float> value) : Literal(std::complex<double>(value)) {}
   Literal(const char* text) : tensor_(Tensor::Scalar(text)), untyped_(true) {}
@@ -73,6 +76,7 @@ class Literal {
   absl::StatusOr<Tensor> Make(DataType wanted = DT_INVALID) const;
   // Returns true for numbers and lists, which have no dtype of their own; false for typed values.
   bool untyped() const { return untyped_; }
+  // The shape, which is known before the dtype is.
   const Shape& shape() const { return tensor_.shape(); }
 
  private:
@@ -86,17 +90,21 @@ class Literal {
 // type of functions that accept either.
 class TensorArg {
  public:
+  // A tensor of the graph, or a variable, which is read.
   template <class T,
             std::enable_if_t<std::is_convertible_v<const T&, Output> &&
                                  !std::is_same_v<T, std::nullptr_t> && !std::is_arithmetic_v<T>,
                              int> = 0>
   TensorArg(const T& tensor) : output_(tensor) {}
+  // A literal.
   template <class T, std::enable_if_t<!std::is_convertible_v<const T&, Output> &&
                                           std::is_convertible_v<const T&, Literal>,
                                       int> = 0>
   TensorArg(const T& literal) : literal_(Literal(literal)) {}
+  // A literal list.
   TensorArg(std::initializer_list<Literal> items) : literal_(Literal(items)) {}
 
+  // Which of the two it is, and its value.
   bool is_literal() const { return literal_.has_value(); }
   const Literal& literal() const { return *literal_; }
   const Output& output() const { return output_; }

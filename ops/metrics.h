@@ -23,10 +23,12 @@
 // INVALID_ARGUMENT for incompatible shapes and arguments.
 namespace weir::metrics {
 
+// What a metric returns: its value over all batches so far, and the operation that adds a batch.
 struct Metric {
-  Output value, update_op;
+  Output value, update_op;  // of the metric's shape: a scalar, unless it says otherwise
 };
 
+// Options of all metrics.
 struct MetricOptions {
   // A scalar, or a tensor whose rank equals the rank of the values (a difference of one is
   // adjusted) and whose dimensions are each 1 or equal to those of the values.
@@ -92,6 +94,7 @@ Metric PrecisionAtThresholds(Output labels, Output predictions,
 Metric RecallAtThresholds(Output labels, Output predictions, const std::vector<float>& thresholds,
                           const MetricOptions& options = {});
 
+// The curve of Auc: true against false positive rates, or precision against recall.
 enum class Curve { kRoc, kPr };
 // How the area is summed: by trapezoids; by rectangles of the smaller (minoring) or of the larger
 // height (majoring); or, for kPr, by the interpolation of Davis and Goadrich 2006, where trapezoids
@@ -100,8 +103,8 @@ enum class Summation { kTrapezoidal, kCarefulInterpolation, kMinoring, kMajoring
 struct AucOptions {
   int64_t num_thresholds = 200;         // evenly spaced
   std::vector<double> thresholds = {};  // replace the evenly spaced ones; 0 and 1 are added
-  Curve curve = Curve::kRoc;
-  Summation summation_method = Summation::kTrapezoidal;
+  Curve curve = Curve::kRoc;            // whose area is computed
+  Summation summation_method = Summation::kTrapezoidal;  // how
 };
 // Returns the area under the curve of true against false positive rates (ROC), or of precision
 // against recall (PR).

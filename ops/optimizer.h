@@ -15,26 +15,31 @@
 // The base class of the optimizers in optimizers.h and of user-defined ones.
 namespace weir {
 
+// A gradient, and the variable that it is of.
 struct GradAndVariable {
-  Grad grad;  // invalid: the variable is not updated
-  Variable variable;
+  Grad grad;          // invalid: the variable is not updated
+  Variable variable;  // of the graph that the gradient is in
 };
+// In the order of the variables.
 using GradsAndVariables = std::vector<GradAndVariable>;
 
 // When gradients are passed on: immediately; once all inputs of an op have their gradients; or once
 // all variables have their gradients.
 enum class GateGradients { kNone, kOp, kGraph };
 
+// Options of Optimizer::ComputeGradients.
 struct ComputeGradientsOptions {
   // Default: the graph's trainable variables.
   std::optional<Variables> var_list = {};
   GateGradients gate_gradients = GateGradients::kOp;
+  // How gradients of several uses of a tensor are added.
   Aggregation aggregation = Aggregation::kAddN;
-  bool colocate_gradients_with_ops = false;
+  bool colocate_gradients_with_ops = false;  // requests the device of the op for its gradient
   // The gradient of the loss itself; default ones.
   Grad grad_loss = {};
 };
 
+// Options of Optimizer::ApplyGradients.
 struct ApplyGradientsOptions {
   // Incremented by one after the update.
   Variable global_step = {};
@@ -42,6 +47,9 @@ struct ApplyGradientsOptions {
   std::string name = {};
 };
 
+// Options of Optimizer::Minimize: `global_step` and `name` as in ApplyGradientsOptions; `var_list`,
+// `gate_gradients`, `aggregation`, `colocate_gradients_with_ops` and `grad_loss` as in
+// ComputeGradientsOptions.
 struct MinimizeOptions {
   Variable global_step = {};
   std::optional<Variables> var_list = {};
@@ -69,6 +77,8 @@ class Optimizer {
 
   // Calls ComputeGradients and ApplyGradients. Run the returned op to do one training step.
   Operation Minimize(const Output& loss, const MinimizeOptions& options = {});
+  // Returns the gradient of the loss with respect to each variable; none where the loss does not
+  // depend on it.
   GradsAndVariables ComputeGradients(const Output& loss,
                                      const ComputeGradientsOptions& options = {});
   // Applies gradients from ComputeGradients, which may have been modified (for example clipped), or
@@ -76,14 +86,17 @@ class Optimizer {
   Operation ApplyGradients(const GradsAndVariables& grads_and_variables,
                            const ApplyGradientsOptions& options = {});
 
+  // The name of the scope of updates.
   const std::string& name() const { return name_; }
   // The slot of that name ("momentum", "m") for a variable; invalid if there is none.
   Variable GetSlot(const Variable& variable, absl::string_view slot_name) const;
+  // The names that GetSlot takes, sorted.
   std::vector<std::string> GetSlotNames() const;
   // The variables that the optimizer has created in this graph, sorted by name.
   Variables variables(const Graph& graph) const;
 
  protected:
+  // `name` as in the options of the optimizers.
   Optimizer(std::string name, bool use_locking)
       : name_(std::move(name)), use_locking_(use_locking) {}
 
@@ -102,6 +115,7 @@ class Optimizer {
   virtual Operation Finish(Graph& graph, const std::vector<Operation>& updates,
                            absl::string_view name);
 
+  // The option of that name (optimizers.h).
   bool use_locking() const { return use_locking_; }
   // Returns the slot, and creates it if it does not exist: the variable "<variable>/<op_name>",
   // made unique. `initializer` is called with the variable's shape.
@@ -114,6 +128,7 @@ class Optimizer {
   // `first` and of its kind.
   Variable MakeNonSlot(absl::string_view name, const TensorArg& initial_value,
                        const Variable& first);
+  // Returns that variable; invalid if there is none.
   Variable GetNonSlot(const Graph& graph, absl::string_view name) const;
 
  private:

@@ -26,10 +26,11 @@ Output DecodeCompressed(Output bytes, absl::string_view compression_type = {},
 Output SerializeTensor(Output x, absl::string_view name = {});
 Output ParseTensor(Output serialized, DataType out_type, absl::string_view name = {});
 
+// Options of DecodeCsv.
 struct DecodeCsvOptions {
-  std::string field_delim = ",";
-  bool use_quote_delim = true;  // a field in double quotes may hold the delimiter
-  std::string na_value = {};    // the text that denotes a missing field, as an empty field does
+  std::string field_delim = ",";  // between fields: one character
+  bool use_quote_delim = true;    // a field in double quotes may hold the delimiter
+  std::string na_value = {};      // the text that denotes a missing field, as an empty field does
   std::vector<int64_t> select_cols = {};  // empty: all
 };
 // Returns the fields of each record, one output per column, with the types of the defaults. A
@@ -42,16 +43,17 @@ Outputs DecodeCsv(Output records, const Outputs& record_defaults,
 
 // A feature that has the same number of values in each example: float, int64 or string.
 struct FixedLenFeature {
-  std::string key;
-  DataType dtype;
-  Shape shape;
+  std::string key;       // the feature's name in the example
+  DataType dtype;        // float, int64 or string
+  Shape shape;           // of the values of one example
   Tensor default_value;  // for examples without the feature; uninitialized: the feature is required
 };
 // A feature that has a variable number of values per example.
 struct VarLenFeature {
-  std::string key;
-  DataType dtype;
+  std::string key;  // the feature's name in the example
+  DataType dtype;   // float, int64 or string
 };
+// What the parsers of examples return, in the order of the features.
 struct ParsedExamples {
   Outputs dense;                     // one per FixedLenFeature
   std::vector<SparseTensor> sparse;  // one per VarLenFeature

@@ -12,20 +12,24 @@
 // session draws different numbers.
 namespace weir {
 
+// Options of RandomUniform.
 struct RandomUniformOptions {
   // The interval [min, max). Default: [0, 1). Integer types require a maximum.
   std::optional<double> min = {}, max = {};
-  DataType dtype = DT_FLOAT;
-  std::optional<int64_t> seed = {};
+  DataType dtype = DT_FLOAT;         // of the result; an integer type, or floating-point
+  std::optional<int64_t> seed = {};  // of the op; unset: see above
 };
+// Returns a tensor of this shape with uniformly distributed elements.
 Output RandomUniform(Graph& graph, const Ints& shape, const RandomUniformOptions& options = {},
                      absl::string_view name = {});
 
+// Options of RandomNormal and TruncatedNormal.
 struct RandomNormalOptions {
-  double mean = 0, stddev = 1;
-  DataType dtype = DT_FLOAT;
-  std::optional<int64_t> seed = {};
+  double mean = 0, stddev = 1;       // of the distribution
+  DataType dtype = DT_FLOAT;         // of the result, floating-point
+  std::optional<int64_t> seed = {};  // of the op; unset: see above
 };
+// Returns a tensor of this shape with normally distributed elements.
 Output RandomNormal(Graph& graph, const Ints& shape, const RandomNormalOptions& options = {},
                     absl::string_view name = {});
 // Values more than two standard deviations from the mean are drawn again.
@@ -35,9 +39,10 @@ Output TruncatedNormal(Graph& graph, const Ints& shape, const RandomNormalOption
 // Returns the rows of `value` (along dimension 0) in random order.
 Output RandomShuffle(Output value, std::optional<int64_t> seed = {}, absl::string_view name = {});
 
+// Options of Multinomial.
 struct MultinomialOptions {
-  DataType output_dtype = DT_INT64;
-  std::optional<int64_t> seed = {};
+  DataType output_dtype = DT_INT64;  // int32 or int64
+  std::optional<int64_t> seed = {};  // of the op; unset: see above
 };
 // Draws num_samples column indices for each row of the matrix `logits` (unnormalized
 // log-probabilities).

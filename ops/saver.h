@@ -20,12 +20,13 @@ struct SaverDef {
   std::string filename_tensor_name;  // "save/Const:0": feed it with the path
   std::string
       save_tensor_name;  // "save/control_dependency:0": fetch it to save; its value is the path
-  std::string restore_op_name;  // "save/restore_all": run it to restore
-  int max_to_keep = 5;
-  bool sharded = false;
-  float keep_checkpoint_every_n_hours = 10000;
+  std::string restore_op_name;                  // "save/restore_all": run it to restore
+  int max_to_keep = 5;                          // checkpoints that are kept; 0: all
+  bool sharded = false;                         // one file per device
+  float keep_checkpoint_every_n_hours = 10000;  // one checkpoint per so many hours is kept forever
   int version = 2;  // version of the checkpoint format; 1, or 0 in older graphs, is V1
 
+  // Conversion to and from messages.
   void ToProto(proto::SaverDef* proto) const;
   static SaverDef FromProto(const proto::SaverDef& proto);
   // Conversion to and from serialized bytes. INVALID_ARGUMENT for bytes that are not a SaverDef.
@@ -36,10 +37,12 @@ struct SaverDef {
 
 // A saver in a collection ("savers").
 struct SaverItem : public CollectionObject {
+  // Creates the item.
   explicit SaverItem(SaverDef d) : def(std::move(d)) {}
-  SaverDef def;
+  SaverDef def;  // as exported with the collection
 };
 
+// How BuildSaverGraph saves and restores.
 struct SaverGraphOptions {
   // Each device writes its own data file, several of them in parallel.
   bool sharded = false;

@@ -11,9 +11,10 @@
 // or scalars. The result has the type of the learning rate.
 namespace weir {
 
+// Options of the exponential, natural exponential and inverse time decays.
 struct DecayOptions {
   bool staircase = false;  // step / decay_steps is rounded down
-  std::string name = {};
+  std::string name = {};   // of the name scope
 };
 // learning_rate * decay_rate ^ (step / decay_steps)
 Output ExponentialDecay(const TensorArg& learning_rate, Output global_step,
@@ -28,9 +29,10 @@ Output InverseTimeDecay(const TensorArg& learning_rate, Output global_step,
                         const TensorArg& decay_steps, const TensorArg& decay_rate,
                         const DecayOptions& options = {});
 
+// Options of PolynomialDecay; `name` is that of the name scope.
 struct PolynomialDecayOptions {
-  TensorArg end_learning_rate = 0.0001;
-  TensorArg power = 1.0;
+  TensorArg end_learning_rate = 0.0001;  // the rate after decay_steps
+  TensorArg power = 1.0;                 // of the remaining fraction of the steps
   // If true, the decay restarts after decay_steps with a longer period; otherwise the rate remains
   // at its final value.
   bool cycle = false;
@@ -46,14 +48,17 @@ Output PolynomialDecay(const TensorArg& learning_rate, Output global_step,
 Output PiecewiseConstant(Output global_step, const std::vector<int64_t>& boundaries,
                          const std::vector<TensorArg>& values, absl::string_view name = {});
 
+// Options of CosineDecay.
 struct CosineDecayOptions {
-  double alpha = 0;  // the lowest rate, as a fraction of learning_rate
-  std::string name = {};
+  double alpha = 0;       // the lowest rate, as a fraction of learning_rate
+  std::string name = {};  // of the name scope
 };
 // learning_rate * ((1 - alpha) * (1 + cos(pi * min(step, decay_steps) / decay_steps)) / 2 + alpha)
 Output CosineDecay(const TensorArg& learning_rate, Output global_step, const TensorArg& decay_steps,
                    const CosineDecayOptions& options = {});
 
+// Options of LinearCosineDecay: `num_periods`, `alpha` and `beta` as in its formula, and the `name`
+// of the name scope.
 struct LinearCosineDecayOptions {
   double num_periods = 0.5;
   double alpha = 0;
@@ -66,6 +71,8 @@ Output LinearCosineDecay(const TensorArg& learning_rate, Output global_step,
                          const TensorArg& decay_steps,
                          const LinearCosineDecayOptions& options = {});
 
+// Options of CosineDecayRestarts: `alpha` as in CosineDecayOptions, and the `name` of the name
+// scope.
 struct CosineDecayRestartsOptions {
   double t_mul = 2.0;  // factor by which each period is longer than the previous one
   double m_mul = 1.0;  // factor by which its initial rate is smaller

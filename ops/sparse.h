@@ -16,7 +16,7 @@ namespace weir {
 // `dense_shape` (int64 [rank]). Most functions require the rows in lexicographic order without
 // duplicates; SparseReorder sorts them.
 struct SparseTensor {
-  Output indices, values, dense_shape;
+  Output indices, values, dense_shape;  // of n elements
 };
 
 // Makes a sparse tensor of existing parts. A literal shape becomes a Const
@@ -51,9 +51,10 @@ SparseTensor SparseSlice(const SparseTensor& x, const Ints& start, const Ints& s
                          absl::string_view name = {});
 // Adds an element with the default value to each row of the first dimension that has no element.
 struct FilledRows {
-  SparseTensor filled;
+  SparseTensor filled;         // as the argument, with the elements added
   Output empty_row_indicator;  // bool [rows]
 };
+// Returns the tensor and which rows were empty. `default_value` is a scalar.
 FilledRows SparseFillEmptyRows(const SparseTensor& x, Output default_value,
                                absl::string_view name = {});
 
@@ -99,14 +100,16 @@ Output SparseTensorDenseMatMul(const SparseTensor& a, Output b,
 // length of the true sequence if `normalize`.
 Output EditDistance(const SparseTensor& hypothesis, const SparseTensor& truth,
                     bool normalize = true, absl::string_view name = "edit_distance");
-// All combinations of one feature (int64 or string) from each column, example by example: strings
-// joined by the separator, or hashes in [0, num_buckets) (0: no limit).
+// The columns of a cross: sparse ones, and dense ones of shape [batch, features].
 struct FeatureColumns {
-  std::vector<SparseTensor> sparse;
-  Outputs dense;
+  std::vector<SparseTensor> sparse;  // [batch, ...]; int64 or string
+  Outputs dense;                     // [batch, features]; int64 or string
 };
+// All combinations of one feature (int64 or string) from each column, example by example: strings
+// joined by the separator.
 SparseTensor SparseCross(const FeatureColumns& columns, absl::string_view separator = "_X_",
                          absl::string_view name = {});
+// The same as hashes in [0, num_buckets) (0: no limit). An unset `hash_key` is TensorFlow's.
 SparseTensor SparseCrossHashed(const FeatureColumns& columns, int64_t num_buckets = 0,
                                std::optional<int64_t> hash_key = {}, absl::string_view name = {});
 // SerializeSparse packs a sparse tensor into a vector of three strings (or variants);

@@ -14,11 +14,15 @@
 // consumer of their output runs after the write. Ops that write a resource have no output.
 namespace weir {
 
+// Which state a node denotes: its `container` ("": the default one), its `shared_name` ("": that of
+// the node), and the `name` of the node.
 struct VariableOpOptions {
   std::string container = {};
   std::string shared_name = {};
   std::string name = {};
 };
+// Return the handle of a resource variable, and a reference to a ref variable. Most programs use
+// MakeVariable, which also initializes it.
 Output VarHandleOp(Graph& graph, DataType dtype, const Shape& shape,
                    const VariableOpOptions& options = {});
 Output VariableV2(Graph& graph, DataType dtype, const Shape& shape,
@@ -55,6 +59,7 @@ Operation ResourceScatter(absl::string_view op, Output resource, Output indices,
 Output Scatter(absl::string_view op, Output ref, Output indices, Output updates, bool use_locking,
                absl::string_view name = {});
 
+// Returns whether a ref variable has a value, a bool scalar.
 Output IsVariableInitializedOp(Output ref, absl::string_view name = {});
 
 }  // namespace weir

@@ -22,8 +22,9 @@ struct AsStringOptions {
 // Converts each element to text.
 Output AsString(Output x, const AsStringOptions& options = {}, absl::string_view name = {});
 
+// Options of StringFormat.
 struct StringFormatOptions {
-  std::string placeholder = "{}";
+  std::string placeholder = "{}";  // the text that is replaced
   int64_t summarize =
       3;  // number of first and last elements of each dimension that are printed; -1: all
 };
@@ -81,9 +82,11 @@ Output StringToHashBucketStrong(Output x, int64_t num_buckets, std::vector<int64
 Output EncodeBase64(Output x, bool pad = false, absl::string_view name = {});
 Output DecodeBase64(Output x, absl::string_view name = {});
 
+// Options of the functions that decode and encode.
 struct UnicodeOptions {
-  std::string errors = "replace";  // or "ignore", or "strict": INVALID_ARGUMENT
-  int64_t replacement_char = 65533;
+  std::string errors = "replace";    // or "ignore", or "strict": INVALID_ARGUMENT
+  int64_t replacement_char = 65533;  // the code point that "replace" writes
+  // Whether the control characters below 32 are replaced too.
   bool replace_control_characters = false;
 };
 // Transcodes from any encoding that ICU knows to UTF-8, UTF-16-BE or UTF-32-BE.
@@ -93,8 +96,9 @@ Output UnicodeTranscode(Output x, absl::string_view input_encoding,
 // The concatenated code points of all strings (int32), the row splits that delimit the strings
 // (int64, one more than there are strings), and the byte offset of each code point in its string.
 struct UnicodeDecodeResult {
-  Output row_splits, char_values, char_to_byte_starts;
+  Output row_splits, char_values, char_to_byte_starts;  // see above
 };
+// Decodes the strings of x, of any shape, which are in an encoding that ICU knows.
 UnicodeDecodeResult UnicodeDecodeWithOffsets(Output x, absl::string_view input_encoding,
                                              const UnicodeOptions& options = {},
                                              absl::string_view name = {});

@@ -10,6 +10,7 @@
 
 namespace weir {
 
+// Options of a TensorArray.
 struct TensorArrayOptions {
   // A write beyond the end extends the array.
   bool dynamic_size = false;
@@ -43,12 +44,15 @@ struct TensorArrayOptions {
 class TensorArray : public NoTruthValue {
  public:
   TensorArray() = default;
+  // Adds an array of `size` elements of this dtype, which have no value.
   TensorArray(Graph& graph, DataType dtype, const Ints& size,
               const TensorArrayOptions& options = {});
   // Wraps an array that already exists.
   TensorArray(DataType dtype, Output handle, Output flow);
 
+  // False for a default-constructed or failed array.
   bool valid() const { return handle_.valid() && flow_.valid(); }
+  // The resource handle; the float scalar that orders its operations; the type of the elements.
   const Output& handle() const { return handle_; }
   const Output& flow() const { return flow_; }
   DataType dtype() const { return dtype_; }
@@ -58,6 +62,8 @@ class TensorArray : public NoTruthValue {
   // Returns the same array, ordered after `flow`.
   TensorArray WithFlow(Output flow) const;
 
+  // Writes an element, and returns the array after it; reads an element. INVALID_ARGUMENT at run
+  // time for an index out of range, an element that was written before, or one that was not.
   TensorArray Write(const Ints& index, Output value, absl::string_view name = {}) const;
   Output Read(const Ints& index, absl::string_view name = {}) const;
   // Stack returns all elements, Gather those at the given indices, stacked along a new first

@@ -13,11 +13,13 @@ class Node;
 
 // The positions of the dimensions of a tensor in one of TensorFlow's data formats.
 struct DataLayout {
-  int rank = 4;
-  int batch = 0;
-  int channel = 3;
+  int rank = 4;     // 4 or 5
+  int batch = 0;    // position of the batch
+  int channel = 3;  // position of the channels
   int spatial = 1;  // the first of rank - 2 spatial dimensions
+  // Whether the channels come before the spatial dimensions.
   bool channels_first() const { return channel == 1; }
+  // The number of spatial dimensions.
   int num_spatial() const { return rank - 2; }
 };
 // Parses "NHWC", "NCHW", "NDHWC" or "NCDHW". INVALID_ARGUMENT for other formats.
@@ -25,12 +27,12 @@ absl::StatusOr<DataLayout> ParseDataFormat(absl::string_view data_format);
 
 // A window that slides along one dimension. Unknown sizes are -1; the output is then unknown too.
 struct Window {
-  int64_t input = -1;
-  int64_t size = -1;  // size of the window without dilation
-  int64_t stride = 1;
-  int64_t dilation = 1;
-  int64_t pad_before = 0, pad_after = 0;
-  int64_t output = -1;
+  int64_t input = -1;                     // size of the input
+  int64_t size = -1;                      // size of the window without dilation
+  int64_t stride = 1;                     // between two windows, in elements of the input
+  int64_t dilation = 1;                   // between two elements of a window
+  int64_t pad_before = 0, pad_after = 0;  // elements added to the input
+  int64_t output = -1;                    // number of windows; set by Slide
 };
 
 // Computes `output`, and for padding "SAME" and "VALID" the pads:
@@ -68,9 +70,10 @@ absl::Status CheckWindowAttrs(const DataLayout& layout, absl::string_view paddin
 
 // The attributes of a node of the Conv2D, DepthwiseConv2dNative or Conv3D family.
 struct ConvAttributes {
-  DataLayout layout;
-  bool depthwise = false;
-  std::string padding;
+  DataLayout layout;       // from data_format
+  bool depthwise = false;  // whether each channel has its own filter
+  std::string padding;     // "SAME", "VALID" or "EXPLICIT"
+  // One per dimension; explicit_paddings: two.
   std::vector<int64_t> strides, dilations, explicit_paddings;
 
   // Reads and checks the attributes.

@@ -21,16 +21,17 @@ namespace weir {
 
 // A function of a model: maps the names of its arguments and results to tensor names ("x:0").
 struct Signature {
-  std::map<std::string, std::string> inputs, outputs;
-  std::string method_name;
+  std::map<std::string, std::string> inputs, outputs;  // argument or result -> tensor
+  std::string method_name;                             // "tensorflow/serving/predict"
 };
 
+// What a meta graph contains besides the graph, and how the graph is exported.
 struct MetaGraphOptions {
-  std::optional<SaverDef> saver = {};
-  std::map<std::string, Signature> signatures = {};
-  std::vector<std::string> tags = {};
-  std::map<std::string, std::string> assets = {};  // tensor -> file, as in MetaGraph
-  bool clear_devices = false;
+  std::optional<SaverDef> saver = {};                // how to save and restore the variables
+  std::map<std::string, Signature> signatures = {};  // by name
+  std::vector<std::string> tags = {};                // "serve"
+  std::map<std::string, std::string> assets = {};    // tensor -> file, as in MetaGraph
+  bool clear_devices = false;                        // without the devices that nodes request
   // Exports only the nodes of this name scope, with the scope stripped from their names. An input
   // from outside the scope becomes an unbound input, for which the importer must supply a tensor;
   // see ImportMetaGraphOptions::input_map. Collection items whose names are outside the scope are
@@ -55,6 +56,7 @@ absl::Status WriteMetaGraph(const Graph& graph, const std::string& path,
 // collections may look like variables: control-flow contexts do.
 bool HoldsVariables(absl::string_view collection);
 
+// How a meta graph is added to a graph.
 struct ImportMetaGraphOptions {
   // The name scope of the imported nodes, inside the current scope. It is made unique ("a_1" if "a"
   // exists), unless it ends in '/'.
@@ -68,11 +70,11 @@ struct ImportMetaGraphOptions {
 // The contents of a meta graph besides the graph and its collections. Names include the import
 // scope.
 struct MetaGraph {
-  std::string scope;  // the scope of the imported nodes; empty for the root
-  std::optional<SaverDef> saver;
-  std::map<std::string, Signature> signatures;
-  std::vector<std::string> tags;
-  std::map<std::string, std::string> assets;  // tensor -> file in the directory assets/
+  std::string scope;              // the scope of the imported nodes; empty for the root
+  std::optional<SaverDef> saver;  // unset: the meta graph has none
+  std::map<std::string, Signature> signatures;  // by name
+  std::vector<std::string> tags;                // that the meta graph was saved with
+  std::map<std::string, std::string> assets;    // tensor -> file in the directory assets/
 };
 // Adds the nodes and the contents of the collections, under their new names. Variables become
 // handles to the imported nodes, so that training can resume from the collections alone. Errors are

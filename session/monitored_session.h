@@ -13,8 +13,9 @@
 
 namespace weir {
 
+// What a MonitoredSession restores, saves and calls.
 struct MonitoredSessionOptions {
-  Scaffold scaffold = {};
+  Scaffold scaffold = {};  // what initializes the model; by default from the graph's collections
   // If this directory contains a checkpoint, the variables are restored from the newest one ...
   std::string checkpoint_dir = {};
   // ... or from this checkpoint. At most one of the two may be set.
@@ -74,6 +75,9 @@ class MonitoredStep {
 // Not thread-safe. Movable. The graph must outlive the session.
 class MonitoredSession {
  public:
+  // Starts a session: finalizes the graph, restores or initializes the variables, and calls the
+  // hooks. Returns their errors, those of Session::Create, and INVALID_ARGUMENT if both a directory
+  // and a path are set.
   static absl::StatusOr<MonitoredSession> Create(Graph& graph,
                                                  MonitoredSessionOptions options = {});
   MonitoredSession(MonitoredSession&&) noexcept;
@@ -110,8 +114,9 @@ class MonitoredSession {
   std::shared_ptr<Impl> impl_;
 };
 
+// What TrainingSession saves, and how often.
 struct TrainingSessionOptions {
-  Scaffold scaffold = {};
+  Scaffold scaffold = {};  // as in MonitoredSessionOptions
   // The directory from which checkpoints are restored and to which they are saved, with the graph;
   // empty: none.
   std::string checkpoint_dir = {};

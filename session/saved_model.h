@@ -19,9 +19,9 @@ namespace weir {
 
 // A loaded model with its variables' values, ready to run. Movable.
 struct LoadedModel {
-  std::unique_ptr<Graph> graph;
-  MetaGraph meta;
-  std::unique_ptr<Session> session;
+  std::unique_ptr<Graph> graph;      // at a fixed address; outlives the session
+  MetaGraph meta;                    // signatures, tags and assets
+  std::unique_ptr<Session> session;  // ready to run
 };
 // Loads a SavedModel directory: the one meta graph with exactly these tags (no tags: the only one
 // in the directory), its variables, its init op. Returns NOT_FOUND if the directory is no
@@ -38,8 +38,9 @@ std::map<std::string, std::string> AssetFiles(const std::string& directory, cons
 Signature PredictSignature(const std::map<std::string, Output>& inputs,
                            const std::map<std::string, Output>& outputs);
 
+// What a SavedModel contains, and how it is loaded.
 struct SavedModelOptions {
-  std::vector<std::string> tags = {"serve"};
+  std::vector<std::string> tags = {"serve"};  // by which LoadSavedModel finds the meta graph
   // Run when the model is loaded, after the variables have their values: initializes tables, for
   // example.
   Operation init_op = {};

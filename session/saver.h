@@ -12,6 +12,7 @@
 
 namespace weir {
 
+// What a Saver saves, and how many checkpoints it keeps.
 struct SaverOptions {
   // The variables to save; by default all global variables of the graph.
   std::optional<Variables> variables = {};
@@ -40,6 +41,7 @@ struct SaverOptions {
   std::string name = "save";
 };
 
+// Options of Saver::Save.
 struct SaveOptions {
   // Appended to the path: "model-7".
   std::optional<int64_t> global_step = {};
@@ -86,6 +88,7 @@ class Saver {
   //   DATA_LOSS         damaged: file, tensor, offset, checksums
   absl::Status Restore(Session& session, const std::string& path) const;
 
+  // How a graph's nodes save and restore, for a meta graph.
   const SaverDef& def() const { return def_; }
   // Returns the checkpoints that this saver has written and not removed, oldest first.
   std::vector<std::string> last_checkpoints() const;
