@@ -157,6 +157,7 @@ bool AnyIsTensor(AttrMap::const_iterator begin, AttrMap::const_iterator end);
 // true} or {}, and integer tensors as "{ dtype: DT_UINT8 tensor_shape { dim { size: 1 } } int_val:
 // 255 }" (only ImageSummary has one).
 struct AttrSpec {
+  // The kinds of values.
   enum class Kind { kString, kInt, kFloat, kBool, kType, kShape, kTensor, kFunction };
   std::string name;                          // "T"
   Kind kind = Kind::kType;                   // of the value, or of the elements of a list

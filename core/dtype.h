@@ -15,6 +15,7 @@
 // wire unchanged.
 namespace weir {
 
+// Element types. Reference types follow (see kRefOffset).
 enum DataType : uint8_t {
   DT_INVALID = 0,
   DT_FLOAT = 1,

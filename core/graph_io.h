@@ -20,6 +20,7 @@ class TensorShapeProto;
 
 namespace weir {
 
+// How a graph is imported.
 struct ImportOptions {
   std::string prefix = {};  // prepended to every name, with a '/'; an existing name then
                             // is ALREADY_EXISTS

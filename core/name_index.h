@@ -32,6 +32,7 @@ class NameIndex {
   // Returns a free name: `asked`, `asked_1`, ... The result is valid for one call of AddUnique, for
   // a node that has this name by then; AddUnique marks the name as taken.
   class FreeName;
+  // See FreeName.
   FreeName Unique(absl::string_view asked);
   void AddUnique(Node* node, const FreeName& name);
   // Marks a free name as taken, for a scope, and returns it.

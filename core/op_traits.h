@@ -81,6 +81,7 @@ enum class RowRule : uint8_t {
 
 // What an op does with a container of values of one step: a stack, a tensor array, a tensor list.
 struct ContainerUse {
+  // What the op does with the container.
   enum class Kind : uint8_t {
     kNone,
     kMakes,     // Output 0 is a new, empty container.
@@ -89,6 +90,7 @@ struct ContainerUse {
     kTakes,     // One of its values is the output that has the container's element type.
     kObserves,  // Neither puts a value nor returns one.
   };
+  // The kind of container.
   enum class Type : uint8_t {
     kStack,
     kArray,
@@ -118,6 +120,7 @@ struct NeutralElement {
 // A call of an op whose costs are asked for: `inputs` and `outputs`, and `fused_ops`, the ops that
 // a fused node performs, in order. `node` may be null, if only shapes are known.
 struct OpCall {
+  // An input or output of the call.
   struct Value {
     DataType dtype = DT_INVALID;  // DT_INVALID: a dead value.
     Shape shape;                  // fully defined

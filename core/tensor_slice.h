@@ -12,6 +12,7 @@ namespace weir {
 
 // A slice: a range for every dimension. A value type.
 struct TensorSlice {
+  // The range in one dimension.
   struct Extent {
     static constexpr int64_t kAll = -1;  // the length of a whole dimension
     int64_t start = 0;                   // in elements

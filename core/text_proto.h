@@ -12,6 +12,7 @@ class Message;
 // Protobuf text format: graphs in .pbtxt files, the `checkpoint` file of checkpoint directories.
 namespace weir {
 
+// How text is parsed.
 struct TextProtoOptions {
   // Skips fields that the message does not have, which newer writers may have added.
   bool allow_unknown_fields = false;

@@ -22,8 +22,9 @@ Output CastArg(Graph& graph, const TensorArg& value, DataType dtype);
 // Returns false and fails the graph with INVALID_ARGUMENT if the static shapes are incompatible.
 bool CheckCompatible(const Output& a, const Output& b);
 
+// What RemoveSqueezableDimensions returns: both arguments, perhaps squeezed.
 struct LabelsAndPredictions {
-  Output labels, predictions;
+  Output labels, predictions;  // of equal shapes, but for expected_rank_diff
 };
 // Removes the last dimension of `predictions` (`labels`) if its size is 1 and rank(predictions) -
 // rank(labels) is one more (less) than `expected_rank_diff`. If a rank is unknown, the decision is

@@ -20,6 +20,7 @@ Grad ClipByNorm(const Grad& grad, double clip_norm, absl::string_view name = {})
 // Returns the L2 norm of all elements of all gradients as a scalar. Empty gradients are ignored.
 Output GlobalNorm(const Grads& grads, absl::string_view name = {});
 
+// What ClipByGlobalNorm returns: the `grads`, scaled, and the scalar that they are scaled by.
 struct ClippedGrads {
   Grads grads;
   Output global_norm;  // before clipping

@@ -31,6 +31,7 @@ double ByteSizeLoad(const Node& node);
 // Returns the ops with state that several workers share: variables, tables, accumulators.
 const std::vector<std::string>& StandardPsOps();
 
+// How ReplicaDeviceSetter places nodes.
 struct ReplicaDeviceSetterOptions {
   int ps_tasks = 0;                           // ignored if `cluster` is set
   std::string ps_device = "/job:ps";          // for ps_ops; empty: worker_device

@@ -14,11 +14,14 @@ namespace weir {
 // The result of a cell for one time step: the output, one row for each element of the batch, and
 // the state for the next time step.
 struct RnnStep {
-  Output output;
-  Outputs state;
+  Output output;  // [batch, units]
+  Outputs state;  // as the cell takes it
 };
+// A cell: from an input [batch, depth] and a state to the step's result. Called once, while the
+// graph is built.
 using RnnCell = std::function<RnnStep(const Output& input, const Outputs& state)>;
 
+// Options of BasicLstmCell.
 struct LstmOptions {
   // Added to the bias of the forget gate, so that an untrained cell keeps most of its state.
   float forget_bias = 1;
@@ -29,6 +32,7 @@ struct LstmOptions {
 // state is {c, h} and its output is h. The variables are created on the first call.
 RnnCell BasicLstmCell(int64_t units, const LstmOptions& options = {});
 
+// Options of DynamicRnn.
 struct DynamicRnnOptions {
   // The number of valid time steps of each row, as int32 or int64. Later time steps output zeros
   // and do not change the state. Default: all time steps are valid.

@@ -14,6 +14,7 @@ struct Neighbors {
   Output indices;    // int64, [points, k]
   Output distances;  // squared
 };
+// Returns the k nearest of the centers (rows) for each of the points (rows), nearest first.
 Neighbors NearestNeighbors(Output points, Output centers, const Ints& k,
                            absl::string_view name = {});
 

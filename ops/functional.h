@@ -15,6 +15,7 @@
 // many invalid outputs as it would return results.
 namespace weir {
 
+// Options of MapFn.
 struct MapOptions {
   // The dtypes of the function's results; default: those of `elems`.
   std::optional<DataTypes> dtypes = {};
@@ -32,7 +33,9 @@ struct MapOptions {
 using RowFn = std::function<Outputs(const Outputs& row)>;
 Outputs MapFn(const RowFn& fn, const Outputs& elems, const MapOptions& options = {});
 
+// Options of Scan.
 struct ScanOptions {
+  // Recorded in the graph; Weir runs one iteration after the other.
   int64_t parallel_iterations = 10;
   // Processes the last row first.
   bool reverse = false;
@@ -51,6 +54,7 @@ using ScanFn = std::function<Outputs(const Outputs& state, const Outputs& row)>;
 Outputs Scan(const ScanFn& fn, const Outputs& elems, const Outputs& initial,
              const ScanOptions& options = {});
 
+// Options of Case.
 struct CaseOptions {
   // The step fails with INVALID_ARGUMENT if more than one predicate is true.
   bool exclusive = false;

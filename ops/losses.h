@@ -28,6 +28,7 @@ enum class Reduction {
   kSumByNonzeroWeights,  // sum divided by the number of nonzero weights
 };
 
+// Options of all losses.
 struct LossOptions {
   // A scalar, or a tensor of the losses' rank in which each dimension is 1 or equal to that of the
   // losses.

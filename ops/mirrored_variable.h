@@ -47,6 +47,7 @@ Variable MakeMirroredVariable(Graph& graph, const Initializer& initial_value,
 // While it is alive, nodes are built for replica `replica`, on its device.
 class ReplicaScope {
  public:
+  // `graph` outlives the scope; `replica` counts from 0.
   ReplicaScope(Graph& graph, int replica, absl::string_view device);
   ~ReplicaScope();
   ReplicaScope(const ReplicaScope&) = delete;

@@ -40,6 +40,7 @@ class Module {
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
 
+  // The graph given to the constructor.
   Graph& graph() const { return graph_; }
   // The name given to the constructor. Default: the class name in lower case, with words joined by
   // '_': "dense", "residual_block". (The full name is known once the constructors have run.)

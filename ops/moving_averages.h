@@ -19,6 +19,7 @@ namespace weir {
 Output AssignMovingAverage(const Variable& variable, Output value, const TensorArg& decay,
                            bool zero_debias = true, absl::string_view name = {});
 
+// Options of ExponentialMovingAverage.
 struct ExponentialMovingAverageOptions {
   // If given, the decay is min(decay, (1 + num_updates) / (10 + num_updates)), so that averages
   // move faster at the start. A variable, such as the global step, is read again in each update.
@@ -41,6 +42,7 @@ struct ExponentialMovingAverageOptions {
 // floating-point are INVALID_ARGUMENT on the graph.
 class ExponentialMovingAverage {
  public:
+  // `decay` is between 0 and 1, near 1: the weight of the old average.
   explicit ExponentialMovingAverage(TensorArg decay, ExponentialMovingAverageOptions options = {});
 
   // Makes the shadow variables that do not exist yet, and returns the op that updates all shadow

@@ -16,6 +16,7 @@ std::ostream& operator<<(std::ostream& out, const Shape& shape);    // [2,3]
 std::ostream& operator<<(std::ostream& out, DataType dtype);        // float
 std::ostream& operator<<(std::ostream& out,
                          const Output& output);  // the node's output, not a value
+// The variable's name, shape and dtype, not a value.
 std::ostream& operator<<(std::ostream& out, const Variable& variable);
 
 }  // namespace weir

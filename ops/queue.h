@@ -11,6 +11,7 @@
 // queue is full or empty. The names of nodes are those that Python generates.
 namespace weir {
 
+// Options of all queues.
 struct QueueOptions {
   // One shape per component. Without them elements may have any shape, and batches cannot be
   // dequeued.
@@ -20,6 +21,7 @@ struct QueueOptions {
   bool use_resource = true;  // false: the ref-typed form
 };
 
+// A queue in the graph. A value type: copies are handles to the same queue.
 class Queue {
  public:
   // First in, first out.
@@ -55,6 +57,7 @@ class Queue {
   Output IsClosed(absl::string_view name = {}) const;
   Output Size(absl::string_view name = {}) const;
 
+  // The queue's resource handle.
   const Output& handle() const { return handle_; }
   // The types of the components, including the priority.
   const DataTypes& types() const { return types_; }

@@ -18,7 +18,7 @@ namespace weir {
 // The ops that keep a queue full: ops that threads run repeatedly, and two ops that close the
 // queue. StartQueueRunners (session/queue_runner.h) starts the threads.
 struct QueueRunner : public CollectionObject {
-  std::string queue_name;
+  std::string queue_name;              // the name of the queue's node
   std::vector<Operation> enqueue_ops;  // one thread each
   Operation close_op;                  // run when all threads have reached the end of their input
   Operation cancel_op;                 // run when all threads are requested to stop

@@ -10,7 +10,7 @@ namespace weir {
 // the next dimension, and so on down to the rows of `values`. Splits are int64 or int32 and start
 // with 0.
 struct RaggedTensor {
-  Outputs nested_splits;
+  Outputs nested_splits;  // one vector per ragged dimension, outermost first
   Output values;
 };
 

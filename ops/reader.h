@@ -11,6 +11,8 @@
 // Python generates.
 namespace weir {
 
+// A reader in the graph, which keeps its position from step to step. A value type: copies are
+// handles to the same reader.
 class Reader {
  public:
   // Reads lines, without their line ends. Keys are "file:number", counted from 1.
@@ -24,10 +26,12 @@ class Reader {
   static Reader Identity(Graph& graph, absl::string_view name = {});
   // Reads records of equal size.
   struct FixedLength {
+    // Of a record, and at the start and end of each file.
     int64_t record_bytes = 0, header_bytes = 0, footer_bytes = 0;
     int64_t hop_bytes = 0;      // from one record to the next; 0: record_bytes
     std::string encoding = {};  // "", "ZLIB" or "GZIP"
   };
+  // Keys are "file:number", counted from 0.
   static Reader FixedLengthRecords(Graph& graph, const FixedLength& layout,
                                    absl::string_view name = {});
 

@@ -25,10 +25,11 @@ Output NthElement(Output x, const Ints& n, bool reverse = false, absl::string_vi
 // Returns the coordinates, in columns, of flat indices into an array of shape `dims`.
 Output UnravelIndex(Output indices, Output dims, absl::string_view name = {});
 
+// Options of ApproxTopK.
 struct ApproxTopKOptions {
-  int64_t reduction_dimension = -1;
-  float recall_target = 0.95f;
-  bool is_max_k = true;
+  int64_t reduction_dimension = -1;  // negative: from the end
+  float recall_target = 0.95f;       // ignored: all are found
+  bool is_max_k = true;              // the largest; false: the smallest
 };
 // Returns the k largest (or smallest) elements along a dimension, and their indices. The result is
 // exact for any recall target.

@@ -12,6 +12,7 @@
 // not allowed in a name are replaced by '_'.
 namespace weir::summary {
 
+// Options of all summaries.
 struct Options {
   // The collections to which the summary is added.
   std::vector<std::string> collections = {"summaries"};

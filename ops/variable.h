@@ -277,9 +277,9 @@ enum class Reuse {
   kAuto,    // absent: create it; present: share it
 };
 
+struct VariableOptions;
 // A getter requests a variable by its full name. A custom getter is called with the next outer
 // getter and may change the name and the options before calling it.
-struct VariableOptions;
 using VariableGetter =
     std::function<Variable(Graph&, absl::string_view name, const VariableOptions&)>;
 using CustomGetter = std::function<Variable(const VariableGetter& next, Graph&,

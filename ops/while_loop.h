@@ -12,6 +12,7 @@
 // Loops that run inside a step (tf.while_loop of TensorFlow 1).
 namespace weir {
 
+// Options of WhileLoop.
 struct WhileOptions {
   // The shapes that the loop variables have in all iterations, one per variable. Default: their
   // initial shapes. Less specific shapes allow a variable to change its shape.

@@ -17,6 +17,7 @@
 // UNAVAILABLE means that the server is down. Destroying the Session closes the remote session.
 namespace weir::rpc {
 
+// Options of connections to servers.
 struct ClientOptions {
   // TLS, in PEM format: the authorities that sign the servers' certificates, and (for mutual TLS)
   // the client's own certificate and key. Without authorities, connections are not encrypted.
@@ -31,8 +32,8 @@ void EnableGrpcTargets(const ClientOptions& options = {});
 
 // The result of `weir serve --status`.
 struct ServerStatus {
-  bool serving = false;
-  std::vector<std::string> devices;
+  bool serving = false;              // whether it accepts calls
+  std::vector<std::string> devices;  // by name
 };
 // Returns UNAVAILABLE if no server answers.
 absl::StatusOr<ServerStatus> GetServerStatus(const std::string& target,

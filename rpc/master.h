@@ -37,10 +37,12 @@ class RunStepRequest;
 class RunStepResponse;
 }  // namespace weir::proto
 
+// The part of a server that runs sessions. Programs reach it through Server (server.h).
 namespace weir::rpc {
 
 class MasterSession;
 
+// Options of a Master.
 struct MasterOptions {
   // Options of all sessions; `resources` is set by the server.
   SessionOptions session = {};
@@ -72,9 +74,11 @@ struct MasterOptions {
 // In addition: the errors of importing and running a graph.
 class Master {
  public:
+  // Creates a master without sessions. Returns the errors of creating devices.
   static absl::StatusOr<std::unique_ptr<Master>> Create(MasterOptions options);
   ~Master();
 
+  // The methods of TensorFlow's master service; see above.
   absl::Status CreateSession(const proto::CreateSessionRequest& request, Cancellation& cancellation,
                              proto::CreateSessionResponse* response);
   absl::Status ExtendSession(const proto::ExtendSessionRequest& request, Cancellation& cancellation,

@@ -8,8 +8,11 @@
 
 #include "weir/rpc/master.h"
 
+// Servers: other processes run graphs on them through "grpc://" targets (client.h), or TensorFlow's
+// sessions.
 namespace weir::rpc {
 
+// Options of a server.
 struct ServerOptions {
   std::string address = "127.0.0.1";  // the address to listen on; "0.0.0.0": all
   int port = 0;                       // 0: a free one
@@ -36,9 +39,10 @@ class Server {
   // Cancels running calls.
   ~Server();
 
-  int port() const { return port_; }
+  int port() const { return port_; }  // that it listens on
   // "grpc://127.0.0.1:41234"
   const std::string& target() const { return target_; }
+  // The sessions that it runs. Owned by the server.
   Master& master() { return *master_; }
   // The number of calls in progress.
   int num_calls() const;

@@ -6,8 +6,10 @@
 
 #include "weir/session/session.h"
 
+// Freezing: a graph whose variables are constants, for inference.
 namespace weir {
 
+// Options of FreezeGraph.
 struct FreezeOptions {
   // Nodes to keep besides the outputs, with everything that they need; for example the initializer
   // of a table.

@@ -13,8 +13,8 @@ namespace weir {
 
 // What a hook adds to a step: tensors to feed, and tensors that the hook fetches.
 struct HookRequest {
-  Feeds feeds;
-  Outputs fetches;
+  Feeds feeds;      // in addition to the step's own
+  Outputs fetches;  // values for HookValues or AfterRun, in this order
 };
 
 // The monitored session as a hook sees it during a call.
@@ -59,6 +59,7 @@ class SessionHook {
   // Called when the session is closed, but not after an error.
   virtual absl::Status End(HookContext& /*context*/) { return absl::OkStatus(); }
 };
+// Hooks, which are called in order.
 using SessionHooks = std::vector<std::shared_ptr<SessionHook>>;
 
 }  // namespace weir

@@ -23,8 +23,8 @@ namespace weir {
 //   saver                    savers                     a sharded saver of all global variables
 // clang-format on
 struct Scaffold {
-  Operation init_op = {};
-  Feeds init_feeds = {};
+  Operation init_op = {};  // initializes all that no checkpoint has
+  Feeds init_feeds = {};   // fed to init_op
   // Called after init_op: to load values from another source, for example.
   std::function<absl::Status(Session&)> init_fn = {};
   // A string tensor: the names of variables without a value. Empty if the model is ready.

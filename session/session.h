@@ -18,11 +18,15 @@
 #include "weir/core/tensor.h"
 #include "weir/ops/variable.h"
 
+// Sessions, which run graphs.
+//   Session session = *Session::Create(graph);
+//   Tensors out = *session.Run({{x, value}}, {y});
 namespace weir {
 
 class BackendRegistry;
 struct PassReport;
 
+// What a session runs on, and how. The defaults fit most programs.
 struct SessionOptions {
   // The number of threads that kernels and the executor use, including the calling one; 0: one per
   // processor. More than 1024 is INVALID_ARGUMENT.
@@ -78,22 +82,24 @@ struct SessionOptions {
 
 // The execution of one node in a traced run.
 struct NodeTrace {
+  // An input or output of the node.
   struct Value {
     DataType dtype = DT_INVALID;  // DT_INVALID: the dead output of a branch not taken
-    Shape shape;
+    Shape shape;                  // as computed
     const void* data =
         nullptr;  // address of the buffer: an output at an input's address was not copied
   };
-  std::string node, op, device;
-  int64_t start_ns = 0, end_ns = 0;  // on the steady clock
-  int thread = 0;
-  std::vector<Value> inputs, outputs;
+  std::string node, op, device;        // names of the node, its op and its device
+  int64_t start_ns = 0, end_ns = 0;    // on the steady clock
+  int thread = 0;                      // a small number for each thread that ran nodes of the step
+  std::vector<Value> inputs, outputs;  // in the order of the node's
   // The ops that a fused node performs, in order: {"BiasAdd", "Relu"}.
   std::vector<std::string> fused_ops;
   // The traits of the op; null in the trace of a remote session. Valid as long as the session.
   const OpTraits* traits = nullptr;
 };
 
+// What applies to one run of a step.
 struct RunOptions {
   // The time limit; zero: the session's default. A step with a limit runs on a thread of the
   // session. If a kernel does not end in time (one call of LAPACK or oneDNN), the run returns half
@@ -106,6 +112,8 @@ struct RunOptions {
   Cancellation* cancellation = nullptr;  // if not null, cancelling it ends the run
 };
 
+// A tensor of the graph and the value that replaces it, which has its dtype and a compatible shape;
+// and those of a step.
 using Feed = std::pair<Output, Tensor>;
 using Feeds = std::vector<Feed>;
 
@@ -114,6 +122,7 @@ using Feeds = std::vector<Feed>;
 // partitioned variable has no such read: the first fetch adds a node that concatenates its parts,
 // and later fetches share it.
 struct Fetch : public Output {
+  // A tensor, a variable, or what converts to a tensor.
   using Output::Output;
   Fetch(const Variable& variable);
   template <class T, std::enable_if_t<std::is_convertible_v<const T&, Output> &&
@@ -125,9 +134,11 @@ struct Fetch : public Output {
 class Fetches {
  public:
   Fetches() = default;
+  // Of tensors and variables, or of all of one kind.
   Fetches(std::initializer_list<Fetch> fetches) : outputs_(fetches.begin(), fetches.end()) {}
   Fetches(Outputs fetches) : outputs_(std::move(fetches)) {}
   Fetches(const Variables& fetches) : Fetches(std::vector<Fetch>(fetches.begin(), fetches.end())) {}
+  // The tensors to fetch; a variable is its read.
   const Outputs& outputs() const { return outputs_; }
 
  private:
@@ -254,10 +265,12 @@ class Session {
   // while steps run. Returns the result of `add`.
   absl::Status Extend(const std::function<absl::Status()>& add);
 
+  // The graph that it was created with, not owned, and the session's state.
   const Graph& graph() const;
   ResourceMap& resources();
   // The devices of this process, CPU first; none for a session on a server.
   std::vector<Device*> devices() const;
+  // The threads that kernels run on. Owned by the session, as its devices are.
   ThreadPool& pool();
   // Deletes the state in these containers (empty: the default one), including dtypes and shapes.
   // Steps in flight continue with their own old state.

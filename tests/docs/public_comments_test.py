@@ -26,11 +26,12 @@ TOKEN = re.compile(r"""
   | (?P<word>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])'|\w+|::|->|<=>|[=!<>]=|&&|[^\s])
 """, re.MULTILINE | re.DOTALL | re.VERBOSE)
 CLOSING = {"(": ")", "[": "]", "{": "}"}
+CONTAINERS = ("begin", "end", "size", "empty", "find", "get")
 ACCESS = ("public", "protected", "private")
 NEEDS_NONE = re.compile(
     r"^(friend|static_assert|extern template|using namespace)\b|^(virtual |constexpr )?~"
     r"|= (default|delete)$|\boverride$|\bfinal$|\boperator (==|!=|<=>|->|\*|bool)"
-    r"|^using (value_type|iterator|const_iterator)\b|\b(begin|end|size|empty|find|get) \(")
+    r"|^using (value_type|iterator|const_iterator)\b")
 
 
 class Declaration:
@@ -60,7 +61,7 @@ class Declaration:
             return []
         names, depth, in_value = [""], 0, False
         for word in self.words:
-            depth += {"<": 1, ">": -1, "{": 1, "}": -1}.get(word, 0)
+            depth += {"<": 1, ">": -1, "{": 1, "}": -1, "(": 1, ")": -1}.get(word, 0)
             if word == "," and depth == 0:
                 names.append("")
                 in_value = False
@@ -77,7 +78,7 @@ class Declaration:
         special = r"(explicit |constexpr )*%s \( ((const )?%s &+ \w* ?)?\)" % (owner, owner)
         if re.match(special, text) or re.search(r"operator = \( (const )?%s\b" % owner, text):
             return False
-        return not NEEDS_NONE.search(text)
+        return self.name() not in CONTAINERS and not NEEDS_NONE.search(text)
 
 
 def without_template(words):
@@ -211,7 +212,52 @@ class Header:
         return sorted(found)
 
 
+SAMPLE = """
+// What the header is for; all options have a `name`.
+namespace weir {
+struct Forward;
+struct Bare {
+  int a = 0;  // commented
+  int b = F(1, 2);
+  std::string name;
+ private:
+  int c;
+};
+// A group: two functions.
+void One(int x);
+template <class T>
+void Two(const std::map<int, T>& x);
+
+// Overloads.
+inline void Three(int x) {
+  One(x);
+}
+inline void Three(long x) {
+  One(x);
+}
+inline void Four() { One(1); }
+namespace internal {
+void Five();
+}
+// ---- heading
+
+class Six {
+  Six();
+  void Private();
+ public:
+  explicit Six(int x);
+  ~Six();
+  bool operator==(const Six&) const = default;
+};
+}
+"""
+MISSING = ["struct Bare", "int b = F(1, 2)", "inline void Four()", "explicit Six(int x)"]
+
+
 def main():
+    found = [what for _, what in Header(SAMPLE).undocumented()]
+    if found != MISSING:
+        sys.exit("the scanner finds %s instead of %s" % (found, MISSING))
     names = sys.argv[1:] or public_headers.installed()
     faults = ["%s:%d: %s" % (name, line, what) for name in names
               for line, what in Header(public_headers.read(name)).undocumented()]
