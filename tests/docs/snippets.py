@@ -4,7 +4,7 @@
     snippets.py docs/variables.md > variables_snippets.inc
 
 The ```cpp blocks of a section ("## ...") are concatenated in one function
-    absl::Status Section3(Graph& g, const std::string& dir);
+    absl::Status Section3(weir::Graph& g, const std::string& dir);
 which also contains, in document order:
   - one-line HTML comments "<!--cpp ... -->": code that readers need not see, such as expectations;
   - the code in `...` in the last column of a table with the header "Weir": declarations, if it ends with ";", or
@@ -50,7 +50,7 @@ def read_sections(path):
 def main():
     sections = read_sections(sys.argv[1])
     for i, (_, lines) in enumerate(sections):
-        print("absl::Status Section%d(Graph& g, const std::string& dir) {" % i)
+        print("absl::Status Section%d(weir::Graph& g, const std::string& dir) {" % i)
         print("\n".join(lines))
         print("return absl::OkStatus();\n}\n")
     print("const Section kSections[] = {")

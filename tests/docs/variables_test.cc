@@ -6,7 +6,7 @@
 #include "weir/session/weir.h"
 #include "weir/tests/io/test_files.h"
 
-namespace weir {
+// Outside of namespace weir, as the programs of readers are.
 namespace {
 
 using ::testing::AllOf;
@@ -15,13 +15,13 @@ using ::testing::HasSubstr;
 
 struct Section {
   const char* title;
-  absl::Status (*run)(Graph& g, const std::string& dir);
+  absl::Status (*run)(weir::Graph& g, const std::string& dir);
 };
 
 // Declares a session with initialized variables.
-#define ASSIGN_SESSION(session, g)                            \
-  WEIR_ASSIGN_OR_RETURN(Session session, Session::Create(g)); \
-  WEIR_RETURN_IF_ERROR(session.Run(GlobalVariablesInitializer(g)))
+#define ASSIGN_SESSION(session, g)                                        \
+  WEIR_ASSIGN_OR_RETURN(weir::Session session, weir::Session::Create(g)); \
+  WEIR_RETURN_IF_ERROR(session.Run(weir::GlobalVariablesInitializer(g)))
 
 // Checks that an expression in a table causes no error.
 template <class T>
@@ -41,12 +41,11 @@ INSTANTIATE_TEST_SUITE_P(Kinds, VariablesGuide, ::testing::Bool(),
 TEST_P(VariablesGuide, SnippetsMatchTheText) {
   for (const Section& section : kSections) {
     SCOPED_TRACE(section.title);
-    Graph g({.use_resource = GetParam()});
-    const absl::Status status = section.run(g, testing::MakeTempDirectory("guide"));
+    weir::Graph g({.use_resource = GetParam()});
+    const absl::Status status = section.run(g, weir::testing::MakeTempDirectory("guide"));
     EXPECT_TRUE(status.ok()) << status;
     EXPECT_TRUE(g.status().ok()) << g.status();
   }
 }
 
 }  // namespace
-}  // namespace weir
