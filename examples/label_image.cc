@@ -15,7 +15,6 @@
 #include "weir/ops/image.h"
 #include "weir/weir.h"
 
-namespace weir {
 namespace {
 
 struct Flags {
@@ -25,30 +24,31 @@ struct Flags {
 };
 
 // Computes one tensor of a graph from one fed tensor.
-absl::StatusOr<Tensor> Compute(const Output& input, const Tensor& value, const Output& output) {
-  WEIR_ASSIGN_OR_RETURN(Session session, Session::Create(input.graph()));
-  WEIR_ASSIGN_OR_RETURN(const Tensors out, session.Run({{input, value}}, {output}));
+absl::StatusOr<weir::Tensor> Compute(const weir::Output& input, const weir::Tensor& value,
+                                     const weir::Output& output) {
+  WEIR_ASSIGN_OR_RETURN(weir::Session session, weir::Session::Create(input.graph()));
+  WEIR_ASSIGN_OR_RETURN(const weir::Tensors out, session.Run({{input, value}}, {output}));
   return out[0];
 }
 
 // Returns the picture as float [1, height, width, 3], with values from 0 to 255.
-absl::StatusOr<Tensor> Load(const Tensor& contents, int64_t height, int64_t width) {
-  Graph g;
-  const Output file = Placeholder(g, DT_STRING, {}, "file");
-  const Output pixels = DecodeImage(file, 3, DT_UINT8, false);
-  return Compute(file, contents, ResizeArea(ExpandDims(pixels, 0), {height, width}));
+absl::StatusOr<weir::Tensor> Load(const weir::Tensor& contents, int64_t height, int64_t width) {
+  weir::Graph g;
+  const weir::Output file = weir::Placeholder(g, weir::DT_STRING, {}, "file");
+  const weir::Output pixels = weir::DecodeImage(file, 3, weir::DT_UINT8, false);
+  return Compute(file, contents, weir::ResizeArea(weir::ExpandDims(pixels, 0), {height, width}));
 }
 
 // Prints two pixels per character: the upper in the foreground color, the lower in the background.
-absl::Status PrintThumbnail(const Tensor& contents) {
-  Graph g;
-  const Output file = Placeholder(g, DT_STRING, {}, "file");
-  const Output shape = ShapeTensor(DecodeImage(file, 3, DT_UINT8, false));
-  WEIR_ASSIGN_OR_RETURN(const Tensor sides, Compute(file, contents, shape));
+absl::Status PrintThumbnail(const weir::Tensor& contents) {
+  weir::Graph g;
+  const weir::Output file = weir::Placeholder(g, weir::DT_STRING, {}, "file");
+  const weir::Output shape = weir::ShapeTensor(weir::DecodeImage(file, 3, weir::DT_UINT8, false));
+  WEIR_ASSIGN_OR_RETURN(const weir::Tensor sides, Compute(file, contents, shape));
   constexpr int64_t kColumns = 48;
   const int64_t lines =
       std::clamp<int64_t>(kColumns * sides.IntAt(0) / sides.IntAt(1) / 2, 1, kColumns);
-  WEIR_ASSIGN_OR_RETURN(const Tensor pixels, Load(contents, 2 * lines, kColumns));
+  WEIR_ASSIGN_OR_RETURN(const weir::Tensor pixels, Load(contents, 2 * lines, kColumns));
   const float* row = pixels.data<float>();
   for (int64_t y = 0; y < lines; ++y, row += 2 * kColumns * 3) {
     for (int64_t x = 0; x < kColumns; ++x) {
@@ -72,46 +72,47 @@ bool WantsThumbnail(const std::string& when) {
 // Returns the tensor of that name; without a name, the output of the first node that `is_it`
 // accepts.
 template <class F>
-absl::StatusOr<Output> Find(const Graph& graph, const std::string& name, const char* what,
-                            const F& is_it) {
+absl::StatusOr<weir::Output> Find(const weir::Graph& graph, const std::string& name,
+                                  const char* what, const F& is_it) {
   if (!name.empty()) return graph.FindOutput(name);
   for (const auto& node : graph.nodes()) {
     if (is_it(*node)) return node->output(0);
   }
-  return NotFound("cannot find the ", what, " of the graph; specify it with --", what);
+  return weir::NotFound("cannot find the ", what, " of the graph; specify it with --", what);
 }
 
 absl::Status Run(const Flags& flags) {
-  Graph graph;
-  WEIR_RETURN_IF_ERROR(ImportGraphFile(graph, flags.graph).status());
-  WEIR_ASSIGN_OR_RETURN(const Output input, Find(graph, flags.input, "input", [](const Node& n) {
-                          return n.op_name() == "Placeholder";
-                        }));
-  WEIR_ASSIGN_OR_RETURN(const Output output, Find(graph, flags.output, "output", [](const Node& n) {
-                          return n.op_name() == "Softmax";
-                        }));
-  WEIR_ASSIGN_OR_RETURN(const std::string file, ReadFile(flags.image));
-  const Tensor contents = Tensor::Scalar(file);
+  weir::Graph graph;
+  WEIR_RETURN_IF_ERROR(weir::ImportGraphFile(graph, flags.graph).status());
+  WEIR_ASSIGN_OR_RETURN(const weir::Output input,
+                        Find(graph, flags.input, "input",
+                             [](const weir::Node& n) { return n.op_name() == "Placeholder"; }));
+  WEIR_ASSIGN_OR_RETURN(const weir::Output output,
+                        Find(graph, flags.output, "output",
+                             [](const weir::Node& n) { return n.op_name() == "Softmax"; }));
+  WEIR_ASSIGN_OR_RETURN(const std::string file, weir::ReadFile(flags.image));
+  const weir::Tensor contents = weir::Tensor::Scalar(file);
   if (WantsThumbnail(flags.thumbnail)) WEIR_RETURN_IF_ERROR(PrintThumbnail(contents));
 
   // A graph with a string input decodes the file itself.
   Tensor picture = contents;
-  if (input.dtype() != DT_STRING) {
-    const Shape shape = input.shape();
+  if (input.dtype() != weir::DT_STRING) {
+    const weir::Shape shape = input.shape();
     const auto side = [&](int i) {
       return shape.rank() == 4 && shape.dim(i) > 0 ? shape.dim(i) : flags.size;
     };
     WEIR_ASSIGN_OR_RETURN(picture, Load(contents, side(1), side(2)));
     for (float& v : picture.flat<float>()) v = (v - flags.mean) * flags.scale;
   }
-  WEIR_ASSIGN_OR_RETURN(const Tensor result, Compute(input, picture, output));
-  if (result.dtype() != DT_FLOAT) {
-    return InvalidArgument(output.name(), " is not a tensor of scores: ", result.Description());
+  WEIR_ASSIGN_OR_RETURN(const weir::Tensor result, Compute(input, picture, output));
+  if (result.dtype() != weir::DT_FLOAT) {
+    return weir::InvalidArgument(output.name(),
+                                 " is not a tensor of scores: ", result.Description());
   }
 
   std::vector<std::string> labels;
   if (!flags.labels.empty()) {
-    WEIR_ASSIGN_OR_RETURN(const std::string text, ReadFile(flags.labels));
+    WEIR_ASSIGN_OR_RETURN(const std::string text, weir::ReadFile(flags.labels));
     labels = absl::StrSplit(text, '\n');
   }
   const auto scores = result.flat<float>();
@@ -128,10 +129,9 @@ absl::Status Run(const Flags& flags) {
 }
 
 }  // namespace
-}  // namespace weir
 
 int main(int argc, char** argv) {
-  weir::Flags flags;
+  Flags flags;
   CLI::App app(
       "Classifies a picture with a frozen image graph.\nExample: label_image --graph "
       "mobilenet.pb --labels labels.txt cat.jpg");
@@ -153,7 +153,7 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember({"auto", "always", "never"}))
       ->capture_default_str();
   CLI11_PARSE(app, argc, argv);
-  const absl::Status status = weir::Run(flags);
+  const absl::Status status = Run(flags);
   if (!status.ok()) std::fprintf(stderr, "label_image: %s\n", status.ToString().c_str());
   return status.ok() ? 0 : 1;
 }

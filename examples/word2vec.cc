@@ -5,7 +5,6 @@
 #include <random>
 
 #include "weir/weir.h"
-using namespace weir;
 
 absl::Status Learn(const std::string& path) {
   std::map<std::string, int> ids;
@@ -18,23 +17,30 @@ absl::Status Learn(const std::string& path) {
     text.push_back(ids[word]);
   }
   if (text.size() < 100)
-    return NotFound(path,
-                    ": file not found, or too short; run this program from the project's folder");
+    return weir::NotFound(
+        path, ": file not found, or too short; run this program from the project's folder");
 
-  Graph g;
-  Tensor c(DT_INT32, {1024}), o(DT_INT32, {1024}), n(DT_INT32, {64});
-  const Output word = Placeholder(g, DT_INT32, {1024}), near = Placeholder(g, DT_INT32, {1024});
-  const Output far = Placeholder(g, DT_INT32, {64});
-  const Shape table = {static_cast<int64_t>(words.size()), 48};
-  const Variable in = GetVariable(g, "in", table), out = GetVariable(g, "out", table);
-  const Output v = in.SparseRead(word), matches = ReduceSum(v * out.SparseRead(near), {1});
-  const Output mismatches = MatMul(v, out.SparseRead(far), {.transpose_b = true});
-  const Output loss = ReduceMean(Softplus(-matches)) + 6.4f * ReduceMean(Softplus(mismatches));
-  const Operation train = Adagrad(0.5).Minimize(loss), init = GlobalVariablesInitializer(g);
-  const Output some = Const(g, {ids["God"], ids["son"], ids["Egypt"], ids["he"], ids["years"]});
-  const Output unit = L2Normalize(in, {1});
-  const Output nearest = TopK(MatMul(Gather(unit, some), unit, {.transpose_b = true}), 6).indices;
-  WEIR_ASSIGN_OR_RETURN(Session session, Session::Create(g));
+  weir::Graph g;
+  weir::Tensor c(weir::DT_INT32, {1024}), o(weir::DT_INT32, {1024}), n(weir::DT_INT32, {64});
+  const weir::Output word = weir::Placeholder(g, weir::DT_INT32, {1024}),
+                     near = weir::Placeholder(g, weir::DT_INT32, {1024});
+  const weir::Output far = weir::Placeholder(g, weir::DT_INT32, {64});
+  const weir::Shape table = {static_cast<int64_t>(words.size()), 48};
+  const weir::Variable in = weir::GetVariable(g, "in", table),
+                       out = weir::GetVariable(g, "out", table);
+  const weir::Output v = in.SparseRead(word),
+                     matches = weir::ReduceSum(v * out.SparseRead(near), {1});
+  const weir::Output mismatches = weir::MatMul(v, out.SparseRead(far), {.transpose_b = true});
+  const weir::Output loss = weir::ReduceMean(weir::Softplus(-matches)) +
+                            6.4f * weir::ReduceMean(weir::Softplus(mismatches));
+  const weir::Operation train = weir::Adagrad(0.5).Minimize(loss),
+                        init = weir::GlobalVariablesInitializer(g);
+  const weir::Output some =
+      weir::Const(g, {ids["God"], ids["son"], ids["Egypt"], ids["he"], ids["years"]});
+  const weir::Output unit = weir::L2Normalize(in, {1});
+  const weir::Output nearest =
+      weir::TopK(weir::MatMul(weir::Gather(unit, some), unit, {.transpose_b = true}), 6).indices;
+  WEIR_ASSIGN_OR_RETURN(weir::Session session, weir::Session::Create(g));
   WEIR_RETURN_IF_ERROR(session.Run(init));
   std::mt19937 random(1);
   for (int step = 0; step <= 3000; ++step) {
@@ -44,11 +50,11 @@ absl::Status Learn(const std::string& path) {
       o.data<int32_t>()[i] = text[i % 2 == 0 ? at + away : at - away];
     }
     for (int32_t& id : n.flat<int32_t>()) id = text[random() % text.size()];
-    const Feeds feeds = {{word, c}, {near, o}, {far, n}};
-    WEIR_ASSIGN_OR_RETURN(const Tensors l, session.Run(feeds, {loss}, {train}));
+    const weir::Feeds feeds = {{word, c}, {near, o}, {far, n}};
+    WEIR_ASSIGN_OR_RETURN(const weir::Tensors l, session.Run(feeds, {loss}, {train}));
     if (step % 500 == 0) std::printf("step %4d  loss %.4f\n", step, l[0].scalar<float>());
   }
-  WEIR_ASSIGN_OR_RETURN(const Tensors top, session.Run({nearest}));
+  WEIR_ASSIGN_OR_RETURN(const weir::Tensors top, session.Run({nearest}));
   for (int i = 0; i < 30; ++i)  // each word, and its five nearest words
     std::printf("%s%c", words[top[0].data<int32_t>()[i]].c_str(), i % 6 < 5 ? ' ' : '\n');
   return absl::OkStatus();

@@ -8,13 +8,13 @@
 #include "weir/core/status.h"
 #include "weir/core/tensor.h"
 
-namespace weir::digits {
+namespace digits {
 
 inline constexpr int kSide = 8, kPixels = kSide * kSide, kClasses = 10;
 
 // Images with their labels: float [n, 8, 8, 1] in 0..1, and int64 [n].
 struct Examples {
-  Tensor images, labels;
+  weir::Tensor images, labels;
   int64_t size() const { return labels.num_elements(); }
   // Returns the examples at these positions, in this order.
   Examples Pick(const std::vector<int64_t>& positions) const;
@@ -33,6 +33,6 @@ absl::StatusOr<Dataset> LoadDigits(const std::string& path);
 // resumed run continues as an uninterrupted one would.
 std::vector<int64_t> EpochOrder(int64_t n, int64_t epoch);
 
-}  // namespace weir::digits
+}  // namespace digits
 
 #endif  // WEIR_EXAMPLES_DIGITS_DATASET_H_

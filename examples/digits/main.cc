@@ -10,7 +10,7 @@
 #include "weir/examples/digits/report.h"
 #include "weir/weir.h"
 
-namespace weir::digits {
+namespace digits {
 namespace {
 
 struct Flags {
@@ -24,40 +24,42 @@ struct Flags {
 };
 
 struct Evaluation {
-  Tensor predictions;
+  weir::Tensor predictions;
   float accuracy = 0;
 };
 
-absl::StatusOr<Evaluation> Evaluate(Session& session, const Network& net, const Examples& test) {
-  WEIR_ASSIGN_OR_RETURN(const Tensors out,
+absl::StatusOr<Evaluation> Evaluate(weir::Session& session, const Network& net,
+                                    const Examples& test) {
+  WEIR_ASSIGN_OR_RETURN(const weir::Tensors out,
                         session.Run({{net.image, test.images}, {net.label, test.labels}},
                                     {net.prediction, net.accuracy}));
   return Evaluation{out[0], out[1].scalar<float>()};
 }
 
 // Trains from the session's current step to the last one.
-absl::Status Train(Session& session, const Network& net, const Flags& flags, const Examples& train,
-                   int64_t last_step, Saver& saver) {
-  WEIR_ASSIGN_OR_RETURN(const auto events, EventWriter::Create(flags.directory));
-  WEIR_RETURN_IF_ERROR(events->AddGraph(SerializeGraph(session.graph())));
-  WEIR_ASSIGN_OR_RETURN(const Step step, session.Prepare({net.image, net.label, net.dropout},
-                                                         {net.loss, net.accuracy}, {net.train}));
-  WEIR_ASSIGN_OR_RETURN(const Tensors start, session.Run({net.global_step.value()}));
+absl::Status Train(weir::Session& session, const Network& net, const Flags& flags,
+                   const Examples& train, int64_t last_step, weir::Saver& saver) {
+  WEIR_ASSIGN_OR_RETURN(const auto events, weir::EventWriter::Create(flags.directory));
+  WEIR_RETURN_IF_ERROR(events->AddGraph(weir::SerializeGraph(session.graph())));
+  WEIR_ASSIGN_OR_RETURN(
+      const weir::Step step,
+      session.Prepare({net.image, net.label, net.dropout}, {net.loss, net.accuracy}, {net.train}));
+  WEIR_ASSIGN_OR_RETURN(const weir::Tensors start, session.Run({net.global_step.value()}));
   const int64_t first_step = start[0].scalar<int64_t>(),
                 steps_per_epoch = train.size() / flags.batch;
   Progress progress(first_step, last_step);
-  Tensors out;
+  weir::Tensors out;
   for (int64_t s = first_step; s < last_step;) {
     const std::vector<int64_t> order = EpochOrder(train.size(), s / steps_per_epoch);
     for (int64_t b = s % steps_per_epoch; b < steps_per_epoch && s < last_step; ++b) {
       const Examples batch =
           train.Pick({order.begin() + b * flags.batch, order.begin() + (b + 1) * flags.batch});
       WEIR_RETURN_IF_ERROR(
-          step.Run({batch.images, batch.labels, Tensor::Scalar(flags.dropout)}, &out));
+          step.Run({batch.images, batch.labels, weir::Tensor::Scalar(flags.dropout)}, &out));
       progress.Show(++s, out[0].scalar<float>(), out[1].scalar<float>());
       if (s % flags.summary_every == 0 || s == last_step) {
         WEIR_ASSIGN_OR_RETURN(
-            const Tensors summary,
+            const weir::Tensors summary,
             session.Run({{net.image, batch.images}, {net.label, batch.labels}}, {net.summaries}));
         WEIR_RETURN_IF_ERROR(events->AddSummary(summary[0].scalar<std::string>(), s));
       }
@@ -73,35 +75,36 @@ absl::Status Train(Session& session, const Network& net, const Flags& flags, con
 }
 
 // Rejects a missing device, for which a session would fall back to the CPU.
-absl::Status CheckDevice(const Session& session, absl::string_view wanted) {
-  WEIR_ASSIGN_OR_RETURN(const DeviceName name, DeviceName::Parse(wanted));
+absl::Status CheckDevice(const weir::Session& session, absl::string_view wanted) {
+  WEIR_ASSIGN_OR_RETURN(const weir::DeviceName name, weir::DeviceName::Parse(wanted));
   std::string devices;
-  for (const Device* device : session.devices()) {
+  for (const weir::Device* device : session.devices()) {
     if (name.Matches(device->name())) return absl::OkStatus();
     absl::StrAppend(&devices, devices.empty() ? "" : ", ", device->text());
   }
-  return InvalidArgument("--device ", wanted, ": no such device; available: ", devices,
-                         "; a GPU needs its driver and a build with --config=cuda");
+  return weir::InvalidArgument("--device ", wanted, ": no such device; available: ", devices,
+                               "; a GPU needs its driver and a build with --config=cuda");
 }
 
 absl::Status Run(const Flags& flags) {
   WEIR_ASSIGN_OR_RETURN(const Dataset data, LoadDigits(flags.data));
   if (flags.batch < 1 || flags.batch > data.train.size()) {
-    return InvalidArgument("--batch must be between 1 and ", data.train.size());
+    return weir::InvalidArgument("--batch must be between 1 and ", data.train.size());
   }
   const int64_t last_step = flags.epochs * (data.train.size() / flags.batch);
-  Graph graph;
+  weir::Graph graph;
   graph.set_seed(static_cast<int64_t>(flags.seed));
-  const DeviceScope device(graph, flags.device);
+  const weir::DeviceScope device(graph, flags.device);
   const Network net = BuildNetwork(graph, last_step);
-  WEIR_ASSIGN_OR_RETURN(Saver saver, Saver::Create(graph, {.max_to_keep = 3}));
-  WEIR_ASSIGN_OR_RETURN(Session session, Session::Create(graph));
+  WEIR_ASSIGN_OR_RETURN(weir::Saver saver, weir::Saver::Create(graph, {.max_to_keep = 3}));
+  WEIR_ASSIGN_OR_RETURN(weir::Session session, weir::Session::Create(graph));
   WEIR_RETURN_IF_ERROR(CheckDevice(session, flags.device));
 
   if (flags.resume || flags.evaluate) {
-    WEIR_ASSIGN_OR_RETURN(const std::string checkpoint, LatestCheckpoint(flags.directory));
+    WEIR_ASSIGN_OR_RETURN(const std::string checkpoint, weir::LatestCheckpoint(flags.directory));
     WEIR_RETURN_IF_ERROR(saver.Restore(session, checkpoint));
-    WEIR_ASSIGN_OR_RETURN(const CheckpointState state, ReadCheckpointState(flags.directory));
+    WEIR_ASSIGN_OR_RETURN(const weir::CheckpointState state,
+                          weir::ReadCheckpointState(flags.directory));
     saver.RecoverLastCheckpoints(state.all_model_checkpoint_paths);
     std::printf("Restored %s\n", checkpoint.c_str());
   } else {
@@ -112,7 +115,8 @@ absl::Status Run(const Flags& flags) {
                 static_cast<long long>(data.train.size()),
                 static_cast<long long>(data.test.size()));
     WEIR_RETURN_IF_ERROR(Train(session, net, flags, data.train, last_step, saver));
-    WEIR_RETURN_IF_ERROR(WriteFileAtomically(flags.directory + "/graph.pbtxt", GraphToText(graph)));
+    WEIR_RETURN_IF_ERROR(
+        weir::WriteFileAtomically(flags.directory + "/graph.pbtxt", weir::GraphToText(graph)));
   }
   WEIR_ASSIGN_OR_RETURN(const Evaluation result, Evaluate(session, net, data.test));
   PrintConfusion(data.test.labels, result.predictions);
@@ -134,10 +138,10 @@ absl::Status Run(const Flags& flags) {
 }
 
 }  // namespace
-}  // namespace weir::digits
+}  // namespace digits
 
 int main(int argc, char** argv) {
-  weir::digits::Flags flags;
+  digits::Flags flags;
   CLI::App app(
       "Trains a convolutional network on 1,797 handwritten digits.\nExample: digits --epochs 20 "
       "--dir /tmp/digits");
@@ -164,7 +168,7 @@ int main(int argc, char** argv) {
   app.add_flag("--resume", flags.resume, "continue from the last checkpoint in --dir");
   app.add_flag("--evaluate", flags.evaluate, "only evaluate the last checkpoint in --dir");
   CLI11_PARSE(app, argc, argv);
-  const absl::Status status = weir::digits::Run(flags);
+  const absl::Status status = digits::Run(flags);
   if (!status.ok()) std::fprintf(stderr, "digits: %s\n", status.ToString().c_str());
   return status.ok() ? 0 : 1;
 }

@@ -6,7 +6,7 @@
 #include <chrono>
 #include <cstdio>
 
-namespace weir::digits {
+namespace digits {
 
 namespace {
 
@@ -35,7 +35,7 @@ void Progress::Finish() {
   if (terminal_) std::printf("\n");
 }
 
-void PrintConfusion(const Tensor& labels, const Tensor& predictions) {
+void PrintConfusion(const weir::Tensor& labels, const weir::Tensor& predictions) {
   int counts[kClasses][kClasses] = {};
   for (int64_t i = 0; i < labels.num_elements(); ++i) {
     ++counts[labels.data<int64_t>()[i]][predictions.data<int64_t>()[i]];
@@ -55,7 +55,7 @@ void PrintConfusion(const Tensor& labels, const Tensor& predictions) {
   }
 }
 
-void PrintMisclassified(const Examples& examples, const Tensor& predictions) {
+void PrintMisclassified(const Examples& examples, const weir::Tensor& predictions) {
   constexpr int kShown = 5;
   constexpr char kShades[] = " .:-=+*#%@";
   std::vector<int64_t> misclassified;
@@ -85,4 +85,4 @@ void PrintMisclassified(const Examples& examples, const Tensor& predictions) {
   std::printf("\n");
 }
 
-}  // namespace weir::digits
+}  // namespace digits

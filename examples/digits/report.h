@@ -6,7 +6,7 @@
 #include "weir/examples/digits/dataset.h"
 
 // The terminal output of the digits example.
-namespace weir::digits {
+namespace digits {
 
 // A progress line that is updated in place during training. If standard output is not a terminal,
 // prints a plain line periodically:
@@ -25,10 +25,10 @@ class Progress {
 };
 
 // Prints the confusion matrix.
-void PrintConfusion(const Tensor& labels, const Tensor& predictions);
+void PrintConfusion(const weir::Tensor& labels, const weir::Tensor& predictions);
 // Draws the first few misclassified digits side by side.
-void PrintMisclassified(const Examples& examples, const Tensor& predictions);
+void PrintMisclassified(const Examples& examples, const weir::Tensor& predictions);
 
-}  // namespace weir::digits
+}  // namespace digits
 
 #endif  // WEIR_EXAMPLES_DIGITS_REPORT_H_

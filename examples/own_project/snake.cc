@@ -9,10 +9,6 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "weir/core/gradient.h"
-#include "weir/core/kernel.h"
-#include "weir/core/op.h"
-#include "weir/core/shape_context.h"
 #include "weir/weir.h"
 
 namespace {

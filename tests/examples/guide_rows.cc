@@ -5,7 +5,7 @@
 
 #include <cstdio>
 
-namespace weir::guide {
+namespace guide {
 
 std::string& Folder() {
   static std::string folder;
@@ -21,40 +21,41 @@ bool Fails(const absl::Status& status, absl::StatusCode code,
   return right;
 }
 
-bool Fails(Graph& g, absl::StatusCode code, std::initializer_list<const char*> words) {
+bool Fails(weir::Graph& g, absl::StatusCode code, std::initializer_list<const char*> words) {
   return Fails(g.TakeStatus(), code, words);
 }
 
-absl::StatusOr<Session> Started(Graph& g) {
-  const Operation init = GlobalVariablesInitializer(g), local = LocalVariablesInitializer(g);
-  WEIR_ASSIGN_OR_RETURN(Session session, Session::Create(g));
+absl::StatusOr<weir::Session> Started(weir::Graph& g) {
+  const weir::Operation init = weir::GlobalVariablesInitializer(g),
+                        local = weir::LocalVariablesInitializer(g);
+  WEIR_ASSIGN_OR_RETURN(weir::Session session, weir::Session::Create(g));
   WEIR_RETURN_IF_ERROR(session.Run({}, {}, {init, local}).status());
   return session;
 }
 
-std::vector<float> Values(Session& session, const Output& x) {
-  const absl::StatusOr<Tensors> out = session.Run({x});
+std::vector<float> Values(weir::Session& session, const weir::Output& x) {
+  const absl::StatusOr<weir::Tensors> out = session.Run({x});
   if (!out.ok()) {
     std::fprintf(stderr, "  the step fails: %s\n", out.status().ToString().c_str());
     return {};
   }
-  const Tensor& t = (*out)[0];
+  const weir::Tensor& t = (*out)[0];
   std::vector<float> values;
   for (int64_t i = 0; i < t.num_elements(); ++i) {
     switch (t.dtype()) {
-      case DT_FLOAT:
+      case weir::DT_FLOAT:
         values.push_back(t.data<float>()[i]);
         break;
-      case DT_DOUBLE:
+      case weir::DT_DOUBLE:
         values.push_back(static_cast<float>(t.data<double>()[i]));
         break;
-      case DT_INT32:
+      case weir::DT_INT32:
         values.push_back(static_cast<float>(t.data<int32_t>()[i]));
         break;
-      case DT_INT64:
+      case weir::DT_INT64:
         values.push_back(static_cast<float>(t.data<int64_t>()[i]));
         break;
-      case DT_BOOL:
+      case weir::DT_BOOL:
         values.push_back(t.data<bool>()[i]);
         break;
       default:
@@ -64,8 +65,8 @@ std::vector<float> Values(Session& session, const Output& x) {
   return values;
 }
 
-std::vector<float> Values(Graph& g, const Output& x) {
-  absl::StatusOr<Session> session = Started(g);
+std::vector<float> Values(weir::Graph& g, const weir::Output& x) {
+  absl::StatusOr<weir::Session> session = Started(g);
   if (session.ok()) return Values(*session, x);
   std::fprintf(stderr, "  no session: %s\n", session.status().ToString().c_str());
   return {};
@@ -85,7 +86,7 @@ int Run() {
     for (const Row& row : part) {
       bool holds = true;
       for (const bool use_resource : {true, false}) {
-        Graph g({.use_resource = use_resource});
+        weir::Graph g({.use_resource = use_resource});
         const bool right = row.holds(g);
         if (!g.status().ok()) {
           std::fprintf(stderr, "  the graph has: %s\n", g.status().ToString().c_str());
@@ -103,10 +104,10 @@ int Run() {
 }
 
 }  // namespace
-}  // namespace weir::guide
+}  // namespace guide
 
 int main(int argc, char** argv) {
   if (argc != 2) return 2;
-  weir::guide::Folder() = argv[1];
-  return weir::guide::Run() == 0 ? 0 : 1;
+  guide::Folder() = argv[1];
+  return guide::Run() == 0 ? 0 : 1;
 }

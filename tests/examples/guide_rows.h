@@ -12,11 +12,11 @@
 // that builds the case in an empty graph and returns whether the claim is true. Every row runs with
 // resource variables and with ref variables. own_project_test.sh builds them with an installed
 // tree.
-namespace weir::guide {
+namespace guide {
 
 struct Row {
   const char* text;
-  std::function<bool(Graph& g)> holds;
+  std::function<bool(weir::Graph& g)> holds;
 };
 using Rows = std::vector<Row>;
 
@@ -33,18 +33,18 @@ Rows SavingRows();
 std::string& Folder();
 
 // Takes the graph's error and checks that it has this code and contains these words.
-bool Fails(Graph& g, absl::StatusCode code, std::initializer_list<const char*> words = {});
+bool Fails(weir::Graph& g, absl::StatusCode code, std::initializer_list<const char*> words = {});
 bool Fails(const absl::Status& status, absl::StatusCode code,
            std::initializer_list<const char*> words = {});
 
 // Returns a session of the graph with initialized global and local variables.
-absl::StatusOr<Session> Started(Graph& g);
+absl::StatusOr<weir::Session> Started(weir::Graph& g);
 // Returns the values of a tensor of such a session as float; empty on failure.
-std::vector<float> Values(Graph& g, const Output& x);
-std::vector<float> Values(Session& session, const Output& x);
+std::vector<float> Values(weir::Graph& g, const weir::Output& x);
+std::vector<float> Values(weir::Session& session, const weir::Output& x);
 
 using Floats = std::vector<float>;
 
-}  // namespace weir::guide
+}  // namespace guide
 
 #endif  // WEIR_TESTS_EXAMPLES_GUIDE_ROWS_H_

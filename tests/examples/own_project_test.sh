@@ -39,8 +39,8 @@ case $by in
       g++ -std=c++20 $warnings -fsyntax-only "$source.cc" $(pkg-config --cflags weir_rpc)
     done
     # A condition on a value that is unknown while the graph is built does not compile, and the message suggests a fix.
-    for condition in 'x < 3.f && x > 1.f' 'x > 1.f' '!x' 'v' 'v || x' 'Operation(x)' 'TensorArray()'; do
-      printf '#include "weir/weir.h"\nint Use(weir::Output x, weir::Variable v) { using namespace weir; return %s ? 1 : 2; }\n' \
+    for condition in 'x < 3.f && x > 1.f' 'x > 1.f' '!x' 'v' 'v || x' 'weir::Operation(x)' 'weir::TensorArray()'; do
+      printf '#include "weir/weir.h"\nint Use(weir::Output x, weir::Variable v) { return %s ? 1 : 2; }\n' \
         "$condition" >truth.cc
       # shellcheck disable=SC2046
       if g++ -std=c++20 -fsyntax-only truth.cc $(pkg-config --cflags weir) 2>refused; then
@@ -49,7 +49,6 @@ case $by in
       fi
       for word in LogicalAnd LogicalOr LogicalNot Cond valid; do grep -q "$word" refused; done
     done
-    [ "weir $(pkg-config --modversion weir)" = "$("$work/weir/bin/weir" --version | sed 's/,.*//')" ]
     ;;
   cmake)
     cmake -S . -B build -DCMAKE_PREFIX_PATH="$work/weir" -DCMAKE_CXX_FLAGS="$warnings"
