@@ -37,7 +37,7 @@ class EventWriter {
   // Adds a serialized Summary, the output of summary ops. Only the first value of each tag keeps
   // the tag's metadata. Returns INVALID_ARGUMENT if `summary` cannot be parsed.
   absl::Status AddSummary(absl::string_view summary, int64_t step);
-  // Adds a number under `tag`. Steps count from 0.
+  // Adds a number under `tag`.
   absl::Status AddScalar(absl::string_view tag, float value, int64_t step);
   // Adds a serialized GraphDef (see SerializeGraph) for the graph page, a serialized MetaGraphDef,
   // or the serialized RunMetadata of a step under its own tag.

@@ -161,7 +161,7 @@ class Graph {
   // What the graph was created with. The registry is that of the constructor, not owned.
   const GraphOptions& options() const { return options_; }
   const OpRegistry& ops() const { return ops_; }
-  // As exported; ops that are deprecated in `producer` are rejected.
+  // As exported. An op that is deprecated since an older `producer` is rejected.
   GraphVersions& versions() { return versions_; }
   const GraphVersions& versions() const { return versions_; }
 
@@ -219,7 +219,7 @@ class Graph {
   absl::Status RefineShape(Output output, const Shape& shape);
 
   // ---- scopes: the calling thread's stack. Users open scopes with the guards in core/scope.h.
-  const std::string& name_scope();  // "" or "a/b/" with the slash  // "" or "a/b/" with the slash
+  const std::string& name_scope();  // "" or "a/b/" with the slash
   // As set: neither checked nor made unique.
   void set_name_scope(std::string scope);
   // Returns the requested device of a new node: text, as DeviceScope takes it.

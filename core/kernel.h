@@ -189,8 +189,8 @@ class KernelContext {
   const StepInfo& step() const { return *step_; }
   Cancellation* cancellation() const { return step_->cancellation; }
 
-  // The node's values. An input is in the device's memory, or in the host's if HostArgs names it,
-  // and is never modified; i < num_inputs().
+  // The node's values. An input is in the device's memory, or in the host's if HostArgs names
+  // it; i < num_inputs().
   int num_inputs() const { return b_.num_inputs; }
   int num_outputs() const { return b_.num_outputs; }
   const Tensor& input(int i) const { return b_.slots[b_.inputs[i]]; }

@@ -63,7 +63,7 @@ class ControlDependencies : public ContextScope {
   // Adds to the operations of the enclosing scopes.
   ControlDependencies(Graph& graph, const std::vector<Operation>& ops);
 };
-// New nodes do not wait for the operations of the enclosing scopes, nor for a loop's.
+// New nodes do not wait for the operations of the enclosing scopes.
 class ClearControlDependencies : public ContextScope {
  public:
   // Resets until the end of the block.

@@ -95,7 +95,7 @@ absl::Status Run(const Flags& flags) {
   if (WantsThumbnail(flags.thumbnail)) WEIR_RETURN_IF_ERROR(PrintThumbnail(contents));
 
   // A graph with a string input decodes the file itself.
-  Tensor picture = contents;
+  weir::Tensor picture = contents;
   if (input.dtype() != weir::DT_STRING) {
     const weir::Shape shape = input.shape();
     const auto side = [&](int i) {

@@ -232,7 +232,7 @@ class Index {
 Output StridedSlice(Output x, const std::vector<Index>& indices, absl::string_view name = {});
 // The masks of the op, bit i for item i, as in TensorFlow's StridedSlice.
 struct StridedSliceOptions {
-  // See the op.
+  // Bit i: begin[i] (end[i]) is ignored; item i is an ellipsis, a new dimension, a single position.
   int64_t begin_mask = 0, end_mask = 0, ellipsis_mask = 0, new_axis_mask = 0, shrink_axis_mask = 0;
 };
 // The op, with its bounds as vectors; and the gradient of its result with respect to a tensor of

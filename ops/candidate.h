@@ -11,7 +11,8 @@ namespace weir {
 // The sampled classes [num_sampled] int64, and the expected counts of the sampled and of the true
 // classes in the sample.
 struct Candidates {
-  // True_expected_count: float, as true_classes; sampled_expected_count: float [num_sampled].
+  // `true_expected_count` is float, in the shape of true_classes, and `sampled_expected_count`
+  // float [num_sampled].
   Output sampled, true_expected_count, sampled_expected_count;
 };
 

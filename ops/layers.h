@@ -35,24 +35,24 @@
 // that determines the shape of a variable is not static.
 //
 // Options that several layers have:
-//   - `name` replaces the default name of the layer's variable scope. `reuse` says whether
-// variables are created or shared; unset: as the enclosing scope says.
-//   - `activation` is applied to the outputs. With `use_bias` a bias for each unit or channel is
-// added.
-//   - `trainable`: whether the variables are added to "trainable_variables".
-//   - `kernel_initializer`, `bias_initializer`, `depthwise_initializer`, `pointwise_initializer`,
-// `beta_initializer`, `gamma_initializer`, `moving_mean_initializer`, `moving_variance_initializer`
-// and `embeddings_initializer` give the initial value of the variable that they name. An unset one
-// is the scope's, or else GlorotUniform.
-//   - `kernel_regularizer`, `bias_regularizer`, `depthwise_regularizer`, `pointwise_regularizer`,
-// `beta_regularizer`, `gamma_regularizer` and `embeddings_regularizer` add a term to
-// "regularization_losses", and `activity_regularizer` adds one of the outputs.
-//   - Optimizers apply `kernel_constraint`, `bias_constraint`, `depthwise_constraint`,
-// `pointwise_constraint`, `beta_constraint`, `gamma_constraint` and `embeddings_constraint` after
-// each update of the variable.
-//   - `padding` is "valid" (windows lie inside the image) or "same" (the image is padded with
-// zeros, and the output has its size divided by the stride). `data_format` is the order of the
-// dimensions, as above. `strides` and `dilation_rate` are in pixels.
+//
+// clang-format off
+//   name, reuse         `name` replaces the default name of the layer's variable scope; `reuse` says whether
+//                       variables are created or shared (unset: as the enclosing scope says)
+//   activation          `activation` is applied to the outputs
+//   use_bias            `use_bias` adds a bias for each unit or channel
+//   trainable           `trainable` adds the variables to "trainable_variables"
+//   initializers        `..._initializer` is the initial value of the variable; an unset one is the scope's, or else
+//                       GlorotUniform
+//   regularizers        `..._regularizer` is a term of the variable that is added to "regularization_losses";
+//                       `activity_regularizer` is one of the outputs
+//   constraints         `..._constraint` is what optimizers apply to the variable after each update
+//   padding             `padding` is "valid" (windows lie inside the image), or "same" (the image is padded with zeros,
+//                       and the output has its size divided by the stride)
+//   data_format         `data_format` is the order of the dimensions, as above
+//   strides,            `strides` and `dilation_rate` are in pixels
+//   dilation_rate
+// clang-format on
 namespace weir::layers {
 
 // The function applied to a layer's outputs: Relu, Tanh, or any function of a tensor; none by
@@ -105,9 +105,7 @@ class NormRegularizer {
   double l1_, l2_;
   bool from_zero_;  // starts the sum with a constant, as TensorFlow does for two norms
 };
-// L1: scale * sum
-// x
-// . L2: scale * sum x^2. L1L2: both.
+// L1: scale * sum |x|. L2: scale * sum x^2. L1L2: both.
 inline NormRegularizer L1Regularizer(double scale) { return {scale, 0, false}; }
 inline NormRegularizer L2Regularizer(double scale) { return {0, scale, false}; }
 inline NormRegularizer L1L2(double l1, double l2) { return {l1, l2, true}; }

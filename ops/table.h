@@ -56,7 +56,7 @@ class Table {
 class StaticHashTable : public Table {
  public:
   // From tensors of n keys and n values, or from a file that the initializer reads.
-  // INVALID_ARGUMENT at run time for a key with two values.
+  // FAILED_PRECONDITION at run time for a key with two values.
   StaticHashTable(Output keys, Output values, Output default_value, absl::string_view name = {});
   StaticHashTable(const TextFileTable& file, Output default_value, absl::string_view name = {});
 
@@ -77,7 +77,7 @@ class StaticHashTable : public Table {
 // A mutable table. Values have the shape of `default_value`, a scalar or a vector.
 class MutableHashTable : public Table {
  public:
-  // An empty table with keys of this type (int64, or string).
+  // An empty table with keys of this type (int32, int64 or string).
   MutableHashTable(DataType key_type, Output default_value, absl::string_view name = {});
 
   // Returns the values of `keys`: the shape of `keys`, and then that of a value.

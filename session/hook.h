@@ -14,7 +14,7 @@ namespace weir {
 // What a hook adds to a step: tensors to feed, and tensors that the hook fetches.
 struct HookRequest {
   Feeds feeds;      // in addition to the step's own
-  Outputs fetches;  // values for HookValues or AfterRun, in this order
+  Outputs fetches;  // their values are passed to AfterRun, in this order
 };
 
 // The monitored session as a hook sees it during a call.

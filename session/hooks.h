@@ -30,7 +30,7 @@ struct CheckpointSaverOptions {
   std::string basename = "model.ckpt";  // of the checkpoints' names
   std::shared_ptr<Saver> saver = {};    // default: the scaffold's
 };
-// Makes this hook. NOT_FOUND when the session is created if the parent of `directory` is missing.
+// Makes this hook. It creates `directory` and its parents.
 std::shared_ptr<SessionHook> CheckpointSaver(CheckpointSaverOptions options);
 
 // Writes summaries to the event file of `directory`: those of the first step, and of one step per

@@ -13,9 +13,6 @@
 
 namespace {
 
-using weir::Output;
-using weir::Tensor;
-
 // What a graph must know: the signature, the shape of the output, and the gradient, which is made
 // of ops that are there: 1 + sin(2 x).
 void AddSnakeOp(weir::OpRegistry* ops) {
@@ -50,20 +47,20 @@ absl::Status Learn(const std::filesystem::path& folder) {
 
   weir::Graph g(ops);
   g.set_seed(7);
-  const Output x = weir::Placeholder(g, weir::DT_FLOAT, {-1, 1}, "x");
-  const Output y = weir::Placeholder(g, weir::DT_FLOAT, {-1, 1}, "y");
-  const Output waves =
+  const weir::Output x = weir::Placeholder(g, weir::DT_FLOAT, {-1, 1}, "x");
+  const weir::Output y = weir::Placeholder(g, weir::DT_FLOAT, {-1, 1}, "y");
+  const weir::Output waves =
       weir::layers::Dense(x, 16, {.kernel_initializer = weir::RandomUniformInitializer(-3, 3)});
-  const Output hidden = weir::AddOp("Snake", {waves});
-  const Output wave = weir::layers::Dense(hidden, 1);
-  const Output loss = weir::ReduceMean(weir::SquaredDifference(wave, y));
+  const weir::Output hidden = weir::AddOp("Snake", {waves});
+  const weir::Output wave = weir::layers::Dense(hidden, 1);
+  const weir::Output loss = weir::ReduceMean(weir::SquaredDifference(wave, y));
   const weir::Operation train = weir::Adam(0.01).Minimize(loss);
   const weir::Operation init = weir::GlobalVariablesInitializer(g);
   WEIR_ASSIGN_OR_RETURN(weir::Saver saver, weir::Saver::Create(g));
 
   // A wave of length 2 on [-3, 3].
   constexpr int kPoints = 240;
-  Tensor xs(weir::DT_FLOAT, {kPoints, 1}), ys(weir::DT_FLOAT, {kPoints, 1});
+  weir::Tensor xs(weir::DT_FLOAT, {kPoints, 1}), ys(weir::DT_FLOAT, {kPoints, 1});
   for (int i = 0; i < kPoints; ++i) {
     xs.data<float>()[i] = -3 + 6 * static_cast<float>(i) / (kPoints - 1);
     ys.data<float>()[i] = std::sin(3.14159f * xs.data<float>()[i]);
@@ -79,7 +76,7 @@ absl::Status Learn(const std::filesystem::path& folder) {
   WEIR_ASSIGN_OR_RETURN(const std::string saved, saver.Save(session, folder / "snake"));
   WEIR_ASSIGN_OR_RETURN(weir::Session second, weir::Session::Create(g, {.kernels = &kernels}));
   WEIR_RETURN_IF_ERROR(saver.Restore(second, saved));
-  const Tensor point = Tensor::Of<float>({1, 1}, {0.5f});
+  const weir::Tensor point = weir::Tensor::Of<float>({1, 1}, {0.5f});
   WEIR_ASSIGN_OR_RETURN(const weir::Tensors out, second.Run({{x, point}}, {wave}));
   std::printf("restored from %s: %.2f at 0.5, where the wave is 1\n", saved.c_str(),
               out[0].data<float>()[0]);

@@ -7,7 +7,7 @@
 A comment documents the declaration below or beside it, and more declarations that follow without a
 blank line, another comment or a body of several lines: one comment documents a group, or overloads. A
 heading, "// ---- regularizers: ...", may be followed by a blank line. The comment over a struct and
-the one that says what the header is for document the fields that they name in `backticks`.
+the one that says what the header is for document the fields that they name: `axis`, or all `..._initializer`.
 
 No comment is needed for enumerators, overrides, comparisons, friends, forward declarations,
 specializations, constructors without arguments, copies, moves, destructors, what is defaulted or
@@ -98,6 +98,10 @@ class Scope:
 
     def __init__(self, owner, fields):
         self.owner, self.fields, self.declarations = owner, fields, []
+
+    def names_field(self, name):
+        endings = re.findall(r"`\.\.\.(_\w+)`", self.fields)
+        return "`%s`" % name in self.fields or name.endswith(tuple(endings))
 
 
 class Header:
@@ -205,7 +209,7 @@ class Header:
                 in_group = self.opens_group(d.first) or previous and d.continues(previous)
                 beside = any(i in self.beside for i in range(d.first, d.head + 1))
                 fields = d.fields()
-                named = fields and all("`%s`" % f in scope.fields for f in fields)
+                named = fields and all(scope.names_field(f) for f in fields)
                 if d.needs_comment(scope.owner) and not (in_group or beside or named):
                     found.append((d.first, str(d)))
                 previous = d if in_group else None

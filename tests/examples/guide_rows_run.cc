@@ -16,7 +16,7 @@ constexpr auto kNotFound = absl::StatusCode::kNotFound;
 constexpr auto kUnset = absl::StatusCode::kFailedPrecondition;
 
 // Returns a session without initialized variables.
-Session Bare(weir::Graph& g) { return *weir::Session::Create(g); }
+weir::Session Bare(weir::Graph& g) { return *weir::Session::Create(g); }
 
 std::string Prefix(weir::Graph& g, const char* name) {
   const std::string folder =

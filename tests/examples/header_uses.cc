@@ -217,8 +217,8 @@ const Use kOps[] = {
     {"weir/ops/control_flow.h", [](weir::Graph& g) { return weir::NoOp(g).name() == "NoOp"; }},
     {"weir/ops/ctc.h",
      [](weir::Graph& g) {
-       return Made(weir::CtcGreedyDecoder(weir::Const<float>(g, weir::Shape({1, 1, 2}), {1, 2}), weir::Const(g, {1}))
-                       .log_probability);
+       const weir::Output x = weir::Const<float>(g, weir::Shape({1, 1, 2}), {1, 2});
+       return Made(weir::CtcGreedyDecoder(x, weir::Const(g, {1})).log_probability);
      }},
     {"weir/ops/data_flow.h",
      [](weir::Graph& g) {
@@ -226,8 +226,10 @@ const Use kOps[] = {
      }},
     {"weir/ops/device_setter.h", [](weir::Graph&) { return !weir::StandardPsOps().empty(); }},
     {"weir/ops/dynamic_rnn.h", [](weir::Graph&) { return weir::BasicLstmCell(3) != nullptr; }},
-    {"weir/ops/einsum.h", [](weir::Graph&) { return weir::EinsumEquation::Parse("ij,jk->ik", 2).ok(); }},
-    {"weir/ops/fft.h", [](weir::Graph& g) { return Made(weir::Fft(weir::Cast(Floats(g), weir::DT_COMPLEX64))); }},
+    {"weir/ops/einsum.h",
+     [](weir::Graph&) { return weir::EinsumEquation::Parse("ij,jk->ik", 2).ok(); }},
+    {"weir/ops/fft.h",
+     [](weir::Graph& g) { return Made(weir::Fft(weir::Cast(Floats(g), weir::DT_COMPLEX64))); }},
     {"weir/ops/fit.h", [](weir::Graph& g) { return Made(weir::IsotonicRegression(Square2(g))); }},
     {"weir/ops/function.h",
      [](weir::Graph& g) {
@@ -238,7 +240,8 @@ const Use kOps[] = {
      }},
     {"weir/ops/functional.h",
      [](weir::Graph& g) {
-       return Made(weir::MapFn([](const weir::Outputs& row) { return weir::Outputs{row[0] * 2.f}; }, {Floats(g)})[0]);
+       const auto twice = [](const weir::Outputs& row) { return weir::Outputs{row[0] * 2.f}; };
+       return Made(weir::MapFn(twice, {Floats(g)})[0]);
      }},
     {"weir/ops/gradient_util.h", [](weir::Graph&) { return weir::IsTrainable(weir::DT_FLOAT); }},
     {"weir/ops/gradients.h",
@@ -246,10 +249,14 @@ const Use kOps[] = {
        const weir::Output x = Floats(g);
        return Made(weir::Gradients({x * x}, {x})[0].dense());
      }},
-    {"weir/ops/image.h", [](weir::Graph& g) { return Made(weir::DecodePng(weir::Const(g, "bytes"))); }},
+    {"weir/ops/image.h",
+     [](weir::Graph& g) { return Made(weir::DecodePng(weir::Const(g, "bytes"))); }},
     {"weir/ops/initializers.h",
-     [](weir::Graph& g) { return weir::GetVariable(g, "v", {2}, weir::Zeros()).shape() == weir::Shape({2}); }},
-    {"weir/ops/inplace.h", [](weir::Graph& g) { return Made(weir::ParallelStack({weir::Const(g, {1.f})})); }},
+     [](weir::Graph& g) {
+       return weir::GetVariable(g, "v", {2}, weir::Zeros()).shape() == weir::Shape({2});
+     }},
+    {"weir/ops/inplace.h",
+     [](weir::Graph& g) { return Made(weir::ParallelStack({weir::Const(g, {1.f})})); }},
     {"weir/ops/io.h", [](weir::Graph& g) { return Made(weir::ReadFile(weir::Const(g, "none"))); }},
     {"weir/ops/layers.h", [](weir::Graph& g) { return Made(weir::layers::Dense(Square2(g), 3)); }},
     {"weir/ops/linalg.h", [](weir::Graph& g) { return Made(weir::Cholesky(Square2(g))); }},
@@ -258,7 +265,8 @@ const Use kOps[] = {
      [](weir::Graph& g) { return Made(weir::losses::AbsoluteDifference(Floats(g), Floats(g))); }},
     {"weir/ops/math.h", [](weir::Graph& g) { return Made(weir::Add(Floats(g), Floats(g))); }},
     {"weir/ops/math_special.h", [](weir::Graph& g) { return Made(weir::BesselI0(Floats(g))); }},
-    {"weir/ops/metrics.h", [](weir::Graph& g) { return Made(weir::metrics::Mean(Floats(g)).value); }},
+    {"weir/ops/metrics.h",
+     [](weir::Graph& g) { return Made(weir::metrics::Mean(Floats(g)).value); }},
     {"weir/ops/mirrored_variable.h",
      [](weir::Graph& g) {
        const weir::Variable v = weir::MakeMirroredVariable(g, {1.0, 2.0}, {"/cpu:0"});
@@ -280,9 +288,12 @@ const Use kOps[] = {
        const weir::Variable v = Var(g);
        return weir::Adam(0.1).Minimize(weir::ReduceSum(v * v)).node != nullptr;
      }},
-    {"weir/ops/parsing.h", [](weir::Graph& g) { return Made(weir::DecodeRaw(weir::Const(g, "abcd"), weir::DT_FLOAT)); }},
+    {"weir/ops/parsing.h",
+     [](weir::Graph& g) { return Made(weir::DecodeRaw(weir::Const(g, "abcd"), weir::DT_FLOAT)); }},
     {"weir/ops/partitioner.h",
-     [](weir::Graph&) { return weir::FixedSizePartitioner(2)(weir::Shape({4}), weir::DT_FLOAT)->at(0) == 2; }},
+     [](weir::Graph&) {
+       return weir::FixedSizePartitioner(2)(weir::Shape({4}), weir::DT_FLOAT)->at(0) == 2;
+     }},
     {"weir/ops/print.h",
      [](weir::Graph&) {
        std::ostringstream out;
@@ -291,17 +302,21 @@ const Use kOps[] = {
      }},
     {"weir/ops/quantize.h",
      [](weir::Graph& g) {
-       return Made(weir::QuantizeV2(Floats(g), weir::Const(g, 0.f), weir::Const(g, 4.f), weir::DT_QUINT8).output);
+       const weir::Output low = weir::Const(g, 0.f), high = weir::Const(g, 4.f);
+       return Made(weir::QuantizeV2(Floats(g), low, high, weir::DT_QUINT8).output);
      }},
-    {"weir/ops/queue.h", [](weir::Graph& g) { return Made(weir::Queue::Fifo(g, 3, {weir::DT_FLOAT}).Size()); }},
+    {"weir/ops/queue.h",
+     [](weir::Graph& g) { return Made(weir::Queue::Fifo(g, 3, {weir::DT_FLOAT}).Size()); }},
     {"weir/ops/queue_runner.h",
      [](weir::Graph& g) {
        const weir::Queue queue = weir::Queue::Fifo(g, 3, {weir::DT_FLOAT});
-       return !weir::AddQueueRunner(queue, {queue.Enqueue({weir::Const(g, 1.f)})})->ToBytes().empty();
+       const weir::Operation enqueue = queue.Enqueue({weir::Const(g, 1.f)});
+       return !weir::AddQueueRunner(queue, {enqueue})->ToBytes().empty();
      }},
     {"weir/ops/ragged.h",
      [](weir::Graph& g) {
-       return Made(weir::RaggedRange(weir::Const(g, {0}), weir::Const(g, {3}), weir::Const(g, {1})).values);
+       const weir::Output starts = weir::Const(g, {0}), limits = weir::Const(g, {3});
+       return Made(weir::RaggedRange(starts, limits, weir::Const(g, {1})).values);
      }},
     {"weir/ops/random.h", [](weir::Graph& g) { return Made(weir::RandomUniform(g, {2})); }},
     {"weir/ops/reader.h",
@@ -311,7 +326,8 @@ const Use kOps[] = {
      }},
     {"weir/ops/remap.h",
      [](weir::Graph& g) {
-       return Made(weir::GenerateVocabRemapping(weir::Const(g, "new"), weir::Const(g, "old"), 0, 2).remapping);
+       const weir::Output now = weir::Const(g, "new"), before = weir::Const(g, "old");
+       return Made(weir::GenerateVocabRemapping(now, before, 0, 2).remapping);
      }},
     {"weir/ops/rnn.h",
      [](weir::Graph& g) {
@@ -327,23 +343,31 @@ const Use kOps[] = {
      }},
     {"weir/ops/schedules.h",
      [](weir::Graph& g) { return Made(weir::ExponentialDecay(0.1, weir::Const(g, 1), 10, 0.9)); }},
-    {"weir/ops/search.h", [](weir::Graph& g) { return Made(weir::SearchSorted(Floats(g), Floats(g))); }},
+    {"weir/ops/search.h",
+     [](weir::Graph& g) { return Made(weir::SearchSorted(Floats(g), Floats(g))); }},
     {"weir/ops/sets.h",
      [](weir::Graph& g) {
-       return Made(
-           weir::SetUnion(weir::Const<int32_t>(g, weir::Shape({1, 2}), {1, 2}), weir::Const<int32_t>(g, weir::Shape({1, 1}), {1}))
-               .values);
+       const weir::Output a = weir::Const<int32_t>(g, weir::Shape({1, 2}), {1, 2});
+       const weir::Output b = weir::Const<int32_t>(g, weir::Shape({1, 1}), {1});
+       return Made(weir::SetUnion(a, b).values);
      }},
     {"weir/ops/slots.h",
-     [](weir::Graph& g) { return weir::CreateSlot(Var(g), "slot", weir::Zeros()).shape() == weir::Shape({2}); }},
-    {"weir/ops/sparse.h", [](weir::Graph& g) { return Made(weir::SparseTensorToDense(Sparse(g))); }},
+     [](weir::Graph& g) {
+       return weir::CreateSlot(Var(g), "slot", weir::Zeros()).shape() == weir::Shape({2});
+     }},
+    {"weir/ops/sparse.h",
+     [](weir::Graph& g) { return Made(weir::SparseTensorToDense(Sparse(g))); }},
     {"weir/ops/state.h",
-     [](weir::Graph& g) { return Made(weir::VarHandleOp(g, weir::DT_FLOAT, {2}, {.name = "bare"})); }},
+     [](weir::Graph& g) {
+       return Made(weir::VarHandleOp(g, weir::DT_FLOAT, {2}, {.name = "bare"}));
+     }},
     {"weir/ops/string.h", [](weir::Graph& g) { return Made(weir::AsString(Floats(g))); }},
-    {"weir/ops/summary.h", [](weir::Graph& g) { return Made(weir::summary::Scalar("s", weir::Const(g, 1.f))); }},
+    {"weir/ops/summary.h",
+     [](weir::Graph& g) { return Made(weir::summary::Scalar("s", weir::Const(g, 1.f))); }},
     {"weir/ops/table.h",
      [](weir::Graph& g) {
-       return Made(weir::StaticHashTable(weir::Const(g, {1, 2}), Floats(g), weir::Const(g, 0.f)).handle());
+       const weir::Output keys = weir::Const(g, {1, 2}), missing = weir::Const(g, 0.f);
+       return Made(weir::StaticHashTable(keys, Floats(g), missing).handle());
      }},
     {"weir/ops/tensor_array.h", [](weir::Graph&) { return sizeof(weir::TensorArray) > 0; }},
     {"weir/ops/variable.h",
