@@ -5,9 +5,10 @@
     public_comments_test.py core/tensor.h   of one header
 
 A comment documents the declaration below or beside it, and more declarations that follow without a
-blank line, another comment or a body of several lines: one comment documents a group, or overloads. A
-heading, "// ---- regularizers: ...", may be followed by a blank line. The comment over a struct and
-the one that says what the header is for document the fields that they name: `axis`, or all `..._initializer`.
+blank line, another comment or a body of several lines: one comment documents a group, or overloads.
+A heading, "// ---- regularizers: ...", may be followed by a blank line. The comment over a struct
+and the one that says what the header is for document the fields that they name: `axis`, or all
+`..._initializer`.
 
 No comment is needed for enumerators, overrides, comparisons, friends, forward declarations,
 specializations, constructors without arguments, copies, moves, destructors, what is defaulted or
