@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Programs of users write weir:: and leave the namespace alone: those in documents and examples, and
-those that tests build with an installed tree. The how-tos docs/add_*.md show code of Weir itself."""
+"""Programs of users write weir:: and do not open the namespace: those in documents and examples,
+and those that tests build with an installed tree. The how-tos docs/add_*.md show code of Weir."""
 
 import glob
 import os
