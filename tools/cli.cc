@@ -25,10 +25,19 @@ struct NamedCommand {
   absl::string_view name;
   AddCommand add;
 };
+// clang-format off
 constexpr NamedCommand kCommands[] = {
-    {"run", AddRunCommand},       {"profile", AddProfileCommand}, {"graph", AddGraphCommand},
-    {"ckpt", AddCkptCommand},     {"events", AddEventsCommand},   {"ops", AddOpsCommand},
-    {"passes", AddPassesCommand}, {"case", AddCaseCommand},       {"serve", nullptr}};
+    {"run", AddRunCommand},
+    {"profile", AddProfileCommand},
+    {"graph", AddGraphCommand},
+    {"ckpt", AddCkptCommand},
+    {"events", AddEventsCommand},
+    {"ops", AddOpsCommand},
+    {"passes", AddPassesCommand},
+    {"case", AddCaseCommand},
+    {"serve", nullptr},
+};
+// clang-format on
 
 // Returns the commands that the command line may use: one, if it begins with that command's name.
 // Declaring the options of all other commands would take a tenth of the startup time of a small
