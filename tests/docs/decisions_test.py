@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The list of decisions, docs/decisions/README.md: checks it, or writes it.
 
-    decisions.py [--write] [ROOT]
+    decisions_test.py [--update] [ROOT]
 
 A decision is one file, docs/decisions/NNNN-short-title.md. It begins with
 
@@ -21,7 +21,7 @@ NAME = re.compile(r"\d{4}-[a-z0-9-]+\.md$")
 HEADER = re.compile(r"# (?P<title>[^\n]+[^.\n])\n\n\* Date: (?P<date>\d{4}-\d\d-\d\d)\n"
                     r"\* Status: (?P<status>[^\n]+)\n\* Area: (?P<area>[^\n]+)\n\n\S")
 STATUS = re.compile(r"accepted$|(?:accepted, amended|superseded) by \[(\d{4})\]\((\1-[a-z0-9-]+\.md)\)$")
-BEGIN = "<!-- written by tests/docs/decisions.py --write -->\n"
+BEGIN = "<!-- written by tests/docs/decisions_test.py --update -->\n"
 
 
 class DecisionError(Exception):
@@ -56,8 +56,8 @@ def table(folder):
 
 def main():
     arguments = sys.argv[1:]
-    write = "--write" in arguments
-    roots = [a for a in arguments if a != "--write"]
+    update = "--update" in arguments
+    roots = [a for a in arguments if a != "--update"]
     root = roots[0] if roots else os.path.join(os.path.dirname(os.path.realpath(__file__)), "../..")
     folder = os.path.join(root, "docs/decisions")
     path = os.path.join(folder, "README.md")
@@ -67,11 +67,11 @@ def main():
         wanted = text.partition(BEGIN)[0] + BEGIN + "\n" + table(folder)
     except DecisionError as error:
         sys.exit("docs/decisions/%s" % error)
-    if write:
+    if update:
         with open(path, "w", encoding="utf-8") as file:
             file.write(wanted)
     elif text != wanted:
-        sys.exit("docs/decisions/README.md is out of date: run tests/docs/decisions.py --write")
+        sys.exit("docs/decisions/README.md is out of date: run tests/docs/decisions_test.py --update")
 
 
 if __name__ == "__main__":
