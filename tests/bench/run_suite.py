@@ -26,6 +26,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import textwrap
 
 import compare
 
@@ -134,6 +135,7 @@ def write(lines, rows, flags):
     heading = "%s, %s; `run_suite.py --workloads %s --passes %d`; beside Weir ran %s:" % (
         days, processor(), ",".join(workloads), flags.passes, ", ".join(peers)
     )  # fmt: skip
+    heading = textwrap.fill(heading, 100, break_long_words=False, break_on_hyphens=False)
     path = os.path.join(DOCS, "benchmarks.md")
     with open(path) as file:
         text = file.read()
