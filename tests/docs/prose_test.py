@@ -22,8 +22,11 @@ HISTORY = re.compile(r"CHANGELOG\.md$|docs/notes/|docs/add_a")
 
 
 def documents():
-    return sorted(os.path.relpath(path, ROOT) for pattern in ("*.md", "docs/**/*.md", "examples/**/*.md")
-                  for path in glob.glob(os.path.join(ROOT, pattern), recursive=True))
+    found = []
+    for folder, folders, files in os.walk(ROOT):
+        folders[:] = [f for f in folders if not f.startswith((".", "bazel-"))]
+        found += [os.path.relpath(os.path.join(folder, f), ROOT) for f in files if f.endswith(".md")]
+    return sorted(found)
 
 
 def read(path):
