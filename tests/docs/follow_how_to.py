@@ -12,13 +12,14 @@ The paragraph before a fenced block ends with a sentence that names the file and
     In `PATH`, replace `TEXT`:        the block replaces that line
     At the end of `PATH`:             the block is appended
 
-Blocks of the languages `bash` (commands, in the root of the tree) and `text` (illustrations) need
-no such sentence.
+A `diff` block is applied as a patch of one file. A `bash` block has commands, to be run in the root
+of the tree. Other blocks are illustrations.
 """
 
 import collections
 import os
 import re
+import subprocess
 import sys
 
 Snippet = collections.namedtuple("Snippet", "line kind path text code")
@@ -30,6 +31,8 @@ PLACES = [
     ("replace", re.compile(r"In `([^`]+)`, replace `([^`]+)`:$")),
     ("append", re.compile(r"At the end of `([^`]+)`:$")),
 ]
+# A sentence that is meant to be one of these.
+PLACE = re.compile(r"(?:^|[.:] )(?:New file|In|At the end of) `[^`]+`[^.]*:$")
 
 
 class HowToError(Exception):
@@ -55,23 +58,33 @@ def read_blocks(path):
             else:
                 paragraph.append("")
     if block is not None:
-        raise HowToError("%s:%d: the block is not closed" % (path, block[0]))
+        raise HowToError("%d: the block is not closed" % block[0])
+
+
+def place_of(line, paragraph):
+    """Returns (kind, path, text) of the place that the paragraph names, or nothing."""
+    for kind, pattern in PLACES:
+        match = pattern.search(paragraph)
+        if match:
+            return kind, match[1], match[2] if match.lastindex > 1 else ""
+    if PLACE.search(paragraph):
+        raise HowToError("%d: this is no form of a place: %s" % (line, paragraph[-80:]))
+    return None
 
 
 def read_snippets(path):
     """Returns the snippets of a how-to, in order."""
     snippets = []
     for line, language, paragraph, code in read_blocks(path):
-        if language in ("bash", "text"):
+        if language == "diff":
+            files = re.findall(r"^\+\+\+ b/(.*)$", code, re.MULTILINE)
+            if len(files) != 1:
+                raise HowToError("%d: a diff of %d files, not of one" % (line, len(files)))
+            snippets.append(Snippet(line, "patch", files[0], "", code))
             continue
-        found = [(kind, match) for kind, match in
-                 ((kind, pattern.search(paragraph.strip())) for kind, pattern in PLACES) if match]
-        if not found:
-            raise HowToError("%s:%d: the paragraph before the block does not say where it goes: %s"
-                             % (path, line, paragraph.strip()[-80:]))
-        kind, match = found[0]
-        text = match[2] if match.lastindex > 1 else ""
-        snippets.append(Snippet(line, kind, match[1], text, code))
+        place = place_of(line, paragraph.strip()) if language != "bash" else None
+        if place:
+            snippets.append(Snippet(line, *place, code))
     return snippets
 
 
@@ -90,7 +103,19 @@ def insert(lines, snippet):
     return lines[:first] + [snippet.code] + lines[last:]
 
 
+def apply_patch(snippet, tree):
+    """Applies a diff. Its hunks may have moved, but their context is as in the tree."""
+    tree = os.path.realpath(tree)
+    environment = {**os.environ, "GIT_CEILING_DIRECTORIES": os.path.dirname(tree)}
+    done = subprocess.run(["git", "apply", "--recount", "--unidiff-zero", "-"], cwd=tree,
+                          env=environment, input=snippet.code, text=True, capture_output=True)
+    if done.returncode != 0:
+        raise HowToError("%d: %s" % (snippet.line, done.stderr.strip()))
+
+
 def apply_snippet(snippet, tree):
+    if snippet.kind == "patch":
+        return apply_patch(snippet, tree)
     path = os.path.join(tree, snippet.path)
     if snippet.kind == "new":
         if os.path.exists(path):

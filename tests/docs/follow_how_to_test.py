@@ -40,8 +40,13 @@ class FollowHowTo(unittest.TestCase):
         self.assertEqual(self.read("a.cc"), "y\none\nx\ntwo\nz\nw\n")
         self.assertEqual(self.read("b/c.h"), "v\n")
 
+    def test_diffs(self):
+        self.follow("Add two lines.\n\n```diff\n--- a/a.cc\n+++ b/a.cc\n@@ -9,2 +9,3 @@\n one\n+x\n two\n"
+                    "@@ -20 +21,2 @@\n three\n+y\n```\n")
+        self.assertEqual(self.read("a.cc"), "one\nx\ntwo\nthree\ny\n")
+
     def test_commands_and_illustrations_are_not_applied(self):
-        text = "Run it:\n\n```bash\nmake\n```\n\nIt prints:\n\n```text\ndone\n```\n"
+        text = "Run it:\n\n```bash\nmake\n```\n\nA function reads its inputs:\n\n```cpp\nRead();\n```\n"
         self.follow(text)
         self.assertEqual(self.read("a.cc"), "one\ntwo\nthree\n")
         self.assertEqual(follow_how_to.read_commands(self.write("h.md", text)), "make\n")
@@ -51,8 +56,8 @@ class FollowHowTo(unittest.TestCase):
         for text, why in [("In `a.cc`, after `four`" + block, "0 lines of a.cc contain `four`"),
                           ("In `a.cc`, after `t`" + block, "2 lines of a.cc contain `t`"),
                           ("New file `a.cc`" + block, "a.cc exists"),
-                          ("Add this to `a.cc`" + block, "does not say where it goes"),
-                          ("In `a.cc`, after `one`:\n\nMore.\n\n```cpp\nx\n```\n", "does not say"),
+                          ("It is done. In `a.cc`, below `one`" + block, "no form of a place"),
+                          ("```diff\n--- a/a.cc\n+++ b/a.cc\n@@ -1 +1,2 @@\n four\n+x\n```\n", "a.cc"),
                           ("In `a.cc`, after `one`:\n\n```cpp\nx\n", "is not closed")]:
             with self.assertRaisesRegex(follow_how_to.HowToError, why.replace("`", ".")):
                 self.follow(text)
