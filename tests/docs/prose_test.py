@@ -17,8 +17,8 @@ COLUMNS = 100
 LINK = re.compile(r"\[(?:[^\[\]]|\[[^\]]*\])*\]\(([^()\s]+)\)")
 NAMED = re.compile(r"`((?:core|docs|examples|kernels|ops|proto|rpc|session|tests|third_party|tools)"
                    r"/[\w./-]*\w\.(?:h|cc|cu|py|sh|bzl|md|txt|proto))`")
-# Documents that name files which are gone, or which the reader makes.
-HISTORY = re.compile(r"CHANGELOG\.md$|docs/notes/|docs/add_a")
+# Documents that may name files which are gone, or which the reader makes.
+HISTORY = re.compile(r"CHANGELOG\.md$|docs/decisions/|docs/notes/|docs/add_a")
 
 
 def documents():
