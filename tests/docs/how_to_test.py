@@ -37,14 +37,13 @@ def apply_all(snippets, tree):
         follow_how_to.apply_snippet(snippet, tree)
 
 
-def unformatted(snippets, tree):
-    """Returns the C++ files that clang-format would change."""
-    sources = sorted({s.path for s in snippets if s.path.endswith((".h", ".cc", ".cu"))})
+def unformatted(files, tree):
+    """Returns the files that clang-format would change."""
     if not shutil.which("clang-format"):
-        return []
+        return set()
     check = ["clang-format", "--dry-run", "--Werror"]
-    return [f for f in sources
-            if subprocess.run(check + [f], cwd=tree, capture_output=True).returncode != 0]
+    return {f for f in files if os.path.exists(os.path.join(tree, f)) and
+            subprocess.run(check + [f], cwd=tree, capture_output=True).returncode != 0}
 
 
 def fault(how_to):
@@ -56,7 +55,8 @@ def fault(how_to):
         with tempfile.TemporaryDirectory() as tree:
             copy_files(snippets, tree)
             apply_all(snippets, tree)
-            files = unformatted(snippets, tree)
+            sources = {s.path for s in snippets if s.path.endswith((".h", ".cc", ".cu"))}
+            files = sorted(unformatted(sources, tree) - unformatted(sources, ROOT))
             return "the snippets are not formatted: " + " ".join(files) if files else None
     except (follow_how_to.HowToError, OSError) as error:
         return str(error)
