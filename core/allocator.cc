@@ -12,10 +12,10 @@
 #include <fstream>
 #include <limits>
 #include <memory>
-#include <mutex>
 #include <new>
 #include <string>
 
+#include "weir/core/mutex.h"
 #include "weir/core/resource_handle.h"
 #include "weir/core/variant.h"
 
@@ -114,7 +114,7 @@ class CachingAllocator final : public Allocator {
     FreeBlock* next;
   };
   struct FreeList {
-    std::mutex mutex;  // held while the list changes
+    Mutex mutex;  // held while the list changes
     std::atomic<FreeBlock*> head{nullptr};
     std::atomic<int64_t> used_ms{0};  // when a block was last pushed or popped
   };
@@ -195,7 +195,7 @@ class CachingAllocator final : public Allocator {
 
   void* PopCached(int size_class) {
     FreeList& list = lists_[size_class];
-    std::lock_guard<std::mutex> lock(list.mutex);
+    const MutexLock lock(list.mutex);
     FreeBlock* block = list.head.load(std::memory_order_relaxed);
     if (block == nullptr) return nullptr;
     list.head.store(block->next, std::memory_order_relaxed);
@@ -214,7 +214,7 @@ class CachingAllocator final : public Allocator {
       return false;
     }
     FreeList& list = lists_[size_class];
-    std::lock_guard<std::mutex> lock(list.mutex);
+    const MutexLock lock(list.mutex);
     auto* const block = new (data) FreeBlock{list.head.load(std::memory_order_relaxed)};
     list.head.store(block, std::memory_order_relaxed);
     list.used_ms.store(NowMs(), std::memory_order_relaxed);

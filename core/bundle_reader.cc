@@ -153,7 +153,7 @@ bool BundleReader::IsCurrent() const {
 absl::StatusOr<std::optional<BundleEntry>> BundleReader::Lookup(absl::string_view key) {
   std::optional<std::string> bytes;
   {
-    std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     if (const BundleIndex* whole = FullIndexLocked(1)) {
       const BundleEntry* const entry = whole->Find(key, &hint_);
       return entry == nullptr ? std::nullopt : std::optional(*entry);
@@ -166,7 +166,7 @@ absl::StatusOr<std::optional<BundleEntry>> BundleReader::Lookup(absl::string_vie
 }
 
 const BundleIndex* BundleReader::FullIndex(size_t lookups) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return FullIndexLocked(lookups);
 }
 
@@ -190,7 +190,7 @@ absl::StatusOr<BundleEntry> BundleReader::Entry(absl::string_view name) {
 
 absl::StatusOr<std::vector<CheckpointTensor>> BundleReader::List() {
   std::vector<CheckpointTensor> tensors;
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   WEIR_RETURN_IF_ERROR(
       index_->ForEach([&](absl::string_view key, absl::string_view value) -> absl::Status {
         if (key.empty() || key[0] == '\0')
@@ -213,7 +213,7 @@ absl::StatusOr<const ReadableFile*> BundleReader::DataFile(int shard) {
   if (shard >= header_.num_shards) {
     return DataLoss(index_->path(), ": an entry is in shard ", shard, " of ", header_.num_shards);
   }
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   std::unique_ptr<ReadableFile>& file = data_[shard];
   if (file == nullptr) {
     const std::string path = BundleDataName(prefix_, shard, header_.num_shards);

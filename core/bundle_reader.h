@@ -3,7 +3,6 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "absl/functional/function_ref.h"
 #include "weir/core/bundle.h"
 #include "weir/core/bundle_format.h"
+#include "weir/core/mutex.h"
 #include "weir/core/sstable.h"
 
 // The two implementations of CheckpointReader, and their shared code.
@@ -65,7 +65,7 @@ class BundleReader : public CheckpointReader {
   // Returns the decoded index if `lookups` more lookups justify decoding it and it is undamaged;
   // otherwise null.
   const BundleIndex* FullIndex(size_t lookups);
-  const BundleIndex* FullIndexLocked(size_t lookups);
+  const BundleIndex* FullIndexLocked(size_t lookups) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<BundleEntry> Entry(absl::string_view name);
   absl::StatusOr<const ReadableFile*> DataFile(int shard);
   // Applies `read` (ReadTensorData or a variant of it) to the data file of an entry that has a key
@@ -94,12 +94,13 @@ class BundleReader : public CheckpointReader {
   const std::string prefix_;
   std::string data_suffix_;
   BundleHeader header_;
-  std::mutex mutex_;  // guards the members below
-  const std::unique_ptr<SSTableReader> index_;
-  std::map<int, std::unique_ptr<ReadableFile>> data_;
-  size_t lookups_ = 0;
-  std::unique_ptr<const BundleIndex> full_index_;  // never changes once set
-  size_t hint_ = 0;                                // position for the next lookup in full_index_
+  Mutex mutex_;
+  const std::unique_ptr<SSTableReader> index_;  // reading its blocks requires the lock
+  std::map<int, std::unique_ptr<ReadableFile>> data_ ABSL_GUARDED_BY(mutex_);
+  size_t lookups_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Never changes once set.
+  std::unique_ptr<const BundleIndex> full_index_ ABSL_GUARDED_BY(mutex_);
+  size_t hint_ ABSL_GUARDED_BY(mutex_) = 0;  // position for the next lookup in full_index_
 };
 
 // V1, implemented in checkpoint_v1.cc.

@@ -5,7 +5,7 @@ namespace weir {
 thread_local constinit const Cancellation* ScopedCancellation::current_ = nullptr;
 
 bool Cancellation::OnCancel(std::function<void()> fn, int64_t* token) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   if (cancelled()) return false;
   *token = next_token_++;
   callbacks_.emplace_back(*token, std::move(fn));
@@ -13,11 +13,11 @@ bool Cancellation::OnCancel(std::function<void()> fn, int64_t* token) {
 }
 
 void Cancellation::Unregister(int64_t token) {
-  std::unique_lock<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   const size_t erased =
       std::erase_if(callbacks_, [token](const auto& c) { return c.first == token; });
   if (erased > 0 || canceller_ == std::this_thread::get_id()) return;
-  ran_.wait(lock, [this] { return !running_; });
+  while (running_) ran_.Wait(mutex_);
 }
 
 // A callback may call Cancel again (a waiter that gives up fails its step); the second call does
@@ -25,7 +25,7 @@ void Cancellation::Unregister(int64_t token) {
 void Cancellation::Cancel(absl::Status why) {
   std::vector<std::pair<int64_t, std::function<void()>>> callbacks;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     if (cancelled()) return;
     running_ = true;
     why_ = std::move(why);
@@ -37,13 +37,13 @@ void Cancellation::Cancel(absl::Status why) {
     const ScopedCancellation none(nullptr);  // callbacks may do work of other steps
     for (auto& [token, fn] : callbacks) fn();
   }
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   running_ = false;
-  ran_.notify_all();
+  ran_.NotifyAll();
 }
 
 absl::Status Cancellation::status() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return why_;
 }
 

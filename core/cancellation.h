@@ -2,15 +2,14 @@
 #define WEIR_CORE_CANCELLATION_H_
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "weir/core/mutex.h"
 
 // Cancellation of steps: the signal, and how long loops observe it.
 namespace weir {
@@ -34,13 +33,13 @@ class Cancellation {
 
  private:
   std::atomic<bool> cancelled_{false};
-  mutable std::mutex mutex_;
-  absl::Status why_;
-  int64_t next_token_ = 0;
-  std::vector<std::pair<int64_t, std::function<void()>>> callbacks_;
-  bool running_ = false;  // callbacks are running, on thread:
-  std::thread::id canceller_;
-  std::condition_variable ran_;
+  mutable Mutex mutex_;
+  absl::Status why_ ABSL_GUARDED_BY(mutex_);
+  int64_t next_token_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<std::pair<int64_t, std::function<void()>>> callbacks_ ABSL_GUARDED_BY(mutex_);
+  bool running_ ABSL_GUARDED_BY(mutex_) = false;  // callbacks are running, on thread:
+  std::thread::id canceller_ ABSL_GUARDED_BY(mutex_);
+  CondVar ran_;
 };
 
 // The exception that unwinds the loops of a cancelled step. ThrowIfCancelled throws it, the

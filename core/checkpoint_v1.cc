@@ -38,7 +38,7 @@ class CheckpointReaderV1 : public CheckpointReader {
                                     size_t part);
 
   const std::string pattern_;
-  std::mutex mutex_;  // guards tables_
+  Mutex mutex_;  // held while a table is read, once the files have been added
   std::vector<std::unique_ptr<SSTableReader>> tables_;
   std::map<std::string, StoredTensor, std::less<>> tensors_;
 };
@@ -221,7 +221,7 @@ absl::StatusOr<Tensor> CheckpointReaderV1::ReadStored(absl::string_view name,
   SSTableReader& table = *tables_[tensor.files[part]];
   std::optional<std::string> bytes;
   {
-    std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     WEIR_ASSIGN_OR_RETURN(bytes, table.Get(EncodeSliceKey(name, slice)));
   }
   proto::SavedTensorSlices saved;

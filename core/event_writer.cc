@@ -56,7 +56,7 @@ absl::Status EventWriter::Add(int64_t step, Fill fill) {
   proto::Event event;
   event.set_wall_time(Now());
   event.set_step(step);
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   WEIR_RETURN_IF_ERROR(fill(&event));
   WEIR_RETURN_IF_ERROR(records_->Append(event.SerializeAsString()));
   const auto now = std::chrono::steady_clock::now();
@@ -71,6 +71,7 @@ absl::Status EventWriter::AddSummary(absl::string_view summary, int64_t step) {
                                                   static_cast<int>(summary.size()))) {
       return InvalidArgument("cannot parse ", summary.size(), " bytes as a Summary");
     }
+    mutex_.AssertHeld();
     for (proto::Summary::Value& value : *event->mutable_summary()->mutable_value()) {
       if (value.has_metadata() && !tags_with_metadata_.insert(value.tag()).second)
         value.clear_metadata();
@@ -112,13 +113,13 @@ absl::Status EventWriter::AddRunMetadata(absl::string_view tag, absl::string_vie
 }
 
 absl::Status EventWriter::Flush() {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   last_flush_ = std::chrono::steady_clock::now();
   return records_->Flush();
 }
 
 absl::Status EventWriter::Close() {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return records_->Close();
 }
 

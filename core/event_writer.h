@@ -3,10 +3,10 @@
 
 #include <chrono>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 
+#include "weir/core/mutex.h"
 #include "weir/core/record.h"
 
 // Event files, which TensorBoard reads.
@@ -57,10 +57,10 @@ class EventWriter {
 
   const std::string path_;
   const std::chrono::seconds flush_period_;
-  std::mutex mutex_;
-  std::unique_ptr<RecordWriter> records_;
-  std::chrono::steady_clock::time_point last_flush_;
-  std::set<std::string> tags_with_metadata_;
+  Mutex mutex_;
+  const std::unique_ptr<RecordWriter> records_ ABSL_PT_GUARDED_BY(mutex_);
+  std::chrono::steady_clock::time_point last_flush_ ABSL_GUARDED_BY(mutex_);
+  std::set<std::string> tags_with_metadata_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace weir

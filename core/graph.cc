@@ -46,7 +46,7 @@ class NodeMemory {
   }
 
   void* Take() {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     if (free_ == nullptr) AddBlock();
     Slot* const slot = free_;
     free_ = slot->next;
@@ -57,7 +57,7 @@ class NodeMemory {
 
   void Return(void* node) {
     Slot* const slot = reinterpret_cast<Slot*>(static_cast<char*>(node) - offsetof(Slot, node));
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     slot->generation.fetch_add(1, std::memory_order_relaxed);
     Free(slot);
   }
@@ -73,19 +73,19 @@ class NodeMemory {
   };
   static_assert(offsetof(Slot, node) == offsetof(Slot, generation) + sizeof(uint32_t));
 
-  void AddBlock() {
+  void AddBlock() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     blocks_.push_back(std::make_unique<Slot[]>(kBlock));
     for (size_t i = kBlock; i-- > 0;) Free(&blocks_.back()[i]);
   }
 
-  void Free(Slot* slot) {
+  void Free(Slot* slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     slot->next = std::exchange(free_, slot);
     ASAN_POISON_MEMORY_REGION(slot->node, sizeof(slot->node));
   }
 
-  std::mutex mutex_;
-  Slot* free_ = nullptr;
-  std::vector<std::unique_ptr<Slot[]>> blocks_;
+  Mutex mutex_;
+  Slot* free_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  std::vector<std::unique_ptr<Slot[]>> blocks_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace
@@ -334,7 +334,7 @@ std::pair<int64_t, int64_t> Graph::NextSeed(std::optional<int64_t> op_seed) {
 }
 
 void Graph::AddToCollection(absl::string_view key, CollectionItem item) {
-  const std::lock_guard<std::mutex> lock(collections_mutex_);
+  const MutexLock lock(collections_mutex_);
   collections_[std::string(key)].push_back(std::move(item));
 }
 
@@ -360,7 +360,7 @@ std::vector<CollectionItem> Graph::collection(absl::string_view key,
                                               absl::string_view scope) const {
   std::vector<CollectionItem> items;
   {
-    const std::lock_guard<std::mutex> lock(collections_mutex_);
+    const MutexLock lock(collections_mutex_);
     const auto it = collections_.find(key);
     if (it == collections_.end()) return {};
     items = it->second;
@@ -383,23 +383,23 @@ std::vector<CollectionItem> Graph::collection(absl::string_view key,
 }
 
 std::vector<CollectionItem>& Graph::LiveCollection(absl::string_view key) {
-  const std::lock_guard<std::mutex> lock(collections_mutex_);
+  const MutexLock lock(collections_mutex_);
   return collections_[std::string(key)];
 }
 
 void Graph::ClearCollection(absl::string_view key) {
-  const std::lock_guard<std::mutex> lock(collections_mutex_);
+  const MutexLock lock(collections_mutex_);
   const auto it = collections_.find(key);
   if (it != collections_.end()) cleared_collections_.push_back(collections_.extract(it));
 }
 
 void Graph::SetCollection(absl::string_view key, std::vector<CollectionItem> items) {
-  const std::lock_guard<std::mutex> lock(collections_mutex_);
+  const MutexLock lock(collections_mutex_);
   collections_[std::string(key)] = std::move(items);
 }
 
 std::vector<std::string> Graph::CollectionKeys() const {
-  const std::lock_guard<std::mutex> lock(collections_mutex_);
+  const MutexLock lock(collections_mutex_);
   std::vector<std::string> keys;
   for (const auto& [key, items] : collections_) keys.push_back(key);
   return keys;

@@ -7,7 +7,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -23,6 +22,7 @@
 #include "absl/types/span.h"
 #include "weir/core/attr.h"
 #include "weir/core/collection.h"
+#include "weir/core/mutex.h"
 #include "weir/core/name_index.h"
 #include "weir/core/op.h"
 #include "weir/core/output.h"
@@ -343,11 +343,11 @@ class Graph {
   mutable std::atomic<int> num_tracked_{0};  // number of nodes whose changes are recorded
   std::optional<int64_t> seed_;
   int64_t seeds_taken_ = 0;
-  mutable std::mutex collections_mutex_;
+  mutable Mutex collections_mutex_;
   using Collections = std::map<std::string, std::vector<CollectionItem>, std::less<>>;
-  Collections collections_;
+  Collections collections_ ABSL_GUARDED_BY(collections_mutex_);
   // Callers may hold references from LiveCollection.
-  std::vector<Collections::node_type> cleared_collections_;
+  std::vector<Collections::node_type> cleared_collections_ ABSL_GUARDED_BY(collections_mutex_);
   std::shared_ptr<const FunctionLibrary> functions_;
   std::map<std::type_index, std::shared_ptr<void>> extensions_;
 };

@@ -19,7 +19,7 @@ absl::Status CopyValue(const Tensor& from, Tensor* to, Device& device) {
 }  // namespace
 
 void VariableState::Clear() {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   value_ = Tensor();
 }
 
@@ -53,20 +53,20 @@ absl::Status VariableState::Assign(const Tensor& value, Device& device) {
 }
 
 absl::StatusOr<Tensor> VariableState::Read() {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!value_.initialized()) return Uninitialized();
   return value_;
 }
 
 bool VariableState::IsInitialized() {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return value_.initialized();
 }
 
 std::shared_ptr<Resource> ResourceMap::LookupOrCreateErased(
     absl::string_view container, std::type_index type, absl::string_view name,
     const std::function<std::shared_ptr<Resource>()>& make) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   if (container.empty()) container = kDefaultContainer;
   std::shared_ptr<Resource>& slot =
       containers_[std::string(container)][Key(type, std::string(name))];
@@ -76,7 +76,7 @@ std::shared_ptr<Resource> ResourceMap::LookupOrCreateErased(
 
 std::shared_ptr<Resource> ResourceMap::LookupErased(absl::string_view container,
                                                     std::type_index type, absl::string_view name) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   if (container.empty()) container = kDefaultContainer;
   const auto it = containers_.find(container);
   if (it == containers_.end()) return nullptr;
@@ -85,7 +85,7 @@ std::shared_ptr<Resource> ResourceMap::LookupErased(absl::string_view container,
 }
 
 std::vector<std::shared_ptr<Resource>> ResourceMap::AllErased(std::type_index type) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   std::map<std::string, std::shared_ptr<Resource>> by_name;
   for (const auto& [container, resources] : containers_) {
     for (const auto& [key, resource] : resources) {
@@ -101,7 +101,7 @@ std::vector<std::shared_ptr<Resource>> ResourceMap::AllErased(std::type_index ty
 void ResourceMap::Reset(const std::vector<std::string>& containers) {
   std::vector<std::shared_ptr<Resource>> doomed;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     const std::vector<std::string> names =
         containers.empty() ? std::vector<std::string>{kDefaultContainer} : containers;
     for (const std::string& name : names) {

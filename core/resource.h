@@ -4,11 +4,11 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <typeindex>
 #include <vector>
 
+#include "weir/core/mutex.h"
 #include "weir/core/resource_handle.h"
 #include "weir/core/tensor.h"
 
@@ -52,22 +52,22 @@ class VariableState final : public Resource {
 
   // Serializes writers; readers of the value hold it briefly too. Updates (Apply*, Scatter*) hold
   // it while they write.
-  std::mutex& mutex() { return mutex_; }
+  Mutex& mutex() const ABSL_LOCK_RETURNED(mutex_) { return mutex_; }
 
   // The functions below require mutex() to be held.
   // The value; an uninitialized tensor if there is none.
-  bool initialized() const { return value_.initialized(); }
-  const Tensor& value() const { return value_; }
+  bool initialized() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return value_.initialized(); }
+  const Tensor& value() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return value_; }
   // Replaces the value. The tensor must own its memory (not a step's arena): see
   // KernelContext::Own.
-  void Set(Tensor value) { value_ = std::move(value); }
+  void Set(Tensor value) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { value_ = std::move(value); }
   // Returns the value with an unshared buffer. A shared buffer is copied first, by `device`, whose
   // memory it is in. Returns FAILED_PRECONDITION if there is no value yet, RESOURCE_EXHAUSTED if
   // there is no memory for the copy.
-  absl::StatusOr<Tensor*> Writable(Device& device);
+  absl::StatusOr<Tensor*> Writable(Device& device) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Copies `value` into the variable: into the existing buffer if it is unshared and has the right
   // size, otherwise into a new one. The caller checks shapes.
-  absl::Status Assign(const Tensor& value, Device& device);
+  absl::Status Assign(const Tensor& value, Device& device) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Returns a snapshot of the value; FAILED_PRECONDITION if there is none yet. Takes the lock.
   absl::StatusOr<Tensor> Read();
@@ -81,8 +81,8 @@ class VariableState final : public Resource {
   const DataType dtype_;
   const Shape shape_;
   const bool on_host_;
-  std::mutex mutex_;
-  Tensor value_;
+  mutable Mutex mutex_;
+  Tensor value_ ABSL_GUARDED_BY(mutex_);
 };
 
 // The resources of a session (or of a server's devices), by container, type and name. Thread-safe.
@@ -122,8 +122,9 @@ class ResourceMap {
                                          absl::string_view name);
   std::vector<std::shared_ptr<Resource>> AllErased(std::type_index type);
 
-  std::mutex mutex_;
-  std::map<std::string, std::map<Key, std::shared_ptr<Resource>>, std::less<>> containers_;
+  Mutex mutex_;
+  std::map<std::string, std::map<Key, std::shared_ptr<Resource>>, std::less<>> containers_
+      ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace weir

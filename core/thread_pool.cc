@@ -139,11 +139,11 @@ ThreadPool::ThreadPool(int num_threads)
 
 ThreadPool::~ThreadPool() {
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     stop_ = true;
     posted_.fetch_add(1, std::memory_order_release);
   }
-  wake_.notify_all();
+  wake_.NotifyAll();
   for (std::thread& t : threads_) t.join();
 }
 
@@ -153,6 +153,7 @@ void ThreadPool::Schedule(std::function<void()> fn) {
     return;
   }
   PostEvent([&] {
+    mutex_.AssertHeld();
     queue_.push_back([fn = std::move(fn), mode = FloatMode::Current()] {
       const ScopedFloatMode as_scheduled(mode);
       fn();
@@ -170,15 +171,15 @@ ThreadPool::Caller::Caller(ThreadPool& pool, bool schedules)
   if (pool_ == nullptr) return;
   this_caller = this;
   if (!schedules) return;
-  const std::lock_guard<std::mutex> lock(pool_->mutex_);
-  Count();
+  const MutexLock lock(pool_->mutex_);
+  pool_->Count(*this);
 }
 
-void ThreadPool::Caller::Count() {
-  if (counted_) return;
-  counted_ = true;
-  ++pool_->callers_;
-  if (pool_->last_caller_ == std::this_thread::get_id()) pool_->last_caller_ = {};
+void ThreadPool::Count(Caller& caller) {
+  if (caller.counted_) return;
+  caller.counted_ = true;
+  ++callers_;
+  if (last_caller_ == std::this_thread::get_id()) last_caller_ = {};
 }
 
 // Returns this thread's Caller for this pool, if it is an external thread.
@@ -186,7 +187,7 @@ ThreadPool::Caller* ThreadPool::ThisCaller() const {
   return this_caller != nullptr && this_caller->pool_ == this ? this_caller : nullptr;
 }
 
-// A thread that has just left usually comes back at once. Requires the lock.
+// A thread that has just left usually comes back at once.
 int ThreadPool::NumCallers() const {
   if (last_caller_ == std::thread::id() || callers_ == 0 || callers_ >= num_threads_)
     return callers_;
@@ -195,7 +196,7 @@ int ThreadPool::NumCallers() const {
 }
 
 bool ThreadPool::HasRoom() {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return NumCallers() < num_threads_;
 }
 
@@ -203,7 +204,7 @@ ThreadPool::Caller::~Caller() {
   if (pool_ == nullptr) return;
   this_caller = nullptr;
   if (!counted_) return;
-  const std::lock_guard<std::mutex> lock(pool_->mutex_);
+  const MutexLock lock(pool_->mutex_);
   --pool_->callers_;
   pool_->last_caller_ = std::this_thread::get_id();
   pool_->last_caller_left_at_ = std::chrono::steady_clock::now();
@@ -214,11 +215,11 @@ ThreadPool::Caller::~Caller() {
 // external thread schedules could complete, and the thread waiting for it could delete the pool,
 // before the scheduling thread returns from this function.
 void ThreadPool::PostEvent(absl::FunctionRef<int()> what) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   const int workers = what();
   posted_.fetch_add(1, std::memory_order_release);
-  if (sleeping_ > 0 && workers > 0) workers == 1 ? wake_.notify_one() : wake_.notify_all();
-  if (sleeping_helpers_ > 0) wake_helpers_.notify_all();
+  if (sleeping_ > 0 && workers > 0) workers == 1 ? wake_.NotifyOne() : wake_.NotifyAll();
+  if (sleeping_helpers_ > 0) wake_helpers_.NotifyAll();
 }
 
 bool ThreadPool::RunChunk(Loop& loop) {
@@ -290,13 +291,14 @@ void ThreadPool::ForEach(int n, absl::FunctionRef<void(int)> body) {
 
 void ThreadPool::RunShared(Loop& loop) {
   PostEvent([&] {
-    if (Caller* const caller = ThisCaller(); caller != nullptr) caller->Count();
+    mutex_.AssertHeld();
+    if (Caller* const caller = ThisCaller(); caller != nullptr) Count(*caller);
     loops_.push_back(&loop);
     return std::max(0, num_threads_ - NumCallers());
   });
   RunLoop(loop);
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     std::erase(loops_, &loop);
   }
   for (int spins = 0; loop.users.load(std::memory_order_acquire) != 0; ++spins) {
@@ -306,7 +308,6 @@ void ThreadPool::RunShared(Loop& loop) {
 }
 
 // Returns a loop with chunks left, and counts this thread as a user; null if there is none.
-// Requires the lock.
 ThreadPool::Loop* ThreadPool::JoinLoop() {
   const auto open =
       std::find_if(loops_.begin(), loops_.end(), [](const Loop* l) { return l->is_left(); });
@@ -327,30 +328,30 @@ bool ThreadPool::SpinWhile(uint64_t seen) const {
 
 void ThreadPool::Worker() {
   const int index = this_thread.index;
-  std::unique_lock<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   while (!stop_) {
     if (Loop* const loop = MayHelp(index) ? JoinLoop() : nullptr; loop != nullptr) {
-      lock.unlock();
+      mutex_.unlock();
       RunLoop(*loop);
       loop->users.fetch_sub(1, std::memory_order_release);
-      lock.lock();
+      mutex_.lock();
     } else if (!queue_.empty()) {
       std::function<void()> fn = std::move(queue_.front());
       queue_.pop_front();
-      lock.unlock();
+      mutex_.unlock();
       fn();
       fn = nullptr;
-      lock.lock();
+      mutex_.lock();
     } else {
       const uint64_t seen = posted_.load(std::memory_order_relaxed);
       if (MayHelp(index)) {
-        lock.unlock();
+        mutex_.unlock();
         SpinWhile(seen);
-        lock.lock();
+        mutex_.lock();
       }
       if (posted_.load(std::memory_order_relaxed) == seen && !stop_) {
         ++sleeping_;
-        wake_.wait(lock, [&] { return posted_.load(std::memory_order_relaxed) != seen || stop_; });
+        while (posted_.load(std::memory_order_relaxed) == seen && !stop_) wake_.Wait(mutex_);
         --sleeping_;
       }
     }
@@ -363,9 +364,12 @@ bool ThreadPool::HelpUntil(absl::FunctionRef<bool()> done,
     const uint64_t seen = posted_.load(std::memory_order_acquire);
     if (done()) return true;
     if (deadline && std::chrono::steady_clock::now() >= *deadline) return false;
-    std::unique_lock<std::mutex> lock(mutex_);
-    if (Loop* const loop = JoinLoop(); loop != nullptr) {
-      lock.unlock();
+    Loop* loop;
+    {
+      const MutexLock lock(mutex_);
+      loop = JoinLoop();
+    }
+    if (loop != nullptr) {
       {
         const ScopedFloatMode as_started(loop->mode);
         const ScopedCancellation of_its_step(loop->cancellation);
@@ -374,18 +378,18 @@ bool ThreadPool::HelpUntil(absl::FunctionRef<bool()> done,
       loop->users.fetch_sub(1, std::memory_order_release);
       continue;
     }
-    lock.unlock();
     if (SpinWhile(seen)) continue;
-    lock.lock();
-    const auto news = [&] { return posted_.load(std::memory_order_relaxed) != seen; };
+    const MutexLock lock(mutex_);
     const Caller* const caller = ThisCaller();
     const bool counted = caller != nullptr && caller->counted_;
     if (counted) --callers_;
     ++sleeping_helpers_;
-    if (deadline) {
-      wake_helpers_.wait_until(lock, *deadline, news);
-    } else {
-      wake_helpers_.wait(lock, news);
+    while (posted_.load(std::memory_order_relaxed) == seen) {
+      if (!deadline) {
+        wake_helpers_.Wait(mutex_);
+      } else if (!wake_helpers_.WaitUntil(mutex_, *deadline)) {
+        break;
+      }
     }
     --sleeping_helpers_;
     if (counted) ++callers_;

@@ -3,17 +3,16 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "weir/core/mutex.h"
 
 namespace weir {
 
@@ -55,7 +54,6 @@ class ThreadPool {
 
    private:
     friend class ThreadPool;
-    void Count();  // requires the lock
 
     ThreadPool* const pool_;  // null: no effect
     bool counted_ = false;
@@ -98,25 +96,30 @@ class ThreadPool {
   void RunShared(Loop& loop);
   static void RunLoop(Loop& loop);
   static bool RunChunk(Loop& loop);
-  Loop* JoinLoop();
+  Loop* JoinLoop() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Caller* ThisCaller() const;
-  int NumCallers() const;
-  bool MayHelp(int worker) const { return worker + NumCallers() <= num_threads_; }
+  void Count(Caller& caller) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  int NumCallers() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool MayHelp(int worker) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return worker + NumCallers() <= num_threads_;
+  }
   void PostEvent(absl::FunctionRef<int()> what);
   bool SpinWhile(uint64_t seen) const;
 
   const int num_threads_;
   std::vector<std::thread> threads_;
-  std::mutex mutex_;
-  std::condition_variable wake_, wake_helpers_;
-  std::deque<std::function<void()>> queue_;
-  std::vector<Loop*> loops_;                 // running loops that still have chunks
-  std::atomic<uint64_t> posted_{0};          // incremented with each event; idle threads spin on it
-  int sleeping_ = 0, sleeping_helpers_ = 0;  // workers; threads in HelpUntil
-  int callers_ = 0;                          // counted Callers
-  std::thread::id last_caller_;  // the last thread to end its step, unless it is back, and
-  std::chrono::steady_clock::time_point last_caller_left_at_;  // when it did
-  bool stop_ = false;
+  Mutex mutex_;
+  CondVar wake_, wake_helpers_;
+  std::deque<std::function<void()>> queue_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Loop*> loops_ ABSL_GUARDED_BY(mutex_);  // running loops that still have chunks
+  std::atomic<uint64_t> posted_{0};  // incremented with each event; idle threads spin on it
+  int sleeping_ ABSL_GUARDED_BY(mutex_) = 0;          // workers
+  int sleeping_helpers_ ABSL_GUARDED_BY(mutex_) = 0;  // threads in HelpUntil
+  int callers_ ABSL_GUARDED_BY(mutex_) = 0;           // counted Callers
+  // The last thread to end its step, unless it is back, and when it did.
+  std::thread::id last_caller_ ABSL_GUARDED_BY(mutex_);
+  std::chrono::steady_clock::time_point last_caller_left_at_ ABSL_GUARDED_BY(mutex_);
+  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 // The default pool of sessions: one thread per processor. Created on first use.

@@ -58,7 +58,7 @@ absl::StatusOr<Philox> GeneratorInput(KernelContext& c, int64_t samples) {
   if (id == kThreeFry) return Unimplemented("The ThreeFry algorithm is not supported");
   if (id != kPhilox && id != kAutoSelect) return InvalidArgument("Unsupported algorithm id: ", id);
   WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<VariableState> variable, c.variable(0));
-  const std::lock_guard<std::mutex> lock(variable->mutex());
+  const MutexLock lock(variable->mutex());
   if (!variable->initialized()) {
     return NotFound("Could not find resource: the generator's state, ", variable->Describe(),
                     ", has not been initialized");

@@ -54,7 +54,7 @@ absl::Status ReadVariable(KernelContext& c, DataType dtype) {
   VariableState* v = c.variable_or_null(0);
   if (v == nullptr) return c.variable(0).status();
   if (v->dtype() != dtype) return WrongType(*v, dtype);
-  const std::lock_guard<std::mutex> lock(v->mutex());
+  const MutexLock lock(v->mutex());
   if (!v->initialized()) return UninitializedVariable(c, 0, *v);
   WEIR_RETURN_IF_ERROR(CheckReachable(c, 0, *v));
   c.SetOutput(0, v->value());
@@ -85,7 +85,7 @@ absl::Status DestroyResource(KernelContext& c, bool ignore_lookup_error) {
   }
   if (!ignore_lookup_error && c.variable_or_null(0) != nullptr) {
     WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<VariableState> variable, c.variable(0));
-    const std::lock_guard<std::mutex> lock(variable->mutex());
+    const MutexLock lock(variable->mutex());
     if (!variable->initialized()) {
       const ResourceHandle& h = *handle.data<ResourceHandle>();
       return NotFound("Resource ",
@@ -99,7 +99,7 @@ absl::Status DestroyResource(KernelContext& c, bool ignore_lookup_error) {
 
 absl::Status VariableShapeKernel(KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<VariableState> v, c.variable(0));
-  const std::lock_guard<std::mutex> lock(v->mutex());
+  const MutexLock lock(v->mutex());
   if (!v->initialized()) return UninitializedVariable(c, 0, *v);
   const auto dims = v->value().shape().dims();
   WEIR_ASSIGN_OR_RETURN(Tensor * out,

@@ -63,7 +63,7 @@ absl::StatusOr<Kernel> MakeTemporaryVariable(const KernelInit& init) {
     if (value.host_accessible()) ClearElements(c.pool(), value);
     const auto variable = std::make_shared<VariableState>(name, dtype, shape);
     {
-      const std::lock_guard<std::mutex> lock(variable->mutex());
+      const MutexLock lock(variable->mutex());
       variable->Set(std::move(value));
     }
     WEIR_RETURN_IF_ERROR(all->Add(c, variable));

@@ -7,6 +7,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "weir/core/kernel.h"
+#include "weir/core/mutex.h"
 
 namespace weir {
 
@@ -37,7 +38,7 @@ class LockedVariables {
 
  private:
   absl::InlinedVector<VariableState*, 4> states_;
-  absl::InlinedVector<std::unique_lock<std::mutex>, 4> locks_;
+  absl::InlinedVector<std::unique_lock<Mutex>, 4> locks_;
 };
 
 // Returns INVALID_ARGUMENT, in TensorFlow's words, if a value of this shape cannot be assigned. A

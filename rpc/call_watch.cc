@@ -18,42 +18,46 @@ CallWatch::CallWatch(std::function<void()> periodic_task)
 
 CallWatch::~CallWatch() {
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
   }
-  wake_.notify_all();
+  wake_.NotifyAll();
   thread_.join();
 }
 
 // Calls cannot end while the lock is held, which is short: cancellation only runs callbacks, which
 // end quickly.
 void CallWatch::Watch() {
-  std::unique_lock<std::mutex> lock(mutex_);
-  for (int period = 1; !wake_.wait_for(lock, kPeriod, [this] { return stopping_; }); ++period) {
+  const MutexLock lock(mutex_);
+  for (int period = 1;; ++period) {
+    const auto until = std::chrono::steady_clock::now() + kPeriod;
+    while (!stopping_ && wake_.WaitUntil(mutex_, until)) {
+    }
+    if (stopping_) return;
     for (Call* call : calls_) {
       if (call->context_.IsCancelled())
         call->cancellation_.Cancel(absl::CancelledError("The client has cancelled the call."));
     }
     if (period % kPeriodsPerTask != 0) continue;
-    lock.unlock();
+    mutex_.unlock();
     periodic_task_();
-    lock.lock();
+    mutex_.lock();
   }
 }
 
 int CallWatch::num_calls() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return static_cast<int>(calls_.size());
 }
 
 CallWatch::Call::Call(CallWatch& watch, grpc::ServerContext& context)
     : watch_(watch), context_(context) {
-  const std::lock_guard<std::mutex> lock(watch_.mutex_);
+  const MutexLock lock(watch_.mutex_);
   watch_.calls_.insert(this);
 }
 
 CallWatch::Call::~Call() {
-  const std::lock_guard<std::mutex> lock(watch_.mutex_);
+  const MutexLock lock(watch_.mutex_);
   watch_.calls_.erase(this);
 }
 

@@ -2,13 +2,12 @@
 #define WEIR_RPC_CALL_WATCH_H_
 
 #include <chrono>
-#include <condition_variable>
 #include <functional>
-#include <mutex>
 #include <set>
 #include <thread>
 
 #include "weir/core/kernel.h"
+#include "weir/core/mutex.h"
 
 namespace grpc {
 class ServerContext;
@@ -48,10 +47,10 @@ class CallWatch {
   void Watch();
 
   const std::function<void()> periodic_task_;
-  mutable std::mutex mutex_;
-  std::condition_variable wake_;
-  std::set<Call*> calls_;
-  bool stopping_ = false;
+  mutable Mutex mutex_;
+  CondVar wake_;
+  std::set<Call*> calls_ ABSL_GUARDED_BY(mutex_);
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

@@ -5,12 +5,12 @@
 #include <grpcpp/impl/codegen/proto_utils.h>
 #include <grpcpp/impl/rpc_method.h>
 
-#include <mutex>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/strip.h"
 #include "weir/core/graph_io.h"
+#include "weir/core/mutex.h"
 #include "weir/proto/master.pb.h"
 #include "weir/rpc/grpc_status.h"
 #include "weir/session/remote_session.h"
@@ -81,6 +81,7 @@ class GrpcSession final : public RemoteSession {
 
   absl::Status Open(const SessionOptions& options, const ClientOptions& client) {
     proto::CreateSessionRequest request;
+    const MutexLock lock(mutex_);
     *request.mutable_graph_def() = ExportNodesFrom(graph_, 0);
     nodes_sent_ = graph_.num_nodes();
     limit_ = options.operation_timeout;
@@ -174,7 +175,7 @@ class GrpcSession final : public RemoteSession {
  private:
   // No deadline: an extension that arrives after it would change only the server's graph.
   absl::Status SendNewNodes() {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     if (graph_.num_nodes() == nodes_sent_) return absl::OkStatus();
     proto::ExtendSessionRequest request;
     request.set_session_handle(handle_);
@@ -224,9 +225,10 @@ class GrpcSession final : public RemoteSession {
   const std::shared_ptr<grpc::Channel> channel_;
   std::string handle_;
   std::chrono::milliseconds limit_{0};  // for calls without a limit of their own
-  std::mutex mutex_;                    // guards what the server knows about the graph
-  int nodes_sent_ = 0;
-  int64_t version_ = 0;
+  Mutex mutex_;
+  // What the server knows about the graph.
+  int nodes_sent_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t version_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace

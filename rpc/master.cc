@@ -38,7 +38,7 @@ class Master::ActiveSession {
  public:
   ActiveSession(Master& master, const std::string& handle, const Cancellation& cancellation)
       : master_(master), handle_(handle), cancellation_(cancellation) {
-    const std::lock_guard<std::mutex> lock(master_.mutex_);
+    const MutexLock lock(master_.mutex_);
     const auto it = master_.sessions_.find(handle);
     if (it == master_.sessions_.end()) return;
     ++it->second.calls;
@@ -46,7 +46,7 @@ class Master::ActiveSession {
   }
   ~ActiveSession() {
     if (session_ == nullptr) return;
-    const std::lock_guard<std::mutex> lock(master_.mutex_);
+    const MutexLock lock(master_.mutex_);
     const auto it = master_.sessions_.find(handle_);
     if (it == master_.sessions_.end()) return;
     --it->second.calls;
@@ -87,7 +87,7 @@ std::string Master::NewHandle() { return absl::StrFormat("%016x", RandomNumber()
 // A request that a client or proxy retries must not run again.
 absl::Status Master::CheckUnique(int64_t request_id, const char* method) {
   if (request_id == 0) return absl::OkStatus();
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!recent_requests_.insert(request_id).second) {
     return absl::AbortedError(
         absl::StrCat("The same ", method, " request was received twice: request_id ", request_id));
@@ -103,7 +103,7 @@ absl::Status Master::CheckUnique(int64_t request_id, const char* method) {
 absl::Status Master::CreateSession(const proto::CreateSessionRequest& request, Cancellation&,
                                    proto::CreateSessionResponse* response) {
   const auto is_full = [this] {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     return sessions_.size() + closed_sessions_.size() >= static_cast<size_t>(options_.max_sessions);
   };
   const absl::Status too_many = absl::ResourceExhaustedError(
@@ -118,7 +118,7 @@ absl::Status Master::CreateSession(const proto::CreateSessionRequest& request, C
   response->set_session_handle(handle);
   response->set_graph_version(session->graph_version());
   if (is_full()) return too_many;
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   sessions_[handle] = Entry{std::move(session), 0, Clock::now(), false};
   return absl::OkStatus();
 }
@@ -162,7 +162,7 @@ absl::Status Master::CloseSession(const proto::CloseSessionRequest& request, Can
                                   proto::CloseSessionResponse*) {
   std::shared_ptr<MasterSession> session;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto it = sessions_.find(request.session_handle());
     if (it == sessions_.end()) return SessionNotFound(request.session_handle());
     session = std::move(it->second.session);
@@ -193,7 +193,7 @@ absl::Status Master::Reset(const proto::ResetRequest& request, Cancellation&,
   CloseAll();
   resources_->Reset({request.container().begin(), request.container().end()});
   std::vector<std::shared_ptr<MasterSession>> unreferenced;  // destroyed after the lock is released
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   std::erase_if(closed_sessions_, [&](auto& kept) {
     if (request.container().empty()) kept.second.erase("");
     for (const std::string& container : request.container()) kept.second.erase(container);
@@ -233,7 +233,7 @@ absl::Status Master::ReleaseCallable(const proto::ReleaseCallableRequest& reques
 std::vector<std::shared_ptr<MasterSession>> Master::RemoveSessions(
     const std::function<bool(const Entry&)>& which) {
   std::vector<std::shared_ptr<MasterSession>> taken;
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   std::erase_if(sessions_, [&](const auto& named) {
     if (!which(named.second)) return false;
     taken.push_back(named.second.session);
@@ -256,7 +256,7 @@ void Master::Close(const std::shared_ptr<MasterSession>& session) {
   session->Close();
   std::set<std::string> callers = session->ContainersHoldingFunctions();
   if (callers.empty()) return;
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   closed_sessions_.emplace_back(session, std::move(callers));
 }
 
@@ -265,7 +265,7 @@ void Master::CloseAll() {
 }
 
 int Master::num_sessions() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return static_cast<int>(sessions_.size());
 }
 

@@ -5,13 +5,13 @@
 #include <deque>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
+#include "weir/core/mutex.h"
 #include "weir/session/session.h"
 
 namespace weir::proto {
@@ -136,12 +136,13 @@ class Master {
   const std::shared_ptr<ResourceMap> resources_;
   std::vector<DeviceInfo> devices_;
 
-  mutable std::mutex mutex_;  // guards the members below
-  std::map<std::string, Entry> sessions_;
+  mutable Mutex mutex_;
+  std::map<std::string, Entry> sessions_ ABSL_GUARDED_BY(mutex_);
   // Closed sessions whose functions may still be called, and the containers from which.
-  std::vector<std::pair<std::shared_ptr<MasterSession>, std::set<std::string>>> closed_sessions_;
-  absl::flat_hash_set<int64_t> recent_requests_;
-  std::deque<int64_t> request_order_;
+  std::vector<std::pair<std::shared_ptr<MasterSession>, std::set<std::string>>> closed_sessions_
+      ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_set<int64_t> recent_requests_ ABSL_GUARDED_BY(mutex_);
+  std::deque<int64_t> request_order_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace weir::rpc

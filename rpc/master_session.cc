@@ -121,7 +121,7 @@ absl::StatusOr<std::shared_ptr<MasterSession>> MasterSession::Create(
 }
 
 absl::StatusOr<int64_t> MasterSession::Extend(const proto::GraphDef& nodes, int64_t version) {
-  const std::lock_guard<std::mutex> lock(extend_mutex_);
+  const MutexLock lock(extend_mutex_);
   if (version != version_) {
     return absl::AbortedError(absl::StrCat("Current version is ", version_.load(),
                                            " but caller expected ", version, "."));
@@ -142,7 +142,7 @@ absl::StatusOr<int64_t> MasterSession::Extend(const proto::GraphDef& nodes, int6
 }
 
 std::set<std::string> MasterSession::ContainersHoldingFunctions() {
-  const std::lock_guard<std::mutex> lock(extend_mutex_);
+  const MutexLock lock(extend_mutex_);
   return containers_holding_functions_;
 }
 
@@ -216,7 +216,7 @@ absl::StatusOr<std::string> MasterSession::SetUpPartialRun(
         return absl::OkStatus();
       }));
   WEIR_ASSIGN_OR_RETURN(parts->run, session_->StartPartialRun(feeds, fetches, targets));
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   if (partial_runs_.size() >= kMaxPartialRuns)
     return absl::ResourceExhaustedError("The session has too many unfinished partial runs");
   const std::string handle = absl::StrCat(next_handle_++);
@@ -229,7 +229,7 @@ absl::StatusOr<Tensors> MasterSession::RunPartial(proto::RunStepRequest& request
   const std::string& handle = request.partial_run_handle();
   std::shared_ptr<PartialRunState> parts;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto it = partial_runs_.find(handle);
     if (it == partial_runs_.end()) {
       return InvalidArgument(
@@ -263,7 +263,7 @@ absl::StatusOr<Tensors> MasterSession::RunPartial(proto::RunStepRequest& request
   }
   absl::StatusOr<Tensors> values = parts->run.Run(feeds, fetches, targets, options);
   if (parts->run.is_over()) {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     partial_runs_.erase(handle);
   }
   return values;
@@ -278,7 +278,7 @@ absl::StatusOr<int64_t> MasterSession::MakeCallable(const proto::CallableOptions
     connections.emplace_back(c.from_tensor(), c.to_tensor());
   WEIR_ASSIGN_OR_RETURN(callable->step, session_->Prepare(callable->feeds, Names(options.fetch()),
                                                           Names(options.target()), connections));
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   if (callables_.size() >= kMaxCallables)
     return absl::ResourceExhaustedError("The session has too many callables");
   callables_[next_handle_] = std::move(callable);
@@ -290,7 +290,7 @@ absl::Status MasterSession::RunCallable(proto::RunCallableRequest& request,
                                         proto::RunCallableResponse* response) {
   std::shared_ptr<const Callable> callable;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto it = callables_.find(request.handle());
     if (it == callables_.end())
       return InvalidArgument("Attempted to run callable after handle was released: ",
@@ -315,7 +315,7 @@ absl::Status MasterSession::RunCallable(proto::RunCallableRequest& request,
 }
 
 absl::Status MasterSession::ReleaseCallable(int64_t handle) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   if (callables_.erase(handle) > 0) return absl::OkStatus();
   return InvalidArgument("No such callable handle: ", handle);
 }

@@ -4,11 +4,11 @@
 #include <atomic>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "weir/core/mutex.h"
 #include "weir/session/session.h"
 
 namespace weir::proto {
@@ -80,13 +80,13 @@ class MasterSession {
   std::unique_ptr<Session> session_;
   bool shares_state_ = true;
   std::atomic<int64_t> version_{0};
-  std::mutex extend_mutex_;  // held by Extend; guards the next member
-  std::set<std::string> containers_holding_functions_;
+  Mutex extend_mutex_;  // held by Extend
+  std::set<std::string> containers_holding_functions_ ABSL_GUARDED_BY(extend_mutex_);
 
-  std::mutex mutex_;  // guards the members below
-  std::map<std::string, std::shared_ptr<PartialRunState>> partial_runs_;
-  std::map<int64_t, std::shared_ptr<const Callable>> callables_;
-  int64_t next_handle_ = 0;
+  Mutex mutex_;
+  std::map<std::string, std::shared_ptr<PartialRunState>> partial_runs_ ABSL_GUARDED_BY(mutex_);
+  std::map<int64_t, std::shared_ptr<const Callable>> callables_ ABSL_GUARDED_BY(mutex_);
+  int64_t next_handle_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace weir::rpc

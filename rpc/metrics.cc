@@ -6,9 +6,10 @@
 #include <prometheus/registry.h>
 
 #include <exception>
-#include <mutex>
 #include <utility>
 #include <vector>
+
+#include "weir/core/mutex.h"
 
 namespace weir::rpc {
 
@@ -18,12 +19,12 @@ namespace {
 class Gauges final : public prometheus::Collectable {
  public:
   void SetLoadCallback(std::function<Metrics::Load()> load) {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     load_ = std::move(load);
   }
 
   std::vector<prometheus::MetricFamily> Collect() const override {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     const Metrics::Load load = load_ ? load_() : Metrics::Load();
     return {Gauge("weir_sessions", "Open sessions.", load.sessions),
             Gauge("weir_calls", "Calls in progress.", load.calls)};
@@ -40,8 +41,8 @@ class Gauges final : public prometheus::Collectable {
     return family;
   }
 
-  mutable std::mutex mutex_;
-  std::function<Metrics::Load()> load_;
+  mutable Mutex mutex_;
+  std::function<Metrics::Load()> load_ ABSL_GUARDED_BY(mutex_);
 };
 
 // Buckets from a millisecond to a minute and a half.

@@ -38,7 +38,7 @@ bool CachedSubplan::Entry::Matches(const KernelContext& c) const {
 }
 
 std::shared_ptr<const CachedSubplan::Entry> CachedSubplan::Find(const KernelContext& c) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   if (entry_ == nullptr || !entry_->Matches(c)) return nullptr;
   reuse_.RecordReuse();
   return entry_;
@@ -52,7 +52,7 @@ void CachedSubplan::Store(const KernelContext& c, const Tensors& args, const Ten
   });
   int64_t bytes = 0;
   for (const Tensor& t : results) bytes += static_cast<int64_t>(t.num_bytes());
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   if (entry_ != nullptr && entry_->Matches(c)) return;  // another step has stored it concurrently
   entry_ = nullptr;
   reuse_.RecordNewValue();

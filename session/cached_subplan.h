@@ -2,8 +2,8 @@
 #define WEIR_SESSION_CACHED_SUBPLAN_H_
 
 #include <memory>
-#include <mutex>
 
+#include "weir/core/mutex.h"
 #include "weir/kernels/cache_budget.h"
 #include "weir/session/executor.h"
 #include "weir/session/subplan.h"
@@ -42,9 +42,9 @@ class CachedSubplan {
   Graph graph_;  // owns node_
   const Node* node_ = nullptr;
   Executor executor_;
-  std::mutex mutex_;  // guards the fields below
-  std::shared_ptr<const Entry> entry_;
-  ReuseTracker reuse_;
+  Mutex mutex_;
+  std::shared_ptr<const Entry> entry_ ABSL_GUARDED_BY(mutex_);
+  ReuseTracker reuse_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace weir

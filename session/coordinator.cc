@@ -12,7 +12,7 @@ Coordinator::~Coordinator() {
 }
 
 void Coordinator::Start(std::string name, std::function<void()> body) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   Worker& worker = workers_.emplace_back();
   worker.name = std::move(name);
   worker.thread = std::thread([this, &worker, body = std::move(body)] {
@@ -21,38 +21,42 @@ void Coordinator::Start(std::string name, std::function<void()> body) {
       return absl::OkStatus();
     });
     if (!thrown.ok()) RequestStop(thrown);
-    const std::lock_guard<std::mutex> done(mutex_);
+    const MutexLock done(mutex_);
     worker.is_running = false;
-    changed_.notify_all();
+    changed_.NotifyAll();
   });
 }
 
 void Coordinator::RequestStop(const absl::Status& why) {
   const bool is_clean =
       std::find(clean_stops_.begin(), clean_stops_.end(), why.code()) != clean_stops_.end();
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!stop_ && !is_clean) status_ = why;
   stop_ = true;
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 bool Coordinator::ShouldStop() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return stop_;
 }
 
 bool Coordinator::WaitForStop(std::chrono::milliseconds at_most) {
-  std::unique_lock<std::mutex> lock(mutex_);
-  return changed_.wait_for(lock, at_most, [this] { return stop_; });
+  const MutexLock lock(mutex_);
+  const auto until = std::chrono::steady_clock::now() + at_most;
+  while (!stop_) {
+    if (!changed_.WaitUntil(mutex_, until)) return stop_;
+  }
+  return true;
 }
 
 void Coordinator::WaitForStop() {
-  std::unique_lock<std::mutex> lock(mutex_);
-  changed_.wait(lock, [this] { return stop_; });
+  const MutexLock lock(mutex_);
+  while (!stop_) changed_.Wait(mutex_);
 }
 
 absl::Status Coordinator::status() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return status_;
 }
 
@@ -74,9 +78,12 @@ void Coordinator::JoinFinished() {
 }
 
 absl::Status Coordinator::Join(std::chrono::milliseconds grace) {
-  std::unique_lock<std::mutex> lock(mutex_);
-  changed_.wait(lock, [this] { return stop_ || !AnyRunning(); });
-  const bool all_finished = changed_.wait_for(lock, grace, [this] { return !AnyRunning(); });
+  const MutexLock lock(mutex_);
+  while (!stop_ && AnyRunning()) changed_.Wait(mutex_);
+  const auto until = std::chrono::steady_clock::now() + grace;
+  while (AnyRunning() && changed_.WaitUntil(mutex_, until)) {
+  }
+  const bool all_finished = !AnyRunning();
   std::string names;
   for (const Worker& worker : workers_) {
     if (worker.is_running) absl::StrAppend(&names, " ", worker.name);
@@ -88,7 +95,7 @@ absl::Status Coordinator::Join(std::chrono::milliseconds grace) {
 }
 
 void Coordinator::ClearStop() {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   stop_ = false;
   status_ = absl::OkStatus();
 }

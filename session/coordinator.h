@@ -2,14 +2,13 @@
 #define WEIR_SESSION_COORDINATOR_H_
 
 #include <chrono>
-#include <condition_variable>
 #include <functional>
 #include <list>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "weir/core/mutex.h"
 #include "weir/core/status.h"
 
 namespace weir {
@@ -61,15 +60,15 @@ class Coordinator {
     std::thread thread;
     bool is_running = true;
   };
-  bool AnyRunning() const;
-  void JoinFinished();
+  bool AnyRunning() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void JoinFinished() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::vector<absl::StatusCode> clean_stops_;
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  bool stop_ = false;
-  absl::Status status_;
-  std::list<Worker> workers_;
+  mutable Mutex mutex_;
+  CondVar changed_;
+  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status status_ ABSL_GUARDED_BY(mutex_);
+  std::list<Worker> workers_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace weir

@@ -34,7 +34,7 @@ Kernel::Run RunToEnd(Kernel::Run run) {
 absl::Status ReadVariable(KernelContext& c) {
   VariableState* const variable = c.variable_or_null(0);
   if (variable == nullptr) return c.variable(0).status();
-  const std::lock_guard<std::mutex> lock(variable->mutex());
+  const MutexLock lock(variable->mutex());
   if (!variable->initialized()) return variable->Uninitialized();
   WEIR_RETURN_IF_ERROR(CheckReachable(c, 0, *variable));
   c.SetOutput(0, variable->value());

@@ -99,12 +99,13 @@ struct Executor::ExecutionState {
 
   std::unique_ptr<std::atomic<int32_t>[]> num_pending;  // by task: its unfinished predecessors
   std::unique_ptr<std::atomic<int32_t>[]> running;  // by task: the instruction, -1 if there is none
-  std::mutex mutex;
-  std::deque<std::pair<int32_t, int32_t>> posted;  // task, instruction to continue with
-  int32_t tasks_left = 0;
+  Mutex mutex;
+  // Task, instruction to continue with.
+  std::deque<std::pair<int32_t, int32_t>> posted ABSL_GUARDED_BY(mutex);
+  int32_t tasks_left ABSL_GUARDED_BY(mutex) = 0;
   std::atomic<bool> failed{false};
   FloatMode float_mode;  // of all tasks
-  absl::Status status;
+  absl::Status status ABSL_GUARDED_BY(mutex);
 };
 
 Executor::Executor(std::unique_ptr<const Plan> plan, ThreadPool& pool, ResourceMap& resources)
@@ -207,7 +208,7 @@ absl::Status Executor::ArenaError(const Device& device, size_t bytes) const {
 
 absl::StatusOr<Executor::ExecutionState*> Executor::Acquire() {
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     WEIR_RETURN_IF_ERROR(cancelled_);
     if (!idle_.empty()) {
       ExecutionState* state = idle_.back();
@@ -216,14 +217,14 @@ absl::StatusOr<Executor::ExecutionState*> Executor::Acquire() {
     }
   }
   WEIR_ASSIGN_OR_RETURN(std::unique_ptr<ExecutionState> state, NewState());
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   WEIR_RETURN_IF_ERROR(cancelled_);
   states_.push_back(std::move(state));
   return states_.back().get();
 }
 
 void Executor::Cancel(const absl::Status& why) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   cancelled_ = why;
   for (const auto& state : states_) {
     if (std::find(idle_.begin(), idle_.end(), state.get()) == idle_.end())
@@ -295,7 +296,7 @@ absl::Status Executor::RunWithFeeds(ExecutionState* state, absl::Span<const Tens
 }
 
 void Executor::ReleaseState(ExecutionState* state) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   if (state->cancellation->cancelled()) state->cancellation = std::make_unique<Cancellation>();
   state->step.cancellation = state->cancellation.get();
   state->step.call = nullptr;
@@ -317,8 +318,7 @@ absl::Status Executor::Execute(ExecutionState& state) {
       status = state.step.cancellation->status();
     return plan_->streams.empty() ? status : WaitForStreams(state, std::move(status));
   }
-  RunTasks(state);
-  return WaitForStreams(state, std::exchange(state.status, absl::OkStatus()));
+  return WaitForStreams(state, RunTasks(state));
 }
 
 absl::Status Executor::WaitForStreams(ExecutionState& state, absl::Status status) const {
@@ -364,7 +364,7 @@ absl::Status Executor::TimedOut(const ExecutionState& state, int32_t task) const
 }
 
 absl::Status Executor::TimedOut(int64_t step_id) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const auto& state : states_) {
     if (state->id.load(std::memory_order_acquire) == step_id) return TimedOut(*state, -1);
   }
@@ -626,8 +626,11 @@ void Executor::EndTrace(ExecutionState& state, int32_t i, std::optional<NodeTrac
 
 // ---- several tasks
 
-void Executor::RunTasks(ExecutionState& state) {
-  state.tasks_left = static_cast<int32_t>(plan_->tasks.size());
+absl::Status Executor::RunTasks(ExecutionState& state) {
+  {
+    const MutexLock lock(state.mutex);
+    state.tasks_left = static_cast<int32_t>(plan_->tasks.size());
+  }
   state.failed.store(false, std::memory_order_relaxed);
   state.float_mode = FloatMode::Current();
   for (size_t t = 0; t < plan_->tasks.size(); ++t) {
@@ -636,28 +639,31 @@ void Executor::RunTasks(ExecutionState& state) {
   RunTask(state, 0, plan_->tasks[0].begin);
   std::optional<Clock::time_point> deadline =
       state.step.deadline;  // reset once it has been reported
-  std::unique_lock<std::mutex> lock(state.mutex);
-  while (state.tasks_left > 0) {
-    lock.unlock();
+  for (;;) {
+    {
+      const MutexLock lock(state.mutex);
+      if (state.tasks_left == 0) break;
+    }
     const bool ran = RunPosted(state);
     const auto news = [&state] {
-      const std::lock_guard<std::mutex> l(state.mutex);
+      const MutexLock l(state.mutex);
       return state.tasks_left == 0 || !state.posted.empty();
     };
     if (!ran && !pool_.HelpUntil(news, deadline)) {
       deadline.reset();
       Fail(state, TimedOut(state, -1));
     }
-    lock.lock();
   }
+  const MutexLock lock(state.mutex);
   if (state.step.cancellation->cancelled() && state.status.ok())
     state.status = state.step.cancellation->status();
+  return std::exchange(state.status, absl::OkStatus());
 }
 
 bool Executor::RunPosted(ExecutionState& state) {
   std::pair<int32_t, int32_t> work;
   {
-    const std::lock_guard<std::mutex> lock(state.mutex);
+    const MutexLock lock(state.mutex);
     if (state.posted.empty()) return false;
     work = state.posted.front();
     state.posted.pop_front();
@@ -671,7 +677,7 @@ void Executor::Post(ExecutionState& state, int32_t task, int32_t instruction) {
   // Incremented before another thread can take the work, finish the step and let the session end.
   if (helped) jobs_.fetch_add(1, std::memory_order_relaxed);
   {
-    const std::lock_guard<std::mutex> lock(state.mutex);
+    const MutexLock lock(state.mutex);
     state.posted.emplace_back(task, instruction);
     if (!helped) return pool_.Wake();
   }
@@ -774,14 +780,14 @@ void Executor::FinishTask(ExecutionState& state, int32_t t) {
     if (state.num_pending[s].fetch_sub(1, std::memory_order_acq_rel) == 1)
       Post(state, s, plan_->tasks[s].begin);
   }
-  const std::lock_guard<std::mutex> lock(state.mutex);
+  const MutexLock lock(state.mutex);
   if (--state.tasks_left == 0) pool_.Wake();
 }
 
 // The first reason counts: a kernel that stops because the step was cancelled only repeats it.
 void Executor::Fail(ExecutionState& state, const absl::Status& status) {
   state.step.cancellation->Cancel(status);
-  const std::lock_guard<std::mutex> lock(state.mutex);
+  const MutexLock lock(state.mutex);
   if (state.status.ok()) state.status = state.step.cancellation->status();
   state.failed.store(true, std::memory_order_release);
 }

@@ -3,10 +3,10 @@
 
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <vector>
 
+#include "weir/core/mutex.h"
 #include "weir/session/plan.h"
 #include "weir/session/session.h"
 
@@ -24,13 +24,13 @@ class StepTrace {
  public:
   explicit StepTrace(std::vector<NodeTrace>* records) : records_(records) {}
   void Add(NodeTrace record) {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     records_->push_back(std::move(record));
   }
 
  private:
-  std::mutex mutex_;
-  std::vector<NodeTrace>* const records_;
+  Mutex mutex_;
+  std::vector<NodeTrace>* const records_ ABSL_PT_GUARDED_BY(mutex_);
 };
 
 // While this object lives, cancelling `outer` (if it is not null) cancels `inner`.
@@ -101,7 +101,7 @@ class Executor {
   absl::StatusOr<int32_t> EndIteration(ExecutionState& state, int32_t instruction) const;
   static void MoveVariables(ExecutionState& state, const Loop& loop);
   static void ClearDeadFlags(ExecutionState& state, const Loop& loop);
-  void RunTasks(ExecutionState& state);
+  absl::Status RunTasks(ExecutionState& state);
   void RunTask(ExecutionState& state, int32_t task, int32_t instruction);
   bool StartAsync(ExecutionState& state, int32_t task, int32_t instruction);
   void FinishTask(ExecutionState& state, int32_t task);
@@ -125,10 +125,10 @@ class Executor {
   ThreadPool& pool_;
   ResourceMap& resources_;
   bool sequential_ = true;  // one task without asynchronous instructions: no counters, no waiting
-  std::mutex mutex_;
-  absl::Status cancelled_;  // permanent: later steps fail too
-  std::vector<std::unique_ptr<ExecutionState>> states_;
-  std::vector<ExecutionState*> idle_;
+  Mutex mutex_;
+  absl::Status cancelled_ ABSL_GUARDED_BY(mutex_);  // permanent: later steps fail too
+  std::vector<std::unique_ptr<ExecutionState>> states_ ABSL_GUARDED_BY(mutex_);
+  std::vector<ExecutionState*> idle_ ABSL_GUARDED_BY(mutex_);
   std::atomic<int> jobs_{0};  // jobs that are scheduled on the pool and have not finished
 };
 

@@ -100,7 +100,7 @@ class SessionFunctions::Body final : public Function {
   }
 
   void Forget() {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     if (prepared_ != nullptr) prepared_->Forget();
   }
 
@@ -111,7 +111,7 @@ class SessionFunctions::Body final : public Function {
       if (env_.devices.size() > 1) WEIR_RETURN_IF_ERROR(CheckDevices(args));
       return ready;
     }
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     if (prepared_ == nullptr) {
       PlanRequest request = MakePlanRequest(body_, &passed_);
       if (env_.devices.size() > 1) AssignDevices(args);
@@ -130,7 +130,7 @@ class SessionFunctions::Body final : public Function {
                            " arguments but got ", args.size());
   }
 
-  void AssignDevices(absl::Span<const Tensor> args) {
+  void AssignDevices(absl::Span<const Tensor> args) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     devices_.clear();
     for (size_t i = 0; i < args.size(); ++i) {
       devices_.push_back(DeviceOf(args[i]));
@@ -158,8 +158,9 @@ class SessionFunctions::Body final : public Function {
   const PlanEnvironment env_;
   DataTypes arg_types_, result_types_;
   bool may_wait_ = false, is_may_wait_known_ = false;
-  std::mutex mutex_;
-  std::unique_ptr<PreparedStep> prepared_;
+  Mutex mutex_;
+  std::unique_ptr<PreparedStep> prepared_ ABSL_GUARDED_BY(mutex_);
+  // Never change once ready_ is set.
   std::vector<int> passed_;           // as set by MakePlanRequest
   std::vector<std::string> devices_;  // by argument: the device of a resource
   std::atomic<PreparedStep*> ready_{nullptr};
@@ -169,8 +170,8 @@ SessionFunctions::SessionFunctions(const PlanEnvironment& env) : env_(env) {}
 SessionFunctions::~SessionFunctions() = default;
 
 absl::StatusOr<Function*> SessionFunctions::Find(const FunctionRef& function) {
-  const std::shared_lock<std::shared_mutex> graph_lock(env_.graph_mutex);
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const ReaderLock graph_lock(env_.graph_mutex);
+  const MutexLock lock(mutex_);
   WEIR_RETURN_IF_ERROR(MergeGraphLibrary());
   WEIR_ASSIGN_OR_RETURN(Body * body, FindBody(function));
   if (!body->is_may_wait_known()) body->set_may_wait(MayWait(*body));
@@ -179,8 +180,8 @@ absl::StatusOr<Function*> SessionFunctions::Find(const FunctionRef& function) {
 
 absl::StatusOr<FunctionBody> SessionFunctions::MakeBody(const FunctionRef& function,
                                                         absl::string_view prefix) {
-  const std::shared_lock<std::shared_mutex> graph_lock(env_.graph_mutex);
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const ReaderLock graph_lock(env_.graph_mutex);
+  const MutexLock lock(mutex_);
   WEIR_RETURN_IF_ERROR(MergeGraphLibrary());
   return Instantiate(Normalized(function), prefix);
 }
@@ -293,7 +294,7 @@ absl::Status SessionFunctions::CheckDevice(absl::string_view name) const {
 void SessionFunctions::Forget() {
   std::vector<Body*> bodies;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     for (const auto& [key, body] : bodies_) bodies.push_back(body.get());
   }
   for (Body* body : bodies) body->Forget();

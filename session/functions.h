@@ -2,14 +2,13 @@
 #define WEIR_SESSION_FUNCTIONS_H_
 
 #include <memory>
-#include <mutex>
-#include <shared_mutex>
 #include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "weir/core/function.h"
 #include "weir/core/function_library.h"
+#include "weir/core/mutex.h"
 #include "weir/session/plan_environment.h"
 
 namespace weir {
@@ -31,21 +30,24 @@ class SessionFunctions final : public Functions {
 
  private:
   class Body;
-  absl::StatusOr<Body*> FindBody(const FunctionRef& function);
-  FunctionRef Normalized(const FunctionRef& function) const;
+  absl::StatusOr<Body*> FindBody(const FunctionRef& function) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  FunctionRef Normalized(const FunctionRef& function) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<FunctionBody> Instantiate(const FunctionRef& function,
-                                           absl::string_view prefix = "");
-  absl::Status MergeGraphLibrary();
-  absl::Status MergeLibrary(const std::shared_ptr<const FunctionLibrary>& library);
-  bool MayWait(Body& body);
+                                           absl::string_view prefix = "")
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status MergeGraphLibrary() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_)
+      ABSL_SHARED_LOCKS_REQUIRED(env_.graph_mutex);
+  absl::Status MergeLibrary(const std::shared_ptr<const FunctionLibrary>& library)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool MayWait(Body& body) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const PlanEnvironment env_;
-  std::mutex mutex_;
+  Mutex mutex_;
   // The graph's functions, and those that gradients of functions have added.
-  std::shared_ptr<const FunctionLibrary> library_;
-  std::shared_ptr<const FunctionLibrary>
-      graph_library_;  // the graph's library, which is already in library_
-  absl::flat_hash_map<std::string, std::unique_ptr<Body>> bodies_;
+  std::shared_ptr<const FunctionLibrary> library_ ABSL_GUARDED_BY(mutex_);
+  // The graph's library, which is already in library_.
+  std::shared_ptr<const FunctionLibrary> graph_library_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<std::string, std::unique_ptr<Body>> bodies_ ABSL_GUARDED_BY(mutex_);
 };
 
 // Returns the step that runs a body: its arguments are fed and its results fetched, except results

@@ -1,10 +1,10 @@
 #include "weir/session/internal_nodes.h"
 
 #include <map>
-#include <mutex>
 #include <string>
 #include <utility>
 
+#include "weir/core/mutex.h"
 #include "weir/core/shape_context.h"
 
 namespace weir {
@@ -17,7 +17,7 @@ class InternalNodes {
   InternalNodes() : graph_(Register(&ops_)) {}
 
   const Node& Get(absl::string_view op, DataType dtype) {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     const Node*& node = nodes_[{std::string(op), dtype}];
     if (node == nullptr) {
       Node* source = NodeBuilder(graph_, "_Source").Name("Source").Attr("T", dtype).Build();
@@ -53,10 +53,10 @@ class InternalNodes {
     return *ops;
   }
 
-  std::mutex mutex_;
+  Mutex mutex_;
   OpRegistry ops_;
-  Graph graph_;
-  std::map<std::pair<std::string, DataType>, const Node*> nodes_;
+  Graph graph_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::pair<std::string, DataType>, const Node*> nodes_ ABSL_GUARDED_BY(mutex_);
 };
 
 InternalNodes& AllInternalNodes() {

@@ -91,6 +91,7 @@ absl::Status Placement::Join(const Node& node) {
   }
   if (devices_.size() == 1) return absl::OkStatus();
   const auto join_class = [&](std::string key) {
+    mutex_.AssertHeld();
     const auto [it, inserted] = classes_.try_emplace(std::move(key), node.id());
     return inserted ? absl::OkStatus() : Unite(it->second, node.id());
   };
@@ -189,8 +190,11 @@ bool Placement::HasKernels(const Group& group, const Device& device) const {
 bool Placement::IsHostLogic(const Group& group) {
   const Node& node = *group.members[0];
   if (group.members.size() > 1 || group.requester != nullptr) return false;
-  return IsLogic(node) && std::all_of(node.inputs().begin(), node.inputs().end(),
-                                      [&](const Output& in) { return IsOnHost(in); });
+  return IsLogic(node) &&
+         std::all_of(node.inputs().begin(), node.inputs().end(), [&](const Output& in) {
+           mutex_.AssertHeld();
+           return IsOnHost(in);
+         });
 }
 
 // Places the producers of the inputs first, except other logic nodes, which may form chains of any
@@ -265,7 +269,7 @@ absl::Status CheckHandles(const PlanGraph& plan, const PlanNode& n) {
 }  // namespace
 
 absl::Status Place(PlanGraph& plan, const PlanEnvironment& env) {
-  const std::lock_guard<std::mutex> lock(env.placement.mutex());
+  const MutexLock lock(env.placement.mutex());
   for (PlanNode& n : plan.nodes) {
     if (n.kind == PlanNode::Kind::kFeed) {
       n.device = env.devices[0].get();

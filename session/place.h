@@ -2,7 +2,6 @@
 #define WEIR_SESSION_PLACE_H_
 
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -10,6 +9,7 @@
 #include "absl/types/span.h"
 #include "weir/core/graph.h"
 #include "weir/core/kernel.h"
+#include "weir/core/mutex.h"
 #include "weir/core/scope.h"
 #include "weir/session/disjoint_sets.h"
 #include "weir/session/session.h"
@@ -30,7 +30,7 @@ class Placement {
             absl::Span<const std::unique_ptr<Device>> devices, const SessionOptions& options)
       : graph_(graph), kernels_(kernels), devices_(devices), options_(options) {}
 
-  std::mutex& mutex() { return mutex_; }
+  Mutex& mutex() ABSL_LOCK_RETURNED(mutex_) { return mutex_; }
 
   struct Choice {
     Device* device;
@@ -38,7 +38,7 @@ class Placement {
   };
   // Returns INVALID_ARGUMENT, with the names of nodes and devices, if no available device satisfies
   // all nodes that must share it.
-  absl::StatusOr<Choice> Choose(const Node& node);
+  absl::StatusOr<Choice> Choose(const Node& node) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
  private:
   // The requests of the nodes of a colocation group.
@@ -48,32 +48,36 @@ class Placement {
     const Node* requester = nullptr;
   };
 
-  absl::Status Unite(int a, int b);
-  void AddNewNodes();
-  absl::Status Join(const Node& node);
-  bool RequestsDevice(int root) const;
-  absl::StatusOr<Group> GroupOf(int root) const;
+  absl::Status Unite(int a, int b) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AddNewNodes() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Join(const Node& node) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool RequestsDevice(int root) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<Group> GroupOf(int root) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HasKernels(const Group& group, const Device& device) const;
-  bool IsHostLogic(const Group& group);
-  bool IsOnHost(const Output& value);
+  bool IsHostLogic(const Group& group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IsOnHost(const Output& value) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<Device*> ChooseDevice(const Group& group) const;
   absl::Status CannotAssign(const Group& group) const;
   absl::Status CannotColocate(const Node& a, const Node& b) const;
   absl::StatusOr<const KernelDef*> FindKernel(const Node& node, int root,
-                                              const Device& device) const;
+                                              const Device& device) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  std::mutex mutex_;
+  Mutex mutex_;
   const Graph& graph_;
   const KernelRegistry& kernels_;
   const absl::Span<const std::unique_ptr<Device>> devices_;  // devices_[0] is the CPU
   const SessionOptions& options_;
-  DisjointSets groups_;                               // of nodes
-  std::vector<int> next_;                             // by node: its group's members as a ring
-  std::vector<Device*> device_;                       // by root; null until a step needs the group
-  absl::flat_hash_map<int, absl::Status> conflicts_;  // nodes added too late to be joined
+  DisjointSets groups_ ABSL_GUARDED_BY(mutex_);  // of nodes
+  // By node: its group's members as a ring.
+  std::vector<int> next_ ABSL_GUARDED_BY(mutex_);
+  // By root; null until a step needs the group.
+  std::vector<Device*> device_ ABSL_GUARDED_BY(mutex_);
+  // Nodes added too late to be joined.
+  absl::flat_hash_map<int, absl::Status> conflicts_ ABSL_GUARDED_BY(mutex_);
   // Nodes by what they share other than edges: the name of a resource, or a colocation name that is
   // no node's.
-  absl::flat_hash_map<std::string, int> classes_;
+  absl::flat_hash_map<std::string, int> classes_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace weir

@@ -2,12 +2,12 @@
 #define WEIR_SESSION_PLAN_ENVIRONMENT_H_
 
 #include <memory>
-#include <shared_mutex>
 #include <string>
 #include <vector>
 
 #include "weir/core/graph.h"
 #include "weir/core/kernel.h"
+#include "weir/core/mutex.h"
 #include "weir/session/place.h"
 #include "weir/session/session.h"
 
@@ -28,7 +28,7 @@ struct PlanEnvironment {
   const Graph& graph;
   // Of the session's graph. Code that reads more of the graph than nodes it already holds takes it
   // shared.
-  std::shared_mutex& graph_mutex;
+  SharedMutex& graph_mutex;
   const KernelRegistry& kernels;
   absl::Span<const std::unique_ptr<Device>> devices;  // devices[0] is the CPU
   ResourceMap& resources;

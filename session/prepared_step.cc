@@ -1,10 +1,10 @@
 #include "weir/session/prepared_step.h"
 
-#include <shared_mutex>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "weir/core/exception.h"
+#include "weir/core/mutex.h"
 
 namespace weir {
 
@@ -86,7 +86,7 @@ absl::StatusOr<Executor*> PreparedStep::FindOrCompile(absl::Span<const Tensor> f
 
 absl::StatusOr<Executor*> PreparedStep::FindOrCompileUnguarded(absl::Span<const Tensor> feeds) {
   WEIR_RETURN_IF_ERROR(CheckFeedShapes(feeds));
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const auto& e : executors_) {
     if (!Fits(*e, feeds)) continue;
     latest_.store(e.get(), std::memory_order_release);
@@ -117,11 +117,11 @@ absl::StatusOr<Executor*> PreparedStep::FindOrCompileUnguarded(absl::Span<const 
 
 // A step without feeds usually has a single plan, and keeping its graph would waste memory: 8 MB
 // for an initializer of 10,000 variables. If its executors are forgotten, the graph is prepared
-// again. Requires the lock.
+// again.
 absl::StatusOr<PlanGraph> PreparedStep::TakeGraph() {
   if (!request_.feeds.empty()) return graph_;
   if (!has_graph_) {
-    const std::shared_lock<std::shared_mutex> lock(env_.graph_mutex);
+    const ReaderLock lock(env_.graph_mutex);
     return PreparePlan(request_, env_);
   }
   has_graph_ = false;
@@ -130,7 +130,7 @@ absl::StatusOr<PlanGraph> PreparedStep::TakeGraph() {
 
 // A run that increments `running_` after this does not find the old executors.
 void PreparedStep::Forget() {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   latest_.store(nullptr, std::memory_order_seq_cst);
   for (auto& e : executors_) retired_.push_back(std::move(e));
   if (any_shapes_ != nullptr) retired_.push_back(std::move(any_shapes_));
@@ -139,7 +139,6 @@ void PreparedStep::Forget() {
   DropRetired();
 }
 
-// Requires the lock.
 void PreparedStep::DropRetired() {
   if (running_.load(std::memory_order_seq_cst) > 0) return;
   retired_.clear();
@@ -147,7 +146,7 @@ void PreparedStep::DropRetired() {
 }
 
 void PreparedStep::Cancel(const absl::Status& why) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const auto& e : executors_) e->Cancel(why);
   for (const auto& e : retired_) e->Cancel(why);
   if (any_shapes_ != nullptr) any_shapes_->Cancel(why);

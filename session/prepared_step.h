@@ -3,9 +3,9 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "weir/core/mutex.h"
 #include "weir/session/compile.h"
 #include "weir/session/executor.h"
 
@@ -33,7 +33,7 @@ class PreparedStep {
     const absl::StatusOr<Executor*> executor = Find(feeds);
     absl::Status status = executor.ok() ? run(**executor) : executor.status();
     if (running_.fetch_sub(1, std::memory_order_seq_cst) == 1 && has_retired_.load()) {
-      const std::lock_guard<std::mutex> lock(mutex_);
+      const MutexLock lock(mutex_);
       DropRetired();
     }
     return status;
@@ -51,19 +51,19 @@ class PreparedStep {
   absl::StatusOr<Executor*> Find(absl::Span<const Tensor> feeds);
   absl::StatusOr<Executor*> FindOrCompile(absl::Span<const Tensor> feeds);
   absl::StatusOr<Executor*> FindOrCompileUnguarded(absl::Span<const Tensor> feeds);
-  absl::StatusOr<PlanGraph> TakeGraph();
-  void DropRetired();
+  absl::StatusOr<PlanGraph> TakeGraph() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void DropRetired() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const PlanRequest request_;
   const PlanEnvironment env_;
-  std::mutex mutex_;
-  PlanGraph graph_;
-  bool has_graph_ = true;
-  std::vector<std::unique_ptr<Executor>> executors_;
-  std::unique_ptr<Executor> any_shapes_;
+  Mutex mutex_;
+  PlanGraph graph_;  // requires the lock, except before the first run
+  bool has_graph_ ABSL_GUARDED_BY(mutex_) = true;
+  std::vector<std::unique_ptr<Executor>> executors_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<Executor> any_shapes_ ABSL_GUARDED_BY(mutex_);
   std::atomic<Executor*> latest_{nullptr};
   // Executors whose resources were forgotten, kept until no run can be using them.
-  std::vector<std::unique_ptr<Executor>> retired_;
+  std::vector<std::unique_ptr<Executor>> retired_ ABSL_GUARDED_BY(mutex_);
   std::atomic<bool> has_retired_{false};
   std::atomic<int> running_{0};
 };

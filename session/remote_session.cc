@@ -1,15 +1,16 @@
 #include "weir/session/remote_session.h"
 
 #include <map>
-#include <mutex>
+
+#include "weir/core/mutex.h"
 
 namespace weir {
 
 namespace {
 
 struct Connectors {
-  std::mutex mutex;
-  std::map<std::string, SessionConnector, std::less<>> by_scheme;
+  Mutex mutex;
+  std::map<std::string, SessionConnector, std::less<>> by_scheme ABSL_GUARDED_BY(mutex);
 };
 
 Connectors& AllConnectors() {
@@ -21,7 +22,7 @@ Connectors& AllConnectors() {
 
 void SetSessionConnector(absl::string_view scheme, SessionConnector connector) {
   Connectors& all = AllConnectors();
-  const std::lock_guard<std::mutex> lock(all.mutex);
+  const MutexLock lock(all.mutex);
   all.by_scheme[std::string(scheme)] = std::move(connector);
 }
 
@@ -31,7 +32,7 @@ absl::StatusOr<std::unique_ptr<RemoteSession>> ConnectSession(const Graph& graph
   SessionConnector connector;
   {
     Connectors& all = AllConnectors();
-    const std::lock_guard<std::mutex> lock(all.mutex);
+    const MutexLock lock(all.mutex);
     if (const auto it = all.by_scheme.find(scheme); it != all.by_scheme.end())
       connector = it->second;
   }

@@ -86,16 +86,17 @@ absl::Status CheckPath(const RestoredTensor& w, const RestoreGraphInfo::AssignPa
   return CheckAssignment(*path.assign, *shape, w.name);
 }
 
-// Returns true if the variable has a value of this dtype and shape, or none yet. Requires the
-// variable's mutex, as the next function does.
-bool CanHoldValue(const VariableState& variable, const RestoredTensor& w) {
+// Returns true if the variable has a value of this dtype and shape, or none yet.
+bool CanHoldValue(const VariableState& variable, const RestoredTensor& w)
+    ABSL_EXCLUSIVE_LOCKS_REQUIRED(variable.mutex()) {
   const Tensor& value = variable.value();
   return variable.on_host() && variable.dtype() == w.dtype &&
          (!value.initialized() || value.shape() == w.shape);
 }
 
 // Returns true if the variable also has a value, in memory that is not shared.
-bool HasReusableMemory(const VariableState& variable, const RestoredTensor& w) {
+bool HasReusableMemory(const VariableState& variable, const RestoredTensor& w)
+    ABSL_EXCLUSIVE_LOCKS_REQUIRED(variable.mutex()) {
   return CanHoldValue(variable, w) && variable.value().OwnsBufferAlone();
 }
 
@@ -139,7 +140,7 @@ class Restorer {
     WEIR_RETURN_IF_ERROR(RunRemainingNodes());
     for (RestoredTensor& w : tensors_) {
       if (w.variable == nullptr || w.value < 0) continue;
-      const std::lock_guard<std::mutex> lock(w.variable->mutex());
+      const MutexLock lock(w.variable->mutex());
       w.variable->Set(std::move(kept_values_[w.value]));
     }
     ReadSmall([](const RestoredTensor& w) { return w.value < 0; },
@@ -265,7 +266,7 @@ class Restorer {
   void ChooseMemory() {
     for (RestoredTensor& w : tensors_) {
       if (VariableState* const variable = SoleVariable(w); variable != nullptr) {
-        const std::lock_guard<std::mutex> lock(variable->mutex());
+        const MutexLock lock(variable->mutex());
         if (CanHoldValue(*variable, w)) w.variable = variable;
         if (HasReusableMemory(*variable, w)) continue;
       }
@@ -336,7 +337,7 @@ class Restorer {
   template <class Read>
   static absl::Status SetVariable(RestoredTensor& w, const Read& read) {
     VariableState& variable = *w.variable;
-    const std::lock_guard<std::mutex> lock(variable.mutex());
+    const MutexLock lock(variable.mutex());
     absl::Status status;
     if (HasReusableMemory(variable, w)) {
       Tensor memory = variable.value();

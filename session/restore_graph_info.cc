@@ -16,17 +16,17 @@ class CachedRestoreInfo final : public Resource {
   std::string Describe() const override { return "the cached analysis of the last restore"; }
   void Clear() override { Set(nullptr); }
   std::shared_ptr<const RestoreGraphInfo> Get() {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     return info_;
   }
   void Set(std::shared_ptr<const RestoreGraphInfo> info) {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     info_ = std::move(info);
   }
 
  private:
-  std::mutex mutex_;
-  std::shared_ptr<const RestoreGraphInfo> info_;
+  Mutex mutex_;
+  std::shared_ptr<const RestoreGraphInfo> info_ ABSL_GUARDED_BY(mutex_);
 };
 
 // The ops that the analysis distinguishes.

@@ -2,12 +2,12 @@
 #define WEIR_SESSION_RESTORE_GRAPH_INFO_H_
 
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "weir/core/graph.h"
+#include "weir/core/mutex.h"
 #include "weir/core/resource.h"
 
 namespace weir {

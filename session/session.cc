@@ -1,12 +1,11 @@
 #include "weir/session/session.h"
 
-#include <mutex>
 #include <optional>
-#include <shared_mutex>
 
 #include "absl/algorithm/container.h"
 #include "weir/core/exception.h"
 #include "weir/core/float_mode.h"
+#include "weir/core/mutex.h"
 #include "weir/core/scope.h"
 #include "weir/kernels/backend.h"
 #include "weir/kernels/variable_access.h"
@@ -68,7 +67,7 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
   ResourceMap resources;                        // the session's own, linked to options.resources
   std::unique_ptr<RemoteSession> remote;        // null: steps run in this process
   // Held shared while reading parts of the graph that may grow.
-  std::shared_mutex graph_mutex;
+  SharedMutex graph_mutex;
   std::atomic<bool> closed{false};
   std::atomic<int64_t> next_step_id{1};
   StepThreads step_threads;
@@ -76,10 +75,12 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
   // The key of a prepared step: nodes and output numbers of feeds, fetches, targets, nodes already
   // run, and connections.
   using Key = std::vector<std::pair<const Node*, int>>;
-  std::mutex mutex;
-  LruCache<Key, std::shared_ptr<Step::Impl>> steps{kMaxCachedSteps};
-  std::vector<std::weak_ptr<Step::Impl>> evicted;  // steps that a caller may still hold
-  std::vector<bool> has_run;                       // by node: part of a prepared step
+  Mutex mutex;
+  LruCache<Key, std::shared_ptr<Step::Impl>> steps ABSL_GUARDED_BY(mutex){kMaxCachedSteps};
+  // Steps that a caller may still hold.
+  std::vector<std::weak_ptr<Step::Impl>> evicted ABSL_GUARDED_BY(mutex);
+  // By node: whether it is part of a prepared step.
+  std::vector<bool> has_run ABSL_GUARDED_BY(mutex);
   // The number of Graph::changes() checked so far: none of them was to a node that had run.
   std::atomic<size_t> changes_seen{graph.changes().size()};
 
@@ -105,18 +106,18 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
   std::vector<std::shared_ptr<Step::Impl>> prepared_steps();
   absl::StatusOr<std::shared_ptr<Step::Impl>> Prepare(PlanRequest request);
   absl::Status CheckElements(const PlanRequest& request) const;
-  absl::Status PrepareStep(PlanRequest request, Step::Impl* step);
+  absl::Status PrepareStep(PlanRequest request, Step::Impl* step)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) ABSL_SHARED_LOCKS_REQUIRED(graph_mutex);
   // Returns FAILED_PRECONDITION, from then on, if a node was changed after it had run.
   absl::Status CheckUnchanged() {
     if (graph.changes().size() == changes_seen.load(std::memory_order_relaxed))
       return absl::OkStatus();
-    const std::lock_guard<std::mutex> lock(mutex);
+    const MutexLock lock(mutex);
     return CheckChanges();
   }
-  absl::Status CheckChanges();
+  absl::Status CheckChanges() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
 };
 
-// Requires the lock.
 absl::Status Session::Impl::CheckChanges() {
   const std::vector<Graph::Change>& changes = graph.changes();
   for (; changes_seen < changes.size(); ++changes_seen) {
@@ -170,7 +171,7 @@ struct Step::Impl : std::enable_shared_from_this<Step::Impl> {
       absl::Status status = executor.Run(feeds, fetches, options, id);
       if (timed_step != nullptr) timed_step->Begin(nullptr, id);
       if (status.ok()) return status;
-      const std::shared_lock<std::shared_mutex> lock(session->graph_mutex);
+      const ReaderLock lock(session->graph_mutex);
       const auto prepare = [this] {
         return PreparePlan(prepared->request(), session->environment());
       };
@@ -214,7 +215,7 @@ absl::Status Step::Run(absl::Span<const Tensor> feeds, Tensors* fetches,
 }
 
 std::vector<std::shared_ptr<Step::Impl>> Session::Impl::prepared_steps() {
-  const std::lock_guard<std::mutex> lock(mutex);
+  const MutexLock lock(mutex);
   std::vector<std::shared_ptr<Step::Impl>> out;
   steps.ForEach([&](const std::shared_ptr<Step::Impl>& step) { out.push_back(step); });
   for (const std::weak_ptr<Step::Impl>& step : evicted) {
@@ -245,7 +246,7 @@ absl::Status Session::Impl::CheckElements(const PlanRequest& request) const {
 absl::StatusOr<std::shared_ptr<Step::Impl>> Session::Impl::Prepare(PlanRequest request) {
   if (closed.load(std::memory_order_acquire))
     return absl::CancelledError("Attempted to use a closed Session.");
-  const std::shared_lock<std::shared_mutex> graph_lock(graph_mutex);
+  const ReaderLock graph_lock(graph_mutex);
   WEIR_RETURN_IF_ERROR(CheckElements(request));
   Key key;
   for (const Output& o : request.feeds) key.emplace_back(o.node, o.index);
@@ -260,7 +261,7 @@ absl::StatusOr<std::shared_ptr<Step::Impl>> Session::Impl::Prepare(PlanRequest r
     key.emplace_back(from.node, from.index);
     key.emplace_back(to.node, to.index);
   }
-  const std::lock_guard<std::mutex> lock(mutex);
+  const MutexLock lock(mutex);
   std::shared_ptr<Step::Impl> step;
   if (const std::shared_ptr<Step::Impl>* const kept = steps.Find(key)) {
     step = *kept;
@@ -288,12 +289,13 @@ struct PartialRun::Impl {
 
   const std::shared_ptr<Session::Impl> session;
   std::string remote_name;  // the server's handle of the run, if a server runs the pieces
-  std::mutex mutex;         // held while a piece runs
-  PartialRunSplitter splitter;
+  Mutex mutex;              // held while a piece runs
+  PartialRunSplitter splitter ABSL_GUARDED_BY(mutex);
   std::atomic<bool> over{false};
 
   absl::StatusOr<Tensors> Run(const Feeds& feeds, const Outputs& fetches,
-                              const std::vector<Operation>& targets, const RunOptions& options) {
+                              const std::vector<Operation>& targets, const RunOptions& options)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     WEIR_ASSIGN_OR_RETURN(PartialStep piece, splitter.Next(feeds, fetches, targets));
     over = true;  // reset below if the piece succeeds
     Tensors values, results;
@@ -335,7 +337,7 @@ absl::StatusOr<Tensors> PartialRun::Run(const Feeds& feeds, const Outputs& fetch
   if (impl_ == nullptr)
     return FailedPrecondition(
         "uninitialized PartialRun; create it with Session::StartPartialRun()");
-  const std::lock_guard<std::mutex> lock(impl_->mutex);
+  const MutexLock lock(impl_->mutex);
   if (impl_->over) return InvalidArgument("The partial run is over.");
   return impl_->Run(feeds, fetches, targets, options);
 }
@@ -371,7 +373,6 @@ absl::StatusOr<PlanRequest> FindByName(const Graph& graph, const std::vector<std
 
 }  // namespace
 
-// Requires the lock.
 absl::Status Session::Impl::PrepareStep(PlanRequest request, Step::Impl* step) {
   if (remote != nullptr) {
     if (!request.connections.empty())
@@ -494,7 +495,7 @@ absl::StatusOr<Step> Session::Prepare(const std::vector<std::string>& feeds,
                                       const NamedConnections& connections) {
   PlanRequest request;
   {
-    const std::shared_lock<std::shared_mutex> lock(impl_->graph_mutex);
+    const ReaderLock lock(impl_->graph_mutex);
     WEIR_ASSIGN_OR_RETURN(request, FindByName(impl_->graph, feeds, fetches, targets, connections));
   }
   Step step;
@@ -509,7 +510,7 @@ absl::StatusOr<PartialRun> Session::StartPartialRun(const Outputs& feeds, const 
   PlanRequest request{.feeds = feeds, .fetches = fetches, .targets = targets};
   PartialRun run;
   {
-    const std::shared_lock<std::shared_mutex> lock(impl_->graph_mutex);
+    const ReaderLock lock(impl_->graph_mutex);
     WEIR_ASSIGN_OR_RETURN(PartialRunSplitter splitter,
                           PartialRunSplitter::Make(std::move(request), impl_->graph));
     run.impl_ = std::make_shared<PartialRun::Impl>(impl_, std::move(splitter));
@@ -522,7 +523,7 @@ absl::StatusOr<PartialRun> Session::StartPartialRun(const Outputs& feeds, const 
 }
 
 absl::Status Session::Extend(const std::function<absl::Status()>& add) {
-  const std::lock_guard<std::shared_mutex> lock(impl_->graph_mutex);
+  const WriterLock lock(impl_->graph_mutex);
   return add();
 }
 

@@ -1,10 +1,10 @@
 #include "weir/session/tiled_subplan.h"
+#include "weir/core/mutex.h"
 #include "weir/session/compile.h"
 #include "weir/session/passes.h"
 
 #include <atomic>
 #include <cstring>
-#include <mutex>
 
 namespace weir {
 
@@ -67,13 +67,13 @@ absl::Status TiledSubplan::Run(KernelContext& c) {
   StepInfo step = c.step();
   step.pool = &ThreadPool::ForTiles();
   std::atomic<bool> failed{false};
-  std::mutex mutex;
+  Mutex mutex;
   absl::Status status;
   const auto run = [&](int slice) {
     if (failed.load(std::memory_order_relaxed)) return;
     const absl::Status s = RunSlice(c, step, slice, results);
     if (s.ok()) return;
-    const std::lock_guard<std::mutex> lock(mutex);
+    const MutexLock lock(mutex);
     if (!failed.exchange(true)) status = s;
   };
   const auto slices = static_cast<int>(layout_.results[0].dim(0) / layout_.rows);

@@ -20,16 +20,16 @@ TimeLimitedStep::TimeLimitedStep(absl::Span<const Tensor> feeds, const RunOption
 }
 
 void TimeLimitedStep::Begin(Executor* executor, int64_t step_id) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   executor_ = executor;
   step_id_ = step_id;
 }
 
 void TimeLimitedStep::End(absl::Status status) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   status_ = std::move(status);
   is_over_ = true;
-  ended_.notify_all();
+  ended_.NotifyAll();
 }
 
 // Requires the lock, so that the executor is not destroyed.
@@ -40,17 +40,23 @@ absl::Status TimeLimitedStep::TimedOut() {
                                                   " ms while it was being prepared"));
 }
 
+bool TimeLimitedStep::WaitForEnd(std::chrono::steady_clock::time_point until) {
+  while (!is_over_) {
+    if (!ended_.WaitUntil(mutex_, until)) return is_over_;
+  }
+  return true;
+}
+
 absl::Status TimeLimitedStep::Wait(Tensors* fetches, const RunOptions& options) {
   const LinkedCancellation linked(options.cancellation, cancellation_);
-  std::unique_lock<std::mutex> lock(mutex_);
-  const auto is_over = [this] { return is_over_; };
-  if (!ended_.wait_until(lock, deadline_, is_over)) {
+  const MutexLock lock(mutex_);
+  if (!WaitForEnd(deadline_)) {
     absl::Status late = TimedOut();
-    lock.unlock();
+    mutex_.unlock();
     cancellation_.Cancel(
         late);  // for kernels that check it; without the lock, since it may end the step
-    lock.lock();
-    if (!ended_.wait_for(lock, kGracePeriod, is_over) || status_.ok()) return late;
+    mutex_.lock();
+    if (!WaitForEnd(std::chrono::steady_clock::now() + kGracePeriod) || status_.ok()) return late;
   }
   if (options.trace != nullptr) *options.trace = std::move(trace_);
   if (status_.ok() && fetches != nullptr) *fetches = std::move(fetches_);
@@ -59,37 +65,37 @@ absl::Status TimeLimitedStep::Wait(Tensors* fetches, const RunOptions& options) 
 
 StepThreads::~StepThreads() {
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     stops_ = true;
   }
-  has_work_.notify_all();
+  has_work_.NotifyAll();
   for (std::thread& thread : threads_) thread.join();
 }
 
 void StepThreads::Run(std::function<void()> work) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   work_.push_back(std::move(work));
   if (++busy_ > threads_.size()) threads_.emplace_back([this] { Loop(); });
-  has_work_.notify_one();
+  has_work_.NotifyOne();
 }
 
 void StepThreads::WaitUntilIdle() {
-  std::unique_lock<std::mutex> lock(mutex_);
-  is_idle_.wait(lock, [this] { return busy_ == 0; });
+  const MutexLock lock(mutex_);
+  while (busy_ > 0) is_idle_.Wait(mutex_);
 }
 
 void StepThreads::Loop() {
-  std::unique_lock<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   for (;;) {
-    has_work_.wait(lock, [this] { return stops_ || !work_.empty(); });
+    while (!stops_ && work_.empty()) has_work_.Wait(mutex_);
     if (work_.empty()) return;
     std::function<void()> work = std::move(work_.front());
     work_.pop_front();
-    lock.unlock();
+    mutex_.unlock();
     work();
     work = nullptr;
-    lock.lock();
-    if (--busy_ == 0) is_idle_.notify_all();
+    mutex_.lock();
+    if (--busy_ == 0) is_idle_.NotifyAll();
   }
 }
 

@@ -2,13 +2,12 @@
 #define WEIR_SESSION_TIME_LIMITED_STEP_H_
 
 #include <chrono>
-#include <condition_variable>
 #include <deque>
 #include <functional>
-#include <mutex>
 #include <thread>
 #include <vector>
 
+#include "weir/core/mutex.h"
 #include "weir/session/executor.h"
 
 // Steps with a time limit. A kernel cannot be interrupted from outside (a LAPACK call checks
@@ -39,7 +38,10 @@ class TimeLimitedStep {
   absl::Status Wait(Tensors* fetches, const RunOptions& options);
 
  private:
-  absl::Status TimedOut();
+  // Returns false if the step has not ended by then.
+  bool WaitForEnd(std::chrono::steady_clock::time_point until)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status TimedOut() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Tensors feeds_;
   Tensors fetches_;
@@ -47,12 +49,12 @@ class TimeLimitedStep {
   Cancellation cancellation_;
   RunOptions options_;
   const std::chrono::steady_clock::time_point deadline_;
-  std::mutex mutex_;
-  std::condition_variable ended_;
-  Executor* executor_ = nullptr;
-  int64_t step_id_ = 0;
-  bool is_over_ = false;
-  absl::Status status_;
+  Mutex mutex_;
+  CondVar ended_;
+  Executor* executor_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  int64_t step_id_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool is_over_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status status_ ABSL_GUARDED_BY(mutex_);
 };
 
 // A pool of threads that are created on demand and reused.
@@ -70,12 +72,12 @@ class StepThreads {
  private:
   void Loop();
 
-  std::mutex mutex_;
-  std::condition_variable has_work_, is_idle_;
-  std::deque<std::function<void()>> work_;
-  std::vector<std::thread> threads_;
-  size_t busy_ = 0;  // tasks, running or queued
-  bool stops_ = false;
+  Mutex mutex_;
+  CondVar has_work_, is_idle_;
+  std::deque<std::function<void()>> work_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::thread> threads_ ABSL_GUARDED_BY(mutex_);
+  size_t busy_ ABSL_GUARDED_BY(mutex_) = 0;  // tasks, running or queued
+  bool stops_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace weir

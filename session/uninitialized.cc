@@ -18,13 +18,13 @@ std::shared_ptr<RestoredCheckpoint> RestoredCheckpoint::Of(ResourceMap& resource
 
 void RestoredCheckpoint::Set(std::string path,
                              std::shared_ptr<const std::vector<std::string>> variables) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   path_ = std::move(path);
   variables_ = std::move(variables);
 }
 
 std::string RestoredCheckpoint::Lacking(const std::string& variable) const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   const bool has_value = variables_ != nullptr && std::find(variables_->begin(), variables_->end(),
                                                             variable) != variables_->end();
   return has_value ? "" : path_;

@@ -2,11 +2,11 @@
 #define WEIR_SESSION_UNINITIALIZED_H_
 
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "weir/core/mutex.h"
 #include "weir/session/plan_environment.h"
 #include "weir/session/plan_graph.h"
 
@@ -27,9 +27,9 @@ class RestoredCheckpoint final : public Resource {
   std::string Describe() const override { return "the restored checkpoint"; }
 
  private:
-  mutable std::mutex mutex_;
-  std::string path_;
-  std::shared_ptr<const std::vector<std::string>> variables_;
+  mutable Mutex mutex_;
+  std::string path_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<const std::vector<std::string>> variables_ ABSL_GUARDED_BY(mutex_);
 };
 
 // A step fails at the first uninitialized variable. This function adds the names of all

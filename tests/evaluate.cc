@@ -48,7 +48,7 @@ absl::Status MoveVariable(const Tensor& handle, bool to_host) {
   if (handle.dtype() != DT_RESOURCE || handle.num_elements() != 1) return absl::OkStatus();
   auto v = std::dynamic_pointer_cast<VariableState>(handle.data<ResourceHandle>()->resource);
   if (v == nullptr || !IsPlain(v->dtype())) return absl::OkStatus();
-  const std::lock_guard<std::mutex> lock(v->mutex());
+  const MutexLock lock(v->mutex());
   if (!v->initialized() || v->value().host_accessible() == to_host) return absl::OkStatus();
   WEIR_ASSIGN_OR_RETURN(Tensor moved, to_host ? ToHost(v->value()) : ToDevice(v->value()));
   v->Set(std::move(moved));

@@ -114,7 +114,7 @@ class LateKernel : public std::enable_shared_from_this<LateKernel> {
   // Enqueues the kernel; its outputs are valid in stream order.
   absl::Status Enqueue(KernelContext& c) {
     auto run = std::make_shared<LateRun>();
-    std::vector<std::unique_lock<std::mutex>> locks;
+    std::vector<std::unique_lock<Mutex>> locks;
     WEIR_RETURN_IF_ERROR(BindInputs(c, run.get(), &locks));
     if (const auto shapes = InferShapes(c, *run); shapes.has_value()) {
       WEIR_RETURN_IF_ERROR(AllocateOutputs(c, *shapes, run.get()));
@@ -136,7 +136,7 @@ class LateKernel : public std::enable_shared_from_this<LateKernel> {
   // Enqueues the kernel; calls `done` when it has run.
   void EnqueueAndNotify(KernelContext& c, Kernel::Done done) {
     auto run = std::make_shared<LateRun>();
-    std::vector<std::unique_lock<std::mutex>> locks;
+    std::vector<std::unique_lock<Mutex>> locks;
     const absl::Status status = BindInputs(c, run.get(), &locks);
     if (!status.ok()) return done(status);
     RunAndWait(c, std::move(run), std::move(done));
@@ -160,7 +160,7 @@ class LateKernel : public std::enable_shared_from_this<LateKernel> {
   }
 
   absl::Status BindInputs(KernelContext& c, LateRun* run,
-                          std::vector<std::unique_lock<std::mutex>>* locks) const {
+                          std::vector<std::unique_lock<Mutex>>* locks) const {
     run->step = c.step();
     run->slots.resize(static_cast<size_t>(num_inputs() + num_outputs()));
     run->expected.resize(run->slots.size());
@@ -187,8 +187,7 @@ class LateKernel : public std::enable_shared_from_this<LateKernel> {
     return Internal("input ", i, ", ", in.Description(), ", is in the wrong memory");
   }
 
-  static void LockVariables(const KernelContext& c,
-                            std::vector<std::unique_lock<std::mutex>>* locks) {
+  static void LockVariables(const KernelContext& c, std::vector<std::unique_lock<Mutex>>* locks) {
     std::set<VariableState*> states;
     for (int i = 0; i < c.num_inputs(); ++i) {
       if (!c.input_is_dead(i) && c.variable_or_null(i) != nullptr)

@@ -2,13 +2,13 @@
 #define WEIR_TESTS_SESSION_PLAN_FIXTURE_H_
 
 #include <memory>
-#include <shared_mutex>
 #include <string>
 #include <vector>
 
 #include "gtest/gtest.h"
 #include "weir/core/graph.h"
 #include "weir/core/kernel.h"
+#include "weir/core/mutex.h"
 #include "weir/session/compile.h"
 #include "weir/session/passes.h"
 
@@ -50,7 +50,7 @@ class PlanFixture : public ::testing::Test {
   ThreadPool pool_{2};
 
  private:
-  std::shared_mutex mutex_;
+  SharedMutex mutex_;
   std::vector<std::unique_ptr<Device>> devices_ = MakeDevices();
   ResourceMap resources_;
   std::unique_ptr<Placement> placement_;
