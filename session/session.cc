@@ -297,22 +297,27 @@ struct PartialRun::Impl {
                               const std::vector<Operation>& targets, const RunOptions& options)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     WEIR_ASSIGN_OR_RETURN(PartialStep piece, splitter.Next(feeds, fetches, targets));
-    over = true;  // reset below if the piece succeeds
+    absl::StatusOr<Tensors> results = RunPiece(piece, feeds, fetches, targets, options);
+    over = !results.ok() || splitter.is_over();
+    return results;
+  }
+
+  absl::StatusOr<Tensors> RunPiece(const PartialStep& piece, const Feeds& feeds,
+                                   const Outputs& fetches, const std::vector<Operation>& targets,
+                                   const RunOptions& options) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     Tensors values, results;
     if (session->remote != nullptr) {
       WEIR_RETURN_IF_ERROR(RunRemotely(feeds, fetches, targets, options, &results));
       // The server keeps the values that cross the cut.
       splitter.Finish(piece, Tensors(piece.request.fetches.size()));
-    } else {
-      if (!piece.request.fetches.empty() || !piece.request.targets.empty()) {
-        Step step;
-        WEIR_ASSIGN_OR_RETURN(step.impl_, session->Prepare(piece.request));
-        WEIR_RETURN_IF_ERROR(step.Run(piece.feeds, &values, options));
-      }
-      results = splitter.Finish(piece, std::move(values));
+      return results;
     }
-    over = splitter.is_over();
-    return results;
+    if (!piece.request.fetches.empty() || !piece.request.targets.empty()) {
+      Step step;
+      WEIR_ASSIGN_OR_RETURN(step.impl_, session->Prepare(piece.request));
+      WEIR_RETURN_IF_ERROR(step.Run(piece.feeds, &values, options));
+    }
+    return splitter.Finish(piece, std::move(values));
   }
 
   absl::Status RunRemotely(const Feeds& feeds, const Outputs& fetches,

@@ -1,7 +1,9 @@
-#include "gtest/gtest.h"
+#include <thread>
 
+#include "gtest/gtest.h"
 #include "weir/ops/array.h"
 #include "weir/ops/math.h"
+#include "weir/ops/queue.h"
 #include "weir/ops/random.h"
 #include "weir/ops/variables.h"
 #include "weir/session/session.h"
@@ -104,6 +106,27 @@ TEST_F(PartialRunTest, UnknownOrRepeatedElementsAreErrorsAndTheRunContinues) {
   EXPECT_FALSE(run->Run({}, {sum_}).ok());
   expect(absl::StatusOr<Tensors>(session.StartPartialRun({a_}, {}).status()),
          "specify at least one target to fetch or execute");
+}
+
+TEST_F(PartialRunTest, IsNotOverWhileAPieceRuns) {
+  const Queue queue = Queue::Fifo(g_, 1, {DT_FLOAT});
+  const Output waits = queue.Dequeue()[0] + a_;
+  const Operation put = queue.Enqueue({Const(g_, 5.f)});
+  Session session = Start();
+  auto run = session.StartPartialRun({a_, b_}, {waits, sum_});
+  ASSERT_TRUE(run.ok()) << run.status();
+  std::atomic<bool> returned{false};
+  std::thread piece([&] {
+    EXPECT_EQ(Value(run->Run({{a_, Scalar(1)}}, {waits})), 6);
+    returned = true;
+  });
+  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(30);
+  while (std::chrono::steady_clock::now() < until) EXPECT_FALSE(run->is_over());
+  EXPECT_FALSE(returned);
+  EXPECT_TRUE(session.Run(put).ok());
+  piece.join();
+  EXPECT_EQ(Value(run->Run({{b_, Scalar(2)}}, {sum_})), 3);
+  EXPECT_TRUE(run->is_over());
 }
 
 TEST_F(PartialRunTest, FailedPieceEndsTheStep) {
