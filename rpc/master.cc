@@ -100,15 +100,19 @@ absl::Status Master::CheckUnique(int64_t request_id, const char* method) {
   return absl::OkStatus();
 }
 
+absl::Status Master::CheckRoom() const {
+  if (sessions_.size() + closed_sessions_.size() < static_cast<size_t>(options_.max_sessions))
+    return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("The server has reached its limit of ", options_.max_sessions, " sessions"));
+}
+
 absl::Status Master::CreateSession(const proto::CreateSessionRequest& request, Cancellation&,
                                    proto::CreateSessionResponse* response) {
-  const auto is_full = [this] {
+  {  // before the work of creating a session
     const MutexLock lock(mutex_);
-    return sessions_.size() + closed_sessions_.size() >= static_cast<size_t>(options_.max_sessions);
-  };
-  const absl::Status too_many = absl::ResourceExhaustedError(
-      absl::StrCat("The server has reached its limit of ", options_.max_sessions, " sessions"));
-  if (is_full()) return too_many;
+    WEIR_RETURN_IF_ERROR(CheckRoom());
+  }
   SessionOptions options = options_.session;
   options.resources = resources_;
   WEIR_ASSIGN_OR_RETURN(
@@ -117,8 +121,8 @@ absl::Status Master::CreateSession(const proto::CreateSessionRequest& request, C
   const std::string handle = NewHandle();
   response->set_session_handle(handle);
   response->set_graph_version(session->graph_version());
-  if (is_full()) return too_many;
   const MutexLock lock(mutex_);
+  WEIR_RETURN_IF_ERROR(CheckRoom());
   sessions_[handle] = Entry{std::move(session), 0, Clock::now(), false};
   return absl::OkStatus();
 }

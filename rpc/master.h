@@ -127,6 +127,8 @@ class Master {
 
   explicit Master(MasterOptions options);
   std::string NewHandle();
+  // Returns RESOURCE_EXHAUSTED if there are as many sessions as allowed.
+  absl::Status CheckRoom() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckUnique(int64_t request_id, const char* method);
   std::vector<std::shared_ptr<MasterSession>> RemoveSessions(
       const std::function<bool(const Entry&)>& which);

@@ -1,6 +1,7 @@
 #include "weir/rpc/master.h"
 
 #include <numeric>
+#include <thread>
 
 #include "gtest/gtest.h"
 
@@ -332,6 +333,27 @@ TEST(Master, LimitsSessionsAndClosesIdleOnes) {
   while ((*master)->num_sessions() > 0 && std::chrono::steady_clock::now() < until)
     (*master)->CloseIdleSessions();
   EXPECT_EQ((*master)->num_sessions(), 0);
+}
+
+TEST(Master, LimitsSessionsThatAreCreatedAtTheSameTime) {
+  MasterOptions options;
+  options.max_sessions = 3;
+  auto master = Master::Create(options);
+  ASSERT_TRUE(master.ok());
+  std::atomic<int> created{0}, ready{0};
+  std::vector<std::thread> clients;
+  for (int i = 0; i < 8; ++i) {
+    clients.emplace_back([&] {
+      Cancellation none;
+      proto::CreateSessionResponse response;
+      ++ready;
+      while (ready < 8) std::this_thread::yield();
+      if ((*master)->CreateSession({}, none, &response).ok()) ++created;
+    });
+  }
+  for (std::thread& client : clients) client.join();
+  EXPECT_EQ(created, 3);
+  EXPECT_EQ((*master)->num_sessions(), 3);
 }
 
 }  // namespace
