@@ -107,21 +107,19 @@ class SessionFunctions::Body final : public Function {
  private:
   // Created at the first call, which shows the devices of the captured variables.
   absl::StatusOr<PreparedStep*> GetPrepared(absl::Span<const Tensor> args) {
-    if (PreparedStep* ready = ready_.load(std::memory_order_acquire)) {
-      if (env_.devices.size() > 1) WEIR_RETURN_IF_ERROR(CheckDevices(args));
-      return ready;
+    PreparedStep* ready = ready_.load(std::memory_order_acquire);
+    if (ready == nullptr) {
+      const MutexLock lock(mutex_);
+      if (prepared_ == nullptr) {
+        PlanRequest request = MakePlanRequest(body_, &passed_);
+        if (env_.devices.size() > 1) AssignDevices(args);
+        WEIR_ASSIGN_OR_RETURN(prepared_, PreparedStep::Make(std::move(request), env_));
+        ready_.store(prepared_.get(), std::memory_order_release);
+      }
+      ready = prepared_.get();
     }
-    const MutexLock lock(mutex_);
-    if (prepared_ == nullptr) {
-      PlanRequest request = MakePlanRequest(body_, &passed_);
-      if (env_.devices.size() > 1) AssignDevices(args);
-      absl::StatusOr<std::unique_ptr<PreparedStep>> made =
-          PreparedStep::Make(std::move(request), env_);
-      if (!made.ok()) return made.status();
-      prepared_ = *std::move(made);
-      ready_.store(prepared_.get(), std::memory_order_release);
-    }
-    return prepared_.get();
+    if (env_.devices.size() > 1) WEIR_RETURN_IF_ERROR(CheckDevices(args));
+    return ready;
   }
 
   absl::Status CheckCount(absl::Span<const Tensor> args) const {
