@@ -8,7 +8,9 @@ namespace weir {
 
 Coordinator::~Coordinator() {
   RequestStop();
-  for (Worker& worker : workers_) worker.thread.join();
+  const MutexLock lock(mutex_);
+  while (AnyRunning()) changed_.Wait(mutex_);  // also threads that these have started
+  JoinFinished();
 }
 
 void Coordinator::Start(std::string name, std::function<void()> body) {

@@ -50,6 +50,21 @@ TEST(CoordinatorTest, TheFirstErrorCountsAndTheEndOfInputIsNone) {
   EXPECT_TRUE(coordinator.ShouldStop());
 }
 
+TEST(CoordinatorTest, TheDestructorWaitsForThreadsThatThreadsStart) {
+  std::atomic<bool> late_ended{false};
+  {
+    Coordinator coordinator;
+    coordinator.Start("starts another", [&] {
+      coordinator.WaitForStop();
+      coordinator.Start("late", [&] {
+        std::this_thread::sleep_for(milliseconds(10));
+        late_ended = true;
+      });
+    });
+  }
+  EXPECT_TRUE(late_ended);
+}
+
 TEST(CoordinatorTest, AnExceptionOfAThreadStopsTheOthers) {
   Coordinator coordinator;
   coordinator.Start("thrower", [] { throw 42; });
