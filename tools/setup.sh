@@ -1,4 +1,5 @@
-# Sourced by the scripts in this folder: finds the project, prints progress, installs packages.
+# Sourced by the scripts in this folder: finds the project, prints progress, installs packages and
+# git hooks.
 # shellcheck shell=bash
 
 set -euo pipefail
@@ -41,8 +42,9 @@ apt_get() {
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q "$@" >>"$log" 2>&1
 }
 
-# Installs WEIR_PACKAGES and the packages in its arguments.
+# Installs the git hooks, WEIR_PACKAGES and the packages in its arguments.
 install_packages() {
+  install_hooks
   WEIR_PACKAGES+=("$@")
   command -v dpkg-query >/dev/null ||
     die "These scripts install Debian packages, but this system is not Debian." \
@@ -69,6 +71,17 @@ install_packages() {
   fi
   rm -f "$log"
   say "Packages installed."
+}
+
+# Lets git run tools/hooks in this clone, unless it has hooks of its own.
+install_hooks() {
+  [ "$(git rev-parse --show-cdup 2>/dev/null || echo none)" = "" ] || return 0
+  [ -z "$(git config --get core.hooksPath || true)" ] || return 0
+  local own
+  own=$(find "$(git rev-parse --git-common-dir)/hooks" -type f ! -name '*.sample' 2>/dev/null || true)
+  [ -z "$own" ] || return 0
+  git config core.hooksPath tools/hooks
+  say "Installed git hooks: tools/hooks checks the messages and the format of commits."
 }
 
 # Runs Debian's Bazel, with a live display only on a terminal.
