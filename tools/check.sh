@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Runs all checks for a change: format, layering, wire formats, tests, sanitizers.
+# Runs all checks for a change: format, layering, wire formats, static analysis, tests, sanitizers.
 # Prints PASS, FAIL or SKIP for each check and a summary; exits 1 if a check failed.
 #
-#   tools/check.sh                 all checks (the sanitizers rebuild everything: up to an hour,
+#   tools/check.sh                 all checks (the sanitizers rebuild everything: up to two hours,
 #                                  and 40 GB of disk)
-#   tools/check.sh format tests    some checks: format layering wire tests asan tsan
+#   tools/check.sh format tests    some checks: format layering wire threads tidy tests asan tsan
 source "$(dirname "$0")/setup.sh"
 
 step_format() {
@@ -12,18 +12,26 @@ step_format() {
 }
 step_layering() { python3 tests/layering_test.py; }
 step_wire() { python3 tests/proto/descriptor_check.py; }
+# Clang's thread-safety analysis of the folders whose locks are annotated: core/mutex.h.
+step_threads() {
+  tools/compile_commands.sh && python3 tools/clang_checks.py threads core session rpc
+}
+# Takes several seconds per source.
+step_tidy() {
+  tools/compile_commands.sh && python3 tools/clang_checks.py tidy core ops kernels session rpc tools
+}
 step_tests() { tools/test.sh; }
 # One build for the address sanitizer and the undefined-behavior sanitizer.
 step_asan() { tools/test.sh --config=asan --config=ubsan //tests/...; }
 step_tsan() { tools/test.sh --config=tsan //tests/core/... //tests/session/...; }
 
 steps=("$@")
-[ $# -gt 0 ] || steps=(format layering wire tests asan tsan)
+[ $# -gt 0 ] || steps=(format layering wire threads tidy tests asan tsan)
 for step in "${steps[@]}"; do
   declare -F "step_$step" >/dev/null || die "Unknown check $step." "$(sed -n 7p tools/check.sh)"
 done
 
-install_packages clang-format
+install_packages clang clang-format clang-tidy
 summary=()
 failed=0
 log=$(mktemp)
