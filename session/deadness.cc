@@ -170,10 +170,14 @@ class DeadnessAnalysis {
     Conditions shared;
     for (size_t k = 0; k < n.controls.size(); ++k) {
       const Conditions& one = OutputConditions(n.controls[k]);
+      if (k == 0) {
+        shared = one;
+        continue;
+      }
       Conditions both;
       std::set_intersection(one.begin(), one.end(), shared.begin(), shared.end(),
                             std::back_inserter(both));
-      shared = k == 0 ? one : std::move(both);
+      shared = std::move(both);
     }
     shared.erase(std::remove_if(shared.begin(), shared.end(),
                                 [&](const Condition& c) {
