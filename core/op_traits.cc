@@ -48,8 +48,7 @@ double VariableWriteBytes(const OpTraits& traits, const OpCall& call) {
 
 double Flops(const OpTraits& traits, const OpCall& call) {
   if (traits.flops != nullptr) return traits.flops(call);
-  if (traits.writes_variables())
-    return 2 * NumVariables(call) * call.largest_input().elements();
+  if (traits.writes_variables()) return 2 * NumVariables(call) * call.largest_input().elements();
   if (traits.only_moves() || traits.movement == Movement::kReadsShape) return 0;
   if (traits.reduction) return call.input(0).elements();
   return traits.elementwise ? call.output(0).elements() : -1;

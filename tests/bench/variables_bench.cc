@@ -8,8 +8,7 @@
 #include "weir/tests/bench/timing.h"
 
 ABSL_FLAG(int64_t, count, 10000, "number of variables");
-ABSL_FLAG(bool, reference, false,
-          "use TensorFlow 1's ref variables instead of resource variables");
+ABSL_FLAG(bool, reference, false, "use TensorFlow 1's ref variables instead of resource variables");
 
 namespace weir::bench {
 namespace {

@@ -123,14 +123,13 @@ TEST(Accelerator, DependsOnNoOptimization) {
   Session cpu = Start(g, {.num_threads = 2});
   const auto want = RunModel(cpu, model, batches);
   ASSERT_TRUE(want.ok()) << want.status();
-  for (const std::set<std::string>& disable :
-       std::vector<std::set<std::string>>{{"constant_folding"},
-                                          {"plan_memory"},
-                                          {"in_place"},
-                                          {"partition_tasks"},
-                                          {"reduce_waits"},
-                                          {"constant_folding", "plan_memory", "in_place",
-                                           "partition_tasks", "reduce_waits"}}) {
+  for (const std::set<std::string>& disable : std::vector<std::set<std::string>>{
+           {"constant_folding"},
+           {"plan_memory"},
+           {"in_place"},
+           {"partition_tasks"},
+           {"reduce_waits"},
+           {"constant_folding", "plan_memory", "in_place", "partition_tasks", "reduce_waits"}}) {
     Session late = Start(g, WithLateDevices({.num_threads = 2, .disable = disable}));
     const auto got = RunModel(late, model, batches);
     ASSERT_TRUE(got.ok()) << got.status();

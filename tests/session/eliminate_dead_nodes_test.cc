@@ -36,8 +36,7 @@ struct Fixture {
 TEST(EliminateDeadNodes, RemovesUnusedValues) { EXPECT_EQ(Fixture().Run({}), absl::OkStatus()); }
 
 TEST(EliminateDeadNodes, ComputesUnusedValuesIfDisabled) {
-  const absl::Status status =
-      Fixture().Run({.disable = {"prune_control_edges", "reduce_waits"}});
+  const absl::Status status = Fixture().Run({.disable = {"prune_control_edges", "reduce_waits"}});
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()), HasSubstr("bad"));
 }

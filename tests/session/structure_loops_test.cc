@@ -71,7 +71,8 @@ class StructureLoops : public testing::Test {
     };
     compare({.num_threads = 2, .disable = {"fusion", "plan_memory"}}, "without memory plan");
     compare({.num_threads = 2, .disable = {"fusion", "in_place"}}, "without in-place");
-    compare({.num_threads = 3, .disable = {"fusion", "remove_no_ops", "eliminate_common_subexpressions"}},
+    compare({.num_threads = 3,
+             .disable = {"fusion", "remove_no_ops", "eliminate_common_subexpressions"}},
             "as it is");
     compare({.num_threads = 1}, "with all");
     std::set<std::string> ops;
