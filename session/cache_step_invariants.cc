@@ -367,6 +367,14 @@ class StepInvariantCacher : public Fusion {
     cached_node.kernel = Kernel([step = *step](KernelContext& c) { return step->Run(c); });
     const int id = plan_.Insert(std::move(cached_node));
     for (const int node : nodes) plan_.Fuse(node);
+    const PlanUses before(plan_);
+    for (const int result : results) {
+      for (const PlanUse& use : before.Of(result)) {
+        // A kernel made by Specialize did not know that its input is step-invariant.
+        if (use.is_input() && !plan_.nodes[use.user].kernel.is_async())
+          plan_.nodes[use.user].kernel = Kernel();
+      }
+    }
     plan_.ForEachUse([&](PlanValue& v) {
       const auto it = first.find(v.node);
       if (it != first.end()) v = {id, it->second + v.output};
