@@ -59,8 +59,9 @@ void BinaryPlainLoop(const BinaryLoop&, const void* xs, const void* ys, void* zs
 namespace internal {
 
 template <class F, class T>
-inline constexpr bool kHasVectorLoop =
-    F::kVectorized&& kContains<T, List<float, double>>&& kContains<T, typename F::Types>;
+constexpr bool HasVectorLoop() {
+  return F::kVectorized && std::is_floating_point_v<T> && kContains<T, typename F::Types>;
+}
 
 // Rejects integers that an op is not defined for.
 template <IntegerDomain kDomain, class T>
@@ -95,12 +96,12 @@ BinaryLoop& AddBinaryLoop(LoopRegistry* t, BinaryLoop::Fn run, double scale) {
 
 template <class F, class T>
 void AddUnaryScalarLoop(LoopRegistry* t) {
-  if constexpr (!kIsNarrowFloat<T> && !kHasVectorLoop<F, T>)
+  if constexpr (!kIsNarrowFloat<T> && !HasVectorLoop<F, T>())
     AddUnaryLoop<F, T>(t, UnaryScalarLoop<F, T>, ScalarMath<T>::kComplex ? 10 : 1);
 }
 template <class F, class T>
 void AddBinaryScalarLoop(LoopRegistry* t) {
-  if constexpr (!kIsNarrowFloat<T> && !kHasVectorLoop<F, T>)
+  if constexpr (!kIsNarrowFloat<T> && !HasVectorLoop<F, T>())
     AddBinaryLoop<F, T>(t, BinaryScalarLoop<F, T>, ScalarMath<T>::kComplex ? 4 : 1);
 }
 // Add the 16-bit floats of a list, which are computed by the entry for float. That entry must exist

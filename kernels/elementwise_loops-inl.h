@@ -136,7 +136,7 @@ void BinaryVectorLoopP(const BinaryLoop&, const void* xs, const void* ys, void* 
 
 template <class F, class T>
 void AddUnaryVector(LoopRegistry* t) {
-  if constexpr (internal::kHasVectorLoop<F, T>) {
+  if constexpr (internal::HasVectorLoop<F, T>()) {
     UnaryLoop::Fn run = nullptr;
     if constexpr (F::kParam == nullptr)
       run = UnaryVectorLoop<F, T>;
@@ -148,7 +148,7 @@ void AddUnaryVector(LoopRegistry* t) {
 }
 template <class F, class T>
 void AddBinaryVector(LoopRegistry* t) {
-  if constexpr (internal::kHasVectorLoop<F, T>) {
+  if constexpr (internal::HasVectorLoop<F, T>()) {
     BinaryLoop::Fn run = nullptr;
     if constexpr (F::kParam == nullptr)
       run = BinaryVectorLoop<F, T>;
