@@ -33,6 +33,7 @@ concept CollectionHandle = requires(const T& handle) {
 class CollectionItem : public std::variant<int64_t, float, std::string, Output, Operation,
                                            std::shared_ptr<CollectionObject>> {
  public:
+  // Converts a value of one of these types, or a handle.
   template <class T>
   requires(!std::derived_from<std::remove_cvref_t<T>, CollectionItem>) CollectionItem(T&& value)
       : variant(Alternative(std::forward<T>(value))) {}

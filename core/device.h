@@ -25,10 +25,12 @@ namespace weir {
 //   inline constexpr Place kNpu("NPU");
 class Place {
  public:
+  // A place with this name, a string literal.
   template <size_t kSize>
   requires(kSize <= 16) explicit constexpr Place(const char (&name)[kSize]) {
     std::copy_n(name, kSize, name_.begin());
   }
+  // The name, for as long as the place lives.
   absl::string_view name() const { return name_.data(); }
   friend constexpr bool operator==(const Place& a, const Place& b) {
     return a.words() == b.words();
@@ -44,6 +46,7 @@ class Place {
 
   std::array<char, 16> name_ = {};
 };
+// The places of the CPU's kernels, and of those for NVIDIA GPUs.
 inline constexpr Place kCpu("CPU");
 inline constexpr Place kGpu("GPU");
 inline constexpr Place Place::kCpu("CPU");

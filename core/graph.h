@@ -129,6 +129,7 @@ class Node {
   AttrMap attrs_;
 };
 
+// Options of a graph, set when it is created.
 struct GraphOptions {
   // The default kind of variables, used if neither the call nor the scope specifies one: resource
   // variables, or (false) TensorFlow 1's reference variables.

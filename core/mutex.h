@@ -18,6 +18,7 @@
 // Mutex::AssertHeld.
 namespace weir {
 
+// A lock that one thread at a time holds; not recursive.
 class ABSL_LOCKABLE Mutex {
  public:
   // Named as in the standard library, for std::unique_lock and for a function that unlocks midway.
@@ -36,6 +37,7 @@ class ABSL_LOCKABLE Mutex {
 // Holds a Mutex for its lifetime.
 class ABSL_SCOPED_LOCKABLE MutexLock {
  public:
+  // Waits until no other thread holds the mutex, which must outlive this object.
   explicit MutexLock(Mutex& mutex) ABSL_EXCLUSIVE_LOCK_FUNCTION(mutex) : mutex_(mutex) {
     mutex_.lock();
   }
@@ -55,8 +57,10 @@ class ABSL_LOCKABLE SharedMutex {
   std::shared_mutex mutex_;
 };
 
+// Holds a SharedMutex for its lifetime, as one of its readers.
 class ABSL_SCOPED_LOCKABLE ReaderLock {
  public:
+  // Waits until no writer holds the mutex, which must outlive this object.
   explicit ReaderLock(SharedMutex& mutex) ABSL_SHARED_LOCK_FUNCTION(mutex) : mutex_(mutex.mutex_) {
     mutex_.lock_shared();
   }
@@ -68,8 +72,10 @@ class ABSL_SCOPED_LOCKABLE ReaderLock {
   std::shared_mutex& mutex_;
 };
 
+// The same as its only writer.
 class ABSL_SCOPED_LOCKABLE WriterLock {
  public:
+  // Waits until no other thread holds the mutex, which must outlive this object.
   explicit WriterLock(SharedMutex& mutex) ABSL_EXCLUSIVE_LOCK_FUNCTION(mutex)
       : mutex_(mutex.mutex_) {
     mutex_.lock();
@@ -99,6 +105,7 @@ class CondVar {
     lock.release();
     return in_time;
   }
+  // Wakes one waiting thread, or all of them. The caller need not hold the mutex.
   void NotifyOne() { wake_.notify_one(); }
   void NotifyAll() { wake_.notify_all(); }
 

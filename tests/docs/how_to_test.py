@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Every docs/add_a*.md can be followed literally, by follow_how_to.py, in a copy of the tree.
+"""Every docs/add_a*.md with snippets can be followed literally, by follow_how_to.py, in a copy of the
+tree.
 
     how_to_test.py                   applies the snippets to copies of the files that they name, and
                                      formats the C++ files that they make, where clang-format exists
@@ -20,6 +21,10 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, HERE)
 
 import follow_how_to  # noqa: E402
+
+
+# How-tos that name what a change touches, without an example.
+WITHOUT_SNIPPETS = {"docs/add_a_dtype.md"}
 
 
 def copy_files(snippets, tree):
@@ -73,7 +78,8 @@ def build(how_tos, tree):
 
 
 def main():
-    how_tos = sorted(glob.glob(os.path.join(ROOT, "docs/add_a*.md")))
+    how_tos = [path for path in sorted(glob.glob(os.path.join(ROOT, "docs/add_a*.md")))
+               if os.path.relpath(path, ROOT) not in WITHOUT_SNIPPETS]
     if sys.argv[1:2] == ["--build"]:
         build(how_tos, sys.argv[2])
         return 0

@@ -7,7 +7,7 @@ import sys
 import public_headers
 
 # Headers that are installed only because public headers include them.
-DETAILS = {"core/name_index.h", "core/per_thread.h", "rpc/master.h"}
+DETAILS = {"core/mutex.h", "core/name_index.h", "core/per_thread.h", "rpc/master.h"}
 
 
 def main():
