@@ -22,6 +22,7 @@ class Backend {
   explicit Backend(std::string device_type) : device_type_(std::move(device_type)) {}
   virtual ~Backend() = default;
 
+  // The type in the names of its devices: "GPU".
   const std::string& device_type() const { return device_type_; }
 
   // Registers the kernels of the devices. `kernels` is layered over the CPU's kernels. Called once,

@@ -30,10 +30,11 @@ class DevicePrimitives {
   // do not overlap, except where an element is copied onto itself.
   struct CopyArgs {
     size_t size = 0;
-    absl::Span<const int64_t> extents, from_strides, to_strides;
-    const void* from = nullptr;
-    void* to = nullptr;
+    absl::Span<const int64_t> extents, from_strides, to_strides;  // of one length: the rank
+    const void* from = nullptr;                                   // the element at i = 0
+    void* to = nullptr;                                           // the same
   };
+  // Copies; cannot fail.
   virtual void Copy(const CopyArgs& args) const = 0;
 
   // Fills `count` elements of `size` bytes with the one at `value`, which is in host memory and is
@@ -48,43 +49,46 @@ class DevicePrimitives {
   // out [batch, outer, count, inner]. An index that is out of range reads zeros: the host does not
   // wait to check it.
   struct GatherArgs {
-    int64_t batch = 1, outer = 1, limit = 0, inner = 1, count = 0;
-    size_t size = 0;  // bytes per element
-    DataType index_type = DT_INT32;
-    const void* params = nullptr;
+    int64_t batch = 1, outer = 1, limit = 0, inner = 1, count = 0;  // the extents above
+    size_t size = 0;                                                // bytes per element
+    DataType index_type = DT_INT32;                                 // or DT_INT64
+    const void* params = nullptr;                                   // contiguous, as the others are
     const void* indices = nullptr;
     void* out = nullptr;
   };
+  // Gathers; cannot fail.
   virtual void Gather(const GatherArgs& args) const = 0;
 
   // `count` samples of a distribution, as Samples() in philox.h makes them from the stream of words
   // that starts at `start`; `low` and `range` are those of IntegerSamples. For
   // AddSharedRandomKernels; by default UNIMPLEMENTED.
   struct RandomArgs {
-    RandomKind kind = RandomKind::kUniform;
-    DataType type = DT_FLOAT;
+    RandomKind kind = RandomKind::kUniform;  // the distribution
+    DataType type = DT_FLOAT;                // of the samples
     Philox start;
     uint64_t low = 0, range = 0;
-    void* out = nullptr;
+    void* out = nullptr;  // contiguous
     int64_t count = 0;
   };
+  // Writes the samples.
   virtual absl::Status FillRandom(const RandomArgs& args) const;
 
   // One application of an update rule to `count` elements. For AddSharedUpdateKernels; by default
   // UNIMPLEMENTED.
   struct UpdateArgs {
-    absl::string_view rule;  // name in UpdateRules()
-    bool power = false;      // Ftrl with another power than -1/2
-    DataType type = DT_FLOAT;
+    absl::string_view rule;    // name in UpdateRules()
+    bool power = false;        // Ftrl with another power than -1/2
+    DataType type = DT_FLOAT;  // of all tensors
     int64_t count = 0;
-    void* var = nullptr;
-    void* slots[3] = {};
-    const void* grad = nullptr;
+    void* var = nullptr;         // updated
+    void* slots[3] = {};         // updated; null beyond those that the rule has
+    const void* grad = nullptr;  // read
     // The scalars; where scalars[i] is null, given.at[i] is used.
     const void* scalars[7] = {};
     const int64_t* global_step = nullptr;
     UpdateScalars given;
   };
+  // Applies the rule.
   virtual absl::Status Update(const UpdateArgs& args) const;
 };
 

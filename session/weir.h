@@ -45,6 +45,8 @@
 #include "weir/core/tensor_slice.h"
 #include "weir/core/thread_pool.h"
 #include "weir/core/version.h"
+#include "weir/kernels/backend.h"
+#include "weir/kernels/device_primitives.h"
 #include "weir/ops/array.h"
 #include "weir/ops/boolean_mask.h"
 #include "weir/ops/broadcast_weights.h"

@@ -11,6 +11,11 @@ import re
 INCLUDE = re.compile(r'^\s*#\s*include\s*"weir/([^"]+)"', re.MULTILINE)
 TOP_HEADERS = {"weir.h": "session/weir.h", "proto.h": "proto/proto.h"}  # as "weir/weir.h"
 
+# Headers that are installed only because public headers include them. The formulas of random numbers
+# and of optimizers (kernels/) are of use to the authors of backends.
+DETAILS = {"core/mutex.h", "core/name_index.h", "core/per_thread.h", "kernels/philox.h",
+           "kernels/training-inl.h", "kernels/training.h", "rpc/master.h"}
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 
 

@@ -5,9 +5,7 @@ other libraries (tools/install/BUILD lists them) and details of the public ones.
 import sys
 
 import public_headers
-
-# Headers that are installed only because public headers include them.
-DETAILS = {"core/mutex.h", "core/name_index.h", "core/per_thread.h", "rpc/master.h"}
+from public_headers import DETAILS
 
 
 def main():

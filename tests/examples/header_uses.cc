@@ -86,6 +86,12 @@ const Use kCore[] = {
      }},
     {"weir/core/kernel.h",
      [](weir::Graph&) { return !weir::BuiltinKernels().KernelsOf("MatMul").empty(); }},
+    {"weir/core/mutex.h",
+     [](weir::Graph&) {
+       weir::Mutex mutex;
+       const weir::MutexLock lock(mutex);
+       return true;
+     }},
     {"weir/core/name_index.h",
      [](weir::Graph&) { return weir::NameIndex().Find("none") == nullptr; }},
     {"weir/core/npy.h",
