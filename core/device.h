@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "weir/core/allocator.h"
@@ -34,6 +35,12 @@ class Place {
   absl::string_view name() const { return name_.data(); }
   friend constexpr bool operator==(const Place& a, const Place& b) {
     return a.words() == b.words();
+  }
+  // By name.
+  friend bool operator<(const Place& a, const Place& b) { return a.name() < b.name(); }
+  template <class H>
+  friend H AbslHashValue(H h, const Place& place) {
+    return H::combine(std::move(h), place.words());
   }
 
   // Deprecated: use weir::kCpu and weir::kGpu.
@@ -80,7 +87,7 @@ class Device {
   const std::string& text() const { return text_; }
   // The place whose kernels it runs; whether tensors are in host memory and kernels run
   // synchronously; and whether it has a stream.
-  Place place() const { return place_; }
+  const Place& place() const { return place_; }
   // True for the CPU: kernels of the CPU run on its memory, when they are called.
   bool is_host() const { return place_ == kCpu && !has_stream(); }
   // Whether kernels and copies are asynchronous; otherwise they are complete on return.
@@ -108,7 +115,7 @@ class Device {
   // the CPU, whose kernels contain these loops, and on devices that share no such kernel.
   virtual const DevicePrimitives* primitives() const { return nullptr; }
   // Wraps a kernel when it is created, with what the device does around each run: selecting itself
-  // for the thread, checking for launch errors.
+  // for the thread, checking for launch errors. The result has the same form.
   virtual Kernel Wrap(const KernelInit& init, Kernel kernel);
 
  private:

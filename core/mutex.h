@@ -21,9 +21,10 @@ namespace weir {
 // A lock that one thread at a time holds; not recursive.
 class ABSL_LOCKABLE Mutex {
  public:
-  // Named as in the standard library, for std::unique_lock and for a function that unlocks midway.
+  // Named as in the standard library, for std::scoped_lock of several mutexes and std::unique_lock.
   // Others use MutexLock.
   void lock() ABSL_EXCLUSIVE_LOCK_FUNCTION() { mutex_.lock(); }
+  bool try_lock() ABSL_EXCLUSIVE_TRYLOCK_FUNCTION(true) { return mutex_.try_lock(); }
   void unlock() ABSL_UNLOCK_FUNCTION() { mutex_.unlock(); }
   // Tells the analysis, in code that is always called with the lock held, that it is. Checks
   // nothing.
@@ -44,6 +45,21 @@ class ABSL_SCOPED_LOCKABLE MutexLock {
   ~MutexLock() ABSL_UNLOCK_FUNCTION() { mutex_.unlock(); }
   MutexLock(const MutexLock&) = delete;
   MutexLock& operator=(const MutexLock&) = delete;
+
+ private:
+  Mutex& mutex_;
+};
+
+// Releases a Mutex that the caller holds for its lifetime.
+class ABSL_SCOPED_LOCKABLE MutexUnlock {
+ public:
+  // Unlocks the mutex, and locks it again at the end.
+  explicit MutexUnlock(Mutex& mutex) ABSL_UNLOCK_FUNCTION(mutex) : mutex_(mutex) {
+    mutex_.unlock();
+  }
+  ~MutexUnlock() ABSL_EXCLUSIVE_LOCK_FUNCTION() { mutex_.lock(); }
+  MutexUnlock(const MutexUnlock&) = delete;
+  MutexUnlock& operator=(const MutexUnlock&) = delete;
 
  private:
   Mutex& mutex_;

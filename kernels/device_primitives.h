@@ -52,9 +52,9 @@ class DevicePrimitives {
     int64_t batch = 1, outer = 1, limit = 0, inner = 1, count = 0;  // the extents above
     size_t size = 0;                                                // bytes per element
     DataType index_type = DT_INT32;                                 // or DT_INT64
-    const void* params = nullptr;                                   // contiguous, as the others are
-    const void* indices = nullptr;
-    void* out = nullptr;
+    const void* params = nullptr;                                   // contiguous
+    const void* indices = nullptr;                                  // contiguous
+    void* out = nullptr;                                            // contiguous
   };
   // Gathers; cannot fail.
   virtual void Gather(const GatherArgs& args) const = 0;

@@ -12,6 +12,7 @@
 #include "weir/kernels/matmul.h"
 #include "weir/kernels/packed_weight_cache.h"
 #include "weir/kernels/registry.h"
+#include "weir/kernels/separable_conv.h"
 
 // Depthwise separable convolutions: a depthwise convolution followed by a 1x1 convolution, and
 // often preceded by a 1x1 convolution to several times as many channels (M. Sandler et al.,
@@ -393,6 +394,8 @@ class SeparableConv {
 };
 
 }  // namespace
+
+int64_t FewestSeparableChannels() { return depthwise::FewestChannels(); }
 
 void AddSeparableConvCpu(KernelRegistry* r) {
   r->Add("_FusedDepthwiseSeparableConv2D", kCpu, DT_FLOAT, SeparableConv::Make);

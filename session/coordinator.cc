@@ -17,16 +17,19 @@ void Coordinator::Start(std::string name, std::function<void()> body) {
   const MutexLock lock(mutex_);
   Worker& worker = workers_.emplace_back();
   worker.name = std::move(name);
-  worker.thread = std::thread([this, &worker, body = std::move(body)] {
+  // What the body holds may call the coordinator when it is destroyed, so that is before the end.
+  worker.thread = std::thread([this, &worker, body = std::move(body)]() mutable {
     const absl::Status thrown = CatchExceptions(worker.name, [&] {
       body();
       return absl::OkStatus();
     });
     if (!thrown.ok()) RequestStop(thrown);
+    body = nullptr;
     const MutexLock done(mutex_);
     worker.is_running = false;
     changed_.NotifyAll();
   });
+  worker.is_running = true;  // not before: the thread may not start
 }
 
 void Coordinator::RequestStop(const absl::Status& why) {
@@ -73,7 +76,7 @@ void Coordinator::JoinFinished() {
     if (it->is_running) {
       ++it;
     } else {
-      it->thread.join();
+      if (it->thread.joinable()) it->thread.join();
       it = workers_.erase(it);
     }
   }

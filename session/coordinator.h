@@ -58,7 +58,7 @@ class Coordinator {
   struct Worker {
     std::string name;
     std::thread thread;
-    bool is_running = true;
+    bool is_running = false;
   };
   bool AnyRunning() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void JoinFinished() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

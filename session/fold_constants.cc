@@ -15,12 +15,6 @@ constexpr size_t kMaxFoldedBytes = size_t{10} << 20;
 // have to be.
 constexpr size_t kLargeBytes = size_t{64} << 10, kSpreadFactor = 16;
 
-bool CallsFunctions(const Node& node) {
-  return node.op().is_function() || absl::c_any_of(node.op().attrs(), [](const AttrSpec& attr) {
-           return attr.kind == AttrSpec::Kind::kFunction;
-         });
-}
-
 }  // namespace
 
 ConstantFolder::ConstantFolder(PlanGraph& plan, const PlanEnvironment& env)
@@ -95,7 +89,7 @@ bool ConstantFolder::CanFold(const PlanNode& n, const ControlledConstants* contr
     if (known == nullptr || known->dtype() == DT_RESOURCE) return false;
     given += known->num_bytes();
   }
-  if (CallsFunctions(*n.node)) return false;
+  if (CallsFunctions(n.node->op())) return false;
   for (int i = 0; i < n.node->num_outputs(); ++i) {
     const DataType type = n.node->output_type(i);
     if (IsRef(type) || type == DT_RESOURCE || type == DT_VARIANT) return false;

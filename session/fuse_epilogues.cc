@@ -244,6 +244,8 @@ class EpilogueFusion : public Fusion {
   }
 
   void Replace(const EpilogueMatch& match) {
+    // Without a known rank, the root's own kernel may refuse its attributes, and must report it.
+    if (!plan_.nodes[match.first].shapes[0].has_rank()) return;
     const Node* const node = MakeNode(match);
     const KernelDef* const def = node == nullptr ? nullptr : env_.kernels.Find(*node, kCpu);
     if (def == nullptr) return;

@@ -5,6 +5,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "weir/kernels/separable_conv.h"
 #include "weir/session/fusion.h"
 #include "weir/session/passes.h"
 
@@ -88,7 +89,10 @@ class SeparableFusion : public Fusion {
 
   void FuseAround(int depthwise) {
     const PlanNode& middle = plan_.nodes[depthwise];
-    if (!IsFusableConv(middle) || ShapeOf(middle.inputs[1]).dim(3) != 1) return;
+    if (!IsFusableConv(middle) || ShapeOf(middle.inputs[1]).dim(3) != 1 ||
+        ShapeOf(middle.inputs[1]).dim(2) < FewestSeparableChannels()) {
+      return;
+    }
     const int last = uses().OnlyUser(depthwise);
     if (last < 0) return;
     const PlanNode& project = plan_.nodes[last];

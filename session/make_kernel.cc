@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "weir/core/exception.h"
 #include "weir/session/passes.h"
 
@@ -39,10 +40,16 @@ double CostByBytes(const PlanNode& n, absl::Span<const Shape> inputs) {
 
 }  // namespace
 
+bool CallsFunctions(const OpSpec& op) {
+  return op.is_function() || absl::c_any_of(op.attrs(), [](const AttrSpec& attr) {
+           return attr.kind == AttrSpec::Kind::kFunction;
+         });
+}
+
 bool HasEarlyKernel(const PlanNode& n, const KernelRegistry& kernels) {
   if (n.kind != PlanNode::Kind::kOp) return false;
   const OpSpec& op = n.node->op();
-  if (n.inputs.empty() || op.stateful() || op.is_function() || op.traits().calls != nullptr ||
+  if (n.inputs.empty() || op.stateful() || CallsFunctions(op) ||
       op.traits().effect == Effect::kMutates || !HasPlainValues(*n.node)) {
     return true;
   }

@@ -9,6 +9,9 @@
 // kernel waits, or what constant it returns, Specialize makes it earlier.
 namespace weir {
 
+// True for an op that is a function, or has an attribute that is one.
+bool CallsFunctions(const OpSpec& op);
+
 // True for nodes whose kernel Specialize makes: those with state, functions, handles or references,
 // without inputs, or with a kernel that a user has registered. All others have synchronous kernels
 // that only compute.

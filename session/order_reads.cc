@@ -259,7 +259,11 @@ class ReadOrder {
   void RemoveUnused() {
     Nodes candidates;
     for (const auto& [route, writers] : missed_writes_) {
-      for (int at = route; variable_of_[at] >= 0 && candidates.insert(at).second;)
+      // A route whose input is a reference by now begins at a node that was inserted.
+      const auto is_route = [this](int at) {
+        return at < static_cast<int>(variable_of_.size()) && variable_of_[at] >= 0;
+      };
+      for (int at = route; is_route(at) && candidates.insert(at).second;)
         at = plan_.nodes[at].inputs[0].node;
     }
     plan_.EraseUnused({candidates.begin(), candidates.end()});

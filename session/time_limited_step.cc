@@ -52,10 +52,11 @@ absl::Status TimeLimitedStep::Wait(Tensors* fetches, const RunOptions& options) 
   const MutexLock lock(mutex_);
   if (!WaitForEnd(deadline_)) {
     absl::Status late = TimedOut();
-    mutex_.unlock();
-    cancellation_.Cancel(
-        late);  // for kernels that check it; without the lock, since it may end the step
-    mutex_.lock();
+    {
+      const MutexUnlock unlocked(mutex_);
+      cancellation_.Cancel(
+          late);  // for kernels that check it; without the lock, since it may end the step
+    }
     if (!WaitForEnd(std::chrono::steady_clock::now() + kGracePeriod) || status_.ok()) return late;
   }
   if (options.trace != nullptr) *options.trace = std::move(trace_);

@@ -162,7 +162,7 @@ LISTS = re.compile(r"^(Outputs|Grads|RaggedTensor|CtcDecoded|ClippedGrads|RnnSte
                    r"std::vector<SparseTensor>)$")
 OTHERS = re.compile(r"^(bool|void|double|int|std::(string|map|optional|shared_ptr|vector)\b.*|absl::StatusOr<.*|absl::Status|"
                     r"const .*|Initializer|\w*Partitioner|PsStrategy|Graph::DeviceFn|NormRegularizer|RnnCell|NamedVariables|"
-                    r"VariableScopeRef|Window|Shape|DataType|Kind|CallSite|SaverDef|Variable\w+|Graph&|explicit)$")
+                    r"VariableScopeRef|Window|Attrs|Shape|DataType|Kind|CallSite|SaverDef|Variable\w+|Graph&|explicit)$")
 
 FUNCTION = re.compile(r"^(?:virtual |inline |static |explicit |constexpr )*([\w:<>, ]+?)([ &*]+)(\w+)\((.*)\)"
                       r"( const)?( override)?( = 0)?$")

@@ -110,6 +110,35 @@ TEST_F(OrderReadsTest, ABranchSeesTheWritesBeforeItAndInIt) {
   EXPECT_FLOAT_EQ(RunOne(late, 1, {{pred, Tensor::Scalar(false)}}), 2.4f);
 }
 
+// The Switch of the inner branch is a late user of that of the outer one, and has late users itself.
+TEST_F(OrderReadsTest, NestedBranchesSeeTheWritesBetweenThem) {
+  const Output outer = Placeholder(g_, DT_BOOL, {}), inner = Placeholder(g_, DT_BOOL, {});
+  const Operation train = GradientDescent(0.1f).Minimize(Square(v_));
+  const auto plain = [&] { return v_.value() * 1.f; };
+  const Output late = After(train, [&] {
+    return Cond(
+        outer,
+        [&] {
+          const Output seen = v_.value() * 10.f;
+          const Output write = After(seen, [&] { return v_.Assign(7.f); });
+          const Output pred = After(write, [&] { return LogicalAnd(inner, inner); });
+          return Cond(
+              pred,
+              [&] {
+                const Output again = v_.value() * 100.f;
+                const Output second = After(again, [&] { return v_.Assign(8.f); });
+                return After(second, [&] { return v_.value() * 1000.f + again + seen; });
+              },
+              plain);
+        },
+        plain);
+  });
+  const Tensor yes = Tensor::Scalar(true), no = Tensor::Scalar(false);
+  EXPECT_FLOAT_EQ(RunOne(late, 1, {{outer, yes}, {inner, yes}}), 8724);
+  EXPECT_FLOAT_EQ(RunOne(late, 1, {{outer, yes}, {inner, no}}), 7);
+  EXPECT_FLOAT_EQ(RunOne(late, 1, {{outer, no}, {inner, yes}}), 2.4f);
+}
+
 // The user runs, and reads, whichever branch has been taken.
 TEST_F(OrderReadsTest, AUserBehindABranchSeesItsWrite) {
   const Output pred = Placeholder(g_, DT_BOOL, {});
