@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "absl/strings/str_split.h"
-#include "weir/ops/image.h"
+#include "weir/ops/image/image.h"
 #include "weir/weir.h"
 
 namespace {

@@ -3,8 +3,8 @@
 #include <string>
 #include <utility>
 
-#include "weir/core/family_index.h"
-#include "weir/kernels/families.h"
+#include "weir/core/graph/family_index.h"
+#include "weir/kernels/math/families.h"
 
 // Prints the source of KernelFamilyIndex() and LoopFamilyIndex() to standard output.
 namespace weir {

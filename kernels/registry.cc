@@ -1,14 +1,14 @@
-#include "weir/kernels/registry.h"
+#include "weir/kernels/lib/registry.h"
 
 #include <memory>
 #include <utility>
 
-#include "weir/kernels/backend.h"
-#include "weir/kernels/families.h"
-#include "weir/kernels/fused_elementwise.h"
-#include "weir/kernels/gpu.h"
-#include "weir/kernels/matmul.h"
-#include "weir/kernels/scalar_program.h"
+#include "weir/kernels/gpu/gpu.h"
+#include "weir/kernels/lib/backend.h"
+#include "weir/kernels/linalg/matmul.h"
+#include "weir/kernels/math/families.h"
+#include "weir/kernels/math/fused_elementwise.h"
+#include "weir/kernels/math/scalar_program.h"
 
 namespace weir {
 

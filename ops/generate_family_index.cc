@@ -3,8 +3,8 @@
 #include <map>
 #include <string>
 
-#include "weir/core/family_index.h"
-#include "weir/ops/families.h"
+#include "weir/core/graph/family_index.h"
+#include "weir/ops/lib/families.h"
 
 // Writes the source of OpFamilyIndex() to standard output. Fails if an op is in two families,
 // because the second definition would never be found.

@@ -1,6 +1,6 @@
-#include "weir/ops/registry.h"
+#include "weir/ops/lib/registry.h"
 
-#include "weir/ops/families.h"
+#include "weir/ops/lib/families.h"
 
 namespace weir {
 

@@ -6,8 +6,8 @@
 #include <set>
 #include <thread>
 
-#include "weir/core/kernel.h"
-#include "weir/core/mutex.h"
+#include "weir/core/runtime/kernel.h"
+#include "weir/core/tensor/mutex.h"
 
 namespace grpc {
 class ServerContext;

@@ -9,8 +9,8 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/strip.h"
-#include "weir/core/graph_io.h"
-#include "weir/core/mutex.h"
+#include "weir/core/io/graph_io.h"
+#include "weir/core/tensor/mutex.h"
 #include "weir/proto/master.pb.h"
 #include "weir/rpc/grpc_status.h"
 #include "weir/session/remote_session.h"

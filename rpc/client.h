@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "weir/core/status.h"
+#include "weir/core/tensor/status.h"
 
 // Remote sessions, on Weir's or TensorFlow's servers:
 //

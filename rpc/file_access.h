@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "weir/core/file.h"
+#include "weir/core/io/file.h"
 
 namespace weir::rpc {
 

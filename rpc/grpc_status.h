@@ -3,7 +3,7 @@
 
 #include <grpcpp/support/status.h>
 
-#include "weir/core/status.h"
+#include "weir/core/tensor/status.h"
 
 namespace weir::rpc {
 

@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "weir/core/status.h"
+#include "weir/core/tensor/status.h"
 
 namespace weir::rpc {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
-#include "weir/core/mutex.h"
+#include "weir/core/tensor/mutex.h"
 #include "weir/session/session.h"
 
 namespace weir::proto {

@@ -4,8 +4,8 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/strip.h"
-#include "weir/core/graph_io.h"
-#include "weir/core/unknown_op.h"
+#include "weir/core/graph/unknown_op.h"
+#include "weir/core/io/graph_io.h"
 #include "weir/proto/master.pb.h"
 #include "weir/rpc/run_metadata.h"
 

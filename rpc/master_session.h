@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "weir/core/mutex.h"
+#include "weir/core/tensor/mutex.h"
 #include "weir/session/session.h"
 
 namespace weir::proto {

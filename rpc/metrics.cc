@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "weir/core/mutex.h"
+#include "weir/core/tensor/mutex.h"
 
 namespace weir::rpc {
 

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "weir/core/status.h"
+#include "weir/core/tensor/status.h"
 
 namespace weir::rpc {
 

@@ -5,7 +5,7 @@
 
 #include "google/protobuf/arena.h"
 #include "google/protobuf/message_lite.h"
-#include "weir/core/status.h"
+#include "weir/core/tensor/status.h"
 
 namespace weir::rpc {
 

@@ -5,7 +5,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_join.h"
-#include "weir/core/graph_io.h"
+#include "weir/core/io/graph_io.h"
 #include "weir/proto/config.pb.h"
 
 namespace weir::rpc {

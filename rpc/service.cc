@@ -8,7 +8,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "weir/core/exception.h"
+#include "weir/core/tensor/exception.h"
 #include "weir/proto/master.pb.h"
 #include "weir/rpc/grpc_status.h"
 #include "weir/rpc/read_request.h"

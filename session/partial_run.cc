@@ -1,5 +1,5 @@
 #include "weir/session/partial_run.h"
-#include "weir/session/passes.h"
+#include "weir/session/passes/passes.h"
 
 #include <algorithm>
 

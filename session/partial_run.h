@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "weir/session/plan_environment.h"
-#include "weir/session/plan_graph.h"
-#include "weir/session/plan_uses.h"
+#include "weir/session/plan/plan_environment.h"
+#include "weir/session/plan/plan_graph.h"
+#include "weir/session/plan/plan_uses.h"
 
 namespace weir {
 

@@ -2,7 +2,7 @@
 
 #include <map>
 
-#include "weir/core/mutex.h"
+#include "weir/core/tensor/mutex.h"
 
 namespace weir {
 

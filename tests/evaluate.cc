@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
-#include "weir/core/device.h"
-#include "weir/core/thread_pool.h"
-#include "weir/ops/array.h"
+#include "weir/core/runtime/device.h"
+#include "weir/core/runtime/thread_pool.h"
+#include "weir/ops/lib/array.h"
 
 namespace weir {
 

@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
-#include "weir/core/graph.h"
-#include "weir/core/kernel.h"
-#include "weir/core/resource.h"
-#include "weir/core/tensor.h"
+#include "weir/core/graph/graph.h"
+#include "weir/core/runtime/kernel.h"
+#include "weir/core/runtime/resource.h"
+#include "weir/core/tensor/tensor.h"
 
 namespace weir {
 

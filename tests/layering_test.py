@@ -1,58 +1,145 @@
 #!/usr/bin/env python3
-"""Each folder includes only what stands to its left in docs' line of folders.
+"""Each room includes only the rooms that tests/rooms.txt lets it include.
 
-    proto < core < ops < kernels < session < rpc < tools, examples        tests sees everything
-
-Bazel's visibility says the same; this says it in words, and sees headers that visibility does not.
+A room is a folder of sources, or one source that rooms.txt names. Every source lies in a room, no
+folder has more than 65 sources, and the rooms of a folder that has several have a README.md. The
+rooms of tests/ops/ are those of ops/, and so on. Bazel's visibility says the same of the top
+folders; this sees single headers, and names the room and the rule.
 """
 
-import glob
 import os
 import re
 import sys
 
-LINE = ["proto", "core", "ops", "kernels", "session", "rpc"]
-ENDS = ["tools", "examples"]  # Both may include all of the line, and not each other.
-TOP_HEADERS = {"weir.h": "session", "proto.h": "proto"}  # "weir/weir.h" is session/weir.h
+LARGEST = 65
+ENDS = ("tools", "examples")  # both may include all top folders before, and not each other
+TOP_HEADERS = {"weir.h": "session/weir.h", "proto.h": "proto/proto.h"}  # as "weir/weir.h"
+SOURCES = (".h", ".cc", ".cu", ".cuh")
+SKIPPED = "tools/precompiled"  # nothing includes these lists (tools/precompiled.bzl)
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]')
 
 
-def may_include(folder):
-    return LINE[:LINE.index(folder) + 1] if folder in LINE else LINE + [folder]
+def top_of(room):
+    return room.split("/")[0]
 
 
-def fault(folder, path, included):
-    """What is wrong with one #include, or nothing."""
-    parts = included.split("/")
-    if path.endswith("/proto/proto.h"):  # of all messages, for programs that want the types
+class Rooms:
+    """The list of rooms: their order, and what each may include of its own top folder."""
+
+    def __init__(self, path):
+        self.allowed, self.tops, self.faults = {}, [], []
+        with open(path, encoding="utf-8") as lines:
+            for number, line in enumerate(lines, 1):
+                words = line.split("#")[0].split()
+                if words:
+                    self._add("tests/rooms.txt:%d" % number, words[0], words[1:])
+
+    def _add(self, where, room, names):
+        top = top_of(room)
+        if top not in self.tops:
+            self.tops.append(top)
+        before = {r.split("/")[-1]: r for r in self.allowed if top_of(r) == top}
+        for name in names:
+            if name not in before:
+                self.faults.append("%s: %s may include %s only if a line before says what %s is" % (
+                    where, room, name, name))
+        self.allowed[room] = {before[name] for name in names if name in before}
+
+    def of(self, path):
+        """The room of a source, or None."""
+        folder = os.path.dirname(path)
+        return path if path in self.allowed else folder if folder in self.allowed else None
+
+    def why_not(self, room, other):
+        """The rule by which `room` may not include `other`, or None."""
+        if room == other or other in self.allowed[room]:
+            return None
+        if top_of(room) == top_of(other):
+            names = sorted(r.split("/")[-1] for r in self.allowed[room])
+            return "of %s/, room %s may include only %s (tests/rooms.txt)" % (
+                top_of(room), room, ", ".join([room.split("/")[-1]] + names))
+        ends = top_of(room) in ENDS and top_of(other) in ENDS
+        if ends or self.tops.index(top_of(other)) > self.tops.index(top_of(room)):
+            line = " < ".join(t for t in self.tops if t not in ENDS) + " < " + ", ".join(ENDS)
+            return "room %s may not include room %s: %s" % (room, other, line)
         return None
-    if included.endswith(".pb.h") and path.endswith(".h") and parts[0] == "weir":
-        return "a header does not include a .pb.h: keep it in the .cc"
-    if parts[0] in LINE + ENDS + ["tests"]:
-        return 'write it as "weir/%s"' % included
-    if parts[0] == "weir" and TOP_HEADERS.get(parts[1], parts[1]) not in may_include(folder):
-        return "%s may include only %s" % (folder, ", ".join(may_include(folder)))
-    return None
+
+    def fault_of_include(self, path, included):
+        """What is wrong with one #include, or None."""
+        if path == "proto/proto.h":  # of all messages, for programs that want the types
+            return None
+        if included.split("/")[0] in self.tops + ["tests"]:
+            return 'write it as "weir/%s"' % included
+        if not included.startswith("weir/"):
+            return None
+        if included.endswith(".pb.h"):
+            return "a header does not include a .pb.h: keep it in the .cc" if path.endswith(".h") \
+                else None
+        name = included[len("weir/"):]
+        other = self.of(TOP_HEADERS.get(name, name))
+        if other is None:
+            return "no room of tests/rooms.txt has this header"
+        return self.why_not(self.of(path), other)
+
+
+def sources_by_folder(root):
+    """Yields (folder, sorted names of its sources), relative to the root."""
+    for folder, folders, names in os.walk(root):
+        folders[:] = [f for f in folders if not f.startswith((".", "bazel-"))]
+        sources = sorted(n for n in names if n.endswith(SOURCES))
+        if sources:
+            yield os.path.relpath(folder, root), sources
+
+
+def faults_of_folder(rooms, folder, names):
+    top, _, room = folder.partition("/")
+    faults = []
+    if len(names) > LARGEST:
+        faults.append("%s: %d sources; a folder has at most %d" % (folder, len(names), LARGEST))
+    if top == "tests":
+        tested, _, room = room.partition("/")
+        if room and any(top_of(r) == tested for r in rooms.allowed) and room != "lib" and \
+                "%s/%s" % (tested, room) not in rooms.allowed:
+            faults.append("%s: %s/ has no room %s (tests/rooms.txt)" % (folder, tested, room))
+    elif top in rooms.tops and folder not in rooms.allowed:
+        faults.append("%s: not a room of tests/rooms.txt" % folder)
+    return faults
+
+
+def faults_of_file(rooms, root, path):
+    faults = []
+    with open(os.path.join(root, path), encoding="utf-8") as lines:
+        for number, text in enumerate(lines, 1):
+            match = INCLUDE.match(text)
+            why = match and rooms.fault_of_include(path, match[1])
+            if why:
+                faults.append('%s:%d: #include "%s": %s' % (path, number, match[1], why))
+    return faults
 
 
 def main():
     root = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
-    faults, files = [], 0
-    for folder in LINE + ENDS:
-        for path in sorted(glob.glob("%s/%s/**/*.*" % (root, folder), recursive=True)):
-            if not path.endswith((".h", ".cc", ".cu", ".cuh")):
-                continue
-            if "/precompiled/" in path:  # nothing includes these lists (tools/precompiled.bzl)
-                continue
-            files += 1
-            with open(path, encoding="utf-8") as f:
-                for number, text in enumerate(f, 1):
-                    match = INCLUDE.match(text)
-                    why = match and fault(folder, path, match[1])
-                    if why:
-                        faults.append("%s:%d: #include \"%s\": %s" % (
-                            os.path.relpath(path, root), number, match[1], why))
-    print("\n".join(faults + ["%d files, %d faults" % (files, len(faults))]))
+    rooms = Rooms(os.path.join(root, "tests/rooms.txt"))
+    faults, files, used = list(rooms.faults), 0, set()
+    for folder, names in sources_by_folder(root):
+        if folder == SKIPPED:
+            continue
+        faults += faults_of_folder(rooms, folder, names)
+        paths = [os.path.join(folder, name) for name in names]
+        used.update(filter(None, map(rooms.of, paths)))
+        for path in paths:
+            if rooms.of(path):
+                files += 1
+                faults += faults_of_file(rooms, root, path)
+    faults += ["tests/rooms.txt: room %s has no source" % r for r in rooms.allowed
+               if r not in used]
+    several = [t for t in rooms.tops if t != "examples" and
+               sum(top_of(r) == t for r in rooms.allowed) > 1]
+    faults += ["%s: a room has a README.md" % r for r in rooms.allowed
+               if top_of(r) in several and not r.endswith(SOURCES) and
+               not os.path.exists(os.path.join(root, r, "README.md"))]
+    print("\n".join(faults + ["%d files in %d rooms, %d faults" % (
+        files, len(rooms.allowed), len(faults))]))
     return 1 if faults or not files else 0
 
 

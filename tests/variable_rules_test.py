@@ -2,8 +2,8 @@
 """variable_rules.txt has every rule of variables, and the tests that it names exist.
 
     1.3  The shape is fixed; a given one may be less specific.        a rule: number, two spaces, words
-        ops/variables_test.cc Suite.Name Suite.Other                  a file in tests/, and tests in it
-        ops/variable_goldens_test.cc golden.unknown_shapes            a program compared with TensorFlow's graph
+        ops/framework/variables_test.cc Suite.Name Suite.Other                  a file in tests/, and tests in it
+        ops/framework/variable_goldens_test.cc golden.unknown_shapes            a program compared with TensorFlow's graph
         - not built: reason                                           instead of tests
 """
 
@@ -56,7 +56,7 @@ class TestFiles:
 
     def has(self, path, suite, name):
         if suite == "golden":
-            goldens = os.path.join(self.root, os.path.dirname(path), "golden", name)
+            goldens = os.path.join(self.root, path.split("/")[0], "golden", name)
             return '{"%s",' % name in self.text(path) and all(
                 os.path.isfile(goldens + kind) for kind in ("_ref.pbtxt", "_res.pbtxt"))
         return (suite, name) in TEST_MACRO.findall(self.text(path))

@@ -12,7 +12,7 @@ step_format() {
 }
 step_layering() { python3 tests/layering_test.py; }
 step_wire() { python3 tests/proto/descriptor_check.py; }
-# Clang's thread-safety analysis of the folders whose locks are annotated: core/mutex.h.
+# Clang's thread-safety analysis of the folders whose locks are annotated: core/tensor/mutex.h.
 step_threads() {
   tools/compile_commands.sh && python3 tools/clang_checks.py threads core session rpc
 }

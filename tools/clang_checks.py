@@ -1,6 +1,6 @@
 """Runs Clang over the sources in some folders, with the flags in compile_commands.json.
 
-    python3 tools/clang_checks.py threads FOLDER...     thread-safety analysis (core/mutex.h)
+    python3 tools/clang_checks.py threads FOLDER...     thread-safety analysis (core/tensor/mutex.h)
     python3 tools/clang_checks.py tidy FOLDER...        clang-tidy with the checks in .clang-tidy
 
 Prints what it finds, and a line that counts the sources. Exits 1 if it finds anything.

@@ -2,7 +2,7 @@
 #     awk -f gradient_tests.awk SOURCE...
 # A statement ends with the line that ends with a period.
 BEGIN {
-  print "#include \"weir/tools/gradient_tests.h\""
+  print "#include \"weir/tools/ops/gradient_tests.h\""
   print "absl::string_view weir::tools::GradientTestsText() { return R\"text("
 }
 sub(/^\/\/ Gradients checked to order /, "") { open = 1; text = "" }

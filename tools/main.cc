@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include "weir/tools/cli.h"
+#include "weir/tools/lib/cli.h"
 
 // The weir program. Its server is a separate program: gRPC and its dependencies would be two fifths
 // of this binary, and a fifth of the time and memory that a small graph takes.

@@ -10,7 +10,8 @@ source "$(dirname "$0")/setup.sh"
 what=("$@")
 [[ " $* " == *" //"* ]] || what+=(//...)
 
-# Recorded conformance cases, if they are next to the project; tests/tools/cases_test.cc runs them.
+# Recorded conformance cases, if they are next to the project; tests/tools/case/cases_test.cc runs
+# them.
 if [ -z "${WEIR_CASES:-}" ] && [ -d ../shared/cases ]; then
   WEIR_CASES=$(cd ../shared/cases && pwd)
   export WEIR_CASES

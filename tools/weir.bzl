@@ -4,14 +4,14 @@
 
     weir_cc_library(
         name = "tensor",
-        srcs = ["tensor.cc"],
-        hdrs = ["tensor.h"],                  # included as "weir/core/tensor.h"
+        srcs = ["tensor/tensor.cc"],
+        hdrs = ["tensor/tensor.h"],           # included as "weir/core/tensor/tensor.h"
         deps = [":shape", "//third_party:absl"],
     )
 
     weir_cc_test(                             # in //tests/core; brings gtest and a main
         name = "tensor_test",
-        srcs = ["tensor_test.cc"],
+        srcs = ["tensor/tensor_test.cc"],
         deps = ["//core:tensor"],
     )
 
@@ -114,7 +114,7 @@ def weir_cc_test(name, copts = [], deps = [], **kwargs):
     cc_test(name = name, **kwargs)
 
 def family_index(deps):
-    """Defines :index, which maps ops to families (core/families.h).
+    """Defines :index, which maps ops to families (core/graph/families.h).
 
     The folder's generate_family_index.cc, linked with `deps`, registers all families and generates the
     source of :index. That program is an input of the rule, not a tool, so that nothing is compiled

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "weir/core/status.h"
-#include "weir/core/tensor.h"
+#include "weir/core/tensor/status.h"
+#include "weir/core/tensor/tensor.h"
 
 namespace digits {
 

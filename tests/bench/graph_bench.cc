@@ -7,7 +7,7 @@
 #include "absl/flags/flag.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
-#include "weir/core/crc32c.h"
+#include "weir/core/io/crc32c.h"
 #include "weir/session/weir.h"
 #include "weir/tests/bench/timing.h"
 

@@ -15,7 +15,7 @@ import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 EXPECTED = [
-    "kernels/activation-inl.h", "ops/nn.h", "ops/nn_activation.cc", "tests/kernels/nn_cases.cc"
+    "kernels/math/activation-inl.h", "ops/nn/nn.h", "ops/nn/nn_activation.cc", "tests/kernels/nn/nn_cases.cc"
 ]
 
 

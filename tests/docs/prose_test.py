@@ -3,7 +3,7 @@
 
 * Lines of prose have at most 100 columns. Tables, code and lines with a link are excepted.
 * Links to files of the repository resolve, and so do their headings.
-* Sources and documents that the text names in backquotes (`session/plan.h`) exist.
+* Sources and documents that the text names in backquotes (`session/plan/plan.h`) exist.
 * docs/README.md lists all documents, docs/notes/README.md all notes.
 """
 

@@ -2,7 +2,7 @@
 """Every public header says what it is for, and every public declaration has a comment.
 
     public_comments_test.py                 lists the declarations without one
-    public_comments_test.py core/tensor.h   of one header
+    public_comments_test.py core/tensor/tensor.h   of one header
 
 A comment documents the declaration below or beside it, and more declarations that follow without a
 blank line, another comment or a body of several lines: one comment documents a group, or overloads.

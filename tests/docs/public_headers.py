@@ -13,14 +13,14 @@ TOP_HEADERS = {"weir.h": "session/weir.h", "proto.h": "proto/proto.h"}  # as "we
 
 # Headers that are installed only because public headers include them. The formulas of random numbers
 # and of optimizers (kernels/) are of use to the authors of backends.
-DETAILS = {"core/mutex.h", "core/name_index.h", "core/per_thread.h", "kernels/philox.h",
-           "kernels/training-inl.h", "kernels/training.h", "rpc/master.h"}
+DETAILS = {"core/tensor/mutex.h", "core/graph/name_index.h", "core/graph/per_thread.h", "kernels/lib/philox.h",
+           "kernels/lib/training-inl.h", "kernels/lib/training.h", "rpc/master.h"}
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 
 
 def path_of(name):
-    """The file of a header: of "core/tensor.h", which is included as "weir/core/tensor.h". A header
+    """The file of a header: of "core/tensor/tensor.h", which is included as "weir/core/tensor/tensor.h". A header
     that is generated has a template."""
     path = os.path.join(ROOT, TOP_HEADERS.get(name, name))
     return path if os.path.exists(path) else path + ".in"

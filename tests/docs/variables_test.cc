@@ -2,7 +2,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "weir/ops/cond.h"
+#include "weir/ops/framework/cond.h"
 #include "weir/session/weir.h"
 #include "weir/tests/io/test_files.h"
 

@@ -7,9 +7,9 @@
 #include <sstream>
 #include <string>
 
-#include "weir/core/name_index.h"
-#include "weir/core/per_thread.h"
-#include "weir/core/text_proto.h"
+#include "weir/core/graph/name_index.h"
+#include "weir/core/graph/per_thread.h"
+#include "weir/core/io/text_proto.h"
 #include "weir/proto.h"
 #include "weir/rpc/client.h"
 #include "weir/rpc/master.h"
@@ -43,104 +43,108 @@ class Layer : public weir::Module {
 };
 
 const Use kCore[] = {
-    {"weir/core/allocator.h", [](weir::Graph&) { return !weir::HostAllocator().name().empty(); }},
-    {"weir/core/attr.h",
+    {"weir/core/tensor/allocator.h",
+     [](weir::Graph&) { return !weir::HostAllocator().name().empty(); }},
+    {"weir/core/graph/attr.h",
      [](weir::Graph&) { return weir::AttrValue(int64_t{1}) == weir::AttrValue(int64_t{1}); }},
-    {"weir/core/bundle.h",
+    {"weir/core/io/bundle.h",
      [](weir::Graph&) {
        return !weir::MergeBundles({Scratch("weir_none")}, Scratch("weir_none")).ok();
      }},
-    {"weir/core/cancellation.h",
+    {"weir/core/tensor/cancellation.h",
      [](weir::Graph&) {
        weir::Cancellation step;
        const weir::ScopedCancellation works_for(&step);
        step.Cancel(absl::CancelledError("over"));
        return weir::ScopedCancellation::Current()->cancelled();
      }},
-    {"weir/core/checkpoint_state.h",
+    {"weir/core/io/checkpoint_state.h",
      [](weir::Graph&) { return !weir::ReadCheckpointState(Scratch("weir_none")).ok(); }},
-    {"weir/core/collection.h",
+    {"weir/core/graph/collection.h",
      [](weir::Graph&) { return std::get<int64_t>(weir::CollectionItem(int64_t{3})) == 3; }},
-    {"weir/core/device.h", [](weir::Graph&) { return weir::NewCpuDevice()->is_host(); }},
-    {"weir/core/dtype.h",
+    {"weir/core/runtime/device.h", [](weir::Graph&) { return weir::NewCpuDevice()->is_host(); }},
+    {"weir/core/tensor/dtype.h",
      [](weir::Graph&) { return weir::DataTypeName(weir::DT_FLOAT) == "float"; }},
-    {"weir/core/event_writer.h",
+    {"weir/core/io/event_writer.h",
      [](weir::Graph&) { return !weir::EventWriter::Create("/proc/weir_none").ok(); }},
-    {"weir/core/file.h",
+    {"weir/core/io/file.h",
      [](weir::Graph&) { return !weir::Files().Open(Scratch("weir_none")).ok(); }},
-    {"weir/core/function_library.h",
+    {"weir/core/io/function_library.h",
      [](weir::Graph& g) {
        weir::Graph body;
        const weir::Output x = weir::Placeholder(body, weir::DT_FLOAT);
        return weir::DefineFunction(g, "twice", body, {x}, {x + x}).ok();
      }},
-    {"weir/core/gradient.h",
+    {"weir/core/graph/gradient.h",
      [](weir::Graph& g) { return !weir::Grad(Floats(g)).none() && weir::Grad().none(); }},
-    {"weir/core/graph.h", [](weir::Graph& g) { return g.FindNode("none") == nullptr; }},
-    {"weir/core/graph_io.h",
+    {"weir/core/graph/graph.h", [](weir::Graph& g) { return g.FindNode("none") == nullptr; }},
+    {"weir/core/io/graph_io.h",
      [](weir::Graph& g) {
        Floats(g);
        weir::Graph copy;
        return weir::ImportGraph(copy, weir::SerializeGraph(g)).ok() &&
               copy.nodes().size() == g.nodes().size();
      }},
-    {"weir/core/kernel.h",
+    {"weir/core/runtime/kernel.h",
      [](weir::Graph&) { return !weir::BuiltinKernels().KernelsOf("MatMul").empty(); }},
-    {"weir/core/mutex.h",
+    {"weir/core/tensor/mutex.h",
      [](weir::Graph&) {
        weir::Mutex mutex;
        const weir::MutexLock lock(mutex);
        return true;
      }},
-    {"weir/core/name_index.h",
+    {"weir/core/graph/name_index.h",
      [](weir::Graph&) { return weir::NameIndex().Find("none") == nullptr; }},
-    {"weir/core/npy.h",
+    {"weir/core/io/npy.h",
      [](weir::Graph&) {
        return weir::SerializeNpy(weir::Tensor::Vector<float>({1, 2})).ok();
      }},
-    {"weir/core/numeric_types.h", [](weir::Graph&) { return float(weir::half(1.5f)) == 1.5f; }},
-    {"weir/core/op.h",
+    {"weir/core/tensor/numeric_types.h",
+     [](weir::Graph&) { return float(weir::half(1.5f)) == 1.5f; }},
+    {"weir/core/graph/op.h",
      [](weir::Graph&) { return weir::OpSpec("Mine").In("x: float").inputs().size() == 1; }},
-    {"weir/core/op_traits.h",
+    {"weir/core/graph/op_traits.h",
      [](weir::Graph&) { return weir::BuiltinOps().Find("Add")->traits().elementwise; }},
-    {"weir/core/output.h",
+    {"weir/core/graph/output.h",
      [](weir::Graph& g) {
        return Floats(g).valid() && !weir::Output().valid() && !weir::Operation().valid();
      }},
-    {"weir/core/per_thread.h", [](weir::Graph&) { return weir::PerThread<int>().get() == 0; }},
-    {"weir/core/record.h",
+    {"weir/core/graph/per_thread.h",
+     [](weir::Graph&) { return weir::PerThread<int>().get() == 0; }},
+    {"weir/core/io/record.h",
      [](weir::Graph&) { return !weir::RecordReader::Open(Scratch("weir_none")).ok(); }},
-    {"weir/core/resource.h",
+    {"weir/core/runtime/resource.h",
      [](weir::Graph&) {
        return !weir::VariableState("v", weir::DT_FLOAT, weir::Shape({2})).IsInitialized();
      }},
-    {"weir/core/resource_handle.h",
+    {"weir/core/tensor/resource_handle.h",
      [](weir::Graph&) { return weir::ResourceHandle().name.empty(); }},
-    {"weir/core/scope.h",
+    {"weir/core/graph/scope.h",
      [](weir::Graph& g) {
        const weir::NameScope scope(g, "a");
        return Floats(g).name() == "a/Const:0";
      }},
-    {"weir/core/shape.h",
+    {"weir/core/tensor/shape.h",
      [](weir::Graph&) {
        return weir::BroadcastShapes({2, 1}, {3})->num_elements() == 6;
      }},
-    {"weir/core/shape_context.h", [](weir::Graph&) { return *weir::AddDims(2, 3) == 5; }},
-    {"weir/core/status.h", [](weir::Graph&) { return !weir::InvalidArgument("no").ok(); }},
-    {"weir/core/tensor.h",
+    {"weir/core/graph/shape_context.h", [](weir::Graph&) { return *weir::AddDims(2, 3) == 5; }},
+    {"weir/core/tensor/status.h", [](weir::Graph&) { return !weir::InvalidArgument("no").ok(); }},
+    {"weir/core/tensor/tensor.h",
      [](weir::Graph&) {
        return weir::Tensor::Vector<float>({1, 2}).num_elements() == 2;
      }},
-    {"weir/core/tensor_slice.h", [](weir::Graph&) { return weir::TensorSlice::Parse("0,2").ok(); }},
-    {"weir/core/text_proto.h",
+    {"weir/core/io/tensor_slice.h",
+     [](weir::Graph&) { return weir::TensorSlice::Parse("0,2").ok(); }},
+    {"weir/core/io/text_proto.h",
      [](weir::Graph&) {
        weir::proto::GraphDef def;
        return weir::ParseTextProto("node { name: 'a' op: 'NoOp' }", "text", &def).ok() &&
               def.node(0).name() == "a";
      }},
-    {"weir/core/thread_pool.h",
+    {"weir/core/runtime/thread_pool.h",
      [](weir::Graph&) { return weir::ThreadPool(2).num_threads() == 2; }},
-    {"weir/core/version.h",
+    {"weir/core/tensor/version.h",
      [](weir::Graph&) {
        return WEIR_VERSION == std::to_string(WEIR_VERSION_MAJOR) + "." +
                                   std::to_string(WEIR_VERSION_MINOR) + "." +
@@ -164,7 +168,7 @@ class NoDevices : public weir::Backend {
 };
 
 const Use kKernels[] = {
-    {"weir/kernels/backend.h",
+    {"weir/kernels/lib/backend.h",
      [](weir::Graph& g) {
        auto backends = std::make_shared<weir::BackendRegistry>(&weir::BuiltinBackends());
        if (!backends->Add(std::make_unique<NoDevices>()).ok()) return false;
@@ -172,232 +176,232 @@ const Use kKernels[] = {
        options.backends = backends;
        return weir::Session::Create(g, options).ok();
      }},
-    {"weir/kernels/device_primitives.h",
+    {"weir/kernels/lib/device_primitives.h",
      [](weir::Graph&) { return weir::DevicePrimitives::GatherArgs().batch == 1; }},
-    {"weir/kernels/philox.h",
+    {"weir/kernels/lib/philox.h",
      [](weir::Graph&) {
        uint32_t words[4];
        weir::Philox(1, 2)(words);
        return words[0] != words[1];
      }},
-    {"weir/kernels/training-inl.h",
+    {"weir/kernels/lib/training-inl.h",
      [](weir::Graph&) {
        float v = 1;
        weir::functor::GradientDescent<weir::UpdateMath<float>>(weir::UpdateScalars{{0.5}})(2, v,
                                                                                            nullptr);
        return v == 0;
      }},
-    {"weir/kernels/training.h",
+    {"weir/kernels/lib/training.h",
      [](weir::Graph&) { return weir::UpdateMath<float>::Max(1, 2) == 2; }},
 };
 
 const Use kOps[] = {
-    {"weir/ops/array.h",
+    {"weir/ops/lib/array.h",
      [](weir::Graph& g) {
        return Made(weir::Reshape(Floats(g), {2, 1}));
      }},
-    {"weir/ops/boolean_mask.h",
+    {"weir/ops/lib/boolean_mask.h",
      [](weir::Graph& g) {
        return Made(weir::BooleanMask(Floats(g), weir::Const(g, {true, false})));
      }},
-    {"weir/ops/broadcast_weights.h",
+    {"weir/ops/layers/broadcast_weights.h",
      [](weir::Graph& g) { return Made(weir::BroadcastWeights(weir::Const(g, 1.f), Floats(g))); }},
-    {"weir/ops/candidate.h",
+    {"weir/ops/nn/candidate.h",
      [](weir::Graph& g) {
        const weir::Output classes = weir::Const<int64_t>(g, weir::Shape({1, 1}), {0});
        weir::CandidateOptions options;
        options.range_max = 5;
        return Made(weir::UniformCandidateSampler(classes, options).sampled);
      }},
-    {"weir/ops/clip.h", [](weir::Graph& g) { return Made(weir::ClipByNorm(Floats(g), 1)); }},
-    {"weir/ops/collections.h",
+    {"weir/ops/math/clip.h", [](weir::Graph& g) { return Made(weir::ClipByNorm(Floats(g), 1)); }},
+    {"weir/ops/lib/collections.h",
      [](weir::Graph& g) {
        return Var(g).shape() == weir::Shape({2}) &&
               g.collection(weir::collections::kGlobalVariables).size() == 1;
      }},
-    {"weir/ops/cond.h",
+    {"weir/ops/framework/cond.h",
      [](weir::Graph& g) {
        return Made(weir::Cond(
            weir::Const(g, true), [&] { return Floats(g); }, [&] { return Floats(g); }));
      }},
-    {"weir/ops/control_flow.h", [](weir::Graph& g) { return weir::NoOp(g).name() == "NoOp"; }},
-    {"weir/ops/ctc.h",
+    {"weir/ops/framework/control_flow.h", [](weir::Graph& g) { return weir::NoOp(g).name() == "NoOp"; }},
+    {"weir/ops/nn/ctc.h",
      [](weir::Graph& g) {
        const weir::Output x = weir::Const<float>(g, weir::Shape({1, 1, 2}), {1, 2});
        return Made(weir::CtcGreedyDecoder(x, weir::Const(g, {1})).log_probability);
      }},
-    {"weir/ops/data_flow.h",
+    {"weir/ops/containers/data_flow.h",
      [](weir::Graph& g) {
        return Made(weir::DynamicPartition(Floats(g), weir::Const(g, {0, 1}), 2)[1]);
      }},
-    {"weir/ops/device_setter.h", [](weir::Graph&) { return !weir::StandardPsOps().empty(); }},
-    {"weir/ops/dynamic_rnn.h", [](weir::Graph&) { return weir::BasicLstmCell(3) != nullptr; }},
-    {"weir/ops/einsum.h",
+    {"weir/ops/framework/device_setter.h", [](weir::Graph&) { return !weir::StandardPsOps().empty(); }},
+    {"weir/ops/nn/dynamic_rnn.h", [](weir::Graph&) { return weir::BasicLstmCell(3) != nullptr; }},
+    {"weir/ops/linalg/einsum.h",
      [](weir::Graph&) { return weir::EinsumEquation::Parse("ij,jk->ik", 2).ok(); }},
-    {"weir/ops/fft.h",
+    {"weir/ops/linalg/fft.h",
      [](weir::Graph& g) { return Made(weir::Fft(weir::Cast(Floats(g), weir::DT_COMPLEX64))); }},
-    {"weir/ops/fit.h", [](weir::Graph& g) { return Made(weir::IsotonicRegression(Square2(g))); }},
-    {"weir/ops/function.h",
+    {"weir/ops/linalg/fit.h", [](weir::Graph& g) { return Made(weir::IsotonicRegression(Square2(g))); }},
+    {"weir/ops/framework/function.h",
      [](weir::Graph& g) {
        weir::Graph body;
        const weir::Output x = weir::Placeholder(body, weir::DT_FLOAT);
        return weir::DefineFunction(g, "twice", body, {x}, {x + x}).ok() &&
               Made(weir::Call(g, {"twice", {}}, {Floats(g)})[0]);
      }},
-    {"weir/ops/functional.h",
+    {"weir/ops/containers/functional.h",
      [](weir::Graph& g) {
        const auto twice = [](const weir::Outputs& row) { return weir::Outputs{row[0] * 2.f}; };
        return Made(weir::MapFn(twice, {Floats(g)})[0]);
      }},
-    {"weir/ops/gradient_util.h", [](weir::Graph&) { return weir::IsTrainable(weir::DT_FLOAT); }},
-    {"weir/ops/gradients.h",
+    {"weir/ops/framework/gradient_util.h", [](weir::Graph&) { return weir::IsTrainable(weir::DT_FLOAT); }},
+    {"weir/ops/framework/gradients.h",
      [](weir::Graph& g) {
        const weir::Output x = Floats(g);
        return Made(weir::Gradients({x * x}, {x})[0].dense());
      }},
-    {"weir/ops/image.h",
+    {"weir/ops/image/image.h",
      [](weir::Graph& g) { return Made(weir::DecodePng(weir::Const(g, "bytes"))); }},
-    {"weir/ops/initializers.h",
+    {"weir/ops/framework/initializers.h",
      [](weir::Graph& g) {
        return weir::GetVariable(g, "v", {2}, weir::Zeros()).shape() == weir::Shape({2});
      }},
-    {"weir/ops/inplace.h",
+    {"weir/ops/array/inplace.h",
      [](weir::Graph& g) { return Made(weir::ParallelStack({weir::Const(g, {1.f})})); }},
-    {"weir/ops/io.h", [](weir::Graph& g) { return Made(weir::ReadFile(weir::Const(g, "none"))); }},
-    {"weir/ops/layers.h", [](weir::Graph& g) { return Made(weir::layers::Dense(Square2(g), 3)); }},
-    {"weir/ops/linalg.h", [](weir::Graph& g) { return Made(weir::Cholesky(Square2(g))); }},
-    {"weir/ops/literal.h", [](weir::Graph& g) { return Made(weir::TensorArg(2.5).In(g)); }},
-    {"weir/ops/losses.h",
+    {"weir/ops/data/io.h", [](weir::Graph& g) { return Made(weir::ReadFile(weir::Const(g, "none"))); }},
+    {"weir/ops/layers/layers.h", [](weir::Graph& g) { return Made(weir::layers::Dense(Square2(g), 3)); }},
+    {"weir/ops/linalg/linalg.h", [](weir::Graph& g) { return Made(weir::Cholesky(Square2(g))); }},
+    {"weir/ops/lib/literal.h", [](weir::Graph& g) { return Made(weir::TensorArg(2.5).In(g)); }},
+    {"weir/ops/layers/losses.h",
      [](weir::Graph& g) { return Made(weir::losses::AbsoluteDifference(Floats(g), Floats(g))); }},
-    {"weir/ops/math.h", [](weir::Graph& g) { return Made(weir::Add(Floats(g), Floats(g))); }},
-    {"weir/ops/math_special.h", [](weir::Graph& g) { return Made(weir::BesselI0(Floats(g))); }},
-    {"weir/ops/metrics.h",
+    {"weir/ops/lib/math.h", [](weir::Graph& g) { return Made(weir::Add(Floats(g), Floats(g))); }},
+    {"weir/ops/math/math_special.h", [](weir::Graph& g) { return Made(weir::BesselI0(Floats(g))); }},
+    {"weir/ops/layers/metrics.h",
      [](weir::Graph& g) { return Made(weir::metrics::Mean(Floats(g)).value); }},
-    {"weir/ops/mirrored_variable.h",
+    {"weir/ops/framework/mirrored_variable.h",
      [](weir::Graph& g) {
        const weir::Variable v = weir::MakeMirroredVariable(g, {1.0, 2.0}, {"/cpu:0"});
        return v.replicas().size() == 1;
      }},
-    {"weir/ops/module.h", [](weir::Graph& g) { return Layer(g).variables().size() == 1; }},
-    {"weir/ops/moving_averages.h",
+    {"weir/ops/layers/module.h", [](weir::Graph& g) { return Layer(g).variables().size() == 1; }},
+    {"weir/ops/train/moving_averages.h",
      [](weir::Graph& g) { return Made(weir::AssignMovingAverage(Var(g), Floats(g), 0.9)); }},
-    {"weir/ops/nn.h", [](weir::Graph& g) { return Made(weir::Relu(Floats(g))); }},
-    {"weir/ops/optimizer.h",
+    {"weir/ops/nn/nn.h", [](weir::Graph& g) { return Made(weir::Relu(Floats(g))); }},
+    {"weir/ops/train/optimizer.h",
      [](weir::Graph& g) {
        weir::GradientDescent descent(0.1);
        weir::Optimizer& base = descent;
        const weir::Variable v = Var(g);
        return base.Minimize(weir::ReduceSum(v * v)).node != nullptr;
      }},
-    {"weir/ops/optimizers.h",
+    {"weir/ops/train/optimizers.h",
      [](weir::Graph& g) {
        const weir::Variable v = Var(g);
        return weir::Adam(0.1).Minimize(weir::ReduceSum(v * v)).node != nullptr;
      }},
-    {"weir/ops/parsing.h",
+    {"weir/ops/data/parsing.h",
      [](weir::Graph& g) { return Made(weir::DecodeRaw(weir::Const(g, "abcd"), weir::DT_FLOAT)); }},
-    {"weir/ops/partitioner.h",
+    {"weir/ops/framework/partitioner.h",
      [](weir::Graph&) {
        return weir::FixedSizePartitioner(2)(weir::Shape({4}), weir::DT_FLOAT)->at(0) == 2;
      }},
-    {"weir/ops/print.h",
+    {"weir/ops/framework/print.h",
      [](weir::Graph&) {
        std::ostringstream out;
        out << weir::Shape({2, 3}) << weir::DT_FLOAT;
        return out.str() == "[2,3]float";
      }},
-    {"weir/ops/quantize.h",
+    {"weir/ops/quantize/quantize.h",
      [](weir::Graph& g) {
        const weir::Output low = weir::Const(g, 0.f), high = weir::Const(g, 4.f);
        return Made(weir::QuantizeV2(Floats(g), low, high, weir::DT_QUINT8).output);
      }},
-    {"weir/ops/queue.h",
+    {"weir/ops/containers/queue.h",
      [](weir::Graph& g) { return Made(weir::Queue::Fifo(g, 3, {weir::DT_FLOAT}).Size()); }},
-    {"weir/ops/queue_runner.h",
+    {"weir/ops/train/queue_runner.h",
      [](weir::Graph& g) {
        const weir::Queue queue = weir::Queue::Fifo(g, 3, {weir::DT_FLOAT});
        const weir::Operation enqueue = queue.Enqueue({weir::Const(g, 1.f)});
        return !weir::AddQueueRunner(queue, {enqueue})->ToBytes().empty();
      }},
-    {"weir/ops/ragged.h",
+    {"weir/ops/sparse/ragged.h",
      [](weir::Graph& g) {
        const weir::Output starts = weir::Const(g, {0}), limits = weir::Const(g, {3});
        return Made(weir::RaggedRange(starts, limits, weir::Const(g, {1})).values);
      }},
-    {"weir/ops/random.h", [](weir::Graph& g) { return Made(weir::RandomUniform(g, {2})); }},
-    {"weir/ops/reader.h",
+    {"weir/ops/random/random.h", [](weir::Graph& g) { return Made(weir::RandomUniform(g, {2})); }},
+    {"weir/ops/data/reader.h",
      [](weir::Graph& g) {
        weir::Reader::TextLine(g);
        return !g.nodes().empty();
      }},
-    {"weir/ops/remap.h",
+    {"weir/ops/data/remap.h",
      [](weir::Graph& g) {
        const weir::Output now = weir::Const(g, "new"), before = weir::Const(g, "old");
        return Made(weir::GenerateVocabRemapping(now, before, 0, 2).remapping);
      }},
-    {"weir/ops/rnn.h",
+    {"weir/ops/nn/rnn.h",
      [](weir::Graph& g) {
        const weir::Output one = weir::Const<float>(g, weir::Shape({1, 1}), {1});
        const weir::Output peep = weir::Const(g, {0.f}), b = weir::Const(g, {0.f, 0.f, 0.f, 0.f});
        const weir::Output w = weir::Const<float>(g, weir::Shape({2, 4}), {1, 1, 1, 1, 1, 1, 1, 1});
        return Made(weir::LstmBlockCell(one, one, one, {w, peep, peep, peep, b}).h);
      }},
-    {"weir/ops/saver.h",
+    {"weir/ops/train/saver.h",
      [](weir::Graph& g) {
        const auto def = weir::BuildSaverGraph(g, weir::NameVariables({Var(g)}));
        return def.ok() && *weir::SaverDef::FromBytes(def->ToBytes()) == *def;
      }},
-    {"weir/ops/schedules.h",
+    {"weir/ops/train/schedules.h",
      [](weir::Graph& g) { return Made(weir::ExponentialDecay(0.1, weir::Const(g, 1), 10, 0.9)); }},
-    {"weir/ops/search.h",
+    {"weir/ops/math/search.h",
      [](weir::Graph& g) { return Made(weir::SearchSorted(Floats(g), Floats(g))); }},
-    {"weir/ops/sets.h",
+    {"weir/ops/sparse/sets.h",
      [](weir::Graph& g) {
        const weir::Output a = weir::Const<int32_t>(g, weir::Shape({1, 2}), {1, 2});
        const weir::Output b = weir::Const<int32_t>(g, weir::Shape({1, 1}), {1});
        return Made(weir::SetUnion(a, b).values);
      }},
-    {"weir/ops/slots.h",
+    {"weir/ops/train/slots.h",
      [](weir::Graph& g) {
        return weir::CreateSlot(Var(g), "slot", weir::Zeros()).shape() == weir::Shape({2});
      }},
-    {"weir/ops/sparse.h",
+    {"weir/ops/sparse/sparse.h",
      [](weir::Graph& g) { return Made(weir::SparseTensorToDense(Sparse(g))); }},
-    {"weir/ops/state.h",
+    {"weir/ops/framework/state.h",
      [](weir::Graph& g) {
        return Made(weir::VarHandleOp(g, weir::DT_FLOAT, {2}, {.name = "bare"}));
      }},
-    {"weir/ops/string.h", [](weir::Graph& g) { return Made(weir::AsString(Floats(g))); }},
-    {"weir/ops/summary.h",
+    {"weir/ops/text/string.h", [](weir::Graph& g) { return Made(weir::AsString(Floats(g))); }},
+    {"weir/ops/data/summary.h",
      [](weir::Graph& g) { return Made(weir::summary::Scalar("s", weir::Const(g, 1.f))); }},
-    {"weir/ops/table.h",
+    {"weir/ops/containers/table.h",
      [](weir::Graph& g) {
        const weir::Output keys = weir::Const(g, {1, 2}), missing = weir::Const(g, 0.f);
        return Made(weir::StaticHashTable(keys, Floats(g), missing).handle());
      }},
-    {"weir/ops/tensor_array.h", [](weir::Graph&) { return sizeof(weir::TensorArray) > 0; }},
-    {"weir/ops/variable.h",
+    {"weir/ops/containers/tensor_array.h", [](weir::Graph&) { return sizeof(weir::TensorArray) > 0; }},
+    {"weir/ops/framework/variable.h",
      [](weir::Graph& g) {
        const weir::Variable v = Var(g);
        return *weir::Variable::FromBytes(g, *v.ToBytes()) == v;
      }},
-    {"weir/ops/variable_scope.h",
+    {"weir/ops/framework/variable_scope.h",
      [](weir::Graph& g) {
        const weir::VariableScope scope(g, "a");
        return weir::GetVariable(g, "v", {2}).name() == "a/v:0";
      }},
-    {"weir/ops/variables.h",
+    {"weir/ops/framework/variables.h",
      [](weir::Graph& g) {
        const weir::Variable v = Var(g);
        return weir::GlobalVariables(g) == weir::Variables{v};
      }},
-    {"weir/ops/while_loop.h",
+    {"weir/ops/framework/while_loop.h",
      [](weir::Graph& g) {
        return Made(weir::WhileLoop([](const weir::Outputs& x) { return x[0] < 3.f; },
                              [](const weir::Outputs& x) { return weir::Outputs{x[0] + 1.f}; },
                              {weir::Const(g, 0.f)})[0]);
      }},
-    {"weir/ops/window.h", [](weir::Graph&) { return weir::ParseDataFormat("NHWC").ok(); }},
+    {"weir/ops/lib/window.h", [](weir::Graph&) { return weir::ParseDataFormat("NHWC").ok(); }},
 };
 
 const Use kSessions[] = {
@@ -412,34 +416,34 @@ const Use kSessions[] = {
      }},
     {"weir/rpc/server.h",
      [](weir::Graph&) { return weir::rpc::Server::Start({})->get()->port() > 0; }},
-    {"weir/session/coordinator.h",
+    {"weir/session/train/coordinator.h",
      [](weir::Graph&) {
        weir::Coordinator threads;
        threads.RequestStop();
        return threads.Join().ok();
      }},
-    {"weir/session/freeze.h",
+    {"weir/session/model/freeze.h",
      [](weir::Graph& g) {
        const weir::Output x = Floats(g) * 2.f;
        weir::Session session = *weir::Session::Create(g);
        return weir::FreezeGraph(session, {x}).ok();
      }},
-    {"weir/session/hook.h", [](weir::Graph&) { return sizeof(weir::SessionHook) > 0; }},
-    {"weir/session/hooks.h",
+    {"weir/session/train/hook.h", [](weir::Graph&) { return sizeof(weir::SessionHook) > 0; }},
+    {"weir/session/train/hooks.h",
      [](weir::Graph&) { return weir::StopAtStep({.last_step = 2}) != nullptr; }},
-    {"weir/session/meta_graph.h",
+    {"weir/session/model/meta_graph.h",
      [](weir::Graph& g) {
        Var(g);
        weir::Graph copy;
        return weir::ImportMetaGraph(copy, weir::SerializeMetaGraph(g)).ok() &&
               weir::GlobalVariables(copy).size() == 1;
      }},
-    {"weir/session/monitored_session.h",
+    {"weir/session/train/monitored_session.h",
      [](weir::Graph& g) {
        Var(g);
        return weir::MonitoredSession::Create(g).ok();
      }},
-    {"weir/session/pass_report.h",
+    {"weir/session/plan/pass_report.h",
      [](weir::Graph& g) {
        const weir::Output x = Floats(g) * 2.f;
        int passes = 0, nodes = 0;
@@ -450,23 +454,25 @@ const Use kSessions[] = {
        weir::Session session = *weir::Session::Create(g, {.on_pass = on_pass});
        return session.Run({x}).ok() && passes > 5 && nodes > 0;
      }},
-    {"weir/session/queue_runner.h",
+    {"weir/session/train/queue_runner.h",
      [](weir::Graph& g) {
        weir::Session session = *weir::Session::Create(g);
        weir::Coordinator threads;
        return weir::StartQueueRunners(session, threads).ok();
      }},
-    {"weir/session/saved_model.h",
+    {"weir/session/model/saved_model.h",
      [](weir::Graph&) { return !weir::LoadSavedModel(Scratch("weir_none"), {"serve"}).ok(); }},
-    {"weir/session/saver.h",
+    {"weir/session/model/saver.h",
      [](weir::Graph& g) { return Var(g).op_name() == "Variable" && weir::Saver::Create(g).ok(); }},
-    {"weir/session/scaffold.h", [](weir::Graph&) { return sizeof(weir::Scaffold) > 0; }},
+    {"weir/session/train/scaffold.h", [](weir::Graph&) { return sizeof(weir::Scaffold) > 0; }},
+    {"weir/session/plan/session_options.h",
+     [](Graph&) { return SessionOptions().allow_soft_placement; }},
     {"weir/session/session.h",
      [](weir::Graph& g) {
        const weir::Output x = Floats(g);
        return weir::Session::Create(g)->Run({x}).ok();
      }},
-    {"weir/session/variable_io.h",
+    {"weir/session/model/variable_io.h",
      [](weir::Graph& g) {
        const weir::Output x = Floats(g);
        weir::Session session = *weir::Session::Create(g);

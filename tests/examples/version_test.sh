@@ -16,7 +16,7 @@ check() { # WHAT VERSION
 
 [[ $version =~ ^[0-9]+\.[0-9]+\.[0-9]+$ ]]
 check "weir --version" "$(bin/weir --version | sed 's/^weir \(.*\), GraphDef version [0-9]*$/\1/')"
-defined() { sed -n "s/^#define $1 //p" include/weir/core/version.h; }
+defined() { sed -n "s/^#define $1 //p" include/weir/core/tensor/version.h; }
 check WEIR_VERSION "$(defined WEIR_VERSION | tr -d '"')"
 check WEIR_VERSION_MAJOR... "$(defined WEIR_VERSION_MAJOR).$(defined WEIR_VERSION_MINOR).$(defined WEIR_VERSION_PATCH)"
 for library in weir weir_rpc; do

@@ -6,12 +6,12 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "weir/core/file.h"
-#include "weir/core/graph_io.h"
+#include "weir/core/io/file.h"
+#include "weir/core/io/graph_io.h"
 #include "weir/proto/meta_graph.pb.h"
 #include "weir/tests/fuzz/mutate.h"
-#include "weir/tools/case_runner.h"
-#include "weir/tools/value_file.h"
+#include "weir/tools/case/case_runner.h"
+#include "weir/tools/lib/value_file.h"
 
 namespace weir::fuzz {
 

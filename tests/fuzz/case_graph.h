@@ -4,13 +4,13 @@
 #include <string>
 #include <vector>
 
-#include "weir/core/status.h"
+#include "weir/core/tensor/status.h"
 
 namespace weir::fuzz {
 
-// Returns the serialized graph of a recorded case (tools/case_runner.h), with marks (mutate.h) for
-// the feeds, fetches and targets of its first steps. Returns UNIMPLEMENTED for a case that needs
-// more than a graph.
+// Returns the serialized graph of a recorded case (tools/case/case_runner.h), with marks (mutate.h)
+// for the feeds, fetches and targets of its first steps. Returns UNIMPLEMENTED for a case that
+// needs more than a graph.
 absl::StatusOr<std::string> CaseGraph(const std::string& folder);
 
 // Returns the seed graphs: files that end in ".pb", and the cases, in these directories and their

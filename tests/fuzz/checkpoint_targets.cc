@@ -1,12 +1,12 @@
 #include <map>
 
-#include "weir/core/bundle.h"
-#include "weir/core/checkpoint_state.h"
-#include "weir/core/coding.h"
-#include "weir/core/crc32c.h"
-#include "weir/core/file.h"
-#include "weir/core/sstable.h"
-#include "weir/core/sstable_writer.h"
+#include "weir/core/io/bundle.h"
+#include "weir/core/io/checkpoint_state.h"
+#include "weir/core/io/coding.h"
+#include "weir/core/io/crc32c.h"
+#include "weir/core/io/file.h"
+#include "weir/core/io/sstable.h"
+#include "weir/core/io/sstable_writer.h"
 #include "weir/tests/fuzz/targets.h"
 #include "weir/tests/io/test_files.h"
 

@@ -2,7 +2,7 @@
 #include <random>
 
 #include "gtest/gtest.h"
-#include "weir/core/file.h"
+#include "weir/core/io/file.h"
 #include "weir/tests/fuzz/targets.h"
 #include "weir/tests/io/test_files.h"
 

@@ -1,5 +1,5 @@
-#include "weir/ops/array.h"
-#include "weir/ops/registry.h"
+#include "weir/ops/lib/array.h"
+#include "weir/ops/lib/registry.h"
 #include "weir/session/session.h"
 #include "weir/tests/fuzz/targets.h"
 

@@ -1,11 +1,11 @@
-#include "weir/core/coding.h"
-#include "weir/core/crc32c.h"
-#include "weir/core/file.h"
-#include "weir/core/npy.h"
-#include "weir/core/record.h"
+#include "weir/core/io/coding.h"
+#include "weir/core/io/crc32c.h"
+#include "weir/core/io/file.h"
+#include "weir/core/io/npy.h"
+#include "weir/core/io/record.h"
 #include "weir/tests/fuzz/targets.h"
 #include "weir/tests/io/test_files.h"
-#include "weir/tools/event_log.h"
+#include "weir/tools/events/event_log.h"
 
 namespace weir::fuzz {
 

@@ -1,7 +1,7 @@
-#include "weir/core/file.h"
-#include "weir/core/graph_io.h"
+#include "weir/core/io/file.h"
+#include "weir/core/io/graph_io.h"
 #include "weir/proto/graph.pb.h"
-#include "weir/tests/core/test_ops.h"
+#include "weir/tests/core/graph/test_ops.h"
 #include "weir/tests/fuzz/targets.h"
 #include "weir/tests/io/test_files.h"
 

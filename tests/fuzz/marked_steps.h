@@ -4,7 +4,7 @@
 #include <map>
 #include <vector>
 
-#include "weir/core/graph.h"
+#include "weir/core/graph/graph.h"
 #include "weir/session/session.h"
 
 namespace weir::fuzz {

@@ -7,8 +7,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "weir/core/graph_io.h"
-#include "weir/core/op.h"
+#include "weir/core/graph/op.h"
+#include "weir/core/io/graph_io.h"
 #include "weir/proto/graph.pb.h"
 #include "weir/tests/fuzz/random_values.h"
 

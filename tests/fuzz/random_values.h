@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "weir/core/tensor.h"
+#include "weir/core/tensor/tensor.h"
 
 namespace weir::fuzz {
 

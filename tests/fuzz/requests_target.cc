@@ -2,9 +2,9 @@
 #include <string>
 #include <type_traits>
 
-#include "weir/core/graph_io.h"
-#include "weir/ops/array.h"
-#include "weir/ops/math.h"
+#include "weir/core/io/graph_io.h"
+#include "weir/ops/lib/array.h"
+#include "weir/ops/lib/math.h"
 #include "weir/proto/master.pb.h"
 #include "weir/rpc/master.h"
 #include "weir/tests/fuzz/targets.h"

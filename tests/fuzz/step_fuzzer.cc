@@ -20,7 +20,7 @@
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
-#include "weir/core/file.h"
+#include "weir/core/io/file.h"
 #include "weir/proto/graph.pb.h"
 #include "weir/tests/fuzz/mutate.h"
 #include "weir/tests/fuzz/targets.h"

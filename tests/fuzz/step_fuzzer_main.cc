@@ -2,7 +2,7 @@
 #include <cstdio>
 
 #include "absl/strings/str_cat.h"
-#include "weir/core/file.h"
+#include "weir/core/io/file.h"
 #include "weir/tests/fuzz/case_graph.h"
 #include "weir/tests/fuzz/step_fuzzer.h"
 #include "weir/tests/fuzz/targets.h"

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_join.h"
 #include "gtest/gtest.h"
-#include "weir/core/file.h"
+#include "weir/core/io/file.h"
 #include "weir/tests/fuzz/case_graph.h"
 #include "weir/tests/io/test_files.h"
 

@@ -1,12 +1,12 @@
 #include <map>
 
 #include "absl/strings/match.h"
-#include "weir/core/graph_io.h"
-#include "weir/kernels/backend.h"
-#include "weir/ops/registry.h"
+#include "weir/core/io/graph_io.h"
+#include "weir/kernels/lib/backend.h"
+#include "weir/ops/lib/registry.h"
 #include "weir/proto/graph.pb.h"
-#include "weir/session/freeze.h"
-#include "weir/session/passes.h"
+#include "weir/session/model/freeze.h"
+#include "weir/session/passes/passes.h"
 #include "weir/session/session.h"
 #include "weir/tests/fuzz/marked_steps.h"
 #include "weir/tests/fuzz/targets.h"

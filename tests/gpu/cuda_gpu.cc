@@ -1,7 +1,7 @@
 #include <utility>
 #include <vector>
 
-#include "weir/kernels/backend.h"
+#include "weir/kernels/lib/backend.h"
 #include "weir/tests/gpu/test_gpu.h"
 
 namespace weir {

@@ -1,7 +1,7 @@
-// A host simulation of the part of CUDA's runtime that kernels/gpu_*.cc call: one GPU, whose memory
-// only its stream may access, and whose stream runs late. The next file does the same for cuBLAS
-// and cuDNN. With both, all host code that --config=cuda adds to a program runs without a GPU; they
-// are linked before the toolkit's libraries and replace them.
+// A host simulation of the part of CUDA's runtime that kernels/*/gpu_*.cc call: one GPU, whose
+// memory only its stream may access, and whose stream runs late. The next file does the same for
+// cuBLAS and cuDNN. With both, all host code that --config=cuda adds to a program runs without a
+// GPU; they are linked before the toolkit's libraries and replace them.
 
 #include <cuda_runtime_api.h>
 
@@ -11,8 +11,8 @@
 #include <map>
 #include <mutex>
 
-#include "weir/kernels/launch.h"
-#include "weir/tests/session/late_device.h"
+#include "weir/kernels/gpu/launch.h"
+#include "weir/tests/session/lib/late_device.h"
 
 namespace weir {
 namespace {

@@ -1,4 +1,4 @@
-// Reference implementations, in double, of the cuBLAS and cuDNN functions that kernels/*_gpu.cc
+// Reference implementations, in double, of the cuBLAS and cuDNN functions that kernels/*/*_gpu.cc
 // call; see fake_cuda.cc. They check the requirements of the real ones: strides, groups, types.
 
 #include <cublas_v2.h>
@@ -8,8 +8,8 @@
 #include <cstring>
 #include <vector>
 
-#include "weir/core/numeric_types.h"
-#include "weir/kernels/launch.h"
+#include "weir/core/tensor/numeric_types.h"
+#include "weir/kernels/gpu/launch.h"
 
 // cuDNN 9 has no equally simple replacement.
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"

@@ -1,13 +1,13 @@
-// Requirements that a session has of a device with a stream (core/device.h).
+// Requirements that a session has of a device with a stream (core/runtime/device.h).
 
 #include <algorithm>
 #include <future>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "weir/kernels/backend.h"
-#include "weir/ops/math.h"
-#include "weir/ops/variables.h"
+#include "weir/kernels/lib/backend.h"
+#include "weir/ops/framework/variables.h"
+#include "weir/ops/lib/math.h"
 #include "weir/tests/gpu/test_gpu.h"
 
 namespace weir {

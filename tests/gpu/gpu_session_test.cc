@@ -10,7 +10,7 @@
 #include "gtest/gtest.h"
 #include "weir/examples/digits/network.h"
 #include "weir/tests/gpu/test_gpu.h"
-#include "weir/tests/session/test_models.h"
+#include "weir/tests/session/lib/test_models.h"
 
 namespace weir {
 namespace {

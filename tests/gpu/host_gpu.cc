@@ -3,14 +3,14 @@
 #include <utility>
 #include <vector>
 
-#include "weir/kernels/backend.h"
-#include "weir/kernels/gpu_kernels.h"
-#include "weir/kernels/launch.h"
+#include "weir/kernels/gpu/gpu_kernels.h"
+#include "weir/kernels/gpu/launch.h"
+#include "weir/kernels/lib/backend.h"
 #include "weir/tests/gpu/test_gpu.h"
 
 namespace weir {
 
-// The target of the kernels' ForEach (kernels/launch.h).
+// The target of the kernels' ForEach (kernels/gpu/launch.h).
 void RunOnHostStream(void* stream, std::function<void()> work) {
   auto& gpu = *static_cast<HostGpu*>(stream);
   gpu.late_stream().Enqueue([&gpu, work = std::move(work)] {

@@ -3,14 +3,14 @@
 
 #include <string>
 
-#include "weir/kernels/gpu_primitives.h"
-#include "weir/tests/session/late_device.h"
+#include "weir/kernels/gpu/gpu_primitives.h"
+#include "weir/tests/session/lib/late_device.h"
 
 namespace weir {
 
 // A GPU simulated on the host: the GPU kernels' own sources, compiled as ordinary C++, on a stream
-// that runs late and with memory that other code must not access (tests/session/late_device.h). It
-// verifies that the kernels check, lay out, enqueue and compute correctly. It cannot verify what
+// that runs late and with memory that other code must not access (tests/session/lib/late_device.h).
+// It verifies that the kernels check, lay out, enqueue and compute correctly. It cannot verify what
 // nvcc and a GPU do with the same sources.
 //
 // Kernels that call NVIDIA's libraries (matrix products, convolutions) are excluded: for these ops

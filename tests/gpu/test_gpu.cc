@@ -1,6 +1,6 @@
 #include "weir/tests/gpu/test_gpu.h"
 
-#include "weir/kernels/backend.h"
+#include "weir/kernels/lib/backend.h"
 
 namespace weir {
 

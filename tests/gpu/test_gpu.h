@@ -5,8 +5,8 @@
 #include <memory>
 #include <string>
 
-#include "weir/core/device.h"
-#include "weir/core/kernel.h"
+#include "weir/core/runtime/device.h"
+#include "weir/core/runtime/kernel.h"
 #include "weir/session/session.h"
 
 namespace weir {

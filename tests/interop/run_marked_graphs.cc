@@ -7,8 +7,8 @@
 #include <string>
 
 #include "absl/strings/escaping.h"
-#include "weir/core/graph_io.h"
-#include "weir/ops/registry.h"
+#include "weir/core/io/graph_io.h"
+#include "weir/ops/lib/registry.h"
 #include "weir/proto/graph.pb.h"
 #include "weir/session/session.h"
 #include "weir/tests/fuzz/marked_steps.h"

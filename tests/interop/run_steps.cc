@@ -6,8 +6,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "weir/core/graph_io.h"
-#include "weir/core/npy.h"
+#include "weir/core/io/graph_io.h"
+#include "weir/core/io/npy.h"
 #include "weir/session/weir.h"
 
 namespace weir {

@@ -5,7 +5,7 @@
 #include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "weir/core/op.h"
+#include "weir/core/graph/op.h"
 
 namespace weir {
 namespace {

@@ -1,4 +1,4 @@
-#include "weir/core/bundle_commit.h"
+#include "weir/core/io/bundle_commit.h"
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -9,8 +9,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "weir/core/bundle.h"
-#include "weir/core/file.h"
+#include "weir/core/io/bundle.h"
+#include "weir/core/io/file.h"
 #include "weir/tests/io/crashing_file_system.h"
 #include "weir/tests/io/test_files.h"
 

@@ -4,9 +4,9 @@
 #include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "weir/core/bundle.h"
-#include "weir/core/crc32c.h"
-#include "weir/core/file.h"
+#include "weir/core/io/bundle.h"
+#include "weir/core/io/crc32c.h"
+#include "weir/core/io/file.h"
 #include "weir/tests/io/test_files.h"
 
 // Files written by TensorFlow (golden/make_goldens.py): Weir writes the same bytes, and reads them.

@@ -3,11 +3,11 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "weir/core/bundle.h"
-#include "weir/core/bundle_format.h"
-#include "weir/core/coding.h"
-#include "weir/core/crc32c.h"
-#include "weir/core/sstable_writer.h"
+#include "weir/core/io/bundle.h"
+#include "weir/core/io/bundle_format.h"
+#include "weir/core/io/coding.h"
+#include "weir/core/io/crc32c.h"
+#include "weir/core/io/sstable_writer.h"
 #include "weir/tests/io/test_files.h"
 
 // Reads of many tensors of a checkpoint at once.

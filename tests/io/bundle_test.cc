@@ -1,8 +1,8 @@
-#include "weir/core/bundle.h"
+#include "weir/core/io/bundle.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "weir/core/file.h"
+#include "weir/core/io/file.h"
 #include "weir/tests/io/test_files.h"
 
 namespace weir {

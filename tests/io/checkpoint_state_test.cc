@@ -1,10 +1,10 @@
-#include "weir/core/checkpoint_state.h"
+#include "weir/core/io/checkpoint_state.h"
 
 #include <unistd.h>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "weir/core/file.h"
+#include "weir/core/io/file.h"
 #include "weir/tests/io/test_files.h"
 
 namespace weir {

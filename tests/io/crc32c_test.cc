@@ -1,4 +1,4 @@
-#include "weir/core/crc32c.h"
+#include "weir/core/io/crc32c.h"
 
 #include <numeric>
 #include <random>

@@ -4,10 +4,10 @@
 #include "gmock/gmock.h"
 #include "google/protobuf/stubs/logging.h"
 #include "gtest/gtest.h"
-#include "weir/core/bundle.h"
-#include "weir/core/coding.h"
-#include "weir/core/crc32c.h"
-#include "weir/core/file.h"
+#include "weir/core/io/bundle.h"
+#include "weir/core/io/coding.h"
+#include "weir/core/io/crc32c.h"
+#include "weir/core/io/file.h"
 #include "weir/tests/io/test_files.h"
 
 // Checkpoints with every byte changed and truncated at every length: a read returns an error or the

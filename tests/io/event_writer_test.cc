@@ -1,4 +1,4 @@
-#include "weir/core/event_writer.h"
+#include "weir/core/io/event_writer.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -1,4 +1,4 @@
-#include "weir/core/file.h"
+#include "weir/core/io/file.h"
 
 #include <sys/stat.h>
 

@@ -1,4 +1,4 @@
-#include "weir/core/record.h"
+#include "weir/core/io/record.h"
 
 #include "absl/strings/escaping.h"
 #include "gmock/gmock.h"

@@ -1,14 +1,14 @@
-#include "weir/core/sstable.h"
+#include "weir/core/io/sstable.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "leveldb/db.h"
 #include "leveldb/env.h"
 #include "leveldb/table_builder.h"
-#include "weir/core/coding.h"
-#include "weir/core/crc32c.h"
-#include "weir/core/snappy.h"
-#include "weir/core/sstable_writer.h"
+#include "weir/core/io/coding.h"
+#include "weir/core/io/crc32c.h"
+#include "weir/core/io/snappy.h"
+#include "weir/core/io/sstable_writer.h"
 #include "weir/tests/io/test_files.h"
 
 namespace weir {

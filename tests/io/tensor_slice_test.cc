@@ -1,4 +1,4 @@
-#include "weir/core/tensor_slice.h"
+#include "weir/core/io/tensor_slice.h"
 
 #include "absl/strings/escaping.h"
 #include "gtest/gtest.h"

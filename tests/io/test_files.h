@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "weir/core/file.h"
-#include "weir/core/tensor.h"
+#include "weir/core/io/file.h"
+#include "weir/core/tensor/tensor.h"
 
 namespace weir::testing {
 

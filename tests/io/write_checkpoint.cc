@@ -1,6 +1,6 @@
 #include <cstdio>
 
-#include "weir/core/bundle.h"
+#include "weir/core/io/bundle.h"
 #include "weir/tests/io/test_files.h"
 
 // write_checkpoint PREFIX writes a checkpoint for tensorflow_reads_test.py: two merged shards with

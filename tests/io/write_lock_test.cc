@@ -8,8 +8,8 @@
 #include "absl/strings/match.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "weir/core/bundle.h"
-#include "weir/core/file.h"
+#include "weir/core/io/bundle.h"
+#include "weir/core/io/file.h"
 #include "weir/tests/io/test_files.h"
 
 // Several writers of one checkpoint, in one process and in several, and what killed writers leave

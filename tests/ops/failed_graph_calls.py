@@ -278,7 +278,7 @@ def main():
     output, public, headers = sys.argv[1], open(sys.argv[2]).read(), sys.argv[3:]
     lines = []
     for header in headers:
-        if '#include "weir/ops/%s"' % header.split("/")[-1] not in public:
+        if '#include "weir/%s"' % header not in public:
             continue
         for where, call, count in calls("", code_of(header), header):
             lines.append('    {"%s", [](Graph& graph, Output x, Variable v) { return Length(%s); }, %d},' %

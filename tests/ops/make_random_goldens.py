@@ -98,7 +98,7 @@ def main():
             hashes = ", ".join("0x%016xu" % fnv(run[i].tobytes()) for run in runs)
             dims = ", ".join(str(d) for d in shape)
             lines.append('    {"%s", "%s", {%s}, {%s}},' % (op, tf.as_dtype(dtype).name, dims, hashes))
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "random_goldens.h")
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "random", "random_goldens.h")
     with open(path, "w") as out:
         out.write("""#ifndef WEIR_TESTS_OPS_RANDOM_GOLDENS_H_
 #define WEIR_TESTS_OPS_RANDOM_GOLDENS_H_

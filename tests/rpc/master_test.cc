@@ -5,10 +5,10 @@
 
 #include "gtest/gtest.h"
 
-#include "weir/core/function_library.h"
-#include "weir/core/graph_io.h"
-#include "weir/ops/array.h"
-#include "weir/ops/math.h"
+#include "weir/core/io/function_library.h"
+#include "weir/core/io/graph_io.h"
+#include "weir/ops/lib/array.h"
+#include "weir/ops/lib/math.h"
 #include "weir/proto/master.pb.h"
 
 namespace weir::rpc {

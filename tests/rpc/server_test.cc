@@ -4,11 +4,11 @@
 
 #include <thread>
 
-#include "weir/ops/array.h"
-#include "weir/ops/math.h"
-#include "weir/ops/optimizers.h"
-#include "weir/ops/queue.h"
-#include "weir/ops/variables.h"
+#include "weir/ops/containers/queue.h"
+#include "weir/ops/framework/variables.h"
+#include "weir/ops/lib/array.h"
+#include "weir/ops/lib/math.h"
+#include "weir/ops/train/optimizers.h"
 #include "weir/rpc/client.h"
 
 namespace weir::rpc {

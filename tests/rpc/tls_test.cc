@@ -1,6 +1,6 @@
 #include "gtest/gtest.h"
 #include "tests/rpc/certificates.h"
-#include "weir/ops/array.h"
+#include "weir/ops/lib/array.h"
 #include "weir/rpc/client.h"
 #include "weir/rpc/server.h"
 

@@ -1,11 +1,11 @@
 #include <thread>
 
 #include "gtest/gtest.h"
-#include "weir/ops/array.h"
-#include "weir/ops/math.h"
-#include "weir/ops/queue.h"
-#include "weir/ops/random.h"
-#include "weir/ops/variables.h"
+#include "weir/ops/containers/queue.h"
+#include "weir/ops/framework/variables.h"
+#include "weir/ops/lib/array.h"
+#include "weir/ops/lib/math.h"
+#include "weir/ops/random/random.h"
 #include "weir/session/session.h"
 
 namespace weir {

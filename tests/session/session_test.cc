@@ -6,16 +6,16 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "weir/core/shape_context.h"
-#include "weir/ops/array.h"
-#include "weir/ops/cond.h"
-#include "weir/ops/control_flow.h"
-#include "weir/ops/gradients.h"
-#include "weir/ops/math.h"
-#include "weir/ops/random.h"
-#include "weir/ops/registry.h"
-#include "weir/ops/variables.h"
-#include "weir/ops/while_loop.h"
+#include "weir/core/graph/shape_context.h"
+#include "weir/ops/framework/cond.h"
+#include "weir/ops/framework/control_flow.h"
+#include "weir/ops/framework/gradients.h"
+#include "weir/ops/framework/variables.h"
+#include "weir/ops/framework/while_loop.h"
+#include "weir/ops/lib/array.h"
+#include "weir/ops/lib/math.h"
+#include "weir/ops/lib/registry.h"
+#include "weir/ops/random/random.h"
 
 namespace weir {
 namespace {

@@ -25,11 +25,11 @@ class CompileCommands(unittest.TestCase):
     def test_flags_that_only_gcc_has_and_outputs_are_dropped(self):
         flags = ["-std=c++20", "-iquote", ".", "--param=ggc-min-expand=300", "-include",
                  "tools/precompiled/library.h", "-fpch-deps", "-Ibazel-out/bin", "-DX=1"]
-        self.assertEqual(convert(action("core/dtype.cc", *flags)), [{
+        self.assertEqual(convert(action("core/tensor/dtype.cc", *flags)), [{
             "directory": "/home/weir",
-            "file": "core/dtype.cc",
+            "file": "core/tensor/dtype.cc",
             "arguments": ["clang++", "-I.cache/include", "-std=c++20", "-iquote", ".",
-                          "-Ibazel-out/bin", "-DX=1", "-c", "core/dtype.cc"],
+                          "-Ibazel-out/bin", "-DX=1", "-c", "core/tensor/dtype.cc"],
         }])
 
     def test_one_entry_per_source_in_order(self):

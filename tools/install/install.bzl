@@ -18,7 +18,7 @@
 A library is one archive with all objects of this repository that the deps link; the flags for the
 user's linker name Debian's libraries instead. It is not a shared library, because Debian's archives
 of Abseil and Protocol Buffers are not position-independent. It needs no --whole-archive, because
-nothing in Weir registers itself (core/families.h).
+nothing in Weir registers itself (core/graph/families.h).
 
 The linker flags contain --exclude-libs for its archive and for Debian's: a program that exports its
 symbols (-rdynamic, plugins) keeps the libraries' symbols private. Otherwise a library in the same
@@ -194,13 +194,14 @@ def _installed_tree_impl(ctx):
     args.add("--out", tar)
     args.add_all([h for d in libraries for h in d.headers], before_each = "--header")
     args.add_all(candidates, before_each = "--candidate")
+    args.add("--forwarding", ctx.file._forwarding)
     for path, file in files.items():
         args.add("--file", path)
         args.add(file)
     ctx.actions.run(
         executable = "/usr/bin/python3",
         arguments = [ctx.file._pack.path, args],
-        inputs = depset([ctx.file._pack] + files.values(), transitive = [candidates]),
+        inputs = depset([ctx.file._pack, ctx.file._forwarding] + files.values(), transitive = [candidates]),
         outputs = [tar],
         mnemonic = "PackInstalledTree",
     )
@@ -212,6 +213,7 @@ installed_tree = rule(
         "libraries": attr.label_list(providers = [_Installed]),
         "programs": attr.label_list(cfg = "target"),
         "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
+        "_forwarding": attr.label(default = "forwarding_headers.txt", allow_single_file = True),
         "_pack": attr.label(default = "pack.py", allow_single_file = True),
     },
     toolchains = ["@bazel_tools//tools/cpp:toolchain_type"],

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """Packs the installed files into a tar file: the requested headers, the headers of Weir that they
-include, and other files at given paths. See install.bzl."""
+include, headers at old paths that include the moved ones, and other files at given paths. See
+install.bzl."""
 
 import argparse
+import io
 import re
 import sys
 import tarfile
@@ -25,12 +27,25 @@ def reached(roots, by_name):
     return found
 
 
+def forwarding(path):
+    """Yields the old path of each moved header, and a header that includes the new one."""
+    with open(path, encoding="utf-8") as lines:
+        for line in lines:
+            if line.strip() and not line.startswith("#"):
+                old, new = line.split()
+                yield old, new, (
+                    f'// Moved in release 0.2: include "weir/weir.h", or "{new}".\n'
+                    f"// Release 0.3 will not have this file.\n"
+                    f'#include "{new}"\n')
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, fromfile_prefix_chars="@")
     parser.add_argument("--out", required=True)
     parser.add_argument("--header", action="append", default=[], help="as in #include")
     parser.add_argument("--candidate", action="append", default=[], help="file of a header")
     parser.add_argument("--file", nargs=2, action="append", default=[], help="path, file")
+    parser.add_argument("--forwarding", required=True, help="list of moved headers: old, new")
     args = parser.parse_args()
 
     # Bazel places a header in .../_virtual_includes/NAME/weir/..., a generated one in
@@ -51,6 +66,12 @@ def main():
     with tarfile.open(args.out, "w", dereference=True) as tar:
         for name, path in sorted(members.items()):
             tar.add(path, name, filter=plain)
+        for old, new, text in forwarding(args.forwarding):
+            if f"include/{new}" not in members:
+                sys.exit(f"forwarding_headers.txt: {new} is not an installed header")
+            info = tarfile.TarInfo(f"include/{old}")
+            info.size = len(text.encode())
+            tar.addfile(plain(info), io.BytesIO(text.encode()))
 
 
 if __name__ == "__main__":

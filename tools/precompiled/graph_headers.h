@@ -1,4 +1,4 @@
 // The headers that sources in ops/ include.
 #include "library_headers.h"
-#include "weir/core/scope.h"
-#include "weir/core/shape_context.h"
+#include "weir/core/graph/scope.h"
+#include "weir/core/graph/shape_context.h"

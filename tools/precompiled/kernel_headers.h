@@ -1,3 +1,3 @@
 // The headers that sources in kernels/ and in the folders after it include.
 #include "library_headers.h"
-#include "weir/core/kernel.h"
+#include "weir/core/runtime/kernel.h"

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the nodes that TensorFlow's Saver makes (2.21 was used): python3 make_saver_goldens.py
 
-One line a node: name, op, inputs, device, colocations. tests/session/saver_test.cc builds the same graphs.
+One line a node: name, op, inputs, device, colocations. tests/session/model/saver_test.cc builds the same graphs.
 Also saved_model/, a small SavedModel of the v1 kind, tf_model.*, a checkpoint with meta graph, and tf_parts.*, one with
 partitioned variables.
 """

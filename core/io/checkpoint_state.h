@@ -1,0 +1,56 @@
+#ifndef WEIR_CORE_IO_CHECKPOINT_STATE_H_
+#define WEIR_CORE_IO_CHECKPOINT_STATE_H_
+
+#include <string>
+#include <vector>
+
+#include "weir/core/io/file.h"
+
+// The text file "checkpoint" in a model's checkpoint directory. It lists the checkpoints and names
+// the newest one.
+namespace weir {
+
+// The contents of the file.
+struct CheckpointState {
+  std::string model_checkpoint_path;                    // the newest
+  std::vector<std::string> all_model_checkpoint_paths;  // oldest first; the last one is the newest
+  // Seconds since 1970; one for each path, or none.
+  std::vector<double> all_model_checkpoint_timestamps;
+  // Seconds since 1970: when the newest checkpoint that is kept forever was written; 0: none.
+  double last_preserved_timestamp = 0;
+};
+
+// Reads `directory`/`filename`. Relative paths in the file are resolved against `directory`.
+// Returns NOT_FOUND if the file does not exist, DATA_LOSS if it cannot be parsed.
+absl::StatusOr<CheckpointState> ReadCheckpointState(const std::string& directory,
+                                                    const std::string& filename = "checkpoint");
+
+// Replaces `directory`/`filename` atomically: after a crash, either the old or the new file exists.
+// Paths relative to the working directory, like `directory`, are written relative to `directory`;
+// with `relative`, so are absolute paths. The newest path is appended to the list if it is missing
+// there.
+absl::Status WriteCheckpointState(const std::string& directory, CheckpointState state,
+                                  bool relative = false, const std::string& filename = "checkpoint",
+                                  Durability durability = Durability::kSynced);
+
+// Returns the newest checkpoint named by the state file in a directory, if its files exist.
+// Otherwise returns NOT_FOUND.
+absl::StatusOr<std::string> LatestCheckpoint(const std::string& directory,
+                                             const std::string& filename = "checkpoint");
+
+// Returns true if a checkpoint with this prefix (V1: name or pattern) exists. Checks only that its
+// file exists.
+bool CheckpointExists(const std::string& prefix);
+
+// Returns "m-7.meta" for the checkpoint "m-7", and also for "m-7-?????-of-00002", the shards of a
+// V1 checkpoint.
+std::string MetaGraphPath(const std::string& prefix);
+
+// Removes the files of a checkpoint and its meta graph. For V2 it removes the index first, so that
+// a partly removed checkpoint is not mistaken for a valid one. `version` is the format version.
+// Missing files are not an error.
+absl::Status RemoveCheckpoint(const std::string& prefix, int version = 2);
+
+}  // namespace weir
+
+#endif  // WEIR_CORE_IO_CHECKPOINT_STATE_H_

@@ -1,0 +1,274 @@
+#include "weir/core/io/npy.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "weir/core/io/file.h"
+
+namespace weir {
+
+namespace {
+
+// The format: the magic string, two version bytes, the header length (two bytes in version 1, four
+// in later versions), the header, and the elements. The header is a Python dictionary in ASCII
+// (UTF-8 in version 3), padded with blanks so that the elements start at a multiple of 64:
+//   {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }
+constexpr absl::string_view kMagic("\x93NUMPY", 6);
+constexpr size_t kAlignment = 64;
+
+struct ElementType {
+  absl::string_view code;
+  DataType dtype;
+};
+constexpr ElementType kElementTypes[] = {
+    {"b1", DT_BOOL},      {"i1", DT_INT8},       {"i2", DT_INT16},  {"i4", DT_INT32},
+    {"i8", DT_INT64},     {"u1", DT_UINT8},      {"u2", DT_UINT16}, {"u4", DT_UINT32},
+    {"u8", DT_UINT64},    {"f2", DT_HALF},       {"f4", DT_FLOAT},  {"f8", DT_DOUBLE},
+    {"c8", DT_COMPLEX64}, {"c16", DT_COMPLEX128}};
+
+struct Header {
+  DataType dtype = DT_INVALID;
+  bool big_endian = false;
+  bool fortran_order = false;
+  Shape shape;
+};
+
+// Parses the header's dictionary: three known keys, in any order.
+class HeaderParser {
+ public:
+  explicit HeaderParser(absl::string_view text) : text_(text) {}
+
+  absl::StatusOr<Header> Parse() {
+    Header header;
+    bool seen[3] = {};
+    if (!Consume("{")) return Bad();
+    while (!Consume("}")) {
+      std::string key;
+      if (!ParseString(&key) || !Consume(":")) return Bad();
+      const int which = key == "descr" ? 0 : key == "fortran_order" ? 1 : key == "shape" ? 2 : -1;
+      if (which < 0 || seen[which])
+        return InvalidArgument("its header has the unknown or duplicate key '", key, "'");
+      seen[which] = true;
+      WEIR_RETURN_IF_ERROR(ParseValue(which, &header));
+      if (!Consume(",") && !Peek('}')) return Bad();
+    }
+    SkipBlanks();
+    if (!text_.empty() || !(seen[0] && seen[1] && seen[2])) return Bad();
+    return header;
+  }
+
+ private:
+  static absl::Status Bad() {
+    return InvalidArgument("its header is not a dictionary of descr, fortran_order and shape");
+  }
+
+  absl::Status ParseValue(int which, Header* header) {
+    if (which == 0) return ParseType(header);
+    if (which == 2) return ParseShape(&header->shape);
+    header->fortran_order = Consume("True");
+    return header->fortran_order || Consume("False") ? absl::OkStatus() : Bad();
+  }
+
+  absl::Status ParseType(Header* header) {
+    if (Peek('[')) return InvalidArgument("it holds records, which are not supported");
+    std::string text;
+    if (!ParseString(&text) || text.empty()) return Bad();
+    absl::string_view code = text;
+    const char order = code.front();
+    if (absl::StrContains("<>=|", absl::string_view(&order, 1))) code.remove_prefix(1);
+    if (code == "?") code = "b1";
+    for (const ElementType& type : kElementTypes) {
+      if (type.code == code) header->dtype = type.dtype;
+    }
+    if (header->dtype == DT_INVALID) {
+      return InvalidArgument("its element type '", text, "' has no plain dtype");
+    }
+    header->big_endian = order == '>';
+    return absl::OkStatus();
+  }
+
+  absl::Status ParseShape(Shape* shape) {
+    std::vector<int64_t> dims;
+    if (!Consume("(")) return Bad();
+    while (!Consume(")")) {
+      size_t digits = 0;
+      SkipBlanks();
+      while (digits < text_.size() && absl::ascii_isdigit(text_[digits])) ++digits;
+      int64_t extent = 0;
+      if (!absl::SimpleAtoi(text_.substr(0, digits), &extent)) return Bad();
+      text_.remove_prefix(digits);
+      dims.push_back(extent);
+      if (!Consume(",") && !Peek(')')) return Bad();
+    }
+    WEIR_ASSIGN_OR_RETURN(*shape, Shape::Make(dims));
+    return absl::OkStatus();
+  }
+
+  bool ParseString(std::string* out) {
+    SkipBlanks();
+    if (text_.empty() || (text_[0] != '\'' && text_[0] != '"')) return false;
+    const size_t end = text_.find(text_[0], 1);
+    if (end == absl::string_view::npos) return false;
+    *out = std::string(text_.substr(1, end - 1));
+    text_.remove_prefix(end + 1);
+    return true;
+  }
+
+  void SkipBlanks() { text_ = absl::StripLeadingAsciiWhitespace(text_); }
+  bool Consume(absl::string_view token) {
+    SkipBlanks();
+    return absl::ConsumePrefix(&text_, token);
+  }
+  bool Peek(char c) {
+    SkipBlanks();
+    return !text_.empty() && text_[0] == c;
+  }
+
+  absl::string_view text_;
+};
+
+// Splits a file into its header and the bytes of the elements.
+absl::StatusOr<Header> ParseHeader(absl::string_view* bytes) {
+  const size_t fixed = kMagic.size() + 2;
+  if (!absl::StartsWith(*bytes, kMagic) || bytes->size() < fixed + 2) {
+    return InvalidArgument("it is not a .npy file");
+  }
+  const uint8_t major = bytes->at(kMagic.size());
+  if (major < 1 || major > 3) {
+    return InvalidArgument("its format version is ", major, "; 1, 2 and 3 are known");
+  }
+  const size_t width = major == 1 ? 2 : 4;
+  if (bytes->size() < fixed + width) return InvalidArgument("it is truncated within the header");
+  size_t length = 0;
+  for (size_t i = 0; i < width; ++i) {
+    length |= static_cast<size_t>(static_cast<uint8_t>((*bytes)[fixed + i])) << (8 * i);
+  }
+  bytes->remove_prefix(fixed + width);
+  if (bytes->size() < length) return InvalidArgument("it is truncated within the header");
+  const absl::string_view text = bytes->substr(0, length);
+  bytes->remove_prefix(length);
+  return HeaderParser(text).Parse();
+}
+
+// Returns the size of the numbers that make up an element: a complex number consists of two.
+size_t NumberSize(DataType dtype) {
+  return IsComplex(dtype) ? ElementSize(dtype) / 2 : ElementSize(dtype);
+}
+
+void SwapBytes(size_t size, char* data, size_t bytes) {
+  for (size_t i = 0; i < bytes; i += size) std::reverse(data + i, data + i + size);
+}
+
+// Converts elements from column-major to row-major order.
+void CopyFromFortranOrder(const char* from, const Shape& shape, size_t size, char* to) {
+  const int rank = shape.rank();
+  std::vector<int64_t> stride(rank, 1), index(rank, 0);
+  for (int i = 1; i < rank; ++i) stride[i] = stride[i - 1] * shape.dim(i - 1);
+  int64_t at = 0;
+  for (int64_t n = shape.num_elements(); n > 0; --n, to += size) {
+    std::memcpy(to, from + at * size, size);
+    for (int i = rank - 1; i >= 0; --i) {
+      at += stride[i];
+      if (++index[i] < shape.dim(i)) break;
+      at -= index[i] * stride[i];
+      index[i] = 0;
+    }
+  }
+}
+
+absl::string_view ElementCode(DataType dtype) {
+  if (dtype == DT_BFLOAT16) return "u2";
+  for (const ElementType& type : kElementTypes) {
+    if (type.dtype == dtype) return type.code;
+  }
+  // The remaining types are storage-only types of an integer.
+  const bool is_signed =
+      dtype == DT_QINT8 || dtype == DT_QINT16 || dtype == DT_QINT32 || dtype == DT_INT4;
+  switch (ElementSize(dtype)) {
+    case 1:
+      return is_signed ? "i1" : "u1";
+    case 2:
+      return is_signed ? "i2" : "u2";
+    default:
+      return "i4";
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<Tensor> ParseNpy(absl::string_view bytes) {
+  WEIR_ASSIGN_OR_RETURN(const Header header, ParseHeader(&bytes));
+  const size_t size = ElementSize(header.dtype);
+  const auto elements = static_cast<uint64_t>(header.shape.num_elements());
+  if (elements > std::numeric_limits<size_t>::max() / size || bytes.size() != elements * size) {
+    return InvalidArgument("its header says ", DataTypeName(header.dtype), header.shape.ToString(),
+                           ", but ", bytes.size(), " bytes of elements follow");
+  }
+  WEIR_ASSIGN_OR_RETURN(Tensor tensor,
+                        Tensor::Allocate(HostAllocator(), header.dtype, header.shape));
+  auto* data = static_cast<char*>(tensor.raw());
+  if (bytes.empty()) return tensor;
+  if (header.fortran_order) {
+    CopyFromFortranOrder(bytes.data(), header.shape, size, data);
+  } else {
+    std::memcpy(data, bytes.data(), bytes.size());
+  }
+  if (header.big_endian) SwapBytes(NumberSize(header.dtype), data, bytes.size());
+  if (header.dtype == DT_BOOL) {
+    for (size_t i = 0; i < bytes.size(); ++i) data[i] = data[i] != 0;
+  }
+  return tensor;
+}
+
+absl::StatusOr<Tensor> ReadNpy(const std::string& path) {
+  WEIR_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path));
+  absl::StatusOr<Tensor> tensor = ParseNpy(bytes);
+  if (!tensor.ok()) return Annotate(tensor.status(), path);
+  if (absl::EndsWith(path, ".bf16.npy") && tensor->dtype() == DT_UINT16) {
+    return tensor->BitcastTo(DT_BFLOAT16);
+  }
+  return tensor;
+}
+
+absl::StatusOr<std::string> SerializeNpy(const Tensor& tensor) {
+  if (!IsPlain(tensor.dtype())) {
+    return InvalidArgument(
+        "A ", DataTypeName(tensor.dtype()),
+        " tensor cannot be stored as a .npy array: only numbers and booleans are supported");
+  }
+  const absl::string_view code = ElementCode(tensor.dtype());
+  std::string header = absl::StrCat("{'descr': '", ElementSize(tensor.dtype()) == 1 ? "|" : "<",
+                                    code, "', 'fortran_order': False, 'shape': (",
+                                    absl::StrJoin(tensor.shape().dims(), ", "),
+                                    tensor.rank() == 1 ? ",), }" : "), }");
+  const size_t fixed = kMagic.size() + 4;
+  header.resize((fixed + header.size() + kAlignment) / kAlignment * kAlignment - fixed, ' ');
+  header.back() = '\n';
+
+  std::string out(kMagic);
+  out.append(
+      {1, 0, static_cast<char>(header.size() & 0xff), static_cast<char>(header.size() >> 8)});
+  out += header;
+  if (tensor.num_elements() > 0) {
+    out.append(static_cast<const char*>(tensor.raw()), tensor.num_bytes());
+  }
+  return out;
+}
+
+absl::Status WriteNpy(const std::string& path, const Tensor& tensor) {
+  if (tensor.dtype() == DT_BFLOAT16 && !absl::EndsWith(path, ".bf16.npy")) {
+    return InvalidArgument(path, ": NumPy has no bfloat16; its bits go to a file named *.bf16.npy");
+  }
+  WEIR_ASSIGN_OR_RETURN(const std::string bytes, SerializeNpy(tensor));
+  return WriteFileAtomically(path, bytes);
+}
+
+}  // namespace weir

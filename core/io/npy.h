@@ -1,0 +1,31 @@
+#ifndef WEIR_CORE_IO_NPY_H_
+#define WEIR_CORE_IO_NPY_H_
+
+#include <string>
+
+#include "weir/core/tensor/tensor.h"
+
+// NumPy's .npy files (format versions 1, 2 and 3). Each file holds one array of a plain element
+// type.
+//
+// NumPy has no bfloat16: by convention, a file named *.bf16.npy holds the bits of bfloat16 values
+// as uint16. Quantized integers, 8-bit floats and 4-bit integers are stored as integers of the same
+// size, and are read back as such.
+namespace weir {
+
+// Reads an array of either byte order, and of Fortran order too (converted to row-major). The dtype
+// is DT_BFLOAT16 if the name ends in ".bf16.npy" and the elements are uint16. Returns
+// INVALID_ARGUMENT, with the file name, for a malformed file, a file whose length contradicts its
+// header, and element types without a plain dtype (strings, records, objects).
+absl::StatusOr<Tensor> ReadNpy(const std::string& path);
+// Same, from the bytes of a file; uint16 stays uint16.
+absl::StatusOr<Tensor> ParseNpy(absl::string_view bytes);
+
+// Writes a file, format version 1.0, that numpy.load reads. Returns INVALID_ARGUMENT for strings,
+// resources and variants, and for a bfloat16 tensor if the file is not named *.bf16.npy.
+absl::Status WriteNpy(const std::string& path, const Tensor& tensor);
+absl::StatusOr<std::string> SerializeNpy(const Tensor& tensor);
+
+}  // namespace weir
+
+#endif  // WEIR_CORE_IO_NPY_H_

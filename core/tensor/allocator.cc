@@ -1,0 +1,309 @@
+#include "weir/core/tensor/allocator.h"
+
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cassert>
+#include <cstdlib>
+#include <ctime>
+#include <fstream>
+#include <limits>
+#include <memory>
+#include <new>
+#include <string>
+
+#include "weir/core/tensor/mutex.h"
+#include "weir/core/tensor/resource_handle.h"
+#include "weir/core/tensor/variant.h"
+
+namespace weir {
+
+namespace {
+
+// Returns the number that follows `key` (the first number if `key` is empty) in a file of lines
+// such as "MemAvailable:  123 kB", or -1 if there is none.
+int64_t ReadNumberFromFile(const char* path, const std::string& key) {
+  std::ifstream file(path);
+  std::string word;
+  int64_t number = -1;
+  if (key.empty()) return file >> number ? number : -1;
+  while (file >> word) {
+    if (word == key) return file >> number ? number : -1;
+  }
+  return -1;
+}
+
+// Returns the bytes that the system can still hand out, minus a reserve for everything besides
+// tensors, capped by the limit of the process's container (cgroup v2) and by its own limit
+// (RLIMIT_AS).
+int64_t SystemBytesFree() {
+  constexpr char kMemory[] = "/proc/meminfo";
+  // MemTotal is in KiB: 1/32 of it.
+  static const int64_t reserve =
+      std::min<int64_t>(ReadNumberFromFile(kMemory, "MemTotal:") << 5, int64_t{256} << 20);
+  int64_t available = ReadNumberFromFile(kMemory, "MemAvailable:");
+  available = available < 0 ? std::numeric_limits<int64_t>::max()  // not reported
+                            : (available + ReadNumberFromFile(kMemory, "SwapFree:")) << 10;
+  static const int64_t cgroup_limit = ReadNumberFromFile("/sys/fs/cgroup/memory.max", "");
+  if (cgroup_limit >= 0) {
+    const int64_t used = ReadNumberFromFile("/sys/fs/cgroup/memory.current", "") -
+                         ReadNumberFromFile("/sys/fs/cgroup/memory.stat", "inactive_file");
+    available = std::min(available, cgroup_limit - used);
+  }
+  available = std::max<int64_t>(available - reserve, 0);
+  rlimit limit;
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return available;
+  const int64_t used = std::max<int64_t>(ReadNumberFromFile("/proc/self/status", "VmSize:"), 0)
+                       << 10;
+  return std::clamp<int64_t>(static_cast<int64_t>(limit.rlim_cur) - used, 0, available);
+}
+
+// A caching allocator. It keeps freed blocks of 16 KiB to 64 MiB in free lists, one for each size
+// class, and reuses them in LIFO order. There are four size classes per doubling, so a block is at
+// most 25% larger than requested. A free list is threaded through the free blocks themselves and
+// has its own lock, so threads that work on different sizes do not contend. Smaller blocks come
+// from malloc, which has per-thread caches; larger ones are returned to the system. Sanitizer
+// builds cache nothing, because a cached block hides its misuse.
+//
+// When the cache is full, a size class that has not been used recently is evicted to make room for
+// the freed block. Otherwise the blocks of a deleted model would be cached forever, and every
+// buffer of the next model would be allocated from and returned to the system.
+class CachingAllocator final : public Allocator {
+ public:
+  absl::string_view name() const override { return "cpu"; }
+
+  void* Allocate(size_t bytes) override {
+    if (bytes > kMaxBytes) return nullptr;
+    const int size_class = SizeClass(bytes);
+    const size_t block = size_class < 0 ? bytes : ClassBytes(size_class);
+    void* data = size_class < 0 ? nullptr : PopCached(size_class);
+    if (data == nullptr) data = AllocateIfAvailable(block);
+    if (data == nullptr) {
+      DropCache();
+      data = AllocateIfAvailable(block);
+    }
+    if (data != nullptr) in_use_.fetch_add(static_cast<int64_t>(bytes), std::memory_order_relaxed);
+    return data;
+  }
+
+  void Deallocate(void* data, size_t bytes) override {
+    if (data == nullptr) return;
+    in_use_.fetch_sub(static_cast<int64_t>(bytes), std::memory_order_relaxed);
+    const int size_class = SizeClass(bytes);
+    if (size_class < 0 || !PushCached(data, size_class)) SystemFree(data, bytes);
+  }
+
+  int64_t bytes_in_use() const override { return in_use_.load(std::memory_order_relaxed); }
+  int64_t bytes_free() const override {
+    return SystemBytesFree() + cached_.load(std::memory_order_relaxed);
+  }
+
+ private:
+  static constexpr size_t kMaxBytes = size_t{1} << 47;
+  static constexpr int kSmallestLog = 14, kLargestLog = 26;  // 16 KiB, 64 MiB
+  static constexpr int kClasses = (kLargestLog - kSmallestLog) * 4 + 1;
+  static constexpr int64_t kCapacity = int64_t{256} << 20;
+  // Blocks of at least kHugePages bytes are allocated in 2 MiB pages: the first touch of 4 KiB
+  // pages costs several times as much as copying the data into them.
+  static constexpr size_t kHugePage = size_t{2} << 20, kHugePages = size_t{4} << 20;
+
+  struct FreeBlock {
+    FreeBlock* next;
+  };
+  struct FreeList {
+    Mutex mutex;  // held while the list changes
+    std::atomic<FreeBlock*> head{nullptr};
+    std::atomic<int64_t> used_ms{0};  // when a block was last pushed or popped
+  };
+  static constexpr int64_t kStaleAfterMs = 200;
+
+  // Class 4k + j holds blocks of 16 KiB * 2^k * (1 + j/4).
+  static size_t ClassBytes(int c) {
+    return ((size_t{4} + static_cast<size_t>(c % 4)) << (kSmallestLog - 2)) << (c / 4);
+  }
+
+  // Returns the smallest class that holds `bytes`, or -1 if blocks of that size are not cached.
+  static int SizeClass(size_t bytes) {
+#ifdef WEIR_SANITIZED
+    return -1;
+#endif
+    if (bytes < (size_t{1} << kSmallestLog) || bytes > (size_t{1} << kLargestLog)) return -1;
+    const int log = std::bit_width(bytes) - 1;
+    const size_t quarter = size_t{1} << (log - 2);
+    const int j = static_cast<int>((bytes - (size_t{1} << log) + quarter - 1) / quarter);
+    return (log - kSmallestLog) * 4 + j;
+  }
+
+  // Small blocks come from malloc. The data starts at the next multiple of kAlignment, and the byte
+  // before it stores the shift. This is several times as fast as aligned_alloc, which splits a
+  // larger block for each allocation.
+  static bool IsSmall(size_t bytes) {
+#ifdef WEIR_SANITIZED
+    return false;
+#endif
+    return bytes < (size_t{1} << kSmallestLog);
+  }
+
+  static void SystemFree(void* data, size_t bytes) {
+    if (IsSmall(bytes)) data = static_cast<uint8_t*>(data) - static_cast<uint8_t*>(data)[-1];
+    std::free(data);
+  }
+
+  static void* SystemAllocate(size_t bytes) {
+    const size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    if (IsSmall(bytes)) {
+      auto* const block = static_cast<uint8_t*>(std::malloc(rounded + kAlignment));
+      if (block == nullptr) return nullptr;
+      const size_t shift = kAlignment - reinterpret_cast<uintptr_t>(block) % kAlignment;
+      block[shift - 1] = static_cast<uint8_t>(shift);
+      return block + shift;
+    }
+    if (bytes < kHugePages)
+      return std::aligned_alloc(kAlignment, rounded == 0 ? kAlignment : rounded);
+    void* data = nullptr;
+    if (posix_memalign(&data, kHugePage, rounded) != 0) return nullptr;
+    madvise(data, rounded, MADV_HUGEPAGE);  // a hint: the memory is valid without it
+    return data;
+  }
+
+  // Allocates a block unless the system is out of memory. Linux overcommits memory and kills the
+  // process that touches the excess, or another process. So a thread checks the available memory,
+  // which takes tens of microseconds, after every 64 MiB that it has allocated. A block counts for
+  // more than its size, because its owner takes memory as well.
+  static void* AllocateIfAvailable(size_t block) {
+    constexpr size_t kCheckInterval = size_t{64} << 20, kPerBlockOverhead = 512;
+    thread_local size_t since_check = 0;
+    since_check += block + kPerBlockOverhead;
+    if (since_check > kCheckInterval) {
+      // Check again at the next allocation, unless this check succeeds.
+      since_check = kCheckInterval;
+      if (static_cast<int64_t>(block) > SystemBytesFree()) return nullptr;
+      since_check = 0;
+    }
+    return SystemAllocate(block);
+  }
+
+  // Returns the time with a resolution of some milliseconds, at a cost of some nanoseconds.
+  static int64_t NowMs() {
+    timespec now;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
+  }
+
+  void* PopCached(int size_class) {
+    FreeList& list = lists_[size_class];
+    const MutexLock lock(list.mutex);
+    FreeBlock* block = list.head.load(std::memory_order_relaxed);
+    if (block == nullptr) return nullptr;
+    list.head.store(block->next, std::memory_order_relaxed);
+    list.used_ms.store(NowMs(), std::memory_order_relaxed);
+    cached_.fetch_sub(static_cast<int64_t>(ClassBytes(size_class)), std::memory_order_relaxed);
+    return block;
+  }
+
+  // Returns false if the cache would exceed kCapacity.
+  bool PushCached(void* data, int size_class) {
+    const int64_t bytes = static_cast<int64_t>(ClassBytes(size_class));
+    cached_.fetch_add(bytes, std::memory_order_relaxed);
+    while (cached_.load(std::memory_order_relaxed) > kCapacity) {
+      if (DropStalestClass()) continue;
+      cached_.fetch_sub(bytes, std::memory_order_relaxed);
+      return false;
+    }
+    FreeList& list = lists_[size_class];
+    const MutexLock lock(list.mutex);
+    auto* const block = new (data) FreeBlock{list.head.load(std::memory_order_relaxed)};
+    list.head.store(block, std::memory_order_relaxed);
+    list.used_ms.store(NowMs(), std::memory_order_relaxed);
+    return true;
+  }
+
+  // Frees the cached blocks of the least recently used class. Returns false if all classes were
+  // used recently.
+  bool DropStalestClass() {
+    int stalest = -1;
+    int64_t oldest = NowMs() - kStaleAfterMs;
+    for (int c = 0; c < kClasses; ++c) {
+      const int64_t used = lists_[c].used_ms.load(std::memory_order_relaxed);
+      const bool is_empty = lists_[c].head.load(std::memory_order_relaxed) == nullptr;
+      if (is_empty || used >= oldest) continue;
+      oldest = used;
+      stalest = c;
+    }
+    if (stalest < 0) return false;
+    DropClass(stalest);
+    return true;
+  }
+
+  void DropClass(int c) {
+    while (void* block = PopCached(c)) std::free(block);
+  }
+
+  void DropCache() {
+    for (int c = 0; c < kClasses; ++c) DropClass(c);
+  }
+
+  std::array<FreeList, kClasses> lists_;
+  std::atomic<int64_t> cached_{0};
+  std::atomic<int64_t> in_use_{0};
+};
+
+// Calls f.operator()<T>() if the elements of `dtype` are C++ objects of class T.
+template <class F>
+void DispatchObject(DataType dtype, F&& f) {
+  DispatchType(dtype, List<std::string, ResourceHandle, Variant>{}, f);
+}
+
+}  // namespace
+
+Allocator& HostAllocator() {
+  static CachingAllocator& allocator = *new CachingAllocator;
+  return allocator;
+}
+
+Buffer* Buffer::New(Allocator& allocator, DataType dtype, int64_t count) {
+  assert(count >= 0 && ElementSize(dtype) > 0);
+  assert(IsPlain(dtype) || allocator.host_accessible());
+  size_t bytes;
+  if (__builtin_mul_overflow(static_cast<size_t>(count), ElementSize(dtype), &bytes))
+    return nullptr;
+  void* data = allocator.Allocate(bytes);
+  if (data == nullptr) return nullptr;
+  DispatchObject(dtype, [&]<class T>() {
+    std::uninitialized_value_construct_n(static_cast<T*>(data), count);
+  });
+  Buffer* buffer = new Buffer;
+  buffer->dtype_ = dtype;
+  buffer->data_ = data;
+  buffer->bytes_ = bytes;
+  buffer->count_ = count;
+  buffer->allocator_ = &allocator;
+  return buffer;
+}
+
+Buffer* Buffer::Wrap(void* data, size_t bytes, Allocator* allocator, void (*release)(void*),
+                     void* arg, bool transient) {
+  Buffer* buffer = new Buffer;
+  buffer->data_ = data;
+  buffer->bytes_ = bytes;
+  buffer->allocator_ = allocator;
+  buffer->release_ = release;
+  buffer->release_arg_ = arg;
+  buffer->transient_ = transient;
+  return buffer;
+}
+
+void Buffer::Delete() {
+  if (dtype_ != DT_INVALID) {  // not wrapped
+    DispatchObject(dtype_, [this]<class T>() { std::destroy_n(static_cast<T*>(data_), count_); });
+    allocator_->Deallocate(data_, bytes_);
+  } else if (release_ != nullptr) {
+    release_(release_arg_);
+  }
+  delete this;
+}
+
+}  // namespace weir

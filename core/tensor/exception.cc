@@ -1,0 +1,37 @@
+#include "weir/core/tensor/exception.h"
+
+#include <cxxabi.h>
+
+#include <exception>
+#include <new>
+#include <stdexcept>
+
+#include "absl/strings/str_cat.h"
+#include "weir/core/tensor/cancellation.h"
+
+namespace weir {
+
+absl::Status ExceptionToStatus(absl::string_view what, absl::FunctionRef<void()> before_message) {
+  const auto no_memory = [&] {
+    before_message();
+    return absl::ResourceExhaustedError("OOM: out of memory allocating kernel scratch space");
+  };
+  try {
+    throw;
+  } catch (const abi::__forced_unwind&) {
+    throw;  // pthread_exit and similar: the thread must terminate
+  } catch (const StepCancelled& cancelled) {
+    return cancelled.why;
+  } catch (const std::bad_alloc&) {
+    return no_memory();
+  } catch (const std::length_error&) {
+    return no_memory();
+  } catch (const std::exception& e) {
+    return absl::InternalError(absl::StrCat(what, " threw an exception: ", e.what()));
+  } catch (...) {
+    return absl::InternalError(
+        absl::StrCat(what, " threw an exception that is not a std::exception"));
+  }
+}
+
+}  // namespace weir

@@ -1,0 +1,177 @@
+#include "weir/kernels/data/dataset.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_join.h"
+#include "weir/core/tensor/variant.h"
+#include "weir/kernels/lib/arguments.h"
+#include "weir/kernels/lib/registry.h"
+#include "weir/kernels/lib/strided_copy.h"
+
+// Common code of datasets, and the datasets made from tensors.
+namespace weir {
+
+absl::StatusOr<DatasetPtr> DatasetIn(const Tensor& value) {
+  if (value.dtype() == DT_VARIANT && value.num_elements() == 1) {
+    const auto* dataset = std::any_cast<DatasetPtr>(&value.data<Variant>()->value);
+    if (dataset != nullptr && *dataset != nullptr) return *dataset;
+  }
+  return InvalidArgument(value.Description(), " does not hold a dataset");
+}
+
+Tensor DatasetTensor(DatasetPtr dataset) {
+  Variant variant;
+  variant.type_name = "tensorflow::DatasetVariantWrapper";
+  variant.value = std::move(dataset);
+  return Tensor::Scalar(std::move(variant));
+}
+
+ElementSpec ElementSpec::Of(const Node& node) {
+  ElementSpec spec;
+  spec.types = node.attr_or<DataTypes>("output_types", {});
+  if (spec.types.empty()) spec.types = node.attr_or<DataTypes>("Toutput_types", {});
+  spec.shapes = node.attr_or<std::vector<Shape>>("output_shapes", {});
+  return spec;
+}
+
+absl::Status ElementSpec::Check(const Tensors& element) const {
+  if (element.size() != types.size()) {
+    return InvalidArgument("Number of components does not match: expected ", types.size(),
+                           " types but got ", element.size(), ".");
+  }
+  for (size_t i = 0; i < element.size(); ++i) {
+    if (element[i].dtype() != types[i]) {
+      return InvalidArgument("Data type mismatch at component ", i, ": expected ",
+                             DataTypeName(types[i]), " but got ", DataTypeName(element[i].dtype()),
+                             ".");
+    }
+    if (i < shapes.size() && !shapes[i].IsCompatibleWith(element[i].shape())) {
+      return InvalidArgument("Incompatible shapes at component ", i, ": expected ",
+                             shapes[i].ToString(), " but got ", element[i].shape().ToString(), ".");
+    }
+  }
+  return absl::OkStatus();
+}
+
+DatasetPtr DatasetOf(std::function<MaybeIterator()> iterate) {
+  class FunctionDataset final : public Dataset {
+   public:
+    explicit FunctionDataset(std::function<MaybeIterator()> f) : iterate_(std::move(f)) {}
+    MaybeIterator Iterate() const override { return iterate_(); }
+
+   private:
+    const std::function<MaybeIterator()> iterate_;
+  };
+  return std::make_shared<FunctionDataset>(std::move(iterate));
+}
+
+absl::StatusOr<Tensors> StackElements(const std::vector<Tensors>& elements) {
+  Tensors stacked;
+  for (size_t k = 0; k < elements[0].size(); ++k) {
+    const Tensor& first = elements[0][k];
+    std::vector<int64_t> dims = {static_cast<int64_t>(elements.size())};
+    dims.insert(dims.end(), first.shape().dims().begin(), first.shape().dims().end());
+    WEIR_ASSIGN_OR_RETURN(const Shape shape, CheckedShape(dims));
+    WEIR_ASSIGN_OR_RETURN(Tensor out, Tensor::Allocate(HostAllocator(), first.dtype(), shape));
+    for (size_t i = 0; i < elements.size(); ++i) {
+      const Tensor& part = elements[i][k];
+      if (part.shape() != first.shape()) {
+        return InvalidArgument("Cannot batch tensors with different shapes in component ", k,
+                               ". First element had shape ", first.shape().ToString(),
+                               " and element ", i, " had shape ", part.shape().ToString(), ".");
+      }
+      CopyElements(first.dtype(), part.raw(),
+                   ElementAt(out, static_cast<int64_t>(i) * first.num_elements()),
+                   first.num_elements());
+    }
+    stacked.push_back(std::move(out));
+  }
+  return stacked;
+}
+
+namespace {
+
+absl::StatusOr<Tensors> OwnInputs(const KernelContext& c) {
+  Tensors components;
+  for (int i = 0; i < c.num_inputs(); ++i) {
+    WEIR_ASSIGN_OR_RETURN(components.emplace_back(), c.Own(c.input(i)));
+  }
+  return components;
+}
+
+absl::Status TensorDataset(KernelContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const Tensors components, OwnInputs(c));
+  c.SetOutput(0, DatasetTensor(DatasetOf([components] {
+                return IteratorOf(
+                    [components, over = false](const DatasetContext&) mutable -> MaybeElement {
+                      if (std::exchange(over, true)) return std::nullopt;
+                      return components;
+                    });
+              })));
+  return absl::OkStatus();
+}
+
+absl::Status TensorSliceDataset(KernelContext& c) {
+  for (int i = 0; i < c.num_inputs(); ++i) {
+    if (c.input(i).rank() == 0)
+      return InvalidArgument("All components must be at least 1-dimensional");
+    if (c.input(i).dim(0) != c.input(0).dim(0))
+      return InvalidArgument("All components must have the same size in the 0th dimension");
+  }
+  WEIR_ASSIGN_OR_RETURN(const Tensors components, OwnInputs(c));
+  c.SetOutput(0, DatasetTensor(DatasetOf([components] {
+                return IteratorOf(
+                    [components, next = int64_t{0}](const DatasetContext&) mutable -> MaybeElement {
+                      if (next >= components[0].dim(0)) return std::nullopt;
+                      Tensors row;
+                      for (const Tensor& t : components) row.push_back(t.Row(next).DeepCopy());
+                      ++next;
+                      return row;
+                    });
+              })));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Tensor> NumberOf(DataType type, int64_t value) {
+  using Types = JoinLists<Integers, List<float, double>>;
+  Tensor t;
+  const bool known =
+      DispatchType(type, Types{}, [&]<class T>() { t = Tensor::Scalar(static_cast<T>(value)); });
+  if (known) return t;
+  return InvalidArgument("Unsupported data type: ", DataTypeName(type));
+}
+
+absl::Status RangeDataset(KernelContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const int64_t start, ReadInt(c.input(0), "start"));
+  WEIR_ASSIGN_OR_RETURN(const int64_t stop, ReadInt(c.input(1), "stop"));
+  WEIR_ASSIGN_OR_RETURN(const int64_t step, ReadInt(c.input(2), "step"));
+  if (step == 0) return InvalidArgument("step must be a non-zero integer.");
+  const DataType type = c.node().attr<DataTypes>("output_types")[0];
+  c.SetOutput(0, DatasetTensor(DatasetOf([=] {
+                return IteratorOf(
+                    [=, next = start, over = false](const DatasetContext&) mutable -> MaybeElement {
+                      if (over || (step > 0 ? next >= stop : next <= stop)) return std::nullopt;
+                      WEIR_ASSIGN_OR_RETURN(Tensor value, NumberOf(type, next));
+                      over = __builtin_add_overflow(next, step, &next);
+                      return Tensors{std::move(value)};
+                    });
+              })));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddDatasetSourceKernels(KernelRegistry* r) {
+  r->Add("RangeDataset", kCpu, RangeDataset);
+  r->Add("TensorDataset", kCpu, TensorDataset);
+  r->Add("TensorSliceDataset", kCpu, TensorSliceDataset);
+}
+
+void AddDatasetKernels(KernelRegistry* r) {
+  AddDatasetFileKernels(r);
+  AddDatasetIteratorKernels(r);
+  AddDatasetSourceKernels(r);
+  AddDatasetTransformKernels(r);
+}
+
+}  // namespace weir

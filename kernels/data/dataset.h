@@ -1,0 +1,86 @@
+#ifndef WEIR_KERNELS_DATA_DATASET_H_
+#define WEIR_KERNELS_DATA_DATASET_H_
+
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "weir/core/runtime/function.h"
+#include "weir/core/runtime/kernel.h"
+
+// Datasets: sequences of elements (each a list of tensors) that graphs describe by nested nodes,
+// and iterators over them. A dataset is an immutable value, passed in a variant tensor; all state
+// is in iterators.
+namespace weir {
+
+// The step and node that request an element from an iterator; functions are called in this context.
+struct DatasetContext {
+  const StepInfo& step;
+  const Node& caller;
+};
+
+// Iterates over a dataset once. Not thread-safe.
+class DatasetIterator {
+ public:
+  virtual ~DatasetIterator() = default;
+  // Returns the next element, or nullopt at the end. After an error the iterator either has not
+  // advanced or has advanced by one, and remains usable.
+  virtual absl::StatusOr<std::optional<Tensors>> Next(const DatasetContext& context) = 0;
+};
+
+class Dataset {
+ public:
+  virtual ~Dataset() = default;
+  // The iterator may hold a reference to the dataset during its lifetime.
+  virtual absl::StatusOr<std::unique_ptr<DatasetIterator>> Iterate() const = 0;
+};
+using DatasetPtr = std::shared_ptr<const Dataset>;
+
+// A dataset made of two functions: one that creates an iterator, and the iterator's Next(). The
+// iterator ends with its step, so code that skips or takes many elements need not check for
+// cancellation.
+using MaybeElement = absl::StatusOr<std::optional<Tensors>>;
+using MaybeIterator = absl::StatusOr<std::unique_ptr<DatasetIterator>>;
+template <class F>
+std::unique_ptr<DatasetIterator> IteratorOf(F next) {
+  class FunctionIterator final : public DatasetIterator {
+   public:
+    explicit FunctionIterator(F f) : next_(std::move(f)) {}
+    MaybeElement Next(const DatasetContext& context) override {
+      const Cancellation* const cancellation = context.step.cancellation;
+      if (cancellation != nullptr && cancellation->cancelled()) return cancellation->status();
+      return next_(context);
+    }
+
+   private:
+    F next_;
+  };
+  return std::make_unique<FunctionIterator>(std::move(next));
+}
+DatasetPtr DatasetOf(std::function<MaybeIterator()> iterate);
+
+// Returns the dataset in a variant scalar. INVALID_ARGUMENT if it does not hold one.
+absl::StatusOr<DatasetPtr> DatasetIn(const Tensor& value);
+Tensor DatasetTensor(DatasetPtr dataset);
+
+// The element types and shapes promised by the attributes `output_types` and `output_shapes`.
+// INVALID_ARGUMENT if an element differs.
+struct ElementSpec {
+  DataTypes types;
+  std::vector<Shape> shapes;
+
+  static ElementSpec Of(const Node& node);
+  absl::Status Check(const Tensors& element) const;
+};
+
+// Stacks elements along a new first dimension. Their components must have equal shapes and types.
+absl::StatusOr<Tensors> StackElements(const std::vector<Tensors>& elements);
+
+void AddDatasetFileKernels(KernelRegistry* r);       // dataset_files.cc
+void AddDatasetIteratorKernels(KernelRegistry* r);   // dataset_iterator.cc
+void AddDatasetSourceKernels(KernelRegistry* r);     // dataset.cc
+void AddDatasetTransformKernels(KernelRegistry* r);  // dataset_transforms.cc
+
+}  // namespace weir
+
+#endif  // WEIR_KERNELS_DATA_DATASET_H_

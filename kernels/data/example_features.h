@@ -1,0 +1,75 @@
+#ifndef WEIR_KERNELS_DATA_EXAMPLE_FEATURES_H_
+#define WEIR_KERNELS_DATA_EXAMPLE_FEATURES_H_
+
+#include <string>
+#include <vector>
+
+#include "weir/core/runtime/kernel.h"
+#include "weir/kernels/data/example_reader.h"
+
+// Features that the parsing ops request, and how the ops output them. Each op has one or two sets
+// of features (SequenceExamples: context and feature lists), whose attributes, inputs and outputs
+// have a common prefix ("context_sparse_keys"). A feature is output as a sparse, dense or ragged
+// tensor.
+namespace weir {
+
+// Identifies an example in error messages.
+struct ExampleLabel {
+  absl::string_view name;
+  int64_t index;
+};
+
+// A feature that is output as a dense tensor. Each row has the shape `row`. If a non-sequence
+// example may have several rows, each row.num_elements() values form one.
+struct DenseFeature {
+  Column column;
+  Shape row;
+  bool several;     // outputs have a padded dimension for an example's rows
+  Tensor fallback;  // for examples that lack the feature (several: the padding); may be empty
+  bool required;
+
+  // Returns the number of rows of an example.
+  int64_t NumRows(int64_t example) const;
+};
+
+// The features of a set, filled during one run of a kernel.
+struct FeatureSet {
+  std::string prefix;
+  std::vector<Column> sparse, ragged;
+  std::vector<DenseFeature> dense;
+
+  // Appends the values of one example.
+  absl::Status AddExample(const FeatureBytes& features, const ExampleLabel& label);
+  // Writes the set's outputs: for a batch, or for the single example added.
+  absl::Status WriteOutputs(KernelContext& c, bool single) const;
+};
+
+// A node's description of a feature set: types and shapes, known when the kernel is created.
+class FeatureSignature {
+ public:
+  // `dense_types`: the name of that attribute. INVALID_ARGUMENT if attributes contradict each
+  // other.
+  static absl::StatusOr<FeatureSignature> Of(const KernelInit& init, absl::string_view prefix,
+                                             absl::string_view dense_types, bool is_sequence);
+  // Returns an empty set, with the keys and default values from the inputs (or attributes).
+  absl::StatusOr<FeatureSet> Begin(const KernelContext& c) const;
+
+ private:
+  absl::Status Check(const Node& node) const;
+  absl::StatusOr<DenseFeature> BeginDense(const KernelContext& c, const std::string& key,
+                                          size_t i) const;
+
+  std::string prefix_;
+  bool is_sequence_ = false;
+  DataTypes sparse_types_, dense_types_, ragged_types_;
+  std::vector<Shape> dense_shapes_;
+};
+
+// Returns the strings of an argument or attribute, which may be a list of scalars, one tensor, or a
+// list attribute. There must be `count` of them.
+absl::StatusOr<std::vector<std::string>> ReadKeys(const KernelContext& c, absl::string_view name,
+                                                  size_t count);
+
+}  // namespace weir
+
+#endif  // WEIR_KERNELS_DATA_EXAMPLE_FEATURES_H_

@@ -1,0 +1,233 @@
+#include <algorithm>
+#include <memory>
+#include <set>
+
+#include "absl/strings/str_format.h"
+#include "weir/core/io/bundle.h"
+#include "weir/core/io/file.h"
+#include "weir/kernels/data/remap.h"
+#include "weir/kernels/lib/arguments.h"
+#include "weir/kernels/lib/registry.h"
+
+// Checkpoint and file ops. All run on the host.
+namespace weir {
+namespace {
+
+// Returns a single string, of any rank.
+absl::StatusOr<std::string> ScalarString(KernelContext& c, int i, absl::string_view what) {
+  const Tensor& t = c.input(i);
+  if (t.dtype() == DT_STRING && t.num_elements() == 1) return t.scalar<std::string>();
+  return InvalidArgument(what, " must be a single string, not ", t.Description());
+}
+
+// Returns input i, which must have `count` strings.
+absl::StatusOr<absl::Span<const std::string>> Strings(KernelContext& c, int i, int64_t count,
+                                                      absl::string_view what) {
+  const Tensor& t = c.input(i);
+  if (t.dtype() == DT_STRING && t.rank() == 1 && t.num_elements() == count)
+    return t.flat<std::string>();
+  return InvalidArgument(what, " must be a vector of ", count,
+                         " strings, one for each tensor, not ", t.Description());
+}
+
+// ---- saving
+
+// Returns the slice of a tensor that `spec` describes.
+absl::StatusOr<SavedSlice> ToSave(const std::string& name, const std::string& spec,
+                                  const Tensor& tensor) {
+  if (spec.empty())
+    return SavedSlice{name, tensor.shape(), TensorSlice::Full(tensor.rank()), tensor};
+  WEIR_ASSIGN_OR_RETURN(const ShapeAndSlice parsed, ShapeAndSlice::Parse(spec));
+  if (parsed.slice_shape != tensor.shape()) {
+    return InvalidArgument(
+        "Slice in shape_and_slice specification does not match the shape of the tensor to save: ",
+        spec, ", tensor ", name, ": ", tensor.shape().ToString());
+  }
+  return SavedSlice{name, parsed.shape, parsed.slice, tensor};
+}
+
+// Reads the attribute that Saver sets (ops/train/saver.h).
+Durability DurabilityOf(const Node& node) {
+  return node.attr_or("_synced", true) ? Durability::kSynced : Durability::kUnsynced;
+}
+
+absl::Status Save(KernelContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const std::string prefix, ScalarString(c, 0, "prefix"));
+  const int count = c.num_inputs() - 3;
+  WEIR_ASSIGN_OR_RETURN(const auto names, Strings(c, 1, count, "tensor_names"));
+  WEIR_ASSIGN_OR_RETURN(const auto specs, Strings(c, 2, count, "shape_and_slices"));
+  WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<BundleWriter> writer,
+                        BundleWriter::Create(prefix, DurabilityOf(c.node()), &c.pool()));
+  uint64_t bytes = 0;
+  for (int i = 0; i < count; ++i) {
+    const Tensor& tensor = c.input(3 + i);
+    if (IsPlain(tensor.dtype())) bytes += tensor.num_bytes();
+  }
+  writer->Reserve(bytes);
+  for (int i = 0; i < count; ++i) {
+    if (specs[i].empty()) {
+      WEIR_RETURN_IF_ERROR(writer->Add(names[i], c.input(3 + i)));
+      continue;
+    }
+    WEIR_ASSIGN_OR_RETURN(const SavedSlice s, ToSave(names[i], specs[i], c.input(3 + i)));
+    WEIR_RETURN_IF_ERROR(writer->AddSlice(s.name, s.shape, s.slice, s.tensor));
+  }
+  return writer->Finish();
+}
+
+// V1. The inputs are a path, the tensors' names, for SaveSlices their slice specs, and the tensors.
+template <bool kSlices>
+absl::Status SaveV1(KernelContext& c) {
+  constexpr int kFirst = kSlices ? 3 : 2;
+  WEIR_ASSIGN_OR_RETURN(const std::string path, ReadString(c.input(0), "Input filename tensor"));
+  const int count = c.num_inputs() - kFirst;
+  WEIR_ASSIGN_OR_RETURN(const auto names, Strings(c, 1, count, "tensor_names"));
+  const std::vector<std::string> whole(static_cast<size_t>(count));
+  absl::Span<const std::string> specs = whole;
+  if (kSlices) {
+    WEIR_ASSIGN_OR_RETURN(specs, Strings(c, 2, count, "shapes_and_slices"));
+  }
+  std::vector<SavedSlice> slices(static_cast<size_t>(count));
+  for (int i = 0; i < count; ++i) {
+    WEIR_ASSIGN_OR_RETURN(slices[i], ToSave(names[i], specs[i], c.input(kFirst + i)));
+  }
+  return WriteCheckpointV1(path, slices, DurabilityOf(c.node()));
+}
+
+absl::StatusOr<Kernel> MakeMerge(const KernelInit& init) {
+  const bool delete_old_dirs = init.attr<bool>("delete_old_dirs");
+  const bool allow_missing = init.attr<bool>("allow_missing_files");
+  return Kernel([=](KernelContext& c) -> absl::Status {
+    const Tensor& prefixes = c.input(0);
+    if (prefixes.dtype() != DT_STRING || prefixes.rank() != 1) {
+      return InvalidArgument("checkpoint_prefixes must be a vector of strings, not ",
+                             prefixes.Description());
+    }
+    WEIR_ASSIGN_OR_RETURN(const std::string destination, ScalarString(c, 1, "destination_prefix"));
+    WEIR_RETURN_IF_ERROR(MergeBundles(prefixes.flat<std::string>(), destination, allow_missing,
+                                      DurabilityOf(c.node())));
+    if (!delete_old_dirs) return absl::OkStatus();
+    std::set<std::string> directories;
+    for (const std::string& prefix : prefixes.flat<std::string>())
+      directories.insert(DirectoryOf(prefix));
+    directories.erase(DirectoryOf(destination));
+    // A non-empty directory contains other files and is kept.
+    for (const std::string& directory : directories)
+      Files().RemoveDirectory(directory).IgnoreError();
+    return absl::OkStatus();
+  });
+}
+
+// ---- restoring
+
+absl::StatusOr<Kernel> MakeRestore(const KernelInit& init) {
+  const auto dtypes = init.attr<DataTypes>("dtypes");
+  return Kernel([dtypes](KernelContext& c) -> absl::Status {
+    WEIR_ASSIGN_OR_RETURN(const std::string prefix, ScalarString(c, 0, "prefix"));
+    const int count = c.num_outputs();
+    WEIR_ASSIGN_OR_RETURN(const auto names, Strings(c, 1, count, "tensor_names"));
+    WEIR_ASSIGN_OR_RETURN(const auto specs, Strings(c, 2, count, "shape_and_slices"));
+    WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<CheckpointReader> reader,
+                          CheckpointReader::Open(prefix));
+    std::vector<absl::StatusOr<Tensor>> read(static_cast<size_t>(count),
+                                             absl::StatusOr<Tensor>(Tensor()));
+    c.pool().ForEach(count, [&](int i) {
+      read[i] = ReadFromCheckpoint(*reader, names[i], specs[i], dtypes[i]);
+    });
+    for (const absl::StatusOr<Tensor>& tensor : read) WEIR_RETURN_IF_ERROR(tensor.status());
+    for (int i = 0; i < count; ++i) c.SetOutput(i, *std::move(read[i]));
+    return absl::OkStatus();
+  });
+}
+
+absl::StatusOr<Kernel> MakeRestoreOne(const KernelInit& init) {
+  const auto dtype = init.attr<DataType>("dt");
+  WEIR_ASSIGN_OR_RETURN(const int shard, NarrowAttr(init.node, "preferred_shard"));
+  if (shard < -1)
+    return InvalidArgument("Attribute 'preferred_shard' must be greater or equal to -1");
+  return Kernel([dtype](KernelContext& c) -> absl::Status {
+    WEIR_ASSIGN_OR_RETURN(const std::string pattern, ScalarString(c, 0, "file_pattern"));
+    WEIR_ASSIGN_OR_RETURN(const std::string name, ScalarString(c, 1, "tensor_name"));
+    std::string spec;
+    if (c.num_inputs() == 3) {
+      WEIR_ASSIGN_OR_RETURN(spec, ScalarString(c, 2, "shape_and_slice"));
+    }
+    WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<CheckpointReader> reader,
+                          CheckpointReader::Open(pattern));
+    WEIR_ASSIGN_OR_RETURN(Tensor tensor, ReadFromCheckpoint(*reader, name, spec, dtype));
+    c.SetOutput(0, std::move(tensor));
+    return absl::OkStatus();
+  });
+}
+
+// ---- files
+
+absl::Status SetString(KernelContext& c, std::string value) {
+  WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, Shape()));
+  *out->data<std::string>() = std::move(value);
+  return absl::OkStatus();
+}
+
+absl::Status ShardedName(KernelContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const std::string basename, ReadString(c.input(0), "basename"));
+  WEIR_ASSIGN_OR_RETURN(const int64_t shard, ReadInt(c.input(1), "shard"));
+  WEIR_ASSIGN_OR_RETURN(const int64_t num_shards, ReadInt(c.input(2), "num_shards"));
+  return SetString(c, absl::StrFormat("%s-%05d-of-%05d", basename, shard, num_shards));
+}
+
+absl::Status ShardedSpec(KernelContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const std::string basename, ReadString(c.input(0), "basename"));
+  WEIR_ASSIGN_OR_RETURN(const int64_t num_shards, ReadInt(c.input(1), "num_shards"));
+  return SetString(c, absl::StrFormat("%s-%s-of-%05d", basename, std::string(5, '?'), num_shards));
+}
+
+absl::Status Read(KernelContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const std::string path, ReadString(c.input(0), "Input filename tensor"));
+  WEIR_ASSIGN_OR_RETURN(std::string contents, ReadFile(path));
+  return SetString(c, std::move(contents));
+}
+
+absl::Status Write(KernelContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const std::string path, ReadString(c.input(0), "Input filename tensor"));
+  WEIR_ASSIGN_OR_RETURN(const std::string contents, ReadString(c.input(1), "Contents tensor"));
+  WEIR_RETURN_IF_ERROR(MakeDirectories(DirectoryOf(path)));
+  WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<WritableFile> file, Files().Create(path));
+  WEIR_RETURN_IF_ERROR(file->Append(contents));
+  return file->Close();
+}
+
+absl::Status Match(KernelContext& c) {
+  if (c.input(0).rank() > 1) {
+    return InvalidArgument("Input patterns tensor must be scalar or vector, but had shape: ",
+                           c.input(0).shape().ToString());
+  }
+  std::set<std::string> found;
+  for (const std::string& pattern : c.input(0).flat<std::string>()) {
+    WEIR_ASSIGN_OR_RETURN(const std::vector<std::string> paths, MatchFiles(pattern));
+    found.insert(paths.begin(), paths.end());
+  }
+  WEIR_ASSIGN_OR_RETURN(Tensor * out,
+                        c.AllocateOutput(0, Shape({static_cast<int64_t>(found.size())})));
+  std::copy(found.begin(), found.end(), out->data<std::string>());
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddIoCpu(KernelRegistry* r) {
+  AddRemapKernels(r);
+  r->Add("SaveV2", kCpu, Save);
+  r->Add("Save", kCpu, SaveV1<false>);
+  r->Add("SaveSlices", kCpu, SaveV1<true>);
+  r->Add("RestoreV2", kCpu, MakeRestore);
+  r->Add("MergeV2Checkpoints", kCpu, MakeMerge);
+  r->Add("Restore", kCpu, MakeRestoreOne);
+  r->Add("RestoreSlice", kCpu, MakeRestoreOne);
+  r->Add("ShardedFilename", kCpu, ShardedName);
+  r->Add("ShardedFilespec", kCpu, ShardedSpec);
+  r->Add("ReadFile", kCpu, Read);
+  r->Add("WriteFile", kCpu, Write);
+  r->Add("MatchingFiles", kCpu, Match);
+}
+
+}  // namespace weir

@@ -1,0 +1,291 @@
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "weir/kernels/image/image.h"
+#include "weir/kernels/lib/arguments.h"
+
+// Crops image regions and resizes them to one size (the region pooling of Mask R-CNN, He et al.,
+// 2017), and computes the gradients. A box is [y1, x1, y2, x2] in normalized coordinates, relative
+// to the image's size minus one pixel, so that 0 and 1 are the centers of the outermost pixels.
+// Samples outside the image get the extrapolation value. With y2 < y1 the crop is flipped.
+namespace weir {
+
+namespace {
+
+// The position of one row (column) of a crop in the image.
+struct Sample {
+  bool inside = false;
+  int64_t low = 0, high = 0, nearest = 0;
+  float fraction = 0;  // interpolation weight from low to high
+};
+
+// Returns the rows (columns) of a crop of `crop` pixels between `begin` and `end` along a side of
+// `size`.
+std::vector<Sample> SampleSide(float begin, float end, int64_t crop, int64_t size) {
+  const float last = static_cast<float>(size - 1);
+  const float scale = crop > 1 ? (end - begin) * last / static_cast<float>(crop - 1) : 0;
+  std::vector<Sample> samples(crop);
+  for (int64_t i = 0; i < crop; ++i) {
+    const float at = crop > 1 ? begin * last + static_cast<float>(i) * scale
+                              : static_cast<float>(0.5 * (begin + end) * last);
+    Sample& s = samples[i];
+    s.inside = at >= 0 && at <= last;
+    if (!s.inside) continue;
+    s.low = static_cast<int64_t>(std::floor(at));
+    s.high = static_cast<int64_t>(std::ceil(at));
+    s.nearest = static_cast<int64_t>(std::round(at));
+    s.fraction = at - static_cast<float>(s.low);
+  }
+  return samples;
+}
+
+// The boxes, the indices of their images, and the sizes of both.
+struct Crops {
+  int64_t batch, height, width, depth;     // of the images
+  int64_t count, crop_height, crop_width;  // of the crops
+  const float* boxes;
+  const int32_t* indices;
+
+  int64_t pixels() const { return crop_height * crop_width; }
+  // Returns the element of pixel (y, x) of box b's image.
+  int64_t At(int64_t b, int64_t y, int64_t x) const {
+    return ((indices[b] * height + y) * width + x) * depth;
+  }
+  std::vector<Sample> Rows(int64_t b) const {
+    return SampleSide(boxes[4 * b], boxes[4 * b + 2], crop_height, height);
+  }
+  std::vector<Sample> Columns(int64_t b) const {
+    return SampleSide(boxes[4 * b + 1], boxes[4 * b + 3], crop_width, width);
+  }
+};
+
+// Validates the inputs that all three kernels have: boxes at input `first`, followed by their image
+// indices.
+absl::Status ReadBoxes(const KernelContext& c, int first, Crops* crops) {
+  const Tensor &boxes = c.input(first), &indices = c.input(first + 1);
+  if (boxes.rank() != 2) {
+    return InvalidArgument("boxes must be 2-D, got: ", boxes.shape().ToString());
+  }
+  if (boxes.dim(1) != 4 && boxes.num_elements() + indices.num_elements() > 0) {
+    return InvalidArgument("boxes must have 4 columns, but have shape ", boxes.shape().ToString());
+  }
+  if (indices.rank() != 1) {
+    return InvalidArgument("box_index must be 1-D (box_indices must be rank 1 but is shape ",
+                           indices.shape().ToString(), ")");
+  }
+  if (indices.dim(0) != boxes.dim(0)) {
+    return InvalidArgument("box_index has incompatible shape: ", indices.dim(0), " for ",
+                           boxes.dim(0), " boxes");
+  }
+  if (crops->height <= 0 || crops->width <= 0) {
+    return InvalidArgument("image dimensions must be positive");
+  }
+  if (crops->crop_height <= 0 || crops->crop_width <= 0) {
+    return InvalidArgument("crop (grads) dimensions must be positive");
+  }
+  crops->count = boxes.dim(0);
+  crops->boxes = boxes.data<float>();
+  crops->indices = indices.data<int32_t>();
+  for (int64_t i = 0; i < crops->count; ++i) {
+    if (crops->indices[i] < 0 || crops->indices[i] >= crops->batch) {
+      return OutOfRange("box_index has values outside [0, batch_size): ", crops->indices[i]);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckRank4(const Tensor& t, absl::string_view argument) {
+  if (t.rank() == 4) return absl::OkStatus();
+  return InvalidArgument(argument, " must be 4-D, but has shape ", t.shape().ToString());
+}
+
+// `grads` (one per crop pixel) must match the boxes.
+absl::Status CheckGrads(const Tensor& grads, const Crops& crops) {
+  if (grads.dim(0) != crops.count) {
+    return InvalidArgument("boxes and grads have incompatible shape: ", crops.count, " boxes, ",
+                           grads.shape().ToString());
+  }
+  if (grads.dim(3) != crops.depth) {
+    return InvalidArgument("image_size and grads are incompatible (image, grads depth differ): ",
+                           crops.depth, " and ", grads.dim(3));
+  }
+  return absl::OkStatus();
+}
+
+struct CropOptions {
+  bool bilinear = true;
+  float outside = 0;
+};
+
+template <class T>
+void Interpolate(const Crops& k, int64_t b, const Sample& y, const Sample& x, const T* image,
+                 float* to) {
+  const T *top_left = image + k.At(b, y.low, x.low), *top_right = image + k.At(b, y.low, x.high),
+          *bottom_left = image + k.At(b, y.high, x.low),
+          *bottom_right = image + k.At(b, y.high, x.high);
+  for (int64_t d = 0; d < k.depth; ++d) {
+    const float tl = static_cast<float>(top_left[d]), tr = static_cast<float>(top_right[d]),
+                bl = static_cast<float>(bottom_left[d]), br = static_cast<float>(bottom_right[d]);
+    const float top = tl + (tr - tl) * x.fraction, bottom = bl + (br - bl) * x.fraction;
+    to[d] = top + (bottom - top) * y.fraction;
+  }
+}
+
+template <class T>
+absl::Status CropAndResize(KernelContext& c, const CropOptions& options) {
+  const Tensor& image = c.input(0);
+  WEIR_RETURN_IF_ERROR(CheckRank4(image, "input image"));
+  WEIR_ASSIGN_OR_RETURN(const Extent size, ReadExtent(c.input(3), "crop_size", image));
+  Crops k = {image.dim(0), image.dim(1), image.dim(2), image.dim(3), 0, size.height, size.width};
+  WEIR_RETURN_IF_ERROR(ReadBoxes(c, 1, &k));
+  for (int64_t i = 0; i < 4 * k.count; ++i) {
+    if (!std::isfinite(k.boxes[i])) {
+      return InvalidArgument("Boxes contains at least one element that is not finite");
+    }
+  }
+  WEIR_ASSIGN_OR_RETURN(const Shape shape,
+                        CheckedShape({k.count, k.crop_height, k.crop_width, k.depth}));
+  WEIR_ASSIGN_OR_RETURN(Tensor * crops, c.AllocateOutput(0, shape));
+  if (crops->num_elements() == 0) return absl::OkStatus();
+  const T* pixels = image.data<T>();
+  c.pool().ParallelFor(k.count, 4.0 * static_cast<double>(k.pixels() * k.depth),
+                       [&](int64_t begin, int64_t end) {
+                         for (int64_t b = begin; b < end; ++b) {
+                           const std::vector<Sample> rows = k.Rows(b), columns = k.Columns(b);
+                           float* to = crops->data<float>() + b * k.pixels() * k.depth;
+                           for (const Sample& y : rows) {
+                             for (const Sample& x : columns) {
+                               if (!y.inside || !x.inside) {
+                                 std::fill_n(to, k.depth, options.outside);
+                               } else if (options.bilinear) {
+                                 Interpolate(k, b, y, x, pixels, to);
+                               } else {
+                                 const T* from = pixels + k.At(b, y.nearest, x.nearest);
+                                 for (int64_t d = 0; d < k.depth; ++d)
+                                   to[d] = static_cast<float>(from[d]);
+                               }
+                               to += k.depth;
+                             }
+                           }
+                         }
+                       });
+  return absl::OkStatus();
+}
+
+// Boxes may overlap, so this is sequential.
+template <class T>
+absl::Status GradImage(KernelContext& c, const CropOptions& options) {
+  const Tensor &grads = c.input(0), &size = c.input(3);
+  WEIR_RETURN_IF_ERROR(CheckRank4(grads, "grads image"));
+  if (size.rank() != 1 || size.num_elements() != 4) {
+    return InvalidArgument("image_size must have 4 elements (and be 1-D), but has shape ",
+                           size.shape().ToString());
+  }
+  Crops k = {size.IntAt(0), size.IntAt(1), size.IntAt(2), size.IntAt(3), 0,
+             grads.dim(1),  grads.dim(2)};
+  WEIR_ASSIGN_OR_RETURN(const Shape shape, CheckedShape({k.batch, k.height, k.width, k.depth}));
+  WEIR_RETURN_IF_ERROR(ReadBoxes(c, 1, &k));
+  WEIR_RETURN_IF_ERROR(CheckGrads(grads, k));
+  WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
+  T* image = out->data<T>();
+  std::fill_n(image, out->num_elements(), T(0));
+  const float* grad = grads.data<float>();
+  const auto add = [&](int64_t b, int64_t y, int64_t x, float weight) {
+    T* to = image + k.At(b, y, x);
+    for (int64_t d = 0; d < k.depth; ++d) to[d] += static_cast<T>(weight * grad[d]);
+  };
+  for (int64_t b = 0; b < k.count; ++b) {
+    const std::vector<Sample> rows = k.Rows(b), columns = k.Columns(b);
+    for (const Sample& y : rows) {
+      for (const Sample& x : columns) {
+        if (y.inside && x.inside && options.bilinear) {
+          add(b, y.low, x.low, (1 - y.fraction) * (1 - x.fraction));
+          add(b, y.low, x.high, (1 - y.fraction) * x.fraction);
+          add(b, y.high, x.low, y.fraction * (1 - x.fraction));
+          add(b, y.high, x.high, y.fraction * x.fraction);
+        } else if (y.inside && x.inside) {
+          add(b, y.nearest, x.nearest, 1);
+        }
+        grad += k.depth;
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+// The derivatives of pixel i's coordinate with respect to the begin and end of a side, times the
+// derivative of the value.
+void AddToSide(float by, int64_t i, int64_t crop, int64_t size, float* begin, float* end) {
+  const float last = static_cast<float>(size - 1);
+  const float share = crop > 1 ? static_cast<float>(i) / static_cast<float>(crop - 1) : 0.5f;
+  *begin += by * last * (1 - share);
+  *end += by * last * share;
+}
+
+template <class T>
+absl::Status GradBoxes(KernelContext& c, const CropOptions&) {
+  const Tensor &grads = c.input(0), &image = c.input(1);
+  WEIR_RETURN_IF_ERROR(CheckRank4(grads, "grads image"));
+  WEIR_RETURN_IF_ERROR(CheckRank4(image, "input image"));
+  Crops k = {image.dim(0), image.dim(1), image.dim(2), image.dim(3), 0, grads.dim(1), grads.dim(2)};
+  WEIR_RETURN_IF_ERROR(ReadBoxes(c, 2, &k));
+  WEIR_RETURN_IF_ERROR(CheckGrads(grads, k));
+  WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, Shape({k.count, 4})));
+  std::fill_n(out->data<float>(), out->num_elements(), 0.0f);
+  const T* pixels = image.data<T>();
+  const float* grad = grads.data<float>();
+  for (int64_t b = 0; b < k.count; ++b) {
+    const std::vector<Sample> rows = k.Rows(b), columns = k.Columns(b);
+    float* box = out->data<float>() + 4 * b;
+    for (int64_t i = 0; i < k.crop_height; ++i) {
+      for (int64_t j = 0; j < k.crop_width; ++j, grad += k.depth) {
+        const Sample &y = rows[i], &x = columns[j];
+        if (!y.inside || !x.inside) continue;
+        const T *top_left = pixels + k.At(b, y.low, x.low),
+                *top_right = pixels + k.At(b, y.low, x.high),
+                *bottom_left = pixels + k.At(b, y.high, x.low),
+                *bottom_right = pixels + k.At(b, y.high, x.high);
+        float along_y = 0, along_x = 0;
+        for (int64_t d = 0; d < k.depth; ++d) {
+          const float tl = static_cast<float>(top_left[d]), tr = static_cast<float>(top_right[d]),
+                      bl = static_cast<float>(bottom_left[d]),
+                      br = static_cast<float>(bottom_right[d]);
+          along_y += grad[d] * ((1 - x.fraction) * (bl - tl) + x.fraction * (br - tr));
+          along_x += grad[d] * ((1 - y.fraction) * (tr - tl) + y.fraction * (br - bl));
+        }
+        AddToSide(along_y, i, k.crop_height, k.height, &box[0], &box[2]);
+        AddToSide(along_x, j, k.crop_width, k.width, &box[1], &box[3]);
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+KernelFactory WithOptions(absl::Status (*run)(KernelContext&, const CropOptions&)) {
+  return [run](const KernelInit& init) -> absl::StatusOr<Kernel> {
+    const CropOptions options = {init.attr<std::string>("method") == "bilinear",
+                                 init.node.attr_or<float>("extrapolation_value", 0)};
+    return Kernel([run, options](KernelContext& c) { return run(c, options); });
+  };
+}
+
+template <class... Ts>
+void AddForImages(KernelRegistry* r, List<Ts...>) {
+  (r->Add("CropAndResize", kCpu, DataTypeOf<Ts>::value, WithOptions(CropAndResize<Ts>)), ...);
+  (r->Add("CropAndResizeGradBoxes", kCpu, DataTypeOf<Ts>::value, WithOptions(GradBoxes<Ts>)), ...);
+}
+template <class... Ts>
+void AddForGradients(KernelRegistry* r, List<Ts...>) {
+  (r->Add("CropAndResizeGradImage", kCpu, DataTypeOf<Ts>::value, WithOptions(GradImage<Ts>)), ...);
+}
+
+}  // namespace
+
+void AddCropAndResizeCpu(KernelRegistry* r) {
+  AddForImages(r,
+               List<uint8_t, uint16_t, int8_t, int16_t, int32_t, int64_t, half, float, double>{});
+  AddForGradients(r, List<half, float, double>{});
+}
+
+}  // namespace weir

@@ -1,0 +1,154 @@
+#include <vector>
+
+#include "weir/kernels/lib/broadcast.h"
+#include "weir/kernels/lib/registry.h"
+#include "weir/kernels/linalg/linalg.h"
+
+// Linear systems with a triangular matrix, given in full or as its bands. The outer dimensions of
+// the matrices and the right-hand sides broadcast.
+namespace weir {
+
+namespace {
+
+struct Options {
+  bool lower, adjoint;
+};
+
+// Returns the matrix of `from` for each matrix of the result.
+std::vector<int64_t> MatrixIndices(const Shape& from, const Shape& batch) {
+  const Shape* const shapes[] = {&from};
+  std::vector<int64_t> all(static_cast<size_t>(from.num_elements()));
+  for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int64_t>(i);
+  std::vector<int64_t> taken(static_cast<size_t>(batch.num_elements()));
+  Broadcast(batch, shapes)
+      .Gather(0, all.data(), sizeof(int64_t), 0, batch.num_elements(), taken.data());
+  return taken;
+}
+
+// Computes output 0 for these arguments; solve(matrix, rhs, output) solves one system.
+template <class T, class F>
+absl::Status SolveBroadcast(KernelContext& c, double cost, const F& solve) {
+  const Tensor &matrix = c.input(0), &rhs = c.input(1);
+  if (matrix.dim(-1) != rhs.dim(-2)) {
+    return InvalidArgument("In[0] mismatch In[1] shape: ", matrix.dim(-1), " vs. ", rhs.dim(-2),
+                           ": ", matrix.shape().ToString(), " ", rhs.shape().ToString());
+  }
+  const Shape matrices = BatchOf(matrix), sides = BatchOf(rhs);
+  const absl::StatusOr<Shape> batch = BroadcastShapes(matrices, sides);
+  if (!batch.ok()) {
+    return InvalidArgument("In[0] and In[1] must have compatible batch dimensions: ",
+                           matrix.shape().ToString(), " vs. ", rhs.shape().ToString());
+  }
+  const int64_t n = rhs.dim(-2), k = rhs.dim(-1), size = matrix.dim(-2) * n;
+  WEIR_ASSIGN_OR_RETURN(Tensor * output, c.AllocateOutput(0, batch->Concatenate({n, k})));
+  if (output->num_elements() == 0) return absl::OkStatus();
+  const std::vector<int64_t> a = MatrixIndices(matrices, *batch), b = MatrixIndices(sides, *batch);
+  return ForEachMatrix(c, batch->num_elements(), cost, [&](int64_t i) {
+    const size_t at = static_cast<size_t>(i);
+    return solve(matrix.data<T>() + a[at] * size, rhs.data<T>() + b[at] * n * k,
+                 output->data<T>() + i * n * k);
+  });
+}
+
+template <class T>
+absl::Status SolveTriangular(KernelContext& c, const Options& o) {
+  const Tensor &matrix = c.input(0), &rhs = c.input(1);
+  WEIR_RETURN_IF_ERROR(CheckMatrices(matrix, "In[0]"));
+  WEIR_RETURN_IF_ERROR(CheckMatrices(rhs, "In[1]"));
+  const int64_t n = matrix.dim(-1), k = rhs.dim(-1);
+  if (matrix.dim(-2) != n) {
+    return InvalidArgument("In[0] matrices in the last dimensions must be square (", n,
+                           " =/= ", matrix.dim(-2), ")");
+  }
+  const auto triangle = o.lower ? lapack::Triangle::kLower : lapack::Triangle::kUpper;
+  const auto form = o.adjoint ? lapack::Form::kAdjoint : lapack::Form::kPlain;
+  return SolveBroadcast<T>(c, CubicCost(n, k), [&](const T* a, const T* b, T* out) {
+    const ColumnMajorMatrix<T> left(a, n, n);
+    ColumnMajorMatrix<T> x(b, n, k);
+    lapack::TriangularSolve(triangle, form, static_cast<int>(n), static_cast<int>(k), left.data(),
+                            x.data());
+    x.Write(out);
+    return absl::OkStatus();
+  });
+}
+
+// A triangular matrix by its diagonals, each a row of n. In a lower matrix the main diagonal is
+// first and element i of row d is A(i, i - d); in an upper matrix it is last and element i of row d
+// is A(i, i + bands - 1 - d). The elements outside the matrix are not read.
+template <class T>
+struct Banded {
+  const T* rows;
+  int64_t bands, n;
+  bool lower;
+
+  T at(int64_t i, int64_t j) const {
+    return lower ? rows[(i - j) * n + i] : rows[(bands - 1 - (j - i)) * n + i];
+  }
+  bool is_singular() const {
+    const T* diagonal = rows + (lower ? 0 : (bands - 1) * n);
+    return std::find(diagonal, diagonal + n, T(0)) != diagonal + n;
+  }
+};
+
+// Solves x A = b by substitution, from the end that has one unknown: row i needs the rows of x
+// whose number differs from i by less than the number of bands.
+template <class T>
+void Substitute(const Banded<T>& a, bool adjoint, int64_t k, const T* b, T* x) {
+  const bool forwards = a.lower != adjoint;
+  for (int64_t step = 0; step < a.n; ++step) {
+    ThrowIfCancelled();
+    const int64_t i = forwards ? step : a.n - 1 - step;
+    const int64_t first = forwards ? std::max<int64_t>(0, i - a.bands + 1) : i + 1;
+    const int64_t last = forwards ? i : std::min(a.n, i + a.bands);
+    T* to = x + i * k;
+    std::copy_n(b + i * k, k, to);
+    for (int64_t j = first; j < last; ++j) {
+      const T factor = adjoint ? Conjugate(a.at(j, i)) : a.at(i, j);
+      for (int64_t column = 0; column < k; ++column) to[column] -= factor * x[j * k + column];
+    }
+    const T pivot = adjoint ? Conjugate(a.at(i, i)) : a.at(i, i);
+    for (int64_t column = 0; column < k; ++column) to[column] /= pivot;
+  }
+}
+
+template <class T>
+absl::Status SolveBanded(KernelContext& c, const Options& o) {
+  const Tensor &matrix = c.input(0), &rhs = c.input(1);
+  for (int i = 0; i < 2; ++i) {
+    const Tensor& t = c.input(i);
+    if (t.rank() < 2) return InvalidArgument("In[", i, "] ndims must be >= 2: ", t.rank());
+    if (t.num_elements() == 0) {
+      return InvalidArgument("In[", i, "] must not be an empty tensor: ", t.shape().ToString());
+    }
+  }
+  const int64_t bands = matrix.dim(-2), n = matrix.dim(-1), k = rhs.dim(-1);
+  if (bands > n) {
+    return InvalidArgument("Number of bands ", bands, " cannot exceed the size of the matrix ", n);
+  }
+  const double cost = 1.0 * static_cast<double>(bands) * static_cast<double>(n * k);
+  return SolveBroadcast<T>(c, cost, [&](const T* rows, const T* b, T* out) -> absl::Status {
+    const Banded<T> a = {rows, bands, n, o.lower};
+    if (a.is_singular()) return InvalidArgument("Input matrix is not invertible.");
+    Substitute(a, o.adjoint, k, b, out);
+    return absl::OkStatus();
+  });
+}
+
+template <absl::Status (*kSolve)(KernelContext&, const Options&)>
+absl::StatusOr<Kernel> MakeSolve(const KernelInit& init) {
+  const Options o = {init.attr<bool>("lower"), init.attr<bool>("adjoint")};
+  return Kernel([o](KernelContext& c) -> absl::Status { return kSolve(c, o); });
+}
+
+}  // namespace
+
+void AddTriangularKernels(KernelRegistry* r) {
+  ForTypes(RealAndComplex{}, [r]<class T>(DataType type) {
+    for (const char* op : {"MatrixTriangularSolve", "BatchMatrixTriangularSolve"}) {
+      r->Add(op, kCpu, type, MakeSolve<SolveTriangular<T>>);
+    }
+    r->Add("BandedTriangularSolve", kCpu, type, MakeSolve<SolveBanded<T>>);
+  });
+}
+
+}  // namespace weir

@@ -1,0 +1,182 @@
+#include <algorithm>
+#include <bit>
+#include <complex>
+#include <cstring>
+#include <limits>
+
+#include "weir/kernels/lib/registry.h"
+#include "weir/kernels/math/cast.h"
+
+// Conversions between all numeric types. 16-bit floats are converted through float, so that the
+// full matrix of conversions covers 13 types, not 15.
+namespace weir {
+
+namespace {
+
+template <class From, class To>
+void CastLoop(const void* from, void* to, int64_t n) {
+  const From* x = static_cast<const From*>(from);
+  To* y = static_cast<To*>(to);
+  for (int64_t i = 0; i < n; ++i) y[i] = Convert<To>(x[i]);
+}
+
+template <class Narrow>
+void WidenLoop(const void* from, void* to, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) static_cast<float*>(to)[i] = static_cast<const Narrow*>(from)[i];
+}
+template <class Narrow>
+void NarrowLoop(const void* from, void* to, int64_t n) {
+  for (int64_t i = 0; i < n; ++i)
+    static_cast<Narrow*>(to)[i] = Narrow(static_cast<const float*>(from)[i]);
+}
+
+using CastTypes = List<float, double, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t,
+                       uint32_t, uint64_t, bool, std::complex<float>, std::complex<double>>;
+
+template <class From, class... Tos>
+CastFn LoopFrom(DataType to, List<Tos...>) {
+  CastFn fn = nullptr;
+  ((DataTypeOf<Tos>::value == to ? void(fn = CastLoop<From, Tos>) : void()), ...);
+  return fn;
+}
+template <class... Froms>
+CastFn FindLoop(DataType from, DataType to, List<Froms...> all) {
+  CastFn fn = nullptr;
+  ((DataTypeOf<Froms>::value == from ? void(fn = LoopFrom<Froms>(to, all)) : void()), ...);
+  return fn;
+}
+
+// Clears the low mantissa bits that the narrower type lacks, so that the subsequent rounding is
+// exact (truncation).
+void Truncate(DataType from, int dropped_bits, void* data, int64_t n) {
+  if (from == DT_FLOAT) {
+    const uint32_t mask = ~((uint32_t{1} << dropped_bits) - 1);
+    for (int64_t i = 0; i < n; ++i) {
+      float& x = static_cast<float*>(data)[i];
+      x = std::bit_cast<float>(std::bit_cast<uint32_t>(x) & mask);
+    }
+  } else {
+    const uint64_t mask = ~((uint64_t{1} << dropped_bits) - 1);
+    for (int64_t i = 0; i < n; ++i) {
+      double& x = static_cast<double*>(data)[i];
+      x = std::bit_cast<double>(std::bit_cast<uint64_t>(x) & mask);
+    }
+  }
+}
+
+// Up to three stages: widen, convert (after truncation), narrow. Intermediate values stay in the
+// cache in tiles.
+struct Caster {
+  DataType from, to;
+  CastFn widen = nullptr, convert = nullptr, narrow = nullptr;
+  int dropped_bits = 0;
+
+  void Run(const char* x, char* y, int64_t n) const {
+    if (widen == nullptr && narrow == nullptr && dropped_bits == 0) return convert(x, y, n);
+    constexpr int64_t kTile = 512;
+    alignas(64) char wide[kTile * 16];
+    alignas(64) char converted[kTile * 16];
+    const size_t in = ElementSize(from), out = ElementSize(to);
+    for (int64_t i = 0; i < n; i += kTile) {
+      const int64_t m = std::min(kTile, n - i);
+      const void* source = x + i * in;
+      if (widen != nullptr) {
+        widen(source, wide, m);
+        source = wide;
+      }
+      if (dropped_bits > 0) {
+        if (source != wide) std::memcpy(wide, source, m * in);
+        source = wide;
+        Truncate(from, dropped_bits, wide, m);
+      }
+      void* const target = narrow == nullptr ? y + i * out : converted;
+      convert(source, target, m);
+      if (narrow != nullptr) narrow(converted, y + i * out, m);
+    }
+  }
+
+  void Run(ThreadPool& pool, const Tensor& x, Tensor* out) const {
+    const char* const source = static_cast<const char*>(x.raw());
+    char* const target = static_cast<char*>(out->raw());
+    const size_t in = ElementSize(from), size = ElementSize(to);
+    pool.ParallelFor(
+        x.num_elements(), 0.4,
+        [&](int64_t b, int64_t e) { Run(source + b * in, target + b * size, e - b); }, 64);
+  }
+
+  absl::Status operator()(KernelContext& c) const {
+    WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, c.input(0).shape()));
+    Run(c.pool(), c.input(0), out);
+    return absl::OkStatus();
+  }
+};
+
+// Returns the type that defines the arithmetic of `t`: an integer for quantized types.
+DataType WideType(DataType t) {
+  switch (t) {
+    case DT_HALF:
+    case DT_BFLOAT16:
+      return DT_FLOAT;
+    case DT_QINT8:
+      return DT_INT8;
+    case DT_QUINT8:
+      return DT_UINT8;
+    case DT_QINT16:
+      return DT_INT16;
+    case DT_QUINT16:
+      return DT_UINT16;
+    case DT_QINT32:
+      return DT_INT32;
+    default:
+      return t;
+  }
+}
+
+absl::StatusOr<Caster> MakeCaster(DataType from, DataType to) {
+  Caster cast{from, to};
+  cast.convert = FindCast(WideType(from), WideType(to));
+  if (cast.convert == nullptr) {
+    return Unimplemented("Cast ", DataTypeName(from), " to ", DataTypeName(to),
+                         " is not supported");
+  }
+  DispatchType(from, NarrowFloats(), [&]<class T>() { cast.widen = WidenLoop<T>; });
+  DispatchType(to, NarrowFloats(), [&]<class T>() { cast.narrow = NarrowLoop<T>; });
+  return cast;
+}
+
+absl::StatusOr<Kernel> MakeCast(const KernelInit& init) {
+  const DataType from = init.attr<DataType>("SrcT"), to = init.attr<DataType>("DstT");
+  if (from == to) {
+    return Kernel([](KernelContext& c) -> absl::Status {
+      c.SetOutput(0, c.input(0));
+      return absl::OkStatus();
+    });
+  }
+  WEIR_ASSIGN_OR_RETURN(Caster cast, MakeCaster(from, to));
+  if (init.attr<bool>("Truncate") && MantissaBits(cast.to) > 0 &&
+      (cast.from == DT_FLOAT || cast.from == DT_DOUBLE)) {
+    cast.dropped_bits = std::max(0, MantissaBits(cast.from) - MantissaBits(cast.to));
+  }
+  return Kernel(cast);
+}
+
+}  // namespace
+
+CastFn FindCast(DataType from, DataType to) { return FindLoop(from, to, CastTypes{}); }
+
+absl::Status ConvertElements(ThreadPool& pool, const Tensor& from, Tensor* to) {
+  WEIR_ASSIGN_OR_RETURN(const Caster cast, MakeCaster(from.dtype(), to->dtype()));
+  cast.Run(pool, from, to);
+  return absl::OkStatus();
+}
+
+void AddCastCpu(KernelRegistry* r) {
+  for (int type = DT_FLOAT; type <= DT_UINT64; ++type) {
+    const DataType t = static_cast<DataType>(type);
+    // Equal types: forwards the input without a copy.
+    r->Add("Cast", kCpu, TypeConstraints{{"SrcT", t}, {"DstT", t}}, MakeCast).Aliases({0});
+  }
+  r->Add("Cast", kCpu, MakeCast).InPlace({0});
+}
+
+}  // namespace weir

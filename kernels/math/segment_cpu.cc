@@ -1,0 +1,499 @@
+#include <algorithm>
+#include <cmath>
+#include <complex>
+#include <limits>
+#include <vector>
+
+#include "weir/kernels/lib/arguments.h"
+#include "weir/kernels/lib/blocks.h"
+#include "weir/kernels/lib/pieces.h"
+#include "weir/kernels/lib/registry.h"
+#include "weir/kernels/lib/scalar_math.h"
+#include "weir/kernels/lib/strided_copy.h"
+
+// Rows of a tensor combined by segment. A row is a run of `width` elements (a slice of the first
+// dimension). With sorted ids each segment is a range of rows. With unsorted ids the rows are
+// combined in order, and the columns are split over threads.
+namespace weir {
+
+namespace {
+
+template <class T>
+struct SumRows {
+  using Acc = Wide<T>;
+  static Acc Neutral() { return Acc(0); }
+  static Acc Step(Acc a, Acc x) { return ScalarMath<Acc>::Add(a, x); }
+  static Acc Scaled(Acc a, int64_t) { return a; }
+};
+template <class T>
+struct MeanRows : SumRows<T> {
+  using Acc = Wide<T>;
+  static Acc Scaled(Acc a, int64_t n) {
+    using Whole = std::conditional_t<std::is_signed_v<Acc>, int64_t, uint64_t>;
+    if constexpr (std::is_integral_v<Acc>)
+      return static_cast<Acc>(static_cast<Whole>(a) / static_cast<Whole>(n));
+    else if constexpr (ScalarMath<Acc>::kComplex)
+      return a / static_cast<typename Acc::value_type>(n);
+    else
+      return a / static_cast<Acc>(n);
+  }
+};
+template <class T>
+struct SqrtNRows : SumRows<T> {
+  using Acc = Wide<T>;
+  static Acc Scaled(Acc a, int64_t n) {
+    return static_cast<Acc>(a / std::sqrt(static_cast<double>(n)));
+  }
+};
+template <class T>
+struct ProdRows : SumRows<T> {
+  using Acc = Wide<T>;
+  static Acc Neutral() { return Acc(1); }
+  static Acc Step(Acc a, Acc x) { return ScalarMath<Acc>::Mul(a, x); }
+};
+template <class T>
+struct MaxRows : SumRows<T> {
+  using Acc = Wide<T>;
+  static Acc Neutral() {
+    return std::is_same_v<T, half>       ? Acc(-65504)
+           : std::is_same_v<T, bfloat16> ? Acc(-3.38953139e38f)
+                                         : std::numeric_limits<Acc>::lowest();
+  }
+  static Acc Step(Acc a, Acc x) { return ScalarMath<Acc>::Max(a, x); }
+};
+template <class T>
+struct MinRows : SumRows<T> {
+  using Acc = Wide<T>;
+  static Acc Neutral() {
+    return std::is_same_v<T, half>       ? Acc(65504)
+           : std::is_same_v<T, bfloat16> ? Acc(3.38953139e38f)
+                                         : std::numeric_limits<Acc>::max();
+  }
+  static Acc Step(Acc a, Acc x) { return ScalarMath<Acc>::Min(a, x); }
+};
+
+int64_t IdOf(const Tensor& ids, int64_t i) { return ids.IntAt(i); }
+
+int64_t WidthOf(const Shape& shape, int from) {
+  int64_t width = 1;
+  for (int i = from; i < shape.rank(); ++i) width *= shape.dim(i);
+  return width;
+}
+
+// The first row of each segment: of segments 0 ... count - 1, and the end of the last one.
+struct Segments {
+  std::vector<int64_t> first;
+  int64_t count = 0;
+};
+
+// Returns the last id plus one; the last id is the largest if they are sorted.
+absl::StatusOr<int64_t> CountSegments(const Tensor& ids) {
+  const int64_t n = ids.num_elements(), last = n == 0 ? -1 : IdOf(ids, n - 1);
+  if (n > 0 && (last < 0 || last == INT64_MAX)) {
+    return InvalidArgument("segment ids must be >= 0 and < ", INT64_MAX, ", but the last is ",
+                           last);
+  }
+  return last + 1;
+}
+
+absl::Status CheckSorted(const Tensor& ids, int64_t count) {
+  const int64_t n = ids.num_elements();
+  for (const auto [begin, end] : CancellableBlocks(n)) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t id = IdOf(ids, i), next = i + 1 < n ? IdOf(ids, i + 1) : id;
+      if (next < id)
+        return InvalidArgument("segment ids are not increasing: ", id, " is followed by ", next);
+      if (id < 0 || id >= count) {
+        return InvalidArgument("Segment id ", id, " out of range [0, ", count,
+                               "), possibly because 'segment_ids' input is not sorted.");
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Segments> SortedSegments(const Tensor& ids, int64_t count) {
+  WEIR_RETURN_IF_ERROR(CheckSorted(ids, count));
+  const int64_t n = ids.num_elements();
+  // Ids without rows use memory too; the allocator has bounded their number before this is called.
+  Segments out{.count = count};
+  out.first.resize(count + 1);
+  int64_t row = 0;
+  for (const auto [begin, end] : CancellableBlocks(count)) {
+    for (int64_t s = begin; s < end; ++s) {
+      out.first[s] = row;
+      while (row < n && IdOf(ids, row) == s) ++row;
+    }
+  }
+  out.first[count] = n;
+  return out;
+}
+
+// A function that combines rows [first, last) of the list into `out`, or writes `fill` if there are
+// none. places[i] is the row of the data for row i of the list; null means row i itself.
+using Combine = void (*)(const void* data, int64_t width, int64_t first, int64_t last,
+                         const int64_t* places, float fill, void* out);
+template <class F, class T>
+void CombineRows(const void* data, int64_t width, int64_t first, int64_t last,
+                 const int64_t* places, float fill, void* out) {
+  using Acc = typename F::Acc;
+  T* const y = static_cast<T*>(out);
+  if (first == last) {
+    std::fill_n(y, width, static_cast<T>(fill));
+    return;
+  }
+  const auto row = [&](int64_t r) {
+    return static_cast<const T*>(data) + (places == nullptr ? r : places[r]) * width;
+  };
+  constexpr int64_t kBlock = 256;
+  Acc acc[kBlock];
+  for (int64_t j = 0; j < width; j += kBlock) {
+    const int64_t m = std::min(kBlock, width - j);
+    const T* x = row(first) + j;
+    for (int64_t i = 0; i < m; ++i) acc[i] = static_cast<Acc>(x[i]);
+    for (const auto [begin, end] : CancellableBlocks(last - first - 1)) {
+      for (int64_t r = first + 1 + begin; r < first + 1 + end; ++r) {
+        x = row(r) + j;
+        for (int64_t i = 0; i < m; ++i) acc[i] = F::Step(acc[i], static_cast<Acc>(x[i]));
+      }
+    }
+    for (int64_t i = 0; i < m; ++i) y[j + i] = static_cast<T>(F::Scaled(acc[i], last - first));
+  }
+}
+
+// Combines each segment of the output `out`, which is not empty.
+absl::Status CombineSegments(KernelContext& c, const Tensor& ids, int64_t count,
+                             const int64_t* places, Combine combine, float fill, Tensor* out) {
+  WEIR_ASSIGN_OR_RETURN(const Segments segments, SortedSegments(ids, count));
+  const Tensor& data = c.input(0);
+  const int64_t width = WidthOf(data.shape(), 1);
+  const size_t row_bytes = static_cast<size_t>(width) * ElementSize(data.dtype());
+  char* const y = static_cast<char*>(out->raw());
+  const double cost = 10 + static_cast<double>(ids.num_elements() * width) /
+                               std::max<double>(1, static_cast<double>(count));
+  c.pool().ParallelFor(count, cost, [&](int64_t begin, int64_t end) {
+    for (int64_t s = begin; s < end; ++s) {
+      combine(data.raw(), width, segments.first[s], segments.first[s + 1], places, fill,
+              y + static_cast<size_t>(s) * row_bytes);
+    }
+  });
+  return absl::OkStatus();
+}
+
+Shape RowsShape(const Shape& data, int64_t rows, int from = 1) {
+  Shape shape = data.Sub(from);
+  shape.InsertDim(0, rows);
+  return shape;
+}
+
+// ---- SegmentSum and similar ops
+
+absl::Status RunSegment(KernelContext& c, Combine combine, float fill) {
+  const Tensor &data = c.input(0), &ids = c.input(1);
+  if (ids.rank() != 1)
+    return InvalidArgument("segment_ids should be a vector, but has shape ",
+                           ids.shape().ToString());
+  if (data.rank() < 1 || data.dim(0) != ids.dim(0)) {
+    return InvalidArgument(
+        "segment_ids should be the same size as dimension 0 of input; shapes are ",
+        ids.shape().ToString(), " and ", data.shape().ToString());
+  }
+  WEIR_ASSIGN_OR_RETURN(const int64_t count, CountSegments(ids));
+  WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, RowsShape(data.shape(), count)));
+  if (out->num_elements() == 0) return CheckSorted(ids, count);
+  return CombineSegments(c, ids, count, nullptr, combine, fill, out);
+}
+
+template <template <class> class F, class... Ts>
+void AddSegments(KernelRegistry* r, const char* op, float fill, List<Ts...>) {
+  const auto make = [fill](Combine combine) -> KernelFactory {
+    return [=](const KernelInit&) -> absl::StatusOr<Kernel> {
+      return Kernel([=](KernelContext& c) { return RunSegment(c, combine, fill); });
+    };
+  };
+  (r->Add(op, kCpu, DataTypeOf<Ts>::value, make(CombineRows<F<Ts>, Ts>)), ...);
+}
+
+// ---- UnsortedSegmentSum and similar ops
+
+struct UnsortedRows {
+  const void* data = nullptr;
+  void* out = nullptr;
+  int64_t rows = 0, width = 0, count = 0;
+  const Tensor& ids;  // below `count`; rows with negative ids are skipped
+};
+// A function that combines columns [begin, end) of all segments.
+using CombineColumns = void (*)(const UnsortedRows& u, int64_t begin, int64_t end);
+template <class F, class T>
+void CombineUnsorted(const UnsortedRows& u, int64_t begin, int64_t end) {
+  using Acc = typename F::Acc;
+  const T* const x = static_cast<const T*>(u.data) + begin;
+  T* const y = static_cast<T*>(u.out) + begin;
+  const int64_t m = end - begin;
+  if constexpr (std::is_same_v<Acc, T>) {
+    for (int64_t s = 0; s < u.count; ++s) std::fill_n(y + s * u.width, m, F::Neutral());
+    for (const auto [begin, end] : CancellableBlocks(u.rows)) {
+      for (int64_t r = begin; r < end; ++r) {
+        const int64_t s = IdOf(u.ids, r);
+        if (s < 0) continue;
+        T* const to = y + s * u.width;
+        const T* const from = x + r * u.width;
+        for (int64_t i = 0; i < m; ++i) to[i] = F::Step(to[i], from[i]);
+      }
+    }
+  } else {
+    std::vector<Acc> acc(u.count * m, F::Neutral());
+    for (const auto [begin, end] : CancellableBlocks(u.rows)) {
+      for (int64_t r = begin; r < end; ++r) {
+        const int64_t s = IdOf(u.ids, r);
+        if (s < 0) continue;
+        for (int64_t i = 0; i < m; ++i)
+          acc[s * m + i] = F::Step(acc[s * m + i], static_cast<Acc>(x[r * u.width + i]));
+      }
+    }
+    for (const auto [begin, end] : CancellableBlocks(u.count)) {
+      for (int64_t s = begin; s < end; ++s) {
+        for (int64_t i = 0; i < m; ++i) y[s * u.width + i] = static_cast<T>(acc[s * m + i]);
+      }
+    }
+  }
+}
+
+absl::Status RunUnsorted(KernelContext& c, CombineColumns combine) {
+  const Tensor &data = c.input(0), &ids = c.input(1), &num = c.input(2);
+  if (num.rank() != 0)
+    return InvalidArgument("num_segments should be a scalar, not shape ", num.shape().ToString());
+  const int64_t count = num.IntAt(0);
+  if (count < 0) return InvalidArgument("num_segments must be non-negative, but got: ", count);
+  if (ids.rank() > data.rank() || data.shape().Sub(0, ids.rank()) != ids.shape()) {
+    return InvalidArgument("data.shape = ", data.shape().ToString(),
+                           " does not start with segment_ids.shape = ", ids.shape().ToString());
+  }
+  const int64_t rows = ids.num_elements(), width = WidthOf(data.shape(), ids.rank());
+  for (const auto [begin, end] : CancellableBlocks(rows)) {
+    for (int64_t i = begin; i < end; ++i) {
+      if (IdOf(ids, i) >= count) {
+        return InvalidArgument("segment_ids", PositionText(ids.shape(), i), " = ", IdOf(ids, i),
+                               " is out of range [0, ", count, ")");
+      }
+    }
+  }
+  WEIR_ASSIGN_OR_RETURN(Tensor* const out,
+                        c.AllocateOutput(0, RowsShape(data.shape(), count, ids.rank())));
+  const UnsortedRows all{data.raw(), out->raw(), rows, width, count, ids};
+  c.pool().ParallelFor(
+      width, static_cast<double>(rows + count),
+      [&](int64_t begin, int64_t end) { combine(all, begin, end); },
+      MinColumnsPerPiece(width, c.pool().num_threads(), /*least=*/16));
+  return absl::OkStatus();
+}
+
+template <template <class> class F, class... Ts>
+void AddUnsorted(KernelRegistry* r, const char* op, List<Ts...>) {
+  const auto make = [](CombineColumns combine) -> KernelFactory {
+    return [=](const KernelInit&) -> absl::StatusOr<Kernel> {
+      return Kernel([=](KernelContext& c) { return RunUnsorted(c, combine); });
+    };
+  };
+  (r->Add(op, kCpu, DataTypeOf<Ts>::value, make(CombineUnsorted<F<Ts>, Ts>))
+       .HostArgs({"num_segments"}),
+   ...);
+}
+
+// ---- SparseSegmentSum and similar ops
+
+absl::Status CheckSparse(const Tensor& data, const Tensor& indices, const Tensor& ids) {
+  if (indices.rank() != 1)
+    return InvalidArgument("indices should be a vector, but has shape ",
+                           indices.shape().ToString());
+  if (ids.rank() != 1)
+    return InvalidArgument("segment_ids should be a vector, but has shape ",
+                           ids.shape().ToString());
+  if (indices.dim(0) != ids.dim(0)) {
+    return InvalidArgument("segment_ids and indices should have same size, but have ", ids.dim(0),
+                           " and ", indices.dim(0));
+  }
+  if (data.rank() < 1) return InvalidArgument("data must be at least rank 1");
+  return absl::OkStatus();
+}
+
+// Returns the number of segments, which input 3 holds if present.
+absl::StatusOr<int64_t> ReadCount(const KernelContext& c, const Tensor& ids) {
+  if (c.num_inputs() < 4) {
+    const int64_t limit = c.input(1).dtype() == DT_INT32 ? INT32_MAX : INT64_MAX;
+    const int64_t rows = ids.num_elements();
+    if (rows > 0 && IdOf(ids, rows - 1) >= limit) {
+      return InvalidArgument("Last segment id must be < kintmax, got ", IdOf(ids, rows - 1),
+                             " limit ", limit);
+    }
+    return CountSegments(ids);
+  }
+  if (c.input(3).rank() != 0) {
+    return InvalidArgument("num_segments should be a scalar, not shape ",
+                           c.input(3).shape().ToString());
+  }
+  const int64_t count = c.input(3).IntAt(0), n = ids.num_elements();
+  if (count < 0) return InvalidArgument("num_segments must be non-negative, but got: ", count);
+  if (n > 0 && IdOf(ids, n - 1) >= count) {
+    return InvalidArgument("segment ids must be < num_segments, but the last is ", IdOf(ids, n - 1),
+                           " and num_segments ", count);
+  }
+  return count;
+}
+
+absl::Status RunSparse(KernelContext& c, Combine combine) {
+  const Tensor &data = c.input(0), &indices = c.input(1), &ids = c.input(2);
+  WEIR_RETURN_IF_ERROR(CheckSparse(data, indices, ids));
+  const int64_t n = ids.num_elements();
+  WEIR_ASSIGN_OR_RETURN(const int64_t count, ReadCount(c, ids));
+  // The output is allocated first, because the ids may require so much memory that no index is
+  // valid.
+  WEIR_ASSIGN_OR_RETURN(const Shape shape, CheckedShape(RowsShape(data.shape(), count).dims()));
+  std::vector<int64_t> places(n);
+  for (const auto [begin, end] : CancellableBlocks(n)) {
+    for (int64_t i = begin; i < end; ++i) {
+      places[i] = IdOf(indices, i);
+      if (places[i] < 0 || places[i] >= data.dim(0)) {
+        return InvalidArgument("Bad: indices[", i, "] == ", places[i], " out of range [0, ",
+                               data.dim(0), ")");
+      }
+    }
+  }
+  WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, shape));
+  if (out->num_elements() == 0) return CheckSorted(ids, count);
+  return CombineSegments(c, ids, count, places.data(), combine, 0, out);
+}
+
+enum class Scale { kNone, kMean, kSqrtN };
+
+// The destinations of the gradient's rows: row i of the list goes to places[i] of `rows` rows.
+struct Scattered {
+  int64_t rows = 0;
+  std::vector<int64_t> places;
+};
+
+// The first version has a row for each row of the gathered tensor. The second version has only the
+// rows that occur, and returns them as output 1.
+absl::StatusOr<Scattered> ScatterRows(KernelContext& c, const Tensor& indices, int64_t rows,
+                                      bool only_present) {
+  const int64_t n = indices.num_elements();
+  Scattered out{.rows = rows, .places = std::vector<int64_t>(n)};
+  for (const auto [begin, end] : CancellableBlocks(n)) {
+    for (int64_t i = begin; i < end; ++i) {
+      out.places[i] = IdOf(indices, i);
+      if (out.places[i] < 0 || out.places[i] >= rows)
+        return InvalidArgument("Index ", out.places[i], " out of range [0, ", rows, ").");
+    }
+  }
+  if (!only_present) return out;
+  std::vector<int64_t> present = out.places;
+  std::sort(present.begin(), present.end());
+  present.erase(std::unique(present.begin(), present.end()), present.end());
+  for (int64_t& place : out.places)
+    place = std::lower_bound(present.begin(), present.end(), place) - present.begin();
+  out.rows = static_cast<int64_t>(present.size());
+  WEIR_ASSIGN_OR_RETURN(Tensor* const which, c.AllocateOutput(1, Shape({out.rows})));
+  for (int64_t i = 0; i < out.rows; ++i) which->SetIntAt(i, present[i]);
+  return out;
+}
+
+// The gradient: adds row ids[i] of `grad`, divided as in the forward op, to row indices[i] of the
+// result.
+template <class T>
+absl::Status RunSparseGrad(KernelContext& c, Scale scale) {
+  using Acc = Wide<T>;
+  const Tensor &grad = c.input(0), &indices = c.input(1), &ids = c.input(2);
+  WEIR_RETURN_IF_ERROR(CheckSparse(grad, indices, ids));
+  if (c.input(3).rank() != 0) return InvalidArgument("output_dim0 should be a scalar");
+  const int64_t dense_rows = c.input(3).IntAt(0), n = ids.num_elements(), segments = grad.dim(0);
+  if (dense_rows < 0)
+    return InvalidArgument("output_dim0 must be non-negative, but got ", dense_rows);
+  if (n > 0 && IdOf(ids, n - 1) >= segments) {
+    return InvalidArgument("Invalid number of segments: the last segment id is ", IdOf(ids, n - 1),
+                           ", but the gradient has ", segments, " rows");
+  }
+  std::vector<int64_t> sizes(segments, 0);
+  for (const auto [begin, end] : CancellableBlocks(n)) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t s = IdOf(ids, i);
+      if (s < 0 || s >= segments)
+        return InvalidArgument("Segment id ", s, " out of range [0, ", segments, ").");
+      ++sizes[s];
+    }
+  }
+  WEIR_ASSIGN_OR_RETURN(const Scattered scattered,
+                        ScatterRows(c, indices, dense_rows, c.num_outputs() == 2));
+  WEIR_ASSIGN_OR_RETURN(Tensor* const out,
+                        c.AllocateOutput(0, RowsShape(grad.shape(), scattered.rows)));
+  const int64_t width = WidthOf(grad.shape(), 1);
+  if (n == 0 || out->num_elements() == 0) {
+    ClearElements(c.pool(), *out);
+    return absl::OkStatus();
+  }
+  std::vector<Acc> acc(scattered.rows * width, Acc(0));
+  const T* const x = grad.data<T>();
+  for (const auto [begin, end] : CancellableBlocks(n)) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t s = IdOf(ids, i), row = scattered.places[i];
+      const double size = static_cast<double>(sizes[s]);
+      const Acc factor = static_cast<Acc>(scale == Scale::kNone   ? 1
+                                          : scale == Scale::kMean ? 1 / size
+                                                                  : 1 / std::sqrt(size));
+      for (int64_t j = 0; j < width; ++j)
+        acc[row * width + j] += factor * static_cast<Acc>(x[s * width + j]);
+    }
+  }
+  T* const y = out->data<T>();
+  for (int64_t i = 0; i < scattered.rows * width; ++i) y[i] = static_cast<T>(acc[i]);
+  return absl::OkStatus();
+}
+
+template <template <class> class F, class... Ts>
+void AddSparse(KernelRegistry* r, const std::string& op, List<Ts...>) {
+  const auto make = [](Combine combine) -> KernelFactory {
+    return [=](const KernelInit&) -> absl::StatusOr<Kernel> {
+      return Kernel([=](KernelContext& c) { return RunSparse(c, combine); });
+    };
+  };
+  for (const char* suffix : {"", "WithNumSegments"}) {
+    (r->Add(op + suffix, kCpu, DataTypeOf<Ts>::value, make(CombineRows<F<Ts>, Ts>))
+         .HostArgs({"num_segments"}),
+     ...);
+  }
+}
+template <class... Ts>
+void AddSparseGrad(KernelRegistry* r, const std::string& op, Scale scale, List<Ts...>) {
+  const auto make = []<class T>(Scale s) -> KernelFactory {
+    return [s](const KernelInit&) -> absl::StatusOr<Kernel> {
+      return Kernel([s](KernelContext& c) { return RunSparseGrad<T>(c, s); });
+    };
+  };
+  (r->Add(op, kCpu, DataTypeOf<Ts>::value, make.template operator()<Ts>(scale))
+       .HostArgs({"output_dim0"}),
+   ...);
+  (r->Add(op + "V2", kCpu, DataTypeOf<Ts>::value, make.template operator()<Ts>(scale))
+       .HostArgs({"dense_output_dim0"}),
+   ...);
+}
+
+}  // namespace
+
+void AddSegmentCpu(KernelRegistry* r) {
+  AddSegments<SumRows>(r, "SegmentSum", 0, Numbers{});
+  AddSegments<MeanRows>(r, "SegmentMean", 0, Numbers{});
+  AddSegments<ProdRows>(r, "SegmentProd", 1, Numbers{});
+  AddSegments<MaxRows>(r, "SegmentMax", 0, RealNumbers{});
+  AddSegments<MinRows>(r, "SegmentMin", 0, RealNumbers{});
+  AddUnsorted<SumRows>(r, "UnsortedSegmentSum", Numbers{});
+  AddUnsorted<ProdRows>(r, "UnsortedSegmentProd", Numbers{});
+  AddUnsorted<MaxRows>(r, "UnsortedSegmentMax", RealNumbers{});
+  AddUnsorted<MinRows>(r, "UnsortedSegmentMin", RealNumbers{});
+  AddSparse<SumRows>(r, "SparseSegmentSum", RealNumbers{});
+  AddSparse<MeanRows>(r, "SparseSegmentMean", Floats{});
+  AddSparse<SqrtNRows>(r, "SparseSegmentSqrtN", Floats{});
+  AddSparseGrad(r, "SparseSegmentSumGrad", Scale::kNone, Floats{});
+  AddSparseGrad(r, "SparseSegmentMeanGrad", Scale::kMean, Floats{});
+  AddSparseGrad(r, "SparseSegmentSqrtNGrad", Scale::kSqrtN, Floats{});
+}
+
+}  // namespace weir

@@ -1,0 +1,34 @@
+#ifndef WEIR_KERNELS_NN_POOL_ROWS_H_
+#define WEIR_KERNELS_NN_POOL_ROWS_H_
+
+#include "weir/kernels/nn/pool.h"
+
+// The inner loops of pooling on channels-last images, vectorized across the channels (float and
+// double; the integer types are scalar).
+namespace weir {
+
+enum class PoolKind {
+  kMax,          // x -> y
+  kMaxGrad,      // x, dy -> dx: adds each gradient where the first maximum of its window is
+  kMaxGradGrad,  // x, g -> y: picks from g, which has x's shape, the element at the first maximum
+                 // of each window
+  kAvg,          // x -> y
+  kAvgGrad,      // dy -> dx
+};
+
+// Output rows [begin, end) of one image, counted over depth and height, and channels [first, last).
+struct PoolSlice {
+  int64_t image = 0;
+  int64_t begin = 0, end = 0;
+  int64_t first = 0, last = 0;
+};
+
+// Computes the slice of `out` from `a` (and `b`). For gradients the caller has zeroed dx, unless
+// the windows tile the image. T: float, double, and for the Max kinds the integer types.
+template <class T>
+void PoolRows(PoolKind kind, const PoolShape& s, const PoolSlice& slice, const T* a, const T* b,
+              T* out);
+
+}  // namespace weir
+
+#endif  // WEIR_KERNELS_NN_POOL_ROWS_H_

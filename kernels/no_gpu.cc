@@ -1,7 +1,0 @@
-#include "weir/kernels/gpu.h"
-
-namespace weir {
-
-std::unique_ptr<Backend> NewGpuBackend() { return nullptr; }
-
-}  // namespace weir

@@ -1,0 +1,85 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "weir/kernels/quantize/quantize.h"
+#include "weir/kernels/quantize/quantized_range.h"
+
+// Requantizes 32-bit results of quantized sums and products to 8-bit numbers of another range, in
+// fixed-point arithmetic with 16 fraction bits: number for number that of TensorFlow.
+namespace weir {
+
+namespace {
+
+void Requantize(ThreadPool& pool, const qint32* x, int64_t n, const NumberRange& from,
+                const NumberRange& to, quint8* out) {
+  constexpr int kPoint = 16;
+  constexpr double kOne = 1 << kPoint;
+  const float from_range = from.max - from.min, to_range = to.max - to.min;
+  const bool empty = to_range == 0;
+  const float reciprocal = empty ? 0.0f : static_cast<float>(255.0 / to_range);
+  const float center = static_cast<float>((from.min + from.max) / 2.0);
+  const int64_t scale = empty ? 0 : ToInt64(255.0 * kOne * from_range / to_range);
+  const int64_t shift = ToInt64(center * reciprocal * static_cast<float>(kOne));
+  const int64_t low = empty ? 0 : ToInt64(std::round(kOne * (to.min * 255.0) / to_range));
+  const __int128 offset = static_cast<__int128>(shift) - low + (1 << (kPoint - 1));
+  pool.ParallelFor(n, 3, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const __int128 scaled = (static_cast<__int128>(x[i].value) * scale) >> 32;
+      const __int128 result = (scaled + offset) >> kPoint;
+      out[i].value = static_cast<uint8_t>(std::clamp<__int128>(result, 0, 255));
+    }
+  });
+}
+
+// Returns the subrange that the numbers use. Its minimum is at most 0.
+NumberRange UsedRange(const Tensor& x, const NumberRange& range) {
+  int32_t low = std::numeric_limits<int32_t>::max(), high = std::numeric_limits<int32_t>::min();
+  for (int64_t i = 0; i < x.num_elements(); ++i) {
+    low = std::min(low, x.data<qint32>()[i].value);
+    high = std::max(high, x.data<qint32>()[i].value);
+  }
+  return {std::min(0.0f, QuantizedToFloat<qint32>(low, range)),
+          QuantizedToFloat<qint32>(high, range)};
+}
+
+absl::Status WriteRequantized(KernelContext& c, const NumberRange& from, const NumberRange& to) {
+  const Tensor& x = c.input(0);
+  WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, x.shape()));
+  Requantize(c.pool(), x.data<qint32>(), x.num_elements(), from, to, out->data<quint8>());
+  return WriteRange(c, 1, to);
+}
+
+absl::Status RunShrink(KernelContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const NumberRange range, ReadRange(c, 1));
+  return WriteRequantized(c, range, UsedRange(c.input(0), range));
+}
+
+absl::Status RunRequantize(KernelContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const NumberRange from, ReadRange(c, 1));
+  WEIR_ASSIGN_OR_RETURN(const NumberRange to, ReadRange(c, 3));
+  if (!(to.min <= 0)) return InvalidArgument("requested_output_min must be <= 0, but got ", to.min);
+  if (!(to.max >= to.min)) {
+    return InvalidArgument("requested_output_max must be >= requested_output_min, but got ", to.max,
+                           " and ", to.min);
+  }
+  return WriteRequantized(c, from, to);
+}
+
+absl::Status RunRange(KernelContext& c) {
+  if (c.input(1).num_elements() == 0) return InvalidArgument("Input min must not be empty.");
+  if (c.input(2).num_elements() == 0) return InvalidArgument("Input max must not be empty.");
+  const NumberRange range = {*c.input_data<float>(1), *c.input_data<float>(2)};
+  return WriteRange(c, 0, UsedRange(c.input(0), range));
+}
+
+}  // namespace
+
+void AddRequantizeCpu(KernelRegistry* r) {
+  const TypeConstraints types = {{"Tinput", DT_QINT32}, {"out_type", DT_QUINT8}};
+  r->Add("QuantizeDownAndShrinkRange", kCpu, types, RunShrink);
+  r->Add("Requantize", kCpu, types, RunRequantize);
+  r->Add("RequantizationRange", kCpu, TypeConstraints{{"Tinput", DT_QINT32}}, RunRange);
+}
+
+}  // namespace weir

@@ -1,0 +1,51 @@
+#ifndef WEIR_KERNELS_RANDOM_RANDOM_STREAM_H_
+#define WEIR_KERNELS_RANDOM_RANDOM_STREAM_H_
+
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "weir/core/runtime/kernel.h"
+#include "weir/kernels/lib/philox.h"
+
+namespace weir {
+
+// The generator of one stateful random node in one session. Every run continues where the last one
+// stopped, whichever Plan the node is in. Seeds (0, 0) start it at an unpredictable position.
+// Thread-safe.
+class RandomStream : public Resource {
+ public:
+  // Returns the stream of `init`'s node, which is seeded from its attributes seed and seed2.
+  static std::shared_ptr<RandomStream> Of(const KernelInit& init);
+
+  RandomStream(std::string name, Philox start) : name_(std::move(name)), next_(start) {}
+  std::string Describe() const override { return "random stream of '" + name_ + "'"; }
+
+  // Reserves `blocks` blocks for this run. Returns their start.
+  Philox Reserve(uint64_t blocks) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const Philox start = next_;
+    next_.Skip(blocks);
+    return start;
+  }
+  // Reserves the blocks for this many samples of a distribution.
+  Philox ReserveSamples(int64_t samples) {
+    return Reserve(static_cast<uint64_t>(samples * kReservedPerSample));
+  }
+
+ private:
+  const std::string name_;
+  std::mutex mutex_;
+  Philox next_;
+};
+
+// Returns the shape that input i, an integer vector, holds. Returns INVALID_ARGUMENT if it holds
+// none.
+absl::StatusOr<Shape> ShapeInput(const KernelContext& c, int i);
+
+// Returns the stream of a stateless op's seed (input i, two integers).
+absl::StatusOr<Philox> SeedInput(const KernelContext& c, int i);
+
+}  // namespace weir
+
+#endif  // WEIR_KERNELS_RANDOM_RANDOM_STREAM_H_

@@ -1,0 +1,151 @@
+// Random choices: permutations and samples from categorical distributions.
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "weir/kernels/lib/philox.h"
+#include "weir/kernels/lib/registry.h"
+#include "weir/kernels/random/distributions.h"
+#include "weir/kernels/random/random_stream.h"
+
+namespace weir {
+
+namespace {
+
+// Row i of the output is row order[i] of the input.
+void CopyRows(const Tensor& from, const std::vector<int64_t>& order, Tensor* to) {
+  const int64_t row = from.num_elements() / from.dim(0);
+  if (from.dtype() == DT_STRING) {
+    for (size_t i = 0; i < order.size(); ++i) {
+      ThrowIfCancelled();
+      std::copy_n(from.data<std::string>() + order[i] * row, row,
+                  to->data<std::string>() + i * row);
+    }
+    return;
+  }
+  const size_t bytes = row * ElementSize(from.dtype());
+  const char* source = static_cast<const char*>(from.raw());
+  char* target = static_cast<char*>(to->raw());
+  for (size_t i = 0; i < order.size(); ++i)
+    std::copy_n(source + order[i] * bytes, bytes, target + i * bytes);
+}
+
+// The Fisher-Yates shuffle: element i is swapped with a random one of the remaining elements,
+// itself included.
+absl::StatusOr<Kernel> MakeRandomShuffle(const KernelInit& init) {
+  return Kernel([stream = RandomStream::Of(init)](KernelContext& c) -> absl::Status {
+    const Tensor& value = c.input(0);
+    if (!IsPlain(value.dtype()) && value.dtype() != DT_STRING) {
+      return Unimplemented("shuffling elements of type ", DataTypeName(value.dtype()),
+                           " is not supported");
+    }
+    if (value.num_elements() <= 1 || value.dim(0) <= 1) {
+      c.SetOutput(0, value);
+      return absl::OkStatus();
+    }
+    const int64_t n = value.dim(0);
+    if (n > std::numeric_limits<uint32_t>::max()) {
+      return InvalidArgument("cannot shuffle ", n, " rows: the generator counts in 32 bits");
+    }
+    PhiloxWords words(stream->Reserve(static_cast<uint64_t>((n - 1 + 3) / 4)));
+    std::vector<int64_t> order(n);
+    std::iota(order.begin(), order.end(), 0);
+    for (int64_t i = 0; i + 1 < n; ++i) {
+      ThrowIfCancelledAt(i);
+      std::swap(order[i], order[i + words() % static_cast<uint32_t>(n - i)]);
+    }
+    WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, value.shape()));
+    CopyRows(value, order, out);
+    return absl::OkStatus();
+  });
+}
+
+// Computes the running sum of exp(logit - max) once per row. A sample is the first column whose sum
+// exceeds a uniform number times the total. Infinite and NaN logits have weight zero. One stream
+// serves all rows in turn, two words per sample.
+template <class T, class Index>
+void SampleCategories(const Tensor& logits, int64_t samples, const Philox& stream, Tensor* out) {
+  const int64_t rows = logits.dim(0), classes = logits.dim(1);
+  PhiloxWords words(stream);
+  std::vector<double> sums(classes);
+  const auto finite = [](T x) { return std::isfinite(static_cast<double>(x)); };
+  for (int64_t r = 0; r < rows; ++r) {
+    ThrowIfCancelled();
+    const T* row = logits.data<T>() + r * classes;
+    double max = std::numeric_limits<double>::lowest();
+    for (int64_t j = 0; j < classes; ++j) {
+      if (finite(row[j])) max = std::max(max, static_cast<double>(row[j]));
+    }
+    double total = 0;
+    for (int64_t j = 0; j < classes; ++j) {
+      if (finite(row[j])) total += std::exp(static_cast<double>(row[j]) - max);
+      sums[j] = total;
+    }
+    for (int64_t s = 0; s < samples; ++s) {
+      ThrowIfCancelledAt(s);
+      const uint32_t high = words(), low = words();
+      const double wanted = UnitDouble(high, low) * total;
+      out->data<Index>()[r * samples + s] =
+          static_cast<Index>(std::upper_bound(sums.begin(), sums.end(), wanted) - sums.begin());
+    }
+  }
+}
+
+// `start(rows, samples)` returns the stream.
+template <class Start>
+absl::Status RunMultinomial(KernelContext& c, const Start& start) {
+  const Tensor &logits = c.input(0), &count = c.input(1);
+  if (logits.rank() != 2)
+    return InvalidArgument("logits should be a matrix, got shape ", logits.shape().ToString());
+  if (count.rank() != 0)
+    return InvalidArgument("num_samples should be a scalar, got shape ", count.shape().ToString());
+  const int64_t rows = logits.dim(0), samples = count.scalar<int32_t>();
+  if (samples < 0) return InvalidArgument("num_samples should be nonnegative, got ", samples);
+  if (logits.dim(1) <= 0)
+    return InvalidArgument("num_classes should be positive, got ", logits.dim(1));
+  WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, Shape({rows, samples})));
+  if (out->num_elements() == 0) return absl::OkStatus();
+  WEIR_ASSIGN_OR_RETURN(const Philox stream, start(rows, samples));
+  DispatchType(logits.dtype(), RealNumbers{}, [&]<class T>() {
+    if (out->dtype() == DT_INT32) {
+      SampleCategories<T, int32_t>(logits, samples, stream, out);
+    } else {
+      SampleCategories<T, int64_t>(logits, samples, stream, out);
+    }
+  });
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Kernel> MakeMultinomial(const KernelInit& init) {
+  return Kernel([stream = RandomStream::Of(init)](KernelContext& c) {
+    return RunMultinomial(c, [&](int64_t rows, int64_t samples) {
+      // TensorFlow's count: samples rounded up to blocks, doubled because the numbers are doubles.
+      return absl::StatusOr<Philox>(stream->ReserveSamples(rows * ((samples + 3) / 4 * 4) * 2));
+    });
+  });
+}
+
+absl::StatusOr<Kernel> MakeStatelessMultinomial(const KernelInit&) {
+  return Kernel([](KernelContext& c) {
+    return RunMultinomial(c, [&](int64_t, int64_t) { return SeedInput(c, 2); });
+  });
+}
+
+}  // namespace
+
+void AddSamplingCpu(KernelRegistry* r) {
+  r->Add("RandomShuffle", kCpu, MakeRandomShuffle);
+  r->Add("Multinomial", kCpu, MakeMultinomial).HostArgs({"num_samples"});
+  r->Add("StatelessMultinomial", kCpu, MakeStatelessMultinomial).HostArgs({"num_samples", "seed"});
+  AddBinomialCpu(r);
+  AddCandidateSamplers(r);
+  AddGammaCpu(r);
+  AddGeneratorKernels(r);
+  AddIndexShuffleCpu(r);
+  AddPoissonCpu(r);
+  AddTruncatedNormalCpu(r);
+}
+
+}  // namespace weir

@@ -1,0 +1,153 @@
+#include <algorithm>
+#include <cstdio>
+
+#include "absl/strings/str_split.h"
+#include "weir/core/tensor/variant.h"
+#include "weir/kernels/lib/arguments.h"
+#include "weir/kernels/lib/registry.h"
+#include "weir/kernels/lib/string_util.h"
+#include "weir/kernels/lib/summarize.h"
+
+// Tensors as text: AsString formats elements, StringFormat whole tensors.
+namespace weir {
+
+namespace {
+
+// ---- AsString
+
+using Encodable = JoinLists<Numbers, List<bool, std::string, Variant>>;
+
+// Formats `value` with a printf format.
+template <class T>
+std::string Print(const std::string& format, T value) {
+  const int size = std::snprintf(nullptr, 0, format.c_str(), value);
+  std::string text(static_cast<size_t>(std::max(size, 0)), '\0');
+  std::snprintf(text.data(), text.size() + 1, format.c_str(), value);
+  return text;
+}
+
+// `format` is for the type that EncodedAs returns; an empty format leaves strings unchanged.
+template <class T>
+std::string Encode(const std::string& format, const T& value) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return value ? "true" : "false";
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    return format.empty() ? value : Print(format, value.c_str());
+  } else if constexpr (std::is_same_v<T, Variant>) {
+    return absl::StrCat("Variant<type: ", value.type_name, ">");
+  } else if constexpr (std::is_same_v<T, std::complex<float>> ||
+                       std::is_same_v<T, std::complex<double>>) {
+    return absl::StrCat("(", Print(format, static_cast<double>(value.real())), ",",
+                        Print(format, static_cast<double>(value.imag())), ")");
+  } else if constexpr (std::is_integral_v<T>) {
+    return Print(format,
+                 std::conditional_t<std::is_signed_v<T>, long long, unsigned long long>(value));
+  } else if constexpr (std::is_same_v<T, double>) {
+    return Print(format, value);
+  } else {
+    return Print(format, static_cast<double>(static_cast<float>(value)));
+  }
+}
+
+struct FormatOptions {
+  DataType type;
+  int64_t precision, width;
+  bool scientific, shortest;
+  std::string fill;
+};
+
+// The maximum field width.
+constexpr int64_t kWidest = 1 << 16;
+
+absl::Status Check(const FormatOptions& o) {
+  const bool is_real = IsFloating(o.type) || IsComplex(o.type);
+  if (!is_real && o.type != DT_STRING) {
+    if (o.scientific || o.shortest) {
+      return InvalidArgument("scientific and shortest format not supported for datatype ",
+                             DataTypeName(o.type));
+    }
+    if (o.precision >= 0) {
+      return InvalidArgument("precision not supported for datatype ", DataTypeName(o.type));
+    }
+  }
+  if (o.scientific && o.shortest) {
+    return InvalidArgument("Cannot select both scientific and shortest notation");
+  }
+  if (o.fill.size() > 1) {
+    return InvalidArgument("Fill string must be one or fewer characters");
+  }
+  if (o.fill.find_first_not_of(" +-0#") != std::string::npos) {
+    return InvalidArgument("Fill argument not supported: \"", o.fill, "\"");
+  }
+  if (o.width > kWidest || o.precision > kWidest) {
+    return InvalidArgument("width and precision must be at most ", kWidest, ", but they are ",
+                           o.width, " and ", o.precision);
+  }
+  return absl::OkStatus();
+}
+
+std::string PrintfFormat(const FormatOptions& o) {
+  if (o.type == DT_STRING && o.width <= 0) return "";
+  std::string format = "%" + o.fill;
+  if (o.width >= 0) absl::StrAppend(&format, o.width);
+  if (o.precision >= 0) absl::StrAppend(&format, ".", o.precision);
+  if (o.type == DT_STRING) return format + "s";
+  if (!IsInteger(o.type)) return format + (o.shortest ? "g" : o.scientific ? "e" : "f");
+  const bool is_unsigned =
+      o.type == DT_UINT8 || o.type == DT_UINT16 || o.type == DT_UINT32 || o.type == DT_UINT64;
+  return format + (is_unsigned ? "llu" : "lld");
+}
+
+absl::StatusOr<Kernel> MakeAsString(const KernelInit& init) {
+  WEIR_ASSIGN_OR_RETURN(const int precision, NarrowAttr(init.node, "precision"));
+  WEIR_ASSIGN_OR_RETURN(const int width, NarrowAttr(init.node, "width"));
+  const FormatOptions options = {.type = init.attr<DataType>("T"),
+                                 .precision = precision,
+                                 .width = width,
+                                 .scientific = init.attr<bool>("scientific"),
+                                 .shortest = init.attr<bool>("shortest"),
+                                 .fill = init.attr<std::string>("fill")};
+  WEIR_RETURN_IF_ERROR(Check(options));
+  return Kernel([format = PrintfFormat(options)](KernelContext& c) -> absl::Status {
+    const Tensor& in = c.input(0);
+    WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, in.shape()));
+    DispatchType(in.dtype(), Encodable{}, [&]<class T>() {
+      for (int64_t k = 0; k < in.num_elements(); ++k) {
+        ThrowIfCancelledAt(k);
+        out->data<std::string>()[k] = Encode(format, in.data<T>()[k]);
+      }
+    });
+    return absl::OkStatus();
+  });
+}
+
+// ---- StringFormat
+
+absl::StatusOr<Kernel> MakeFormat(const KernelInit& init) {
+  const std::vector<std::string> parts =
+      absl::StrSplit(init.attr<std::string>("template"), init.attr<std::string>("placeholder"));
+  const int holes = static_cast<int>(parts.size()) - 1;
+  if (init.node.num_inputs() != holes) {
+    return InvalidArgument("num placeholders in template and num inputs must match: ", holes,
+                           " vs. ", init.node.num_inputs());
+  }
+  WEIR_ASSIGN_OR_RETURN(const int64_t edge, NarrowAttr(init.node, "summarize"));
+  return Kernel([parts, edge](KernelContext& c) -> absl::Status {
+    WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, Shape()));
+    std::string text = parts[0];
+    for (int i = 0; i < c.num_inputs(); ++i) {
+      absl::StrAppend(&text, SummarizeEdges(c.input(i), edge), parts[i + 1]);
+    }
+    *out->data<std::string>() = std::move(text);
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace
+
+void AddStringFormatKernels(KernelRegistry* r) {
+  r->Add("AsString", kCpu, MakeAsString);
+  r->Add("StringFormat", kCpu, MakeFormat);
+}
+
+}  // namespace weir

@@ -1,0 +1,322 @@
+#include "weir/session/model/saved_model.h"
+
+#include <algorithm>
+
+#include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_join.h"
+#include "weir/core/io/file.h"
+#include "weir/core/io/text_proto.h"
+#include "weir/ops/framework/variables.h"
+#include "weir/ops/lib/collections.h"
+#include "weir/proto/saved_model.pb.h"
+#include "weir/session/model/ancestors.h"
+#include "weir/session/model/saver.h"
+#include "weir/session/plan/variable_use.h"
+
+namespace weir {
+namespace {
+
+constexpr char kBinaryFile[] = "saved_model.pb";
+constexpr char kTextFile[] = "saved_model.pbtxt";
+constexpr char kVariables[] = "variables/variables";
+constexpr char kAssets[] = "assets";
+constexpr char kInitOp[] = "__saved_model_init_op";
+constexpr char kMainOp[] = "saved_model_main_op";
+
+absl::Status ReadSavedModel(const std::string& directory, proto::SavedModel* model) {
+  const std::string binary = JoinPath(directory, kBinaryFile),
+                    text = JoinPath(directory, kTextFile);
+  const bool is_text = !Files().Exists(binary) && Files().Exists(text);
+  if (!is_text && !Files().Exists(binary)) {
+    return NotFound("Could not find SavedModel .pb or .pbtxt at supplied export directory path: ",
+                    directory);
+  }
+  WEIR_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(is_text ? text : binary));
+  if (is_text) {
+    const absl::Status parsed = ParseTextProto(bytes, text, model);
+    return parsed.ok() ? parsed : DataLoss(parsed.message());
+  }
+  return model->ParseFromString(bytes) ? absl::OkStatus()
+                                       : DataLoss(binary, ": not a SavedModel, or damaged");
+}
+
+std::vector<std::string> TagsOf(const proto::MetaGraphDef& def) {
+  std::vector<std::string> tags(def.meta_info_def().tags().begin(),
+                                def.meta_info_def().tags().end());
+  std::sort(tags.begin(), tags.end());
+  return tags;
+}
+
+absl::StatusOr<const proto::MetaGraphDef*> Choose(const proto::SavedModel& model,
+                                                  std::vector<std::string> tags,
+                                                  const std::string& directory) {
+  if (tags.empty() && model.meta_graphs_size() == 1) return &model.meta_graphs(0);
+  std::sort(tags.begin(), tags.end());
+  std::vector<std::string> available;
+  for (const proto::MetaGraphDef& def : model.meta_graphs()) {
+    if (TagsOf(def) == tags) return &def;
+    available.push_back(absl::StrCat("{ ", absl::StrJoin(TagsOf(def), ", "), " }"));
+  }
+  return NotFound("Could not find meta graph def matching supplied tags: { ",
+                  absl::StrJoin(tags, ", "), " } in ", directory,
+                  ", which has: ", absl::StrJoin(available, ", "));
+}
+
+// The op that initializes tables and similar resources, if the model has one.
+Operation InitOp(const LoadedModel& model) {
+  const auto signature = model.meta.signatures.find(kInitOp);
+  if (signature != model.meta.signatures.end() && !signature->second.outputs.empty()) {
+    const absl::StatusOr<Output> output =
+        model.graph->FindOutput(signature->second.outputs.begin()->second);
+    if (output.ok()) return Operation(output->node);
+    return Operation(model.graph->FindNode(signature->second.outputs.begin()->second));
+  }
+  for (const char* key : {kMainOp, "legacy_init_op"}) {
+    const std::vector<Operation> ops = model.graph->collection_as<Operation>(key);
+    if (!ops.empty()) return ops[0];
+    const std::vector<Output> outputs = model.graph->collection_as<Output>(key);
+    if (!outputs.empty()) return Operation(outputs[0].node);
+  }
+  return Operation();
+}
+
+absl::Status RunInitOp(const std::string& directory, const LoadedModel& model) {
+  const Operation init = InitOp(model);
+  if (!init.valid()) return absl::OkStatus();
+  Feeds feeds;
+  for (const auto& [tensor, file] : AssetFiles(directory, model.meta)) {
+    WEIR_ASSIGN_OR_RETURN(const Output output, model.graph->FindOutput(tensor));
+    feeds.emplace_back(output, Tensor::Scalar(file));
+  }
+  return model.session->Run(feeds, {}, {init}).status();
+}
+
+// ---- writing
+
+// Returns a file name in assets/ that no other asset has: "vocabulary.txt", "vocabulary.txt_1".
+std::string AssetName(absl::string_view path, const std::map<std::string, std::string>& taken) {
+  const std::string base(BaseName(path));
+  std::string name = base;
+  const auto is_taken = [&] {
+    return absl::c_any_of(taken, [&](const auto& asset) { return asset.second == name; });
+  };
+  for (int i = 1; is_taken(); ++i) name = absl::StrCat(base, "_", i);
+  return name;
+}
+
+absl::Status CopyFile(const std::string& from, const std::string& to, Durability durability) {
+  WEIR_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(from));
+  return WriteFileAtomically(to, bytes, durability);
+}
+
+// Maps tensors to files: those of the options, and those that constants of the collection name.
+absl::StatusOr<std::map<std::string, std::string>> AssetsOf(const Graph& graph,
+                                                            const SavedModelOptions& options) {
+  std::map<std::string, std::string> assets = options.assets;
+  for (const Output& output : graph.collection_as<Output>(collections::kAssetFilepaths)) {
+    if (assets.count(output.name()) > 0) continue;
+    const AttrValue* value =
+        output.node->op_name() == "Const" ? output.node->FindAttr("value") : nullptr;
+    const Tensor* path = value != nullptr ? value->get_if<Tensor>() : nullptr;
+    if (path == nullptr || path->dtype() != DT_STRING || path->num_elements() != 1)
+      return InvalidArgument(output.name(), ", in collection '", collections::kAssetFilepaths,
+                             "', is not a constant string with one file path");
+    assets[output.name()] = *path->data<std::string>();
+  }
+  return assets;
+}
+
+// Copies the files; returns a map from tensor to name in assets/.
+absl::StatusOr<std::map<std::string, std::string>> CopyAssets(
+    const std::map<std::string, std::string>& files, const std::string& directory,
+    Durability durability) {
+  std::map<std::string, std::string> assets;
+  if (!files.empty()) WEIR_RETURN_IF_ERROR(Files().MakeDirectory(directory));
+  for (const auto& [tensor, file] : files) {
+    const std::string name = AssetName(file, assets);
+    WEIR_RETURN_IF_ERROR(CopyFile(file, JoinPath(directory, name), durability));
+    assets[tensor] = name;
+  }
+  return assets;
+}
+
+// Checks that the outputs of the signatures depend only on variables that get a value when the
+// model is loaded: from the checkpoint, or from the init op.
+absl::Status CheckAllAreSaved(const Graph& graph,
+                              const std::map<std::string, Signature>& signatures,
+                              const std::optional<SaverDef>& saver, const Operation& init_op) {
+  std::vector<const Node*> results, given;
+  for (const auto& [key, signature] : signatures) {
+    for (const auto& [result, tensor] : signature.outputs) {
+      const absl::StatusOr<Output> output = graph.FindOutput(tensor);
+      if (output.ok()) results.push_back(output->node);
+    }
+  }
+  const Node* const restore = saver ? graph.FindNode(saver->restore_op_name) : nullptr;
+  if (restore != nullptr) given.push_back(restore);
+  if (init_op.valid()) given.push_back(init_op.node);
+  const absl::flat_hash_set<const Node*> have = Ancestors(given);
+  for (const Node* variable : Ancestors(results)) {
+    if (!IsVariable(*variable) || have.contains(variable)) continue;
+    return FailedPrecondition(
+        "the signatures depend on variable ", variable->Label(),
+        ", which the saver does not save and the init op does not initialize");
+  }
+  return absl::OkStatus();
+}
+
+// Returns the nodes that save the variables: those of the options, or new ones if there is anything
+// to save.
+absl::StatusOr<std::optional<SaverDef>> SaverFor(Session& session, Graph& graph,
+                                                 const SavedModelOptions& options) {
+  if (options.saver) {
+    if (options.saver->version >= 2) return options.saver;
+    return InvalidArgument("a SavedModel requires checkpoint format V2, but the saver writes V1");
+  }
+  std::optional<SaverDef> made;
+  const absl::Status added = session.Extend([&]() -> absl::Status {
+    if (!GlobalVariables(graph).empty()) {
+      WEIR_ASSIGN_OR_RETURN(const Saver saver,
+                            Saver::Create(graph, {.durability = options.durability}));
+      made = saver.def();
+    } else if (absl::c_any_of(graph.nodes(), [](const auto& n) { return IsVariable(*n); })) {
+      WEIR_ASSIGN_OR_RETURN(made, AddSaverOfNodes(graph));
+    }
+    return absl::OkStatus();
+  });
+  if (!added.ok()) return added;
+  return made;
+}
+
+// Writes the contents of the empty directory.
+absl::Status WriteInto(Session& session, Graph& graph, const std::string& directory,
+                       const std::map<std::string, Signature>& signatures,
+                       const SavedModelOptions& options) {
+  WEIR_ASSIGN_OR_RETURN(const std::optional<SaverDef> saver, SaverFor(session, graph, options));
+  WEIR_RETURN_IF_ERROR(CheckAllAreSaved(graph, signatures, saver, options.init_op));
+  if (saver) {
+    const std::string variables = JoinPath(directory, kVariables);
+    WEIR_RETURN_IF_ERROR(MakeDirectories(DirectoryOf(variables)));
+    WEIR_RETURN_IF_ERROR(
+        Saver::FromDef(*saver)
+            .Save(session, variables, {.write_state = false, .write_meta_graph = false})
+            .status());
+  }
+
+  MetaGraphOptions meta{.saver = saver,
+                        .signatures = signatures,
+                        .tags = options.tags,
+                        .clear_devices = options.clear_devices};
+  if (options.init_op.valid()) meta.signatures[kInitOp].outputs[kInitOp] = options.init_op.name();
+  WEIR_ASSIGN_OR_RETURN(const auto files, AssetsOf(graph, options));
+  WEIR_ASSIGN_OR_RETURN(meta.assets,
+                        CopyAssets(files, JoinPath(directory, kAssets), options.durability));
+  proto::SavedModel model;
+  model.set_saved_model_schema_version(1);
+  proto::MetaGraphDef* const def = model.add_meta_graphs();
+  ExportMetaGraph(graph, meta, def);
+  if (options.init_op.valid()) {  // as a signature since TensorFlow 1.13; earlier in a collection
+    auto* const ops = (*def->mutable_collection_def())[kMainOp].mutable_node_list();
+    ops->clear_value();
+    ops->add_value(options.init_op.name());
+  }
+  std::string bytes;
+  if (options.as_text) {
+    bytes = PrintTextProto(model);
+  } else if (!model.SerializeToString(&bytes)) {
+    return InvalidArgument(directory, ": the graph is too large to be serialized (2 GiB)");
+  }
+  return WriteFileAtomically(JoinPath(directory, options.as_text ? kTextFile : kBinaryFile), bytes,
+                             options.durability);
+}
+
+// Removes the directory with its contents; files that cannot be removed stay.
+void RemoveTree(const std::string& path) {
+  if (!Files().IsDirectory(path)) return Files().Remove(path).IgnoreError();
+  const absl::StatusOr<std::vector<std::string>> names = Files().List(path);
+  if (names.ok()) {
+    for (const std::string& name : *names) RemoveTree(JoinPath(path, name));
+  }
+  Files().RemoveDirectory(path).IgnoreError();
+}
+
+}  // namespace
+
+absl::StatusOr<LoadedModel> LoadSavedModel(const std::string& directory,
+                                           const std::vector<std::string>& tags,
+                                           SessionOptions options) {
+  proto::SavedModel saved;
+  WEIR_RETURN_IF_ERROR(ReadSavedModel(directory, &saved));
+  WEIR_ASSIGN_OR_RETURN(const proto::MetaGraphDef* def, Choose(saved, tags, directory));
+  LoadedModel model;
+  model.graph = std::make_unique<Graph>();
+  WEIR_ASSIGN_OR_RETURN(model.meta, ImportMetaGraph(*model.graph, *def));
+  WEIR_ASSIGN_OR_RETURN(Session session, Session::Create(*model.graph, std::move(options)));
+  model.session = std::make_unique<Session>(std::move(session));
+  const std::string variables = JoinPath(directory, kVariables);
+  // A model without variables has no such file.
+  if (model.meta.saver && CheckpointExists(variables)) {
+    WEIR_RETURN_IF_ERROR(RestoreVariables(*model.session, *model.meta.saver, variables));
+  }
+  WEIR_RETURN_IF_ERROR(RunInitOp(directory, model));
+  return model;
+}
+
+std::map<std::string, std::string> AssetFiles(const std::string& directory, const MetaGraph& meta) {
+  std::map<std::string, std::string> files = meta.assets;
+  for (auto& [tensor, file] : files) file = JoinPath(JoinPath(directory, kAssets), file);
+  return files;
+}
+
+Signature PredictSignature(const std::map<std::string, Output>& inputs,
+                           const std::map<std::string, Output>& outputs) {
+  Signature signature{.method_name = "tensorflow/serving/predict"};
+  for (const auto& [argument, tensor] : inputs) signature.inputs[argument] = tensor.name();
+  for (const auto& [result, tensor] : outputs) signature.outputs[result] = tensor.name();
+  return signature;
+}
+
+absl::Status WriteSavedModel(Session& session, Graph& graph, const std::string& directory,
+                             const std::map<std::string, Signature>& signatures,
+                             const SavedModelOptions& options) {
+  WEIR_RETURN_IF_ERROR(graph.status());
+  if (&session.graph() != &graph)
+    return InvalidArgument("the graph to save is not the session's graph");
+  if (options.init_op.valid() && &options.init_op.node->graph() != &graph)
+    return InvalidArgument("init op ", options.init_op.name(), " belongs to another graph");
+  for (const auto& [key, signature] : signatures) {
+    for (const auto* tensors : {&signature.inputs, &signature.outputs}) {
+      for (const auto& [argument, tensor] : *tensors) {
+        const absl::Status found = graph.FindOutput(tensor).status();
+        const bool is_operation = graph.FindNode(tensor) != nullptr;  // the signature of an init op
+        if (!found.ok() && !is_operation)
+          return Annotate(found, absl::StrCat("Signature '", key, "', '", argument, "'"));
+      }
+    }
+  }
+  std::string path = directory;
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  if (Files().Exists(path) && !Files().IsDirectory(path))
+    return AlreadyExists("Export directory ", path, " is a file");
+  if (Files().Exists(path)) {
+    WEIR_ASSIGN_OR_RETURN(const std::vector<std::string> there, Files().List(path));
+    if (!there.empty())
+      return AlreadyExists("Export directory ", path,
+                           " already exists, and isn't empty. Please choose a different export "
+                           "directory, or delete all the contents of the specified directory");
+  }
+  const std::string parent = DirectoryOf(path), aside = TemporaryName(path);
+  WEIR_RETURN_IF_ERROR(MakeDirectories(aside));
+  absl::Status status = WriteInto(session, graph, aside, signatures, options);
+  const bool synced = options.durability == Durability::kSynced;
+  if (status.ok() && synced) status = Files().SyncDirectory(aside);
+  if (status.ok()) status = Files().Rename(aside, path);
+  if (!status.ok()) {
+    RemoveTree(aside);
+    return status;
+  }
+  return synced ? Files().SyncDirectory(parent) : absl::OkStatus();
+}
+
+}  // namespace weir

@@ -1,0 +1,81 @@
+#ifndef WEIR_SESSION_MODEL_SAVED_MODEL_H_
+#define WEIR_SESSION_MODEL_SAVED_MODEL_H_
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "weir/session/model/meta_graph.h"
+
+// SavedModel directories: a model that can be served without the program that built it, as
+// tf.saved_model of TensorFlow 1 writes and loads it:
+//
+//   saved_model.pb       a meta graph, with the model's signatures
+//   variables/variables  a checkpoint
+//   assets/              files that the graph reads during initialization, such as vocabularies
+namespace weir {
+
+// A loaded model with its variables' values, ready to run. Movable.
+struct LoadedModel {
+  std::unique_ptr<Graph> graph;      // at a fixed address; outlives the session
+  MetaGraph meta;                    // signatures, tags and assets
+  std::unique_ptr<Session> session;  // ready to run
+};
+// Loads a SavedModel directory: the one meta graph with exactly these tags (no tags: the only one
+// in the directory), its variables, its init op. Returns NOT_FOUND if the directory is no
+// SavedModel, or has no meta graph with these tags (the message lists the tags it has).
+absl::StatusOr<LoadedModel> LoadSavedModel(const std::string& directory,
+                                           const std::vector<std::string>& tags,
+                                           SessionOptions options = {});
+
+// Returns the asset files of such a directory that tensors name while the init op runs, by tensor.
+std::map<std::string, std::string> AssetFiles(const std::string& directory, const MetaGraph& meta);
+
+// Returns the signature of a function from tensors to tensors, as TensorFlow Serving's Predict
+// calls it.
+Signature PredictSignature(const std::map<std::string, Output>& inputs,
+                           const std::map<std::string, Output>& outputs);
+
+// What a SavedModel contains, and how it is loaded.
+struct SavedModelOptions {
+  std::vector<std::string> tags = {"serve"};  // by which LoadSavedModel finds the meta graph
+  // Run when the model is loaded, after the variables have their values: initializes tables, for
+  // example.
+  Operation init_op = {};
+  // The nodes that save and restore the variables, as Saver::def() names them. By default new nodes
+  // are added to the graph, for all global variables, or for all variables if the graph has no such
+  // collection. A program that writes a model repeatedly should create a Saver once.
+  std::optional<SaverDef> saver = {};
+  // The asset files, by the tensor that names each when the model is loaded, such as a
+  // vocabulary's; they are copied. Constants in the collection "asset_filepaths" that are not
+  // listed here are added with the files that they name. (To write a LoadedModel again: its
+  // AssetFiles.)
+  std::map<std::string, std::string> assets = {};
+  bool clear_devices = false;
+  // Writes saved_model.pbtxt instead of saved_model.pb.
+  bool as_text = false;
+  Durability durability = Durability::kSynced;
+};
+// Writes a SavedModel: the graph, its collections and the signatures, the current values of the
+// session's variables, and copies of the assets. The directory appears with all its contents, or
+// not at all.
+//
+//   WEIR_RETURN_IF_ERROR(WriteSavedModel(
+//       session, g, "export/1", {{"serving_default", PredictSignature({{"x", x}}, {{"y", y}})}}));
+//
+// clang-format off
+//   ALREADY_EXISTS       the directory exists and is not empty, or is a file
+//   INVALID_ARGUMENT     the graph is not the session's, or exceeds 2 GiB; an asset is not a constant string;
+//                        the saver uses format V1
+//   FAILED_PRECONDITION  a variable has no value, or the signatures depend on a variable that is not saved (name)
+//   NOT_FOUND            a tensor of a signature is not in the graph; an asset's file does not exist
+// clang-format on
+absl::Status WriteSavedModel(Session& session, Graph& graph, const std::string& directory,
+                             const std::map<std::string, Signature>& signatures,
+                             const SavedModelOptions& options = {});
+
+}  // namespace weir
+
+#endif  // WEIR_SESSION_MODEL_SAVED_MODEL_H_

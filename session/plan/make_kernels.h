@@ -1,0 +1,37 @@
+#ifndef WEIR_SESSION_PLAN_MAKE_KERNELS_H_
+#define WEIR_SESSION_PLAN_MAKE_KERNELS_H_
+
+#include "weir/session/plan/plan_environment.h"
+#include "weir/session/plan/plan_graph.h"
+
+// The kernels of a plan's nodes. Each node that runs has its kernel made once, for the inputs that
+// it has after all passes: lowering does so (MakeKernels). Only where passes must know whether a
+// kernel waits, or what constant it returns, Specialize makes it earlier.
+namespace weir {
+
+// True for an op that is a function, or has an attribute that is one.
+bool CallsFunctions(const OpSpec& op);
+
+// True for nodes whose kernel Specialize makes: those with state, functions, handles or references,
+// without inputs, or with a kernel that a user has registered. All others have synchronous kernels
+// that only compute.
+bool HasEarlyKernel(const PlanNode& n, const KernelRegistry& kernels);
+
+// The shapes of a node's inputs as far as they are known, as kernels are told.
+absl::InlinedVector<Shape, 4> InputShapesOf(const PlanGraph& plan, const PlanNode& n);
+
+// Makes the kernel of a node on the node's device. Errors name the node.
+absl::StatusOr<Kernel> MakeKernel(const PlanGraph& plan, const PlanNode& n,
+                                  const PlanEnvironment& env);
+// Makes the CPU's kernel of a node of a graph, without knowledge of its inputs.
+absl::StatusOr<Kernel> MakeHostKernel(const KernelDef& def, const Node& node,
+                                      absl::Span<const Shape> input_shapes,
+                                      const PlanEnvironment& env);
+
+// Estimates the nanoseconds that a run of the node takes on one thread; on a device with a stream,
+// those that its launch takes. The shapes of the outputs must be known already.
+double EstimateCost(const PlanGraph& plan, const PlanNode& n, const PlanEnvironment& env);
+
+}  // namespace weir
+
+#endif  // WEIR_SESSION_PLAN_MAKE_KERNELS_H_

@@ -1,0 +1,103 @@
+#include "weir/session/runtime/time_limited_step.h"
+
+#include <utility>
+
+namespace weir {
+
+namespace {
+
+// Kernel loops check for cancellation every 50 ms; a step that takes much longer is abandoned.
+constexpr std::chrono::milliseconds kGracePeriod{500};
+
+}  // namespace
+
+TimeLimitedStep::TimeLimitedStep(absl::Span<const Tensor> feeds, const RunOptions& options)
+    : feeds_(feeds.begin(), feeds.end()),
+      options_(options),
+      deadline_(std::chrono::steady_clock::now() + options.timeout) {
+  if (options.trace != nullptr) options_.trace = &trace_;
+  options_.cancellation = &cancellation_;
+}
+
+void TimeLimitedStep::Begin(Executor* executor, int64_t step_id) {
+  const MutexLock lock(mutex_);
+  executor_ = executor;
+  step_id_ = step_id;
+}
+
+void TimeLimitedStep::End(absl::Status status) {
+  const MutexLock lock(mutex_);
+  status_ = std::move(status);
+  is_over_ = true;
+  ended_.NotifyAll();
+}
+
+// Requires the lock, so that the executor is not destroyed.
+absl::Status TimeLimitedStep::TimedOut() {
+  if (executor_ != nullptr) return executor_->TimedOut(step_id_);
+  return absl::DeadlineExceededError(absl::StrCat("The step took longer than its time limit of ",
+                                                  options_.timeout.count(),
+                                                  " ms while it was being prepared"));
+}
+
+bool TimeLimitedStep::WaitForEnd(std::chrono::steady_clock::time_point until) {
+  while (!is_over_) {
+    if (!ended_.WaitUntil(mutex_, until)) return is_over_;
+  }
+  return true;
+}
+
+absl::Status TimeLimitedStep::Wait(Tensors* fetches, const RunOptions& options) {
+  const LinkedCancellation linked(options.cancellation, cancellation_);
+  const MutexLock lock(mutex_);
+  if (!WaitForEnd(deadline_)) {
+    absl::Status late = TimedOut();
+    {
+      const MutexUnlock unlocked(mutex_);
+      cancellation_.Cancel(
+          late);  // for kernels that check it; without the lock, since it may end the step
+    }
+    if (!WaitForEnd(std::chrono::steady_clock::now() + kGracePeriod) || status_.ok()) return late;
+  }
+  if (options.trace != nullptr) *options.trace = std::move(trace_);
+  if (status_.ok() && fetches != nullptr) *fetches = std::move(fetches_);
+  return std::move(status_);
+}
+
+StepThreads::~StepThreads() {
+  {
+    const MutexLock lock(mutex_);
+    stops_ = true;
+  }
+  has_work_.NotifyAll();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void StepThreads::Run(std::function<void()> work) {
+  const MutexLock lock(mutex_);
+  work_.push_back(std::move(work));
+  if (++busy_ > threads_.size()) threads_.emplace_back([this] { Loop(); });
+  has_work_.NotifyOne();
+}
+
+void StepThreads::WaitUntilIdle() {
+  const MutexLock lock(mutex_);
+  while (busy_ > 0) is_idle_.Wait(mutex_);
+}
+
+void StepThreads::Loop() {
+  const MutexLock lock(mutex_);
+  for (;;) {
+    while (!stops_ && work_.empty()) has_work_.Wait(mutex_);
+    if (work_.empty()) return;
+    std::function<void()> work = std::move(work_.front());
+    work_.pop_front();
+    mutex_.unlock();
+    work();
+    work = nullptr;
+    mutex_.lock();
+    if (--busy_ == 0) is_idle_.NotifyAll();
+  }
+}
+
+}  // namespace weir

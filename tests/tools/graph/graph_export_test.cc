@@ -1,0 +1,123 @@
+#include "gmock/gmock.h"
+#include "weir/core/io/checkpoint_state.h"
+#include "weir/session/model/saved_model.h"
+#include "weir/tests/tools/lib/tools_testing.h"
+
+namespace weir::tools {
+namespace {
+
+using ::testing::HasSubstr;
+
+// BuildLine's graph and a checkpoint of w = [2, 3].
+struct Line {
+  const std::string folder = TestFolder();
+  const std::string graph = WriteLine(folder), checkpoint = folder + "/model";
+
+  Line() { EXPECT_EQ(Weir({"run", graph, "--init", "init", "--save", checkpoint}).status, kOk); }
+};
+
+TEST(GraphFreeze, WritesAGraphThatNeedsNoCheckpoint) {
+  const Line line;
+  for (const char* name : {"/frozen.pb", "/frozen.pbtxt"}) {
+    const std::string frozen = line.folder + name;
+    const CommandResult result = Weir({"graph", "freeze", line.graph, "--checkpoint",
+                                       line.checkpoint, "--fetch", "y", "-o", frozen});
+    EXPECT_EQ(result.status, kOk) << result.err;
+    EXPECT_THAT(result.out, HasSubstr("1 variables as constants of 8 B"));
+    const CommandResult run = Weir({"run", frozen, "--feed", "x=[[1, 10]]", "--fetch", "y"});
+    EXPECT_EQ(run.status, kOk) << run.err;
+    EXPECT_THAT(run.out, HasSubstr("30"));
+    EXPECT_THAT(Weir({"graph", "ops", frozen}).out, ::testing::Not(HasSubstr("VarHandleOp")));
+  }
+}
+
+TEST(GraphFreeze, AFolderDenotesItsNewestCheckpoint) {
+  const Line line;
+  ASSERT_TRUE(WriteCheckpointState(line.folder, {.model_checkpoint_path = line.checkpoint}).ok());
+  const CommandResult result = Weir({"graph", "freeze", line.graph, "--checkpoint", line.folder,
+                                     "--fetch", "y", "-o", line.folder + "/frozen.pb"});
+  EXPECT_EQ(result.status, kOk) << result.err;
+}
+
+TEST(GraphFreeze, ReportsMissingInputs) {
+  const Line line;
+  const std::string frozen = line.folder + "/frozen.pb";
+  const auto freeze = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> args = {"graph", "freeze", line.graph};
+    args.insert(args.end(), more.begin(), more.end());
+    const CommandResult result = Weir(args);
+    EXPECT_EQ(result.status, kFailure);
+    return result.err;
+  };
+  EXPECT_THAT(freeze({"--fetch", "y", "-o", frozen}), HasSubstr("FAILED_PRECONDITION"));
+  EXPECT_THAT(freeze({"-o", frozen}), HasSubstr("pass --fetch"));
+  EXPECT_THAT(freeze({"--fetch", "z", "-o", frozen}), HasSubstr("NOT_FOUND"));
+  EXPECT_THAT(freeze({"--signature", "s", "-o", frozen}), HasSubstr("unknown signature 's'"));
+  EXPECT_THAT(freeze({"--fetch", "y", "-o", line.graph}), HasSubstr("would overwrite the input"));
+  for (const char* file : {".index", ".data-00000-of-00001"}) {
+    EXPECT_THAT(
+        freeze({"--checkpoint", line.checkpoint, "--fetch", "y", "-o", line.checkpoint + file}),
+        HasSubstr("would overwrite the input"));
+  }
+  EXPECT_EQ(Weir({"ckpt", "verify", line.checkpoint}).status, kOk);
+  EXPECT_FALSE(Files().Exists(frozen));
+  EXPECT_EQ(Weir({"graph", "freeze", line.graph, "--fetch", "y"}).status, kUsage);
+}
+
+TEST(GraphExport, WritesASavedModelThatIsCalledByItsSignature) {
+  const Line line;
+  const std::string model = line.folder + "/export/1";
+  const CommandResult result =
+      Weir({"graph", "export", line.graph, "--checkpoint", line.checkpoint, "--input", "in=x",
+            "--output", "out=y:0", "--new-tags", "serve,cpu", "-o", model});
+  EXPECT_EQ(result.status, kOk) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("serving_default"));
+  const auto loaded = LoadSavedModel(model, {"cpu", "serve"});
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  const CommandResult run =
+      Weir({"run", model, "--signature", "serving_default", "--feed", "in=[[1, 10]]"});
+  EXPECT_EQ(run.status, kOk) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("30"));
+
+  // From the SavedModel: a second signature, and the frozen graph.
+  const std::string second = line.folder + "/export/2", frozen = line.folder + "/frozen.pb";
+  EXPECT_EQ(Weir({"graph", "export", model, "--signature", "double", "--input", "x=x", "--output",
+                  "y=y", "--text", "-o", second})
+                .status,
+            kOk);
+  const auto again = LoadSavedModel(second, {});
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->meta.signatures.size(), 2u);
+  const CommandResult freeze =
+      Weir({"graph", "freeze", model, "--signature", "serving_default", "-o", frozen});
+  EXPECT_EQ(freeze.status, kOk) << freeze.err;
+  EXPECT_THAT(freeze.out, HasSubstr("feed in as x:0\n  fetch out as y:0\n"));
+  EXPECT_EQ(Weir({"graph", "freeze", model, "--signature", "serving_default", "-o",
+                  model + "/saved_model.pb"})
+                .status,
+            kFailure);
+  EXPECT_TRUE(LoadSavedModel(model, {}).ok()) << "it was not written over";
+}
+
+TEST(GraphExport, RejectsModelsThatCannotBeCalledOrLoaded) {
+  const Line line;
+  const auto fails = [&](std::vector<std::string> args) {
+    const std::string model = line.folder + "/model_of_nobody";
+    args.insert(args.begin(), {"graph", "export", line.graph, "-o", model});
+    const CommandResult result = Weir(args);
+    EXPECT_EQ(result.status, kFailure);
+    EXPECT_FALSE(Files().Exists(model));
+    return result.err;
+  };
+  const std::vector<std::string> call = {"--input", "in=x", "--output", "out=y"};
+  EXPECT_THAT(fails(call), HasSubstr("FAILED_PRECONDITION")) << "no values";
+  EXPECT_THAT(fails({}), HasSubstr("pass --input and --output"));
+  EXPECT_THAT(fails({"--input", "x"}), HasSubstr("NAME=TENSOR"));
+  EXPECT_THAT(fails({"--input", "in=none"}), HasSubstr("NOT_FOUND"));
+  EXPECT_THAT(fails({"--input", "in=x"}), HasSubstr("pass --output"));
+  EXPECT_THAT(fails({"--output", "y=y", "--output", "y=x"}), HasSubstr("specified twice"));
+  EXPECT_THAT(fails({"--output", "out=y", "--init", "none"}), HasSubstr("no node 'none'"));
+}
+
+}  // namespace
+}  // namespace weir::tools

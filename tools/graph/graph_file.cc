@@ -1,0 +1,120 @@
+#include "weir/tools/graph/graph_file.h"
+
+#include <google/protobuf/stubs/logging.h>
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_join.h"
+#include "weir/core/io/file.h"
+#include "weir/core/io/graph_io.h"
+#include "weir/core/io/text_proto.h"
+#include "weir/proto/graph.pb.h"
+#include "weir/proto/meta_graph.pb.h"
+#include "weir/proto/saved_model.pb.h"
+#include "weir/tools/lib/command.h"
+
+namespace weir::tools {
+
+namespace {
+
+// Any message may parse as any other message, because unknown fields are kept. A graph has nodes
+// with names and ops, or functions.
+bool LooksLikeGraph(const proto::GraphDef& def) {
+  if (def.node_size() == 0) {
+    return def.library().function_size() > 0 || def.has_versions() || def.ByteSizeLong() == 0;
+  }
+  return std::any_of(def.node().begin(), def.node().end(), [](const proto::NodeDef& node) {
+    return !node.op().empty() && !node.name().empty();
+  });
+}
+
+bool LooksLikeMetaGraph(const proto::MetaGraphDef& meta) {
+  return meta.has_graph_def() && LooksLikeGraph(meta.graph_def()) &&
+         meta.graph_def().node_size() > 0;
+}
+
+absl::StatusOr<GraphFileKind> ParseGraphFile(const std::string& path, proto::MetaGraphDef* meta) {
+  const google::protobuf::LogSilencer silencer;  // a wrong guess is not an error
+  const bool is_text = absl::EndsWith(path, ".pbtxt");
+  WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<ReadableFile> file, Files().Open(path));
+  if (!is_text && file->size() > std::numeric_limits<int>::max()) {  // larger than any message
+    WEIR_RETURN_IF_ERROR(ReadGraphFile(path, meta->mutable_graph_def()));
+    if (LooksLikeGraph(meta->graph_def())) return GraphFileKind::kGraph;
+    return InvalidArgument(path, ": no node has a name and an op");
+  }
+  WEIR_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path));
+  if (bytes.empty()) return InvalidArgument(path, " is empty");
+  const auto parse = [&](google::protobuf::Message* message) -> absl::Status {
+    if (is_text) return ParseTextProto(bytes, path, message);
+    if (message->ParseFromString(bytes)) return absl::OkStatus();
+    return InvalidArgument(path, ": not a serialized ", message->GetDescriptor()->name());
+  };
+  absl::Status parsed = parse(meta->mutable_graph_def());
+  if (parsed.ok() && LooksLikeGraph(meta->graph_def())) return GraphFileKind::kGraph;
+  if (parsed.ok()) parsed = InvalidArgument(path, ": no node has a name and an op");
+  meta->Clear();
+  if (parse(meta).ok() && LooksLikeMetaGraph(*meta)) return GraphFileKind::kMetaGraph;
+  return InvalidArgument(parsed.message(), "; it is neither a GraphDef nor a MetaGraphDef");
+}
+
+std::string TagsOf(const proto::MetaGraphDef& meta) {
+  return absl::StrCat("{", absl::StrJoin(meta.meta_info_def().tags(), ","), "}");
+}
+
+absl::Status ParseSavedModel(const std::string& path, const std::vector<std::string>& tags,
+                             proto::MetaGraphDef* meta) {
+  proto::SavedModel model;
+  const std::string binary = JoinPath(path, "saved_model.pb"), text = binary + "txt";
+  if (Files().Exists(binary)) {
+    WEIR_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(binary));
+    if (!model.ParseFromString(bytes)) return InvalidArgument(binary, " is not a SavedModel");
+  } else {
+    WEIR_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(text));
+    WEIR_RETURN_IF_ERROR(ParseTextProto(bytes, text, &model));
+  }
+  const std::set<std::string> wanted(tags.begin(), tags.end());
+  std::vector<std::string> known;
+  for (proto::MetaGraphDef& candidate : *model.mutable_meta_graphs()) {
+    const auto& has = candidate.meta_info_def().tags();
+    known.push_back(TagsOf(candidate));
+    if (tags.empty() ? model.meta_graphs_size() == 1
+                     : wanted == std::set<std::string>(has.begin(), has.end())) {
+      meta->Swap(&candidate);
+      return absl::OkStatus();
+    }
+  }
+  return NotFound(
+      path,
+      tags.empty() ? " does not have exactly one meta graph" : " has no meta graph with these tags",
+      "; select one with --tags: ", absl::StrJoin(known, " "));
+}
+
+}  // namespace
+
+absl::StatusOr<GraphFileKind> ReadAnyGraph(const std::string& path,
+                                           const std::vector<std::string>& tags,
+                                           proto::MetaGraphDef* meta) {
+  if (!Files().IsDirectory(path)) return ParseGraphFile(path, meta);
+  WEIR_RETURN_IF_ERROR(ParseSavedModel(path, tags, meta));
+  return GraphFileKind::kSavedModel;
+}
+
+absl::StatusOr<GraphFileKind> GraphFileKindOf(const std::string& path) {
+  if (Files().IsDirectory(path)) return GraphFileKind::kSavedModel;
+  proto::MetaGraphDef meta;
+  return ParseGraphFile(path, &meta);
+}
+
+void AddGraphArgument(Command& command, std::string* file, bool required) {
+  Option graph = command.Argument(
+      "GRAPH", file,
+      "a GraphDef or MetaGraphDef (.pb, .meta; .pbtxt as text), or a SavedModel folder");
+  if (required) graph.Required();
+}
+
+}  // namespace weir::tools

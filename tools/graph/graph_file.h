@@ -1,0 +1,36 @@
+#ifndef WEIR_TOOLS_GRAPH_GRAPH_FILE_H_
+#define WEIR_TOOLS_GRAPH_GRAPH_FILE_H_
+
+#include <string>
+#include <vector>
+
+#include "weir/core/tensor/status.h"
+
+// Reading graphs from any supported file: a GraphDef (graph.pb, or .pbtxt as text), a MetaGraphDef
+// (model.meta, likewise), or the folder of a SavedModel.
+namespace weir::proto {
+class MetaGraphDef;
+}  // namespace weir::proto
+
+namespace weir::tools {
+
+class Command;
+// Adds the argument GRAPH: such a file.
+void AddGraphArgument(Command& command, std::string* file, bool required = true);
+
+enum class GraphFileKind { kGraph, kMetaGraph, kSavedModel };
+
+// Returns the kind of the file, from its contents. INVALID_ARGUMENT, with the reason, if it is none
+// of them.
+absl::StatusOr<GraphFileKind> GraphFileKindOf(const std::string& path);
+
+// Reads the message without importing it, so unknown ops are not an error. A GraphDef is returned
+// as the graph of an otherwise empty MetaGraphDef. For a SavedModel, returns the meta graph with
+// exactly these tags, or the only one if `tags` is empty.
+absl::StatusOr<GraphFileKind> ReadAnyGraph(const std::string& path,
+                                           const std::vector<std::string>& tags,
+                                           proto::MetaGraphDef* meta);
+
+}  // namespace weir::tools
+
+#endif  // WEIR_TOOLS_GRAPH_GRAPH_FILE_H_

@@ -1,0 +1,46 @@
+#ifndef WEIR_TOOLS_GRAPH_MODEL_H_
+#define WEIR_TOOLS_GRAPH_MODEL_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "weir/session/model/saved_model.h"
+#include "weir/session/session.h"
+#include "weir/tools/graph/graph_file.h"
+
+namespace weir::tools {
+
+// A graph from a file in a new session, and the metadata of the file.
+struct Model {
+  std::shared_ptr<const proto::MetaGraphDef> file;  // for MetaGraphDef files only
+  std::unique_ptr<Graph> graph;
+  MetaGraph meta;
+  std::unique_ptr<Session> session;  // for a SavedModel: restored and initialized
+};
+
+struct ModelOptions {
+  std::vector<std::string> tags;  // to select the meta graph of a SavedModel
+  std::string device;             // for nodes without a requested device; not for a SavedModel
+  SessionOptions session;
+};
+
+absl::StatusOr<Model> LoadModel(GraphFileKind kind, const std::string& path,
+                                const ModelOptions& options = {});
+
+// Adds the option --checkpoint; its value is an argument of RestoreModel.
+void AddCheckpointOption(Command& command, std::string* checkpoint);
+// NOT_FOUND if the graph has no such node.
+absl::StatusOr<Operation> FindOperation(const Graph& graph, const std::string& name);
+
+// Restores the variables from a checkpoint, or from the newest checkpoint in a folder. Uses the
+// model's saver, or (for a GraphDef) the saver whose nodes are in the scope "save", or otherwise
+// restores all variables of the graph by name.
+absl::Status RestoreModel(Model& model, const std::string& path);
+
+// Saves the variables to a checkpoint, with the same saver.
+absl::Status SaveModel(Model& model, const std::string& prefix);
+
+}  // namespace weir::tools
+
+#endif  // WEIR_TOOLS_GRAPH_MODEL_H_

@@ -1,0 +1,175 @@
+#include "weir/tools/run/request.h"
+
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "weir/tools/lib/value_file.h"
+
+namespace weir::tools {
+
+namespace {
+
+// Splits "x:0=x.npy"; the second part is empty if there is no '='.
+std::pair<std::string, std::string> SplitAtEquals(const std::string& text) {
+  return absl::StrSplit(text, absl::MaxSplits('=', 1));
+}
+
+class RequestBuilder {
+ public:
+  RequestBuilder(const Model& model, const RequestOptions& options)
+      : model_(model), options_(options) {}
+
+  absl::StatusOr<Request> Build() {
+    if (!options_.signature.empty()) WEIR_RETURN_IF_ERROR(FindSignature());
+    for (const std::string& feed : options_.feeds) WEIR_RETURN_IF_ERROR(AddFeed(feed));
+    for (const std::string& fetch : options_.fetches) WEIR_RETURN_IF_ERROR(AddFetch(fetch));
+    if (options_.fetches.empty() && signature_ != nullptr) {
+      for (const auto& [name, tensor] : signature_->outputs) WEIR_RETURN_IF_ERROR(AddFetch(name));
+    }
+    for (const std::string& target : options_.targets) {
+      WEIR_ASSIGN_OR_RETURN(Operation op, FindOperation(*model_.graph, target));
+      request_.targets.push_back(op);
+    }
+    if (request_.empty() && options_.save.empty()) return NothingToRun();
+    return std::move(request_);
+  }
+
+ private:
+  absl::Status FindSignature() {
+    const auto found = model_.meta.signatures.find(options_.signature);
+    if (found == model_.meta.signatures.end()) {
+      return NotFound("unknown signature '", options_.signature,
+                      "'; valid signatures: ", Signatures());
+    }
+    signature_ = &found->second;
+    return absl::OkStatus();
+  }
+
+  std::string Signatures() const {
+    std::vector<std::string> texts;
+    for (const auto& [name, signature] : model_.meta.signatures) {
+      const auto keys =
+          absl::PairFormatter([](std::string* out, const std::string& key) { out->append(key); },
+                              "", [](std::string*, const std::string&) {});
+      texts.push_back(absl::StrCat(name, "(", absl::StrJoin(signature.inputs, ", ", keys), ") -> ",
+                                   absl::StrJoin(signature.outputs, ", ", keys)));
+    }
+    return texts.empty() ? "none" : absl::StrJoin(texts, "; ");
+  }
+
+  absl::Status NothingToRun() const {
+    return InvalidArgument("nothing to run: pass --fetch or --target",
+                           model_.meta.signatures.empty() ? "" : ", or --signature with one of: ",
+                           model_.meta.signatures.empty() ? "" : Signatures());
+  }
+
+  absl::StatusOr<Output> FindTensor(const std::string& name, bool is_input) const {
+    if (signature_ == nullptr) return model_.graph->FindOutput(name);
+    const auto& names = is_input ? signature_->inputs : signature_->outputs;
+    const auto found = names.find(name);
+    return model_.graph->FindOutput(found == names.end() ? name : found->second);
+  }
+
+  absl::Status AddFeed(const std::string& text) {
+    const auto [name, value] = SplitAtEquals(text);
+    if (value.empty())
+      return InvalidArgument("--feed ", text, ": expected TENSOR=VALUE, such as x:0=x.npy");
+    WEIR_ASSIGN_OR_RETURN(const Output tensor, FindTensor(name, true));
+    WEIR_ASSIGN_OR_RETURN(Tensor parsed, ParseValue(value, tensor.dtype()));
+    request_.feeds.push_back(tensor);
+    request_.values.push_back(std::move(parsed));
+    return absl::OkStatus();
+  }
+
+  absl::Status AddFetch(const std::string& text) {
+    const auto [name, file] = SplitAtEquals(text);
+    if (!file.empty() && !absl::EndsWith(file, ".npy") && !absl::EndsWith(file, ".json")) {
+      return InvalidArgument("--fetch ", text,
+                             ": the file name must end in .npy, or in .json for strings");
+    }
+    WEIR_ASSIGN_OR_RETURN(const Output tensor, FindTensor(name, false));
+    request_.fetches.push_back(tensor);
+    request_.labels.push_back(name);
+    request_.files.push_back(file);
+    return absl::OkStatus();
+  }
+
+  const Model& model_;
+  const RequestOptions& options_;
+  const Signature* signature_ = nullptr;
+  Request request_;
+};
+
+}  // namespace
+
+absl::StatusOr<PreparedRequest> PrepareRequest(const RequestOptions& options) {
+  PreparedRequest out;
+  WEIR_ASSIGN_OR_RETURN(const GraphFileKind kind, GraphFileKindOf(options.file));
+  ModelOptions model = options.model;
+  model.session.disable.insert(options.disable.begin(), options.disable.end());
+  if (options.records_passes || !options.dump_plan.empty()) {
+    WEIR_ASSIGN_OR_RETURN(out.passes, PassRecorder::Create(options.dump_plan));
+    model.session.on_pass = [passes = out.passes](const PassReport& report) {
+      passes->Add(report);
+    };
+  }
+  WEIR_ASSIGN_OR_RETURN(out.model, LoadModel(kind, options.file, model));
+  RequestBuilder builder(out.model, options);
+  WEIR_ASSIGN_OR_RETURN(out.request, builder.Build());
+  for (const std::string& init : options.inits) {
+    WEIR_ASSIGN_OR_RETURN(const Operation op, FindOperation(*out.model.graph, init));
+    WEIR_RETURN_IF_ERROR(out.model.session->Run(op));
+  }
+  if (!options.checkpoint.empty())
+    WEIR_RETURN_IF_ERROR(RestoreModel(out.model, options.checkpoint));
+  if (out.request.empty()) return out;
+  if (out.passes != nullptr) out.passes->Start();
+  WEIR_ASSIGN_OR_RETURN(out.step, out.model.session->Prepare(out.request.feeds, out.request.fetches,
+                                                             out.request.targets));
+  return out;
+}
+
+void AddRequestOptions(Command& command, RequestOptions* options, const char* fetch_word,
+                       const char* fetch_help, bool needs_graph) {
+  AddGraphArgument(command, &options->file, needs_graph);
+  AddCheckpointOption(command, &options->checkpoint);
+  command
+      .Repeated("--feed", &options->feeds,
+                "feed a tensor from FILE.npy, FILE.json (strings) or a JSON value; repeatable")
+      .Word("TENSOR=VALUE");
+  command.Repeated("--fetch", &options->fetches, fetch_help).Word(fetch_word);
+  command
+      .Repeated("--target", &options->targets,
+                "run this node for its side effects, in the same step; repeatable")
+      .Word("NODE");
+  command
+      .Repeated("--init", &options->inits, "run this node once, before everything else; repeatable")
+      .Word("NODE");
+  command
+      .Value("--signature", &options->signature,
+             "name feeds and fetches as in this signature; default: fetch all its outputs")
+      .Word("NAME");
+  command.List("--tags", &options->model.tags, "select the meta graph of a SavedModel by its tags")
+      .Word("TAG,...");
+  command
+      .Value("--device", &options->model.device,
+             "the device of nodes that request none, such as /gpu:0")
+      .Word("DEVICE");
+  command
+      .Value("--threads", &options->model.session.num_threads,
+             "number of threads; default: one per processor")
+      .AtLeast(0);
+  command
+      .Repeated("--disable", &options->disable,
+                "disable an optimization, or a group such as fusion; weir passes lists them; "
+                "repeatable")
+      .Word("NAME");
+  command
+      .Value("--dump-plan", &options->dump_plan,
+             "write the plan after each pass to this folder, as text and for Netron")
+      .Word("DIR");
+}
+
+}  // namespace weir::tools

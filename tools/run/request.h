@@ -1,0 +1,57 @@
+#ifndef WEIR_TOOLS_RUN_REQUEST_H_
+#define WEIR_TOOLS_RUN_REQUEST_H_
+
+#include <string>
+#include <vector>
+
+#include "weir/tools/graph/model.h"
+#include "weir/tools/lib/command.h"
+#include "weir/tools/run/pass_recorder.h"
+
+// Options shared by the commands that run a graph: the model, its state, and the step to run.
+namespace weir::tools {
+
+struct RequestOptions {
+  std::string file, checkpoint, signature;
+  std::string save;  // a checkpoint to write at the end; with it, there need not be a step
+  std::vector<std::string> disable;                         // SessionOptions::disable
+  std::vector<std::string> feeds, fetches, targets, inits;  // as on the command line
+  ModelOptions model;
+  std::string dump_plan;        // a folder for the plan after each pass; empty: none
+  bool records_passes = false;  // fills PreparedRequest::passes
+};
+
+// Adds the options: GRAPH, --checkpoint, --feed, --fetch, --target, --init, --signature, --tags,
+// --device, --threads, --disable, --dump-plan. `fetch_word` is the form of the value of --fetch,
+// and `fetch_help` its help text. `options` must live until the command has run.
+void AddRequestOptions(Command& command, RequestOptions* options, const char* fetch_word,
+                       const char* fetch_help, bool needs_graph = true);
+
+// A step to run, with its names resolved.
+struct Request {
+  Outputs feeds, fetches;
+  Tensors values;  // of the feeds
+  std::vector<std::string> labels,
+      files;  // of the fetches; empty if no file is named
+  std::vector<Operation> targets;
+
+  bool empty() const { return fetches.empty() && targets.empty(); }
+};
+
+// A model with its state, and a prepared step of it.
+struct PreparedRequest {
+  Model model;
+  Request request;
+  Step step;
+  // The passes that compile the step, when it runs; null unless they are asked for.
+  std::shared_ptr<PassRecorder> passes;
+};
+
+// Loads the model, runs the nodes of --init, restores the checkpoint and prepares the step, if
+// there is one. NOT_FOUND for missing files and names, INVALID_ARGUMENT for values that cannot be
+// parsed and if there is nothing to run; also returns the errors of the steps that it runs.
+absl::StatusOr<PreparedRequest> PrepareRequest(const RequestOptions& options);
+
+}  // namespace weir::tools
+
+#endif  // WEIR_TOOLS_RUN_REQUEST_H_

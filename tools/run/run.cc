@@ -1,0 +1,141 @@
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "weir/core/io/file.h"
+#include "weir/tools/lib/text_table.h"
+#include "weir/tools/lib/value_file.h"
+#include "weir/tools/run/chrome_trace.h"
+#include "weir/tools/run/request.h"
+
+// weir run: runs a step of a graph from a file.
+namespace weir::tools {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct RunCommandOptions {
+  RequestOptions request;
+  std::string trace;
+  int64_t repeat = 1;
+  double timeout_s = 0;  // 0: none
+};
+
+// Rounds up, because zero means no limit.
+std::chrono::milliseconds Milliseconds(double seconds) {
+  return std::chrono::milliseconds(static_cast<int64_t>(std::ceil(seconds * 1e3)));
+}
+
+struct Timing {
+  double total_s = 0, fastest_s = 0;
+};
+
+// Runs the step `repeat` times and traces the last run.
+absl::StatusOr<Timing> RunSteps(const Step& step, const Request& request, int64_t repeat,
+                                std::chrono::milliseconds timeout, std::vector<NodeTrace>* trace,
+                                Tensors* fetched) {
+  Timing timing;
+  for (int64_t i = 0; i < repeat; ++i) {
+    RunOptions options{.timeout = timeout};
+    if (i + 1 == repeat) options.trace = trace;
+    const Clock::time_point start = Clock::now();
+    WEIR_RETURN_IF_ERROR(step.Run(request.values, fetched, options));
+    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    timing.total_s += seconds;
+    timing.fastest_s = i == 0 ? seconds : std::min(timing.fastest_s, seconds);
+  }
+  return timing;
+}
+
+absl::Status PrintResults(const Request& request, const Tensors& fetched, Console& console) {
+  for (size_t i = 0; i < fetched.size(); ++i) {
+    const Tensor& value = fetched[i];
+    if (!request.files[i].empty()) {
+      WEIR_RETURN_IF_ERROR(WriteValueFile(request.files[i], value));
+      console.out << request.labels[i] << ": " << value.Description() << " written to "
+                  << request.files[i] << "\n";
+    } else {
+      console.out << console.Paint(Style::kBold, request.labels[i]) << " "
+                  << console.Paint(Style::kDim, value.Description()) << "\n"
+                  << value.ToString() << "\n";
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Save(const RequestOptions& options, Model& model, Console& console) {
+  if (options.save.empty()) return absl::OkStatus();
+  WEIR_RETURN_IF_ERROR(SaveModel(model, options.save));
+  console.out << "Variables saved to " << options.save << "\n";
+  return absl::OkStatus();
+}
+
+absl::Status Run(const RunCommandOptions& options, Console& console) {
+  WEIR_ASSIGN_OR_RETURN(PreparedRequest prepared, PrepareRequest(options.request));
+  const Request& request = prepared.request;
+  if (request.empty()) return Save(options.request, prepared.model, console);
+  std::vector<NodeTrace> trace;
+  Tensors fetched;
+  WEIR_ASSIGN_OR_RETURN(
+      const Timing timing,
+      RunSteps(prepared.step, request, options.repeat, Milliseconds(options.timeout_s),
+               options.trace.empty() ? nullptr : &trace, &fetched));
+  WEIR_RETURN_IF_ERROR(PrintResults(request, fetched, console));
+  if (prepared.passes != nullptr) {
+    WEIR_RETURN_IF_ERROR(prepared.passes->status());
+    console.out << "Plans after " << prepared.passes->records().size() << " passes written to "
+                << options.request.dump_plan << "\n";
+  }
+  if (fetched.empty() && options.repeat == 1) {
+    console.out << "Ran " << absl::StrJoin(options.request.targets, ", ") << " in "
+                << HumanDuration(timing.total_s) << "\n";
+  }
+  if (options.repeat > 1) {
+    console.out << absl::StrFormat("%d steps in %.3g s: %.4g steps/s, %s a step, the fastest %s\n",
+                                   options.repeat, timing.total_s, options.repeat / timing.total_s,
+                                   HumanDuration(timing.total_s / options.repeat),
+                                   HumanDuration(timing.fastest_s));
+  }
+  if (!options.trace.empty()) {
+    WEIR_RETURN_IF_ERROR(
+        WriteFileAtomically(options.trace, ChromeTrace(trace, *prepared.model.graph)));
+    console.out << "Trace of " << trace.size() << " nodes written to " << options.trace
+                << ": open it in ui.perfetto.dev or chrome://tracing\n";
+  }
+  return Save(options.request, prepared.model, console);
+}
+
+}  // namespace
+
+void AddRunCommand(Command& weir) {
+  auto options = std::make_shared<RunCommandOptions>();
+  Command run = weir.Add(
+      "run", "Run a graph: feed tensors, fetch tensors, time and trace steps",
+      "  weir run model.meta --checkpoint runs/model-500 --feed x:0=x.npy --fetch y:0 --fetch "
+      "p:0=p.npy\n"
+      "  weir run saved_model_dir --signature serving_default --feed 'images=[[0, 1, 2]]'\n"
+      "  weir run graph.pb --init init --target train --repeat 1000 --save runs/model-1000");
+  AddRequestOptions(run, &options->request, "TENSOR[=FILE]",
+                    "a tensor to print, or to write to FILE.npy; repeatable");
+  run.Value("--save", &options->request.save,
+            "save the variables to this checkpoint after the last step")
+      .Word("PREFIX");
+  run.Value("--repeat", &options->repeat, "repeat the step N times and report timing").AtLeast(1);
+  run.Value(
+         "--timeout", &options->timeout_s,
+         "cancel a step after this time, and report the running node or the resource it waits for")
+      .Word("SECONDS")
+      .Range(0.001, 1e6);
+  run.Value("--trace", &options->trace, "write a trace of the last step to this file").Word("FILE");
+  run.Flag("--log-placement", &options->request.model.session.log_device_placement,
+           "print the device of each node");
+  run.Do([options](Console& console) { return Finish(console, Run(*options, console)); });
+}
+
+}  // namespace weir::tools

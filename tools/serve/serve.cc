@@ -1,0 +1,193 @@
+#include <malloc.h>
+#include <pthread.h>
+
+#include <chrono>
+#include <csignal>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "weir/core/io/file.h"
+#include "weir/rpc/client.h"
+#include "weir/rpc/file_access.h"
+#include "weir/rpc/metrics.h"
+#include "weir/rpc/server.h"
+#include "weir/tools/lib/command.h"
+
+// weir serve: serves sessions to TensorFlow and Weir clients over gRPC.
+namespace weir::tools {
+
+namespace {
+
+struct ServeOptions {
+  rpc::ServerOptions server;
+  std::vector<std::string> allowed;
+  std::string certificate_file, key_file, client_authority_file, server_authority_file;
+  std::string status_of;  // print the status of this target instead of serving
+  int metrics_port = -1;
+  int max_message_mb = 2047;
+  int idle_minutes = 24 * 60;
+  int grace_seconds = 30;
+};
+
+// Blocks SIGTERM and SIGINT in all threads during its lifetime, so that Wait() can receive them.
+class StopSignals {
+ public:
+  StopSignals() {
+    sigemptyset(&signals_);
+    sigaddset(&signals_, SIGTERM);
+    sigaddset(&signals_, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &signals_, &before_);
+  }
+  ~StopSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  void Wait() const {
+    int signal = 0;
+    sigwait(&signals_, &signal);
+  }
+
+ private:
+  sigset_t signals_, before_;
+};
+
+absl::StatusOr<std::string> ReadIfGiven(const std::string& path) {
+  if (path.empty()) return std::string();
+  return ReadFile(path);
+}
+
+// Messages of several megabytes, and the tensors in them, are read into newly allocated memory. The
+// C library would return each freed block to the system, and touching a new page costs more than
+// copying into one. These settings keep freed memory for the next message.
+void KeepFreedMemory() {
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);  // the maximum value
+  mallopt(M_TRIM_THRESHOLD, 256 << 20);
+}
+
+absl::Status Serve(ServeOptions options, Console& console) {
+  KeepFreedMemory();
+  rpc::ServerOptions& server_options = options.server;
+  WEIR_ASSIGN_OR_RETURN(server_options.certificate, ReadIfGiven(options.certificate_file));
+  WEIR_ASSIGN_OR_RETURN(server_options.key, ReadIfGiven(options.key_file));
+  WEIR_ASSIGN_OR_RETURN(server_options.client_authority,
+                        ReadIfGiven(options.client_authority_file));
+  server_options.max_message_bytes = options.max_message_mb << 20;
+  server_options.master.idle_limit = std::chrono::minutes(options.idle_minutes);
+  WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<FileSystem> files,
+                        rpc::RestrictFiles(options.allowed, &Files()));
+  const ScopedFileSystem restricted(files.get());
+  std::unique_ptr<rpc::Metrics> metrics;
+  std::unique_ptr<rpc::Server> server;
+  {
+    const StopSignals signals;  // before any thread starts
+    if (options.metrics_port >= 0) {
+      WEIR_ASSIGN_OR_RETURN(metrics,
+                            rpc::Metrics::Serve(server_options.address, options.metrics_port));
+      server_options.on_call = [&metrics](absl::string_view method, const absl::Status& status,
+                                          std::chrono::nanoseconds took) {
+        metrics->CountCall(method, status, took);
+      };
+    }
+    WEIR_ASSIGN_OR_RETURN(server, rpc::Server::Start(server_options));
+    console.out << "Serving on " << server->target() << std::endl;
+    if (metrics != nullptr) {
+      metrics->SetLoadCallback([&server] {
+        return rpc::Metrics::Load{server->master().num_sessions(), server->num_calls()};
+      });
+      console.out << "Metrics on http://" << server_options.address << ":" << metrics->port()
+                  << "/metrics" << std::endl;
+    }
+    signals.Wait();
+  }
+  // A second signal ends the process.
+  console.out << "Stopping: " << server->num_calls() << " calls in progress" << std::endl;
+  server->Drain(std::chrono::seconds(options.grace_seconds));
+  if (metrics != nullptr) metrics->SetLoadCallback(nullptr);
+  return absl::OkStatus();
+}
+
+// Prints the status that the server at this target reports.
+absl::Status PrintStatus(const ServeOptions& options, Console& console) {
+  rpc::ClientOptions client;
+  client.connect_timeout = std::chrono::seconds(5);
+  WEIR_ASSIGN_OR_RETURN(client.server_authority, ReadIfGiven(options.server_authority_file));
+  WEIR_ASSIGN_OR_RETURN(client.certificate, ReadIfGiven(options.certificate_file));
+  WEIR_ASSIGN_OR_RETURN(client.key, ReadIfGiven(options.key_file));
+  WEIR_ASSIGN_OR_RETURN(const rpc::ServerStatus status,
+                        rpc::GetServerStatus(options.status_of, client));
+  console.out << options.status_of << (status.serving ? " is serving\n" : " is not serving\n");
+  for (const std::string& device : status.devices) console.out << "  " << device << "\n";
+  return status.serving ? absl::OkStatus() : absl::UnavailableError("the server is shutting down");
+}
+
+}  // namespace
+
+void AddServeCommand(Command& weir) {
+  auto options = std::make_shared<ServeOptions>();
+  Command serve = weir.Add("serve", "Serve sessions to TensorFlow and Weir clients over gRPC",
+                           "  weir serve --port 8500 --allow-path runs\n"
+                           "  (then, in Python: tf.compat.v1.Session('grpc://localhost:8500'))\n"
+                           "After SIGTERM, calls in progress may finish.");
+  rpc::ServerOptions& server = options->server;
+  Command what = serve.OneOf();
+  what.Value("--port", &server.port, "port to listen on; 0: any free port (it is printed)")
+      .Range(0, 65535);
+  what.Value("--status", &options->status_of,
+             "do not serve; print the status of the server at grpc://HOST:PORT")
+      .Word("TARGET");
+  serve
+      .Value("--bind", &server.address,
+             "address to listen on; default: 127.0.0.1 (this machine only)")
+      .Word("ADDRESS");
+  serve
+      .Repeated("--allow-path", &options->allowed,
+                "a directory that clients may read and write; repeatable; default: no file access")
+      .Word("DIR");
+  serve
+      .Value("--max-sessions", &server.master.max_sessions,
+             "maximum number of sessions; default: 1000")
+      .AtLeast(1);
+  serve.Value("--max-calls", &server.max_calls, "maximum number of concurrent calls; default: 1000")
+      .AtLeast(1);
+  serve
+      .Value("--max-message-mb", &options->max_message_mb,
+             "maximum size of a request in MB; default: 2047")
+      .Range(1, 2047);
+  serve
+      .Value("--idle-minutes", &options->idle_minutes,
+             "close sessions that have been idle for N minutes; default: 1440; 0: never")
+      .AtLeast(0);
+  serve
+      .Value("--grace-seconds", &options->grace_seconds,
+             "seconds that calls may take to finish after SIGTERM; default: 30")
+      .AtLeast(0);
+  serve
+      .Value("--device-name", &server.master.session.task,
+             "the server's task, such as '/job:worker/replica:0/task:1', for graphs that name a "
+             "task; default: /job:localhost/replica:0/task:0")
+      .Word("TASK");
+  serve
+      .Value("--threads", &server.master.session.num_threads,
+             "number of threads; default: one per processor")
+      .AtLeast(0);
+  serve.Value("--tls-cert", &options->certificate_file, "use TLS with this certificate")
+      .Word("FILE");
+  serve.Value("--tls-key", &options->key_file, "the private key of the certificate").Word("FILE");
+  serve
+      .Value("--tls-client-ca", &options->client_authority_file,
+             "accept only clients with a certificate from this authority")
+      .Word("FILE");
+  serve
+      .Value("--tls-server-ca", &options->server_authority_file,
+             "with --status: the authority that signed the server's certificate")
+      .Word("FILE");
+  serve
+      .Value("--metrics-port", &options->metrics_port,
+             "export Prometheus metrics at /metrics on this port")
+      .Range(0, 65535);
+  serve.Do([options](Console& console) {
+    const absl::Status status =
+        options->status_of.empty() ? Serve(*options, console) : PrintStatus(*options, console);
+    return Finish(console, status);
+  });
+}
+
+}  // namespace weir::tools
