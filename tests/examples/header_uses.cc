@@ -466,7 +466,7 @@ const Use kSessions[] = {
      [](weir::Graph& g) { return Var(g).op_name() == "Variable" && weir::Saver::Create(g).ok(); }},
     {"weir/session/train/scaffold.h", [](weir::Graph&) { return sizeof(weir::Scaffold) > 0; }},
     {"weir/session/plan/session_options.h",
-     [](Graph&) { return SessionOptions().allow_soft_placement; }},
+     [](weir::Graph&) { return weir::SessionOptions().disable.empty(); }},
     {"weir/session/session.h",
      [](weir::Graph& g) {
        const weir::Output x = Floats(g);

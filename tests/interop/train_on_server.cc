@@ -4,7 +4,7 @@
 
 // Trains the model of docs/serving.md on the server that its argument names.
 int main(int argc, char** argv) {
-  const absl::StatusOr<float> slope = weir::TrainOnServer(argc > 1 ? argv[1] : "");
+  const absl::StatusOr<float> slope = TrainOnServer(argc > 1 ? argv[1] : "");
   if (!slope.ok()) {
     std::fprintf(stderr, "%s\n", slope.status().ToString().c_str());
     return 1;

@@ -56,11 +56,12 @@ void PrintMarkdown(Console& console) {
                 << (pass.group.empty() ? "" : "`") << " | `session/passes/" << FileOf(pass)
                 << "` | " << pass.doc << " |\n";
   }
-  console.out << "\nPhases: `prepare` runs once for each set of feeds, fetches and targets; "
-                 "`optimize` and `fuse`\nrun once for each set of feed shapes, and `fuse` also for "
-                 "the subplans that\n`cache_step_invariants` and `tile_batch` cut out. Then "
-                 "`schedule` lowers the plan.\n\n"
-                 "| switch | part of | what it does |\n|---|---|---|\n";
+  console.out
+      << "\nPhases: `prepare` runs once for each set of feeds, fetches and targets; "
+         "the others\nrun once for each set of feed shapes, and `fuse` and `lower` also for "
+         "the subplans that\n`cache_step_invariants` and `tile_batch` cut out. The result "
+         "of `lower` is what the\nexecutor runs.\n\n"
+         "| switch | part of | what it does |\n|---|---|---|\n";
   for (const PassSwitch& one : PassSwitches())
     console.out << "| `" << one.name << "` | " << one.part_of << " | " << one.doc << " |\n";
 }

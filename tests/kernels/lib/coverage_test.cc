@@ -57,7 +57,7 @@ void AddNames(const std::string& line, std::set<std::string>* names) {
 std::set<std::string> NamesInTests() {
   std::set<std::string> names;
   for (const char* folder : {"tests/kernels", "tests/ops", "tests/session"}) {
-    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
       const std::string file = entry.path().filename();
       if (entry.path().extension() != ".cc" || file == "coverage_test.cc" ||
           file == "invalid_arguments_test.cc")
