@@ -1,5 +1,8 @@
 #include "weir/core/io/import_edges.h"
 
+#include <map>
+#include <string>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "weir/tests/core/graph/test_ops.h"
@@ -76,7 +79,8 @@ TEST(IndexNames, RejectsMalformedRepeatedAndTakenNames) {
 TEST(ParseInputMap, KeysAreTensors) {
   Graph g(TestOps()), other(TestOps());
   const Output x = Placeholder(g, DT_FLOAT, Shape(), "x");
-  const auto map = ParseInputMap({{"a", x}, {"b:2", x}, {"^c", x}}, g);
+  const std::map<std::string, Output> outputs = {{"a", x}, {"b:2", x}, {"^c", x}};
+  const auto map = ParseInputMap(outputs, g);
   ASSERT_TRUE(map.ok()) << map.status();
   for (const char* name : {"a", "a:0", "b:2", "^c"})
     EXPECT_NE(FindMapped(*map, ParseInputName(name)), nullptr) << name;
@@ -95,8 +99,8 @@ TEST(ResolveInputs, EdgesFollowTheInputs) {
   const absl::string_view inputs[] = {"b:3", "m:1", "^b", "^m"};
   const NodeHeader nodes[] = {Header("a", "Relu9000", inputs), Header("b", "NoOp"),
                               Header("m", "NoOp")};
-  const auto edges =
-      ResolveInputs(nodes, *IndexNames(nodes, "", g), *ParseInputMap({{"m:1", mine}}, g));
+  const std::map<std::string, Output> outputs = {{"m:1", mine}};
+  const auto edges = ResolveInputs(nodes, *IndexNames(nodes, "", g), *ParseInputMap(outputs, g));
   ASSERT_TRUE(edges.ok()) << edges.status();
   EXPECT_EQ(edges->num_nodes(), 3);
   EXPECT_EQ(edges->all().size(), 4u);
