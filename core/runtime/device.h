@@ -15,8 +15,8 @@
 #include "weir/core/tensor/allocator.h"
 #include "weir/core/tensor/tensor.h"
 
-// Devices: where kernels run and tensors live. Sessions create and own them
-// (SessionOptions::make_devices creates others than the usable GPUs).
+// Devices: where kernels run and tensors live. Backends create them (kernels/lib/backend.h), and
+// sessions own them.
 namespace weir {
 
 // The kind of device for which a kernel is registered: a name of up to 15 characters, usually the
@@ -81,12 +81,10 @@ class Device {
       : name_(std::move(name)), text_(name_.ToString()), place_(place) {}
   virtual ~Device() = default;
 
-  // The fully specified name: "/job:localhost/replica:0/task:0/device:CPU:0".
-  // The name, parsed and as text.
+  // The full name, parsed and as text: "/job:localhost/replica:0/task:0/device:CPU:0".
   const DeviceName& name() const { return name_; }
   const std::string& text() const { return text_; }
-  // The place whose kernels it runs; whether tensors are in host memory and kernels run
-  // synchronously; and whether it has a stream.
+  // The place whose kernels it runs.
   const Place& place() const { return place_; }
   // True for the CPU: kernels of the CPU run on its memory, when they are called.
   bool is_host() const { return place_ == kCpu && !has_stream(); }

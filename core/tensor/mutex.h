@@ -9,13 +9,12 @@
 #include "absl/base/thread_annotations.h"
 
 // The standard library's locks, annotated for Clang's thread-safety analysis: `tools/check.sh
-// threads` reports a member with ABSL_GUARDED_BY that is used without its lock. A lock is the
-// standard one at no cost, because the thread sanitizer understands those, but not the prebuilt
+// threads` reports a member with ABSL_GUARDED_BY that is used without its lock. They wrap the
+// standard locks at no cost: the thread sanitizer understands these, but not Debian's prebuilt
 // absl::Mutex.
 //
 // The analysis does not look into lambdas: a loop around CondVar::Wait takes the place of a
-// predicate, and a lambda that runs under a lock says so with ABSL_EXCLUSIVE_LOCKS_REQUIRED or
-// Mutex::AssertHeld.
+// predicate, and a lambda that runs under a lock begins with Mutex::AssertHeld.
 namespace weir {
 
 // A lock that one thread at a time holds; not recursive.
@@ -50,7 +49,7 @@ class ABSL_SCOPED_LOCKABLE MutexLock {
   Mutex& mutex_;
 };
 
-// Releases a Mutex that the caller holds for its lifetime.
+// Unlocks a Mutex that the caller holds, and locks it again when destroyed.
 class ABSL_SCOPED_LOCKABLE MutexUnlock {
  public:
   // Unlocks the mutex, and locks it again at the end.

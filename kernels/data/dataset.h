@@ -79,7 +79,7 @@ absl::StatusOr<Tensors> StackElements(const std::vector<Tensors>& elements);
 void AddDatasetFileKernels(KernelRegistry* r);       // dataset_files.cc
 void AddDatasetIteratorKernels(KernelRegistry* r);   // dataset_iterator.cc
 void AddDatasetSourceKernels(KernelRegistry* r);     // dataset.cc
-void AddDatasetTransformKernels(KernelRegistry* r);  // dataset_transforms.cc
+void AddDatasetTransformKernels(KernelRegistry* r);  // dataset_order.cc
 
 }  // namespace weir
 

@@ -8,7 +8,7 @@
 // The families of GPU kernels, and their shared helpers. gpu.h declares the backend.
 namespace weir {
 
-// Families built on the loops in gpu_loops.h, and those that only pass handles.
+// Families built on the loops in gpu_loops.h.
 void AddElementwiseGpu(KernelRegistry* r);  // elementwise_gpu.cc
 void AddArrayGpu(KernelRegistry* r);        // array_gpu.cc
 void AddReduceGpu(KernelRegistry* r);       // reduce_gpu.cc

@@ -15,7 +15,7 @@ namespace weir {
 // the kind is the Device's own: its allocator, copies, stream, and the loops of shared kernels.
 // docs/add_a_device.md describes how to write one. Thread-safe.
 //
-// The CPU is no backend: it is the first device of every session, and all others extend it.
+// The CPU is not a backend: it is the first device of every session, and all others extend it.
 class Backend {
  public:
   // `device_type` is the type in the names of the devices: "GPU" for "/device:GPU:0".
@@ -89,9 +89,9 @@ const BackendRegistry& BuiltinBackends();
 // control the flow, and call functions. Kernels of int32 run on the CPU, with all arguments in host
 // memory. `kernels` is layered over the CPU's kernels.
 void AddSharedKernels(KernelRegistry* kernels, Place place);
-// The same for random numbers, which need DevicePrimitives::FillRandom,
+// Registers the CPU's kernels for random numbers; they need DevicePrimitives::FillRandom.
 void AddSharedRandomKernels(KernelRegistry* kernels, Place place);
-// and for the dense updates of optimizers, which need DevicePrimitives::Update.
+// Registers the dense updates of optimizers; they need DevicePrimitives::Update.
 void AddSharedUpdateKernels(KernelRegistry* kernels, Place place);
 
 }  // namespace weir

@@ -14,11 +14,11 @@
 // and everything else about the op that differs from its base. Another op with the same function is
 // a struct derived from it, with its own kOp. 16-bit floats are computed in float.
 //
-// A family of functors is a file, kernels/<family>-inl.h, which ends with two lists: of its
-// functors with one argument and of those with two. The CPU's loops (kernels/<family>_cpu.cc), from
-// which its kernels and the stages of register fusion follow, and the GPU's kernels (unary_gpu.cu,
-// binary_gpu.cu) are instantiated for these lists. So a functor and its name in a list are all
-// that an op requires.
+// A family of functors is a file, kernels/math/<family>-inl.h, which ends with two lists: of its
+// functors with one argument and of those with two. The CPU's loops (kernels/math/<family>_cpu.cc),
+// from which its kernels and the stages of register fusion follow, and the GPU's kernels
+// (unary_gpu.cu, binary_gpu.cu) are instantiated for these lists. So a functor and its name in a
+// list are all that an op requires.
 //
 // The families are textual headers without include guards. This header includes them in namespace
 // weir::functor for scalars: functor::Exp::Apply<ScalarMath<float>>(x). CPU kernels use these for

@@ -10,8 +10,9 @@
 #include "weir/session/plan/plan_environment.h"
 #include "weir/session/plan/plan_graph.h"
 
-// Lowering: from the graph that the passes have transformed to instructions. Each pass of
-// Phase::kLower (passes.h) reads the results of those before it and sets one member of a Lowering.
+// Lowering: from the graph that the passes have transformed to instructions. MakeKernels sets
+// PlanNode::kernel. Each later pass of Phase::kLower (passes.h) reads the results of those before
+// it and sets one member of a Lowering; EmitInstructions also moves the kernels out of the graph.
 // None of them changes the graph's edges.
 namespace weir {
 
@@ -49,8 +50,8 @@ struct MemoryPlan {
   std::vector<std::pair<Device*, size_t>> arenas;  // bytes per device
   // By loop: next values and variables that exchange their places between two iterations.
   std::vector<std::vector<Loop::Move>> swapped;
-  // Slots of kCarry nodes into which the next value is copied: the iteration that reads it writes
-  // other values to that value's memory before.
+  // Slots of kCarry nodes whose next value must be copied: its memory is reused in the next
+  // iteration before it is read.
   absl::flat_hash_set<int32_t> copied;
 };
 

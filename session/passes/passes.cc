@@ -130,7 +130,7 @@ constexpr Pass kPasses[] = {
 
 constexpr PassSwitch kSwitches[] = {
     {"constant_folding", "specialize", "Evaluates nodes whose inputs are known."},
-    {"reduce_waits", "eliminate_dead_nodes", "Runs nothing for nodes of which only the completion matters."},
+    {"reduce_waits", "eliminate_dead_nodes", "Does not compute nodes whose outputs nothing uses and that others only wait for."},
     {"partition_tasks", "make_tasks", "Runs independent heavy nodes in parallel."},
     {"in_place", "plan_memory", "Writes results over inputs that nothing uses any more."},
     {"fast_algorithms", "kernels", "Winograd's algorithm for convolutions, which rounds differently."},

@@ -11,9 +11,9 @@
 #include "weir/session/plan/plan_environment.h"
 #include "weir/session/plan/plan_graph.h"
 
-// The passes that compile a graph into a plan, in one table. A pass is run, timed, listed
-// (`weir passes`), switched off (SessionOptions::disable), dumped, verified and searched because it
-// has a row there, and for no other reason.
+// The passes that compile a graph into a plan, in one table. Running, timing, listing (`weir
+// passes`), disabling (SessionOptions::disable), dumping, verifying and searching all read this
+// table; nothing else registers a pass.
 namespace weir {
 
 enum class Phase : uint8_t {
@@ -36,8 +36,8 @@ struct PassContext {
   Lowering* lowering = nullptr;          // in Phase::kLower
 };
 
-// One pass: a function from plan to plan. It is named after its function, and lies in a file of
-// that name unless `file` says otherwise.
+// One pass: a function from plan graph to plan graph. It is usually named after its function, and
+// lies in a file of its name unless `file` says otherwise.
 struct Pass {
   absl::string_view name;
   Phase phase;

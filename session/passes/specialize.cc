@@ -15,13 +15,6 @@
 // loop over an array, nor in a loop that pops the values of another loop's iterations, as gradients
 // do.
 //
-// A kernel is told which of its inputs are step-invariant, so that it may cache what it derives
-// from them, such as a filter packed for oneDNN. The memory of a constant or a variable is
-// copy-on-write: its owner does not write to it while it is shared. Fed memory may be overwritten
-// between steps. In a step that writes variables they do not count as step-invariant: such a step
-// mostly trains, and what it derives from a weight is used once. Neither do variables that are
-// passed to a function: another call may pass others, and the caller may train.
-//
 // An error of a shape function is not reported here: the kernel's own check reports it.
 namespace weir {
 

@@ -4,9 +4,17 @@
 #include "weir/session/plan/plan_environment.h"
 #include "weir/session/plan/plan_graph.h"
 
-// The kernels of a plan's nodes. Each node that runs has its kernel made once, for the inputs that
-// it has after all passes: lowering does so (MakeKernels). Only where passes must know whether a
-// kernel waits, or what constant it returns, Specialize makes it earlier.
+// The kernels of a plan's nodes. Lowering makes the kernel of each node that runs (MakeKernels),
+// for the inputs that it has after all passes. Where passes must know whether a kernel waits, or
+// what constant it returns, Specialize makes it earlier, and a pass that changes such a node's
+// inputs discards the kernel.
+//
+// A kernel is told which of its inputs are step-invariant, so that it may cache what it derives
+// from them, such as a filter packed for oneDNN. The memory of a constant or a variable is
+// copy-on-write: its owner does not write to it while it is shared. Fed memory may be overwritten
+// between steps. In a step that writes variables they do not count as step-invariant: such a step
+// mostly trains, and what it derives from a weight is used once. Variables that are passed to a
+// function count if the body writes none.
 namespace weir {
 
 // True for an op that is a function, or has an attribute that is one.

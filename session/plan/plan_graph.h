@@ -54,7 +54,7 @@ struct PlanNode {
   absl::InlinedVector<PlanValue, 3> inputs;
   absl::InlinedVector<int, 1> controls;
   Device* device = nullptr;
-  const KernelDef* def = nullptr;  // null for feeds, reads and copies
+  const KernelDef* def = nullptr;  // null unless kind is kOp
 
   // Known after Specialize.
   absl::InlinedVector<Shape, 1> shapes;  // by output
