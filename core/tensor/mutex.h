@@ -49,21 +49,6 @@ class ABSL_SCOPED_LOCKABLE MutexLock {
   Mutex& mutex_;
 };
 
-// Unlocks a Mutex that the caller holds, and locks it again when destroyed.
-class ABSL_SCOPED_LOCKABLE MutexUnlock {
- public:
-  // Unlocks the mutex, and locks it again at the end.
-  explicit MutexUnlock(Mutex& mutex) ABSL_UNLOCK_FUNCTION(mutex) : mutex_(mutex) {
-    mutex_.unlock();
-  }
-  ~MutexUnlock() ABSL_EXCLUSIVE_LOCK_FUNCTION() { mutex_.lock(); }
-  MutexUnlock(const MutexUnlock&) = delete;
-  MutexUnlock& operator=(const MutexUnlock&) = delete;
-
- private:
-  Mutex& mutex_;
-};
-
 // A mutex that any number of readers, or one writer, may hold.
 class ABSL_LOCKABLE SharedMutex {
  private:

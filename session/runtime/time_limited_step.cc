@@ -49,16 +49,19 @@ bool TimeLimitedStep::WaitForEnd(std::chrono::steady_clock::time_point until) {
 
 absl::Status TimeLimitedStep::Wait(Tensors* fetches, const RunOptions& options) {
   const LinkedCancellation linked(options.cancellation, cancellation_);
-  const MutexLock lock(mutex_);
-  if (!WaitForEnd(deadline_)) {
-    absl::Status late = TimedOut();
-    {
-      const MutexUnlock unlocked(mutex_);
-      cancellation_.Cancel(
-          late);  // for kernels that check it; without the lock, since it may end the step
-    }
-    if (!WaitForEnd(std::chrono::steady_clock::now() + kGracePeriod) || status_.ok()) return late;
+  absl::Status late;
+  {
+    const MutexLock lock(mutex_);
+    if (WaitForEnd(deadline_)) return TakeResult(fetches, options);
+    late = TimedOut();
   }
+  cancellation_.Cancel(late);  // for kernels that check it; not locked, since it may end the step
+  const MutexLock lock(mutex_);
+  if (!WaitForEnd(std::chrono::steady_clock::now() + kGracePeriod) || status_.ok()) return late;
+  return TakeResult(fetches, options);
+}
+
+absl::Status TimeLimitedStep::TakeResult(Tensors* fetches, const RunOptions& options) {
   if (options.trace != nullptr) *options.trace = std::move(trace_);
   if (status_.ok() && fetches != nullptr) *fetches = std::move(fetches_);
   return std::move(status_);

@@ -41,6 +41,9 @@ class TimeLimitedStep {
   // Returns false if the step has not ended by then.
   bool WaitForEnd(std::chrono::steady_clock::time_point until)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Moves the results of the step, which has ended, to the caller; returns its status.
+  absl::Status TakeResult(Tensors* fetches, const RunOptions& options)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status TimedOut() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Tensors feeds_;
