@@ -1,6 +1,7 @@
 #include "weir/session/passes/cached_subplan.h"
 #include "weir/session/passes/passes.h"
 #include "weir/session/plan/compile.h"
+#include "weir/session/plan/internal_nodes.h"
 
 #include <algorithm>
 
@@ -16,7 +17,7 @@ const KernelDef& CachedSubplan::Def() {
 }
 
 CachedSubplan::CachedSubplan(std::unique_ptr<const Plan> plan, const PlanEnvironment& env)
-    : graph_(SubplanOps()), executor_(std::move(plan), env.pool, env.resources) {}
+    : graph_(InternalOps()), executor_(std::move(plan), env.pool, env.resources) {}
 
 absl::StatusOr<std::shared_ptr<CachedSubplan>> CachedSubplan::Make(
     PlanGraph plan, absl::Span<const Shape> feed_shapes, const PlanEnvironment& env,

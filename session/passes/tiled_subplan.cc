@@ -2,6 +2,7 @@
 #include "weir/core/tensor/mutex.h"
 #include "weir/session/passes/passes.h"
 #include "weir/session/plan/compile.h"
+#include "weir/session/plan/internal_nodes.h"
 
 #include <atomic>
 #include <cstring>
@@ -31,7 +32,7 @@ const KernelDef& TiledSubplan::Def() {
 TiledSubplan::TiledSubplan(std::unique_ptr<const Plan> plan, const PlanEnvironment& env,
                            Layout layout)
     : layout_(std::move(layout)),
-      graph_(SubplanOps()),
+      graph_(InternalOps()),
       executor_(std::move(plan), ThreadPool::ForTiles(), env.resources) {}
 
 absl::StatusOr<std::shared_ptr<TiledSubplan>> TiledSubplan::Make(

@@ -50,6 +50,18 @@ class InternalNodes {
                  .InferShape(SameShape)
                  .Doc("Copies a tensor to another device."));
     ops->Add(OpSpec("_Wait").In("x: T").Attr("T: type").Doc("Waits for its control inputs."));
+    const auto add_subplan = [ops](const char* op, const char* doc) {
+      ops->Add(OpSpec(op)
+                   .In("args: Targs")
+                   .Out("results: Tresults")
+                   .Attr("Targs: list(type)")
+                   .Attr("Tresults: list(type)")
+                   .Attr("fused_ops: list(string)")
+                   .InferShape(UnknownShape)
+                   .Doc(doc));
+    };
+    add_subplan("_TiledSubplan", "Runs a subplan on a batch, slice by slice.");
+    add_subplan("_CachedSubplan", "Runs a subplan of step-invariant values; caches its results.");
     return *ops;
   }
 

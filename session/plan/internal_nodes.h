@@ -8,7 +8,8 @@ namespace weir {
 // Returns an internal node of the runtime that passes a value of this type through ("_Read",
 // "_Copy"). The node is never destroyed.
 const Node& InternalNode(absl::string_view op, DataType dtype);
-// The ops of these nodes.
+// The runtime's internal ops: of these nodes, and of nodes that run a subplan. They never occur in
+// files.
 const OpRegistry& InternalOps();
 
 }  // namespace weir

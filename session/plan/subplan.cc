@@ -1,7 +1,6 @@
 #include "weir/session/plan/subplan.h"
 
 #include "weir/core/graph/scope.h"
-#include "weir/core/graph/shape_context.h"
 #include "weir/session/plan/internal_nodes.h"
 
 namespace weir {
@@ -48,31 +47,6 @@ int Subplan::AddNode(const PlanNode& outer, absl::InlinedVector<PlanValue, 3> in
 absl::StatusOr<PlanGraph> Subplan::Take() {
   WEIR_RETURN_IF_ERROR(plan_.internal_graph->TakeStatus());
   return std::move(plan_);
-}
-
-const OpRegistry& SubplanOps() {
-  static const OpRegistry* const ops = [] {
-    auto* const made = new OpRegistry;
-    made->Add(OpSpec("_Source")
-                  .Out("y: T")
-                  .Attr("T: type")
-                  .InferShape(UnknownShape)
-                  .Doc("A placeholder for any value."));
-    const auto add = [made](const char* op, const char* doc) {
-      made->Add(OpSpec(op)
-                    .In("args: Targs")
-                    .Out("results: Tresults")
-                    .Attr("Targs: list(type)")
-                    .Attr("Tresults: list(type)")
-                    .Attr("fused_ops: list(string)")
-                    .InferShape(UnknownShape)
-                    .Doc(doc));
-    };
-    add("_TiledSubplan", "Runs a subplan on a batch, slice by slice.");
-    add("_CachedSubplan", "Runs a subplan of step-invariant values; caches its results.");
-    return made;
-  }();
-  return *ops;
 }
 
 absl::StatusOr<const Node*> MakeSubplanNode(const SubplanSignature& signature, Graph& graph) {

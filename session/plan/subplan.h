@@ -41,9 +41,7 @@ struct SubplanSignature {
   DataTypes feeds, results;
   std::vector<std::string> fused_ops;
 };
-// The ops of such nodes. They never occur in files.
-const OpRegistry& SubplanOps();
-// Creates such a node, in a graph with SubplanOps.
+// Creates such a node, in a graph with InternalOps.
 absl::StatusOr<const Node*> MakeSubplanNode(const SubplanSignature& signature, Graph& graph);
 
 }  // namespace weir
