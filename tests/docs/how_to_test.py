@@ -25,6 +25,11 @@ import follow_how_to  # noqa: E402
 
 # How-tos that name what a change touches, without an example.
 WITHOUT_SNIPPETS = {"docs/add_a_dtype.md"}
+# The files that a how-to changes, where it promises that they are all.
+ALL_FILES = {
+    "docs/add_an_op.md": ["kernels/math/activation-inl.h", "ops/nn/nn.h", "ops/nn/nn_activation.cc",
+                          "tests/kernels/nn/nn_cases.cc"],
+}
 
 
 def copy_files(snippets, tree):
@@ -57,6 +62,9 @@ def fault(how_to):
         snippets = follow_how_to.read_snippets(how_to)
         if not snippets:
             return "has no snippets"
+        changed = sorted({s.path for s in snippets})
+        if changed != ALL_FILES.get(os.path.relpath(how_to, ROOT), changed):
+            return "changes " + ", ".join(changed)
         with tempfile.TemporaryDirectory() as tree:
             copy_files(snippets, tree)
             apply_all(snippets, tree)
