@@ -138,7 +138,7 @@ struct OpCall {
   const Value& largest_input() const;
 };
 // Floating-point operations, or bytes moved to and from memory. A multiplication and an addition
-// are two operations; an element-wise function of an element is one. Negative: not known.
+// are two operations; an elementwise function of an element is one. Negative: not known.
 using CostFn = double (*)(const OpCall& call);
 
 // Evaluates ops on small integer vectors while a graph is built (shape_context.h): shapes are

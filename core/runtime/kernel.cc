@@ -146,7 +146,7 @@ KernelRegistry::~KernelRegistry() = default;
 
 namespace {
 
-// Runs the function of an element-wise op on whole tensors. FitsLoop has checked the node: how many
+// Runs the function of an elementwise op on whole tensors. FitsLoop has checked the node: how many
 // inputs it has, and the types.
 struct ElementwiseKernel {
   ElementwiseLoop loop;
@@ -232,7 +232,7 @@ KernelDef& KernelRegistry::Add(absl::string_view op, Place place, TypeConstraint
 
 namespace {
 
-// Returns true if the kernel is no element-wise one, or its function is for the node's types.
+// Returns true if the kernel is no elementwise one, or its function is for the node's types.
 bool FitsLoop(const Node& node, const KernelDef& def) {
   if (!def.elementwise) return true;
   const int num_arguments = def.elementwise->binary != nullptr ? 2 : 1;

@@ -276,7 +276,7 @@ class KernelFactory : public std::function<absl::StatusOr<Kernel>(const KernelIn
 // In KernelDef::host_args: all arguments.
 inline constexpr char kAllArgs[] = "*";
 
-// The function of an element-wise op, for one type: what its kernel computes for all elements, and
+// The function of an elementwise op, for one type: what its kernel computes for all elements, and
 // what fused kernels call for a tile of elements that is in the L1 cache. `param` is the value of
 // the attribute `attr`, a float, or 0.
 struct ElementwiseLoop {
@@ -365,7 +365,7 @@ class KernelRegistry {
   KernelDef& Add(absl::string_view op, Place place, TypeConstraints constraints,
                  KernelFactory make);
 
-  // Registers an element-wise op for the CPU: its kernel, which splits the elements over the
+  // Registers an elementwise op for the CPU: its kernel, which splits the elements over the
   // threads and writes in place, and its function for fused kernels. Arguments of a binary op have
   // one shape, or one of them is a scalar; other shapes are INVALID_ARGUMENT.
   KernelDef& AddElementwise(absl::string_view op, const ElementwiseLoop& loop);

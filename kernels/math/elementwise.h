@@ -4,7 +4,7 @@
 #include "weir/kernels/lib/scalar_math.h"
 #include "weir/kernels/math/functor.h"
 
-// The functions of element-wise ops, defined once for all devices and types. Each is a functor: a
+// The functions of elementwise ops, defined once for all devices and types. Each is a functor: a
 // struct, derived from Functor or GradientFunctor (kernels/math/functor.h), with
 //   kOp       the name of the op,
 //   Types     the element types that it supports (a List),

@@ -5,7 +5,7 @@
 
 #include "weir/core/tensor/dtype.h"
 
-// What the functors of element-wise ops state about their ops (kernels/math/elementwise.h describes
+// What the functors of elementwise ops state about their ops (kernels/math/elementwise.h describes
 // functors). The loops and kernels of all devices follow from it. nvcc reads this header too.
 namespace weir {
 

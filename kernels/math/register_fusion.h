@@ -5,7 +5,7 @@
 
 #include "weir/core/tensor/dtype.h"
 
-// Register fusion: a sequence of element-wise ops, each of which reads the result of the previous
+// Register fusion: a sequence of elementwise ops, each of which reads the result of the previous
 // one, as a pipeline of functions that pass eight vectors to each other in registers. Intermediate
 // values are never stored. A stage computes its op for the vectors it receives and ends by calling
 // the next stage, which compilers turn into a jump; the last stage stores the vectors and returns.

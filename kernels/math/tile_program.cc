@@ -9,7 +9,7 @@
 #include "weir/kernels/lib/non_temporal.h"
 #include "weir/kernels/lib/strided_copy.h"
 
-// Several element-wise ops fused into one. Run one by one, each op walks memory from end to end, so
+// Several elementwise ops fused into one. Run one by one, each op walks memory from end to end, so
 // that ten consecutive ops on large tensors wait for memory ten times. Here all ops are computed
 // for a tile of a few hundred elements at a time: intermediate values stay in buffers in the L1
 // cache, and memory is read and written once. An op is a call of the loop
@@ -58,7 +58,7 @@ const BinaryLoop* FusableBinary(absl::string_view op, DataType type) {
   return fits ? loop : nullptr;
 }
 
-// Adapters for user-defined element-wise loops.
+// Adapters for user-defined elementwise loops.
 struct TileProgram::UserUnaryLoop : UnaryLoop {
   explicit UserUnaryLoop(const ElementwiseLoop& loop) : function(loop.unary) {
     run = [](const UnaryLoop& self, const void* x, void* y, int64_t n, double p) {
@@ -91,7 +91,7 @@ absl::StatusOr<std::shared_ptr<const TileProgram>> TileProgram::Create(const Til
       ops.size() > kMaxFusedOps || num_arguments > kMaxFusedArguments ||
       others_of.size() >= kMaxFusedResults) {
     return InvalidArgument(
-        "fused_ops has ", ops.size(), " element-wise ops, operands ", operands.size(),
+        "fused_ops has ", ops.size(), " elementwise ops, operands ", operands.size(),
         " entries and params ", params.size(), ", for ", num_arguments, " arguments and ",
         others_of.size() + 1,
         " results; each op takes two operands and one parameter, and a node has at most ",

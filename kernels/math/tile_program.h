@@ -45,11 +45,11 @@ struct TileOps {
   absl::Span<const int64_t> operands;
   absl::Span<const float> params;
   absl::Span<const int64_t> others_of = {};
-  // The registry of user-defined element-wise loops; may be null.
+  // The registry of user-defined elementwise loops; may be null.
   const KernelRegistry* kernels = nullptr;
 };
 
-// The element-wise ops of a node such as _FusedElementwise (ops/nn/nn_fused.cc), computed for tiles
+// The elementwise ops of a node such as _FusedElementwise (ops/nn/nn_fused.cc), computed for tiles
 // of a few hundred elements. The results are those of the last op and of the ops that `others_of`
 // names. Immutable.
 class TileProgram {

@@ -3,7 +3,7 @@
 #include "weir/kernels/math/compare.h"
 #include "weir/kernels/math/elementwise.h"
 
-// Element-wise unary functions, from the functors that the CPU uses (kernels/math/elementwise.h,
+// Elementwise unary functions, from the functors that the CPU uses (kernels/math/elementwise.h,
 // compare.h). 16-bit floats are computed in float.
 namespace weir::gpu {
 

@@ -5,7 +5,7 @@
 #include "weir/kernels/gpu/launch.h"
 #include "weir/kernels/lib/scalar_math.h"
 
-// The element-wise parts of softmax and its losses; the maxima and sums of rows between them are
+// The elementwise parts of softmax and its losses; the maxima and sums of rows between them are
 // reductions (see softmax_gpu.cc).
 namespace weir::gpu {
 

@@ -74,7 +74,7 @@ absl::StatusOr<Kernel> MakeConv(const KernelInit& init) {
   });
 }
 
-// ---- element-wise ops
+// ---- elementwise ops
 
 // The lookup table of a function of 8-bit integers.
 using ByteLookup = std::array<int32_t, 256>;

@@ -20,7 +20,7 @@ using Value = OpCall::Value;
 
 double Quotient(double a, double b) { return b > 0 ? a / b : 0; }
 
-// The operations of an epilogue of element-wise ops.
+// The operations of an epilogue of elementwise ops.
 double EpilogueFlops(const OpCall& call) {
   return static_cast<double>(call.fused_ops.size()) * call.output(0).elements();
 }

@@ -5,7 +5,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
 
-// Which element-wise nodes one fused node computes.
+// Which elementwise nodes one fused node computes.
 //
 // The pass visits users before the nodes they use. A node joins the region of its users if all of
 // them are in one region: its value is then needed nowhere else, and the region can compute it. If
@@ -28,7 +28,7 @@
 // (MayCreateCycle), treating each region as the single node that it will be; if the search does not
 // end within the limit, a cycle is assumed.
 //
-// All element-wise nodes of a region have one shape; a value of another shape, such as a vector
+// All elementwise nodes of a region have one shape; a value of another shape, such as a vector
 // that is added to every row, is an argument. So a Fill, Tile or BroadcastTo that only broadcasts,
 // as in the gradients of sums, need not be computed: its input becomes the argument. Nodes with
 // control inputs begin regions or are not fused.

@@ -10,7 +10,7 @@
 
 namespace weir {
 
-// Element-wise nodes and their arguments.
+// Elementwise nodes and their arguments.
 struct Part {
   Shape shape;                          // of all nodes
   IndexList nodes;                      // users before the nodes they use
@@ -28,7 +28,7 @@ struct Region : Part {
   int epilogue = 0;    // index into epilogues(); the first of these is empty
 };
 
-// Finds regions of element-wise nodes that one fused node can compute; elementwise_regions.cc says
+// Finds regions of elementwise nodes that one fused node can compute; elementwise_regions.cc says
 // which nodes join a region. Changes nothing.
 class ElementwiseRegions : public ElementwiseNodes {
  public:

@@ -8,7 +8,7 @@
 #include "weir/session/passes/elementwise_regions.h"
 #include "weir/session/passes/passes.h"
 
-// Fuses element-wise neighbors into one node, _FusedElementwise, whose kernel computes them tile by
+// Fuses elementwise neighbors into one node, _FusedElementwise, whose kernel computes them tile by
 // tile (kernels/math/tile_program.cc): memory is traversed once, and a step has fewer nodes. A
 // reduction of their result, a mean of squares for example, ends the node, which is then a
 // _FusedReduction. elementwise_regions.cc says which nodes are fused.

@@ -9,7 +9,7 @@
 #include "weir/session/plan/fusion.h"
 
 // Fuses a layer norm that is decomposed into small ops into one node, _FusedLayerNorm, which
-// traverses memory once (kernels/nn/fused_layer_norm.cc). Two reductions separate its element-wise
+// traverses memory once (kernels/nn/fused_layer_norm.cc). Two reductions separate its elementwise
 // parts, so that small ops need at least four traversals.
 //
 // The pass looks for Rsqrt(Mean(square of (x - Mean(x))) + constant), with both means over x's last

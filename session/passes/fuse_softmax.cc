@@ -20,7 +20,7 @@
 // In training, gradients do use them: the exponentials, the sums, and which element was the
 // maximum. And a ReduceLogSumExp adds the maximum again. There the maximum, the exponentials and
 // their sum become one node, _SoftmaxParts, with these as its results; x is read once. The
-// quotients and differences computed from them are element-wise, and are fused with their neighbors
+// quotients and differences computed from them are elementwise, and are fused with their neighbors
 // (session/passes/fuse_elementwise.cc): a cross entropy and its gradient traverse memory four
 // times. As in tf.reduce_logsumexp, the maximum may be replaced by 0 where it is not finite.
 namespace weir {

@@ -9,7 +9,7 @@
 #include "weir/session/plan/fusion.h"
 #include "weir/session/plan/variable_use.h"
 
-// Fuses element-wise ops whose results are all assigned to variables into one node, _FusedUpdate,
+// Fuses elementwise ops whose results are all assigned to variables into one node, _FusedUpdate,
 // which updates a variable in place if its value is an argument: an optimizer that a graph
 // decomposes into small ops, as those of language models do, or a moving average. A
 // _FusedElementwise and its Assigns write a new tensor for each variable, in memory that is not in

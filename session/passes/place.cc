@@ -39,7 +39,7 @@ std::string ResourceKey(const Node& node) {
                       shared.empty() ? node.name() : shared);
 }
 
-// Returns true for element-wise ops on bools: LogicalAnd.
+// Returns true for elementwise ops on bools: LogicalAnd.
 bool IsLogic(const Node& node) {
   return node.op().traits().elementwise && node.num_outputs() == 1 &&
          node.output_type(0) == DT_BOOL && node.input_type(0) == DT_BOOL;

@@ -23,7 +23,7 @@ struct MaskedNode {
   IndexList zeros = {};  // nodes of zero tensors, which the fused op does not read
 };
 
-// The base class of passes that look for element-wise nodes: decides which nodes of a plan can be
+// The base class of passes that look for elementwise nodes: decides which nodes of a plan can be
 // ops of a _FusedElementwise or the reduction of a _FusedReduction, and which values they take
 // there, all of one type and of known shapes (fuse_elementwise.cc).
 class ElementwiseNodes : public Fusion {

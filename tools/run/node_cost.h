@@ -15,7 +15,7 @@ struct NodeCost {
   // variants and dead values count nothing, and so does what only changes its name: an output that
   // lies where an input lies.
   double bytes = 0;
-  // A multiplication and an addition are two; any element-wise function of an element is one, also
+  // A multiplication and an addition are two; any elementwise function of an element is one, also
   // one that costs many instructions, such as Exp. The rim of a padded convolution counts in full.
   double flops = 0;
   // False for ops whose operations are not counted here: `flops` is 0 then.

@@ -55,7 +55,7 @@ class OpCase {
  public:
   // A row for an op whose inputs are added one by one below.
   explicit OpCase(absl::string_view op) : op_(op) {}
-  // A row for an element-wise op of one input or of two that broadcast. The shapes are those of
+  // A row for an elementwise op of one input or of two that broadcast. The shapes are those of
   // UnaryShapes and BinaryShapes, and special values (zeros, infinities, NaN, huge ones) are tested
   // as well, unless NoSpecials().
   OpCase(absl::string_view op, double (*f)(double), Range x = {});
@@ -82,7 +82,7 @@ class OpCase {
   // Removes types from the default.
   OpCase& NotTypes(std::vector<DataType> types);
   OpCase& Reference(OpReference reference);
-  // Sets the reference of an element-wise row for complex types. Without it they are not swept.
+  // Sets the reference of an elementwise row for complex types. Without it they are not swept.
   OpCase& Complex(complex128 (*f)(complex128));
   OpCase& Complex(complex128 (*f)(complex128, complex128));
   // Sets the relative error allowed for one type, or a factor on every type's default: 1e-5 for

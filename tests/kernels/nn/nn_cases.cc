@@ -14,7 +14,7 @@ constexpr double kScaleAlpha = 1.7580993408473768599402175208123;
 
 using Binary = double (*)(double, double);
 
-// An element-wise op of two tensors of one shape.
+// An elementwise op of two tensors of one shape.
 OpCase Pairwise(absl::string_view op, Binary f, Range x = {}, Range y = {}) {
   return OpCase(op)
       .Input({3, 41}, x)

@@ -15,7 +15,7 @@
 #include "weir/ops/nn/nn.h"
 #include "weir/session/session.h"
 
-// Fusion of element-wise neighbors, and of reductions after them: the ops that a traced step runs,
+// Fusion of elementwise neighbors, and of reductions after them: the ops that a traced step runs,
 // and that not a bit of the results changes, except for the rounding of sums.
 namespace weir {
 namespace {
@@ -369,7 +369,7 @@ TEST_F(FuseElementwise, SeveralResults) {
 TEST_F(FuseElementwise, ResultsMayOverwriteArguments) {
   for (const int64_t n : {40, 1500, 70000}) {
     const Output x = Input({n}), y = Input({n});
-    // Not element-wise, so that these are temporary values of the step without other users.
+    // Not elementwise, so that these are temporary values of the step without other users.
     const Output a = Cumsum(x, 0), b = Cumsum(y, 0);
     const Output first = a + b, second = first * a, third = second - Tanh(b);
     EXPECT_THAT(OpsFor({Cumsum(first, 0), Cumsum(second, 0), Cumsum(third, 0)}),

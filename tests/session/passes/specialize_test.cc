@@ -9,7 +9,7 @@
 #include "weir/session/plan/infer_shapes.h"
 #include "weir/tests/session/lib/plan_fixture.h"
 
-// The pieces of Specialize, and the analysis of element-wise regions, each alone.
+// The pieces of Specialize, and the analysis of elementwise regions, each alone.
 namespace weir {
 namespace {
 

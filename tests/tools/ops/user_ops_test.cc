@@ -8,7 +8,7 @@
 #include "weir/session/session.h"
 #include "weir/tools/run/node_cost.h"
 
-// A user's op with traits is treated as a built-in one: the element-wise op of
+// A user's op with traits is treated as a built-in one: the elementwise op of
 // examples/own_project is fused with its neighbors, and profiles count its operations.
 namespace weir::tools {
 namespace {
