@@ -1,6 +1,4 @@
-#include <algorithm>
-#include <cstdio>
-
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "weir/core/tensor/variant.h"
 #include "weir/kernels/lib/arguments.h"
@@ -17,12 +15,11 @@ namespace {
 
 using Encodable = JoinLists<Numbers, List<bool, std::string, Variant>>;
 
-// Formats `value` with a printf format.
+// Formats `value` with a printf format. Strings may contain zero bytes.
 template <class T>
-std::string Print(const std::string& format, T value) {
-  const int size = std::snprintf(nullptr, 0, format.c_str(), value);
-  std::string text(static_cast<size_t>(std::max(size, 0)), '\0');
-  std::snprintf(text.data(), text.size() + 1, format.c_str(), value);
+std::string Print(const std::string& format, const T& value) {
+  std::string text;
+  absl::FormatUntyped(&text, absl::UntypedFormatSpec(format), {absl::FormatArg(value)});
   return text;
 }
 
@@ -32,7 +29,7 @@ std::string Encode(const std::string& format, const T& value) {
   if constexpr (std::is_same_v<T, bool>) {
     return value ? "true" : "false";
   } else if constexpr (std::is_same_v<T, std::string>) {
-    return format.empty() ? value : Print(format, value.c_str());
+    return format.empty() ? value : Print(format, value);
   } else if constexpr (std::is_same_v<T, Variant>) {
     return absl::StrCat("Variant<type: ", value.type_name, ">");
   } else if constexpr (std::is_same_v<T, std::complex<float>> ||

@@ -76,6 +76,12 @@ void AddAsString(std::vector<OpCase>* rows) {
   text("wide_strings", Strings({"ab", "abcdef"}), {{"width", 4}}, {"  ab", "abcdef"});
   text("cut_strings", Strings({"ab", "abcdef"}), {{"width", 4}, {"precision", 3}},
        {"  ab", " abc"});
+  const std::string zero("a\0b", 3);
+  text("wide_zero_bytes", Strings({zero, std::string(1, '\0')}), {{"width", 5}},
+       {"  " + zero, std::string("    \0", 5)});
+  text("left_zero_bytes", Strings({zero}), {{"width", 5}, {"fill", "-"}}, {zero + "  "});
+  text("cut_zero_bytes", Strings({zero}), {{"width", 4}, {"precision", 2}},
+       {std::string("  a\0", 4)});
   text("empty", Tensor(DT_FLOAT, {0, 3}), {}, {});
 }
 
