@@ -125,11 +125,12 @@ absl::Status SolveBanded(KernelContext& c, const Options& o) {
   if (bands > n) {
     return InvalidArgument("Number of bands ", bands, " cannot exceed the size of the matrix ", n);
   }
+  // As in TensorFlow, only the first matrix is checked: a zero pivot of another one is a divisor.
+  if (Banded<T>{matrix.data<T>(), bands, n, o.lower}.is_singular())
+    return InvalidArgument("Input matrix is not invertible.");
   const double cost = 1.0 * static_cast<double>(bands) * static_cast<double>(n * k);
-  return SolveBroadcast<T>(c, cost, [&](const T* rows, const T* b, T* out) -> absl::Status {
-    const Banded<T> a = {rows, bands, n, o.lower};
-    if (a.is_singular()) return InvalidArgument("Input matrix is not invertible.");
-    Substitute(a, o.adjoint, k, b, out);
+  return SolveBroadcast<T>(c, cost, [&](const T* rows, const T* b, T* out) {
+    Substitute(Banded<T>{rows, bands, n, o.lower}, o.adjoint, k, b, out);
     return absl::OkStatus();
   });
 }

@@ -263,6 +263,24 @@ TEST(TridiagonalSolve, SingularSystems) {
   }
 }
 
+// TensorFlow checks the first matrix of a batch, and divides by the zero pivots of others.
+TEST(Linalg, ZeroPivotOfALaterMatrixIsADivisor) {
+  const Tensor bands = Tensor::Of<float>({2, 2, 2}, {2, 4, 1, 1, 2, 0, 1, 1});
+  const Tensor reversed = Tensor::Of<float>({2, 2, 2}, {2, 0, 1, 1, 2, 4, 1, 1});
+  const Tensor full = Tensor::Of<float>({2, 2, 2}, {2, 0, 1, 4, 2, 0, 1, 0});
+  const Tensor rhs = Tensor::Of<float>({2, 1}, {1, 2});
+  const std::vector<float> want = {0.5f, 0.375f, 0.5f, INFINITY};
+  for (const auto& [op, matrix] :
+       {std::pair("BandedTriangularSolve", bands), std::pair("MatrixTriangularSolve", full)}) {
+    const auto y = RunFed(op, {matrix, rhs});
+    ASSERT_TRUE(y.ok()) << y.status();
+    const float* const x = (*y)[0].data<float>();
+    EXPECT_EQ(std::vector<float>(x, x + 4), want) << op;
+  }
+  EXPECT_EQ(RunFed("BandedTriangularSolve", {reversed, rhs}).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
 // ---- errors
 
 TEST(Linalg, RejectsInvalidArguments) {
