@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "weir/core/io/file.h"
 #include "weir/core/io/text_proto.h"
@@ -25,6 +26,18 @@ std::string RelativeTo(const std::string& path, const std::string& directory) {
 }
 
 }  // namespace
+
+absl::Status CheckStatePath(const std::string& path) {
+  // UTF-8 by its bytes (Unicode, table 3-7).
+  static const RE2* const kUtf8 = new RE2(
+      R"((?:[\x00-\x7f]|[\xc2-\xdf][\x80-\xbf]|\xe0[\xa0-\xbf][\x80-\xbf])"
+      R"(|[\xe1-\xec\xee\xef][\x80-\xbf]{2}|\xed[\x80-\x9f][\x80-\xbf])"
+      R"(|\xf0[\x90-\xbf][\x80-\xbf]{2}|[\xf1-\xf3][\x80-\xbf]{3}|\xf4[\x80-\x8f][\x80-\xbf]{2})*)",
+      RE2::Latin1);
+  if (RE2::FullMatch(path, *kUtf8)) return absl::OkStatus();
+  return InvalidArgument("a state file cannot name the checkpoint '", absl::CHexEscape(path),
+                         "', which is not UTF-8");
+}
 
 absl::StatusOr<CheckpointState> ReadCheckpointState(const std::string& directory,
                                                     const std::string& filename) {
@@ -56,6 +69,7 @@ absl::Status WriteCheckpointState(const std::string& directory, CheckpointState 
     return InvalidArgument("there are ", all.size(), " checkpoints and ",
                            state.all_model_checkpoint_timestamps.size(), " timestamps");
   }
+  for (const std::string& path : all) WEIR_RETURN_IF_ERROR(CheckStatePath(path));
   const auto written = [&](const std::string& path) {
     return IsAbsolute(path) && !relative ? path : RelativeTo(path, directory);
   };

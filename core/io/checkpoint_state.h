@@ -20,6 +20,9 @@ struct CheckpointState {
   double last_preserved_timestamp = 0;
 };
 
+// Returns INVALID_ARGUMENT, with the path, unless a state file can name it: the text is UTF-8.
+absl::Status CheckStatePath(const std::string& path);
+
 // Reads `directory`/`filename`. Relative paths in the file are resolved against `directory`.
 // Returns NOT_FOUND if the file does not exist, DATA_LOSS if it cannot be parsed.
 absl::StatusOr<CheckpointState> ReadCheckpointState(const std::string& directory,
@@ -28,7 +31,7 @@ absl::StatusOr<CheckpointState> ReadCheckpointState(const std::string& directory
 // Replaces `directory`/`filename` atomically: after a crash, either the old or the new file exists.
 // Paths relative to the working directory, like `directory`, are written relative to `directory`;
 // with `relative`, so are absolute paths. The newest path is appended to the list if it is missing
-// there.
+// there. Returns the error of CheckStatePath before anything is written.
 absl::Status WriteCheckpointState(const std::string& directory, CheckpointState state,
                                   bool relative = false, const std::string& filename = "checkpoint",
                                   Durability durability = Durability::kSynced);

@@ -89,6 +89,7 @@ absl::StatusOr<std::string> Saver::Save(Session& session, const std::string& pat
     return InvalidArgument("latest_filename collides with save_path: '", options.latest_filename,
                            "' and '", path, "'");
   }
+  if (options.write_state) WEIR_RETURN_IF_ERROR(CheckStatePath(prefix));
   WEIR_ASSIGN_OR_RETURN(const Tensors saved,
                         session.Run({{def_.filename_tensor_name, Tensor::Scalar(prefix)}},
                                     {def_.save_tensor_name}, {}));

@@ -73,7 +73,9 @@ class Saver {
 
   // Writes a checkpoint and returns its path, which Restore accepts: for V1 shards a pattern,
   // "model-7-?????-of-00002". Then removes the oldest checkpoint, if there are too many.
-  //   INVALID_ARGUMENT     empty path, or the path of the state file
+  //   INVALID_ARGUMENT     empty path, the path of the state file, or one that is not UTF-8 if
+  //   there
+  //                        is to be a state file
   //   NOT_FOUND            the directory does not exist (path)
   //   FAILED_PRECONDITION  a variable has no value (name)
   absl::StatusOr<std::string> Save(Session& session, const std::string& path,

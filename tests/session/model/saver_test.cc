@@ -213,10 +213,27 @@ TEST(Saver, SaveErrorsNameTheCause) {
         absl::IsInvalidArgument(saver.Save(session, dir + "/m", {.latest_filename = own}).status()))
         << own;
   }
+  for (const char* bytes : {"\xff", "a\xc3", "\xc0\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80"}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(saver.Save(session, dir + "/" + bytes).status())) << bytes;
+  }
   EXPECT_THAT(*Files().List(dir), ::testing::IsEmpty());
   const absl::Status missing = saver.Save(session, dir + "/no/m").status();
   EXPECT_TRUE(absl::IsNotFound(missing));
   EXPECT_THAT(missing.message(), HasSubstr(dir + "/no/m"));
+}
+
+TEST(Saver, AnyNameWithoutAStateFile) {
+  const std::string dir = MakeTempDirectory("saver");
+  Graph g;
+  Var(g, "v", {1});
+  Saver saver = MakeSaver(g);
+  Session session = Start(g);
+  Init(session, g);
+  ASSERT_TRUE(saver.Save(session, dir + "/\xff", {.write_state = false}).ok());
+  EXPECT_TRUE(saver.Restore(session, dir + "/\xff").ok());
+  const std::string greek = dir + "/\xce\xbc\xf0\x9f\x98\x80";
+  ASSERT_TRUE(saver.Save(session, greek).ok());
+  EXPECT_EQ(*LatestCheckpoint(dir), greek);
 }
 
 // ---- All or nothing.
