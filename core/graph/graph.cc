@@ -19,11 +19,35 @@
 namespace weir {
 
 Graph& Output::graph() const { return node->graph(); }
-DataType Output::dtype() const { return valid() ? BaseType(node->output_type(index)) : DT_INVALID; }
-bool Output::is_ref() const { return valid() && IsRef(node->output_type(index)); }
+absl::Status Output::CheckIndex() const {
+  if (index >= 0 && index < node->num_outputs()) return absl::OkStatus();
+  return InvalidArgument("Node ", node->Label(), " (type: '", node->op_name(),
+                         "', num of outputs: ", node->num_outputs(), ") does not have output ",
+                         index);
+}
+
+namespace {
+
+// Returns whether the handle is valid and refers to an output; a wrong index fails the graph.
+bool Exists(const Output& o) {
+  if (!o.valid()) return false;
+  const absl::Status status = o.CheckIndex();
+  if (!status.ok()) o.graph().Fail(status);
+  return status.ok();
+}
+
+}  // namespace
+
+DataType Output::dtype() const {
+  return Exists(*this) ? BaseType(node->output_type(index)) : DT_INVALID;
+}
+bool Output::is_ref() const { return Exists(*this) && IsRef(node->output_type(index)); }
 const Shape& Output::shape() const {
   static const Shape* const unknown = new Shape(Shape::UnknownRank());
-  return valid() ? node->output_shape(index) : *unknown;
+  return Exists(*this) ? node->output_shape(index) : *unknown;
+}
+const HandleData* Output::handle_data() const {
+  return Exists(*this) ? node->output_handle(index) : nullptr;
 }
 int64_t Output::dim(int i) const {
   const Shape& s = shape();
@@ -255,6 +279,7 @@ absl::Status Graph::SetInput(Node* node, int index, Output value) {
   }
   if (!value.valid())
     return InvalidArgument(node->Label(), ": input ", index, " is an invalid Output");
+  WEIR_RETURN_IF_ERROR(value.CheckIndex());
   const DataType wanted = node->input_type(index);
   const DataType given = value.node->output_type(value.index);
   if (!AcceptsType(wanted, given)) {
@@ -289,7 +314,7 @@ absl::Status Graph::InferShapes(Node* node) {
   absl::InlinedVector<const HandleData*, 2> handles;
   for (const Output& in : node->inputs()) {
     shapes.push_back(in.shape());
-    handles.push_back(in.valid() ? in.node->output_handle(in.index) : nullptr);
+    handles.push_back(in.handle_data());
   }
   ShapeContext context(*node, shapes, handles, GraphValues());
   const auto located = [&](const absl::Status& s) {
@@ -313,6 +338,7 @@ absl::Status Graph::InferShapes(Node* node) {
 }
 
 absl::Status Graph::RefineShape(Output output, const Shape& shape) {
+  WEIR_RETURN_IF_ERROR(output.CheckIndex());
   WEIR_ASSIGN_OR_RETURN(output.node->outputs_[output.index].shape, output.shape().MergeWith(shape));
   return absl::OkStatus();
 }

@@ -311,7 +311,7 @@ Node* NodeBuilder::Build() {
 absl::Status NodeBuilder::AnnotateWithNode(const absl::Status& status) const {
   std::string inputs;
   for (const Output& in : inputs_) {
-    const bool exists = in.valid() && in.index >= 0 && in.index < in.node->num_outputs();
+    const bool exists = in.valid() && in.CheckIndex().ok();
     absl::StrAppend(&inputs, inputs.empty() ? "" : ", ",
                     exists ? DataTypeName(in.dtype()) + in.shape().ToString() : "invalid");
   }
@@ -384,11 +384,7 @@ absl::Status NodeBuilder::CheckInputs(const OpSpec& op) const {
         return InvalidArgument("Input '", arg.name, "' of '", op.name(), "' Op: ", in.name(),
                                " must be from the same graph");
       }
-      if (in.index < 0 || in.index >= in.node->num_outputs()) {
-        return OutOfRange("Node ", in.node->Label(), " (type: '", in.node->op_name(),
-                          "', num of outputs: ", in.node->num_outputs(), ") does not have output ",
-                          in.index);
-      }
+      WEIR_RETURN_IF_ERROR(in.CheckIndex());
     }
   }
   for (const Node* control : controls_) {

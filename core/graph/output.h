@@ -10,12 +10,14 @@
 
 #include "weir/core/tensor/dtype.h"
 #include "weir/core/tensor/shape.h"
+#include "weir/core/tensor/status.h"
 
 // Handles to the nodes of a graph and to their outputs.
 namespace weir {
 
 class Graph;
 class Node;
+struct HandleData;
 
 // Identifies one of the nodes that successively occupy the same address. Nodes live in memory that
 // is only ever used for nodes and has a generation counter (see Node::operator new). So a handle
@@ -62,7 +64,8 @@ struct Output : NoTruthValue {
   Generation generation;  // of the node, when the handle was made
 
   Output() = default;
-  // A handle to output i of a node, which has that many outputs.
+  // A handle to output i of a node. If the node has fewer outputs, the graph gets the error of
+  // CheckIndex as soon as a builder takes the handle or asks for more than its name.
   Output(Node* n, int i = 0) : node(n), index(i), generation(n) {}
   // Returns false for the result of a failed builder, and after the graph is destroyed.
   bool valid() const { return generation.IsOf(node); }
@@ -70,11 +73,15 @@ struct Output : NoTruthValue {
   bool expired() const { return node != nullptr && !generation.IsOf(node); }
   // The node's graph. The handle is valid.
   Graph& graph() const;
+  // Returns INVALID_ARGUMENT if the node of a valid handle has no output of this index.
+  absl::Status CheckIndex() const;
+  std::string name() const;    // "hidden/MatMul:0"
   DataType dtype() const;      // base type; DT_INVALID if invalid
   bool is_ref() const;         // whether the output is a reference to a variable
   const Shape& shape() const;  // as inferred; unknown rank if invalid
   int64_t dim(int i) const;    // -1 if unknown; negative i counts from the end
-  std::string name() const;    // "hidden/MatMul:0"
+  // What is known of the variable behind a resource; null: nothing.
+  const HandleData* handle_data() const;
   friend bool operator==(const Output& a, const Output& b) {
     return a.node == b.node && a.index == b.index && a.generation == b.generation;
   }

@@ -59,7 +59,7 @@ absl::Status ShapeFromAttr(ShapeContext& c) {
 
 DataType GradientType(const Output& x) {
   if (x.dtype() != DT_RESOURCE) return x.dtype();
-  if (const HandleData* data = x.node->output_handle(x.index))
+  if (const HandleData* data = x.handle_data())
     return data->dtype == DT_INVALID ? DT_RESOURCE : data->dtype;
   // A node without inputs, such as a table or a queue, has no gradient; a handle that is passed
   // through a node may refer to a variable.

@@ -14,7 +14,7 @@ namespace {
 // Returns zeros of the static shape of a tensor or of a handle's variable.
 Output StaticZeros(const Output& y) {
   if (y.dtype() != DT_RESOURCE) return Const(y.graph(), Tensor::Zeros(y.dtype(), y.shape()));
-  const HandleData* const handle = y.node->output_handle(y.index);
+  const HandleData* const handle = y.handle_data();
   if (handle == nullptr || handle->dtype == DT_INVALID) return {};
   return Zeros(y.graph(), StaticVariableShape(y), handle->dtype);
 }

@@ -26,7 +26,7 @@ Output ZerosForSwitch(const Output& y) {
   if (y.dtype() == DT_VARIANT) return ZerosLike(side, DT_INVALID, {}, /*optimize=*/false);
   const Operation pivot = AddOp("Identity", {side});
   if (y.dtype() == DT_RESOURCE) {
-    const HandleData* handle = y.node->output_handle(y.index);
+    const HandleData* handle = y.handle_data();
     if (handle == nullptr) return Output();
     const ControlDependencies after(graph, {pivot});
     return Zeros(graph, VariableShape(side), handle->dtype);
@@ -50,7 +50,7 @@ Output ZerosForOutput(const Output& y) {
   if (!y.valid()) return {};
   if (y.node->op_name() == "Switch") return ZerosForSwitch(y);
   if (y.dtype() == DT_RESOURCE) {
-    const HandleData* handle = y.node->output_handle(y.index);
+    const HandleData* handle = y.handle_data();
     if (handle == nullptr || handle->dtype == DT_INVALID) return Output();
     return Zeros(y.graph(), StaticVariableShape(y), handle->dtype);
   }

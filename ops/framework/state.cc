@@ -45,7 +45,7 @@ Output VariableShape(Output resource, DataType out_type, absl::string_view name)
 
 Output StaticVariableShape(Output resource, DataType out_type) {
   if (!resource.valid()) return Output();
-  const HandleData* handle = resource.node->output_handle(resource.index);
+  const HandleData* handle = resource.handle_data();
   if (handle == nullptr || !handle->shape.IsFullyDefined())
     return VariableShape(resource, out_type);
   const auto dims = handle->shape.dims();

@@ -18,8 +18,7 @@ namespace {
 Output TableOf(const Variable& v) { return v.is_resource() ? v.handle() : v.value(); }
 
 const Shape& TableShape(const Output& table) {
-  const HandleData* handle =
-      table.dtype() == DT_RESOURCE ? table.node->output_handle(table.index) : nullptr;
+  const HandleData* handle = table.dtype() == DT_RESOURCE ? table.handle_data() : nullptr;
   return handle != nullptr ? handle->shape : table.shape();
 }
 
@@ -34,7 +33,7 @@ Output GatherRows(const Output& table, const Output& ids, absl::string_view name
     const NameScope scope(g, name.empty() ? "GatherV2" : name);
     return AddOp("GatherV2", {table, ids, Const<int32_t>(g, 0, "axis")}, {}, scope.name());
   }
-  const HandleData* handle = table.node->output_handle(table.index);
+  const HandleData* handle = table.handle_data();
   const DataType type = handle != nullptr ? handle->dtype : DT_INVALID;
   return AddOp("ResourceGather", {table, ids}, {{"dtype", type}}, name.empty() ? "Gather" : name);
 }

@@ -178,6 +178,37 @@ TEST(NodeBuilder, MessagesOfWrongArguments) {
   }
 }
 
+TEST(NodeBuilder, OutputsThatANodeDoesNotHaveFailTheGraph) {
+  const std::function<void(const Output&)> uses[] = {
+      [](const Output& o) { EXPECT_EQ(o.dtype(), DT_INVALID); },
+      [](const Output& o) { EXPECT_FALSE(o.is_ref()); },
+      [](const Output& o) { EXPECT_FALSE(o.shape().has_rank()); },
+      [](const Output& o) { EXPECT_EQ(o.dim(0), Shape::kUnknown); },
+      [](const Output& o) { EXPECT_EQ(o.handle_data(), nullptr); },
+      [](const Output& o) { EXPECT_FALSE(AddOp("Identity", {o}).valid()); },
+      [](const Output& o) {
+        EXPECT_FALSE(AddOp("AddN", {Outputs{o, o}}).valid());
+      },
+  };
+  for (const auto& use : uses) {
+    for (const int index : {-1, 1, 7}) {
+      Graph g(TestOps());
+      use(Output(Placeholder(g, DT_FLOAT, Shape({2}), "x").node, index));
+      EXPECT_TRUE(absl::IsInvalidArgument(g.status())) << g.status();
+      EXPECT_THAT(g.status().message(), HasSubstr("x (Placeholder)"));
+      EXPECT_THAT(g.status().message(), HasSubstr(absl::StrCat("does not have output ", index)));
+    }
+  }
+}
+
+TEST(Graph, SetInputAndRefineShapeCheckTheIndex) {
+  Graph g(TestOps());
+  const Output x = Placeholder(g, DT_FLOAT, Shape({2})), y = AddOp("Identity", {x});
+  EXPECT_TRUE(absl::IsInvalidArgument(g.SetInput(y.node, 0, Output(x.node, 1))));
+  EXPECT_TRUE(absl::IsInvalidArgument(g.RefineShape(Output(x.node, -1), Shape({2}))));
+  EXPECT_TRUE(g.status().ok()) << g.status();
+}
+
 TEST(NodeBuilder, HugeOutputCountsAreRefused) {
   Graph g(TestOps());
   const Output f = Placeholder(g, DT_FLOAT, Shape({2})), i = Placeholder(g, DT_INT32, Shape());
