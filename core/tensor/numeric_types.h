@@ -36,14 +36,17 @@ WEIR_HD inline uint32_t BitsFromFloat(float value) {
 #endif
 }
 
-// Binary16 has 10 of float's 23 mantissa bits. Scaling by 2^112 changes the exponent bias from 15
-// to 127 and lets the hardware renormalize subnormals; the exponents of infinities and NaNs are set
-// to all ones.
+// Binary16 has 10 of float's 23 mantissa bits, and an exponent bias of 15 instead of 127. A subnormal
+// is the excess of 2^-14 * 1.mantissa over 2^-14: a difference of normal floats, which threads that
+// flush subnormal floats compute too. Infinities and NaNs get the largest exponent.
 WEIR_HD inline float HalfToFloat(uint16_t h) {
   const uint32_t sign = static_cast<uint32_t>(h & 0x8000u) << 16;
   const uint32_t magnitude = static_cast<uint32_t>(h & 0x7fffu) << 13;
-  if ((h & 0x7c00u) == 0x7c00u) return FloatFromBits(sign | magnitude | 0x7f800000u);
-  return FloatFromBits(sign | BitsFromFloat(FloatFromBits(magnitude) * FloatFromBits(0x77800000u)));
+  const uint32_t exponent = h & 0x7c00u;
+  const uint32_t subnormal =
+      BitsFromFloat(FloatFromBits(magnitude + 0x38800000u) - FloatFromBits(0x38800000u));
+  const uint32_t normal = magnitude + (exponent == 0x7c00u ? 0x70000000u : 0x38000000u);
+  return FloatFromBits(sign | (exponent == 0 ? subnormal : normal));
 }
 
 WEIR_HD inline uint16_t FloatToHalf(float f) {
