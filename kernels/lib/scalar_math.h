@@ -151,6 +151,11 @@ struct ScalarMath {
     else
       return x;
   }
+  // The nearest number of type N, a 16-bit float.
+  template <class N>
+  WEIR_HD static T RoundTo(T x) {
+    return static_cast<T>(N(x));
+  }
 
  private:
   // The type for signed arithmetic without overflow: the unsigned type of at least 32 bits.
@@ -159,6 +164,8 @@ struct ScalarMath {
     return static_cast<std::conditional_t<(sizeof(T) < 4), uint32_t, U>>(x);
   }
 };
+
+#include "weir/kernels/lib/rounded_math-inl.h"
 
 }  // namespace weir
 

@@ -1,6 +1,7 @@
 // The operations of functors for Highway vectors of floats or doubles, the counterpart of
 // ScalarMath. A textual header without a guard, included inside each of Highway's target namespaces
-// after "hwy/contrib/math/math-inl.h", where `hn` is hwy::HWY_NAMESPACE.
+// after "hwy/contrib/math/math-inl.h", where `hn` is hwy::HWY_NAMESPACE. Its includer includes
+// weir/core/tensor/numeric_types.h.
 //
 // Highway's elementary functions are accurate to 4 units in the last place on the ranges they are
 // designed for, and wrong outside: log(0) and log(inf), exp of NaN, sine of large arguments. Exp
@@ -39,6 +40,20 @@ struct VectorMath {
   static HWY_INLINE V Trunc(V x) { return hn::Trunc(x); }
   static HWY_INLINE V Round(V x) { return hn::Round(x); }
   static HWY_INLINE V Conj(V x) { return x; }
+
+  // Floats: the nearest number of type N, half or bfloat16, ties to even.
+  template <class N>
+  static HWY_INLINE V RoundTo(V x) {
+    if constexpr (std::is_same_v<N, bfloat16>) {
+      return If(IsNan(x), x, DropBits<16>(x));
+    } else {
+      // Halves below 2^-14 are multiples of 2^-24, as floats from 1/2 to 1 are.
+      const V size = Abs(x), tiny = hn::Sub(hn::Add(size, Num(0.5)), Num(0.5));
+      const V y = If(hn::Lt(size, Num(0x1p-14)), hn::CopySign(tiny, x), DropBits<13>(x));
+      const V bounded = If(hn::Ge(size, Num(65520)), hn::CopySign(Num(kInf), x), y);
+      return If(IsNan(x), x, bounded);
+    }
+  }
 
   static HWY_INLINE V Exp(V x) {
     if constexpr (!kDouble) {
@@ -155,6 +170,16 @@ struct VectorMath {
   }
 
  private:
+  // Rounds to a float whose lowest bits are 0.
+  template <int kBits>
+  static HWY_INLINE V DropBits(V x) {
+    const hn::RebindToUnsigned<D> du;
+    const auto bits = hn::BitCast(du, x);
+    const auto odd = hn::And(hn::ShiftRight<kBits>(bits), hn::Set(du, 1));
+    const auto rounded = hn::Add(bits, hn::Add(odd, hn::Set(du, (1u << (kBits - 1)) - 1)));
+    return hn::BitCast(D(), hn::ShiftLeft<kBits>(hn::ShiftRight<kBits>(rounded)));
+  }
+
   static constexpr double kInf = std::numeric_limits<double>::infinity();
   static constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 

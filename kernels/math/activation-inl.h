@@ -62,6 +62,7 @@ struct Elu : Functor {
 };
 struct EluGrad : GradientFunctor {
   static constexpr char kOp[] = "EluGrad";
+  static constexpr bool kRoundsSteps = true;
   using Types = Floats;
   template <class M>
   WEIR_HD static typename M::V Apply(typename M::V dy, typename M::V y) {
@@ -80,6 +81,7 @@ struct Selu : Functor {
 };
 struct SeluGrad : GradientFunctor {
   static constexpr char kOp[] = "SeluGrad";
+  static constexpr bool kRoundsSteps = true;
   using Types = Floats;
   template <class M>
   WEIR_HD static typename M::V Apply(typename M::V dy, typename M::V y) {
@@ -89,6 +91,7 @@ struct SeluGrad : GradientFunctor {
 };
 struct LeakyRelu : Functor {
   static constexpr char kOp[] = "LeakyRelu";
+  static constexpr bool kRoundsSteps = true;
   static constexpr const char* kParam = "alpha";
   using Types = Floats;
   template <class M>
@@ -98,6 +101,7 @@ struct LeakyRelu : Functor {
 };
 struct LeakyReluGrad : GradientFunctor {
   static constexpr char kOp[] = "LeakyReluGrad";
+  static constexpr bool kRoundsSteps = true;
   static constexpr const char* kParam = "alpha";
   using Types = Floats;
   template <class M>
@@ -118,6 +122,7 @@ struct Softplus : Functor {
 };
 struct SoftplusGrad : GradientFunctor {
   static constexpr char kOp[] = "SoftplusGrad";
+  static constexpr bool kRoundsSteps = true;
   static constexpr double kCost = 0.7;
   using Types = Floats;
   template <class M>
@@ -127,6 +132,7 @@ struct SoftplusGrad : GradientFunctor {
 };
 struct Softsign : Functor {
   static constexpr char kOp[] = "Softsign";
+  static constexpr bool kRoundsSteps = true;
   using Types = Floats;
   template <class M>
   WEIR_HD static typename M::V Apply(typename M::V x) {
@@ -135,6 +141,7 @@ struct Softsign : Functor {
 };
 struct SoftsignGrad : GradientFunctor {
   static constexpr char kOp[] = "SoftsignGrad";
+  static constexpr bool kRoundsSteps = true;
   using Types = Floats;
   template <class M>
   WEIR_HD static typename M::V Apply(typename M::V dy, typename M::V x) {

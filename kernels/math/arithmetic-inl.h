@@ -218,6 +218,7 @@ struct Minimum : Functor {
 };
 struct SquaredDifference : Functor {
   static constexpr char kOp[] = "SquaredDifference";
+  static constexpr bool kRoundsSteps = true;
   static constexpr bool kStage = true;
   static constexpr bool kScalarLoops = true;
   using Types = JoinLists<Floats, List<int32_t, int64_t>, Complexes>;
@@ -230,6 +231,7 @@ struct SquaredDifference : Functor {
 };
 struct FloorDiv : Functor {
   static constexpr char kOp[] = "FloorDiv";
+  static constexpr bool kRoundsSteps = true;
   static constexpr IntegerDomain kSecondInput = IntegerDomain::kNonzero;
   using Types = RealNumbers;
   template <class M>
@@ -245,6 +247,7 @@ struct FloorDiv : Functor {
 };
 struct TruncateDiv : Functor {
   static constexpr char kOp[] = "TruncateDiv";
+  static constexpr bool kRoundsSteps = true;
   static constexpr IntegerDomain kSecondInput = IntegerDomain::kNonzero;
   using Types = RealNumbers;
   template <class M>
@@ -306,15 +309,17 @@ struct Pow : Functor {
 
 struct SigmoidGrad : GradientFunctor {
   static constexpr char kOp[] = "SigmoidGrad";
+  static constexpr bool kRoundsSteps = true;
   static constexpr bool kStage = true;
   using Types = FloatsAndComplexes;
   template <class M>
   WEIR_HD static typename M::V Apply(typename M::V y, typename M::V dy) {
-    return M::Mul(M::Mul(dy, y), M::Sub(M::Num(1), y));
+    return M::Mul(dy, M::Mul(y, M::Sub(M::Num(1), y)));
   }
 };
 struct TanhGrad : GradientFunctor {
   static constexpr char kOp[] = "TanhGrad";
+  static constexpr bool kRoundsSteps = true;
   static constexpr bool kStage = true;
   using Types = FloatsAndComplexes;
   template <class M>
@@ -322,30 +327,39 @@ struct TanhGrad : GradientFunctor {
     return M::Mul(dy, M::Sub(M::Num(1), M::Mul(y, y)));
   }
 };
+// A gradient of 0 stays 0 where the slope is infinite or no number.
+template <class M>
+WEIR_HD typename M::V UnlessZero(typename M::V dy, typename M::V product) {
+  return M::If(M::Eq(dy, M::Num(0)), M::Num(0), product);
+}
 struct SqrtGrad : GradientFunctor {
   static constexpr char kOp[] = "SqrtGrad";
+  static constexpr bool kRoundsSteps = true;
   using Types = FloatsAndComplexes;
   template <class M>
   WEIR_HD static typename M::V Apply(typename M::V y, typename M::V dy) {
-    return M::Div(M::Mul(M::Num(0.5), dy), M::Conj(y));
+    const typename M::V slope = M::Div(M::Num(1), M::Conj(y));
+    return UnlessZero<M>(dy, M::Mul(M::Mul(M::Num(0.5), dy), slope));
   }
 };
 struct RsqrtGrad : GradientFunctor {
   static constexpr char kOp[] = "RsqrtGrad";
+  static constexpr bool kRoundsSteps = true;
   using Types = FloatsAndComplexes;
   template <class M>
   WEIR_HD static typename M::V Apply(typename M::V y, typename M::V dy) {
     const typename M::V c = M::Conj(y);
-    return M::Mul(M::Mul(M::Num(-0.5), M::Mul(dy, c)), M::Mul(c, c));
+    return UnlessZero<M>(dy, M::Mul(M::Mul(M::Num(-0.5), M::Mul(dy, c)), M::Mul(c, c)));
   }
 };
 struct ReciprocalGrad : GradientFunctor {
   static constexpr char kOp[] = "ReciprocalGrad";
+  static constexpr bool kRoundsSteps = true;
   using Types = FloatsAndComplexes;
   template <class M>
   WEIR_HD static typename M::V Apply(typename M::V y, typename M::V dy) {
     const typename M::V c = M::Conj(y);
-    return M::Mul(M::Neg(dy), M::Mul(c, c));
+    return UnlessZero<M>(dy, M::Mul(M::Neg(dy), M::Mul(c, c)));
   }
 };
 struct InvGrad : ReciprocalGrad {

@@ -20,7 +20,7 @@ struct BinaryBody {
     int64_t at[2];
     grid.Locate(i, at);
     z[i] = static_cast<T>(
-        F::template Apply<ScalarMath<C>>(static_cast<C>(x[at[0]]), static_cast<C>(y[at[1]])));
+        F::template Apply<ElementMath<F, T>>(static_cast<C>(x[at[0]]), static_cast<C>(y[at[1]])));
   }
 };
 
@@ -35,8 +35,8 @@ struct BinaryParamBody {
   WEIR_HD void operator()(int64_t i) const {
     int64_t at[2];
     grid.Locate(i, at);
-    z[i] = static_cast<T>(
-        F::template Apply<ScalarMath<C>>(static_cast<C>(x[at[0]]), static_cast<C>(y[at[1]]), p));
+    z[i] = static_cast<T>(F::template Apply<ElementMath<F, T>>(static_cast<C>(x[at[0]]),
+                                                               static_cast<C>(y[at[1]]), p));
   }
 };
 
@@ -67,7 +67,7 @@ void RunBinaryParam(void* stream, const GridIndex<2>& grid, const void* x, const
   using C = Wide<T>;
   ForEach(stream, grid.count,
           BinaryParamBody<F, T>{grid, static_cast<const T*>(x), static_cast<const T*>(y),
-                                static_cast<T*>(z), static_cast<C>(p)});
+                                static_cast<T*>(z), ElementMath<F, T>::Num(p)});
 }
 template <class F, class T>
 void RunCompare(void* stream, const GridIndex<2>& grid, const void* x, const void* y, void* z,

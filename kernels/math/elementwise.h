@@ -12,7 +12,8 @@
 //             ScalarMath<T> for one element,
 //             VectorMath<D> for a vector of floats or doubles,
 // and everything else about the op that differs from its base. Another op with the same function is
-// a struct derived from it, with its own kOp. 16-bit floats are computed in float.
+// a struct derived from it, with its own kOp. 16-bit floats are computed in float, and rounded
+// after each operation (RoundedMath) where the functor has kRoundsSteps.
 //
 // A family of functors is a file, kernels/math/<family>-inl.h, which ends with two lists: of its
 // functors with one argument and of those with two. The CPU's loops (kernels/math/<family>_cpu.cc),
@@ -32,5 +33,14 @@ namespace weir::functor {
 #include "weir/kernels/math/transcendental-inl.h"
 
 }  // namespace weir::functor
+
+namespace weir {
+
+// The operations by which a functor computes one element of type T, widened to Wide<T>.
+template <class F, class T>
+using ElementMath = std::conditional_t<F::kRoundsSteps && kIsNarrowFloat<T>,
+                                       RoundedMath<ScalarMath<float>, T>, ScalarMath<Wide<T>>>;
+
+}  // namespace weir
 
 #endif  // WEIR_KERNELS_MATH_ELEMENTWISE_H_

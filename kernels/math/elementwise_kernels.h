@@ -117,12 +117,12 @@ void WidenBinary(LoopRegistry* t, const char* op, List<Ts...>) {
 template <class F, class... Ts>
 void AddUnaryTypes(LoopRegistry* t, List<Ts...> types) {
   (AddUnaryScalarLoop<F, Ts>(t), ...);
-  WidenUnary(t, F::kOp, types);
+  if constexpr (!F::kRoundsSteps) WidenUnary(t, F::kOp, types);
 }
 template <class F, class... Ts>
 void AddBinaryTypes(LoopRegistry* t, List<Ts...> types) {
   (AddBinaryScalarLoop<F, Ts>(t), ...);
-  WidenBinary(t, F::kOp, types);
+  if constexpr (!F::kRoundsSteps) WidenBinary(t, F::kOp, types);
 }
 
 }  // namespace internal

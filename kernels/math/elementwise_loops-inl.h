@@ -22,6 +22,7 @@
 //   #if HWY_ONCE
 
 #include "weir/kernels/lib/partial_vectors-inl.h"
+#include "weir/kernels/lib/rounded_math-inl.h"
 #include "weir/kernels/math/register_fusion-inl.h"
 
 // The tail after the last whole vector is computed in one more vector, padded with ones.
@@ -30,10 +31,9 @@ HWY_INLINE hn::Vec<D> LoadTail(D d, const T* x, int64_t n) {
   return LoadPartial(d, x, n, T(1));
 }
 
-template <class F, class T>
+template <class F, class T, class M = VectorMath<hn::ScalableTag<T>>>
 void UnaryVectorLoop(const UnaryLoop&, const void* xs, void* ys, int64_t n, double) {
   using D = hn::ScalableTag<T>;
-  using M = VectorMath<D>;
   const D d;
   const T* x = static_cast<const T*>(xs);
   T* y = static_cast<T*>(ys);
@@ -50,11 +50,10 @@ void UnaryVectorLoop(const UnaryLoop&, const void* xs, void* ys, int64_t n, doub
   if (i < n) StorePartial(d, F::template Apply<M>(LoadTail(d, x + i, n - i)), y + i, n - i);
 }
 
-template <class F, class T>
+template <class F, class T, class M = VectorMath<hn::ScalableTag<T>>>
 void BinaryVectorLoop(const BinaryLoop&, const void* xs, const void* ys, void* zs, int64_t n,
                       double) {
   using D = hn::ScalableTag<T>;
-  using M = VectorMath<D>;
   const D d;
   const T *x = static_cast<const T*>(xs), *y = static_cast<const T*>(ys);
   T* z = static_cast<T*>(zs);
@@ -99,10 +98,9 @@ void ScalarOperandVectorLoop(const BinaryLoop&, const void* xs, const void* ys, 
 }
 
 // With the op's parameter as an additional argument: Apply<M>(x, p), Apply<M>(x, y, p).
-template <class F, class T>
+template <class F, class T, class M = VectorMath<hn::ScalableTag<T>>>
 void UnaryVectorLoopP(const UnaryLoop&, const void* xs, void* ys, int64_t n, double p) {
   using D = hn::ScalableTag<T>;
-  using M = VectorMath<D>;
   const D d;
   const T* x = static_cast<const T*>(xs);
   T* y = static_cast<T*>(ys);
@@ -113,11 +111,10 @@ void UnaryVectorLoopP(const UnaryLoop&, const void* xs, void* ys, int64_t n, dou
     hn::StoreU(F::template Apply<M>(hn::LoadU(d, x + i), param), d, y + i);
   if (i < n) StorePartial(d, F::template Apply<M>(LoadTail(d, x + i, n - i), param), y + i, n - i);
 }
-template <class F, class T>
+template <class F, class T, class M = VectorMath<hn::ScalableTag<T>>>
 void BinaryVectorLoopP(const BinaryLoop&, const void* xs, const void* ys, void* zs, int64_t n,
                        double p) {
   using D = hn::ScalableTag<T>;
-  using M = VectorMath<D>;
   const D d;
   const T *x = static_cast<const T*>(xs), *y = static_cast<const T*>(ys);
   T* z = static_cast<T*>(zs);
@@ -134,26 +131,32 @@ void BinaryVectorLoopP(const BinaryLoop&, const void* xs, const void* ys, void* 
   }
 }
 
+template <class F, class T, class M>
+constexpr UnaryLoop::Fn UnaryVectorFn() {
+  if constexpr (F::kParam == nullptr)
+    return UnaryVectorLoop<F, T, M>;
+  else
+    return UnaryVectorLoopP<F, T, M>;
+}
 template <class F, class T>
 void AddUnaryVector(LoopRegistry* t) {
   if constexpr (internal::HasVectorLoop<F, T>()) {
-    UnaryLoop::Fn run = nullptr;
-    if constexpr (F::kParam == nullptr)
-      run = UnaryVectorLoop<F, T>;
-    else
-      run = UnaryVectorLoopP<F, T>;
+    const UnaryLoop::Fn run = UnaryVectorFn<F, T, VectorMath<hn::ScalableTag<T>>>();
     UnaryLoop& loop = internal::AddUnaryLoop<F, T>(t, run, sizeof(T) / sizeof(float));
     if constexpr (F::kStage) loop.stage = Stages<T>::template UnaryStage<F>();
   }
 }
+template <class F, class T, class M>
+constexpr BinaryLoop::Fn BinaryVectorFn() {
+  if constexpr (F::kParam == nullptr)
+    return BinaryVectorLoop<F, T, M>;
+  else
+    return BinaryVectorLoopP<F, T, M>;
+}
 template <class F, class T>
 void AddBinaryVector(LoopRegistry* t) {
   if constexpr (internal::HasVectorLoop<F, T>()) {
-    BinaryLoop::Fn run = nullptr;
-    if constexpr (F::kParam == nullptr)
-      run = BinaryVectorLoop<F, T>;
-    else
-      run = BinaryVectorLoopP<F, T>;
+    const BinaryLoop::Fn run = BinaryVectorFn<F, T, VectorMath<hn::ScalableTag<T>>>();
     BinaryLoop& loop = internal::AddBinaryLoop<F, T>(t, run, sizeof(T) / sizeof(float));
     if constexpr (F::kScalarLoops) {
       loop.scalar_first = ScalarOperandVectorLoop<F, T, true>;
@@ -163,14 +166,35 @@ void AddBinaryVector(LoopRegistry* t) {
   }
 }
 
-// Add the entries for float and double of functors that have vector forms.
+// Add the entries of 16-bit floats whose steps are rounded.
+template <class F, class... Ns>
+void AddUnaryRounded(LoopRegistry* t, List<Ns...>) {
+  using M = VectorMath<hn::ScalableTag<float>>;
+  if constexpr (F::kRoundsSteps) {
+    (t->WidenUnary(F::kOp, DataTypeOf<Ns>::value, UnaryVectorFn<F, float, RoundedMath<M, Ns>>()),
+     ...);
+  }
+}
+template <class F, class... Ns>
+void AddBinaryRounded(LoopRegistry* t, List<Ns...>) {
+  using M = VectorMath<hn::ScalableTag<float>>;
+  if constexpr (F::kRoundsSteps) {
+    (t->WidenBinary(F::kOp, DataTypeOf<Ns>::value, BinaryVectorFn<F, float, RoundedMath<M, Ns>>()),
+     ...);
+  }
+}
+
+// Add the entries for float and double of functors that have vector forms, and those of 16-bit
+// floats whose steps are rounded.
 template <class... Fs>
 void AddUnaryVectors(LoopRegistry* t, Functors<Fs...>) {
   (AddUnaryVector<Fs, float>(t), ...);
   (AddUnaryVector<Fs, double>(t), ...);
+  (AddUnaryRounded<Fs>(t, NarrowFloats()), ...);
 }
 template <class... Fs>
 void AddBinaryVectors(LoopRegistry* t, Functors<Fs...>) {
   (AddBinaryVector<Fs, float>(t), ...);
   (AddBinaryVector<Fs, double>(t), ...);
+  (AddBinaryRounded<Fs>(t, NarrowFloats()), ...);
 }

@@ -47,9 +47,9 @@ void UnaryThroughFloat(const UnaryLoop& self, const void* x, void* y, int64_t n,
     const int64_t m = std::min(kTile, n - i);
     Widen<T>(static_cast<const T*>(x) + i, buffer, m);
     if (self.out_size != sizeof(T)) {
-      self.wide->run(*self.wide, buffer, static_cast<char*>(y) + i * self.out_size, m, p);
+      self.wide(self, buffer, static_cast<char*>(y) + i * self.out_size, m, p);
     } else {
-      self.wide->run(*self.wide, buffer, buffer, m, p);
+      self.wide(self, buffer, buffer, m, p);
       Narrow<T>(buffer, static_cast<T*>(y) + i, m);
     }
   }
@@ -65,9 +65,9 @@ void BinaryThroughFloat(const BinaryLoop& self, const void* x, const void* y, vo
     Widen<T>(static_cast<const T*>(x) + i, a, m);
     Widen<T>(static_cast<const T*>(y) + i, b, m);
     if (self.out_size != sizeof(T)) {
-      self.wide->run(*self.wide, a, b, static_cast<char*>(z) + i * self.out_size, m, p);
+      self.wide(self, a, b, static_cast<char*>(z) + i * self.out_size, m, p);
     } else {
-      self.wide->run(*self.wide, a, b, a, m, p);
+      self.wide(self, a, b, a, m, p);
       Narrow<T>(a, static_cast<T*>(z) + i, m);
     }
   }
@@ -405,25 +405,25 @@ BinaryLoop& LoopRegistry::AddBinary(const char* op, DataType in, DataType out, B
   return loop;
 }
 
-void LoopRegistry::WidenUnary(const char* op, DataType type) {
-  const UnaryLoop* wide = FindUnary(op, DT_FLOAT);
-  const DataType out = wide->out_size == sizeof(float) ? type : DT_BOOL;
+void LoopRegistry::WidenUnary(const char* op, DataType type, UnaryLoop::Fn wide) {
+  const UnaryLoop* entry = FindUnary(op, DT_FLOAT);
+  const DataType out = entry->out_size == sizeof(float) ? type : DT_BOOL;
   UnaryLoop::Fn run = nullptr;
   DispatchType(type, NarrowFloats(), [&]<class T>() { run = UnaryThroughFloat<T>; });
-  UnaryLoop& loop = AddUnary(op, type, out, run, wide->cost + 1);
-  loop.wide = wide;
-  loop.param = wide->param;
+  UnaryLoop& loop = AddUnary(op, type, out, run, entry->cost + 1);
+  loop.wide = wide != nullptr ? wide : entry->run;
+  loop.param = entry->param;
 }
 
-void LoopRegistry::WidenBinary(const char* op, DataType type) {
-  const BinaryLoop* wide = FindBinary(op, DT_FLOAT);
-  const DataType out = wide->out_size == sizeof(float) ? type : DT_BOOL;
+void LoopRegistry::WidenBinary(const char* op, DataType type, BinaryLoop::Fn wide) {
+  const BinaryLoop* entry = FindBinary(op, DT_FLOAT);
+  const DataType out = entry->out_size == sizeof(float) ? type : DT_BOOL;
   BinaryLoop::Fn run = nullptr;
   DispatchType(type, NarrowFloats(), [&]<class T>() { run = BinaryThroughFloat<T>; });
-  BinaryLoop& loop = AddBinary(op, type, out, run, wide->cost + 1);
-  loop.wide = wide;
-  loop.broadcasts = wide->broadcasts;
-  loop.param = wide->param;
+  BinaryLoop& loop = AddBinary(op, type, out, run, entry->cost + 1);
+  loop.wide = wide != nullptr ? wide : entry->run;
+  loop.broadcasts = entry->broadcasts;
+  loop.param = entry->param;
 }
 
 UnaryLoop* LoopRegistry::FindUnary(absl::string_view op, DataType type) const {

@@ -22,7 +22,7 @@ struct UnaryLoop {
   using Fn = void (*)(const UnaryLoop& self, const void* x, void* y, int64_t n, double p);
   Fn run = nullptr;
   StageFn stage = nullptr;            // null: not available for register fusion
-  const UnaryLoop* wide = nullptr;    // 16-bit floats: the float loop that `run` uses
+  Fn wide = nullptr;                  // 16-bit floats: the function of floats that `run` calls
   uint8_t in_size = 0, out_size = 0;  // element sizes in bytes
   float cost = 0.2f;                  // nanoseconds per element
   const char* param = nullptr;        // the float attribute that holds p
@@ -38,7 +38,7 @@ struct BinaryLoop {
   // The same with a scalar x, or y. Null: the scalar must be expanded.
   Fn scalar_first = nullptr, scalar_second = nullptr;
   BinaryStages stages = {};  // null: not available for register fusion
-  const BinaryLoop* wide = nullptr;
+  Fn wide = nullptr;
   uint8_t in_size = 0, out_size = 0;
   bool broadcasts = true;   // false: shapes must be equal
   bool own_kernel = false;  // AddKernels skips the op: it is registered elsewhere
@@ -60,9 +60,10 @@ class LoopRegistry {
                       double cost = 0.2);
   BinaryLoop& AddBinary(const char* op, DataType in, DataType out, BinaryLoop::Fn run,
                         double cost = 0.2);
-  // Adds the op for a 16-bit float, computed in float by the existing entry.
-  void WidenUnary(const char* op, DataType type);
-  void WidenBinary(const char* op, DataType type);
+  // Adds the op for a 16-bit float, computed in float: by `wide`, or by the float's entry, which
+  // exists already.
+  void WidenUnary(const char* op, DataType type, UnaryLoop::Fn wide = nullptr);
+  void WidenBinary(const char* op, DataType type, BinaryLoop::Fn wide = nullptr);
   // Returns null if there is none.
   UnaryLoop* FindUnary(absl::string_view op, DataType type) const;
   BinaryLoop* FindBinary(absl::string_view op, DataType type) const;

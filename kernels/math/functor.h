@@ -20,6 +20,8 @@ struct Functor {
   static constexpr const char* kParam = nullptr;
   // Apply accepts vectors of floats and doubles, not only single elements.
   static constexpr bool kVectorized = true;
+  // 16-bit floats are rounded after each operation of Apply, like TensorFlow's, and not once.
+  static constexpr bool kRoundsSteps = false;
   // A stage of register fusion (kernels/math/register_fusion.h): for ops that take few
   // instructions.
   static constexpr bool kStage = false;

@@ -161,6 +161,7 @@ struct Sigmoid : Functor {
 
 struct Xlogy : Functor {
   static constexpr char kOp[] = "Xlogy";
+  static constexpr bool kRoundsSteps = true;
   static constexpr double kCost = 0.8;
   using Types = FloatsAndComplexes;
   template <class M>
@@ -170,6 +171,7 @@ struct Xlogy : Functor {
 };
 struct Xlog1py : Functor {
   static constexpr char kOp[] = "Xlog1py";
+  static constexpr bool kRoundsSteps = true;
   static constexpr double kCost = 0.9;
   using Types = FloatsAndComplexes;
   template <class M>

@@ -15,7 +15,7 @@ struct UnaryBody {
   const T* x;
   T* y;
   WEIR_HD void operator()(int64_t i) const {
-    y[i] = static_cast<T>(F::template Apply<ScalarMath<C>>(static_cast<C>(x[i])));
+    y[i] = static_cast<T>(F::template Apply<ElementMath<F, T>>(static_cast<C>(x[i])));
   }
 };
 
@@ -26,7 +26,7 @@ struct UnaryParamBody {
   T* y;
   C p;
   WEIR_HD void operator()(int64_t i) const {
-    y[i] = static_cast<T>(F::template Apply<ScalarMath<C>>(static_cast<C>(x[i]), p));
+    y[i] = static_cast<T>(F::template Apply<ElementMath<F, T>>(static_cast<C>(x[i]), p));
   }
 };
 
@@ -47,7 +47,8 @@ template <class F, class T>
 void RunUnaryParam(void* stream, const void* x, void* y, int64_t n, double p) {
   using C = Wide<T>;
   ForEach(stream, n,
-          UnaryParamBody<F, T>{static_cast<const T*>(x), static_cast<T*>(y), static_cast<C>(p)});
+          UnaryParamBody<F, T>{static_cast<const T*>(x), static_cast<T*>(y),
+                               ElementMath<F, T>::Num(p)});
 }
 template <class F, class T>
 void RunTest(void* stream, const void* x, void* y, int64_t n, double) {

@@ -1,4 +1,5 @@
 #include "weir/kernels/nn/softmax.h"
+#include "weir/core/tensor/numeric_types.h"
 
 #include <algorithm>
 #include <cmath>
