@@ -133,8 +133,13 @@ absl::Status ThreadsDataset(KernelContext& c) {
   return SameDataset(c);
 }
 
-absl::Status OptimizeDataset(KernelContext& c) {
-  WEIR_RETURN_IF_ERROR(CheckRank(c.input(1), 1, "optimizations"));
+// The arguments behind the dataset are hints of this rank.
+template <int kRank>
+absl::Status HintedDataset(KernelContext& c) {
+  for (int i = 1; i < c.num_inputs(); ++i) {
+    const std::string& name = c.node().op().inputs()[static_cast<size_t>(i)].name;
+    WEIR_RETURN_IF_ERROR(CheckRank(c.input(i), kRank, name));
+  }
   return SameDataset(c);
 }
 
@@ -297,11 +302,18 @@ void AddDatasetTransformKernels(KernelRegistry* r) {
   r->Add("CacheDataset", kCpu, CacheDataset);
   r->Add("ConcatenateDataset", kCpu, ConcatenateDataset);
   r->Add("DummySeedGenerator", kCpu, DummySeedGenerator);
-  r->Add("OptionsDataset", kCpu, SameDataset);
+  for (const char* op : {"ExperimentalNonSerializableDataset", "FinalizeDataset",
+                         "NonSerializableDataset", "OptionsDataset"})
+    r->Add(op, kCpu, SameDataset);
+  for (const char* op :
+       {"BytesProducedStatsDataset", "ExperimentalBytesProducedStatsDataset",
+        "ExperimentalLatencyStatsDataset", "LatencyStatsDataset", "RewriteDataset"})
+    r->Add(op, kCpu, HintedDataset<0>);
   r->Add("ModelDataset", kCpu, MakeModel);
   for (const char* op : {"MaxIntraOpParallelismDataset", "PrivateThreadPoolDataset"})
     r->Add(op, kCpu, ThreadsDataset);
-  r->Add("OptimizeDataset", kCpu, OptimizeDataset);
+  for (const char* op : {"OptimizeDataset", "OptimizeDatasetV2"})
+    r->Add(op, kCpu, HintedDataset<1>);
   r->Add("PrefetchDataset", kCpu, PrefetchDataset);
   r->Add("RepeatDataset", kCpu, RepeatDataset);
   r->Add("ShardDataset", kCpu, ShardDataset);

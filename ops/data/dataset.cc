@@ -299,6 +299,27 @@ void AddHints(OpRegistry* ops) {
   ops->Add(TransformOp("OptimizeDataset", "input_dataset: variant, optimizations: string",
                        "Returns the dataset unchanged: optimizations do not change its elements.")
                .Attr("optimization_configs: list(string) = []"));
+  ops->Add(TransformOp("OptimizeDatasetV2",
+                       "input_dataset: variant, optimizations_enabled: string, "
+                       "optimizations_disabled: string, optimizations_default: string",
+                       "Returns the dataset unchanged: optimizations do not change its elements.")
+               .Attr("optimization_configs: list(string) = []"));
+  ops->Add(TransformOp("RewriteDataset", "input_dataset: variant, rewrite_name: string",
+                       "Returns the dataset unchanged: rewrites do not change its elements."));
+  ops->Add(TransformOp("FinalizeDataset", "input_dataset: variant",
+                       "Returns the dataset unchanged: there are no options to apply.",
+                       "has_captured_ref: bool = false"));
+  for (const char* name : {"NonSerializableDataset", "ExperimentalNonSerializableDataset"}) {
+    ops->Add(TransformOp(name, "input_dataset: variant",
+                         "Returns the dataset unchanged: no dataset is serialized."));
+  }
+  for (const char* name :
+       {"LatencyStatsDataset", "BytesProducedStatsDataset", "ExperimentalLatencyStatsDataset",
+        "ExperimentalBytesProducedStatsDataset"}) {
+    ops->Add(
+        TransformOp(name, "input_dataset: variant, tag: string",
+                    "Returns the dataset unchanged: there is nothing that collects statistics."));
+  }
   OpSpec model =
       DatasetOp("ModelDataset", "Returns the dataset unchanged: there is nothing to tune.");
   model.In("input_dataset: variant")

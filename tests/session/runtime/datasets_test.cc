@@ -453,5 +453,33 @@ TEST_F(DatasetsTest, ScanTakeWhileShardUnbatchCacheAndHints) {
             5u);
 }
 
+TEST_F(DatasetsTest, HintsPassTheirInputThrough) {
+  const Set three = Range(0, 3);
+  const Output text = Const(g_, "name"), list = Const(g_, Tensor::Vector<std::string>({"a", "b"}));
+  for (const char* op :
+       {"FinalizeDataset", "NonSerializableDataset", "ExperimentalNonSerializableDataset"})
+    EXPECT_THAT(Numbers(By(op, three, {})), ElementsAre(0, 1, 2)) << op;
+  for (const char* op :
+       {"RewriteDataset", "LatencyStatsDataset", "BytesProducedStatsDataset",
+        "ExperimentalLatencyStatsDataset", "ExperimentalBytesProducedStatsDataset"})
+    EXPECT_THAT(Numbers(By(op, three, {text})), ElementsAre(0, 1, 2)) << op;
+  EXPECT_THAT(Numbers(By("OptimizeDatasetV2", three, {list, list, list})), ElementsAre(0, 1, 2));
+  const struct {
+    const char* op;
+    Outputs inputs;
+    const char* message;
+  } wrong[] = {
+      {"RewriteDataset", {list}, "rewrite_name must be a scalar"},
+      {"LatencyStatsDataset", {list}, "tag must be a scalar"},
+      {"OptimizeDatasetV2", {list, text, list}, "optimizations_disabled must be a vector"},
+  };
+  for (const auto& w : wrong) {
+    Session session = *Session::Create(g_);
+    const absl::Status status = session.Run({By(w.op, three, w.inputs).handle}).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << w.op << ": " << status;
+    EXPECT_THAT(status.message(), HasSubstr(w.message));
+  }
+}
+
 }  // namespace
 }  // namespace weir
