@@ -258,8 +258,12 @@ Json DifferenceToJson(const GraphDifference& difference) {
 
 int Diff(const GraphOptions& options, Console& console) {
   proto::MetaGraphDef first, second;
+  const auto is_folder = [](const std::string& file) { return Files().IsDirectory(file); };
+  const bool selects = is_folder(options.file) || is_folder(options.other);
   for (const auto& [file, meta] : {std::pair(&options.file, &first), {&options.other, &second}}) {
-    const auto kind = ReadAnyGraph(*file, options.tags, meta);
+    // Tags that select from a SavedModel are not asked of the file that it is compared with.
+    const auto tags = selects && !is_folder(*file) ? std::vector<std::string>() : options.tags;
+    const auto kind = ReadAnyGraph(*file, tags, meta);
     if (!kind.ok()) return Fail(console, kind.status());
   }
   const GraphDifference difference =

@@ -66,6 +66,12 @@ std::string TagsOf(const proto::MetaGraphDef& meta) {
   return absl::StrCat("{", absl::StrJoin(meta.meta_info_def().tags(), ","), "}");
 }
 
+bool HasTags(const proto::MetaGraphDef& meta, const std::vector<std::string>& tags) {
+  const auto& has = meta.meta_info_def().tags();
+  return std::set<std::string>(tags.begin(), tags.end()) ==
+         std::set<std::string>(has.begin(), has.end());
+}
+
 absl::Status ParseSavedModel(const std::string& path, const std::vector<std::string>& tags,
                              proto::MetaGraphDef* meta) {
   proto::SavedModel model;
@@ -77,13 +83,10 @@ absl::Status ParseSavedModel(const std::string& path, const std::vector<std::str
     WEIR_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(text));
     WEIR_RETURN_IF_ERROR(ParseTextProto(bytes, text, &model));
   }
-  const std::set<std::string> wanted(tags.begin(), tags.end());
   std::vector<std::string> known;
   for (proto::MetaGraphDef& candidate : *model.mutable_meta_graphs()) {
-    const auto& has = candidate.meta_info_def().tags();
     known.push_back(TagsOf(candidate));
-    if (tags.empty() ? model.meta_graphs_size() == 1
-                     : wanted == std::set<std::string>(has.begin(), has.end())) {
+    if (tags.empty() ? model.meta_graphs_size() == 1 : HasTags(candidate, tags)) {
       meta->Swap(&candidate);
       return absl::OkStatus();
     }
@@ -96,10 +99,21 @@ absl::Status ParseSavedModel(const std::string& path, const std::vector<std::str
 
 }  // namespace
 
+absl::Status CheckTags(const std::string& path, const std::vector<std::string>& tags,
+                       const proto::MetaGraphDef& meta) {
+  if (tags.empty() || HasTags(meta, tags)) return absl::OkStatus();
+  return NotFound(path, " has the tags ", TagsOf(meta), ", not those of --tags: {",
+                  absl::StrJoin(tags, ","), "}");
+}
+
 absl::StatusOr<GraphFileKind> ReadAnyGraph(const std::string& path,
                                            const std::vector<std::string>& tags,
                                            proto::MetaGraphDef* meta) {
-  if (!Files().IsDirectory(path)) return ParseGraphFile(path, meta);
+  if (!Files().IsDirectory(path)) {
+    WEIR_ASSIGN_OR_RETURN(const GraphFileKind kind, ParseGraphFile(path, meta));
+    WEIR_RETURN_IF_ERROR(CheckTags(path, tags, *meta));
+    return kind;
+  }
   WEIR_RETURN_IF_ERROR(ParseSavedModel(path, tags, meta));
   return GraphFileKind::kSavedModel;
 }

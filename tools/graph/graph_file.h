@@ -24,9 +24,14 @@ enum class GraphFileKind { kGraph, kMetaGraph, kSavedModel };
 // of them.
 absl::StatusOr<GraphFileKind> GraphFileKindOf(const std::string& path);
 
+// Returns NOT_FOUND unless `tags` is empty or has exactly the tags of the meta graph in this file.
+// A GraphDef has none.
+absl::Status CheckTags(const std::string& path, const std::vector<std::string>& tags,
+                       const proto::MetaGraphDef& meta);
+
 // Reads the message without importing it, so unknown ops are not an error. A GraphDef is returned
 // as the graph of an otherwise empty MetaGraphDef. For a SavedModel, returns the meta graph with
-// exactly these tags, or the only one if `tags` is empty.
+// exactly these tags, or the only one if `tags` is empty. Another file must have these tags too.
 absl::StatusOr<GraphFileKind> ReadAnyGraph(const std::string& path,
                                            const std::vector<std::string>& tags,
                                            proto::MetaGraphDef* meta);

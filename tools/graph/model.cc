@@ -44,6 +44,7 @@ absl::StatusOr<Model> LoadModel(GraphFileKind kind, const std::string& path,
   Model model;
   model.graph = std::make_unique<Graph>();
   if (kind == GraphFileKind::kGraph) {
+    WEIR_RETURN_IF_ERROR(CheckTags(path, options.tags, {}));
     WEIR_RETURN_IF_ERROR(ImportGraphFile(*model.graph, path).status());
   } else {
     auto file = std::make_shared<proto::MetaGraphDef>();

@@ -20,7 +20,7 @@ struct Model {
 };
 
 struct ModelOptions {
-  std::vector<std::string> tags;  // to select the meta graph of a SavedModel
+  std::vector<std::string> tags;  // of the meta graph, which they select in a SavedModel
   std::string device;             // for nodes without a requested device; not for a SavedModel
   SessionOptions session;
 };

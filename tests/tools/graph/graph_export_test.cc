@@ -1,5 +1,6 @@
 #include "gmock/gmock.h"
 #include "weir/core/io/checkpoint_state.h"
+#include "weir/session/model/meta_graph.h"
 #include "weir/session/model/saved_model.h"
 #include "weir/tests/tools/lib/tools_testing.h"
 
@@ -97,6 +98,35 @@ TEST(GraphExport, WritesASavedModelThatIsCalledByItsSignature) {
                 .status,
             kFailure);
   EXPECT_TRUE(LoadSavedModel(model, {}).ok()) << "it was not written over";
+}
+
+TEST(Graph, TagsAreThoseOfTheFile) {
+  const Line line;
+  const std::string meta = line.folder + "/line.meta", model = line.folder + "/model_of_tags";
+  Graph g;
+  BuildLine(g);
+  ASSERT_TRUE(WriteMetaGraph(g, meta, {.tags = {"serve", "cpu"}}).ok());
+  ASSERT_EQ(Weir({"graph", "export", line.graph, "--checkpoint", line.checkpoint, "--input", "in=x",
+                  "--output", "out=y:0", "--new-tags", "serve,cpu", "-o", model})
+                .status,
+            kOk);
+  for (const std::string& file : {meta, model}) {
+    EXPECT_EQ(Weir({"graph", "ops", file}).status, kOk);
+    EXPECT_EQ(Weir({"graph", "ops", file, "--tags", "cpu,serve"}).status, kOk);
+    EXPECT_EQ(Weir({"run", file, "--tags", "cpu,serve", "--target", "w"}).status, kOk);
+    for (const char* command : {"ops", "show"}) {
+      const CommandResult other = Weir({"graph", command, file, "--tags", "serve"});
+      EXPECT_EQ(other.status, kFailure) << command;
+      EXPECT_THAT(other.err, HasSubstr("{serve,cpu}"));
+    }
+    EXPECT_EQ(Weir({"run", file, "--tags", "serve", "--target", "w"}).status, kFailure);
+  }
+  EXPECT_THAT(Weir({"graph", "ops", line.graph, "--tags", "serve"}).err,
+              HasSubstr("has the tags {}"));
+  EXPECT_THAT(Weir({"run", line.graph, "--tags", "serve", "--target", "w"}).err,
+              HasSubstr("has the tags {}"));
+  const CommandResult diff = Weir({"graph", "diff", model, line.graph, "--tags", "serve,cpu"});
+  EXPECT_THAT(diff.err, ::testing::Not(HasSubstr("NOT_FOUND")));
 }
 
 TEST(GraphExport, RejectsModelsThatCannotBeCalledOrLoaded) {
