@@ -185,7 +185,7 @@ struct Step::Impl : std::enable_shared_from_this<Step::Impl> {
   absl::Status RunWithLimit(absl::Span<const Tensor> feeds, Tensors* fetches,
                             const RunOptions& options) {
     const auto step = std::make_shared<TimeLimitedStep>(feeds, options);
-    session->step_threads.Run([self = shared_from_this(), step] {
+    session->step_threads.Run(step, [self = shared_from_this(), step] {
       const ScopedCancellation partial(step->options().cancellation);  // also during preparation
       step->End(self->RunHere(step->feeds(), step->fetches(), step->options(), step.get()));
     });

@@ -106,7 +106,10 @@ struct KernelInit {
 // Several steps may run a closure concurrently, so its state must be thread-safe.
 class Kernel {
  public:
-  // What an asynchronous kernel calls with its status, once; and the two kinds of closures.
+  // What an asynchronous kernel calls with its status, once; and the two kinds of closures. A
+  // kernel whose step is cancelled, or is beyond its time limit, must call it too
+  // (StepInfo::cancellation tells it): the step's memory stays until then, and the session's
+  // destructor waits.
   using Done = std::function<void(absl::Status)>;
   using Run = std::function<absl::Status(KernelContext&)>;
   using RunAsync = std::function<void(KernelContext&, Done)>;

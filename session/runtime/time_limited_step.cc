@@ -1,5 +1,6 @@
 #include "weir/session/runtime/time_limited_step.h"
 
+#include <cstdio>
 #include <utility>
 
 namespace weir {
@@ -8,6 +9,8 @@ namespace {
 
 // Kernel loops check for cancellation every 50 ms; a step that takes much longer is abandoned.
 constexpr std::chrono::milliseconds kGracePeriod{500};
+// A session that is destroyed waits for abandoned steps, and says so after this time.
+constexpr std::chrono::seconds kPatience{2};
 
 }  // namespace
 
@@ -38,6 +41,11 @@ absl::Status TimeLimitedStep::TimedOut() {
   return absl::DeadlineExceededError(absl::StrCat("The step took longer than its time limit of ",
                                                   options_.timeout.count(),
                                                   " ms while it was being prepared"));
+}
+
+absl::Status TimeLimitedStep::Late() {
+  const MutexLock lock(mutex_);
+  return TimedOut();
 }
 
 bool TimeLimitedStep::WaitForEnd(std::chrono::steady_clock::time_point until) {
@@ -76,29 +84,43 @@ StepThreads::~StepThreads() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-void StepThreads::Run(std::function<void()> work) {
+void StepThreads::Run(std::shared_ptr<TimeLimitedStep> step, std::function<void()> work) {
   const MutexLock lock(mutex_);
-  work_.push_back(std::move(work));
+  queued_.push_back({std::move(step), std::move(work)});
   if (++busy_ > threads_.size()) threads_.emplace_back([this] { Loop(); });
   has_work_.NotifyOne();
 }
 
 void StepThreads::WaitUntilIdle() {
   const MutexLock lock(mutex_);
+  const auto patience = std::chrono::steady_clock::now() + kPatience;
+  while (busy_ > 0 && is_idle_.WaitUntil(mutex_, patience)) continue;
+  if (busy_ > 0) PrintTasks();
   while (busy_ > 0) is_idle_.Wait(mutex_);
+}
+
+void StepThreads::PrintTasks() {
+  for (const auto& step : running_) {
+    std::fprintf(stderr,
+                 "weir: a session that is destroyed waits for a kernel that was cancelled and has "
+                 "not ended (an asynchronous kernel ends when it calls `done`): %s\n",
+                 step->Late().ToString().c_str());
+  }
 }
 
 void StepThreads::Loop() {
   const MutexLock lock(mutex_);
   for (;;) {
-    while (!stops_ && work_.empty()) has_work_.Wait(mutex_);
-    if (work_.empty()) return;
-    std::function<void()> work = std::move(work_.front());
-    work_.pop_front();
+    while (!stops_ && queued_.empty()) has_work_.Wait(mutex_);
+    if (queued_.empty()) return;
+    Task task = std::move(queued_.front());
+    queued_.pop_front();
+    running_.insert(task.step);
     mutex_.unlock();
-    work();
-    work = nullptr;
+    task.work();
+    task.work = nullptr;
     mutex_.lock();
+    running_.erase(task.step);
     if (--busy_ == 0) is_idle_.NotifyAll();
   }
 }

@@ -4,6 +4,8 @@
 #include <chrono>
 #include <deque>
 #include <functional>
+#include <memory>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -36,6 +38,8 @@ class TimeLimitedStep {
   // Waits for the step and returns its status and results. Returns DEADLINE_EXCEEDED half a second
   // after the time limit if the step has not ended by then. `options` are the caller's.
   absl::Status Wait(Tensors* fetches, const RunOptions& options);
+  // Returns the DEADLINE_EXCEEDED of a step that runs, which names the node.
+  absl::Status Late();
 
  private:
   // Returns false if the step has not ended by then.
@@ -60,7 +64,7 @@ class TimeLimitedStep {
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
 };
 
-// A pool of threads that are created on demand and reused.
+// The threads of such steps, which are created on demand and reused.
 class StepThreads {
  public:
   StepThreads() = default;
@@ -69,15 +73,24 @@ class StepThreads {
   // Waits until idle.
   ~StepThreads();
 
-  void Run(std::function<void()> work);
+  // Calls `work`, which runs the step and ends it.
+  void Run(std::shared_ptr<TimeLimitedStep> step, std::function<void()> work);
+  // Nothing that a running kernel refers to can be freed, so this waits as long as one runs; it
+  // prints what it waits for after two seconds.
   void WaitUntilIdle();
 
  private:
+  struct Task {
+    std::shared_ptr<TimeLimitedStep> step;
+    std::function<void()> work;
+  };
   void Loop();
+  void PrintTasks() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Mutex mutex_;
   CondVar has_work_, is_idle_;
-  std::deque<std::function<void()>> work_ ABSL_GUARDED_BY(mutex_);
+  std::deque<Task> queued_ ABSL_GUARDED_BY(mutex_);
+  std::set<std::shared_ptr<TimeLimitedStep>> running_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::thread> threads_ ABSL_GUARDED_BY(mutex_);
   size_t busy_ ABSL_GUARDED_BY(mutex_) = 0;  // tasks, running or queued
   bool stops_ ABSL_GUARDED_BY(mutex_) = false;

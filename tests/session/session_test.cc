@@ -1,6 +1,8 @@
 #include "weir/session/session.h"
 
 #include <atomic>
+#include <chrono>
+#include <memory>
 #include <stdexcept>
 #include <thread>
 
@@ -225,6 +227,38 @@ TEST(Session, ExceptionsOfKernelsAreErrorsOfTheirNodes) {
       EXPECT_THAT(std::string(late.message()), HasSubstr("ThrowLater (node ThrowLater)"));
     }
   }
+}
+
+TEST(Session, DestructionNamesTheKernelThatDoesNotEnd) {
+  OpRegistry ops(&BuiltinOps());
+  KernelRegistry kernels(&BuiltinKernels());
+  ops.Add(
+      OpSpec("Forgets").In("x: float").Out("y: float").Stateful().InferShape(SameShape).Doc("."));
+  std::atomic<KernelContext*> context{nullptr};
+  Kernel::Done forgotten;
+  kernels.Add("Forgets", kCpu, [&](const KernelInit&) -> absl::StatusOr<Kernel> {
+    return Kernel([&](KernelContext& c, Kernel::Done done) {
+      forgotten = std::move(done);
+      context = &c;
+    });
+  });
+  Graph g(ops);
+  const Output y = AddOp("Forgets", {Const(g, 1.0f)}, {}, "slow");
+  auto session = std::make_unique<Session>(Start(g, {.kernels = &kernels}));
+  const auto limit = std::chrono::milliseconds(50);
+  const absl::Status late = session->Run(Feeds{}, {y}, {}, {.timeout = limit}).status();
+  EXPECT_EQ(late.code(), absl::StatusCode::kDeadlineExceeded) << late;
+  ASSERT_NE(context.load(), nullptr);
+  std::thread remembers([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(3500));
+    forgotten(absl::CancelledError("at last"));
+  });
+  testing::internal::CaptureStderr();
+  session.reset();
+  const std::string printed = testing::internal::GetCapturedStderr();
+  remembers.join();
+  EXPECT_THAT(printed, HasSubstr("waits for a kernel"));
+  EXPECT_THAT(printed, HasSubstr("Forgets (node slow)"));
 }
 
 TEST(Session, AUsersKernelMustSetItsOutputsToTheirTypes) {
