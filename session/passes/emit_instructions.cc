@@ -12,6 +12,7 @@
 #include "weir/session/passes/passes.h"
 #include "weir/session/passes/tiled_subplan.h"
 #include "weir/session/plan/internal_nodes.h"
+#include "weir/session/plan/make_kernels.h"
 
 // Emits the instructions of a plan, task by task in the static order.
 //
@@ -232,15 +233,6 @@ class Emitter {
     return absl::OkStatus();
   }
 
-  // Returns true if the kernel comes from a registry that the user gave to the session.
-  bool IsCustomKernel(const PlanNode& n) const {
-    if (&env_.kernels == &BuiltinKernels() || n.kind != PlanNode::Kind::kOp || n.def == nullptr)
-      return false;
-    const auto place = n.device->place();
-    return n.def == env_.kernels.Find(*n.node, place) &&
-           n.def != BuiltinKernels().Find(*n.node, place);
-  }
-
   // Returns the kernel of a node that a pass has inserted: a read, copy or wait.
   Kernel InternalKernel(const PlanNode& n) const {
     if (n.kind == PlanNode::Kind::kWait)
@@ -286,7 +278,7 @@ class Emitter {
     }
     WEIR_RETURN_IF_ERROR(SetKernel(n, instruction));
     instruction.has_subplan = n.def == &TiledSubplan::Def() || n.def == &CachedSubplan::Def();
-    instruction.is_custom_kernel = IsCustomKernel(n);
+    instruction.is_custom_kernel = HasCustomKernel(n, env_.kernels);
     SetArguments(i, instruction);
     if (n.may_be_dead) {
       instruction.dead_slot = dead_slot_of_[i] = plan_.num_dead_slots++;

@@ -46,6 +46,13 @@ bool CallsFunctions(const OpSpec& op) {
          });
 }
 
+bool HasCustomKernel(const PlanNode& n, const KernelRegistry& kernels) {
+  if (&kernels == &BuiltinKernels() || n.kind != PlanNode::Kind::kOp || n.def == nullptr)
+    return false;
+  const auto place = n.device->place();
+  return n.def == kernels.Find(*n.node, place) && n.def != BuiltinKernels().Find(*n.node, place);
+}
+
 bool HasEarlyKernel(const PlanNode& n, const KernelRegistry& kernels) {
   if (n.kind != PlanNode::Kind::kOp) return false;
   const OpSpec& op = n.node->op();
@@ -53,8 +60,7 @@ bool HasEarlyKernel(const PlanNode& n, const KernelRegistry& kernels) {
       op.traits().effect == Effect::kMutates || !HasPlainValues(*n.node)) {
     return true;
   }
-  return &kernels != &BuiltinKernels() &&
-         n.def != BuiltinKernels().Find(*n.node, n.device->place());
+  return HasCustomKernel(n, kernels);
 }
 
 absl::InlinedVector<Shape, 4> InputShapesOf(const PlanGraph& plan, const PlanNode& n) {

@@ -20,9 +20,11 @@ namespace weir {
 // True for an op that is a function, or has an attribute that is one.
 bool CallsFunctions(const OpSpec& op);
 
+// True for a node whose kernel comes from a registry that the user gave to the session.
+bool HasCustomKernel(const PlanNode& n, const KernelRegistry& kernels);
+
 // True for nodes whose kernel Specialize makes: those with state, functions, handles or references,
-// without inputs, or with a kernel that a user has registered. All others have synchronous kernels
-// that only compute.
+// without inputs, or with a custom kernel. All others have synchronous kernels that only compute.
 bool HasEarlyKernel(const PlanNode& n, const KernelRegistry& kernels);
 
 // The shapes of a node's inputs as far as they are known, as kernels are told.
