@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "weir/ops/containers/data_flow.h"
@@ -107,13 +108,17 @@ TEST_P(LongOpTest, EndsSoonAfterItsTimeLimit) {
     feeds_.clear();
     const Output y = Build(GetParam().inputs());
     ASSERT_TRUE(graph_.status().ok()) << graph_.status();
-    double before = 0;
+    [[maybe_unused]] double before = 0;
     {
       Session session = Session::Create(graph_, {.num_threads = threads}).value();
       ASSERT_TRUE(session.Prepare({}, {Const(graph_, 1)}).ok());
-      before = ProcessorSeconds();
-      const absl::Status status =
-          session.Run(feeds_, {y}, {}, {.timeout = milliseconds(50)}).status();
+      absl::Status status;
+      // On a busy machine the limit may pass before the step is prepared; the next one finds it so.
+      for (int i = 0; i < 5; ++i) {
+        before = ProcessorSeconds();
+        status = session.Run(feeds_, {y}, {}, {.timeout = milliseconds(50)}).status();
+        if (!absl::StrContains(status.message(), "while it was being prepared")) break;
+      }
       EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
 #ifndef WEIR_SANITIZED  // sanitized steps may not have reached the node in that time
       EXPECT_THAT(std::string(status.message()), testing::HasSubstr("(node late"));
@@ -322,7 +327,7 @@ TEST_F(CancelledStepTest, CloseEndsRunningSteps) {
   absl::Status status;
   std::thread caller([&] { status = session.Run({{x_, large_}}, {y}).status(); });
   std::this_thread::sleep_for(milliseconds(100));
-  const double before = ProcessorSeconds();
+  [[maybe_unused]] const double before = ProcessorSeconds();
   session.Close();
   caller.join();
   EXPECT_EQ(status.code(), absl::StatusCode::kCancelled) << status;
@@ -409,7 +414,7 @@ TEST_F(CancelledStepTest, PreparingEnds) {
   const Output values = Const(graph_, Ints<int64_t>(Shape({n}), 5));
   const Output y = AddOp("EditDistance", {at, values, size, at, values, size});
   Session session = Session::Create(graph_, {.num_threads = 2}).value();
-  const double before = ProcessorSeconds();
+  [[maybe_unused]] const double before = ProcessorSeconds();
   const absl::Status status = session.Run(Feeds{}, {y}, {}, {.timeout = milliseconds(50)}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
 #ifndef WEIR_SANITIZED
