@@ -2,7 +2,7 @@
 #include <map>
 
 #include "absl/strings/str_join.h"
-#include "weir/session/passes/analyze_deadness.h"
+#include "weir/session/passes/deadness.h"
 #include "weir/session/passes/passes.h"
 #include "weir/session/plan/variable_use.h"
 
@@ -15,7 +15,7 @@
 // that passes have added (initializers in dependency order, shared reads after writes): accesses
 // that these edges order are not a race.
 //
-// Two branches of one condition never both run (analyze_deadness.cc): accesses in opposite branches
+// Two branches of one condition never both run (deadness.cc): accesses in opposite branches
 // are not a race. Neither are accesses in different iterations of a loop, which run one after
 // another; the edges from one iteration to the next are not in the plan.
 namespace weir {
@@ -30,7 +30,7 @@ class RaceFinder {
     FindCandidates();
     if (by_variable_.empty()) return absl::OkStatus();
     ListSuccessors();
-    conditions_ = FindConditions(plan_);
+    conditions_ = Deadness(plan_).runs_if();
     for (const auto& [variable, accesses] : by_variable_) {
       for (size_t a = 0; a < accesses.size(); ++a) CheckFrom(accesses, a);
     }

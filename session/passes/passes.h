@@ -36,8 +36,8 @@ struct PassContext {
   Lowering* lowering = nullptr;          // in Phase::kLower
 };
 
-// One pass: a function from plan graph to plan graph. It is usually named after its function, and
-// lies in a file of its name unless `file` says otherwise.
+// One pass: a function from plan graph to plan graph, which lies in `session/passes/<name>.cc`.
+// Most are named after their functions.
 struct Pass {
   absl::string_view name;
   Phase phase;
@@ -45,7 +45,6 @@ struct Pass {
   absl::string_view doc;
   // Required passes cannot be disabled.
   bool required = false;
-  absl::string_view file = "";
   absl::string_view group = "";  // a name that disables several passes
   // True if the pass runs in a session with these options that does not disable it; null: always.
   bool (*by_default)(const SessionOptions& options) = nullptr;
@@ -88,6 +87,7 @@ absl::Status CheckRaces(const PlanGraph& plan);
 void HoistConstants(PlanGraph& plan);
 void StructureLoops(PlanGraph& plan);
 absl::Status InlineFunctions(PlanGraph& plan, const PlanEnvironment& env);
+absl::Status CheckInlinedOps(const PlanGraph& plan);
 absl::Status Specialize(PlanGraph& plan, const PassContext& context);
 void PruneControlEdges(PlanGraph& plan, const PassContext& context);
 void RemoveNoOps(PlanGraph& plan);

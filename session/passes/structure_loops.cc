@@ -4,7 +4,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
-#include "weir/session/passes/analyze_deadness.h"
+#include "weir/session/passes/deadness.h"
 #include "weir/session/passes/passes.h"
 #include "weir/session/plan/plan_uses.h"
 
@@ -43,7 +43,7 @@ class LoopStructurer {
       : plan_(plan), count_(static_cast<int>(plan.nodes.size())), uses_(plan) {}
 
   void Run() {
-    conditions_ = FindConditions(plan_);
+    conditions_ = Deadness(plan_).runs_if();
     FindMembers();
     for (size_t l = 0; l < plan_.loops.size(); ++l) {
       const int condition = LoopCondOf(static_cast<int>(l));

@@ -20,9 +20,7 @@ struct PassesOptions {
   bool json = false, markdown = false;
 };
 
-std::string FileOf(const Pass& pass) {
-  return pass.file.empty() ? std::string(pass.name) + ".cc" : std::string(pass.file);
-}
+std::string FileOf(const Pass& pass) { return absl::StrCat(pass.name, ".cc"); }
 std::string DefaultOf(const Pass& pass) {
   if (pass.by_default != nullptr && !pass.by_default(SessionOptions())) return "off";
   return pass.required ? "always" : "on";
