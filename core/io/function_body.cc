@@ -68,6 +68,7 @@ class Instantiation {
     WEIR_ASSIGN_OR_RETURN(body_.results, ImportGraphDef(*body_.graph, graph_def_, options));
     for (const std::string& arg : arg_names_)
       body_.args.emplace_back(body_.graph->FindNode(PrefixedName(arg)));
+    body_.graph->Extension<FunctionOrigin>() = {function_.name, std::string(prefix_), body_.args};
     WEIR_RETURN_IF_ERROR(CheckResults());
     WEIR_RETURN_IF_ERROR(FindEffects());
     return std::move(body_);

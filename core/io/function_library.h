@@ -13,9 +13,24 @@
 namespace weir::proto {
 class FunctionDef;
 class FunctionDefLibrary;
+class SavedObjectGraph;
 }  // namespace weir::proto
 
 namespace weir {
+
+// A value that a function of a SavedModel has captured: the last arguments of a traced function are
+// the values that its Python function took from outside.
+struct CapturedValue {
+  std::string function, tensor;  // a tensor in the body of a function, "Exp:0"; or else
+  int object = -1;               // an object of the model, such as a variable
+  friend bool operator==(const CapturedValue&, const CapturedValue&) = default;
+};
+struct FunctionCaptures {
+  std::vector<CapturedValue> values;  // in the order of the last arguments
+  // For each result of the Python function, whether it is a tensor; those that are None have no
+  // result in the traced function.
+  std::vector<bool> is_tensor;
+};
 
 // The function library of a graph. Functions are referenced by attributes such as `then_branch`,
 // and by nodes that call them like ops. Immutable, and shared by graphs, function bodies and
@@ -31,6 +46,12 @@ class FunctionLibrary {
   static absl::StatusOr<std::shared_ptr<const FunctionLibrary>> Extend(
       const std::shared_ptr<const FunctionLibrary>& base, absl::string_view bytes);
 
+  // Returns a library that also knows what the functions have captured, as the object graph of a
+  // SavedModel says; nothing is known of a function that refers to an object that is not there.
+  // ToProto does not write captures.
+  static std::shared_ptr<const FunctionLibrary> WithCaptures(
+      const FunctionLibrary& base, const proto::SavedObjectGraph& objects);
+
   // Returns null if there is no such function.
   const proto::FunctionDef* FindDef(absl::string_view name) const;
   // Returns the function's signature as an OpSpec. Returns NOT_FOUND, or INVALID_ARGUMENT if the
@@ -38,9 +59,12 @@ class FunctionLibrary {
   absl::StatusOr<const OpSpec*> FindOp(absl::string_view name) const;
   // Returns the function that the library declares as the gradient of this one, or "".
   std::string GradientOf(absl::string_view name) const;
-  // Returns the function that the library registers as the gradient of nodes whose
-  // `_gradient_op_type` is `name`, or "".
-  std::string RegisteredGradient(absl::string_view name) const;
+  // Returns the functions that the library registers as the gradient of nodes whose
+  // `_gradient_op_type` is `name`. There are several only where models with functions of their own
+  // share a graph.
+  std::vector<std::string> RegisteredGradients(absl::string_view name) const;
+  // Returns null if nothing is known of what the function has captured.
+  const FunctionCaptures* FindCaptures(absl::string_view name) const;
   // Returns the names in insertion order.
   std::vector<std::string> Names() const;
   // Writes all definitions and gradients.
@@ -54,6 +78,13 @@ class FunctionLibrary {
   std::map<std::string, const Function*, std::less<>> by_name_;
   std::map<std::string, std::string, std::less<>> gradients_;
   std::vector<std::pair<std::string, std::string>> registered_gradients_;
+  std::map<std::string, FunctionCaptures, std::less<>> captures_;
+};
+
+// Where the nodes of a graph come from that instantiates a function: Graph::Extension.
+struct FunctionOrigin {
+  std::string function, prefix;
+  Outputs args;
 };
 
 // A function instantiated as a graph for one set of attribute values.

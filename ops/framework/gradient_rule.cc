@@ -1,4 +1,6 @@
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "weir/core/io/function_library.h"
 #include "weir/ops/framework/backprop_internal.h"
@@ -18,7 +20,11 @@
 // * an op definition of that name in the graph's ops, built in ("Identity", for a straight-through
 // estimator) or the program's own: OpSpec("GuidedRelu").Gradient(...) is a rule without an op;
 // * a function that the library declares under that name in `registered_gradients`, as in
-// SavedModels written with experimental_custom_gradients.
+// SavedModels written with experimental_custom_gradients. It takes the gradients of the node's
+// results, and returns the gradients of the node's inputs. Most such functions were traced from a
+// Python function that uses values of the forward computation; the traced function takes these as
+// further arguments, and the object graph of the SavedModel says which they are: tensors of the
+// function in which the node lies, or what that function has captured itself.
 //
 // An unknown name is an error, because the op's own rule would be the gradient of a different
 // function. The one exception is TensorFlow's mark of a call of a tf.function. Its rule is the
@@ -36,47 +42,121 @@ bool MarksCallOfFunction(const Node& node, const std::string& name) {
   return is_call && absl::EndsWith(parts.first, "PartitionedCall") && !parts.second.empty();
 }
 
-std::string DeclaredGradient(const Node& node, const std::string& name) {
+std::vector<std::string> DeclaredGradients(const Node& node, const std::string& name) {
   const auto& library = node.graph().functions();
-  return library == nullptr ? "" : library->RegisteredGradient(name);
+  return library == nullptr ? std::vector<std::string>() : library->RegisteredGradients(name);
 }
 
-// Calls the function that the library declares. It takes the inputs of the node, if it has
-// arguments for them, and the gradients of the results, and returns one tensor for each input.
+// Finds a value that a gradient function has captured among those of the graph that is
+// differentiated. Returns an invalid output if it is not there.
+Output FindCaptured(Graph& graph, const CapturedValue& value) {
+  const FunctionOrigin& origin = graph.Extension<FunctionOrigin>();
+  if (origin.function.empty()) return {};
+  if (value.function == origin.function) {
+    const absl::StatusOr<Output> tensor = graph.FindOutput(
+        origin.prefix.empty() ? value.tensor : absl::StrCat(origin.prefix, "/", value.tensor));
+    return tensor.value_or(Output());
+  }
+  const FunctionCaptures* const own = graph.functions()->FindCaptures(origin.function);
+  if (own == nullptr || own->values.size() > origin.args.size()) return {};
+  const auto at = absl::c_find(own->values, value);
+  return at == own->values.end() ? Output() : *(origin.args.end() - (own->values.end() - at));
+}
+
+std::string Describe(const CapturedValue& value) {
+  return value.function.empty() ? absl::StrCat("object ", value.object, " of the model")
+                                : absl::StrCat("'", value.tensor, "' of '", value.function, "'");
+}
+
+// The arguments of a gradient function that the library declares, and the node's inputs for which
+// it has results.
+class DeclaredCall {
+ public:
+  DeclaredCall(GradContext& g, std::string name, std::string function)
+      : g_(g), name_(std::move(name)), function_(std::move(function)) {}
+
+  absl::Status Prepare() {
+    Graph& graph = g_.graph();
+    WEIR_ASSIGN_OR_RETURN(const OpSpec* const op, graph.functions()->FindOp(function_));
+    const auto num_inputs = static_cast<size_t>(g_.num_inputs());
+    const auto num_outputs = static_cast<size_t>(g_.node().num_outputs());
+    const FunctionCaptures* captures = graph.functions()->FindCaptures(function_);
+    const size_t num_captures = captures == nullptr ? 0 : captures->values.size();
+    const bool takes_inputs = num_captures == 0 && op->inputs().size() == num_inputs + num_outputs;
+    has_result_.assign(num_inputs, true);
+    if (captures != nullptr && captures->is_tensor.size() == num_inputs)
+      has_result_ = captures->is_tensor;
+    const auto num_results = static_cast<size_t>(absl::c_count(has_result_, true));
+    if ((!takes_inputs && op->inputs().size() != num_outputs + num_captures) ||
+        op->outputs().size() != num_results) {
+      return Unimplemented(
+          Subject(), " of ", op->inputs().size(), " arguments and ", op->outputs().size(),
+          " results; expected ", num_outputs, " arguments (or ", num_inputs + num_outputs,
+          ", the inputs first) and ", num_inputs,
+          " results. What a function has captured is known only of functions that are read with "
+          "their SavedModel. ",
+          Advice());
+    }
+    for (size_t i = 0; takes_inputs && i < num_inputs; ++i)
+      args_.push_back(g_.x(static_cast<int>(i)));
+    for (size_t i = 0; i < num_outputs; ++i) {
+      const Output dy = g_.dy(static_cast<int>(i));
+      args_.push_back(dy.valid() ? dy : AddOp("ZerosLike", {g_.y(static_cast<int>(i))}));
+    }
+    for (size_t k = 0; k < num_captures; ++k) {
+      args_.push_back(FindCaptured(graph, captures->values[k]));
+      if (args_.back().valid()) continue;
+      return Unimplemented(
+          Subject(), ", which has captured ", Describe(captures->values[k]),
+          ": that is neither in the function of the operation nor captured by it. ", Advice());
+    }
+    return absl::OkStatus();
+  }
+
+  Grads Run() const {
+    const Outputs results = Call(g_.graph(), FunctionRef{function_}, args_);
+    Grads grads(has_result_.size());
+    size_t next = 0;
+    for (size_t i = 0; i < grads.size(); ++i) {
+      if (!has_result_[i]) continue;
+      const Output dx = results[next++];
+      if (IsTrainable(g_.x(static_cast<int>(i)).dtype())) grads[i] = Grad(dx);
+    }
+    return grads;
+  }
+
+ private:
+  std::string Subject() const {
+    return absl::StrCat("The gradient of ", g_.node().Label(), ", registered as '", name_,
+                        "', is the function '", function_, "'");
+  }
+  std::string Advice() const {
+    return absl::StrCat("Add a rule in C++, OpSpec(\"", name_,
+                        "\").Gradient(...), to the graph's ops.");
+  }
+
+  GradContext& g_;
+  std::string name_, function_;
+  Outputs args_;
+  std::vector<bool> has_result_;  // by input of the node
+};
+
 Grads CallDeclaredGradient(GradContext& g) {
   const std::string name = g.node().attr_or<std::string>(kOverride, "");
-  const std::string function = DeclaredGradient(g.node(), name);
-  Graph& graph = g.graph();
-  const absl::StatusOr<const OpSpec*> op = graph.functions()->FindOp(function);
-  if (!op.ok()) {
-    graph.Fail(op.status());
+  const std::vector<std::string> functions = DeclaredGradients(g.node(), name);
+  if (functions.size() != 1) {
+    g.graph().Fail(InvalidArgument("'", name, "', the gradient of ", g.node().Label(),
+                                   ", is registered for several functions: '",
+                                   absl::StrJoin(functions, "', '"),
+                                   "'. Import the models into graphs of their own"));
     return {};
   }
-  const auto num_args = static_cast<int>((*op)->inputs().size());
-  const auto num_results = static_cast<int>((*op)->outputs().size());
-  const int num_inputs = g.num_inputs(), num_outputs = g.node().num_outputs();
-  const bool takes_inputs = num_args == num_inputs + num_outputs;
-  if ((!takes_inputs && num_args != num_outputs) || num_results != num_inputs) {
-    graph.Fail(Unimplemented(
-        "The gradient of ", g.node().Label(), ", registered as '", name, "', is the function '",
-        function, "' of ", num_args, " arguments and ", num_results, " results; expected ",
-        num_outputs, " arguments (or ", num_inputs + num_outputs, ", the inputs first) and ",
-        num_inputs, " results. A function that captures tensors or omits results needs a ",
-        "rule in C++: add OpSpec(\"", name, "\").Gradient(...) to the graph's ops."));
+  DeclaredCall call(g, name, functions[0]);
+  if (absl::Status status = call.Prepare(); !status.ok()) {
+    g.graph().Fail(std::move(status));
     return {};
   }
-  Outputs args;
-  for (int i = 0; takes_inputs && i < num_inputs; ++i) args.push_back(g.x(i));
-  for (int i = 0; i < num_outputs; ++i) {
-    const Output dy = g.dy(i);
-    args.push_back(dy.valid() ? dy : AddOp("ZerosLike", {g.y(i)}));
-  }
-  Grads grads;
-  for (const Output& dx : Call(graph, FunctionRef{function}, args)) {
-    const bool has_gradient = IsTrainable(g.x(static_cast<int>(grads.size())).dtype());
-    grads.push_back(has_gradient ? Grad(dx) : Grad());
-  }
-  return grads;
+  return call.Run();
 }
 
 }  // namespace
@@ -93,7 +173,7 @@ absl::StatusOr<GradientRule> RuleOf(const Node& node) {
       spec != nullptr && (spec->gradient_fn() || spec->not_differentiable())) {
     return GradientRule{&spec->gradient_fn(), spec->not_differentiable()};
   }
-  if (!DeclaredGradient(node, name).empty()) return GradientRule{declared, false};
+  if (!DeclaredGradients(node, name).empty()) return GradientRule{declared, false};
   if (MarksCallOfFunction(node, name)) return own;
   return NotFound("No gradient is registered as '", name, "', which '", kOverride,
                   "' of operation ", node.Label(), " names. Register it in C++ with OpSpec(\"",

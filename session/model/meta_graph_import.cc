@@ -6,6 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "weir/core/io/file.h"
+#include "weir/core/io/function_library.h"
 #include "weir/core/io/graph_io.h"
 #include "weir/core/io/proto_values.h"
 #include "weir/core/io/text_proto.h"
@@ -14,6 +15,7 @@
 #include "weir/ops/train/queue_runner.h"
 #include "weir/proto/meta_graph.pb.h"
 #include "weir/proto/queue_runner.pb.h"
+#include "weir/proto/saved_object_graph.pb.h"
 #include "weir/proto/variable.pb.h"
 #include "weir/session/model/meta_graph.h"
 #include "weir/session/model/scoped_names.h"
@@ -194,6 +196,8 @@ absl::StatusOr<MetaGraph> ImportMetaGraph(Graph& graph, const proto::MetaGraphDe
   } else {
     WEIR_RETURN_IF_ERROR(ImportGraphDef(graph, def.graph_def(), import).status());
   }
+  if (graph.functions() != nullptr && def.has_object_graph_def())
+    graph.set_functions(FunctionLibrary::WithCaptures(*graph.functions(), def.object_graph_def()));
   CollectionImporter collections(graph, prefix);
   std::map<std::string, const proto::CollectionDef*> sorted;
   for (const auto& [key, collection] : def.collection_def()) {
