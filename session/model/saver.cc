@@ -102,9 +102,11 @@ absl::StatusOr<std::string> Saver::Save(Session& session, const std::string& pat
     WEIR_RETURN_IF_ERROR(
         WriteMetaGraph(session.graph(), MetaGraphPath(prefix), {.saver = def_}, durability_));
   }
-  Record(prefix);
-  if (options.write_state) WEIR_RETURN_IF_ERROR(WriteState(prefix, options));
-  WEIR_RETURN_IF_ERROR(RemoveOldest());
+  if (options.write_state) {
+    Record(prefix);
+    WEIR_RETURN_IF_ERROR(WriteState(prefix, options));
+    WEIR_RETURN_IF_ERROR(RemoveOldest());
+  }
   return prefix;
 }
 

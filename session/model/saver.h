@@ -45,7 +45,8 @@ struct SaverOptions {
 struct SaveOptions {
   // Appended to the path: "model-7".
   std::optional<int64_t> global_step = {};
-  // Writes the state file beside the checkpoint, which LatestCheckpoint reads.
+  // Writes the state file beside the checkpoint, which LatestCheckpoint reads. A checkpoint without
+  // one, as in TensorFlow, is not among last_checkpoints(): it is never removed, and removes none.
   std::string latest_filename = "checkpoint";
   bool write_state = true;
   // Writes `path`.meta (for V1 shards without "-?????-of-00002"), from which another program can
@@ -73,9 +74,8 @@ class Saver {
 
   // Writes a checkpoint and returns its path, which Restore accepts: for V1 shards a pattern,
   // "model-7-?????-of-00002". Then removes the oldest checkpoint, if there are too many.
-  //   INVALID_ARGUMENT     empty path, the path of the state file, or one that is not UTF-8 if
-  //   there
-  //                        is to be a state file
+  //   INVALID_ARGUMENT     empty path, the path of the state file, or, if the state file is
+  //                        written, one that is not UTF-8
   //   NOT_FOUND            the directory does not exist (path)
   //   FAILED_PRECONDITION  a variable has no value (name)
   absl::StatusOr<std::string> Save(Session& session, const std::string& path,

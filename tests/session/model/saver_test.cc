@@ -236,6 +236,21 @@ TEST(Saver, AnyNameWithoutAStateFile) {
   EXPECT_EQ(*LatestCheckpoint(dir), greek);
 }
 
+TEST(Saver, KeepsCheckpointsWithoutAStateFile) {
+  const std::string dir = MakeTempDirectory("saver");
+  Graph g;
+  Var(g, "v", {1});
+  Saver saver = MakeSaver(g, {.max_to_keep = 1});
+  Session session = Start(g);
+  Init(session, g);
+  ASSERT_TRUE(saver.Save(session, dir + "/recorded").ok());
+  for (const char* name : {"/a", "/b", "/c"})
+    ASSERT_TRUE(saver.Save(session, dir + name, {.write_state = false}).ok());
+  for (const char* name : {"/recorded", "/a", "/b", "/c"})
+    EXPECT_TRUE(saver.Restore(session, dir + name).ok()) << name;
+  EXPECT_THAT(saver.last_checkpoints(), ElementsAre(dir + "/recorded"));
+}
+
 // ---- All or nothing.
 
 // Two shards: `a` without a device, `b` on the CPU; saved as {1, 2} and {3}, then set to {7, 8} and
