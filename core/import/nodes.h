@@ -1,5 +1,5 @@
-#ifndef WEIR_CORE_IO_IMPORT_NODES_H_
-#define WEIR_CORE_IO_IMPORT_NODES_H_
+#ifndef WEIR_CORE_IMPORT_NODES_H_
+#define WEIR_CORE_IMPORT_NODES_H_
 
 #include <memory>
 #include <string>
@@ -63,4 +63,4 @@ class ImportNodes {
 
 }  // namespace weir
 
-#endif  // WEIR_CORE_IO_IMPORT_NODES_H_
+#endif  // WEIR_CORE_IMPORT_NODES_H_

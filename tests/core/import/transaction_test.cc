@@ -1,4 +1,4 @@
-#include "weir/core/io/import_transaction.h"
+#include "weir/core/import/transaction.h"
 
 #include "gtest/gtest.h"
 #include "weir/core/io/function_library.h"

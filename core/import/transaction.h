@@ -1,5 +1,5 @@
-#ifndef WEIR_CORE_IO_IMPORT_TRANSACTION_H_
-#define WEIR_CORE_IO_IMPORT_TRANSACTION_H_
+#ifndef WEIR_CORE_IMPORT_TRANSACTION_H_
+#define WEIR_CORE_IMPORT_TRANSACTION_H_
 
 #include <memory>
 #include <string>
@@ -54,4 +54,4 @@ class ImportTransaction {
 
 }  // namespace weir
 
-#endif  // WEIR_CORE_IO_IMPORT_TRANSACTION_H_
+#endif  // WEIR_CORE_IMPORT_TRANSACTION_H_

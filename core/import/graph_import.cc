@@ -7,16 +7,16 @@
 #include "absl/strings/match.h"
 #include "weir/core/graph/signature.h"
 #include "weir/core/graph/unknown_op.h"
+#include "weir/core/import/attrs.h"
+#include "weir/core/import/connector.h"
+#include "weir/core/import/definitions.h"
+#include "weir/core/import/edges.h"
+#include "weir/core/import/nodes.h"
+#include "weir/core/import/order.h"
+#include "weir/core/import/transaction.h"
+#include "weir/core/import/versions.h"
 #include "weir/core/io/function_library.h"
 #include "weir/core/io/graph_io.h"
-#include "weir/core/io/import_attrs.h"
-#include "weir/core/io/import_connector.h"
-#include "weir/core/io/import_definitions.h"
-#include "weir/core/io/import_edges.h"
-#include "weir/core/io/import_nodes.h"
-#include "weir/core/io/import_order.h"
-#include "weir/core/io/import_transaction.h"
-#include "weir/core/io/import_versions.h"
 #include "weir/core/io/proto_values.h"
 #include "weir/proto/graph.pb.h"
 
@@ -35,11 +35,11 @@ std::string ScopePrefix(absl::string_view prefix) {
 // GraphDef or to outputs of the graph (input_map); add the nodes in topological order, lowest
 // position first, so that a sorted GraphDef keeps its order; and close the back edges of loops,
 // which the order ignores. The first two steps need only names, ops and inputs, which are available
-// for all nodes (import_nodes.h). For a serialized GraphDef, the rest of a node is parsed when it
+// for all nodes (nodes.h). For a serialized GraphDef, the rest of a node is parsed when it
 // is added. The only ignored edges are those from a NextIteration to a Merge; nodes that can never
 // be added are part of a cycle, which is an error. Until the end, the graph's name index, function
 // library and unknown ops are unchanged, so a failed import only drops the added nodes and restores
-// the versions (import_transaction.h).
+// the versions (transaction.h).
 class GraphImporter {
  public:
   // `def`: all of the GraphDef but the nodes. `num_bytes`: the size of both.

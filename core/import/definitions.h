@@ -1,5 +1,5 @@
-#ifndef WEIR_CORE_IO_IMPORT_DEFINITIONS_H_
-#define WEIR_CORE_IO_IMPORT_DEFINITIONS_H_
+#ifndef WEIR_CORE_IMPORT_DEFINITIONS_H_
+#define WEIR_CORE_IMPORT_DEFINITIONS_H_
 
 #include <memory>
 #include <optional>
@@ -52,4 +52,4 @@ std::optional<SignatureTypes> TypesByDefinition(const OpDefinition& definition,
 
 }  // namespace weir
 
-#endif  // WEIR_CORE_IO_IMPORT_DEFINITIONS_H_
+#endif  // WEIR_CORE_IMPORT_DEFINITIONS_H_

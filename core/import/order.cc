@@ -1,4 +1,4 @@
-#include "weir/core/io/import_order.h"
+#include "weir/core/import/order.h"
 
 #include <algorithm>
 #include <functional>

@@ -1,5 +1,5 @@
-#ifndef WEIR_CORE_IO_IMPORT_VERSIONS_H_
-#define WEIR_CORE_IO_IMPORT_VERSIONS_H_
+#ifndef WEIR_CORE_IMPORT_VERSIONS_H_
+#define WEIR_CORE_IMPORT_VERSIONS_H_
 
 #include "weir/core/graph/graph.h"
 
@@ -18,4 +18,4 @@ void MergeVersions(const proto::VersionDef& imported, bool graph_is_empty, Graph
 
 }  // namespace weir
 
-#endif  // WEIR_CORE_IO_IMPORT_VERSIONS_H_
+#endif  // WEIR_CORE_IMPORT_VERSIONS_H_

@@ -1,4 +1,4 @@
-#include "weir/core/io/import_versions.h"
+#include "weir/core/import/versions.h"
 
 #include <algorithm>
 

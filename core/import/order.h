@@ -1,10 +1,10 @@
-#ifndef WEIR_CORE_IO_IMPORT_ORDER_H_
-#define WEIR_CORE_IO_IMPORT_ORDER_H_
+#ifndef WEIR_CORE_IMPORT_ORDER_H_
+#define WEIR_CORE_IMPORT_ORDER_H_
 
 #include <vector>
 
 #include "absl/types/span.h"
-#include "weir/core/io/import_edges.h"
+#include "weir/core/import/edges.h"
 
 namespace weir {
 
@@ -16,4 +16,4 @@ absl::StatusOr<std::vector<int>> TopologicalOrder(absl::Span<const NodeHeader> n
 
 }  // namespace weir
 
-#endif  // WEIR_CORE_IO_IMPORT_ORDER_H_
+#endif  // WEIR_CORE_IMPORT_ORDER_H_

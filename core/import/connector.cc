@@ -1,4 +1,4 @@
-#include "weir/core/io/import_connector.h"
+#include "weir/core/import/connector.h"
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_join.h"

@@ -1,4 +1,4 @@
-#include "weir/core/io/import_attrs.h"
+#include "weir/core/import/attrs.h"
 
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"

@@ -1,4 +1,4 @@
-#include "weir/core/io/import_edges.h"
+#include "weir/core/import/edges.h"
 
 #include <algorithm>
 

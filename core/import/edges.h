@@ -1,5 +1,5 @@
-#ifndef WEIR_CORE_IO_IMPORT_EDGES_H_
-#define WEIR_CORE_IO_IMPORT_EDGES_H_
+#ifndef WEIR_CORE_IMPORT_EDGES_H_
+#define WEIR_CORE_IMPORT_EDGES_H_
 
 #include <map>
 #include <string>
@@ -10,7 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "weir/core/graph/graph.h"
-#include "weir/core/io/import_nodes.h"
+#include "weir/core/import/nodes.h"
 
 // The edges of the nodes of a GraphDef. All of it works with names and positions, before any node
 // is added to the graph.
@@ -88,4 +88,4 @@ absl::StatusOr<ImportEdges> ResolveInputs(absl::Span<const NodeHeader> nodes,
 
 }  // namespace weir
 
-#endif  // WEIR_CORE_IO_IMPORT_EDGES_H_
+#endif  // WEIR_CORE_IMPORT_EDGES_H_

@@ -1,4 +1,4 @@
-#include "weir/core/io/import_nodes.h"
+#include "weir/core/import/nodes.h"
 
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"

@@ -1,4 +1,4 @@
-#include "weir/core/io/import_definitions.h"
+#include "weir/core/import/definitions.h"
 
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"

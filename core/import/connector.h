@@ -1,5 +1,5 @@
-#ifndef WEIR_CORE_IO_IMPORT_CONNECTOR_H_
-#define WEIR_CORE_IO_IMPORT_CONNECTOR_H_
+#ifndef WEIR_CORE_IMPORT_CONNECTOR_H_
+#define WEIR_CORE_IMPORT_CONNECTOR_H_
 
 #include <algorithm>
 #include <memory>
@@ -9,7 +9,7 @@
 #include "absl/types/span.h"
 #include "weir/core/graph/graph.h"
 #include "weir/core/graph/signature.h"
-#include "weir/core/io/import_edges.h"
+#include "weir/core/import/edges.h"
 
 namespace weir {
 
@@ -67,4 +67,4 @@ class ImportConnector {
 
 }  // namespace weir
 
-#endif  // WEIR_CORE_IO_IMPORT_CONNECTOR_H_
+#endif  // WEIR_CORE_IMPORT_CONNECTOR_H_

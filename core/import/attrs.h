@@ -1,8 +1,8 @@
-#ifndef WEIR_CORE_IO_IMPORT_ATTRS_H_
-#define WEIR_CORE_IO_IMPORT_ATTRS_H_
+#ifndef WEIR_CORE_IMPORT_ATTRS_H_
+#define WEIR_CORE_IMPORT_ATTRS_H_
 
 #include "absl/strings/string_view.h"
-#include "weir/core/io/import_edges.h"
+#include "weir/core/import/edges.h"
 
 namespace weir::proto {
 class NodeDef;
@@ -32,4 +32,4 @@ absl::Status PrefixColocations(absl::string_view node, absl::string_view prefix,
 
 }  // namespace weir
 
-#endif  // WEIR_CORE_IO_IMPORT_ATTRS_H_
+#endif  // WEIR_CORE_IMPORT_ATTRS_H_

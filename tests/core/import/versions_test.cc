@@ -1,4 +1,4 @@
-#include "weir/core/io/import_versions.h"
+#include "weir/core/import/versions.h"
 
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"

@@ -1,4 +1,4 @@
-#include "weir/core/io/import_attrs.h"
+#include "weir/core/import/attrs.h"
 
 #include "absl/strings/strip.h"
 #include "weir/core/graph/signature.h"

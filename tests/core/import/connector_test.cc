@@ -1,4 +1,4 @@
-#include "weir/core/io/import_connector.h"
+#include "weir/core/import/connector.h"
 
 #include <limits>
 
