@@ -17,13 +17,15 @@ struct Relu : Functor {
     return M::If(M::Lt(x, zero), zero, x);
   }
 };
+// As in TensorFlow, the gradient is multiplied by 0 or 1: an infinite one gives NaN where x is not
+// positive.
 struct ReluGrad : GradientFunctor {
   static constexpr char kOp[] = "ReluGrad";
   static constexpr bool kStage = true;
   using Types = RealNumbers;
   template <class M>
   WEIR_HD static typename M::V Apply(typename M::V dy, typename M::V x) {
-    return M::If(M::Lt(M::Num(0), x), dy, M::Num(0));
+    return M::Mul(dy, M::If(M::Lt(M::Num(0), x), M::Num(1), M::Num(0)));
   }
 };
 struct Relu6 : Functor {
@@ -43,7 +45,7 @@ struct Relu6Grad : GradientFunctor {
   template <class M>
   WEIR_HD static typename M::V Apply(typename M::V dy, typename M::V x) {
     const typename M::V zero = M::Num(0);
-    return M::If(M::Lt(zero, x), M::If(M::Lt(x, M::Num(6)), dy, zero), zero);
+    return M::Mul(dy, M::If(M::Lt(zero, x), M::If(M::Lt(x, M::Num(6)), M::Num(1), zero), zero));
   }
 };
 // exp(x) - 1 where x is negative. It rounds to -1 below -80 in every type.

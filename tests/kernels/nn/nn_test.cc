@@ -13,7 +13,10 @@
 namespace weir {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsNan;
+using testing::Matcher;
 using Sizes = std::vector<int64_t>;
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
@@ -353,6 +356,21 @@ TEST(Activations, ExtremesMatchTensorFlow) {
   EXPECT_EQ((*softplus)[0].data<float>()[0], kInf);
   EXPECT_EQ((*softplus)[0].data<float>()[1], 0);
   EXPECT_EQ((*softplus)[0].data<float>()[2], 100);
+}
+
+// Values are TensorFlow's, which multiplies by a mask.
+TEST(Activations, InfiniteGradientsTimesZeroAreNan) {
+  const Tensor dy = Tensor::Vector<float>({kInf, -kInf, kInf, -1, -1, 2, kInf});
+  const Tensor x = Tensor::Vector<float>({-1, 0, 3, -1, 3, std::nanf(""), 7});
+  for (const char* op : {"ReluGrad", "Relu6Grad"}) {
+    const auto dx = RunFed(op, {dy, x});
+    ASSERT_TRUE(dx.ok()) << dx.status();
+    EXPECT_THAT(
+        (*dx)[0].flat<float>(),
+        ElementsAre(IsNan(), IsNan(), kInf, -0.f, -1, 0,
+                    op == std::string("ReluGrad") ? Matcher<float>(kInf) : Matcher<float>(IsNan())))
+        << op;
+  }
 }
 
 TEST(Activations, GradientsRequireEqualShapes) {
