@@ -9,6 +9,7 @@
 #include "weir/core/tensor/mutex.h"
 #include "weir/kernels/lib/backend.h"
 #include "weir/kernels/lib/variable_access.h"
+#include "weir/ops/framework/mirrored_variable.h"
 #include "weir/session/partial_run.h"
 #include "weir/session/passes/passes.h"
 #include "weir/session/remote_session.h"
@@ -21,18 +22,28 @@
 
 namespace weir {
 
-Fetch::Fetch(const Variable& variable) {
-  if (!variable.valid() || !variable.replicas().empty()) {
-    static_cast<Output&>(*this) = variable;
-    return;
+namespace {
+
+// Returns the read of a variable that all fetches share, and builds it for the first one.
+Output SharedRead(const Variable& v) {
+  if (!v.valid()) return v;
+  VariableInfo& info = *v.info();
+  const bool has_copies = !v.replicas().empty();
+  // Copies that are aggregated are read together; otherwise one copy stands for all.
+  const bool aggregates = has_copies && !InReplicaScope(v.graph()) &&
+                          v.synchronization() == VariableSynchronization::kOnRead;
+  if (has_copies && !aggregates) return ReadReplicas(v, SharedRead);
+  if (info.snapshot.valid() && !has_copies) return info.snapshot;
+  if (!info.fetched.valid()) {
+    const ClearControlDependencies no_controls(v.graph());
+    info.fetched = has_copies ? ReadReplicas(v, SharedRead) : Output(v);
   }
-  VariableInfo& info = *variable.info();
-  if (!info.snapshot.valid() && !info.fetched.valid()) {
-    const ClearControlDependencies no_controls(variable.graph());
-    info.fetched = variable;
-  }
-  static_cast<Output&>(*this) = info.snapshot.valid() ? info.snapshot : info.fetched;
+  return info.fetched;
 }
+
+}  // namespace
+
+Fetch::Fetch(const Variable& variable) : Output(SharedRead(variable)) {}
 
 namespace {
 

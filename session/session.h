@@ -28,7 +28,7 @@ using Feeds = std::vector<Feed>;
 // An element to fetch: a tensor, or a variable, whose value is fetched through the read that was
 // created with it. So fetching a variable adds no node, and works in a finalized graph. A
 // partitioned variable has no such read: the first fetch adds a node that concatenates its parts,
-// and later fetches share it.
+// and later fetches share it; so does one whose copies are aggregated (mirrored_variable.h).
 struct Fetch : public Output {
   // A tensor, a variable, or what converts to a tensor.
   using Output::Output;

@@ -124,6 +124,8 @@ ReplicaScope::ReplicaScope(Graph& graph, int replica, absl::string_view device)
 
 ReplicaScope::~ReplicaScope() { graph_.Extension<CurrentReplica>().index = outer_; }
 
+bool InReplicaScope(Graph& graph) { return graph.Extension<CurrentReplica>().index.has_value(); }
+
 Output ReadReplicas(const Variable& v, const std::function<Output(const Variable&)>& read) {
   if (!v.valid()) return {};
   if (v.replicas().empty()) return read(v);

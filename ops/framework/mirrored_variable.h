@@ -63,8 +63,10 @@ class ReplicaScope {
 Output AssignPerReplica(const Variable& v, const std::vector<TensorArg>& values,
                         const WriteOptions& options = {});
 
-// ---- for variable.cc, variable_writes.cc and saver.cc
+// ---- for variable.cc, variable_writes.cc, saver.cc and session.cc
 
+// True where nodes are built for one replica.
+bool InReplicaScope(Graph& graph);
 // Returns the result of reading `v` in the current scope. `read` reads a copy, or `v` itself if it
 // has no replicas.
 Output ReadReplicas(const Variable& v, const std::function<Output(const Variable&)>& read);

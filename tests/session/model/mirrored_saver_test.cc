@@ -60,5 +60,31 @@ TEST_P(MirroredSaver, CheckpointsHaveTheVariableOnceAndRestoreAllCopies) {
   EXPECT_THAT(values, ElementsAre(5, 5, 3.5, 3.5));
 }
 
+// Fetches, also of aggregated copies and in a replica's scope, share one read.
+TEST_P(MirroredSaver, FetchesAddNodesOnce) {
+  Graph g({.use_resource = GetParam()});
+  const std::vector<std::string> devices = {"/cpu:0", "/cpu:1"};
+  const Variable w = MakeMirroredVariable(g, {1.0}, devices, {.name = "w"});
+  const Variable sum = MakeMirroredVariable(g, {0.0}, devices,
+                                            {.name = "sum",
+                                             .synchronization = VariableSynchronization::kOnRead,
+                                             .aggregation = VariableAggregation::kSum});
+  const Output set = w.Assign({5.0}), count = AssignPerReplica(sum, {{3.0}, {4.0}});
+  const Operation init = GlobalVariablesInitializer(g);
+  Session session = *Session::Create(g);
+  ASSERT_TRUE(session.Run(init).ok());
+  ASSERT_TRUE(session.Run({set, count}).ok());
+  int nodes = 0;
+  for (int i = 0; i < 3; ++i) {
+    const Tensors out = *session.Run({w, sum});
+    EXPECT_EQ(out[0].flat<float>()[0], 5);
+    EXPECT_EQ(out[1].flat<float>()[0], 7);
+    const ReplicaScope scope(g, 1, devices[1]);
+    EXPECT_EQ((*session.Run({sum}))[0].flat<float>()[0], 4);
+    if (i == 0) nodes = g.num_nodes();
+  }
+  EXPECT_EQ(g.num_nodes(), nodes);
+}
+
 }  // namespace
 }  // namespace weir
