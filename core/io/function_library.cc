@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <set>
 
-#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "weir/core/io/graph_io.h"
 #include "weir/core/io/proto_values.h"
 #include "weir/proto/function.pb.h"
-#include "weir/proto/saved_object_graph.pb.h"
 
 namespace weir {
 
@@ -47,41 +45,10 @@ absl::StatusOr<std::shared_ptr<const FunctionLibrary>> FunctionLibrary::Extend(
   return std::shared_ptr<const FunctionLibrary>(std::move(library));
 }
 
-namespace {
-
-// Appends, for each value in a nest, whether it is a tensor. The nest has the depth that the parser
-// of protocol buffers allows.
-void AddLeaves(const proto::StructuredValue& value, std::vector<bool>* is_tensor) {
-  if (value.has_list_value()) {
-    for (const auto& one : value.list_value().values()) AddLeaves(one, is_tensor);
-  } else if (value.has_tuple_value()) {
-    for (const auto& one : value.tuple_value().values()) AddLeaves(one, is_tensor);
-  } else {
-    is_tensor->push_back(!value.has_none_value());
-  }
-}
-
-}  // namespace
-
 std::shared_ptr<const FunctionLibrary> FunctionLibrary::WithCaptures(
-    const FunctionLibrary& base, const proto::SavedObjectGraph& objects) {
+    const FunctionLibrary& base, std::map<std::string, FunctionCaptures, std::less<>> captures) {
   auto library = std::make_shared<FunctionLibrary>(base);
-  for (const auto& [name, function] : objects.concrete_functions()) {
-    const auto is_there = [&](int id) { return id >= 0 && id < objects.nodes_size(); };
-    if (!absl::c_all_of(function.bound_inputs(), is_there)) continue;
-    FunctionCaptures captures;
-    for (const int id : function.bound_inputs()) {
-      const proto::SavedObject& object = objects.nodes(id);
-      if (object.has_captured_tensor()) {
-        const proto::CapturedTensor& tensor = object.captured_tensor();
-        captures.values.push_back({tensor.concrete_function(), tensor.name()});
-      } else {
-        captures.values.push_back({"", "", id});
-      }
-    }
-    AddLeaves(function.output_signature(), &captures.is_tensor);
-    library->captures_.insert_or_assign(name, std::move(captures));
-  }
+  for (auto& [name, own] : captures) library->captures_.insert_or_assign(name, std::move(own));
   return library;
 }
 

@@ -13,7 +13,6 @@
 namespace weir::proto {
 class FunctionDef;
 class FunctionDefLibrary;
-class SavedObjectGraph;
 }  // namespace weir::proto
 
 namespace weir {
@@ -46,11 +45,10 @@ class FunctionLibrary {
   static absl::StatusOr<std::shared_ptr<const FunctionLibrary>> Extend(
       const std::shared_ptr<const FunctionLibrary>& base, absl::string_view bytes);
 
-  // Returns a library that also knows what the functions have captured, as the object graph of a
-  // SavedModel says; nothing is known of a function that refers to an object that is not there.
-  // ToProto does not write captures.
+  // Returns a library that also knows what functions, by name, have captured. ToProto does not
+  // write that.
   static std::shared_ptr<const FunctionLibrary> WithCaptures(
-      const FunctionLibrary& base, const proto::SavedObjectGraph& objects);
+      const FunctionLibrary& base, std::map<std::string, FunctionCaptures, std::less<>> captures);
 
   // Returns null if there is no such function.
   const proto::FunctionDef* FindDef(absl::string_view name) const;

@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <set>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
@@ -179,6 +181,41 @@ absl::Status CheckUnbound(const proto::GraphDef& def, const std::map<std::string
                          ". Must provide these inputs through input_map.");
 }
 
+// Appends, for each value in a nest, whether it is a tensor. The nest has the depth that the parser
+// of protocol buffers allows.
+void AddLeaves(const proto::StructuredValue& value, std::vector<bool>* is_tensor) {
+  if (value.has_list_value()) {
+    for (const auto& one : value.list_value().values()) AddLeaves(one, is_tensor);
+  } else if (value.has_tuple_value()) {
+    for (const auto& one : value.tuple_value().values()) AddLeaves(one, is_tensor);
+  } else {
+    is_tensor->push_back(!value.has_none_value());
+  }
+}
+
+// Returns what the functions of a SavedModel have captured, without those that refer to an object
+// that is not there.
+std::map<std::string, FunctionCaptures, std::less<>> CapturesOf(
+    const proto::SavedObjectGraph& objects) {
+  std::map<std::string, FunctionCaptures, std::less<>> all;
+  for (const auto& [name, function] : objects.concrete_functions()) {
+    const auto is_there = [&](int id) { return id >= 0 && id < objects.nodes_size(); };
+    if (!absl::c_all_of(function.bound_inputs(), is_there)) continue;
+    FunctionCaptures& captures = all[name];
+    for (const int id : function.bound_inputs()) {
+      const proto::SavedObject& object = objects.nodes(id);
+      if (object.has_captured_tensor()) {
+        const proto::CapturedTensor& tensor = object.captured_tensor();
+        captures.values.push_back({tensor.concrete_function(), tensor.name()});
+      } else {
+        captures.values.push_back({"", "", id});
+      }
+    }
+    AddLeaves(function.output_signature(), &captures.is_tensor);
+  }
+  return all;
+}
+
 }  // namespace
 
 absl::StatusOr<MetaGraph> ImportMetaGraph(Graph& graph, const proto::MetaGraphDef& def,
@@ -197,7 +234,8 @@ absl::StatusOr<MetaGraph> ImportMetaGraph(Graph& graph, const proto::MetaGraphDe
     WEIR_RETURN_IF_ERROR(ImportGraphDef(graph, def.graph_def(), import).status());
   }
   if (graph.functions() != nullptr && def.has_object_graph_def())
-    graph.set_functions(FunctionLibrary::WithCaptures(*graph.functions(), def.object_graph_def()));
+    graph.set_functions(
+        FunctionLibrary::WithCaptures(*graph.functions(), CapturesOf(def.object_graph_def())));
   CollectionImporter collections(graph, prefix);
   std::map<std::string, const proto::CollectionDef*> sorted;
   for (const auto& [key, collection] : def.collection_def()) {
