@@ -64,7 +64,6 @@ void RunBinary(void* stream, const GridIndex<2>& grid, const void* x, const void
 template <class F, class T>
 void RunBinaryParam(void* stream, const GridIndex<2>& grid, const void* x, const void* y, void* z,
                     double p) {
-  using C = Wide<T>;
   ForEach(stream, grid.count,
           BinaryParamBody<F, T>{grid, static_cast<const T*>(x), static_cast<const T*>(y),
                                 static_cast<T*>(z), ElementMath<F, T>::Num(p)});

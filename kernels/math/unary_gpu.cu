@@ -45,7 +45,6 @@ void RunUnary(void* stream, const void* x, void* y, int64_t n, double) {
 }
 template <class F, class T>
 void RunUnaryParam(void* stream, const void* x, void* y, int64_t n, double p) {
-  using C = Wide<T>;
   ForEach(stream, n,
           UnaryParamBody<F, T>{static_cast<const T*>(x), static_cast<T*>(y),
                                ElementMath<F, T>::Num(p)});
