@@ -67,7 +67,7 @@ class Emitter {
     plan_.num_dead_slots = slots_.count;
     plan_.placements = std::move(memory_.placements);
     plan_.arenas = std::move(memory_.arenas);
-    plan_.fetch_reset_slots = std::move(releases_.fetch_reset);
+    plan_.moved_fetches = std::move(releases_.moved_fetches);
     plan_.reset_slots = std::move(releases_.reset);
     plan_.dynamic_slots = std::move(releases_.dynamic);
     for (const PlanValue& v : graph_.feeds) {

@@ -61,7 +61,8 @@ struct ReleasePlan {
   std::vector<IndexList> after_loop;     // by loop: at the end of each iteration
   std::vector<IndexList> last_uses;      // by node: Instruction::last_uses
   // As in Plan.
-  std::vector<int32_t> fetch_reset, reset, dynamic;
+  std::vector<int32_t> reset, dynamic;
+  std::vector<uint8_t> moved_fetches;
 };
 
 struct Lowering {

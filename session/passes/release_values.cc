@@ -73,9 +73,11 @@ class ReleasePlanner {
         if (n.is_constant(k)) is_kept_[slots_.of(i, k)] = true;
       }
     }
-    for (const PlanValue& v : graph_.fetches) {
-      if (!is_kept_[slots_.of(v)]) out_.fetch_reset.push_back(slots_.of(v));
-      Keep(slots_.of(v));
+    out_.moved_fetches.assign(graph_.fetches.size(), 0);
+    for (size_t i = graph_.fetches.size(); i-- > 0;) {  // the last fetch of a value may move it
+      const int32_t slot = slots_.of(graph_.fetches[i]);
+      out_.moved_fetches[i] = is_kept_[slot] ? 0 : 1;
+      Keep(slot);
     }
     for (const PlanGraph::Carry& c : graph_.carries) {
       const PlanNode& n = graph_.nodes[c.carry];

@@ -102,10 +102,10 @@ class Plan {
   std::vector<Task> tasks;  // tasks[0] runs first, on the calling thread; often it is the only task
   std::vector<Loop> loops;
   int32_t num_slots = 0;
-  int32_t num_dead_slots = 0;        // one per slot, then one per instruction that may be dead
-  std::vector<int32_t> feed_slots;   // by feed; -1 if the feed is not needed
-  std::vector<int32_t> fetch_slots;  // by fetch
-  std::vector<int32_t> fetch_reset_slots;  // those that are not constants: released once fetched
+  int32_t num_dead_slots = 0;          // one per slot, then one per instruction that may be dead
+  std::vector<int32_t> feed_slots;     // by feed; -1 if the feed is not needed
+  std::vector<int32_t> fetch_slots;    // by fetch
+  std::vector<uint8_t> moved_fetches;  // by fetch: 1 if it takes the value out of its slot
   // slot -> value, set before the first step, in the memory of the device that uses it
   std::vector<std::pair<int32_t, Tensor>> constants;
   std::vector<int32_t> reset_slots;  // released at the end of the step

@@ -793,29 +793,43 @@ void Executor::Fail(ExecutionState& state, const absl::Status& status) {
 }
 
 // Returns the value in memory that outlives the step.
-absl::StatusOr<Tensor> Executor::OwnFetch(const ExecutionState& state, int32_t slot) const {
-  const Tensor& value = state.slots[slot];
+absl::Status Executor::TakeFetch(ExecutionState& state, size_t i, Tensor* fetch) const {
+  const int32_t slot = plan_->fetch_slots[i];
+  Tensor& value = state.slots[slot];
   const int32_t maker = value.buffer() && value.buffer()->transient() ? ProducerOf(slot) : -1;
-  if (maker < 0) return value;
-  absl::StatusOr<Tensor> copy = state.contexts[maker].Own(value);
-  if (copy.ok()) return copy;
-  return AtNode(*plan_->instructions[maker].reported_node, *plan_->instructions[maker].device,
-                copy.status(), state.step.call);
+  if (maker >= 0) {
+    absl::StatusOr<Tensor> copy = state.contexts[maker].Own(value);
+    if (!copy.ok()) {
+      return AtNode(*plan_->instructions[maker].reported_node, *plan_->instructions[maker].device,
+                    copy.status(), state.step.call);
+    }
+    *fetch = *std::move(copy);
+    if (plan_->moved_fetches[i] != 0) value = Tensor();
+  } else if (plan_->moved_fetches[i] != 0) {
+    *fetch = std::move(value);
+  } else {
+    *fetch = value;
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Executor::TakeFetches(ExecutionState& state, Tensors* fetches) const {
-  const size_t count = fetches == nullptr ? 0 : plan_->fetch_slots.size();
-  if (fetches != nullptr) fetches->resize(count);
+  const size_t count = plan_->fetch_slots.size();
+  if (fetches == nullptr) {
+    for (size_t i = 0; i < count; ++i) {
+      if (plan_->moved_fetches[i] != 0) state.slots[plan_->fetch_slots[i]] = Tensor();
+    }
+    return absl::OkStatus();
+  }
+  fetches->resize(count);
   for (size_t i = 0; i < count; ++i) {
-    const int32_t slot = plan_->fetch_slots[i];
-    if (state.dead[slot] != 0) {
+    if (state.dead[plan_->fetch_slots[i]] != 0) {
       return InvalidArgument(
           "Retval[", i,
           "] does not have value: the fetched tensor is in a branch that was not taken");
     }
-    WEIR_ASSIGN_OR_RETURN((*fetches)[i], OwnFetch(state, slot));
+    WEIR_RETURN_IF_ERROR(TakeFetch(state, i, &(*fetches)[i]));
   }
-  for (const int32_t slot : plan_->fetch_reset_slots) state.slots[slot] = Tensor();
   return absl::OkStatus();
 }
 

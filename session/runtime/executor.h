@@ -117,7 +117,7 @@ class Executor {
   std::optional<NodeTrace> BeginTrace(const ExecutionState& state, int32_t instruction) const;
   void EndTrace(ExecutionState& state, int32_t instruction, std::optional<NodeTrace> record) const;
   absl::Status TakeFetches(ExecutionState& state, Tensors* fetches) const;
-  absl::StatusOr<Tensor> OwnFetch(const ExecutionState& state, int32_t slot) const;
+  absl::Status TakeFetch(ExecutionState& state, size_t i, Tensor* fetch) const;
   int32_t ProducerOf(int32_t slot) const;
   absl::Status ArenaError(const Device& device, size_t bytes) const;
 

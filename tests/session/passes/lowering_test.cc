@@ -102,6 +102,14 @@ TEST_F(LoweringTest, LiveRangesEndAtTheLastUser) {
   EXPECT_EQ(live.class_of[lowering_.slots.of(Find(plan, "x"), 0)], -1);  // not computed
 }
 
+TEST_F(LoweringTest, TheLastFetchOfAValueMovesIt) {
+  const Output x = Placeholder(graph_, DT_FLOAT, Shape({10}), "x");
+  const Output a = Sqrt(x, "a"), c = Const(graph_, std::vector<float>(10, 1), "c");
+  PlanGraph plan = Lowerable({x}, {a, c, a}, {Shape({10})});
+  ReleaseValues(plan, env(), lowering_);
+  EXPECT_THAT(lowering_.releases.moved_fetches, ElementsAre(0, 0, 1));
+}
+
 TEST_F(LoweringTest, ValuesOutsideTheArenaAreReleasedAfterTheirLastUse) {
   PlanGraph plan = Chain(1000, 3);
   ReleaseValues(plan, env(), lowering_);  // no memory plan: no arena
@@ -109,7 +117,8 @@ TEST_F(LoweringTest, ValuesOutsideTheArenaAreReleasedAfterTheirLastUse) {
   const ReleasePlan& r = lowering_.releases;
   EXPECT_THAT(r.after[op1], ElementsAre(lowering_.slots.of(op0, 0)));
   EXPECT_THAT(r.last_uses[op1], ElementsAre(lowering_.slots.of(op0, 0)));
-  EXPECT_THAT(r.fetch_reset, ElementsAre(lowering_.slots.of(op2, 0)));
+  EXPECT_THAT(r.moved_fetches, ElementsAre(1));
+  EXPECT_THAT(r.after[op2], IsEmpty());  // fetched
   EXPECT_THAT(r.after_loop, IsEmpty());
 }
 
