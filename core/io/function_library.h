@@ -24,6 +24,7 @@ struct CapturedValue {
   int object = -1;               // an object of the model, such as a variable
   friend bool operator==(const CapturedValue&, const CapturedValue&) = default;
 };
+// What one function has captured, and which of its results are None.
 struct FunctionCaptures {
   std::vector<CapturedValue> values;  // in the order of the last arguments
   // For each result of the Python function, whether it is a tensor; those that are None have no
@@ -81,8 +82,9 @@ class FunctionLibrary {
 
 // Where the nodes of a graph come from that instantiates a function: Graph::Extension.
 struct FunctionOrigin {
-  std::string function, prefix;
-  Outputs args;
+  std::string function;  // empty: the graph instantiates none
+  std::string prefix;    // of the names of its nodes
+  Outputs args;          // as FunctionBody::args
 };
 
 // A function instantiated as a graph for one set of attribute values.
