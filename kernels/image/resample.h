@@ -26,6 +26,20 @@ struct Taps {
   int64_t size() const { return static_cast<int64_t>(begins.size()) - 1; }
 };
 
+// The two pixels between which each pixel of a resized side is interpolated: low + (high - low) *
+// fraction.
+struct Lerp {
+  std::vector<int32_t> low, high;
+  std::vector<float> fraction;
+
+  void Add(int64_t l, int64_t h, float f) {
+    low.push_back(static_cast<int32_t>(l));
+    high.push_back(static_cast<int32_t>(h));
+    fraction.push_back(f);
+  }
+  int64_t size() const { return static_cast<int64_t>(low.size()); }
+};
+
 // The positions of a resized image's pixels in the original.
 struct ResizeGrid {
   bool align_corners = false, half_pixel_centers = false;
@@ -41,6 +55,7 @@ struct ResizeGrid {
 };
 
 // Linear interpolation between the two nearest pixels.
+Lerp BilinearLerp(const ResizeGrid& grid, int64_t original, int64_t resized);
 Taps BilinearTaps(const ResizeGrid& grid, int64_t original, int64_t resized);
 // Cubic convolution (Keys, 1981) over four pixels, with the coefficient -0.75; with half-pixel
 // centers the coefficient is -0.5, and pixels outside the image do not count. Positions are rounded
@@ -65,6 +80,10 @@ struct ImageSize {
 template <class T>
 void Resample(ThreadPool& pool, int64_t batch, const ImageSize& from, const Taps& rows,
               const Taps& columns, const T* in, float* out);
+// The same by interpolation between pixels, with TensorFlow's operations in its order.
+template <class T>
+void ResampleBilinear(ThreadPool& pool, int64_t batch, const ImageSize& from, const Lerp& rows,
+                      const Lerp& columns, const T* in, float* out);
 // Applies the transposed map: from gradients of the resized images to gradients of images of size
 // `to`.
 template <class T>

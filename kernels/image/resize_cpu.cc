@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "weir/kernels/image/image.h"
+#include "weir/kernels/image/image_rows.h"
 #include "weir/kernels/image/resample.h"
 #include "weir/kernels/lib/accumulate.h"
 #include "weir/kernels/lib/arguments.h"
@@ -109,6 +110,28 @@ absl::Status RunGradient(KernelContext& c, const MakeTaps& taps) {
   WEIR_ASSIGN_OR_RETURN(const Taps columns, taps(c, 1, r.image.width, r.resized.width));
   ResampleGradient(c.pool(), r.batch, r.image, rows, columns, c.input_data<float>(0),
                    out->data<T>());
+  return absl::OkStatus();
+}
+
+// Bilinear resizing. As in TensorFlow, an image that keeps its size is only converted.
+template <class T>
+absl::Status ResizeBilinear(KernelContext& c, const ResizeGrid& grid) {
+  WEIR_ASSIGN_OR_RETURN(const Resizing r, ReadForward(c));
+  WEIR_ASSIGN_OR_RETURN(const Shape shape, CheckedShape({r.batch, r.resized.height, r.resized.width,
+                                                         r.image.channels}));
+  WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
+  if (out->num_elements() == 0) return absl::OkStatus();
+  WEIR_RETURN_IF_ERROR(CheckGrid(grid));
+  const T* const in = c.input_data<T>(0);
+  float* const to = out->data<float>();
+  if (r.image.height == r.resized.height && r.image.width == r.resized.width) {
+    c.pool().ParallelFor(out->num_elements(), 0.2, [&](int64_t begin, int64_t end) {
+      image_rows::Widen(DataTypeOf<T>::value, in + begin, end - begin, to + begin);
+    });
+    return absl::OkStatus();
+  }
+  ResampleBilinear(c.pool(), r.batch, r.image, BilinearLerp(grid, r.image.height, r.resized.height),
+                   BilinearLerp(grid, r.image.width, r.resized.width), in, to);
   return absl::OkStatus();
 }
 
@@ -243,6 +266,10 @@ KernelFactory OnGrid(absl::Status (*run)(KernelContext&, const ResizeGrid&)) {
 }
 
 template <class... Ts>
+void AddBilinear(KernelRegistry* r, List<Ts...>) {
+  (r->Add("ResizeBilinear", kCpu, DataTypeOf<Ts>::value, OnGrid(ResizeBilinear<Ts>)), ...);
+}
+template <class... Ts>
 void AddNearest(KernelRegistry* r, List<Ts...>) {
   (r->Add("ResizeNearestNeighbor", kCpu, DataTypeOf<Ts>::value, OnGrid(ResizeNearest)), ...);
 }
@@ -259,7 +286,7 @@ void AddResizeCpu(KernelRegistry* r) {
   const TapsFactory bilinear = [](const KernelInit& init) { return GridTaps(init, BilinearTaps); };
   const TapsFactory bicubic = [](const KernelInit& init) { return GridTaps(init, BicubicTaps); };
   const TapsFactory area = [](const KernelInit& init) { return GridTaps(init, AreaTaps); };
-  AddResampling(r, "ResizeBilinear", PixelTypes{}, bilinear);
+  AddBilinear(r, PixelTypes{});
   AddResampling(r, "ResizeBicubic", PixelTypes{}, bicubic);
   AddResampling(r, "ResizeArea", PixelTypes{}, area);
   AddResampling(r, "ScaleAndTranslate", PixelTypes{}, SampledTaps);
