@@ -1,7 +1,11 @@
+#include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "weir/core/tensor/cancellation.h"
+#include "weir/kernels/image/bilinear_rows.h"
 #include "weir/kernels/image/image.h"
 #include "weir/kernels/lib/arguments.h"
 
@@ -47,7 +51,7 @@ struct Crops {
   const float* boxes;
   const int32_t* indices;
 
-  int64_t pixels() const { return crop_height * crop_width; }
+  int64_t row() const { return width * depth; }  // elements of an image's row
   // Returns the element of pixel (y, x) of box b's image.
   int64_t At(int64_t b, int64_t y, int64_t x) const {
     return ((indices[b] * height + y) * width + x) * depth;
@@ -118,19 +122,65 @@ struct CropOptions {
   float outside = 0;
 };
 
-template <class T>
-void Interpolate(const Crops& k, int64_t b, const Sample& y, const Sample& x, const T* image,
-                 float* to) {
-  const T *top_left = image + k.At(b, y.low, x.low), *top_right = image + k.At(b, y.low, x.high),
-          *bottom_left = image + k.At(b, y.high, x.low),
-          *bottom_right = image + k.At(b, y.high, x.high);
-  for (int64_t d = 0; d < k.depth; ++d) {
-    const float tl = static_cast<float>(top_left[d]), tr = static_cast<float>(top_right[d]),
-                bl = static_cast<float>(bottom_left[d]), br = static_cast<float>(bottom_right[d]);
-    const float top = tl + (tr - tl) * x.fraction, bottom = bl + (br - bl) * x.fraction;
-    to[d] = top + (bottom - top) * y.fraction;
-  }
+// The columns of a crop that are inside the image are consecutive: positions increase or decrease.
+struct Inside {
+  int64_t begin = 0, end = 0;
+};
+Inside InsideOf(const std::vector<Sample>& samples) {
+  const auto inside = [](const Sample& s) { return s.inside; };
+  const auto begin = std::find_if(samples.begin(), samples.end(), inside);
+  const auto end = std::find_if_not(begin, samples.end(), inside);
+  return {begin - samples.begin(), end - samples.begin()};
 }
+
+// Computes rows of one crop; `to` is its first pixel.
+template <class T>
+class Cropper {
+ public:
+  Cropper(const Crops& k, const CropOptions& options, const T* images, int64_t b)
+      : k_(k),
+        options_(options),
+        image_(images + k.At(b, 0, 0)),
+        rows_(k.Rows(b)),
+        columns_(k.Columns(b)),
+        inside_(InsideOf(columns_)) {
+    if (inside_.begin == inside_.end || !options.bilinear) return;
+    Lerp lerp;
+    for (int64_t x = inside_.begin; x < inside_.end; ++x) {
+      lerp.Add(columns_[x].low, columns_[x].high, columns_[x].fraction);
+    }
+    bilinear_.emplace(lerp, k.depth, images + k.batch * k.height * k.row(), false);
+  }
+
+  void Run(int64_t y, float* to) {
+    const Sample& row = rows_[y];
+    const Inside inside = row.inside ? inside_ : Inside();
+    float* const begin = to + inside.begin * k_.depth;
+    float* const end = to + inside.end * k_.depth;
+    std::fill(to, begin, options_.outside);
+    std::fill(end, to + k_.crop_width * k_.depth, options_.outside);
+    if (begin == end) return;
+    if (options_.bilinear) {
+      bilinear_->Interpolate(image_ + row.low * k_.row(), image_ + row.high * k_.row(),
+                             row.fraction, begin);
+      return;
+    }
+    const T* const from = image_ + row.nearest * k_.row();
+    for (int64_t x = inside.begin; x < inside.end; ++x) {
+      const T* const pixel = from + columns_[x].nearest * k_.depth;
+      std::transform(pixel, pixel + k_.depth, to + x * k_.depth,
+                     [](T v) { return static_cast<float>(v); });
+    }
+  }
+
+ private:
+  const Crops& k_;
+  const CropOptions& options_;
+  const T* const image_;
+  const std::vector<Sample> rows_, columns_;
+  const Inside inside_;
+  std::optional<BilinearRows<T>> bilinear_;
+};
 
 template <class T>
 absl::Status CropAndResize(KernelContext& c, const CropOptions& options) {
@@ -148,25 +198,16 @@ absl::Status CropAndResize(KernelContext& c, const CropOptions& options) {
                         CheckedShape({k.count, k.crop_height, k.crop_width, k.depth}));
   WEIR_ASSIGN_OR_RETURN(Tensor * crops, c.AllocateOutput(0, shape));
   if (crops->num_elements() == 0) return absl::OkStatus();
-  const T* pixels = image.data<T>();
-  c.pool().ParallelFor(k.count, 4.0 * static_cast<double>(k.pixels() * k.depth),
+  const T* const pixels = image.data<T>();
+  const int64_t row = k.crop_width * k.depth;
+  c.pool().ParallelFor(k.count * k.crop_height, 0.5 * static_cast<double>(row),
                        [&](int64_t begin, int64_t end) {
-                         for (int64_t b = begin; b < end; ++b) {
-                           const std::vector<Sample> rows = k.Rows(b), columns = k.Columns(b);
-                           float* to = crops->data<float>() + b * k.pixels() * k.depth;
-                           for (const Sample& y : rows) {
-                             for (const Sample& x : columns) {
-                               if (!y.inside || !x.inside) {
-                                 std::fill_n(to, k.depth, options.outside);
-                               } else if (options.bilinear) {
-                                 Interpolate(k, b, y, x, pixels, to);
-                               } else {
-                                 const T* from = pixels + k.At(b, y.nearest, x.nearest);
-                                 for (int64_t d = 0; d < k.depth; ++d)
-                                   to[d] = static_cast<float>(from[d]);
-                               }
-                               to += k.depth;
-                             }
+                         for (int64_t r = begin; r < end;) {
+                           ThrowIfCancelled();
+                           const int64_t b = r / k.crop_height;
+                           Cropper<T> cropper(k, options, pixels, b);
+                           for (; r < std::min(end, (b + 1) * k.crop_height); ++r) {
+                             cropper.Run(r % k.crop_height, crops->data<float>() + r * row);
                            }
                          }
                        });
