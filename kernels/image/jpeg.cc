@@ -199,25 +199,31 @@ absl::Status DecodeJpeg(absl::string_view file, const JpegDecodeOptions& o,
   WEIR_RETURN_IF_ERROR(decoder.ReadHeader());
   WEIR_RETURN_IF_ERROR(Configure(o, &decoder));
   WEIR_RETURN_IF_ERROR(Start(o, &decoder));
+  constexpr int64_t kRows = 4;  // at a time; the library decodes one or two
   const bool cmyk = info.out_color_space == JCS_CMYK;
   const int64_t channels = cmyk ? 3 : info.output_components;
   const int64_t height = o.crop ? o.crop_height : info.output_height,
                 width = o.crop ? o.crop_width : info.output_width, row = width * channels;
   WEIR_ASSIGN_OR_RETURN(uint8_t* const pixels, allocate({1, height, width, channels}));
-  std::vector<JSAMPLE> line(int64_t{info.output_width} * info.output_components);
-  JSAMPLE* samples = line.data();
+  // Rows are decoded into the result, unless they are converted or lack columns at their beginning.
+  const bool direct = !cmyk && info.output_width == width;
+  std::vector<JSAMPLE> line(direct ? 0 : int64_t{info.output_width} * info.output_components);
   int64_t y = 0;
-  for (; y < height; ++y) {
+  while (y < height) {
     ThrowIfCancelled();
+    JSAMPLE* rows[kRows] = {line.data()};
+    const auto most = static_cast<JDIMENSION>(direct ? std::min<int64_t>(kRows, height - y) : 1);
+    for (JDIMENSION i = 0; direct && i < most; ++i) rows[i] = pixels + (y + i) * row;
     JDIMENSION read = 0;
-    WEIR_RETURN_IF_ERROR(decoder.Try([&] { read = jpeg_read_scanlines(&info, &samples, 1); }));
+    WEIR_RETURN_IF_ERROR(decoder.Try([&] { read = jpeg_read_scanlines(&info, rows, most); }));
     if (read == 0) break;
-    const JSAMPLE* from = samples + (info.output_width - width) * info.output_components;
+    const JSAMPLE* from = line.data() + (info.output_width - width) * info.output_components;
     if (cmyk) {
       CmykToRgb(from, width, info.saw_Adobe_marker, pixels + y * row);
-    } else {
+    } else if (!direct) {
       std::memcpy(pixels + y * row, from, row);
     }
+    y += read;
   }
   const float there = static_cast<float>(y) / static_cast<float>(height);
   if (there < std::min(1.0f, o.acceptable_fraction)) {
