@@ -3,6 +3,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "weir/core/tensor/cancellation.h"
+#include "weir/kernels/image/color_rows.h"
 #include "weir/kernels/image/image.h"
 
 // Color conversions: hue, saturation and value of RGB pixels, and adjustments.
@@ -158,6 +160,16 @@ absl::Status Convert(KernelContext& c) {
     return FailedPrecondition("input must have 3 channels but input only has ", in.dim(-1),
                               " channels.");
   }
+  if constexpr (std::is_same_v<T, float>) {
+    WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, in.shape()));
+    const float* const from = in.data<float>();
+    float* const to = out->data<float>();
+    c.pool().ParallelFor(in.num_elements() / 3, 1.5, [&](int64_t begin, int64_t end) {
+      (to_hsv ? color_rows::RgbToHsv : color_rows::HsvToRgb)(from + 3 * begin, end - begin,
+                                                             to + 3 * begin);
+    });
+    return absl::OkStatus();
+  }
   return ForEachColor<T>(c, [](const auto& color) {
     if constexpr (to_hsv) {
       return ToHsv(color);
@@ -190,23 +202,73 @@ absl::Status Adjust(KernelContext& c) {
 
 // ---- contrast: scales the differences from the mean of each image channel
 
-// Computes the channel means over `pixels` pixels.
-template <class T>
-std::vector<float> Means(const T* image, int64_t pixels, int64_t channels) {
-  std::vector<double> sums(channels, 0);
-  for (int64_t p = 0; p < pixels; ++p) {
-    for (int64_t k = 0; k < channels; ++k) {
-      sums[k] += static_cast<double>(image[p * channels + k]);
-    }
+// Images, and how loops over them are cut: into blocks of pixels, so that the sums and the means of
+// a block are consecutive (one of each for every element), and pieces of blocks, for the threads.
+// Both depend on sizes only, so the order of additions does not depend on threads.
+struct ContrastGrid {
+  ContrastGrid(const Tensor& in)
+      : channels(in.dim(-1)), pixels(in.dim(-3) * in.dim(-2)), images(in.num_elements() / size()) {}
+
+  static constexpr int64_t kBlock = 256, kPiece = int64_t{1} << 16;  // elements, about
+
+  int64_t size() const { return pixels * channels; }
+  int64_t block() const {
+    return channels * std::min(pixels, 16 * ((kBlock - 1) / (16 * channels) + 1));
   }
-  std::vector<float> means(channels);
-  for (int64_t k = 0; k < channels; ++k) {
-    means[k] = static_cast<float>(sums[k] / static_cast<double>(pixels));
+  // At least 16 blocks, so that the sums are smaller than the image.
+  int64_t piece() const { return block() * std::max<int64_t>(16, kPiece / block()); }
+  int64_t pieces() const { return (size() + piece() - 1) / piece(); }
+
+  // Calls f(image, piece, first element, number of elements) for blocks of every piece, in order.
+  template <class F>
+  void ForEachBlock(ThreadPool& pool, double cost, const F& f) const {
+    pool.ParallelFor(
+        images * pieces(), cost * static_cast<double>(std::min(piece(), size())),
+        [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) {
+            ThrowIfCancelled();
+            const int64_t first = i % pieces() * piece(), last = std::min(first + piece(), size());
+            for (int64_t at = first; at < last; at += block()) {
+              f(i / pieces(), i, i / pieces() * size() + at, std::min(block(), last - at));
+            }
+          }
+        });
+  }
+
+  const int64_t channels, pixels, images;
+};
+
+template <class T>
+void AddToSums(const T* x, int64_t n, double* sums) {
+  if constexpr (std::is_same_v<T, float>) {
+    color_rows::AddToSums(x, n, sums);
+  } else {
+    for (int64_t i = 0; i < n; ++i) sums[i] += static_cast<double>(x[i]);
+  }
+}
+
+// Returns the means of a block's elements, image after image.
+template <class T>
+std::vector<float> Means(ThreadPool& pool, const ContrastGrid& grid, const T* in) {
+  const int64_t block = grid.block();
+  std::vector<double> sums(grid.images * grid.pieces() * block);
+  grid.ForEachBlock(pool, 0.2, [&](int64_t, int64_t piece, int64_t begin, int64_t n) {
+    AddToSums(in + begin, n, &sums[piece * block]);
+  });
+  std::vector<float> means(grid.images * block);
+  for (int64_t image = 0; image < grid.images; ++image) {
+    const double* const first = &sums[image * grid.pieces() * block];
+    for (int64_t k = 0; k < grid.channels; ++k) {
+      double sum = 0;
+      for (int64_t i = k; i < grid.pieces() * block; i += grid.channels) sum += first[i];
+      const auto mean = static_cast<float>(sum / static_cast<double>(grid.pixels));
+      for (int64_t i = k; i < block; i += grid.channels) means[image * block + i] = mean;
+    }
   }
   return means;
 }
 
-// Applies f(value, mean of its channel) to every element of every image.
+// Calls f(elements, their means, how many, results) for all blocks of all images.
 template <class T, class F>
 absl::Status AroundMeans(KernelContext& c, const F& f) {
   const Tensor &in = c.input(0), &factor = c.input(1);
@@ -214,26 +276,22 @@ absl::Status AroundMeans(KernelContext& c, const F& f) {
   WEIR_RETURN_IF_ERROR(CheckScalar(factor, "contrast_factor"));
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, in.shape()));
   if (in.num_elements() == 0) return absl::OkStatus();
-  const int64_t channels = in.dim(-1), pixels = in.dim(-3) * in.dim(-2), size = pixels * channels;
-  c.pool().ParallelFor(in.num_elements() / size, 2.0 * static_cast<double>(size),
-                       [&](int64_t begin, int64_t end) {
-                         for (int64_t image = begin; image < end; ++image) {
-                           const T* from = in.data<T>() + image * size;
-                           float* to = out->data<float>() + image * size;
-                           const std::vector<float> means = Means(from, pixels, channels);
-                           for (int64_t i = 0; i < size; ++i) {
-                             to[i] = f(static_cast<float>(from[i]), means[i % channels]);
-                           }
-                         }
-                       });
+  const ContrastGrid grid(in);
+  const T* const from = in.data<T>();
+  float* const to = out->data<float>();
+  const std::vector<float> means = Means(c.pool(), grid, from);
+  grid.ForEachBlock(c.pool(), 0.3, [&](int64_t image, int64_t, int64_t begin, int64_t n) {
+    f(from + begin, &means[image * grid.block()], n, to + begin);
+  });
   return absl::OkStatus();
 }
 
 absl::Status AdjustContrastV2(KernelContext& c) {
   WEIR_RETURN_IF_ERROR(CheckScalar(c.input(1), "contrast_factor"));
   const float factor = c.input(1).scalar<float>();
-  return AroundMeans<float>(c,
-                            [factor](float x, float mean) { return mean + factor * (x - mean); });
+  return AroundMeans<float>(c, [factor](const float* x, const float* means, int64_t n, float* out) {
+    color_rows::ScaleDifferences(x, means, factor, n, out);
+  });
 }
 
 template <class T>
@@ -242,8 +300,11 @@ absl::Status AdjustContrast(KernelContext& c) {
   for (int i = 1; i < 4; ++i) WEIR_RETURN_IF_ERROR(CheckScalar(c.input(i), names[i - 1]));
   const float factor = c.input(1).scalar<float>(), low = c.input(2).scalar<float>(),
               high = c.input(3).scalar<float>();
-  return AroundMeans<T>(c, [=](float x, float mean) {
-    return std::max(std::min((x - mean) * factor + mean, high), low);
+  return AroundMeans<T>(c, [=](const T* x, const float* means, int64_t n, float* out) {
+    for (int64_t i = 0; i < n; ++i) {
+      const float scaled = (static_cast<float>(x[i]) - means[i]) * factor + means[i];
+      out[i] = std::max(std::min(scaled, high), low);
+    }
   });
 }
 
