@@ -7,6 +7,7 @@
 #include "weir/core/tensor/cancellation.h"
 #include "weir/kernels/image/bilinear_rows.h"
 #include "weir/kernels/image/image.h"
+#include "weir/kernels/image/image_rows.h"
 #include "weir/kernels/lib/arguments.h"
 
 // Crops image regions and resizes them to one size (the region pooling of Mask R-CNN, He et al.,
@@ -133,6 +134,15 @@ Inside InsideOf(const std::vector<Sample>& samples) {
   return {begin - samples.begin(), end - samples.begin()};
 }
 
+// Returns the interpolation of the columns that are inside the image.
+Lerp LerpOf(const std::vector<Sample>& columns, const Inside& inside) {
+  Lerp lerp;
+  for (int64_t x = inside.begin; x < inside.end; ++x) {
+    lerp.Add(columns[x].low, columns[x].high, columns[x].fraction);
+  }
+  return lerp;
+}
+
 // Computes rows of one crop; `to` is its first pixel.
 template <class T>
 class Cropper {
@@ -145,11 +155,8 @@ class Cropper {
         columns_(k.Columns(b)),
         inside_(InsideOf(columns_)) {
     if (inside_.begin == inside_.end || !options.bilinear) return;
-    Lerp lerp;
-    for (int64_t x = inside_.begin; x < inside_.end; ++x) {
-      lerp.Add(columns_[x].low, columns_[x].high, columns_[x].fraction);
-    }
-    bilinear_.emplace(lerp, k.depth, images + k.batch * k.height * k.row(), false);
+    bilinear_.emplace(LerpOf(columns_, inside_), k.depth, images + k.batch * k.height * k.row(),
+                      false);
   }
 
   void Run(int64_t y, float* to) {
@@ -214,7 +221,67 @@ absl::Status CropAndResize(KernelContext& c, const CropOptions& options) {
   return absl::OkStatus();
 }
 
-// Boxes may overlap, so this is sequential.
+// Adds the gradients of one box's crop to rows [begin, end) of its image. `grads` and `image` are
+// those of the box.
+template <class T>
+class CropScatter {
+ public:
+  CropScatter(const Crops& k, const CropOptions& options, int64_t b)
+      : k_(k),
+        options_(options),
+        rows_(k.Rows(b)),
+        columns_(k.Columns(b)),
+        inside_(InsideOf(columns_)),
+        lerp_(LerpOf(columns_, inside_)) {}
+
+  void Run(const float* grads, T* image, int64_t begin, int64_t end) const {
+    for (size_t i = 0; i < rows_.size(); ++i) {
+      const Sample& y = rows_[i];
+      if (!y.inside) continue;
+      const float* const from = grads + (i * k_.crop_width + inside_.begin) * k_.depth;
+      const auto add = [&](int64_t row, float weight) {
+        if (row >= begin && row < end) AddRow(from, weight, image + row * k_.row());
+      };
+      if (options_.bilinear) {
+        add(y.low, 1 - y.fraction);
+        add(y.high, y.fraction);
+      } else {
+        add(y.nearest, 1);
+      }
+    }
+  }
+
+ private:
+  void AddRow(const float* grads, float weight, T* row) const {
+    if constexpr (std::is_same_v<T, float>) {
+      if (options_.bilinear) {
+        return image_rows::AddToColumns(lerp_, k_.depth, grads, weight, row);
+      }
+    }
+    for (int64_t x = inside_.begin; x < inside_.end; ++x, grads += k_.depth) {
+      const Sample& column = columns_[x];
+      if (options_.bilinear) {
+        AddPixel(grads, weight * (1 - column.fraction), row + column.low * k_.depth);
+        AddPixel(grads, weight * column.fraction, row + column.high * k_.depth);
+      } else {
+        AddPixel(grads, 1, row + column.nearest * k_.depth);
+      }
+    }
+  }
+
+  void AddPixel(const float* grad, float weight, T* to) const {
+    for (int64_t d = 0; d < k_.depth; ++d) to[d] += static_cast<T>(weight * grad[d]);
+  }
+
+  const Crops& k_;
+  const CropOptions& options_;
+  const std::vector<Sample> rows_, columns_;
+  const Inside inside_;
+  const Lerp lerp_;
+};
+
+// Boxes may overlap. Threads divide the rows of the images, and each goes through the boxes in
+// order, so an element's sum is always the same.
 template <class T>
 absl::Status GradImage(KernelContext& c, const CropOptions& options) {
   const Tensor &grads = c.input(0), &size = c.input(3);
@@ -229,29 +296,21 @@ absl::Status GradImage(KernelContext& c, const CropOptions& options) {
   WEIR_RETURN_IF_ERROR(ReadBoxes(c, 1, &k));
   WEIR_RETURN_IF_ERROR(CheckGrads(grads, k));
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
-  T* image = out->data<T>();
-  std::fill_n(image, out->num_elements(), T(0));
-  const float* grad = grads.data<float>();
-  const auto add = [&](int64_t b, int64_t y, int64_t x, float weight) {
-    T* to = image + k.At(b, y, x);
-    for (int64_t d = 0; d < k.depth; ++d) to[d] += static_cast<T>(weight * grad[d]);
-  };
-  for (int64_t b = 0; b < k.count; ++b) {
-    const std::vector<Sample> rows = k.Rows(b), columns = k.Columns(b);
-    for (const Sample& y : rows) {
-      for (const Sample& x : columns) {
-        if (y.inside && x.inside && options.bilinear) {
-          add(b, y.low, x.low, (1 - y.fraction) * (1 - x.fraction));
-          add(b, y.low, x.high, (1 - y.fraction) * x.fraction);
-          add(b, y.high, x.low, y.fraction * (1 - x.fraction));
-          add(b, y.high, x.high, y.fraction * x.fraction);
-        } else if (y.inside && x.inside) {
-          add(b, y.nearest, x.nearest, 1);
-        }
-        grad += k.depth;
-      }
+  if (out->num_elements() == 0) return absl::OkStatus();
+  const int64_t crop = k.crop_height * k.crop_width * k.depth;
+  const double cost = 0.1 * static_cast<double>(k.row()) +
+                      static_cast<double>(k.count * crop) / static_cast<double>(k.batch * k.height);
+  c.pool().ParallelFor(k.batch * k.height, cost, [&](int64_t begin, int64_t end) {
+    std::fill(out->data<T>() + begin * k.row(), out->data<T>() + end * k.row(), T(0));
+    for (int64_t b = 0; b < k.count; ++b) {
+      ThrowIfCancelled();
+      const int64_t first = k.indices[b] * k.height;
+      if (first >= end || first + k.height <= begin) continue;
+      CropScatter<T>(k, options, b)
+          .Run(grads.data<float>() + b * crop, out->data<T>() + first * k.row(), begin - first,
+               end - first);
     }
-  }
+  });
   return absl::OkStatus();
 }
 

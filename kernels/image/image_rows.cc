@@ -148,6 +148,41 @@ void LerpBoth(const Lerp& columns, int64_t channels, const float* HWY_RESTRICT t
   }
 }
 
+// Adds multiples of channels from `begin` on, in whole vectors, to two pixels, which may be the
+// same; returns the channel after the last.
+template <class D>
+HWY_INLINE int64_t AddChannels(D d, const float* HWY_RESTRICT grads, float low_weight,
+                               float high_weight, int64_t begin, int64_t channels, float* low,
+                               float* high) {
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto to_low = hn::Set(d, low_weight), to_high = hn::Set(d, high_weight);
+  int64_t c = begin;
+  for (; c + lanes <= channels; c += lanes) {
+    const auto grad = hn::LoadU(d, grads + c);
+    hn::StoreU(hn::Add(hn::LoadU(d, low + c), hn::Mul(to_low, grad)), d, low + c);
+    hn::StoreU(hn::Add(hn::LoadU(d, high + c), hn::Mul(to_high, grad)), d, high + c);
+  }
+  return c;
+}
+
+void AddAlong(const Lerp& columns, int64_t channels, const float* HWY_RESTRICT grads, float weight,
+              float* row) {
+  for (int64_t x = 0; x < columns.size(); ++x, grads += channels) {
+    float* const low = row + columns.low[x] * channels;
+    float* const high = row + columns.high[x] * channels;
+    const float low_weight = weight * (1 - columns.fraction[x]),
+                high_weight = weight * columns.fraction[x];
+    int64_t c = AddChannels(hn::ScalableTag<float>(), grads, low_weight, high_weight, 0, channels,
+                            low, high);
+    c = AddChannels(hn::CappedTag<float, 4>(), grads, low_weight, high_weight, c, channels, low,
+                    high);
+    for (; c < channels; ++c) {
+      low[c] += low_weight * grads[c];
+      high[c] += high_weight * grads[c];
+    }
+  }
+}
+
 // Calls add(k) for k from begin to end, in order.
 template <class F>
 HWY_INLINE void ForTaps(int64_t begin, int64_t end, const F& add) {
@@ -294,6 +329,7 @@ HWY_EXPORT(MixAlongF64);
 HWY_EXPORT(LerpAlong);
 HWY_EXPORT(LerpAcross);
 HWY_EXPORT(LerpBoth);
+HWY_EXPORT(AddAlong);
 
 void Widen(DataType type, const void* row, int64_t n, float* out) {
   HWY_DYNAMIC_DISPATCH(WidenAny)(type, row, n, out);
@@ -308,6 +344,11 @@ void LerpRows(const float* top, const float* bottom, float fraction, int64_t n, 
 void LerpPixels(const Lerp& columns, int64_t channels, const float* top, const float* bottom,
                 float fraction, bool stream, float* out) {
   HWY_DYNAMIC_DISPATCH(LerpBoth)(columns, channels, top, bottom, fraction, stream, out);
+}
+
+void AddToColumns(const Lerp& columns, int64_t channels, const float* grads, float weight,
+                  float* row) {
+  HWY_DYNAMIC_DISPATCH(AddAlong)(columns, channels, grads, weight, row);
 }
 
 void MixRows(DataType type, const void* image, int64_t n, const Taps& rows, int64_t y, float* out) {

@@ -34,6 +34,11 @@ void LerpRows(const float* top, const float* bottom, float fraction, int64_t n, 
 void LerpPixels(const Lerp& columns, int64_t channels, const float* top, const float* bottom,
                 float fraction, bool stream, float* out);
 
+// The transposed map of LerpColumns, for pixels without padding: adds `weight` times the gradients
+// of pixels between columns to the gradients of a row.
+void AddToColumns(const Lerp& columns, int64_t channels, const float* grads, float weight,
+                  float* row);
+
 // The weighted sum of rows of `image`, of n elements each: the taps of row y of the result. Sums in
 // double are of floats only.
 void MixRows(DataType type, const void* image, int64_t n, const Taps& rows, int64_t y, float* out);

@@ -259,5 +259,45 @@ TEST(Resize, CropsHaveTensorFlowsBits) {
   TestCrops<double>(Shape({2, 9, 12, 3}), 6, 4);
 }
 
+// Overlapping boxes of two images, one of them flipped and partly outside.
+TEST(Resize, CropGradientsScatter) {
+  const float boxes[] = {0, 0, 1, 1, 0.1f, 0.2f, 0.8f, 0.9f, 0.9f, 0.7f, -0.2f, 0.1f};
+  constexpr int64_t kHeight = 7, kWidth = 10, kRows = 6, kColumns = 13;
+  for (const int64_t channels : kChannels) {
+    const Tensor grads = Pixels<float>(Shape({3, kRows, kColumns, channels}), 5);
+    std::vector<double> want(2 * kHeight * kWidth * channels);
+    for (int64_t i = 0; i < grads.num_elements(); ++i) {
+      const int64_t c = i % channels, x = i / channels % kColumns,
+                    y = i / channels / kColumns % kRows, b = i / channels / kColumns / kRows;
+      const float* box = boxes + 4 * b;
+      const Point py = CropPoint(box[0], box[2], y, kRows, kHeight),
+                  px = CropPoint(box[1], box[3], x, kColumns, kWidth);
+      if (py.low < 0 || px.low < 0) continue;
+      const auto add = [&](int64_t row, int64_t column, double weight) {
+        want[((b % 2 * kHeight + row) * kWidth + column) * channels + c] +=
+            weight * grads.data<float>()[i];
+      };
+      add(py.low, px.low, (1.0 - py.fraction) * (1.0 - px.fraction));
+      add(py.low, px.high, (1.0 - py.fraction) * px.fraction);
+      add(py.high, px.low, py.fraction * (1.0 - px.fraction));
+      add(py.high, px.high, static_cast<double>(py.fraction) * px.fraction);
+    }
+    const Tensor size =
+        Tensor::Of<int32_t>(Shape({4}), {2, kHeight, kWidth, static_cast<int32_t>(channels)});
+    for (const DataType type : {DT_FLOAT, DT_DOUBLE}) {
+      const auto got = RunFed("CropAndResizeGradImage",
+                              {grads, Tensor::Of<float>(Shape({3, 4}), boxes),
+                               Tensor::Of<int32_t>(Shape({3}), {0, 1, 0}), size},
+                              {{"T", type}});
+      ASSERT_TRUE(got.ok()) << got.status();
+      for (size_t i = 0; i < want.size(); ++i) {
+        const double value =
+            type == DT_FLOAT ? (*got)[0].data<float>()[i] : (*got)[0].data<double>()[i];
+        ASSERT_NEAR(value, want[i], 2e-3) << channels << " channels, element " << i;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace weir
