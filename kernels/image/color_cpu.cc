@@ -3,6 +3,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "weir/core/tensor/cancellation.h"
 #include "weir/kernels/image/color_rows.h"
 #include "weir/kernels/image/image.h"
@@ -150,6 +151,18 @@ absl::Status ForEachColor(KernelContext& c, const F& f) {
   return absl::OkStatus();
 }
 
+// Calls run(pixels, how many, results) for runs of pixels.
+absl::Status InRows(KernelContext& c, absl::FunctionRef<void(const float*, int64_t, float*)> run) {
+  const Tensor& in = c.input(0);
+  WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, in.shape()));
+  const float* const from = in.data<float>();
+  float* const to = out->data<float>();
+  c.pool().ParallelFor(in.num_elements() / 3, 1.5, [&](int64_t begin, int64_t end) {
+    run(from + 3 * begin, end - begin, to + 3 * begin);
+  });
+  return absl::OkStatus();
+}
+
 template <class T, bool to_hsv>
 absl::Status Convert(KernelContext& c) {
   const Tensor& in = c.input(0);
@@ -161,14 +174,7 @@ absl::Status Convert(KernelContext& c) {
                               " channels.");
   }
   if constexpr (std::is_same_v<T, float>) {
-    WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, in.shape()));
-    const float* const from = in.data<float>();
-    float* const to = out->data<float>();
-    c.pool().ParallelFor(in.num_elements() / 3, 1.5, [&](int64_t begin, int64_t end) {
-      (to_hsv ? color_rows::RgbToHsv : color_rows::HsvToRgb)(from + 3 * begin, end - begin,
-                                                             to + 3 * begin);
-    });
-    return absl::OkStatus();
+    return InRows(c, to_hsv ? color_rows::RgbToHsv : color_rows::HsvToRgb);
   }
   return ForEachColor<T>(c, [](const auto& color) {
     if constexpr (to_hsv) {
@@ -195,9 +201,14 @@ absl::Status Adjust(KernelContext& c) {
   if (in.dim(-1) != 3) {
     return InvalidArgument("input must have 3 channels but instead has ", in.dim(-1), " channels.");
   }
-  return ForEachColor<float>(c, [amount = by.scalar<float>()](const Color<float>& color) {
-    return adjust(color, amount);
-  });
+  const float amount = by.scalar<float>();
+  if (adjust == RotateHue && std::abs(amount) < 1) {
+    return InRows(c, [amount](const float* from, int64_t n, float* to) {
+      color_rows::RotateHue(from, amount, n, to);
+    });
+  }
+  return ForEachColor<float>(c,
+                             [amount](const Color<float>& color) { return adjust(color, amount); });
 }
 
 // ---- contrast: scales the differences from the mean of each image channel

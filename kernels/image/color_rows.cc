@@ -79,11 +79,51 @@ HWY_INLINE Color ToRgb(const Color& c) {
           part(hn::Sub(Num(2), distance(4)))};
 }
 
+HWY_INLINE hn::Mask<D> IsEither(V v, float a, float b) {
+  return hn::Or(hn::Eq(v, Num(a)), hn::Eq(v, Num(b)));
+}
+
+// As ExtremesOf, RotateHue and ColorInSector in color_cpu.cc; a hue that is not a number is in no
+// sector. Between -6 and 12 the remainder of a division by 6 is one exact addition.
+HWY_INLINE Color Rotated(const Color& c, float turns) {
+  const V red = c.first, green = c.second, blue = c.third;
+  const auto rises = hn::Lt(red, green);
+  const V high = hn::IfThenElse(rises, green, red), low = hn::IfThenElse(rises, red, green);
+  const auto below = hn::Lt(blue, low), above = hn::Gt(blue, high);
+  const V largest = hn::IfThenElse(above, blue, high), smallest = hn::IfThenElse(below, blue, low);
+  const V middle = hn::IfThenElse(below, low, hn::IfThenElse(above, high, blue));
+  const auto by = [&](float one, float two, float three) HWY_ATTR {
+    return hn::IfThenElse(below, Num(one), hn::IfThenElse(above, Num(two), Num(three)));
+  };
+  const V sector = hn::IfThenElse(rises, by(1, 3, 2), by(0, 4, 5));
+  const V range = hn::Sub(largest, smallest), ratio = hn::Div(hn::Sub(middle, smallest), range);
+  const auto is_even = hn::Or(IsEither(sector, 0, 2), hn::Eq(sector, Num(4)));
+  const V turned = hn::Add(sector, hn::IfThenElse(is_even, ratio, hn::Sub(Num(1), ratio)));
+  V hue = hn::Add(hn::IfThenZeroElse(hn::Eq(largest, smallest), turned), Num(turns * 6));
+  hue = hn::IfThenElse(hn::Ge(hue, Num(6)), hn::Sub(hue, Num(6)), hue);
+  hue = hn::IfThenElse(hn::Lt(hue, Num(0)), hn::Add(hue, Num(6)), hue);
+  hue = hn::IfThenElse(hn::Ge(hue, Num(6)), hn::Sub(hue, Num(6)), hue);
+  const V to = hn::Trunc(hue), rest = hn::Sub(hue, to);
+  const auto is_odd = hn::Or(IsEither(to, 1, 3), hn::Eq(to, Num(5)));
+  const V share = hn::IfThenElse(is_odd, hn::Sub(Num(1), rest), rest);
+  const V between = hn::Add(smallest, hn::Mul(share, range));
+  const auto pick = [&](hn::Mask<D> first, V a, hn::Mask<D> second, V b, V other) HWY_ATTR {
+    return hn::IfThenElse(first, a, hn::IfThenElse(second, b, other));
+  };
+  return {pick(IsEither(to, 1, 4), between, IsEither(to, 2, 3), smallest, largest),
+          pick(IsEither(to, 1, 2), largest, IsEither(to, 0, 3), between, smallest),
+          pick(IsEither(to, 0, 1), smallest, IsEither(to, 3, 4), largest, between)};
+}
+
 void HsvOf(const float* rgb, int64_t n, float* hsv) {
   ForEachColor(rgb, n, hsv, [](const Color& c) HWY_ATTR { return ToHsv(c); });
 }
 void RgbOf(const float* hsv, int64_t n, float* rgb) {
   ForEachColor(hsv, n, rgb, [](const Color& c) HWY_ATTR { return ToRgb(c); });
+}
+
+void Rotate(const float* rgb, float turns, int64_t n, float* out) {
+  ForEachColor(rgb, n, out, [turns](const Color& c) HWY_ATTR { return Rotated(c, turns); });
 }
 
 void AddDoubles(const float* HWY_RESTRICT x, int64_t n, double* HWY_RESTRICT sums) {
@@ -119,11 +159,15 @@ namespace weir::color_rows {
 
 HWY_EXPORT(HsvOf);
 HWY_EXPORT(RgbOf);
+HWY_EXPORT(Rotate);
 HWY_EXPORT(AddDoubles);
 HWY_EXPORT(Scale);
 
 void RgbToHsv(const float* rgb, int64_t n, float* hsv) { HWY_DYNAMIC_DISPATCH(HsvOf)(rgb, n, hsv); }
 void HsvToRgb(const float* hsv, int64_t n, float* rgb) { HWY_DYNAMIC_DISPATCH(RgbOf)(hsv, n, rgb); }
+void RotateHue(const float* rgb, float turns, int64_t n, float* out) {
+  HWY_DYNAMIC_DISPATCH(Rotate)(rgb, turns, n, out);
+}
 void AddToSums(const float* x, int64_t n, double* sums) {
   HWY_DYNAMIC_DISPATCH(AddDoubles)(x, n, sums);
 }

@@ -13,6 +13,9 @@ namespace weir::color_rows {
 void RgbToHsv(const float* rgb, int64_t n, float* hsv);
 void HsvToRgb(const float* hsv, int64_t n, float* rgb);
 
+// Rotates the hue of n pixels by a part of a turn, between -1 and 1 (exclusive).
+void RotateHue(const float* rgb, float turns, int64_t n, float* out);
+
 // sums[i] += x[i] for n elements.
 void AddToSums(const float* x, int64_t n, double* sums);
 // out[i] = means[i] + factor * (x[i] - means[i]) for n elements.

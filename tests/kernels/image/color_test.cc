@@ -1,4 +1,5 @@
 #include <cmath>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -57,6 +58,42 @@ TEST(Color, ConversionsOfNan) {
       Shape({4, 3}), {nan, 0.5f, 0.25f, 0.5f, nan, 0.25f, 0.5f, 0.75f, nan, nan, nan, nan});
   ExpectAsDoubles("RGBToHSV", in);
   ExpectAsDoubles("HSVToRGB", in);
+}
+
+// Rotates hues by way of HSV in double; all six sectors meet all others.
+TEST(Color, HueOfAnyNumberOfPixels) {
+  for (const int64_t n : {1, 3, 8, 17, 1000}) {
+    const Tensor in = Numbers(Shape({1, n, 3}), 6);
+    Tensor wide(DT_DOUBLE, in.shape());
+    for (int64_t i = 0; i < 3 * n; ++i) wide.data<double>()[i] = in.data<float>()[i];
+    for (const float turns : {-0.99f, -0.4f, 0.0f, 0.25f, 0.8f, 1.7f}) {
+      Tensor hsv = (*RunFed("RGBToHSV", {wide}))[0];
+      for (int64_t i = 0; i < 3 * n; i += 3) {
+        const double hue = hsv.data<double>()[i] + turns;
+        hsv.data<double>()[i] = hue - std::floor(hue);
+      }
+      const Tensor want = (*RunFed("HSVToRGB", {hsv}))[0];
+      const auto got = RunFed("AdjustHue", {in, Tensor::Scalar<float>(turns)});
+      ASSERT_TRUE(got.ok()) << got.status();
+      for (int64_t i = 0; i < 3 * n; ++i) {
+        ASSERT_NEAR((*got)[0].data<float>()[i], want.data<double>()[i], 1e-5)
+            << turns << " turns, element " << i;
+      }
+    }
+  }
+}
+
+// As TensorFlow, which keeps the extremes of a pixel whose hue is no number.
+TEST(Color, HueOfNan) {
+  const float nan = std::nanf(""), inf = std::numeric_limits<float>::infinity();
+  const Tensor in =
+      Tensor::Of<float>(Shape({1, 4, 3}), {0.5f, nan, 0.25f, inf, 1, 2, nan, 1, 2, 1, 1, 1});
+  const Tensor out = (*RunFed("AdjustHue", {in, Tensor::Scalar<float>(0.25f)}))[0];
+  const Tensor scalar = (*RunFed("AdjustHue", {in, Tensor::Scalar<float>(1.25f)}))[0];
+  for (int64_t i = 0; i < 12; ++i) {
+    const float x = out.data<float>()[i], y = scalar.data<float>()[i];
+    EXPECT_TRUE(x == y || (std::isnan(x) && std::isnan(y))) << x << " " << y << " at " << i;
+  }
 }
 
 // Sizes of one block, several, and several pieces.
