@@ -143,7 +143,7 @@ Lerp LerpOf(const std::vector<Sample>& columns, const Inside& inside) {
   return lerp;
 }
 
-// Computes rows of one crop; `to` is its first pixel.
+// Computes the rows of one crop.
 template <class T>
 class Cropper {
  public:
@@ -221,8 +221,8 @@ absl::Status CropAndResize(KernelContext& c, const CropOptions& options) {
   return absl::OkStatus();
 }
 
-// Adds the gradients of one box's crop to rows [begin, end) of its image. `grads` and `image` are
-// those of the box.
+// Adds the gradients of one box's crop to rows [begin, end) of its image. `grads` and `image` begin
+// at those of the box.
 template <class T>
 class CropScatter {
  public:
