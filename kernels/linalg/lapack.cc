@@ -13,6 +13,7 @@ extern "C" {
   void p##getrf_(const int*, const int*, T*, const int*, int*, int*);                             \
   void p##getrs_(const char*, const int*, const int*, const T*, const int*, const int*, T*,       \
                  const int*, int*, size_t);                                                       \
+  void p##getri_(const int*, T*, const int*, const int*, T*, const int*, int*);                   \
   void p##potrf_(const char*, const int*, T*, const int*, int*, size_t);                          \
   void p##geqrf_(const int*, const int*, T*, const int*, T*, T*, const int*, int*);               \
   void p##trsm_(const char*, const char*, const char*, const char*, const int*, const int*,       \
@@ -70,6 +71,7 @@ struct Routines;
 #define WEIR_ROUTINES(p, unitary, self_adjoint)     \
   static constexpr auto getrf = p##getrf_;          \
   static constexpr auto getrs = p##getrs_;          \
+  static constexpr auto getri = p##getri_;          \
   static constexpr auto potrf = p##potrf_;          \
   static constexpr auto geqrf = p##geqrf_;          \
   static constexpr auto trsm = p##trsm_;            \
@@ -135,6 +137,15 @@ void LuSolve(Form form, int n, int columns, const T* lu, const int* pivots, T* b
 }
 
 template <class T>
+void LuInverse(int n, T* lu, const int* pivots) {
+  int info = 0;
+  constexpr int kPanel = 64;
+  std::vector<T> work(static_cast<size_t>(n) * kPanel);
+  const int size = static_cast<int>(work.size());
+  Routines<T>::getri(&n, lu, &n, pivots, work.data(), &size, &info);
+}
+
+template <class T>
 void TriangularSolve(Triangle triangle, Form form, int n, int columns, const T* a, T* b) {
   const T one(1);
   Routines<T>::trsm("L", Letter(triangle), Letter(form), "N", &n, &columns, &one, a, &n, b, &n, 1,
@@ -148,20 +159,24 @@ int CholeskyFactor(int n, T* a) {
   return info;
 }
 
+// The workspace that the QR decomposition uses: its panels have up to 32 columns. (To ask for the
+// size takes as long as to factor a small matrix.)
+constexpr size_t kQrPanel = 32;
+
 template <class T>
 void QrFactor(int m, int n, T* a, T* tau) {
-  WithWork<T>([&](T* work, int size) {
-    int info = 0;
-    Routines<T>::geqrf(&m, &n, a, &m, tau, work, &size, &info);
-  });
+  int info = 0;
+  std::vector<T> work(kQrPanel * static_cast<size_t>(n));
+  const int size = static_cast<int>(work.size());
+  Routines<T>::geqrf(&m, &n, a, &m, tau, work.data(), &size, &info);
 }
 
 template <class T>
 void QrUnitary(int m, int columns, int reflections, T* a, const T* tau) {
-  WithWork<T>([&](T* work, int size) {
-    int info = 0;
-    Routines<T>::ungqr(&m, &columns, &reflections, a, &m, tau, work, &size, &info);
-  });
+  int info = 0;
+  std::vector<T> work(kQrPanel * static_cast<size_t>(columns));
+  const int size = static_cast<int>(work.size());
+  Routines<T>::ungqr(&m, &columns, &reflections, a, &m, tau, work.data(), &size, &info);
 }
 
 template <class T>
@@ -306,6 +321,7 @@ void Multiply(Form form_a, Form form_b, int m, int n, int k, const T* a, const T
 #define WEIR_INSTANTIATE(T)                                                          \
   template int LuFactor(int, T*, int*);                                              \
   template void LuSolve(Form, int, int, const T*, const int*, T*);                   \
+  template void LuInverse(int, T*, const int*);                                      \
   template void TriangularSolve(Triangle, Form, int, int, const T*, T*);             \
   template int CholeskyFactor(int, T*);                                              \
   template void QrFactor(int, int, T*, T*);                                          \

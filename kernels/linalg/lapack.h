@@ -35,6 +35,9 @@ int LuFactor(int n, T* a, int* pivots);
 // Solves a x = b for `columns` columns b, which are overwritten with x.
 template <class T>
 void LuSolve(Form form, int n, int columns, const T* lu, const int* pivots, T* b);
+// Replaces the decomposition of a by a^-1.
+template <class T>
+void LuInverse(int n, T* lu, const int* pivots);
 template <class T>
 void TriangularSolve(Triangle triangle, Form form, int n, int columns, const T* a, T* b);
 

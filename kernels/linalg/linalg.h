@@ -37,15 +37,11 @@ struct ColumnMajorMatrix {
   // Convert from and to row-major; types may differ like half and float.
   template <class In>
   ColumnMajorMatrix(const In* from, int64_t m, int64_t n) : ColumnMajorMatrix(m, n) {
-    for (int64_t i = 0; i < m; ++i) {
-      for (int64_t j = 0; j < n; ++j) (*this)(i, j) = static_cast<T>(from[i * n + j]);
-    }
+    ForTiles([&](int64_t i, int64_t j) { (*this)(i, j) = static_cast<T>(from[i * n + j]); });
   }
   template <class Out>
   void Write(Out* to) const {
-    for (int64_t i = 0; i < rows; ++i) {
-      for (int64_t j = 0; j < columns; ++j) to[i * columns + j] = static_cast<Out>((*this)(i, j));
-    }
+    ForTiles([&](int64_t i, int64_t j) { to[i * columns + j] = static_cast<Out>((*this)(i, j)); });
   }
   template <class Out>
   void WriteAdjoint(Out* to) const {
@@ -65,6 +61,22 @@ struct ColumnMajorMatrix {
 
   int64_t rows, columns;
   std::vector<T> elements;
+
+ private:
+  // Calls f(i, j) for all elements, by tiles of which the cache holds all rows and columns.
+  template <class F>
+  void ForTiles(const F& f) const {
+    constexpr int64_t kTile = 16;
+    for (int64_t i = 0; i < rows; i += kTile) {
+      const int64_t below = std::min(rows, i + kTile);
+      for (int64_t j = 0; j < columns; j += kTile) {
+        const int64_t right = std::min(columns, j + kTile);
+        for (int64_t r = i; r < below; ++r) {
+          for (int64_t c = j; c < right; ++c) f(r, c);
+        }
+      }
+    }
+  }
 };
 
 template <class T>
