@@ -19,9 +19,8 @@ namespace {
 // Splits n > kBlock into two parts, of which the first is a multiple of kBlock.
 int64_t FirstPart(int64_t n) { return (n / 2 + kBlock - 1) / kBlock * kBlock; }
 
-// Up to this many products, and systems with up to this many columns, are computed without vectors:
-// matrices of a batch are often as small as 4 x 4, and recursion reaches 1 x 1.
-constexpr int64_t kTiny = 16, kFewColumns = 2;
+// Blocks of up to this order, and systems with up to this many columns, are solved without vectors.
+constexpr int64_t kTinyOrder = 4, kFewColumns = 2;
 
 // c(i, j) += alpha a(i, :) b(:, j).
 template <class T>
@@ -53,7 +52,7 @@ void ForRowMajor(int64_t n, int64_t columns, const View<T>& b, const F& block) {
   }
 }
 
-// SolveLower for few columns.
+// SolveLower without vectors.
 template <class T>
 void SolveColumns(int64_t n, int64_t columns, const View<T>& t, bool unit, const View<T>& b) {
   for (int64_t c = 0; c < columns; ++c) {
@@ -118,7 +117,8 @@ void MultiplyLower(int64_t n, int64_t k, T alpha, const View<T>& a, const View<T
 
 template <class T>
 void SolveLower(int64_t n, int64_t columns, const View<T>& t, bool unit, const View<T>& b) {
-  if (n <= kBlock && columns <= kFewColumns) return SolveColumns(n, columns, t, unit, b);
+  if (n <= kTinyOrder || (n <= kBlock && columns <= kFewColumns))
+    return SolveColumns(n, columns, t, unit, b);
   if (n <= kBlock) {
     ForRowMajor(n, columns, b, [&](int64_t some, T* x, int64_t row) {
       KernelsOf<T>().solve_block(n, some, t, unit, x, row);

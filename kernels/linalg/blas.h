@@ -86,6 +86,9 @@ struct View {
   }
 };
 
+// Up to this many products are computed without vectors: matrices of a batch are often as small as
+// 4 x 4, and recursion reaches 1 x 1.
+inline constexpr int64_t kTiny = 16;
 // The order of the diagonal blocks of a triangular matrix that kernels handle.
 inline constexpr int64_t kBlock = 16;
 

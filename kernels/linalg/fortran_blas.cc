@@ -69,10 +69,34 @@ void Update(int64_t n, T beta, T* y, int64_t stride, const F& add) {
   for (int64_t i = 0; i < n; ++i) first[i * stride] = copy[i];
 }
 
+// Gemv for tiny matrices.
 template <class T>
-void Gemv(const char* form, int m, int n, T alpha, const T* a, int step, const T* x, int x_stride,
-          T beta, T* y, int y_stride) {
+void GemvTiny(const char* form, int64_t m, int64_t n, T alpha, const T* a, int64_t step, const T* x,
+              int64_t x_stride, T beta, T* y, int64_t y_stride) {
+  const bool plain = Is(form, 'N'), adjoint = Is(form, 'C');
+  x = First(plain ? n : m, x, x_stride);
+  y = First(plain ? m : n, y, y_stride);
+  for (int64_t i = 0; i < (plain ? m : n); ++i) Scale(1, beta, y + i * y_stride);
+  if (alpha == T(0)) return;
+  for (int64_t j = 0; j < n; ++j, a += step) {
+    if (plain) {
+      const T factor = Product(alpha, x[j * x_stride]);
+      for (int64_t i = 0; i < m; ++i) y[i * y_stride] += Product(a[i], factor);
+      continue;
+    }
+    T sum(0);
+    for (int64_t i = 0; i < m; ++i) {
+      sum += Product(adjoint ? Conjugate(a[i]) : a[i], x[i * x_stride]);
+    }
+    y[j * y_stride] += Product(alpha, sum);
+  }
+}
+
+template <class T>
+void Gemv(const char* form, int64_t m, int64_t n, T alpha, const T* a, int step, const T* x,
+          int x_stride, T beta, T* y, int y_stride) {
   if (m == 0 || n == 0 || (alpha == T(0) && beta == T(1))) return;
+  if (m * n <= kTiny) return GemvTiny(form, m, n, alpha, a, step, x, x_stride, beta, y, y_stride);
   const bool plain = Is(form, 'N'), adjoint = Is(form, 'C') && !std::is_floating_point_v<T>;
   Update(plain ? m : n, beta, y, y_stride, [&](T* to) {
     if (alpha == T(0)) return;
@@ -95,9 +119,18 @@ void Gemv(const char* form, int m, int n, T alpha, const T* a, int step, const T
 
 // A += alpha x y^T or alpha x y*.
 template <class T>
-void Ger(bool conjugate, int m, int n, T alpha, const T* x, int x_stride, const T* y, int y_stride,
-         T* a, int step) {
+void Ger(bool conjugate, int64_t m, int64_t n, T alpha, const T* x, int x_stride, const T* y,
+         int y_stride, T* a, int step) {
   if (m == 0 || n == 0 || alpha == T(0)) return;
+  if (m * n <= kTiny) {
+    x = First(m, x, x_stride);
+    y = First(n, y, y_stride);
+    for (int64_t j = 0; j < n; ++j, a += step, y += y_stride) {
+      const T factor = Product(alpha, conjugate ? Conjugate(*y) : *y);
+      for (int64_t i = 0; i < m; ++i) a[i] += Product(x[i * x_stride], factor);
+    }
+    return;
+  }
   Copy<T> right(n, alpha, y, y_stride, conjugate);
   if (x_stride == 1) return KernelsOf<T>().add_outer(m, n, x, right.data(), a, step);
   Copy<T> left(m, T(1), x, x_stride);

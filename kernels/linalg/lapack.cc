@@ -11,10 +11,12 @@ extern "C" {
 
 #define WEIR_DECLARE(T, p)                                                                        \
   void p##getrf_(const int*, const int*, T*, const int*, int*, int*);                             \
+  void p##getf2_(const int*, const int*, T*, const int*, int*, int*);                             \
   void p##getrs_(const char*, const int*, const int*, const T*, const int*, const int*, T*,       \
                  const int*, int*, size_t);                                                       \
   void p##getri_(const int*, T*, const int*, const int*, T*, const int*, int*);                   \
   void p##potrf_(const char*, const int*, T*, const int*, int*, size_t);                          \
+  void p##potf2_(const char*, const int*, T*, const int*, int*, size_t);                          \
   void p##geqrf_(const int*, const int*, T*, const int*, T*, T*, const int*, int*);               \
   void p##trsm_(const char*, const char*, const char*, const char*, const int*, const int*,       \
                 const T*, const T*, const int*, T*, const int*, size_t, size_t, size_t, size_t);  \
@@ -70,9 +72,11 @@ struct Routines;
 
 #define WEIR_ROUTINES(p, unitary, self_adjoint)     \
   static constexpr auto getrf = p##getrf_;          \
+  static constexpr auto getf2 = p##getf2_;          \
   static constexpr auto getrs = p##getrs_;          \
   static constexpr auto getri = p##getri_;          \
   static constexpr auto potrf = p##potrf_;          \
+  static constexpr auto potf2 = p##potf2_;          \
   static constexpr auto geqrf = p##geqrf_;          \
   static constexpr auto trsm = p##trsm_;            \
   static constexpr auto gemm = p##gemm_;            \
@@ -121,12 +125,16 @@ const char* Letter(const Triangle& t) { return reinterpret_cast<const char*>(&t)
 const char* Letter(const Vectors& v) { return reinterpret_cast<const char*>(&v); }
 const char* VectorsOrNot(bool vectors) { return vectors ? "V" : "N"; }
 
+// Up to this order, one column after the other is faster than LAPACK's recursion: twice as fast for
+// 16 x 16.
+constexpr int kSmall = 32;
+
 }  // namespace
 
 template <class T>
 int LuFactor(int n, T* a, int* pivots) {
   int info = 0;
-  Routines<T>::getrf(&n, &n, a, &n, pivots, &info);
+  (n <= kSmall ? Routines<T>::getf2 : Routines<T>::getrf)(&n, &n, a, &n, pivots, &info);
   return info;
 }
 
@@ -155,7 +163,7 @@ void TriangularSolve(Triangle triangle, Form form, int n, int columns, const T* 
 template <class T>
 int CholeskyFactor(int n, T* a) {
   int info = 0;
-  Routines<T>::potrf("L", &n, a, &n, &info, 1);
+  (n <= kSmall ? Routines<T>::potf2 : Routines<T>::potrf)("L", &n, a, &n, &info, 1);
   return info;
 }
 

@@ -281,6 +281,48 @@ TEST(Linalg, ZeroPivotOfALaterMatrixIsADivisor) {
             absl::StatusCode::kInvalidArgument);
 }
 
+// Sizes around the blocks in which matrices are factored and multiplied.
+TEST(Linalg, FactorsMatricesOfSeveralBlocks) {
+  for (const auto& [type, tolerance] : kTypes) {
+    for (const int64_t n : {16, 17, 33, 65, 150}) {
+      SCOPED_TRACE(testing::Message() << DataTypeName(type) << " " << n);
+      const double bound = 4 * static_cast<double>(n) * tolerance;
+      Graph g;
+      const Output x = Const(g, Irregular(type, {n, n}));
+      const Output a = x + static_cast<double>(n) / 8 * Eye(g, n, {}, type);
+      const Output self_adjoint = MatMul(x, x, {.adjoint_b = true});
+      const Output l = Cholesky(self_adjoint + Eye(g, n, {}, type));
+      const Node* const qr = AddNode("Qr", {x});
+      const Node* const svd = AddNode("Svd", {x});
+      const Node* const values = AddNode("Svd", {x}, {{"compute_uv", false}});
+      const Node* const eigen = AddNode("SelfAdjointEigV2", {self_adjoint});
+      const absl::StatusOr<Tensors> y = Evaluate(
+          g, {x, a, self_adjoint, l, AddOp("MatrixInverse", {a}),
+              AddOp("MatrixInverse", {a}, {{"adjoint", true}}), AddOp("MatrixSolve", {a, x}),
+              qr->output(0), qr->output(1), svd->output(0), svd->output(1), svd->output(2),
+              values->output(0), eigen->output(0), eigen->output(1)});
+      ASSERT_TRUE(y.ok()) << y.status();
+      const auto matrix = [&y](size_t i) { return dense::Read((*y)[i], 0); };
+      const Matrix identity = dense::Identity(n), factor = matrix(3), q = matrix(7);
+      Matrix shifted = matrix(2);
+      for (int64_t i = 0; i < n; ++i) shifted(i, i) += 1.0;
+      ExpectNear(dense::Multiply(factor, dense::Adjoint(factor)), shifted, bound);
+      ExpectNear(dense::Multiply(matrix(1), matrix(4)), identity, bound);
+      ExpectNear(dense::Adjoint(matrix(4)), matrix(5), bound);
+      ExpectNear(dense::Multiply(matrix(1), matrix(6)), matrix(0), bound);
+      ExpectUnitary(q, bound);
+      ExpectNear(dense::Multiply(q, matrix(8)), matrix(0), bound);
+      const Matrix s = Diagonal((*y)[9], 0, n, n), u = matrix(10), v = matrix(11);
+      ExpectUnitary(u, bound);
+      ExpectNear(dense::Multiply(dense::Multiply(u, s), dense::Adjoint(v)), matrix(0), bound);
+      ExpectNear(s, Diagonal((*y)[12], 0, n, n), bound);
+      const Matrix e = Diagonal((*y)[13], 0, n, n), w = matrix(14);
+      ExpectUnitary(w, bound);
+      ExpectNear(dense::Multiply(matrix(2), w), dense::Multiply(w, e), bound);
+    }
+  }
+}
+
 // ---- errors
 
 TEST(Linalg, RejectsInvalidArguments) {
