@@ -113,6 +113,8 @@ struct ScalarMath {
   WEIR_HD static T Asinh(T x) { return std::asinh(x); }
   WEIR_HD static T Acosh(T x) { return std::acosh(x); }
   WEIR_HD static T Atanh(T x) { return std::atanh(x); }
+  WEIR_HD static T Erf(T x) { return std::erf(x); }
+  WEIR_HD static T Erfc(T x) { return std::erfc(x); }
   WEIR_HD static T Pow(T x, T y) { return std::pow(x, y); }
   WEIR_HD static T Expm1(T x) {
     if constexpr (kComplex) {

@@ -5,8 +5,8 @@
 #include "weir/kernels/math/elementwise_loops.h"
 #include "weir/kernels/math/special_functions.h"
 
-// Functions that are computed one element at a time, in double: gamma functions, error functions,
-// quantiles, Bessel functions, integrals.
+// Functions that are computed one element at a time, in double: gamma functions, quantiles,
+// Bessel functions, integrals.
 namespace weir {
 
 namespace {
@@ -46,8 +46,6 @@ void NextAfterLoop(const BinaryLoop&, const void* xs, const void* ys, void* zs, 
   for (int64_t i = 0; i < n; ++i) z[i] = std::nextafter(x[i], y[i]);
 }
 
-double Erf(double x) { return std::erf(x); }
-double Erfc(double x) { return std::erfc(x); }
 double Atan2(double y, double x) { return std::atan2(y, x); }
 
 void AddBesselLoops(LoopRegistry* t) {
@@ -78,8 +76,6 @@ void AddSpecialLoops(LoopRegistry* t) {
   t->AddBinary("NextAfter", DT_DOUBLE, DT_DOUBLE, NextAfterLoop<double>, 5);
   AddUnary<Lgamma>(t, "Lgamma", 20);
   AddUnary<Digamma>(t, "Digamma", 40);
-  AddUnary<Erf>(t, "Erf", 10);
-  AddUnary<Erfc>(t, "Erfc", 15);
   AddUnary<Erfinv>(t, "Erfinv", 150);
   AddUnary<Ndtri>(t, "Ndtri", 150);
   AddBinary<Atan2>(t, "Atan2", 20, /*narrow=*/true);

@@ -156,6 +156,24 @@ struct Sigmoid : Functor {
     return M::Div(M::Num(1), M::Add(M::Num(1), M::Exp(M::Neg(x))));
   }
 };
+struct Erf : Functor {
+  static constexpr char kOp[] = "Erf";
+  static constexpr double kCost = 0.8;
+  using Types = Floats;
+  template <class M>
+  WEIR_HD static typename M::V Apply(typename M::V x) {
+    return M::Erf(x);
+  }
+};
+struct Erfc : Functor {
+  static constexpr char kOp[] = "Erfc";
+  static constexpr double kCost = 1.2;
+  using Types = Floats;
+  template <class M>
+  WEIR_HD static typename M::V Apply(typename M::V x) {
+    return M::Erfc(x);
+  }
+};
 
 // ---- two arguments
 
@@ -181,5 +199,5 @@ struct Xlog1py : Functor {
 };
 
 using UnaryTranscendentals = Functors<Exp, Expm1, Log, Log1p, Sin, Cos, Tan, Asin, Acos, Atan, Sinh,
-                                      Cosh, Tanh, Asinh, Acosh, Atanh, Sigmoid>;
+                                      Cosh, Tanh, Asinh, Acosh, Atanh, Sigmoid, Erf, Erfc>;
 using BinaryTranscendentals = Functors<Xlogy, Xlog1py>;
