@@ -233,7 +233,7 @@ void AddArithmetic(OpRegistry* ops) {
       BinarySpec(
           "Pow",
           "T: {bfloat16, float, half, double, int8, int16, int32, int64, complex64, complex128}")
-          .Neutral({.value = 1})
+          .Neutral({.value = 1, .in_floating_point = true})
           .Gradient(PowGradient)
           .Doc("Returns x to the power y. For integers y must not be negative."));
   ops->Add(BinarySpec("Maximum", kExtremeTypes)

@@ -82,6 +82,8 @@ constexpr Pass kPasses[] = {
      "Bypasses nodes that forward their input."},
     {"simplify_algebra", Phase::kOptimize, Run<SimplifyAlgebra>,
      "Removes neutral operands, double negations and inverse transposes."},
+    {"reduce_strength", Phase::kOptimize, Run<ReduceStrength>,
+     "Turns powers with constant exponents into products, roots and reciprocals."},
     {"eliminate_common_subexpressions", Phase::kOptimize, Run<EliminateCommonSubexpressions>,
      "Computes equal values once."},
     {"eliminate_dead_nodes", Phase::kOptimize, Run<EliminateDeadNodes>,

@@ -92,6 +92,7 @@ absl::Status Specialize(PlanGraph& plan, const PassContext& context);
 void PruneControlEdges(PlanGraph& plan, const PassContext& context);
 void RemoveNoOps(PlanGraph& plan);
 void SimplifyAlgebra(PlanGraph& plan);
+absl::Status ReduceStrength(PlanGraph& plan, const PlanEnvironment& env);
 void EliminateCommonSubexpressions(PlanGraph& plan);
 void EliminateDeadNodes(PlanGraph& plan, const PlanEnvironment& env);
 absl::Status CacheStepInvariants(PlanGraph& plan, const PlanEnvironment& env);

@@ -2,8 +2,8 @@
 #include <optional>
 #include <vector>
 
-#include "absl/algorithm/container.h"
 #include "weir/session/passes/passes.h"
+#include "weir/session/plan/constant_values.h"
 #include "weir/session/plan/value_replacement.h"
 
 // Algebraic simplification: x * 1, x / 1, x - 0, not(not x), a Transpose and its inverse. Gradient
@@ -14,43 +14,10 @@ namespace weir {
 
 namespace {
 
-constexpr int64_t kMaxElements = 4096;  // largest constant that is scanned
-
-template <class T>
-bool AllAre(const Tensor& t, double value) {
-  return absl::c_all_of(t.flat<T>(), [value](T x) {
-    const double v = static_cast<double>(static_cast<float>(x));
-    return v == value && !std::signbit(v);
-  });
-}
-template <>
-bool AllAre<double>(const Tensor& t, double value) {
-  return absl::c_all_of(t.flat<double>(),
-                        [value](double x) { return x == value && !std::signbit(x); });
-}
-
 // Returns true if every element is this number (a zero: not -0). 1 also represents true.
 bool IsAll(const Tensor& t, double value) {
-  if (t.num_elements() == 0 || t.num_elements() > kMaxElements) return false;
-  switch (t.dtype()) {
-    case DT_FLOAT:
-      return AllAre<float>(t, value);
-    case DT_DOUBLE:
-      return AllAre<double>(t, value);
-    case DT_HALF:
-      return AllAre<half>(t, value);
-    case DT_BFLOAT16:
-      return AllAre<bfloat16>(t, value);
-    case DT_BOOL:
-      return absl::c_all_of(t.flat<bool>(), [value](bool x) { return x == (value != 0); });
-    default:
-      break;
-  }
-  if (!IsInteger(t.dtype())) return false;
-  for (int64_t i = 0; i < t.num_elements(); ++i) {
-    if (t.IntAt(i) != static_cast<int64_t>(value)) return false;
-  }
-  return true;
+  const std::optional<double> all = ValueOfAll(t);
+  return all == value && !std::signbit(*all);
 }
 
 // Returns true if all elements of operand i are neutral, and it does not broadcast the other

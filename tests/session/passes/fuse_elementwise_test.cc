@@ -123,6 +123,18 @@ TEST_F(FuseElementwise, AChainOfOpsIsOneNode) {
 // Consecutive cheap ops keep their values in registers (kernels/math/register_fusion.h), eight
 // vectors of elements at a time: each op with a scalar and with elements on either side, values
 // with other users, and ops that cannot be stages in between.
+// As models of language write it: with a power for the cube.
+TEST_F(FuseElementwise, GeluIsOneNode) {
+  const Output x = Input({40, 70});
+  const Output by_erf = x * (0.5f * (1.f + Erf(x / Sqrt(Const(g_, 2.f)))));
+  const Output cubic = std::sqrt(2 / M_PI) * (x + 0.044715 * Pow(x, 3.f));
+  const Output by_tanh = x * (0.5f * (1.f + Tanh(cubic)));
+  for (const Output& y : {by_erf, by_tanh}) {
+    EXPECT_THAT(OpsFor({y}), ElementsAre(Pair("_FusedElementwise", 1)));
+    EXPECT_THAT(OpsFor(DenseGradients({y}, {x})), ElementsAre(Pair("_FusedElementwise", 1)));
+  }
+}
+
 TEST_F(FuseElementwise, PipelinesOfCheapOpsReturnTheSameBits) {
   for (const DataType dtype : {DT_FLOAT, DT_DOUBLE}) {
     for (const int64_t n : {2, 63, 64, 128, 129, 1000, 4096, 20011}) {
