@@ -1,6 +1,7 @@
 #include <limits>
 #include <utility>
 
+#include "weir/kernels/math/divide_by_scalar.h"
 #include "weir/kernels/math/elementwise.h"
 #include "weir/kernels/math/elementwise_kernels.h"
 #include "weir/kernels/math/elementwise_loops.h"
@@ -43,6 +44,7 @@ void AddArithmeticLoops(LoopRegistry* t) {
   HWY_DYNAMIC_DISPATCH(AddArithmeticVectors)(t);
   AddUnaryOtherTypes(t, functor::UnaryArithmetic());
   AddBinaryOtherTypes(t, functor::BinaryArithmetic());
+  AddScalarDivisors(t);
 }
 
 }  // namespace weir
