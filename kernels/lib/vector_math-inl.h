@@ -201,6 +201,35 @@ struct VectorMath {
                            [](T v) { return std::atanh(v); });
   }
 
+  // Returns the polynomial with these coefficients, that of the highest power first.
+  template <class... C>
+  static HWY_INLINE V Polynomial(V x, double highest, C... others) {
+    V y = Num(highest);
+    ((y = hn::MulAdd(y, x, Num(others))), ...);
+    return y;
+  }
+
+  // Returns `fast` in lanes where `usual` is set; in other lanes the slow function of that lane of
+  // x.
+  template <class Slow>
+  static HWY_INLINE V FixSpecialLanes(V x, Mask usual, V fast, Slow slow) {
+    if (HWY_LIKELY(hn::AllTrue(D(), usual))) return fast;
+    return ComputeLanesOneByOne(x, usual, fast, slow);
+  }
+  template <class Slow>
+  static HWY_NOINLINE V ComputeLanesOneByOne(V x, Mask usual, V fast, Slow slow) {
+    HWY_ALIGN T in[hn::MaxLanes(D())];
+    HWY_ALIGN T out[hn::MaxLanes(D())];
+    HWY_ALIGN T good[hn::MaxLanes(D())];
+    hn::Store(x, D(), in);
+    hn::Store(fast, D(), out);
+    hn::Store(If(usual, Num(1), Num(0)), D(), good);
+    for (size_t i = 0; i < hn::Lanes(D()); ++i) {
+      if (good[i] == 0) out[i] = slow(in[i]);
+    }
+    return hn::Load(D(), out);
+  }
+
  private:
   // Rounds to a float whose lowest bits are 0.
   template <int kBits>
@@ -214,14 +243,6 @@ struct VectorMath {
 
   static constexpr double kInf = std::numeric_limits<double>::infinity();
   static constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-
-  // Returns the polynomial with these coefficients, that of the highest power first.
-  template <class... C>
-  static HWY_INLINE V Polynomial(V x, double highest, C... others) {
-    V y = Num(highest);
-    ((y = hn::MulAdd(y, x, Num(others))), ...);
-    return y;
-  }
 
   // For |x| <= 1.
   static HWY_INLINE V ErfOfSmall(V x) {
@@ -320,25 +341,4 @@ struct VectorMath {
   }
 
   static HWY_INLINE Mask InRange(V x, double limit) { return hn::Le(hn::Abs(x), Num(limit)); }
-
-  // Returns `fast` in lanes where `usual` is set; in other lanes the slow function of that lane of
-  // x.
-  template <class Slow>
-  static HWY_INLINE V FixSpecialLanes(V x, Mask usual, V fast, Slow slow) {
-    if (HWY_LIKELY(hn::AllTrue(D(), usual))) return fast;
-    return ComputeLanesOneByOne(x, usual, fast, slow);
-  }
-  template <class Slow>
-  static HWY_NOINLINE V ComputeLanesOneByOne(V x, Mask usual, V fast, Slow slow) {
-    HWY_ALIGN T in[hn::MaxLanes(D())];
-    HWY_ALIGN T out[hn::MaxLanes(D())];
-    HWY_ALIGN T good[hn::MaxLanes(D())];
-    hn::Store(x, D(), in);
-    hn::Store(fast, D(), out);
-    hn::Store(If(usual, Num(1), Num(0)), D(), good);
-    for (size_t i = 0; i < hn::Lanes(D()); ++i) {
-      if (good[i] == 0) out[i] = slow(in[i]);
-    }
-    return hn::Load(D(), out);
-  }
 };

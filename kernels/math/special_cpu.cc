@@ -3,10 +3,11 @@
 #include "weir/kernels/math/bessel.h"
 #include "weir/kernels/math/elementwise_kernels.h"
 #include "weir/kernels/math/elementwise_loops.h"
+#include "weir/kernels/math/gamma_vectors.h"
 #include "weir/kernels/math/special_functions.h"
 
-// Functions that are computed one element at a time, in double: gamma functions, quantiles,
-// Bessel functions, integrals.
+// Functions that are computed one element at a time, in double: gamma functions (as far as
+// gamma_vectors_cpu.cc has none), quantiles, Bessel functions, integrals.
 namespace weir {
 
 namespace {
@@ -63,10 +64,18 @@ void AddBesselLoops(LoopRegistry* t) {
   AddUnary<BesselY1>(t, "BesselY1", 60);
 }
 
+void AddGammaLoops(LoopRegistry* t) {
+  AddGammaVectors(t);
+  t->AddUnary("Lgamma", DT_DOUBLE, DT_DOUBLE, UnaryDoubleLoop<Lgamma, double>, 20);
+  internal::WidenUnary(t, "Lgamma", NarrowFloats());
+  internal::WidenUnary(t, "Digamma", NarrowFloats());
+}
+
 }  // namespace
 
 void AddSpecialLoops(LoopRegistry* t) {
   AddBesselLoops(t);
+  AddGammaLoops(t);
   AddUnary<Dawsn>(t, "Dawsn", 250);
   AddUnary<Expint>(t, "Expint", 100);
   AddUnary<FresnelCos>(t, "FresnelCos", 300);
@@ -74,8 +83,6 @@ void AddSpecialLoops(LoopRegistry* t) {
   AddUnary<Spence>(t, "Spence", 40);
   t->AddBinary("NextAfter", DT_FLOAT, DT_FLOAT, NextAfterLoop<float>, 5);
   t->AddBinary("NextAfter", DT_DOUBLE, DT_DOUBLE, NextAfterLoop<double>, 5);
-  AddUnary<Lgamma>(t, "Lgamma", 20);
-  AddUnary<Digamma>(t, "Digamma", 40);
   AddUnary<Erfinv>(t, "Erfinv", 150);
   AddUnary<Ndtri>(t, "Ndtri", 150);
   AddBinary<Atan2>(t, "Atan2", 20, /*narrow=*/true);
