@@ -158,6 +158,7 @@ struct Sigmoid : Functor {
 };
 struct Erf : Functor {
   static constexpr char kOp[] = "Erf";
+  static constexpr bool kStage = true;
   static constexpr double kCost = 0.8;
   using Types = Floats;
   template <class M>
