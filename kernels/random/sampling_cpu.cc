@@ -62,35 +62,61 @@ absl::StatusOr<Kernel> MakeRandomShuffle(const KernelInit& init) {
   });
 }
 
-// Computes the running sum of exp(logit - max) once per row. A sample is the first column whose sum
-// exceeds a uniform number times the total. Infinite and NaN logits have weight zero. One stream
-// serves all rows in turn, two words per sample.
-template <class T, class Index>
-void SampleCategories(const Tensor& logits, int64_t samples, const Philox& stream, Tensor* out) {
-  const int64_t rows = logits.dim(0), classes = logits.dim(1);
-  PhiloxWords words(stream);
-  std::vector<double> sums(classes);
-  const auto finite = [](T x) { return std::isfinite(static_cast<double>(x)); };
-  for (int64_t r = 0; r < rows; ++r) {
-    ThrowIfCancelled();
-    const T* row = logits.data<T>() + r * classes;
-    double max = std::numeric_limits<double>::lowest();
-    for (int64_t j = 0; j < classes; ++j) {
-      if (finite(row[j])) max = std::max(max, static_cast<double>(row[j]));
-    }
-    double total = 0;
-    for (int64_t j = 0; j < classes; ++j) {
-      if (finite(row[j])) total += std::exp(static_cast<double>(row[j]) - max);
-      sums[j] = total;
-    }
-    for (int64_t s = 0; s < samples; ++s) {
-      ThrowIfCancelledAt(s);
-      const uint32_t high = words(), low = words();
-      const double wanted = UnitDouble(high, low) * total;
-      out->data<Index>()[r * samples + s] =
-          static_cast<Index>(std::upper_bound(sums.begin(), sums.end(), wanted) - sums.begin());
-    }
+// Returns the number of sums that are at most `wanted`: std::upper_bound's position in sorted sums.
+// A step moves on by all or none of half the sums, through a mask: half of a binary search's
+// branches for a random number are mispredicted, at the cost of several steps each, and keep the
+// searches for the next numbers from running at the same time.
+int64_t CountUpTo(const std::vector<double>& sums, double wanted) {
+  size_t first = 0;
+  for (size_t n = sums.size(); n > 1;) {
+    const size_t half = n / 2;
+    first += half & -static_cast<size_t>(sums[first + half - 1] <= wanted);
+    n -= half;
   }
+  return static_cast<int64_t>(first + (sums[first] <= wanted ? 1 : 0));
+}
+
+// Computes the running sums of exp(logit - max). Infinite and NaN logits have weight zero.
+template <class T>
+void SumWeights(const T* row, std::vector<double>* sums) {
+  const auto finite = [](T x) { return std::isfinite(static_cast<double>(x)); };
+  const int64_t classes = static_cast<int64_t>(sums->size());
+  double max = std::numeric_limits<double>::lowest(), total = 0;
+  for (int64_t j = 0; j < classes; ++j) {
+    if (finite(row[j])) max = std::max(max, static_cast<double>(row[j]));
+  }
+  for (int64_t j = 0; j < classes; ++j) {
+    if (finite(row[j])) total += std::exp(static_cast<double>(row[j]) - max);
+    (*sums)[static_cast<size_t>(j)] = total;
+  }
+}
+
+// A sample is the first column whose running sum exceeds a uniform number times the total. One
+// stream serves all rows in turn, two words per sample, so that each row's part of it is known.
+template <class T, class Index>
+void SampleCategories(ThreadPool& pool, const Tensor& logits, int64_t samples, const Philox& stream,
+                      Tensor* out) {
+  const int64_t classes = logits.dim(1);
+  const double cost = 6.0 * static_cast<double>(classes) + 40.0 * static_cast<double>(samples);
+  pool.ParallelFor(logits.dim(0), cost, [&](int64_t begin, int64_t end) {
+    // Samples come in pairs: a block of the stream has four words.
+    Philox part = stream;
+    part.Skip(static_cast<uint64_t>(begin * samples / 2));
+    PhiloxWords words(part);
+    if (begin * samples % 2 != 0) words(), words();
+    std::vector<double> sums(static_cast<size_t>(classes));
+    for (int64_t r = begin; r < end; ++r) {
+      ThrowIfCancelled();
+      SumWeights(logits.data<T>() + r * classes, &sums);
+      const double total = sums.back();
+      Index* const row = out->data<Index>() + r * samples;
+      for (int64_t s = 0; s < samples; ++s) {
+        ThrowIfCancelledAt(s);
+        const uint32_t high = words(), low = words();
+        row[s] = static_cast<Index>(CountUpTo(sums, UnitDouble(high, low) * total));
+      }
+    }
+  });
 }
 
 // `start(rows, samples)` returns the stream.
@@ -110,9 +136,9 @@ absl::Status RunMultinomial(KernelContext& c, const Start& start) {
   WEIR_ASSIGN_OR_RETURN(const Philox stream, start(rows, samples));
   DispatchType(logits.dtype(), RealNumbers{}, [&]<class T>() {
     if (out->dtype() == DT_INT32) {
-      SampleCategories<T, int32_t>(logits, samples, stream, out);
+      SampleCategories<T, int32_t>(c.pool(), logits, samples, stream, out);
     } else {
-      SampleCategories<T, int64_t>(logits, samples, stream, out);
+      SampleCategories<T, int64_t>(c.pool(), logits, samples, stream, out);
     }
   });
   return absl::OkStatus();
