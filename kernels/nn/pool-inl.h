@@ -63,6 +63,57 @@ struct Vectors {
   }
 };
 
+// kTimes as many lanes as L has, side by side, so that the loops over a window's pixels, which cost
+// more than a vector's arithmetic, run once for several vectors. Each lane is computed as in L.
+template <class L, int kTimes>
+struct Times {
+  template <class V>
+  struct Group {
+    V v[kTimes];
+  };
+  using Element = typename L::Element;
+  using Value = Group<typename L::Value>;
+  using Index = Group<typename L::Index>;
+  static HWY_INLINE int64_t Lanes() { return kTimes * L::Lanes(); }
+  // Returns the results of f(i) as a group.
+  template <class F>
+  static HWY_INLINE auto Each(const F& f) {
+    Group<decltype(f(0))> group;
+#pragma GCC unroll 8
+    for (int i = 0; i < kTimes; ++i) group.v[i] = f(i);
+    return group;
+  }
+  static HWY_INLINE Value Load(const Element* p) {
+    return Each([&](int i) HWY_ATTR { return L::Load(p + i * L::Lanes()); });
+  }
+  static HWY_INLINE void Store(const Value& x, Element* p) {
+#pragma GCC unroll 8
+    for (int i = 0; i < kTimes; ++i) L::Store(x.v[i], p + i * L::Lanes());
+  }
+  static HWY_INLINE Value Set(Element e) {
+    return Each([&](int) HWY_ATTR { return L::Set(e); });
+  }
+  static HWY_INLINE Value Add(const Value& a, const Value& b) {
+    return Each([&](int i) HWY_ATTR { return L::Add(a.v[i], b.v[i]); });
+  }
+  static HWY_INLINE Value Mul(const Value& a, const Value& b) {
+    return Each([&](int i) HWY_ATTR { return L::Mul(a.v[i], b.v[i]); });
+  }
+  static HWY_INLINE Index SetIndex(int64_t k) {
+    return Each([&](int) HWY_ATTR { return L::SetIndex(k); });
+  }
+  static HWY_INLINE auto Greater(const Value& a, const Value& b) {
+    return Each([&](int i) HWY_ATTR { return L::Greater(a.v[i], b.v[i]); });
+  }
+  static HWY_INLINE auto Same(const Index& a, const Index& b) {
+    return Each([&](int i) HWY_ATTR { return L::Same(a.v[i], b.v[i]); });
+  }
+  template <class M>
+  static HWY_INLINE Value Pick(const M& mask, const Value& a, const Value& b) {
+    return Each([&](int i) HWY_ATTR { return L::Pick(mask.v[i], a.v[i], b.v[i]); });
+  }
+};
+
 // The part of a window that is inside the image.
 struct Clipped {
   int64_t begin[3], end[3];
@@ -102,13 +153,24 @@ inline void ForEachWindow(const PoolShape& s, const PoolSlice& slice, F&& fn) {
   }
 }
 
-// Calls block(L(), c) for blocks of channels, with vectors as far as possible and OneLane for the
-// tail.
+// Calls block(B(), c) for blocks of channels from *c on, as long as a whole one is left.
+template <class B, class F>
+inline void ForEachWholeBlock(int64_t last, int64_t* c, F&& block) {
+  for (; *c + B::Lanes() <= last; *c += B::Lanes()) block(B(), *c);
+}
+
+// Calls block for all channels of the slice: with groups of vectors, then vectors, as far as
+// possible, and OneLane for the tail.
 template <class L, class F>
 inline void ForEachBlock(const PoolSlice& slice, F&& block) {
+  using One = OneLane<typename L::Element>;
   int64_t c = slice.first;
-  for (; c + L::Lanes() <= slice.last; c += L::Lanes()) block(L(), c);
-  for (; c < slice.last; ++c) block(OneLane<typename L::Element>(), c);
+  if constexpr (!std::is_same_v<L, One>) {
+    ForEachWholeBlock<Times<L, 4>>(slice.last, &c, block);
+    ForEachWholeBlock<Times<L, 2>>(slice.last, &c, block);
+    ForEachWholeBlock<L>(slice.last, &c, block);
+  }
+  ForEachWholeBlock<One>(slice.last, &c, block);
 }
 
 template <class T>
