@@ -17,8 +17,8 @@
 // truncated to their width at the end, which is equivalent to wrapping around at each step.
 namespace weir {
 
-// The vectorized loop over floats and doubles that computes the reduction, if any.
-enum class RowKind { kNone, kSum, kSquares, kMax, kMin };
+// The vectorized loop over floats and doubles that computes the reduction.
+enum class RowKind { kSum, kProduct, kSquares, kMax, kMin };
 
 namespace internal {
 template <class T>
@@ -58,7 +58,7 @@ struct MeanReduction : SumReduction<T> {
 template <class T>
 struct ProdReduction : SumReduction<T> {
   using Acc = typename internal::Accumulator<T>::type;
-  static constexpr RowKind kRow = RowKind::kNone;
+  static constexpr RowKind kRow = RowKind::kProduct;
   WEIR_HD static Acc Neutral() { return Acc(1); }
   WEIR_HD static Acc Merge(Acc a, Acc b) { return a * b; }
 };

@@ -27,7 +27,8 @@
 //
 // TensorFlow splits long rows into one piece per thread; kernels/math/reduce.cc splits them too, at
 // other positions. Sums of squares have no such reference order: they are summed in float vectors
-// over at most kBlock elements, and the blocks in double.
+// over at most kBlock elements, and the blocks in double. Products are computed in double, in four
+// vectors: one product alone would wait four cycles for the last one at each element.
 
 #ifndef WEIR_KERNELS_REDUCERS_ONCE_
 #define WEIR_KERNELS_REDUCERS_ONCE_
@@ -36,6 +37,8 @@ namespace weir {
 struct RowFunctions {
   double (*sum_f32)(const float*, int64_t);
   double (*sum_f64)(const double*, int64_t);
+  double (*product_f32)(const float*, int64_t);
+  double (*product_f64)(const double*, int64_t);
   double (*squares_f32)(const float*, int64_t);
   double (*squares_f64)(const double*, int64_t);
   float (*max_f32)(const float*, int64_t);
@@ -44,6 +47,7 @@ struct RowFunctions {
   double (*min_f64)(const double*, int64_t);
   // As Reducer::columns.
   void (*sum_columns_f32)(const float*, int64_t rows, int64_t stride, int64_t, double*);
+  void (*product_columns_f32)(const float*, int64_t rows, int64_t stride, int64_t, double*);
   void (*squares_columns_f32)(const float*, int64_t rows, int64_t stride, int64_t, double*);
   void (*max_columns_f32)(const float*, int64_t rows, int64_t stride, int64_t, float*);
   void (*min_columns_f32)(const float*, int64_t rows, int64_t stride, int64_t, float*);
@@ -74,6 +78,13 @@ struct SquaresOf : SumOf {
     return hn::MulAdd(x, x, acc);
   }
   static double One(double acc, double x) { return acc + x * x; }
+};
+struct ProductOf {
+  template <class V>
+  static HWY_INLINE V Step(V acc, V x) {
+    return hn::Mul(acc, x);
+  }
+  static double One(double acc, double x) { return acc * x; }
 };
 struct MaxOf {
   static constexpr double kNeutral = -std::numeric_limits<double>::infinity();
@@ -189,6 +200,35 @@ R RowLoop(const T* x, int64_t n) {
   return static_cast<R>(total);
 }
 
+template <class T>
+double RowProduct(const T* x, int64_t n) {
+  const hn::ScalableTag<double> d;
+  const hn::Rebind<T, decltype(d)> narrow;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto load = [&](int64_t i) HWY_ATTR {
+    if constexpr (sizeof(T) == 4) {
+      return hn::PromoteTo(d, hn::LoadU(narrow, x + i));
+    } else {
+      return hn::LoadU(d, x + i);
+    }
+  };
+  auto p0 = hn::Set(d, 1.0), p1 = p0, p2 = p0, p3 = p0;
+  int64_t i = 0;
+  for (; i + 4 * lanes <= n; i += 4 * lanes) {
+    p0 = hn::Mul(p0, load(i));
+    p1 = hn::Mul(p1, load(i + lanes));
+    p2 = hn::Mul(p2, load(i + 2 * lanes));
+    p3 = hn::Mul(p3, load(i + 3 * lanes));
+  }
+  for (; i + lanes <= n; i += lanes) p0 = hn::Mul(p0, load(i));
+  HWY_ALIGN double parts[hn::MaxLanes(d)];
+  hn::Store(hn::Mul(hn::Mul(p0, p1), hn::Mul(p2, p3)), d, parts);
+  double product = 1;
+  for (int64_t k = 0; k < lanes; ++k) product *= parts[k];
+  for (; i < n; ++i) product *= x[i];
+  return product;
+}
+
 // Accumulates kRows rows of floats into accumulators of type A.
 template <class F, int kRows, class A>
 HWY_INLINE void AddRows(const float* x, int64_t stride, int64_t n, A* acc) {
@@ -225,6 +265,8 @@ void ColumnLoop(const float* x, int64_t rows, int64_t stride, int64_t n, A* acc)
 void GetRowFunctions(RowFunctions* f) {
   *f = {WideRowSum<float>,
         WideRowSum<double>,
+        RowProduct<float>,
+        RowProduct<double>,
         RowLoop<SquaresOf, float, double>,
         RowLoop<SquaresOf, double, double>,
         RowLoop<MaxOf, float, float>,
@@ -232,6 +274,7 @@ void GetRowFunctions(RowFunctions* f) {
         RowLoop<MinOf, float, float>,
         RowLoop<MinOf, double, double>,
         ColumnLoop<SumOf, double>,
+        ColumnLoop<ProductOf, double>,
         ColumnLoop<SquaresOf, double>,
         ColumnLoop<MaxOf, float>,
         ColumnLoop<MinOf, float>};
@@ -261,24 +304,35 @@ template <class F, class T>
 typename F::Acc Row(const T* x, int64_t n) {
   if constexpr (std::is_same_v<T, float>) {
     if constexpr (F::kRow == RowKind::kSum) return Rows().sum_f32(x, n);
+    if constexpr (F::kRow == RowKind::kProduct) return Rows().product_f32(x, n);
     if constexpr (F::kRow == RowKind::kSquares) return Rows().squares_f32(x, n);
     if constexpr (F::kRow == RowKind::kMax) return Rows().max_f32(x, n);
     if constexpr (F::kRow == RowKind::kMin) return Rows().min_f32(x, n);
   } else if constexpr (std::is_same_v<T, double>) {
     if constexpr (F::kRow == RowKind::kSum) return Rows().sum_f64(x, n);
+    if constexpr (F::kRow == RowKind::kProduct) return Rows().product_f64(x, n);
     if constexpr (F::kRow == RowKind::kSquares) return Rows().squares_f64(x, n);
     if constexpr (F::kRow == RowKind::kMax) return Rows().max_f64(x, n);
     if constexpr (F::kRow == RowKind::kMin) return Rows().min_f64(x, n);
   }
-  typename F::Acc acc = F::Neutral();
-  for (int64_t i = 0; i < n; ++i) acc = F::Merge(acc, F::Value(x[i]));
-  return acc;
+  // Integers are exact in any order: four accumulators do not wait for each other.
+  constexpr int64_t kParts = std::is_integral_v<T> ? 4 : 1;
+  typename F::Acc acc[kParts];
+  std::fill_n(acc, kParts, F::Neutral());
+  int64_t i = 0;
+  for (; i + kParts <= n; i += kParts) {
+    for (int64_t k = 0; k < kParts; ++k) acc[k] = F::Merge(acc[k], F::Value(x[i + k]));
+  }
+  for (; i < n; ++i) acc[0] = F::Merge(acc[0], F::Value(x[i]));
+  for (int64_t k = 1; k < kParts; ++k) acc[0] = F::Merge(acc[0], acc[k]);
+  return acc[0];
 }
 
-// The vectorized loop over columns of floats, for reductions that have one.
+// The vectorized loop over columns of floats.
 template <class F>
 constexpr auto Columns() {
   if constexpr (F::kRow == RowKind::kSum) return &RowFunctions::sum_columns_f32;
+  if constexpr (F::kRow == RowKind::kProduct) return &RowFunctions::product_columns_f32;
   if constexpr (F::kRow == RowKind::kSquares) return &RowFunctions::squares_columns_f32;
   if constexpr (F::kRow == RowKind::kMax) return &RowFunctions::max_columns_f32;
   if constexpr (F::kRow == RowKind::kMin) return &RowFunctions::min_columns_f32;
@@ -312,7 +366,7 @@ Reducer MakeReducer() {
     T* y = static_cast<T*>(ys);
     for (int64_t i = 0; i < n; ++i) y[i] = F::Result(a[i], count);
   };
-  if constexpr (std::is_same_v<T, float> && F::kRow != RowKind::kNone) {
+  if constexpr (std::is_same_v<T, float>) {
     r.columns = [](const void* x, int64_t rows, int64_t stride, int64_t n, void* acc) {
       (Rows().*Columns<F>())(static_cast<const float*>(x), rows, stride, n, static_cast<Acc*>(acc));
     };
