@@ -30,6 +30,37 @@ void KeepSmallest(std::atomic<int64_t>* smallest, int64_t value) {
   }
 }
 
+template <class T>
+void CopySlice(const T* from, int64_t n, T* to) {
+  if constexpr (std::is_trivially_copyable_v<T>) {
+    std::memcpy(static_cast<void*>(to), from, static_cast<size_t>(n) * sizeof(T));
+  } else {
+    std::copy_n(from, n, to);
+  }
+}
+
+// Copies the slices that n indices select among `limit` ones. Stops at an out-of-range index;
+// returns the number of slices copied.
+template <class Index, class T>
+int64_t GatherRun(const T* params, int64_t limit, int64_t inner, const Index* indices, int64_t n,
+                  T* out) {
+  const auto in_range = [&](int64_t i) {
+    return static_cast<uint64_t>(static_cast<int64_t>(indices[i])) < static_cast<uint64_t>(limit);
+  };
+  if (inner == 1) {
+    for (int64_t i = 0; i < n; ++i) {
+      if (!in_range(i)) return i;
+      out[i] = params[indices[i]];
+    }
+    return n;
+  }
+  for (int64_t i = 0; i < n; ++i) {
+    if (!in_range(i)) return i;
+    CopySlice(params + static_cast<int64_t>(indices[i]) * inner, inner, out + i * inner);
+  }
+  return n;
+}
+
 // Copies the slices; returns the position of an out-of-range index, or -1.
 template <class Index, class T>
 int64_t GatherSlices(ThreadPool& pool, const GatherGrid& g, const T* params, const Index* indices,
@@ -37,46 +68,33 @@ int64_t GatherSlices(ThreadPool& pool, const GatherGrid& g, const T* params, con
   std::atomic<int64_t> bad{kFirstBad};
   const double cost = 2 + 0.1 * static_cast<double>(g.inner) * sizeof(T);
   pool.ParallelFor(g.batch * g.outer * g.count, cost, [&](int64_t begin, int64_t end) {
-    int64_t k = begin % g.count, block = begin / g.count;
-    for (int64_t i = begin; i < end; ++i) {
+    for (int64_t i = begin; i < end;) {
+      const int64_t block = i / g.count, k = i % g.count, n = std::min(g.count - k, end - i);
       const int64_t position = block / g.outer * g.count + k;
-      const int64_t index = static_cast<int64_t>(indices[position]);
-      if (index < 0 || index >= g.limit) {
-        KeepSmallest(&bad, position);
+      const int64_t copied = GatherRun(params + block * g.limit * g.inner, g.limit, g.inner,
+                                       indices + position, n, out + i * g.inner);
+      if (copied < n) {
+        KeepSmallest(&bad, position + copied);
         return;
       }
-      const T* from = params + (block * g.limit + index) * g.inner;
-      if (g.inner == 1) {
-        out[i] = *from;
-      } else if constexpr (std::is_trivially_copyable_v<T>) {
-        std::memcpy(static_cast<void*>(out + i * g.inner), from,
-                    static_cast<size_t>(g.inner) * sizeof(T));
-      } else {
-        std::copy_n(from, g.inner, out + i * g.inner);
-      }
-      if (++k == g.count) {
-        k = 0;
-        ++block;
-      }
+      i += n;
     }
   });
   return bad == kFirstBad ? -1 : bad.load();
 }
 
-template <class Index>
-int64_t GatherAny(ThreadPool& pool, const GatherGrid& g, const Tensor& params,
-                  const Tensor& indices, Tensor* out) {
-  int64_t bad = -1;
-  const auto run = [&]<class T>() {
-    bad = GatherSlices(pool, g, static_cast<const T*>(params.raw()), indices.data<Index>(),
-                       static_cast<T*>(out->raw()));
-  };
-  if (IsPlain(params.dtype())) {
-    DispatchSize(ElementSize(params.dtype()), run);
-  } else {
-    DispatchType(params.dtype(), List<std::string, ResourceHandle, Variant>{}, run);
-  }
-  return bad;
+// Calls f.operator()<Index, T>() with the type of the indices, and one that is copied like the
+// elements.
+template <class F>
+void DispatchGather(DataType indices, DataType elements, F&& f) {
+  DispatchType(indices, List<int16_t, int32_t, int64_t>{}, [&]<class Index>() {
+    const auto run = [&]<class T>() { f.template operator()<Index, T>(); };
+    if (IsPlain(elements)) {
+      DispatchSize(ElementSize(elements), run);
+    } else {
+      DispatchType(elements, List<std::string, ResourceHandle, Variant>{}, run);
+    }
+  });
 }
 
 absl::Status Gather(KernelContext& c, int axis, int batch_dims) {
@@ -109,10 +127,11 @@ absl::Status Gather(KernelContext& c, int axis, int batch_dims) {
                     .out = out->raw()});
     return absl::OkStatus();
   }
-  const int64_t bad =
-      indices.dtype() == DT_INT32   ? GatherAny<int32_t>(c.pool(), g, params, indices, out)
-      : indices.dtype() == DT_INT64 ? GatherAny<int64_t>(c.pool(), g, params, indices, out)
-                                    : GatherAny<int16_t>(c.pool(), g, params, indices, out);
+  int64_t bad = -1;
+  DispatchGather(indices.dtype(), params.dtype(), [&]<class Index, class T>() {
+    bad = GatherSlices(c.pool(), g, static_cast<const T*>(params.raw()), indices.data<Index>(),
+                       static_cast<T*>(out->raw()));
+  });
   if (bad < 0) return absl::OkStatus();
   return InvalidArgument("indices", PositionText(indices.shape(), bad), " = ", indices.IntAt(bad),
                          " is not in [0, ", params.dim(axis), ")");
@@ -157,7 +176,45 @@ absl::StatusOr<Kernel> MakeGatherV2(const KernelInit& init) {
 
 // ---- GatherNd
 
-// Converts each row of the indices (the last dimension) to the offset of a slice, with validation.
+// The layout of the slices: params begins with dimensions `dims` of these strides, a row of the
+// indices has one for each, and `inner` elements make up a slice.
+struct GatherNdGrid {
+  Dims dims, strides;
+  int64_t rows, inner;
+};
+
+// Converts each row of the indices to the offset of a slice, with validation, and copies the slice.
+// Returns the first row with an out-of-range index, or kFirstBad; other rows are copied.
+template <class Index, class T>
+int64_t GatherNdSlices(ThreadPool& pool, const GatherNdGrid& g, const T* params,
+                       const Index* indices, T* out) {
+  std::atomic<int64_t> bad{kFirstBad};
+  const int64_t depth = static_cast<int64_t>(g.dims.size()), inner = g.inner;
+  const double cost =
+      5 + 2.0 * static_cast<double>(depth) + 0.1 * static_cast<double>(inner) * sizeof(T);
+  pool.ParallelFor(g.rows, cost, [&](int64_t begin, int64_t end) {
+    const int64_t *const dims = g.dims.data(), *const strides = g.strides.data();
+    for (int64_t r = begin; r < end; ++r) {
+      const Index* const row = indices + r * depth;
+      uint64_t offset = 0;  // wraps around if an index is out of range
+      bool is_bad = false;
+      for (int64_t d = 0; d < depth; ++d) {
+        const uint64_t index = static_cast<uint64_t>(static_cast<int64_t>(row[d]));
+        is_bad |= index >= static_cast<uint64_t>(dims[d]);
+        offset += index * static_cast<uint64_t>(strides[d]);
+      }
+      if (is_bad) {
+        KeepSmallest(&bad, r);
+      } else if (inner == 1) {
+        out[r] = params[offset];
+      } else {
+        CopySlice(params + offset, inner, out + r * inner);
+      }
+    }
+  });
+  return bad.load();
+}
+
 absl::Status GatherNd(KernelContext& c, bool ignore_bad) {
   const Tensor &params = c.input(0), &indices = c.input(1);
   if (params.rank() == 0) return InvalidArgument("params must be at least a vector");
@@ -180,33 +237,21 @@ absl::Status GatherNd(KernelContext& c, bool ignore_bad) {
   if (ignore_bad) ClearElements(c.pool(), *out);
   int64_t rows = 1;
   for (int i = 0; i < indices.rank() - 1; ++i) rows *= indices.dim(i);
-  const int64_t inner = out->num_elements() / rows;
   const Dims strides = StridesOf(params.shape());
-  std::atomic<int64_t> bad{kFirstBad};
-  const int64_t element = static_cast<int64_t>(ElementSize(params.dtype()));
-  const double cost = 5 + 4.0 * depth + 0.1 * static_cast<double>(inner * element);
-  c.pool().ParallelFor(rows, cost, [&](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r) {
-      int64_t offset = 0;
-      bool is_bad = false;
-      for (int d = 0; d < depth; ++d) {
-        const int64_t index = indices.IntAt(r * depth + d);
-        is_bad = is_bad || index < 0 || index >= params.dim(d);
-        if (!is_bad) offset += index * strides[d];
-      }
-      if (is_bad) {
-        KeepSmallest(&bad, r);
-      } else {
-        CopyElements(params.dtype(), ElementAt(params, offset), ElementAt(*out, r * inner), inner);
-      }
-    }
+  const GatherNdGrid g{Dims(params.shape().dims().begin(), params.shape().dims().begin() + depth),
+                       Dims(strides.begin(), strides.begin() + depth), rows,
+                       out->num_elements() / rows};
+  int64_t bad = kFirstBad;
+  DispatchGather(indices.dtype(), params.dtype(), [&]<class Index, class T>() {
+    bad = GatherNdSlices(c.pool(), g, static_cast<const T*>(params.raw()), indices.data<Index>(),
+                         static_cast<T*>(out->raw()));
   });
   if (bad == kFirstBad || ignore_bad) return absl::OkStatus();
   std::string row;
   for (int d = 0; d < depth; ++d)
     absl::StrAppend(&row, d > 0 ? ", " : "", indices.IntAt(bad * depth + d));
-  return InvalidArgument("indices", PositionText(indices.shape().Sub(0, -1), bad.load()), " = [",
-                         row, "] does not index into param shape ", params.shape().ToString());
+  return InvalidArgument("indices", PositionText(indices.shape().Sub(0, -1), bad), " = [", row,
+                         "] does not index into param shape ", params.shape().ToString());
 }
 
 absl::StatusOr<Kernel> MakeGatherNd(const KernelInit& init) {
