@@ -35,6 +35,16 @@ void DispatchCopyType(DataType dtype, F&& f) {
   }
 }
 
+// Writes the element at `value` n times, on the calling thread.
+template <class T>
+void FillLine(const T* value, T* to, int64_t n) {
+  if constexpr (std::is_trivially_copyable_v<T>) {
+    FillElements(to, value, sizeof(T), n);
+  } else {
+    std::fill_n(to, n, *value);
+  }
+}
+
 // The loop structure of a copy. First the grid is simplified: dimensions of extent 1 are removed,
 // and adjacent dimensions that are contiguous on both sides are merged. The last dimension (of the
 // destination) is then the inner loop: a run of bytes, a fill, or single elements. If the source is
@@ -157,7 +167,7 @@ class Grid {
         std::copy_n(from, n, to);
       }
     } else if (from_stride == 0 && to_stride == 1) {
-      std::fill_n(to, n, *from);
+      FillLine(from, to, n);
     } else {
       for (int64_t k = 0; k < n; ++k) to[k * to_stride] = from[k * from_stride];
     }
@@ -341,7 +351,7 @@ void FillElements(ThreadPool& pool, DataType dtype, const void* value, void* to,
     pool.ParallelFor(
         count, kByteCost * sizeof(T),
         [&](int64_t begin, int64_t end) {
-          std::fill(static_cast<T*>(to) + begin, static_cast<T*>(to) + end, element);
+          FillLine(&element, static_cast<T*>(to) + begin, end - begin);
         },
         64);
   });
