@@ -5,13 +5,15 @@
 
 #include "absl/hash/hash.h"
 #include "weir/kernels/array/fill_shapes.h"
+#include "weir/kernels/array/where.h"
 #include "weir/kernels/lib/arguments.h"
 #include "weir/kernels/lib/hash_index.h"
 #include "weir/kernels/lib/registry.h"
 #include "weir/kernels/lib/scalar_math.h"
 #include "weir/kernels/lib/strided_copy.h"
 
-// Sets of values: Unique, ListDiff; and the ops between values and their positions: Where, OneHot.
+// Sets of values: Unique, ListDiff; and the ops between values and their positions: Where (its
+// loops are in where_cpu.cc), OneHot.
 namespace weir {
 
 namespace {
@@ -245,46 +247,6 @@ absl::StatusOr<Kernel> MakeListDiff(const KernelInit& init) {
   return kernel;
 }
 
-// ---- Where
-
-using Tested = JoinLists<List<bool>, Numbers>;
-
-template <class T>
-bool IsTrue(const T& v) {
-  if constexpr (kIsNarrowFloat<T>) {
-    return static_cast<float>(v) != 0;
-  } else {
-    return v != T(0);
-  }
-}
-
-template <class T>
-absl::Status Where(KernelContext& c) {
-  const Tensor& in = c.input(0);
-  const T* x = KeysIn<T>(in);
-  const int64_t n = in.num_elements();
-  const int64_t count = std::count_if(x, x + n, [](const T& v) { return IsTrue(v); });
-  WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, Shape({count, in.rank()})));
-  int64_t* row = out->data<int64_t>();
-  Dims index(in.rank(), 0);
-  for (int64_t i = 0; i < n; ++i) {
-    ThrowIfCancelledAt(i);
-    if (IsTrue(x[i])) row = std::copy(index.begin(), index.end(), row);
-    for (int d = in.rank() - 1; d >= 0 && ++index[d] == in.dim(d); --d) index[d] = 0;
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<Kernel> MakeWhere(const KernelInit& init) {
-  const DataType type = init.attr<DataType>("T");
-  Kernel kernel;
-  if (!DispatchType(type, Tested{},
-                    [&]<class T>() { kernel = Kernel(&Where<typename KeyOf<T>::type>); })) {
-    return Unimplemented("elements of type ", DataTypeName(type), " have no truth value");
-  }
-  return kernel;
-}
-
 // ---- OneHot
 
 absl::Status OneHot(KernelContext& c, int64_t axis) {
@@ -294,13 +256,14 @@ absl::Status OneHot(KernelContext& c, int64_t axis) {
   const Tensor &indices = c.input(0), &on = c.input(2), &off = c.input(3);
   const int64_t depth = layout.depth, inner = layout.inner;
   FillElements(c.pool(), out->dtype(), off.raw(), out->raw(), out->num_elements());
-  for (int64_t i = 0; i < indices.num_elements(); ++i) {
-    ThrowIfCancelledAt(i);
-    const int64_t index = indices.IntAt(i);
-    if (index < 0 || index >= depth) continue;
-    CopyElements(out->dtype(), on.raw(),
-                 ElementAt(*out, (i / inner * depth + index) * inner + i % inner), 1);
-  }
+  c.pool().ParallelFor(indices.num_elements(), 10, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t index = indices.IntAt(i);
+      if (index < 0 || index >= depth) continue;
+      CopyElements(out->dtype(), on.raw(),
+                   ElementAt(*out, (i / inner * depth + index) * inner + i % inner), 1);
+    }
+  });
   return absl::OkStatus();
 }
 
