@@ -131,15 +131,30 @@ inline Clipped Clip(const PoolShape& s, int64_t z, int64_t y, int64_t x) {
   return c;
 }
 
-// Calls fn(offset of the pixel in the image) for each pixel of the window, in order.
+// The windows of which the pixel at `at` is part, along dimension `i`.
+inline void Cover(const PoolShape& s, int i, int64_t at, Clipped* windows) {
+  const int64_t last = at + s.pad_before[i], first = last - s.window[i] + 1;
+  windows->end[i] = std::min(s.out[i], last / s.stride[i] + 1);
+  windows->begin[i] =
+      std::min(windows->end[i], first <= 0 ? int64_t{0} : (first + s.stride[i] - 1) / s.stride[i]);
+}
+
+// Calls fn(offset of the pixel) for each pixel of the window, in order, in an image of extents
+// `grid` with `channels` channels.
 template <class F>
-inline void ForEachPixel(const PoolShape& s, const Clipped& w, F&& fn) {
+inline void ForEachPixel(const PoolShape::Spatial& grid, int64_t channels, const Clipped& w,
+                         F&& fn) {
   for (int64_t z = w.begin[0]; z < w.end[0]; ++z) {
     for (int64_t y = w.begin[1]; y < w.end[1]; ++y) {
-      int64_t offset = ((z * s.in[1] + y) * s.in[2] + w.begin[2]) * s.channels;
-      for (int64_t x = w.begin[2]; x < w.end[2]; ++x, offset += s.channels) fn(offset);
+      int64_t offset = ((z * grid[1] + y) * grid[2] + w.begin[2]) * channels;
+      for (int64_t x = w.begin[2]; x < w.end[2]; ++x, offset += channels) fn(offset);
     }
   }
+}
+// The same for the input image.
+template <class F>
+inline void ForEachPixel(const PoolShape& s, const Clipped& w, F&& fn) {
+  ForEachPixel(s.in, s.channels, w, fn);
 }
 
 // Calls fn(window, offset of the output pixel) for each output pixel of the slice.
@@ -271,20 +286,30 @@ void AvgPool(const PoolShape& s, const PoolSlice& slice, const T* x, T* y) {
   });
 }
 
+// Each pixel of the input adds up the gradients of the windows that it is part of, in their order.
+// Windows that add to their pixels would read and write each pixel once for each of its windows.
 template <class L, class T>
-void AvgPoolGrad(const PoolShape& s, const PoolSlice& slice, const T* dy, T* dx) {
+void AvgPoolGrad(const PoolShape& s, const PoolSlice& slice, const T* dy, const T* scales, T* dx) {
+  dy += slice.image * s.out_pixels() * s.channels;
   dx = ImageOf(s, slice, dx);
-  const bool tiles = s.tiles();
-  ForEachWindow(s, slice, [&](const Clipped& window, int64_t from) HWY_ATTR {
-    const T scale = T(1) / static_cast<T>(std::max<int64_t>(window.count(), 1));
-    ForEachBlock<L>(slice, [&](auto lanes, int64_t c) HWY_ATTR {
-      using B = decltype(lanes);
-      const typename B::Value share = B::Mul(B::Load(dy + from + c), B::Set(scale));
-      ForEachPixel(s, window, [&](int64_t offset) HWY_ATTR {
-        B::Store(tiles ? share : B::Add(share, B::Load(dx + offset + c)), dx + offset + c);
+  Clipped windows;
+  for (int64_t row = slice.begin; row < slice.end; ++row) {
+    Cover(s, 0, row / s.in[1], &windows);
+    Cover(s, 1, row % s.in[1], &windows);
+    for (int64_t x = 0; x < s.in[2]; ++x) {
+      Cover(s, 2, x, &windows);
+      T* const to = dx + (row * s.in[2] + x) * s.channels;
+      ForEachBlock<L>(slice, [&](auto lanes, int64_t c) HWY_ATTR {
+        using B = decltype(lanes);
+        typename B::Value sum = B::Set(T(0));
+        ForEachPixel(s.out, 1, windows, [&](int64_t window) HWY_ATTR {
+          const typename B::Value gradient = B::Load(dy + window * s.channels + c);
+          sum = B::Add(B::Mul(gradient, B::Set(scales[window])), sum);
+        });
+        B::Store(sum, to + c);
       });
-    });
-  });
+    }
+  }
 }
 
 // Computes the slice with the lanes policy L.
@@ -301,7 +326,7 @@ void Run(PoolKind kind, const PoolShape& s, const PoolSlice& slice, const T* a, 
     case PoolKind::kAvg:
       return AvgPool<L>(s, slice, a, out);
     case PoolKind::kAvgGrad:
-      return AvgPoolGrad<L>(s, slice, a, out);
+      return AvgPoolGrad<L>(s, slice, a, b, out);
   }
 }
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
+#include <vector>
 
 #include "weir/kernels/lib/arguments.h"
 #include "weir/kernels/lib/registry.h"
@@ -13,24 +14,55 @@ namespace {
 
 bool IsGradient(PoolKind kind) { return kind == PoolKind::kMaxGrad || kind == PoolKind::kAvgGrad; }
 
+// 1 / the number of pixels inside the image, for each window.
+template <class C>
+std::vector<C> WindowScales(const PoolShape& s) {
+  std::vector<int64_t> counts[3];  // along each dimension
+  for (int i = 0; i < 3; ++i) {
+    for (int64_t at = 0; at < s.out[i]; ++at) {
+      const int64_t start = at * s.stride[i] - s.pad_before[i];
+      const int64_t begin = std::clamp<int64_t>(start, 0, s.in[i]);
+      counts[i].push_back(std::clamp<int64_t>(start + s.window[i], begin, s.in[i]) - begin);
+    }
+  }
+  std::vector<C> scales;
+  scales.reserve(static_cast<size_t>(s.out_pixels()));
+  for (const int64_t z : counts[0]) {
+    for (const int64_t y : counts[1]) {
+      for (const int64_t x : counts[2])
+        scales.push_back(C(1) / static_cast<C>(std::max<int64_t>(z * y * x, 1)));
+    }
+  }
+  return scales;
+}
+
+// Computes `rows` independent rows of each image on the pool's threads; `cost` is that of one row.
+template <class C>
+void RunRows(ThreadPool& pool, PoolKind kind, const PoolShape& s, int64_t rows, double cost,
+             const C* a, const C* b, C* out) {
+  pool.ParallelFor(s.batch * rows, cost, [&](int64_t begin, int64_t end) {
+    while (begin < end) {
+      const int64_t image = begin / rows, first = begin % rows;
+      const int64_t count = std::min(end - begin, rows - first);
+      PoolRows(kind, s, {image, first, first + count, 0, s.channels}, a, b, out);
+      begin += count;
+    }
+  });
+}
+
 // Splits a pooling into slices for the thread pool. Rows of windows that share no input pixels are
-// independent. If the windows of a gradient overlap, their rows are not independent, so each slice
-// is an image or some channels of one.
+// independent, and so are the rows of an average's gradient. If the windows of a maximum's gradient
+// overlap, their rows are not independent, so each slice is an image or some channels of one.
 template <class C>
 void RunPool(ThreadPool& pool, PoolKind kind, const PoolShape& s, const C* a, const C* b, C* out) {
   const double cost = 0.3 * static_cast<double>(s.taps()) * s.out[2] * s.channels;
   const int64_t rows = s.out[0] * s.out[1];
-  if (!IsGradient(kind) || s.tiles()) {
-    pool.ParallelFor(s.batch * rows, cost, [&](int64_t begin, int64_t end) {
-      while (begin < end) {
-        const int64_t image = begin / rows, first = begin % rows;
-        const int64_t count = std::min(end - begin, rows - first);
-        PoolRows(kind, s, {image, first, first + count, 0, s.channels}, a, b, out);
-        begin += count;
-      }
-    });
-    return;
+  if (kind == PoolKind::kAvgGrad) {
+    const std::vector<C> scales = WindowScales<C>(s);
+    const int64_t in_rows = s.in[0] * s.in[1];
+    return RunRows(pool, kind, s, in_rows, cost * rows / in_rows, a, scales.data(), out);
   }
+  if (kind != PoolKind::kMaxGrad || s.tiles()) return RunRows(pool, kind, s, rows, cost, a, b, out);
   constexpr int64_t kChannels = 64;
   const int64_t blocks =
       s.batch < 2 * pool.num_threads() ? (s.channels + kChannels - 1) / kChannels : 1;
