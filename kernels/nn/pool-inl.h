@@ -64,7 +64,8 @@ struct Vectors {
 };
 
 // kTimes as many lanes as L has, side by side, so that the loops over a window's pixels, which cost
-// more than a vector's arithmetic, run once for several vectors. Each lane is computed as in L.
+// more than a vector's arithmetic, run once for several vectors. Each lane is computed as in L. For
+// loops without positions: those need too many registers.
 template <class L, int kTimes>
 struct Times {
   template <class V>
@@ -73,7 +74,6 @@ struct Times {
   };
   using Element = typename L::Element;
   using Value = Group<typename L::Value>;
-  using Index = Group<typename L::Index>;
   static HWY_INLINE int64_t Lanes() { return kTimes * L::Lanes(); }
   // Returns the results of f(i) as a group.
   template <class F>
@@ -99,14 +99,8 @@ struct Times {
   static HWY_INLINE Value Mul(const Value& a, const Value& b) {
     return Each([&](int i) HWY_ATTR { return L::Mul(a.v[i], b.v[i]); });
   }
-  static HWY_INLINE Index SetIndex(int64_t k) {
-    return Each([&](int) HWY_ATTR { return L::SetIndex(k); });
-  }
   static HWY_INLINE auto Greater(const Value& a, const Value& b) {
     return Each([&](int i) HWY_ATTR { return L::Greater(a.v[i], b.v[i]); });
-  }
-  static HWY_INLINE auto Same(const Index& a, const Index& b) {
-    return Each([&](int i) HWY_ATTR { return L::Same(a.v[i], b.v[i]); });
   }
   template <class M>
   static HWY_INLINE Value Pick(const M& mask, const Value& a, const Value& b) {
@@ -174,18 +168,24 @@ inline void ForEachWholeBlock(int64_t last, int64_t* c, F&& block) {
   for (; *c + B::Lanes() <= last; *c += B::Lanes()) block(B(), *c);
 }
 
-// Calls block for all channels of the slice: with groups of vectors, then vectors, as far as
-// possible, and OneLane for the tail.
+// Calls block for the channels of the slice from c on, with vectors as far as possible, and OneLane
+// for the tail.
+template <class L, class F>
+inline void ForEachVector(const PoolSlice& slice, int64_t c, F&& block) {
+  using One = OneLane<typename L::Element>;
+  if constexpr (!std::is_same_v<L, One>) ForEachWholeBlock<L>(slice.last, &c, block);
+  ForEachWholeBlock<One>(slice.last, &c, block);
+}
+
+// Calls block for all channels of the slice, with groups of vectors as far as possible.
 template <class L, class F>
 inline void ForEachBlock(const PoolSlice& slice, F&& block) {
-  using One = OneLane<typename L::Element>;
   int64_t c = slice.first;
-  if constexpr (!std::is_same_v<L, One>) {
+  if constexpr (!std::is_same_v<L, OneLane<typename L::Element>>) {
     ForEachWholeBlock<Times<L, 4>>(slice.last, &c, block);
     ForEachWholeBlock<Times<L, 2>>(slice.last, &c, block);
-    ForEachWholeBlock<L>(slice.last, &c, block);
   }
-  ForEachWholeBlock<One>(slice.last, &c, block);
+  ForEachVector<L>(slice, c, block);
 }
 
 template <class T>
@@ -239,7 +239,7 @@ void MaxPoolGrad(const PoolShape& s, const PoolSlice& slice, const T* x, const T
   dx = ImageOf(s, slice, dx);
   const bool tiles = s.tiles();
   ForEachWindow(s, slice, [&](const Clipped& window, int64_t from) HWY_ATTR {
-    ForEachBlock<L>(slice, [&](auto lanes, int64_t c) HWY_ATTR {
+    ForEachVector<L>(slice, slice.first, [&](auto lanes, int64_t c) HWY_ATTR {
       using B = decltype(lanes);
       const typename B::Index where = FirstMaximum<B>(s, window, x + c);
       const typename B::Value gradient = B::Load(dy + from + c), zero = B::Set(T(0));
@@ -258,7 +258,7 @@ void MaxPoolGradGrad(const PoolShape& s, const PoolSlice& slice, const T* x, con
   x = ImageOf(s, slice, x);
   grad = ImageOf(s, slice, grad);
   ForEachWindow(s, slice, [&](const Clipped& window, int64_t to) HWY_ATTR {
-    ForEachBlock<L>(slice, [&](auto lanes, int64_t c) HWY_ATTR {
+    ForEachVector<L>(slice, slice.first, [&](auto lanes, int64_t c) HWY_ATTR {
       using B = decltype(lanes);
       const typename B::Index where = FirstMaximum<B>(s, window, x + c);
       typename B::Value picked = B::Set(T(0));
