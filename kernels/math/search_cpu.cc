@@ -275,11 +275,18 @@ absl::Status DenseBincount(KernelContext& c, bool binary) {
   const int64_t columns = matrix ? values.dim(1) : values.num_elements();
   WEIR_RETURN_IF_ERROR(
       bins.Allocate(c, matrix ? std::optional(values.dim(0)) : std::nullopt, binary));
-  for (const auto [begin, end] : CancellableBlocks(values.num_elements())) {
-    for (int64_t i = begin; i < end; ++i) {
-      bins.Count(i / columns, values.data<Index>()[i], i);
+  // Rows of bins are independent. The copy of `bins` is in registers: no count can change it.
+  const int64_t rows = columns == 0 ? 0 : values.num_elements() / columns;
+  c.pool().ParallelFor(rows, 2.0 * static_cast<double>(columns), [&](int64_t b, int64_t e) {
+    Bins<T, Index> own = bins;
+    const Index* const v = values.data<Index>();
+    for (int64_t row = b; row < e; ++row) {
+      for (const auto [begin, end] : CancellableBlocks(columns)) {
+        for (int64_t i = row * columns + begin; i < row * columns + end; ++i)
+          own.Count(row, v[i], i);
+      }
     }
-  }
+  });
   return absl::OkStatus();
 }
 
