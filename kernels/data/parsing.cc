@@ -170,10 +170,12 @@ absl::StatusOr<Kernel> MakeDecodeCompressed(const KernelInit& init) {
     return InvalidArgument("Only ZLIB, GZIP or NONE are supported compressions, not ", type);
   }
   return Kernel([type](KernelContext& c) -> absl::Status {
-    return MapStrings<std::string>(c, [&](const std::string& s) -> absl::StatusOr<std::string> {
-      if (type.empty()) return s;
-      return Inflater(type == "GZIP" ? 31 : 15).Inflate(s, type == "GZIP");
-    });
+    constexpr double kNs = 10e3;
+    return MapStrings<std::string>(
+        c, kNs, [&](const std::string& s) -> absl::StatusOr<std::string> {
+          if (type.empty()) return s;
+          return Inflater(type == "GZIP" ? 31 : 15).Inflate(s, type == "GZIP");
+        });
   });
 }
 
@@ -227,7 +229,10 @@ absl::StatusOr<Kernel> MakeSerializeTensor(const KernelInit& init) {
   return Unimplemented("SerializeTensor of ", DataTypeName(type));
 }
 
-absl::Status DecodeJson(KernelContext& c) { return MapStrings<std::string>(c, ExampleFromJson); }
+absl::Status DecodeJson(KernelContext& c) {
+  constexpr double kNs = 1e3;
+  return MapStrings<std::string>(c, kNs, ExampleFromJson);
+}
 
 }  // namespace
 

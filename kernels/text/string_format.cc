@@ -1,3 +1,5 @@
+#include <charconv>
+
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "weir/core/tensor/variant.h"
@@ -5,6 +7,7 @@
 #include "weir/kernels/lib/registry.h"
 #include "weir/kernels/lib/string_util.h"
 #include "weir/kernels/lib/summarize.h"
+#include "weir/kernels/text/fixed_notation.h"
 
 // Tensors as text: AsString formats elements, StringFormat whole tensors.
 namespace weir {
@@ -15,34 +18,62 @@ namespace {
 
 using Encodable = JoinLists<Numbers, List<bool, std::string, Variant>>;
 
-// Formats `value` with a printf format. Strings may contain zero bytes.
+// A printf format, and what makes printing by it faster.
+struct TextFormat {
+  // For the type that a value is passed as (see Encode); empty: strings stay as they are.
+  std::string printf;
+  // Whether it is only a conversion and a precision: no width, no flags.
+  bool plain = false;
+  // The decimals of a plain fixed notation that PrintFixed prints; -1: another notation.
+  int decimals = -1;
+};
+
+// Prints `value` with the printf format. Strings may contain zero bytes.
 template <class T>
-std::string Print(const std::string& format, const T& value) {
-  std::string text;
-  absl::FormatUntyped(&text, absl::UntypedFormatSpec(format), {absl::FormatArg(value)});
-  return text;
+void Print(const TextFormat& format, const T& value, std::string* text) {
+  text->clear();
+  absl::FormatUntyped(text, absl::UntypedFormatSpec(format.printf), {absl::FormatArg(value)});
 }
 
-// `format` is for the type that EncodedAs returns; an empty format leaves strings unchanged.
+void PrintReal(const TextFormat& format, double value, std::string* text) {
+  if (format.decimals >= 0 && PrintFixed(value, format.decimals, text)) return;
+  Print(format, value, text);
+}
+
+// For long long and unsigned long long.
 template <class T>
-std::string Encode(const std::string& format, const T& value) {
+void PrintInteger(const TextFormat& format, T value, std::string* text) {
+  if (!format.plain) return Print(format, value, text);
+  char digits[24];
+  const auto end = std::to_chars(digits, digits + sizeof(digits), value).ptr;
+  text->assign(digits, static_cast<size_t>(end - digits));
+}
+
+template <class T>
+void Encode(const TextFormat& format, const T& value, std::string* text) {
   if constexpr (std::is_same_v<T, bool>) {
-    return value ? "true" : "false";
+    *text = value ? "true" : "false";
   } else if constexpr (std::is_same_v<T, std::string>) {
-    return format.empty() ? value : Print(format, value);
+    if (format.printf.empty()) {
+      *text = value;
+    } else {
+      Print(format, value, text);
+    }
   } else if constexpr (std::is_same_v<T, Variant>) {
-    return absl::StrCat("Variant<type: ", value.type_name, ">");
+    *text = absl::StrCat("Variant<type: ", value.type_name, ">");
   } else if constexpr (std::is_same_v<T, std::complex<float>> ||
                        std::is_same_v<T, std::complex<double>>) {
-    return absl::StrCat("(", Print(format, static_cast<double>(value.real())), ",",
-                        Print(format, static_cast<double>(value.imag())), ")");
+    std::string real, imag;
+    PrintReal(format, static_cast<double>(value.real()), &real);
+    PrintReal(format, static_cast<double>(value.imag()), &imag);
+    *text = absl::StrCat("(", real, ",", imag, ")");
   } else if constexpr (std::is_integral_v<T>) {
-    return Print(format,
-                 std::conditional_t<std::is_signed_v<T>, long long, unsigned long long>(value));
+    using Passed = std::conditional_t<std::is_signed_v<T>, long long, unsigned long long>;
+    PrintInteger<Passed>(format, value, text);
   } else if constexpr (std::is_same_v<T, double>) {
-    return Print(format, value);
+    PrintReal(format, value, text);
   } else {
-    return Print(format, static_cast<double>(static_cast<float>(value)));
+    PrintReal(format, static_cast<double>(static_cast<float>(value)), text);
   }
 }
 
@@ -95,6 +126,18 @@ std::string PrintfFormat(const FormatOptions& o) {
   return format + (is_unsigned ? "llu" : "lld");
 }
 
+TextFormat FormatOf(const FormatOptions& o) {
+  constexpr int kDefaultDecimals = 6;
+  TextFormat format;
+  format.printf = PrintfFormat(o);
+  format.plain = o.width <= 0 && o.fill.empty();
+  const int64_t decimals = o.precision < 0 ? kDefaultDecimals : o.precision;
+  if (format.plain && !o.shortest && !o.scientific && decimals <= kMaxFixedDecimals) {
+    format.decimals = static_cast<int>(decimals);
+  }
+  return format;
+}
+
 absl::StatusOr<Kernel> MakeAsString(const KernelInit& init) {
   WEIR_ASSIGN_OR_RETURN(const int precision, NarrowAttr(init.node, "precision"));
   WEIR_ASSIGN_OR_RETURN(const int width, NarrowAttr(init.node, "width"));
@@ -105,16 +148,18 @@ absl::StatusOr<Kernel> MakeAsString(const KernelInit& init) {
                                  .shortest = init.attr<bool>("shortest"),
                                  .fill = init.attr<std::string>("fill")};
   WEIR_RETURN_IF_ERROR(Check(options));
-  return Kernel([format = PrintfFormat(options)](KernelContext& c) -> absl::Status {
+  return Kernel([format = FormatOf(options)](KernelContext& c) -> absl::Status {
+    constexpr double kNs = 50;
     const Tensor& in = c.input(0);
     WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, in.shape()));
+    absl::Status status;
     DispatchType(in.dtype(), Encodable{}, [&]<class T>() {
-      for (int64_t k = 0; k < in.num_elements(); ++k) {
-        ThrowIfCancelledAt(k);
-        out->data<std::string>()[k] = Encode(format, in.data<T>()[k]);
-      }
+      const T* const values = in.data<T>();
+      std::string* const texts = out->data<std::string>();
+      status = ForEachString(c.pool(), in.num_elements(), kNs,
+                             [&](int64_t k) { Encode(format, values[k], &texts[k]); });
     });
-    return absl::OkStatus();
+    return status;
   });
 }
 

@@ -1,5 +1,4 @@
 #include "absl/algorithm/container.h"
-#include "absl/strings/str_join.h"
 #include "weir/kernels/lib/arguments.h"
 #include "weir/kernels/lib/registry.h"
 #include "weir/kernels/lib/strided_copy.h"
@@ -9,6 +8,8 @@
 namespace weir {
 
 namespace {
+
+constexpr double kJoinNs = 20;  // for each part of a result
 
 // All inputs have the same shape, except scalars.
 absl::StatusOr<Shape> JoinedShape(const KernelContext& c) {
@@ -30,15 +31,23 @@ absl::StatusOr<Kernel> MakeJoin(const KernelInit& init) {
   return Kernel([separator](KernelContext& c) -> absl::Status {
     WEIR_ASSIGN_OR_RETURN(const Shape shape, JoinedShape(c));
     WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
-    std::vector<absl::string_view> parts(static_cast<size_t>(c.num_inputs()));
-    for (int64_t k = 0; k < out->num_elements(); ++k) {
-      ThrowIfCancelledAt(k);
-      for (int i = 0; i < c.num_inputs(); ++i) {
-        parts[i] = c.input_data<std::string>(i)[c.input(i).shape().IsScalar() ? 0 : k];
-      }
-      out->data<std::string>()[k] = absl::StrJoin(parts, separator);
+    // A scalar is part of every result.
+    struct Part {
+      const std::string* texts;
+      int64_t stride;
+    };
+    std::vector<Part> parts;
+    for (int i = 0; i < c.num_inputs(); ++i) {
+      parts.push_back({c.input_data<std::string>(i), c.input(i).shape().IsScalar() ? 0 : 1});
     }
-    return absl::OkStatus();
+    std::string* const texts = out->data<std::string>();
+    const auto join = [&](int64_t k) {
+      JoinParts(
+          c.num_inputs(), separator,
+          [&](int64_t i) -> const std::string& { return parts[i].texts[k * parts[i].stride]; },
+          &texts[k]);
+    };
+    return ForEachString(c.pool(), out->num_elements(), kJoinNs * c.num_inputs(), join);
   });
 }
 
@@ -93,16 +102,21 @@ absl::Status ReduceJoin(KernelContext& c, absl::string_view separator, bool keep
     if (!is_joined || keep_dims) shape.AddDim(is_joined ? 1 : in.dim(d));
   }
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
-  std::vector<absl::string_view> parts(out->num_elements() == 0 ? 0 : joined.size());
-  for (int64_t k = 0; k < out->num_elements(); ++k) {
-    ThrowIfCancelledAt(k);
-    const std::string* const from = in.data<std::string>() + kept.Offset(k);
-    for (size_t i = 0; i < parts.size(); ++i) {
-      parts[i] = from[joined.Offset(static_cast<int64_t>(i))];
-    }
-    out->data<std::string>()[k] = absl::StrJoin(parts, separator);
+  if (out->num_elements() == 0) return absl::OkStatus();
+  std::vector<int64_t> offsets(static_cast<size_t>(joined.size()));
+  for (size_t i = 0; i < offsets.size(); ++i) {
+    ThrowIfCancelledAt(static_cast<int64_t>(i));
+    offsets[i] = joined.Offset(static_cast<int64_t>(i));
   }
-  return absl::OkStatus();
+  std::string* const texts = out->data<std::string>();
+  const auto join = [&](int64_t k) {
+    const std::string* const from = in.data<std::string>() + kept.Offset(k);
+    JoinParts(
+        static_cast<int64_t>(offsets.size()), separator,
+        [&](int64_t i) -> const std::string& { return from[offsets[i]]; }, &texts[k]);
+  };
+  return ForEachString(c.pool(), out->num_elements(), kJoinNs * static_cast<double>(offsets.size()),
+                       join);
 }
 
 absl::StatusOr<Kernel> MakeReduceJoin(const KernelInit& init) {

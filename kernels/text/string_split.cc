@@ -1,9 +1,9 @@
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <optional>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/str_join.h"
 #include "weir/kernels/lib/arguments.h"
 #include "weir/kernels/lib/broadcast.h"
 #include "weir/kernels/lib/registry.h"
@@ -14,79 +14,135 @@ namespace weir {
 
 namespace {
 
-using Words = std::vector<absl::string_view>;
-
 // ---- StringSplit, StringSplitV2
 
+// A set of bytes.
+class ByteSet {
+ public:
+  explicit ByteSet(const std::string& bytes) : bytes_(bytes) {
+    for (const char c : bytes) contains_[static_cast<uint8_t>(c)] = true;
+  }
+  bool empty() const { return bytes_.empty(); }
+  // Returns the position of the first of these bytes at or after `from`; the end if there is none.
+  size_t FindIn(absl::string_view text, size_t from) const {
+    if (bytes_.size() == 1) return std::min(text.find(bytes_[0], from), text.size());
+    while (from < text.size() && !contains_[static_cast<uint8_t>(text[from])]) ++from;
+    return from;
+  }
+
+ private:
+  const std::string bytes_;
+  std::array<bool, 256> contains_{};
+};
+
+// The functions that split a text call word(string_view) for each word.
+
 // Splits at every byte in `delimiters`; if that is empty, every byte is a word.
-void SplitAtBytes(absl::string_view text, absl::string_view delimiters, bool skip_empty,
-                  Words* words) {
+template <class F>
+void SplitAtBytes(absl::string_view text, const ByteSet& delimiters, bool skip_empty, F word) {
   if (text.empty()) return;
   if (delimiters.empty()) {
-    for (size_t i = 0; i < text.size(); ++i) words->push_back(text.substr(i, 1));
+    for (size_t i = 0; i < text.size(); ++i) word(text.substr(i, 1));
     return;
   }
   for (size_t begin = 0; begin <= text.size();) {
-    const size_t end = std::min(text.find_first_of(delimiters, begin), text.size());
-    if (end > begin || !skip_empty) words->push_back(text.substr(begin, end - begin));
+    const size_t end = delimiters.FindIn(text, begin);
+    if (end > begin || !skip_empty) word(text.substr(begin, end - begin));
     begin = end + 1;
   }
 }
 
 // Python's str.split(), at most `limit` times (negative: unlimited).
-void SplitAtSpace(absl::string_view text, int64_t limit, Words* words) {
+template <class F>
+void SplitAtSpace(absl::string_view text, int64_t limit, F word) {
   text = absl::StripLeadingAsciiWhitespace(text);
   for (int64_t splits = 0; !text.empty();) {
     const auto end = std::find_if(text.begin(), text.end(), absl::ascii_isspace);
-    words->push_back(text.substr(0, end - text.begin()));
-    text.remove_prefix(words->back().size());
+    const auto size = static_cast<size_t>(end - text.begin());
+    word(text.substr(0, size));
+    text.remove_prefix(size);
     text = absl::StripLeadingAsciiWhitespace(text);
-    if (++splits == limit) return words->push_back(text);
+    if (++splits == limit) return word(text);
   }
 }
 
 // Python's str.split(separator, limit).
-void SplitAtText(absl::string_view text, absl::string_view separator, int64_t limit, Words* words) {
+template <class F>
+void SplitAtText(absl::string_view text, absl::string_view separator, int64_t limit, F word) {
   for (int64_t splits = 0; splits != limit; ++splits) {
     const size_t at = text.find(separator);
     if (at == absl::string_view::npos) break;
-    words->push_back(text.substr(0, at));
+    word(text.substr(0, at));
     text.remove_prefix(at + separator.size());
   }
-  words->push_back(text);
+  word(text);
 }
 
-// Writes the words of each string of a vector as the rows of a sparse matrix. `split` appends the
-// words of one string.
+// Splits some of the rows on one thread. Rows are split twice, to count the words and to write
+// them: a list of the words in between took more time than finding them again. split(text, word) is
+// one of the functions above.
 template <class F>
-absl::Status SplitAll(KernelContext& c, F split) {
-  const Tensor& in = c.input(0);
-  WEIR_RETURN_IF_ERROR(CheckRank(in, 1, "input"));
-  Words words;
-  std::vector<int64_t> ends;
-  int64_t widest = 0;
-  for (const std::string& text : in.flat<std::string>()) {
-    ThrowIfCancelled();
-    const size_t before = words.size();
-    split(text, &words);
-    ends.push_back(static_cast<int64_t>(words.size()));
-    widest = std::max(widest, static_cast<int64_t>(words.size() - before));
-  }
-  const auto count = static_cast<int64_t>(words.size());
-  WEIR_ASSIGN_OR_RETURN(Tensor * indices, c.AllocateOutput(0, Shape({count, 2})));
-  WEIR_ASSIGN_OR_RETURN(Tensor * values, c.AllocateOutput(1, Shape({count})));
-  WEIR_ASSIGN_OR_RETURN(Tensor * shape, c.AllocateOutput(2, Shape({2})));
-  int64_t* index = indices->data<int64_t>();
-  for (size_t row = 0, k = 0; row < ends.size(); ++row) {
-    ThrowIfCancelled();
-    for (int64_t column = 0; static_cast<int64_t>(k) < ends[row]; ++column, ++k) {
-      *index++ = static_cast<int64_t>(row);
-      *index++ = column;
-      values->data<std::string>()[k] = std::string(words[k]);
+struct RowSplitter {
+  absl::Span<const std::string> rows;
+  const F& split;
+
+  // Adds to the number of words in the rows [begin, end), and to the maximum in one row.
+  void Count(int64_t begin, int64_t end, int64_t* count, int64_t* widest) const {
+    for (int64_t row = begin; row < end; ++row) {
+      ThrowIfCancelled();
+      int64_t words = 0;
+      split(rows[row], [&](absl::string_view) { ++words; });
+      *count += words;
+      *widest = std::max(*widest, words);
     }
   }
+
+  // Writes the row and the column of each word to `index`, and the words to `values`.
+  void Write(int64_t begin, int64_t end, int64_t* index, std::string* values) const {
+    for (int64_t row = begin; row < end; ++row) {
+      ThrowIfCancelled();
+      int64_t column = 0;
+      split(rows[row], [&](absl::string_view word) {
+        *index++ = row;
+        *index++ = column++;
+        (values++)->assign(word.data(), word.size());
+      });
+    }
+  }
+};
+
+// Writes the words of each string of a vector as the rows of a sparse matrix. Blocks of rows are
+// split on several threads; the number of words in the blocks before says where to write those of a
+// block.
+template <class F>
+absl::Status SplitAll(KernelContext& c, const F& split) {
+  constexpr int64_t kRows = 256;  // in a block
+  constexpr double kRowNs = 50;
+  const Tensor& in = c.input(0);
+  WEIR_RETURN_IF_ERROR(CheckRank(in, 1, "input"));
+  const RowSplitter<F> splitter = {in.flat<std::string>(), split};
+  const int64_t blocks = (in.dim(0) + kRows - 1) / kRows;
+  // Calls fn(block, first row, end of its rows).
+  const auto for_each_block = [&](auto fn) {
+    c.pool().ParallelFor(blocks, kRows * kRowNs, [&](int64_t begin, int64_t end) {
+      for (int64_t b = begin; b < end; ++b) fn(b, b * kRows, std::min(in.dim(0), (b + 1) * kRows));
+    });
+  };
+  std::vector<int64_t> counts(static_cast<size_t>(blocks)), widest(counts.size());
+  for_each_block([&](int64_t b, int64_t begin, int64_t end) {
+    splitter.Count(begin, end, &counts[b], &widest[b]);
+  });
+  std::vector<int64_t> starts(counts.size() + 1);
+  std::partial_sum(counts.begin(), counts.end(), starts.begin() + 1);
+  WEIR_ASSIGN_OR_RETURN(Tensor * indices, c.AllocateOutput(0, Shape({starts.back(), 2})));
+  WEIR_ASSIGN_OR_RETURN(Tensor * values, c.AllocateOutput(1, Shape({starts.back()})));
+  WEIR_ASSIGN_OR_RETURN(Tensor * shape, c.AllocateOutput(2, Shape({2})));
+  for_each_block([&](int64_t b, int64_t begin, int64_t end) {
+    splitter.Write(begin, end, indices->data<int64_t>() + 2 * starts[b],
+                   values->data<std::string>() + starts[b]);
+  });
   shape->data<int64_t>()[0] = in.dim(0);
-  shape->data<int64_t>()[1] = widest;
+  shape->data<int64_t>()[1] = blocks == 0 ? 0 : *std::max_element(widest.begin(), widest.end());
   return absl::OkStatus();
 }
 
@@ -94,9 +150,9 @@ absl::StatusOr<Kernel> MakeSplit(const KernelInit& init) {
   const bool skip_empty = init.attr<bool>("skip_empty");
   return Kernel([skip_empty](KernelContext& c) -> absl::Status {
     WEIR_RETURN_IF_ERROR(CheckRank(c.input(1), 0, "delimiter"));
-    const std::string& delimiters = c.input(1).scalar<std::string>();
-    return SplitAll(c, [&](absl::string_view text, Words* words) {
-      SplitAtBytes(text, delimiters, skip_empty, words);
+    const ByteSet delimiters(c.input(1).scalar<std::string>());
+    return SplitAll(c, [&](absl::string_view text, auto word) {
+      SplitAtBytes(text, delimiters, skip_empty, word);
     });
   });
 }
@@ -106,10 +162,10 @@ absl::StatusOr<Kernel> MakeSplitV2(const KernelInit& init) {
   return Kernel([limit](KernelContext& c) -> absl::Status {
     WEIR_RETURN_IF_ERROR(CheckRank(c.input(1), 0, "sep"));
     const std::string& separator = c.input(1).scalar<std::string>();
-    return SplitAll(c, [&](absl::string_view text, Words* words) {
-      if (limit == 0) return words->push_back(text);
-      if (separator.empty()) return SplitAtSpace(text, limit, words);
-      SplitAtText(text, separator, limit, words);
+    return SplitAll(c, [&](absl::string_view text, auto word) {
+      if (limit == 0) return word(text);
+      if (separator.empty()) return SplitAtSpace(text, limit, word);
+      SplitAtText(text, separator, limit, word);
     });
   });
 }
@@ -167,16 +223,27 @@ std::optional<absl::string_view> CharacterRange(absl::string_view text, int64_t 
   return text.substr(begin, end - begin);
 }
 
-// The broadcast elements of an argument for each element of the result.
-std::vector<int64_t> SourceIndices(const Shape& result, const Shape& shape) {
-  std::vector<int64_t> own(static_cast<size_t>(shape.num_elements()));
-  std::iota(own.begin(), own.end(), 0);
-  std::vector<int64_t> sources(static_cast<size_t>(result.num_elements()));
-  const Shape* const argument = &shape;
-  Broadcast(result, {&argument, 1})
-      .Gather(0, own.data(), sizeof(int64_t), 0, result.num_elements(), sources.data());
-  return sources;
-}
+// Which element of an argument each element of a broadcast result uses.
+class SourceIndices {
+ public:
+  SourceIndices(const Shape& result, const Shape& shape) {
+    if (shape.num_elements() == 1 || shape == result) {
+      stride_ = shape == result ? 1 : 0;
+      return;
+    }
+    std::vector<int64_t> own(static_cast<size_t>(shape.num_elements()));
+    std::iota(own.begin(), own.end(), 0);
+    gathered_.resize(static_cast<size_t>(result.num_elements()));
+    const Shape* const argument = &shape;
+    Broadcast(result, {&argument, 1})
+        .Gather(0, own.data(), sizeof(int64_t), 0, result.num_elements(), gathered_.data());
+  }
+  int64_t operator[](int64_t k) const { return gathered_.empty() ? k * stride_ : gathered_[k]; }
+
+ private:
+  int64_t stride_ = 0;
+  std::vector<int64_t> gathered_;  // empty: the index is a multiple of the result's
+};
 
 absl::Status Substr(KernelContext& c, bool characters) {
   const Tensor &in = c.input(0), &positions = c.input(1), &lengths = c.input(2);
@@ -190,10 +257,9 @@ absl::Status Substr(KernelContext& c, bool characters) {
   }
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
   if (shape.num_elements() == 0) return absl::OkStatus();
-  const std::vector<int64_t> texts = SourceIndices(shape, in.shape()),
-                             ranges = SourceIndices(shape, positions.shape());
-  for (int64_t k = 0; k < out->num_elements(); ++k) {
-    ThrowIfCancelledAt(k);
+  constexpr double kNs = 20;
+  const SourceIndices texts(shape, in.shape()), ranges(shape, positions.shape());
+  return ForEachString(c.pool(), shape.num_elements(), kNs, [&](int64_t k) -> absl::Status {
     const std::string& text = in.data<std::string>()[texts[k]];
     const int64_t position = positions.IntAt(ranges[k]), length = lengths.IntAt(ranges[k]);
     const std::optional<absl::string_view> range =
@@ -202,9 +268,9 @@ absl::Status Substr(KernelContext& c, bool characters) {
       return InvalidArgument("pos ", position, " out of range for string b'", text, "' at index ",
                              k);
     }
-    out->data<std::string>()[k] = std::string(*range);
-  }
-  return absl::OkStatus();
+    out->data<std::string>()[k].assign(range->data(), range->size());
+    return absl::OkStatus();
+  });
 }
 
 absl::StatusOr<Kernel> MakeSubstr(const KernelInit& init) {
@@ -234,14 +300,13 @@ struct NGrams {
     const int64_t padding = PadOf(width),
                   count = CountOf(static_cast<int64_t>(words.size()), width);
     if (count == 0) return;
-    Words parts(static_cast<size_t>(width));
     for (int64_t k = 0; k < count; ++k) {
       ThrowIfCancelledAt(k);
-      for (int64_t i = 0; i < width; ++i) {
+      const auto part = [&](int64_t i) -> const std::string& {
         const int64_t at = k + i - padding;
-        parts[i] = at < 0 ? left : at < static_cast<int64_t>(words.size()) ? words[at] : right;
-      }
-      grams->push_back(absl::StrJoin(parts, separator));
+        return at < 0 ? left : at < static_cast<int64_t>(words.size()) ? words[at] : right;
+      };
+      JoinParts(width, separator, part, &grams->emplace_back());
     }
   }
 

@@ -158,14 +158,18 @@ absl::StatusOr<Kernel> MakeTranscode(const KernelInit& init) {
   const auto from = init.attr<std::string>("input_encoding");
   WEIR_RETURN_IF_ERROR(Decoder::Open(from).status());
   return Kernel([policy, from, to = OutputEncoding(init)](KernelContext& c) -> absl::Status {
-    WEIR_ASSIGN_OR_RETURN(Decoder decoder, Decoder::Open(from));
-    return MapStrings<std::string>(c, [&](const std::string& s) -> absl::StatusOr<std::string> {
-      std::string out;
-      WEIR_RETURN_IF_ERROR(Decode(decoder, policy, s, [&](UChar32 character, int64_t) {
-        AppendCharacter(character, to, &out);
-      }));
-      return out;
-    });
+    constexpr double kNs = 300;
+    const auto open = [&] { return Decoder::Open(from); };
+    return MapStrings<std::string>(
+        c, kNs, open,
+        [&](const std::string& s, absl::StatusOr<Decoder>& decoder) -> absl::StatusOr<std::string> {
+          WEIR_RETURN_IF_ERROR(decoder.status());
+          std::string out;
+          WEIR_RETURN_IF_ERROR(Decode(*decoder, policy, s, [&](UChar32 character, int64_t) {
+            AppendCharacter(character, to, &out);
+          }));
+          return out;
+        });
   });
 }
 
@@ -277,7 +281,8 @@ absl::StatusOr<Kernel> MakeCase(const KernelInit& init, char (*ascii)(unsigned c
   const auto encoding = init.attr<std::string>("encoding");
   if (encoding.empty()) {
     return Kernel([ascii](KernelContext& c) -> absl::Status {
-      return MapStrings<std::string>(c, [ascii](std::string s) {
+      constexpr double kNs = 30;
+      return MapStrings<std::string>(c, kNs, [ascii](std::string s) {
         for (char& each : s) each = ascii(static_cast<unsigned char>(each));
         return s;
       });
@@ -287,7 +292,8 @@ absl::StatusOr<Kernel> MakeCase(const KernelInit& init, char (*ascii)(unsigned c
     return InvalidArgument("only utf-8 or '' (no encoding) is supported, received ", encoding);
   }
   return Kernel([unicode](KernelContext& c) -> absl::Status {
-    return MapStrings<std::string>(c, [unicode](const std::string& s) {
+    constexpr double kNs = 300;
+    return MapStrings<std::string>(c, kNs, [unicode](const std::string& s) {
       icu::UnicodeString characters = icu::UnicodeString::fromUTF8(s);
       unicode(&characters);
       std::string out;
