@@ -55,14 +55,17 @@ void SplitAtBytes(absl::string_view text, const ByteSet& delimiters, bool skip_e
 // Python's str.split(), at most `limit` times (negative: unlimited).
 template <class F>
 void SplitAtSpace(absl::string_view text, int64_t limit, F word) {
-  text = absl::StripLeadingAsciiWhitespace(text);
-  for (int64_t splits = 0; !text.empty();) {
-    const auto end = std::find_if(text.begin(), text.end(), absl::ascii_isspace);
-    const auto size = static_cast<size_t>(end - text.begin());
-    word(text.substr(0, size));
-    text.remove_prefix(size);
-    text = absl::StripLeadingAsciiWhitespace(text);
-    if (++splits == limit) return word(text);
+  // Skips white space (or everything else) from a position on.
+  const auto skip = [text](bool space, size_t at) {
+    while (at < text.size() && absl::ascii_isspace(static_cast<uint8_t>(text[at])) == space) ++at;
+    return at;
+  };
+  int64_t splits = 0;
+  for (size_t begin = skip(true, 0); begin < text.size();) {
+    const size_t end = skip(false, begin);
+    word(text.substr(begin, end - begin));
+    begin = skip(true, end);
+    if (++splits == limit) return word(text.substr(begin));
   }
 }
 
