@@ -9,6 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "weir/core/runtime/kernel.h"
 #include "weir/core/tensor/mutex.h"
+#include "weir/kernels/lib/blocks.h"
 
 // Shared code of the kernels for strings.
 namespace weir {
@@ -50,12 +51,13 @@ absl::Status ForEachString(ThreadPool& pool, int64_t n, double ns, Make make, F 
   LowestError error;
   pool.ParallelFor(n, ns, [&](int64_t begin, int64_t end) {
     auto scratch = make();
-    for (int64_t k = begin; k < end; ++k) {
-      ThrowIfCancelledAt(k - begin);
-      if constexpr (std::is_void_v<decltype(fn(k, scratch))>) {
-        fn(k, scratch);
-      } else if (absl::Status status = fn(k, scratch); !status.ok()) {
-        return error.Note(k, std::move(status));
+    for (const auto [from, to] : CancellableBlocks(end - begin)) {
+      for (int64_t k = begin + from; k < begin + to; ++k) {
+        if constexpr (std::is_void_v<decltype(fn(k, scratch))>) {
+          fn(k, scratch);
+        } else if (absl::Status status = fn(k, scratch); !status.ok()) {
+          return error.Note(k, std::move(status));
+        }
       }
     }
   });

@@ -248,6 +248,29 @@ class SourceIndices {
   std::vector<int64_t> gathered_;  // empty: the index is a multiple of the result's
 };
 
+// Writes the substrings. T is the type of the positions and lengths.
+template <class T>
+absl::Status CopyRanges(KernelContext& c, bool characters, Tensor& out) {
+  constexpr double kNs = 15;
+  const SourceIndices texts(out.shape(), c.input(0).shape()),
+      ranges(out.shape(), c.input(1).shape());
+  const std::string* const in = c.input_data<std::string>(0);
+  const T *const positions = c.input_data<T>(1), *const lengths = c.input_data<T>(2);
+  std::string* const results = out.data<std::string>();
+  const auto range_of = characters ? CharacterRange : ByteRange;
+  return ForEachString(c.pool(), out.num_elements(), kNs, [&](int64_t k) -> absl::Status {
+    const std::string& text = in[texts[k]];
+    const int64_t source = ranges[k], position = positions[source];
+    const std::optional<absl::string_view> range = range_of(text, position, lengths[source]);
+    if (!range.has_value()) {
+      return InvalidArgument("pos ", position, " out of range for string b'", text, "' at index ",
+                             k);
+    }
+    results[k].assign(range->data(), range->size());
+    return absl::OkStatus();
+  });
+}
+
 absl::Status Substr(KernelContext& c, bool characters) {
   const Tensor &in = c.input(0), &positions = c.input(1), &lengths = c.input(2);
   if (positions.shape() != lengths.shape()) {
@@ -260,20 +283,8 @@ absl::Status Substr(KernelContext& c, bool characters) {
   }
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
   if (shape.num_elements() == 0) return absl::OkStatus();
-  constexpr double kNs = 20;
-  const SourceIndices texts(shape, in.shape()), ranges(shape, positions.shape());
-  return ForEachString(c.pool(), shape.num_elements(), kNs, [&](int64_t k) -> absl::Status {
-    const std::string& text = in.data<std::string>()[texts[k]];
-    const int64_t position = positions.IntAt(ranges[k]), length = lengths.IntAt(ranges[k]);
-    const std::optional<absl::string_view> range =
-        (characters ? CharacterRange : ByteRange)(text, position, length);
-    if (!range.has_value()) {
-      return InvalidArgument("pos ", position, " out of range for string b'", text, "' at index ",
-                             k);
-    }
-    out->data<std::string>()[k].assign(range->data(), range->size());
-    return absl::OkStatus();
-  });
+  return positions.dtype() == DT_INT32 ? CopyRanges<int32_t>(c, characters, *out)
+                                       : CopyRanges<int64_t>(c, characters, *out);
 }
 
 absl::StatusOr<Kernel> MakeSubstr(const KernelInit& init) {
