@@ -43,9 +43,9 @@ class LowestError {
 };
 
 // Calls fn(k, scratch), which returns nothing or a Status, for each k in [0, n), on several
-// threads. Each of them has its own `scratch`, an lvalue of what make() returns; both functions are
-// called by several threads. `ns` is an estimate of the nanoseconds per call. Returns the error of
-// the lowest k whose call failed.
+// threads. `scratch` is an lvalue of what make() returns; each chunk of the loop has its own.
+// Several threads call both functions. `ns` is an estimate of the nanoseconds per call. Returns the
+// error of the lowest k whose call failed.
 template <class Make, class F>
 absl::Status ForEachString(ThreadPool& pool, int64_t n, double ns, Make make, F fn) {
   LowestError error;
