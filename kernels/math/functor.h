@@ -23,7 +23,7 @@ struct Functor {
   // 16-bit floats are rounded after each operation of Apply, like TensorFlow's, and not once.
   static constexpr bool kRoundsSteps = false;
   // A stage of register fusion (kernels/math/register_fusion.h): for ops that take few
-  // instructions.
+  // instructions, and for longer ones that models put between such ops (GELU).
   static constexpr bool kStage = false;
   // A binary op has a loop of its own for a scalar input, instead of expanding the scalar.
   static constexpr bool kScalarLoops = false;

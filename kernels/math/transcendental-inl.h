@@ -113,6 +113,7 @@ struct Cosh : Functor {
 };
 struct Tanh : Functor {
   static constexpr char kOp[] = "Tanh";
+  static constexpr bool kStage = true;
   static constexpr double kCost = 0.8;
   using Types = FloatsAndComplexes;
   template <class M>
