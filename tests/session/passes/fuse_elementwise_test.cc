@@ -120,9 +120,6 @@ TEST_F(FuseElementwise, AChainOfOpsIsOneNode) {
   }
 }
 
-// Consecutive cheap ops keep their values in registers (kernels/math/register_fusion.h), eight
-// vectors of elements at a time: each op with a scalar and with elements on either side, values
-// with other users, and ops that cannot be stages in between.
 // As models of language write it: with a power for the cube.
 TEST_F(FuseElementwise, GeluIsOneNode) {
   const Output x = Input({40, 70});
@@ -135,6 +132,9 @@ TEST_F(FuseElementwise, GeluIsOneNode) {
   }
 }
 
+// Consecutive cheap ops keep their values in registers (kernels/math/register_fusion.h), eight
+// vectors of elements at a time: each op with a scalar and with elements on either side, values
+// with other users, and ops that cannot be stages in between.
 TEST_F(FuseElementwise, PipelinesOfCheapOpsReturnTheSameBits) {
   for (const DataType dtype : {DT_FLOAT, DT_DOUBLE}) {
     for (const int64_t n : {2, 63, 64, 128, 129, 1000, 4096, 20011}) {
