@@ -1,6 +1,4 @@
 #include <algorithm>
-#include <cmath>
-#include <complex>
 #include <memory>
 #include <mutex>
 #include <string>
