@@ -126,6 +126,9 @@ absl::StatusOr<FeatureSet> FeatureSignature::Begin(const KernelContext& c) const
     WEIR_ASSIGN_OR_RETURN(DenseFeature feature, BeginDense(c, keys[i], i));
     set.dense.push_back(std::move(feature));
   }
+  auto all = std::make_shared<FeatureKeys>();
+  set.ForEachColumn([&](Column& column) { column.set_place(all->Add(column.key())); });
+  set.keys = std::move(all);
   return set;
 }
 
@@ -144,12 +147,12 @@ absl::Status At(const ExampleLabel& label, const Column& column, const absl::Sta
 // example has no such feature.
 absl::StatusOr<bool> AddRows(const FeatureBytes& features, const ExampleLabel& label,
                              Column* column, absl::FunctionRef<absl::Status()> check) {
-  const auto it = features.find(column->key());
-  if (it == features.end()) return false;
+  const absl::string_view* const bytes = features.At(column->place());
+  if (bytes == nullptr) return false;
   if (column->is_sequence()) {
     ExampleLabel frame = {label.name, 0};
-    WEIR_RETURN_IF_ERROR(ForEachFrame(it->second, [&](absl::string_view bytes) {
-      WEIR_RETURN_IF_ERROR(At(frame, *column, column->AddFeature(bytes).status(), "Feature list"));
+    WEIR_RETURN_IF_ERROR(ForEachFrame(*bytes, [&](absl::string_view one) {
+      WEIR_RETURN_IF_ERROR(At(frame, *column, column->AddFeature(one).status(), "Feature list"));
       WEIR_RETURN_IF_ERROR(At(frame, *column, check()));
       column->EndRow();
       ++frame.index;
@@ -157,7 +160,7 @@ absl::StatusOr<bool> AddRows(const FeatureBytes& features, const ExampleLabel& l
     }));
     return true;
   }
-  const absl::StatusOr<bool> found = column->AddFeature(it->second);
+  const absl::StatusOr<bool> found = column->AddFeature(*bytes);
   WEIR_RETURN_IF_ERROR(At(label, *column, found.status()));
   if (*found) WEIR_RETURN_IF_ERROR(At(label, *column, check()));
   return *found;
@@ -198,6 +201,19 @@ absl::Status Missing(const DenseFeature& f, const ExampleLabel& label) {
 }
 
 }  // namespace
+
+void FeatureSet::Reserve(int64_t examples) {
+  ForEachColumn([&](Column& column) { column.Reserve(examples, 1); });
+  for (DenseFeature& f : dense) {
+    if (!f.several) f.column.Reserve(examples, f.row.num_elements());
+  }
+}
+
+void FeatureSet::Append(const FeatureSet& more) {
+  for (size_t i = 0; i < dense.size(); ++i) dense[i].column.Append(more.dense[i].column);
+  for (size_t i = 0; i < sparse.size(); ++i) sparse[i].Append(more.sparse[i]);
+  for (size_t i = 0; i < ragged.size(); ++i) ragged[i].Append(more.ragged[i]);
+}
 
 absl::Status FeatureSet::AddExample(const FeatureBytes& features, const ExampleLabel& label) {
   for (DenseFeature& f : dense) {

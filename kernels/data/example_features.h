@@ -1,6 +1,7 @@
 #ifndef WEIR_KERNELS_DATA_EXAMPLE_FEATURES_H_
 #define WEIR_KERNELS_DATA_EXAMPLE_FEATURES_H_
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -35,8 +36,22 @@ struct DenseFeature {
 // The features of a set, filled during one run of a kernel.
 struct FeatureSet {
   std::string prefix;
+  std::shared_ptr<const FeatureKeys> keys;
   std::vector<Column> sparse, ragged;
   std::vector<DenseFeature> dense;
+
+  // Calls fn(Column&) for all columns.
+  template <class F>
+  void ForEachColumn(F fn) {
+    for (DenseFeature& f : dense) fn(f.column);
+    for (std::vector<Column>* columns : {&sparse, &ragged}) {
+      for (Column& column : *columns) fn(column);
+    }
+  }
+  // Allocates for this many examples.
+  void Reserve(int64_t examples);
+  // Appends the examples of a set of the same features.
+  void Append(const FeatureSet& more);
 
   // Appends the values of one example.
   absl::Status AddExample(const FeatureBytes& features, const ExampleLabel& label);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <iterator>
+#include <type_traits>
 
 #include "weir/core/io/coding.h"
 
@@ -25,6 +26,14 @@ struct Field {
   absl::string_view bytes;
 };
 
+// Most varints are of one byte.
+inline bool TakeVarint(absl::string_view* in, uint64_t* v) {
+  if (in->empty() || static_cast<uint8_t>(in->front()) >= 128) return GetVarint64(in, v);
+  *v = static_cast<uint8_t>(in->front());
+  in->remove_prefix(1);
+  return true;
+}
+
 bool TakeBytes(absl::string_view* in, uint64_t size, absl::string_view* out) {
   if (size > in->size()) return false;
   *out = in->substr(0, static_cast<size_t>(size));
@@ -35,18 +44,18 @@ bool TakeBytes(absl::string_view* in, uint64_t size, absl::string_view* out) {
 // Reads a field from the front. Returns false for malformed bytes (and for groups, which are long
 // deprecated).
 bool NextField(absl::string_view* in, Field* field) {
-  uint32_t tag;
-  if (!GetVarint32(in, &tag)) return false;
-  field->number = tag >> 3;
+  uint64_t tag;
+  if (!TakeVarint(in, &tag) || tag > UINT32_MAX) return false;
+  field->number = static_cast<uint32_t>(tag >> 3);
   field->wire = static_cast<int>(tag & 7);
   if (field->number == 0) return false;
   switch (field->wire) {
     case Field::kVarint:
-      return GetVarint64(in, &field->varint);
+      return TakeVarint(in, &field->varint);
     case Field::kFixed64:
       return TakeBytes(in, 8, &field->bytes);
     case Field::kBytes:
-      return GetVarint64(in, &field->varint) && TakeBytes(in, field->varint, &field->bytes);
+      return TakeVarint(in, &field->varint) && TakeBytes(in, field->varint, &field->bytes);
     case Field::kFixed32:
       return TakeBytes(in, 4, &field->bytes);
     default:
@@ -76,22 +85,23 @@ bool ForEachIn(absl::string_view message, uint32_t number, F fn) {
 // A map<string, message> is a repeated message with the key in field 1 and the value in field 2.
 bool ReadMap(absl::string_view message, FeatureBytes* map) {
   return ForEachIn(message, 1, [&](absl::string_view entry) {
-    absl::string_view key, value;
+    // Not null, also if they are missing.
+    absl::string_view key(""), value("");
     const bool ok = ForEachField(entry, [&](const Field& field) {
       if (field.wire == Field::kBytes && field.number == 1) key = field.bytes;
       if (field.wire == Field::kBytes && field.number == 2) value = field.bytes;
       return true;
     });
-    (*map)[key] = value;
+    map->Set(key, value);
     return ok;
   });
 }
 
 // ---- lists of values: the message in a Feature's field 1, 2 or 3
 
-bool ReadList(absl::string_view list, std::vector<std::string>* values) {
+bool ReadList(absl::string_view list, std::vector<absl::string_view>* values) {
   return ForEachIn(list, 1, [&](absl::string_view bytes) {
-    values->emplace_back(bytes);
+    values->push_back(bytes);
     return true;
   });
 }
@@ -117,16 +127,51 @@ bool ReadList(absl::string_view list, std::vector<int64_t>* values) {
     absl::string_view packed = field.bytes;
     while (!packed.empty()) {
       uint64_t value;
-      if (!GetVarint64(&packed, &value)) return false;
+      if (!TakeVarint(&packed, &value)) return false;
       values->push_back(static_cast<int64_t>(value));
     }
     return true;
   });
 }
 
+// The type of a tensor's elements whose values are of type T.
+template <class T>
+using ElementOf = std::conditional_t<std::is_same_v<T, absl::string_view>, std::string, T>;
+
 absl::Status Malformed() { return InvalidArgument("Can't parse serialized Example."); }
 
 }  // namespace
+
+int FeatureKeys::Add(absl::string_view key) {
+  const auto [it, added] = places_.emplace(key, static_cast<int>(keys_.size()));
+  if (added) keys_.emplace_back(key);
+  return it->second;
+}
+
+int FeatureKeys::Find(absl::string_view key) const {
+  const auto it = places_.find(key);
+  return it == places_.end() ? -1 : it->second;
+}
+
+void FeatureBytes::Clear() {
+  std::fill(bytes_.begin(), bytes_.end(), absl::string_view());
+  position_ = 0;
+}
+
+// Examples of one writer mostly have the same features in the same order, so the place is that of
+// the last example's feature at this position, if the key confirms it. This is the trick of
+// TensorFlow's fast_parse_example too; a comparison takes a fifth of the time of a hash lookup.
+void FeatureBytes::Set(absl::string_view key, absl::string_view bytes) {
+  constexpr size_t kMostGuesses = 1024;
+  if (position_ >= guesses_.size() && position_ < kMostGuesses) guesses_.push_back(-1);
+  int* const guess = position_ < guesses_.size() ? &guesses_[position_] : nullptr;
+  ++position_;
+  int place = guess != nullptr ? *guess : -1;
+  if (place < 0 || keys_.key(place) != key) place = keys_.Find(key);
+  if (place < 0) return;
+  if (guess != nullptr) *guess = place;
+  bytes_[place] = bytes;
+}
 
 absl::Status ReadExample(absl::string_view bytes, FeatureBytes* features) {
   const bool ok =
@@ -163,7 +208,7 @@ absl::StatusOr<Column> Column::Make(absl::string_view key, DataType dtype, bool 
     case DT_INT64:
       return Column(key, dtype, is_sequence, std::vector<int64_t>());
     case DT_STRING:
-      return Column(key, dtype, is_sequence, std::vector<std::string>());
+      return Column(key, dtype, is_sequence, std::vector<absl::string_view>());
     default:
       return InvalidArgument("Invalid feature type: ", DataTypeName(dtype));
   }
@@ -199,7 +244,28 @@ absl::StatusOr<bool> Column::AddFeature(absl::string_view bytes) {
 void Column::AddTensor(const Tensor& tensor) {
   std::visit(
       [&]<class T>(std::vector<T>& values) {
-        values.insert(values.end(), tensor.flat<T>().begin(), tensor.flat<T>().end());
+        const auto elements = tensor.flat<ElementOf<T>>();
+        values.insert(values.end(), elements.begin(), elements.end());
+      },
+      values_);
+}
+
+void Column::Reserve(int64_t examples, int64_t values) {
+  constexpr int64_t kMost = int64_t{1} << 20;  // of values that no example may have
+  row_ends_.reserve(examples);
+  example_ends_.reserve(examples);
+  std::visit([&](auto& v) { v.reserve(std::min(examples * std::min(values, kMost), kMost)); },
+             values_);
+}
+
+void Column::Append(const Column& more) {
+  const int64_t values = num_values(), rows = static_cast<int64_t>(row_ends_.size());
+  for (const int64_t end : more.row_ends_) row_ends_.push_back(values + end);
+  for (const int64_t end : more.example_ends_) example_ends_.push_back(rows + end);
+  std::visit(
+      [&]<class T>(std::vector<T>& own) {
+        const auto& added = std::get<std::vector<T>>(more.values_);
+        own.insert(own.end(), added.begin(), added.end());
       },
       values_);
 }
@@ -207,7 +273,9 @@ void Column::AddTensor(const Tensor& tensor) {
 void Column::CopyTo(int64_t begin, int64_t end, Tensor* out, int64_t at) const {
   std::visit(
       [&]<class T>(const std::vector<T>& values) {
-        std::copy(values.begin() + begin, values.begin() + end, out->data<T>() + at);
+        using Element = ElementOf<T>;
+        std::transform(values.begin() + begin, values.begin() + end, out->data<Element>() + at,
+                       [](const T& value) { return Element(value); });
       },
       values_);
 }

@@ -1,4 +1,9 @@
 #include <algorithm>
+#include <iterator>
+#include <map>
+#include <mutex>
+#include <utility>
+#include <vector>
 
 #include "weir/kernels/data/example_features.h"
 #include "weir/kernels/data/parsing.h"
@@ -29,21 +34,91 @@ absl::Status CheckSerialized(const Tensor& serialized) {
                          serialized.shape().ToString());
 }
 
-// Returns input 0: a vector of examples, or a single one. `names`: null for ops without such an
-// input.
+// Parsing a batch. Each thread walks over the bytes of some of the examples and appends the values
+// of each requested feature to that feature's column; strings stay where they are. The columns of
+// the parts are concatenated in the order of the examples, and then written to the outputs. So a
+// number is copied twice and a string once, no message is built and no value allocated, which is
+// why this takes a fifth of the time of protobuf's parser. TensorFlow's fast_parse_example.cc works
+// the same way. The first error in the order of the examples is returned.
+
+// The features of a part of a batch, which may be of several sets.
+struct Part {
+  std::vector<FeatureSet> sets;
+  std::vector<FeatureBytes> bytes;
+
+  explicit Part(const std::vector<FeatureSet>& empty, int64_t examples) : sets(empty) {
+    for (FeatureSet& set : sets) {
+      if (examples > 1) set.Reserve(examples);
+      bytes.emplace_back(*set.keys);
+    }
+  }
+};
+
+// Nanoseconds per example, judged by the first one.
+double CostOf(absl::string_view example, const std::vector<FeatureSet>& sets) {
+  constexpr double kPerFeature = 40, kPerByte = 0.5;
+  double cost = kPerByte * static_cast<double>(example.size());
+  for (const FeatureSet& set : sets) cost += kPerFeature * static_cast<double>(set.keys->size());
+  return cost;
+}
+
+// Reads one example into the bytes of the features of each set.
+using ReadBytes = absl::Status (*)(absl::string_view, std::vector<FeatureBytes>*);
+
+absl::Status ReadOne(absl::string_view example, std::vector<FeatureBytes>* bytes) {
+  return ReadExample(example, &(*bytes)[0]);
+}
+absl::Status ReadSequence(absl::string_view example, std::vector<FeatureBytes>* bytes) {
+  return ReadSequenceExample(example, &(*bytes)[0], &(*bytes)[1]);
+}
+
+absl::Status AddExamples(absl::Span<const std::string> examples, int64_t begin, int64_t end,
+                         const Tensor* names, ReadBytes read, Part* part) {
+  for (int64_t e = begin; e < end; ++e) {
+    ThrowIfCancelledAt(e);
+    for (FeatureBytes& bytes : part->bytes) bytes.Clear();
+    WEIR_RETURN_IF_ERROR(read(examples[e], &part->bytes));
+    for (size_t i = 0; i < part->sets.size(); ++i)
+      WEIR_RETURN_IF_ERROR(part->sets[i].AddExample(part->bytes[i], LabelOf(names, e)));
+  }
+  return absl::OkStatus();
+}
+
+// Parses the examples of input 0, a vector or a single one, into the sets, and writes their
+// outputs. `names`: null for ops without such an input.
+absl::Status ParseInto(KernelContext& c, const Tensor* names, ReadBytes read,
+                       const std::vector<FeatureSet>& empty) {
+  const Tensor& serialized = c.input(0);
+  const auto examples = serialized.flat<std::string>();
+  std::mutex mutex;
+  std::map<int64_t, std::pair<absl::Status, Part>> parts;  // by the first example
+  const auto parse = [&](int64_t begin, int64_t end) {
+    Part part(empty, end - begin);
+    absl::Status status = AddExamples(examples, begin, end, names, read, &part);
+    const std::lock_guard<std::mutex> lock(mutex);
+    parts.emplace(begin, std::pair(std::move(status), std::move(part)));
+  };
+  const auto n = static_cast<int64_t>(examples.size());
+  if (n <= 1) {
+    parse(0, n);
+  } else {
+    c.pool().ParallelFor(n, CostOf(examples[0], empty), parse);
+  }
+  for (const auto& [begin, part] : parts) WEIR_RETURN_IF_ERROR(part.first);
+  std::vector<FeatureSet>& sets = parts.begin()->second.second.sets;
+  for (auto it = std::next(parts.begin()); it != parts.end(); ++it) {
+    for (size_t i = 0; i < sets.size(); ++i) sets[i].Append(it->second.second.sets[i]);
+  }
+  for (const FeatureSet& set : sets)
+    WEIR_RETURN_IF_ERROR(set.WriteOutputs(c, serialized.rank() == 0));
+  return absl::OkStatus();
+}
+
 absl::Status ParseExamples(KernelContext& c, const FeatureSignature& signature,
                            const Tensor* names) {
-  const Tensor& serialized = c.input(0);
-  if (names != nullptr) WEIR_RETURN_IF_ERROR(CheckNames(*names, serialized));
+  if (names != nullptr) WEIR_RETURN_IF_ERROR(CheckNames(*names, c.input(0)));
   WEIR_ASSIGN_OR_RETURN(FeatureSet set, signature.Begin(c));
-  FeatureBytes features;
-  for (int64_t e = 0; e < serialized.num_elements(); ++e) {
-    ThrowIfCancelledAt(e);
-    features.clear();
-    WEIR_RETURN_IF_ERROR(ReadExample(serialized.data<std::string>()[e], &features));
-    WEIR_RETURN_IF_ERROR(set.AddExample(features, LabelOf(names, e)));
-  }
-  return set.WriteOutputs(c, serialized.rank() == 0);
+  return ParseInto(c, names, ReadOne, {std::move(set)});
 }
 
 // The first version takes a vector, the second also a scalar.
@@ -110,24 +185,12 @@ absl::Status ReadMayBeMissing(const KernelContext& c, std::vector<DenseFeature>*
 }
 
 absl::Status ParseSequences(KernelContext& c, const SequenceSignature& signature) {
-  const Tensor& serialized = c.input(0);
   const Tensor& names = c.input(c.node().InputRange("debug_name").first);
-  WEIR_RETURN_IF_ERROR(CheckNames(names, serialized));
+  WEIR_RETURN_IF_ERROR(CheckNames(names, c.input(0)));
   WEIR_ASSIGN_OR_RETURN(FeatureSet context, signature.context.Begin(c));
   WEIR_ASSIGN_OR_RETURN(FeatureSet lists, signature.lists.Begin(c));
   WEIR_RETURN_IF_ERROR(ReadMayBeMissing(c, &lists.dense));
-  FeatureBytes context_bytes, list_bytes;
-  for (int64_t e = 0; e < serialized.num_elements(); ++e) {
-    ThrowIfCancelledAt(e);
-    context_bytes.clear();
-    list_bytes.clear();
-    WEIR_RETURN_IF_ERROR(
-        ReadSequenceExample(serialized.data<std::string>()[e], &context_bytes, &list_bytes));
-    WEIR_RETURN_IF_ERROR(context.AddExample(context_bytes, LabelOf(&names, e)));
-    WEIR_RETURN_IF_ERROR(lists.AddExample(list_bytes, LabelOf(&names, e)));
-  }
-  WEIR_RETURN_IF_ERROR(context.WriteOutputs(c, serialized.rank() == 0));
-  return lists.WriteOutputs(c, serialized.rank() == 0);
+  return ParseInto(c, &names, ReadSequence, {std::move(context), std::move(lists)});
 }
 
 absl::StatusOr<Kernel> MakeParseSequences(const KernelInit& init) {
