@@ -65,7 +65,7 @@ DatasetPtr DatasetOf(std::function<MaybeIterator()> iterate) {
   return std::make_shared<FunctionDataset>(std::move(iterate));
 }
 
-absl::StatusOr<Tensors> StackElements(const std::vector<Tensors>& elements) {
+absl::StatusOr<Tensors> StackElements(std::vector<Tensors> elements) {
   Tensors stacked;
   for (size_t k = 0; k < elements[0].size(); ++k) {
     const Tensor& first = elements[0][k];
@@ -74,15 +74,19 @@ absl::StatusOr<Tensors> StackElements(const std::vector<Tensors>& elements) {
     WEIR_ASSIGN_OR_RETURN(const Shape shape, CheckedShape(dims));
     WEIR_ASSIGN_OR_RETURN(Tensor out, Tensor::Allocate(HostAllocator(), first.dtype(), shape));
     for (size_t i = 0; i < elements.size(); ++i) {
-      const Tensor& part = elements[i][k];
+      Tensor& part = elements[i][k];
       if (part.shape() != first.shape()) {
         return InvalidArgument("Cannot batch tensors with different shapes in component ", k,
                                ". First element had shape ", first.shape().ToString(),
                                " and element ", i, " had shape ", part.shape().ToString(), ".");
       }
-      CopyElements(first.dtype(), part.raw(),
-                   ElementAt(out, static_cast<int64_t>(i) * first.num_elements()),
-                   first.num_elements());
+      void* const to = ElementAt(out, static_cast<int64_t>(i) * first.num_elements());
+      if (first.dtype() == DT_STRING && part.OwnsBufferAlone()) {
+        auto* const strings = part.data<std::string>();
+        std::move(strings, strings + part.num_elements(), static_cast<std::string*>(to));
+      } else {
+        CopyElements(first.dtype(), part.raw(), to, first.num_elements());
+      }
     }
     stacked.push_back(std::move(out));
   }

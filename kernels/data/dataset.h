@@ -74,7 +74,8 @@ struct ElementSpec {
 };
 
 // Stacks elements along a new first dimension. Their components must have equal shapes and types.
-absl::StatusOr<Tensors> StackElements(const std::vector<Tensors>& elements);
+// Moves strings that nobody else refers to.
+absl::StatusOr<Tensors> StackElements(std::vector<Tensors> elements);
 
 void AddDatasetFileKernels(KernelRegistry* r);       // dataset_files.cc
 void AddDatasetIteratorKernels(KernelRegistry* r);   // dataset_iterator.cc

@@ -185,9 +185,9 @@ std::unique_ptr<DatasetIterator> Batched(std::unique_ptr<DatasetIterator> input,
                                          bool drop_remainder) {
   return IteratorOf([in = std::move(input), batch = BatchSize{size, drop_remainder}](
                         const DatasetContext& x) -> MaybeElement {
-    WEIR_ASSIGN_OR_RETURN(const std::vector<Tensors> elements, TakeElements(*in, x, batch.size));
+    WEIR_ASSIGN_OR_RETURN(std::vector<Tensors> elements, TakeElements(*in, x, batch.size));
     if (!batch.IsWhole(elements.size())) return std::nullopt;
-    return StackElements(elements);
+    return StackElements(std::move(elements));
   });
 }
 

@@ -102,6 +102,7 @@ absl::StatusOr<DenseFeature> FeatureSignature::BeginDense(const KernelContext& c
   }
   return DenseFeature{.column = std::move(column),
                       .row = varies ? shape.Sub(1) : shape,
+                      .row_size = (varies ? shape.Sub(1) : shape).num_elements(),
                       .several = varies || is_sequence_,
                       .fallback = fallback,
                       .required = !varies && fallback.num_elements() == 0};
@@ -161,9 +162,10 @@ absl::StatusOr<bool> AddRows(const FeatureBytes& features, const ExampleLabel& l
     return true;
   }
   const absl::StatusOr<bool> found = column->AddFeature(*bytes);
-  WEIR_RETURN_IF_ERROR(At(label, *column, found.status()));
-  if (*found) WEIR_RETURN_IF_ERROR(At(label, *column, check()));
-  return *found;
+  if (!found.ok()) return At(label, *column, found.status());
+  if (!*found) return false;
+  if (const absl::Status checked = check(); !checked.ok()) return At(label, *column, checked);
+  return true;
 }
 
 // A non-sequence column has one row per example, even if it is empty.
@@ -173,7 +175,7 @@ void EndExample(Column* column) {
 }
 
 absl::Status CheckRow(const DenseFeature& f) {
-  const int64_t size = f.column.row_size(), wanted = f.row.num_elements();
+  const int64_t size = f.column.row_size(), wanted = f.row_size;
   const bool varies = f.several && !f.column.is_sequence();
   if (!varies && size == wanted) return absl::OkStatus();
   if (varies && (wanted == 0 ? size == 0 : size % wanted == 0)) return absl::OkStatus();
@@ -287,7 +289,7 @@ absl::Status WriteSparse(KernelContext& c, const Column& column, bool single, in
 absl::Status WriteDense(KernelContext& c, const DenseFeature& f, bool single, int output) {
   const Column& column = f.column;
   int64_t most_rows = 0;
-  for (int64_t e = 0; e < column.num_examples(); ++e) {
+  for (int64_t e = 0; f.several && e < column.num_examples(); ++e) {
     ThrowIfCancelledAt(e);
     most_rows = std::max(most_rows, f.NumRows(e));
   }

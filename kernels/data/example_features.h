@@ -25,8 +25,9 @@ struct ExampleLabel {
 struct DenseFeature {
   Column column;
   Shape row;
-  bool several;     // outputs have a padded dimension for an example's rows
-  Tensor fallback;  // for examples that lack the feature (several: the padding); may be empty
+  int64_t row_size;  // row.num_elements()
+  bool several;      // outputs have a padded dimension for an example's rows
+  Tensor fallback;   // for examples that lack the feature (several: the padding); may be empty
   bool required;
 
   // Returns the number of rows of an example.

@@ -34,7 +34,7 @@ inline bool TakeVarint(absl::string_view* in, uint64_t* v) {
   return true;
 }
 
-bool TakeBytes(absl::string_view* in, uint64_t size, absl::string_view* out) {
+inline bool TakeBytes(absl::string_view* in, uint64_t size, absl::string_view* out) {
   if (size > in->size()) return false;
   *out = in->substr(0, static_cast<size_t>(size));
   in->remove_prefix(static_cast<size_t>(size));

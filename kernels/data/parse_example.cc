@@ -102,7 +102,8 @@ absl::Status ParseInto(KernelContext& c, const Tensor* names, ReadBytes read,
   if (n <= 1) {
     parse(0, n);
   } else {
-    c.pool().ParallelFor(n, CostOf(examples[0], empty), parse);
+    constexpr int64_t kLeast = 64;  // a part allocates its columns
+    c.pool().ParallelFor(n, CostOf(examples[0], empty), parse, kLeast);
   }
   for (const auto& [begin, part] : parts) WEIR_RETURN_IF_ERROR(part.first);
   std::vector<FeatureSet>& sets = parts.begin()->second.second.sets;

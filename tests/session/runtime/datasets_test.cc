@@ -4,6 +4,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "weir/core/io/coding.h"
 #include "weir/core/io/file.h"
 #include "weir/core/io/function_library.h"
 #include "weir/core/io/record.h"
@@ -363,6 +364,67 @@ TEST_F(DatasetsTest, FilesYieldRecordsAndLines) {
   EXPECT_THAT(strings("TextLineDataset", {"/t"}), ElementsAre("one", "two", "", "last"));
   EXPECT_THAT(strings("TFRecordDataset", {"/missing"}), ElementsAre());
   EXPECT_EQ(last_.code(), absl::StatusCode::kNotFound);
+}
+
+// An example with feature "k" of i % 4 integers, and "s" of one string, in alternating order.
+std::string EncodedExample(int64_t i, bool broken) {
+  const auto field = [](int number, const std::string& bytes) {
+    std::string out(1, static_cast<char>(number << 3 | 2));
+    PutVarint64(&out, bytes.size());
+    return out + bytes;
+  };
+  std::string packed;
+  for (int64_t k = 0; k < i % 4; ++k) PutVarint64(&packed, static_cast<uint64_t>(i + k));
+  const std::string ints = field(3, field(1, packed));
+  const std::string text = broken ? ints : field(1, field(1, "text " + std::to_string(i)));
+  const std::string k = field(1, field(1, "k") + field(2, ints));
+  const std::string s = field(1, field(1, "s") + field(2, text));
+  const std::string skipped = field(1, field(1, "other") + field(2, text));
+  return field(1, i % 3 == 0 ? k + s : s + (i % 2 == 0 ? skipped + k : k));
+}
+
+// Parts of a batch are parsed at the same time.
+TEST_F(DatasetsTest, BatchesOfExamplesAreParsedInOrder) {
+  constexpr int64_t kSize = 3000;
+  const Output serialized = Placeholder(g_, DT_STRING);
+  const Output none = Const(g_, Tensor::Vector<std::string>({}));
+  const auto keys = [&](const char* key) { return Const(g_, Tensor::Vector<std::string>({key})); };
+  Node* const parse = AddNode(g_, "ParseExampleV2",
+                              {serialized, none, keys("k"), keys("s"), none,
+                               Outputs{Const(g_, Tensor::Vector<std::string>({}))}},
+                              {{"num_sparse", int64_t{1}},
+                               {"sparse_types", DataTypes{DT_INT64}},
+                               {"Tdense", DataTypes{DT_STRING}},
+                               {"dense_shapes", std::vector<Shape>{Shape()}},
+                               {"ragged_value_types", DataTypes{}},
+                               {"ragged_split_types", DataTypes{}}});
+  ASSERT_TRUE(g_.status().ok()) << g_.status();
+  Outputs all;
+  for (int i = 0; i < parse->num_outputs(); ++i) all.push_back(parse->output(i));
+  ASSERT_EQ(all.size(), 4u);
+  for (const int threads : {1, 2, 4}) {
+    Session session = *Session::Create(g_, {.num_threads = threads});
+    std::vector<std::string> batch;
+    for (int64_t i = 0; i < kSize; ++i) batch.push_back(EncodedExample(i, false));
+    const auto parsed =
+        session.Run({{serialized, Tensor::Vector(absl::MakeConstSpan(batch))}}, all);
+    ASSERT_TRUE(parsed.ok()) << parsed.status();
+    int64_t at = 0;
+    for (int64_t i = 0; i < kSize; ++i) {
+      ASSERT_EQ((*parsed)[3].data<std::string>()[i], "text " + std::to_string(i));
+      for (int64_t k = 0; k < i % 4; ++k, ++at) {
+        ASSERT_EQ((*parsed)[0].data<int64_t>()[2 * at], i);
+        ASSERT_EQ((*parsed)[0].data<int64_t>()[2 * at + 1], k);
+        ASSERT_EQ((*parsed)[1].data<int64_t>()[at], i + k);
+      }
+    }
+    EXPECT_EQ((*parsed)[1].num_elements(), at);
+    for (const int64_t i : {700, 2900}) batch[i] = EncodedExample(i, /*broken=*/true);
+    const absl::Status status =
+        session.Run({{serialized, Tensor::Vector(absl::MakeConstSpan(batch))}}, all).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(status.message(), HasSubstr("Key: s, Index: 700.")) << threads;
+  }
 }
 
 TEST_F(DatasetsTest, WrongElementsAndArgumentsAreErrors) {
