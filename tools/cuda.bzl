@@ -71,9 +71,12 @@ def _compile(ctx, source, context):
     args.add_all(context.quote_includes, format_each = "-Xcompiler=-iquote,%s")
     args.add("-c", source)
     args.add("-o", out)
-    ctx.actions.run(
-        executable = CUDA_HOME + "/bin/nvcc",
-        arguments = [args],
+
+    # nvcc names its temporary files after its process number. Sandboxes share /tmp, but each counts
+    # processes from 1, so that two compilers at once would use the same files.
+    ctx.actions.run_shell(
+        command = 'mkdir -p "$1" && TMPDIR="$PWD/$1" "${@:2}" && rm -r "$1"',
+        arguments = [out.path + ".tmp", CUDA_HOME + "/bin/nvcc", args],
         inputs = depset([source], transitive = [context.headers]),
         outputs = [out],
         use_default_shell_env = True,
