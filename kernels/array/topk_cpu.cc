@@ -33,27 +33,31 @@ namespace weir {
 
 namespace {
 
+// The key of a value, and the element type whose bits it orders: narrow floats have those of float.
+template <class T>
+using Ordered = std::conditional_t<kIsNarrowFloat<T>, float, T>;
+template <class T>
+using KeyOf = std::conditional_t<
+    sizeof(Ordered<T>) == 8, uint64_t,
+    std::conditional_t<sizeof(Ordered<T>) == 4, uint32_t,
+                       std::conditional_t<sizeof(Ordered<T>) == 2, uint16_t, uint8_t>>>;
+
 // Returns an unsigned integer that is smaller, the larger the value is. Equal values have equal
 // keys; what the thread's floating-point mode treats as zero is equal to zero.
 template <class T>
-auto DescendingKey(const T& v) {
-  if constexpr (kIsNarrowFloat<T>) {
-    return DescendingKey(static_cast<float>(v));
-  } else if constexpr (std::is_integral_v<T>) {
-    using U = std::make_unsigned_t<T>;
-    constexpr U kSign = std::is_signed_v<T> ? U(1) << (8 * sizeof(T) - 1) : 0;
-    return static_cast<U>(~(static_cast<U>(v) ^ kSign));
+KeyOf<T> DescendingKey(const T& value) {
+  using U = KeyOf<T>;
+  const auto v = static_cast<Ordered<T>>(value);
+  constexpr U kTopBit = static_cast<U>(U{1} << (8 * sizeof(U) - 1));
+  if constexpr (std::is_integral_v<T>) {
+    return static_cast<U>(~(static_cast<U>(v) ^ (std::is_signed_v<T> ? kTopBit : U{0})));
   } else {
-    using U = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
-    constexpr U kSign = U(1) << (8 * sizeof(T) - 1);
     const U bits = v == 0 ? 0 : std::bit_cast<U>(v);
-    const U key = bits & kSign ? bits : ~(bits | kSign);
-    return std::isnan(v) ? U(0) : key;
+    const U key = bits & kTopBit ? bits : ~(bits | kTopBit);
+    return std::isnan(v) ? U{0} : key;
   }
 }
 
-template <class T>
-using KeyOf = decltype(DescendingKey(T()));
 template <class T>
 using EntryOf = std::conditional_t<sizeof(KeyOf<T>) == 8, absl::uint128, uint64_t>;
 

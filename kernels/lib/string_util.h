@@ -83,8 +83,9 @@ absl::Status MapStrings(KernelContext& c, double ns, Make make, F fn) {
   return ForEachString(c.pool(), in.num_elements(), ns, make, [&](int64_t k, auto& scratch) {
     if constexpr (std::is_same_v<decltype(fn(from[k], scratch)), absl::StatusOr<T>>) {
       absl::StatusOr<T> result = fn(from[k], scratch);
-      if (result.ok()) to[k] = *std::move(result);
-      return std::move(result).status();
+      if (!result.ok()) return std::move(result).status();
+      to[k] = *std::move(result);
+      return absl::OkStatus();
     } else {
       to[k] = fn(from[k], scratch);
     }
