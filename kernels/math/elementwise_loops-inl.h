@@ -138,11 +138,13 @@ constexpr UnaryLoop::Fn UnaryVectorFn() {
   else
     return UnaryVectorLoopP<F, T, M>;
 }
+// Functors state the cost of a float.
+constexpr size_t kFloatBytes = 4;
 template <class F, class T>
 void AddUnaryVector(LoopRegistry* t) {
   if constexpr (internal::HasVectorLoop<F, T>()) {
     const UnaryLoop::Fn run = UnaryVectorFn<F, T, VectorMath<hn::ScalableTag<T>>>();
-    UnaryLoop& loop = internal::AddUnaryLoop<F, T>(t, run, sizeof(T) / sizeof(float));
+    UnaryLoop& loop = internal::AddUnaryLoop<F, T>(t, run, sizeof(T) / kFloatBytes);
     if constexpr (F::kStage) loop.stage = Stages<T>::template UnaryStage<F>();
   }
 }
@@ -157,7 +159,7 @@ template <class F, class T>
 void AddBinaryVector(LoopRegistry* t) {
   if constexpr (internal::HasVectorLoop<F, T>()) {
     const BinaryLoop::Fn run = BinaryVectorFn<F, T, VectorMath<hn::ScalableTag<T>>>();
-    BinaryLoop& loop = internal::AddBinaryLoop<F, T>(t, run, sizeof(T) / sizeof(float));
+    BinaryLoop& loop = internal::AddBinaryLoop<F, T>(t, run, sizeof(T) / kFloatBytes);
     if constexpr (F::kScalarLoops) {
       loop.scalar_first = ScalarOperandVectorLoop<F, T, true>;
       loop.scalar_second = ScalarOperandVectorLoop<F, T, false>;

@@ -152,8 +152,8 @@ Grads CallDeclaredGradient(GradContext& g) {
     return {};
   }
   DeclaredCall call(g, name, functions[0]);
-  if (absl::Status status = call.Prepare(); !status.ok()) {
-    g.graph().Fail(std::move(status));
+  if (const absl::Status status = call.Prepare(); !status.ok()) {
+    g.graph().Fail(status);
     return {};
   }
   return call.Run();
