@@ -252,12 +252,12 @@ std::optional<absl::Status> QueueState::TryDequeue(PendingDequeue* pending) {
     return absl::OkStatus();
   }
   absl::StatusOr<Tensors> batch = Batch(pending->taken);
-  if (batch.ok()) {
-    pending->result = *std::move(batch);
-  } else {
+  if (!batch.ok()) {
     PutBack(pending);
+    return batch.status();
   }
-  return batch.status();
+  pending->result = *std::move(batch);
+  return absl::OkStatus();
 }
 
 void QueueState::Take(std::shared_ptr<PendingDequeue> pending, Cancellation* cancellation,

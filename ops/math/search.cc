@@ -164,7 +164,7 @@ Grads NthElementGradient(GradContext& g) {
 Grads ApproxTopKGradient(GradContext& g) {
   const Output x = g.x(), indices = g.y(1);
   Graph& graph = g.graph();
-  const Shape shape = indices.shape();
+  const Shape& shape = indices.shape();
   if (!shape.IsFullyDefined() || !x.shape().IsFullyDefined()) {
     graph.Fail(InvalidArgument("The gradient of ", g.node().Label(), " needs a static shape"));
     return {};
