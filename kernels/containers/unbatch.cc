@@ -206,8 +206,9 @@ void ConcatGradients(KernelContext& c, BatchPartsState& state, Kernel::Done done
              [&c, done = std::move(done)](absl::StatusOr<std::vector<Tensor>> taken) {
                if (!taken.ok()) return done(taken.status());
                absl::StatusOr<Tensor> concatenated = ConcatRows(*taken);
-               if (concatenated.ok()) c.SetOutput(0, *std::move(concatenated));
-               done(concatenated.status());
+               const absl::Status status = concatenated.status();
+               if (status.ok()) c.SetOutput(0, *std::move(concatenated));
+               done(status);
              });
 }
 

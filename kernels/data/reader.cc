@@ -75,8 +75,9 @@ absl::StatusOr<Kernel> MakeWithReader(const KernelInit&) {
 void Serialize(KernelContext& c, const std::shared_ptr<ReaderState>& reader, Kernel::Done done) {
   reader->Serialize(c.cancellation(),
                     [&c, keep = reader, done = std::move(done)](absl::StatusOr<std::string> state) {
-                      if (state.ok()) c.SetOutput(0, Tensor::Scalar(*std::move(state)));
-                      done(state.status());
+                      const absl::Status status = state.status();
+                      if (status.ok()) c.SetOutput(0, Tensor::Scalar(*std::move(state)));
+                      done(status);
                     });
 }
 

@@ -36,7 +36,7 @@ std::string Share(double part, double whole) {
 std::string Ratio(double time, double limit, double runs) {
   if (limit < kOverheadNs * std::max(1., runs)) return "-";
   const double ratio = time / limit;
-  return absl::StrFormat(ratio < 9.95 ? "%.1f" : "%.0f", ratio);
+  return absl::StrFormat("%.*f", ratio < 9.95 ? 1 : 0, ratio);
 }
 
 // Shortens a name at its front: nested functions have long names, whose ends are most specific.
