@@ -7,6 +7,7 @@
 #include "weir/kernels/array/in_top_k.h"
 #include "weir/kernels/lib/arguments.h"
 #include "weir/kernels/lib/blocks.h"
+#include "weir/kernels/lib/integer_bits.h"
 #include "weir/kernels/lib/registry.h"
 #include "weir/kernels/lib/scalar_math.h"
 
@@ -37,10 +38,7 @@ namespace {
 template <class T>
 using Ordered = std::conditional_t<kIsNarrowFloat<T>, float, T>;
 template <class T>
-using KeyOf = std::conditional_t<
-    sizeof(Ordered<T>) == 8, uint64_t,
-    std::conditional_t<sizeof(Ordered<T>) == 4, uint32_t,
-                       std::conditional_t<sizeof(Ordered<T>) == 2, uint16_t, uint8_t>>>;
+using KeyOf = UnsignedOf<sizeof(Ordered<T>)>;
 
 // Returns an unsigned integer that is smaller, the larger the value is. Equal values have equal
 // keys; what the thread's floating-point mode treats as zero is equal to zero.

@@ -1,13 +1,12 @@
 #include <algorithm>
-#include <bit>
 #include <cstring>
-#include <tuple>
 
 #include "absl/hash/hash.h"
 #include "weir/kernels/array/fill_shapes.h"
 #include "weir/kernels/array/where.h"
 #include "weir/kernels/lib/arguments.h"
 #include "weir/kernels/lib/hash_index.h"
+#include "weir/kernels/lib/integer_bits.h"
 #include "weir/kernels/lib/registry.h"
 #include "weir/kernels/lib/scalar_math.h"
 #include "weir/kernels/lib/strided_copy.h"
@@ -21,18 +20,8 @@ namespace {
 // Types of elements that can be hashed.
 using Keys = JoinLists<Numbers, List<bool, std::string>>;
 
-// The hash key of an element: integers by their bits, so that integers of one width share code, but
-// floats by value: -0 equals 0, and a NaN equals nothing, itself included.
-template <class T>
-struct KeyOf {
-  using type = T;
-};
-template <class T>
-requires std::is_integral_v<T>
-struct KeyOf<T> {
-  using type = std::tuple_element_t<std::bit_width(sizeof(T)) - 1,
-                                    std::tuple<uint8_t, uint16_t, uint32_t, uint64_t>>;
-};
+// The keys of a tensor's elements, as IntegerBits. Floats compare by value: -0 equals 0, and a NaN
+// equals nothing, itself included.
 template <class T>
 const T* KeysIn(const Tensor& t) {
   return static_cast<const T*>(t.raw());
@@ -195,7 +184,7 @@ absl::StatusOr<Kernel> MakeUnique(const KernelInit& init) {
   Kernel kernel;
   const bool found = DispatchType(type, Keys{}, [&]<class T>() {
     kernel = Kernel([index_type](KernelContext& c) -> absl::Status {
-      return Unique<typename KeyOf<T>::type>(c, index_type);
+      return Unique<IntegerBits<T>>(c, index_type);
     });
   });
   if (!found) return Unimplemented("elements of type ", DataTypeName(type), " cannot be hashed");
@@ -240,7 +229,7 @@ absl::StatusOr<Kernel> MakeListDiff(const KernelInit& init) {
   Kernel kernel;
   const bool found = DispatchType(type, Keys{}, [&]<class T>() {
     kernel = Kernel([index_type](KernelContext& c) -> absl::Status {
-      return ListDiff<typename KeyOf<T>::type>(c, index_type);
+      return ListDiff<IntegerBits<T>>(c, index_type);
     });
   });
   if (!found) return Unimplemented("elements of type ", DataTypeName(type), " cannot be hashed");

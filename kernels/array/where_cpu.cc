@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <bit>
-#include <tuple>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "weir/kernels/lib/arguments.h"
+#include "weir/kernels/lib/integer_bits.h"
 #include "weir/kernels/lib/scalar_math.h"
 
 // Two passes over blocks of elements, both on all threads. The first one writes the truth values as
@@ -132,25 +131,12 @@ absl::Status Where(KernelContext& c) {
   return absl::OkStatus();
 }
 
-// Integers of one width share code.
-template <class T>
-struct BitsOf {
-  using type = T;
-};
-template <class T>
-requires std::is_integral_v<T>
-struct BitsOf<T> {
-  using type = std::tuple_element_t<std::bit_width(sizeof(T)) - 1,
-                                    std::tuple<uint8_t, uint16_t, uint32_t, uint64_t>>;
-};
-
 }  // namespace
 
 absl::StatusOr<Kernel> MakeWhere(const KernelInit& init) {
   const DataType type = init.attr<DataType>("T");
   Kernel kernel;
-  if (!DispatchType(type, Tested{},
-                    [&]<class T>() { kernel = Kernel(&Where<typename BitsOf<T>::type>); })) {
+  if (!DispatchType(type, Tested{}, [&]<class T>() { kernel = Kernel(&Where<IntegerBits<T>>); })) {
     return Unimplemented("elements of type ", DataTypeName(type), " have no truth value");
   }
   return kernel;

@@ -283,7 +283,7 @@ class SeparableConv {
       if (!clip) return Unimplemented("fusing ", activations[i], " is not supported");
       c.epilogues_[i] = *clip;
     }
-    for (const int i : {c.expand(), c.project()})
+    for (const int i : {SeparableConv::expand(), c.project()})
       c.is_step_invariant_[i] = init.is_step_invariant(i);
     // If the number of channels is known, no such node is created.
     const Shape& filter = init.input_shapes[c.depthwise()];
