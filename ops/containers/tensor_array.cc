@@ -40,8 +40,7 @@ TensorArray::TensorArray(DataType dtype, Output handle, Output flow)
 }
 
 std::string TensorArray::Versioned(absl::string_view op) const {
-  const DataType type = handle_.node->output_type(handle_.index);
-  const char* version = IsRef(type) ? "" : type == DT_STRING ? "V2" : "V3";
+  const char* version = handle_.is_ref() ? "" : handle_.dtype() == DT_STRING ? "V2" : "V3";
   return absl::StrCat("TensorArray", op, version);
 }
 

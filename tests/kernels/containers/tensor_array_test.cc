@@ -280,6 +280,12 @@ TEST_F(TensorArrayTest, PacksAndUnpacksWithOpsFromBefore2016) {
               "Input value must have first dimension equal to the array size (2 vs. 3)");
 }
 
+TEST_F(TensorArrayTest, OfAnOutputThatANodeLacksFailsTheGraph) {
+  const Output x = Const(g_, 1.f);
+  EXPECT_FALSE(TensorArray(DT_FLOAT, Output(x.node, 9), x).Read(0).valid());
+  EXPECT_THAT(std::string(g_.TakeStatus().message()), HasSubstr("does not have output 9"));
+}
+
 TEST_F(TensorArrayTest, RejectsReadingAnArrayLargerThanMemory) {
   TensorArray far(g_, DT_FLOAT, 0, {.dynamic_size = true, .element_shape = Shape({1})});
   far = far.Write(2000000000, Const(g_, {7.f}));
