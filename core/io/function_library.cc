@@ -48,7 +48,13 @@ absl::StatusOr<std::shared_ptr<const FunctionLibrary>> FunctionLibrary::Extend(
 std::shared_ptr<const FunctionLibrary> FunctionLibrary::WithCaptures(
     const FunctionLibrary& base, std::map<std::string, FunctionCaptures, std::less<>> captures) {
   auto library = std::make_shared<FunctionLibrary>(base);
-  for (auto& [name, own] : captures) library->captures_.insert_or_assign(name, std::move(own));
+  ++library->num_models_;
+  for (auto& [name, own] : captures) {
+    for (CapturedValue& value : own.values) {
+      if (value.object >= 0) value.model = library->num_models_;
+    }
+    library->captures_.insert_or_assign(name, std::move(own));
+  }
   return library;
 }
 

@@ -22,6 +22,7 @@ namespace weir {
 struct CapturedValue {
   std::string function, tensor;  // a tensor in the body of a function, "Exp:0"; or else
   int object = -1;               // an object of the model, such as a variable
+  int model = 0;                 // tells the objects of one call of WithCaptures from another's
   friend bool operator==(const CapturedValue&, const CapturedValue&) = default;
 };
 // What one function has captured, and which of its results are None.
@@ -78,6 +79,7 @@ class FunctionLibrary {
   std::map<std::string, std::string, std::less<>> gradients_;
   std::vector<std::pair<std::string, std::string>> registered_gradients_;
   std::map<std::string, FunctionCaptures, std::less<>> captures_;
+  int num_models_ = 0;  // whose captures are known
 };
 
 // Where the nodes of a graph come from that instantiates a function: Graph::Extension.

@@ -6,6 +6,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "weir/core/io/file.h"
+#include "weir/core/io/function_library.h"
 #include "weir/ops/framework/gradients.h"
 #include "weir/proto/saved_model.pb.h"
 #include "weir/session/model/meta_graph.h"
@@ -100,6 +101,17 @@ TEST(SavedModelGradients, DoNotTakeTensorsOfOtherFunctions) {
   });
   EXPECT_TRUE(absl::IsUnimplemented(status)) << status;
   EXPECT_THAT(status.message(), HasSubstr("of 'another'"));
+}
+
+// The numbers of objects mean nothing in another model.
+TEST(SavedModelGradients, DoNotTakeObjectsOfAnotherModel) {
+  const auto library = std::make_shared<const FunctionLibrary>();
+  const FunctionCaptures captures{.values = {{.object = 5}, {.function = "f", .tensor = "x:0"}}};
+  const auto both = FunctionLibrary::WithCaptures(
+      *FunctionLibrary::WithCaptures(*library, {{"a", captures}}), {{"b", captures}});
+  const FunctionCaptures &a = *both->FindCaptures("a"), &b = *both->FindCaptures("b");
+  EXPECT_FALSE(a.values[0] == b.values[0]);
+  EXPECT_TRUE(a.values[1] == b.values[1]);
 }
 
 // Two models that were traced alike use one name for functions of their own.
