@@ -157,7 +157,7 @@ std::vector<std::string> Saver::last_checkpoints() const {
 void Saver::RecoverLastCheckpoints(const std::vector<std::string>& paths) {
   checkpoints_.clear();
   for (const std::string& path : paths) {
-    if (CheckpointExists(path)) checkpoints_.push_back({path, Now()});
+    if (CheckpointExists(path) && CheckStatePath(path).ok()) checkpoints_.push_back({path, Now()});
   }
 }
 

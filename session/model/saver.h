@@ -95,7 +95,7 @@ class Saver {
   // Returns the checkpoints that this saver has written and not removed, oldest first.
   std::vector<std::string> last_checkpoints() const;
   // Adds checkpoints of an earlier process to those of this saver, oldest first; paths that do not
-  // exist are skipped. After a restart:
+  // exist, or that no state file can name, are skipped. After a restart:
   //   saver.RecoverLastCheckpoints(ReadCheckpointState("train")->all_model_checkpoint_paths);
   void RecoverLastCheckpoints(const std::vector<std::string>& paths);
 

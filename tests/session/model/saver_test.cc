@@ -234,6 +234,8 @@ TEST(Saver, AnyNameWithoutAStateFile) {
   const std::string greek = dir + "/\xce\xbc\xf0\x9f\x98\x80";
   ASSERT_TRUE(saver.Save(session, greek).ok());
   EXPECT_EQ(*LatestCheckpoint(dir), greek);
+  saver.RecoverLastCheckpoints({dir + "/\xff", greek});
+  EXPECT_THAT(saver.last_checkpoints(), ElementsAre(greek));
 }
 
 TEST(Saver, KeepsCheckpointsWithoutAStateFile) {
