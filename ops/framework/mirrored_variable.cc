@@ -81,6 +81,7 @@ Variable MakeMirroredVariable(Graph& graph, const Initializer& initial_value,
                                                : "synchronization kNone is not supported"));
     return {};
   }
+  graph.Extension<CurrentReplica>();  // exists before steps read it, possibly at the same time
   const bool on_read = options.synchronization == VariableSynchronization::kOnRead;
   const bool trainable = options.trainable.value_or(!on_read);
   VariableOptions each = options;
