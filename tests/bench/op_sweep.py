@@ -268,6 +268,8 @@ def main():
     ]
     if not chosen:
         sys.exit("op_sweep.py: no such case; --list prints them")
+    if not set(flags.sizes.split(",")) <= set(op_cases.SIZES):
+        sys.exit("op_sweep.py: the sizes are " + ", ".join(op_cases.SIZES))
     if flags.list:
         return print("\n".join("%-12s %s" % (case.family, case.name) for case in chosen))
     if not os.path.exists(flags.weir):
@@ -279,7 +281,7 @@ def main():
             for size in flags.sizes.split(","):
                 try:
                     theirs, ours = measure(case, op_cases.SIZES.index(size), threads, peer, flags)
-                except (RuntimeError, OSError, BrokenPipeError) as error:
+                except (RuntimeError, OSError) as error:
                     print("%-24s %-6s %2d  %s" % (case.name, size, threads, error), flush=True)
                     if peer.process.poll() is not None:
                         peer = TensorFlow(threads)
