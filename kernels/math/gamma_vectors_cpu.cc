@@ -77,7 +77,7 @@ struct LgammaOfVector {
           -0.0094291638545314166, 0.016796597118642589, -0.031308298134166908, 0.062911416339526294,
           -0.14595989882609734, 0.48312895046391132);
       const V roots = hn::Mul(hn::Sub(x, M::Num(1)), hn::Sub(x, M::Num(2)));
-      result = M::If(is_near, hn::Mul(roots, quotient), result);
+      result = M::If(is_near, hn::MulAdd(roots, quotient, M::Num(0)), result);  // not -0 at 1
     }
     return M::FixSpecialLanes(x, usual, result, [](double v) { return Lgamma(v); });
   }

@@ -60,6 +60,17 @@ TEST(GammaVectors, ReturnWhatScalarFunctionsReturn) {
   ExpectAsScalar<double>("Digamma", Digamma, 4e-15, 1e-14);
 }
 
+TEST(GammaVectors, LgammaHasPositiveZeros) {
+  const Tensor zeros = RunOn("Lgamma", std::vector<float>(33, 1)),
+               more = RunOn("Lgamma", std::vector<float>(33, 2));
+  for (const Tensor& t : {zeros, more}) {
+    for (const float y : t.flat<float>()) {
+      EXPECT_EQ(y, 0);
+      EXPECT_FALSE(std::signbit(y));
+    }
+  }
+}
+
 TEST(GammaVectors, ReturnTheSameBitsAtEveryPosition) {
   ExpectSameBitsAnywhere<float>("Lgamma", -1, 12);
   ExpectSameBitsAnywhere<float>("Digamma", -1, 12);
