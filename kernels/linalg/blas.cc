@@ -35,7 +35,7 @@ void AddDot(int64_t i, int64_t j, int64_t k, T alpha, const View<T>& a, const Vi
 // copied if B is not row-major.
 template <class T, class F>
 void ForRowMajor(int64_t n, int64_t columns, const View<T>& b, const F& block) {
-  if (b.column == 1 && !b.conjugate) return block(columns, b.data, b.row);
+  if (b.column == 1) return block(columns, b.data, b.row);
   constexpr int64_t kColumns = 64;
   Uninitialized<T, kBlock * kColumns> memory;
   T* const copy = memory.data();

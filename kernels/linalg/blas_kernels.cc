@@ -1,7 +1,5 @@
 #include <algorithm>
-#include <cmath>
 #include <complex>
-#include <cstring>
 
 #include "weir/kernels/linalg/blas.h"
 
@@ -17,7 +15,7 @@
 // multiply-adds and no shuffles.
 //
 // The product follows K. Goto and R. van de Geijn, "Anatomy of High-Performance Matrix
-// Multiplication", 2008. A register tile of C is one or two vectors high and up to Tile::kColumns
+// Multiplication", 2008. A register tile of C is one or two vectors high and up to kTileColumns
 // wide: each step of `k` loads the vectors of A and broadcasts one element of B after the other.
 // Both operands are packed in the order in which the tiles read them, with the strides,
 // conjugations and halves of complex numbers resolved: a panel of B stays in the L1 cache and a
@@ -222,8 +220,8 @@ struct Block {
   Uninitialized<T, kBlock * kBlock> elements;
 };
 
-// Forward substitution of whole rows. A division, and not a product with the inverse, is exact for
-// tiny divisors too.
+// Forward substitution of whole rows. Real numbers are divided, since the inverse of a huge divisor
+// may be flushed to zero; complex ones are multiplied by it.
 template <class T>
 void SolveBlock(int64_t n, int64_t columns, const View<T>& t, bool unit, T* b, int64_t row) {
   using V = Vector<T>;

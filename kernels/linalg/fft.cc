@@ -392,9 +392,9 @@ void LineTransform<T>::ToReal(ThreadPool* pool, From<T> in, To<T> out, T* work) 
   }
   if (packs()) {
     run_.untangle(a, n_ / 2, halves_.data());
-    const T first = a[0], last = a[n_];
-    a[0] = (first + last) / 2;
-    a[1] = (last - first) / 2;
+    const T first = a[0] / 2, last = a[n_] / 2;
+    a[0] = first + last;
+    a[1] = last - first;
     complex_.Run(pool, {a, 0}, out, b + line);
     return;
   }
@@ -412,7 +412,7 @@ void LineTransform<T>::TransformColumns(ThreadPool& pool, const T* in, T* out, i
                                         int64_t inner, bool inverse) const {
   const int64_t lanes = run_.lanes, across = RoundUp(inner, lanes) / lanes;
   const Passes<T>* const passes = complex_.InLanes(inner);
-  const int64_t lines = passes == nullptr ? 4 * n_ * lanes : 0;
+  const int64_t lines = passes == nullptr ? 4 * n_ * std::min(lanes, inner) : 0;
   ForBlocks<T>(&pool, outer * across, Cost() * static_cast<double>(lanes), lines + WorkSize(),
                nullptr, [&](int64_t b, T* work) {
                  const int64_t column = b % across * lanes;
@@ -431,7 +431,8 @@ void LineTransform<T>::TransformColumns(ThreadPool& pool, const T* in, T* out, i
 template <class T>
 void LineTransform<T>::GatherColumns(const T* in, T* out, int64_t inner, int64_t count,
                                      bool inverse, T* work) const {
-  T *const a = work, *const b = a + 2 * n_ * run_.lanes, *const rest = b + 2 * n_ * run_.lanes;
+  const int64_t size = 2 * n_ * std::min<int64_t>(run_.lanes, inner);
+  T *const a = work, *const b = a + size, *const rest = b + size;
   for (int64_t i = 0; i < n_; ++i) {
     ThrowIfCancelledAt(i);
     for (int64_t c = 0; c < count; ++c) {

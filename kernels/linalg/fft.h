@@ -55,7 +55,7 @@ class ComplexTransform {
 // Transforms lines of one length: of complex numbers, from n real numbers to the first n / 2 + 1
 // frequencies (the others are their conjugates), or from those to n real numbers. Transforms to
 // real numbers are inverse, with exp(+2 pi i j k / n). Immutable; several threads may use it. What
-// it computes depends on the lengths alone, not on threads.
+// it computes depends on the length and the number of lines, not on threads.
 template <class T>
 class LineTransform {
  public:

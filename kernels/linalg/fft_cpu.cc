@@ -26,8 +26,8 @@ struct Options {
   int rank;  // number of transformed dimensions; -1: the number of elements of input 1
 };
 
-// The transforms of the kernel's last runs, which its concurrent runs share. Keeps a few of them,
-// or those of one run if they are large.
+// The transforms of the kernel's last runs, which its concurrent runs share. Keeps the last one,
+// and a few before it while they are not large.
 template <class T>
 class TransformCache {
  public:

@@ -469,9 +469,9 @@ struct Blocks {
   // callers convert them.
   static HWY_INLINE void Untangle(C* x, C* y, V re, V im) {
     const V half = hn::Set(D(), T(0.5));
-    const C mirrored = {y->re, hn::Neg(y->im)};
-    const C even = Scale(Add(*x, mirrored), half);
-    const C odd = Mul(Scale(Sub(*x, mirrored), half), re, im);
+    // Halved first, so that no sum exceeds what the result can.
+    const C first = Scale(*x, half), mirrored = Scale({y->re, hn::Neg(y->im)}, half);
+    const C even = Add(first, mirrored), odd = Mul(Sub(first, mirrored), re, im);
     const C sum = SubI(even, odd), difference = AddI(even, odd);
     *x = sum;
     *y = {difference.re, hn::Neg(difference.im)};
@@ -536,9 +536,10 @@ struct Blocks {
     } else if (n % 2 == 0) {
       LoadRows(from, half, count, in);
       UntangleBlock(in, n / 2, t.halves);
-      const V first = hn::Load(D(), in), last = hn::Load(D(), in + n / 2 * kRow);
       const V factor = hn::Set(D(), T(0.5));
-      Rows{in}.Store(0, Scale({hn::Add(first, last), hn::Sub(last, first)}, factor));
+      const V first = hn::Mul(hn::Load(D(), in), factor);
+      const V last = hn::Mul(hn::Load(D(), in + n / 2 * kRow), factor);
+      Rows{in}.Store(0, {hn::Add(first, last), hn::Sub(last, first)});
       StoreRows(RunPasses(f, Rows{in}, scratch), n / 2, count, to);
     } else {
       LoadRows(from, half, count, in);

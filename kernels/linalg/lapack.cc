@@ -167,14 +167,19 @@ int CholeskyFactor(int n, T* a) {
   return info;
 }
 
-// The workspace that the QR decomposition uses: its panels have up to 32 columns. (To ask for the
-// size takes as long as to factor a small matrix.)
-constexpr size_t kQrPanel = 32;
+// Returns the workspace that the QR decomposition of n columns uses: its panels have up to 32
+// columns, and fewer if there is less. (To ask for the size takes as long as to factor a small
+// matrix.)
+template <class T>
+std::vector<T> QrWork(int n) {
+  constexpr int64_t kPanel = 32, kMost = std::numeric_limits<int>::max();
+  return std::vector<T>(static_cast<size_t>(std::min(kPanel * n, kMost)));
+}
 
 template <class T>
 void QrFactor(int m, int n, T* a, T* tau) {
   int info = 0;
-  std::vector<T> work(kQrPanel * static_cast<size_t>(n));
+  std::vector<T> work = QrWork<T>(n);
   const int size = static_cast<int>(work.size());
   Routines<T>::geqrf(&m, &n, a, &m, tau, work.data(), &size, &info);
 }
@@ -182,7 +187,7 @@ void QrFactor(int m, int n, T* a, T* tau) {
 template <class T>
 void QrUnitary(int m, int columns, int reflections, T* a, const T* tau) {
   int info = 0;
-  std::vector<T> work(kQrPanel * static_cast<size_t>(columns));
+  std::vector<T> work = QrWork<T>(columns);
   const int size = static_cast<int>(work.size());
   Routines<T>::ungqr(&m, &columns, &reflections, a, &m, tau, work.data(), &size, &info);
 }

@@ -69,6 +69,26 @@ TEST(Fft, DeprecatedOpsRunInOldGraphs) {
   }
 }
 
+// Frequencies that a float can hold, though a sum on the way to them would not.
+TEST(Fft, RealTransformsOfHugeNumbersAreFinite) {
+  for (const int n : {4, 64, 4096}) {
+    std::vector<float> x(n);
+    x[0] = 3e38f;
+    const auto y = RunFed("RFFT", {Tensor::Vector<float>(x), I32({n})});
+    ASSERT_TRUE(y.ok()) << y.status();
+    for (const std::complex<float> z : (*y)[0].flat<std::complex<float>>()) {
+      EXPECT_EQ(z.real(), 3e38f) << n;
+      EXPECT_EQ(z.imag(), 0) << n;
+    }
+    // The sum of both ends cancels in all others.
+    std::vector<std::complex<float>> ends(n / 2 + 1);
+    ends.front() = ends.back() = 3e38f;
+    const auto back = RunFed("IRFFT", {Tensor::Vector<std::complex<float>>(ends), I32({n})});
+    ASSERT_TRUE(back.ok()) << back.status();
+    for (const float v : (*back)[0].flat<float>()) EXPECT_TRUE(std::isfinite(v)) << n;
+  }
+}
+
 TEST(Fft, RejectsMismatchedArguments) {
   const Tensor x = Tensor::Vector<float>({1, 2, 3});
   const Tensor z = Tensor::Vector<std::complex<float>>({1, 2, 3});
