@@ -412,7 +412,7 @@ void LineTransform<T>::TransformColumns(ThreadPool& pool, const T* in, T* out, i
                                         int64_t inner, bool inverse) const {
   const int64_t lanes = run_.lanes, across = RoundUp(inner, lanes) / lanes;
   const Passes<T>* const passes = complex_.InLanes(inner);
-  const int64_t lines = passes == nullptr ? 4 * n_ * std::min(lanes, inner) : 0;
+  const int64_t lines = passes == nullptr ? 2 * GatheredSize(inner) : 0;
   ForBlocks<T>(&pool, outer * across, Cost() * static_cast<double>(lanes), lines + WorkSize(),
                nullptr, [&](int64_t b, T* work) {
                  const int64_t column = b % across * lanes;
@@ -427,11 +427,18 @@ void LineTransform<T>::TransformColumns(ThreadPool& pool, const T* in, T* out, i
                });
 }
 
+// A multiple of the vectors' length, since they load what lies behind as aligned.
+template <class T>
+int64_t LineTransform<T>::GatheredSize(int64_t inner) const {
+  const int64_t lanes = run_.lanes;
+  return RoundUp(2 * n_ * std::min(lanes, inner), lanes);
+}
+
 // Long columns become lines of their own, several at a time, so that whole cache lines are used.
 template <class T>
 void LineTransform<T>::GatherColumns(const T* in, T* out, int64_t inner, int64_t count,
                                      bool inverse, T* work) const {
-  const int64_t size = 2 * n_ * std::min<int64_t>(run_.lanes, inner);
+  const int64_t size = GatheredSize(inner);
   T *const a = work, *const b = a + size, *const rest = b + size;
   for (int64_t i = 0; i < n_; ++i) {
     ThrowIfCancelledAt(i);

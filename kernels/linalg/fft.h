@@ -83,6 +83,8 @@ class LineTransform {
   void RunRow(ThreadPool* pool, From<T> in, To<T> out, T* work) const;
   void FromReal(ThreadPool* pool, From<T> in, To<T> out, T* work) const;
   void ToReal(ThreadPool* pool, From<T> in, To<T> out, T* work) const;
+  // Numbers that some columns of `inner` take as lines of complex numbers.
+  int64_t GatheredSize(int64_t inner) const;
   void GatherColumns(const T* in, T* out, int64_t inner, int64_t count, bool inverse,
                      T* work) const;
 
