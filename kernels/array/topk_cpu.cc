@@ -15,21 +15,25 @@
 // are TopKV2 with the length of the rows for k.
 //
 // Larger values come first, equal values are in order of index, and a NaN is larger than any
-// number, as in TensorFlow's order. An element and its index become one integer, an entry, which
-// is smaller the earlier the element comes: above is a key with the order of the values
-// (the bits of positive floats are ordered like integers, those of negative ones in reverse), below
-// is the index. So no comparison reads the row, nor does it treat NaNs, and no two entries are
-// equal.
+// number (in TensorFlow the places of NaNs depend on k and on where they were). An element and its
+// index become one integer, an entry, which is smaller the earlier the element comes: above is a
+// key with the order of the values (the bits of positive floats are ordered like integers, those of
+// negative ones in reverse), below is the index. So no comparison reads the row, nor does it treat
+// NaNs, and no two entries are equal.
 //
-// A few elements of a long row are kept in a heap, whose root is the last of them: nearly all
-// others are rejected by one comparison with its value. Otherwise the whole row is sorted, from the
-// least significant byte of the keys to the most significant one (Knuth, "Sorting and
-// searching", 5.2.5). A pass counts how often each value of the byte occurs, which tells where the
-// entries with it begin, and moves every entry there. Entries with the same byte stay in their
-// order, so the earlier passes and the order of indices hold. A pass takes about 2 ns for an entry,
-// without a branch that depends on the data: the comparisons of std::sort, half of which are
-// mispredicted, take several times as long as four passes. One loop counts for all passes; bytes
-// that all entries share, as in small integers, need none.
+// If k is small beside the row, candidates are collected in a buffer of 2 k entries. Whenever it is
+// full, a selection (std::nth_element) keeps the first k of them. The last of these is the bound:
+// nearly all later elements are rejected by one comparison with its value. Even in an ascending
+// row, where none is rejected, an element costs a few operations, since a selection is linear and
+// takes in k new ones. (A heap of k entries took twice as long as sorting such a row: each of its
+// log k steps is a cache miss.) Otherwise the whole row is sorted, from the least significant byte
+// of the keys to the most significant one (Knuth, "Sorting and searching", 5.2.5). A pass counts
+// how often each value of the byte occurs, which tells where the entries with it begin, and moves
+// every entry there. Entries with the same byte stay in their order, so the earlier passes and the
+// order of indices hold. A pass takes about 2 ns for an entry, without a branch that depends on the
+// data: the comparisons of std::sort, half of which are mispredicted, take several times as long as
+// four passes. One loop counts for all passes; bytes that all entries share, as in small integers,
+// need none.
 namespace weir {
 
 namespace {
@@ -123,23 +127,29 @@ struct TopOfRow {
 
  private:
   void KeepFew(const T* row, int64_t n, int64_t k) {
+    const int64_t capacity = std::min(n, std::max<int64_t>(2 * k, 64));
     entries.clear();
-    for (int64_t i = 0; i < k; ++i) entries.push_back(MakeEntry(row, i));
-    std::make_heap(entries.begin(), entries.end());
-    const auto last = [&] { return static_cast<Wide<T>>(row[IndexOf(entries.front())]); };
-    Wide<T> bound = last();
+    for (int64_t i = 0; i < capacity; ++i) entries.push_back(MakeEntry(row, i));
+    EntryOf<T> last;
+    Wide<T> bound;
+    const auto select = [&] {
+      const auto kth = entries.begin() + (k - 1);
+      std::nth_element(entries.begin(), kth, entries.end());
+      last = *kth;
+      bound = static_cast<Wide<T>>(row[IndexOf(last)]);
+      entries.resize(static_cast<size_t>(k));
+    };
+    select();
     for (const auto [begin, end] : CancellableBlocks(n)) {
-      for (int64_t i = std::max(begin, k); i < end; ++i) {
+      for (int64_t i = std::max(begin, capacity); i < end; ++i) {
         if (static_cast<Wide<T>>(row[i]) <= bound) continue;
         const EntryOf<T> entry = MakeEntry(row, i);
-        if (!(entry < entries.front())) continue;  // one of them is a NaN
-        std::pop_heap(entries.begin(), entries.end());
-        entries.back() = entry;
-        std::push_heap(entries.begin(), entries.end());
-        bound = last();
+        if (!(entry < last)) continue;  // one of them is a NaN
+        entries.push_back(entry);
+        if (static_cast<int64_t>(entries.size()) == capacity) select();
       }
     }
-    std::sort_heap(entries.begin(), entries.end());
+    std::sort(entries.begin(), entries.end());
   }
 };
 

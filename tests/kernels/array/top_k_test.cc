@@ -102,6 +102,18 @@ TEST(TopK, MatchesAStableSort) {
   ExpectTopKOfEachSize<uint64_t>();
 }
 
+// No element of an ascending row is rejected.
+TEST(TopK, OfAscendingRows) {
+  constexpr int64_t kN = 5000;
+  Tensor x(DT_FLOAT, Shape({kN}));
+  for (int64_t i = 0; i < kN; ++i) x.data<float>()[i] = static_cast<float>(i);
+  for (const int32_t k : {1, 2, 31, 32, 33, 100, 312}) {
+    const auto out = RunFed("TopKV2", {x, Tensor::Scalar<int32_t>(k)});
+    ASSERT_TRUE(out.ok()) << out.status();
+    for (int32_t i = 0; i < k; ++i) ASSERT_EQ((*out)[1].flat<int32_t>()[i], kN - 1 - i) << k;
+  }
+}
+
 TEST(TopK, HasIndicesOfEveryType) {
   for (const DataType type : {DT_INT16, DT_INT32, DT_INT64}) {
     ExpectTopK<float>(300, 7, type);
