@@ -226,24 +226,23 @@ struct ContrastGrid {
   int64_t block() const {
     return channels * std::min(pixels, 16 * ((kBlock - 1) / (16 * channels) + 1));
   }
-  // At least 16 blocks, so that the sums are smaller than the image.
+  // At least 16 blocks, so that the sums of an image of several pieces are smaller than the image.
   int64_t piece() const { return block() * std::max<int64_t>(16, kPiece / block()); }
   int64_t pieces() const { return (size() + piece() - 1) / piece(); }
 
-  // Calls f(image, piece, first element, number of elements) for blocks of every piece, in order.
+  // Calls f(first element, number of elements) for the blocks of one of all images' pieces, in
+  // order.
   template <class F>
-  void ForEachBlock(ThreadPool& pool, double cost, const F& f) const {
-    pool.ParallelFor(
-        images * pieces(), cost * static_cast<double>(std::min(piece(), size())),
-        [&](int64_t begin, int64_t end) {
-          for (int64_t i = begin; i < end; ++i) {
-            ThrowIfCancelled();
-            const int64_t first = i % pieces() * piece(), last = std::min(first + piece(), size());
-            for (int64_t at = first; at < last; at += block()) {
-              f(i / pieces(), i, i / pieces() * size() + at, std::min(block(), last - at));
-            }
-          }
-        });
+  void ForEachBlock(int64_t index, const F& f) const {
+    ThrowIfCancelled();
+    const int64_t image = index / pieces() * size();
+    const int64_t first = index % pieces() * piece(), last = std::min(first + piece(), size());
+    for (int64_t at = first; at < last; at += block()) f(image + at, std::min(block(), last - at));
+  }
+  // Calls f(first, last) for ranges of pieces on the pool's threads; `cost` is that of an element.
+  template <class F>
+  void ForPieces(ThreadPool& pool, double cost, const F& f) const {
+    pool.ParallelFor(images * pieces(), cost * static_cast<double>(std::min(piece(), size())), f);
   }
 
   const int64_t channels, pixels, images;
@@ -258,25 +257,57 @@ void AddToSums(const T* x, int64_t n, double* sums) {
   }
 }
 
-// Returns the means of a block's elements, image after image.
+// Adds the elements of a piece's blocks to `sums`, a block.
 template <class T>
-std::vector<float> Means(ThreadPool& pool, const ContrastGrid& grid, const T* in) {
-  const int64_t block = grid.block();
-  std::vector<double> sums(grid.images * grid.pieces() * block);
-  grid.ForEachBlock(pool, 0.2, [&](int64_t, int64_t piece, int64_t begin, int64_t n) {
-    AddToSums(in + begin, n, &sums[piece * block]);
+void AddPiece(const ContrastGrid& grid, const T* in, int64_t piece, double* sums) {
+  grid.ForEachBlock(piece, [&](int64_t at, int64_t n) { AddToSums(in + at, n, sums); });
+}
+
+// Writes the means of an image's channels for the elements of a block, from its pieces' sums.
+void ToMeans(const ContrastGrid& grid, const double* sums, float* means) {
+  for (int64_t k = 0; k < grid.channels; ++k) {
+    double sum = 0;
+    for (int64_t i = k; i < grid.pieces() * grid.block(); i += grid.channels) sum += sums[i];
+    const auto mean = static_cast<float>(sum / static_cast<double>(grid.pixels));
+    for (int64_t i = k; i < grid.block(); i += grid.channels) means[i] = mean;
+  }
+}
+
+// Images of one piece: a thread finds the means of an image and uses them at once.
+template <class T, class F>
+void AroundMeansOfSmall(ThreadPool& pool, const ContrastGrid& grid, const T* in, float* out,
+                        const F& f) {
+  grid.ForPieces(pool, 0.5, [&](int64_t first, int64_t last) {
+    std::vector<double> sums(grid.block());
+    std::vector<float> means(grid.block());
+    for (int64_t image = first; image < last; ++image) {
+      std::fill(sums.begin(), sums.end(), 0.0);
+      AddPiece(grid, in, image, sums.data());
+      ToMeans(grid, sums.data(), means.data());
+      grid.ForEachBlock(image,
+                        [&](int64_t at, int64_t n) { f(in + at, means.data(), n, out + at); });
+    }
+  });
+}
+
+template <class T, class F>
+void AroundMeansOfLarge(ThreadPool& pool, const ContrastGrid& grid, const T* in, float* out,
+                        const F& f) {
+  const int64_t block = grid.block(), pieces = grid.pieces();
+  std::vector<double> sums(grid.images * pieces * block);
+  grid.ForPieces(pool, 0.2, [&](int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; ++i) AddPiece(grid, in, i, &sums[i * block]);
   });
   std::vector<float> means(grid.images * block);
   for (int64_t image = 0; image < grid.images; ++image) {
-    const double* const first = &sums[image * grid.pieces() * block];
-    for (int64_t k = 0; k < grid.channels; ++k) {
-      double sum = 0;
-      for (int64_t i = k; i < grid.pieces() * block; i += grid.channels) sum += first[i];
-      const auto mean = static_cast<float>(sum / static_cast<double>(grid.pixels));
-      for (int64_t i = k; i < block; i += grid.channels) means[image * block + i] = mean;
-    }
+    ToMeans(grid, &sums[image * pieces * block], &means[image * block]);
   }
-  return means;
+  grid.ForPieces(pool, 0.3, [&](int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; ++i) {
+      const float* const own = &means[i / pieces * block];
+      grid.ForEachBlock(i, [&](int64_t at, int64_t n) { f(in + at, own, n, out + at); });
+    }
+  });
 }
 
 // Calls f(elements, their means, how many, results) for all blocks of all images.
@@ -290,10 +321,11 @@ absl::Status AroundMeans(KernelContext& c, const F& f) {
   const ContrastGrid grid(in);
   const T* const from = in.data<T>();
   float* const to = out->data<float>();
-  const std::vector<float> means = Means(c.pool(), grid, from);
-  grid.ForEachBlock(c.pool(), 0.3, [&](int64_t image, int64_t, int64_t begin, int64_t n) {
-    f(from + begin, &means[image * grid.block()], n, to + begin);
-  });
+  if (grid.pieces() == 1) {
+    AroundMeansOfSmall(c.pool(), grid, from, to, f);
+  } else {
+    AroundMeansOfLarge(c.pool(), grid, from, to, f);
+  }
   return absl::OkStatus();
 }
 
