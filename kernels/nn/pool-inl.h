@@ -118,9 +118,9 @@ inline Clipped Clip(const PoolShape& s, int64_t z, int64_t y, int64_t x) {
   Clipped c;
   const int64_t at[3] = {z, y, x};
   for (int i = 0; i < 3; ++i) {
-    const int64_t start = at[i] * s.stride[i] - s.pad_before[i];
-    c.begin[i] = std::clamp<int64_t>(start, 0, s.in[i]);
-    c.end[i] = std::clamp<int64_t>(start + s.window[i], c.begin[i], s.in[i]);
+    const auto [begin, end] = s.WindowAt(i, at[i]);
+    c.begin[i] = begin;
+    c.end[i] = end;
   }
   return c;
 }

@@ -1,6 +1,7 @@
 #ifndef WEIR_KERNELS_NN_POOL_H_
 #define WEIR_KERNELS_NN_POOL_H_
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <vector>
@@ -27,6 +28,9 @@ struct PoolAttributes {
 // width of images of one channel.
 struct PoolShape {
   using Spatial = std::array<int64_t, 3>;
+  struct Range {
+    int64_t begin, end;
+  };
   int64_t batch = 0, channels = 0;
   Spatial in{1, 1, 1}, window{1, 1, 1}, out{1, 1, 1}, stride{1, 1, 1}, pad_before{0, 0, 0};
   bool channels_first = false;  // of the tensors; the computation itself has channels last
@@ -35,6 +39,12 @@ struct PoolShape {
   int64_t in_pixels() const { return in[0] * in[1] * in[2]; }
   int64_t out_pixels() const { return out[0] * out[1] * out[2]; }
   int64_t taps() const { return window[0] * window[1] * window[2]; }
+  // The part of window `at` that is inside the image, along dimension `i`.
+  Range WindowAt(int i, int64_t at) const {
+    const int64_t start = at * stride[i] - pad_before[i];
+    const int64_t begin = std::clamp<int64_t>(start, 0, in[i]);
+    return {begin, std::clamp<int64_t>(start + window[i], begin, in[i])};
+  }
   // Returns whether every input pixel is in exactly one window.
   bool tiles() const;
 

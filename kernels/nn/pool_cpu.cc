@@ -20,9 +20,8 @@ std::vector<C> WindowScales(const PoolShape& s) {
   std::vector<int64_t> counts[3];  // along each dimension
   for (int i = 0; i < 3; ++i) {
     for (int64_t at = 0; at < s.out[i]; ++at) {
-      const int64_t start = at * s.stride[i] - s.pad_before[i];
-      const int64_t begin = std::clamp<int64_t>(start, 0, s.in[i]);
-      counts[i].push_back(std::clamp<int64_t>(start + s.window[i], begin, s.in[i]) - begin);
+      const auto [begin, end] = s.WindowAt(i, at);
+      counts[i].push_back(end - begin);
     }
   }
   std::vector<C> scales;
