@@ -1,6 +1,3 @@
-// Without this, GCC fuses multiplications and additions where the instruction set allows it.
-#pragma GCC optimize("fp-contract=off")
-
 #include "weir/kernels/image/image_rows.h"
 
 #include <algorithm>
