@@ -10,7 +10,7 @@
 // The parts of BLAS in which LAPACK spends its time, vectorized for the processor at hand, for T =
 // float, double and their complex types. fortran_blas.cc gives them the names that LAPACK calls.
 // Everything runs on the calling thread, and the order of additions follows from the sizes alone.
-// Sizes may be 0.
+// Sizes may be 0. Large products throw StepCancelled if the step is cancelled.
 namespace weir::blas {
 
 template <class T>

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <complex>
 
+#include "weir/core/tensor/cancellation.h"
 #include "weir/kernels/linalg/blas.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -434,6 +435,7 @@ void Multiply(int64_t m, int64_t n, int64_t k, T alpha, const View<T>& a, const 
       const int64_t depth = std::min(kDepth, k - p);
       PackColumns(columns, depth, b.At(p, j), right);
       for (int64_t i = 0; i < m; i += kRows) {
+        ThrowIfCancelled();
         const int64_t rows = std::min(kRows, m - i);
         PackRows(rows, depth, a.At(i, p), left);
         MultiplyPacked(rows, columns, depth, alpha, left, right, c + j * step + i, step);

@@ -2,12 +2,17 @@
 #include <cstddef>
 #include <utility>
 
+#include "weir/core/tensor/cancellation.h"
 #include "weir/kernels/linalg/blas.h"
 
 // The routines of BLAS that LAPACK calls most, by their Fortran names: the linker prefers them to
 // those of the reference BLAS, which provides the rest. Arguments and results are those of the
 // reference, except for the order of additions; invalid arguments are not reported. Results of beta
 // = 0 or alpha = 0 do not depend on operands that the reference does not read.
+//
+// Each routine throws StepCancelled if the step is cancelled: no part of a decomposition takes long
+// without them. The exception passes through LAPACK, which has unwind tables like all code of its
+// platform, and owns nothing: its memory is its callers' or on the stack.
 namespace weir::blas {
 
 namespace {
@@ -262,22 +267,26 @@ extern "C" {
   void p##gemv_(const char* form, const int* m, const int* n, const T* alpha, const T* a,          \
                 const int* lda, const T* x, const int* incx, const T* beta, T* y, const int* incy, \
                 size_t) {                                                                          \
+    weir::ThrowIfCancelled();                                                                      \
     weir::blas::Gemv(form, *m, *n, *alpha, a, *lda, x, *incx, *beta, y, *incy);                    \
   }                                                                                                \
   void p##gemm_(const char* form_a, const char* form_b, const int* m, const int* n, const int* k,  \
                 const T* alpha, const T* a, const int* lda, const T* b, const int* ldb,            \
                 const T* beta, T* c, const int* ldc, size_t, size_t) {                             \
+    weir::ThrowIfCancelled();                                                                      \
     weir::blas::Gemm(form_a, form_b, *m, *n, *k, *alpha, a, *lda, b, *ldb, *beta, c, *ldc);        \
   }                                                                                                \
   void p##trsm_(const char* side, const char* triangle, const char* form, const char* diagonal,    \
                 const int* m, const int* n, const T* alpha, const T* a, const int* lda, T* b,      \
                 const int* ldb, size_t, size_t, size_t, size_t) {                                  \
+    weir::ThrowIfCancelled();                                                                      \
     weir::blas::ApplyTriangular(weir::blas::SolveLower<T>, side, triangle, form, diagonal, *m, *n, \
                                 *alpha, a, *lda, b, *ldb);                                         \
   }                                                                                                \
   void p##trmm_(const char* side, const char* triangle, const char* form, const char* diagonal,    \
                 const int* m, const int* n, const T* alpha, const T* a, const int* lda, T* b,      \
                 const int* ldb, size_t, size_t, size_t, size_t) {                                  \
+    weir::ThrowIfCancelled();                                                                      \
     weir::blas::ApplyTriangular(weir::blas::ScaleByLower<T>, side, triangle, form, diagonal, *m,   \
                                 *n, *alpha, a, *lda, b, *ldb);                                     \
   }
@@ -285,12 +294,14 @@ extern "C" {
 #define WEIR_DEFINE_GER(T, name, conjugate)                                             \
   void name##_(const int* m, const int* n, const T* alpha, const T* x, const int* incx, \
                const T* y, const int* incy, T* a, const int* lda) {                     \
+    weir::ThrowIfCancelled();                                                           \
     weir::blas::Ger(conjugate, *m, *n, *alpha, x, *incx, y, *incy, a, *lda);            \
   }
 
 #define WEIR_DEFINE_SYMV(T, name, adjoint)                                                     \
   void name##_(const char* triangle, const int* n, const T* alpha, const T* a, const int* lda, \
                const T* x, const int* incx, const T* beta, T* y, const int* incy, size_t) {    \
+    weir::ThrowIfCancelled();                                                                  \
     weir::blas::Symv(adjoint, triangle, *n, *alpha, a, *lda, x, *incx, *beta, y, *incy);       \
   }
 
@@ -298,11 +309,13 @@ extern "C" {
 #define WEIR_DEFINE_SYRK(T, R, syrk, syr2k, adjoint)                                               \
   void syrk##_(const char* triangle, const char* form, const int* n, const int* k, const R* alpha, \
                const T* a, const int* lda, const R* beta, T* c, const int* ldc, size_t, size_t) {  \
+    weir::ThrowIfCancelled();                                                                      \
     weir::blas::Syrk(adjoint, triangle, form, *n, *k, T(*alpha), a, *lda, T(*beta), c, *ldc);      \
   }                                                                                                \
   void syr2k##_(const char* triangle, const char* form, const int* n, const int* k,                \
                 const T* alpha, const T* a, const int* lda, const T* b, const int* ldb,            \
                 const R* beta, T* c, const int* ldc, size_t, size_t) {                             \
+    weir::ThrowIfCancelled();                                                                      \
     weir::blas::Syr2k(adjoint, triangle, form, *n, *k, *alpha, a, *lda, b, *ldb, T(*beta), c,      \
                       *ldc);                                                                       \
   }

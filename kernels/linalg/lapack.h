@@ -5,9 +5,10 @@
 
 // The LAPACK routines that kernels need, on the BLAS of blas.h, for T = float, double and their
 // complex types. Matrices are column-major without padding. A call runs on the calling thread only,
-// so that batches can be split over a thread pool. Results are LAPACK's `info`: 0, or a number > 0
-// that describes a problem with the matrix. Svd, the eigenvalues, Schur and LeastSquares are
-// iterative and must not be called with NaN or infinity in a matrix.
+// so that batches can be split over a thread pool. It throws StepCancelled soon after its step is
+// cancelled. Results are LAPACK's `info`: 0, or a number > 0 that describes a problem with the
+// matrix. Svd, the eigenvalues, Schur and LeastSquares are iterative and must not be called with
+// NaN or infinity in a matrix.
 namespace weir::lapack {
 
 namespace internal {

@@ -313,6 +313,47 @@ INSTANTIATE_TEST_SUITE_P(
                            }}),
     NameOf);
 
+// Inside one call of LAPACK, which ends at its next call of BLAS.
+Tensors DiagonallyDominant(int64_t n) {
+  return {Filled<float>(Shape({n, n}), [n](int64_t i, uint64_t r) {
+    return static_cast<float>(r % 100) / 100.0f + (i % (n + 1) == 0 ? static_cast<float>(n) : 0.0f);
+  })};
+}
+Tensors SelfAdjoint(int64_t n) {
+  return {Filled<float>(Shape({n, n}), [n](int64_t i, uint64_t) {
+    const int64_t row = i / n, column = i % n;
+    return static_cast<float>((row + column) % 17) + (row == column ? static_cast<float>(n) : 0.0f);
+  })};
+}
+INSTANTIATE_TEST_SUITE_P(
+    Decompositions, LongOpTest,
+    testing::Values(LongOp{"Cholesky", [] { return SelfAdjoint(7000); }},
+                    LongOp{"Lu", [] { return DiagonallyDominant(5000); }},
+                    LongOp{"MatrixInverse", [] { return DiagonallyDominant(4000); }},
+                    LongOp{"Qr", [] { return DiagonallyDominant(3000); }},
+                    LongOp{"Svd",
+                           [] {
+                             return Tensors{Floats(Shape({2000, 2000}))};
+                           }},
+                    LongOp{"Svd",
+                           [] {
+                             return Tensors{Floats(Shape({2500, 2500}))};
+                           },
+                           {{"compute_uv", false}}},
+                    LongOp{"SelfAdjointEigV2", [] { return SelfAdjoint(3000); }},
+                    LongOp{"Eig",
+                           [] {
+                             return Tensors{Floats(Shape({1200, 1200}))};
+                           },
+                           {{"Tout", DT_COMPLEX64}}},
+                    LongOp{"MatrixSolveLs",
+                           [] {
+                             return Tensors{Floats(Shape({3000, 3000})), Floats(Shape({3000, 10})),
+                                            Tensor::Scalar(0.0)};
+                           },
+                           {{"fast", false}}}),
+    NameOf);
+
 class CancelledStepTest : public testing::Test {
  protected:
   Graph graph_;
