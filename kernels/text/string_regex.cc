@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "weir/core/tensor/mutex.h"
 #include "weir/kernels/lib/arguments.h"
 #include "weir/kernels/lib/registry.h"
@@ -112,11 +113,26 @@ absl::StatusOr<Kernel> MakeDynamicFullMatch(const KernelInit&) {
   });
 }
 
-// A rewrite that refers to groups that the pattern does not have changes nothing.
-absl::Status Replace(KernelContext& c, Regex& regex, const std::string& rewrite, bool global) {
+// The part of a rewrite before the first backslash that no digit and no backslash follows.
+std::string WellFormedPart(const std::string& rewrite) {
+  for (size_t i = 0; i < rewrite.size(); ++i) {
+    if (rewrite[i] != '\\') continue;
+    const bool has_next = i + 1 < rewrite.size();
+    if (!has_next || !(absl::ascii_isdigit(rewrite[i + 1]) || rewrite[i + 1] == '\\'))
+      return rewrite.substr(0, i);
+    ++i;
+  }
+  return rewrite;
+}
+
+// A rewrite that refers to groups that the pattern does not have changes nothing. As in RE2, whose
+// errors TensorFlow ignores, a malformed one is inserted up to the fault if all matches are
+// replaced, and changes nothing otherwise.
+absl::Status Replace(KernelContext& c, Regex& regex, const std::string& all, bool global) {
   constexpr double kNs = 400, kCopyNs = 20;
-  std::string error;
-  if (!(*Regex::Use(regex)).CheckRewriteString(rewrite, &error)) {
+  const std::string rewrite = WellFormedPart(all);
+  const bool has_groups = RE2::MaxSubmatch(all) <= (*Regex::Use(regex)).NumberOfCapturingGroups();
+  if (!has_groups || (!global && rewrite != all)) {
     return MapStrings<std::string>(c, kCopyNs, [](const std::string& s) { return s; });
   }
   return MapStrings<std::string>(

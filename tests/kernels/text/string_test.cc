@@ -5,6 +5,7 @@
 #include <limits>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -265,6 +266,23 @@ TEST(StringTest, JoinsOverEachDimension) {
   EXPECT_EQ(join({0}), columns);
   EXPECT_EQ(join({1, 0}), Texts{absl::StrJoin(rows, "/")});
   EXPECT_EQ(join({0, 1}), Texts{absl::StrJoin(columns, "/")});
+}
+
+TEST(StringTest, InsertsMalformedRewritesUpToTheFault) {
+  const Tensor in = Tensor::Scalar("abcab"), pattern = Tensor::Scalar("(b)");
+  for (const auto& [rewrite, result] :
+       std::vector<std::pair<std::string, std::string>>{{"<\\1\\\\>", "a<b\\>ca<b\\>"},
+                                                        {"<\\1\\", "a<bca<b"},
+                                                        {"<\\x\\1>", "a<ca<"},
+                                                        {"\\", "aca"},
+                                                        {"<\\x\\2>", "abcab"}}) {
+    EXPECT_EQ(ValuesOf(RunOp("RegexReplace", {in, pattern, Tensor::Scalar(rewrite)})[0]),
+              Texts{result})
+        << rewrite;
+  }
+  EXPECT_EQ(ValuesOf(RunOp("RegexReplace", {in, pattern, Tensor::Scalar("<\\x")},
+                           {{"replace_global", false}})[0]),
+            Texts{"abcab"});
 }
 
 TEST(StringTest, MatchesPatternsInManyStrings) {
