@@ -11,6 +11,45 @@ namespace {
 
 // ---- Cholesky
 
+template <class T>
+bool IsNan(T x) {
+  return std::isnan(std::real(x)) || std::isnan(std::imag(x));
+}
+
+// Returns the column of the first NaN of a row among the first `end`; `end` if there is none.
+template <class T>
+int64_t FirstNan(const ColumnMajorMatrix<T>& a, int64_t row, int64_t end) {
+  for (int64_t j = 0; j < end; ++j) {
+    if (IsNan(a(row, j))) return j;
+  }
+  return end;
+}
+
+// Factors a matrix with NaN in its lower triangle, as TensorFlow does: NaN are the elements that
+// depend on one, which are the rest of its row, and below its row the columns from there on. The
+// other elements are those for a matrix with 0 in place of each NaN, and such a large diagonal from
+// the first of these rows on that only the rows above can fail to be positive definite. Returns
+// false if they do, or if there is no NaN.
+template <class T>
+bool FactorBesideNan(ColumnMajorMatrix<T>* a) {
+  const int64_t n = a->rows;
+  std::vector<int64_t> end(static_cast<size_t>(n));
+  int64_t first = n;
+  for (int64_t i = 0; i < n; ++i) {
+    end[i] = FirstNan(*a, i, std::min(first, i + 1));
+    if (end[i] <= i) first = std::min(first, i);
+    for (int64_t j = 0; j <= i; ++j) {
+      if (IsNan((*a)(i, j))) (*a)(i, j) = T(0);
+    }
+    if (first <= i) (*a)(i, i) = std::numeric_limits<lapack::Real<T>>::max();
+  }
+  if (first == n || lapack::CholeskyFactor(static_cast<int>(n), a->data()) != 0) return false;
+  for (int64_t i = first; i < n; ++i) {
+    for (int64_t j = end[i]; j <= i; ++j) (*a)(i, j) = NotANumber<T>();
+  }
+  return true;
+}
+
 // Computes the lower factor; fills it with NaN if there is none.
 template <class T>
 absl::Status Cholesky(KernelContext& c) {
@@ -22,10 +61,14 @@ absl::Status Cholesky(KernelContext& c) {
   const int64_t count = output->num_elements() / size;
   return ForEachMatrix(c, count, CubicCost(n, n), [&](int64_t b) {
     ColumnMajorMatrix<T> a(input.data<T>() + b * size, n, n);
-    const int info = lapack::CholeskyFactor(static_cast<int>(n), a.data());
+    bool found = lapack::CholeskyFactor(static_cast<int>(n), a.data()) == 0;
+    if (!found) {
+      a = ColumnMajorMatrix<T>(input.data<T>() + b * size, n, n);
+      found = FactorBesideNan(&a);
+    }
     for (int64_t j = 0; j < n; ++j) {
       for (int64_t i = 0; i < j; ++i) a(i, j) = T(0);
-      for (int64_t i = j; info != 0 && i < n; ++i) a(i, j) = NotANumber<T>();
+      for (int64_t i = j; !found && i < n; ++i) a(i, j) = NotANumber<T>();
     }
     a.Write(output->data<T>() + b * size);
     return absl::OkStatus();

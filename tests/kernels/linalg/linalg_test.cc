@@ -1,5 +1,7 @@
 #include <cmath>
 #include <complex>
+#include <limits>
+#include <vector>
 
 #include "gtest/gtest.h"
 #include "weir/ops/lib/math.h"
@@ -211,6 +213,23 @@ TEST(Cholesky, IsNaNForOtherMatrices) {
   EXPECT_TRUE(std::isnan(l[0].data<float>()[0]));
   EXPECT_EQ(l[0].data<float>()[1], 0);
   EXPECT_TRUE(std::isnan(l[0].data<float>()[3]));
+}
+
+// Row 2 has a NaN in column 1, so row 3 has none before column 2.
+TEST(Cholesky, IsNaNWhereItDependsOnOne) {
+  const auto factor = [](std::initializer_list<float> values) {
+    const Tensor l = Results("Cholesky", Tensor::Of<float>({4, 4}, values))[0];
+    return std::vector<float>(l.data<float>(), l.data<float>() + 16);
+  };
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> whole = factor({4, 1, 2, 1, 1, 5, 1, 2, 2, 1, 6, 1, 1, 2, 1, 7});
+  const std::vector<float> part = factor({4, 1, 2, 1, 1, 5, nan, 2, 2, nan, 6, 1, 1, 2, 1, -7});
+  for (const size_t i : {0, 4, 5, 8, 12, 13}) EXPECT_FLOAT_EQ(part[i], whole[i]) << i;
+  for (const size_t i : {9, 10, 14, 15}) EXPECT_TRUE(std::isnan(part[i])) << i;
+  for (const size_t i : {1, 2, 3, 6, 7, 11}) EXPECT_EQ(part[i], 0) << i;
+  // The leading part is not positive definite.
+  const std::vector<float> none = factor({-4, 1, 2, 1, 1, 5, 1, 2, 2, nan, 6, 1, 1, 2, 1, 7});
+  for (const size_t i : {0, 4, 5, 8, 12, 13}) EXPECT_TRUE(std::isnan(none[i])) << i;
 }
 
 TEST(MatrixFunctions, SquareRootAndLogarithm) {
