@@ -69,9 +69,7 @@ class Pruner {
     };
     const auto check_output = [&](const Output& o, absl::string_view what) -> absl::Status {
       WEIR_RETURN_IF_ERROR(check(o.node, what));
-      if (o.index >= 0 && o.index < o.node->num_outputs()) return absl::OkStatus();
-      return OutOfRange("The ", what, " is output ", o.index, " of node ", o.node->Label(),
-                        ", which has ", o.node->num_outputs(), " outputs");
+      return o.CheckIndex();
     };
     for (const Output& o : request_.feeds) WEIR_RETURN_IF_ERROR(check_output(o, "feed"));
     for (const Output& o : request_.fetches) WEIR_RETURN_IF_ERROR(check_output(o, "fetch"));

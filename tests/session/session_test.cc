@@ -682,6 +682,17 @@ TEST(Session, PreparedStepRunsFromManyThreads) {
   EXPECT_EQ(wrong, 0);
 }
 
+TEST(Session, FeedsAndFetchesExist) {
+  Graph g;
+  const Output x = Const(g, 1.f), none(x.node, 1);
+  Session session = Start(g);
+  for (const absl::Status& status :
+       {session.Run({none}).status(), session.Run({{none, Tensor::Scalar(1.f)}}, {x}).status()}) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+    EXPECT_THAT(std::string(status.message()), testing::HasSubstr("does not have output 1"));
+  }
+}
+
 TEST(Session, ClosedSessionIsCancelled) {
   Graph g;
   const Output x = Const(g, 1.f);
