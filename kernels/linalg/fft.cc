@@ -413,8 +413,13 @@ void LineTransform<T>::TransformColumns(ThreadPool& pool, const T* in, T* out, i
   const int64_t lanes = run_.lanes, across = RoundUp(inner, lanes) / lanes;
   const Passes<T>* const passes = complex_.InLanes(inner);
   const int64_t lines = passes == nullptr ? 2 * GatheredSize(inner) : 0;
-  ForBlocks<T>(&pool, outer * across, Cost() * static_cast<double>(lanes), lines + WorkSize(),
-               nullptr, [&](int64_t b, T* work) {
+  const int64_t blocks = outer * across, work_size = lines + WorkSize();
+  if (passes == nullptr && blocks == 1) {
+    const auto work = Allocate<T>(work_size);
+    return GatherColumns(&pool, in, out, inner, inner, inverse, work.get());
+  }
+  ForBlocks<T>(&pool, blocks, Cost() * static_cast<double>(lanes), work_size, nullptr,
+               [&](int64_t b, T* work) {
                  const int64_t column = b % across * lanes;
                  const int64_t at = 2 * (b / across * n_ * inner + column);
                  const int64_t count = std::min(lanes, inner - column);
@@ -422,7 +427,7 @@ void LineTransform<T>::TransformColumns(ThreadPool& pool, const T* in, T* out, i
                    run_.columns(*passes, {in + at, 2 * inner, inverse},
                                 {out + at, 2 * inner, 1, inverse ? T(-1) : T(1)}, count, work);
                  } else {
-                   GatherColumns(in + at, out + at, inner, count, inverse, work);
+                   GatherColumns(nullptr, in + at, out + at, inner, count, inverse, work);
                  }
                });
 }
@@ -435,9 +440,10 @@ int64_t LineTransform<T>::GatheredSize(int64_t inner) const {
 }
 
 // Long columns become lines of their own, several at a time, so that whole cache lines are used.
+// The pool, if there is one, divides each line.
 template <class T>
-void LineTransform<T>::GatherColumns(const T* in, T* out, int64_t inner, int64_t count,
-                                     bool inverse, T* work) const {
+void LineTransform<T>::GatherColumns(ThreadPool* pool, const T* in, T* out, int64_t inner,
+                                     int64_t count, bool inverse, T* work) const {
   const int64_t size = GatheredSize(inner);
   T *const a = work, *const b = a + size, *const rest = b + size;
   for (int64_t i = 0; i < n_; ++i) {
@@ -448,8 +454,8 @@ void LineTransform<T>::GatherColumns(const T* in, T* out, int64_t inner, int64_t
     }
   }
   for (int64_t c = 0; c < count; ++c) {
-    complex_.Run(nullptr, {a + 2 * c * n_, 0, inverse},
-                 {b + 2 * c * n_, 0, 1, inverse ? T(-1) : T(1)}, rest);
+    complex_.Run(pool, {a + 2 * c * n_, 0, inverse}, {b + 2 * c * n_, 0, 1, inverse ? T(-1) : T(1)},
+                 rest);
   }
   for (int64_t i = 0; i < n_; ++i) {
     ThrowIfCancelledAt(i);

@@ -85,8 +85,8 @@ class LineTransform {
   void ToReal(ThreadPool* pool, From<T> in, To<T> out, T* work) const;
   // Numbers that some columns of `inner` take as lines of complex numbers.
   int64_t GatheredSize(int64_t inner) const;
-  void GatherColumns(const T* in, T* out, int64_t inner, int64_t count, bool inverse,
-                     T* work) const;
+  void GatherColumns(ThreadPool* pool, const T* in, T* out, int64_t inner, int64_t count,
+                     bool inverse, T* work) const;
 
   const BlockFunctions<T> run_;
   const int64_t n_;

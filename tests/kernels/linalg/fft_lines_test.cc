@@ -198,6 +198,28 @@ TEST(FftThreads, BitsDoNotDependOnThem) {
   }
 }
 
+// A few long columns are divided, which one thread or several do.
+TEST(FftThreads, BitsOfColumnsDoNotDependOnThem) {
+  ThreadPool one(1), three(3);
+  for (const int64_t n : {int64_t{64}, int64_t{65536}, int64_t{65537}}) {
+    const LineTransform<float> columns(n, Kind::kComplex, Use::kColumns);
+    const LineTransform<float> rows(n, Kind::kComplex, Use::kRows);
+    for (const int64_t inner : {1, 3}) {
+      const std::vector<float> in = Random<float>(2 * n * inner);
+      std::vector<float> a(in.size()), b(in.size());
+      columns.TransformColumns(one, in.data(), a.data(), 1, inner, false);
+      columns.TransformColumns(three, in.data(), b.data(), 1, inner, false);
+      EXPECT_EQ(a, b) << n;
+      if (inner > 1) continue;
+      rows.TransformRows(one, in.data(), 2 * n, b.data(), 2 * n, 1, false, 1);
+      double error = 0;
+      for (size_t i = 0; i < a.size(); ++i)
+        error = std::max(error, static_cast<double>(std::abs(a[i] - b[i])));
+      EXPECT_LT(error, 1e-6 * static_cast<double>(n)) << n;
+    }
+  }
+}
+
 TYPED_TEST(FftLines, RootsAreRounded) {
   using T = TypeParam;
   for (const int64_t n : {1, 2, 3, 4, 7, 8, 12, 1000, 4093, 65536}) {
