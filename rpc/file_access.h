@@ -9,13 +9,14 @@
 
 namespace weir::rpc {
 
-// Returns a view of `files` restricted to these directories: other files appear not to exist, and
-// opening or creating them returns PERMISSION_DENIED. Symbolic links are resolved. With a
-// ScopedFileSystem, the restriction applies to the whole process.
+// Returns the system's files restricted to these directories: other files appear not to exist, and
+// opening or creating them returns PERMISSION_DENIED. So do devices, pipes, sockets, and the files
+// in /proc and /sys. Symbolic links are resolved; replacing one during a call does not lead
+// outside. With a ScopedFileSystem, the restriction applies to the whole process.
 //
-// Returns NOT_FOUND for a directory that does not exist. `files` outlives the result.
+// Returns NOT_FOUND for a directory that does not exist.
 absl::StatusOr<std::unique_ptr<FileSystem>> RestrictFiles(
-    const std::vector<std::string>& directories, FileSystem* files);
+    const std::vector<std::string>& directories);
 
 }  // namespace weir::rpc
 

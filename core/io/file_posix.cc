@@ -1,3 +1,5 @@
+#include "weir/core/io/file_posix.h"
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
@@ -10,9 +12,7 @@
 #include <cstdio>
 
 #include "absl/strings/escaping.h"
-#include "weir/core/io/file.h"
 
-// The file system of the operating system.
 namespace weir {
 namespace {
 
@@ -126,154 +126,172 @@ class PosixFileLock : public FileLock {
   const int fd_;
 };
 
-bool IsSameFile(int fd, const std::string& path) {
-  struct stat opened, named;
-  return fstat(fd, &opened) == 0 && stat(path.c_str(), &named) == 0 &&
-         opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
+}  // namespace
+
+int PosixFileSystem::Place::Open(int flags) const {
+  const int no_follow = follows_links ? 0 : O_NOFOLLOW;
+  return Retry(
+      [&] { return openat(directory.fd(), name.c_str(), flags | no_follow | O_CLOEXEC, 0666); });
 }
 
-// Returns INVALID_ARGUMENT for a path that the system would truncate (one that contains a NUL).
-absl::Status CheckPath(const std::string& path) {
-  if (path.find('\0') == std::string::npos) return absl::OkStatus();
-  return InvalidArgument("the path '", absl::CHexEscape(path), "' contains a zero byte");
+bool PosixFileSystem::Place::Stat(struct stat* info) const {
+  const int flags = follows_links ? 0 : AT_SYMLINK_NOFOLLOW;
+  return fstatat(directory.fd(), name.c_str(), info, flags) == 0;
 }
 
-// Returns INVALID_ARGUMENT if the path is a device, a pipe or a socket, or a link to one.
-absl::Status CheckReplaceable(const std::string& path) {
+// A path with a NUL would be truncated by the system.
+absl::StatusOr<PosixFileSystem::Place> PosixFileSystem::Find(const std::string& path,
+                                                             Meaning) const {
+  if (path.find('\0') != std::string::npos)
+    return InvalidArgument("the path '", absl::CHexEscape(path), "' contains a zero byte");
+  Place place;
+  place.name = path;
+  return place;
+}
+
+absl::StatusOr<std::unique_ptr<WritableFile>> PosixFileSystem::OpenToWrite(const std::string& path,
+                                                                           int flags,
+                                                                           const char* error) {
+  WEIR_ASSIGN_OR_RETURN(const Place place, Find(path, Meaning::kFile));
+  // O_NONBLOCK: opening a pipe would block until it has a reader; without a reader it is an error.
+  const int fd = place.Open(O_WRONLY | O_CREAT | O_NONBLOCK | flags);
+  if (fd < 0) return Failed(error, path);
+  auto file = std::make_unique<PosixWritableFile>(path, fd);
+  if (fcntl(fd, F_SETFL, flags & O_APPEND) != 0) return Failed(error, path);
+  return file;
+}
+
+absl::StatusOr<std::unique_ptr<WritableFile>> PosixFileSystem::Create(const std::string& path) {
+  return OpenToWrite(path, O_TRUNC, "cannot create");
+}
+
+absl::StatusOr<std::unique_ptr<WritableFile>> PosixFileSystem::OpenAtEnd(const std::string& path) {
+  return OpenToWrite(path, O_APPEND, "cannot open");
+}
+
+absl::StatusOr<std::unique_ptr<ReadableFile>> PosixFileSystem::Open(const std::string& path) {
+  WEIR_ASSIGN_OR_RETURN(const Place place, Find(path, Meaning::kFile));
+  // O_NONBLOCK: opening a pipe would block until it has a writer.
+  const int fd = place.Open(O_RDONLY | O_NONBLOCK);
+  if (fd < 0) return Failed("cannot open", path);
   struct stat info;
-  if (stat(path.c_str(), &info) != 0 || S_ISREG(info.st_mode) || S_ISDIR(info.st_mode))
-    return absl::OkStatus();
-  return InvalidArgument(path, " is not a regular file and cannot be replaced by one");
-}
-
-class PosixFileSystem : public FileSystem {
- public:
-  absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) override {
-    return OpenToWrite(path, O_TRUNC, "cannot create");
-  }
-  absl::StatusOr<std::unique_ptr<WritableFile>> OpenAtEnd(const std::string& path) override {
-    return OpenToWrite(path, O_APPEND, "cannot open");
-  }
-
-  absl::StatusOr<std::unique_ptr<ReadableFile>> Open(const std::string& path) override {
-    WEIR_RETURN_IF_ERROR(CheckPath(path));
-    // O_NONBLOCK: opening a pipe would block until it has a writer.
-    const int fd = Retry([&] { return open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); });
-    if (fd < 0) return Failed("cannot open", path);
-    struct stat info;
-    if (fstat(fd, &info) != 0 || S_ISDIR(info.st_mode) || S_ISFIFO(info.st_mode)) {
-      if (S_ISDIR(info.st_mode)) errno = EISDIR;
-      if (S_ISFIFO(info.st_mode)) errno = ESPIPE;
-      const absl::Status status = Failed("cannot open", path);
-      close(fd);
-      return status;
-    }
-    const uint64_t size = S_ISREG(info.st_mode) ? static_cast<uint64_t>(info.st_size) : 0;
-    return std::make_unique<PosixReadableFile>(path, size, fd);
-  }
-
-  absl::Status Rename(const std::string& from, const std::string& to) override {
-    WEIR_RETURN_IF_ERROR(CheckPath(from));
-    WEIR_RETURN_IF_ERROR(CheckPath(to));
-    WEIR_RETURN_IF_ERROR(CheckReplaceable(to));
-    return rename(from.c_str(), to.c_str()) == 0
-               ? absl::OkStatus()
-               : Failed(absl::StrCat("cannot rename ", from, " to"), to);
-  }
-
-  absl::Status Link(const std::string& from, const std::string& to) override {
-    WEIR_RETURN_IF_ERROR(CheckPath(from));
-    WEIR_RETURN_IF_ERROR(CheckPath(to));
-    return link(from.c_str(), to.c_str()) == 0
-               ? absl::OkStatus()
-               : Failed(absl::StrCat("cannot link ", from, " as"), to);
-  }
-
-  absl::Status Remove(const std::string& path) override {
-    WEIR_RETURN_IF_ERROR(CheckPath(path));
-    return unlink(path.c_str()) == 0 ? absl::OkStatus() : Failed("cannot remove", path);
-  }
-
-  absl::Status SyncDirectory(const std::string& path) override {
-    WEIR_RETURN_IF_ERROR(CheckPath(path));
-    const int fd = Retry([&] { return open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
-    if (fd < 0) return Failed("cannot open directory", path);
-    const int result = Retry([&] { return fsync(fd); });
-    // Some file systems cannot sync a directory and return EINVAL.
-    const absl::Status status =
-        result == 0 || errno == EINVAL ? absl::OkStatus() : Failed("cannot sync", path);
+  if (fstat(fd, &info) != 0 || S_ISDIR(info.st_mode) || S_ISFIFO(info.st_mode)) {
+    if (S_ISDIR(info.st_mode)) errno = EISDIR;
+    if (S_ISFIFO(info.st_mode)) errno = ESPIPE;
+    const absl::Status status = Failed("cannot open", path);
     close(fd);
     return status;
   }
+  const uint64_t size = S_ISREG(info.st_mode) ? static_cast<uint64_t>(info.st_size) : 0;
+  return std::make_unique<PosixReadableFile>(path, size, fd);
+}
 
-  absl::Status MakeDirectory(const std::string& path) override {
-    WEIR_RETURN_IF_ERROR(CheckPath(path));
-    return mkdir(path.c_str(), 0777) == 0 ? absl::OkStatus()
-                                          : Failed("cannot make directory", path);
+// A device, a pipe or a socket, or a link to one, is INVALID_ARGUMENT.
+absl::Status PosixFileSystem::Rename(const std::string& from, const std::string& to) {
+  WEIR_ASSIGN_OR_RETURN(const Place source, Find(from, Meaning::kEntry));
+  WEIR_ASSIGN_OR_RETURN(const Place target, Find(to, Meaning::kEntry));
+  struct stat info;
+  const bool is_replaceable = !target.Stat(&info) || S_ISREG(info.st_mode) ||
+                              S_ISDIR(info.st_mode) || S_ISLNK(info.st_mode);
+  if (!is_replaceable)
+    return InvalidArgument(to, " is not a regular file and cannot be replaced by one");
+  return renameat(source.directory.fd(), source.name.c_str(), target.directory.fd(),
+                  target.name.c_str()) == 0
+             ? absl::OkStatus()
+             : Failed(absl::StrCat("cannot rename ", from, " to"), to);
+}
+
+absl::Status PosixFileSystem::Link(const std::string& from, const std::string& to) {
+  WEIR_ASSIGN_OR_RETURN(const Place source, Find(from, Meaning::kEntry));
+  WEIR_ASSIGN_OR_RETURN(const Place target, Find(to, Meaning::kEntry));
+  return linkat(source.directory.fd(), source.name.c_str(), target.directory.fd(),
+                target.name.c_str(), 0) == 0
+             ? absl::OkStatus()
+             : Failed(absl::StrCat("cannot link ", from, " as"), to);
+}
+
+absl::Status PosixFileSystem::Remove(const std::string& path) {
+  WEIR_ASSIGN_OR_RETURN(const Place place, Find(path, Meaning::kEntry));
+  return unlinkat(place.directory.fd(), place.name.c_str(), 0) == 0 ? absl::OkStatus()
+                                                                    : Failed("cannot remove", path);
+}
+
+absl::Status PosixFileSystem::SyncDirectory(const std::string& path) {
+  WEIR_ASSIGN_OR_RETURN(const Place place, Find(path, Meaning::kFile));
+  const int fd = place.Open(O_RDONLY | O_DIRECTORY);
+  if (fd < 0) return Failed("cannot open directory", path);
+  const int result = Retry([&] { return fsync(fd); });
+  // Some file systems cannot sync a directory and return EINVAL.
+  const absl::Status status =
+      result == 0 || errno == EINVAL ? absl::OkStatus() : Failed("cannot sync", path);
+  close(fd);
+  return status;
+}
+
+absl::Status PosixFileSystem::MakeDirectory(const std::string& path) {
+  WEIR_ASSIGN_OR_RETURN(const Place place, Find(path, Meaning::kEntry));
+  return mkdirat(place.directory.fd(), place.name.c_str(), 0777) == 0
+             ? absl::OkStatus()
+             : Failed("cannot make directory", path);
+}
+
+absl::Status PosixFileSystem::RemoveDirectory(const std::string& path) {
+  WEIR_ASSIGN_OR_RETURN(const Place place, Find(path, Meaning::kEntry));
+  return unlinkat(place.directory.fd(), place.name.c_str(), AT_REMOVEDIR) == 0
+             ? absl::OkStatus()
+             : Failed("cannot remove directory", path);
+}
+
+// If the last holder has removed the file's name, the lock is useless: by now the name may belong
+// to another file.
+absl::StatusOr<std::unique_ptr<FileLock>> PosixFileSystem::Lock(const std::string& path) {
+  WEIR_ASSIGN_OR_RETURN(const Place place, Find(path, Meaning::kEntry));
+  for (;;) {
+    const int fd = place.Open(O_RDWR | O_CREAT | O_NOFOLLOW);
+    if (fd < 0) return Failed("cannot create", path);
+    const bool is_locked = Retry([&] { return flock(fd, LOCK_EX | LOCK_NB); }) == 0;
+    const int why = errno;
+    struct stat opened, named;
+    const bool is_same = fstat(fd, &opened) == 0 && place.Stat(&named) &&
+                         opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
+    if (is_locked && is_same) return std::make_unique<PosixFileLock>(fd);
+    close(fd);
+    if (is_locked) continue;
+    if (why == EWOULDBLOCK) return absl::AbortedError(absl::StrCat(path, " is locked"));
+    return absl::UnimplementedError(absl::StrCat("cannot lock ", path));
   }
+}
 
-  absl::Status RemoveDirectory(const std::string& path) override {
-    WEIR_RETURN_IF_ERROR(CheckPath(path));
-    return rmdir(path.c_str()) == 0 ? absl::OkStatus() : Failed("cannot remove directory", path);
+absl::StatusOr<std::vector<std::string>> PosixFileSystem::List(const std::string& path) {
+  WEIR_ASSIGN_OR_RETURN(const Place place, Find(path, Meaning::kFile));
+  const int fd = place.Open(O_RDONLY | O_DIRECTORY);
+  DIR* const directory = fd < 0 ? nullptr : fdopendir(fd);
+  if (directory == nullptr) {
+    const absl::Status status = Failed("cannot list", path);
+    if (fd >= 0) close(fd);
+    return status;
   }
-
-  // If the last holder has removed the file's name, the lock is useless: by now the name may belong
-  // to another file.
-  absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path) override {
-    WEIR_RETURN_IF_ERROR(CheckPath(path));
-    for (;;) {
-      const int fd = Retry(
-          [&] { return open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666); });
-      if (fd < 0) return Failed("cannot create", path);
-      const bool is_locked = Retry([&] { return flock(fd, LOCK_EX | LOCK_NB); }) == 0;
-      if (is_locked && IsSameFile(fd, path)) return std::make_unique<PosixFileLock>(fd);
-      const int why = errno;
-      close(fd);
-      if (is_locked) continue;
-      if (why == EWOULDBLOCK) return absl::AbortedError(absl::StrCat(path, " is locked"));
-      return absl::UnimplementedError(absl::StrCat("cannot lock ", path));
-    }
+  std::vector<std::string> names;
+  while (const dirent* entry = readdir(directory)) {
+    const absl::string_view name = entry->d_name;
+    if (name != "." && name != "..") names.emplace_back(name);
   }
+  closedir(directory);
+  std::sort(names.begin(), names.end());
+  return names;
+}
 
-  absl::StatusOr<std::vector<std::string>> List(const std::string& path) override {
-    WEIR_RETURN_IF_ERROR(CheckPath(path));
-    DIR* directory = opendir(path.c_str());
-    if (directory == nullptr) return Failed("cannot list", path);
-    std::vector<std::string> names;
-    while (const dirent* entry = readdir(directory)) {
-      const absl::string_view name = entry->d_name;
-      if (name != "." && name != "..") names.emplace_back(name);
-    }
-    closedir(directory);
-    std::sort(names.begin(), names.end());
-    return names;
-  }
+bool PosixFileSystem::Exists(const std::string& path) {
+  const auto place = Find(path, Meaning::kFile);
+  struct stat info;
+  return place.ok() && place->Stat(&info);
+}
 
-  bool Exists(const std::string& path) override {
-    return CheckPath(path).ok() && access(path.c_str(), F_OK) == 0;
-  }
-
-  bool IsDirectory(const std::string& path) override {
-    struct stat info;
-    return CheckPath(path).ok() && stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
-  }
-
- private:
-  static absl::StatusOr<std::unique_ptr<WritableFile>> OpenToWrite(const std::string& path,
-                                                                   int flags, const char* error) {
-    WEIR_RETURN_IF_ERROR(CheckPath(path));
-    // O_NONBLOCK: opening a pipe would block until it has a reader; without a reader it is an
-    // error.
-    constexpr int kFlags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK;
-    const int fd = Retry([&] { return open(path.c_str(), kFlags | flags, 0666); });
-    if (fd < 0) return Failed(error, path);
-    auto file = std::make_unique<PosixWritableFile>(path, fd);
-    if (fcntl(fd, F_SETFL, flags & O_APPEND) != 0) return Failed(error, path);
-    return file;
-  }
-};
-
-}  // namespace
+bool PosixFileSystem::IsDirectory(const std::string& path) {
+  const auto place = Find(path, Meaning::kFile);
+  struct stat info;
+  return place.ok() && place->Stat(&info) && S_ISDIR(info.st_mode);
+}
 
 FileSystem& PosixFiles();
 FileSystem& PosixFiles() {

@@ -5,6 +5,8 @@ Skipped without TensorFlow.
 usage: hostile_clients_test.py WEIR_SERVE
 """
 
+import collections
+import ctypes
 import os
 import re
 import resource
@@ -13,6 +15,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 for name in ("http_proxy", "https_proxy", "grpc_proxy"):
@@ -125,6 +128,42 @@ class Test:
             got = self.run(server, lambda: raw.RestoreSlice(file_pattern=path, tensor_name="w", shape_and_slice="",
                                                             dt=tf.float32))
             self.expect(list(got) == [1.0, 2.0], "V1 checkpoint: %s" % got)
+
+    def test_devices_are_refused(self):
+        with Server(self.weir, "--allow-path", "/") as server:
+            for path in ("/dev/zero", "/proc/self/environ", "/proc/self/root/etc/passwd/../../proc/version"):
+                got = self.run(server, lambda: raw.ReadFile(filename=path), 5)
+                self.expect(got == "PermissionDeniedError", "%s: %s" % (path, got))
+
+    def test_replaced_links(self):
+        """A directory is replaced by a link to elsewhere, and back, while clients read a file in it."""
+        here, there, secret = (os.path.join(self.inside, name) for name in ("here", "there", "../secret"))
+        os.mkdir(here)
+        os.mkdir(secret)
+        for directory, text in ((here, "mine"), (secret, "theirs")):
+            with open(os.path.join(directory, "file"), "w") as f:
+                f.write(text)
+        os.symlink(secret, there)
+        libc = ctypes.CDLL(None)
+        stop = threading.Event()
+
+        def swap():
+            while not stop.is_set():
+                libc.renameat2(-100, here.encode(), -100, there.encode(), 2)  # exchanges the two
+        swapping = threading.Thread(target=swap)
+        swapping.start()
+        with Server(self.weir, "--allow-path", self.inside) as server, tf.Graph().as_default():
+            read = raw.ReadFile(filename=os.path.join(here, "file"))
+            got = collections.Counter()
+            with v1.Session(server.target) as session:
+                for _ in range(500):
+                    try:
+                        got[session.run(read).decode()] += 1
+                    except tf.errors.OpError as e:
+                        got[type(e).__name__] += 1
+        stop.set()
+        swapping.join()
+        self.expect(got["mine"] > 0 and got["theirs"] == 0, "a replaced link: %s" % dict(got))
 
     def create_session(self, server, megabytes, compression=None):
         """Calls CreateSession with a graph of empty nodes of two bytes each."""

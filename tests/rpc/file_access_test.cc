@@ -1,8 +1,14 @@
 #include "weir/rpc/file_access.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
-#include "gtest/gtest.h"
 
+#include <atomic>
+#include <cstdio>
+#include <thread>
+
+#include "gtest/gtest.h"
 #include "weir/tests/io/test_files.h"
 
 namespace weir::rpc {
@@ -17,7 +23,7 @@ class FileAccessTest : public ::testing::Test {
     ASSERT_TRUE(Files().MakeDirectory(inside_).ok());
     WriteBytes(inside_ + "/file", "mine");
     WriteBytes(root_ + "/secret", "theirs");
-    auto files = RestrictFiles({inside_}, &Files());
+    auto files = RestrictFiles({inside_});
     ASSERT_TRUE(files.ok()) << files.status();
     files_ = *std::move(files);
   }
@@ -65,6 +71,64 @@ TEST_F(FileAccessTest, LinksAreResolved) {
   EXPECT_FALSE(Files().Exists(root_ + "/nothing"));
 }
 
+TEST_F(FileAccessTest, NamesOfLinksAreInside) {
+  ASSERT_EQ(symlink("../secret", (inside_ + "/link").c_str()), 0);
+  EXPECT_TRUE(files_->Rename(inside_ + "/file", inside_ + "/link").ok());  // replaces the link
+  EXPECT_EQ(*ReadFile(root_ + "/secret"), "theirs");
+  EXPECT_EQ(*ReadFile(inside_ + "/link"), "mine");
+  ASSERT_EQ(symlink("../secret", (inside_ + "/other").c_str()), 0);
+  EXPECT_TRUE(files_->Remove(inside_ + "/other").ok());
+  EXPECT_TRUE(Files().Exists(root_ + "/secret"));
+}
+
+// Another user replaces a directory by a link to elsewhere while files in it are opened.
+TEST_F(FileAccessTest, LinksReplacedMeanwhileDoNotLeadOutside) {
+  const std::string here = inside_ + "/d", there = inside_ + "/e";
+  ASSERT_TRUE(Files().MakeDirectory(here).ok());
+  WriteBytes(here + "/secret", "mine");
+  ASSERT_EQ(symlink(root_.c_str(), there.c_str()), 0);
+  std::atomic<bool> stop{false};
+  std::thread attacker([&] {
+    while (!stop) renameat2(AT_FDCWD, here.c_str(), AT_FDCWD, there.c_str(), RENAME_EXCHANGE);
+  });
+  int mine = 0, refused = 0, wrong = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    const auto file = files_->Open(here + "/secret");
+    char got[16] = {};
+    if (file.ok() && (*file)->ReadSome(0, sizeof(got), got).ok()) {
+      ++(got == std::string("mine") ? mine : wrong);
+    } else {
+      ++refused;
+    }
+    files_->Create(here + "/new").IgnoreError();
+  }
+  stop = true;
+  attacker.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_GT(mine, 0);
+  EXPECT_GT(refused, 0);
+  EXPECT_FALSE(Files().Exists(root_ + "/new"));
+}
+
+TEST_F(FileAccessTest, OnlyRegularFilesAreOpened) {
+  const auto all = RestrictFiles({"/"});
+  ASSERT_TRUE(all.ok()) << all.status();
+  const std::string pipe = inside_ + "/pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  for (const std::string& path :
+       {pipe, std::string("/dev/zero"), std::string("/dev/null"), std::string("/proc/self/environ"),
+        std::string("/proc/version")}) {
+    EXPECT_TRUE(absl::IsPermissionDenied((*all)->Open(path).status())) << path;
+    EXPECT_TRUE(absl::IsPermissionDenied((*all)->Create(path).status())) << path;
+    EXPECT_TRUE(absl::IsPermissionDenied((*all)->OpenAtEnd(path).status())) << path;
+    EXPECT_FALSE((*all)->Exists(path)) << path;
+  }
+  EXPECT_TRUE(absl::IsPermissionDenied((*all)->List("/proc").status()));
+  EXPECT_FALSE((*all)->Open("/proc/self/root" + root_ + "/none").ok());
+  EXPECT_TRUE((*all)->Open(root_ + "/secret").ok());
+  EXPECT_FALSE((*all)->List("/")->empty());
+}
+
 TEST_F(FileAccessTest, RejectsPathsOfAnyLength) {
   for (const size_t length : {3'000, 3'900, 4'090, 5'000, 1'000'000}) {
     std::string outside, inside = inside_, dots = inside_;
@@ -93,8 +157,8 @@ TEST_F(FileAccessTest, PatternsMatchOnlyInside) {
 }
 
 TEST_F(FileAccessTest, DirectoryMustExist) {
-  EXPECT_TRUE(absl::IsNotFound(RestrictFiles({root_ + "/none"}, &Files()).status()));
-  const auto nothing = RestrictFiles({}, &Files());
+  EXPECT_TRUE(absl::IsNotFound(RestrictFiles({root_ + "/none"}).status()));
+  const auto nothing = RestrictFiles({});
   ASSERT_TRUE(nothing.ok());
   EXPECT_FALSE((*nothing)->Open(inside_ + "/file").ok());
 }

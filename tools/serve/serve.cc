@@ -72,7 +72,7 @@ absl::Status Serve(ServeOptions options, Console& console) {
   server_options.max_message_bytes = options.max_message_mb << 20;
   server_options.master.idle_limit = std::chrono::minutes(options.idle_minutes);
   WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<FileSystem> files,
-                        rpc::RestrictFiles(options.allowed, &Files()));
+                        rpc::RestrictFiles(options.allowed));
   const ScopedFileSystem restricted(files.get());
   std::unique_ptr<rpc::Metrics> metrics;
   std::unique_ptr<rpc::Server> server;
