@@ -13,8 +13,10 @@ constexpr int kPeriodsPerTask = 20;
 
 }  // namespace
 
-CallWatch::CallWatch(std::function<void()> periodic_task)
-    : periodic_task_(std::move(periodic_task)), thread_([this] { Watch(); }) {}
+CallWatch::CallWatch(int max_calls, std::function<void()> periodic_task)
+    : max_calls_(max_calls),
+      periodic_task_(std::move(periodic_task)),
+      thread_([this] { Watch(); }) {}
 
 CallWatch::~CallWatch() {
   {
@@ -34,9 +36,9 @@ void CallWatch::Watch() {
     while (!stopping_ && wake_.WaitUntil(mutex_, until)) {
     }
     if (stopping_) return;
-    for (Call* call : calls_) {
+    for (ScopedCall* call : calls_) {
       if (call->context_.IsCancelled())
-        call->cancellation_.Cancel(absl::CancelledError("The client has cancelled the call."));
+        call->call_.cancellation.Cancel(absl::CancelledError("The client has cancelled the call."));
     }
     if (period % kPeriodsPerTask != 0) continue;
     mutex_.unlock();
@@ -50,15 +52,26 @@ int CallWatch::num_calls() const {
   return static_cast<int>(calls_.size());
 }
 
-CallWatch::Call::Call(CallWatch& watch, grpc::ServerContext& context)
+CallWatch::ScopedCall::ScopedCall(CallWatch& watch, grpc::ServerContext& context, Kind kind)
     : watch_(watch), context_(context) {
+  call_.connection = context.peer();
   const MutexLock lock(watch_.mutex_);
   watch_.calls_.insert(this);
+  if (kind == Kind::kAdministration) return;
+  if (watch_.num_working_ >= watch_.max_calls_) {
+    admission_ = absl::ResourceExhaustedError(
+        absl::StrCat("The server has reached its limit of ", watch_.max_calls_,
+                     " concurrent calls (weir serve --max-calls)"));
+    return;
+  }
+  counts_ = true;
+  ++watch_.num_working_;
 }
 
-CallWatch::Call::~Call() {
+CallWatch::ScopedCall::~ScopedCall() {
   const MutexLock lock(watch_.mutex_);
   watch_.calls_.erase(this);
+  if (counts_) --watch_.num_working_;
 }
 
 }  // namespace weir::rpc

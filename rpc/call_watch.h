@@ -6,8 +6,8 @@
 #include <set>
 #include <thread>
 
-#include "weir/core/runtime/kernel.h"
 #include "weir/core/tensor/mutex.h"
+#include "weir/rpc/master.h"
 
 namespace grpc {
 class ServerContext;
@@ -15,30 +15,39 @@ class ServerContext;
 
 namespace weir::rpc {
 
-// Cancels calls whose clients have disconnected. gRPC's synchronous servers must be polled for
-// this: one thread polls all calls in progress, twenty times per second.
+// The calls in progress: limits their number, and cancels those whose clients have disconnected.
+// gRPC's synchronous servers must be polled for this: one thread polls all calls in progress,
+// twenty times per second.
 class CallWatch {
  public:
   // `periodic_task` is called about once per second, on the same thread.
-  explicit CallWatch(std::function<void()> periodic_task);
+  CallWatch(int max_calls, std::function<void()> periodic_task);
   ~CallWatch();
   CallWatch(const CallWatch&) = delete;
   CallWatch& operator=(const CallWatch&) = delete;
 
+  // Calls that do work count toward the limit. Calls that end work do not, so a server that is busy
+  // can be administered.
+  enum class Kind { kWork, kAdministration };
+
   // A call in progress, registered for the lifetime of this object.
-  class Call {
+  class ScopedCall {
    public:
-    Call(CallWatch& watch, grpc::ServerContext& context);
-    ~Call();
-    Call(const Call&) = delete;
-    Call& operator=(const Call&) = delete;
-    Cancellation& cancellation() { return cancellation_; }
+    ScopedCall(CallWatch& watch, grpc::ServerContext& context, Kind kind);
+    ~ScopedCall();
+    ScopedCall(const ScopedCall&) = delete;
+    ScopedCall& operator=(const ScopedCall&) = delete;
+    // RESOURCE_EXHAUSTED if there are too many calls.
+    const absl::Status& admission() const { return admission_; }
+    Call& call() { return call_; }
 
    private:
     friend class CallWatch;
     CallWatch& watch_;
     grpc::ServerContext& context_;
-    Cancellation cancellation_;
+    absl::Status admission_;
+    bool counts_ = false;
+    Call call_;
   };
 
   int num_calls() const;
@@ -46,10 +55,12 @@ class CallWatch {
  private:
   void Watch();
 
+  const int max_calls_;
   const std::function<void()> periodic_task_;
   mutable Mutex mutex_;
   CondVar wake_;
-  std::set<Call*> calls_ ABSL_GUARDED_BY(mutex_);
+  std::set<ScopedCall*> calls_ ABSL_GUARDED_BY(mutex_);
+  int num_working_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };

@@ -28,6 +28,8 @@ class Listener {
   Listener& operator=(const Listener&) = delete;
 
   int port() const { return port_; }
+  // The number of connections for which there are descriptors.
+  int capacity() const { return limit_; }
   // Passes each connection to `take`, which takes ownership of the descriptor. Call once.
   void Start(std::function<void(int connection)> take);
 

@@ -36,12 +36,14 @@ absl::Status CheckSize(const Response& response) {
 // A session in use by one call.
 class Master::ActiveSession {
  public:
-  ActiveSession(Master& master, const std::string& handle, const Cancellation& cancellation)
-      : master_(master), handle_(handle), cancellation_(cancellation) {
+  ActiveSession(Master& master, const std::string& handle, const Call& call)
+      : master_(master), handle_(handle) {
     const MutexLock lock(master_.mutex_);
     const auto it = master_.sessions_.find(handle);
     if (it == master_.sessions_.end()) return;
     ++it->second.calls;
+    it->second.connections.insert(call.connection);
+    it->second.connected_at = Clock::now();
     session_ = it->second.session;
   }
   ~ActiveSession() {
@@ -51,7 +53,6 @@ class Master::ActiveSession {
     if (it == master_.sessions_.end()) return;
     --it->second.calls;
     it->second.idle_since = Clock::now();
-    it->second.last_call_cancelled = cancellation_.cancelled();
   }
   ActiveSession(const ActiveSession&) = delete;
   ActiveSession& operator=(const ActiveSession&) = delete;
@@ -62,7 +63,6 @@ class Master::ActiveSession {
  private:
   Master& master_;
   const std::string handle_;
-  const Cancellation& cancellation_;
   std::shared_ptr<MasterSession> session_;
 };
 
@@ -107,7 +107,7 @@ absl::Status Master::CheckRoom() const {
       absl::StrCat("The server has reached its limit of ", options_.max_sessions, " sessions"));
 }
 
-absl::Status Master::CreateSession(const proto::CreateSessionRequest& request, Cancellation&,
+absl::Status Master::CreateSession(const proto::CreateSessionRequest& request, Call& call,
                                    proto::CreateSessionResponse* response) {
   {  // before the work of creating a session
     const MutexLock lock(mutex_);
@@ -123,14 +123,14 @@ absl::Status Master::CreateSession(const proto::CreateSessionRequest& request, C
   response->set_graph_version(session->graph_version());
   const MutexLock lock(mutex_);
   WEIR_RETURN_IF_ERROR(CheckRoom());
-  sessions_[handle] = Entry{std::move(session), 0, Clock::now(), false};
+  const Clock::time_point now = Clock::now();
+  sessions_[handle] = Entry{std::move(session), 0, now, {call.connection}, now};
   return absl::OkStatus();
 }
 
-absl::Status Master::ExtendSession(const proto::ExtendSessionRequest& request,
-                                   Cancellation& cancellation,
+absl::Status Master::ExtendSession(const proto::ExtendSessionRequest& request, Call& call,
                                    proto::ExtendSessionResponse* response) {
-  const ActiveSession session(*this, request.session_handle(), cancellation);
+  const ActiveSession session(*this, request.session_handle(), call);
   if (!session) return SessionNotFound(request.session_handle());
   WEIR_ASSIGN_OR_RETURN(const int64_t version,
                         session->Extend(request.graph_def(), request.current_graph_version()));
@@ -138,22 +138,21 @@ absl::Status Master::ExtendSession(const proto::ExtendSessionRequest& request,
   return absl::OkStatus();
 }
 
-absl::Status Master::PartialRunSetup(const proto::PartialRunSetupRequest& request,
-                                     Cancellation& cancellation,
+absl::Status Master::PartialRunSetup(const proto::PartialRunSetupRequest& request, Call& call,
                                      proto::PartialRunSetupResponse* response) {
   WEIR_RETURN_IF_ERROR(CheckUnique(request.request_id(), "PartialRunSetup"));
-  const ActiveSession session(*this, request.session_handle(), cancellation);
+  const ActiveSession session(*this, request.session_handle(), call);
   if (!session) return SessionNotFound(request.session_handle());
   WEIR_ASSIGN_OR_RETURN(*response->mutable_partial_run_handle(), session->SetUpPartialRun(request));
   return absl::OkStatus();
 }
 
-absl::Status Master::RunStep(proto::RunStepRequest& request, Cancellation& cancellation,
+absl::Status Master::RunStep(proto::RunStepRequest& request, Call& call,
                              proto::RunStepResponse* response) {
   WEIR_RETURN_IF_ERROR(CheckUnique(request.request_id(), "RunStep"));
-  const ActiveSession session(*this, request.session_handle(), cancellation);
+  const ActiveSession session(*this, request.session_handle(), call);
   if (!session) return SessionNotFound(request.session_handle());
-  absl::Status status = session->Run(request, cancellation, response);
+  absl::Status status = session->Run(request, call.cancellation, response);
   if (status.ok()) status = CheckSize(*response);
   if (status.ok() || !request.store_errors_in_response_body()) return status;
   response->clear_tensor();
@@ -162,7 +161,7 @@ absl::Status Master::RunStep(proto::RunStepRequest& request, Cancellation& cance
   return absl::OkStatus();
 }
 
-absl::Status Master::CloseSession(const proto::CloseSessionRequest& request, Cancellation&,
+absl::Status Master::CloseSession(const proto::CloseSessionRequest& request, Call&,
                                   proto::CloseSessionResponse*) {
   std::shared_ptr<MasterSession> session;
   {
@@ -176,10 +175,9 @@ absl::Status Master::CloseSession(const proto::CloseSessionRequest& request, Can
   return absl::OkStatus();
 }
 
-absl::Status Master::ListDevices(const proto::ListDevicesRequest& request,
-                                 Cancellation& cancellation, proto::ListDevicesResponse* response) {
-  if (!request.session_handle().empty() &&
-      !ActiveSession(*this, request.session_handle(), cancellation))
+absl::Status Master::ListDevices(const proto::ListDevicesRequest& request, Call& call,
+                                 proto::ListDevicesResponse* response) {
+  if (!request.session_handle().empty() && !ActiveSession(*this, request.session_handle(), call))
     return InvalidArgument("Session ", request.session_handle(), " is not found.");
   for (const DeviceInfo& device : devices_) {
     proto::DeviceAttributes* attributes = response->add_local_device();
@@ -192,8 +190,7 @@ absl::Status Master::ListDevices(const proto::ListDevicesRequest& request,
   return absl::OkStatus();
 }
 
-absl::Status Master::Reset(const proto::ResetRequest& request, Cancellation&,
-                           proto::ResetResponse*) {
+absl::Status Master::Reset(const proto::ResetRequest& request, Call&, proto::ResetResponse*) {
   CloseAll();
   resources_->Reset({request.container().begin(), request.container().end()});
   std::vector<std::shared_ptr<MasterSession>> unreferenced;  // destroyed after the lock is released
@@ -207,35 +204,34 @@ absl::Status Master::Reset(const proto::ResetRequest& request, Cancellation&,
   return absl::OkStatus();
 }
 
-absl::Status Master::MakeCallable(const proto::MakeCallableRequest& request,
-                                  Cancellation& cancellation,
+absl::Status Master::MakeCallable(const proto::MakeCallableRequest& request, Call& call,
                                   proto::MakeCallableResponse* response) {
   WEIR_RETURN_IF_ERROR(CheckUnique(request.request_id(), "MakeCallable"));
-  const ActiveSession session(*this, request.session_handle(), cancellation);
+  const ActiveSession session(*this, request.session_handle(), call);
   if (!session) return SessionNotFound(request.session_handle());
   WEIR_ASSIGN_OR_RETURN(const int64_t handle, session->MakeCallable(request.options()));
   response->set_handle(handle);
   return absl::OkStatus();
 }
 
-absl::Status Master::RunCallable(proto::RunCallableRequest& request, Cancellation& cancellation,
+absl::Status Master::RunCallable(proto::RunCallableRequest& request, Call& call,
                                  proto::RunCallableResponse* response) {
   WEIR_RETURN_IF_ERROR(CheckUnique(request.request_id(), "RunCallable"));
-  const ActiveSession session(*this, request.session_handle(), cancellation);
+  const ActiveSession session(*this, request.session_handle(), call);
   if (!session) return SessionNotFound(request.session_handle());
-  WEIR_RETURN_IF_ERROR(session->RunCallable(request, cancellation, response));
+  WEIR_RETURN_IF_ERROR(session->RunCallable(request, call.cancellation, response));
   return CheckSize(*response);
 }
 
-absl::Status Master::ReleaseCallable(const proto::ReleaseCallableRequest& request,
-                                     Cancellation& cancellation, proto::ReleaseCallableResponse*) {
-  const ActiveSession session(*this, request.session_handle(), cancellation);
+absl::Status Master::ReleaseCallable(const proto::ReleaseCallableRequest& request, Call& call,
+                                     proto::ReleaseCallableResponse*) {
+  const ActiveSession session(*this, request.session_handle(), call);
   if (!session) return SessionNotFound(request.session_handle());
   return session->ReleaseCallable(request.handle());
 }
 
 std::vector<std::shared_ptr<MasterSession>> Master::RemoveSessions(
-    const std::function<bool(const Entry&)>& which) {
+    absl::FunctionRef<bool(const Entry&)> which) {
   std::vector<std::shared_ptr<MasterSession>> taken;
   const MutexLock lock(mutex_);
   std::erase_if(sessions_, [&](const auto& named) {
@@ -246,12 +242,23 @@ std::vector<std::shared_ptr<MasterSession>> Master::RemoveSessions(
   return taken;
 }
 
-void Master::CloseIdleSessions() {
+void Master::CloseIdleSessions(absl::FunctionRef<bool(const std::string& connection)> is_open) {
   const Clock::time_point now = Clock::now();
+  {
+    const MutexLock lock(mutex_);
+    for (auto& [handle, entry] : sessions_) {
+      std::erase_if(entry.connections, [&](const std::string& connection) {
+        return !connection.empty() && !is_open(connection);
+      });
+      if (!entry.connections.empty()) entry.connected_at = now;
+    }
+  }
+  const auto is_over = [now](std::chrono::milliseconds limit, Clock::time_point since) {
+    return limit.count() > 0 && now - since > limit;
+  };
   const auto idle = RemoveSessions([&](const Entry& entry) {
-    if (entry.calls > 0) return false;
-    const auto limit = entry.last_call_cancelled ? options_.abandoned_limit : options_.idle_limit;
-    return limit.count() > 0 && now - entry.idle_since > limit;
+    return entry.calls == 0 && (is_over(options_.idle_limit, entry.idle_since) ||
+                                is_over(options_.orphan_limit, entry.connected_at));
   });
   for (const auto& session : idle) Close(session);
 }

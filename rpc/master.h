@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
+#include "absl/functional/function_ref.h"
 #include "weir/core/tensor/mutex.h"
 #include "weir/session/session.h"
 
@@ -50,15 +51,21 @@ struct MasterOptions {
   // counts until a Reset.
   int max_sessions = 1000;
   // Sessions without a call for this long are closed, because their clients have gone. Zero: never.
-  std::chrono::seconds idle_limit = std::chrono::hours(24);
-  // Same, for sessions whose last call was aborted by its client, for example because it was
-  // killed.
-  std::chrono::seconds abandoned_limit = std::chrono::minutes(1);
+  std::chrono::milliseconds idle_limit = std::chrono::hours(24);
+  // Same, for sessions without a connection: of the connections that have called it, none is left.
+  std::chrono::milliseconds orphan_limit = std::chrono::minutes(10);
+};
+
+// A call of a client.
+struct Call {
+  Cancellation cancellation;  // ends a long call
+  // The name of the connection that it came on; empty if it cannot end, as in the same process.
+  std::string connection;
 };
 
 // The server without the network layer: sessions by handle, and the state that they share. Each
 // method of TensorFlow's master service is one function from request (proto/master.proto) to
-// response. Thread-safe. `cancellation` ends a long call.
+// response. Thread-safe.
 //
 // All sessions share their state, by container and name, unless the ConfigProto has
 // `isolate_session_state`; then the state is destroyed with the session. RunStep and RunCallable
@@ -79,33 +86,32 @@ class Master {
   ~Master();
 
   // The methods of TensorFlow's master service; see above.
-  absl::Status CreateSession(const proto::CreateSessionRequest& request, Cancellation& cancellation,
+  absl::Status CreateSession(const proto::CreateSessionRequest& request, Call& call,
                              proto::CreateSessionResponse* response);
-  absl::Status ExtendSession(const proto::ExtendSessionRequest& request, Cancellation& cancellation,
+  absl::Status ExtendSession(const proto::ExtendSessionRequest& request, Call& call,
                              proto::ExtendSessionResponse* response);
-  absl::Status PartialRunSetup(const proto::PartialRunSetupRequest& request,
-                               Cancellation& cancellation,
+  absl::Status PartialRunSetup(const proto::PartialRunSetupRequest& request, Call& call,
                                proto::PartialRunSetupResponse* response);
   // With `store_errors_in_response_body`, an error of the step is returned in the response.
-  absl::Status RunStep(proto::RunStepRequest& request, Cancellation& cancellation,
+  absl::Status RunStep(proto::RunStepRequest& request, Call& call,
                        proto::RunStepResponse* response);
-  absl::Status CloseSession(const proto::CloseSessionRequest& request, Cancellation& cancellation,
+  absl::Status CloseSession(const proto::CloseSessionRequest& request, Call& call,
                             proto::CloseSessionResponse* response);
-  absl::Status ListDevices(const proto::ListDevicesRequest& request, Cancellation& cancellation,
+  absl::Status ListDevices(const proto::ListDevicesRequest& request, Call& call,
                            proto::ListDevicesResponse* response);
   // Closes all sessions, and clears the named containers (if none is named, the default one).
-  absl::Status Reset(const proto::ResetRequest& request, Cancellation& cancellation,
+  absl::Status Reset(const proto::ResetRequest& request, Call& call,
                      proto::ResetResponse* response);
-  absl::Status MakeCallable(const proto::MakeCallableRequest& request, Cancellation& cancellation,
+  absl::Status MakeCallable(const proto::MakeCallableRequest& request, Call& call,
                             proto::MakeCallableResponse* response);
-  absl::Status RunCallable(proto::RunCallableRequest& request, Cancellation& cancellation,
+  absl::Status RunCallable(proto::RunCallableRequest& request, Call& call,
                            proto::RunCallableResponse* response);
-  absl::Status ReleaseCallable(const proto::ReleaseCallableRequest& request,
-                               Cancellation& cancellation,
+  absl::Status ReleaseCallable(const proto::ReleaseCallableRequest& request, Call& call,
                                proto::ReleaseCallableResponse* response);
 
-  // Closes sessions that have been idle or abandoned for too long; call it periodically.
-  void CloseIdleSessions();
+  // Closes sessions that have been idle or orphaned for too long; call it periodically.
+  // `is_open` returns whether a connection still exists.
+  void CloseIdleSessions(absl::FunctionRef<bool(const std::string& connection)> is_open);
   // Ends every step and closes all sessions; later calls return ABORTED.
   void CloseAll();
   int num_sessions() const;
@@ -116,7 +122,9 @@ class Master {
     std::shared_ptr<MasterSession> session;
     int calls = 0;  // calls in progress
     Clock::time_point idle_since;
-    bool last_call_cancelled = false;
+    // The connections that have called it, and when one of them was last seen open.
+    std::set<std::string> connections;
+    Clock::time_point connected_at;
   };
   class ActiveSession;
   struct DeviceInfo {
@@ -131,7 +139,7 @@ class Master {
   absl::Status CheckRoom() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckUnique(int64_t request_id, const char* method);
   std::vector<std::shared_ptr<MasterSession>> RemoveSessions(
-      const std::function<bool(const Entry&)>& which);
+      absl::FunctionRef<bool(const Entry&)> which);
   void Close(const std::shared_ptr<MasterSession>& session);
 
   const MasterOptions options_;

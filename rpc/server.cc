@@ -3,11 +3,14 @@
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/resource_quota.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "weir/rpc/call_watch.h"
+#include "weir/rpc/connections.h"
 #include "weir/rpc/listener.h"
 #include "weir/rpc/service.h"
 
@@ -17,6 +20,9 @@ namespace {
 
 // Closes connections that have not completed the handshake by then.
 constexpr int kHandshakeMs = 20'000;
+// gRPC's threads, besides those of the calls that --max-calls allows: a few wait for calls, and the
+// others serve administrative calls and refuse the rest.
+constexpr int kReservedThreads = 16;
 
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> Credentials(const ServerOptions& options) {
   if (options.certificate.empty() != options.key.empty())
@@ -44,15 +50,35 @@ std::string WithPort(const std::string& address, int port) {
 }  // namespace
 
 struct Server::Transport {
-  Transport(Master& master, OnCall on_call)
-      : watch([&master] { master.CloseIdleSessions(); }),
-        service(master, watch, std::move(on_call)) {}
+  Transport(Master& master, const ServerOptions& options, std::unique_ptr<Listener> bound)
+      : listener(std::move(bound)),
+        connections(options.max_connections > 0 ? options.max_connections : listener->capacity(),
+                    options.max_client_connections > 0 ? options.max_client_connections
+                                                       : std::max(1, listener->capacity() / 2)),
+        watch(options.max_calls,
+              [this, &master] {
+                master.CloseIdleSessions(
+                    [this](const std::string& name) { return connections.IsOpen(name); });
+              }),
+        service(master, watch, options.on_call) {}
 
+  // Passes a connection to gRPC, or closes it if there are too many.
+  void Take(int connection) {
+    if (!connections.Add(connection)) {
+      close(connection);
+      return;
+    }
+    grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
+    parameters.fd = connection;
+    acceptor->HandleNewConnection(&parameters);
+  }
+
+  std::unique_ptr<Listener> listener;
+  Connections connections;
   CallWatch watch;
   MasterService service;
   std::unique_ptr<grpc::Server> server;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor;
-  std::unique_ptr<Listener> listener;
 };
 
 Server::Server() = default;
@@ -65,33 +91,33 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   std::unique_ptr<Server> server(new Server);
   WEIR_ASSIGN_OR_RETURN(server->master_, Master::Create(options.master));
   WEIR_ASSIGN_OR_RETURN(const auto credentials, Credentials(options));
-  auto net = std::make_unique<Transport>(*server->master_, options.on_call);
+  WEIR_ASSIGN_OR_RETURN(auto listener, Listener::Bind(options.address, options.port));
+  auto net = std::make_unique<Transport>(*server->master_, options, std::move(listener));
   grpc::EnableDefaultHealthCheckService(true);
   grpc::ServerBuilder builder;
-  WEIR_ASSIGN_OR_RETURN(net->listener, Listener::Bind(options.address, options.port));
   using Type = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
   net->acceptor = builder.experimental().AddExternalConnectionAcceptor(Type::FROM_FD, credentials);
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMs);
+  // Closes connections whose peers have vanished without closing them.
+  const auto keepalive_ms = static_cast<int>(options.keepalive.count());
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, keepalive_ms);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, keepalive_ms);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // any number
   // Rejects compressed messages: a few bytes of compressed zeros expand to gigabytes.
   for (const auto algorithm : {GRPC_COMPRESS_DEFLATE, GRPC_COMPRESS_GZIP})
     builder.SetCompressionAlgorithmSupportStatus(algorithm, false);
   builder.SetMaxReceiveMessageSize(options.max_message_bytes);
   builder.SetMaxSendMessageSize(-1);
-  // A few of gRPC's threads wait for calls; each call in progress has one of the others.
-  constexpr int kWaitingThreads = 4;
   grpc::ResourceQuota quota("calls");
-  quota.SetMaxThreads(options.max_calls + kWaitingThreads);
+  quota.SetMaxThreads(options.max_calls + kReservedThreads);
   builder.SetResourceQuota(quota);
   builder.RegisterService(&net->service);
   net->server = builder.BuildAndStart();
   if (net->server == nullptr)
     return absl::UnavailableError("Cannot start the server: invalid certificates");
   server->port_ = net->listener->port();
-  net->listener->Start([acceptor = net->acceptor.get()](int connection) {
-    grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
-    parameters.fd = connection;
-    acceptor->HandleNewConnection(&parameters);
-  });
+  net->listener->Start([transport = net.get()](int connection) { transport->Take(connection); });
   server->transport_ = std::move(net);
   server->target_ = absl::StrCat("grpc://", WithPort(options.address, server->port_));
   return server;

@@ -22,7 +22,13 @@ struct ServerOptions {
   // Larger requests are RESOURCE_EXHAUSTED.
   int max_message_bytes = 0x7fffffff;
   // The number of concurrent calls, each of which has its own thread; more are RESOURCE_EXHAUSTED.
+  // Calls that close sessions, or ask for the status, do not count.
   int max_calls = 1000;
+  // The number of connections, in total (0: as many as there are descriptors) and from one address
+  // (0: half of these). More are closed at once.
+  int max_connections = 0, max_client_connections = 0;
+  // Pings clients that often, and closes connections whose client does not answer for as long.
+  std::chrono::milliseconds keepalive = std::chrono::minutes(1);
   // If set, called after each call with the method ("RunStep"), the status and the duration.
   std::function<void(absl::string_view method, const absl::Status&, std::chrono::nanoseconds)>
       on_call = {};

@@ -24,7 +24,8 @@ class MasterService final : public grpc::Service {
 
  private:
   template <class Request, class Response>
-  void Add(const char* path, absl::Status (Master::*method)(Request&, Cancellation&, Response*));
+  void Add(const char* path, absl::Status (Master::*method)(Request&, Call&, Response*),
+           CallWatch::Kind kind);
 
   Master& master_;
   CallWatch& watch_;

@@ -81,7 +81,7 @@ class Client {
 
   template <class RequestArg, class Response>
   void Call(absl::string_view bytes,
-            absl::Status (rpc::Master::*method)(RequestArg&, Cancellation&, Response*)) {
+            absl::Status (rpc::Master::*method)(RequestArg&, rpc::Call&, Response*)) {
     using Request = std::remove_const_t<RequestArg>;
     Request request;
     if (!request.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return;
@@ -109,7 +109,7 @@ class Client {
   }
 
   std::unique_ptr<rpc::Master> master_;
-  Cancellation none_;
+  rpc::Call none_;
   std::string handle_;
 };
 

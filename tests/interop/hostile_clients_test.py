@@ -214,6 +214,77 @@ class Test:
             done = subprocess.run([self.weir, "serve", "--status", server.target], capture_output=True, text=True)
             self.expect("is serving" in done.stdout, "new ones come in when they are gone: %s" % done.stdout.strip())
 
+    def status(self, server):
+        done = subprocess.run([self.weir, "serve", "--status", server.target], capture_output=True, text=True)
+        return "is serving" in done.stdout
+
+    def test_busy_server_can_be_administered(self):
+        with Server(self.weir, "--max-calls", "3") as server, tf.Graph().as_default():
+            taken = tf.queue.FIFOQueue(1, [tf.float32]).dequeue()
+            with v1.Session(server.target) as session:
+                errors = collections.Counter()
+
+                def wait():
+                    try:
+                        session.run(taken)
+                    except tf.errors.OpError as e:
+                        errors[type(e).__name__] += 1
+                waiting = [threading.Thread(target=wait) for _ in range(12)]
+                for thread in waiting:
+                    thread.start()
+                time.sleep(2)
+                self.expect(errors == {"ResourceExhaustedError": 9}, "3 of 12 calls are admitted: %s" % dict(errors))
+                self.expect(self.status(server), "a busy server reports its status")
+            for thread in waiting:
+                thread.join()
+            self.expect(errors["CancelledError"] == 3, "closing the session ends its calls: %s" % dict(errors))
+
+    def client(self, server, tail):
+        """Starts a process that opens a session, prints "open", and continues with these statements."""
+        program = "\n".join(["import sys, time, tensorflow.compat.v1 as v1", "v1.disable_eager_execution()",
+                             "two = v1.constant(2.0)", "session = v1.Session('%s')" % server.target,
+                             "session.run(two)", "print('open', flush=True)", tail])
+        process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+        process.stdout.readline()
+        return process
+
+    def create_sessions(self, server, seconds):
+        """Returns whether a session can be created within that time."""
+        until = time.time() + seconds
+        while time.time() < until:
+            if self.run(server, lambda: tf.constant(1.0)) == 1.0:
+                return True
+            time.sleep(0.2)
+        return False
+
+    def test_sessions_of_vanished_clients(self):
+        for address in ("127.0.0.1", "::1"):
+            flags = ["--bind", address, "--max-sessions", "1", "--orphan-minutes", "0.05", "--keepalive-seconds", "1"]
+            with Server(self.weir, *flags) as server:
+                client = self.client(server, "time.sleep(100)")
+                self.expect(not self.create_sessions(server, 6), address + ": a connected client keeps its session")
+                client.kill()
+                begin = time.time()
+                self.expect(self.create_sessions(server, 20), address + ": its session ends after its connection")
+                self.expect(time.time() - begin > 2, "though not at once")
+                client = self.client(server, "time.sleep(100)")
+                client.send_signal(signal.SIGSTOP)
+                self.expect(self.create_sessions(server, 20), address + ": a client that does not answer is gone")
+                client.kill()
+
+    def test_one_client_does_not_take_all_connections(self):
+        with Server(self.weir, "--bind", "0.0.0.0", descriptors=256) as server, tf.Graph().as_default():
+            taken = []
+            for _ in range(300):
+                try:
+                    taken.append(socket.create_connection(("127.0.0.1", server.port), 5, ("127.0.0.2", 0)))
+                except OSError:
+                    break
+            time.sleep(1)
+            self.expect(self.run(server, lambda: tf.constant(1.0)) == 1.0, "another address can connect")
+            for connection in taken:
+                connection.close()
+
     def test_all(self):
         for name in sorted(dir(self)):
             if name.startswith("test_") and name != "test_all":

@@ -53,7 +53,7 @@ class MasterTest : public testing::Test {
 
   MasterOptions options_;
   std::unique_ptr<Master> master_;
-  Cancellation none_;
+  Call none_;
   proto::RunStepResponse response_;
 };
 
@@ -297,24 +297,31 @@ TEST_F(MasterTest, IteratorOutlivesItsSession) {
 
 TEST(Master, ClosesTheSessionOfADisconnectedClient) {
   MasterOptions options;
-  options.abandoned_limit = std::chrono::seconds(1);
+  options.orphan_limit = std::chrono::seconds(1);
   auto master = Master::Create(options);
   ASSERT_TRUE(master.ok());
-  Cancellation none, gone;
-  gone.Cancel(absl::CancelledError("gone"));
-  proto::CreateSessionResponse kept, left;
-  ASSERT_TRUE((*master)->CreateSession({}, none, &kept).ok());
-  ASSERT_TRUE((*master)->CreateSession({}, none, &left).ok());
+  Call none, first, second;
+  first.connection = "first";
+  second.connection = "second";
+  proto::CreateSessionResponse local, kept, left;
+  ASSERT_TRUE((*master)->CreateSession({}, none, &local).ok());
+  ASSERT_TRUE((*master)->CreateSession({}, first, &kept).ok());
+  ASSERT_TRUE((*master)->CreateSession({}, first, &left).ok());
   proto::RunStepRequest request;
   proto::RunStepResponse response;
+  request.set_session_handle(kept.session_handle());  // the client has reconnected
+  (*master)->RunStep(request, second, &response).IgnoreError();
+  const auto begin = std::chrono::steady_clock::now();
+  const auto seconds = [&] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  };
+  while ((*master)->num_sessions() > 2 && seconds() < 10)
+    (*master)->CloseIdleSessions([](const std::string& name) { return name == "second"; });
+  EXPECT_EQ((*master)->num_sessions(), 2);
+  EXPECT_GE(seconds(), 1);
+  EXPECT_FALSE(absl::IsAborted((*master)->RunStep(request, second, &response)));
   request.set_session_handle(left.session_handle());
-  (*master)->RunStep(request, gone, &response).IgnoreError();
-  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-  while ((*master)->num_sessions() > 1 && std::chrono::steady_clock::now() < until)
-    (*master)->CloseIdleSessions();
-  EXPECT_EQ((*master)->num_sessions(), 1);
-  request.set_session_handle(kept.session_handle());
-  EXPECT_FALSE(absl::IsAborted((*master)->RunStep(request, none, &response)));
+  EXPECT_TRUE(absl::IsAborted((*master)->RunStep(request, second, &response)));
 }
 
 TEST(Master, LimitsSessionsAndClosesIdleOnes) {
@@ -323,7 +330,7 @@ TEST(Master, LimitsSessionsAndClosesIdleOnes) {
   options.idle_limit = std::chrono::seconds(1);
   auto master = Master::Create(options);
   ASSERT_TRUE(master.ok());
-  Cancellation none;
+  Call none;
   proto::CreateSessionResponse response;
   EXPECT_TRUE((*master)->CreateSession({}, none, &response).ok());
   EXPECT_TRUE((*master)->CreateSession({}, none, &response).ok());
@@ -331,7 +338,7 @@ TEST(Master, LimitsSessionsAndClosesIdleOnes) {
   EXPECT_EQ((*master)->num_sessions(), 2);
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
   while ((*master)->num_sessions() > 0 && std::chrono::steady_clock::now() < until)
-    (*master)->CloseIdleSessions();
+    (*master)->CloseIdleSessions([](const std::string&) { return true; });
   EXPECT_EQ((*master)->num_sessions(), 0);
 }
 
@@ -344,7 +351,7 @@ TEST(Master, LimitsSessionsThatAreCreatedAtTheSameTime) {
   std::vector<std::thread> clients;
   for (int i = 0; i < 8; ++i) {
     clients.emplace_back([&] {
-      Cancellation none;
+      Call none;
       proto::CreateSessionResponse response;
       ++ready;
       while (ready < 8) std::this_thread::yield();

@@ -26,7 +26,9 @@ struct ServeOptions {
   std::string status_of;  // print the status of this target instead of serving
   int metrics_port = -1;
   int max_message_mb = 2047;
-  int idle_minutes = 24 * 60;
+  double idle_minutes = 24 * 60;
+  double orphan_minutes = 10;
+  int keepalive_seconds = 60;
   int grace_seconds = 30;
 };
 
@@ -49,6 +51,12 @@ class StopSignals {
   sigset_t signals_, before_;
 };
 
+constexpr double kMaxMinutes = 1e6;
+
+std::chrono::milliseconds Minutes(double minutes) {
+  return std::chrono::milliseconds(static_cast<int64_t>(minutes * 60'000));
+}
+
 absl::StatusOr<std::string> ReadIfGiven(const std::string& path) {
   if (path.empty()) return std::string();
   return ReadFile(path);
@@ -70,7 +78,9 @@ absl::Status Serve(ServeOptions options, Console& console) {
   WEIR_ASSIGN_OR_RETURN(server_options.client_authority,
                         ReadIfGiven(options.client_authority_file));
   server_options.max_message_bytes = options.max_message_mb << 20;
-  server_options.master.idle_limit = std::chrono::minutes(options.idle_minutes);
+  server_options.master.idle_limit = Minutes(options.idle_minutes);
+  server_options.master.orphan_limit = Minutes(options.orphan_minutes);
+  server_options.keepalive = std::chrono::seconds(options.keepalive_seconds);
   WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<FileSystem> files,
                         rpc::RestrictFiles(options.allowed));
   const ScopedFileSystem restricted(files.get());
@@ -145,8 +155,20 @@ void AddServeCommand(Command& weir) {
       .Value("--max-sessions", &server.master.max_sessions,
              "maximum number of sessions; default: 1000")
       .AtLeast(1);
-  serve.Value("--max-calls", &server.max_calls, "maximum number of concurrent calls; default: 1000")
+  serve
+      .Value(
+          "--max-calls", &server.max_calls,
+          "maximum number of concurrent calls; default: 1000. Closing sessions and --status work "
+          "beyond it")
       .AtLeast(1);
+  serve
+      .Value("--max-connections", &server.max_connections,
+             "maximum number of connections; default: 0: as many as file descriptors allow")
+      .AtLeast(0);
+  serve
+      .Value("--max-client-connections", &server.max_client_connections,
+             "maximum number of connections from one address; default: 0: half of all")
+      .AtLeast(0);
   serve
       .Value("--max-message-mb", &options->max_message_mb,
              "maximum size of a request in MB; default: 2047")
@@ -154,7 +176,17 @@ void AddServeCommand(Command& weir) {
   serve
       .Value("--idle-minutes", &options->idle_minutes,
              "close sessions that have been idle for N minutes; default: 1440; 0: never")
-      .AtLeast(0);
+      .Range(0, kMaxMinutes);
+  serve
+      .Value("--orphan-minutes", &options->orphan_minutes,
+             "close sessions whose connections have all been closed for N minutes; default: 10; 0: "
+             "never")
+      .Range(0, kMaxMinutes);
+  serve
+      .Value("--keepalive-seconds", &options->keepalive_seconds,
+             "ping clients every N seconds, and close connections that do not answer for as long; "
+             "default: 60")
+      .Range(1, 3600);
   serve
       .Value("--grace-seconds", &options->grace_seconds,
              "seconds that calls may take to finish after SIGTERM; default: 30")
