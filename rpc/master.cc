@@ -115,16 +115,19 @@ absl::Status Master::CreateSession(const proto::CreateSessionRequest& request, C
   }
   SessionOptions options = options_.session;
   options.resources = resources_;
-  WEIR_ASSIGN_OR_RETURN(
-      std::shared_ptr<MasterSession> session,
-      MasterSession::Create(request.graph_def(), request.config(), std::move(options)));
+  options.operation_timeout = options_.default_step_limit;
+  WEIR_ASSIGN_OR_RETURN(std::unique_ptr<MasterSession> created,
+                        MasterSession::Create(request.graph_def(), request.config(),
+                                              std::move(options), options_.max_step_limit));
+  const std::shared_ptr<MasterSession> session(
+      created.release(), [this](MasterSession* closed) { reaper_.Destroy(closed); });
   const std::string handle = NewHandle();
   response->set_session_handle(handle);
   response->set_graph_version(session->graph_version());
   const MutexLock lock(mutex_);
   WEIR_RETURN_IF_ERROR(CheckRoom());
   const Clock::time_point now = Clock::now();
-  sessions_[handle] = Entry{std::move(session), 0, now, {call.connection}, now};
+  sessions_[handle] = Entry{session, 0, now, {call.connection}, now};
   return absl::OkStatus();
 }
 

@@ -13,6 +13,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/functional/function_ref.h"
 #include "weir/core/tensor/mutex.h"
+#include "weir/rpc/reaper.h"
 #include "weir/session/session.h"
 
 namespace weir::proto {
@@ -54,6 +55,9 @@ struct MasterOptions {
   std::chrono::milliseconds idle_limit = std::chrono::hours(24);
   // Same, for sessions without a connection: of the connections that have called it, none is left.
   std::chrono::milliseconds orphan_limit = std::chrono::minutes(10);
+  // The time limit of steps and sessions for which the client sets none, and the longest that it
+  // can set. Zero: none.
+  std::chrono::milliseconds default_step_limit{0}, max_step_limit{0};
 };
 
 // A call of a client.
@@ -145,6 +149,7 @@ class Master {
   const MasterOptions options_;
   const std::shared_ptr<ResourceMap> resources_;
   std::vector<DeviceInfo> devices_;
+  Reaper reaper_;  // destroys the sessions below
 
   mutable Mutex mutex_;
   std::map<std::string, Entry> sessions_ ABSL_GUARDED_BY(mutex_);

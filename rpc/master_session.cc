@@ -103,14 +103,17 @@ struct MasterSession::Callable {
   std::unique_ptr<proto::RunOptions> options;
 };
 
-absl::StatusOr<std::shared_ptr<MasterSession>> MasterSession::Create(
-    const proto::GraphDef& graph, const proto::ConfigProto& config, SessionOptions options) {
-  std::shared_ptr<MasterSession> session(new MasterSession);
+absl::StatusOr<std::unique_ptr<MasterSession>> MasterSession::Create(
+    const proto::GraphDef& graph, const proto::ConfigProto& config, SessionOptions options,
+    std::chrono::milliseconds max_step_limit) {
+  std::unique_ptr<MasterSession> session(new MasterSession);
   WEIR_RETURN_IF_ERROR(ImportGraphDef(session->graph_, graph).status());
   options.allow_soft_placement = config.allow_soft_placement();
   options.log_device_placement = config.log_device_placement();
   if (config.operation_timeout_in_ms() > 0)
     options.operation_timeout = std::chrono::milliseconds(config.operation_timeout_in_ms());
+  options.operation_timeout = ShorterLimit(options.operation_timeout, max_step_limit);
+  session->max_step_limit_ = max_step_limit;
   session->shares_state_ = !config.isolate_session_state();
   if (!session->shares_state_) options.resources = nullptr;
   if (session->shares_state_)
@@ -149,7 +152,7 @@ std::set<std::string> MasterSession::ContainersHoldingFunctions() {
 absl::Status MasterSession::Run(proto::RunStepRequest& request, Cancellation& cancellation,
                                 proto::RunStepResponse* response) {
   RunReport report(request.options());
-  const RunOptions options = report.options(cancellation);
+  const RunOptions options = report.options(cancellation, max_step_limit_);
   absl::StatusOr<Tensors> values = request.partial_run_handle().empty()
                                        ? RunFull(request, options)
                                        : RunPartial(request, options);
@@ -307,7 +310,8 @@ absl::Status MasterSession::RunCallable(proto::RunCallableRequest& request,
                           TakeFeed(callable->feeds[i], request.mutable_feed(i)));
   }
   RunReport report(*callable->options);
-  const absl::Status status = callable->step.Run(feeds, &fetches, report.options(cancellation));
+  const absl::Status status =
+      callable->step.Run(feeds, &fetches, report.options(cancellation, max_step_limit_));
   report.WriteStatistics(session_->devices(), response->mutable_metadata());
   if (!status.ok()) return StepError(status, *session_);
   for (const Tensor& value : fetches) TensorToProto(value, response->add_fetch());

@@ -30,11 +30,12 @@ namespace weir::rpc {
 // clients. Thread-safe; several clients may use one session.
 class MasterSession {
  public:
-  // `options` are common to all sessions of the server; `config` comes from the client. Returns the
-  // errors of ImportGraphDef and Session::Create.
-  static absl::StatusOr<std::shared_ptr<MasterSession>> Create(const proto::GraphDef& graph,
-                                                               const proto::ConfigProto& config,
-                                                               SessionOptions options);
+  // `options` are common to all sessions of the server; `config` comes from the client.
+  // `max_step_limit` bounds the time limits of steps (zero: it does not). Returns the errors of
+  // ImportGraphDef and Session::Create.
+  static absl::StatusOr<std::unique_ptr<MasterSession>> Create(
+      const proto::GraphDef& graph, const proto::ConfigProto& config, SessionOptions options,
+      std::chrono::milliseconds max_step_limit);
 
   // The number of extensions of the graph.
   int64_t graph_version() const { return version_; }
@@ -79,6 +80,7 @@ class MasterSession {
   Graph graph_;
   std::unique_ptr<Session> session_;
   bool shares_state_ = true;
+  std::chrono::milliseconds max_step_limit_{0};
   std::atomic<int64_t> version_{0};
   Mutex extend_mutex_;  // held by Extend
   std::set<std::string> containers_holding_functions_ ABSL_GUARDED_BY(extend_mutex_);

@@ -44,9 +44,14 @@ RunReport::RunReport(const proto::RunOptions& options)
       epoch_ns_(Nanos(std::chrono::system_clock::now()) - Nanos(std::chrono::steady_clock::now())) {
 }
 
-RunOptions RunReport::options(Cancellation& cancellation) {
+std::chrono::milliseconds ShorterLimit(std::chrono::milliseconds a, std::chrono::milliseconds b) {
+  return a.count() == 0 || b.count() == 0 ? std::max(a, b) : std::min(a, b);
+}
+
+RunOptions RunReport::options(Cancellation& cancellation, std::chrono::milliseconds max_limit) {
   RunOptions options;
-  options.timeout = timeout_;
+  // Without a limit of its own, the run has that of its session.
+  if (timeout_.count() > 0) options.timeout = ShorterLimit(timeout_, max_limit);
   options.cancellation = &cancellation;
   if (wants_trace_) options.trace = &trace_;
   return options;

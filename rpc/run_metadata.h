@@ -13,14 +13,18 @@ class RunOptions;
 
 namespace weir::rpc {
 
+// Returns the shorter of two time limits. Zero is none.
+std::chrono::milliseconds ShorterLimit(std::chrono::milliseconds a, std::chrono::milliseconds b);
+
 // The options that a client sets for a run, and the report that it requests.
 class RunReport {
  public:
   // Construct before the run: records the time.
   explicit RunReport(const proto::RunOptions& options);
 
-  // Returns options for the run, valid while this object lives.
-  RunOptions options(Cancellation& cancellation);
+  // Returns options for the run, valid while this object lives. A time limit longer than
+  // `max_limit` is shortened to it.
+  RunOptions options(Cancellation& cancellation, std::chrono::milliseconds max_limit);
   // Writes the times of nodes by device, if requested, with at least an entry for each of
   // `devices`.
   void WriteStatistics(const std::vector<Device*>& devices, proto::RunMetadata* metadata) const;

@@ -285,6 +285,36 @@ class Test:
             for connection in taken:
                 connection.close()
 
+    @staticmethod
+    def decompose(size):
+        """A step whose kernel is one call of LAPACK, which cannot be interrupted."""
+        return v1.svd(tf.random.normal([size, size]), compute_uv=True)[0]
+
+    def test_time_limits(self):
+        with Server(self.weir, "--step-seconds", "1", "--max-step-seconds", "2") as server:
+            taken = lambda: tf.queue.FIFOQueue(1, [tf.float32]).dequeue()
+            for build, name in ((taken, "a step that waits"), (lambda: self.decompose(3000), "a long kernel")):
+                for seconds in (0, 1, 60):
+                    begin = time.time()
+                    got = self.run(server, build, seconds)
+                    took = time.time() - begin
+                    limit = 2 if seconds == 60 else 1
+                    self.expect(got == "DeadlineExceededError" and limit - 0.1 < took < limit + 3,
+                                "%s, limit %d s: %s after %.1f s" % (name, seconds, got, took))
+            self.expect(self.status(server), "kernels that go on do not block the server")
+
+    def test_stops_in_time(self):
+        with Server(self.weir, "--grace-seconds", "1") as server:
+            # TensorFlow's client waits for the server to come back.
+            running = threading.Thread(target=self.run, args=(server, lambda: self.decompose(4000), 600), daemon=True)
+            running.start()
+            time.sleep(3)
+            begin = time.time()
+            server.process.terminate()
+            server.process.wait(60)
+            took = time.time() - begin
+            self.expect(0.5 < took < 4, "SIGTERM ends a long kernel after %.1f s" % took)
+
     def test_all(self):
         for name in sorted(dir(self)):
             if name.startswith("test_") and name != "test_all":

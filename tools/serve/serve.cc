@@ -3,9 +3,15 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
+
+#include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
 
 #include "weir/core/io/file.h"
 #include "weir/rpc/client.h"
@@ -30,6 +36,7 @@ struct ServeOptions {
   double orphan_minutes = 10;
   int keepalive_seconds = 60;
   int grace_seconds = 30;
+  double step_seconds = 0, max_step_seconds = 0;
 };
 
 // Blocks SIGTERM and SIGINT in all threads during its lifetime, so that Wait() can receive them.
@@ -51,11 +58,35 @@ class StopSignals {
   sigset_t signals_, before_;
 };
 
-constexpr double kMaxMinutes = 1e6;
+constexpr double kMaxMinutes = 1e6, kMaxSeconds = 60 * kMaxMinutes;
 
-std::chrono::milliseconds Minutes(double minutes) {
-  return std::chrono::milliseconds(static_cast<int64_t>(minutes * 60'000));
+std::chrono::milliseconds Seconds(double seconds) {
+  return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
 }
+
+// Ends the process if it has not stopped in time: a kernel in a library (one call of LAPACK) cannot
+// be interrupted, and its session cannot be destroyed before it ends.
+constexpr std::chrono::seconds kTimeToCancel{1};
+
+class StopTimer {
+ public:
+  StopTimer() = default;
+  ~StopTimer() {
+    stopped_.Notify();
+    if (thread_.joinable()) thread_.join();
+  }
+  void Start(std::chrono::seconds limit) {
+    thread_ = std::thread([this, limit] {
+      if (stopped_.WaitForNotificationWithTimeout(absl::FromChrono(limit))) return;
+      std::fprintf(stderr, "weir: warning: ending while steps still run\n");
+      std::_Exit(0);
+    });
+  }
+
+ private:
+  absl::Notification stopped_;
+  std::thread thread_;
+};
 
 absl::StatusOr<std::string> ReadIfGiven(const std::string& path) {
   if (path.empty()) return std::string();
@@ -78,12 +109,15 @@ absl::Status Serve(ServeOptions options, Console& console) {
   WEIR_ASSIGN_OR_RETURN(server_options.client_authority,
                         ReadIfGiven(options.client_authority_file));
   server_options.max_message_bytes = options.max_message_mb << 20;
-  server_options.master.idle_limit = Minutes(options.idle_minutes);
-  server_options.master.orphan_limit = Minutes(options.orphan_minutes);
+  server_options.master.idle_limit = Seconds(60 * options.idle_minutes);
+  server_options.master.orphan_limit = Seconds(60 * options.orphan_minutes);
   server_options.keepalive = std::chrono::seconds(options.keepalive_seconds);
   WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<FileSystem> files,
                         rpc::RestrictFiles(options.allowed));
   const ScopedFileSystem restricted(files.get());
+  server_options.master.default_step_limit = Seconds(options.step_seconds);
+  server_options.master.max_step_limit = Seconds(options.max_step_seconds);
+  StopTimer timer;
   std::unique_ptr<rpc::Metrics> metrics;
   std::unique_ptr<rpc::Server> server;
   {
@@ -109,7 +143,9 @@ absl::Status Serve(ServeOptions options, Console& console) {
   }
   // A second signal ends the process.
   console.out << "Stopping: " << server->num_calls() << " calls in progress" << std::endl;
-  server->Drain(std::chrono::seconds(options.grace_seconds));
+  const std::chrono::seconds grace(options.grace_seconds);
+  timer.Start(grace + kTimeToCancel);
+  server->Drain(grace);
   if (metrics != nullptr) metrics->SetLoadCallback(nullptr);
   return absl::OkStatus();
 }
@@ -191,6 +227,14 @@ void AddServeCommand(Command& weir) {
       .Value("--grace-seconds", &options->grace_seconds,
              "seconds that calls may take to finish after SIGTERM; default: 30")
       .AtLeast(0);
+  serve
+      .Value("--step-seconds", &options->step_seconds,
+             "time limit of steps for which the client sets none; default: 0: none")
+      .Range(0, kMaxSeconds);
+  serve
+      .Value("--max-step-seconds", &options->max_step_seconds,
+             "the longest time limit of a step; default: 0: any")
+      .Range(0, kMaxSeconds);
   serve
       .Value("--device-name", &server.master.session.task,
              "the server's task, such as '/job:worker/replica:0/task:1', for graphs that name a "
