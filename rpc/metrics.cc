@@ -1,29 +1,30 @@
 #include "weir/rpc/metrics.h"
 
 #include <prometheus/counter.h>
-#include <prometheus/exposer.h>
 #include <prometheus/histogram.h>
 #include <prometheus/registry.h>
+#include <prometheus/text_serializer.h>
 
-#include <exception>
+#include <sstream>
 #include <utility>
 #include <vector>
 
 #include "weir/core/tensor/mutex.h"
+#include "weir/rpc/http_page.h"
 
 namespace weir::rpc {
 
 namespace {
 
 // Gauges that are computed when they are scraped.
-class Gauges final : public prometheus::Collectable {
+class Gauges final {
  public:
   void SetLoadCallback(std::function<Metrics::Load()> load) {
     const MutexLock lock(mutex_);
     load_ = std::move(load);
   }
 
-  std::vector<prometheus::MetricFamily> Collect() const override {
+  std::vector<prometheus::MetricFamily> Collect() const {
     const MutexLock lock(mutex_);
     const Metrics::Load load = load_ ? load_() : Metrics::Load();
     return {Gauge("weir_sessions", "Open sessions.", load.sessions),
@@ -55,38 +56,39 @@ prometheus::Histogram::BucketBoundaries DurationBuckets() {
 }  // namespace
 
 struct Metrics::Impl {
-  explicit Impl(const std::string& address) : exposer(address, /*num_threads=*/2) {
-    exposer.RegisterCollectable(registry);
-    exposer.RegisterCollectable(gauges);
+  std::string Page() const {
+    std::ostringstream out;
+    const prometheus::TextSerializer serializer;
+    serializer.Serialize(out, registry.Collect());
+    serializer.Serialize(out, gauges.Collect());
+    return out.str();
   }
 
-  const std::shared_ptr<prometheus::Registry> registry = std::make_shared<prometheus::Registry>();
-  const std::shared_ptr<Gauges> gauges = std::make_shared<Gauges>();
+  prometheus::Registry registry;
+  Gauges gauges;
   prometheus::Family<prometheus::Counter>& calls = prometheus::BuildCounter()
                                                        .Name("weir_calls_total")
                                                        .Help("Completed calls.")
-                                                       .Register(*registry);
+                                                       .Register(registry);
   prometheus::Family<prometheus::Histogram>& seconds = prometheus::BuildHistogram()
                                                            .Name("weir_call_seconds")
                                                            .Help("Duration of calls in seconds.")
-                                                           .Register(*registry);
-  prometheus::Exposer exposer;
+                                                           .Register(registry);
+  std::unique_ptr<HttpPage> page;
 };
 
 Metrics::Metrics(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Metrics::~Metrics() = default;
 
 absl::StatusOr<std::unique_ptr<Metrics>> Metrics::Serve(const std::string& address, int port) {
-  const std::string where = absl::StrCat(address, ":", port);
-  try {  // civetweb throws if the port is in use
-    return std::unique_ptr<Metrics>(new Metrics(std::make_unique<Impl>(where)));
-  } catch (const std::exception& error) {
-    return absl::UnavailableError(
-        absl::StrCat("Cannot listen on ", where, " for metrics: ", error.what()));
-  }
+  auto impl = std::make_unique<Impl>();
+  WEIR_ASSIGN_OR_RETURN(
+      impl->page,
+      HttpPage::Serve(address, port, "/metrics", [shown = impl.get()] { return shown->Page(); }));
+  return std::unique_ptr<Metrics>(new Metrics(std::move(impl)));
 }
 
-int Metrics::port() const { return impl_->exposer.GetListeningPorts().at(0); }
+int Metrics::port() const { return impl_->page->port(); }
 
 void Metrics::CountCall(absl::string_view method, const absl::Status& status,
                         std::chrono::nanoseconds took) {
@@ -98,7 +100,7 @@ void Metrics::CountCall(absl::string_view method, const absl::Status& status,
 }
 
 void Metrics::SetLoadCallback(std::function<Load()> load) {
-  impl_->gauges->SetLoadCallback(std::move(load));
+  impl_->gauges.SetLoadCallback(std::move(load));
 }
 
 }  // namespace weir::rpc

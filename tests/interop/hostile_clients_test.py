@@ -17,6 +17,7 @@ import sys
 import tempfile
 import threading
 import time
+import urllib.request
 
 for name in ("http_proxy", "https_proxy", "grpc_proxy"):
     os.environ.pop(name, None)
@@ -314,6 +315,21 @@ class Test:
             server.process.wait(60)
             took = time.time() - begin
             self.expect(0.5 < took < 4, "SIGTERM ends a long kernel after %.1f s" % took)
+
+    def test_half_requests_for_metrics(self):
+        with Server(self.weir, "--metrics-port", "0") as server:
+            port = int(re.search(r":(\d+)/metrics", server.process.stdout.readline())[1])
+            half = []
+            for _ in range(100):
+                half.append(socket.create_connection(("127.0.0.1", port), timeout=5))
+                half[-1].sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n")
+            begin = time.time()
+            with urllib.request.urlopen("http://127.0.0.1:%d/metrics" % port, timeout=10) as page:
+                text = page.read().decode()
+            took = time.time() - begin
+            self.expect("weir_sessions 0" in text and took < 2, "metrics beside half requests: %.2f s" % took)
+            for connection in half:
+                connection.close()
 
     def test_all(self):
         for name in sorted(dir(self)):

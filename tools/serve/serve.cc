@@ -31,6 +31,7 @@ struct ServeOptions {
   std::string certificate_file, key_file, client_authority_file, server_authority_file;
   std::string status_of;  // print the status of this target instead of serving
   int metrics_port = -1;
+  std::string metrics_address = "127.0.0.1";
   int max_message_mb = 2047;
   double idle_minutes = 24 * 60;
   double orphan_minutes = 10;
@@ -124,7 +125,7 @@ absl::Status Serve(ServeOptions options, Console& console) {
     const StopSignals signals;  // before any thread starts
     if (options.metrics_port >= 0) {
       WEIR_ASSIGN_OR_RETURN(metrics,
-                            rpc::Metrics::Serve(server_options.address, options.metrics_port));
+                            rpc::Metrics::Serve(options.metrics_address, options.metrics_port));
       server_options.on_call = [&metrics](absl::string_view method, const absl::Status& status,
                                           std::chrono::nanoseconds took) {
         metrics->CountCall(method, status, took);
@@ -136,7 +137,7 @@ absl::Status Serve(ServeOptions options, Console& console) {
       metrics->SetLoadCallback([&server] {
         return rpc::Metrics::Load{server->master().num_sessions(), server->num_calls()};
       });
-      console.out << "Metrics on http://" << server_options.address << ":" << metrics->port()
+      console.out << "Metrics on http://" << options.metrics_address << ":" << metrics->port()
                   << "/metrics" << std::endl;
     }
     signals.Wait();
@@ -259,6 +260,10 @@ void AddServeCommand(Command& weir) {
       .Value("--metrics-port", &options->metrics_port,
              "export Prometheus metrics at /metrics on this port")
       .Range(0, 65535);
+  serve
+      .Value("--metrics-bind", &options->metrics_address,
+             "address to export metrics on, without TLS; default: 127.0.0.1 (this machine only)")
+      .Word("ADDRESS");
   serve.Do([options](Console& console) {
     const absl::Status status =
         options->status_of.empty() ? Serve(*options, console) : PrintStatus(*options, console);
