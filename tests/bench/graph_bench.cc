@@ -27,14 +27,19 @@ ABSL_FLAG(std::vector<std::string>, disable, {}, "optimizations to disable");
 namespace weir::bench {
 namespace {
 
-// Parses "x:32,784" and returns the same numbers that the suite's TensorFlow driver feeds.
+// Parses "x:32,784" or "ids:8,128:1000", with the exclusive upper bound of integers, and returns
+// the same numbers that the drivers of the other runtimes feed.
 absl::StatusOr<Feed> MakeFeed(const Graph& graph, const std::string& text) {
   const std::vector<std::string> parts = absl::StrSplit(text, ':');
+  uint32_t range = absl::GetFlag(FLAGS_int_range);
+  const bool is_valid =
+      parts.size() == 2 || (parts.size() == 3 && absl::SimpleAtoi(parts[2], &range));
+  if (!is_valid || range == 0) return InvalidArgument("Feed ", text, ": not NAME:DIMS[:RANGE]");
   std::vector<int64_t> dims;
-  for (const auto part : absl::StrSplit(parts.back(), ',', absl::SkipEmpty())) {
+  for (const auto part : absl::StrSplit(parts[1], ',', absl::SkipEmpty())) {
     int64_t d = 0;
-    if (parts.size() != 2 || !absl::SimpleAtoi(part, &d))
-      return InvalidArgument("Feed ", text, ": not NAME:DIMS");
+    if (!absl::SimpleAtoi(part, &d))
+      return InvalidArgument("Feed ", text, ": ", part, " is not an extent");
     dims.push_back(d);
   }
   WEIR_ASSIGN_OR_RETURN(const Output to, graph.FindOutput(parts[0]));
@@ -45,7 +50,7 @@ absl::StatusOr<Feed> MakeFeed(const Graph& graph, const std::string& text) {
     if (t.dtype() == DT_FLOAT) {
       t.data<float>()[i] = static_cast<float>(hash >> 8 & 0xffff) / 65536.f;
     } else if (t.dtype() == DT_INT32) {
-      t.data<int32_t>()[i] = static_cast<int32_t>((hash >> 7) % absl::GetFlag(FLAGS_int_range));
+      t.data<int32_t>()[i] = static_cast<int32_t>((hash >> 7) % range);
     }
   }
   return Feed{to, t};
@@ -155,7 +160,7 @@ absl::Status Run(const std::vector<std::string>& arguments) {
 int main(int argc, char** argv) {
   const std::vector<std::string> arguments = weir::bench::ParseFlags(
       argc, argv,
-      "Times steps of a graph: graph_bench WORKLOAD [GRAPH] [NAME:DIMS to feed ...]\n"
+      "Times steps of a graph: graph_bench WORKLOAD [GRAPH] [NAME:DIMS[:RANGE] to feed ...]\n"
       "Example: graph_bench W2.mlp_b32 w2_mlp_b32.pb --init=init_all --fetch=loss --target=train "
       "x:32,784 labels:32");
   return weir::bench::ExitCode(weir::bench::Run(arguments));

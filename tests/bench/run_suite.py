@@ -54,10 +54,12 @@ def measure(flags, peer, graphs, out):
     callers = "%s %s --suite %s --work %s" % (
         sys.executable, os.path.join(HERE, "peer_callers.py"), suite, os.path.abspath(flags.work)
     )  # fmt: skip
+    bert = "%s %s --graphs %s" % (sys.executable, os.path.join(HERE, "peer_bert.py"), graphs)
     command = [
         sys.executable, os.path.join(suite, "run_peers.py"), "--workloads", flags.workloads,
         "--peers", flags.peers, "--passes", str(flags.passes), "--capi", peer, "--graphs", graphs,
-        "--dir", flags.dir, "--extra", "weir=" + weir, "--extra", "callers=" + callers, "--out", out,
+        "--dir", flags.dir, "--extra", "bert=" + bert, "--extra", "weir=" + weir,
+        "--extra", "callers=" + callers, "--out", out,
     ]  # fmt: skip
     for python in flags.python:
         command += ["--python", python]
@@ -157,7 +159,7 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("suite", metavar="SUITE")
-    parser.add_argument("--workloads", default="W1,W2,W3,W4,W5,W6,W7,W8,W9,W10,W11")
+    parser.add_argument("--workloads", default="W1,W2,W3,W4,W5,W6,W7,W8,W9,W10,W11,W12")
     parser.add_argument("--peers", default="tf,ort,capi", help="also torch and jax")
     parser.add_argument("--python", action="append", default=[], metavar="PEER=INTERPRETER")
     parser.add_argument("--passes", type=int, default=2)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Weir as a peer of the suite: runs one of W1 to W11 and prints JSON lines in the suite's form.
+"""Weir as a peer of the suite: runs one of W1 to W12 and prints JSON lines in the suite's form.
 
 usage: weir_peer.py W4 [--graphs DIR] [--programs DIR]
 
@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 
-from workloads import WORKLOADS, for_peers, for_weir
+from workloads import BERT, WORKLOADS, for_peers, for_weir
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PROGRAMS = os.path.join(HERE, "..", "..", "bazel-bin")
@@ -36,11 +36,29 @@ def pass_on(command, change=lambda row: row):
 
 
 def graphs(family, program, folder):
-    for name, graph, arguments, alone, _ in WORKLOADS:
+    for name, graph, arguments, alone, _ in WORKLOADS + BERT:
         if name.split(".")[0] == family:
             path = os.path.join(folder, graph + ".pb")
             command = [program, name, path, "--budget=" + BUDGET] + for_weir(arguments) + alone[0]
             pass_on(command, for_peers)
+
+
+def check_bert(weir, folder):
+    """Compares the results of W12's inference with TensorFlow's, which make_bert.py has written."""
+    import make_bert
+    import numpy as np
+
+    for size in make_bert.SIZES:
+        name = "w12_bert_%dx%d" % size
+        with tempfile.TemporaryDirectory() as scratch:
+            out = os.path.join(scratch, "out.npy")
+            command = [weir, "run", os.path.join(folder, "w12_bert.pb"), "--fetch", "pooled=" + out]
+            for feed, value in make_bert.feeds(*size).items():
+                path = os.path.join(scratch, feed + ".npy")
+                np.save(path, value)
+                command += ["--feed", "%s=%s" % (feed, path)]
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+            make_bert.check(name, np.load(out), folder)
 
 
 def cold(weir, folder, repeats=7):
@@ -91,8 +109,12 @@ def main():
         pass_on([program("ops_bench"), budget])
     elif family == "W11":
         pass_on([program("callers_bench"), budget, "--graphs", flags.graphs])
+    elif family == "W12" and not os.path.exists(os.path.join(flags.graphs, "w12_bert.pb")):
+        sys.exit("weir_peer.py: make_bert.py has not written W12's graphs to " + flags.graphs)
     else:
         graphs(family, program("graph_bench"), flags.graphs)
+        if family == "W12":
+            check_bert(os.path.join(flags.programs, "tools", "weir"), flags.graphs)
 
 
 if __name__ == "__main__":

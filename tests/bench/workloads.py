@@ -1,6 +1,8 @@
 """The workloads of the suite whose graphs are files: the arguments of Weir's graph_bench and of the
 suite's driver of TensorFlow's C API, and the names of the measurements among the peers."""
 
+import make_bert
+
 CHAIN = ["--init=init_all", "--per=1000"]
 TRAIN = ["--init=init_all", "--fetch=loss", "--target=train"]
 IMAGES = "224,224,3"
@@ -13,6 +15,12 @@ def training(batch, image):
 def embedding(vocabulary):
     ids = ["--feed=c:1024", "--feed=o:1024", "--feed=n:64"]
     return TRAIN + ids + ["--int-range=%d" % vocabulary]
+
+
+def bert(batch, length):
+    """The feeds of make_bert.py, which only that script's graphs have."""
+    bounds = make_bert.RANGES.items()
+    return ["--feed=%s:%d,%d:%d" % (name, batch, length, bound) for name, bound in bounds]
 
 
 # Weir recomputes values that depend only on variables when a variable has changed, so most steps of
@@ -52,6 +60,15 @@ WORKLOADS = [
     ("W6.adagrad_v1000000", "w6_adagrad_v1000000", embedding(1000000), AS_IT_IS, "us/step"),
     ("W8.graph100000", "w8_graph100000", ["--feed=x:4", "--per=100000"], NOOPT, "ns/node"),
 ]
+# W12, whose graphs make_bert.py writes and whose peers peer_bert.py runs.
+BERT = [
+    ("W12.bert_%dx%d" % size, "w12_bert", ["--fetch=pooled"] + bert(*size), AS_IT_IS, "us/step")
+    for size in make_bert.SIZES
+] + [
+    ("W12.bert_train_%dx%d" % size, "w12_bert_train",
+     TRAIN + bert(*size) + ["--feed=labels:%d:%d" % (size[0], make_bert.CLASSES)], AS_IT_IS, "us/step")
+    for size in [make_bert.TRAINING_SIZE]
+]  # fmt: skip
 
 
 def for_weir(arguments):
@@ -63,7 +80,8 @@ def for_peers(row):
     """Renames a line of graph_bench as the suite's other peers name it."""
     row = dict(row)
     family = row["workload"].split(".")[0]
-    if row["metric"] == "first_run" and family in ("W2", "W3", "W5", "W6"):
+    trains = family in ("W2", "W3", "W5", "W6") or "_train_" in row["workload"]
+    if row["metric"] == "first_run" and trains:
         row["metric"] = "first_step"
     if row["metric"] != "steady_run":
         return row
@@ -74,7 +92,7 @@ def for_peers(row):
         images = int(row["workload"].rsplit("_b", 1)[1])
         row["metric"], row["unit"] = "images_per_s", "img/s"
         row["value"], row["median"] = (images * 1e6 / row[key] for key in ("value", "median"))
-    elif family in ("W2", "W3", "W5", "W6"):
+    elif family in ("W2", "W3", "W5", "W6", "W12"):
         row["metric"], row["unit"] = "steps_per_s", "steps/s"
         row["value"], row["median"] = 1e6 / row["value"], 1e6 / row["median"]
     return row
