@@ -4,8 +4,10 @@
 #include <cstring>
 #include <limits>
 
+#include "weir/kernels/lib/narrow_floats.h"
 #include "weir/kernels/lib/registry.h"
 #include "weir/kernels/math/cast.h"
+#include "weir/kernels/math/elementwise_kernels.h"
 
 // Conversions between all numeric types. 16-bit floats are converted through float, so that the
 // full matrix of conversions covers 13 types, not 15.
@@ -17,17 +19,16 @@ template <class From, class To>
 void CastLoop(const void* from, void* to, int64_t n) {
   const From* x = static_cast<const From*>(from);
   To* y = static_cast<To*>(to);
-  for (int64_t i = 0; i < n; ++i) y[i] = Convert<To>(x[i]);
+  ForEachInBlocks(n, [&](int64_t i) { y[i] = Convert<To>(x[i]); });
 }
 
-template <class Narrow>
+template <class N>
 void WidenLoop(const void* from, void* to, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) static_cast<float*>(to)[i] = static_cast<const Narrow*>(from)[i];
+  Widen(static_cast<const N*>(from), static_cast<float*>(to), n);
 }
-template <class Narrow>
+template <class N>
 void NarrowLoop(const void* from, void* to, int64_t n) {
-  for (int64_t i = 0; i < n; ++i)
-    static_cast<Narrow*>(to)[i] = Narrow(static_cast<const float*>(from)[i]);
+  Narrow(static_cast<const float*>(from), static_cast<N*>(to), n);
 }
 
 using CastTypes = List<float, double, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t,

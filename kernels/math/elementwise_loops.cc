@@ -10,6 +10,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "weir/kernels/lib/broadcast.h"
+#include "weir/kernels/lib/narrow_floats.h"
 #include "weir/kernels/lib/non_temporal.h"
 #include "weir/kernels/lib/registry.h"
 #include "weir/kernels/lib/strided_copy.h"
@@ -30,27 +31,16 @@ constexpr size_t kMaxElement = 16;
 
 // 16-bit floats: widened to float tile by tile, computed, and rounded back.
 template <class T>
-void Widen(const void* from, float* to, int64_t n) {
-  const T* x = static_cast<const T*>(from);
-  for (int64_t i = 0; i < n; ++i) to[i] = x[i];
-}
-template <class T>
-void Narrow(const float* from, void* to, int64_t n) {
-  T* y = static_cast<T*>(to);
-  for (int64_t i = 0; i < n; ++i) y[i] = T(from[i]);
-}
-
-template <class T>
 void UnaryThroughFloat(const UnaryLoop& self, const void* x, void* y, int64_t n, double p) {
   alignas(64) float buffer[kTile];
   for (int64_t i = 0; i < n; i += kTile) {
     const int64_t m = std::min(kTile, n - i);
-    Widen<T>(static_cast<const T*>(x) + i, buffer, m);
+    Widen(static_cast<const T*>(x) + i, buffer, m);
     if (self.out_size != sizeof(T)) {
       self.wide(self, buffer, static_cast<char*>(y) + i * self.out_size, m, p);
     } else {
       self.wide(self, buffer, buffer, m, p);
-      Narrow<T>(buffer, static_cast<T*>(y) + i, m);
+      Narrow(buffer, static_cast<T*>(y) + i, m);
     }
   }
 }
@@ -62,13 +52,13 @@ void BinaryThroughFloat(const BinaryLoop& self, const void* x, const void* y, vo
   alignas(64) float b[kTile];
   for (int64_t i = 0; i < n; i += kTile) {
     const int64_t m = std::min(kTile, n - i);
-    Widen<T>(static_cast<const T*>(x) + i, a, m);
-    Widen<T>(static_cast<const T*>(y) + i, b, m);
+    Widen(static_cast<const T*>(x) + i, a, m);
+    Widen(static_cast<const T*>(y) + i, b, m);
     if (self.out_size != sizeof(T)) {
       self.wide(self, a, b, static_cast<char*>(z) + i * self.out_size, m, p);
     } else {
       self.wide(self, a, b, a, m, p);
-      Narrow<T>(a, static_cast<T*>(z) + i, m);
+      Narrow(a, static_cast<T*>(z) + i, m);
     }
   }
 }
