@@ -1,10 +1,13 @@
 #include <cmath>
 #include <complex>
+#include <iterator>
 #include <limits>
+#include <numeric>
 
 #include "absl/container/flat_hash_map.h"
 #include "weir/kernels/math/reduce.h"
 #include "weir/kernels/math/reducers.h"
+#include "weir/kernels/math/row_steps.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/math/reducers_cpu.cc"
@@ -299,6 +302,29 @@ const RowFunctions& Rows() {
   return functions;
 }
 
+// Maxima and minima of 32- and 64-bit integers are those of many accumulators at a time.
+template <class F, class T>
+inline constexpr bool kHasStep = (std::is_same_v<T, int32_t> ||
+                                  std::is_same_v<T, int64_t>)&&(F::kRow == RowKind::kMax ||
+                                                                F::kRow == RowKind::kMin);
+template <class F, class T>
+RowStep StepOf() {
+  return FindRowStep(F::kRow == RowKind::kMax ? RowStepOp::kMax : RowStepOp::kMin,
+                     DataTypeOf<T>::value);
+}
+constexpr int64_t kStepped = 256;  // elements from which on that pays
+template <class F, class T>
+T SteppedRow(const T* x, int64_t n) {
+  const RowStep step = StepOf<F, T>();
+  T acc[kStepped / 2];
+  constexpr int64_t kAccs = std::size(acc);
+  std::copy_n(x, kAccs, acc);
+  int64_t i = kAccs;
+  for (; i + kAccs <= n; i += kAccs) step(acc, x + i, kAccs);
+  step(acc, x + i, n - i);
+  return std::accumulate(acc + 1, acc + kAccs, acc[0], F::Merge);
+}
+
 // Reduces x[0 ... n) to one accumulator.
 template <class F, class T>
 typename F::Acc Row(const T* x, int64_t n) {
@@ -314,6 +340,9 @@ typename F::Acc Row(const T* x, int64_t n) {
     if constexpr (F::kRow == RowKind::kSquares) return Rows().squares_f64(x, n);
     if constexpr (F::kRow == RowKind::kMax) return Rows().max_f64(x, n);
     if constexpr (F::kRow == RowKind::kMin) return Rows().min_f64(x, n);
+  }
+  if constexpr (kHasStep<F, T>) {
+    if (n >= kStepped) return SteppedRow<F>(x, n);
   }
   // Integers are exact in any order: four accumulators do not wait for each other.
   constexpr int64_t kParts = std::is_integral_v<T> ? 4 : 1;
@@ -371,8 +400,17 @@ Reducer MakeReducer() {
       (Rows().*Columns<F>())(static_cast<const float*>(x), rows, stride, n, static_cast<Acc*>(acc));
     };
   }
+  if constexpr (kHasStep<F, T>) {
+    r.columns = [](const void* xs, int64_t rows, int64_t stride, int64_t n, void* acc) {
+      const RowStep step = StepOf<F, T>();
+      const T* x = static_cast<const T*>(xs);
+      for (int64_t k = 0; k < rows; ++k, x += stride) step(acc, x, n);
+    };
+  }
   r.cost = sizeof(T) >= 8 ? 0.4f : 0.2f;
-  if (!std::is_same_v<T, float> && !std::is_same_v<T, double>) r.cost = 1;
+  const bool is_vectorized =
+      std::is_same_v<T, float> || std::is_same_v<T, double> || kHasStep<F, T>;
+  if (!is_vectorized) r.cost = 1;
   return r;
 }
 

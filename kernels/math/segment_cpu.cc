@@ -10,6 +10,7 @@
 #include "weir/kernels/lib/registry.h"
 #include "weir/kernels/lib/scalar_math.h"
 #include "weir/kernels/lib/strided_copy.h"
+#include "weir/kernels/math/row_steps.h"
 
 // Rows of a tensor combined by segment. A row is a run of `width` elements (a slice of the first
 // dimension). With sorted ids each segment is a range of rows. With unsorted ids the rows are
@@ -21,6 +22,8 @@ namespace {
 template <class T>
 struct SumRows {
   using Acc = Wide<T>;
+  static constexpr RowStepOp kStep = RowStepOp::kAdd;
+  static constexpr bool kScales = false;  // whether Scaled changes the combination of n rows
   static Acc Neutral() { return Acc(0); }
   static Acc Step(Acc a, Acc x) { return ScalarMath<Acc>::Add(a, x); }
   static Acc Scaled(Acc a, int64_t) { return a; }
@@ -28,6 +31,7 @@ struct SumRows {
 template <class T>
 struct MeanRows : SumRows<T> {
   using Acc = Wide<T>;
+  static constexpr bool kScales = true;
   static Acc Scaled(Acc a, int64_t n) {
     using Whole = std::conditional_t<std::is_signed_v<Acc>, int64_t, uint64_t>;
     if constexpr (std::is_integral_v<Acc>)
@@ -41,6 +45,7 @@ struct MeanRows : SumRows<T> {
 template <class T>
 struct SqrtNRows : SumRows<T> {
   using Acc = Wide<T>;
+  static constexpr bool kScales = true;
   static Acc Scaled(Acc a, int64_t n) {
     return static_cast<Acc>(a / std::sqrt(static_cast<double>(n)));
   }
@@ -48,12 +53,14 @@ struct SqrtNRows : SumRows<T> {
 template <class T>
 struct ProdRows : SumRows<T> {
   using Acc = Wide<T>;
+  static constexpr RowStepOp kStep = RowStepOp::kMul;
   static Acc Neutral() { return Acc(1); }
   static Acc Step(Acc a, Acc x) { return ScalarMath<Acc>::Mul(a, x); }
 };
 template <class T>
 struct MaxRows : SumRows<T> {
   using Acc = Wide<T>;
+  static constexpr RowStepOp kStep = RowStepOp::kMax;
   static Acc Neutral() {
     return std::is_same_v<T, half>       ? Acc(-65504)
            : std::is_same_v<T, bfloat16> ? Acc(-3.38953139e38f)
@@ -64,6 +71,7 @@ struct MaxRows : SumRows<T> {
 template <class T>
 struct MinRows : SumRows<T> {
   using Acc = Wide<T>;
+  static constexpr RowStepOp kStep = RowStepOp::kMin;
   static Acc Neutral() {
     return std::is_same_v<T, half>       ? Acc(65504)
            : std::is_same_v<T, bfloat16> ? Acc(3.38953139e38f)
@@ -129,6 +137,22 @@ absl::StatusOr<Segments> SortedSegments(const Tensor& ids, int64_t count) {
   return out;
 }
 
+// Combines rows with accumulators: with the vector loop, if there is one, in long rows.
+template <class F, class T>
+class Stepper {
+ public:
+  using Acc = typename F::Acc;
+  void Run(Acc* acc, const T* x, int64_t n) const {
+    if (vectors_ != nullptr && n >= kLong) return vectors_(acc, x, n);
+    for (int64_t i = 0; i < n; ++i) acc[i] = F::Step(acc[i], static_cast<Acc>(x[i]));
+  }
+
+ private:
+  static constexpr int64_t kLong = 16;
+  const RowStep vectors_ =
+      std::is_same_v<Acc, T> ? FindRowStep(F::kStep, DataTypeOf<T>::value) : nullptr;
+};
+
 // A function that combines rows [first, last) of the list into `out`, or writes `fill` if there are
 // none. places[i] is the row of the data for row i of the list; null means row i itself.
 using Combine = void (*)(const void* data, int64_t width, int64_t first, int64_t last,
@@ -145,19 +169,22 @@ void CombineRows(const void* data, int64_t width, int64_t first, int64_t last,
   const auto row = [&](int64_t r) {
     return static_cast<const T*>(data) + (places == nullptr ? r : places[r]) * width;
   };
-  constexpr int64_t kBlock = 256;
-  Acc acc[kBlock];
+  // Rows are added up in the output itself, or in a buffer of a wider type.
+  constexpr bool kDirect = std::is_same_v<Acc, T>;
+  constexpr int64_t kBlock = 2048;
+  Acc buffer[kDirect ? 1 : kBlock];
+  const Stepper<F, T> step;
   for (int64_t j = 0; j < width; j += kBlock) {
     const int64_t m = std::min(kBlock, width - j);
-    const T* x = row(first) + j;
-    for (int64_t i = 0; i < m; ++i) acc[i] = static_cast<Acc>(x[i]);
+    Acc* acc = buffer;
+    if constexpr (kDirect) acc = y + j;
+    std::copy_n(row(first) + j, m, acc);
     for (const auto [begin, end] : CancellableBlocks(last - first - 1)) {
-      for (int64_t r = first + 1 + begin; r < first + 1 + end; ++r) {
-        x = row(r) + j;
-        for (int64_t i = 0; i < m; ++i) acc[i] = F::Step(acc[i], static_cast<Acc>(x[i]));
-      }
+      for (int64_t r = first + 1 + begin; r < first + 1 + end; ++r) step.Run(acc, row(r) + j, m);
     }
-    for (int64_t i = 0; i < m; ++i) y[j + i] = static_cast<T>(F::Scaled(acc[i], last - first));
+    if constexpr (!kDirect || F::kScales) {
+      for (int64_t i = 0; i < m; ++i) y[j + i] = static_cast<T>(F::Scaled(acc[i], last - first));
+    }
   }
 }
 
@@ -230,15 +257,14 @@ void CombineUnsorted(const UnsortedRows& u, int64_t begin, int64_t end) {
   const T* const x = static_cast<const T*>(u.data) + begin;
   T* const y = static_cast<T*>(u.out) + begin;
   const int64_t m = end - begin;
+  const Stepper<F, T> step;
   if constexpr (std::is_same_v<Acc, T>) {
     for (int64_t s = 0; s < u.count; ++s) std::fill_n(y + s * u.width, m, F::Neutral());
     for (const auto [begin, end] : CancellableBlocks(u.rows)) {
       for (int64_t r = begin; r < end; ++r) {
         const int64_t s = IdOf(u.ids, r);
         if (s < 0) continue;
-        T* const to = y + s * u.width;
-        const T* const from = x + r * u.width;
-        for (int64_t i = 0; i < m; ++i) to[i] = F::Step(to[i], from[i]);
+        step.Run(y + s * u.width, x + r * u.width, m);
       }
     }
   } else {
@@ -247,8 +273,7 @@ void CombineUnsorted(const UnsortedRows& u, int64_t begin, int64_t end) {
       for (int64_t r = begin; r < end; ++r) {
         const int64_t s = IdOf(u.ids, r);
         if (s < 0) continue;
-        for (int64_t i = 0; i < m; ++i)
-          acc[s * m + i] = F::Step(acc[s * m + i], static_cast<Acc>(x[r * u.width + i]));
+        step.Run(acc.data() + s * m, x + r * u.width, m);
       }
     }
     for (const auto [begin, end] : CancellableBlocks(u.count)) {
