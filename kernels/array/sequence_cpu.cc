@@ -1,7 +1,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "weir/kernels/array/fill_range.h"
+#include "weir/kernels/lib/bin_counter.h"
 #include "weir/kernels/lib/blocks.h"
+#include "weir/kernels/lib/bound_search.h"
 #include "weir/kernels/lib/registry.h"
 #include "weir/kernels/lib/scalar_math.h"
 #include "weir/ops/lib/range_size.h"
@@ -35,8 +38,11 @@ absl::Status RunRange(KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, Shape({n})));
   T* const y = out->data<T>();
   if constexpr (std::is_integral_v<T>) {
-    uint64_t v = static_cast<uint64_t>(start);
-    for (int64_t i = 0; i < n; ++i, v += static_cast<uint64_t>(delta)) y[i] = static_cast<T>(v);
+    const uint64_t first = static_cast<uint64_t>(start), step = static_cast<uint64_t>(delta);
+    c.pool().ParallelFor(n, 0.05 * sizeof(T), [&](int64_t begin, int64_t end) {
+      FillRange(sizeof(T), first + static_cast<uint64_t>(begin) * step, step, end - begin,
+                y + begin);
+    });
   } else {
     T v = start;
     for (const auto [begin, end] : CancellableBlocks(n)) {
@@ -61,8 +67,10 @@ absl::Status RunLinSpace(KernelContext& c) {
   if (n == 1) return absl::OkStatus();
   using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
   const Wide step = (static_cast<Wide>(stop) - static_cast<Wide>(start)) / static_cast<Wide>(n - 1);
-  for (int64_t i = 1; i < n - 1; ++i)
-    y[i] = static_cast<T>(static_cast<Wide>(start) + step * static_cast<Wide>(i));
+  c.pool().ParallelFor(n, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = std::max<int64_t>(begin, 1); i < end; ++i)
+      y[i] = static_cast<T>(static_cast<Wide>(start) + step * static_cast<Wide>(i));
+  });
   y[n - 1] = stop;
   return absl::OkStatus();
 }
@@ -79,11 +87,9 @@ absl::StatusOr<Kernel> MakeBucketize(const KernelInit& init) {
     WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, x.shape()));
     const T* const in = x.data<T>();
     int32_t* const y = out->data<int32_t>();
-    c.pool().ParallelFor(x.num_elements(), 5, [&](int64_t b, int64_t e) {
-      for (int64_t i = b; i < e; ++i) {
-        y[i] = static_cast<int32_t>(std::upper_bound(boundaries.begin(), boundaries.end(), in[i]) -
-                                    boundaries.begin());
-      }
+    c.pool().ParallelFor(x.num_elements(), 5, [&](int64_t begin, int64_t end) {
+      FindBounds</*kUpper=*/true>(boundaries.data(), static_cast<int64_t>(boundaries.size()),
+                                  in + begin, end - begin, y + begin);
     });
     return absl::OkStatus();
   });
@@ -111,14 +117,8 @@ absl::Status RunBincount(KernelContext& c) {
         values.shape().ToString(), " and ", weights.shape().ToString());
   }
   WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, Shape({n})));
-  T* const bins = out->data<T>();
-  std::fill_n(bins, n, T(0));
-  for (const auto [begin, end] : CancellableBlocks(values.num_elements())) {
-    for (int64_t i = begin; i < end; ++i) {
-      if (v[i] >= n) continue;
-      bins[v[i]] = ScalarMath<T>::Add(bins[v[i]], weighted ? weights.data<T>()[i] : T(1));
-    }
-  }
+  const BinCounter<T, int32_t> counter(n, weighted ? weights.data<T>() : nullptr, /*binary=*/false);
+  counter.CountAll(c.pool(), v, values.num_elements(), out->data<T>());
   return absl::OkStatus();
 }
 

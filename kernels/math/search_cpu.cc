@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "weir/kernels/lib/arguments.h"
+#include "weir/kernels/lib/bin_counter.h"
 #include "weir/kernels/lib/blocks.h"
+#include "weir/kernels/lib/bound_search.h"
 #include "weir/kernels/lib/registry.h"
 
 // Binary search in sorted rows, selection by rank, and counting.
@@ -32,12 +34,11 @@ absl::Status Bound(KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(Tensor * output, c.AllocateOutput(0, values.shape()));
   const double cost = 5 * std::log2(static_cast<double>(length) + 2);
   c.pool().ParallelFor(values.num_elements(), cost, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const T* const row = sorted.data<T>() + i / columns * length;
-      const T value = values.data<T>()[i];
-      const T* const at = kUpper ? std::upper_bound(row, row + length, value)
-                                 : std::lower_bound(row, row + length, value);
-      output->data<Index>()[i] = static_cast<Index>(at - row);
+    for (int64_t i = begin, last; i < end; i = last) {
+      const int64_t row = i / columns;
+      last = std::min(end, (row + 1) * columns);
+      FindBounds<kUpper>(sorted.data<T>() + row * length, length, values.data<T>() + i, last - i,
+                         output->data<Index>() + i);
     }
   });
   return absl::OkStatus();
@@ -188,8 +189,7 @@ absl::Status UnravelIndex(KernelContext& c) {
 
 // ---- counting
 
-// The shared state of the three ops: rows of `size` bins that accumulate weights, or counts of one
-// per value. Values that are too large are dropped.
+// The arguments and the output of the three ops: rows of `size` bins.
 template <class T, class Index>
 class Bins {
  public:
@@ -212,40 +212,25 @@ class Bins {
     return absl::OkStatus();
   }
 
-  // Allocates the output: `rows` rows of zeros, or one row without that dimension.
-  absl::Status Allocate(KernelContext& c, std::optional<int64_t> rows, bool binary) {
+  // Allocates the output: `rows` rows, or one row without that dimension.
+  absl::Status Allocate(KernelContext& c, std::optional<int64_t> rows) {
     WEIR_ASSIGN_OR_RETURN(const Shape shape, rows.has_value()
                                                  ? CheckedShape(std::vector<int64_t>{*rows, size_})
                                                  : CheckedShape(std::vector<int64_t>{size_}));
     WEIR_ASSIGN_OR_RETURN(Tensor * output, c.AllocateOutput(0, shape));
     bins_ = output->data<T>();
-    binary_ = binary;
-    std::fill_n(bins_, output->num_elements(), T(0));
+    count_ = output->num_elements();
     return absl::OkStatus();
   }
 
-  // Counts value i of the input in a bin of this row.
-  void Count(int64_t row, Index value, int64_t i) {
-    if (value < 0 || value >= size_) return;
-    T& bin = bins_[row * size_ + value];
-    bin = binary_ ? T(1) : ScalarAdd(bin, weights_ == nullptr ? T(1) : weights_[i]);
-  }
+  void Clear() { std::fill_n(bins_, count_, T(0)); }
+  T* row(int64_t r) const { return bins_ + r * size_; }
+  BinCounter<T, Index> Counter(bool binary) const { return {size_, weights_, binary}; }
 
  private:
-  // Integers wrap around.
-  static T ScalarAdd(T a, T b) {
-    if constexpr (std::is_integral_v<T>) {
-      using U = std::make_unsigned_t<T>;
-      return static_cast<T>(static_cast<U>(a) + static_cast<U>(b));
-    } else {
-      return a + b;
-    }
-  }
-
-  int64_t size_ = 0;
+  int64_t size_ = 0, count_ = 0;
   const T* weights_ = nullptr;
   T* bins_ = nullptr;
-  bool binary_ = false;
 };
 
 template <class Index>
@@ -270,22 +255,22 @@ absl::Status DenseBincount(KernelContext& c, bool binary) {
   }
   Bins<T, Index> bins;
   WEIR_RETURN_IF_ERROR(bins.Read(c, 1, 2, values.shape()));
+  const Index* const v = values.data<Index>();
+  const BinCounter<T, Index> counter = bins.Counter(binary);
+  if (values.rank() < 2) {
+    WEIR_RETURN_IF_ERROR(bins.Allocate(c, std::nullopt));
+    if (counter.CountAll(c.pool(), v, values.num_elements(), bins.row(0)) >= 0)
+      return absl::OkStatus();
+    return CheckNotNegative<Index>(values);
+  }
   WEIR_RETURN_IF_ERROR(CheckNotNegative<Index>(values));
-  const bool matrix = values.rank() == 2;
-  const int64_t columns = matrix ? values.dim(1) : values.num_elements();
-  WEIR_RETURN_IF_ERROR(
-      bins.Allocate(c, matrix ? std::optional(values.dim(0)) : std::nullopt, binary));
-  // Rows of bins are independent. The copy of `bins` is in registers: no count can change it.
-  const int64_t rows = columns == 0 ? 0 : values.num_elements() / columns;
-  c.pool().ParallelFor(rows, 2.0 * static_cast<double>(columns), [&](int64_t b, int64_t e) {
-    Bins<T, Index> own = bins;
-    const Index* const v = values.data<Index>();
-    for (int64_t row = b; row < e; ++row) {
-      for (const auto [begin, end] : CancellableBlocks(columns)) {
-        for (int64_t i = row * columns + begin; i < row * columns + end; ++i)
-          own.Count(row, v[i], i);
-      }
-    }
+  WEIR_RETURN_IF_ERROR(bins.Allocate(c, values.dim(0)));
+  bins.Clear();
+  // Rows of bins are independent.
+  const int64_t rows = values.dim(0), columns = values.dim(1);
+  c.pool().ParallelFor(rows, 2.0 * static_cast<double>(columns), [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row)
+      counter.Count(v, row * columns, (row + 1) * columns, bins.row(row));
   });
   return absl::OkStatus();
 }
@@ -321,12 +306,19 @@ absl::Status SparseBincount(KernelContext& c, bool binary) {
   const int64_t rank = shape.dim(0);
   if (rank == 1) WEIR_RETURN_IF_ERROR(CheckNotNegative<Index>(values));
   WEIR_RETURN_IF_ERROR(
-      bins.Allocate(c, rank == 1 ? std::nullopt : std::optional(shape.data<int64_t>()[0]), binary));
-  for (const auto [begin, end] : CancellableBlocks(values.num_elements())) {
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t row = rank == 1 ? 0 : indices.data<int64_t>()[i * rank];
-      bins.Count(row, values.data<Index>()[i], i);
-    }
+      bins.Allocate(c, rank == 1 ? std::nullopt : std::optional(shape.data<int64_t>()[0])));
+  const Index* const v = values.data<Index>();
+  const int64_t* const at = indices.data<int64_t>();
+  const int64_t count = values.num_elements();
+  const BinCounter<T, Index> counter = bins.Counter(binary);
+  if (rank == 1) {
+    counter.CountAll(c.pool(), v, count, bins.row(0));
+    return absl::OkStatus();
+  }
+  bins.Clear();
+  for (int64_t i = 0, end; i < count; i = end) {
+    for (end = i + 1; end < count && at[end * rank] == at[i * rank];) ++end;
+    counter.Count(v, i, end, bins.row(at[i * rank]));
   }
   return absl::OkStatus();
 }
@@ -346,14 +338,15 @@ absl::Status RaggedBincount(KernelContext& c, bool binary) {
   Bins<T, Index> bins;
   WEIR_RETURN_IF_ERROR(bins.Read(c, 2, 3, values.shape()));
   WEIR_RETURN_IF_ERROR(CheckNotNegative<Index>(values));
-  WEIR_RETURN_IF_ERROR(bins.Allocate(c, rows, binary));
+  WEIR_RETURN_IF_ERROR(bins.Allocate(c, rows));
+  bins.Clear();
+  const BinCounter<T, Index> counter = bins.Counter(binary);
   // The last split is greater than every i, so the search ends there whatever the other splits are.
   int64_t next = 0;
-  for (const auto [begin, end] : CancellableBlocks(count)) {
-    for (int64_t i = begin; i < end; ++i) {
-      while (i >= ends[next]) ++next;
-      bins.Count(next - 1, values.data<Index>()[i], i);
-    }
+  for (int64_t i = 0, end; i < count; i = end) {
+    while (i >= ends[next]) ++next;
+    end = std::min(ends[next], count);
+    counter.Count(values.data<Index>(), i, end, bins.row(next - 1));
   }
   return absl::OkStatus();
 }
