@@ -210,7 +210,7 @@ absl::Status MatrixSetDiag(KernelContext& c, Alignment align) {
         ", got ", diagonal.shape().ToString());
   }
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, in.shape()));
-  if (out->raw() != in.raw()) CopyElements(in.dtype(), in.raw(), out->raw(), in.num_elements());
+  if (out->raw() != in.raw()) CopyElements(c, in.dtype(), in.raw(), out->raw(), in.num_elements());
   if (in.num_elements() > 0)
     CopyBand(c.pool(), band, batch.num_elements(), in.dtype(), diagonal, out, true);
   return absl::OkStatus();
@@ -239,23 +239,19 @@ absl::Status MatrixBandPart(KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, in.shape()));
   if (in.num_elements() == 0) return absl::OkStatus();
   const int64_t lines = in.num_elements() / cols;
-  const Tensor zero = Tensor::Zeros(in.dtype(), Shape());
-  c.pool().ParallelFor(lines, 5 + 0.1 * static_cast<double>(cols), [&](int64_t begin, int64_t end) {
-    for (int64_t line = begin; line < end; ++line) {
-      const int64_t row = line % rows, at = line * cols;
-      const int64_t first = below < 0 ? 0 : std::clamp<int64_t>(row - below, 0, cols);
-      const int64_t last = above < 0 ? cols : std::clamp<int64_t>(row + above + 1, first, cols);
-      const auto clear = [&](int64_t from, int64_t to) {
-        for (int64_t k = from; k < to; ++k)
-          CopyElements(in.dtype(), zero.raw(), ElementAt(*out, at + k), 1);
-      };
-      clear(0, first);
-      if (out->raw() != in.raw())
-        CopyElements(in.dtype(), ElementAt(in, at + first), ElementAt(*out, at + first),
-                     last - first);
-      clear(last, cols);
-    }
-  });
+  c.pool().ParallelFor(
+      lines, 10 + 0.2 * static_cast<double>(cols), [&](int64_t begin, int64_t end) {
+        for (int64_t line = begin; line < end; ++line) {
+          const int64_t row = line % rows, at = line * cols;
+          const int64_t first = below < 0 ? 0 : std::clamp<int64_t>(row - below, 0, cols);
+          const int64_t last = above < 0 ? cols : std::clamp<int64_t>(row + above + 1, first, cols);
+          ClearElements(*out, at, first);
+          if (out->raw() != in.raw())
+            CopyElements(in.dtype(), ElementAt(in, at + first), ElementAt(*out, at + first),
+                         last - first);
+          ClearElements(*out, at + last, cols - last);
+        }
+      });
   return absl::OkStatus();
 }
 

@@ -181,7 +181,8 @@ absl::StatusOr<Kernel> MakeTensorScatter(const KernelInit& init, Combine how) {
     WEIR_ASSIGN_OR_RETURN(const Slices slices,
                           ReadSlices(c.input(1), c.input(2), in.shape(), ignore_bad));
     WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, in.shape()));
-    if (out->raw() != in.raw()) CopyElements(in.dtype(), in.raw(), out->raw(), in.num_elements());
+    if (out->raw() != in.raw())
+      CopyElements(c, in.dtype(), in.raw(), out->raw(), in.num_elements());
     combine(c.pool(), slices, c.input(2), out);
     return absl::OkStatus();
   });

@@ -188,7 +188,7 @@ absl::Status TensorSliceUpdate(KernelContext& c, const StridedSliceOptions& mask
   const Tensor& in = c.input(0);
   WEIR_ASSIGN_OR_RETURN(const ResolvedSlice slice, ReadSlice(c, 1, in.shape(), masks));
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, in.shape()));
-  if (out->raw() != in.raw()) CopyElements(in.dtype(), in.raw(), out->raw(), in.num_elements());
+  if (out->raw() != in.raw()) CopyElements(c, in.dtype(), in.raw(), out->raw(), in.num_elements());
   return AssignSlice(c, slice, c.input(4), out);
 }
 

@@ -10,6 +10,7 @@
 
 #include "weir/core/tensor/resource_handle.h"
 #include "weir/core/tensor/variant.h"
+#include "weir/kernels/lib/copy_run.h"
 #include "weir/kernels/lib/device_primitives.h"
 
 namespace weir {
@@ -161,7 +162,7 @@ class Grid {
         if (n <= 8) {
           for (int64_t k = 0; k < n; ++k) to[k] = from[k];
         } else {
-          std::memcpy(to, from, static_cast<size_t>(n) * sizeof(T));
+          CopyRun(from, to, static_cast<size_t>(n) * sizeof(T));
         }
       } else {
         std::copy_n(from, n, to);
@@ -368,8 +369,16 @@ void ClearElements(ThreadPool& pool, Tensor& t) {
         4096);
     return;
   }
+  ClearElements(t, 0, t.num_elements());
+}
+
+void ClearElements(Tensor& t, int64_t begin, int64_t count) {
+  if (IsPlain(t.dtype())) {
+    std::memset(ElementAt(t, begin), 0, static_cast<size_t>(count) * ElementSize(t.dtype()));
+    return;
+  }
   DispatchType(t.dtype(), Objects{},
-               [&]<class T>() { std::fill_n(t.data<T>(), t.num_elements(), T()); });
+               [&]<class T>() { std::fill_n(t.data<T>() + begin, count, T()); });
 }
 
 void CopyElements(const KernelContext& c, DataType dtype, const void* from, void* to,

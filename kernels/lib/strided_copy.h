@@ -48,8 +48,10 @@ void CopyElements(DataType dtype, const void* from, void* to, int64_t count);
 void FillElements(ThreadPool& pool, DataType dtype, const void* value, void* to, int64_t count);
 // Writes `count` copies of the element of `size` bytes at `value`, on the calling thread.
 void FillElements(void* to, const void* value, size_t size, int64_t count);
-// Writes zeros, false, or empty strings.
+// Write zeros, false, or empty strings: to all elements, or to `count` elements from `begin` on, on
+// the calling thread.
 void ClearElements(ThreadPool& pool, Tensor& t);
+void ClearElements(Tensor& t, int64_t begin, int64_t count);
 // The same on the kernel's device, with its threads if that is the CPU; `value` is in host memory.
 void CopyElements(const KernelContext& c, DataType dtype, const void* from, void* to,
                   int64_t count);

@@ -47,7 +47,7 @@ absl::Status AddToDense(KernelContext& c) {
   WEIR_RETURN_IF_ERROR(CheckFits(x, dense.shape()));
   WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, dense.shape()));
   if (out->raw() != dense.raw())
-    CopyElements(dense.dtype(), dense.raw(), out->raw(), dense.num_elements());
+    CopyElements(c, dense.dtype(), dense.raw(), out->raw(), dense.num_elements());
   const Dims strides = StridesOf(dense.shape());
   const T* const values = x.values.data<T>();
   for (const auto [begin, end] : CancellableBlocks(x.count())) {

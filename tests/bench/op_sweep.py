@@ -41,7 +41,6 @@ REASONS = {
     "erfinv": "scalar code",
     "igamma": "scalar code",
     "ndtri": "scalar code",
-    "roll": "bound by memory; one pass over the lines was tried and made no difference",
     "zeta": "scalar code",
 }
 
