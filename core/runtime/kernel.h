@@ -75,10 +75,17 @@ struct KernelInit {
   bool fast_algorithms = true;
   // The session's kernels; null where there is no session.
   const KernelRegistry* kernels = nullptr;
+  // For each output, whether something uses it. A kernel need not set the others. Empty if nothing
+  // is known.
+  absl::Span<const bool> used_outputs = {};
 
   // Whether input `input` is step-invariant; false if nothing is known.
   bool is_step_invariant(int input) const {
     return input < static_cast<int>(step_invariant_inputs.size()) && step_invariant_inputs[input];
+  }
+  // Whether something uses output `output`; true if nothing is known.
+  bool is_used(int output) const {
+    return output >= static_cast<int>(used_outputs.size()) || used_outputs[output];
   }
   // The former name.
   [[deprecated("use is_step_invariant")]] bool is_lasting(int input) const {

@@ -1,5 +1,6 @@
 #include "weir/kernels/array/concat_layout.h"
 
+#include "weir/kernels/array/column_parts.h"
 #include "weir/kernels/lib/arguments.h"
 #include "weir/kernels/lib/registry.h"
 #include "weir/kernels/lib/strided_copy.h"
@@ -18,15 +19,8 @@ static int64_t Product(const Shape& shape, int begin, int end) {
 
 namespace {
 
-// Copies `rows` rows of `columns` elements between matrices with the given row strides.
-void CopyColumns(const KernelContext& c, DataType dtype, int64_t rows, int64_t columns,
-                 const void* from, int64_t from_stride, void* to, int64_t to_stride) {
-  if (rows == 0 || columns == 0) return;
-  StridedCopy copy;
-  copy.AddDim(rows, from_stride, to_stride);
-  copy.AddDim(columns, 1, 1);
-  copy.Run(c, dtype, from, to);
-}
+// The elements of a tensor as those of a part, or a matrix, that is only read.
+void* Readable(const Tensor& t) { return const_cast<void*>(t.raw()); }
 
 absl::Status CheckConcat(const Tensor& first, const Tensor& t, int i, int axis) {
   if (t.rank() != first.rank()) {
@@ -77,14 +71,14 @@ namespace {
 absl::Status Concat(KernelContext& c, int first, int n, int axis_input) {
   WEIR_ASSIGN_OR_RETURN(const ConcatLayout join, ConcatLayout::Of(c, first, n, axis_input));
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, join.shape));
+  if (out->num_elements() == 0) return absl::OkStatus();
+  ColumnParts parts;
   int64_t column = 0;
   for (int i = 0; i < n; ++i) {
-    const Tensor& part = c.input(first + i);
-    const int64_t width = join.widths[i];
-    CopyColumns(c, part.dtype(), join.rows, width, part.raw(), width, ElementAt(*out, column),
-                join.row);
-    column += width;
+    if (join.widths[i] > 0) parts.push_back({Readable(c.input(first + i)), column, join.widths[i]});
+    column += join.widths[i];
   }
+  JoinColumns(c, {out->raw(), out->dtype(), join.rows, join.row}, parts);
   return absl::OkStatus();
 }
 
@@ -147,11 +141,10 @@ absl::Status Pack(KernelContext& c, int64_t named) {
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
   const int64_t rows = Product(head.shape(), 0, axis),
                 width = Product(head.shape(), axis, head.rank());
-  for (int i = 0; i < n; ++i) {
-    const Tensor& part = c.input(i);
-    CopyColumns(c, part.dtype(), rows, width, part.raw(), width, ElementAt(*out, i * width),
-                n * width);
-  }
+  if (out->num_elements() == 0) return absl::OkStatus();
+  ColumnParts parts;
+  for (int i = 0; i < n; ++i) parts.push_back({Readable(c.input(i)), i * width, width});
+  JoinColumns(c, {out->raw(), out->dtype(), rows, n * width}, parts);
   return absl::OkStatus();
 }
 
@@ -162,33 +155,55 @@ absl::StatusOr<Kernel> MakePack(const KernelInit& init) {
 
 // ---- splitting
 
-// Output i is columns [begin, begin + columns) of the input, a matrix of `rows` rows of `row`
-// elements.
-absl::Status OutputColumns(KernelContext& c, int i, const Tensor& in, int64_t rows, int64_t row,
-                           int64_t begin, int64_t columns, const Shape& shape) {
-  if (rows == 1 && shape.num_elements() > 0) return OutputRun(c, i, in, begin, shape);
-  WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(i, shape));
-  CopyColumns(c, in.dtype(), rows, columns, ElementAt(in, begin), row, out->raw(), columns);
-  return absl::OkStatus();
+// The outputs of a split: columns of a matrix of `rows` rows of `row` elements, which is `in`.
+class Splitter {
+ public:
+  Splitter(KernelContext& c, const Tensor& in, int64_t rows, int64_t row)
+      : c_(c), in_(in), rows_(rows), row_(row) {}
+
+  // Output i is columns [begin, begin + width).
+  absl::Status Add(int i, int64_t begin, int64_t width, const Shape& shape) {
+    if (rows_ == 1 && width > 0) return OutputRun(c_, i, in_, begin, shape);
+    WEIR_ASSIGN_OR_RETURN(Tensor * out, c_.AllocateOutput(i, shape));
+    if (rows_ > 0 && width > 0) parts_.push_back({out->raw(), begin, width});
+    return absl::OkStatus();
+  }
+  // Writes the outputs.
+  void Run() { SplitColumns(c_, {Readable(in_), in_.dtype(), rows_, row_}, parts_); }
+
+ private:
+  KernelContext& c_;
+  const Tensor& in_;
+  const int64_t rows_, row_;
+  ColumnParts parts_;
+};
+
+// Which outputs a kernel computes: those that something uses.
+using Needed = std::vector<bool>;
+Needed NeededOutputs(const KernelInit& init) {
+  Needed needed;
+  for (int i = 0; i < init.node.num_outputs(); ++i) needed.push_back(init.is_used(i));
+  return needed;
 }
 
 absl::Status SplitInto(KernelContext& c, const Tensor& in, int axis,
-                       absl::Span<const int64_t> sizes) {
+                       absl::Span<const int64_t> sizes, const Needed& needed) {
   const int64_t rows = Product(in.shape(), 0, axis), row = Product(in.shape(), axis, in.rank());
   const int64_t tail = Product(in.shape(), axis + 1, in.rank());
+  Splitter splitter(c, in, rows, row);
   int64_t column = 0;
   for (size_t i = 0; i < sizes.size(); ++i) {
     Shape shape = in.shape();
     shape.set_dim(axis, sizes[i]);
     const int64_t width = sizes[i] * tail;
-    WEIR_RETURN_IF_ERROR(
-        OutputColumns(c, static_cast<int>(i), in, rows, row, column, width, shape));
+    if (needed[i]) WEIR_RETURN_IF_ERROR(splitter.Add(static_cast<int>(i), column, width, shape));
     column += width;
   }
+  splitter.Run();
   return absl::OkStatus();
 }
 
-absl::Status Split(KernelContext& c) {
+absl::Status Split(KernelContext& c, const Needed& needed) {
   WEIR_ASSIGN_OR_RETURN(const int64_t named, ReadInt(c.input(0), "split_dim"));
   const Tensor& in = c.input(1);
   WEIR_ASSIGN_OR_RETURN(const int axis, ReadAxis(named, in.rank()));
@@ -199,10 +214,10 @@ absl::Status Split(KernelContext& c) {
         axis, " (size = ", in.dim(axis), ") and num_split ", n);
   }
   const Dims sizes(n, in.dim(axis) / n);
-  return SplitInto(c, in, axis, sizes);
+  return SplitInto(c, in, axis, sizes, needed);
 }
 
-absl::Status SplitV(KernelContext& c) {
+absl::Status SplitV(KernelContext& c, const Needed& needed) {
   const Tensor& in = c.input(0);
   WEIR_ASSIGN_OR_RETURN(const int64_t named, ReadOneInt(c.input(2), "split_dim"));
   WEIR_ASSIGN_OR_RETURN(const int axis, ReadAxis(named, in.rank()));
@@ -230,10 +245,15 @@ absl::Status SplitV(KernelContext& c) {
                            left, " of ", in.dim(axis), " are left over");
   }
   if (open >= 0) sizes[open] = left;
-  return SplitInto(c, in, axis, sizes);
+  return SplitInto(c, in, axis, sizes, needed);
 }
 
-absl::Status Unpack(KernelContext& c, int64_t named) {
+template <absl::Status (*kRun)(KernelContext&, const Needed&)>
+absl::StatusOr<Kernel> MakeSplit(const KernelInit& init) {
+  return Kernel([needed = NeededOutputs(init)](KernelContext& c) { return kRun(c, needed); });
+}
+
+absl::Status Unpack(KernelContext& c, int64_t named, const Needed& needed) {
   const Tensor& in = c.input(0);
   WEIR_ASSIGN_OR_RETURN(const int axis, ReadAxis(named, in.rank()));
   if (in.dim(axis) != c.num_outputs()) {
@@ -244,16 +264,19 @@ absl::Status Unpack(KernelContext& c, int64_t named) {
   shape.RemoveDim(axis);
   const int64_t rows = Product(in.shape(), 0, axis),
                 width = Product(in.shape(), axis + 1, in.rank());
+  Splitter splitter(c, in, rows, width * c.num_outputs());
   for (int i = 0; i < c.num_outputs(); ++i) {
-    WEIR_RETURN_IF_ERROR(
-        OutputColumns(c, i, in, rows, width * c.num_outputs(), i * width, width, shape));
+    if (needed[i]) WEIR_RETURN_IF_ERROR(splitter.Add(i, i * width, width, shape));
   }
+  splitter.Run();
   return absl::OkStatus();
 }
 
 absl::StatusOr<Kernel> MakeUnpack(const KernelInit& init) {
   const int64_t axis = init.attr<int64_t>("axis");
-  return Kernel([axis](KernelContext& c) -> absl::Status { return Unpack(c, axis); });
+  return Kernel([axis, needed = NeededOutputs(init)](KernelContext& c) -> absl::Status {
+    return Unpack(c, axis, needed);
+  });
 }
 
 }  // namespace
@@ -263,8 +286,8 @@ void AddConcatCpu(KernelRegistry* r) {
   r->Add("ConcatV2", kCpu, MakeConcat).HostArgs({"axis"});
   r->Add("ConcatOffset", kCpu, ConcatOffset).HostArgs({"concat_dim", "shape", "offset"});
   r->Add("Pack", kCpu, MakePack);
-  r->Add("Split", kCpu, Split).HostArgs({"split_dim"});
-  r->Add("SplitV", kCpu, SplitV).HostArgs({"size_splits", "split_dim"});
+  r->Add("Split", kCpu, MakeSplit<Split>).HostArgs({"split_dim"});
+  r->Add("SplitV", kCpu, MakeSplit<SplitV>).HostArgs({"size_splits", "split_dim"});
   r->Add("Unpack", kCpu, MakeUnpack);
 }
 

@@ -38,6 +38,20 @@ double CostByBytes(const PlanNode& n, absl::Span<const Shape> inputs) {
   return kNsPerNode + kNsPerByte * bytes;
 }
 
+// Returns, by node, which outputs of a node with several of them are used.
+std::vector<PlanGraph::Flags> UsedOutputs(PlanGraph& plan) {
+  std::vector<PlanGraph::Flags> used(plan.nodes.size());
+  for (size_t i = 0; i < plan.nodes.size(); ++i) {
+    const PlanNode& n = plan.nodes[i];
+    if (n.kind == PlanNode::Kind::kOp && n.num_outputs() > 1)
+      used[i].assign(n.num_outputs(), false);
+  }
+  plan.ForEachUse([&](const PlanValue& v) {
+    if (v.node >= 0 && !used[v.node].empty()) used[v.node][v.output] = true;
+  });
+  return used;
+}
+
 }  // namespace
 
 bool CallsFunctions(const OpSpec& op) {
@@ -74,10 +88,11 @@ absl::InlinedVector<Shape, 4> InputShapesOf(const PlanGraph& plan, const PlanNod
 }
 
 absl::StatusOr<Kernel> MakeKernel(const PlanGraph& plan, const PlanNode& n,
-                                  const PlanEnvironment& env) {
+                                  const PlanEnvironment& env, absl::Span<const bool> used_outputs) {
   const absl::InlinedVector<Shape, 4> shapes = InputShapesOf(plan, n);
   const PlanGraph::Flags step_invariant = plan.StepInvariantsOf(n.inputs);
-  const KernelInit init = env.InitFor(*n.node, *n.device, shapes, step_invariant);
+  KernelInit init = env.InitFor(*n.node, *n.device, shapes, step_invariant);
+  init.used_outputs = used_outputs;
   absl::StatusOr<Kernel> kernel =
       CatchExceptions("Making the kernel", [&] { return n.def->make(init); });
   if (!kernel.ok()) return Annotate(kernel.status(), n.node->Label());
@@ -98,9 +113,11 @@ double EstimateCost(const PlanGraph& plan, const PlanNode& n, const PlanEnvironm
 }
 
 absl::Status MakeKernels(PlanGraph& plan, const PlanEnvironment& env) {
-  for (PlanNode& n : plan.nodes) {
+  const std::vector<PlanGraph::Flags> used = UsedOutputs(plan);
+  for (size_t i = 0; i < plan.nodes.size(); ++i) {
+    PlanNode& n = plan.nodes[i];
     if (n.kind != PlanNode::Kind::kOp || !n.runs() || n.has_kernel()) continue;
-    WEIR_ASSIGN_OR_RETURN(n.kernel, MakeKernel(plan, n, env));
+    WEIR_ASSIGN_OR_RETURN(n.kernel, MakeKernel(plan, n, env, used[i]));
   }
   return absl::OkStatus();
 }

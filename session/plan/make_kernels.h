@@ -30,9 +30,11 @@ bool HasEarlyKernel(const PlanNode& n, const KernelRegistry& kernels);
 // The shapes of a node's inputs as far as they are known, as kernels are told.
 absl::InlinedVector<Shape, 4> InputShapesOf(const PlanGraph& plan, const PlanNode& n);
 
-// Makes the kernel of a node on the node's device. Errors name the node.
+// Makes the kernel of a node on the node's device. Errors name the node. `used_outputs`:
+// KernelInit::used_outputs.
 absl::StatusOr<Kernel> MakeKernel(const PlanGraph& plan, const PlanNode& n,
-                                  const PlanEnvironment& env);
+                                  const PlanEnvironment& env,
+                                  absl::Span<const bool> used_outputs = {});
 // Makes the CPU's kernel of a node of a graph, without knowledge of its inputs.
 absl::StatusOr<Kernel> MakeHostKernel(const KernelDef& def, const Node& node,
                                       absl::Span<const Shape> input_shapes,

@@ -77,8 +77,9 @@ struct SessionOptions {
 struct NodeTrace {
   // An input or output of the node.
   struct Value {
-    DataType dtype = DT_INVALID;  // DT_INVALID: the dead output of a branch not taken
-    Shape shape;                  // as computed
+    // DT_INVALID: the dead output of a branch not taken, or an output that nothing uses.
+    DataType dtype = DT_INVALID;
+    Shape shape;  // as computed
     const void* data =
         nullptr;  // address of the buffer: an output at an input's address was not copied
   };
