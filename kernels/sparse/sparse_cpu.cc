@@ -306,8 +306,13 @@ absl::Status OutputSorted(KernelContext& c, const int64_t* rows, int64_t rank,
   WEIR_ASSIGN_OR_RETURN(Tensor* const indices_out, c.AllocateOutput(0, Shape({count, rank})));
   WEIR_ASSIGN_OR_RETURN(Tensor* const values_out, c.AllocateOutput(1, Shape({count})));
   const std::vector<int64_t> order = SortedOrder(rows, count, rank);
-  for (int64_t i = 0; i < count; ++i)
-    std::copy_n(rows + order[i] * rank, rank, indices_out->data<int64_t>() + i * rank);
+  int64_t* to = indices_out->data<int64_t>();
+  for (const auto [begin, end] : CancellableBlocks(count)) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t* const row = rows + order[i] * rank;
+      for (int64_t d = 0; d < rank; ++d) *to++ = row[d];
+    }
+  }
   GatherElements(values, order, *values_out);
   return absl::OkStatus();
 }

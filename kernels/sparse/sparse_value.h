@@ -42,7 +42,12 @@ absl::Status CheckBounds(const SparseValue& x);
 absl::Status CheckSameDims(const SparseValue& a, const SparseValue& b);
 
 // Compares two rows of indices. Returns a negative number, zero or a positive number.
-int CompareRows(const int64_t* a, const int64_t* b, int64_t rank);
+inline int CompareRows(const int64_t* a, const int64_t* b, int64_t rank) {
+  for (int64_t d = 0; d < rank; ++d) {
+    if (a[d] != b[d]) return a[d] < b[d] ? -1 : 1;
+  }
+  return 0;
+}
 // Returns the sorted order of rows of `rank` indices; the sort is stable.
 std::vector<int64_t> SortedOrder(const int64_t* rows, int64_t count, int64_t rank);
 
