@@ -107,6 +107,7 @@ struct ScalarMath {
   WEIR_HD static T Asin(T x) { return std::asin(x); }
   WEIR_HD static T Acos(T x) { return std::acos(x); }
   WEIR_HD static T Atan(T x) { return std::atan(x); }
+  WEIR_HD static T Atan2(T y, T x) { return std::atan2(y, x); }
   WEIR_HD static T Sinh(T x) { return std::sinh(x); }
   WEIR_HD static T Cosh(T x) { return std::cosh(x); }
   WEIR_HD static T Tanh(T x) { return std::tanh(x); }

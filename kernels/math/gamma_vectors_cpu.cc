@@ -1,4 +1,4 @@
-#include "weir/kernels/math/gamma_vectors.h"
+#include "weir/kernels/math/special_vectors.h"
 
 #include <cmath>
 #include <limits>
@@ -34,11 +34,7 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 #include "weir/kernels/lib/vector_math-inl.h"
 
-#include "weir/kernels/lib/partial_vectors-inl.h"
-
-using D = hn::ScalableTag<double>;
-using V = hn::Vec<D>;
-using M = VectorMath<D>;
+#include "weir/kernels/math/wide_vectors-inl.h"
 
 // Where psi's series with seven terms has the digits of a double.
 constexpr double kLargeForDigamma = 10;
@@ -97,29 +93,10 @@ struct LgammaOfVector {
   }
 };
 
-// Floats are computed in doubles. The tail is one more vector, padded with ones.
-template <class F, class T>
-void WideVectorLoop(const UnaryLoop&, const void* xs, void* ys, int64_t n, double) {
-  const hn::Rebind<T, D> d;
-  const T* x = static_cast<const T*>(xs);
-  T* y = static_cast<T*>(ys);
-  const auto apply = [d](hn::Vec<hn::Rebind<T, D>> v) HWY_ATTR {
-    if constexpr (std::is_same_v<T, double>) {
-      return F::Apply(v);
-    } else {
-      return hn::DemoteTo(d, F::Apply(hn::PromoteTo(D(), v)));
-    }
-  };
-  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-  int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) hn::StoreU(apply(hn::LoadU(d, x + i)), d, y + i);
-  if (i < n) StorePartial(d, apply(LoadPartial(d, x + i, n - i, T(1))), y + i, n - i);
-}
-
-void AddVectors(LoopRegistry* t) {
-  t->AddUnary("Digamma", DT_FLOAT, DT_FLOAT, WideVectorLoop<DigammaOfVector, float>, 5);
-  t->AddUnary("Digamma", DT_DOUBLE, DT_DOUBLE, WideVectorLoop<DigammaOfVector, double>, 5);
-  t->AddUnary("Lgamma", DT_FLOAT, DT_FLOAT, WideVectorLoop<LgammaOfVector, float>, 5);
+void AddGammaLoopsOfTarget(LoopRegistry* t) {
+  t->AddUnary("Digamma", DT_FLOAT, DT_FLOAT, WideUnaryLoop<DigammaOfVector, float>, 5);
+  t->AddUnary("Digamma", DT_DOUBLE, DT_DOUBLE, WideUnaryLoop<DigammaOfVector, double>, 5);
+  t->AddUnary("Lgamma", DT_FLOAT, DT_FLOAT, WideUnaryLoop<LgammaOfVector, float>, 5);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -129,10 +106,10 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace weir {
 namespace {
-HWY_EXPORT(AddVectors);
+HWY_EXPORT(AddGammaLoopsOfTarget);
 }  // namespace
 
-void AddGammaVectors(LoopRegistry* t) { HWY_DYNAMIC_DISPATCH(AddVectors)(t); }
+void AddGammaVectors(LoopRegistry* t) { HWY_DYNAMIC_DISPATCH(AddGammaLoopsOfTarget)(t); }
 
 }  // namespace weir
 #endif  // HWY_ONCE

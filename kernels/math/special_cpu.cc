@@ -3,11 +3,11 @@
 #include "weir/kernels/math/bessel.h"
 #include "weir/kernels/math/elementwise_kernels.h"
 #include "weir/kernels/math/elementwise_loops.h"
-#include "weir/kernels/math/gamma_vectors.h"
 #include "weir/kernels/math/special_functions.h"
+#include "weir/kernels/math/special_vectors.h"
 
-// Functions that are computed one element at a time, in double: gamma functions (as far as
-// gamma_vectors_cpu.cc has none), quantiles, Bessel functions, integrals.
+// Functions that are computed one element at a time, in double: Bessel functions, integrals, and
+// gamma functions as far as special_vectors.h has none.
 namespace weir {
 
 namespace {
@@ -47,8 +47,6 @@ void NextAfterLoop(const BinaryLoop&, const void* xs, const void* ys, void* zs, 
   for (int64_t i = 0; i < n; ++i) z[i] = std::nextafter(x[i], y[i]);
 }
 
-double Atan2(double y, double x) { return std::atan2(y, x); }
-
 void AddBesselLoops(LoopRegistry* t) {
   AddUnary<BesselI0>(t, "BesselI0", 60);
   AddUnary<BesselI1>(t, "BesselI1", 60);
@@ -83,9 +81,9 @@ void AddSpecialLoops(LoopRegistry* t) {
   AddUnary<Spence>(t, "Spence", 40);
   t->AddBinary("NextAfter", DT_FLOAT, DT_FLOAT, NextAfterLoop<float>, 5);
   t->AddBinary("NextAfter", DT_DOUBLE, DT_DOUBLE, NextAfterLoop<double>, 5);
-  AddUnary<Erfinv>(t, "Erfinv", 150);
-  AddUnary<Ndtri>(t, "Ndtri", 150);
-  AddBinary<Atan2>(t, "Atan2", 20, /*narrow=*/true);
+  AddQuantileVectors(t);
+  internal::WidenUnary(t, "Erfinv", NarrowFloats());
+  internal::WidenUnary(t, "Ndtri", NarrowFloats());
   AddBinary<Igamma>(t, "Igamma", 300, /*narrow=*/true);
   AddBinary<Igammac>(t, "Igammac", 300, /*narrow=*/true);
   AddBinary<IgammaGradA>(t, "IgammaGradA", 500, /*narrow=*/false);

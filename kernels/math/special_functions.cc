@@ -6,8 +6,7 @@
 // Sources: Abramowitz and Stegun, Handbook of Mathematical Functions: 6.3.6 and 6.3.18 (digamma's
 // recurrence and asymptotic series), 6.4.10 (polygamma by zeta), 6.5.29 (the series of the
 // incomplete gamma function), 6.5.31 (its continued fraction, evaluated by Lentz's method); the
-// zeta function by Euler-Maclaurin summation, 23.1.30 with 23.2. Quantiles of the normal
-// distribution: the start from A&S 26.2.23, then Halley's iteration on erfc.
+// zeta function by Euler-Maclaurin summation, 23.1.30 with 23.2.
 namespace weir {
 
 namespace {
@@ -156,44 +155,6 @@ double IgammaGradA(double a, double x) {
     if (n > x && std::abs(add) < largest * kEpsilon * 1e-2) break;
   }
   return sum;
-}
-
-double Ndtri(double p) {
-  if (!(p >= 0 && p <= 1)) return kNan;
-  if (p == 0) return -kInf;
-  if (p == 1) return kInf;
-  const double tail = std::min(p, 1 - p);
-  const double t = std::sqrt(-2 * std::log(tail));
-  double x = -(t - (2.515517 + t * (0.802853 + t * 0.010328)) /
-                       (1 + t * (1.432788 + t * (0.189269 + t * 0.001308))));
-  // f(x) = cdf(x) - tail, f'' / f' = -x.
-  for (int i = 0; i < 4; ++i) {
-    const double error = 0.5 * std::erfc(-x * M_SQRT1_2) - tail;
-    const double newton = error * std::sqrt(2 * M_PI) * std::exp(0.5 * x * x);
-    const double step = newton / (1 + 0.5 * x * newton);
-    x -= step;
-    if (std::abs(step) <= std::abs(x) * kEpsilon) break;
-  }
-  return p < 0.5 ? x : -x;
-}
-
-double Erfinv(double y) {
-  if (!(y >= -1 && y <= 1)) return kNan;
-  if (y == 1) return kInf;
-  if (y == -1) return -kInf;
-  const double magnitude = std::abs(y);
-  // Near 0 the quantile of (1 + y) / 2 would lose digits, so there the iteration runs on erf
-  // itself.
-  double x =
-      magnitude < 0.5 ? magnitude * 0.886226925452758 : Ndtri((1 - magnitude) / 2) * -M_SQRT1_2;
-  for (int i = 0; i < 6; ++i) {
-    const double error = magnitude < 0.5 ? std::erf(x) - magnitude : (1 - magnitude) - std::erfc(x);
-    const double newton = error / (1.1283791670955126 * std::exp(-x * x));
-    const double step = newton / (1 + x * newton);
-    x -= step;
-    if (std::abs(step) <= x * kEpsilon) break;
-  }
-  return std::copysign(x, y);
 }
 
 }  // namespace weir

@@ -18,10 +18,6 @@ double Polygamma(double n, double x);
 double Igamma(double a, double x);
 double Igammac(double a, double x);
 double IgammaGradA(double a, double x);
-// The x at which the standard normal distribution function is p: -inf at 0, inf at 1.
-double Ndtri(double p);
-// The inverse of erf on [-1, 1].
-double Erfinv(double y);
 
 }  // namespace weir
 

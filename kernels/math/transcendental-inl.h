@@ -179,6 +179,15 @@ struct Erfc : Functor {
 
 // ---- two arguments
 
+struct Atan2 : Functor {
+  static constexpr char kOp[] = "Atan2";
+  static constexpr double kCost = 0.8;
+  using Types = Floats;
+  template <class M>
+  WEIR_HD static typename M::V Apply(typename M::V y, typename M::V x) {
+    return M::Atan2(y, x);
+  }
+};
 struct Xlogy : Functor {
   static constexpr char kOp[] = "Xlogy";
   static constexpr bool kRoundsSteps = true;
@@ -202,4 +211,4 @@ struct Xlog1py : Functor {
 
 using UnaryTranscendentals = Functors<Exp, Expm1, Log, Log1p, Sin, Cos, Tan, Asin, Acos, Atan, Sinh,
                                       Cosh, Tanh, Asinh, Acosh, Atanh, Sigmoid, Erf, Erfc>;
-using BinaryTranscendentals = Functors<Xlogy, Xlog1py>;
+using BinaryTranscendentals = Functors<Atan2, Xlogy, Xlog1py>;
