@@ -20,8 +20,10 @@ namespace weir {
 template <class I, class F>
 WEIR_HD I TruncateLikeX86(F x) {
   constexpr F kLow = static_cast<F>(std::numeric_limits<I>::min());
-  // -low is 2^31 or 2^63, the smallest value out of range; NaN fails both comparisons.
-  return x >= kLow && x < -kLow ? static_cast<I>(x) : std::numeric_limits<I>::min();
+  // -low is 2^31 or 2^63, the smallest value out of range; NaN fails both comparisons. The choice
+  // is between numbers, not between conversions, so that loops can be vectorized.
+  const bool fits = (x >= kLow) & (x < -kLow);
+  return static_cast<I>(fits ? x : kLow);
 }
 
 template <class To, class From>

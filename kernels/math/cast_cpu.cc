@@ -4,10 +4,10 @@
 #include <cstring>
 #include <limits>
 
+#include "weir/kernels/lib/blocks.h"
 #include "weir/kernels/lib/narrow_floats.h"
 #include "weir/kernels/lib/registry.h"
 #include "weir/kernels/math/cast.h"
-#include "weir/kernels/math/elementwise_kernels.h"
 
 // Conversions between all numeric types. 16-bit floats are converted through float, so that the
 // full matrix of conversions covers 13 types, not 15.

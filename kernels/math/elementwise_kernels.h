@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "weir/core/tensor/dtype.h"
+#include "weir/kernels/lib/blocks.h"
 #include "weir/kernels/lib/scalar_math.h"
 #include "weir/kernels/math/elementwise_loops.h"
 #include "weir/kernels/math/functor.h"
@@ -11,20 +12,6 @@
 // Scalar loops for functors, and registry entries for the types without explicit vectorization. The
 // compiler vectorizes the simple ones.
 namespace weir {
-
-// Calls fn(i) for every i in [0, n); fn may access only elements i. Runs in blocks of constant
-// length: GCC at -O2 vectorizes no other loop (a comparison of floats takes 0.1 ns per element
-// instead of 0.46).
-template <class Fn>
-void ForEachInBlocks(int64_t n, Fn fn) {
-  constexpr int64_t kBlock = 64;
-  int64_t i = 0;
-  for (; i + kBlock <= n; i += kBlock) {
-#pragma GCC ivdep
-    for (int64_t k = 0; k < kBlock; ++k) fn(i + k);
-  }
-  for (; i < n; ++i) fn(i);
-}
 
 template <class F, class T>
 void UnaryScalarLoop(const UnaryLoop&, const void* xs, void* ys, int64_t n, double) {
