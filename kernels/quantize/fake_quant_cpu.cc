@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "weir/kernels/lib/arguments.h"
+#include "weir/kernels/quantize/fake_quant_loops.h"
 #include "weir/kernels/quantize/quantize.h"
 
 // Simulates quantization for quantization-aware training: float in, float out. Source: Jacob et
@@ -28,36 +29,21 @@ struct Levels {
   }
 };
 
-// The range, nudged so that 0 is a quantization point.
-struct Nudged {
-  bool empty = false;  // min and max are 0: all results are 0, all gradients pass
-  float min = 0, max = 0, scale = 0, inverse = 0, zero = 0;
-
-  Nudged(const Levels& levels, float wanted_min, float wanted_max) {
-    empty = wanted_min == 0 && wanted_max == 0;
-    scale = (wanted_max - wanted_min) / (levels.high - levels.low);
-    inverse = (levels.high - levels.low) / (wanted_max - wanted_min);
-    const float exact = levels.low - wanted_min / scale;
-    const float point = !(exact >= levels.low) ? levels.low
-                        : exact > levels.high  ? levels.high
-                                               : std::round(exact);
-    min = (levels.low - point) * scale;
-    max = (levels.high - point) * scale;
-    zero = std::floor(-min * inverse + 0.5f);
-  }
-
-  float Clamp(float x) const { return std::max(std::min(x, max), min); }
-  float Round(float x) const {
-    if (empty) return 0;
-    return std::floor((Clamp(x) - min) * inverse - zero + 0.5f) * scale;
-  }
-  // The same except for rounding of the last bit: FakeQuantWithMinMaxVars divides.
-  float RoundByDivision(float x) const {
-    if (empty) return 0;
-    return std::floor((Clamp(x) - min) / scale - zero + 0.5f) * scale;
-  }
-  bool Contains(float x) const { return empty || (x >= min && x <= max); }
-};
+// Returns the range, nudged so that 0 is a quantization point.
+FakeQuantRange Nudge(const Levels& levels, float wanted_min, float wanted_max) {
+  FakeQuantRange r;
+  r.empty = wanted_min == 0 && wanted_max == 0;
+  r.scale = (wanted_max - wanted_min) / (levels.high - levels.low);
+  r.inverse = (levels.high - levels.low) / (wanted_max - wanted_min);
+  const float exact = levels.low - wanted_min / r.scale;
+  const float point = !(exact >= levels.low) ? levels.low
+                      : exact > levels.high  ? levels.high
+                                             : std::round(exact);
+  r.min = (levels.low - point) * r.scale;
+  r.max = (levels.high - point) * r.scale;
+  r.zero = std::floor(-r.min * r.inverse + 0.5f);
+  return r;
+}
 
 // An op variant: the source of the range, and whether there is one range per channel (the last
 // dimension).
@@ -67,9 +53,9 @@ struct Form {
   float min = 0, max = 0;  // without range inputs
 };
 
-absl::StatusOr<std::vector<Nudged>> ReadRanges(const KernelContext& c, const Form& form, int first,
-                                               int64_t channels) {
-  if (!form.range_inputs) return std::vector<Nudged>{Nudged(form.levels, form.min, form.max)};
+absl::StatusOr<FakeQuantRanges> ReadRanges(const KernelContext& c, const Form& form, int first,
+                                           int64_t channels) {
+  if (!form.range_inputs) return FakeQuantRanges({Nudge(form.levels, form.min, form.max)});
   const Shape shape = form.per_channel ? Shape({channels}) : Shape();
   const char* const names[] = {"min", "max"};
   for (int k = 0; k < 2; ++k) {
@@ -83,59 +69,78 @@ absl::StatusOr<std::vector<Nudged>> ReadRanges(const KernelContext& c, const For
                              t.num_elements());
     }
   }
-  std::vector<Nudged> ranges;
+  std::vector<FakeQuantRange> ranges;
   for (int64_t i = 0; i < channels; ++i) {
-    ranges.emplace_back(form.levels, c.input_data<float>(first)[i],
-                        c.input_data<float>(first + 1)[i]);
+    ranges.push_back(
+        Nudge(form.levels, c.input_data<float>(first)[i], c.input_data<float>(first + 1)[i]));
   }
-  return ranges;
+  return FakeQuantRanges(ranges);
 }
 
-absl::StatusOr<Channels> ChannelsOf(const Shape& shape, const Form& form) {
-  if (!form.per_channel) return Channels::Along(shape, -1);
+// One channel, or as many as the last dimension has.
+absl::StatusOr<int64_t> CountChannels(const Shape& shape, const Form& form) {
+  if (!form.per_channel) return 1;
   if (shape.rank() < 1) return InvalidArgument("inputs must have at least rank 1, is a scalar");
-  return Channels::Along(shape, shape.rank() - 1);
+  return shape.dim(shape.rank() - 1);
 }
 
 absl::Status RunRound(KernelContext& c, const Form& form) {
   const Tensor& x = c.input(0);
-  WEIR_ASSIGN_OR_RETURN(const Channels channels, ChannelsOf(x.shape(), form));
-  WEIR_ASSIGN_OR_RETURN(const std::vector<Nudged> ranges, ReadRanges(c, form, 1, channels.count));
+  WEIR_ASSIGN_OR_RETURN(const int64_t channels, CountChannels(x.shape(), form));
+  WEIR_ASSIGN_OR_RETURN(const FakeQuantRanges ranges, ReadRanges(c, form, 1, channels));
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, x.shape()));
-  const float* const from = x.data<float>();
-  float* const to = out->data<float>();
   const bool divides = form.range_inputs && !form.per_channel;
-  channels.ForEach(c.pool(), 4, [&](int64_t i, int64_t channel) {
-    const Nudged& range = ranges[channel];
-    to[i] = divides ? range.RoundByDivision(from[i]) : range.Round(from[i]);
-  });
+  c.pool().ParallelFor(
+      x.num_elements(), 0.3,
+      [&](int64_t begin, int64_t end) {
+        RoundToPoints(ranges, divides, x.data<float>(), out->data<float>(), begin, end);
+      },
+      64);
   return absl::OkStatus();
+}
+
+// The gradients of the ranges' ends: sums in double, of blocks that depend on the size alone. Each
+// adds as many numbers at a time as a period has.
+std::vector<double> SumOutOfRange(ThreadPool& pool, const FakeQuantRanges& ranges, const float* dy,
+                                  const float* x, int64_t n) {
+  constexpr int64_t kMostBlocks = 64, kLeastElements = 16384;
+  const int64_t period = ranges.period(), channels = ranges.channels();
+  const int64_t periods = (n + period - 1) / period;
+  const int64_t block = period * std::max((periods + kMostBlocks - 1) / kMostBlocks,
+                                          (kLeastElements + period - 1) / period);
+  const int64_t blocks = (n + block - 1) / block;
+  std::vector<double> partial(2 * period * blocks), sums(2 * channels);
+  pool.ParallelFor(blocks, 0.4 * static_cast<double>(block), [&](int64_t first, int64_t last) {
+    for (int64_t b = first; b < last; ++b) {
+      double* const below = partial.data() + 2 * period * b;
+      AddOutOfRange(ranges, dy, x, b * block, std::min(n, (b + 1) * block), below, below + period);
+    }
+  });
+  for (int64_t b = 0; b < 2 * blocks; ++b) {
+    double* const to = sums.data() + b % 2 * channels;
+    for (int64_t i = 0; i < period; ++i) to[i % channels] += partial[b * period + i];
+  }
+  return sums;
 }
 
 absl::Status RunGrad(KernelContext& c, const Form& form) {
   const Tensor &dy = c.input(0), &x = c.input(1);
   if (dy.shape() != x.shape()) return InvalidArgument("gradient and input must be the same size");
-  WEIR_ASSIGN_OR_RETURN(const Channels channels, ChannelsOf(x.shape(), form));
-  WEIR_ASSIGN_OR_RETURN(const std::vector<Nudged> ranges, ReadRanges(c, form, 2, channels.count));
+  WEIR_ASSIGN_OR_RETURN(const int64_t channels, CountChannels(x.shape(), form));
+  WEIR_ASSIGN_OR_RETURN(const FakeQuantRanges ranges, ReadRanges(c, form, 2, channels));
   WEIR_ASSIGN_OR_RETURN(Tensor * dx, c.AllocateOutput(0, x.shape()));
-  const float *d = dy.data<float>(), *from = x.data<float>();
-  float* const to = dx->data<float>();
-  channels.ForEach(c.pool(), 2, [&](int64_t i, int64_t channel) {
-    to[i] = ranges[channel].Contains(from[i]) ? d[i] : d[i] * 0;
-  });
+  const float *const d = dy.data<float>(), *const from = x.data<float>();
+  c.pool().ParallelFor(
+      x.num_elements(), 0.3,
+      [&](int64_t begin, int64_t end) {
+        PassInRange(ranges, d, from, dx->data<float>(), begin, end);
+      },
+      64);
   if (!form.range_inputs) return absl::OkStatus();
-  std::vector<double> below(channels.count), above(channels.count);
-  for (int64_t i = 0; i < x.num_elements(); ++i) {
-    const int64_t channel = i / channels.inner % channels.count;
-    const Nudged& range = ranges[channel];
-    if (range.empty) continue;
-    if (from[i] < range.min) below[channel] += d[i];
-    if (from[i] > range.max) above[channel] += d[i];
-  }
+  const std::vector<double> sums = SumOutOfRange(c.pool(), ranges, d, from, x.num_elements());
   for (int k = 0; k < 2; ++k) {
     WEIR_ASSIGN_OR_RETURN(Tensor * end, c.AllocateOutput(1 + k, c.input(2 + k).shape()));
-    const std::vector<double>& sums = k == 0 ? below : above;
-    std::copy(sums.begin(), sums.end(), end->data<float>());
+    std::copy_n(sums.begin() + k * channels, channels, end->data<float>());
   }
   return absl::OkStatus();
 }
