@@ -28,14 +28,23 @@ struct Channels {
     return c;
   }
 
-  // Calls fn(element, channel) for every element; `cost` is in nanoseconds per element.
+  // Calls fn(begin, end, channel) for elements [begin, end) of one channel, until all are done;
+  // `cost` is in nanoseconds per element.
   template <class F>
-  void ForEach(ThreadPool& pool, double cost, const F& fn) const {
+  void ForEachRun(ThreadPool& pool, double cost, const F& fn) const {
     pool.ParallelFor(outer * count * inner, cost, [&](int64_t begin, int64_t end) {
       while (begin < end) {
         const int64_t row = begin / inner, stop = std::min(end, (row + 1) * inner);
-        for (; begin < stop; ++begin) fn(begin, row % count);
+        fn(begin, stop, row % count);
+        begin = stop;
       }
+    });
+  }
+  // Calls fn(element, channel) for every element.
+  template <class F>
+  void ForEach(ThreadPool& pool, double cost, const F& fn) const {
+    ForEachRun(pool, cost, [&](int64_t begin, int64_t end, int64_t channel) {
+      for (; begin < end; ++begin) fn(begin, channel);
     });
   }
 };

@@ -1,9 +1,11 @@
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <vector>
 
 #include "weir/kernels/lib/arguments.h"
+#include "weir/kernels/lib/blocks.h"
 #include "weir/kernels/lib/registry.h"
 #include "weir/kernels/quantize/quantize.h"
 
@@ -42,16 +44,45 @@ absl::StatusOr<Mode> ParseMode(const std::string& mode) {
                          "'");
 }
 
+// Returns condition ? a : b without a branch. GCC takes chains of conditional expressions apart
+// into jumps, which keep a loop from being vectorized.
+float Choose(bool condition, float a, float b) {
+  const uint32_t mask = -static_cast<uint32_t>(condition);
+  return std::bit_cast<float>((std::bit_cast<uint32_t>(a) & mask) |
+                              (std::bit_cast<uint32_t>(b) & ~mask));
+}
+
 // Truncates as processors do: a number that does not fit 32 bits (or is NaN) becomes the smallest
 // integer. Other numbers keep their low bits; signed types of 8 and 16 bits take the nearest
 // integer.
 template <class T>
 T Truncate(float x) {
-  const bool fits = x >= -2147483648.0f && x < 2147483648.0f;
-  const int32_t i = fits ? static_cast<int32_t>(x) : std::numeric_limits<int32_t>::min();
+  const bool fits = (x >= -2147483648.0f) & (x < 2147483648.0f);
+  const int32_t i = static_cast<int32_t>(Choose(fits, x, -2147483648.0f));
   if constexpr (std::is_signed_v<Word<T>> && sizeof(T) < 4)
     return {static_cast<Word<T>>(std::clamp<int32_t>(i, Limits<T>::min(), Limits<T>::max()))};
   return {static_cast<Word<T>>(i)};
+}
+
+// NaN stays.
+float Clamp(float x, float low, float high) {
+  const float bounded = Choose(high < x, high, x);
+  return Choose(bounded < low, low, bounded);
+}
+
+// Round to integers, halves away from zero or to even, in steps that loops can be vectorized with,
+// unlike std::round and std::nearbyint. From 2^23 on every float is an integer. The largest number
+// below 1/2 moves halves past the next integer and no other number, as the sum rounds to even.
+constexpr float kAllIntegers = 0x1p23f;
+float Round(float x) {
+  const bool is_small = std::abs(x) < kAllIntegers;  // not NaN either
+  const float moved = x + std::copysign(0x1.fffffep-2f, x);
+  const float whole = static_cast<float>(static_cast<int32_t>(Choose(is_small, moved, 0)));
+  return Choose(is_small, whole, x);
+}
+float RoundHalfToEven(float x) {
+  const float shift = std::copysign(kAllIntegers, x), rounded = (x + shift) - shift;
+  return Choose(std::abs(x) < kAllIntegers, rounded, x);
 }
 
 // The effective range of one channel, and the scale and offset that follow from it.
@@ -95,38 +126,43 @@ absl::StatusOr<Range> RangeOf(const QuantizeOptions& o, float min, float max) {
 template <class T>
 void QuantizeAll(ThreadPool& pool, const QuantizeOptions& o, const Channels& channels,
                  const std::vector<Range>& ranges, const float* x, T* out) {
-  constexpr double kCost = 4;
+  constexpr double kCost = 1;
   const auto each = [&](const auto& quantize) {
-    channels.ForEach(pool, kCost, [&](int64_t i, int64_t channel) {
-      out[i] = Truncate<T>(quantize(x[i], ranges[channel]));
+    channels.ForEachRun(pool, kCost, [&](int64_t begin, int64_t end, int64_t channel) {
+      const Range range = ranges[channel];
+      const float* const from = x + begin;
+      T* const to = out + begin;
+      ForEachInBlocks(end - begin,
+                      [&](int64_t i) { to[i] = Truncate<T>(quantize(from[i], range)); });
     });
   };
-  const auto clamp = [](float v, const Range& r) { return std::max(std::min(v, r.max), r.min); };
+  const auto clamp = [](float v, const Range& r) { return Clamp(v, r.min, r.max); };
   constexpr float kLow = std::max(static_cast<float>(Limits<T>::min()), -2147483648.0f);
   constexpr float kHigh = std::min(static_cast<float>(Limits<T>::max()), 2147483520.0f);
   switch (o.mode) {
     case Mode::kMinCombined:
       return each([&](float v, const Range& r) {
         const float scaled = (clamp(v, r) - r.min) * r.scale;
-        if constexpr (std::is_signed_v<Word<T>>) return std::round(scaled - r.offset);
+        if constexpr (std::is_signed_v<Word<T>>) return Round(scaled - r.offset);
         return scaled + 0.5f;
       });
     case Mode::kMinFirst:
       // TensorFlow has a separate kernel for quint8, which does not round the range's start.
       if constexpr (std::is_same_v<T, quint8>) {
         return each([&](float v, const Range& r) {
-          const float steps = std::nearbyint((v - r.min) * r.scale);
-          return steps < kHigh ? std::max(steps, kLow) : kHigh;
+          const float steps = RoundHalfToEven((v - r.min) * r.scale);
+          return Choose(steps < kHigh, Choose(steps < kLow, kLow, steps), kHigh);
         });
       }
       return each([&](float v, const Range& r) {
-        return std::min(std::max(std::round(v * r.scale) - r.offset, kLow), kHigh);
+        return Clamp(Round(v * r.scale) - r.offset, kLow, kHigh);
       });
     case Mode::kScaled:
-      return each([&](float v, const Range& r) {
-        const float scaled = clamp(v, r) * r.scale;
-        return o.half_to_even ? std::nearbyint(scaled) : std::round(scaled);
-      });
+      if (o.half_to_even) {
+        return each(
+            [&](float v, const Range& r) { return RoundHalfToEven(clamp(v, r) * r.scale); });
+      }
+      return each([&](float v, const Range& r) { return Round(clamp(v, r) * r.scale); });
   }
 }
 
@@ -231,9 +267,13 @@ absl::Status RunDequantize(KernelContext& c, const QuantizeOptions& o) {
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, x.shape()));
   const T* const from = x.data<T>();
   const auto fill = [&](auto* to) {
-    channels.ForEach(c.pool(), 2, [&](int64_t i, int64_t channel) {
-      const AffineMap& map = maps[channel];
-      to[i] = (static_cast<float>(from[i].value) + map.before) * map.scale + map.after;
+    channels.ForEachRun(c.pool(), 0.5, [&](int64_t begin, int64_t end, int64_t channel) {
+      const AffineMap map = maps[channel];
+      const T* const in = from + begin;
+      auto* const result = to + begin;
+      ForEachInBlocks(end - begin, [&](int64_t i) {
+        result[i] = (static_cast<float>(in[i].value) + map.before) * map.scale + map.after;
+      });
     });
   };
   if (out->dtype() == DT_BFLOAT16) {
