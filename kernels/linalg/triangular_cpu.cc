@@ -2,16 +2,32 @@
 
 #include "weir/kernels/lib/broadcast.h"
 #include "weir/kernels/lib/registry.h"
+#include "weir/kernels/linalg/blas.h"
 #include "weir/kernels/linalg/linalg.h"
 
 // Linear systems with a triangular matrix, given in full or as its bands. The outer dimensions of
-// the matrices and the right-hand sides broadcast.
+// the matrices and the right-hand sides broadcast. The columns of a right-hand side are
+// independent: they are solved in panels, on several threads, in place in the result, whose rows
+// are those that vectors run along.
 namespace weir {
 
 namespace {
 
 struct Options {
   bool lower, adjoint;
+};
+
+// Columns [first, first + count) of n x k right-hand sides `b` and of their solutions `x`.
+template <class T>
+struct Panel {
+  static constexpr int64_t kWidth = 128;
+
+  const T* b;
+  T* x;
+  int64_t n, k, first, count;
+
+  const T* b_row(int64_t i) const { return b + i * k + first; }
+  T* x_row(int64_t i) const { return x + i * k + first; }
 };
 
 // Returns the matrix of `from` for each matrix of the result.
@@ -25,7 +41,8 @@ std::vector<int64_t> MatrixIndices(const Shape& from, const Shape& batch) {
   return taken;
 }
 
-// Computes output 0 for these arguments; solve(matrix, rhs, output) solves one system.
+// Computes output 0 for these arguments; solve(matrix, panel) solves a part of one system, which
+// takes `cost` nanoseconds per column.
 template <class T, class F>
 absl::Status SolveBroadcast(KernelContext& c, double cost, const F& solve) {
   const Tensor &matrix = c.input(0), &rhs = c.input(1);
@@ -43,11 +60,36 @@ absl::Status SolveBroadcast(KernelContext& c, double cost, const F& solve) {
   WEIR_ASSIGN_OR_RETURN(Tensor * output, c.AllocateOutput(0, batch->Concatenate({n, k})));
   if (output->num_elements() == 0) return absl::OkStatus();
   const std::vector<int64_t> a = MatrixIndices(matrices, *batch), b = MatrixIndices(sides, *batch);
-  return ForEachMatrix(c, batch->num_elements(), cost, [&](int64_t i) {
-    const size_t at = static_cast<size_t>(i);
-    return solve(matrix.data<T>() + a[at] * size, rhs.data<T>() + b[at] * n * k,
-                 output->data<T>() + i * n * k);
-  });
+  const int64_t panels = (k + Panel<T>::kWidth - 1) / Panel<T>::kWidth;
+  const int64_t widest = std::min(k, Panel<T>::kWidth);
+  c.pool().ParallelFor(
+      batch->num_elements() * panels, 1000 + cost * static_cast<double>(widest),
+      [&](int64_t begin, int64_t end) {
+        for (; begin < end; ++begin) {
+          const int64_t i = begin / panels, first = begin % panels * widest;
+          const size_t at = static_cast<size_t>(i);
+          solve(matrix.data<T>() + a[at] * size,
+                Panel<T>{rhs.data<T>() + b[at] * n * k, output->data<T>() + i * n * k, n, k, first,
+                         std::min(widest, k - first)});
+        }
+      });
+  return absl::OkStatus();
+}
+
+// Reversing rows and columns makes an upper matrix a lower one.
+template <class T>
+void SolvePanel(const Options& o, const T* matrix, const Panel<T>& p) {
+  for (int64_t i = 0; i < p.n; ++i) std::copy_n(p.b_row(i), p.count, p.x_row(i));
+  blas::View<T> t{const_cast<T*>(matrix), p.n, 1}, x{p.x_row(0), p.k, 1};
+  if (o.adjoint) {
+    t = t.Transposed();
+    t.conjugate = true;
+  }
+  if (o.lower == o.adjoint) {
+    t = t.RowsReversed(p.n).ColumnsReversed(p.n);
+    x = x.RowsReversed(p.n);
+  }
+  blas::SolveLower(p.n, p.count, t, /*unit=*/false, x);
 }
 
 template <class T>
@@ -55,21 +97,13 @@ absl::Status SolveTriangular(KernelContext& c, const Options& o) {
   const Tensor &matrix = c.input(0), &rhs = c.input(1);
   WEIR_RETURN_IF_ERROR(CheckMatrices(matrix, "In[0]"));
   WEIR_RETURN_IF_ERROR(CheckMatrices(rhs, "In[1]"));
-  const int64_t n = matrix.dim(-1), k = rhs.dim(-1);
+  const int64_t n = matrix.dim(-1);
   if (matrix.dim(-2) != n) {
     return InvalidArgument("In[0] matrices in the last dimensions must be square (", n,
                            " =/= ", matrix.dim(-2), ")");
   }
-  const auto triangle = o.lower ? lapack::Triangle::kLower : lapack::Triangle::kUpper;
-  const auto form = o.adjoint ? lapack::Form::kAdjoint : lapack::Form::kPlain;
-  return SolveBroadcast<T>(c, CubicCost(n, k), [&](const T* a, const T* b, T* out) {
-    const ColumnMajorMatrix<T> left(a, n, n);
-    ColumnMajorMatrix<T> x(b, n, k);
-    lapack::TriangularSolve(triangle, form, static_cast<int>(n), static_cast<int>(k), left.data(),
-                            x.data());
-    x.Write(out);
-    return absl::OkStatus();
-  });
+  return SolveBroadcast<T>(c, static_cast<double>(n * n),
+                           [&](const T* a, const Panel<T>& p) { SolvePanel(o, a, p); });
 }
 
 // A triangular matrix by its diagonals, each a row of n. In a lower matrix the main diagonal is
@@ -93,27 +127,28 @@ struct Banded {
 // Solves x A = b by substitution, from the end that has one unknown: row i needs the rows of x
 // whose number differs from i by less than the number of bands.
 template <class T>
-void Substitute(const Banded<T>& a, bool adjoint, int64_t k, const T* b, T* x) {
+void Substitute(const Banded<T>& a, bool adjoint, const Panel<T>& p) {
   const bool forwards = a.lower != adjoint;
   for (int64_t step = 0; step < a.n; ++step) {
     ThrowIfCancelled();
     const int64_t i = forwards ? step : a.n - 1 - step;
     const int64_t first = forwards ? std::max<int64_t>(0, i - a.bands + 1) : i + 1;
     const int64_t last = forwards ? i : std::min(a.n, i + a.bands);
-    T* to = x + i * k;
-    std::copy_n(b + i * k, k, to);
+    T* const to = p.x_row(i);
+    std::copy_n(p.b_row(i), p.count, to);
     for (int64_t j = first; j < last; ++j) {
       const T factor = adjoint ? Conjugate(a.at(j, i)) : a.at(i, j);
-      for (int64_t column = 0; column < k; ++column) to[column] -= factor * x[j * k + column];
+      const T* const known = p.x_row(j);
+      for (int64_t column = 0; column < p.count; ++column) to[column] -= factor * known[column];
     }
     const T pivot = adjoint ? Conjugate(a.at(i, i)) : a.at(i, i);
-    for (int64_t column = 0; column < k; ++column) to[column] /= pivot;
+    for (int64_t column = 0; column < p.count; ++column) to[column] /= pivot;
   }
 }
 
 template <class T>
 absl::Status SolveBanded(KernelContext& c, const Options& o) {
-  const Tensor &matrix = c.input(0), &rhs = c.input(1);
+  const Tensor& matrix = c.input(0);
   for (int i = 0; i < 2; ++i) {
     const Tensor& t = c.input(i);
     if (t.rank() < 2) return InvalidArgument("In[", i, "] ndims must be >= 2: ", t.rank());
@@ -121,18 +156,17 @@ absl::Status SolveBanded(KernelContext& c, const Options& o) {
       return InvalidArgument("In[", i, "] must not be an empty tensor: ", t.shape().ToString());
     }
   }
-  const int64_t bands = matrix.dim(-2), n = matrix.dim(-1), k = rhs.dim(-1);
+  const int64_t bands = matrix.dim(-2), n = matrix.dim(-1);
   if (bands > n) {
     return InvalidArgument("Number of bands ", bands, " cannot exceed the size of the matrix ", n);
   }
   // As in TensorFlow, only the first matrix is checked: a zero pivot of another one is a divisor.
   if (Banded<T>{matrix.data<T>(), bands, n, o.lower}.is_singular())
     return InvalidArgument("Input matrix is not invertible.");
-  const double cost = 1.0 * static_cast<double>(bands) * static_cast<double>(n * k);
-  return SolveBroadcast<T>(c, cost, [&](const T* rows, const T* b, T* out) {
-    Substitute(Banded<T>{rows, bands, n, o.lower}, o.adjoint, k, b, out);
-    return absl::OkStatus();
-  });
+  return SolveBroadcast<T>(c, static_cast<double>(bands * n),
+                           [&](const T* rows, const Panel<T>& p) {
+                             Substitute(Banded<T>{rows, bands, n, o.lower}, o.adjoint, p);
+                           });
 }
 
 template <absl::Status (*kSolve)(KernelContext&, const Options&)>

@@ -342,6 +342,41 @@ TEST(Linalg, FactorsMatricesOfSeveralBlocks) {
   }
 }
 
+// Orders around those of blocks, and right-hand sides of one to several panels of columns.
+TEST(Linalg, SolvesTriangularSystemsInPanels) {
+  for (const auto& [type, tolerance] : kTypes) {
+    for (const auto& [n, k] : {std::pair<int64_t, int64_t>{1, 300},
+                               {4, 3},
+                               {16, 2},
+                               {17, 129},
+                               {33, 1},
+                               {50, 128},
+                               {70, 257}}) {
+      for (const int variant : {0, 1, 2, 3}) {
+        const bool lower = variant % 2 == 1, adjoint = variant >= 2;
+        SCOPED_TRACE(testing::Message() << DataTypeName(type) << " " << n << " " << k << " "
+                                        << lower << " " << adjoint);
+        Graph g;
+        const Output x = Const(g, Irregular(type, {n, n})), b = Const(g, Irregular(type, {n, k}));
+        const Output a = x + static_cast<double>(n) * Eye(g, n, {}, type);
+        const absl::StatusOr<Tensors> y = Evaluate(
+            g, {a, b,
+                AddOp("MatrixTriangularSolve", {a, b}, {{"lower", lower}, {"adjoint", adjoint}})});
+        ASSERT_TRUE(y.ok()) << y.status();
+        Matrix triangle = dense::Read((*y)[0], 0);
+        for (int64_t i = 0; i < n; ++i) {
+          for (int64_t j = 0; j < n; ++j) {
+            if (lower ? j > i : j < i) triangle(i, j) = 0;
+          }
+        }
+        if (adjoint) triangle = dense::Adjoint(triangle);
+        ExpectNear(dense::Multiply(triangle, dense::Read((*y)[2], 0)), dense::Read((*y)[1], 0),
+                   tolerance);
+      }
+    }
+  }
+}
+
 // ---- errors
 
 TEST(Linalg, RejectsInvalidArguments) {
