@@ -33,10 +33,9 @@ void AddUnary(LoopRegistry* t, const char* op, double cost) {
   internal::WidenUnary(t, op, NarrowFloats());
 }
 template <double (*kFunction)(double, double)>
-void AddBinary(LoopRegistry* t, const char* op, double cost, bool narrow) {
+void AddBinary(LoopRegistry* t, const char* op, double cost) {
   t->AddBinary(op, DT_FLOAT, DT_FLOAT, BinaryDoubleLoop<kFunction, float>, cost);
   t->AddBinary(op, DT_DOUBLE, DT_DOUBLE, BinaryDoubleLoop<kFunction, double>, cost);
-  if (narrow) internal::WidenBinary(t, op, NarrowFloats());
 }
 
 // Returns the adjacent value in the number's own type.
@@ -67,6 +66,11 @@ void AddGammaLoops(LoopRegistry* t) {
   t->AddUnary("Lgamma", DT_DOUBLE, DT_DOUBLE, UnaryDoubleLoop<Lgamma, double>, 20);
   internal::WidenUnary(t, "Lgamma", NarrowFloats());
   internal::WidenUnary(t, "Digamma", NarrowFloats());
+  t->AddBinary("Igamma", DT_DOUBLE, DT_DOUBLE, BinaryDoubleLoop<Igamma, double>, 300);
+  t->AddBinary("Igammac", DT_DOUBLE, DT_DOUBLE, BinaryDoubleLoop<Igammac, double>, 300);
+  t->AddBinary("Zeta", DT_DOUBLE, DT_DOUBLE, BinaryDoubleLoop<Zeta, double>, 500);
+  internal::WidenBinary(t, "Igamma", NarrowFloats());
+  internal::WidenBinary(t, "Igammac", NarrowFloats());
 }
 
 }  // namespace
@@ -84,11 +88,8 @@ void AddSpecialLoops(LoopRegistry* t) {
   AddQuantileVectors(t);
   internal::WidenUnary(t, "Erfinv", NarrowFloats());
   internal::WidenUnary(t, "Ndtri", NarrowFloats());
-  AddBinary<Igamma>(t, "Igamma", 300, /*narrow=*/true);
-  AddBinary<Igammac>(t, "Igammac", 300, /*narrow=*/true);
-  AddBinary<IgammaGradA>(t, "IgammaGradA", 500, /*narrow=*/false);
-  AddBinary<Zeta>(t, "Zeta", 500, /*narrow=*/false);
-  AddBinary<Polygamma>(t, "Polygamma", 500, /*narrow=*/false);
+  AddBinary<IgammaGradA>(t, "IgammaGradA", 500);
+  AddBinary<Polygamma>(t, "Polygamma", 500);
 }
 
 }  // namespace weir

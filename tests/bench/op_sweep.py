@@ -38,8 +38,6 @@ UNITS = {"s": 1, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
 
 # Why a case is slower than TensorFlow's at the usual size, as far as it has been looked into.
 REASONS = {
-    "igamma": "scalar code",
-    "zeta": "scalar code",
 }
 
 

@@ -60,6 +60,71 @@ TEST(GammaVectors, ReturnWhatScalarFunctionsReturn) {
   ExpectAsScalar<double>("Digamma", Digamma, 4e-15, 1e-14);
 }
 
+// Pairs of numbers with these ranges of logarithms, and of special numbers.
+struct Pairs {
+  std::vector<float> first, second;
+  Pairs(double low_a, double high_a, double low_b, double high_b) {
+    const float special[] = {0,   -0.f, 1,     2,         -1,       -1.5f, 0.05f,
+                             1e4, 1e5f, 1e30f, 1 + 1e-6f, INFINITY, NAN,   -INFINITY};
+    for (const float a : special) {
+      for (const float b : special) first.push_back(a), second.push_back(b);
+    }
+    std::mt19937 random(9);
+    std::uniform_real_distribution<double> a(low_a, high_a), b(low_b, high_b);
+    for (int i = 0; i < 5003; ++i) {
+      first.push_back(static_cast<float>(std::exp(a(random))));
+      second.push_back(static_cast<float>(std::exp(b(random))));
+    }
+  }
+};
+
+Tensor RunOnPairs(const char* op, const std::vector<float>& a, const std::vector<float>& b) {
+  const absl::StatusOr<Tensors> out =
+      RunFed(op, {Tensor::Vector<float>(a), Tensor::Vector<float>(b)});
+  EXPECT_TRUE(out.ok()) << op << ": " << out.status();
+  return out.ok() ? (*out)[0] : Tensor::Vector<float>(a);
+}
+
+void ExpectPairsAsScalar(const char* op, double (*scalar)(double, double), const Pairs& pairs) {
+  const Tensor got = RunOnPairs(op, pairs.first, pairs.second);
+  for (size_t i = 0; i < pairs.first.size(); ++i) {
+    const double exact = scalar(pairs.first[i], pairs.second[i]);
+    const float want = static_cast<float>(exact), y = got.data<float>()[i];
+    if (std::isnan(want)) {
+      ASSERT_TRUE(std::isnan(y)) << op << " of " << pairs.first[i] << " " << pairs.second[i];
+    } else if (std::isinf(want)) {
+      ASSERT_EQ(y, want) << op << " of " << pairs.first[i] << " " << pairs.second[i];
+    } else {
+      ASSERT_NEAR(y, exact, 6.2e-8 * std::abs(exact) + 1.2e-38)
+          << op << " of " << pairs.first[i] << " " << pairs.second[i];
+    }
+  }
+}
+
+TEST(GammaVectors, OfPairsReturnWhatScalarFunctionsReturn) {
+  for (const auto& pairs : {Pairs(-4, 3, -4, 4), Pairs(2, 8, 2, 8), Pairs(5, 5.1, 4.9, 5.2)}) {
+    ExpectPairsAsScalar("Igamma", Igamma, pairs);
+    ExpectPairsAsScalar("Igammac", Igammac, pairs);
+  }
+  for (const auto& pairs : {Pairs(0, 1, -3, 3), Pairs(1e-6, 1e-4, -1, 1), Pairs(0, 8, -3, 12)})
+    ExpectPairsAsScalar("Zeta", Zeta, pairs);
+}
+
+// Lanes stop at different steps.
+TEST(GammaVectors, OfPairsReturnTheSameBitsAtEveryPosition) {
+  const Pairs pairs(-2, 5, -2, 5);
+  for (const char* op : {"Igamma", "Igammac", "Zeta"}) {
+    const Tensor all = RunOnPairs(op, pairs.first, pairs.second);
+    const size_t n = pairs.first.size();
+    for (size_t i = n - 150; i < n; ++i) {
+      const Tensor one = RunOnPairs(op, {pairs.first[i]}, {pairs.second[i]});
+      const float want = all.data<float>()[i], got = one.data<float>()[0];
+      if (std::isnan(want)) continue;
+      ASSERT_EQ(got, want) << op << " " << i;
+    }
+  }
+}
+
 TEST(GammaVectors, LgammaHasPositiveZeros) {
   const Tensor zeros = RunOn("Lgamma", std::vector<float>(33, 1)),
                more = RunOn("Lgamma", std::vector<float>(33, 2));
