@@ -8,7 +8,8 @@
 // and Log are corrected with comparisons, because their special values are common (masks of -inf,
 // counts of 0). The others compute out-of-range lanes one by one with the C library. Exp and tanh
 // of floats are our own, in half the time: within 1 and 5 units in the last place; so is log1p
-// around 0, within 1. Highway has no error functions; ours are below Erf.
+// around 0, within 1. Highway's odd functions lose the sign of -0, and its cosine of a double 0 is
+// not 1. Highway has no error functions; ours are below Erf.
 
 template <class D>
 struct VectorMath {
@@ -112,18 +113,22 @@ struct VectorMath {
     return If(hn::Ge(x, minus_one), y, Num(kNan));
   }
   static HWY_INLINE V Expm1(V x) {
-    return FixSpecialLanes(x, InRange(x, kDouble ? 700 : 85), hn::Expm1(D(), x),
+    return FixSpecialLanes(x, InRange(x, kDouble ? 700 : 85), hn::CopySign(hn::Expm1(D(), x), x),
                            [](T v) { return std::expm1(v); });
   }
   static HWY_INLINE V Sin(V x) {
-    return FixSpecialLanes(x, InRange(x, 30000), hn::Sin(D(), x), [](T v) { return std::sin(v); });
+    const V y = If(hn::Eq(x, Num(0)), x, hn::Sin(D(), x));
+    return FixSpecialLanes(x, InRange(x, 30000), y, [](T v) { return std::sin(v); });
   }
   static HWY_INLINE V Cos(V x) {
-    return FixSpecialLanes(x, InRange(x, 30000), hn::Cos(D(), x), [](T v) { return std::cos(v); });
+    V y = hn::Cos(D(), x);
+    if constexpr (kDouble) y = If(hn::Eq(x, Num(0)), Num(1), y);
+    return FixSpecialLanes(x, InRange(x, 30000), y, [](T v) { return std::cos(v); });
   }
   static HWY_INLINE V Tan(V x) {
     const V y = hn::Div(hn::Sin(D(), x), hn::Cos(D(), x));
-    return FixSpecialLanes(x, InRange(x, 30000), y, [](T v) { return std::tan(v); });
+    return FixSpecialLanes(x, InRange(x, 30000), If(hn::Eq(x, Num(0)), x, y),
+                           [](T v) { return std::tan(v); });
   }
   static HWY_INLINE V Asin(V x) { return If(InRange(x, 1), hn::Asin(D(), x), Num(kNan)); }
   static HWY_INLINE V Acos(V x) { return If(InRange(x, 1), hn::Acos(D(), x), Num(kNan)); }

@@ -33,8 +33,9 @@ struct Sign : Functor {
       const auto length = M::Abs(x);
       return length == M::Abs(M::Num(0)) ? M::Num(0) : x / length;
     } else {
+      // The sum is 0 for -0 too, and otherwise NaN.
       const typename M::V zero = M::Num(0);
-      return M::If(M::Lt(zero, x), M::Num(1), M::If(M::Lt(x, zero), M::Num(-1), x));
+      return M::If(M::Lt(zero, x), M::Num(1), M::If(M::Lt(x, zero), M::Num(-1), M::Add(x, zero)));
     }
   }
 };
