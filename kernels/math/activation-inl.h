@@ -55,6 +55,7 @@ WEIR_HD typename M::V NegativeExpm1(typename M::V x) {
 }
 struct Elu : Functor {
   static constexpr char kOp[] = "Elu";
+  static constexpr bool kRoundsSteps = true;
   static constexpr double kCost = 0.8;
   using Types = Floats;
   template <class M>
@@ -73,6 +74,7 @@ struct EluGrad : GradientFunctor {
 };
 struct Selu : Functor {
   static constexpr char kOp[] = "Selu";
+  static constexpr bool kRoundsSteps = true;
   static constexpr double kCost = 0.8;
   using Types = Floats;
   template <class M>
@@ -113,13 +115,21 @@ struct LeakyReluGrad : GradientFunctor {
 };
 struct Softplus : Functor {
   static constexpr char kOp[] = "Softplus";
+  static constexpr bool kRoundsSteps = true;
   static constexpr double kCost = 1.2;
   using Types = Floats;
   template <class M>
   WEIR_HD static typename M::V Apply(typename M::V x) {
-    return M::Add(M::Max(x, M::Num(0)),
-                  M::Log1p(M::Exp(
-                      M::Neg(M::Abs(x)))));  // the argument is never positive: exp cannot overflow
+    if constexpr (requires { typename M::Narrow; }) {
+      // TensorFlow's formula. Its threshold is -2 - log(epsilon), with Eigen's epsilons.
+      const typename M::V e = M::Exp(x),
+                          threshold = M::Num(std::is_same_v<typename M::Narrow, half> ? 7.0078125
+                                                                                      : 2.84375);
+      return M::If(M::Lt(threshold, x), x, M::If(M::Lt(x, M::Neg(threshold)), e, M::Log1p(e)));
+    } else {
+      // The argument is never positive: exp cannot overflow.
+      return M::Add(M::Max(x, M::Num(0)), M::Log1p(M::Exp(M::Neg(M::Abs(x)))));
+    }
   }
 };
 struct SoftplusGrad : GradientFunctor {

@@ -150,11 +150,18 @@ struct Atanh : Functor {
 };
 struct Sigmoid : Functor {
   static constexpr char kOp[] = "Sigmoid";
+  static constexpr bool kRoundsSteps = true;
   static constexpr double kCost = 0.7;
   using Types = FloatsAndComplexes;
   template <class M>
   WEIR_HD static typename M::V Apply(typename M::V x) {
-    return M::Div(M::Num(1), M::Add(M::Num(1), M::Exp(M::Neg(x))));
+    const typename M::V one = M::Num(1);
+    if constexpr (requires { typename M::Narrow; }) {
+      const typename M::V e = M::Exp(x);  // as in TensorFlow, which rounds it
+      return M::If(M::Eq(e, M::Num(HUGE_VAL)), one, M::Div(e, M::Add(one, e)));
+    } else {
+      return M::Div(one, M::Add(one, M::Exp(M::Neg(x))));
+    }
   }
 };
 struct Erf : Functor {

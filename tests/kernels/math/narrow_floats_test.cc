@@ -28,6 +28,46 @@ void ExpectBits(const char* op, const std::vector<float>& x, const std::vector<f
   }
 }
 
+template <class T>
+void ExpectBits(const char* op, const std::vector<float>& x, const std::vector<uint16_t>& want) {
+  const absl::StatusOr<Tensors> got = RunFed(op, {Of<T>(x)});
+  ASSERT_TRUE(got.ok()) << op << ": " << got.status();
+  const T* const bits = (*got)[0].template data<T>();
+  for (size_t i = 0; i < want.size(); ++i) {
+    EXPECT_EQ(bits[i].bits, want[i]) << op << " of " << x[i];
+  }
+}
+
+// Numbers for which a single rounding of the result gives other bits, and ends of ranges.
+TEST(NarrowFloats, StepsOfActivationsAreRounded) {
+  const std::vector<float> x = {0.0005f, -0.0005f, -1.384765625f, -3.1f, 4.95f,  6.9f,
+                                7.1f,    -7.1f,    -20.0f,        11.2f, 100.0f, -100.0f};
+  ExpectBits<half>("Sigmoid", x,
+                   {0x3801, 0x37ff, 0x326a, 0x2986, 0x3bf2, 0x3bfe, 0x3bfe, 0x12be, 0x0000, 0x3c00,
+                    0x3c00, 0x0000});
+  ExpectBits<half>("Softplus", x,
+                   {0x398d, 0x398b, 0x3327, 0x29a5, 0x44f5, 0x46e6, 0x471a, 0x12c0, 0x0000, 0x499a,
+                    0x5640, 0x0000});
+  ExpectBits<half>("Elu", x,
+                   {0x1019, 0x9000, 0xb9ff, 0xbba4, 0x44f3, 0x46e6, 0x471a, 0xbbfe, 0xbc00, 0x499a,
+                    0x5640, 0xbc00});
+  ExpectBits<half>("Selu", x,
+                   {0x104e, 0x9308, 0xbd45, 0xbeb7, 0x4533, 0x4740, 0x4776, 0xbf06, 0xbf08, 0x49e3,
+                    0x5691, 0xbf08});
+  ExpectBits<bfloat16>("Sigmoid", x,
+                       {0x3f00, 0x3f00, 0x3e4d, 0x3d32, 0x3f7e, 0x3f80, 0x3f80, 0x3a5a, 0x310e,
+                        0x3f80, 0x3f80, 0x0000});
+  ExpectBits<bfloat16>("Softplus", x,
+                       {0x3f31, 0x3f31, 0x3e64, 0x3d3a, 0x409e, 0x40dd, 0x40e3, 0x3a5a, 0x310e,
+                        0x4133, 0x42c8, 0x0000});
+  ExpectBits<bfloat16>("Elu", x,
+                       {0x3a03, 0x0000, 0xbf40, 0xbf74, 0x409e, 0x40dd, 0x40e3, 0xbf80, 0xbf80,
+                        0x4133, 0x42c8, 0xbf80});
+  ExpectBits<bfloat16>("Selu", x,
+                       {0x3a09, 0x0000, 0xbfa9, 0xbfd6, 0x40a5, 0x40e7, 0x40ee, 0xbfe1, 0xbfe1,
+                        0x413b, 0x42d1, 0xbfe1});
+}
+
 TEST(NarrowFloats, StepsAreRounded) {
   const std::vector<float> x = {0.3f, 1.7f, -2.3f, 0.9f, 0.55f},
                            y = {0.7f, 0.11f, 1.3f, 0.45f, 3.7f};
