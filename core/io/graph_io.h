@@ -82,6 +82,8 @@ absl::StatusOr<Tensor> TensorFromProto(proto::TensorProto&& proto);
 // Writes the same encoding as TensorFlow's make_tensor_proto: typed fields for a single element and
 // for strings, tensor_content for the rest.
 void TensorToProto(const Tensor& tensor, proto::TensorProto* proto);
+// Same, with tensor_content for all numbers, as TensorFlow's kernels write tensors.
+void TensorToProtoContent(const Tensor& tensor, proto::TensorProto* proto);
 absl::StatusOr<Shape> ShapeFromProto(const proto::TensorShapeProto& proto);
 void ShapeToProto(const Shape& shape, proto::TensorShapeProto* proto);
 absl::StatusOr<AttrValue> AttrFromProto(const proto::AttrValue& proto);

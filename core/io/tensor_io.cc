@@ -462,18 +462,30 @@ absl::StatusOr<Tensor> TensorFromProto(proto::TensorProto&& proto) {
   return FromProto(proto, &budget, proto.mutable_tensor_content());
 }
 
-void TensorToProto(const Tensor& tensor, proto::TensorProto* proto) {
+namespace {
+
+void Write(const Tensor& tensor, bool content, proto::TensorProto* proto) {
   proto->Clear();
   proto->set_dtype(static_cast<proto::DataType>(tensor.dtype()));
   ShapeToProto(tensor.shape(), proto->mutable_tensor_shape());
   if (tensor.num_elements() == 0) return;
   if (!IsPlain(tensor.dtype())) {
     WriteObjects(tensor, proto);
-  } else if (tensor.num_elements() > 1 && WritesContent(tensor.dtype())) {
+  } else if (content) {
     proto->set_tensor_content(tensor.raw(), tensor.num_bytes());
   } else {
     WriteNumbers(tensor, proto);
   }
+}
+
+}  // namespace
+
+void TensorToProto(const Tensor& tensor, proto::TensorProto* proto) {
+  Write(tensor, tensor.num_elements() > 1 && WritesContent(tensor.dtype()), proto);
+}
+
+void TensorToProtoContent(const Tensor& tensor, proto::TensorProto* proto) {
+  Write(tensor, /*content=*/true, proto);
 }
 
 }  // namespace weir

@@ -154,7 +154,7 @@ absl::Status TensorSummary(KernelContext& ctx) {
   proto::Summary summary;
   proto::Summary::Value* value = summary.add_value();
   value->set_node_name(ctx.node().name());
-  TensorToProto(ctx.input(0), value->mutable_tensor());
+  TensorToProtoContent(ctx.input(0), value->mutable_tensor());
   return SetSummary(ctx, summary);
 }
 
@@ -168,7 +168,7 @@ absl::Status TensorSummaryV2(KernelContext& ctx) {
   proto::Summary summary;
   proto::Summary::Value* value = summary.add_value();
   value->set_tag(tag);
-  TensorToProto(ctx.input(1), value->mutable_tensor());
+  TensorToProtoContent(ctx.input(1), value->mutable_tensor());
   if (!value->mutable_metadata()->ParseFromString(*metadata.data<std::string>())) {
     return InvalidArgument("serialized_summary_metadata is not a serialized SummaryMetadata");
   }

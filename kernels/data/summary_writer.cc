@@ -161,7 +161,7 @@ absl::Status WriteTensor(KernelContext& c) {
   proto::Summary summary;
   proto::Summary::Value* value = summary.add_value();
   value->set_tag(tag);
-  TensorToProto(c.input(2), value->mutable_tensor());
+  TensorToProtoContent(c.input(2), value->mutable_tensor());
   if (!metadata.empty() && !value->mutable_metadata()->ParseFromString(metadata))
     return InvalidArgument("summary_metadata is not a serialized SummaryMetadata");
   return WriteSummaryEvent(c, summary);

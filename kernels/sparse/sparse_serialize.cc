@@ -21,17 +21,15 @@ constexpr char kTensorTypeName[] = "tensorflow::Tensor";  // of a variant that h
 // As TensorFlow's C++ writes tensors: the elements as raw bytes, strings preceded by their lengths.
 std::string Serialized(const Tensor& t) {
   proto::TensorProto proto;
-  proto.set_dtype(static_cast<proto::DataType>(t.dtype()));
+  if (t.dtype() != DT_STRING) {
+    TensorToProtoContent(t, &proto);
+    return proto.SerializeAsString();
+  }
+  proto.set_dtype(proto::DT_STRING);
   ShapeToProto(t.shape(), proto.mutable_tensor_shape());
   std::string* const content = proto.mutable_tensor_content();
-  if (IsPlain(t.dtype())) {
-    if (t.num_bytes() > 0) content->assign(static_cast<const char*>(t.raw()), t.num_bytes());
-  } else if (t.dtype() == DT_STRING) {
-    for (const std::string& s : t.flat<std::string>()) PutVarint64(content, s.size());
-    for (const std::string& s : t.flat<std::string>()) content->append(s);
-  } else {
-    TensorToProto(t, &proto);
-  }
+  for (const std::string& s : t.flat<std::string>()) PutVarint64(content, s.size());
+  for (const std::string& s : t.flat<std::string>()) content->append(s);
   return proto.SerializeAsString();
 }
 

@@ -1,6 +1,7 @@
 #include <zlib.h>
 
 #include <cmath>
+#include <complex>
 #include <limits>
 #include <string>
 #include <vector>
@@ -172,6 +173,20 @@ TEST(TensorSummaryV2, CarriesTagTensorAndMetadata) {
   EXPECT_EQ(s->value(0).tag(), "tg");
   EXPECT_EQ(s->value(0).metadata().plugin_data().plugin_name(), "text");
   EXPECT_EQ(s->value(0).tensor().tensor_shape().dim(0).size(), 2);
+}
+
+// As in TensorFlow, whatever their number and type.
+TEST(TensorSummaryV2, WritesNumbersAsContent) {
+  using Complex = std::complex<float>;
+  for (const Tensor& t :
+       {Tensor::Scalar(3.0f), Tensor::Vector<Complex>({Complex(1, 2), Complex(3, 4)})}) {
+    Graph g;
+    const auto s =
+        RunSummary("TensorSummaryV2", {Const(g, "tg"), Const(g, t), Const(g, "")}, g, {});
+    ASSERT_TRUE(s.ok()) << s.status();
+    EXPECT_EQ(s->value(0).tensor().tensor_content(),
+              std::string(static_cast<const char*>(t.raw()), t.num_bytes()));
+  }
 }
 
 TEST(TensorSummaryV2, RejectsInvalidMetadata) {
