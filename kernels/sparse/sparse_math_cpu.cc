@@ -111,9 +111,10 @@ absl::Status OutputMerged(KernelContext& c, const SparseValue& a, const SparseVa
   return absl::OkStatus();
 }
 
+// Small integers become int, which holds the magnitude of the lowest one.
 template <class T>
 auto Magnitude(T x) {
-  if constexpr (ScalarMath<T>::kComplex)
+  if constexpr (ScalarMath<T>::kComplex || (std::is_integral_v<T> && sizeof(T) < sizeof(int)))
     return std::abs(x);
   else
     return ScalarMath<T>::Abs(x);

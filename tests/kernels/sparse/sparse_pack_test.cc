@@ -327,6 +327,17 @@ TEST(Sparse, RejectsIncompatibleArguments) {
   }
 }
 
+// The magnitude of the lowest number is no number of its type.
+TEST(SparseAdd, KeepsTheLowestInteger) {
+  const Tensor at = Tensor::Of<int64_t>({1, 2}, {0, 1}), dims = Tensor::Vector<int64_t>({2, 3});
+  const Tensor x = Tensor::Vector<int16_t>({-32767}), y = Tensor::Vector<int16_t>({-1});
+  const auto sum =
+      RunFed("SparseAdd", {at, x, dims, at, y, dims, Tensor::Scalar<int16_t>(32767)}, {}, 0);
+  ASSERT_TRUE(sum.ok()) << sum.status();
+  ASSERT_EQ((*sum)[1].num_elements(), 1);
+  EXPECT_EQ((*sum)[1].data<int16_t>()[0], -32768);
+}
+
 }  // namespace
 
 }  // namespace weir
