@@ -101,6 +101,16 @@ void Normalize(ThreadPool& pool, const Matrix& m, const float* x, const float* m
   });
 }
 
+// The last output of the third version is unused. TensorFlow's has no elements where it calls
+// oneDNN, and otherwise a zero.
+absl::Status WriteReserved(KernelContext& ctx) {
+  if (ctx.input(0).rank() == 4 && ctx.input(0).dtype() != DT_HALF)
+    return ctx.AllocateOutput(5, Shape({0})).status();
+  WEIR_ASSIGN_OR_RETURN(Tensor * zero, ctx.AllocateOutput(5, Shape()));
+  *zero->data<float>() = 0;
+  return absl::OkStatus();
+}
+
 template <class T>
 absl::Status Forward(KernelContext& ctx, const Attributes& a) {
   const Tensor& input = ctx.input(0);
@@ -111,7 +121,7 @@ absl::Status Forward(KernelContext& ctx, const Attributes& a) {
     WEIR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(i + 1, Shape({m.channels})));
     stats[i] = out->data<float>();
   }
-  if (ctx.num_outputs() == 6) WEIR_RETURN_IF_ERROR(ctx.AllocateOutput(5, Shape({0})).status());
+  if (ctx.num_outputs() == 6) WEIR_RETURN_IF_ERROR(WriteReserved(ctx));
   const bool turned = a.layout.channels_first();
   ImageOperand<T> x, y;
   WEIR_RETURN_IF_ERROR(x.Read(ctx, input, turned, m.batch, m.channels));
