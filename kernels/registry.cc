@@ -40,6 +40,7 @@ constexpr Families<KernelRegistry>::Add kFamilies[] = {
     AddFftCpu,
     AddFillCpu,
     AddFunctionKernels,
+    AddFusedAttentionKernels,
     AddFusedElementwiseKernels,
     AddFusedLayerNormKernels,
     AddFusedReductionKernels,

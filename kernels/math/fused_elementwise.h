@@ -40,6 +40,7 @@ absl::Status CheckFusedOps(DataType type, size_t num_arguments, absl::Span<const
 bool IsFusableReduction(absl::string_view op, DataType type, const Shape& shape,
                         const Tensor& axes);
 
+void AddFusedAttentionKernels(KernelRegistry* r);  // fused_attention.cc
 void AddFusedElementwiseKernels(KernelRegistry* r);
 void AddFusedLayerNormKernels(KernelRegistry* r);  // fused_layer_norm.cc
 void AddFusedReductionKernels(KernelRegistry* r);  // fused_reduction.cc

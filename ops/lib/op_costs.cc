@@ -151,6 +151,16 @@ double FusedSeparableConvFlops(const OpCall& call) {
 }
 
 // Two sums and squares, then scale and offset.
+double FusedAttentionFlops(const OpCall& call) {
+  const Shape &query = call.input(0).shape, &key = call.input(1).shape;
+  if (call.node == nullptr || query.rank() < 2 || key.rank() < 2) return -1;
+  const bool transposed = call.node->attr_or("transpose_key", false) && key.rank() > 2;
+  const double keys = static_cast<double>(key.dim(transposed ? -3 : -2));
+  const double sizes = call.input(0).elements() + call.output(0).elements();
+  return 2 * sizes * keys +
+         6 * call.input(0).elements() / static_cast<double>(query.dim(-1)) * keys;
+}
+
 double FusedLayerNormFlops(const OpCall& call) { return 8 * call.input(0).elements(); }
 
 // Of the rows that it collects, whenever they are multiplied.

@@ -32,6 +32,7 @@ double FusedElementwiseFlops(const OpCall& call);
 double FusedUpdateFlops(const OpCall& call);
 double FusedReductionFlops(const OpCall& call);
 double FusedSeparableConvFlops(const OpCall& call);
+double FusedAttentionFlops(const OpCall& call);
 double FusedLayerNormFlops(const OpCall& call);
 double DeferMatMulFlops(const OpCall& call);
 double DeferMatMulBytes(const OpCall& call);

@@ -44,6 +44,26 @@ absl::Status FusedReductionShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
+// [batch, heads, length, size], or [batch, length, heads, size] of a transposed tensor.
+absl::Status AttentionShape(ShapeContext& c) {
+  const Shape &query = c.input(0), &value = c.input(2);
+  if (!query.has_rank() || !value.has_rank()) return absl::OkStatus();
+  const bool transposed = c.attr<bool>("transpose_query"), out = c.attr<bool>("transpose_output");
+  const int least = transposed || out ? 4 : 2;
+  if (query.rank() < least || query.rank() > 4 || value.rank() != query.rank()) {
+    return InvalidArgument("query and value must both have ", least, " to 4 dimensions, but have ",
+                           "shapes ", query.ToString(), " and ", value.ToString());
+  }
+  Shape y = query;
+  if (transposed != out) {
+    y.set_dim(1, query.dim(2));
+    y.set_dim(2, query.dim(1));
+  }
+  y.set_dim(y.rank() - 1, value.dim(-1));
+  c.set_output(0, std::move(y));
+  return absl::OkStatus();
+}
+
 absl::Status LayerNormShape(ShapeContext& c) {
   c.set_output(0, c.input(0));
   const int64_t axes = c.attr<int64_t>("axes");
@@ -240,6 +260,22 @@ void AddFusedOps(OpRegistry* ops) {
                .Doc("Computes the maxima of x along its last axis, exp(x - max), and the sums of "
                     "these exponentials. The exponentials are at most one output tensor. `finite`: "
                     "a maximum that is not finite is replaced by 0."));
+  ops->Add(OpSpec("_FusedAttention")
+               .In("query: T, key: T, value: T, masks: num_masks * T")
+               .Out("y: T")
+               .Attr("T: {float}")
+               .Attr("num_masks: int >= 0 = 0")
+               .Attr("scale: float = 1.0")
+               .Attr("transpose_query: bool = false")
+               .Attr("transpose_key: bool = false")
+               .Attr("transpose_value: bool = false")
+               .Attr("transpose_output: bool = false")
+               .Flops(FusedAttentionFlops)
+               .InferShape(AttentionShape)
+               .Doc("Computes softmax(query key' * scale + mask) value for each head. query, key, "
+                    "value and y are [batch, heads, length, size], or [batch, length, heads, size] "
+                    "if transposed; untransposed, batch and heads may be missing. There is at most "
+                    "one mask, which is broadcast to the scores, but not along the keys."));
   ops->Add(OpSpec("_FusedLayerNorm")
                .In("x: T, scale: num_scales * T, offset: num_offsets * T")
                .Out("y: T, statistics: num_statistics * T")

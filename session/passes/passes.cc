@@ -107,6 +107,8 @@ constexpr Pass kPasses[] = {
      "Fuses layer norms that are decomposed into small ops.", false, kFusion},
     {"fuse_softmax", Phase::kFuse, Run<FuseSoftmax>,
      "Fuses softmaxes that are decomposed into small ops.", false, kFusion},
+    {"fuse_attention", Phase::kFuse, Run<FuseAttention>,
+     "Fuses the products, transposes and softmax of attention.", false, kFusion},
     {"fuse_elementwise", Phase::kFuse, Run<FuseElementwise>,
      "Fuses elementwise neighbors, and the reduction after them.", false, kFusion},
     {"fuse_updates", Phase::kFuse, Run<FuseUpdates>,

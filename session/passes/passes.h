@@ -104,6 +104,7 @@ void FuseEpilogues(PlanGraph& plan, const PlanEnvironment& env);
 void FuseSeparableConvs(PlanGraph& plan, const PlanEnvironment& env);
 absl::Status FuseLayerNorm(PlanGraph& plan, const PlanEnvironment& env);
 absl::Status FuseSoftmax(PlanGraph& plan, const PlanEnvironment& env);
+void FuseAttention(PlanGraph& plan, const PlanEnvironment& env);
 void FuseElementwise(PlanGraph& plan, const PlanEnvironment& env);
 absl::Status FuseUpdates(PlanGraph& plan, const PlanEnvironment& env);
 absl::Status DeferMatMuls(PlanGraph& plan, const PlanEnvironment& env);
