@@ -17,7 +17,7 @@
 // each tile of the result while it is in the cache.
 //
 // Starting at the convolution or matrix product, the pass follows values that have a single user,
-// and fuses, in this order, if they are present:
+// and fuses, in this order, if they are present (the bias may also follow the sum):
 //
 //   FusedBatchNorm in inference  y = (x - mean) * scale / sqrt(variance + epsilon) + offset. If
 //     all its parameters are constants, the factor is folded into the filter and the rest is a
@@ -143,7 +143,7 @@ class EpilogueFusion : public Fusion {
   // itself reports the error.
   bool FuseBias(const PlanValue& bias, EpilogueMatch* match) const {
     const Shape& shape = plan_.nodes[match->last].shapes[0];
-    if (match->bias || match->addend || !shape.has_rank() || shape.rank() < 2) return false;
+    if (match->bias || !shape.has_rank() || shape.rank() < 2) return false;
     const bool first = FormatOf(plan_.nodes[match->first]) == "NCHW";
     const int64_t channels = shape.dim(first ? 1 : -1);
     if (channels < 0 || ShapeOf(bias) != Shape({channels})) return false;
@@ -152,11 +152,11 @@ class EpilogueFusion : public Fusion {
   }
 
   bool FuseAddend(const PlanNode& n, EpilogueMatch* match) const {
-    if (FormatOf(plan_.nodes[match->first]) != "NHWC" || match->addend) return false;
+    if (FormatOf(plan_.nodes[match->first]) != "NHWC") return false;
     const PlanValue& other = n.inputs[n.inputs[0].node == match->last ? 1 : 0];
     const Shape &before = plan_.nodes[match->last].shapes[0], &shape = ShapeOf(other);
     if (shape.has_rank() && shape.rank() == 1) return FuseBias(other, match);
-    if (!shape.IsFullyDefined() || shape != before) return false;
+    if (match->addend || !shape.IsFullyDefined() || shape != before) return false;
     match->addend = Argument{other, {}};
     return true;
   }

@@ -171,6 +171,23 @@ TEST_F(Fuse, AMatrixProductFusesBiasAndActivation) {
   EXPECT_THAT(OpsFor(y), testing::ElementsAre(testing::Pair("_FusedMatMul", 1)));
 }
 
+// A residual sum before the bias, from either side; there is only one bias.
+TEST_F(Fuse, ABiasMayFollowTheSum) {
+  const Output x = Image({40, 64});
+  const Output product = MatMul(x, Filter({64, 64})), bias = Const(g_, Numbers({64}));
+  for (const Output& sum : {product + x, x + product}) {
+    EXPECT_THAT(OpsFor(Relu(sum + bias)), testing::ElementsAre(testing::Pair("_FusedMatMul", 1)));
+    EXPECT_THAT(OpsFor(BiasAdd(sum + bias, bias)), Contains(Key("BiasAdd")));
+  }
+}
+
+TEST_F(Fuse, ABiasMayFollowTheSumWithAConvolution) {
+  const Output image = Image({1, 8, 8, 16});
+  const Output conv = Conv(image, Filter({3, 3, 16, 16})) + image;
+  EXPECT_THAT(OpsFor(Relu(BiasAdd(conv, Const(g_, Numbers({16}))))),
+              testing::ElementsAre(testing::Pair("_FusedConv2D", 1)));
+}
+
 TEST_F(Fuse, VariablesAreNotConstants) {
   const Variable w = GetVariable(g_, "w", {3, 3, 3, 8}, Ones());
   const Variable b = GetVariable(g_, "b", {8}, Ones());
