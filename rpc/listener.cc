@@ -63,7 +63,34 @@ int ListenAt(const addrinfo& at, int port) {
   return -1;
 }
 
+// Finds the addresses to listen on, which the caller frees. Returns an error as getaddrinfo does.
+int Resolve(const std::string& address, addrinfo** all) {
+  const bool in_brackets = address.size() > 2 && address.front() == '[' && address.back() == ']';
+  const std::string host = in_brackets ? address.substr(1, address.size() - 2) : address;
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE;
+  return getaddrinfo(host.c_str(), nullptr, &hints, all);
+}
+
+bool IsLoopback(const sockaddr* address) {
+  if (address->sa_family == AF_INET6)
+    return IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr);
+  constexpr uint32_t kNetwork = 127;  // 127.0.0.0/8
+  return ntohl(reinterpret_cast<const sockaddr_in*>(address)->sin_addr.s_addr) >> 24 == kNetwork;
+}
+
 }  // namespace
+
+bool IsLoopback(const std::string& address) {
+  addrinfo* all = nullptr;
+  if (Resolve(address, &all) != 0) return false;
+  bool is_loopback = true;
+  for (const addrinfo* at = all; at != nullptr; at = at->ai_next)
+    is_loopback = is_loopback && IsLoopback(at->ai_addr);
+  freeaddrinfo(all);
+  return is_loopback;
+}
 
 absl::StatusOr<std::unique_ptr<Listener>> Listener::Bind(const std::string& address, int port) {
   std::unique_ptr<Listener> listener(new Listener);
@@ -71,13 +98,8 @@ absl::StatusOr<std::unique_ptr<Listener>> Listener::Bind(const std::string& addr
   listener->limit_ = descriptors - std::min(kReserved, descriptors / 4);
   listener->stop_ = eventfd(0, EFD_CLOEXEC);
   listener->spare_ = OpenSpare();
-  const bool in_brackets = address.size() > 2 && address.front() == '[' && address.back() == ']';
-  const std::string host = in_brackets ? address.substr(1, address.size() - 2) : address;
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_PASSIVE;
   addrinfo* all = nullptr;
-  if (const int error = getaddrinfo(host.c_str(), nullptr, &hints, &all); error != 0)
+  if (const int error = Resolve(address, &all); error != 0)
     return absl::UnavailableError(
         absl::StrCat("Cannot listen on ", address, ": ", gai_strerror(error)));
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> freed(all, &freeaddrinfo);

@@ -11,6 +11,10 @@
 
 namespace weir::rpc {
 
+// Returns whether only this machine can reach an address or a name to listen on, such as
+// "127.0.0.1".
+bool IsLoopback(const std::string& address);
+
 // Accepts connections on its own thread. gRPC's own listener stops permanently when the process has
 // no file descriptor left for a connection; this one closes the connections that it cannot serve,
 // and continues.

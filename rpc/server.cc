@@ -11,6 +11,7 @@
 #include "absl/strings/match.h"
 #include "weir/rpc/call_watch.h"
 #include "weir/rpc/connections.h"
+#include "weir/rpc/credentials.h"
 #include "weir/rpc/listener.h"
 #include "weir/rpc/service.h"
 
@@ -23,23 +24,6 @@ constexpr int kHandshakeMs = 20'000;
 // gRPC's threads, besides those of the calls that --max-calls allows: a few wait for calls, and the
 // others serve administrative calls and refuse the rest.
 constexpr int kReservedThreads = 16;
-
-absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> Credentials(const ServerOptions& options) {
-  if (options.certificate.empty() != options.key.empty())
-    return InvalidArgument("TLS needs both a certificate and its key");
-  if (options.certificate.empty()) {
-    if (!options.client_authority.empty())
-      return InvalidArgument("client_authority requires a server certificate and key");
-    return grpc::InsecureServerCredentials();
-  }
-  grpc::SslServerCredentialsOptions ssl;
-  ssl.pem_key_cert_pairs.push_back({options.key, options.certificate});
-  if (!options.client_authority.empty()) {
-    ssl.pem_root_certs = options.client_authority;
-    ssl.client_certificate_request = GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY;
-  }
-  return grpc::SslServerCredentials(ssl);
-}
 
 // Returns "[::1]:80" for an IPv6 address.
 std::string WithPort(const std::string& address, int port) {
@@ -90,7 +74,12 @@ Server::~Server() {
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options) {
   std::unique_ptr<Server> server(new Server);
   WEIR_ASSIGN_OR_RETURN(server->master_, Master::Create(options.master));
-  WEIR_ASSIGN_OR_RETURN(const auto credentials, Credentials(options));
+  const TlsFiles tls = {options.certificate, options.key, options.client_authority};
+  std::shared_ptr<grpc::ServerCredentials> credentials = grpc::InsecureServerCredentials();
+  if (!tls.certificate.empty() || !tls.key.empty() || !tls.client_authority.empty()) {
+    WEIR_ASSIGN_OR_RETURN(server->credentials_, TlsCredentials::Create(tls));
+    credentials = server->credentials_;
+  }
   WEIR_ASSIGN_OR_RETURN(auto listener, Listener::Bind(options.address, options.port));
   auto net = std::make_unique<Transport>(*server->master_, options, std::move(listener));
   grpc::EnableDefaultHealthCheckService(true);
@@ -114,13 +103,17 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   builder.SetResourceQuota(quota);
   builder.RegisterService(&net->service);
   net->server = builder.BuildAndStart();
-  if (net->server == nullptr)
-    return absl::UnavailableError("Cannot start the server: invalid certificates");
+  if (net->server == nullptr) return absl::UnavailableError("Cannot start the server");
   server->port_ = net->listener->port();
   net->listener->Start([transport = net.get()](int connection) { transport->Take(connection); });
   server->transport_ = std::move(net);
   server->target_ = absl::StrCat("grpc://", WithPort(options.address, server->port_));
   return server;
+}
+
+absl::Status Server::ReplaceTlsFiles(const TlsFiles& files) {
+  if (credentials_ != nullptr) return credentials_->Replace(files);
+  return FailedPrecondition("The server does not use TLS");
 }
 
 int Server::num_calls() const { return transport_->watch.num_calls(); }

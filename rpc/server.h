@@ -12,12 +12,19 @@
 // sessions.
 namespace weir::rpc {
 
+class TlsCredentials;
+
+// What a server needs for TLS, in PEM format. With `client_authority`, only clients with
+// certificates signed by that authority are accepted.
+struct TlsFiles {
+  std::string certificate = {}, key = {}, client_authority = {};
+};
+
 // Options of a server.
 struct ServerOptions {
   std::string address = "127.0.0.1";  // the address to listen on; "0.0.0.0": all
   int port = 0;                       // 0: a free one
-  // TLS, in PEM format. Without a certificate, connections are not encrypted. With
-  // `client_authority`, only clients with certificates signed by that authority are accepted.
+  // TLS: see TlsFiles. Without a certificate, connections are not encrypted.
   std::string certificate = {}, key = {}, client_authority = {};
   // Larger requests are RESOURCE_EXHAUSTED.
   int max_message_bytes = 0x7fffffff;
@@ -53,6 +60,11 @@ class Server {
   // The number of calls in progress.
   int num_calls() const;
 
+  // Uses these files for later connections. Returns INVALID_ARGUMENT, and keeps the old ones, if
+  // they are invalid, or if clients would need certificates and did not before, or vice versa;
+  // FAILED_PRECONDITION if the server does not use TLS.
+  absl::Status ReplaceTlsFiles(const TlsFiles& files);
+
   // Stops accepting calls, reports itself as not serving, and returns when the calls in progress
   // have ended. Calls that take longer than `grace` are cancelled.
   void Drain(std::chrono::milliseconds grace);
@@ -62,6 +74,7 @@ class Server {
   Server();
 
   std::unique_ptr<Master> master_;
+  std::shared_ptr<TlsCredentials> credentials_;  // null without TLS
   std::unique_ptr<Transport> transport_;
   int port_ = 0;
   std::string target_;

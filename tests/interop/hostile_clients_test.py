@@ -10,6 +10,7 @@ import ctypes
 import os
 import re
 import resource
+import shutil
 import signal
 import socket
 import subprocess
@@ -37,12 +38,12 @@ raw = tf.raw_ops
 class Server:
     """A weir-serve process that runs for the duration of a with statement."""
 
-    def __init__(self, weir, *flags, descriptors=None):
+    def __init__(self, weir, *flags, descriptors=None, stderr=None):
         def limit():
             if descriptors:
                 resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, descriptors))
         self.process = subprocess.Popen([weir, "serve", "--port", "0", *flags], stdout=subprocess.PIPE, text=True,
-                                        preexec_fn=limit)
+                                        stderr=stderr, preexec_fn=limit)
         self.target = self.process.stdout.readline().split()[-1]
         self.port = int(self.target.rsplit(":", 1)[1])
 
@@ -330,6 +331,62 @@ class Test:
             self.expect("weir_sessions 0" in text and took < 2, "metrics beside half requests: %.2f s" % took)
             for connection in half:
                 connection.close()
+
+    def warnings(self, *flags):
+        with Server(self.weir, *flags, stderr=subprocess.PIPE) as server:
+            server.process.terminate()
+            server.process.wait()
+            with server.process.stderr as f:
+                return f.read()
+
+    def test_exposed_servers_warn(self):
+        self.expect(self.warnings() == "", "a server for this machine does not warn")
+        self.expect("--tls-cert" in self.warnings("--bind", "0.0.0.0"), "others can reach it without TLS")
+        self.expect("--allow-path" in self.warnings("--allow-path", "/tmp/.."), "clients may access every file")
+        metrics = self.warnings("--metrics-port", "0", "--metrics-bind", "0.0.0.0")
+        self.expect("metrics" in metrics, "others can read its metrics")
+
+    def make_certificate(self, name):
+        """Returns the files of a new certificate and its key."""
+        cert, key = (os.path.join(self.root, name + end) for end in (".crt", ".key"))
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1",
+                        "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost",
+                        "-keyout", key, "-out", cert], check=True, capture_output=True)
+        return cert, key
+
+    @staticmethod
+    def can_connect(server, cert):
+        with open(cert, "rb") as f:
+            credentials = grpc.ssl_channel_credentials(f.read())
+        with grpc.secure_channel("localhost:%d" % server.port, credentials) as channel:
+            try:
+                grpc.channel_ready_future(channel).result(timeout=3)
+                return True
+            except grpc.FutureTimeoutError:
+                return False
+
+    def test_certificates_are_reloaded(self):
+        if shutil.which("openssl") is None:
+            print("without openssl, certificates are not tested")
+            return
+        cert, key = self.make_certificate("first")
+        next_cert, next_key = self.make_certificate("next")
+        old = shutil.copy(cert, cert + ".old")
+        with Server(self.weir, "--tls-cert", cert, "--tls-key", key, stderr=subprocess.PIPE) as server:
+            self.expect(self.can_connect(server, old), "TLS")
+            shutil.copy(next_cert, cert)  # does not belong to the key
+            server.process.send_signal(signal.SIGHUP)
+            warning = server.process.stderr.readline()
+            while warning and not warning.startswith("weir:"):  # gRPC logs too
+                warning = server.process.stderr.readline()
+            self.expect("not reloaded" in warning and "PRIVATE" not in warning, "SIGHUP: " + warning.strip())
+            self.expect(self.can_connect(server, old), "the old certificate stays in use")
+            shutil.copy(next_key, key)
+            server.process.send_signal(signal.SIGHUP)
+            self.expect("Reloaded" in server.process.stdout.readline(), "SIGHUP reloads the certificate")
+            self.expect(self.can_connect(server, next_cert), "the new certificate is used")
+            self.expect(not self.can_connect(server, old), "the old one is not")
+            server.process.stderr.close()
 
     def test_all(self):
         for name in sorted(dir(self)):

@@ -59,5 +59,33 @@ TEST_F(TlsTest, ServerVerifiesTheClient) {
   EXPECT_FALSE(Run({.server_authority = authority_.certificate}).ok());
 }
 
+TEST_F(TlsTest, CertificatesAreReplaced) {
+  Serve();
+  EXPECT_TRUE(Run({.server_authority = authority_.certificate}).ok());
+  const Certificate next = MakeCertificate(other_);
+  EXPECT_TRUE(absl::IsInvalidArgument(
+      server_->ReplaceTlsFiles({.certificate = next.certificate, .key = own_.key})));
+  EXPECT_TRUE(absl::IsInvalidArgument(server_->ReplaceTlsFiles({.certificate = "x", .key = "y"})));
+  EXPECT_TRUE(absl::IsInvalidArgument(server_->ReplaceTlsFiles(
+      {.certificate = own_.certificate, .key = own_.key, .client_authority = own_.certificate})));
+  EXPECT_TRUE(Run({.server_authority = authority_.certificate}).ok());
+  const absl::Status replaced =
+      server_->ReplaceTlsFiles({.certificate = next.certificate, .key = next.key});
+  EXPECT_TRUE(replaced.ok()) << replaced;
+  EXPECT_TRUE(Run({.server_authority = other_.certificate}).ok());
+  EXPECT_TRUE(absl::IsUnavailable(Run({.server_authority = authority_.certificate})));
+}
+
+TEST_F(TlsTest, InvalidCertificatesAreRefused) {
+  const auto start = [](const std::string& certificate, const std::string& key,
+                        const std::string& authority) {
+    return Server::Start({.certificate = certificate, .key = key, .client_authority = authority})
+        .status();
+  };
+  EXPECT_TRUE(absl::IsInvalidArgument(start("x", "y", "")));
+  EXPECT_TRUE(absl::IsInvalidArgument(start(own_.certificate, "y", "")));
+  EXPECT_TRUE(absl::IsInvalidArgument(start(own_.certificate, own_.key, "z")));
+}
+
 }  // namespace
 }  // namespace weir::rpc

@@ -13,9 +13,10 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 
-#include "weir/core/io/file.h"
+#include "weir/core/io/file_posix.h"
 #include "weir/rpc/client.h"
 #include "weir/rpc/file_access.h"
+#include "weir/rpc/listener.h"
 #include "weir/rpc/metrics.h"
 #include "weir/rpc/server.h"
 #include "weir/tools/lib/command.h"
@@ -40,19 +41,20 @@ struct ServeOptions {
   double step_seconds = 0, max_step_seconds = 0;
 };
 
-// Blocks SIGTERM and SIGINT in all threads during its lifetime, so that Wait() can receive them.
-class StopSignals {
+// Blocks SIGTERM, SIGINT and SIGHUP in all threads during its lifetime, so that Wait() can receive
+// them.
+class Signals {
  public:
-  StopSignals() {
+  Signals() {
     sigemptyset(&signals_);
-    sigaddset(&signals_, SIGTERM);
-    sigaddset(&signals_, SIGINT);
+    for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals_, signal);
     pthread_sigmask(SIG_BLOCK, &signals_, &before_);
   }
-  ~StopSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  void Wait() const {
+  ~Signals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  int Wait() const {
     int signal = 0;
     sigwait(&signals_, &signal);
+    return signal;
   }
 
  private:
@@ -91,7 +93,54 @@ class StopTimer {
 
 absl::StatusOr<std::string> ReadIfGiven(const std::string& path) {
   if (path.empty()) return std::string();
-  return ReadFile(path);
+  // The process's file system is restricted to what clients may access.
+  PosixFileSystem files;
+  WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<ReadableFile> file, files.Open(path));
+  std::string contents(file->size(), 0);
+  WEIR_RETURN_IF_ERROR(file->Read(0, contents.size(), contents.data()));
+  return contents;
+}
+
+absl::StatusOr<rpc::TlsFiles> ReadTlsFiles(const ServeOptions& options) {
+  rpc::TlsFiles files;
+  WEIR_ASSIGN_OR_RETURN(files.certificate, ReadIfGiven(options.certificate_file));
+  WEIR_ASSIGN_OR_RETURN(files.key, ReadIfGiven(options.key_file));
+  WEIR_ASSIGN_OR_RETURN(files.client_authority, ReadIfGiven(options.client_authority_file));
+  return files;
+}
+
+void ReloadTlsFiles(const ServeOptions& options, rpc::Server& server, Console& console) {
+  const absl::StatusOr<rpc::TlsFiles> files = ReadTlsFiles(options);
+  const absl::Status status = files.ok() ? server.ReplaceTlsFiles(*files) : files.status();
+  if (status.ok()) {
+    console.out << "Reloaded the certificates" << std::endl;
+  } else {
+    console.err << "weir: warning: the certificates are not reloaded: " << status << std::endl;
+  }
+}
+
+void WarnIfExposed(const ServeOptions& options, Console& console) {
+  const auto warn = [&](absl::string_view text) {
+    console.err << "weir: warning: " << text << std::endl;
+  };
+  if (!rpc::IsLoopback(options.server.address)) {
+    if (options.certificate_file.empty()) {
+      warn(absl::StrCat("whoever can reach ", options.server.address,
+                        " can run graphs here and read what others send: see --tls-cert and "
+                        "--tls-client-ca"));
+    } else if (options.client_authority_file.empty()) {
+      warn(absl::StrCat("whoever can reach ", options.server.address,
+                        " can run graphs here: see --tls-client-ca"));
+    }
+  }
+  if (options.metrics_port >= 0 && !rpc::IsLoopback(options.metrics_address))
+    warn(absl::StrCat("whoever can reach ", options.metrics_address, " can read the metrics"));
+  for (const std::string& directory : options.allowed) {
+    char* const resolved = realpath(directory.c_str(), nullptr);
+    if (resolved != nullptr && absl::string_view(resolved) == "/")
+      warn(absl::StrCat("clients may read and write every file (--allow-path ", directory, ")"));
+    std::free(resolved);
+  }
 }
 
 // Messages of several megabytes, and the tensors in them, are read into newly allocated memory. The
@@ -105,10 +154,10 @@ void KeepFreedMemory() {
 absl::Status Serve(ServeOptions options, Console& console) {
   KeepFreedMemory();
   rpc::ServerOptions& server_options = options.server;
-  WEIR_ASSIGN_OR_RETURN(server_options.certificate, ReadIfGiven(options.certificate_file));
-  WEIR_ASSIGN_OR_RETURN(server_options.key, ReadIfGiven(options.key_file));
-  WEIR_ASSIGN_OR_RETURN(server_options.client_authority,
-                        ReadIfGiven(options.client_authority_file));
+  WEIR_ASSIGN_OR_RETURN(const rpc::TlsFiles tls, ReadTlsFiles(options));
+  server_options.certificate = tls.certificate;
+  server_options.key = tls.key;
+  server_options.client_authority = tls.client_authority;
   server_options.max_message_bytes = options.max_message_mb << 20;
   server_options.master.idle_limit = Seconds(60 * options.idle_minutes);
   server_options.master.orphan_limit = Seconds(60 * options.orphan_minutes);
@@ -122,7 +171,7 @@ absl::Status Serve(ServeOptions options, Console& console) {
   std::unique_ptr<rpc::Metrics> metrics;
   std::unique_ptr<rpc::Server> server;
   {
-    const StopSignals signals;  // before any thread starts
+    const Signals signals;  // before any thread starts
     if (options.metrics_port >= 0) {
       WEIR_ASSIGN_OR_RETURN(metrics,
                             rpc::Metrics::Serve(options.metrics_address, options.metrics_port));
@@ -132,6 +181,7 @@ absl::Status Serve(ServeOptions options, Console& console) {
       };
     }
     WEIR_ASSIGN_OR_RETURN(server, rpc::Server::Start(server_options));
+    WarnIfExposed(options, console);
     console.out << "Serving on " << server->target() << std::endl;
     if (metrics != nullptr) {
       metrics->SetLoadCallback([&server] {
@@ -140,7 +190,7 @@ absl::Status Serve(ServeOptions options, Console& console) {
       console.out << "Metrics on http://" << options.metrics_address << ":" << metrics->port()
                   << "/metrics" << std::endl;
     }
-    signals.Wait();
+    while (signals.Wait() == SIGHUP) ReloadTlsFiles(options, *server, console);
   }
   // A second signal ends the process.
   console.out << "Stopping: " << server->num_calls() << " calls in progress" << std::endl;
