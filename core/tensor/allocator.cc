@@ -36,8 +36,32 @@ int64_t ReadNumberFromFile(const char* path, const std::string& key) {
   return -1;
 }
 
+// Returns the bytes that the process's container (cgroup) can still use. A cgroup of version 1
+// without a limit has a limit above any memory.
+int64_t ContainerBytesFree() {
+  struct Version {
+    const char *limit, *used, *statistics, *cached;
+  };
+  static constexpr Version kVersions[] = {
+      {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current", "/sys/fs/cgroup/memory.stat",
+       "inactive_file"},
+      {"/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes",
+       "/sys/fs/cgroup/memory/memory.stat", "total_inactive_file"}};
+  static const std::array<int64_t, 2> limits = {ReadNumberFromFile(kVersions[0].limit, ""),
+                                                ReadNumberFromFile(kVersions[1].limit, "")};
+  int64_t available = std::numeric_limits<int64_t>::max();
+  for (size_t i = 0; i < limits.size(); ++i) {
+    if (limits[i] < 0) continue;
+    const Version& version = kVersions[i];
+    const int64_t used = ReadNumberFromFile(version.used, "") -
+                         ReadNumberFromFile(version.statistics, version.cached);
+    available = std::min(available, limits[i] - used);
+  }
+  return available;
+}
+
 // Returns the bytes that the system can still hand out, minus a reserve for everything besides
-// tensors, capped by the limit of the process's container (cgroup v2) and by its own limit
+// tensors, capped by the limit of the process's container (cgroup v2 or v1) and by its own limit
 // (RLIMIT_AS).
 int64_t SystemBytesFree() {
   constexpr char kMemory[] = "/proc/meminfo";
@@ -47,12 +71,7 @@ int64_t SystemBytesFree() {
   int64_t available = ReadNumberFromFile(kMemory, "MemAvailable:");
   available = available < 0 ? std::numeric_limits<int64_t>::max()  // not reported
                             : (available + ReadNumberFromFile(kMemory, "SwapFree:")) << 10;
-  static const int64_t cgroup_limit = ReadNumberFromFile("/sys/fs/cgroup/memory.max", "");
-  if (cgroup_limit >= 0) {
-    const int64_t used = ReadNumberFromFile("/sys/fs/cgroup/memory.current", "") -
-                         ReadNumberFromFile("/sys/fs/cgroup/memory.stat", "inactive_file");
-    available = std::min(available, cgroup_limit - used);
-  }
+  available = std::min(available, ContainerBytesFree());
   available = std::max<int64_t>(available - reserve, 0);
   rlimit limit;
   if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return available;
@@ -76,7 +95,7 @@ class CachingAllocator final : public Allocator {
   absl::string_view name() const override { return "cpu"; }
 
   void* Allocate(size_t bytes) override {
-    if (bytes > kMaxBytes) return nullptr;
+    if (bytes > kMaxBytes || !Reserve(static_cast<int64_t>(bytes))) return nullptr;
     const int size_class = SizeClass(bytes);
     const size_t block = size_class < 0 ? bytes : ClassBytes(size_class);
     void* data = size_class < 0 ? nullptr : PopCached(size_class);
@@ -85,7 +104,7 @@ class CachingAllocator final : public Allocator {
       DropCache();
       data = AllocateIfAvailable(block);
     }
-    if (data != nullptr) in_use_.fetch_add(static_cast<int64_t>(bytes), std::memory_order_relaxed);
+    if (data == nullptr) in_use_.fetch_sub(static_cast<int64_t>(bytes), std::memory_order_relaxed);
     return data;
   }
 
@@ -98,8 +117,11 @@ class CachingAllocator final : public Allocator {
 
   int64_t bytes_in_use() const override { return in_use_.load(std::memory_order_relaxed); }
   int64_t bytes_free() const override {
-    return SystemBytesFree() + cached_.load(std::memory_order_relaxed);
+    const int64_t allowed = limit_.load(std::memory_order_relaxed) - bytes_in_use();
+    return std::clamp<int64_t>(allowed, 0,
+                               SystemBytesFree() + cached_.load(std::memory_order_relaxed));
   }
+  void SetLimit(int64_t bytes) { limit_.store(bytes, std::memory_order_relaxed); }
 
  private:
   static constexpr size_t kMaxBytes = size_t{1} << 47;
@@ -109,6 +131,14 @@ class CachingAllocator final : public Allocator {
   // Blocks of at least kHugePages bytes are allocated in 2 MiB pages: the first touch of 4 KiB
   // pages costs several times as much as copying the data into them.
   static constexpr size_t kHugePage = size_t{2} << 20, kHugePages = size_t{4} << 20;
+
+  // Counts the bytes as used. Returns false if they would exceed the limit.
+  bool Reserve(int64_t bytes) {
+    const int64_t before = in_use_.fetch_add(bytes, std::memory_order_relaxed);
+    if (before <= limit_.load(std::memory_order_relaxed) - bytes) return true;
+    in_use_.fetch_sub(bytes, std::memory_order_relaxed);
+    return false;
+  }
 
   struct FreeBlock {
     FreeBlock* next;
@@ -249,7 +279,13 @@ class CachingAllocator final : public Allocator {
   std::array<FreeList, kClasses> lists_;
   std::atomic<int64_t> cached_{0};
   std::atomic<int64_t> in_use_{0};
+  std::atomic<int64_t> limit_{std::numeric_limits<int64_t>::max()};
 };
+
+CachingAllocator& TheHostAllocator() {
+  static CachingAllocator& allocator = *new CachingAllocator;
+  return allocator;
+}
 
 // Calls f.operator()<T>() if the elements of `dtype` are C++ objects of class T.
 template <class F>
@@ -259,10 +295,8 @@ void DispatchObject(DataType dtype, F&& f) {
 
 }  // namespace
 
-Allocator& HostAllocator() {
-  static CachingAllocator& allocator = *new CachingAllocator;
-  return allocator;
-}
+Allocator& HostAllocator() { return TheHostAllocator(); }
+void SetHostMemoryLimit(int64_t bytes) { TheHostAllocator().SetLimit(bytes); }
 
 Buffer* Buffer::New(Allocator& allocator, DataType dtype, int64_t count) {
   assert(count >= 0 && ElementSize(dtype) > 0);

@@ -37,6 +37,9 @@ class Allocator {
 // MiB for reuse, because the first touch of fresh pages costs ten times as much as memory already
 // in use.
 Allocator& HostAllocator();
+// Limits the bytes in use of the host allocator, in addition to what the system allows (by default,
+// without limit). Beyond it, allocations return nullptr; running steps end with RESOURCE_EXHAUSTED.
+void SetHostMemoryLimit(int64_t bytes);
 
 // A ref-counted block of memory that holds the elements of a tensor. Tensors share it; the last
 // reference frees it.

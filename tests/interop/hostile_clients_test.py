@@ -388,6 +388,32 @@ class Test:
             self.expect(not self.can_connect(server, old), "the old one is not")
             server.process.stderr.close()
 
+    def test_memory_limit(self):
+        with Server(self.weir, "--max-memory-mb", "100") as server, tf.Graph().as_default():
+            small, large = tf.ones([1 << 20]), tf.ones([50 << 20])
+            with v1.Session(server.target) as session:
+                for _ in range(3):
+                    try:
+                        session.run(tf.identity(large))
+                        got = "OK"
+                    except tf.errors.ResourceExhaustedError as e:
+                        got = e.message
+                    self.expect("52428800" in got, "200 MB of 100: %s" % got.replace("\n", " "))
+                    self.expect(session.run(small)[-1] == 1.0, "4 MB of 100")
+            self.expect(server.peak_mb() < 150, "which take %d MB" % server.peak_mb())
+
+    def test_message_limit(self):
+        for flags, limit in ((["--bind", "0.0.0.0"], True), ([], False)):
+            with Server(self.weir, *flags) as server, tf.Graph().as_default():
+                x = v1.placeholder(tf.float32, [None])
+                last = x[-1]
+                with v1.Session(server.target) as session:
+                    try:
+                        got = session.run(last, {x: [1.0] * (20 << 20)})
+                    except tf.errors.ResourceExhaustedError:
+                        got = None
+                    self.expect((got is None) == limit, "an 80 MB message to %s: %s" % (server.target, got))
+
     def test_all(self):
         for name in sorted(dir(self)):
             if name.startswith("test_") and name != "test_all":

@@ -14,6 +14,7 @@
 #include "absl/time/time.h"
 
 #include "weir/core/io/file_posix.h"
+#include "weir/core/tensor/allocator.h"
 #include "weir/rpc/client.h"
 #include "weir/rpc/file_access.h"
 #include "weir/rpc/listener.h"
@@ -33,7 +34,8 @@ struct ServeOptions {
   std::string status_of;  // print the status of this target instead of serving
   int metrics_port = -1;
   std::string metrics_address = "127.0.0.1";
-  int max_message_mb = 2047;
+  int max_message_mb = 0;  // 0: see MaxMessageMb
+  int64_t max_memory_mb = 0;
   double idle_minutes = 24 * 60;
   double orphan_minutes = 10;
   int keepalive_seconds = 60;
@@ -119,6 +121,14 @@ void ReloadTlsFiles(const ServeOptions& options, rpc::Server& server, Console& c
   }
 }
 
+// Other machines' clients are trusted with the largest messages only if they have certificates.
+int MaxMessageMb(const ServeOptions& options) {
+  if (options.max_message_mb > 0) return options.max_message_mb;
+  const bool is_trusting =
+      rpc::IsLoopback(options.server.address) || !options.client_authority_file.empty();
+  return is_trusting ? 2047 : 64;
+}
+
 void WarnIfExposed(const ServeOptions& options, Console& console) {
   const auto warn = [&](absl::string_view text) {
     console.err << "weir: warning: " << text << std::endl;
@@ -158,7 +168,8 @@ absl::Status Serve(ServeOptions options, Console& console) {
   server_options.certificate = tls.certificate;
   server_options.key = tls.key;
   server_options.client_authority = tls.client_authority;
-  server_options.max_message_bytes = options.max_message_mb << 20;
+  server_options.max_message_bytes = MaxMessageMb(options) << 20;
+  if (options.max_memory_mb > 0) SetHostMemoryLimit(options.max_memory_mb << 20);
   server_options.master.idle_limit = Seconds(60 * options.idle_minutes);
   server_options.master.orphan_limit = Seconds(60 * options.orphan_minutes);
   server_options.keepalive = std::chrono::seconds(options.keepalive_seconds);
@@ -258,8 +269,14 @@ void AddServeCommand(Command& weir) {
       .AtLeast(0);
   serve
       .Value("--max-message-mb", &options->max_message_mb,
-             "maximum size of a request in MB; default: 2047")
+             "maximum size of a request in MB; default: 2047, or 64 if other machines can connect "
+             "without a certificate")
       .Range(1, 2047);
+  serve
+      .Value("--max-memory-mb", &options->max_memory_mb,
+             "maximum memory of all tensors in MB; default: 0: what the system and its container "
+             "have")
+      .Range(0, 1e9);
   serve
       .Value("--idle-minutes", &options->idle_minutes,
              "close sessions that have been idle for N minutes; default: 1440; 0: never")

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <thread>
 #include <vector>
 
@@ -141,6 +142,23 @@ TEST(HostAllocator, ReportsFreeBytes) {
   void* const cached = HostAllocator().Allocate(1 << 20);
   HostAllocator().Deallocate(cached, 1 << 20);
   EXPECT_GE(HostAllocator().bytes_free(), 1 << 20);
+}
+
+TEST(HostAllocator, LimitHolds) {
+  SetHostMemoryLimit(HostAllocator().bytes_in_use() + (3 << 20));
+  const auto allocate = [] {
+    return Tensor::Allocate(HostAllocator(), DT_FLOAT, Shape({int64_t{1} << 19}));  // 2 MiB
+  };
+  for (int i = 0; i < 3; ++i) {  // a refused tensor does not count
+    const auto first = allocate();
+    ASSERT_TRUE(first.ok()) << first.status();
+    EXPECT_EQ(HostAllocator().bytes_free(), 1 << 20);
+    const auto second = allocate();
+    EXPECT_EQ(second.status().code(), absl::StatusCode::kResourceExhausted);
+    EXPECT_THAT(second.status().message(), HasSubstr(" 1048576 free"));
+  }
+  SetHostMemoryLimit(std::numeric_limits<int64_t>::max());
+  EXPECT_TRUE(allocate().ok());
 }
 
 TEST(Tensor, IdenticalComparesBits) {
