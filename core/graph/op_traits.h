@@ -48,6 +48,9 @@ enum class Effect : uint8_t {
   kByState,  // A stateful op has an effect, any other has none.
   kMutates,  // Has an effect, although it is not declared stateful: TensorArrayWrite.
   kChecks,   // No effect, but it runs for the values that it refuses: CheckNumerics.
+  // Of stateful ops. Calls of a function at the same time need no order for:
+  kObserves,  // Changes nothing that another node or call sees: RangeDataset, LookupTableFindV2.
+  kDraws,  // Only advances the random stream of its node, as StepInfo::draws says: RandomUniform.
 };
 
 // What an op does with the variables whose handles or references it takes.

@@ -168,7 +168,7 @@ void AddMaker(const std::string& op, const char* handle, const char* inputs, boo
   }
   const bool is_resource = absl::string_view(handle) == "resource";
   spec.InferShape(is_resource ? Ranked("empty_key: <=1", HandleShape) : HandleShape);
-  ops->Add(spec.Stateful().NotDifferentiable().Doc(doc));
+  ops->Add(spec.Stateful().Has(Effect::kObserves).NotDifferentiable().Doc(doc));
 }
 
 void AddCreators(OpRegistry* ops) {
@@ -220,6 +220,7 @@ void AddUsers(const HandleForm& form, OpRegistry* ops) {
                .Out("values: Tout")
                .Attr("Tin: type")
                .Attr("Tout: type")
+               .Has(Effect::kObserves)
                .InferShape(RankedIfResource(form, "table_handle: 0", UnknownShape))
                .Doc("Looks up the values of the keys. Returns `default_value` for keys that are "
                     "not in the table."));
@@ -236,12 +237,14 @@ void AddUsers(const HandleForm& form, OpRegistry* ops) {
   }
   ops->Add(UserSpec("LookupTableSize", form)
                .Out("size: int64")
+               .Has(Effect::kObserves)
                .InferShape(RankedIfResource(form, "table_handle: 0", ScalarShape))
                .Doc("Returns the number of keys in a table."));
   ops->Add(UserSpec("LookupTableExport", form)
                .Out("keys: Tkeys, values: Tvalues")
                .Attr("Tkeys: type")
                .Attr("Tvalues: type")
+               .Has(Effect::kObserves)
                .InferShape(RankedIfResource(form, "table_handle: 0", UnknownShape))
                .Doc("Returns all keys and values of a table."));
 }

@@ -38,7 +38,8 @@ OpSpec FileOp(absl::string_view name, absl::string_view doc) {
   OpSpec op = DatasetOp(name, doc);
   op.In("filenames: string, compression_type: string, buffer_size: int64")
       .Attr(kMetadata)
-      .Stateful();
+      .Stateful()
+      .Has(Effect::kObserves);
   return op;
 }
 
@@ -48,7 +49,8 @@ void AddSources(OpRegistry* ops) {
                .Attr("Toutput_types: list(type) >= 1")
                .Attr(kElementShapes)
                .Attr(kMetadata)
-               .Stateful());
+               .Stateful()
+               .Has(Effect::kObserves));
   ops->Add(
       DatasetOp("TensorSliceDataset",
                 "Creates a dataset whose elements are the slices of tensors along dimension 0.")
@@ -58,13 +60,15 @@ void AddSources(OpRegistry* ops) {
           .Attr("is_files: bool = false")
           .Attr(kMetadata)
           .Attr("replicate_on_split: bool = false")
-          .Stateful());
+          .Stateful()
+          .Has(Effect::kObserves));
   OpSpec range = DatasetOp(
       "RangeDataset", "Creates a dataset of the numbers start, start + step, ... before stop.");
   ops->Add(WithElements(range.In("start: int64, stop: int64, step: int64"))
                .Attr(kMetadata)
                .Attr("replicate_on_split: bool = false")
-               .Stateful());
+               .Stateful()
+               .Has(Effect::kObserves));
   ops->Add(FileOp("TFRecordDataset", "Creates a dataset of the records of TFRecord files."));
   ops->Add(FileOp("TextLineDataset", "Creates a dataset of the lines of text files."));
 }
@@ -244,10 +248,12 @@ void AddSelectionOps(OpRegistry* ops) {
                        "Like ShuffleDataset. The dataset, not `seed_generator`, holds the seeds.",
                        "reshuffle_each_iteration: bool = true")
                .Attr(kMetadata)
-               .Stateful());
+               .Stateful()
+               .Has(Effect::kObserves));
   ops->Add(OpSpec("DummySeedGenerator")
                .Out("handle: resource")
                .Stateful()
+               .Has(Effect::kObserves)
                .InferShape(ScalarShape)
                .NotDifferentiable()
                .Doc("Returns a placeholder seed generator for a ShuffleDatasetV3, which holds its "

@@ -194,6 +194,7 @@ void AddControlFlowOps(OpRegistry* ops) {
                .Attr("T: list(type) >= 1")
                .Attr("summarize: int = 3")
                .Stateful()
+               .Has(Effect::kChecks)
                .InferShape(AssertShape)
                .NotDifferentiable()
                .Doc("Fails with INVALID_ARGUMENT, printing `data`, if `condition` is false."));

@@ -68,13 +68,17 @@ OpSpec Sample(const char* name, const char* inputs) {
 void AddSampling(OpRegistry* ops) {
   OpSpec first = Sample("SampleDistortedBoundingBox", "image_size: T, bounding_boxes: float");
   first.Attr("seed: int = 0").Attr("seed2: int = 0").Attr("min_object_covered: float = 0.1");
-  ops->Add(SampleAttrs(first).Stateful().Doc(
-      "Returns a random crop of an image that covers enough of one of the boxes."));
+  ops->Add(SampleAttrs(first)
+               .Stateful()
+               .Has(Effect::kDraws)
+               .Doc("Returns a random crop of an image that covers enough of one of the boxes."));
   OpSpec second = Sample("SampleDistortedBoundingBoxV2",
                          "image_size: T, bounding_boxes: float, min_object_covered: float");
   second.Attr("seed: int = 0").Attr("seed2: int = 0");
-  ops->Add(SampleAttrs(second).Stateful().Doc(
-      "SampleDistortedBoundingBox with a minimum coverage that is an input."));
+  ops->Add(SampleAttrs(second)
+               .Stateful()
+               .Has(Effect::kDraws)
+               .Doc("SampleDistortedBoundingBox with a minimum coverage that is an input."));
   OpSpec stateless =
       Sample("StatelessSampleDistortedBoundingBox",
              "image_size: T, bounding_boxes: float, min_object_covered: float, seed: Tseed");
@@ -94,6 +98,7 @@ void AddImageSamplingOps(OpRegistry* ops) {
                .Attr("seed: int = 0")
                .Attr("seed2: int = 0")
                .Stateful()
+               .Has(Effect::kDraws)
                .Deprecated(8, "Random crop is now pure Python")
                .InferShape(RandomCropShape)
                .Doc("Crops a window of a given size at a random position of an image."));

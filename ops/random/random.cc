@@ -213,6 +213,7 @@ void AddStateful(OpRegistry* ops, absl::string_view name, absl::string_view doc)
                .Attr(kFloats)
                .Attr("T: {int32, int64}")
                .Stateful()
+               .Has(Effect::kDraws)
                .InferShape(ShapeFromInput0)
                .NotDifferentiable()
                .Doc(doc));
@@ -302,6 +303,7 @@ void AddStreamStarts(OpRegistry* ops) {
   ops->Add(OpSpec("StatelessRandomGetAlg")
                .Out("alg: int32")
                .Stateful()
+               .Has(Effect::kObserves)
                .InferShape(ScalarShape)
                .Doc("Returns the number of the random number generator that this device prefers: "
                     "1, Philox."));
@@ -330,6 +332,7 @@ void AddRandomOps(OpRegistry* ops) {
                .Attr("Tout: {int32, int64}")
                .Attr("T: {int32, int64}")
                .Stateful()
+               .Has(Effect::kDraws)
                .InferShape(Ranked("minval: 0, maxval: 0", ShapeFromInput0))
                .Doc("Draws integers uniformly from [minval, maxval)."));
   ops->Add(OpSpec("RandomShuffle")
@@ -339,6 +342,7 @@ void AddRandomOps(OpRegistry* ops) {
                .Attr("seed2: int = 0")
                .Attr("T: type")
                .Stateful()
+               .Has(Effect::kDraws)
                .InferShape(SameShape)
                .NotDifferentiable()
                .Doc("Returns the rows of value in random order."));
@@ -350,6 +354,7 @@ void AddRandomOps(OpRegistry* ops) {
                .Attr(kLogits)
                .Attr("output_dtype: {int32, int64} = DT_INT64")
                .Stateful()
+               .Has(Effect::kDraws)
                .InferShape(MultinomialShape)
                .NotDifferentiable()
                .Doc("Draws column indices for each row of unnormalized log-probabilities."));

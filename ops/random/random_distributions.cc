@@ -175,6 +175,7 @@ void AddGamma(OpRegistry* ops) {
                .Attr(Types("S", kSizes))
                .Attr("T: {half, float, double}")
                .Stateful()
+               .Has(Effect::kDraws)
                .InferShape(SamplesThenParameter)
                .Gradient(RandomGammaGradient)
                .Doc("Draws samples of the gamma distributions with shape alpha and rate 1, `shape` "
@@ -216,6 +217,7 @@ void AddPoisson(OpRegistry* ops) {
                .Attr(Types("S", kSizes))
                .Attr("dtype: {half, float, double}")
                .Stateful()
+               .Has(Effect::kDraws)
                .Deprecated(25, "RandomPoissonV2 replaces it")
                .InferShape(SamplesThenParameter)
                .Doc("Computes RandomPoissonV2 with rates and samples of the same type."));
@@ -228,6 +230,7 @@ void AddPoisson(OpRegistry* ops) {
                .Attr(Types("R", kNumbers, "DT_DOUBLE"))
                .Attr(Types("dtype", kNumbers, "DT_INT64"))
                .Stateful()
+               .Has(Effect::kDraws)
                .InferShape(SamplesThenParameter)
                .Doc("Draws samples of the Poisson distributions with the given rates, `shape` "
                     "samples of each."));
@@ -278,6 +281,7 @@ void AddBounded(OpRegistry* ops) {
                .Attr("dtype: {half, bfloat16, float, double}")
                .Attr(Types("T", kSizes))
                .Stateful()
+               .Has(Effect::kDraws)
                .InferShape(
                    Ranked("means: <=1, stdevs: <=1, minvals: <=1, maxvals: <=1", ShapeFromInput0))
                .NotDifferentiable()
