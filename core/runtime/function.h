@@ -24,6 +24,11 @@ class Function {
   // RESOURCE_EXHAUSTED if calls are nested too deeply.
   virtual absl::Status Call(const StepInfo& step, const Node& caller, absl::Span<const Tensor> args,
                             Tensors* results) = 0;
+  // What a call changes that other calls see, and so what calls at the same time could get in
+  // another order: nothing; the positions of random streams, from each of which a call draws at
+  // most once and in the order of StepInfo::draws; or any state.
+  enum class State { kNone, kRandomStreams, kAny };
+  virtual State state() const = 0;
 };
 
 class Functions {

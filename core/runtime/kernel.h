@@ -24,6 +24,7 @@
 // them. docs/add_an_op.md writes one.
 namespace weir {
 
+class DrawOrder;
 template <class Registry>
 class Families;
 class Functions;
@@ -54,6 +55,9 @@ struct StepInfo {
   // Where the runtime records the kernels that run; null if the step is not traced. Opaque to
   // kernels.
   StepTrace* trace = nullptr;
+  // Orders the draws of calls of a function at the same time (kernels/lib/draw_order.h); null: as
+  // they come.
+  DrawOrder* draws = nullptr;
 };
 
 // The input of a kernel factory, which runs once per node when a Plan is made.

@@ -42,6 +42,24 @@ class Cancellation {
   CondVar ran_;
 };
 
+// While this object lives, cancelling `outer` (if it is not null) cancels `inner`.
+class LinkedCancellation {
+ public:
+  LinkedCancellation(Cancellation* outer, Cancellation& inner) : outer_(outer) {
+    if (outer == nullptr) return;
+    linked_ = outer->OnCancel([outer, &inner] { inner.Cancel(outer->status()); }, &token_);
+    if (!linked_) inner.Cancel(outer->status());
+  }
+  ~LinkedCancellation() {
+    if (linked_) outer_->Unregister(token_);
+  }
+
+ private:
+  Cancellation* const outer_;
+  int64_t token_ = 0;
+  bool linked_ = false;
+};
+
 // The exception that unwinds the loops of a cancelled step. ThrowIfCancelled throws it, the
 // executor catches it. Kernels release everything in destructors, so they need not handle it.
 struct StepCancelled {

@@ -53,6 +53,11 @@ absl::Status ElementSpec::Check(const Tensors& element) const {
   return absl::OkStatus();
 }
 
+bool HasEnded(const StepInfo& step) {
+  const bool cancelled = step.cancellation != nullptr && step.cancellation->cancelled();
+  return cancelled || (step.deadline && std::chrono::steady_clock::now() > *step.deadline);
+}
+
 DatasetPtr DatasetOf(std::function<MaybeIterator()> iterate) {
   class FunctionDataset final : public Dataset {
    public:

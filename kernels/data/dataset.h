@@ -13,11 +13,19 @@
 // is in iterators.
 namespace weir {
 
+class AheadGroup;
+
 // The step and node that request an element from an iterator; functions are called in this context.
 struct DatasetContext {
   const StepInfo& step;
   const Node& caller;
+  // What the requesting thread may help when it would have to wait (dataset_ahead.h): the iterators
+  // upstream of the nearest one that this thread is an exclusive reader of.
+  AheadGroup& ahead;
 };
+
+// Whether the step was cancelled or is beyond its time limit: an error may only say so.
+bool HasEnded(const StepInfo& step);
 
 // Iterates over a dataset once. Not thread-safe.
 class DatasetIterator {

@@ -12,17 +12,41 @@ namespace {
 
 using IteratorPtr = std::unique_ptr<DatasetIterator>;
 
-// Returns up to `size` elements; fewer at the end.
-absl::StatusOr<std::vector<Tensors>> TakeElements(DatasetIterator& in, const DatasetContext& x,
-                                                  int64_t size) {
-  std::vector<Tensors> elements;
-  while (static_cast<int64_t>(elements.size()) < size) {
-    WEIR_ASSIGN_OR_RETURN(std::optional<Tensors> element, in.Next(x));
-    if (!element) break;
-    elements.push_back(*std::move(element));
+// Collects the elements of a batch. Those of a step that ends meanwhile stay for the next step.
+class BatchReader {
+ public:
+  BatchReader(IteratorPtr in, int64_t size, BatchError error = BatchError::kTakesElement)
+      : in_(std::move(in)), size_(size), error_(error) {}
+
+  // Returns up to `size` elements; fewer at the end.
+  absl::StatusOr<std::vector<Tensors>> Next(const DatasetContext& x) {
+    while (taken_ < size_) {
+      MaybeElement element = in_->Next(x);
+      if (!element.ok()) {
+        if (HasEnded(x.step)) return element.status();
+        status_.Update(element.status());
+        if (error_ == BatchError::kTakesElement) break;
+      } else if (!*element) {
+        break;
+      } else {
+        elements_.push_back(**std::move(element));
+      }
+      ++taken_;
+    }
+    taken_ = 0;
+    std::vector<Tensors> elements = std::exchange(elements_, {});
+    WEIR_RETURN_IF_ERROR(std::exchange(status_, absl::OkStatus()));
+    return elements;
   }
-  return elements;
-}
+
+ private:
+  IteratorPtr in_;
+  int64_t size_;
+  BatchError error_;
+  std::vector<Tensors> elements_;
+  int64_t taken_ = 0;    // the elements and errors of this batch
+  absl::Status status_;  // the first error
+};
 
 struct BatchSize {
   int64_t size = 0;
@@ -131,9 +155,9 @@ absl::Status PaddedBatchDataset(KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(const BatchSize batch, BatchSize::Read(c, after));
   WEIR_ASSIGN_OR_RETURN(const Padding padding, ReadPadding(c));
   return WrapDataset(c, [batch, padding](IteratorPtr in) {
-    return IteratorOf([in = std::move(in), batch,
-                       padding](const DatasetContext& x) -> MaybeElement {
-      WEIR_ASSIGN_OR_RETURN(const std::vector<Tensors> elements, TakeElements(*in, x, batch.size));
+    return IteratorOf([reader = BatchReader(std::move(in), batch.size), batch,
+                       padding](const DatasetContext& x) mutable -> MaybeElement {
+      WEIR_ASSIGN_OR_RETURN(const std::vector<Tensors> elements, reader.Next(x));
       if (!batch.IsWhole(elements.size())) return std::nullopt;
       Tensors padded;
       for (const Tensors& element : elements) {
@@ -182,13 +206,14 @@ absl::Status UnbatchDataset(KernelContext& c) {
 }  // namespace
 
 std::unique_ptr<DatasetIterator> Batched(std::unique_ptr<DatasetIterator> input, int64_t size,
-                                         bool drop_remainder) {
-  return IteratorOf([in = std::move(input), batch = BatchSize{size, drop_remainder}](
-                        const DatasetContext& x) -> MaybeElement {
-    WEIR_ASSIGN_OR_RETURN(std::vector<Tensors> elements, TakeElements(*in, x, batch.size));
-    if (!batch.IsWhole(elements.size())) return std::nullopt;
-    return StackElements(std::move(elements));
-  });
+                                         bool drop_remainder, BatchError error) {
+  return IteratorOf(
+      [reader = BatchReader(std::move(input), size, error),
+       batch = BatchSize{size, drop_remainder}](const DatasetContext& x) mutable -> MaybeElement {
+        WEIR_ASSIGN_OR_RETURN(std::vector<Tensors> elements, reader.Next(x));
+        if (!batch.IsWhole(elements.size())) return std::nullopt;
+        return StackElements(std::move(elements));
+      });
 }
 
 void AddDatasetBatchKernels(KernelRegistry* r) {

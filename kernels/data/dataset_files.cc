@@ -76,9 +76,12 @@ absl::Status FileDataset(KernelContext& c) {
   if (c.input(0).rank() > 1) return InvalidArgument("`filenames` must be a scalar or a vector.");
   WEIR_ASSIGN_OR_RETURN(const std::string compression, ReadString(c.input(1), "compression_type"));
   WEIR_ASSIGN_OR_RETURN(const int64_t buffer_size, ReadInt(c.input(2), "buffer_size"));
-  if (buffer_size < 0) return InvalidArgument("`buffer_size` must be >= 0 (0 == default)");
+  // For records, -1 leaves the size to the file system.
+  constexpr bool kIsText = std::is_same_v<Reader, Lines>;
+  if (buffer_size < (kIsText ? 0 : -1))
+    return InvalidArgument("`buffer_size` must be >= 0 (0 == default)");
   // TensorFlow ignores it for TFRecordDataset.
-  if (std::is_same_v<Reader, Lines>) {
+  if (kIsText) {
     if (compression != "" && compression != "ZLIB" && compression != "GZIP")
       return InvalidArgument("Unsupported compression_type: ", compression);
   }

@@ -10,6 +10,7 @@
 
 // Datasets that apply functions to datasets. The "parallel" variants prefetch (dataset_prefetch.cc)
 // and yield the same elements in the same order as the others, even if they are allowed to reorder.
+// A function that changes state is still called by one thread at a time and in order, though ahead.
 namespace weir {
 
 namespace {
@@ -52,17 +53,35 @@ ElementFn MapOf(CapturedFunction f) {
   };
 }
 
+// Maps one by one. If the step ends during a call, the next step makes it again.
+IteratorPtr Mapped(IteratorPtr in, ElementFn map) {
+  return IteratorOf([in = std::move(in), map = std::move(map), element = std::optional<Tensors>()](
+                        const DatasetContext& x) mutable -> MaybeElement {
+    if (!element) {
+      WEIR_ASSIGN_OR_RETURN(element, in->Next(x));
+      if (!element) return std::nullopt;
+    }
+    MaybeElement mapped = map(x, *element);
+    if (mapped.ok() || !HasEnded(x.step)) element.reset();
+    return mapped;
+  });
+}
+
 MaybeIterator MapIterator(IteratorPtr in, CapturedFunction f, const Numbers&) {
-  return IteratorOf(
-      [in = std::move(in), f = std::move(f)](const DatasetContext& x) -> MaybeElement {
-        WEIR_ASSIGN_OR_RETURN(const std::optional<Tensors> element, in->Next(x));
-        if (!element) return std::nullopt;
-        return f.Map(x, *element);
-      });
+  return Mapped(std::move(in), MapOf(std::move(f)));
+}
+
+// Maps with up to `calls` calls at a time, as far as the function allows.
+IteratorPtr MappedAhead(IteratorPtr in, const CapturedFunction& f, ElementFn map, int64_t calls) {
+  if (f.function->state() != Function::State::kAny) {
+    const bool draws = f.function->state() == Function::State::kRandomStreams;
+    return PrefetchedMap(std::move(in), std::move(map), calls, draws);
+  }
+  return Prefetched(Mapped(std::move(in), std::move(map)), calls);
 }
 
 MaybeIterator ParallelMapIterator(IteratorPtr in, CapturedFunction f, const Numbers& n) {
-  return PrefetchedMap(std::move(in), MapOf(std::move(f)), n[0]);
+  return MappedAhead(std::move(in), f, MapOf(f), n[0]);
 }
 
 MaybeIterator FilterIterator(IteratorPtr in, CapturedFunction f, const Numbers&) {
@@ -79,15 +98,14 @@ MaybeIterator FilterIterator(IteratorPtr in, CapturedFunction f, const Numbers&)
 
 // Elements with an appended predicate value are computed ahead.
 MaybeIterator ParallelFilterIterator(IteratorPtr in, CapturedFunction f, const Numbers& n) {
-  const auto judge = [f = std::move(f)](const DatasetContext& x,
-                                        const Tensors& element) -> MaybeElement {
+  const auto judge = [f](const DatasetContext& x, const Tensors& element) -> MaybeElement {
     WEIR_ASSIGN_OR_RETURN(const bool keep, f.Test(x, element));
     Tensors judged = element;
     judged.push_back(Tensor::Scalar(keep));
     return judged;
   };
   return IteratorOf(
-      [in = PrefetchedMap(std::move(in), judge, n[0])](const DatasetContext& x) -> MaybeElement {
+      [in = MappedAhead(std::move(in), f, judge, n[0])](const DatasetContext& x) -> MaybeElement {
         for (;;) {
           WEIR_ASSIGN_OR_RETURN(std::optional<Tensors> element, in->Next(x));
           if (!element) return std::nullopt;
@@ -163,7 +181,7 @@ class Interleaver final : public DatasetIterator {
     if (made.size() != 1) return InvalidArgument("Function must return a single dataset");
     WEIR_ASSIGN_OR_RETURN(slot->dataset, DatasetIn(made[0]));
     WEIR_ASSIGN_OR_RETURN(slot->iterator, slot->dataset->Iterate());
-    if (ahead_ > 0) slot->iterator = Prefetched(std::move(slot->iterator), ahead_);
+    if (ahead_ > 0) slot->iterator = Prefetched(std::move(slot->iterator), ahead_, pace_);
     ++open_;
     return absl::OkStatus();
   }
@@ -172,6 +190,7 @@ class Interleaver final : public DatasetIterator {
   const CapturedFunction f_;
   int64_t cycle_;
   const int64_t block_, ahead_;
+  const std::shared_ptr<Pace> pace_ = std::make_shared<Pace>();
   std::vector<Slot> slots_;
   int64_t at_ = 0, taken_from_slot_ = 0, open_ = 0;
   bool ended_ = false;
@@ -191,7 +210,8 @@ MaybeIterator ParallelInterleaveIterator(IteratorPtr in, CapturedFunction f, con
 }
 
 MaybeIterator MapAndBatchIterator(IteratorPtr in, CapturedFunction f, const Numbers& n) {
-  return Batched(PrefetchedMap(std::move(in), MapOf(std::move(f)), n[1]), n[0], n[2] != 0);
+  return Batched(MappedAhead(std::move(in), f, MapOf(f), n[1]), n[0], n[2] != 0,
+                 BatchError::kTakesWholeBatch);
 }
 
 // ---- kernels
@@ -335,7 +355,8 @@ absl::Status ScanDataset(KernelContext& c, StatefulFunction first, const Element
 absl::Status ReduceDataset(KernelContext& c, StatefulFunction function, const ElementSpec& spec) {
   WEIR_ASSIGN_OR_RETURN(const DatasetPtr dataset, DatasetIn(c.input(0)));
   WEIR_ASSIGN_OR_RETURN(const IteratorPtr in, dataset->Iterate());
-  const DatasetContext x{c.step(), c.node()};
+  AheadGroup ahead;
+  const DatasetContext x{c.step(), c.node(), ahead};
   for (;;) {
     if (c.cancellation() != nullptr && c.cancellation()->cancelled())
       return c.cancellation()->status();

@@ -3,7 +3,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "weir/core/runtime/resource.h"
-#include "weir/kernels/data/dataset.h"
+#include "weir/kernels/data/dataset_ahead.h"
 #include "weir/kernels/lib/arguments.h"
 #include "weir/kernels/lib/registry.h"
 #include "weir/kernels/lib/waiter_queue.h"
@@ -39,14 +39,14 @@ class IteratorState final : public Resource {
     WEIR_ASSIGN_OR_RETURN(DatasetPtr dataset, make());
     return Start(std::move(dataset));
   }
-  absl::StatusOr<Tensors> Next(const DatasetContext& context) {
+  absl::StatusOr<Tensors> Next(const StepInfo& step, const Node& caller) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (iterator_ == nullptr) {
       return FailedPrecondition(
           "GetNext() failed because the iterator has not been initialized. Ensure that you have "
           "run the initializer operation for this iterator before getting the next element.");
     }
-    WEIR_ASSIGN_OR_RETURN(std::optional<Tensors> element, iterator_->Next(context));
+    WEIR_ASSIGN_OR_RETURN(std::optional<Tensors> element, iterator_->Next({step, caller, ahead_}));
     if (!element) return OutOfRange("End of sequence");
     return *std::move(element);
   }
@@ -60,6 +60,7 @@ class IteratorState final : public Resource {
   const std::string name_;
   std::mutex start_mutex_;
   std::mutex mutex_;
+  AheadGroup ahead_;
   DatasetPtr dataset_;  // referenced by the iterator
   std::unique_ptr<DatasetIterator> iterator_;
 };
@@ -115,7 +116,7 @@ absl::Status MakeIterator(KernelContext& c) {
 absl::StatusOr<Kernel> MakeGetNext(const KernelInit& init) {
   return Kernel([spec = ElementSpec::Of(init.node)](KernelContext& c) -> absl::Status {
     WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<IteratorState> state, c.resource<IteratorState>(0));
-    WEIR_ASSIGN_OR_RETURN(Tensors element, state->Next({c.step(), c.node()}));
+    WEIR_ASSIGN_OR_RETURN(Tensors element, state->Next(c.step(), c.node()));
     WEIR_RETURN_IF_ERROR(spec.Check(element));
     for (int i = 0; i < c.num_outputs(); ++i) c.SetOutput(i, std::move(element[i]));
     return absl::OkStatus();

@@ -4,7 +4,7 @@
 #include <functional>
 #include <memory>
 
-#include "weir/kernels/data/dataset.h"
+#include "weir/kernels/data/dataset_ahead.h"
 
 // Helpers for datasets made from datasets.
 namespace weir {
@@ -15,18 +15,28 @@ absl::Status WrapDataset(KernelContext& c, WrapIterator wrap);
 
 // Maps an element; nullopt ends the sequence.
 using ElementFn = std::function<MaybeElement(const DatasetContext&, const Tensors&)>;
-// Prefetches up to `buffer_size` elements on the session's threads; if it is negative, as many as
-// there are threads.
+// Prefetches up to `buffer_size` elements on the session's threads, if an element takes long enough
+// to be worth it; if it is negative, as many as there are threads, and no more bytes than
+// kMostBytesAhead. Iterators of the same kind may share a `pace`; null: its own.
+constexpr int64_t kMostBytesAhead = int64_t{256} << 20;
 std::unique_ptr<DatasetIterator> Prefetched(std::unique_ptr<DatasetIterator> input,
-                                            int64_t buffer_size);
-// Maps elements with f, in order, with up to `calls` concurrent calls ahead of the consumer.
+                                            int64_t buffer_size,
+                                            std::shared_ptr<Pace> pace = nullptr);
+// Maps elements with f, in order, with up to `calls` calls at the same time, and hardly more
+// elements ahead of the consumer; negative: as many as there are threads. The consumer's thread
+// makes calls too. Elements that do not take long are mapped one by one. With `draws`, the calls
+// draw random numbers in their order (StepInfo::draws).
 std::unique_ptr<DatasetIterator> PrefetchedMap(std::unique_ptr<DatasetIterator> input, ElementFn f,
-                                               int64_t calls);
+                                               int64_t calls, bool draws = false);
 
+// Where a sequence of batches goes on after an element that is an error: with the next element, or
+// where the next batch would have begun.
+enum class BatchError { kTakesElement, kTakesWholeBatch };
 // Stacks `size` elements of the input into one. The last batch may be smaller, unless it is dropped
 // (dataset_batches.cc).
 std::unique_ptr<DatasetIterator> Batched(std::unique_ptr<DatasetIterator> input, int64_t size,
-                                         bool drop_remainder);
+                                         bool drop_remainder,
+                                         BatchError error = BatchError::kTakesElement);
 
 void AddDatasetBatchKernels(KernelRegistry* r);     // dataset_batches.cc
 void AddDatasetFunctionKernels(KernelRegistry* r);  // dataset_functions.cc

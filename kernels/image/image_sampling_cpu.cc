@@ -211,7 +211,7 @@ absl::StatusOr<Kernel> MakeSampleBox(const KernelInit& init) {
     });
   }
   return Kernel([o, stream = RandomStream::Of(init)](KernelContext& c) {
-    return SampleBox(c, o, stream->Reserve(static_cast<uint64_t>(o.attempts)));
+    return SampleBox(c, o, stream->Reserve(static_cast<uint64_t>(o.attempts), c.step()));
   });
 }
 
@@ -232,7 +232,7 @@ absl::Status RandomCrop(KernelContext& c, RandomStream& stream) {
     return FailedPrecondition("width and height must be >= target_width and target_height: ",
                               image.dim(1), " x ", image.dim(0), " and ", width, " x ", height);
   }
-  PhiloxWords words(stream.Reserve(1));
+  PhiloxWords words(stream.Reserve(1, c.step()));
   int64_t x = 0, y = 0;
   if (image.dim(1) > width) x = words() % static_cast<uint32_t>(image.dim(1) - width + 1);
   if (image.dim(0) > height) y = words() % static_cast<uint32_t>(image.dim(0) - height + 1);

@@ -67,8 +67,9 @@ absl::StatusOr<Kernel> MakeRandomGamma(const KernelInit& init) {
   return Kernel([stream = RandomStream::Of(init)](KernelContext& c) -> absl::Status {
     const Tensor& alpha = c.input(1);
     WEIR_ASSIGN_OR_RETURN(const SampleShape shape, SamplesOfEach(c, alpha.shape()));
-    return WriteGamma(c, alpha, shape,
-                      [&](int64_t n) { return absl::StatusOr<Philox>(stream->ReserveSamples(n)); });
+    return WriteGamma(c, alpha, shape, [&](int64_t n) {
+      return absl::StatusOr<Philox>(stream->ReserveSamples(n, c.step()));
+    });
   });
 }
 

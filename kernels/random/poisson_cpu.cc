@@ -91,7 +91,7 @@ absl::StatusOr<Kernel> MakeRandomPoisson(const KernelInit& init) {
     const Tensor& rate = c.input(1);
     WEIR_ASSIGN_OR_RETURN(const SampleShape shape, SamplesOfEach(c, rate.shape()));
     return WritePoisson(c, rate, shape, [&](int64_t n) {
-      return absl::StatusOr<Philox>(stream->ReserveSamples(n));
+      return absl::StatusOr<Philox>(stream->ReserveSamples(n, c.step()));
     });
   });
 }

@@ -165,8 +165,9 @@ absl::Status FillOutput(KernelContext& c, const Samples& distribution, const Sta
 template <class Samples>
 absl::StatusOr<Kernel> MakeStateful(const KernelInit& init) {
   return Kernel([stream = RandomStream::Of(init)](KernelContext& c) {
-    return FillOutput(c, Samples(),
-                      [&](int64_t n) { return absl::StatusOr<Philox>(stream->ReserveSamples(n)); });
+    return FillOutput(c, Samples(), [&](int64_t n) {
+      return absl::StatusOr<Philox>(stream->ReserveSamples(n, c.step()));
+    });
   });
 }
 
@@ -221,8 +222,9 @@ absl::Status FillRange(KernelContext& c, int first, const Start& start, int shap
 template <class T>
 absl::StatusOr<Kernel> MakeStatefulRange(const KernelInit& init) {
   return Kernel([stream = RandomStream::Of(init)](KernelContext& c) {
-    return FillRange<T>(
-        c, 1, [&](int64_t n) { return absl::StatusOr<Philox>(stream->ReserveSamples(n)); });
+    return FillRange<T>(c, 1, [&](int64_t n) {
+      return absl::StatusOr<Philox>(stream->ReserveSamples(n, c.step()));
+    });
   });
 }
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "weir/core/runtime/kernel.h"
-#include "weir/kernels/lib/philox.h"
+#include "weir/kernels/lib/draw_order.h"
 
 namespace weir {
 
@@ -28,9 +28,15 @@ class RandomStream : public Resource {
     next_.Skip(blocks);
     return start;
   }
+  // The same, in the order of the step's draws; at most once in a run. Kernels of ops with
+  // Effect::kDraws call it.
+  Philox Reserve(uint64_t blocks, const StepInfo& step) {
+    if (step.draws == nullptr) return Reserve(blocks);
+    return step.draws->Draw(this, [&] { return Reserve(blocks); });
+  }
   // Reserves the blocks for this many samples of a distribution.
-  Philox ReserveSamples(int64_t samples) {
-    return Reserve(static_cast<uint64_t>(samples * kReservedPerSample));
+  Philox ReserveSamples(int64_t samples, const StepInfo& step) {
+    return Reserve(static_cast<uint64_t>(samples * kReservedPerSample), step);
   }
 
  private:

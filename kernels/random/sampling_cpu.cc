@@ -50,7 +50,7 @@ absl::StatusOr<Kernel> MakeRandomShuffle(const KernelInit& init) {
     if (n > std::numeric_limits<uint32_t>::max()) {
       return InvalidArgument("cannot shuffle ", n, " rows: the generator counts in 32 bits");
     }
-    PhiloxWords words(stream->Reserve(static_cast<uint64_t>((n - 1 + 3) / 4)));
+    PhiloxWords words(stream->Reserve(static_cast<uint64_t>((n - 1 + 3) / 4), c.step()));
     std::vector<int64_t> order(n);
     std::iota(order.begin(), order.end(), 0);
     for (int64_t i = 0; i + 1 < n; ++i) {
@@ -188,7 +188,8 @@ absl::StatusOr<Kernel> MakeMultinomial(const KernelInit& init) {
   return Kernel([stream = RandomStream::Of(init)](KernelContext& c) {
     return RunMultinomial(c, [&](int64_t rows, int64_t samples) {
       // TensorFlow's count: samples rounded up to blocks, doubled because the numbers are doubles.
-      return absl::StatusOr<Philox>(stream->ReserveSamples(rows * ((samples + 3) / 4 * 4) * 2));
+      return absl::StatusOr<Philox>(
+          stream->ReserveSamples(rows * ((samples + 3) / 4 * 4) * 2, c.step()));
     });
   });
 }

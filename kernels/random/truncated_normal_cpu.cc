@@ -163,8 +163,9 @@ absl::Status RunStateful(KernelContext& c, RandomStream& streams) {
   }
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
   if (total == 0) return absl::OkStatus();
-  Philox stream = streams.Reserve(static_cast<uint64_t>(batches) * 2 * kMaxRejections *
-                                  static_cast<uint64_t>(each + 3) / 4);
+  Philox stream = streams.Reserve(
+      static_cast<uint64_t>(batches) * 2 * kMaxRejections * static_cast<uint64_t>(each + 3) / 4,
+      c.step());
   const auto value = [&](int k, int64_t b) {
     const Tensor& t = c.input(1 + k);
     return t.data<T>()[t.num_elements() == 1 ? 0 : b];

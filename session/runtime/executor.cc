@@ -301,6 +301,7 @@ void Executor::ReleaseState(ExecutionState* state) {
   state->step.cancellation = state->cancellation.get();
   state->step.call = nullptr;
   state->step.trace = nullptr;
+  state->step.draws = nullptr;
   idle_.push_back(state);
 }
 

@@ -33,24 +33,6 @@ class StepTrace {
   std::vector<NodeTrace>* const records_ ABSL_PT_GUARDED_BY(mutex_);
 };
 
-// While this object lives, cancelling `outer` (if it is not null) cancels `inner`.
-class LinkedCancellation {
- public:
-  LinkedCancellation(Cancellation* outer, Cancellation& inner) : outer_(outer) {
-    if (outer == nullptr) return;
-    linked_ = outer->OnCancel([outer, &inner] { inner.Cancel(outer->status()); }, &token_);
-    if (!linked_) inner.Cancel(outer->status());
-  }
-  ~LinkedCancellation() {
-    if (linked_) outer_->Unregister(token_);
-  }
-
- private:
-  Cancellation* const outer_;
-  int64_t token_ = 0;
-  bool linked_ = false;
-};
-
 // Runs a Plan, many times and from many threads at once. Each step in flight has an ExecutionState:
 // the values of its nodes, its arena, and a context per kernel. States are created once and reused
 // by later steps.

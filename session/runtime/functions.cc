@@ -1,7 +1,6 @@
 #include "weir/session/runtime/functions.h"
 
 #include <algorithm>
-#include <deque>
 #include <set>
 
 #include "weir/core/graph/scope.h"
@@ -41,6 +40,30 @@ std::vector<FunctionRef> CalleesOf(const Node& node) {
   return callees;
 }
 
+// Whether the variable's value stays as it is.
+bool OnlyReads(VariableUse use) {
+  switch (use) {
+    case VariableUse::kDeclares:
+    case VariableUse::kReads:
+    case VariableUse::kReadsPart:
+    case VariableUse::kReadsShape:
+    case VariableUse::kTests:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// Whether other calls may see what the node does. Nodes that only call functions do nothing
+// themselves, and a container belongs to the call that made it.
+bool ChangesState(const Node& node) {
+  const OpTraits& traits = node.op().traits();
+  if (traits.container.kind != ContainerUse::Kind::kNone) return false;
+  if (traits.effect == Effect::kMutates || traits.writes_variables()) return true;
+  if (traits.effect == Effect::kChecks || traits.effect == Effect::kObserves) return false;
+  return node.op().stateful() && CalleesOf(node).empty() && !OnlyReads(traits.variable_use);
+}
+
 }  // namespace
 
 PlanRequest MakePlanRequest(const FunctionBody& body, std::vector<int>* passed) {
@@ -69,10 +92,12 @@ class SessionFunctions::Body final : public Function {
   const DataTypes& arg_types() const override { return arg_types_; }
   const DataTypes& result_types() const override { return result_types_; }
   bool may_wait() const override { return may_wait_; }
-  bool is_may_wait_known() const { return is_may_wait_known_; }
-  void set_may_wait(bool may_wait) {
+  State state() const override { return state_; }
+  bool is_analyzed() const { return is_analyzed_; }
+  void SetAnalysis(bool may_wait, State state) {
     may_wait_ = may_wait;
-    is_may_wait_known_ = true;
+    state_ = state;
+    is_analyzed_ = true;
   }
   const Graph& graph() const { return *body_.graph; }
 
@@ -155,7 +180,8 @@ class SessionFunctions::Body final : public Function {
   Placement placement_;
   const PlanEnvironment env_;
   DataTypes arg_types_, result_types_;
-  bool may_wait_ = false, is_may_wait_known_ = false;
+  bool may_wait_ = false, is_analyzed_ = false;
+  State state_ = State::kAny;
   Mutex mutex_;
   std::unique_ptr<PreparedStep> prepared_ ABSL_GUARDED_BY(mutex_);
   // Never change once ready_ is set.
@@ -172,7 +198,10 @@ absl::StatusOr<Function*> SessionFunctions::Find(const FunctionRef& function) {
   const MutexLock lock(mutex_);
   WEIR_RETURN_IF_ERROR(MergeGraphLibrary());
   WEIR_ASSIGN_OR_RETURN(Body * body, FindBody(function));
-  if (!body->is_may_wait_known()) body->set_may_wait(MayWait(*body));
+  if (!body->is_analyzed()) {
+    const Callees called = CalledBy(*body);
+    body->SetAnalysis(MayWait(called), StateOf(called));
+  }
   return body;
 }
 
@@ -252,30 +281,56 @@ absl::Status SessionFunctions::MergeLibrary(const std::shared_ptr<const Function
   return absl::OkStatus();
 }
 
-// Returns whether the body, or a function that it calls, has an asynchronous kernel. Such kernels
-// belong to stateful nodes; they are created here only to find out. A search that gets too long is
-// abandoned, and the answer is yes.
-bool SessionFunctions::MayWait(Body& body) {
+// A search that gets too long is abandoned.
+SessionFunctions::Callees SessionFunctions::CalledBy(Body& body) {
   constexpr size_t kMaxBodies = 1000;
+  Callees called{.bodies = {&body}};
   std::set<const Body*> visited = {&body};
-  std::deque<const Body*> queue = {&body};
-  while (!queue.empty() && visited.size() < kMaxBodies) {
-    const Graph& graph = queue.front()->graph();
-    queue.pop_front();
-    for (const auto& node : graph.nodes()) {
+  for (size_t i = 0; i < called.bodies.size(); ++i) {
+    if (called.bodies.size() >= kMaxBodies) return called;
+    for (const auto& node : called.bodies[i]->graph().nodes()) {
       for (const FunctionRef& callee : CalleesOf(*node)) {
         const absl::StatusOr<Body*> found = FindBody(callee);
-        if (found.ok() && visited.insert(*found).second) queue.push_back(*found);
+        if (found.ok() && visited.insert(*found).second) called.bodies.push_back(*found);
       }
-      const bool calls = !CalleesOf(*node).empty();
+    }
+  }
+  called.complete = true;
+  return called;
+}
+
+// Returns whether one of the bodies has an asynchronous kernel. Such kernels belong to stateful
+// nodes; they are created here only to find out.
+bool SessionFunctions::MayWait(const Callees& called) const {
+  if (!called.complete) return true;
+  for (const Body* body : called.bodies) {
+    for (const auto& node : body->graph().nodes()) {
       const KernelDef* def = env_.kernels.Find(*node, kCpu);
-      if (calls || !node->op().stateful() || def == nullptr) continue;
+      if (!node->op().stateful() || def == nullptr || !CalleesOf(*node).empty()) continue;
       const std::vector<Shape> shapes(node->num_inputs(), Shape::UnknownRank());
       const absl::StatusOr<Kernel> kernel = MakeHostKernel(*def, *node, shapes, env_);
       if (kernel.ok() && kernel->is_async()) return true;
     }
   }
-  return !queue.empty();
+  return false;
+}
+
+// A random node draws at most once in a call if it is in the function's own body, not in a callee
+// (which may be called several times), and not in a loop.
+Function::State SessionFunctions::StateOf(const Callees& called) {
+  if (!called.complete) return Function::State::kAny;
+  bool draws = false, loops = false;
+  for (const Body* body : called.bodies) {
+    for (const auto& node : body->graph().nodes()) {
+      loops |= node->op().traits().control_flow == ControlFlow::kEnter;
+      if (!ChangesState(*node)) continue;
+      const bool is_draw = node->op().traits().effect == Effect::kDraws;
+      if (!is_draw || body != called.bodies[0]) return Function::State::kAny;
+      draws = true;
+    }
+  }
+  if (!draws) return Function::State::kNone;
+  return loops ? Function::State::kAny : Function::State::kRandomStreams;
 }
 
 absl::Status SessionFunctions::CheckDevice(absl::string_view name) const {

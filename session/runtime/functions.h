@@ -39,7 +39,14 @@ class SessionFunctions final : public Functions {
       ABSL_SHARED_LOCKS_REQUIRED(env_.graph_mutex);
   absl::Status MergeLibrary(const std::shared_ptr<const FunctionLibrary>& library)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool MayWait(Body& body) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // A body and those that it calls, directly or not; `complete`: all of them.
+  struct Callees {
+    std::vector<Body*> bodies;
+    bool complete = false;
+  };
+  Callees CalledBy(Body& body) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool MayWait(const Callees& called) const;
+  static Function::State StateOf(const Callees& called);
 
   const PlanEnvironment env_;
   Mutex mutex_;
