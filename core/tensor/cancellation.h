@@ -45,6 +45,7 @@ class Cancellation {
 // While this object lives, cancelling `outer` (if it is not null) cancels `inner`.
 class LinkedCancellation {
  public:
+  // Both outlive this object.
   LinkedCancellation(Cancellation* outer, Cancellation& inner) : outer_(outer) {
     if (outer == nullptr) return;
     linked_ = outer->OnCancel([outer, &inner] { inner.Cancel(outer->status()); }, &token_);
