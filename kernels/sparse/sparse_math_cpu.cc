@@ -69,8 +69,8 @@ template <class F>
 void Merge(const SparseValue& a, const SparseValue& b, F&& f) {
   const int64_t rank = a.rank(), m = a.count(), n = b.count();
   const int64_t *x = a.row(0), *y = b.row(0);
-  for (int64_t i = 0, j = 0; i < m || j < n;) {
-    ThrowIfCancelledAt(i + j);
+  for (int64_t i = 0, j = 0, merged = 0; i < m || j < n; ++merged) {
+    ThrowIfCancelledAt(merged);
     const int order = i == m ? 1 : j == n ? -1 : CompareRows(x, y, rank);
     f(order <= 0 ? i : -1, order >= 0 ? j : -1);
     if (order <= 0) ++i, x += rank;
