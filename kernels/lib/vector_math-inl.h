@@ -117,7 +117,8 @@ struct VectorMath {
                            [](T v) { return std::expm1(v); });
   }
   static HWY_INLINE V Sin(V x) {
-    const V y = If(hn::Eq(x, Num(0)), x, hn::Sin(D(), x));
+    const V zero = hn::CopySign(Num(0), x);
+    const V y = If(hn::Eq(x, Num(0)), zero, hn::Sin(D(), x));
     return FixSpecialLanes(x, InRange(x, 30000), y, [](T v) { return std::sin(v); });
   }
   static HWY_INLINE V Cos(V x) {
@@ -127,7 +128,7 @@ struct VectorMath {
   }
   static HWY_INLINE V Tan(V x) {
     const V y = hn::Div(hn::Sin(D(), x), hn::Cos(D(), x));
-    return FixSpecialLanes(x, InRange(x, 30000), If(hn::Eq(x, Num(0)), x, y),
+    return FixSpecialLanes(x, InRange(x, 30000), If(hn::Eq(x, Num(0)), hn::CopySign(Num(0), x), y),
                            [](T v) { return std::tan(v); });
   }
   static HWY_INLINE V Asin(V x) { return If(InRange(x, 1), hn::Asin(D(), x), Num(kNan)); }
