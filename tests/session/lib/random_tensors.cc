@@ -141,6 +141,12 @@ class RandomTensors {
     if (is_new) ++num_shapes_;
     return at->second;
   }
+  // Attention of the rows of a matrix to each other.
+  static Output SelfAttention(const Output& x) {
+    const Output rows = ExpandDims(x, {0});
+    const Output scores = MatMul(rows, rows, {.transpose_b = true});
+    return Squeeze(MatMul(Softmax(scores * 0.25f), rows), {0});
+  }
   void Add(const Output& x, int shape) {
     if (x.valid() && x.shape().has_rank()) values_.push_back({x, shape});
   }
@@ -466,7 +472,8 @@ class RandomTensors {
         if (known && IsWhole(x.dtype())) return Add(ArgMax(x, axis, DT_INT32));
         break;
       case 4:
-        if (RankOf(x) == 2 && x.dtype() == DT_FLOAT && x.dim(1) == width_) return Add(Softmax(x));
+        if (RankOf(x) == 2 && x.dtype() == DT_FLOAT && x.dim(1) == width_)
+          return Add(Draw(2) ? Softmax(x) : SelfAttention(x));
         break;
       default:
         break;
