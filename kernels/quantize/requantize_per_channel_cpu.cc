@@ -62,8 +62,8 @@ absl::StatusOr<Kernel> MakeRange(const KernelInit& init) {
   const float clip = init.attr<float>("clip_value_max");
   return Kernel([clip](KernelContext& c) -> absl::Status {
     const Tensor& x = c.input(0);
+    if (x.rank() == 4 && x.num_elements() == 0) return InvalidArgument("input must not be empty");
     WEIR_ASSIGN_OR_RETURN(const std::vector<float> limits, ReadLimits(c));
-    if (x.num_elements() == 0) return InvalidArgument("input must not be empty");
     std::vector<int64_t> biggest(limits.size());
     bool negative = false;
     for (int64_t i = 0; i < x.num_elements(); ++i) {

@@ -152,15 +152,16 @@ absl::StatusOr<int64_t> DrawClasses(const ClassSampler& sampler, bool unique, Ph
   return tries;
 }
 
-// Returns input 0 after validation.
-absl::StatusOr<absl::Span<const int64_t>> TrueClasses(const KernelContext& c, int64_t num_true,
-                                                      int64_t range) {
+// Returns input 0 after it and the options are validated for a range of classes.
+absl::StatusOr<absl::Span<const int64_t>> TrueClasses(const KernelContext& c,
+                                                      const SamplerOptions& o, int64_t range) {
   const Tensor& classes = c.input(0);
   if (classes.rank() != 2) return InvalidArgument("true_classes must be a matrix");
-  if (classes.dim(1) != num_true) {
-    return InvalidArgument("true_classes must have num_true columns, expected: ", num_true,
+  if (classes.dim(1) != o.num_true) {
+    return InvalidArgument("true_classes must have num_true columns, expected: ", o.num_true,
                            " was: ", classes.dim(1));
   }
+  if (o.unique && o.num_sampled > range) return InvalidArgument("Sampler's range is too small.");
   for (const int64_t value : classes.flat<int64_t>()) {
     if (value >= 0 && value < range) continue;
     return InvalidArgument("`true_candidate` out of range [0, ", range, "), received ", value);
@@ -171,9 +172,7 @@ absl::StatusOr<absl::Span<const int64_t>> TrueClasses(const KernelContext& c, in
 absl::Status RunSampler(KernelContext& c, const SamplerOptions& o, ClassSampler& sampler,
                         RandomStream& streams) {
   WEIR_ASSIGN_OR_RETURN(const absl::Span<const int64_t> classes,
-                        TrueClasses(c, o.num_true, sampler.range()));
-  if (o.unique && o.num_sampled > sampler.range())
-    return InvalidArgument("Sampler's range is too small.");
+                        TrueClasses(c, o, sampler.range()));
   WEIR_ASSIGN_OR_RETURN(Tensor * sampled, c.AllocateOutput(0, Shape({o.num_sampled})));
   WEIR_ASSIGN_OR_RETURN(Tensor * true_counts, c.AllocateOutput(1, c.input(0).shape()));
   WEIR_ASSIGN_OR_RETURN(Tensor * sampled_counts, c.AllocateOutput(2, Shape({o.num_sampled})));
@@ -225,7 +224,8 @@ absl::StatusOr<Kernel> MakeAllSampler(const KernelInit& init) {
   WEIR_ASSIGN_OR_RETURN(const int64_t num_true, NarrowAttr(init.node, "num_true"));
   WEIR_ASSIGN_OR_RETURN(const int64_t range, NarrowAttr(init.node, "num_sampled"));
   return Kernel([=](KernelContext& c) -> absl::Status {
-    WEIR_RETURN_IF_ERROR(TrueClasses(c, num_true, range).status());
+    const SamplerOptions all = {.num_true = num_true, .num_sampled = range};
+    WEIR_RETURN_IF_ERROR(TrueClasses(c, all, range).status());
     const Shape shapes[] = {Shape({range}), c.input(0).shape(), Shape({range})};
     WEIR_ASSIGN_OR_RETURN(Tensor * sampled, c.AllocateOutput(0, shapes[0]));
     for (int64_t i = 0; i < range; ++i) sampled->data<int64_t>()[i] = i;

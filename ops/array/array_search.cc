@@ -90,7 +90,10 @@ absl::Status TopKShape(ShapeContext& c) { return TopShape(c, c.attr<int64_t>("k"
 absl::Status TopKV2Shape(ShapeContext& c) {
   WEIR_RETURN_IF_ERROR(c.WithRank(1, 0).status());
   const auto k = KnownInts(c, 1);
-  if (k.has_value() && (*k)[0] < 0) return InvalidArgument("Need k >= 0, got ", (*k)[0]);
+  if (k.has_value() && (*k)[0] < 0) {
+    return InvalidArgument("Dimension size, given by scalar input 1, must be non-negative but is ",
+                           (*k)[0]);
+  }
   return TopShape(c, k.has_value() ? (*k)[0] : Shape::kUnknown);
 }
 

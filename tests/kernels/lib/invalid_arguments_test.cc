@@ -908,9 +908,23 @@ TEST(UnusualArguments, QuantizedAddOfOneElement) {
     EXPECT_EQ(static_cast<const int32_t*>((*sum)[0].raw())[i], expected[i]);
 }
 
+// The range is looked at before the classes.
+TEST(InvalidArguments, SmallRangesHaveNoUniqueSamples) {
+  ExpectRejected({{"UniformCandidateSampler",
+                   {Tensor::Of<int64_t>({2, 1}, {1, 2})},
+                   {{"num_true", 1}, {"num_sampled", 3}, {"range_max", 2}, {"unique", true}},
+                   kInvalid,
+                   "range is too small"}});
+}
+
 TEST(InvalidArguments, NothingHasNoRangePerChannel) {
   ExpectRejected({{"RequantizationRangePerChannel",
                    {Tensor(DT_QINT32, Shape({2, 0, 2, 3})), Floats({3}), Floats({3})},
+                   {{"clip_value_max", 0.25f}},
+                   kInvalid,
+                   "input must not be empty"},
+                  {"RequantizationRangePerChannel",
+                   {Tensor(DT_QINT32, Shape({1, 3, 4, 0})), Floats({3}), Floats({3})},
                    {{"clip_value_max", 0.25f}},
                    kInvalid,
                    "input must not be empty"}});
