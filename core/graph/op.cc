@@ -246,6 +246,11 @@ OpSpec& OpSpec::Has(Effect effect) {
   return *this;
 }
 
+OpSpec& OpSpec::Waits(WaitsFor what) {
+  traits_.waits = what;
+  return *this;
+}
+
 OpSpec& OpSpec::Uses(VariableUse use) {
   traits_.variable_use = use;
   return *this;

@@ -91,6 +91,7 @@ class OpSpec {
   OpSpec& IsPlaceholder();
   OpSpec& Flow(ControlFlow kind);
   OpSpec& Has(Effect effect);
+  OpSpec& Waits(WaitsFor what);
   OpSpec& Uses(VariableUse use);
   OpSpec& Rows(RowRule rule);
   OpSpec& Uses(ContainerUse use);

@@ -82,6 +82,13 @@ enum class RowRule : uint8_t {
   kConcat,    // Concatenation along an axis other than 0, which is the last input.
 };
 
+// What a call waits for, beyond its inputs, when it waits for what another step or thread does.
+enum class WaitsFor : uint8_t {
+  kByKernel,  // An asynchronous kernel waits for a value, any other for nothing.
+  kValue,     // For a value that is put somewhere: IteratorGetNext.
+  kRoom,      // For room, where a value is put: QueueEnqueue.
+};
+
 // What an op does with a container of values of one step: a stack, a tensor array, a tensor list.
 struct ContainerUse {
   // What the op does with the container.
@@ -163,6 +170,7 @@ struct OpTraits {
   Movement movement = Movement::kComputes;
   ControlFlow control_flow = ControlFlow::kNone;
   Effect effect = Effect::kByState;
+  WaitsFor waits = WaitsFor::kByKernel;
   VariableUse variable_use = VariableUse::kNone;
   RowRule rows = RowRule::kNone;
   ContainerUse container;

@@ -173,6 +173,7 @@ void AddTransferOps(const HandleForm& form, OpRegistry* ops) {
     ops->Add(UserSpec(op, form, "components: Tcomponents")
                  .Attr("Tcomponents: list(type) >= 1")
                  .Attr("timeout_ms: int = -1")
+                 .Waits(WaitsFor::kRoom)
                  .InferShape(NoOutputs)
                  .Doc(doc));
   }

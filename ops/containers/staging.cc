@@ -29,8 +29,10 @@ void AddStageOps(OpRegistry* ops) {
   OpSpec peek = StagingSpec("StagePeek", "index: int32", "values: dtypes", kSomeTypes);
   OpSpec size = StagingSpec("StageSize", "", "size: int32");
   OpSpec clear = StagingSpec("StageClear", "", "");
-  ops->Add(AddSharingAttrs(stage).InferShape(NoOutputs).Doc(
-      "Stages a tuple for another step. Blocks while the staging area is full."));
+  ops->Add(AddSharingAttrs(stage)
+               .Waits(WaitsFor::kRoom)
+               .InferShape(NoOutputs)
+               .Doc("Stages a tuple for another step. Blocks while the staging area is full."));
   ops->Add(AddSharingAttrs(unstage)
                .InferShape(UnknownShape)
                .Doc("Removes and returns the first staged tuple."));
@@ -55,6 +57,7 @@ void AddMapOps(const char* kind, OpRegistry* ops) {
   OpSpec incomplete = StagingSpec(name("IncompleteSize"), "", "size: int32");
   OpSpec clear = StagingSpec(name("Clear"), "", "");
   ops->Add(AddSharingAttrs(stage.Attr("fake_dtypes: list(type) >= 1"))
+               .Waits(WaitsFor::kRoom)
                .InferShape(NoOutputs)
                .Doc("Stages components of the tuple with the given key for another step."));
   ops->Add(AddSharingAttrs(peek)

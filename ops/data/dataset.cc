@@ -359,7 +359,7 @@ void AddIterators(OpRegistry* ops) {
   for (const char* name : {"IteratorGetNext", "IteratorGetNextSync"}) {
     OpSpec op = IteratorOp(name, "Returns the next element. Fails with OUT_OF_RANGE at the end.");
     op.In("iterator: resource").Out("components: output_types");
-    op.InferShape(Ranked("iterator: 0", ElementShapes));
+    op.Waits(WaitsFor::kValue).InferShape(Ranked("iterator: 0", ElementShapes));
     ops->Add(WithElements(op));
   }
   ops->Add(

@@ -34,7 +34,7 @@ std::vector<bool> FindHoistableConstants(const PlanGraph& plan) {
   const std::vector<Conditions>& runs_if = deadness.runs_if();
   std::vector<bool> hoistable(plan.nodes.size(), false);
   for (size_t i = 0; i < hoistable.size(); ++i)
-    hoistable[i] = plan.nodes[i].Is("Const") && !runs_if[i].empty();
+    hoistable[i] = plan.nodes[i].is_const() && !runs_if[i].empty();
   const std::vector<bool> constants = hoistable;
   for (size_t i = 0; i < hoistable.size(); ++i) {
     const auto& controls = plan.nodes[i].controls;
@@ -66,7 +66,7 @@ std::vector<bool> FindHoistableConstants(const PlanGraph& plan) {
 
 void HoistConstants(PlanGraph& plan) {
   const auto is_conditional_constant = [](const PlanNode& n) {
-    return n.may_be_dead && n.Is("Const");
+    return n.may_be_dead && n.is_const();
   };
   if (absl::c_none_of(plan.nodes, is_conditional_constant)) return;
   const std::vector<bool> hoistable = FindHoistableConstants(plan);

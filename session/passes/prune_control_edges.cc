@@ -66,7 +66,7 @@ bool IsObservable(const PlanNode& n, bool reads_count) {
   if (IsRead(n)) return reads_count;
   if (n.kind != PlanNode::Kind::kOp || n.is_constant(0)) return false;
   if (n.Is(VariableUse::kDeclares) && !IsRef(n.type(0))) return false;
-  if (n.Is("NoOp", "ControlTrigger")) return n.may_be_dead;
+  if (n.is_no_op() || n.is_control_trigger()) return n.may_be_dead;
   return !OnlyComputes(n);
 }
 
@@ -125,7 +125,7 @@ class ControlEdgePruner {
   }
 
   bool CannotFail(const PlanNode& n) const {
-    if (n.kernel.is_constant() || n.is_identity() || n.Is("NoOp")) return true;
+    if (n.kernel.is_constant() || n.is_identity() || n.is_no_op()) return true;
     if (n.node->num_outputs() != 1 || !n.shapes[0].IsFullyDefined()) return false;
     const bool knows_all = absl::c_all_of(n.inputs, [&](const PlanValue& v) {
       return plan_.nodes[v.node].shapes[v.output].IsFullyDefined();
@@ -197,7 +197,7 @@ class ControlEdgePruner {
         if (ContainsAll(others, added)) continue;
         const bool may_narrow = n.kind == PlanNode::Kind::kOp && n.loop == loop &&
                                 n.value_loop == loop && bit_of_[id] < 0 && !n.is_constant(0) &&
-                                (OnlyComputes(n) || n.Is("NoOp")) && CannotFail(n);
+                                (OnlyComputes(n) || n.is_no_op()) && CannotFail(n);
         if (!may_narrow) return std::nullopt;
       }
       if (uses_.Escapes(id) || narrowed.size() == kMaxNarrowed) return std::nullopt;

@@ -145,7 +145,7 @@ class LoopStructurer {
     if (absl::c_any_of(n.inputs, [&](const PlanValue& v) { return IsCarry(v); }))
       return IsVariable(i) && IsUnconditional(conditions_[i], {});
     if (n.Is(ControlFlow::kSwitch) && IsRef(n.type(0))) return n.inputs[1].node != condition;
-    if (op == "ControlTrigger") {
+    if (n.is_control_trigger()) {
       return AllWaiters(i, [&](int waiter) {
         return plan_.nodes[waiter].IsValueFlow(ControlFlow::kNextIteration) ||
                IsInBody(waiter, condition);
@@ -188,7 +188,7 @@ class LoopStructurer {
     const int condition = n.inputs[1].node;
     const auto is_in_body = [&](int waiter) { return IsInBody(waiter, condition); };
     if (!AllWaiters(i, [&](int waiter) {
-          return plan_.nodes[waiter].Is("NoOp") && AllWaiters(waiter, is_in_body);
+          return plan_.nodes[waiter].is_no_op() && AllWaiters(waiter, is_in_body);
         })) {
       return false;
     }

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <bit>
 
-#include "absl/strings/match.h"
-
 namespace weir {
 
 namespace {
@@ -14,13 +12,13 @@ constexpr size_t kMaxBytes = size_t{32} << 20;
 // Asynchronous kernels wait. A call has such a kernel if its callee may wait.
 bool MayBlock(const PlanNode& n) {
   return n.runs() && n.kind == PlanNode::Kind::kOp &&
-         (n.kernel.is_async() || n.Is("IteratorGetNext", "IteratorGetNextSync"));
+         (n.kernel.is_async() || n.traits().waits == WaitsFor::kValue);
 }
 
 }  // namespace
 
 bool ExternalWaits::WaitsForInput(const PlanNode& n) {
-  return MayBlock(n) && !absl::StrContains(n.node->op_name(), "Enqueue") && !n.Is("Stage");
+  return MayBlock(n) && n.traits().waits != WaitsFor::kRoom;
 }
 
 bool ExternalWaits::Sets::Add(Word* to, const Word* from) const {

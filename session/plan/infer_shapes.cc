@@ -17,7 +17,7 @@ const Tensor* PlanValues::value(const Node&, int i) {
   const PlanNode& n = plan_.nodes[v.node];
   if (n.is_constant(v.output)) return &n.constants[v.output];
   // A constant with control edges, as Python adds to a loop's constants, or one that may be dead.
-  return n.Is("Const") && n.kernel.is_constant() ? &n.kernel.constant() : nullptr;
+  return n.is_const() && n.kernel.is_constant() ? &n.kernel.constant() : nullptr;
 }
 
 Shape PlanValues::value_as_shape(const Node& node, int i) {

@@ -155,7 +155,7 @@ bool PlanGraph::IsStepInvariant(PlanValue value) const {
   constexpr int kMaxIdentities = 64;
   for (int passed = 0; passed < kMaxIdentities; ++passed) {
     const PlanNode& n = nodes[value.node];
-    if (n.is_constant(value.output) || n.Is("Const")) return true;
+    if (n.is_constant(value.output) || n.is_const()) return true;
     if (n.kind == PlanNode::Kind::kRead || n.Is(VariableUse::kReads)) {
       // A variable of the graph, or one that a function's arguments name.
       const PlanNode& variable = nodes[n.inputs[0].node];

@@ -84,6 +84,11 @@ struct PlanNode {
   bool Is(const Names&... ops) const {
     return kind == Kind::kOp && ((node->op_name() == ops) || ...);
   }
+  // True for a constant of the graph, though it may have control inputs or be dead.
+  bool is_const() const { return Is("Const"); }
+  // True for nodes that only wait: NoOp; or ControlTrigger, which also runs after dead nodes.
+  bool is_no_op() const { return Is("NoOp"); }
+  bool is_control_trigger() const { return Is("ControlTrigger"); }
   // True for Enter and RefEnter, and for Exit and RefExit, once FindLoops has set the loops.
   bool is_enter() const;
   bool is_exit() const;
