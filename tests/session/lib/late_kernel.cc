@@ -82,12 +82,14 @@ struct LateRun {
 
 class LateKernel : public std::enable_shared_from_this<LateKernel> {
  public:
-  LateKernel(LateDevice& device, const Node& node, const KernelDef& def, Kernel kernel)
-      : device_(device), node_(node), def_(def), kernel_(std::move(kernel)) {
+  LateKernel(LateDevice& device, const KernelInit& init, const KernelDef& def, Kernel kernel)
+      : device_(device), node_(init.node), def_(def), kernel_(std::move(kernel)) {
     for (int i = 0; i < num_inputs(); ++i)
-      host_inputs_.push_back(IsHostType(node.input_type(i)) || IsHostArg(i, true));
-    for (int i = 0; i < num_outputs(); ++i)
-      host_outputs_.push_back(IsHostType(node.output_type(i)) || IsHostArg(i, false));
+      host_inputs_.push_back(IsHostType(node_.input_type(i)) || IsHostArg(i, true));
+    for (int i = 0; i < num_outputs(); ++i) {
+      host_outputs_.push_back(IsHostType(node_.output_type(i)) || IsHostArg(i, false));
+      used_outputs_.push_back(init.is_used(i));
+    }
   }
 
   bool RunsOnHost() const {
@@ -327,7 +329,8 @@ class LateKernel : public std::enable_shared_from_this<LateKernel> {
     for (size_t i = static_cast<size_t>(num_inputs()); i < run->slots.size(); ++i) {
       const Tensor& result = run->slots[i];
       Tensor& wanted = run->expected[i];
-      if (!wanted.initialized()) continue;  // a reference
+      // A reference, or an output that the kernel need not set.
+      if (!wanted.initialized() || !used_outputs_[i - num_inputs()]) continue;
       if (result.shape() != wanted.shape() || result.dtype() != wanted.dtype()) {
         return Internal("the shape rule says that output ", i - num_inputs(), " is ",
                         wanted.Description(), ", but it is ", result.Description());
@@ -375,7 +378,7 @@ class LateKernel : public std::enable_shared_from_this<LateKernel> {
   const Node& node_;
   const KernelDef& def_;
   const Kernel kernel_;
-  std::vector<bool> host_inputs_, host_outputs_;
+  std::vector<bool> host_inputs_, host_outputs_, used_outputs_;
 };
 
 }  // namespace
@@ -383,7 +386,7 @@ class LateKernel : public std::enable_shared_from_this<LateKernel> {
 Kernel LateDevice::Wrap(const KernelInit& init, Kernel kernel) {
   const KernelDef* def = kernels().Find(init.node, kCpu);
   if (kernel.is_constant() || kernel.is_async() || def == nullptr) return kernel;
-  auto late = std::make_shared<LateKernel>(*this, init.node, *def, kernel);
+  auto late = std::make_shared<LateKernel>(*this, init, *def, kernel);
   if (late->RunsOnHost()) return kernel;
   if (late->MustWait(init.input_shapes)) {
     return Kernel([late](KernelContext& c, Kernel::Done done) {
