@@ -5,6 +5,7 @@
 #include "absl/strings/str_format.h"
 #include "weir/proto/master.pb.h"
 #include "weir/rpc/master_session.h"
+#include "weir/rpc/reaper.h"
 
 namespace weir::rpc {
 
@@ -67,7 +68,9 @@ class Master::ActiveSession {
 };
 
 Master::Master(MasterOptions options)
-    : options_(std::move(options)), resources_(std::make_shared<ResourceMap>()) {}
+    : options_(std::move(options)),
+      resources_(std::make_shared<ResourceMap>()),
+      reaper_(std::make_unique<Reaper>()) {}
 
 Master::~Master() { CloseAll(); }
 
@@ -120,7 +123,7 @@ absl::Status Master::CreateSession(const proto::CreateSessionRequest& request, C
                         MasterSession::Create(request.graph_def(), request.config(),
                                               std::move(options), options_.max_step_limit));
   const std::shared_ptr<MasterSession> session(
-      created.release(), [this](MasterSession* closed) { reaper_.Destroy(closed); });
+      created.release(), [this](MasterSession* closed) { reaper_->Destroy(closed); });
   const std::string handle = NewHandle();
   response->set_session_handle(handle);
   response->set_graph_version(session->graph_version());

@@ -13,7 +13,6 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/functional/function_ref.h"
 #include "weir/core/tensor/mutex.h"
-#include "weir/rpc/reaper.h"
 #include "weir/session/session.h"
 
 namespace weir::proto {
@@ -43,6 +42,7 @@ class RunStepResponse;
 namespace weir::rpc {
 
 class MasterSession;
+class Reaper;
 
 // Options of a Master.
 struct MasterOptions {
@@ -149,7 +149,7 @@ class Master {
   const MasterOptions options_;
   const std::shared_ptr<ResourceMap> resources_;
   std::vector<DeviceInfo> devices_;
-  Reaper reaper_;  // destroys the sessions below
+  const std::unique_ptr<Reaper> reaper_;  // destroys the sessions below
 
   mutable Mutex mutex_;
   std::map<std::string, Entry> sessions_ ABSL_GUARDED_BY(mutex_);

@@ -17,7 +17,9 @@ class TlsCredentials;
 // What a server needs for TLS, in PEM format. With `client_authority`, only clients with
 // certificates signed by that authority are accepted.
 struct TlsFiles {
-  std::string certificate = {}, key = {}, client_authority = {};
+  std::string certificate = {};       // the server's
+  std::string key = {};               // of the certificate
+  std::string client_authority = {};  // empty: clients need no certificate
 };
 
 // Options of a server.

@@ -151,22 +151,6 @@ TEST(FusedBatchNorm, RunningValuesMoveByTheAverageFactor) {
   ExpectNear((*out)[2], {2.4166667, 2.4166667});
 }
 
-// That TensorFlow's has no elements in four dimensions unless the type is half is visible.
-TEST(FusedBatchNorm, ReservedSpaceHasTensorFlowsShape) {
-  for (const DataType type : {DT_FLOAT, DT_BFLOAT16, DT_HALF}) {
-    for (const char* format : {"NHWC", "NDHWC"}) {
-      const bool deep = format == std::string("NDHWC");
-      const auto out =
-          RunFed("FusedBatchNormV3",
-                 {Tensor::Zeros(type, deep ? Shape({1, 2, 2, 2, 2}) : Shape({1, 2, 2, 2})),
-                  Floats({1, 1}), Floats({1, 1}), Floats({1, 1}), Floats({1, 1})},
-                 {{"data_format", format}});
-      ASSERT_TRUE(out.ok()) << out.status();
-      EXPECT_EQ((*out)[5].num_elements(), deep || type == DT_HALF ? 1 : 0) << format;
-    }
-  }
-}
-
 TEST(FusedBatchNorm, GradientsOfAllVersionsAgreeWithTensorFlow) {
   Tensor dy(DT_FLOAT, Shape({1, 2, 2, 2}));
   std::fill_n(dy.data<float>(), 8, 1.0f);
