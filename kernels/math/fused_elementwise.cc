@@ -205,14 +205,6 @@ std::optional<FusableOp> FindFusableOp(absl::string_view op, size_t num_argument
   return FusableOp{loop->broadcasts, loop->param, loop->cost};
 }
 
-absl::Status CheckFusedOps(DataType type, size_t num_arguments, absl::Span<const std::string> ops,
-                           absl::Span<const int64_t> operands, absl::Span<const float> params,
-                           absl::Span<const int64_t> others_of, const KernelRegistry* kernels) {
-  return TileProgram::Create(
-             {type, static_cast<int>(num_arguments), ops, operands, params, others_of, kernels})
-      .status();
-}
-
 void AddFusedElementwiseKernels(KernelRegistry* r) {
   std::vector<int> arguments(kMaxFusedArguments);
   for (int k = 0; k < kMaxFusedArguments; ++k) arguments[k] = k;

@@ -27,13 +27,11 @@ struct FusableOp {
 // Returns nullopt for other ops.
 std::optional<FusableOp> FindFusableOp(absl::string_view op, size_t num_arguments, DataType type);
 
-// Returns an error if the kernels of _FusedElementwise and _FusedReduction cannot run these ops,
-// for example because they need too many buffers for the values that are live at a time. The
-// arguments are the attributes of such a node, without the parts that describe a reduction;
-// `kernels` may be null.
-absl::Status CheckFusedOps(DataType type, size_t num_arguments, absl::Span<const std::string> ops,
-                           absl::Span<const int64_t> operands, absl::Span<const float> params,
-                           absl::Span<const int64_t> others_of, const KernelRegistry* kernels);
+// Returns whether a program of fusable ops is within the limits of _FusedElementwise and
+// _FusedReduction: those above, and that of the buffers for the values that are live at a time. The
+// arguments are the attributes of such a node.
+bool AreWithinFusedLimits(size_t num_arguments, absl::Span<const int64_t> operands,
+                          absl::Span<const int64_t> others_of);
 
 // Returns whether a node may be the reduction of a _FusedReduction: a Sum, Mean or similar op over
 // `axes` of elements of this shape, with few enough results for threads to share the work.

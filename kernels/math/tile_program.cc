@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "weir/kernels/lib/non_temporal.h"
 #include "weir/kernels/lib/strided_copy.h"
 
@@ -81,6 +82,45 @@ struct TileProgram::UserBinaryLoop : BinaryLoop {
   decltype(ElementwiseLoop::binary) function;
 };
 
+namespace {
+
+// Which buffer the value of each op is in, and the last op that reads each argument and value.
+struct TileBuffers {
+  std::vector<int> of_ops, last_use;
+  int count = 0;
+};
+
+// `operands` and `others_of` are those of TileOps. A value takes a buffer that no later op reads,
+// or a new one. Those of results are not used again.
+TileBuffers AssignTileBuffers(int num_arguments, absl::Span<const int64_t> operands,
+                              absl::Span<const int64_t> others_of) {
+  const int num_ops = static_cast<int>(operands.size() / 2);
+  TileBuffers buffers;
+  buffers.of_ops.resize(static_cast<size_t>(num_ops));
+  buffers.last_use.assign(static_cast<size_t>(num_arguments + num_ops), -1);
+  const auto second = [&](int i) {
+    return static_cast<int>(operands[2 * i + 1] >= 0 ? operands[2 * i + 1] : operands[2 * i]);
+  };
+  for (int i = 0; i < num_ops; ++i)
+    buffers.last_use[operands[2 * i]] = buffers.last_use[second(i)] = i;
+  std::vector<int> free;
+  for (int i = 0; i < num_ops; ++i) {
+    const auto release = [&](int value) {
+      if (value < num_arguments || buffers.last_use[value] > i) return;
+      const int producer = value - num_arguments;
+      if (!absl::c_linear_search(others_of, producer)) free.push_back(buffers.of_ops[producer]);
+    };
+    release(static_cast<int>(operands[2 * i]));
+    if (second(i) != operands[2 * i]) release(second(i));
+    if (free.empty()) free.push_back(buffers.count++);
+    buffers.of_ops[i] = free.back();
+    free.pop_back();
+  }
+  return buffers;
+}
+
+}  // namespace
+
 absl::StatusOr<std::shared_ptr<const TileProgram>> TileProgram::Create(const TileOps& from) {
   auto program = std::make_shared<TileProgram>();
   const auto& [type, num_arguments, ops, operands, params, others_of, kernels] = from;
@@ -139,31 +179,27 @@ absl::StatusOr<std::shared_ptr<const TileProgram>> TileProgram::Create(const Til
     }
     program->ops_[i].result = program->num_results_++;
   }
-  program->AssignBuffers();
+  program->AssignBuffers(operands, others_of);
   if (program->num_buffers_ > TileRunner::kMaxBuffers)
     return Unimplemented("the fused ops need ", program->num_buffers_,
                          " buffers at a time; the limit is ", TileRunner::kMaxBuffers);
   return std::shared_ptr<const TileProgram>(std::move(program));
 }
 
-void TileProgram::AssignBuffers() {
-  last_use_.assign(num_arguments_ + ops_.size(), -1);
-  for (size_t i = 0; i < ops_.size(); ++i)
-    last_use_[ops_[i].a] = last_use_[ops_[i].b] = static_cast<int>(i);
-  std::vector<int> free;
-  for (size_t i = 0; i < ops_.size(); ++i) {
-    Op& op = ops_[i];
-    const auto release = [&](int value) {
-      if (value < num_arguments_ || last_use_[value] > static_cast<int>(i)) return;
-      const Op& producer = ops_[value - num_arguments_];
-      if (producer.result < 0) free.push_back(producer.buffer);
-    };
-    release(op.a);
-    if (op.b != op.a) release(op.b);
-    if (free.empty()) free.push_back(num_buffers_++);
-    op.buffer = free.back();
-    free.pop_back();
-  }
+void TileProgram::AssignBuffers(absl::Span<const int64_t> operands,
+                                absl::Span<const int64_t> others_of) {
+  TileBuffers buffers = AssignTileBuffers(num_arguments_, operands, others_of);
+  for (size_t i = 0; i < ops_.size(); ++i) ops_[i].buffer = buffers.of_ops[i];
+  last_use_ = std::move(buffers.last_use);
+  num_buffers_ = buffers.count;
+}
+
+bool AreWithinFusedLimits(size_t num_arguments, absl::Span<const int64_t> operands,
+                          absl::Span<const int64_t> others_of) {
+  return num_arguments <= kMaxFusedArguments && operands.size() <= 2 * kMaxFusedOps &&
+         others_of.size() < kMaxFusedResults &&
+         AssignTileBuffers(static_cast<int>(num_arguments), operands, others_of).count <=
+             TileRunner::kMaxBuffers;
 }
 
 std::shared_ptr<const TileLayout> TileProgram::MakeLayout(absl::Span<const Shape> shapes) const {

@@ -97,7 +97,7 @@ class TileProgram {
     int buffer = 0;  // holds the op's result unless it is written to the program's result directly
   };
 
-  void AssignBuffers();
+  void AssignBuffers(absl::Span<const int64_t> operands, absl::Span<const int64_t> others_of);
   void SelectLoops(TileLayout* layout) const;
   void FormPipelines(TileLayout* layout) const;
   static bool IsScalar(const TileLayout& layout, int value);
@@ -123,6 +123,9 @@ class TileProgram {
 // One run of a program, on one thread. Owns the buffers of intermediate values.
 class TileRunner {
  public:
+  // For the values of ops.
+  static constexpr int kMaxBuffers = 24;
+
   // Runs on these arguments, in tiles of at most `most` elements. With `non_temporal`, results are
   // written with non-temporal stores (non_temporal.h).
   TileRunner(const TileProgram& program, const TileLayout& layout,
@@ -148,7 +151,6 @@ class TileRunner {
   char* Buffer(int i) { return scratch_ + static_cast<size_t>(i) * buffer_bytes_; }
   void Flush(size_t bytes);
 
-  static constexpr int kMaxBuffers = 24;
   static constexpr int64_t kMinTile = 64;
   friend class TileProgram;
 

@@ -91,14 +91,6 @@ class ElementwiseFusion : public ElementwiseRegions {
     return s;
   }
 
-  // True if the kernel can run the ops, of which a reduction may have none.
-  bool Fits(const Program& p, size_t num_arguments, const std::vector<int64_t>& others_of,
-            DataType type) const {
-    return p.ops.empty() ||
-           CheckFusedOps(type, num_arguments, p.ops, p.operands, p.params, others_of, &env_.kernels)
-               .ok();
-  }
-
   void AddMasked(const MaskedNode& m, Program* s) const {
     const int64_t mask =
         s->Add(FusedMaskOp(plan_.nodes[m.comparison]), s->IndexOf(m.x), s->IndexOf(m.y));
@@ -126,7 +118,7 @@ class ElementwiseFusion : public ElementwiseRegions {
       others_of.push_back(static_cast<int64_t>(i - arguments.size()));
       others.push_back(v);
     }
-    if (!Fits(program, arguments.size(), others_of, type)) return;
+    if (!AreWithinFusedLimits(arguments.size(), program.operands, others_of)) return;
     NodeBuilder builder(internal_graph(), reduces ? "_FusedReduction" : "_FusedElementwise");
     builder.Name(result.node->name())
         .InputList(Outputs(arguments.size(), MakePlaceholder(type)))
@@ -141,7 +133,7 @@ class ElementwiseFusion : public ElementwiseRegions {
       epilogue_values.insert(epilogue_values.begin(), {region.reduction, 0});
       const size_t num_end_arguments = epilogue_values.size();
       const Program end = ProgramOf(epilogues()[region.epilogue], std::move(epilogue_values));
-      if (!Fits(end, num_end_arguments, {}, type)) return;
+      if (!AreWithinFusedLimits(num_end_arguments, end.operands, {})) return;
       builder.InputList(Outputs(epilogue_arguments.size(), MakePlaceholder(type)))
           .Attr("end_operands", end.operands)
           .Attr("end_params", end.params)
