@@ -75,7 +75,7 @@ def tensorflow(folder):
         s.run("init_all")
         size = make_bert.TRAINING_SIZE
         feeds = make_bert.training_feeds(*size)
-        run = s.make_callable("loss:0", [name + ":0" for name in feeds], ["train"])
+        run = s.make_callable(["loss:0", "train"], [name + ":0" for name in feeds])
         emit("W12.bert_train_%dx%d" % size, "tf", seconds_per_call(lambda: run(*feeds.values())))
 
 
