@@ -5,6 +5,7 @@
 #include <system_error>
 #include <thread>
 
+#include "weir/proto/config.pb.h"
 #include "weir/rpc/master_session.h"
 
 namespace weir::rpc {
