@@ -1,3 +1,5 @@
+#include <type_traits>
+
 #include "weir/kernels/lib/scalar_math.h"
 #include "weir/kernels/math/row_steps.h"
 
@@ -8,75 +10,72 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 
+#include "hwy/contrib/math/math-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace weir {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
+#include "weir/kernels/lib/vector_math-inl.h"
+
+// VectorMath is of floating-point numbers.
+template <class D>
+struct IntegerVectors {
+  using V = hn::Vec<D>;
+  static HWY_INLINE V Add(V a, V b) { return hn::Add(a, b); }
+  static HWY_INLINE V Mul(V a, V b) { return hn::Mul(a, b); }
+  static HWY_INLINE V Max(V a, V b) { return hn::Max(a, b); }
+  static HWY_INLINE V Min(V a, V b) { return hn::Min(a, b); }
+};
+template <class D>
+using VectorsOf =
+    std::conditional_t<hwy::IsFloat<hn::TFromD<D>>(), VectorMath<D>, IntegerVectors<D>>;
+
+// Steps on vectors or numbers, as M says.
 struct AddStep {
-  template <class V>
-  static HWY_INLINE V Vector(V a, V x) {
-    return hn::Add(a, x);
-  }
-  template <class T>
-  static T Scalar(T a, T x) {
-    return ScalarMath<T>::Add(a, x);
+  template <class M>
+  static HWY_INLINE typename M::V Apply(typename M::V a, typename M::V x) {
+    return M::Add(a, x);
   }
 };
 struct MulStep {
-  template <class V>
-  static HWY_INLINE V Vector(V a, V x) {
-    return hn::Mul(a, x);
-  }
-  template <class T>
-  static T Scalar(T a, T x) {
-    return ScalarMath<T>::Mul(a, x);
+  template <class M>
+  static HWY_INLINE typename M::V Apply(typename M::V a, typename M::V x) {
+    return M::Mul(a, x);
   }
 };
-// The hardware's max and min return the second operand if either is NaN.
 struct MaxStep {
-  template <class V>
-  static HWY_INLINE V Vector(V a, V x) {
-    if constexpr (hwy::IsFloat<hn::TFromV<V>>())
-      return hn::IfThenElse(hn::Or(hn::Gt(a, x), hn::IsNaN(a)), a, x);
-    else
-      return hn::Max(a, x);
-  }
-  template <class T>
-  static T Scalar(T a, T x) {
-    return ScalarMath<T>::Max(a, x);
+  template <class M>
+  static HWY_INLINE typename M::V Apply(typename M::V a, typename M::V x) {
+    return M::Max(a, x);
   }
 };
 struct MinStep {
-  template <class V>
-  static HWY_INLINE V Vector(V a, V x) {
-    if constexpr (hwy::IsFloat<hn::TFromV<V>>())
-      return hn::IfThenElse(hn::Or(hn::Lt(a, x), hn::IsNaN(a)), a, x);
-    else
-      return hn::Min(a, x);
-  }
-  template <class T>
-  static T Scalar(T a, T x) {
-    return ScalarMath<T>::Min(a, x);
+  template <class M>
+  static HWY_INLINE typename M::V Apply(typename M::V a, typename M::V x) {
+    return M::Min(a, x);
   }
 };
 
 template <class F, class T>
 void StepRow(void* accs, const void* xs, int64_t n) {
   const hn::ScalableTag<T> d;
+  using Vectors = VectorsOf<hn::ScalableTag<T>>;
   T* const acc = static_cast<T*>(accs);
   const T* const x = static_cast<const T*>(xs);
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   int64_t i = 0;
   for (; i + 2 * lanes <= n; i += 2 * lanes) {
-    const auto a = F::Vector(hn::LoadU(d, acc + i), hn::LoadU(d, x + i));
-    const auto b = F::Vector(hn::LoadU(d, acc + i + lanes), hn::LoadU(d, x + i + lanes));
+    const auto a = F::template Apply<Vectors>(hn::LoadU(d, acc + i), hn::LoadU(d, x + i));
+    const auto b =
+        F::template Apply<Vectors>(hn::LoadU(d, acc + i + lanes), hn::LoadU(d, x + i + lanes));
     hn::StoreU(a, d, acc + i);
     hn::StoreU(b, d, acc + i + lanes);
   }
   for (; i + lanes <= n; i += lanes)
-    hn::StoreU(F::Vector(hn::LoadU(d, acc + i), hn::LoadU(d, x + i)), d, acc + i);
-  for (; i < n; ++i) acc[i] = F::template Scalar<T>(acc[i], x[i]);
+    hn::StoreU(F::template Apply<Vectors>(hn::LoadU(d, acc + i), hn::LoadU(d, x + i)), d, acc + i);
+  for (; i < n; ++i) acc[i] = F::template Apply<ScalarMath<T>>(acc[i], x[i]);
 }
 
 template <class T>
