@@ -64,12 +64,11 @@ bool PrintFixed(double value, int decimals, std::string* text) {
   if (bits >> 63 != 0) *at++ = '-';
   const uint64_t whole = scaled / scale;
   at = std::to_chars(at, end, whole).ptr;
-  if (decimals > 0) {
-    char* const point = at;
-    at = std::to_chars(at, end, scaled - whole * scale + scale).ptr;
-    *point = '.';
-  }
+  const auto point = static_cast<size_t>(at - buffer);
+  // The leading 1 of scale keeps the zeros of the fraction, and is overwritten by the point.
+  if (decimals > 0) at = std::to_chars(at, end, scaled - whole * scale + scale).ptr;
   text->assign(buffer, static_cast<size_t>(at - buffer));
+  if (decimals > 0) (*text)[point] = '.';
   return true;
 }
 

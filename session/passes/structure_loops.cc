@@ -135,7 +135,6 @@ class LoopStructurer {
       return consumer >= 0 && plan_.nodes[consumer].IsValueFlow(ControlFlow::kMerge);
     }
     if (n.kind != PlanNode::Kind::kOp) return true;
-    const std::string& op = n.node->op_name();
     if (n.is_enter() && n.value_loop == l) {
       if (n.node->attr<bool>("is_constant")) return true;
       const int consumer = OnlyConsumer(i);
