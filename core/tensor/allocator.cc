@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -80,14 +81,19 @@ int64_t SystemBytesFree() {
   return std::clamp<int64_t>(static_cast<int64_t>(limit.rlim_cur) - used, 0, available);
 }
 
-// A caching allocator. It keeps freed blocks of 16 KiB to 64 MiB in free lists, one for each size
+// A caching allocator. It keeps freed blocks of 16 KiB to 1 GiB in free lists, one for each size
 // class, and reuses them in LIFO order. There are four size classes per doubling, so a block is at
 // most 25% larger than requested. A free list is threaded through the free blocks themselves and
 // has its own lock, so threads that work on different sizes do not contend. Smaller blocks come
 // from malloc, which has per-thread caches; larger ones are returned to the system. Sanitizer
 // builds cache nothing, because a cached block hides its misuse.
 //
-// When the cache is full, a size class that has not been used recently is evicted to make room for
+// Blocks above 64 MiB have a cache of their own, in which the system may take the pages back
+// (MADV_FREE): the process keeps what nobody else needs. As long as the system has not taken a
+// page, reusing it costs nothing, while a new page must be cleared, which takes as long as a kernel
+// that only moves elements.
+//
+// When a cache is full, a size class that has not been used recently is evicted to make room for
 // the freed block. Otherwise the blocks of a deleted model would be cached forever, and every
 // buffer of the next model would be allocated from and returned to the system.
 class CachingAllocator final : public Allocator {
@@ -119,15 +125,16 @@ class CachingAllocator final : public Allocator {
   int64_t bytes_free() const override {
     const int64_t allowed = limit_.load(std::memory_order_relaxed) - bytes_in_use();
     return std::clamp<int64_t>(allowed, 0,
-                               SystemBytesFree() + cached_.load(std::memory_order_relaxed));
+                               SystemBytesFree() + held_.bytes.load(std::memory_order_relaxed));
   }
   void SetLimit(int64_t bytes) { limit_.store(bytes, std::memory_order_relaxed); }
 
  private:
   static constexpr size_t kMaxBytes = size_t{1} << 47;
-  static constexpr int kSmallestLog = 14, kLargestLog = 26;  // 16 KiB, 64 MiB
+  static constexpr int kSmallestLog = 14, kHeldLog = 26, kLargestLog = 30;  // 16 KiB, 64 MiB, 1 GiB
+  static constexpr int kHeldClasses = (kHeldLog - kSmallestLog) * 4 + 1;
   static constexpr int kClasses = (kLargestLog - kSmallestLog) * 4 + 1;
-  static constexpr int64_t kCapacity = int64_t{256} << 20;
+  static constexpr int64_t kHeldBytes = int64_t{256} << 20;
   // Blocks of at least kHugePages bytes are allocated in 2 MiB pages: the first touch of 4 KiB
   // pages costs several times as much as copying the data into them.
   static constexpr size_t kHugePage = size_t{2} << 20, kHugePages = size_t{4} << 20;
@@ -149,6 +156,26 @@ class CachingAllocator final : public Allocator {
     std::atomic<int64_t> used_ms{0};  // when a block was last pushed or popped
   };
   static constexpr int64_t kStaleAfterMs = 200;
+
+  // The free blocks of some classes: those below kHeldClasses, or the larger ones.
+  struct Cache {
+    const int first_class, end_class;
+    std::atomic<int64_t> bytes{0};
+  };
+  Cache& CacheOf(int size_class) { return size_class < kHeldClasses ? held_ : lent_; }
+
+  // An eighth of the memory that is free at the first call: the system can take the pages of these
+  // blocks back, but prefers not to be asked.
+  static int64_t LentBytes() {
+    static const int64_t bytes = SystemBytesFree() / 8;
+    return bytes;
+  }
+
+  // Lets the system take the pages of a free block. What they contain is lost only if it does.
+  static void LendPages(void* data, size_t bytes) {
+    static const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+    madvise(data, bytes / page * page, MADV_FREE);  // a hint, as MADV_HUGEPAGE
+  }
 
   // Class 4k + j holds blocks of 16 KiB * 2^k * (1 + j/4).
   static size_t ClassBytes(int c) {
@@ -230,19 +257,23 @@ class CachingAllocator final : public Allocator {
     if (block == nullptr) return nullptr;
     list.head.store(block->next, std::memory_order_relaxed);
     list.used_ms.store(NowMs(), std::memory_order_relaxed);
-    cached_.fetch_sub(static_cast<int64_t>(ClassBytes(size_class)), std::memory_order_relaxed);
+    CacheOf(size_class)
+        .bytes.fetch_sub(static_cast<int64_t>(ClassBytes(size_class)), std::memory_order_relaxed);
     return block;
   }
 
-  // Returns false if the cache would exceed kCapacity.
+  // Returns false if the cache of that class would exceed its limit.
   bool PushCached(void* data, int size_class) {
     const int64_t bytes = static_cast<int64_t>(ClassBytes(size_class));
-    cached_.fetch_add(bytes, std::memory_order_relaxed);
-    while (cached_.load(std::memory_order_relaxed) > kCapacity) {
-      if (DropStalestClass()) continue;
-      cached_.fetch_sub(bytes, std::memory_order_relaxed);
+    Cache& cache = CacheOf(size_class);
+    const int64_t limit = &cache == &held_ ? kHeldBytes : LentBytes();
+    cache.bytes.fetch_add(bytes, std::memory_order_relaxed);
+    while (cache.bytes.load(std::memory_order_relaxed) > limit) {
+      if (DropStalestClass(cache)) continue;
+      cache.bytes.fetch_sub(bytes, std::memory_order_relaxed);
       return false;
     }
+    if (&cache == &lent_) LendPages(data, ClassBytes(size_class));
     FreeList& list = lists_[size_class];
     const MutexLock lock(list.mutex);
     auto* const block = new (data) FreeBlock{list.head.load(std::memory_order_relaxed)};
@@ -251,12 +282,12 @@ class CachingAllocator final : public Allocator {
     return true;
   }
 
-  // Frees the cached blocks of the least recently used class. Returns false if all classes were
+  // Frees the blocks of the least recently used class of a cache. Returns false if all classes were
   // used recently.
-  bool DropStalestClass() {
+  bool DropStalestClass(const Cache& cache) {
     int stalest = -1;
     int64_t oldest = NowMs() - kStaleAfterMs;
-    for (int c = 0; c < kClasses; ++c) {
+    for (int c = cache.first_class; c < cache.end_class; ++c) {
       const int64_t used = lists_[c].used_ms.load(std::memory_order_relaxed);
       const bool is_empty = lists_[c].head.load(std::memory_order_relaxed) == nullptr;
       if (is_empty || used >= oldest) continue;
@@ -277,7 +308,7 @@ class CachingAllocator final : public Allocator {
   }
 
   std::array<FreeList, kClasses> lists_;
-  std::atomic<int64_t> cached_{0};
+  Cache held_{0, kHeldClasses}, lent_{kHeldClasses, kClasses};
   std::atomic<int64_t> in_use_{0};
   std::atomic<int64_t> limit_{std::numeric_limits<int64_t>::max()};
 };

@@ -33,9 +33,10 @@ class Allocator {
   virtual int64_t bytes_free() const = 0;
 };
 
-// Returns the process-wide host allocator. It caches up to 256 MiB of freed blocks of 16 KiB to 64
-// MiB for reuse, because the first touch of fresh pages costs ten times as much as memory already
-// in use.
+// Returns the process-wide host allocator. It caches freed blocks for reuse, because the first
+// touch of fresh pages costs ten times as much as memory already in use: up to 256 MiB in blocks of
+// 16 KiB to 64 MiB, and up to an eighth of the free memory in blocks of at most 1 GiB, whose pages
+// the system may take back whenever it needs them (MADV_FREE).
 Allocator& HostAllocator();
 // Limits the bytes in use of the host allocator, in addition to what the system allows (by default,
 // without limit). Beyond it, allocations return nullptr; running steps end with RESOURCE_EXHAUSTED.
