@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Compares Weir's .proto files with TensorFlow's descriptors.
+"""Compares Weir's .proto files with TensorFlow's and TensorFlow Serving's descriptors.
 
-Every message, field, number, type, label, oneof and enum value must agree, both ways. Needs a
-Python in which TensorFlow can be imported, and protoc; says SKIP and exits 0 without TensorFlow.
+Every message, field, number, type, label, oneof and enum value must agree, both ways. Needs protoc
+and a Python in which TensorFlow and TensorFlow Serving (PyPI's tensorflow-serving-api) can be
+imported; says SKIP and exits 0 without TensorFlow. Without TensorFlow Serving it says SKIP for those
+messages, and compares the others.
 
   python3 tests/proto/descriptor_check.py
 """
@@ -20,6 +22,8 @@ OURS, THEIRS = "weir.proto.", "tensorflow."
 NOT_IN_PYTHON = ("weir/proto/master.proto",)
 MODULES = ("core/framework", "core/protobuf", "core/util", "core/example", "python/training",
            "python/checkpoint", "tsl/protobuf")
+SERVING_MODULES = ("apis", "config")
+SERVING_PACKAGE = "weir.proto.serving"
 
 
 def our_files():
@@ -37,8 +41,8 @@ def our_files():
             return [file for file in files if file.name not in NOT_IN_PYTHON]
 
 
-def import_their_messages(folder):
-    for part in MODULES:
+def import_their_messages(folder, modules):
+    for part in modules:
         for path in glob.glob(os.path.join(folder, part, "*_pb2.py")):
             name = os.path.relpath(path, os.path.dirname(folder))[:-3].replace("/", ".")
             try:
@@ -100,9 +104,17 @@ def main():
     except ImportError as e:
         print("SKIP: %s (pip install tensorflow-cpu, then run this again)" % e)
         return 0
-    import_their_messages(os.path.dirname(tensorflow.__file__))
+    import_their_messages(os.path.dirname(tensorflow.__file__), MODULES)
+    files = our_files()
+    try:
+        import tensorflow_serving
+        import_their_messages(os.path.dirname(tensorflow_serving.__file__), SERVING_MODULES)
+    except ImportError as e:
+        print("SKIP the messages of TensorFlow Serving: %s (pip install --no-deps "
+              "tensorflow-serving-api, then run this again)" % e)
+        files = [file for file in files if file.package != SERVING_PACKAGE]
     pool, errors, messages, enums = descriptor_pool.Default(), [], 0, 0
-    for file in our_files():
+    for file in files:
         scope = (file.package + ".")[len(OURS):]
         for kind, compare_one in ((file.enum_type, compare_enum),
                                   (file.message_type, compare_message)):
