@@ -175,6 +175,8 @@ void SignatureToProto(const Graph& graph, const Signature& signature, absl::stri
   };
   fill(signature.inputs, def->mutable_inputs());
   fill(signature.outputs, def->mutable_outputs());
+  for (const auto& [argument, value] : signature.defaults)
+    TensorToProto(value, &(*def->mutable_defaults())[argument]);
   def->set_method_name(signature.method_name);
 }
 

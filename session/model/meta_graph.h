@@ -23,6 +23,14 @@ namespace weir {
 struct Signature {
   std::map<std::string, std::string> inputs, outputs;  // argument or result -> tensor
   std::string method_name;                             // "tensorflow/serving/predict"
+  // The values of arguments that a caller may omit.
+  std::map<std::string, Tensor> defaults = {};
+};
+
+// The dtype and shape that a signature declares for a tensor, which may say more than the graph.
+struct DeclaredType {
+  DataType dtype = DT_INVALID;  // of an operation: invalid
+  Shape shape = Shape::UnknownRank();
 };
 
 // What a meta graph contains besides the graph, and how the graph is exported.
@@ -72,9 +80,10 @@ struct ImportMetaGraphOptions {
 struct MetaGraph {
   std::string scope;              // the scope of the imported nodes; empty for the root
   std::optional<SaverDef> saver;  // unset: the meta graph has none
-  std::map<std::string, Signature> signatures;  // by name
-  std::vector<std::string> tags;                // that the meta graph was saved with
-  std::map<std::string, std::string> assets;    // tensor -> file in the directory assets/
+  std::map<std::string, Signature> signatures;   // by name
+  std::map<std::string, DeclaredType> declared;  // by tensor: what the signatures say of it
+  std::vector<std::string> tags;                 // that the meta graph was saved with
+  std::map<std::string, std::string> assets;     // tensor -> file in the directory assets/
 };
 // Adds the nodes and the contents of the collections, under their new names. Variables become
 // handles to the imported nodes, so that training can resume from the collections alone. Errors are

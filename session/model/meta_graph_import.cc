@@ -133,14 +133,34 @@ class CollectionImporter {
   std::map<std::string, std::shared_ptr<VariableInfo>> variables_;
 };
 
-MetaGraph Describe(const proto::MetaGraphDef& def, const std::string& prefix) {
+// Adds the tensors of a signature. A malformed shape is an unknown one.
+void AddTensors(const google::protobuf::Map<std::string, proto::TensorInfo>& from,
+                const std::string& prefix, std::map<std::string, std::string>* to,
+                MetaGraph* meta) {
+  for (const auto& [argument, info] : from) {
+    (*to)[argument] = prefix + info.name();
+    const absl::StatusOr<Shape> shape = ShapeFromProto(info.tensor_shape());
+    meta->declared[prefix + info.name()] = {static_cast<DataType>(info.dtype()),
+                                            shape.ok() ? *shape : Shape::UnknownRank()};
+  }
+}
+
+absl::StatusOr<MetaGraph> Describe(const proto::MetaGraphDef& def, const std::string& prefix) {
   MetaGraph meta;
   meta.scope = prefix.substr(0, prefix.empty() ? 0 : prefix.size() - 1);
   if (def.has_saver_def()) meta.saver = AddSaverScope(SaverDef::FromProto(def.saver_def()), prefix);
   for (const auto& [key, from] : def.signature_def()) {
     Signature& to = meta.signatures[key];
-    for (const auto& [argument, info] : from.inputs()) to.inputs[argument] = prefix + info.name();
-    for (const auto& [argument, info] : from.outputs()) to.outputs[argument] = prefix + info.name();
+    AddTensors(from.inputs(), prefix, &to.inputs, &meta);
+    AddTensors(from.outputs(), prefix, &to.outputs, &meta);
+    for (const auto& [argument, value] : from.defaults()) {
+      absl::StatusOr<Tensor> tensor = TensorFromProto(value);
+      if (!tensor.ok()) {
+        return Annotate(tensor.status(),
+                        absl::StrCat("default of '", argument, "' in signature '", key, "'"));
+      }
+      to.defaults[argument] = *std::move(tensor);
+    }
     to.method_name = from.method_name();
   }
   meta.tags.assign(def.meta_info_def().tags().begin(), def.meta_info_def().tags().end());
