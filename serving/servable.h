@@ -26,15 +26,17 @@ struct ServableOptions {
 
 // An argument or a result of a signature.
 struct TensorInfo {
-  std::string tensor;  // "x:0"
-  DataType dtype;
-  Shape shape;  // as the graph has it; dimensions may be unknown, and so may the rank
+  std::string tensor;  // "x:0"; the name of the operation, for the signature of an init op
+  DataType dtype;      // invalid for an operation
+  // What the graph and the signature say; dimensions may be unknown, and so may the rank.
+  Shape shape;
 };
 
 // What a signature takes and returns.
 struct SignatureInfo {
   std::string method_name;  // "tensorflow/serving/predict"
   std::map<std::string, TensorInfo> inputs, outputs;
+  std::map<std::string, Tensor> defaults = {};  // of inputs that a call may omit
 };
 
 // One version of a model, loaded and ready. Immutable; thread-safe. Whoever holds it can go on
@@ -43,8 +45,8 @@ class Servable {
  public:
   // Loads a SavedModel directory (of TensorFlow 1 or 2), or a directory with one frozen graph
   // (`*.pb`), whose only signature, "serving_default", takes its placeholders and returns the
-  // tensors that no node uses. Errors are those of LoadSavedModel; a warm-up request that fails is
-  // the error of the load.
+  // outputs of nodes that no node uses. Errors are those of LoadSavedModel, and NOT_FOUND if the
+  // values of the variables are missing; a warm-up request that fails is the error of the load.
   static absl::StatusOr<std::shared_ptr<const Servable>> Load(const std::string& name,
                                                               int64_t version,
                                                               const std::string& directory,
@@ -62,8 +64,10 @@ class Servable {
   //
   // clang-format off
   //   INVALID_ARGUMENT     an input that is missing or that the signature does not have (both lists are
-  //                        in the message), a wrong dtype or shape, an unknown output
-  //   NOT_FOUND            no such signature (names those that exist)
+  //                        in the message), a wrong dtype or shape, an output that is unknown or
+  //                        given twice
+  //   FAILED_PRECONDITION  no such signature (names those that exist)
+  //   UNIMPLEMENTED        the signature has a sparse or composite tensor
   //   DEADLINE_EXCEEDED, CANCELLED, RESOURCE_EXHAUSTED and what ops return: as Session::Run
   // clang-format on
   absl::StatusOr<NamedTensors> Run(const std::string& signature, const NamedTensors& inputs,
