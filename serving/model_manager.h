@@ -9,36 +9,13 @@
 #include <string>
 #include <vector>
 
-#include "weir/serving/batching.h"
+#include "weir/serving/model_config.h"
 #include "weir/serving/servable.h"
 
 // The models of a server: which versions are wanted, which are loaded, and which one a request
 // gets. The terms, states and defaults are TensorFlow Serving's (model_server_config.proto,
 // get_model_status.proto).
 namespace weir::serving {
-
-// Which of the versions in a model's directory are served.
-struct VersionPolicy {
-  enum class Kind { kLatest, kAll, kSpecific };
-  Kind kind = Kind::kLatest;
-  int num_versions = 1;                // kLatest: so many, the largest numbers
-  std::vector<int64_t> versions = {};  // kSpecific
-};
-
-// One model of a server.
-struct ModelConfig {
-  std::string name;
-  // Holds a sub-directory for each version, named by its number ("1", "0002").
-  std::string base_path;
-  VersionPolicy versions = {};
-  std::map<std::string, int64_t> labels = {};  // "stable" -> 3
-  int64_t max_memory_bytes = 0;                // of all loaded versions; 0: no limit
-  std::optional<BatchingOptions> batching = {};
-};
-
-// Parses a file for --model_config_file: a ModelServerConfig in text format. Returns
-// INVALID_ARGUMENT with the line, what was found and what was expected.
-absl::StatusOr<std::vector<ModelConfig>> ParseModelConfigs(absl::string_view text);
 
 enum class VersionState { kUnknown, kStart, kLoading, kAvailable, kUnloading, kEnd };
 struct VersionStatus {
