@@ -104,6 +104,10 @@ Mistake CheckModel(const ModelConfig& model) {
     return {InvalidArgument("max_memory_bytes is ", model.max_memory_bytes,
                             "; expected 0 for no limit, or a number of bytes")};
   }
+  if (model.batching) {
+    const absl::Status batching = CheckBatchingOptions(*model.batching);
+    if (!batching.ok()) return {batching};
+  }
   if (!model.logging) return {};
   if (!IsAbsolute(model.logging->filename_prefix)) {
     return Wrong("logging_config",

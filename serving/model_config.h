@@ -64,7 +64,7 @@ absl::StatusOr<std::vector<ModelConfig>> ModelConfigsFromProto(
 // Returns INVALID_ARGUMENT, with the name of the model, for a name that is empty, malformed or that
 // two models have; a base path that is not absolute; a policy without versions, or with a negative
 // one or one twice; a label that is empty, or for a version that the policy never serves; a
-// negative memory limit; a rate outside [0, 1].
+// negative memory limit; batching options as CheckBatchingOptions; a rate outside [0, 1].
 absl::Status CheckModelConfigs(const std::vector<ModelConfig>& models);
 
 }  // namespace weir::serving
