@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_join.h"
+#include "weir/serving/shown_name.h"
 
 // The checks of signatures and results, and the texts of their errors, are those of TensorFlow
 // Serving's classifier.cc and regressor.cc.
@@ -40,7 +40,7 @@ absl::StatusOr<const SignatureInfo*> FindSignature(const Servable& servable,
   if (found == servable.signatures().end()) {
     std::vector<std::string> names;
     for (const auto& [name, info] : servable.signatures()) names.push_back(name);
-    return InvalidArgument("No signature was found with the name: ", absl::CHexEscape(signature),
+    return InvalidArgument("No signature was found with the name: ", ShownName(signature),
                            "; the model has: ", absl::StrJoin(names, ","));
   }
   const SignatureInfo& info = found->second;

@@ -8,10 +8,10 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "weir/proto/model_server_config.pb.h"
+#include "weir/serving/shown_name.h"
 #include "weir/serving/text_config.h"
 
 namespace weir::serving {
@@ -29,9 +29,7 @@ Mistake Wrong(absl::string_view field, const std::string& text) {
   return {InvalidArgument(text), std::string(field)};
 }
 
-std::string Quoted(absl::string_view text) {
-  return absl::StrCat("'", absl::CHexEscape(text), "'");
-}
+std::string Quoted(absl::string_view text) { return absl::StrCat("'", ShownName(text), "'"); }
 
 bool IsName(absl::string_view name) {
   return !name.empty() && absl::c_all_of(name, [](char c) {

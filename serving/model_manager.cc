@@ -5,11 +5,11 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_join.h"
 #include "weir/core/tensor/mutex.h"
 #include "weir/serving/loaded_version.h"
 #include "weir/serving/model_versions.h"
+#include "weir/serving/shown_name.h"
 
 // One thread owns the state of the models (ModelVersions), and loads. After each change it
 // publishes a copy, which shares what is loaded. A request takes the present copy and looks its
@@ -338,7 +338,7 @@ absl::StatusOr<int64_t> ModelManager::Impl::VersionOf(const Models& all,
     const auto label = labels.find(spec.label);
     if (label != labels.end()) return label->second;
   }
-  return InvalidArgument("Unrecognized servable version label: ", absl::CHexEscape(spec.label));
+  return InvalidArgument("Unrecognized servable version label: ", ShownName(spec.label));
 }
 
 absl::StatusOr<std::shared_ptr<const Servable>> ModelManager::Find(const ModelSpec& spec) const {
@@ -352,7 +352,7 @@ absl::StatusOr<std::shared_ptr<const Servable>> ModelManager::Find(const ModelSp
         return std::shared_ptr<const Servable>(version.loaded, &version.loaded->servable());
     }
   }
-  const std::string name = absl::CHexEscape(spec.name);
+  const std::string name = ShownName(spec.name);
   const std::string request = is_latest ? absl::StrCat("Latest(", name, ")")
                                         : absl::StrCat("Specific(", name, ", ", wanted, ")");
   // Existing clients compare the text for an unknown model.
@@ -384,7 +384,7 @@ absl::StatusOr<std::vector<VersionStatus>> ModelManager::Status(const ModelSpec&
     }
   }
   if (!states.empty()) return states;
-  const std::string name = absl::CHexEscape(spec.name);
+  const std::string name = ShownName(spec.name);
   return has_version ? NotFound("Could not find version ", wanted, " of model ", name)
                      : NotFound("Could not find any versions of model ", name);
 }

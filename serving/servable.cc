@@ -3,13 +3,12 @@
 #include <set>
 #include <utility>
 
-#include "absl/strings/escaping.h"
-#include "absl/strings/str_join.h"
 #include "weir/core/io/checkpoint_state.h"
 #include "weir/core/io/file.h"
 #include "weir/core/tensor/mutex.h"
 #include "weir/serving/frozen_graph.h"
 #include "weir/serving/memory_use.h"
+#include "weir/serving/shown_name.h"
 #include "weir/serving/warm_up.h"
 #include "weir/session/plan/variable_use.h"
 
@@ -20,16 +19,28 @@ constexpr char kDefaultSignature[] = "serving_default";
 // Clients choose the outputs, so there may be more sets of them than steps are worth keeping.
 constexpr size_t kMaxSteps = 256;
 
-// "a, b", with bytes that are not printable escaped: clients choose these names.
-template <class Map>
-std::string Keys(const Map& map) {
-  return absl::StrJoin(map, ",", [](std::string* out, const auto& entry) {
-    absl::StrAppend(out, absl::CHexEscape(entry.first));
-  });
+// Clients choose the inputs, so a message shows some of many.
+constexpr int kMaxShown = 20;
+
+template <class Names, class NameOf>
+std::string Joined(const Names& names, const NameOf& name_of) {
+  std::string out;
+  int count = 0;
+  for (const auto& name : names) {
+    if (count == kMaxShown) return absl::StrCat(out, ",...");
+    absl::StrAppend(&out, count++ > 0 ? "," : "", ShownName(name_of(name)));
+  }
+  return out;
 }
 
-std::string Escaped(const std::set<std::string>& names) {
-  return absl::CHexEscape(absl::StrJoin(names, ","));
+// "a,b".
+template <class Map>
+std::string Keys(const Map& map) {
+  return Joined(map, [](const auto& entry) { return absl::string_view(entry.first); });
+}
+
+std::string Shown(const std::set<std::string>& names) {
+  return Joined(names, [](const std::string& name) { return absl::string_view(name); });
 }
 
 bool IsSavedModel(const std::string& directory) {
@@ -159,8 +170,8 @@ absl::StatusOr<const SignatureInfo*> Servable::Impl::FindSignature(
     const std::string& signature) const {
   const auto found = signatures.find(signature);
   if (found != signatures.end()) return &found->second;
-  return FailedPrecondition("Serving signature key \"", absl::CHexEscape(signature),
-                            "\" not found. Model ", absl::CHexEscape(name), ", version ", version,
+  return FailedPrecondition("Serving signature key \"", ShownName(signature),
+                            "\" not found. Model ", ShownName(name), ", version ", version,
                             ", has: ", Keys(signatures));
 }
 
@@ -178,8 +189,8 @@ absl::Status CheckNames(const SignatureInfo& info, const NamedTensors& inputs) {
   if (extra.empty() && missing.empty()) return absl::OkStatus();
   return InvalidArgument("input size does not match signature: ", inputs.size(),
                          "!=", info.inputs.size(), " len({", Keys(inputs), "}) != len({",
-                         Keys(info.inputs), "}). Sent extra: {", Escaped(extra),
-                         "}. Missing but required: {", Escaped(missing), "}.");
+                         Keys(info.inputs), "}). Sent extra: {", Shown(extra),
+                         "}. Missing but required: {", Shown(missing), "}.");
 }
 
 // Returns the values of a call in the order of the signature's inputs.
@@ -211,9 +222,8 @@ absl::StatusOr<std::vector<std::string>> Servable::Impl::ChooseOutputs(
   std::set<std::string> seen;
   for (const std::string& result : outputs) {
     if (info.outputs.count(result) == 0) {
-      return InvalidArgument(
-          "output tensor alias not found in signature: ", absl::CHexEscape(result),
-          " Outputs expected to be in the set {", Keys(info.outputs), "}.");
+      return InvalidArgument("output tensor alias not found in signature: ", ShownName(result),
+                             " Outputs expected to be in the set {", Keys(info.outputs), "}.");
     }
     if (!seen.insert(result).second)
       return InvalidArgument("duplicate output tensor alias: ", result);

@@ -1,9 +1,11 @@
 #include "weir/serving/text_config.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/io/tokenizer.h"
@@ -46,6 +48,17 @@ std::string ExpectedFields(absl::string_view error, const Descriptor& root) {
   return absl::StrCat(" Expected one of: ", absl::StrJoin(names, ", "));
 }
 
+// The parser reports an unknown value of an enumeration at the token after the value. Returns the
+// line of the value, which is the last one before that with its name.
+int LineOfError(absl::string_view text, int line, absl::string_view error) {
+  if (!absl::ConsumePrefix(&error, "Unknown enumeration value of \"")) return line;
+  const absl::string_view value = error.substr(0, error.find('"'));
+  const std::vector<absl::string_view> lines = absl::StrSplit(text, '\n');
+  int at = std::min(line, static_cast<int>(lines.size()));
+  while (at > 1 && !absl::StrContains(lines[at - 1], value)) --at;
+  return at;
+}
+
 }  // namespace
 
 struct TextConfig::Impl {
@@ -69,8 +82,8 @@ absl::StatusOr<TextConfig> TextConfig::Parse(absl::string_view text,
   parser.SetRecursionLimit(kMaxNesting);
   parser.WriteLocationsTo(&impl->tree);
   if (!parser.ParseFromString(std::string(text), message)) {
-    return InvalidArgument("line ", error.line(), ": ", error.message(),
-                           ExpectedFields(error.message(), *impl->message));
+    return InvalidArgument("line ", LineOfError(text, error.line(), error.message()), ": ",
+                           error.message(), ExpectedFields(error.message(), *impl->message));
   }
   return TextConfig(std::move(impl));
 }
