@@ -14,11 +14,11 @@ step_layering() { python3 tests/layering_test.py; }
 step_wire() { python3 tests/proto/descriptor_check.py; }
 # Clang's thread-safety analysis of the folders whose locks are annotated: core/tensor/mutex.h.
 step_threads() {
-  tools/compile_commands.sh && python3 tools/clang_checks.py threads core session rpc
+  tools/compile_commands.sh && python3 tools/clang_checks.py threads core session serving rpc
 }
 # Takes several seconds per source.
 step_tidy() {
-  tools/compile_commands.sh && python3 tools/clang_checks.py tidy core ops kernels session rpc tools
+  tools/compile_commands.sh && python3 tools/clang_checks.py tidy core ops kernels session serving rpc tools
 }
 step_tests() { tools/test.sh; }
 # One build for the address sanitizer and the undefined-behavior sanitizer.
