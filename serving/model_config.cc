@@ -225,11 +225,13 @@ std::vector<std::vector<std::string>> LabelsInOrder(
     const proto::serving::ModelServerConfig& config) {
   std::vector<std::vector<std::string>> labels;
   for (const proto::serving::ModelConfig& model : config.model_config_list().config()) {
-    const auto* const field = model.GetDescriptor()->FindFieldByName("version_labels");
+    const google::protobuf::Reflection& reflection = *model.GetReflection();
+    const auto* const field =
+        proto::serving::ModelConfig::descriptor()->FindFieldByName("version_labels");
     const auto* const key = field->message_type()->FindFieldByName("key");
     std::vector<std::string>& of_model = labels.emplace_back();
-    for (int i = 0; i < model.GetReflection()->FieldSize(model, field); ++i) {
-      const auto& entry = model.GetReflection()->GetRepeatedMessage(model, field, i);
+    for (int i = 0; i < reflection.FieldSize(model, field); ++i) {
+      const google::protobuf::Message& entry = reflection.GetRepeatedMessage(model, field, i);
       of_model.push_back(entry.GetReflection()->GetString(entry, key));
     }
   }

@@ -118,6 +118,11 @@ absl::Status Servable::Impl::AddTensors(const std::map<std::string, std::string>
       const absl::StatusOr<Shape> merged = output->shape().MergeWith(info.shape);
       info.shape = merged.ok() ? *merged : output->shape();
       (*outputs)[argument] = *output;
+      // A client that knew a handle could reach state that is not its own.
+      if (info.dtype == DT_RESOURCE || info.dtype == DT_VARIANT) {
+        status.Update(Unimplemented("'", argument, "' is of type ", DataTypeName(info.dtype),
+                                    ", which clients cannot send or receive"));
+      }
     } else if (tensor.empty()) {
       status.Update(
           Unimplemented("'", argument, "' is a sparse or composite tensor; export dense tensors"));

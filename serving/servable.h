@@ -67,7 +67,7 @@ class Servable {
   //                        in the message), a wrong dtype or shape, an output that is unknown or
   //                        given twice
   //   FAILED_PRECONDITION  no such signature (names those that exist)
-  //   UNIMPLEMENTED        the signature has a sparse or composite tensor
+  //   UNIMPLEMENTED        the signature has a sparse or composite tensor, or a handle
   //   DEADLINE_EXCEEDED, CANCELLED, RESOURCE_EXHAUSTED and what ops return: as Session::Run
   // clang-format on
   absl::StatusOr<NamedTensors> Run(const std::string& signature, const NamedTensors& inputs,

@@ -94,10 +94,11 @@ TEST(ModelManager, ServesTheLatestVersion) {
   EXPECT_THAT(manager->models(), ElementsAre("m"));
 }
 
-TEST(ModelManager, SwapsUnderLoadWithoutAFailedCall) {
-  const std::string base = MakeTempDirectory("swap");
+// Calls the model on several threads while five versions replace each other.
+void SwapUnderLoad(const ModelConfig& config) {
+  const std::string& base = config.base_path;
   AddVersion(base, 1);
-  const auto manager = Start({{.name = "m", .base_path = base}});
+  const auto manager = Start({config});
   ASSERT_TRUE(manager->WaitUntilLoaded(kLimit).ok());
   std::atomic<bool> is_over = false;
   std::atomic<int> calls = 0, failed = 0, wrong = 0;
@@ -130,6 +131,17 @@ TEST(ModelManager, SwapsUnderLoadWithoutAFailedCall) {
   EXPECT_EQ(wrong, 0);
   EXPECT_TRUE(Eventually([&] { return StatusOf(*manager, 1).state == VersionState::kEnd; }));
   EXPECT_THAT(Available(*manager), ElementsAre(6));
+}
+
+TEST(ModelManager, SwapsUnderLoadWithoutAFailedCall) {
+  SwapUnderLoad({.name = "m", .base_path = MakeTempDirectory("swap")});
+}
+
+TEST(ModelManager, SwapsUnderLoadWithBatching) {
+  SwapUnderLoad({.name = "m",
+                 .base_path = MakeTempDirectory("swap_batches"),
+                 .batching = BatchingOptions{.max_batch_size = 8,
+                                             .batch_timeout = std::chrono::milliseconds(1)}});
 }
 
 TEST(ModelManager, LetsRequestsFinishOnAnUnloadedVersion) {

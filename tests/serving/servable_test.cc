@@ -187,6 +187,21 @@ TEST(Servable, UsesTheDefaultOfAnOmittedInput) {
   EXPECT_FALSE(servable->Run("", {{"b", Tensor::Scalar(2.f)}}).ok());
 }
 
+TEST(Servable, DoesNotGiveHandlesToClients) {
+  const std::string directory = MakeTempDirectory("handles") + "/1";
+  Graph g;
+  const Output handle = Placeholder(g, DT_RESOURCE, {}, "handle");
+  Session session = *Session::Create(g);
+  ASSERT_TRUE(
+      WriteSavedModel(session, g, directory,
+                      {{"serving_default", PredictSignature({{"h", handle}}, {{"same", handle}})}})
+          .ok());
+  const auto servable = LoadOrDie(directory);
+  ASSERT_NE(servable, nullptr);
+  const absl::Status status = Code(servable->Run("", {{"h", Tensor(DT_RESOURCE, Shape())}}));
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented) << status;
+}
+
 // ---- warm-up
 
 void WriteWarmUp(const std::string& directory,
