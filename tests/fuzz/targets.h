@@ -22,6 +22,7 @@ void CheckpointState(absl::string_view bytes);  // a file named "checkpoint"
 void Feeds(absl::string_view bytes);            // tensors fed to a step
 void Steps(absl::string_view bytes);            // a binary GraphDef that is run (mutate.h)
 void Requests(absl::string_view bytes);         // requests to a server
+void Configs(absl::string_view bytes);          // the configuration files of a server of models
 
 // The targets linked into a program: those of files, or one of those that need the whole runtime.
 struct Row {
