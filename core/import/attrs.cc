@@ -24,7 +24,8 @@ absl::StatusOr<AttrMap> ImportAttrs(const proto::NodeDef& def, const OpSpec& op,
   AttrMap attrs;
   attrs.reserve(def.attr_size() + 1);
   std::string value_error;
-  for (const auto& [name, value] : def.attr()) {
+  for (const auto* const attribute : SortedAttrs(def.attr())) {
+    const auto& [name, value] = *attribute;
     if (name == kOutputShapesAttr) continue;
     absl::StatusOr<AttrValue> attr = AttrFromProto(value, budget);
     if (absl::IsInvalidArgument(attr.status()) && name == kConstValueAttr && value.has_tensor() &&
@@ -42,7 +43,8 @@ absl::StatusOr<AttrMap> ImportAttrs(const proto::NodeDef& def, const OpSpec& op,
 
 AttrMap ReadableAttrs(const proto::NodeDef& def, int64_t* budget) {
   AttrMap attrs;
-  for (const auto& [name, value] : def.attr()) {
+  for (const auto* const attribute : SortedAttrs(def.attr())) {
+    const auto& [name, value] = *attribute;
     if (name == kOutputShapesAttr) continue;
     absl::StatusOr<AttrValue> attr = AttrFromProto(value, budget);
     if (attr.ok()) attrs.emplace(name, *std::move(attr));

@@ -20,7 +20,8 @@ absl::StatusOr<FunctionRef> FunctionFromProto(const proto::NameAttrList& proto, 
   FunctionRef function{proto.name(), nullptr};
   if (proto.attr().empty()) return function;
   auto attrs = std::make_shared<AttrMap>();
-  for (const auto& [name, value] : proto.attr()) {
+  for (const auto* const attribute : SortedAttrs(proto.attr())) {
+    const auto& [name, value] = *attribute;
     WEIR_ASSIGN_OR_RETURN((*attrs)[name], AttrFromProto(value, budget));
   }
   function.attrs = std::move(attrs);
