@@ -2,6 +2,7 @@
 
 #include <grpcpp/server_context.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace weir::rpc {
@@ -10,11 +11,16 @@ namespace {
 
 constexpr std::chrono::milliseconds kPeriod(50);
 constexpr int kPeriodsPerTask = 20;
+// At least so many calls may be receiving their requests.
+constexpr int kMinReceiving = 128;
 
 }  // namespace
 
-CallWatch::CallWatch(int max_calls, std::function<void()> periodic_task)
+CallWatch::CallWatch(int max_calls, std::chrono::milliseconds transfer_limit,
+                     std::function<void()> periodic_task)
     : max_calls_(max_calls),
+      max_receiving_(std::max(max_calls, kMinReceiving)),
+      transfer_limit_(transfer_limit),
       periodic_task_(std::move(periodic_task)),
       thread_([this] { Watch(); }) {}
 
@@ -36,7 +42,9 @@ void CallWatch::Watch() {
     while (!stopping_ && wake_.WaitUntil(mutex_, until)) {
     }
     if (stopping_) return;
+    const auto now = std::chrono::steady_clock::now();
     for (ScopedCall* call : calls_) {
+      if (now > call->transfer_until_) call->context_.TryCancel();
       if (call->context_.IsCancelled())
         call->call_.cancellation.Cancel(absl::CancelledError("The client has cancelled the call."));
     }
@@ -47,31 +55,69 @@ void CallWatch::Watch() {
   }
 }
 
+std::chrono::steady_clock::time_point CallWatch::TransferEnd() const {
+  if (transfer_limit_.count() == 0) return std::chrono::steady_clock::time_point::max();
+  return std::chrono::steady_clock::now() + transfer_limit_;
+}
+
 int CallWatch::num_calls() const {
   const MutexLock lock(mutex_);
   return static_cast<int>(calls_.size());
 }
 
-CallWatch::ScopedCall::ScopedCall(CallWatch& watch, grpc::ServerContext& context, Kind kind)
-    : watch_(watch), context_(context) {
+CallWatch::ScopedCall::ScopedCall(CallWatch& watch, grpc::ServerContextBase& context, Kind kind)
+    : watch_(watch), context_(context), kind_(kind), transfer_until_(watch.TransferEnd()) {
   call_.connection = context.peer();
+  client_ = call_.connection.substr(0, call_.connection.rfind(':'));
+  const int limit = watch_.max_receiving_ / 2;
   const MutexLock lock(watch_.mutex_);
   watch_.calls_.insert(this);
-  if (kind == Kind::kAdministration) return;
-  if (watch_.num_working_ >= watch_.max_calls_) {
+  int& receiving = watch_.num_receiving_[client_];
+  if (receiving >= limit) {
     admission_ = absl::ResourceExhaustedError(
-        absl::StrCat("The server has reached its limit of ", watch_.max_calls_,
-                     " concurrent calls (weir serve --max-calls)"));
+        absl::StrCat("The server is waiting for ", limit, " requests of ", client_,
+                     " that are sent in part, and accepts no more of them"));
     return;
   }
-  counts_ = true;
-  ++watch_.num_working_;
+  ++receiving;
+  is_receiving_ = true;
 }
 
 CallWatch::ScopedCall::~ScopedCall() {
   const MutexLock lock(watch_.mutex_);
   watch_.calls_.erase(this);
-  if (counts_) --watch_.num_working_;
+  StopReceiving();
+  StopWorking();
+}
+
+absl::Status CallWatch::ScopedCall::StartWork() {
+  const MutexLock lock(watch_.mutex_);
+  StopReceiving();
+  transfer_until_ = Clock::time_point::max();
+  if (kind_ == Kind::kAdministration) return absl::OkStatus();
+  if (watch_.num_working_ >= watch_.max_calls_) {
+    return absl::ResourceExhaustedError(absl::StrCat("The server has reached its limit of ",
+                                                     watch_.max_calls_,
+                                                     " concurrent calls (weir serve --max-calls)"));
+  }
+  is_working_ = true;
+  ++watch_.num_working_;
+  return absl::OkStatus();
+}
+
+void CallWatch::ScopedCall::StartSending() {
+  const MutexLock lock(watch_.mutex_);
+  transfer_until_ = watch_.TransferEnd();
+}
+
+void CallWatch::ScopedCall::StopReceiving() {
+  if (!std::exchange(is_receiving_, false)) return;
+  const auto count = watch_.num_receiving_.find(client_);
+  if (--count->second == 0) watch_.num_receiving_.erase(count);
+}
+
+void CallWatch::ScopedCall::StopWorking() {
+  if (std::exchange(is_working_, false)) --watch_.num_working_;
 }
 
 }  // namespace weir::rpc

@@ -3,95 +3,69 @@
 #include <grpcpp/support/proto_buffer_reader.h>
 
 #include <algorithm>
+#include <atomic>
+
+#include "weir/core/tensor/allocator.h"
+#include "weir/rpc/request_size.h"
 
 namespace weir::rpc {
 
 namespace {
 
-// The number of bytes passed to the parser at a time; limits how far one chunk can exceed the
-// memory bound.
-constexpr int kChunk = 1 << 14;
-constexpr uint64_t kBaseBytes = 32 << 20;
-constexpr uint64_t kPerByte = 16;
+constexpr uint64_t kPerByte = 3;
+// Asking the system how much memory is left takes as long as parsing a request of this size.
+constexpr int64_t kCheckedBytes = 1 << 20;
 
-// A stream that ends when the messages parsed from it take too much memory.
-class BoundedStream final : public google::protobuf::io::ZeroCopyInputStream {
- public:
-  BoundedStream(google::protobuf::io::ZeroCopyInputStream* in, const google::protobuf::Arena& arena)
-      : in_(*in), arena_(arena) {}
+// The memory of all parsed requests.
+std::atomic<int64_t> reserved_by_all{0};
 
-  bool Next(const void** data, int* size) override {
-    if (arena_.SpaceAllocated() > kBaseBytes + kPerByte * static_cast<uint64_t>(count_))
-      is_too_large_ = true;
-    if (is_too_large_ || (left_ == 0 && !Refill())) return false;
-    *data = chunk_;
-    *size = std::min(left_, kChunk);
-    Advance(*size);
-    return true;
-  }
-  void BackUp(int count) override { Advance(-count); }
-  bool Skip(int count) override {
-    while (count > 0) {
-      if (left_ == 0 && !Refill()) return false;
-      const int skipped = std::min(left_, count);
-      Advance(skipped);
-      count -= skipped;
-    }
-    return true;
-  }
-  int64_t ByteCount() const override { return count_; }
-  bool is_too_large() const { return is_too_large_; }
-
- private:
-  bool Refill() {
-    const void* data = nullptr;
-    while (left_ == 0) {
-      if (!in_.Next(&data, &left_)) return false;
-    }
-    chunk_ = static_cast<const char*>(data);
-    return true;
-  }
-  void Advance(int count) {
-    chunk_ += count;
-    left_ -= count;
-    count_ += count;
-  }
-
-  google::protobuf::io::ZeroCopyInputStream& in_;
-  const google::protobuf::Arena& arena_;
-  const char* chunk_ = nullptr;
-  int left_ = 0;
-  int64_t count_ = 0;
-  bool is_too_large_ = false;
-};
-
-}  // namespace
-
-google::protobuf::ArenaOptions RequestArena() {
+google::protobuf::ArenaOptions ArenaOptions() {
   google::protobuf::ArenaOptions options;
   options.start_block_size = 4 << 10;
   options.max_block_size = 64 << 10;
   return options;
 }
 
-absl::Status ReadRequest(grpc::ByteBuffer* bytes, const google::protobuf::Arena& arena,
-                         google::protobuf::MessageLite* message) {
-  bool parsed = false, is_too_large = false;
+}  // namespace
+
+ParsedRequest::ParsedRequest(uint64_t free_bytes)
+    : free_bytes_(free_bytes), arena_(ArenaOptions()) {}
+ParsedRequest::~ParsedRequest() { reserved_by_all -= reserved_; }
+
+absl::Status ParsedRequest::ParseInto(grpc::ByteBuffer* bytes,
+                                      google::protobuf::MessageLite* message) {
+  const uint64_t received = bytes->Length();
+  uint64_t size = 0;
   {
     grpc::ProtoBufferReader reader(bytes);
     if (!reader.status().ok()) return InvalidArgument("Cannot read the request");
-    BoundedStream stream(&reader, arena);
-    parsed = message->ParseFromZeroCopyStream(&stream);
-    is_too_large = stream.is_too_large();
+    WEIR_ASSIGN_OR_RETURN(size, ParsedSize(&reader, *message));
   }
-  const size_t size = bytes->Length();
+  if (size > std::max(free_bytes_, kPerByte * received)) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "The request of ", received, " bytes would take ", size,
+        " bytes of memory, since it consists of small messages. A request may take ", kPerByte,
+        " times its size, or ", free_bytes_, " bytes (weir serve --max-request-mb)"));
+  }
+  reserved_ = static_cast<int64_t>(size);
+  const int64_t all = reserved_by_all += reserved_;
+  if (reserved_ > kCheckedBytes) {
+    const int64_t free = HostAllocator().bytes_free();
+    if (all > free) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("The request of ", received, " bytes would take ", size,
+                       " bytes of memory. The requests in progress take ", all - reserved_,
+                       " bytes, tensors ", HostAllocator().bytes_in_use(), ", and ", free,
+                       " are left (weir serve --max-memory-mb)"));
+    }
+  }
+  bool is_parsed = false;
+  {
+    grpc::ProtoBufferReader reader(bytes);
+    is_parsed = reader.status().ok() && message->ParseFromZeroCopyStream(&reader);
+  }
   bytes->Clear();
-  if (is_too_large) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("The request of ", size, " bytes takes more than ", kPerByte,
-                     " times its size in memory: it consists of nearly empty messages"));
-  }
-  if (!parsed) return InvalidArgument("Cannot parse the request as ", message->GetTypeName());
+  if (!is_parsed) return InvalidArgument("Cannot parse the request as ", message->GetTypeName());
   return absl::OkStatus();
 }
 

@@ -21,8 +21,8 @@ namespace {
 
 // Closes connections that have not completed the handshake by then.
 constexpr int kHandshakeMs = 20'000;
-// gRPC's threads, besides those of the calls that --max-calls allows: a few wait for calls, and the
-// others serve administrative calls and refuse the rest.
+// gRPC's threads, besides those of CallWatch: a few wait for calls, and the others serve
+// administrative calls and refuse the rest.
 constexpr int kReservedThreads = 16;
 
 // Returns "[::1]:80" for an IPv6 address.
@@ -39,12 +39,12 @@ struct Server::Transport {
         connections(options.max_connections > 0 ? options.max_connections : listener->capacity(),
                     options.max_client_connections > 0 ? options.max_client_connections
                                                        : std::max(1, listener->capacity() / 2)),
-        watch(options.max_calls,
+        watch(options.max_calls, options.transfer_limit,
               [this, &master] {
                 master.CloseIdleSessions(
                     [this](const std::string& name) { return connections.IsOpen(name); });
               }),
-        service(master, watch, options.on_call) {}
+        service(master, watch, options.max_request_bytes, options.on_call) {}
 
   // Passes a connection to gRPC, or closes it if there are too many.
   void Take(int connection) {
@@ -96,10 +96,13 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   // Rejects compressed messages: a few bytes of compressed zeros expand to gigabytes.
   for (const auto algorithm : {GRPC_COMPRESS_DEFLATE, GRPC_COMPRESS_GZIP})
     builder.SetCompressionAlgorithmSupportStatus(algorithm, false);
+  const int max_streams =
+      options.max_connection_calls > 0 ? options.max_connection_calls : net->watch.num_threads();
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, max_streams);
   builder.SetMaxReceiveMessageSize(options.max_message_bytes);
   builder.SetMaxSendMessageSize(-1);
   grpc::ResourceQuota quota("calls");
-  quota.SetMaxThreads(options.max_calls + kReservedThreads);
+  quota.SetMaxThreads(net->watch.num_threads() + kReservedThreads);
   builder.SetResourceQuota(quota);
   builder.RegisterService(&net->service);
   net->server = builder.BuildAndStart();

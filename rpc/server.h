@@ -30,9 +30,18 @@ struct ServerOptions {
   std::string certificate = {}, key = {}, client_authority = {};
   // Larger requests are RESOURCE_EXHAUSTED.
   int max_message_bytes = 0x7fffffff;
+  // The memory that a parsed request may take in any case. Beyond it, a request may take 3 times
+  // its bytes; more is RESOURCE_EXHAUSTED.
+  uint64_t max_request_bytes = 256 << 20;
   // The number of concurrent calls, each of which has its own thread; more are RESOURCE_EXHAUSTED.
   // Calls that close sessions, or ask for the status, do not count.
   int max_calls = 1000;
+  // The number of concurrent calls on one connection (0: no limit of its own). gRPC's clients wait
+  // before they start more.
+  int max_connection_calls = 0;
+  // A client must send a request, and read a response, within this time; zero: no limit. Later the
+  // call is CANCELLED and its memory is freed.
+  std::chrono::milliseconds transfer_limit = std::chrono::minutes(5);
   // The number of connections, in total (0: as many as there are descriptors) and from one address
   // (0: half of these). More are closed at once.
   int max_connections = 0, max_client_connections = 0;

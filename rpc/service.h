@@ -20,15 +20,19 @@ using OnCall =
 // be in any package.
 class MasterService final : public grpc::Service {
  public:
-  MasterService(Master& master, CallWatch& watch, OnCall on_call);
+  // `max_request_bytes`: see ServerOptions.
+  MasterService(Master& master, CallWatch& watch, uint64_t max_request_bytes, OnCall on_call);
 
  private:
   template <class Request, class Response>
-  void Add(const char* path, absl::Status (Master::*method)(Request&, Call&, Response*),
+  class Method;
+  template <class Request, class Response>
+  void Add(const char* path, absl::Status (Master::*function)(Request&, Call&, Response*),
            CallWatch::Kind kind);
 
   Master& master_;
   CallWatch& watch_;
+  const uint64_t max_request_bytes_;
   const OnCall on_call_;
 };
 

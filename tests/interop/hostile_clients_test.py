@@ -31,8 +31,49 @@ except ImportError:
     print("SKIPPED: Python has no TensorFlow")
     sys.exit(0)
 
+import raw_http2
+
 v1 = tf.compat.v1
 raw = tf.raw_ops
+SERVICE = "/tensorflow.MasterService/"
+
+
+def field(number, contents):
+    """Returns a field of bytes of a protocol buffer."""
+    size, length = len(contents), b""
+    while size > 127:
+        length += bytes([size & 127 | 128])
+        size >>= 7
+    return bytes([number << 3 | 2]) + length + bytes([size]) + contents
+
+
+def bombs(size):
+    """Yields the names and contents of requests of CreateSession with parts of a few bytes each."""
+    def many(part):
+        return part * (size // len(part))
+
+    def node(name, fields=b""):
+        return field(1, field(1, name) + field(2, b"NoOp") + fields)
+
+    def attr(name, value):
+        return field(5, field(1, name) + field(2, value))
+    yield "empty nodes", field(1, many(field(1, b"")))
+    yield "small nodes", field(1, b"".join(node(b"n%d" % i) for i in range(size // 18)))
+    yield "empty inputs", field(1, node(b"n", many(field(3, b""))))
+    yield "small attributes", field(1, node(b"n", b"".join(attr(b"%d" % i, b"\x18\1") for i in range(size // 14))))
+    for name, number in (("strings", 2), ("shapes", 7), ("tensors", 8), ("functions", 9)):
+        yield "empty " + name, field(1, node(b"n", attr(b"a", field(1, many(field(number, b""))))))
+    yield "a tensor of empty strings", field(1, node(b"n", attr(b"a", field(8, many(field(8, b""))))))
+    yield "small numbers", field(1, node(b"n", attr(b"a", field(8, field(10, many(b"\1"))))))
+    yield "dimensions", field(1, node(b"n", attr(b"a", field(7, many(field(2, b""))))))
+    yield "unknown fields", field(1, many(b"\xfa\7\0"))
+    yield "empty library functions", field(1, field(2, many(field(1, b""))))
+    yield "configuration", field(2, many(field(12, b"")))
+    for depth in (40, 5000):
+        nested = b""
+        for _ in range(depth):
+            nested = field(2, nested)
+        yield "%d levels" % depth, field(1, many(field(1, field(7, nested))))
 
 
 class Server:
@@ -167,35 +208,65 @@ class Test:
         swapping.join()
         self.expect(got["mine"] > 0 and got["theirs"] == 0, "a replaced link: %s" % dict(got))
 
-    def create_session(self, server, megabytes, compression=None):
-        """Calls CreateSession with a graph of empty nodes of two bytes each."""
-        nodes = b"\x0a\x00" * (megabytes << 19)
-        size, length = len(nodes), b""
-        while size > 127:
-            length += bytes([size & 127 | 128])
-            size >>= 7
+    @staticmethod
+    def call(server, method, request, compression=None):
+        """Returns the response, or the name of the error."""
         options = [("grpc.max_send_message_length", -1)]
         channel = grpc.insecure_channel("127.0.0.1:%d" % server.port, options, compression=compression)
-        call = channel.unary_unary("/tensorflow.MasterService/CreateSession", request_serializer=lambda x: x,
+        call = channel.unary_unary(SERVICE + method, request_serializer=lambda x: x,
                                    response_deserializer=lambda x: x)
         try:
-            return call(b"\x0a" + length + bytes([size]) + nodes, timeout=60)
+            return call(request, timeout=60)
         except grpc.RpcError as e:
             return e.code().name
         finally:
             channel.close()
 
     def test_small_messages_take_little_memory(self):
+        megabytes = 4
+        for name, request in bombs(megabytes << 20):
+            with Server(self.weir, "--max-request-mb", "4") as server:
+                before = server.peak_mb()
+                got = self.call(server, "CreateSession", request)
+                used = server.peak_mb() - before
+                self.expect(got in ("RESOURCE_EXHAUSTED", "INVALID_ARGUMENT") and used <= 4 * megabytes,
+                            "%d MB of %s: %s, which take %d MB" % (megabytes, name, got, used))
         with Server(self.weir) as server:
             before = server.peak_mb()
-            got = self.create_session(server, 8)
+            request = field(1, field(1, b"") * (8 << 19))
+            got = self.call(server, "CreateSession", request)
             self.expect(got == "RESOURCE_EXHAUSTED", "8 MB of empty nodes: %s" % got)
-            self.expect(server.peak_mb() - before < 300, "which take %d MB" % (server.peak_mb() - before))
-        with Server(self.weir) as server:
-            before = server.peak_mb()
-            got = self.create_session(server, 8, grpc.Compression.Gzip)
+            got = self.call(server, "CreateSession", request, grpc.Compression.Gzip)
             self.expect(got == "UNIMPLEMENTED", "the same, compressed: %s" % got)
             self.expect(server.peak_mb() - before < 40, "which take %d MB" % (server.peak_mb() - before))
+
+    def test_half_sent_requests_end(self):
+        with Server(self.weir, "--transfer-seconds", "2") as server, tf.Graph().as_default():
+            with raw_http2.Connection(server.port) as half:
+                begin = time.time()
+                half.call(SERVICE + "CreateSession", raw_http2.message(b"x" * 50000, 100 << 20))
+                frames = half.answer(20)
+                took = time.time() - begin
+                self.expect(frames[-1][0] == raw_http2.HEADERS and 1.5 < took < 4,
+                            "a half-sent request ends after %.1f s" % took)
+            with raw_http2.Connection(server.port) as half:
+                for _ in range(400):
+                    half.call(SERVICE + "RunStep", raw_http2.message(b"x", 1000))
+                self.expect(self.run(server, lambda: tf.constant(1.0)) == 1.0, "others work beside 400 of them")
+
+    def test_slow_readers_end(self):
+        with Server(self.weir, "--transfer-seconds", "2", "--max-calls", "1") as server, tf.Graph().as_default() as graph:
+            tf.ones([10 << 20], name="large")
+            response = self.call(server, "CreateSession", field(1, graph.as_graph_def().SerializeToString()))
+            step = response[:18] + field(3, b"large:0")  # the handle has the same number in both
+            with raw_http2.Connection(server.port) as slow:
+                slow.call(SERVICE + "RunStep", raw_http2.message(step), end=True)
+                time.sleep(1)
+                got = self.run(server, lambda: tf.constant(1.0))
+                self.expect(got == "ResourceExhaustedError", "a client that does not read has its call: %s" % got)
+                time.sleep(2)
+                got = self.run(server, lambda: tf.constant(1.0))
+                self.expect(got == 1.0, "until it has taken too long: %s" % got)
 
     def test_more_connections_than_descriptors(self):
         with Server(self.weir, descriptors=256) as server, tf.Graph().as_default():

@@ -35,10 +35,12 @@ struct ServeOptions {
   int metrics_port = -1;
   std::string metrics_address = "127.0.0.1";
   int max_message_mb = 0;  // 0: see MaxMessageMb
+  int max_request_mb = 0;  // 0: see MaxRequestMb
   int64_t max_memory_mb = 0;
   double idle_minutes = 24 * 60;
   double orphan_minutes = 10;
   int keepalive_seconds = 60;
+  double transfer_seconds = 300;
   int grace_seconds = 30;
   double step_seconds = 0, max_step_seconds = 0;
 };
@@ -121,12 +123,17 @@ void ReloadTlsFiles(const ServeOptions& options, rpc::Server& server, Console& c
   }
 }
 
-// Other machines' clients are trusted with the largest messages only if they have certificates.
+// Other machines' clients are trusted with large messages only if they have certificates.
+bool TrustsClients(const ServeOptions& options) {
+  return rpc::IsLoopback(options.server.address) || !options.client_authority_file.empty();
+}
 int MaxMessageMb(const ServeOptions& options) {
   if (options.max_message_mb > 0) return options.max_message_mb;
-  const bool is_trusting =
-      rpc::IsLoopback(options.server.address) || !options.client_authority_file.empty();
-  return is_trusting ? 2047 : 64;
+  return TrustsClients(options) ? 2047 : 64;
+}
+uint64_t MaxRequestMb(const ServeOptions& options) {
+  if (options.max_request_mb > 0) return options.max_request_mb;
+  return TrustsClients(options) ? 256 : 64;
 }
 
 void WarnIfExposed(const ServeOptions& options, Console& console) {
@@ -169,10 +176,12 @@ absl::Status Serve(ServeOptions options, Console& console) {
   server_options.key = tls.key;
   server_options.client_authority = tls.client_authority;
   server_options.max_message_bytes = MaxMessageMb(options) << 20;
+  server_options.max_request_bytes = MaxRequestMb(options) << 20;
   if (options.max_memory_mb > 0) SetHostMemoryLimit(options.max_memory_mb << 20);
   server_options.master.idle_limit = Seconds(60 * options.idle_minutes);
   server_options.master.orphan_limit = Seconds(60 * options.orphan_minutes);
   server_options.keepalive = std::chrono::seconds(options.keepalive_seconds);
+  server_options.transfer_limit = Seconds(options.transfer_seconds);
   WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<FileSystem> files,
                         rpc::RestrictFiles(options.allowed));
   const ScopedFileSystem restricted(files.get());
@@ -268,10 +277,25 @@ void AddServeCommand(Command& weir) {
              "maximum number of connections from one address; default: 0: half of all")
       .AtLeast(0);
   serve
+      .Value(
+          "--max-connection-calls", &server.max_connection_calls,
+          "maximum number of concurrent calls on one connection; default: 0: no limit of its own")
+      .AtLeast(0);
+  serve
+      .Value("--transfer-seconds", &options->transfer_seconds,
+             "cancel calls whose request does not arrive, or whose response is not read, within N "
+             "seconds; default: 300; 0: never")
+      .Range(0, kMaxSeconds);
+  serve
       .Value("--max-message-mb", &options->max_message_mb,
              "maximum size of a request in MB; default: 2047, or 64 if other machines can connect "
              "without a certificate")
       .Range(1, 2047);
+  serve
+      .Value("--max-request-mb", &options->max_request_mb,
+             "memory in MB that a request may take when it is parsed, if that is more than 3 times "
+             "its size; default: 256, or 64 if other machines can connect without a certificate")
+      .Range(1, 1e6);
   serve
       .Value("--max-memory-mb", &options->max_memory_mb,
              "maximum memory of all tensors in MB; default: 0: what the system and its container "
