@@ -1,6 +1,9 @@
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <numeric>
+#include <utility>
 
 #include "weir/core/tensor/resource_handle.h"
 #include "weir/core/tensor/variant.h"
@@ -144,6 +147,26 @@ KernelFactory SelectFactory(SelectKernel run) {
   };
 }
 
+// Returns a bound of ClipByValue in which `none`, an infinity, replaces NaN: a NaN bounds nothing,
+// as in TensorFlow. Tensors without a NaN are returned as they are.
+absl::StatusOr<Tensor> ReplaceNaN(KernelContext& c, const Tensor& bound, float none) {
+  Tensor result = bound;
+  absl::Status status;
+  DispatchType(bound.dtype(), Floats{}, [&]<class T>() {
+    const auto is_nan = [](T x) { return std::isnan(static_cast<double>(x)); };
+    const absl::Span<const T> numbers(bound.data<T>(), static_cast<size_t>(bound.num_elements()));
+    if (std::none_of(numbers.begin(), numbers.end(), is_nan)) return;
+    absl::StatusOr<Tensor> replaced = c.AllocateTemp(bound.dtype(), bound.shape());
+    status = replaced.status();
+    if (!status.ok()) return;
+    result = *std::move(replaced);
+    std::replace_copy_if(numbers.begin(), numbers.end(), result.data<T>(), is_nan,
+                         static_cast<T>(none));
+  });
+  if (!status.ok()) return status;
+  return result;
+}
+
 // min, then max, as in TensorFlow: if the bounds cross, the lower bound wins.
 struct ClipKernel {
   const BinaryLoop *minimum, *maximum;
@@ -159,9 +182,12 @@ struct ClipKernel {
             " clip_value_max shape: ", high.shape().ToString());
       }
     }
+    constexpr float kInfinity = std::numeric_limits<float>::infinity();
+    WEIR_ASSIGN_OR_RETURN(Tensor high_bound, ReplaceNaN(c, high, kInfinity));
+    WEIR_ASSIGN_OR_RETURN(Tensor low_bound, ReplaceNaN(c, low, -kInfinity));
+    for (Tensor* bound : {&high_bound, &low_bound})
+      if (bound->num_elements() == 1) *bound = bound->Reshaped(Shape());
     WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, t.shape()));
-    const Tensor high_bound = high.num_elements() == 1 ? high.Reshaped(Shape()) : high;
-    const Tensor low_bound = low.num_elements() == 1 ? low.Reshaped(Shape()) : low;
     WEIR_RETURN_IF_ERROR(RunBinary(c.pool(), *minimum, 0, t, high_bound, out));
     return RunBinary(c.pool(), *maximum, 0, *out, low_bound, out);
   }
