@@ -5,8 +5,9 @@
 #include "weir/kernels/quantize/quantize.h"
 #include "weir/kernels/quantize/quantized_range.h"
 
-// Requantizes 32-bit results of quantized sums and products to 8-bit numbers of another range, in
-// fixed-point arithmetic with 16 fraction bits: number for number that of TensorFlow.
+// Requantizes 32-bit results of quantized sums and products to 8-bit numbers of another range:
+// number for number as TensorFlow, which computes unsigned numbers in fixed-point arithmetic with
+// 16 fraction bits, and signed ones in float.
 namespace weir {
 
 namespace {
@@ -32,6 +33,24 @@ void Requantize(ThreadPool& pool, const qint32* x, int64_t n, const NumberRange&
   });
 }
 
+void Requantize(ThreadPool& pool, const qint32* x, int64_t n, const NumberRange& from,
+                const NumberRange& to, qint8* out) {
+  const float from_range = from.max - from.min, to_range = to.max - to.min;
+  const float step = static_cast<float>(from_range / (kIntegers<qint32> - 1));
+  const float min = from_range == 0 ? from.min : std::round(from.min / step) * step;
+  const float offset = min - static_cast<float>(kLowest<qint32>) * step;
+  const float scale = to_range == 0 ? 0.0f : static_cast<float>((kIntegers<qint8> - 1) / to_range);
+  constexpr float kLow = kLowest<qint8>, kHigh = kHighest<qint8>;
+  const float low = std::round(to.min * scale) - kLow;
+  pool.ParallelFor(n, 3, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const float number = offset + static_cast<float>(x[i].value) * step;
+      const float rounded = std::round(number * scale) - low;
+      out[i].value = static_cast<int8_t>(ToInt64(std::clamp(rounded, kLow, kHigh)));
+    }
+  });
+}
+
 // Returns the subrange that the numbers use. Its minimum is at most 0.
 NumberRange UsedRange(const Tensor& x, const NumberRange& range) {
   int32_t low = std::numeric_limits<int32_t>::max(), high = std::numeric_limits<int32_t>::min();
@@ -43,18 +62,20 @@ NumberRange UsedRange(const Tensor& x, const NumberRange& range) {
           QuantizedToFloat<qint32>(high, range)};
 }
 
+template <class T>
 absl::Status WriteRequantized(KernelContext& c, const NumberRange& from, const NumberRange& to) {
   const Tensor& x = c.input(0);
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, x.shape()));
-  Requantize(c.pool(), x.data<qint32>(), x.num_elements(), from, to, out->data<quint8>());
+  Requantize(c.pool(), x.data<qint32>(), x.num_elements(), from, to, out->data<T>());
   return WriteRange(c, 1, to);
 }
 
 absl::Status RunShrink(KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(const NumberRange range, ReadRange(c, 1));
-  return WriteRequantized(c, range, UsedRange(c.input(0), range));
+  return WriteRequantized<quint8>(c, range, UsedRange(c.input(0), range));
 }
 
+template <class T>
 absl::Status RunRequantize(KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(const NumberRange from, ReadRange(c, 1));
   WEIR_ASSIGN_OR_RETURN(const NumberRange to, ReadRange(c, 3));
@@ -63,7 +84,7 @@ absl::Status RunRequantize(KernelContext& c) {
     return InvalidArgument("requested_output_max must be >= requested_output_min, but got ", to.max,
                            " and ", to.min);
   }
-  return WriteRequantized(c, from, to);
+  return WriteRequantized<T>(c, from, to);
 }
 
 absl::Status RunRange(KernelContext& c) {
@@ -76,9 +97,12 @@ absl::Status RunRange(KernelContext& c) {
 }  // namespace
 
 void AddRequantizeCpu(KernelRegistry* r) {
-  const TypeConstraints types = {{"Tinput", DT_QINT32}, {"out_type", DT_QUINT8}};
-  r->Add("QuantizeDownAndShrinkRange", kCpu, types, RunShrink);
-  r->Add("Requantize", kCpu, types, RunRequantize);
+  const auto types = [](DataType out) {
+    return TypeConstraints{{"Tinput", DT_QINT32}, {"out_type", out}};
+  };
+  r->Add("QuantizeDownAndShrinkRange", kCpu, types(DT_QUINT8), RunShrink);
+  r->Add("Requantize", kCpu, types(DT_QINT8), RunRequantize<qint8>);
+  r->Add("Requantize", kCpu, types(DT_QUINT8), RunRequantize<quint8>);
   r->Add("RequantizationRange", kCpu, TypeConstraints{{"Tinput", DT_QINT32}}, RunRange);
 }
 

@@ -233,6 +233,22 @@ TEST(Quantize, RequantizeMatchesTensorFlow) {
   }
   for (const Tensor* t : {&(*shrunk)[1], &(*range)[0]}) EXPECT_EQ(t->scalar<float>(), -3);
   for (const Tensor* t : {&(*shrunk)[2], &(*range)[1]}) EXPECT_EQ(t->scalar<float>(), 5);
+  struct Signed {
+    float min, max;
+    int64_t values[7];
+  };
+  for (const Signed& want : {Signed{-1, 2, {-128, -116, 42, 42, 42, 62, 127}},
+                             Signed{-3, 5, {-128, -59, 0, 0, 0, 7, 127}},
+                             Signed{0, 1, {-128, -128, 127, 127, 127, 127, 127}},
+                             Signed{-2, 0, {-128, 17, 127, 127, 127, 127, 127}}}) {
+    const absl::StatusOr<Tensors> got =
+        RunFed("Requantize", {x, min, max, Tensor::Scalar(want.min), Tensor::Scalar(want.max)},
+               {{"Tinput", DT_QINT32}, {"out_type", DT_QINT8}});
+    ASSERT_TRUE(got.ok()) << got.status();
+    for (int64_t i = 0; i < 7; ++i) EXPECT_EQ(IntOf((*got)[0], i), want.values[i]) << i;
+    EXPECT_EQ((*got)[1].scalar<float>(), want.min);
+    EXPECT_EQ((*got)[2].scalar<float>(), want.max);
+  }
   EXPECT_EQ(RunFed("Requantize", {x, min, max, Tensor::Scalar(1.0f), Tensor::Scalar(2.0f)}, types)
                 .status()
                 .code(),
