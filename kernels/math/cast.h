@@ -13,8 +13,9 @@
 #include "weir/core/tensor/tensor.h"
 
 // Converts one element. Floating-point values out of an integer type's range become what x86's
-// conversion produces, as in TensorFlow: the lowest int32 or int64, truncated to the width of the
-// type.
+// conversion produces: the lowest int32 or int64, truncated to the width of the type. TensorFlow
+// does so in parts of a tensor, and takes the nearest integer in others. Complex numbers lose their
+// imaginary part, also those that become bool.
 namespace weir {
 
 template <class I, class F>
@@ -33,8 +34,6 @@ WEIR_HD To Convert(From x) {
     if constexpr (std::is_same_v<To, std::complex<float>> ||
                   std::is_same_v<To, std::complex<double>>)
       return To(x);
-    else if constexpr (std::is_same_v<To, bool>)
-      return x != From(0);
     else
       return Convert<To>(x.real());
   } else if constexpr (std::is_same_v<To, std::complex<float>>) {

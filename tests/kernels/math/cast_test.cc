@@ -1,5 +1,6 @@
 #include <bit>
 #include <cmath>
+#include <complex>
 #include <cstdint>
 #include <limits>
 #include <vector>
@@ -112,6 +113,16 @@ TEST(Cast, IsTheSameInLongArrays) {
   ExpectAsSingleElements<int64_t, float>(integers);
   ExpectAsSingleElements<int64_t, double>(integers);
   ExpectAsSingleElements<int64_t, bool>(integers);
+}
+
+// As in TensorFlow.
+TEST(Cast, OnlyTheRealPartDecidesWhetherAComplexNumberIsTrue) {
+  using Complex = std::complex<float>;
+  const Tensor x = Tensor::Vector<Complex>({{0, 1}, {1, 0}, {0, 0}, {-2, 3}});
+  const auto out = RunFed("Cast", {x}, {{"DstT", DT_BOOL}});
+  ASSERT_TRUE(out.ok()) << out.status();
+  const bool want[] = {false, true, false, true};
+  for (int64_t i = 0; i < 4; ++i) EXPECT_EQ((*out)[0].data<bool>()[i], want[i]) << i;
 }
 
 }  // namespace
