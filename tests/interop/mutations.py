@@ -233,8 +233,8 @@ class Call:
         rng = self.rng
         node = rng.choice(list(self.graph.node))
         if node.op == 'Const':
-            array = changed_array(rng, tf.make_ndarray(node.attr['value'].tensor))
-            node.attr['value'].tensor.CopyFrom(tf.make_tensor_proto(array, node.attr['dtype'].type))
+            value = node.attr['value'].tensor  # an earlier change may have given 'dtype' another type
+            value.CopyFrom(tf.make_tensor_proto(changed_array(rng, tf.make_ndarray(value)), value.dtype))
         else:
             self._change_attr_of(node)
 
