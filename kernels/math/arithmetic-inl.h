@@ -339,8 +339,7 @@ struct SqrtGrad : GradientFunctor {
   using Types = FloatsAndComplexes;
   template <class M>
   WEIR_HD static typename M::V Apply(typename M::V y, typename M::V dy) {
-    const typename M::V slope = M::Div(M::Num(1), M::Conj(y));
-    return UnlessZero<M>(dy, M::Mul(M::Mul(M::Num(0.5), dy), slope));
+    return UnlessZero<M>(dy, M::Mul(dy, M::Div(M::Num(0.5), M::Conj(y))));
   }
 };
 struct RsqrtGrad : GradientFunctor {
@@ -350,7 +349,7 @@ struct RsqrtGrad : GradientFunctor {
   template <class M>
   WEIR_HD static typename M::V Apply(typename M::V y, typename M::V dy) {
     const typename M::V c = M::Conj(y);
-    return UnlessZero<M>(dy, M::Mul(M::Mul(M::Num(-0.5), M::Mul(dy, c)), M::Mul(c, c)));
+    return UnlessZero<M>(dy, M::Mul(M::Mul(dy, c), M::Mul(M::Num(-0.5), M::Mul(c, c))));
   }
 };
 struct ReciprocalGrad : GradientFunctor {

@@ -112,6 +112,16 @@ TEST(NarrowFloats, SubnormalHalvesAreNotFlushed) {
   ExpectBits<half>("RealDiv", {1023 * tiny, 1}, {1, -32768}, {0x03ff, 0x8200});
 }
 
+// The order of the steps decides what becomes 0 or infinite on the way.
+TEST(NarrowFloats, GradientsOfRootsHaveTensorFlowsOrder) {
+  ExpectBits<half>("SqrtGrad", {0, 0x1.b6p-17f}, {0x1p-24f, 0x1p-24f}, {0x7c00, 0x18ad});
+  ExpectBits<half>("RsqrtGrad", {13.1484375f, 0.0002f}, {0x1p-24f, 1}, {0x8464, 0x8000});
+}
+
+TEST(NarrowFloats, SinhKeepsTheSmallestNumbers) {
+  ExpectBits<bfloat16>("Sinh", {0x1.fp-126f, -0x1p-126f}, {0x00f8, 0x8080});
+}
+
 TEST(NarrowFloats, GradientOfZeroStaysZero) {
   for (const char* op : {"SqrtGrad", "RsqrtGrad", "ReciprocalGrad", "InvGrad"}) {
     const auto got = RunFed(
