@@ -16,6 +16,7 @@ import struct
 import subprocess
 
 os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
+os.environ.setdefault('TF_ENABLE_ONEDNN_OPTS', '1')  # TensorFlow's default on most processors; with 0 other kernels run
 
 import numpy as np
 import tensorflow as tf
