@@ -24,7 +24,8 @@ import statistics
 import subprocess
 import sys
 
-from workloads import WORKLOADS, for_weir
+import model_graphs
+from workloads import MODELS, WORKLOADS, for_weir
 
 
 def build_peer(suite, work):
@@ -91,9 +92,11 @@ def main():
     peer, graphs = build_peer(flags.suite, flags.work)
     print("| workload | unit | Weir best | median | TensorFlow best | median | TensorFlow / Weir |")
     print("|---|---|---|---|---|---|---|", flush=True)
-    for name, graph, arguments, alone, unit in WORKLOADS:
+    for name, graph, arguments, alone, unit in WORKLOADS + MODELS:
         if flags.only not in name:
             continue
+        if name.split(".")[0] in model_graphs.SCRIPTS:
+            model_graphs.write_all(name.split(".")[0], graphs)
         path = os.path.join(graphs, graph + ".pb")
         if graph.startswith("chain"):
             make = ["--chain=1000", "--seed=" + graph[5:], "--write=" + path, "--init=init_all"]

@@ -8,7 +8,8 @@ SUITE is the folder with run_peers.py, whose peers need certain Python packages 
 requirements.txt), each in the Python that runs this script or in the one that --python names.
 Weir's programs are those in bazel-bin:
 
-    bazel build //tests/bench:all //tools:weir && python3 tests/bench/run_suite.py ../bench --write
+    bazel build //tests/bench:all //tests/interop:run_steps //tools:weir
+    python3 tests/bench/run_suite.py ../bench --write
 
 Every pass runs each program once, one after the other. A line of the table is one measurement:
 Weir's best value and the median of its medians, the same for the best peer, and the ratio of Weir's
@@ -55,10 +56,12 @@ def measure(flags, peer, graphs, out):
         sys.executable, os.path.join(HERE, "peer_callers.py"), suite, os.path.abspath(flags.work)
     )  # fmt: skip
     bert = "%s %s --graphs %s" % (sys.executable, os.path.join(HERE, "peer_bert.py"), graphs)
+    models = "%s %s --graphs %s" % (sys.executable, os.path.join(HERE, "peer_models.py"), graphs)
     command = [
         sys.executable, os.path.join(suite, "run_peers.py"), "--workloads", flags.workloads,
         "--peers", flags.peers, "--passes", str(flags.passes), "--capi", peer, "--graphs", graphs,
-        "--dir", flags.dir, "--extra", "bert=" + bert, "--extra", "weir=" + weir,
+        "--dir", flags.dir, "--extra", "bert=" + bert, "--extra", "models=" + models,
+        "--extra", "weir=" + weir,
         "--extra", "callers=" + callers, "--out", out,
     ]  # fmt: skip
     for python in flags.python:
@@ -159,7 +162,7 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("suite", metavar="SUITE")
-    parser.add_argument("--workloads", default="W1,W2,W3,W4,W5,W6,W7,W8,W9,W10,W11,W12")
+    parser.add_argument("--workloads", default=",".join("W%d" % i for i in range(1, 18)))
     parser.add_argument("--peers", default="tf,ort,capi", help="also torch and jax")
     parser.add_argument("--python", action="append", default=[], metavar="PEER=INTERPRETER")
     parser.add_argument("--passes", type=int, default=2)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Weir as a peer of the suite: runs one of W1 to W12 and prints JSON lines in the suite's form.
+"""Weir as a peer of the suite: runs one of W1 to W17 and prints JSON lines in the suite's form.
 
 usage: weir_peer.py W4 [--graphs DIR] [--programs DIR]
 
@@ -15,7 +15,8 @@ import sys
 import tempfile
 import time
 
-from workloads import BERT, WORKLOADS, for_peers, for_weir
+import model_graphs
+from workloads import BERT, MODELS, WORKLOADS, for_peers, for_weir
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PROGRAMS = os.path.join(HERE, "..", "..", "bazel-bin")
@@ -36,7 +37,7 @@ def pass_on(command, change=lambda row: row):
 
 
 def graphs(family, program, folder):
-    for name, graph, arguments, alone, _ in WORKLOADS + BERT:
+    for name, graph, arguments, alone, _ in WORKLOADS + BERT + MODELS:
         if name.split(".")[0] == family:
             path = os.path.join(folder, graph + ".pb")
             command = [program, name, path, "--budget=" + BUDGET] + for_weir(arguments) + alone[0]
@@ -59,6 +60,13 @@ def check_bert(weir, folder):
                 command += ["--feed", "%s=%s" % (feed, path)]
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
             make_bert.check(name, np.load(out), folder)
+
+
+def check_models(family, program, folder):
+    """Compares the results of W13 to W17 with TensorFlow's, which their scripts have written."""
+    for model in model_graphs.models(family):
+        for fault in model_graphs.faults(model, folder, program):
+            sys.exit("weir_peer.py: " + fault)
 
 
 def cold(weir, folder, repeats=7):
@@ -109,6 +117,10 @@ def main():
         pass_on([program("ops_bench"), budget])
     elif family == "W11":
         pass_on([program("callers_bench"), budget, "--graphs", flags.graphs])
+    elif family in model_graphs.SCRIPTS:
+        graphs(family, program("graph_bench"), flags.graphs)
+        run_steps = os.path.join(flags.programs, "tests", "interop", "run_steps")
+        check_models(family, run_steps, flags.graphs)
     elif family == "W12" and not os.path.exists(os.path.join(flags.graphs, "w12_bert.pb")):
         sys.exit("weir_peer.py: make_bert.py has not written W12's graphs to " + flags.graphs)
     else:

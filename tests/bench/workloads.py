@@ -2,6 +2,7 @@
 suite's driver of TensorFlow's C API, and the names of the measurements among the peers."""
 
 import make_bert
+import model_graphs
 
 CHAIN = ["--init=init_all", "--per=1000"]
 TRAIN = ["--init=init_all", "--fetch=loss", "--target=train"]
@@ -69,6 +70,12 @@ BERT = [
      TRAIN + bert(*size) + ["--feed=labels:%d:%d" % (size[0], make_bert.CLASSES)], AS_IT_IS, "us/step")
     for size in [make_bert.TRAINING_SIZE]
 ]  # fmt: skip
+# W13 to W17, whose graphs the scripts of model_graphs.SCRIPTS write.
+MODELS = [
+    (model.workload(), model.name, model_graphs.arguments(model), AS_IT_IS, "us/step")
+    for family in model_graphs.SCRIPTS
+    for model in model_graphs.models(family)
+]
 
 
 def for_weir(arguments):
@@ -92,7 +99,7 @@ def for_peers(row):
         images = int(row["workload"].rsplit("_b", 1)[1])
         row["metric"], row["unit"] = "images_per_s", "img/s"
         row["value"], row["median"] = (images * 1e6 / row[key] for key in ("value", "median"))
-    elif family in ("W2", "W3", "W5", "W6", "W12"):
+    elif family in ("W2", "W3", "W5", "W6", "W12") or family in model_graphs.SCRIPTS:
         row["metric"], row["unit"] = "steps_per_s", "steps/s"
         row["value"], row["median"] = 1e6 / row["value"], 1e6 / row["median"]
     return row
