@@ -11,14 +11,14 @@ from typing import Callable, NamedTuple
 import numpy as np
 
 # The script that writes the graphs of each workload. It has `models(small)`, a list of Model.
-SCRIPTS = {"W15": "make_wide_deep", "W16": "make_images"}
+SCRIPTS = {"W13": "make_gpt2", "W15": "make_wide_deep", "W16": "make_images"}
 
 
 class Model(NamedTuple):
     """A graph and its step, which fetches `fetches` and runs `target` after `init` has run once."""
 
     name: str  # "w16_images_b32": the workload is W16.images_b32
-    build: Callable  # (tf, folder): builds the default graph; data files go to the folder
+    build: Callable  # (tf, folder): builds the default graph, or returns a GraphDef
     fetches: list
     feeds: dict = {}  # name: (shape, exclusive bound of integers or 0), as graph_bench feeds them
     init: str = ""
@@ -72,23 +72,43 @@ def tensorflow():
     return tf
 
 
+def frozen(tf, fetches):
+    """Returns the default graph with the initial values of its variables as constants."""
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        definition = session.graph.as_graph_def()
+        return tf.graph_util.convert_variables_to_constants(session, definition, fetches)
+
+
+def imported(tf, path):
+    """Returns a session with the graph of a file."""
+    definition = tf.GraphDef()
+    with open(path, "rb") as file:
+        definition.ParseFromString(file.read())
+    config = tf.ConfigProto(intra_op_parallelism_threads=2, inter_op_parallelism_threads=2)
+    with tf.Graph().as_default() as graph:
+        tf.import_graph_def(definition, name="")
+        return tf.Session(graph=graph, config=config)
+
+
 def write(model, folder):
     """Writes NAME.pb, and NAME.npz with TensorFlow's values of "STEP/FETCH"."""
     tf = tensorflow()
+    path = os.path.join(folder, model.name)
     with tf.Graph().as_default() as graph:
-        model.build(tf, folder)
-        with open(os.path.join(folder, model.name + ".pb"), "wb") as file:
-            file.write(graph.as_graph_def().SerializeToString())
-        config = tf.ConfigProto(intra_op_parallelism_threads=2, inter_op_parallelism_threads=2)
-        with tf.Session(config=config) as session:
-            if model.init:
-                session.run(model.init)
-            values, feeds = {}, {name + ":0": value for name, value in fed(model).items()}
-            for step in range(model.steps):
-                run = [name + ":0" for name in model.fetches], [model.target] if model.target else []
-                for name, value in zip(model.fetches, session.run(run, feeds)[0]):
-                    values["%d/%s" % (step, name)] = value
-    np.savez(os.path.join(folder, model.name + ".npz"), **values)
+        definition = model.build(tf, folder) or graph.as_graph_def()
+    with open(path + ".pb", "wb") as file:
+        file.write(definition.SerializeToString())
+    values = {}
+    with imported(tf, path + ".pb") as session:
+        if model.init:
+            session.run(model.init)
+        feeds = {name + ":0": value for name, value in fed(model).items()}
+        run = [name + ":0" for name in model.fetches], [model.target] if model.target else []
+        for step in range(model.steps):
+            for name, value in zip(model.fetches, session.run(run, feeds)[0]):
+                values["%d/%s" % (step, name)] = value
+    np.savez(path + ".npz", **values)
 
 
 def write_all(family, folder, small=False):

@@ -16,19 +16,13 @@ from peer_bert import GRAPHS, emit, seconds_per_call
 
 
 def measure(tf, model, folder):
-    graph = tf.GraphDef()
-    with open(os.path.join(folder, model.name + ".pb"), "rb") as file:
-        graph.ParseFromString(file.read())
-    config = tf.ConfigProto(intra_op_parallelism_threads=2, inter_op_parallelism_threads=2)
-    with tf.Graph().as_default():
-        tf.import_graph_def(graph, name="")
-        with tf.Session(config=config) as session:
-            if model.init:
-                session.run(model.init)
-            feeds = model_graphs.fed(model)
-            fetches = [model.fetches[0] + ":0"] + ([model.target] if model.target else [])
-            run = session.make_callable(fetches, [name + ":0" for name in feeds])
-            emit(model.workload(), "tf", seconds_per_call(lambda: run(*feeds.values())))
+    with model_graphs.imported(tf, os.path.join(folder, model.name + ".pb")) as session:
+        if model.init:
+            session.run(model.init)
+        feeds = model_graphs.fed(model)
+        fetches = [model.fetches[0] + ":0"] + ([model.target] if model.target else [])
+        run = session.make_callable(fetches, [name + ":0" for name in feeds])
+        emit(model.workload(), "tf", seconds_per_call(lambda: run(*feeds.values())))
 
 
 def main():
