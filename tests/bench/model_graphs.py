@@ -11,7 +11,7 @@ from typing import Callable, NamedTuple
 import numpy as np
 
 # The script that writes the graphs of each workload. It has `models(small)`, a list of Model.
-SCRIPTS = {"W13": "make_gpt2", "W15": "make_wide_deep", "W16": "make_images"}
+SCRIPTS = {"W13": "make_gpt2", "W14": "make_ssd", "W15": "make_wide_deep", "W16": "make_images"}
 
 
 class Model(NamedTuple):
