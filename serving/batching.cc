@@ -1,6 +1,7 @@
 #include "weir/serving/batching.h"
 
 #include <algorithm>
+#include <atomic>
 #include <set>
 #include <utility>
 
@@ -17,7 +18,7 @@
 //      which reports it; it never becomes part of a batch.
 //   2. Its rows become one part, or several of at most max_batch_size rows. The parts join the
 //      queue's group of calls with the same outputs and the same dimensions (BatchQueue). A call
-//      that finds nothing waiting, and has no time-out to wait for, runs on its own thread instead.
+//      that finds nothing waiting, and need not wait for others, runs on its own thread instead.
 //   3. A thread takes a batch of parts, and copies their rows into one tensor for each input: the
 //      only copy. From then on, a caller may leave (BatchCall), and the step is cancelled when all
 //      have left. A part that is alone in its batch is not copied.
@@ -44,6 +45,14 @@ absl::Status CheckBatched(absl::string_view kind, const std::string& name, const
   if (info.shape.rank() > 0 && info.shape.dim(0) != Shape::kUnknown)
     return refuse("has a first dimension of fixed size");
   return absl::OkStatus();
+}
+
+std::vector<int64_t> SizesOf(const BatchingOptions& options) {
+  if (!options.allowed_batch_sizes.empty()) return options.allowed_batch_sizes;
+  std::vector<int64_t> sizes;
+  for (int64_t size = 1; size < options.max_batch_size; size *= 2) sizes.push_back(size);
+  sizes.push_back(options.max_batch_size);
+  return sizes;
 }
 
 // Whether a step might succeed with fewer of the calls.
@@ -100,6 +109,8 @@ struct Batcher::Impl {
   const Servable& servable;
   const std::string signature;
   const BatchingOptions options;
+  const std::vector<int64_t> sizes;     // that batches are padded to
+  std::atomic<bool> lonely{false};      // the last batch that a thread ran had one part
   absl::Status status;                  // why nothing can be batched, or OK
   const SignatureInfo* info = nullptr;  // null: the servable has no such signature
   Mutex mutex = {};
@@ -112,12 +123,17 @@ Batcher::Impl::Impl(const Servable& servable, std::string name, const BatchingOp
     : servable(servable),
       signature(name.empty() ? "serving_default" : std::move(name)),
       options(options),
+      sizes(SizesOf(options)),
       status(CheckBatchingOptions(options)) {
   const auto found = servable.signatures().find(signature);
   if (found == servable.signatures().end()) return;
   info = &found->second;
   if (status.ok()) status = Batcher::CheckSignature(*info);
-  if (status.ok()) queue.emplace(options, [this](const BatchParts& batch) { RunBatch(batch); });
+  if (!status.ok()) return;
+  queue.emplace(options, [this](const BatchParts& batch) {
+    lonely = batch.size() == 1;
+    RunBatch(batch);
+  });
 }
 
 Batcher::Impl::~Impl() {
@@ -180,7 +196,6 @@ std::string Batcher::Impl::GroupOf(const NamedTensors& inputs,
 }
 
 int64_t Batcher::Impl::PaddedSize(int64_t rows) const {
-  const std::vector<int64_t>& sizes = options.allowed_batch_sizes;
   const auto next = std::lower_bound(sizes.begin(), sizes.end(), rows);
   return next == sizes.end() ? rows : *next;
 }
@@ -336,6 +351,20 @@ Batcher::Batcher(const Servable& servable, std::string signature, const Batching
     : impl_(std::make_unique<Impl>(servable, std::move(signature), options)) {}
 Batcher::~Batcher() = default;
 
+absl::Status Batcher::WarmUp(const NamedTensors& inputs, const std::vector<std::string>& outputs) {
+  Impl& impl = *impl_;
+  WEIR_RETURN_IF_ERROR(Run(inputs, outputs).status());
+  if (!impl.Accepts(inputs, outputs) || impl.CountRows(inputs).value_or(0) == 0)
+    return absl::OkStatus();
+  for (const int64_t size : impl.sizes) {
+    WEIR_ASSIGN_OR_RETURN(const NamedTensors rows, CatchExceptions("Warming up a model", [&] {
+                            return JoinRows({{&inputs, 0, 1}}, size);
+                          }));
+    WEIR_RETURN_IF_ERROR(impl.RunStep(rows, size, outputs, {}).status());
+  }
+  return absl::OkStatus();
+}
+
 int64_t Batcher::waiting_rows() const {
   return impl_->queue.has_value() ? impl_->queue->waiting_rows() : 0;
 }
@@ -350,8 +379,8 @@ absl::StatusOr<NamedTensors> Batcher::Run(const NamedTensors& inputs,
     return impl.servable.Run(impl.signature, inputs, outputs, options);
   WEIR_ASSIGN_OR_RETURN(const int64_t rows, impl.CountRows(inputs));
   if (rows == 0) return impl.servable.Run(impl.signature, inputs, outputs, options);
-  const bool may_wait = impl.options.batch_timeout.count() > 0;
-  if (!may_wait && rows <= impl.options.max_batch_size && impl.queue->TryBegin()) {
+  const bool waits = impl.options.batch_timeout.count() > 0 && !impl.lonely;
+  if (!waits && rows <= impl.options.max_batch_size && impl.queue->TryBegin()) {
     const auto result = impl.RunAlone({&inputs, 0, rows}, outputs, options);
     impl.queue->End();
     return result;

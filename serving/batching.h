@@ -17,15 +17,16 @@ namespace weir::serving {
 struct BatchingOptions {
   int64_t max_batch_size = 1000;  // rows of a step
   // How long the first call of a batch waits for others. Zero: not at all, but calls that arrive
-  // while all threads are busy share a batch.
+  // while all threads are busy share a batch. A call does not wait, either, if the last batch had
+  // only one call and a thread is free: at low load, waiting would be in vain.
   std::chrono::microseconds batch_timeout = std::chrono::microseconds(0);
   // So many batches of full size may wait in each lane (see Priority); beyond it: UNAVAILABLE.
   int64_t max_enqueued_batches = 10;
   int num_batch_threads = 0;  // batches at once, at most 1024; 0: processors
-  // If set, rows are added to a batch up to the next of these sizes (copies of its last row, whose
-  // results are dropped), so that a step is compiled for few shapes. In increasing order; the last
-  // one is max_batch_size. A session compiles a step for at most 16 combinations of shapes, and
-  // runs others with a slower plan.
+  // Rows are added to a batch up to the next of these sizes (copies of its last row, whose results
+  // are dropped), because a session compiles a step for each shape, and for 16 combinations of
+  // shapes at most; it runs others with a slower plan. In increasing order; the last one is
+  // max_batch_size. Empty: the powers of two below max_batch_size, and max_batch_size.
   std::vector<int64_t> allowed_batch_sizes = {};
   // Calls whose inputs differ in other dimensions than the first share a batch: the inputs are
   // padded to the largest, with the first element of the call's tensor as in TensorFlow Serving.
@@ -56,8 +57,8 @@ absl::StatusOr<BatchingOptions> ParseBatchingOptions(absl::string_view text);
 enum class Priority { kHigh, kLow };
 
 // Collects the calls of one signature of a version into batches. Thread-safe. Batches run on
-// threads that all batchers of a process share; models take turns. Under low load, a call without a
-// batch time-out runs at once on the caller's thread.
+// threads that all batchers of a process share; models take turns. Under low load, calls run at
+// once on their callers' threads.
 //
 // A row of a result has the same bits as without batching if the ops of the model treat rows
 // independently, and if the kernels compute a row alike in steps of any number of rows (products of
@@ -94,6 +95,10 @@ class Batcher {
                                    const std::vector<std::string>& outputs = {},
                                    const RunOptions& options = {},
                                    Priority priority = Priority::kHigh);
+
+  // Compiles the steps of all sizes of batches, by running each with copies of the first row of a
+  // call's inputs. Returns what Run returns for the call, or the first error of a step.
+  absl::Status WarmUp(const NamedTensors& inputs, const std::vector<std::string>& outputs = {});
 
   // The rows that wait to be run, in both lanes: a measure of the load.
   int64_t waiting_rows() const;

@@ -7,7 +7,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "weir/tests/serving/test_model.h"
+#include "weir/tests/serving/lib/watched_model.h"
 
 namespace weir::serving {
 namespace {
@@ -245,6 +245,22 @@ TEST(Batching, CallWithADeadlineWaitsForOthersForHalfOfItsTime) {
   WatchedModel model;
   Batcher batcher(model.servable(), "", {.batch_timeout = kLong});
   EXPECT_TRUE(batcher.Run(Rows({1}), {}, {.timeout = std::chrono::seconds(1)}).ok());
+}
+
+TEST(Batching, CallDoesNotWaitIfTheLastOneWaitedInVain) {
+  WatchedModel model;
+  Batcher batcher(model.servable(), "", {.max_batch_size = 2, .batch_timeout = kLong});
+  EXPECT_TRUE(batcher.Run(Rows({1}), {}, {.timeout = milliseconds(100)}).ok());
+  EXPECT_TRUE(batcher.Run(Rows({2})).ok());
+}
+
+TEST(Batching, WarmUpRunsStepsOfAllSizes) {
+  WatchedModel model;
+  Batcher batcher(model.servable(), "", {.max_batch_size = 6});
+  EXPECT_TRUE(batcher.WarmUp(Rows({3, 4})).ok());
+  EXPECT_THAT(model.steps(), ElementsAre(ElementsAre(3, 4), ElementsAre(3), ElementsAre(3, 3),
+                                         SizeIs(4), SizeIs(6)));
+  EXPECT_EQ(batcher.WarmUp({}).code(), absl::StatusCode::kInvalidArgument);
 }
 
 TEST(Batching, FailingCallDoesNotFailItsMates) {

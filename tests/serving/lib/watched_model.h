@@ -1,5 +1,5 @@
-#ifndef WEIR_TESTS_SERVING_TEST_MODEL_H_
-#define WEIR_TESTS_SERVING_TEST_MODEL_H_
+#ifndef WEIR_TESTS_SERVING_LIB_WATCHED_MODEL_H_
+#define WEIR_TESTS_SERVING_LIB_WATCHED_MODEL_H_
 
 #include <functional>
 #include <map>
@@ -56,4 +56,4 @@ class WatchedModel {
 
 }  // namespace weir::serving
 
-#endif  // WEIR_TESTS_SERVING_TEST_MODEL_H_
+#endif  // WEIR_TESTS_SERVING_LIB_WATCHED_MODEL_H_

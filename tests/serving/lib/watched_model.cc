@@ -1,4 +1,4 @@
-#include "weir/tests/serving/test_model.h"
+#include "weir/tests/serving/lib/watched_model.h"
 
 #include <chrono>
 #include <cstdio>
