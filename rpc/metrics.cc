@@ -10,11 +10,14 @@
 #include <vector>
 
 #include "weir/core/tensor/mutex.h"
-#include "weir/rpc/http_page.h"
+#include "weir/rpc/http_server.h"
 
 namespace weir::rpc {
 
 namespace {
+
+constexpr int kMaxConnections = 64;
+constexpr std::chrono::seconds kTimeLimit{5};
 
 // Gauges that are computed when they are scraped.
 class Gauges final {
@@ -56,6 +59,16 @@ prometheus::Histogram::BucketBoundaries DurationBuckets() {
 }  // namespace
 
 struct Metrics::Impl {
+  HttpResponse Answer(const HttpRequest& request) const {
+    if (request.Path() != "/metrics") return HttpError(404, "The page here is /metrics");
+    if (request.method != "GET") {
+      HttpResponse refused = HttpError(405, "Use GET");
+      refused.headers = {{"Allow", "GET, HEAD"}};
+      return refused;
+    }
+    return {200, "text/plain; version=0.0.4; charset=utf-8", Page()};
+  }
+
   std::string Page() const {
     std::ostringstream out;
     const prometheus::TextSerializer serializer;
@@ -74,7 +87,7 @@ struct Metrics::Impl {
                                                            .Name("weir_call_seconds")
                                                            .Help("Duration of calls in seconds.")
                                                            .Register(registry);
-  std::unique_ptr<HttpPage> page;
+  std::unique_ptr<HttpServer> server;  // uses what is above
 };
 
 Metrics::Metrics(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -82,13 +95,22 @@ Metrics::~Metrics() = default;
 
 absl::StatusOr<std::unique_ptr<Metrics>> Metrics::Serve(const std::string& address, int port) {
   auto impl = std::make_unique<Impl>();
+  HttpServerOptions options;
+  options.address = address;
+  options.port = port;
+  options.num_threads = 1;
+  options.max_connections = options.max_client_connections = kMaxConnections;
+  options.max_body_bytes = 0;
+  options.keep_alive = false;
+  options.header_timeout = options.transfer_timeout = kTimeLimit;
   WEIR_ASSIGN_OR_RETURN(
-      impl->page,
-      HttpPage::Serve(address, port, "/metrics", [shown = impl.get()] { return shown->Page(); }));
+      impl->server, HttpServer::Start(options, [shown = impl.get()](const HttpRequest& request) {
+        return shown->Answer(request);
+      }));
   return std::unique_ptr<Metrics>(new Metrics(std::move(impl)));
 }
 
-int Metrics::port() const { return impl_->page->port(); }
+int Metrics::port() const { return impl_->server->port(); }
 
 void Metrics::CountCall(absl::string_view method, const absl::Status& status,
                         std::chrono::nanoseconds took) {
