@@ -1,4 +1,4 @@
-#include "tests/rpc/certificates.h"
+#include "weir/tests/rpc/certificates.h"
 
 #include <openssl/bio.h>
 #include <openssl/ec.h>

@@ -1,8 +1,8 @@
 #include "gtest/gtest.h"
-#include "tests/rpc/certificates.h"
 #include "weir/ops/lib/array.h"
 #include "weir/rpc/client.h"
 #include "weir/rpc/server.h"
+#include "weir/tests/rpc/certificates.h"
 
 namespace weir::rpc {
 namespace {
