@@ -23,6 +23,7 @@ void Feeds(absl::string_view bytes);            // tensors fed to a step
 void Steps(absl::string_view bytes);            // a binary GraphDef that is run (mutate.h)
 void Requests(absl::string_view bytes);         // requests to a server
 void Configs(absl::string_view bytes);          // the configuration files of a server of models
+void Json(absl::string_view bytes);             // the body of a REST request
 
 // The targets linked into a program: those of files, or one of those that need the whole runtime.
 struct Row {
