@@ -37,10 +37,11 @@ h2 { font-size: 1.1rem; margin: 2rem 0 .5rem; }
 p { color: var(--faint); margin: .2rem 0; }
 div { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; }
-th, td { text-align: left; padding: .35rem .8rem .35rem 0; border-bottom: 1px solid var(--line);
-  vertical-align: top; overflow-wrap: anywhere; }
-th { color: var(--faint); font-weight: 600; white-space: nowrap; }
-.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+th, td { text-align: left; padding: .35rem 1rem .35rem 0; border-bottom: 1px solid var(--line);
+  vertical-align: top; white-space: nowrap; }
+th { color: var(--faint); font-weight: 600; }
+.n { text-align: right; font-variant-numeric: tabular-nums; }
+.long { white-space: normal; overflow-wrap: anywhere; min-width: 8rem; }
 .AVAILABLE { color: var(--good); } .failed { color: var(--bad); }
 .START, .LOADING, .UNLOADING { color: var(--wait); }
 </style>
@@ -64,8 +65,11 @@ std::string Escape(absl::string_view text) {
       printable, {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"\"", "&quot;"}, {"'", "&#39;"}});
 }
 
-std::string Megabytes(int64_t bytes) {
-  return absl::StrFormat("%.1f MB", static_cast<double>(bytes) / 1e6);
+std::string Size(int64_t bytes) {
+  constexpr double kKilobyte = 1e3, kMegabyte = 1e6;
+  const auto size = static_cast<double>(bytes);
+  return size < kMegabyte ? absl::StrFormat("%.1f kB", size / kKilobyte)
+                          : absl::StrFormat("%.1f MB", size / kMegabyte);
 }
 
 std::string Milliseconds(std::chrono::nanoseconds time) {
@@ -81,15 +85,19 @@ int64_t ResidentBytes() {
   return ok ? pages * sysconf(_SC_PAGESIZE) : 0;
 }
 
-// A table. A column of numbers has a name that begins with "#".
+// A table. The name of a column begins with "#" if it has numbers, with "~" if its texts may be
+// long.
 class Table {
  public:
-  Table(std::string* out, absl::string_view title, const std::vector<absl::string_view>& columns)
-      : out_(*out), columns_(columns) {
+  Table(std::string* out, absl::string_view title, const std::vector<std::string>& columns)
+      : out_(*out) {
     absl::StrAppend(&out_, "<h2>", title, "</h2>\n<div><table>\n<tr>");
-    for (const absl::string_view column : columns)
-      absl::StrAppend(&out_, "<th", IsNumber(column) ? " class=\"n\">" : ">",
-                      column.substr(IsNumber(column) ? 1 : 0), "</th>");
+    for (const std::string& column : columns) {
+      const char* const kind = column[0] == '#' ? "n" : column[0] == '~' ? "long" : "";
+      kinds_.push_back(kind);
+      absl::StrAppend(&out_, "<th class=\"", kind, "\">", column.substr(*kind == 0 ? 0 : 1),
+                      "</th>");
+    }
     absl::StrAppend(&out_, "</tr>\n");
   }
   ~Table() { absl::StrAppend(&out_, "</table></div>\n"); }
@@ -98,23 +106,19 @@ class Table {
   void Add(const std::vector<std::string>& texts, int colored = -1, const char* color = "") {
     absl::StrAppend(&out_, "<tr>");
     for (size_t i = 0; i < texts.size(); ++i) {
-      const char* const kind = static_cast<int>(i) == colored ? color
-                               : IsNumber(columns_[i])        ? "n"
-                                                              : "";
-      absl::StrAppend(&out_, "<td class=\"", kind, "\">", Escape(texts[i]), "</td>");
+      absl::StrAppend(&out_, "<td class=\"", static_cast<int>(i) == colored ? color : kinds_[i],
+                      "\">", Escape(texts[i]), "</td>");
     }
     absl::StrAppend(&out_, "</tr>\n");
   }
 
  private:
-  static bool IsNumber(absl::string_view column) { return column[0] == '#'; }
-
   std::string& out_;
-  const std::vector<absl::string_view> columns_;
+  std::vector<const char*> kinds_;  // CSS classes of the columns
 };
 
 void AddModels(const serving::ModelManager& models, std::string* page) {
-  Table table(page, "Models", {"Model", "#Version", "State", "#Memory", "Error"});
+  Table table(page, "Models", {"~Model", "#Version", "State", "#Memory", "~Error"});
   for (const std::string& name : models.models()) {
     const auto versions = models.Status({.name = name});
     if (!versions.ok() || versions->empty()) {
@@ -126,7 +130,7 @@ void AddModels(const serving::ModelManager& models, std::string* page) {
       std::string memory;
       if (version.state == VersionState::kAvailable) {
         const auto servable = models.Find({.name = name, .version = version.version});
-        if (servable.ok()) memory = Megabytes((*servable)->memory_bytes());
+        if (servable.ok()) memory = Size((*servable)->memory_bytes());
       }
       table.Add({name, absl::StrCat(version.version), NameOf(version.state), memory,
                  std::string(version.error.message())},
@@ -138,7 +142,7 @@ void AddModels(const serving::ModelManager& models, std::string* page) {
 void AddCalls(const CallStatistics& calls, std::string* page) {
   Table table(
       page, "Calls",
-      {"Model", "Method", "#Calls", "#Errors", "#Per second", "#Median", "#99th percentile"});
+      {"~Model", "Method", "#Calls", "#Errors", "#Per second", "#Median", "#99th percentile"});
   for (const CallStatistics::Row& row : calls.Rows()) {
     table.Add({row.model.empty() ? "(no model)" : row.model, row.method, absl::StrCat(row.calls),
                absl::StrCat(row.errors), absl::StrFormat("%.2f", row.per_second),
@@ -147,7 +151,7 @@ void AddCalls(const CallStatistics& calls, std::string* page) {
 }
 
 void AddFailures(const CallStatistics& calls, std::string* page) {
-  Table table(page, "Recent errors", {"Time (UTC)", "Model", "Method", "Code", "Message"});
+  Table table(page, "Recent errors", {"Time (UTC)", "~Model", "Method", "Code", "~Message"});
   for (const CallStatistics::Failure& failure : calls.Failures()) {
     table.Add(
         {absl::FormatTime("%Y-%m-%d %H:%M:%S", absl::FromChrono(failure.at), absl::UTCTimeZone()),
@@ -180,7 +184,7 @@ std::string StatusPage(const serving::ModelManager& models, const CallStatistics
                        std::chrono::seconds uptime) {
   std::string page(kHead);
   absl::StrAppend(&page, "<p>Up for ", absl::FormatDuration(absl::FromChrono(uptime)),
-                  ". The process has ", Megabytes(ResidentBytes()), " of memory.</p>\n");
+                  ". The process has ", Size(ResidentBytes()), " of memory.</p>\n");
   AddModels(models, &page);
   AddCalls(calls, &page);
   absl::StrAppend(&page,

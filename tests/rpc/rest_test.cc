@@ -245,7 +245,7 @@ TEST_F(RestTest, StatusPageEscapesNames) {
   EXPECT_THAT(page, HasSubstr("<td class=\"AVAILABLE\">AVAILABLE</td>"));
   EXPECT_THAT(page, HasSubstr("half_plus_two</td><td class=\"\">Predict</td><td class=\"n\">2</td>"
                               "<td class=\"n\">1</td>"));
-  EXPECT_THAT(page, HasSubstr("<td class=\"\">(no model)</td>"));
+  EXPECT_THAT(page, HasSubstr("<td class=\"long\">(no model)</td>"));
 }
 
 TEST_F(RestTest, CancelEndsCalls) {
