@@ -356,7 +356,7 @@ absl::Status Batcher::WarmUp(const NamedTensors& inputs, const std::vector<std::
   WEIR_RETURN_IF_ERROR(Run(inputs, outputs).status());
   if (!impl.Accepts(inputs, outputs) || impl.CountRows(inputs).value_or(0) == 0)
     return absl::OkStatus();
-  for (const int64_t size : impl.sizes) {
+  for (const int64_t size : impl.options.allowed_batch_sizes) {
     WEIR_ASSIGN_OR_RETURN(const NamedTensors rows, CatchExceptions("Warming up a model", [&] {
                             return JoinRows({{&inputs, 0, 1}}, size);
                           }));

@@ -96,8 +96,8 @@ class Batcher {
                                    const RunOptions& options = {},
                                    Priority priority = Priority::kHigh);
 
-  // Compiles the steps of all sizes of batches, by running each with copies of the first row of a
-  // call's inputs. Returns what Run returns for the call, or the first error of a step.
+  // Makes the call, and then compiles the steps of the allowed batch sizes in the options, by
+  // running each with copies of the call's first row. Returns the first error.
   absl::Status WarmUp(const NamedTensors& inputs, const std::vector<std::string>& outputs = {});
 
   // The rows that wait to be run, in both lanes: a measure of the load.

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "weir/serving/warm_up.h"
+
 namespace weir::serving {
 
 LoadedVersion::LoadedVersion(std::shared_ptr<const Servable> servable,
@@ -18,9 +20,23 @@ absl::StatusOr<NamedTensors> LoadedVersion::Run(const std::string& signature,
                                                 const NamedTensors& inputs,
                                                 const std::vector<std::string>& outputs,
                                                 const RunOptions& options) const {
+  Batcher* const batcher = FindBatcher(signature);
+  return batcher != nullptr ? batcher->Run(inputs, outputs, options)
+                            : servable_->Run(signature, inputs, outputs, options);
+}
+
+absl::Status LoadedVersion::WarmUpBatches(const std::string& directory) const {
+  if (batchers_.empty()) return absl::OkStatus();
+  return WarmUp(directory, [this](const std::string& signature, const NamedTensors& inputs,
+                                  const std::vector<std::string>& outputs) {
+    Batcher* const batcher = FindBatcher(signature);
+    return batcher != nullptr ? batcher->WarmUp(inputs, outputs) : absl::OkStatus();
+  });
+}
+
+Batcher* LoadedVersion::FindBatcher(const std::string& signature) const {
   const auto batcher = batchers_.find(signature.empty() ? "serving_default" : signature);
-  return batcher != batchers_.end() ? batcher->second->Run(inputs, outputs, options)
-                                    : servable_->Run(signature, inputs, outputs, options);
+  return batcher != batchers_.end() ? batcher->second.get() : nullptr;
 }
 
 VersionPool::VersionPool(std::function<void()> on_freed) : on_freed_(std::move(on_freed)) {}

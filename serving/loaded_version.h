@@ -29,8 +29,13 @@ class LoadedVersion {
   absl::StatusOr<NamedTensors> Run(const std::string& signature, const NamedTensors& inputs,
                                    const std::vector<std::string>& outputs,
                                    const RunOptions& options) const;
+  // Compiles the steps of the allowed batch sizes, for the warm-up requests in the version's
+  // directory. Returns the first error, as WarmUp of warm_up.h.
+  absl::Status WarmUpBatches(const std::string& directory) const;
 
  private:
+  Batcher* FindBatcher(const std::string& signature) const;
+
   const std::shared_ptr<const Servable> servable_;
   std::map<std::string, std::unique_ptr<Batcher>> batchers_;  // by signature; use servable_
 };

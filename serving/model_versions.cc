@@ -129,8 +129,9 @@ absl::StatusOr<std::shared_ptr<const LoadedVersion>> ModelVersions::TryLoad(
   WEIR_ASSIGN_OR_RETURN(std::shared_ptr<const Servable> servable,
                         Servable::Load(config_.name, number, version.directory, options.servable));
   WEIR_RETURN_IF_ERROR(CheckMemory(number, servable->memory_bytes()));
-  return VersionPool::Share(
-      pool, std::make_unique<const LoadedVersion>(std::move(servable), config_.batching));
+  auto loaded = std::make_unique<const LoadedVersion>(std::move(servable), config_.batching);
+  if (options.servable.warm_up) WEIR_RETURN_IF_ERROR(loaded->WarmUpBatches(version.directory));
+  return VersionPool::Share(pool, std::move(loaded));
 }
 
 void ModelVersions::Load(int64_t number, const ModelManagerOptions& options,

@@ -157,7 +157,11 @@ absl::StatusOr<std::shared_ptr<const Servable>> Servable::Load(const std::string
   impl->AddSignatures();
   impl->memory_bytes = MemoryUse(impl->model);
   const std::shared_ptr<const Servable> servable(new Servable(std::move(impl)));
-  if (options.warm_up) WEIR_RETURN_IF_ERROR(WarmUp(*servable, directory));
+  const auto call = [&](const std::string& signature, const NamedTensors& inputs,
+                        const std::vector<std::string>& outputs) {
+    return servable->Run(signature, inputs, outputs).status();
+  };
+  if (options.warm_up) WEIR_RETURN_IF_ERROR(WarmUp(directory, call));
   return servable;
 }
 

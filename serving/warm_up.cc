@@ -16,14 +16,14 @@ namespace {
 constexpr char kFile[] = "assets.extra/tf_serving_warmup_requests";
 constexpr int kMaxRecords = 1000;  // TensorFlow Serving's limit
 
-absl::Status RunPredict(const Servable& servable, const proto::serving::PredictRequest& request) {
+absl::Status RunPredict(WarmUpCall call, const proto::serving::PredictRequest& request) {
   NamedTensors inputs;
   for (const auto& [name, value] : request.inputs()) {
     WEIR_ASSIGN_OR_RETURN(inputs[name], TensorFromProto(value));
   }
   const std::vector<std::string> outputs(request.output_filter().begin(),
                                          request.output_filter().end());
-  return servable.Run(request.model_spec().signature_name(), inputs, outputs).status();
+  return call(request.model_spec().signature_name(), inputs, outputs);
 }
 
 // The examples in serialized form, each with the features that all of them share.
@@ -39,36 +39,35 @@ std::vector<std::string> ExamplesOf(const proto::serving::Input& input) {
 }
 
 // Calls a signature of method Classify or Regress.
-absl::Status RunExamples(const Servable& servable, const proto::serving::ModelSpec& spec,
+absl::Status RunExamples(WarmUpCall call, const proto::serving::ModelSpec& spec,
                          const proto::serving::Input& input) {
   const std::vector<std::string> examples = ExamplesOf(input);
   if (examples.empty()) return InvalidArgument("Input is empty.");
-  return servable.Run(spec.signature_name(), {{"inputs", Tensor::Vector<std::string>(examples)}})
-      .status();
+  return call(spec.signature_name(), {{"inputs", Tensor::Vector<std::string>(examples)}}, {});
 }
 
-absl::Status RunRecord(const Servable& servable, const std::string& record) {
+absl::Status RunRecord(WarmUpCall call, const std::string& record) {
   proto::serving::PredictionLog log;
   if (!log.ParseFromString(record)) return InvalidArgument("not a PredictionLog");
   switch (log.log_type_case()) {
     case proto::serving::PredictionLog::kPredictLog:
-      return RunPredict(servable, log.predict_log().request());
+      return RunPredict(call, log.predict_log().request());
     case proto::serving::PredictionLog::kPredictStreamedLog:
       for (const auto& request : log.predict_streamed_log().request())
-        WEIR_RETURN_IF_ERROR(RunPredict(servable, request));
+        WEIR_RETURN_IF_ERROR(RunPredict(call, request));
       return absl::OkStatus();
     case proto::serving::PredictionLog::kClassifyLog: {
       const auto& request = log.classify_log().request();
-      return RunExamples(servable, request.model_spec(), request.input());
+      return RunExamples(call, request.model_spec(), request.input());
     }
     case proto::serving::PredictionLog::kRegressLog: {
       const auto& request = log.regress_log().request();
-      return RunExamples(servable, request.model_spec(), request.input());
+      return RunExamples(call, request.model_spec(), request.input());
     }
     case proto::serving::PredictionLog::kMultiInferenceLog: {
       const auto& request = log.multi_inference_log().request();
       for (const auto& task : request.tasks())
-        WEIR_RETURN_IF_ERROR(RunExamples(servable, task.model_spec(), request.input()));
+        WEIR_RETURN_IF_ERROR(RunExamples(call, task.model_spec(), request.input()));
       return absl::OkStatus();
     }
     case proto::serving::PredictionLog::kSessionRunLog:
@@ -81,7 +80,7 @@ absl::Status RunRecord(const Servable& servable, const std::string& record) {
 
 }  // namespace
 
-absl::Status WarmUp(const Servable& servable, const std::string& directory) {
+absl::Status WarmUp(const std::string& directory, WarmUpCall call) {
   const std::string path = JoinPath(directory, kFile);
   if (!Files().Exists(path)) return absl::OkStatus();
   WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<RecordReader> reader, RecordReader::Open(path));
@@ -92,7 +91,7 @@ absl::Status WarmUp(const Servable& servable, const std::string& directory) {
       return InvalidArgument("Number of warmup records exceeds the maximum (", kMaxRecords,
                              "): ", path);
     }
-    const absl::Status status = RunRecord(servable, *record);
+    const absl::Status status = RunRecord(call, *record);
     if (!status.ok()) return Annotate(status, absl::StrCat(path, ": record ", i));
   }
 }

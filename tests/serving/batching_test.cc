@@ -254,12 +254,12 @@ TEST(Batching, CallDoesNotWaitIfTheLastOneWaitedInVain) {
   EXPECT_TRUE(batcher.Run(Rows({2})).ok());
 }
 
-TEST(Batching, WarmUpRunsStepsOfAllSizes) {
+TEST(Batching, WarmUpRunsStepsOfTheAllowedSizes) {
   WatchedModel model;
-  Batcher batcher(model.servable(), "", {.max_batch_size = 6});
+  Batcher batcher(model.servable(), "", {.max_batch_size = 6, .allowed_batch_sizes = {2, 3, 6}});
   EXPECT_TRUE(batcher.WarmUp(Rows({3, 4})).ok());
-  EXPECT_THAT(model.steps(), ElementsAre(ElementsAre(3, 4), ElementsAre(3), ElementsAre(3, 3),
-                                         SizeIs(4), SizeIs(6)));
+  EXPECT_THAT(model.steps(),
+              ElementsAre(ElementsAre(3, 4), ElementsAre(3, 3), ElementsAre(3, 3, 3), SizeIs(6)));
   EXPECT_EQ(batcher.WarmUp({}).code(), absl::StatusCode::kInvalidArgument);
 }
 
@@ -473,6 +473,32 @@ TEST(Batching, RowsHaveTheSameBitsAsWithoutBatching) {
   for (size_t i = 0; i < inputs.size(); ++i) {
     const auto alone = servable->Run("", inputs[i]);
     ASSERT_TRUE(alone.ok() && callers[i]->result().ok());
+    EXPECT_TRUE(IdenticalTensors(alone->at("y"), callers[i]->result()->at("y"))) << i;
+  }
+}
+
+// The sum in a product of matrices has one order for each size of the step.
+TEST(Batching, OneAllowedSizeMakesBitsIndependentOfOtherCalls) {
+  const auto servable = MakeServable([](Graph& g) -> TestSignature {
+    const Output x = Placeholder(g, DT_FLOAT, {-1, 784}, "x");
+    const Variable w = GetVariable(g, "w", {784, 512}, GlorotUniform(1));
+    return {{{"x", x}}, {{"y", Relu(MatMul(x, w.value()))}}};
+  });
+  Batcher batcher(*servable, "",
+                  {.max_batch_size = 8, .batch_timeout = kLong, .allowed_batch_sizes = {8}});
+  std::vector<NamedTensors> inputs;
+  std::vector<std::unique_ptr<Caller>> callers;
+  for (int i = 0; i < 8; ++i) {
+    Tensor x(DT_FLOAT, {1, 784});
+    for (int64_t j = 0; j < 784; ++j)
+      x.data<float>()[j] = static_cast<float>((j * 31 + i * 17) % 100) / 70;
+    inputs.push_back({{"x", x}});
+    callers.push_back(std::make_unique<Caller>(batcher, inputs.back()));
+  }
+  for (size_t i = 0; i < 8; ++i) {
+    ASSERT_TRUE(callers[i]->result().ok()) << callers[i]->result().status();
+    const auto alone = batcher.Run(inputs[i], {}, {.timeout = milliseconds(200)});
+    ASSERT_TRUE(alone.ok()) << alone.status();
     EXPECT_TRUE(IdenticalTensors(alone->at("y"), callers[i]->result()->at("y"))) << i;
   }
 }

@@ -20,7 +20,8 @@ void Require(const absl::Status& status) {
 }  // namespace
 
 std::shared_ptr<const Servable> MakeServable(const std::function<TestSignature(Graph&)>& build,
-                                             const SessionOptions& options) {
+                                             const SessionOptions& options,
+                                             std::string* directory_out) {
   Graph g;
   const TestSignature signature = build(g);
   const Operation init = GlobalVariablesInitializer(g);
@@ -33,6 +34,7 @@ std::shared_ptr<const Servable> MakeServable(const std::function<TestSignature(G
   Require(WriteSavedModel(*session, g, directory, signatures));
   auto servable = Servable::Load("test", 1, directory, {.session = options});
   Require(servable.status());
+  if (directory_out != nullptr) *directory_out = directory;
   return *servable;
 }
 
@@ -46,7 +48,7 @@ WatchedModel::WatchedModel() : kernels_(&BuiltinKernels()) {
     const Output watched = CheckNumerics(x, "watched");
     return {{{"x", x}}, {{"y", watched * 2.f}, {"z", watched + 1.f}}};
   };
-  servable_ = MakeServable(build, {.kernels = &kernels_});
+  servable_ = MakeServable(build, {.kernels = &kernels_}, &directory_);
 }
 
 absl::Status WatchedModel::Watch(KernelContext& c) {

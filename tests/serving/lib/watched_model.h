@@ -18,10 +18,11 @@ namespace weir::serving {
 struct TestSignature {
   std::map<std::string, Output> inputs, outputs;
 };
-// Writes a SavedModel whose only signature is the one that `build` returns, and loads it. A failure
-// ends the program.
+// Writes a SavedModel whose only signature is the one that `build` returns, and loads it. If
+// `directory` is not null, it is set to the model's. A failure ends the program.
 std::shared_ptr<const Servable> MakeServable(const std::function<TestSignature(Graph&)>& build,
-                                             const SessionOptions& session = {});
+                                             const SessionOptions& session = {},
+                                             std::string* directory = nullptr);
 
 // A model that a test can hold and watch: y = 2 x and z = x + 1, of a matrix x of any size. A step
 // with a row that begins with kBadRow is INVALID_ARGUMENT. Thread-safe.
@@ -31,6 +32,9 @@ class WatchedModel {
 
   WatchedModel();
   const Servable& servable() const { return *servable_; }
+  std::shared_ptr<const Servable> shared() const { return servable_; }
+  // The SavedModel's.
+  const std::string& directory() const { return directory_; }
 
   // From now on, steps that begin wait until Release, or until they are cancelled.
   void Hold();
@@ -46,6 +50,7 @@ class WatchedModel {
   absl::Status Watch(KernelContext& c);
 
   KernelRegistry kernels_;
+  std::string directory_;
   std::shared_ptr<const Servable> servable_;
   Mutex mutex_;
   CondVar changed_;
