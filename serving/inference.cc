@@ -76,11 +76,13 @@ struct Call {
 
 absl::StatusOr<Call> Run(ModelManager& models, const ModelSpec& spec,
                          const std::vector<std::string>& outputs, const Examples& examples,
-                         std::shared_ptr<const Servable> servable, const RunOptions& options) {
+                         std::shared_ptr<const Servable> servable, const RunOptions& options,
+                         Priority priority) {
   WEIR_ASSIGN_OR_RETURN(Tensor input, ToTensor(examples));
   Call call{std::move(servable), NameOf(spec), {}};
-  WEIR_ASSIGN_OR_RETURN(call.outputs, models.Run(*call.servable, call.signature,
-                                                 {{kInputs, std::move(input)}}, outputs, options));
+  WEIR_ASSIGN_OR_RETURN(call.outputs,
+                        models.Run(*call.servable, call.signature, {{kInputs, std::move(input)}},
+                                   outputs, options, priority));
   return call;
 }
 
@@ -149,16 +151,17 @@ absl::Status CheckRegression(const Tensor& output, int64_t num_examples) {
 absl::StatusOr<Prediction> Predict(ModelManager& models, const ModelSpec& spec,
                                    const NamedTensors& inputs,
                                    const std::vector<std::string>& outputs,
-                                   const RunOptions& options) {
+                                   const RunOptions& options, Priority priority) {
   WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<const Servable> servable, models.Find(spec));
   Prediction prediction{{servable->name(), servable->version(), NameOf(spec)}, {}};
-  WEIR_ASSIGN_OR_RETURN(prediction.outputs,
-                        models.Run(*servable, prediction.by.signature, inputs, outputs, options));
+  WEIR_ASSIGN_OR_RETURN(prediction.outputs, models.Run(*servable, prediction.by.signature, inputs,
+                                                       outputs, options, priority));
   return prediction;
 }
 
 absl::StatusOr<Classification> Classify(ModelManager& models, const ModelSpec& spec,
-                                        const Examples& examples, const RunOptions& options) {
+                                        const Examples& examples, const RunOptions& options,
+                                        Priority priority) {
   WEIR_ASSIGN_OR_RETURN(std::shared_ptr<const Servable> servable, models.Find(spec));
   WEIR_ASSIGN_OR_RETURN(const SignatureInfo* info,
                         FindSignature(*servable, NameOf(spec), kClassify));
@@ -174,8 +177,8 @@ absl::StatusOr<Classification> Classify(ModelManager& models, const ModelSpec& s
         "Expected classification signature outputs to contain at least one of \"", kClasses,
         "\" or \"", kScores, "\". Signature has: \"", info->outputs.begin()->first, "\"");
   }
-  WEIR_ASSIGN_OR_RETURN(const Call call,
-                        Run(models, spec, outputs, examples, std::move(servable), options));
+  WEIR_ASSIGN_OR_RETURN(const Call call, Run(models, spec, outputs, examples, std::move(servable),
+                                             options, priority));
   Classification result{call.by(), {}};
   WEIR_ASSIGN_OR_RETURN(result.classes,
                         ToClasses(call.outputs, static_cast<int64_t>(examples.examples.size())));
@@ -183,7 +186,8 @@ absl::StatusOr<Classification> Classify(ModelManager& models, const ModelSpec& s
 }
 
 absl::StatusOr<Regression> Regress(ModelManager& models, const ModelSpec& spec,
-                                   const Examples& examples, const RunOptions& options) {
+                                   const Examples& examples, const RunOptions& options,
+                                   Priority priority) {
   WEIR_ASSIGN_OR_RETURN(std::shared_ptr<const Servable> servable, models.Find(spec));
   WEIR_ASSIGN_OR_RETURN(const SignatureInfo* info,
                         FindSignature(*servable, NameOf(spec), kRegress));
@@ -192,8 +196,8 @@ absl::StatusOr<Regression> Regress(ModelManager& models, const ModelSpec& spec,
     return FailedPrecondition("No regression outputs found in SignatureDef: expected '", kOutputs,
                               "', found '", info->outputs.begin()->first, "'");
   }
-  WEIR_ASSIGN_OR_RETURN(const Call call,
-                        Run(models, spec, {kOutputs}, examples, std::move(servable), options));
+  WEIR_ASSIGN_OR_RETURN(const Call call, Run(models, spec, {kOutputs}, examples,
+                                             std::move(servable), options, priority));
   const Tensor& output = call.outputs.at(kOutputs);
   WEIR_RETURN_IF_ERROR(CheckRegression(output, static_cast<int64_t>(examples.examples.size())));
   Regression result{call.by(), {}};

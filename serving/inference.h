@@ -23,11 +23,13 @@ struct Prediction {
   Answered by;
   NamedTensors outputs;
 };
-// Calls a signature. Errors are those of ModelManager::Find and Servable::Run.
+// Calls a signature. Errors are those of ModelManager::Find and Run. `priority` is that of the call
+// in batches, here and below.
 absl::StatusOr<Prediction> Predict(ModelManager& models, const ModelSpec& spec,
                                    const NamedTensors& inputs,
                                    const std::vector<std::string>& outputs = {},
-                                   const RunOptions& options = {});
+                                   const RunOptions& options = {},
+                                   Priority priority = Priority::kHigh);
 
 // tf.Examples in serialized form, and one whose features all of them share, if any.
 struct Examples {
@@ -48,7 +50,8 @@ struct Classification {
 //
 //   INVALID_ARGUMENT   no examples ("Input is empty"), another method, outputs of wrong shapes
 absl::StatusOr<Classification> Classify(ModelManager& models, const ModelSpec& spec,
-                                        const Examples& examples, const RunOptions& options = {});
+                                        const Examples& examples, const RunOptions& options = {},
+                                        Priority priority = Priority::kHigh);
 
 struct Regression {
   Answered by;
@@ -56,7 +59,8 @@ struct Regression {
 };
 // Calls a signature of method "tensorflow/serving/regress", whose output is "outputs".
 absl::StatusOr<Regression> Regress(ModelManager& models, const ModelSpec& spec,
-                                   const Examples& examples, const RunOptions& options = {});
+                                   const Examples& examples, const RunOptions& options = {},
+                                   Priority priority = Priority::kHigh);
 
 }  // namespace weir::serving
 

@@ -19,9 +19,10 @@ LoadedVersion::LoadedVersion(std::shared_ptr<const Servable> servable,
 absl::StatusOr<NamedTensors> LoadedVersion::Run(const std::string& signature,
                                                 const NamedTensors& inputs,
                                                 const std::vector<std::string>& outputs,
-                                                const RunOptions& options) const {
+                                                const RunOptions& options,
+                                                Priority priority) const {
   Batcher* const batcher = FindBatcher(signature);
-  return batcher != nullptr ? batcher->Run(inputs, outputs, options)
+  return batcher != nullptr ? batcher->Run(inputs, outputs, options, priority)
                             : servable_->Run(signature, inputs, outputs, options);
 }
 

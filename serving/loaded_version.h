@@ -28,7 +28,7 @@ class LoadedVersion {
   // Calls a signature, in a batch if it has a batcher. Thread-safe.
   absl::StatusOr<NamedTensors> Run(const std::string& signature, const NamedTensors& inputs,
                                    const std::vector<std::string>& outputs,
-                                   const RunOptions& options) const;
+                                   const RunOptions& options, Priority priority) const;
   // Compiles the steps of the allowed batch sizes, for the warm-up requests in the version's
   // directory. Returns the first error, as WarmUp of warm_up.h.
   absl::Status WarmUpBatches(const std::string& directory) const;

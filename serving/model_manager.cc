@@ -365,9 +365,9 @@ absl::StatusOr<NamedTensors> ModelManager::Run(const Servable& servable,
                                                const std::string& signature,
                                                const NamedTensors& inputs,
                                                const std::vector<std::string>& outputs,
-                                               const RunOptions& options) {
+                                               const RunOptions& options, Priority priority) {
   const LoadedVersion* const version = impl_->pool->Find(servable);
-  return version != nullptr ? version->Run(signature, inputs, outputs, options)
+  return version != nullptr ? version->Run(signature, inputs, outputs, options, priority)
                             : servable.Run(signature, inputs, outputs, options);
 }
 

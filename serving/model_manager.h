@@ -78,7 +78,8 @@ class ModelManager {
   absl::StatusOr<NamedTensors> Run(const Servable& servable, const std::string& signature,
                                    const NamedTensors& inputs,
                                    const std::vector<std::string>& outputs = {},
-                                   const RunOptions& options = {});
+                                   const RunOptions& options = {},
+                                   Priority priority = Priority::kHigh);
 
   // The states of the versions that the manager has seen, the largest number first. NOT_FOUND for
   // an unknown model or version.
