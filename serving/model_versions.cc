@@ -37,9 +37,27 @@ void ModelVersions::Merge(const std::map<int64_t, std::string>& directories,
   for (auto& [number, version] : versions_) {
     if (directories.count(number) == 0) version.directory.clear();
   }
-  for (const auto& [number, directory] : directories) {
-    Update(versions_[number], directory, settle);
+  // The largest first: once there are enough, the others need not be looked at.
+  for (auto it = directories.rbegin(); it != directories.rend(); ++it) {
+    if (MayBeWanted(it->first)) Update(versions_[it->first], it->second, settle);
   }
+}
+
+bool ModelVersions::MayBeWanted(int64_t number) const {
+  const auto known = versions_.find(number);
+  if (known != versions_.end() && known->second.loaded != nullptr) return true;
+  switch (config_.versions.kind) {
+    case VersionPolicy::Kind::kSpecific:
+      return absl::c_linear_search(config_.versions.versions, number);
+    case VersionPolicy::Kind::kLatest: {
+      const std::vector<int64_t> wanted = Wanted();
+      return static_cast<int64_t>(wanted.size()) < config_.versions.num_versions ||
+             number >= wanted.back();
+    }
+    case VersionPolicy::Kind::kAll:
+      break;
+  }
+  return true;
 }
 
 // A file system whose clock is not this machine's gives times of change in the future. So a
@@ -184,8 +202,10 @@ void ModelVersions::Sweep() {
       version.memory_bytes = 0;
       if (version.state == VersionState::kUnloading) version.state = VersionState::kEnd;
     }
-    const bool is_over = version.loaded == nullptr && version.memory_bytes == 0;
-    const bool is_old = is_over && version.directory.empty() && ++ended > kMaxEnded;
+    const bool has_ended = version.state == VersionState::kEnd && version.error.ok();
+    const bool is_over = version.loaded == nullptr && version.memory_bytes == 0 &&
+                         (has_ended || version.directory.empty());
+    const bool is_old = is_over && ++ended > kMaxEnded;
     it = is_old ? versions_.erase(it) : std::next(it);
   }
 }
@@ -195,10 +215,12 @@ bool ModelVersions::HasAvailable() const {
 }
 
 bool ModelVersions::IsPending() const {
-  if (absl::c_any_of(versions_, [](const auto& v) {
-        return !v.second.directory.empty() && !v.second.is_settled && v.second.loaded == nullptr;
-      }))
-    return true;
+  const auto is_unsettled = [&](const auto& entry) {
+    const Version& version = entry.second;
+    return !version.directory.empty() && !version.is_settled && version.loaded == nullptr &&
+           MayBeWanted(entry.first);
+  };
+  if (absl::c_any_of(versions_, is_unsettled)) return true;
   return absl::c_any_of(Wanted(), [&](int64_t number) {
     const VersionState state = versions_.at(number).state;
     return state == VersionState::kStart || state == VersionState::kLoading;

@@ -74,6 +74,8 @@ class ModelVersions {
   absl::Status Failure() const;
 
  private:
+  // Whether the policy wants the version, if it is complete, beside what is known of the others.
+  bool MayBeWanted(int64_t number) const;
   void Merge(const std::map<int64_t, std::string>& directories, std::chrono::milliseconds settle);
   void Update(Version& version, const std::string& directory, std::chrono::milliseconds settle);
   absl::Status CheckMemory(int64_t version, int64_t bytes) const;

@@ -94,6 +94,22 @@ TEST(ModelManager, ServesTheLatestVersion) {
   EXPECT_THAT(manager->models(), ElementsAre("m"));
 }
 
+TEST(ModelManager, KnowsOnlyVersionsThatItMayServe) {
+  const std::string base = MakeTempDirectory("old");
+  for (const int64_t version : {1, 2, 3}) AddVersion(base, version);
+  std::this_thread::sleep_for(milliseconds(100));  // all are complete
+  const auto manager = Start({{.name = "m", .base_path = base}});
+  ASSERT_TRUE(manager->WaitUntilLoaded(kLimit).ok());
+  const auto all = manager->Status({.name = "m"});
+  ASSERT_EQ(all->size(), 1u);
+  EXPECT_EQ(all->at(0).version, 3);
+  const absl::Status old = manager->Status({.name = "m", .version = 2}).status();
+  EXPECT_EQ(old.code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(old.message(), "Could not find version 2 of model m");
+  RemoveVersion(base, 3);
+  EXPECT_TRUE(Eventually([&] { return Latest(*manager) == 2; }));
+}
+
 // Calls the model on several threads while five versions replace each other.
 void SwapUnderLoad(const ModelConfig& config) {
   const std::string& base = config.base_path;
