@@ -119,9 +119,10 @@ absl::Status Master::CreateSession(const proto::CreateSessionRequest& request, C
   SessionOptions options = options_.session;
   options.resources = resources_;
   options.operation_timeout = options_.default_step_limit;
-  WEIR_ASSIGN_OR_RETURN(std::unique_ptr<MasterSession> created,
-                        MasterSession::Create(request.graph_def(), request.config(),
-                                              std::move(options), options_.max_step_limit));
+  WEIR_ASSIGN_OR_RETURN(
+      std::unique_ptr<MasterSession> created,
+      MasterSession::Create(request.graph_def(), request.config(), std::move(options),
+                            {options_.graph_limits, options_.max_step_limit}));
   const std::shared_ptr<MasterSession> session(
       created.release(), [this](MasterSession* closed) { reaper_->Destroy(closed); });
   const std::string handle = NewHandle();

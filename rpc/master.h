@@ -13,6 +13,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/functional/function_ref.h"
 #include "weir/core/tensor/mutex.h"
+#include "weir/rpc/graph_policy.h"
 #include "weir/session/session.h"
 
 namespace weir::proto {
@@ -55,6 +56,8 @@ struct MasterOptions {
   std::chrono::milliseconds idle_limit = std::chrono::hours(24);
   // Same, for sessions without a connection: of the connections that have called it, none is left.
   std::chrono::milliseconds orphan_limit = std::chrono::minutes(10);
+  // What the graphs of sessions may contain.
+  GraphLimits graph_limits = {};
   // The time limit of steps and sessions for which the client sets none, and the longest that it
   // can set. Zero: none.
   std::chrono::milliseconds default_step_limit{0}, max_step_limit{0};
@@ -79,7 +82,8 @@ struct Call {
 //   ABORTED             no (or no longer a) session with that handle; an ExtendSession for another
 //                       version of the graph; a duplicate request_id
 //   INVALID_ARGUMENT    a malformed request; a node that already exists in the graph
-//   RESOURCE_EXHAUSTED  too many sessions; too large a response
+//   PERMISSION_DENIED   an op that the graph limits exclude
+//   RESOURCE_EXHAUSTED  too many sessions; too large a response; a graph beyond the limits
 // clang-format on
 //
 // In addition: the errors of importing and running a graph.

@@ -105,15 +105,18 @@ struct MasterSession::Callable {
 
 absl::StatusOr<std::unique_ptr<MasterSession>> MasterSession::Create(
     const proto::GraphDef& graph, const proto::ConfigProto& config, SessionOptions options,
-    std::chrono::milliseconds max_step_limit) {
-  std::unique_ptr<MasterSession> session(new MasterSession);
+    const SessionLimits& limits) {
+  std::unique_ptr<MasterSession> session(new MasterSession(limits));
+  {
+    const MutexLock lock(session->extend_mutex_);
+    WEIR_RETURN_IF_ERROR(session->policy_.Add(graph));
+  }
   WEIR_RETURN_IF_ERROR(ImportGraphDef(session->graph_, graph).status());
   options.allow_soft_placement = config.allow_soft_placement();
   options.log_device_placement = config.log_device_placement();
   if (config.operation_timeout_in_ms() > 0)
     options.operation_timeout = std::chrono::milliseconds(config.operation_timeout_in_ms());
-  options.operation_timeout = ShorterLimit(options.operation_timeout, max_step_limit);
-  session->max_step_limit_ = max_step_limit;
+  options.operation_timeout = ShorterLimit(options.operation_timeout, limits.max_step);
   session->shares_state_ = !config.isolate_session_state();
   if (!session->shares_state_) options.resources = nullptr;
   if (session->shares_state_)
@@ -129,6 +132,8 @@ absl::StatusOr<int64_t> MasterSession::Extend(const proto::GraphDef& nodes, int6
     return absl::AbortedError(absl::StrCat("Current version is ", version_.load(),
                                            " but caller expected ", version, "."));
   }
+  GraphPolicy policy = policy_;
+  WEIR_RETURN_IF_ERROR(policy.Add(nodes));
   WEIR_RETURN_IF_ERROR(session_->Extend([&]() -> absl::Status {
     for (const proto::NodeDef& node : nodes.node()) {
       if (graph_.FindNode(node.name()) == nullptr) continue;
@@ -140,6 +145,7 @@ absl::StatusOr<int64_t> MasterSession::Extend(const proto::GraphDef& nodes, int6
     WEIR_ASSIGN_OR_RETURN(options.input_map, ExistingNodes(nodes, graph_));
     return ImportGraphDef(graph_, nodes, options).status();
   }));
+  policy_ = std::move(policy);
   if (shares_state_) AddContainersHoldingFunctions(nodes, &containers_holding_functions_);
   return ++version_;
 }

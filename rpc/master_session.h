@@ -2,6 +2,7 @@
 #define WEIR_RPC_MASTER_SESSION_H_
 
 #include <atomic>
+#include <chrono>
 #include <map>
 #include <memory>
 #include <set>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "weir/core/tensor/mutex.h"
+#include "weir/rpc/graph_policy.h"
 #include "weir/session/session.h"
 
 namespace weir::proto {
@@ -26,16 +28,22 @@ class RunStepResponse;
 
 namespace weir::rpc {
 
+// What a client's session may contain and do.
+struct SessionLimits {
+  GraphLimits graph;
+  std::chrono::milliseconds max_step{0};  // bounds the time limits of steps; zero: it does not
+};
+
 // One session of a server: a growing graph, the Session that runs it, and the steps prepared by
 // clients. Thread-safe; several clients may use one session.
 class MasterSession {
  public:
   // `options` are common to all sessions of the server; `config` comes from the client.
-  // `max_step_limit` bounds the time limits of steps (zero: it does not). Returns the errors of
-  // ImportGraphDef and Session::Create.
-  static absl::StatusOr<std::unique_ptr<MasterSession>> Create(
-      const proto::GraphDef& graph, const proto::ConfigProto& config, SessionOptions options,
-      std::chrono::milliseconds max_step_limit);
+  // Returns the errors of GraphPolicy, ImportGraphDef and Session::Create.
+  static absl::StatusOr<std::unique_ptr<MasterSession>> Create(const proto::GraphDef& graph,
+                                                               const proto::ConfigProto& config,
+                                                               SessionOptions options,
+                                                               const SessionLimits& limits);
 
   // The number of extensions of the graph.
   int64_t graph_version() const { return version_; }
@@ -73,16 +81,18 @@ class MasterSession {
   };
   struct Callable;
 
-  MasterSession() = default;
+  explicit MasterSession(const SessionLimits& limits)
+      : max_step_limit_(limits.max_step), policy_(limits.graph) {}
   absl::StatusOr<Tensors> RunFull(proto::RunStepRequest& request, const RunOptions& options);
   absl::StatusOr<Tensors> RunPartial(proto::RunStepRequest& request, const RunOptions& options);
 
   Graph graph_;
   std::unique_ptr<Session> session_;
   bool shares_state_ = true;
-  std::chrono::milliseconds max_step_limit_{0};
+  const std::chrono::milliseconds max_step_limit_;
   std::atomic<int64_t> version_{0};
   Mutex extend_mutex_;  // held by Extend
+  GraphPolicy policy_ ABSL_GUARDED_BY(extend_mutex_);
   std::set<std::string> containers_holding_functions_ ABSL_GUARDED_BY(extend_mutex_);
 
   Mutex mutex_;
