@@ -1,12 +1,14 @@
 #include "weir/kernels/nn/conv_dnnl.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
 #include <type_traits>
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "weir/core/tensor/cancellation.h"
 #include "weir/kernels/lib/pieces.h"
 #include "weir/kernels/linalg/dnnl_status.h"
 
@@ -33,6 +35,11 @@
 //
 // The filter's gradient is a sum over all images: each piece has a packed accumulator, these are
 // added, and the sum is unpacked. The accumulators' memory limits their number.
+//
+// A call of oneDNN cannot be cancelled. If pieces would take longer than kLongestPieceNs, the
+// images are cut into more of them, which run one after the other in as many groups as there were
+// pieces: a group checks for cancellation before each piece, and has one scratch memory and
+// accumulator.
 namespace weir {
 namespace {
 
@@ -45,7 +52,7 @@ constexpr dnnl_data_type_t kDnnlType = std::is_same_v<T, bfloat16> ? dnnl_bf16 :
 
 constexpr int kMaxCachedShapes = 8;
 constexpr int64_t kMaxAccumulatorBytes = int64_t{64} << 20;
-constexpr double kMinSliceNs = 20e3;
+constexpr double kMinSliceNs = 20e3, kLongestPieceNs = 200e6;
 constexpr int64_t kSlices = 2, kFewImages = 2, kMostRowSplits = 4;
 // The largest output of a piece if an activation follows.
 constexpr int64_t kMaxActivatedFloats = 256 * 1024;
@@ -275,9 +282,11 @@ class DnnlConvPrimitives {
     auto primitives = std::make_shared<DnnlConvPrimitives>(pass, shape, splits, slices, epilogue,
                                                            *plain, *packed);
     bool split = false;
-    for (int64_t wanted = primitives->TargetPieces(); !split && wanted > 0; wanted /= 2) {
-      primitives->Reset(*packed);
-      split = primitives->Split(wanted);
+    for (const int64_t least : {LeastPieces(shape), int64_t{1}}) {
+      for (int64_t wanted = primitives->TargetPieces(); !split && wanted > 0; wanted /= 2) {
+        primitives->Reset(*packed);
+        split = primitives->Split(wanted, least);
+      }
     }
     if (!split) return nullptr;
     primitives->reorder_ = unpack
@@ -306,8 +315,14 @@ class DnnlConvPrimitives {
   bool plain_is_packed() const {
     return slices_ == 1 && dnnl::memory_desc_equal(&plain_desc_, &packed_desc_) != 0;
   }
-  int num_pieces() const { return static_cast<int>(pieces_.size()); }
-  // The size of a piece's scratch memory.
+  // The pieces of group i are [GroupBegin(i), GroupBegin(i + 1)).
+  int num_groups() const { return num_groups_; }
+  int GroupBegin(int i) const {
+    return static_cast<int>(static_cast<int64_t>(pieces_.size()) * i / num_groups_);
+  }
+  // Whether there are groups of several pieces.
+  bool has_groups() const { return static_cast<int>(pieces_.size()) > num_groups_; }
+  // The size of a group's scratch memory.
   int64_t scratch_floats() const {
     return Aligned(scratchpad_floats_) +
            (slices_ > 1 ? Aligned(shape_.out_elements() / slices_) : 0);
@@ -351,7 +366,8 @@ class DnnlConvPrimitives {
   static int64_t Slices(ConvPass pass, const ConvShape& s) {
     constexpr int64_t kChannelBlock = 16;  // of packed filters
     if (pass != ConvPass::kForward || s.groups != 1 || s.batch >= kFewImages ||
-        EstimatedNs(s) < 2 * kMinSliceNs || s.filter_elements() < s.in_elements()) {
+        EstimatedNs(s) < 2 * kMinSliceNs || EstimatedNs(s) > kSlices * kLongestPieceNs ||
+        s.filter_elements() < s.in_elements()) {
       return 1;
     }
     return s.out_channels % (kSlices * kChannelBlock) == 0 ? kSlices : 1;
@@ -420,6 +436,11 @@ class DnnlConvPrimitives {
         ns, static_cast<int64_t>(std::min({by_sums, by_memory, static_cast<double>(kMaxPieces)})));
   }
 
+  // Returns how many pieces it takes for each to be short enough.
+  static int64_t LeastPieces(const ConvShape& s) {
+    return static_cast<int64_t>(std::ceil(EstimatedNs(s) / kLongestPieceNs));
+  }
+
   // Prefers a count near `wanted` that divides the rows evenly: then one primitive serves most
   // pieces.
   int64_t EvenRowSplits(int64_t wanted) const {
@@ -431,15 +452,16 @@ class DnnlConvPrimitives {
     return std::min(wanted, rows);
   }
 
-  // Splits into about `wanted` pieces. Returns false if oneDNN has no kernel for one of them that
-  // accepts the filter layout of the others.
-  bool Split(int64_t wanted) {
+  // Splits into about `wanted` groups and, as far as that is possible, `least` pieces. Returns
+  // false if oneDNN has no kernel for one of them that accepts the filter layout of the others.
+  bool Split(int64_t wanted, int64_t least) {
     const int first = RowDim(shape_);
     if (slices_ > 1) {
       for (int64_t i = 0; i < slices_; ++i) {
         if (!AddPiece(0, shape_.batch, 0, shape_.out[first])) return false;
         pieces_.back().slice = i;
       }
+      num_groups_ = static_cast<int>(slices_);
       return true;
     }
     int64_t splits = std::min(wanted, shape_.batch), row_splits = 1;
@@ -451,6 +473,14 @@ class DnnlConvPrimitives {
       row_splits = std::max(row_splits, image / kMaxActivatedFloats);
     }
     if (row_splits > 1) row_splits = EvenRowSplits(row_splits);
+    num_groups_ = static_cast<int>(splits * row_splits);
+    if (least > num_groups_) {
+      splits = std::clamp(least, splits, shape_.batch);
+      // Rows of an input's gradient overlap.
+      if (least > splits && pass_ != ConvPass::kBackpropInput) {
+        row_splits = std::min((least + splits - 1) / splits, shape_.out[first]);
+      }
+    }
     for (int64_t c = 0; c < splits; ++c) {
       const int64_t begin = shape_.batch * c / splits, end = shape_.batch * (c + 1) / splits;
       for (int64_t r = 0; r < row_splits; ++r) {
@@ -509,28 +539,33 @@ class DnnlConvPrimitives {
   dnnl_memory_desc_t plain_desc_, packed_desc_;
   std::map<decltype(Part().Key()), std::unique_ptr<PartPrimitive>> by_part_;
   std::vector<Piece> pieces_;
+  int num_groups_ = 0;
   Primitive reorder_;
   int64_t scratchpad_floats_ = 0;
 };
 
 namespace {
 
-// Runs all pieces; `filter_of(i)` returns the packed filter (or accumulator) of piece i.
+// Calls `run(group, piece, scratch)` for all pieces; those of a group in order, with its scratch
+// memory.
 template <class T, class F>
-absl::Status RunPieces(KernelContext& ctx, const DnnlConvPrimitives<T>& primitives,
-                       const ConvOperands<T>& operands, F&& filter_of) {
-  const int n = primitives.num_pieces();
+absl::Status RunPieces(KernelContext& ctx, const DnnlConvPrimitives<T>& primitives, F&& run) {
+  const int n = primitives.num_groups();
   const int64_t scratch_floats = primitives.scratch_floats();
   WEIR_ASSIGN_OR_RETURN(Tensor scratch, ctx.AllocateTemp(DT_FLOAT, Shape({scratch_floats * n})));
   float* const scratch_data = scratch.data<float>();
   FirstError failure;
-  const auto run = [&](int i) {
-    failure.Note(primitives.RunPiece(i, operands, filter_of(i), scratch_data + i * scratch_floats));
+  const auto run_group = [&](int group) {
+    for (int piece = primitives.GroupBegin(group); piece < primitives.GroupBegin(group + 1);
+         ++piece) {
+      ThrowIfCancelled();
+      failure.Note(run(group, piece, scratch_data + group * scratch_floats));
+    }
   };
   if (n == 1) {
-    run(0);
+    run_group(0);
   } else {
-    ctx.pool().ForEach(n, run);
+    ctx.pool().ForEach(n, run_group);
   }
   return failure.status();
 }
@@ -589,21 +624,35 @@ absl::StatusOr<bool> DnnlConv<T>::Run(KernelContext& ctx, const ConvShape& reque
         });
       }
     }
-    if (primitives->plain_is_packed()) {
-      WEIR_RETURN_IF_ERROR(
-          RunPieces(ctx, *primitives, o, [&](int) -> void* { return o.filter_data; }));
-      return true;
+    Tensor packed;
+    void* filter = o.filter_data;
+    if (!primitives->plain_is_packed()) {
+      WEIR_ASSIGN_OR_RETURN(packed, PackedFilter(ctx, primitives, o));
+      filter = packed.data<float>();
     }
-    WEIR_ASSIGN_OR_RETURN(Tensor packed, PackedFilter(ctx, primitives, o));
-    float* const data = packed.data<float>();
-    WEIR_RETURN_IF_ERROR(RunPieces(ctx, *primitives, o, [&](int) { return data; }));
+    WEIR_RETURN_IF_ERROR(RunPieces(ctx, *primitives, [&](int, int piece, float* scratch) {
+      return primitives->RunPiece(piece, o, filter, scratch);
+    }));
     return true;
   }
-  const int n = primitives->num_pieces();
+  const int n = primitives->num_groups();
   const int64_t floats = (primitives->packed_floats() + 15) / 16 * 16;
-  WEIR_ASSIGN_OR_RETURN(Tensor sums, ctx.AllocateTemp(DT_FLOAT, Shape({floats * n})));
+  // An accumulator for each group, then one for its pieces after the first.
+  WEIR_ASSIGN_OR_RETURN(
+      Tensor sums,
+      ctx.AllocateTemp(DT_FLOAT, Shape({floats * n, primitives->has_groups() ? 2 : 1})));
   float* const data = sums.data<float>();
-  WEIR_RETURN_IF_ERROR(RunPieces(ctx, *primitives, o, [&](int i) { return data + i * floats; }));
+  const auto add_piece = [&](int group, int piece, float* scratch) -> absl::Status {
+    float* const sum = data + group * floats;
+    if (piece == primitives->GroupBegin(group)) {
+      return primitives->RunPiece(piece, o, sum, scratch);
+    }
+    float* const term = data + (n + group) * floats;
+    WEIR_RETURN_IF_ERROR(primitives->RunPiece(piece, o, term, scratch));
+    for (int64_t i = 0; i < floats; ++i) sum[i] += term[i];
+    return absl::OkStatus();
+  };
+  WEIR_RETURN_IF_ERROR(RunPieces(ctx, *primitives, add_piece));
   ctx.pool().ParallelFor(
       primitives->packed_floats(), 0.1 * (n - 1),
       [&](int64_t begin, int64_t end) {
