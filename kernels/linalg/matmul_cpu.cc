@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "weir/core/tensor/cancellation.h"
 #include "weir/kernels/lib/broadcast.h"
 #include "weir/kernels/lib/pieces.h"
 #include "weir/kernels/lib/registry.h"
@@ -255,6 +256,24 @@ absl::Status ForEachPiece(ThreadPool& pool, const MatMulArgs& g, int threads, F&
   return failure.status();
 }
 
+// Calls run(strip), which returns a status, for strips of the piece's rows. A call of a library
+// cannot be cancelled, so each strip takes about a fifth of a second at most, and this checks for
+// cancellation before each of them.
+template <class F>
+absl::Status ForEachStrip(const MatMulArgs& g, const Piece& p, F&& run) {
+  constexpr double kProductsPerStrip = 8e9;
+  constexpr int64_t kLeastRows = 64;  // with fewer, packing B again takes too long
+  const double rows =
+      kProductsPerStrip / (static_cast<double>(p.columns) * static_cast<double>(g.k));
+  const int64_t high = std::max(kLeastRows, static_cast<int64_t>(std::min(rows, 1e9)) / 16 * 16);
+  for (int64_t row = 0; row < p.rows; row += high) {
+    ThrowIfCancelled();
+    WEIR_RETURN_IF_ERROR(
+        run(Piece{p.row + row, p.column, std::min(high, p.rows - row), p.columns}));
+  }
+  return absl::OkStatus();
+}
+
 // Too small for oneDNN's overhead, and for looking up a packed B.
 bool IsSmall(const MatMulArgs& g) {
   constexpr double kSmallProduct = 32 * 32 * 32;
@@ -392,11 +411,13 @@ absl::Status FloatMatMul(ThreadPool& pool, const MatMulArgs& g, const float* a, 
   const int threads = ours ? pool.num_threads() : kLibraryThreads;
   return ForEachPiece(pool, g, threads, [&](const Piece& p) {
     if (ours) return MultiplyPiece(g, p, a, b, c, adds, end);
-    const dnnl_status_t status =
-        Sgemm(g, p.Left(g, a), strides.a, p.Right(g, b), strides.b, c + p.row * g.n + p.column,
-              strides.c, p.rows, p.columns, adds ? 1.f : 0.f);
-    end.blocks(p.row, p.column, p.rows, p.columns);
-    return DnnlStatus(status, "multiply matrices");
+    return ForEachStrip(g, p, [&](const Piece& strip) {
+      const dnnl_status_t status = Sgemm(g, strip.Left(g, a), strides.a, strip.Right(g, b),
+                                         strides.b, c + strip.row * g.n + strip.column, strides.c,
+                                         strip.rows, strip.columns, adds ? 1.f : 0.f);
+      end.blocks(strip.row, strip.column, strip.rows, strip.columns);
+      return DnnlStatus(status, "multiply matrices");
+    });
   });
 }
 
@@ -426,9 +447,12 @@ absl::Status NarrowMatMul(ThreadPool& pool, const MatMulArgs& g, const T* a, con
     if (MultipliesBfloat16(g)) {
       const Strides strides = StridesOf(g);
       return ForEachPiece(pool, g, kLibraryThreads, [&](const Piece& p) {
-        return MultiplyBfloat16(
-            {p.rows, p.columns, g.k, g.transpose_a, g.transpose_b, strides.a, strides.b, strides.c},
-            p.Left(g, a), p.Right(g, b), c + p.row * g.n + p.column);
+        return ForEachStrip(g, p, [&](const Piece& strip) {
+          return MultiplyBfloat16({strip.rows, strip.columns, g.k, g.transpose_a, g.transpose_b,
+                                   strides.a, strides.b, strides.c},
+                                  strip.Left(g, a), strip.Right(g, b),
+                                  c + strip.row * g.n + strip.column);
+        });
       });
     }
   }
