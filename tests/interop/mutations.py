@@ -85,7 +85,8 @@ def changed_array(rng, array):
 
 
 def _changed_integer(rng, i):
-    return rng.choice((i + 1, i - 1, i * 2, 0, -1, 1, 2, 3, 2**31 - 1, -2**31, 2**40))
+    changed = rng.choice((i + 1, i - 1, i * 2, 0, -1, 1, 2, 3, 2**31 - 1, -2**31, 2**40))
+    return int(np.clip(changed, -2**63, 2**63 - 1))
 
 
 def _changed_shape(rng, shape):
