@@ -23,27 +23,32 @@ import math
 import os
 import subprocess
 import sys
+from typing import NamedTuple
 
 import numpy as np
+from model_graphs import integers
 
-VOCABULARY, WIDTH, LAYERS, HEADS, LONGEST, CLASSES = 30522, 768, 12, 12, 512, 2
+
+class Network(NamedTuple):
+    vocabulary: int = 30522
+    width: int = 768
+    layers: int = 12
+    heads: int = 12
+    longest: int = 512
+
+
+CLASSES = 2
 SIZES = [(1, 16), (1, 128), (8, 128), (16, 384)]
 TRAINING_SIZE = (8, 128)
-RANGES = {"input_ids": VOCABULARY, "input_mask": 2, "segment_ids": 2}  # exclusive bounds
-
-
-def numbers(shape, bound):
-    """Returns what graph_bench feeds for NAME:SHAPE:BOUND."""
-    hashes = np.arange(np.prod(shape), dtype=np.uint64) * np.uint64(2654435761) >> np.uint64(7)
-    return (hashes % np.uint64(bound)).astype(np.int32).reshape(shape)
+RANGES = {"input_ids": Network().vocabulary, "input_mask": 2, "segment_ids": 2}  # exclusive bounds
 
 
 def feeds(batch, length):
-    return {name: numbers((batch, length), bound) for name, bound in RANGES.items()}
+    return {name: integers((batch, length), bound) for name, bound in RANGES.items()}
 
 
 def training_feeds(batch, length):
-    return dict(feeds(batch, length), labels=numbers((batch,), CLASSES))
+    return dict(feeds(batch, length), labels=integers((batch,), CLASSES))
 
 
 def check(name, result, folder):
@@ -55,10 +60,12 @@ def check(name, result, folder):
 
 
 class Bert:
-    """The network; `dropout` is the probability of training, or 0."""
+    """The network; `dropout` is the probability of training, or 0. Variables are float32 and are
+    cast to `dtype`, in which the network computes."""
 
-    def __init__(self, tf, dropout=0.0):
-        self.tf, self.dropout, self.seed = tf, dropout, 0
+    def __init__(self, tf, dropout=0.0, network=Network(), dtype="float32"):
+        self.tf, self.dropout, self.network, self.seed = tf, dropout, network, 0
+        self.dtype = tf.as_dtype(dtype)
 
     def next_seed(self):
         self.seed += 1
@@ -67,7 +74,8 @@ class Bert:
     def variable(self, name, shape, initializer=None):
         tf = self.tf
         initializer = initializer or tf.truncated_normal_initializer(stddev=0.02, seed=self.next_seed())
-        return tf.get_variable(name, shape, initializer=initializer, use_resource=False)
+        value = tf.get_variable(name, shape, initializer=initializer, use_resource=False)
+        return value if self.dtype == tf.float32 else tf.cast(value, self.dtype)
 
     def sizes(self, x):
         """get_shape_list: the known extents as numbers, the others as scalars of the graph."""
@@ -85,10 +93,10 @@ class Bert:
         return self.tf.nn.dropout(x, rate=self.dropout, seed=self.next_seed()) if self.dropout else x
 
     def layer_norm(self, x):
-        tf = self.tf
+        tf, width = self.tf, self.network.width
         with tf.variable_scope("LayerNorm"):
-            beta = self.variable("beta", [WIDTH], tf.zeros_initializer())
-            gamma = self.variable("gamma", [WIDTH], tf.ones_initializer())
+            beta = self.variable("beta", [width], tf.zeros_initializer())
+            gamma = self.variable("gamma", [width], tf.ones_initializer())
             mean, variance = tf.nn.moments(x, [-1], keepdims=True)
             return tf.nn.batch_normalization(x, mean, variance, beta, gamma, 1e-12)
 
@@ -97,68 +105,68 @@ class Bert:
         return x * (0.5 * (1.0 + tf.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * tf.pow(x, 3)))))
 
     def embeddings(self, ids, segments):
-        tf = self.tf
+        tf, width = self.tf, self.network.width
         batch, length = self.sizes(ids)
         with tf.variable_scope("embeddings"):
-            words = self.variable("word_embeddings", [VOCABULARY, WIDTH])
-            x = tf.reshape(tf.gather(words, tf.reshape(ids, [-1])), [batch, length, WIDTH])
-            types = self.variable("token_type_embeddings", [2, WIDTH])
-            one_hot = tf.one_hot(tf.reshape(segments, [-1]), depth=2)
-            x += tf.reshape(tf.matmul(one_hot, types), [batch, length, WIDTH])
-            with tf.control_dependencies([tf.assert_less_equal(length, LONGEST)]):
-                table = self.variable("position_embeddings", [LONGEST, WIDTH])
+            words = self.variable("word_embeddings", [self.network.vocabulary, width])
+            x = tf.reshape(tf.gather(words, tf.reshape(ids, [-1])), [batch, length, width])
+            types = self.variable("token_type_embeddings", [2, width])
+            one_hot = tf.one_hot(tf.reshape(segments, [-1]), depth=2, dtype=self.dtype)
+            x += tf.reshape(tf.matmul(one_hot, types), [batch, length, width])
+            with tf.control_dependencies([tf.assert_less_equal(length, self.network.longest)]):
+                table = self.variable("position_embeddings", [self.network.longest, width])
                 positions = tf.slice(table, [0, 0], [length, -1])
-            x += tf.reshape(positions, [1, length, WIDTH])
+            x += tf.reshape(positions, [1, length, width])
             return self.drop(self.layer_norm(x))
 
     def attention(self, x, mask, batch, length):
-        tf = self.tf
-        size = WIDTH // HEADS
+        tf, width, heads = self.tf, self.network.width, self.network.heads
+        size = width // heads
 
-        def heads(name):
+        def split(name):
             with tf.variable_scope(name):
-                y = tf.reshape(self.dense(x, WIDTH), [batch, length, HEADS, size])
+                y = tf.reshape(self.dense(x, width), [batch, length, heads, size])
             return y if name == "value" else tf.transpose(y, [0, 2, 1, 3])
 
-        query, key, value = heads("query"), heads("key"), heads("value")
+        query, key, value = split("query"), split("key"), split("value")
         scores = tf.matmul(query, key, transpose_b=True)
         scores = tf.multiply(scores, 1.0 / math.sqrt(size))
-        scores += (1.0 - tf.cast(tf.expand_dims(mask, axis=[1]), tf.float32)) * -10000.0
+        scores += (1.0 - tf.cast(tf.expand_dims(mask, axis=[1]), self.dtype)) * -10000.0
         weights = self.drop(tf.nn.softmax(scores))
-        value = tf.transpose(tf.reshape(value, [batch, length, HEADS, size]), [0, 2, 1, 3])
+        value = tf.transpose(tf.reshape(value, [batch, length, heads, size]), [0, 2, 1, 3])
         y = tf.transpose(tf.matmul(weights, value), [0, 2, 1, 3])
-        return tf.reshape(y, [batch * length, WIDTH])
+        return tf.reshape(y, [batch * length, width])
 
     def layer(self, x, mask, batch, length):
-        tf = self.tf
+        tf, width = self.tf, self.network.width
         with tf.variable_scope("attention"):
             with tf.variable_scope("self"):
                 y = self.attention(x, mask, batch, length)
             with tf.variable_scope("output"):
-                y = self.layer_norm(self.drop(self.dense(y, WIDTH)) + x)
+                y = self.layer_norm(self.drop(self.dense(y, width)) + x)
         with tf.variable_scope("intermediate"):
-            z = self.dense(y, 4 * WIDTH, self.gelu)
+            z = self.dense(y, 4 * width, self.gelu)
         with tf.variable_scope("output"):
-            return self.layer_norm(self.drop(self.dense(z, WIDTH)) + y)
+            return self.layer_norm(self.drop(self.dense(z, width)) + y)
 
     def pooled(self):
-        tf = self.tf
+        tf, width = self.tf, self.network.width
         fed = [tf.placeholder(tf.int32, [None, None], name=name) for name in RANGES]
         ids, input_mask, segments = fed
         with tf.variable_scope("bert"):
             x = self.embeddings(ids, segments)
             batch, length = self.sizes(ids)
-            to_mask = tf.cast(tf.reshape(input_mask, [batch, 1, length]), tf.float32)
-            mask = tf.ones([batch, length, 1], tf.float32) * to_mask
+            to_mask = tf.cast(tf.reshape(input_mask, [batch, 1, length]), self.dtype)
+            mask = tf.ones([batch, length, 1], self.dtype) * to_mask
             with tf.variable_scope("encoder"):
-                x = tf.reshape(x, [-1, WIDTH])
-                for i in range(LAYERS):
+                x = tf.reshape(x, [-1, width])
+                for i in range(self.network.layers):
                     with tf.variable_scope("layer_%d" % i):
                         x = self.layer(x, mask, batch, length)
-                x = tf.reshape(x, [batch, length, WIDTH])
+                x = tf.reshape(x, [batch, length, width])
             with tf.variable_scope("pooler"):
                 first = tf.squeeze(x[:, 0:1, :], axis=1)
-                return self.dense(first, WIDTH, tf.tanh)
+                return self.dense(first, width, tf.tanh)
 
 
 def write_inference(tf, folder):
@@ -203,7 +211,7 @@ def write_training(tf, folder):
         bert = Bert(tf, dropout=0.1)
         pooled = bert.drop(bert.pooled())
         labels = tf.placeholder(tf.int32, [None], name="labels")
-        weights = bert.variable("output_weights", [CLASSES, WIDTH])
+        weights = bert.variable("output_weights", [CLASSES, bert.network.width])
         bias = bert.variable("output_bias", [CLASSES], tf.zeros_initializer())
         logits = tf.nn.bias_add(tf.matmul(pooled, weights, transpose_b=True), bias)
         log_probabilities = tf.nn.log_softmax(logits, axis=-1)
