@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <vector>
 
 #include "weir/kernels/lib/arguments.h"
+#include "weir/kernels/lib/blocks.h"
 #include "weir/kernels/lib/broadcast.h"
 #include "weir/kernels/linalg/matmul.h"
 #include "weir/kernels/nn/conv_plain.h"
@@ -33,6 +35,72 @@ absl::StatusOr<Tensor> Centered(KernelContext& c, const Tensor& x, const NumberR
   return out;
 }
 
+// Writes elements [first, last) of a row of the left matrix. Called from any thread.
+using RowReader = absl::FunctionRef<void(int64_t row, int64_t first, int64_t last, float* to)>;
+
+// A float holds all whole numbers up to 2^24, so a sum of 256 products of numbers up to 255 is
+// exact in any order. Longer sums are split into such parts, which are added as integers.
+constexpr int64_t kExactTerms = 256;
+constexpr int64_t kRows = 1024;
+
+void AddIntegers(ThreadPool& pool, const float* from, int64_t n, bool first, int32_t* to) {
+  pool.ParallelFor(n, 0.5, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const auto part = static_cast<uint32_t>(static_cast<int32_t>(from[i]));
+      to[i] = static_cast<int32_t>(first ? part : part + static_cast<uint32_t>(to[i]));
+    }
+  });
+}
+
+// Computes out = A B for whole numbers of at most nine bits, sign included, with the float GEMM: A
+// is m x k, B k x n, both row-major. Sums wrap around at 32 bits.
+absl::Status MultiplyExactly(KernelContext& c, int64_t m, int64_t n, int64_t k, RowReader a,
+                             const float* b, int32_t* out) {
+  ThreadPool& pool = c.pool();
+  if (m == 0 || n == 0) return absl::OkStatus();
+  if (k == 0) {
+    std::fill_n(out, m * n, 0);
+    return absl::OkStatus();
+  }
+  const int64_t most_rows = std::min(kRows, m), most_terms = std::min(kExactTerms, k);
+  WEIR_ASSIGN_OR_RETURN(Tensor left, c.AllocateTemp(DT_FLOAT, Shape({most_rows, most_terms})));
+  WEIR_ASSIGN_OR_RETURN(Tensor sums, c.AllocateTemp(DT_FLOAT, Shape({most_rows, n})));
+  for (int64_t first = 0; first < k; first += kExactTerms) {
+    const int64_t terms = std::min(kExactTerms, k - first);
+    for (int64_t row = 0; row < m; row += kRows) {
+      ThrowIfCancelled();
+      const int64_t rows = std::min(kRows, m - row);
+      float* const to = left.data<float>();
+      pool.ParallelFor(rows, static_cast<double>(terms), [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) a(row + i, first, first + terms, to + i * terms);
+      });
+      WEIR_RETURN_IF_ERROR(RunMatMul(pool, DT_FLOAT, {.m = rows, .n = n, .k = terms}, to,
+                                     b + first * n, sums.raw()));
+      AddIntegers(pool, sums.data<float>(), rows * n, first == 0, out + row * n);
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Whether the centered numbers have at most nine bits with the sign: the range contains 0.
+template <class T>
+bool IsNineBits(const NumberRange& range) {
+  const int32_t zero = ZeroPoint<T>(range);
+  return zero >= kLowest<T> && zero <= kHighest<T>;
+}
+template <class T>
+void CenterRun(const T* from, int64_t n, int32_t zero, float* to) {
+  for (int64_t i = 0; i < n; ++i) to[i] = static_cast<float>(from[i].value - zero);
+}
+template <class T>
+absl::StatusOr<Tensor> CenteredFloats(KernelContext& c, const Tensor& x, const NumberRange& range) {
+  WEIR_ASSIGN_OR_RETURN(Tensor out, c.AllocateTemp(DT_FLOAT, x.shape()));
+  c.pool().ParallelFor(x.num_elements(), 0.5, [&](int64_t begin, int64_t end) {
+    CenterRun(x.data<T>() + begin, end - begin, ZeroPoint<T>(range), out.data<float>() + begin);
+  });
+  return out;
+}
+
 absl::StatusOr<Kernel> MakeMatMul(const KernelInit& init) {
   const bool transpose_a = init.attr<bool>("transpose_a"),
              transpose_b = init.attr<bool>("transpose_b");
@@ -45,13 +113,62 @@ absl::StatusOr<Kernel> MakeMatMul(const KernelInit& init) {
     WEIR_RETURN_IF_ERROR(CheckNotEmpty(c, 4, range_b));
     WEIR_ASSIGN_OR_RETURN(const MatMulArgs args,
                           MatMulOf(a.shape(), b.shape(), transpose_a, transpose_b));
-    WEIR_ASSIGN_OR_RETURN(const Tensor x, Centered<quint8>(c, a, range_a));
-    WEIR_ASSIGN_OR_RETURN(const Tensor y, Centered<quint8>(c, b, range_b));
     WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, Shape({args.m, args.n})));
-    WEIR_RETURN_IF_ERROR(RunMatMul(c.pool(), DT_INT32, args, x.raw(), y.raw(), out->raw()));
+    auto* const sums = static_cast<int32_t*>(out->raw());
+    if (!transpose_a && !transpose_b && IsNineBits<quint8>(range_a) &&
+        IsNineBits<quint8>(range_b)) {
+      WEIR_ASSIGN_OR_RETURN(const Tensor right, CenteredFloats<quint8>(c, b, range_b));
+      const auto row = [&, zero = ZeroPoint<quint8>(range_a)](int64_t i, int64_t first,
+                                                              int64_t last, float* to) {
+        CenterRun(a.data<quint8>() + i * args.k + first, last - first, zero, to);
+      };
+      WEIR_RETURN_IF_ERROR(
+          MultiplyExactly(c, args.m, args.n, args.k, row, right.data<float>(), sums));
+    } else {
+      WEIR_ASSIGN_OR_RETURN(const Tensor x, Centered<quint8>(c, a, range_a));
+      WEIR_ASSIGN_OR_RETURN(const Tensor y, Centered<quint8>(c, b, range_b));
+      WEIR_RETURN_IF_ERROR(RunMatMul(c.pool(), DT_INT32, args, x.raw(), y.raw(), sums));
+    }
     return WriteRange(c, 1, RangeOfProducts<quint8, quint8>(range_a, range_b));
   });
 }
+
+// Reads the taps of one output pixel, which are a row of the matrix that the filter multiplies.
+class Im2colRows {
+ public:
+  Im2colRows(const ConvShape& shape, const quint8* image, int32_t zero)
+      : shape_(shape), image_(image), zero_(zero) {}
+
+  void operator()(int64_t row, int64_t first, int64_t last, float* to) const {
+    const int64_t x = row % shape_.out[2], y = row / shape_.out[2] % shape_.out[1];
+    const int64_t n = row / (shape_.out[2] * shape_.out[1]), depth = shape_.in_channels;
+    while (first < last) {
+      const int64_t tap = first / depth, end = std::min(last, (tap + 1) * depth);
+      const quint8* const pixel = Pixel(n, y, x, tap);
+      if (pixel == nullptr) {
+        std::fill_n(to, end - first, 0.0f);
+      } else {
+        CenterRun(pixel + first % depth, end - first, zero_, to);
+      }
+      to += end - first;
+      first = end;
+    }
+  }
+
+ private:
+  // Returns null outside the image.
+  const quint8* Pixel(int64_t n, int64_t y, int64_t x, int64_t tap) const {
+    const ConvShape& s = shape_;
+    const int64_t iy = y * s.stride[1] - s.pad_before[1] + tap / s.kernel[2] * s.dilation[1];
+    const int64_t ix = x * s.stride[2] - s.pad_before[2] + tap % s.kernel[2] * s.dilation[2];
+    if (iy < 0 || iy >= s.in[1] || ix < 0 || ix >= s.in[2]) return nullptr;
+    return image_ + ((n * s.in[1] + iy) * s.in[2] + ix) * s.in_channels;
+  }
+
+  const ConvShape& shape_;
+  const quint8* const image_;
+  const int32_t zero_;
+};
 
 template <class Filter>
 absl::StatusOr<Kernel> MakeConv(const KernelInit& init) {
@@ -61,15 +178,25 @@ absl::StatusOr<Kernel> MakeConv(const KernelInit& init) {
     WEIR_ASSIGN_OR_RETURN(const NumberRange filter_range, ReadRange(c, 4));
     WEIR_ASSIGN_OR_RETURN(const ConvArguments args,
                           ReadConvArguments(c, attributes, ConvPass::kForward));
-    if (c.input(0).dim(3) != c.input(1).dim(2)) {
-      return InvalidArgument("input and filter must have the same depth: ", c.input(0).dim(3),
-                             " vs ", c.input(1).dim(2));
+    const Tensor &image = c.input(0), &weights = c.input(1);
+    if (image.dim(3) != weights.dim(2)) {
+      return InvalidArgument("input and filter must have the same depth: ", image.dim(3), " vs ",
+                             weights.dim(2));
     }
-    WEIR_ASSIGN_OR_RETURN(const Tensor x, Centered<quint8>(c, c.input(0), range));
-    WEIR_ASSIGN_OR_RETURN(const Tensor filter, Centered<Filter>(c, c.input(1), filter_range));
     WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, args.output));
-    PlainConv(c.pool(), args.shape, x.data<int32_t>(), filter.data<int32_t>(),
-              static_cast<int32_t*>(out->raw()));
+    auto* const sums = static_cast<int32_t*>(out->raw());
+    const ConvShape& s = args.shape;
+    if (IsNineBits<quint8>(range) && IsNineBits<Filter>(filter_range)) {
+      WEIR_ASSIGN_OR_RETURN(const Tensor filter, CenteredFloats<Filter>(c, weights, filter_range));
+      const Im2colRows rows(s, image.data<quint8>(), ZeroPoint<quint8>(range));
+      WEIR_RETURN_IF_ERROR(MultiplyExactly(c, s.batch * s.out[1] * s.out[2], s.out_channels,
+                                           s.taps() * s.in_channels, rows, filter.data<float>(),
+                                           sums));
+    } else {
+      WEIR_ASSIGN_OR_RETURN(const Tensor x, Centered<quint8>(c, image, range));
+      WEIR_ASSIGN_OR_RETURN(const Tensor filter, Centered<Filter>(c, weights, filter_range));
+      PlainConv(c.pool(), s, x.data<int32_t>(), filter.data<int32_t>(), sums);
+    }
     return WriteRange(c, 1, RangeOfProducts<quint8, Filter>(range, filter_range));
   });
 }
@@ -147,6 +274,25 @@ ByteLookup RequantizeElements(const NumberRange& from, const NumberRange& to) {
   return MakeByteLookup<T>(
       [&](int64_t q) { return FloatToQuantized<qint32>(QuantizedToFloat<T>(q, from), to); });
 }
+// Requantizes each integer to 32 bits in float arithmetic, as TensorFlow's vector loops do: the
+// scaled minimum is rounded to a float, so that 0 may become a multiple of 128.
+template <class T>
+ByteLookup RequantizeInFloat(const NumberRange& from, const NumberRange& to) {
+  constexpr float kLow = -2147483648.0f, kHigh = 2147483520.0f;  // the floats within 32 bits
+  const auto step =
+      static_cast<float>(static_cast<double>(from.max - from.min) / (kIntegers<T> - 1));
+  const float min = from.min == from.max ? from.min : std::round(from.min / step) * step;
+  const float origin = min - static_cast<float>(kLowest<T>) * step;
+  const auto scale =
+      to.min == to.max
+          ? 0.0f
+          : static_cast<float>((kIntegers<qint32> - 1) / static_cast<double>(to.max - to.min));
+  const float offset = std::round(to.min * scale) - kLow;
+  return MakeByteLookup<T>([&](int64_t q) {
+    const float x = origin + static_cast<float>(q) * step;
+    return ToInt64(std::clamp(std::round(x * scale) - offset, kLow, kHigh));
+  });
+}
 
 absl::Status Add(KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(const NumberRange range_x, ReadRange(c, 2));
@@ -177,8 +323,9 @@ absl::Status BiasAdd(KernelContext& c) {
         bias.shape().ToString(), " vs. ", x.shape().ToString());
   }
   const NumberRange range = RangeOfSums(range_x, range_bias, 17);
-  const ByteLookup values = RequantizeElements<T>(range_x, range),
-                   biases = RequantizeElements<T>(range_bias, range);
+  const ByteLookup values = RequantizeInFloat<T>(range_x, range);
+  ByteLookup biases = RequantizeInFloat<T>(range_bias, range);
+  for (int32_t& bias : biases) bias = WrappingAdd(bias, ZeroPoint<qint32>(range));
   WEIR_RETURN_IF_ERROR(
       Combine(c, [&](uint8_t a, uint8_t b) { return WrappingAdd(values[a], biases[b]); }));
   return WriteRange(c, 1, range);
