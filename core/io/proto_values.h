@@ -36,6 +36,10 @@ absl::InlinedVector<const typename Map::value_type*, 8> SortedAttrs(const Map& a
   return sorted;
 }
 
+// Writes all elements to the typed field of their dtype (float_val), which clients of TensorFlow
+// Serving read directly.
+void TensorToProtoFields(const Tensor& tensor, proto::TensorProto* proto);
+
 // Returns the record of a function's signature, which allows nodes to call the function like an op.
 absl::StatusOr<OpSpec> OpFromProto(const proto::OpDef& def);
 

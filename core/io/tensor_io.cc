@@ -293,6 +293,7 @@ bool WritesContent(DataType dtype) {
 
 void WriteNumbers(const Tensor& t, proto::TensorProto* p) {
   const auto append = [&]<class T>(auto* field, auto convert) {
+    field->Reserve(static_cast<int>(t.num_elements()));
     for (const T& x : t.flat<T>()) field->Add(convert(x));
   };
   const auto same = [](auto x) { return x; };
@@ -486,6 +487,10 @@ void TensorToProto(const Tensor& tensor, proto::TensorProto* proto) {
 
 void TensorToProtoContent(const Tensor& tensor, proto::TensorProto* proto) {
   Write(tensor, /*content=*/true, proto);
+}
+
+void TensorToProtoFields(const Tensor& tensor, proto::TensorProto* proto) {
+  Write(tensor, /*content=*/false, proto);
 }
 
 }  // namespace weir
