@@ -13,6 +13,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/functional/function_ref.h"
 #include "weir/core/tensor/mutex.h"
+#include "weir/rpc/call.h"
 #include "weir/rpc/graph_policy.h"
 #include "weir/session/session.h"
 
@@ -61,13 +62,6 @@ struct MasterOptions {
   // The time limit of steps and sessions for which the client sets none, and the longest that it
   // can set. Zero: none.
   std::chrono::milliseconds default_step_limit{0}, max_step_limit{0};
-};
-
-// A call of a client.
-struct Call {
-  Cancellation cancellation;  // ends a long call
-  // The name of the connection that it came on; empty if it cannot end, as in the same process.
-  std::string connection;
 };
 
 // The server without the network layer: sessions by handle, and the state that they share. Each
