@@ -45,8 +45,11 @@ void CallWatch::Watch() {
     const auto now = std::chrono::steady_clock::now();
     for (ScopedCall* call : calls_) {
       if (now > call->transfer_until_) call->context_.TryCancel();
-      if (call->context_.IsCancelled())
-        call->call_.cancellation.Cancel(absl::CancelledError("The client has cancelled the call."));
+      if (!call->context_.IsCancelled()) continue;
+      const bool is_late = call->context_.deadline() <= std::chrono::system_clock::now();
+      call->call_.cancellation.Cancel(
+          is_late ? absl::DeadlineExceededError("The deadline of the call has passed.")
+                  : absl::CancelledError("The client has cancelled the call."));
     }
     if (period % kPeriodsPerTask != 0) continue;
     mutex_.unlock();

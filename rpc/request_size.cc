@@ -10,7 +10,14 @@
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/message.h"
 #include "google/protobuf/wire_format_lite.h"
+#include "weir/proto/classification.pb.h"
+#include "weir/proto/get_model_metadata.pb.h"
+#include "weir/proto/get_model_status.pb.h"
 #include "weir/proto/graph.pb.h"
+#include "weir/proto/inference.pb.h"
+#include "weir/proto/model_management.pb.h"
+#include "weir/proto/predict.pb.h"
+#include "weir/proto/regression.pb.h"
 #include "weir/proto/tensor.pb.h"
 
 // A message on the wire is a sequence of fields, each with a number and a wire type; the fields of
@@ -33,6 +40,7 @@ namespace weir::rpc {
 namespace {
 
 namespace pb = google::protobuf;
+namespace serving = proto::serving;
 using pb::FieldDescriptor;
 using pb::internal::WireFormatLite;
 
@@ -82,6 +90,12 @@ class MessageTypes {
     AddRequest("PartialRunSetup", {{1, names}, {2, names}, {3, names}, {4, names}});
     AddRequest("RunCallable", {{1, names}, {3, Message(tensor, sizeof(proto::TensorProto))}});
     AddRequest("Reset", {{1, names}, {2, names}});
+    for (const pb::Descriptor* request :
+         {serving::PredictRequest::descriptor(), serving::ClassificationRequest::descriptor(),
+          serving::RegressionRequest::descriptor(), serving::MultiInferenceRequest::descriptor(),
+          serving::GetModelMetadataRequest::descriptor(),
+          serving::GetModelStatusRequest::descriptor(), serving::ReloadConfigRequest::descriptor()})
+      Of(request);
   }
 
   // Returns the type of a request: all its fields are opaque if it is not one of the above.

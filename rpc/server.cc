@@ -13,6 +13,8 @@
 #include "weir/rpc/connections.h"
 #include "weir/rpc/credentials.h"
 #include "weir/rpc/listener.h"
+#include "weir/rpc/prediction_service.h"
+#include "weir/rpc/run_metadata.h"
 #include "weir/rpc/service.h"
 
 namespace weir::rpc {
@@ -21,6 +23,8 @@ namespace {
 
 // Closes connections that have not completed the handshake by then.
 constexpr int kHandshakeMs = 20'000;
+// The name under which health checks report whether the models are ready.
+constexpr char kPredictionService[] = "tensorflow.serving.PredictionService";
 // gRPC's threads, besides those of CallWatch: a few wait for calls, and the others serve
 // administrative calls and refuse the rest.
 constexpr int kReservedThreads = 16;
@@ -31,7 +35,15 @@ std::string WithPort(const std::string& address, int port) {
   return bare_ipv6 ? absl::StrCat("[", address, "]:", port) : absl::StrCat(address, ":", port);
 }
 
+bool IsEmpty(const TlsFiles& files) {
+  return files.certificate.empty() && files.key.empty() && files.client_authority.empty();
+}
+
 }  // namespace
+
+absl::Status CheckTlsFiles(const TlsFiles& files) {
+  return IsEmpty(files) ? absl::OkStatus() : TlsCredentials::Create(files).status();
+}
 
 struct Server::Transport {
   Transport(Master& master, const ServerOptions& options, std::unique_ptr<Listener> bound)
@@ -44,7 +56,17 @@ struct Server::Transport {
                 master.CloseIdleSessions(
                     [this](const std::string& name) { return connections.IsOpen(name); });
               }),
-        service(master, watch, options.max_request_bytes, options.on_call) {}
+        service(watch, options.max_request_bytes, options.on_call) {
+    if (options.sessions) service.Add(master);
+    if (options.models == nullptr) return;
+    predictions = std::make_unique<PredictionService>(
+        *options.models,
+        PredictionOptions{options.request_log, ShorterLimit(options.master.default_step_limit,
+                                                            options.master.max_step_limit)});
+    models = std::make_unique<ModelService>(*options.models, options.reload_models);
+    service.Add(*predictions);
+    service.Add(*models);
+  }
 
   // Passes a connection to gRPC, or closes it if there are too many.
   void Take(int connection) {
@@ -60,7 +82,9 @@ struct Server::Transport {
   std::unique_ptr<Listener> listener;
   Connections connections;
   CallWatch watch;
-  MasterService service;
+  std::unique_ptr<PredictionService> predictions;  // null without models
+  std::unique_ptr<ModelService> models;
+  GrpcService service;
   std::unique_ptr<grpc::Server> server;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor;
 };
@@ -76,7 +100,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   WEIR_ASSIGN_OR_RETURN(server->master_, Master::Create(options.master));
   const TlsFiles tls = {options.certificate, options.key, options.client_authority};
   std::shared_ptr<grpc::ServerCredentials> credentials = grpc::InsecureServerCredentials();
-  if (!tls.certificate.empty() || !tls.key.empty() || !tls.client_authority.empty()) {
+  if (!IsEmpty(tls)) {
     WEIR_ASSIGN_OR_RETURN(server->credentials_, TlsCredentials::Create(tls));
     credentials = server->credentials_;
   }
@@ -110,8 +134,14 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   server->port_ = net->listener->port();
   net->listener->Start([transport = net.get()](int connection) { transport->Take(connection); });
   server->transport_ = std::move(net);
+  if (options.models != nullptr) server->SetModelsReady(false);
   server->target_ = absl::StrCat("grpc://", WithPort(options.address, server->port_));
   return server;
+}
+
+void Server::SetModelsReady(bool are_ready) {
+  if (auto* health = transport_->server->GetHealthCheckService())
+    health->SetServingStatus(kPredictionService, are_ready);
 }
 
 absl::Status Server::ReplaceTlsFiles(const TlsFiles& files) {
@@ -122,7 +152,8 @@ absl::Status Server::ReplaceTlsFiles(const TlsFiles& files) {
 int Server::num_calls() const { return transport_->watch.num_calls(); }
 
 void Server::Drain(std::chrono::milliseconds grace) {
-  if (auto* health = transport_->server->GetHealthCheckService()) health->SetServingStatus(false);
+  // Also for models that become ready later.
+  if (auto* health = transport_->server->GetHealthCheckService()) health->Shutdown();
   transport_->listener = nullptr;
   // The CallWatch notices the calls that gRPC cancels at the end of the grace period.
   transport_->server->Shutdown(std::chrono::system_clock::now() + grace);

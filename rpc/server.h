@@ -2,16 +2,17 @@
 #define WEIR_RPC_SERVER_H_
 
 #include <chrono>
-#include <functional>
 #include <memory>
 #include <string>
 
 #include "weir/rpc/master.h"
+#include "weir/rpc/model_service.h"
 
 // Servers: other processes run graphs on them through "grpc://" targets (client.h), or TensorFlow's
 // sessions.
 namespace weir::rpc {
 
+class RequestLog;
 class TlsCredentials;
 
 // What a server needs for TLS, in PEM format. With `client_authority`, only clients with
@@ -21,6 +22,9 @@ struct TlsFiles {
   std::string key = {};               // of the certificate
   std::string client_authority = {};  // empty: clients need no certificate
 };
+
+// Returns INVALID_ARGUMENT if these are neither empty nor a certificate, its key and an authority.
+absl::Status CheckTlsFiles(const TlsFiles& files);
 
 // Options of a server.
 struct ServerOptions {
@@ -47,14 +51,20 @@ struct ServerOptions {
   int max_connections = 0, max_client_connections = 0;
   // Pings clients that often, and closes connections whose client does not answer for as long.
   std::chrono::milliseconds keepalive = std::chrono::minutes(1);
-  // If set, called after each call with the method ("RunStep"), the status and the duration.
-  std::function<void(absl::string_view method, const absl::Status&, std::chrono::nanoseconds)>
-      on_call = {};
+  // If set, called after each call, on its thread.
+  OnCall on_call = {};
   MasterOptions master = {};
+  bool sessions = true;  // serve the master service: clients may send graphs and run them
+  // The models to serve with TensorFlow Serving's services; null: none. The models, and what is
+  // below, must outlive the server.
+  serving::ModelManager* models = nullptr;
+  ReloadModels reload_models = {};  // see ModelService
+  RequestLog* request_log = nullptr;
 };
 
-// A server for TensorFlow's and Weir's clients, on gRPC's threads. Besides the master service, it
-// implements gRPC's health checks.
+// A server for TensorFlow's and Weir's clients, on gRPC's threads. Besides the master service and
+// the services of models, it implements gRPC's health checks: the service "" is serving until the
+// server drains, and "tensorflow.serving.PredictionService" also only after SetModelsReady.
 class Server {
  public:
   // Listens on return. Returns INVALID_ARGUMENT for invalid certificates, UNAVAILABLE if the port
@@ -70,6 +80,9 @@ class Server {
   Master& master() { return *master_; }
   // The number of calls in progress.
   int num_calls() const;
+
+  // Reports the models as ready or not, for health checks.
+  void SetModelsReady(bool are_ready);
 
   // Uses these files for later connections. Returns INVALID_ARGUMENT, and keeps the old ones, if
   // they are invalid, or if clients would need certificates and did not before, or vice versa;

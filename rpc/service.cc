@@ -9,34 +9,52 @@
 #include <utility>
 
 #include "weir/core/tensor/exception.h"
+#include "weir/proto/classification.pb.h"
+#include "weir/proto/get_model_metadata.pb.h"
+#include "weir/proto/get_model_status.pb.h"
+#include "weir/proto/inference.pb.h"
 #include "weir/proto/master.pb.h"
+#include "weir/proto/model_management.pb.h"
+#include "weir/proto/predict.pb.h"
+#include "weir/proto/regression.pb.h"
 #include "weir/rpc/grpc_status.h"
+#include "weir/rpc/master.h"
+#include "weir/rpc/model_service.h"
+#include "weir/rpc/prediction_service.h"
 #include "weir/rpc/read_request.h"
 
 namespace weir::rpc {
 
 namespace {
 
-constexpr char kService[] = "/tensorflow.MasterService/";
+constexpr auto kWork = CallWatch::Kind::kWork;
+constexpr auto kAdministration = CallWatch::Kind::kAdministration;
+
+absl::string_view Metadata(const grpc::ServerContext& context, const char* key) {
+  const auto found = context.client_metadata().find(key);
+  if (found == context.client_metadata().end()) return "";
+  return {found->second.data(), found->second.size()};
+}
 
 }  // namespace
 
 // A method with one request and one response, as the client sees it. gRPC sees a stream: it would
 // hand over a method that is not a stream when its request has arrived, and wait without limit for
 // a client that sends a part of it or does not read the response.
-template <class Request, class Response>
-class MasterService::Method final : public grpc::internal::MethodHandler {
+template <class Object, class Request, class Response>
+class GrpcService::Method final : public grpc::internal::MethodHandler {
  public:
-  using Function = absl::Status (Master::*)(Request&, Call&, Response*);
-  Method(MasterService& service, absl::string_view name, Function function, CallWatch::Kind kind)
-      : service_(service), name_(name), function_(function), kind_(kind) {}
+  using Function = absl::Status (Object::*)(Request&, Call&, Response*);
+  Method(GrpcService& service, absl::string_view name, Object& object, Function function,
+         CallWatch::Kind kind)
+      : service_(service), name_(name), object_(object), function_(function), kind_(kind) {}
 
   void RunHandler(const HandlerParameter& parameter) override {
     CallWatch::ScopedCall call(service_.watch_, *parameter.server_context, kind_);
     // Returns when the client has read the response, so the call is watched until then.
-    grpc::internal::TemplatedBidiStreamingHandler<Stream, false>([&](grpc::ServerContext*,
+    grpc::internal::TemplatedBidiStreamingHandler<Stream, false>([&](grpc::ServerContext* context,
                                                                      Stream* stream) {
-      return Serve(call, stream);
+      return Serve(call, *context, stream);
     }).RunHandler(parameter);
   }
 
@@ -44,14 +62,18 @@ class MasterService::Method final : public grpc::internal::MethodHandler {
   // Requests arrive unparsed: ParsedRequest limits their memory.
   using Stream = grpc::ServerReaderWriter<Response, grpc::ByteBuffer>;
 
-  grpc::Status Serve(CallWatch::ScopedCall& call, Stream* stream) {
+  grpc::Status Serve(CallWatch::ScopedCall& scope, const grpc::ServerContext& context,
+                     Stream* stream) {
     const auto start = std::chrono::steady_clock::now();
+    Call& call = scope.call();
+    call.request_id = RequestId(Metadata(context, "x-request-id"));
+    call.traceparent = Traceparent(Metadata(context, "traceparent"));
     Response response;
     const absl::Status status =
-        CatchExceptions(name_, [&] { return Run(call, stream, &response); });
+        CatchExceptions(name_, [&] { return Run(scope, stream, &response); });
     if (service_.on_call_)
-      service_.on_call_(name_, status, std::chrono::steady_clock::now() - start);
-    call.StartSending();
+      service_.on_call_({name_, "GRPC", call, status, std::chrono::steady_clock::now() - start});
+    scope.StartSending();
     if (status.ok()) stream->WriteLast(response, grpc::WriteOptions());
     return ToGrpc(status);
   }
@@ -64,43 +86,60 @@ class MasterService::Method final : public grpc::internal::MethodHandler {
     WEIR_RETURN_IF_ERROR(call.StartWork());
     ParsedRequest memory(service_.max_request_bytes_);
     WEIR_ASSIGN_OR_RETURN(Request * request, memory.Parse<std::remove_const_t<Request>>(&bytes));
-    return (service_.master_.*function_)(*request, call.call(), response);
+    return (object_.*function_)(*request, call.call(), response);
   }
 
-  MasterService& service_;
+  GrpcService& service_;
   const absl::string_view name_;
+  Object& object_;
   const Function function_;
   const CallWatch::Kind kind_;
 };
 
-template <class Request, class Response>
-void MasterService::Add(const char* path,
-                        absl::Status (Master::*function)(Request&, Call&, Response*),
-                        CallWatch::Kind kind) {
-  const absl::string_view name = absl::string_view(path).substr(sizeof(kService) - 1);
+template <class Object, class Request, class Response>
+void GrpcService::AddCall(const char* path, Object& object,
+                          absl::Status (Object::*function)(Request&, Call&, Response*),
+                          CallWatch::Kind kind) {
+  absl::string_view name = path;
+  name.remove_prefix(name.rfind('/') + 1);
   AddMethod(new grpc::internal::RpcServiceMethod(
       path, grpc::internal::RpcMethod::BIDI_STREAMING,
-      new Method<Request, Response>(*this, name, function, kind)));
+      new Method<Object, Request, Response>(*this, name, object, function, kind)));
 }
 
-MasterService::MasterService(Master& master, CallWatch& watch, uint64_t max_request_bytes,
-                             OnCall on_call)
-    : master_(master),
-      watch_(watch),
-      max_request_bytes_(max_request_bytes),
-      on_call_(std::move(on_call)) {
-  constexpr auto kWork = CallWatch::Kind::kWork;
-  constexpr auto kAdministration = CallWatch::Kind::kAdministration;
-  Add("/tensorflow.MasterService/CreateSession", &Master::CreateSession, kWork);
-  Add("/tensorflow.MasterService/ExtendSession", &Master::ExtendSession, kWork);
-  Add("/tensorflow.MasterService/PartialRunSetup", &Master::PartialRunSetup, kWork);
-  Add("/tensorflow.MasterService/RunStep", &Master::RunStep, kWork);
-  Add("/tensorflow.MasterService/CloseSession", &Master::CloseSession, kAdministration);
-  Add("/tensorflow.MasterService/ListDevices", &Master::ListDevices, kAdministration);
-  Add("/tensorflow.MasterService/Reset", &Master::Reset, kAdministration);
-  Add("/tensorflow.MasterService/MakeCallable", &Master::MakeCallable, kWork);
-  Add("/tensorflow.MasterService/RunCallable", &Master::RunCallable, kWork);
-  Add("/tensorflow.MasterService/ReleaseCallable", &Master::ReleaseCallable, kAdministration);
+void GrpcService::Add(Master& master) {
+  const auto add = [&](const char* path, auto method, CallWatch::Kind kind) {
+    AddCall(path, master, method, kind);
+  };
+  add("/tensorflow.MasterService/CreateSession", &Master::CreateSession, kWork);
+  add("/tensorflow.MasterService/ExtendSession", &Master::ExtendSession, kWork);
+  add("/tensorflow.MasterService/PartialRunSetup", &Master::PartialRunSetup, kWork);
+  add("/tensorflow.MasterService/RunStep", &Master::RunStep, kWork);
+  add("/tensorflow.MasterService/CloseSession", &Master::CloseSession, kAdministration);
+  add("/tensorflow.MasterService/ListDevices", &Master::ListDevices, kAdministration);
+  add("/tensorflow.MasterService/Reset", &Master::Reset, kAdministration);
+  add("/tensorflow.MasterService/MakeCallable", &Master::MakeCallable, kWork);
+  add("/tensorflow.MasterService/RunCallable", &Master::RunCallable, kWork);
+  add("/tensorflow.MasterService/ReleaseCallable", &Master::ReleaseCallable, kAdministration);
+}
+
+void GrpcService::Add(PredictionService& predictions) {
+  const auto add = [&](const char* path, auto method) {
+    AddCall(path, predictions, method, kWork);
+  };
+  add("/tensorflow.serving.PredictionService/Predict", &PredictionService::Predict);
+  add("/tensorflow.serving.PredictionService/Classify", &PredictionService::Classify);
+  add("/tensorflow.serving.PredictionService/Regress", &PredictionService::Regress);
+  add("/tensorflow.serving.PredictionService/MultiInference", &PredictionService::MultiInference);
+  add("/tensorflow.serving.PredictionService/GetModelMetadata",
+      &PredictionService::GetModelMetadata);
+}
+
+void GrpcService::Add(ModelService& models) {
+  AddCall("/tensorflow.serving.ModelService/GetModelStatus", models, &ModelService::GetModelStatus,
+          kAdministration);
+  AddCall("/tensorflow.serving.ModelService/HandleReloadConfigRequest", models,
+          &ModelService::HandleReloadConfigRequest, kWork);
 }
 
 }  // namespace weir::rpc

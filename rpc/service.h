@@ -3,34 +3,40 @@
 
 #include <grpcpp/impl/service_type.h>
 
-#include <chrono>
-#include <functional>
+#include <cstdint>
+#include <utility>
 
+#include "weir/rpc/call.h"
 #include "weir/rpc/call_watch.h"
-#include "weir/rpc/master.h"
 
 namespace weir::rpc {
 
-// See ServerOptions::on_call.
-using OnCall =
-    std::function<void(absl::string_view method, const absl::Status&, std::chrono::nanoseconds)>;
+class Master;
+class ModelService;
+class PredictionService;
 
-// TensorFlow's master service on gRPC. Registers the paths, such as
-// "/tensorflow.MasterService/RunStep", by hand: this needs no generated code, and the messages may
-// be in any package.
-class MasterService final : public grpc::Service {
+// The methods of a server on gRPC: TensorFlow's master service, and TensorFlow Serving's services
+// of models. Registers the paths, such as "/tensorflow.MasterService/RunStep", by hand: this needs
+// no generated code, and the messages may be in any package.
+class GrpcService final : public grpc::Service {
  public:
-  // `max_request_bytes`: see ServerOptions.
-  MasterService(Master& master, CallWatch& watch, uint64_t max_request_bytes, OnCall on_call);
+  // `watch` must outlive the service, and so must the objects added below. `max_request_bytes`: see
+  // ServerOptions.
+  GrpcService(CallWatch& watch, uint64_t max_request_bytes, OnCall on_call)
+      : watch_(watch), max_request_bytes_(max_request_bytes), on_call_(std::move(on_call)) {}
+
+  // Each adds the methods of a service. Before the server starts.
+  void Add(Master& master);
+  void Add(PredictionService& predictions);
+  void Add(ModelService& models);
 
  private:
-  template <class Request, class Response>
+  template <class Object, class Request, class Response>
   class Method;
-  template <class Request, class Response>
-  void Add(const char* path, absl::Status (Master::*function)(Request&, Call&, Response*),
-           CallWatch::Kind kind);
+  template <class Object, class Request, class Response>
+  void AddCall(const char* path, Object& object,
+               absl::Status (Object::*function)(Request&, Call&, Response*), CallWatch::Kind kind);
 
-  Master& master_;
   CallWatch& watch_;
   const uint64_t max_request_bytes_;
   const OnCall on_call_;

@@ -19,8 +19,9 @@ import tempfile
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 OURS, THEIRS = "weir.proto.", "tensorflow."
 # TensorFlow's Python packages do not have these messages. tests/interop/serve_test.py sends those of
-# the first; the second has the numbers of TensorFlow Serving's source.
-NOT_IN_PYTHON = ("weir/proto/master.proto", "weir/proto/session_bundle_config.proto")
+# the first; the others have the numbers of TensorFlow Serving's source.
+NOT_IN_PYTHON = ("weir/proto/master.proto", "weir/proto/monitoring_config.proto",
+                 "weir/proto/session_bundle_config.proto")
 MODULES = ("core/framework", "core/protobuf", "core/util", "core/example", "python/training",
            "python/checkpoint", "tsl/protobuf")
 SERVING_MODULES = ("apis", "config")

@@ -46,9 +46,11 @@ std::string Fetch(int port) {
 TEST(Metrics, CountsCallsByMethodAndCode) {
   auto metrics = Metrics::Serve("127.0.0.1", 0);
   ASSERT_TRUE(metrics.ok()) << metrics.status();
-  (*metrics)->CountCall("RunStep", absl::OkStatus(), std::chrono::milliseconds(2));
-  (*metrics)->CountCall("RunStep", absl::OkStatus(), std::chrono::milliseconds(2));
-  (*metrics)->CountCall("CreateSession", absl::AbortedError("x"), std::chrono::milliseconds(1));
+  const Call call;
+  const absl::Status good, bad = absl::AbortedError("x");
+  (*metrics)->CountCall({"RunStep", "GRPC", call, good, std::chrono::milliseconds(2)});
+  (*metrics)->CountCall({"RunStep", "GRPC", call, good, std::chrono::milliseconds(2)});
+  (*metrics)->CountCall({"CreateSession", "GRPC", call, bad, std::chrono::milliseconds(1)});
   (*metrics)->SetLoadCallback([] { return Metrics::Load{3, 4}; });
   const std::string page = Fetch((*metrics)->port());
   EXPECT_THAT(page, HasSubstr(R"(weir_calls_total{code="OK",method="RunStep"} 2)"));
@@ -56,6 +58,26 @@ TEST(Metrics, CountsCallsByMethodAndCode) {
   EXPECT_THAT(page, HasSubstr(R"(weir_call_seconds_count{method="RunStep"} 2)"));
   EXPECT_THAT(page, HasSubstr("weir_sessions 3"));
   EXPECT_THAT(page, HasSubstr("weir_calls 4"));
+}
+
+TEST(Metrics, CountsCallsByModelUnderBothNames) {
+  const auto metrics = Metrics::Create();
+  Call call;
+  call.model = "m";
+  const absl::Status good, bad = absl::InvalidArgumentError("x");
+  metrics->CountCall({"Predict", "GRPC", call, good, std::chrono::milliseconds(2)});
+  metrics->CountCall({"Classify", "REST", call, bad, std::chrono::milliseconds(2)});
+  const std::string page = metrics->Page();
+  EXPECT_THAT(page, HasSubstr(R"(weir_model_calls_total{code="OK",method="Predict",model="m"} 1)"));
+  EXPECT_THAT(page, HasSubstr(R"(weir_model_call_seconds_count{method="Predict",model="m"} 1)"));
+  EXPECT_THAT(
+      page,
+      HasSubstr(
+          R"(:tensorflow:serving:request_count{model_name="m",status="INVALID_ARGUMENT"} 1)"));
+  EXPECT_THAT(page, HasSubstr(":tensorflow:serving:request_latency_count{API=\"Classify\","
+                              "entrypoint=\"REST\",model_name=\"m\"} 1"));
+  EXPECT_THAT(page, HasSubstr("entrypoint=\"GRPC\",model_name=\"m\",le=\"1983.59"))
+      << "buckets of microseconds, 10 times powers of 1.8";
 }
 
 TEST(Metrics, HalfRequestsDelayNobody) {
