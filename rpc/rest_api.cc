@@ -2,10 +2,12 @@
 
 #include <re2/re2.h>
 
-#include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <tuple>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -74,7 +76,23 @@ absl::Status Malformed(const HttpRequest& request) {
   return InvalidArgument("Malformed request: ", request.method, " ", request.Path());
 }
 
-// Sets the model of a request from the parts of its path.
+HttpResponse NotAllowed(const HttpRequest& request, const char* allowed) {
+  HttpResponse refused = HttpError(405, Malformed(request).message());
+  refused.headers = {{"Allow", allowed}};
+  return refused;
+}
+
+serving::ModelSpec WithSignature(serving::ModelSpec spec, const std::string& signature) {
+  spec.signature = signature;
+  return spec;
+}
+
+void SetAnswered(const serving::Answered& by, Call* call) {
+  call->version = by.version;
+  call->signature = by.signature;
+}
+
+// Returns the model of a request from the parts of its path.
 absl::StatusOr<serving::ModelSpec> ParseSpec(const std::string& name, const std::string& version,
                                              const std::string& label) {
   serving::ModelSpec spec = {.name = DecodePercent(name), .label = DecodePercent(label)};
@@ -105,16 +123,21 @@ ordered_json JsonOf(const std::map<std::string, serving::TensorInfo>& infos) {
 
 }  // namespace
 
+// What a path below /v1/ means.
+struct RestApi::Route {
+  enum class Action { kPredict, kClassify, kRegress, kMetadata, kStates };
+  Action action;
+  serving::ModelSpec spec;
+};
+
 HttpResponse RestApi::Handle(const HttpRequest& request) {
   const absl::string_view path = request.Path();
   if (absl::StartsWithIgnoreCase(path, "/v1/")) return HandleV1(request);
-  if (path != "/" && path != "/healthz" && path != "/readyz")
+  const bool is_metrics = options_.metrics != nullptr && path == options_.metrics_path;
+  if (path != "/" && path != "/healthz" && path != "/readyz" && !is_metrics)
     return HttpError(404, Malformed(request).message());
-  if (request.method != "GET") {
-    HttpResponse refused = HttpError(405, Malformed(request).message());
-    refused.headers = {{"Allow", "GET, HEAD"}};
-    return refused;
-  }
+  if (request.method != "GET") return NotAllowed(request, "GET, HEAD");
+  if (is_metrics) return {200, "text/plain; version=0.0.4; charset=utf-8", options_.metrics()};
   if (path == "/healthz") return {200, "text/plain; charset=utf-8", "alive\n"};
   if (path == "/readyz") return Readiness();
   const auto uptime =
@@ -141,37 +164,41 @@ HttpResponse RestApi::Readiness() const {
 }
 
 HttpResponse RestApi::HandleV1(const HttpRequest& request) {
-  if (request.method != "GET" && request.method != "POST") {
-    HttpResponse refused = HttpError(405, Malformed(request).message());
-    refused.headers = {{"Allow", "GET, HEAD, POST"}};
-    return refused;
-  }
+  if (request.method != "GET" && request.method != "POST")
+    return NotAllowed(request, "GET, HEAD, POST");
   const auto begin = std::chrono::steady_clock::now();
-  RestCall call;
-  call.client = request.client;
-  call.traceparent = request.Header("traceparent");
-  call.request_bytes = request.body.size();
-  absl::StatusOr<std::string> body = Answer(request, &call);
-  call.status = body.status();
+  Call call;
+  call.connection = request.client;
+  call.request_id = RequestId(request.Header("x-request-id"));
+  call.traceparent = Traceparent(request.Header("traceparent"));
+  std::string method = "Malformed";
+  const absl::StatusOr<Route> route = FindRoute(request, &method);
+  absl::StatusOr<std::string> body = std::string();
+  if (!route.ok()) {
+    body = route.status();
+  } else {
+    // A name that no model has would be a label of metrics that the client has chosen.
+    const std::vector<std::string> known = models_.models();
+    if (absl::c_linear_search(known, route->spec.name)) call.model = route->spec.name;
+    const LinkedCancellation linked(&cancellation_, call.cancellation);
+    body = Answer(*route, request.body, &call);
+  }
+  const std::chrono::nanoseconds took = std::chrono::steady_clock::now() - begin;
+  const absl::Status status = body.status();
+  statistics_.Record(call.model, method, status, took);
+  if (options_.on_call) options_.on_call({method, "REST", call, status, took});
   HttpResponse response;
   if (body.ok()) {
     response.body = *std::move(body);
   } else {
-    response = HttpError(HttpStatus(body.status().code()), body.status().message());
+    response = HttpError(HttpStatus(status.code()), status.message());
   }
-  call.http_status = response.status;
-  call.response_bytes = response.body.size();
-  call.took = std::chrono::steady_clock::now() - begin;
-  if (!call.method.empty()) {
-    const std::vector<std::string> known = models_.models();
-    const bool is_known = std::find(known.begin(), known.end(), call.model) != known.end();
-    statistics_.Record(is_known ? call.model : "", call.method, call.status, call.took);
-  }
-  if (options_.on_call) options_.on_call(call);
+  response.headers = {{"X-Request-Id", call.request_id}};
   return response;
 }
 
-absl::StatusOr<std::string> RestApi::Answer(const HttpRequest& request, RestCall* call) {
+absl::StatusOr<RestApi::Route> RestApi::FindRoute(const HttpRequest& request,
+                                                  std::string* method) const {
   static const RE2* const kPost = new RE2(
       R"((?i)/v1/models/([^/:]+)(?:/versions/(\d+)|/labels/([^/:]+))?:(classify|regress|predict))",
       RE2::Latin1);
@@ -180,62 +207,86 @@ absl::StatusOr<std::string> RestApi::Answer(const HttpRequest& request, RestCall
       RE2::Latin1);
   const std::string path(request.Path());
   std::string name, version, label, verb;
-  const bool is_post = request.method == "POST";
-  if (!RE2::FullMatch(path, is_post ? *kPost : *kGet, &name, &version, &label, &verb))
-    return Malformed(request);
+  const RE2& pattern = request.method == "POST" ? *kPost : *kGet;
+  if (!RE2::FullMatch(path, pattern, &name, &version, &label, &verb)) return Malformed(request);
   if (name.empty()) return InvalidArgument("Missing model name in request.");
-  verb = absl::AsciiStrToLower(verb);
-  call->method = verb == "predict"    ? "Predict"
-                 : verb == "classify" ? "Classify"
-                 : verb == "regress"  ? "Regress"
-                 : verb == "metadata" ? "GetModelMetadata"
-                                      : "GetModelStatus";
-  WEIR_ASSIGN_OR_RETURN(serving::ModelSpec spec, ParseSpec(name, version, label));
-  call->model = spec.name;
-  if (is_post) return AnswerPost(std::move(spec), request.body, call);
-  return verb == "metadata" ? Metadata(spec, call) : VersionStates(spec);
+  using Action = Route::Action;
+  static const auto* const kActions = new std::map<std::string, std::pair<Action, const char*>>{
+      {"predict", {Action::kPredict, "Predict"}},
+      {"classify", {Action::kClassify, "Classify"}},
+      {"regress", {Action::kRegress, "Regress"}},
+      {"metadata", {Action::kMetadata, "GetModelMetadata"}},
+      {"", {Action::kStates, "GetModelStatus"}}};
+  Route route;
+  std::tie(route.action, *method) = kActions->at(absl::AsciiStrToLower(verb));
+  WEIR_ASSIGN_OR_RETURN(route.spec, ParseSpec(name, version, label));
+  return route;
 }
 
-absl::StatusOr<std::string> RestApi::AnswerPost(serving::ModelSpec spec, const std::string& body,
-                                                RestCall* call) {
-  if (call->method == "Predict") return Predict(spec, body, call);
-  // An unknown model is reported before what is wrong with the body.
-  WEIR_RETURN_IF_ERROR(models_.Find(spec).status());
-  WEIR_ASSIGN_OR_RETURN(JsonExamplesRequest request, ParseExamplesRequest(body));
-  spec.signature = request.signature;
-  if (call->method == "Classify") {
-    WEIR_ASSIGN_OR_RETURN(const serving::Classification result,
-                          serving::Classify(models_, spec, request.examples, StepOptions()));
-    call->version = result.by.version;
-    return ClassifyResponse(result);
+absl::StatusOr<std::string> RestApi::Answer(const Route& route, const std::string& body,
+                                            Call* call) {
+  switch (route.action) {
+    case Route::Action::kPredict:
+      return Predict(route.spec, body, call);
+    case Route::Action::kClassify:
+      return Classify(route.spec, body, call);
+    case Route::Action::kRegress:
+      return Regress(route.spec, body, call);
+    case Route::Action::kMetadata:
+      return Metadata(route.spec, call);
+    default:
+      return VersionStates(route.spec);
   }
-  WEIR_ASSIGN_OR_RETURN(const serving::Regression result,
-                        serving::Regress(models_, spec, request.examples, StepOptions()));
-  call->version = result.by.version;
-  return RegressResponse(result);
 }
 
 absl::StatusOr<std::string> RestApi::Predict(const serving::ModelSpec& spec,
-                                             const std::string& body, RestCall* call) {
+                                             const std::string& body, Call* call) {
   WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<const serving::Servable> servable,
                         models_.Find(spec));
   call->version = servable->version();
   const auto find_signature =
       [&](const std::string& name) -> absl::StatusOr<const serving::SignatureInfo*> {
-    const std::string key = name.empty() ? "serving_default" : name;
-    const auto found = servable->signatures().find(key);
+    call->signature = name.empty() ? "serving_default" : name;
+    const auto found = servable->signatures().find(call->signature);
     if (found != servable->signatures().end()) return &found->second;
-    return InvalidArgument("Serving signature name: \"", key, "\" not found in signature def");
+    return InvalidArgument("Serving signature name: \"", call->signature,
+                           "\" not found in signature def");
   };
   WEIR_ASSIGN_OR_RETURN(JsonPredictRequest request, ParsePredictRequest(body, find_signature));
   WEIR_ASSIGN_OR_RETURN(
       const serving::NamedTensors outputs,
-      models_.Run(*servable, request.signature, request.inputs, {}, StepOptions()));
+      models_.Run(*servable, request.signature, request.inputs, {}, StepOptions(call)));
   return PredictResponse(outputs, request.by_rows, options_.max_response_bytes);
 }
 
-absl::StatusOr<std::string> RestApi::Metadata(const serving::ModelSpec& spec,
-                                              RestCall* call) const {
+absl::StatusOr<std::string> RestApi::Classify(const serving::ModelSpec& spec,
+                                              const std::string& body, Call* call) {
+  WEIR_ASSIGN_OR_RETURN(const JsonExamplesRequest request, ParseExamples(spec, body));
+  WEIR_ASSIGN_OR_RETURN(const serving::Classification result,
+                        serving::Classify(models_, WithSignature(spec, request.signature),
+                                          request.examples, StepOptions(call)));
+  SetAnswered(result.by, call);
+  return ClassifyResponse(result);
+}
+
+absl::StatusOr<std::string> RestApi::Regress(const serving::ModelSpec& spec,
+                                             const std::string& body, Call* call) {
+  WEIR_ASSIGN_OR_RETURN(const JsonExamplesRequest request, ParseExamples(spec, body));
+  WEIR_ASSIGN_OR_RETURN(const serving::Regression result,
+                        serving::Regress(models_, WithSignature(spec, request.signature),
+                                         request.examples, StepOptions(call)));
+  SetAnswered(result.by, call);
+  return RegressResponse(result);
+}
+
+absl::StatusOr<JsonExamplesRequest> RestApi::ParseExamples(const serving::ModelSpec& spec,
+                                                           const std::string& body) const {
+  // An unknown model is reported before what is wrong with the body.
+  WEIR_RETURN_IF_ERROR(models_.Find(spec).status());
+  return ParseExamplesRequest(body);
+}
+
+absl::StatusOr<std::string> RestApi::Metadata(const serving::ModelSpec& spec, Call* call) const {
   WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<const serving::Servable> servable,
                         models_.Find(spec));
   call->version = servable->version();
@@ -265,11 +316,8 @@ absl::StatusOr<std::string> RestApi::VersionStates(const serving::ModelSpec& spe
   return Dump({{"model_version_status", states}});
 }
 
-RunOptions RestApi::StepOptions() {
-  RunOptions options;
-  options.timeout = options_.timeout;
-  options.cancellation = &cancellation_;
-  return options;
+RunOptions RestApi::StepOptions(Call* call) const {
+  return {.timeout = options_.timeout, .cancellation = &call->cancellation};
 }
 
 }  // namespace weir::rpc

@@ -6,30 +6,23 @@
 #include <string>
 
 #include "weir/core/tensor/cancellation.h"
+#include "weir/rpc/call.h"
 #include "weir/rpc/call_statistics.h"
 #include "weir/rpc/http_server.h"
+#include "weir/rpc/json_request.h"
 #include "weir/serving/inference.h"
 
 namespace weir::rpc {
 
-// A call that was answered, for logs and metrics.
-struct RestCall {
-  std::string method;       // of the API: "Predict", "GetModelStatus"; "" if it has none
-  std::string model;        // as the client wrote it
-  int64_t version = 0;      // that answered; 0: none
-  std::string client;       // the address
-  std::string traceparent;  // the header of W3C Trace Context, as sent
-  absl::Status status;
-  int http_status = 200;
-  size_t request_bytes = 0, response_bytes = 0;
-  std::chrono::nanoseconds took{0};
-};
-
 struct RestOptions {
   std::chrono::milliseconds timeout = std::chrono::seconds(30);  // of a call; zero: none
   size_t max_response_bytes = size_t{256} << 20;
-  // If set, called after each call, on its thread.
-  std::function<void(const RestCall&)> on_call = {};
+  // If set, called after each request below /v1/, on its thread: with the method of the gRPC API
+  // that does the same ("Predict"), or "Malformed", and the entry point "REST".
+  OnCall on_call = {};
+  // If set, the page of Prometheus's metrics, and its path.
+  std::function<std::string()> metrics = {};
+  std::string metrics_path = "/metrics";
 };
 
 // TensorFlow Serving's REST API, and pages for operators:
@@ -63,15 +56,21 @@ class RestApi {
 
  private:
   HttpResponse HandleV1(const HttpRequest& request);
-  absl::StatusOr<std::string> Answer(const HttpRequest& request, RestCall* call);
-  absl::StatusOr<std::string> AnswerPost(serving::ModelSpec spec, const std::string& body,
-                                         RestCall* call);
+  struct Route;
+  absl::StatusOr<Route> FindRoute(const HttpRequest& request, std::string* method) const;
+  absl::StatusOr<std::string> Answer(const Route& route, const std::string& body, Call* call);
+  absl::StatusOr<std::string> Classify(const serving::ModelSpec& spec, const std::string& body,
+                                       Call* call);
+  absl::StatusOr<std::string> Regress(const serving::ModelSpec& spec, const std::string& body,
+                                      Call* call);
   absl::StatusOr<std::string> Predict(const serving::ModelSpec& spec, const std::string& body,
-                                      RestCall* call);
-  absl::StatusOr<std::string> Metadata(const serving::ModelSpec& spec, RestCall* call) const;
+                                      Call* call);
+  absl::StatusOr<JsonExamplesRequest> ParseExamples(const serving::ModelSpec& spec,
+                                                    const std::string& body) const;
+  absl::StatusOr<std::string> Metadata(const serving::ModelSpec& spec, Call* call) const;
   absl::StatusOr<std::string> VersionStates(const serving::ModelSpec& spec) const;
   HttpResponse Readiness() const;
-  RunOptions StepOptions();
+  RunOptions StepOptions(Call* call) const;
 
   serving::ModelManager& models_;
   const RestOptions options_;

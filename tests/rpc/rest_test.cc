@@ -85,7 +85,17 @@ class RestTest : public ::testing::Test {
   }
   static void TearDownTestSuite() { delete models_; }
 
-  RestTest() : api_(*models_, {.on_call = [this](const RestCall& call) { last_call_ = call; }}) {
+  RestTest()
+      : api_(*models_, {.on_call =
+                            [this](const CallRecord& call) {
+                              last_call_ = absl::StrCat(
+                                  call.method, " ", call.entrypoint, " ", call.call.connection, " ",
+                                  call.call.model, " ", call.call.signature, " ",
+                                  call.call.version.value_or(-1), " ", call.call.request_id, " ",
+                                  call.call.traceparent, " ",
+                                  absl::StatusCodeToString(call.status.code()));
+                            },
+                        .metrics = [] { return "numbers"; }}) {
     server_ = *HttpServer::Start({}, [this](const HttpRequest& r) { return api_.Handle(r); });
   }
 
@@ -102,7 +112,7 @@ class RestTest : public ::testing::Test {
   }
 
   static serving::ModelManager* models_;
-  RestCall last_call_;
+  std::string last_call_;
   RestApi api_;
   std::unique_ptr<HttpServer> server_;
 };
@@ -206,21 +216,26 @@ TEST_F(RestTest, StatusAndMetadata) {
 }
 
 TEST_F(RestTest, CallsAreReported) {
-  Exchange(server_->port(),
-           "POST /v1/models/half_plus_two:predict HTTP/1.1\r\nContent-Length: 18\r\ntraceparent: "
-           "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\r\n\r\n{\"instances\": [1]}");
-  EXPECT_EQ(last_call_.method, "Predict");
-  EXPECT_EQ(last_call_.model, "half_plus_two");
-  EXPECT_EQ(last_call_.version, 123);
-  EXPECT_EQ(last_call_.client, "127.0.0.1");
-  EXPECT_EQ(last_call_.traceparent, "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
-  EXPECT_TRUE(last_call_.status.ok());
-  EXPECT_EQ(last_call_.request_bytes, 18);
-  EXPECT_GT(last_call_.response_bytes, 0);
+  const std::string trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+  const std::string response = Exchange(
+      server_->port(),
+      absl::StrCat("POST /v1/models/half_plus_two:predict HTTP/1.1\r\nContent-Length: 18\r\n"
+                   "X-Request-Id: id-7\r\ntraceparent: ",
+                   trace, "\r\n\r\n{\"instances\": [1]}"));
+  EXPECT_THAT(response, HasSubstr("X-Request-Id: id-7\r\n"));
+  EXPECT_EQ(
+      last_call_,
+      absl::StrCat("Predict REST 127.0.0.1 half_plus_two serving_default 123 id-7 ", trace, " OK"));
   Get(server_->port(), "/v1/models/none/metadata");
-  EXPECT_EQ(last_call_.method, "GetModelMetadata");
-  EXPECT_TRUE(absl::IsNotFound(last_call_.status));
-  EXPECT_EQ(last_call_.http_status, 404);
+  EXPECT_THAT(last_call_, StartsWith("GetModelMetadata REST 127.0.0.1   -1 "));
+  EXPECT_THAT(last_call_, ::testing::EndsWith("NOT_FOUND"));
+  PostTo(":train", "");
+  EXPECT_THAT(last_call_, StartsWith("Malformed REST"));
+}
+
+TEST_F(RestTest, MetricsPage) {
+  EXPECT_EQ(BodyOf(Get(server_->port(), "/metrics")), "numbers");
+  EXPECT_EQ(StatusOf(Post(server_->port(), "/metrics", "")), "405");
 }
 
 TEST_F(RestTest, HealthIsNotReadiness) {
