@@ -129,6 +129,14 @@ void DeclareServeOptions(Command& serve, ServeOptions& options) {
              "serve the models over HTTP on this port too; default: 0: do not")
       .Range(0, 65535);
   serve
+      .Value("--rest_api_timeout_in_ms", &options.rest_timeout_ms,
+             "time limit of a call over HTTP; default: 30000")
+      .AtLeast(1);
+  serve
+      .Value("--rest_api_num_threads", &options.rest_threads,
+             "number of calls over HTTP that run at once; default: 64")
+      .Range(1, 10'000);
+  serve
       .Value("--monitoring_config_file", &options.monitoring_file,
              "a MonitoringConfig in text format, as TensorFlow Serving's: the path of the metrics")
       .Word("FILE");

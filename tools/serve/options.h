@@ -37,6 +37,7 @@ struct ServeOptions {
   bool check = false;     // check the configuration instead of serving
   bool sessions = false;  // serve sessions besides models
   int rest_port = 0;      // 0: no REST
+  int rest_timeout_ms = 30'000, rest_threads = 64;
   int metrics_port = -1;
   std::string metrics_address = "127.0.0.1";
   std::string monitoring_file;

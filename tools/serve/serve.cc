@@ -1,16 +1,20 @@
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "weir/core/io/file.h"
 #include "weir/core/tensor/allocator.h"
 #include "weir/rpc/client.h"
+#include "weir/rpc/http_server.h"
 #include "weir/rpc/metrics.h"
+#include "weir/rpc/rest_api.h"
 #include "weir/rpc/server.h"
 #include "weir/tools/lib/command.h"
 #include "weir/tools/serve/access.h"
@@ -27,10 +31,15 @@ namespace {
 // Cancelled steps may take so long to end.
 constexpr std::chrono::seconds kTimeToCancel{1};
 
-void ReloadTlsFiles(const ServeOptions& options, rpc::Server& server, Console& console) {
+// `http` may be null.
+void ReloadTlsFiles(const ServeOptions& options, rpc::Server& server, rpc::HttpServer* http,
+                    Console& console) {
   if (options.certificate_file.empty()) return;
   const absl::StatusOr<rpc::TlsFiles> files = ReadTlsFiles(options);
-  const absl::Status status = files.ok() ? server.ReplaceTlsFiles(*files) : files.status();
+  absl::Status status = files.ok() ? server.ReplaceTlsFiles(*files) : files.status();
+  if (status.ok() && http != nullptr) {
+    status = http->ReplaceTlsFiles(files->certificate, files->key, files->client_authority);
+  }
   if (status.ok()) {
     console.out << "Reloaded the certificates" << std::endl;
   } else {
@@ -51,10 +60,15 @@ class RunningServer {
     if (options_.models.any()) {
       WEIR_ASSIGN_OR_RETURN(models_, Models::Create(options_, *log_));
     }
+    MakeRest(metrics_path);
     WEIR_RETURN_IF_ERROR(StartServer());
     WEIR_RETURN_IF_ERROR(StartRest());
     WarnIfExposed(options_, console_);
     console_.out << "Serving on " << server_->target() << std::endl;
+    if (http_ != nullptr) {
+      console_.out << "REST on " << (options_.server.certificate.empty() ? "http" : "https")
+                   << "://" << options_.server.address << ":" << http_->port() << std::endl;
+    }
     if (metrics_ != nullptr) {
       console_.out << "Metrics on http://" << options_.metrics_address << ":" << metrics_->port()
                    << metrics_path << std::endl;
@@ -66,7 +80,7 @@ class RunningServer {
 
   // Reads the certificates and the configuration of the models again.
   void ReadFilesAgain() {
-    ReloadTlsFiles(options_, *server_, console_);
+    ReloadTlsFiles(options_, *server_, http_.get(), console_);
     if (models_ != nullptr) models_->ReadConfigFile();
   }
 
@@ -75,7 +89,9 @@ class RunningServer {
     console_.out << "Stopping: " << server_->num_calls() << " calls in progress" << std::endl;
     const std::chrono::seconds grace(options_.grace_seconds);
     timer->Start(grace + kTimeToCancel, has_failed_ ? kFailure : kOk);
+    std::thread rest([this, grace] { StopRest(grace); });
     server_->Drain(grace);
+    rest.join();
     if (models_ != nullptr) models_->Stop();
     if (metrics_ != nullptr) metrics_->SetLoadCallback(nullptr);
     return failure_;
@@ -92,8 +108,11 @@ class RunningServer {
   absl::Status StartServer() {
     rpc::ServerOptions server = options_.server;
     server.on_call = [this](const rpc::CallRecord& call) {
-      log_->LogCall(call);
-      if (metrics_ != nullptr) metrics_->CountCall(call);
+      RecordCall(call);
+      if (rest_ != nullptr && !call.call.model.empty()) {
+        rest_->statistics().Record(call.call.model, std::string(call.method), call.status,
+                                   call.took);
+      }
     };
     if (models_ != nullptr) {
       server.models = &models_->manager();
@@ -111,9 +130,49 @@ class RunningServer {
     return absl::OkStatus();
   }
 
+  // Must precede the gRPC server, whose calls the status page shows.
+  void MakeRest(const std::string& metrics_path) {
+    if (options_.rest_port == 0) return;
+    rpc::RestOptions rest;
+    rest.timeout = std::chrono::milliseconds(options_.rest_timeout_ms);
+    rest.on_call = [this](const rpc::CallRecord& call) { RecordCall(call); };
+    if (metrics_ != nullptr) {
+      rest.metrics = [this] { return metrics_->Page(); };
+      rest.metrics_path = metrics_path;
+    }
+    rest_ = std::make_unique<rpc::RestApi>(models_->manager(), std::move(rest));
+  }
+
   absl::Status StartRest() {
-    if (options_.rest_port == 0) return absl::OkStatus();
-    return Unimplemented("--rest_api_port: this server has no REST API");
+    if (rest_ == nullptr) return absl::OkStatus();
+    rpc::HttpServerOptions http;
+    http.address = options_.server.address;
+    http.port = options_.rest_port;
+    http.certificate = options_.server.certificate;
+    http.key = options_.server.key;
+    http.client_authority = options_.server.client_authority;
+    http.num_threads = options_.rest_threads;
+    if (options_.max_message_mb > 0) {
+      http.max_body_bytes = static_cast<size_t>(options_.max_message_mb) << 20;
+      http.max_buffered_bytes = std::max(http.max_buffered_bytes, 2 * http.max_body_bytes);
+    }
+    WEIR_ASSIGN_OR_RETURN(http_,
+                          rpc::HttpServer::Start(http, [this](const rpc::HttpRequest& request) {
+                            return rest_->Handle(request);
+                          }));
+    return absl::OkStatus();
+  }
+
+  void StopRest(std::chrono::seconds grace) {
+    if (http_ == nullptr) return;
+    http_->Drain(grace);
+    rest_->Cancel();
+    http_ = nullptr;
+  }
+
+  void RecordCall(const rpc::CallRecord& call) {
+    log_->LogCall(call);
+    if (metrics_ != nullptr) metrics_->CountCall(call);
   }
 
   // Nothing is served half configured: a model that cannot be loaded ends the server.
@@ -135,7 +194,9 @@ class RunningServer {
   std::unique_ptr<rpc::ServerLog> log_;
   std::unique_ptr<rpc::Metrics> metrics_;  // null: not exported
   std::unique_ptr<Models> models_;         // null: sessions only
+  std::unique_ptr<rpc::RestApi> rest_;     // null: no REST
   std::unique_ptr<rpc::Server> server_;
+  std::unique_ptr<rpc::HttpServer> http_;  // null: no REST
 };
 
 absl::Status Serve(ServeOptions options, Console& console) {
