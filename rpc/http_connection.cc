@@ -105,6 +105,7 @@ class Connection final : public HttpConnection,
 
   // The deadline has been set.
   void ReadHeader() {
+    is_head_ = false;
     parser_.emplace();
     parser_->header_limit(kMaxHeaderBytes);
     parser_->body_limit(options_.max_body_bytes);
