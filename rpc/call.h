@@ -28,12 +28,13 @@ struct Call {
 
 // A completed call, valid during ServerOptions::on_call.
 struct CallRecord {
-  absl::string_view method;      // "Predict"
-  absl::string_view entrypoint;  // "GRPC"
-  const Call& call;
-  const absl::Status& status;
-  std::chrono::nanoseconds took;
+  absl::string_view method;       // "Predict"
+  absl::string_view entrypoint;   // "GRPC"
+  const Call& call;               // who called, and which model answered
+  const absl::Status& status;     // how it ended
+  std::chrono::nanoseconds took;  // from the start of the call to the response
 };
+// What a server calls after each call.
 using OnCall = std::function<void(const CallRecord&)>;
 
 // Returns the id of a request: `given`, if it consists of 1 to 128 visible ASCII characters, or a

@@ -2,6 +2,7 @@
 #define WEIR_RPC_MODEL_SERVICE_H_
 
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "weir/rpc/call.h"

@@ -13,6 +13,7 @@
 #include "weir/rpc/connections.h"
 #include "weir/rpc/credentials.h"
 #include "weir/rpc/listener.h"
+#include "weir/rpc/model_service.h"
 #include "weir/rpc/prediction_service.h"
 #include "weir/rpc/run_metadata.h"
 #include "weir/rpc/service.h"

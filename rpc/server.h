@@ -2,11 +2,17 @@
 #define WEIR_RPC_SERVER_H_
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "weir/rpc/master.h"
-#include "weir/rpc/model_service.h"
+
+namespace weir::serving {
+class ModelManager;
+struct ModelConfig;
+}  // namespace weir::serving
 
 // Servers: other processes run graphs on them through "grpc://" targets (client.h), or TensorFlow's
 // sessions.
@@ -58,7 +64,8 @@ struct ServerOptions {
   // The models to serve with TensorFlow Serving's services; null: none. The models, and what is
   // below, must outlive the server.
   serving::ModelManager* models = nullptr;
-  ReloadModels reload_models = {};  // see ModelService
+  // Serves other models, as a client asks (ModelService); null: clients may not ask.
+  std::function<absl::Status(std::vector<serving::ModelConfig>)> reload_models = {};
   RequestLog* request_log = nullptr;
 };
 
