@@ -265,7 +265,8 @@ class Test:
                           CODE.INVALID_ARGUMENT)
         request = self.request("half", x=x)
         request.model_spec.signature_name = "none"
-        self.expect_error(lambda: predict(request), CODE.INVALID_ARGUMENT, "none")
+        self.expect_error(lambda: predict(request), CODE.FAILED_PRECONDITION,
+                          'Serving signature key "none" not found')
         request = self.request("half", x=x)
         request.output_filter.append("w")
         self.expect_error(lambda: predict(request), CODE.INVALID_ARGUMENT, "w", "y")

@@ -45,12 +45,12 @@ struct Seen {
   absl::Status status;
 };
 
-class PredictionTest : public testing::Test {
+class PredictionTest : public ::testing::Test {
  protected:
   // Serves the versions 1 (times 2) and 3 (times 5) of the model "m".
   void SetUp() override {
-    root_ =
-        testing::TempDir() + "/" + testing::UnitTest::GetInstance()->current_test_info()->name();
+    root_ = ::testing::TempDir() + "/" +
+            ::testing::UnitTest::GetInstance()->current_test_info()->name();
     std::filesystem::remove_all(root_);
     std::filesystem::create_directories(root_ + "/m");
     weir::testing::WriteMultiplier(root_ + "/m/1", 2);
