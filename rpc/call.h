@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -12,11 +13,15 @@
 
 namespace weir::rpc {
 
+class Client;
+
 // A call of a client.
 struct Call {
   Cancellation cancellation;  // ends a long call
   // The name of the connection that it came on; empty if it cannot end, as in the same process.
   std::string connection;
+  // Who calls; null if the server does not distinguish its clients.
+  std::shared_ptr<Client> client;
   // For logs: the client's "x-request-id", or a new one, and its "traceparent" (W3C Trace Context),
   // or "".
   std::string request_id, traceparent;

@@ -21,7 +21,13 @@ namespace {
 
 constexpr char kScheme[] = "grpc";
 
-std::shared_ptr<grpc::Channel> Connect(const std::string& target, const ClientOptions& options) {
+// A connection to a server, and the token that each call on it carries.
+struct Connection {
+  std::shared_ptr<grpc::Channel> channel;
+  std::string token;
+};
+
+Connection Connect(const std::string& target, const ClientOptions& options) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);
   arguments.SetMaxSendMessageSize(-1);
@@ -35,21 +41,23 @@ std::shared_ptr<grpc::Channel> Connect(const std::string& target, const ClientOp
   }
   absl::string_view address = target;
   absl::ConsumePrefix(&address, "grpc://");
-  return grpc::CreateCustomChannel(std::string(address), credentials, arguments);
+  return {grpc::CreateCustomChannel(std::string(address), credentials, arguments), options.token};
 }
 
 // One call of the master service. Ends early when `cancellation` (may be null) is cancelled.
 template <class Request, class Response>
-absl::Status Call(grpc::Channel& channel, const char* path, const Request& request,
+absl::Status Call(const Connection& connection, const char* path, const Request& request,
                   Response* response, grpc::ClientContext& context,
                   Cancellation* cancellation = nullptr) {
+  if (!connection.token.empty())
+    context.AddMetadata("authorization", absl::StrCat("Bearer ", connection.token));
   int64_t token = 0;
   const bool watched = cancellation != nullptr &&
                        cancellation->OnCancel([&context] { context.TryCancel(); }, &token);
   if (cancellation != nullptr && !watched) return cancellation->status();
   const grpc::internal::RpcMethod method(path, grpc::internal::RpcMethod::NORMAL_RPC);
-  const grpc::Status status =
-      grpc::internal::BlockingUnaryCall(&channel, method, &context, request, response);
+  const grpc::Status status = grpc::internal::BlockingUnaryCall(connection.channel.get(), method,
+                                                                &context, request, response);
   if (watched) cancellation->Unregister(token);
   if (cancellation != nullptr && cancellation->cancelled()) return cancellation->status();
   return FromGrpc(status);
@@ -76,8 +84,8 @@ proto::GraphDef ExportNodesFrom(const Graph& graph, int first) {
 
 class GrpcSession final : public RemoteSession {
  public:
-  GrpcSession(const Graph& graph, std::shared_ptr<grpc::Channel> channel)
-      : graph_(graph), channel_(std::move(channel)) {}
+  GrpcSession(const Graph& graph, Connection connection)
+      : graph_(graph), connection_(std::move(connection)) {}
 
   absl::Status Open(const SessionOptions& options, const ClientOptions& client) {
     proto::CreateSessionRequest request;
@@ -96,7 +104,7 @@ class GrpcSession final : public RemoteSession {
     context.set_wait_for_ready(true);
     SetDeadline(client.connect_timeout, &context);
     absl::Status status =
-        Call(*channel_, "/tensorflow.MasterService/CreateSession", request, &response, context);
+        Call(connection_, "/tensorflow.MasterService/CreateSession", request, &response, context);
     if (absl::IsDeadlineExceeded(status)) {
       status = absl::UnavailableError(
           absl::StrCat("No answer within ", client.connect_timeout.count(), " ms"));
@@ -128,7 +136,7 @@ class GrpcSession final : public RemoteSession {
     SetLimit(options.timeout, &context);
     if (options.trace != nullptr)
       message.mutable_options()->set_trace_level(proto::RunOptions::FULL_TRACE);
-    WEIR_RETURN_IF_ERROR(Call(*channel_, "/tensorflow.MasterService/RunStep", message, &response,
+    WEIR_RETURN_IF_ERROR(Call(connection_, "/tensorflow.MasterService/RunStep", message, &response,
                               context, options.cancellation));
     if (response.status_code() != proto::error::OK) {
       return absl::Status(static_cast<absl::StatusCode>(response.status_code()),
@@ -148,8 +156,8 @@ class GrpcSession final : public RemoteSession {
     proto::PartialRunSetupResponse response;
     grpc::ClientContext context;
     SetLimit(limit_, &context);
-    WEIR_RETURN_IF_ERROR(
-        Call(*channel_, "/tensorflow.MasterService/PartialRunSetup", message, &response, context));
+    WEIR_RETURN_IF_ERROR(Call(connection_, "/tensorflow.MasterService/PartialRunSetup", message,
+                              &response, context));
     return response.partial_run_handle();
   }
 
@@ -159,7 +167,7 @@ class GrpcSession final : public RemoteSession {
     proto::ResetResponse response;
     grpc::ClientContext context;
     SetLimit(limit_, &context);
-    return Call(*channel_, "/tensorflow.MasterService/Reset", request, &response, context);
+    return Call(connection_, "/tensorflow.MasterService/Reset", request, &response, context);
   }
 
   void Close() override {
@@ -168,7 +176,7 @@ class GrpcSession final : public RemoteSession {
     proto::CloseSessionResponse response;
     grpc::ClientContext context;
     SetDeadline(std::chrono::seconds(5), &context);
-    Call(*channel_, "/tensorflow.MasterService/CloseSession", request, &response, context)
+    Call(connection_, "/tensorflow.MasterService/CloseSession", request, &response, context)
         .IgnoreError();
   }
 
@@ -185,7 +193,7 @@ class GrpcSession final : public RemoteSession {
     proto::ExtendSessionResponse response;
     grpc::ClientContext context;
     WEIR_RETURN_IF_ERROR(
-        Call(*channel_, "/tensorflow.MasterService/ExtendSession", request, &response, context));
+        Call(connection_, "/tensorflow.MasterService/ExtendSession", request, &response, context));
     nodes_sent_ = count;
     version_ = response.new_graph_version();
     return absl::OkStatus();
@@ -222,7 +230,7 @@ class GrpcSession final : public RemoteSession {
   }
 
   const Graph& graph_;
-  const std::shared_ptr<grpc::Channel> channel_;
+  const Connection connection_;
   std::string handle_;
   std::chrono::milliseconds limit_{0};  // for calls without a limit of their own
   Mutex mutex_;
@@ -246,12 +254,12 @@ void EnableGrpcTargets(const ClientOptions& options) {
 
 absl::StatusOr<ServerStatus> GetServerStatus(const std::string& target,
                                              const ClientOptions& options) {
-  const std::shared_ptr<grpc::Channel> channel = Connect(target, options);
+  const Connection connection = Connect(target, options);
   ServerStatus status;
   proto::ListDevicesResponse devices;
   grpc::ClientContext context;
   SetDeadline(options.connect_timeout, &context);
-  const absl::Status listed = Call(*channel, "/tensorflow.MasterService/ListDevices",
+  const absl::Status listed = Call(connection, "/tensorflow.MasterService/ListDevices",
                                    proto::ListDevicesRequest(), &devices, context);
   // A server of models alone has no sessions.
   if (!listed.ok() && !absl::IsUnimplemented(listed)) return listed;
@@ -265,8 +273,8 @@ absl::StatusOr<ServerStatus> GetServerStatus(const std::string& target,
   const grpc::Slice nothing;
   const grpc::ByteBuffer empty(&nothing, 1);
   grpc::ByteBuffer answer;
-  const grpc::Status asked =
-      grpc::internal::BlockingUnaryCall(channel.get(), check, &health_context, empty, &answer);
+  const grpc::Status asked = grpc::internal::BlockingUnaryCall(connection.channel.get(), check,
+                                                               &health_context, empty, &answer);
   grpc::Slice bytes;
   status.serving = asked.ok() && answer.DumpToSingleSlice(&bytes).ok() && bytes.size() == 2 &&
                    bytes.begin()[0] == 0x08 && bytes.begin()[1] == 1;

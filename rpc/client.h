@@ -22,6 +22,9 @@ struct ClientOptions {
   // TLS, in PEM format: the authorities that sign the servers' certificates, and (for mutual TLS)
   // the client's own certificate and key. Without authorities, connections are not encrypted.
   std::string server_authority = {}, certificate = {}, key = {};
+  // Proves who the client is, on servers that ask for a token. Whoever reads it can act as this
+  // client, so without TLS it belongs on this machine only.
+  std::string token = {};
   // The time limit for opening a session.
   std::chrono::milliseconds connect_timeout{20'000};
 };

@@ -30,6 +30,7 @@ struct GraphLimits {
 // messages only, so its cost is that of parsing them. Not thread-safe.
 class GraphPolicy {
  public:
+  // The policy of an empty graph.
   explicit GraphPolicy(const GraphLimits& limits) : limits_(limits) {}
 
   // Adds a GraphDef to the graph. Returns PERMISSION_DENIED, with the node and the op, for an op

@@ -43,8 +43,11 @@ class RunStepResponse;
 // The part of a server that runs sessions. Programs reach it through Server (server.h).
 namespace weir::rpc {
 
+class Client;
 class MasterSession;
 class Reaper;
+template <class Session>
+class SessionTable;
 
 // Options of a Master.
 struct MasterOptions {
@@ -68,13 +71,13 @@ struct MasterOptions {
 // method of TensorFlow's master service is one function from request (proto/master.proto) to
 // response. Thread-safe.
 //
-// All sessions share their state, by container and name, unless the ConfigProto has
+// All sessions of a client share their state, by container and name, unless the ConfigProto has
 // `isolate_session_state`; then the state is destroyed with the session. RunStep and RunCallable
 // move the feeds out of their requests, so large ones are not copied.
 //
 // clang-format off
-//   ABORTED             no (or no longer a) session with that handle; an ExtendSession for another
-//                       version of the graph; a duplicate request_id
+//   ABORTED             no (or no longer a) session with that handle, or one of another client; an
+//                       ExtendSession for another version of the graph; a duplicate request_id
 //   INVALID_ARGUMENT    a malformed request; a node that already exists in the graph
 //   PERMISSION_DENIED   an op that the graph limits exclude
 //   RESOURCE_EXHAUSTED  too many sessions; too large a response; a graph beyond the limits
@@ -101,7 +104,8 @@ class Master {
                             proto::CloseSessionResponse* response);
   absl::Status ListDevices(const proto::ListDevicesRequest& request, Call& call,
                            proto::ListDevicesResponse* response);
-  // Closes all sessions, and clears the named containers (if none is named, the default one).
+  // Closes all sessions of the client, and clears the named ones of its containers (if none is
+  // named, the default one).
   absl::Status Reset(const proto::ResetRequest& request, Call& call,
                      proto::ResetResponse* response);
   absl::Status MakeCallable(const proto::MakeCallableRequest& request, Call& call,
@@ -119,16 +123,14 @@ class Master {
   int num_sessions() const;
 
  private:
-  using Clock = std::chrono::steady_clock;
-  struct Entry {
+  using Sessions = SessionTable<MasterSession>;
+  // A closed session whose functions may still be called, and the containers from which.
+  struct ClosedSession {
     std::shared_ptr<MasterSession> session;
-    int calls = 0;  // calls in progress
-    Clock::time_point idle_since;
-    // The connections that have called it, and when one of them was last seen open.
-    std::set<std::string> connections;
-    Clock::time_point connected_at;
+    std::shared_ptr<Client> client;
+    std::set<std::string> containers;
   };
-  class ActiveSession;
+  using RequestId = std::pair<const Client*, int64_t>;
   struct DeviceInfo {
     std::string name, type, description;
     int64_t memory_limit;
@@ -136,26 +138,25 @@ class Master {
   };
 
   explicit Master(MasterOptions options);
-  std::string NewHandle();
-  // Returns RESOURCE_EXHAUSTED if there are as many sessions as allowed.
-  absl::Status CheckRoom() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status CheckUnique(int64_t request_id, const char* method);
-  std::vector<std::shared_ptr<MasterSession>> RemoveSessions(
-      absl::FunctionRef<bool(const Entry&)> which);
-  void Close(const std::shared_ptr<MasterSession>& session);
+  // Returns the state that the client's sessions share.
+  std::shared_ptr<ResourceMap> ResourcesOf(const std::shared_ptr<Client>& client);
+  // The number of closed sessions that are kept.
+  size_t NumKept() const;
+  absl::Status CheckUnique(int64_t request_id, const char* method, const Call& call);
+  void Close(const std::shared_ptr<MasterSession>& session, const std::shared_ptr<Client>& client);
 
   const MasterOptions options_;
-  const std::shared_ptr<ResourceMap> resources_;
   std::vector<DeviceInfo> devices_;
   const std::unique_ptr<Reaper> reaper_;  // destroys the sessions below
+  const std::unique_ptr<Sessions> sessions_;
 
   mutable Mutex mutex_;
-  std::map<std::string, Entry> sessions_ ABSL_GUARDED_BY(mutex_);
-  // Closed sessions whose functions may still be called, and the containers from which.
-  std::vector<std::pair<std::shared_ptr<MasterSession>, std::set<std::string>>> closed_sessions_
+  // The state that the sessions of a client share, by the client.
+  std::map<std::shared_ptr<Client>, std::shared_ptr<ResourceMap>> resources_
       ABSL_GUARDED_BY(mutex_);
-  absl::flat_hash_set<int64_t> recent_requests_ ABSL_GUARDED_BY(mutex_);
-  std::deque<int64_t> request_order_ ABSL_GUARDED_BY(mutex_);
+  std::vector<ClosedSession> closed_sessions_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_set<RequestId> recent_requests_ ABSL_GUARDED_BY(mutex_);
+  std::deque<RequestId> request_order_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace weir::rpc

@@ -57,7 +57,7 @@ struct Server::Transport {
                 master.CloseIdleSessions(
                     [this](const std::string& name) { return connections.IsOpen(name); });
               }),
-        service(watch, options.max_request_bytes, options.on_call) {
+        service(watch, options.max_request_bytes, options.clients, options.on_call) {
     if (options.sessions) service.Add(master);
     if (options.models == nullptr) return;
     predictions = std::make_unique<PredictionService>(

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "weir/rpc/clients.h"
 #include "weir/rpc/master.h"
 
 namespace weir::serving {
@@ -59,6 +60,9 @@ struct ServerOptions {
   std::chrono::milliseconds keepalive = std::chrono::minutes(1);
   // If set, called after each call, on its thread.
   OnCall on_call = {};
+  // The clients that it admits; each has sessions and state of its own. Null: everyone, as one
+  // client.
+  std::shared_ptr<Clients> clients = nullptr;
   MasterOptions master = {};
   bool sessions = true;  // serve the master service: clients may send graphs and run them
   // The models to serve with TensorFlow Serving's services; null: none. The models, and what is

@@ -17,6 +17,7 @@
 #include "weir/proto/model_management.pb.h"
 #include "weir/proto/predict.pb.h"
 #include "weir/proto/regression.pb.h"
+#include "weir/rpc/caller.h"
 #include "weir/rpc/grpc_status.h"
 #include "weir/rpc/master.h"
 #include "weir/rpc/model_service.h"
@@ -70,7 +71,7 @@ class GrpcService::Method final : public grpc::internal::MethodHandler {
     call.traceparent = Traceparent(Metadata(context, "traceparent"));
     Response response;
     const absl::Status status =
-        CatchExceptions(name_, [&] { return Run(scope, stream, &response); });
+        CatchExceptions(name_, [&] { return Run(scope, context, stream, &response); });
     if (service_.on_call_)
       service_.on_call_({name_, "GRPC", call, status, std::chrono::steady_clock::now() - start});
     scope.StartSending();
@@ -78,12 +79,16 @@ class GrpcService::Method final : public grpc::internal::MethodHandler {
     return ToGrpc(status);
   }
 
-  absl::Status Run(CallWatch::ScopedCall& call, Stream* stream, Response* response) {
+  absl::Status Run(CallWatch::ScopedCall& call, const grpc::ServerContext& context, Stream* stream,
+                   Response* response) {
     WEIR_RETURN_IF_ERROR(call.admission());
+    WEIR_ASSIGN_OR_RETURN(call.call().client, CallerOf(context, service_.clients_.get()));
     grpc::ByteBuffer bytes;
     if (!stream->Read(&bytes))
       return absl::CancelledError("The client has not sent its request in time.");
     WEIR_RETURN_IF_ERROR(call.StartWork());
+    Client::Use use(kind_ == kWork ? call.call().client : nullptr);
+    WEIR_RETURN_IF_ERROR(use.Start(static_cast<int64_t>(bytes.Length())));
     ParsedRequest memory(service_.max_request_bytes_);
     WEIR_ASSIGN_OR_RETURN(Request * request, memory.Parse<std::remove_const_t<Request>>(&bytes));
     return (object_.*function_)(*request, call.call(), response);

@@ -4,10 +4,12 @@
 #include <grpcpp/impl/service_type.h>
 
 #include <cstdint>
+#include <memory>
 #include <utility>
 
 #include "weir/rpc/call.h"
 #include "weir/rpc/call_watch.h"
+#include "weir/rpc/clients.h"
 
 namespace weir::rpc {
 
@@ -21,9 +23,13 @@ class PredictionService;
 class GrpcService final : public grpc::Service {
  public:
   // `watch` must outlive the service, and so must the objects added below. `max_request_bytes`: see
-  // ServerOptions.
-  GrpcService(CallWatch& watch, uint64_t max_request_bytes, OnCall on_call)
-      : watch_(watch), max_request_bytes_(max_request_bytes), on_call_(std::move(on_call)) {}
+  // ServerOptions. `clients` are those that the server admits; null: everyone.
+  GrpcService(CallWatch& watch, uint64_t max_request_bytes, std::shared_ptr<const Clients> clients,
+              OnCall on_call)
+      : watch_(watch),
+        max_request_bytes_(max_request_bytes),
+        clients_(std::move(clients)),
+        on_call_(std::move(on_call)) {}
 
   // Each adds the methods of a service. Before the server starts.
   void Add(Master& master);
@@ -39,6 +45,7 @@ class GrpcService final : public grpc::Service {
 
   CallWatch& watch_;
   const uint64_t max_request_bytes_;
+  const std::shared_ptr<const Clients> clients_;
   const OnCall on_call_;
 };
 

@@ -80,6 +80,8 @@ Certificate Make(const char* name, long serial, const Certificate* issuer) {
 }  // namespace
 
 Certificate MakeAuthority() { return Make("Weir's test authority", 1, nullptr); }
-Certificate MakeCertificate(const Certificate& authority) { return Make("test", 2, &authority); }
+Certificate MakeCertificate(const Certificate& authority, const char* name) {
+  return Make(name, 2, &authority);
+}
 
 }  // namespace weir::testing

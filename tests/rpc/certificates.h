@@ -12,8 +12,8 @@ struct Certificate {
 
 // Creates a certificate authority, valid for a day, with a new key.
 Certificate MakeAuthority();
-// Creates a certificate for 127.0.0.1, signed by the authority.
-Certificate MakeCertificate(const Certificate& authority);
+// Creates a certificate for 127.0.0.1 with this common name, signed by the authority.
+Certificate MakeCertificate(const Certificate& authority, const char* name = "test");
 
 }  // namespace weir::testing
 

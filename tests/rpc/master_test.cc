@@ -10,6 +10,7 @@
 #include "weir/ops/lib/array.h"
 #include "weir/ops/lib/math.h"
 #include "weir/proto/master.pb.h"
+#include "weir/rpc/clients.h"
 
 namespace weir::rpc {
 namespace {
@@ -79,7 +80,7 @@ TEST_F(MasterTest, MovesLargeFeedsOutOfTheRequest) {
 
 TEST_F(MasterTest, RunsAStep) {
   const std::string handle = Open();
-  EXPECT_EQ(handle.size(), 16u);
+  EXPECT_EQ(handle.size(), 32u);
   ASSERT_TRUE(Run(Step(handle, 3)).ok());
   EXPECT_EQ(response_.tensor(0).name(), "y:0");
   EXPECT_EQ(Result(), 6);
@@ -103,6 +104,21 @@ TEST_F(MasterTest, ClosedSessionIsNotFound) {
   EXPECT_TRUE(master_->CloseSession(close, none_, &closed).ok());
   EXPECT_EQ(Run(Step(handle, 1)), absl::AbortedError("Session " + handle + " is not found."));
   EXPECT_TRUE(absl::IsAborted(master_->CloseSession(close, none_, &closed)));
+}
+
+TEST_F(MasterTest, SessionsOfOtherClientsDoNotExist) {
+  none_.client = std::make_shared<Client>("alice");
+  const std::string handle = Open();
+  EXPECT_TRUE(Run(Step(handle, 3)).ok());
+  for (const auto& other : {std::make_shared<Client>("alice"), std::shared_ptr<Client>()}) {
+    none_.client = other;
+    EXPECT_EQ(Run(Step(handle, 3)), absl::AbortedError("Session " + handle + " is not found."));
+    proto::CloseSessionRequest close;
+    proto::CloseSessionResponse closed;
+    close.set_session_handle(handle);
+    EXPECT_TRUE(absl::IsAborted(master_->CloseSession(close, none_, &closed)));
+  }
+  EXPECT_EQ(master_->num_sessions(), 1);
 }
 
 TEST_F(MasterTest, ExtendChecksTheGraphVersion) {
