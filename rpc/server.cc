@@ -12,6 +12,7 @@
 #include "weir/rpc/call_watch.h"
 #include "weir/rpc/connections.h"
 #include "weir/rpc/credentials.h"
+#include "weir/rpc/isolated_master.h"
 #include "weir/rpc/listener.h"
 #include "weir/rpc/model_service.h"
 #include "weir/rpc/prediction_service.h"
@@ -47,18 +48,24 @@ absl::Status CheckTlsFiles(const TlsFiles& files) {
 }
 
 struct Server::Transport {
-  Transport(Master& master, const ServerOptions& options, std::unique_ptr<Listener> bound)
+  // `isolated` may be null.
+  Transport(Master& master, IsolatedMaster* isolated, const ServerOptions& options,
+            std::unique_ptr<Listener> bound)
       : listener(std::move(bound)),
         connections(options.max_connections > 0 ? options.max_connections : listener->capacity(),
                     options.max_client_connections > 0 ? options.max_client_connections
                                                        : std::max(1, listener->capacity() / 2)),
         watch(options.max_calls, options.transfer_limit,
-              [this, &master] {
-                master.CloseIdleSessions(
-                    [this](const std::string& name) { return connections.IsOpen(name); });
+              [this, &master, isolated] {
+                const auto is_open = [this](const std::string& name) {
+                  return connections.IsOpen(name);
+                };
+                master.CloseIdleSessions(is_open);
+                if (isolated != nullptr) isolated->CloseIdleSessions(is_open);
               }),
         service(watch, options.max_request_bytes, options.clients, options.on_call) {
-    if (options.sessions) service.Add(master);
+    if (options.sessions && isolated == nullptr) service.Add(master);
+    if (options.sessions && isolated != nullptr) service.Add(*isolated);
     if (options.models == nullptr) return;
     predictions = std::make_unique<PredictionService>(
         *options.models,
@@ -99,6 +106,11 @@ Server::~Server() {
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options) {
   std::unique_ptr<Server> server(new Server);
   WEIR_ASSIGN_OR_RETURN(server->master_, Master::Create(options.master));
+  if (!options.isolation.program.empty()) {
+    WEIR_ASSIGN_OR_RETURN(server->isolated_,
+                          IsolatedMaster::Create(options.master, {options.isolation.program,
+                                                                  options.isolation.arguments}));
+  }
   const TlsFiles tls = {options.certificate, options.key, options.client_authority};
   std::shared_ptr<grpc::ServerCredentials> credentials = grpc::InsecureServerCredentials();
   if (!IsEmpty(tls)) {
@@ -106,7 +118,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
     credentials = server->credentials_;
   }
   WEIR_ASSIGN_OR_RETURN(auto listener, Listener::Bind(options.address, options.port));
-  auto net = std::make_unique<Transport>(*server->master_, options, std::move(listener));
+  auto net = std::make_unique<Transport>(*server->master_, server->isolated_.get(), options,
+                                         std::move(listener));
   grpc::EnableDefaultHealthCheckService(true);
   grpc::ServerBuilder builder;
   using Type = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
@@ -160,6 +173,11 @@ void Server::Drain(std::chrono::milliseconds grace) {
   transport_->server->Shutdown(std::chrono::system_clock::now() + grace);
   transport_->server->Wait();
   master_->CloseAll();
+  if (isolated_ != nullptr) isolated_->CloseAll();
+}
+
+int Server::num_sessions() const {
+  return master_->num_sessions() + (isolated_ == nullptr ? 0 : isolated_->num_sessions());
 }
 
 }  // namespace weir::rpc

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "weir/rpc/clients.h"
 #include "weir/rpc/master.h"
 
 namespace weir::serving {
@@ -19,6 +18,8 @@ struct ModelConfig;
 // sessions.
 namespace weir::rpc {
 
+class Clients;
+class IsolatedMaster;
 class RequestLog;
 class TlsCredentials;
 
@@ -32,6 +33,14 @@ struct TlsFiles {
 
 // Returns INVALID_ARGUMENT if these are neither empty nor a certificate, its key and an authority.
 absl::Status CheckTlsFiles(const TlsFiles& files);
+
+// How a server runs each session in a process of its own.
+struct IsolationOptions {
+  // The program that the server starts, which calls RunWorker (worker.h), and its arguments. Empty:
+  // sessions run in the server's process.
+  std::string program = {};
+  std::vector<std::string> arguments = {};
+};
 
 // Options of a server.
 struct ServerOptions {
@@ -60,9 +69,11 @@ struct ServerOptions {
   std::chrono::milliseconds keepalive = std::chrono::minutes(1);
   // If set, called after each call, on its thread.
   OnCall on_call = {};
-  // The clients that it admits; each has sessions and state of its own. Null: everyone, as one
-  // client.
+  // The clients that it admits (clients.h); each has sessions and state of its own. Null: everyone,
+  // as one client.
   std::shared_ptr<Clients> clients = nullptr;
+  // Whether sessions run in processes of their own, and how.
+  IsolationOptions isolation = {};
   MasterOptions master = {};
   bool sessions = true;  // serve the master service: clients may send graphs and run them
   // The models to serve with TensorFlow Serving's services; null: none. The models, and what is
@@ -87,8 +98,10 @@ class Server {
   int port() const { return port_; }  // that it listens on
   // "grpc://127.0.0.1:41234"
   const std::string& target() const { return target_; }
-  // The sessions that it runs. Owned by the server.
+  // The sessions that it runs in its process. Owned by the server.
   Master& master() { return *master_; }
+  // The number of open sessions, in whatever process.
+  int num_sessions() const;
   // The number of calls in progress.
   int num_calls() const;
 
@@ -109,6 +122,7 @@ class Server {
   Server();
 
   std::unique_ptr<Master> master_;
+  std::unique_ptr<IsolatedMaster> isolated_;     // null if sessions run in this process
   std::shared_ptr<TlsCredentials> credentials_;  // null without TLS
   std::unique_ptr<Transport> transport_;
   int port_ = 0;

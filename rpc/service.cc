@@ -19,6 +19,7 @@
 #include "weir/proto/regression.pb.h"
 #include "weir/rpc/caller.h"
 #include "weir/rpc/grpc_status.h"
+#include "weir/rpc/isolated_master.h"
 #include "weir/rpc/master.h"
 #include "weir/rpc/model_service.h"
 #include "weir/rpc/prediction_service.h"
@@ -37,18 +38,20 @@ absl::string_view Metadata(const grpc::ServerContext& context, const char* key) 
   return {found->second.data(), found->second.size()};
 }
 
+// The name of the method in a path.
+absl::string_view NameOf(absl::string_view path) { return path.substr(path.rfind('/') + 1); }
+
 }  // namespace
 
 // A method with one request and one response, as the client sees it. gRPC sees a stream: it would
 // hand over a method that is not a stream when its request has arrived, and wait without limit for
 // a client that sends a part of it or does not read the response.
-template <class Object, class Request, class Response>
+template <class Response>
 class GrpcService::Method final : public grpc::internal::MethodHandler {
  public:
-  using Function = absl::Status (Object::*)(Request&, Call&, Response*);
-  Method(GrpcService& service, absl::string_view name, Object& object, Function function,
-         CallWatch::Kind kind)
-      : service_(service), name_(name), object_(object), function_(function), kind_(kind) {}
+  Method(GrpcService& service, absl::string_view name, CallWatch::Kind kind,
+         Answer<Response> answer)
+      : service_(service), name_(name), kind_(kind), answer_(std::move(answer)) {}
 
   void RunHandler(const HandlerParameter& parameter) override {
     CallWatch::ScopedCall call(service_.watch_, *parameter.server_context, kind_);
@@ -60,7 +63,6 @@ class GrpcService::Method final : public grpc::internal::MethodHandler {
   }
 
  private:
-  // Requests arrive unparsed: ParsedRequest limits their memory.
   using Stream = grpc::ServerReaderWriter<Response, grpc::ByteBuffer>;
 
   grpc::Status Serve(CallWatch::ScopedCall& scope, const grpc::ServerContext& context,
@@ -89,27 +91,34 @@ class GrpcService::Method final : public grpc::internal::MethodHandler {
     WEIR_RETURN_IF_ERROR(call.StartWork());
     Client::Use use(kind_ == kWork ? call.call().client : nullptr);
     WEIR_RETURN_IF_ERROR(use.Start(static_cast<int64_t>(bytes.Length())));
-    ParsedRequest memory(service_.max_request_bytes_);
-    WEIR_ASSIGN_OR_RETURN(Request * request, memory.Parse<std::remove_const_t<Request>>(&bytes));
-    return (object_.*function_)(*request, call.call(), response);
+    return answer_(&bytes, call.call(), response);
   }
 
   GrpcService& service_;
   const absl::string_view name_;
-  Object& object_;
-  const Function function_;
   const CallWatch::Kind kind_;
+  const Answer<Response> answer_;
 };
+
+template <class Response>
+void GrpcService::AddMethodOf(const char* path, CallWatch::Kind kind, Answer<Response> answer) {
+  AddMethod(new grpc::internal::RpcServiceMethod(
+      path, grpc::internal::RpcMethod::BIDI_STREAMING,
+      new Method<Response>(*this, NameOf(path), kind, std::move(answer))));
+}
 
 template <class Object, class Request, class Response>
 void GrpcService::AddCall(const char* path, Object& object,
                           absl::Status (Object::*function)(Request&, Call&, Response*),
                           CallWatch::Kind kind) {
-  absl::string_view name = path;
-  name.remove_prefix(name.rfind('/') + 1);
-  AddMethod(new grpc::internal::RpcServiceMethod(
-      path, grpc::internal::RpcMethod::BIDI_STREAMING,
-      new Method<Object, Request, Response>(*this, name, object, function, kind)));
+  AddMethodOf<Response>(
+      path, kind,
+      [&object, function, limit = max_request_bytes_](grpc::ByteBuffer* bytes, Call& call,
+                                                      Response* response) -> absl::Status {
+        ParsedRequest memory(limit);
+        WEIR_ASSIGN_OR_RETURN(Request * request, memory.Parse<std::remove_const_t<Request>>(bytes));
+        return (object.*function)(*request, call, response);
+      });
 }
 
 void GrpcService::Add(Master& master) {
@@ -126,6 +135,28 @@ void GrpcService::Add(Master& master) {
   add("/tensorflow.MasterService/MakeCallable", &Master::MakeCallable, kWork);
   add("/tensorflow.MasterService/RunCallable", &Master::RunCallable, kWork);
   add("/tensorflow.MasterService/ReleaseCallable", &Master::ReleaseCallable, kAdministration);
+}
+
+// The process of the session parses the request.
+void GrpcService::Add(IsolatedMaster& master) {
+  const auto add = [&](const char* path, CallWatch::Kind kind) {
+    AddMethodOf<grpc::ByteBuffer>(
+        path, kind,
+        [&master, method = std::string(NameOf(path))](grpc::ByteBuffer* bytes, Call& call,
+                                                      grpc::ByteBuffer* response) {
+          return master.Run(method, bytes, call, response);
+        });
+  };
+  add("/tensorflow.MasterService/CreateSession", kWork);
+  add("/tensorflow.MasterService/ExtendSession", kWork);
+  add("/tensorflow.MasterService/PartialRunSetup", kWork);
+  add("/tensorflow.MasterService/RunStep", kWork);
+  add("/tensorflow.MasterService/CloseSession", kAdministration);
+  add("/tensorflow.MasterService/ListDevices", kAdministration);
+  add("/tensorflow.MasterService/Reset", kAdministration);
+  add("/tensorflow.MasterService/MakeCallable", kWork);
+  add("/tensorflow.MasterService/RunCallable", kWork);
+  add("/tensorflow.MasterService/ReleaseCallable", kAdministration);
 }
 
 void GrpcService::Add(PredictionService& predictions) {

@@ -2,8 +2,10 @@
 #define WEIR_RPC_SERVICE_H_
 
 #include <grpcpp/impl/service_type.h>
+#include <grpcpp/support/byte_buffer.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <utility>
 
@@ -13,6 +15,7 @@
 
 namespace weir::rpc {
 
+class IsolatedMaster;
 class Master;
 class ModelService;
 class PredictionService;
@@ -33,12 +36,18 @@ class GrpcService final : public grpc::Service {
 
   // Each adds the methods of a service. Before the server starts.
   void Add(Master& master);
+  void Add(IsolatedMaster& master);
   void Add(PredictionService& predictions);
   void Add(ModelService& models);
 
  private:
-  template <class Object, class Request, class Response>
+  // Answers a request, which arrives unparsed.
+  template <class Response>
+  using Answer = std::function<absl::Status(grpc::ByteBuffer*, Call&, Response*)>;
+  template <class Response>
   class Method;
+  template <class Response>
+  void AddMethodOf(const char* path, CallWatch::Kind kind, Answer<Response> answer);
   template <class Object, class Request, class Response>
   void AddCall(const char* path, Object& object,
                absl::Status (Object::*function)(Request&, Call&, Response*), CallWatch::Kind kind);
