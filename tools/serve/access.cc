@@ -19,7 +19,8 @@ std::chrono::milliseconds Seconds(double seconds) {
 
 // Other machines' clients are trusted with large messages only if they have certificates.
 bool TrustsClients(const ServeOptions& options) {
-  return rpc::IsLoopback(options.server.address) || !options.client_authority_file.empty();
+  return !options.safety.untrusted &&
+         (rpc::IsLoopback(options.server.address) || !options.client_authority_file.empty());
 }
 int MaxMessageMb(const ServeOptions& options) {
   if (options.max_message_mb > 0) return options.max_message_mb;
@@ -48,7 +49,11 @@ absl::Status CompleteServerOptions(ServeOptions* options) {
   server.master.orphan_limit = Seconds(60 * options->orphan_minutes);
   server.master.default_step_limit = Seconds(options->step_seconds);
   server.master.max_step_limit = Seconds(options->max_step_seconds);
-  return absl::OkStatus();
+  if (!options->safety.clients_file.empty() && options->rest_port != 0) {
+    return InvalidArgument(
+        "calls over REST do not say which client makes them; omit --clients or --rest_api_port");
+  }
+  return ApplySafety(options->safety, options->allowed, &server);
 }
 
 absl::StatusOr<std::unique_ptr<FileSystem>> RestrictedFiles(const ServeOptions& options) {
@@ -73,7 +78,12 @@ void WarnIfExposed(const ServeOptions& options, Console& console) {
   const absl::string_view can =
       options.serves_sessions() ? " can run graphs here" : " can call and replace the models";
   if (!rpc::IsLoopback(options.server.address)) {
-    if (options.certificate_file.empty()) {
+    if (!options.safety.clients_file.empty()) {
+      if (options.certificate_file.empty()) {
+        warn(absl::StrCat("whoever can reach ", options.server.address,
+                          " can read what clients send, tokens too: see --tls-cert"));
+      }
+    } else if (options.certificate_file.empty()) {
       warn(absl::StrCat("whoever can reach ", options.server.address, can,
                         " and read what others send: see --tls-cert and --tls-client-ca"));
     } else if (options.client_authority_file.empty()) {

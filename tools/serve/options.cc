@@ -115,6 +115,11 @@ void DeclareServeOptions(Command& serve, ServeOptions& options) {
              "with --status: the authority that signed the server's certificate")
       .Word("FILE");
   serve
+      .Value("--token-file", &options.token_file,
+             "with --status: a file with the token of a client in the server's --clients")
+      .Word("FILE");
+  AddSafetyOptions(serve, &options.safety);
+  serve
       .Value("--metrics-port", &options.metrics_port,
              "export Prometheus metrics at /metrics on this port")
       .Range(0, 65535);

@@ -7,6 +7,7 @@
 
 #include "weir/rpc/server.h"
 #include "weir/tools/lib/command.h"
+#include "weir/tools/serve/safety.h"
 
 namespace weir::tools {
 
@@ -32,6 +33,8 @@ struct ServeOptions {
   rpc::ServerOptions server;
   ModelOptions models;
   std::vector<std::string> allowed;
+  SafetyOptions safety;
+  std::string token_file;  // with status_of
   std::string certificate_file, key_file, client_authority_file, server_authority_file;
   std::string status_of;  // print the status of this target instead of serving
   bool check = false;     // check the configuration instead of serving

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
+
 #include "weir/core/io/file.h"
 #include "weir/core/tensor/allocator.h"
 #include "weir/rpc/client.h"
@@ -81,6 +83,7 @@ class RunningServer {
   // Reads the certificates and the configuration of the models again.
   void ReadFilesAgain() {
     ReloadTlsFiles(options_, *server_, http_.get(), console_);
+    ReloadClients(options_.safety, options_.server.clients.get(), console_);
     if (models_ != nullptr) models_->ReadConfigFile();
   }
 
@@ -124,7 +127,7 @@ class RunningServer {
     WEIR_ASSIGN_OR_RETURN(server_, rpc::Server::Start(server));
     if (metrics_ == nullptr) return absl::OkStatus();
     metrics_->SetLoadCallback([this] {
-      return rpc::Metrics::Load{server_->master().num_sessions(), server_->num_calls(),
+      return rpc::Metrics::Load{server_->num_sessions(), server_->num_calls(),
                                 models_ == nullptr ? 0 : models_->request_log().dropped()};
     });
     return absl::OkStatus();
@@ -240,6 +243,8 @@ absl::Status PrintStatus(const ServeOptions& options, Console& console) {
   WEIR_ASSIGN_OR_RETURN(client.server_authority, ReadIfGiven(options.server_authority_file));
   WEIR_ASSIGN_OR_RETURN(client.certificate, ReadIfGiven(options.certificate_file));
   WEIR_ASSIGN_OR_RETURN(client.key, ReadIfGiven(options.key_file));
+  WEIR_ASSIGN_OR_RETURN(const std::string token, ReadIfGiven(options.token_file));
+  client.token = std::string(absl::StripAsciiWhitespace(token));
   WEIR_ASSIGN_OR_RETURN(const rpc::ServerStatus status,
                         rpc::GetServerStatus(options.status_of, client));
   console.out << options.status_of << (status.serving ? " is serving\n" : " is not serving\n");
