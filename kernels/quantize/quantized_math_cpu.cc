@@ -340,9 +340,12 @@ absl::Status Rectify(KernelContext& c, const NumberRange& range, int64_t limit) 
   const auto low = static_cast<Word<T>>(FloatToQuantized<T>(0, range));
   const auto high = static_cast<Word<T>>(limit);
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, x.shape()));
-  c.pool().ParallelFor(x.num_elements(), 0.5, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i)
-      out->data<T>()[i].value = std::min(std::max(x.data<T>()[i].value, low), high);
+  const T* const from = x.data<T>();
+  T* const to = out->data<T>();
+  c.pool().ParallelFor(x.num_elements(), 0.5, [=](int64_t begin, int64_t end) {
+    ForEachInBlocks(end - begin, [=](int64_t i) {
+      to[begin + i].value = std::min(std::max(from[begin + i].value, low), high);
+    });
   });
   return WriteRange(c, 1, range);
 }

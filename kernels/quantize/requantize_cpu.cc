@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "weir/kernels/lib/blocks.h"
 #include "weir/kernels/quantize/quantize.h"
 #include "weir/kernels/quantize/quantized_range.h"
 
@@ -54,9 +55,12 @@ void Requantize(ThreadPool& pool, const qint32* x, int64_t n, const NumberRange&
 // Returns the subrange that the numbers use. Its minimum is at most 0.
 NumberRange UsedRange(const Tensor& x, const NumberRange& range) {
   int32_t low = std::numeric_limits<int32_t>::max(), high = std::numeric_limits<int32_t>::min();
-  for (int64_t i = 0; i < x.num_elements(); ++i) {
-    low = std::min(low, x.data<qint32>()[i].value);
-    high = std::max(high, x.data<qint32>()[i].value);
+  const qint32* const from = x.data<qint32>();
+  for (const auto [begin, end] : CancellableBlocks(x.num_elements())) {
+    for (int64_t i = begin; i < end; ++i) {
+      low = std::min(low, from[i].value);
+      high = std::max(high, from[i].value);
+    }
   }
   return {std::min(0.0f, QuantizedToFloat<qint32>(low, range)),
           QuantizedToFloat<qint32>(high, range)};
