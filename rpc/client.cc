@@ -12,7 +12,7 @@
 #include "weir/core/io/graph_io.h"
 #include "weir/core/tensor/mutex.h"
 #include "weir/proto/master.pb.h"
-#include "weir/rpc/grpc_status.h"
+#include "weir/rpc/lib/grpc_status.h"
 #include "weir/session/remote_session.h"
 
 namespace weir::rpc {

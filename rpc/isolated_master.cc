@@ -11,7 +11,7 @@
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/wire_format_lite.h"
 #include "weir/proto/master.pb.h"
-#include "weir/rpc/grpc_status.h"
+#include "weir/rpc/lib/grpc_status.h"
 #include "weir/rpc/worker_process.h"
 
 namespace weir::rpc {

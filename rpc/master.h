@@ -13,8 +13,8 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/functional/function_ref.h"
 #include "weir/core/tensor/mutex.h"
-#include "weir/rpc/call.h"
 #include "weir/rpc/graph_policy.h"
+#include "weir/rpc/lib/call.h"
 #include "weir/session/session.h"
 
 namespace weir::proto {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "weir/core/tensor/mutex.h"
-#include "weir/rpc/http_server.h"
+#include "weir/rpc/http/http_server.h"
 
 namespace weir::rpc {
 

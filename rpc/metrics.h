@@ -7,7 +7,7 @@
 #include <string>
 
 #include "weir/core/tensor/status.h"
-#include "weir/rpc/call.h"
+#include "weir/rpc/lib/call.h"
 
 namespace weir::rpc {
 

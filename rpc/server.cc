@@ -9,13 +9,13 @@
 #include <utility>
 
 #include "absl/strings/match.h"
-#include "weir/rpc/call_watch.h"
-#include "weir/rpc/connections.h"
-#include "weir/rpc/credentials.h"
 #include "weir/rpc/isolated_master.h"
-#include "weir/rpc/listener.h"
-#include "weir/rpc/model_service.h"
-#include "weir/rpc/prediction_service.h"
+#include "weir/rpc/lib/call_watch.h"
+#include "weir/rpc/lib/connections.h"
+#include "weir/rpc/lib/credentials.h"
+#include "weir/rpc/lib/listener.h"
+#include "weir/rpc/models/model_service.h"
+#include "weir/rpc/models/prediction_service.h"
 #include "weir/rpc/run_metadata.h"
 #include "weir/rpc/service.h"
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "weir/rpc/lib/tls_files.h"
 #include "weir/rpc/master.h"
 
 namespace weir::serving {
@@ -22,14 +23,6 @@ class Clients;
 class IsolatedMaster;
 class RequestLog;
 class TlsCredentials;
-
-// What a server needs for TLS, in PEM format. With `client_authority`, only clients with
-// certificates signed by that authority are accepted.
-struct TlsFiles {
-  std::string certificate = {};       // the server's
-  std::string key = {};               // of the certificate
-  std::string client_authority = {};  // empty: clients need no certificate
-};
 
 // Returns INVALID_ARGUMENT if these are neither empty nor a certificate, its key and an authority.
 absl::Status CheckTlsFiles(const TlsFiles& files);

@@ -17,13 +17,13 @@
 #include "weir/proto/model_management.pb.h"
 #include "weir/proto/predict.pb.h"
 #include "weir/proto/regression.pb.h"
-#include "weir/rpc/caller.h"
-#include "weir/rpc/grpc_status.h"
 #include "weir/rpc/isolated_master.h"
+#include "weir/rpc/lib/caller.h"
+#include "weir/rpc/lib/grpc_status.h"
+#include "weir/rpc/lib/read_request.h"
 #include "weir/rpc/master.h"
-#include "weir/rpc/model_service.h"
-#include "weir/rpc/prediction_service.h"
-#include "weir/rpc/read_request.h"
+#include "weir/rpc/models/model_service.h"
+#include "weir/rpc/models/prediction_service.h"
 
 namespace weir::rpc {
 

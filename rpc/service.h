@@ -9,9 +9,9 @@
 #include <memory>
 #include <utility>
 
-#include "weir/rpc/call.h"
-#include "weir/rpc/call_watch.h"
-#include "weir/rpc/clients.h"
+#include "weir/rpc/lib/call.h"
+#include "weir/rpc/lib/call_watch.h"
+#include "weir/rpc/lib/clients.h"
 
 namespace weir::rpc {
 

@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "weir/core/tensor/mutex.h"
 #include "weir/core/tensor/status.h"
-#include "weir/rpc/clients.h"
+#include "weir/rpc/lib/clients.h"
 
 namespace weir::rpc {
 

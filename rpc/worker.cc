@@ -16,7 +16,7 @@
 #include "weir/kernels/lib/backend.h"
 #include "weir/ops/lib/array.h"
 #include "weir/ops/nn/nn.h"
-#include "weir/rpc/call_watch.h"
+#include "weir/rpc/lib/call_watch.h"
 #include "weir/rpc/sandbox.h"
 #include "weir/rpc/service.h"
 

@@ -1,8 +1,8 @@
 #include <array>
 
 #include "absl/strings/match.h"
-#include "weir/rpc/json_request.h"
-#include "weir/rpc/json_response.h"
+#include "weir/rpc/models/json_request.h"
+#include "weir/rpc/models/json_response.h"
 #include "weir/tests/fuzz/targets.h"
 
 // The bodies of REST requests: the first byte selects a signature, the rest is the text. What is

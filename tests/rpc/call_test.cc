@@ -1,4 +1,4 @@
-#include "weir/rpc/call.h"
+#include "weir/rpc/lib/call.h"
 
 #include "gtest/gtest.h"
 

@@ -1,4 +1,4 @@
-#include "weir/rpc/clients.h"
+#include "weir/rpc/lib/clients.h"
 
 #include <thread>
 

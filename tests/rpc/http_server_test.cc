@@ -1,4 +1,4 @@
-#include "weir/rpc/http_server.h"
+#include "weir/rpc/http/http_server.h"
 
 #include <openssl/pem.h>
 #include <openssl/ssl.h>

@@ -4,7 +4,7 @@
 #include "weir/ops/framework/variables.h"
 #include "weir/ops/lib/array.h"
 #include "weir/rpc/client.h"
-#include "weir/rpc/clients.h"
+#include "weir/rpc/lib/clients.h"
 #include "weir/rpc/server.h"
 
 namespace weir::rpc {

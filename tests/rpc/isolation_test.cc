@@ -20,7 +20,7 @@
 #include "weir/ops/linalg/linalg.h"
 #include "weir/ops/train/optimizers.h"
 #include "weir/rpc/client.h"
-#include "weir/rpc/clients.h"
+#include "weir/rpc/lib/clients.h"
 #include "weir/rpc/server.h"
 #include "weir/rpc/worker.h"
 

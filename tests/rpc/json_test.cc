@@ -4,8 +4,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "weir/proto/example.pb.h"
-#include "weir/rpc/json_request.h"
-#include "weir/rpc/json_response.h"
+#include "weir/rpc/models/json_request.h"
+#include "weir/rpc/models/json_response.h"
 
 namespace weir::rpc {
 namespace {

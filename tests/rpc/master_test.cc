@@ -10,7 +10,7 @@
 #include "weir/ops/lib/array.h"
 #include "weir/ops/lib/math.h"
 #include "weir/proto/master.pb.h"
-#include "weir/rpc/clients.h"
+#include "weir/rpc/lib/clients.h"
 
 namespace weir::rpc {
 namespace {

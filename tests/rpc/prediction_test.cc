@@ -19,7 +19,7 @@
 #include "weir/proto/model_management.pb.h"
 #include "weir/proto/predict.pb.h"
 #include "weir/proto/regression.pb.h"
-#include "weir/rpc/grpc_status.h"
+#include "weir/rpc/lib/grpc_status.h"
 #include "weir/rpc/server.h"
 #include "weir/serving/model_manager.h"
 

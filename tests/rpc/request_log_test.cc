@@ -1,4 +1,4 @@
-#include "weir/rpc/request_log.h"
+#include "weir/rpc/models/request_log.h"
 
 #include <filesystem>
 #include <thread>

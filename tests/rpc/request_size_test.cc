@@ -1,4 +1,4 @@
-#include "weir/rpc/request_size.h"
+#include "weir/rpc/lib/request_size.h"
 
 #include "gtest/gtest.h"
 

@@ -7,7 +7,7 @@
 #include "weir/ops/framework/variables.h"
 #include "weir/ops/lib/array.h"
 #include "weir/ops/lib/math.h"
-#include "weir/rpc/rest_api.h"
+#include "weir/rpc/models/rest_api.h"
 #include "weir/tests/io/test_files.h"
 #include "weir/tests/rpc/http_client.h"
 

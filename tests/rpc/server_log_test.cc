@@ -1,4 +1,4 @@
-#include "weir/rpc/server_log.h"
+#include "weir/rpc/lib/server_log.h"
 
 #include <unistd.h>
 

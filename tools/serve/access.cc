@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "weir/rpc/file_access.h"
-#include "weir/rpc/listener.h"
+#include "weir/rpc/lib/listener.h"
 #include "weir/tools/serve/configuration.h"
 
 namespace weir::tools {

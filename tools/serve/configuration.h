@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "weir/rpc/server_log.h"
+#include "weir/rpc/lib/server_log.h"
 #include "weir/serving/model_manager.h"
 #include "weir/tools/serve/options.h"
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "weir/core/tensor/mutex.h"
-#include "weir/rpc/request_log.h"
-#include "weir/rpc/server_log.h"
+#include "weir/rpc/lib/server_log.h"
+#include "weir/rpc/models/request_log.h"
 #include "weir/serving/model_manager.h"
 #include "weir/tools/serve/options.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "weir/rpc/clients.h"
+#include "weir/rpc/lib/clients.h"
 #include "weir/rpc/server.h"
 #include "weir/tools/lib/command.h"
 

@@ -1,0 +1,126 @@
+#include "weir/rpc/lib/call_watch.h"
+
+#include <grpcpp/server_context.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace weir::rpc {
+
+namespace {
+
+constexpr std::chrono::milliseconds kPeriod(50);
+constexpr int kPeriodsPerTask = 20;
+// At least so many calls may be receiving their requests.
+constexpr int kMinReceiving = 128;
+
+}  // namespace
+
+CallWatch::CallWatch(int max_calls, std::chrono::milliseconds transfer_limit,
+                     std::function<void()> periodic_task)
+    : max_calls_(max_calls),
+      max_receiving_(std::max(max_calls, kMinReceiving)),
+      transfer_limit_(transfer_limit),
+      periodic_task_(std::move(periodic_task)),
+      thread_([this] { Watch(); }) {}
+
+CallWatch::~CallWatch() {
+  {
+    const MutexLock lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.NotifyAll();
+  thread_.join();
+}
+
+// Calls cannot end while the lock is held, which is short: cancellation only runs callbacks, which
+// end quickly.
+void CallWatch::Watch() {
+  const MutexLock lock(mutex_);
+  for (int period = 1;; ++period) {
+    const auto until = std::chrono::steady_clock::now() + kPeriod;
+    while (!stopping_ && wake_.WaitUntil(mutex_, until)) {
+    }
+    if (stopping_) return;
+    const auto now = std::chrono::steady_clock::now();
+    for (ScopedCall* call : calls_) {
+      if (now > call->transfer_until_) call->context_.TryCancel();
+      if (!call->context_.IsCancelled()) continue;
+      const bool is_late = call->context_.deadline() <= std::chrono::system_clock::now();
+      call->call_.cancellation.Cancel(
+          is_late ? absl::DeadlineExceededError("The deadline of the call has passed.")
+                  : absl::CancelledError("The client has cancelled the call."));
+    }
+    if (period % kPeriodsPerTask != 0) continue;
+    mutex_.unlock();
+    periodic_task_();
+    mutex_.lock();
+  }
+}
+
+std::chrono::steady_clock::time_point CallWatch::TransferEnd() const {
+  if (transfer_limit_.count() == 0) return std::chrono::steady_clock::time_point::max();
+  return std::chrono::steady_clock::now() + transfer_limit_;
+}
+
+int CallWatch::num_calls() const {
+  const MutexLock lock(mutex_);
+  return static_cast<int>(calls_.size());
+}
+
+CallWatch::ScopedCall::ScopedCall(CallWatch& watch, grpc::ServerContextBase& context, Kind kind)
+    : watch_(watch), context_(context), kind_(kind), transfer_until_(watch.TransferEnd()) {
+  call_.connection = context.peer();
+  client_ = call_.connection.substr(0, call_.connection.rfind(':'));
+  const int limit = watch_.max_receiving_ / 2;
+  const MutexLock lock(watch_.mutex_);
+  watch_.calls_.insert(this);
+  int& receiving = watch_.num_receiving_[client_];
+  if (receiving >= limit) {
+    admission_ = absl::ResourceExhaustedError(
+        absl::StrCat("The server is waiting for ", limit, " requests of ", client_,
+                     " that are sent in part, and accepts no more of them"));
+    return;
+  }
+  ++receiving;
+  is_receiving_ = true;
+}
+
+CallWatch::ScopedCall::~ScopedCall() {
+  const MutexLock lock(watch_.mutex_);
+  watch_.calls_.erase(this);
+  StopReceiving();
+  StopWorking();
+}
+
+absl::Status CallWatch::ScopedCall::StartWork() {
+  const MutexLock lock(watch_.mutex_);
+  StopReceiving();
+  transfer_until_ = Clock::time_point::max();
+  if (kind_ == Kind::kAdministration) return absl::OkStatus();
+  if (watch_.num_working_ >= watch_.max_calls_) {
+    return absl::ResourceExhaustedError(absl::StrCat("The server has reached its limit of ",
+                                                     watch_.max_calls_,
+                                                     " concurrent calls (weir serve --max-calls)"));
+  }
+  is_working_ = true;
+  ++watch_.num_working_;
+  return absl::OkStatus();
+}
+
+void CallWatch::ScopedCall::StartSending() {
+  const MutexLock lock(watch_.mutex_);
+  transfer_until_ = watch_.TransferEnd();
+}
+
+void CallWatch::ScopedCall::StopReceiving() {
+  if (!std::exchange(is_receiving_, false)) return;
+  const auto count = watch_.num_receiving_.find(client_);
+  if (--count->second == 0) watch_.num_receiving_.erase(count);
+}
+
+void CallWatch::ScopedCall::StopWorking() {
+  if (std::exchange(is_working_, false)) --watch_.num_working_;
+}
+
+}  // namespace weir::rpc
