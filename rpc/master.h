@@ -53,8 +53,8 @@ class SessionTable;
 struct MasterOptions {
   // Options of all sessions; `resources` is set by the server.
   SessionOptions session = {};
-  // More sessions are RESOURCE_EXHAUSTED. A session whose iterators other sessions can access
-  // counts until a Reset.
+  // More sessions are RESOURCE_EXHAUSTED. A session with functions and with iterators that other
+  // sessions can access, and that may call these, counts until a Reset.
   int max_sessions = 1000;
   // Sessions without a call for this long are closed, because their clients have gone. Zero: never.
   std::chrono::milliseconds idle_limit = std::chrono::hours(24);

@@ -107,10 +107,8 @@ absl::StatusOr<std::unique_ptr<MasterSession>> MasterSession::Create(
     const proto::GraphDef& graph, const proto::ConfigProto& config, SessionOptions options,
     const SessionLimits& limits) {
   std::unique_ptr<MasterSession> session(new MasterSession(limits));
-  {
-    const MutexLock lock(session->extend_mutex_);
-    WEIR_RETURN_IF_ERROR(session->policy_.Add(graph));
-  }
+  const MutexLock lock(session->extend_mutex_);
+  WEIR_RETURN_IF_ERROR(session->policy_.Add(graph));
   WEIR_RETURN_IF_ERROR(ImportGraphDef(session->graph_, graph).status());
   options.allow_soft_placement = config.allow_soft_placement();
   options.log_device_placement = config.log_device_placement();
@@ -119,8 +117,7 @@ absl::StatusOr<std::unique_ptr<MasterSession>> MasterSession::Create(
   options.operation_timeout = ShorterLimit(options.operation_timeout, limits.max_step);
   session->shares_state_ = !config.isolate_session_state();
   if (!session->shares_state_) options.resources = nullptr;
-  if (session->shares_state_)
-    AddContainersHoldingFunctions(graph, &session->containers_holding_functions_);
+  session->NoteFunctions(graph);
   WEIR_ASSIGN_OR_RETURN(Session made, Session::Create(session->graph_, std::move(options)));
   session->session_ = std::make_unique<Session>(std::move(made));
   return session;
@@ -146,13 +143,20 @@ absl::StatusOr<int64_t> MasterSession::Extend(const proto::GraphDef& nodes, int6
     return ImportGraphDef(graph_, nodes, options).status();
   }));
   policy_ = std::move(policy);
-  if (shares_state_) AddContainersHoldingFunctions(nodes, &containers_holding_functions_);
+  NoteFunctions(nodes);
   return ++version_;
+}
+
+// A graph may have its iterators first, and be extended by functions that they call.
+void MasterSession::NoteFunctions(const proto::GraphDef& graph) {
+  if (!shares_state_) return;
+  has_functions_ = has_functions_ || graph.library().function_size() > 0;
+  AddContainersHoldingFunctions(graph, &containers_holding_functions_);
 }
 
 std::set<std::string> MasterSession::ContainersHoldingFunctions() {
   const MutexLock lock(extend_mutex_);
-  return containers_holding_functions_;
+  return has_functions_ ? containers_holding_functions_ : std::set<std::string>();
 }
 
 absl::Status MasterSession::Run(proto::RunStepRequest& request, Cancellation& cancellation,

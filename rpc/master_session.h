@@ -65,8 +65,8 @@ class MasterSession {
   absl::Status ReleaseCallable(int64_t handle);
 
   // Returns the containers of the shared state that hold resources which may call functions of this
-  // session (iterators, batchers). While there are any, the session must be kept alive, even if
-  // closed.
+  // session (iterators, batchers); none if the graph has no functions. While there are any, the
+  // session must be kept alive, even if closed.
   std::set<std::string> ContainersHoldingFunctions();
   // Ends running steps with CANCELLED.
   void Close() { session_->Close(); }
@@ -83,6 +83,8 @@ class MasterSession {
 
   explicit MasterSession(const SessionLimits& limits)
       : max_step_limit_(limits.max_step), policy_(limits.graph) {}
+  // Updates the two members below that are about functions.
+  void NoteFunctions(const proto::GraphDef& graph) ABSL_EXCLUSIVE_LOCKS_REQUIRED(extend_mutex_);
   absl::StatusOr<Tensors> RunFull(proto::RunStepRequest& request, const RunOptions& options);
   absl::StatusOr<Tensors> RunPartial(proto::RunStepRequest& request, const RunOptions& options);
 
@@ -93,6 +95,7 @@ class MasterSession {
   std::atomic<int64_t> version_{0};
   Mutex extend_mutex_;  // held by Extend
   GraphPolicy policy_ ABSL_GUARDED_BY(extend_mutex_);
+  bool has_functions_ ABSL_GUARDED_BY(extend_mutex_) = false;
   std::set<std::string> containers_holding_functions_ ABSL_GUARDED_BY(extend_mutex_);
 
   Mutex mutex_;

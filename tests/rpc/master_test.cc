@@ -311,6 +311,46 @@ TEST_F(MasterTest, IteratorOutlivesItsSession) {
   EXPECT_FALSE(next(open(), false).ok());
 }
 
+// An iterator whose data set calls no function needs nothing of the session that made it.
+TEST(Master, SessionsWithIteratorsAndNoFunctionsDoNotCountWhenClosed) {
+  Graph g;
+  const Attrs elements = {{"output_types", DataTypes{DT_INT64}},
+                          {"output_shapes", std::vector<Shape>{Shape()}}};
+  const auto number = [&g](int64_t n) { return Const(g, Tensor::Scalar(n)); };
+  const Output range = AddOp("RangeDataset", {number(0), number(9), number(1)}, elements);
+  Attrs shared = elements;
+  shared.emplace_back("shared_name", "it");
+  shared.emplace_back("container", "");
+  const Output iterator = AddNode(g, "IteratorV2", {}, shared)->output(0);
+  AddNode("MakeIterator", {range, iterator}, {}, "start");
+  AddOp("IteratorGetNext", {iterator}, elements, "next");
+  MasterOptions options;
+  options.max_sessions = 1;
+  auto master = Master::Create(options);
+  ASSERT_TRUE(master.ok());
+  Call none;
+  for (int64_t i = 0; i < 3; ++i) {
+    proto::CreateSessionRequest create;
+    ExportGraphDef(g, create.mutable_graph_def());
+    proto::CreateSessionResponse created;
+    const absl::Status status = (*master)->CreateSession(create, none, &created);
+    ASSERT_TRUE(status.ok()) << status;
+    proto::RunStepRequest start, next;
+    proto::RunStepResponse started, element;
+    start.set_session_handle(created.session_handle());
+    start.add_target("start");
+    if (i == 0) ASSERT_TRUE((*master)->RunStep(start, none, &started).ok());
+    next.set_session_handle(created.session_handle());
+    next.add_fetch("next:0");
+    ASSERT_TRUE((*master)->RunStep(next, none, &element).ok());
+    EXPECT_EQ(TensorFromProto(element.tensor(0).tensor())->scalar<int64_t>(), i);
+    proto::CloseSessionRequest close;
+    close.set_session_handle(created.session_handle());
+    proto::CloseSessionResponse closed;
+    ASSERT_TRUE((*master)->CloseSession(close, none, &closed).ok());
+  }
+}
+
 TEST(Master, ClosesTheSessionOfADisconnectedClient) {
   MasterOptions options;
   options.orphan_limit = std::chrono::seconds(1);
