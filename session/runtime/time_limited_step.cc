@@ -86,8 +86,10 @@ StepThreads::~StepThreads() {
 
 void StepThreads::Run(std::shared_ptr<TimeLimitedStep> step, std::function<void()> work) {
   const MutexLock lock(mutex_);
+  // Throws if there can be no more threads; nothing has changed then.
+  if (busy_ == threads_.size()) threads_.emplace_back([this] { Loop(); });
   queued_.push_back({std::move(step), std::move(work)});
-  if (++busy_ > threads_.size()) threads_.emplace_back([this] { Loop(); });
+  ++busy_;
   has_work_.NotifyOne();
 }
 
