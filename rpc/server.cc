@@ -125,6 +125,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   using Type = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
   net->acceptor = builder.experimental().AddExternalConnectionAcceptor(Type::FROM_FD, credentials);
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMs);
+  // Statistics of each connection and call that nothing reads.
+  builder.AddChannelArgument(GRPC_ARG_ENABLE_CHANNELZ, 0);
   // Closes connections whose peers have vanished without closing them.
   const auto keepalive_ms = static_cast<int>(options.keepalive.count());
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, keepalive_ms);

@@ -20,6 +20,7 @@
 #include "weir/rpc/isolated_master.h"
 #include "weir/rpc/lib/caller.h"
 #include "weir/rpc/lib/grpc_status.h"
+#include "weir/rpc/lib/memory_reservation.h"
 #include "weir/rpc/lib/read_request.h"
 #include "weir/rpc/master.h"
 #include "weir/rpc/models/model_service.h"
@@ -38,6 +39,10 @@ absl::string_view Metadata(const grpc::ServerContext& context, const char* key) 
   return {found->second.data(), found->second.size()};
 }
 
+// What a response takes on the wire.
+uint64_t BytesOf(const google::protobuf::MessageLite& response) { return response.ByteSizeLong(); }
+uint64_t BytesOf(const grpc::ByteBuffer& response) { return response.Length(); }
+
 // The name of the method in a path.
 absl::string_view NameOf(absl::string_view path) { return path.substr(path.rfind('/') + 1); }
 
@@ -55,10 +60,11 @@ class GrpcService::Method final : public grpc::internal::MethodHandler {
 
   void RunHandler(const HandlerParameter& parameter) override {
     CallWatch::ScopedCall call(service_.watch_, *parameter.server_context, kind_);
+    MemoryReservation response_memory;
     // Returns when the client has read the response, so the call is watched until then.
     grpc::internal::TemplatedBidiStreamingHandler<Stream, false>([&](grpc::ServerContext* context,
                                                                      Stream* stream) {
-      return Serve(call, *context, stream);
+      return Serve(call, *context, &response_memory, stream);
     }).RunHandler(parameter);
   }
 
@@ -66,14 +72,16 @@ class GrpcService::Method final : public grpc::internal::MethodHandler {
   using Stream = grpc::ServerReaderWriter<Response, grpc::ByteBuffer>;
 
   grpc::Status Serve(CallWatch::ScopedCall& scope, const grpc::ServerContext& context,
-                     Stream* stream) {
+                     MemoryReservation* memory, Stream* stream) {
     const auto start = std::chrono::steady_clock::now();
     Call& call = scope.call();
     call.request_id = RequestId(Metadata(context, "x-request-id"));
     call.traceparent = Traceparent(Metadata(context, "traceparent"));
     Response response;
-    const absl::Status status =
-        CatchExceptions(name_, [&] { return Run(scope, context, stream, &response); });
+    const absl::Status status = CatchExceptions(name_, [&]() -> absl::Status {
+      WEIR_RETURN_IF_ERROR(Run(scope, context, stream, &response));
+      return memory->Take(BytesOf(response), absl::StrCat("the response of ", name_));
+    });
     if (service_.on_call_)
       service_.on_call_({name_, "GRPC", call, status, std::chrono::steady_clock::now() - start});
     scope.StartSending();

@@ -1,5 +1,6 @@
 #include "weir/core/tensor/allocator.h"
 
+#include <malloc.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -61,9 +62,24 @@ int64_t ContainerBytesFree() {
   return available;
 }
 
+// Returns the bytes that the process's own limit (RLIMIT_AS) leaves, minus a reserve: libraries end
+// the process when they get no memory. What the C library has and nobody uses counts as well; it is
+// asked only when little is left, since it goes through its lists.
+int64_t ProcessBytesFree() {
+  rlimit limit;
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+    return std::numeric_limits<int64_t>::max();
+  const auto allowed = static_cast<int64_t>(limit.rlim_cur);
+  const int64_t reserve = std::min<int64_t>(allowed / 8, int64_t{256} << 20);
+  const int64_t used = std::max<int64_t>(ReadNumberFromFile("/proc/self/status", "VmSize:"), 0)
+                       << 10;
+  int64_t left = allowed - used - reserve;
+  if (left < reserve) left += static_cast<int64_t>(mallinfo2().fordblks);
+  return std::max<int64_t>(left, 0);
+}
+
 // Returns the bytes that the system can still hand out, minus a reserve for everything besides
-// tensors, capped by the limit of the process's container (cgroup v2 or v1) and by its own limit
-// (RLIMIT_AS).
+// tensors, capped by the limit of the process's container (cgroup v2 or v1) and by its own limit.
 int64_t SystemBytesFree() {
   constexpr char kMemory[] = "/proc/meminfo";
   // MemTotal is in KiB: 1/32 of it.
@@ -73,12 +89,7 @@ int64_t SystemBytesFree() {
   available = available < 0 ? std::numeric_limits<int64_t>::max()  // not reported
                             : (available + ReadNumberFromFile(kMemory, "SwapFree:")) << 10;
   available = std::min(available, ContainerBytesFree());
-  available = std::max<int64_t>(available - reserve, 0);
-  rlimit limit;
-  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return available;
-  const int64_t used = std::max<int64_t>(ReadNumberFromFile("/proc/self/status", "VmSize:"), 0)
-                       << 10;
-  return std::clamp<int64_t>(static_cast<int64_t>(limit.rlim_cur) - used, 0, available);
+  return std::min(std::max<int64_t>(available - reserve, 0), ProcessBytesFree());
 }
 
 // A caching allocator. It keeps freed blocks of 16 KiB to 1 GiB in free lists, one for each size
@@ -228,10 +239,10 @@ class CachingAllocator final : public Allocator {
 
   // Allocates a block unless the system is out of memory. Linux overcommits memory and kills the
   // process that touches the excess, or another process. So a thread checks the available memory,
-  // which takes tens of microseconds, after every 64 MiB that it has allocated. A block counts for
+  // which takes tens of microseconds, after every 16 MiB that it has allocated. A block counts for
   // more than its size, because its owner takes memory as well.
   static void* AllocateIfAvailable(size_t block) {
-    constexpr size_t kCheckInterval = size_t{64} << 20, kPerBlockOverhead = 512;
+    constexpr size_t kCheckInterval = size_t{16} << 20, kPerBlockOverhead = 512;
     thread_local size_t since_check = 0;
     since_check += block + kPerBlockOverhead;
     if (since_check > kCheckInterval) {

@@ -3,9 +3,7 @@
 #include <grpcpp/support/proto_buffer_reader.h>
 
 #include <algorithm>
-#include <atomic>
 
-#include "weir/core/tensor/allocator.h"
 #include "weir/rpc/lib/request_size.h"
 
 namespace weir::rpc {
@@ -13,12 +11,6 @@ namespace weir::rpc {
 namespace {
 
 constexpr uint64_t kPerByte = 3;
-// Asking the system how much memory is left takes as long as parsing a request of this size.
-constexpr int64_t kCheckedBytes = 1 << 20;
-
-// The memory of all parsed requests.
-std::atomic<int64_t> reserved_by_all{0};
-
 google::protobuf::ArenaOptions ArenaOptions() {
   google::protobuf::ArenaOptions options;
   options.start_block_size = 4 << 10;
@@ -30,7 +22,6 @@ google::protobuf::ArenaOptions ArenaOptions() {
 
 ParsedRequest::ParsedRequest(uint64_t free_bytes)
     : free_bytes_(free_bytes), arena_(ArenaOptions()) {}
-ParsedRequest::~ParsedRequest() { reserved_by_all -= reserved_; }
 
 absl::Status ParsedRequest::ParseInto(grpc::ByteBuffer* bytes,
                                       google::protobuf::MessageLite* message) {
@@ -47,18 +38,8 @@ absl::Status ParsedRequest::ParseInto(grpc::ByteBuffer* bytes,
         " bytes of memory, since it consists of small messages. A request may take ", kPerByte,
         " times its size, or ", free_bytes_, " bytes (weir serve --max-request-mb)"));
   }
-  reserved_ = static_cast<int64_t>(size);
-  const int64_t all = reserved_by_all += reserved_;
-  if (reserved_ > kCheckedBytes) {
-    const int64_t free = HostAllocator().bytes_free();
-    if (all > free) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat("The request of ", received, " bytes would take ", size,
-                       " bytes of memory. The requests in progress take ", all - reserved_,
-                       " bytes, tensors ", HostAllocator().bytes_in_use(), ", and ", free,
-                       " are left (weir serve --max-memory-mb)"));
-    }
-  }
+  WEIR_RETURN_IF_ERROR(
+      reservation_.Take(size, absl::StrCat("the request of ", received, " bytes")));
   bool is_parsed = false;
   {
     grpc::ProtoBufferReader reader(bytes);

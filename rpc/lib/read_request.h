@@ -6,6 +6,7 @@
 #include "google/protobuf/arena.h"
 #include "google/protobuf/message_lite.h"
 #include "weir/core/tensor/status.h"
+#include "weir/rpc/lib/memory_reservation.h"
 
 namespace weir::rpc {
 
@@ -19,7 +20,6 @@ namespace weir::rpc {
 class ParsedRequest {
  public:
   explicit ParsedRequest(uint64_t free_bytes);
-  ~ParsedRequest();
   ParsedRequest(const ParsedRequest&) = delete;
   ParsedRequest& operator=(const ParsedRequest&) = delete;
 
@@ -38,7 +38,7 @@ class ParsedRequest {
 
   const uint64_t free_bytes_;
   google::protobuf::Arena arena_;
-  int64_t reserved_ = 0;  // bytes
+  MemoryReservation reservation_;
 };
 
 }  // namespace weir::rpc

@@ -79,10 +79,12 @@ def bombs(size):
 class Server:
     """A weir-serve process that runs for the duration of a with statement."""
 
-    def __init__(self, weir, *flags, descriptors=None, stderr=None):
+    def __init__(self, weir, *flags, descriptors=None, memory=None, stderr=None):
         def limit():
             if descriptors:
                 resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, descriptors))
+            if memory:
+                resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
         self.process = subprocess.Popen([weir, "serve", "--port", "0", *flags], stdout=subprocess.PIPE, text=True,
                                         stderr=stderr, preexec_fn=limit)
         self.target = self.process.stdout.readline().split()[-1]

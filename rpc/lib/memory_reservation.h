@@ -1,0 +1,32 @@
+#ifndef WEIR_RPC_LIB_MEMORY_RESERVATION_H_
+#define WEIR_RPC_LIB_MEMORY_RESERVATION_H_
+
+#include <cstdint>
+
+#include "weir/core/tensor/status.h"
+
+namespace weir::rpc {
+
+// Memory that a message is going to take, checked and counted before it is taken: gRPC ends the
+// process when it gets no memory. All reservations together are limited to what tensors leave of
+// the host's memory, so messages count like tensors. Not thread-safe.
+class MemoryReservation {
+ public:
+  MemoryReservation() = default;
+  // Releases the memory.
+  ~MemoryReservation();
+  MemoryReservation(const MemoryReservation&) = delete;
+  MemoryReservation& operator=(const MemoryReservation&) = delete;
+
+  // Reserves `bytes` for `what` ("the response"). Call once. Returns RESOURCE_EXHAUSTED, with what
+  // asked for how much, what is in use and what is left, if there is not enough. Messages of less
+  // than a megabyte are only counted.
+  absl::Status Take(uint64_t bytes, absl::string_view what);
+
+ private:
+  int64_t bytes_ = 0;
+};
+
+}  // namespace weir::rpc
+
+#endif  // WEIR_RPC_LIB_MEMORY_RESERVATION_H_
