@@ -260,7 +260,7 @@ class Test:
         with Server(self.weir, "--transfer-seconds", "5", "--max-calls", "1") as server, tf.Graph().as_default() as graph:
             tf.ones([10 << 20], name="large")
             response = self.call(server, "CreateSession", field(1, graph.as_graph_def().SerializeToString()))
-            step = response[:18] + field(3, b"large:0")  # the handle has the same number in both
+            step = response[:2 + response[1]] + field(3, b"large:0")  # the handle has the same number in both
             with raw_http2.Connection(server.port) as slow:
                 slow.call(SERVICE + "RunStep", raw_http2.message(step), end=True)
                 time.sleep(1)
