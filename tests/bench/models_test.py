@@ -8,9 +8,9 @@ usage: models_test.py W16 RUN_STEPS [FOLDER]   (tests/interop:run_steps; a folde
 import sys
 import tempfile
 
-import model_graphs
-
 try:
+    import model_graphs
+
     model_graphs.tensorflow()
 except ImportError as error:
     print("SKIPPED: no TensorFlow to compare with (%s)" % error)

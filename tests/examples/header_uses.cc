@@ -12,6 +12,10 @@
 #include "weir/core/io/text_proto.h"
 #include "weir/proto.h"
 #include "weir/rpc/client.h"
+#include "weir/rpc/graph_policy.h"
+#include "weir/rpc/lib/call.h"
+#include "weir/rpc/lib/clients.h"
+#include "weir/rpc/lib/tls_files.h"
 #include "weir/rpc/master.h"
 #include "weir/rpc/server.h"
 #include "weir/weir.h"
@@ -410,6 +414,15 @@ const Use kSessions[] = {
        weir::rpc::EnableGrpcTargets();
        return true;
      }},
+    {"weir/rpc/graph_policy.h",
+     [](weir::Graph&) { return weir::rpc::GraphLimits().allow_external_access; }},
+    {"weir/rpc/lib/call.h", [](weir::Graph&) { return weir::rpc::Call().request_id.empty(); }},
+    {"weir/rpc/lib/clients.h",
+     [](weir::Graph&) {
+       return weir::rpc::Clients::Parse("clients", "alice certificate=alice.example.com").ok();
+     }},
+    {"weir/rpc/lib/tls_files.h",
+     [](weir::Graph&) { return weir::rpc::TlsFiles().certificate.empty(); }},
     {"weir/rpc/master.h",
      [](weir::Graph&) {
        return weir::rpc::Server::Start({})->get()->master().num_sessions() == 0;
