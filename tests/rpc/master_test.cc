@@ -339,7 +339,9 @@ TEST(Master, SessionsWithIteratorsAndNoFunctionsDoNotCountWhenClosed) {
     proto::RunStepResponse started, element;
     start.set_session_handle(created.session_handle());
     start.add_target("start");
-    if (i == 0) ASSERT_TRUE((*master)->RunStep(start, none, &started).ok());
+    if (i == 0) {
+      ASSERT_TRUE((*master)->RunStep(start, none, &started).ok());
+    }
     next.set_session_handle(created.session_handle());
     next.add_fetch("next:0");
     ASSERT_TRUE((*master)->RunStep(next, none, &element).ok());
