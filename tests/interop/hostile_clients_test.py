@@ -263,7 +263,10 @@ class Test:
             step = response[:2 + response[1]] + field(3, b"large:0")  # the handle has the same number in both
             with raw_http2.Connection(server.port) as slow:
                 slow.call(SERVICE + "RunStep", raw_http2.message(step), end=True)
-                time.sleep(1)
+                # The beginning of the response arrives; the rest must wait for the client.
+                for _ in range(20):
+                    if any(kind == raw_http2.DATA for kind, _, _ in slow.answer(1)):
+                        break
                 got = self.call(server, "CreateSession", b"")
                 self.expect(got == "RESOURCE_EXHAUSTED", "a client that does not read has its call: %s" % got)
                 time.sleep(6)
