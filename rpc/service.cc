@@ -129,10 +129,11 @@ void GrpcService::AddCall(const char* path, Object& object,
       });
 }
 
-void GrpcService::Add(Master& master) {
-  const auto add = [&](const char* path, auto method, CallWatch::Kind kind) {
-    AddCall(path, master, method, kind);
-  };
+namespace {
+
+// Calls `add` with the path, the function and the kind of each method of the master service.
+template <class F>
+void ForMasterMethods(const F& add) {
   add("/tensorflow.MasterService/CreateSession", &Master::CreateSession, kWork);
   add("/tensorflow.MasterService/ExtendSession", &Master::ExtendSession, kWork);
   add("/tensorflow.MasterService/PartialRunSetup", &Master::PartialRunSetup, kWork);
@@ -145,26 +146,24 @@ void GrpcService::Add(Master& master) {
   add("/tensorflow.MasterService/ReleaseCallable", &Master::ReleaseCallable, kAdministration);
 }
 
+}  // namespace
+
+void GrpcService::Add(Master& master) {
+  ForMasterMethods([&](const char* path, auto function, CallWatch::Kind kind) {
+    AddCall(path, master, function, kind);
+  });
+}
+
 // The process of the session parses the request.
 void GrpcService::Add(IsolatedMaster& master) {
-  const auto add = [&](const char* path, CallWatch::Kind kind) {
+  ForMasterMethods([&](const char* path, auto, CallWatch::Kind kind) {
     AddMethodOf<grpc::ByteBuffer>(
         path, kind,
         [&master, method = std::string(NameOf(path))](grpc::ByteBuffer* bytes, Call& call,
                                                       grpc::ByteBuffer* response) {
           return master.Run(method, bytes, call, response);
         });
-  };
-  add("/tensorflow.MasterService/CreateSession", kWork);
-  add("/tensorflow.MasterService/ExtendSession", kWork);
-  add("/tensorflow.MasterService/PartialRunSetup", kWork);
-  add("/tensorflow.MasterService/RunStep", kWork);
-  add("/tensorflow.MasterService/CloseSession", kAdministration);
-  add("/tensorflow.MasterService/ListDevices", kAdministration);
-  add("/tensorflow.MasterService/Reset", kAdministration);
-  add("/tensorflow.MasterService/MakeCallable", kWork);
-  add("/tensorflow.MasterService/RunCallable", kWork);
-  add("/tensorflow.MasterService/ReleaseCallable", kAdministration);
+  });
 }
 
 void GrpcService::Add(PredictionService& predictions) {
