@@ -106,17 +106,34 @@ class Server:
             return int(re.search(r"VmHWM:\s+(\d+)", f.read())[1]) // 1024
 
 
-class Test:
+class Checks:
+    """What its methods test_* expect of the server `weir`; `root` is a folder for its files."""
+
     def __init__(self, weir, root):
         self.weir, self.root, self.faults = weir, root, 0
+
+    def expect(self, holds, text):
+        print("ok  " if holds else "BAD ", text.replace("\n", " "), flush=True)
+        self.faults += not holds
+
+
+def test_all(checks):
+    """Runs the tests of a class on the server that the command line names. Returns the exit status."""
+    with tempfile.TemporaryDirectory() as root:
+        test = checks(sys.argv[1], root)
+        for name in sorted(dir(test)):
+            if name.startswith("test_"):
+                getattr(test, name)()
+        return 1 if test.faults else 0
+
+
+class Test(Checks):
+    def __init__(self, weir, root):
+        super().__init__(weir, root)
         self.inside = os.path.join(root, "inside")
         os.mkdir(self.inside)
         with open(os.path.join(self.inside, "a.txt"), "w") as f:
             f.write("mine")
-
-    def expect(self, holds, text):
-        print("ok  " if holds else "BAD ", text, flush=True)
-        self.faults += not holds
 
     @staticmethod
     def run(server, build, seconds=20):
@@ -490,14 +507,6 @@ class Test:
                         got = None
                     self.expect((got is None) == limit, "an 80 MB message to %s: %s" % (server.target, got))
 
-    def test_all(self):
-        for name in sorted(dir(self)):
-            if name.startswith("test_") and name != "test_all":
-                getattr(self, name)()
-        return 1 if self.faults else 0
-
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as folder:
-        status = Test(sys.argv[1], folder).test_all()
-    sys.exit(status)
+    sys.exit(test_all(Test))

@@ -11,10 +11,9 @@ import re
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 
-from hostile_clients_test import Server, grpc, raw, tf, v1  # exits if there is no TensorFlow
+from hostile_clients_test import Checks, Server, grpc, raw, test_all, tf, v1  # exits if there is no TensorFlow
 
 
 def children(pid):
@@ -61,15 +60,11 @@ class Caller:
         return b"\x0a" + bytes([len(handle)]) + handle
 
 
-class Test:
+class Test(Checks):
     def __init__(self, weir, root):
-        self.weir, self.root, self.faults = weir, root, 0
+        super().__init__(weir, root)
         self.untouched = os.path.join(root, "untouched")
         os.mkdir(self.untouched)
-
-    def expect(self, holds, text):
-        print("ok  " if holds else "BAD ", text.replace("\n", " "), flush=True)
-        self.faults += not holds
 
     @staticmethod
     def run(target, build):
@@ -223,14 +218,6 @@ class Test:
             log = f.read()
         self.expect(not any(token in log for token in ("sesame", "mellon", "guess")), "the log has no token")
 
-    def test_all(self):
-        for name in sorted(dir(self)):
-            if name.startswith("test_") and name != "test_all":
-                getattr(self, name)()
-        return 1 if self.faults else 0
-
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as folder:
-        status = Test(sys.argv[1], folder).test_all()
-    sys.exit(status)
+    sys.exit(test_all(Test))
