@@ -6,7 +6,7 @@ usage: compare.py SUITE [--rounds N] [--budget S] [--only W2] [--before 'chrt -f
 SUITE is a folder with peers/tf_capi.cc and peers/make_graphs.py. They are built once, with the
 TensorFlow of this Python, under --work. Weir's program is bazel-bin/tests/bench/graph_bench:
 
-    bazel build //tests/bench:graph_bench && python3 tests/bench/compare.py ../bench
+    bazel build //tests/bench:graph_bench && python3 tests/bench/compare.py ../shared/bench
 
 Each round runs both programs once, one after the other, so that load on the machine affects both.
 Each program repeats its step for --budget seconds. The table has the best repeat of all rounds, the
@@ -96,7 +96,7 @@ def main():
         if flags.only not in name:
             continue
         if name.split(".")[0] in model_graphs.SCRIPTS:
-            model_graphs.write_all(name.split(".")[0], graphs)
+            model_graphs.write_in_child(name.split(".")[0], graphs)
         path = os.path.join(graphs, graph + ".pb")
         if graph.startswith("chain"):
             make = ["--chain=1000", "--seed=" + graph[5:], "--write=" + path, "--init=init_all"]

@@ -35,7 +35,7 @@ def main():
     if flags.workload not in model_graphs.SCRIPTS or not importlib.util.find_spec("tensorflow"):
         return
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:2])  # required by the suite's rules
-    model_graphs.write_all(flags.workload, flags.graphs)
+    model_graphs.write_in_child(flags.workload, flags.graphs)
     for model in model_graphs.models(flags.workload):
         measure(model_graphs.tensorflow(), model, flags.graphs)
 

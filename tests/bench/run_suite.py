@@ -9,7 +9,7 @@ requirements.txt), each in the Python that runs this script or in the one that -
 Weir's programs are those in bazel-bin:
 
     bazel build //tests/bench:all //tests/interop:run_steps //tools:weir
-    python3 tests/bench/run_suite.py ../bench --write
+    python3 tests/bench/run_suite.py ../shared/bench --write
 
 Every pass runs each program once, one after the other. A line of the table is one measurement:
 Weir's best value and the median of its medians, the same for the best peer, and the ratio of Weir's
