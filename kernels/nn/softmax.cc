@@ -160,12 +160,21 @@ struct Row {
     });
     const T total = hn::GetLane(hn::SumOfLanes(D(), weights));
     *loss = total * std::log(sum) - hn::GetLane(hn::SumOfLanes(D(), weighted));
+    // Where both sums are infinite, their difference hides an infinite loss.
+    if (std::isnan(*loss)) *loss = SumOfLosses(x, labels, max, std::log(sum), n);
     const V factor = hn::Set(D(), 1 / sum);
     int64_t i = 0;
     for (; i + Lanes() <= n; i += Lanes()) {
       hn::StoreU(hn::MulSub(hn::LoadU(D(), y + i), factor, hn::LoadU(D(), labels + i)), D(), y + i);
     }
     for (; i < n; ++i) y[i] = y[i] * (1 / sum) - labels[i];
+  }
+
+  // The loss of a row as the sum of its classes' losses.
+  static T SumOfLosses(const T* x, const T* labels, T max, T log_of_sum, int64_t n) {
+    T loss = 0;
+    for (int64_t i = 0; i < n; ++i) loss += labels[i] * (log_of_sum - (x[i] - max));
+    return loss;
   }
 
   static void SparseCrossEntropy(const T* x, int64_t label, T* loss, T* y, int64_t n) {

@@ -438,6 +438,18 @@ TEST(SparseSoftmaxCrossEntropy, ErrorsUseTensorFlowsWords) {
               HasSubstr("2-dimensional"));
 }
 
+// TensorFlow's losses.
+TEST(SoftmaxCrossEntropy, InfiniteLabelsGiveInfiniteLosses) {
+  const auto y = RunFed("SoftmaxCrossEntropyWithLogits",
+                        {Tensor::Of<float>({3, 3}, {0, 1, 2, 0, 1, 2, 0, 200, -500}),
+                         Tensor::Of<float>({3, 3}, {kInf, 0, 1, kInf, -kInf, 1, 0, kInf, 1})});
+  ASSERT_TRUE(y.ok()) << y.status();
+  const float* loss = (*y)[0].data<float>();
+  EXPECT_EQ(loss[0], kInf);
+  EXPECT_TRUE(std::isnan(loss[1])) << loss[1];
+  EXPECT_TRUE(std::isnan(loss[2])) << loss[2];
+}
+
 // TensorFlow's results for sum(loss * [0.5, -2]), its gradient, and the gradient of that times a
 // wave.
 TEST(SoftmaxCrossEntropy, MatchesTensorFlowToTheSecondDerivative) {
