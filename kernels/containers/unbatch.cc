@@ -38,7 +38,11 @@ absl::StatusOr<std::vector<Part>> ReadParts(const Tensor& index, int64_t rows) {
   std::vector<Part> parts;
   const int64_t* at = index.data<int64_t>();
   for (int64_t i = 0; i < index.dim(0); ++i, at += 3) {
-    if (at[1] < 0 || at[2] < at[1] || at[2] > rows) {
+    if (at[1] < 0 || at[2] < at[1]) {
+      return InvalidArgument("the index tensor names rows ", at[1], " to ", at[2],
+                             ", which must be non-negative and in order");
+    }
+    if (at[2] > rows) {
       return InvalidArgument("the index tensor names rows ", at[1], " to ", at[2],
                              ", but there are only ", rows, " rows");
     }

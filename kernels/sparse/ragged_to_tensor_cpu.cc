@@ -251,12 +251,13 @@ absl::Status ToTensor(KernelContext& c, const std::vector<Partition>& kinds) {
     if (dims[k + 1] == -1) dims[k + 1] = LongestRow(ragged.levels[k]);
   }
   WEIR_ASSIGN_OR_RETURN(const Shape shape, CheckedShape(dims));
+  if (shape.num_elements() == 0) return c.AllocateOutput(0, shape).status();
+  // Before the result is allocated: partitions that do not fit may ask for a large one.
+  WEIR_ASSIGN_OR_RETURN(const RowOffsets offsets, ValueOffsets(ragged, dims, values.dim(0)));
   WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, shape));
-  if (out->num_elements() == 0) return absl::OkStatus();
   const Shape element = shape.Sub(depth + 1);
   const int64_t size = element.num_elements();
   FillDefault(c, value, element, shape.Sub(0, depth + 1).num_elements(), out);
-  WEIR_ASSIGN_OR_RETURN(const RowOffsets offsets, ValueOffsets(ragged, dims, values.dim(0)));
   for (const auto [begin, end] :
        CancellableBlocks(std::min(offsets.listed.num_elements(), values.dim(0)))) {
     for (int64_t i = begin; i < end; ++i) {
