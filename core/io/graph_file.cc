@@ -9,8 +9,8 @@
 #include "google/protobuf/wire_format_lite.h"
 #include "weir/core/io/file.h"
 #include "weir/core/io/graph_io.h"
+#include "weir/core/io/proto_file.h"
 #include "weir/core/io/proto_values.h"
-#include "weir/core/io/text_proto.h"
 #include "weir/proto/graph.pb.h"
 
 // Reading graphs from files. Protobuf parses no message of 2 GiB or more, but a graph with weights
@@ -32,7 +32,14 @@ using google::protobuf::io::CodedOutputStream;
 // then in memory twice.
 constexpr uint64_t kMaxWholeFileBytes = uint64_t{64} << 20;
 
-bool IsText(const std::string& path) { return absl::EndsWith(path, ".pbtxt"); }
+// Returns the form of a file. Bytes of a pipe can be read once, so its name tells the form.
+absl::StatusOr<ProtoForm> FormOf(const ReadableFile& file) {
+  if (file.size() == 0)
+    return absl::EndsWith(file.path(), ".pbtxt") ? ProtoForm::kText : ProtoForm::kBinary;
+  char head[kProtoHeadBytes];
+  WEIR_ASSIGN_OR_RETURN(const size_t size, file.ReadSome(0, sizeof head, head));
+  return ProtoFormOf({head, size});
+}
 
 class FileStream : public google::protobuf::io::CopyingInputStream {
  public:
@@ -118,12 +125,11 @@ absl::Status ReadBinary(const ReadableFile& file, proto::GraphDef* def) {
 }  // namespace
 
 absl::Status ReadGraphFile(const std::string& path, proto::GraphDef* def) {
-  if (IsText(path)) {
-    WEIR_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
-    return ParseTextProto(text, path, def);
-  }
   WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<ReadableFile> file, Files().Open(path));
-  return ReadBinary(*file, def);
+  WEIR_ASSIGN_OR_RETURN(const ProtoForm form, FormOf(*file));
+  if (form == ProtoForm::kBinary) return ReadBinary(*file, def);
+  WEIR_ASSIGN_OR_RETURN(const std::string bytes, ReadProtoFile(path));
+  return ParseProto(bytes, path, def);
 }
 
 absl::StatusOr<std::string> ReadGraphFile(const std::string& path) {
@@ -143,11 +149,12 @@ absl::StatusOr<Outputs> ImportGraphFile(Graph& graph, const std::string& path,
     return outputs;
   };
   proto::GraphDef def;
-  if (IsText(path)) {
+  WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<ReadableFile> file, Files().Open(path));
+  WEIR_ASSIGN_OR_RETURN(const ProtoForm form, FormOf(*file));
+  if (form != ProtoForm::kBinary) {
     WEIR_RETURN_IF_ERROR(ReadGraphFile(path, &def));
     return named(ImportAndClear(graph, &def, options));
   }
-  WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<ReadableFile> file, Files().Open(path));
   if (file->size() > 0 && file->size() <= kMaxWholeFileBytes) {
     const auto size = static_cast<size_t>(file->size());
     const auto bytes = std::make_unique_for_overwrite<char[]>(size);
