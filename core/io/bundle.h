@@ -159,7 +159,7 @@ struct BundleProblem {
 // The result of VerifyBundle.
 struct BundleReport {
   int64_t tensors = 0;                  // number of names; the slices of one tensor count once
-  int64_t index_bytes = 0;              // total bytes read and verified
+  int64_t index_bytes = 0;              // total bytes read and verified; V1 has none
   int64_t data_bytes = 0;               // total bytes of the data files that were read and verified
   std::vector<BundleProblem> problems;  // all defects, in the order in which they were found
   std::vector<CheckpointTensor> lost;   // sorted: the tensors in the index that cannot be read
@@ -168,7 +168,9 @@ struct BundleReport {
 
 // Reads a whole bundle (V2) and accounts for every byte of its files: each byte belongs to a block
 // of the index or to one tensor, and its checksum is correct. Continues after damage where
-// possible, in order to report all of it. Returns an error, NOT_FOUND, only if nothing can be read.
+// possible, in order to report all of it. Does the same for a V1 checkpoint (a file, or a pattern
+// of its shards), whose blocks hold list and tensors. Returns an error, NOT_FOUND, only if nothing
+// can be read.
 absl::StatusOr<BundleReport> VerifyBundle(const std::string& prefix);
 
 // The readable part of a damaged bundle (V2). Not thread-safe.

@@ -105,6 +105,8 @@ class BundleReader : public CheckpointReader {
 
 // V1, implemented in checkpoint_v1.cc.
 absl::StatusOr<std::unique_ptr<CheckpointReader>> OpenCheckpointV1(const std::string& pattern);
+// VerifyBundle for V1.
+absl::StatusOr<BundleReport> VerifyCheckpointV1(const std::string& pattern);
 
 absl::Status KeyNotFound(absl::string_view name, absl::string_view prefix);
 

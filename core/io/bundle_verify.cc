@@ -7,6 +7,7 @@
 #include "weir/core/io/bundle_commit.h"
 #include "weir/core/io/bundle_format.h"
 #include "weir/core/io/bundle_reader.h"
+#include "weir/core/io/checkpoint_state.h"
 #include "weir/core/io/file.h"
 #include "weir/core/io/sstable.h"
 
@@ -272,6 +273,8 @@ class Verifier : public SalvagedBundle {
 }  // namespace
 
 absl::StatusOr<BundleReport> VerifyBundle(const std::string& prefix) {
+  if (!Files().Exists(internal::BundleIndexName(prefix)) && CheckpointExists(prefix))
+    return internal::VerifyCheckpointV1(prefix);
   Verifier verifier(prefix);
   WEIR_RETURN_IF_ERROR(verifier.Run());
   return verifier.report();

@@ -7,6 +7,8 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "weir/core/io/file.h"
 #include "weir/core/io/text_proto.h"
 #include "weir/proto/checkpoint_state.pb.h"
@@ -90,12 +92,33 @@ bool CheckpointExists(const std::string& prefix) {
          });
 }
 
+namespace {
+
+// Returns the prefixes of the V2 checkpoints in a directory, sorted.
+std::vector<std::string> CheckpointsIn(const std::string& directory) {
+  std::vector<std::string> prefixes;
+  const absl::StatusOr<std::vector<std::string>> names = Files().List(directory);
+  if (!names.ok()) return prefixes;
+  for (const std::string& name : *names) {
+    absl::string_view prefix = name;
+    if (absl::ConsumeSuffix(&prefix, ".index")) prefixes.push_back(JoinPath(directory, prefix));
+  }
+  std::sort(prefixes.begin(), prefixes.end());
+  return prefixes;
+}
+
+}  // namespace
+
 absl::StatusOr<std::string> LatestCheckpoint(const std::string& directory,
                                              const std::string& filename) {
   WEIR_ASSIGN_OR_RETURN(const CheckpointState state, ReadCheckpointState(directory, filename));
   if (CheckpointExists(state.model_checkpoint_path)) return state.model_checkpoint_path;
+  const std::string moved = JoinPath(directory, BaseName(state.model_checkpoint_path));
+  if (CheckpointExists(moved)) return moved;
+  const std::vector<std::string> others = CheckpointsIn(directory);
   return NotFound(JoinPath(directory, filename), " names the checkpoint ",
-                  state.model_checkpoint_path, ", which is not there");
+                  state.model_checkpoint_path, ", which is not there",
+                  others.empty() ? "" : "; these are: ", absl::StrJoin(others, ", "));
 }
 
 std::string MetaGraphPath(const std::string& prefix) {

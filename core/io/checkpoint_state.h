@@ -36,8 +36,9 @@ absl::Status WriteCheckpointState(const std::string& directory, CheckpointState 
                                   bool relative = false, const std::string& filename = "checkpoint",
                                   Durability durability = Durability::kSynced);
 
-// Returns the newest checkpoint named by the state file in a directory, if its files exist.
-// Otherwise returns NOT_FOUND.
+// Returns the newest checkpoint named by the state file in a directory, if its files exist; or
+// else, if the directory was moved, the checkpoint of the same name in it. Otherwise returns
+// NOT_FOUND, with the checkpoints that are there.
 absl::StatusOr<std::string> LatestCheckpoint(const std::string& directory,
                                              const std::string& filename = "checkpoint");
 

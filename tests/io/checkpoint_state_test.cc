@@ -77,6 +77,17 @@ TEST(LatestCheckpoint, IsTheNewestExistingCheckpoint) {
   EXPECT_EQ(*LatestCheckpoint(dir), dir + "/m-1");
 }
 
+TEST(LatestCheckpoint, IsFoundInAMovedDirectory) {
+  const std::string dir = MakeTempDirectory("state");
+  ASSERT_TRUE(WriteCheckpointState(dir, {.model_checkpoint_path = "/gone/m-2"}).ok());
+  WriteBytes(dir + "/m-1.index", "");
+  const absl::Status missing = LatestCheckpoint(dir).status();
+  EXPECT_TRUE(absl::IsNotFound(missing));
+  EXPECT_THAT(missing.message(), HasSubstr("/gone/m-2, which is not there; these are: " + dir));
+  WriteBytes(dir + "/m-2.index", "");
+  EXPECT_EQ(*LatestCheckpoint(dir), dir + "/m-2");
+}
+
 TEST(CheckpointState, TextThatCannotBeParsedIsDataLossWithTheLine) {
   const std::string dir = MakeTempDirectory("state");
   WriteBytes(dir + "/checkpoint", "model_checkpoint_path: \"a\"\nnonsense");
