@@ -11,6 +11,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "weir/core/io/coding.h"
 #include "weir/core/io/file.h"
 
 namespace weir {
@@ -36,6 +37,8 @@ constexpr ElementType kElementTypes[] = {
 
 struct Header {
   DataType dtype = DT_INVALID;
+  size_t text_bytes = 0;    // of a string, which is padded with zeros
+  bool is_unicode = false;  // its characters are code points of 32 bits
   bool big_endian = false;
   bool fortran_order = false;
   Shape shape;
@@ -87,6 +90,13 @@ class HeaderParser {
     if (code == "?") code = "b1";
     for (const ElementType& type : kElementTypes) {
       if (type.code == code) header->dtype = type.dtype;
+    }
+    if (int64_t length = 0; (code[0] == 'S' || code[0] == 'U') &&
+                            absl::SimpleAtoi(code.substr(1), &length) && length > 0 &&
+                            length <= std::numeric_limits<int32_t>::max()) {
+      header->dtype = DT_STRING;
+      header->is_unicode = code[0] == 'U';
+      header->text_bytes = static_cast<size_t>(length) * (header->is_unicode ? 4 : 1);
     }
     if (header->dtype == DT_INVALID) {
       return InvalidArgument("its element type '", text, "' has no plain dtype");
@@ -184,6 +194,65 @@ void CopyFromFortranOrder(const char* from, const Shape& shape, size_t size, cha
   }
 }
 
+// Appends a code point in UTF-8. Returns false for what is none.
+bool AppendUtf8(uint32_t c, std::string* out) {
+  constexpr uint32_t kTwoBytes = 0x80, kThreeBytes = 0x800, kFourBytes = 0x10000, kEnd = 0x110000;
+  constexpr uint32_t kFirstSurrogate = 0xd800, kPastSurrogates = 0xe000;
+  if (c >= kEnd || (c >= kFirstSurrogate && c < kPastSurrogates)) return false;
+  const auto rest = [&](int shift) { out->push_back(static_cast<char>(0x80 | (c >> shift & 63))); };
+  if (c < kTwoBytes) {
+    out->push_back(static_cast<char>(c));
+    return true;
+  }
+  if (c < kThreeBytes) {
+    out->push_back(static_cast<char>(0xc0 | c >> 6));
+  } else if (c < kFourBytes) {
+    out->push_back(static_cast<char>(0xe0 | c >> 12));
+  } else {
+    out->push_back(static_cast<char>(0xf0 | c >> 18));
+    rest(12);
+  }
+  if (c >= kThreeBytes) rest(6);
+  rest(0);
+  return true;
+}
+
+// Returns a string without the zeros at its end.
+absl::StatusOr<std::string> DecodeText(std::string bytes, const Header& header) {
+  if (header.is_unicode) {
+    if (header.big_endian) SwapBytes(sizeof(uint32_t), bytes.data(), bytes.size());
+    std::string text;
+    for (size_t i = 0; i < bytes.size(); i += sizeof(uint32_t)) {
+      if (!AppendUtf8(LoadFixed32(bytes.data() + i), &text))
+        return InvalidArgument("a string holds what is no character");
+    }
+    bytes = std::move(text);
+  }
+  bytes.resize(bytes.find_last_not_of('\0') + 1);
+  return bytes;
+}
+
+absl::StatusOr<Tensor> ParseStrings(const Header& header, absl::string_view bytes) {
+  const size_t size = header.text_bytes;
+  const auto elements = static_cast<size_t>(header.shape.num_elements());
+  if (bytes.size() / size != elements || bytes.size() % size != 0) {
+    return InvalidArgument("its header says ", elements, " strings of ", size, " bytes, but ",
+                           bytes.size(), " bytes follow");
+  }
+  std::string in_order;
+  if (header.fortran_order && elements > 0) {
+    in_order.resize(bytes.size());
+    CopyFromFortranOrder(bytes.data(), header.shape, size, in_order.data());
+    bytes = in_order;
+  }
+  WEIR_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Allocate(HostAllocator(), DT_STRING, header.shape));
+  for (size_t i = 0; i < elements; ++i) {
+    WEIR_ASSIGN_OR_RETURN(tensor.data<std::string>()[i],
+                          DecodeText(std::string(bytes.substr(i * size, size)), header));
+  }
+  return tensor;
+}
+
 absl::string_view ElementCode(DataType dtype) {
   if (dtype == DT_BFLOAT16) return "u2";
   for (const ElementType& type : kElementTypes) {
@@ -206,6 +275,7 @@ absl::string_view ElementCode(DataType dtype) {
 
 absl::StatusOr<Tensor> ParseNpy(absl::string_view bytes) {
   WEIR_ASSIGN_OR_RETURN(const Header header, ParseHeader(&bytes));
+  if (header.dtype == DT_STRING) return ParseStrings(header, bytes);
   const size_t size = ElementSize(header.dtype);
   const auto elements = static_cast<uint64_t>(header.shape.num_elements());
   if (elements > std::numeric_limits<size_t>::max() / size || bytes.size() != elements * size) {

@@ -14,9 +14,10 @@
 namespace weir {
 
 // Reads an array of either byte order, and of Fortran order too (converted to row-major). The dtype
-// is DT_BFLOAT16 if the name ends in ".bf16.npy" and the elements are uint16. Returns
+// is DT_BFLOAT16 if the name ends in ".bf16.npy" and the elements are uint16. NumPy's strings of
+// characters (U, in UTF-8) and of bytes (S) become strings without the zeros at their ends. Returns
 // INVALID_ARGUMENT, with the file name, for a malformed file, a file whose length contradicts its
-// header, and element types without a plain dtype (strings, records, objects).
+// header, and other element types without a plain dtype (records, objects).
 absl::StatusOr<Tensor> ReadNpy(const std::string& path);
 // Same, from the bytes of a file; uint16 stays uint16.
 absl::StatusOr<Tensor> ParseNpy(absl::string_view bytes);

@@ -1,7 +1,9 @@
 #include "weir/tools/lib/value_file.h"
 
+#include <algorithm>
 #include <cmath>
 #include <complex>
+#include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -9,6 +11,9 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "weir/core/io/file.h"
 #include "weir/core/io/npy.h"
 
@@ -131,6 +136,108 @@ absl::StatusOr<Tensor> FromLeaves(const std::vector<const Json*>& leaves, const 
   return tensor;
 }
 
+// The types between which numbers are converted.
+using Numbers = List<float, double, half, bfloat16, int8_t, int16_t, int32_t, int64_t, uint8_t,
+                     uint16_t, uint32_t, uint64_t, bool>;
+
+// Every value of these types is a long double.
+template <class T>
+long double ToReal(T x) {
+  if constexpr (std::is_same_v<T, half> || std::is_same_v<T, bfloat16>) {
+    return static_cast<float>(x);
+  } else {
+    return x;
+  }
+}
+
+// Returns false if the type cannot represent the value, or with rounding if it is out of its range.
+template <class T>
+bool FromReal(long double value, Rounding rounding, T* out) {
+  const bool rounds = rounding == Rounding::kAllowed;
+  if constexpr (std::is_same_v<T, bool> || std::is_integral_v<T>) {
+    const long double whole = rounds ? std::nearbyint(value) : value;
+    if (!(whole >= static_cast<long double>(std::numeric_limits<T>::min()) &&
+          whole <= static_cast<long double>(std::numeric_limits<T>::max())) ||
+        whole != std::trunc(whole))
+      return false;
+    *out = static_cast<T>(whole);
+    return true;
+  } else {
+    constexpr bool kNarrow = std::is_same_v<T, half> || std::is_same_v<T, bfloat16>;
+    using Wide = std::conditional_t<kNarrow, float, T>;
+    *out = T(static_cast<Wide>(value));
+    const long double back = ToReal(*out);
+    return back == value || std::isnan(value) || (rounds && !std::isinf(back));
+  }
+}
+
+// Lines of fields, separated by commas, all with as many. Fields of strings may be in quotes, in
+// which a doubled quote is one (RFC 4180, without line ends in fields).
+absl::StatusOr<std::vector<std::string>> FieldsOf(absl::string_view line) {
+  std::vector<std::string> fields(1);
+  bool quoted = false;
+  for (size_t i = 0; i < line.size(); ++i) {
+    if (line[i] == '"') {
+      if (quoted && i + 1 < line.size() && line[i + 1] == '"')
+        fields.back().push_back(line[i++]);
+      else
+        quoted = !quoted;
+    } else if (line[i] == ',' && !quoted) {
+      fields.emplace_back();
+    } else {
+      fields.back().push_back(line[i]);
+    }
+  }
+  if (quoted) return InvalidArgument("a quote is not closed");
+  return fields;
+}
+
+absl::StatusOr<Tensor> ReadCsv(const std::string& path, DataType dtype, Rounding rounding) {
+  WEIR_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  std::vector<std::string> all;
+  int64_t rows = 0, columns = 0;
+  for (absl::string_view line : absl::StrSplit(absl::StripTrailingAsciiWhitespace(text), '\n')) {
+    absl::ConsumeSuffix(&line, "\r");
+    absl::StatusOr<std::vector<std::string>> fields = FieldsOf(line);
+    if (!fields.ok()) return Annotate(fields.status(), absl::StrCat(path, ", line ", rows + 1));
+    if (rows++ == 0) columns = static_cast<int64_t>(fields->size());
+    if (static_cast<int64_t>(fields->size()) != columns) {
+      return InvalidArgument(path, ", line ", rows, ": ", fields->size(),
+                             " fields, but line 1 has ", columns);
+    }
+    std::move(fields->begin(), fields->end(), std::back_inserter(all));
+  }
+  if (dtype == DT_STRING) {
+    Tensor strings(DT_STRING, Shape({rows, columns}));
+    std::move(all.begin(), all.end(), strings.data<std::string>());
+    return strings;
+  }
+  WEIR_ASSIGN_OR_RETURN(Tensor tensor,
+                        Tensor::Allocate(HostAllocator(), dtype, Shape({rows, columns})));
+  int64_t bad = -1;
+  const bool known = DispatchType(dtype, Numbers{}, [&]<class T>() {
+    for (size_t i = 0; i < all.size() && bad < 0; ++i) {
+      T* const out = tensor.data<T>() + i;
+      // Whole numbers are exact; a double would round the large ones, and a fraction is rounded as
+      // in the text of a program.
+      int64_t whole;
+      uint64_t large;
+      double real;
+      const bool good =
+          absl::SimpleAtoi(all[i], &whole) ? FromReal(whole, rounding, out)
+          : absl::SimpleAtoi(all[i], &large)
+              ? FromReal(large, rounding, out)
+              : absl::SimpleAtod(all[i], &real) &&
+                    FromReal(real, IsFloating(dtype) ? Rounding::kAllowed : rounding, out);
+      if (!good) bad = static_cast<int64_t>(i);
+    }
+  });
+  if (!known) return InvalidArgument(path, ": a CSV file cannot hold type ", DataTypeName(dtype));
+  if (bad < 0) return tensor;
+  return InvalidArgument(path, ", line ", bad / columns + 1, ": '", all[static_cast<size_t>(bad)],
+                         "' is not a value of type ", DataTypeName(dtype));
+}
+
 }  // namespace
 
 absl::StatusOr<Tensor> ReadValueFile(const std::string& path) {
@@ -145,16 +252,48 @@ absl::Status WriteValueFile(const std::string& path, const Tensor& tensor) {
   return absl::EndsWith(path, ".json") ? WriteStrings(path, tensor) : WriteNpy(path, tensor);
 }
 
-absl::StatusOr<Tensor> ParseValue(const std::string& text, DataType dtype) {
+absl::StatusOr<Tensor> ConvertTensor(const Tensor& tensor, DataType dtype, Rounding rounding) {
+  if (tensor.dtype() == dtype) return tensor;
+  int64_t bad = -1;
+  WEIR_ASSIGN_OR_RETURN(Tensor out, Tensor::Allocate(HostAllocator(), dtype, tensor.shape()));
+  const bool from_numbers = DispatchType(tensor.dtype(), Numbers{}, [&]<class From>() {
+    const bool to_numbers = DispatchType(dtype, Numbers{}, [&]<class To>() {
+      const From* const from = tensor.data<From>();
+      for (int64_t i = 0; i < tensor.num_elements() && bad < 0; ++i) {
+        if (!FromReal(ToReal(from[i]), rounding, out.data<To>() + i)) bad = i;
+      }
+    });
+    if (!to_numbers) bad = 0;
+  });
+  if (!from_numbers || !DispatchType(dtype, Numbers{}, []<class To>() {})) {
+    return InvalidArgument("the value is of type ", DataTypeName(tensor.dtype()), ", not ",
+                           DataTypeName(dtype));
+  }
+  if (bad < 0) return out;
+  return InvalidArgument("element ", bad, " of the value, of type ", DataTypeName(tensor.dtype()),
+                         ", is not a value of type ", DataTypeName(dtype),
+                         rounding == Rounding::kNever ? "; --round allows rounding" : "");
+}
+
+absl::StatusOr<Tensor> ParseValue(const std::string& text, DataType dtype, Rounding rounding) {
   if (absl::EndsWith(text, ".npy") || absl::EndsWith(text, ".json")) {
-    WEIR_ASSIGN_OR_RETURN(const Tensor tensor, ReadValueFile(text));
-    return AsCarrier(tensor, dtype);
+    WEIR_ASSIGN_OR_RETURN(Tensor tensor, ReadValueFile(text));
+    tensor = AsCarrier(tensor, dtype);
+    absl::StatusOr<Tensor> converted = ConvertTensor(tensor, dtype, rounding);
+    if (!converted.ok()) return Annotate(converted.status(), text);
+    return converted;
+  }
+  if (absl::EndsWith(text, ".csv")) return ReadCsv(text, dtype, rounding);
+  if (dtype == DT_STRING && absl::StartsWith(text, "@")) {
+    WEIR_ASSIGN_OR_RETURN(std::string bytes, ReadFile(text.substr(1)));
+    return Tensor::Scalar(std::move(bytes));
   }
   const Json json = Json::parse(text, nullptr, false);
   std::vector<int64_t> dims;
   std::vector<const Json*> leaves;
   absl::Status status = json.is_discarded() || json.is_object()
-                            ? InvalidArgument("expected a .npy or .json file name, or JSON")
+                            ? InvalidArgument("expected a .npy, .json or .csv file name, ",
+                                              dtype == DT_STRING ? "@FILE, " : "", "or JSON")
                             : Flatten(json, 0, &dims, &leaves);
   if (status.ok()) {
     absl::StatusOr<Tensor> tensor = FromLeaves(leaves, Shape(dims), dtype);

@@ -83,6 +83,23 @@ TEST(Npy, BigEndianIsSwappedNumberByNumber) {
   EXPECT_EQ(complex->scalar<std::complex<float>>(), std::complex<float>(1, 2));
 }
 
+TEST(Npy, StringsLoseTheirPadding) {
+  const auto bytes = ParseNpy(File(Dict("|S3", "(2,)"), std::string("ab\0\xff\0c", 6)));
+  ASSERT_TRUE(bytes.ok()) << bytes.status();
+  EXPECT_TRUE(
+      IdenticalTensors(*bytes, Tensor::Vector<std::string>({"ab", std::string("\xff\0c", 3)})));
+  const std::string little("\xe9\0\0\0\0\xf6\1\0\0\0\0\0", 12),
+      big("\0\0\0\xe9\0\1\xf6\0\0\0\0\0", 12);
+  for (const auto& [code, elements] : {std::pair{"<U3", little}, {">U3", big}}) {
+    const auto text = ParseNpy(File(Dict(code, "()"), elements));
+    ASSERT_TRUE(text.ok()) << text.status();
+    EXPECT_EQ(text->scalar<std::string>(), "\xc3\xa9\xf0\x9f\x98\x80");
+  }
+  const auto columns = ParseNpy(File(Dict("|S1", "(2, 2)", true), "acbd"));
+  ASSERT_TRUE(columns.ok()) << columns.status();
+  EXPECT_TRUE(IdenticalTensors(*columns, Tensor::Of<std::string>({2, 2}, {"a", "b", "c", "d"})));
+}
+
 TEST(Npy, BooleansAreZeroOrOneWhateverTheFileSays) {
   const auto t = ParseNpy(File(Dict("|b1", "(2,)"), std::string("\7\0", 2)));
   ASSERT_TRUE(t.ok());
@@ -119,7 +136,10 @@ TEST(Npy, MalformedFilesAreRejectedWithAReason) {
       File(Dict("<f4", "(99999999999999999999,)"), ""),
       File(Dict("<f4", "(2305843009213693952,)"), ""),
       File(Dict("|O", "(1,)"), "12345678"),
-      File(Dict("<U3", "(1,)"), "123456781234"),
+      File(Dict("<U3", "(1,)"), "123456781234"),  // no code points
+      File(Dict("|S3", "(2,)"), "12345"),
+      File(Dict("|S0", "(1000000000000,)"), ""),
+      File(Dict("|S3", "(6148914691236517206,)"), ""),
       File("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2,), }", "12345678"),
       File("{'descr': '<f4', 'shape': (2,), }", "12345678"),
       File("{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (2,), }", "12345678"),

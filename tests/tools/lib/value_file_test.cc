@@ -1,5 +1,6 @@
 #include "weir/tools/lib/value_file.h"
 
+#include <cmath>
 #include <string>
 
 #include "gtest/gtest.h"
@@ -41,6 +42,55 @@ TEST(ParseValue, UnrepresentableValuesAreRejected) {
   }
   EXPECT_FALSE(ParseValue(std::string(100000, '['), DT_FLOAT).ok());
   EXPECT_FALSE(ParseValue(std::string(100, '[') + std::string(100, ']'), DT_FLOAT).ok());
+}
+
+TEST(ConvertTensor, KeepsEveryValueOrNamesTheFirstThatItCannot) {
+  const auto converted = [](const Tensor& from, DataType to, Rounding rounding) {
+    const auto t = ConvertTensor(from, to, rounding);
+    return t.ok() ? t->Description() + " " + t->ToString() : std::string(t.status().message());
+  };
+  const Tensor halves = Tensor::Vector<double>({1, -2.5});
+  EXPECT_EQ(converted(halves, DT_FLOAT, Rounding::kNever), "float[2] [ 1.  -2.5]");
+  EXPECT_EQ(converted(halves, DT_INT32, Rounding::kNever),
+            "element 1 of the value, of type double, is not a value of type int32; --round allows "
+            "rounding");
+  EXPECT_EQ(converted(halves, DT_INT32, Rounding::kAllowed), "int32[2] [ 1 -2]");
+  EXPECT_EQ(converted(halves, DT_UINT8, Rounding::kAllowed),
+            "element 1 of the value, of type double, is not a value of type uint8");
+  constexpr int64_t kOdd = (int64_t{1} << 53) + 1;
+  EXPECT_FALSE(ConvertTensor(Tensor::Scalar(kOdd), DT_DOUBLE, Rounding::kNever).ok());
+  EXPECT_TRUE(ConvertTensor(Tensor::Scalar(kOdd - 1), DT_DOUBLE, Rounding::kNever).ok());
+  EXPECT_FALSE(ConvertTensor(Tensor::Scalar(0.1), DT_FLOAT, Rounding::kNever).ok());
+  EXPECT_FALSE(ConvertTensor(Tensor::Scalar(1e300), DT_FLOAT, Rounding::kAllowed).ok());
+  EXPECT_TRUE(ConvertTensor(Tensor::Scalar(std::nan("")), DT_HALF, Rounding::kNever).ok());
+  EXPECT_FALSE(ConvertTensor(Tensor::Scalar(std::nan("")), DT_INT32, Rounding::kAllowed).ok());
+  EXPECT_FALSE(ConvertTensor(Tensor::Scalar(9.3e18), DT_INT64, Rounding::kAllowed).ok());
+  EXPECT_FALSE(ConvertTensor(Tensor::Scalar<std::string>("1"), DT_INT32, Rounding::kNever).ok());
+  EXPECT_FALSE(ConvertTensor(halves, DT_STRING, Rounding::kNever).ok());
+}
+
+TEST(ParseValue, CsvIsAMatrix) {
+  const std::string path = testing::TempDir() + "/x.csv";
+  ASSERT_TRUE(WriteFileAtomically(path, "1,2.5\r\n-3,1e2\n").ok());
+  EXPECT_EQ(Parsed(path, DT_FLOAT), "float[2,2] [[  1.    2.5]\n [ -3.  100. ]]");
+  EXPECT_NE(Parsed(path, DT_INT32).find("x.csv, line 1: '2.5' is not a value of type int32"),
+            std::string::npos);
+  ASSERT_TRUE(WriteFileAtomically(path, "a,\"b,\"\"c\"\"\"\n").ok());
+  const auto text = ParseValue(path, DT_STRING);
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_TRUE(IdenticalTensors(*text, Tensor::Of<std::string>({1, 2}, {"a", "b,\"c\""})));
+  ASSERT_TRUE(WriteFileAtomically(path, "1,2\n3\n").ok());
+  EXPECT_NE(Parsed(path, DT_FLOAT).find("line 2: 1 fields, but line 1 has 2"), std::string::npos);
+  ASSERT_TRUE(WriteFileAtomically(path, "").ok());
+  EXPECT_FALSE(ParseValue(path, DT_FLOAT).ok());
+}
+
+TEST(ParseValue, AnAtSignReadsBytes) {
+  const std::string path = testing::TempDir() + "/bytes";
+  ASSERT_TRUE(WriteFileAtomically(path, std::string("\0\xff", 2)).ok());
+  const auto bytes = ParseValue("@" + path, DT_STRING);
+  ASSERT_TRUE(bytes.ok()) << bytes.status();
+  EXPECT_EQ(bytes->scalar<std::string>(), std::string("\0\xff", 2));
 }
 
 TEST(ValueFile, StringsRoundTripWithAnyBytes) {
