@@ -1,8 +1,14 @@
 #include <algorithm>
 #include <cstring>
+#include <deque>
 #include <memory>
 
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_join.h"
 #include "weir/core/io/bundle.h"
+#include "weir/core/tensor/nearest_name.h"
+#include "weir/session/model/ancestors.h"
+#include "weir/session/model/restore.h"
 #include "weir/session/model/restore_graph_info.h"
 #include "weir/session/model/saver.h"
 #include "weir/session/runtime/uninitialized.h"
@@ -44,6 +50,7 @@ bool IsSmall(DataType dtype, const Shape& shape) {
 struct RestoredTensor {
   Output output;
   DataType dtype = DT_INVALID;
+  bool wanted = true;     // false: it is not restored
   bool is_small = false;  // and not a slice
   int value = -1;         // index in `kept_values_`; -1: it is read into the variable's memory
   absl::string_view name, slice;
@@ -120,18 +127,43 @@ absl::StatusOr<Tensor> ToTensor(const RestoredTensor& w, absl::string_view bytes
 
 class Restorer {
  public:
-  Restorer(Session& session, const RestoreGraphInfo& info, Output filename, const std::string& path)
-      : session_(session), info_(info), filename_(filename), path_(Tensor::Scalar(path)) {}
+  Restorer(Session& session, const RestoreGraphInfo& info, Output filename, const std::string& path,
+           const RestoreOptions& options, RestoreReport* report)
+      : session_(session),
+        info_(info),
+        filename_(filename),
+        path_(Tensor::Scalar(path)),
+        options_(options),
+        report_(*report) {}
+
+  std::vector<std::string> RestoredKeys() const {
+    std::vector<std::string> keys;
+    for (const RestoredTensor& w : tensors_) {
+      if (w.wanted) keys.emplace_back(w.name);
+    }
+    return keys;
+  }
+
+  // The nodes whose variables are assigned.
+  std::shared_ptr<const std::vector<std::string>> Assigned() const {
+    if (std::all_of(tensors_.begin(), tensors_.end(), [](const auto& w) { return w.wanted; }))
+      return info_.assigned;
+    auto names = std::make_shared<std::vector<std::string>>();
+    for (const RestoredTensor& w : tensors_) {
+      for (const RestoreGraphInfo::AssignPath& path : w.paths) {
+        if (w.wanted) names->push_back(path.assign->input(0).node->name());
+      }
+    }
+    return names;
+  }
 
   // Nothing is written before all checks have passed.
   absl::Status Prepare() {
     WEIR_RETURN_IF_ERROR(FetchInputs());
     WEIR_RETURN_IF_ERROR(ListTensors());
+    DropUnneeded();
     WEIR_RETURN_IF_ERROR(OpenCheckpoints());
-    for (const RestoredTensor& w : tensors_) {
-      for (const RestoreGraphInfo::AssignPath& path : w.paths)
-        WEIR_RETURN_IF_ERROR(CheckPath(w, path));
-    }
+    WEIR_RETURN_IF_ERROR(CheckPaths());
     ChooseMemory();
     return ReadAll();
   }
@@ -209,7 +241,7 @@ class Restorer {
         RestoredTensor& w = tensors_.emplace_back();
         w.output = node->output(k);
         w.dtype = w.output.dtype();
-        w.name = in[1].data<std::string>()[k];
+        w.name = Renamed(in[1].data<std::string>()[k]);
         if (node->num_inputs() > 2) w.slice = in[2].data<std::string>()[k];
         w.checkpoint = checkpoint;
         const int* const first = &info_.first_path[tensors_.size() - 1];
@@ -218,6 +250,25 @@ class Restorer {
       in += node->num_inputs();
     }
     return absl::OkStatus();
+  }
+
+  absl::string_view Renamed(const std::string& key) {
+    if (options_.rename == nullptr) return key;
+    return renamed_.emplace_back(options_.rename(key));
+  }
+
+  void DropUnneeded() {
+    if (options_.mode != RestoreMode::kNeeded) return;
+    std::vector<const Node*> needed;
+    for (const Operation& operation : options_.needed) needed.push_back(operation.node);
+    const absl::flat_hash_set<const Node*> used = Ancestors(needed);
+    for (RestoredTensor& w : tensors_) {
+      w.wanted = std::any_of(w.paths.begin(), w.paths.end(), [&](const auto& path) {
+        return used.contains(path.variable < 0 ? path.assign->input(0).node
+                                               : info_.variables[path.variable]);
+      });
+      if (!w.wanted) report_.not_needed.emplace_back(w.name);
+    }
   }
 
   size_t CheckpointIndex(const std::string& path) {
@@ -238,7 +289,7 @@ class Restorer {
   Selection SelectTensors(size_t checkpoint, const Predicate& predicate) {
     Selection selection;
     for (RestoredTensor& w : tensors_) {
-      if (w.checkpoint != checkpoint || !predicate(w)) continue;
+      if (w.checkpoint != checkpoint || !w.wanted || !predicate(w)) continue;
       selection.tensors.push_back(&w);
       selection.names.push_back(w.name);
     }
@@ -249,22 +300,87 @@ class Restorer {
   absl::Status OpenCheckpoints() {
     for (size_t i = 0; i < paths_.size(); ++i) {
       WEIR_ASSIGN_OR_RETURN(checkpoints_.emplace_back(), CheckpointReader::Open(paths_[i]));
+      if (options_.mode != RestoreMode::kStrict) WEIR_RETURN_IF_ERROR(DropMissing(i));
       const Selection selection = SelectTensors(i, [](const RestoredTensor&) { return true; });
-      WEIR_RETURN_IF_ERROR(checkpoints_[i]->FindMany(
+      const absl::Status found = checkpoints_[i]->FindMany(
           selection.names, [&](size_t k, DataType dtype, const Shape& shape) -> absl::Status {
             RestoredTensor& w = *selection.tensors[k];
-            WEIR_ASSIGN_OR_RETURN(w.shape,
-                                  ShapeInCheckpoint(w.name, dtype, shape, w.slice, w.dtype));
+            absl::StatusOr<Shape> whole = ShapeInCheckpoint(w.name, dtype, shape, w.slice, w.dtype);
+            if (!whole.ok()) return Mismatch(w, whole.status());
+            w.shape = *std::move(whole);
             w.is_small = w.slice.empty() && IsSmall(w.dtype, w.shape);
             return absl::OkStatus();
-          }));
+          });
+      if (absl::IsNotFound(found)) WEIR_RETURN_IF_ERROR(DropMissing(i));
+      WEIR_RETURN_IF_ERROR(found);
     }
     return absl::OkStatus();
+  }
+
+  // Reports what checkpoint i lacks, and what it has besides. NOT_FOUND unless that is allowed.
+  absl::Status DropMissing(size_t i) {
+    WEIR_ASSIGN_OR_RETURN(const std::vector<CheckpointTensor> listed, checkpoints_[i]->List());
+    std::vector<std::string> names;
+    for (const CheckpointTensor& tensor : listed) names.push_back(tensor.name);
+    const absl::flat_hash_set<absl::string_view> known(names.begin(), names.end());
+    absl::flat_hash_set<absl::string_view> named;
+    absl::Status error;
+    for (RestoredTensor& w : tensors_) {
+      if (w.checkpoint != i) continue;
+      named.insert(w.name);
+      if (!w.wanted || known.contains(w.name)) continue;
+      w.wanted = false;
+      report_.missing.push_back({std::string(w.name), Like(w.name, names)});
+    }
+    for (const std::string& name : names) {
+      if (!named.contains(name)) report_.unexpected.push_back(name);
+    }
+    if (options_.mode == RestoreMode::kAvailable || report_.missing.empty()) return error;
+    std::vector<std::string> others;
+    for (size_t k = 1; k < report_.missing.size() && k <= kMaxNamed; ++k)
+      others.push_back(absl::StrCat(report_.missing[k].key, report_.missing[k].reason));
+    return NotFound("Key ", report_.missing[0].key, " not found in checkpoint ", paths_[i],
+                    report_.missing[0].reason,
+                    others.empty()
+                        ? ""
+                        : absl::StrCat("; ", report_.missing.size() - 1, " others are missing: "),
+                    absl::StrJoin(others, ", "));
+  }
+
+  // At most so many names are compared and printed.
+  static constexpr size_t kMaxNamed = 20;
+
+  std::string Like(absl::string_view name, const std::vector<std::string>& names) const {
+    if (report_.missing.size() > kMaxNamed) return "";
+    const std::string nearest = NearestName(name, names);
+    return nearest.empty() ? "" : absl::StrCat(" (did you mean ", nearest, "?)");
+  }
+
+  // Drops a tensor that does not fit, or returns the reason.
+  absl::Status Mismatch(RestoredTensor& w, const absl::Status& reason) {
+    report_.mismatched.push_back({std::string(w.name), std::string(reason.message())});
+    if (options_.mode != RestoreMode::kAvailable) return reason;
+    w.wanted = false;
+    return absl::OkStatus();
+  }
+
+  // The error is of the first tensor that does not fit; the report has all.
+  absl::Status CheckPaths() {
+    absl::Status error;
+    for (RestoredTensor& w : tensors_) {
+      for (const RestoreGraphInfo::AssignPath& path : w.paths) {
+        if (!w.wanted) break;
+        const absl::Status fits = CheckPath(w, path);
+        if (!fits.ok()) error.Update(Mismatch(w, fits));
+      }
+    }
+    return error;
   }
 
   // Determines which values become a variable's value, and which of them are read into its memory.
   void ChooseMemory() {
     for (RestoredTensor& w : tensors_) {
+      if (!w.wanted) continue;
       if (VariableState* const variable = SoleVariable(w); variable != nullptr) {
         const MutexLock lock(variable->mutex());
         if (CanHoldValue(*variable, w)) w.variable = variable;
@@ -322,7 +438,7 @@ class Restorer {
   void ReadOthers(const Predicate& predicate, const Read& read) {
     std::vector<RestoredTensor*> others;
     for (RestoredTensor& w : tensors_) {
-      if (!w.is_small && predicate(w)) others.push_back(&w);
+      if (w.wanted && !w.is_small && predicate(w)) others.push_back(&w);
     }
     session_.pool().ForEach(static_cast<int>(others.size()),
                             [&](int i) { others[i]->status = read(*others[i]); });
@@ -356,18 +472,21 @@ class Restorer {
 
   // Runs the final nodes of the restore op, except the assignments that are made here.
   absl::Status RunRemainingNodes() {
-    std::vector<bool> is_assigned(info_.paths.size());
+    std::vector<bool> is_done(info_.paths.size());
     for (const RestoredTensor& w : tensors_) {
-      if (w.variable != nullptr) is_assigned[w.paths.data() - info_.paths.data()] = true;
+      if (w.variable == nullptr && w.wanted) continue;
+      for (const RestoreGraphInfo::AssignPath& path : w.paths)
+        is_done[&path - info_.paths.data()] = true;
     }
     std::vector<Operation> targets;
     for (const RestoreGraphInfo::FinalNode& last : info_.final_nodes) {
-      if (last.path < 0 || !is_assigned[last.path]) targets.emplace_back(last.node);
+      if (last.path < 0 || !is_done[last.path]) targets.emplace_back(last.node);
     }
     if (targets.empty()) return absl::OkStatus();
     Feeds feeds = {{filename_, path_}};
     for (RestoredTensor& w : tensors_) {
-      if (w.variable == nullptr) feeds.emplace_back(w.output, std::move(kept_values_[w.value]));
+      if (w.variable == nullptr && w.wanted)
+        feeds.emplace_back(w.output, std::move(kept_values_[w.value]));
     }
     return session_.Run(feeds, {}, targets).status();
   }
@@ -376,7 +495,10 @@ class Restorer {
   const RestoreGraphInfo& info_;
   const Output filename_;
   const Tensor path_;
-  Tensors inputs_;  // of the reading nodes
+  const RestoreOptions& options_;
+  RestoreReport& report_;
+  std::deque<std::string> renamed_;  // the keys that tensors_ names, if they are renamed
+  Tensors inputs_;                   // of the reading nodes
   std::vector<std::string> paths_;
   std::vector<std::unique_ptr<CheckpointReader>> checkpoints_;  // by path
   std::vector<RestoredTensor> tensors_;
@@ -386,6 +508,12 @@ class Restorer {
 }  // namespace
 
 absl::Status RestoreVariables(Session& session, const SaverDef& def, const std::string& path) {
+  return RestoreVariables(session, def, path, RestoreOptions());
+}
+
+absl::Status RestoreVariables(Session& session, const SaverDef& def, const std::string& path,
+                              const RestoreOptions& options, RestoreReport* report) {
+  RestoreReport found;
   if (path.empty()) return InvalidArgument("Can't load save_path when it is empty");
   std::string pattern = path;
   if (def.version < 2 && def.sharded && !CheckpointExists(pattern))
@@ -405,10 +533,15 @@ absl::Status RestoreVariables(Session& session, const SaverDef& def, const std::
                            [&](const std::vector<Operation>& nodes) {
                              return session.Run(Feeds{}, Outputs{}, nodes).status();
                            }));
-  Restorer restorer(session, *info, filename, pattern);
-  WEIR_RETURN_IF_ERROR(restorer.Prepare());
+  Restorer restorer(session, *info, filename, pattern, options, &found);
+  const absl::Status prepared = restorer.Prepare();
+  if (report != nullptr) {
+    if (prepared.ok()) found.restored = restorer.RestoredKeys();
+    *report = std::move(found);
+  }
+  WEIR_RETURN_IF_ERROR(prepared);
   WEIR_RETURN_IF_ERROR(restorer.Write());
-  RestoredCheckpoint::Of(session.resources())->Set(path, info->assigned);
+  RestoredCheckpoint::Of(session.resources())->Set(path, restorer.Assigned());
   return absl::OkStatus();
 }
 

@@ -11,6 +11,7 @@
 #include "weir/ops/framework/variables.h"
 #include "weir/ops/lib/array.h"
 #include "weir/ops/lib/math.h"
+#include "weir/session/model/restore.h"
 #include "weir/session/model/saver.h"
 #include "weir/tests/io/test_files.h"
 #include "weir/tests/session/lib/saver_testing.h"
@@ -20,6 +21,7 @@ namespace weir {
 namespace {
 
 using ::testing::Each;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::Init;
 using testing::MakeTempDirectory;
@@ -251,6 +253,30 @@ TEST_P(RestoreByHand, AValueMayGoTwoWays) {
   ASSERT_TRUE(Restore(b_.Assign(Negative(value))).ok());
   EXPECT_THAT(Value(*session_, a_), Each(1));
   EXPECT_THAT(Value(*session_, b_), Each(-1));
+}
+
+TEST_P(RestoreLarge, OnlyWhatIsNeeded) {
+  RestoreReport report;
+  const RestoreOptions options = {.mode = RestoreMode::kNeeded, .needed = {b_.value()}};
+  ASSERT_TRUE(RestoreVariables(*session_, saver_->def(), path_, options, &report).ok());
+  EXPECT_THAT(Value(*session_, a_), Each(7));
+  EXPECT_THAT(Value(*session_, b_), Each(2));
+  EXPECT_THAT(report.restored, ElementsAre("b"));
+  EXPECT_THAT(report.not_needed, ElementsAre("a"));
+}
+
+TEST_P(RestoreLarge, WhatIsAvailableIsReported) {
+  RestoreReport report;
+  const RestoreOptions options = {
+      .mode = RestoreMode::kAvailable,
+      .rename = [](const std::string& key) { return key == "a" ? "b" : "c"; }};
+  ASSERT_TRUE(RestoreVariables(*session_, saver_->def(), path_, options, &report).ok());
+  EXPECT_THAT(Value(*session_, a_), Each(2));
+  EXPECT_THAT(Value(*session_, b_), Each(8));
+  EXPECT_THAT(report.restored, ElementsAre("b"));
+  ASSERT_EQ(report.missing.size(), 1u);
+  EXPECT_EQ(report.missing[0].key, "c");
+  EXPECT_THAT(report.unexpected, ElementsAre("a"));
 }
 
 TEST_P(RestoreLarge, DoesNotChangeValuesReadBefore) {
