@@ -17,7 +17,7 @@
 #include "weir/core/io/proto_values.h"
 #include "weir/core/runtime/resource.h"
 #include "weir/proto/graph.pb.h"
-#include "weir/session/model/ancestors.h"
+#include "weir/session/model/dead_branches.h"
 #include "weir/session/plan/variable_use.h"
 
 // A frozen graph is the message of the old one with some nodes replaced: the nodes that a
@@ -162,10 +162,13 @@ class Freezer {
   absl::StatusOr<std::unique_ptr<Graph>> Freeze(const std::vector<Operation>& wanted) {
     proto::GraphDef def;
     ExportGraphDef(graph_, &def);
+    std::vector<proto::NodeDef> more;
+    SetValues(&def, &more);
     PruneUnneeded(wanted, &def);
     WEIR_RETURN_IF_ERROR(ReadVariables(def));
     HandleTypes handles;
     WEIR_RETURN_IF_ERROR(Rewrite(graph_, &def, &handles));
+    for (proto::NodeDef& node : more) *def.add_node() = std::move(node);
     def.clear_library();
     if (options_.clear_devices) {
       for (proto::NodeDef& node : *def.mutable_node()) node.clear_device();
@@ -178,12 +181,40 @@ class Freezer {
   }
 
  private:
+  // Replaces nodes by constants, and the conditionals that they decide by a branch.
+  void SetValues(proto::GraphDef* def, std::vector<proto::NodeDef>* more) const {
+    if (options_.values.empty()) return;
+    absl::flat_hash_map<std::string, const Tensor*> values;
+    for (const auto& [output, value] : options_.values) values[output.node->name()] = &value;
+    for (proto::NodeDef& node : *def->mutable_node()) {
+      const auto value = values.find(node.name());
+      if (value != values.end()) ReplaceByConst(*value->second, &node);
+    }
+    ReplaceConstantConditionals(def, more);
+  }
+
+  // Returns the names of these nodes and of all nodes that they depend on.
+  static absl::flat_hash_set<std::string> NeededBy(const std::vector<Operation>& wanted,
+                                                   const proto::GraphDef& def) {
+    absl::flat_hash_map<absl::string_view, const proto::NodeDef*> nodes;
+    for (const proto::NodeDef& node : def.node()) nodes[node.name()] = &node;
+    absl::flat_hash_set<std::string> needed;
+    std::vector<std::string> stack;
+    for (const Operation& each : wanted) stack.push_back(each.node->name());
+    while (!stack.empty()) {
+      const std::string name = std::move(stack.back());
+      stack.pop_back();
+      const auto node = nodes.find(name);
+      if (node == nodes.end() || !needed.insert(name).second) continue;
+      for (const std::string& input : node->second->input())
+        stack.push_back(Split(absl::StripPrefix(input, "^")).first);
+    }
+    return needed;
+  }
+
   // Removes the nodes that `wanted` does not need, and colocations with removed nodes.
   static void PruneUnneeded(const std::vector<Operation>& wanted, proto::GraphDef* def) {
-    std::vector<const Node*> roots;
-    for (const Operation& each : wanted) roots.push_back(each.node);
-    absl::flat_hash_set<std::string> needed;
-    for (const Node* node : Ancestors(roots)) needed.insert(node->name());
+    const absl::flat_hash_set<std::string> needed = NeededBy(wanted, *def);
     google::protobuf::RepeatedPtrField<proto::NodeDef> kept;
     for (proto::NodeDef& node : *def->mutable_node()) {
       if (!needed.contains(node.name())) continue;
@@ -561,6 +592,14 @@ absl::StatusOr<std::unique_ptr<Graph>> FreezeGraph(Session& session, const Outpu
       return InvalidArgument("Cannot freeze ",
                              each.valid() ? each.name() : "an invalid graph element",
                              ", which does not belong to the session's graph");
+    }
+  }
+  for (const auto& [output, value] : options.values) {
+    if (!output.valid() || &output.node->graph() != &session.graph() ||
+        output.node->num_outputs() != 1 || output.dtype() != value.dtype()) {
+      return InvalidArgument("Cannot freeze ", output.valid() ? output.name() : "an invalid output",
+                             " as ", value.Description(),
+                             ": a value is for the only output of a node, and of its type");
     }
   }
   WEIR_RETURN_IF_ERROR(session.graph().status());

@@ -2,6 +2,7 @@
 #define WEIR_SESSION_MODEL_FREEZE_H_
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "weir/session/session.h"
@@ -14,6 +15,9 @@ struct FreezeOptions {
   // Nodes to keep besides the outputs, with everything that they need; for example the initializer
   // of a table.
   std::vector<Operation> targets = {};
+  // Tensors that get a value for good, such as the placeholder that says whether a network trains.
+  // A conditional whose predicate they decide becomes the branch that it takes.
+  std::vector<std::pair<Output, Tensor>> values = {};
   bool clear_devices = false;
 };
 
@@ -32,7 +36,8 @@ struct FreezeOptions {
 // operations that are kept if they are among the targets.
 //
 // clang-format off
-//   INVALID_ARGUMENT     no outputs; an output of another graph
+//   INVALID_ARGUMENT     no outputs; an output of another graph; a value of another type, or for a node with
+//                        more than one output
 //   FAILED_PRECONDITION  a variable has no value (name); an output needs a node that writes to one
 //   UNIMPLEMENTED        a node uses a variable in a way that a constant does not support (name)
 // clang-format on
