@@ -4,8 +4,10 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
 #include "weir/core/io/file.h"
+#include "weir/core/io/proto_file.h"
 #include "weir/core/io/text_proto.h"
 #include "weir/ops/framework/variables.h"
 #include "weir/ops/lib/collections.h"
@@ -24,21 +26,21 @@ constexpr char kAssets[] = "assets";
 constexpr char kInitOp[] = "__saved_model_init_op";
 constexpr char kMainOp[] = "saved_model_main_op";
 
+bool HoldsSavedModel(const std::string& directory) {
+  return Files().Exists(JoinPath(directory, kBinaryFile)) ||
+         Files().Exists(JoinPath(directory, kTextFile));
+}
+
 absl::Status ReadSavedModel(const std::string& directory, proto::SavedModel* model) {
-  const std::string binary = JoinPath(directory, kBinaryFile),
-                    text = JoinPath(directory, kTextFile);
-  const bool is_text = !Files().Exists(binary) && Files().Exists(text);
-  if (!is_text && !Files().Exists(binary)) {
+  if (!HoldsSavedModel(directory)) {
     return NotFound("Could not find SavedModel .pb or .pbtxt at supplied export directory path: ",
                     directory);
   }
-  WEIR_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(is_text ? text : binary));
-  if (is_text) {
-    const absl::Status parsed = ParseTextProto(bytes, text, model);
-    return parsed.ok() ? parsed : DataLoss(parsed.message());
-  }
-  return model->ParseFromString(bytes) ? absl::OkStatus()
-                                       : DataLoss(binary, ": not a SavedModel, or damaged");
+  const std::string binary = JoinPath(directory, kBinaryFile);
+  const std::string path = Files().Exists(binary) ? binary : JoinPath(directory, kTextFile);
+  WEIR_ASSIGN_OR_RETURN(const std::string bytes, ReadProtoFile(path));
+  const absl::Status parsed = ParseProto(bytes, path, model);
+  return parsed.ok() ? parsed : DataLoss(parsed.message());
 }
 
 std::vector<std::string> TagsOf(const proto::MetaGraphDef& def) {
@@ -243,9 +245,30 @@ void RemoveTree(const std::string& path) {
 
 }  // namespace
 
-absl::StatusOr<LoadedModel> LoadSavedModel(const std::string& directory,
+std::string FindSavedModel(const std::string& path) {
+  const absl::string_view name = BaseName(path);
+  if ((name == kBinaryFile || name == kTextFile) && !Files().IsDirectory(path))
+    return DirectoryOf(path);
+  if (HoldsSavedModel(path) || !Files().IsDirectory(path)) return path;
+  int64_t newest = -1;
+  std::string found = path;
+  const absl::StatusOr<std::vector<std::string>> names = Files().List(path);
+  if (!names.ok()) return path;
+  for (const std::string& version : *names) {
+    int64_t number = 0;
+    const std::string directory = JoinPath(path, version);
+    if (!absl::SimpleAtoi(version, &number) || number <= newest || !HoldsSavedModel(directory))
+      continue;
+    newest = number;
+    found = directory;
+  }
+  return found;
+}
+
+absl::StatusOr<LoadedModel> LoadSavedModel(const std::string& path,
                                            const std::vector<std::string>& tags,
                                            SessionOptions options) {
+  const std::string directory = FindSavedModel(path);
   proto::SavedModel saved;
   WEIR_RETURN_IF_ERROR(ReadSavedModel(directory, &saved));
   WEIR_ASSIGN_OR_RETURN(const proto::MetaGraphDef* def, Choose(saved, tags, directory));
@@ -265,7 +288,8 @@ absl::StatusOr<LoadedModel> LoadSavedModel(const std::string& directory,
 
 std::map<std::string, std::string> AssetFiles(const std::string& directory, const MetaGraph& meta) {
   std::map<std::string, std::string> files = meta.assets;
-  for (auto& [tensor, file] : files) file = JoinPath(JoinPath(directory, kAssets), file);
+  const std::string assets = JoinPath(FindSavedModel(directory), kAssets);
+  for (auto& [tensor, file] : files) file = JoinPath(assets, file);
   return files;
 }
 

@@ -23,10 +23,15 @@ struct LoadedModel {
   MetaGraph meta;                    // signatures, tags and assets
   std::unique_ptr<Session> session;  // ready to run
 };
-// Loads a SavedModel directory: the one meta graph with exactly these tags (no tags: the only one
-// in the directory), its variables, its init op. Returns NOT_FOUND if the directory is no
-// SavedModel, or has no meta graph with these tags (the message lists the tags it has).
-absl::StatusOr<LoadedModel> LoadSavedModel(const std::string& directory,
+// Returns the SavedModel directory that a path denotes: itself, the newest of the numbered versions
+// in a directory that holds those, or the directory of a saved_model.pb. Returns any other path
+// unchanged.
+std::string FindSavedModel(const std::string& path);
+// Loads the SavedModel directory that a path denotes (FindSavedModel): the one meta graph with
+// exactly these tags (no tags: the only one in the directory), its variables, its init op. Returns
+// NOT_FOUND if the directory is no SavedModel, or has no meta graph with these tags (the message
+// lists the tags it has).
+absl::StatusOr<LoadedModel> LoadSavedModel(const std::string& path,
                                            const std::vector<std::string>& tags,
                                            SessionOptions options = {});
 

@@ -9,6 +9,7 @@
 #include "weir/core/io/checkpoint_state.h"
 #include "weir/core/io/file.h"
 #include "weir/core/io/npy.h"
+#include "weir/session/model/saved_model.h"
 #include "weir/tools/ckpt/ckpt.h"
 #include "weir/tools/lib/text_table.h"
 
@@ -18,13 +19,27 @@ namespace weir::tools {
 
 namespace {
 
-// Returns the newest checkpoint in a folder, or the checkpoint of a SavedModel.
-absl::StatusOr<std::string> CheckpointInFolder(const std::string& folder) {
-  for (const char* const prefix : {"variables/variables", "variables"}) {
-    const std::string variables = JoinPath(folder, prefix);
-    if (Files().Exists(variables + ".index")) return variables;
+// Returns the newest checkpoint that a state file names.
+absl::StatusOr<std::string> NewestCheckpoint(const std::string& folder, const std::string& state,
+                                             Console* console) {
+  WEIR_ASSIGN_OR_RETURN(const std::string found, LatestCheckpoint(folder, state));
+  WEIR_ASSIGN_OR_RETURN(const CheckpointState read, ReadCheckpointState(folder, state));
+  if (console != nullptr && found != read.model_checkpoint_path) {
+    console->err << "weir: " << JoinPath(folder, state) << " names " << read.model_checkpoint_path
+                 << ", which is not there; using " << found << "\n";
   }
-  return LatestCheckpoint(folder);
+  return found;
+}
+
+// Returns the newest checkpoint in a folder, or the checkpoint of a SavedModel.
+absl::StatusOr<std::string> CheckpointInFolder(const std::string& folder, Console* console) {
+  for (const std::string& parent : {folder, FindSavedModel(folder)}) {
+    for (const char* const prefix : {"variables/variables", "variables"}) {
+      const std::string variables = JoinPath(parent, prefix);
+      if (Files().Exists(variables + ".index")) return variables;
+    }
+  }
+  return NewestCheckpoint(folder, "checkpoint", console);
 }
 
 // Returns "m-7" for "m-7.index", "m-7.meta" and "m-7.data-00000-of-00001" if checkpoint m-7 exists.
@@ -37,18 +52,21 @@ std::string PrefixOfFile(const std::string& path) {
 
 }  // namespace
 
-absl::StatusOr<std::string> CheckpointPrefix(const std::string& path) {
+absl::StatusOr<std::string> CheckpointPrefix(const std::string& path, Console* console) {
   if (path.empty()) return InvalidArgument("the checkpoint path is empty");
   if (Files().Exists(path + ".index")) return path;
-  if (Files().IsDirectory(path)) return CheckpointInFolder(path);
+  const std::string model = FindSavedModel(path);
+  if (Files().IsDirectory(path)) return CheckpointInFolder(path, console);
+  if (model != path) return CheckpointInFolder(model, console);
   const std::string name(BaseName(path));
   if (name == "checkpoint" && ReadCheckpointState(DirectoryOf(path), name).ok())
-    return LatestCheckpoint(DirectoryOf(path), name);
+    return NewestCheckpoint(DirectoryOf(path), name, console);
   return PrefixOfFile(path);
 }
 
-absl::StatusOr<std::unique_ptr<CheckpointReader>> OpenCheckpoint(const std::string& path) {
-  WEIR_ASSIGN_OR_RETURN(const std::string prefix, CheckpointPrefix(path));
+absl::StatusOr<std::unique_ptr<CheckpointReader>> OpenCheckpoint(const std::string& path,
+                                                                 Console* console) {
+  WEIR_ASSIGN_OR_RETURN(const std::string prefix, CheckpointPrefix(path, console));
   return CheckpointReader::Open(prefix);
 }
 
@@ -82,7 +100,7 @@ std::vector<std::string> SliceTexts(const CheckpointTensor& tensor) {
 }
 
 absl::Status Ls(const CkptOptions& options, Console& console) {
-  WEIR_ASSIGN_OR_RETURN(auto reader, OpenCheckpoint(options.prefix));
+  WEIR_ASSIGN_OR_RETURN(auto reader, OpenCheckpoint(options.prefix, &console));
   WEIR_ASSIGN_OR_RETURN(const std::vector<CheckpointTensor> tensors, reader->List());
   TextTable table({"tensor", "dtype", "shape", ">bytes", ">parts"});
   Json json = Json::array();
@@ -114,15 +132,15 @@ absl::Status Ls(const CkptOptions& options, Console& console) {
 
 // ---- show
 
-absl::StatusOr<Tensor> ReadTensor(const CkptOptions& options) {
-  WEIR_ASSIGN_OR_RETURN(auto reader, OpenCheckpoint(options.prefix));
+absl::StatusOr<Tensor> ReadTensor(const CkptOptions& options, Console& console) {
+  WEIR_ASSIGN_OR_RETURN(auto reader, OpenCheckpoint(options.prefix, &console));
   if (options.slice.empty()) return reader->Read(options.tensor);
   WEIR_ASSIGN_OR_RETURN(const TensorSlice slice, TensorSlice::Parse(options.slice));
   return reader->ReadSlice(options.tensor, slice);
 }
 
 absl::Status Show(const CkptOptions& options, Console& console) {
-  WEIR_ASSIGN_OR_RETURN(const Tensor tensor, ReadTensor(options));
+  WEIR_ASSIGN_OR_RETURN(const Tensor tensor, ReadTensor(options, console));
   if (!options.npy.empty()) {
     WEIR_RETURN_IF_ERROR(WriteNpy(options.npy, tensor));
     console.out << tensor.Description() << " written to " << options.npy << "\n";
@@ -154,7 +172,7 @@ std::string ProblemToText(const BundleProblem& problem) {
 }
 
 absl::StatusOr<bool> Verify(const CkptOptions& options, Console& console) {
-  WEIR_ASSIGN_OR_RETURN(const std::string prefix, CheckpointPrefix(options.prefix));
+  WEIR_ASSIGN_OR_RETURN(const std::string prefix, CheckpointPrefix(options.prefix, &console));
   WEIR_ASSIGN_OR_RETURN(const BundleReport report, VerifyBundle(prefix));
   const bool sound = report.problems.empty();
   if (options.json) {
@@ -173,8 +191,11 @@ absl::StatusOr<bool> Verify(const CkptOptions& options, Console& console) {
     console.out << console.Paint(Style::kBad, "DAMAGED ") << ProblemToText(problem) << "\n";
   }
   console.out << console.Paint(sound ? Style::kGood : Style::kBad, sound ? "OK" : "DAMAGED") << " "
-              << prefix << ": " << report.tensors << " tensors, " << WithCommas(report.index_bytes)
-              << " bytes of index and " << WithCommas(report.data_bytes) << " of data are sound";
+              << prefix << ": " << report.tensors << " tensors, ";
+  if (report.index_bytes > 0)
+    console.out << WithCommas(report.index_bytes) << " bytes of index and ";
+  console.out << WithCommas(report.data_bytes)
+              << (report.index_bytes > 0 ? " of data are sound" : " bytes are sound");
   if (!sound) console.out << ", " << report.problems.size() << " problems";
   console.out << "\n";
   return sound;
@@ -203,7 +224,7 @@ void AddCkptCommand(Command& weir) {
     part.Argument(
             "CHECKPOINT", &options->prefix,
             "a prefix or one of the checkpoint's files; or a folder: its newest checkpoint, or a "
-            "SavedModel")
+            "SavedModel's")
         .Required();
     part.Do([options, run](Console& console) { return run(*options, console); });
     return part;

@@ -11,11 +11,13 @@
 namespace weir::tools {
 
 // Returns the checkpoint prefix that `path` denotes. A folder denotes its newest checkpoint, or the
-// checkpoint of the SavedModel in it. One of a checkpoint's files (m-7.index, .meta, .data-...), or
-// the state file "checkpoint", denotes that checkpoint. An empty path is INVALID_ARGUMENT; any
-// other path is returned unchanged.
-absl::StatusOr<std::string> CheckpointPrefix(const std::string& path);
-absl::StatusOr<std::unique_ptr<CheckpointReader>> OpenCheckpoint(const std::string& path);
+// checkpoint of the SavedModel in it, or of the newest one if it has several versions. One of a
+// checkpoint's files (m-7.index, .meta, .data-...), the state file "checkpoint", or saved_model.pb
+// denotes that checkpoint. An empty path is INVALID_ARGUMENT; any other path is returned unchanged.
+// If the state file names a checkpoint where it no longer is, a line on the console says so.
+absl::StatusOr<std::string> CheckpointPrefix(const std::string& path, Console* console = nullptr);
+absl::StatusOr<std::unique_ptr<CheckpointReader>> OpenCheckpoint(const std::string& path,
+                                                                 Console* console = nullptr);
 
 // A progress line on a terminal, in tensors and bytes. Prints nothing if the output is not a
 // terminal.

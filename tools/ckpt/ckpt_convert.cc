@@ -16,6 +16,7 @@
 #include "weir/ops/lib/math.h"
 #include "weir/session/session.h"
 #include "weir/tools/ckpt/ckpt.h"
+#include "weir/tools/lib/rename_rules.h"
 #include "weir/tools/lib/text_table.h"
 #include "weir/tools/lib/value_file.h"
 
@@ -206,23 +207,12 @@ absl::StatusOr<std::map<std::string, std::string>> ChooseNames(
   if (!options.drop.empty()) {
     WEIR_ASSIGN_OR_RETURN(drop, Pattern(options.drop));
   }
-  std::vector<std::pair<std::unique_ptr<RE2>, std::string>> renames;
-  for (const std::string& text : options.renames) {
-    const std::pair<std::string, std::string> parts = absl::StrSplit(text, absl::MaxSplits('=', 1));
-    if (!absl::StrContains(text, '='))
-      return InvalidArgument("--rename ", text, ": expected REGEX=TEXT");
-    WEIR_ASSIGN_OR_RETURN(std::unique_ptr<RE2> pattern, Pattern(parts.first));
-    std::string error;
-    if (!pattern->CheckRewriteString(parts.second, &error))
-      return InvalidArgument("--rename ", text, ": ", error);
-    renames.emplace_back(std::move(pattern), parts.second);
-  }
+  WEIR_ASSIGN_OR_RETURN(const RenameRules renames, RenameRules::Parse(options.renames));
   std::map<std::string, std::string> chosen;
   for (const std::string& name : names) {
     if (keep != nullptr && !RE2::PartialMatch(name, *keep)) continue;
     if (drop != nullptr && RE2::PartialMatch(name, *drop)) continue;
-    std::string renamed = name;
-    for (const auto& [pattern, with] : renames) RE2::GlobalReplace(&renamed, *pattern, with);
+    const std::string renamed = renames.Apply(name);
     const auto [at, is_new] = chosen.emplace(renamed, name);
     if (!is_new) {
       return InvalidArgument("tensors '", at->second, "' and '", name, "' would both be named '",

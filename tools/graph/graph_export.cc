@@ -17,6 +17,7 @@
 #include "weir/tools/ckpt/ckpt.h"
 #include "weir/tools/graph/model.h"
 #include "weir/tools/lib/text_table.h"
+#include "weir/tools/lib/value_file.h"
 
 // weir graph freeze|export: writes a model with the values of its variables for inference: a graph
 // of constants in one file, or a SavedModel.
@@ -25,14 +26,16 @@ namespace weir::tools {
 namespace {
 
 struct ExportOptions {
-  std::string file, checkpoint, out, signature, init;
-  std::vector<std::string> fetches, targets, inputs, outputs, tags, new_tags = {"serve"};
+  std::string file, out, signature, init;
+  RestoreFlags restore;
+  std::vector<std::string> fetches, targets, inputs, outputs, values, tags, new_tags = {"serve"};
   bool clear_devices = false, text = false;
 };
 
-void AddModelOptions(Command& command, ExportOptions* options) {
+// `mode`: the default of --restore.
+void AddModelOptions(Command& command, ExportOptions* options, const char* mode) {
   AddGraphArgument(command, &options->file);
-  AddCheckpointOption(command, &options->checkpoint);
+  AddRestoreOptions(command, &options->restore, mode);
   command.List("--tags", &options->tags, "select the meta graph of a SavedModel by its tags")
       .Word("TAG,...");
   command.Flag("--clear-devices", &options->clear_devices, "remove the device from every node");
@@ -45,10 +48,10 @@ absl::Status CheckPreservesInputs(const ExportOptions& options, GraphFileKind ki
   if (kind == GraphFileKind::kSavedModel) {
     for (std::string above = DirectoryOf(options.out); above != "." && above != "/";
          above = DirectoryOf(above))
-      WEIR_RETURN_IF_ERROR(CheckNotOverwriting(above, options.file));
+      WEIR_RETURN_IF_ERROR(CheckNotOverwriting(above, FindSavedModel(options.file)));
   }
-  if (options.checkpoint.empty()) return absl::OkStatus();
-  WEIR_ASSIGN_OR_RETURN(const std::string prefix, CheckpointPrefix(options.checkpoint));
+  if (options.restore.checkpoint.empty()) return absl::OkStatus();
+  WEIR_ASSIGN_OR_RETURN(const std::string prefix, CheckpointPrefix(options.restore.checkpoint));
   WEIR_RETURN_IF_ERROR(CheckNotOverwriting(options.out, prefix));
   WEIR_ASSIGN_OR_RETURN(const std::vector<std::string> shards, MatchFiles(prefix + ".data-*"));
   for (const std::string& file : shards)
@@ -56,11 +59,17 @@ absl::Status CheckPreservesInputs(const ExportOptions& options, GraphFileKind ki
   return CheckNotOverwriting(options.out, prefix + ".index");
 }
 
-absl::StatusOr<Model> LoadAndRestore(const ExportOptions& options, GraphFileKind kind) {
+absl::StatusOr<Model> Load(const ExportOptions& options) {
+  WEIR_ASSIGN_OR_RETURN(const GraphFileKind kind, GraphFileKindOf(options.file, options.tags));
   WEIR_RETURN_IF_ERROR(CheckPreservesInputs(options, kind));
-  WEIR_ASSIGN_OR_RETURN(Model model, LoadModel(kind, options.file, {.tags = options.tags}));
-  if (!options.checkpoint.empty()) WEIR_RETURN_IF_ERROR(RestoreModel(model, options.checkpoint));
-  return model;
+  return LoadModel(kind, options.file, {.tags = options.tags});
+}
+
+// Restores the checkpoint, if there is one.
+absl::Status Restore(const ExportOptions& options, std::vector<Operation> needed, Model& model,
+                     Console& console) {
+  if (options.restore.checkpoint.empty()) return absl::OkStatus();
+  return RestoreModel(model, options.restore, std::move(needed), console.err);
 }
 
 // Returns the names of the signatures that users call, without those that a loader runs.
@@ -98,14 +107,24 @@ absl::StatusOr<Outputs> FindFetches(const ExportOptions& options, const Model& m
 }
 
 absl::Status Freeze(const ExportOptions& options, Console& console) {
-  WEIR_ASSIGN_OR_RETURN(const GraphFileKind kind, GraphFileKindOf(options.file));
-  WEIR_ASSIGN_OR_RETURN(const Model model, LoadAndRestore(options, kind));
+  WEIR_ASSIGN_OR_RETURN(Model model, Load(options));
   WEIR_ASSIGN_OR_RETURN(const Outputs wanted, FindFetches(options, model));
   FreezeOptions how{.clear_devices = options.clear_devices};
   for (const std::string& target : options.targets) {
     WEIR_ASSIGN_OR_RETURN(const Operation operation, FindOperation(*model.graph, target));
     how.targets.push_back(operation);
   }
+  for (const std::string& set : options.values) {
+    const std::pair<std::string, std::string> parts = absl::StrSplit(set, absl::MaxSplits('=', 1));
+    if (parts.second.empty())
+      return InvalidArgument("--set ", set, ": expected TENSOR=VALUE, such as phase_train=false");
+    WEIR_ASSIGN_OR_RETURN(const Output output, model.graph->FindOutput(parts.first));
+    WEIR_ASSIGN_OR_RETURN(Tensor value, ParseValue(parts.second, output.dtype()));
+    how.values.emplace_back(output, std::move(value));
+  }
+  std::vector<Operation> needed = how.targets;
+  for (const Output& output : wanted) needed.emplace_back(output);
+  WEIR_RETURN_IF_ERROR(Restore(options, std::move(needed), model, console));
   WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<Graph> frozen,
                         FreezeGraph(*model.session, wanted, how));
   WEIR_RETURN_IF_ERROR(WriteGraphFile(*frozen, options.out));
@@ -153,8 +172,8 @@ absl::StatusOr<std::map<std::string, Output>> ParseNamedTensors(
 }
 
 absl::Status Export(const ExportOptions& options, Console& console) {
-  WEIR_ASSIGN_OR_RETURN(const GraphFileKind kind, GraphFileKindOf(options.file));
-  WEIR_ASSIGN_OR_RETURN(Model model, LoadAndRestore(options, kind));
+  WEIR_ASSIGN_OR_RETURN(Model model, Load(options));
+  WEIR_RETURN_IF_ERROR(Restore(options, {}, model, console));
   std::map<std::string, Signature> signatures = model.meta.signatures;
   if (!options.inputs.empty() || !options.outputs.empty()) {
     WEIR_ASSIGN_OR_RETURN(const auto inputs,
@@ -190,7 +209,7 @@ void AddFreezeCommand(Command& graph) {
       "freeze", "Write the subgraph of some tensors, with constants in place of variables",
       "  weir graph freeze model.meta --checkpoint runs/model-500 --fetch logits -o model.pb\n"
       "  weir graph freeze saved_model_dir --signature serving_default -o model.pb");
-  AddModelOptions(freeze, options.get());
+  AddModelOptions(freeze, options.get(), "needed");
   freeze.Repeated("--fetch", &options->fetches, "keep this tensor computable; repeatable")
       .Word("TENSOR");
   freeze.Value("--signature", &options->signature, "keep the outputs of this signature")
@@ -199,6 +218,10 @@ void AddFreezeCommand(Command& graph) {
       .Repeated("--target", &options->targets,
                 "also keep this node, such as one that fills lookup tables; repeatable")
       .Word("NODE");
+  freeze
+      .Repeated("--set", &options->values,
+                "fix a tensor to a value for good, such as phase_train=false; repeatable")
+      .Word("TENSOR=VALUE");
   freeze
       .Value("--out,-o", &options->out,
              "the GraphDef to write; text format if the name ends in .pbtxt")
@@ -213,7 +236,7 @@ void AddExportCommand(Command& graph) {
       "export", "Write a SavedModel",
       "  weir graph export model.meta --checkpoint runs/model-500 --input images=x --output "
       "scores=y -o export/1");
-  AddModelOptions(command, options.get());
+  AddModelOptions(command, options.get(), "strict");
   command
       .Repeated("--input", &options->inputs, "an input of the signature and its tensor; repeatable")
       .Word("NAME=TENSOR");

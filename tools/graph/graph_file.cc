@@ -12,10 +12,11 @@
 #include "absl/strings/str_join.h"
 #include "weir/core/io/file.h"
 #include "weir/core/io/graph_io.h"
-#include "weir/core/io/text_proto.h"
+#include "weir/core/io/proto_file.h"
 #include "weir/proto/graph.pb.h"
 #include "weir/proto/meta_graph.pb.h"
 #include "weir/proto/saved_model.pb.h"
+#include "weir/session/model/saved_model.h"
 #include "weir/tools/lib/command.h"
 
 namespace weir::tools {
@@ -38,30 +39,6 @@ bool LooksLikeMetaGraph(const proto::MetaGraphDef& meta) {
          meta.graph_def().node_size() > 0;
 }
 
-absl::StatusOr<GraphFileKind> ParseGraphFile(const std::string& path, proto::MetaGraphDef* meta) {
-  const google::protobuf::LogSilencer silencer;  // a wrong guess is not an error
-  const bool is_text = absl::EndsWith(path, ".pbtxt");
-  WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<ReadableFile> file, Files().Open(path));
-  if (!is_text && file->size() > std::numeric_limits<int>::max()) {  // larger than any message
-    WEIR_RETURN_IF_ERROR(ReadGraphFile(path, meta->mutable_graph_def()));
-    if (LooksLikeGraph(meta->graph_def())) return GraphFileKind::kGraph;
-    return InvalidArgument(path, ": no node has a name and an op");
-  }
-  WEIR_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path));
-  if (bytes.empty()) return InvalidArgument(path, " is empty");
-  const auto parse = [&](google::protobuf::Message* message) -> absl::Status {
-    if (is_text) return ParseTextProto(bytes, path, message);
-    if (message->ParseFromString(bytes)) return absl::OkStatus();
-    return InvalidArgument(path, ": not a serialized ", message->GetDescriptor()->name());
-  };
-  absl::Status parsed = parse(meta->mutable_graph_def());
-  if (parsed.ok() && LooksLikeGraph(meta->graph_def())) return GraphFileKind::kGraph;
-  if (parsed.ok()) parsed = InvalidArgument(path, ": no node has a name and an op");
-  meta->Clear();
-  if (parse(meta).ok() && LooksLikeMetaGraph(*meta)) return GraphFileKind::kMetaGraph;
-  return InvalidArgument(parsed.message(), "; it is neither a GraphDef nor a MetaGraphDef");
-}
-
 std::string TagsOf(const proto::MetaGraphDef& meta) {
   return absl::StrCat("{", absl::StrJoin(meta.meta_info_def().tags(), ","), "}");
 }
@@ -72,17 +49,9 @@ bool HasTags(const proto::MetaGraphDef& meta, const std::vector<std::string>& ta
          std::set<std::string>(has.begin(), has.end());
 }
 
-absl::Status ParseSavedModel(const std::string& path, const std::vector<std::string>& tags,
-                             proto::MetaGraphDef* meta) {
-  proto::SavedModel model;
-  const std::string binary = JoinPath(path, "saved_model.pb"), text = binary + "txt";
-  if (Files().Exists(binary)) {
-    WEIR_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(binary));
-    if (!model.ParseFromString(bytes)) return InvalidArgument(binary, " is not a SavedModel");
-  } else {
-    WEIR_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(text));
-    WEIR_RETURN_IF_ERROR(ParseTextProto(bytes, text, &model));
-  }
+// Moves the meta graph with these tags, or the only one if there are none, to `meta`.
+absl::Status ChooseMetaGraph(proto::SavedModel& model, const std::string& path,
+                             const std::vector<std::string>& tags, proto::MetaGraphDef* meta) {
   std::vector<std::string> known;
   for (proto::MetaGraphDef& candidate : *model.mutable_meta_graphs()) {
     known.push_back(TagsOf(candidate));
@@ -97,6 +66,61 @@ absl::Status ParseSavedModel(const std::string& path, const std::vector<std::str
       "; select one with --tags: ", absl::StrJoin(known, " "));
 }
 
+absl::StatusOr<GraphFileKind> ParseGraphFile(const std::string& path,
+                                             const std::vector<std::string>& tags,
+                                             proto::MetaGraphDef* meta) {
+  const google::protobuf::LogSilencer silencer;  // a wrong guess is not an error
+  WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<ReadableFile> file, Files().Open(path));
+  if (file->size() > std::numeric_limits<int>::max()) {  // larger than any message
+    WEIR_RETURN_IF_ERROR(ReadGraphFile(path, meta->mutable_graph_def()));
+    if (LooksLikeGraph(meta->graph_def())) return GraphFileKind::kGraph;
+    return InvalidArgument(path, ": no node has a name and an op");
+  }
+  WEIR_ASSIGN_OR_RETURN(const std::string bytes, ReadProtoFile(path));
+  if (bytes.empty()) return InvalidArgument(path, " is empty");
+  absl::Status parsed = ParseProto(bytes, path, meta->mutable_graph_def());
+  if (parsed.ok() && meta->graph_def().node_size() > 0 && LooksLikeGraph(meta->graph_def()))
+    return GraphFileKind::kGraph;
+  proto::SavedModel model;  // by another name, or without its folder
+  if (ParseProto(bytes, path, &model).ok() && model.meta_graphs_size() > 0 &&
+      LooksLikeMetaGraph(model.meta_graphs(0))) {
+    WEIR_RETURN_IF_ERROR(ChooseMetaGraph(model, path, tags, meta));
+    return GraphFileKind::kMetaGraph;
+  }
+  if (parsed.ok() && LooksLikeGraph(meta->graph_def())) return GraphFileKind::kGraph;
+  if (parsed.ok()) parsed = InvalidArgument(path, ": no node has a name and an op");
+  meta->Clear();
+  if (ParseProto(bytes, path, meta).ok() && LooksLikeMetaGraph(*meta))
+    return GraphFileKind::kMetaGraph;
+  return InvalidArgument(parsed.message(), "; it is neither a GraphDef nor a MetaGraphDef");
+}
+
+// What a folder without a SavedModel has that could be meant.
+std::string Suggestion(const std::string& folder) {
+  const absl::StatusOr<std::vector<std::string>> names = Files().List(folder);
+  if (!names.ok()) return "";
+  for (const char* const ending : {".meta", ".pb", ".pbtxt"}) {
+    for (const std::string& name : *names) {
+      if (absl::EndsWith(name, ending)) return "; did you mean " + JoinPath(folder, name) + "?";
+    }
+  }
+  return "";
+}
+
+absl::Status ParseSavedModel(const std::string& path, const std::vector<std::string>& tags,
+                             proto::MetaGraphDef* meta) {
+  const std::string binary = JoinPath(path, "saved_model.pb"), text = binary + "txt";
+  const std::string& file = Files().Exists(binary) ? binary : text;
+  if (!Files().Exists(file)) {
+    return NotFound(path, " is a folder without saved_model.pb, so it is no SavedModel",
+                    Suggestion(path));
+  }
+  proto::SavedModel model;
+  WEIR_ASSIGN_OR_RETURN(const std::string bytes, ReadProtoFile(file));
+  WEIR_RETURN_IF_ERROR(ParseProto(bytes, file, &model));
+  return ChooseMetaGraph(model, path, tags, meta);
+}
+
 }  // namespace
 
 absl::Status CheckTags(const std::string& path, const std::vector<std::string>& tags,
@@ -109,25 +133,27 @@ absl::Status CheckTags(const std::string& path, const std::vector<std::string>& 
 absl::StatusOr<GraphFileKind> ReadAnyGraph(const std::string& path,
                                            const std::vector<std::string>& tags,
                                            proto::MetaGraphDef* meta) {
-  if (!Files().IsDirectory(path)) {
-    WEIR_ASSIGN_OR_RETURN(const GraphFileKind kind, ParseGraphFile(path, meta));
+  const std::string folder = FindSavedModel(path);
+  if (!Files().IsDirectory(folder)) {
+    WEIR_ASSIGN_OR_RETURN(const GraphFileKind kind, ParseGraphFile(path, tags, meta));
     WEIR_RETURN_IF_ERROR(CheckTags(path, tags, *meta));
     return kind;
   }
-  WEIR_RETURN_IF_ERROR(ParseSavedModel(path, tags, meta));
+  WEIR_RETURN_IF_ERROR(ParseSavedModel(folder, tags, meta));
   return GraphFileKind::kSavedModel;
 }
 
-absl::StatusOr<GraphFileKind> GraphFileKindOf(const std::string& path) {
-  if (Files().IsDirectory(path)) return GraphFileKind::kSavedModel;
+absl::StatusOr<GraphFileKind> GraphFileKindOf(const std::string& path,
+                                              const std::vector<std::string>& tags) {
+  if (Files().IsDirectory(FindSavedModel(path))) return GraphFileKind::kSavedModel;
   proto::MetaGraphDef meta;
-  return ParseGraphFile(path, &meta);
+  return ParseGraphFile(path, tags, &meta);
 }
 
 void AddGraphArgument(Command& command, std::string* file, bool required) {
-  Option graph = command.Argument(
-      "GRAPH", file,
-      "a GraphDef or MetaGraphDef (.pb, .meta; .pbtxt as text), or a SavedModel folder");
+  Option graph = command.Argument("GRAPH", file,
+                                  "a GraphDef or MetaGraphDef (binary, text or gzip), or a "
+                                  "SavedModel's or its versions' folder");
   if (required) graph.Required();
 }
 

@@ -6,8 +6,9 @@
 
 #include "weir/core/tensor/status.h"
 
-// Reading graphs from any supported file: a GraphDef (graph.pb, or .pbtxt as text), a MetaGraphDef
-// (model.meta, likewise), or the folder of a SavedModel.
+// Reading graphs from whatever people pass: a GraphDef, a MetaGraphDef or a SavedModel, as binary,
+// text or gzip, told by its contents; or the folder of a SavedModel, or of its versions (the newest
+// is read).
 namespace weir::proto {
 class MetaGraphDef;
 }  // namespace weir::proto
@@ -21,8 +22,9 @@ void AddGraphArgument(Command& command, std::string* file, bool required = true)
 enum class GraphFileKind { kGraph, kMetaGraph, kSavedModel };
 
 // Returns the kind of the file, from its contents. INVALID_ARGUMENT, with the reason, if it is none
-// of them.
-absl::StatusOr<GraphFileKind> GraphFileKindOf(const std::string& path);
+// of them. `tags` as for ReadAnyGraph.
+absl::StatusOr<GraphFileKind> GraphFileKindOf(const std::string& path,
+                                              const std::vector<std::string>& tags = {});
 
 // Returns NOT_FOUND unless `tags` is empty or has exactly the tags of the meta graph in this file.
 // A GraphDef has none.

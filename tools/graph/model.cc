@@ -2,10 +2,15 @@
 
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/strip.h"
+#include "weir/core/io/bundle.h"
 #include "weir/core/io/graph_io.h"
 #include "weir/proto/meta_graph.pb.h"
+#include "weir/session/model/restore.h"
 #include "weir/session/model/saver.h"
 #include "weir/tools/ckpt/ckpt.h"
+#include "weir/tools/lib/rename_rules.h"
 
 namespace weir::tools {
 
@@ -62,11 +67,27 @@ absl::StatusOr<Model> LoadModel(GraphFileKind kind, const std::string& path,
   return model;
 }
 
-void AddCheckpointOption(Command& command, std::string* checkpoint) {
+void AddRestoreOptions(Command& command, RestoreFlags* flags, const char* mode) {
+  flags->mode = mode;
   command
-      .Value("--checkpoint", checkpoint,
+      .Value("--checkpoint", &flags->checkpoint,
              "restore the variables from this checkpoint, or from the newest one in a folder")
       .Word("PREFIX");
+  command
+      .Value("--restore", &flags->mode,
+             "which variables: all of the saver's (strict), those that the run needs (needed), or "
+             "those that are in the checkpoint and fit (available)")
+      .Word("MODE");
+  command.Flag("--ema", &flags->ema, "take the moving averages of variables that have one");
+  command
+      .Value("--ema-suffix", &flags->ema_suffix, "how the names of these averages end, after a /")
+      .Word("SUFFIX");
+  command
+      .Repeated(
+          "--rename", &flags->renames,
+          "read variables whose whole name matches PATTERN (RE2) under another name, with \\1 "
+          "for the first group; repeatable")
+      .Word("PATTERN=NAME");
 }
 
 absl::StatusOr<Operation> FindOperation(const Graph& graph, const std::string& name) {
@@ -75,10 +96,58 @@ absl::StatusOr<Operation> FindOperation(const Graph& graph, const std::string& n
   return Operation(node);
 }
 
-absl::Status RestoreModel(Model& model, const std::string& path) {
-  WEIR_ASSIGN_OR_RETURN(const std::string prefix, CheckpointPrefix(path));
+namespace {
+
+absl::StatusOr<RestoreMode> ModeOf(const std::string& text) {
+  if (text == "strict") return RestoreMode::kStrict;
+  if (text == "needed") return RestoreMode::kNeeded;
+  if (text == "available") return RestoreMode::kAvailable;
+  return InvalidArgument("--restore ", text, ": expected strict, needed or available");
+}
+
+void PrintFaults(const char* what, const std::vector<RestoreReport::Fault>& faults,
+                 std::ostream& err) {
+  for (const RestoreReport::Fault& fault : faults)
+    err << "weir: " << what << ": " << fault.key << " " << fault.reason << "\n";
+}
+
+void PrintReport(const RestoreReport& report, std::ostream& err) {
+  if (report.missing.empty() && report.mismatched.empty()) return;
+  PrintFaults("not in the checkpoint", report.missing, err);
+  PrintFaults("does not fit", report.mismatched, err);
+  err << "weir: restored " << report.restored.size() << " tensors, not "
+      << report.missing.size() + report.mismatched.size() << "; the checkpoint has "
+      << report.unexpected.size() << " others\n";
+}
+
+}  // namespace
+
+absl::Status RestoreModel(Model& model, const RestoreFlags& flags, std::vector<Operation> needed,
+                          std::ostream& err) {
+  WEIR_ASSIGN_OR_RETURN(const std::string prefix, CheckpointPrefix(flags.checkpoint));
   WEIR_ASSIGN_OR_RETURN(const SaverDef def, SaverOf(model));
-  return RestoreVariables(*model.session, def, prefix);
+  RestoreOptions options{.needed = std::move(needed)};
+  WEIR_ASSIGN_OR_RETURN(options.mode, ModeOf(flags.mode));
+  WEIR_ASSIGN_OR_RETURN(const RenameRules renames, RenameRules::Parse(flags.renames));
+  absl::flat_hash_set<std::string> averages;
+  if (flags.ema) {
+    WEIR_ASSIGN_OR_RETURN(const auto reader, CheckpointReader::Open(prefix));
+    WEIR_ASSIGN_OR_RETURN(const std::vector<CheckpointTensor> tensors, reader->List());
+    for (const CheckpointTensor& tensor : tensors) {
+      absl::string_view name = tensor.name;
+      if (absl::ConsumeSuffix(&name, "/" + flags.ema_suffix)) averages.emplace(name);
+    }
+    if (averages.empty())
+      return NotFound("--ema: no tensor of ", prefix, " ends in /", flags.ema_suffix);
+  }
+  options.rename = [&](const std::string& key) {
+    const std::string renamed = renames.Apply(key);
+    return averages.contains(renamed) ? renamed + "/" + flags.ema_suffix : renamed;
+  };
+  RestoreReport report;
+  WEIR_RETURN_IF_ERROR(RestoreVariables(*model.session, def, prefix, options, &report));
+  PrintReport(report, err);
+  return absl::OkStatus();
 }
 
 absl::Status SaveModel(Model& model, const std::string& prefix) {

@@ -2,6 +2,7 @@
 #define WEIR_TOOLS_GRAPH_MODEL_H_
 
 #include <memory>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -28,15 +29,26 @@ struct ModelOptions {
 absl::StatusOr<Model> LoadModel(GraphFileKind kind, const std::string& path,
                                 const ModelOptions& options = {});
 
-// Adds the option --checkpoint; its value is an argument of RestoreModel.
-void AddCheckpointOption(Command& command, std::string* checkpoint);
+// How variables are restored, as the command line says it.
+struct RestoreFlags {
+  std::string checkpoint;  // or a folder, whose newest one is read; empty: nothing is restored
+  std::string mode;        // strict, needed or available
+  bool ema = false;
+  std::string ema_suffix = "ExponentialMovingAverage";
+  std::vector<std::string> renames;  // RenameRules
+};
+// Adds the options --checkpoint, --restore, --ema, --ema-suffix and --rename. `mode` is the default
+// of --restore.
+void AddRestoreOptions(Command& command, RestoreFlags* flags, const char* mode);
 // NOT_FOUND if the graph has no such node.
 absl::StatusOr<Operation> FindOperation(const Graph& graph, const std::string& name);
 
-// Restores the variables from a checkpoint, or from the newest checkpoint in a folder. Uses the
-// model's saver, or (for a GraphDef) the saver whose nodes are in the scope "save", or otherwise
-// restores all variables of the graph by name.
-absl::Status RestoreModel(Model& model, const std::string& path);
+// Restores the variables from a checkpoint. Uses the model's saver, or (for a GraphDef) the saver
+// whose nodes are in the scope "save", or otherwise restores variables of the graph by name.
+// `needed` is what is going to run. With --restore available, lines on `err` name what was not
+// restored. INVALID_ARGUMENT for a wrong mode or pattern.
+absl::Status RestoreModel(Model& model, const RestoreFlags& flags, std::vector<Operation> needed,
+                          std::ostream& err);
 
 // Saves the variables to a checkpoint, with the same saver.
 absl::Status SaveModel(Model& model, const std::string& prefix);

@@ -7,6 +7,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "weir/core/tensor/nearest_name.h"
 
 namespace weir::tools {
 
@@ -23,18 +24,33 @@ class HelpFormatter : public CLI::Formatter {
   }
 };
 
+// Reports a word that is no subcommand of `command`, with the one that it is most like.
+int UnknownCommand(const CLI::App& command, const std::string& word, Console& console) {
+  std::vector<std::string> names;
+  for (const CLI::App* sub : command.get_subcommands({})) names.push_back(sub->get_name());
+  const std::string nearest = NearestName(word, names);
+  console.err << "weir: unknown command '" << word << "'; "
+              << (nearest.empty() ? "run 'weir help' for the list"
+                                  : absl::StrCat("did you mean '", nearest, "'?"))
+              << "\n";
+  return kUsage;
+}
+
+// Returns the first subcommand with this name; null if there is none.
+const CLI::App* FindSubcommand(const CLI::App& command, const std::string& word) {
+  const auto subs =
+      command.get_subcommands([&word](const CLI::App* sub) { return sub->get_name() == word; });
+  return subs.empty() ? nullptr : subs[0];
+}
+
 // Implements `weir help` and `weir help graph show`, which equals `weir graph show --help`.
 int Help(const CLI::App& app, const std::vector<std::string>& path, Console& console) {
   const CLI::App* command = &app;
   std::string name = app.get_name();
   for (const std::string& word : path) {
-    const auto subs =
-        command->get_subcommands([&word](const CLI::App* sub) { return sub->get_name() == word; });
-    if (subs.empty()) {
-      console.err << "weir: unknown command '" << word << "'; run 'weir help' for the list\n";
-      return kUsage;
-    }
-    command = subs[0];
+    const CLI::App* const sub = FindSubcommand(*command, word);
+    if (sub == nullptr) return UnknownCommand(*command, word, console);
+    command = sub;
     absl::StrAppend(&name, " ", word);
   }
   // App::help would describe the current command, which is `help`.
@@ -178,6 +194,13 @@ int CommandLine::Run(const std::vector<std::string>& args, Console& console) {
   if (args.empty()) {
     console.out << app.help();
     return kUsage;
+  }
+  const CLI::App* command = &app;  // CLI11 does not say which word it does not know
+  for (const std::string& word : args) {
+    if (word[0] == '-' || command->get_subcommands({}).empty()) break;
+    const CLI::App* const sub = FindSubcommand(*command, word);
+    if (sub == nullptr) return UnknownCommand(*command, word, console);
+    command = sub;
   }
   try {  // CLI11 reports errors and requests for help by exceptions
     app.parse(std::vector<std::string>(args.rbegin(), args.rend()));

@@ -1,5 +1,6 @@
 #include "weir/tools/run/request.h"
 
+#include <iostream>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -77,7 +78,9 @@ class RequestBuilder {
     if (value.empty())
       return InvalidArgument("--feed ", text, ": expected TENSOR=VALUE, such as x:0=x.npy");
     WEIR_ASSIGN_OR_RETURN(const Output tensor, FindTensor(name, true));
-    WEIR_ASSIGN_OR_RETURN(Tensor parsed, ParseValue(value, tensor.dtype()));
+    WEIR_ASSIGN_OR_RETURN(
+        Tensor parsed,
+        ParseValue(value, tensor.dtype(), options_.round ? Rounding::kAllowed : Rounding::kNever));
     request_.feeds.push_back(tensor);
     request_.values.push_back(std::move(parsed));
     return absl::OkStatus();
@@ -102,11 +105,25 @@ class RequestBuilder {
   Request request_;
 };
 
+std::vector<Operation> NeededBy(const Request& request) {
+  std::vector<Operation> needed = request.targets;
+  for (const Output& fetch : request.fetches) needed.emplace_back(fetch);
+  return needed;
+}
+
+// A checkpoint that is written needs all variables.
+RestoreFlags RestoreOf(const RequestOptions& options) {
+  RestoreFlags flags = options.restore;
+  if (!options.save.empty() && flags.mode == "needed") flags.mode = "strict";
+  return flags;
+}
+
 }  // namespace
 
 absl::StatusOr<PreparedRequest> PrepareRequest(const RequestOptions& options) {
   PreparedRequest out;
-  WEIR_ASSIGN_OR_RETURN(const GraphFileKind kind, GraphFileKindOf(options.file));
+  WEIR_ASSIGN_OR_RETURN(const GraphFileKind kind,
+                        GraphFileKindOf(options.file, options.model.tags));
   ModelOptions model = options.model;
   model.session.disable.insert(options.disable.begin(), options.disable.end());
   if (options.records_passes || !options.dump_plan.empty()) {
@@ -122,8 +139,9 @@ absl::StatusOr<PreparedRequest> PrepareRequest(const RequestOptions& options) {
     WEIR_ASSIGN_OR_RETURN(const Operation op, FindOperation(*out.model.graph, init));
     WEIR_RETURN_IF_ERROR(out.model.session->Run(op));
   }
-  if (!options.checkpoint.empty())
-    WEIR_RETURN_IF_ERROR(RestoreModel(out.model, options.checkpoint));
+  if (!options.restore.checkpoint.empty())
+    WEIR_RETURN_IF_ERROR(
+        RestoreModel(out.model, RestoreOf(options), NeededBy(out.request), std::cerr));
   if (out.request.empty()) return out;
   if (out.passes != nullptr) out.passes->Start();
   WEIR_ASSIGN_OR_RETURN(out.step, out.model.session->Prepare(out.request.feeds, out.request.fetches,
@@ -134,11 +152,14 @@ absl::StatusOr<PreparedRequest> PrepareRequest(const RequestOptions& options) {
 void AddRequestOptions(Command& command, RequestOptions* options, const char* fetch_word,
                        const char* fetch_help, bool needs_graph) {
   AddGraphArgument(command, &options->file, needs_graph);
-  AddCheckpointOption(command, &options->checkpoint);
+  AddRestoreOptions(command, &options->restore, "needed");
   command
       .Repeated("--feed", &options->feeds,
-                "feed a tensor from FILE.npy, FILE.json (strings) or a JSON value; repeatable")
+                "feed a tensor from FILE.npy, FILE.csv, FILE.json (strings), @FILE (its bytes, a "
+                "string) or a JSON value; repeatable")
       .Word("TENSOR=VALUE");
+  command.Flag("--round", &options->round,
+               "round fed numbers that the tensor's type cannot represent");
   command.Repeated("--fetch", &options->fetches, fetch_help).Word(fetch_word);
   command
       .Repeated("--target", &options->targets,

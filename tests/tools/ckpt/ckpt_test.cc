@@ -254,5 +254,32 @@ TEST_F(WeirCkpt, InvalidCheckpointErrorsNameTheFix) {
               AllOf(HasSubstr("use its prefix instead: "), EndsWith("/model")));
 }
 
+TEST_F(WeirCkpt, VerifyFindsDamageInV1) {
+  MustDo({"ckpt", "convert", model_, At("v1"), "--format", "v1"});
+  const CommandResult sound = Weir({"ckpt", "verify", At("v1")});
+  EXPECT_EQ(sound.status, kOk) << sound.out;
+  const std::string bytes = *ReadFile(At("v1"));
+  EXPECT_THAT(sound.out,
+              HasSubstr(": 5 tensors, " + std::to_string(bytes.size()) + " bytes are sound"));
+  for (size_t at = 0; at < bytes.size(); at += 7) {
+    ASSERT_TRUE(WriteFileAtomically(At("v1"), bytes).ok());
+    Damage(At("v1"), at);
+    const CommandResult damaged = Weir({"ckpt", "verify", At("v1")});
+    EXPECT_EQ(damaged.status, kFailure) << at << damaged.out;
+    EXPECT_THAT(damaged.out, HasSubstr("DAMAGED")) << at;
+  }
+}
+
+TEST_F(WeirCkpt, AMovedFolderIsReadWithANote) {
+  ASSERT_TRUE(
+      WriteFileAtomically(At("checkpoint"), "model_checkpoint_path: \"/gone/model\"\n").ok());
+  for (const std::string& path : {folder_, At("checkpoint")}) {
+    const CommandResult list = Weir({"ckpt", "ls", path});
+    EXPECT_THAT(list.out, HasSubstr("5 tensors"));
+    EXPECT_EQ(list.err, "weir: " + At("checkpoint") +
+                            " names /gone/model, which is not there; using " + model_ + "\n");
+  }
+}
+
 }  // namespace
 }  // namespace weir::tools

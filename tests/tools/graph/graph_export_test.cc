@@ -1,5 +1,7 @@
 #include "gmock/gmock.h"
+#include "weir/core/graph/scope.h"
 #include "weir/core/io/checkpoint_state.h"
+#include "weir/ops/framework/cond.h"
 #include "weir/session/model/meta_graph.h"
 #include "weir/session/model/saved_model.h"
 #include "weir/tests/tools/lib/tools_testing.h"
@@ -38,6 +40,36 @@ TEST(GraphFreeze, AFolderDenotesItsNewestCheckpoint) {
   const CommandResult result = Weir({"graph", "freeze", line.graph, "--checkpoint", line.folder,
                                      "--fetch", "y", "-o", line.folder + "/frozen.pb"});
   EXPECT_EQ(result.status, kOk) << result.err;
+}
+
+TEST(GraphFreeze, SetDecidesConditionals) {
+  const std::string folder = TestFolder(), path = folder + "/g.pb";
+  Graph g;
+  const Output trains = Placeholder(g, DT_BOOL, {}, "trains");
+  Variable w = MakeVariable(g, 1.f, {.name = "w"});
+  const Outputs y = Cond(
+      trains,
+      [&] {
+        const ControlDependencies after(g, {w.AssignAdd(1.f)});
+        return Outputs{Identity(w.value())};
+      },
+      [&] { return Outputs{w.value() * 10.f}; });
+  Identity(y[0], "y");
+  GlobalVariablesInitializer(g);
+  ASSERT_TRUE(g.status().ok()) << g.status();
+  ASSERT_TRUE(WriteFileAtomically(path, SerializeGraph(g)).ok());
+  ASSERT_EQ(Weir({"run", path, "--init", "init", "--save", folder + "/m"}).status, kOk);
+  const std::vector<std::string> freeze = {"graph",         "freeze",  path, "--checkpoint",
+                                           folder + "/m",   "--fetch", "y",  "-o",
+                                           folder + "/f.pb"};
+  EXPECT_THAT(Weir(freeze).err, HasSubstr("writes to a variable"));
+  std::vector<std::string> set = freeze;
+  set.insert(set.end(), {"--set", "trains=false"});
+  const CommandResult result = Weir(set);
+  ASSERT_EQ(result.status, kOk) << result.err;
+  EXPECT_THAT(Weir({"run", folder + "/f.pb", "--fetch", "y"}).out, HasSubstr("10"));
+  set.back() = "trains=1.5";
+  EXPECT_EQ(Weir(set).status, kFailure);
 }
 
 TEST(GraphFreeze, ReportsMissingInputs) {

@@ -37,6 +37,15 @@ TEST(Weir, InvalidUsageIsStatusTwo) {
   }
 }
 
+TEST(Weir, AnUnknownCommandIsComparedWithTheKnown) {
+  const CommandResult top = Weir({"grph", "show"});
+  EXPECT_EQ(top.status, kUsage);
+  EXPECT_EQ(top.err, "weir: unknown command 'grph'; did you mean 'graph'?\n");
+  EXPECT_EQ(Weir({"ckpt", "verfy", "x"}).err,
+            "weir: unknown command 'verfy'; did you mean 'verify'?\n");
+  EXPECT_THAT(Weir({"nothing"}).err, HasSubstr("run 'weir help' for the list"));
+}
+
 TEST(Weir, MissingFilesAreStatusOneAndNamed) {
   for (const std::vector<std::string>& args :
        std::vector<std::vector<std::string>>{{"graph", "show", "missing.pb"},
