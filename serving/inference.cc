@@ -22,8 +22,8 @@ std::string WireName(DataType dtype) {
   return absl::StrCat("DT_", absl::AsciiStrToUpper(DataTypeName(dtype)));
 }
 
-std::string NameOf(const ModelSpec& spec) {
-  return spec.signature.empty() ? kDefaultSignature : spec.signature;
+std::string NameOf(const std::string& signature) {
+  return signature.empty() ? kDefaultSignature : signature;
 }
 
 // The kind of a call on examples: "classification", and the method of its signatures.
@@ -74,12 +74,11 @@ struct Call {
   Answered by() const { return {servable->name(), servable->version(), signature}; }
 };
 
-absl::StatusOr<Call> Run(ModelManager& models, const ModelSpec& spec,
-                         const std::vector<std::string>& outputs, const Examples& examples,
-                         std::shared_ptr<const Servable> servable, const RunOptions& options,
-                         Priority priority) {
+absl::StatusOr<Call> Run(ModelManager& models, std::shared_ptr<const Servable> servable,
+                         const std::string& signature, const std::vector<std::string>& outputs,
+                         const Examples& examples, const RunOptions& options, Priority priority) {
   WEIR_ASSIGN_OR_RETURN(Tensor input, ToTensor(examples));
-  Call call{std::move(servable), NameOf(spec), {}};
+  Call call{std::move(servable), NameOf(signature), {}};
   WEIR_ASSIGN_OR_RETURN(call.outputs,
                         models.Run(*call.servable, call.signature, {{kInputs, std::move(input)}},
                                    outputs, options, priority));
@@ -153,7 +152,7 @@ absl::StatusOr<Prediction> Predict(ModelManager& models, const ModelSpec& spec,
                                    const std::vector<std::string>& outputs,
                                    const RunOptions& options, Priority priority) {
   WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<const Servable> servable, models.Find(spec));
-  Prediction prediction{{servable->name(), servable->version(), NameOf(spec)}, {}};
+  Prediction prediction{{servable->name(), servable->version(), NameOf(spec.signature)}, {}};
   WEIR_ASSIGN_OR_RETURN(prediction.outputs, models.Run(*servable, prediction.by.signature, inputs,
                                                        outputs, options, priority));
   return prediction;
@@ -163,8 +162,15 @@ absl::StatusOr<Classification> Classify(ModelManager& models, const ModelSpec& s
                                         const Examples& examples, const RunOptions& options,
                                         Priority priority) {
   WEIR_ASSIGN_OR_RETURN(std::shared_ptr<const Servable> servable, models.Find(spec));
+  return Classify(models, std::move(servable), spec.signature, examples, options, priority);
+}
+
+absl::StatusOr<Classification> Classify(ModelManager& models,
+                                        std::shared_ptr<const Servable> servable,
+                                        const std::string& signature, const Examples& examples,
+                                        const RunOptions& options, Priority priority) {
   WEIR_ASSIGN_OR_RETURN(const SignatureInfo* info,
-                        FindSignature(*servable, NameOf(spec), kClassify));
+                        FindSignature(*servable, NameOf(signature), kClassify));
   if (info->outputs.empty() || info->outputs.size() > 2) {
     return InvalidArgument("Expected one or two output Tensors, found ", info->outputs.size());
   }
@@ -177,8 +183,8 @@ absl::StatusOr<Classification> Classify(ModelManager& models, const ModelSpec& s
         "Expected classification signature outputs to contain at least one of \"", kClasses,
         "\" or \"", kScores, "\". Signature has: \"", info->outputs.begin()->first, "\"");
   }
-  WEIR_ASSIGN_OR_RETURN(const Call call, Run(models, spec, outputs, examples, std::move(servable),
-                                             options, priority));
+  WEIR_ASSIGN_OR_RETURN(const Call call, Run(models, std::move(servable), signature, outputs,
+                                             examples, options, priority));
   Classification result{call.by(), {}};
   WEIR_ASSIGN_OR_RETURN(result.classes,
                         ToClasses(call.outputs, static_cast<int64_t>(examples.examples.size())));
@@ -189,15 +195,21 @@ absl::StatusOr<Regression> Regress(ModelManager& models, const ModelSpec& spec,
                                    const Examples& examples, const RunOptions& options,
                                    Priority priority) {
   WEIR_ASSIGN_OR_RETURN(std::shared_ptr<const Servable> servable, models.Find(spec));
+  return Regress(models, std::move(servable), spec.signature, examples, options, priority);
+}
+
+absl::StatusOr<Regression> Regress(ModelManager& models, std::shared_ptr<const Servable> servable,
+                                   const std::string& signature, const Examples& examples,
+                                   const RunOptions& options, Priority priority) {
   WEIR_ASSIGN_OR_RETURN(const SignatureInfo* info,
-                        FindSignature(*servable, NameOf(spec), kRegress));
+                        FindSignature(*servable, NameOf(signature), kRegress));
   if (info->outputs.size() != 1) return InvalidArgument("Expected one output Tensor.");
   if (info->outputs.count(kOutputs) == 0) {
     return FailedPrecondition("No regression outputs found in SignatureDef: expected '", kOutputs,
                               "', found '", info->outputs.begin()->first, "'");
   }
-  WEIR_ASSIGN_OR_RETURN(const Call call, Run(models, spec, {kOutputs}, examples,
-                                             std::move(servable), options, priority));
+  WEIR_ASSIGN_OR_RETURN(const Call call, Run(models, std::move(servable), signature, {kOutputs},
+                                             examples, options, priority));
   const Tensor& output = call.outputs.at(kOutputs);
   WEIR_RETURN_IF_ERROR(CheckRegression(output, static_cast<int64_t>(examples.examples.size())));
   Regression result{call.by(), {}};

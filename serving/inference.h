@@ -52,6 +52,13 @@ struct Classification {
 absl::StatusOr<Classification> Classify(ModelManager& models, const ModelSpec& spec,
                                         const Examples& examples, const RunOptions& options = {},
                                         Priority priority = Priority::kHigh);
+// The same, of a version that ModelManager::Find has returned: several calls of one request get the
+// same version, although others replace it meanwhile. `signature` may be "".
+absl::StatusOr<Classification> Classify(ModelManager& models,
+                                        std::shared_ptr<const Servable> servable,
+                                        const std::string& signature, const Examples& examples,
+                                        const RunOptions& options = {},
+                                        Priority priority = Priority::kHigh);
 
 struct Regression {
   Answered by;
@@ -60,6 +67,11 @@ struct Regression {
 // Calls a signature of method "tensorflow/serving/regress", whose output is "outputs".
 absl::StatusOr<Regression> Regress(ModelManager& models, const ModelSpec& spec,
                                    const Examples& examples, const RunOptions& options = {},
+                                   Priority priority = Priority::kHigh);
+// See the second Classify.
+absl::StatusOr<Regression> Regress(ModelManager& models, std::shared_ptr<const Servable> servable,
+                                   const std::string& signature, const Examples& examples,
+                                   const RunOptions& options = {},
                                    Priority priority = Priority::kHigh);
 
 }  // namespace weir::serving

@@ -165,18 +165,18 @@ absl::Status PredictionService::MultiInference(const proto::serving::MultiInfere
   WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<const serving::Servable> servable,
                         models_.Find(first));
   for (const proto::serving::InferenceTask& task : request.tasks()) {
-    const serving::ModelSpec spec = {.name = first.name,
-                                     .version = servable->version(),
-                                     .signature = task.model_spec().signature_name()};
+    const std::string& signature = task.model_spec().signature_name();
     proto::serving::InferenceResult* result = response->add_results();
     if (task.method_name() == kClassify) {
-      WEIR_ASSIGN_OR_RETURN(const serving::Classification classification,
-                            serving::Classify(models_, spec, examples, Options(call)));
+      WEIR_ASSIGN_OR_RETURN(
+          const serving::Classification classification,
+          serving::Classify(models_, servable, signature, examples, Options(call)));
       Record(classification.by, call, result->mutable_model_spec());
       ClassificationToProto(classification, result->mutable_classification_result());
     } else {
-      WEIR_ASSIGN_OR_RETURN(const serving::Regression regression,
-                            serving::Regress(models_, spec, examples, Options(call)));
+      WEIR_ASSIGN_OR_RETURN(
+          const serving::Regression regression,
+          serving::Regress(models_, servable, signature, examples, Options(call)));
       Record(regression.by, call, result->mutable_model_spec());
       RegressionToProto(regression, result->mutable_regression_result());
     }

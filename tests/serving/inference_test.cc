@@ -1,5 +1,7 @@
 #include "weir/serving/inference.h"
 
+#include <thread>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "weir/tests/io/test_files.h"
@@ -94,6 +96,26 @@ TEST_F(InferenceTest, ReturnsServingsErrors) {
   expect(Predict(*models_, {}, {}).status(), kInvalidArgument, "ModelSpec has no name specified.");
   expect(Predict(*models_, {.name = "n"}, {}).status(), kNotFound,
          "Servable not found for request: Latest(n)");
+}
+
+TEST_F(InferenceTest, AHeldVersionAnswersAfterItsEnd) {
+  const std::string base = testing::MakeTempDirectory("held");
+  testing::WriteMultiplier(base + "/1", 2);
+  const auto models = ModelManager::Create({{.name = "m", .base_path = base}},
+                                           {.poll = std::chrono::milliseconds(20)});
+  ASSERT_TRUE(models.ok() && (*models)->WaitUntilLoaded(std::chrono::seconds(60)).ok());
+  const auto held = (*models)->Find(Spec(""));
+  ASSERT_TRUE(held.ok()) << held.status();
+  testing::WriteMultiplier(base + "/2", 3);
+  while ((*models)->Find({.name = "m", .version = 1}).ok())
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  const auto classes = Classify(**models, *held, "classify", {.examples = {ExampleOf(1)}});
+  ASSERT_TRUE(classes.ok()) << classes.status();
+  EXPECT_EQ(classes->by.version, 1);
+  EXPECT_EQ(classes->classes[0][0].score, 2);
+  const auto value = Regress(**models, *held, "regress", {.examples = {ExampleOf(1)}});
+  ASSERT_TRUE(value.ok()) << value.status();
+  EXPECT_THAT(value->values, ElementsAre(2));
 }
 
 TEST_F(InferenceTest, EndsWhenCancelled) {
