@@ -1,11 +1,15 @@
 #include "weir/session/model/saved_model.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "weir/core/io/file.h"
 #include "weir/core/io/proto_file.h"
 #include "weir/core/io/text_proto.h"
@@ -83,9 +87,40 @@ Operation InitOp(const LoadedModel& model) {
   return Operation();
 }
 
+// Returns whether the name is that of a file in a directory or below it, and does not lead out.
+bool IsNameInside(const std::string& name) {
+  const std::vector<absl::string_view> parts = absl::StrSplit(name, '/');
+  return !name.empty() && name.find('\0') == std::string::npos &&
+         absl::c_none_of(parts,
+                         [](absl::string_view part) { return part.empty() || part == ".."; });
+}
+
+// Checks that the assets are files of the model: a model from elsewhere could otherwise have a
+// vocabulary that is a file of this machine, whose contents its results would show.
+absl::Status CheckAssets(const std::string& directory, const MetaGraph& meta) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path root = fs::canonical(directory, error);
+  for (const auto& [tensor, name] : meta.assets) {
+    if (!IsNameInside(name)) {
+      return InvalidArgument("asset '", absl::CHexEscape(name), "' of tensor ", tensor, " in ",
+                             directory, ": expected the name of a file in ", kAssets, "/");
+    }
+    const fs::path file = fs::canonical(JoinPath(JoinPath(directory, kAssets), name), error);
+    if (error) continue;  // not there, or not in the system's files: opening it says so
+    if (std::mismatch(root.begin(), root.end(), file.begin(), file.end()).first == root.end())
+      continue;
+    return InvalidArgument("asset '", name, "' of tensor ", tensor, " in ", directory,
+                           " is a link to ", file.string(),
+                           "; expected a file in the model's directory");
+  }
+  return absl::OkStatus();
+}
+
 absl::Status RunInitOp(const std::string& directory, const LoadedModel& model) {
   const Operation init = InitOp(model);
   if (!init.valid()) return absl::OkStatus();
+  WEIR_RETURN_IF_ERROR(CheckAssets(directory, model.meta));
   Feeds feeds;
   for (const auto& [tensor, file] : AssetFiles(directory, model.meta)) {
     WEIR_ASSIGN_OR_RETURN(const Output output, model.graph->FindOutput(tensor));

@@ -30,7 +30,8 @@ std::string FindSavedModel(const std::string& path);
 // Loads the SavedModel directory that a path denotes (FindSavedModel): the one meta graph with
 // exactly these tags (no tags: the only one in the directory), its variables, its init op. Returns
 // NOT_FOUND if the directory is no SavedModel, or has no meta graph with these tags (the message
-// lists the tags it has).
+// lists the tags it has); INVALID_ARGUMENT if an asset's name, or a link, leads out of assets/ or
+// out of the directory.
 absl::StatusOr<LoadedModel> LoadSavedModel(const std::string& path,
                                            const std::vector<std::string>& tags,
                                            SessionOptions options = {});

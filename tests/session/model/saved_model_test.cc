@@ -3,6 +3,8 @@
 
 #include "weir/session/model/saved_model.h"
 
+#include <filesystem>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "weir/core/io/graph_io.h"
@@ -10,6 +12,7 @@
 #include "weir/ops/lib/array.h"
 #include "weir/ops/lib/collections.h"
 #include "weir/ops/lib/math.h"
+#include "weir/proto/saved_model.pb.h"
 #include "weir/session/model/saver.h"
 #include "weir/tests/io/test_files.h"
 #include "weir/tests/session/lib/saver_testing.h"
@@ -132,6 +135,58 @@ TEST(SavedModel, RunsItsInitOpOnACopyOfItsAssets) {
   const auto text = loaded->session->Run({}, {"words/Read/ReadVariableOp"}, {});
   ASSERT_TRUE(text.ok()) << text.status();
   EXPECT_EQ((*text)[0].scalar<std::string>(), "word 0word 1");
+}
+
+// A model with one asset, "words.txt", whose contents are the value of its variable.
+std::string WriteModelWithAsset(const std::string& directory) {
+  WriteBytes(directory + "/words.txt", "words");
+  Graph g;
+  const Output path = Const(g, Tensor::Scalar(directory + "/words.txt"), "path");
+  g.AddToCollection(collections::kAssetFilepaths, path);
+  const Variable words = MakeVariable(g, Tensor::Scalar(std::string()), {.name = "words"});
+  const Operation read = words.Assign(ReadFile(path)).node;
+  Session session = Start(g);
+  Init(session, g);
+  EXPECT_TRUE(WriteSavedModel(session, g, directory + "/1", {}, {.init_op = read}).ok());
+  return directory + "/1";
+}
+
+TEST(SavedModel, AssetsAreNamesInTheirDirectory) {
+  const std::string directory = MakeTempDirectory("asset_names");
+  const std::string model = WriteModelWithAsset(directory);
+  const std::string written = testing::ReadBytes(model + "/saved_model.pb");
+  for (const std::string name :
+       {"../words.txt", "../../words.txt", "/etc/passwd", "a/../../../words.txt", ""}) {
+    proto::SavedModel saved;
+    ASSERT_TRUE(saved.ParseFromString(written));
+    saved.mutable_meta_graphs(0)->mutable_asset_file_def(0)->set_filename(name);
+    WriteBytes(model + "/saved_model.pb", saved.SerializeAsString());
+    const absl::Status status = LoadSavedModel(model, {}).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << name << ": " << status;
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr(absl::StrCat("asset '", name, "' of tensor path:0")));
+  }
+}
+
+TEST(SavedModel, AssetsMayBeLinksInsideTheModel) {
+  const std::string directory = MakeTempDirectory("asset_links");
+  const std::string model = WriteModelWithAsset(directory), asset = model + "/assets/words.txt";
+  WriteBytes(model + "/elsewhere.txt", "others");
+  const auto link_to = [&](const std::string& target) {
+    std::filesystem::remove(asset);
+    std::filesystem::create_symlink(target, asset);
+    return LoadSavedModel(model, {}).status();
+  };
+  EXPECT_TRUE(link_to("../elsewhere.txt").ok());
+  for (const std::string& target : {directory + "/words.txt", std::string("../../words.txt")}) {
+    const absl::Status status = link_to(target);
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << target << ": " << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("is a link to "));
+  }
+  EXPECT_TRUE(absl::IsNotFound(link_to("nowhere")));
+  std::filesystem::create_directory_symlink(model, directory + "/latest");
+  EXPECT_TRUE(link_to("../elsewhere.txt").ok());
+  EXPECT_TRUE(LoadSavedModel(directory + "/latest", {}).ok()) << "the model itself may be a link";
 }
 
 // The files named in the graph are those of the machine that wrote it.
