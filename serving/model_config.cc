@@ -263,13 +263,24 @@ absl::StatusOr<std::vector<ModelConfig>> ParseModelConfigs(absl::string_view tex
   if (!kind.ok()) {
     return Annotate(kind, absl::StrCat("line ", source.Line({{"custom_model_config"}})));
   }
-  return ReadModels(config, [&](int model, const Mistake& mistake) {
+  const auto locate = [&](int model, const Mistake& mistake) {
     const auto label = absl::c_find(labels[model], mistake.label);
     const auto index = label != labels[model].end() ? label - labels[model].begin() : 0;
     const Path path = {
         {"model_config_list"}, {"config", model}, {mistake.field, static_cast<int>(index)}};
     return Annotate(mistake.status, absl::StrCat("line ", source.Line(path)));
-  });
+  };
+  WEIR_ASSIGN_OR_RETURN(std::vector<ModelConfig> models, ReadModels(config, locate));
+  for (int i = 0; i < static_cast<int>(models.size()); ++i) {
+    const Path model = {{"model_config_list"}, {"config", i}};
+    Path base_path = model, prefix = model;
+    base_path.push_back({"base_path"});
+    models[i].line = source.Line(base_path);
+    for (const char* field : {"logging_config", "log_collector_config", "filename_prefix"})
+      prefix.push_back({field});
+    if (models[i].logging) models[i].logging->line = source.Line(prefix);
+  }
+  return models;
 }
 
 absl::StatusOr<std::vector<ModelConfig>> ModelConfigsFromProto(

@@ -33,6 +33,7 @@ struct VersionPolicy {
 struct RequestLogging {
   std::string filename_prefix;  // absolute
   double sampling_rate = 0;     // of the requests: 0 none, 1 all
+  int line = 0;                 // of the prefix in the file that it is from; 0: from none
 };
 
 // One model of a server.
@@ -48,6 +49,7 @@ struct ModelConfig {
   int64_t max_memory_bytes = 0;                // of all loaded versions; 0: no limit
   std::optional<BatchingOptions> batching = {};
   std::optional<RequestLogging> logging = {};
+  int line = 0;  // of the base path in the file that it is from; 0: from none
 };
 
 // Parses a file for --model_config_file: a ModelServerConfig in text format. Returns

@@ -47,6 +47,9 @@ TEST(ModelConfig, ReadsWhatTensorFlowServingsGuideShows) {
   ASSERT_TRUE((*models)[1].logging);
   EXPECT_EQ((*models)[1].logging->filename_prefix, "/var/log/second");
   EXPECT_EQ((*models)[1].logging->sampling_rate, 0.5);
+  EXPECT_EQ(first.line, 6);
+  EXPECT_EQ((*models)[1].line, 13);
+  EXPECT_EQ((*models)[1].logging->line, 16);
   EXPECT_EQ((*models)[2].versions.kind, VersionPolicy::Kind::kAll);
 }
 

@@ -39,20 +39,28 @@ absl::StatusOr<serving::ModelConfig> ParseModelFlag(const std::string& flag) {
                               .base_path = Absolute(flag.substr(equals + 1))};
 }
 
-absl::Status CheckDirectories(const std::vector<serving::ModelConfig>& models) {
+// "FILE: line 3: Model m", or without the line if that is 0.
+std::string NameOf(const serving::ModelConfig& model, const std::string& file, int line) {
+  const std::string where = line > 0 ? absl::StrCat(file, ": line ", line, ": ") : "";
+  return absl::StrCat(where, "Model ", model.name);
+}
+
+// `file` is the one that the lines of the models are in.
+absl::Status CheckDirectories(const std::vector<serving::ModelConfig>& models,
+                              const std::string& file) {
   PosixFileSystem files;
   for (const serving::ModelConfig& model : models) {
     if (!files.IsDirectory(model.base_path)) {
-      return InvalidArgument("Model ", model.name, ": ", model.base_path,
+      return InvalidArgument(NameOf(model, file, model.line), ": ", model.base_path,
                              " is not a directory; expected one with a sub-directory for each "
                              "version");
     }
     if (!model.logging) continue;
     const std::string directory = DirectoryOf(model.logging->filename_prefix);
     if (!files.IsDirectory(directory)) {
-      return InvalidArgument("Model ", model.name,
+      return InvalidArgument(NameOf(model, file, model.logging->line),
                              ": the log of requests cannot be written: ", directory,
-                             " is not a directory");
+                             " is not a directory; expected a prefix in one that exists");
     }
   }
   return absl::OkStatus();
@@ -92,7 +100,7 @@ absl::Status CompleteModelConfigs(const ModelOptions& options,
     model.max_memory_bytes = options.memory_mb << 20;
   }
   WEIR_RETURN_IF_ERROR(serving::CheckModelConfigs(*models));
-  return CheckDirectories(*models);
+  return CheckDirectories(*models, options.config_file);
 }
 
 absl::StatusOr<std::vector<serving::ModelConfig>> ReadModelConfigs(const ModelOptions& options) {
@@ -116,13 +124,14 @@ absl::StatusOr<std::string> ReadMetricsPath(const ServeOptions& options) {
   if (options.monitoring_file.empty()) return std::string("/metrics");
   WEIR_ASSIGN_OR_RETURN(const std::string text, ReadIfGiven(options.monitoring_file));
   proto::serving::MonitoringConfig config;
-  const absl::Status status = serving::TextConfig::Parse(text, &config).status();
-  if (!status.ok()) return Annotate(status, options.monitoring_file);
+  const absl::StatusOr<serving::TextConfig> source = serving::TextConfig::Parse(text, &config);
+  if (!source.ok()) return Annotate(source.status(), options.monitoring_file);
   if (!config.prometheus_config().enable()) return std::string("/metrics");
   const std::string& path = config.prometheus_config().path();
   if (path.empty()) return std::string(kServingMetricsPath);
   if (absl::StartsWith(path, "/") && path.find_first_of(" ?#") == std::string::npos) return path;
-  return InvalidArgument(options.monitoring_file, ": path '", path,
+  const int line = source->Line({{"prometheus_config"}, {"path"}});
+  return InvalidArgument(options.monitoring_file, ": line ", line, ": path '", path,
                          "'; expected an absolute path, such as ", kServingMetricsPath);
 }
 

@@ -104,10 +104,10 @@ void Models::Run(const std::function<void(const absl::Status&)>& on_loaded) {
     mutex_.lock();
   } while (absl::IsDeadlineExceeded(loaded));
   on_loaded(loaded);
-  while (WaitForNextLook()) LookAtConfigFile();
+  for (bool is_asked = false; WaitForNextLook(&is_asked);) LookAtConfigFile(is_asked);
 }
 
-bool Models::WaitForNextLook() {
+bool Models::WaitForNextLook(bool* is_asked) {
   const std::chrono::seconds period(options_.models.config_file_poll_seconds);
   const auto until = std::chrono::steady_clock::now() + period;
   const MutexLock lock(mutex_);
@@ -118,26 +118,31 @@ bool Models::WaitForNextLook() {
       break;
     }
   }
-  looks_now_ = false;
+  *is_asked = std::exchange(looks_now_, false);
   return !stops_;
 }
 
-void Models::LookAtConfigFile() {
+// A file that cannot be applied is tried again at the next look: the directory that it names may
+// have appeared meanwhile. The same error is reported once, or to whoever asks.
+void Models::LookAtConfigFile(bool is_asked) {
   if (options_.models.config_file.empty()) return;
-  const absl::Status status = [this]() -> absl::Status {
+  const absl::Status status = [&]() -> absl::Status {
     WEIR_ASSIGN_OR_RETURN(std::string text, ReadIfGiven(options_.models.config_file));
-    if (text == config_text_) return absl::OkStatus();
-    config_text_ = std::move(text);
+    if (!is_asked && text == config_text_) return absl::OkStatus();
     WEIR_ASSIGN_OR_RETURN(const std::vector<serving::ModelConfig> models,
                           ReadModelConfigs(options_.models));
     WEIR_RETURN_IF_ERROR(Reload(models));
+    config_text_ = std::move(text);
     log_.LogEvent(Level::kInfo, "config",
                   absl::StrCat("serving the models of ", options_.models.config_file));
     return absl::OkStatus();
   }();
-  if (status.ok()) return;
-  log_.LogEvent(Level::kError, "config",
-                absl::StrCat("the models are served as before: ", status.ToString()));
+  const std::string error = status.ok() ? "" : status.ToString();
+  if (!error.empty() && (is_asked || error != last_error_)) {
+    log_.LogEvent(Level::kError, "config",
+                  absl::StrCat("the models are served as before: ", error));
+  }
+  last_error_ = error;
 }
 
 absl::Status Models::ReloadForClient(std::vector<serving::ModelConfig> models) {

@@ -34,7 +34,8 @@ class Models {
   void Start(std::function<void(const absl::Status&)> on_loaded);
   // Ends that thread. Before what `on_loaded` uses is destroyed.
   void Stop();
-  // Makes the thread read --model_config_file now.
+  // Makes the thread serve the models of --model_config_file now, even if it has not changed: a
+  // client may have replaced them, or the last attempt may have failed.
   void ReadConfigFile();
 
   // Serves other models, as a client asks. Only directories that the server was started with, and
@@ -44,10 +45,10 @@ class Models {
  private:
   Models(const ServeOptions& options, rpc::ServerLog& log) : options_(options), log_(log) {}
   void Run(const std::function<void(const absl::Status&)>& on_loaded);
-  // Waits for the time of the next look at the configuration file. Returns false if the thread
-  // shall end.
-  bool WaitForNextLook();
-  void LookAtConfigFile();
+  // Waits for the time of the next look at the configuration file, or until someone asks for one.
+  // Returns false if the thread shall end.
+  bool WaitForNextLook(bool* is_asked);
+  void LookAtConfigFile(bool is_asked);
   absl::Status Reload(const std::vector<serving::ModelConfig>& models);
 
   const ServeOptions options_;
@@ -57,7 +58,8 @@ class Models {
   std::unique_ptr<serving::ModelManager> manager_;
 
   Mutex reload_mutex_;       // one reload at a time
-  std::string config_text_;  // the last that was read; used by the thread
+  std::string config_text_;  // the last that was applied; used by the thread, as the next one
+  std::string last_error_;   // of the configuration file, or empty
   Mutex mutex_;
   CondVar wake_;
   bool stops_ ABSL_GUARDED_BY(mutex_) = false;
