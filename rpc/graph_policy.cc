@@ -48,11 +48,16 @@ absl::Status TooLarge(const char* what, int64_t has, int64_t limit) {
                                                    what, ", but the server allows ", limit));
 }
 
+bool StartsThreads(absl::string_view op) {
+  return op == "Batch" || op == "BatchFunction" || op == "Unbatch";
+}
+
 }  // namespace
 
 absl::Status GraphPolicy::Add(const proto::GraphDef& addition) {
   if (!limits_.allow_external_access) WEIR_RETURN_IF_ERROR(CheckOps(addition));
   if (limits_.max_nodes > 0 || limits_.max_bytes > 0) WEIR_RETURN_IF_ERROR(CheckSize(addition));
+  if (limits_.max_thread_nodes > 0) WEIR_RETURN_IF_ERROR(CheckThreads(addition));
   if (limits_.max_call_depth > 0) WEIR_RETURN_IF_ERROR(CheckCallDepth(addition));
   return absl::OkStatus();
 }
@@ -78,6 +83,30 @@ absl::Status GraphPolicy::CheckSize(const proto::GraphDef& addition) {
     return TooLarge("nodes", num_nodes_, limits_.max_nodes);
   if (limits_.max_bytes > 0 && num_bytes_ > limits_.max_bytes)
     return TooLarge("bytes", num_bytes_, limits_.max_bytes);
+  return absl::OkStatus();
+}
+
+absl::Status GraphPolicy::CheckThreads(const proto::GraphDef& addition) {
+  for (const proto::NodeDef& node : addition.node()) {
+    WEIR_RETURN_IF_ERROR(VisitOps(node, [&](const std::string& op) {
+      num_thread_nodes_ += StartsThreads(op) ? 1 : 0;
+      return absl::OkStatus();
+    }));
+  }
+  if (num_thread_nodes_ > limits_.max_thread_nodes) {
+    return TooLarge("nodes of Batch, BatchFunction and Unbatch, which start threads",
+                    num_thread_nodes_, limits_.max_thread_nodes);
+  }
+  for (const proto::FunctionDef& function : addition.library().function()) {
+    for (const proto::NodeDef& node : function.node_def()) {
+      WEIR_RETURN_IF_ERROR(VisitOps(node, [&](const std::string& op) -> absl::Status {
+        if (!StartsThreads(op)) return absl::OkStatus();
+        return absl::PermissionDeniedError(absl::StrCat(
+            "Node '", node.name(), "' (op ", op, ") in function ", function.signature().name(),
+            " starts threads; this server allows such ops outside of functions only"));
+      }));
+    }
+  }
   return absl::OkStatus();
 }
 

@@ -24,6 +24,9 @@ struct GraphLimits {
   // Of nested calls of functions, including the functions of loops and branches. A limit also
   // excludes functions that call themselves.
   int max_call_depth = 0;
+  // Of nodes whose ops start threads of their own: Batch, BatchFunction, Unbatch. A limit also
+  // refuses these ops in functions, which may run under any number of names.
+  int64_t max_thread_nodes = 0;
 };
 
 // Checks the graph of one session, which grows by GraphDefs, before it is imported. Reads the
@@ -41,10 +44,11 @@ class GraphPolicy {
  private:
   absl::Status CheckOps(const proto::GraphDef& addition);
   absl::Status CheckSize(const proto::GraphDef& addition);
+  absl::Status CheckThreads(const proto::GraphDef& addition);
   absl::Status CheckCallDepth(const proto::GraphDef& addition);
 
   GraphLimits limits_;
-  int64_t num_nodes_ = 0, num_bytes_ = 0;
+  int64_t num_nodes_ = 0, num_bytes_ = 0, num_thread_nodes_ = 0;
   std::map<std::string, std::set<std::string>> callees_;  // of each function, by name
 };
 

@@ -62,6 +62,7 @@ std::vector<std::string> WorkerOptions::ToArguments() const {
       {"max-nodes", master.graph_limits.max_nodes},
       {"max-bytes", master.graph_limits.max_bytes},
       {"max-call-depth", master.graph_limits.max_call_depth},
+      {"max-thread-nodes", master.graph_limits.max_thread_nodes},
       {"memory-bytes", memory_bytes},
       {"cpu-seconds", cpu_seconds},
       {"max-message-bytes", max_message_bytes},
@@ -101,6 +102,8 @@ absl::StatusOr<WorkerOptions> WorkerOptions::FromArguments(
       master.graph_limits.max_bytes = n;
     } else if (name == "max-call-depth") {
       master.graph_limits.max_call_depth = static_cast<int>(n);
+    } else if (name == "max-thread-nodes") {
+      master.graph_limits.max_thread_nodes = n;
     } else if (name == "memory-bytes") {
       options.memory_bytes = n;
     } else if (name == "cpu-seconds") {

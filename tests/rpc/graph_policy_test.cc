@@ -90,6 +90,26 @@ TEST(GraphPolicy, LimitsTheDepthOfCalls) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("more than 3 levels"));
 }
 
+TEST(GraphPolicy, LimitsNodesThatStartThreads) {
+  proto::GraphDef graph;
+  AddNode(graph, "a", "Batch");
+  AddNode(graph, "b", "Unbatch");
+  AddNode(graph, "c", "Neg");
+  EXPECT_TRUE(Check(graph, {}).ok());
+  GraphPolicy policy({.max_thread_nodes = 3});
+  EXPECT_TRUE(policy.Add(graph).ok());
+  const absl::Status status = policy.Add(graph);
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("have 4 nodes of Batch"));
+
+  graph.Clear();
+  AddFunction(graph, "f", {"Neg", "BatchFunction"});
+  const absl::Status inside = Check(graph, {.max_thread_nodes = 3});
+  EXPECT_TRUE(absl::IsPermissionDenied(inside)) << inside;
+  EXPECT_THAT(std::string(inside.message()),
+              HasSubstr("Node 'call_BatchFunction' (op BatchFunction) in function f"));
+}
+
 TEST(GraphPolicy, RefusesRecursionThatALaterAdditionCloses) {
   proto::GraphDef first, second;
   AddFunction(first, "f", {"g"});

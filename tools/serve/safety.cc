@@ -10,6 +10,7 @@ namespace {
 // The limits of untrusted clients, unless other options set them.
 constexpr int64_t kUntrustedNodes = 200'000, kUntrustedMb = 64;
 constexpr int kUntrustedCallDepth = 32;
+constexpr int64_t kUntrustedThreadNodes = 4;  // of up to 16 threads
 constexpr std::chrono::seconds kUntrustedStep{60};
 
 absl::Status ApplyIsolation(const SafetyOptions& options, const std::vector<std::string>& allowed,
@@ -89,6 +90,7 @@ absl::Status ApplySafety(const SafetyOptions& options, const std::vector<std::st
   graph.max_nodes = limit(options.max_graph_nodes, kUntrustedNodes);
   graph.max_bytes = limit(options.max_graph_mb, kUntrustedMb) << 20;
   graph.max_call_depth = static_cast<int>(limit(options.max_call_depth, kUntrustedCallDepth));
+  graph.max_thread_nodes = limit(0, kUntrustedThreadNodes);
   if (options.untrusted && server->master.max_step_limit.count() == 0)
     server->master.max_step_limit = kUntrustedStep;
   WEIR_RETURN_IF_ERROR(ApplyIsolation(options, allowed, server));
