@@ -12,6 +12,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "weir/rpc/http/certificate_names.h"
 
 namespace weir::rpc {
 
@@ -50,6 +51,10 @@ int StatusOfError(const Error& error) {
 //   [handshake] -> header -> body, in pieces -> handler -> response -> header ...
 //                                                                   -> linger -> end
 //
+// While the handler runs and the response is sent, one read notices that the client has gone. What
+// it reads otherwise is the beginning of the next request. That request is read when this one has
+// ended, which is when the response has been sent.
+//
 // Every operation has a deadline, after which Beast closes the socket. The operations own the
 // object: when none is left, it is destroyed.
 template <class Stream>
@@ -70,7 +75,9 @@ class Connection final : public HttpConnection,
     Socket().expires_after(options_.header_timeout);
     if constexpr (std::is_same_v<Stream, TlsStream>) {
       stream_.async_handshake(asio::ssl::stream_base::server, [self = Self()](Error error) {
-        if (!error) self->ReadHeader();
+        if (error) return;
+        self->certificate_names_ = CertificateNames(self->stream_.native_handle());
+        self->ReadHeader();
       });
     } else {
       ReadHeader();
@@ -105,7 +112,7 @@ class Connection final : public HttpConnection,
 
   // The deadline has been set.
   void ReadHeader() {
-    is_head_ = false;
+    is_head_ = is_sent_ = false;
     parser_.emplace();
     parser_->header_limit(kMaxHeaderBytes);
     parser_->body_limit(options_.max_body_bytes);
@@ -123,9 +130,14 @@ class Connection final : public HttpConnection,
     request_.method = is_head_ ? "GET" : std::string(View(header.method_string()));
     request_.target = std::string(View(header.target()));
     request_.client = client;
+    request_.certificate_names = certificate_names_;
     for (const auto& field : header) {
       request_.headers[absl::AsciiStrToLower(View(field.name_string()))] =
           std::string(View(field.value()));
+    }
+    if (options_.admit != nullptr) {
+      std::optional<HttpResponse> refusal = options_.admit(request_);
+      if (refusal) return Send(*std::move(refusal), /*keeps_alive=*/false);
     }
     const std::string encoding = request_.Header("content-encoding");
     if (!encoding.empty() && !absl::EqualsIgnoreCase(encoding, "identity"))
@@ -175,8 +187,25 @@ class Connection final : public HttpConnection,
     host_.Works(*this);
     Socket().expires_never();
     method_ = request_.method;
+    const auto cancellation = std::make_shared<Cancellation>();
+    request_.cancellation = cancellation;
     is_handled_ = host_.Handle(Self(), std::move(request_));
-    if (!is_handled_) Refuse(503, "The server is busy: try again later");
+    if (!is_handled_) return Refuse(503, "The server is busy: try again later");
+    Watch(cancellation);
+  }
+
+  // Cancels the request if the client goes.
+  void Watch(const std::shared_ptr<Cancellation>& cancellation) {
+    if (buffer_.size() > 0) return;  // the client has sent its next request, so it is there
+    is_watched_ = true;
+    stream_.async_read_some(buffer_.prepare(kReadBytes),
+                            [self = Self(), cancellation](Error error, size_t size) {
+                              self->buffer_.commit(size);
+                              self->is_watched_ = false;
+                              if (error && error != asio::error::operation_aborted)
+                                cancellation->Cancel(absl::CancelledError("The client has gone"));
+                              if (self->is_sent_) self->Continue();
+                            });
   }
 
   void Refuse(int status, absl::string_view message) {
@@ -202,9 +231,17 @@ class Connection final : public HttpConnection,
 
   void Sent(const Error& error, bool keeps_alive) {
     EndRequest();
-    if (error) return;
+    if (error) return Close();
+    is_sent_ = true;
+    keeps_alive_ = keeps_alive;
+    if (!is_watched_) return Continue();
+    Socket().cancel();
+  }
+
+  // Goes on after a response, when no operation is pending.
+  void Continue() {
     host_.Waits(*this);
-    if (!keeps_alive) return Linger();
+    if (!keeps_alive_) return Linger();
     Socket().expires_after(options_.idle_timeout);
     ReadHeader();
   }
@@ -246,10 +283,13 @@ class Connection final : public HttpConnection,
   std::optional<http::request_parser<http::buffer_body>> parser_;
   std::vector<char> piece_;  // of a body
   Clock::time_point transfer_begin_;
+  std::vector<std::string> certificate_names_;
   HttpRequest request_;
   std::string method_;  // of the request that is handled
   bool is_head_ = false, keeps_alive_ = false, is_handled_ = false;
-  int64_t counted_ = 0;  // see HttpHost::CountBytes
+  bool is_watched_ = false;  // see Watch
+  bool is_sent_ = false;     // the response of the current request
+  int64_t counted_ = 0;      // see HttpHost::CountBytes
   http::response<http::string_body> response_;
 };
 

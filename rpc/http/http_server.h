@@ -6,10 +6,12 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "weir/core/tensor/cancellation.h"
 #include "weir/core/tensor/status.h"
 
 // A server for HTTP 1.0 and 1.1, with and without TLS, by Boost.Beast. Clients are not trusted: one
@@ -23,6 +25,11 @@ struct HttpRequest {
   std::map<std::string, std::string> headers;  // by name in lower case
   std::string body;
   std::string client;  // the address of the peer: "127.0.0.1"
+  // Of the certificate that the client has shown (certificate_names.h).
+  std::vector<std::string> certificate_names = {};
+  // Cancelled when the client closes the connection, or its half of it, before the response. Null
+  // in HttpAdmission.
+  std::shared_ptr<Cancellation> cancellation = nullptr;
 
   // The value of a header; "" if there is none.
   std::string Header(const std::string& name) const;
@@ -43,6 +50,9 @@ HttpResponse HttpError(int status, absl::string_view message);
 
 // Runs on threads of the server, several at once.
 using HttpHandler = std::function<HttpResponse(const HttpRequest&)>;
+// Decides on a request by its header, before the body is read. A response refuses the request. Runs
+// on the thread that serves all connections, so it must not wait.
+using HttpAdmission = std::function<std::optional<HttpResponse>(const HttpRequest&)>;
 
 struct HttpServerOptions {
   std::string address = "127.0.0.1";  // "0.0.0.0": all
@@ -60,7 +70,8 @@ struct HttpServerOptions {
   // A new connection takes the place of the one that has waited longest for its client: among all
   // connections, or among those from the same address, if there are too many.
   int max_connections = 1000, max_client_connections = 500;
-  bool keep_alive = true;  // otherwise, a connection is closed after one response
+  bool keep_alive = true;    // otherwise, a connection is closed after one response
+  HttpAdmission admit = {};  // if set, asked about each request
   // From the start of a connection to the end of its first header; for later headers, since the
   // response before.
   std::chrono::milliseconds header_timeout = std::chrono::seconds(10);

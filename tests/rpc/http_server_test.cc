@@ -1,17 +1,15 @@
 #include "weir/rpc/http/http_server.h"
 
-#include <openssl/pem.h>
-#include <openssl/ssl.h>
-
 #include <atomic>
-#include <csignal>
 #include <thread>
 
+#include "absl/strings/str_join.h"
 #include "absl/synchronization/notification.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "weir/tests/rpc/certificates.h"
 #include "weir/tests/rpc/http_client.h"
+#include "weir/tests/rpc/tls_client.h"
 
 namespace weir::rpc {
 namespace {
@@ -30,6 +28,14 @@ std::unique_ptr<HttpServer> Serve(const HttpServerOptions& options = {},
   auto server = HttpServer::Start(options, handler);
   EXPECT_TRUE(server.ok()) << server.status();
   return *std::move(server);
+}
+
+// Sends a request under TLS. Returns the status, or "none".
+std::string StatusUnderTls(int port, const Certificate& authority,
+                           const Certificate* own = nullptr) {
+  TlsConnection connection(port, authority, own);
+  connection.Send("GET / HTTP/1.1\r\nConnection: close\r\n\r\n");
+  return StatusOf(connection.ReadAll());
 }
 
 TEST(HttpServer, KeepsConnectionsAndAnswersInOrder) {
@@ -192,6 +198,85 @@ TEST(HttpServer, LimitsTheMemoryOfAllBodies) {
   EXPECT_EQ(status, "200");
 }
 
+// Answers when the client has gone, or after ten seconds, and reports which.
+struct Departures {
+  HttpResponse Handle(const HttpRequest& request) {
+    if (request.target != "/wait") return Echo(request);
+    entered.Notify();
+    for (int i = 0; i < 1000 && !request.cancellation->cancelled(); ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    was_noticed = request.cancellation->cancelled();
+    done.Notify();
+    return Echo(request);
+  }
+  absl::Notification entered, done;
+  std::atomic<bool> was_noticed = false;
+};
+
+TEST(HttpServer, NoticesThatClientsHaveGone) {
+  Departures departures;
+  const auto server = Serve({}, [&](const HttpRequest& r) { return departures.Handle(r); });
+  {
+    const RawConnection connection(server->port());
+    connection.Send("POST /wait HTTP/1.1\r\nContent-Length: 2\r\n\r\nxy");
+    departures.entered.WaitForNotification();
+  }
+  departures.done.WaitForNotification();
+  EXPECT_TRUE(departures.was_noticed);
+  EXPECT_EQ(StatusOf(Get(server->port(), "/")), "200");
+}
+
+TEST(HttpServer, NoticesThatClientsUnderTlsHaveGone) {
+  const Certificate authority = weir::testing::MakeAuthority();
+  const Certificate own = weir::testing::MakeCertificate(authority);
+  Departures departures;
+  const auto server = Serve({.certificate = own.certificate, .key = own.key},
+                            [&](const HttpRequest& r) { return departures.Handle(r); });
+  {
+    TlsConnection connection(server->port(), authority);
+    connection.Send("POST /wait HTTP/1.1\r\nContent-Length: 0\r\n\r\n");
+    departures.entered.WaitForNotification();
+  }
+  departures.done.WaitForNotification();
+  EXPECT_TRUE(departures.was_noticed);
+  EXPECT_EQ(StatusUnderTls(server->port(), authority), "200");
+}
+
+TEST(HttpServer, ReadsTheNextRequestThatArrivesDuringOne) {
+  absl::Notification entered, go_on;
+  const auto server = Serve({}, [&](const HttpRequest& request) {
+    if (request.target == "/first") {
+      entered.Notify();
+      go_on.WaitForNotification();
+      EXPECT_FALSE(request.cancellation->cancelled());
+    }
+    return Echo(request);
+  });
+  const RawConnection connection(server->port());
+  connection.Send("POST /first HTTP/1.1\r\nContent-Length: 0\r\n\r\n");
+  entered.WaitForNotification();
+  connection.Send("POST /second HTTP/1.1\r\nContent-Le");
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  go_on.Notify();
+  EXPECT_EQ(BodyOf(connection.ReadResponse()), "POST /first ");
+  connection.Send("ngth: 3\r\n\r\nabc");
+  EXPECT_EQ(BodyOf(connection.ReadResponse()), "POST /second abc");
+}
+
+TEST(HttpServer, AdmissionPrecedesTheBody) {
+  HttpServerOptions options;
+  options.admit = [](const HttpRequest& request) -> std::optional<HttpResponse> {
+    if (request.Header("x-secret") == "yes") return std::nullopt;
+    return HttpError(401, "who are you?");
+  };
+  const auto server = Serve(options);
+  const std::string refused = Exchange(
+      server->port(), "POST / HTTP/1.1\r\nContent-Length: 50000\r\nExpect: 100-continue\r\n\r\n");
+  EXPECT_EQ(StatusOf(refused), "401") << "no body, and none is asked for";
+  EXPECT_THAT(refused, HasSubstr("Connection: close"));
+  EXPECT_EQ(StatusOf(Exchange(server->port(), "GET / HTTP/1.1\r\nX-Secret: yes\r\n\r\n")), "200");
+}
+
 TEST(HttpServer, HandlersMayThrow) {
   const auto server = Serve({}, [](const HttpRequest& request) -> HttpResponse {
     if (request.target == "/memory") throw std::bad_alloc();
@@ -239,45 +324,7 @@ TEST(HttpServer, ManyClients) {
   EXPECT_EQ(good, 1600);
 }
 
-// Sends a request under TLS, as a client that trusts `authority`. Returns the status, or "none".
-std::string StatusUnderTls(int port, const Certificate& authority,
-                           const Certificate* own = nullptr) {
-  SSL_CTX* const context = SSL_CTX_new(TLS_client_method());
-  BIO* bio = BIO_new_mem_buf(authority.certificate.data(), -1);
-  X509* const trusted = PEM_read_bio_X509(bio, nullptr, nullptr, nullptr);
-  X509_STORE_add_cert(SSL_CTX_get_cert_store(context), trusted);
-  X509_free(trusted);
-  BIO_free(bio);
-  SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nullptr);
-  if (own != nullptr) {
-    bio = BIO_new_mem_buf(own->certificate.data(), -1);
-    X509* const certificate = PEM_read_bio_X509(bio, nullptr, nullptr, nullptr);
-    SSL_CTX_use_certificate(context, certificate);
-    X509_free(certificate);
-    BIO_free(bio);
-    bio = BIO_new_mem_buf(own->key.data(), -1);
-    EVP_PKEY* const key = PEM_read_bio_PrivateKey(bio, nullptr, nullptr, nullptr);
-    SSL_CTX_use_PrivateKey(context, key);
-    EVP_PKEY_free(key);
-    BIO_free(bio);
-  }
-  SSL* const tls = SSL_new(context);
-  const RawConnection connection(port);
-  SSL_set_fd(tls, connection.fd());
-  std::string response;
-  static constexpr absl::string_view kRequest = "GET / HTTP/1.1\r\nConnection: close\r\n\r\n";
-  if (SSL_connect(tls) == 1 && SSL_write(tls, kRequest.data(), kRequest.size()) > 0) {
-    char buffer[4096];
-    for (int n; (n = SSL_read(tls, buffer, sizeof(buffer))) > 0;)
-      response.append(buffer, static_cast<size_t>(n));
-  }
-  SSL_free(tls);
-  SSL_CTX_free(context);
-  return StatusOf(response);
-}
-
 TEST(HttpServer, Tls) {
-  std::signal(SIGPIPE, SIG_IGN);  // OpenSSL writes to connections that the server has closed
   const Certificate authority = weir::testing::MakeAuthority(),
                     other = weir::testing::MakeAuthority();
   const Certificate own = weir::testing::MakeCertificate(authority);
@@ -302,7 +349,6 @@ TEST(HttpServer, Tls) {
 }
 
 TEST(HttpServer, ClientCertificates) {
-  std::signal(SIGPIPE, SIG_IGN);
   const Certificate authority = weir::testing::MakeAuthority(),
                     other = weir::testing::MakeAuthority();
   const Certificate own = weir::testing::MakeCertificate(authority);
@@ -316,6 +362,20 @@ TEST(HttpServer, ClientCertificates) {
   EXPECT_EQ(StatusUnderTls(server->port(), authority, &client), "200");
   EXPECT_EQ(StatusUnderTls(server->port(), authority, &stranger), "none");
   EXPECT_EQ(StatusUnderTls(server->port(), authority), "none");
+}
+
+TEST(HttpServer, ClientCertificatesHaveNames) {
+  const Certificate authority = weir::testing::MakeAuthority();
+  const Certificate own = weir::testing::MakeCertificate(authority);
+  const Certificate client = weir::testing::MakeCertificate(authority, "carol.example.com");
+  const HttpServerOptions options = {
+      .certificate = own.certificate, .key = own.key, .client_authority = authority.certificate};
+  const auto server = Serve(options, [](const HttpRequest& request) {
+    return HttpResponse{200, "text/plain", absl::StrJoin(request.certificate_names, " ")};
+  });
+  TlsConnection connection(server->port(), authority, &client);
+  connection.Send("GET / HTTP/1.1\r\nConnection: close\r\n\r\n");
+  EXPECT_EQ(BodyOf(connection.ReadAll()), "127.0.0.1 carol.example.com");
 }
 
 }  // namespace
