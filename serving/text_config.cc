@@ -96,7 +96,9 @@ int TextConfig::Line(const std::vector<Field>& path) const {
     const FieldDescriptor* const field = message->FindFieldByName(step.name);
     if (field == nullptr) break;
     const int index = field->is_repeated() ? step.index : -1;
-    const int start = tree->GetLocation(field, index).line;
+    int start = tree->GetLocation(field, index).line;
+    // The values of a list, "[1, 2]", have one location, that of the first.
+    for (int i = index - 1; start < 0 && i >= 0; --i) start = tree->GetLocation(field, i).line;
     if (start < 0) break;
     line = start + 1;
     if (field->message_type() == nullptr) break;

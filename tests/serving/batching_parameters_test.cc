@@ -77,6 +77,8 @@ TEST(BatchingParameters, MistakesHaveALine) {
   EXPECT_THAT(error("max_batch_size { value: 8 }\nallowed_batch_sizes: 2\nallowed_batch_sizes: 4"),
               AllOf(StartsWith("line 3: Last entry"), HasSubstr("was 4; expected 8")));
   EXPECT_THAT(error("allowed_batch_sizes: 0"), HasSubstr("entry 0 is 0"));
+  EXPECT_THAT(error("max_batch_size { value: 8 }\nallowed_batch_sizes: [2, 4]"),
+              HasSubstr("line 2: Last entry"));
   EXPECT_THAT(error("max_batch_size { value: 4 }\nmax_execution_batch_size { value: 8 }"),
               AllOf(StartsWith("line 2: "), HasSubstr("from 1 to 4")));
   EXPECT_THAT(error("enable_large_batch_splitting { value: false }\n"
