@@ -93,6 +93,8 @@ class GrpcService::Method final : public grpc::internal::MethodHandler {
                    Response* response) {
     WEIR_RETURN_IF_ERROR(call.admission());
     WEIR_ASSIGN_OR_RETURN(call.call().client, CallerOf(context, service_.clients_.get()));
+    WEIR_ASSIGN_OR_RETURN(call.call().is_low_priority,
+                          IsLowPriority(Metadata(context, kPriorityName)));
     grpc::ByteBuffer bytes;
     if (!stream->Read(&bytes))
       return absl::CancelledError("The client has not sent its request in time.");

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 
@@ -48,6 +49,14 @@ std::string Traceparent(absl::string_view given) {
   if (parts[0] == "ff" || (parts[0] == "00" && parts.size() > 4)) return "";
   if (IsZero(parts[1]) || IsZero(parts[2])) return "";
   return std::string(given.substr(0, 55));
+}
+
+absl::StatusOr<bool> IsLowPriority(absl::string_view given) {
+  if (given == "low") return true;
+  if (given.empty() || given == "high") return false;
+  constexpr size_t kShown = 20;
+  return InvalidArgument(kPriorityName, " is '", absl::CHexEscape(given.substr(0, kShown)),
+                         "'; expected high or low");
 }
 
 }  // namespace weir::rpc

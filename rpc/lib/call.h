@@ -25,6 +25,8 @@ struct Call {
   // For logs: the client's "x-request-id", or a new one, and its "traceparent" (W3C Trace Context),
   // or "".
   std::string request_id, traceparent;
+  // Whether the client lets other calls go first (see IsLowPriority).
+  bool is_low_priority = false;
   // Set by the services of models, for logs and metrics: the model, if it exists, and what of it
   // answered.
   std::string model, signature;
@@ -49,6 +51,12 @@ std::string RequestId(absl::string_view given);
 // Returns `given` if it is a traceparent of W3C Trace Context
 // ("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"), "" otherwise.
 std::string Traceparent(absl::string_view given);
+
+// The name of the metadata, or of the HTTP header, with the priority of a call in batches
+// (serving::Priority).
+inline constexpr char kPriorityName[] = "x-weir-priority";
+// Returns whether its value is "low" instead of "high" or absent (""). INVALID_ARGUMENT for others.
+absl::StatusOr<bool> IsLowPriority(absl::string_view given);
 
 }  // namespace weir::rpc
 

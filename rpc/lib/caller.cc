@@ -5,21 +5,16 @@
 
 #include <string>
 
-#include "absl/strings/match.h"
-
 namespace weir::rpc {
 
 absl::StatusOr<std::shared_ptr<Client>> CallerOf(const grpc::ServerContextBase& context,
                                                  const Clients* clients) {
   if (clients == nullptr) return nullptr;
   ClientCredentials credentials;
-  constexpr absl::string_view kBearer = "bearer ";
   const auto header = context.client_metadata().find("authorization");
   if (header != context.client_metadata().end()) {
-    const absl::string_view value(header->second.data(), header->second.size());
-    if (!absl::StartsWithIgnoreCase(value, kBearer) || value.size() == kBearer.size())
-      return absl::UnauthenticatedError("Expected the metadata 'authorization: Bearer TOKEN'");
-    credentials.token = std::string(value.substr(kBearer.size()));
+    WEIR_ASSIGN_OR_RETURN(credentials.token,
+                          BearerToken({header->second.data(), header->second.size()}));
   }
   const std::shared_ptr<const grpc::AuthContext> peer = context.auth_context();
   if (peer != nullptr && peer->IsPeerAuthenticated()) {

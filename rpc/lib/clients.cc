@@ -10,6 +10,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -87,6 +88,14 @@ Client::Use::~Use() {
   const MutexLock lock(client_->mutex_);
   --client_->num_calls_;
   client_->request_bytes_ -= request_bytes_;
+}
+
+absl::StatusOr<std::string> BearerToken(absl::string_view authorization) {
+  constexpr absl::string_view kBearer = "bearer ";
+  if (authorization.empty()) return std::string();
+  if (!absl::StartsWithIgnoreCase(authorization, kBearer) || authorization.size() == kBearer.size())
+    return absl::UnauthenticatedError("Expected 'authorization: Bearer TOKEN'");
+  return std::string(authorization.substr(kBearer.size()));
 }
 
 // Parses a list of clients. Goes on after a mistake, to find the others.
@@ -233,8 +242,8 @@ absl::StatusOr<std::shared_ptr<Client>> Clients::Identify(
   }
   return absl::UnauthenticatedError(
       credentials.certificate_names.empty()
-          ? "This server serves known clients only: expected the metadata 'authorization: Bearer "
-            "TOKEN' or a certificate"
+          ? "This server serves known clients only: expected 'authorization: Bearer TOKEN' or a "
+            "certificate"
           : "The certificate is of no client that this server knows");
 }
 

@@ -82,6 +82,10 @@ struct ClientCredentials {
   std::vector<std::string> certificate_names;  // subject alternative names, common name
 };
 
+// Returns the token of an authorization header or metadata, "Bearer TOKEN"; "" if `authorization`
+// is empty. UNAUTHENTICATED for another scheme, or without a token.
+absl::StatusOr<std::string> BearerToken(absl::string_view authorization);
+
 // The clients that a server knows, as a file lists them. A line has a name, how the client proves
 // that it is this client (one or more of the first two), and quotas:
 //

@@ -19,6 +19,17 @@ serving::ModelSpec SpecFromProto(const proto::serving::ModelSpec& spec) {
   return out;
 }
 
+void SpecToProto(const serving::ModelSpec& from, proto::serving::ModelSpec* spec) {
+  spec->set_name(from.name);
+  spec->set_signature_name(from.signature);
+  if (from.version) spec->mutable_version()->set_value(*from.version);
+  if (!from.label.empty()) spec->set_version_label(from.label);
+}
+
+serving::Priority PriorityOf(const Call& call) {
+  return call.is_low_priority ? serving::Priority::kLow : serving::Priority::kHigh;
+}
+
 void AnswererToProto(const serving::Answered& by, proto::serving::ModelSpec* spec) {
   spec->set_name(by.model);
   spec->mutable_version()->set_value(by.version);
@@ -47,6 +58,15 @@ absl::StatusOr<serving::Examples> ExamplesFromProto(const proto::serving::Input&
   for (const proto::Example& example : examples)
     out.examples.push_back(example.SerializeAsString());
   return out;
+}
+
+void ExamplesToProto(const serving::Examples& from, proto::serving::Input* input) {
+  auto* const examples = from.context.empty()
+                             ? input->mutable_example_list()->mutable_examples()
+                             : input->mutable_example_list_with_context()->mutable_examples();
+  for (const std::string& example : from.examples) examples->Add()->ParseFromString(example);
+  if (!from.context.empty())
+    input->mutable_example_list_with_context()->mutable_context()->ParseFromString(from.context);
 }
 
 void ClassificationToProto(const serving::Classification& from,

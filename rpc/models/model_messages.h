@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 
+#include "weir/rpc/lib/call.h"
 #include "weir/serving/inference.h"
 
 namespace weir::proto {
@@ -22,7 +23,10 @@ class RegressionResult;
 namespace weir::rpc {
 
 serving::ModelSpec SpecFromProto(const proto::serving::ModelSpec& spec);
+void SpecToProto(const serving::ModelSpec& from, proto::serving::ModelSpec* spec);
 void AnswererToProto(const serving::Answered& by, proto::serving::ModelSpec* spec);
+
+serving::Priority PriorityOf(const Call& call);
 
 // Converts the inputs of a request and removes them from it. The total that repeated values may
 // add is limited: beyond it, RESOURCE_EXHAUSTED. Errors name the input.
@@ -33,6 +37,7 @@ inline constexpr int64_t kInputExpansionBudget = int64_t{256} << 20;
 
 // Returns INVALID_ARGUMENT ("Input is empty") without examples.
 absl::StatusOr<serving::Examples> ExamplesFromProto(const proto::serving::Input& input);
+void ExamplesToProto(const serving::Examples& from, proto::serving::Input* input);
 void ClassificationToProto(const serving::Classification& from,
                            proto::serving::ClassificationResult* to);
 void RegressionToProto(const serving::Regression& from, proto::serving::RegressionResult* to);

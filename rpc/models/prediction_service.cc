@@ -107,8 +107,9 @@ absl::Status PredictionService::Predict(proto::serving::PredictRequest& request,
   int64_t budget = kInputExpansionBudget;
   for (auto& [name, value] : *request.mutable_inputs())
     WEIR_RETURN_IF_ERROR(TakeInput(name, &value, &budget, &inputs));
-  WEIR_ASSIGN_OR_RETURN(const serving::Prediction prediction,
-                        serving::Predict(models_, spec, inputs, outputs, Options(call)));
+  WEIR_ASSIGN_OR_RETURN(
+      const serving::Prediction prediction,
+      serving::Predict(models_, spec, inputs, outputs, Options(call), PriorityOf(call)));
   Record(prediction.by, call, response->mutable_model_spec());
   for (const auto& [name, value] : prediction.outputs)
     TensorToProtoFields(value, &(*response->mutable_outputs())[name]);
@@ -129,8 +130,9 @@ absl::Status PredictionService::Classify(const proto::serving::ClassificationReq
   WEIR_ASSIGN_OR_RETURN(const serving::ModelSpec spec,
                         Spec(request.has_model_spec(), request.model_spec(), call));
   WEIR_ASSIGN_OR_RETURN(const serving::Examples examples, ExamplesFromProto(request.input()));
-  WEIR_ASSIGN_OR_RETURN(const serving::Classification classification,
-                        serving::Classify(models_, spec, examples, Options(call)));
+  WEIR_ASSIGN_OR_RETURN(
+      const serving::Classification classification,
+      serving::Classify(models_, spec, examples, Options(call), PriorityOf(call)));
   Record(classification.by, call, response->mutable_model_spec());
   ClassificationToProto(classification, response->mutable_result());
   if (Samples(spec)) {
@@ -146,7 +148,7 @@ absl::Status PredictionService::Regress(const proto::serving::RegressionRequest&
                         Spec(request.has_model_spec(), request.model_spec(), call));
   WEIR_ASSIGN_OR_RETURN(const serving::Examples examples, ExamplesFromProto(request.input()));
   WEIR_ASSIGN_OR_RETURN(const serving::Regression regression,
-                        serving::Regress(models_, spec, examples, Options(call)));
+                        serving::Regress(models_, spec, examples, Options(call), PriorityOf(call)));
   Record(regression.by, call, response->mutable_model_spec());
   RegressionToProto(regression, response->mutable_result());
   if (Samples(spec)) {
@@ -168,15 +170,15 @@ absl::Status PredictionService::MultiInference(const proto::serving::MultiInfere
     const std::string& signature = task.model_spec().signature_name();
     proto::serving::InferenceResult* result = response->add_results();
     if (task.method_name() == kClassify) {
-      WEIR_ASSIGN_OR_RETURN(
-          const serving::Classification classification,
-          serving::Classify(models_, servable, signature, examples, Options(call)));
+      WEIR_ASSIGN_OR_RETURN(const serving::Classification classification,
+                            serving::Classify(models_, servable, signature, examples, Options(call),
+                                              PriorityOf(call)));
       Record(classification.by, call, result->mutable_model_spec());
       ClassificationToProto(classification, result->mutable_classification_result());
     } else {
-      WEIR_ASSIGN_OR_RETURN(
-          const serving::Regression regression,
-          serving::Regress(models_, servable, signature, examples, Options(call)));
+      WEIR_ASSIGN_OR_RETURN(const serving::Regression regression,
+                            serving::Regress(models_, servable, signature, examples, Options(call),
+                                             PriorityOf(call)));
       Record(regression.by, call, result->mutable_model_spec());
       RegressionToProto(regression, result->mutable_regression_result());
     }

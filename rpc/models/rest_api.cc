@@ -3,7 +3,6 @@
 #include <re2/re2.h>
 
 #include <map>
-#include <nlohmann/json.hpp>
 #include <tuple>
 #include <utility>
 
@@ -12,15 +11,16 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
+#include "weir/rpc/models/json_model.h"
 #include "weir/rpc/models/json_request.h"
 #include "weir/rpc/models/json_response.h"
+#include "weir/rpc/models/logged_calls.h"
+#include "weir/rpc/models/model_messages.h"
 #include "weir/rpc/models/status_page.h"
 
 namespace weir::rpc {
 
 namespace {
-
-using nlohmann::ordered_json;
 
 // Serving's HTTP statuses of errors.
 int HttpStatus(absl::StatusCode code) {
@@ -104,22 +104,15 @@ absl::StatusOr<serving::ModelSpec> ParseSpec(const std::string& name, const std:
   return spec;
 }
 
-std::string Dump(const ordered_json& value) {
-  return value.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+// Sets what logs show of a request.
+void Describe(const HttpRequest& request, Call* call) {
+  call->connection = request.client;
+  call->request_id = RequestId(request.Header("x-request-id"));
+  call->traceparent = Traceparent(request.Header("traceparent"));
 }
 
-ordered_json JsonOf(const std::map<std::string, serving::TensorInfo>& infos) {
-  ordered_json all = ordered_json::object();
-  for (const auto& [name, info] : infos) {
-    ordered_json dims = ordered_json::array();
-    for (const int64_t extent : info.shape.dims())
-      dims.push_back({{"size", absl::StrCat(extent)}, {"name", ""}});
-    all[name] = {{"dtype", absl::StrCat("DT_", absl::AsciiStrToUpper(DataTypeName(info.dtype)))},
-                 {"tensor_shape", {{"dim", dims}, {"unknown_rank", !info.shape.has_rank()}}},
-                 {"name", info.tensor}};
-  }
-  return all;
-}
+// What anyone may ask, as a load balancer does.
+bool IsPublic(absl::string_view path) { return path == "/healthz" || path == "/readyz"; }
 
 }  // namespace
 
@@ -130,11 +123,37 @@ struct RestApi::Route {
   serving::ModelSpec spec;
 };
 
+absl::StatusOr<std::shared_ptr<Client>> RestApi::CallerOf(const HttpRequest& request) const {
+  if (options_.clients == nullptr || IsPublic(request.Path())) return nullptr;
+  ClientCredentials credentials;
+  credentials.certificate_names = request.certificate_names;
+  WEIR_ASSIGN_OR_RETURN(credentials.token, BearerToken(request.Header("authorization")));
+  return options_.clients->Identify(credentials);
+}
+
+std::optional<HttpResponse> RestApi::Admit(const HttpRequest& request) {
+  const absl::Status caller = CallerOf(request).status();
+  if (caller.ok()) return std::nullopt;
+  return Refuse(request, caller);
+}
+
+HttpResponse RestApi::Refuse(const HttpRequest& request, const absl::Status& why) {
+  std::string method = "Malformed";
+  FindRoute(request, &method).status().IgnoreError();
+  Call call;
+  Describe(request, &call);
+  HttpResponse refused = Finish(method, call, why, std::chrono::nanoseconds(0));
+  refused.headers.emplace_back("WWW-Authenticate", "Bearer");
+  return refused;
+}
+
 HttpResponse RestApi::Handle(const HttpRequest& request) {
+  absl::StatusOr<std::shared_ptr<Client>> client = CallerOf(request);
+  if (!client.ok()) return Refuse(request, client.status());
   const absl::string_view path = request.Path();
-  if (absl::StartsWithIgnoreCase(path, "/v1/")) return HandleV1(request);
+  if (absl::StartsWithIgnoreCase(path, "/v1/")) return HandleV1(request, *std::move(client));
   const bool is_metrics = options_.metrics != nullptr && path == options_.metrics_path;
-  if (path != "/" && path != "/healthz" && path != "/readyz" && !is_metrics)
+  if (path != "/" && !IsPublic(path) && !is_metrics)
     return HttpError(404, Malformed(request).message());
   if (request.method != "GET") return NotAllowed(request, "GET, HEAD");
   if (is_metrics) return {200, "text/plain; version=0.0.4; charset=utf-8", options_.metrics()};
@@ -157,33 +176,31 @@ HttpResponse RestApi::Readiness() const {
     if (!models_.Find({.name = name}).ok()) missing.push_back(name);
   }
   if (missing.empty()) return {200, "text/plain; charset=utf-8", "ready\n"};
+  // Strangers do not learn which models there are.
+  const std::string names = options_.clients != nullptr ? "a model" : absl::StrJoin(missing, ", ");
   return {503,
           "text/plain; charset=utf-8",
-          absl::StrCat("No version is available of: ", absl::StrJoin(missing, ", "), "\n"),
+          absl::StrCat("No version is available of: ", names, "\n"),
           {{"X-Content-Type-Options", "nosniff"}}};
 }
 
-HttpResponse RestApi::HandleV1(const HttpRequest& request) {
+HttpResponse RestApi::HandleV1(const HttpRequest& request, std::shared_ptr<Client> client) {
   if (request.method != "GET" && request.method != "POST")
     return NotAllowed(request, "GET, HEAD, POST");
   const auto begin = std::chrono::steady_clock::now();
   Call call;
-  call.connection = request.client;
-  call.request_id = RequestId(request.Header("x-request-id"));
-  call.traceparent = Traceparent(request.Header("traceparent"));
+  Describe(request, &call);
+  call.client = std::move(client);
+  const LinkedCancellation shutdown(&cancellation_, call.cancellation);
+  const LinkedCancellation disconnected(request.cancellation.get(), call.cancellation);
   std::string method = "Malformed";
   const absl::StatusOr<Route> route = FindRoute(request, &method);
-  absl::StatusOr<std::string> body = std::string();
-  if (!route.ok()) {
-    body = route.status();
-  } else {
-    // A name that no model has would be a label of metrics that the client has chosen.
-    const std::vector<std::string> known = models_.models();
-    if (absl::c_linear_search(known, route->spec.name)) call.model = route->spec.name;
-    const LinkedCancellation linked(&cancellation_, call.cancellation);
-    body = Answer(*route, request.body, &call);
-  }
-  const std::chrono::nanoseconds took = std::chrono::steady_clock::now() - begin;
+  absl::StatusOr<std::string> body = route.ok() ? Answer(request, *route, &call) : route.status();
+  return Finish(method, call, std::move(body), std::chrono::steady_clock::now() - begin);
+}
+
+HttpResponse RestApi::Finish(const std::string& method, const Call& call,
+                             absl::StatusOr<std::string> body, std::chrono::nanoseconds took) {
   const absl::Status status = body.status();
   statistics_.Record(call.model, method, status, took);
   if (options_.on_call) options_.on_call({method, "REST", call, status, took});
@@ -223,19 +240,30 @@ absl::StatusOr<RestApi::Route> RestApi::FindRoute(const HttpRequest& request,
   return route;
 }
 
-absl::StatusOr<std::string> RestApi::Answer(const Route& route, const std::string& body,
+absl::StatusOr<std::string> RestApi::Answer(const HttpRequest& request, const Route& route,
                                             Call* call) {
+  // A name that no model has would be a label of metrics that the client has chosen.
+  const std::vector<std::string> known = models_.models();
+  if (absl::c_linear_search(known, route.spec.name)) call->model = route.spec.name;
+  WEIR_ASSIGN_OR_RETURN(call->is_low_priority, IsLowPriority(request.Header(kPriorityName)));
+  if (route.action == Route::Action::kStates) {  // administration, which no quota stops
+    WEIR_ASSIGN_OR_RETURN(const std::vector<serving::VersionStatus> versions,
+                          models_.Status(route.spec));
+    return StatesResponse(versions);
+  }
+  Client::Use use(call->client);
+  WEIR_RETURN_IF_ERROR(use.Start(static_cast<int64_t>(request.body.size())));
+  // The client may have gone, or the server may shut down, while the request waited for a thread.
+  if (call->cancellation.cancelled()) return call->cancellation.status();
   switch (route.action) {
     case Route::Action::kPredict:
-      return Predict(route.spec, body, call);
+      return Predict(route.spec, request.body, call);
     case Route::Action::kClassify:
-      return Classify(route.spec, body, call);
+      return Classify(route.spec, request.body, call);
     case Route::Action::kRegress:
-      return Regress(route.spec, body, call);
-    case Route::Action::kMetadata:
-      return Metadata(route.spec, call);
+      return Regress(route.spec, request.body, call);
     default:
-      return VersionStates(route.spec);
+      return Metadata(route.spec, call);
   }
 }
 
@@ -252,72 +280,62 @@ absl::StatusOr<std::string> RestApi::Predict(const serving::ModelSpec& spec,
     return InvalidArgument("Serving signature name: \"", call->signature,
                            "\" not found in signature def");
   };
-  WEIR_ASSIGN_OR_RETURN(JsonPredictRequest request, ParsePredictRequest(body, find_signature));
-  WEIR_ASSIGN_OR_RETURN(
-      const serving::NamedTensors outputs,
-      models_.Run(*servable, request.signature, request.inputs, {}, StepOptions(call)));
-  return PredictResponse(outputs, request.by_rows, options_.max_response_bytes);
+  WEIR_ASSIGN_OR_RETURN(const JsonPredictRequest request,
+                        ParsePredictRequest(body, find_signature));
+  serving::Prediction prediction{{servable->name(), servable->version(), call->signature}, {}};
+  WEIR_ASSIGN_OR_RETURN(prediction.outputs,
+                        models_.Run(*servable, request.signature, request.inputs, {},
+                                    StepOptions(call), PriorityOf(*call)));
+  WEIR_ASSIGN_OR_RETURN(std::string response, PredictResponse(prediction.outputs, request.by_rows,
+                                                              options_.max_response_bytes));
+  if (Samples(spec))
+    LogPredict(WithSignature(spec, request.signature), request.inputs, prediction, options_.log);
+  return response;
 }
 
+// An unknown model is reported before what is wrong with the body.
 absl::StatusOr<std::string> RestApi::Classify(const serving::ModelSpec& spec,
                                               const std::string& body, Call* call) {
-  WEIR_ASSIGN_OR_RETURN(const JsonExamplesRequest request, ParseExamples(spec, body));
+  WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<const serving::Servable> servable,
+                        models_.Find(spec));
+  WEIR_ASSIGN_OR_RETURN(const JsonExamplesRequest request, ParseExamplesRequest(body));
   WEIR_ASSIGN_OR_RETURN(const serving::Classification result,
-                        serving::Classify(models_, WithSignature(spec, request.signature),
-                                          request.examples, StepOptions(call)));
+                        serving::Classify(models_, servable, request.signature, request.examples,
+                                          StepOptions(call), PriorityOf(*call)));
   SetAnswered(result.by, call);
-  return ClassifyResponse(result);
+  WEIR_ASSIGN_OR_RETURN(std::string response, ClassifyResponse(result));
+  if (Samples(spec))
+    LogClassify(WithSignature(spec, request.signature), request.examples, result, options_.log);
+  return response;
 }
 
 absl::StatusOr<std::string> RestApi::Regress(const serving::ModelSpec& spec,
                                              const std::string& body, Call* call) {
-  WEIR_ASSIGN_OR_RETURN(const JsonExamplesRequest request, ParseExamples(spec, body));
+  WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<const serving::Servable> servable,
+                        models_.Find(spec));
+  WEIR_ASSIGN_OR_RETURN(const JsonExamplesRequest request, ParseExamplesRequest(body));
   WEIR_ASSIGN_OR_RETURN(const serving::Regression result,
-                        serving::Regress(models_, WithSignature(spec, request.signature),
-                                         request.examples, StepOptions(call)));
+                        serving::Regress(models_, servable, request.signature, request.examples,
+                                         StepOptions(call), PriorityOf(*call)));
   SetAnswered(result.by, call);
+  if (Samples(spec))
+    LogRegress(WithSignature(spec, request.signature), request.examples, result, options_.log);
   return RegressResponse(result);
-}
-
-absl::StatusOr<JsonExamplesRequest> RestApi::ParseExamples(const serving::ModelSpec& spec,
-                                                           const std::string& body) const {
-  // An unknown model is reported before what is wrong with the body.
-  WEIR_RETURN_IF_ERROR(models_.Find(spec).status());
-  return ParseExamplesRequest(body);
 }
 
 absl::StatusOr<std::string> RestApi::Metadata(const serving::ModelSpec& spec, Call* call) const {
   WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<const serving::Servable> servable,
                         models_.Find(spec));
   call->version = servable->version();
-  ordered_json signatures = ordered_json::object();
-  for (const auto& [name, signature] : servable->signatures()) {
-    signatures[name] = {{"inputs", JsonOf(signature.inputs)},
-                        {"outputs", JsonOf(signature.outputs)},
-                        {"method_name", signature.method_name}};
-  }
-  return Dump({{"model_spec",
-                {{"name", servable->name()},
-                 {"signature_name", ""},
-                 {"version", absl::StrCat(servable->version())}}},
-               {"metadata", {{"signature_def", {{"signature_def", signatures}}}}}});
-}
-
-absl::StatusOr<std::string> RestApi::VersionStates(const serving::ModelSpec& spec) const {
-  WEIR_ASSIGN_OR_RETURN(const std::vector<serving::VersionStatus> versions, models_.Status(spec));
-  ordered_json states = ordered_json::array();
-  for (const serving::VersionStatus& version : versions) {
-    states.push_back({{"version", absl::StrCat(version.version)},
-                      {"state", NameOf(version.state)},
-                      {"status",
-                       {{"error_code", absl::StatusCodeToString(version.error.code())},
-                        {"error_message", std::string(version.error.message())}}}});
-  }
-  return Dump({{"model_version_status", states}});
+  return MetadataResponse(*servable);
 }
 
 RunOptions RestApi::StepOptions(Call* call) const {
   return {.timeout = options_.timeout, .cancellation = &call->cancellation};
+}
+
+bool RestApi::Samples(const serving::ModelSpec& spec) const {
+  return options_.log != nullptr && options_.log->Samples(spec.name);
 }
 
 }  // namespace weir::rpc

@@ -28,5 +28,14 @@ TEST(Call, TraceparentsAreThoseOfW3C) {
   EXPECT_EQ(Traceparent("00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01"), "");
 }
 
+TEST(Priority, IsHighUnlessTheClientSaysLow) {
+  EXPECT_FALSE(*IsLowPriority(""));
+  EXPECT_FALSE(*IsLowPriority("high"));
+  EXPECT_TRUE(*IsLowPriority("low"));
+  const absl::Status other = IsLowPriority("Low\n").status();
+  EXPECT_TRUE(absl::IsInvalidArgument(other));
+  EXPECT_EQ(other.message(), "x-weir-priority is 'Low\\n'; expected high or low");
+}
+
 }  // namespace
 }  // namespace weir::rpc

@@ -7,10 +7,12 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/serving/lib/watched_model.h"
 #include "tests/serving/lib/written_models.h"
 #include "weir/proto/classification.pb.h"
 #include "weir/proto/get_model_metadata.pb.h"
@@ -20,6 +22,7 @@
 #include "weir/proto/predict.pb.h"
 #include "weir/proto/regression.pb.h"
 #include "weir/rpc/lib/grpc_status.h"
+#include "weir/rpc/models/prediction_service.h"
 #include "weir/rpc/server.h"
 #include "weir/serving/model_manager.h"
 
@@ -368,6 +371,69 @@ TEST_F(PredictionTest, GarbageIsRefused) {
     garbage.set_label(std::string(100, '\xff'));
     EXPECT_TRUE(absl::IsInvalidArgument(Call(path, garbage, &answer))) << path;
   }
+}
+
+TEST_F(PredictionTest, PriorityIsHighOrLow) {
+  for (const char* priority : {"high", "low", "none"}) {
+    grpc::ClientContext context;
+    context.AddMetadata("x-weir-priority", priority);
+    api::PredictResponse response;
+    const absl::Status status = Call(kPredict, Times({1}), &response, &context);
+    if (priority != std::string("none")) {
+      EXPECT_TRUE(status.ok()) << status;
+      continue;
+    }
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    EXPECT_THAT(status.message(), HasSubstr("expected high or low"));
+  }
+}
+
+// A call that runs one row of a model, which begins with `x`.
+struct Calling {
+  Calling(PredictionService& predictions, float x, bool is_low_priority)
+      : thread([&predictions, x, is_low_priority] {
+          rpc::Call call;
+          call.is_low_priority = is_low_priority;
+          api::PredictRequest request;
+          request.mutable_model_spec()->set_name("w");
+          proto::TensorProto& value = (*request.mutable_inputs())["x"];
+          value.set_dtype(proto::DT_FLOAT);
+          for (int i = 0; i < 2; ++i) value.mutable_tensor_shape()->add_dim()->set_size(i + 1);
+          value.add_float_val(x);
+          value.add_float_val(0);
+          api::PredictResponse response;
+          const absl::Status status = predictions.Predict(request, call, &response);
+          EXPECT_TRUE(status.ok()) << status;
+        }) {}
+  ~Calling() { thread.join(); }
+
+  std::thread thread;
+};
+
+TEST(PredictionService, HighPriorityGoesFirst) {
+  serving::WatchedModel watched;
+  const std::string directory = watched.directory();
+  serving::ModelConfig config = {.name = "w",
+                                 .base_path = directory.substr(0, directory.rfind('/'))};
+  config.batching = serving::BatchingOptions{.max_batch_size = 1, .num_batch_threads = 1};
+  const auto models = serving::ModelManager::Create(
+      {config}, {.servable = {.session = {.kernels = &watched.kernels()}},
+                 .poll = std::chrono::milliseconds(20)});
+  ASSERT_TRUE(models.ok() && (*models)->WaitUntilLoaded(std::chrono::seconds(60)).ok());
+  PredictionService predictions(**models);
+  watched.Hold();
+  {
+    const Calling first(predictions, 1, false);
+    watched.WaitForSteps(1);
+    const Calling low(predictions, 2, true);
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));  // until it waits for its batch
+    const Calling high(predictions, 3, false);
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    watched.Release();
+  }
+  std::vector<float> order;
+  for (const std::vector<float>& step : watched.steps()) order.push_back(step.at(0));
+  EXPECT_THAT(order, ElementsAre(1, 3, 2));
 }
 
 }  // namespace

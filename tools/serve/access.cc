@@ -49,10 +49,6 @@ absl::Status CompleteServerOptions(ServeOptions* options) {
   server.master.orphan_limit = Seconds(60 * options->orphan_minutes);
   server.master.default_step_limit = Seconds(options->step_seconds);
   server.master.max_step_limit = Seconds(options->max_step_seconds);
-  if (!options->safety.clients_file.empty() && options->rest_port != 0) {
-    return InvalidArgument(
-        "calls over REST do not say which client makes them; omit --clients or --rest_api_port");
-  }
   return ApplySafety(options->safety, options->allowed, &server);
 }
 

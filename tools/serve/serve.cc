@@ -138,6 +138,8 @@ class RunningServer {
     if (options_.rest_port == 0) return;
     rpc::RestOptions rest;
     rest.timeout = std::chrono::milliseconds(options_.rest_timeout_ms);
+    rest.clients = options_.server.clients;
+    rest.log = &models_->request_log();
     rest.on_call = [this](const rpc::CallRecord& call) { RecordCall(call); };
     if (metrics_ != nullptr) {
       rest.metrics = [this] { return metrics_->Page(); };
@@ -155,6 +157,7 @@ class RunningServer {
     http.key = options_.server.key;
     http.client_authority = options_.server.client_authority;
     http.num_threads = options_.rest_threads;
+    http.admit = [this](const rpc::HttpRequest& request) { return rest_->Admit(request); };
     if (options_.max_message_mb > 0) {
       http.max_body_bytes = static_cast<size_t>(options_.max_message_mb) << 20;
       http.max_buffered_bytes = std::max(http.max_buffered_bytes, 2 * http.max_body_bytes);

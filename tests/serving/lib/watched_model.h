@@ -33,6 +33,8 @@ class WatchedModel {
   WatchedModel();
   const Servable& servable() const { return *servable_; }
   std::shared_ptr<const Servable> shared() const { return servable_; }
+  // Those that load the model from its directory, so that a test can watch that copy too.
+  const KernelRegistry& kernels() const { return kernels_; }
   // The SavedModel's.
   const std::string& directory() const { return directory_; }
 
