@@ -71,3 +71,37 @@ grep -qE '^restored from ./snake: (0.9[0-9]|1.0[0-9]) at 0.5' said
 # The installed tool reads the checkpoint that the program saved.
 "$work/weir/bin/weir" ckpt verify snake
 [ "$by" = cmake ] || ./serving
+
+# The installed server answers over HTTP.
+mkdir -p models/double/1
+cat >double.pbtxt <<'END'
+node {
+  name: "x" op: "Placeholder"
+  attr { key: "dtype" value { type: DT_FLOAT } }
+  attr { key: "shape" value { shape { dim { size: -1 } } } }
+}
+node { name: "y" op: "AddV2" input: "x" input: "x" attr { key: "T" value { type: DT_FLOAT } } }
+END
+"$work/weir/bin/weir" graph freeze double.pbtxt --fetch y -o models/double/1/graph.pb
+python3 - "$work/weir/bin/weir" "$PWD/models/double" <<'END'
+import json, socket, subprocess, sys, time, urllib.request
+
+with socket.socket() as probe:
+    probe.bind(("127.0.0.1", 0))
+    port = probe.getsockname()[1]
+server = subprocess.Popen([sys.argv[1], "serve", "--port", "0", "--rest_api_port", str(port),
+                           "--model", "double=" + sys.argv[2]])
+try:
+    for attempt in range(300):
+        try:
+            urllib.request.urlopen("http://127.0.0.1:%d/readyz" % port, timeout=10)
+            break
+        except OSError:
+            time.sleep(0.1)
+    url = "http://127.0.0.1:%d/v1/models/double:predict" % port
+    answer = json.load(urllib.request.urlopen(url, b'{"instances": [1.5, 4]}', timeout=10))
+    assert answer == {"predictions": [3.0, 8.0]}, answer
+finally:
+    server.terminate()
+    assert server.wait(timeout=60) == 0
+END
