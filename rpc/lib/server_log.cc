@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "weir/rpc/lib/clients.h"
 
 namespace weir::rpc {
 
@@ -76,6 +77,7 @@ void ServerLog::LogCall(const CallRecord& record) {
   line.Add("code", absl::StatusCodeToString(record.status.code()));
   line.Add("micros", std::chrono::duration_cast<std::chrono::microseconds>(record.took).count());
   line.Add("client", call.connection);
+  if (call.client != nullptr) line.Add("client_name", call.client->name());
   line.Add("request_id", call.request_id);
   if (!call.model.empty()) line.Add("model", call.model);
   if (call.version) line.Add("version", *call.version);

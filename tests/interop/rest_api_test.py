@@ -146,6 +146,8 @@ class Test(serving_api_test.Test):
             server.process.send_signal(signal.SIGHUP)
             self.expect(within(10, lambda: server.half(2, token="changed") == 3), "SIGHUP reloads the clients")
             self.expect(server.half(2, token="sesame") == 401, "and an old token is worth nothing")
+            self.expect(within(5, lambda: server.calls(client_name="bob", method="Predict", entrypoint="REST")),
+                        "the log names the client")
             with open(self.log) as f:
                 text = f.read()
             self.expect(not any(t in text for t in ("sesame", "mellon", "guess", "changed")), "the log has no token")

@@ -6,6 +6,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "weir/rpc/lib/clients.h"
 
 namespace weir::rpc {
 namespace {
@@ -75,6 +76,18 @@ TEST(ServerLog, JsonLines) {
   const auto event = nlohmann::json::parse(text.substr(text.find('\n') + 1));
   EXPECT_EQ(event["event"], "model");
   EXPECT_EQ(event["text"], "m is here");
+}
+
+TEST(ServerLog, NamesTheClientThatTheServerKnows) {
+  const std::string text =
+      Written(ServerLog::Format::kText, ServerLog::Calls::kAll, [](ServerLog& log) {
+        Call call;
+        call.connection = "ipv4:127.0.0.1:7";
+        call.client = std::make_shared<Client>("alice");
+        const absl::Status good;
+        log.LogCall({"Predict", "REST", call, good, std::chrono::microseconds(1)});
+      });
+  EXPECT_THAT(text, HasSubstr(" client=ipv4:127.0.0.1:7 client_name=alice request_id="));
 }
 
 TEST(ServerLog, NoCalls) {
