@@ -119,6 +119,27 @@ class Test(Checks):
                     got = e.message
                 self.expect("101 nodes" in str(got), "a graph that grows: %s" % got)
 
+    def test_untrusted_graphs_start_few_threads(self):
+        def batches(count):
+            return [raw.Batch(in_tensors=[tf.constant([1.0])], num_batch_threads=16, max_batch_size=1,
+                              batch_timeout_micros=0, grad_timeout_micros=0).id for _ in range(count)]
+
+        def nested_loops():
+            x = tf.constant(1.0)
+            for i in range(2000):
+                x = raw.Enter(data=x, frame_name="loop%d" % i)
+            for _ in range(2000):
+                x = raw.Exit(data=x)
+            return x
+        with Server(self.weir, "--untrusted") as server:
+            got = self.run(server.target, lambda: batches(5))
+            self.expect("ResourceExhaustedError" in got and "5 nodes of Batch" in got, "batchers: %s" % got)
+            got = self.run(server.target, lambda: batches(4))
+            self.expect(len(got) == 4 and not isinstance(got, str), "a few batchers run: %s" % got)
+            got = self.run(server.target, nested_loops)
+            self.expect("InvalidArgumentError" in got and "nested so deeply" in got, "nested loops: %s" % got[:160])
+            self.expect(server.alive(), "the server goes on")
+
     def test_options_exclude_each_other(self):
         for flags in (["--untrusted"], ["--isolate-sessions"]):
             done = subprocess.run([self.weir, "serve", "--port", "0", "--allow-path", self.root, *flags],
