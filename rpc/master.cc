@@ -126,7 +126,7 @@ absl::Status Master::RunStep(proto::RunStepRequest& request, Call& call,
   WEIR_RETURN_IF_ERROR(CheckUnique(request.request_id(), "RunStep", call));
   const Sessions::Use session(*sessions_, request.session_handle(), call.client, call.connection);
   if (!session) return SessionNotFound(request.session_handle());
-  absl::Status status = session->Run(request, call.cancellation, response);
+  absl::Status status = session->Run(request, call, response);
   if (status.ok()) status = CheckSize(*response);
   if (status.ok() || !request.store_errors_in_response_body()) return status;
   response->clear_tensor();
@@ -191,7 +191,7 @@ absl::Status Master::RunCallable(proto::RunCallableRequest& request, Call& call,
   WEIR_RETURN_IF_ERROR(CheckUnique(request.request_id(), "RunCallable", call));
   const Sessions::Use session(*sessions_, request.session_handle(), call.client, call.connection);
   if (!session) return SessionNotFound(request.session_handle());
-  WEIR_RETURN_IF_ERROR(session->RunCallable(request, call.cancellation, response));
+  WEIR_RETURN_IF_ERROR(session->RunCallable(request, call, response));
   return CheckSize(*response);
 }
 

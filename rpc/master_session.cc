@@ -41,6 +41,21 @@ absl::Status StepError(const absl::Status& status, const Session& session) {
                    node.empty() ? "" : absl::StrCat("\n\t [[{{node ", node, "}}]]")));
 }
 
+// Reserves the memory of a response with these values: the message, and the bytes that gRPC makes
+// of it.
+absl::Status ReserveResponse(const Tensors& values, const RunReport& report, Call& call) {
+  uint64_t bytes = report.bytes();
+  for (const Tensor& value : values) {
+    if (value.dtype() != DT_STRING) {
+      bytes += 2 * static_cast<uint64_t>(value.num_elements()) * ElementSize(value.dtype());
+      continue;
+    }
+    for (const std::string& text : value.flat<std::string>())
+      bytes += 2 * (text.size() + sizeof(std::string));
+  }
+  return call.response_memory.Take(bytes, "the response of the step");
+}
+
 template <class Nodes>
 void AddContainersHoldingFunctions(const Nodes& nodes, std::set<std::string>* containers) {
   for (const proto::NodeDef& node : nodes) {
@@ -159,13 +174,14 @@ std::set<std::string> MasterSession::ContainersHoldingFunctions() {
   return has_functions_ ? containers_holding_functions_ : std::set<std::string>();
 }
 
-absl::Status MasterSession::Run(proto::RunStepRequest& request, Cancellation& cancellation,
+absl::Status MasterSession::Run(proto::RunStepRequest& request, Call& call,
                                 proto::RunStepResponse* response) {
   RunReport report(request.options());
-  const RunOptions options = report.options(cancellation, max_step_limit_);
+  const RunOptions options = report.options(call.cancellation, max_step_limit_);
   absl::StatusOr<Tensors> values = request.partial_run_handle().empty()
                                        ? RunFull(request, options)
                                        : RunPartial(request, options);
+  WEIR_RETURN_IF_ERROR(ReserveResponse(values.ok() ? *values : Tensors(), report, call));
   report.WriteStatistics(session_->devices(), response->mutable_metadata());
   if (!values.ok()) return StepError(values.status(), *session_);
   for (int i = 0; i < request.fetch_size(); ++i) {
@@ -298,8 +314,7 @@ absl::StatusOr<int64_t> MasterSession::MakeCallable(const proto::CallableOptions
   return next_handle_++;
 }
 
-absl::Status MasterSession::RunCallable(proto::RunCallableRequest& request,
-                                        Cancellation& cancellation,
+absl::Status MasterSession::RunCallable(proto::RunCallableRequest& request, Call& call,
                                         proto::RunCallableResponse* response) {
   std::shared_ptr<const Callable> callable;
   {
@@ -321,7 +336,8 @@ absl::Status MasterSession::RunCallable(proto::RunCallableRequest& request,
   }
   RunReport report(*callable->options);
   const absl::Status status =
-      callable->step.Run(feeds, &fetches, report.options(cancellation, max_step_limit_));
+      callable->step.Run(feeds, &fetches, report.options(call.cancellation, max_step_limit_));
+  WEIR_RETURN_IF_ERROR(ReserveResponse(fetches, report, call));
   report.WriteStatistics(session_->devices(), response->mutable_metadata());
   if (!status.ok()) return StepError(status, *session_);
   for (const Tensor& value : fetches) TensorToProto(value, response->add_fetch());

@@ -11,6 +11,7 @@
 
 #include "weir/core/tensor/mutex.h"
 #include "weir/rpc/graph_policy.h"
+#include "weir/rpc/lib/call.h"
 #include "weir/session/session.h"
 
 namespace weir::proto {
@@ -52,15 +53,15 @@ class MasterSession {
   absl::StatusOr<int64_t> Extend(const proto::GraphDef& nodes, int64_t version);
 
   // Runs a step, or a part of a partial run. Returns the error of the step, regardless of where the
-  // client wants it reported. Moves the feeds out of the request.
-  absl::Status Run(proto::RunStepRequest& request, Cancellation& cancellation,
-                   proto::RunStepResponse* response);
+  // client wants it reported; RESOURCE_EXHAUSTED if there is no memory for the response. Moves the
+  // feeds out of the request.
+  absl::Status Run(proto::RunStepRequest& request, Call& call, proto::RunStepResponse* response);
   // Returns the handle by which RunStepRequests refer to the partial run.
   absl::StatusOr<std::string> SetUpPartialRun(const proto::PartialRunSetupRequest& request);
 
   absl::StatusOr<int64_t> MakeCallable(const proto::CallableOptions& options);
   // Moves the feeds out of the request.
-  absl::Status RunCallable(proto::RunCallableRequest& request, Cancellation& cancellation,
+  absl::Status RunCallable(proto::RunCallableRequest& request, Call& call,
                            proto::RunCallableResponse* response);
   absl::Status ReleaseCallable(int64_t handle);
 

@@ -44,6 +44,11 @@ RunReport::RunReport(const proto::RunOptions& options)
       epoch_ns_(Nanos(std::chrono::system_clock::now()) - Nanos(std::chrono::steady_clock::now())) {
 }
 
+uint64_t RunReport::bytes() const {
+  constexpr uint64_t kBytesPerNode = 500;
+  return kBytesPerNode * trace_.size();
+}
+
 std::chrono::milliseconds ShorterLimit(std::chrono::milliseconds a, std::chrono::milliseconds b) {
   return a.count() == 0 || b.count() == 0 ? std::max(a, b) : std::min(a, b);
 }

@@ -1,6 +1,7 @@
 #ifndef WEIR_RPC_RUN_METADATA_H_
 #define WEIR_RPC_RUN_METADATA_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,8 @@ class RunReport {
   // Writes the times of nodes by device, if requested, with at least an entry for each of
   // `devices`.
   void WriteStatistics(const std::vector<Device*>& devices, proto::RunMetadata* metadata) const;
+  // An estimate of the memory of the statistics, in the report and twice in a response.
+  uint64_t bytes() const;
   bool wants_graph() const { return wants_graph_; }
 
  private:

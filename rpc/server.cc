@@ -9,11 +9,13 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "weir/core/tensor/system_memory.h"
 #include "weir/rpc/isolated_master.h"
 #include "weir/rpc/lib/call_watch.h"
 #include "weir/rpc/lib/connections.h"
 #include "weir/rpc/lib/credentials.h"
 #include "weir/rpc/lib/listener.h"
+#include "weir/rpc/lib/memory_trimmer.h"
 #include "weir/rpc/models/model_service.h"
 #include "weir/rpc/models/prediction_service.h"
 #include "weir/rpc/run_metadata.h"
@@ -30,6 +32,13 @@ constexpr char kPredictionService[] = "tensorflow.serving.PredictionService";
 // gRPC's threads, besides those of CallWatch: a few wait for calls, and the others serve
 // administrative calls and refuse the rest.
 constexpr int kReservedThreads = 16;
+
+// The requests that are being received may together take half of the memory that is free at the
+// start, or as much as one of the default size for strangers. Beyond it, gRPC cancels some of them.
+size_t MaxReceivingBytes() {
+  constexpr int64_t kLeast = int64_t{64} << 20;
+  return static_cast<size_t>(std::max(kLeast, SystemBytesFree() / 2));
+}
 
 // Returns "[::1]:80" for an IPv6 address.
 std::string WithPort(const std::string& address, int port) {
@@ -60,6 +69,7 @@ struct Server::Transport {
                 const auto is_open = [this](const std::string& name) {
                   return connections.IsOpen(name);
                 };
+                trimmer.Trim();
                 master.CloseIdleSessions(is_open);
                 if (isolated != nullptr) isolated->CloseIdleSessions(is_open);
               }),
@@ -89,6 +99,7 @@ struct Server::Transport {
 
   std::unique_ptr<Listener> listener;
   Connections connections;
+  MemoryTrimmer trimmer;
   CallWatch watch;
   std::unique_ptr<PredictionService> predictions;  // null without models
   std::unique_ptr<ModelService> models;
@@ -143,6 +154,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   builder.SetMaxSendMessageSize(-1);
   grpc::ResourceQuota quota("calls");
   quota.SetMaxThreads(net->watch.num_threads() + kReservedThreads);
+  quota.Resize(MaxReceivingBytes());
   builder.SetResourceQuota(quota);
   builder.RegisterService(&net->service);
   net->server = builder.BuildAndStart();

@@ -20,7 +20,6 @@
 #include "weir/rpc/isolated_master.h"
 #include "weir/rpc/lib/caller.h"
 #include "weir/rpc/lib/grpc_status.h"
-#include "weir/rpc/lib/memory_reservation.h"
 #include "weir/rpc/lib/read_request.h"
 #include "weir/rpc/master.h"
 #include "weir/rpc/models/model_service.h"
@@ -43,6 +42,15 @@ absl::string_view Metadata(const grpc::ServerContext& context, const char* key) 
 uint64_t BytesOf(const google::protobuf::MessageLite& response) { return response.ByteSizeLong(); }
 uint64_t BytesOf(const grpc::ByteBuffer& response) { return response.Length(); }
 
+// How many times the memory of its message a request takes: the message, and the nodes of a graph
+// that are made of it.
+template <class Request>
+constexpr uint64_t kCopies = 1;
+template <>
+constexpr uint64_t kCopies<const proto::CreateSessionRequest> = 3;
+template <>
+constexpr uint64_t kCopies<const proto::ExtendSessionRequest> = 3;
+
 // The name of the method in a path.
 absl::string_view NameOf(absl::string_view path) { return path.substr(path.rfind('/') + 1); }
 
@@ -60,11 +68,10 @@ class GrpcService::Method final : public grpc::internal::MethodHandler {
 
   void RunHandler(const HandlerParameter& parameter) override {
     CallWatch::ScopedCall call(service_.watch_, *parameter.server_context, kind_);
-    MemoryReservation response_memory;
     // Returns when the client has read the response, so the call is watched until then.
     grpc::internal::TemplatedBidiStreamingHandler<Stream, false>([&](grpc::ServerContext* context,
                                                                      Stream* stream) {
-      return Serve(call, *context, &response_memory, stream);
+      return Serve(call, *context, stream);
     }).RunHandler(parameter);
   }
 
@@ -72,7 +79,7 @@ class GrpcService::Method final : public grpc::internal::MethodHandler {
   using Stream = grpc::ServerReaderWriter<Response, grpc::ByteBuffer>;
 
   grpc::Status Serve(CallWatch::ScopedCall& scope, const grpc::ServerContext& context,
-                     MemoryReservation* memory, Stream* stream) {
+                     Stream* stream) {
     const auto start = std::chrono::steady_clock::now();
     Call& call = scope.call();
     call.request_id = RequestId(Metadata(context, "x-request-id"));
@@ -80,7 +87,7 @@ class GrpcService::Method final : public grpc::internal::MethodHandler {
     Response response;
     const absl::Status status = CatchExceptions(name_, [&]() -> absl::Status {
       WEIR_RETURN_IF_ERROR(Run(scope, context, stream, &response));
-      return memory->Take(BytesOf(response), absl::StrCat("the response of ", name_));
+      return call.response_memory.Take(BytesOf(response), absl::StrCat("the response of ", name_));
     });
     if (service_.on_call_)
       service_.on_call_({name_, "GRPC", call, status, std::chrono::steady_clock::now() - start});
@@ -125,7 +132,7 @@ void GrpcService::AddCall(const char* path, Object& object,
       path, kind,
       [&object, function, limit = max_request_bytes_](grpc::ByteBuffer* bytes, Call& call,
                                                       Response* response) -> absl::Status {
-        ParsedRequest memory(limit);
+        ParsedRequest memory(limit, kCopies<Request>);
         WEIR_ASSIGN_OR_RETURN(Request * request, memory.Parse<std::remove_const_t<Request>>(bytes));
         return (object.*function)(*request, call, response);
       });

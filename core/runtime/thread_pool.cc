@@ -129,11 +129,22 @@ int IndexIn(const ThreadPool* pool) { return this_thread.pool == pool ? this_thr
 
 ThreadPool::ThreadPool(int num_threads)
     : num_threads_(num_threads > 0 ? num_threads : AvailableProcessors()) {
-  for (int i = 1; i < num_threads_; ++i) {
-    threads_.emplace_back([this, i] {
-      this_thread = {this, i};
-      Worker();
-    });
+  try {
+    for (int i = 1; i < num_threads_; ++i) {
+      threads_.emplace_back([this, i] {
+        this_thread = {this, i};
+        Worker();
+      });
+    }
+  } catch (...) {  // there can be no more threads, and the destructor will not run
+    {
+      const MutexLock lock(mutex_);
+      stop_ = true;
+      posted_.fetch_add(1, std::memory_order_release);
+    }
+    wake_.NotifyAll();
+    for (std::thread& t : threads_) t.join();
+    throw;
   }
 }
 

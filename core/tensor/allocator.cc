@@ -1,96 +1,29 @@
 #include "weir/core/tensor/allocator.h"
 
-#include <malloc.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cassert>
+#include <chrono>
 #include <cstdlib>
 #include <ctime>
-#include <fstream>
 #include <limits>
 #include <memory>
 #include <new>
 #include <string>
 
+#include "weir/core/tensor/host_memory.h"
 #include "weir/core/tensor/mutex.h"
 #include "weir/core/tensor/resource_handle.h"
+#include "weir/core/tensor/system_memory.h"
 #include "weir/core/tensor/variant.h"
 
 namespace weir {
 
 namespace {
-
-// Returns the number that follows `key` (the first number if `key` is empty) in a file of lines
-// such as "MemAvailable:  123 kB", or -1 if there is none.
-int64_t ReadNumberFromFile(const char* path, const std::string& key) {
-  std::ifstream file(path);
-  std::string word;
-  int64_t number = -1;
-  if (key.empty()) return file >> number ? number : -1;
-  while (file >> word) {
-    if (word == key) return file >> number ? number : -1;
-  }
-  return -1;
-}
-
-// Returns the bytes that the process's container (cgroup) can still use. A cgroup of version 1
-// without a limit has a limit above any memory.
-int64_t ContainerBytesFree() {
-  struct Version {
-    const char *limit, *used, *statistics, *cached;
-  };
-  static constexpr Version kVersions[] = {
-      {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current", "/sys/fs/cgroup/memory.stat",
-       "inactive_file"},
-      {"/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes",
-       "/sys/fs/cgroup/memory/memory.stat", "total_inactive_file"}};
-  static const std::array<int64_t, 2> limits = {ReadNumberFromFile(kVersions[0].limit, ""),
-                                                ReadNumberFromFile(kVersions[1].limit, "")};
-  int64_t available = std::numeric_limits<int64_t>::max();
-  for (size_t i = 0; i < limits.size(); ++i) {
-    if (limits[i] < 0) continue;
-    const Version& version = kVersions[i];
-    const int64_t used = ReadNumberFromFile(version.used, "") -
-                         ReadNumberFromFile(version.statistics, version.cached);
-    available = std::min(available, limits[i] - used);
-  }
-  return available;
-}
-
-// Returns the bytes that the process's own limit (RLIMIT_AS) leaves, minus a reserve: libraries end
-// the process when they get no memory. What the C library has and nobody uses counts as well; it is
-// asked only when little is left, since it goes through its lists.
-int64_t ProcessBytesFree() {
-  rlimit limit;
-  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
-    return std::numeric_limits<int64_t>::max();
-  const auto allowed = static_cast<int64_t>(limit.rlim_cur);
-  const int64_t reserve = std::min<int64_t>(allowed / 8, int64_t{256} << 20);
-  const int64_t used = std::max<int64_t>(ReadNumberFromFile("/proc/self/status", "VmSize:"), 0)
-                       << 10;
-  int64_t left = allowed - used - reserve;
-  if (left < reserve) left += static_cast<int64_t>(mallinfo2().fordblks);
-  return std::max<int64_t>(left, 0);
-}
-
-// Returns the bytes that the system can still hand out, minus a reserve for everything besides
-// tensors, capped by the limit of the process's container (cgroup v2 or v1) and by its own limit.
-int64_t SystemBytesFree() {
-  constexpr char kMemory[] = "/proc/meminfo";
-  // MemTotal is in KiB: 1/32 of it.
-  static const int64_t reserve =
-      std::min<int64_t>(ReadNumberFromFile(kMemory, "MemTotal:") << 5, int64_t{256} << 20);
-  int64_t available = ReadNumberFromFile(kMemory, "MemAvailable:");
-  available = available < 0 ? std::numeric_limits<int64_t>::max()  // not reported
-                            : (available + ReadNumberFromFile(kMemory, "SwapFree:")) << 10;
-  available = std::min(available, ContainerBytesFree());
-  return std::min(std::max<int64_t>(available - reserve, 0), ProcessBytesFree());
-}
 
 // A caching allocator. It keeps freed blocks of 16 KiB to 1 GiB in free lists, one for each size
 // class, and reuses them in LIFO order. There are four size classes per doubling, so a block is at
@@ -118,7 +51,7 @@ class CachingAllocator final : public Allocator {
     void* data = size_class < 0 ? nullptr : PopCached(size_class);
     if (data == nullptr) data = AllocateIfAvailable(block);
     if (data == nullptr) {
-      DropCache();
+      DropUnused(std::chrono::milliseconds(0));
       data = AllocateIfAvailable(block);
     }
     if (data == nullptr) in_use_.fetch_sub(static_cast<int64_t>(bytes), std::memory_order_relaxed);
@@ -140,16 +73,6 @@ class CachingAllocator final : public Allocator {
   }
   void SetLimit(int64_t bytes) { limit_.store(bytes, std::memory_order_relaxed); }
 
- private:
-  static constexpr size_t kMaxBytes = size_t{1} << 47;
-  static constexpr int kSmallestLog = 14, kHeldLog = 26, kLargestLog = 30;  // 16 KiB, 64 MiB, 1 GiB
-  static constexpr int kHeldClasses = (kHeldLog - kSmallestLog) * 4 + 1;
-  static constexpr int kClasses = (kLargestLog - kSmallestLog) * 4 + 1;
-  static constexpr int64_t kHeldBytes = int64_t{256} << 20;
-  // Blocks of at least kHugePages bytes are allocated in 2 MiB pages: the first touch of 4 KiB
-  // pages costs several times as much as copying the data into them.
-  static constexpr size_t kHugePage = size_t{2} << 20, kHugePages = size_t{4} << 20;
-
   // Counts the bytes as used. Returns false if they would exceed the limit.
   bool Reserve(int64_t bytes) {
     const int64_t before = in_use_.fetch_add(bytes, std::memory_order_relaxed);
@@ -157,6 +80,27 @@ class CachingAllocator final : public Allocator {
     in_use_.fetch_sub(bytes, std::memory_order_relaxed);
     return false;
   }
+  void Release(int64_t bytes) { in_use_.fetch_sub(bytes, std::memory_order_relaxed); }
+
+  // Frees the blocks of the classes that have not been used for that long. Returns the bytes.
+  int64_t DropUnused(std::chrono::milliseconds unused_for) {
+    const int64_t until = NowMs() - unused_for.count();
+    int64_t freed = 0;
+    for (int c = 0; c < kClasses; ++c) {
+      if (lists_[c].used_ms.load(std::memory_order_relaxed) <= until) freed += DropClass(c);
+    }
+    return freed;
+  }
+
+ private:
+  static constexpr size_t kMaxBytes = size_t{1} << 47;
+  static constexpr int kSmallestLog = 14, kHeldLog = 26, kLargestLog = 30;  // 16 KiB, 64 MiB, 1 GiB
+  static constexpr int kHeldClasses = (kHeldLog - kSmallestLog) * 4 + 1;
+  static constexpr int kClasses = (kLargestLog - kSmallestLog) * 4 + 1;
+  static constexpr int64_t kMaxHeldBytes = int64_t{256} << 20;
+  // Blocks of at least kHugePages bytes are allocated in 2 MiB pages: the first touch of 4 KiB
+  // pages costs several times as much as copying the data into them.
+  static constexpr size_t kHugePage = size_t{2} << 20, kHugePages = size_t{4} << 20;
 
   struct FreeBlock {
     FreeBlock* next;
@@ -175,9 +119,9 @@ class CachingAllocator final : public Allocator {
   };
   Cache& CacheOf(int size_class) { return size_class < kHeldClasses ? held_ : lent_; }
 
-  // An eighth of the memory that is free at the first call: the system can take the pages of these
+  // An eighth of the memory that is free at the first call: the system can take the pages of large
   // blocks back, but prefers not to be asked.
-  static int64_t LentBytes() {
+  static int64_t CacheBytes() {
     static const int64_t bytes = SystemBytesFree() / 8;
     return bytes;
   }
@@ -240,16 +184,19 @@ class CachingAllocator final : public Allocator {
   // Allocates a block unless the system is out of memory. Linux overcommits memory and kills the
   // process that touches the excess, or another process. So a thread checks the available memory,
   // which takes tens of microseconds, after every 16 MiB that it has allocated. A block counts for
-  // more than its size, because its owner takes memory as well.
-  static void* AllocateIfAvailable(size_t block) {
+  // more than its size, because its owner takes memory as well. One thread at a time checks and
+  // allocates: several could pass the check for the same memory.
+  void* AllocateIfAvailable(size_t block) {
     constexpr size_t kCheckInterval = size_t{16} << 20, kPerBlockOverhead = 512;
     thread_local size_t since_check = 0;
     since_check += block + kPerBlockOverhead;
     if (since_check > kCheckInterval) {
+      const MutexLock lock(checking_);
       // Check again at the next allocation, unless this check succeeds.
       since_check = kCheckInterval;
       if (static_cast<int64_t>(block) > SystemBytesFree()) return nullptr;
       since_check = 0;
+      return SystemAllocate(block);
     }
     return SystemAllocate(block);
   }
@@ -277,7 +224,7 @@ class CachingAllocator final : public Allocator {
   bool PushCached(void* data, int size_class) {
     const int64_t bytes = static_cast<int64_t>(ClassBytes(size_class));
     Cache& cache = CacheOf(size_class);
-    const int64_t limit = &cache == &held_ ? kHeldBytes : LentBytes();
+    const int64_t limit = &cache == &held_ ? std::min(kMaxHeldBytes, CacheBytes()) : CacheBytes();
     cache.bytes.fetch_add(bytes, std::memory_order_relaxed);
     while (cache.bytes.load(std::memory_order_relaxed) > limit) {
       if (DropStalestClass(cache)) continue;
@@ -310,14 +257,17 @@ class CachingAllocator final : public Allocator {
     return true;
   }
 
-  void DropClass(int c) {
-    while (void* block = PopCached(c)) std::free(block);
+  // Returns the bytes that it frees.
+  int64_t DropClass(int c) {
+    int64_t freed = 0;
+    while (void* block = PopCached(c)) {
+      std::free(block);
+      freed += static_cast<int64_t>(ClassBytes(c));
+    }
+    return freed;
   }
 
-  void DropCache() {
-    for (int c = 0; c < kClasses; ++c) DropClass(c);
-  }
-
+  Mutex checking_;  // see AllocateIfAvailable
   std::array<FreeList, kClasses> lists_;
   Cache held_{0, kHeldClasses}, lent_{kHeldClasses, kClasses};
   std::atomic<int64_t> in_use_{0};
@@ -339,6 +289,11 @@ void DispatchObject(DataType dtype, F&& f) {
 
 Allocator& HostAllocator() { return TheHostAllocator(); }
 void SetHostMemoryLimit(int64_t bytes) { TheHostAllocator().SetLimit(bytes); }
+bool ReserveHostMemory(int64_t bytes) { return TheHostAllocator().Reserve(bytes); }
+void ReleaseHostMemory(int64_t bytes) { TheHostAllocator().Release(bytes); }
+int64_t TrimHostMemory(std::chrono::milliseconds unused_for) {
+  return TheHostAllocator().DropUnused(unused_for);
+}
 
 Buffer* Buffer::New(Allocator& allocator, DataType dtype, int64_t count) {
   assert(count >= 0 && ElementSize(dtype) > 0);

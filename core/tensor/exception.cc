@@ -5,11 +5,20 @@
 #include <exception>
 #include <new>
 #include <stdexcept>
+#include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "weir/core/tensor/cancellation.h"
 
 namespace weir {
+
+namespace {
+
+absl::Status Thrown(absl::string_view what, const std::exception& e) {
+  return absl::InternalError(absl::StrCat(what, " threw an exception: ", e.what()));
+}
+
+}  // namespace
 
 absl::Status ExceptionToStatus(absl::string_view what, absl::FunctionRef<void()> before_message) {
   const auto no_memory = [&] {
@@ -26,8 +35,12 @@ absl::Status ExceptionToStatus(absl::string_view what, absl::FunctionRef<void()>
     return no_memory();
   } catch (const std::length_error&) {
     return no_memory();
+  } catch (const std::system_error& e) {
+    if (e.code() != std::errc::resource_unavailable_try_again) return Thrown(what, e);
+    before_message();
+    return absl::ResourceExhaustedError("OOM: the system has no room for another thread");
   } catch (const std::exception& e) {
-    return absl::InternalError(absl::StrCat(what, " threw an exception: ", e.what()));
+    return Thrown(what, e);
   } catch (...) {
     return absl::InternalError(
         absl::StrCat(what, " threw an exception that is not a std::exception"));

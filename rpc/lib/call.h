@@ -10,6 +10,7 @@
 
 #include "weir/core/tensor/cancellation.h"
 #include "weir/core/tensor/status.h"
+#include "weir/rpc/lib/memory_reservation.h"
 
 namespace weir::rpc {
 
@@ -20,6 +21,7 @@ struct Call {
   Cancellation cancellation;  // ends a long call
   // The name of the connection that it came on; empty if it cannot end, as in the same process.
   std::string connection;
+  MemoryReservation response_memory;  // of the response, until it is sent
   // Who calls; null if the server does not distinguish its clients.
   std::shared_ptr<Client> client;
   // For logs: the client's "x-request-id", or a new one, and its "traceparent" (W3C Trace Context),

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "weir/core/tensor/system_memory.h"
+
 namespace weir::rpc {
 
 namespace {
@@ -42,19 +44,24 @@ void CallWatch::Watch() {
     while (!stopping_ && wake_.WaitUntil(mutex_, until)) {
     }
     if (stopping_) return;
-    const auto now = std::chrono::steady_clock::now();
-    for (ScopedCall* call : calls_) {
-      if (now > call->transfer_until_) call->context_.TryCancel();
-      if (!call->context_.IsCancelled()) continue;
-      const bool is_late = call->context_.deadline() <= std::chrono::system_clock::now();
-      call->call_.cancellation.Cancel(
-          is_late ? absl::DeadlineExceededError("The deadline of the call has passed.")
-                  : absl::CancelledError("The client has cancelled the call."));
-    }
-    if (period % kPeriodsPerTask != 0) continue;
+    CancelCalls();
     mutex_.unlock();
-    periodic_task_();
+    const bool has_memory = SystemBytesFree(MemoryUse::kSmall) > 0;
+    if (period % kPeriodsPerTask == 0) periodic_task_();
     mutex_.lock();
+    has_memory_ = has_memory;
+  }
+}
+
+void CallWatch::CancelCalls() {
+  const auto now = std::chrono::steady_clock::now();
+  for (ScopedCall* call : calls_) {
+    if (now > call->transfer_until_) call->context_.TryCancel();
+    if (!call->context_.IsCancelled()) continue;
+    const bool is_late = call->context_.deadline() <= std::chrono::system_clock::now();
+    call->call_.cancellation.Cancel(
+        is_late ? absl::DeadlineExceededError("The deadline of the call has passed.")
+                : absl::CancelledError("The client has cancelled the call."));
   }
 }
 
@@ -102,6 +109,10 @@ absl::Status CallWatch::ScopedCall::StartWork() {
     return absl::ResourceExhaustedError(absl::StrCat("The server has reached its limit of ",
                                                      watch_.max_calls_,
                                                      " concurrent calls (weir serve --max-calls)"));
+  }
+  if (!watch_.has_memory_) {
+    return absl::ResourceExhaustedError(
+        "OOM: the server has hardly any memory left, and begins no work until some is free");
   }
   is_working_ = true;
   ++watch_.num_working_;

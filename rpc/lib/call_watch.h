@@ -23,7 +23,8 @@ namespace weir::rpc {
 //
 // A call receives its request, works, and sends its response. Working calls are limited by
 // `max_calls`. Calls that still receive have threads of their own, so half-sent requests do not
-// prevent others from working; a client (address) has at most half of these threads.
+// prevent others from working; a client (address) has at most half of these threads. While there
+// is hardly any memory left, no call begins to work.
 class CallWatch {
  public:
   // A request must arrive, and a response must be read, within `transfer_limit` (zero: no limit).
@@ -49,7 +50,8 @@ class CallWatch {
 
     // RESOURCE_EXHAUSTED if too many calls of this client are receiving.
     const absl::Status& admission() const { return admission_; }
-    // The request has arrived. Returns RESOURCE_EXHAUSTED if there are too many working calls.
+    // The request has arrived. Returns RESOURCE_EXHAUSTED if there are too many working calls, or
+    // if there is hardly any memory left.
     absl::Status StartWork();
     // The response is being sent.
     void StartSending();
@@ -77,6 +79,8 @@ class CallWatch {
 
  private:
   void Watch();
+  // Cancels the calls that are over for their clients.
+  void CancelCalls() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The latest end of a transfer that starts now.
   std::chrono::steady_clock::time_point TransferEnd() const;
 
@@ -89,6 +93,7 @@ class CallWatch {
   int num_working_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<std::string, int> num_receiving_ ABSL_GUARDED_BY(mutex_);  // by client
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  bool has_memory_ ABSL_GUARDED_BY(mutex_) = true;
   std::thread thread_;
 };
 

@@ -1,8 +1,11 @@
 #include "weir/rpc/lib/memory_reservation.h"
 
 #include <atomic>
+#include <chrono>
 
 #include "weir/core/tensor/allocator.h"
+#include "weir/core/tensor/host_memory.h"
+#include "weir/core/tensor/system_memory.h"
 
 namespace weir::rpc {
 
@@ -13,20 +16,34 @@ constexpr int64_t kCheckedBytes = 1 << 20;
 
 std::atomic<int64_t> reserved_by_all{0};
 
+// Returns whether the system has this much memory, if need be without the cache of the allocator.
+bool SystemHas(int64_t bytes) {
+  if (bytes <= SystemBytesFree()) return true;
+  return TrimHostMemory(std::chrono::milliseconds(0)) > 0 && bytes <= SystemBytesFree();
+}
+
 }  // namespace
 
-MemoryReservation::~MemoryReservation() { reserved_by_all -= bytes_; }
+MemoryReservation::~MemoryReservation() {
+  reserved_by_all -= bytes_;
+  ReleaseHostMemory(checked_bytes_);
+}
 
 absl::Status MemoryReservation::Take(uint64_t bytes, absl::string_view what) {
-  bytes_ = static_cast<int64_t>(bytes);
-  const int64_t all = reserved_by_all += bytes_;
-  if (bytes_ < kCheckedBytes) return absl::OkStatus();
-  const int64_t left = HostAllocator().bytes_free();
-  if (all <= left) return absl::OkStatus();
+  const int64_t added = static_cast<int64_t>(bytes) - bytes_;
+  if (added <= 0) return absl::OkStatus();
+  bytes_ += added;
+  const int64_t all = reserved_by_all += added;
+  if (added < kCheckedBytes) return absl::OkStatus();
+  if (SystemHas(all) && ReserveHostMemory(added)) {
+    checked_bytes_ += added;
+    return absl::OkStatus();
+  }
+  const Allocator& host = HostAllocator();
   return absl::ResourceExhaustedError(
       absl::StrCat("OOM: ", what, " takes ", bytes, " bytes of memory. Other messages take ",
-                   all - bytes_, " bytes, tensors ", HostAllocator().bytes_in_use(), ", and ", left,
-                   " bytes are left (weir serve --max-memory-mb)"));
+                   all - added, " bytes, tensors and these ", host.bytes_in_use(), ", and ",
+                   host.bytes_free(), " bytes are left (weir serve --max-memory-mb)"));
 }
 
 }  // namespace weir::rpc

@@ -7,9 +7,9 @@
 
 namespace weir::rpc {
 
-// Memory that a message is going to take, checked and counted before it is taken: gRPC ends the
-// process when it gets no memory. All reservations together are limited to what tensors leave of
-// the host's memory, so messages count like tensors. Not thread-safe.
+// Memory that a message, or what is made of it, is going to take, checked and counted before it is
+// taken: gRPC ends the process when it gets no memory. All reservations together are limited to
+// what tensors leave of the host's memory, so messages count like tensors. Not thread-safe.
 class MemoryReservation {
  public:
   MemoryReservation() = default;
@@ -18,13 +18,14 @@ class MemoryReservation {
   MemoryReservation(const MemoryReservation&) = delete;
   MemoryReservation& operator=(const MemoryReservation&) = delete;
 
-  // Reserves `bytes` for `what` ("the response"). Call once. Returns RESOURCE_EXHAUSTED, with what
-  // asked for how much, what is in use and what is left, if there is not enough. Messages of less
-  // than a megabyte are only counted.
+  // Reserves `bytes` in all for `what` ("the response"); less than before is ignored. Returns
+  // RESOURCE_EXHAUSTED, with what asked for how much, what is in use and what is left, if there is
+  // not enough. Messages of less than a megabyte are only counted.
   absl::Status Take(uint64_t bytes, absl::string_view what);
 
  private:
   int64_t bytes_ = 0;
+  int64_t checked_bytes_ = 0;  // also counted by the host allocator
 };
 
 }  // namespace weir::rpc

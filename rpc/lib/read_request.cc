@@ -20,8 +20,8 @@ google::protobuf::ArenaOptions ArenaOptions() {
 
 }  // namespace
 
-ParsedRequest::ParsedRequest(uint64_t free_bytes)
-    : free_bytes_(free_bytes), arena_(ArenaOptions()) {}
+ParsedRequest::ParsedRequest(uint64_t free_bytes, uint64_t copies)
+    : free_bytes_(free_bytes), copies_(copies), arena_(ArenaOptions()) {}
 
 absl::Status ParsedRequest::ParseInto(grpc::ByteBuffer* bytes,
                                       google::protobuf::MessageLite* message) {
@@ -39,7 +39,7 @@ absl::Status ParsedRequest::ParseInto(grpc::ByteBuffer* bytes,
         " times its size, or ", free_bytes_, " bytes (weir serve --max-request-mb)"));
   }
   WEIR_RETURN_IF_ERROR(
-      reservation_.Take(size, absl::StrCat("the request of ", received, " bytes")));
+      reservation_.Take(copies_ * size, absl::StrCat("the request of ", received, " bytes")));
   bool is_parsed = false;
   {
     grpc::ProtoBufferReader reader(bytes);

@@ -19,7 +19,8 @@ namespace weir::rpc {
 // tensors.
 class ParsedRequest {
  public:
-  explicit ParsedRequest(uint64_t free_bytes);
+  // `copies`: how many times the memory of the message is reserved, for what is made of it too.
+  explicit ParsedRequest(uint64_t free_bytes, uint64_t copies = 1);
   ParsedRequest(const ParsedRequest&) = delete;
   ParsedRequest& operator=(const ParsedRequest&) = delete;
 
@@ -36,7 +37,7 @@ class ParsedRequest {
  private:
   absl::Status ParseInto(grpc::ByteBuffer* bytes, google::protobuf::MessageLite* message);
 
-  const uint64_t free_bytes_;
+  const uint64_t free_bytes_, copies_;
   google::protobuf::Arena arena_;
   MemoryReservation reservation_;
 };

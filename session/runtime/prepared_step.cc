@@ -81,6 +81,9 @@ absl::StatusOr<Executor*> PreparedStep::Find(absl::Span<const Tensor> feeds) {
 }
 
 absl::StatusOr<Executor*> PreparedStep::FindOrCompile(absl::Span<const Tensor> feeds) {
+  // The step may be prepared in a kernel that calls a function. The heap of kernels is limited, but
+  // Abseil's tables do not survive an exception of operator new.
+  const ScopedCancellation none(nullptr);
   return CatchExceptions("Preparing the step", [&] { return FindOrCompileUnguarded(feeds); });
 }
 

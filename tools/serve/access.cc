@@ -8,6 +8,7 @@
 #include "weir/rpc/file_access.h"
 #include "weir/rpc/lib/listener.h"
 #include "weir/tools/serve/configuration.h"
+#include "weir/tools/serve/process.h"
 
 namespace weir::tools {
 
@@ -42,6 +43,7 @@ absl::Status CompleteServerOptions(ServeOptions* options) {
   server.client_authority = tls.client_authority;
   server.max_message_bytes = MaxMessageMb(*options) << 20;
   server.max_request_bytes = MaxRequestMb(*options) << 20;
+  server.max_calls = AffordableThreads(server.max_calls);
   server.transfer_limit = Seconds(options->transfer_seconds);
   server.keepalive = std::chrono::seconds(options->keepalive_seconds);
   server.sessions = options->serves_sessions();

@@ -35,10 +35,20 @@ class StopTimer {
   std::thread thread_;
 };
 
+// Sets how the process uses memory. Call it before threads start.
+//
 // Messages of several megabytes, and the tensors in them, are read into newly allocated memory. The
 // C library would return each freed block to the system, and touching a new page costs more than
-// copying into one. These settings keep freed memory for the next message.
-void KeepFreedMemory();
+// copying into one. So freed memory is kept for the next message.
+//
+// The C library has few arenas, which keep 64 MB each that nobody else can use. Where the address
+// space or the data of the process are limited (RLIMIT_AS, RLIMIT_DATA), it has one, and threads
+// get stacks of a megabyte.
+void PrepareMemory();
+
+// Returns the largest number of threads for whose stacks there is room beside everything else, up
+// to `wanted`.
+int AffordableThreads(int wanted);
 
 }  // namespace weir::tools
 

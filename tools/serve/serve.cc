@@ -13,6 +13,7 @@
 
 #include "weir/core/io/file.h"
 #include "weir/core/tensor/allocator.h"
+#include "weir/core/tensor/system_memory.h"
 #include "weir/rpc/client.h"
 #include "weir/rpc/http/http_server.h"
 #include "weir/rpc/metrics.h"
@@ -205,12 +206,20 @@ class RunningServer {
   std::unique_ptr<rpc::HttpServer> http_;  // null: no REST
 };
 
+// What tensors and messages may take: --max-memory-mb, and most of what the process may have. The
+// allocator asks the system too, but memory that nobody has touched yet does not count toward the
+// limit of a cgroup.
+int64_t HostMemoryLimit(const ServeOptions& options) {
+  const int64_t limit = ProcessMemoryLimit(), most = limit - limit / 8;
+  return options.max_memory_mb > 0 ? std::min(options.max_memory_mb << 20, most) : most;
+}
+
 absl::Status Serve(ServeOptions options, Console& console) {
-  KeepFreedMemory();
+  PrepareMemory();
   WEIR_RETURN_IF_ERROR(CompleteServerOptions(&options));
   WEIR_ASSIGN_OR_RETURN(const std::string metrics_path, ReadMetricsPath(options));
   WEIR_ASSIGN_OR_RETURN(const LogOptions log, ReadLogOptions(options));
-  if (options.max_memory_mb > 0) SetHostMemoryLimit(options.max_memory_mb << 20);
+  SetHostMemoryLimit(HostMemoryLimit(options));
   WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<FileSystem> files, RestrictedFiles(options));
   const ScopedFileSystem restricted(files == nullptr ? &Files() : files.get());
   StopTimer timer;

@@ -1,6 +1,11 @@
 #include "weir/core/runtime/thread_pool.h"
 
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <array>
+#include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <numeric>
 #include <set>
@@ -8,6 +13,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "weir/core/tensor/cancellation.h"
+#include "weir/core/tensor/exception.h"
 
 namespace weir {
 namespace {
@@ -100,6 +106,25 @@ TEST(ThreadPool, RethrowsAnExceptionOfAChunk) {
   std::atomic<int> ran{0};
   pool.ForEach(8, [&](int) { ++ran; });
   EXPECT_EQ(ran, 8);
+}
+
+// A server goes on when it can start no more threads.
+TEST(ThreadPoolDeathTest, WithoutRoomForThreadsIsResourceExhausted) {
+#ifdef WEIR_SANITIZED
+  GTEST_SKIP() << "sanitizers need all the address space";
+#endif
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto check = [] {
+    const rlimit space{200 << 20, 200 << 20};  // a stack takes 8 MB
+    if (setrlimit(RLIMIT_AS, &space) != 0) std::abort();
+    const absl::Status status = CatchExceptions("The pool", [] {
+      const ThreadPool pool(1000);
+      return absl::OkStatus();
+    });
+    std::fprintf(stderr, "%s\n", status.ToString().c_str());
+    _exit(0);
+  };
+  EXPECT_EXIT(check(), ::testing::ExitedWithCode(0), "RESOURCE_EXHAUSTED: OOM: .* thread");
 }
 
 // Half a second of work: either one thread runs all of it, or two share it.
