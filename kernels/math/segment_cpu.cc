@@ -11,6 +11,7 @@
 #include "weir/kernels/lib/scalar_math.h"
 #include "weir/kernels/lib/strided_copy.h"
 #include "weir/kernels/math/row_steps.h"
+#include "weir/kernels/math/segments.h"
 
 // Rows of a tensor combined by segment. A row is a run of `width` elements (a slice of the first
 // dimension). With sorted ids each segment is a range of rows. With unsorted ids the rows are
@@ -81,12 +82,6 @@ struct MinRows : SumRows<T> {
 };
 
 int64_t IdOf(const Tensor& ids, int64_t i) { return ids.IntAt(i); }
-
-int64_t WidthOf(const Shape& shape, int from) {
-  int64_t width = 1;
-  for (int i = from; i < shape.rank(); ++i) width *= shape.dim(i);
-  return width;
-}
 
 // The first row of each segment: of segments 0 ... count - 1, and the end of the last one.
 struct Segments {
@@ -207,12 +202,6 @@ absl::Status CombineSegments(KernelContext& c, const Tensor& ids, int64_t count,
   return absl::OkStatus();
 }
 
-Shape RowsShape(const Shape& data, int64_t rows, int from = 1) {
-  Shape shape = data.Sub(from);
-  shape.InsertDim(0, rows);
-  return shape;
-}
-
 // ---- SegmentSum and similar ops
 
 absl::Status RunSegment(KernelContext& c, Combine combine, float fill) {
@@ -327,21 +316,6 @@ void AddUnsorted(KernelRegistry* r, const char* op, List<Ts...>) {
 
 // ---- SparseSegmentSum and similar ops
 
-absl::Status CheckSparse(const Tensor& data, const Tensor& indices, const Tensor& ids) {
-  if (indices.rank() != 1)
-    return InvalidArgument("indices should be a vector, but has shape ",
-                           indices.shape().ToString());
-  if (ids.rank() != 1)
-    return InvalidArgument("segment_ids should be a vector, but has shape ",
-                           ids.shape().ToString());
-  if (indices.dim(0) != ids.dim(0)) {
-    return InvalidArgument("segment_ids and indices should have same size, but have ", ids.dim(0),
-                           " and ", indices.dim(0));
-  }
-  if (data.rank() < 1) return InvalidArgument("data must be at least rank 1");
-  return absl::OkStatus();
-}
-
 // Returns the number of segments, which input 3 holds if present.
 absl::StatusOr<int64_t> ReadCount(const KernelContext& c, const Tensor& ids) {
   if (c.num_inputs() < 4) {
@@ -368,7 +342,7 @@ absl::StatusOr<int64_t> ReadCount(const KernelContext& c, const Tensor& ids) {
 
 absl::Status RunSparse(KernelContext& c, Combine combine) {
   const Tensor &data = c.input(0), &indices = c.input(1), &ids = c.input(2);
-  WEIR_RETURN_IF_ERROR(CheckSparse(data, indices, ids));
+  WEIR_RETURN_IF_ERROR(CheckSparseSegments(data, indices, ids));
   const int64_t n = ids.num_elements();
   WEIR_ASSIGN_OR_RETURN(const int64_t count, ReadCount(c, ids));
   // The output is allocated first, because the ids may require so much memory that no index is
@@ -389,90 +363,6 @@ absl::Status RunSparse(KernelContext& c, Combine combine) {
   return CombineSegments(c, ids, count, places.data(), combine, 0, out);
 }
 
-enum class Scale { kNone, kMean, kSqrtN };
-
-// The destinations of the gradient's rows: row i of the list goes to places[i] of `rows` rows.
-struct Scattered {
-  int64_t rows = 0;
-  std::vector<int64_t> places;
-};
-
-// The first version has a row for each row of the gathered tensor. The second version has only the
-// rows that occur, and returns them as output 1.
-absl::StatusOr<Scattered> ScatterRows(KernelContext& c, const Tensor& indices, int64_t rows,
-                                      bool only_present) {
-  const int64_t n = indices.num_elements();
-  Scattered out{.rows = rows, .places = std::vector<int64_t>(n)};
-  for (const auto [begin, end] : CancellableBlocks(n)) {
-    for (int64_t i = begin; i < end; ++i) {
-      out.places[i] = IdOf(indices, i);
-      if (out.places[i] < 0 || out.places[i] >= rows)
-        return InvalidArgument("Index ", out.places[i], " out of range [0, ", rows, ").");
-    }
-  }
-  if (!only_present) return out;
-  std::vector<int64_t> present = out.places;
-  std::sort(present.begin(), present.end());
-  present.erase(std::unique(present.begin(), present.end()), present.end());
-  for (int64_t& place : out.places)
-    place = std::lower_bound(present.begin(), present.end(), place) - present.begin();
-  out.rows = static_cast<int64_t>(present.size());
-  WEIR_ASSIGN_OR_RETURN(Tensor* const which, c.AllocateOutput(1, Shape({out.rows})));
-  for (int64_t i = 0; i < out.rows; ++i) which->SetIntAt(i, present[i]);
-  return out;
-}
-
-// The gradient: adds row ids[i] of `grad`, divided as in the forward op, to row indices[i] of the
-// result.
-template <class T>
-absl::Status RunSparseGrad(KernelContext& c, Scale scale) {
-  using Acc = Wide<T>;
-  const Tensor &grad = c.input(0), &indices = c.input(1), &ids = c.input(2);
-  WEIR_RETURN_IF_ERROR(CheckSparse(grad, indices, ids));
-  if (c.input(3).rank() != 0) return InvalidArgument("output_dim0 should be a scalar");
-  const int64_t dense_rows = c.input(3).IntAt(0), n = ids.num_elements(), segments = grad.dim(0);
-  if (dense_rows < 0)
-    return InvalidArgument("output_dim0 must be non-negative, but got ", dense_rows);
-  if (n > 0 && IdOf(ids, n - 1) >= segments) {
-    return InvalidArgument("Invalid number of segments: the last segment id is ", IdOf(ids, n - 1),
-                           ", but the gradient has ", segments, " rows");
-  }
-  std::vector<int64_t> sizes(segments, 0);
-  for (const auto [begin, end] : CancellableBlocks(n)) {
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t s = IdOf(ids, i);
-      if (s < 0 || s >= segments)
-        return InvalidArgument("Segment id ", s, " out of range [0, ", segments, ").");
-      ++sizes[s];
-    }
-  }
-  WEIR_ASSIGN_OR_RETURN(const Scattered scattered,
-                        ScatterRows(c, indices, dense_rows, c.num_outputs() == 2));
-  WEIR_ASSIGN_OR_RETURN(Tensor* const out,
-                        c.AllocateOutput(0, RowsShape(grad.shape(), scattered.rows)));
-  const int64_t width = WidthOf(grad.shape(), 1);
-  if (n == 0 || out->num_elements() == 0) {
-    ClearElements(c.pool(), *out);
-    return absl::OkStatus();
-  }
-  std::vector<Acc> acc(scattered.rows * width, Acc(0));
-  const T* const x = grad.data<T>();
-  for (const auto [begin, end] : CancellableBlocks(n)) {
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t s = IdOf(ids, i), row = scattered.places[i];
-      const double size = static_cast<double>(sizes[s]);
-      const Acc factor = static_cast<Acc>(scale == Scale::kNone   ? 1
-                                          : scale == Scale::kMean ? 1 / size
-                                                                  : 1 / std::sqrt(size));
-      for (int64_t j = 0; j < width; ++j)
-        acc[row * width + j] += factor * static_cast<Acc>(x[s * width + j]);
-    }
-  }
-  T* const y = out->data<T>();
-  for (int64_t i = 0; i < scattered.rows * width; ++i) y[i] = static_cast<T>(acc[i]);
-  return absl::OkStatus();
-}
-
 template <template <class> class F, class... Ts>
 void AddSparse(KernelRegistry* r, const std::string& op, List<Ts...>) {
   const auto make = [](Combine combine) -> KernelFactory {
@@ -485,20 +375,6 @@ void AddSparse(KernelRegistry* r, const std::string& op, List<Ts...>) {
          .HostArgs({"num_segments"}),
      ...);
   }
-}
-template <class... Ts>
-void AddSparseGrad(KernelRegistry* r, const std::string& op, Scale scale, List<Ts...>) {
-  const auto make = []<class T>(Scale s) -> KernelFactory {
-    return [s](const KernelInit&) -> absl::StatusOr<Kernel> {
-      return Kernel([s](KernelContext& c) { return RunSparseGrad<T>(c, s); });
-    };
-  };
-  (r->Add(op, kCpu, DataTypeOf<Ts>::value, make.template operator()<Ts>(scale))
-       .HostArgs({"output_dim0"}),
-   ...);
-  (r->Add(op + "V2", kCpu, DataTypeOf<Ts>::value, make.template operator()<Ts>(scale))
-       .HostArgs({"dense_output_dim0"}),
-   ...);
 }
 
 }  // namespace
@@ -516,9 +392,7 @@ void AddSegmentCpu(KernelRegistry* r) {
   AddSparse<SumRows>(r, "SparseSegmentSum", RealNumbers{});
   AddSparse<MeanRows>(r, "SparseSegmentMean", Floats{});
   AddSparse<SqrtNRows>(r, "SparseSegmentSqrtN", Floats{});
-  AddSparseGrad(r, "SparseSegmentSumGrad", Scale::kNone, Floats{});
-  AddSparseGrad(r, "SparseSegmentMeanGrad", Scale::kMean, Floats{});
-  AddSparseGrad(r, "SparseSegmentSqrtNGrad", Scale::kSqrtN, Floats{});
+  AddSparseSegmentGradCpu(r);
 }
 
 }  // namespace weir
