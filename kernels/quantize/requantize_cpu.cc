@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "weir/kernels/lib/blocks.h"
+#include "weir/kernels/quantize/fixed_point_map.h"
 #include "weir/kernels/quantize/quantize.h"
 #include "weir/kernels/quantize/quantized_range.h"
 
@@ -25,12 +26,9 @@ void Requantize(ThreadPool& pool, const qint32* x, int64_t n, const NumberRange&
   const int64_t shift = ToInt64(center * reciprocal * static_cast<float>(kOne));
   const int64_t low = empty ? 0 : ToInt64(std::round(kOne * (to.min * 255.0) / to_range));
   const __int128 offset = static_cast<__int128>(shift) - low + (1 << (kPoint - 1));
-  pool.ParallelFor(n, 3, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const __int128 scaled = (static_cast<__int128>(x[i].value) * scale) >> 32;
-      const __int128 result = (scaled + offset) >> kPoint;
-      out[i].value = static_cast<uint8_t>(std::clamp<__int128>(result, 0, 255));
-    }
+  const FixedPointMap map(scale, offset);
+  pool.ParallelFor(n, 0.3, [&](int64_t begin, int64_t end) {
+    map.Apply(&x[begin].value, end - begin, &out[begin].value);
   });
 }
 
