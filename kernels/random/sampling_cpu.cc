@@ -63,18 +63,18 @@ absl::StatusOr<Kernel> MakeRandomShuffle(const KernelInit& init) {
   });
 }
 
-// Returns the number of sums that are at most `wanted`: std::upper_bound's position in sorted sums.
+// Returns the number of n >= 1 sums that are at most `wanted`: std::upper_bound's position.
 // A step moves on by all or none of half the sums, through a mask: half of a binary search's
 // branches for a random number are mispredicted, at the cost of several steps each, and keep the
 // searches for the next numbers from running at the same time.
-int64_t CountUpTo(const std::vector<double>& sums, double wanted) {
-  size_t first = 0;
-  for (size_t n = sums.size(); n > 1;) {
-    const size_t half = n / 2;
-    first += half & -static_cast<size_t>(sums[first + half - 1] <= wanted);
+int64_t CountUpTo(const double* sums, int64_t n, double wanted) {
+  int64_t first = 0;
+  while (n > 1) {
+    const int64_t half = n / 2;
+    first += half & -static_cast<int64_t>(sums[first + half - 1] <= wanted);
     n -= half;
   }
-  return static_cast<int64_t>(first + (sums[first] <= wanted ? 1 : 0));
+  return first + (sums[first] <= wanted ? 1 : 0);
 }
 
 // The distribution of one row of logits: running sums of the weights exp(logit - max), which are 0
@@ -82,55 +82,96 @@ int64_t CountUpTo(const std::vector<double>& sums, double wanted) {
 // times the total.
 //
 // Samples are those of weights from the C library's exp, but a vector of them costs little more
-// than one of those. The sums are therefore of approximate weights first. No sum is off by more
-// than a bound on what rounding can do: with n classes and weights within 2^-48, (n + 32) 2^-52 of
-// the total. A uniform number that is twice as far from the two sums around it selects the same
-// column among either sums; for any other, the row's sums are computed with the C library, once.
+// than one of those. The sums are therefore of approximate weights first. No sum, in any order, is
+// off by more than a bound on what rounding can do: with n classes and weights within 2^-48, (n +
+// 32) 2^-52 of the total. A uniform number that is twice as far from the two sums around it selects
+// the same column among either sums; for any other, the row's sums are computed with the C library,
+// once.
+//
+// Running sums wait for each other. A sample needs those of one block of columns, which are
+// computed when the first sample falls into it, and before those the sums of whole blocks.
 template <class T>
 class Categories {
  public:
-  explicit Categories(int64_t classes) : sums_(static_cast<size_t>(classes)) {}
+  explicit Categories(int64_t classes)
+      : classes_(classes),
+        sums_(static_cast<size_t>(classes)),
+        ends_(static_cast<size_t>((classes + kBlock - 1) / kBlock)),
+        is_summed_(ends_.size()) {}
 
   void SetRow(const T* row) {
     row_ = row;
     exact_.clear();
-    max_ = std::numeric_limits<double>::lowest();
-    for (size_t j = 0; j < sums_.size(); ++j) {
-      sums_[j] =
-          IsFinite(row[j]) ? static_cast<double>(row[j]) : -std::numeric_limits<double>::infinity();
-      max_ = std::max(max_, sums_[j]);
+    is_summed_.assign(ends_.size(), false);
+    if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
+      Weigh(row);
+    } else {
+      std::transform(row, row + classes_, sums_.begin(),
+                     [](T x) { return static_cast<double>(x); });
+      Weigh(sums_.data());
     }
-    ExpBelow(max_, sums_.data(), static_cast<int64_t>(sums_.size()));
-    double total = 0;
-    for (double& sum : sums_) sum = total += sum;
-    margin_ = total * (2 * static_cast<double>(sums_.size()) + 128) * 0x1p-52;
   }
 
   int64_t Sample(double uniform) {
-    const double wanted = uniform * sums_.back();
-    const int64_t i = CountUpTo(sums_, wanted);
-    const bool is_sure = i < static_cast<int64_t>(sums_.size()) && sums_[i] - wanted > margin_ &&
-                         (i == 0 || wanted - sums_[i - 1] > margin_);
-    return is_sure ? i : SampleExactly(uniform);
+    const int64_t num_blocks = static_cast<int64_t>(ends_.size());
+    const double wanted = uniform * ends_.back();
+    const int64_t block = CountUpTo(ends_.data(), num_blocks, wanted);
+    if (block == num_blocks) return SampleExactly(uniform);
+    const int64_t first = block * kBlock, n = std::min(kBlock, classes_ - first);
+    const double* const sums = SumsOf(block);
+    const int64_t k = CountUpTo(sums, n, wanted);
+    const double below = k > 0 ? sums[k - 1] : StartOf(block);
+    const bool is_sure =
+        k < n && sums[k] - wanted > margin_ && (first + k == 0 || wanted - below > margin_);
+    return is_sure ? first + k : SampleExactly(uniform);
   }
 
  private:
+  static constexpr int64_t kBlock = 256;
+
   static bool IsFinite(T x) { return std::isfinite(static_cast<double>(x)); }
+
+  template <class L>
+  void Weigh(const L* logits) {
+    max_ = LargestFinite(logits, classes_);
+    double total = 0;
+    for (size_t b = 0; b < ends_.size(); ++b) {
+      const int64_t first = static_cast<int64_t>(b) * kBlock;
+      const int64_t n = std::min(kBlock, classes_ - first);
+      ends_[b] = total += ExpBelow(max_, logits + first, n, &sums_[first]);
+    }
+    margin_ = total * (2 * static_cast<double>(classes_) + 128) * 0x1p-52;
+  }
+
+  double StartOf(int64_t block) const { return block == 0 ? 0 : ends_[block - 1]; }
+  const double* SumsOf(int64_t block) {
+    double* const sums = &sums_[block * kBlock];
+    if (is_summed_[block]) return sums;
+    is_summed_[block] = true;
+    double total = StartOf(block);
+    for (int64_t i = 0; i < std::min(kBlock, classes_ - block * kBlock); ++i)
+      sums[i] = total += sums[i];
+    return sums;
+  }
 
   int64_t SampleExactly(double uniform) {
     if (exact_.empty()) {
       double total = 0;
-      for (size_t j = 0; j < sums_.size(); ++j) {
+      for (int64_t j = 0; j < classes_; ++j) {
         if (IsFinite(row_[j])) total += std::exp(static_cast<double>(row_[j]) - max_);
         exact_.push_back(total);
       }
     }
-    return CountUpTo(exact_, uniform * exact_.back());
+    return CountUpTo(exact_.data(), classes_, uniform * exact_.back());
   }
 
+  const int64_t classes_;
   const T* row_ = nullptr;
   double max_ = 0, margin_ = 0;
-  std::vector<double> sums_, exact_;
+  std::vector<double> sums_;  // weights, in blocks that are not summed
+  std::vector<double> ends_;  // the sums up to the end of each block
+  std::vector<bool> is_summed_;
+  std::vector<double> exact_;
 };
 
 // One stream serves all rows in turn, two words per sample, so that each row's part of it is known.

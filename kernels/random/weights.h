@@ -3,11 +3,18 @@
 
 #include <cstdint>
 
+// Weights of categories from their logits, by vectors.
 namespace weir {
 
-// values[i] = e^(values[i] - max) for i < n, with vectors; 0 where that is below e^-700. No value
-// is above `max`. The relative error is at most 2^-48.
-void ExpBelow(double max, double* values, int64_t n);
+// Returns the largest of n logits that is finite; the lowest double if there is none.
+double LargestFinite(const float* logits, int64_t n);
+double LargestFinite(const double* logits, int64_t n);
+
+// weights[i] = e^(logits[i] - max) for i < n; 0 where that is below e^-700, and for infinite and
+// NaN logits. No finite logit is above `max`. The relative error is at most 2^-48. Returns the sum
+// of the weights, in an order that depends on the processor. Logits and weights may be the same.
+double ExpBelow(double max, const float* logits, int64_t n, double* weights);
+double ExpBelow(double max, const double* logits, int64_t n, double* weights);
 
 }  // namespace weir
 
