@@ -5,35 +5,22 @@
 #include <type_traits>
 #include <vector>
 
+#include "weir/kernels/image/box_set.h"
 #include "weir/kernels/image/image.h"
+#include "weir/kernels/image/score_order.h"
 #include "weir/kernels/lib/arguments.h"
 
 // Non-maximum suppression: among overlapping boxes, keeps the one with the highest score.
 //
-// Greedy: candidates are popped from a priority queue by score. A candidate that overlaps a
-// selected box by more than a threshold is dropped. With a sigma ("soft" suppression, Bodla et al.,
-// 2017) its score is instead multiplied by exp(-overlap^2 / (2 sigma)) for each selected box, and
-// it is pushed back; a candidate is selected if its score has not changed since it was pushed. So
-// each candidate stores how many selected boxes it has been compared with. Overlap is the
-// intersection over union of two boxes, whose corners may be in any order.
+// Greedy: candidates are taken in the order of their scores. A candidate that overlaps a selected
+// box by more than a threshold is dropped. With a sigma ("soft" suppression, Bodla et al., 2017)
+// its score is instead multiplied by exp(-overlap^2 / (2 sigma)) for each selected box, and it is
+// pushed back to a priority queue; a candidate is selected if its score has not changed since it
+// was pushed. So each candidate stores how many selected boxes it has been compared with. Overlap
+// is the intersection over union of two boxes, whose corners may be in any order.
 namespace weir {
 
 namespace {
-
-float Overlap(const float* a, const float* b) {
-  const auto low = [](const float* box, int i) { return std::min(box[i], box[i + 2]); };
-  const auto high = [](const float* box, int i) { return std::max(box[i], box[i + 2]); };
-  const auto area = [&](const float* box) {
-    return (high(box, 0) - low(box, 0)) * (high(box, 1) - low(box, 1));
-  };
-  const float area_a = area(a), area_b = area(b);
-  if (area_a <= 0 || area_b <= 0) return 0;
-  float common = 1;
-  for (int i = 0; i < 2; ++i) {
-    common *= std::max(std::min(high(a, i), high(b, i)) - std::max(low(a, i), low(b, i)), 0.0f);
-  }
-  return common / (area_a + area_b - common);
-}
 
 // The overlap of boxes i and j.
 using Similarity = std::function<float(int64_t, int64_t)>;
@@ -53,13 +40,18 @@ struct Candidate {
   }
 };
 
-// Scores are rounded to T after every operation, as if computed in T.
+// As if computed in T.
 template <class T>
-std::vector<Candidate> Suppress(const T* scores, int64_t n, const Similarity& similarity,
-                                const Limits& limits) {
-  const auto round = [](float v) { return static_cast<float>(static_cast<T>(v)); };
-  const bool soft = limits.sigma > 0;
-  const float scale = soft ? round(-0.5f / limits.sigma) : 0;
+float Rounded(float v) {
+  return static_cast<float>(static_cast<T>(v));
+}
+
+// Scores are rounded to T after every operation.
+template <class T>
+std::vector<Candidate> SuppressSoftly(const T* scores, int64_t n, const Similarity& similarity,
+                                      const Limits& limits) {
+  const auto round = Rounded<T>;
+  const float scale = round(-0.5f / limits.sigma);
   std::priority_queue<Candidate> queue;
   for (int64_t i = 0; i < n; ++i) {
     const float score = static_cast<float>(scores[i]);
@@ -71,18 +63,12 @@ std::vector<Candidate> Suppress(const T* scores, int64_t n, const Similarity& si
     Candidate next = queue.top();
     queue.pop();
     const float before = next.score;
-    bool dropped = false;
-    for (size_t j = chosen.size(); j > next.compared && !dropped; --j) {
+    for (size_t j = chosen.size(); j > next.compared; --j) {
       const float overlap = round(similarity(next.box, chosen[j - 1].box));
-      if (soft) {
-        next.score = round(next.score * round(std::exp(round(round(scale * overlap) * overlap))));
-        if (next.score <= limits.score) break;
-      } else {
-        dropped = overlap > limits.overlap;
-      }
+      next.score = round(next.score * round(std::exp(round(round(scale * overlap) * overlap))));
+      if (next.score <= limits.score) break;
     }
     next.compared = chosen.size();
-    if (dropped) continue;
     if (next.score == before) {
       chosen.push_back(next);
     } else if (next.score > limits.score) {
@@ -90,6 +76,54 @@ std::vector<Candidate> Suppress(const T* scores, int64_t n, const Similarity& si
     }
   }
   return chosen;
+}
+
+// `choose` returns false for a box that overlaps a chosen one; otherwise it remembers the box.
+template <class T, class Choose>
+std::vector<Candidate> SelectInOrder(const T* scores, int64_t n, const Limits& limits,
+                                     const Choose& choose) {
+  ScoreOrder order(scores, n, limits.score);
+  std::vector<Candidate> chosen;
+  while (static_cast<int64_t>(chosen.size()) < limits.count) {
+    ThrowIfCancelled();
+    const int64_t box = order.Next();
+    if (box < 0) break;
+    if (choose(box)) chosen.push_back({box, static_cast<float>(scores[box])});
+  }
+  return chosen;
+}
+
+template <class T>
+std::vector<Candidate> SuppressByPairs(const T* scores, int64_t n, const Similarity& similarity,
+                                       const Limits& limits) {
+  if (limits.sigma > 0) return SuppressSoftly(scores, n, similarity, limits);
+  std::vector<int64_t> chosen;
+  return SelectInOrder(scores, n, limits, [&](int64_t box) {
+    for (const int64_t other : chosen) {
+      if (Rounded<T>(similarity(box, other)) > limits.overlap) return false;
+    }
+    chosen.push_back(box);
+    return true;
+  });
+}
+
+// `corners` returns the address of the four coordinates of a box.
+template <class T, class Corners>
+std::vector<Candidate> SuppressBoxes(const T* scores, int64_t n, const Corners& corners,
+                                     const Limits& limits) {
+  if (!std::is_same_v<T, float> || limits.sigma > 0) {
+    const auto similarity = [&](int64_t i, int64_t j) {
+      return Overlap(Box::OfCorners(corners(i)), Box::OfCorners(corners(j)));
+    };
+    return SuppressByPairs(scores, n, similarity, limits);
+  }
+  BoxSet chosen;
+  return SelectInOrder(scores, n, limits, [&](int64_t i) {
+    const Box box = Box::OfCorners(corners(i));
+    if (chosen.HasOverlap(box, limits.overlap)) return false;
+    chosen.Add(box);
+    return true;
+  });
 }
 
 // ---- ops on a single list of boxes
@@ -186,12 +220,13 @@ absl::Status NonMaxSuppression(KernelContext& c, const NmsOptions& o) {
   const Tensor &boxes = c.input(0), &scores = c.input(1);
   WEIR_ASSIGN_OR_RETURN(const Limits limits, ReadLimits<T>(c, o));
   WEIR_RETURN_IF_ERROR(CheckBoxes(boxes, scores, o.overlaps));
-  const std::vector<float> corners(boxes.data<T>(), boxes.data<T>() + boxes.num_elements());
+  const T* const from = boxes.data<T>();
   const int64_t n = boxes.dim(0);
-  const auto similarity = [&](int64_t i, int64_t j) {
-    return o.overlaps ? corners[i * n + j] : Overlap(&corners[4 * i], &corners[4 * j]);
-  };
-  const std::vector<Candidate> chosen = Suppress(scores.data<T>(), n, similarity, limits);
+  const auto similarity = [&](int64_t i, int64_t j) { return static_cast<float>(from[i * n + j]); };
+  const auto corners = [&](int64_t i) { return from + 4 * i; };
+  const std::vector<Candidate> chosen =
+      o.overlaps ? SuppressByPairs(scores.data<T>(), n, similarity, limits)
+                 : SuppressBoxes(scores.data<T>(), n, corners, limits);
   return WriteChosen<T>(c, chosen, o.pad ? limits.count : static_cast<int64_t>(chosen.size()));
 }
 
@@ -235,8 +270,7 @@ std::vector<Detection> DetectIn(const Detections& d, int64_t image) {
     for (int64_t i = 0; i < d.boxes; ++i) {
       scores[i] = d.scores[(image * d.boxes + i) * d.classes + label];
     }
-    const auto similarity = [&](int64_t i, int64_t j) { return Overlap(corners(i), corners(j)); };
-    for (const Candidate& k : Suppress(scores.data(), d.boxes, similarity, d.limits)) {
+    for (const Candidate& k : SuppressBoxes(scores.data(), d.boxes, corners, d.limits)) {
       all.push_back({k.score, label, corners(k.box)});
     }
   }
