@@ -5,6 +5,7 @@
 #include "weir/kernels/array/fill_shapes.h"
 #include "weir/kernels/array/where.h"
 #include "weir/kernels/lib/arguments.h"
+#include "weir/kernels/lib/blocks.h"
 #include "weir/kernels/lib/hash_index.h"
 #include "weir/kernels/lib/integer_bits.h"
 #include "weir/kernels/lib/registry.h"
@@ -71,20 +72,51 @@ struct Classes {
   std::vector<int64_t> of, first;
 };
 
+// Classifies integers of a small range by a table of the range. Returns false for other elements.
+template <class T>
+bool ClassifyByTable(const T* x, int64_t n, Classes* classes) {
+  if constexpr (!std::is_integral_v<T>) {
+    return false;
+  } else {
+    if (n == 0 || n > std::numeric_limits<int32_t>::max()) return false;
+    const auto [smallest, largest] = std::minmax_element(x, x + n);
+    const T least = *smallest;
+    const uint64_t range = uint64_t{*largest} - least;
+    if (range > static_cast<uint64_t>(2 * n) + 256) return false;
+    std::vector<int32_t> table(range + 1, -1);  // the class of each integer
+    for (const auto [begin, end] : CancellableBlocks(n)) {
+      for (int64_t i = begin; i < end; ++i) {
+        int32_t& found = table[x[i] - least];
+        if (found < 0) {
+          found = static_cast<int32_t>(classes->first.size());
+          classes->first.push_back(i);
+        }
+        classes->of[static_cast<size_t>(i)] = found;
+      }
+    }
+    return true;
+  }
+}
+
 template <class T>
 Classes ClassifyElements(const T* x, int64_t n) {
   Classes classes;
   classes.of.resize(static_cast<size_t>(n));
+  if (ClassifyByTable(x, n, &classes)) return classes;
+  constexpr int64_t kUsual = 4096;
   HashIndex seen;  // of classes
-  for (int64_t i = 0; i < n; ++i) {
-    ThrowIfCancelledAt(i);
-    const int64_t next = static_cast<int64_t>(classes.first.size());
-    const auto is_this = [&](int64_t k) {
-      return KeyEqual<T>()(x[classes.first[static_cast<size_t>(k)]], x[i]);
-    };
-    const int64_t found = IsNotNan(x[i]) ? seen.FindOrAdd(KeyHash<T>()(x[i]), next, is_this) : next;
-    if (found == next) classes.first.push_back(i);
-    classes.of[static_cast<size_t>(i)] = found;
+  seen.Reserve(static_cast<size_t>(std::min(n, kUsual)));
+  for (const auto [begin, end] : CancellableBlocks(n)) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t next = static_cast<int64_t>(classes.first.size());
+      const auto is_this = [&](int64_t k) {
+        return KeyEqual<T>()(x[classes.first[static_cast<size_t>(k)]], x[i]);
+      };
+      const int64_t found =
+          IsNotNan(x[i]) ? seen.FindOrAdd(KeyHash<T>()(x[i]), next, is_this) : next;
+      if (found == next) classes.first.push_back(i);
+      classes.of[static_cast<size_t>(i)] = found;
+    }
   }
   return classes;
 }
@@ -124,16 +156,26 @@ Classes ClassifySlices(const T* x, int64_t outer, int64_t n, int64_t inner) {
   return classes;
 }
 
-absl::Status OutputClasses(KernelContext& c, const Classes& classes, int axis) {
-  const Tensor& in = c.input(0);
-  Shape shape = in.shape();
+void CopyInts(const std::vector<int64_t>& values, Tensor* out) {
+  if (out->dtype() == DT_INT32) {
+    std::copy(values.begin(), values.end(), out->data<int32_t>());
+  } else {
+    std::copy(values.begin(), values.end(), out->data<int64_t>());
+  }
+}
+
+// Copies the first slice of each class of a tensor [outer, n, inner].
+void CopyFirst(const Tensor& in, const Classes& classes, int64_t outer, int64_t inner, Tensor* y) {
   const int64_t count = static_cast<int64_t>(classes.first.size()),
                 n = static_cast<int64_t>(classes.of.size());
-  shape.set_dim(axis, count);
-  WEIR_ASSIGN_OR_RETURN(Tensor * y, c.AllocateOutput(0, shape));
-  int64_t inner = 1, outer = 1;
-  for (int i = 0; i < axis; ++i) outer *= in.dim(i);
-  for (int i = axis + 1; i < in.rank(); ++i) inner *= in.dim(i);
+  if (outer == 1 && inner == 1 && IsPlain(in.dtype())) {
+    DispatchSize(ElementSize(in.dtype()), [&]<class U>() {
+      const U* const from = static_cast<const U*>(in.raw());
+      U* const to = static_cast<U*>(y->raw());
+      for (int64_t k = 0; k < count; ++k) to[k] = from[classes.first[static_cast<size_t>(k)]];
+    });
+    return;
+  }
   for (int64_t o = 0; o < outer; ++o) {
     for (int64_t k = 0; k < count; ++k) {
       ThrowIfCancelledAt(k);
@@ -142,13 +184,23 @@ absl::Status OutputClasses(KernelContext& c, const Classes& classes, int axis) {
                    ElementAt(*y, (o * count + k) * inner), inner);
     }
   }
-  WEIR_ASSIGN_OR_RETURN(Tensor * idx, c.AllocateOutput(1, Shape({n})));
-  for (int64_t i = 0; i < n; ++i) idx->SetIntAt(i, classes.of[static_cast<size_t>(i)]);
+}
+
+absl::Status OutputClasses(KernelContext& c, const Classes& classes, int axis) {
+  const Tensor& in = c.input(0);
+  Shape shape = in.shape();
+  const int64_t count = static_cast<int64_t>(classes.first.size());
+  shape.set_dim(axis, count);
+  WEIR_ASSIGN_OR_RETURN(Tensor * y, c.AllocateOutput(0, shape));
+  CopyFirst(in, classes, shape.Sub(0, axis).num_elements(), shape.Sub(axis + 1).num_elements(), y);
+  const Shape idx_shape({static_cast<int64_t>(classes.of.size())});
+  WEIR_ASSIGN_OR_RETURN(Tensor * idx, c.AllocateOutput(1, idx_shape));
+  CopyInts(classes.of, idx);
   if (c.num_outputs() < 3) return absl::OkStatus();
   std::vector<int64_t> counts(classes.first.size());
   for (const int64_t k : classes.of) ++counts[static_cast<size_t>(k)];
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(2, Shape({count})));
-  for (int64_t k = 0; k < count; ++k) out->SetIntAt(k, counts[static_cast<size_t>(k)]);
+  CopyInts(counts, out);
   return absl::OkStatus();
 }
 
