@@ -193,15 +193,16 @@ absl::Status ReshapeSparse(KernelContext& c) {
 
 // Counts the elements of each row into `counts`.
 absl::Status CountRows(const SparseValue& x, absl::Span<int64_t> counts) {
-  const int64_t rows = x.dims[0];
+  const int64_t rows = x.dims[0], rank = x.rank();
   if (rows == 0 && x.count() > 0) {
     return InvalidArgument("Received SparseTensor with dense_shape[0] = 0 but indices.shape[0] = ",
                            x.count());
   }
   std::fill(counts.begin(), counts.end(), 0);
+  const int64_t* const indices = x.indices.data<int64_t>();
   for (const auto [begin, end] : CancellableBlocks(x.count())) {
     for (int64_t i = begin; i < end; ++i) {
-      const int64_t row = x.row(i)[0];
+      const int64_t row = indices[i * rank];
       if (row < 0 || row >= rows)
         return InvalidArgument("indices(", i, ", 0) is invalid: ", row, " >= ", rows);
       ++counts[row];
@@ -242,10 +243,11 @@ absl::Status FillEmptyRows(KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(Tensor* const is_empty, c.AllocateOutput(2, Shape({x.dims[0]})));
   WEIR_ASSIGN_OR_RETURN(Tensor* const places, c.AllocateOutput(3, Shape({x.count()})));
   int64_t* const to = indices->data<int64_t>();
+  bool* const empty = is_empty->data<bool>();
   int64_t at = 0;
   for (size_t r = 0; r < next.size(); ++r) {
     const int64_t count = std::exchange(next[r], at);
-    is_empty->data<bool>()[r] = count == 0;
+    empty[r] = count == 0;
     if (count == 0) {
       std::fill_n(to + at * rank, rank, 0);
       to[at * rank] = static_cast<int64_t>(r);
@@ -253,11 +255,12 @@ absl::Status FillEmptyRows(KernelContext& c) {
     }
     at += std::max<int64_t>(count, 1);
   }
+  const int64_t* const from = x.indices.data<int64_t>();
+  int64_t* const place_of = places->data<int64_t>();
   for (const auto [begin, end] : CancellableBlocks(x.count())) {
     for (int64_t i = begin; i < end; ++i) {
-      const int64_t place = next[x.row(i)[0]]++;
-      places->data<int64_t>()[i] = place;
-      std::copy_n(x.row(i), rank, to + place * rank);
+      const int64_t place = place_of[i] = next[from[i * rank]]++;
+      for (int64_t d = 0; d < rank; ++d) to[place * rank + d] = from[i * rank + d];
     }
   }
   ScatterElements(x.values, places->flat<int64_t>(), *values);
