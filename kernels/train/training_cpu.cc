@@ -9,6 +9,7 @@
 #include "weir/kernels/lib/scalar_math.h"
 #include "weir/kernels/lib/training.h"
 #include "weir/kernels/lib/variable_access.h"
+#include "weir/kernels/train/update_rows.h"
 #include "weir/ops/train/training.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -23,34 +24,9 @@
 // index order for each row of the variable, so a repeated index is two updates. Variables are
 // updated in place and stay locked meanwhile.
 
-#ifndef WEIR_KERNELS_TRAINING_CPU_ONCE_
-#define WEIR_KERNELS_TRAINING_CPU_ONCE_
 namespace weir {
-
-// A range of elements to update.
-struct UpdateLoopArgs {
-  void* var;
-  void* slots[3];
-  const void* grad;
-  int64_t count;
-
-  UpdateLoopArgs At(int64_t var_offset, int64_t grad_offset, int64_t n, size_t size) const {
-    const auto move = [size](const void* p, int64_t by) {
-      return p == nullptr
-                 ? nullptr
-                 : static_cast<char*>(const_cast<void*>(p)) + static_cast<size_t>(by) * size;
-    };
-    return {move(var, var_offset),
-            {move(slots[0], var_offset), move(slots[1], var_offset), move(slots[2], var_offset)},
-            move(grad, grad_offset),
-            n};
-  }
-};
-
-using LoopFn = void (*)(const UpdateScalars&, const UpdateLoopArgs&);
-
+using UpdateLoop = void (*)(const UpdateScalars&, const UpdateLoopArgs&);
 }  // namespace weir
-#endif  // WEIR_KERNELS_TRAINING_CPU_ONCE_
 
 HWY_BEFORE_NAMESPACE();
 namespace weir {
@@ -108,8 +84,8 @@ void UpdateVectors(const UpdateScalars& scalars, const UpdateLoopArgs& loop) {
 }
 
 // For float or double.
-LoopFn VectorRule(absl::string_view name, bool wide) {
-  LoopFn found = nullptr;
+UpdateLoop VectorRule(absl::string_view name, bool wide) {
+  UpdateLoop found = nullptr;
   functor::ForEachRule([&]<template <class> class Rule>(absl::string_view rule) {
     if (rule == name) found = wide ? UpdateVectors<Rule, double> : UpdateVectors<Rule, float>;
   });
@@ -146,8 +122,8 @@ void UpdateScalarwise(const UpdateScalars& scalars, const UpdateLoopArgs& loop) 
 
 // For half or bfloat16.
 template <class T>
-LoopFn NarrowRule(absl::string_view name) {
-  LoopFn found = nullptr;
+UpdateLoop NarrowRule(absl::string_view name) {
+  UpdateLoop found = nullptr;
   functor::ForEachRule([&]<template <class> class Rule>(absl::string_view rule) {
     if (rule == name) found = UpdateScalarwise<Rule, T, float>;
   });
@@ -155,30 +131,30 @@ LoopFn NarrowRule(absl::string_view name) {
 }
 
 template <class T, class C>
-LoopFn PowerRule(bool shrinkage) {
+UpdateLoop PowerRule(bool shrinkage) {
   return shrinkage ? UpdateScalarwise<functor::FtrlV2Power, T, C>
                    : UpdateScalarwise<functor::FtrlPower, T, C>;
 }
 
-LoopFn FindRule(absl::string_view name, DataType type) {
-  LoopFn rule = nullptr;
+UpdateLoop FindRule(absl::string_view name, DataType type) {
+  UpdateLoop rule = nullptr;
   if (DispatchType(type, NarrowFloats(), [&]<class T>() { rule = NarrowRule<T>(name); }))
     return rule;
   return HWY_DYNAMIC_DISPATCH(VectorRule)(name, type == DT_DOUBLE);
 }
 
 // For Ftrl with exponents that need pow.
-LoopFn FindPowerRule(bool shrinkage, DataType type) {
-  LoopFn rule = nullptr;
+UpdateLoop FindPowerRule(bool shrinkage, DataType type) {
+  UpdateLoop rule = nullptr;
   DispatchType(type, Floats(), [&]<class T>() { rule = PowerRule<T, Wide<T>>(shrinkage); });
   return rule;
 }
 
 struct UpdateConfig {
   absl::string_view rule;  // name in UpdateRules()
-  LoopFn update = nullptr;
-  LoopFn power_update = nullptr;  // for Ftrl
-  int power_scalar = -1;          // the index of Ftrl's lr_power among the scalars
+  UpdateLoop update = nullptr;
+  UpdateLoop power_update = nullptr;  // for Ftrl
+  int power_scalar = -1;              // the index of Ftrl's lr_power among the scalars
   int num_variables;
   int grad, indices, global_step;  // input indices; -1 for none
   int num_inputs;
@@ -292,23 +268,6 @@ absl::StatusOr<std::vector<int64_t>> RowsOf(const Tensor& indices, int64_t num_r
   return rows;
 }
 
-// As in CombineRows, each thread owns some rows of the variable, so repeated indices are applied in
-// order.
-void UpdateRows(ThreadPool& pool, const std::vector<int64_t>& rows, int64_t width,
-                absl::FunctionRef<void(int64_t row, int64_t i)> update) {
-  constexpr int64_t kWorthThreads = 1 << 14;  // elements
-  const int threads = pool.num_threads();
-  if (threads <= 1 || static_cast<int64_t>(rows.size()) * width < kWorthThreads || width < 8) {
-    for (size_t i = 0; i < rows.size(); ++i) update(rows[i], static_cast<int64_t>(i));
-    return;
-  }
-  pool.ForEach(threads, [&](int t) {
-    for (size_t i = 0; i < rows.size(); ++i) {
-      if (rows[i] % threads == t) update(rows[i], static_cast<int64_t>(i));
-    }
-  });
-}
-
 absl::Status Run(const UpdateConfig& config, KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(const LockedVariables locked,
                         LockedVariables::Lock(c, config.num_variables, config.type));
@@ -330,7 +289,7 @@ absl::Status Run(const UpdateConfig& config, KernelContext& c) {
   }
   const size_t size = ElementSize(config.type);
   const bool power = NeedsPower(config, scalars);
-  const LoopFn update = power ? config.power_update : config.update;
+  const UpdateLoop update = power ? config.power_update : config.update;
   if (const DevicePrimitives* const device = c.device().primitives()) {
     on_device.rule = config.rule;
     on_device.power = power;
@@ -343,9 +302,8 @@ absl::Status Run(const UpdateConfig& config, KernelContext& c) {
     WEIR_RETURN_IF_ERROR(device->Update(on_device));
   } else if (config.indices >= 0) {
     const int64_t width = shape.Sub(1).num_elements();
-    UpdateRows(c.pool(), rows, width, [&](int64_t row, int64_t i) {
-      update(scalars, loop.At(row * width, i * width, width, size));
-    });
+    UpdateRows(c.pool(), rows, width, size, loop,
+               [&](const UpdateLoopArgs& part) { update(scalars, part); });
   } else {
     const double cost = (power || size == 2 ? 10.0 : 0.3) * (1 + config.num_variables);
     c.pool().ParallelFor(
