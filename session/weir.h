@@ -99,6 +99,7 @@
 #include "weir/ops/nn/rnn.h"
 #include "weir/ops/quantize/quantize.h"
 #include "weir/ops/random/random.h"
+#include "weir/ops/sparse/csr.h"
 #include "weir/ops/sparse/ragged.h"
 #include "weir/ops/sparse/sets.h"
 #include "weir/ops/sparse/sparse.h"

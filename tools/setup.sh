@@ -11,7 +11,7 @@ export HOME="${HOME:-$(getent passwd "$(id -u)" | cut -d: -f6)}"
 WEIR_PACKAGES=(
   g++ git python3
   bazel-bootstrap bazel-platforms bazel-rules-cc bazel-rules-java bazel-rules-proto bazel-skylib
-  libabsl-dev libbenchmark-dev libblas-dev libboost-dev libcli11-dev libdnnl-dev
+  libabsl-dev libbenchmark-dev libblas-dev libboost-dev libcli11-dev libdnnl-dev libeigen3-dev
   libgfortran-12-dev libgif-dev libgmock-dev libgrpc++-dev libgtest-dev libhwy-dev libicu-dev
   libjpeg62-turbo-dev liblapack-dev libleveldb-dev libpng-dev libprotobuf-dev libre2-dev
   libseccomp-dev libssl-dev nlohmann-json3-dev prometheus-cpp-dev protobuf-compiler zlib1g-dev

@@ -5,6 +5,7 @@
 #include "weir/kernels/lib/blocks.h"
 #include "weir/kernels/lib/registry.h"
 #include "weir/kernels/lib/strided_copy.h"
+#include "weir/kernels/sparse/csr_matrix.h"
 #include "weir/kernels/sparse/sparse_kernels.h"
 #include "weir/kernels/sparse/sparse_value.h"
 
@@ -321,6 +322,9 @@ absl::Status OutputSorted(KernelContext& c, const int64_t* rows, int64_t rank,
 }
 
 void AddSparseCpu(KernelRegistry* r) {
+  AddCsrKernels(r);
+  AddCsrProductKernels(r);
+  AddCsrFactorizationKernels(r);
   r->Add("SparseToDense", kCpu, MakeToDense).HostArgs({"output_shape"});
   r->Add("SparseReorder", kCpu, Reorder);
   r->Add("SparseReshape", kCpu, ReshapeSparse).Aliases({0});

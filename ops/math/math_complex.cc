@@ -1,5 +1,6 @@
 #include <utility>
 
+#include "weir/ops/lib/array_internal.h"
 #include "weir/ops/lib/math.h"
 #include "weir/ops/lib/math_internal.h"
 #include "weir/ops/lib/registry.h"
@@ -57,7 +58,7 @@ void AddComplexOps(OpRegistry* ops) {
                .Attr("T: {complex64, complex128, variant} = DT_COMPLEX64")
                .Elementwise()
                .Involution()
-               .InferShape(SameShape)
+               .InferShape(IdentityShape)
                .Gradient(ConjGradient)
                .Doc("Returns the complex conjugate, elementwise."));
   ops->Add(OpSpec("Complex")
@@ -72,7 +73,8 @@ void AddComplexOps(OpRegistry* ops) {
 }
 
 Output Conj(Output x, absl::string_view name) {
-  return IsComplex(x.dtype()) ? Unary("Conj", x, name) : x;
+  const bool is_real = !IsComplex(x.dtype()) && x.dtype() != DT_VARIANT;
+  return is_real ? x : Unary("Conj", x, name);
 }
 
 namespace {

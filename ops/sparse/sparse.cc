@@ -4,6 +4,7 @@
 #include "weir/ops/lib/array_internal.h"
 #include "weir/ops/lib/math_internal.h"
 #include "weir/ops/lib/registry.h"
+#include "weir/ops/sparse/csr_internal.h"
 #include "weir/ops/sparse/sparse_internal.h"
 
 // Sparse tensors: conversions, parts, rows, and distances of sequences.
@@ -167,6 +168,8 @@ void AddPartOps(OpRegistry* ops) {
 }  // namespace
 
 void AddSparseOps(OpRegistry* ops) {
+  AddCsrOps(ops);
+  AddCsrProductOps(ops);
   ops->Add(OpSpec("SparseToDense")
                .In("sparse_indices: Tindices, output_shape: Tindices, sparse_values: T, "
                    "default_value: T")

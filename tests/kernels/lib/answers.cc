@@ -1,5 +1,6 @@
 #include "weir/tests/kernels/lib/answers.h"
 
+#include <complex>
 #include <fstream>
 #include <sstream>
 
@@ -37,11 +38,19 @@ Tensor ParseTensor(std::istringstream& words) {
   if (shape != "-") {
     for (const auto& d : absl::StrSplit(shape, ',')) dims.push_back(std::stoll(std::string(d)));
   }
-  const DataType dtype = type == "float32" ? DT_FLOAT : DataTypeFromName(type);
+  const DataType dtype = type == "float32"   ? DT_FLOAT
+                         : type == "float64" ? DT_DOUBLE
+                                             : DataTypeFromName(type);
   Tensor t(StoredAs(dtype), Shape(absl::MakeConstSpan(dims)));
   for (int64_t i = 0; i < t.num_elements() && words >> value; ++i) {
     if (t.dtype() == DT_FLOAT) {
       t.data<float>()[i] = std::stof(value);
+    } else if (t.dtype() == DT_DOUBLE) {
+      t.data<double>()[i] = std::stod(value);
+    } else if (t.dtype() == DT_COMPLEX64) {
+      const float real = std::stof(value);
+      words >> value;
+      t.data<std::complex<float>>()[i] = {real, std::stof(value)};
     } else {
       t.SetIntAt(i, std::stoll(value));
     }

@@ -18,8 +18,8 @@ struct Answer {
 };
 
 // Reads the results in a file: a line "op NAME", followed by lines "attr NAME VALUES", "in TENSOR",
-// "out TENSOR", where a tensor is "float32 2,3 1 2 3 4 5 6", "quint8 - 7" (a scalar) or "string
-// 89504e47".
+// "out TENSOR", where a tensor is "float32 2,3 1 2 3 4 5 6", "quint8 - 7" (a scalar), "complex64 1
+// 2 -3" (two numbers for each element) or "string 89504e47".
 std::vector<Answer> ReadAnswers(const std::string& path);
 
 // Returns the plain integer type as which a quantized type is stored, and other types unchanged.
