@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <complex>
 #include <cstring>
 #include <limits>
@@ -9,8 +10,8 @@
 #include "weir/kernels/lib/registry.h"
 #include "weir/kernels/math/cast.h"
 
-// Conversions between all numeric types. 16-bit floats are converted through float, so that the
-// full matrix of conversions covers 13 types, not 15.
+// Conversions between all numeric types. 8-bit and 16-bit floats are converted through float, 4-bit
+// integers through 8-bit integers, so that the full matrix of conversions covers 13 types.
 namespace weir {
 
 namespace {
@@ -30,6 +31,109 @@ template <class N>
 void NarrowLoop(const void* from, void* to, int64_t n) {
   Narrow(static_cast<const float*>(from), static_cast<N*>(to), n);
 }
+
+// ---- types of less than 16 bits
+
+// The encoding of an 8-bit float: sign, exponent, `kMantissa` bits of mantissa. `kOverflow` is the
+// code of what exceeds the largest number: infinity, or NaN if there is no infinity.
+template <int kMantissa, int kOverflow>
+struct Float8Encoding {
+  static constexpr int kBias = (1 << (6 - kMantissa)) - 1;
+  static constexpr int kNan = 0x7e + kMantissa % 2;  // a quiet one, or the only one
+
+  static float Decode(uint8_t code) {
+    const int magnitude = code & 0x7f, exponent = magnitude >> kMantissa;
+    const int digits = magnitude & ((1 << kMantissa) - 1);
+    float x = std::numeric_limits<float>::quiet_NaN();
+    if (magnitude < kOverflow) {
+      x = exponent == 0 ? std::ldexp(static_cast<float>(digits), 1 - kBias - kMantissa)
+                        : std::ldexp(static_cast<float>(digits | 1 << kMantissa),
+                                     exponent - kBias - kMantissa);
+    } else if (magnitude == kOverflow && kOverflow != kNan) {
+      x = std::numeric_limits<float>::infinity();
+    }
+    return code & 0x80 ? -x : x;
+  }
+  // Rounds to nearest even.
+  static uint8_t Encode(float x) {
+    const int sign = std::signbit(x) ? 0x80 : 0;
+    if (std::isnan(x)) return static_cast<uint8_t>(sign | kNan);
+    x = std::abs(x);
+    if (std::isinf(x)) return static_cast<uint8_t>(sign | kOverflow);
+    if (x == 0) return static_cast<uint8_t>(sign);
+    int exponent;  // x is in [2^(exponent - 1), 2^exponent)
+    std::frexp(x, &exponent);
+    exponent = std::max(exponent, 2 - kBias);  // subnormal numbers have the smallest normal step
+    const float steps = std::nearbyint(std::ldexp(x, kMantissa + 1 - exponent));
+    // A sum, so that a mantissa that is rounded up to 2 carries into the exponent.
+    const float code = std::ldexp(static_cast<float>(exponent - 2 + kBias), kMantissa) + steps;
+    return static_cast<uint8_t>(sign | static_cast<int>(std::min<float>(code, kOverflow)));
+  }
+};
+
+template <class T>
+struct SmallType;
+template <>
+struct SmallType<float8_e5m2> {
+  using Wide = float;
+  using Encoding = Float8Encoding<2, 0x7c>;
+  static float Widen(float8_e5m2 x) { return Encoding::Decode(x.value); }
+  static float8_e5m2 Narrow(float x) { return {Encoding::Encode(x)}; }
+};
+template <>
+struct SmallType<float8_e4m3fn> {
+  using Wide = float;
+  using Encoding = Float8Encoding<3, 0x7f>;
+  static float Widen(float8_e4m3fn x) { return Encoding::Decode(x.value); }
+  static float8_e4m3fn Narrow(float x) { return {Encoding::Encode(x)}; }
+};
+// 4-bit integers keep the low bits.
+template <>
+struct SmallType<int4> {
+  using Wide = int8_t;
+  static int8_t Widen(int4 x) { return static_cast<int8_t>(((x.value & 15) ^ 8) - 8); }
+  static int4 Narrow(int8_t x) { return {Widen(int4{x})}; }
+};
+template <>
+struct SmallType<uint4> {
+  using Wide = uint8_t;
+  static uint8_t Widen(uint4 x) { return x.value & 15; }
+  static uint4 Narrow(uint8_t x) { return {static_cast<uint8_t>(x & 15)}; }
+};
+using Floats8 = List<float8_e5m2, float8_e4m3fn>;
+using Integers4 = List<int4, uint4>;
+using SmallTypes = JoinLists<Floats8, Integers4>;
+
+template <class N>
+void WidenSmall(const void* from, void* to, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    static_cast<typename SmallType<N>::Wide*>(to)[i] =
+        SmallType<N>::Widen(static_cast<const N*>(from)[i]);
+  }
+}
+template <class N>
+void NarrowSmall(const void* from, void* to, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    static_cast<N*>(to)[i] =
+        SmallType<N>::Narrow(static_cast<const typename SmallType<N>::Wide*>(from)[i]);
+  }
+}
+
+bool IsIn(DataType t, auto list) {
+  return DispatchType(t, list, []<class T>() {});
+}
+// TensorFlow has conversions to 8-bit floats only from floats, and between 4-bit integers and other
+// integers.
+bool IsConversion(DataType from, DataType to) {
+  if (IsIn(to, Floats8())) return IsFloating(from) || IsIn(from, Floats8());
+  const auto is_integer = [](DataType t) {
+    return IsInteger(t) || IsQuantized(t) || IsIn(t, Integers4());
+  };
+  return (!IsIn(from, Integers4()) && !IsIn(to, Integers4())) ||
+         (is_integer(from) && is_integer(to));
+}
+
+// ---- the matrix of conversions
 
 using CastTypes = List<float, double, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t,
                        uint32_t, uint64_t, bool, std::complex<float>, std::complex<double>>;
@@ -117,9 +221,13 @@ DataType WideType(DataType t) {
   switch (t) {
     case DT_HALF:
     case DT_BFLOAT16:
+    case DT_FLOAT8_E5M2:
+    case DT_FLOAT8_E4M3FN:
       return DT_FLOAT;
+    case DT_INT4:
     case DT_QINT8:
       return DT_INT8;
+    case DT_UINT4:
     case DT_QUINT8:
       return DT_UINT8;
     case DT_QINT16:
@@ -136,12 +244,14 @@ DataType WideType(DataType t) {
 absl::StatusOr<Caster> MakeCaster(DataType from, DataType to) {
   Caster cast{from, to};
   cast.convert = FindCast(WideType(from), WideType(to));
-  if (cast.convert == nullptr) {
+  if (cast.convert == nullptr || !IsConversion(from, to)) {
     return Unimplemented("Cast ", DataTypeName(from), " to ", DataTypeName(to),
                          " is not supported");
   }
   DispatchType(from, NarrowFloats(), [&]<class T>() { cast.widen = WidenLoop<T>; });
   DispatchType(to, NarrowFloats(), [&]<class T>() { cast.narrow = NarrowLoop<T>; });
+  DispatchType(from, SmallTypes(), [&]<class T>() { cast.widen = WidenSmall<T>; });
+  DispatchType(to, SmallTypes(), [&]<class T>() { cast.narrow = NarrowSmall<T>; });
   return cast;
 }
 
@@ -172,7 +282,7 @@ absl::Status ConvertElements(ThreadPool& pool, const Tensor& from, Tensor* to) {
 }
 
 void AddCastCpu(KernelRegistry* r) {
-  for (int type = DT_FLOAT; type <= DT_UINT64; ++type) {
+  for (int type = DT_FLOAT; type <= DT_UINT4; ++type) {
     const DataType t = static_cast<DataType>(type);
     // Equal types: forwards the input without a copy.
     r->Add("Cast", kCpu, TypeConstraints{{"SrcT", t}, {"DstT", t}}, MakeCast).Aliases({0});

@@ -125,5 +125,85 @@ TEST(Cast, OnlyTheRealPartDecidesWhetherAComplexNumberIsTrue) {
   for (int64_t i = 0; i < 4; ++i) EXPECT_EQ((*out)[0].data<bool>()[i], want[i]) << i;
 }
 
+// ---- 8-bit floats and 4-bit integers, with TensorFlow's results
+
+Tensor CastTo(DataType to, const Tensor& x) {
+  const auto r = RunFed("Cast", {x}, {{"DstT", to}});
+  EXPECT_TRUE(r.ok()) << r.status();
+  return r.ok() ? (*r)[0] : Tensor();
+}
+
+template <class T>
+Tensor CastTo(DataType to, std::initializer_list<T> values) {
+  return CastTo(to, Tensor::Vector<T>(values));
+}
+
+constexpr std::initializer_list<float> kNumbers = {
+    0,       1,        -1,       0.3f,     1.5f,     3.3f,    -9,     15,    100,
+    448,     464,      465,      480,      57344,    61440,   1e6f,   -1e6f, INFINITY,
+    0x1p-9f, 0x1p-10f, 0x3p-11f, 0x1p-16f, 0x1p-17f, 1.0625f, 1.1875f};
+
+void ExpectNumbers(DataType type, std::initializer_list<float> want) {
+  const Tensor back = CastTo(DT_FLOAT, CastTo<float>(type, kNumbers));
+  ASSERT_EQ(back.num_elements(), static_cast<int64_t>(want.size()));
+  for (int64_t i = 0; i < back.num_elements(); ++i) {
+    const float got = back.data<float>()[i], expected = want.begin()[i];
+    if (std::isnan(expected)) {
+      EXPECT_TRUE(std::isnan(got)) << kNumbers.begin()[i] << ": " << got;
+    } else {
+      EXPECT_EQ(got, expected) << kNumbers.begin()[i];
+    }
+  }
+}
+
+TEST(SmallTypes, FloatsAreRoundedLikeTensorFlows) {
+  ExpectNumbers(
+      DT_FLOAT8_E5M2,
+      {0,       1,        -1,       0.3125f,  1.5f,  3.5f,     -8,       16,        96,
+       448,     448,      448,      512,      57344, INFINITY, INFINITY, -INFINITY, INFINITY,
+       0x1p-9f, 0x1p-10f, 0x3p-11f, 0x1p-16f, 0,     1,        1.25f});
+  ExpectNumbers(DT_FLOAT8_E4M3FN,
+                {0,   1,   -1,  0.3125f, 1.5f, 3.25f,   -9, 15,      96, 448, 448, NAN,  NAN,
+                 NAN, NAN, NAN, NAN,     NAN,  0x1p-9f, 0,  0x1p-9f, 0,  0,   1,   1.25f});
+}
+
+// Each code stands for another number, and is its encoding.
+TEST(SmallTypes, CodesSurviveARoundTrip) {
+  for (const DataType type : {DT_FLOAT8_E5M2, DT_FLOAT8_E4M3FN}) {
+    Tensor codes(DT_UINT8, Shape({256}));
+    for (int i = 0; i < 256; ++i) codes.data<uint8_t>()[i] = static_cast<uint8_t>(i);
+    const Tensor numbers = CastTo(DT_FLOAT, codes.BitcastTo(type));
+    const Tensor back = CastTo(type, numbers).BitcastTo(DT_UINT8);
+    for (int i = 0; i < 256; ++i) {
+      if (std::isnan(numbers.data<float>()[i])) continue;
+      EXPECT_EQ(back.data<uint8_t>()[i], i);
+    }
+    EXPECT_TRUE(IdenticalTensors(CastTo(type, CastTo(DT_BFLOAT16, numbers)).BitcastTo(DT_UINT8),
+                                 CastTo(type, CastTo(DT_DOUBLE, numbers)).BitcastTo(DT_UINT8)));
+  }
+}
+
+TEST(SmallTypes, IntegersKeepTheLowBits) {
+  const std::initializer_list<int32_t> values = {0, 1, -1, 7, 8, -8, -9, 15, 16, 100, -128};
+  const Tensor signed4 = CastTo<int32_t>(DT_INT4, values),
+               plain4 = CastTo<int32_t>(DT_UINT4, values);
+  EXPECT_TRUE(IdenticalTensors(CastTo(DT_INT64, signed4),
+                               Tensor::Vector<int64_t>({0, 1, -1, 7, -8, -8, 7, -1, 0, 4, 0})));
+  EXPECT_TRUE(IdenticalTensors(CastTo(DT_INT8, plain4),
+                               Tensor::Vector<int8_t>({0, 1, 15, 7, 8, 8, 7, 15, 0, 4, 0})));
+  EXPECT_TRUE(IdenticalTensors(CastTo(DT_UINT8, signed4),
+                               Tensor::Vector<uint8_t>({0, 1, 255, 7, 248, 248, 7, 255, 0, 4, 0})));
+}
+
+TEST(SmallTypes, OtherConversionsAreUnimplemented) {
+  for (const auto& [x, to] : std::vector<std::pair<Tensor, DataType>>{
+           {Tensor::Vector<int32_t>({1}), DT_FLOAT8_E5M2},
+           {Tensor::Vector<float>({1}), DT_INT4},
+           {Tensor::Vector<float>({1}), DT_FLOAT8_E5M2FNUZ},
+           {Tensor::Vector<uint8_t>({1}).BitcastTo(DT_UINT4), DT_FLOAT}}) {
+    EXPECT_TRUE(absl::IsUnimplemented(RunFed("Cast", {x}, {{"DstT", to}}).status()));
+  }
+}
+
 }  // namespace
 }  // namespace weir
