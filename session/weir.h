@@ -98,6 +98,7 @@
 #include "weir/ops/nn/nn.h"
 #include "weir/ops/nn/rnn.h"
 #include "weir/ops/quantize/quantize.h"
+#include "weir/ops/quantize/uniform.h"
 #include "weir/ops/random/random.h"
 #include "weir/ops/sparse/csr.h"
 #include "weir/ops/sparse/ragged.h"

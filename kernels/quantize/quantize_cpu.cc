@@ -8,6 +8,7 @@
 #include "weir/kernels/lib/blocks.h"
 #include "weir/kernels/lib/registry.h"
 #include "weir/kernels/quantize/quantize.h"
+#include "weir/kernels/quantize/uniform_product.h"
 
 // Quantization to small integers: QuantizeV2 maps a range [min, max] that contains 0 to all values
 // of an integer type, Dequantize maps them back. There are three modes:
@@ -331,6 +332,9 @@ void AddQuantizeCpu(KernelRegistry* r) {
   AddQuantizedNormCpu(r);
   AddRequantizeCpu(r);
   AddRequantizePerChannelCpu(r);
+  AddUniformConvolutionCpu(r);
+  AddUniformCpu(r);
+  AddUniformDotCpu(r);
 }
 
 }  // namespace weir

@@ -8,6 +8,7 @@
 #include "weir/ops/lib/ranked_internal.h"
 #include "weir/ops/lib/registry.h"
 #include "weir/ops/quantize/quantize.h"
+#include "weir/ops/quantize/quantize_internal.h"
 
 // Definitions of ops on quantized tensors. Each tensor is accompanied by the ends of its range.
 namespace weir {
@@ -233,6 +234,7 @@ void AddPerChannel(OpRegistry* ops) {
 }  // namespace
 
 void AddQuantizedOps(OpRegistry* ops) {
+  AddUniformOps(ops);
   AddArithmetic(ops);
   AddImages(ops);
   AddShapes(ops);

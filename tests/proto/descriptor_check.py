@@ -22,8 +22,8 @@ OURS, THEIRS = "weir.proto.", "tensorflow."
 # the first; the others have the numbers of TensorFlow Serving's source.
 NOT_IN_PYTHON = ("weir/proto/master.proto", "weir/proto/monitoring_config.proto",
                  "weir/proto/session_bundle_config.proto")
-MODULES = ("core/framework", "core/protobuf", "core/util", "core/example", "python/training",
-           "python/checkpoint", "tsl/protobuf")
+MODULES = ("core/framework", "core/protobuf", "core/util", "core/util/quantization", "core/example",
+           "python/training", "python/checkpoint", "tsl/protobuf")
 SERVING_MODULES = ("apis", "config")
 SERVING_PACKAGE = "weir.proto.serving"
 
