@@ -53,6 +53,7 @@ void AddFakeQuantCpu(KernelRegistry* r);              // fake_quant_cpu.cc
 void AddQuantizeAndDequantizeCpu(KernelRegistry* r);  // quantize_and_dequantize_cpu.cc
 void AddQuantizedImageCpu(KernelRegistry* r);         // quantized_image_cpu.cc
 void AddQuantizedConcatCpu(KernelRegistry* r);        // quantized_concat_cpu.cc
+void AddQuantizedFusedCpu(KernelRegistry* r);         // quantized_fused_cpu.cc
 void AddQuantizedMathCpu(KernelRegistry* r);          // quantized_math_cpu.cc
 void AddQuantizedNormCpu(KernelRegistry* r);          // quantized_norm_cpu.cc
 void AddRequantizeCpu(KernelRegistry* r);             // requantize_cpu.cc

@@ -328,6 +328,7 @@ void AddQuantizeCpu(KernelRegistry* r) {
   AddQuantizeAndDequantizeCpu(r);
   AddQuantizedImageCpu(r);
   AddQuantizedConcatCpu(r);
+  AddQuantizedFusedCpu(r);
   AddQuantizedMathCpu(r);
   AddQuantizedNormCpu(r);
   AddRequantizeCpu(r);

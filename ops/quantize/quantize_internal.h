@@ -6,8 +6,9 @@
 // Declarations shared by the sources of the ops on quantized tensors.
 namespace weir {
 
-// The part of AddQuantizedOps in uniform.cc.
-void AddUniformOps(OpRegistry* ops);
+// The parts of AddQuantizedOps, one source file each.
+void AddQuantizedFusedOps(OpRegistry* ops);  // quantized_fused.cc
+void AddUniformOps(OpRegistry* ops);         // uniform.cc
 
 }  // namespace weir
 

@@ -234,6 +234,7 @@ void AddPerChannel(OpRegistry* ops) {
 }  // namespace
 
 void AddQuantizedOps(OpRegistry* ops) {
+  AddQuantizedFusedOps(ops);
   AddUniformOps(ops);
   AddArithmetic(ops);
   AddImages(ops);
