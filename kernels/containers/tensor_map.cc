@@ -2,6 +2,7 @@
 #include <memory>
 #include <string>
 
+#include "weir/kernels/containers/composite_variant.h"
 #include "weir/kernels/containers/stored_values.h"
 #include "weir/kernels/lib/registry.h"
 #include "weir/kernels/lib/strided_copy.h"
@@ -126,6 +127,7 @@ absl::Status StackKeys(KernelContext& c) {
 }  // namespace
 
 void AddTensorMapKernels(KernelRegistry* r) {
+  AddCompositeVariantKernels(r);
   r->Add("EmptyTensorMap", kCpu, Empty);
   r->Add("TensorMapSize", kCpu, Size);
   r->Add("TensorMapLookup", kCpu, Lookup);

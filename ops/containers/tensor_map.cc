@@ -1,5 +1,6 @@
 #include "weir/core/graph/gradient.h"
 #include "weir/core/graph/shape_context.h"
+#include "weir/ops/containers/composite_variant_internal.h"
 #include "weir/ops/framework/cond.h"
 #include "weir/ops/lib/array.h"
 #include "weir/ops/lib/registry.h"
@@ -60,6 +61,7 @@ Grads EraseGradient(GradContext& g) {
 }  // namespace
 
 void AddTensorMapOps(OpRegistry* ops) {
+  AddCompositeVariantOps(ops);
   ops->Add(OpSpec("EmptyTensorMap")
                .Out("handle: variant")
                .InferShape(ScalarShape)
