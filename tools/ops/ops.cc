@@ -13,6 +13,7 @@
 #include "weir/tools/lib/command.h"
 #include "weir/tools/lib/text_table.h"
 #include "weir/tools/ops/gradient_tests.h"
+#include "weir/tools/ops/missing_ops.h"
 
 // weir ops: lists the contents of the registries.
 namespace weir::tools {
@@ -23,7 +24,7 @@ using Json = nlohmann::ordered_json;
 
 struct OpsOptions {
   std::string name;
-  bool coverage = false, json = false;
+  bool coverage = false, missing = false, json = false, markdown = false;
 };
 
 std::string GradientOf(const OpSpec& op) {
@@ -178,14 +179,23 @@ int Coverage(const OpsOptions& options, Console& console) {
 
 void AddOpsCommand(Command& weir) {
   auto options = std::make_shared<OpsOptions>();
-  Command ops =
-      weir.Add("ops", "List ops, or describe one", "  weir ops MatMul\n  weir ops --coverage");
+  Command ops = weir.Add("ops", "List ops, or describe one",
+                         "  weir ops MatMul\n  weir ops --coverage\n  weir ops --missing");
   ops.Argument("NAME", &options->name, "an op; default: list all ops");
   ops.Flag("--coverage", &options->coverage,
            "print a table of gradients, and of kernels by device and type");
+  ops.Flag("--missing", &options->missing,
+           "print the ops that TensorFlow runs on a CPU and Weir does not, and why");
   ops.Flag("--json", &options->json, "print JSON");
+  ops.Flag("--markdown", &options->markdown, "with --missing: print docs/ops.md");
   ops.Do([options](Console& console) {
     if (!options->name.empty()) return ShowOp(*options, console);
+    if (options->missing) {
+      return PrintMissingOps(options->markdown ? MissingOpsForm::kMarkdown
+                             : options->json   ? MissingOpsForm::kJson
+                                               : MissingOpsForm::kTable,
+                             console);
+    }
     return options->coverage ? Coverage(*options, console) : ListOps(*options, console);
   });
 }
