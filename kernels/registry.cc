@@ -51,6 +51,7 @@ constexpr Families<KernelRegistry>::Add kFamilies[] = {
     AddIsotonicCpu,
     AddLinalgCpu,
     AddLrnCpu,
+    AddMapDefunKernels,
     AddMatMulCpu,
     AddOptionalKernels,
     AddPadCpu,

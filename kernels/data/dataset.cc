@@ -1,9 +1,10 @@
 #include "weir/kernels/data/dataset.h"
 
 #include <algorithm>
+#include <limits>
 
-#include "absl/strings/str_join.h"
 #include "weir/core/tensor/variant.h"
+#include "weir/kernels/data/captured_function.h"
 #include "weir/kernels/lib/arguments.h"
 #include "weir/kernels/lib/registry.h"
 #include "weir/kernels/lib/strided_copy.h"
@@ -17,6 +18,15 @@ absl::StatusOr<DatasetPtr> DatasetIn(const Tensor& value) {
     if (dataset != nullptr && *dataset != nullptr) return *dataset;
   }
   return InvalidArgument(value.Description(), " does not hold a dataset");
+}
+
+absl::StatusOr<std::vector<DatasetPtr>> DatasetInputs(const KernelContext& c, int first,
+                                                      int count) {
+  std::vector<DatasetPtr> inputs;
+  for (int i = first; i < first + count; ++i) {
+    WEIR_ASSIGN_OR_RETURN(inputs.emplace_back(), DatasetIn(c.input(i)));
+  }
+  return inputs;
 }
 
 Tensor DatasetTensor(DatasetPtr dataset) {
@@ -58,16 +68,45 @@ bool HasEnded(const StepInfo& step) {
   return cancelled || (step.deadline && std::chrono::steady_clock::now() > *step.deadline);
 }
 
-DatasetPtr DatasetOf(std::function<MaybeIterator()> iterate) {
+absl::StatusOr<Tensors> Dataset::Get(const DatasetContext& context, int64_t index) const {
+  if (traits_.get == nullptr)
+    return Unimplemented("Random access is not implemented for this dataset.");
+  if (!traits_.is_finite()) {
+    const bool infinite = cardinality() == DatasetTraits::kInfinite;
+    return FailedPrecondition("The dataset has ", infinite ? "infinite" : "unknown",
+                              " cardinality, which does not support random access.");
+  }
+  if (index < 0 || index >= cardinality())
+    return OutOfRange("Index out of range [0, ", cardinality(), "): ", index);
+  return traits_.get(context, index);
+}
+
+DatasetPtr DatasetOf(std::function<MaybeIterator()> iterate, DatasetTraits traits) {
   class FunctionDataset final : public Dataset {
    public:
-    explicit FunctionDataset(std::function<MaybeIterator()> f) : iterate_(std::move(f)) {}
+    FunctionDataset(std::function<MaybeIterator()> f, DatasetTraits traits)
+        : Dataset(std::move(traits)), iterate_(std::move(f)) {}
     MaybeIterator Iterate() const override { return iterate_(); }
 
    private:
     const std::function<MaybeIterator()> iterate_;
   };
-  return std::make_shared<FunctionDataset>(std::move(iterate));
+  return std::make_shared<FunctionDataset>(std::move(iterate), std::move(traits));
+}
+
+DatasetPtr DatasetOfElements(std::vector<Tensors> elements) {
+  const auto all = std::make_shared<const std::vector<Tensors>>(std::move(elements));
+  DatasetTraits traits{.cardinality = static_cast<int64_t>(all->size())};
+  traits.get = [all](const DatasetContext&, int64_t i) -> absl::StatusOr<Tensors> {
+    return (*all)[static_cast<size_t>(i)];
+  };
+  const auto iterate = [all] {
+    return IteratorOf([all, next = size_t{0}](const DatasetContext&) mutable -> MaybeElement {
+      if (next == all->size()) return std::nullopt;
+      return (*all)[next++];
+    });
+  };
+  return DatasetOf(iterate, std::move(traits));
 }
 
 absl::StatusOr<Tensors> StackElements(std::vector<Tensors> elements) {
@@ -100,24 +139,17 @@ absl::StatusOr<Tensors> StackElements(std::vector<Tensors> elements) {
 
 namespace {
 
-absl::StatusOr<Tensors> OwnInputs(const KernelContext& c) {
-  Tensors components;
-  for (int i = 0; i < c.num_inputs(); ++i) {
-    WEIR_ASSIGN_OR_RETURN(components.emplace_back(), c.Own(c.input(i)));
-  }
-  return components;
+absl::Status TensorDataset(KernelContext& c) {
+  std::vector<Tensors> elements(1);
+  WEIR_ASSIGN_OR_RETURN(elements[0], OwnInputs(c, "components"));
+  c.SetOutput(0, DatasetTensor(DatasetOfElements(std::move(elements))));
+  return absl::OkStatus();
 }
 
-absl::Status TensorDataset(KernelContext& c) {
-  WEIR_ASSIGN_OR_RETURN(const Tensors components, OwnInputs(c));
-  c.SetOutput(0, DatasetTensor(DatasetOf([components] {
-                return IteratorOf(
-                    [components, over = false](const DatasetContext&) mutable -> MaybeElement {
-                      if (std::exchange(over, true)) return std::nullopt;
-                      return components;
-                    });
-              })));
-  return absl::OkStatus();
+Tensors RowsAt(const Tensors& components, int64_t i) {
+  Tensors rows;
+  for (const Tensor& t : components) rows.push_back(t.Row(i).DeepCopy());
+  return rows;
 }
 
 absl::Status TensorSliceDataset(KernelContext& c) {
@@ -127,17 +159,31 @@ absl::Status TensorSliceDataset(KernelContext& c) {
     if (c.input(i).dim(0) != c.input(0).dim(0))
       return InvalidArgument("All components must have the same size in the 0th dimension");
   }
-  WEIR_ASSIGN_OR_RETURN(const Tensors components, OwnInputs(c));
-  c.SetOutput(0, DatasetTensor(DatasetOf([components] {
-                return IteratorOf(
-                    [components, next = int64_t{0}](const DatasetContext&) mutable -> MaybeElement {
-                      if (next >= components[0].dim(0)) return std::nullopt;
-                      Tensors row;
-                      for (const Tensor& t : components) row.push_back(t.Row(next).DeepCopy());
-                      ++next;
-                      return row;
-                    });
-              })));
+  WEIR_ASSIGN_OR_RETURN(const Tensors components, OwnInputs(c, "components"));
+  const int64_t size = components[0].dim(0);
+  DatasetTraits traits{.cardinality = size};
+  traits.get = [components](const DatasetContext&, int64_t i) -> absl::StatusOr<Tensors> {
+    return RowsAt(components, i);
+  };
+  const auto iterate = [components, size] {
+    return IteratorOf(
+        [components, size, next = int64_t{0}](const DatasetContext&) mutable -> MaybeElement {
+          if (next == size) return std::nullopt;
+          return RowsAt(components, next++);
+        });
+  };
+  c.SetOutput(0, DatasetTensor(DatasetOf(iterate, std::move(traits))));
+  return absl::OkStatus();
+}
+
+// The elements of a list: component k of element i is input i * num_components + k.
+absl::Status ListDataset(KernelContext& c) {
+  const size_t components = c.node().attr<DataTypes>("output_types").size();
+  WEIR_ASSIGN_OR_RETURN(const Tensors tensors, OwnInputs(c, "tensors"));
+  std::vector<Tensors> elements;
+  for (size_t i = 0; i + components <= tensors.size(); i += components)
+    elements.emplace_back(tensors.begin() + i, tensors.begin() + i + components);
+  c.SetOutput(0, DatasetTensor(DatasetOfElements(std::move(elements))));
   return absl::OkStatus();
 }
 
@@ -150,27 +196,44 @@ absl::StatusOr<Tensor> NumberOf(DataType type, int64_t value) {
   return InvalidArgument("Unsupported data type: ", DataTypeName(type));
 }
 
+// The number of steps from start to stop, computed without overflow.
+int64_t RangeSize(int64_t start, int64_t stop, int64_t step) {
+  if (step > 0 ? start >= stop : start <= stop) return 0;
+  const auto from = static_cast<uint64_t>(start), to = static_cast<uint64_t>(stop);
+  const uint64_t distance = step > 0 ? to - from : from - to;
+  const uint64_t by = step > 0 ? static_cast<uint64_t>(step) : -static_cast<uint64_t>(step);
+  constexpr uint64_t kMost = std::numeric_limits<int64_t>::max();
+  return static_cast<int64_t>(std::min((distance - 1) / by + 1, kMost));
+}
+
 absl::Status RangeDataset(KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(const int64_t start, ReadInt(c.input(0), "start"));
   WEIR_ASSIGN_OR_RETURN(const int64_t stop, ReadInt(c.input(1), "stop"));
   WEIR_ASSIGN_OR_RETURN(const int64_t step, ReadInt(c.input(2), "step"));
   if (step == 0) return InvalidArgument("step must be a non-zero integer.");
   const DataType type = c.node().attr<DataTypes>("output_types")[0];
-  c.SetOutput(0, DatasetTensor(DatasetOf([=] {
-                return IteratorOf(
-                    [=, next = start, over = false](const DatasetContext&) mutable -> MaybeElement {
-                      if (over || (step > 0 ? next >= stop : next <= stop)) return std::nullopt;
-                      WEIR_ASSIGN_OR_RETURN(Tensor value, NumberOf(type, next));
-                      over = __builtin_add_overflow(next, step, &next);
-                      return Tensors{std::move(value)};
-                    });
-              })));
+  DatasetTraits traits{.cardinality = RangeSize(start, stop, step)};
+  traits.get = [=](const DatasetContext&, int64_t i) -> absl::StatusOr<Tensors> {
+    WEIR_ASSIGN_OR_RETURN(Tensor value, NumberOf(type, start + i * step));
+    return Tensors{std::move(value)};
+  };
+  const auto iterate = [=] {
+    return IteratorOf(
+        [=, next = start, over = false](const DatasetContext&) mutable -> MaybeElement {
+          if (over || (step > 0 ? next >= stop : next <= stop)) return std::nullopt;
+          WEIR_ASSIGN_OR_RETURN(Tensor value, NumberOf(type, next));
+          over = __builtin_add_overflow(next, step, &next);
+          return Tensors{std::move(value)};
+        });
+  };
+  c.SetOutput(0, DatasetTensor(DatasetOf(iterate, std::move(traits))));
   return absl::OkStatus();
 }
 
 }  // namespace
 
 void AddDatasetSourceKernels(KernelRegistry* r) {
+  r->Add("ListDataset", kCpu, ListDataset);
   r->Add("RangeDataset", kCpu, RangeDataset);
   r->Add("TensorDataset", kCpu, TensorDataset);
   r->Add("TensorSliceDataset", kCpu, TensorSliceDataset);
@@ -181,6 +244,7 @@ void AddDatasetKernels(KernelRegistry* r) {
   AddDatasetIteratorKernels(r);
   AddDatasetSourceKernels(r);
   AddDatasetTransformKernels(r);
+  AddDatasetValueKernels(r);
 }
 
 }  // namespace weir

@@ -4,6 +4,9 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "weir/core/runtime/function.h"
 #include "weir/core/runtime/kernel.h"
@@ -36,19 +39,44 @@ class DatasetIterator {
   virtual absl::StatusOr<std::optional<Tensors>> Next(const DatasetContext& context) = 0;
 };
 
+using MaybeElement = absl::StatusOr<std::optional<Tensors>>;
+using MaybeIterator = absl::StatusOr<std::unique_ptr<DatasetIterator>>;
+
+// What is known of a dataset without iterating over it.
+struct DatasetTraits {
+  // In place of a number of elements; TensorFlow's values.
+  static constexpr int64_t kInfinite = -1;
+  static constexpr int64_t kUnknown = -2;
+
+  int64_t cardinality = kUnknown;  // the number of elements, kInfinite, or kUnknown
+  // Returns the element at an index below the cardinality; empty if elements must be read in order.
+  std::function<absl::StatusOr<Tensors>(const DatasetContext&, int64_t)> get = nullptr;
+  std::string options = {};  // serialized tensorflow.data.Options
+
+  bool is_finite() const { return cardinality >= 0; }
+};
+
 class Dataset {
  public:
+  explicit Dataset(DatasetTraits traits) : traits_(std::move(traits)) {}
   virtual ~Dataset() = default;
   // The iterator may hold a reference to the dataset during its lifetime.
-  virtual absl::StatusOr<std::unique_ptr<DatasetIterator>> Iterate() const = 0;
+  virtual MaybeIterator Iterate() const = 0;
+
+  const DatasetTraits& traits() const { return traits_; }
+  int64_t cardinality() const { return traits_.cardinality; }
+  // Returns element `index`. OUT_OF_RANGE if there is none; FAILED_PRECONDITION if the cardinality
+  // is infinite or unknown; UNIMPLEMENTED if elements must be read in order.
+  absl::StatusOr<Tensors> Get(const DatasetContext& context, int64_t index) const;
+
+ private:
+  const DatasetTraits traits_;
 };
 using DatasetPtr = std::shared_ptr<const Dataset>;
 
 // A dataset made of two functions: one that creates an iterator, and the iterator's Next(). The
 // iterator ends with its step, so code that skips or takes many elements need not check for
 // cancellation.
-using MaybeElement = absl::StatusOr<std::optional<Tensors>>;
-using MaybeIterator = absl::StatusOr<std::unique_ptr<DatasetIterator>>;
 template <class F>
 std::unique_ptr<DatasetIterator> IteratorOf(F next) {
   class FunctionIterator final : public DatasetIterator {
@@ -65,10 +93,14 @@ std::unique_ptr<DatasetIterator> IteratorOf(F next) {
   };
   return std::make_unique<FunctionIterator>(std::move(next));
 }
-DatasetPtr DatasetOf(std::function<MaybeIterator()> iterate);
+DatasetPtr DatasetOf(std::function<MaybeIterator()> iterate, DatasetTraits traits = {});
+// A dataset of these elements.
+DatasetPtr DatasetOfElements(std::vector<Tensors> elements);
 
 // Returns the dataset in a variant scalar. INVALID_ARGUMENT if it does not hold one.
 absl::StatusOr<DatasetPtr> DatasetIn(const Tensor& value);
+// Returns the datasets at inputs [first, first + count).
+absl::StatusOr<std::vector<DatasetPtr>> DatasetInputs(const KernelContext& c, int first, int count);
 Tensor DatasetTensor(DatasetPtr dataset);
 
 // The element types and shapes promised by the attributes `output_types` and `output_shapes`.
@@ -85,10 +117,23 @@ struct ElementSpec {
 // Moves strings that nobody else refers to.
 absl::StatusOr<Tensors> StackElements(std::vector<Tensors> elements);
 
-void AddDatasetFileKernels(KernelRegistry* r);       // dataset_files.cc
-void AddDatasetIteratorKernels(KernelRegistry* r);   // dataset_iterator.cc
-void AddDatasetSourceKernels(KernelRegistry* r);     // dataset.cc
-void AddDatasetTransformKernels(KernelRegistry* r);  // dataset_order.cc
+void AddDatasetChoiceKernels(KernelRegistry* r);        // dataset_choose.cc
+void AddDatasetFileKernels(KernelRegistry* r);          // dataset_files.cc
+void AddDatasetGeneratorKernels(KernelRegistry* r);     // dataset_generator.cc
+void AddDatasetGroupKernels(KernelRegistry* r);         // dataset_groups.cc
+void AddDatasetHintKernels(KernelRegistry* r);          // dataset_hints.cc
+void AddDatasetIndexKernels(KernelRegistry* r);         // dataset_index.cc
+void AddDatasetIteratorKernels(KernelRegistry* r);      // dataset_iterator.cc
+void AddDatasetRandomKernels(KernelRegistry* r);        // dataset_random.cc
+void AddDatasetRebatchKernels(KernelRegistry* r);       // dataset_rebatch.cc
+void AddDatasetSelectKernels(KernelRegistry* r);        // dataset_select.cc
+void AddDatasetShuffleKernels(KernelRegistry* r);       // dataset_shuffle.cc
+void AddDatasetSourceKernels(KernelRegistry* r);        // dataset.cc
+void AddDatasetSparseKernels(KernelRegistry* r);        // dataset_sparse.cc
+void AddDatasetTransformKernels(KernelRegistry* r);     // dataset_order.cc
+void AddDatasetValueKernels(KernelRegistry* r);         // dataset_values.cc
+void AddDatasetWindowKernels(KernelRegistry* r);        // dataset_windows.cc
+void AddMultiDeviceIteratorKernels(KernelRegistry* r);  // multi_device_iterator.cc
 
 }  // namespace weir
 

@@ -69,8 +69,26 @@ struct BatchSize {
 
 absl::Status BatchDataset(KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(const BatchSize batch, BatchSize::Read(c, 2));
-  return WrapDataset(c, [batch](IteratorPtr in) {
+  const auto wrap = [batch](IteratorPtr in) {
     return Batched(std::move(in), batch.size, batch.drop_remainder);
+  };
+  return WrapDataset(c, wrap, BatchTraits(batch.size, batch.drop_remainder));
+}
+
+// Batches made ahead of their consumer.
+absl::StatusOr<Kernel> MakeParallelBatch(const KernelInit& init) {
+  const auto policy = init.attr<std::string>("deterministic");
+  if (policy != "default" && policy != "true" && policy != "false")
+    return InvalidArgument("Unrecognized determinism policy: ", policy);
+  return Kernel([](KernelContext& c) -> absl::Status {
+    WEIR_ASSIGN_OR_RETURN(const BatchSize batch, BatchSize::Read(c, 3));
+    WEIR_ASSIGN_OR_RETURN(const int64_t calls, ReadInt(c.input(2), "num_parallel_calls"));
+    if (calls <= 0 && calls != -1)
+      return InvalidArgument("num_parallel_calls must be greater than zero.");
+    const auto wrap = [batch, calls](IteratorPtr in) {
+      return Prefetched(Batched(std::move(in), batch.size, batch.drop_remainder), calls);
+    };
+    return WrapDataset(c, wrap, BatchTraits(batch.size, batch.drop_remainder));
   });
 }
 
@@ -154,7 +172,7 @@ absl::Status PaddedBatchDataset(KernelContext& c) {
   const int after = c.node().InputRange("padding_values").second;
   WEIR_ASSIGN_OR_RETURN(const BatchSize batch, BatchSize::Read(c, after));
   WEIR_ASSIGN_OR_RETURN(const Padding padding, ReadPadding(c));
-  return WrapDataset(c, [batch, padding](IteratorPtr in) {
+  const auto wrap = [batch, padding](IteratorPtr in) {
     return IteratorOf([reader = BatchReader(std::move(in), batch.size), batch,
                        padding](const DatasetContext& x) mutable -> MaybeElement {
       WEIR_ASSIGN_OR_RETURN(const std::vector<Tensors> elements, reader.Next(x));
@@ -171,12 +189,14 @@ absl::Status PaddedBatchDataset(KernelContext& c) {
       }
       return padded;
     });
-  });
+  };
+  return WrapDataset(c, wrap,
+                     {.cardinality = BatchTraits(batch.size, batch.drop_remainder).cardinality});
 }
 
 // Splits each element into the rows of its components.
 absl::Status UnbatchDataset(KernelContext& c) {
-  return WrapDataset(c, [](IteratorPtr in) {
+  const auto wrap = [](IteratorPtr in) {
     return IteratorOf([in = std::move(in), batch = Tensors(),
                        row = int64_t{0}](const DatasetContext& x) mutable -> MaybeElement {
       while (batch.empty() || row >= batch[0].dim(0)) {
@@ -200,7 +220,8 @@ absl::Status UnbatchDataset(KernelContext& c) {
       ++row;
       return rows;
     });
-  });
+  };
+  return WrapDataset(c, wrap);
 }
 
 }  // namespace
@@ -221,7 +242,9 @@ void AddDatasetBatchKernels(KernelRegistry* r) {
   r->Add("BatchDatasetV2", kCpu, BatchDataset);
   r->Add("PaddedBatchDataset", kCpu, PaddedBatchDataset);
   r->Add("PaddedBatchDatasetV2", kCpu, PaddedBatchDataset);
-  r->Add("UnbatchDataset", kCpu, UnbatchDataset);
+  r->Add("ParallelBatchDataset", kCpu, MakeParallelBatch);
+  for (const char* op : {"ExperimentalUnbatchDataset", "UnbatchDataset"})
+    r->Add(op, kCpu, UnbatchDataset);
 }
 
 }  // namespace weir

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "weir/kernels/data/captured_function.h"
 #include "weir/kernels/data/dataset_prefetch.h"
 #include "weir/kernels/lib/arguments.h"
 #include "weir/kernels/lib/registry.h"
@@ -17,35 +18,6 @@ namespace {
 
 using IteratorPtr = std::unique_ptr<DatasetIterator>;
 using Numbers = std::vector<int64_t>;
-
-// A function with the captured arguments that follow the element.
-struct CapturedFunction {
-  Function* function = nullptr;
-  Tensors captured;
-  bool preserve_cardinality = false;
-
-  absl::StatusOr<Tensors> Call(const DatasetContext& x, const Tensors& element) const {
-    Tensors args = element, results;
-    args.insert(args.end(), captured.begin(), captured.end());
-    WEIR_RETURN_IF_ERROR(function->Call(x.step, x.caller, args, &results));
-    return results;
-  }
-  // OUT_OF_RANGE means the end, unless the sequence must be as long as the input.
-  MaybeElement Map(const DatasetContext& x, const Tensors& element) const {
-    absl::StatusOr<Tensors> results = Call(x, element);
-    if (results.ok()) return *std::move(results);
-    if (results.status().code() != absl::StatusCode::kOutOfRange) return results.status();
-    if (!preserve_cardinality) return std::nullopt;
-    return InvalidArgument("Function invocation produced OutOfRangeError: ",
-                           std::string(results.status().message()));
-  }
-  absl::StatusOr<bool> Test(const DatasetContext& x, const Tensors& element) const {
-    WEIR_ASSIGN_OR_RETURN(const Tensors keep, Call(x, element));
-    if (keep.size() != 1 || keep[0].dtype() != DT_BOOL || keep[0].num_elements() != 1)
-      return InvalidArgument("The predicate must return a scalar bool.");
-    return *keep[0].data<bool>();
-  }
-};
 
 ElementFn MapOf(CapturedFunction f) {
   return [f = std::move(f)](const DatasetContext& x, const Tensors& element) {
@@ -143,14 +115,14 @@ class Interleaver final : public DatasetIterator {
       // Slots are created when they are first visited.
       if (at_ >= static_cast<int64_t>(slots_.size()) && !ended_) slots_.resize(at_ + 1);
       if (at_ >= static_cast<int64_t>(slots_.size())) taken_from_slot_ = at_ = 0;
-      Slot& slot = slots_[at_];
+      NestedIterator& slot = slots_[at_];
       if (slot.iterator != nullptr) {
         WEIR_ASSIGN_OR_RETURN(std::optional<Tensors> element, slot.iterator->Next(x));
         if (element) {
           if (++taken_from_slot_ == block_) NextSlot();
           return element;
         }
-        slot = Slot();
+        slot = NestedIterator();
         --open_;
         NextSlot();
       } else if (!ended_) {
@@ -163,24 +135,17 @@ class Interleaver final : public DatasetIterator {
   }
 
  private:
-  struct Slot {
-    DatasetPtr dataset;  // referenced by the iterator
-    IteratorPtr iterator;
-  };
-
   void NextSlot() {
     taken_from_slot_ = 0;
     at_ = (at_ + 1) % cycle_;
   }
 
-  absl::Status Open(const DatasetContext& x, Slot* slot) {
+  absl::Status Open(const DatasetContext& x, NestedIterator* slot) {
     WEIR_ASSIGN_OR_RETURN(const std::optional<Tensors> element, in_->Next(x));
     ended_ = !element;
     if (ended_) return absl::OkStatus();
     WEIR_ASSIGN_OR_RETURN(const Tensors made, f_.Call(x, *element));
-    if (made.size() != 1) return InvalidArgument("Function must return a single dataset");
-    WEIR_ASSIGN_OR_RETURN(slot->dataset, DatasetIn(made[0]));
-    WEIR_ASSIGN_OR_RETURN(slot->iterator, slot->dataset->Iterate());
+    WEIR_ASSIGN_OR_RETURN(*slot, IterateResult(made, "f"));
     if (ahead_ > 0) slot->iterator = Prefetched(std::move(slot->iterator), ahead_, pace_);
     ++open_;
     return absl::OkStatus();
@@ -191,7 +156,7 @@ class Interleaver final : public DatasetIterator {
   int64_t cycle_;
   const int64_t block_, ahead_;
   const std::shared_ptr<Pace> pace_ = std::make_shared<Pace>();
-  std::vector<Slot> slots_;
+  std::vector<NestedIterator> slots_;
   int64_t at_ = 0, taken_from_slot_ = 0, open_ = 0;
   bool ended_ = false;
 };
@@ -218,6 +183,22 @@ MaybeIterator MapAndBatchIterator(IteratorPtr in, CapturedFunction f, const Numb
 
 using CheckNumbers = absl::Status (*)(const Numbers&);
 using MakeIterator = MaybeIterator (*)(IteratorPtr, CapturedFunction, const Numbers&);
+using MakeTraits = WrapTraits (*)(const CapturedFunction&, const Numbers&);
+
+WrapTraits UnknownTraits(const CapturedFunction&, const Numbers&) { return {}; }
+WrapTraits MapTraits(const CapturedFunction& f, const Numbers&) {
+  WrapTraits traits = f.preserve_cardinality ? SameCardinality() : WrapTraits();
+  traits.get = [f](const Dataset& in, const DatasetContext& x,
+                   int64_t i) -> absl::StatusOr<Tensors> {
+    WEIR_ASSIGN_OR_RETURN(const Tensors element, in.Get(x, i));
+    return f.Call(x, element);
+  };
+  return traits;
+}
+WrapTraits MapAndBatchTraits(const CapturedFunction& f, const Numbers& n) {
+  if (!f.preserve_cardinality) return {};
+  return {.cardinality = BatchTraits(n[0], n[2] != 0).cardinality};
+}
 
 absl::Status Anything(const Numbers&) { return absl::OkStatus(); }
 absl::Status CheckCalls(int64_t calls) {
@@ -262,23 +243,10 @@ absl::Status CheckBatch(const Numbers& n) {
 }
 
 absl::StatusOr<CapturedFunction> FunctionOf(const KernelInit& init) {
-  const char* const attr = init.node.FindAttr("f") != nullptr ? "f" : "predicate";
-  const auto ref = init.attr<FunctionRef>(attr);
-  CapturedFunction f;
-  WEIR_ASSIGN_OR_RETURN(f.function, FindFunction(init, ref));
-  f.preserve_cardinality = init.node.attr_or<bool>("preserve_cardinality", false);
   const auto policy = init.node.attr_or<std::string>("deterministic", "default");
   if (policy != "default" && policy != "true" && policy != "false")
     return InvalidArgument("Unrecognized determinism policy: ", policy);
-  return f;
-}
-
-// Appends `count` inputs, starting at `first`.
-absl::Status Capture(const KernelContext& c, size_t first, size_t count, Tensors* captured) {
-  for (size_t i = first; i < first + count; ++i) {
-    WEIR_ASSIGN_OR_RETURN(captured->emplace_back(), c.Own(c.input(static_cast<int>(i))));
-  }
-  return absl::OkStatus();
+  return CapturedFunctionOf(init, init.node.FindAttr("f") != nullptr ? "f" : "predicate");
 }
 
 absl::StatusOr<int64_t> Number(const Tensor& t, absl::string_view argument) {
@@ -287,13 +255,12 @@ absl::StatusOr<int64_t> Number(const Tensor& t, absl::string_view argument) {
 }
 
 // The inputs are a dataset, the function's captured arguments, and numbers.
-template <MakeIterator kMake, CheckNumbers kCheck = Anything>
+template <MakeIterator kMake, CheckNumbers kCheck = Anything, MakeTraits kTraits = UnknownTraits>
 absl::StatusOr<Kernel> MakeFunctional(const KernelInit& init) {
   WEIR_ASSIGN_OR_RETURN(CapturedFunction function, FunctionOf(init));
   const size_t num_captured = init.attr<DataTypes>("Targuments").size();
   return Kernel([function, num_captured](KernelContext& c) -> absl::Status {
-    CapturedFunction f = function;
-    WEIR_RETURN_IF_ERROR(Capture(c, 1, num_captured, &f.captured));
+    WEIR_ASSIGN_OR_RETURN(const CapturedFunction f, WithCaptured(c, function, "other_arguments"));
     Numbers numbers;
     const std::vector<ArgSpec>& args = c.node().op().inputs();
     for (int i = 1 + static_cast<int>(num_captured); i < c.num_inputs(); ++i) {
@@ -301,15 +268,15 @@ absl::StatusOr<Kernel> MakeFunctional(const KernelInit& init) {
       WEIR_ASSIGN_OR_RETURN(numbers.emplace_back(), Number(c.input(i), name));
     }
     WEIR_RETURN_IF_ERROR(kCheck(numbers));
-    return WrapDataset(c,
-                       [f, numbers](IteratorPtr in) { return kMake(std::move(in), f, numbers); });
+    const auto wrap = [f, numbers](IteratorPtr in) { return kMake(std::move(in), f, numbers); };
+    return WrapDataset(c, wrap, kTraits(f, numbers));
   });
 }
 
 // A function of a state and an element, which returns the next state followed by its outputs.
 struct StatefulFunction {
-  CapturedFunction f;
-  Tensors state;
+  CapturedFunction f = {};
+  Tensors state = {};
 
   absl::StatusOr<Tensors> Next(const DatasetContext& x, const Tensors& element) {
     Tensors args = state;
@@ -330,26 +297,24 @@ struct StatefulFunction {
 template <absl::Status (*kRun)(KernelContext&, StatefulFunction, const ElementSpec&)>
 absl::StatusOr<Kernel> MakeStateful(const KernelInit& init) {
   WEIR_ASSIGN_OR_RETURN(CapturedFunction function, FunctionOf(init));
-  const size_t num_state = init.attr<DataTypes>("Tstate").size();
-  const size_t num_captured = init.attr<DataTypes>("Targuments").size();
-  return Kernel([function, num_state, num_captured,
-                 spec = ElementSpec::Of(init.node)](KernelContext& c) -> absl::Status {
-    StatefulFunction stateful{function, {}};
-    WEIR_RETURN_IF_ERROR(Capture(c, 1, num_state, &stateful.state));
-    WEIR_RETURN_IF_ERROR(Capture(c, 1 + num_state, num_captured, &stateful.f.captured));
+  return Kernel([function, spec = ElementSpec::Of(init.node)](KernelContext& c) -> absl::Status {
+    StatefulFunction stateful;
+    WEIR_ASSIGN_OR_RETURN(stateful.f, WithCaptured(c, function, "other_arguments"));
+    WEIR_ASSIGN_OR_RETURN(stateful.state, OwnInputs(c, "initial_state"));
     return kRun(c, std::move(stateful), spec);
   });
 }
 
 absl::Status ScanDataset(KernelContext& c, StatefulFunction first, const ElementSpec&) {
-  return WrapDataset(c, [first](IteratorPtr in) -> MaybeIterator {
+  const auto wrap = [first](IteratorPtr in) -> MaybeIterator {
     return IteratorOf(
         [in = std::move(in), function = first](const DatasetContext& x) mutable -> MaybeElement {
           WEIR_ASSIGN_OR_RETURN(const std::optional<Tensors> element, in->Next(x));
           if (!element) return std::nullopt;
           return function.Next(x, *element);
         });
-  });
+  };
+  return WrapDataset(c, wrap, first.f.preserve_cardinality ? SameCardinality() : WrapTraits());
 }
 
 absl::Status ReduceDataset(KernelContext& c, StatefulFunction function, const ElementSpec& spec) {
@@ -375,22 +340,25 @@ void AddDatasetFunctionKernels(KernelRegistry* r) {
   r->Add("FilterDataset", kCpu, MakeFunctional<FilterIterator>);
   r->Add("FlatMapDataset", kCpu, MakeFunctional<FlatMapIterator>);
   r->Add("InterleaveDataset", kCpu, MakeFunctional<InterleaveIterator, CheckCycle>);
-  r->Add("MapAndBatchDataset", kCpu, MakeFunctional<MapAndBatchIterator, CheckBatch>);
-  r->Add("MapDataset", kCpu, MakeFunctional<MapIterator>);
+  for (const char* op : {"ExperimentalMapAndBatchDataset", "MapAndBatchDataset"})
+    r->Add(op, kCpu, MakeFunctional<MapAndBatchIterator, CheckBatch, MapAndBatchTraits>);
+  r->Add("MapDataset", kCpu, MakeFunctional<MapIterator, Anything, MapTraits>);
   r->Add("ParallelFilterDataset", kCpu, MakeFunctional<ParallelFilterIterator, CheckFirst>);
   r->Add("LegacyParallelInterleaveDatasetV2", kCpu,
          MakeFunctional<ParallelInterleaveIterator, CheckLegacy>);
-  r->Add("ParallelInterleaveDataset", kCpu,
-         MakeFunctional<ParallelInterleaveIterator, CheckSloppy>);
+  for (const char* op : {"ExperimentalParallelInterleaveDataset", "ParallelInterleaveDataset"})
+    r->Add(op, kCpu, MakeFunctional<ParallelInterleaveIterator, CheckSloppy>);
   for (const char* op : {"ParallelInterleaveDatasetV2", "ParallelInterleaveDatasetV3"})
     r->Add(op, kCpu, MakeFunctional<ParallelInterleaveIterator, CheckCallsOfCycle>);
   r->Add("ParallelInterleaveDatasetV4", kCpu,
          MakeFunctional<ParallelInterleaveIterator, CheckAhead>);
-  r->Add("ParallelMapDataset", kCpu, MakeFunctional<ParallelMapIterator, CheckFirst>);
-  r->Add("ParallelMapDatasetV2", kCpu, MakeFunctional<ParallelMapIterator, CheckFirst>);
+  for (const char* op : {"ParallelMapDataset", "ParallelMapDatasetV2"})
+    r->Add(op, kCpu, MakeFunctional<ParallelMapIterator, CheckFirst, MapTraits>);
   r->Add("ReduceDataset", kCpu, MakeStateful<ReduceDataset>);
-  r->Add("ScanDataset", kCpu, MakeStateful<ScanDataset>);
-  r->Add("TakeWhileDataset", kCpu, MakeFunctional<TakeWhileIterator>);
+  for (const char* op : {"ExperimentalScanDataset", "ScanDataset"})
+    r->Add(op, kCpu, MakeStateful<ScanDataset>);
+  for (const char* op : {"ExperimentalTakeWhileDataset", "TakeWhileDataset"})
+    r->Add(op, kCpu, MakeFunctional<TakeWhileIterator>);
 }
 
 }  // namespace weir

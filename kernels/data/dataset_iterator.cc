@@ -1,9 +1,10 @@
+#include <algorithm>
 #include <mutex>
 
-#include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
 #include "weir/core/runtime/resource.h"
+#include "weir/kernels/containers/stored_values.h"
 #include "weir/kernels/data/dataset_ahead.h"
+#include "weir/kernels/data/iterator_handle.h"
 #include "weir/kernels/lib/arguments.h"
 #include "weir/kernels/lib/registry.h"
 #include "weir/kernels/lib/waiter_queue.h"
@@ -39,24 +40,24 @@ class IteratorState final : public Resource {
     WEIR_ASSIGN_OR_RETURN(DatasetPtr dataset, make());
     return Start(std::move(dataset));
   }
-  absl::StatusOr<Tensors> Next(const StepInfo& step, const Node& caller) {
+  // Returns nullopt at the end.
+  MaybeElement Next(const StepInfo& step, const Node& caller) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (iterator_ == nullptr) {
-      return FailedPrecondition(
-          "GetNext() failed because the iterator has not been initialized. Ensure that you have "
-          "run the initializer operation for this iterator before getting the next element.");
-    }
-    WEIR_ASSIGN_OR_RETURN(std::optional<Tensors> element, iterator_->Next({step, caller, ahead_}));
-    if (!element) return OutOfRange("End of sequence");
-    return *std::move(element);
+    if (iterator_ == nullptr) return Uninitialized("GetNext()");
+    return iterator_->Next({step, caller, ahead_});
   }
-
- private:
   bool started() {
     const std::lock_guard<std::mutex> lock(mutex_);
     return iterator_ != nullptr;
   }
+  static absl::Status Uninitialized(absl::string_view call) {
+    return FailedPrecondition(
+        call,
+        " failed because the iterator has not been initialized. Ensure that you have run the "
+        "initializer operation for this iterator before getting the next element.");
+  }
 
+ private:
   const std::string name_;
   std::mutex start_mutex_;
   std::mutex mutex_;
@@ -65,22 +66,17 @@ class IteratorState final : public Resource {
   std::unique_ptr<DatasetIterator> iterator_;
 };
 
-absl::StatusOr<ResourceHandle> HandleOf(const KernelInit& init) {
-  WEIR_ASSIGN_OR_RETURN(const ResourceName name, NameOfResource(init.node));
-  ResourceHandle handle;
-  handle.device = init.device.text();
-  handle.container = name.container;
-  handle.name = name.name;
-  handle.resource =
-      name.SelectMap(init.resources).LookupOrCreate<IteratorState>(name.container, name.name, [&] {
-        return std::make_shared<IteratorState>(name.name);
-      });
-  return handle;
+std::shared_ptr<IteratorState> NewState(const std::string& name) {
+  return std::make_shared<IteratorState>(name);
 }
 
 absl::StatusOr<Kernel> MakeIteratorHandle(const KernelInit& init) {
-  WEIR_ASSIGN_OR_RETURN(ResourceHandle handle, HandleOf(init));
-  return Kernel::Constant(Tensor::Scalar(std::move(handle)));
+  return MakeHandleKernel<IteratorState>(init, NewState);
+}
+
+absl::Status AnonymousIterator(KernelContext& c) {
+  const std::string name = "anonymous iterator";
+  return SetAnonymous(c, name, NewState(name));
 }
 
 // The dataset comes from a function, which is called when the iterator is first used.
@@ -94,15 +90,17 @@ absl::StatusOr<Kernel> MakeOneShotIterator(const KernelInit& init) {
     return InvalidArgument("The `dataset_factory` function '", factory.name,
                            "' must take nothing and return a single dataset");
   }
-  WEIR_ASSIGN_OR_RETURN(const ResourceHandle handle, HandleOf(init));
+  WEIR_ASSIGN_OR_RETURN(const Kernel of_handle, MakeIteratorHandle(init));
+  const Tensor handle = of_handle.constant();
   return Kernel([function, handle](KernelContext& c) -> absl::Status {
-    auto* state = static_cast<IteratorState*>(handle.resource.get());
+    const ResourceHandle& to = handle.scalar<ResourceHandle>();
+    auto* const state = static_cast<IteratorState*>(to.resource.get());
     WEIR_RETURN_IF_ERROR(state->StartOnce([&]() -> absl::StatusOr<DatasetPtr> {
       Tensors made;
       WEIR_RETURN_IF_ERROR(function->Call(c.step(), c.node(), {}, &made));
       return DatasetIn(made[0]);
     }));
-    c.SetOutput(0, Tensor::Scalar(handle));
+    c.SetOutput(0, handle);
     return absl::OkStatus();
   });
 }
@@ -116,68 +114,79 @@ absl::Status MakeIterator(KernelContext& c) {
 absl::StatusOr<Kernel> MakeGetNext(const KernelInit& init) {
   return Kernel([spec = ElementSpec::Of(init.node)](KernelContext& c) -> absl::Status {
     WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<IteratorState> state, c.resource<IteratorState>(0));
-    WEIR_ASSIGN_OR_RETURN(Tensors element, state->Next(c.step(), c.node()));
-    WEIR_RETURN_IF_ERROR(spec.Check(element));
-    for (int i = 0; i < c.num_outputs(); ++i) c.SetOutput(i, std::move(element[i]));
+    WEIR_ASSIGN_OR_RETURN(std::optional<Tensors> element, state->Next(c.step(), c.node()));
+    if (!element) return OutOfRange("End of sequence");
+    WEIR_RETURN_IF_ERROR(spec.Check(*element));
+    for (int i = 0; i < c.num_outputs(); ++i) c.SetOutput(i, std::move((*element)[i]));
     return absl::OkStatus();
   });
 }
 
-// A string handle that identifies the iterator within the same session, so that a feed can select
-// an iterator.
-constexpr absl::string_view kHandlePrefix = "weir-iterator";
+absl::StatusOr<Kernel> MakeGetNextAsOptional(const KernelInit& init) {
+  return Kernel([spec = ElementSpec::Of(init.node)](KernelContext& c) -> absl::Status {
+    WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<IteratorState> state, c.resource<IteratorState>(0));
+    WEIR_ASSIGN_OR_RETURN(std::optional<Tensors> element, state->Next(c.step(), c.node()));
+    Optional optional;
+    if (element) {
+      WEIR_RETURN_IF_ERROR(spec.Check(*element));
+      for (const Tensor& t : *element) {
+        WEIR_ASSIGN_OR_RETURN(const int depth, NestingDepth(t));
+        optional.depth = std::max(optional.depth, depth + 1);
+      }
+      optional.has_value = true;
+      optional.values = *std::move(element);
+    }
+    c.SetOutput(0, VariantScalar(std::move(optional)));
+    return absl::OkStatus();
+  });
+}
 
-absl::Status ToStringHandle(KernelContext& c) {
+absl::Status GetDevice(KernelContext& c) {
   WEIR_RETURN_IF_ERROR(c.resource<IteratorState>(0).status());
-  const ResourceHandle& handle = *c.input_data<ResourceHandle>(0);
-  c.SetOutput(
-      0, Tensor::Scalar(absl::StrCat(kHandlePrefix, "\n", handle.container, "\n", handle.name)));
+  c.SetOutput(0, Tensor::Scalar(c.input_data<ResourceHandle>(0)->device));
   return absl::OkStatus();
 }
 
-absl::Status FromStringHandle(KernelContext& c) {
-  WEIR_ASSIGN_OR_RETURN(const std::string text, ReadString(c.input(0), "string_handle"));
-  const std::vector<std::string> parts = absl::StrSplit(text, absl::MaxSplits('\n', 2));
-  if (parts.size() != 3 || parts[0] != kHandlePrefix) {
-    return InvalidArgument(
-        "Could not parse string_handle as a valid ResourceHandle: it is not an iterator handle");
-  }
-  ResourceHandle handle;
-  handle.device = c.device().text();
-  handle.container = parts[1];
-  handle.name = parts[2];
-  for (ResourceMap* map : {&c.resources(), &SharedState(c.resources())}) {
-    if (handle.resource == nullptr)
-      handle.resource = map->Lookup<IteratorState>(handle.container, handle.name);
-  }
-  if (handle.resource == nullptr) return NotFound("iterator '", handle.name, "' not found");
-  c.SetOutput(0, Tensor::Scalar(std::move(handle)));
-  return absl::OkStatus();
+// There is nothing that tunes an iterator, hence no model of it.
+absl::Status GetModelProto(KernelContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<IteratorState> state, c.resource<IteratorState>(0));
+  if (!state->started()) return IteratorState::Uninitialized("GetModelProto()");
+  return NotFound(
+      "Cannot find this iterator's analytical model. Did you disable autotune for the dataset used "
+      "to create this iterator?");
+}
+
+constexpr absl::string_view kTextPrefix = "weir-iterator";
+
+absl::Status ToStringHandle(KernelContext& c) {
+  return HandleToText<IteratorState>(c, kTextPrefix);
 }
 
 absl::StatusOr<Kernel> MakeFromStringHandle(const KernelInit& init) {
-  const size_t types = init.attr<DataTypes>("output_types").size();
-  const size_t shapes = init.attr<std::vector<Shape>>("output_shapes").size();
-  if (types != shapes && types != 0 && shapes != 0) {
-    return InvalidArgument(
-        "If both 'output_types' and 'output_shapes' are set, they must have the same length, not ",
-        types, " and ", shapes);
-  }
-  return Kernel(FromStringHandle);
+  WEIR_RETURN_IF_ERROR(CheckTypesAndShapes(init));
+  return Kernel([](KernelContext& c) { return HandleFromText<IteratorState>(c, kTextPrefix); });
 }
 
 }  // namespace
 
 void AddDatasetIteratorKernels(KernelRegistry* r) {
+  for (const char* op : {"AnonymousIterator", "AnonymousIteratorV2", "AnonymousIteratorV3"})
+    r->Add(op, kCpu, AnonymousIterator);
+  r->Add("DeleteIterator", kCpu, DeleteResource<IteratorState>);
+  for (const char* op : {"ExperimentalIteratorGetDevice", "IteratorGetDevice"})
+    r->Add(op, kCpu, GetDevice);
   r->Add("Iterator", kCpu, MakeIteratorHandle);
   r->Add("IteratorFromStringHandle", kCpu, MakeFromStringHandle);
   r->Add("IteratorFromStringHandleV2", kCpu, MakeFromStringHandle);
+  r->Add("IteratorGetModelProto", kCpu, GetModelProto);
   r->Add("IteratorGetNext", kCpu, MakeGetNext);
+  r->Add("IteratorGetNextAsOptional", kCpu, MakeGetNextAsOptional);
   r->Add("IteratorGetNextSync", kCpu, MakeGetNext);
   r->Add("IteratorToStringHandle", kCpu, ToStringHandle);
   r->Add("IteratorV2", kCpu, MakeIteratorHandle);
   r->Add("MakeIterator", kCpu, MakeIterator);
   r->Add("OneShotIterator", kCpu, MakeOneShotIterator);
+  AddMultiDeviceIteratorKernels(r);
 }
 
 }  // namespace weir

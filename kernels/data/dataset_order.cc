@@ -1,12 +1,12 @@
 #include <algorithm>
 #include <limits>
 #include <mutex>
-#include <random>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "weir/kernels/data/dataset_prefetch.h"
 #include "weir/kernels/lib/arguments.h"
-#include "weir/kernels/lib/philox.h"
 #include "weir/kernels/lib/registry.h"
 
 // Datasets that reorder, repeat, drop or combine the elements of datasets.
@@ -18,20 +18,35 @@ using IteratorPtr = std::unique_ptr<DatasetIterator>;
 
 absl::Status TakeDataset(KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(const int64_t count, ReadInt(c.input(1), "count"));
-  return WrapDataset(c, [count](IteratorPtr in) {
+  WEIR_ASSIGN_OR_RETURN(const DatasetPtr input, DatasetIn(c.input(0)));
+  DatasetTraits traits = input->traits();
+  if (traits.get != nullptr)
+    traits.get = [input](const DatasetContext& x, int64_t i) { return input->Get(x, i); };
+  if (count >= 0 && traits.cardinality != DatasetTraits::kUnknown) {
+    traits.cardinality = traits.is_finite() ? std::min(traits.cardinality, count) : count;
+  }
+  const auto iterate = [input, count]() -> MaybeIterator {
+    WEIR_ASSIGN_OR_RETURN(IteratorPtr in, input->Iterate());
     return IteratorOf([in = std::move(in), count,
                        taken = int64_t{0}](const DatasetContext& x) mutable -> MaybeElement {
       if (count >= 0 && taken >= count) return std::nullopt;
       ++taken;
       return in->Next(x);
     });
-  });
+  };
+  c.SetOutput(0, DatasetTensor(DatasetOf(iterate, std::move(traits))));
+  return absl::OkStatus();
 }
 
 // A negative count skips everything.
 absl::Status SkipDataset(KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(const int64_t count, ReadInt(c.input(1), "count"));
-  return WrapDataset(c, [count](IteratorPtr in) {
+  WrapTraits traits;
+  traits.cardinality = [count](int64_t n) { return count < 0 || count > n ? 0 : n - count; };
+  traits.get = [count](const Dataset& in, const DatasetContext& x, int64_t i) {
+    return in.Get(x, i + count);
+  };
+  const auto wrap = [count](IteratorPtr in) {
     return IteratorOf(
         [in = std::move(in), left = count](const DatasetContext& x) mutable -> MaybeElement {
           if (left < 0) return std::nullopt;
@@ -41,193 +56,121 @@ absl::Status SkipDataset(KernelContext& c) {
           }
           return in->Next(x);
         });
-  });
+  };
+  return WrapDataset(c, wrap, std::move(traits));
 }
 
 // A negative count repeats forever; an empty dataset stays empty even then.
 absl::Status RepeatDataset(KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(const int64_t count, ReadInt(c.input(1), "count"));
   WEIR_ASSIGN_OR_RETURN(const DatasetPtr input, DatasetIn(c.input(0)));
-  c.SetOutput(
-      0, DatasetTensor(DatasetOf([input, count] {
-        return IteratorOf([input, count, round = int64_t{0}, any = true,
-                           in = IteratorPtr()](const DatasetContext& x) mutable -> MaybeElement {
-          while (any && (count < 0 || round < count)) {
-            const bool first = in == nullptr;
-            if (first) {
-              WEIR_ASSIGN_OR_RETURN(in, input->Iterate());
-            }
-            WEIR_ASSIGN_OR_RETURN(std::optional<Tensors> element, in->Next(x));
-            if (element) return element;
-            any = count >= 0 || !first;
-            in = nullptr;
-            ++round;
-          }
-          return std::nullopt;
-        });
-      })));
+  DatasetTraits traits{.options = input->traits().options};
+  traits.cardinality = RepeatedCardinality(input->cardinality(), count);
+  if (input->traits().get != nullptr) {
+    traits.get = [input](const DatasetContext& x, int64_t i) {
+      return input->Get(x, i % input->cardinality());
+    };
+  }
+  const auto iterate = [input, count] {
+    return IteratorOf([input, count, round = int64_t{0}, any = true,
+                       in = IteratorPtr()](const DatasetContext& x) mutable -> MaybeElement {
+      while (any && (count < 0 || round < count)) {
+        const bool first = in == nullptr;
+        if (first) {
+          WEIR_ASSIGN_OR_RETURN(in, input->Iterate());
+        }
+        WEIR_ASSIGN_OR_RETURN(std::optional<Tensors> element, in->Next(x));
+        if (element) return element;
+        any = count >= 0 || !first;
+        in = nullptr;
+        ++round;
+      }
+      return std::nullopt;
+    });
+  };
+  c.SetOutput(0, DatasetTensor(DatasetOf(iterate, std::move(traits))));
   return absl::OkStatus();
+}
+
+// Returns the options of several inputs: messages whose bytes follow each other are merged.
+std::string OptionsOf(const std::vector<DatasetPtr>& inputs) {
+  std::string options;
+  for (const DatasetPtr& input : inputs) options += input->traits().options;
+  return options;
+}
+
+DatasetTraits ZippedTraits(const std::vector<DatasetPtr>& inputs) {
+  DatasetTraits traits{.cardinality = DatasetTraits::kInfinite, .options = OptionsOf(inputs)};
+  bool has_get = true;
+  for (const DatasetPtr& input : inputs) {
+    const int64_t n = input->cardinality();
+    if (n == DatasetTraits::kUnknown) return {.options = std::move(traits.options)};
+    if (n >= 0) traits.cardinality = traits.is_finite() ? std::min(traits.cardinality, n) : n;
+    has_get = has_get && input->traits().get != nullptr;
+  }
+  if (!has_get) return traits;
+  traits.get = [inputs](const DatasetContext& x, int64_t i) -> absl::StatusOr<Tensors> {
+    Tensors together;
+    for (const DatasetPtr& input : inputs) {
+      WEIR_ASSIGN_OR_RETURN(const Tensors element, input->Get(x, i));
+      together.insert(together.end(), element.begin(), element.end());
+    }
+    return together;
+  };
+  return traits;
 }
 
 // Ends with the shortest input.
 absl::Status ZipDataset(KernelContext& c) {
-  std::vector<DatasetPtr> inputs;
-  for (int i = 0; i < c.num_inputs(); ++i) {
-    WEIR_ASSIGN_OR_RETURN(inputs.emplace_back(), DatasetIn(c.input(i)));
-  }
-  c.SetOutput(0, DatasetTensor(DatasetOf([inputs]() -> MaybeIterator {
-                std::vector<IteratorPtr> all;
-                for (const DatasetPtr& input : inputs) {
-                  WEIR_ASSIGN_OR_RETURN(all.emplace_back(), input->Iterate());
-                }
-                return IteratorOf([all = std::move(all)](const DatasetContext& x) -> MaybeElement {
-                  Tensors together;
-                  for (const IteratorPtr& in : all) {
-                    WEIR_ASSIGN_OR_RETURN(const std::optional<Tensors> element, in->Next(x));
-                    if (!element) return std::nullopt;
-                    together.insert(together.end(), element->begin(), element->end());
-                  }
-                  return together;
-                });
-              })));
+  WEIR_ASSIGN_OR_RETURN(const std::vector<DatasetPtr> inputs, DatasetInputs(c, 0, c.num_inputs()));
+  const auto iterate = [inputs]() -> MaybeIterator {
+    std::vector<IteratorPtr> all;
+    for (const DatasetPtr& input : inputs) {
+      WEIR_ASSIGN_OR_RETURN(all.emplace_back(), input->Iterate());
+    }
+    return IteratorOf([all = std::move(all)](const DatasetContext& x) -> MaybeElement {
+      Tensors together;
+      for (const IteratorPtr& in : all) {
+        WEIR_ASSIGN_OR_RETURN(const std::optional<Tensors> element, in->Next(x));
+        if (!element) return std::nullopt;
+        together.insert(together.end(), element->begin(), element->end());
+      }
+      return together;
+    });
+  };
+  c.SetOutput(0, DatasetTensor(DatasetOf(iterate, ZippedTraits(inputs))));
   return absl::OkStatus();
+}
+
+DatasetTraits ConcatenatedTraits(const DatasetPtr& a, const DatasetPtr& b) {
+  DatasetTraits traits{.options = OptionsOf({a, b})};
+  const int64_t first = a->cardinality(), second = b->cardinality();
+  if (first == DatasetTraits::kInfinite || second == DatasetTraits::kInfinite)
+    traits.cardinality = DatasetTraits::kInfinite;
+  if (first < 0 || second < 0) return traits;
+  if (__builtin_add_overflow(first, second, &traits.cardinality))
+    traits.cardinality = std::numeric_limits<int64_t>::max();
+  if (a->traits().get == nullptr || b->traits().get == nullptr) return traits;
+  traits.get = [=](const DatasetContext& x, int64_t i) {
+    return i < first ? a->Get(x, i) : b->Get(x, i - first);
+  };
+  return traits;
 }
 
 absl::Status ConcatenateDataset(KernelContext& c) {
-  WEIR_ASSIGN_OR_RETURN(const DatasetPtr second, DatasetIn(c.input(1)));
-  return WrapDataset(c, [second](IteratorPtr in) {
-    return IteratorOf([in = std::move(in), second,
+  WEIR_ASSIGN_OR_RETURN(const std::vector<DatasetPtr> inputs, DatasetInputs(c, 0, 2));
+  const auto iterate = [inputs]() -> MaybeIterator {
+    WEIR_ASSIGN_OR_RETURN(IteratorPtr first, inputs[0]->Iterate());
+    return IteratorOf([in = std::move(first), inputs,
                        on_second = false](const DatasetContext& x) mutable -> MaybeElement {
       WEIR_ASSIGN_OR_RETURN(std::optional<Tensors> element, in->Next(x));
       if (element || on_second) return element;
-      WEIR_ASSIGN_OR_RETURN(in, second->Iterate());
+      WEIR_ASSIGN_OR_RETURN(in, inputs[1]->Iterate());
       on_second = true;
       return in->Next(x);
     });
-  });
-}
-
-// Hints that do not change the elements.
-absl::Status SameDataset(KernelContext& c) {
-  WEIR_ASSIGN_OR_RETURN(DatasetPtr input, DatasetIn(c.input(0)));
-  c.SetOutput(0, DatasetTensor(std::move(input)));
-  return absl::OkStatus();
-}
-
-absl::StatusOr<Kernel> MakeModel(const KernelInit& init) {
-  for (const auto& [name, attr] :
-       {std::pair("CPU", "cpu_budget"), std::pair("RAM", "ram_budget")}) {
-    const auto budget = init.attr<int64_t>(attr);
-    if (budget < 0) return InvalidArgument(name, " budget must be positive but is ", budget, ".");
-  }
-  return Kernel([](KernelContext& c) { return SameDataset(c); });
-}
-
-absl::Status ThreadsDataset(KernelContext& c) {
-  const std::string& name = c.node().op().inputs()[1].name;
-  WEIR_ASSIGN_OR_RETURN(const int64_t count, ReadInt(c.input(1), name));
-  if (count < 0) return InvalidArgument("`", name, "` must be >= 0, not ", count);
-  constexpr int64_t kThreadLimit = 65536;
-  if (name == "num_threads" && count >= kThreadLimit)
-    return InvalidArgument("`num_threads` must be < ", kThreadLimit, ", not ", count);
-  return SameDataset(c);
-}
-
-// The arguments behind the dataset are hints of this rank.
-template <int kRank>
-absl::Status HintedDataset(KernelContext& c) {
-  for (int i = 1; i < c.num_inputs(); ++i) {
-    const std::string& name = c.node().op().inputs()[static_cast<size_t>(i)].name;
-    WEIR_RETURN_IF_ERROR(CheckRank(c.input(i), kRank, name));
-  }
-  return SameDataset(c);
-}
-
-// Shuffling. A ring buffer is filled with the next elements. One is drawn, the first of the
-// remaining ones moves to its slot, and the buffer is refilled behind them. The random numbers are
-// the words of a Philox stream, so the order equals TensorFlow's for the same two seeds. With
-// reshuffling, each iterator has its own seeds, two words of a stream seeded by the dataset's
-// seeds. Source: "Algorithm R" as a sliding window; the draw is `word % size`.
-class Shuffler final : public DatasetIterator {
- public:
-  Shuffler(IteratorPtr input, int64_t size, uint64_t seed, uint64_t seed2)
-      : input_(std::move(input)), size_(size), words_(Philox(seed, seed2)) {}
-
-  MaybeElement Next(const DatasetContext& x) override {
-    while (input_ != nullptr && last_ - first_ < size_) {
-      WEIR_ASSIGN_OR_RETURN(std::optional<Tensors> element, input_->Next(x));
-      if (!element) {
-        input_ = nullptr;
-        break;
-      }
-      At(last_++, /*grow=*/true) = *std::move(element);
-    }
-    if (first_ == last_) return std::nullopt;
-    const int64_t offset = words_() % static_cast<uint64_t>(last_ - first_);
-    Tensors drawn = std::move(At(first_ + offset));
-    std::swap(At(first_ + offset), At(first_));
-    ++first_;
-    return drawn;
-  }
-
- private:
-  // The buffer grows only with the number of elements, whatever size is requested.
-  Tensors& At(int64_t i, bool grow = false) {
-    const auto place = static_cast<size_t>(i % size_);
-    if (grow && place >= buffer_.size()) buffer_.resize(place + 1);
-    return buffer_[place];
-  }
-
-  IteratorPtr input_;
-  const int64_t size_;
-  PhiloxWords words_;
-  std::vector<Tensors> buffer_;
-  int64_t first_ = 0, last_ = 0;
-};
-
-// Generates the seeds of successive iterators.
-class SeedGenerator {
- public:
-  SeedGenerator(uint64_t seed, uint64_t seed2, bool fresh)
-      : seed_(seed), seed2_(seed2), fresh_(fresh), words_(Philox(seed, seed2)) {}
-  std::pair<uint64_t, uint64_t> Next() {
-    if (!fresh_) return {seed_, seed2_};
-    const std::lock_guard<std::mutex> lock(mutex_);
-    const uint64_t first = words_();
-    return {first, words_()};
-  }
-
- private:
-  const uint64_t seed_, seed2_;
-  const bool fresh_;
-  std::mutex mutex_;
-  PhiloxWords words_;
-};
-
-absl::Status ShuffleDataset(KernelContext& c) {
-  constexpr int64_t kUnknownCardinality = -2;  // all elements
-  WEIR_ASSIGN_OR_RETURN(int64_t size, ReadInt(c.input(1), "buffer_size"));
-  WEIR_ASSIGN_OR_RETURN(int64_t seed, ReadInt(c.input(2), "seed"));
-  WEIR_ASSIGN_OR_RETURN(int64_t seed2, ReadInt(c.input(3), "seed2"));
-  if (size == kUnknownCardinality) size = std::numeric_limits<int64_t>::max();
-  if (size <= 0)
-    return InvalidArgument("buffer_size must be greater than zero or UNKNOWN_CARDINALITY");
-  if (seed == 0 && seed2 == 0) {
-    std::random_device random;
-    seed = random();
-    seed2 = random();
-  }
-  const auto seeds =
-      std::make_shared<SeedGenerator>(seed, seed2, c.node().attr<bool>("reshuffle_each_iteration"));
-  return WrapDataset(c, [size, seeds](IteratorPtr in) -> IteratorPtr {
-    const auto [first, second] = seeds->Next();
-    return std::make_unique<Shuffler>(std::move(in), size, first, second);
-  });
-}
-
-// An empty handle: the dataset itself holds the seeds.
-absl::Status DummySeedGenerator(KernelContext& c) {
-  c.SetOutput(0, Tensor::Scalar(ResourceHandle()));
+  };
+  c.SetOutput(0, DatasetTensor(DatasetOf(iterate, ConcatenatedTraits(inputs[0], inputs[1]))));
   return absl::OkStatus();
 }
 
@@ -243,7 +186,12 @@ absl::Status ShardDataset(KernelContext& c) {
     return InvalidArgument("Index must be between 0 and ", num_shards - 1,
                            " (currently index = ", index, ").");
   }
-  return WrapDataset(c, [=](IteratorPtr in) {
+  WrapTraits traits;
+  traits.cardinality = [=](int64_t n) { return n / num_shards + (index < n % num_shards ? 1 : 0); };
+  traits.get = [=](const Dataset& in, const DatasetContext& x, int64_t i) {
+    return in.Get(x, i * num_shards + index);
+  };
+  const auto wrap = [=](IteratorPtr in) {
     return IteratorOf(
         [=, in = std::move(in), at = int64_t{0}](const DatasetContext& x) mutable -> MaybeElement {
           for (;;) {
@@ -252,7 +200,8 @@ absl::Status ShardDataset(KernelContext& c) {
             if (at++ % num_shards == index) return element;
           }
         });
-  });
+  };
+  return WrapDataset(c, wrap, std::move(traits));
 }
 
 // The first iterator that reaches the end fills the cache; later ones read from it.
@@ -264,7 +213,7 @@ absl::Status CacheDataset(KernelContext& c) {
     bool complete = false;
     std::vector<Tensors> elements;
   };
-  return WrapDataset(c, [cache = std::make_shared<Cache>()](IteratorPtr in) {
+  const auto wrap = [cache = std::make_shared<Cache>()](IteratorPtr in) {
     const std::lock_guard<std::mutex> lock(cache->mutex);
     return IteratorOf(
         [in = std::move(in), cache, complete = cache->complete, next = size_t{0},
@@ -284,41 +233,39 @@ absl::Status CacheDataset(KernelContext& c) {
           next = cache->elements.size();
           return std::nullopt;
         });
-  });
+  };
+  return WrapDataset(c, wrap, SameElements());
 }
 
 absl::Status PrefetchDataset(KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(const int64_t size, ReadInt(c.input(1), "buffer_size"));
   if (size < -1) return InvalidArgument("buffer_size must be >= 0 or set buffer_size to be -1");
-  return WrapDataset(
-      c, [size](IteratorPtr in) -> MaybeIterator { return Prefetched(std::move(in), size); });
+  const auto wrap = [size](IteratorPtr in) -> MaybeIterator {
+    return Prefetched(std::move(in), size);
+  };
+  return WrapDataset(c, wrap, SameElements());
 }
 
 }  // namespace
 
 void AddDatasetTransformKernels(KernelRegistry* r) {
   AddDatasetBatchKernels(r);
+  AddDatasetChoiceKernels(r);
   AddDatasetFunctionKernels(r);
+  AddDatasetGroupKernels(r);
+  AddDatasetHintKernels(r);
+  AddDatasetIndexKernels(r);
+  AddDatasetRandomKernels(r);
+  AddDatasetRebatchKernels(r);
+  AddDatasetSelectKernels(r);
+  AddDatasetShuffleKernels(r);
+  AddDatasetSparseKernels(r);
+  AddDatasetWindowKernels(r);
   r->Add("CacheDataset", kCpu, CacheDataset);
   r->Add("ConcatenateDataset", kCpu, ConcatenateDataset);
-  r->Add("DummySeedGenerator", kCpu, DummySeedGenerator);
-  for (const char* op : {"ExperimentalNonSerializableDataset", "FinalizeDataset",
-                         "NonSerializableDataset", "OptionsDataset"})
-    r->Add(op, kCpu, SameDataset);
-  for (const char* op :
-       {"BytesProducedStatsDataset", "ExperimentalBytesProducedStatsDataset",
-        "ExperimentalLatencyStatsDataset", "LatencyStatsDataset", "RewriteDataset"})
-    r->Add(op, kCpu, HintedDataset<0>);
-  r->Add("ModelDataset", kCpu, MakeModel);
-  for (const char* op : {"MaxIntraOpParallelismDataset", "PrivateThreadPoolDataset"})
-    r->Add(op, kCpu, ThreadsDataset);
-  for (const char* op : {"OptimizeDataset", "OptimizeDatasetV2"})
-    r->Add(op, kCpu, HintedDataset<1>);
   r->Add("PrefetchDataset", kCpu, PrefetchDataset);
   r->Add("RepeatDataset", kCpu, RepeatDataset);
   r->Add("ShardDataset", kCpu, ShardDataset);
-  r->Add("ShuffleDataset", kCpu, ShuffleDataset);
-  r->Add("ShuffleDatasetV3", kCpu, ShuffleDataset);
   r->Add("SkipDataset", kCpu, SkipDataset);
   r->Add("TakeDataset", kCpu, TakeDataset);
   r->Add("ZipDataset", kCpu, ZipDataset);

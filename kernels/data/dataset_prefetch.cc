@@ -61,16 +61,6 @@ struct Call {
   }
 };
 
-int64_t BytesOf(const Tensors& element) {
-  int64_t bytes = 0;
-  for (const Tensor& t : element) {
-    bytes += static_cast<int64_t>(t.num_bytes());
-    if (t.dtype() != DT_STRING) continue;
-    for (const std::string& s : t.flat<std::string>()) bytes += static_cast<int64_t>(s.size());
-  }
-  return bytes;
-}
-
 // Helps the pool until `done`, or until the cancellation, which is done() too.
 void HelpUntil(ThreadPool& pool, Cancellation* cancellation, absl::FunctionRef<bool()> done) {
   int64_t token = 0;
@@ -405,7 +395,7 @@ class Prefetcher final : public AheadWork, public std::enable_shared_from_this<P
     call.result = std::move(result);
     call.state = Call::State::kDone;
     if (most_bytes_ == kMostBytesAhead && call.result.ok() && *call.result)
-      call.bytes = BytesOf(**call.result);
+      call.bytes = ElementBytes(**call.result);
     bytes_ += call.bytes;
   }
 
@@ -442,13 +432,72 @@ class PrefetchIterator final : public DatasetIterator {
 
 }  // namespace
 
-absl::Status WrapDataset(KernelContext& c, WrapIterator wrap) {
+int64_t ElementBytes(const Tensors& element) {
+  int64_t bytes = 0;
+  for (const Tensor& t : element) {
+    bytes += static_cast<int64_t>(t.num_bytes());
+    if (t.dtype() != DT_STRING) continue;
+    for (const std::string& s : t.flat<std::string>()) bytes += static_cast<int64_t>(s.size());
+  }
+  return bytes;
+}
+
+absl::Status WrapDataset(KernelContext& c, WrapIterator wrap, WrapTraits traits) {
   WEIR_ASSIGN_OR_RETURN(const DatasetPtr input, DatasetIn(c.input(0)));
-  c.SetOutput(0, DatasetTensor(DatasetOf([input, wrap = std::move(wrap)]() -> MaybeIterator {
-                WEIR_ASSIGN_OR_RETURN(std::unique_ptr<DatasetIterator> iterator, input->Iterate());
-                return wrap(std::move(iterator));
-              })));
+  DatasetTraits result{.options = input->traits().options};
+  if (traits.cardinality != nullptr) {
+    const int64_t n = input->cardinality();
+    result.cardinality = input->traits().is_finite() ? traits.cardinality(n) : n;
+  }
+  if (traits.get != nullptr && input->traits().get != nullptr) {
+    result.get = [input, get = std::move(traits.get)](const DatasetContext& x, int64_t index) {
+      return get(*input, x, index);
+    };
+  }
+  const auto iterate = [input, wrap = std::move(wrap)]() -> MaybeIterator {
+    WEIR_ASSIGN_OR_RETURN(std::unique_ptr<DatasetIterator> iterator, input->Iterate());
+    return wrap(std::move(iterator));
+  };
+  c.SetOutput(0, DatasetTensor(DatasetOf(iterate, std::move(result))));
   return absl::OkStatus();
+}
+
+int64_t RepeatedCardinality(int64_t cardinality, int64_t count) {
+  if (cardinality == 0 || count == 0) return 0;
+  if (count < 0) return DatasetTraits::kInfinite;
+  if (cardinality < 0) return cardinality;
+  int64_t product = 0;
+  if (!__builtin_mul_overflow(cardinality, count, &product)) return product;
+  return std::numeric_limits<int64_t>::max();
+}
+
+WrapTraits SameCardinality() {
+  return {.cardinality = [](int64_t n) { return n; }};
+}
+
+WrapTraits SameElements() {
+  WrapTraits traits = SameCardinality();
+  traits.get = [](const Dataset& in, const DatasetContext& x, int64_t index) {
+    return in.Get(x, index);
+  };
+  return traits;
+}
+
+WrapTraits BatchTraits(int64_t size, bool drop_remainder) {
+  WrapTraits traits;
+  traits.cardinality = [=](int64_t n) {
+    return n / size + (drop_remainder || n % size == 0 ? 0 : 1);
+  };
+  traits.get = [=](const Dataset& in, const DatasetContext& x,
+                   int64_t index) -> absl::StatusOr<Tensors> {
+    std::vector<Tensors> elements;
+    const int64_t end = std::min(in.cardinality(), (index + 1) * size);
+    for (int64_t i = index * size; i < end; ++i) {
+      WEIR_ASSIGN_OR_RETURN(elements.emplace_back(), in.Get(x, i));
+    }
+    return StackElements(std::move(elements));
+  };
+  return traits;
 }
 
 std::unique_ptr<DatasetIterator> Prefetched(std::unique_ptr<DatasetIterator> input,

@@ -11,7 +11,22 @@ namespace weir {
 
 // Sets output 0 to the dataset whose iterators are wrap(iterator of the dataset at input 0).
 using WrapIterator = std::function<MaybeIterator(std::unique_ptr<DatasetIterator>)>;
-absl::Status WrapDataset(KernelContext& c, WrapIterator wrap);
+// What the traits of the result are, given the input. The cardinality of an input that is not
+// finite is passed on; null: kUnknown.
+struct WrapTraits {
+  std::function<int64_t(int64_t)> cardinality = nullptr;
+  std::function<absl::StatusOr<Tensors>(const Dataset&, const DatasetContext&, int64_t)> get =
+      nullptr;
+};
+absl::Status WrapDataset(KernelContext& c, WrapIterator wrap, WrapTraits traits = {});
+// For results with the input's elements, in the same order.
+WrapTraits SameElements();
+// For results with as many elements as the input.
+WrapTraits SameCardinality();
+// For batches of the input's elements.
+WrapTraits BatchTraits(int64_t size, bool drop_remainder);
+// The cardinality of a dataset of this cardinality, repeated; a negative count: without end.
+int64_t RepeatedCardinality(int64_t cardinality, int64_t count);
 
 // Maps an element; nullopt ends the sequence.
 using ElementFn = std::function<MaybeElement(const DatasetContext&, const Tensors&)>;
@@ -19,6 +34,8 @@ using ElementFn = std::function<MaybeElement(const DatasetContext&, const Tensor
 // to be worth it; if it is negative, as many as there are threads, and no more bytes than
 // kMostBytesAhead. Iterators of the same kind may share a `pace`; null: its own.
 constexpr int64_t kMostBytesAhead = int64_t{256} << 20;
+// The bytes of an element, with those of its strings.
+int64_t ElementBytes(const Tensors& element);
 std::unique_ptr<DatasetIterator> Prefetched(std::unique_ptr<DatasetIterator> input,
                                             int64_t buffer_size,
                                             std::shared_ptr<Pace> pace = nullptr);

@@ -39,6 +39,7 @@ void AddIoCpu(KernelRegistry* r);                  // io.cc
 void AddIsotonicCpu(KernelRegistry* r);            // isotonic_cpu.cc
 void AddLinalgCpu(KernelRegistry* r);              // linalg.cc
 void AddLrnCpu(KernelRegistry* r);                 // lrn_cpu.cc
+void AddMapDefunKernels(KernelRegistry* r);        // map_defun.cc
 void AddMatMulCpu(KernelRegistry* r);              // matmul_cpu.cc
 void AddOptionalKernels(KernelRegistry* r);        // optional.cc
 void AddPadCpu(KernelRegistry* r);                 // pad_cpu.cc

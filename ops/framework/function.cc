@@ -220,7 +220,43 @@ OpSpec CaseOp(absl::string_view name) {
   return op;
 }
 
+// Each output has a row for each row of the arguments.
+absl::Status MapDefunShapes(ShapeContext& c) {
+  const auto shapes = c.attr<std::vector<Shape>>("output_shapes");
+  if (static_cast<int>(shapes.size()) != c.num_outputs())
+    return InvalidArgument("`output_shapes` must be the same length as `output_types` (",
+                           shapes.size(), " vs. ", c.num_outputs(), ")");
+  int64_t rows = Shape::kUnknown;
+  const auto arguments = static_cast<int>(c.attr<DataTypes>("Targuments").size());
+  for (int i = 0; i < arguments; ++i) {
+    if (c.input(i).rank() == 0)
+      return InvalidArgument("Arguments must have rank at least 1. Input ", i, " has rank of 0.");
+    const int64_t dim = c.input(i).dim(0);
+    if (dim >= 0 && rows >= 0 && dim != rows)
+      return InvalidArgument("Arguments must have the same dimension 0.");
+    if (dim >= 0) rows = dim;
+  }
+  for (int i = 0; i < c.num_outputs(); ++i) {
+    Shape shape = shapes[static_cast<size_t>(i)];
+    if (shape.has_rank()) shape.InsertDim(0, rows);
+    c.set_output(i, std::move(shape));
+  }
+  return absl::OkStatus();
+}
+
 void AddCallOps(OpRegistry* ops) {
+  ops->Add(OpSpec("MapDefun")
+               .In("arguments: Targuments, captured_inputs: Tcaptured")
+               .Out("output: output_types")
+               .Attr("Targuments: list(type) >= 1")
+               .Attr("Tcaptured: list(type) >= 0 = []")
+               .Attr("output_types: list(type) >= 1")
+               .Attr("output_shapes: list(shape) >= 1")
+               .Attr("f: func")
+               .Attr("max_intra_op_parallelism: int = 1")
+               .InferShape(MapDefunShapes)
+               .NotDifferentiable()
+               .Doc("Calls a function of each row of the arguments, and stacks the results."));
   ops->Add(CallOp("PartitionedCall").Doc("Calls a function of the graph."));
   ops->Add(
       CallOp("StatefulPartitionedCall").Stateful().Doc("Calls a stateful function of the graph."));

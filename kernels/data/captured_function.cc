@@ -1,0 +1,70 @@
+#include "weir/kernels/data/captured_function.h"
+
+#include <string>
+
+namespace weir {
+
+absl::StatusOr<Tensors> CapturedFunction::Call(const DatasetContext& x, const Tensors& args) const {
+  Tensors all = args, results;
+  all.insert(all.end(), captured.begin(), captured.end());
+  WEIR_RETURN_IF_ERROR(function->Call(x.step, x.caller, all, &results));
+  return results;
+}
+
+MaybeElement CapturedFunction::Map(const DatasetContext& x, const Tensors& element) const {
+  absl::StatusOr<Tensors> results = Call(x, element);
+  if (results.ok()) return *std::move(results);
+  if (results.status().code() != absl::StatusCode::kOutOfRange) return results.status();
+  if (!preserve_cardinality) return std::nullopt;
+  return InvalidArgument("Function invocation produced OutOfRangeError: ",
+                         std::string(results.status().message()));
+}
+
+absl::StatusOr<bool> CapturedFunction::Test(const DatasetContext& x, const Tensors& element) const {
+  WEIR_ASSIGN_OR_RETURN(const Tensors keep, Call(x, element));
+  if (keep.size() != 1 || keep[0].dtype() != DT_BOOL || keep[0].num_elements() != 1)
+    return InvalidArgument("The predicate must return a scalar bool.");
+  return *keep[0].data<bool>();
+}
+
+absl::StatusOr<int64_t> CapturedFunction::Number(const DatasetContext& x, const Tensors& args,
+                                                 absl::string_view attr) const {
+  WEIR_ASSIGN_OR_RETURN(const Tensors results, Call(x, args));
+  if (results.size() != 1 || results[0].dtype() != DT_INT64 || results[0].num_elements() != 1)
+    return InvalidArgument("`", attr, "` must return a scalar int64.");
+  return *results[0].data<int64_t>();
+}
+
+absl::StatusOr<CapturedFunction> CapturedFunctionOf(const KernelInit& init,
+                                                    absl::string_view attr) {
+  CapturedFunction f;
+  WEIR_ASSIGN_OR_RETURN(f.function, FindFunction(init, init.attr<FunctionRef>(attr)));
+  f.preserve_cardinality = init.node.attr_or<bool>("preserve_cardinality", false);
+  return f;
+}
+
+absl::StatusOr<Tensors> OwnInputs(const KernelContext& c, absl::string_view argument) {
+  const auto [first, last] = c.node().InputRange(argument);
+  Tensors inputs;
+  for (int i = first; i < last; ++i) {
+    WEIR_ASSIGN_OR_RETURN(inputs.emplace_back(), c.Own(c.input(i)));
+  }
+  return inputs;
+}
+
+absl::StatusOr<CapturedFunction> WithCaptured(const KernelContext& c, CapturedFunction f,
+                                              absl::string_view argument) {
+  WEIR_ASSIGN_OR_RETURN(f.captured, OwnInputs(c, argument));
+  return f;
+}
+
+absl::StatusOr<NestedIterator> IterateResult(const Tensors& results, absl::string_view attr) {
+  if (results.size() != 1 || results[0].dtype() != DT_VARIANT || results[0].rank() != 0)
+    return InvalidArgument("`", attr, "` must return a single scalar of dtype DT_VARIANT.");
+  NestedIterator nested;
+  WEIR_ASSIGN_OR_RETURN(nested.dataset, DatasetIn(results[0]));
+  WEIR_ASSIGN_OR_RETURN(nested.iterator, nested.dataset->Iterate());
+  return nested;
+}
+
+}  // namespace weir

@@ -1,0 +1,50 @@
+#ifndef WEIR_KERNELS_DATA_CAPTURED_FUNCTION_H_
+#define WEIR_KERNELS_DATA_CAPTURED_FUNCTION_H_
+
+#include <memory>
+
+#include "weir/core/runtime/function.h"
+#include "weir/kernels/data/dataset.h"
+
+// Functions that datasets call, for their elements or their state.
+namespace weir {
+
+// A function with the captured arguments that follow those of a call.
+struct CapturedFunction {
+  Function* function = nullptr;
+  Tensors captured = {};
+  // Whether the end of a mapped sequence is an error (the attribute of that name).
+  bool preserve_cardinality = false;
+
+  absl::StatusOr<Tensors> Call(const DatasetContext& x, const Tensors& args) const;
+  // Returns the result for an element. OUT_OF_RANGE means the end, unless the sequence must be as
+  // long as the input.
+  MaybeElement Map(const DatasetContext& x, const Tensors& element) const;
+  // Returns the result of a predicate. INVALID_ARGUMENT if it is no scalar bool.
+  absl::StatusOr<bool> Test(const DatasetContext& x, const Tensors& element) const;
+  // Returns the result of a function of one integer. INVALID_ARGUMENT, with the name of the
+  // function's attribute, if it is no scalar int64.
+  absl::StatusOr<int64_t> Number(const DatasetContext& x, const Tensors& args,
+                                 absl::string_view attr) const;
+};
+
+// Returns the function that an attribute names, without captured arguments.
+absl::StatusOr<CapturedFunction> CapturedFunctionOf(const KernelInit& init, absl::string_view attr);
+// Returns `f` with the inputs of the list argument `argument` captured.
+absl::StatusOr<CapturedFunction> WithCaptured(const KernelContext& c, CapturedFunction f,
+                                              absl::string_view argument);
+// Returns the inputs of a list argument, in memory that outlives the step.
+absl::StatusOr<Tensors> OwnInputs(const KernelContext& c, absl::string_view argument);
+
+// An iterator over a dataset that only the iterator's owner knows.
+struct NestedIterator {
+  DatasetPtr dataset;
+  std::unique_ptr<DatasetIterator> iterator;
+};
+// Begins to iterate over the dataset that a function has returned. INVALID_ARGUMENT, with the name
+// of the function's attribute, if it has returned anything else.
+absl::StatusOr<NestedIterator> IterateResult(const Tensors& results, absl::string_view attr);
+
+}  // namespace weir
+
+#endif  // WEIR_KERNELS_DATA_CAPTURED_FUNCTION_H_
