@@ -1,6 +1,8 @@
 #include "weir/core/io/snappy.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <vector>
 
 #include "weir/core/io/coding.h"
 
@@ -42,7 +44,61 @@ bool AppendCopy(absl::string_view* in, uint8_t tag, size_t room, std::string* ou
   return true;
 }
 
+// The tag of a literal or a copy is in its two low bits.
+constexpr int kLiteral = 0, kCopyWithOffset16 = 2;
+
+void PutLiteral(absl::string_view bytes, std::string* out) {
+  if (bytes.empty()) return;
+  const auto length = static_cast<uint32_t>(bytes.size() - 1);
+  if (length < 60) {
+    out->push_back(static_cast<char>(length << 2 | kLiteral));
+  } else {
+    out->push_back(static_cast<char>(63 << 2 | kLiteral));  // a length of 4 bytes follows
+    PutFixed32(out, length);
+  }
+  out->append(bytes.data(), bytes.size());
+}
+
+void PutCopy(size_t offset, size_t length, std::string* out) {
+  constexpr size_t kMostLength = 64;
+  for (; length > 0; length -= std::min(length, kMostLength)) {
+    const size_t part = std::min(length, kMostLength);
+    out->push_back(static_cast<char>((part - 1) << 2 | kCopyWithOffset16));
+    out->push_back(static_cast<char>(offset));
+    out->push_back(static_cast<char>(offset >> 8));
+  }
+}
+
 }  // namespace
+
+// Greedy matching, as the format's own library does it: a hash table of the last place of each four
+// bytes; where the bytes at the place are equal, the match is extended as far as it goes.
+std::string SnappyCompress(absl::string_view in) {
+  constexpr size_t kLeastMatch = 4, kMostOffset = 65535;
+  constexpr int kTableBits = 14;
+  std::vector<uint32_t> table(size_t{1} << kTableBits, 0);
+  std::string out;
+  PutVarint64(&out, in.size());
+  size_t literal = 0, at = 1;  // the first byte has nothing before it
+  while (at + kLeastMatch <= in.size()) {
+    const uint32_t four = LoadFixed32(in.data() + at);
+    uint32_t& last = table[(four * 0x9E3779B1u) >> (32 - kTableBits)];
+    const size_t place = last;
+    last = static_cast<uint32_t>(at);
+    if (at - place > kMostOffset || LoadFixed32(in.data() + place) != four) {
+      ++at;
+      continue;
+    }
+    size_t length = kLeastMatch;
+    while (at + length < in.size() && in[place + length] == in[at + length]) ++length;
+    PutLiteral(in.substr(literal, at - literal), &out);
+    PutCopy(at - place, length, &out);
+    at += length;
+    literal = at;
+  }
+  PutLiteral(in.substr(std::min(literal, in.size())), &out);
+  return out;
+}
 
 bool SnappyDecompress(absl::string_view in, std::string* out) {
   out->clear();

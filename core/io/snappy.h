@@ -12,6 +12,10 @@ namespace weir {
 // input, the maximum compression ratio of the format.
 bool SnappyDecompress(absl::string_view in, std::string* out);
 
+// Returns a Snappy block of `in`, which has less than 4 GiB. It has at most a sixth more bytes than
+// `in`, and a few.
+std::string SnappyCompress(absl::string_view in);
+
 }  // namespace weir
 
 #endif  // WEIR_CORE_IO_SNAPPY_H_

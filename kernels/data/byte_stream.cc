@@ -6,6 +6,7 @@
 
 #include "weir/core/io/coding.h"
 #include "weir/core/io/crc32c.h"
+#include "weir/core/io/snappy.h"
 #include "weir/core/tensor/cancellation.h"
 
 namespace weir {
@@ -99,18 +100,178 @@ class InflatingStream final : public ByteStream {
   std::string buffer_;
 };
 
+// Snappy blocks. The length of one allocates no more than the file has left.
+class SnappyStream final : public ByteStream {
+ public:
+  SnappyStream(std::string path, std::unique_ptr<ByteStream> from)
+      : path_(std::move(path)), from_(std::move(from)) {}
+
+  absl::StatusOr<size_t> Read(size_t size, char* out) override {
+    size_t done = 0;
+    while (done < size) {
+      ThrowIfCancelled();
+      if (used_ == block_.size()) {
+        WEIR_ASSIGN_OR_RETURN(const bool more, Fill());
+        if (!more) break;
+      }
+      const size_t n = std::min(size - done, block_.size() - used_);
+      std::copy_n(block_.data() + used_, n, out + done);
+      used_ += n;
+      done += n;
+    }
+    return done;
+  }
+
+ private:
+  absl::StatusOr<bool> Fill() {
+    constexpr size_t kLength = 4;
+    char header[kLength];
+    WEIR_ASSIGN_OR_RETURN(const size_t got, from_->Read(kLength, header));
+    if (got == 0) return false;
+    if (got < kLength) return DataLoss(path_, ": compressed data is truncated");
+    std::reverse(header, header + kLength);
+    const uint32_t size = LoadFixed32(header);
+    WEIR_ASSIGN_OR_RETURN(const std::string packed, ReadBytes(*from_, size));
+    if (packed.size() < size) return DataLoss(path_, ": compressed data is truncated");
+    used_ = 0;
+    if (!SnappyDecompress(packed, &block_)) return DataLoss(path_, ": decompression failed");
+    return true;
+  }
+
+  const std::string path_;
+  const std::unique_ptr<ByteStream> from_;
+  std::string block_;
+  size_t used_ = 0;
+};
+
+class PlainSink final : public ByteSink {
+ public:
+  explicit PlainSink(std::unique_ptr<WritableFile> file) : file_(std::move(file)) {}
+  absl::Status Append(absl::string_view bytes) override { return file_.Append(bytes); }
+  absl::Status Finish() override {
+    absl::Status status = file_.Sync();
+    status.Update(file_.Close());
+    return status;
+  }
+
+ private:
+  BufferedFile file_;
+};
+
+class DeflatingSink final : public ByteSink {
+ public:
+  DeflatingSink(std::unique_ptr<ByteSink> to, bool is_gzip) : to_(std::move(to)) {
+    constexpr int kMemoryLevel = 8;  // zlib's default
+    deflateInit2(&z_, Z_DEFAULT_COMPRESSION, Z_DEFLATED, is_gzip ? MAX_WBITS + 16 : MAX_WBITS,
+                 kMemoryLevel, Z_DEFAULT_STRATEGY);
+  }
+  ~DeflatingSink() override { deflateEnd(&z_); }
+  DeflatingSink(const DeflatingSink&) = delete;
+  DeflatingSink& operator=(const DeflatingSink&) = delete;
+
+  absl::Status Append(absl::string_view bytes) override {
+    constexpr size_t kPiece = size_t{1} << 30;
+    for (; !bytes.empty(); bytes.remove_prefix(std::min(bytes.size(), kPiece)))
+      WEIR_RETURN_IF_ERROR(Deflate(bytes.substr(0, kPiece), Z_NO_FLUSH));
+    return absl::OkStatus();
+  }
+  absl::Status Finish() override {
+    WEIR_RETURN_IF_ERROR(Deflate({}, Z_FINISH));
+    return to_->Finish();
+  }
+
+ private:
+  absl::Status Deflate(absl::string_view bytes, int flush) {
+    z_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
+    z_.avail_in = static_cast<uInt>(bytes.size());
+    std::string buffer(kBufferSize, '\0');
+    do {
+      z_.next_out = reinterpret_cast<Bytef*>(buffer.data());
+      z_.avail_out = static_cast<uInt>(buffer.size());
+      deflate(&z_, flush);
+      WEIR_RETURN_IF_ERROR(
+          to_->Append(absl::string_view(buffer).substr(0, buffer.size() - z_.avail_out)));
+    } while (z_.avail_out == 0);
+    return absl::OkStatus();
+  }
+
+  const std::unique_ptr<ByteSink> to_;
+  z_stream z_ = {};
+};
+
+class SnappySink final : public ByteSink {
+ public:
+  explicit SnappySink(std::unique_ptr<ByteSink> to) : to_(std::move(to)) {}
+  absl::Status Append(absl::string_view bytes) override {
+    while (!bytes.empty()) {
+      const size_t n = std::min(bytes.size(), kBufferSize - block_.size());
+      block_.append(bytes.data(), n);
+      bytes.remove_prefix(n);
+      if (block_.size() == kBufferSize) WEIR_RETURN_IF_ERROR(Flush());
+    }
+    return absl::OkStatus();
+  }
+  absl::Status Finish() override {
+    if (!block_.empty()) WEIR_RETURN_IF_ERROR(Flush());
+    return to_->Finish();
+  }
+
+ private:
+  absl::Status Flush() {
+    const std::string packed = SnappyCompress(block_);
+    block_.clear();
+    std::string length;
+    PutFixed32(&length, static_cast<uint32_t>(packed.size()));
+    std::reverse(length.begin(), length.end());
+    WEIR_RETURN_IF_ERROR(to_->Append(length));
+    return to_->Append(packed);
+  }
+
+  const std::unique_ptr<ByteSink> to_;
+  std::string block_;
+};
+
+enum class Compression { kNone, kZlib, kGzip, kSnappy };
+
+absl::StatusOr<Compression> CompressionOf(absl::string_view name) {
+  if (name.empty() || name == "NONE") return Compression::kNone;
+  if (name == "ZLIB") return Compression::kZlib;
+  if (name == "GZIP") return Compression::kGzip;
+  if (name == "SNAPPY") return Compression::kSnappy;
+  return InvalidArgument("Unsupported compression_type: ", name);
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ByteStream>> ByteStream::Open(const std::string& path,
                                                              absl::string_view compression) {
-  const bool is_gzip = compression == "GZIP";
-  const bool is_plain = compression.empty() || compression == "NONE";
-  if (!is_plain && !is_gzip && compression != "ZLIB")
-    return InvalidArgument("Unsupported compression_type: ", compression);
+  WEIR_ASSIGN_OR_RETURN(const Compression kind, CompressionOf(compression));
   WEIR_ASSIGN_OR_RETURN(std::unique_ptr<ReadableFile> file, Files().Open(path));
   std::unique_ptr<ByteStream> plain = std::make_unique<PlainStream>(std::move(file));
-  if (is_plain) return plain;
-  return std::make_unique<InflatingStream>(path, std::move(plain), is_gzip);
+  if (kind == Compression::kNone) return plain;
+  if (kind == Compression::kSnappy) return std::make_unique<SnappyStream>(path, std::move(plain));
+  return std::make_unique<InflatingStream>(path, std::move(plain), kind == Compression::kGzip);
+}
+
+absl::StatusOr<std::unique_ptr<ByteSink>> ByteSink::Create(const std::string& path,
+                                                           absl::string_view compression) {
+  WEIR_ASSIGN_OR_RETURN(const Compression kind, CompressionOf(compression));
+  WEIR_ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, Files().Create(path));
+  std::unique_ptr<ByteSink> plain = std::make_unique<PlainSink>(std::move(file));
+  if (kind == Compression::kNone) return plain;
+  if (kind == Compression::kSnappy) return std::make_unique<SnappySink>(std::move(plain));
+  return std::make_unique<DeflatingSink>(std::move(plain), kind == Compression::kGzip);
+}
+
+absl::Status AppendRecord(ByteSink& sink, absl::string_view record) {
+  std::string frame;
+  PutFixed64(&frame, record.size());
+  PutFixed32(&frame, MaskCrc32c(Crc32c(frame)));
+  WEIR_RETURN_IF_ERROR(sink.Append(frame));
+  WEIR_RETURN_IF_ERROR(sink.Append(record));
+  frame.clear();
+  PutFixed32(&frame, MaskCrc32c(Crc32c(record)));
+  return sink.Append(frame);
 }
 
 absl::StatusOr<std::string> ReadBytes(ByteStream& stream, uint64_t size) {
@@ -126,10 +287,29 @@ absl::StatusOr<std::string> ReadBytes(ByteStream& stream, uint64_t size) {
   return bytes;
 }
 
+absl::StatusOr<uint64_t> SkipBytes(ByteStream& stream, uint64_t size) {
+  std::string piece(std::min<uint64_t>(size, kBufferSize), '\0');
+  uint64_t skipped = 0;
+  while (skipped < size) {
+    const auto wanted = static_cast<size_t>(std::min<uint64_t>(size - skipped, piece.size()));
+    WEIR_ASSIGN_OR_RETURN(const size_t got, stream.Read(wanted, piece.data()));
+    skipped += got;
+    if (got < wanted) break;
+  }
+  return skipped;
+}
+
 absl::StatusOr<RecordStream> RecordStream::Open(const std::string& path,
                                                 absl::string_view compression) {
   WEIR_ASSIGN_OR_RETURN(std::unique_ptr<ByteStream> bytes, ByteStream::Open(path, compression));
   return RecordStream(path, std::move(bytes));
+}
+
+absl::Status RecordStream::Skip(int64_t size) {
+  if (size < 0) return InvalidArgument("Can't skip a negative number of bytes");
+  WEIR_ASSIGN_OR_RETURN(const uint64_t skipped, SkipBytes(*bytes_, static_cast<uint64_t>(size)));
+  offset_ += skipped;
+  return absl::OkStatus();
 }
 
 // Reads `size` bytes followed by their checksum, or nothing at the end of the file.
