@@ -1,5 +1,6 @@
 #include "weir/core/graph/shape_context.h"
 #include "weir/ops/data/dataset_internal.h"
+#include "weir/ops/data/dataset_files_internal.h"
 #include "weir/ops/lib/ranked_internal.h"
 
 namespace weir {
@@ -292,6 +293,7 @@ void AddSelectionOps(OpRegistry* ops) {
 }  // namespace
 
 void AddDatasetOps(OpRegistry* ops) {
+  AddDatasetFileOps(ops);
   AddSources(ops);
   AddFunctional(ops);
   AddInterleaved(ops);

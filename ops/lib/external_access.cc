@@ -13,7 +13,13 @@ constexpr ExternalAccess kFiles = ExternalAccess::kFiles, kLog = ExternalAccess:
 
 // external_access_test runs every op and fails if one opens a file and has no row here.
 constexpr std::pair<absl::string_view, ExternalAccess> kOps[] = {
+    {"CSVDataset", kFiles},
+    {"CSVDatasetV2", kFiles},
     {"CreateSummaryFileWriter", kFiles},
+    {"ExperimentalCSVDataset", kFiles},
+    {"ExperimentalMatchingFilesDataset", kFiles},
+    {"FixedLengthRecordDataset", kFiles},
+    {"FixedLengthRecordDatasetV2", kFiles},
     {"FixedLengthRecordReader", kFiles},
     {"FixedLengthRecordReaderV2", kFiles},
     {"FixedUnigramCandidateSampler", kFiles},
@@ -22,6 +28,7 @@ constexpr std::pair<absl::string_view, ExternalAccess> kOps[] = {
     {"InitializeTableFromTextFileV2", kFiles},
     {"LoadAndRemapMatrix", kFiles},
     {"MatchingFiles", kFiles},
+    {"MatchingFilesDataset", kFiles},
     {"MergeV2Checkpoints", kFiles},
     {"Print", kLog},
     {"PrintV2", kFiles},  // or the log: see its attribute output_stream
@@ -34,6 +41,7 @@ constexpr std::pair<absl::string_view, ExternalAccess> kOps[] = {
     {"SaveSlices", kFiles},
     {"SaveV2", kFiles},
     {"TFRecordDataset", kFiles},
+    {"TFRecordDatasetV2", kFiles},
     {"TFRecordReader", kFiles},
     {"TFRecordReaderV2", kFiles},
     {"TextLineDataset", kFiles},

@@ -232,7 +232,8 @@ void SetSmallest(const AttrSpec& spec, proto::AttrValue* value) {
   const DataTypes& allowed = spec.allowed_types;
   const bool is_any =
       allowed.empty() || std::find(allowed.begin(), allowed.end(), DT_FLOAT) != allowed.end();
-  const auto type = static_cast<proto::DataType>(is_any ? DT_FLOAT : allowed.front());
+  const DataType any = spec.name == "output_types" ? DT_STRING : DT_FLOAT;
+  const auto type = static_cast<proto::DataType>(is_any ? any : allowed.front());
   switch (spec.kind) {
     case AttrSpec::Kind::kString:
       list != nullptr ? list->add_s("text") : value->set_s("text");
@@ -251,20 +252,46 @@ void SetSmallest(const AttrSpec& spec, proto::AttrValue* value) {
   }
 }
 
-proto::NodeDef* AddConst(DataType type, proto::GraphDef* graph) {
+proto::NodeDef* AddConst(DataType type, proto::GraphDef* graph, const std::string& text = "") {
   proto::NodeDef* node = AddNode("Const", graph);
   const auto wire_type = static_cast<proto::DataType>(type);
   (*node->mutable_attr())["dtype"].set_type(wire_type);
   proto::TensorProto* value = (*node->mutable_attr())["value"].mutable_tensor();
   value->set_dtype(wire_type);
-  if (type == DT_STRING) value->add_string_val("");
+  if (type == DT_STRING) value->add_string_val(text);
   if (type == DT_INT64) value->add_int64_val(1);
   return node;
 }
 
+std::string AddEmptyVector(proto::GraphDef* graph) {
+  proto::NodeDef* node = AddConst(DT_INT64, graph);
+  proto::TensorProto* value = (*node->mutable_attr())["value"].mutable_tensor();
+  value->clear_int64_val();
+  value->mutable_tensor_shape()->add_dim()->set_size(0);
+  return node->name();
+}
+
+// Returns the name of a function of a dataset.
+std::string AddFunction(proto::GraphDef* graph) {
+  proto::FunctionDef* function = graph->mutable_library()->add_function();
+  proto::OpDef* signature = function->mutable_signature();
+  signature->set_name("same");
+  for (auto* args : {signature->mutable_input_arg(), signature->mutable_output_arg()}) {
+    proto::OpDef::ArgDef* arg = args->Add();
+    arg->set_name(args == signature->mutable_input_arg() ? "x" : "y");
+    arg->set_type(proto::DT_VARIANT);
+  }
+  (*function->mutable_ret())["y"] = "x";
+  return signature->name();
+}
+
 // Returns the name of a node to be the input of a call: a constant, an empty dataset, or a
 // resource.
-std::string AddInput(DataType type, proto::GraphDef* graph) {
+std::string AddInput(const ArgSpec& arg, proto::GraphDef* graph) {
+  const DataType type = arg.type;
+  if (absl::EndsWith(arg.name, "_cols")) return AddEmptyVector(graph);
+  if (arg.name == "field_delim") return AddConst(DT_STRING, graph, ",")->name();
+  if (arg.name == "driver_name") return AddConst(DT_STRING, graph, "sqlite")->name();
   if (type == DT_RESOURCE) return AddNode("SummaryWriter", graph)->name();
   if (type != DT_VARIANT) return AddConst(type == DT_INVALID ? DT_FLOAT : type, graph)->name();
   const std::string one = AddConst(DT_INT64, graph)->name();
@@ -279,11 +306,17 @@ std::string AddInput(DataType type, proto::GraphDef* graph) {
 proto::GraphDef SmallestCall(const OpSpec& op) {
   proto::GraphDef graph;
   std::vector<std::string> inputs;
-  for (const ArgSpec& input : op.inputs()) inputs.push_back(AddInput(input.type, &graph));
+  for (const ArgSpec& input : op.inputs()) inputs.push_back(AddInput(input, &graph));
   proto::NodeDef* node = AddNode(op.name(), &graph);
   for (const std::string& input : inputs) node->add_input(input);
   for (const AttrSpec& attr : op.attrs()) {
-    if (!attr.default_value.has_value()) SetSmallest(attr, &(*node->mutable_attr())[attr.name]);
+    if (attr.default_value.has_value()) continue;
+    proto::AttrValue* value = &(*node->mutable_attr())[attr.name];
+    if (attr.kind == AttrSpec::Kind::kFunction) {
+      value->mutable_func()->set_name(AddFunction(&graph));
+    } else {
+      SetSmallest(attr, value);
+    }
   }
   return graph;
 }
@@ -394,13 +427,20 @@ class OpenedFilesTest : public ::testing::Test {
 // What ops do with a path that they are given. A path in a queue is given to a reader.
 const std::map<std::string, std::string>& ExpectedUses() {
   static const auto& uses = *new std::map<std::string, std::string>{
+      {"CSVDataset", "r"},
+      {"CSVDatasetV2", "r"},
       {"CreateSummaryFileWriter", "w"},
+      {"ExperimentalCSVDataset", "r"},
+      {"ExperimentalMatchingFilesDataset", "l"},
+      {"FixedLengthRecordDataset", "r"},
+      {"FixedLengthRecordDatasetV2", "r"},
       {"FixedUnigramCandidateSampler", "r"},
       {"GenerateVocabRemapping", "r"},
       {"InitializeTableFromTextFile", "r"},
       {"InitializeTableFromTextFileV2", "r"},
       {"LoadAndRemapMatrix", "r"},
       {"MatchingFiles", "l"},
+      {"MatchingFilesDataset", "l"},
       {"MergeV2Checkpoints", "rw"},
       {"PrintV2", "w"},
       {"QueueEnqueue", "r"},
@@ -413,6 +453,7 @@ const std::map<std::string, std::string>& ExpectedUses() {
       {"SaveSlices", "w"},
       {"SaveV2", "rw"},
       {"TFRecordDataset", "r"},
+      {"TFRecordDatasetV2", "r"},
       {"TextLineDataset", "r"},
       {"WriteFile", "w"},
   };

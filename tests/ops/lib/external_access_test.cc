@@ -9,10 +9,12 @@
 #include <set>
 #include <string>
 
+#include "absl/strings/match.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "weir/core/graph/graph.h"
 #include "weir/core/io/file_posix.h"
+#include "weir/core/io/function_library.h"
 #include "weir/ops/lib/array.h"
 #include "weir/session/session.h"
 
@@ -107,13 +109,17 @@ class Call {
       types_[attr.name] = *attr.default_value->get_if<DataType>();
     if (attr.default_value.has_value() && !is_text) return;
     const int64_t least = attr.minimum.value_or(1);
-    const int64_t number = least < 0 ? least : std::max<int64_t>(least, 1);
-    const DataType type = attr.allowed_types.empty() ? DT_FLOAT : attr.allowed_types[0];
+    const int64_t smallest = attr.name == "version" ? 2 : 1;  // the only one of snapshots
+    const int64_t number = least < 0 ? least : std::max<int64_t>(least, smallest);
+    const DataType any = attr.name == "output_types" ? DT_STRING : DT_FLOAT;
+    const DataType type = attr.allowed_types.empty() ? any : attr.allowed_types[0];
     if (attr.kind == Kind::kString) {
       const std::string text =
           attr.name == "output_stream" ? absl::StrCat("file://", kPath) : kPath;
       attrs_.emplace_back(
           attr.name, attr.is_list ? AttrValue(std::vector<std::string>{text}) : AttrValue(text));
+    } else if (attr.kind == Kind::kFunction) {
+      attrs_.emplace_back(attr.name, Same());
     } else if (attr.kind == Kind::kInt) {
       attrs_.emplace_back(
           attr.name, attr.is_list ? AttrValue(std::vector<int64_t>{number}) : AttrValue(number));
@@ -131,7 +137,7 @@ class Call {
   // Strings that are read before a file is opened, and must be valid.
   static bool Precedes(absl::string_view name) {
     return absl::StartsWith(name, "shape") || name == "compression_type" || name == "encoding" ||
-           name == "delimiter";
+           name == "delimiter" || name == "compression" || name == "mode";
   }
 
   std::vector<Arg> Arguments() {
@@ -158,10 +164,32 @@ class Call {
     if (arg.name == "table_handle")
       return Output(AddNode(graph_, arg.is_ref ? "HashTable" : "HashTableV2", {}, {key, value}), 0);
     if (arg.name == "writer") return Output(AddNode(graph_, "SummaryWriter", {}), 0);
+    if (arg.name == "cache") return Output(AddNode(graph_, "DummyMemoryCache", {}), 0);
+    if (arg.name == "input_dataset") return OneString();
+    if (absl::EndsWith(arg.name, "_cols")) return Const(graph_, Tensor::Vector<int64_t>({}));
+    if (arg.name == "record_bytes" || arg.name == "buffer_size")
+      return Const(graph_, Tensor::Scalar(int64_t{1}));
+    if (arg.name == "field_delim") return Const(graph_, ",");
+    if (arg.name == "driver_name") return Const(graph_, "sqlite");
     if (type == DT_STRING)
       return Const(graph_, Tensor::Of<std::string>(shape, {Precedes(arg.name) ? "" : kPath}));
     const bool has_zero = type != DT_INVALID && type != DT_RESOURCE && type != DT_VARIANT;
     return has_zero ? Const(graph_, Tensor::Zeros(type, shape)) : Output();
+  }
+
+  // Returns a dataset of one string.
+  Output OneString() {
+    return Output(AddNode(graph_, "TensorDataset", {Arg(Outputs{Const(graph_, "text")})},
+                          {{"output_shapes", std::vector<Shape>{Shape()}}}),
+                  0);
+  }
+
+  // Returns a function of a dataset.
+  FunctionRef Same() {
+    Graph body;
+    const Output dataset = Placeholder(body, DT_VARIANT);
+    DefineFunction(graph_, "same", body, {dataset}, {Identity(dataset)}).IgnoreError();
+    return FunctionRef{"same", nullptr};
   }
 
   // Adds what makes the results of a node read files: iterators of datasets, reads of readers.

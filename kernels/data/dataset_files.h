@@ -1,0 +1,33 @@
+#ifndef WEIR_KERNELS_DATA_DATASET_FILES_H_
+#define WEIR_KERNELS_DATA_DATASET_FILES_H_
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "weir/kernels/data/dataset.h"
+
+// Helpers for datasets that read files sequentially.
+namespace weir {
+
+// Returns the next element of an open file, or nullopt at its end.
+using FileElements = std::function<MaybeElement()>;
+// Opens file `index` of a list.
+using OpenElements = std::function<absl::StatusOr<FileElements>(size_t index)>;
+// A dataset of the elements of `count` files, one after the other. A file is opened when the
+// elements of the one before have been read. INVALID_ARGUMENT is an error of one element; after any
+// other error, the rest of the file is skipped.
+DatasetPtr FilesDataset(size_t count, OpenElements open);
+
+// Returns the strings of input `i`, a scalar or a vector. INVALID_ARGUMENT, with the argument's
+// name, for another rank.
+absl::StatusOr<std::vector<std::string>> ReadStrings(const KernelContext& c, int i);
+// Returns a compression type: "", "ZLIB" or "GZIP". INVALID_ARGUMENT for others.
+absl::StatusOr<std::string> ReadCompression(const KernelContext& c, int i);
+
+// The other parts of AddDatasetFileKernels (dataset_files.cc).
+void AddDatasetCsvKernels(KernelRegistry* r);  // dataset_csv.cc
+
+}  // namespace weir
+
+#endif  // WEIR_KERNELS_DATA_DATASET_FILES_H_

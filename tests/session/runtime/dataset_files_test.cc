@@ -1,0 +1,341 @@
+// Datasets that read and write files: elements, errors, and the files of TensorFlow. The expected
+// elements and errors are answers of TensorFlow 2.21.
+
+#include <zlib.h>
+
+#include <filesystem>
+#include <functional>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "weir/core/io/bundle.h"
+#include "weir/core/io/coding.h"
+#include "weir/core/io/file.h"
+#include "weir/core/io/function_library.h"
+#include "weir/core/io/record.h"
+#include "weir/ops/lib/array.h"
+#include "weir/ops/lib/math.h"
+#include "weir/session/session.h"
+#include "weir/tests/io/test_files.h"
+
+namespace weir {
+namespace {
+
+using ::testing::AnyOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class DatasetFilesTest : public ::testing::Test {
+ protected:
+  struct Set {
+    Output handle;
+    DataTypes types;
+  };
+
+  Output Number(int64_t n) { return Const(g_, Tensor::Scalar(n)); }
+  Output Numbers(std::vector<int64_t> n) {
+    return Const(g_, Tensor::Vector(absl::MakeConstSpan(n)));
+  }
+  Output Text(const std::string& text) { return Const(g_, text); }
+  Output Texts(std::vector<std::string> texts) {
+    return Const(g_, Tensor::Vector(absl::MakeConstSpan(texts)));
+  }
+  static Attrs ElementAttrs(const DataTypes& types) {
+    return {{"output_types", types},
+            {"output_shapes", std::vector<Shape>(types.size(), Shape::UnknownRank())}};
+  }
+  Set Range(int64_t stop) {
+    return {AddOp("RangeDataset", {Number(0), Number(stop), Number(1)}, ElementAttrs({DT_INT64})),
+            {DT_INT64}};
+  }
+  Set Slices(const std::vector<Tensor>& tensors) {
+    Set set;
+    Outputs components;
+    for (const Tensor& t : tensors) {
+      components.push_back(Const(g_, t));
+      set.types.push_back(t.dtype());
+    }
+    const std::vector<Shape> shapes(tensors.size(), Shape::UnknownRank());
+    set.handle = AddOp("TensorSliceDataset", {components},
+                       {{"Toutput_types", set.types}, {"output_shapes", shapes}});
+    return set;
+  }
+  // Numbers, strings of different lengths, and vectors.
+  Set Mixed() {
+    return Slices({Tensor::Vector<int64_t>({0, 1, 2, 3, 4}),
+                   Tensor::Vector<std::string>({"a", "bb", "ccc", "", "e"}),
+                   Tensor::Of<float>({5, 2}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9})});
+  }
+  FunctionRef Define(const std::string& prefix, const DataTypes& types,
+                     const std::function<Outputs(Graph&, const Outputs&)>& build) {
+    const std::string name = absl::StrCat(prefix, num_functions_++);
+    Graph body;
+    Outputs args;
+    for (const DataType type : types) args.push_back(Placeholder(body, type));
+    EXPECT_TRUE(DefineFunction(g_, name, body, args, build(body, args)).ok());
+    return FunctionRef{name, nullptr};
+  }
+
+  struct Walk {
+    Output iterator;
+    Operation start;
+    Outputs next;
+  };
+  Walk Iterate(const Set& set) {
+    Attrs attrs = ElementAttrs(set.types);
+    attrs.emplace_back("shared_name", "");
+    attrs.emplace_back("container", "");
+    Walk walk;
+    walk.iterator = AddNode(g_, "IteratorV2", {}, attrs)->output(0);
+    walk.start = Operation(AddNode("MakeIterator", {set.handle, walk.iterator}));
+    Node* next = AddNode("IteratorGetNext", {walk.iterator}, ElementAttrs(set.types));
+    for (int i = 0; i < next->num_outputs(); ++i) walk.next.push_back(next->output(i));
+    EXPECT_TRUE(g_.status().ok()) << g_.status();
+    return walk;
+  }
+  static std::string Shown(const absl::StatusOr<Tensors>& element) {
+    if (!element.ok()) {
+      const bool ended = element.status().code() == absl::StatusCode::kOutOfRange;
+      return ended ? "END" : std::string(element.status().message());
+    }
+    std::string text;
+    for (const Tensor& t : *element) absl::StrAppend(&text, text.empty() ? "" : " ", t.ToString());
+    return text;
+  }
+  // Returns the elements and errors as text, up to the end.
+  std::vector<std::string> Read(const Set& set, size_t limit = 20) {
+    const Walk walk = Iterate(set);
+    Session session = *Session::Create(g_, {.num_threads = 2});
+    const absl::Status started = session.Run(walk.start);
+    last_ = started;
+    if (!started.ok()) return {std::string(started.message())};
+    std::vector<std::string> all;
+    while (all.size() < limit) {
+      const auto element = session.Run(walk.next);
+      last_ = element.status();
+      all.push_back(Shown(element));
+      if (all.back() == "END") break;
+    }
+    return all;
+  }
+  std::vector<std::string> Whole(const Set& set) {
+    std::vector<std::string> all = Read(set);
+    EXPECT_EQ(all.back(), "END");
+    all.pop_back();
+    return all;
+  }
+
+  Graph g_;
+  int num_functions_ = 0;
+  absl::Status last_;
+  testing::MemoryFileSystem files_;
+  ScopedFileSystem scope_{&files_};
+};
+
+void Write(const std::string& path, absl::string_view bytes) {
+  auto file = *Files().Create(path);
+  ASSERT_TRUE(file->Append(bytes).ok());
+  ASSERT_TRUE(file->Close().ok());
+}
+
+std::string Compressed(const std::string& text, bool gzip) {
+  z_stream z = {};
+  deflateInit2(&z, 9, Z_DEFLATED, gzip ? MAX_WBITS + 16 : MAX_WBITS, 8, Z_DEFAULT_STRATEGY);
+  std::string out(text.size() + 100, '\0');
+  z.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
+  z.avail_in = static_cast<uInt>(text.size());
+  z.next_out = reinterpret_cast<Bytef*>(out.data());
+  z.avail_out = static_cast<uInt>(out.size());
+  deflate(&z, Z_FINISH);
+  out.resize(z.total_out);
+  deflateEnd(&z);
+  return out;
+}
+
+// ---- records
+
+TEST_F(DatasetFilesTest, RecordsOfAFixedLengthLieBetweenHeaderAndFooter) {
+  const auto read = [&](const std::string& path, int64_t header, int64_t record, int64_t footer,
+                        const char* compression) {
+    const bool v2 = compression != nullptr;
+    std::vector<Arg> args = {Texts({path}), Number(header), Number(record), Number(footer),
+                             Number(0)};
+    if (v2) args.emplace_back(Text(compression));
+    return Read(
+        {AddOp(v2 ? "FixedLengthRecordDatasetV2" : "FixedLengthRecordDataset", args), {DT_STRING}});
+  };
+  Write("/plain", "HHaabbccFF");
+  Write("/gzip", Compressed("HHaabbccFF", true));
+  Write("/zlib", Compressed("HHaabbccFF", false));
+  const auto three = ElementsAre("b'aa'", "b'bb'", "b'cc'", "END");
+  EXPECT_THAT(read("/plain", 2, 2, 2, nullptr), three);
+  EXPECT_THAT(read("/plain", 2, 2, 2, ""), three);
+  EXPECT_THAT(read("/gzip", 2, 2, 2, "GZIP"), three);
+  EXPECT_THAT(read("/zlib", 2, 2, 2, "ZLIB"), three);
+  EXPECT_THAT(read("/plain", 2, 4, 2, nullptr)[0],
+              HasSubstr("has body length 6 bytes, which is not an exact multiple of the record"));
+  Write("/gzip", Compressed("HHaabbcFF", true));
+  const auto rest = read("/gzip", 2, 2, 2, "GZIP");
+  ASSERT_EQ(rest.size(), 4u);
+  EXPECT_THAT(rest[2], HasSubstr("has body length 5 bytes, which is not an exact multiple"));
+  Write("/short", "");
+  EXPECT_THAT(read("/short", 4, 4, 0, "")[0], HasSubstr("has body length -4 bytes"));
+  EXPECT_THAT(read("/plain", -1, 2, 2, "")[0], HasSubstr("`header_bytes` must be >= 0"));
+  EXPECT_THAT(read("/plain", 0, 0, 2, "")[0], HasSubstr("`record_bytes` must be > 0"));
+  EXPECT_THAT(read("/plain", 0, 2, -2, "")[0], HasSubstr("`footer_bytes` must be >= 0"));
+  EXPECT_THAT(read("/plain", 2, 2, 2, "BZ")[0], HasSubstr("Unsupported compression_type"));
+  EXPECT_THAT(read("/plain", INT64_MAX, 1, INT64_MAX, "")[0], HasSubstr("not an exact multiple"));
+}
+
+TEST_F(DatasetFilesTest, TFRecordFilesAreReadFromOffsets) {
+  auto writer = *RecordWriter::Create("/t");
+  for (const char* record : {"one", "twoo", "three"}) ASSERT_TRUE(writer->Append(record).ok());
+  ASSERT_TRUE(writer->Close().ok());
+  const auto read = [&](std::vector<std::string> paths, std::vector<int64_t> offsets) {
+    return Read({AddOp("TFRecordDatasetV2",
+                       {Texts(paths), Text(""), Number(0), Numbers(std::move(offsets))}),
+                 {DT_STRING}});
+  };
+  EXPECT_THAT(read({"/t", "/t"}, {0, 19}),
+              ElementsAre("b'one'", "b'twoo'", "b'three'", "b'twoo'", "b'three'", "END"));
+  EXPECT_THAT(read({"/t"}, {1000}), ElementsAre("END"));
+  EXPECT_THAT(read({"/t"}, {5})[0], HasSubstr("corrupted record at 5"));
+  EXPECT_THAT(read({"/t"}, {-1})[0], HasSubstr("Can't skip a negative number of bytes"));
+}
+
+TEST_F(DatasetFilesTest, FilesThatMatchAreListed) {
+  for (const char* path : {"/d/b2", "/d/a1", "/d/c3", "/d/sub/x"}) {
+    ASSERT_TRUE(MakeDirectories(DirectoryOf(path)).ok());
+    Write(path, "");
+  }
+  const char* op = "ExperimentalMatchingFilesDataset";
+  const auto read = [&](std::vector<std::string> patterns) {
+    return Read({AddOp(op, {Texts(std::move(patterns))}), {DT_STRING}}, 5);
+  };
+  EXPECT_THAT(read({"/d/a*"}), ElementsAre("b'/d/a1'", "END"));
+  op = "MatchingFilesDataset";
+  EXPECT_THAT(read({"/d/*"}), ElementsAre("b'/d/a1'", "b'/d/b2'", "b'/d/c3'", "END"));
+  EXPECT_THAT(read({"/d/c*", "/d/a*", "/d/c*"}),
+              ElementsAre("b'/d/c3'", "b'/d/a1'", "b'/d/c3'", "END"));
+  EXPECT_THAT(read({"/d/z*"})[0], HasSubstr("Don't find any matched files"));
+  EXPECT_EQ(last_.code(), absl::StatusCode::kNotFound);
+}
+
+// ---- CSV
+
+struct Csv {
+  std::vector<Tensor> defaults;
+  std::string compression = "", delimiter = ",", missing = "";
+  bool header = false, quotes = true;
+  std::vector<int64_t> selected = {};
+  std::optional<std::vector<int64_t>> excluded = {};
+};
+
+class CsvDatasetTest : public DatasetFilesTest {
+ protected:
+  std::vector<std::string> ReadCsv(const std::string& text, const Csv& csv) {
+    Write("/c", text);
+    DataTypes types;
+    Outputs defaults;
+    for (const Tensor& t : csv.defaults) {
+      types.push_back(t.dtype());
+      defaults.push_back(Const(g_, t));
+    }
+    std::vector<Arg> args = {Text("/c"),
+                             Text(csv.compression),
+                             Number(100),
+                             Const(g_, csv.header),
+                             Text(csv.delimiter),
+                             Const(g_, csv.quotes),
+                             Text(csv.missing),
+                             Numbers(csv.selected),
+                             defaults};
+    if (csv.excluded) args.emplace_back(Numbers(*csv.excluded));
+    const char* const op = csv.excluded ? "CSVDatasetV2"
+                           : csv.header ? "ExperimentalCSVDataset"
+                                        : "CSVDataset";
+    const Output handle = AddOp(op, args, ElementAttrs(types));
+    std::vector<std::string> read = Read({handle, types});
+    for (std::string& text : read) {  // without the op and the node
+      const size_t prefix = text.find("): ");
+      if (prefix != std::string::npos) text.erase(0, prefix + 3);
+    }
+    return read;
+  }
+  const Tensor required_ = Tensor::Vector<int32_t>({});
+  const Csv two_ = {.defaults = {required_, required_}};
+  const Csv optional_ = {.defaults = {Tensor::Vector<int32_t>({7}), Tensor::Vector<int32_t>({8})}};
+};
+
+TEST_F(CsvDatasetTest, RecordsEndAtLineBreaksOutsideOfQuotes) {
+  const auto plain = ElementsAre("1 2", "3 4", "END");
+  for (const char* text : {"1,2\n3,4\n", "1,2\n3,4", "1,2\r\n3,4\r\n", "1,2\r3,4\r",
+                           "\"1\",\"2\"\n3,\"4\"", "1,\"2\n\"\n3,4"})
+    EXPECT_THAT(ReadCsv(text, two_), plain) << text;
+  EXPECT_THAT(
+      ReadCsv(Compressed("1,2\n3,4", true), {.defaults = two_.defaults, .compression = "GZIP"}),
+      plain);
+  const Csv texts = {.defaults = {Tensor::Vector<std::string>({}), Tensor::Scalar("d")}};
+  EXPECT_THAT(ReadCsv("\"a\nb\",c\n\"x\"\"y\",", texts),
+              ElementsAre("b'a\\nb' b'c'", "b'x\"y' b'd'", "END"));
+  Csv unquoted = texts;
+  unquoted.quotes = false;
+  EXPECT_THAT(
+      ReadCsv("\"a\nb\",c\na\"b,\"", unquoted),
+      ElementsAre("Expect 2 fields but have 1 in record", "b'b\"' b'c'", "b'a\"b' b'\"'", "END"));
+}
+
+TEST_F(CsvDatasetTest, AnErrorTakesOneRecord) {
+  const std::string missing0 = "Field 0 is required but missing in record!";
+  const std::string missing1 = "Field 1 is required but missing in record!";
+  const std::string one = "Expect 2 fields but have 1 in record";
+  const std::string more = "Expect 2 fields but have more in record";
+  const std::string open = "Reached end of file without closing quoted field in record";
+  const std::string quote = "Unquoted fields cannot have quotes inside";
+  EXPECT_THAT(ReadCsv("1,2\n\n3,4\n", two_), ElementsAre("1 2", missing0, "3 4", "END"));
+  EXPECT_THAT(ReadCsv("1,2\n\n3,4\n", optional_), ElementsAre("1 2", one, "3 4", "END"));
+  EXPECT_THAT(ReadCsv("1\n3,4\n", two_), ElementsAre(one, "3 4", "END"));
+  EXPECT_THAT(ReadCsv("1,2,3\n3,4\n", two_), ElementsAre(more, "3 4", "END"));
+  EXPECT_THAT(ReadCsv("1,2,\n3,4", two_), ElementsAre(more, "3 4", "END"));
+  EXPECT_THAT(ReadCsv("1,\n,4\n5,6", two_), ElementsAre(missing1, missing0, "5 6", "END"));
+  EXPECT_THAT(ReadCsv("1,\n,4\n5,6", optional_), ElementsAre("1 8", "7 4", "5 6", "END"));
+  EXPECT_THAT(ReadCsv("1,2\n3,", optional_), ElementsAre("1 2", "3 8", "END"));
+  EXPECT_THAT(ReadCsv("1,x\n3,4\n", two_),
+              ElementsAre("Field 1 in record is not a valid int32: x", "3 4", "END"));
+  EXPECT_THAT(ReadCsv("1\"2,3\n4,5\n", two_), ElementsAre(quote, "4 5", "END"));
+  EXPECT_THAT(ReadCsv("1,2\"\n4,5\n", two_), ElementsAre(quote, "4 5", "END"));
+  EXPECT_THAT(ReadCsv("\"1\"2,3\n4,5\n", two_), ElementsAre(open, "END"));
+  EXPECT_THAT(ReadCsv("1,\"2\n3,4\n", two_), ElementsAre(open, "END"));
+  EXPECT_THAT(ReadCsv("", two_), ElementsAre("END"));
+}
+
+TEST_F(CsvDatasetTest, HeadersAndColumnsAreSkipped) {
+  Csv csv = two_;
+  csv.header = true;
+  EXPECT_THAT(ReadCsv("\"a\nx\",b\n1,2\n", csv), ElementsAre("1 2", "END"));
+  EXPECT_THAT(ReadCsv("a\"x,b\n1,2\n", csv),
+              ElementsAre("Can't read header of file", "1 2", "END"));
+  EXPECT_THAT(ReadCsv("", csv), ElementsAre("Can't read header of file", "END"));
+  csv = two_;
+  csv.selected = {0, 2};
+  EXPECT_THAT(ReadCsv("1,2,3\n4,5,6\n7,8", csv),
+              ElementsAre("1 3", "4 6", "Expect 2 fields but have 1 in record", "END"));
+  csv.selected = {1, 0};
+  EXPECT_THAT(ReadCsv("1,2", csv)[0], HasSubstr("should be strictly increasing indices"));
+  csv.selected = {0};
+  EXPECT_THAT(ReadCsv("1,2", csv)[0], HasSubstr("select_cols should match output size"));
+  csv.selected = {};
+  csv.excluded = {1};
+  EXPECT_THAT(ReadCsv("1,2,3\n4,5,6\n", csv), ElementsAre("1 3", "4 6", "END"));
+  csv.selected = {0, 1};
+  EXPECT_THAT(ReadCsv("1,2", csv)[0],
+              HasSubstr("Either select_cols or exclude_cols should be empty"));
+  csv = {.defaults = {Tensor::Vector<int32_t>({9}), required_}, .missing = "NA"};
+  EXPECT_THAT(ReadCsv("NA,2\n", csv), ElementsAre("9 2", "END"));
+  csv.delimiter = ";;";
+  EXPECT_THAT(ReadCsv("1,2\n", csv)[0], HasSubstr("field_delim should be only 1 char"));
+}
+
+}  // namespace
+}  // namespace weir
