@@ -257,6 +257,7 @@ absl::Status MatchingFilesDataset(KernelContext& c) {
 
 void AddDatasetFileKernels(KernelRegistry* r) {
   AddDatasetCsvKernels(r);
+  AddDatasetExampleKernels(r);
   r->Add("ExperimentalMatchingFilesDataset", kCpu, MatchingFilesDataset);
   r->Add("FixedLengthRecordDataset", kCpu, FixedLengthRecordDataset);
   r->Add("FixedLengthRecordDatasetV2", kCpu, FixedLengthRecordDataset);

@@ -26,7 +26,8 @@ absl::StatusOr<std::vector<std::string>> ReadStrings(const KernelContext& c, int
 absl::StatusOr<std::string> ReadCompression(const KernelContext& c, int i);
 
 // The other parts of AddDatasetFileKernels (dataset_files.cc).
-void AddDatasetCsvKernels(KernelRegistry* r);  // dataset_csv.cc
+void AddDatasetCsvKernels(KernelRegistry* r);      // dataset_csv.cc
+void AddDatasetExampleKernels(KernelRegistry* r);  // dataset_examples.cc
 
 }  // namespace weir
 

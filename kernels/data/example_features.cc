@@ -59,7 +59,10 @@ absl::Status FeatureSignature::Check(const Node& node) const {
       {"ragged_row_splits", ragged_types_.size(), true},
       {"ragged_outer_splits", ragged_types_.size(), true},
   };
+  // A dataset of parsed examples has other outputs.
+  const bool has_outputs = node.FindAttr("output_types") == nullptr;
   for (const auto& list : lists) {
+    if (!has_outputs) break;
     const auto [first, last] = node.OutputRange(prefix_ + list.output);
     if (list.optional && first == last) continue;
     if (static_cast<size_t>(last - first) != list.count) {
@@ -240,27 +243,27 @@ absl::Status FeatureSet::AddExample(const FeatureBytes& features, const ExampleL
 namespace {
 
 // Writes a vector of 0 followed by `ends`; without elements if `empty`.
-absl::Status WriteSplits(KernelContext& c, int output, absl::Span<const int64_t> ends, bool empty) {
+absl::Status WriteSplits(const FeatureOutputs& to, int output, absl::Span<const int64_t> ends,
+                         bool empty) {
   const auto size = static_cast<int64_t>(empty ? 0 : ends.size() + 1);
-  WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(output, Shape({size})));
+  WEIR_ASSIGN_OR_RETURN(Tensor * out, to.allocate(output, Shape({size})));
   for (int64_t i = 0; i < size; ++i) out->SetIntAt(i, i == 0 ? 0 : ends[i - 1]);
   return absl::OkStatus();
 }
 
-absl::Status WriteValues(KernelContext& c, int output, const Column& column) {
-  WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(output, Shape({column.num_values()})));
+absl::Status WriteValues(const FeatureOutputs& to, int output, const Column& column) {
+  WEIR_ASSIGN_OR_RETURN(Tensor * out, to.allocate(output, Shape({column.num_values()})));
   column.CopyTo(0, column.num_values(), out, 0);
   return absl::OkStatus();
 }
 
 // An index is (example, row in the example, value in the row). A single example has no first
 // component, and non-sequence columns, which have one row per example, no second one.
-absl::Status WriteSparse(KernelContext& c, const Column& column, bool single, int indices,
+absl::Status WriteSparse(const FeatureOutputs& to, const Column& column, bool single, int indices,
                          int values, int shape) {
   const int64_t rank = 1 + (single ? 0 : 1) + (column.is_sequence() ? 1 : 0);
-  WEIR_RETURN_IF_ERROR(WriteValues(c, values, column));
-  WEIR_ASSIGN_OR_RETURN(Tensor * index,
-                        c.AllocateOutput(indices, Shape({column.num_values(), rank})));
+  WEIR_RETURN_IF_ERROR(WriteValues(to, values, column));
+  WEIR_ASSIGN_OR_RETURN(Tensor * index, to.allocate(indices, Shape({column.num_values(), rank})));
   int64_t* out = index->data<int64_t>();
   int64_t most_rows = 0, most_values = 0;
   for (int64_t example = 0; example < column.num_examples(); ++example) {
@@ -278,7 +281,7 @@ absl::Status WriteSparse(KernelContext& c, const Column& column, bool single, in
       }
     }
   }
-  WEIR_ASSIGN_OR_RETURN(Tensor * dense_shape, c.AllocateOutput(shape, Shape({rank})));
+  WEIR_ASSIGN_OR_RETURN(Tensor * dense_shape, to.allocate(shape, Shape({rank})));
   int64_t* extent = dense_shape->data<int64_t>();
   if (!single) *extent++ = column.num_examples();
   if (column.is_sequence()) *extent++ = most_rows;
@@ -286,7 +289,8 @@ absl::Status WriteSparse(KernelContext& c, const Column& column, bool single, in
   return absl::OkStatus();
 }
 
-absl::Status WriteDense(KernelContext& c, const DenseFeature& f, bool single, int output) {
+absl::Status WriteDense(ThreadPool& pool, const FeatureOutputs& to, const DenseFeature& f,
+                        bool single, int output) {
   const Column& column = f.column;
   int64_t most_rows = 0;
   for (int64_t e = 0; f.several && e < column.num_examples(); ++e) {
@@ -297,15 +301,15 @@ absl::Status WriteDense(KernelContext& c, const DenseFeature& f, bool single, in
   if (!single) shape.AddDim(column.num_examples());
   if (f.several) shape.AddDim(most_rows);
   WEIR_ASSIGN_OR_RETURN(shape, CheckedShape(shape.Concatenate(f.row).dims()));
-  WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(output, shape));
+  WEIR_ASSIGN_OR_RETURN(Tensor * out, to.allocate(output, shape));
   if (!f.several) {
     column.CopyTo(0, column.num_values(), out, 0);
     return absl::OkStatus();
   }
   if (f.fallback.num_elements() == 1) {
-    FillElements(c.pool(), out->dtype(), f.fallback.raw(), out->raw(), out->num_elements());
+    FillElements(pool, out->dtype(), f.fallback.raw(), out->raw(), out->num_elements());
   } else {
-    ClearElements(c.pool(), *out);
+    ClearElements(pool, *out);
   }
   for (int64_t e = 0; e < column.num_examples(); ++e) {
     ThrowIfCancelledAt(e);
@@ -318,9 +322,10 @@ absl::Status WriteDense(KernelContext& c, const DenseFeature& f, bool single, in
 }
 
 // Writes the number of rows of each example.
-absl::Status WriteLengths(KernelContext& c, const DenseFeature& f, bool single, int output) {
+absl::Status WriteLengths(const FeatureOutputs& to, const DenseFeature& f, bool single,
+                          int output) {
   const Shape shape = single ? Shape() : Shape({f.column.num_examples()});
-  WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(output, shape));
+  WEIR_ASSIGN_OR_RETURN(Tensor * out, to.allocate(output, shape));
   for (int64_t e = 0; e < f.column.num_examples(); ++e) out->data<int64_t>()[e] = f.NumRows(e);
   return absl::OkStatus();
 }
@@ -335,31 +340,45 @@ int64_t DenseFeature::NumRows(int64_t example) const {
 }
 
 absl::Status FeatureSet::WriteOutputs(KernelContext& c, bool single) const {
-  // Returns the range of an output list; {0, 0} if the op has no such list.
-  const auto range = [&](const char* name) { return c.node().OutputRange(prefix + name); };
-  const int indices = range("sparse_indices").first, values = range("sparse_values").first,
-            shapes = range("sparse_shapes").first;
+  const auto first = [&](const char* name) {
+    const auto [begin, end] = c.node().OutputRange(prefix + name);
+    return begin == end ? -1 : begin;
+  };
+  const auto allocate = [&](int output, const Shape& shape) {
+    return c.AllocateOutput(output, shape);
+  };
+  const FeatureOutputs outputs = {.sparse_indices = first("sparse_indices"),
+                                  .sparse_values = first("sparse_values"),
+                                  .sparse_shapes = first("sparse_shapes"),
+                                  .dense_values = first("dense_values"),
+                                  .dense_lengths = first("dense_lengths"),
+                                  .ragged_values = first("ragged_values"),
+                                  .row_splits = first("ragged_row_splits"),
+                                  .outer_splits = first("ragged_outer_splits"),
+                                  .inner_splits = first("ragged_inner_splits"),
+                                  .allocate = allocate};
+  return WriteOutputs(c.pool(), outputs, single);
+}
+
+absl::Status FeatureSet::WriteOutputs(ThreadPool& pool, const FeatureOutputs& to,
+                                      bool single) const {
   for (int i = 0; i < static_cast<int>(sparse.size()); ++i) {
-    WEIR_RETURN_IF_ERROR(WriteSparse(c, sparse[i], single, indices + i, values + i, shapes + i));
+    WEIR_RETURN_IF_ERROR(WriteSparse(to, sparse[i], single, to.sparse_indices + i,
+                                     to.sparse_values + i, to.sparse_shapes + i));
   }
-  const int rows = range("dense_values").first;
-  const auto lengths = range("dense_lengths");
   for (int i = 0; i < static_cast<int>(dense.size()); ++i) {
-    WEIR_RETURN_IF_ERROR(WriteDense(c, dense[i], single, rows + i));
-    if (lengths.first == lengths.second) continue;
-    WEIR_RETURN_IF_ERROR(WriteLengths(c, dense[i], single, lengths.first + i));
+    WEIR_RETURN_IF_ERROR(WriteDense(pool, to, dense[i], single, to.dense_values + i));
+    if (to.dense_lengths < 0) continue;
+    WEIR_RETURN_IF_ERROR(WriteLengths(to, dense[i], single, to.dense_lengths + i));
   }
-  const int ragged_values = range("ragged_values").first,
-            row_splits = range("ragged_row_splits").first,
-            outer = range("ragged_outer_splits").first, inner = range("ragged_inner_splits").first;
   for (int i = 0; i < static_cast<int>(ragged.size()); ++i) {
     const Column& column = ragged[i];
-    WEIR_RETURN_IF_ERROR(WriteValues(c, ragged_values + i, column));
+    WEIR_RETURN_IF_ERROR(WriteValues(to, to.ragged_values + i, column));
     if (column.is_sequence()) {
-      WEIR_RETURN_IF_ERROR(WriteSplits(c, outer + i, column.example_ends(), single));
-      WEIR_RETURN_IF_ERROR(WriteSplits(c, inner + i, column.row_ends(), false));
+      WEIR_RETURN_IF_ERROR(WriteSplits(to, to.outer_splits + i, column.example_ends(), single));
+      WEIR_RETURN_IF_ERROR(WriteSplits(to, to.inner_splits + i, column.row_ends(), false));
     } else {
-      WEIR_RETURN_IF_ERROR(WriteSplits(c, row_splits + i, column.row_ends(), single));
+      WEIR_RETURN_IF_ERROR(WriteSplits(to, to.row_splits + i, column.row_ends(), single));
     }
   }
   return absl::OkStatus();

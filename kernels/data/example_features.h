@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "weir/core/runtime/kernel.h"
 #include "weir/kernels/data/example_reader.h"
 
@@ -34,6 +35,16 @@ struct DenseFeature {
   int64_t NumRows(int64_t example) const;
 };
 
+// Where the outputs of a set go: the number of the first output of each list (-1: there is no such
+// list), and a function that allocates an output.
+struct FeatureOutputs {
+  int sparse_indices = -1, sparse_values = -1, sparse_shapes = -1;
+  int dense_values = -1, dense_lengths = -1;
+  int ragged_values = -1, row_splits = -1;   // non-sequence
+  int outer_splits = -1, inner_splits = -1;  // sequence
+  absl::FunctionRef<absl::StatusOr<Tensor*>(int output, const Shape& shape)> allocate;
+};
+
 // The features of a set, filled during one run of a kernel.
 struct FeatureSet {
   std::string prefix;
@@ -58,6 +69,7 @@ struct FeatureSet {
   absl::Status AddExample(const FeatureBytes& features, const ExampleLabel& label);
   // Writes the set's outputs: for a batch, or for the single example added.
   absl::Status WriteOutputs(KernelContext& c, bool single) const;
+  absl::Status WriteOutputs(ThreadPool& pool, const FeatureOutputs& outputs, bool single) const;
 };
 
 // A node's description of a feature set: types and shapes, known when the kernel is created.
@@ -80,6 +92,10 @@ class FeatureSignature {
   DataTypes sparse_types_, dense_types_, ragged_types_;
   std::vector<Shape> dense_shapes_;
 };
+
+// Parses a vector of examples into the features of a set without examples (parse_example.cc).
+absl::StatusOr<FeatureSet> ParseBatch(ThreadPool& pool, const Tensor& serialized,
+                                      const FeatureSet& empty);
 
 // Returns the strings of an argument or attribute, which may be a list of scalars, one tensor, or a
 // list attribute. There must be `count` of them.

@@ -84,11 +84,11 @@ absl::Status AddExamples(absl::Span<const std::string> examples, int64_t begin, 
   return absl::OkStatus();
 }
 
-// Parses the examples of input 0, a vector or a single one, into the sets, and writes their
-// outputs. `names`: null for ops without such an input.
-absl::Status ParseInto(KernelContext& c, const Tensor* names, ReadBytes read,
-                       const std::vector<FeatureSet>& empty) {
-  const Tensor& serialized = c.input(0);
+// Parses a vector of examples, or a single one, into the sets. `names`: null for ops without such
+// an input.
+absl::StatusOr<std::vector<FeatureSet>> Parse(ThreadPool& pool, const Tensor& serialized,
+                                              const Tensor* names, ReadBytes read,
+                                              const std::vector<FeatureSet>& empty) {
   const auto examples = serialized.flat<std::string>();
   std::mutex mutex;
   std::map<int64_t, std::pair<absl::Status, Part>> parts;  // by the first example
@@ -103,13 +103,22 @@ absl::Status ParseInto(KernelContext& c, const Tensor* names, ReadBytes read,
     parse(0, n);
   } else {
     constexpr int64_t kLeast = 64;  // a part allocates its columns
-    c.pool().ParallelFor(n, CostOf(examples[0], empty), parse, kLeast);
+    pool.ParallelFor(n, CostOf(examples[0], empty), parse, kLeast);
   }
   for (const auto& [begin, part] : parts) WEIR_RETURN_IF_ERROR(part.first);
-  std::vector<FeatureSet>& sets = parts.begin()->second.second.sets;
+  std::vector<FeatureSet> sets = std::move(parts.begin()->second.second.sets);
   for (auto it = std::next(parts.begin()); it != parts.end(); ++it) {
     for (size_t i = 0; i < sets.size(); ++i) sets[i].Append(it->second.second.sets[i]);
   }
+  return sets;
+}
+
+// Parses the examples of input 0 and writes the outputs.
+absl::Status ParseInto(KernelContext& c, const Tensor* names, ReadBytes read,
+                       const std::vector<FeatureSet>& empty) {
+  const Tensor& serialized = c.input(0);
+  WEIR_ASSIGN_OR_RETURN(const std::vector<FeatureSet> sets,
+                        Parse(c.pool(), serialized, names, read, empty));
   for (const FeatureSet& set : sets)
     WEIR_RETURN_IF_ERROR(set.WriteOutputs(c, serialized.rank() == 0));
   return absl::OkStatus();
@@ -211,6 +220,13 @@ absl::StatusOr<Kernel> MakeParseSingleSequence(const KernelInit& init) {
 }
 
 }  // namespace
+
+absl::StatusOr<FeatureSet> ParseBatch(ThreadPool& pool, const Tensor& serialized,
+                                      const FeatureSet& empty) {
+  WEIR_ASSIGN_OR_RETURN(std::vector<FeatureSet> sets,
+                        Parse(pool, serialized, nullptr, ReadOne, {empty}));
+  return std::move(sets[0]);
+}
 
 void AddParseExampleKernels(KernelRegistry* r) {
   r->Add("ParseExample", kCpu, MakeParseExample);

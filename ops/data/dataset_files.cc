@@ -9,7 +9,9 @@ namespace weir {
 namespace {
 
 #define WEIR_CSV_TYPES "{float, double, int32, int64, string}"
+#define WEIR_EXAMPLE_TYPES "{float, int64, string}"
 
+constexpr char kElementTypes[] = "output_types: list(type) >= 1";
 constexpr char kElementShapes[] = "output_shapes: list(shape) >= 1";
 constexpr char kMetadata[] = "metadata: string = ''";
 
@@ -69,13 +71,43 @@ void AddCsv(OpRegistry* ops) {
   }
 }
 
+void AddExamples(OpRegistry* ops) {
+  for (const char* name :
+       {"ExperimentalParseExampleDataset", "ParseExampleDataset", "ParseExampleDatasetV2"}) {
+    const absl::string_view op_name = name;
+    OpSpec op(name);
+    op.In("input_dataset: variant, num_parallel_calls: int64, dense_defaults: Tdense")
+        .Out("handle: variant")
+        .Attr("sparse_keys: list(string) >= 0")
+        .Attr("dense_keys: list(string) >= 0")
+        .Attr("sparse_types: list(" WEIR_EXAMPLE_TYPES ") >= 0")
+        .Attr("Tdense: list(" WEIR_EXAMPLE_TYPES ") >= 0")
+        .Attr("dense_shapes: list(shape) >= 0")
+        .Attr(kElementTypes)
+        .Attr(kElementShapes)
+        .Attr(op_name == "ParseExampleDatasetV2" ? "deterministic: string = 'default'"
+                                                 : "sloppy: bool = false");
+    if (op_name != "ExperimentalParseExampleDataset") {
+      op.Attr("ragged_keys: list(string) >= 0 = []")
+          .Attr("ragged_value_types: list(" WEIR_EXAMPLE_TYPES ") >= 0 = []")
+          .Attr("ragged_split_types: list({int32, int64}) >= 0 = []");
+    }
+    ops->Add(op.InferShape(Ranked("num_parallel_calls: 0", ScalarShape))
+                 .NotDifferentiable()
+                 .Doc("Parses the vectors of serialized Examples of a dataset: a component for "
+                      "each feature, in the order of names."));
+  }
+}
+
 #undef WEIR_CSV_TYPES
+#undef WEIR_EXAMPLE_TYPES
 
 }  // namespace
 
 void AddDatasetFileOps(OpRegistry* ops) {
   AddRecords(ops);
   AddCsv(ops);
+  AddExamples(ops);
 }
 
 }  // namespace weir

@@ -337,5 +337,62 @@ TEST_F(CsvDatasetTest, HeadersAndColumnsAreSkipped) {
   EXPECT_THAT(ReadCsv("1,2\n", csv)[0], HasSubstr("field_delim should be only 1 char"));
 }
 
+// ---- examples
+
+// A field of a message: its number, and bytes after their length.
+std::string Field(int number, const std::string& bytes) {
+  std::string out(1, static_cast<char>(number << 3 | 2));
+  PutVarint64(&out, bytes.size());
+  return out + bytes;
+}
+
+// An Example with the feature "i" of these integers and, unless it is empty, "s" of this string.
+std::string Example(const std::vector<int64_t>& ints, const std::string& text) {
+  std::string packed;
+  for (const int64_t i : ints) PutVarint64(&packed, static_cast<uint64_t>(i));
+  std::string features = Field(1, Field(1, "i") + Field(2, Field(3, Field(1, packed))));
+  if (!text.empty()) features += Field(1, Field(1, "s") + Field(2, Field(1, Field(1, text))));
+  return Field(1, features);
+}
+
+TEST_F(DatasetFilesTest, BatchesOfExamplesAreParsedInTheOrderOfNames) {
+  const Output batch = Texts({Example({5, 6}, "x"), Example({}, ""), Example({7}, "z")});
+  const Output input = AddOp("TensorDataset", {Outputs{batch}},
+                             {{"Toutput_types", DataTypes{DT_STRING}},
+                              {"output_shapes", std::vector<Shape>{Shape::UnknownRank()}}});
+  const auto parsed = [&](const char* op, bool ragged) {
+    const DataTypes types = {DT_VARIANT, DT_STRING};
+    Attrs attrs = ElementAttrs(types);
+    const std::vector<std::string> ints = {"i"}, none;
+    attrs.emplace_back("sparse_keys", ragged ? none : ints);
+    attrs.emplace_back("sparse_types", ragged ? DataTypes{} : DataTypes{DT_INT64});
+    attrs.emplace_back("dense_keys", std::vector<std::string>{"s"});
+    attrs.emplace_back("dense_shapes", std::vector<Shape>{Shape()});
+    if (ragged) {
+      attrs.emplace_back("ragged_keys", ints);
+      attrs.emplace_back("ragged_value_types", DataTypes{DT_INT64});
+      attrs.emplace_back("ragged_split_types", DataTypes{DT_INT32});
+    }
+    return Iterate({AddOp(op, {input, Number(2), Outputs{Text("none")}}, attrs), types});
+  };
+  const Walk old = parsed("ExperimentalParseExampleDataset", false);
+  const Walk sparse = parsed("ParseExampleDataset", false);
+  Node* const unpacked = AddNode("DeserializeSparse", {sparse.next[0]}, {{"dtype", DT_INT64}});
+  const Walk ragged = parsed("ParseExampleDatasetV2", true);
+  Node* const rows = AddNode("RaggedTensorFromVariant", {ragged.next[0]},
+                             {{"input_ragged_rank", int64_t{1}},
+                              {"output_ragged_rank", int64_t{1}},
+                              {"Tvalues", DT_INT64},
+                              {"Tsplits", DT_INT32}});
+  ASSERT_TRUE(g_.status().ok()) << g_.status();
+  Session session = *Session::Create(g_, {.num_threads = 2});
+  ASSERT_TRUE(session.Run({}, {}, {old.start, sparse.start, ragged.start}).ok());
+  EXPECT_EQ(Shown(session.Run({old.next[1]})), "[b'x' b'none' b'z']");
+  EXPECT_EQ(Shown(session.Run(
+                {unpacked->output(0), unpacked->output(1), unpacked->output(2), sparse.next[1]})),
+            "[[0 0]\n [0 1]\n [2 0]] [5 6 7] [3 2] [b'x' b'none' b'z']");
+  EXPECT_EQ(Shown(session.Run({rows->output(0), rows->output(1)})), "[0 2 2 3] [5 6 7]");
+}
+
 }  // namespace
 }  // namespace weir
