@@ -256,6 +256,7 @@ absl::Status MatchingFilesDataset(KernelContext& c) {
 }  // namespace
 
 void AddDatasetFileKernels(KernelRegistry* r) {
+  AddDatasetCacheKernels(r);
   AddDatasetCsvKernels(r);
   AddDatasetExampleKernels(r);
   r->Add("ExperimentalMatchingFilesDataset", kCpu, MatchingFilesDataset);

@@ -26,6 +26,7 @@ absl::StatusOr<std::vector<std::string>> ReadStrings(const KernelContext& c, int
 absl::StatusOr<std::string> ReadCompression(const KernelContext& c, int i);
 
 // The other parts of AddDatasetFileKernels (dataset_files.cc).
+void AddDatasetCacheKernels(KernelRegistry* r);    // dataset_cache.cc
 void AddDatasetCsvKernels(KernelRegistry* r);      // dataset_csv.cc
 void AddDatasetExampleKernels(KernelRegistry* r);  // dataset_examples.cc
 

@@ -204,39 +204,6 @@ absl::Status ShardDataset(KernelContext& c) {
   return WrapDataset(c, wrap, std::move(traits));
 }
 
-// The first iterator that reaches the end fills the cache; later ones read from it.
-absl::Status CacheDataset(KernelContext& c) {
-  WEIR_ASSIGN_OR_RETURN(const std::string file, ReadString(c.input(1), "filename"));
-  if (!file.empty()) return Unimplemented("caching elements in a file is not supported: ", file);
-  struct Cache {
-    std::mutex mutex;
-    bool complete = false;
-    std::vector<Tensors> elements;
-  };
-  const auto wrap = [cache = std::make_shared<Cache>()](IteratorPtr in) {
-    const std::lock_guard<std::mutex> lock(cache->mutex);
-    return IteratorOf(
-        [in = std::move(in), cache, complete = cache->complete, next = size_t{0},
-         read = std::vector<Tensors>()](const DatasetContext& x) mutable -> MaybeElement {
-          if (complete) {
-            if (next >= cache->elements.size()) return std::nullopt;
-            return cache->elements[next++];
-          }
-          WEIR_ASSIGN_OR_RETURN(std::optional<Tensors> element, in->Next(x));
-          if (element) {
-            read.push_back(*element);
-            return element;
-          }
-          const std::lock_guard<std::mutex> writes(cache->mutex);
-          if (!cache->complete) cache->elements = std::move(read);
-          cache->complete = complete = true;
-          next = cache->elements.size();
-          return std::nullopt;
-        });
-  };
-  return WrapDataset(c, wrap, SameElements());
-}
-
 absl::Status PrefetchDataset(KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(const int64_t size, ReadInt(c.input(1), "buffer_size"));
   if (size < -1) return InvalidArgument("buffer_size must be >= 0 or set buffer_size to be -1");
@@ -261,7 +228,6 @@ void AddDatasetTransformKernels(KernelRegistry* r) {
   AddDatasetShuffleKernels(r);
   AddDatasetSparseKernels(r);
   AddDatasetWindowKernels(r);
-  r->Add("CacheDataset", kCpu, CacheDataset);
   r->Add("ConcatenateDataset", kCpu, ConcatenateDataset);
   r->Add("PrefetchDataset", kCpu, PrefetchDataset);
   r->Add("RepeatDataset", kCpu, RepeatDataset);

@@ -99,6 +99,37 @@ void AddExamples(OpRegistry* ops) {
   }
 }
 
+void AddCaches(OpRegistry* ops) {
+  ops->Add(OpSpec("CacheDatasetV2")
+               .In("input_dataset: variant, filename: string, cache: resource")
+               .Out("handle: variant")
+               .Attr(kElementTypes)
+               .Attr(kElementShapes)
+               .Attr(kMetadata)
+               .Stateful()
+               .InferShape(Ranked("filename: 0, cache: 0", ScalarShape))
+               .NotDifferentiable()
+               .Doc("Reads a dataset once and caches it, in memory or in a file."));
+  ops->Add(OpSpec("AnonymousMemoryCache")
+               .Out("handle: resource, deleter: variant")
+               .Stateful()
+               .InferShape(ScalarShape)
+               .NotDifferentiable()
+               .Doc("Returns a memory cache for a CacheDatasetV2."));
+  ops->Add(OpSpec("DummyMemoryCache")
+               .Out("handle: resource")
+               .Stateful()
+               .InferShape(ScalarShape)
+               .NotDifferentiable()
+               .Doc("Returns a memory cache for a CacheDatasetV2, of its own for each dataset."));
+  ops->Add(OpSpec("DeleteMemoryCache")
+               .In("handle: resource, deleter: variant")
+               .Stateful()
+               .InferShape(Ranked("handle: 0, deleter: 0", NoOutputs))
+               .NotDifferentiable()
+               .Doc("Frees the elements of a memory cache."));
+}
+
 #undef WEIR_CSV_TYPES
 #undef WEIR_EXAMPLE_TYPES
 
@@ -108,6 +139,7 @@ void AddDatasetFileOps(OpRegistry* ops) {
   AddRecords(ops);
   AddCsv(ops);
   AddExamples(ops);
+  AddCaches(ops);
 }
 
 }  // namespace weir

@@ -15,6 +15,8 @@ constexpr ExternalAccess kFiles = ExternalAccess::kFiles, kLog = ExternalAccess:
 constexpr std::pair<absl::string_view, ExternalAccess> kOps[] = {
     {"CSVDataset", kFiles},
     {"CSVDatasetV2", kFiles},
+    {"CacheDataset", kFiles},
+    {"CacheDatasetV2", kFiles},
     {"CreateSummaryFileWriter", kFiles},
     {"ExperimentalCSVDataset", kFiles},
     {"ExperimentalMatchingFilesDataset", kFiles},

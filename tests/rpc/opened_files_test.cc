@@ -429,6 +429,8 @@ const std::map<std::string, std::string>& ExpectedUses() {
   static const auto& uses = *new std::map<std::string, std::string>{
       {"CSVDataset", "r"},
       {"CSVDatasetV2", "r"},
+      {"CacheDataset", "w"},
+      {"CacheDatasetV2", "w"},
       {"CreateSummaryFileWriter", "w"},
       {"ExperimentalCSVDataset", "r"},
       {"ExperimentalMatchingFilesDataset", "l"},

@@ -394,5 +394,53 @@ TEST_F(DatasetFilesTest, BatchesOfExamplesAreParsedInTheOrderOfNames) {
   EXPECT_EQ(Shown(session.Run({rows->output(0), rows->output(1)})), "[0 2 2 3] [5 6 7]");
 }
 
+// ---- caches
+
+TEST_F(DatasetFilesTest, ACacheFileIsReadInsteadOfTheInput) {
+  const auto cached = [&](const Set& set) {
+    return Set{AddOp("CacheDataset", {set.handle, Text("/cache")}, ElementAttrs(set.types)),
+               set.types};
+  };
+  const Set first = Mixed();
+  const std::vector<std::string> elements = Whole(first);
+  ASSERT_EQ(Read(cached(first), 2).size(), 2u);
+  EXPECT_FALSE(Files().Exists("/cache.index")) << "of an iteration that did not reach the end";
+  EXPECT_EQ(Whole(cached(first)), elements);
+  EXPECT_TRUE(Files().Exists("/cache.index"));
+  const Set other = Slices({Tensor::Vector<int64_t>({7}), Tensor::Vector<std::string>({"x"}),
+                            Tensor::Of<float>({1, 2}, {0, 1})});
+  EXPECT_EQ(Whole(cached(other)), elements);
+  const auto reader = *CheckpointReader::Open("/cache");
+  EXPECT_EQ(reader->Read("      4_1")->scalar<std::string>(), "e") << "the keys are TensorFlow's";
+  Write("/other_0.lockfile", "Created at: 1");
+  const Set locked{AddOp("CacheDataset", {first.handle, Text("/other")}, ElementAttrs(first.types)),
+                   first.types};
+  EXPECT_THAT(Read(locked, 1)[0], HasSubstr("There appears to be a concurrent caching iterator"));
+  EXPECT_EQ(last_.code(), absl::StatusCode::kAlreadyExists);
+}
+
+TEST_F(DatasetFilesTest, DatasetsShareAMemoryCache) {
+  Node* const cache = AddNode(g_, "AnonymousMemoryCache", {});
+  const auto cached = [&](const Set& set) {
+    return Set{
+        AddOp("CacheDatasetV2", {set.handle, Text(""), cache->output(0)}, ElementAttrs(set.types)),
+        set.types};
+  };
+  const Output both =
+      AddOp("ConcatenateDataset", {cached(Range(2)).handle, cached(Range(5)).handle},
+            ElementAttrs({DT_INT64}));
+  EXPECT_THAT(Whole({both, {DT_INT64}}), ElementsAre("0", "1", "0", "1"));
+  const Operation forget(AddNode(
+      "DeleteMemoryCache", {cache->output(0), AddNode(g_, "AnonymousMemoryCache", {})->output(1)}));
+  EXPECT_TRUE(Session::Create(g_)->Run(forget).ok());
+  const Output dummy = AddNode(g_, "DummyMemoryCache", {})->output(0);
+  const Set range = Range(2);
+  const Output of_dummy =
+      AddOp("CacheDatasetV2", {range.handle, Text(""), dummy}, ElementAttrs(range.types));
+  EXPECT_THAT(Whole({AddOp("RepeatDataset", {of_dummy, Number(2)}, ElementAttrs(range.types)),
+                     range.types}),
+              ElementsAre("0", "1", "0", "1"));
+}
+
 }  // namespace
 }  // namespace weir
