@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "weir/kernels/data/byte_stream.h"
+#include "weir/kernels/data/dataset_ahead.h"
 #include "weir/kernels/lib/arguments.h"
 #include "weir/kernels/lib/registry.h"
 
@@ -27,6 +28,22 @@ DatasetPtr FilesDataset(size_t count, OpenElements open) {
       }
     });
   });
+}
+
+absl::Status ForEachElement(
+    KernelContext& c, int input,
+    absl::FunctionRef<absl::Status(const DatasetContext&, const Tensors&)> fn) {
+  WEIR_ASSIGN_OR_RETURN(const DatasetPtr dataset, DatasetIn(c.input(input)));
+  WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<DatasetIterator> in, dataset->Iterate());
+  AheadGroup ahead;
+  const DatasetContext x{c.step(), c.node(), ahead};
+  for (;;) {
+    if (c.cancellation() != nullptr && c.cancellation()->cancelled())
+      return c.cancellation()->status();
+    WEIR_ASSIGN_OR_RETURN(const std::optional<Tensors> element, in->Next(x));
+    if (!element) return absl::OkStatus();
+    WEIR_RETURN_IF_ERROR(fn(x, *element));
+  }
 }
 
 absl::StatusOr<std::vector<std::string>> ReadStrings(const KernelContext& c, int i) {
@@ -259,6 +276,8 @@ void AddDatasetFileKernels(KernelRegistry* r) {
   AddDatasetCacheKernels(r);
   AddDatasetCsvKernels(r);
   AddDatasetExampleKernels(r);
+  AddDatasetSaveKernels(r);
+  AddDatasetSnapshotKernels(r);
   r->Add("ExperimentalMatchingFilesDataset", kCpu, MatchingFilesDataset);
   r->Add("FixedLengthRecordDataset", kCpu, FixedLengthRecordDataset);
   r->Add("FixedLengthRecordDatasetV2", kCpu, FixedLengthRecordDataset);

@@ -5,9 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "weir/kernels/data/dataset.h"
 
-// Helpers for datasets that read files sequentially.
+// Helpers for datasets that read files sequentially, and for ops that read whole datasets.
 namespace weir {
 
 // Returns the next element of an open file, or nullopt at its end.
@@ -19,6 +20,12 @@ using OpenElements = std::function<absl::StatusOr<FileElements>(size_t index)>;
 // other error, the rest of the file is skipped.
 DatasetPtr FilesDataset(size_t count, OpenElements open);
 
+// Calls fn for each element of the dataset at this input, as a part of the kernel's step, until it
+// returns an error.
+absl::Status ForEachElement(
+    KernelContext& c, int input,
+    absl::FunctionRef<absl::Status(const DatasetContext&, const Tensors&)> fn);
+
 // Returns the strings of input `i`, a scalar or a vector. INVALID_ARGUMENT, with the argument's
 // name, for another rank.
 absl::StatusOr<std::vector<std::string>> ReadStrings(const KernelContext& c, int i);
@@ -26,9 +33,11 @@ absl::StatusOr<std::vector<std::string>> ReadStrings(const KernelContext& c, int
 absl::StatusOr<std::string> ReadCompression(const KernelContext& c, int i);
 
 // The other parts of AddDatasetFileKernels (dataset_files.cc).
-void AddDatasetCacheKernels(KernelRegistry* r);    // dataset_cache.cc
-void AddDatasetCsvKernels(KernelRegistry* r);      // dataset_csv.cc
-void AddDatasetExampleKernels(KernelRegistry* r);  // dataset_examples.cc
+void AddDatasetCacheKernels(KernelRegistry* r);     // dataset_cache.cc
+void AddDatasetCsvKernels(KernelRegistry* r);       // dataset_csv.cc
+void AddDatasetExampleKernels(KernelRegistry* r);   // dataset_examples.cc
+void AddDatasetSaveKernels(KernelRegistry* r);      // dataset_save.cc
+void AddDatasetSnapshotKernels(KernelRegistry* r);  // dataset_snapshot.cc
 
 }  // namespace weir
 

@@ -130,6 +130,101 @@ void AddCaches(OpRegistry* ops) {
                .Doc("Frees the elements of a memory cache."));
 }
 
+void AddSaveAndLoad(OpRegistry* ops) {
+  for (const char* name : {"DatasetToTFRecord", "ExperimentalDatasetToTFRecord"}) {
+    ops->Add(OpSpec(name)
+                 .In("input_dataset: variant, filename: string, compression_type: string")
+                 .Stateful()
+                 .InferShape(Ranked("filename: 0, compression_type: 0", NoOutputs))
+                 .NotDifferentiable()
+                 .Doc("Writes the elements of a dataset, which are strings, to a TFRecord file."));
+  }
+  for (const bool v2 : {false, true}) {
+    OpSpec op(v2 ? "SaveDatasetV2" : "SaveDataset");
+    op.In("input_dataset: variant, path: string, shard_func_other_args: Tshard_func_args")
+        .Attr("compression: string = ''")
+        .Attr("shard_func: func")
+        .Attr("use_shard_func: bool = true")
+        .Attr("Tshard_func_args: list(type) >= 0");
+    if (v2) op.Out("handle: variant").Attr(kElementTypes).Attr(kElementShapes);
+    ops->Add(op.Stateful()
+                 .InferShape(Ranked("path: 0", v2 ? ScalarShape : NoOutputs))
+                 .NotDifferentiable()
+                 .Doc(v2 ? "Returns the elements of a dataset, and writes them to a folder."
+                         : "Writes the elements of a dataset to a folder."));
+  }
+  ops->Add(OpSpec("LoadDataset")
+               .In("path: string, reader_func_other_args: Treader_func_args")
+               .Out("handle: variant")
+               .Attr(kElementTypes)
+               .Attr(kElementShapes)
+               .Attr("compression: string = ''")
+               .Attr("reader_func: func")
+               .Attr("Treader_func_args: list(type) >= 0")
+               .Stateful()
+               .InferShape(Ranked("path: 0", ScalarShape))
+               .NotDifferentiable()
+               .Doc("Creates a dataset of the elements that SaveDataset has written."));
+}
+
+void AddSnapshots(OpRegistry* ops) {
+  const auto snapshot = [](absl::string_view name, absl::string_view inputs,
+                           absl::string_view doc) {
+    OpSpec op(name);
+    op.In(inputs)
+        .Out("handle: variant")
+        .Attr(kElementTypes)
+        .Attr(kElementShapes)
+        .InferShape(Ranked("path: 0, chunk_file: 0, shard_dir: 0, start_index: 0", ScalarShape))
+        .NotDifferentiable()
+        .Doc(doc);
+    return op;
+  };
+  constexpr char kSnapshot[] =
+      "Creates a dataset that is computed and written to files once, and then read from them.";
+  constexpr char kCompression[] = "compression: string = ''";
+  ops->Add(snapshot("SnapshotDataset", "input_dataset: variant, path: string", kSnapshot)
+               .Attr(kCompression)
+               .Attr("reader_path_prefix: string = ''")
+               .Attr("writer_path_prefix: string = ''")
+               .Attr("shard_size_bytes: int = 10737418240")
+               .Attr("pending_snapshot_expiry_seconds: int = 86400")
+               .Attr("num_reader_threads: int = 1")
+               .Attr("reader_buffer_size: int = 1")
+               .Attr("num_writer_threads: int = 1")
+               .Attr("writer_buffer_size: int = 1")
+               .Attr("shuffle_on_read: bool = false")
+               .Attr("seed: int = 0")
+               .Attr("seed2: int = 0")
+               .Attr("mode: string = 'auto'")
+               .Attr("snapshot_name: string = ''"));
+  ops->Add(snapshot("SnapshotDatasetV2",
+                    "input_dataset: variant, path: string, "
+                    "reader_func_other_args: Treader_func_args, "
+                    "shard_func_other_args: Tshard_func_args",
+                    kSnapshot)
+               .Attr(kCompression)
+               .Attr("reader_prefix: string = ''")
+               .Attr("writer_prefix: string = ''")
+               .Attr("hash_valid: bool = false")
+               .Attr("hash: int = 0")
+               .Attr("reader_func: func")
+               .Attr("shard_func: func")
+               .Attr("Treader_func_args: list(type) >= 0")
+               .Attr("Tshard_func_args: list(type) >= 0")
+               .Attr(kMetadata));
+  ops->Add(snapshot("SnapshotDatasetReader", "shard_dir: string, start_index: int64",
+                    "Creates a dataset of the elements of one shard of a snapshot.")
+               .Attr(kCompression)
+               .Attr("version: int"));
+  ops->Add(snapshot("SnapshotChunkDataset", "chunk_file: string",
+                    "Creates a dataset of the elements of one file of a snapshot.")
+               .Attr(kCompression));
+  ops->Add(snapshot("SnapshotNestedDatasetReader", "inputs: N * variant",
+                    "Creates a dataset whose elements are datasets.")
+               .Attr("N: int >= 1"));
+}
+
 #undef WEIR_CSV_TYPES
 #undef WEIR_EXAMPLE_TYPES
 
@@ -140,6 +235,8 @@ void AddDatasetFileOps(OpRegistry* ops) {
   AddCsv(ops);
   AddExamples(ops);
   AddCaches(ops);
+  AddSaveAndLoad(ops);
+  AddSnapshots(ops);
 }
 
 }  // namespace weir

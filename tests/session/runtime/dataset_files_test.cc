@@ -442,5 +442,160 @@ TEST_F(DatasetFilesTest, DatasetsShareAMemoryCache) {
               ElementsAre("0", "1", "0", "1"));
 }
 
+// ---- saving and loading
+
+class SaveDatasetTest : public DatasetFilesTest {
+ protected:
+  FunctionRef Interleaved(const DataTypes& types) {
+    const FunctionRef same = Define(
+        "same", {DT_VARIANT}, [](Graph&, const Outputs& a) { return Outputs{Identity(a[0])}; });
+    return Define("reader", {DT_VARIANT}, [&](Graph& body, const Outputs& a) {
+      Attrs attrs = ElementAttrs(types);
+      attrs.emplace_back("f", same);
+      return Outputs{AddOp("InterleaveDataset",
+                           {a[0], Outputs(), Const(body, int64_t{2}), Const(body, int64_t{1})},
+                           attrs)};
+    });
+  }
+  Set Load(const std::string& path, const DataTypes& types, const std::string& compression) {
+    Attrs attrs = ElementAttrs(types);
+    attrs.emplace_back("compression", compression);
+    attrs.emplace_back("reader_func", Interleaved(types));
+    return {AddOp("LoadDataset", {Text(path), Outputs()}, attrs), types};
+  }
+  absl::Status Save(const Set& set, const std::string& path, const std::string& compression,
+                    int64_t shards) {
+    const FunctionRef shard = Define("shard", set.types, [&](Graph& body, const Outputs& a) {
+      return Outputs{FloorMod(a[0], Const(body, Tensor::Scalar(shards)))};
+    });
+    const Operation save(AddNode(
+        "SaveDataset", {set.handle, Text(path), Outputs()},
+        {{"compression", compression}, {"shard_func", shard}, {"use_shard_func", shards > 1}}));
+    EXPECT_TRUE(g_.status().ok()) << g_.status();
+    return Session::Create(g_)->Run(save);
+  }
+};
+
+TEST_F(SaveDatasetTest, WhatIsSavedIsLoaded) {
+  const Set mixed = Mixed();
+  const std::vector<std::string> elements = Whole(mixed);
+  for (const char* compression : {"", "GZIP", "SNAPPY"}) {
+    const std::string path = absl::StrCat("/saved", compression);
+    ASSERT_TRUE(Save(mixed, path, compression, 1).ok());
+    EXPECT_EQ(Whole(Load(path, mixed.types, compression)), elements);
+  }
+  ASSERT_TRUE(Save(mixed, "/saved", "", 3).ok());
+  EXPECT_THAT(Whole(Load("/saved", mixed.types, "")),
+              ElementsAre(elements[0], elements[1], elements[3], elements[4], elements[2]));
+  EXPECT_THAT(Read(Load("/saved", {DT_INT32, DT_STRING, DT_FLOAT}, ""), 1)[0],
+              HasSubstr("Data type mismatch at component 0: expected int32 but got int64"));
+  EXPECT_THAT(Read(Load("/nothing", mixed.types, ""))[0],
+              HasSubstr("Could not find metadata file"));
+  EXPECT_EQ(last_.code(), absl::StatusCode::kNotFound);
+  ASSERT_TRUE(Save(Range(0), "/empty", "", 1).ok());
+  EXPECT_THAT(Whole(Load("/empty", {DT_INT64}, "")), ElementsAre());
+}
+
+// The files are those of make_dataset_goldens.py: two shards, by even and odd numbers.
+TEST_F(SaveDatasetTest, FilesOfTensorFlowAreRead) {
+  const std::string golden = "tests/session/golden/datasets";
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(golden)) {
+    if (!entry.is_regular_file()) continue;
+    const std::string path = "/" + entry.path().string().substr(golden.size() + 1);
+    ASSERT_TRUE(MakeDirectories(DirectoryOf(path)).ok());
+    Write(path, testing::ReadBytes(entry.path().string()));
+  }
+  const Set mixed = Mixed();
+  const std::vector<std::string> elements = Whole(mixed);
+  for (const auto& [path, compression] : {std::pair("/saved", ""), std::pair("/saved_gzip", "GZIP"),
+                                          std::pair("/saved_snappy", "SNAPPY")})
+    EXPECT_EQ(Whole(Load(path, mixed.types, compression)), elements) << path;
+  const Set empty = Slices({Tensor::Vector<int64_t>({}), Tensor::Vector<std::string>({}),
+                            Tensor::Of<float>({0, 2}, {})});
+  EXPECT_EQ(Whole({AddOp("CacheDataset", {empty.handle, Text("/cache")}, ElementAttrs(mixed.types)),
+                   mixed.types}),
+            elements);
+}
+
+TEST_F(SaveDatasetTest, AnUnfinishedSaveKeepsTheOlderElements) {
+  ASSERT_TRUE(Save(Range(2), "/saved", "", 1).ok());
+  const Set endless{AddOp("SaveDatasetV2", {Range(100).handle, Text("/saved"), Outputs()},
+                          {{"output_types", DataTypes{DT_INT64}},
+                           {"output_shapes", std::vector<Shape>{Shape()}},
+                           {"shard_func", Interleaved({DT_INT64})},
+                           {"use_shard_func", false}}),
+                    {DT_INT64}};
+  EXPECT_THAT(Read(endless, 3), ElementsAre("0", "1", "2"));
+  EXPECT_THAT(Whole(Load("/saved", {DT_INT64}, "")), ElementsAre("0", "1"));
+  EXPECT_EQ(Read(endless, 200).size(), 101u);
+  EXPECT_EQ(Read(Load("/saved", {DT_INT64}, ""), 200).size(), 101u);
+}
+
+TEST_F(SaveDatasetTest, ElementsBecomeATFRecordFile) {
+  for (const char* compression : {"", "GZIP", "ZLIB"}) {
+    const bool is_last = compression == std::string("ZLIB");
+    const Operation write(
+        AddNode(is_last ? "ExperimentalDatasetToTFRecord" : "DatasetToTFRecord",
+                {Slices({Tensor::Vector<std::string>({"one", "", "three"})}).handle, Text("/t"),
+                 Text(compression)}));
+    ASSERT_TRUE(Session::Create(g_)->Run(write).ok());
+    EXPECT_THAT(
+        Whole({AddOp("TFRecordDataset", {Text("/t"), Text(compression), Number(0)}), {DT_STRING}}),
+        ElementsAre("b'one'", "b''", "b'three'"));
+  }
+  const Operation numbers(AddNode("DatasetToTFRecord", {Range(2).handle, Text("/n"), Text("")}));
+  EXPECT_EQ(Session::Create(g_)->Run(numbers).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_FALSE(Files().Exists("/n"));
+}
+
+// ---- snapshots
+
+TEST_F(SaveDatasetTest, ASnapshotIsComputedOnce) {
+  const FunctionRef shard = Define("shard", {DT_INT64}, [](Graph& body, const Outputs& a) {
+    return Outputs{FloorMod(a[0], Const(body, Tensor::Scalar(int64_t{2})))};
+  });
+  const FunctionRef reader = Interleaved({DT_INT64});
+  // A hash of 0: that of the graph.
+  const auto snapshot = [&](const Set& set, int64_t hash) {
+    Attrs attrs = ElementAttrs(set.types);
+    attrs.emplace_back("compression", "AUTO");
+    attrs.emplace_back("reader_func", reader);
+    attrs.emplace_back("shard_func", shard);
+    attrs.emplace_back("hash_valid", hash != 0);
+    attrs.emplace_back("hash", hash);
+    return Set{AddOp("SnapshotDatasetV2", {set.handle, Text("/snap"), Outputs(), Outputs()}, attrs),
+               set.types};
+  };
+  EXPECT_EQ(Read(snapshot(Range(4), 17), 2).size(), 2u);
+  EXPECT_THAT(Whole(snapshot(Range(3), 17)), ElementsAre("0", "1", "2")) << "beside the writer";
+  ASSERT_TRUE(Files().Remove("/snap/17/snapshot.metadata").ok());
+  EXPECT_THAT(Whole(snapshot(Range(4), 17)), ElementsAre("0", "1", "2", "3"));
+  EXPECT_THAT(Whole(snapshot(Range(7), 17)), ElementsAre("0", "1", "2", "3"));
+  EXPECT_EQ(Whole(snapshot(Range(7), 0)).size(), 7u) << "another graph, another snapshot";
+  EXPECT_EQ(Whole(snapshot(Range(8), 0)).size(), 8u);
+  const Set old{AddOp("SnapshotDataset", {Range(2).handle, Text("/old")}, ElementAttrs({DT_INT64})),
+                {DT_INT64}};
+  for (int i = 0; i < 2; ++i) EXPECT_THAT(Whole(old), ElementsAre("0", "1"));
+
+  // The parts of a snapshot.
+  EXPECT_EQ(Whole(snapshot(Range(4), 18)).size(), 4u);
+  const std::string odd =
+      absl::StrCat("/snap/18/", (*Files().List("/snap/18"))[0], "/00000001.shard");
+  Attrs attrs = ElementAttrs({DT_INT64});
+  attrs.emplace_back("compression", "SNAPPY");
+  EXPECT_THAT(
+      Whole({AddOp("SnapshotChunkDataset", {Text(odd + "/00000000.snapshot")}, attrs), {DT_INT64}}),
+      ElementsAre("1", "3"));
+  attrs.emplace_back("version", int64_t{2});
+  const auto from = [&](int64_t start) {
+    return Set{AddOp("SnapshotDatasetReader", {Text(odd), Number(start)}, attrs), {DT_INT64}};
+  };
+  EXPECT_THAT(Whole(from(1)), ElementsAre("3"));
+  const Set nested{AddOp("SnapshotNestedDatasetReader", {Outputs{from(0).handle, from(1).handle}},
+                         ElementAttrs({DT_VARIANT})),
+                   {DT_VARIANT}};
+  EXPECT_EQ(Whole(nested).size(), 2u);
+}
+
 }  // namespace
 }  // namespace weir

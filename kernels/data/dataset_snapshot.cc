@@ -1,0 +1,245 @@
+#include <functional>
+#include <optional>
+#include <utility>
+
+#include "absl/container/flat_hash_set.h"
+#include "weir/core/io/function_library.h"
+#include "weir/core/io/proto_values.h"
+#include "weir/kernels/data/dataset_files.h"
+#include "weir/kernels/data/dataset_prefetch.h"
+#include "weir/kernels/data/element_files.h"
+#include "weir/kernels/lib/arguments.h"
+#include "weir/kernels/lib/hash.h"
+#include "weir/kernels/lib/registry.h"
+#include "weir/proto/graph.pb.h"
+
+// Snapshots: datasets that are computed once and then read from files, by this and by later
+// programs. The files are those of SaveDataset (element_files.h), in a folder named by the dataset:
+// a hash of the graph that computes it. The first iterator of a new dataset writes the files and
+// returns the elements; while it does, others return elements without writing; when it has reached
+// the end, all read. A run that has not ended for a day is taken for dead.
+namespace weir {
+
+namespace {
+
+using IteratorPtr = std::unique_ptr<DatasetIterator>;
+
+// ---- the hash of a dataset
+
+// Appends the nodes that compute `node`, each after its inputs, and what they call.
+class GraphHasher {
+ public:
+  explicit GraphHasher(Functions* functions) : functions_(functions) {}
+
+  // Returns the hash of what computes input `input` of the node.
+  absl::StatusOr<uint64_t> HashInput(const Node& node, int input) {
+    WEIR_RETURN_IF_ERROR(Add(*node.input(input).node));
+    return Fingerprint64(text_);
+  }
+
+ private:
+  absl::Status Add(const Node& root) {
+    std::vector<std::pair<const Node*, bool>> stack = {{&root, false}};
+    while (!stack.empty()) {
+      const auto [node, inputs_done] = stack.back();
+      stack.pop_back();
+      if (inputs_done) {
+        WEIR_RETURN_IF_ERROR(AddNode(*node));
+        continue;
+      }
+      if (!seen_.insert(node).second) continue;
+      stack.emplace_back(node, true);
+      for (const Output& input : node->inputs()) stack.emplace_back(input.node, false);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status AddNode(const Node& node) {
+    proto::NodeDef def;
+    NodeToProto(node, &def);
+    text_ += DeterministicBytes(def);
+    for (const auto& [name, value] : node.attrs()) {
+      if (const FunctionRef* function = std::get_if<FunctionRef>(&value.value()))
+        WEIR_RETURN_IF_ERROR(AddFunction(*function));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status AddFunction(const FunctionRef& function) {
+    if (functions_ == nullptr || !called_.insert(FunctionKey(function)).second)
+      return absl::OkStatus();
+    WEIR_ASSIGN_OR_RETURN(const FunctionBody body, functions_->MakeBody(function, ""));
+    for (const auto& node : body.graph->nodes()) WEIR_RETURN_IF_ERROR(AddNode(*node));
+    return absl::OkStatus();
+  }
+
+  Functions* const functions_;
+  std::string text_;
+  absl::flat_hash_set<const Node*> seen_;
+  absl::flat_hash_set<std::string> called_;
+};
+
+// ---- the dataset
+
+// What a snapshot is, apart from its folder.
+struct Snapshot {
+  std::string compression;
+  uint64_t hash = 0;
+  DataTypes types;
+  std::optional<ElementFunction> reader, sharder;  // null: shards one after the other; one shard
+
+  absl::StatusOr<int64_t> Shard(const DatasetContext& x, const Tensors& element) const {
+    return sharder ? sharder->Shard(x, element) : absl::StatusOr<int64_t>(0);
+  }
+  absl::StatusOr<DatasetPtr> Elements(const DatasetContext& x, const std::string& run) const {
+    WEIR_ASSIGN_OR_RETURN(DatasetPtr shards, ShardDatasets(run, compression, types));
+    return reader ? reader->Read(x, std::move(shards)) : FlattenedDataset(std::move(shards));
+  }
+};
+
+// Decides with the first element what it does.
+class SnapshotIterator final : public DatasetIterator {
+ public:
+  SnapshotIterator(IteratorPtr in, std::string folder, Snapshot snapshot)
+      : in_{nullptr, std::move(in)}, folder_(std::move(folder)), snapshot_(std::move(snapshot)) {}
+
+  MaybeElement Next(const DatasetContext& x) override {
+    if (!begun_) {
+      WEIR_RETURN_IF_ERROR(Begin(x));
+      begun_ = true;
+    }
+    WEIR_ASSIGN_OR_RETURN(std::optional<Tensors> element, in_.iterator->Next(x));
+    if (writer_ == nullptr) return element;
+    if (!element) {
+      WEIR_RETURN_IF_ERROR(std::exchange(writer_, nullptr)->Finish());
+      return std::nullopt;
+    }
+    WEIR_ASSIGN_OR_RETURN(const int64_t shard, snapshot_.Shard(x, *element));
+    WEIR_RETURN_IF_ERROR(writer_->Write(shard, *element));
+    return element;
+  }
+
+ private:
+  absl::Status Begin(const DatasetContext& x) {
+    constexpr int64_t kExpiryUs = int64_t{24} * 3600 * 1'000'000;
+    const absl::StatusOr<SavedDataset> saved = ReadSavedDataset(folder_);
+    if (!saved.ok() && !absl::IsNotFound(saved.status())) return saved.status();
+    if (saved.ok() && saved->finalized) {
+      WEIR_ASSIGN_OR_RETURN(DatasetPtr elements,
+                            snapshot_.Elements(x, JoinPath(folder_, saved->run_id)));
+      WEIR_ASSIGN_OR_RETURN(in_, OwnedIterator::Of(std::move(elements)));
+      return absl::OkStatus();
+    }
+    if (saved.ok() && saved->created_us > NowUs() - kExpiryUs) return absl::OkStatus();
+    WEIR_ASSIGN_OR_RETURN(writer_, ElementWriter::Create(folder_, snapshot_.compression,
+                                                         snapshot_.types, /*announce=*/true));
+    return absl::OkStatus();
+  }
+
+  OwnedIterator in_;
+  const std::string folder_;
+  const Snapshot snapshot_;
+  std::unique_ptr<ElementWriter> writer_;
+  bool begun_ = false;
+};
+
+absl::StatusOr<Kernel> MakeSnapshot(const KernelInit& init) {
+  Snapshot given;
+  given.types = init.attr<DataTypes>("output_types");
+  WEIR_ASSIGN_OR_RETURN(given.compression,
+                        ElementCompression(init.attr<std::string>("compression")));
+  const bool v2 = init.node.op_name() == "SnapshotDatasetV2";
+  if (v2) {
+    WEIR_ASSIGN_OR_RETURN(given.reader, ElementFunction::Of(init, "reader_func"));
+    WEIR_ASSIGN_OR_RETURN(given.sharder, ElementFunction::Of(init, "shard_func"));
+  }
+  const auto mode = init.node.attr_or<std::string>("mode", "auto");
+  if (mode != "auto") {
+    return Unimplemented("mode '", mode,
+                         "' of snapshots is not supported; use 'auto', which reads what is there");
+  }
+  if (init.node.attr_or<bool>("hash_valid", false)) {
+    given.hash = static_cast<uint64_t>(init.attr<int64_t>("hash"));
+  } else {
+    WEIR_ASSIGN_OR_RETURN(given.hash, GraphHasher(init.functions).HashInput(init.node, 0));
+  }
+  return Kernel([given](KernelContext& c) -> absl::Status {
+    WEIR_ASSIGN_OR_RETURN(const std::string path, ReadString(c.input(1), "path"));
+    if (path.empty()) return InvalidArgument("path cannot be empty.");
+    Snapshot snapshot = given;
+    if (snapshot.reader)
+      WEIR_RETURN_IF_ERROR(snapshot.reader->Capture(c, "reader_func_other_args"));
+    if (snapshot.sharder)
+      WEIR_RETURN_IF_ERROR(snapshot.sharder->Capture(c, "shard_func_other_args"));
+    const std::string folder = JoinPath(path, absl::StrCat(snapshot.hash));
+    return WrapDataset(c, [folder, snapshot](IteratorPtr in) {
+      return std::make_unique<SnapshotIterator>(std::move(in), folder, snapshot);
+    });
+  });
+}
+
+// ---- the parts of a snapshot
+
+// What the readers of parts have in common.
+absl::StatusOr<Kernel> MakeReader(
+    const KernelInit& init, std::function<DatasetPtr(const KernelContext&, const std::string& path,
+                                                     const std::string& compression)>
+                                make) {
+  WEIR_ASSIGN_OR_RETURN(const std::string compression,
+                        ElementCompression(init.attr<std::string>("compression")));
+  return Kernel([make = std::move(make), compression](KernelContext& c) -> absl::Status {
+    WEIR_ASSIGN_OR_RETURN(const std::string path,
+                          ReadString(c.input(0), c.node().op().inputs()[0].name));
+    c.SetOutput(0, DatasetTensor(make(c, path, compression)));
+    return absl::OkStatus();
+  });
+}
+
+absl::StatusOr<Kernel> MakeShardReader(const KernelInit& init) {
+  constexpr int64_t kVersion = 2;
+  if (init.attr<int64_t>("version") != kVersion)
+    return Unimplemented("only version ", kVersion, " of snapshot files can be read, not ",
+                         init.attr<int64_t>("version"));
+  return MakeReader(
+      init, [types = init.attr<DataTypes>("output_types")](
+                const KernelContext& c, const std::string& path, const std::string& compression) {
+        return ShardDataset(path, compression, types, c.input(1).IntAt(0));
+      });
+}
+
+absl::StatusOr<Kernel> MakeChunkReader(const KernelInit& init) {
+  return MakeReader(
+      init, [types = init.attr<DataTypes>("output_types")](
+                const KernelContext&, const std::string& path, const std::string& compression) {
+        return ElementFileDataset(path, compression, types);
+      });
+}
+
+// A dataset of datasets: its elements are the inputs.
+absl::Status NestedReader(KernelContext& c) {
+  Tensors datasets;
+  for (int i = 0; i < c.num_inputs(); ++i) {
+    WEIR_RETURN_IF_ERROR(DatasetIn(c.input(i)).status());
+    datasets.push_back(c.input(i));
+  }
+  c.SetOutput(0, DatasetTensor(DatasetOf([datasets] {
+                return IteratorOf(
+                    [datasets, next = size_t{0}](const DatasetContext&) mutable -> MaybeElement {
+                      if (next == datasets.size()) return std::nullopt;
+                      return Tensors{datasets[next++]};
+                    });
+              })));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddDatasetSnapshotKernels(KernelRegistry* r) {
+  r->Add("SnapshotChunkDataset", kCpu, MakeChunkReader);
+  r->Add("SnapshotDataset", kCpu, MakeSnapshot);
+  r->Add("SnapshotDatasetReader", kCpu, MakeShardReader);
+  r->Add("SnapshotDatasetV2", kCpu, MakeSnapshot);
+  r->Add("SnapshotNestedDatasetReader", kCpu, NestedReader);
+}
+
+}  // namespace weir
