@@ -2,9 +2,11 @@
 #include <mutex>
 
 #include "weir/core/runtime/resource.h"
+#include "weir/core/tensor/variant.h"
 #include "weir/kernels/containers/stored_values.h"
 #include "weir/kernels/data/dataset_ahead.h"
 #include "weir/kernels/data/iterator_handle.h"
+#include "weir/kernels/data/iterator_position.h"
 #include "weir/kernels/lib/arguments.h"
 #include "weir/kernels/lib/registry.h"
 #include "weir/kernels/lib/waiter_queue.h"
@@ -22,15 +24,14 @@ class IteratorState final : public Resource {
   std::string Describe() const override { return "iterator '" + name_ + "'"; }
   void Clear() override {
     const std::lock_guard<std::mutex> lock(mutex_);
-    iterator_ = nullptr;
-    dataset_ = nullptr;
+    iteration_ = Iteration();
   }
   // Restarts at the beginning of the dataset.
   absl::Status Start(DatasetPtr dataset) {
-    WEIR_ASSIGN_OR_RETURN(std::unique_ptr<DatasetIterator> iterator, dataset->Iterate());
+    WEIR_ASSIGN_OR_RETURN(Iteration iteration,
+                          Iteration::Of(std::move(dataset), std::make_shared<IteratorPosition>()));
     const std::lock_guard<std::mutex> lock(mutex_);
-    iterator_ = std::move(iterator);
-    dataset_ = std::move(dataset);
+    iteration_ = std::move(iteration);
     return absl::OkStatus();
   }
   // Starts at the beginning unless already started.
@@ -43,12 +44,40 @@ class IteratorState final : public Resource {
   // Returns nullopt at the end.
   MaybeElement Next(const StepInfo& step, const Node& caller) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (iterator_ == nullptr) return Uninitialized("GetNext()");
-    return iterator_->Next({step, caller, ahead_});
+    if (iteration_.iterator == nullptr) return Uninitialized("GetNext()");
+    return iteration_.Next({step, caller, ahead_});
+  }
+  // Returns where the iteration stands.
+  absl::StatusOr<Tensors> Save() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (iteration_.iterator == nullptr) return Uninitialized("Save()");
+    return iteration_.position->Save();
+  }
+  // Continues, with the dataset that it has, where a saved iteration stood.
+  absl::Status Restore(const StepInfo& step, const Node& caller, const Tensors& saved) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (iteration_.iterator == nullptr) return Uninitialized("Restore()");
+    int64_t calls = 0;
+    WEIR_ASSIGN_OR_RETURN(std::shared_ptr<IteratorPosition> position,
+                          IteratorPosition::Load(saved, &calls));
+    WEIR_ASSIGN_OR_RETURN(Iteration iteration,
+                          Iteration::Of(iteration_.dataset, std::move(position)));
+    for (; calls > 0; --calls) {
+      const MaybeElement dropped = iteration.Next({step, caller, ahead_});
+      if (step.cancellation != nullptr && step.cancellation->cancelled())
+        return step.cancellation->status();
+      if (dropped.ok() && !*dropped) break;
+    }
+    if (calls > 1 || !iteration.position->has_restored_all()) {
+      return DataLoss("The position that was saved does not fit ", Describe(),
+                      ": its dataset has fewer elements or fewer random orders");
+    }
+    iteration_ = std::move(iteration);
+    return absl::OkStatus();
   }
   bool started() {
     const std::lock_guard<std::mutex> lock(mutex_);
-    return iterator_ != nullptr;
+    return iteration_.iterator != nullptr;
   }
   static absl::Status Uninitialized(absl::string_view call) {
     return FailedPrecondition(
@@ -58,12 +87,32 @@ class IteratorState final : public Resource {
   }
 
  private:
+  struct Iteration {
+    DatasetPtr dataset;  // referenced by the iterator
+    std::shared_ptr<IteratorPosition> position;
+    std::unique_ptr<DatasetIterator> iterator;
+    bool ended = false;
+
+    static absl::StatusOr<Iteration> Of(DatasetPtr dataset,
+                                        std::shared_ptr<IteratorPosition> position) {
+      const IteratorPosition::Scope scope(position.get());
+      WEIR_ASSIGN_OR_RETURN(std::unique_ptr<DatasetIterator> iterator, dataset->Iterate());
+      return Iteration{std::move(dataset), std::move(position), std::move(iterator)};
+    }
+    MaybeElement Next(const DatasetContext& x) {
+      const IteratorPosition::Scope scope(position.get());
+      MaybeElement element = iterator->Next(x);
+      if (!ended && (element.ok() || !HasEnded(x.step))) position->CountCall();
+      ended = element.ok() && !*element;
+      return element;
+    }
+  };
+
   const std::string name_;
   std::mutex start_mutex_;
   std::mutex mutex_;
   AheadGroup ahead_;
-  DatasetPtr dataset_;  // referenced by the iterator
-  std::unique_ptr<DatasetIterator> iterator_;
+  Iteration iteration_;
 };
 
 std::shared_ptr<IteratorState> NewState(const std::string& name) {
@@ -167,6 +216,34 @@ absl::StatusOr<Kernel> MakeFromStringHandle(const KernelInit& init) {
   return Kernel([](KernelContext& c) { return HandleFromText<IteratorState>(c, kTextPrefix); });
 }
 
+// ---- saving and restoring
+
+constexpr char kPositionType[] = "weir::IteratorPosition";  // of the variant
+
+absl::Status Serialize(KernelContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<IteratorState> state, c.resource<IteratorState>(0));
+  WEIR_ASSIGN_OR_RETURN(Tensors position, state->Save());
+  Tensor serialized(DT_VARIANT, Shape({1}));
+  *serialized.data<Variant>() =
+      Variant{.type_name = kPositionType, .metadata = "", .value = std::move(position)};
+  c.SetOutput(0, std::move(serialized));
+  return absl::OkStatus();
+}
+
+absl::Status Deserialize(KernelContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<IteratorState> state, c.resource<IteratorState>(0));
+  const Tensor& serialized = c.input(1);
+  const Tensors* position = nullptr;
+  if (serialized.dtype() == DT_VARIANT && serialized.num_elements() == 1) {
+    const Variant& variant = *serialized.data<Variant>();
+    if (variant.type_name == kPositionType) position = std::any_cast<Tensors>(&variant.value);
+  }
+  if (position == nullptr)
+    return InvalidArgument("`serialized` must hold one ", kPositionType, ", not ",
+                           serialized.Description());
+  return state->Restore(c.step(), c.node(), *position);
+}
+
 }  // namespace
 
 void AddDatasetIteratorKernels(KernelRegistry* r) {
@@ -175,6 +252,7 @@ void AddDatasetIteratorKernels(KernelRegistry* r) {
   r->Add("DeleteIterator", kCpu, DeleteResource<IteratorState>);
   for (const char* op : {"ExperimentalIteratorGetDevice", "IteratorGetDevice"})
     r->Add(op, kCpu, GetDevice);
+  r->Add("DeserializeIterator", kCpu, Deserialize);
   r->Add("Iterator", kCpu, MakeIteratorHandle);
   r->Add("IteratorFromStringHandle", kCpu, MakeFromStringHandle);
   r->Add("IteratorFromStringHandleV2", kCpu, MakeFromStringHandle);
@@ -187,6 +265,7 @@ void AddDatasetIteratorKernels(KernelRegistry* r) {
   r->Add("MakeIterator", kCpu, MakeIterator);
   r->Add("OneShotIterator", kCpu, MakeOneShotIterator);
   AddMultiDeviceIteratorKernels(r);
+  r->Add("SerializeIterator", kCpu, Serialize);
 }
 
 }  // namespace weir

@@ -11,6 +11,7 @@
 #include "absl/algorithm/container.h"
 #include "weir/core/tensor/exception.h"
 #include "weir/kernels/data/dataset_prefetch.h"
+#include "weir/kernels/data/iterator_position.h"
 #include "weir/kernels/lib/draw_order.h"
 
 // Prefetching iterators, which run on the session's threads. Elements read and computed ahead are
@@ -200,6 +201,7 @@ class Prefetcher final : public AheadWork, public std::enable_shared_from_this<P
   void Begin(const DatasetContext& x) {
     if (caller_ != nullptr) return;
     caller_ = &x.caller;
+    position_ = IteratorPosition::Current();
     step_.step_id = x.step.step_id;
     step_.pool = x.step.pool;
     step_.resources = x.step.resources;
@@ -306,6 +308,7 @@ class Prefetcher final : public AheadWork, public std::enable_shared_from_this<P
   void RunTask() {
     std::unique_lock<std::mutex> lock(mutex_);
     --scheduled_;
+    const IteratorPosition::Scope scope(position_);
     if (CanPrepare()) Prepare({step_, *caller_, upstream_}, &lock).IgnoreError();
   }
 
@@ -417,6 +420,7 @@ class Prefetcher final : public AheadWork, public std::enable_shared_from_this<P
   Cancellation cancellation_;
   StepInfo step_;
   const Node* caller_ = nullptr;
+  IteratorPosition* position_ = nullptr;  // of the iteration that it is a part of
 };
 
 class PrefetchIterator final : public DatasetIterator {

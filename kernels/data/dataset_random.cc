@@ -27,11 +27,36 @@ absl::StatusOr<StreamSeeds> StreamSeeds::Read(const KernelContext& c, int input)
   return StreamSeeds{static_cast<uint64_t>(seeds[0]), static_cast<uint64_t>(seeds[1])};
 }
 
-StreamSeeds SeedGenerator::Next() {
-  if (!fresh_) return seeds_;
+StreamSeeds SeedGenerator::seeds() {
+  if (IteratorPosition* position = IteratorPosition::Current()) position->Use(*this);
   const MutexLock lock(mutex_);
+  return {state_.seed, state_.seed2};
+}
+
+StreamSeeds SeedGenerator::Next() {
+  if (!fresh_) return seeds();
+  if (IteratorPosition* position = IteratorPosition::Current()) position->Use(*this);
+  const MutexLock lock(mutex_);
+  ++state_.draws;
   const uint64_t first = words_();
   return {first, words_()};
+}
+
+SeedSource::State SeedGenerator::state() const {
+  const MutexLock lock(mutex_);
+  return state_;
+}
+
+void SeedGenerator::Restore(const State& state) {
+  const MutexLock lock(mutex_);
+  state_ = state;
+  Philox stream(state.seed, state.seed2);
+  stream.Skip(state.draws / 2);  // a block has four words, the seeds of two iterators
+  words_ = PhiloxWords(stream);
+  if (state.draws % 2 == 1) {
+    words_();
+    words_();
+  }
 }
 
 std::shared_ptr<SeedGenerator> SeedGeneratorOf(const KernelContext& c, int input,
@@ -86,9 +111,10 @@ absl::Status SamplingDataset(KernelContext& c) {
   WEIR_RETURN_IF_ERROR(CheckRank(c.input(1), 0, "rate"));
   const float rate = *c.input_data<float>(1);
   WEIR_ASSIGN_OR_RETURN(const StreamSeeds seeds, StreamSeeds::Read(c, 2));
-  const auto wrap = [rate, seeds](IteratorPtr in) {
-    return IteratorOf([in = std::move(in), rate,
-                       words = seeds.Words()](const DatasetContext& x) mutable -> MaybeElement {
+  const auto generator = std::make_shared<SeedGenerator>(seeds, /*fresh=*/false);
+  const auto wrap = [rate, generator](IteratorPtr in) {
+    return IteratorOf([in = std::move(in), rate, words = generator->Next().Words()](
+                          const DatasetContext& x) mutable -> MaybeElement {
       for (;;) {
         WEIR_ASSIGN_OR_RETURN(std::optional<Tensors> element, in->Next(x));
         if (!element || UnitFloat(words()) < rate) return element;

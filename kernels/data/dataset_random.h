@@ -5,6 +5,7 @@
 #include <string>
 
 #include "weir/kernels/data/dataset.h"
+#include "weir/kernels/data/iterator_position.h"
 #include "weir/kernels/lib/philox.h"
 
 // The random streams of datasets, number for number those of TensorFlow.
@@ -24,20 +25,24 @@ struct StreamSeeds {
 // Gives each iterator of a dataset its seeds: two words of the stream of the dataset's seeds or,
 // if not `fresh`, these seeds themselves. Iterators of several datasets, and of several steps, may
 // share a generator: its handle is the output of AnonymousSeedGenerator. Thread-safe.
-class SeedGenerator final : public Resource {
+class SeedGenerator final : public Resource, public SeedSource {
  public:
-  SeedGenerator(const StreamSeeds& seeds, bool fresh)
-      : seeds_(seeds), fresh_(fresh), words_(seeds.Words()) {}
+  SeedGenerator(const StreamSeeds& seeds, bool fresh) : fresh_(fresh) {
+    Restore({seeds.first, seeds.second, 0});
+  }
 
   std::string Describe() const override { return "seed generator"; }
-  const StreamSeeds& seeds() const { return seeds_; }
+  // Returns the dataset's seeds.
+  StreamSeeds seeds();
   StreamSeeds Next();
+  State state() const override;
+  void Restore(const State& state) override;
 
  private:
-  const StreamSeeds seeds_;
   const bool fresh_;
-  Mutex mutex_;
-  PhiloxWords words_ ABSL_GUARDED_BY(mutex_);
+  mutable Mutex mutex_;
+  State state_ ABSL_GUARDED_BY(mutex_);
+  PhiloxWords words_ ABSL_GUARDED_BY(mutex_){Philox()};
 };
 
 // Returns the generator whose handle is at an input; a new one for the handle of a placeholder

@@ -167,6 +167,27 @@ void AddSaveAndLoad(OpRegistry* ops) {
                .Doc("Creates a dataset of the elements that SaveDataset has written."));
 }
 
+void AddPositions(OpRegistry* ops) {
+  ops->Add(OpSpec("SerializeIterator")
+               .In("resource_handle: resource")
+               .Out("serialized: variant")
+               .Attr("external_state_policy: int = 0")
+               .Stateful()
+               .InferShape([](ShapeContext& c) -> absl::Status {
+                 c.set_output(0, Shape({Shape::kUnknown}));
+                 return absl::OkStatus();
+               })
+               .NotDifferentiable()
+               .Doc("Returns where an iterator stands, for DeserializeIterator."));
+  ops->Add(OpSpec("DeserializeIterator")
+               .In("resource_handle: resource, serialized: variant")
+               .Stateful()
+               .InferShape(NoOutputs)
+               .NotDifferentiable()
+               .Doc("Moves an initialized iterator to where another one stood: repeats what that "
+                    "one has read."));
+}
+
 void AddSnapshots(OpRegistry* ops) {
   const auto snapshot = [](absl::string_view name, absl::string_view inputs,
                            absl::string_view doc) {
@@ -236,6 +257,7 @@ void AddDatasetFileOps(OpRegistry* ops) {
   AddExamples(ops);
   AddCaches(ops);
   AddSaveAndLoad(ops);
+  AddPositions(ops);
   AddSnapshots(ops);
 }
 

@@ -13,6 +13,7 @@
 #include "weir/core/io/coding.h"
 #include "weir/core/io/file.h"
 #include "weir/core/io/function_library.h"
+#include "weir/core/io/graph_io.h"
 #include "weir/core/io/record.h"
 #include "weir/ops/lib/array.h"
 #include "weir/ops/lib/math.h"
@@ -595,6 +596,80 @@ TEST_F(SaveDatasetTest, ASnapshotIsComputedOnce) {
                          ElementAttrs({DT_VARIANT})),
                    {DT_VARIANT}};
   EXPECT_EQ(Whole(nested).size(), 2u);
+}
+
+// ---- saving iterators
+
+class IteratorPositionTest : public DatasetFilesTest {
+ protected:
+  // An unpredictable order that differs from epoch to epoch, in batches, computed ahead.
+  Set Shuffled() {
+    const Set range = Range(40);
+    const Output shuffled =
+        AddOp("ShuffleDataset", {range.handle, Number(16), Number(0), Number(0)},
+              ElementAttrs(range.types));
+    const Output repeated =
+        AddOp("RepeatDataset", {shuffled, Number(-1)}, ElementAttrs(range.types));
+    const FunctionRef f = Define(
+        "f", {DT_INT64}, [](Graph&, const Outputs& a) { return Outputs{Multiply(a[0], a[0])}; });
+    Attrs attrs = ElementAttrs(range.types);
+    attrs.emplace_back("f", f);
+    const Output mapped = AddOp("ParallelMapDatasetV2", {repeated, Outputs(), Number(2)}, attrs);
+    const Output batched = AddOp("BatchDataset", {mapped, Number(3)}, ElementAttrs(range.types));
+    return {AddOp("PrefetchDataset", {batched, Number(4)}, ElementAttrs(range.types)), range.types};
+  }
+};
+
+TEST_F(IteratorPositionTest, AnIteratorResumesInAnotherSession) {
+  const Walk walk = Iterate(Shuffled());
+  const Output saved = AddNode(g_, "SerializeIterator", {walk.iterator})->output(0);
+  const Output given = Placeholder(g_, DT_VARIANT);
+  const Operation restore(AddNode("DeserializeIterator", {walk.iterator, given}));
+  ASSERT_TRUE(g_.status().ok()) << g_.status();
+  Session first = *Session::Create(g_, {.num_threads = 2});
+  EXPECT_EQ(first.Run({saved}).status().code(), absl::StatusCode::kFailedPrecondition);
+  ASSERT_TRUE(first.Run(walk.start).ok());
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(first.Run(walk.next).ok());
+  const auto position = first.Run({saved});
+  ASSERT_TRUE(position.ok()) << position.status();
+  std::vector<std::string> rest;
+  for (int i = 0; i < 60; ++i) rest.push_back(Shown(first.Run(walk.next)));
+
+  const auto loaded = TensorFromBytes(TensorToBytes((*position)[0]));
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  Session second = *Session::Create(g_, {.num_threads = 2});
+  for (int round = 0; round < 2; ++round) {  // with a new dataset, and with one in use
+    if (round == 0) {
+      ASSERT_TRUE(second.Run(walk.start).ok());
+    }
+    const absl::Status restored = second.Run({{given, *loaded}}, {}, {restore}).status();
+    ASSERT_TRUE(restored.ok()) << restored;
+    for (int i = 0; i < 60; ++i) ASSERT_EQ(Shown(second.Run(walk.next)), rest[i]) << i;
+  }
+}
+
+TEST_F(IteratorPositionTest, APositionMustFitTheDataset) {
+  const Walk walk = Iterate(Range(3));
+  const Output saved = AddNode(g_, "SerializeIterator", {walk.iterator})->output(0);
+  const Walk shorter = Iterate(Range(2));
+  const Output given = Placeholder(g_, DT_VARIANT);
+  const Operation restore(AddNode("DeserializeIterator", {walk.iterator, given}));
+  const Operation restore_shorter(AddNode("DeserializeIterator", {shorter.iterator, given}));
+  Session session = *Session::Create(g_);
+  ASSERT_TRUE(session.Run({}, {}, {walk.start, shorter.start}).ok());
+  while (session.Run(walk.next).ok()) {
+  }
+  session.Run(walk.next).status().IgnoreError();
+  const auto position = session.Run({saved});
+  ASSERT_TRUE(position.ok()) << position.status();
+  const auto code = [&](const Operation& op, const Tensor& value) {
+    return session.Run({{given, value}}, {}, {op}).status().code();
+  };
+  EXPECT_EQ(code(restore_shorter, (*position)[0]), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(Shown(session.Run(shorter.next)), "0") << "as before";
+  EXPECT_EQ(code(restore, (*position)[0]), absl::StatusCode::kOk);
+  EXPECT_EQ(Shown(session.Run(walk.next)), "END");
+  EXPECT_EQ(code(restore, Tensor(DT_VARIANT, Shape({1}))), absl::StatusCode::kInvalidArgument);
 }
 
 }  // namespace
