@@ -212,6 +212,35 @@ absl::Status Match(KernelContext& c) {
   return absl::OkStatus();
 }
 
+// The file has the elements as they are in memory. It may be longer than the tensor.
+absl::StatusOr<Kernel> MakeImmutableConst(const KernelInit& init) {
+  const auto dtype = init.attr<DataType>("dtype");
+  if (!IsPlain(dtype)) {
+    return Unimplemented("Sorry, ", DataTypeName(dtype),
+                         " is not currently supported for ImmutableConstOp.");
+  }
+  return Kernel(
+      [dtype, shape = init.attr<Shape>("shape"),
+       path = init.attr<std::string>("memory_region_name")](KernelContext& c) -> absl::Status {
+        if (!shape.IsFullyDefined())
+          return InvalidArgument("shape must be fully defined, not ", shape.ToString());
+        WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<ReadableFile> file, Files().Open(path));
+        const auto size = static_cast<uint64_t>(ElementSize(dtype));
+        if (file->size() / size < static_cast<uint64_t>(shape.num_elements())) {
+          return InvalidArgument(path, " has only ", file->size(), " bytes, too few for a tensor ",
+                                 DataTypeName(dtype), shape.ToString());
+        }
+        WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
+        WEIR_RETURN_IF_ERROR(file->Read(0, out->num_bytes(), static_cast<char*>(out->raw())));
+        // A byte other than 0 and 1 is not a valid C++ bool.
+        if (dtype == DT_BOOL) {
+          auto* const bytes = static_cast<uint8_t*>(out->raw());
+          std::transform(bytes, bytes + out->num_bytes(), bytes, [](uint8_t b) { return b != 0; });
+        }
+        return absl::OkStatus();
+      });
+}
+
 }  // namespace
 
 void AddIoCpu(KernelRegistry* r) {
@@ -228,6 +257,7 @@ void AddIoCpu(KernelRegistry* r) {
   r->Add("ReadFile", kCpu, Read);
   r->Add("WriteFile", kCpu, Write);
   r->Add("MatchingFiles", kCpu, Match);
+  r->Add("ImmutableConst", kCpu, MakeImmutableConst);
 }
 
 }  // namespace weir

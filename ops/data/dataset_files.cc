@@ -188,6 +188,26 @@ void AddPositions(OpRegistry* ops) {
                     "one has read."));
 }
 
+void AddUsers(OpRegistry* ops) {
+  ops->Add(OpSpec("InitializeTableFromDataset")
+               .In("table_handle: resource, dataset: variant")
+               .Stateful()
+               .InferShape(Ranked("table_handle: 0, dataset: 0", NoOutputs))
+               .NotDifferentiable()
+               .Doc("Initializes a table with the pairs of keys and values of a dataset."));
+  ops->Add(OpSpec("ImmutableConst")
+               .Out("tensor: dtype")
+               .Attr("dtype: type")
+               .Attr("shape: shape")
+               .Attr("memory_region_name: string")
+               .InferShape([](ShapeContext& c) -> absl::Status {
+                 c.set_output(0, c.attr<Shape>("shape"));
+                 return absl::OkStatus();
+               })
+               .NotDifferentiable()
+               .Doc("Returns a tensor whose elements are the bytes of a file."));
+}
+
 void AddSnapshots(OpRegistry* ops) {
   const auto snapshot = [](absl::string_view name, absl::string_view inputs,
                            absl::string_view doc) {
@@ -259,6 +279,7 @@ void AddDatasetFileOps(OpRegistry* ops) {
   AddSaveAndLoad(ops);
   AddPositions(ops);
   AddSnapshots(ops);
+  AddUsers(ops);
 }
 
 }  // namespace weir

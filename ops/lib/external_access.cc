@@ -28,6 +28,7 @@ constexpr std::pair<absl::string_view, ExternalAccess> kOps[] = {
     {"FixedLengthRecordReaderV2", kFiles},
     {"FixedUnigramCandidateSampler", kFiles},
     {"GenerateVocabRemapping", kFiles},
+    {"ImmutableConst", kFiles},
     {"InitializeTableFromTextFile", kFiles},
     {"InitializeTableFromTextFileV2", kFiles},
     {"LoadAndRemapMatrix", kFiles},

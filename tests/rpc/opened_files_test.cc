@@ -440,6 +440,7 @@ const std::map<std::string, std::string>& ExpectedUses() {
       {"FixedLengthRecordDatasetV2", "r"},
       {"FixedUnigramCandidateSampler", "r"},
       {"GenerateVocabRemapping", "r"},
+      {"ImmutableConst", "r"},
       {"InitializeTableFromTextFile", "r"},
       {"InitializeTableFromTextFileV2", "r"},
       {"LoadAndRemapMatrix", "r"},

@@ -549,6 +549,39 @@ TEST_F(SaveDatasetTest, ElementsBecomeATFRecordFile) {
   EXPECT_FALSE(Files().Exists("/n"));
 }
 
+// ---- other uses
+
+TEST_F(DatasetFilesTest, ATableIsInitializedFromADataset) {
+  Node* const table =
+      AddNode(g_, "HashTableV2", {}, {{"key_dtype", DT_STRING}, {"value_dtype", DT_INT64}});
+  const Set pairs =
+      Slices({Tensor::Vector<std::string>({"a", "b"}), Tensor::Vector<int64_t>({1, 2})});
+  const Operation initialize(
+      AddNode("InitializeTableFromDataset", {table->output(0), pairs.handle}));
+  const Operation wrong(AddNode("InitializeTableFromDataset", {table->output(0), Range(2).handle}));
+  const Output found =
+      AddOp("LookupTableFindV2", {table->output(0), Texts({"b", "c"}), Number(-1)});
+  ASSERT_TRUE(g_.status().ok()) << g_.status();
+  Session session = *Session::Create(g_);
+  EXPECT_EQ(session.Run(wrong).code(), absl::StatusCode::kInvalidArgument);
+  ASSERT_TRUE(session.Run(initialize).ok());
+  EXPECT_EQ(Shown(session.Run({found})), "[ 2 -1]");
+}
+
+TEST_F(DatasetFilesTest, ImmutableConstReadsAFile) {
+  const float numbers[] = {1, 2, 3};
+  Write("/numbers", absl::string_view(reinterpret_cast<const char*>(numbers), sizeof(numbers)));
+  const auto read = [&](int64_t count, const char* path) {
+    Node* const node =
+        AddNode(g_, "ImmutableConst", {},
+                {{"dtype", DT_FLOAT}, {"shape", Shape({count})}, {"memory_region_name", path}});
+    return Shown(Session::Create(g_)->Run({node->output(0)}));
+  };
+  EXPECT_EQ(read(2, "/numbers"), "[1. 2.]");
+  EXPECT_THAT(read(4, "/numbers"), HasSubstr("/numbers has only 12 bytes"));
+  EXPECT_THAT(read(1, "/missing"), HasSubstr("/missing"));
+}
+
 // ---- snapshots
 
 TEST_F(SaveDatasetTest, ASnapshotIsComputedOnce) {
