@@ -316,6 +316,10 @@ absl::Status EvaluateTargets(const Graph& graph, const std::vector<Operation>& t
 absl::StatusOr<Tensors> RunFed(absl::string_view op, const Tensors& inputs, const Attrs& attrs,
                                size_t list) {
   Graph g;
+  const OpSpec* const spec = BuiltinOps().Find(op);
+  if (spec != nullptr && spec->deprecated_version() > 0) {
+    g.versions().producer = spec->deprecated_version() - 1;
+  }
   NodeBuilder builder(g, op);
   std::vector<std::pair<Output, Tensor>> feeds;
   for (const Tensor& t : inputs) feeds.emplace_back(Placeholder(g, t.dtype()), t);

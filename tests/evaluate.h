@@ -34,7 +34,7 @@ absl::Status EvaluateTargets(const Graph& graph, const std::vector<Operation>& t
 
 // One node of its own: all inputs are fed, and their shapes unknown to the graph, so that only the
 // kernel can object to them. The first `list` inputs make up a list argument. INTERNAL if the graph
-// refuses the node.
+// refuses the node. An op that new graphs reject is in a graph of the last version that does not.
 absl::StatusOr<Tensors> RunFed(absl::string_view op, const Tensors& inputs, const Attrs& attrs = {},
                                size_t list = 0);
 
