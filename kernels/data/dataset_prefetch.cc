@@ -446,64 +446,6 @@ int64_t ElementBytes(const Tensors& element) {
   return bytes;
 }
 
-absl::Status WrapDataset(KernelContext& c, WrapIterator wrap, WrapTraits traits) {
-  WEIR_ASSIGN_OR_RETURN(const DatasetPtr input, DatasetIn(c.input(0)));
-  DatasetTraits result{.options = input->traits().options};
-  if (traits.cardinality != nullptr) {
-    const int64_t n = input->cardinality();
-    result.cardinality = input->traits().is_finite() ? traits.cardinality(n) : n;
-  }
-  if (traits.get != nullptr && input->traits().get != nullptr) {
-    result.get = [input, get = std::move(traits.get)](const DatasetContext& x, int64_t index) {
-      return get(*input, x, index);
-    };
-  }
-  const auto iterate = [input, wrap = std::move(wrap)]() -> MaybeIterator {
-    WEIR_ASSIGN_OR_RETURN(std::unique_ptr<DatasetIterator> iterator, input->Iterate());
-    return wrap(std::move(iterator));
-  };
-  c.SetOutput(0, DatasetTensor(DatasetOf(iterate, std::move(result))));
-  return absl::OkStatus();
-}
-
-int64_t RepeatedCardinality(int64_t cardinality, int64_t count) {
-  if (cardinality == 0 || count == 0) return 0;
-  if (count < 0) return DatasetTraits::kInfinite;
-  if (cardinality < 0) return cardinality;
-  int64_t product = 0;
-  if (!__builtin_mul_overflow(cardinality, count, &product)) return product;
-  return std::numeric_limits<int64_t>::max();
-}
-
-WrapTraits SameCardinality() {
-  return {.cardinality = [](int64_t n) { return n; }};
-}
-
-WrapTraits SameElements() {
-  WrapTraits traits = SameCardinality();
-  traits.get = [](const Dataset& in, const DatasetContext& x, int64_t index) {
-    return in.Get(x, index);
-  };
-  return traits;
-}
-
-WrapTraits BatchTraits(int64_t size, bool drop_remainder) {
-  WrapTraits traits;
-  traits.cardinality = [=](int64_t n) {
-    return n / size + (drop_remainder || n % size == 0 ? 0 : 1);
-  };
-  traits.get = [=](const Dataset& in, const DatasetContext& x,
-                   int64_t index) -> absl::StatusOr<Tensors> {
-    std::vector<Tensors> elements;
-    const int64_t end = std::min(in.cardinality(), (index + 1) * size);
-    for (int64_t i = index * size; i < end; ++i) {
-      WEIR_ASSIGN_OR_RETURN(elements.emplace_back(), in.Get(x, i));
-    }
-    return StackElements(std::move(elements));
-  };
-  return traits;
-}
-
 std::unique_ptr<DatasetIterator> Prefetched(std::unique_ptr<DatasetIterator> input,
                                             int64_t buffer_size, std::shared_ptr<Pace> pace) {
   return std::make_unique<PrefetchIterator>(std::make_shared<Prefetcher>(

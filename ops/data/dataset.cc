@@ -50,6 +50,9 @@ OpSpec FileOp(absl::string_view name, absl::string_view doc) {
 }
 
 void AddSources(OpRegistry* ops) {
+  OpSpec list = DatasetOp("ListDataset", "Creates a dataset of the elements in a list.");
+  list.In("tensors: Tinput_types").Attr("Tinput_types: list(type) >= 1");
+  ops->Add(WithElements(list).Attr(kDatasetMetadata).Stateful().Has(Effect::kObserves));
   ops->Add(DatasetOp("TensorDataset", "Creates a dataset with one element: these tensors.")
                .In("components: Toutput_types")
                .Attr("Toutput_types: list(type) >= 1")
@@ -222,6 +225,13 @@ void AddBatches(OpRegistry* ops) {
                "Creates a dataset of batches: `batch_size` elements stacked. The last "
                "batch may be smaller, or is dropped.",
                "parallel_copy: bool = false")
+               .Attr(kDatasetMetadata));
+  ops->Add(DatasetTransformOp("ParallelBatchDataset",
+                              "input_dataset: variant, batch_size: int64, "
+                              "num_parallel_calls: int64, drop_remainder: bool",
+                              "Like BatchDatasetV2, with batches made ahead.",
+                              "parallel_copy: bool = false")
+               .Attr("deterministic: string = 'default'")
                .Attr(kDatasetMetadata));
   for (const bool v2 : {false, true}) {
     OpSpec op = DatasetOp(v2 ? "PaddedBatchDatasetV2" : "PaddedBatchDataset",

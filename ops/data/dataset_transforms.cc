@@ -104,16 +104,6 @@ void AddRandomOrders(OpRegistry* ops) {
                .Attr(kDatasetMetadata)
                .Stateful()
                .Has(Effect::kObserves));
-  ops->Add(
-      DatasetTransformOp("GlobalShuffleDataset",
-                         "input_dataset: variant, seed: int64, seed2: int64, "
-                         "seed_generator: resource",
-                         "Returns the elements of a dataset in random order, without a buffer: "
-                         "by their indices.",
-                         kReshuffle)
-          .Attr(kDatasetMetadata)
-          .Stateful()
-          .Has(Effect::kObserves));
   ops->Add(DatasetTransformOp("SamplingDataset",
                               "input_dataset: variant, rate: float, seed: int64, seed2: int64",
                               "Keeps each element of a dataset with probability `rate`."));
@@ -189,28 +179,20 @@ void AddOtherBatches(OpRegistry* ops) {
                                 "input_dataset: variant, num_replicas: int64",
                                 "Splits each batch into as many parts as there are replicas.")
                  .Attr("use_fallback: bool = true"));
-    ops->Add(DatasetTransformOp(
-        absl::StrCat(prefix, "DenseToSparseBatchDataset"),
-        "input_dataset: variant, batch_size: int64, row_shape: int64",
-        "Creates a dataset of batches, as sparse tensors that DeserializeSparse reads."));
   }
   ops->Add(DatasetTransformOp("RebatchDatasetV2",
                               "input_dataset: variant, batch_sizes: int64, drop_remainder: bool",
                               "Divides the rows of all batches into batches of the given sizes, in "
                               "turn."));
-  ops->Add(DatasetTransformOp("ParallelBatchDataset",
-                              "input_dataset: variant, batch_size: int64, "
-                              "num_parallel_calls: int64, drop_remainder: bool",
-                              "Like BatchDatasetV2, with batches made ahead.",
-                              "parallel_copy: bool = false")
-               .Attr("deterministic: string = 'default'")
-               .Attr(kDatasetMetadata));
 }
 
-void AddOtherSources(OpRegistry* ops) {
-  OpSpec list = DatasetOp("ListDataset", "Creates a dataset of the elements in a list.");
-  list.In("tensors: Tinput_types").Attr("Tinput_types: list(type) >= 1");
-  ops->Add(WithElements(list).Attr(kDatasetMetadata).Stateful().Has(Effect::kObserves));
+void AddSparse(OpRegistry* ops) {
+  for (const char* prefix : kNames) {
+    ops->Add(DatasetTransformOp(
+        absl::StrCat(prefix, "DenseToSparseBatchDataset"),
+        "input_dataset: variant, batch_size: int64, row_shape: int64",
+        "Creates a dataset of batches, as sparse tensors that DeserializeSparse reads."));
+  }
   ops->Add(DatasetOp("SparseTensorSliceDataset",
                      "Creates a dataset whose elements are the slices of a sparse tensor along "
                      "dimension 0: indices, values and shape of each.")
@@ -218,6 +200,19 @@ void AddOtherSources(OpRegistry* ops) {
                .Attr("Tvalues: type")
                .Stateful()
                .Has(Effect::kObserves));
+}
+
+void AddIndexed(OpRegistry* ops) {
+  ops->Add(
+      DatasetTransformOp("GlobalShuffleDataset",
+                         "input_dataset: variant, seed: int64, seed2: int64, "
+                         "seed_generator: resource",
+                         "Returns the elements of a dataset in random order, without a buffer: "
+                         "by their indices.",
+                         "reshuffle_each_iteration: bool = true")
+          .Attr(kDatasetMetadata)
+          .Stateful()
+          .Has(Effect::kObserves));
   OpSpec flat = DatasetOp("IndexFlatMapDataset",
                           "Returns rows of the results of a function of each element. Another "
                           "function of a row's index returns the index of its element, and an "
@@ -248,7 +243,8 @@ void AddDatasetTransformOps(OpRegistry* ops) {
   AddChoices(ops);
   AddSelections(ops);
   AddOtherBatches(ops);
-  AddOtherSources(ops);
+  AddSparse(ops);
+  AddIndexed(ops);
 }
 
 }  // namespace weir

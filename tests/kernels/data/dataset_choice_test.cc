@@ -119,17 +119,6 @@ TEST_F(DatasetChoiceTest, BatchesGetOtherSizes) {
   EXPECT_THAT(Elements(Rebatch({}, false)), HasSubstr("must not be empty"));
 }
 
-TEST_F(DatasetChoiceTest, BatchesAreMadeAhead) {
-  const auto batches = [&](int64_t size, int64_t calls) {
-    return Make("ParallelBatchDataset",
-                {Range(0, 5).handle, Number(size), Number(calls), Flag(false)});
-  };
-  EXPECT_EQ(Elements(batches(2, 2)), "[0 1], [2 3], [4], end");
-  EXPECT_EQ(Cardinality(batches(2, 2)), "3");
-  EXPECT_THAT(Elements(batches(0, 2)), HasSubstr("Batch size must be greater than zero."));
-  EXPECT_THAT(Elements(batches(2, 0)), HasSubstr("num_parallel_calls must be greater than zero."));
-}
-
 TEST_F(DatasetChoiceTest, WorkersShareElements) {
   const auto shard = [&](const char* op, int64_t workers, int64_t index, int64_t policy) {
     return Elements(Make(op, {Range(0, 7).handle, Number(workers), Number(index)},
@@ -152,6 +141,43 @@ TEST_F(DatasetChoiceTest, SleepEndsWithItsStep) {
   options.timeout = std::chrono::milliseconds(50);
   EXPECT_EQ(session.Run({}, {element}, {}, options).status().code(),
             absl::StatusCode::kDeadlineExceeded);
+}
+
+TEST_F(DatasetChoiceTest, SparseTensorsHaveSlices) {
+  const Output indices = Const(g_, Tensor::Of<int64_t>({3, 2}, {0, 1, 0, 2, 2, 0}));
+  const Output values = Const(g_, Tensor::Vector({1.f, 2.f, 3.f}));
+  const Set slices{AddOp("SparseTensorSliceDataset", {indices, values, Numbers({4, 3})}),
+                   {DT_INT64, DT_FLOAT, DT_INT64}};
+  EXPECT_EQ(Elements(slices),
+            "[[1]\n [2]] ; [1. 2.] ; [3], [] ; [] ; [3], [[0]] ; [3.] ; [3], [] ; [] ; [3], end");
+  EXPECT_EQ(Cardinality(slices), "4");
+  const Output unordered = Const(g_, Tensor::Of<int64_t>({3, 2}, {1, 1, 0, 2, 2, 0}));
+  EXPECT_THAT(Elements({AddOp("SparseTensorSliceDataset", {unordered, values, Numbers({4, 3})}),
+                        {DT_INT64, DT_FLOAT, DT_INT64}}),
+              HasSubstr("must be ordered in the batch dimension"));
+  EXPECT_THAT(Elements({AddOp("SparseTensorSliceDataset", {indices, values, Numbers({2, 3})}),
+                        {DT_INT64, DT_FLOAT, DT_INT64}}),
+              HasSubstr("is not in [0, 2)"));
+}
+
+TEST_F(DatasetChoiceTest, DenseElementsMakeSparseBatches) {
+  const FunctionRef fill = Define({DT_INT64}, [](Graph&, const Outputs& a) {
+    return Outputs{AddOp("Fill", {Reshape(a[0], {1}), a[0]})};
+  });
+  const Set rows = Make("MapDataset", {Range(1, 4).handle, Outputs()}, {{"f", fill}});
+  for (const char* op : {"DenseToSparseBatchDataset", "ExperimentalDenseToSparseBatchDataset"}) {
+    const Set sparse = Make(op, {rows.handle, Number(2), Numbers({4})}, {}, {DT_VARIANT});
+    const Output batch =
+        AddOp("DatasetToSingleElement",
+              {Make("TakeDataset", {sparse.handle, Number(1)}, {}, {DT_VARIANT}).handle},
+              ElementAttrs({DT_VARIANT}));
+    Node* const parts = AddNode("DeserializeSparse", {batch}, {{"dtype", DT_INT64}});
+    EXPECT_EQ(Fetched(parts->output(0)), "[[0 0]\n [1 0]\n [1 1]] ; [1 2 2] ; [2 4]");
+    EXPECT_EQ(Cardinality(Make(op, {Range(0, 3).handle, Number(2), Numbers({4})})), "2");
+  }
+  EXPECT_THAT(Elements(Make("DenseToSparseBatchDataset", {rows.handle, Number(3), Numbers({2})}, {},
+                            {DT_VARIANT})),
+              HasSubstr("is larger than the row shape"));
 }
 
 }  // namespace

@@ -131,5 +131,33 @@ TEST_F(DatasetRandomTest, ShufflesAllowRandomAccess) {
   EXPECT_THAT(At(large, 0), HasSubstr("RESOURCE_EXHAUSTED"));
 }
 
+TEST_F(DatasetRandomTest, RowsAreFoundByTheirIndex) {
+  const FunctionRef twice = Define({DT_INT64}, [](Graph& body, const Outputs& a) {
+    return Outputs{AddOp("Fill", {Const(body, Tensor::Vector<int64_t>({2})), a[0]})};
+  });
+  const FunctionRef place = Define({DT_INT64}, [](Graph& body, const Outputs& a) {
+    return Outputs{FloorDiv(a[0], In(body, 2)), FloorMod(a[0], In(body, 2))};
+  });
+  const Set rows =
+      Make("IndexFlatMapDataset", {Range(0, 3).handle, Outputs(), Outputs(), Number(6)},
+           {{"map_func", twice}, {"index_map_func", place}});
+  EXPECT_EQ(Elements(rows), "0, 0, 1, 1, 2, 2, end");
+  EXPECT_EQ(At(rows, 3), "1");
+  EXPECT_EQ(Cardinality(rows), "6");
+}
+
+TEST_F(DatasetRandomTest, WeightsLimitTheElementsOfEachDataset) {
+  const auto weight = [&](double w) { return Const(g_, Tensor::Scalar(w)); };
+  const auto weighted = [&](double first) {
+    return Make("WeightedFlatMapDataset",
+                {Outputs{Range(0, 10).handle, Range(100, 110).handle, Range(200, 202).handle},
+                 Outputs{weight(first), weight(.3), weight(.5)}});
+  };
+  EXPECT_EQ(Elements(weighted(.2)), "100, 200, 201, end");
+  EXPECT_EQ(At(weighted(.2), 1), "200");
+  EXPECT_EQ(Cardinality(weighted(.2)), "3");
+  EXPECT_THAT(Elements(weighted(0)), HasSubstr("`weights` must be greater than 0.0. Input 0"));
+}
+
 }  // namespace
 }  // namespace weir

@@ -1,5 +1,5 @@
-// What graphs learn of datasets without an iterator, elements as variants, iterators without names,
-// and sparse elements. The values are those of TensorFlow 2.21.
+// What graphs learn of datasets without an iterator, elements as variants, hints, and old names of
+// ops. The values are those of TensorFlow 2.21.
 
 #include "weir/tests/kernels/data/dataset_test_util.h"
 
@@ -23,7 +23,12 @@ class DatasetValuesTest : public DatasetTransformsTest {
     return Make("MapDataset", {set.handle, Outputs()},
                 {{"f", square}, {"preserve_cardinality", preserve}});
   }
-  Set Unknown() { return Make("UniqueDataset", {Range(0, 6).handle}); }
+  // Elements that a predicate keeps.
+  Set Unknown() {
+    const FunctionRef keep = Define(
+        {DT_INT64}, [](Graph& body, const Outputs& a) { return Outputs{Less(a[0], In(body, 3))}; });
+    return Make("FilterDataset", {Range(0, 6).handle, Outputs()}, {{"predicate", keep}});
+  }
   Set Endless() { return Repeat(Range(0, 6), -1); }
 };
 
@@ -112,176 +117,23 @@ TEST_F(DatasetValuesTest, ElementsAreCompressed) {
               HasSubstr("Number of components does not match"));
 }
 
-TEST_F(DatasetValuesTest, AnonymousIteratorsLiveInTheirStep) {
-  for (const char* op : {"AnonymousIterator", "AnonymousIteratorV2", "AnonymousIteratorV3"}) {
-    const Output iterator = AddNode(g_, op, {}, ElementAttrs({DT_INT64}))->output(0);
-    const Operation start(AddNode("MakeIterator", {Range(4, 9).handle, iterator}));
-    const ControlDependencies after(g_, {start});
-    EXPECT_EQ(Fetched(AddOp("IteratorGetNext", {iterator}, ElementAttrs({DT_INT64}))), "4") << op;
-  }
+TEST_F(DatasetValuesTest, ListsAreDatasets) {
+  const DataTypes two = {DT_INT64, DT_INT64};
+  const Outputs numbers = {Number(1), Number(2), Number(3), Number(4)};
+  EXPECT_EQ(Elements(Make("ListDataset", {numbers}, {}, two)), "1 ; 2, 3 ; 4, end");
+  const Outputs odd = {Number(1), Number(2), Number(3)};
+  EXPECT_EQ(Elements(Make("ListDataset", {odd}, {}, two)), "1 ; 2, end");
 }
 
-TEST_F(DatasetValuesTest, ADeletedIteratorIsEmpty) {
-  Node* const iterator = AddNode(g_, "AnonymousIteratorV2", {}, ElementAttrs({DT_INT64}));
-  const Operation start(AddNode("MakeIterator", {Range(4, 9).handle, iterator->output(0)}));
-  const ControlDependencies started(g_, {start});
-  const Operation erase(AddNode("DeleteIterator", {iterator->output(0), iterator->output(1)}));
-  const ControlDependencies erased(g_, {erase});
-  EXPECT_THAT(Fetched(AddOp("IteratorGetNext", {iterator->output(0)}, ElementAttrs({DT_INT64}))),
-              HasSubstr("GetNext() failed because the iterator has not been initialized"));
-}
-
-TEST_F(DatasetValuesTest, TheEndIsAnEmptyOptional) {
-  const Attrs elements = ElementAttrs({DT_INT64});
-  const Output iterator =
-      AddNode(g_, "IteratorV2", {}, With(elements, {{"shared_name", ""}, {"container", ""}}))
-          ->output(0);
-  const Operation start(AddNode("MakeIterator", {Range(4, 5).handle, iterator}));
-  const Output optional = AddOp("IteratorGetNextAsOptional", {iterator}, elements);
-  const Output has = AddOp("OptionalHasValue", {optional});
-  const Output device = AddOp("IteratorGetDevice", {iterator});
-  const Output old_device = AddOp("ExperimentalIteratorGetDevice", {iterator});
-  const Output model = AddOp("IteratorGetModelProto", {iterator});
-  ASSERT_TRUE(g_.status().ok()) << g_.status();
-  Session session = *Session::Create(g_);
-  EXPECT_EQ(session.Run({optional}).status().code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(session.Run({model}).status().code(), absl::StatusCode::kFailedPrecondition);
-  ASSERT_TRUE(session.Run(start).ok());
-  EXPECT_TRUE((*session.Run({has}))[0].scalar<bool>());
-  EXPECT_FALSE((*session.Run({has}))[0].scalar<bool>());
-  EXPECT_EQ(session.Run({model}).status().code(), absl::StatusCode::kNotFound);
-  EXPECT_THAT((*session.Run({device}))[0].scalar<std::string>(), HasSubstr("CPU:0"));
-  EXPECT_THAT((*session.Run({old_device}))[0].scalar<std::string>(), HasSubstr("CPU:0"));
-}
-
-class MultiDeviceIteratorTest : public DatasetValuesTest {
- protected:
-  void Build(const char* op, const Attrs& names) {
-    const std::vector<std::string> devices = {"/cpu:0", "/cpu:0"};
-    iterator_ =
-        AddNode(g_, op, {}, With(With(ElementAttrs({DT_INT64}), {{"devices", devices}}), names));
-    start_ =
-        AddOp("MultiDeviceIteratorInit", {Range(0, 5).handle, iterator_->output(0), Number(1)});
-    shard_ = Placeholder(g_, DT_INT32);
-    incarnation_ = Placeholder(g_, DT_INT64);
-    next_ = AddOp("MultiDeviceIteratorGetNextFromShard",
-                  {iterator_->output(0), shard_, incarnation_}, ElementAttrs({DT_INT64}));
-  }
-  std::string Next(Session& session, int shard, int64_t incarnation) {
-    return Text(session.Run(
-        {{shard_, Tensor::Scalar(shard)}, {incarnation_, Tensor::Scalar(incarnation)}}, {next_}));
-  }
-
-  Node* iterator_ = nullptr;
-  Output start_, shard_, incarnation_, next_;
-};
-
-TEST_F(MultiDeviceIteratorTest, ElementsAreDealtInTurn) {
-  Build("MultiDeviceIterator", {{"shared_name", ""}, {"container", ""}});
-  const Output text = AddOp("MultiDeviceIteratorToStringHandle", {iterator_->output(0)});
-  const Output found = AddOp("MultiDeviceIteratorFromStringHandle", {text});
-  const Output by_text = AddOp("MultiDeviceIteratorGetNextFromShard", {found, shard_, incarnation_},
-                               ElementAttrs({DT_INT64}));
-  ASSERT_TRUE(g_.status().ok()) << g_.status();
-  Session session = *Session::Create(g_);
-  EXPECT_THAT(Next(session, 0, 1), HasSubstr("has not been initialized"));
-  ASSERT_EQ((*session.Run({start_}))[0].scalar<int64_t>(), 1);
-  EXPECT_EQ(Next(session, 1, 1), "1");
-  EXPECT_EQ(Next(session, 1, 1), "3");
-  EXPECT_EQ(Next(session, 0, 1), "0");
-  EXPECT_EQ(
-      Text(session.Run({{shard_, Tensor::Scalar(0)}, {incarnation_, Tensor::Scalar(int64_t{1})}},
-                       {by_text})),
-      "2");
-  EXPECT_EQ(Next(session, 0, 1), "4");
-  EXPECT_EQ(Next(session, 1, 1), "end");
-  EXPECT_THAT(Next(session, 0, 77), HasSubstr("Invalid incarnation id. Provided: 77; Expected: 1"));
-  EXPECT_THAT(Next(session, 2, 1), HasSubstr("shard_num must be in [0, 2), not 2"));
-  ASSERT_EQ((*session.Run({start_}))[0].scalar<int64_t>(), 2);
-  EXPECT_EQ(Next(session, 0, 2), "0");
-}
-
-TEST_F(MultiDeviceIteratorTest, AnonymousOnesLiveInTheirStep) {
-  for (const char* op : {"AnonymousMultiDeviceIterator", "AnonymousMultiDeviceIteratorV3"}) {
-    Build(op, {});
-    const Output next =
-        AddOp("MultiDeviceIteratorGetNextFromShard", {iterator_->output(0), Const(g_, 1), start_},
-              ElementAttrs({DT_INT64}));
-    EXPECT_EQ(Fetched(next), "1") << op;
-  }
-  const Operation erase(AddNode(
-      "DeleteMultiDeviceIterator",
-      {iterator_->output(0), Outputs(),
-       AddNode(g_, "AnonymousMultiDeviceIterator", {},
-               With(ElementAttrs({DT_INT64}), {{"devices", std::vector<std::string>{"/cpu:0"}}}))
-           ->output(1)}));
-  ASSERT_TRUE(g_.status().ok()) << g_.status();
-  EXPECT_TRUE(Session::Create(g_)->Run(erase).ok());
-}
-
-TEST_F(DatasetValuesTest, SparseTensorsHaveSlices) {
-  const Output indices = Const(g_, Tensor::Of<int64_t>({3, 2}, {0, 1, 0, 2, 2, 0}));
-  const Output values = Const(g_, Tensor::Vector({1.f, 2.f, 3.f}));
-  const Set slices{AddOp("SparseTensorSliceDataset", {indices, values, Numbers({4, 3})}),
-                   {DT_INT64, DT_FLOAT, DT_INT64}};
-  EXPECT_EQ(Elements(slices),
-            "[[1]\n [2]] ; [1. 2.] ; [3], [] ; [] ; [3], [[0]] ; [3.] ; [3], [] ; [] ; [3], end");
-  EXPECT_EQ(Cardinality(slices), "4");
-  const Output unordered = Const(g_, Tensor::Of<int64_t>({3, 2}, {1, 1, 0, 2, 2, 0}));
-  EXPECT_THAT(Elements({AddOp("SparseTensorSliceDataset", {unordered, values, Numbers({4, 3})}),
-                        {DT_INT64, DT_FLOAT, DT_INT64}}),
-              HasSubstr("must be ordered in the batch dimension"));
-  EXPECT_THAT(Elements({AddOp("SparseTensorSliceDataset", {indices, values, Numbers({2, 3})}),
-                        {DT_INT64, DT_FLOAT, DT_INT64}}),
-              HasSubstr("is not in [0, 2)"));
-}
-
-TEST_F(DatasetValuesTest, DenseElementsMakeSparseBatches) {
-  const FunctionRef fill = Define({DT_INT64}, [](Graph&, const Outputs& a) {
-    return Outputs{AddOp("Fill", {Reshape(a[0], {1}), a[0]})};
-  });
-  const Set rows = Make("MapDataset", {Range(1, 4).handle, Outputs()}, {{"f", fill}});
-  for (const char* op : {"DenseToSparseBatchDataset", "ExperimentalDenseToSparseBatchDataset"}) {
-    const Set sparse = Make(op, {rows.handle, Number(2), Numbers({4})}, {}, {DT_VARIANT});
-    const Output batch =
-        AddOp("DatasetToSingleElement",
-              {Make("TakeDataset", {sparse.handle, Number(1)}, {}, {DT_VARIANT}).handle},
-              ElementAttrs({DT_VARIANT}));
-    Node* const parts = AddNode("DeserializeSparse", {batch}, {{"dtype", DT_INT64}});
-    EXPECT_EQ(Fetched(parts->output(0)), "[[0 0]\n [1 0]\n [1 1]] ; [1 2 2] ; [2 4]");
-    EXPECT_EQ(Cardinality(Make(op, {Range(0, 3).handle, Number(2), Numbers({4})})), "2");
-  }
-  EXPECT_THAT(Elements(Make("DenseToSparseBatchDataset", {rows.handle, Number(3), Numbers({2})}, {},
-                            {DT_VARIANT})),
-              HasSubstr("is larger than the row shape"));
-}
-
-TEST_F(DatasetValuesTest, RowsAreFoundByTheirIndex) {
-  const FunctionRef twice = Define({DT_INT64}, [](Graph& body, const Outputs& a) {
-    return Outputs{AddOp("Fill", {Const(body, Tensor::Vector<int64_t>({2})), a[0]})};
-  });
-  const FunctionRef place = Define({DT_INT64}, [](Graph& body, const Outputs& a) {
-    return Outputs{FloorDiv(a[0], In(body, 2)), FloorMod(a[0], In(body, 2))};
-  });
-  const Set rows =
-      Make("IndexFlatMapDataset", {Range(0, 3).handle, Outputs(), Outputs(), Number(6)},
-           {{"map_func", twice}, {"index_map_func", place}});
-  EXPECT_EQ(Elements(rows), "0, 0, 1, 1, 2, 2, end");
-  EXPECT_EQ(At(rows, 3), "1");
-  EXPECT_EQ(Cardinality(rows), "6");
-}
-
-TEST_F(DatasetValuesTest, WeightsLimitTheElementsOfEachDataset) {
-  const auto weight = [&](double w) { return Const(g_, Tensor::Scalar(w)); };
-  const auto weighted = [&](double first) {
-    return Make("WeightedFlatMapDataset",
-                {Outputs{Range(0, 10).handle, Range(100, 110).handle, Range(200, 202).handle},
-                 Outputs{weight(first), weight(.3), weight(.5)}});
+TEST_F(DatasetValuesTest, BatchesAreMadeAhead) {
+  const auto batches = [&](int64_t size, int64_t calls) {
+    return Make("ParallelBatchDataset",
+                {Range(0, 5).handle, Number(size), Number(calls), Flag(false)});
   };
-  EXPECT_EQ(Elements(weighted(.2)), "100, 200, 201, end");
-  EXPECT_EQ(At(weighted(.2), 1), "200");
-  EXPECT_EQ(Cardinality(weighted(.2)), "3");
-  EXPECT_THAT(Elements(weighted(0)), HasSubstr("`weights` must be greater than 0.0. Input 0"));
+  EXPECT_EQ(Elements(batches(2, 2)), "[0 1], [2 3], [4], end");
+  EXPECT_EQ(Cardinality(batches(2, 2)), "3");
+  EXPECT_THAT(Elements(batches(0, 2)), HasSubstr("Batch size must be greater than zero."));
+  EXPECT_THAT(Elements(batches(2, 0)), HasSubstr("num_parallel_calls must be greater than zero."));
 }
 
 // Hints leave a dataset as it is.
@@ -347,26 +199,6 @@ TEST_F(DatasetValuesTest, OldNamesOfFunctionalDatasets) {
             "0, 1, 1, 2, end");
   EXPECT_EQ(Elements(Make("ExperimentalUnbatchDataset", {Batch(Range(0, 3), 2).handle})),
             "0, 1, 2, end");
-}
-
-TEST_F(DatasetValuesTest, MapDefunStacksResults) {
-  const FunctionRef f = Define({DT_INT64, DT_INT64}, [](Graph&, const Outputs& a) {
-    return Outputs{a[0] * a[1], Identity(a[1])};
-  });
-  const auto mapped = [&](const Output& rows, const Shape& shape) {
-    return AddNode("MapDefun", {Outputs{rows}, Outputs{Number(10)}},
-                   {{"f", f},
-                    {"output_types", DataTypes{DT_INT64, DT_INT64}},
-                    {"output_shapes", std::vector<Shape>{shape, Shape()}}});
-  };
-  const Output rows = Const(g_, Tensor::Of<int64_t>({3, 2}, {0, 1, 2, 3, 4, 5}));
-  Node* const stacked = mapped(rows, Shape({2}));
-  EXPECT_EQ(stacked->output(0).shape(), Shape({3, 2}));
-  const std::string all = "[[ 0 10]\n [20 30]\n [40 50]] ; [10 10 10]";
-  EXPECT_EQ(Fetched(stacked->output(0)), all);
-  EXPECT_EQ(Fetched(mapped(rows, Shape::UnknownRank())->output(0)), all);
-  EXPECT_THAT(Fetched(mapped(rows, Shape({3}))->output(0)),
-              HasSubstr("Mismatch in function retval shape"));
 }
 
 }  // namespace
