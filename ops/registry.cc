@@ -52,6 +52,7 @@ constexpr Families<OpRegistry>::Add kFamilies[] = {
     AddMatrixFunctionOps,
     AddNormOps,
     AddOptionalOps,
+    AddPadConvOps,
     AddParseExampleOps,
     AddParsingOps,
     AddPatchOps,

@@ -96,6 +96,7 @@
 #include "weir/ops/nn/ctc.h"
 #include "weir/ops/nn/dynamic_rnn.h"
 #include "weir/ops/nn/nn.h"
+#include "weir/ops/nn/nn_pad_conv.h"
 #include "weir/ops/nn/rnn.h"
 #include "weir/ops/quantize/quantize.h"
 #include "weir/ops/quantize/uniform.h"

@@ -78,8 +78,10 @@ Shape ConvShape::OutputShape(const DataLayout& layout) const {
 
 namespace {
 
-// Returns the shape that an integer vector holds.
+// Returns the shape that an integer vector holds. Conv3D's gradients in old graphs have a tensor of
+// that shape instead.
 absl::StatusOr<Shape> SizesOf(const Tensor& sizes, absl::string_view name) {
+  if (IsFloating(sizes.dtype())) return sizes.shape();
   if (sizes.rank() != 1)
     return InvalidArgument(name, " must be 1-dimensional, not ", sizes.shape().ToString());
   if (sizes.num_elements() > 5)

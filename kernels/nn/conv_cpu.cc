@@ -11,6 +11,7 @@
 #include "weir/kernels/nn/conv_plain.h"
 #include "weir/kernels/nn/conv_winograd.h"
 #include "weir/kernels/nn/image_operand.h"
+#include "weir/kernels/nn/padded_images.h"
 #include "weir/ops/nn/conv_general.h"
 
 namespace weir {
@@ -273,6 +274,55 @@ void AddConvs(KernelRegistry* r, const Family& f) {
   }
 }
 
+// A forward pass whose images are resized and padded first.
+template <class T>
+absl::Status RunPadded(KernelContext& ctx, const ConvAttributes& a, const PaddedImageOptions& o,
+                       OptimizedConv& fast) {
+  WEIR_ASSIGN_OR_RETURN(const Tensor images, ReadPaddedImages<T>(ctx, o));
+  const Tensor& filter = ctx.input(o.filter_input());
+  if (filter.rank() != 4) {
+    return InvalidArgument("filter must be 4-dimensional: ", filter.shape().ToString());
+  }
+  if (images.dim(3) != filter.dim(2)) {
+    return InvalidArgument("input and filter must have the same depth: ", images.dim(3), " vs ",
+                           filter.dim(2));
+  }
+  WEIR_ASSIGN_OR_RETURN(const ConvShape s, ConvShape::Make(a, images.shape(), filter.shape()));
+  const Shape shape = s.OutputShape(a.layout);
+  if (shape.num_elements() == 0) return InvalidArgument("Output tensor can't be empty");
+  WEIR_ASSIGN_OR_RETURN(Tensor * result, ctx.AllocateOutput(0, shape));
+  return Compute<T>(ctx, ConvPass::kForward, s, false, fast, images, filter, *result, *result);
+}
+
+template <class T>
+absl::StatusOr<Kernel> MakePadded(const KernelInit& init) {
+  WEIR_ASSIGN_OR_RETURN(const ConvAttributes a, ConvAttributes::Read(init.node));
+  const PaddedImageOptions o = PaddedImageOptions::Read(init.node);
+  // The algorithms keep what they compute from a step-invariant input 1, which is no filter here.
+  KernelInit nothing_invariant = init;
+  nothing_invariant.step_invariant_inputs = {};
+  const auto fast = std::make_shared<OptimizedConv>(nothing_invariant, ConvPass::kForward);
+  return Kernel([a, o, fast](KernelContext& ctx) { return RunPadded<T>(ctx, a, o, *fast); });
+}
+
+template <class T>
+void AddPadded(KernelRegistry* r) {
+  r->Add("FusedPadConv2D", kCpu, DataTypeOf<T>::value, MakePadded<T>).HostArgs({"paddings"});
+  if constexpr (!std::is_same_v<T, bfloat16>) {
+    r->Add("FusedResizeAndPadConv2D", kCpu, DataTypeOf<T>::value, MakePadded<T>)
+        .HostArgs({"size", "paddings"});
+  }
+}
+
+// Conv3D's gradients in old graphs.
+template <class T>
+void AddOldGradients(KernelRegistry* r) {
+  r->Add("Conv3DBackpropInput", kCpu, DataTypeOf<T>::value, Factory<T>(ConvPass::kBackpropInput))
+      .Cost(ConvCost);
+  r->Add("Conv3DBackpropFilter", kCpu, DataTypeOf<T>::value, Factory<T>(ConvPass::kBackpropFilter))
+      .Cost(ConvCost);
+}
+
 }  // namespace
 
 void AddConvCpu(KernelRegistry* r) {
@@ -283,6 +333,13 @@ void AddConvCpu(KernelRegistry* r) {
     AddConvs<double>(r, f);
   }
   AddConvs<int32_t>(r, kFamilies[0]);
+  AddPadded<half>(r);
+  AddPadded<bfloat16>(r);
+  AddPadded<float>(r);
+  AddPadded<double>(r);
+  AddOldGradients<half>(r);
+  AddOldGradients<float>(r);
+  AddOldGradients<double>(r);
   for (const char* op : {"_FusedConv2D", "_FusedDepthwiseConv2dNative"})
     r->Add(op, kCpu, DT_FLOAT, MakeFused).InPlace({2, 3}).Cost(ConvCost);
   r->Add("Conv", kCpu, DT_HALF, MakeGeneral<half>);

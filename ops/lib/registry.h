@@ -52,6 +52,7 @@ void AddMatMulOps(OpRegistry* ops);           // math_matmul.cc
 void AddMatrixFunctionOps(OpRegistry* ops);   // linalg_functions.cc
 void AddNormOps(OpRegistry* ops);             // nn_norm.cc
 void AddOptionalOps(OpRegistry* ops);         // optional.cc
+void AddPadConvOps(OpRegistry* ops);          // nn_pad_conv.cc
 void AddParseExampleOps(OpRegistry* ops);     // parse_example.cc
 void AddParsingOps(OpRegistry* ops);          // parsing.cc
 void AddPatchOps(OpRegistry* ops);            // image_patches.cc

@@ -129,11 +129,12 @@ absl::Status CheckWindowAttrs(const DataLayout& layout, absl::string_view paddin
 
 absl::StatusOr<ConvAttributes> ConvAttributes::Read(const Node& node) {
   ConvAttributes a;
+  a.strides = node.attr_or<std::vector<int64_t>>("strides", {});
+  const char* const channels_last = a.strides.size() == 5 ? "NDHWC" : "NHWC";
   WEIR_ASSIGN_OR_RETURN(a.layout,
-                        ParseDataFormat(node.attr_or<std::string>("data_format", "NHWC")));
+                        ParseDataFormat(node.attr_or<std::string>("data_format", channels_last)));
   a.depthwise = absl::StrContains(node.op_name(), "Depthwise");
   a.padding = node.attr<std::string>("padding");
-  a.strides = node.attr_or<std::vector<int64_t>>("strides", {});
   a.dilations = node.attr_or<std::vector<int64_t>>("dilations", {});
   a.explicit_paddings = node.attr_or<std::vector<int64_t>>("explicit_paddings", {});
   WEIR_RETURN_IF_ERROR(

@@ -323,6 +323,39 @@ void AddConv3D(OpRegistry* ops) {
                .Doc("Computes the gradient of Conv3D with respect to the filter."));
 }
 
+// Input `input` has the shape of the result.
+absl::Status VolumeShape(ShapeContext& c, int input) {
+  WEIR_RETURN_IF_ERROR(ConvAttributes::Read(c.node()).status());
+  WEIR_ASSIGN_OR_RETURN(const Shape shape, c.WithRank(input, 5));
+  c.set_output(0, shape);
+  return absl::OkStatus();
+}
+
+// The gradients of Conv3D in graphs of TensorFlow before 1.0 take tensors in place of shapes.
+void AddOldConv3DGradients(OpRegistry* ops) {
+  const auto spec = [](absl::string_view op) {
+    OpSpec out(op);
+    out.In("input: T, filter: T, out_backprop: T")
+        .Out("output: T")
+        .Attr("T: {half, float, double}")
+        .Attr("strides: list(int) >= 5")
+        .Attr("padding: {'SAME', 'VALID'}")
+        .Attr("dilations: list(int) = [1, 1, 1, 1, 1]")
+        .Deprecated(10, absl::StrCat("Use ", op, "V2"));
+    return out;
+  };
+  ops->Add(spec("Conv3DBackpropInput")
+               .Flops(ConvBackpropInputFlops)
+               .InferShape([](ShapeContext& c) { return VolumeShape(c, 0); })
+               .Doc("Computes the gradient of Conv3D with respect to the volumes, which are given "
+                    "for their shape."));
+  ops->Add(spec("Conv3DBackpropFilter")
+               .Flops(ConvBackpropFilterFlops)
+               .InferShape([](ShapeContext& c) { return VolumeShape(c, 1); })
+               .Doc("Computes the gradient of Conv3D with respect to the filter, which is given "
+                    "for its shape."));
+}
+
 void AddGeneralConv(OpRegistry* ops) {
   ops->Add(OpSpec("Conv")
                .In(kForward)
@@ -345,6 +378,7 @@ void AddConvOps(OpRegistry* ops) {
   AddConv2D(ops);
   AddDepthwise(ops);
   AddConv3D(ops);
+  AddOldConv3DGradients(ops);
   AddGeneralConv(ops);
 }
 
