@@ -18,6 +18,7 @@ constexpr Families<KernelRegistry>::Add kFamilies[] = {
     AddAccumulatorKernels,
     AddActivationKernels,
     AddArithmeticKernels,
+    AddAudioCpu,
     AddBarrierKernels,
     AddBatchKernels,
     AddBatchNormCpu,

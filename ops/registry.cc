@@ -18,6 +18,7 @@ constexpr Families<OpRegistry>::Add kFamilies[] = {
     AddArrayShapeOps,
     AddArraySlicingOps,
     AddArraySpaceOps,
+    AddAudioOps,
     AddBarrierOps,
     AddBatchOps,
     AddBiasOps,

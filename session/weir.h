@@ -48,6 +48,7 @@
 #include "weir/kernels/lib/backend.h"
 #include "weir/kernels/lib/device_primitives.h"
 #include "weir/ops/array/inplace.h"
+#include "weir/ops/audio/audio.h"
 #include "weir/ops/containers/data_flow.h"
 #include "weir/ops/containers/functional.h"
 #include "weir/ops/containers/queue.h"

@@ -1,9 +1,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <type_traits>
 #include <vector>
 
+#include "weir/kernels/audio/wav.h"
 #include "weir/kernels/data/summary_writer.h"
 #include "weir/kernels/image/image_codec.h"
 #include "weir/kernels/lib/arguments.h"
@@ -119,43 +121,13 @@ absl::StatusOr<Kernel> MakeWriteImageSummary(const KernelInit& init) {
 
 // ---- audio
 
-void AppendLittleEndian(uint32_t v, int bytes, std::string* out) {
-  for (int i = 0; i < bytes; ++i) out->push_back(static_cast<char>(v >> (8 * i)));
-}
-
-// 16-bit PCM.
-std::string EncodeWav(const float* samples, uint32_t rate, int64_t channels, int64_t frames) {
-  const uint32_t bytes = static_cast<uint32_t>(2 * channels * frames);
-  std::string wav = "RIFF";
-  AppendLittleEndian(36 + bytes, 4, &wav);
-  wav += "WAVEfmt ";
-  AppendLittleEndian(16, 4, &wav);
-  AppendLittleEndian(1, 2, &wav);
-  AppendLittleEndian(static_cast<uint32_t>(channels), 2, &wav);
-  AppendLittleEndian(rate, 4, &wav);
-  AppendLittleEndian(static_cast<uint32_t>(2 * channels * rate), 4, &wav);
-  AppendLittleEndian(static_cast<uint32_t>(2 * channels), 2, &wav);
-  AppendLittleEndian(16, 2, &wav);
-  wav += "data";
-  AppendLittleEndian(bytes, 4, &wav);
-  for (int64_t i = 0; i < channels * frames; ++i) {
-    const float v = std::isnan(samples[i])
-                        ? 0
-                        : std::clamp(std::round(samples[i] * 32768.0f), -32768.0f, 32767.0f);
-    AppendLittleEndian(static_cast<uint32_t>(static_cast<int32_t>(v)), 2, &wav);
-  }
-  return wav;
-}
-
-absl::Status AddAudio(const Tensor& tags, const Tensor& sounds, const Tensor& rate,
-                      int64_t max_outputs, proto::Summary* summary) {
+absl::Status AddAudio(const Tensor& tags, const Tensor& sounds, float rate, int64_t max_outputs,
+                      proto::Summary* summary) {
   WEIR_ASSIGN_OR_RETURN(const std::string tag, ScalarTag(tags));
   if (sounds.rank() != 2 && sounds.rank() != 3) {
     return InvalidArgument("Tensor must be 3-D or 2-D, got: ", sounds.shape().ToString());
   }
-  if (rate.num_elements() != 1 || !(*rate.data<float>() > 0 && *rate.data<float>() < 1e9f)) {
-    return InvalidArgument("sample_rate must be one number > 0");
-  }
+  if (!(rate > 0 && rate < 1e9f)) return InvalidArgument("sample_rate must be one number > 0");
   const int64_t frames = sounds.dim(1), channels = sounds.rank() == 3 ? sounds.dim(2) : 1;
   if (channels < 1 || channels > 65535 || frames * channels >= (int64_t{1} << 30)) {
     return InvalidArgument("sounds of shape ", sounds.shape().ToString(),
@@ -165,25 +137,37 @@ absl::Status AddAudio(const Tensor& tags, const Tensor& sounds, const Tensor& ra
     proto::Summary::Value* value = summary->add_value();
     value->set_tag(PartTag(tag, "audio", i, max_outputs));
     proto::Summary::Audio* audio = value->mutable_audio();
-    audio->set_sample_rate(*rate.data<float>());
+    audio->set_sample_rate(rate);
     audio->set_num_channels(channels);
     audio->set_length_frames(frames);
     audio->set_content_type("audio/wav");
-    audio->set_encoded_audio_string(
-        EncodeWav(sounds.data<float>() + i * frames * channels,
-                  static_cast<uint32_t>(std::lround(*rate.data<float>())), channels, frames));
+    WEIR_ASSIGN_OR_RETURN(*audio->mutable_encoded_audio_string(),
+                          WriteWav(sounds.data<float>() + i * frames * channels, std::lround(rate),
+                                   channels, frames));
   }
   return absl::OkStatus();
 }
 
+absl::StatusOr<float> RateInput(const Tensor& rate) {
+  if (rate.num_elements() != 1) return InvalidArgument("sample_rate must be one number > 0");
+  return *rate.data<float>();
+}
+
+// AudioSummary has an attribute for the sample rate, the other ops an input.
 template <SummarySink kSink>
 absl::StatusOr<Kernel> MakeAudioSummary(const KernelInit& init) {
   WEIR_ASSIGN_OR_RETURN(const int64_t max_outputs, NarrowAttr(init.node, "max_outputs"));
-  return Kernel([max_outputs](KernelContext& ctx) -> absl::Status {
+  std::optional<float> fixed_rate;
+  if (init.node.FindAttr("sample_rate") != nullptr) fixed_rate = init.attr<float>("sample_rate");
+  return Kernel([max_outputs, fixed_rate](KernelContext& ctx) -> absl::Status {
     proto::Summary summary;
     const int first = FirstInput(kSink);
-    WEIR_RETURN_IF_ERROR(AddAudio(ctx.input(first), ctx.input(first + 1), ctx.input(first + 2),
-                                  max_outputs, &summary));
+    float rate = fixed_rate.value_or(0);
+    if (!fixed_rate.has_value()) {
+      WEIR_ASSIGN_OR_RETURN(rate, RateInput(ctx.input(first + 2)));
+    }
+    WEIR_RETURN_IF_ERROR(
+        AddAudio(ctx.input(first), ctx.input(first + 1), rate, max_outputs, &summary));
     return kSink(ctx, summary);
   });
 }
@@ -198,6 +182,7 @@ void AddImageKernels(KernelRegistry* r, List<Ts...>) {
 
 void AddSummaryMedia(KernelRegistry* r) {
   AddImageKernels(r, List<uint8_t, float, half, double>());
+  r->Add("AudioSummary", kCpu, MakeAudioSummary<SetSummary>);
   r->Add("AudioSummaryV2", kCpu, MakeAudioSummary<SetSummary>);
   r->Add("WriteAudioSummary", kCpu, MakeAudioSummary<WriteSummaryEvent>);
 }

@@ -11,6 +11,7 @@ namespace weir {
 void AddAccumulatorKernels(KernelRegistry* r);     // accumulator.cc
 void AddActivationKernels(KernelRegistry* r);      // elementwise_loops.cc
 void AddArithmeticKernels(KernelRegistry* r);      // elementwise_loops.cc
+void AddAudioCpu(KernelRegistry* r);               // spectrogram_cpu.cc
 void AddBarrierKernels(KernelRegistry* r);         // barrier.cc
 void AddBatchKernels(KernelRegistry* r);           // batch.cc
 void AddBatchNormCpu(KernelRegistry* r);           // batch_norm_cpu.cc

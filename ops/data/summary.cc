@@ -128,6 +128,12 @@ void AddSummaryOps(OpRegistry* ops) {
                     "Floating-point images are scaled to 0..255. Pixels that are not finite have "
                     "the color bad_color."));
   ops->Add(
+      Summary("AudioSummary", "tag: string, tensor: float")
+          .Attr("sample_rate: float")
+          .Attr("max_outputs: int >= 1 = 3")
+          .Deprecated(15, "AudioSummaryV2 replaces it")
+          .Doc("Returns a Summary with the first max_outputs audio clips of the batch as WAV."));
+  ops->Add(
       Summary("AudioSummaryV2", "tag: string, tensor: float, sample_rate: float")
           .Attr("max_outputs: int >= 1 = 3")
           .Doc("Returns a Summary with the first max_outputs audio clips of the batch as WAV."));

@@ -18,6 +18,7 @@ void AddArraySearchOps(OpRegistry* ops);      // array_search.cc
 void AddArrayShapeOps(OpRegistry* ops);       // array_shape.cc
 void AddArraySlicingOps(OpRegistry* ops);     // array_slicing.cc
 void AddArraySpaceOps(OpRegistry* ops);       // array_space.cc
+void AddAudioOps(OpRegistry* ops);            // audio.cc
 void AddBarrierOps(OpRegistry* ops);          // barrier.cc
 void AddBatchOps(OpRegistry* ops);            // batch.cc
 void AddBiasOps(OpRegistry* ops);             // nn_bias.cc

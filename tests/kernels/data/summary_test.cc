@@ -335,6 +335,17 @@ TEST(AudioSummary, WritesSixteenBitWav) {
   EXPECT_THAT(Bytes(wav.substr(44)), ElementsAre(0, 0, 0, 0x40, 0, 0x80, 0xff, 0x7f));
 }
 
+// Its sample rate is an attribute.
+TEST(AudioSummary, OldGraphsHaveTheSameSummary) {
+  Graph g;
+  g.versions().producer = 14;
+  const Output tag = Const(g, "snd"), sound = Const(g, Tensor::Of<float>({1, 3}, {0, 0.5f, -1}));
+  const auto old = RunSummary("AudioSummary", {tag, sound}, g, {}, {{"sample_rate", 8000.0f}});
+  const auto now = RunSummary("AudioSummaryV2", {tag, sound, Const(g, 8000.0f)}, g, {});
+  ASSERT_TRUE(old.ok() && now.ok()) << old.status() << now.status();
+  EXPECT_EQ(old->SerializeAsString(), now->SerializeAsString());
+}
+
 TEST(AudioSummary, RejectsARateOfZero) {
   Graph g;
   const auto s = RunSummary(
