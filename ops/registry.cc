@@ -75,6 +75,7 @@ constexpr Families<OpRegistry>::Add kFamilies[] = {
     AddSetOps,
     AddSoftmaxOps,
     AddSolveOps,
+    AddSparseCountOps,
     AddSparseCrossOps,
     AddSparseMathOps,
     AddSparseOps,

@@ -106,6 +106,7 @@
 #include "weir/ops/sparse/ragged.h"
 #include "weir/ops/sparse/sets.h"
 #include "weir/ops/sparse/sparse.h"
+#include "weir/ops/sparse/sparse_count.h"
 #include "weir/ops/text/string.h"
 #include "weir/ops/train/moving_averages.h"
 #include "weir/ops/train/optimizer.h"

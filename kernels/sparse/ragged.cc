@@ -288,6 +288,7 @@ void AddRaggedKernels(KernelRegistry* r) {
   r->Add("RaggedTensorToSparse", kCpu, ToSparse);
   r->Add("RaggedGather", kCpu, Gather);
   AddRanges(r, List<bfloat16, float, double, int32_t, int64_t>{});
+  AddRaggedCrossCpu(r);
   AddRaggedToTensorCpu(r);
   AddRaggedVariantKernels(r);
 }

@@ -6,6 +6,7 @@
 namespace weir {
 
 // The parts of AddRaggedKernels, one source file each.
+void AddRaggedCrossCpu(KernelRegistry* r);        // ragged_cross_cpu.cc
 void AddRaggedToTensorCpu(KernelRegistry* r);     // ragged_to_tensor_cpu.cc
 void AddRaggedVariantKernels(KernelRegistry* r);  // ragged_variant.cc
 

@@ -332,6 +332,7 @@ void AddSparseCpu(KernelRegistry* r) {
   r->Add("RaggedFillEmptyRows", kCpu, FillEmptyRows<true>);
   AddFillEmptyRowsGrad(r, Numbers{});
   AddSparsePartsCpu(r);
+  AddCountCpu(r);
   AddSparseCrossCpu(r);
 }
 

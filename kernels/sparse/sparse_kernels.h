@@ -8,6 +8,7 @@ namespace weir {
 
 // The parts of AddSparseCpu, AddSparseMathCpu and AddSparseMapKernels, one source file each.
 void AddSparsePartsCpu(KernelRegistry* r);          // sparse_parts_cpu.cc
+void AddCountCpu(KernelRegistry* r);                // count_cpu.cc
 void AddSparseCrossCpu(KernelRegistry* r);          // sparse_cross_cpu.cc
 void AddSparseReduceCpu(KernelRegistry* r);         // sparse_reduce_cpu.cc
 void AddSparseMatMulCpu(KernelRegistry* r);         // sparse_matmul_cpu.cc

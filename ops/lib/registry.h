@@ -75,6 +75,7 @@ void AddSelectOps(OpRegistry* ops);           // math_select.cc
 void AddSetOps(OpRegistry* ops);              // sets.cc
 void AddSoftmaxOps(OpRegistry* ops);          // nn_losses.cc
 void AddSolveOps(OpRegistry* ops);            // linalg_solve.cc
+void AddSparseCountOps(OpRegistry* ops);      // sparse_count.cc
 void AddSparseCrossOps(OpRegistry* ops);      // sparse_cross.cc
 void AddSparseMathOps(OpRegistry* ops);       // sparse_math.cc
 void AddSparseOps(OpRegistry* ops);           // sparse.cc

@@ -84,6 +84,26 @@ OpSpec CrossSpec(absl::string_view op, absl::string_view more_inputs, absl::stri
       .InferShape(CrossShape);
 }
 
+absl::Status RaggedCrossShape(ShapeContext& c) {
+  const auto order = c.attr<std::string>("input_order");
+  const auto ragged = c.attr<std::vector<DataType>>("ragged_values_types");
+  const auto dense = c.attr<std::vector<DataType>>("dense_types");
+  const auto sparse = c.attr<std::vector<DataType>>("sparse_values_types");
+  if (ragged.size() + dense.size() + sparse.size() != order.size())
+    return InvalidArgument("Invalid length for input_order");
+  c.set_output(0, Shape({Shape::kUnknown}));
+  const int splits = static_cast<int>(ragged.size());
+  int64_t rows = Shape::kUnknown;
+  if (splits > 0) {
+    WEIR_ASSIGN_OR_RETURN(rows, VectorLength(c, splits));
+  } else if (!dense.empty() && c.input(c.num_inputs() - 1).has_rank()) {
+    WEIR_ASSIGN_OR_RETURN(const Shape last, c.WithRank(c.num_inputs() - 1, 2));
+    WEIR_ASSIGN_OR_RETURN(rows, AddDims(last.dim(0), 1));
+  }
+  c.set_output(1, Shape({rows}));
+  return absl::OkStatus();
+}
+
 constexpr char kSparseTypes[] = "sparse_types: list({int64, string}) >= 0";
 constexpr char kDenseTypes[] = "dense_types: list({int64, string}) >= 0";
 
@@ -111,6 +131,27 @@ void AddSparseCrossOps(OpRegistry* ops) {
                .Attr(kDenseTypes)
                .Doc("Returns hashes of all combinations of one feature from each column, example "
                     "by example. `strong_hash` selects a hash keyed by `salt`."));
+  ops->Add(OpSpec("RaggedCross")
+               .In("ragged_values: ragged_values_types, ragged_row_splits: ragged_splits_types, "
+                   "sparse_indices: Nsparse * int64, sparse_values: sparse_values_types, "
+                   "sparse_shape: Nsparse * int64, dense_inputs: dense_types")
+               .Out("output_values: out_values_type, output_row_splits: out_row_splits_type")
+               .Attr("Nsparse: int >= 0")
+               .Attr("input_order: string")
+               .Attr("hashed_output: bool")
+               .Attr("num_buckets: int >= 0")
+               .Attr("hash_key: int")
+               .Attr("ragged_values_types: list({int64, string}) >= 0")
+               .Attr("ragged_splits_types: list({int32, int64}) >= 0")
+               .Attr("sparse_values_types: list({int64, string}) >= 0")
+               .Attr("dense_types: list({int64, string}) >= 0")
+               .Attr("out_values_type: {int64, string}")
+               .Attr("out_row_splits_type: {int32, int64}")
+               .InferShape(RaggedCrossShape)
+               .NotDifferentiable()
+               .Doc("Returns all combinations of one feature from each column as a ragged tensor. "
+                    "`input_order` has a letter for each column: R, S or D for ragged, sparse and "
+                    "dense ones."));
 }
 
 }  // namespace weir
