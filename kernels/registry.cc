@@ -77,6 +77,7 @@ constexpr Families<KernelRegistry>::Add kFamilies[] = {
     AddSelectCpu,
     AddSeparableConvCpu,
     AddSequenceCpu,
+    AddSessionTensorKernels,
     AddSetsCpu,
     AddShapeOps,
     AddSliceCpu,

@@ -72,6 +72,7 @@ constexpr Families<OpRegistry>::Add kFamilies[] = {
     AddSearchOps,
     AddSegmentOps,
     AddSelectOps,
+    AddSessionTensorOps,
     AddSetOps,
     AddSoftmaxOps,
     AddSolveOps,

@@ -64,6 +64,7 @@ void AddSegmentCpu(KernelRegistry* r);             // segment_cpu.cc
 void AddSelectCpu(KernelRegistry* r);              // select_cpu.cc
 void AddSeparableConvCpu(KernelRegistry* r);       // separable_conv_cpu.cc
 void AddSequenceCpu(KernelRegistry* r);            // sequence_cpu.cc
+void AddSessionTensorKernels(KernelRegistry* r);   // session_tensor.cc
 void AddSetsCpu(KernelRegistry* r);                // sets_cpu.cc
 void AddShapeOps(KernelRegistry* r);               // shape_ops.cc
 void AddSliceCpu(KernelRegistry* r);               // slice_cpu.cc

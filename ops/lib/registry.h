@@ -72,6 +72,7 @@ void AddScanOps(OpRegistry* ops);             // math_scan.cc
 void AddSearchOps(OpRegistry* ops);           // search.cc
 void AddSegmentOps(OpRegistry* ops);          // math_segment.cc
 void AddSelectOps(OpRegistry* ops);           // math_select.cc
+void AddSessionTensorOps(OpRegistry* ops);    // session_tensor.cc
 void AddSetOps(OpRegistry* ops);              // sets.cc
 void AddSoftmaxOps(OpRegistry* ops);          // nn_losses.cc
 void AddSolveOps(OpRegistry* ops);            // linalg_solve.cc
