@@ -48,28 +48,32 @@ absl::StatusOr<SampleShape> SamplesOfEach(const KernelContext& c, const Shape& p
   return SampleShape{std::move(shape), samples.num_elements()};
 }
 
-absl::StatusOr<Philox> GeneratorInput(KernelContext& c, int64_t samples) {
-  const Tensor& algorithm = c.input(1);
-  if (algorithm.rank() != 0)
-    return InvalidArgument("input 1 (0-based), the algorithm, must have shape [], not ",
-                           algorithm.shape().ToString());
+namespace {
+
+absl::Status CheckAlgorithm(int64_t id) {
   constexpr int64_t kPhilox = 1, kThreeFry = 2, kAutoSelect = 3;
-  const int64_t id = algorithm.IntAt(0);
   if (id == kThreeFry) return Unimplemented("The ThreeFry algorithm is not supported");
-  if (id != kPhilox && id != kAutoSelect) return InvalidArgument("Unsupported algorithm id: ", id);
+  if (id == kPhilox || id == kAutoSelect) return absl::OkStatus();
+  return InvalidArgument("Unsupported algorithm id: ", id);
+}
+
+// `tagged`: element 0 of the variable is the algorithm.
+absl::StatusOr<Philox> AdvanceGenerator(KernelContext& c, int64_t samples, bool tagged) {
   WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<VariableState> variable, c.variable(0));
   const MutexLock lock(variable->mutex());
   if (!variable->initialized()) {
     return NotFound("Could not find resource: the generator's state, ", variable->Describe(),
                     ", has not been initialized");
   }
+  const int64_t size = tagged ? 4 : 3;
   if (variable->dtype() != DT_INT64 || variable->value().rank() != 1 ||
-      variable->value().dim(0) < 3) {
-    return InvalidArgument("the state of a Philox generator is a vector of 3 or more int64, not ",
-                           variable->Describe());
+      variable->value().dim(0) < size) {
+    return InvalidArgument("the state of a Philox generator is a vector of ", size,
+                           " or more int64, not ", variable->Describe());
   }
+  if (tagged) WEIR_RETURN_IF_ERROR(CheckAlgorithm(variable->value().IntAt(0)));
   Tensor state = variable->value().DeepCopy();
-  auto* words = reinterpret_cast<uint64_t*>(state.data<int64_t>());
+  auto* words = reinterpret_cast<uint64_t*>(state.data<int64_t>()) + (tagged ? 1 : 0);
   const Philox start(words[2], words[0], words[1]);
   Philox next = start;
   next.Skip(static_cast<uint64_t>(samples) * kReservedPerSample);
@@ -77,6 +81,21 @@ absl::StatusOr<Philox> GeneratorInput(KernelContext& c, int64_t samples) {
   words[1] = next.counter_high();
   variable->Set(std::move(state));
   return start;
+}
+
+}  // namespace
+
+absl::StatusOr<Philox> GeneratorInput(KernelContext& c, int64_t samples) {
+  const Tensor& algorithm = c.input(1);
+  if (algorithm.rank() != 0)
+    return InvalidArgument("input 1 (0-based), the algorithm, must have shape [], not ",
+                           algorithm.shape().ToString());
+  WEIR_RETURN_IF_ERROR(CheckAlgorithm(algorithm.IntAt(0)));
+  return AdvanceGenerator(c, samples, false);
+}
+
+absl::StatusOr<Philox> TaggedGeneratorInput(KernelContext& c, int64_t samples) {
+  return AdvanceGenerator(c, samples, true);
 }
 
 }  // namespace weir

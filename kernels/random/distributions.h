@@ -89,6 +89,8 @@ absl::StatusOr<Philox> KeyCounterInputs(const KernelContext& c);  // random_cpu.
 // and the key), for the algorithm at input 1. Advances the generator by what `samples` samples
 // reserve.
 absl::StatusOr<Philox> GeneratorInput(KernelContext& c, int64_t samples);
+// The same for a variable of the oldest form, which begins with the number of the algorithm.
+absl::StatusOr<Philox> TaggedGeneratorInput(KernelContext& c, int64_t samples);
 
 void AddBinomialCpu(KernelRegistry* r);         // binomial_cpu.cc
 void AddCandidateSamplers(KernelRegistry* r);   // candidates.cc
@@ -96,6 +98,7 @@ void AddGammaCpu(KernelRegistry* r);            // gamma_cpu.cc
 void AddGeneratorKernels(KernelRegistry* r);    // generator.cc
 void AddIndexShuffleCpu(KernelRegistry* r);     // index_shuffle_cpu.cc
 void AddPoissonCpu(KernelRegistry* r);          // poisson_cpu.cc
+void AddStochasticCastCpu(KernelRegistry* r);   // stochastic_cast_cpu.cc
 void AddTruncatedNormalCpu(KernelRegistry* r);  // truncated_normal_cpu.cc
 
 }  // namespace weir

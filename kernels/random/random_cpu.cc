@@ -190,6 +190,13 @@ absl::Status RunFromGenerator(KernelContext& c) {
       c, Samples(), [&](int64_t n) { return GeneratorInput(c, n); }, kGeneratorShape);
 }
 
+// The inputs are a generator, which knows its algorithm, and the shape.
+template <class Samples>
+absl::Status RunFromTaggedGenerator(KernelContext& c) {
+  return FillOutput(
+      c, Samples(), [&](int64_t n) { return TaggedGeneratorInput(c, n); }, 1);
+}
+
 // ---- integers in [minval, maxval), which are inputs `first` and `first + 1`
 
 template <class T>
@@ -302,6 +309,9 @@ void AddRandomCpu(KernelRegistry* r) {
               Stateless(RunFromKey<TruncatedNormalSamples<Ts>>));
           generate("StatefulUniform", types, RunFromGenerator<UniformSamples<Ts>>);
           generate("StatefulStandardNormalV2", types, RunFromGenerator<NormalSamples<Ts>>);
+          r->Add("StatefulStandardNormal", kCpu, types, RunFromTaggedGenerator<NormalSamples<Ts>>)
+              .HostArgs({"shape"})
+              .Writes({0});
           generate("StatefulTruncatedNormal", types, RunFromGenerator<TruncatedNormalSamples<Ts>>);
         }(),
         ...);

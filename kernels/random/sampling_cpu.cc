@@ -33,34 +33,44 @@ void CopyRows(const Tensor& from, const std::vector<int64_t>& order, Tensor* to)
     std::copy_n(source + order[i] * bytes, bytes, target + i * bytes);
 }
 
-// The Fisher-Yates shuffle: element i is swapped with a random one of the remaining elements,
-// itself included.
-absl::StatusOr<Kernel> MakeRandomShuffle(const KernelInit& init) {
-  return Kernel([stream = RandomStream::Of(init)](KernelContext& c) -> absl::Status {
-    const Tensor& value = c.input(0);
-    if (!IsPlain(value.dtype()) && value.dtype() != DT_STRING) {
-      return Unimplemented("shuffling elements of type ", DataTypeName(value.dtype()),
-                           " is not supported");
-    }
-    if (value.num_elements() <= 1 || value.dim(0) <= 1) {
-      c.SetOutput(0, value);
-      return absl::OkStatus();
-    }
-    const int64_t n = value.dim(0);
-    if (n > std::numeric_limits<uint32_t>::max()) {
-      return InvalidArgument("cannot shuffle ", n, " rows: the generator counts in 32 bits");
-    }
-    PhiloxWords words(stream->Reserve(static_cast<uint64_t>((n - 1 + 3) / 4), c.step()));
-    std::vector<int64_t> order(n);
-    std::iota(order.begin(), order.end(), 0);
-    for (int64_t i = 0; i + 1 < n; ++i) {
-      ThrowIfCancelledAt(i);
-      std::swap(order[i], order[i + words() % static_cast<uint32_t>(n - i)]);
-    }
-    WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, value.shape()));
-    CopyRows(value, order, out);
+// The Fisher-Yates shuffle: row i is swapped with a random one of the remaining rows, itself
+// included. start(blocks) returns the stream.
+template <class Start>
+absl::Status ShuffleRows(KernelContext& c, const Start& start) {
+  const Tensor& value = c.input(0);
+  if (!IsPlain(value.dtype()) && value.dtype() != DT_STRING) {
+    return Unimplemented("shuffling elements of type ", DataTypeName(value.dtype()),
+                         " is not supported");
+  }
+  if (value.num_elements() <= 1 || value.dim(0) <= 1) {
+    c.SetOutput(0, value);
     return absl::OkStatus();
+  }
+  const int64_t n = value.dim(0);
+  if (n > std::numeric_limits<uint32_t>::max()) {
+    return InvalidArgument("cannot shuffle ", n, " rows: the generator counts in 32 bits");
+  }
+  PhiloxWords words(start(static_cast<uint64_t>((n - 1 + 3) / 4)));
+  std::vector<int64_t> order(n);
+  std::iota(order.begin(), order.end(), 0);
+  for (int64_t i = 0; i + 1 < n; ++i) {
+    ThrowIfCancelledAt(i);
+    std::swap(order[i], order[i + words() % static_cast<uint32_t>(n - i)]);
+  }
+  WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, value.shape()));
+  CopyRows(value, order, out);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Kernel> MakeRandomShuffle(const KernelInit& init) {
+  return Kernel([stream = RandomStream::Of(init)](KernelContext& c) {
+    return ShuffleRows(c, [&](uint64_t blocks) { return stream->Reserve(blocks, c.step()); });
   });
+}
+
+absl::Status StatelessShuffle(KernelContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const Philox start, KeyCounterInputs(c));
+  return ShuffleRows(c, [&](uint64_t) { return start; });
 }
 
 // Returns the number of n >= 1 sums that are at most `wanted`: std::upper_bound's position.
@@ -245,6 +255,7 @@ absl::StatusOr<Kernel> MakeStatelessMultinomial(const KernelInit&) {
 
 void AddSamplingCpu(KernelRegistry* r) {
   r->Add("RandomShuffle", kCpu, MakeRandomShuffle);
+  r->Add("StatelessShuffle", kCpu, StatelessShuffle).HostArgs({"key", "counter", "alg"});
   r->Add("Multinomial", kCpu, MakeMultinomial).HostArgs({"num_samples"});
   r->Add("StatelessMultinomial", kCpu, MakeStatelessMultinomial).HostArgs({"num_samples", "seed"});
   AddBinomialCpu(r);
@@ -253,6 +264,7 @@ void AddSamplingCpu(KernelRegistry* r) {
   AddGeneratorKernels(r);
   AddIndexShuffleCpu(r);
   AddPoissonCpu(r);
+  AddStochasticCastCpu(r);
   AddTruncatedNormalCpu(r);
 }
 

@@ -186,6 +186,14 @@ constexpr char kFloats[] = "dtype: {half, bfloat16, float, double}";
 constexpr char kLogits[] =
     "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}";
 
+// The shape of input 0; the others are a key, a counter and an algorithm.
+absl::Status KeyCounterSameShape(ShapeContext& c) {
+  WEIR_RETURN_IF_ERROR(c.WithRank(1, 1).status());
+  WEIR_RETURN_IF_ERROR(c.WithRank(2, 1).status());
+  WEIR_RETURN_IF_ERROR(c.WithRank(3, 0).status());
+  return SameShape(c);
+}
+
 absl::Status GetKeyCounterShape(ShapeContext& c) {
   c.set_output(0, Shape({1}));
   c.set_output(1, Shape({2}));
@@ -335,6 +343,23 @@ void AddRandomOps(OpRegistry* ops) {
                .Has(Effect::kDraws)
                .InferShape(Ranked("minval: 0, maxval: 0", ShapeFromInput0))
                .Doc("Draws integers uniformly from [minval, maxval)."));
+  ops->Add(OpSpec("StatelessShuffle")
+               .In("value: T, key: uint64, counter: uint64, alg: int32")
+               .Out("output: T")
+               .Attr("T: type")
+               .InferShape(KeyCounterSameShape)
+               .NotDifferentiable()
+               .Doc("Shuffles a tensor along its first dimension, from a key and a counter."));
+  ops->Add(
+      OpSpec("StochasticCastToInt")
+          .In("input: Tin, key: uint64, counter: uint64, alg: int32")
+          .Out("output: Tout")
+          .Attr("Tin: {half, bfloat16, float, double}")
+          .Attr("Tout: {int8, int16, int32}")
+          .InferShape(KeyCounterSameShape)
+          .NotDifferentiable()
+          .Doc("Rounds numbers to one of the two next integers at random, in proportion to how "
+               "near they are. Numbers out of range saturate, and NaN becomes 0."));
   ops->Add(OpSpec("RandomShuffle")
                .In("value: T")
                .Out("output: T")

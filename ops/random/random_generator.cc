@@ -17,6 +17,12 @@ absl::Status GeneratedShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
+absl::Status TaggedGeneratorShape(ShapeContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const Shape shape, c.InputAsShape(1));
+  c.set_output(0, shape);
+  return absl::OkStatus();
+}
+
 absl::Status SkipShape(ShapeContext& c) {
   WEIR_RETURN_IF_ERROR(c.WithRank(1, 0).status());
   WEIR_RETURN_IF_ERROR(c.WithRank(2, 0).status());
@@ -45,6 +51,16 @@ void AddGeneratorOps(OpRegistry* ops) {
                "Draws numbers uniformly from [0, 1) with a generator in a variable.");
   AddGenerated(ops, "StatefulStandardNormalV2", "", kFloat,
                "Draws normally distributed numbers with a generator in a variable.");
+  ops->Add(OpSpec("StatefulStandardNormal")
+               .In("resource: resource, shape: shape_dtype")
+               .Out("output: dtype")
+               .Attr(kFloat)
+               .Attr("shape_dtype: type = DT_INT64")
+               .Stateful()
+               .Deprecated(29, "Use StatefulStandardNormalV2 instead")
+               .InferShape(TaggedGeneratorShape)
+               .Doc("Draws normally distributed numbers with a generator in a variable that begins "
+                    "with the number of its algorithm."));
   AddGenerated(ops, "StatefulTruncatedNormal", "", kFloat,
                "Draws normally distributed numbers within two standard deviations with a generator "
                "in a variable.");
