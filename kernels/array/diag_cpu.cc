@@ -294,9 +294,11 @@ void AddDiagCpu(KernelRegistry* r) {
   const std::vector<std::string> sizes = {"k", "num_rows", "num_cols", "padding_value"};
   r->Add("Diag", kCpu, Diag);
   r->Add("DiagPart", kCpu, DiagPart);
-  r->Add("MatrixDiag", kCpu, MakeMatrixDiag);
-  r->Add("MatrixDiagPart", kCpu, MakeMatrixDiagPart);
-  r->Add("MatrixSetDiag", kCpu, MakeMatrixSetDiag).InPlace({0});
+  for (const char* op : {"MatrixDiag", "BatchMatrixDiag"}) r->Add(op, kCpu, MakeMatrixDiag);
+  for (const char* op : {"MatrixDiagPart", "BatchMatrixDiagPart"})
+    r->Add(op, kCpu, MakeMatrixDiagPart);
+  for (const char* op : {"MatrixSetDiag", "BatchMatrixSetDiag"})
+    r->Add(op, kCpu, MakeMatrixSetDiag).InPlace({0});
   for (const char* op : {"MatrixDiagV2", "MatrixDiagV3"})
     r->Add(op, kCpu, MakeMatrixDiag).HostArgs(sizes);
   for (const char* op : {"MatrixDiagPartV2", "MatrixDiagPartV3"}) {
@@ -305,7 +307,8 @@ void AddDiagCpu(KernelRegistry* r) {
   for (const char* op : {"MatrixSetDiagV2", "MatrixSetDiagV3"}) {
     r->Add(op, kCpu, MakeMatrixSetDiag).HostArgs({"k"}).InPlace({0});
   }
-  r->Add("MatrixBandPart", kCpu, MatrixBandPart).HostArgs({"num_lower", "num_upper"}).InPlace({0});
+  for (const char* op : {"MatrixBandPart", "BatchMatrixBandPart"})
+    r->Add(op, kCpu, MatrixBandPart).HostArgs({"num_lower", "num_upper"}).InPlace({0});
 }
 
 }  // namespace weir

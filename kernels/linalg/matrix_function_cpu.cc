@@ -3,10 +3,10 @@
 #include "weir/kernels/lib/registry.h"
 #include "weir/kernels/linalg/linalg.h"
 
-// Square roots and logarithms of matrices.
+// Square roots, logarithms and exponentials of matrices.
 //
-// A = Z T Z* with Z unitary and T upper triangular (Schur form), and f(A) = Z f(T) Z*. Source:
-// Higham, "Functions of Matrices" (2008).
+// For the first two, A = Z T Z* with Z unitary and T upper triangular (Schur form), and f(A) = Z
+// f(T) Z*. Source: Higham, "Functions of Matrices" (2008).
 //
 // Square root (algorithm 6.3): R R = T determines R from its diagonal, the principal square roots
 // of T's, upward in each column. The logarithm (algorithm 11.9, with a fixed degree) takes square
@@ -135,6 +135,115 @@ void WriteSquareRoot(const T* from, int64_t n, T* to) {
   }
 }
 
+// The exponential of a row-major matrix: exp A = (exp 2^-s A)^(2^s), where s makes the norm small
+// enough for the Pade approximant of degree 13. Source: Higham, "The scaling and squaring method
+// for the matrix exponential revisited" (2005), algorithm 2.3. NaN if the matrix is not finite.
+template <class T>
+class Exponential {
+ public:
+  using Matrix = ColumnMajorMatrix<T>;
+
+  explicit Exponential(int64_t n) : n_(static_cast<int>(n)) {}
+
+  Matrix Of(Matrix a) const {
+    Matrix result(n_, n_);
+    int squarings = 0;
+    if (AllFinite(a)) {
+      std::frexp(OneNorm(a) / kLargestNorm, &squarings);
+      squarings = std::clamp(squarings, 0, kMostSquarings);
+      for (T& x : a.elements) x *= static_cast<lapack::Real<T>>(std::ldexp(1.0, -squarings));
+    }
+    if (!AllFinite(a) || !Approximate(a, &result)) {
+      std::fill(result.elements.begin(), result.elements.end(), NotANumber<T>());
+      return result;
+    }
+    for (int i = 0; i < squarings; ++i) {
+      ThrowIfCancelled();
+      result = Product(result, result);
+    }
+    return result;
+  }
+
+ private:
+  static constexpr double kLargestNorm = 5.371920351148152;
+  static constexpr int kMostSquarings = 1100;  // of the largest double
+
+  static double OneNorm(const Matrix& a) {
+    double largest = 0;
+    for (int64_t j = 0; j < a.columns; ++j) {
+      double sum = 0;
+      for (int64_t i = 0; i < a.rows; ++i) sum += std::abs(a(i, j));
+      largest = std::max(largest, sum);
+    }
+    return largest;
+  }
+  Matrix Product(const Matrix& a, const Matrix& b) const {
+    Matrix out(n_, n_);
+    lapack::Multiply(lapack::Form::kPlain, lapack::Form::kPlain, n_, n_, n_, a.data(), b.data(),
+                     out.data());
+    return out;
+  }
+  // Returns c0 I + c1 a + c2 b + c3 c.
+  Matrix Sum(double c0, double c1, const Matrix& a, double c2, const Matrix& b, double c3,
+             const Matrix& c) const {
+    using Real = lapack::Real<T>;
+    Matrix out(n_, n_);
+    for (size_t i = 0; i < out.elements.size(); ++i) {
+      out.elements[i] =
+          Real(c1) * a.elements[i] + Real(c2) * b.elements[i] + Real(c3) * c.elements[i];
+    }
+    for (int64_t i = 0; i < n_; ++i) out(i, i) += Real(c0);
+    return out;
+  }
+  // The approximant is (V - U)^-1 (V + U), with U odd and V even in a. False if V - U is singular.
+  bool Approximate(const Matrix& a, Matrix* result) const {
+    // Divided by the last, so that float represents them well.
+    static constexpr double kB[] = {64764752532480000.,
+                                    32382376266240000.,
+                                    7771770303897600.,
+                                    1187353796428800.,
+                                    129060195264000.,
+                                    10559470521600.,
+                                    670442572800.,
+                                    33522128640.,
+                                    1323241920.,
+                                    40840800.,
+                                    960960.,
+                                    16380.,
+                                    182.,
+                                    1.};
+    const auto b = [](int i) { return kB[i] / kB[0]; };
+    const Matrix a2 = Product(a, a), a4 = Product(a2, a2), a6 = Product(a2, a4);
+    Matrix odd = Product(a6, Sum(0, b(13), a6, b(11), a4, b(9), a2));
+    const Matrix low_odd = Sum(b(1), b(7), a6, b(5), a4, b(3), a2);
+    Matrix even = Product(a6, Sum(0, b(12), a6, b(10), a4, b(8), a2));
+    const Matrix low_even = Sum(b(0), b(6), a6, b(4), a4, b(2), a2);
+    for (size_t i = 0; i < odd.elements.size(); ++i) {
+      odd.elements[i] += low_odd.elements[i];
+      even.elements[i] += low_even.elements[i];
+    }
+    odd = Product(a, odd);
+    Matrix difference = even;
+    *result = even;
+    for (size_t i = 0; i < odd.elements.size(); ++i) {
+      difference.elements[i] -= odd.elements[i];
+      result->elements[i] += odd.elements[i];
+    }
+    std::vector<int> pivots(n_);
+    if (lapack::LuFactor(n_, difference.data(), pivots.data()) != 0) return false;
+    lapack::LuSolve(lapack::Form::kPlain, n_, n_, difference.data(), pivots.data(), result->data());
+    return true;
+  }
+
+  const int n_;
+};
+
+template <class T>
+void WriteExponential(const T* from, int64_t n, T* to) {
+  using C = Compute<T>;
+  Exponential<C>(n).Of(ColumnMajorMatrix<C>(from, n, n)).Write(to);
+}
+
 template <class C>
 void WriteLogarithm(const C* from, int64_t n, C* to) {
   FunctionOf(ColumnMajorMatrix<C>(from, n, n), LogOfTriangular<C>).Write(to);
@@ -158,6 +267,7 @@ absl::Status Apply(KernelContext& c) {
 void AddMatrixFunctionKernels(KernelRegistry* r) {
   ForTypes(RealAndComplex{}, [r]<class T>(DataType type) {
     r->Add("MatrixSquareRoot", kCpu, type, Apply<T, WriteSquareRoot<T>>);
+    r->Add("MatrixExponential", kCpu, type, Apply<T, WriteExponential<T>>);
   });
   ForTypes(Complexes{}, [r]<class T>(DataType type) {
     r->Add("MatrixLogarithm", kCpu, type, Apply<T, WriteLogarithm<T>>);

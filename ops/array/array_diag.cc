@@ -213,6 +213,35 @@ Grads MatrixSetDiagV2Gradient(GradContext& g) {
 
 Grads MatrixBandPartGradient(GradContext& g) { return {MatrixBandPart(g.dy(), g.x(1), g.x(2))}; }
 
+// The names of these ops in the graphs of TensorFlow before 1.0. They have no gradient.
+void AddBatchDiagOps(OpRegistry* ops) {
+  const auto spec = [](absl::string_view name) {
+    OpSpec out(absl::StrCat("Batch", name));
+    out.Attr("T: type").Deprecated(14, absl::StrCat("Use ", name));
+    return out;
+  };
+  ops->Add(spec("MatrixBandPart")
+               .In("input: T, num_lower: int64, num_upper: int64")
+               .Out("band: T")
+               .InferShape(MatrixBandPartShape)
+               .Doc("MatrixBandPart in old graphs."));
+  ops->Add(spec("MatrixDiag")
+               .In("diagonal: T")
+               .Out("output: T")
+               .InferShape(MatrixDiagShape)
+               .Doc("MatrixDiag in old graphs."));
+  ops->Add(spec("MatrixDiagPart")
+               .In("input: T")
+               .Out("diagonal: T")
+               .InferShape(MatrixDiagPartShape)
+               .Doc("MatrixDiagPart in old graphs."));
+  ops->Add(spec("MatrixSetDiag")
+               .In("input: T, diagonal: T")
+               .Out("output: T")
+               .InferShape(MatrixSetDiagShape)
+               .Doc("MatrixSetDiag in old graphs."));
+}
+
 }  // namespace
 
 void AddArrayDiagOps(OpRegistry* ops) {
@@ -319,6 +348,7 @@ void AddArrayDiagOps(OpRegistry* ops) {
                .Gradient(MatrixBandPartGradient)
                .Doc("Sets everything outside `num_lower` subdiagonals and `num_upper` "
                     "superdiagonals to zero. A negative number keeps all."));
+  AddBatchDiagOps(ops);
 }
 
 // ---- builders

@@ -111,6 +111,13 @@ void AddMatrixFunctionOps(OpRegistry* ops) {
                .Gradient(MatrixSquareRootGradient)
                .Doc("Computes the principal square root of square matrices, or NaN where it does "
                     "not exist."));
+  ops->Add(OpSpec("MatrixExponential")
+               .In("input: T")
+               .Out("output: T")
+               .Attr("T: {double, float, half, complex64, complex128}")
+               .Deprecated(27, "Use Python implementation tf.linalg.matrix_exponential instead.")
+               .InferShape(SquareShape)
+               .Doc("Computes the exponential of square matrices, in graphs of an old version."));
   ops->Add(
       OpSpec("MatrixLogarithm")
           .In("input: T")
