@@ -80,11 +80,14 @@ absl::Status ReadCropWindow(const Tensor& window, JpegDecodeOptions* o) {
 
 // Returns whether the op accepts this format.
 absl::Status CheckFormat(const DecodeOptions& o, Format format) {
-  constexpr const char* kNames[] = {"JPEG", "PNG", "GIF", "BMP"};
+  constexpr const char* kNames[] = {"JPEG", "PNG", "GIF", "BMP", "WebP"};
   if (format == Format::kUnknown) {
     return InvalidArgument("Unknown image file format. One of JPEG, PNG, GIF, BMP, WebP required.");
   }
-  if (format == Format::kWebp) return Unimplemented("WebP images cannot be decoded");
+  if (format == Format::kWebp && o.channels == 1)
+    return InvalidArgument("WebP only supports 3 or 4 channels");
+  if (format == Format::kWebp && o.type != DT_UINT8)
+    return InvalidArgument("WebP only supports uint8 for dtype");
   const char* name = kNames[static_cast<int>(format)];
   if (o.op == "DecodeAndCropJpeg" && format != Format::kJpeg) {
     return InvalidArgument("DecodeAndCropJpeg operation can run on JPEG only, but detected ", name,
@@ -102,10 +105,12 @@ absl::Status CheckFormat(const DecodeOptions& o, Format format) {
   return absl::OkStatus();
 }
 
-// Returns the result shape. DecodeGif, and DecodeImage for GIFs, have a dimension of frames.
+// Returns the result shape. DecodeGif and DecodeWebP, and DecodeImage for GIF and WebP files, have
+// a dimension of frames.
 absl::StatusOr<Shape> ResultShape(const DecodeOptions& o, Format format, const DecodedSize& size) {
-  const bool frames = o.op == "DecodeGif" ||
-                      (o.op == "DecodeImage" && format == Format::kGif && o.expand_animations);
+  const bool animated = format == Format::kGif || format == Format::kWebp;
+  const bool frames = o.op == "DecodeGif" || (o.op == "DecodeWebP" && format == Format::kWebp) ||
+                      (o.op == "DecodeImage" && animated && o.expand_animations);
   if (!frames && size.frames != 1) {
     return InvalidArgument("Got ", size.frames,
                            " frames, but animated gifs can only be decoded by tf.io.decode_gif or "
@@ -124,6 +129,8 @@ absl::Status DecodeBytes(absl::string_view file, Format format, const DecodeOpti
       return DecodePng(file, o.channels, allocate);
     case Format::kGif:
       return DecodeGif(file, !o.expand_animations, allocate);
+    case Format::kWebp:
+      return DecodeWebp(file, o.channels, !o.expand_animations, allocate);
     default:
       return DecodeBmp(file, o.channels, allocate);
   }
@@ -304,8 +311,8 @@ absl::StatusOr<Kernel> MakeEncodePng(const KernelInit& init) {
 }  // namespace
 
 void AddImageCodecKernels(KernelRegistry* r) {
-  for (const char* op :
-       {"DecodeJpeg", "DecodeAndCropJpeg", "DecodePng", "DecodeGif", "DecodeBmp", "DecodeImage"}) {
+  for (const char* op : {"DecodeJpeg", "DecodeAndCropJpeg", "DecodePng", "DecodeGif", "DecodeBmp",
+                         "DecodeWebP", "DecodeImage"}) {
     r->Add(op, kCpu, MakeDecode);
   }
   r->Add("ExtractJpegShape", kCpu, ExtractShape);

@@ -65,6 +65,13 @@ absl::Status DecodeGif(absl::string_view file, bool first_frame_only,
                        AllocatePixels<uint8_t> allocate);
 absl::Status DecodeBmp(absl::string_view file, int channels, AllocatePixels<uint8_t> allocate);
 
+// ---- WebP (webp.cc)
+
+// `channels` is that of the file, 3 or 4, or 0. Animations have 4; frames are drawn over each
+// other.
+absl::Status DecodeWebp(absl::string_view file, int channels, bool first_frame_only,
+                        AllocatePixels<uint8_t> allocate);
+
 }  // namespace weir
 
 #endif  // WEIR_KERNELS_IMAGE_IMAGE_CODEC_H_

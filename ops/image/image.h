@@ -34,8 +34,11 @@ Output DecodePng(Output contents, int channels = 0, DataType dtype = DT_UINT8,
 Output DecodeBmp(Output contents, int channels = 0, absl::string_view name = {});
 // Returns [frames, height, width, 3].
 Output DecodeGif(Output contents, absl::string_view name = {});
-// Decodes any of the formats. `dtype` is uint8, uint16, or float (in [0, 1]). With
-// `expand_animations` a GIF has rank 4.
+// Returns [frames, height, width, channels]. `channels` is that of the file, 3 or 4, or 0;
+// animations have 4.
+Output DecodeWebp(Output contents, int channels = 0, absl::string_view name = {});
+// Decodes any of the formats. `dtype` is uint8, uint16, or float (in [0, 1]); WebP files are uint8.
+// With `expand_animations` a GIF or WebP file has rank 4.
 Output DecodeImage(Output contents, int channels = 0, DataType dtype = DT_UINT8,
                    bool expand_animations = true, absl::string_view name = {});
 Output EncodeJpeg(Output image, int quality = 95, absl::string_view name = {});

@@ -26,6 +26,14 @@ absl::Status DecodedShape(ShapeContext& c, Shape leading) {
 absl::Status DecodeShape(ShapeContext& c) { return DecodedShape(c, Shape({-1, -1})); }
 absl::Status DecodeGifShape(ShapeContext& c) { return DecodedShape(c, Shape({-1, -1, -1})); }
 
+// WebP files have 3 or 4 channels.
+absl::Status DecodeWebpShape(ShapeContext& c) {
+  const auto channels = c.attr<int64_t>("channels");
+  if (channels != 0 && channels != 3 && channels != 4)
+    return InvalidArgument("channels must be 0, 3 or 4, got ", channels);
+  return DecodeGifShape(c);
+}
+
 // Whether there is a dimension of frames depends on the file.
 absl::Status DecodeImageShape(ShapeContext& c) {
   WEIR_RETURN_IF_ERROR(DecodeShape(c));
@@ -117,6 +125,14 @@ void AddDecoding(OpRegistry* ops) {
                .InferShape(DecodeGifShape)
                .NotDifferentiable()
                .Doc("Decodes the frames of a GIF file (or the single frame of a JPEG or PNG)."));
+  ops->Add(OpSpec("DecodeWebP")
+               .In(kContents)
+               .Out("image: dtype")
+               .Attr(kChannels)
+               .Attr("dtype: {uint8} = DT_UINT8")
+               .InferShape(DecodeWebpShape)
+               .NotDifferentiable()
+               .Doc("Decodes the frames of a WebP file."));
   ops->Add(OpSpec("DecodeImage")
                .In(kContents)
                .Out("image: dtype")
@@ -125,7 +141,7 @@ void AddDecoding(OpRegistry* ops) {
                .Attr("expand_animations: bool = true")
                .InferShape(DecodeImageShape)
                .NotDifferentiable()
-               .Doc("Decodes a JPEG, PNG, GIF or BMP file. Floats are in [0, 1]."));
+               .Doc("Decodes a JPEG, PNG, GIF, BMP or WebP file. Floats are in [0, 1]."));
 }
 
 }  // namespace
@@ -183,6 +199,9 @@ Output DecodeBmp(Output contents, int channels, absl::string_view name) {
 }
 Output DecodeGif(Output contents, absl::string_view name) {
   return AddOp("DecodeGif", {contents}, {}, name);
+}
+Output DecodeWebp(Output contents, int channels, absl::string_view name) {
+  return AddOp("DecodeWebP", {contents}, {{"channels", channels}}, name);
 }
 Output DecodeImage(Output contents, int channels, DataType dtype, bool expand_animations,
                    absl::string_view name) {
