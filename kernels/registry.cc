@@ -105,6 +105,7 @@ constexpr Families<KernelRegistry>::Add kFamilies[] = {
     AddTransposeCpu,
     AddUnicodeKernels,
     AddUniqueCpu,
+    AddWord2vecKernels,
 };
 
 }  // namespace

@@ -96,6 +96,7 @@ constexpr Families<OpRegistry>::Add kFamilies[] = {
     AddTrainingOps,
     AddUnaryMathOps,
     AddUnicodeOps,
+    AddWord2vecOps,
 };
 
 }  // namespace

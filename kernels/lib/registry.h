@@ -92,6 +92,7 @@ void AddTranscendentalKernels(KernelRegistry* r);  // elementwise_loops.cc
 void AddTransposeCpu(KernelRegistry* r);           // transpose_cpu.cc
 void AddUnicodeKernels(KernelRegistry* r);         // unicode.cc
 void AddUniqueCpu(KernelRegistry* r);              // unique_cpu.cc
+void AddWord2vecKernels(KernelRegistry* r);        // word2vec.cc
 
 }  // namespace weir
 

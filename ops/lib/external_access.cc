@@ -52,6 +52,7 @@ constexpr std::pair<absl::string_view, ExternalAccess> kOps[] = {
     {"SnapshotDataset", kFiles},
     {"SnapshotDatasetReader", kFiles},
     {"SnapshotDatasetV2", kFiles},
+    {"Skipgram", kFiles},
     {"TFRecordDataset", kFiles},
     {"TFRecordDatasetV2", kFiles},
     {"TFRecordReader", kFiles},

@@ -96,6 +96,7 @@ void AddTensorMapOps(OpRegistry* ops);        // tensor_map.cc
 void AddTrainingOps(OpRegistry* ops);         // training.cc
 void AddUnaryMathOps(OpRegistry* ops);        // math_unary.cc
 void AddUnicodeOps(OpRegistry* ops);          // string_unicode.cc
+void AddWord2vecOps(OpRegistry* ops);         // word2vec.cc
 
 }  // namespace weir
 
