@@ -281,9 +281,10 @@ double SmallCost(const KernelInit&) { return 20; }
 }  // namespace
 
 void AddShapeOps(KernelRegistry* r) {
-  r->Add("Const", kCpu, MakeConst);
+  for (const char* op : {"Const", "HostConst"}) r->Add(op, kCpu, MakeConst);
   for (const char* op : {"Placeholder", "PlaceholderV2"}) r->Add(op, kCpu, MakePlaceholder);
-  for (const char* op : {"Identity", "StopGradient", "PreventGradient", "PlaceholderWithDefault"}) {
+  for (const char* op : {"Identity", "StopGradient", "PreventGradient", "PlaceholderWithDefault",
+                         "Copy", "CopyHost", "DebugGradientIdentity"}) {
     r->Add(op, kCpu, ForwardInput).Aliases({0}).Cost(SmallCost);
   }
   r->Add("GuaranteeConst", kCpu, MakeGuaranteeConst).Aliases({0}).Cost(SmallCost);

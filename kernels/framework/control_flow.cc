@@ -174,7 +174,8 @@ void AddControlFlowKernels(KernelRegistry* r) {
   for (const char* op : {"Enter", "Exit", "NextIteration", "LoopCond"}) {
     r->Add(op, kCpu, Pass).Aliases({0}).Cost(Tiny);
   }
-  for (const char* op : {"RefIdentity", "RefEnter", "RefExit", "RefNextIteration"}) {
+  for (const char* op :
+       {"RefIdentity", "RefEnter", "RefExit", "RefNextIteration", "DebugGradientRefIdentity"}) {
     r->Add(op, kCpu, Pass).Cost(Tiny);
   }
   r->Add("Assert", kCpu, MakeAssert).HostArgs({"condition", "data"});

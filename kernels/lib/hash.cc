@@ -113,6 +113,76 @@ uint64_t HashLong(const char* s, uint64_t n) {
                   HashPair(state.v.second, state.w.second, mul) + state.x, mul);
 }
 
+// ---- 128 bits
+//
+// FarmHash's Fingerprint128 is CityHash128 (Pike and Alakuijala, 2011). The first 16 bytes, if
+// there are so many, are the seed. Up to 127 further bytes go through a Murmur-like loop of four
+// words; more of them in blocks of 128, and the rest in steps of 32 from the end, which may overlap
+// them.
+
+uint64_t HashPair(uint64_t u, uint64_t v) {
+  constexpr uint64_t kMul = 0x9ddfea08eb382d69;
+  return HashPair(u, v, kMul);
+}
+
+Pair HashShort128(const char* s, uint64_t n, Pair seed) {
+  auto [a, b] = seed;
+  uint64_t c = 0, d = 0;
+  if (n <= 16) {
+    a = ShiftMix(a * k1) * k1;
+    c = b * k1 + HashUpTo16(s, n);
+    d = ShiftMix(a + (n >= 8 ? LoadFixed64(s) : c));
+  } else {
+    c = HashPair(LoadFixed64(s + n - 8) + k1, a);
+    d = HashPair(b + n, c + LoadFixed64(s + n - 16));
+    a += d;
+    for (const char* const end = s + n - 16; s < end; s += 16) {
+      a = (a ^ ShiftMix(LoadFixed64(s) * k1) * k1) * k1;
+      b ^= a;
+      c = (c ^ ShiftMix(LoadFixed64(s + 8) * k1) * k1) * k1;
+      d ^= c;
+    }
+  }
+  a = HashPair(a, c);
+  b = HashPair(d, b);
+  return {a ^ b, HashPair(b, a)};
+}
+
+Pair HashLong128(const char* s, uint64_t n, Pair seed) {
+  State t;
+  t.x = seed.first;
+  t.y = seed.second;
+  t.z = n * k1;
+  t.v.first = RotateRight(t.y ^ k1, 49) * k1 + LoadFixed64(s);
+  t.v.second = RotateRight(t.v.first, 42) * k1 + LoadFixed64(s + 8);
+  t.w.first = RotateRight(t.y + t.z, 35) * k1 + t.x;
+  t.w.second = RotateRight(t.x + LoadFixed64(s + 88), 53) * k1;
+  for (; n >= 128; n -= 128, s += 128) {
+    t.Block(s, k1, 1, 1);
+    t.Block(s + 64, k1, 1, 1);
+  }
+  t.x += RotateRight(t.v.first + t.z, 49) * k0;
+  t.y = t.y * k0 + RotateRight(t.w.second, 37);
+  t.z = t.z * k0 + RotateRight(t.w.first, 27);
+  t.w.first *= 9;
+  t.v.first *= k0;
+  for (uint64_t done = 0; done < n;) {
+    done += 32;
+    const char* const at = s + n - done;
+    t.y = RotateRight(t.x + t.y, 42) * k0 + t.v.second;
+    t.w.first += LoadFixed64(at + 16);
+    t.x = t.x * k0 + t.w.first;
+    t.z += t.w.second + LoadFixed64(at);
+    t.w.second += t.v.first;
+    t.v = Mix32(at, t.v.first + t.z, t.v.second);
+    t.v.first *= k0;
+  }
+  t.x = HashPair(t.x, t.v.first);
+  t.y = HashPair(t.y + t.z, t.w.first);
+  return {HashPair(t.x + t.v.second, t.w.second) + t.y,
+          HashPair(t.x + t.w.second, t.y + t.v.second)};
+}
+
 // Returns the last up to seven bytes as the low bytes of a word.
 uint64_t LoadTail(const char* s, size_t n) {
   uint64_t word = 0;
@@ -131,6 +201,18 @@ uint64_t Fingerprint64(absl::string_view bytes) {
   if (n <= 32) return HashUpTo32(s, n);
   if (n <= 64) return HashUpTo64(s, n);
   return HashLong(s, n);
+}
+
+std::pair<uint64_t, uint64_t> Fingerprint128(absl::string_view bytes) {
+  const char* s = bytes.data();
+  uint64_t n = bytes.size();
+  Pair seed = {k0, k1};
+  if (n >= 16) {
+    seed = {LoadFixed64(s), LoadFixed64(s + 8) + k0};
+    s += 16;
+    n -= 16;
+  }
+  return n < 128 ? HashShort128(s, n, seed) : HashLong128(s, n, seed);
 }
 
 uint64_t MurmurHash64(absl::string_view bytes) {

@@ -2,6 +2,7 @@
 #define WEIR_KERNELS_LIB_HASH_H_
 
 #include <cstdint>
+#include <utility>
 
 #include "absl/strings/string_view.h"
 
@@ -11,6 +12,8 @@ namespace weir {
 
 // FarmHash's Fingerprint64.
 uint64_t Fingerprint64(absl::string_view bytes);
+// FarmHash's Fingerprint128: the low and the high word.
+std::pair<uint64_t, uint64_t> Fingerprint128(absl::string_view bytes);
 // MurmurHash64A, seeded as TensorFlow seeds it.
 uint64_t MurmurHash64(absl::string_view bytes);
 // SipHash-2-4 under a key of 128 bits.

@@ -48,6 +48,7 @@ void AddParsingKernels(KernelRegistry* r);         // parsing.cc
 void AddPatchesCpu(KernelRegistry* r);             // patches_cpu.cc
 void AddPoolArgmaxCpu(KernelRegistry* r);          // pool_argmax_cpu.cc
 void AddPoolCpu(KernelRegistry* r);                // pool_cpu.cc
+void AddProcessKernels(KernelRegistry* r);         // process.cc
 void AddQuantizeCpu(KernelRegistry* r);            // quantize_cpu.cc
 void AddQueueKernels(KernelRegistry* r);           // queue.cc
 void AddRaggedKernels(KernelRegistry* r);          // ragged.cc
@@ -59,6 +60,7 @@ void AddSamplingCpu(KernelRegistry* r);            // sampling_cpu.cc
 void AddScanCpu(KernelRegistry* r);                // scan_cpu.cc
 void AddScatterCpu(KernelRegistry* r);             // scatter_cpu.cc
 void AddScatterNdCpu(KernelRegistry* r);           // scatter_nd_cpu.cc
+void AddSdcaKernels(KernelRegistry* r);            // sdca_cpu.cc
 void AddSearchCpu(KernelRegistry* r);              // search_cpu.cc
 void AddSegmentCpu(KernelRegistry* r);             // segment_cpu.cc
 void AddSelectCpu(KernelRegistry* r);              // select_cpu.cc

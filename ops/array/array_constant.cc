@@ -75,6 +75,15 @@ void AddArrayConstantOps(OpRegistry* ops) {
                .InferShape(ConstShape)
                .NotDifferentiable()
                .Doc("Returns a tensor whose value is known at graph construction time."));
+  ops->Add(OpSpec("HostConst")
+               .Out("output: dtype")
+               .Attr("value: tensor")
+               .Attr("dtype: type")
+               .Moves(Movement::kStored)
+               .ShapeValue(ConstShapeValue)
+               .InferShape(ConstShape)
+               .NotDifferentiable()
+               .Doc("Const, in the memory of the host on every device."));
   ops->Add(OpSpec("Placeholder")
                .Out("output: dtype")
                .Attr("dtype: type")

@@ -62,9 +62,35 @@ Grads CheckNumericsGradient(GradContext& g) {
   return {AddOp(g.node().op_name(), {g.dy()}, {{"message", message}})};
 }
 
+// What TensorFlow's debugger inserts into graphs. Its watch lists mean nothing here.
+void AddDebugIdentities(OpRegistry* ops) {
+  for (const char* op : {"Copy", "CopyHost"}) {
+    ops->Add(OpSpec(op)
+                 .In("input: T")
+                 .Out("output: T")
+                 .Attr("T: type")
+                 .Attr("tensor_name: string = ''")
+                 .Attr("debug_ops_spec: list(string) = []")
+                 .AllowsUninitializedInput()
+                 .Moves(Movement::kIdentity)
+                 .InferShape(IdentityShape)
+                 .Doc("Returns a copy of the input. TensorFlow's debugger inserts it."));
+  }
+  ops->Add(OpSpec("DebugGradientIdentity")
+               .In("input: T")
+               .Out("output: T")
+               .Attr("T: type")
+               .AllowsUninitializedInput()
+               .Moves(Movement::kIdentity)
+               .InferShape(IdentityShape)
+               .Gradient(PassGradient)
+               .Doc("Returns the input. TensorFlow's debugger inserts it to watch a gradient."));
+}
+
 }  // namespace
 
 void AddArrayIdentityOps(OpRegistry* ops) {
+  AddDebugIdentities(ops);
   ops->Add(OpSpec("Identity")
                .In("input: T")
                .Out("output: T")

@@ -282,6 +282,16 @@ void AddControlFlowOps(OpRegistry* ops) {
                .InferShape(IdentityShape)
                .Gradient(PassGradient)
                .Doc("Returns the reference unchanged."));
+  ops->Add(OpSpec("DebugGradientRefIdentity")
+               .In("input: Ref(T)")
+               .Out("output: Ref(T)")
+               .Attr("T: type")
+               .AllowsUninitializedInput()
+               .Moves(Movement::kIdentity)
+               .InferShape(IdentityShape)
+               .Gradient(PassGradient)
+               .Doc("Returns the reference unchanged. TensorFlow's debugger inserts it to watch a "
+                    "gradient."));
   ops->Add(OpSpec("Enter")
                .In("data: T")
                .Out("output: T")

@@ -58,6 +58,7 @@ void AddParseExampleOps(OpRegistry* ops);     // parse_example.cc
 void AddParsingOps(OpRegistry* ops);          // parsing.cc
 void AddPatchOps(OpRegistry* ops);            // image_patches.cc
 void AddPoolOps(OpRegistry* ops);             // nn_pool.cc
+void AddProcessOps(OpRegistry* ops);          // process.cc
 void AddQuantizeOps(OpRegistry* ops);         // quantize.cc
 void AddQuantizedOps(OpRegistry* ops);        // quantized.cc
 void AddQueueOps(OpRegistry* ops);            // queue.cc
@@ -69,6 +70,7 @@ void AddRemapOps(OpRegistry* ops);            // remap.cc
 void AddResizeOps(OpRegistry* ops);           // image_resize.cc
 void AddRnnOps(OpRegistry* ops);              // rnn.cc
 void AddScanOps(OpRegistry* ops);             // math_scan.cc
+void AddSdcaOps(OpRegistry* ops);             // sdca.cc
 void AddSearchOps(OpRegistry* ops);           // search.cc
 void AddSegmentOps(OpRegistry* ops);          // math_segment.cc
 void AddSelectOps(OpRegistry* ops);           // math_select.cc
