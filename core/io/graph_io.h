@@ -52,8 +52,8 @@ absl::StatusOr<Outputs> ImportGraphDef(Graph& graph, const proto::GraphDef& def,
 // node of 2 GiB or more.
 absl::StatusOr<Outputs> ImportGraph(Graph& graph, absl::string_view bytes,
                                     const ImportOptions& options = {});
-// Reads a file: a binary GraphDef, of any size as long as no node has 2 GiB, or protobuf text if
-// the name ends in ".pbtxt". Checks only that it is a GraphDef.
+// Reads a file, whose contents tell its form: a binary GraphDef, of any size as long as no node has
+// 2 GiB, protobuf text, or either compressed by gzip. Checks only that it is a GraphDef.
 absl::Status ReadGraphFile(const std::string& path, proto::GraphDef* def);
 // Returns the serialized GraphDef, regardless of the file's format. Returns RESOURCE_EXHAUSTED for
 // 2 GiB or more.

@@ -1,6 +1,6 @@
 #include "weir/core/graph/shape_context.h"
-#include "weir/ops/data/dataset_internal.h"
 #include "weir/ops/data/dataset_files_internal.h"
+#include "weir/ops/data/dataset_internal.h"
 #include "weir/ops/lib/ranked_internal.h"
 
 namespace weir {
