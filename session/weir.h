@@ -117,6 +117,7 @@
 #include "weir/ops/train/slots.h"
 #include "weir/session/model/freeze.h"
 #include "weir/session/model/meta_graph.h"
+#include "weir/session/model/restore.h"
 #include "weir/session/model/saved_model.h"
 #include "weir/session/model/saver.h"
 #include "weir/session/model/variable_io.h"

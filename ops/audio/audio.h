@@ -28,10 +28,11 @@ Output EncodeWav(Output audio, Output sample_rate, absl::string_view name = {});
 Output AudioSpectrogram(Output input, int window_size, int stride, bool magnitude_squared = false,
                         absl::string_view name = {});
 
+// The filters of Mfcc, and how many of its coefficients are kept.
 struct MfccOptions {
   float upper_frequency_limit = 4000, lower_frequency_limit = 20;  // in Hz
-  int filterbank_channel_count = 40;
-  int dct_coefficient_count = 13;  // at most as many as channels
+  int filterbank_channel_count = 40;  // triangular filters, evenly spaced on the mel scale
+  int dct_coefficient_count = 13;     // at most as many as channels
 };
 // Returns the mel-frequency cepstral coefficients of each window of a spectrogram of squared
 // magnitudes: float [channels, windows, dct_coefficient_count]. `sample_rate` is an int32 scalar.

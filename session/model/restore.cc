@@ -161,7 +161,7 @@ class Restorer {
   absl::Status Prepare() {
     WEIR_RETURN_IF_ERROR(FetchInputs());
     WEIR_RETURN_IF_ERROR(ListTensors());
-    DropUnneeded();
+    SkipUnneeded();
     WEIR_RETURN_IF_ERROR(OpenCheckpoints());
     WEIR_RETURN_IF_ERROR(CheckPaths());
     ChooseMemory();
@@ -257,7 +257,7 @@ class Restorer {
     return renamed_.emplace_back(options_.rename(key));
   }
 
-  void DropUnneeded() {
+  void SkipUnneeded() {
     if (options_.mode != RestoreMode::kNeeded) return;
     std::vector<const Node*> needed;
     for (const Operation& operation : options_.needed) needed.push_back(operation.node);

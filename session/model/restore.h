@@ -22,7 +22,9 @@ enum class RestoreMode : uint8_t {
   kAvailable,  // those that are in the checkpoint with a dtype and a shape that fit
 };
 
+// How variables are restored.
 struct RestoreOptions {
+  // Which variables.
   RestoreMode mode = RestoreMode::kStrict;
   // What the program is going to run.
   std::vector<Operation> needed = {};
@@ -33,11 +35,12 @@ struct RestoreOptions {
 
 // What a restore did. All lists have keys of the checkpoint, after renaming.
 struct RestoreReport {
-  // A key that is not restored, and the reason, with a name that is like it.
+  // A key that is not restored.
   struct Fault {
-    std::string key, reason;
+    std::string key;     // that the saver names, renamed
+    std::string reason;  // or the name that is like the key's, for one that is missing
   };
-  std::vector<std::string> restored;
+  std::vector<std::string> restored;    // that are now the values of variables
   std::vector<Fault> missing;           // not in the checkpoint
   std::vector<Fault> mismatched;        // of another dtype or shape
   std::vector<std::string> not_needed;  // for RestoreMode::kNeeded

@@ -473,6 +473,15 @@ const Use kSessions[] = {
        weir::Coordinator threads;
        return weir::StartQueueRunners(session, threads).ok();
      }},
+    {"weir/session/model/restore.h",
+     [](weir::Graph& g) {
+       Var(g);
+       weir::RestoreReport report;
+       return !weir::RestoreVariables(*weir::Session::Create(g), weir::Saver::Create(g)->def(),
+                                      Scratch("weir_none"), {.mode = weir::RestoreMode::kAvailable},
+                                      &report)
+                   .ok();
+     }},
     {"weir/session/model/saved_model.h",
      [](weir::Graph&) { return !weir::LoadSavedModel(Scratch("weir_none"), {"serve"}).ok(); }},
     {"weir/session/model/saver.h",
