@@ -529,3 +529,20 @@ def data_set_of_a_session():
     w = variable("w", np.float32(0.5))
     loss = tf.reduce_mean(tf.square(w * x - 2 * x))
     return same_each_step(x, loss, v1.train.GradientDescentOptimizer(0.01).minimize(loss))
+
+
+@program
+def data_sets_of_groups():
+    data, more = tf.data.Dataset, tf.data.experimental
+    lengths = data.range(1, 30).map(lambda n: tf.ones([n % 7]))
+    sets = [
+        data.range(20).repeat().apply(more.group_by_window(lambda v: v % 3, lambda k, d: d.batch(2), 2)),
+        lengths.repeat().apply(more.bucket_by_sequence_length(tf.size, [3, 5], [2, 3, 2])),
+        data.range(9).shuffle(4, seed=5).repeat().window(3, 2).flat_map(lambda w: w.batch(3)),
+        data.range(5).apply(more.shuffle_and_repeat(3, seed=7)),
+        more.sample_from_datasets([data.range(5).repeat(), data.range(10, 15).repeat()], [0.3, 0.7], seed=1),
+        data.from_tensor_slices(np.float32([1, 0, 2])).repeat().map(
+            lambda v: tf.debugging.check_numerics(1 / v, "division")).apply(more.ignore_errors()),
+        data.range(40).repeat().batch(4).rebatch(3),
+    ]
+    return same_each_step(*[v1.data.make_one_shot_iterator(d).get_next() for d in sets])
