@@ -1,5 +1,6 @@
 #include "weir/rpc/master.h"
 
+#include <algorithm>
 #include <random>
 
 #include "weir/proto/master.pb.h"
@@ -24,12 +25,20 @@ absl::Status SessionNotFound(const std::string& handle) {
   return absl::AbortedError(absl::StrCat("Session ", handle, " is not found."));
 }
 
+uint64_t MaxResponseBytes(const MasterOptions& options) {
+  return options.max_response_bytes == 0
+             ? kMaxResponseBytes
+             : std::min(kMaxResponseBytes, static_cast<size_t>(options.max_response_bytes));
+}
+
+// Checks what MasterSession cannot know before it is made, such as a graph.
 template <class Response>
-absl::Status CheckSize(const Response& response) {
-  const size_t bytes = response.ByteSizeLong();
-  if (bytes <= kMaxResponseBytes) return absl::OkStatus();
-  return absl::ResourceExhaustedError(
-      absl::StrCat("The fetched values take ", bytes, " bytes, but a response is limited to 2 GB"));
+absl::Status CheckSize(const Response& response, const MasterOptions& options) {
+  const size_t bytes = response.ByteSizeLong(), limit = MaxResponseBytes(options);
+  if (bytes <= limit) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat("The response of the step takes ", bytes,
+                                                   " bytes, but is limited to ", limit,
+                                                   " bytes (weir serve --max-response-mb)"));
 }
 
 }  // namespace
@@ -91,8 +100,9 @@ absl::Status Master::CreateSession(const proto::CreateSessionRequest& request, C
   options.operation_timeout = options_.default_step_limit;
   WEIR_ASSIGN_OR_RETURN(
       std::unique_ptr<MasterSession> created,
-      MasterSession::Create(request.graph_def(), request.config(), std::move(options),
-                            {options_.graph_limits, options_.max_step_limit}));
+      MasterSession::Create(
+          request.graph_def(), request.config(), std::move(options),
+          {options_.graph_limits, options_.max_step_limit, MaxResponseBytes(options_)}));
   const std::shared_ptr<MasterSession> session(
       created.release(), [this](MasterSession* closed) { reaper_->Destroy(closed); });
   WEIR_ASSIGN_OR_RETURN(const std::string handle,
@@ -127,7 +137,7 @@ absl::Status Master::RunStep(proto::RunStepRequest& request, Call& call,
   const Sessions::Use session(*sessions_, request.session_handle(), call.client, call.connection);
   if (!session) return SessionNotFound(request.session_handle());
   absl::Status status = session->Run(request, call, response);
-  if (status.ok()) status = CheckSize(*response);
+  if (status.ok()) status = CheckSize(*response, options_);
   if (status.ok() || !request.store_errors_in_response_body()) return status;
   response->clear_tensor();
   response->set_status_code(static_cast<proto::error::Code>(status.raw_code()));
@@ -192,7 +202,7 @@ absl::Status Master::RunCallable(proto::RunCallableRequest& request, Call& call,
   const Sessions::Use session(*sessions_, request.session_handle(), call.client, call.connection);
   if (!session) return SessionNotFound(request.session_handle());
   WEIR_RETURN_IF_ERROR(session->RunCallable(request, call, response));
-  return CheckSize(*response);
+  return CheckSize(*response, options_);
 }
 
 absl::Status Master::ReleaseCallable(const proto::ReleaseCallableRequest& request, Call& call,

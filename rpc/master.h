@@ -62,6 +62,8 @@ struct MasterOptions {
   std::chrono::milliseconds orphan_limit = std::chrono::minutes(10);
   // What the graphs of sessions may contain.
   GraphLimits graph_limits = {};
+  // The largest response of a step in bytes: fetched values, traces and graphs. Zero: 2 GB.
+  int64_t max_response_bytes = 0;
   // The time limit of steps and sessions for which the client sets none, and the longest that it
   // can set. Zero: none.
   std::chrono::milliseconds default_step_limit{0}, max_step_limit{0};
@@ -80,7 +82,8 @@ struct MasterOptions {
 //                       ExtendSession for another version of the graph; a duplicate request_id
 //   INVALID_ARGUMENT    a malformed request; a node that already exists in the graph
 //   PERMISSION_DENIED   an op that the graph limits exclude
-//   RESOURCE_EXHAUSTED  too many sessions; too large a response; a graph beyond the limits
+//   RESOURCE_EXHAUSTED  too many sessions; too large a response, or no memory for it; a graph
+//                       beyond the limits
 // clang-format on
 //
 // In addition: the errors of importing and running a graph.

@@ -41,19 +41,14 @@ absl::Status StepError(const absl::Status& status, const Session& session) {
                    node.empty() ? "" : absl::StrCat("\n\t [[{{node ", node, "}}]]")));
 }
 
-// Reserves the memory of a response with these values: the message, and the bytes that gRPC makes
-// of it.
-absl::Status ReserveResponse(const Tensors& values, const RunReport& report, Call& call) {
-  uint64_t bytes = report.bytes();
-  for (const Tensor& value : values) {
-    if (value.dtype() != DT_STRING) {
-      bytes += 2 * static_cast<uint64_t>(value.num_elements()) * ElementSize(value.dtype());
-      continue;
-    }
-    for (const std::string& text : value.flat<std::string>())
-      bytes += 2 * (text.size() + sizeof(std::string));
-  }
-  return call.response_memory.Take(bytes, "the response of the step");
+// What a tensor takes in a response on the wire.
+uint64_t BytesOf(const Tensor& value) {
+  if (value.dtype() != DT_STRING)
+    return static_cast<uint64_t>(value.num_elements()) * ElementSize(value.dtype());
+  constexpr uint64_t kBytesPerString = 2;  // tag and length of a short one
+  uint64_t bytes = 0;
+  for (const std::string& text : value.flat<std::string>()) bytes += text.size() + kBytesPerString;
+  return bytes;
 }
 
 template <class Nodes>
@@ -172,6 +167,25 @@ void MasterSession::NoteFunctions(const proto::GraphDef& graph) {
 std::set<std::string> MasterSession::ContainersHoldingFunctions() {
   const MutexLock lock(extend_mutex_);
   return has_functions_ ? containers_holding_functions_ : std::set<std::string>();
+}
+
+absl::Status MasterSession::ReserveResponse(const Tensors& values, const RunReport& report,
+                                            Call& call) const {
+  uint64_t bytes = report.bytes();
+  uint64_t memory = bytes;
+  for (const Tensor& value : values) {
+    bytes += BytesOf(value);
+    if (value.dtype() == DT_STRING)
+      memory += static_cast<uint64_t>(value.num_elements()) * sizeof(std::string);
+  }
+  if (bytes > max_response_bytes_) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("The fetched values and the trace of the step take ", bytes,
+                     " bytes, but a response is limited to ", max_response_bytes_,
+                     " bytes (weir serve --max-response-mb)"));
+  }
+  // The message, and the bytes that gRPC makes of it.
+  return call.response_memory.Take(memory + 2 * bytes, "the response of the step");
 }
 
 absl::Status MasterSession::Run(proto::RunStepRequest& request, Call& call,

@@ -29,10 +29,13 @@ class RunStepResponse;
 
 namespace weir::rpc {
 
+class RunReport;
+
 // What a client's session may contain and do.
 struct SessionLimits {
   GraphLimits graph;
   std::chrono::milliseconds max_step{0};  // bounds the time limits of steps; zero: it does not
+  uint64_t max_response_bytes = 0;        // of the values and the trace of a step
 };
 
 // One session of a server: a growing graph, the Session that runs it, and the steps prepared by
@@ -83,7 +86,12 @@ class MasterSession {
   struct Callable;
 
   explicit MasterSession(const SessionLimits& limits)
-      : max_step_limit_(limits.max_step), policy_(limits.graph) {}
+      : max_step_limit_(limits.max_step),
+        max_response_bytes_(limits.max_response_bytes),
+        policy_(limits.graph) {}
+  // Returns RESOURCE_EXHAUSTED if the response with these values would be too large, or if there is
+  // no memory for it. The call has the memory until the response is sent.
+  absl::Status ReserveResponse(const Tensors& values, const RunReport& report, Call& call) const;
   // Updates the two members below that are about functions.
   void NoteFunctions(const proto::GraphDef& graph) ABSL_EXCLUSIVE_LOCKS_REQUIRED(extend_mutex_);
   absl::StatusOr<Tensors> RunFull(proto::RunStepRequest& request, const RunOptions& options);
@@ -93,6 +101,7 @@ class MasterSession {
   std::unique_ptr<Session> session_;
   bool shares_state_ = true;
   const std::chrono::milliseconds max_step_limit_;
+  const uint64_t max_response_bytes_;
   std::atomic<int64_t> version_{0};
   Mutex extend_mutex_;  // held by Extend
   GraphPolicy policy_ ABSL_GUARDED_BY(extend_mutex_);

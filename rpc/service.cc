@@ -5,6 +5,7 @@
 #include <grpcpp/impl/rpc_service_method.h>
 #include <grpcpp/support/method_handler.h>
 
+#include <optional>
 #include <type_traits>
 #include <utility>
 
@@ -68,18 +69,20 @@ class GrpcService::Method final : public grpc::internal::MethodHandler {
 
   void RunHandler(const HandlerParameter& parameter) override {
     CallWatch::ScopedCall call(service_.watch_, *parameter.server_context, kind_);
+    std::optional<Client::Use> sent;
     // Returns when the client has read the response, so the call is watched until then.
     grpc::internal::TemplatedBidiStreamingHandler<Stream, false>([&](grpc::ServerContext* context,
                                                                      Stream* stream) {
-      return Serve(call, *context, stream);
+      return Serve(call, *context, &sent, stream);
     }).RunHandler(parameter);
   }
 
  private:
   using Stream = grpc::ServerReaderWriter<Response, grpc::ByteBuffer>;
 
+  // `sent` is what the response takes of the client's quota.
   grpc::Status Serve(CallWatch::ScopedCall& scope, const grpc::ServerContext& context,
-                     Stream* stream) {
+                     std::optional<Client::Use>* sent, Stream* stream) {
     const auto start = std::chrono::steady_clock::now();
     Call& call = scope.call();
     call.request_id = RequestId(Metadata(context, "x-request-id"));
@@ -87,7 +90,10 @@ class GrpcService::Method final : public grpc::internal::MethodHandler {
     Response response;
     const absl::Status status = CatchExceptions(name_, [&]() -> absl::Status {
       WEIR_RETURN_IF_ERROR(Run(scope, context, stream, &response));
-      return call.response_memory.Take(BytesOf(response), absl::StrCat("the response of ", name_));
+      const uint64_t bytes = BytesOf(response);
+      WEIR_RETURN_IF_ERROR(
+          call.response_memory.Take(bytes, absl::StrCat("the response of ", name_)));
+      return sent->emplace(call.client).StartResponse(static_cast<int64_t>(bytes));
     });
     if (service_.on_call_)
       service_.on_call_({name_, "GRPC", call, status, std::chrono::steady_clock::now() - start});

@@ -58,6 +58,7 @@ std::vector<std::string> WorkerOptions::ToArguments() const {
       {"threads", master.session.num_threads},
       {"default-step-ms", master.default_step_limit.count()},
       {"max-step-ms", master.max_step_limit.count()},
+      {"max-response-bytes", master.max_response_bytes},
       {"external-access", master.graph_limits.allow_external_access ? 1 : 0},
       {"max-nodes", master.graph_limits.max_nodes},
       {"max-bytes", master.graph_limits.max_bytes},
@@ -94,6 +95,8 @@ absl::StatusOr<WorkerOptions> WorkerOptions::FromArguments(
       master.default_step_limit = std::chrono::milliseconds(n);
     } else if (name == "max-step-ms") {
       master.max_step_limit = std::chrono::milliseconds(n);
+    } else if (name == "max-response-bytes") {
+      master.max_response_bytes = n;
     } else if (name == "external-access") {
       master.graph_limits.allow_external_access = n != 0;
     } else if (name == "max-nodes") {

@@ -83,9 +83,25 @@ absl::Status Client::Use::Start(int64_t request_bytes) {
   return absl::OkStatus();
 }
 
-Client::Use::~Use() {
-  if (!is_counted_) return;
+absl::Status Client::Use::StartResponse(int64_t response_bytes) {
+  if (client_ == nullptr) return absl::OkStatus();
   const MutexLock lock(client_->mutex_);
+  const int64_t quota = client_->quotas_.response_mb, others = client_->response_bytes_;
+  if (quota > 0 && response_bytes > quota * kBytesPerMb - others)
+    return OverQuota(*client_,
+                     absl::StrCat("MB of responses that it has not read: this one has ",
+                                  response_bytes, " bytes, the others have ", others),
+                     quota);
+  response_bytes_ = response_bytes;
+  client_->response_bytes_ += response_bytes;
+  return absl::OkStatus();
+}
+
+Client::Use::~Use() {
+  if (client_ == nullptr) return;
+  const MutexLock lock(client_->mutex_);
+  client_->response_bytes_ -= response_bytes_;
+  if (!is_counted_) return;
   --client_->num_calls_;
   client_->request_bytes_ -= request_bytes_;
 }
@@ -141,9 +157,11 @@ class Clients::Parser {
     if (key == "sessions") return ParseQuota(key, value, &quotas.sessions);
     if (key == "calls") return ParseQuota(key, value, &quotas.calls);
     if (key == "request-mb") return ParseQuota(key, value, &quotas.request_mb);
+    if (key == "response-mb") return ParseQuota(key, value, &quotas.response_mb);
     if (key == "cpu-seconds") return ParseQuota(key, value, &quotas.cpu_seconds);
     Mistake("unknown key '", Shown(key),
-            "'; expected token-sha256, certificate, sessions, calls, request-mb or cpu-seconds");
+            "'; expected token-sha256, certificate, sessions, calls, request-mb, response-mb or "
+            "cpu-seconds");
   }
 
   void ParseToken(absl::string_view hex) {

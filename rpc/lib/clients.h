@@ -19,6 +19,8 @@ struct ClientQuotas {
   int64_t sessions = 0;    // open ones
   int64_t calls = 0;       // concurrent; those that close sessions or report the status are free
   int64_t request_mb = 0;  // of the requests of its calls in progress, as they are on the wire
+  // Of the responses of its calls over gRPC, until the client has read them.
+  int64_t response_mb = 0;
   // Processor time of its sessions per minute, on servers that run them in processes of their own.
   int64_t cpu_seconds = 0;
 };
@@ -50,10 +52,12 @@ class Client {
     Use& operator=(const Use&) = delete;
     // Call it at most once. Returns RESOURCE_EXHAUSTED, with the quota, if the call exceeds one.
     absl::Status Start(int64_t request_bytes);
+    // The same for a response that is going to be sent.
+    absl::Status StartResponse(int64_t response_bytes);
 
    private:
     const std::shared_ptr<Client> client_;
-    int64_t request_bytes_ = 0;
+    int64_t request_bytes_ = 0, response_bytes_ = 0;
     bool is_counted_ = false;
   };
 
@@ -68,6 +72,7 @@ class Client {
   ClientQuotas quotas_ ABSL_GUARDED_BY(mutex_);
   int64_t num_calls_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t request_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t response_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   // Processor time that has not been paid off, in seconds, and when this was computed.
   double owed_cpu_ ABSL_GUARDED_BY(mutex_) = 0;
   std::chrono::steady_clock::time_point owed_at_ ABSL_GUARDED_BY(mutex_);

@@ -57,7 +57,7 @@ TEST(Clients, EveryMistakeHasItsLine) {
             "clients.txt:2: client 'bob' needs token-sha256=HEX or certificate=NAME\n"
             "clients.txt:3: there is already a client 'alice'; expected another name\n"
             "clients.txt:4: unknown key 'sesions'; expected token-sha256, certificate, sessions, "
-            "calls, request-mb or cpu-seconds\n"
+            "calls, request-mb, response-mb or cpu-seconds\n"
             "clients.txt:4: calls=0: expected a whole number from 1 to 1000000000\n"
             "clients.txt:4: request-mb=much: expected a whole number from 1 to 1000000000\n"
             "clients.txt:5: token-sha256 has 6 characters; expected 64 hexadecimal digits\n"
@@ -98,6 +98,24 @@ TEST(Clients, CallsCountWhileTheyLast) {
   }
   Client::Use next(client);
   EXPECT_TRUE(next.Start(3 * kMb).ok());
+}
+
+TEST(Clients, ResponsesCountUntilTheyAreRead) {
+  const auto clients = Parse("a certificate=a response-mb=3");
+  ASSERT_NE(clients, nullptr);
+  const auto client = *clients->Identify({.certificate_names = {"a"}});
+  constexpr int64_t kMb = 1 << 20;
+  {
+    Client::Use first(client), second(client);
+    EXPECT_TRUE(first.StartResponse(2 * kMb).ok());
+    const absl::Status large = second.StartResponse(kMb + 1);
+    EXPECT_TRUE(absl::IsResourceExhausted(large));
+    EXPECT_EQ(large.message(),
+              "Client a has reached its quota of 3 MB of responses that it has not read: this one "
+              "has 1048577 bytes, the others have 2097152");
+    EXPECT_TRUE(second.StartResponse(kMb).ok());
+  }
+  EXPECT_TRUE(Client::Use(client).StartResponse(3 * kMb).ok());
 }
 
 TEST(Clients, ProcessorTimeIsPaidOffAtTheRateOfTheQuota) {

@@ -312,6 +312,42 @@ TEST_F(MasterTest, IteratorOutlivesItsSession) {
 }
 
 // An iterator whose data set calls no function needs nothing of the session that made it.
+TEST(Master, TooLargeResponsesAreRefused) {
+  MasterOptions options;
+  options.max_response_bytes = 1000;
+  const auto master = Master::Create(options);
+  ASSERT_TRUE(master.ok()) << master.status();
+  Graph g;
+  Identity(Placeholder(g, DT_FLOAT, {-1}, "numbers"), "same_numbers");
+  Identity(Placeholder(g, DT_STRING, {-1}, "texts"), "same_texts");
+  proto::CreateSessionRequest create;
+  ExportGraphDef(g, create.mutable_graph_def());
+  proto::CreateSessionResponse created;
+  Call call;
+  ASSERT_TRUE((*master)->CreateSession(create, call, &created).ok());
+  const auto fetch = [&](const std::string& name, const Tensor& value, int times) {
+    proto::RunStepRequest request;
+    request.set_session_handle(created.session_handle());
+    proto::NamedTensorProto* const feed = request.add_feed();
+    feed->set_name(name + ":0");
+    TensorToProto(value, feed->mutable_tensor());
+    for (int i = 0; i < times; ++i) request.add_fetch("same_" + name + ":0");
+    proto::RunStepResponse response;
+    return (*master)->RunStep(request, call, &response);
+  };
+  const Tensor numbers = Tensor::Vector<float>(std::vector<float>(100, 1.5f));
+  EXPECT_TRUE(fetch("numbers", numbers, 2).ok());
+  const absl::Status status = fetch("numbers", numbers, 3);
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(std::string(status.message()),
+            "The fetched values and the trace of the step take 1200 bytes, but a response is "
+            "limited to 1000 bytes (weir serve --max-response-mb)");
+  const Tensor texts =
+      Tensor::Vector<std::string>(std::vector<std::string>(5, std::string(100, 'x')));
+  EXPECT_TRUE(fetch("texts", texts, 1).ok());
+  EXPECT_EQ(fetch("texts", texts, 2).code(), absl::StatusCode::kResourceExhausted);
+}
+
 TEST(Master, SessionsWithIteratorsAndNoFunctionsDoNotCountWhenClosed) {
   Graph g;
   const Attrs elements = {{"output_types", DataTypes{DT_INT64}},

@@ -43,6 +43,7 @@ absl::Status CompleteServerOptions(ServeOptions* options) {
   server.client_authority = tls.client_authority;
   server.max_message_bytes = MaxMessageMb(*options) << 20;
   server.max_request_bytes = MaxRequestMb(*options) << 20;
+  server.master.max_response_bytes = options->max_response_mb << 20;
   server.max_calls = AffordableThreads(server.max_calls);
   server.transfer_limit = Seconds(options->transfer_seconds);
   server.keepalive = std::chrono::seconds(options->keepalive_seconds);

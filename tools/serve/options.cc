@@ -64,9 +64,13 @@ void DeclareServeOptions(Command& serve, ServeOptions& options) {
              "its size; default: 256, or 64 if other machines can connect without a certificate")
       .Range(1, 1e6);
   serve
+      .Value("--max-response-mb", &options.max_response_mb,
+             "maximum size of the response of a step in MB, with its trace; default: 0: 2 GB")
+      .Range(0, 2047);
+  serve
       .Value("--max-memory-mb", &options.max_memory_mb,
-             "maximum memory of all tensors in MB; default: 0: what the system and its container "
-             "have")
+             "maximum memory of all tensors and large messages in MB; default: 0: what the system, "
+             "its container and the limits of the process leave")
       .Range(0, 1e9);
   serve
       .Value("--idle-minutes", &options.idle_minutes,

@@ -48,6 +48,7 @@ struct ServeOptions {
   std::string logged_calls = "all";
   int max_message_mb = 0;  // 0: see MaxMessageMb
   int max_request_mb = 0;  // 0: see MaxRequestMb
+  int64_t max_response_mb = 0;
   int64_t max_memory_mb = 0;
   double idle_minutes = 24 * 60;
   double orphan_minutes = 10;
