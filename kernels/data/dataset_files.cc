@@ -278,6 +278,7 @@ void AddDatasetFileKernels(KernelRegistry* r) {
   AddDatasetExampleKernels(r);
   AddDatasetSaveKernels(r);
   AddDatasetSnapshotKernels(r);
+  AddDatasetSqlKernels(r);
   AddDatasetTableKernels(r);
   r->Add("ExperimentalMatchingFilesDataset", kCpu, MatchingFilesDataset);
   r->Add("FixedLengthRecordDataset", kCpu, FixedLengthRecordDataset);

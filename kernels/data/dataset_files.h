@@ -38,6 +38,7 @@ void AddDatasetCsvKernels(KernelRegistry* r);       // dataset_csv.cc
 void AddDatasetExampleKernels(KernelRegistry* r);   // dataset_examples.cc
 void AddDatasetSaveKernels(KernelRegistry* r);      // dataset_save.cc
 void AddDatasetSnapshotKernels(KernelRegistry* r);  // dataset_snapshot.cc
+void AddDatasetSqlKernels(KernelRegistry* r);       // dataset_sql.cc
 void AddDatasetTableKernels(KernelRegistry* r);     // dataset_table.cc
 
 }  // namespace weir

@@ -208,6 +208,15 @@ void AddUsers(OpRegistry* ops) {
                .Doc("Returns a tensor whose elements are the bytes of a file."));
 }
 
+void AddSql(OpRegistry* ops) {
+  for (const char* name : {"SqlDataset", "ExperimentalSqlDataset"}) {
+    ops->Add(FileDataset(name, "driver_name: string, data_source_name: string, query: string",
+                         "Creates a dataset of the rows that a query returns from a database.")
+                 .Attr(kElementTypes)
+                 .Attr(kElementShapes));
+  }
+}
+
 void AddSnapshots(OpRegistry* ops) {
   const auto snapshot = [](absl::string_view name, absl::string_view inputs,
                            absl::string_view doc) {
@@ -280,6 +289,7 @@ void AddDatasetFileOps(OpRegistry* ops) {
   AddPositions(ops);
   AddSnapshots(ops);
   AddUsers(ops);
+  AddSql(ops);
 }
 
 }  // namespace weir

@@ -1,6 +1,7 @@
 // Datasets that read and write files: elements, errors, and the files of TensorFlow. The expected
 // elements and errors are answers of TensorFlow 2.21.
 
+#include <sqlite3.h>
 #include <zlib.h>
 
 #include <filesystem>
@@ -580,6 +581,54 @@ TEST_F(DatasetFilesTest, ImmutableConstReadsAFile) {
   EXPECT_EQ(read(2, "/numbers"), "[1. 2.]");
   EXPECT_THAT(read(4, "/numbers"), HasSubstr("/numbers has only 12 bytes"));
   EXPECT_THAT(read(1, "/missing"), HasSubstr("/missing"));
+}
+
+// ---- databases
+
+// A database with the table t of (n INTEGER, s TEXT, x REAL): (1, 'a', 0.5), (2, NULL, 1.5).
+void WriteDatabase(const std::string& path) {
+  sqlite3* database = nullptr;
+  ASSERT_EQ(sqlite3_open(":memory:", &database), SQLITE_OK);
+  const char* const make =
+      "CREATE TABLE t (n INTEGER, s TEXT, x REAL);"
+      "INSERT INTO t VALUES (1, 'a', 0.5), (2, NULL, 1.5);";
+  ASSERT_EQ(sqlite3_exec(database, make, nullptr, nullptr, nullptr), SQLITE_OK);
+  sqlite3_int64 size = 0;
+  unsigned char* const bytes = sqlite3_serialize(database, "main", &size, 0);
+  Write(path, absl::string_view(reinterpret_cast<char*>(bytes), static_cast<size_t>(size)));
+  sqlite3_free(bytes);
+  sqlite3_close(database);
+}
+
+TEST_F(DatasetFilesTest, RowsOfAQueryAreElements) {
+  WriteDatabase("/db");
+  const DataTypes all = {DT_INT32, DT_STRING, DT_DOUBLE};
+  const auto read = [&](const std::string& query, const DataTypes& types, const char* path = "/db",
+                        const char* driver = "sqlite") {
+    const char* const op = query == "SELECT n FROM t" ? "ExperimentalSqlDataset" : "SqlDataset";
+    std::vector<std::string> rows =
+        Read({AddOp(op, {Text(driver), Text(path), Text(query)}, ElementAttrs(types)), types}, 3);
+    return rows;
+  };
+  EXPECT_THAT(read("SELECT n, s, x FROM t ORDER BY n DESC", all),
+              ElementsAre("2 b'' 1.5", "1 b'a' 0.5", "END"));
+  EXPECT_THAT(read("SELECT n FROM t", {DT_BOOL}), ElementsAre("True", "True", "END"));
+  EXPECT_THAT(read("SELECT n FROM t", all)[0],
+              HasSubstr("The number of columns in query (1) must match the number of elements in "
+                        "output_types (3)"));
+  EXPECT_THAT(read("SELECT", all)[0], HasSubstr("query cannot be prepared"));
+  EXPECT_THAT(read("SELECT n FROM t", {DT_FLOAT})[0], HasSubstr("must be one of: DT_STRING"));
+  EXPECT_THAT(read("SELECT n FROM t", all, "/db", "mysql")[0],
+              HasSubstr("The set of supported databases is: {'sqlite'}"));
+  // Nothing but reading this database.
+  for (const char* query : {"ATTACH '/other' AS o", "DELETE FROM t", "PRAGMA journal_mode",
+                            "VACUUM INTO '/copy'", "CREATE TEMP TABLE u (n)"})
+    EXPECT_THAT(read(query, {DT_INT32})[0],
+                AnyOf(HasSubstr("not authorized"), HasSubstr("columns in query (0)")))
+        << query;
+  Write("/noise", std::string(4096, 'x'));
+  EXPECT_THAT(read("SELECT n FROM t", {DT_INT32}, "/noise")[0], HasSubstr("/noise"));
+  EXPECT_THAT(read("SELECT n FROM t", {DT_INT32}, "/missing")[0], HasSubstr("/missing"));
 }
 
 // ---- snapshots
