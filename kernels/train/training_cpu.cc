@@ -259,8 +259,12 @@ absl::Status CheckShapes(const UpdateConfig& config, const KernelContext& c,
 
 absl::StatusOr<std::vector<int64_t>> RowsOf(const Tensor& indices, int64_t num_rows) {
   std::vector<int64_t> rows(static_cast<size_t>(indices.num_elements()));
+  if (indices.dtype() == DT_INT32) {
+    std::copy_n(indices.data<int32_t>(), rows.size(), rows.begin());
+  } else {
+    std::copy_n(indices.data<int64_t>(), rows.size(), rows.begin());
+  }
   for (size_t i = 0; i < rows.size(); ++i) {
-    rows[i] = indices.IntAt(static_cast<int64_t>(i));
     if (rows[i] >= 0 && rows[i] < num_rows) continue;
     return InvalidArgument("Index ", rows[i], " at offset ", i, " in indices is out of range [0, ",
                            num_rows, ")");
