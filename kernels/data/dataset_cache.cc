@@ -2,7 +2,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
 #include "weir/core/io/bundle.h"
 #include "weir/core/runtime/resource.h"
@@ -139,7 +138,6 @@ class CacheWriter final : public DatasetIterator {
     if (!element) {
       ended_ = true;
       WEIR_RETURN_IF_ERROR(writer_->Finish());
-      lock_ = nullptr;
       return std::nullopt;
     }
     if (next_ == kMostElements)
@@ -160,18 +158,16 @@ class CacheWriter final : public DatasetIterator {
     const std::string lock_file = prefix_ + "_0.lockfile";
     if (Files().Exists(lock_file)) return ConcurrentWriter(lock_file);
     WEIR_RETURN_IF_ERROR(MakeDirectories(DirectoryOf(prefix_)));
-    auto lock = WriteLock::Acquire(prefix_ + ".cache");
-    if (absl::IsAborted(lock.status())) return ConcurrentWriter(prefix_ + ".cache");
-    WEIR_RETURN_IF_ERROR(lock.status());
-    lock_ = *std::move(lock);
-    WEIR_ASSIGN_OR_RETURN(writer_, BundleWriter::Create(prefix_));
+    auto writer = BundleWriter::Create(prefix_);
+    if (absl::IsAborted(writer.status())) return ConcurrentWriter(prefix_);
+    WEIR_RETURN_IF_ERROR(writer.status());
+    writer_ = *std::move(writer);
     return absl::OkStatus();
   }
 
   const IteratorPtr in_;
   const std::string prefix_;
   const size_t num_components_;
-  std::unique_ptr<WriteLock> lock_;
   std::unique_ptr<BundleWriter> writer_;
   int64_t next_ = 0;
   bool ended_ = false;

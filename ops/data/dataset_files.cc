@@ -107,6 +107,7 @@ void AddCaches(OpRegistry* ops) {
                .Attr(kElementShapes)
                .Attr(kMetadata)
                .Stateful()
+               .Has(Effect::kObserves)
                .InferShape(Ranked("filename: 0, cache: 0", ScalarShape))
                .NotDifferentiable()
                .Doc("Reads a dataset once and caches it, in memory or in a file."));
@@ -119,6 +120,7 @@ void AddCaches(OpRegistry* ops) {
   ops->Add(OpSpec("DummyMemoryCache")
                .Out("handle: resource")
                .Stateful()
+               .Has(Effect::kObserves)
                .InferShape(ScalarShape)
                .NotDifferentiable()
                .Doc("Returns a memory cache for a CacheDatasetV2, of its own for each dataset."));
@@ -162,6 +164,7 @@ void AddSaveAndLoad(OpRegistry* ops) {
                .Attr("reader_func: func")
                .Attr("Treader_func_args: list(type) >= 0")
                .Stateful()
+               .Has(Effect::kObserves)
                .InferShape(Ranked("path: 0", ScalarShape))
                .NotDifferentiable()
                .Doc("Creates a dataset of the elements that SaveDataset has written."));

@@ -194,7 +194,9 @@ proto::GraphDef WithPath(proto::GraphDef graph, const Site& site, const std::str
     if (site.attr == "vocab_file") (*node->mutable_attr())["unigrams"].mutable_list()->clear_f();
   }
   Mark(node, fuzz::kMaxSteps - 2);
-  if (!absl::StrContains(node->op(), "Dataset")) return graph;
+  const OpSpec* const op = BuiltinOps().Find(node->op());
+  const bool has_output = op != nullptr && !op->outputs().empty();
+  if (!has_output || !absl::StrContains(node->op(), "Dataset")) return graph;
   const std::string name = node->name();
   proto::AttrValue types, shapes;
   types.mutable_list()->add_type(proto::DT_STRING);
@@ -232,7 +234,8 @@ void SetSmallest(const AttrSpec& spec, proto::AttrValue* value) {
   const DataTypes& allowed = spec.allowed_types;
   const bool is_any =
       allowed.empty() || std::find(allowed.begin(), allowed.end(), DT_FLOAT) != allowed.end();
-  const DataType any = spec.name == "output_types" ? DT_STRING : DT_FLOAT;
+  const bool is_of_elements = spec.name == "output_types" && allowed.empty();
+  const DataType any = is_of_elements ? DT_STRING : DT_FLOAT;
   const auto type = static_cast<proto::DataType>(is_any ? any : allowed.front());
   switch (spec.kind) {
     case AttrSpec::Kind::kString:
@@ -242,10 +245,12 @@ void SetSmallest(const AttrSpec& spec, proto::AttrValue* value) {
       list != nullptr ? list->add_type(type) : value->set_type(type);
       break;
     case AttrSpec::Kind::kShape:
-      (list != nullptr ? list->add_shape() : value->mutable_shape())->set_unknown_rank(true);
+      if (list != nullptr) list->add_shape()->set_unknown_rank(true);
+      if (list == nullptr) value->mutable_shape();  // a scalar's
       break;
     case AttrSpec::Kind::kInt:
-      list != nullptr ? list->add_i(1) : value->set_i(1);
+      // There is one version of snapshots.
+      list != nullptr ? list->add_i(1) : value->set_i(spec.name == "version" ? 2 : 1);
       break;
     default:
       break;
@@ -465,7 +470,10 @@ const std::map<std::string, std::string>& ExpectedUses() {
       {"SnapshotDataset", "r"},
       {"SnapshotDatasetReader", "l"},
       {"SnapshotDatasetV2", "r"},
+<<<<<<< ours
       {"SqlDataset", "r"},
+=======
+>>>>>>> theirs
       {"TFRecordDataset", "r"},
       {"TFRecordDatasetV2", "r"},
       {"TextLineDataset", "r"},

@@ -129,8 +129,9 @@ class Call {
                           attr.is_list ? AttrValue(std::vector<DataType>{type}) : AttrValue(type));
     } else if (attr.kind == Kind::kBool) {
       attrs_.emplace_back(attr.name, false);
-    } else if (attr.kind == Kind::kShape && attr.is_list) {
-      attrs_.emplace_back(attr.name, AttrValue(std::vector<Shape>{Shape()}));
+    } else if (attr.kind == Kind::kShape) {
+      attrs_.emplace_back(
+          attr.name, attr.is_list ? AttrValue(std::vector<Shape>{Shape()}) : AttrValue(Shape()));
     }
   }
 
