@@ -470,10 +470,7 @@ const std::map<std::string, std::string>& ExpectedUses() {
       {"SnapshotDataset", "r"},
       {"SnapshotDatasetReader", "l"},
       {"SnapshotDatasetV2", "r"},
-<<<<<<< ours
       {"SqlDataset", "r"},
-=======
->>>>>>> theirs
       {"TFRecordDataset", "r"},
       {"TFRecordDatasetV2", "r"},
       {"TextLineDataset", "r"},

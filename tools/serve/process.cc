@@ -58,7 +58,7 @@ int64_t AddressSpace() {
 constexpr int64_t kPlentyOfSpace = int64_t{64} << 30;
 // Each keeps up to 64 MB that it has freed, by default eight for each processor.
 constexpr int kMaxArenas = 4;
-constexpr int64_t kStackBytes = int64_t{1} << 20;
+constexpr int64_t kStackBytes = int64_t{2} << 20;
 
 }  // namespace
 
