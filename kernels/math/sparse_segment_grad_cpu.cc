@@ -6,6 +6,7 @@
 
 #include "weir/kernels/lib/blocks.h"
 #include "weir/kernels/lib/registry.h"
+#include "weir/kernels/lib/scalar_math.h"
 #include "weir/kernels/lib/strided_copy.h"
 #include "weir/kernels/math/row_steps.h"
 #include "weir/kernels/math/segments.h"
