@@ -80,7 +80,7 @@ std::string ShardName(int64_t shard) { return absl::StrFormat("%08d%s", shard, k
 absl::StatusOr<SavedDataset> ReadSavedDataset(const std::string& path) {
   const std::string file = JoinPath(path, kMetadataFile);
   WEIR_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(file));
-  proto::SnapshotMetadataRecord record;
+  proto::data::experimental::SnapshotMetadataRecord record;
   if (!ParseBytes(bytes, &record).ok()) return DataLoss(file, " is not a SnapshotMetadataRecord");
   if (record.version() != kVersion) {
     return Unimplemented(file, ": the format of the elements has version ", record.version(),
@@ -104,7 +104,7 @@ int64_t NowUs() {
 }
 
 absl::Status WriteSavedDataset(const std::string& path, const SavedDataset& saved) {
-  proto::SnapshotMetadataRecord record;
+  proto::data::experimental::SnapshotMetadataRecord record;
   record.set_run_id(saved.run_id);
   record.set_creation_timestamp(saved.created_us);
   record.set_version(kVersion);
