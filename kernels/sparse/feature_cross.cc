@@ -7,15 +7,15 @@
 
 namespace weir {
 
-Run Column::Of(int64_t example) const {
+ValueRun CrossColumn::Of(int64_t example) const {
   if (is_dense) return {example, example * values.dim(1), values.dim(1)};
   const auto it = std::lower_bound(runs.begin(), runs.end(), example,
-                                   [](const Run& r, int64_t e) { return r.example < e; });
-  return it != runs.end() && it->example == example ? *it : Run{example, 0, 0};
+                                   [](const ValueRun& r, int64_t e) { return r.example < e; });
+  return it != runs.end() && it->example == example ? *it : ValueRun{example, 0, 0};
 }
 
-std::vector<Run> RunsOf(const SparseValue& x) {
-  std::vector<Run> runs;
+std::vector<ValueRun> RunsOf(const SparseValue& x) {
+  std::vector<ValueRun> runs;
   for (int64_t begin = 0, end; begin < x.count(); begin = end) {
     const int64_t example = x.row(begin)[0];
     if (example >= x.dims[0] || example < (runs.empty() ? 0 : runs.back().example)) break;
@@ -25,12 +25,12 @@ std::vector<Run> RunsOf(const SparseValue& x) {
   return runs;
 }
 
-absl::StatusOr<std::vector<Run>> CountCrosses(const Columns& in) {
-  std::vector<Run> crosses;
+absl::StatusOr<std::vector<ValueRun>> CountCrosses(const CrossColumns& in) {
+  std::vector<ValueRun> crosses;
   int64_t total = 0;
   const auto count = [&](int64_t example) {
     int64_t product = 1;
-    for (const Column& column : in.columns) {
+    for (const CrossColumn& column : in.columns) {
       if (__builtin_mul_overflow(product, column.Of(example).count, &product)) return false;
     }
     if (product > 0) crosses.push_back({example, total, product});
@@ -38,7 +38,7 @@ absl::StatusOr<std::vector<Run>> CountCrosses(const Columns& in) {
   };
   bool fits = true;
   if (!in.columns.empty() && !in.columns[0].is_dense) {
-    for (const Run& run : in.columns[0].runs) fits = fits && count(run.example);
+    for (const ValueRun& run : in.columns[0].runs) fits = fits && count(run.example);
   } else if (!in.columns.empty()) {
     for (int64_t e = 0; e < in.examples && fits; ++e) fits = count(e);
   }
@@ -68,7 +68,7 @@ int64_t Bucket(uint64_t hash, int64_t num_buckets) {
   return static_cast<int64_t>(hash % static_cast<uint64_t>(buckets));
 }
 
-uint64_t FeatureHash::Of(const Column& column, int64_t at) const {
+uint64_t FeatureHash::Of(const CrossColumn& column, int64_t at) const {
   if (column.values.dtype() == DT_STRING) return OfBytes(column.values.data<std::string>()[at]);
   const int64_t* const number = column.values.data<int64_t>() + at;
   if (!keyed || (column.is_dense && !strong)) return static_cast<uint64_t>(*number);

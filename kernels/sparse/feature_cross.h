@@ -16,41 +16,41 @@
 namespace weir {
 
 // The features of an example in one column: their number and the position of the first.
-struct Run {
+struct ValueRun {
   int64_t example, begin, count;
 };
 
 // A column of features, from a two-dimensional sparse tensor (with the runs of its examples) or a
 // matrix.
-struct Column {
+struct CrossColumn {
   Tensor values;
   bool is_dense = false;
-  std::vector<Run> runs;  // sparse: in ascending order of examples
+  std::vector<ValueRun> runs;  // sparse: in ascending order of examples
 
-  Run Of(int64_t example) const;
+  ValueRun Of(int64_t example) const;
 };
 
-struct Columns {
-  std::vector<Column> columns;
+struct CrossColumns {
+  std::vector<CrossColumn> columns;
   int64_t examples = 0;
 };
 
 // Returns the runs of the examples of a sparse matrix. Features that are not in the order of the
 // examples are dropped, with all features after them.
-std::vector<Run> RunsOf(const SparseValue& x);
+std::vector<ValueRun> RunsOf(const SparseValue& x);
 // Returns the number of crosses of each example that has any, and the position of its first.
 // RESOURCE_EXHAUSTED if their number overflows.
-absl::StatusOr<std::vector<Run>> CountCrosses(const Columns& in);
+absl::StatusOr<std::vector<ValueRun>> CountCrosses(const CrossColumns& in);
 
 // Calls emit(i, at) for cross number i, which consists of element at[k] of column k. The last
 // column varies fastest.
 template <class Emit>
-absl::Status ForEachCross(const Columns& in, Emit emit) {
-  WEIR_ASSIGN_OR_RETURN(const std::vector<Run> crosses, CountCrosses(in));
+absl::Status ForEachCross(const CrossColumns& in, Emit emit) {
+  WEIR_ASSIGN_OR_RETURN(const std::vector<ValueRun> crosses, CountCrosses(in));
   const size_t n = in.columns.size();
-  std::vector<Run> features(n);
+  std::vector<ValueRun> features(n);
   std::vector<int64_t> at(n);
-  for (const Run& run : crosses) {
+  for (const ValueRun& run : crosses) {
     for (size_t k = 0; k < n; ++k) features[k] = in.columns[k].Of(run.example);
     for (int64_t i = 0; i < run.count; ++i) {
       ThrowIfCancelledAt(i);
@@ -64,7 +64,7 @@ absl::Status ForEachCross(const Columns& in, Emit emit) {
 }
 
 // Returns the function for ForEachCross that joins the features of each cross.
-inline auto CrossedStrings(const Columns& in, std::string separator, Tensor* out) {
+inline auto CrossedStrings(const CrossColumns& in, std::string separator, Tensor* out) {
   return [&in, separator = std::move(separator), out,
           features = std::vector<std::string>(in.columns.size())](
              int64_t i, absl::Span<const int64_t> at) mutable {
@@ -84,7 +84,7 @@ struct FeatureHash {
   bool keyed = false, strong = false;
   uint64_t key[2] = {0, 0};
 
-  uint64_t Of(const Column& column, int64_t at) const;
+  uint64_t Of(const CrossColumn& column, int64_t at) const;
   uint64_t OfBytes(absl::string_view bytes) const;
 };
 
@@ -94,7 +94,7 @@ uint64_t Concatenated(uint64_t a, uint64_t b);
 int64_t Bucket(uint64_t hash, int64_t num_buckets);
 
 // Returns the function for ForEachCross that hashes the features of each cross.
-inline auto CrossedHashes(const Columns& in, const FeatureHash& feature,
+inline auto CrossedHashes(const CrossColumns& in, const FeatureHash& feature,
                           std::optional<uint64_t> seed, int64_t num_buckets, Tensor* out) {
   return [&in, feature, seed, num_buckets, out](int64_t i, absl::Span<const int64_t> at) {
     uint64_t hash = 0;

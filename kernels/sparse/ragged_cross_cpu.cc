@@ -12,12 +12,12 @@ namespace {
 constexpr char kRankTwo[] = "tf.ragged.cross only supports inputs with rank=2.";
 
 // The runs of the rows of a ragged matrix.
-absl::StatusOr<std::vector<Run>> RunsOfSplits(const Tensor& splits, int64_t values) {
+absl::StatusOr<std::vector<ValueRun>> RunsOfSplits(const Tensor& splits, int64_t values) {
   if (splits.rank() != 1) return InvalidArgument(kRankTwo);
   if (splits.num_elements() < 1 || splits.IntAt(0) != 0) {
     return InvalidArgument("Invalid ragged splits: first element of ragged splits must be 0");
   }
-  std::vector<Run> runs;
+  std::vector<ValueRun> runs;
   int64_t begin = 0;
   for (int64_t row = 0; row + 1 < splits.num_elements(); ++row) {
     const int64_t end = splits.IntAt(row + 1);
@@ -39,7 +39,7 @@ absl::StatusOr<std::vector<Run>> RunsOfSplits(const Tensor& splits, int64_t valu
 
 // A column, and the number of examples that it is of.
 struct SizedColumn {
-  Column column;
+  CrossColumn column;
   int64_t examples = 0;
 };
 
@@ -53,7 +53,7 @@ class RaggedCrossInputs {
   absl::StatusOr<SizedColumn> Ragged(int i) const {
     const Tensor &values = c_.input(i), &splits = c_.input(ragged_ + i);
     if (values.rank() != 1) return InvalidArgument(kRankTwo);
-    WEIR_ASSIGN_OR_RETURN(std::vector<Run> runs, RunsOfSplits(splits, values.num_elements()));
+    WEIR_ASSIGN_OR_RETURN(std::vector<ValueRun> runs, RunsOfSplits(splits, values.num_elements()));
     return SizedColumn{{.values = values, .runs = std::move(runs)}, splits.num_elements() - 1};
   }
   absl::StatusOr<SizedColumn> Sparse(int i) const {
@@ -82,9 +82,10 @@ struct RaggedCrossOptions {
   uint64_t hash_key = 0;
 };
 
-absl::StatusOr<Columns> ReadRaggedColumns(const KernelContext& c, const RaggedCrossOptions& o) {
+absl::StatusOr<CrossColumns> ReadRaggedColumns(const KernelContext& c,
+                                               const RaggedCrossOptions& o) {
   const RaggedCrossInputs inputs(c, o.ragged, o.sparse);
-  Columns out;
+  CrossColumns out;
   int ragged = 0, sparse = 0, dense = 0;
   for (const char kind : o.order) {
     const bool known = (kind == 'R' && ragged < o.ragged) || (kind == 'S' && sparse < o.sparse) ||
@@ -107,8 +108,8 @@ absl::StatusOr<Columns> ReadRaggedColumns(const KernelContext& c, const RaggedCr
 
 // Writes the splits: how many crosses the examples before each have.
 template <class S>
-absl::StatusOr<int64_t> OutputCrossSplits(KernelContext& c, const Columns& in) {
-  WEIR_ASSIGN_OR_RETURN(const std::vector<Run> crosses, CountCrosses(in));
+absl::StatusOr<int64_t> OutputCrossSplits(KernelContext& c, const CrossColumns& in) {
+  WEIR_ASSIGN_OR_RETURN(const std::vector<ValueRun> crosses, CountCrosses(in));
   WEIR_ASSIGN_OR_RETURN(const Shape shape, CheckedShape({in.examples + 1}));
   WEIR_ASSIGN_OR_RETURN(Tensor * splits, c.AllocateOutput(1, shape));
   const int64_t total = crosses.empty() ? 0 : crosses.back().begin + crosses.back().count;
@@ -116,7 +117,7 @@ absl::StatusOr<int64_t> OutputCrossSplits(KernelContext& c, const Columns& in) {
     return InvalidArgument("the ", total, " crosses need row splits of int64");
   S* const at = splits->data<S>();
   int64_t example = 0;
-  for (const Run& run : crosses) {
+  for (const ValueRun& run : crosses) {
     while (example <= run.example) at[example++] = static_cast<S>(run.begin);
   }
   while (example <= in.examples) at[example++] = static_cast<S>(total);
@@ -125,7 +126,7 @@ absl::StatusOr<int64_t> OutputCrossSplits(KernelContext& c, const Columns& in) {
 
 template <class S>
 absl::Status RaggedCross(KernelContext& c, const RaggedCrossOptions& o) {
-  WEIR_ASSIGN_OR_RETURN(const Columns in, ReadRaggedColumns(c, o));
+  WEIR_ASSIGN_OR_RETURN(const CrossColumns in, ReadRaggedColumns(c, o));
   WEIR_ASSIGN_OR_RETURN(const int64_t total, OutputCrossSplits<S>(c, in));
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, Shape({total})));
   if (out->dtype() == DT_STRING) return ForEachCross(in, CrossedStrings(in, "_X_", out));

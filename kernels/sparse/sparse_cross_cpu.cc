@@ -13,8 +13,8 @@ namespace {
 
 // The inputs: indices, values and shapes of `n` sparse tensors, matrices, and `others` that are not
 // columns.
-absl::StatusOr<Columns> ReadColumns(const KernelContext& c, int n, int others) {
-  Columns out;
+absl::StatusOr<CrossColumns> ReadColumns(const KernelContext& c, int n, int others) {
+  CrossColumns out;
   WEIR_ASSIGN_OR_RETURN(const std::vector<SparseValue> sparse, ReadSparseList(c, n));
   const int end = c.num_inputs() - others;
   for (int i = 3 * n; i < end; ++i) {
@@ -46,17 +46,17 @@ absl::StatusOr<Columns> ReadColumns(const KernelContext& c, int n, int others) {
 }
 
 // Writes the indices and the shape of the crosses, and returns where their values go.
-absl::StatusOr<Tensor*> OutputCrosses(KernelContext& c, const Columns& in) {
-  WEIR_ASSIGN_OR_RETURN(const std::vector<Run> crosses, CountCrosses(in));
+absl::StatusOr<Tensor*> OutputCrosses(KernelContext& c, const CrossColumns& in) {
+  WEIR_ASSIGN_OR_RETURN(const std::vector<ValueRun> crosses, CountCrosses(in));
   int64_t total = 0, most = 0;
-  for (const Run& run : crosses) {
+  for (const ValueRun& run : crosses) {
     total += run.count;
     most = std::max(most, run.count);
   }
   WEIR_ASSIGN_OR_RETURN(const Shape shape, CheckedShape({total, 2}));
   WEIR_ASSIGN_OR_RETURN(Tensor* const indices, c.AllocateOutput(0, shape));
   int64_t* to = indices->data<int64_t>();
-  for (const Run& run : crosses) {
+  for (const ValueRun& run : crosses) {
     for (int64_t i = 0; i < run.count; ++i) {
       ThrowIfCancelledAt(i);
       *to++ = run.example;
@@ -69,7 +69,7 @@ absl::StatusOr<Tensor*> OutputCrosses(KernelContext& c, const Columns& in) {
 
 // ---- strings
 
-absl::Status CrossStrings(KernelContext& c, const Columns& in, const std::string& separator) {
+absl::Status CrossStrings(KernelContext& c, const CrossColumns& in, const std::string& separator) {
   WEIR_ASSIGN_OR_RETURN(Tensor * out, OutputCrosses(c, in));
   return ForEachCross(in, CrossedStrings(in, separator, out));
 }
@@ -82,14 +82,14 @@ absl::StatusOr<Kernel> MakeCrossV2(const KernelInit& init) {
       return InvalidArgument("Input separator should be a scalar. Received: ",
                              separator.Description());
     }
-    WEIR_ASSIGN_OR_RETURN(const Columns columns, ReadColumns(c, n, 1));
+    WEIR_ASSIGN_OR_RETURN(const CrossColumns columns, ReadColumns(c, n, 1));
     return CrossStrings(c, columns, *separator.data<std::string>());
   });
 }
 
 // ---- hashes
 
-absl::Status CrossHashes(KernelContext& c, const Columns& in, const FeatureHash& feature,
+absl::Status CrossHashes(KernelContext& c, const CrossColumns& in, const FeatureHash& feature,
                          std::optional<uint64_t> seed, int64_t num_buckets) {
   WEIR_ASSIGN_OR_RETURN(Tensor * out, OutputCrosses(c, in));
   return ForEachCross(in, CrossedHashes(in, feature, seed, num_buckets, out));
@@ -108,7 +108,7 @@ absl::StatusOr<Kernel> MakeCrossHashed(const KernelInit& init) {
     }
     FeatureHash feature{.keyed = true, .strong = *strong.data<bool>()};
     for (int k = 0; k < 2; ++k) feature.key[k] = static_cast<uint64_t>(salt.data<int64_t>()[k]);
-    WEIR_ASSIGN_OR_RETURN(const Columns columns, ReadColumns(c, n, 3));
+    WEIR_ASSIGN_OR_RETURN(const CrossColumns columns, ReadColumns(c, n, 3));
     return CrossHashes(c, columns, feature, std::nullopt, num_buckets);
   });
 }
@@ -120,8 +120,8 @@ absl::StatusOr<Kernel> MakeCross(const KernelInit& init) {
   const bool texts = init.attr<DataType>("out_type") == DT_STRING;
   const bool only_texts = init.attr<DataType>("internal_type") == DT_STRING;
   return Kernel([=](KernelContext& c) -> absl::Status {
-    WEIR_ASSIGN_OR_RETURN(const Columns columns, ReadColumns(c, n, 0));
-    for (const Column& column : columns.columns) {
+    WEIR_ASSIGN_OR_RETURN(const CrossColumns columns, ReadColumns(c, n, 0));
+    for (const CrossColumn& column : columns.columns) {
       if (!only_texts || column.values.dtype() == DT_STRING) continue;
       return InvalidArgument("Input values should be of internal type string but received ",
                              DataTypeName(column.values.dtype()));

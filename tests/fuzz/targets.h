@@ -25,6 +25,8 @@ void Steps(absl::string_view bytes);            // a binary GraphDef that is run
 void Requests(absl::string_view bytes);         // requests to a server
 void Configs(absl::string_view bytes);          // the configuration files of a server of models
 void Json(absl::string_view bytes);             // the body of a REST request
+void Wav(absl::string_view bytes);              // a WAV file
+void Webp(absl::string_view bytes);             // a WebP file
 
 // The targets linked into a program: those of files, or one of those that need the whole runtime.
 struct Row {
