@@ -36,9 +36,9 @@ WEIR_HD inline uint32_t BitsFromFloat(float value) {
 #endif
 }
 
-// Binary16 has 10 of float's 23 mantissa bits, and an exponent bias of 15 instead of 127. A subnormal
-// is the excess of 2^-14 * 1.mantissa over 2^-14: a difference of normal floats, which threads that
-// flush subnormal floats compute too. Infinities and NaNs get the largest exponent.
+// Binary16 has 10 of float's 23 mantissa bits, and an exponent bias of 15 instead of 127. A
+// subnormal is the excess of 2^-14 * 1.mantissa over 2^-14: a difference of normal floats, which
+// threads that flush subnormal floats compute too. Infinities and NaNs get the largest exponent.
 WEIR_HD inline float HalfToFloat(uint16_t h) {
   const uint32_t sign = static_cast<uint32_t>(h & 0x8000u) << 16;
   const uint32_t magnitude = static_cast<uint32_t>(h & 0x7fffu) << 13;
