@@ -109,8 +109,8 @@ absl::StatusOr<Shape> ShapeOfFill(const KernelContext& c) {
   if (dims.rank() > 1) {
     return InvalidArgument("dims must represent a vector, got shape ", dims.shape().ToString());
   }
-  if (value.num_elements() != 1)
-    return InvalidArgument("value must be a scalar, got shape ", value.shape().ToString());
+  if (value.rank() > 1 || value.num_elements() != 1)
+    return InvalidArgument("value must represent a scalar, got shape ", value.shape().ToString());
   return CheckedShape(ReadInts(dims));
 }
 

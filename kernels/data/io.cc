@@ -201,11 +201,12 @@ absl::Status Match(KernelContext& c) {
     return InvalidArgument("Input patterns tensor must be scalar or vector, but had shape: ",
                            c.input(0).shape().ToString());
   }
-  std::set<std::string> found;
+  std::vector<std::string> found;  // a file once for each pattern that it matches, as in TensorFlow
   for (const std::string& pattern : c.input(0).flat<std::string>()) {
     WEIR_ASSIGN_OR_RETURN(const std::vector<std::string> paths, MatchFiles(pattern));
-    found.insert(paths.begin(), paths.end());
+    found.insert(found.end(), paths.begin(), paths.end());
   }
+  std::sort(found.begin(), found.end());
   WEIR_ASSIGN_OR_RETURN(Tensor * out,
                         c.AllocateOutput(0, Shape({static_cast<int64_t>(found.size())})));
   std::copy(found.begin(), found.end(), out->data<std::string>());

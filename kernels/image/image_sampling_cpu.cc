@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "weir/core/tensor/cancellation.h"
 #include "weir/kernels/image/image.h"
 #include "weir/kernels/lib/arguments.h"
 #include "weir/kernels/lib/philox.h"
@@ -103,6 +104,7 @@ bool Covers(const Box& crop, float min_covered, const std::vector<Box>& objects)
 Box DrawCrop(const SampleOptions& o, const Box& image, float min_covered,
              const std::vector<Box>& objects, PhiloxWords& words) {
   for (int64_t i = 0; i < o.attempts; ++i) {
+    ThrowIfCancelledAt(i);
     const float ratio =
         UnitFloat(words()) * (o.aspect_ratios[1] - o.aspect_ratios[0]) + o.aspect_ratios[0];
     int64_t width = 0, height = 0;

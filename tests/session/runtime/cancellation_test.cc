@@ -134,7 +134,13 @@ constexpr int64_t kMillion = 1'000'000;
 
 INSTANTIATE_TEST_SUITE_P(
     Elements, LongOpTest,
-    testing::Values(LongOp{"Betainc", [] { return Tensors(3, Floats(Shape({4 * kMillion}))); }},
+    testing::Values(LongOp{"StatelessSampleDistortedBoundingBox",
+                           [] {
+                             return Tensors{IntVector({40, 50, 3}), Floats(Shape({1, 1, 4})),
+                                            Tensor::Scalar(1e30f), IntVector({1, 9})};
+                           },
+                           {{"max_attempts", int64_t{2147483647}}}},
+                    LongOp{"Betainc", [] { return Tensors(3, Floats(Shape({4 * kMillion}))); }},
                     LongOp{"Cumsum",
                            [] {
                              return Tensors{Floats(Shape({8000, 8000})), Tensor::Scalar(0)};
