@@ -193,7 +193,8 @@ absl::Status Export(const ExportOptions& options, Console& console) {
   }
   // A V1 saver can restore checkpoints but cannot be part of a SavedModel.
   if (model.meta.saver && model.meta.saver->version >= 2) saved.saver = model.meta.saver;
-  if (kind == GraphFileKind::kSavedModel) saved.assets = AssetFiles(options.file, model.meta);
+  if (Files().IsDirectory(FindSavedModel(options.file)))
+    saved.assets = AssetFiles(options.file, model.meta);
   WEIR_RETURN_IF_ERROR(
       WriteSavedModel(*model.session, *model.graph, options.out, signatures, saved));
   console.out << "Wrote " << options.out << ", a SavedModel with the signatures "
