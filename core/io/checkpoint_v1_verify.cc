@@ -35,7 +35,7 @@ absl::StatusOr<BundleReport> VerifyCheckpointV1(const std::string& pattern) {
   const absl::StatusOr<std::unique_ptr<CheckpointReader>> reader = OpenCheckpointV1(pattern);
   if (!reader.ok()) {
     report.index_is_sound = false;
-    problem("", reader.status());
+    if (report.problems.empty()) problem("", reader.status());
     return report;
   }
   WEIR_ASSIGN_OR_RETURN(const std::vector<CheckpointTensor> tensors, (*reader)->List());

@@ -71,7 +71,7 @@ std::vector<BadInput> BadShapes() {
        "expected a dimension of 1, got 3"},
       {"Squeeze", {m}, {{"squeeze_dims", std::vector<int64_t>{5}}}, "squeeze dim index 5"},
       {"Fill", {I32({-1}), s}, {}, "fully defined"},
-      {"Fill", {I32({2}), v}, {}, "value must be a scalar"},
+      {"Fill", {I32({2}), v}, {}, "value must represent a scalar"},
       {"BroadcastTo", {m, I32({2, 4})}, {}, "Incompatible shapes: [2,3] vs. [2,4]"},
       {"BroadcastTo", {m, I32({3})}, {}, "Incompatible shapes"},
       {"BroadcastArgs", {I32({2}), I32({3})}, {}, "Incompatible shapes: [2] vs. [3]"},
