@@ -5,6 +5,7 @@
 #include <google/protobuf/message.h>
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 
 #include "absl/strings/ascii.h"
@@ -46,11 +47,15 @@ absl::StatusOr<std::string> Decompress(const std::string& bytes, absl::string_vi
 ProtoForm ProtoFormOf(absl::string_view head) {
   if (absl::StartsWith(head, "\x1f\x8b")) return ProtoForm::kGzip;
   const absl::string_view seen = head.substr(0, kProtoHeadBytes);
-  const bool is_text = std::none_of(seen.begin(), seen.end(), [](char c) {
+  int continuations = 0;  // bytes of a UTF-8 character that must follow
+  for (const char c : seen) {
     const auto byte = static_cast<unsigned char>(c);
-    return absl::ascii_iscntrl(byte) && !absl::ascii_isspace(byte);
-  });
-  return is_text && !head.empty() ? ProtoForm::kText : ProtoForm::kBinary;
+    const bool continues = (byte & 0xc0) == 0x80;
+    if (absl::ascii_iscntrl(byte) && !absl::ascii_isspace(byte)) return ProtoForm::kBinary;
+    if (continues != (continuations > 0)) return ProtoForm::kBinary;
+    continuations = continues ? continuations - 1 : std::max(0, std::countl_one(byte) - 1);
+  }
+  return head.empty() ? ProtoForm::kBinary : ProtoForm::kText;
 }
 
 absl::StatusOr<std::string> ReadProtoFile(const std::string& path) {

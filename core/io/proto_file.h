@@ -20,9 +20,9 @@ enum class ProtoForm : uint8_t { kBinary, kText, kGzip };
 // As many bytes of a file tell its form.
 inline constexpr size_t kProtoHeadBytes = 512;
 
-// Returns the form of a file that begins with `head`. Text has no control characters other than
-// white space. The tags and lengths of a serialized graph are such characters: one stands among the
-// first bytes of any message whose fields are messages.
+// Returns the form of a file that begins with `head`. Text is UTF-8 and has no control characters
+// other than white space. The tags and lengths of a serialized graph are neither: one stands among
+// the first bytes of any message whose fields are messages.
 ProtoForm ProtoFormOf(absl::string_view head);
 
 // Reads a file, and decompresses it if it is compressed by gzip. RESOURCE_EXHAUSTED if there are
