@@ -2,6 +2,7 @@
 #include "weir/core/graph/scope.h"
 #include "weir/core/io/checkpoint_state.h"
 #include "weir/ops/framework/cond.h"
+#include "weir/ops/lib/math.h"
 #include "weir/session/model/meta_graph.h"
 #include "weir/session/model/saved_model.h"
 #include "weir/tests/tools/lib/tools_testing.h"

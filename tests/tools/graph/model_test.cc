@@ -5,6 +5,7 @@
 #include "gmock/gmock.h"
 #include "weir/core/io/bundle.h"
 #include "weir/core/io/text_proto.h"
+#include "weir/ops/lib/math.h"
 #include "weir/proto/graph.pb.h"
 #include "weir/tests/tools/lib/tools_testing.h"
 
