@@ -83,11 +83,10 @@ void AddRestoreOptions(Command& command, RestoreFlags* flags, const char* mode) 
       .Value("--ema-suffix", &flags->ema_suffix, "how the names of these averages end, after a /")
       .Word("SUFFIX");
   command
-      .Repeated(
-          "--rename", &flags->renames,
-          "read variables whose whole name matches PATTERN (RE2) under another name, with \\1 "
-          "for the first group; repeatable")
-      .Word("PATTERN=NAME");
+      .Repeated("--rename", &flags->renames,
+                "read variables under other names: replace each match of the regular expression by "
+                "the text, in which \\1 is its first group; repeatable")
+      .Word("REGEX=TEXT");
 }
 
 absl::StatusOr<Operation> FindOperation(const Graph& graph, const std::string& name) {

@@ -16,7 +16,7 @@ absl::StatusOr<RenameRules> RenameRules::Parse(const std::vector<std::string>& v
     auto pattern = std::make_shared<RE2>(parts.first, RE2::Quiet);
     std::string error = pattern->error();
     if (!pattern->ok() || !pattern->CheckRewriteString(parts.second, &error))
-      return InvalidArgument("--rename ", value, ": ", error);
+      return InvalidArgument("--rename ", value, ": invalid regular expression: ", error);
     rules.rules_.emplace_back(std::move(pattern), parts.second);
   }
   return rules;
