@@ -82,7 +82,7 @@ ARGUMENTS = {
 
 # Options and other types that are passed by default.
 DEFAULTED = re.compile(r"^(const )?(\w+Options|LstmWeights|FeatureColumns|QuantizedTensor|DataLayout|"
-                       r"TextFileTable|NamedVariables|MirrorMode|WindowShape)&?$")
+                       r"TextFileTable|NamedVariables|MirrorMode|WindowShape|UniformQuantization)&?$")
 
 # Expressions that create the object of a method.
 OBJECTS = {
@@ -154,7 +154,7 @@ COUNTS = {
 }
 # Result types that contain no list, or one whose length COUNTS has.
 RESULTS = re.compile(r"^(const )?(Output|Operation|Outputs|Grads?|Variables?|Metric|SparseTensor|IndexedSlices|Queue|Reader|"
-                     r"RaggedTensor|TensorArray|VariableSlice|Candidates|CtcDecoded|ClippedGrads|RnnStep|ParsedExamples|"
+                     r"RaggedTensor|TensorArray|VariableSlice|Candidates|DecodedWav|CSRComponents|CtcDecoded|ClippedGrads|RnnStep|ParsedExamples|"
                      r"GradsAndVariables|LabelsAndPredictions|AccidentalHits|Neighbors|FilledRows|VocabRemapping|"
                      r"QuantizedTensor|BroadcastReductions|std::pair<Output, Output>|std::vector<SparseTensor>|"
                      r"\w+(Result|States))&?$")

@@ -4,7 +4,6 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "weir/core/graph/scope.h"
-#include "weir/kernels/lib/hash.h"
 #include "weir/ops/framework/state.h"
 #include "weir/ops/lib/array.h"
 #include "weir/tests/evaluate.h"
