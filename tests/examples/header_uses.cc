@@ -476,10 +476,11 @@ const Use kSessions[] = {
     {"weir/session/model/restore.h",
      [](weir::Graph& g) {
        Var(g);
+       const weir::SaverDef def = weir::Saver::Create(g)->def();
+       absl::StatusOr<weir::Session> session = weir::Session::Create(g);
        weir::RestoreReport report;
-       return !weir::RestoreVariables(*weir::Session::Create(g), weir::Saver::Create(g)->def(),
-                                      Scratch("weir_none"), {.mode = weir::RestoreMode::kAvailable},
-                                      &report)
+       return !weir::RestoreVariables(*session, def, Scratch("weir_none"),
+                                      {.mode = weir::RestoreMode::kAvailable}, &report)
                    .ok();
      }},
     {"weir/session/model/saved_model.h",
