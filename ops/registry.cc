@@ -1,5 +1,7 @@
 #include "weir/ops/lib/registry.h"
 
+#include "weir/ops/data/dataset_files_internal.h"
+#include "weir/ops/data/dataset_internal.h"
 #include "weir/ops/lib/families.h"
 
 namespace weir {
@@ -32,7 +34,12 @@ constexpr Families<OpRegistry>::Add kFamilies[] = {
     AddConvOps,
     AddCtcOps,
     AddDataFlowOps,
+    AddDatasetFileOps,
+    AddDatasetHintOps,
+    AddDatasetIteratorOps,
     AddDatasetOps,
+    AddDatasetTransformOps,
+    AddDatasetValueOps,
     AddDecompositionOps,
     AddDistributionOps,
     AddEinsumOps,

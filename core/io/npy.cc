@@ -91,7 +91,7 @@ class HeaderParser {
     for (const ElementType& type : kElementTypes) {
       if (type.code == code) header->dtype = type.dtype;
     }
-    if (int64_t length = 0; (code[0] == 'S' || code[0] == 'U') &&
+    if (int64_t length = 0; (absl::StartsWith(code, "S") || absl::StartsWith(code, "U")) &&
                             absl::SimpleAtoi(code.substr(1), &length) && length > 0 &&
                             length <= std::numeric_limits<int32_t>::max()) {
       header->dtype = DT_STRING;

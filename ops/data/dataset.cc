@@ -1,5 +1,4 @@
 #include "weir/core/graph/shape_context.h"
-#include "weir/ops/data/dataset_files_internal.h"
 #include "weir/ops/data/dataset_internal.h"
 #include "weir/ops/lib/ranked_internal.h"
 
@@ -303,17 +302,12 @@ void AddSelectionOps(OpRegistry* ops) {
 }  // namespace
 
 void AddDatasetOps(OpRegistry* ops) {
-  AddDatasetFileOps(ops);
   AddSources(ops);
   AddFunctional(ops);
   AddInterleaved(ops);
   AddReduceAndScan(ops);
   AddBatches(ops);
   AddSelectionOps(ops);
-  AddDatasetHintOps(ops);
-  AddDatasetIteratorOps(ops);
-  AddDatasetTransformOps(ops);
-  AddDatasetValueOps(ops);
 }
 
 }  // namespace weir

@@ -5,7 +5,7 @@
 
 namespace weir {
 
-// The part of AddDatasetOps in dataset_files.cc.
+// Ops of datasets in files (dataset_files.cc).
 void AddDatasetFileOps(OpRegistry* ops);
 
 }  // namespace weir

@@ -136,6 +136,7 @@ TEST(Npy, MalformedFilesAreRejectedWithAReason) {
       File(Dict("<f4", "(99999999999999999999,)"), ""),
       File(Dict("<f4", "(2305843009213693952,)"), ""),
       File(Dict("|O", "(1,)"), "12345678"),
+      File(Dict("<", "(1,)"), "12345678"),
       File(Dict("<U3", "(1,)"), "123456781234"),  // no code points
       File(Dict("|S3", "(2,)"), "12345"),
       File(Dict("|S0", "(1000000000000,)"), ""),
