@@ -1,7 +1,5 @@
 #include "weir/ops/lib/registry.h"
 
-#include "weir/ops/data/dataset_files_internal.h"
-#include "weir/ops/data/dataset_internal.h"
 #include "weir/ops/lib/families.h"
 
 namespace weir {

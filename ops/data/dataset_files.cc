@@ -1,7 +1,6 @@
-#include "weir/ops/data/dataset_files_internal.h"
-
 #include "weir/core/graph/shape_context.h"
 #include "weir/ops/lib/ranked_internal.h"
+#include "weir/ops/lib/registry.h"
 
 // Datasets that read or write files, and what saves and restores the state of iterators.
 namespace weir {

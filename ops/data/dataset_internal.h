@@ -23,11 +23,6 @@ OpSpec& WithElements(OpSpec& op);
 OpSpec DatasetTransformOp(absl::string_view name, absl::string_view inputs, absl::string_view doc,
                           absl::string_view attr = {});
 
-void AddDatasetHintOps(OpRegistry* ops);       // dataset_hints.cc
-void AddDatasetIteratorOps(OpRegistry* ops);   // iterators.cc
-void AddDatasetTransformOps(OpRegistry* ops);  // dataset_transforms.cc
-void AddDatasetValueOps(OpRegistry* ops);      // dataset_values.cc
-
 }  // namespace weir
 
 #endif  // WEIR_OPS_DATA_DATASET_INTERNAL_H_
