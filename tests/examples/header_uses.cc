@@ -15,6 +15,7 @@
 #include "weir/rpc/graph_policy.h"
 #include "weir/rpc/lib/call.h"
 #include "weir/rpc/lib/clients.h"
+#include "weir/rpc/lib/memory_reservation.h"
 #include "weir/rpc/lib/tls_files.h"
 #include "weir/rpc/master.h"
 #include "weir/rpc/server.h"
@@ -409,6 +410,38 @@ const Use kOps[] = {
 };
 
 const Use kSessions[] = {
+    {"weir/ops/audio/audio.h",
+     [](weir::Graph& g) { return weir::DecodeWav(weir::Const(g, "x")).audio.valid(); }},
+    {"weir/ops/nn/nn_pad_conv.h",
+     [](weir::Graph& g) {
+       const weir::Output image = weir::Placeholder(g, weir::DT_FLOAT, {1, 4, 4, 1});
+       const weir::Output paddings = weir::Placeholder(g, weir::DT_INT32, {4, 2});
+       return weir::FusedPadConv2D(image, paddings, image, "REFLECT", {1, 1, 1, 1}, "VALID")
+           .valid();
+     }},
+    {"weir/ops/quantize/uniform.h",
+     [](weir::Graph& g) {
+       weir::UniformQuantization q;
+       q.scales = weir::Const(g, 0.5f);
+       q.zero_points = weir::Const(g, 0);
+       q.min_val = -128;
+       q.max_val = 127;
+       return weir::UniformQuantize(Floats(g), q, weir::DT_QINT8).valid();
+     }},
+    {"weir/ops/sparse/csr.h",
+     [](weir::Graph& g) {
+       const weir::Output dense = weir::Placeholder(g, weir::DT_FLOAT, {2, 2});
+       const weir::Output indices = weir::Placeholder(g, weir::DT_INT64, {1, 2});
+       return weir::SparseMatrixNNZ(weir::DenseToCSRSparseMatrix(dense, indices)).valid();
+     }},
+    {"weir/ops/sparse/sparse_count.h",
+     [](weir::Graph& g) {
+       const weir::Output values = weir::Placeholder(g, weir::DT_INT32, {3});
+       const weir::Output weights = weir::Placeholder(g, weir::DT_FLOAT, {0});
+       return weir::DenseCountSparseOutput(values, weights).values.valid();
+     }},
+    {"weir/rpc/lib/memory_reservation.h",
+     [](weir::Graph&) { return sizeof(weir::rpc::MemoryReservation) > 0; }},
     {"weir/rpc/client.h",
      [](weir::Graph&) {
        weir::rpc::EnableGrpcTargets();

@@ -126,7 +126,7 @@ absl::Status ListPasses(const PassesOptions& options, Console& console) {
 
 absl::Status PassesOn(PassesOptions options, Console& console) {
   options.request.records_passes = true;
-  WEIR_ASSIGN_OR_RETURN(PreparedRequest prepared, PrepareRequest(options.request));
+  WEIR_ASSIGN_OR_RETURN(PreparedRequest prepared, PrepareRequest(options.request, console.err));
   Tensors fetched;
   WEIR_RETURN_IF_ERROR(prepared.step.Run(prepared.request.values, &fetched));
   WEIR_RETURN_IF_ERROR(prepared.passes->status());

@@ -1,6 +1,5 @@
 #include "weir/tools/run/request.h"
 
-#include <iostream>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -120,7 +119,7 @@ RestoreFlags RestoreOf(const RequestOptions& options) {
 
 }  // namespace
 
-absl::StatusOr<PreparedRequest> PrepareRequest(const RequestOptions& options) {
+absl::StatusOr<PreparedRequest> PrepareRequest(const RequestOptions& options, std::ostream& err) {
   PreparedRequest out;
   WEIR_ASSIGN_OR_RETURN(const GraphFileKind kind,
                         GraphFileKindOf(options.file, options.model.tags));
@@ -140,8 +139,7 @@ absl::StatusOr<PreparedRequest> PrepareRequest(const RequestOptions& options) {
     WEIR_RETURN_IF_ERROR(out.model.session->Run(op));
   }
   if (!options.restore.checkpoint.empty())
-    WEIR_RETURN_IF_ERROR(
-        RestoreModel(out.model, RestoreOf(options), NeededBy(out.request), std::cerr));
+    WEIR_RETURN_IF_ERROR(RestoreModel(out.model, RestoreOf(options), NeededBy(out.request), err));
   if (out.request.empty()) return out;
   if (out.passes != nullptr) out.passes->Start();
   WEIR_ASSIGN_OR_RETURN(out.step, out.model.session->Prepare(out.request.feeds, out.request.fetches,

@@ -1,6 +1,7 @@
 #ifndef WEIR_TOOLS_RUN_REQUEST_H_
 #define WEIR_TOOLS_RUN_REQUEST_H_
 
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -52,7 +53,8 @@ struct PreparedRequest {
 // Loads the model, runs the nodes of --init, restores the checkpoint and prepares the step, if
 // there is one. NOT_FOUND for missing files and names, INVALID_ARGUMENT for values that cannot be
 // parsed and if there is nothing to run; also returns the errors of the steps that it runs.
-absl::StatusOr<PreparedRequest> PrepareRequest(const RequestOptions& options);
+// Notes of RestoreModel go to `err`.
+absl::StatusOr<PreparedRequest> PrepareRequest(const RequestOptions& options, std::ostream& err);
 
 }  // namespace weir::tools
 

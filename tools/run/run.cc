@@ -77,7 +77,7 @@ absl::Status Save(const RequestOptions& options, Model& model, Console& console)
 }
 
 absl::Status Run(const RunCommandOptions& options, Console& console) {
-  WEIR_ASSIGN_OR_RETURN(PreparedRequest prepared, PrepareRequest(options.request));
+  WEIR_ASSIGN_OR_RETURN(PreparedRequest prepared, PrepareRequest(options.request, console.err));
   const Request& request = prepared.request;
   if (request.empty()) return Save(options.request, prepared.model, console);
   std::vector<NodeTrace> trace;

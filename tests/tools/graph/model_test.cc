@@ -90,7 +90,7 @@ class Restore : public testing::Test {
 
 TEST_F(Restore, ByDefaultWhatTheRunNeeds) {
   Write({{"net/w", Tensor::Scalar(5.f)}});
-  EXPECT_EQ(Run("y", {}).out, "y float[] 5.0\n");
+  EXPECT_EQ(Run("y", {}).out, "y float[]\n5.0\n");
   EXPECT_THAT(Run("z", {}).err, HasSubstr("Key net/w/Adam not found in checkpoint"));
   EXPECT_THAT(Run("y", {"--restore", "strict"}).err, HasSubstr("Key net/w/Adam not found"));
   EXPECT_THAT(Run("y", {"--restore", "some"}).err,
@@ -107,18 +107,18 @@ TEST_F(Restore, AllThatIsMissingIsNamedWithWhatIsLikeIt) {
 TEST_F(Restore, WhatIsAvailableLeavesTheRestUninitialized) {
   Write({{"net/w", Tensor::Scalar(5.f)}, {"net/w/Adam", Tensor::Vector<float>({1, 2})}});
   const CommandResult run = Run("y", {"--restore", "available"});
-  EXPECT_EQ(run.out, "y float[] 5.0\n");
+  EXPECT_EQ(run.out, "y float[]\n5.0\n");
   EXPECT_THAT(run.err, AllOf(HasSubstr("does not fit: net/w/Adam"),
                              HasSubstr("restored 1 tensors, not 1; the checkpoint has 0 others")));
   EXPECT_THAT(Run("z", {"--restore", "available"}).err, HasSubstr("FAILED_PRECONDITION"));
-  EXPECT_EQ(Run("z", {"--restore", "available", "--init", "init"}).out, "z float[] 7.0\n");
+  EXPECT_EQ(Run("z", {"--restore", "available", "--init", "init"}).out, "z float[]\n7.0\n");
 }
 
 TEST_F(Restore, ByRulesAndMovingAverages) {
   Write({{"model/w", Tensor::Scalar(5.f)},
          {"model/w/ExponentialMovingAverage", Tensor::Scalar(6.f)}});
-  EXPECT_EQ(Run("y", {"--rename", "^net/=model/"}).out, "y float[] 5.0\n");
-  EXPECT_EQ(Run("y", {"--rename", "^net/=model/", "--ema"}).out, "y float[] 6.0\n");
+  EXPECT_EQ(Run("y", {"--rename", "^net/=model/"}).out, "y float[]\n5.0\n");
+  EXPECT_EQ(Run("y", {"--rename", "^net/=model/", "--ema"}).out, "y float[]\n6.0\n");
   EXPECT_THAT(Run("y", {"--ema", "--ema-suffix", "Mean"}).err, HasSubstr("no tensor of"));
   EXPECT_THAT(Run("y", {"--rename", "(=x"}).err, HasSubstr("--rename (=x"));
 }
