@@ -416,8 +416,7 @@ const Use kSessions[] = {
      [](weir::Graph& g) {
        const weir::Output image = weir::Placeholder(g, weir::DT_FLOAT, {1, 4, 4, 1});
        const weir::Output paddings = weir::Placeholder(g, weir::DT_INT32, {4, 2});
-       return weir::FusedPadConv2D(image, paddings, image, "REFLECT", {1, 1, 1, 1}, "VALID")
-           .valid();
+       return weir::FusedPadConv2D(image, paddings, image, "REFLECT", {}).valid();
      }},
     {"weir/ops/quantize/uniform.h",
      [](weir::Graph& g) {
