@@ -416,7 +416,7 @@ const Use kSessions[] = {
      [](weir::Graph& g) {
        const weir::Output image = weir::Placeholder(g, weir::DT_FLOAT, {1, 4, 4, 1});
        const weir::Output paddings = weir::Placeholder(g, weir::DT_INT32, {4, 2});
-       return weir::FusedPadConv2D(image, paddings, image, "REFLECT", {}).valid();
+       return weir::FusedPadConv2D(image, paddings, image, "REFLECT", weir::ConvOptions()).valid();
      }},
     {"weir/ops/quantize/uniform.h",
      [](weir::Graph& g) {

@@ -98,8 +98,9 @@ void ExpectChoice(Boxes boxes, int32_t count, float overlap, float score) {
   };
   const Tensor corners = TensorOf<T>(&boxes.corners, Shape({boxes.size(), 4}));
   const Tensor scores = TensorOf<T>(&boxes.scores, Shape({boxes.size()}));
-  const auto got = RunFed("NonMaxSuppressionV3", {corners, scores, Tensor::Scalar<int32_t>(count),
-                                                  scalar(overlap), scalar(score)});
+  const absl::StatusOr<Tensors> got =
+      RunFed("NonMaxSuppressionV3",
+             {corners, scores, Tensor::Scalar<int32_t>(count), scalar(overlap), scalar(score)});
   ASSERT_TRUE(got.ok()) << got.status();
   const std::vector<int32_t> want =
       Expected<T>(boxes, count, static_cast<float>(static_cast<T>(overlap)),
