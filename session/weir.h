@@ -37,6 +37,7 @@
 #include "weir/core/runtime/resource.h"
 #include "weir/core/runtime/thread_pool.h"
 #include "weir/core/tensor/allocator.h"
+#include "weir/core/tensor/buffer.h"
 #include "weir/core/tensor/cancellation.h"
 #include "weir/core/tensor/dtype.h"
 #include "weir/core/tensor/numeric_types.h"

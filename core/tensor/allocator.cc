@@ -6,20 +6,15 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cassert>
 #include <chrono>
 #include <cstdlib>
 #include <ctime>
 #include <limits>
-#include <memory>
 #include <new>
-#include <string>
 
 #include "weir/core/tensor/host_memory.h"
 #include "weir/core/tensor/mutex.h"
-#include "weir/core/tensor/resource_handle.h"
 #include "weir/core/tensor/system_memory.h"
-#include "weir/core/tensor/variant.h"
 
 namespace weir {
 
@@ -279,12 +274,6 @@ CachingAllocator& TheHostAllocator() {
   return allocator;
 }
 
-// Calls f.operator()<T>() if the elements of `dtype` are C++ objects of class T.
-template <class F>
-void DispatchObject(DataType dtype, F&& f) {
-  DispatchType(dtype, List<std::string, ResourceHandle, Variant>{}, f);
-}
-
 }  // namespace
 
 Allocator& HostAllocator() { return TheHostAllocator(); }
@@ -293,48 +282,6 @@ bool ReserveHostMemory(int64_t bytes) { return TheHostAllocator().Reserve(bytes)
 void ReleaseHostMemory(int64_t bytes) { TheHostAllocator().Release(bytes); }
 int64_t TrimHostMemory(std::chrono::milliseconds unused_for) {
   return TheHostAllocator().DropUnused(unused_for);
-}
-
-Buffer* Buffer::New(Allocator& allocator, DataType dtype, int64_t count) {
-  assert(count >= 0 && ElementSize(dtype) > 0);
-  assert(IsPlain(dtype) || allocator.host_accessible());
-  size_t bytes;
-  if (__builtin_mul_overflow(static_cast<size_t>(count), ElementSize(dtype), &bytes))
-    return nullptr;
-  void* data = allocator.Allocate(bytes);
-  if (data == nullptr) return nullptr;
-  DispatchObject(dtype, [&]<class T>() {
-    std::uninitialized_value_construct_n(static_cast<T*>(data), count);
-  });
-  Buffer* buffer = new Buffer;
-  buffer->dtype_ = dtype;
-  buffer->data_ = data;
-  buffer->bytes_ = bytes;
-  buffer->count_ = count;
-  buffer->allocator_ = &allocator;
-  return buffer;
-}
-
-Buffer* Buffer::Wrap(void* data, size_t bytes, Allocator* allocator, void (*release)(void*),
-                     void* arg, bool transient) {
-  Buffer* buffer = new Buffer;
-  buffer->data_ = data;
-  buffer->bytes_ = bytes;
-  buffer->allocator_ = allocator;
-  buffer->release_ = release;
-  buffer->release_arg_ = arg;
-  buffer->transient_ = transient;
-  return buffer;
-}
-
-void Buffer::Delete() {
-  if (dtype_ != DT_INVALID) {  // not wrapped
-    DispatchObject(dtype_, [this]<class T>() { std::destroy_n(static_cast<T*>(data_), count_); });
-    allocator_->Deallocate(data_, bytes_);
-  } else if (release_ != nullptr) {
-    release_(release_arg_);
-  }
-  delete this;
 }
 
 }  // namespace weir

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "weir/core/tensor/allocator.h"
+#include "weir/core/tensor/buffer.h"
 #include "weir/core/tensor/dtype.h"
 #include "weir/core/tensor/shape.h"
 

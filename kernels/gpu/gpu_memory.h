@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "weir/core/runtime/device.h"
-#include "weir/core/tensor/allocator.h"
+#include "weir/core/tensor/buffer.h"
 
 // The memory of a CUDA device, and host memory that the device can access. One object per stream.
 namespace weir {

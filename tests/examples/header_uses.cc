@@ -52,6 +52,11 @@ const Use kCore[] = {
      [](weir::Graph&) { return !weir::HostAllocator().name().empty(); }},
     {"weir/core/graph/attr.h",
      [](weir::Graph&) { return weir::AttrValue(int64_t{1}) == weir::AttrValue(int64_t{1}); }},
+    {"weir/core/tensor/buffer.h",
+     [](weir::Graph&) {
+       const weir::BufferPtr buffer(weir::Buffer::New(weir::HostAllocator(), weir::DT_FLOAT, 3));
+       return buffer && buffer->size() == 3 * sizeof(float);
+     }},
     {"weir/core/io/bundle.h",
      [](weir::Graph&) {
        return !weir::MergeBundles({Scratch("weir_none")}, Scratch("weir_none")).ok();
