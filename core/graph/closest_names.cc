@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 
 namespace weir {
 
@@ -28,6 +29,19 @@ int EditDistance(absl::string_view a, absl::string_view b, int limit) {
   return std::min(row.back(), limit);
 }
 
+// The edit distance takes time in proportion to the product of both lengths.
+constexpr size_t kMaxLength = 100;
+
+bool IsUnderScope(absl::string_view name, absl::string_view word) {
+  return name.size() > word.size() && absl::EndsWith(name, word) &&
+         name[name.size() - word.size() - 1] == '/';
+}
+
+int Distance(absl::string_view a, absl::string_view b, int limit) {
+  if (IsUnderScope(a, b) || IsUnderScope(b, a)) return 0;
+  return std::max(a.size(), b.size()) > kMaxLength ? limit : EditDistance(a, b, limit);
+}
+
 }  // namespace
 
 std::vector<std::string> ClosestNames(absl::string_view name,
@@ -37,7 +51,7 @@ std::vector<std::string> ClosestNames(absl::string_view name,
   const int limit = std::min(kDistanceLimit, 1 + static_cast<int>(name.size()) / 2);
   std::vector<std::pair<int, std::string>> close;
   for (const std::string& candidate : candidates) {
-    const int distance = EditDistance(name, candidate, limit);
+    const int distance = Distance(name, candidate, limit);
     if (distance < limit) close.emplace_back(distance, candidate);
   }
   std::sort(close.begin(), close.end());

@@ -369,8 +369,7 @@ absl::StatusOr<const OpSpec*> OpRegistry::Lookup(absl::string_view name) const {
   constexpr size_t kMaxNameLength = 100;
   std::vector<std::string> names;
   for (const OpSpec* spec : All()) names.push_back(spec->name());
-  const std::vector<std::string> close =
-      name.size() <= kMaxNameLength ? ClosestNames(name, names) : std::vector<std::string>();
+  const std::vector<std::string> close = ClosestNames(name, names);
   const std::string hint =
       close.empty() ? "" : absl::StrCat(" Did you mean '", absl::StrJoin(close, "' or '"), "'?");
   return NotFound("Op type not registered '", name.substr(0, kMaxNameLength),

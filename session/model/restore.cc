@@ -5,8 +5,8 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_join.h"
+#include "weir/core/graph/closest_names.h"
 #include "weir/core/io/bundle.h"
-#include "weir/core/tensor/nearest_name.h"
 #include "weir/session/model/ancestors.h"
 #include "weir/session/model/restore.h"
 #include "weir/session/model/restore_graph_info.h"
@@ -324,7 +324,6 @@ class Restorer {
     for (const CheckpointTensor& tensor : listed) names.push_back(tensor.name);
     const absl::flat_hash_set<absl::string_view> known(names.begin(), names.end());
     absl::flat_hash_set<absl::string_view> named;
-    absl::Status error;
     for (RestoredTensor& w : tensors_) {
       if (w.checkpoint != i) continue;
       named.insert(w.name);
@@ -335,7 +334,8 @@ class Restorer {
     for (const std::string& name : names) {
       if (!named.contains(name)) report_.unexpected.push_back(name);
     }
-    if (options_.mode == RestoreMode::kAvailable || report_.missing.empty()) return error;
+    if (options_.mode == RestoreMode::kAvailable || report_.missing.empty())
+      return absl::OkStatus();
     std::vector<std::string> others;
     for (size_t k = 1; k < report_.missing.size() && k <= kMaxNamed; ++k)
       others.push_back(absl::StrCat(report_.missing[k].key, report_.missing[k].reason));
@@ -352,8 +352,8 @@ class Restorer {
 
   std::string Like(absl::string_view name, const std::vector<std::string>& names) const {
     if (report_.missing.size() > kMaxNamed) return "";
-    const std::string nearest = NearestName(name, names);
-    return nearest.empty() ? "" : absl::StrCat(" (did you mean ", nearest, "?)");
+    const std::vector<std::string> close = ClosestNames(name, names);
+    return close.empty() ? "" : absl::StrCat(" (did you mean ", close.front(), "?)");
   }
 
   // Drops a tensor that does not fit, or returns the reason.

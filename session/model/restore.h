@@ -48,8 +48,8 @@ struct RestoreReport {
 };
 
 // Restores variables for a graph with a SaverDef, all or nothing, as Saver::Restore does. Returns
-// its errors; the one for missing or mismatched tensors names all of them. `report`, if not null,
-// is filled in also on such an error.
+// its errors; one for missing tensors names at most 21 of them, one for a tensor that does not fit
+// only that. `report`, if not null, names them also on such an error.
 absl::Status RestoreVariables(Session& session, const SaverDef& def, const std::string& path,
                               const RestoreOptions& options, RestoreReport* report = nullptr);
 

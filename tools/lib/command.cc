@@ -7,7 +7,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "weir/core/tensor/nearest_name.h"
+#include "weir/core/graph/closest_names.h"
 
 namespace weir::tools {
 
@@ -28,10 +28,10 @@ class HelpFormatter : public CLI::Formatter {
 int UnknownCommand(const CLI::App& command, const std::string& word, Console& console) {
   std::vector<std::string> names;
   for (const CLI::App* sub : command.get_subcommands({})) names.push_back(sub->get_name());
-  const std::string nearest = NearestName(word, names);
+  const std::vector<std::string> close = ClosestNames(word, names);
   console.err << "weir: unknown command '" << word << "'; "
-              << (nearest.empty() ? "run 'weir help' for the list"
-                                  : absl::StrCat("did you mean '", nearest, "'?"))
+              << (close.empty() ? "run 'weir help' for the list"
+                                : absl::StrCat("did you mean '", close.front(), "'?"))
               << "\n";
   return kUsage;
 }
