@@ -3,6 +3,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "weir/core/tensor/mutex.h"
 #include "weir/ops/data/parsing.h"
 #include "weir/ops/framework/variables.h"
 #include "weir/ops/lib/array.h"
@@ -88,6 +89,7 @@ class RestTest : public ::testing::Test {
   RestTest()
       : api_(*models_, {.on_call =
                             [this](const CallRecord& call) {
+                              const MutexLock lock(mutex_);
                               last_call_ = absl::StrCat(
                                   call.method, " ", call.entrypoint, " ", call.call.connection, " ",
                                   call.call.model, " ", call.call.signature, " ",
@@ -112,7 +114,14 @@ class RestTest : public ::testing::Test {
   }
 
   static serving::ModelManager* models_;
-  std::string last_call_;
+  // What the server has noted of the last call.
+  std::string LastCall() {
+    const MutexLock lock(mutex_);
+    return last_call_;
+  }
+
+  Mutex mutex_;
+  std::string last_call_ ABSL_GUARDED_BY(mutex_);
   RestApi api_;
   std::unique_ptr<HttpServer> server_;
 };
@@ -224,13 +233,13 @@ TEST_F(RestTest, CallsAreReported) {
                    trace, "\r\n\r\n{\"instances\": [1]}"));
   EXPECT_THAT(response, HasSubstr("X-Request-Id: id-7\r\n"));
   EXPECT_EQ(
-      last_call_,
+      LastCall(),
       absl::StrCat("Predict REST 127.0.0.1 half_plus_two serving_default 123 id-7 ", trace, " OK"));
   Get(server_->port(), "/v1/models/none/metadata");
-  EXPECT_THAT(last_call_, StartsWith("GetModelMetadata REST 127.0.0.1   -1 "));
-  EXPECT_THAT(last_call_, ::testing::EndsWith("NOT_FOUND"));
+  EXPECT_THAT(LastCall(), StartsWith("GetModelMetadata REST 127.0.0.1   -1 "));
+  EXPECT_THAT(LastCall(), ::testing::EndsWith("NOT_FOUND"));
   PostTo(":train", "");
-  EXPECT_THAT(last_call_, StartsWith("Malformed REST"));
+  EXPECT_THAT(LastCall(), StartsWith("Malformed REST"));
 }
 
 TEST_F(RestTest, MetricsPage) {
