@@ -184,18 +184,18 @@ class DeflatingSink final : public ByteSink {
   absl::Status Deflate(absl::string_view bytes, int flush) {
     z_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
     z_.avail_in = static_cast<uInt>(bytes.size());
-    std::string buffer(kBufferSize, '\0');
     do {
-      z_.next_out = reinterpret_cast<Bytef*>(buffer.data());
-      z_.avail_out = static_cast<uInt>(buffer.size());
+      z_.next_out = reinterpret_cast<Bytef*>(buffer_.data());
+      z_.avail_out = static_cast<uInt>(buffer_.size());
       deflate(&z_, flush);
       WEIR_RETURN_IF_ERROR(
-          to_->Append(absl::string_view(buffer).substr(0, buffer.size() - z_.avail_out)));
+          to_->Append(absl::string_view(buffer_).substr(0, buffer_.size() - z_.avail_out)));
     } while (z_.avail_out == 0);
     return absl::OkStatus();
   }
 
   const std::unique_ptr<ByteSink> to_;
+  std::string buffer_ = std::string(kBufferSize, '\0');
   z_stream z_ = {};
 };
 

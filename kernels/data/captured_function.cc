@@ -1,6 +1,7 @@
 #include "weir/kernels/data/captured_function.h"
 
 #include <string>
+#include <utility>
 
 namespace weir {
 
@@ -58,13 +59,18 @@ absl::StatusOr<CapturedFunction> WithCaptured(const KernelContext& c, CapturedFu
   return f;
 }
 
+absl::StatusOr<NestedIterator> IterateOver(DatasetPtr dataset) {
+  NestedIterator nested;
+  WEIR_ASSIGN_OR_RETURN(nested.iterator, dataset->Iterate());
+  nested.dataset = std::move(dataset);
+  return nested;
+}
+
 absl::StatusOr<NestedIterator> IterateResult(const Tensors& results, absl::string_view attr) {
   if (results.size() != 1 || results[0].dtype() != DT_VARIANT || results[0].rank() != 0)
     return InvalidArgument("`", attr, "` must return a single scalar of dtype DT_VARIANT.");
-  NestedIterator nested;
-  WEIR_ASSIGN_OR_RETURN(nested.dataset, DatasetIn(results[0]));
-  WEIR_ASSIGN_OR_RETURN(nested.iterator, nested.dataset->Iterate());
-  return nested;
+  WEIR_ASSIGN_OR_RETURN(DatasetPtr dataset, DatasetIn(results[0]));
+  return IterateOver(std::move(dataset));
 }
 
 }  // namespace weir

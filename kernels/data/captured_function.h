@@ -41,6 +41,7 @@ struct NestedIterator {
   DatasetPtr dataset;
   std::unique_ptr<DatasetIterator> iterator;
 };
+absl::StatusOr<NestedIterator> IterateOver(DatasetPtr dataset);
 // Begins to iterate over the dataset that a function has returned. INVALID_ARGUMENT, with the name
 // of the function's attribute, if it has returned anything else.
 absl::StatusOr<NestedIterator> IterateResult(const Tensors& results, absl::string_view attr);

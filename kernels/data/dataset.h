@@ -119,7 +119,6 @@ absl::StatusOr<Tensors> StackElements(std::vector<Tensors> elements);
 
 void AddDatasetChoiceKernels(KernelRegistry* r);        // dataset_choose.cc
 void AddDatasetFileKernels(KernelRegistry* r);          // dataset_files.cc
-void AddDatasetGeneratorKernels(KernelRegistry* r);     // dataset_generator.cc
 void AddDatasetGroupKernels(KernelRegistry* r);         // dataset_groups.cc
 void AddDatasetHintKernels(KernelRegistry* r);          // dataset_hints.cc
 void AddDatasetIndexKernels(KernelRegistry* r);         // dataset_index.cc

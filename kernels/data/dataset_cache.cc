@@ -133,6 +133,7 @@ class CacheWriter final : public DatasetIterator {
 
   MaybeElement Next(const DatasetContext& x) override {
     if (ended_) return std::nullopt;
+    if (failed_) return in_->Next(x);  // the cache would lack an element
     if (writer_ == nullptr) WEIR_RETURN_IF_ERROR(Open());
     WEIR_ASSIGN_OR_RETURN(std::optional<Tensors> element, in_->Next(x));
     if (!element) {
@@ -140,19 +141,27 @@ class CacheWriter final : public DatasetIterator {
       WEIR_RETURN_IF_ERROR(writer_->Finish());
       return std::nullopt;
     }
-    if (next_ == kMostElements)
-      return InvalidArgument("Upstream iterator is producing more than ", kMostElements,
-                             " items, which is more than the cache limit.");
-    if (element->size() != num_components_)
-      return InvalidArgument("Upstream iterator returned ", element->size(), " components, not ",
-                             num_components_);
-    for (size_t k = 0; k < num_components_; ++k)
-      WEIR_RETURN_IF_ERROR(writer_->Add(KeyOf(next_, k, num_components_), (*element)[k]));
-    ++next_;
-    return element;
+    const absl::Status written = Write(*element);
+    if (written.ok()) return element;
+    failed_ = true;
+    writer_ = nullptr;
+    return written;
   }
 
  private:
+  absl::Status Write(const Tensors& element) {
+    if (next_ == kMostElements)
+      return InvalidArgument("Upstream iterator is producing more than ", kMostElements,
+                             " items, which is more than the cache limit.");
+    if (element.size() != num_components_)
+      return InvalidArgument("Upstream iterator returned ", element.size(), " components, not ",
+                             num_components_);
+    for (size_t k = 0; k < num_components_; ++k)
+      WEIR_RETURN_IF_ERROR(writer_->Add(KeyOf(next_, k, num_components_), element[k]));
+    ++next_;
+    return absl::OkStatus();
+  }
+
   // TensorFlow's writer marks its prefix by a file, Weir's by a lock that ends with its process.
   absl::Status Open() {
     const std::string lock_file = prefix_ + "_0.lockfile";
@@ -170,7 +179,7 @@ class CacheWriter final : public DatasetIterator {
   const size_t num_components_;
   std::unique_ptr<BundleWriter> writer_;
   int64_t next_ = 0;
-  bool ended_ = false;
+  bool ended_ = false, failed_ = false;
 };
 
 class CacheFileReader final : public DatasetIterator {

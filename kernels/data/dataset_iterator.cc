@@ -22,16 +22,12 @@ class IteratorState final : public Resource {
   explicit IteratorState(std::string name) : name_(std::move(name)) {}
 
   std::string Describe() const override { return "iterator '" + name_ + "'"; }
-  void Clear() override {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    iteration_ = Iteration();
-  }
+  void Clear() override { Replace(Iteration()); }
   // Restarts at the beginning of the dataset.
   absl::Status Start(DatasetPtr dataset) {
     WEIR_ASSIGN_OR_RETURN(Iteration iteration,
                           Iteration::Of(std::move(dataset), std::make_shared<IteratorPosition>()));
-    const std::lock_guard<std::mutex> lock(mutex_);
-    iteration_ = std::move(iteration);
+    Replace(std::move(iteration));
     return absl::OkStatus();
   }
   // Starts at the beginning unless already started.
@@ -66,13 +62,14 @@ class IteratorState final : public Resource {
       const MaybeElement dropped = iteration.Next({step, caller, ahead_});
       if (step.cancellation != nullptr && step.cancellation->cancelled())
         return step.cancellation->status();
+      if (!dropped.ok() && HasEnded(step)) return dropped.status();
       if (dropped.ok() && !*dropped) break;
     }
     if (calls > 1 || !iteration.position->has_restored_all()) {
       return DataLoss("The position that was saved does not fit ", Describe(),
                       ": its dataset has fewer elements or fewer random orders");
     }
-    iteration_ = std::move(iteration);
+    std::swap(iteration_, iteration);
     return absl::OkStatus();
   }
   bool started() {
@@ -107,6 +104,12 @@ class IteratorState final : public Resource {
       return element;
     }
   };
+
+  // The old iteration is destroyed from its iterator on: what works ahead for it uses the others.
+  void Replace(Iteration iteration) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    std::swap(iteration_, iteration);
+  }
 
   const std::string name_;
   std::mutex start_mutex_;

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <limits>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>

@@ -10,48 +10,6 @@
 // The ops that write a dataset to files and read it back.
 namespace weir {
 
-absl::StatusOr<ElementFunction> ElementFunction::Of(const KernelInit& init,
-                                                    absl::string_view attr) {
-  ElementFunction f;
-  WEIR_ASSIGN_OR_RETURN(f.function, FindFunction(init, init.attr<FunctionRef>(attr)));
-  return f;
-}
-
-absl::Status ElementFunction::Capture(const KernelContext& c, absl::string_view argument) {
-  const auto [first, last] = c.node().InputRange(argument);
-  for (int i = first; i < last; ++i) {
-    WEIR_ASSIGN_OR_RETURN(captured.emplace_back(), c.Own(c.input(i)));
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<int64_t> ElementFunction::Shard(const DatasetContext& x,
-                                               const Tensors& element) const {
-  Tensors args = element, results;
-  args.insert(args.end(), captured.begin(), captured.end());
-  WEIR_RETURN_IF_ERROR(function->Call(x.step, x.caller, args, &results));
-  if (results.size() != 1 || results[0].dtype() != DT_INT64 || results[0].num_elements() != 1)
-    return InvalidArgument("`shard_func` must return a scalar int64.");
-  const int64_t shard = results[0].IntAt(0);
-  if (shard < 0) return InvalidArgument("`shard_func` returned ", shard, ", which is negative");
-  return shard;
-}
-
-absl::StatusOr<DatasetPtr> ElementFunction::Read(const DatasetContext& x, DatasetPtr shards) const {
-  Tensors args = {DatasetTensor(std::move(shards))}, results;
-  args.insert(args.end(), captured.begin(), captured.end());
-  WEIR_RETURN_IF_ERROR(function->Call(x.step, x.caller, args, &results));
-  if (results.size() != 1) return InvalidArgument("reader_func returns more than one argument.");
-  return DatasetIn(results[0]);
-}
-
-absl::StatusOr<OwnedIterator> OwnedIterator::Of(DatasetPtr dataset) {
-  OwnedIterator owned;
-  WEIR_ASSIGN_OR_RETURN(owned.iterator, dataset->Iterate());
-  owned.dataset = std::move(dataset);
-  return owned;
-}
-
 namespace {
 
 using IteratorPtr = std::unique_ptr<DatasetIterator>;
@@ -86,22 +44,24 @@ absl::Status DatasetToTFRecord(KernelContext& c) {
 // What the ops that save have in common, known when the kernel is made.
 struct SaveOptions {
   std::string compression;
-  std::optional<ElementFunction> shard_func;  // null: one shard
+  std::optional<CapturedFunction> shard_func;  // null: one shard
 
   static absl::StatusOr<SaveOptions> Of(const KernelInit& init) {
     SaveOptions options;
     WEIR_ASSIGN_OR_RETURN(options.compression,
                           ElementCompression(init.attr<std::string>("compression")));
     if (init.attr<bool>("use_shard_func")) {
-      WEIR_ASSIGN_OR_RETURN(options.shard_func, ElementFunction::Of(init, "shard_func"));
+      WEIR_ASSIGN_OR_RETURN(options.shard_func, CapturedFunctionOf(init, "shard_func"));
     }
     return options;
   }
-  absl::Status Capture(const KernelContext& c) {
-    return shard_func ? shard_func->Capture(c, "shard_func_other_args") : absl::OkStatus();
-  }
-  absl::StatusOr<int64_t> Shard(const DatasetContext& x, const Tensors& element) const {
-    return shard_func ? shard_func->Shard(x, element) : absl::StatusOr<int64_t>(0);
+  absl::StatusOr<SaveOptions> With(const KernelContext& c) const {
+    SaveOptions options = *this;
+    if (shard_func) {
+      WEIR_ASSIGN_OR_RETURN(options.shard_func,
+                            WithCaptured(c, *shard_func, "shard_func_other_args"));
+    }
+    return options;
   }
 };
 
@@ -121,16 +81,14 @@ absl::StatusOr<Kernel> MakeSave(const KernelInit& init) {
   WEIR_ASSIGN_OR_RETURN(SaveOptions given, SaveOptions::Of(init));
   return Kernel([given](KernelContext& c) -> absl::Status {
     WEIR_ASSIGN_OR_RETURN(const std::string path, ReadFolder(c));
-    SaveOptions options = given;
-    WEIR_RETURN_IF_ERROR(options.Capture(c));
+    WEIR_ASSIGN_OR_RETURN(const SaveOptions options, given.With(c));
     std::unique_ptr<ElementWriter> writer;
     const auto write = [&](const DatasetContext& x, const Tensors& element) -> absl::Status {
       if (writer == nullptr) {
         WEIR_ASSIGN_OR_RETURN(
             writer, ElementWriter::Create(path, options.compression, TypesOf(element), false));
       }
-      WEIR_ASSIGN_OR_RETURN(const int64_t shard, options.Shard(x, element));
-      return writer->Write(shard, element);
+      return writer->Write(ShardOf(options.shard_func, x, element), element);
     };
     WEIR_RETURN_IF_ERROR(ForEachElement(c, 0, write));
     if (writer == nullptr) {  // no elements, of unknown types
@@ -146,8 +104,7 @@ absl::StatusOr<Kernel> MakeSaveV2(const KernelInit& init) {
   return Kernel(
       [given, types = init.attr<DataTypes>("output_types")](KernelContext& c) -> absl::Status {
         WEIR_ASSIGN_OR_RETURN(const std::string path, ReadFolder(c));
-        SaveOptions options = given;
-        WEIR_RETURN_IF_ERROR(options.Capture(c));
+        WEIR_ASSIGN_OR_RETURN(const SaveOptions options, given.With(c));
         return WrapDataset(c, [path, options, types](IteratorPtr in) {
           return IteratorOf([=, in = std::move(in), writer = std::unique_ptr<ElementWriter>(),
                              ended = false](const DatasetContext& x) mutable -> MaybeElement {
@@ -162,8 +119,7 @@ absl::StatusOr<Kernel> MakeSaveV2(const KernelInit& init) {
               WEIR_RETURN_IF_ERROR(writer->Finish());
               return std::nullopt;
             }
-            WEIR_ASSIGN_OR_RETURN(const int64_t shard, options.Shard(x, *element));
-            WEIR_RETURN_IF_ERROR(writer->Write(shard, *element));
+            WEIR_RETURN_IF_ERROR(writer->Write(ShardOf(options.shard_func, x, *element), *element));
             return element;
           });
         });
@@ -173,31 +129,32 @@ absl::StatusOr<Kernel> MakeSaveV2(const KernelInit& init) {
 // ---- LoadDataset
 
 absl::StatusOr<Kernel> MakeLoad(const KernelInit& init) {
-  WEIR_ASSIGN_OR_RETURN(const ElementFunction reader, ElementFunction::Of(init, "reader_func"));
+  WEIR_ASSIGN_OR_RETURN(const CapturedFunction reader, CapturedFunctionOf(init, "reader_func"));
   WEIR_ASSIGN_OR_RETURN(const std::string compression,
                         ElementCompression(init.attr<std::string>("compression")));
   return Kernel([reader, compression,
                  types = init.attr<DataTypes>("output_types")](KernelContext& c) -> absl::Status {
     WEIR_ASSIGN_OR_RETURN(const std::string path, ReadString(c.input(0), "path"));
-    ElementFunction function = reader;
-    WEIR_RETURN_IF_ERROR(function.Capture(c, "reader_func_other_args"));
+    WEIR_ASSIGN_OR_RETURN(const CapturedFunction function,
+                          WithCaptured(c, reader, "reader_func_other_args"));
     const absl::StatusOr<SavedDataset> saved = ReadSavedDataset(path);
     if (absl::IsNotFound(saved.status()))
       return NotFound("Could not find metadata file [", path, "]: ", saved.status().message());
     WEIR_RETURN_IF_ERROR(saved.status());
     const std::string run = JoinPath(path, saved->run_id);
-    c.SetOutput(
-        0, DatasetTensor(DatasetOf([=] {
-          return IteratorOf(
-              [=, in = OwnedIterator()](const DatasetContext& x) mutable -> MaybeElement {
-                if (in.iterator == nullptr) {
-                  WEIR_ASSIGN_OR_RETURN(DatasetPtr shards, ShardDatasets(run, compression, types));
-                  WEIR_ASSIGN_OR_RETURN(DatasetPtr elements, function.Read(x, std::move(shards)));
-                  WEIR_ASSIGN_OR_RETURN(in, OwnedIterator::Of(std::move(elements)));
-                }
-                return in.iterator->Next(x);
-              });
-        })));
+    c.SetOutput(0, DatasetTensor(DatasetOf([=] {
+                  return IteratorOf(
+                      [=, in = NestedIterator()](const DatasetContext& x) mutable -> MaybeElement {
+                        if (in.iterator == nullptr) {
+                          WEIR_ASSIGN_OR_RETURN(DatasetPtr shards,
+                                                ShardDatasets(run, compression, types));
+                          WEIR_ASSIGN_OR_RETURN(DatasetPtr elements,
+                                                ElementsOf(function, x, std::move(shards)));
+                          WEIR_ASSIGN_OR_RETURN(in, IterateOver(std::move(elements)));
+                        }
+                        return in.iterator->Next(x);
+                      });
+                })));
     return absl::OkStatus();
   });
 }

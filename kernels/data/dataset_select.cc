@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <condition_variable>
 #include <mutex>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "weir/kernels/data/dataset_prefetch.h"
 #include "weir/kernels/lib/arguments.h"
@@ -40,8 +40,9 @@ absl::Status UniqueDataset(KernelContext& c) {
         "component.");
   }
   const ElementSpec spec{.types = types, .shapes = {}};
+  // The standard set survives an insertion that finds no memory, Abseil's does not.
   const auto wrap = [spec](IteratorPtr in) {
-    return IteratorOf([in = std::move(in), spec, seen = absl::flat_hash_set<std::string>()](
+    return IteratorOf([in = std::move(in), spec, seen = std::unordered_set<std::string>()](
                           const DatasetContext& x) mutable -> MaybeElement {
       for (;;) {
         WEIR_ASSIGN_OR_RETURN(std::optional<Tensors> element, in->Next(x));

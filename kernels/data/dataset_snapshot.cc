@@ -1,8 +1,9 @@
 #include <functional>
 #include <optional>
+#include <string>
+#include <unordered_set>
 #include <utility>
 
-#include "absl/container/flat_hash_set.h"
 #include "weir/core/io/function_library.h"
 #include "weir/core/io/proto_values.h"
 #include "weir/kernels/data/dataset_files.h"
@@ -61,6 +62,9 @@ class GraphHasher {
     for (const auto& [name, value] : node.attrs()) {
       if (const FunctionRef* function = std::get_if<FunctionRef>(&value.value()))
         WEIR_RETURN_IF_ERROR(AddFunction(*function));
+      if (const auto* branches = std::get_if<std::vector<FunctionRef>>(&value.value())) {
+        for (const FunctionRef& branch : *branches) WEIR_RETURN_IF_ERROR(AddFunction(branch));
+      }
     }
     return absl::OkStatus();
   }
@@ -75,8 +79,8 @@ class GraphHasher {
 
   Functions* const functions_;
   std::string text_;
-  absl::flat_hash_set<const Node*> seen_;
-  absl::flat_hash_set<std::string> called_;
+  std::unordered_set<const Node*> seen_;
+  std::unordered_set<std::string> called_;
 };
 
 // ---- the dataset
@@ -86,14 +90,11 @@ struct Snapshot {
   std::string compression;
   uint64_t hash = 0;
   DataTypes types;
-  std::optional<ElementFunction> reader, sharder;  // null: shards one after the other; one shard
+  std::optional<CapturedFunction> reader, sharder;  // null: shards one after the other; one shard
 
-  absl::StatusOr<int64_t> Shard(const DatasetContext& x, const Tensors& element) const {
-    return sharder ? sharder->Shard(x, element) : absl::StatusOr<int64_t>(0);
-  }
   absl::StatusOr<DatasetPtr> Elements(const DatasetContext& x, const std::string& run) const {
     WEIR_ASSIGN_OR_RETURN(DatasetPtr shards, ShardDatasets(run, compression, types));
-    return reader ? reader->Read(x, std::move(shards)) : FlattenedDataset(std::move(shards));
+    return reader ? ElementsOf(*reader, x, std::move(shards)) : FlattenedDataset(std::move(shards));
   }
 };
 
@@ -114,9 +115,10 @@ class SnapshotIterator final : public DatasetIterator {
       WEIR_RETURN_IF_ERROR(std::exchange(writer_, nullptr)->Finish());
       return std::nullopt;
     }
-    WEIR_ASSIGN_OR_RETURN(const int64_t shard, snapshot_.Shard(x, *element));
-    WEIR_RETURN_IF_ERROR(writer_->Write(shard, *element));
-    return element;
+    const absl::Status written = writer_->Write(ShardOf(snapshot_.sharder, x, *element), *element);
+    if (written.ok()) return element;
+    writer_ = nullptr;  // the run will not be complete
+    return written;
   }
 
  private:
@@ -127,7 +129,7 @@ class SnapshotIterator final : public DatasetIterator {
     if (saved.ok() && saved->finalized) {
       WEIR_ASSIGN_OR_RETURN(DatasetPtr elements,
                             snapshot_.Elements(x, JoinPath(folder_, saved->run_id)));
-      WEIR_ASSIGN_OR_RETURN(in_, OwnedIterator::Of(std::move(elements)));
+      WEIR_ASSIGN_OR_RETURN(in_, IterateOver(std::move(elements)));
       return absl::OkStatus();
     }
     if (saved.ok() && saved->created_us > NowUs() - kExpiryUs) return absl::OkStatus();
@@ -136,7 +138,7 @@ class SnapshotIterator final : public DatasetIterator {
     return absl::OkStatus();
   }
 
-  OwnedIterator in_;
+  NestedIterator in_;
   const std::string folder_;
   const Snapshot snapshot_;
   std::unique_ptr<ElementWriter> writer_;
@@ -150,8 +152,8 @@ absl::StatusOr<Kernel> MakeSnapshot(const KernelInit& init) {
                         ElementCompression(init.attr<std::string>("compression")));
   const bool v2 = init.node.op_name() == "SnapshotDatasetV2";
   if (v2) {
-    WEIR_ASSIGN_OR_RETURN(given.reader, ElementFunction::Of(init, "reader_func"));
-    WEIR_ASSIGN_OR_RETURN(given.sharder, ElementFunction::Of(init, "shard_func"));
+    WEIR_ASSIGN_OR_RETURN(given.reader, CapturedFunctionOf(init, "reader_func"));
+    WEIR_ASSIGN_OR_RETURN(given.sharder, CapturedFunctionOf(init, "shard_func"));
   }
   const auto mode = init.node.attr_or<std::string>("mode", "auto");
   if (mode != "auto") {
@@ -167,10 +169,14 @@ absl::StatusOr<Kernel> MakeSnapshot(const KernelInit& init) {
     WEIR_ASSIGN_OR_RETURN(const std::string path, ReadString(c.input(1), "path"));
     if (path.empty()) return InvalidArgument("path cannot be empty.");
     Snapshot snapshot = given;
-    if (snapshot.reader)
-      WEIR_RETURN_IF_ERROR(snapshot.reader->Capture(c, "reader_func_other_args"));
-    if (snapshot.sharder)
-      WEIR_RETURN_IF_ERROR(snapshot.sharder->Capture(c, "shard_func_other_args"));
+    if (snapshot.reader) {
+      WEIR_ASSIGN_OR_RETURN(snapshot.reader,
+                            WithCaptured(c, *snapshot.reader, "reader_func_other_args"));
+    }
+    if (snapshot.sharder) {
+      WEIR_ASSIGN_OR_RETURN(snapshot.sharder,
+                            WithCaptured(c, *snapshot.sharder, "shard_func_other_args"));
+    }
     const std::string folder = JoinPath(path, absl::StrCat(snapshot.hash));
     return WrapDataset(c, [folder, snapshot](IteratorPtr in) {
       return std::make_unique<SnapshotIterator>(std::move(in), folder, snapshot);

@@ -23,7 +23,7 @@ constexpr char kShardSuffix[] = ".shard", kElementSuffix[] = ".snapshot";
 constexpr int64_t kVersion = 2;
 
 // Reads the elements of one file.
-FileElements ElementsOf(const std::string& path, RecordStream stream, const DataTypes& types) {
+FileElements ElementsIn(const std::string& path, RecordStream stream, const DataTypes& types) {
   const auto records = std::make_shared<RecordStream>(std::move(stream));
   return [path, records, types]() -> MaybeElement {
     Tensors element;
@@ -38,13 +38,15 @@ FileElements ElementsOf(const std::string& path, RecordStream stream, const Data
       if (!ParseBytes(*record, &proto).ok())
         return DataLoss(path, ": Unable to parse tensor from stored proto.");
       int64_t budget = kExpansionBudget;
-      WEIR_ASSIGN_OR_RETURN(Tensor tensor, TensorFromProto(proto, &budget));
-      if (tensor.dtype() != type) {
-        return InvalidArgument("Data type mismatch at component ", element.size(), ": expected ",
-                               DataTypeName(type), " but got ", DataTypeName(tensor.dtype()),
-                               ". File: ", path);
+      // DATA_LOSS ends the file: the next record is not the first one of an element.
+      absl::StatusOr<Tensor> tensor = TensorFromProto(proto, &budget);
+      if (!tensor.ok()) return DataLoss(path, ": ", tensor.status().message());
+      if (tensor->dtype() != type) {
+        return DataLoss("Data type mismatch at component ", element.size(), ": expected ",
+                        DataTypeName(type), " but got ", DataTypeName(tensor->dtype()),
+                        ". File: ", path);
       }
-      element.push_back(std::move(tensor));
+      element.push_back(*std::move(tensor));
     }
     return element;
   };
@@ -54,7 +56,7 @@ absl::StatusOr<FileElements> OpenElementFile(const std::string& path,
                                              const std::string& compression,
                                              const DataTypes& types) {
   WEIR_ASSIGN_OR_RETURN(RecordStream stream, RecordStream::Open(path, compression));
-  return ElementsOf(path, std::move(stream), types);
+  return ElementsIn(path, std::move(stream), types);
 }
 
 // Returns the paths in a folder whose names begin with digits and have the suffix, in the order of
@@ -147,19 +149,19 @@ DatasetPtr ShardDataset(const std::string& folder, const std::string& compressio
 
 DatasetPtr FlattenedDataset(DatasetPtr datasets) {
   return DatasetOf([datasets = std::move(datasets)]() -> MaybeIterator {
-    WEIR_ASSIGN_OR_RETURN(OwnedIterator all, OwnedIterator::Of(datasets));
+    WEIR_ASSIGN_OR_RETURN(NestedIterator all, IterateOver(datasets));
     return IteratorOf([all = std::move(all),
-                       in = OwnedIterator()](const DatasetContext& x) mutable -> MaybeElement {
+                       in = NestedIterator()](const DatasetContext& x) mutable -> MaybeElement {
       for (;;) {
         if (in.iterator == nullptr) {
           WEIR_ASSIGN_OR_RETURN(const std::optional<Tensors> next, all.iterator->Next(x));
           if (!next) return std::nullopt;
           WEIR_ASSIGN_OR_RETURN(DatasetPtr dataset, DatasetIn((*next)[0]));
-          WEIR_ASSIGN_OR_RETURN(in, OwnedIterator::Of(std::move(dataset)));
+          WEIR_ASSIGN_OR_RETURN(in, IterateOver(std::move(dataset)));
         }
         WEIR_ASSIGN_OR_RETURN(std::optional<Tensors> element, in.iterator->Next(x));
         if (element) return element;
-        in = OwnedIterator();
+        in = NestedIterator();
       }
     });
   });
@@ -191,17 +193,40 @@ absl::StatusOr<std::unique_ptr<ElementWriter>> ElementWriter::Create(const std::
   return writer;
 }
 
-absl::Status ElementWriter::Write(int64_t shard, const Tensors& element) {
+absl::StatusOr<int64_t> ShardOf(const std::optional<CapturedFunction>& shard_func,
+                                const DatasetContext& x, const Tensors& element) {
+  if (!shard_func) return 0;
+  WEIR_ASSIGN_OR_RETURN(const int64_t shard, shard_func->Number(x, element, "shard_func"));
+  if (shard < 0) return InvalidArgument("`shard_func` returned ", shard, ", which is negative");
+  return shard;
+}
+
+absl::StatusOr<DatasetPtr> ElementsOf(const CapturedFunction& reader_func, const DatasetContext& x,
+                                      DatasetPtr shards) {
+  WEIR_ASSIGN_OR_RETURN(const Tensors results,
+                        reader_func.Call(x, {DatasetTensor(std::move(shards))}));
+  if (results.size() != 1) return InvalidArgument("reader_func returns more than one argument.");
+  return DatasetIn(results[0]);
+}
+
+absl::Status ElementWriter::Write(const absl::StatusOr<int64_t>& shard, const Tensors& element) {
+  const absl::Status written = shard.ok() ? Append(*shard, element) : shard.status();
+  failed_.Update(written);
+  return written;
+}
+
+absl::Status ElementWriter::Append(int64_t shard, const Tensors& element) {
   constexpr size_t kMostShards = 10'000;  // each is an open file
-  std::unique_ptr<ByteSink>& sink = shards_[shard];
-  if (sink == nullptr) {
-    if (shards_.size() > kMostShards)
+  auto found = shards_.find(shard);
+  if (found == shards_.end()) {
+    if (shards_.size() >= kMostShards)
       return InvalidArgument("shard_func returned more than ", kMostShards, " different shards");
     const std::string folder = JoinPath(RunFolder(), ShardName(shard));
     WEIR_RETURN_IF_ERROR(MakeDirectories(folder));
     WEIR_ASSIGN_OR_RETURN(
-        sink,
+        std::unique_ptr<ByteSink> sink,
         ByteSink::Create(JoinPath(folder, absl::StrCat("00000000", kElementSuffix)), compression_));
+    found = shards_.emplace(shard, std::move(sink)).first;
   }
   for (const Tensor& component : element) {
     if (component.dtype() == DT_VARIANT || component.dtype() == DT_RESOURCE)
@@ -209,13 +234,14 @@ absl::Status ElementWriter::Write(int64_t shard, const Tensors& element) {
                            " cannot be written to a file");
     proto::TensorProto proto;
     TensorToProtoContent(component, &proto);
-    WEIR_RETURN_IF_ERROR(AppendRecord(*sink, proto.SerializeAsString()));
+    WEIR_RETURN_IF_ERROR(AppendRecord(*found->second, proto.SerializeAsString()));
   }
   ++saved_.num_elements;
   return absl::OkStatus();
 }
 
 absl::Status ElementWriter::Finish() {
+  WEIR_RETURN_IF_ERROR(failed_);
   for (auto& [shard, sink] : shards_) {
     WEIR_RETURN_IF_ERROR(sink->Finish());
     WEIR_RETURN_IF_ERROR(Files().SyncDirectory(JoinPath(RunFolder(), ShardName(shard))));

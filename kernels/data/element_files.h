@@ -3,10 +3,12 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "weir/kernels/data/byte_stream.h"
+#include "weir/kernels/data/captured_function.h"
 #include "weir/kernels/data/dataset.h"
 
 // Datasets on disk, in TensorFlow's format of tf.data snapshots:
@@ -60,44 +62,31 @@ class ElementWriter {
                                                                const std::string& compression,
                                                                const DataTypes& types,
                                                                bool announce);
-  // Appends an element to a shard.
-  absl::Status Write(int64_t shard, const Tensors& element);
-  // Completes the files and replaces the metadata. No other call may follow.
+  // Appends an element to a shard, or fails with the error that there is in its place.
+  absl::Status Write(const absl::StatusOr<int64_t>& shard, const Tensors& element);
+  // Completes the files and replaces the metadata. No other call may follow. Returns the error of a
+  // Write that failed: a run without an element never becomes the dataset.
   absl::Status Finish();
 
  private:
   ElementWriter(std::string path, std::string compression, SavedDataset saved)
       : path_(std::move(path)), compression_(std::move(compression)), saved_(std::move(saved)) {}
+  absl::Status Append(int64_t shard, const Tensors& element);
   std::string RunFolder() const { return JoinPath(path_, saved_.run_id); }
 
   const std::string path_, compression_;
   SavedDataset saved_;
   std::map<int64_t, std::unique_ptr<ByteSink>> shards_;
+  absl::Status failed_;
 };
 
-// A function that an op calls for elements or for datasets of shards, with the captured arguments
-// that follow.
-struct ElementFunction {
-  Function* function = nullptr;
-  Tensors captured = {};
-
-  // Returns the function that the attribute names.
-  static absl::StatusOr<ElementFunction> Of(const KernelInit& init, absl::string_view attr);
-  // Captures the inputs of the list argument `argument`.
-  absl::Status Capture(const KernelContext& c, absl::string_view argument);
-  // Calls a shard_func, which returns the number of the element's shard.
-  absl::StatusOr<int64_t> Shard(const DatasetContext& x, const Tensors& element) const;
-  // Calls a reader_func, which makes a dataset of the elements from the dataset of the shards.
-  absl::StatusOr<DatasetPtr> Read(const DatasetContext& x, DatasetPtr shards) const;
-};
-
-// An iterator with the dataset that it may refer to, made when its first element is needed.
-struct OwnedIterator {
-  DatasetPtr dataset;
-  std::unique_ptr<DatasetIterator> iterator;
-
-  static absl::StatusOr<OwnedIterator> Of(DatasetPtr dataset);
-};
+// Calls a shard_func, which returns the number of the element's shard; without one there is only
+// shard 0.
+absl::StatusOr<int64_t> ShardOf(const std::optional<CapturedFunction>& shard_func,
+                                const DatasetContext& x, const Tensors& element);
+// Calls a reader_func, which makes a dataset of the elements from the dataset of the shards.
+absl::StatusOr<DatasetPtr> ElementsOf(const CapturedFunction& reader_func, const DatasetContext& x,
+                                      DatasetPtr shards);
 
 }  // namespace weir
 
