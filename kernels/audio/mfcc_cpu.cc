@@ -103,8 +103,8 @@ class Cepstrum {
     const double step = std::numbers::pi / static_cast<double>(channels);
     double* to = cosines_.data<double>();
     for (int i = 0; i < options_.coefficients; ++i) {
-      ThrowIfCancelled();
       for (int64_t k = 0; k < channels; ++k) {
+        ThrowIfCancelledAt(k);
         *to++ = norm * std::cos(i * step * (static_cast<double>(k) + 0.5));
       }
     }
@@ -135,7 +135,7 @@ absl::Status Mfcc(KernelContext& c, const MfccOptions& o) {
   }
   WEIR_ASSIGN_OR_RETURN(Tensor sums, c.AllocateTemp(DT_DOUBLE, Shape({o.channels})));
   for (int64_t row = 0; row < rows; ++row) {
-    ThrowIfCancelledAt(row);
+    ThrowIfCancelled();
     cepstrum.Compute(spectrogram.data<float>() + row * bins, sums.data<double>(),
                      out->data<float>() + row * o.coefficients);
   }

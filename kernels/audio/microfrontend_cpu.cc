@@ -22,7 +22,7 @@ absl::StatusOr<Tensor> ComputeFrames(KernelContext& c, const MicrofrontendOption
   WEIR_ASSIGN_OR_RETURN(Microfrontend front_end, Microfrontend::Make(o));
   WEIR_ASSIGN_OR_RETURN(Tensor features, c.AllocateTemp(DT_UINT16, Shape({frames, o.channels})));
   for (int64_t i = 0; i < frames; ++i) {
-    ThrowIfCancelledAt(i);
+    ThrowIfCancelled();
     front_end.Process(c.input_data<int16_t>(0) + i * o.step,
                       features.data<uint16_t>() + i * o.channels);
   }

@@ -36,7 +36,10 @@ std::vector<double> HannWindow(int64_t size) {
 }
 
 // How many windows are transformed at a time: enough for the lanes of vectors, and little memory.
-constexpr int64_t kRows = 32;
+int64_t RowsAtOnce(int64_t count, int64_t fft_size) {
+  constexpr int64_t kMostRows = 32, kMostSamples = int64_t{1} << 22;
+  return std::clamp<int64_t>(kMostSamples / fft_size, 1, std::min(count, kMostRows));
+}
 
 absl::Status Spectrogram(KernelContext& c, const Windows& w) {
   const Tensor& input = c.input(0);
@@ -48,7 +51,7 @@ absl::Status Spectrogram(KernelContext& c, const Windows& w) {
   WEIR_ASSIGN_OR_RETURN(const Shape shape, CheckedShape({channels, count, frequencies}));
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
   if (out->num_elements() == 0) return absl::OkStatus();
-  const int64_t rows = std::min(count, kRows);
+  const int64_t rows = RowsAtOnce(count, n);
   WEIR_ASSIGN_OR_RETURN(Tensor padded, c.AllocateTemp(DT_DOUBLE, Shape({rows, n})));
   WEIR_ASSIGN_OR_RETURN(Tensor spectra, c.AllocateTemp(DT_DOUBLE, Shape({rows, 2 * frequencies})));
   const std::vector<double> hann = HannWindow(w.size);

@@ -45,8 +45,7 @@ class RowMapper {
       }
     }
     for (int64_t row = 0; row < rows_; ++row) {
-      if (c_.cancellation() != nullptr && c_.cancellation()->cancelled())
-        return c_.cancellation()->status();
+      ThrowIfCancelled();
       WEIR_RETURN_IF_ERROR(MapRow(row));
     }
     return absl::OkStatus();

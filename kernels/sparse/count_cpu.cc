@@ -1,9 +1,11 @@
 #include <algorithm>
 #include <limits>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "weir/kernels/lib/accumulate.h"
+#include "weir/kernels/lib/blocks.h"
 #include "weir/kernels/lib/registry.h"
 #include "weir/kernels/sparse/sparse_kernels.h"
 
@@ -33,15 +35,18 @@ absl::Status CheckWeights(const Tensor& weights, const Tensor& values, absl::str
 template <class W>
 absl::Status OutputCounts(KernelContext& c, const CountOptions& o, const Tensor& weights,
                           std::vector<Element> elements, int64_t rows) {
-  std::stable_sort(elements.begin(), elements.end(), [](const Element& a, const Element& b) {
-    return a.row != b.row ? a.row < b.row : a.value < b.value;
-  });
+  const auto comes_first = [](const Element& a, const Element& b) {
+    return std::tie(a.row, a.value, a.position) < std::tie(b.row, b.value, b.position);
+  };
+  SortCancellably(static_cast<int64_t>(elements.size()), comes_first,
+                  [&](const auto& less) { std::sort(elements.begin(), elements.end(), less); });
   const auto starts_group = [&](size_t i) {
     return i == 0 || elements[i].row != elements[i - 1].row ||
            elements[i].value != elements[i - 1].value;
   };
   int64_t count = 0, largest = 0;
   for (size_t i = 0; i < elements.size(); ++i) {
+    ThrowIfCancelledAt(static_cast<int64_t>(i));
     count += starts_group(i) ? 1 : 0;
     largest = std::max(largest, elements[i].value);
   }
@@ -53,6 +58,7 @@ absl::Status OutputCounts(KernelContext& c, const CountOptions& o, const Tensor&
   int64_t* index = indices->data<int64_t>();
   W* out = counts->data<W>() - 1;
   for (size_t i = 0; i < elements.size(); ++i) {
+    ThrowIfCancelledAt(static_cast<int64_t>(i));
     const Element& e = elements[i];
     const W weight = weights.num_elements() > 0 && !o.binary ? weights.data<W>()[e.position] : W(1);
     if (starts_group(i)) {

@@ -165,9 +165,15 @@ absl::StatusOr<CsrMatrix> TransposeCsr(const CsrMatrix& matrix, bool conjugate) 
       // Counts the elements of each column, then places them. While the elements are placed,
       // ends[r] is where the next one of row r goes; afterwards it is where row r ends.
       int32_t* const ends = out.row(b) + 1;
-      for (int64_t i = 0; i < matrix.count_of(b); ++i) ++ends[columns[i]];
+      for (int64_t i = 0; i < matrix.count_of(b); ++i) {
+        ThrowIfCancelledAt(i);
+        ++ends[columns[i]];
+      }
       int32_t begin = 0;
-      for (int64_t r = 0; r < out.rows(); ++r) begin += std::exchange(ends[r], begin);
+      for (int64_t r = 0; r < out.rows(); ++r) {
+        ThrowIfCancelledAt(r);
+        begin += std::exchange(ends[r], begin);
+      }
       for (int64_t r = 0; r < matrix.rows(); ++r) {
         ThrowIfCancelledAt(r);
         for (int64_t i = matrix.row(b)[r]; i < matrix.row(b)[r + 1]; ++i) {

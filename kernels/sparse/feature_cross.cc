@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "weir/core/tensor/cancellation.h"
 #include "weir/kernels/lib/hash.h"
 
 namespace weir {
@@ -38,9 +39,15 @@ absl::StatusOr<std::vector<ValueRun>> CountCrosses(const CrossColumns& in) {
   };
   bool fits = true;
   if (!in.columns.empty() && !in.columns[0].is_dense) {
-    for (const ValueRun& run : in.columns[0].runs) fits = fits && count(run.example);
+    for (const ValueRun& run : in.columns[0].runs) {
+      ThrowIfCancelledAt(run.example);
+      fits = fits && count(run.example);
+    }
   } else if (!in.columns.empty()) {
-    for (int64_t e = 0; e < in.examples && fits; ++e) fits = count(e);
+    for (int64_t e = 0; e < in.examples && fits; ++e) {
+      ThrowIfCancelledAt(e);
+      fits = count(e);
+    }
   }
   if (!fits) return absl::ResourceExhaustedError("the number of crosses overflows int64");
   return crosses;

@@ -110,6 +110,8 @@ absl::StatusOr<CrossColumns> ReadRaggedColumns(const KernelContext& c,
 template <class S>
 absl::StatusOr<int64_t> OutputCrossSplits(KernelContext& c, const CrossColumns& in) {
   WEIR_ASSIGN_OR_RETURN(const std::vector<ValueRun> crosses, CountCrosses(in));
+  if (in.examples == std::numeric_limits<int64_t>::max())
+    return InvalidArgument("too many examples: ", in.examples);
   WEIR_ASSIGN_OR_RETURN(const Shape shape, CheckedShape({in.examples + 1}));
   WEIR_ASSIGN_OR_RETURN(Tensor * splits, c.AllocateOutput(1, shape));
   const int64_t total = crosses.empty() ? 0 : crosses.back().begin + crosses.back().count;
