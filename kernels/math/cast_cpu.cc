@@ -71,22 +71,18 @@ struct Float8Encoding {
   }
 };
 
+template <class T, class Encoding>
+struct SmallFloat {
+  using Wide = float;
+  static float Widen(T x) { return Encoding::Decode(x.value); }
+  static T Narrow(float x) { return {Encoding::Encode(x)}; }
+};
 template <class T>
 struct SmallType;
 template <>
-struct SmallType<float8_e5m2> {
-  using Wide = float;
-  using Encoding = Float8Encoding<2, 0x7c>;
-  static float Widen(float8_e5m2 x) { return Encoding::Decode(x.value); }
-  static float8_e5m2 Narrow(float x) { return {Encoding::Encode(x)}; }
-};
+struct SmallType<float8_e5m2> : SmallFloat<float8_e5m2, Float8Encoding<2, 0x7c>> {};
 template <>
-struct SmallType<float8_e4m3fn> {
-  using Wide = float;
-  using Encoding = Float8Encoding<3, 0x7f>;
-  static float Widen(float8_e4m3fn x) { return Encoding::Decode(x.value); }
-  static float8_e4m3fn Narrow(float x) { return {Encoding::Encode(x)}; }
-};
+struct SmallType<float8_e4m3fn> : SmallFloat<float8_e4m3fn, Float8Encoding<3, 0x7f>> {};
 // 4-bit integers keep the low bits.
 template <>
 struct SmallType<int4> {

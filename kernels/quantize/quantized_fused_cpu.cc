@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -54,7 +55,7 @@ struct Finish {
   bool relu = false;
   const Tensor* summand = nullptr;
   double summand_scale = 1;
-  double result_scale = 0;  // 0: that of the product
+  std::optional<double> result_scale;  // null: that of the product
 
   double scale(int64_t channel) const { return scales[scales.size() == 1 ? 0 : channel]; }
 
@@ -70,7 +71,7 @@ struct Finish {
         if constexpr (std::is_same_v<T, float>) {
           out->data<float>()[i] = static_cast<float>(x);
         } else {
-          const double q = std::nearbyint(x / (result_scale == 0 ? scale(channel) : result_scale));
+          const double q = std::nearbyint(x / result_scale.value_or(scale(channel)));
           out->data<T>()[i].value =
               static_cast<Word<T>>(std::clamp(ToInt64(q), kLowest<T>, kHighest<T>));
         }

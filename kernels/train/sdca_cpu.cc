@@ -3,11 +3,11 @@
 #include <memory>
 #include <numeric>
 #include <string>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "weir/kernels/lib/arguments.h"
 #include "weir/kernels/lib/hash.h"
 #include "weir/kernels/lib/registry.h"
@@ -47,9 +47,9 @@ struct GroupWeights {
 // A group of features of which each example has few.
 struct SparseGroup {
   const int64_t* features = nullptr;
-  const float* values = nullptr;                   // null: 1
-  std::vector<int64_t> begins;                     // of each example, and the end of the last
-  absl::flat_hash_map<int64_t, int64_t> position;  // of a feature, in the weights
+  const float* values = nullptr;                  // null: 1
+  std::vector<int64_t> begins;                    // of each example, and the end of the last
+  std::unordered_map<int64_t, int64_t> position;  // of a feature, in the weights
   GroupWeights w;
 
   double value(int64_t i) const { return values == nullptr ? 1.0 : double{values[i]}; }
@@ -189,7 +189,7 @@ class SdcaRun {
   }
 
   absl::StatusOr<double> SquaredNorm(int64_t example) const {
-    absl::flat_hash_set<int64_t> seen;
+    std::unordered_set<int64_t> seen;
     for (const SparseGroup& group : sparse_) {
       seen.clear();
       for (int64_t i = group.begins[example]; i < group.begins[example + 1]; ++i) {

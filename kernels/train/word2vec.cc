@@ -4,10 +4,11 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/ascii.h"
 #include "weir/core/io/file.h"
 #include "weir/kernels/lib/arguments.h"
@@ -50,11 +51,12 @@ struct Corpus {
 
   static absl::StatusOr<Corpus> Read(const SkipgramOptions& o) {
     WEIR_ASSIGN_OR_RETURN(const std::string data, ReadFile(o.file));
-    absl::flat_hash_map<absl::string_view, int32_t> index;
+    std::unordered_map<std::string_view, int32_t> index;       // survives an allocation that fails
     std::vector<std::pair<absl::string_view, int64_t>> found;  // in the order of the text
     Corpus corpus;
     ForEachWord(data, [&](absl::string_view word) {
-      const auto [it, is_new] = index.emplace(word, static_cast<int32_t>(found.size()));
+      const auto [it, is_new] = index.emplace(std::string_view(word.data(), word.size()),
+                                              static_cast<int32_t>(found.size()));
       if (is_new) found.emplace_back(word, 0);
       ++found[it->second].second;
       corpus.text.push_back(it->second);
@@ -112,9 +114,10 @@ class SkipgramState final : public Resource {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (block_.empty()) FillBlock();
     for (int i = 0; i < options_.batch; ++i) {
+      if (used_ == block_.size()) FillBlock();  // which a cancelled step has left undone
       examples->data<int32_t>()[i] = block_[used_].first;
       labels->data<int32_t>()[i] = block_[used_].second;
-      if (++used_ == kBlock) FillBlock();
+      if (++used_ == block_.size()) FillBlock();
     }
     c.SetOutput(0, corpus_.words);
     c.SetOutput(1, corpus_.counts);
@@ -128,20 +131,23 @@ class SkipgramState final : public Resource {
   static constexpr size_t kBlock = 3000;
   static constexpr int kSentence = 1000;
 
+  // A step that is cancelled leaves this function by an exception, and the state as it was but for
+  // the draws.
   void FillBlock() {
-    block_.resize(kBlock);
-    for (auto& pair : block_) {
+    std::vector<std::pair<int32_t, int32_t>> block(kBlock);
+    for (auto& pair : block) {
       ThrowIfCancelled();
       pair = NextPair();
     }
+    block_ = std::move(block);
     used_ = 0;
   }
 
   void FillSentence() {
     const auto size = static_cast<int64_t>(corpus_.text.size());
     const float scaled = options_.subsample * static_cast<float>(size);
-    sentence_.clear();
-    while (sentence_.size() < kSentence) {
+    std::vector<int32_t> sentence;
+    while (sentence.size() < kSentence) {
       ThrowIfCancelledAt(example_);
       if (example_ >= size) {
         ++epoch_;
@@ -157,19 +163,21 @@ class SkipgramState final : public Resource {
           continue;
         }
       }
-      sentence_.push_back(word);
+      sentence.push_back(word);
       ++example_;
     }
+    sentence_ = std::move(sentence);
   }
 
   std::pair<int32_t, int32_t> NextPair() {
     while (true) {
       if (label_ >= label_end_) {
         ++processed_;
-        if (++word_ >= kSentence) {
-          word_ = 0;
+        if (word_ + 1 >= kSentence) {
           FillSentence();
+          word_ = -1;
         }
+        ++word_;
         const int distance =
             1 + static_cast<int>(UnbiasedUniform(words_, static_cast<uint32_t>(options_.window)));
         label_ = std::max(0, word_ - distance);
