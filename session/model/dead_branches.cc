@@ -1,5 +1,6 @@
 #include "weir/session/model/dead_branches.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -40,11 +41,20 @@ class Conditionals {
     for (const proto::NodeDef& node : def_.node()) {
       names_.insert(node.name());
       if (node.op() == "NextIteration") next_iterations_.insert(node.name());
+      for (const std::string& input : node.input()) {
+        if (!IsControl(input)) used_.insert(ValueOf(input));
+      }
     }
   }
 
   void Replace(std::vector<proto::NodeDef>* more) {
     while (FindConstants() || FindDead()) {
+    }
+    // Where a Merge of several live inputs tells which one it took, the dead ones stay.
+    for (const proto::NodeDef& node : def_.node()) {
+      if (IsMerge(node) && !dead_nodes_.contains(node.name()) && CountLive(node) > 1 &&
+          CountLive(node) < CountValues(node) && used_.contains({node.name(), 1}))
+        return;
     }
     for (proto::NodeDef& node : *def_.mutable_node()) {
       if (dead_nodes_.contains(node.name())) continue;
@@ -111,6 +121,16 @@ class Conditionals {
     return IsMerge(node) && dead > 0 && live == 0;
   }
 
+  static int CountValues(const proto::NodeDef& node) {
+    return static_cast<int>(std::count_if(node.input().begin(), node.input().end(),
+                                          [](const auto& input) { return !IsControl(input); }));
+  }
+  int CountLive(const proto::NodeDef& node) const {
+    return static_cast<int>(
+        std::count_if(node.input().begin(), node.input().end(),
+                      [this](const auto& input) { return !IsControl(input) && !IsDead(input); }));
+  }
+
   // Returns true if it has found another one.
   bool FindDead() {
     const size_t before = dead_nodes_.size() + dead_values_.size();
@@ -132,26 +152,37 @@ class Conditionals {
     node->set_input(1, "^" + ValueOf(node->input(1)).first);
   }
 
+  // A node that was dead is not when its Switch is an Identity, so no Merge may take its value.
   void ReplaceMerge(proto::NodeDef* node, std::vector<proto::NodeDef>* more) {
-    int live = 0, taken = -1, values = 0;
-    for (; values < node->input_size() && !IsControl(node->input(values)); ++values) {
-      if (IsDead(node->input(values))) continue;
-      ++live;
-      taken = values;
+    const int values = CountValues(*node), live = CountLive(*node);
+    if (live == 0 || live == values) return;
+    int taken = -1;
+    for (int i = values - 1; i >= 0; --i) {
+      if (IsDead(node->input(i))) {
+        node->mutable_input()->DeleteSubrange(i, 1);
+      } else {
+        taken = i;
+      }
     }
-    if (live != 1 || values < 2) return;
-    proto::NodeDef index;  // the second output of a Merge
-    index.set_name(NewName(node->name() + "/value_index"));
-    index.set_op("Const");
-    index.set_device(node->device());
-    (*index.mutable_attr())["dtype"].set_type(proto::DT_INT32);
-    AttrToProto(AttrValue(Tensor::Scalar(int32_t{taken})), &(*index.mutable_attr())["value"]);
-    redirected_[{node->name(), 1}] = index.name();
-    more->push_back(std::move(index));
+    if (live > 1) {
+      (*node->mutable_attr())["N"].set_i(live);
+      return;
+    }
+    if (used_.contains({node->name(), 1})) more->push_back(ValueIndex(*node, taken));
     node->set_op(node->op() == "Merge" ? "Identity" : "RefIdentity");
     node->mutable_attr()->erase("N");
-    node->mutable_input()->SwapElements(0, taken);
-    node->mutable_input()->DeleteSubrange(1, values - 1);
+  }
+
+  // Returns a node for the second output of a Merge, to which it redirects the edges.
+  proto::NodeDef ValueIndex(const proto::NodeDef& merge, int32_t taken) {
+    proto::NodeDef index;
+    index.set_name(NewName(merge.name() + "/value_index"));
+    index.set_op("Const");
+    index.set_device(merge.device());
+    (*index.mutable_attr())["dtype"].set_type(proto::DT_INT32);
+    AttrToProto(AttrValue(Tensor::Scalar(taken)), &(*index.mutable_attr())["value"]);
+    redirected_[{merge.name(), 1}] = index.name();
+    return index;
   }
 
   void ReplaceIf(proto::NodeDef* node) {
@@ -181,6 +212,7 @@ class Conditionals {
   proto::GraphDef& def_;
   absl::flat_hash_set<std::string> names_, next_iterations_, dead_nodes_;
   absl::flat_hash_map<std::string, bool> constants_;  // nodes of one known boolean
+  absl::flat_hash_set<Value> used_;                   // by nodes
   absl::flat_hash_set<Value> dead_values_;            // outputs of switches
   absl::flat_hash_map<Value, std::string> redirected_;
 };

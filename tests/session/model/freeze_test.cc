@@ -290,6 +290,34 @@ TEST(FreezeGraph, APredicateIsAValue) {
   FreezeAndCompare(session, {{x, Tensor::Vector<float>({3})}}, branches);
 }
 
+// A value fixes one of two conditionals whose values one Merge takes: it keeps those of the other.
+TEST(FreezeGraph, AMergeForgetsDeadInputs) {
+  for (const bool uses_index : {false, true}) {
+    Graph g;
+    const Output fixed = Placeholder(g, DT_BOOL, {}, "fixed");
+    const Output chosen = Placeholder(g, DT_BOOL, {}, "chosen");
+    const Output x = Placeholder(g, DT_FLOAT, {}, "x");
+    const Node* outer = AddNode("Switch", {x, fixed});
+    const Node* inner = AddNode("Switch", {outer->output(1), chosen});
+    const Node* merge =
+        AddNode("Merge", {std::vector<Output>{outer->output(0) * 2.f, inner->output(0) * 3.f,
+                                              inner->output(1) * 4.f}});
+    Output result = merge->output(0);
+    if (uses_index) result = result + Cast(merge->output(1), DT_FLOAT);
+    Session session = Start(g);
+    const auto frozen = FreezeGraph(session, {result}, {.values = {{fixed, Tensor::Scalar(true)}}});
+    ASSERT_TRUE(frozen.ok()) << frozen.status();
+    Session other = Start(**frozen);
+    for (const bool second : {false, true}) {
+      const auto got = other.Run({{"x", Tensor::Scalar(1.f)}, {"chosen", Tensor::Scalar(second)}},
+                                 {result.name()}, {});
+      ASSERT_TRUE(got.ok()) << got.status();
+      const float index = uses_index ? (second ? 2.f : 1.f) : 0.f;
+      EXPECT_EQ((*got)[0].data<float>()[0], (second ? 4.f : 3.f) + index);
+    }
+  }
+}
+
 TEST(FreezeFunctions, SavedModelsOfTensorFlow2) {
   const auto model = LoadSavedModel("tests/session/golden/saved_model_tf2", {"serve"});
   ASSERT_TRUE(model.ok()) << model.status();
