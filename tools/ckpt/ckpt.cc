@@ -21,25 +21,25 @@ namespace {
 
 // Returns the newest checkpoint that a state file names.
 absl::StatusOr<std::string> NewestCheckpoint(const std::string& folder, const std::string& state,
-                                             Console* console) {
+                                             std::ostream* notes) {
   WEIR_ASSIGN_OR_RETURN(const std::string found, LatestCheckpoint(folder, state));
   WEIR_ASSIGN_OR_RETURN(const CheckpointState read, ReadCheckpointState(folder, state));
-  if (console != nullptr && found != read.model_checkpoint_path) {
-    console->err << "weir: " << JoinPath(folder, state) << " names " << read.model_checkpoint_path
-                 << ", which is not there; using " << found << "\n";
+  if (notes != nullptr && found != read.model_checkpoint_path) {
+    *notes << "weir: " << JoinPath(folder, state) << " names " << read.model_checkpoint_path
+           << ", which is not there; using " << found << "\n";
   }
   return found;
 }
 
 // Returns the newest checkpoint in a folder, or the checkpoint of a SavedModel.
-absl::StatusOr<std::string> CheckpointInFolder(const std::string& folder, Console* console) {
+absl::StatusOr<std::string> CheckpointInFolder(const std::string& folder, std::ostream* notes) {
   for (const std::string& parent : {folder, FindSavedModel(folder)}) {
     for (const char* const prefix : {"variables/variables", "variables"}) {
       const std::string variables = JoinPath(parent, prefix);
       if (Files().Exists(variables + ".index")) return variables;
     }
   }
-  return NewestCheckpoint(folder, "checkpoint", console);
+  return NewestCheckpoint(folder, "checkpoint", notes);
 }
 
 // Returns "m-7" for "m-7.index", "m-7.meta" and "m-7.data-00000-of-00001" if checkpoint m-7 exists.
@@ -52,21 +52,21 @@ std::string PrefixOfFile(const std::string& path) {
 
 }  // namespace
 
-absl::StatusOr<std::string> CheckpointPrefix(const std::string& path, Console* console) {
+absl::StatusOr<std::string> CheckpointPrefix(const std::string& path, std::ostream* notes) {
   if (path.empty()) return InvalidArgument("the checkpoint path is empty");
   if (Files().Exists(path + ".index")) return path;
   const std::string model = FindSavedModel(path);
-  if (Files().IsDirectory(path)) return CheckpointInFolder(path, console);
-  if (model != path) return CheckpointInFolder(model, console);
+  if (Files().IsDirectory(path)) return CheckpointInFolder(path, notes);
+  if (model != path) return CheckpointInFolder(model, notes);
   const std::string name(BaseName(path));
   if (name == "checkpoint" && ReadCheckpointState(DirectoryOf(path), name).ok())
-    return NewestCheckpoint(DirectoryOf(path), name, console);
+    return NewestCheckpoint(DirectoryOf(path), name, notes);
   return PrefixOfFile(path);
 }
 
 absl::StatusOr<std::unique_ptr<CheckpointReader>> OpenCheckpoint(const std::string& path,
-                                                                 Console* console) {
-  WEIR_ASSIGN_OR_RETURN(const std::string prefix, CheckpointPrefix(path, console));
+                                                                 std::ostream* notes) {
+  WEIR_ASSIGN_OR_RETURN(const std::string prefix, CheckpointPrefix(path, notes));
   return CheckpointReader::Open(prefix);
 }
 
@@ -100,7 +100,7 @@ std::vector<std::string> SliceTexts(const CheckpointTensor& tensor) {
 }
 
 absl::Status Ls(const CkptOptions& options, Console& console) {
-  WEIR_ASSIGN_OR_RETURN(auto reader, OpenCheckpoint(options.prefix, &console));
+  WEIR_ASSIGN_OR_RETURN(auto reader, OpenCheckpoint(options.prefix, &console.err));
   WEIR_ASSIGN_OR_RETURN(const std::vector<CheckpointTensor> tensors, reader->List());
   TextTable table({"tensor", "dtype", "shape", ">bytes", ">parts"});
   Json json = Json::array();
@@ -133,7 +133,7 @@ absl::Status Ls(const CkptOptions& options, Console& console) {
 // ---- show
 
 absl::StatusOr<Tensor> ReadTensor(const CkptOptions& options, Console& console) {
-  WEIR_ASSIGN_OR_RETURN(auto reader, OpenCheckpoint(options.prefix, &console));
+  WEIR_ASSIGN_OR_RETURN(auto reader, OpenCheckpoint(options.prefix, &console.err));
   if (options.slice.empty()) return reader->Read(options.tensor);
   WEIR_ASSIGN_OR_RETURN(const TensorSlice slice, TensorSlice::Parse(options.slice));
   return reader->ReadSlice(options.tensor, slice);
@@ -172,7 +172,7 @@ std::string ProblemToText(const BundleProblem& problem) {
 }
 
 absl::StatusOr<bool> Verify(const CkptOptions& options, Console& console) {
-  WEIR_ASSIGN_OR_RETURN(const std::string prefix, CheckpointPrefix(options.prefix, &console));
+  WEIR_ASSIGN_OR_RETURN(const std::string prefix, CheckpointPrefix(options.prefix, &console.err));
   WEIR_ASSIGN_OR_RETURN(const BundleReport report, VerifyBundle(prefix));
   const bool sound = report.problems.empty();
   if (options.json) {

@@ -2,6 +2,7 @@
 #define WEIR_TOOLS_CKPT_CKPT_H_
 
 #include <memory>
+#include <ostream>
 #include <string>
 
 #include "weir/core/io/bundle.h"
@@ -14,10 +15,11 @@ namespace weir::tools {
 // checkpoint of the SavedModel in it, or of the newest one if it has several versions. One of a
 // checkpoint's files (m-7.index, .meta, .data-...), the state file "checkpoint", or saved_model.pb
 // denotes that checkpoint. An empty path is INVALID_ARGUMENT; any other path is returned unchanged.
-// If the state file names a checkpoint where it no longer is, a line on the console says so.
-absl::StatusOr<std::string> CheckpointPrefix(const std::string& path, Console* console = nullptr);
+// If the state file names a checkpoint where it no longer is, a line in `notes` says so.
+absl::StatusOr<std::string> CheckpointPrefix(const std::string& path,
+                                             std::ostream* notes = nullptr);
 absl::StatusOr<std::unique_ptr<CheckpointReader>> OpenCheckpoint(const std::string& path,
-                                                                 Console* console = nullptr);
+                                                                 std::ostream* notes = nullptr);
 
 // A progress line on a terminal, in tensors and bytes. Prints nothing if the output is not a
 // terminal.

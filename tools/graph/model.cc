@@ -123,7 +123,7 @@ void PrintReport(const RestoreReport& report, std::ostream& err) {
 
 absl::Status RestoreModel(Model& model, const RestoreFlags& flags, std::vector<Operation> needed,
                           std::ostream& err) {
-  WEIR_ASSIGN_OR_RETURN(const std::string prefix, CheckpointPrefix(flags.checkpoint));
+  WEIR_ASSIGN_OR_RETURN(const std::string prefix, CheckpointPrefix(flags.checkpoint, &err));
   WEIR_ASSIGN_OR_RETURN(const SaverDef def, SaverOf(model));
   RestoreOptions options{.needed = std::move(needed)};
   WEIR_ASSIGN_OR_RETURN(options.mode, ModeOf(flags.mode));
