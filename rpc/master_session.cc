@@ -195,9 +195,9 @@ absl::Status MasterSession::Run(proto::RunStepRequest& request, Call& call,
   absl::StatusOr<Tensors> values = request.partial_run_handle().empty()
                                        ? RunFull(request, options)
                                        : RunPartial(request, options);
-  WEIR_RETURN_IF_ERROR(ReserveResponse(values.ok() ? *values : Tensors(), report, call));
-  report.WriteStatistics(session_->devices(), response->mutable_metadata());
   if (!values.ok()) return StepError(values.status(), *session_);
+  WEIR_RETURN_IF_ERROR(ReserveResponse(*values, report, call));
+  report.WriteStatistics(session_->devices(), response->mutable_metadata());
   for (int i = 0; i < request.fetch_size(); ++i) {
     proto::NamedTensorProto* tensor = response->add_tensor();
     tensor->set_name(request.fetch(i));
@@ -351,9 +351,9 @@ absl::Status MasterSession::RunCallable(proto::RunCallableRequest& request, Call
   RunReport report(*callable->options);
   const absl::Status status =
       callable->step.Run(feeds, &fetches, report.options(call.cancellation, max_step_limit_));
+  if (!status.ok()) return StepError(status, *session_);
   WEIR_RETURN_IF_ERROR(ReserveResponse(fetches, report, call));
   report.WriteStatistics(session_->devices(), response->mutable_metadata());
-  if (!status.ok()) return StepError(status, *session_);
   for (const Tensor& value : fetches) TensorToProto(value, response->add_fetch());
   return absl::OkStatus();
 }

@@ -81,7 +81,7 @@ struct HttpServerOptions {
 };
 
 // A running server. A request is refused with 400 (malformed), 413 (large body), 415 (compressed
-// body), 417 (unknown expectation), 431 (headers of more th8 KB) or 503 (busy); otherwise the
+// body), 417 (unknown expectation), 431 (headers of more than 8 KB) or 503 (busy); otherwise the
 // handler's response is sent. An exception of the handler is an error 500, bad_alloc 503.
 class HttpServer {
  public:
