@@ -41,11 +41,11 @@ TEST(Webp, DamagedFilesDoNoHarm) {
   for (const std::string& file : Files()) {
     for (size_t n = 0; n < file.size(); n += std::max<size_t>(1, file.size() / 64)) {
       const auto cut = RunFed("DecodeImage", {Tensor::Scalar(file.substr(0, n))});
-      if (!cut.ok()) EXPECT_TRUE(absl::IsInvalidArgument(cut.status())) << cut.status();
+      EXPECT_TRUE(cut.ok() || absl::IsInvalidArgument(cut.status())) << cut.status();
       std::string damaged = file;
       damaged[n] = static_cast<char>(damaged[n] ^ 0x55);
       const auto out = RunFed("DecodeImage", {Tensor::Scalar(damaged)});
-      if (!out.ok()) EXPECT_TRUE(absl::IsInvalidArgument(out.status())) << out.status();
+      EXPECT_TRUE(out.ok() || absl::IsInvalidArgument(out.status())) << out.status();
     }
   }
 }
