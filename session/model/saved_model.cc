@@ -35,7 +35,7 @@ bool HoldsSavedModel(const std::string& directory) {
          Files().Exists(JoinPath(directory, kTextFile));
 }
 
-absl::Status ReadSavedModel(const std::string& directory, proto::SavedModel* model) {
+absl::Status ReadFileOf(const std::string& directory, proto::SavedModel* model) {
   if (!HoldsSavedModel(directory)) {
     return NotFound("Could not find SavedModel .pb or .pbtxt at supplied export directory path: ",
                     directory);
@@ -52,21 +52,6 @@ std::vector<std::string> TagsOf(const proto::MetaGraphDef& def) {
                                 def.meta_info_def().tags().end());
   std::sort(tags.begin(), tags.end());
   return tags;
-}
-
-absl::StatusOr<const proto::MetaGraphDef*> Choose(const proto::SavedModel& model,
-                                                  std::vector<std::string> tags,
-                                                  const std::string& directory) {
-  if (tags.empty() && model.meta_graphs_size() == 1) return &model.meta_graphs(0);
-  std::sort(tags.begin(), tags.end());
-  std::vector<std::string> available;
-  for (const proto::MetaGraphDef& def : model.meta_graphs()) {
-    if (TagsOf(def) == tags) return &def;
-    available.push_back(absl::StrCat("{ ", absl::StrJoin(TagsOf(def), ", "), " }"));
-  }
-  return NotFound("Could not find meta graph def matching supplied tags: { ",
-                  absl::StrJoin(tags, ", "), " } in ", directory,
-                  ", which has: ", absl::StrJoin(available, ", "));
 }
 
 // The op that initializes tables and similar resources, if the model has one.
@@ -120,12 +105,7 @@ absl::Status CheckAssets(const std::string& directory, const MetaGraph& meta) {
 absl::Status RunInitOp(const std::string& directory, const LoadedModel& model) {
   const Operation init = InitOp(model);
   if (!init.valid()) return absl::OkStatus();
-  WEIR_RETURN_IF_ERROR(CheckAssets(directory, model.meta));
-  Feeds feeds;
-  for (const auto& [tensor, file] : AssetFiles(directory, model.meta)) {
-    WEIR_ASSIGN_OR_RETURN(const Output output, model.graph->FindOutput(tensor));
-    feeds.emplace_back(output, Tensor::Scalar(file));
-  }
+  WEIR_ASSIGN_OR_RETURN(const Feeds feeds, AssetFeeds(directory, *model.graph, model.meta));
   return model.session->Run(feeds, {}, {init}).status();
 }
 
@@ -300,16 +280,40 @@ std::string FindSavedModel(const std::string& path) {
   return found;
 }
 
+absl::Status ChooseMetaGraph(proto::SavedModel& model, std::vector<std::string> tags,
+                             const std::string& source, proto::MetaGraphDef* meta) {
+  std::sort(tags.begin(), tags.end());
+  std::vector<std::string> available;
+  for (proto::MetaGraphDef& def : *model.mutable_meta_graphs()) {
+    if ((tags.empty() && model.meta_graphs_size() == 1) || TagsOf(def) == tags) {
+      meta->Swap(&def);
+      return absl::OkStatus();
+    }
+    available.push_back(absl::StrCat("{ ", absl::StrJoin(TagsOf(def), ", "), " }"));
+  }
+  return NotFound("Could not find meta graph def matching supplied tags: { ",
+                  absl::StrJoin(tags, ", "), " } in ", source,
+                  ", which has: ", absl::StrJoin(available, ", "));
+}
+
+absl::Status ReadSavedModel(const std::string& path, const std::vector<std::string>& tags,
+                            proto::MetaGraphDef* meta) {
+  const std::string directory = FindSavedModel(path);
+  proto::SavedModel saved;
+  WEIR_RETURN_IF_ERROR(ReadFileOf(directory, &saved));
+  return ChooseMetaGraph(saved, tags, directory, meta);
+}
+
 absl::StatusOr<LoadedModel> LoadSavedModel(const std::string& path,
                                            const std::vector<std::string>& tags,
                                            SessionOptions options) {
   const std::string directory = FindSavedModel(path);
-  proto::SavedModel saved;
-  WEIR_RETURN_IF_ERROR(ReadSavedModel(directory, &saved));
-  WEIR_ASSIGN_OR_RETURN(const proto::MetaGraphDef* def, Choose(saved, tags, directory));
+  proto::MetaGraphDef def;
+  WEIR_RETURN_IF_ERROR(ReadSavedModel(directory, tags, &def));
   LoadedModel model;
   model.graph = std::make_unique<Graph>();
-  WEIR_ASSIGN_OR_RETURN(model.meta, ImportMetaGraph(*model.graph, *def));
+  WEIR_ASSIGN_OR_RETURN(model.meta, ImportMetaGraph(*model.graph, def));
+  model.functions = SavedFunctionsOf(def);
   WEIR_ASSIGN_OR_RETURN(Session session, Session::Create(*model.graph, std::move(options)));
   model.session = std::make_unique<Session>(std::move(session));
   const std::string variables = JoinPath(directory, kVariables);
@@ -326,6 +330,17 @@ std::map<std::string, std::string> AssetFiles(const std::string& directory, cons
   const std::string assets = JoinPath(FindSavedModel(directory), kAssets);
   for (auto& [tensor, file] : files) file = JoinPath(assets, file);
   return files;
+}
+
+absl::StatusOr<Feeds> AssetFeeds(const std::string& directory, const Graph& graph,
+                                 const MetaGraph& meta) {
+  WEIR_RETURN_IF_ERROR(CheckAssets(directory, meta));
+  Feeds feeds;
+  for (const auto& [tensor, file] : AssetFiles(directory, meta)) {
+    WEIR_ASSIGN_OR_RETURN(const Output output, graph.FindOutput(tensor));
+    feeds.emplace_back(output, Tensor::Scalar(file));
+  }
+  return feeds;
 }
 
 Signature PredictSignature(const std::map<std::string, Output>& inputs,

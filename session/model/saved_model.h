@@ -8,6 +8,11 @@
 #include <vector>
 
 #include "weir/session/model/meta_graph.h"
+#include "weir/session/model/saved_function.h"
+
+namespace weir::proto {
+class SavedModel;
+}
 
 // SavedModel directories: a model that can be served without the program that built it, as
 // tf.saved_model of TensorFlow 1 writes and loads it:
@@ -19,9 +24,10 @@ namespace weir {
 
 // A loaded model with its variables' values, ready to run. Movable.
 struct LoadedModel {
-  std::unique_ptr<Graph> graph;      // at a fixed address; outlives the session
-  MetaGraph meta;                    // signatures, tags and assets
-  std::unique_ptr<Session> session;  // ready to run
+  std::unique_ptr<Graph> graph;          // at a fixed address; outlives the session
+  MetaGraph meta;                        // signatures, tags and assets
+  std::vector<SavedFunction> functions;  // of a model of TensorFlow 2; see CallSavedFunction
+  std::unique_ptr<Session> session;      // ready to run
 };
 // Returns the SavedModel directory that a path denotes: itself, the newest of the numbered versions
 // in a directory that holds those, or the directory of a saved_model.pb. Returns any other path
@@ -36,8 +42,21 @@ absl::StatusOr<LoadedModel> LoadSavedModel(const std::string& path,
                                            const std::vector<std::string>& tags,
                                            SessionOptions options = {});
 
+// Reads what LoadSavedModel imports, without importing it: the meta graph with these tags. Same
+// errors, except those for assets.
+absl::Status ReadSavedModel(const std::string& path, const std::vector<std::string>& tags,
+                            proto::MetaGraphDef* meta);
+// Moves the meta graph with exactly these tags (no tags: the only one) from the model to `meta`.
+// Returns NOT_FOUND, with `source` and the tags that it has, if there is none.
+absl::Status ChooseMetaGraph(proto::SavedModel& model, std::vector<std::string> tags,
+                             const std::string& source, proto::MetaGraphDef* meta);
+
 // Returns the asset files of such a directory that tensors name while the init op runs, by tensor.
 std::map<std::string, std::string> AssetFiles(const std::string& directory, const MetaGraph& meta);
+// Returns the paths of these files as feeds of the graph that holds the model, for ops that
+// initialize tables. INVALID_ARGUMENT for an asset that LoadSavedModel rejects.
+absl::StatusOr<Feeds> AssetFeeds(const std::string& directory, const Graph& graph,
+                                 const MetaGraph& meta);
 
 // Returns the signature of a function from tensors to tensors, as TensorFlow Serving's Predict
 // calls it.

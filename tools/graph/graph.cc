@@ -14,12 +14,12 @@
 #include "weir/core/graph/unknown_op.h"
 #include "weir/core/io/file.h"
 #include "weir/core/io/graph_io.h"
-#include "weir/core/runtime/kernel.h"
 #include "weir/proto/meta_graph.pb.h"
 #include "weir/tools/graph/graph_diff.h"
 #include "weir/tools/graph/graph_dot.h"
 #include "weir/tools/graph/graph_export.h"
 #include "weir/tools/graph/graph_file.h"
+#include "weir/tools/graph/op_use.h"
 #include "weir/tools/lib/command.h"
 #include "weir/tools/lib/text_table.h"
 
@@ -161,57 +161,21 @@ int Show(const GraphOptions& options, Console& console) {
 
 // ---- ops
 
-struct OpCount {
-  int nodes = 0, in_functions = 0, without_kernel = 0;
-};
-
-// Counts nodes whose types no CPU kernel supports. This requires that the graph can be imported.
-void CountMissingKernels(const proto::GraphDef& def, std::map<std::string, OpCount>* ops) {
-  Graph graph;
-  if (!ImportGraphDef(graph, def).ok()) return;
-  for (const auto& node : graph.nodes()) {
-    if (BuiltinKernels().Find(*node, kCpu) == nullptr) ++(*ops)[node->op_name()].without_kernel;
-  }
-}
-
-std::string MissingSupport(const std::string& op, const OpCount& count,
-                           const std::set<std::string>& functions) {
-  if (functions.count(op) > 0) return "";
-  if (BuiltinOps().Find(op) == nullptr) return "unknown op";
-  if (BuiltinKernels().KernelsOf(op).empty()) return "no kernel";
-  if (count.without_kernel == 0) return "";
-  return absl::StrCat("no kernel for the types of ", count.without_kernel, " nodes");
-}
-
 int Ops(const GraphOptions& options, Console& console) {
   proto::MetaGraphDef meta;
   const auto kind = ReadAnyGraph(options.file, options.tags, &meta);
   if (!kind.ok()) return Fail(console, kind.status());
-  const proto::GraphDef& def = meta.graph_def();
-  std::map<std::string, OpCount> ops;
-  std::set<std::string> functions;
-  for (const proto::NodeDef& node : def.node()) ++ops[node.op()].nodes;
-  for (const proto::FunctionDef& function : def.library().function()) {
-    functions.insert(function.signature().name());
-    for (const proto::NodeDef& node : function.node_def()) ++ops[node.op()].in_functions;
-  }
-  CountMissingKernels(def, &ops);
-
-  std::vector<std::pair<std::string, OpCount>> sorted(ops.begin(), ops.end());
-  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
-    return a.second.nodes + a.second.in_functions > b.second.nodes + b.second.in_functions;
-  });
+  const std::vector<OpUse> ops = CountOps(meta.graph_def());
   TextTable table({">nodes", ">in functions", "op", "missing"});
   Json json = Json::array();
   int lacking = 0;
-  for (const auto& [op, count] : sorted) {
-    const std::string lack = MissingSupport(op, count, functions);
-    lacking += !lack.empty();
-    table.Row({absl::StrCat(count.nodes), absl::StrCat(count.in_functions), op, lack});
-    json.push_back({{"op", op},
-                    {"nodes", count.nodes},
-                    {"in_functions", count.in_functions},
-                    {"lacks", lack}});
+  for (const OpUse& use : ops) {
+    lacking += !use.missing.empty();
+    table.Row({absl::StrCat(use.nodes), absl::StrCat(use.in_functions), use.op, use.missing});
+    json.push_back({{"op", use.op},
+                    {"nodes", use.nodes},
+                    {"in_functions", use.in_functions},
+                    {"lacks", use.missing}});
   }
   if (options.json) {
     console.out << json.dump(1, ' ', false, Json::error_handler_t::replace) << "\n";

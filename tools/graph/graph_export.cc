@@ -44,11 +44,11 @@ void AddModelOptions(Command& command, ExportOptions* options, const char* mode)
 // Checks that the output does not overwrite an input: the graph's file, or the folder of a
 // SavedModel, or the checkpoint's files.
 absl::Status CheckPreservesInputs(const ExportOptions& options, GraphFileKind kind) {
-  WEIR_RETURN_IF_ERROR(CheckNotOverwriting(options.out, options.file));
+  WEIR_RETURN_IF_ERROR(CheckNotOverwriting(options.out, FindGraph(options.file)));
   if (kind == GraphFileKind::kSavedModel) {
     for (std::string above = DirectoryOf(options.out); above != "." && above != "/";
          above = DirectoryOf(above))
-      WEIR_RETURN_IF_ERROR(CheckNotOverwriting(above, FindSavedModel(options.file)));
+      WEIR_RETURN_IF_ERROR(CheckNotOverwriting(above, FindGraph(options.file)));
   }
   if (options.restore.checkpoint.empty()) return absl::OkStatus();
   WEIR_ASSIGN_OR_RETURN(const std::string prefix, CheckpointPrefix(options.restore.checkpoint));
@@ -193,8 +193,8 @@ absl::Status Export(const ExportOptions& options, Console& console) {
   }
   // A V1 saver can restore checkpoints but cannot be part of a SavedModel.
   if (model.meta.saver && model.meta.saver->version >= 2) saved.saver = model.meta.saver;
-  if (Files().IsDirectory(FindSavedModel(options.file)))
-    saved.assets = AssetFiles(options.file, model.meta);
+  if (Files().IsDirectory(FindGraph(options.file)))
+    saved.assets = AssetFiles(FindGraph(options.file), model.meta);
   WEIR_RETURN_IF_ERROR(
       WriteSavedModel(*model.session, *model.graph, options.out, signatures, saved));
   console.out << "Wrote " << options.out << ", a SavedModel with the signatures "

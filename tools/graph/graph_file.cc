@@ -17,6 +17,7 @@
 #include "weir/proto/meta_graph.pb.h"
 #include "weir/proto/saved_model.pb.h"
 #include "weir/session/model/saved_model.h"
+#include "weir/tools/ckpt/ckpt.h"
 #include "weir/tools/lib/command.h"
 
 namespace weir::tools {
@@ -49,21 +50,10 @@ bool HasTags(const proto::MetaGraphDef& meta, const std::vector<std::string>& ta
          std::set<std::string>(has.begin(), has.end());
 }
 
-// Moves the meta graph with these tags, or the only one if there are none, to `meta`.
-absl::Status ChooseMetaGraph(proto::SavedModel& model, const std::string& path,
-                             const std::vector<std::string>& tags, proto::MetaGraphDef* meta) {
-  std::vector<std::string> known;
-  for (proto::MetaGraphDef& candidate : *model.mutable_meta_graphs()) {
-    known.push_back(TagsOf(candidate));
-    if (tags.empty() ? model.meta_graphs_size() == 1 : HasTags(candidate, tags)) {
-      meta->Swap(&candidate);
-      return absl::OkStatus();
-    }
-  }
-  return NotFound(
-      path,
-      tags.empty() ? " does not have exactly one meta graph" : " has no meta graph with these tags",
-      "; select one with --tags: ", absl::StrJoin(known, " "));
+// Adds the option that selects a meta graph to the error of a SavedModel that has several.
+absl::Status WithTagsOption(const absl::Status& status) {
+  if (!absl::IsNotFound(status)) return status;
+  return NotFound(status.message(), "; select one with --tags");
 }
 
 absl::StatusOr<GraphFileKind> ParseGraphFile(const std::string& path,
@@ -84,7 +74,7 @@ absl::StatusOr<GraphFileKind> ParseGraphFile(const std::string& path,
   proto::SavedModel model;  // by another name, or without its folder
   if (ParseProto(bytes, path, &model).ok() && model.meta_graphs_size() > 0 &&
       LooksLikeMetaGraph(model.meta_graphs(0))) {
-    WEIR_RETURN_IF_ERROR(ChooseMetaGraph(model, path, tags, meta));
+    WEIR_RETURN_IF_ERROR(WithTagsOption(ChooseMetaGraph(model, tags, path, meta)));
     return GraphFileKind::kMetaGraph;
   }
   if (parsed.ok() && LooksLikeGraph(meta->graph_def())) return GraphFileKind::kGraph;
@@ -107,18 +97,18 @@ std::string Suggestion(const std::string& folder) {
   return "";
 }
 
+bool IsSavedModel(const std::string& folder) {
+  return Files().Exists(JoinPath(folder, "saved_model.pb")) ||
+         Files().Exists(JoinPath(folder, "saved_model.pbtxt"));
+}
+
 absl::Status ParseSavedModel(const std::string& path, const std::vector<std::string>& tags,
                              proto::MetaGraphDef* meta) {
-  const std::string binary = JoinPath(path, "saved_model.pb"), text = binary + "txt";
-  const std::string& file = Files().Exists(binary) ? binary : text;
-  if (!Files().Exists(file)) {
+  if (!IsSavedModel(path)) {
     return NotFound(path, " is a folder without saved_model.pb, so it is no SavedModel",
                     Suggestion(path));
   }
-  proto::SavedModel model;
-  WEIR_ASSIGN_OR_RETURN(const std::string bytes, ReadProtoFile(file));
-  WEIR_RETURN_IF_ERROR(ParseProto(bytes, file, &model));
-  return ChooseMetaGraph(model, path, tags, meta);
+  return WithTagsOption(ReadSavedModel(path, tags, meta));
 }
 
 }  // namespace
@@ -130,30 +120,46 @@ absl::Status CheckTags(const std::string& path, const std::vector<std::string>& 
                   absl::StrJoin(tags, ","), "}");
 }
 
+std::string FindGraph(const std::string& path) {
+  const std::string model = FindSavedModel(path);
+  if (IsSavedModel(model)) return model;
+  const absl::StatusOr<std::string> prefix = CheckpointPrefix(path);
+  if (!prefix.ok() || *prefix + ".meta" == path) return path;
+  if (Files().Exists(*prefix + ".meta")) {
+    // A file may be a graph, or a V1 checkpoint, beside its own .meta.
+    const bool is_file = *prefix == path && Files().Exists(path) && !Files().IsDirectory(path);
+    return is_file && !CheckpointReader::Open(path).ok() ? path : *prefix + ".meta";
+  }
+  const std::string parent = DirectoryOf(DirectoryOf(*prefix));
+  return BaseName(*prefix) == "variables" && IsSavedModel(parent) ? parent : path;
+}
+
 absl::StatusOr<GraphFileKind> ReadAnyGraph(const std::string& path,
                                            const std::vector<std::string>& tags,
                                            proto::MetaGraphDef* meta) {
-  const std::string folder = FindSavedModel(path);
-  if (!Files().IsDirectory(folder)) {
-    WEIR_ASSIGN_OR_RETURN(const GraphFileKind kind, ParseGraphFile(path, tags, meta));
-    WEIR_RETURN_IF_ERROR(CheckTags(path, tags, *meta));
+  const std::string found = FindGraph(path);
+  if (!Files().IsDirectory(found)) {
+    WEIR_ASSIGN_OR_RETURN(const GraphFileKind kind, ParseGraphFile(found, tags, meta));
+    WEIR_RETURN_IF_ERROR(CheckTags(found, tags, *meta));
     return kind;
   }
-  WEIR_RETURN_IF_ERROR(ParseSavedModel(folder, tags, meta));
+  WEIR_RETURN_IF_ERROR(ParseSavedModel(found, tags, meta));
   return GraphFileKind::kSavedModel;
 }
 
 absl::StatusOr<GraphFileKind> GraphFileKindOf(const std::string& path,
                                               const std::vector<std::string>& tags) {
-  if (Files().IsDirectory(FindSavedModel(path))) return GraphFileKind::kSavedModel;
+  const std::string found = FindGraph(path);
+  if (Files().IsDirectory(found)) return GraphFileKind::kSavedModel;
   proto::MetaGraphDef meta;
-  return ParseGraphFile(path, tags, &meta);
+  return ParseGraphFile(found, tags, &meta);
 }
 
 void AddGraphArgument(Command& command, std::string* file, bool required) {
-  Option graph = command.Argument("GRAPH", file,
-                                  "a GraphDef or MetaGraphDef (binary, text or gzip), or a "
-                                  "SavedModel's or its versions' folder");
+  Option graph =
+      command.Argument("GRAPH", file,
+                       "a GraphDef or MetaGraphDef (binary, text or gzip), a SavedModel's "
+                       "or its versions' folder, or a checkpoint with its .meta");
   if (required) graph.Required();
 }
 

@@ -7,8 +7,8 @@
 #include "weir/core/tensor/status.h"
 
 // Reading graphs from whatever people pass: a GraphDef, a MetaGraphDef or a SavedModel, as binary,
-// text or gzip, told by its contents; or the folder of a SavedModel, or of its versions (the newest
-// is read).
+// text or gzip, told by its contents; the folder of a SavedModel, or of its versions (the newest is
+// read); or a checkpoint with a .meta file.
 namespace weir::proto {
 class MetaGraphDef;
 }  // namespace weir::proto
@@ -18,6 +18,11 @@ namespace weir::tools {
 class Command;
 // Adds the argument GRAPH: such a file.
 void AddGraphArgument(Command& command, std::string* file, bool required = true);
+
+// Returns the path of the graph that a path denotes: a SavedModel's folder for one of its versions'
+// folder, its saved_model.pb or its variables/; the .meta file for a checkpoint, one of its files,
+// its state file or its folder. Returns any other path unchanged. The functions below do this.
+std::string FindGraph(const std::string& path);
 
 enum class GraphFileKind { kGraph, kMetaGraph, kSavedModel };
 

@@ -24,6 +24,7 @@ absl::StatusOr<Model> LoadSaved(const std::string& path, const ModelOptions& opt
   Model model;
   model.graph = std::move(loaded.graph);
   model.meta = std::move(loaded.meta);
+  model.functions = std::move(loaded.functions);
   model.session = std::move(loaded.session);
   return model;
 }
@@ -43,8 +44,9 @@ absl::StatusOr<SaverDef> SaverOf(Model& model) {
 
 }  // namespace
 
-absl::StatusOr<Model> LoadModel(GraphFileKind kind, const std::string& path,
+absl::StatusOr<Model> LoadModel(GraphFileKind kind, const std::string& given,
                                 const ModelOptions& options) {
+  const std::string path = FindGraph(given);
   if (kind == GraphFileKind::kSavedModel) return LoadSaved(path, options);
   Model model;
   model.graph = std::make_unique<Graph>();

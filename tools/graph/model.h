@@ -17,7 +17,8 @@ struct Model {
   std::shared_ptr<const proto::MetaGraphDef> file;  // for MetaGraphDef files only
   std::unique_ptr<Graph> graph;
   MetaGraph meta;
-  std::unique_ptr<Session> session;  // for a SavedModel: restored and initialized
+  std::vector<SavedFunction> functions;  // of a SavedModel of TensorFlow 2
+  std::unique_ptr<Session> session;      // for a SavedModel: restored and initialized
 };
 
 struct ModelOptions {

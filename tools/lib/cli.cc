@@ -30,6 +30,7 @@ constexpr NamedCommand kCommands[] = {
     {"run", AddRunCommand},
     {"profile", AddProfileCommand},
     {"graph", AddGraphCommand},
+    {"model", AddModelCommand},
     {"ckpt", AddCkptCommand},
     {"events", AddEventsCommand},
     {"ops", AddOpsCommand},

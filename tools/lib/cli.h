@@ -46,6 +46,7 @@ void AddCaseCommand(Command& weir);
 void AddCkptCommand(Command& weir);
 void AddEventsCommand(Command& weir);
 void AddGraphCommand(Command& weir);
+void AddModelCommand(Command& weir);
 void AddOpsCommand(Command& weir);
 void AddPassesCommand(Command& weir);
 void AddProfileCommand(Command& weir);

@@ -1,11 +1,15 @@
 #include "weir/tools/run/request.h"
 
+#include <algorithm>
+#include <map>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "weir/ops/lib/collections.h"
 #include "weir/tools/lib/value_file.h"
+#include "weir/tools/run/signature.h"
 
 namespace weir::tools {
 
@@ -18,12 +22,15 @@ std::pair<std::string, std::string> SplitAtEquals(const std::string& text) {
 
 class RequestBuilder {
  public:
-  RequestBuilder(const Model& model, const RequestOptions& options)
-      : model_(model), options_(options) {}
+  RequestBuilder(Model& model, const RequestOptions& options) : model_(model), options_(options) {}
 
   absl::StatusOr<Request> Build() {
-    if (!options_.signature.empty()) WEIR_RETURN_IF_ERROR(FindSignature());
+    if (!options_.signature.empty() || options_.calls_signature) {
+      WEIR_ASSIGN_OR_RETURN(chosen_, ChooseSignature(model_, options_.signature, options_.feeds));
+      signature_ = &chosen_.signature;
+    }
     for (const std::string& feed : options_.feeds) WEIR_RETURN_IF_ERROR(AddFeed(feed));
+    if (signature_ != nullptr) WEIR_RETURN_IF_ERROR(AddDefaults());
     for (const std::string& fetch : options_.fetches) WEIR_RETURN_IF_ERROR(AddFetch(fetch));
     if (options_.fetches.empty() && signature_ != nullptr) {
       for (const auto& [name, tensor] : signature_->outputs) WEIR_RETURN_IF_ERROR(AddFetch(name));
@@ -37,39 +44,48 @@ class RequestBuilder {
   }
 
  private:
-  absl::Status FindSignature() {
-    const auto found = model_.meta.signatures.find(options_.signature);
-    if (found == model_.meta.signatures.end()) {
-      return NotFound("unknown signature '", options_.signature,
-                      "'; valid signatures: ", Signatures());
-    }
-    signature_ = &found->second;
-    return absl::OkStatus();
-  }
-
-  std::string Signatures() const {
-    std::vector<std::string> texts;
-    for (const auto& [name, signature] : model_.meta.signatures) {
-      const auto keys =
-          absl::PairFormatter([](std::string* out, const std::string& key) { out->append(key); },
-                              "", [](std::string*, const std::string&) {});
-      texts.push_back(absl::StrCat(name, "(", absl::StrJoin(signature.inputs, ", ", keys), ") -> ",
-                                   absl::StrJoin(signature.outputs, ", ", keys)));
-    }
-    return texts.empty() ? "none" : absl::StrJoin(texts, "; ");
-  }
-
   absl::Status NothingToRun() const {
-    return InvalidArgument("nothing to run: pass --fetch or --target",
-                           model_.meta.signatures.empty() ? "" : ", or --signature with one of: ",
-                           model_.meta.signatures.empty() ? "" : Signatures());
+    std::vector<std::string> texts;
+    for (const auto& [name, signature] : model_.meta.signatures)
+      texts.push_back(Describe(name, signature, model_));
+    return InvalidArgument(
+        "nothing to run: pass --fetch or --target",
+        texts.empty() ? "" : ", or --signature with one of: ", absl::StrJoin(texts, "; "));
   }
 
   absl::StatusOr<Output> FindTensor(const std::string& name, bool is_input) const {
     if (signature_ == nullptr) return model_.graph->FindOutput(name);
     const auto& names = is_input ? signature_->inputs : signature_->outputs;
     const auto found = names.find(name);
-    return model_.graph->FindOutput(found == names.end() ? name : found->second);
+    if (found != names.end()) return model_.graph->FindOutput(found->second);
+    absl::StatusOr<Output> tensor = model_.graph->FindOutput(name);
+    if (!tensor.ok())
+      return NoSuchTensor(chosen_, is_input ? "input" : "output", name, names, model_);
+    return tensor;
+  }
+
+  // Feeds the inputs that have a default and no value. What is called needs all others.
+  absl::Status AddDefaults() {
+    std::map<std::string, std::string> missing;
+    for (const auto& [name, tensor] : signature_->inputs) {
+      const absl::StatusOr<Output> input = model_.graph->FindOutput(tensor);
+      if (!input.ok()) {
+        if (!options_.calls_signature) continue;
+        return Annotate(input.status(),
+                        absl::StrCat("input '", name, "' of signature '", chosen_.name, "'"));
+      }
+      if (std::find(request_.feeds.begin(), request_.feeds.end(), *input) != request_.feeds.end())
+        continue;
+      const auto value = signature_->defaults.find(name);
+      if (value == signature_->defaults.end()) {
+        missing[name] = tensor;
+        continue;
+      }
+      request_.feeds.push_back(*input);
+      request_.values.push_back(value->second);
+    }
+    if (missing.empty() || !options_.calls_signature) return absl::OkStatus();
+    return MissingInputs(chosen_, missing, model_);
   }
 
   absl::Status AddFeed(const std::string& text) {
@@ -98,9 +114,10 @@ class RequestBuilder {
     return absl::OkStatus();
   }
 
-  const Model& model_;
+  Model& model_;
   const RequestOptions& options_;
-  const Signature* signature_ = nullptr;
+  ChosenSignature chosen_;
+  const Signature* signature_ = nullptr;  // chosen_'s, if there is one
   Request request_;
 };
 
@@ -108,6 +125,18 @@ std::vector<Operation> NeededBy(const Request& request) {
   std::vector<Operation> needed = request.targets;
   for (const Output& fetch : request.fetches) needed.emplace_back(fetch);
   return needed;
+}
+
+// Returns the nodes to run once: those that are named, and the initializers of tables.
+absl::StatusOr<std::vector<Operation>> InitOps(const Model& model, const RequestOptions& options) {
+  std::vector<Operation> ops;
+  for (const std::string& init : options.inits) {
+    WEIR_ASSIGN_OR_RETURN(ops.emplace_back(), FindOperation(*model.graph, init));
+  }
+  if (!options.initializes_tables) return ops;
+  for (const Operation& op : model.graph->collection_as<Operation>(collections::kTableInitializers))
+    ops.push_back(op);
+  return ops;
 }
 
 // A checkpoint that is written needs all variables.
@@ -134,9 +163,14 @@ absl::StatusOr<PreparedRequest> PrepareRequest(const RequestOptions& options, st
   WEIR_ASSIGN_OR_RETURN(out.model, LoadModel(kind, options.file, model));
   RequestBuilder builder(out.model, options);
   WEIR_ASSIGN_OR_RETURN(out.request, builder.Build());
-  for (const std::string& init : options.inits) {
-    WEIR_ASSIGN_OR_RETURN(const Operation op, FindOperation(*out.model.graph, init));
-    WEIR_RETURN_IF_ERROR(out.model.session->Run(op));
+  if (!options.inits.empty() || options.initializes_tables) {
+    WEIR_ASSIGN_OR_RETURN(const Feeds assets, kind == GraphFileKind::kSavedModel
+                                                  ? AssetFeeds(FindGraph(options.file),
+                                                               *out.model.graph, out.model.meta)
+                                                  : Feeds());
+    WEIR_ASSIGN_OR_RETURN(const std::vector<Operation> inits, InitOps(out.model, options));
+    for (const Operation& init : inits)
+      WEIR_RETURN_IF_ERROR(out.model.session->Run(assets, {}, {init}).status());
   }
   if (!options.restore.checkpoint.empty())
     WEIR_RETURN_IF_ERROR(RestoreModel(out.model, RestoreOf(options), NeededBy(out.request), err));

@@ -18,7 +18,9 @@ struct RequestOptions {
   std::string save;  // a checkpoint to write at the end; with it, there need not be a step
   std::vector<std::string> disable;                         // SessionOptions::disable
   std::vector<std::string> feeds, fetches, targets, inits;  // as on the command line
-  bool round = false;  // fed numbers that the tensor's type cannot represent
+  bool calls_signature = false;     // with all inputs; `signature` may be empty: ChooseSignature
+  bool initializes_tables = false;  // runs the initializers that the model lists
+  bool round = false;               // fed numbers that the tensor's type cannot represent
   ModelOptions model;
   std::string dump_plan;        // a folder for the plan after each pass; empty: none
   bool records_passes = false;  // fills PreparedRequest::passes

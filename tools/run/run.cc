@@ -11,7 +11,7 @@
 #include "weir/tools/lib/text_table.h"
 #include "weir/tools/lib/value_file.h"
 #include "weir/tools/run/chrome_trace.h"
-#include "weir/tools/run/request.h"
+#include "weir/tools/run/run.h"
 
 // weir run: runs a step of a graph from a file.
 namespace weir::tools {
@@ -19,13 +19,6 @@ namespace weir::tools {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-struct RunCommandOptions {
-  RequestOptions request;
-  std::string trace;
-  int64_t repeat = 1;
-  double timeout_s = 0;  // 0: none
-};
 
 // Rounds up, because zero means no limit.
 std::chrono::milliseconds Milliseconds(double seconds) {
@@ -76,7 +69,9 @@ absl::Status Save(const RequestOptions& options, Model& model, Console& console)
   return absl::OkStatus();
 }
 
-absl::Status Run(const RunCommandOptions& options, Console& console) {
+}  // namespace
+
+absl::Status RunGraph(const RunCommandOptions& options, Console& console) {
   WEIR_ASSIGN_OR_RETURN(PreparedRequest prepared, PrepareRequest(options.request, console.err));
   const Request& request = prepared.request;
   if (request.empty()) return Save(options.request, prepared.model, console);
@@ -111,8 +106,6 @@ absl::Status Run(const RunCommandOptions& options, Console& console) {
   return Save(options.request, prepared.model, console);
 }
 
-}  // namespace
-
 void AddRunCommand(Command& weir) {
   auto options = std::make_shared<RunCommandOptions>();
   Command run = weir.Add(
@@ -135,7 +128,7 @@ void AddRunCommand(Command& weir) {
   run.Value("--trace", &options->trace, "write a trace of the last step to this file").Word("FILE");
   run.Flag("--log-placement", &options->request.model.session.log_device_placement,
            "print the device of each node");
-  run.Do([options](Console& console) { return Finish(console, Run(*options, console)); });
+  run.Do([options](Console& console) { return Finish(console, RunGraph(*options, console)); });
 }
 
 }  // namespace weir::tools
