@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstring>
 #include <deque>
+#include <map>
 #include <memory>
 
 #include "absl/container/flat_hash_set.h"
@@ -8,6 +9,7 @@
 #include "weir/core/graph/closest_names.h"
 #include "weir/core/io/bundle.h"
 #include "weir/session/model/ancestors.h"
+#include "weir/session/model/object_names.h"
 #include "weir/session/model/restore.h"
 #include "weir/session/model/restore_graph_info.h"
 #include "weir/session/model/saver.h"
@@ -300,6 +302,7 @@ class Restorer {
   absl::Status OpenCheckpoints() {
     for (size_t i = 0; i < paths_.size(); ++i) {
       WEIR_ASSIGN_OR_RETURN(checkpoints_.emplace_back(), CheckpointReader::Open(paths_[i]));
+      WEIR_RETURN_IF_ERROR(UseFullNames(i));
       if (options_.mode != RestoreMode::kStrict) WEIR_RETURN_IF_ERROR(DropMissing(i));
       const Selection selection = SelectTensors(i, [](const RestoredTensor&) { return true; });
       const absl::Status found = checkpoints_[i]->FindMany(
@@ -313,6 +316,37 @@ class Restorer {
           });
       if (absl::IsNotFound(found)) WEIR_RETURN_IF_ERROR(DropMissing(i));
       WEIR_RETURN_IF_ERROR(found);
+    }
+    return absl::OkStatus();
+  }
+
+  // Names in a checkpoint of objects are paths, and its variables have the saver's names besides:
+  // replaces those names of the saver that are not keys of checkpoint i.
+  absl::Status UseFullNames(size_t i) {
+    CheckpointReader& reader = *checkpoints_[i];
+    if (!reader.Find(kObjectGraphKey).ok()) return absl::OkStatus();
+    std::vector<RestoredTensor*> missing;
+    for (RestoredTensor& w : tensors_) {
+      if (w.checkpoint == i && w.wanted && absl::IsNotFound(reader.Find(w.name).status()))
+        missing.push_back(&w);
+    }
+    if (missing.empty()) return absl::OkStatus();
+    WEIR_ASSIGN_OR_RETURN(const auto names, FullNamesOf(reader));
+    std::map<absl::string_view, std::vector<absl::string_view>> keys;
+    for (const auto& [key, name] : names) keys[name].push_back(key);
+    for (RestoredTensor* w : missing) {
+      const auto found = keys.find(w->name);
+      if (found == keys.end()) continue;
+      if (found->second.size() > 1) {
+        WEIR_RETURN_IF_ERROR(Mismatch(
+            *w, InvalidArgument(w->name, " is the full name of several tensors of checkpoint ",
+                                paths_[i], ": ", absl::StrJoin(found->second, ", "),
+                                "; name one of them with a rule that renames")));
+        continue;
+      }
+      const std::string& key = renamed_.emplace_back(found->second[0]);
+      report_.by_full_name.push_back({std::string(w->name), key});
+      w->name = key;
     }
     return absl::OkStatus();
   }
@@ -332,7 +366,7 @@ class Restorer {
       report_.missing.push_back({std::string(w.name), Like(w.name, names)});
     }
     for (const std::string& name : names) {
-      if (!named.contains(name)) report_.unexpected.push_back(name);
+      if (!named.contains(name) && name != kObjectGraphKey) report_.unexpected.push_back(name);
     }
     if (options_.mode == RestoreMode::kAvailable || report_.missing.empty())
       return absl::OkStatus();

@@ -40,15 +40,22 @@ struct RestoreReport {
     std::string key;     // that the saver names, renamed
     std::string reason;  // or the name that is like the key's, for one that is missing
   };
+  // A name that the saver has for a tensor whose key in the checkpoint is another.
+  struct FullName {
+    std::string name, key;
+  };
   std::vector<std::string> restored;    // that are now the values of variables
+  std::vector<FullName> by_full_name;   // of these, by their names in a checkpoint of objects
   std::vector<Fault> missing;           // not in the checkpoint
   std::vector<Fault> mismatched;        // of another dtype or shape
   std::vector<std::string> not_needed;  // for RestoreMode::kNeeded
   std::vector<std::string> unexpected;  // in the checkpoint, but nothing of the saver's
 };
 
-// Restores variables for a graph with a SaverDef, all or nothing, as Saver::Restore does. Returns
-// its errors; one for missing tensors names at most 21 of them, one for a tensor that does not fit
+// Restores variables for a graph with a SaverDef, all or nothing, as Saver::Restore does. In a
+// checkpoint of objects, which TensorFlow 2 writes, a name of the saver that is no key denotes the
+// variable with that full name; INVALID_ARGUMENT if there are several. Returns Saver::Restore's
+// errors; one for missing tensors names at most 21 of them, one for a tensor that does not fit
 // only that. `report`, if not null, names them also on such an error.
 absl::Status RestoreVariables(Session& session, const SaverDef& def, const std::string& path,
                               const RestoreOptions& options, RestoreReport* report = nullptr);

@@ -9,6 +9,7 @@
 #include "weir/core/io/checkpoint_state.h"
 #include "weir/core/io/file.h"
 #include "weir/core/io/npy.h"
+#include "weir/session/model/object_names.h"
 #include "weir/session/model/saved_model.h"
 #include "weir/tools/ckpt/ckpt.h"
 #include "weir/tools/lib/text_table.h"
@@ -102,7 +103,9 @@ std::vector<std::string> SliceTexts(const CheckpointTensor& tensor) {
 absl::Status Ls(const CkptOptions& options, Console& console) {
   WEIR_ASSIGN_OR_RETURN(auto reader, OpenCheckpoint(options.prefix, &console.err));
   WEIR_ASSIGN_OR_RETURN(const std::vector<CheckpointTensor> tensors, reader->List());
-  TextTable table({"tensor", "dtype", "shape", ">bytes", ">parts"});
+  WEIR_ASSIGN_OR_RETURN(auto full_names, FullNamesOf(*reader));  // of a checkpoint of objects
+  TextTable table(
+      {"tensor", "dtype", "shape", ">bytes", ">parts", full_names.empty() ? "" : "full name"});
   Json json = Json::array();
   int64_t total = 0, elements = 0;
   for (const CheckpointTensor& tensor : tensors) {
@@ -113,12 +116,14 @@ absl::Status Ls(const CkptOptions& options, Console& console) {
     elements += count;
     table.Row({tensor.name, DataTypeName(tensor.dtype), tensor.shape.ToString(),
                IsPlain(tensor.dtype) ? WithCommas(bytes) : "",
-               tensor.slices.empty() ? "" : absl::StrCat(tensor.slices.size())});
+               tensor.slices.empty() ? "" : absl::StrCat(tensor.slices.size()),
+               full_names[tensor.name]});
     json.push_back(
         {{"name", tensor.name},
          {"dtype", DataTypeName(tensor.dtype)},
          {"shape", std::vector<int64_t>(tensor.shape.dims().begin(), tensor.shape.dims().end())},
          {"slices", SliceTexts(tensor)}});
+    if (!full_names[tensor.name].empty()) json.back()["full_name"] = full_names[tensor.name];
   }
   if (options.json) {
     console.out << json.dump(1, ' ', false, Json::error_handler_t::replace) << "\n";

@@ -125,6 +125,12 @@ void PrintReport(const RestoreReport& report, std::ostream& err) {
 
 absl::Status RestoreModel(Model& model, const RestoreFlags& flags, std::vector<Operation> needed,
                           std::ostream& err) {
+  if (!report.by_full_name.empty()) {
+    const RestoreReport::FullName& first = report.by_full_name[0];
+    err << "weir: the checkpoint is one of objects; " << report.by_full_name.size()
+        << " variables are read by their full names in it, " << first.name << " from " << first.key
+        << "\n";
+  }
   WEIR_ASSIGN_OR_RETURN(const std::string prefix, CheckpointPrefix(flags.checkpoint, &err));
   WEIR_ASSIGN_OR_RETURN(const SaverDef def, SaverOf(model));
   RestoreOptions options{.needed = std::move(needed)};

@@ -11,6 +11,7 @@
 #include "weir/core/io/file.h"
 #include "weir/core/io/graph_io.h"
 #include "weir/proto/meta_graph.pb.h"
+#include "weir/session/model/object_names.h"
 #include "weir/session/model/saved_function.h"
 #include "weir/session/model/saved_model.h"
 #include "weir/tools/ckpt/ckpt.h"
@@ -192,7 +193,7 @@ Json CheckpointToJson(const std::string& path) {
   if (!tensors.ok()) return nullptr;
   Total total;
   for (const CheckpointTensor& tensor : *tensors) {
-    if (tensor.name != "_CHECKPOINTABLE_OBJECT_GRAPH") total.Add(tensor.dtype, tensor.shape);
+    if (tensor.name != kObjectGraphKey) total.Add(tensor.dtype, tensor.shape);
   }
   return {{"prefix", *prefix}, {"tensors", total.count}, {"bytes", total.bytes}};
 }

@@ -1,0 +1,24 @@
+#ifndef WEIR_SESSION_MODEL_OBJECT_NAMES_H_
+#define WEIR_SESSION_MODEL_OBJECT_NAMES_H_
+
+#include <map>
+#include <string>
+
+#include "weir/core/io/bundle.h"
+
+// Object-based checkpoints, which TensorFlow 2 writes. Their keys are paths of objects, such as
+// "layer/kernel/.ATTRIBUTES/VARIABLE_VALUE", and one entry describes the objects.
+namespace weir {
+
+// The key of that entry.
+inline constexpr char kObjectGraphKey[] = "_CHECKPOINTABLE_OBJECT_GRAPH";
+
+// Returns the full names of the tensors of an object-based checkpoint, by key: the names that
+// programs of TensorFlow 1 and savers use, such as "dense/kernel". Tensors without one are not
+// listed. Empty for another checkpoint. DATA_LOSS if the entry that describes the objects is
+// damaged.
+absl::StatusOr<std::map<std::string, std::string>> FullNamesOf(CheckpointReader& reader);
+
+}  // namespace weir
+
+#endif  // WEIR_SESSION_MODEL_OBJECT_NAMES_H_
