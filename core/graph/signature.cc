@@ -29,7 +29,7 @@ int64_t ArgLength(const ArgSpec& arg, const AttrMap& attrs) {
   return 1;
 }
 
-absl::Status CompleteAttrs(const OpSpec& op, AttrMap* attrs) {
+absl::Status CompleteAttrs(const OpSpec& op, AttrMap* attrs, std::string* unknown) {
   size_t own = 0;
   for (const AttrSpec& spec : op.attrs()) {
     const auto it = attrs->find(spec.name);
@@ -46,6 +46,10 @@ absl::Status CompleteAttrs(const OpSpec& op, AttrMap* attrs) {
   if (attrs->size() == own) return absl::OkStatus();
   for (const auto& [name, value] : *attrs) {
     if (!absl::StartsWith(name, "_") && op.FindAttr(name) == nullptr) {
+      if (unknown != nullptr) {
+        *unknown = std::string(name);
+        break;
+      }
       return InvalidArgument("NodeDef mentions attr '", name, "' not in Op<", op.Signature(), ">");
     }
   }

@@ -17,8 +17,9 @@ int64_t ArgLength(const ArgSpec& arg, const AttrMap& attrs);
 
 // Adds the defaults of absent attributes and checks all attributes against the op. Returns
 // INVALID_ARGUMENT for missing or invalid attributes, and for attributes that the op does not have,
-// unless their names begin with '_'.
-absl::Status CompleteAttrs(const OpSpec& op, AttrMap* attrs);
+// unless their names begin with '_'. With `unknown`, the latter are no error: it receives the name
+// of the first of them.
+absl::Status CompleteAttrs(const OpSpec& op, AttrMap* attrs, std::string* unknown = nullptr);
 
 // Returns the types of all tensors of the arguments in order, including reference types. Returns
 // INVALID_ARGUMENT if there are more than `limit`, or if an attribute does not yield a valid type.

@@ -20,7 +20,8 @@ bool IsConst(const OpSpec& op) { return op.name() == "Const"; }
 
 }  // namespace
 
-absl::StatusOr<AttrMap> ImportAttrs(const proto::NodeDef& def, const OpSpec& op, int64_t* budget) {
+absl::StatusOr<AttrMap> ImportAttrs(const proto::NodeDef& def, const OpSpec& op, int64_t* budget,
+                                    std::string* unknown) {
   AttrMap attrs;
   attrs.reserve(def.attr_size() + 1);
   std::string value_error;
@@ -37,7 +38,7 @@ absl::StatusOr<AttrMap> ImportAttrs(const proto::NodeDef& def, const OpSpec& op,
     attrs.emplace(name, *std::move(attr));
   }
   if (!value_error.empty()) attrs.emplace(kValueErrorAttr, value_error);
-  WEIR_RETURN_IF_ERROR(CompleteAttrs(op, &attrs));
+  WEIR_RETURN_IF_ERROR(CompleteAttrs(op, &attrs, unknown));
   return attrs;
 }
 

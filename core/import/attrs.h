@@ -1,6 +1,8 @@
 #ifndef WEIR_CORE_IMPORT_ATTRS_H_
 #define WEIR_CORE_IMPORT_ATTRS_H_
 
+#include <string>
+
 #include "absl/strings/string_view.h"
 #include "weir/core/import/edges.h"
 
@@ -16,8 +18,9 @@ inline constexpr absl::string_view kOutputShapesAttr = "_output_shapes";
 
 // Returns the attributes of a node of a known op: all of the NodeDef and the op's defaults, checked
 // against the op. The value of a Const that is damaged becomes an uninitialized tensor, and
-// `_value_error` says why. `budget` is that of AttrFromProto.
-absl::StatusOr<AttrMap> ImportAttrs(const proto::NodeDef& def, const OpSpec& op, int64_t* budget);
+// `_value_error` says why. `budget` is that of AttrFromProto, `unknown` that of CompleteAttrs.
+absl::StatusOr<AttrMap> ImportAttrs(const proto::NodeDef& def, const OpSpec& op, int64_t* budget,
+                                    std::string* unknown = nullptr);
 // Returns the attributes that can be parsed, for a node of an unknown op. Export writes the others
 // from the stored NodeDef.
 AttrMap ReadableAttrs(const proto::NodeDef& def, int64_t* budget);

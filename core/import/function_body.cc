@@ -63,7 +63,7 @@ class Instantiation {
     body_.name = function_.name;
     body_.graph = std::make_unique<Graph>(ops_);
     body_.graph->set_functions(library_);
-    ImportOptions options{.prefix = std::string(prefix_)};
+    ImportOptions options{.prefix = std::string(prefix_), .unknown = UnknownParts::kKeepQuietly};
     WEIR_ASSIGN_OR_RETURN(options.return_elements, ResultNames());
     WEIR_ASSIGN_OR_RETURN(body_.results, ImportGraphDef(*body_.graph, graph_def_, options));
     for (const std::string& arg : arg_names_)

@@ -14,6 +14,7 @@
 #include "weir/core/import/nodes.h"
 #include "weir/core/import/order.h"
 #include "weir/core/import/transaction.h"
+#include "weir/core/import/unknown_parts.h"
 #include "weir/core/import/versions.h"
 #include "weir/core/io/function_library.h"
 #include "weir/core/io/graph_io.h"
@@ -52,6 +53,7 @@ class GraphImporter {
         options_(options),
         prefix_(ScopePrefix(options.prefix)),
         definitions_(options.op_list),
+        unknown_parts_(graph.ops(), options.unknown),
         transaction_(graph) {}
 
   absl::StatusOr<Outputs> Run() {
@@ -59,6 +61,8 @@ class GraphImporter {
     MergeVersions(def_.versions(), graph_.num_nodes() == 0, &graph_.versions());
     WEIR_RETURN_IF_ERROR(CheckVersions(def_.versions()));
     WEIR_ASSIGN_OR_RETURN(functions_, Functions());
+    if (functions_ != nullptr)
+      WEIR_RETURN_IF_ERROR(unknown_parts_.CheckFunctions(def_.library(), *functions_));
     WEIR_RETURN_IF_ERROR(nodes_.ReadHeaders(graph_.ops()));
     WEIR_ASSIGN_OR_RETURN(positions_, IndexNames(headers(), prefix_, graph_));
     WEIR_ASSIGN_OR_RETURN(input_map_, ParseInputMap(options_.input_map, graph_));
@@ -67,6 +71,7 @@ class GraphImporter {
     WEIR_ASSIGN_OR_RETURN(Outputs returned, ReturnElements());
     if (transaction_.has_unknown_ops()) ImportConnector::ResolveOpenTypes(transaction_.added());
     transaction_.Commit(functions_);
+    unknown_parts_.Log();
     return returned;
   }
 
@@ -126,8 +131,10 @@ class GraphImporter {
                            def_.versions().producer(), ". It has been removed in version ",
                            op.deprecated_version(), ". ", op.deprecation(), ".");
     }
-    absl::StatusOr<AttrMap> attrs = ImportAttrs(def, op, &expansion_left_);
+    std::string unknown;
+    absl::StatusOr<AttrMap> attrs = ImportAttrs(def, op, &expansion_left_, &unknown);
     if (!attrs.ok()) return attrs.status();
+    if (!unknown.empty()) WEIR_RETURN_IF_ERROR(unknown_parts_.AddAttr(op, unknown));
     WEIR_RETURN_IF_ERROR(PrefixColocations(def.name(), prefix_, positions_, graph_, &*attrs));
     transaction_.SetAttrs(node, *std::move(attrs));
     WEIR_ASSIGN_OR_RETURN(const NodeTypes outputs,
@@ -142,6 +149,7 @@ class GraphImporter {
   }
 
   absl::Status BuildUnknownOp(int i, const proto::NodeDef& def, Node* node) {
+    WEIR_RETURN_IF_ERROR(unknown_parts_.AddOp(def.op()));
     connector_->ConnectControls(edges_.Into(i), &node->control_inputs_);
     WEIR_RETURN_IF_ERROR(connector_->ConnectAny(edges_.Into(i), &node->inputs_));
     node->attrs_ = ReadableAttrs(def, &expansion_left_);
@@ -218,6 +226,7 @@ class GraphImporter {
   const ImportOptions& options_;
   const std::string prefix_;  // empty, or ends in '/'
   OpDefinitions definitions_;
+  UnknownPartsChecker unknown_parts_;
   ImportTransaction transaction_;
   int64_t expansion_left_ = kExpansionBudget;
   std::shared_ptr<const FunctionLibrary> functions_;

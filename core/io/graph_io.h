@@ -1,6 +1,7 @@
 #ifndef WEIR_CORE_IO_GRAPH_IO_H_
 #define WEIR_CORE_IO_GRAPH_IO_H_
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -20,6 +21,13 @@ class TensorShapeProto;
 
 namespace weir {
 
+// What an import does with ops and attributes that this program does not know.
+enum class UnknownParts : uint8_t {
+  kKeep,         // keeps them; one line on stderr says that there are such attributes
+  kKeepQuietly,  // keeps them without that line
+  kReject,       // returns an error, as TensorFlow does
+};
+
 // How a graph is imported.
 struct ImportOptions {
   std::string prefix = {};  // prepended to every name, with a '/'; an existing name then
@@ -31,6 +39,8 @@ struct ImportOptions {
   // A serialized OpList: definitions of ops that the graph's registry may lack
   // (MetaGraphDef.meta_info_def.stripped_op_list).
   std::string op_list = {};
+  // For nodes of the graph and of its functions.
+  UnknownParts unknown = UnknownParts::kKeep;
 };
 
 // Adds the nodes of a GraphDef to the graph. Nodes may be in any order; cycles are allowed only
@@ -40,11 +50,12 @@ struct ImportOptions {
 // steps that need it fail. A node may call a function of the library as if it were an op; two
 // different functions with the same name are an error. A node whose op is not in the graph's
 // registry is kept, and exported with the same attributes; a step that needs it returns NOT_FOUND
-// (core/graph/unknown_op.h). On an error the graph is unchanged. Returns `return_elements` (nodes
-// as output 0). Errors: INVALID_ARGUMENT for a malformed GraphDef (with the node; includes missing
-// inputs), ALREADY_EXISTS, UNIMPLEMENTED for an op that was removed before the graph's version,
-// RESOURCE_EXHAUSTED for tensors or numbers of outputs out of proportion to the size of the
-// GraphDef.
+// (core/graph/unknown_op.h). So is an attribute that an op does not have; it has no effect. With
+// UnknownParts::kReject, the import returns NOT_FOUND or INVALID_ARGUMENT instead. On an error the
+// graph is unchanged. Returns `return_elements` (nodes as output 0). Errors: INVALID_ARGUMENT for a
+// malformed GraphDef (with the node; includes missing inputs), ALREADY_EXISTS, UNIMPLEMENTED for an
+// op that was removed before the graph's version, RESOURCE_EXHAUSTED for tensors or numbers of
+// outputs out of proportion to the size of the GraphDef.
 absl::StatusOr<Outputs> ImportGraphDef(Graph& graph, const proto::GraphDef& def,
                                        const ImportOptions& options = {});
 // Same, for a serialized GraphDef. Parses one node at a time: takes half the time, and avoids a

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "weir/core/io/file.h"
+#include "weir/core/io/graph_io.h"
 #include "weir/ops/train/saver.h"
 #include "weir/session/session.h"
 
@@ -74,6 +75,8 @@ struct ImportMetaGraphOptions {
   // partial graph ("$unbound_inputs_x:0") must be present; otherwise the import returns
   // INVALID_ARGUMENT with the names of the missing ones.
   std::map<std::string, Output> input_map = {};
+  // What happens to ops and attributes that this program does not know (core/io/graph_io.h).
+  UnknownParts unknown = UnknownParts::kKeep;
 };
 // The contents of a meta graph besides the graph and its collections. Names include the import
 // scope.

@@ -245,6 +245,7 @@ absl::StatusOr<MetaGraph> ImportMetaGraph(Graph& graph, const proto::MetaGraphDe
   ImportOptions import;
   import.prefix = prefix;
   import.input_map = options.input_map;
+  import.unknown = options.unknown;
   import.op_list = def.meta_info_def().stripped_op_list().SerializeAsString();
   if (options.clear_devices) {
     proto::GraphDef cleared = def.graph_def();

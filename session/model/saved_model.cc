@@ -306,13 +306,13 @@ absl::Status ReadSavedModel(const std::string& path, const std::vector<std::stri
 
 absl::StatusOr<LoadedModel> LoadSavedModel(const std::string& path,
                                            const std::vector<std::string>& tags,
-                                           SessionOptions options) {
+                                           SessionOptions options, UnknownParts unknown) {
   const std::string directory = FindSavedModel(path);
   proto::MetaGraphDef def;
   WEIR_RETURN_IF_ERROR(ReadSavedModel(directory, tags, &def));
   LoadedModel model;
   model.graph = std::make_unique<Graph>();
-  WEIR_ASSIGN_OR_RETURN(model.meta, ImportMetaGraph(*model.graph, def));
+  WEIR_ASSIGN_OR_RETURN(model.meta, ImportMetaGraph(*model.graph, def, {.unknown = unknown}));
   model.functions = SavedFunctionsOf(def);
   WEIR_ASSIGN_OR_RETURN(Session session, Session::Create(*model.graph, std::move(options)));
   model.session = std::make_unique<Session>(std::move(session));

@@ -37,10 +37,11 @@ std::string FindSavedModel(const std::string& path);
 // exactly these tags (no tags: the only one in the directory), its variables, its init op. Returns
 // NOT_FOUND if the directory is no SavedModel, or has no meta graph with these tags (the message
 // lists the tags it has); INVALID_ARGUMENT if an asset's name, or a link, leads out of assets/ or
-// out of the directory.
+// out of the directory. `unknown` is that of ImportOptions.
 absl::StatusOr<LoadedModel> LoadSavedModel(const std::string& path,
                                            const std::vector<std::string>& tags,
-                                           SessionOptions options = {});
+                                           SessionOptions options = {},
+                                           UnknownParts unknown = UnknownParts::kKeep);
 
 // Reads what LoadSavedModel imports, without importing it: the meta graph with these tags. Same
 // errors, except those for assets.

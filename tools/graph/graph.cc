@@ -19,6 +19,7 @@
 #include "weir/tools/graph/graph_dot.h"
 #include "weir/tools/graph/graph_export.h"
 #include "weir/tools/graph/graph_file.h"
+#include "weir/tools/graph/model.h"
 #include "weir/tools/graph/op_use.h"
 #include "weir/tools/lib/command.h"
 #include "weir/tools/lib/text_table.h"
@@ -34,7 +35,7 @@ using Json = nlohmann::ordered_json;
 struct GraphOptions {
   std::string file, other, name, out;
   std::vector<std::string> tags, ignore;
-  bool json = false;
+  bool json = false, strict = false;
 };
 
 absl::StatusOr<std::function<bool(const proto::NodeDef&)>> NameFilter(const std::string& pattern) {
@@ -51,9 +52,10 @@ absl::StatusOr<std::function<bool(const proto::NodeDef&)>> NameFilter(const std:
 // Finds types and shapes of outputs by importing the graph. Returns none if it cannot be imported.
 class OutputTypes {
  public:
-  explicit OutputTypes(const proto::MetaGraphDef& meta) {
+  OutputTypes(const proto::MetaGraphDef& meta, bool strict) {
     ImportOptions options;
     options.op_list = meta.meta_info_def().stripped_op_list().SerializeAsString();
+    options.unknown = strict ? UnknownParts::kReject : UnknownParts::kKeep;
     status_ = ImportGraphDef(graph_, meta.graph_def(), options).status();
   }
   const absl::Status& status() const { return status_; }
@@ -124,7 +126,8 @@ int Show(const GraphOptions& options, Console& console) {
   const auto keep = NameFilter(options.name);
   if (!keep.ok()) return Fail(console, keep.status());
   const proto::GraphDef& def = meta.graph_def();
-  const OutputTypes types(meta);
+  const OutputTypes types(meta, options.strict);
+  if (options.strict && !types.status().ok()) return Fail(console, types.status());
   Json nodes = Json::array();
   int shown = 0;
   for (const proto::NodeDef& node : def.node()) {
@@ -281,6 +284,7 @@ void AddGraphCommand(Command& weir) {
   show.Value("--name", &options->name, "only nodes whose names match this regular expression")
       .Word("REGEX");
   show.Flag("--json", &options->json, "print JSON");
+  AddStrictOption(show, &options->strict);
 
   Command ops = add(
       "ops", "Count the ops and list those that Weir cannot run (exit status 1 if there are any)",

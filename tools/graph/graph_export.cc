@@ -29,7 +29,7 @@ struct ExportOptions {
   std::string file, out, signature, init;
   RestoreFlags restore;
   std::vector<std::string> fetches, targets, inputs, outputs, values, tags, new_tags = {"serve"};
-  bool clear_devices = false, text = false;
+  bool clear_devices = false, text = false, strict = false;
 };
 
 // `mode`: the default of --restore.
@@ -38,6 +38,7 @@ void AddModelOptions(Command& command, ExportOptions* options, const char* mode)
   AddRestoreOptions(command, &options->restore, mode);
   command.List("--tags", &options->tags, "select the meta graph of a SavedModel by its tags")
       .Word("TAG,...");
+  AddStrictOption(command, &options->strict);
   command.Flag("--clear-devices", &options->clear_devices, "remove the device from every node");
 }
 
@@ -62,7 +63,7 @@ absl::Status CheckPreservesInputs(const ExportOptions& options, GraphFileKind ki
 absl::StatusOr<Model> Load(const ExportOptions& options) {
   WEIR_ASSIGN_OR_RETURN(const GraphFileKind kind, GraphFileKindOf(options.file, options.tags));
   WEIR_RETURN_IF_ERROR(CheckPreservesInputs(options, kind));
-  return LoadModel(kind, options.file, {.tags = options.tags});
+  return LoadModel(kind, options.file, {.tags = options.tags, .strict = options.strict});
 }
 
 // Restores the checkpoint, if there is one.

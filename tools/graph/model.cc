@@ -16,11 +16,16 @@ namespace weir::tools {
 
 namespace {
 
+UnknownParts UnknownOf(const ModelOptions& options) {
+  return options.strict ? UnknownParts::kReject : UnknownParts::kKeep;
+}
+
 absl::StatusOr<Model> LoadSaved(const std::string& path, const ModelOptions& options) {
   if (!options.device.empty()) {
     return Unimplemented("--device does not apply to a SavedModel, whose nodes keep their devices");
   }
-  WEIR_ASSIGN_OR_RETURN(LoadedModel loaded, LoadSavedModel(path, options.tags, options.session));
+  WEIR_ASSIGN_OR_RETURN(LoadedModel loaded,
+                        LoadSavedModel(path, options.tags, options.session, UnknownOf(options)));
   Model model;
   model.graph = std::move(loaded.graph);
   model.meta = std::move(loaded.meta);
@@ -52,11 +57,13 @@ absl::StatusOr<Model> LoadModel(GraphFileKind kind, const std::string& given,
   model.graph = std::make_unique<Graph>();
   if (kind == GraphFileKind::kGraph) {
     WEIR_RETURN_IF_ERROR(CheckTags(path, options.tags, {}));
-    WEIR_RETURN_IF_ERROR(ImportGraphFile(*model.graph, path).status());
+    WEIR_RETURN_IF_ERROR(
+        ImportGraphFile(*model.graph, path, {.unknown = UnknownOf(options)}).status());
   } else {
     auto file = std::make_shared<proto::MetaGraphDef>();
     WEIR_RETURN_IF_ERROR(ReadAnyGraph(path, options.tags, file.get()).status());
-    WEIR_ASSIGN_OR_RETURN(model.meta, ImportMetaGraph(*model.graph, *file));
+    WEIR_ASSIGN_OR_RETURN(model.meta,
+                          ImportMetaGraph(*model.graph, *file, {.unknown = UnknownOf(options)}));
     model.file = std::move(file);
   }
   for (const auto& node : model.graph->nodes()) {
@@ -67,6 +74,11 @@ absl::StatusOr<Model> LoadModel(GraphFileKind kind, const std::string& given,
   WEIR_ASSIGN_OR_RETURN(Session session, Session::Create(*model.graph, options.session));
   model.session = std::make_unique<Session>(std::move(session));
   return model;
+}
+
+void AddStrictOption(Command& command, bool* strict) {
+  command.Flag("--strict", strict,
+               "reject a graph with ops or attributes that Weir does not know, as TensorFlow does");
 }
 
 void AddRestoreOptions(Command& command, RestoreFlags* flags, const char* mode) {
@@ -113,6 +125,12 @@ void PrintFaults(const char* what, const std::vector<RestoreReport::Fault>& faul
 }
 
 void PrintReport(const RestoreReport& report, std::ostream& err) {
+  if (!report.by_full_name.empty()) {
+    const RestoreReport::FullName& first = report.by_full_name[0];
+    err << "weir: the checkpoint is one of objects; " << report.by_full_name.size()
+        << " variables are read by their full names in it, " << first.name << " from " << first.key
+        << "\n";
+  }
   if (report.missing.empty() && report.mismatched.empty()) return;
   PrintFaults("not in the checkpoint", report.missing, err);
   PrintFaults("does not fit", report.mismatched, err);
@@ -125,12 +143,6 @@ void PrintReport(const RestoreReport& report, std::ostream& err) {
 
 absl::Status RestoreModel(Model& model, const RestoreFlags& flags, std::vector<Operation> needed,
                           std::ostream& err) {
-  if (!report.by_full_name.empty()) {
-    const RestoreReport::FullName& first = report.by_full_name[0];
-    err << "weir: the checkpoint is one of objects; " << report.by_full_name.size()
-        << " variables are read by their full names in it, " << first.name << " from " << first.key
-        << "\n";
-  }
   WEIR_ASSIGN_OR_RETURN(const std::string prefix, CheckpointPrefix(flags.checkpoint, &err));
   WEIR_ASSIGN_OR_RETURN(const SaverDef def, SaverOf(model));
   RestoreOptions options{.needed = std::move(needed)};

@@ -23,12 +23,16 @@ struct Model {
 
 struct ModelOptions {
   std::vector<std::string> tags;  // of the meta graph, which they select in a SavedModel
+  bool strict = false;            // ops and attributes that Weir does not know are errors
   std::string device;             // for nodes without a requested device; not for a SavedModel
   SessionOptions session;
 };
 
 absl::StatusOr<Model> LoadModel(GraphFileKind kind, const std::string& path,
                                 const ModelOptions& options = {});
+
+// Adds the option --strict.
+void AddStrictOption(Command& command, bool* strict);
 
 // How variables are restored, as the command line says it.
 struct RestoreFlags {

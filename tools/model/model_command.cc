@@ -218,6 +218,7 @@ void AddRunOf(Command& model) {
            "SavedModel's init op runs without this");
   run.List("--tags", &request->model.tags, "select the meta graph of a SavedModel by its tags")
       .Word("TAG,...");
+  AddStrictOption(run, &request->model.strict);
   AddRestoreOptions(run, &request->restore, "needed");
   run.Value("--threads", &request->model.session.num_threads,
             "number of threads; default: one per processor")

@@ -206,6 +206,7 @@ void AddRequestOptions(Command& command, RequestOptions* options, const char* fe
       .Word("NAME");
   command.List("--tags", &options->model.tags, "select the meta graph of a SavedModel by its tags")
       .Word("TAG,...");
+  AddStrictOption(command, &options->model.strict);
   command
       .Value("--device", &options->model.device,
              "the device of nodes that request none, such as /gpu:0")

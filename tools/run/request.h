@@ -27,8 +27,8 @@ struct RequestOptions {
 };
 
 // Adds the options: GRAPH, --checkpoint, --feed, --fetch, --target, --init, --signature, --tags,
-// --device, --threads, --disable, --dump-plan. `fetch_word` is the form of the value of --fetch,
-// and `fetch_help` its help text. `options` must live until the command has run.
+// --strict, --device, --threads, --disable, --dump-plan. `fetch_word` is the form of the value of
+// --fetch, and `fetch_help` its help text. `options` must live until the command has run.
 void AddRequestOptions(Command& command, RequestOptions* options, const char* fetch_word,
                        const char* fetch_help, bool needs_graph = true);
 

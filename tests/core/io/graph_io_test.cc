@@ -165,8 +165,6 @@ TEST(ImportGraphDef, ErrorsHaveTensorFlowsCodesAndNameTheNode) {
        "It has been removed in version 9"},
       {"node { name: 'c' op: 'NoOp' attr { key: '_class' value { list { s: 'loc:@gone' } } } }",
        kInvalid, "expects to be colocated with unknown node 'gone'"},
-      {"node { name: 'c' op: 'NoOp' attr { key: 'axis' value { i: 1 } } }", kInvalid,
-       "attr 'axis' not in Op<NoOp"},
       {"node { name: 'c' op: 'Split' input: ['i', 'x'] attr { key: 'T' value { type: DT_FLOAT } }"
        " attr { key: 'num_split' value { i: 1000000000000 } } }" +
            X() + NodeText("i", "Placeholder", {}, "dtype=DT_INT32"),
@@ -188,6 +186,55 @@ TEST(ImportGraphDef, ErrorsHaveTensorFlowsCodesAndNameTheNode) {
     EXPECT_EQ(g.UniqueName("x"), "x") << "no name is reserved";
     EXPECT_TRUE(g.status().ok()) << "the error is the caller's";
   }
+}
+
+// As TensorFlow does, also for the nodes of functions, which are imported when they are called.
+TEST(ImportGraphDef, UnknownPartsAreRejectedIfAsked) {
+  const auto strict = [](const std::string& def) {
+    Graph g(TestOps());
+    const absl::Status status =
+        ImportGraphDef(g, Def(def), {.unknown = UnknownParts::kReject}).status();
+    EXPECT_TRUE(status.ok() || g.num_nodes() == 0) << "nothing is partly imported";
+    return status;
+  };
+  const std::string function = "library { function { signature { name: 'f' } node_def { name: 'n' ";
+  const absl::Status op = strict("node { name: 'c' op: 'NoSuchOp' }");
+  EXPECT_EQ(op.code(), absl::StatusCode::kNotFound) << op;
+  EXPECT_THAT(std::string(op.message()),
+              AllOf(HasSubstr("Node 'c'"), HasSubstr("Op type not registered 'NoSuchOp'")));
+  const absl::Status attr =
+      strict("node { name: 'c' op: 'NoOp' attr { key: 'axis' value { i: 1 } } }");
+  EXPECT_EQ(attr.code(), kInvalid) << attr;
+  EXPECT_THAT(std::string(attr.message()), HasSubstr("attr 'axis' not in Op<NoOp"));
+  const absl::Status inside = strict(function + "op: 'NoSuchOp' } } }");
+  EXPECT_EQ(inside.code(), absl::StatusCode::kNotFound) << inside;
+  EXPECT_THAT(std::string(inside.message()), HasSubstr("Function 'f', node 'n' (NoSuchOp)"));
+  EXPECT_EQ(strict(function + "op: 'NoOp' attr { key: 'axis' value { i: 1 } } } } }").code(),
+            kInvalid);
+  EXPECT_TRUE(strict(function + "op: 'f' } } }").ok()) << "a call of a function";
+  EXPECT_TRUE(strict("node { name: 'p' op: 'PyFunc' }").ok()) << "an op of TensorFlow's clients";
+  EXPECT_TRUE(strict("node { name: 'c' op: 'NoOp' attr { key: '_mark' value { i: 1 } } }").ok());
+}
+
+TEST(ImportGraphDef, UnknownAttributesAreKeptWithOneLine) {
+  const std::string def =
+      "node { name: 'c' op: 'NoOp' attr { key: 'axis' value { i: 1 } } }"
+      "node { name: 'd' op: 'NoOp' attr { key: 'other' value { i: 1 } } }";
+  Graph g(TestOps());
+  ::testing::internal::CaptureStderr();
+  const absl::Status status = ImportGraphDef(g, Def(def)).status();
+  const std::string line = ::testing::internal::GetCapturedStderr();
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(line,
+            "weir: kept 2 attributes that this program does not know, which have no effect; the "
+            "first is 'axis' of NoOp\n");
+  proto::GraphDef exported;
+  ExportGraphDef(g, &exported);
+  EXPECT_EQ(exported.node(0).attr().at("axis").i(), 1);
+  Graph quiet(TestOps());
+  ::testing::internal::CaptureStderr();
+  EXPECT_TRUE(ImportGraphDef(quiet, Def(def), {.unknown = UnknownParts::kKeepQuietly}).ok());
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
 }
 
 TEST(ImportGraphDef, ADamagedConstantFailsTheStepsThatNeedIt) {
