@@ -12,6 +12,7 @@
 #include <cstdio>
 
 #include "absl/strings/escaping.h"
+#include "weir/core/io/memory_folder.h"
 
 namespace weir {
 namespace {
@@ -170,6 +171,7 @@ absl::StatusOr<std::unique_ptr<WritableFile>> PosixFileSystem::OpenAtEnd(const s
 }
 
 absl::StatusOr<std::unique_ptr<ReadableFile>> PosixFileSystem::Open(const std::string& path) {
+  if (internal::IsInMemory(path)) return internal::OpenInMemory(path);
   WEIR_ASSIGN_OR_RETURN(const Place place, Find(path, Meaning::kFile));
   // O_NONBLOCK: opening a pipe would block until it has a writer.
   const int fd = place.Open(O_RDONLY | O_NONBLOCK);
@@ -263,6 +265,7 @@ absl::StatusOr<std::unique_ptr<FileLock>> PosixFileSystem::Lock(const std::strin
 }
 
 absl::StatusOr<std::vector<std::string>> PosixFileSystem::List(const std::string& path) {
+  if (auto names = internal::ListInMemory(path)) return *std::move(names);
   WEIR_ASSIGN_OR_RETURN(const Place place, Find(path, Meaning::kFile));
   const int fd = place.Open(O_RDONLY | O_DIRECTORY);
   DIR* const directory = fd < 0 ? nullptr : fdopendir(fd);
@@ -282,12 +285,15 @@ absl::StatusOr<std::vector<std::string>> PosixFileSystem::List(const std::string
 }
 
 bool PosixFileSystem::Exists(const std::string& path) {
+  if (internal::IsInMemory(path))
+    return internal::IsFileInMemory(path) || internal::ListInMemory(path).has_value();
   const auto place = Find(path, Meaning::kFile);
   struct stat info;
   return place.ok() && place->Stat(&info);
 }
 
 bool PosixFileSystem::IsDirectory(const std::string& path) {
+  if (internal::IsInMemory(path)) return internal::ListInMemory(path).has_value();
   const auto place = Find(path, Meaning::kFile);
   struct stat info;
   return place.ok() && place->Stat(&info) && S_ISDIR(info.st_mode);

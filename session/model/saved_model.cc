@@ -325,6 +325,16 @@ absl::StatusOr<LoadedModel> LoadSavedModel(const std::string& path,
   return model;
 }
 
+absl::StatusOr<LoadedModel> LoadSavedModel(const std::map<std::string, absl::string_view>& files,
+                                           const std::vector<std::string>& tags,
+                                           SessionOptions options) {
+  auto folder = std::make_shared<const MemoryFolder>(files);
+  WEIR_ASSIGN_OR_RETURN(LoadedModel model,
+                        LoadSavedModel(folder->path(), tags, std::move(options)));
+  model.files = std::move(folder);
+  return model;
+}
+
 std::map<std::string, std::string> AssetFiles(const std::string& directory, const MetaGraph& meta) {
   std::map<std::string, std::string> files = meta.assets;
   const std::string assets = JoinPath(FindSavedModel(directory), kAssets);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "weir/core/io/memory_folder.h"
 #include "weir/session/model/meta_graph.h"
 #include "weir/session/model/saved_function.h"
 
@@ -24,10 +25,11 @@ namespace weir {
 
 // A loaded model with its variables' values, ready to run. Movable.
 struct LoadedModel {
-  std::unique_ptr<Graph> graph;          // at a fixed address; outlives the session
-  MetaGraph meta;                        // signatures, tags and assets
-  std::vector<SavedFunction> functions;  // of a model of TensorFlow 2; see CallSavedFunction
-  std::unique_ptr<Session> session;      // ready to run
+  std::shared_ptr<const MemoryFolder> files;  // of a model that was loaded from memory; or null
+  std::unique_ptr<Graph> graph;               // at a fixed address; outlives the session
+  MetaGraph meta;                             // signatures, tags and assets
+  std::vector<SavedFunction> functions;       // of a model of TensorFlow 2; see CallSavedFunction
+  std::unique_ptr<Session> session;           // ready to run
 };
 // Returns the SavedModel directory that a path denotes: itself, the newest of the numbered versions
 // in a directory that holds those, or the directory of a saved_model.pb. Returns any other path
@@ -42,6 +44,14 @@ absl::StatusOr<LoadedModel> LoadSavedModel(const std::string& path,
                                            const std::vector<std::string>& tags,
                                            SessionOptions options = {},
                                            UnknownParts unknown = UnknownParts::kKeep);
+
+// Loads a SavedModel from memory: `files` has the contents of its files by their paths in its
+// directory, such as "saved_model.pb", "variables/variables.index" and "assets/words.txt". No file
+// is opened, and the values of the variables are copied once. The bytes must outlive the model:
+// steps may read assets.
+absl::StatusOr<LoadedModel> LoadSavedModel(const std::map<std::string, absl::string_view>& files,
+                                           const std::vector<std::string>& tags,
+                                           SessionOptions options = {});
 
 // Reads what LoadSavedModel imports, without importing it: the meta graph with these tags. Same
 // errors, except those for assets.
