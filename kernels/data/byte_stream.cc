@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "weir/core/io/coding.h"
-#include "weir/core/io/crc32c.h"
 #include "weir/core/io/snappy.h"
 #include "weir/core/tensor/cancellation.h"
 
@@ -34,6 +33,7 @@ class PlainStream final : public ByteStream {
     }
     return done;
   }
+  uint64_t file_offset() const override { return offset_; }
 
  private:
   absl::Status Fill() {
@@ -83,6 +83,7 @@ class InflatingStream final : public ByteStream {
     }
     return done;
   }
+  uint64_t file_offset() const override { return from_->file_offset(); }
 
  private:
   absl::Status Fill() {
@@ -121,6 +122,7 @@ class SnappyStream final : public ByteStream {
     }
     return done;
   }
+  uint64_t file_offset() const override { return from_->file_offset(); }
 
  private:
   absl::StatusOr<bool> Fill() {
@@ -263,17 +265,6 @@ absl::StatusOr<std::unique_ptr<ByteSink>> ByteSink::Create(const std::string& pa
   return std::make_unique<DeflatingSink>(std::move(plain), kind == Compression::kGzip);
 }
 
-absl::Status AppendRecord(ByteSink& sink, absl::string_view record) {
-  std::string frame;
-  PutFixed64(&frame, record.size());
-  PutFixed32(&frame, MaskCrc32c(Crc32c(frame)));
-  WEIR_RETURN_IF_ERROR(sink.Append(frame));
-  WEIR_RETURN_IF_ERROR(sink.Append(record));
-  frame.clear();
-  PutFixed32(&frame, MaskCrc32c(Crc32c(record)));
-  return sink.Append(frame);
-}
-
 absl::StatusOr<std::string> ReadBytes(ByteStream& stream, uint64_t size) {
   std::string bytes;
   while (bytes.size() < size) {
@@ -297,45 +288,6 @@ absl::StatusOr<uint64_t> SkipBytes(ByteStream& stream, uint64_t size) {
     if (got < wanted) break;
   }
   return skipped;
-}
-
-absl::StatusOr<RecordStream> RecordStream::Open(const std::string& path,
-                                                absl::string_view compression) {
-  WEIR_ASSIGN_OR_RETURN(std::unique_ptr<ByteStream> bytes, ByteStream::Open(path, compression));
-  return RecordStream(path, std::move(bytes));
-}
-
-absl::Status RecordStream::Skip(int64_t size) {
-  if (size < 0) return InvalidArgument("Can't skip a negative number of bytes");
-  WEIR_ASSIGN_OR_RETURN(const uint64_t skipped, SkipBytes(*bytes_, static_cast<uint64_t>(size)));
-  offset_ += skipped;
-  return absl::OkStatus();
-}
-
-// Reads `size` bytes followed by their checksum, or nothing at the end of the file.
-absl::StatusOr<std::optional<std::string>> RecordStream::Checked(uint64_t size,
-                                                                 absl::string_view what) {
-  constexpr size_t kChecksum = 4;
-  WEIR_ASSIGN_OR_RETURN(std::string bytes, ReadBytes(*bytes_, size + kChecksum));
-  if (bytes.empty()) return std::nullopt;
-  if (bytes.size() < size + kChecksum) return DataLoss(path_, ": truncated record at ", offset_);
-  const uint32_t stored = LoadFixed32(bytes.data() + size);
-  bytes.resize(size);
-  if (stored == MaskCrc32c(Crc32c(bytes))) return bytes;
-  return DataLoss(path_, ": corrupted record at ", offset_, ": checksum of the ", what,
-                  " does not match");
-}
-
-absl::StatusOr<std::optional<std::string>> RecordStream::Next() {
-  WEIR_ASSIGN_OR_RETURN(const std::optional<std::string> header,
-                        Checked(sizeof(uint64_t), "length"));
-  if (!header) return std::nullopt;
-  const uint64_t size = LoadFixed64(header->data());
-  if (size > INT64_MAX) return DataLoss(path_, ": corrupted record at ", offset_);
-  WEIR_ASSIGN_OR_RETURN(std::optional<std::string> record, Checked(size, "record"));
-  if (!record) return DataLoss(path_, ": truncated record at ", offset_);
-  offset_ += 12 + size + 4;
-  return record;
 }
 
 }  // namespace weir

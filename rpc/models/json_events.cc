@@ -121,8 +121,10 @@ class Sax final : public json::json_sax_t {
   bool number_unsigned(uint64_t value) override {
     return Pass({.kind = JsonScalar::Kind::kUint, .uint_value = value});
   }
-  bool number_float(double value, const std::string&) override {
-    return Pass({.kind = JsonScalar::Kind::kDouble, .double_value = value});
+  bool number_float(double value, const std::string& text) override {
+    return Pass({.kind = JsonScalar::Kind::kDouble,
+                 .double_value = value,
+                 .is_integer = text.find_first_of(".eE") == text.npos});
   }
   bool string(std::string& value) override {
     if (const std::optional<double> number = source_.TakeNumber())

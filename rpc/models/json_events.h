@@ -19,6 +19,7 @@ struct JsonScalar {
   int64_t int_value = 0;    // kInt: negative numbers
   uint64_t uint_value = 0;  // kUint: others without a point or an exponent
   double double_value = 0;  // others, NaN and infinities; integers beyond 64 bits
+  bool is_integer = false;  // kDouble: the text has neither a point nor an exponent
   std::string text = {};    // a string, or decoded bytes
 
   bool is_number() const {

@@ -19,6 +19,7 @@ void Bundle(absl::string_view bytes);           // index and data of a checkpoin
 void Records(absl::string_view bytes);          // a record file, or events in it
 void Npy(absl::string_view bytes);              // a .npy file
 void CheckpointState(absl::string_view bytes);  // a file named "checkpoint"
+void Examples(absl::string_view bytes);         // records, JSON lines or CSV
 void Datasets(absl::string_view bytes);         // a file that a dataset reads
 void Feeds(absl::string_view bytes);            // tensors fed to a step
 void Steps(absl::string_view bytes);            // a binary GraphDef that is run (mutate.h)

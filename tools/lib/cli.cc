@@ -33,6 +33,7 @@ constexpr NamedCommand kCommands[] = {
     {"model", AddModelCommand},
     {"ckpt", AddCkptCommand},
     {"events", AddEventsCommand},
+    {"data", AddDataCommand},
     {"ops", AddOpsCommand},
     {"passes", AddPassesCommand},
     {"case", AddCaseCommand},

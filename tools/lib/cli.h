@@ -44,6 +44,7 @@ absl::Status CheckNotOverwriting(const std::string& out, const std::string& in);
 class Command;
 void AddCaseCommand(Command& weir);
 void AddCkptCommand(Command& weir);
+void AddDataCommand(Command& weir);
 void AddEventsCommand(Command& weir);
 void AddGraphCommand(Command& weir);
 void AddModelCommand(Command& weir);

@@ -58,6 +58,9 @@ TEST(Weir, MissingFilesAreStatusOneAndNamed) {
                                              {"ckpt", "show", "missing", "w"},
                                              {"events", "ls", "missing"},
                                              {"events", "plot", "missing"},
+                                             {"data", "count", "missing"},
+                                             {"data", "show", "missing"},
+                                             {"data", "verify", "missing"},
                                              {"case", "missing"}}) {
     const CommandResult result = Weir(args);
     EXPECT_EQ(result.status, kFailure) << testing::PrintToString(args);
@@ -88,6 +91,14 @@ TEST(Weir, EveryCommandHasHelpWithAnExample) {
                                              {"events"},
                                              {"events", "ls"},
                                              {"events", "plot"},
+                                             {"data"},
+                                             {"data", "count"},
+                                             {"data", "schema"},
+                                             {"data", "stats"},
+                                             {"data", "show"},
+                                             {"data", "head"},
+                                             {"data", "verify"},
+                                             {"data", "convert"},
                                              {"ops"},
                                              {"case"},
                                              {"help"}}) {

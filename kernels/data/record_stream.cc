@@ -1,0 +1,180 @@
+#include <algorithm>
+
+#include "weir/core/io/coding.h"
+#include "weir/core/io/crc32c.h"
+#include "weir/kernels/data/byte_stream.h"
+
+// The records of TFRecord files.
+//
+// A damaged record tells little about the next one. If its length is intact, and what follows it is
+// a length too (or the end of the file), only the record is damaged. Otherwise bytes are missing,
+// or the length itself is wrong, and the next record begins somewhere after this one's first byte:
+// it is found by trying each offset. The checksum of a length has 32 bits and a length beyond the
+// limit does not count, so bytes that are no length pass as one in fewer than one of 2^32 cases.
+//
+// A file of forged lengths would have each record searched for others, in quadratic time. So a
+// record is only searched while the searched bytes are few compared with the offset, and skipped as
+// its length says otherwise.
+namespace weir {
+
+namespace {
+
+constexpr size_t kLengthSize = 8, kChecksumSize = 4;
+constexpr size_t kHeaderSize = kLengthSize + kChecksumSize;
+constexpr size_t kSearchStep = size_t{1} << 18;
+constexpr uint64_t kFreeSearch = uint64_t{64} << 20, kSearchesPerByte = 4;
+
+bool ChecksumMatches(const char* bytes, size_t size) {
+  return LoadFixed32(bytes + size) == MaskCrc32c(ExtendCrc32c(0, bytes, size));
+}
+
+}  // namespace
+
+absl::Status AppendRecord(ByteSink& sink, absl::string_view record) {
+  std::string frame;
+  PutFixed64(&frame, record.size());
+  PutFixed32(&frame, MaskCrc32c(Crc32c(frame)));
+  WEIR_RETURN_IF_ERROR(sink.Append(frame));
+  WEIR_RETURN_IF_ERROR(sink.Append(record));
+  frame.clear();
+  PutFixed32(&frame, MaskCrc32c(Crc32c(record)));
+  return sink.Append(frame);
+}
+
+absl::StatusOr<RecordStream> RecordStream::Open(const std::string& path,
+                                                absl::string_view compression,
+                                                uint64_t max_record_bytes) {
+  WEIR_ASSIGN_OR_RETURN(std::unique_ptr<ByteStream> bytes, ByteStream::Open(path, compression));
+  return RecordStream(path, std::move(bytes), std::min<uint64_t>(max_record_bytes, INT64_MAX));
+}
+
+absl::Status RecordStream::Skip(int64_t size) {
+  if (size < 0) return InvalidArgument("Can't skip a negative number of bytes");
+  WEIR_ASSIGN_OR_RETURN(const uint64_t skipped, SkipBytes(*bytes_, static_cast<uint64_t>(size)));
+  offset_ += skipped;
+  return absl::OkStatus();
+}
+
+// Returns the next `size` bytes, or fewer at the end of the file.
+absl::StatusOr<std::string> RecordStream::Take(uint64_t size) {
+  if (ahead_.empty()) {
+    absl::StatusOr<std::string> bytes = ReadBytes(*bytes_, size);
+    failed_ = bytes.status();
+    return bytes;
+  }
+  HasAhead(size);
+  std::string bytes = ahead_.substr(ahead_used_, static_cast<size_t>(size));
+  ahead_used_ += bytes.size();
+  if (bytes.size() < size && !failed_.ok()) return failed_;
+  return bytes;
+}
+
+// Takes back all bytes of the record at the offset.
+void RecordStream::PutBack(const std::string& bytes) {
+  if (ahead_.empty()) {
+    ahead_ = bytes;
+    ahead_used_ = 0;
+  } else {
+    ahead_used_ -= bytes.size();
+  }
+}
+
+// Reads on until there are `size` bytes ahead. Returns false if the file ends earlier.
+bool RecordStream::HasAhead(uint64_t size) {
+  if (ahead_.size() - ahead_used_ >= size) return true;
+  if (!failed_.ok()) return false;
+  const absl::StatusOr<std::string> more = ReadBytes(*bytes_, size - (ahead_.size() - ahead_used_));
+  failed_ = more.status();
+  if (more.ok()) ahead_ += *more;
+  return ahead_.size() - ahead_used_ >= size;
+}
+
+bool RecordStream::IsHeader(size_t at) const {
+  const char* const header = ahead_.data() + ahead_used_ + at;
+  return LoadFixed64(header) <= max_record_bytes_ && ChecksumMatches(header, kLengthSize);
+}
+
+// Returns where, counted from the bytes ahead, the first length at or after `from` begins; the
+// number of bytes ahead if there is none. Bytes that were searched are dropped, and counted in the
+// offset.
+size_t RecordStream::FindHeader(size_t from) {
+  for (size_t at = from;; ++at) {
+    if (at >= kSearchStep) {
+      ahead_used_ += at;
+      offset_ += at;
+      at = 0;
+      if (ahead_used_ > ahead_.size() / 2) {
+        ahead_.erase(0, ahead_used_);
+        ahead_used_ = 0;
+      }
+    }
+    if (ahead_.size() - ahead_used_ < at + kHeaderSize) HasAhead(at + kHeaderSize + kSearchStep);
+    if (ahead_.size() - ahead_used_ < at + kHeaderSize) return ahead_.size() - ahead_used_;
+    if (IsHeader(at)) return at;
+  }
+}
+
+absl::StatusOr<std::optional<std::string>> RecordStream::Next() {
+  if (ahead_used_ == ahead_.size()) {
+    ahead_.clear();
+    ahead_used_ = 0;
+  }
+  WEIR_RETURN_IF_ERROR(failed_);
+  WEIR_ASSIGN_OR_RETURN(std::string header, Take(kHeaderSize));
+  if (header.empty()) return std::nullopt;
+  const auto damaged = [&](const std::string& bytes, auto... what) {
+    PutBack(bytes);
+    return DataLoss(path_, ": ", what...);
+  };
+  if (header.size() < kHeaderSize) return damaged(header, "truncated record at ", offset_);
+  const uint64_t size = LoadFixed64(header.data());
+  if (!ChecksumMatches(header.data(), kLengthSize) || size > INT64_MAX) {
+    return damaged(header, "corrupted record at ", offset_,
+                   ": checksum of the length does not match");
+  }
+  if (size > max_record_bytes_) {
+    PutBack(header);
+    return absl::ResourceExhaustedError(absl::StrCat(path_, ": record at ", offset_, " has ", size,
+                                                     " bytes; the limit is ", max_record_bytes_));
+  }
+  WEIR_ASSIGN_OR_RETURN(std::string record, Take(size + kChecksumSize));
+  if (record.size() < size + kChecksumSize)
+    return damaged(header + record, "truncated record at ", offset_);
+  if (!ChecksumMatches(record.data(), size)) {
+    return damaged(header + record, "corrupted record at ", offset_,
+                   ": checksum of the record does not match");
+  }
+  record.resize(size);
+  offset_ += kHeaderSize + size + kChecksumSize;
+  return record;
+}
+
+absl::StatusOr<RecordDamage> RecordStream::SkipDamage() {
+  WEIR_RETURN_IF_ERROR(failed_);
+  RecordDamage damage{.begin = offset_};
+  const bool has_length = HasAhead(kHeaderSize) && IsHeader(0);
+  const uint64_t frame =
+      has_length ? kHeaderSize + LoadFixed64(ahead_.data() + ahead_used_) + kChecksumSize : 0;
+  const bool is_whole = has_length && HasAhead(frame);
+  size_t skipped = 0;
+  const bool is_followed =
+      is_whole && (HasAhead(frame + kHeaderSize) ? IsHeader(static_cast<size_t>(frame))
+                                                 : ahead_.size() - ahead_used_ == frame);
+  if (is_followed || (is_whole && searched_ > kFreeSearch + kSearchesPerByte * offset_)) {
+    skipped = static_cast<size_t>(frame);
+  } else {
+    searched_ += frame;
+    skipped = FindHeader(1);
+  }
+  damage.records = has_length ? 1 : 0;
+  ahead_used_ += skipped;
+  offset_ += skipped;
+  damage.end = offset_;
+  const bool at_end = ahead_used_ == ahead_.size();
+  damage.is_torn_tail =
+      at_end && !is_whole && (has_length || damage.end - damage.begin < kHeaderSize);
+  WEIR_RETURN_IF_ERROR(failed_);
+  return damage;
+}
+
+}  // namespace weir

@@ -1,0 +1,39 @@
+#ifndef WEIR_TOOLS_DATA_DATA_H_
+#define WEIR_TOOLS_DATA_DATA_H_
+
+#include <string>
+#include <vector>
+
+#include "weir/tools/data/data_records.h"
+#include "weir/tools/lib/command.h"
+
+// Declarations that the parts of `weir data` share.
+namespace weir::tools {
+
+// The files of a command, and how they are read.
+struct DataOptions {
+  std::vector<std::string> paths, kinds;
+  int64_t max_record_mb = 64;
+  bool json = false;
+};
+// Adds the argument PATH and the options of reading; --json if `json` describes it.
+void AddDataOptions(Command& command, DataOptions* options, const char* json);
+
+// Returns the files, and the options to read them with. INVALID_ARGUMENT for a kind that is none.
+absl::StatusOr<std::vector<DataFile>> FindFiles(const DataOptions& options);
+absl::StatusOr<RecordOptions> ReadingOf(const DataOptions& options);
+
+// "records", "JSON lines", "CSV".
+const char* FileFormName(FileForm form);
+// The bytes of files on disk.
+uint64_t TotalBytes(const std::vector<DataFile>& files);
+
+// Each adds subcommands of `weir data`.
+void AddDataSummaryCommands(Command& data);  // count, schema and stats
+void AddDataShowCommands(Command& data);     // show and head
+void AddDataVerifyCommand(Command& data);
+void AddDataConvertCommand(Command& data);
+
+}  // namespace weir::tools
+
+#endif  // WEIR_TOOLS_DATA_DATA_H_

@@ -1,0 +1,289 @@
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "weir/tools/data/data.h"
+#include "weir/tools/data/record_statistics.h"
+#include "weir/tools/data/scan_progress.h"
+#include "weir/tools/lib/text_table.h"
+
+// weir data count, schema and stats: what the records of files have in common.
+namespace weir::tools {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Key = RecordStatistics::Key;
+
+struct SummaryOptions : DataOptions {
+  int64_t distinct = 1000;
+};
+
+void Print(const Json& json, Console& console) {
+  console.out << json.dump(1, ' ', false, Json::error_handler_t::replace) << "\n";
+}
+
+// ---- count
+
+absl::Status Count(const SummaryOptions& options, Console& console) {
+  WEIR_ASSIGN_OR_RETURN(const std::vector<DataFile> files, FindFiles(options));
+  WEIR_ASSIGN_OR_RETURN(RecordOptions reading, ReadingOf(options));
+  TextTable table({"file", "form", "compression", ">records", ">bytes"});
+  Json json = Json::array();
+  int64_t total = 0;
+  {
+    ScanProgress progress(console, TotalBytes(files));
+    reading.read.progress = &progress;
+    for (const DataFile& file : files) {
+      int64_t count = 0;
+      WEIR_RETURN_IF_ERROR(ForEachRecord({file}, reading, [&count](const PlacedRecord&) {
+        ++count;
+        return absl::StatusOr<bool>(true);
+      }));
+      reading.read.bytes_before += file.bytes;
+      total += count;
+      table.Row({file.path, FileFormName(file.form), file.compression, WithCommas(count),
+                 WithCommas(static_cast<int64_t>(file.bytes))});
+      json.push_back({{"file", file.path},
+                      {"form", FileFormName(file.form)},
+                      {"compression", file.compression},
+                      {"records", count},
+                      {"bytes", file.bytes}});
+    }
+  }
+  if (options.json) {
+    Print({{"files", std::move(json)}, {"records", total}, {"bytes", TotalBytes(files)}}, console);
+    return absl::OkStatus();
+  }
+  table.Print(console);
+  console.out << WithCommas(total) << " records in " << files.size() << " files, "
+              << HumanBytes(static_cast<int64_t>(TotalBytes(files))) << "\n";
+  return absl::OkStatus();
+}
+
+// ---- what schema and stats print
+
+std::string RangeText(const ValueRange<int64_t>& range) {
+  if (range.empty()) return "";
+  if (range.least == range.greatest) return WithCommas(range.least);
+  return absl::StrCat(WithCommas(range.least), "..", WithCommas(range.greatest));
+}
+
+Json RangeJson(const ValueRange<int64_t>& range) {
+  if (range.empty()) return nullptr;
+  return {{"min", range.least}, {"max", range.greatest}};
+}
+
+std::string KindText(const FeatureStatistics& feature) {
+  std::vector<std::string> kinds;
+  for (int i = 0; i < kNumFeatureKinds; ++i)
+    if (feature.lists[i] > 0) kinds.push_back(FeatureKindName(static_cast<FeatureKind>(i)));
+  return absl::StrJoin(kinds, ", ");
+}
+
+std::string NameText(const std::string& name) { return absl::Utf8SafeCEscape(name); }
+
+int64_t MissingIn(const RecordStatistics& all, const FeatureStatistics& feature) {
+  return all.records() - all.records(RecordKind::kOther) - feature.records;
+}
+
+void PrintTotals(const RecordStatistics& all, size_t num_files, Console& console) {
+  std::vector<std::string> kinds;
+  for (const RecordKind kind :
+       {RecordKind::kExample, RecordKind::kSequenceExample, RecordKind::kOther}) {
+    if (all.records(kind) > 0)
+      kinds.push_back(absl::StrCat(WithCommas(all.records(kind)), " ", RecordKindName(kind)));
+  }
+  console.out << console.Paint(Style::kBold, absl::StrCat(WithCommas(all.records()), " records"))
+              << " in " << num_files << " files, " << HumanBytes(all.bytes());
+  if (!kinds.empty()) console.out << ": " << absl::StrJoin(kinds, ", ");
+  console.out << "\n";
+}
+
+Json TotalsJson(const RecordStatistics& all, const std::vector<DataFile>& files) {
+  Json names = Json::array();
+  for (const DataFile& file : files) names.push_back(file.path);
+  return {{"files", std::move(names)},
+          {"records", all.records()},
+          {"bytes", all.bytes()},
+          {"examples", all.records(RecordKind::kExample)},
+          {"sequence_examples", all.records(RecordKind::kSequenceExample)},
+          {"other", all.records(RecordKind::kOther)},
+          {"features", Json::array()}};
+}
+
+Json SchemaJson(const RecordStatistics& all, const Key& key, const FeatureStatistics& feature) {
+  Json kinds = Json::object();
+  for (int i = 0; i < kNumFeatureKinds; ++i)
+    if (feature.lists[i] > 0)
+      kinds[FeatureKindName(static_cast<FeatureKind>(i))] = feature.lists[i];
+  Json json = {{"name", key.second},
+               {"sequence", key.first},
+               {"kind", FeatureKindName(feature.kind())},
+               {"kinds", std::move(kinds)},
+               {"present", feature.records},
+               {"missing", MissingIn(all, feature)},
+               {"length", RangeJson(feature.length)}};
+  if (key.first) json["frames"] = RangeJson(feature.frames);
+  return json;
+}
+
+absl::Status Collect(const SummaryOptions& options, const std::vector<DataFile>& files,
+                     Console& console, RecordStatistics* all) {
+  WEIR_ASSIGN_OR_RETURN(RecordOptions reading, ReadingOf(options));
+  ScanProgress progress(console, TotalBytes(files));
+  reading.read.progress = &progress;
+  return ForEachRecord(files, reading, [all](const PlacedRecord& record) -> absl::StatusOr<bool> {
+    WEIR_RETURN_IF_ERROR(all->Add(record.bytes));
+    return true;
+  });
+}
+
+// ---- schema
+
+absl::Status Schema(const SummaryOptions& options, Console& console) {
+  WEIR_ASSIGN_OR_RETURN(const std::vector<DataFile> files, FindFiles(options));
+  RecordStatistics all;
+  WEIR_RETURN_IF_ERROR(Collect(options, files, console, &all));
+  const bool has_frames = all.records(RecordKind::kSequenceExample) > 0;
+  TextTable table(
+      {"feature", "kind", ">present", ">missing", has_frames ? ">frames" : "", ">values"});
+  Json json = TotalsJson(all, files);
+  for (const auto& [key, feature] : all.features()) {
+    json["features"].push_back(SchemaJson(all, key, feature));
+    table.Row({NameText(key.second), KindText(feature), WithCommas(feature.records),
+               WithCommas(MissingIn(all, feature)), RangeText(feature.frames),
+               RangeText(feature.length)});
+  }
+  if (options.json) {
+    Print(json, console);
+    return absl::OkStatus();
+  }
+  PrintTotals(all, files.size(), console);
+  if (!all.features().empty()) table.Print(console);
+  return absl::OkStatus();
+}
+
+// ---- stats
+
+double Mean(const FeatureStatistics& f) {
+  const bool is_integer = f.kind() == FeatureKind::kInt64;
+  const double sum = is_integer ? static_cast<double>(f.integer_sum) : f.float_sum;
+  return sum / static_cast<double>(is_integer ? f.num_values() : f.finite);
+}
+
+// The distinct strings, those that occur most first.
+std::vector<std::pair<std::string, int64_t>> MostFrequent(const DistinctStrings& strings) {
+  std::vector<std::pair<std::string, int64_t>> all(strings.counts().begin(),
+                                                   strings.counts().end());
+  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
+    return a.second != b.second ? a.second > b.second : a.first < b.first;
+  });
+  return all;
+}
+
+Json ValuesJson(const FeatureStatistics& f) {
+  Json json = {{"values", f.num_values()}};
+  if (f.kind() == FeatureKind::kInt64 && !f.integers.empty())
+    json.update({{"min", f.integers.least}, {"max", f.integers.greatest}, {"mean", Mean(f)}});
+  if (f.kind() == FeatureKind::kFloat) {
+    if (!f.floats.empty()) json.update({{"min", f.floats.least}, {"max", f.floats.greatest}});
+    if (f.finite > 0) json["mean"] = Mean(f);
+    json.update({{"nan", f.nans}, {"infinite", f.infinities}});
+  }
+  if (f.kind() != FeatureKind::kBytes || f.bytes.empty()) return json;
+  json["bytes"] = RangeJson(f.bytes);
+  json["bytes"]["mean"] = static_cast<double>(f.byte_sum) / static_cast<double>(f.num_values());
+  json["distinct"] = f.strings.size();
+  json["distinct_is_complete"] = f.strings.is_complete();
+  Json& strings = json["strings"] = Json::array();
+  for (const auto& [value, count] : MostFrequent(f.strings)) {
+    std::string text;
+    AppendBytes(value, &text);
+    strings.push_back({{"value", Json::parse(text)}, {"count", count}});
+  }
+  return json;
+}
+
+std::string StringsText(const DistinctStrings& strings) {
+  constexpr size_t kShown = 3, kLongest = 16;
+  std::vector<std::string> shown;
+  for (const auto& [value, count] : MostFrequent(strings)) {
+    if (shown.size() == kShown || value.size() > kLongest) break;
+    shown.push_back(absl::StrCat(absl::CEscape(value), " ", WithCommas(count)));
+  }
+  return absl::StrJoin(shown, ", ");
+}
+
+absl::Status Stats(const SummaryOptions& options, Console& console) {
+  WEIR_ASSIGN_OR_RETURN(const std::vector<DataFile> files, FindFiles(options));
+  RecordStatistics all(static_cast<size_t>(options.distinct));
+  WEIR_RETURN_IF_ERROR(Collect(options, files, console, &all));
+  TextTable numbers({"feature", "kind", ">missing", ">values", ">min", ">mean", ">max", ">NaN"});
+  TextTable strings(
+      {"feature", ">missing", ">values", ">bytes", ">mean", ">distinct", "most often"});
+  bool has_numbers = false, has_strings = false;
+  Json json = TotalsJson(all, files);
+  for (const auto& [key, f] : all.features()) {
+    json["features"].push_back(SchemaJson(all, key, f));
+    json["features"].back().update(ValuesJson(f));
+    const std::string name = NameText(key.second), missing = WithCommas(MissingIn(all, f));
+    if (f.kind() == FeatureKind::kBytes) {
+      has_strings = true;
+      strings.Row({name, missing, WithCommas(f.num_values()), RangeText(f.bytes),
+                   f.num_values() == 0
+                       ? ""
+                       : absl::StrFormat("%.4g", static_cast<double>(f.byte_sum) /
+                                                     static_cast<double>(f.num_values())),
+                   absl::StrCat(f.strings.is_complete() ? "" : ">", WithCommas(f.strings.size())),
+                   StringsText(f.strings)});
+      continue;
+    }
+    has_numbers = true;
+    const bool is_integer = f.kind() == FeatureKind::kInt64;
+    const bool any = is_integer ? !f.integers.empty() : !f.floats.empty();
+    const auto number = [&](int64_t integer, float real) {
+      return !any ? "" : is_integer ? absl::StrCat(integer) : absl::StrFormat("%.6g", real);
+    };
+    const bool has_mean = any && (is_integer || f.finite > 0);
+    numbers.Row(
+        {name, KindText(f), missing, WithCommas(f.num_values()),
+         number(f.integers.least, f.floats.least), has_mean ? absl::StrFormat("%.6g", Mean(f)) : "",
+         number(f.integers.greatest, f.floats.greatest), f.nans == 0 ? "" : WithCommas(f.nans)});
+  }
+  if (options.json) {
+    Print(json, console);
+    return absl::OkStatus();
+  }
+  PrintTotals(all, files.size(), console);
+  if (has_numbers) numbers.Print(console);
+  if (has_numbers && has_strings) console.out << "\n";
+  if (has_strings) strings.Print(console);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddDataSummaryCommands(Command& data) {
+  auto options = std::make_shared<SummaryOptions>();
+  const auto add = [&](const char* name, const char* description, const char* example,
+                       absl::Status (*run)(const SummaryOptions&, Console&)) {
+    Command part = data.Add(name, description, example);
+    AddDataOptions(part, options.get(), "print JSON");
+    part.Do([options, run](Console& console) { return Finish(console, run(*options, console)); });
+    return part;
+  };
+  add("count", "Count the records", "  weir data count 'train-*.tfrecord'", Count);
+  add("schema", "Infer the features of Examples: kinds, lengths, in how many records",
+      "  weir data schema train.tfrecord.gz", Schema);
+  Command stats = add("stats", "Print the ranges, means and distinct strings of each feature",
+                      "  weir data stats train.tfrecord", Stats);
+  stats.Value("--distinct", &options->distinct, "remember so many distinct strings of each feature")
+      .Range(1, 1'000'000);
+}
+
+}  // namespace weir::tools
