@@ -1,7 +1,12 @@
 #include "weir/tools/data/data.h"
 
+#include <algorithm>
 #include <numeric>
 #include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "weir/tools/lib/text_table.h"
 
 // weir data: looks into files of records, and converts them to and from text.
 namespace weir::tools {
@@ -43,6 +48,30 @@ absl::StatusOr<RecordOptions> ReadingOf(const DataOptions& options) {
 const char* FileFormName(FileForm form) {
   static constexpr const char* kNames[] = {"records", "JSON lines", "CSV"};
   return kNames[static_cast<int>(form)];
+}
+
+std::string CountText(int64_t n, const std::string& what) {
+  return absl::StrCat(WithCommas(n), " ", what, n == 1 ? "" : "s");
+}
+
+std::string ShownText(const std::string& text) {
+  std::string json;
+  AppendBytes(text, &json);
+  const bool is_utf8 = absl::StartsWith(json, "\"");
+  // U+0080 to U+009F are controls too, two bytes each.
+  bool has_controls = false;
+  for (size_t i = 0; i + 1 < text.size(); ++i)
+    has_controls |= text[i] == '\xc2' && static_cast<unsigned char>(text[i + 1]) < 0xa0;
+  return is_utf8 && !has_controls ? absl::Utf8SafeCEscape(text) : absl::CEscape(text);
+}
+
+std::string CutText(const std::string& text, size_t width) {
+  constexpr size_t kEllipsis = 3;
+  if (text.size() <= width) return text;
+  size_t end = std::max(width, kEllipsis) - kEllipsis;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80)
+    --end;  // in a character
+  return text.substr(0, end) + "...";
 }
 
 uint64_t TotalBytes(const std::vector<DataFile>& files) {

@@ -25,6 +25,12 @@ absl::StatusOr<RecordOptions> ReadingOf(const DataOptions& options);
 
 // "records", "JSON lines", "CSV".
 const char* FileFormName(FileForm form);
+// Returns "1 record", "2,000 records".
+std::string CountText(int64_t n, const std::string& what);
+// Returns text for a terminal: control characters, and all of what is not UTF-8, are escaped.
+std::string ShownText(const std::string& text);
+// Shortens shown text to so many bytes, by an ellipsis.
+std::string CutText(const std::string& text, size_t width);
 // The bytes of files on disk.
 uint64_t TotalBytes(const std::vector<DataFile>& files);
 

@@ -193,7 +193,7 @@ absl::Status Convert(const ConvertOptions& options, Console& console) {
                        .dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)
                 << "\n";
   } else {
-    console.out << WithCommas(count) << " records written to " << options.out << "\n";
+    console.out << CountText(count, "record") << " written to " << options.out << "\n";
   }
   return absl::OkStatus();
 }

@@ -28,11 +28,6 @@ struct ShowOptions : DataOptions {
 
 constexpr size_t kMaxListed = 64;  // values of a list that may be printed
 
-// Shortens a text of ASCII characters.
-std::string Cut(const std::string& text, size_t width) {
-  return text.size() <= width ? text : text.substr(0, std::max<size_t>(width, 3) - 3) + "...";
-}
-
 // A string, as JSON, if it is text; otherwise what it is and its size.
 std::string BytesInShort(const std::string& value) {
   constexpr size_t kMaxText = 200, kShownBytes = 8;
@@ -40,9 +35,9 @@ std::string BytesInShort(const std::string& value) {
   const auto size = absl::StrCat(WithCommas(static_cast<int64_t>(value.size())), " bytes");
   if (format[0] != '\0') return absl::StrCat(format, ", ", size);
   std::string json;
-  AppendBytes(value.substr(0, kMaxText), &json);
+  AppendBytes(value, &json);
   if (absl::StartsWith(json, "\""))
-    return absl::StrCat("\"", absl::CEscape(value.substr(0, kMaxText)), "\"");
+    return absl::StrCat("\"", CutText(ShownText(value), kMaxText), "\"");
   return absl::StrCat(size, " ", absl::BytesToHexString(value.substr(0, kShownBytes)),
                       value.size() > kShownBytes ? "..." : "");
 }
@@ -54,7 +49,11 @@ std::vector<std::string> ValuesInShort(const proto::Feature& feature) {
       values.push_back(text(list[i]));
   };
   add(feature.bytes_list().value(), BytesInShort);
-  add(feature.float_list().value(), [](float value) { return absl::StrCat(value); });
+  add(feature.float_list().value(), [](float value) {
+    std::string text;
+    AppendFloat(value, &text);
+    return text;
+  });
   add(feature.int64_list().value(), [](int64_t value) { return absl::StrCat(value); });
   return values;
 }
@@ -83,8 +82,6 @@ std::map<std::string, const typename Map::mapped_type*> Sorted(const Map& map) {
   return sorted;
 }
 
-std::string NameText(const std::string& name) { return absl::CEscape(name); }
-
 // ---- images
 
 PictureColors ColorsOf(const Console& console) {
@@ -97,7 +94,7 @@ PictureColors ColorsOf(const Console& console) {
 void DrawImage(const std::string& name, const std::string& bytes, Console& console) {
   constexpr int kMaxWidth = 72, kMaxLines = 24;
   const absl::StatusOr<Picture> picture = DecodePicture(bytes);
-  console.out << "\n" << console.Paint(Style::kBold, NameText(name)) << "  ";
+  console.out << "\n" << console.Paint(Style::kBold, ShownText(name)) << "  ";
   if (!picture.ok()) {
     console.out << console.Paint(Style::kBad, absl::CEscape(picture.status().message())) << "\n";
     return;
@@ -126,7 +123,7 @@ void DrawImages(const proto::SequenceExample& message, Console& console) {
   for (const auto& [name, feature] : Sorted(message.context().feature())) draw(name, *feature);
   for (const auto& [name, list] : Sorted(message.feature_lists().feature_list()))
     for (const proto::Feature& frame : list->feature()) draw(name, frame);
-  if (left_out > 0) console.out << "\n" << left_out << " more images\n";
+  if (left_out > 0) console.out << "\n" << CountText(left_out, "more image") << "\n";
 }
 
 // ---- show
@@ -148,20 +145,20 @@ void ShowFeatures(const proto::SequenceExample& message, Console& console) {
     rows.push_back(std::move(row));
   };
   for (const auto& [name, feature] : Sorted(message.context().feature())) {
-    add({NameText(name), FeatureKindName(KindOf(*feature)), WithCommas(NumValues(*feature)),
+    add({ShownText(name), FeatureKindName(KindOf(*feature)), WithCommas(NumValues(*feature)),
          FeatureInShort(*feature)});
   }
   for (const auto& [name, list] : Sorted(message.feature_lists().feature_list())) {
     const FeatureKind kind =
         list->feature().empty() ? FeatureKind::kNone : KindOf(list->feature(0));
-    add({NameText(name), FeatureKindName(kind),
-         absl::StrCat(WithCommas(list->feature_size()), " frames"), FramesInShort(*list)});
+    add({ShownText(name), FeatureKindName(kind), CountText(list->feature_size(), "frame"),
+         FramesInShort(*list)});
   }
   TextTable table({"feature", "kind", ">values", "value"});
   constexpr size_t kGaps = 12, kLeast = 20;
   const auto width = static_cast<size_t>(console.width);
   const size_t room = width > used + kGaps + kLeast ? width - used - kGaps : kLeast;
-  for (const Row& row : rows) table.Row({row.name, row.kind, row.values, Cut(row.text, room)});
+  for (const Row& row : rows) table.Row({row.name, row.kind, row.values, CutText(row.text, room)});
   if (!rows.empty()) table.Print(console);
 }
 
@@ -212,21 +209,22 @@ absl::Status Show(const ShowOptions& options, Console& console) {
     return absl::StatusOr<bool>(false);
   }));
   if (found) return absl::OkStatus();
-  return absl::OutOfRangeError(
-      absl::StrCat("there is no record ", options.record, "; the files have ", before, " records"));
+  return absl::OutOfRangeError(absl::StrCat("there is no record ", options.record, "; there are ",
+                                            CountText(before, "record")));
 }
 
 // ---- head
 
 std::string LineOf(const PlacedRecord& record) {
+  constexpr size_t kWidest = 30;  // of the values of one feature
   proto::SequenceExample message;
   if (ParseExampleRecord(record.bytes, &message) == RecordKind::kOther)
     return BytesInShort(record.bytes);
   std::vector<std::string> parts;
   for (const auto& [name, feature] : Sorted(message.context().feature()))
-    parts.push_back(absl::StrCat(NameText(name), "=", FeatureInShort(*feature)));
+    parts.push_back(absl::StrCat(ShownText(name), "=", CutText(FeatureInShort(*feature), kWidest)));
   for (const auto& [name, list] : Sorted(message.feature_lists().feature_list()))
-    parts.push_back(absl::StrCat(NameText(name), "=", FramesInShort(*list)));
+    parts.push_back(absl::StrCat(ShownText(name), "=", CutText(FramesInShort(*list), kWidest)));
   return absl::StrJoin(parts, "  ");
 }
 
@@ -240,7 +238,7 @@ absl::Status Head(const ShowOptions& options, Console& console) {
     } else {
       const std::string number = absl::StrCat(printed, "  ");
       console.out << console.Paint(Style::kDim, number)
-                  << Cut(LineOf(record), static_cast<size_t>(console.width) - number.size())
+                  << CutText(LineOf(record), static_cast<size_t>(console.width) - number.size())
                   << "\n";
     }
     return ++printed < options.count;

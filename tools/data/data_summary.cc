@@ -3,7 +3,6 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "weir/tools/data/data.h"
@@ -46,7 +45,8 @@ absl::Status Count(const SummaryOptions& options, Console& console) {
       }));
       reading.read.bytes_before += file.bytes;
       total += count;
-      table.Row({file.path, FileFormName(file.form), file.compression, WithCommas(count),
+      table.Row({file.path, FileFormName(file.form),
+                 file.compression.empty() ? "none" : file.compression, WithCommas(count),
                  WithCommas(static_cast<int64_t>(file.bytes))});
       json.push_back({{"file", file.path},
                       {"form", FileFormName(file.form)},
@@ -60,7 +60,8 @@ absl::Status Count(const SummaryOptions& options, Console& console) {
     return absl::OkStatus();
   }
   table.Print(console);
-  console.out << WithCommas(total) << " records in " << files.size() << " files, "
+  console.out << CountText(total, "record") << " in "
+              << CountText(static_cast<int64_t>(files.size()), "file") << ", "
               << HumanBytes(static_cast<int64_t>(TotalBytes(files))) << "\n";
   return absl::OkStatus();
 }
@@ -85,8 +86,6 @@ std::string KindText(const FeatureStatistics& feature) {
   return absl::StrJoin(kinds, ", ");
 }
 
-std::string NameText(const std::string& name) { return absl::Utf8SafeCEscape(name); }
-
 int64_t MissingIn(const RecordStatistics& all, const FeatureStatistics& feature) {
   return all.records() - all.records(RecordKind::kOther) - feature.records;
 }
@@ -98,8 +97,9 @@ void PrintTotals(const RecordStatistics& all, size_t num_files, Console& console
     if (all.records(kind) > 0)
       kinds.push_back(absl::StrCat(WithCommas(all.records(kind)), " ", RecordKindName(kind)));
   }
-  console.out << console.Paint(Style::kBold, absl::StrCat(WithCommas(all.records()), " records"))
-              << " in " << num_files << " files, " << HumanBytes(all.bytes());
+  console.out << console.Paint(Style::kBold, CountText(all.records(), "record")) << " in "
+              << CountText(static_cast<int64_t>(num_files), "file") << ", "
+              << HumanBytes(all.bytes());
   if (!kinds.empty()) console.out << ": " << absl::StrJoin(kinds, ", ");
   console.out << "\n";
 }
@@ -155,7 +155,7 @@ absl::Status Schema(const SummaryOptions& options, Console& console) {
   Json json = TotalsJson(all, files);
   for (const auto& [key, feature] : all.features()) {
     json["features"].push_back(SchemaJson(all, key, feature));
-    table.Row({NameText(key.second), KindText(feature), WithCommas(feature.records),
+    table.Row({ShownText(key.second), KindText(feature), WithCommas(feature.records),
                WithCommas(MissingIn(all, feature)), RangeText(feature.frames),
                RangeText(feature.length)});
   }
@@ -209,14 +209,76 @@ Json ValuesJson(const FeatureStatistics& f) {
   return json;
 }
 
+// "cat 512, dog 488"; nothing if all are different.
 std::string StringsText(const DistinctStrings& strings) {
-  constexpr size_t kShown = 3, kLongest = 16;
+  constexpr size_t kShown = 3, kLongest = 24;
   std::vector<std::string> shown;
   for (const auto& [value, count] : MostFrequent(strings)) {
-    if (shown.size() == kShown || value.size() > kLongest) break;
-    shown.push_back(absl::StrCat(absl::CEscape(value), " ", WithCommas(count)));
+    if (shown.size() == kShown || count == 1) break;
+    shown.push_back(absl::StrCat(CutText(ShownText(value), kLongest), " ", WithCommas(count)));
   }
   return absl::StrJoin(shown, ", ");
+}
+
+// A number in few columns.
+std::string IntegerText(int64_t value) {
+  constexpr size_t kLongest = 12;
+  const std::string text = absl::StrCat(value);
+  return text.size() <= kLongest ? text : absl::StrFormat("%.6g", static_cast<double>(value));
+}
+
+std::string RealText(double value) { return absl::StrFormat("%.6g", value); }
+
+std::vector<std::string> NumberRow(const RecordStatistics& all, const Key& key,
+                                   const FeatureStatistics& f) {
+  std::vector<std::string> row = {ShownText(key.second), KindText(f), WithCommas(MissingIn(all, f)),
+                                  WithCommas(f.num_values())};
+  const bool is_integer = f.kind() == FeatureKind::kInt64;
+  if (is_integer && !f.integers.empty()) {
+    row.insert(row.end(), {IntegerText(f.integers.least), RealText(Mean(f)),
+                           IntegerText(f.integers.greatest)});
+  } else if (!is_integer && !f.floats.empty()) {
+    row.insert(row.end(), {RealText(f.floats.least), f.finite > 0 ? RealText(Mean(f)) : "",
+                           RealText(f.floats.greatest)});
+  } else {
+    row.insert(row.end(), {"", "", ""});
+  }
+  row.push_back(f.nans == 0 ? "" : WithCommas(f.nans));
+  return row;
+}
+
+std::vector<std::string> StringRow(const RecordStatistics& all, const Key& key,
+                                   const FeatureStatistics& f) {
+  const double mean = static_cast<double>(f.byte_sum) / static_cast<double>(f.num_values());
+  return {ShownText(key.second),
+          WithCommas(MissingIn(all, f)),
+          WithCommas(f.num_values()),
+          RangeText(f.bytes),
+          f.bytes.empty() ? "" : RealText(mean),
+          absl::StrCat(f.strings.is_complete() ? "" : ">",
+                       WithCommas(static_cast<int64_t>(f.strings.size()))),
+          StringsText(f.strings)};
+}
+
+// Prints rows whose last cells get what the others leave of the width.
+void PrintStrings(std::vector<std::vector<std::string>> rows, Console& console) {
+  const std::vector<std::string> titles = {"feature", ">missing",  ">values",   ">bytes",
+                                           ">mean",   ">distinct", "most often"};
+  constexpr size_t kGap = 2, kLeast = 10;
+  size_t used = 0;
+  for (size_t i = 0; i + 1 < titles.size(); ++i) {
+    size_t widest = titles[i].size();
+    for (const auto& row : rows) widest = std::max(widest, row[i].size());
+    used += widest + kGap;
+  }
+  const auto width = static_cast<size_t>(console.width);
+  const size_t room = width > used + kLeast ? width - used : kLeast;
+  TextTable table(titles);
+  for (auto& row : rows) {
+    row.back() = CutText(row.back(), room);
+    table.Row(std::move(row));
+  }
+  table.Print(console);
 }
 
 absl::Status Stats(const SummaryOptions& options, Console& console) {
@@ -224,36 +286,18 @@ absl::Status Stats(const SummaryOptions& options, Console& console) {
   RecordStatistics all(static_cast<size_t>(options.distinct));
   WEIR_RETURN_IF_ERROR(Collect(options, files, console, &all));
   TextTable numbers({"feature", "kind", ">missing", ">values", ">min", ">mean", ">max", ">NaN"});
-  TextTable strings(
-      {"feature", ">missing", ">values", ">bytes", ">mean", ">distinct", "most often"});
-  bool has_numbers = false, has_strings = false;
+  bool has_numbers = false;
+  std::vector<std::vector<std::string>> strings;
   Json json = TotalsJson(all, files);
   for (const auto& [key, f] : all.features()) {
     json["features"].push_back(SchemaJson(all, key, f));
     json["features"].back().update(ValuesJson(f));
-    const std::string name = NameText(key.second), missing = WithCommas(MissingIn(all, f));
     if (f.kind() == FeatureKind::kBytes) {
-      has_strings = true;
-      strings.Row({name, missing, WithCommas(f.num_values()), RangeText(f.bytes),
-                   f.num_values() == 0
-                       ? ""
-                       : absl::StrFormat("%.4g", static_cast<double>(f.byte_sum) /
-                                                     static_cast<double>(f.num_values())),
-                   absl::StrCat(f.strings.is_complete() ? "" : ">", WithCommas(f.strings.size())),
-                   StringsText(f.strings)});
-      continue;
+      strings.push_back(StringRow(all, key, f));
+    } else {
+      has_numbers = true;
+      numbers.Row(NumberRow(all, key, f));
     }
-    has_numbers = true;
-    const bool is_integer = f.kind() == FeatureKind::kInt64;
-    const bool any = is_integer ? !f.integers.empty() : !f.floats.empty();
-    const auto number = [&](int64_t integer, float real) {
-      return !any ? "" : is_integer ? absl::StrCat(integer) : absl::StrFormat("%.6g", real);
-    };
-    const bool has_mean = any && (is_integer || f.finite > 0);
-    numbers.Row(
-        {name, KindText(f), missing, WithCommas(f.num_values()),
-         number(f.integers.least, f.floats.least), has_mean ? absl::StrFormat("%.6g", Mean(f)) : "",
-         number(f.integers.greatest, f.floats.greatest), f.nans == 0 ? "" : WithCommas(f.nans)});
   }
   if (options.json) {
     Print(json, console);
@@ -261,8 +305,8 @@ absl::Status Stats(const SummaryOptions& options, Console& console) {
   }
   PrintTotals(all, files.size(), console);
   if (has_numbers) numbers.Print(console);
-  if (has_numbers && has_strings) console.out << "\n";
-  if (has_strings) strings.Print(console);
+  if (has_numbers && !strings.empty()) console.out << "\n";
+  if (!strings.empty()) PrintStrings(std::move(strings), console);
   return absl::OkStatus();
 }
 

@@ -108,19 +108,19 @@ void PrintRegion(const DamagedRegion& region, Console& console) {
   const RecordDamage& damage = region.damage;
   console.out << "  " << console.Paint(Style::kBad, damage.is_torn_tail ? "torn tail" : "damaged")
               << " bytes [" << Number(damage.begin) << ", " << Number(damage.end) << "), after "
-              << Number(static_cast<uint64_t>(region.records_before)) << " intact records\n    "
-              << region.message << "\n";
+              << CountText(region.records_before, "intact record") << "\n    " << region.message
+              << "\n";
 }
 
 void PrintReport(const DataFile& file, const FileReport& report, Console& console) {
   console.out << console.Paint(report.sound() ? Style::kGood : Style::kBad,
                                report.sound() ? "OK" : "DAMAGED")
-              << " " << file.path << ": " << WithCommas(report.records)
-              << (report.sound() ? " records, " : " intact records, ") << Number(report.bytes)
-              << " bytes";
+              << " " << file.path << ": "
+              << CountText(report.records, report.sound() ? "record" : "intact record") << ", "
+              << Number(report.bytes) << " bytes";
   if (!file.compression.empty()) console.out << ", decompressed from " << file.compression;
   if (report.num_regions > 0)
-    console.out << ", " << WithCommas(report.num_regions) << " damaged regions";
+    console.out << ", " << CountText(report.num_regions, "damaged region");
   console.out << "\n";
   for (const DamagedRegion& region : report.regions) PrintRegion(region, console);
   if (report.num_regions > static_cast<int64_t>(report.regions.size()))

@@ -164,14 +164,14 @@ TEST(WeirData, ShowDrawsImages) {
   EXPECT_THAT(show.out,
               HasSubstr("record 0 of tests/tools/data/golden/examples.tfrecord at offset 0: "
                         "Example, 158 bytes\n"));
-  EXPECT_THAT(show.out, HasSubstr("score    float       3  [0.1, 1, 1.67772e+07]\n"));
+  EXPECT_THAT(show.out, HasSubstr("score    float       3  [0.1, 1.0, 16777216.0]\n"));
   EXPECT_THAT(show.out, HasSubstr("image  PNG 4x2\n.: =\n"));
   EXPECT_THAT(Data({"show", kExamples, "--no-images"}).out, Not(HasSubstr("PNG 4x2")));
   EXPECT_THAT(Data({"show", kExamples, "-n", "3"}).out,
               HasSubstr("3 frames  [\"a\"] [\"b\", \"c\"]"));
   EXPECT_EQ(json::parse(Data({"show", kExamples, "-n", "2", "--json"}).out)["offset"],
             380 - 77 - 32);
-  EXPECT_THAT(Data({"show", kExamples, "-n", "4"}).err, HasSubstr("the files have 4 records"));
+  EXPECT_THAT(Data({"show", kExamples, "-n", "4"}).err, HasSubstr("there are 4 records"));
 }
 
 TEST(WeirData, VerifyTellsWhatIsIntact) {
@@ -224,7 +224,7 @@ TEST(WeirData, RecordsOfOtherMessagesAreBytes) {
   ASSERT_TRUE((*sink)->Finish().ok());
   EXPECT_THAT(Data({"show", path}).out, HasSubstr("not an Example"));
   EXPECT_THAT(Data({"head", path, "--json"}).out, HasSubstr("{\"b64\": \""));
-  EXPECT_THAT(Data({"schema", path}).out, HasSubstr("1 records in 1 files"));
+  EXPECT_THAT(Data({"schema", path}).out, HasSubstr("1 record in 1 file"));
 }
 
 }  // namespace
