@@ -77,6 +77,7 @@ constexpr Families<KernelRegistry>::Add kFamilies[] = {
     AddSearchCpu,
     AddSegmentCpu,
     AddSelectCpu,
+    AddSendReceiveKernels,
     AddSeparableConvCpu,
     AddSequenceCpu,
     AddSessionTensorKernels,

@@ -79,6 +79,7 @@ constexpr Families<OpRegistry>::Add kFamilies[] = {
     AddSearchOps,
     AddSegmentOps,
     AddSelectOps,
+    AddSendReceiveOps,
     AddSessionTensorOps,
     AddSetOps,
     AddSoftmaxOps,

@@ -246,6 +246,11 @@ OpSpec& OpSpec::Has(Effect effect) {
   return *this;
 }
 
+OpSpec& OpSpec::CrossesTasks() {
+  traits_.crosses_tasks = true;
+  return *this;
+}
+
 OpSpec& OpSpec::Waits(WaitsFor what) {
   traits_.waits = what;
   return *this;

@@ -92,6 +92,7 @@ class OpSpec {
   OpSpec& Flow(ControlFlow kind);
   OpSpec& Has(Effect effect);
   OpSpec& Waits(WaitsFor what);
+  OpSpec& CrossesTasks();
   OpSpec& Uses(VariableUse use);
   OpSpec& Rows(RowRule rule);
   OpSpec& Uses(ContainerUse use);

@@ -187,6 +187,9 @@ struct OpTraits {
   int8_t repeated_input = -1;
   // A placeholder for what is fed.
   bool placeholder = false;
+  // Sends a value to another part of the step, or receives one, under a key with the loop's frame
+  // and iteration (KernelContext::frame): _Send, _Recv. What it receives may be dead.
+  bool crosses_tasks = false;
   std::optional<NeutralElement> neutral;
   const FunctionCalls* calls = nullptr;  // Null: calls none. Lives as long as the program.
   // Null: two for each element of each variable if it writes variables, one for each element of

@@ -11,6 +11,15 @@
 
 namespace weir {
 
+// TensorFlow's Hash64Combine of the parent's frame and iteration with the name
+// (common_runtime/propagator_state.cc).
+StepFrame StepFrame::Inner(uint64_t name_hash) const {
+  const auto combine = [](uint64_t a, uint64_t b) {
+    return a ^ (b + 0x9e3779b97f4a7800 + (a << 10) + (a >> 4));
+  };
+  return {combine(id, combine(static_cast<uint64_t>(iteration), name_hash)), 0};
+}
+
 absl::StatusOr<Tensor*> KernelContext::AllocateOutput(int i, const Shape& shape) {
   if (Tensor* planned = PlannedOutput(i, shape)) return planned;
   Tensor& slot = b_.slots[b_.outputs[i]];

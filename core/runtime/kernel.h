@@ -30,6 +30,7 @@ class Families;
 class Functions;
 class KernelContext;
 class KernelRegistry;
+class Rendezvous;
 class StepTrace;
 
 // A function call in progress: the calling `node`, the enclosing call (`outer`, null for none), and
@@ -38,6 +39,17 @@ struct FunctionCall {
   const Node* node = nullptr;
   const FunctionCall* outer = nullptr;
   int depth = 1;
+};
+
+// Where in the loops of a step a node runs: the frame, numbered as TensorFlow's tasks do
+// (StepFrame::Inner), and its iteration. 0 and 0 outside of loops.
+struct StepFrame {
+  uint64_t id = 0;
+  int64_t iteration = 0;
+
+  // The first iteration of a loop that this iteration enters; `name_hash` is the hash of its frame
+  // name (kernels/lib/hash.h, MurmurHash64).
+  StepFrame Inner(uint64_t name_hash) const;
 };
 
 // Shared by the kernels of one step: its number (`step_id`), the session's threads (`pool`) and
@@ -58,6 +70,8 @@ struct StepInfo {
   // Orders the draws of calls of a function at the same time (kernels/lib/draw_order.h); null: as
   // they come.
   DrawOrder* draws = nullptr;
+  // Where the step meets its parts on other tasks; null if it has none.
+  Rendezvous* rendezvous = nullptr;
 };
 
 // The input of a kernel factory, which runs once per node when a Plan is made.
@@ -188,6 +202,7 @@ class KernelContext {
     // reuses the memory of one of them instead of new memory.
     const int32_t* last_uses = nullptr;
     int32_t num_last_uses = 0;
+    const StepFrame* frame = nullptr;  // of an op that crosses tasks (op_traits.h)
   };
   // Made by the executor. All arguments outlive the context.
   KernelContext(const Node& node, Device& device, const StepInfo& step, const Binding& b)
@@ -216,6 +231,8 @@ class KernelContext {
   // Returns true for a dead tensor, the output of a branch not taken. Only kernels registered with
   // AcceptsDead see dead tensors.
   bool input_is_dead(int i) const { return b_.dead[b_.inputs[i]] != 0; }
+  // The frame and iteration that the node runs in; only for ops that cross tasks (op_traits.h).
+  const StepFrame& frame() const { return *b_.frame; }
   // Returns true if this kernel, which is registered InPlace for input i, is the last user of the
   // value in the step.
   bool is_last_use(int i) const {

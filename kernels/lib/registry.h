@@ -64,6 +64,7 @@ void AddSdcaKernels(KernelRegistry* r);            // sdca_cpu.cc
 void AddSearchCpu(KernelRegistry* r);              // search_cpu.cc
 void AddSegmentCpu(KernelRegistry* r);             // segment_cpu.cc
 void AddSelectCpu(KernelRegistry* r);              // select_cpu.cc
+void AddSendReceiveKernels(KernelRegistry* r);     // send_receive.cc
 void AddSeparableConvCpu(KernelRegistry* r);       // separable_conv_cpu.cc
 void AddSequenceCpu(KernelRegistry* r);            // sequence_cpu.cc
 void AddSessionTensorKernels(KernelRegistry* r);   // session_tensor.cc

@@ -79,6 +79,7 @@ void AddSdcaOps(OpRegistry* ops);              // sdca.cc
 void AddSearchOps(OpRegistry* ops);            // search.cc
 void AddSegmentOps(OpRegistry* ops);           // math_segment.cc
 void AddSelectOps(OpRegistry* ops);            // math_select.cc
+void AddSendReceiveOps(OpRegistry* ops);       // send_receive.cc
 void AddSessionTensorOps(OpRegistry* ops);     // session_tensor.cc
 void AddSetOps(OpRegistry* ops);               // sets.cc
 void AddSoftmaxOps(OpRegistry* ops);           // nn_losses.cc

@@ -13,7 +13,8 @@
 // output of a Switch has one more. A Merge runs if any input is alive. Where two inputs differ only
 // in the two sides of one predicate, their common conditions suffice: after the Merge of a
 // conditional no condition is left. What cannot be simplified in this way becomes a condition of
-// the node's own, besides those that all its alternatives share.
+// the node's own, besides those that all its alternatives share. So does what another task decides:
+// whether a value that is received is alive.
 //
 // In a loop a Merge runs if its Enter did and, from the second iteration on, if the previous
 // iteration passed its value on. If every loop-carried value is passed on under the one condition
@@ -123,6 +124,10 @@ void Deadness::Visit(int id) {
   all.clear();
   if (n.kind == PlanNode::Kind::kFeed) return;
   if (n.kind == PlanNode::Kind::kCarry) {
+    all = OwnCondition(id);
+    return;
+  }
+  if (n.kind == PlanNode::Kind::kOp && n.traits().crosses_tasks && n.num_outputs() > 0) {
     all = OwnCondition(id);
     return;
   }

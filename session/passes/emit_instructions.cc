@@ -6,6 +6,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
+#include "weir/kernels/lib/hash.h"
 #include "weir/kernels/lib/variable_access.h"
 #include "weir/session/passes/cached_subplan.h"
 #include "weir/session/passes/lowering.h"
@@ -109,8 +110,11 @@ class Emitter {
 
   void DescribeLoops() {
     plan_.loops.resize(graph_.loops.size());
-    for (size_t l = 0; l < plan_.loops.size(); ++l)
+    for (size_t l = 0; l < plan_.loops.size(); ++l) {
       plan_.loops[l].is_structured = graph_.loops[l].is_structured();
+      plan_.loops[l].parent = graph_.loops[l].parent;
+      plan_.loops[l].name_hash = MurmurHash64(graph_.loops[l].frame_name);
+    }
     DescribeCarries();
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
       const PlanNode& n = graph_.nodes[i];
@@ -278,6 +282,7 @@ class Emitter {
     }
     WEIR_RETURN_IF_ERROR(SetKernel(n, instruction));
     instruction.has_subplan = n.def == &TiledSubplan::Def() || n.def == &CachedSubplan::Def();
+    if (n.traits().crosses_tasks) instruction.loop = n.loop;
     instruction.is_custom_kernel = HasCustomKernel(n, env_.kernels);
     SetArguments(i, instruction);
     if (n.may_be_dead) {

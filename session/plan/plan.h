@@ -42,7 +42,7 @@ struct alignas(64) Instruction {
   int32_t dead_controls() const { return outputs() + num_outputs; }
   int32_t last_uses = 0;  // offset; slots of inputs whose memory an output may reuse
   int32_t num_last_uses = 0;
-  int32_t loop = -1;
+  int32_t loop = -1;              // of a mark; or of an op that crosses tasks, that it is in
   int32_t run_async = -1;         // index into Plan::run_async
   bool has_subplan = false;       // runs a plan of its own, whose instructions are traced instead
   bool is_custom_kernel = false;  // not one of Weir's kernels: its outputs are checked
@@ -75,6 +75,10 @@ struct Loop {
     int32_t from, to;
   };
   bool is_structured = false;
+
+  // For an unstructured loop: the loop around it, or -1, and the hash of its frame's name.
+  int parent = -1;
+  uint64_t name_hash = 0;
   int32_t end = 0;            // the instruction that ends an iteration
   std::vector<Move> shared;   // both slots have the value afterward
   std::vector<Move> moved;    // the value is not needed in `from` afterward

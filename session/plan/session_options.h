@@ -17,6 +17,7 @@
 namespace weir {
 
 class BackendRegistry;
+class Rendezvous;
 struct PassReport;
 
 // What a session runs on, and how. The defaults fit most programs.
@@ -104,6 +105,9 @@ struct RunOptions {
   // If not null, receives one record per node; one per slice for nodes that run slice by slice.
   std::vector<NodeTrace>* trace = nullptr;
   Cancellation* cancellation = nullptr;  // if not null, cancelling it ends the run
+  // Where the Send and Recv nodes of the step exchange values with the step's parts on other tasks
+  // (core/runtime/rendezvous.h); outlives the run. Null: such nodes fail.
+  Rendezvous* rendezvous = nullptr;
 };
 
 // A tensor of the graph and the value that replaces it, which has its dtype and a compatible shape;

@@ -92,6 +92,7 @@ std::string DescribeAwaitedResources(const Node& node) {
 struct Executor::ExecutionState {
   std::vector<Tensor> slots, planned;
   std::vector<uint8_t> dead;
+  std::vector<StepFrame> frames;  // outside of loops, then by loop, if it is unstructured
   std::vector<KernelContext> contexts;
   StepInfo step;
   std::atomic<int64_t> id{0};  // of the step in flight, read by TimedOut(); 0 if there is none
@@ -124,6 +125,7 @@ absl::StatusOr<std::unique_ptr<Executor::ExecutionState>> Executor::NewState() {
   state->slots.resize(plan_->num_slots);
   state->planned.resize(plan_->num_slots);
   state->dead.assign(plan_->num_dead_slots, 0);
+  state->frames.resize(plan_->loops.size() + 1);
   state->step.pool = &pool_;
   state->step.resources = &resources_;
   state->step.cancellation = state->cancellation.get();
@@ -165,7 +167,8 @@ absl::StatusOr<std::unique_ptr<Executor::ExecutionState>> Executor::NewState() {
                                .host_outputs = instruction.host_outputs,
                                .aliases = instruction.aliases,
                                .last_uses = plan_->indices.data() + instruction.last_uses,
-                               .num_last_uses = instruction.num_last_uses});
+                               .num_last_uses = instruction.num_last_uses,
+                               .frame = &state->frames[instruction.loop + 1]});
   }
   state->num_pending = std::make_unique<std::atomic<int32_t>[]>(plan_->tasks.size());
   state->running = std::make_unique<std::atomic<int32_t>[]>(plan_->tasks.size());
@@ -241,6 +244,7 @@ absl::Status Executor::Run(absl::Span<const Tensor> feeds, Tensors* fetches,
   step.step_id = step_id;
   step.deadline.reset();
   step.timeout = options.timeout;
+  step.rendezvous = options.rendezvous;
   if (options.timeout.count() > 0) step.deadline = Clock::now() + options.timeout;
   std::optional<StepTrace> trace;
   if (options.trace != nullptr) step.trace = &trace.emplace(options.trace);
@@ -302,6 +306,7 @@ void Executor::ReleaseState(ExecutionState* state) {
   state->step.call = nullptr;
   state->step.trace = nullptr;
   state->step.draws = nullptr;
+  state->step.rendezvous = nullptr;
   idle_.push_back(state);
 }
 
@@ -458,6 +463,7 @@ absl::StatusOr<int32_t> Executor::RunMarker(ExecutionState& state, int32_t i) co
     return loop.end + 1;
   }
   if (instruction.mark == Instruction::Mark::kEnd) return EndIteration(state, i);
+  state.frames[instruction.loop + 1] = state.frames[loop.parent + 1].Inner(loop.name_hash);
   for (const Loop::Carry& c : loop.carries) state.dead[c.to] = 1;
   for (const int32_t slot : loop.entered_alive) state.dead[slot] = 0;
   return i + 1;
@@ -490,6 +496,7 @@ absl::StatusOr<int32_t> Executor::EndIteration(ExecutionState& state, int32_t i)
       state.slots[c.to] = std::move(state.slots[c.from]);
     }
   }
+  ++state.frames[instruction.loop + 1].iteration;
   ClearDeadFlags(state, loop);
   for (const int32_t slot : loop.entered) dead[slot] = 1;
   return loop.begin;
