@@ -13,8 +13,8 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/functional/function_ref.h"
 #include "weir/core/tensor/mutex.h"
-#include "weir/rpc/graph_policy.h"
 #include "weir/rpc/lib/call.h"
+#include "weir/rpc/lib/graph_policy.h"
 #include "weir/session/session.h"
 
 namespace weir::proto {
@@ -124,6 +124,8 @@ class Master {
   // Ends every step and closes all sessions; later calls return ABORTED.
   void CloseAll();
   int num_sessions() const;
+  // The state that the sessions of everyone share, where clients are not told apart.
+  std::shared_ptr<ResourceMap> resources() { return ResourcesOf(nullptr); }
 
  private:
   using Sessions = SessionTable<MasterSession>;

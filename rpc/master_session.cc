@@ -7,7 +7,7 @@
 #include "weir/core/graph/unknown_op.h"
 #include "weir/core/io/graph_io.h"
 #include "weir/proto/master.pb.h"
-#include "weir/rpc/run_metadata.h"
+#include "weir/rpc/lib/run_metadata.h"
 
 namespace weir::rpc {
 

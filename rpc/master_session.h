@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "weir/core/tensor/mutex.h"
-#include "weir/rpc/graph_policy.h"
 #include "weir/rpc/lib/call.h"
+#include "weir/rpc/lib/graph_policy.h"
 #include "weir/session/session.h"
 
 namespace weir::proto {

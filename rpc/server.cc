@@ -10,15 +10,17 @@
 
 #include "absl/strings/match.h"
 #include "weir/core/tensor/system_memory.h"
+#include "weir/rpc/cluster/cluster_task.h"
+#include "weir/rpc/cluster/receive_service.h"
 #include "weir/rpc/isolated_master.h"
 #include "weir/rpc/lib/call_watch.h"
 #include "weir/rpc/lib/connections.h"
 #include "weir/rpc/lib/credentials.h"
 #include "weir/rpc/lib/listener.h"
 #include "weir/rpc/lib/memory_trimmer.h"
+#include "weir/rpc/lib/run_metadata.h"
 #include "weir/rpc/models/model_service.h"
 #include "weir/rpc/models/prediction_service.h"
-#include "weir/rpc/run_metadata.h"
 #include "weir/rpc/service.h"
 
 namespace weir::rpc {
@@ -57,9 +59,9 @@ absl::Status CheckTlsFiles(const TlsFiles& files) {
 }
 
 struct Server::Transport {
-  // `isolated` may be null.
-  Transport(Master& master, IsolatedMaster* isolated, const ServerOptions& options,
-            std::unique_ptr<Listener> bound)
+  // `isolated` and `task` may be null.
+  Transport(Master& master, IsolatedMaster* isolated, ClusterTask* task,
+            const ServerOptions& options, std::unique_ptr<Listener> bound)
       : listener(std::move(bound)),
         connections(options.max_connections > 0 ? options.max_connections : listener->capacity(),
                     options.max_client_connections > 0 ? options.max_client_connections
@@ -76,6 +78,10 @@ struct Server::Transport {
         service(watch, options.max_request_bytes, options.clients, options.on_call) {
     if (options.sessions && isolated == nullptr) service.Add(master);
     if (options.sessions && isolated != nullptr) service.Add(*isolated);
+    if (task != nullptr) {
+      service.Add(*task);
+      receive = std::make_unique<ReceiveService>(*task);
+    }
     if (options.models == nullptr) return;
     predictions = std::make_unique<PredictionService>(
         *options.models,
@@ -104,6 +110,7 @@ struct Server::Transport {
   std::unique_ptr<PredictionService> predictions;  // null without models
   std::unique_ptr<ModelService> models;
   GrpcService service;
+  std::unique_ptr<ReceiveService> receive;  // null outside of clusters
   std::unique_ptr<grpc::Server> server;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor;
 };
@@ -116,11 +123,29 @@ Server::~Server() {
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options) {
   std::unique_ptr<Server> server(new Server);
-  WEIR_ASSIGN_OR_RETURN(server->master_, Master::Create(options.master));
+  MasterOptions master = options.master;
+  if (options.cluster) master.session.task = options.cluster->task.ToString();
+  WEIR_ASSIGN_OR_RETURN(server->master_, Master::Create(std::move(master)));
   if (!options.isolation.program.empty()) {
     WEIR_ASSIGN_OR_RETURN(server->isolated_,
                           IsolatedMaster::Create(options.master, {options.isolation.program,
                                                                   options.isolation.arguments}));
+  }
+  if (options.cluster) {
+    if (server->isolated_ != nullptr || options.clients != nullptr || !options.sessions) {
+      return InvalidArgument(
+          "A task of a cluster runs sessions in its own process, for everyone who can connect: "
+          "sessions cannot be isolated or off, nor clients told apart");
+    }
+    if (!options.certificate.empty()) {
+      return InvalidArgument(
+          "The tasks of a cluster speak to each other without TLS, as TensorFlow's do");
+    }
+    SessionOptions session = options.master.session;
+    session.resources = server->master_->resources();
+    WEIR_ASSIGN_OR_RETURN(server->task_,
+                          ClusterTask::Create(options.cluster->cluster, options.cluster->task,
+                                              std::move(session), options.master.graph_limits));
   }
   const TlsFiles tls = {options.certificate, options.key, options.client_authority};
   std::shared_ptr<grpc::ServerCredentials> credentials = grpc::InsecureServerCredentials();
@@ -129,8 +154,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
     credentials = server->credentials_;
   }
   WEIR_ASSIGN_OR_RETURN(auto listener, Listener::Bind(options.address, options.port));
-  auto net = std::make_unique<Transport>(*server->master_, server->isolated_.get(), options,
-                                         std::move(listener));
+  auto net = std::make_unique<Transport>(*server->master_, server->isolated_.get(),
+                                         server->task_.get(), options, std::move(listener));
   grpc::EnableDefaultHealthCheckService(true);
   grpc::ServerBuilder builder;
   using Type = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
@@ -157,6 +182,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   quota.Resize(MaxReceivingBytes());
   builder.SetResourceQuota(quota);
   builder.RegisterService(&net->service);
+  if (net->receive != nullptr) builder.RegisterService(net->receive.get());
   net->server = builder.BuildAndStart();
   if (net->server == nullptr) return absl::UnavailableError("Cannot start the server");
   server->port_ = net->listener->port();
@@ -186,6 +212,7 @@ void Server::Drain(std::chrono::milliseconds grace) {
   // The CallWatch notices the calls that gRPC cancels at the end of the grace period.
   transport_->server->Shutdown(std::chrono::system_clock::now() + grace);
   transport_->server->Wait();
+  if (task_ != nullptr) task_->CloseAll();
   master_->CloseAll();
   if (isolated_ != nullptr) isolated_->CloseAll();
 }

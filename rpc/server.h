@@ -4,9 +4,11 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "weir/rpc/cluster/cluster_spec.h"
 #include "weir/rpc/lib/tls_files.h"
 #include "weir/rpc/master.h"
 
@@ -20,6 +22,7 @@ struct ModelConfig;
 namespace weir::rpc {
 
 class Clients;
+class ClusterTask;
 class IsolatedMaster;
 class RequestLog;
 class TlsCredentials;
@@ -33,6 +36,12 @@ struct IsolationOptions {
   // sessions run in the server's process.
   std::string program = {};
   std::vector<std::string> arguments = {};
+};
+
+// What makes a server a task of a cluster (cluster/cluster_task.h).
+struct ClusterOptions {
+  ClusterSpec cluster;
+  TaskName task;  // this one
 };
 
 // Options of a server.
@@ -68,6 +77,10 @@ struct ServerOptions {
   // Whether sessions run in processes of their own, and how.
   IsolationOptions isolation = {};
   MasterOptions master = {};
+  // The cluster that it is a task of, if any: it then runs the parts of steps that masters of other
+  // tasks send, with the state of its own sessions. Needs sessions in this process, and
+  // neither `clients` nor TLS: tasks do not say who they are.
+  std::optional<ClusterOptions> cluster = {};
   bool sessions = true;  // serve the master service: clients may send graphs and run them
   // The models to serve with TensorFlow Serving's services; null: none. The models, and what is
   // below, must outlive the server.
@@ -115,6 +128,7 @@ class Server {
   Server();
 
   std::unique_ptr<Master> master_;
+  std::unique_ptr<ClusterTask> task_;            // null outside of clusters
   std::unique_ptr<IsolatedMaster> isolated_;     // null if sessions run in this process
   std::shared_ptr<TlsCredentials> credentials_;  // null without TLS
   std::unique_ptr<Transport> transport_;

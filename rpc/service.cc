@@ -18,6 +18,8 @@
 #include "weir/proto/model_management.pb.h"
 #include "weir/proto/predict.pb.h"
 #include "weir/proto/regression.pb.h"
+#include "weir/proto/worker.pb.h"
+#include "weir/rpc/cluster/cluster_task.h"
 #include "weir/rpc/isolated_master.h"
 #include "weir/rpc/lib/caller.h"
 #include "weir/rpc/lib/grpc_status.h"
@@ -51,6 +53,8 @@ template <>
 constexpr uint64_t kCopies<const proto::CreateSessionRequest> = 3;
 template <>
 constexpr uint64_t kCopies<const proto::ExtendSessionRequest> = 3;
+template <>
+constexpr uint64_t kCopies<const proto::RegisterGraphRequest> = 3;
 
 // The name of the method in a path.
 absl::string_view NameOf(absl::string_view path) { return path.substr(path.rfind('/') + 1); }
@@ -179,6 +183,24 @@ void GrpcService::Add(IsolatedMaster& master) {
           return master.Run(method, bytes, call, response);
         });
   });
+}
+
+void GrpcService::Add(ClusterTask& task) {
+  const auto add = [&](const char* path, auto method, CallWatch::Kind kind) {
+    AddCall(path, task, method, kind);
+  };
+  add("/tensorflow.WorkerService/GetStatus", &ClusterTask::GetStatus, kAdministration);
+  add("/tensorflow.WorkerService/CreateWorkerSession", &ClusterTask::CreateWorkerSession, kWork);
+  add("/tensorflow.WorkerService/DeleteWorkerSession", &ClusterTask::DeleteWorkerSession,
+      kAdministration);
+  add("/tensorflow.WorkerService/RegisterGraph", &ClusterTask::RegisterGraph, kWork);
+  add("/tensorflow.WorkerService/DeregisterGraph", &ClusterTask::DeregisterGraph, kAdministration);
+  add("/tensorflow.WorkerService/RunGraph", &ClusterTask::RunGraph, kWork);
+  add("/tensorflow.WorkerService/CleanupGraph", &ClusterTask::CleanupGraph, kAdministration);
+  add("/tensorflow.WorkerService/CleanupAll", &ClusterTask::CleanupAll, kAdministration);
+  add("/tensorflow.WorkerService/Logging", &ClusterTask::Logging, kAdministration);
+  add("/tensorflow.WorkerService/MarkRecvFinished", &ClusterTask::MarkRecvFinished,
+      kAdministration);
 }
 
 void GrpcService::Add(PredictionService& predictions) {

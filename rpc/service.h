@@ -15,14 +15,15 @@
 
 namespace weir::rpc {
 
+class ClusterTask;
 class IsolatedMaster;
 class Master;
 class ModelService;
 class PredictionService;
 
-// The methods of a server on gRPC: TensorFlow's master service, and TensorFlow Serving's services
-// of models. Registers the paths, such as "/tensorflow.MasterService/RunStep", by hand: this needs
-// no generated code, and the messages may be in any package.
+// The methods of a server on gRPC: TensorFlow's master service, its worker service, and TensorFlow
+// Serving's services of models. Registers the paths, such as "/tensorflow.MasterService/RunStep",
+// by hand: this needs no generated code, and the messages may be in any package.
 class GrpcService final : public grpc::Service {
  public:
   // `watch` must outlive the service, and so must the objects added below. `max_request_bytes`: see
@@ -37,6 +38,7 @@ class GrpcService final : public grpc::Service {
   // Each adds the methods of a service. Before the server starts.
   void Add(Master& master);
   void Add(IsolatedMaster& master);
+  void Add(ClusterTask& task);  // but for RecvTensor (receive_service.h)
   void Add(PredictionService& predictions);
   void Add(ModelService& models);
 

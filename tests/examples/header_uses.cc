@@ -12,7 +12,7 @@
 #include "weir/core/io/text_proto.h"
 #include "weir/proto.h"
 #include "weir/rpc/client.h"
-#include "weir/rpc/graph_policy.h"
+#include "weir/rpc/lib/graph_policy.h"
 #include "weir/rpc/lib/call.h"
 #include "weir/rpc/lib/clients.h"
 #include "weir/rpc/lib/memory_reservation.h"
@@ -451,7 +451,7 @@ const Use kSessions[] = {
        weir::rpc::EnableGrpcTargets();
        return true;
      }},
-    {"weir/rpc/graph_policy.h",
+    {"weir/rpc/lib/graph_policy.h",
      [](weir::Graph&) { return weir::rpc::GraphLimits().allow_external_access; }},
     {"weir/rpc/lib/call.h", [](weir::Graph&) { return weir::rpc::Call().request_id.empty(); }},
     {"weir/rpc/lib/clients.h",

@@ -1,4 +1,4 @@
-#include "weir/rpc/graph_policy.h"
+#include "weir/rpc/lib/graph_policy.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

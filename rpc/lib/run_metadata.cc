@@ -1,4 +1,4 @@
-#include "weir/rpc/run_metadata.h"
+#include "weir/rpc/lib/run_metadata.h"
 
 #include <algorithm>
 #include <map>

@@ -1,5 +1,5 @@
-#ifndef WEIR_RPC_RUN_METADATA_H_
-#define WEIR_RPC_RUN_METADATA_H_
+#ifndef WEIR_RPC_LIB_RUN_METADATA_H_
+#define WEIR_RPC_LIB_RUN_METADATA_H_
 
 #include <cstdint>
 #include <string>
@@ -49,4 +49,4 @@ void WritePartition(const Graph& graph, const Outputs& feeds, const Outputs& fet
 
 }  // namespace weir::rpc
 
-#endif  // WEIR_RPC_RUN_METADATA_H_
+#endif  // WEIR_RPC_LIB_RUN_METADATA_H_

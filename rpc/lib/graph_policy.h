@@ -1,5 +1,5 @@
-#ifndef WEIR_RPC_GRAPH_POLICY_H_
-#define WEIR_RPC_GRAPH_POLICY_H_
+#ifndef WEIR_RPC_LIB_GRAPH_POLICY_H_
+#define WEIR_RPC_LIB_GRAPH_POLICY_H_
 
 #include <cstdint>
 #include <map>
@@ -54,4 +54,4 @@ class GraphPolicy {
 
 }  // namespace weir::rpc
 
-#endif  // WEIR_RPC_GRAPH_POLICY_H_
+#endif  // WEIR_RPC_LIB_GRAPH_POLICY_H_

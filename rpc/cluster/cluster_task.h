@@ -1,0 +1,154 @@
+#ifndef WEIR_RPC_CLUSTER_CLUSTER_TASK_H_
+#define WEIR_RPC_CLUSTER_CLUSTER_TASK_H_
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "weir/core/tensor/mutex.h"
+#include "weir/rpc/cluster/cluster_spec.h"
+#include "weir/rpc/cluster/peers.h"
+#include "weir/rpc/cluster/step_exchange.h"
+#include "weir/rpc/lib/call.h"
+#include "weir/rpc/lib/graph_policy.h"
+#include "weir/session/session.h"
+
+namespace weir::proto {
+class CleanupAllRequest;
+class CleanupAllResponse;
+class CleanupGraphRequest;
+class CleanupGraphResponse;
+class CreateWorkerSessionRequest;
+class CreateWorkerSessionResponse;
+class DeleteWorkerSessionRequest;
+class DeleteWorkerSessionResponse;
+class DeregisterGraphRequest;
+class DeregisterGraphResponse;
+class GetStatusRequest;
+class GetStatusResponse;
+class LoggingRequest;
+class LoggingResponse;
+class MarkRecvFinishedRequest;
+class MarkRecvFinishedResponse;
+class RegisterGraphRequest;
+class RegisterGraphResponse;
+class RunGraphRequest;
+class RunGraphResponse;
+}  // namespace weir::proto
+
+namespace weir::rpc {
+
+class GraphPart;
+class PartialSteps;
+class WorkerSession;
+
+// Remembers the numbers of requests, so that one that arrives twice does not run twice.
+// Thread-safe.
+class RequestNumbers {
+ public:
+  // Returns ABORTED, with the method, if the number was there before. 0 is no number.
+  absl::Status CheckNew(int64_t number, const char* method);
+
+ private:
+  Mutex mutex_;
+  absl::flat_hash_set<int64_t> seen_ ABSL_GUARDED_BY(mutex_);
+  std::deque<int64_t> order_ ABSL_GUARDED_BY(mutex_);
+};
+
+// A task of a cluster, without the network layer: the methods of TensorFlow's WorkerService, by
+// which masters run the parts of their graphs that are placed on this task. Thread-safe.
+//
+// A master opens a session (CreateWorkerSession), sends its part of each step once (RegisterGraph)
+// and runs it (RunGraph); the parts of a step run on all tasks at the same time, and fetch from
+// each other what they need (Receive). Sessions of one master and of many share variables, queues
+// and tables by container and name, unless they are isolated.
+//
+// clang-format off
+//   ABORTED           no session or graph of this handle: this task was perhaps restarted since;
+//                     a value asked of a task that ran here before; a request that came twice
+//   INVALID_ARGUMENT  a malformed request
+// clang-format on
+//
+// These, and UNAVAILABLE, are the errors after which TensorFlow's MonitoredSession starts again
+// from a checkpoint. In addition: the errors of importing and running a graph.
+class ClusterTask {
+ public:
+  // A task of this name. `session` are the options of all sessions, with the state that they share.
+  // INVALID_ARGUMENT if the task is not in the cluster; the errors of creating devices.
+  static absl::StatusOr<std::unique_ptr<ClusterTask>> Create(const ClusterSpec& cluster,
+                                                             const TaskName& task,
+                                                             SessionOptions session,
+                                                             const GraphLimits& limits);
+  // All calls must have ended.
+  ~ClusterTask();
+
+  // The methods of TensorFlow's worker service; see above.
+  absl::Status GetStatus(const proto::GetStatusRequest& request, Call& call,
+                         proto::GetStatusResponse* response);
+  absl::Status CreateWorkerSession(const proto::CreateWorkerSessionRequest& request, Call& call,
+                                   proto::CreateWorkerSessionResponse* response);
+  absl::Status DeleteWorkerSession(const proto::DeleteWorkerSessionRequest& request, Call& call,
+                                   proto::DeleteWorkerSessionResponse* response);
+  absl::Status RegisterGraph(const proto::RegisterGraphRequest& request, Call& call,
+                             proto::RegisterGraphResponse* response);
+  absl::Status DeregisterGraph(const proto::DeregisterGraphRequest& request, Call& call,
+                               proto::DeregisterGraphResponse* response);
+  // With `store_errors_in_response_body`, an error of the step is returned in the response. Moves
+  // the values out of the request.
+  absl::Status RunGraph(proto::RunGraphRequest& request, Call& call,
+                        proto::RunGraphResponse* response);
+  absl::Status CleanupGraph(const proto::CleanupGraphRequest& request, Call& call,
+                            proto::CleanupGraphResponse* response);
+  // Clears the named containers; if none is named, the default one.
+  absl::Status CleanupAll(const proto::CleanupAllRequest& request, Call& call,
+                          proto::CleanupAllResponse* response);
+  // Nothing is logged: the answer is empty.
+  absl::Status Logging(const proto::LoggingRequest& request, Call& call,
+                       proto::LoggingResponse* response);
+  // Nothing is kept for a receiver that may not have it.
+  absl::Status MarkRecvFinished(const proto::MarkRecvFinishedRequest& request, Call& call,
+                                proto::MarkRecvFinishedResponse* response);
+
+  // RecvTensor: waits for a value that this task sends, without holding a thread. `cancellation`
+  // outlives the call of `done`.
+  void Receive(int64_t step_id, const std::string& key, int64_t request_id,
+               Cancellation* cancellation, Rendezvous::Done done);
+
+  // Ends every step. Later calls return ABORTED.
+  void CloseAll();
+
+ private:
+  struct DeviceInfo {
+    std::string name, type;
+    int64_t memory_limit;
+    uint64_t incarnation;
+  };
+
+  ClusterTask(const ClusterSpec& cluster, const TaskName& task, SessionOptions session,
+              const GraphLimits& limits);
+  std::shared_ptr<WorkerSession> FindSession(const std::string& handle);
+  absl::StatusOr<std::shared_ptr<GraphPart>> FindPart(const std::string& session,
+                                                      const std::string& graph);
+  absl::Status CheckIncarnation(const RendezvousKey& key) const;
+
+  const ClusterSpec cluster_;
+  const TaskName task_;
+  const SessionOptions session_options_;
+  const GraphLimits limits_;
+  std::vector<DeviceInfo> devices_;
+  Peers peers_;
+  StepTable steps_;
+  RequestNumbers runs_, receives_;
+  const std::unique_ptr<PartialSteps> partial_steps_;
+  Mutex mutex_;
+  std::map<std::string, std::shared_ptr<WorkerSession>> sessions_ ABSL_GUARDED_BY(mutex_);
+  int64_t next_graph_ ABSL_GUARDED_BY(mutex_) = 1;
+};
+
+}  // namespace weir::rpc
+
+#endif  // WEIR_RPC_CLUSTER_CLUSTER_TASK_H_

@@ -1,0 +1,52 @@
+#ifndef WEIR_RPC_CLUSTER_STEP_EXCHANGE_H_
+#define WEIR_RPC_CLUSTER_STEP_EXCHANGE_H_
+
+#include <memory>
+
+#include "absl/container/flat_hash_map.h"
+#include "weir/core/runtime/rendezvous.h"
+#include "weir/core/tensor/mutex.h"
+#include "weir/rpc/cluster/cluster_spec.h"
+#include "weir/rpc/cluster/peers.h"
+
+namespace weir::rpc {
+
+// The exchanges of the steps in progress, by step id. Whoever asks first makes one: the part of
+// this task, or another task that wants a value of it. Thread-safe.
+class StepTable {
+ public:
+  std::shared_ptr<LocalRendezvous> Find(int64_t step_id);
+  // Ends the exchange: who waits for a value gets ABORTED. Unknown steps are no error.
+  void Remove(int64_t step_id);
+
+ private:
+  Mutex mutex_;
+  absl::flat_hash_map<int64_t, std::shared_ptr<LocalRendezvous>> steps_ ABSL_GUARDED_BY(mutex_);
+};
+
+// The exchange of one step, as the part of one task sees it. What other tasks send comes from them
+// when it is asked for; what this one sends waits here.
+class StepExchange final : public Rendezvous {
+ public:
+  // `own` is the name of this task in the cluster. All references outlive the exchange.
+  StepExchange(std::shared_ptr<LocalRendezvous> local, int64_t step_id, const TaskName& own,
+               const ClusterSpec& cluster, Peers& peers)
+      : local_(std::move(local)), step_id_(step_id), own_(own), cluster_(cluster), peers_(peers) {}
+
+  absl::Status Send(const RendezvousKey& key, SentValue value) override {
+    return local_->Send(key, std::move(value));
+  }
+  // NOT_FOUND, with the tasks that there are, for a key of a task outside of the cluster.
+  void Receive(const RendezvousKey& key, Cancellation* cancellation, Done done) override;
+
+ private:
+  const std::shared_ptr<LocalRendezvous> local_;
+  const int64_t step_id_;
+  const TaskName& own_;
+  const ClusterSpec& cluster_;
+  Peers& peers_;
+};
+
+}  // namespace weir::rpc
+
+#endif  // WEIR_RPC_CLUSTER_STEP_EXCHANGE_H_

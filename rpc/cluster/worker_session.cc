@@ -1,0 +1,78 @@
+#include "weir/rpc/cluster/worker_session.h"
+
+#include <utility>
+#include <vector>
+
+#include "weir/core/io/graph_io.h"
+#include "weir/proto/graph.pb.h"
+
+namespace weir::rpc {
+
+namespace {
+
+// The nodes that nothing waits for. With all that they need they are the whole graph.
+std::vector<Operation> Ends(const Graph& graph) {
+  std::vector<bool> is_needed(graph.num_nodes(), false);
+  for (const auto& node : graph.nodes()) {
+    for (const Output& in : node->inputs()) is_needed[in.node->id()] = true;
+    for (const Node* control : node->control_inputs()) is_needed[control->id()] = true;
+  }
+  std::vector<Operation> ends;
+  for (const auto& node : graph.nodes()) {
+    if (!is_needed[node->id()]) ends.emplace_back(node.get());
+  }
+  return ends;
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<GraphPart>> GraphPart::Create(const proto::GraphDef& def,
+                                                             const WorkerSessionOptions& options,
+                                                             bool allow_soft_placement) {
+  GraphPolicy policy(options.limits);
+  WEIR_RETURN_IF_ERROR(policy.Add(def));
+  std::shared_ptr<GraphPart> part(new GraphPart);
+  WEIR_RETURN_IF_ERROR(ImportGraphDef(part->graph_, def).status());
+  SessionOptions session = options.session;
+  session.allow_soft_placement = allow_soft_placement;
+  WEIR_ASSIGN_OR_RETURN(Session made, Session::Create(part->graph_, std::move(session)));
+  part->session_ = std::make_unique<Session>(std::move(made));
+  WEIR_ASSIGN_OR_RETURN(part->step_,
+                        part->session_->Prepare(Outputs(), Fetches(), Ends(part->graph_)));
+  return part;
+}
+
+absl::Status GraphPart::Run(const RunOptions& options) const {
+  const absl::Status status = step_.Run({}, nullptr, options);
+  const std::string node = FailedNode(status);
+  if (status.ok() || node.empty()) return status;
+  return absl::Status(status.code(),
+                      absl::StrCat(status.message(), "\n\t [[{{node ", node, "}}]]"));
+}
+
+void WorkerSession::Add(const std::string& handle, std::shared_ptr<GraphPart> part) {
+  const MutexLock lock(mutex_);
+  parts_[handle] = std::move(part);
+}
+
+std::shared_ptr<GraphPart> WorkerSession::Find(const std::string& handle) const {
+  const MutexLock lock(mutex_);
+  const auto found = parts_.find(handle);
+  return found == parts_.end() ? nullptr : found->second;
+}
+
+std::shared_ptr<GraphPart> WorkerSession::Remove(const std::string& handle) {
+  const MutexLock lock(mutex_);
+  const auto found = parts_.find(handle);
+  if (found == parts_.end()) return nullptr;
+  std::shared_ptr<GraphPart> part = std::move(found->second);
+  parts_.erase(found);
+  return part;
+}
+
+void WorkerSession::Close() {
+  const MutexLock lock(mutex_);
+  for (const auto& [handle, part] : parts_) part->Close();
+}
+
+}  // namespace weir::rpc

@@ -1,0 +1,74 @@
+#ifndef WEIR_RPC_CLUSTER_WORKER_SESSION_H_
+#define WEIR_RPC_CLUSTER_WORKER_SESSION_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "weir/core/tensor/mutex.h"
+#include "weir/rpc/cluster/cluster_spec.h"
+#include "weir/rpc/lib/graph_policy.h"
+#include "weir/session/session.h"
+
+namespace weir::proto {
+class GraphDef;
+}
+
+namespace weir::rpc {
+
+// What a worker session is made of: who this task is in it, and who the others are.
+struct WorkerSessionOptions {
+  ClusterSpec cluster;
+  TaskName task;
+  SessionOptions session;  // of each graph
+  GraphLimits limits;
+  std::string master_task;  // who opened it; "" if unknown
+  int64_t master_incarnation = 0;
+};
+
+// A part of a master's graph: what one of its steps runs on this task. Immutable.
+class GraphPart {
+ public:
+  // Imports the graph, all of which runs in a step. Returns the errors of GraphPolicy,
+  // ImportGraphDef and Session::Prepare.
+  static absl::StatusOr<std::shared_ptr<GraphPart>> Create(const proto::GraphDef& def,
+                                                           const WorkerSessionOptions& options,
+                                                           bool allow_soft_placement);
+
+  // Runs it; an error names the failed node as TensorFlow's clients look for it.
+  absl::Status Run(const RunOptions& options) const;
+  const Session& session() const { return *session_; }
+  // Ends running steps with CANCELLED.
+  void Close() const { session_->Close(); }
+
+ private:
+  GraphPart() = default;
+
+  Graph graph_;
+  std::unique_ptr<Session> session_;
+  Step step_;
+};
+
+// A master's session, as one task has it: the parts of its steps, by handle. Thread-safe.
+class WorkerSession {
+ public:
+  explicit WorkerSession(WorkerSessionOptions options) : options_(std::move(options)) {}
+
+  const WorkerSessionOptions& options() const { return options_; }
+  void Add(const std::string& handle, std::shared_ptr<GraphPart> part);
+  // Null if there is none.
+  std::shared_ptr<GraphPart> Find(const std::string& handle) const;
+  std::shared_ptr<GraphPart> Remove(const std::string& handle);
+  // Ends running steps.
+  void Close();
+
+ private:
+  const WorkerSessionOptions options_;
+  mutable Mutex mutex_;
+  std::map<std::string, std::shared_ptr<GraphPart>> parts_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace weir::rpc
+
+#endif  // WEIR_RPC_CLUSTER_WORKER_SESSION_H_
