@@ -38,6 +38,9 @@ absl::Status CompleteServerOptions(ServeOptions* options) {
   WEIR_RETURN_IF_ERROR(CheckOptions(*options));
   WEIR_ASSIGN_OR_RETURN(const rpc::TlsFiles tls, ReadTlsFiles(*options));
   rpc::ServerOptions& server = options->server;
+  if (!options->cluster.cluster.empty() && options->safety.untrusted)
+    return InvalidArgument("A task of a cluster (--cluster) cannot face strangers (--untrusted)");
+  WEIR_RETURN_IF_ERROR(ApplyCluster(options->cluster, &server));
   server.certificate = tls.certificate;
   server.key = tls.key;
   server.client_authority = tls.client_authority;

@@ -16,6 +16,13 @@ void DeclareServeOptions(Command& serve, ServeOptions& options) {
   what.Value("--status", &options.status_of,
              "do not serve; print the status of the server at grpc://HOST:PORT")
       .Word("TARGET");
+  what.Value("--cluster", &options.cluster.cluster,
+             "serve a task of this cluster, on the port that it has there, to TensorFlow's servers "
+             "and Weir's: jobs separated by ',', tasks by ';'")
+      .Word("'JOB|HOST:PORT;HOST:PORT,...'");
+  serve.Value("--job", &options.cluster.job, "with --cluster: the job of this task").Word("JOB");
+  serve.Value("--task", &options.cluster.task, "with --cluster: its number in the job; default: 0")
+      .AtLeast(0);
   serve
       .Value("--bind", &server.address,
              "address to listen on; default: 127.0.0.1 (this machine only)")

@@ -7,6 +7,7 @@
 
 #include "weir/rpc/server.h"
 #include "weir/tools/lib/command.h"
+#include "weir/tools/serve/cluster.h"
 #include "weir/tools/serve/safety.h"
 
 namespace weir::tools {
@@ -32,6 +33,7 @@ struct ModelOptions {
 struct ServeOptions {
   rpc::ServerOptions server;
   ModelOptions models;
+  ClusterFlags cluster;
   std::vector<std::string> allowed;
   SafetyOptions safety;
   std::string token_file;  // with status_of

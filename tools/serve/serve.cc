@@ -278,6 +278,8 @@ void AddServeCommand(Command& weir) {
                            "  (then, in Python: tf.compat.v1.Session('grpc://localhost:8500'))\n"
                            "  weir serve --port 8500 --model mnist=/models/mnist\n"
                            "  (then, any client of TensorFlow Serving)\n"
+                           "  weir serve --cluster 'ps|h1:2222,worker|h2:2222' --job ps\n"
+                           "  (then, TensorFlow's server on h2 as worker 0)\n"
                            "After SIGTERM, calls in progress may finish.");
   DeclareServeOptions(serve, *options);
   DeclareModelOptions(serve, options->models);
