@@ -40,8 +40,8 @@ struct IsolationOptions {
 
 // What makes a server a task of a cluster (cluster/cluster_task.h).
 struct ClusterOptions {
-  ClusterSpec cluster;
-  TaskName task;  // this one
+  ClusterSpec cluster;  // all tasks
+  TaskName task;        // this one
 };
 
 // Options of a server.

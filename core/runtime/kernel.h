@@ -44,8 +44,8 @@ struct FunctionCall {
 // Where in the loops of a step a node runs: the frame, numbered as TensorFlow's tasks do
 // (StepFrame::Inner), and its iteration. 0 and 0 outside of loops.
 struct StepFrame {
-  uint64_t id = 0;
-  int64_t iteration = 0;
+  uint64_t id = 0;        // of the frame
+  int64_t iteration = 0;  // of the frame's, from 0
 
   // The first iteration of a loop that this iteration enters; `name_hash` is the hash of its frame
   // name (kernels/lib/hash.h, MurmurHash64).

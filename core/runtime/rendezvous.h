@@ -19,8 +19,8 @@ namespace weir {
 // What a part of a step sends: a value, or the news that it is dead, the output of a branch not
 // taken.
 struct SentValue {
-  Tensor value;
-  bool is_dead = false;
+  Tensor value;          // uninitialized if it is dead
+  bool is_dead = false;  // whether it is
 };
 
 // The name of a value that crosses from one device to another, as TensorFlow's tasks write it:
@@ -31,10 +31,10 @@ struct SentValue {
 // it was restarted. Frame and iteration are those of the loop that the edge is in, 0:0 outside of
 // loops.
 struct RendezvousKey {
-  std::string text;  // the whole key
-  std::string send_device, receive_device;
-  uint64_t incarnation = 0;
-  std::string edge;
+  std::string text;                         // the whole key
+  std::string send_device, receive_device;  // full names
+  uint64_t incarnation = 0;                 // of the task that sends
+  std::string edge;                         // unique among those of the two devices
 
   // INVALID_ARGUMENT unless `text` has the five parts above.
   static absl::StatusOr<RendezvousKey> Parse(std::string text);

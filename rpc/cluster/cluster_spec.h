@@ -15,8 +15,8 @@ namespace weir::rpc {
 
 // A task of a cluster: "ps", 1.
 struct TaskName {
-  std::string job;
-  int index = 0;
+  std::string job;  // "ps"
+  int index = 0;    // in the job, from 0
 
   // "/job:ps/replica:0/task:1"
   std::string ToString() const;

@@ -42,7 +42,7 @@ struct RestoreReport {
   };
   // A name that the saver has for a tensor whose key in the checkpoint is another.
   struct FullName {
-    std::string name, key;
+    std::string name, key;  // the saver's, and the checkpoint's
   };
   std::vector<std::string> restored;    // that are now the values of variables
   std::vector<FullName> by_full_name;   // of these, by their names in a checkpoint of objects

@@ -17,8 +17,8 @@ struct SavedFunction {
   // An argument or a result.
   struct Value {
     std::string name;  // of an argument: as in Python; of a result: its key, or "output_0"
-    DataType dtype = DT_INVALID;
-    Shape shape = Shape::UnknownRank();
+    DataType dtype = DT_INVALID;         // of the tensor
+    Shape shape = Shape::UnknownRank();  // as far as it is known
     // Of an argument that a caller may omit.
     std::optional<Tensor> default_value = std::nullopt;
   };

@@ -12,9 +12,10 @@
 #include "weir/core/io/text_proto.h"
 #include "weir/proto.h"
 #include "weir/rpc/client.h"
-#include "weir/rpc/lib/graph_policy.h"
+#include "weir/rpc/cluster/cluster_spec.h"
 #include "weir/rpc/lib/call.h"
 #include "weir/rpc/lib/clients.h"
+#include "weir/rpc/lib/graph_policy.h"
 #include "weir/rpc/lib/memory_reservation.h"
 #include "weir/rpc/lib/tls_files.h"
 #include "weir/rpc/master.h"
@@ -105,6 +106,11 @@ const Use kCore[] = {
      }},
     {"weir/core/graph/name_index.h",
      [](weir::Graph&) { return weir::NameIndex().Find("none") == nullptr; }},
+    {"weir/core/io/memory_folder.h",
+     [](weir::Graph&) {
+       const weir::MemoryFolder folder({{"a", "bytes"}});
+       return weir::Files().Exists(folder.Path("a"));
+     }},
     {"weir/core/io/npy.h",
      [](weir::Graph&) {
        return weir::SerializeNpy(weir::Tensor::Vector<float>({1, 2})).ok();
@@ -123,6 +129,8 @@ const Use kCore[] = {
      [](weir::Graph&) { return weir::PerThread<int>().get() == 0; }},
     {"weir/core/io/record.h",
      [](weir::Graph&) { return !weir::RecordReader::Open(Scratch("weir_none")).ok(); }},
+    {"weir/core/runtime/rendezvous.h",
+     [](weir::Graph&) { return !weir::RendezvousKey::Parse("none").ok(); }},
     {"weir/core/runtime/resource.h",
      [](weir::Graph&) {
        return !weir::VariableState("v", weir::DT_FLOAT, weir::Shape({2})).IsInitialized();
@@ -464,6 +472,8 @@ const Use kSessions[] = {
      [](weir::Graph&) {
        return weir::rpc::Server::Start({})->get()->master().num_sessions() == 0;
      }},
+    {"weir/rpc/cluster/cluster_spec.h",
+     [](weir::Graph&) { return weir::rpc::ClusterSpec::Parse("ps|h:1").ok(); }},
     {"weir/rpc/server.h",
      [](weir::Graph&) { return weir::rpc::Server::Start({})->get()->port() > 0; }},
     {"weir/session/train/coordinator.h",
@@ -520,6 +530,8 @@ const Use kSessions[] = {
                                       {.mode = weir::RestoreMode::kAvailable}, &report)
                    .ok();
      }},
+    {"weir/session/model/saved_function.h",
+     [](weir::Graph&) { return weir::SavedFunction().inputs.empty(); }},
     {"weir/session/model/saved_model.h",
      [](weir::Graph&) { return !weir::LoadSavedModel(Scratch("weir_none"), {"serve"}).ok(); }},
     {"weir/session/model/saver.h",
