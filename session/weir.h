@@ -41,6 +41,7 @@
 #include "weir/core/tensor/allocator.h"
 #include "weir/core/tensor/buffer.h"
 #include "weir/core/tensor/cancellation.h"
+#include "weir/core/tensor/convert.h"
 #include "weir/core/tensor/dtype.h"
 #include "weir/core/tensor/numeric_types.h"
 #include "weir/core/tensor/resource_handle.h"
