@@ -235,10 +235,6 @@ absl::StatusOr<std::string> DecodeText(std::string bytes, const Header& header) 
 absl::StatusOr<Tensor> ParseStrings(const Header& header, absl::string_view bytes) {
   const size_t size = header.text_bytes;
   const auto elements = static_cast<size_t>(header.shape.num_elements());
-  if (bytes.size() / size != elements || bytes.size() % size != 0) {
-    return InvalidArgument("its header says ", elements, " strings of ", size, " bytes, but ",
-                           bytes.size(), " bytes follow");
-  }
   std::string in_order;
   if (header.fortran_order && elements > 0) {
     in_order.resize(bytes.size());
@@ -253,41 +249,86 @@ absl::StatusOr<Tensor> ParseStrings(const Header& header, absl::string_view byte
   return tensor;
 }
 
-absl::string_view ElementCode(DataType dtype) {
-  if (dtype == DT_BFLOAT16) return "u2";
+// Returns an element type as a header describes it: "<f4", "|S5".
+std::string DescriptionOf(DataType dtype, size_t text_bytes) {
+  if (dtype == DT_STRING) return absl::StrCat("|S", text_bytes);
+  absl::string_view code;
   for (const ElementType& type : kElementTypes) {
-    if (type.dtype == dtype) return type.code;
+    if (type.dtype == dtype) code = type.code;
   }
-  // The remaining types are storage-only types of an integer.
+  const size_t size = ElementSize(dtype);
+  const char* const order = size == 1 ? "|" : "<";
+  if (!code.empty()) return absl::StrCat(order, code);
+  // The remaining types are storage-only types of an integer, and bfloat16.
   const bool is_signed =
       dtype == DT_QINT8 || dtype == DT_QINT16 || dtype == DT_QINT32 || dtype == DT_INT4;
-  switch (ElementSize(dtype)) {
-    case 1:
-      return is_signed ? "i1" : "u1";
-    case 2:
-      return is_signed ? "i2" : "u2";
-    default:
-      return "i4";
+  return absl::StrCat(order, is_signed ? "i" : "u", size);
+}
+
+// Returns the header of a file, with all that stands before it.
+std::string HeaderText(const std::string& description, const Shape& shape) {
+  std::string header =
+      absl::StrCat("{'descr': '", description, "', 'fortran_order': False, 'shape': (",
+                   absl::StrJoin(shape.dims(), ", "), shape.rank() == 1 ? ",), }" : "), }");
+  const size_t fixed = kMagic.size() + 4;
+  header.resize((fixed + header.size() + kAlignment) / kAlignment * kAlignment - fixed, ' ');
+  header.back() = '\n';
+  std::string out(kMagic);
+  out.append(
+      {1, 0, static_cast<char>(header.size() & 0xff), static_cast<char>(header.size() >> 8)});
+  return out + header;
+}
+
+constexpr uint64_t kMaxTextBytes = uint64_t{1} << 31;
+
+absl::StatusOr<std::string> SerializeStrings(const Tensor& tensor) {
+  size_t longest = 1;  // NumPy has no strings of length zero
+  for (const std::string& text : tensor.flat<std::string>()) {
+    if (!text.empty() && text.back() == '\0')
+      return InvalidArgument("a string ends in a zero byte, which a .npy file cannot hold");
+    longest = std::max(longest, text.size());
   }
+  const auto elements = static_cast<uint64_t>(tensor.num_elements());
+  if (elements > kMaxTextBytes / longest) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(elements, " strings of up to ", longest, " bytes would take more than ",
+                     kMaxTextBytes, " bytes in a .npy file, where all are as long as the longest"));
+  }
+  std::string out = HeaderText(DescriptionOf(DT_STRING, longest), tensor.shape());
+  for (const std::string& text : tensor.flat<std::string>()) {
+    out.append(text).append(longest - text.size(), '\0');
+  }
+  return out;
+}
+
+uint64_t ElementBytes(const Header& header) {
+  return header.dtype == DT_STRING ? header.text_bytes : ElementSize(header.dtype);
+}
+
+absl::Status CheckSize(const Header& header, uint64_t bytes) {
+  const uint64_t size = ElementBytes(header);
+  const auto elements = static_cast<uint64_t>(header.shape.num_elements());
+  if (bytes / size == elements && bytes % size == 0) return absl::OkStatus();
+  if (header.dtype == DT_STRING) {
+    return InvalidArgument("its header says ", elements, " strings of ", size, " bytes, but ",
+                           bytes, " bytes follow");
+  }
+  return InvalidArgument("its header says ", DataTypeName(header.dtype), header.shape.ToString(),
+                         ", but ", bytes, " bytes of elements follow");
 }
 
 }  // namespace
 
 absl::StatusOr<Tensor> ParseNpy(absl::string_view bytes) {
   WEIR_ASSIGN_OR_RETURN(const Header header, ParseHeader(&bytes));
+  WEIR_RETURN_IF_ERROR(CheckSize(header, bytes.size()));
   if (header.dtype == DT_STRING) return ParseStrings(header, bytes);
-  const size_t size = ElementSize(header.dtype);
-  const auto elements = static_cast<uint64_t>(header.shape.num_elements());
-  if (elements > std::numeric_limits<size_t>::max() / size || bytes.size() != elements * size) {
-    return InvalidArgument("its header says ", DataTypeName(header.dtype), header.shape.ToString(),
-                           ", but ", bytes.size(), " bytes of elements follow");
-  }
   WEIR_ASSIGN_OR_RETURN(Tensor tensor,
                         Tensor::Allocate(HostAllocator(), header.dtype, header.shape));
   auto* data = static_cast<char*>(tensor.raw());
   if (bytes.empty()) return tensor;
   if (header.fortran_order) {
-    CopyFromFortranOrder(bytes.data(), header.shape, size, data);
+    CopyFromFortranOrder(bytes.data(), header.shape, ElementSize(header.dtype), data);
   } else {
     std::memcpy(data, bytes.data(), bytes.size());
   }
@@ -296,6 +337,12 @@ absl::StatusOr<Tensor> ParseNpy(absl::string_view bytes) {
     for (size_t i = 0; i < bytes.size(); ++i) data[i] = data[i] != 0;
   }
   return tensor;
+}
+
+absl::Status CheckNpySize(absl::string_view head, uint64_t file_bytes) {
+  absl::string_view rest = head;
+  WEIR_ASSIGN_OR_RETURN(const Header header, ParseHeader(&rest));
+  return CheckSize(header, file_bytes - (head.size() - rest.size()));
 }
 
 absl::StatusOr<Tensor> ReadNpy(const std::string& path) {
@@ -309,24 +356,13 @@ absl::StatusOr<Tensor> ReadNpy(const std::string& path) {
 }
 
 absl::StatusOr<std::string> SerializeNpy(const Tensor& tensor) {
+  if (tensor.dtype() == DT_STRING) return SerializeStrings(tensor);
   if (!IsPlain(tensor.dtype())) {
-    return InvalidArgument(
-        "A ", DataTypeName(tensor.dtype()),
-        " tensor cannot be stored as a .npy array: only numbers and booleans are supported");
+    return InvalidArgument("A ", DataTypeName(tensor.dtype()),
+                           " tensor cannot be stored as a .npy array: only numbers, booleans and "
+                           "strings are supported");
   }
-  const absl::string_view code = ElementCode(tensor.dtype());
-  std::string header = absl::StrCat("{'descr': '", ElementSize(tensor.dtype()) == 1 ? "|" : "<",
-                                    code, "', 'fortran_order': False, 'shape': (",
-                                    absl::StrJoin(tensor.shape().dims(), ", "),
-                                    tensor.rank() == 1 ? ",), }" : "), }");
-  const size_t fixed = kMagic.size() + 4;
-  header.resize((fixed + header.size() + kAlignment) / kAlignment * kAlignment - fixed, ' ');
-  header.back() = '\n';
-
-  std::string out(kMagic);
-  out.append(
-      {1, 0, static_cast<char>(header.size() & 0xff), static_cast<char>(header.size() >> 8)});
-  out += header;
+  std::string out = HeaderText(DescriptionOf(tensor.dtype(), 0), tensor.shape());
   if (tensor.num_elements() > 0) {
     out.append(static_cast<const char*>(tensor.raw()), tensor.num_bytes());
   }

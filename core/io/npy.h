@@ -21,9 +21,14 @@ namespace weir {
 absl::StatusOr<Tensor> ReadNpy(const std::string& path);
 // Same, from the bytes of a file; uint16 stays uint16.
 absl::StatusOr<Tensor> ParseNpy(absl::string_view bytes);
+// Returns INVALID_ARGUMENT unless a file of `file_bytes` bytes that begins with `head` has the size
+// that its header says. For archives, whose directories may lie about sizes.
+absl::Status CheckNpySize(absl::string_view head, uint64_t file_bytes);
 
-// Writes a file, format version 1.0, that numpy.load reads. Returns INVALID_ARGUMENT for strings,
-// resources and variants, and for a bfloat16 tensor if the file is not named *.bf16.npy.
+// Writes a file, format version 1.0, that numpy.load reads. Strings become NumPy's strings of bytes
+// (S), as long as the longest. Returns INVALID_ARGUMENT for resources and variants, for strings
+// that end in a zero byte, which NumPy would drop, and for a bfloat16 tensor if the file is not
+// named *.bf16.npy; RESOURCE_EXHAUSTED for strings that would take more than 2 GiB.
 absl::Status WriteNpy(const std::string& path, const Tensor& tensor);
 absl::StatusOr<std::string> SerializeNpy(const Tensor& tensor);
 

@@ -165,9 +165,32 @@ TEST(Npy, ErrorsNameTheFile) {
             absl::StatusCode::kNotFound);
 }
 
-TEST(Npy, StringsAreNotArrays) {
-  EXPECT_EQ(SerializeNpy(Tensor::Scalar("text")).status().code(),
-            absl::StatusCode::kInvalidArgument);
+TEST(Npy, StringsAreAsLongAsTheLongest) {
+  const Tensor texts = Tensor::Of<std::string>({2, 1}, {"", std::string("a\0\xff", 3)});
+  const auto bytes = SerializeNpy(texts);
+  ASSERT_TRUE(bytes.ok()) << bytes.status();
+  EXPECT_NE(bytes->find("'descr': '|S3', 'fortran_order': False, 'shape': (2, 1)"), bytes->npos);
+  EXPECT_TRUE(IdenticalTensors(*ParseNpy(*bytes), texts));
+  EXPECT_NE(SerializeNpy(Tensor::Scalar(""))->find("'|S1'"), bytes->npos);
+  EXPECT_TRUE(
+      absl::IsInvalidArgument(SerializeNpy(Tensor::Scalar(std::string("a\0", 2))).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(SerializeNpy(Tensor(DT_RESOURCE, {})).status()));
+}
+
+TEST(Npy, StringsThatWouldBePaddedTooMuchAreRefused) {
+  Tensor texts(DT_STRING, {1 << 12});
+  texts.data<std::string>()[0] = std::string(1 << 20, 'a');
+  EXPECT_TRUE(absl::IsResourceExhausted(SerializeNpy(texts).status()));
+}
+
+TEST(CheckNpySize, ComparesTheHeaderWithTheSize) {
+  const std::string bytes = *SerializeNpy(Tensor::Vector<float>({1, 2, 3}));
+  const absl::string_view head = absl::string_view(bytes).substr(0, bytes.size() - 12);
+  EXPECT_TRUE(CheckNpySize(head, bytes.size()).ok());
+  EXPECT_TRUE(CheckNpySize(bytes, bytes.size()).ok());
+  EXPECT_TRUE(absl::IsInvalidArgument(CheckNpySize(head, bytes.size() + 4)));
+  EXPECT_TRUE(absl::IsInvalidArgument(CheckNpySize(head, head.size())));
+  EXPECT_FALSE(CheckNpySize(head.substr(0, 20), bytes.size()).ok());
 }
 
 }  // namespace
