@@ -120,7 +120,7 @@ absl::Status Freeze(const ExportOptions& options, Console& console) {
     if (parts.second.empty())
       return InvalidArgument("--set ", set, ": expected TENSOR=VALUE, such as phase_train=false");
     WEIR_ASSIGN_OR_RETURN(const Output output, model.graph->FindOutput(parts.first));
-    WEIR_ASSIGN_OR_RETURN(Tensor value, ParseValue(parts.second, output.dtype()));
+    WEIR_ASSIGN_OR_RETURN(Tensor value, ParseValue(parts.second, {.dtype = output.dtype()}));
     how.values.emplace_back(output, std::move(value));
   }
   std::vector<Operation> needed = how.targets;

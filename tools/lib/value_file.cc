@@ -1,241 +1,80 @@
 #include "weir/tools/lib/value_file.h"
 
 #include <algorithm>
-#include <cmath>
-#include <complex>
-#include <iterator>
-#include <limits>
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <utility>
-#include <vector>
 
-#include "absl/strings/escaping.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
-#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "weir/core/io/file.h"
 #include "weir/core/io/npy.h"
+#include "weir/tools/lib/element_text.h"
+#include "weir/tools/lib/json_value.h"
 
 namespace weir::tools {
 
 namespace {
 
-using Json = nlohmann::json;
-
-absl::StatusOr<Tensor> StringsFromJson(const Json& json) {
-  const auto shape = json.find("shape"), data = json.find("data_base64");
-  if (shape == json.end() || data == json.end() || !shape->is_array() || !data->is_array()) {
-    return InvalidArgument("expected a JSON object with the lists 'shape' and 'data_base64'");
-  }
-  std::vector<int64_t> dims;
-  for (const Json& dim : *shape) {
-    if (!dim.is_number_integer() || dim < 0)
-      return InvalidArgument("'shape' must contain non-negative integers");
-    dims.push_back(dim);
-  }
-  WEIR_ASSIGN_OR_RETURN(const Shape full, Shape::Make(dims));
-  if (full.num_elements() != static_cast<int64_t>(data->size())) {
-    return InvalidArgument("expected ", full.num_elements(), " strings, got ", data->size(),
-                           ", for the shape ", full.ToString());
-  }
-  Tensor tensor(DT_STRING, full);
-  auto* out = tensor.data<std::string>();
-  for (const Json& text : *data) {
-    if (!text.is_string() || !absl::Base64Unescape(text.get_ref<const std::string&>(), out++)) {
-      return InvalidArgument("'data_base64' contains a string that is not valid base64");
+absl::StatusOr<FileContents> ReadContents(const std::string& path) {
+  {
+    WEIR_ASSIGN_OR_RETURN(const auto file, Files().Open(path));
+    if (file->size() > kMaxValueFileBytes) {
+      return absl::ResourceExhaustedError(absl::StrCat(
+          path, ": it has ", file->size(), " bytes, but a value has at most ", kMaxValueFileBytes));
     }
   }
-  return tensor;
+  WEIR_ASSIGN_OR_RETURN(std::string bytes, ReadFile(path));
+  return FileContents{std::move(bytes), path};
 }
 
-absl::Status WriteStrings(const std::string& path, const Tensor& tensor) {
-  if (tensor.dtype() != DT_STRING) {
-    return InvalidArgument(path, ": a .json file stores strings, not ", tensor.Description());
-  }
-  Json data = Json::array();
-  for (const std::string& text : tensor.flat<std::string>()) {
-    data.push_back(absl::Base64Escape(text));
-  }
-  const absl::Span<const int64_t> dims = tensor.shape().dims();
-  const Json json = {{"dtype", "string"},
-                     {"shape", std::vector<int64_t>(dims.begin(), dims.end())},
-                     {"data_base64", data}};
-  return WriteFileAtomically(path, json.dump());
+absl::StatusOr<Tensor> ReadOne(const std::string& path, const std::string& member, bool as_bytes,
+                               const ValueSpec& spec) {
+  WEIR_ASSIGN_OR_RETURN(FileContents file, ReadContents(path));
+  absl::StatusOr<Tensor> value = as_bytes ? ValueOfBytes(std::move(file.bytes), spec)
+                                          : ParseContents(std::move(file), member, spec);
+  if (!value.ok()) return Annotate(value.status(), path);
+  return value;
 }
 
-// Lists that are nested deeper are rejected.
-constexpr int kMaxDepth = 64;
+bool IsFile(const std::string& path) { return Files().Exists(path) && !Files().IsDirectory(path); }
 
-// Returns the leaves of nested lists in order, and the shape if the lists are regular.
-absl::Status Flatten(const Json& json, int depth, std::vector<int64_t>* dims,
-                     std::vector<const Json*>* leaves) {
-  if (!json.is_array()) {
-    if (depth != static_cast<int>(dims->size()))
-      return InvalidArgument("nested lists differ in depth");
-    leaves->push_back(&json);
-    return absl::OkStatus();
+// Splits "FILE:MEMBER". The member, which may have colons too, is empty if there is none, or if no
+// such file exists.
+std::pair<std::string, std::string> SplitMember(const std::string& text) {
+  if (Files().Exists(text)) return {text, ""};
+  for (size_t colon = text.find(':'); colon != text.npos; colon = text.find(':', colon + 1)) {
+    if (IsFile(text.substr(0, colon))) return {text.substr(0, colon), text.substr(colon + 1)};
   }
-  const auto size = static_cast<int64_t>(json.size());
-  if (depth == static_cast<int>(dims->size())) {
-    if (!leaves->empty() || depth == kMaxDepth)
-      return InvalidArgument("nested lists differ in depth");
-    dims->push_back(size);
-  } else if ((*dims)[depth] != size) {
-    return InvalidArgument("nested lists differ in length: ", (*dims)[depth], " and ", size);
-  }
-  for (const Json& element : json) {
-    WEIR_RETURN_IF_ERROR(Flatten(element, depth + 1, dims, leaves));
-  }
-  return absl::OkStatus();
+  return {text, ""};
 }
 
-// Returns false if the type cannot represent the value.
-template <class T>
-bool Convert(const Json& json, T* out) {
-  if constexpr (std::is_same_v<T, bool>) {
-    if (!json.is_boolean()) return false;
-    *out = json.get<bool>();
-  } else if constexpr (std::is_integral_v<T>) {
-    if (!json.is_number_integer()) return false;
-    const bool fits =
-        json.is_number_unsigned()
-            ? json.get<uint64_t>() <= static_cast<uint64_t>(std::numeric_limits<T>::max())
-            : std::is_signed_v<T> &&
-                  json.get<int64_t>() >= static_cast<int64_t>(std::numeric_limits<T>::min());
-    if (!fits) return false;
-    *out = json.get<T>();
-  } else {
-    if (!json.is_number()) return false;
-    *out = T(json.get<double>());
+absl::Status IsNoValue(const std::string& text, const ValueSpec& spec) {
+  const size_t dot = text.rfind('.');
+  const bool has_ending =
+      dot != text.npos && dot + 1 < text.size() && absl::ascii_isalpha(text[dot + 1]);
+  const bool is_path = text.find_first_of("[]{}\" ") == text.npos;
+  if (is_path && (has_ending || absl::StrContains(text, '/'))) {
+    return NotFound(text, ": no such file");
   }
-  return true;
+  return InvalidArgument("the value '", text, "' is neither JSON nor the name of a file",
+                         spec.dtype == DT_STRING ? "; a text is in quotes: '\"...\"'" : "");
 }
 
-absl::StatusOr<Tensor> FromLeaves(const std::vector<const Json*>& leaves, const Shape& shape,
-                                  DataType dtype) {
-  Tensor tensor(dtype, shape);
-  bool good = true;
-  const bool known = DispatchType(
-      dtype,
-      List<float, double, half, bfloat16, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t,
-           uint32_t, uint64_t, bool, std::complex<float>, std::complex<double>>{},
-      [&]<class T>() {
-        for (size_t i = 0; i < leaves.size(); ++i)
-          good &= Convert(*leaves[i], tensor.data<T>() + i);
-      });
-  if (dtype == DT_STRING) {
-    for (size_t i = 0; i < leaves.size(); ++i) {
-      good &= leaves[i]->is_string();
-      if (good) tensor.data<std::string>()[i] = leaves[i]->get<std::string>();
-    }
-  } else if (!known) {
-    return InvalidArgument("type ", DataTypeName(dtype), " has no JSON form; use a .npy file");
-  }
-  if (!good) return InvalidArgument("not all elements are values of type ", DataTypeName(dtype));
-  return tensor;
-}
+bool IsJson(const std::string& text) { return nlohmann::json::accept(text); }
 
-// The types between which numbers are converted.
-using Numbers = List<float, double, half, bfloat16, int8_t, int16_t, int32_t, int64_t, uint8_t,
-                     uint16_t, uint32_t, uint64_t, bool>;
+bool IsHidden(const std::string& path) { return absl::StartsWith(BaseName(path), "."); }
 
-// Every value of these types is a long double.
-template <class T>
-long double ToReal(T x) {
-  if constexpr (std::is_same_v<T, half> || std::is_same_v<T, bfloat16>) {
-    return static_cast<float>(x);
-  } else {
-    return x;
+// Copies row i into a tensor of rows.
+void CopyRow(const Tensor& row, int64_t i, Tensor* rows) {
+  const int64_t begin = i * row.num_elements();
+  if (row.dtype() == DT_STRING) {
+    std::copy(row.flat<std::string>().begin(), row.flat<std::string>().end(),
+              rows->data<std::string>() + begin);
+  } else if (row.num_bytes() > 0) {
+    std::memcpy(static_cast<char*>(rows->raw()) + i * row.num_bytes(), row.raw(), row.num_bytes());
   }
-}
-
-// Returns false if the type cannot represent the value, or with rounding if it is out of its range.
-template <class T>
-bool FromReal(long double value, Rounding rounding, T* out) {
-  const bool rounds = rounding == Rounding::kAllowed;
-  if constexpr (std::is_same_v<T, bool> || std::is_integral_v<T>) {
-    const long double whole = rounds ? std::nearbyint(value) : value;
-    if (!(whole >= static_cast<long double>(std::numeric_limits<T>::min()) &&
-          whole <= static_cast<long double>(std::numeric_limits<T>::max())) ||
-        whole != std::trunc(whole))
-      return false;
-    *out = static_cast<T>(whole);
-    return true;
-  } else {
-    constexpr bool kNarrow = std::is_same_v<T, half> || std::is_same_v<T, bfloat16>;
-    using Wide = std::conditional_t<kNarrow, float, T>;
-    *out = T(static_cast<Wide>(value));
-    const long double back = ToReal(*out);
-    return back == value || std::isnan(value) || (rounds && !std::isinf(back));
-  }
-}
-
-// Lines of fields, separated by commas, all with as many. Fields of strings may be in quotes, in
-// which a doubled quote is one (RFC 4180, without line ends in fields).
-absl::StatusOr<std::vector<std::string>> FieldsOf(absl::string_view line) {
-  std::vector<std::string> fields(1);
-  bool quoted = false;
-  for (size_t i = 0; i < line.size(); ++i) {
-    if (line[i] == '"') {
-      if (quoted && i + 1 < line.size() && line[i + 1] == '"')
-        fields.back().push_back(line[i++]);
-      else
-        quoted = !quoted;
-    } else if (line[i] == ',' && !quoted) {
-      fields.emplace_back();
-    } else {
-      fields.back().push_back(line[i]);
-    }
-  }
-  if (quoted) return InvalidArgument("a quote is not closed");
-  return fields;
-}
-
-absl::StatusOr<Tensor> ReadCsv(const std::string& path, DataType dtype, Rounding rounding) {
-  WEIR_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
-  std::vector<std::string> all;
-  int64_t rows = 0, columns = 0;
-  for (absl::string_view line : absl::StrSplit(absl::StripTrailingAsciiWhitespace(text), '\n')) {
-    absl::ConsumeSuffix(&line, "\r");
-    absl::StatusOr<std::vector<std::string>> fields = FieldsOf(line);
-    if (!fields.ok()) return Annotate(fields.status(), absl::StrCat(path, ", line ", rows + 1));
-    if (rows++ == 0) columns = static_cast<int64_t>(fields->size());
-    if (static_cast<int64_t>(fields->size()) != columns) {
-      return InvalidArgument(path, ", line ", rows, ": ", fields->size(),
-                             " fields, but line 1 has ", columns);
-    }
-    std::move(fields->begin(), fields->end(), std::back_inserter(all));
-  }
-  if (dtype == DT_STRING) {
-    Tensor strings(DT_STRING, Shape({rows, columns}));
-    std::move(all.begin(), all.end(), strings.data<std::string>());
-    return strings;
-  }
-  WEIR_ASSIGN_OR_RETURN(Tensor tensor,
-                        Tensor::Allocate(HostAllocator(), dtype, Shape({rows, columns})));
-  int64_t bad = -1;
-  const bool known = DispatchType(dtype, Numbers{}, [&]<class T>() {
-    for (size_t i = 0; i < all.size() && bad < 0; ++i) {
-      T* const out = tensor.data<T>() + i;
-      // Whole numbers are exact; a double would round the large ones, and a fraction is rounded as
-      // in the text of a program.
-      int64_t whole;
-      uint64_t large;
-      double real;
-      const bool good =
-          absl::SimpleAtoi(all[i], &whole) ? FromReal(whole, rounding, out)
-          : absl::SimpleAtoi(all[i], &large)
-              ? FromReal(large, rounding, out)
-              : absl::SimpleAtod(all[i], &real) &&
-                    FromReal(real, IsFloating(dtype) ? Rounding::kAllowed : rounding, out);
-      if (!good) bad = static_cast<int64_t>(i);
-    }
-  });
-  if (!known) return InvalidArgument(path, ": a CSV file cannot hold type ", DataTypeName(dtype));
-  if (bad < 0) return tensor;
-  return InvalidArgument(path, ", line ", bad / columns + 1, ": '", all[static_cast<size_t>(bad)],
-                         "' is not a value of type ", DataTypeName(dtype));
 }
 
 }  // namespace
@@ -243,72 +82,102 @@ absl::StatusOr<Tensor> ReadCsv(const std::string& path, DataType dtype, Rounding
 absl::StatusOr<Tensor> ReadValueFile(const std::string& path) {
   if (!absl::EndsWith(path, ".json")) return ReadNpy(path);
   WEIR_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
-  absl::StatusOr<Tensor> tensor = StringsFromJson(Json::parse(text, nullptr, false));
+  absl::StatusOr<Tensor> tensor = ParseStringsJson(text);
   if (!tensor.ok()) return Annotate(tensor.status(), path);
   return tensor;
 }
 
 absl::Status WriteValueFile(const std::string& path, const Tensor& tensor) {
-  return absl::EndsWith(path, ".json") ? WriteStrings(path, tensor) : WriteNpy(path, tensor);
+  if (!absl::EndsWith(path, ".json")) return WriteNpy(path, tensor);
+  if (tensor.dtype() == DT_STRING) return WriteFileAtomically(path, FormatStringsJson(tensor));
+  const absl::StatusOr<std::string> text = FormatJson(tensor);
+  if (!text.ok()) return Annotate(text.status(), path);
+  return WriteFileAtomically(path, *text);
 }
 
-absl::StatusOr<Tensor> ConvertTensor(const Tensor& tensor, DataType dtype, Rounding rounding) {
-  if (tensor.dtype() == dtype) return tensor;
-  int64_t bad = -1;
-  WEIR_ASSIGN_OR_RETURN(Tensor out, Tensor::Allocate(HostAllocator(), dtype, tensor.shape()));
-  const bool from_numbers = DispatchType(tensor.dtype(), Numbers{}, [&]<class From>() {
-    const bool to_numbers = DispatchType(dtype, Numbers{}, [&]<class To>() {
-      const From* const from = tensor.data<From>();
-      for (int64_t i = 0; i < tensor.num_elements() && bad < 0; ++i) {
-        if (!FromReal(ToReal(from[i]), rounding, out.data<To>() + i)) bad = i;
-      }
-    });
-    if (!to_numbers) bad = 0;
-  });
-  if (!from_numbers || !DispatchType(dtype, Numbers{}, []<class To>() {})) {
-    return InvalidArgument("the value is of type ", DataTypeName(tensor.dtype()), ", not ",
-                           DataTypeName(dtype));
+absl::StatusOr<Tensor> ParseValue(const std::string& text, const ValueSpec& spec) {
+  WEIR_ASSIGN_OR_RETURN(const std::vector<std::string> files, BatchFiles(text));
+  const bool as_bytes = absl::StartsWith(text, "@");
+  if (!files.empty()) return ReadBatch(files, as_bytes, spec);
+  if (as_bytes) return ReadOne(text.substr(1), "", true, spec);
+  if (IsJson(text)) {
+    const absl::StatusOr<Tensor> value =
+        ParseJson(text, {.dtype = spec.dtype, .rounding = spec.rounding});
+    if (value.ok()) return FitString(*value, spec.shape);
+    return Annotate(value.status(), absl::StrCat("the value '", text, "'"));
   }
-  if (bad < 0) return out;
-  return InvalidArgument("element ", bad, " of the value, of type ", DataTypeName(tensor.dtype()),
-                         ", is not a value of type ", DataTypeName(dtype),
-                         rounding == Rounding::kNever ? "; --round allows rounding" : "");
+  const auto [path, member] = SplitMember(text);
+  if (IsFile(path)) return ReadOne(path, member, false, spec);
+  TextNumber number;  // nan and inf, which are no JSON
+  Tensor scalar = Tensor::Zeros(spec.dtype, {});
+  if (ParseNumber(text, &number) && StoreNumber(number.value, spec.rounding, 0, &scalar))
+    return scalar;
+  return IsNoValue(text, spec);
 }
 
-absl::StatusOr<Tensor> ParseValue(const std::string& text, DataType dtype, Rounding rounding) {
-  if (absl::EndsWith(text, ".npy") || absl::EndsWith(text, ".json")) {
-    WEIR_ASSIGN_OR_RETURN(Tensor tensor, ReadValueFile(text));
-    tensor = AsCarrier(tensor, dtype);
-    absl::StatusOr<Tensor> converted = ConvertTensor(tensor, dtype, rounding);
-    if (!converted.ok()) return Annotate(converted.status(), text);
-    return converted;
-  }
-  if (absl::EndsWith(text, ".csv")) return ReadCsv(text, dtype, rounding);
-  if (dtype == DT_STRING && absl::StartsWith(text, "@")) {
-    WEIR_ASSIGN_OR_RETURN(std::string bytes, ReadFile(text.substr(1)));
-    return Tensor::Scalar(std::move(bytes));
-  }
-  const Json json = Json::parse(text, nullptr, false);
-  std::vector<int64_t> dims;
-  std::vector<const Json*> leaves;
-  absl::Status status = json.is_discarded() || json.is_object()
-                            ? InvalidArgument("expected a .npy, .json or .csv file name, ",
-                                              dtype == DT_STRING ? "@FILE, " : "", "or JSON")
-                            : Flatten(json, 0, &dims, &leaves);
-  if (status.ok()) {
-    absl::StatusOr<Tensor> tensor = FromLeaves(leaves, Shape(dims), dtype);
-    if (tensor.ok()) return tensor;
-    status = tensor.status();
-  }
-  return Annotate(status, absl::StrCat("the value '", text, "'"));
+bool IsValueFile(const std::string& text) {
+  return !absl::StartsWith(text, "@") && !IsJson(text) && IsFile(SplitMember(text).first);
 }
 
-Tensor AsCarrier(const Tensor& tensor, DataType dtype) {
-  const bool carrier = IsQuantized(dtype) || dtype >= DT_FLOAT8_E5M2;
-  if (!carrier || !IsInteger(tensor.dtype()) || ElementSize(dtype) != ElementSize(tensor.dtype())) {
-    return tensor;
+absl::StatusOr<std::vector<std::string>> BatchFiles(const std::string& text) {
+  const std::string path(absl::StripPrefix(text, "@"));
+  if (!Files().Exists(path)) {
+    if (path.find_first_of("*?") == path.npos || IsJson(path)) return std::vector<std::string>();
+    WEIR_ASSIGN_OR_RETURN(std::vector<std::string> files, MatchFiles(path));
+    files.erase(std::remove_if(files.begin(), files.end(), IsHidden), files.end());
+    if (files.empty()) return NotFound(path, ": no file matches this pattern");
+    return files;
   }
-  return tensor.BitcastTo(dtype);
+  if (!Files().IsDirectory(path)) return std::vector<std::string>();
+  WEIR_ASSIGN_OR_RETURN(const std::vector<std::string> names, Files().List(path));
+  std::vector<std::string> files;
+  for (const std::string& name : names) {
+    if (IsHidden(name)) continue;
+    files.push_back(JoinPath(path, name));
+    if (Files().IsDirectory(files.back())) {
+      return InvalidArgument(path, ": it has the folder ", name,
+                             " in it, and not only files; give "
+                             "a pattern, such as '",
+                             JoinPath(path, "*/*.png"), "'");
+    }
+  }
+  if (files.empty()) return NotFound(path, ": the folder has no files");
+  return files;
+}
+
+absl::StatusOr<Tensor> ReadBatch(const std::vector<std::string>& files, bool as_bytes,
+                                 const ValueSpec& spec) {
+  if (spec.shape.has_rank() && spec.shape.rank() == 0) {
+    return InvalidArgument(DirectoryOf(files[0]), ": ", files.size(),
+                           " files are the rows of a batch, but the tensor is a scalar");
+  }
+  ValueSpec row_spec = spec;
+  if (spec.shape.has_rank()) row_spec.shape = spec.shape.Sub(1);
+  Tensor rows;
+  Shape row_shape;
+  for (size_t i = 0; i < files.size(); ++i) {
+    WEIR_ASSIGN_OR_RETURN(const Tensor row, ReadOne(files[i], "", as_bytes, row_spec));
+    if (i == 0) {
+      row_shape = row.shape();
+      Shape shape = row.shape();
+      shape.InsertDim(0, static_cast<int64_t>(files.size()));
+      WEIR_ASSIGN_OR_RETURN(rows, Tensor::Allocate(HostAllocator(), spec.dtype, shape));
+    }
+    if (row.shape() != row_shape) {
+      return InvalidArgument("the files of a batch have values of one shape, but ", files[0],
+                             " has ", row_shape.ToString(), " and ", files[i], " has ",
+                             row.shape().ToString());
+    }
+    CopyRow(row, static_cast<int64_t>(i), &rows);
+  }
+  return rows;
+}
+
+absl::StatusOr<std::vector<std::string>> ValueNames(const std::string& path) {
+  WEIR_ASSIGN_OR_RETURN(FileContents file, ReadContents(path));
+  absl::StatusOr<std::vector<std::string>> names = NamesInContents(std::move(file));
+  if (!names.ok()) return Annotate(names.status(), path);
+  return names;
 }
 
 }  // namespace weir::tools

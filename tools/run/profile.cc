@@ -56,9 +56,9 @@ absl::Status RunSteps(const Step& step, const Request& request, int steps, StepP
 absl::Status Profile(const ProfileOptions& options, Console& console) {
   WEIR_ASSIGN_OR_RETURN(const PreparedRequest prepared,
                         PrepareRequest(options.request, console.err));
-  for (size_t i = 0; i < prepared.request.files.size(); ++i) {
-    if (prepared.request.files[i].empty()) continue;
-    return InvalidArgument("--fetch ", prepared.request.labels[i], "=", prepared.request.files[i],
+  for (const auto& [label, file] : prepared.request.results) {
+    if (file.empty()) continue;
+    return InvalidArgument("--fetch ", label, "=", file,
                            ": weir profile writes no values to files; use weir run");
   }
   WEIR_ASSIGN_OR_RETURN(const MachineLimits limits,

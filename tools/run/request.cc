@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "weir/ops/lib/collections.h"
-#include "weir/tools/lib/value_file.h"
 #include "weir/tools/run/signature.h"
 
 namespace weir::tools {
@@ -22,19 +21,21 @@ std::pair<std::string, std::string> SplitAtEquals(const std::string& text) {
 
 class RequestBuilder {
  public:
-  RequestBuilder(Model& model, const RequestOptions& options) : model_(model), options_(options) {}
+  RequestBuilder(Model& model, const RequestOptions& options, std::ostream& err)
+      : model_(model), options_(options), err_(err) {}
 
   absl::StatusOr<Request> Build() {
     if (!options_.signature.empty() || options_.calls_signature) {
       WEIR_ASSIGN_OR_RETURN(chosen_, ChooseSignature(model_, options_.signature, options_.feeds));
-      signature_ = &chosen_.signature;
+      signature_ = &chosen_->signature;
     }
-    for (const std::string& feed : options_.feeds) WEIR_RETURN_IF_ERROR(AddFeed(feed));
+    WEIR_RETURN_IF_ERROR(AddFeeds());
     if (signature_ != nullptr) WEIR_RETURN_IF_ERROR(AddDefaults());
     for (const std::string& fetch : options_.fetches) WEIR_RETURN_IF_ERROR(AddFetch(fetch));
     if (options_.fetches.empty() && signature_ != nullptr) {
       for (const auto& [name, tensor] : signature_->outputs) WEIR_RETURN_IF_ERROR(AddFetch(name));
     }
+    WEIR_RETURN_IF_ERROR(CheckResultFiles(request_.results));
     for (const std::string& target : options_.targets) {
       WEIR_ASSIGN_OR_RETURN(Operation op, FindOperation(*model_.graph, target));
       request_.targets.push_back(op);
@@ -53,17 +54,6 @@ class RequestBuilder {
         texts.empty() ? "" : ", or --signature with one of: ", absl::StrJoin(texts, "; "));
   }
 
-  absl::StatusOr<Output> FindTensor(const std::string& name, bool is_input) const {
-    if (signature_ == nullptr) return model_.graph->FindOutput(name);
-    const auto& names = is_input ? signature_->inputs : signature_->outputs;
-    const auto found = names.find(name);
-    if (found != names.end()) return model_.graph->FindOutput(found->second);
-    absl::StatusOr<Output> tensor = model_.graph->FindOutput(name);
-    if (!tensor.ok())
-      return NoSuchTensor(chosen_, is_input ? "input" : "output", name, names, model_);
-    return tensor;
-  }
-
   // Feeds the inputs that have a default and no value. What is called needs all others.
   absl::Status AddDefaults() {
     std::map<std::string, std::string> missing;
@@ -72,51 +62,52 @@ class RequestBuilder {
       if (!input.ok()) {
         if (!options_.calls_signature) continue;
         return Annotate(input.status(),
-                        absl::StrCat("input '", name, "' of signature '", chosen_.name, "'"));
+                        absl::StrCat("input '", name, "' of signature '", chosen_->name, "'"));
       }
       if (std::find(request_.feeds.begin(), request_.feeds.end(), *input) != request_.feeds.end())
         continue;
       const auto value = signature_->defaults.find(name);
       if (value == signature_->defaults.end()) {
         missing[name] = tensor;
-        continue;
+      } else {
+        Feed(*input, FeedSource::Of(value->second));
       }
-      request_.feeds.push_back(*input);
-      request_.values.push_back(value->second);
     }
     if (missing.empty() || !options_.calls_signature) return absl::OkStatus();
-    return MissingInputs(chosen_, missing, model_);
+    return MissingInputs(*chosen_, missing, model_);
   }
 
-  absl::Status AddFeed(const std::string& text) {
-    const auto [name, value] = SplitAtEquals(text);
-    if (value.empty())
-      return InvalidArgument("--feed ", text, ": expected TENSOR=VALUE, such as x:0=x.npy");
-    WEIR_ASSIGN_OR_RETURN(const Output tensor, FindTensor(name, true));
-    WEIR_ASSIGN_OR_RETURN(
-        Tensor parsed,
-        ParseValue(value, tensor.dtype(), options_.round ? Rounding::kAllowed : Rounding::kNever));
-    request_.feeds.push_back(tensor);
-    request_.values.push_back(std::move(parsed));
+  absl::Status AddFeeds() {
+    FeedOptions options{.feeds = options_.feeds,
+                        .rounding = options_.round ? Rounding::kAllowed : Rounding::kNever,
+                        .by_rows = options_.batch > 0};
+    WEIR_ASSIGN_OR_RETURN(options.pixels, ParsePixelRange(options_.pixels));
+    WEIR_ASSIGN_OR_RETURN(std::vector<NamedFeed> feeds,
+                          ReadFeeds(model_, chosen_ ? &*chosen_ : nullptr, options, err_));
+    for (NamedFeed& feed : feeds) Feed(feed.tensor, std::move(feed.source));
     return absl::OkStatus();
   }
 
+  void Feed(const Output& tensor, FeedSource source) {
+    request_.feeds.push_back(tensor);
+    if (options_.batch == 0) request_.values.push_back(source.whole());
+    request_.sources.push_back(std::move(source));
+  }
+
   absl::Status AddFetch(const std::string& text) {
-    const auto [name, file] = SplitAtEquals(text);
-    if (!file.empty() && !absl::EndsWith(file, ".npy") && !absl::EndsWith(file, ".json")) {
-      return InvalidArgument("--fetch ", text,
-                             ": the file name must end in .npy, or in .json for strings");
-    }
-    WEIR_ASSIGN_OR_RETURN(const Output tensor, FindTensor(name, false));
+    auto [name, file] = SplitAtEquals(text);
+    if (file.empty()) file = options_.out;
+    WEIR_ASSIGN_OR_RETURN(const Output tensor,
+                          FindTensor(model_, chosen_ ? &*chosen_ : nullptr, "output", name));
     request_.fetches.push_back(tensor);
-    request_.labels.push_back(name);
-    request_.files.push_back(file);
+    request_.results.push_back({name, file});
     return absl::OkStatus();
   }
 
   Model& model_;
   const RequestOptions& options_;
-  ChosenSignature chosen_;
+  std::ostream& err_;
+  std::optional<ChosenSignature> chosen_;
   const Signature* signature_ = nullptr;  // chosen_'s, if there is one
   Request request_;
 };
@@ -161,7 +152,7 @@ absl::StatusOr<PreparedRequest> PrepareRequest(const RequestOptions& options, st
     };
   }
   WEIR_ASSIGN_OR_RETURN(out.model, LoadModel(kind, options.file, model));
-  RequestBuilder builder(out.model, options);
+  RequestBuilder builder(out.model, options, err);
   WEIR_ASSIGN_OR_RETURN(out.request, builder.Build());
   if (!options.inits.empty() || options.initializes_tables) {
     WEIR_ASSIGN_OR_RETURN(const Feeds assets, kind == GraphFileKind::kSavedModel
@@ -187,11 +178,18 @@ void AddRequestOptions(Command& command, RequestOptions* options, const char* fe
   AddRestoreOptions(command, &options->restore, "needed");
   command
       .Repeated("--feed", &options->feeds,
-                "feed a tensor from FILE.npy, FILE.csv, FILE.json (strings), @FILE (its bytes, a "
-                "string) or a JSON value; repeatable")
+                "feed a tensor: VALUE is JSON, or a FILE (.npy, .npz, .csv, .json, .jsonl, an "
+                "image, TFRecords), FILE:MEMBER, @FILE (its bytes), or a FOLDER or 'PATTERN' (a "
+                "batch of files); FILE.npz without a name feeds the inputs that its arrays are "
+                "named after; repeatable")
       .Word("TENSOR=VALUE");
   command.Flag("--round", &options->round,
                "round fed numbers that the tensor's type cannot represent");
+  command
+      .Value("--pixels", &options->pixels,
+             "values of black and white in images that are fed to floating-point tensors; default: "
+             "0,1")
+      .Word("BLACK,WHITE");
   command.Repeated("--fetch", &options->fetches, fetch_help).Word(fetch_word);
   command
       .Repeated("--target", &options->targets,

@@ -9,7 +9,6 @@
 #include "absl/strings/str_join.h"
 #include "weir/core/io/file.h"
 #include "weir/tools/lib/text_table.h"
-#include "weir/tools/lib/value_file.h"
 #include "weir/tools/run/chrome_trace.h"
 #include "weir/tools/run/run.h"
 
@@ -26,7 +25,13 @@ std::chrono::milliseconds Milliseconds(double seconds) {
 }
 
 struct Timing {
+  int64_t steps = 0;
   double total_s = 0, fastest_s = 0;
+
+  void Add(double seconds) {
+    total_s += seconds;
+    fastest_s = steps++ == 0 ? seconds : std::min(fastest_s, seconds);
+  }
 };
 
 // Runs the step `repeat` times and traces the last run.
@@ -39,27 +44,36 @@ absl::StatusOr<Timing> RunSteps(const Step& step, const Request& request, int64_
     if (i + 1 == repeat) options.trace = trace;
     const Clock::time_point start = Clock::now();
     WEIR_RETURN_IF_ERROR(step.Run(request.values, fetched, options));
-    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-    timing.total_s += seconds;
-    timing.fastest_s = i == 0 ? seconds : std::min(timing.fastest_s, seconds);
+    timing.Add(std::chrono::duration<double>(Clock::now() - start).count());
   }
   return timing;
 }
 
-absl::Status PrintResults(const Request& request, const Tensors& fetched, Console& console) {
-  for (size_t i = 0; i < fetched.size(); ++i) {
-    const Tensor& value = fetched[i];
-    if (!request.files[i].empty()) {
-      WEIR_RETURN_IF_ERROR(WriteValueFile(request.files[i], value));
-      console.out << request.labels[i] << ": " << value.Description() << " written to "
-                  << request.files[i] << "\n";
-    } else {
-      console.out << console.Paint(Style::kBold, request.labels[i]) << " "
-                  << console.Paint(Style::kDim, value.Description()) << "\n"
-                  << value.ToString() << "\n";
+// Runs a step for each batch of rows, traces the last one, and joins what they fetch.
+absl::StatusOr<Timing> RunBatches(const Step& step, const Request& request, int64_t batch,
+                                  std::chrono::milliseconds timeout, std::vector<NodeTrace>* trace,
+                                  Tensors* fetched) {
+  WEIR_ASSIGN_OR_RETURN(const int64_t rows, CountRows(request.sources));
+  Timing timing;
+  ResultRows results;
+  for (int64_t begin = 0, end = 0; begin < rows; begin = end) {
+    end = begin + std::min(batch, rows - begin);
+    Tensors values, outputs;
+    for (const FeedSource& source : request.sources) {
+      WEIR_ASSIGN_OR_RETURN(Tensor value, source.Rows(begin, end));
+      values.push_back(std::move(value));
     }
+    RunOptions options{.timeout = timeout};
+    if (end == rows) options.trace = trace;
+    const Clock::time_point start = Clock::now();
+    const absl::Status status = step.Run(values, &outputs, options);
+    if (!status.ok()) return Annotate(status, absl::StrCat("rows ", begin, " to ", end - 1));
+    timing.Add(std::chrono::duration<double>(Clock::now() - start).count());
+    results.Add(std::move(outputs));
   }
-  return absl::OkStatus();
+  if (timing.steps == 0) return InvalidArgument("--batch: the feeds have no rows");
+  WEIR_ASSIGN_OR_RETURN(*fetched, results.Join(request.results));
+  return timing;
 }
 
 absl::Status Save(const RequestOptions& options, Model& model, Console& console) {
@@ -72,29 +86,34 @@ absl::Status Save(const RequestOptions& options, Model& model, Console& console)
 }  // namespace
 
 absl::Status RunGraph(const RunCommandOptions& options, Console& console) {
+  const int64_t batch = options.request.batch;
+  if (batch > 0 && options.repeat > 1) return InvalidArgument("pass --batch or --repeat, not both");
   WEIR_ASSIGN_OR_RETURN(PreparedRequest prepared, PrepareRequest(options.request, console.err));
   const Request& request = prepared.request;
   if (request.empty()) return Save(options.request, prepared.model, console);
   std::vector<NodeTrace> trace;
+  std::vector<NodeTrace>* const traced = options.trace.empty() ? nullptr : &trace;
+  const std::chrono::milliseconds timeout = Milliseconds(options.timeout_s);
   Tensors fetched;
   WEIR_ASSIGN_OR_RETURN(
       const Timing timing,
-      RunSteps(prepared.step, request, options.repeat, Milliseconds(options.timeout_s),
-               options.trace.empty() ? nullptr : &trace, &fetched));
-  WEIR_RETURN_IF_ERROR(PrintResults(request, fetched, console));
+      batch > 0 ? RunBatches(prepared.step, request, batch, timeout, traced, &fetched)
+                : RunSteps(prepared.step, request, options.repeat, timeout, traced, &fetched));
+  WEIR_RETURN_IF_ERROR(WriteResults(request.results, fetched, console));
   if (prepared.passes != nullptr) {
     WEIR_RETURN_IF_ERROR(prepared.passes->status());
     console.out << "Plans after " << prepared.passes->records().size() << " passes written to "
                 << options.request.dump_plan << "\n";
   }
-  if (fetched.empty() && options.repeat == 1) {
+  if (fetched.empty() && timing.steps == 1) {
     console.out << "Ran " << absl::StrJoin(options.request.targets, ", ") << " in "
                 << HumanDuration(timing.total_s) << "\n";
   }
-  if (options.repeat > 1) {
+  if (timing.steps > 1) {
+    const auto steps = static_cast<double>(timing.steps);
     console.out << absl::StrFormat("%d steps in %.3g s: %.4g steps/s, %s a step, the fastest %s\n",
-                                   options.repeat, timing.total_s, options.repeat / timing.total_s,
-                                   HumanDuration(timing.total_s / options.repeat),
+                                   timing.steps, timing.total_s, steps / timing.total_s,
+                                   HumanDuration(timing.total_s / steps),
                                    HumanDuration(timing.fastest_s));
   }
   if (!options.trace.empty()) {
@@ -113,9 +132,18 @@ void AddRunCommand(Command& weir) {
       "  weir run model.meta --checkpoint runs/model-500 --feed x:0=x.npy --fetch y:0 --fetch "
       "p:0=p.npy\n"
       "  weir run saved_model_dir --signature serving_default --feed 'images=[[0, 1, 2]]'\n"
+      "  weir run saved_model_dir --signature serving_default --feed inputs.npz --out results.npz\n"
+      "  weir run graph.pb --feed x=photos/ --batch 32 --fetch scores=scores.csv\n"
       "  weir run graph.pb --init init --target train --repeat 1000 --save runs/model-1000");
   AddRequestOptions(run, &options->request, "TENSOR[=FILE]",
-                    "a tensor to print, or to write to FILE.npy; repeatable");
+                    "a tensor to print, or to write to FILE (.npy, .npz, .csv, .json, .jsonl); "
+                    "repeatable");
+  run.Value("--out", &options->request.out,
+            "write the fetched tensors that name no file to this one (.npz, .csv, .jsonl)")
+      .Word("FILE");
+  run.Value("--batch", &options->request.batch,
+            "feed N rows of the files at a time, and join what the steps fetch")
+      .AtLeast(1);
   run.Value("--save", &options->request.save,
             "save the variables to this checkpoint after the last step")
       .Word("PREFIX");

@@ -171,13 +171,20 @@ std::string Describe(const SavedFunction& function) {
                       absl::StrJoin(function.results, ", ", result));
 }
 
-absl::Status NoSuchTensor(const ChosenSignature& chosen, const char* side, const std::string& name,
-                          const std::map<std::string, std::string>& tensors, const Model& model) {
+absl::StatusOr<Output> FindTensor(const Model& model, const ChosenSignature* chosen,
+                                  const std::string& side, const std::string& name) {
+  if (chosen == nullptr) return model.graph->FindOutput(name);
+  const std::map<std::string, std::string>& tensors =
+      side == "input" ? chosen->signature.inputs : chosen->signature.outputs;
+  if (const auto found = tensors.find(name); found != tensors.end())
+    return model.graph->FindOutput(found->second);
+  absl::StatusOr<Output> in_graph = model.graph->FindOutput(name);
+  if (in_graph.ok()) return in_graph;
   std::vector<std::string> names, texts;
   for (const auto& [each, tensor] : tensors) names.push_back(each);
   for (const std::string& each : NearestFirst(name, names))
     texts.push_back(absl::StrCat(each, ": ", DescribeTensor(tensors.at(each), model)));
-  return NotFound("signature '", chosen.name, "' has no ", side, " '", name, "'; its ", side,
+  return NotFound("signature '", chosen->name, "' has no ", side, " '", name, "'; its ", side,
                   "s: ", texts.empty() ? "none" : absl::StrJoin(texts, ", "));
 }
 

@@ -34,10 +34,10 @@ std::string DescribeType(DataType dtype, const Shape& shape);
 std::vector<std::string> NearestFirst(const std::string& name,
                                       const std::vector<std::string>& names);
 
-// Returns the error for a name that is not one of the signature's: NOT_FOUND, with its names.
-// `side` is "input" or "output".
-absl::Status NoSuchTensor(const ChosenSignature& chosen, const char* side, const std::string& name,
-                          const std::map<std::string, std::string>& tensors, const Model& model);
+// Returns the tensor that a name of the signature, or of the graph, stands for. `chosen` may be
+// null. `side` is "input" or "output". NOT_FOUND, with the signature's names, for another name.
+absl::StatusOr<Output> FindTensor(const Model& model, const ChosenSignature* chosen,
+                                  const std::string& side, const std::string& name);
 // Returns the error for inputs, with their tensors, that have no value: INVALID_ARGUMENT.
 absl::Status MissingInputs(const ChosenSignature& chosen,
                            const std::map<std::string, std::string>& inputs, const Model& model);

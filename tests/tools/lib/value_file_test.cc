@@ -1,17 +1,31 @@
 #include "weir/tools/lib/value_file.h"
 
-#include <cmath>
 #include <string>
 
-#include "gtest/gtest.h"
+#include "gmock/gmock.h"
 #include "weir/core/io/file.h"
+#include "weir/core/io/npy.h"
 
 namespace weir::tools {
 namespace {
 
-std::string Parsed(const std::string& text, DataType dtype) {
-  const auto t = ParseValue(text, dtype);
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::string Parsed(const std::string& text, const ValueSpec& spec) {
+  const auto t = ParseValue(text, spec);
   return t.ok() ? t->Description() + " " + t->ToString() : t.status().ToString();
+}
+std::string Parsed(const std::string& text, DataType dtype) {
+  return Parsed(text, ValueSpec{.dtype = dtype});
+}
+
+// Writes a file of the running test and returns its path.
+std::string Write(const std::string& name, absl::string_view contents) {
+  const std::string path = JoinPath(testing::TempDir(), name);
+  EXPECT_TRUE(MakeDirectories(DirectoryOf(path)).ok());
+  EXPECT_TRUE(WriteFileAtomically(path, contents).ok());
+  return path;
 }
 
 TEST(ParseValue, JsonBecomesTheRequestedType) {
@@ -19,7 +33,8 @@ TEST(ParseValue, JsonBecomesTheRequestedType) {
   EXPECT_EQ(Parsed("[[1, 2, 3], [4, 5, 6]]", DT_INT32), "int32[2,3] [[1 2 3]\n [4 5 6]]");
   EXPECT_EQ(Parsed("[true, false]", DT_BOOL), "bool[2] [ True False]");
   EXPECT_EQ(Parsed("[]", DT_FLOAT), "float[0] []");
-  const auto text = ParseValue("[\"a\", \"b\"]", DT_STRING);
+  EXPECT_EQ(Parsed("-inf", DT_FLOAT), "float[] -inf");
+  const auto text = ParseValue("[\"a\", \"b\"]", {.dtype = DT_STRING});
   ASSERT_TRUE(text.ok()) << text.status();
   EXPECT_TRUE(IdenticalTensors(*text, Tensor::Vector<std::string>({"a", "b"})));
 }
@@ -38,59 +53,105 @@ TEST(ParseValue, UnrepresentableValuesAreRejected) {
                                     {"{}", DT_FLOAT},
                                     {"nonsense", DT_FLOAT},
                                     {"1", DT_RESOURCE}}) {
-    EXPECT_EQ(ParseValue(text, dtype).status().code(), absl::StatusCode::kInvalidArgument) << text;
+    EXPECT_TRUE(absl::IsInvalidArgument(ParseValue(text, {.dtype = dtype}).status())) << text;
   }
-  EXPECT_FALSE(ParseValue(std::string(100000, '['), DT_FLOAT).ok());
-  EXPECT_FALSE(ParseValue(std::string(100, '[') + std::string(100, ']'), DT_FLOAT).ok());
+  EXPECT_FALSE(ParseValue(std::string(100000, '['), {}).ok());
+  EXPECT_FALSE(ParseValue(std::string(100, '[') + std::string(100, ']'), {}).ok());
 }
 
-TEST(ConvertTensor, KeepsEveryValueOrNamesTheFirstThatItCannot) {
-  const auto converted = [](const Tensor& from, DataType to, Rounding rounding) {
-    const auto t = ConvertTensor(from, to, rounding);
-    return t.ok() ? t->Description() + " " + t->ToString() : std::string(t.status().message());
+TEST(ParseValue, NamesTheFileThatIsMissing) {
+  EXPECT_EQ(Parsed("missing.npy", DT_FLOAT), "NOT_FOUND: missing.npy: no such file");
+  EXPECT_EQ(Parsed("@none/missing", DT_STRING),
+            "NOT_FOUND: cannot open none/missing: No such file or directory");
+  EXPECT_EQ(Parsed("nonsense", DT_STRING),
+            "INVALID_ARGUMENT: the value 'nonsense' is neither JSON nor the name of a file; a text "
+            "is in quotes: '\"...\"'");
+}
+
+TEST(ParseValue, ArraysAreConverted) {
+  const std::string path = JoinPath(testing::TempDir(), "halves.npy");
+  ASSERT_TRUE(WriteValueFile(path, Tensor::Vector<double>({1, -2.5})).ok());
+  EXPECT_EQ(Parsed(path, DT_FLOAT), "float[2] [ 1.  -2.5]");
+  EXPECT_EQ(Parsed(path, DT_INT32), "INVALID_ARGUMENT: " + path +
+                                        ": element 1 is -2.5 (double), which is not a value of "
+                                        "type int32; --round allows rounding");
+  EXPECT_EQ(Parsed(path, {.dtype = DT_INT32, .rounding = Rounding::kAllowed}), "int32[2] [ 1 -2]");
+  EXPECT_THAT(Parsed(path + ":x", DT_FLOAT), HasSubstr("no member 'x'"));
+}
+
+TEST(ParseValue, LinesOfCsvHaveTheTensorsDimensions) {
+  const std::string path = Write("six.csv", "1,2,3,4,5,6\n7,8,9,10,11,12\n");
+  const auto shape_of = [&](const Shape& shape) {
+    const auto t = ParseValue(path, {.shape = shape});
+    return t.ok() ? t->shape().ToString() : std::string(t.status().message());
   };
-  const Tensor halves = Tensor::Vector<double>({1, -2.5});
-  EXPECT_EQ(converted(halves, DT_FLOAT, Rounding::kNever), "float[2] [ 1.  -2.5]");
-  EXPECT_EQ(converted(halves, DT_INT32, Rounding::kNever),
-            "element 1 of the value, of type double, is not a value of type int32; --round allows "
-            "rounding");
-  EXPECT_EQ(converted(halves, DT_INT32, Rounding::kAllowed), "int32[2] [ 1 -2]");
-  EXPECT_EQ(converted(halves, DT_UINT8, Rounding::kAllowed),
-            "element 1 of the value, of type double, is not a value of type uint8");
-  constexpr int64_t kOdd = (int64_t{1} << 53) + 1;
-  EXPECT_FALSE(ConvertTensor(Tensor::Scalar(kOdd), DT_DOUBLE, Rounding::kNever).ok());
-  EXPECT_TRUE(ConvertTensor(Tensor::Scalar(kOdd - 1), DT_DOUBLE, Rounding::kNever).ok());
-  EXPECT_FALSE(ConvertTensor(Tensor::Scalar(0.1), DT_FLOAT, Rounding::kNever).ok());
-  EXPECT_FALSE(ConvertTensor(Tensor::Scalar(1e300), DT_FLOAT, Rounding::kAllowed).ok());
-  EXPECT_TRUE(ConvertTensor(Tensor::Scalar(std::nan("")), DT_HALF, Rounding::kNever).ok());
-  EXPECT_FALSE(ConvertTensor(Tensor::Scalar(std::nan("")), DT_INT32, Rounding::kAllowed).ok());
-  EXPECT_FALSE(ConvertTensor(Tensor::Scalar(9.3e18), DT_INT64, Rounding::kAllowed).ok());
-  EXPECT_FALSE(ConvertTensor(Tensor::Scalar<std::string>("1"), DT_INT32, Rounding::kNever).ok());
-  EXPECT_FALSE(ConvertTensor(halves, DT_STRING, Rounding::kNever).ok());
-}
-
-TEST(ParseValue, CsvIsAMatrix) {
-  const std::string path = testing::TempDir() + "/x.csv";
-  ASSERT_TRUE(WriteFileAtomically(path, "1,2.5\r\n-3,1e2\n").ok());
-  EXPECT_EQ(Parsed(path, DT_FLOAT), "float[2,2] [[  1.    2.5]\n [ -3.  100. ]]");
-  EXPECT_NE(Parsed(path, DT_INT32).find("x.csv, line 1: '2.5' is not a value of type int32"),
-            std::string::npos);
-  ASSERT_TRUE(WriteFileAtomically(path, "a,\"b,\"\"c\"\"\"\n").ok());
-  const auto text = ParseValue(path, DT_STRING);
-  ASSERT_TRUE(text.ok()) << text.status();
-  EXPECT_TRUE(IdenticalTensors(*text, Tensor::Of<std::string>({1, 2}, {"a", "b,\"c\""})));
-  ASSERT_TRUE(WriteFileAtomically(path, "1,2\n3\n").ok());
-  EXPECT_NE(Parsed(path, DT_FLOAT).find("line 2: 1 fields, but line 1 has 2"), std::string::npos);
-  ASSERT_TRUE(WriteFileAtomically(path, "").ok());
-  EXPECT_FALSE(ParseValue(path, DT_FLOAT).ok());
+  EXPECT_EQ(shape_of(Shape::UnknownRank()), "[2,6]");
+  EXPECT_EQ(shape_of({-1, 2, 3}), "[2,2,3]");
+  EXPECT_EQ(shape_of({-1, -1, 3, 1}), "[2,2,3,1]");
+  EXPECT_EQ(shape_of({2, 6}), "[2,6]");
+  EXPECT_EQ(shape_of({-1, 4}),
+            path + ": it has 2 lines of 6 fields, which do not fit the tensor's shape [?,4]");
+  for (const Shape& shape : {Shape({3, 6}), Shape({-1}), Shape({}), Shape({-1, -1, -1}),
+                             Shape({-1, 0}), Shape({-1, 0, -1})}) {
+    EXPECT_THAT(shape_of(shape), HasSubstr("do not fit")) << shape.ToString();
+  }
+  const std::string line = Write("line.csv", "1,2,3\n");
+  EXPECT_EQ(Parsed(line, {.shape = {-1}}), "float[3] [1. 2. 3.]");
 }
 
 TEST(ParseValue, AnAtSignReadsBytes) {
-  const std::string path = testing::TempDir() + "/bytes";
-  ASSERT_TRUE(WriteFileAtomically(path, std::string("\0\xff", 2)).ok());
-  const auto bytes = ParseValue("@" + path, DT_STRING);
+  const std::string path = Write("bytes", std::string("\0\xff", 2));
+  const auto bytes = ParseValue("@" + path, {.dtype = DT_STRING});
   ASSERT_TRUE(bytes.ok()) << bytes.status();
   EXPECT_EQ(bytes->scalar<std::string>(), std::string("\0\xff", 2));
+  EXPECT_EQ(Parsed("@" + path, {.dtype = DT_STRING, .shape = {-1}}).substr(0, 9), "string[1]");
+  EXPECT_EQ(Parsed("@" + path, DT_UINT8), "uint8[2] [  0 255]");
+  EXPECT_EQ(Parsed("@" + path, DT_INT16), "int16[1] [-256]");
+  EXPECT_EQ(Parsed("@" + path, {.dtype = DT_UINT8, .shape = {-1, 2}}), "uint8[1,2] [[  0 255]]");
+  EXPECT_EQ(Parsed("@" + path, DT_BOOL), "bool[2] [False  True]");
+  EXPECT_THAT(Parsed("@" + path, DT_FLOAT), HasSubstr("no multiple of the 4 bytes"));
+  EXPECT_THAT(Parsed("@" + path, {.dtype = DT_UINT8, .shape = {3}}),
+              HasSubstr("its 2 elements do not fit the tensor's shape [3]"));
+  EXPECT_THAT(Parsed("@" + path, {.dtype = DT_UINT8, .shape = {-1, -1}}),
+              HasSubstr("only one dimension may be unknown"));
+}
+
+TEST(ParseValue, ContentsTellWhatAFileIs) {
+  const auto npy = SerializeNpy(Tensor::Vector<float>({1, -2.5}));
+  ASSERT_TRUE(npy.ok()) << npy.status();
+  EXPECT_EQ(Parsed(Write("array.data", *npy), DT_FLOAT), "float[2] [ 1.  -2.5]");
+  EXPECT_THAT(Parsed(Write("empty.npy", ""), DT_FLOAT), HasSubstr("not a .npy file"));
+  EXPECT_THAT(Parsed(Write("unknown", "abc"), DT_FLOAT),
+              HasSubstr("its contents are no array (.npy, .npz), image, or TFRecord file"));
+  EXPECT_THAT(Parsed(Write("unknown", "abc"), DT_STRING), HasSubstr("abc"));
+  EXPECT_THAT(Parsed(Write("broken.gz", "\x1f\x8b\x08 nonsense"), DT_FLOAT),
+              HasSubstr("DATA_LOSS"));
+}
+
+TEST(BatchFiles, AreThoseOfAFolderOrAPattern) {
+  const std::string folder = JoinPath(testing::TempDir(), "batch");
+  const std::string b = Write("batch/b.txt", "1"), a = Write("batch/a.txt", "2");
+  Write("batch/.hidden", "3");
+  EXPECT_THAT(*BatchFiles(folder), ElementsAre(a, b));
+  EXPECT_THAT(*BatchFiles("@" + folder), ElementsAre(a, b));
+  EXPECT_THAT(*BatchFiles(folder + "/b*"), ElementsAre(b));
+  EXPECT_THAT(*BatchFiles(a), ElementsAre());
+  EXPECT_THAT(*BatchFiles("\"what?\""), ElementsAre());
+  EXPECT_TRUE(absl::IsNotFound(BatchFiles(folder + "/c*").status()));
+  EXPECT_EQ(Parsed(folder, {.shape = {-1, 1, 1}}), "float[2,1,1] [[[2.]]\n\n [[1.]]]");
+  EXPECT_THAT(Parsed(folder, {.shape = {}}), HasSubstr("the tensor is a scalar"));
+  Write("batch/c.txt", "1,2");
+  EXPECT_THAT(Parsed(folder, DT_FLOAT), HasSubstr("values of one shape"));
+  Write("batch/inner/d.txt", "1");
+  EXPECT_THAT(Parsed(folder, DT_FLOAT), HasSubstr("it has the folder inner in it"));
+}
+
+TEST(ValueNames, AreThoseOfArraysColumnsAndMembers) {
+  EXPECT_THAT(*ValueNames("tests/tools/lib/golden/stored.npz"), ElementsAre("names", "x"));
+  EXPECT_THAT(*ValueNames(Write("named.csv", "b,a\n1,2\n")), ElementsAre("b", "a"));
+  EXPECT_THAT(*ValueNames(Write("named.json", "{\"y\": 1, \"x\": 2}")), ElementsAre("x", "y"));
+  EXPECT_THAT(ValueNames(Write("list.json", "[1]")).status().message(),
+              HasSubstr("it has no named values"));
 }
 
 TEST(ValueFile, StringsRoundTripWithAnyBytes) {
