@@ -28,6 +28,10 @@ void Configs(absl::string_view bytes);          // the configuration files of a 
 void Json(absl::string_view bytes);             // the body of a REST request
 void Wav(absl::string_view bytes);              // a WAV file
 void Webp(absl::string_view bytes);             // a WebP file
+void Npz(absl::string_view bytes);              // a .npz file
+void Csv(absl::string_view bytes);              // a CSV file
+void JsonValue(absl::string_view bytes);        // a tensor, or tf.Examples, as JSON
+void ValueFile(absl::string_view bytes);        // a file of any kind that weir run feeds
 
 // The targets linked into a program: those of files, or one of those that need the whole runtime.
 struct Row {

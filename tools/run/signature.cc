@@ -68,7 +68,8 @@ bool Accepts(const SavedFunction& function, const std::vector<std::string>& feed
     const auto input = std::find_if(function.inputs.begin(), function.inputs.end(),
                                     [&](const auto& each) { return each.name == parts.first; });
     if (input == function.inputs.end() || !fed.insert(input->name).second) return false;
-    const absl::StatusOr<Tensor> value = ParseValue(parts.second, input->dtype);
+    const absl::StatusOr<Tensor> value = ParseValue(
+        parts.second, {.dtype = input->dtype, .shape = input->shape, .name = input->name});
     if (!value.ok() || !input->shape.IsCompatibleWith(value->shape())) return false;
   }
   return std::all_of(function.inputs.begin(), function.inputs.end(), [&](const auto& input) {
