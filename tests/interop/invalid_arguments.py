@@ -2,10 +2,11 @@
 
     python3 invalid_arguments.py RUN_MARKED_GRAPHS VALID_CALLS [--calls 200] [--seed 1] [--ops RE] [--kinds dies,...]
 
-VALID_CALLS (valid_calls.bin.gz) contains graphs with valid calls of each op, most of them from Weir's tests. mutations.py
-mutates them to invalid calls, and both runtimes run each of them (peers.py). Differences are printed by op and kind, with the
-seed of the first one, unless a line `OP KIND /TEXT/ reason` of explained_differences.txt matches: OP is a file name pattern,
-TEXT a regular expression that is searched in the output.
+VALID_CALLS (valid_calls.bin.gz) contains graphs with valid calls of each op, most of them from Weir's tests; op_calls.py builds
+random ones of other ops. mutations.py mutates them to invalid calls, and both runtimes run each of them (peers.py). Differences
+are printed by op and kind, with the seed of the first one, unless a line `OP KIND /TEXT/ reason` of explained_differences.txt
+matches: OP is a file name pattern, TEXT a regular expression that is searched in the output. valid_arguments.py compares valid
+calls.
 
 Kinds: `accepts` (TensorFlow rejects the call or crashes, Weir does not), `refuses` (the reverse), `values`, `code` (both
 reject it with different codes), `words` (both reject it with the same code, but the messages have almost no words in common),
@@ -20,12 +21,14 @@ import itertools
 import os
 import random
 import re
+import shutil
 import struct
 import sys
 import tempfile
 import warnings
 
 try:
+    import op_calls
     import peers
     from tensorflow.python.framework import op_def_registry
     from mutations import Call
@@ -121,16 +124,25 @@ def difference(tensorflow, weir, names=()):
                                                   _NAMES.get(ours[0], ours[0]), ours[1][:300])
     if ours[0] == -1:
         return 'dies', said
-    if theirs == (-1, peers.NO_ANSWER) or (theirs[0] == 4 and ours[0] == 0):
+    if theirs == (-1, peers.NO_ANSWER) or (theirs[0] == 4 and ours[0] in (0, 11)):
         return None, ''  # it may merely be slow
     if theirs[0] and ours[0]:
         if theirs[0] not in (-1, ours[0]):
             return 'code', said
         same = theirs[0] in (-1, 4) or _say_the_same(theirs[1], ours[1], names)  # 4: DEADLINE_EXCEEDED
-        return (None, '') if same else ('words', said)
+        if not same:
+            return 'words', said
+        return _different_values(tensorflow, weir) if theirs[0] == 11 else (None, '')  # 11: OUT_OF_RANGE
     if theirs[0] or ours[0]:
         return ('accepts' if theirs[0] else 'refuses'), said
-    for (_, _, a), (_, _, b) in zip(tensorflow['steps'], weir['steps']):
+    return _different_values(tensorflow, weir)
+
+
+def _different_values(tensorflow, weir):
+    theirs, ours = tensorflow.get('steps', []), weir.get('steps', [])
+    if len(theirs) != len(ours):
+        return 'values', 'TensorFlow has run %d steps, Weir %d' % (len(theirs), len(ours))
+    for (_, _, a), (_, _, b) in zip(theirs, ours):
         for name in sorted(a):
             x, y = a[name], b.get(name)
             if not _same_value(x, y):
@@ -142,7 +154,9 @@ def difference(tensorflow, weir, names=()):
 def mutated(op, calls, seed):
     """Returns (bytes of a graph, number of changes), deterministic in the arguments."""
     rng = random.Random('%s %d' % (op, seed))
-    call = Call(rng.choice(calls), op, rng)
+    valid = rng.choice(calls)
+    built = callable(valid)
+    call = Call(op_calls.build(op, valid, seed) if built else valid, op, rng, whole=built)
     changes = call.change()
     return call.bytes(), changes
 
@@ -191,31 +205,34 @@ def describe(data, op):
     return '\n      '.join(text)[:900]
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument('program')
-    parser.add_argument('valid_calls')
-    parser.add_argument('--calls', type=int, default=200)
-    parser.add_argument('--seed', type=int, default=1)
-    parser.add_argument('--ops', default='')
-    parser.add_argument('--kinds', default='accepts,refuses,values,code,words,dies')
-    args = parser.parse_args()
+def parser():
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument('program')
+    arguments.add_argument('--calls', type=int, default=200)
+    arguments.add_argument('--seed', type=int, default=1)
+    arguments.add_argument('--ops', default='')
+    arguments.add_argument('--kinds', default='accepts,refuses,values,code,words,dies')
+    return arguments
+
+
+def search(args, ops, graph_of):
+    """Compares calls of `ops`; graph_of(op, seed) returns (bytes of a graph, number of changes). Prints the differences, and
+    returns their number."""
     here = os.path.dirname(os.path.abspath(__file__))
     explained = Explained(os.path.join(here, 'explained_differences.txt'))
-    valid = read_calls(args.valid_calls)
     program = os.path.abspath(args.program)
     found, kinds = collections.OrderedDict(), args.kinds.split(',')
-    count = ops = 0
+    ops = [op for op in sorted(ops) if re.fullmatch(args.ops or '.*', op) and op_def_registry.get(op) is not None]
     with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)
-        tensorflow, weir = peers.TensorFlow(), peers.Weir(program, folder)
-        for op in sorted(valid):
-            if not re.fullmatch(args.ops or '.*', op) or op_def_registry.get(op) is None:
-                continue
-            ops += 1
+        theirs, ours = os.path.join(folder, 'tensorflow'), os.path.join(folder, 'weir')
+        os.mkdir(theirs)
+        os.chdir(theirs)
+        tensorflow, weir = peers.TensorFlow(), peers.Weir(program, ours)
+        op_calls.write_files(theirs, tensorflow)
+        shutil.copytree(theirs, ours)
+        for op in ops:
             for seed in range(args.seed, args.seed + args.calls):
-                data, changes = mutated(op, valid[op], seed)
-                count += 1
+                data, changes = graph_of(op, seed)
                 kind, said = difference(tensorflow.run(data), weir.run(data), names_in(data))
                 if kind not in kinds or (kind == 'words' and changes > 1):
                     continue  # with several faults each runtime may report a different one
@@ -226,8 +243,20 @@ def main():
                         print(text, flush=True)
         tensorflow.stop()
         weir.stop()
-    print('%d ops, %d calls, %d differences of %d kinds' % (ops, count, sum(map(len, found.values())), len(found)))
-    return 1 if found else 0
+        os.chdir('/')
+    differences = sum(map(len, found.values()))
+    print('%d ops, %d calls, %d differences of %d kinds' % (len(ops), len(ops) * args.calls, differences, len(found)))
+    return differences
+
+
+def main():
+    arguments = parser()
+    arguments.add_argument('valid_calls')
+    args = arguments.parse_args()
+    valid = read_calls(args.valid_calls)
+    for op, functions in op_calls.all_calls().items():
+        valid[op].extend(functions)
+    return 1 if search(args, valid, lambda op, seed: mutated(op, valid[op], seed)) else 0
 
 
 if __name__ == '__main__':

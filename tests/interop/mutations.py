@@ -147,9 +147,10 @@ def _change_list(rng, values, spec):
 
 
 class Call:
-    """A graph, and the node whose arguments are changed. `graph` is a GraphDef with marks (tests/fuzz/mutate.h)."""
+    """A graph, and the node whose arguments are changed. `graph` is a GraphDef with marks (tests/fuzz/mutate.h). `whole`: the
+    other nodes stay, also if the node does not need them."""
 
-    def __init__(self, graph_bytes, op, rng):
+    def __init__(self, graph_bytes, op, rng, whole=False):
         self.rng = rng
         self.graph = tf.compat.v1.GraphDef.FromString(graph_bytes)
         self.nodes = {node.name: node for node in self.graph.node}
@@ -157,7 +158,7 @@ class Call:
         self.op_def = op_def_registry.get(op)
         self.arrays = {}  # of inputs by position
         self._own_inputs()
-        if len(self.arrays) == len(self.node.input):
+        if len(self.arrays) == len(self.node.input) and not whole:
             self._isolate()
         else:
             self._fetch()

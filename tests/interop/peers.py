@@ -20,6 +20,7 @@ os.environ.setdefault('TF_ENABLE_ONEDNN_OPTS', '1')  # TensorFlow's default on m
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.ops.session_ops import TensorHandle
 
 _MARK = re.compile(r'_(feed|fetch|target)\.(\d+)(?:\.(\d+))?$')
 _PATIENCE = 3  # seconds
@@ -61,6 +62,8 @@ def _config():
 
 
 def _value(value):
+    if isinstance(value, TensorHandle):
+        return None
     value = np.asarray(value, object if isinstance(value, bytes) else None)
     return value if value.nbytes <= _MOST_BYTES else None
 
