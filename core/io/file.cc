@@ -113,7 +113,10 @@ absl::Status MakeDirectories(const std::string& path) {
     const std::string part = path.substr(0, end);
     if (Files().IsDirectory(part)) continue;
     const absl::Status made = Files().MakeDirectory(part);
-    if (!made.ok() && !(absl::IsAlreadyExists(made) && Files().IsDirectory(part))) return made;
+    if (made.ok() || (absl::IsAlreadyExists(made) && Files().IsDirectory(part))) continue;
+    if (absl::IsAlreadyExists(made))
+      return FailedPrecondition("cannot make directory ", path, ": ", part, " is not a directory");
+    return made;
   }
   return absl::OkStatus();
 }

@@ -1,7 +1,11 @@
 #include "weir/kernels/data/captured_function.h"
 
 #include <string>
+#include <unordered_set>
 #include <utility>
+#include <vector>
+
+#include "weir/core/io/function_library.h"
 
 namespace weir {
 
@@ -57,6 +61,49 @@ absl::StatusOr<CapturedFunction> WithCaptured(const KernelContext& c, CapturedFu
                                               absl::string_view argument) {
   WEIR_ASSIGN_OR_RETURN(f.captured, OwnInputs(c, argument));
   return f;
+}
+
+namespace {
+
+// Appends the functions that a node names.
+void AddFunctions(const Node& node, std::vector<FunctionRef>* functions) {
+  for (const auto& [name, value] : node.attrs()) {
+    if (const auto* function = std::get_if<FunctionRef>(&value.value()))
+      functions->push_back(*function);
+    if (const auto* several = std::get_if<std::vector<FunctionRef>>(&value.value()))
+      functions->insert(functions->end(), several->begin(), several->end());
+  }
+}
+
+}  // namespace
+
+absl::Status VisitNodesBehind(const Node& node, Functions* functions,
+                              absl::FunctionRef<void(const Node&)> visit) {
+  std::vector<FunctionRef> named;
+  const auto visit_one = [&](const Node& one) {
+    visit(one);
+    if (functions != nullptr) AddFunctions(one, &named);
+  };
+  std::unordered_set<const Node*> seen;
+  std::vector<std::pair<const Node*, bool>> stack = {{&node, false}};
+  while (!stack.empty()) {
+    const auto [next, inputs_done] = stack.back();
+    stack.pop_back();
+    if (inputs_done) {
+      visit_one(*next);
+      continue;
+    }
+    if (!seen.insert(next).second) continue;
+    stack.emplace_back(next, true);
+    for (const Output& input : next->inputs()) stack.emplace_back(input.node, false);
+  }
+  std::unordered_set<std::string> called;
+  for (size_t i = 0; i < named.size(); ++i) {
+    if (!called.insert(FunctionKey(named[i])).second) continue;
+    WEIR_ASSIGN_OR_RETURN(const FunctionBody body, functions->MakeBody(named[i], ""));
+    for (const auto& inner : body.graph->nodes()) visit_one(*inner);
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<NestedIterator> IterateOver(DatasetPtr dataset) {

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "absl/functional/function_ref.h"
 #include "weir/core/runtime/function.h"
 #include "weir/kernels/data/dataset.h"
 
@@ -35,6 +36,12 @@ absl::StatusOr<CapturedFunction> WithCaptured(const KernelContext& c, CapturedFu
                                               absl::string_view argument);
 // Returns the inputs of a list argument, in memory that outlives the step.
 absl::StatusOr<Tensors> OwnInputs(const KernelContext& c, absl::string_view argument);
+
+// Calls `visit` once for `node` and for each node that computes it, after the node's inputs, and
+// then for the nodes of the functions that the node names. `functions` may be null: then for none
+// of these.
+absl::Status VisitNodesBehind(const Node& node, Functions* functions,
+                              absl::FunctionRef<void(const Node&)> visit);
 
 // An iterator over a dataset that only the iterator's owner knows.
 struct NestedIterator {

@@ -166,7 +166,6 @@ class CacheWriter final : public DatasetIterator {
   absl::Status Open() {
     const std::string lock_file = prefix_ + "_0.lockfile";
     if (Files().Exists(lock_file)) return ConcurrentWriter(lock_file);
-    WEIR_RETURN_IF_ERROR(MakeDirectories(DirectoryOf(prefix_)));
     auto writer = BundleWriter::Create(prefix_);
     if (absl::IsAborted(writer.status())) return ConcurrentWriter(prefix_);
     WEIR_RETURN_IF_ERROR(writer.status());

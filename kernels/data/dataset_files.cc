@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "weir/kernels/data/byte_stream.h"
 #include "weir/kernels/data/dataset_ahead.h"
 #include "weir/kernels/lib/arguments.h"
@@ -135,6 +136,8 @@ absl::StatusOr<std::vector<int64_t>> ReadOffsets(const KernelContext& c) {
   if (c.num_inputs() < 4) return std::vector<int64_t>();
   const Tensor& given = c.input(3);
   if (given.rank() > 1) return InvalidArgument("`byte_offsets` must be a scalar or a vector.");
+  if (given.rank() != c.input(0).rank())
+    return InvalidArgument("`byte_offsets` must be of same size as `filenames`");
   const auto flat = given.flat<int64_t>();
   return std::vector<int64_t>(flat.begin(), flat.end());
 }
@@ -251,6 +254,9 @@ absl::Status MatchingFilesDataset(KernelContext& c) {
   const auto open = [patterns](size_t i) -> absl::StatusOr<FileElements> {
     WEIR_ASSIGN_OR_RETURN(std::vector<std::string> paths, MatchFiles(patterns[i]));
     std::erase_if(paths, [](const std::string& path) { return Files().IsDirectory(path); });
+    if (!absl::StrContains(patterns[i], '/')) {  // as TensorFlow names files of the working folder
+      for (std::string& path : paths) path.insert(0, "./");
+    }
     return FileElements([paths = std::move(paths), next = size_t{0}]() mutable -> MaybeElement {
       if (next == paths.size()) return std::nullopt;
       return Tensors{Tensor::Scalar(paths[next++])};

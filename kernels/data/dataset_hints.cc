@@ -40,13 +40,18 @@ absl::StatusOr<Kernel> MakeModel(const KernelInit& init) {
   return Kernel([](KernelContext& c) { return SameDataset(c); });
 }
 
-absl::Status ThreadsDataset(KernelContext& c) {
-  const std::string& name = c.node().op().inputs()[1].name;
-  WEIR_ASSIGN_OR_RETURN(const int64_t count, ReadInt(c.input(1), name));
+absl::Status CheckThreads(absl::string_view name, int64_t count) {
   if (count < 0) return InvalidArgument("`", name, "` must be >= 0, not ", count);
   constexpr int64_t kThreadLimit = 65536;
   if (name == "num_threads" && count >= kThreadLimit)
     return InvalidArgument("`num_threads` must be < ", kThreadLimit, ", not ", count);
+  return absl::OkStatus();
+}
+
+absl::Status ThreadsDataset(KernelContext& c) {
+  const std::string& name = c.node().op().inputs()[1].name;
+  WEIR_ASSIGN_OR_RETURN(const int64_t count, ReadInt(c.input(1), name));
+  WEIR_RETURN_IF_ERROR(CheckThreads(name, count));
   return SameDataset(c);
 }
 
@@ -76,8 +81,8 @@ absl::StatusOr<Kernel> MakeHintHandle(const KernelInit& init) {
 }
 
 absl::StatusOr<Kernel> MakeThreadPool(const KernelInit& init) {
-  if (init.attr<int64_t>("num_threads") <= 0)
-    return InvalidArgument("`num_threads` must be greater than zero.");
+  WEIR_ASSIGN_OR_RETURN(const int64_t count, NarrowAttr(init.node, "num_threads"));
+  WEIR_RETURN_IF_ERROR(CheckThreads("num_threads", count));
   return MakeHintHandle<ThreadPoolHint>(init);
 }
 

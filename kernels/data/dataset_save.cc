@@ -20,7 +20,7 @@ using IteratorPtr = std::unique_ptr<DatasetIterator>;
 absl::Status DatasetToTFRecord(KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(const std::string path, ReadString(c.input(1), "filename"));
   WEIR_ASSIGN_OR_RETURN(const std::string compression, ReadString(c.input(2), "compression_type"));
-  if (path.empty()) return InvalidArgument("filename cannot be empty.");
+  if (path.empty()) return NotFound("the filename is empty; No such file or directory");
   TemporaryFile temporary(path);
   WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<ByteSink> sink,
                         ByteSink::Create(temporary.path(), compression));

@@ -5,7 +5,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "weir/kernels/data/captured_function.h"
 #include "weir/kernels/data/dataset_prefetch.h"
 #include "weir/kernels/lib/arguments.h"
 #include "weir/kernels/lib/registry.h"
@@ -154,35 +156,77 @@ absl::Status SleepDataset(KernelContext& c) {
 // Which elements a worker gets, by the attribute `auto_shard_policy`: TensorFlow's numbers.
 enum class ShardPolicy : int64_t { kOff = -1, kAuto = 0, kFile = 1, kData = 2, kHint = 3 };
 
-absl::Status AutoShardDataset(KernelContext& c) {
+// The datasets whose files AUTO and FILE divide.
+constexpr absl::string_view kFileReaders[] = {"FixedLengthRecordDataset",
+                                              "FixedLengthRecordDatasetV2", "TFRecordDataset",
+                                              "TFRecordDatasetV2", "TextLineDataset"};
+
+// Every `workers`-th element, beginning at `index`. As in TensorFlow, a worker that has got its
+// first element fails if another worker gets none.
+class ShardIterator final : public DatasetIterator {
+ public:
+  ShardIterator(IteratorPtr in, int64_t workers, int64_t index)
+      : in_(std::move(in)), workers_(workers), index_(index) {}
+
+  MaybeElement Next(const DatasetContext& x) override {
+    std::optional<Tensors> element;
+    do {
+      WEIR_ASSIGN_OR_RETURN(element, in_->Next(x));
+      if (!element) return std::nullopt;
+    } while (read_++ % workers_ != index_);
+    for (; read_ < workers_; ++read_) {
+      WEIR_ASSIGN_OR_RETURN(const std::optional<Tensors> other, in_->Next(x));
+      if (!other) {
+        return InvalidArgument(
+            "Could not apply FILE based sharding: the dataset only has ", read_,
+            " file(s) or element(s), which is not enough for the required ", workers_,
+            " shards/workers. Set the auto sharding policy to OFF (-1), or use fewer workers.");
+      }
+    }
+    return element;
+  }
+
+ private:
+  const IteratorPtr in_;
+  const int64_t workers_, index_;
+  int64_t read_ = 0;
+};
+
+absl::Status AutoShardDataset(KernelContext& c, bool reads_files) {
   WEIR_ASSIGN_OR_RETURN(const int64_t workers, ReadInt(c.input(1), "num_workers"));
   WEIR_ASSIGN_OR_RETURN(const int64_t index, ReadInt(c.input(2), "index"));
   if (workers <= 0) return InvalidArgument("num_workers must be greater than zero.");
   if (index < 0 || index >= workers)
     return InvalidArgument("index must be between 0 and ", workers - 1);
   const auto policy = static_cast<ShardPolicy>(c.node().attr<int64_t>("auto_shard_policy"));
+  if (policy < ShardPolicy::kOff || policy > ShardPolicy::kHint)
+    return InvalidArgument("auto_shard_policy is invalid: ", static_cast<int64_t>(policy));
   if (policy == ShardPolicy::kOff || workers == 1) {
     WEIR_ASSIGN_OR_RETURN(DatasetPtr input, DatasetIn(c.input(0)));
     c.SetOutput(0, DatasetTensor(std::move(input)));
     return absl::OkStatus();
   }
-  if (policy != ShardPolicy::kData) {
+  // AUTO divides the elements where there are no files to divide.
+  if (policy != ShardPolicy::kData && (policy != ShardPolicy::kAuto || reads_files)) {
     return Unimplemented("auto_shard_policy ", static_cast<int64_t>(policy), " for ", workers,
                          " workers is not supported, because it divides the files that the data "
                          "set reads. Use DATA (2), which divides its elements, or OFF (-1).");
   }
   const auto wrap = [workers, index](IteratorPtr in) {
-    return IteratorOf([in = std::move(in), workers, index,
-                       at = int64_t{0}](const DatasetContext& x) mutable -> MaybeElement {
-      for (;;) {
-        WEIR_ASSIGN_OR_RETURN(std::optional<Tensors> element, in->Next(x));
-        if (!element || at++ % workers == index) return element;
-      }
-    });
+    return std::make_unique<ShardIterator>(std::move(in), workers, index);
   };
   return WrapDataset(c, wrap, {.cardinality = [=](int64_t n) {
                        return n / workers + (index < n % workers ? 1 : 0);
                      }});
+}
+
+absl::StatusOr<Kernel> MakeAutoShard(const KernelInit& init) {
+  bool reads_files = false;
+  const auto look = [&](const Node& node) {
+    reads_files = reads_files || absl::c_linear_search(kFileReaders, node.op_name());
+  };
+  WEIR_RETURN_IF_ERROR(VisitNodesBehind(*init.node.input(0).node, init.functions, look));
+  return Kernel([reads_files](KernelContext& c) { return AutoShardDataset(c, reads_files); });
 }
 
 }  // namespace
@@ -190,7 +234,7 @@ absl::Status AutoShardDataset(KernelContext& c) {
 void AddDatasetSelectKernels(KernelRegistry* r) {
   r->Add("AssertCardinalityDataset", kCpu, AssertCardinalityDataset);
   for (const char* op : {"AutoShardDataset", "ExperimentalAutoShardDataset"})
-    r->Add(op, kCpu, AutoShardDataset);
+    r->Add(op, kCpu, MakeAutoShard);
   for (const char* op : {"ExperimentalIgnoreErrorsDataset", "IgnoreErrorsDataset"})
     r->Add(op, kCpu, IgnoreErrorsDataset);
   for (const char* op : {"ExperimentalSleepDataset", "SleepDataset"})

@@ -1,10 +1,8 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <unordered_set>
 #include <utility>
 
-#include "weir/core/io/function_library.h"
 #include "weir/core/io/proto_values.h"
 #include "weir/kernels/data/dataset_files.h"
 #include "weir/kernels/data/dataset_prefetch.h"
@@ -27,66 +25,37 @@ using IteratorPtr = std::unique_ptr<DatasetIterator>;
 
 // ---- the hash of a dataset
 
-// Appends the nodes that compute `node`, each after its inputs, and what they call.
-class GraphHasher {
- public:
-  explicit GraphHasher(Functions* functions) : functions_(functions) {}
-
-  // Returns the hash of what computes input `input` of the node.
-  absl::StatusOr<uint64_t> HashInput(const Node& node, int input) {
-    WEIR_RETURN_IF_ERROR(Add(*node.input(input).node));
-    return Fingerprint64(text_);
-  }
-
- private:
-  absl::Status Add(const Node& root) {
-    std::vector<std::pair<const Node*, bool>> stack = {{&root, false}};
-    while (!stack.empty()) {
-      const auto [node, inputs_done] = stack.back();
-      stack.pop_back();
-      if (inputs_done) {
-        WEIR_RETURN_IF_ERROR(AddNode(*node));
-        continue;
-      }
-      if (!seen_.insert(node).second) continue;
-      stack.emplace_back(node, true);
-      for (const Output& input : node->inputs()) stack.emplace_back(input.node, false);
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status AddNode(const Node& node) {
+// Returns the hash of what computes input 0 of the node.
+absl::StatusOr<uint64_t> HashInput(const KernelInit& init) {
+  std::string text;
+  const auto append = [&](const Node& node) {
     proto::NodeDef def;
     NodeToProto(node, &def);
-    text_ += DeterministicBytes(def);
-    for (const auto& [name, value] : node.attrs()) {
-      if (const FunctionRef* function = std::get_if<FunctionRef>(&value.value()))
-        WEIR_RETURN_IF_ERROR(AddFunction(*function));
-      if (const auto* branches = std::get_if<std::vector<FunctionRef>>(&value.value())) {
-        for (const FunctionRef& branch : *branches) WEIR_RETURN_IF_ERROR(AddFunction(branch));
-      }
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status AddFunction(const FunctionRef& function) {
-    if (functions_ == nullptr || !called_.insert(FunctionKey(function)).second)
-      return absl::OkStatus();
-    WEIR_ASSIGN_OR_RETURN(const FunctionBody body, functions_->MakeBody(function, ""));
-    for (const auto& node : body.graph->nodes()) WEIR_RETURN_IF_ERROR(AddNode(*node));
-    return absl::OkStatus();
-  }
-
-  Functions* const functions_;
-  std::string text_;
-  std::unordered_set<const Node*> seen_;
-  std::unordered_set<std::string> called_;
-};
+    text += DeterministicBytes(def);
+  };
+  WEIR_RETURN_IF_ERROR(VisitNodesBehind(*init.node.input(0).node, init.functions, append));
+  return Fingerprint64(text);
+}
 
 // ---- the dataset
 
+// What an iterator does. kAuto: what the folder tells it.
+enum class SnapshotMode { kAuto, kRead, kWrite, kPassThrough };
+
+absl::StatusOr<SnapshotMode> SnapshotModeOf(const Node& node) {
+  const auto mode = node.attr_or<std::string>("mode", "auto");
+  if (mode == "auto") return SnapshotMode::kAuto;
+  if (mode == "read") return SnapshotMode::kRead;
+  if (mode == "write") return SnapshotMode::kWrite;
+  if (mode == "passthrough") return SnapshotMode::kPassThrough;
+  return InvalidArgument("mode must be either 'auto', 'read', 'write', or 'passthrough', not '",
+                         mode, "'");
+}
+
 // What a snapshot is, apart from its folder.
 struct Snapshot {
+  SnapshotMode mode = SnapshotMode::kAuto;
+  std::string read_prefix, write_prefix;  // before the path
   std::string compression;
   uint64_t hash = 0;
   DataTypes types;
@@ -101,8 +70,11 @@ struct Snapshot {
 // Decides with the first element what it does.
 class SnapshotIterator final : public DatasetIterator {
  public:
-  SnapshotIterator(IteratorPtr in, std::string folder, Snapshot snapshot)
-      : in_{nullptr, std::move(in)}, folder_(std::move(folder)), snapshot_(std::move(snapshot)) {}
+  SnapshotIterator(IteratorPtr in, const std::string& path, Snapshot snapshot)
+      : in_{nullptr, std::move(in)},
+        read_folder_(Folder(snapshot.read_prefix, path, snapshot.hash)),
+        write_folder_(Folder(snapshot.write_prefix, path, snapshot.hash)),
+        snapshot_(std::move(snapshot)) {}
 
   MaybeElement Next(const DatasetContext& x) override {
     if (!begun_) {
@@ -122,24 +94,35 @@ class SnapshotIterator final : public DatasetIterator {
   }
 
  private:
+  static std::string Folder(const std::string& prefix, const std::string& path, uint64_t hash) {
+    return JoinPath(prefix.empty() ? path : JoinPath(prefix, path), absl::StrCat(hash));
+  }
+
   absl::Status Begin(const DatasetContext& x) {
+    if (snapshot_.mode == SnapshotMode::kPassThrough) return absl::OkStatus();
+    if (snapshot_.mode == SnapshotMode::kWrite) return BeginWriting();
     constexpr int64_t kExpiryUs = int64_t{24} * 3600 * 1'000'000;
-    const absl::StatusOr<SavedDataset> saved = ReadSavedDataset(folder_);
-    if (!saved.ok() && !absl::IsNotFound(saved.status())) return saved.status();
-    if (saved.ok() && saved->finalized) {
+    const bool reads = snapshot_.mode == SnapshotMode::kRead;
+    const absl::StatusOr<SavedDataset> saved = ReadSavedDataset(read_folder_);
+    if (!saved.ok() && (reads || !absl::IsNotFound(saved.status()))) return saved.status();
+    if (saved.ok() && (reads || saved->finalized)) {
       WEIR_ASSIGN_OR_RETURN(DatasetPtr elements,
-                            snapshot_.Elements(x, JoinPath(folder_, saved->run_id)));
+                            snapshot_.Elements(x, JoinPath(read_folder_, saved->run_id)));
       WEIR_ASSIGN_OR_RETURN(in_, IterateOver(std::move(elements)));
       return absl::OkStatus();
     }
     if (saved.ok() && saved->created_us > NowUs() - kExpiryUs) return absl::OkStatus();
-    WEIR_ASSIGN_OR_RETURN(writer_, ElementWriter::Create(folder_, snapshot_.compression,
+    return BeginWriting();
+  }
+
+  absl::Status BeginWriting() {
+    WEIR_ASSIGN_OR_RETURN(writer_, ElementWriter::Create(write_folder_, snapshot_.compression,
                                                          snapshot_.types, /*announce=*/true));
     return absl::OkStatus();
   }
 
   NestedIterator in_;
-  const std::string folder_;
+  const std::string read_folder_, write_folder_;
   const Snapshot snapshot_;
   std::unique_ptr<ElementWriter> writer_;
   bool begun_ = false;
@@ -155,15 +138,13 @@ absl::StatusOr<Kernel> MakeSnapshot(const KernelInit& init) {
     WEIR_ASSIGN_OR_RETURN(given.reader, CapturedFunctionOf(init, "reader_func"));
     WEIR_ASSIGN_OR_RETURN(given.sharder, CapturedFunctionOf(init, "shard_func"));
   }
-  const auto mode = init.node.attr_or<std::string>("mode", "auto");
-  if (mode != "auto") {
-    return Unimplemented("mode '", mode,
-                         "' of snapshots is not supported; use 'auto', which reads what is there");
-  }
+  given.read_prefix = init.attr<std::string>(v2 ? "reader_prefix" : "reader_path_prefix");
+  given.write_prefix = init.attr<std::string>(v2 ? "writer_prefix" : "writer_path_prefix");
+  WEIR_ASSIGN_OR_RETURN(given.mode, SnapshotModeOf(init.node));
   if (init.node.attr_or<bool>("hash_valid", false)) {
     given.hash = static_cast<uint64_t>(init.attr<int64_t>("hash"));
   } else {
-    WEIR_ASSIGN_OR_RETURN(given.hash, GraphHasher(init.functions).HashInput(init.node, 0));
+    WEIR_ASSIGN_OR_RETURN(given.hash, HashInput(init));
   }
   return Kernel([given](KernelContext& c) -> absl::Status {
     WEIR_ASSIGN_OR_RETURN(const std::string path, ReadString(c.input(1), "path"));
@@ -177,9 +158,8 @@ absl::StatusOr<Kernel> MakeSnapshot(const KernelInit& init) {
       WEIR_ASSIGN_OR_RETURN(snapshot.sharder,
                             WithCaptured(c, *snapshot.sharder, "shard_func_other_args"));
     }
-    const std::string folder = JoinPath(path, absl::StrCat(snapshot.hash));
-    return WrapDataset(c, [folder, snapshot](IteratorPtr in) {
-      return std::make_unique<SnapshotIterator>(std::move(in), folder, snapshot);
+    return WrapDataset(c, [path, snapshot](IteratorPtr in) {
+      return std::make_unique<SnapshotIterator>(std::move(in), path, snapshot);
     });
   });
 }
@@ -196,6 +176,7 @@ absl::StatusOr<Kernel> MakeReader(
   return Kernel([make = std::move(make), compression](KernelContext& c) -> absl::Status {
     WEIR_ASSIGN_OR_RETURN(const std::string path,
                           ReadString(c.input(0), c.node().op().inputs()[0].name));
+    if (c.num_inputs() > 1) WEIR_RETURN_IF_ERROR(ReadInt(c.input(1), "start_index").status());
     c.SetOutput(0, DatasetTensor(make(c, path, compression)));
     return absl::OkStatus();
   });

@@ -61,17 +61,17 @@ absl::StatusOr<SparseRows> ReadSparse(const KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(rows.indices, c.Own(indices));
   WEIR_ASSIGN_OR_RETURN(rows.values, c.Own(values));
   WEIR_ASSIGN_OR_RETURN(rows.shape, c.Own(shape));
-  int64_t previous = 0;
-  for (int64_t i = 0; i < values.dim(0); ++i) {
-    const int64_t row = rows.row_of(i);
-    if (row < 0 || row >= rows.size())
-      return InvalidArgument("indices[", i, ",0] = ", row, " is not in [0, ", rows.size(), ")");
-    if (row < previous) {
+  for (int64_t i = 1; i < values.dim(0); ++i) {
+    if (rows.row_of(i) < rows.row_of(i - 1)) {
       return Unimplemented(
           "The SparseTensor must be ordered in the batch dimension; handling arbitrarily ordered "
           "input is not currently supported.");
     }
-    previous = row;
+  }
+  for (int64_t i = 0; i < values.dim(0); ++i) {
+    const int64_t row = rows.row_of(i);
+    if (row < 0 || row >= rows.size())
+      return InvalidArgument("indices[", i, ",0] = ", row, " is not in [0, ", rows.size(), ")");
   }
   return rows;
 }

@@ -114,7 +114,7 @@ absl::Status Anonymous(KernelContext& c) {
 }
 
 absl::Status Init(KernelContext& c) {
-  WEIR_RETURN_IF_ERROR(ReadInt(c.input(2), "max_buffer_size").status());
+  WEIR_RETURN_IF_ERROR(ReadOneInt(c.input(2), "max_buffer_size").status());
   WEIR_ASSIGN_OR_RETURN(DatasetPtr dataset, DatasetIn(c.input(0)));
   WEIR_ASSIGN_OR_RETURN(const auto state, c.resource<MultiDeviceState>(1));
   WEIR_ASSIGN_OR_RETURN(const int64_t incarnation, state->Start(std::move(dataset)));
@@ -125,8 +125,8 @@ absl::Status Init(KernelContext& c) {
 absl::StatusOr<Kernel> MakeGetNextFromShard(const KernelInit& init) {
   return Kernel([spec = ElementSpec::Of(init.node)](KernelContext& c) -> absl::Status {
     WEIR_ASSIGN_OR_RETURN(const auto state, c.resource<MultiDeviceState>(0));
-    WEIR_ASSIGN_OR_RETURN(const int64_t shard, ReadInt(c.input(1), "shard_num"));
-    WEIR_ASSIGN_OR_RETURN(const int64_t incarnation, ReadInt(c.input(2), "incarnation_id"));
+    WEIR_ASSIGN_OR_RETURN(const int64_t shard, ReadOneInt(c.input(1), "shard_num"));
+    WEIR_ASSIGN_OR_RETURN(const int64_t incarnation, ReadOneInt(c.input(2), "incarnation_id"));
     WEIR_ASSIGN_OR_RETURN(std::optional<Tensors> element,
                           state->Next(c.step(), c.node(), shard, incarnation));
     if (!element) return OutOfRange("End of sequence");

@@ -28,6 +28,18 @@ TEST(File, ErrorsNameThePathAndHaveTheCodeOfErrno) {
   EXPECT_FALSE(Files().Create(dir).ok());
 }
 
+TEST(File, DirectoriesAreNotMadeBelowFiles) {
+  const std::string dir = MakeTempDirectory("file");
+  ASSERT_TRUE(MakeDirectories(dir + "/a/b").ok());
+  ASSERT_TRUE(MakeDirectories(dir + "/a/b").ok());
+  WriteBytes(dir + "/a/file", "text");
+  for (const char* name : {"/a/file", "/a/file/c"}) {
+    const absl::Status made = MakeDirectories(dir + name);
+    EXPECT_EQ(made.code(), absl::StatusCode::kFailedPrecondition) << made;
+    EXPECT_THAT(made.message(), HasSubstr("/a/file is not a directory"));
+  }
+}
+
 TEST(File, RejectsPathsWithAZeroByte) {
   const std::string dir = MakeTempDirectory("file");
   WriteBytes(dir + "/a", "old");

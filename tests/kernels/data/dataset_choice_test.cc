@@ -127,8 +127,22 @@ TEST_F(DatasetChoiceTest, WorkersShareElements) {
   EXPECT_EQ(shard("AutoShardDataset", 3, 1, 2), "1, 4, end");
   EXPECT_EQ(shard("ExperimentalAutoShardDataset", 3, 1, 2), "1, 4, end");
   EXPECT_EQ(shard("AutoShardDataset", 1, 0, 0), "0, 1, 2, 3, 4, 5, 6, end");
-  EXPECT_THAT(shard("AutoShardDataset", 3, 1, 0), HasSubstr("UNIMPLEMENTED"));
+  EXPECT_EQ(shard("AutoShardDataset", 3, 1, 0), "1, 4, end") << "AUTO: there are no files";
+  EXPECT_EQ(shard("AutoShardDataset", 7, 6, 2), "6, end");
+  EXPECT_EQ(shard("AutoShardDataset", 9, 8, 2), "end");
+  EXPECT_THAT(shard("AutoShardDataset", 9, 1, 2),
+              HasSubstr("the dataset only has 7 file(s) or element(s)"));
+  EXPECT_THAT(shard("AutoShardDataset", 3, 1, 1), HasSubstr("UNIMPLEMENTED")) << "FILE";
+  EXPECT_THAT(shard("AutoShardDataset", 3, 1, 4), HasSubstr("auto_shard_policy is invalid"));
   EXPECT_THAT(shard("AutoShardDataset", 3, 3, 2), HasSubstr("index must be between 0 and 2"));
+}
+
+TEST_F(DatasetChoiceTest, AutomaticShardsOfFilesAreRefused) {
+  const Output lines = AddOp(
+      "TextLineDataset", {Const(g_, std::string("/lines")), Const(g_, std::string()), Number(0)});
+  const Set shard =
+      Make("AutoShardDataset", {lines, Number(2), Number(0)}, {{"auto_shard_policy", int64_t{0}}});
+  EXPECT_THAT(Elements(shard), HasSubstr("UNIMPLEMENTED"));
 }
 
 TEST_F(DatasetChoiceTest, SleepEndsWithItsStep) {
@@ -155,6 +169,10 @@ TEST_F(DatasetChoiceTest, SparseTensorsHaveSlices) {
   EXPECT_THAT(Elements({AddOp("SparseTensorSliceDataset", {unordered, values, Numbers({4, 3})}),
                         {DT_INT64, DT_FLOAT, DT_INT64}}),
               HasSubstr("must be ordered in the batch dimension"));
+  const Output both = Const(g_, Tensor::Of<int64_t>({3, 2}, {9, 1, 0, 2, 2, 0}));
+  EXPECT_THAT(Elements({AddOp("SparseTensorSliceDataset", {both, values, Numbers({4, 3})}),
+                        {DT_INT64, DT_FLOAT, DT_INT64}}),
+              HasSubstr("UNIMPLEMENTED"));
   EXPECT_THAT(Elements({AddOp("SparseTensorSliceDataset", {indices, values, Numbers({2, 3})}),
                         {DT_INT64, DT_FLOAT, DT_INT64}}),
               HasSubstr("is not in [0, 2)"));

@@ -147,6 +147,17 @@ TEST_F(DatasetValuesTest, HintsNameResources) {
   EXPECT_EQ(Elements(Make("ThreadPoolDataset", {Range(0, 2).handle, pool})), "0, 1, end");
   EXPECT_EQ(Elements(Make("ExperimentalThreadPoolDataset", {Range(0, 2).handle, old_pool})),
             "0, 1, end");
+  const auto threads = [&](int64_t count) {
+    return Elements(
+        Make("ThreadPoolDataset",
+             {Range(0, 1).handle,
+              AddNode(g_, "ThreadPoolHandle", {}, {{"num_threads", count}, {"display_name", ""}})
+                  ->output(0)}));
+  };
+  EXPECT_EQ(threads(0), "0, end");
+  EXPECT_THAT(threads(-1), HasSubstr("`num_threads` must be >= 0"));
+  EXPECT_THAT(threads(65536), HasSubstr("`num_threads` must be < 65536"));
+  EXPECT_THAT(threads(int64_t{1} << 40), HasSubstr("out of range for an int32"));
   const Output tag = Const(g_, "tag");
   for (const char* op :
        {"StatsAggregatorHandle", "StatsAggregatorHandleV2", "ExperimentalStatsAggregatorHandle"}) {

@@ -220,6 +220,8 @@ TEST_F(DatasetFilesTest, FilesThatMatchAreListed) {
   EXPECT_THAT(read({"/d/*"}), ElementsAre("b'/d/a1'", "b'/d/b2'", "b'/d/c3'", "END"));
   EXPECT_THAT(read({"/d/c*", "/d/a*", "/d/c*"}),
               ElementsAre("b'/d/c3'", "b'/d/a1'", "b'/d/c3'", "END"));
+  Write("local", "");
+  EXPECT_THAT(read({"loc*"}), ElementsAre("b'./local'", "END"));
   EXPECT_THAT(read({"/d/z*"})[0], HasSubstr("Don't find any matched files"));
   EXPECT_EQ(last_.code(), absl::StatusCode::kNotFound);
 }
@@ -548,6 +550,8 @@ TEST_F(SaveDatasetTest, ElementsBecomeATFRecordFile) {
   const Operation numbers(AddNode("DatasetToTFRecord", {Range(2).handle, Text("/n"), Text("")}));
   EXPECT_EQ(Session::Create(g_)->Run(numbers).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_FALSE(Files().Exists("/n"));
+  const Operation unnamed(AddNode("DatasetToTFRecord", {Range(2).handle, Text(""), Text("")}));
+  EXPECT_EQ(Session::Create(g_)->Run(unnamed).code(), absl::StatusCode::kNotFound);
 }
 
 // ---- other uses
@@ -659,6 +663,25 @@ TEST_F(SaveDatasetTest, ASnapshotIsComputedOnce) {
   const Set old{AddOp("SnapshotDataset", {Range(2).handle, Text("/old")}, ElementAttrs({DT_INT64})),
                 {DT_INT64}};
   for (int i = 0; i < 2; ++i) EXPECT_THAT(Whole(old), ElementsAre("0", "1"));
+  const auto in_mode = [&](const char* mode, int64_t stop) {
+    Attrs attrs = ElementAttrs({DT_INT64});
+    attrs.emplace_back("mode", mode);
+    return Set{AddOp("SnapshotDataset", {Range(stop).handle, Text("/modes")}, attrs), {DT_INT64}};
+  };
+  const Set reads = in_mode("read", 3), writes = in_mode("write", 3);
+  EXPECT_THAT(Read(reads, 1)[0], HasSubstr("snapshot.metadata"));
+  EXPECT_EQ(last_.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(Whole(in_mode("passthrough", 2)), ElementsAre("0", "1"));
+  EXPECT_FALSE(Files().Exists("/modes"));
+  for (int i = 0; i < 2; ++i) EXPECT_THAT(Whole(writes), ElementsAre("0", "1", "2"));
+  EXPECT_EQ(Files().List("/modes")->size(), 1u);
+  Attrs moved = ElementAttrs({DT_INT64});
+  moved.emplace_back("writer_path_prefix", "/moved");
+  EXPECT_THAT(
+      Whole({AddOp("SnapshotDataset", {Range(2).handle, Text("modes")}, moved), {DT_INT64}}),
+      ElementsAre("0", "1"));
+  EXPECT_EQ(Files().List("/moved/modes")->size(), 1u);
+  EXPECT_THAT(Read(in_mode("often", 3))[0], HasSubstr("mode must be either 'auto'"));
 
   // The parts of a snapshot.
   EXPECT_EQ(Whole(snapshot(Range(4), 18)).size(), 4u);
@@ -674,6 +697,8 @@ TEST_F(SaveDatasetTest, ASnapshotIsComputedOnce) {
     return Set{AddOp("SnapshotDatasetReader", {Text(odd), Number(start)}, attrs), {DT_INT64}};
   };
   EXPECT_THAT(Whole(from(1)), ElementsAre("3"));
+  const Output none = AddOp("SnapshotDatasetReader", {Text(odd), Numbers({})}, attrs);
+  EXPECT_THAT(Read({none, {DT_INT64}})[0], HasSubstr("start_index must be a scalar"));
   const Set nested{AddOp("SnapshotNestedDatasetReader", {Outputs{from(0).handle, from(1).handle}},
                          ElementAttrs({DT_VARIANT})),
                    {DT_VARIANT}};
