@@ -57,7 +57,7 @@ class SessionTensors final : public Resource {
 
 absl::StatusOr<std::string> Keep(KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(Tensor value, c.Own(c.input(0)));
-  return SessionTensors::Of(c)->Add(c.node().name(), c.node().device(), std::move(value));
+  return SessionTensors::Of(c)->Add(c.node().name(), c.device().text(), std::move(value));
 }
 
 absl::Status GetHandle(KernelContext& c) {

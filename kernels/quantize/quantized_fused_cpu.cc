@@ -199,8 +199,12 @@ absl::StatusOr<Kernel> MakeConv(const KernelInit& init) {
   WEIR_ASSIGN_OR_RETURN(ConvAttributes attributes, ConvAttributes::Read(init.node));
   const auto padding = init.node.attr_or<std::vector<int64_t>>("padding_list", {});
   if (!padding.empty()) {
-    if (padding.size() != 8 || *std::min_element(padding.begin(), padding.end()) < 0)
-      return InvalidArgument("padding_list must have 8 elements, none of which is negative");
+    if (padding.size() != 8) {
+      return InvalidArgument("padding_list attribute must contain 8 values, but got: ",
+                             padding.size());
+    }
+    if (*std::min_element(padding.begin(), padding.end()) < 0)
+      return InvalidArgument("the values of padding_list must not be negative");
     attributes.padding = "EXPLICIT";
     attributes.explicit_paddings = padding;
   }

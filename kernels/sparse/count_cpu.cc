@@ -16,8 +16,8 @@ namespace weir {
 namespace {
 
 struct CountOptions {
-  int min_length = -1, max_length = -1;  // -1: no limit
-  bool binary = false;                   // 1 for each value that occurs
+  int64_t min_length = -1, max_length = -1;  // -1: no limit
+  bool binary = false;                       // 1 for each value that occurs
 };
 
 struct Element {
@@ -69,8 +69,7 @@ absl::Status OutputCounts(KernelContext& c, const CountOptions& o, const Tensor&
       *out = Add(*out, weight);
     }
   }
-  const int64_t length =
-      o.max_length >= 0 ? o.max_length : std::max<int64_t>(largest + 1, o.min_length);
+  const int64_t length = o.max_length >= 0 ? o.max_length : std::max(largest + 1, o.min_length);
   if (rank == 1) return OutputInts(c, 2, {length});
   return OutputInts(c, 2, {rows, length});
 }
@@ -172,8 +171,8 @@ void AddCount(KernelRegistry* r, absl::string_view op, DataType type, CountFn co
   r->Add(op, kCpu, TypeConstraints{{"output_type", type}},
          [count](const KernelInit& init) -> absl::StatusOr<Kernel> {
            CountOptions o;
-           WEIR_ASSIGN_OR_RETURN(o.min_length, NarrowAttr(init.node, "minlength"));
-           WEIR_ASSIGN_OR_RETURN(o.max_length, NarrowAttr(init.node, "maxlength"));
+           o.min_length = init.attr<int64_t>("minlength");
+           o.max_length = init.attr<int64_t>("maxlength");
            o.binary = init.attr<bool>("binary_output");
            return Kernel([count, o](KernelContext& c) { return count(c, o); });
          });

@@ -162,7 +162,7 @@ class SdcaRun {
       return InvalidArgument("Dense features at index ", i, " must be rank 2 but is rank ",
                              features.rank());
     }
-    if (features.dim(0) != count_) {
+    if (features.dim(0) < count_) {
       return InvalidArgument("Dense features at index ", i, " must have a row for each of the ",
                              count_, " examples, but have ", features.dim(0));
     }

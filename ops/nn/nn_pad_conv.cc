@@ -17,6 +17,10 @@ namespace {
 // Inputs: images, their new size (if `resizes`), paddings, and the filter.
 absl::Status PadConvShape(ShapeContext& c, bool resizes) {
   WEIR_ASSIGN_OR_RETURN(const ConvAttributes a, ConvAttributes::Read(c.node()));
+  if (a.strides.size() != 4) {
+    return InvalidArgument("Operation requires the stride attribute to contain 4 values, but got: ",
+                           a.strides.size());
+  }
   const int paddings = resizes ? 2 : 1;
   WEIR_ASSIGN_OR_RETURN(Shape images, c.WithRank(0, 4));
   WEIR_ASSIGN_OR_RETURN(const Shape filter, c.WithRank(paddings + 1, 4));

@@ -49,6 +49,12 @@ TEST_F(SessionTensorTest, AValueStaysUntilItIsDeleted) {
   }
 }
 
+// Python makes the reading node on the device that the handle ends with.
+TEST_F(SessionTensorTest, AHandleNamesNodeNumberAndDevice) {
+  EXPECT_THAT(Keep(), testing::MatchesRegex("GetSessionHandle;0;/job:.*/device:CPU:0"));
+  EXPECT_THAT(Keep(), testing::MatchesRegex("GetSessionHandle_1;1;/job:.*/device:CPU:0"));
+}
+
 TEST_F(SessionTensorTest, TheTypeMustBeThatOfTheValue) {
   EXPECT_THAT(std::string(Get(Keep(), DT_INT32).status().message()),
               testing::HasSubstr("has type float, but dtype is int32"));

@@ -55,6 +55,19 @@ TEST(Count, RejectsWhatDoesNotMatch) {
   });
 }
 
+// The limits are not those of 32 bits.
+TEST(Count, LengthsMayBeLarge) {
+  Graph g;
+  const int64_t large = int64_t{1} << 40;
+  const Output numbers = Const(g, Tensor::Vector<int64_t>({large - 1, large, 3}));
+  const SparseTensor counts =
+      DenseCountSparseOutput(numbers, Const(g, Tensor::Zeros(DT_INT32, {0})), {.maxlength = large});
+  const auto out = Evaluate(g, {counts.indices, counts.dense_shape});
+  ASSERT_TRUE(out.ok()) << out.status();
+  EXPECT_THAT((*out)[0].flat<int64_t>(), testing::ElementsAre(3, large - 1));
+  EXPECT_THAT((*out)[1].flat<int64_t>(), testing::ElementsAre(large));
+}
+
 // The extents of a sparse tensor cost nothing.
 TEST(Count, AHugeSparseTensorNeedsLittleMemory) {
   Graph g;

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -19,7 +20,7 @@ struct SdcaCall {
   int partitions = 1;
   std::vector<float> labels = {1, 0, 1};
   std::vector<int64_t> features = {5, 7, 9};
-  int64_t width = 3;
+  int64_t width = 3, rows = 3;  // of the dense features
   bool adaptive = false;
 };
 
@@ -32,8 +33,8 @@ absl::StatusOr<Tensors> RunSdca(const SdcaCall& call) {
   const auto longs = [&](const std::vector<int64_t>& values) {
     return Const(g, Tensor::Vector<int64_t>(values));
   };
-  Tensor dense = Tensor::Zeros(DT_FLOAT, Shape({3, call.width}));
-  for (int64_t i = 0; i < 3; ++i)
+  Tensor dense = Tensor::Zeros(DT_FLOAT, Shape({call.rows, call.width}));
+  for (int64_t i = 0; i < std::min<int64_t>(3, call.rows); ++i)
     dense.data<float>()[i * call.width + i] = static_cast<float>(i + 1);
   const float second = call.loss == "poisson_loss" ? -0.5f : -0.25f;
   const Tensor state = Tensor::Of<float>({3, 4}, {0.5f, 0, 0, 0, second, 0, 0, 0, 0.125f, 0, 0, 0});
@@ -171,6 +172,14 @@ TEST(Sdca, AdaptiveStepsVisitAsManyExamples) {
   EXPECT_GE(visited, 1);
 }
 
+TEST(Sdca, RowsAfterTheExamplesAreIgnored) {
+  const auto three = RunSdca({.loss = "hinge_loss"}),
+             five = RunSdca({.loss = "hinge_loss", .rows = 5});
+  ASSERT_TRUE(three.ok() && five.ok()) << five.status();
+  for (int i = 0; i < 3; ++i)
+    EXPECT_THAT((*five)[i].flat<float>(), testing::ElementsAreArray((*three)[i].flat<float>()));
+}
+
 TEST(Sdca, RejectsWhatDoesNotMatch) {
   const auto words = [](const SdcaCall& call) {
     return std::string(RunSdca(call).status().message());
@@ -187,6 +196,8 @@ TEST(Sdca, RejectsWhatDoesNotMatch) {
               testing::HasSubstr("Duplicate index in sparse vector"));
   EXPECT_THAT(words({.loss = "hinge_loss", .width = 4}),
               testing::HasSubstr("More dense features than we have parameters for"));
+  EXPECT_THAT(words({.loss = "hinge_loss", .rows = 2}),
+              testing::HasSubstr("must have a row for each of the 3 examples, but have 2"));
 }
 
 TEST(Sdca, ShrinkL1MovesWeightsTowardZero) {
