@@ -98,6 +98,7 @@ void AddGammaCpu(KernelRegistry* r);            // gamma_cpu.cc
 void AddGeneratorKernels(KernelRegistry* r);    // generator.cc
 void AddIndexShuffleCpu(KernelRegistry* r);     // index_shuffle_cpu.cc
 void AddPoissonCpu(KernelRegistry* r);          // poisson_cpu.cc
+void AddSobolCpu(KernelRegistry* r);            // sobol_cpu.cc
 void AddStochasticCastCpu(KernelRegistry* r);   // stochastic_cast_cpu.cc
 void AddTruncatedNormalCpu(KernelRegistry* r);  // truncated_normal_cpu.cc
 

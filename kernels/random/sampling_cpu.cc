@@ -264,6 +264,7 @@ void AddSamplingCpu(KernelRegistry* r) {
   AddGeneratorKernels(r);
   AddIndexShuffleCpu(r);
   AddPoissonCpu(r);
+  AddSobolCpu(r);
   AddStochasticCastCpu(r);
   AddTruncatedNormalCpu(r);
 }

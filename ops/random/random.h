@@ -59,6 +59,16 @@ Output StatelessTruncatedNormal(Output seed, const Ints& shape,
                                 const RandomNormalOptions& options = {},
                                 absl::string_view name = {});
 
+// Options of SobolSample.
+struct SobolSampleOptions {
+  DataType dtype = DT_FLOAT;  // of the result: float or double
+};
+// Returns points of the Sobol sequence of dimension `dim` (1 to 21200), with the direction numbers
+// of Joe and Kuo (2008): [num_results, dim], in the unit cube. The first `skip` points are left
+// out; the origin is none of them. All three are scalars of type int32.
+Output SobolSample(Output dim, Output num_results, Output skip,
+                   const SobolSampleOptions& options = {}, absl::string_view name = {});
+
 }  // namespace weir
 
 #endif  // WEIR_OPS_RANDOM_RANDOM_H_

@@ -7,6 +7,7 @@
 #include "weir/ops/lib/math_internal.h"
 #include "weir/ops/lib/ranked_internal.h"
 #include "weir/ops/lib/registry.h"
+#include "weir/ops/random/random.h"
 #include "weir/ops/random/random_internal.h"
 
 // Samples of distributions with parameters. Gradients with respect to the parameters use implicit
@@ -157,6 +158,16 @@ absl::Status IndexShuffleShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
+absl::Status SobolShape(ShapeContext& c) {
+  for (int i = 0; i < 3; ++i) WEIR_RETURN_IF_ERROR(c.WithRank(i, 0).status());
+  const auto known = [&](int i) {
+    const auto value = KnownInts(c, i);
+    return value && value->size() == 1 && value->front() >= 0 ? value->front() : Shape::kUnknown;
+  };
+  c.set_output(0, Shape({known(1), known(0)}));
+  return absl::OkStatus();
+}
+
 constexpr char kSizes[] = "{int32, int64}";
 constexpr char kSeeds[] = "Tseed: {int32, int64} = DT_INT64";
 constexpr char kNumbers[] = "{half, float, double, int32, int64}";
@@ -298,6 +309,14 @@ void AddBounded(OpRegistry* ops) {
                .Gradient(StatelessTruncatedNormalGradient)
                .Doc("Draws normally distributed numbers between bounds. The result depends only on "
                     "the seed; `shape` ends with the broadcast shape of the parameters."));
+  ops->Add(OpSpec("SobolSample")
+               .In("dim: int32, num_results: int32, skip: int32")
+               .Out("samples: dtype")
+               .Attr("dtype: {float, double} = DT_FLOAT")
+               .InferShape(SobolShape)
+               .NotDifferentiable()
+               .Doc("Returns the points of a Sobol sequence of dimension `dim` after the first "
+                    "`skip`, [num_results, dim], in the unit cube."));
   ops->Add(OpSpec("RandomIndexShuffle")
                .In("index: dtype, seed: Tseed, max_index: dtype")
                .Out("output: dtype")
@@ -311,6 +330,13 @@ void AddBounded(OpRegistry* ops) {
 }
 
 }  // namespace
+
+// ---- builders
+
+Output SobolSample(Output dim, Output num_results, Output skip, const SobolSampleOptions& options,
+                   absl::string_view name) {
+  return AddOp("SobolSample", {dim, num_results, skip}, {{"dtype", options.dtype}}, name);
+}
 
 void AddDistributionOps(OpRegistry* ops) {
   AddGamma(ops);

@@ -231,6 +231,13 @@ def draws():
                         {"Tout": out})
 
 
+def sobol():
+    for dim, results, skip, dtype in ((1, 9, 0, tf.float32), (3, 5, 0, tf.float64), (3, 4, 1, tf.float32),
+                                      (300, 2, 5, tf.float64), (2, 3, 2**24 + 5, tf.float32),
+                                      (4, 2, 2**30 - 4, tf.float64)):
+        ask("SobolSample", [np.int32(dim), np.int32(results), np.int32(skip)], {"dtype": dtype})
+
+
 # ---- matrices
 
 
@@ -278,7 +285,7 @@ def webp():
             ask("DecodeImage", [file], {"expand_animations": expand})
 
 
-FILES = {"audio": audio, "pad_conv": pad_conv, "count": count, "draws": draws,
+FILES = {"audio": audio, "pad_conv": pad_conv, "count": count, "draws": draws, "sobol": sobol,
          "old_matrix": old_matrix, "webp": webp}
 
 
