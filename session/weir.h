@@ -111,6 +111,7 @@
 #include "weir/ops/sparse/sets.h"
 #include "weir/ops/sparse/sparse.h"
 #include "weir/ops/sparse/sparse_count.h"
+#include "weir/ops/text/proto_fields.h"
 #include "weir/ops/text/string.h"
 #include "weir/ops/train/moving_averages.h"
 #include "weir/ops/train/optimizer.h"

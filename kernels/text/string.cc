@@ -14,6 +14,7 @@
 #include "weir/kernels/lib/hash.h"
 #include "weir/kernels/lib/registry.h"
 #include "weir/kernels/lib/string_util.h"
+#include "weir/kernels/text/proto_ops.h"
 
 // Ops on single strings: lengths, numbers, hashes, base64.
 namespace weir {
@@ -248,6 +249,8 @@ void AddStringKernels(KernelRegistry* r) {
   AddStringSplitKernels(r);
   AddStringFormatKernels(r);
   AddStringRegexKernels(r);
+  AddDecodeProtoKernels(r);
+  AddEncodeProtoKernels(r);
 }
 
 }  // namespace weir

@@ -19,6 +19,8 @@ constexpr std::pair<absl::string_view, ExternalAccess> kOps[] = {
     {"CacheDatasetV2", kFiles},
     {"CreateSummaryFileWriter", kFiles},
     {"DatasetToTFRecord", kFiles},
+    {"DecodeProtoV2", kFiles},  // the descriptors
+    {"EncodeProto", kFiles},
     {"ExperimentalCSVDataset", kFiles},
     {"ExperimentalDatasetToTFRecord", kFiles},
     {"ExperimentalMatchingFilesDataset", kFiles},

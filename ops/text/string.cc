@@ -7,6 +7,7 @@
 #include "weir/ops/lib/math_internal.h"
 #include "weir/ops/lib/ranked_internal.h"
 #include "weir/ops/lib/registry.h"
+#include "weir/ops/text/text_internal.h"
 
 // Strings: parts, splits, joins, conversions, hashes, regular expressions.
 namespace weir {
@@ -254,6 +255,7 @@ void AddStringOps(OpRegistry* ops) {
   AddConversionOps(ops);
   AddHashOps(ops);
   AddRegexOps(ops);
+  AddProtoFieldOps(ops);
 }
 
 // ---- builders

@@ -141,6 +141,7 @@ COUNTS = {
     "optimizer.h Optimizer::ComputeGradients": 0,
     "parsing.h DecodeCsv": 2,
     "parsing.h ParseExample": 2,
+    "proto_fields.h DecodeProto": 2,
     "queue.h Queue::Dequeue": 2,
     "queue.h Queue::DequeueMany": 2,
     "queue.h Queue::DequeueUpTo": 2,
@@ -155,10 +156,10 @@ COUNTS = {
 # Result types that contain no list, or one whose length COUNTS has.
 RESULTS = re.compile(r"^(const )?(Output|Operation|Outputs|Grads?|Variables?|Metric|SparseTensor|IndexedSlices|Queue|Reader|"
                      r"RaggedTensor|TensorArray|VariableSlice|Candidates|DecodedWav|CSRComponents|CtcDecoded|ClippedGrads|RnnStep|ParsedExamples|"
-                     r"GradsAndVariables|LabelsAndPredictions|AccidentalHits|Neighbors|FilledRows|VocabRemapping|"
+                     r"DecodedProto|GradsAndVariables|LabelsAndPredictions|AccidentalHits|Neighbors|FilledRows|VocabRemapping|"
                      r"QuantizedTensor|BroadcastReductions|std::pair<Output, Output>|std::vector<SparseTensor>|"
                      r"\w+(Result|States))&?$")
-LISTS = re.compile(r"^(Outputs|Grads|RaggedTensor|CtcDecoded|ClippedGrads|RnnStep|ParsedExamples|GradsAndVariables|"
+LISTS = re.compile(r"^(Outputs|Grads|RaggedTensor|CtcDecoded|ClippedGrads|RnnStep|ParsedExamples|DecodedProto|GradsAndVariables|"
                    r"std::vector<SparseTensor>)$")
 OTHERS = re.compile(r"^(bool|void|double|int|std::(string|map|optional|shared_ptr|vector)\b.*|absl::StatusOr<.*|absl::Status|"
                     r"const .*|Initializer|\w*Partitioner|PsStrategy|Graph::DeviceFn|NormRegularizer|RnnCell|NamedVariables|"

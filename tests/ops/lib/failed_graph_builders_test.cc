@@ -25,6 +25,7 @@ int Length(const ClippedGrads& result) { return Length(result.grads); }
 int Length(const RaggedTensor& result) { return Length(result.nested_splits); }
 int Length(const RnnStep& result) { return Length(result.state); }
 int Length(const ParsedExamples& result) { return Length(result.dense) + Length(result.sparse); }
+int Length(const DecodedProto& result) { return Length(result.values); }
 
 struct Builder {
   const char* name;

@@ -1,0 +1,105 @@
+#include "weir/kernels/text/proto_sanitizer.h"
+
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/dynamic_message.h>
+#include <google/protobuf/io/tokenizer.h>
+#include <google/protobuf/text_format.h>
+
+#include <algorithm>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "weir/core/io/proto_values.h"
+#include "weir/core/tensor/status.h"
+
+namespace weir {
+
+namespace {
+
+namespace pb = google::protobuf;
+
+// What parsing a message may take: the types of its fields are made recursively, and an empty
+// message, of two bytes, takes the memory of all its fields.
+struct MessageLimits {
+  int64_t types = 0, most_fields = 0;
+
+  static MessageLimits Of(const pb::Descriptor* root) {
+    MessageLimits limits;
+    std::unordered_set<const pb::Descriptor*> seen = {root};
+    std::vector<const pb::Descriptor*> stack = {root};
+    while (!stack.empty()) {
+      const pb::Descriptor* const type = stack.back();
+      stack.pop_back();
+      ++limits.types;
+      limits.most_fields = std::max<int64_t>(limits.most_fields, type->field_count());
+      for (int i = 0; i < type->field_count(); ++i) {
+        const pb::Descriptor* const inner = type->field(i)->message_type();
+        if (inner != nullptr && seen.insert(inner).second) stack.push_back(inner);
+      }
+    }
+    return limits;
+  }
+};
+
+constexpr int64_t kMostTypes = 2000;
+
+class SilentErrors final : public pb::io::ErrorCollector {
+ public:
+  void AddError(int, int, const std::string&) override {}
+};
+
+bool ParseText(const std::string& message, pb::Message* parsed) {
+  constexpr int kMostDepth = 100;  // as in binary messages
+  SilentErrors errors;
+  pb::TextFormat::Parser parser;
+  parser.RecordErrorsTo(&errors);
+  parser.SetRecursionLimit(kMostDepth);
+  return parser.ParseFromString(message, parsed);
+}
+
+}  // namespace
+
+struct ProtoSanitizer::Impl {
+  Impl(const pb::Descriptor* message_type, bool is_text)
+      : type(message_type), text(is_text), limits(MessageLimits::Of(message_type)) {
+    if (limits.types <= kMostTypes) prototype = factory.GetPrototype(message_type);
+  }
+
+  // Whether a message of so many bytes certainly fits in memory.
+  bool Fits(size_t bytes) const {
+    constexpr int64_t kFieldBytes = 24, kMessageBytes = 64;
+    const int64_t expansion = (kMessageBytes + kFieldBytes * limits.most_fields) / 2;
+    return prototype != nullptr && static_cast<int64_t>(bytes) <= kExpansionBudget / expansion;
+  }
+
+  const pb::Descriptor* const type;
+  const bool text;
+  const MessageLimits limits;
+  pb::DynamicMessageFactory factory;
+  const pb::Message* prototype = nullptr;
+};
+
+ProtoSanitizer::ProtoSanitizer(const pb::Descriptor* type, bool text)
+    : impl_(std::make_unique<Impl>(type, text)) {}
+
+ProtoSanitizer::~ProtoSanitizer() = default;
+
+absl::StatusOr<std::string> ProtoSanitizer::Reserialized(const std::string& message) const {
+  if (!impl_->Fits(message.size())) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "a ", impl_->type->full_name(), " of ", message.size(), " bytes, of ", impl_->limits.types,
+        " types with up to ", impl_->limits.most_fields,
+        " fields, may take too much memory; pass it in binary form, without sanitize"));
+  }
+  const std::unique_ptr<pb::Message> parsed(impl_->prototype->New());
+  const bool read = impl_->text
+                        ? ParseText(message, parsed.get())
+                        : parsed->ParsePartialFromString(message) && parsed->IsInitialized();
+  if (read) return DeterministicBytes(*parsed);
+  return DataLoss("Unable to parse ", impl_->text ? "text" : "binary", " protobuf of type ",
+                  impl_->type->full_name());
+}
+
+}  // namespace weir
