@@ -182,6 +182,8 @@ struct Step::Impl : std::enable_shared_from_this<Step::Impl> {
       absl::Status status = executor.Run(feeds, fetches, options, id);
       if (timed_step != nullptr) timed_step->Begin(nullptr, id);
       if (status.ok()) return status;
+      // The graph is searched with Abseil's tables, also for a step that was cancelled.
+      const ScopedCancellation none(nullptr);
       const ReaderLock lock(session->graph_mutex);
       const auto prepare = [this] {
         return PreparePlan(prepared->request(), session->environment());
