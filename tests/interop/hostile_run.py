@@ -3,21 +3,23 @@
 
     python3 hostile_run.py WEIR_SERVE [--seconds 60] [--seed 1]
 
-Attackers send mutated requests of every method, compressed ones, small requests that take much memory, and steps that do;
-they send halves of requests, do not read responses, and open connections and leave them. They attack three servers in
-turn: one that may use 1.5 GB of memory (RLIMIT_AS), and two with 256 and 1,024 file descriptors. Each server must survive,
+Attackers send mutated requests of every method of the master service and of TensorFlow Serving's services, over REST too,
+compressed ones, small requests that take much memory, and steps that do; they send halves of requests, do not read
+responses, and open connections and leave them. They attack three servers in turn, each with sessions and a model: one that may use 1.5 GB of memory (RLIMIT_AS), and two with 256 and 1,024 file descriptors. Each server must survive,
 then serve as before, and return the memory. The program prints what it sent, the latencies of the honest clients before
 and during the attack, and the memory before and after it. Skipped without TensorFlow.
 """
 
 import argparse
 import collections
+import os
 import random
 import re
 import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -32,6 +34,7 @@ PATIENCE = 60  # seconds for what must happen after the attack; it takes ten on 
 ATTACKERS = 6
 METHODS = ("CreateSession", "ExtendSession", "PartialRunSetup", "RunStep", "CloseSession", "ListDevices",
            "MakeCallable", "RunCallable", "ReleaseCallable")
+SERVING = "/tensorflow.serving."
 
 
 def varint(number):
@@ -68,6 +71,26 @@ GRAPHS = {
     "numbers": graph_bytes(lambda: tf.ones([30 << 20], name="large")),
     "waits": graph_bytes(lambda: tf.identity(tf.queue.FIFOQueue(1, [tf.float32]).dequeue(), name="large")),
 }
+SPEC = field(1, field(1, b"m"))
+ROWS = field(1, b"x") + field(2, b"\x08\1" + field(2, field(2, b"\x08\2") + field(2, b"\x08\4")) + field(4, b"\0" * 32))
+INPUT = field(2, field(1, field(1, field(1, field(1, field(1, b"x") + field(2, field(2, field(1, b"\0" * 16))))))))
+SERVING_REQUESTS = {
+    "PredictionService/Predict": SPEC + field(2, ROWS),
+    "PredictionService/Classify": SPEC + INPUT,
+    "PredictionService/Regress": SPEC + INPUT,
+    "PredictionService/MultiInference": field(1, SPEC + field(2, b"tensorflow/serving/regress")) + INPUT,
+    "PredictionService/GetModelMetadata": SPEC + field(2, b"signature_def"),
+    "ModelService/GetModelStatus": SPEC,
+}
+# One number that stands for 256 MB of them.
+REPEATED = SPEC + field(2, field(1, b"x") + field(2, b"\x08\1" + field(2, field(2, b"\x08\x80\x80\x80\x08") + field(2, b"\x08\4")) +
+                                                  field(5, b"\0\0\x80?")))
+REST_REQUESTS = (
+    ("POST", "/v1/models/m:predict", b'{"instances": [[1.0, 2.0, 3.0, 4.0], [-1e3, 0, 0.5, 7]]}'),
+    ("POST", "/v1/models/m/versions/1:predict", b'{"signature_name": "serving_default", "inputs": {"x": [[1, 2, 3, 4]]}}'),
+    ("POST", "/v1/models/m:classify", b'{"examples": [{"x": 1.0, "s": {"b64": "AAAA"}}], "context": {"y": [1, 2]}}'),
+    ("GET", "/v1/models/m/metadata", b""), ("GET", "/v1/models/m", b""), ("GET", "/", b""), ("GET", "/readyz", b""),
+)
 BOMBS = [request for size in (1 << 15, 1 << 20, 4 << 20) for _, request in clients.bombs(size)]
 
 
@@ -77,7 +100,8 @@ class Attacker:
     def __init__(self, server, seed, counts, memory):
         self.server, self.random, self.counts = server, random.Random(seed), counts
         self.until = 0
-        self.attacks = [self.mutate, self.mutate, self.compress, self.half_send, self.send_garbage, self.read_slowly, self.leave]
+        self.attacks = [self.mutate, self.mutate, self.predict, self.rest, self.compress, self.half_send, self.send_garbage,
+                        self.read_slowly, self.leave]
         if memory:
             self.attacks += [self.bomb, self.take_memory]
 
@@ -146,6 +170,33 @@ class Attacker:
             self.counts["request", response if isinstance(response, str) else "OK"] += 1
         path = self.random.choice(("/grpc.health.v1.Health/Check", "/grpc.health.v1.Health/Watch", SERVICE + "Nothing", "/"))
         self.call(path, self.mutated(b"x" * 10), seconds=1)
+
+    def predict(self):
+        for method, request in self.random.sample(sorted(SERVING_REQUESTS.items()), 3):
+            response = self.call(SERVING + method, self.mutated(request), seconds=5)
+            self.counts["serving", response if isinstance(response, str) else "OK"] += 1
+        if self.random.random() < 0.1:
+            response = self.call(SERVING + "PredictionService/Predict", REPEATED, seconds=5)
+            return response if isinstance(response, str) else "OK"
+
+    def rest(self):
+        """Sends a mutated request, sometimes a part of it, and sometimes does not read the response."""
+        method, path, body = self.random.choice(REST_REQUESTS)
+        if self.random.random() < 0.05:
+            body = b'{"instances": [' + b"[]," * (1 << 20) + b"[]]}"
+        elif body:
+            body = self.mutated(body)
+        size = len(body) + self.random.choice((0, 0, 0, 1, 1 << 20))
+        request = b"%s %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % (method.encode(), path.encode(), size) + body
+        if self.random.random() < 0.2:
+            request = self.mutated(request)
+        with socket.create_connection(("127.0.0.1", self.server.rest_port), timeout=3) as connection:
+            connection.sendall(request)
+            if self.random.random() < 0.2:
+                return "not read"
+            connection.settimeout(0.3 if size > len(body) else 3)
+            line = connection.recv(4096).split(b"\r\n")[0]
+            return line[9:12].decode(errors="replace") if line.startswith(b"HTTP/1.1 ") else "closed"
 
     def compress(self):
         compression = self.random.choice((grpc.Compression.Gzip, grpc.Compression.Deflate))
@@ -274,9 +325,17 @@ def wait_for(condition):
     return True
 
 
+def write_model(directory):
+    """y = 2 x, for rows of four numbers."""
+    with tf.Graph().as_default(), v1.Session() as session:
+        x = v1.placeholder(tf.float32, [None, 4], "x")
+        v1.saved_model.simple_save(session, directory, {"x": x}, {"y": 2 * x})
+
+
 class Run:
-    def __init__(self, weir, seed):
-        self.weir, self.seed, self.faults = weir, seed, 0
+    def __init__(self, weir, seed, root):
+        self.weir, self.seed, self.root, self.faults = weir, seed, root, 0
+        write_model(os.path.join(root, "1"))
 
     def expect(self, holds, text):
         print("ok  " if holds else "BAD ", text, flush=True)
@@ -285,8 +344,13 @@ class Run:
     def attack(self, name, seconds, storms=False, **limits):
         flags = ["--max-calls", "32", "--max-sessions", "200", "--transfer-seconds", "2", "--orphan-minutes", "0.05",
                  "--keepalive-seconds", "5", "--max-request-mb", "64"]
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            rest_port = probe.getsockname()[1]
+        flags += ["--model", "m=" + self.root, "--sessions", "--allow-path", self.root, "--rest_api_port", str(rest_port)]
         counts = collections.Counter()
         with clients.Server(self.weir, *flags, stderr=subprocess.DEVNULL, **limits) as server:
+            server.rest_port = rest_port
             honest = Honest(server)
             while not honest.times and server.alive():
                 time.sleep(0.1)
@@ -330,11 +394,12 @@ def main():
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
-    run = Run(args.weir, args.seed)
     print("seed %d" % args.seed)
-    run.attack("1.5 GB of memory", 0.6 * args.seconds, memory=MEMORY_MB << 20)
-    for descriptors in (256, 1024):
-        run.attack("%d descriptors" % descriptors, 0.2 * args.seconds, storms=True, descriptors=descriptors)
+    with tempfile.TemporaryDirectory() as root:
+        run = Run(args.weir, args.seed, root)
+        run.attack("1.5 GB of memory", 0.6 * args.seconds, memory=MEMORY_MB << 20)
+        for descriptors in (256, 1024):
+            run.attack("%d descriptors" % descriptors, 0.2 * args.seconds, storms=True, descriptors=descriptors)
     return 1 if run.faults else 0
 
 
