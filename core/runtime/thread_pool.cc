@@ -8,6 +8,8 @@
 
 #include "weir/core/runtime/float_mode.h"
 #include "weir/core/tensor/cancellation.h"
+#include "weir/core/tensor/heap.h"
+#include "weir/core/tensor/memory_quota.h"
 
 namespace weir {
 
@@ -103,6 +105,7 @@ struct ThreadPool::Loop {
   const int64_t n, chunk;
   const FloatMode mode = FloatMode::Current();
   const Cancellation* const cancellation = ScopedCancellation::Current();
+  MemoryQuota* const memory = MemoryQuota::Current();
   const absl::FunctionRef<void(int64_t, int64_t)> body;
   int num_parts = 0;
   Part parts[kMaxParts];
@@ -165,10 +168,12 @@ void ThreadPool::Schedule(std::function<void()> fn) {
   }
   PostEvent([&] {
     mutex_.AssertHeld();
-    queue_.push_back([fn = std::move(fn), mode = FloatMode::Current()] {
-      const ScopedFloatMode as_scheduled(mode);
-      fn();
-    });
+    queue_.push_back(
+        [fn = std::move(fn), mode = FloatMode::Current(), memory = MemoryQuota::ShareCurrent()] {
+          const ScopedFloatMode as_scheduled(mode);
+          const ScopedMemoryQuota for_the_same(memory.get());
+          fn();
+        });
     return 1;
   });
 }
@@ -256,6 +261,8 @@ bool ThreadPool::RunChunk(Loop& loop) {
 void ThreadPool::RunLoop(Loop& loop) {
   const ScopedFloatMode as_started(loop.mode);
   const ScopedCancellation of_its_step(loop.cancellation);
+  const ScopedMemoryQuota for_its_step(loop.memory);
+  CountHeapAnew();
   while (RunChunk(loop)) {
   }
 }
@@ -384,6 +391,7 @@ bool ThreadPool::HelpUntil(absl::FunctionRef<bool()> done,
       {
         const ScopedFloatMode as_started(loop->mode);
         const ScopedCancellation of_its_step(loop->cancellation);
+        const ScopedMemoryQuota for_its_step(loop->memory);
         RunChunk(*loop);
       }
       loop->users.fetch_sub(1, std::memory_order_release);

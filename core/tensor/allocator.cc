@@ -13,6 +13,7 @@
 #include <new>
 
 #include "weir/core/tensor/host_memory.h"
+#include "weir/core/tensor/memory_quota.h"
 #include "weir/core/tensor/mutex.h"
 #include "weir/core/tensor/system_memory.h"
 
@@ -276,7 +277,11 @@ CachingAllocator& TheHostAllocator() {
 
 }  // namespace
 
-Allocator& HostAllocator() { return TheHostAllocator(); }
+Allocator& HostAllocator() {
+  MemoryQuota* const quota = MemoryQuota::Current();
+  return quota != nullptr ? static_cast<Allocator&>(*quota) : TheHostAllocator();
+}
+Allocator& ProcessAllocator() { return TheHostAllocator(); }
 void SetHostMemoryLimit(int64_t bytes) { TheHostAllocator().SetLimit(bytes); }
 bool ReserveHostMemory(int64_t bytes) { return TheHostAllocator().Reserve(bytes); }
 void ReleaseHostMemory(int64_t bytes) { TheHostAllocator().Release(bytes); }

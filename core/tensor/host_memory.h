@@ -7,6 +7,12 @@
 // What a program tells the host allocator (allocator.h) about its other memory. Thread-safe.
 namespace weir {
 
+class Allocator;
+
+// Returns the host allocator of the process, also where HostAllocator() returns a quota
+// (memory_quota.h).
+Allocator& ProcessAllocator();
+
 // Counts memory that comes from elsewhere, such as the messages of a server, as in use by the host
 // allocator. Returns false, and counts nothing, beyond the limit of SetHostMemoryLimit. Release
 // what is counted.

@@ -52,8 +52,9 @@ absl::Status CheckRoomForTensors(int64_t count) {
   constexpr int64_t kMinCheckedCount = 1 << 16;  // fewer than this need no query of the free memory
   if (count <= kMinCheckedCount || count <= HostAllocator().bytes_free() / kBytesPerTensor)
     return absl::OkStatus();
-  return absl::ResourceExhaustedError(
-      absl::StrCat(count, " tensors do not fit in memory, even if they are empty"));
+  return absl::ResourceExhaustedError(absl::StrCat(
+      count, " tensors do not fit in memory, even if they are empty: ",
+      HostAllocator().bytes_free(), " bytes are free by allocator ", HostAllocator().name()));
 }
 
 absl::StatusOr<Tensor> CopyRows(const Tensor& t, int64_t begin, int64_t end, const Shape& shape) {

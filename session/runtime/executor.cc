@@ -7,6 +7,8 @@
 
 #include "weir/core/runtime/float_mode.h"
 #include "weir/core/tensor/exception.h"
+#include "weir/core/tensor/heap.h"
+#include "weir/core/tensor/memory_quota.h"
 
 // How a step runs. The plan has decided everything: the instructions of a task are called one after
 // another, and between two of them the executor only checks a status and a flag or two. A step
@@ -105,7 +107,8 @@ struct Executor::ExecutionState {
   std::deque<std::pair<int32_t, int32_t>> posted ABSL_GUARDED_BY(mutex);
   int32_t tasks_left ABSL_GUARDED_BY(mutex) = 0;
   std::atomic<bool> failed{false};
-  FloatMode float_mode;  // of all tasks
+  FloatMode float_mode;           // of all tasks
+  MemoryQuota* memory = nullptr;  // of the caller, for all tasks
   absl::Status status ABSL_GUARDED_BY(mutex);
 };
 
@@ -202,7 +205,7 @@ absl::Status Executor::ArenaError(const Device& device, size_t bytes) const {
   if (largest != nullptr) {
     const Allocator& allocator = largest->device->allocator();
     absl::StrAppend(&what, "; ", allocator.bytes_in_use(), " bytes are in use, ",
-                    allocator.bytes_free(), " free");
+                    allocator.bytes_free(), " free by allocator ", allocator.name());
   }
   return absl::ResourceExhaustedError(absl::StrCat("OOM when allocating ", bytes, " bytes on ",
                                                    device.text(), " for the values of a step",
@@ -286,6 +289,7 @@ absl::Status Executor::RunWithin(const StepInfo& step, absl::Span<const Tensor> 
 
 absl::Status Executor::RunWithFeeds(ExecutionState* state, absl::Span<const Tensor> feeds,
                                     Tensors* fetches) {
+  state->memory = MemoryQuota::Current();
   for (size_t i = 0; i < feeds.size(); ++i) {
     if (plan_->feed_slots[i] >= 0) state->slots[plan_->feed_slots[i]] = feeds[i];
   }
@@ -314,6 +318,7 @@ absl::Status Executor::Execute(ExecutionState& state) {
   if (sequential_) {
     absl::Status status;
     const ScopedCancellation of_step(state.step.cancellation);
+    CountHeapAnew();
     try {  // not in RunSequence: a try per instruction would take a tenth of a small one's time
       status = state.step.trace != nullptr ? RunSequence<true>(state) : RunSequence<false>(state);
     } catch (...) {
@@ -337,12 +342,32 @@ absl::Status Executor::WaitForStreams(ExecutionState& state, absl::Status status
   return status;
 }
 
+namespace {
+
+// Counts what the strings of a kernel's outputs hold.
+absl::Status ChargeStrings(const Instruction& instruction, const int32_t* outputs,
+                           const std::vector<Tensor>& slots) {
+  for (int k = 0; k < instruction.num_outputs; ++k) {
+    if (BaseType(instruction.node->output_type(k)) == DT_STRING)
+      WEIR_RETURN_IF_ERROR(MemoryQuota::ChargeStrings(slots[outputs[k]]));
+  }
+  CountHeapAnew();
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 // Converts the exception that is being handled to a status. Kernels have no status for small
 // allocations besides their results: these throw std::bad_alloc or std::length_error, from any
 // thread of a loop. Any other exception is a fault of the kernel, but must not end the program.
 absl::Status Executor::ExceptionStatus(const ExecutionState& state, int32_t instruction) const {
-  const absl::Status status =
+  absl::Status status =
       ExceptionToStatus("The kernel", /*before_message=*/[] { Reserve().Release(); });
+  if (state.memory != nullptr && absl::IsResourceExhausted(status)) {
+    status = Annotate(status, absl::StrCat(state.memory->bytes_in_use(), " bytes in use, ",
+                                           state.memory->bytes_free(), " free by allocator ",
+                                           state.memory->name()));
+  }
   if (instruction < 0) return status;
   const Instruction& failed = plan_->instructions[instruction];
   return AtNode(*failed.reported_node, *failed.device, status, state.step.call);
@@ -413,6 +438,8 @@ inline absl::Status Executor::RunInstruction(ExecutionState& state, int32_t i) {
     absl::Status s = instruction.run(state.contexts[i]);
     if (instruction.is_custom_kernel && s.ok()) [[unlikely]]
       s = CheckOutputs(state, instruction);
+    if (state.memory != nullptr && s.ok()) [[unlikely]]
+      s = ChargeStrings(instruction, plan_->indices.data() + instruction.outputs(), state.slots);
     if (!s.ok()) return AtNode(*instruction.reported_node, *instruction.device, s, state.step.call);
     RecordDeadness(state, instruction);
   }
@@ -699,6 +726,8 @@ void Executor::Post(ExecutionState& state, int32_t task, int32_t instruction) {
 void Executor::RunTask(ExecutionState& state, int32_t t, int32_t first) {
   const ScopedFloatMode as_the_step(state.float_mode);
   const ScopedCancellation of_step(state.step.cancellation);
+  const ScopedMemoryQuota of_caller(state.memory);
+  CountHeapAnew();
   const Task& task = plan_->tasks[t];
   for (int32_t i = first; i < task.end;) {
     if (state.failed.load(std::memory_order_acquire)) break;
@@ -763,6 +792,10 @@ bool Executor::StartAsync(ExecutionState& state, int32_t t, int32_t i) {
     if (arrived->load(std::memory_order_acquire) == Arrival::kException) return;
     const Instruction& done_instruction = plan_->instructions[i];
     if (done_instruction.is_custom_kernel && s.ok()) s = CheckOutputs(state, done_instruction);
+    if (state.memory != nullptr && s.ok()) {
+      s = ChargeStrings(done_instruction, plan_->indices.data() + done_instruction.outputs(),
+                        state.slots);
+    }
     if (!s.ok()) {
       Fail(state,
            AtNode(*done_instruction.reported_node, *done_instruction.device, s, state.step.call));

@@ -3,6 +3,8 @@
 #include <cstdio>
 #include <utility>
 
+#include "weir/core/tensor/memory_quota.h"
+
 namespace weir {
 
 namespace {
@@ -88,7 +90,11 @@ void StepThreads::Run(std::shared_ptr<TimeLimitedStep> step, std::function<void(
   const MutexLock lock(mutex_);
   // Throws if there can be no more threads; nothing has changed then.
   if (busy_ == threads_.size()) threads_.emplace_back([this] { Loop(); });
-  queued_.push_back({std::move(step), std::move(work)});
+  queued_.push_back(
+      {std::move(step), [work = std::move(work), memory = MemoryQuota::ShareCurrent()] {
+         const ScopedMemoryQuota for_its_caller(memory.get());
+         work();
+       }});
   ++busy_;
   has_work_.NotifyOne();
 }

@@ -1,5 +1,7 @@
 #include "weir/core/tensor/heap.h"
 
+#include <malloc.h>
+
 #include <cstdlib>
 #include <new>
 
@@ -17,7 +19,13 @@ void* operator new(size_t bytes) {
   }
 }
 
-void operator delete(void* data) noexcept { std::free(data); }
-void operator delete(void* data, size_t) noexcept { std::free(data); }
+void operator delete(void* data) noexcept {
+  weir::NoteFreed(malloc_usable_size(data));
+  std::free(data);
+}
+void operator delete(void* data, size_t bytes) noexcept {
+  weir::NoteFreed(bytes);
+  std::free(data);
+}
 
 #endif
