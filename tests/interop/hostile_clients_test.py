@@ -315,8 +315,10 @@ class Test(Checks):
 
     def test_busy_server_can_be_administered(self):
         with Server(self.weir, "--max-calls", "3") as server, tf.Graph().as_default():
-            taken = tf.queue.FIFOQueue(1, [tf.float32]).dequeue()
+            taken, ready = tf.queue.FIFOQueue(1, [tf.float32]).dequeue(), tf.constant(1.0)
             with v1.Session(server.target) as session:
+                session.run(ready)  # sends the graph, which is a call too
+                time.sleep(1)
                 errors = collections.Counter()
 
                 def wait():
