@@ -228,7 +228,7 @@ struct HttpServer::Impl final : HttpHost {
     Works(connection);
     --num_connections;
     const auto count = clients.find(connection.client);
-    if (--count->second == 0) clients.erase(count);
+    if (count != clients.end() && --count->second == 0) clients.erase(count);
   }
 
   const HttpServerOptions settings;
