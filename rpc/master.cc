@@ -13,8 +13,6 @@ namespace weir::rpc {
 namespace {
 
 constexpr size_t kRememberedRequests = 100'000;
-// The maximum message size of protobuf and gRPC.
-constexpr size_t kMaxResponseBytes = (size_t{1} << 31) - 1024;
 
 uint64_t RandomNumber() {
   std::random_device device;
@@ -25,20 +23,10 @@ absl::Status SessionNotFound(const std::string& handle) {
   return absl::AbortedError(absl::StrCat("Session ", handle, " is not found."));
 }
 
-uint64_t MaxResponseBytes(const MasterOptions& options) {
-  return options.max_response_bytes == 0
-             ? kMaxResponseBytes
-             : std::min(kMaxResponseBytes, static_cast<size_t>(options.max_response_bytes));
-}
-
 // Checks what MasterSession cannot know before it is made, such as a graph.
 template <class Response>
 absl::Status CheckSize(const Response& response, const MasterOptions& options) {
-  const size_t bytes = response.ByteSizeLong(), limit = MaxResponseBytes(options);
-  if (bytes <= limit) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat("The response of the step takes ", bytes,
-                                                   " bytes, but is limited to ", limit,
-                                                   " bytes (weir serve --max-response-mb)"));
+  return options.max_response.Check(response.ByteSizeLong(), "The response of the step");
 }
 
 }  // namespace
@@ -96,13 +84,19 @@ absl::Status Master::CreateSession(const proto::CreateSessionRequest& request, C
   // Before the work of creating a session.
   WEIR_RETURN_IF_ERROR(sessions_->CheckRoom(call.client, NumKept()));
   SessionOptions options = options_.session;
+  std::shared_ptr<MemoryQuota> memory = call.client == nullptr ? nullptr : call.client->memory();
+  if (options_.session_memory_bytes > 0) {
+    memory = MemoryQuota::New(std::move(memory), "this session (weir serve --session-memory-mb)",
+                              options_.session_memory_bytes);
+  }
   options.resources = ResourcesOf(call.client);
   options.operation_timeout = options_.default_step_limit;
   WEIR_ASSIGN_OR_RETURN(
       std::unique_ptr<MasterSession> created,
-      MasterSession::Create(
-          request.graph_def(), request.config(), std::move(options),
-          {options_.graph_limits, options_.max_step_limit, MaxResponseBytes(options_)}));
+      MasterSession::Create(request.graph_def(), request.config(), std::move(options),
+                            {options_.graph_limits, options_.max_step_limit, options_.max_response,
+                             options_.step_memory_bytes},
+                            std::move(memory)));
   const std::shared_ptr<MasterSession> session(
       created.release(), [this](MasterSession* closed) { reaper_->Destroy(closed); });
   WEIR_ASSIGN_OR_RETURN(const std::string handle,

@@ -15,6 +15,7 @@
 #include "weir/core/tensor/mutex.h"
 #include "weir/rpc/lib/call.h"
 #include "weir/rpc/lib/graph_policy.h"
+#include "weir/rpc/lib/response_limit.h"
 #include "weir/session/session.h"
 
 namespace weir::proto {
@@ -62,8 +63,11 @@ struct MasterOptions {
   std::chrono::milliseconds orphan_limit = std::chrono::minutes(10);
   // What the graphs of sessions may contain.
   GraphLimits graph_limits = {};
-  // The largest response of a step in bytes: fetched values, traces and graphs. Zero: 2 GB.
-  int64_t max_response_bytes = 0;
+  // The largest response of a step: fetched values, traces and graphs.
+  ResponseLimit max_response{};
+  // What a session, with what its steps leave in variables, queues and tables, and a step may hold
+  // of the host's memory in bytes: tensors, strings and responses. Zero: no limit of their own.
+  int64_t session_memory_bytes = 0, step_memory_bytes = 0;
   // The time limit of steps and sessions for which the client sets none, and the longest that it
   // can set. Zero: none.
   std::chrono::milliseconds default_step_limit{0}, max_step_limit{0};
@@ -83,7 +87,7 @@ struct MasterOptions {
 //   INVALID_ARGUMENT    a malformed request; a node that already exists in the graph
 //   PERMISSION_DENIED   an op that the graph limits exclude
 //   RESOURCE_EXHAUSTED  too many sessions; too large a response, or no memory for it; a graph
-//                       beyond the limits
+//                       beyond the limits; memory beyond that of a step, a session or a client
 // clang-format on
 //
 // In addition: the errors of importing and running a graph.

@@ -25,7 +25,10 @@ std::vector<std::string> Names(const Field& field) {
 absl::StatusOr<Tensor> TakeFeed(const std::string& name, proto::TensorProto* value) {
   absl::StatusOr<Tensor> tensor = TensorFromProto(std::move(*value));
   if (!tensor.ok()) return Annotate(tensor.status(), absl::StrCat("Invalid feed for ", name));
-  return tensor;
+  MemoryQuota* const memory = MemoryQuota::Current();
+  if (memory == nullptr) return tensor;
+  WEIR_RETURN_IF_ERROR(MemoryQuota::ChargeStrings(*tensor));
+  return memory->Adopt(*std::move(tensor));
 }
 
 // TensorFlow's clients extract the failed node from between these braces, and look for the task on
@@ -115,8 +118,9 @@ struct MasterSession::Callable {
 
 absl::StatusOr<std::unique_ptr<MasterSession>> MasterSession::Create(
     const proto::GraphDef& graph, const proto::ConfigProto& config, SessionOptions options,
-    const SessionLimits& limits) {
-  std::unique_ptr<MasterSession> session(new MasterSession(limits));
+    const SessionLimits& limits, std::shared_ptr<MemoryQuota> memory) {
+  const ScopedMemoryQuota of_session(memory.get());
+  std::unique_ptr<MasterSession> session(new MasterSession(limits, std::move(memory)));
   const MutexLock lock(session->extend_mutex_);
   WEIR_RETURN_IF_ERROR(session->policy_.Add(graph));
   WEIR_RETURN_IF_ERROR(ImportGraphDef(session->graph_, graph).status());
@@ -133,7 +137,13 @@ absl::StatusOr<std::unique_ptr<MasterSession>> MasterSession::Create(
   return session;
 }
 
+std::shared_ptr<MemoryQuota> MasterSession::MemoryOfStep() const {
+  if (step_memory_bytes_ == 0) return memory_;
+  return MemoryQuota::New(memory_, "this step (weir serve --step-memory-mb)", step_memory_bytes_);
+}
+
 absl::StatusOr<int64_t> MasterSession::Extend(const proto::GraphDef& nodes, int64_t version) {
+  const ScopedMemoryQuota of_session(memory_.get());
   const MutexLock lock(extend_mutex_);
   if (version != version_) {
     return absl::AbortedError(absl::StrCat("Current version is ", version_.load(),
@@ -178,18 +188,16 @@ absl::Status MasterSession::ReserveResponse(const Tensors& values, const RunRepo
     if (value.dtype() == DT_STRING)
       memory += static_cast<uint64_t>(value.num_elements()) * sizeof(std::string);
   }
-  if (bytes > max_response_bytes_) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("The fetched values and the trace of the step take ", bytes,
-                     " bytes, but a response is limited to ", max_response_bytes_,
-                     " bytes (weir serve --max-response-mb)"));
-  }
+  WEIR_RETURN_IF_ERROR(max_response_.Check(
+      bytes, "The response, with the fetched values and the trace of the step,"));
   // The message, and the bytes that gRPC makes of it.
   return call.response_memory.Take(memory + 2 * bytes, "the response of the step");
 }
 
 absl::Status MasterSession::Run(proto::RunStepRequest& request, Call& call,
                                 proto::RunStepResponse* response) {
+  const std::shared_ptr<MemoryQuota> memory = MemoryOfStep();
+  const ScopedMemoryQuota of_step(memory.get());
   RunReport report(request.options());
   const RunOptions options = report.options(call.cancellation, max_step_limit_);
   absl::StatusOr<Tensors> values = request.partial_run_handle().empty()
@@ -313,6 +321,7 @@ absl::StatusOr<Tensors> MasterSession::RunPartial(proto::RunStepRequest& request
 }
 
 absl::StatusOr<int64_t> MasterSession::MakeCallable(const proto::CallableOptions& options) {
+  const ScopedMemoryQuota of_session(memory_.get());
   auto callable = std::make_shared<Callable>();
   callable->feeds = Names(options.feed());
   callable->options = std::make_unique<proto::RunOptions>(options.run_options());
@@ -339,6 +348,8 @@ absl::Status MasterSession::RunCallable(proto::RunCallableRequest& request, Call
                              request.handle());
     callable = it->second;
   }
+  const std::shared_ptr<MemoryQuota> memory = MemoryOfStep();
+  const ScopedMemoryQuota of_step(memory.get());
   if (request.feed_size() != static_cast<int>(callable->feeds.size())) {
     return InvalidArgument("Expected ", callable->feeds.size(), " feed tensors, but got ",
                            request.feed_size());

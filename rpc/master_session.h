@@ -9,9 +9,11 @@
 #include <string>
 #include <vector>
 
+#include "weir/core/tensor/memory_quota.h"
 #include "weir/core/tensor/mutex.h"
 #include "weir/rpc/lib/call.h"
 #include "weir/rpc/lib/graph_policy.h"
+#include "weir/rpc/lib/response_limit.h"
 #include "weir/session/session.h"
 
 namespace weir::proto {
@@ -35,19 +37,22 @@ class RunReport;
 struct SessionLimits {
   GraphLimits graph;
   std::chrono::milliseconds max_step{0};  // bounds the time limits of steps; zero: it does not
-  uint64_t max_response_bytes = 0;        // of the values and the trace of a step
+  ResponseLimit max_response;             // of the values and the trace of a step
+  int64_t step_memory_bytes = 0;          // see MasterOptions
 };
 
 // One session of a server: a growing graph, the Session that runs it, and the steps prepared by
 // clients. Thread-safe; several clients may use one session.
 class MasterSession {
  public:
-  // `options` are common to all sessions of the server; `config` comes from the client.
+  // `options` are common to all sessions of the server; `config` comes from the client. What the
+  // session holds counts for `memory`, which may be null.
   // Returns the errors of GraphPolicy, ImportGraphDef and Session::Create.
   static absl::StatusOr<std::unique_ptr<MasterSession>> Create(const proto::GraphDef& graph,
                                                                const proto::ConfigProto& config,
                                                                SessionOptions options,
-                                                               const SessionLimits& limits);
+                                                               const SessionLimits& limits,
+                                                               std::shared_ptr<MemoryQuota> memory);
 
   // The number of extensions of the graph.
   int64_t graph_version() const { return version_; }
@@ -85,10 +90,14 @@ class MasterSession {
   };
   struct Callable;
 
-  explicit MasterSession(const SessionLimits& limits)
-      : max_step_limit_(limits.max_step),
-        max_response_bytes_(limits.max_response_bytes),
+  MasterSession(const SessionLimits& limits, std::shared_ptr<MemoryQuota> memory)
+      : memory_(std::move(memory)),
+        max_step_limit_(limits.max_step),
+        max_response_(limits.max_response),
+        step_memory_bytes_(limits.step_memory_bytes),
         policy_(limits.graph) {}
+  // Returns the quota of a new step; null if there are no limits.
+  std::shared_ptr<MemoryQuota> MemoryOfStep() const;
   // Returns RESOURCE_EXHAUSTED if the response with these values would be too large, or if there is
   // no memory for it. The call has the memory until the response is sent.
   absl::Status ReserveResponse(const Tensors& values, const RunReport& report, Call& call) const;
@@ -97,11 +106,13 @@ class MasterSession {
   absl::StatusOr<Tensors> RunFull(proto::RunStepRequest& request, const RunOptions& options);
   absl::StatusOr<Tensors> RunPartial(proto::RunStepRequest& request, const RunOptions& options);
 
+  const std::shared_ptr<MemoryQuota> memory_;  // null: not limited
   Graph graph_;
   std::unique_ptr<Session> session_;
   bool shares_state_ = true;
   const std::chrono::milliseconds max_step_limit_;
-  const uint64_t max_response_bytes_;
+  const ResponseLimit max_response_;
+  const int64_t step_memory_bytes_;
   std::atomic<int64_t> version_{0};
   Mutex extend_mutex_;  // held by Extend
   GraphPolicy policy_ ABSL_GUARDED_BY(extend_mutex_);

@@ -66,7 +66,8 @@ struct Server::Transport {
         connections(options.max_connections > 0 ? options.max_connections : listener->capacity(),
                     options.max_client_connections > 0 ? options.max_client_connections
                                                        : std::max(1, listener->capacity() / 2)),
-        watch(options.max_calls, options.transfer_limit,
+        watch(options.max_calls, std::max(options.max_calls, options.min_receiving_calls),
+              options.transfer_limit,
               [this, &master, isolated] {
                 const auto is_open = [this](const std::string& name) {
                   return connections.IsOpen(name);
@@ -84,9 +85,10 @@ struct Server::Transport {
     }
     if (options.models == nullptr) return;
     predictions = std::make_unique<PredictionService>(
-        *options.models,
-        PredictionOptions{options.request_log, ShorterLimit(options.master.default_step_limit,
-                                                            options.master.max_step_limit)});
+        *options.models, PredictionOptions{options.request_log,
+                                           ShorterLimit(options.master.default_step_limit,
+                                                        options.master.max_step_limit),
+                                           options.master.max_response});
     models = std::make_unique<ModelService>(*options.models, options.reload_models);
     service.Add(*predictions);
     service.Add(*models);

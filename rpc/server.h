@@ -58,6 +58,9 @@ struct ServerOptions {
   // The number of concurrent calls, each of which has its own thread; more are RESOURCE_EXHAUSTED.
   // Calls that close sessions, or ask for the status, do not count.
   int max_calls = 1000;
+  // So many calls may be receiving their requests in any case, and `max_calls` if that is more.
+  // Each has its own thread. A client (address) may have half of them.
+  int min_receiving_calls = 128;
   // The number of concurrent calls on one connection (0: no limit of its own). gRPC's clients wait
   // before they start more.
   int max_connection_calls = 0;

@@ -55,6 +55,13 @@ template <>
 constexpr uint64_t kCopies<const proto::ExtendSessionRequest> = 3;
 template <>
 constexpr uint64_t kCopies<const proto::RegisterGraphRequest> = 3;
+// The examples, serialized for the ops that parse them.
+template <>
+constexpr uint64_t kCopies<const proto::serving::ClassificationRequest> = 2;
+template <>
+constexpr uint64_t kCopies<const proto::serving::RegressionRequest> = 2;
+template <>
+constexpr uint64_t kCopies<const proto::serving::MultiInferenceRequest> = 2;
 
 // The name of the method in a path.
 absl::string_view NameOf(absl::string_view path) { return path.substr(path.rfind('/') + 1); }
@@ -118,6 +125,8 @@ class GrpcService::Method final : public grpc::internal::MethodHandler {
     WEIR_RETURN_IF_ERROR(call.StartWork());
     Client::Use use(kind_ == kWork ? call.call().client : nullptr);
     WEIR_RETURN_IF_ERROR(use.Start(static_cast<int64_t>(bytes.Length())));
+    Client* const client = call.call().client.get();
+    const ScopedMemoryQuota of_client(client == nullptr ? nullptr : client->memory().get());
     return answer_(&bytes, call.call(), response);
   }
 

@@ -58,7 +58,8 @@ std::vector<std::string> WorkerOptions::ToArguments() const {
       {"threads", master.session.num_threads},
       {"default-step-ms", master.default_step_limit.count()},
       {"max-step-ms", master.max_step_limit.count()},
-      {"max-response-bytes", master.max_response_bytes},
+      {"max-response-bytes", static_cast<int64_t>(master.max_response.bytes())},
+      {"step-memory-bytes", master.step_memory_bytes},
       {"external-access", master.graph_limits.allow_external_access ? 1 : 0},
       {"max-nodes", master.graph_limits.max_nodes},
       {"max-bytes", master.graph_limits.max_bytes},
@@ -96,7 +97,9 @@ absl::StatusOr<WorkerOptions> WorkerOptions::FromArguments(
     } else if (name == "max-step-ms") {
       master.max_step_limit = std::chrono::milliseconds(n);
     } else if (name == "max-response-bytes") {
-      master.max_response_bytes = n;
+      master.max_response = ResponseLimit(n);
+    } else if (name == "step-memory-bytes") {
+      master.step_memory_bytes = n;
     } else if (name == "external-access") {
       master.graph_limits.allow_external_access = n != 0;
     } else if (name == "max-nodes") {
@@ -142,7 +145,7 @@ absl::Status RunWorker(WorkerOptions options) {
   WEIR_RETURN_IF_ERROR(EnterSandbox({memory + kOtherBytes, options.cpu_seconds}));
 
   WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<Master> master, Master::Create(options.master));
-  CallWatch watch(kMaxCalls, std::chrono::milliseconds(0), [] {});
+  CallWatch watch(kMaxCalls, kMaxCalls, std::chrono::milliseconds(0), [] {});
   GrpcService service(watch, static_cast<uint64_t>(options.max_request_bytes), nullptr, nullptr);
   service.Add(*master);
   grpc::ServerBuilder builder;

@@ -222,6 +222,7 @@ class Connection final : public HttpConnection,
     const size_t size = response.body.size();
     response_.content_length(size);
     if (!is_head_) response_.body() = std::move(response.body);
+    response_memory_ = std::move(response.memory);
     transfer_begin_ = Clock::now();
     Socket().expires_at(Deadline(size));
     http::async_write(stream_, response_, [self = Self(), keeps_alive](Error error, size_t) {
@@ -249,6 +250,7 @@ class Connection final : public HttpConnection,
   // The memory and the place of a request that was handled are free.
   void EndRequest() {
     response_ = {};
+    response_memory_ = nullptr;
     request_ = {};
     host_.CountBytes(-std::exchange(counted_, 0));
     if (std::exchange(is_handled_, false)) host_.Handled(method_);
@@ -291,6 +293,7 @@ class Connection final : public HttpConnection,
   bool is_sent_ = false;     // the response of the current request
   int64_t counted_ = 0;      // see HttpHost::CountBytes
   http::response<http::string_body> response_;
+  std::shared_ptr<const void> response_memory_;
 };
 
 }  // namespace

@@ -42,6 +42,8 @@ struct HttpResponse {
   std::string content_type = "application/json";
   std::string body = {};
   std::vector<std::pair<std::string, std::string>> headers = {};  // others
+  // Owned until the response has been sent, such as a count of its memory.
+  std::shared_ptr<const void> memory = {};
 };
 
 // An error in the form of TensorFlow Serving: {"error": "..."}. Bytes of the message that are not

@@ -2,7 +2,6 @@
 
 #include <grpcpp/server_context.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "weir/core/tensor/system_memory.h"
@@ -13,15 +12,13 @@ namespace {
 
 constexpr std::chrono::milliseconds kPeriod(50);
 constexpr int kPeriodsPerTask = 20;
-// At least so many calls may be receiving their requests.
-constexpr int kMinReceiving = 128;
 
 }  // namespace
 
-CallWatch::CallWatch(int max_calls, std::chrono::milliseconds transfer_limit,
+CallWatch::CallWatch(int max_calls, int max_receiving, std::chrono::milliseconds transfer_limit,
                      std::function<void()> periodic_task)
     : max_calls_(max_calls),
-      max_receiving_(std::max(max_calls, kMinReceiving)),
+      max_receiving_(max_receiving),
       transfer_limit_(transfer_limit),
       periodic_task_(std::move(periodic_task)),
       thread_([this] { Watch(); }) {}

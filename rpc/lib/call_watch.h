@@ -23,13 +23,13 @@ namespace weir::rpc {
 //
 // A call receives its request, works, and sends its response. Working calls are limited by
 // `max_calls`. Calls that still receive have threads of their own, so half-sent requests do not
-// prevent others from working; a client (address) has at most half of these threads. While there
-// is hardly any memory left, no call begins to work.
+// prevent others from working: up to `max_receiving`, of which a client (address) has at most half.
+// While there is hardly any memory left, no call begins to work.
 class CallWatch {
  public:
   // A request must arrive, and a response must be read, within `transfer_limit` (zero: no limit).
   // `periodic_task` is called about once per second, on the same thread.
-  CallWatch(int max_calls, std::chrono::milliseconds transfer_limit,
+  CallWatch(int max_calls, int max_receiving, std::chrono::milliseconds transfer_limit,
             std::function<void()> periodic_task);
   ~CallWatch();
   CallWatch(const CallWatch&) = delete;

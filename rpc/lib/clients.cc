@@ -30,6 +30,11 @@ absl::Status OverQuota(const Client& client, absl::string_view what, int64_t quo
       absl::StrCat("Client ", client.name(), " has reached its quota of ", quota, " ", what));
 }
 
+Client::Client(std::string name)
+    : name_(std::move(name)),
+      memory_(MemoryQuota::New(
+          nullptr, absl::StrCat("client ", name_, " (memory-mb in weir serve --clients)"), 0)) {}
+
 ClientQuotas Client::quotas() const {
   const MutexLock lock(mutex_);
   return quotas_;
@@ -38,6 +43,7 @@ ClientQuotas Client::quotas() const {
 void Client::set_quotas(const ClientQuotas& quotas) {
   const MutexLock lock(mutex_);
   quotas_ = quotas;
+  memory_->set_limit(quotas.memory_mb * kBytesPerMb);
 }
 
 void Client::PayOffCpu() {
@@ -158,10 +164,11 @@ class Clients::Parser {
     if (key == "calls") return ParseQuota(key, value, &quotas.calls);
     if (key == "request-mb") return ParseQuota(key, value, &quotas.request_mb);
     if (key == "response-mb") return ParseQuota(key, value, &quotas.response_mb);
+    if (key == "memory-mb") return ParseQuota(key, value, &quotas.memory_mb);
     if (key == "cpu-seconds") return ParseQuota(key, value, &quotas.cpu_seconds);
     Mistake("unknown key '", Shown(key),
-            "'; expected token-sha256, certificate, sessions, calls, request-mb, response-mb or "
-            "cpu-seconds");
+            "'; expected token-sha256, certificate, sessions, calls, request-mb, response-mb, "
+            "memory-mb or cpu-seconds");
   }
 
   void ParseToken(absl::string_view hex) {
@@ -237,6 +244,12 @@ bool Clients::HaveCpuQuotas() const {
   const MutexLock lock(mutex_);
   return std::any_of(list_.quotas.begin(), list_.quotas.end(),
                      [](const auto& client) { return client.second.cpu_seconds > 0; });
+}
+
+bool Clients::HaveMemoryQuotas() const {
+  const MutexLock lock(mutex_);
+  return std::any_of(list_.quotas.begin(), list_.quotas.end(),
+                     [](const auto& client) { return client.second.memory_mb > 0; });
 }
 
 absl::StatusOr<std::shared_ptr<Client>> Clients::Identify(

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "weir/core/tensor/memory_quota.h"
 #include "weir/core/tensor/mutex.h"
 #include "weir/core/tensor/status.h"
 
@@ -21,6 +22,9 @@ struct ClientQuotas {
   int64_t request_mb = 0;  // of the requests of its calls in progress, as they are on the wire
   // Of the responses of its calls over gRPC, until the client has read them.
   int64_t response_mb = 0;
+  // Of tensors, strings and messages that it holds: in steps, and in its variables, queues, tables
+  // and iterators. On servers that run sessions in their own process.
+  int64_t memory_mb = 0;
   // Processor time of its sessions per minute, on servers that run them in processes of their own.
   int64_t cpu_seconds = 0;
 };
@@ -29,13 +33,15 @@ struct ClientQuotas {
 class Client {
  public:
   // Creates a client without quotas.
-  explicit Client(std::string name) : name_(std::move(name)) {}
+  explicit Client(std::string name);
 
   // As in the file of clients.
   const std::string& name() const { return name_; }
   // Its current quotas. Lower ones hold for later calls and sessions.
   ClientQuotas quotas() const;
   void set_quotas(const ClientQuotas& quotas);
+  // The memory that it holds, limited by its quota.
+  const std::shared_ptr<MemoryQuota>& memory() const { return memory_; }
 
   // Charges processor time to the client. Beyond its quota, its calls are refused until the time
   // has been paid off at the rate of the quota.
@@ -68,6 +74,7 @@ class Client {
   void PayOffCpu() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::string name_;
+  const std::shared_ptr<MemoryQuota> memory_;
   mutable Mutex mutex_;
   ClientQuotas quotas_ ABSL_GUARDED_BY(mutex_);
   int64_t num_calls_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -95,7 +102,7 @@ absl::StatusOr<std::string> BearerToken(absl::string_view authorization);
 // that it is this client (one or more of the first two), and quotas:
 //
 //   # comment
-//   alice token-sha256=2bb8...e7 sessions=4 calls=16 request-mb=256 cpu-seconds=30
+//   alice token-sha256=2bb8...e7 sessions=4 calls=16 request-mb=256 memory-mb=1024
 //   bob   certificate=bob.example.com
 //
 // A token-sha256 is what `printf %s TOKEN | sha256sum` prints: a token must be long and random,
@@ -111,8 +118,9 @@ class Clients {
   // the new quotas. On an error the list is unchanged.
   absl::Status Replace(absl::string_view file, absl::string_view text);
 
-  // Returns whether a client has a quota of processor time.
+  // Returns whether a client has a quota of processor time, or of memory.
   bool HaveCpuQuotas() const;
+  bool HaveMemoryQuotas() const;
   // Returns UNAUTHENTICATED for a token that no client has, and if there is neither a token nor the
   // name of a client in the certificate. Never returns null.
   absl::StatusOr<std::shared_ptr<Client>> Identify(const ClientCredentials& credentials) const;

@@ -27,11 +27,17 @@ bool SystemHas(int64_t bytes) {
 MemoryReservation::~MemoryReservation() {
   reserved_by_all -= bytes_;
   ReleaseHostMemory(checked_bytes_);
+  if (quota_ != nullptr) quota_->Release(charged_bytes_);
 }
 
 absl::Status MemoryReservation::Take(uint64_t bytes, absl::string_view what) {
   const int64_t added = static_cast<int64_t>(bytes) - bytes_;
   if (added <= 0) return absl::OkStatus();
+  if (quota_ == nullptr) quota_ = MemoryQuota::ShareCurrent();
+  if (quota_ != nullptr) {
+    WEIR_RETURN_IF_ERROR(quota_->Charge(added, what));
+    charged_bytes_ += added;
+  }
   bytes_ += added;
   const int64_t all = reserved_by_all += added;
   if (added < kCheckedBytes) return absl::OkStatus();
@@ -39,7 +45,7 @@ absl::Status MemoryReservation::Take(uint64_t bytes, absl::string_view what) {
     checked_bytes_ += added;
     return absl::OkStatus();
   }
-  const Allocator& host = HostAllocator();
+  const Allocator& host = ProcessAllocator();
   return absl::ResourceExhaustedError(
       absl::StrCat("OOM: ", what, " takes ", bytes, " bytes of memory. Other messages take ",
                    all - added, " bytes, tensors and these ", host.bytes_in_use(), ", and ",

@@ -70,8 +70,9 @@ class TensorWriter {
 
   absl::Status CheckSize() const {
     if (text_.size() <= max_bytes_) return absl::OkStatus();
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "The response has more than ", max_bytes_, " bytes: send fewer rows at once, or use gRPC"));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("The response takes more than ", max_bytes_,
+                     " bytes (weir serve --max-response-mb): send fewer rows at once"));
   }
 
  private:

@@ -1,5 +1,6 @@
 #include "weir/rpc/models/prediction_service.h"
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -21,8 +22,18 @@ namespace {
 constexpr char kClassify[] = "tensorflow/serving/classify";
 constexpr char kRegress[] = "tensorflow/serving/regress";
 constexpr char kSignatures[] = "signature_def";
-// The maximum message size of protobuf and gRPC.
-constexpr size_t kMaxResponseBytes = (size_t{1} << 31) - 1024;
+
+// The upper limit of what the typed fields of a tensor take: in the message, and serialized.
+uint64_t BytesOfFields(const Tensor& value) {
+  const auto count = static_cast<uint64_t>(value.num_elements());
+  // Integers and bools are numbers of 4 or 8 bytes, and of up to 10 bytes on the wire.
+  constexpr uint64_t kPerInteger = 8 + 10;
+  if (value.dtype() != DT_STRING)
+    return count * std::max<uint64_t>(2 * ElementSize(value.dtype()), kPerInteger);
+  uint64_t bytes = count * (sizeof(std::string) + sizeof(std::string*) + 2);
+  for (const std::string& text : value.flat<std::string>()) bytes += 2 * text.size();
+  return bytes;
+}
 
 void Record(const serving::Answered& by, Call& call, proto::serving::ModelSpec* spec) {
   call.model = by.model;
@@ -91,6 +102,17 @@ RunOptions PredictionService::Options(Call& call) const {
   return {.timeout = options_.limit, .cancellation = &call.cancellation};
 }
 
+absl::Status PredictionService::ReserveResponse(const serving::NamedTensors& outputs,
+                                                Call& call) const {
+  uint64_t bytes = 0;
+  for (const auto& [name, value] : outputs) bytes += BytesOfFields(value);
+  return call.response_memory.Take(bytes, "the response with the outputs");
+}
+
+absl::Status PredictionService::CheckSize(const google::protobuf::MessageLite& response) const {
+  return options_.max_response.Check(response.ByteSizeLong(), "The response");
+}
+
 bool PredictionService::Samples(const serving::ModelSpec& spec) const {
   return options_.log != nullptr && options_.log->Samples(spec.name);
 }
@@ -111,12 +133,10 @@ absl::Status PredictionService::Predict(proto::serving::PredictRequest& request,
       const serving::Prediction prediction,
       serving::Predict(models_, spec, inputs, outputs, Options(call), PriorityOf(call)));
   Record(prediction.by, call, response->mutable_model_spec());
+  WEIR_RETURN_IF_ERROR(ReserveResponse(prediction.outputs, call));
   for (const auto& [name, value] : prediction.outputs)
     TensorToProtoFields(value, &(*response->mutable_outputs())[name]);
-  if (const size_t bytes = response->ByteSizeLong(); bytes > kMaxResponseBytes) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("The outputs take ", bytes, " bytes, but a response is limited to 2 GB"));
-  }
+  WEIR_RETURN_IF_ERROR(CheckSize(*response));
   if (logs) {
     Log(*options_.log, call, response->model_spec(), std::move(logged), *response,
         &proto::serving::PredictionLog::mutable_predict_log);
@@ -135,6 +155,7 @@ absl::Status PredictionService::Classify(const proto::serving::ClassificationReq
       serving::Classify(models_, spec, examples, Options(call), PriorityOf(call)));
   Record(classification.by, call, response->mutable_model_spec());
   ClassificationToProto(classification, response->mutable_result());
+  WEIR_RETURN_IF_ERROR(CheckSize(*response));
   if (Samples(spec)) {
     Log(*options_.log, call, response->model_spec(), request, *response,
         &proto::serving::PredictionLog::mutable_classify_log);
@@ -151,6 +172,7 @@ absl::Status PredictionService::Regress(const proto::serving::RegressionRequest&
                         serving::Regress(models_, spec, examples, Options(call), PriorityOf(call)));
   Record(regression.by, call, response->mutable_model_spec());
   RegressionToProto(regression, response->mutable_result());
+  WEIR_RETURN_IF_ERROR(CheckSize(*response));
   if (Samples(spec)) {
     Log(*options_.log, call, response->model_spec(), request, *response,
         &proto::serving::PredictionLog::mutable_regress_log);
@@ -183,6 +205,7 @@ absl::Status PredictionService::MultiInference(const proto::serving::MultiInfere
       RegressionToProto(regression, result->mutable_regression_result());
     }
   }
+  WEIR_RETURN_IF_ERROR(CheckSize(*response));
   if (Samples(first)) {
     Log(*options_.log, call, response->results(0).model_spec(), request, *response,
         &proto::serving::PredictionLog::mutable_multi_inference_log);

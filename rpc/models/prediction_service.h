@@ -4,7 +4,12 @@
 #include <chrono>
 
 #include "weir/rpc/lib/call.h"
+#include "weir/rpc/lib/response_limit.h"
 #include "weir/serving/inference.h"
+
+namespace google::protobuf {
+class MessageLite;
+}  // namespace google::protobuf
 
 namespace weir::proto::serving {
 class ClassificationRequest;
@@ -29,6 +34,7 @@ struct PredictionOptions {
   RequestLog* log = nullptr;  // which requests to log, and where; null: none
   // The time limit of a call, besides the client's. Zero: none.
   std::chrono::milliseconds limit{0};
+  ResponseLimit max_response{};
 };
 
 // TensorFlow Serving's PredictionService without the network layer: one function for each method,
@@ -36,10 +42,11 @@ struct PredictionOptions {
 // `version` and `signature` of the call.
 //
 // clang-format off
-//   INVALID_ARGUMENT  no model_spec, an unknown label, inputs that the signature refuses, an output
-//                     that it does not have or that is named twice, no examples, a signature of
-//                     another method
-//   NOT_FOUND         no such model, version or signature
+//   INVALID_ARGUMENT    no model_spec, an unknown label, inputs that the signature refuses, an
+//                       output that it does not have or that is named twice, no examples, a
+//                       signature of another method
+//   NOT_FOUND           no such model, version or signature
+//   RESOURCE_EXHAUSTED  too large a response, or no memory for it
 // clang-format on
 //
 // In addition: the errors of ModelManager::Run.
@@ -70,6 +77,9 @@ class PredictionService {
                                           Call& call) const;
   RunOptions Options(Call& call) const;
   bool Samples(const serving::ModelSpec& spec) const;
+  // Reserves the memory of a response with these outputs, before it is made.
+  absl::Status ReserveResponse(const serving::NamedTensors& outputs, Call& call) const;
+  absl::Status CheckSize(const google::protobuf::MessageLite& response) const;
 
   serving::ModelManager& models_;
   const PredictionOptions options_;

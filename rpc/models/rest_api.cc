@@ -2,6 +2,7 @@
 
 #include <re2/re2.h>
 
+#include <algorithm>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -111,8 +112,23 @@ void Describe(const HttpRequest& request, Call* call) {
   call->traceparent = Traceparent(request.Header("traceparent"));
 }
 
-// What anyone may ask, as a load balancer does.
-bool IsPublic(absl::string_view path) { return path == "/healthz" || path == "/readyz"; }
+// What anyone may read, as a load balancer does.
+bool IsProbe(absl::string_view path) { return path == "/healthz" || path == "/readyz"; }
+bool IsPublic(const HttpRequest& request) {
+  return request.method == "GET" && IsProbe(request.Path());
+}
+
+// The upper limit of what a tensor takes as JSON text.
+uint64_t BytesAsJson(const Tensor& value) {
+  constexpr uint64_t kPerNumber = 26;    // -1.2345678901234567e-308 and a comma
+  constexpr uint64_t kPerString = 16;    // {"b64": ""} and a comma
+  constexpr uint64_t kPerCharacter = 6;  // \u001f
+  const auto count = static_cast<uint64_t>(value.num_elements());
+  if (value.dtype() != DT_STRING) return count * kPerNumber;
+  uint64_t bytes = count * kPerString;
+  for (const std::string& text : value.flat<std::string>()) bytes += kPerCharacter * text.size();
+  return bytes;
+}
 
 }  // namespace
 
@@ -124,7 +140,7 @@ struct RestApi::Route {
 };
 
 absl::StatusOr<std::shared_ptr<Client>> RestApi::CallerOf(const HttpRequest& request) const {
-  if (options_.clients == nullptr || IsPublic(request.Path())) return nullptr;
+  if (options_.clients == nullptr || IsPublic(request)) return nullptr;
   ClientCredentials credentials;
   credentials.certificate_names = request.certificate_names;
   WEIR_ASSIGN_OR_RETURN(credentials.token, BearerToken(request.Header("authorization")));
@@ -153,7 +169,7 @@ HttpResponse RestApi::Handle(const HttpRequest& request) {
   const absl::string_view path = request.Path();
   if (absl::StartsWithIgnoreCase(path, "/v1/")) return HandleV1(request, *std::move(client));
   const bool is_metrics = options_.metrics != nullptr && path == options_.metrics_path;
-  if (path != "/" && !IsPublic(path) && !is_metrics)
+  if (path != "/" && !IsProbe(path) && !is_metrics)
     return HttpError(404, Malformed(request).message());
   if (request.method != "GET") return NotAllowed(request, "GET, HEAD");
   if (is_metrics) return {200, "text/plain; version=0.0.4; charset=utf-8", options_.metrics()};
@@ -188,15 +204,19 @@ HttpResponse RestApi::HandleV1(const HttpRequest& request, std::shared_ptr<Clien
   if (request.method != "GET" && request.method != "POST")
     return NotAllowed(request, "GET, HEAD, POST");
   const auto begin = std::chrono::steady_clock::now();
-  Call call;
-  Describe(request, &call);
-  call.client = std::move(client);
-  const LinkedCancellation shutdown(&cancellation_, call.cancellation);
-  const LinkedCancellation disconnected(request.cancellation.get(), call.cancellation);
+  const auto call = std::make_shared<Call>();
+  Describe(request, call.get());
+  call->client = std::move(client);
+  const LinkedCancellation shutdown(&cancellation_, call->cancellation);
+  const LinkedCancellation disconnected(request.cancellation.get(), call->cancellation);
   std::string method = "Malformed";
   const absl::StatusOr<Route> route = FindRoute(request, &method);
-  absl::StatusOr<std::string> body = route.ok() ? Answer(request, *route, &call) : route.status();
-  return Finish(method, call, std::move(body), std::chrono::steady_clock::now() - begin);
+  absl::StatusOr<std::string> body =
+      route.ok() ? Answer(request, *route, call.get()) : route.status();
+  HttpResponse response =
+      Finish(method, *call, std::move(body), std::chrono::steady_clock::now() - begin);
+  response.memory = {call, &call->response_memory};
+  return response;
 }
 
 HttpResponse RestApi::Finish(const std::string& method, const Call& call,
@@ -253,6 +273,11 @@ absl::StatusOr<std::string> RestApi::Answer(const HttpRequest& request, const Ro
   }
   Client::Use use(call->client);
   WEIR_RETURN_IF_ERROR(use.Start(static_cast<int64_t>(request.body.size())));
+  const ScopedMemoryQuota of_client(call->client == nullptr ? nullptr
+                                                            : call->client->memory().get());
+  // The body, and its strings or examples.
+  MemoryReservation memory;
+  WEIR_RETURN_IF_ERROR(memory.Take(2 * request.body.size(), "the body of the request"));
   // The client may have gone, or the server may shut down, while the request waited for a thread.
   if (call->cancellation.cancelled()) return call->cancellation.status();
   switch (route.action) {
@@ -286,8 +311,13 @@ absl::StatusOr<std::string> RestApi::Predict(const serving::ModelSpec& spec,
   WEIR_ASSIGN_OR_RETURN(prediction.outputs,
                         models_.Run(*servable, request.signature, request.inputs, {},
                                     StepOptions(call), PriorityOf(*call)));
+  uint64_t bytes = 0;
+  for (const auto& [name, value] : prediction.outputs) bytes += BytesAsJson(value);
+  bytes = std::min(bytes, options_.max_response.bytes());
+  // A text that grows is copied.
+  WEIR_RETURN_IF_ERROR(call->response_memory.Take(2 * bytes, "the response with the outputs"));
   WEIR_ASSIGN_OR_RETURN(std::string response, PredictResponse(prediction.outputs, request.by_rows,
-                                                              options_.max_response_bytes));
+                                                              options_.max_response.bytes()));
   if (Samples(spec))
     LogPredict(WithSignature(spec, request.signature), request.inputs, prediction, options_.log);
   return response;

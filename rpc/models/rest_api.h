@@ -11,6 +11,7 @@
 #include "weir/rpc/http/http_server.h"
 #include "weir/rpc/lib/call.h"
 #include "weir/rpc/lib/clients.h"
+#include "weir/rpc/lib/response_limit.h"
 #include "weir/rpc/models/call_statistics.h"
 #include "weir/rpc/models/json_request.h"
 #include "weir/rpc/models/request_log.h"
@@ -20,7 +21,7 @@ namespace weir::rpc {
 
 struct RestOptions {
   std::chrono::milliseconds timeout = std::chrono::seconds(30);  // of a call; zero: none
-  size_t max_response_bytes = size_t{256} << 20;
+  ResponseLimit max_response{};
   // The clients that it serves: others get no more than /healthz and /readyz. Null: everyone.
   std::shared_ptr<const Clients> clients = nullptr;
   RequestLog* log = nullptr;  // which requests to log, and where; null: none

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 
-from hostile_clients_test import Checks, Server, grpc, raw, test_all, tf, v1  # exits if there is no TensorFlow
+from hostile_clients_test import Checks, Server, field, grpc, raw, test_all, tf, v1  # exits if there is no TensorFlow
 
 
 def children(pid):
@@ -145,9 +145,87 @@ class Test(Checks):
             done = subprocess.run([self.weir, "serve", "--port", "0", "--allow-path", self.root, *flags],
                                   capture_output=True, text=True)
             self.expect(done.returncode == 1 and "--allow-path" in done.stderr, done.stderr.strip())
-        done = subprocess.run([self.weir, "serve", "--port", "0", "--session-memory-mb", "5"],
+        done = subprocess.run([self.weir, "serve", "--port", "0", "--session-cpu-seconds", "5"],
                               capture_output=True, text=True)
         self.expect(done.returncode == 1 and "--isolate-sessions" in done.stderr, done.stderr.strip())
+        done = subprocess.run([self.weir, "serve", "--port", "0", "--isolate-sessions", "--clients",
+                               self.clients_file(self.line("alice", "sesame", "memory-mb=5"))],
+                              capture_output=True, text=True)
+        self.expect(done.returncode == 1 and "--session-memory-mb" in done.stderr, done.stderr.strip())
+
+    @staticmethod
+    def attempt(session, fetch, feed=None):
+        """Returns what a step returns, or the text of RESOURCE_EXHAUSTED."""
+        try:
+            return session.run(fetch, feed, options=v1.RunOptions(timeout_in_ms=60000))
+        except tf.errors.ResourceExhaustedError as e:
+            return e.message
+
+    def test_memory_of_sessions(self):
+        option = "this session (weir serve --session-memory-mb)"
+        with Server(self.weir, "--session-memory-mb", "64") as server, tf.Graph().as_default():
+            x = v1.placeholder(tf.float32, [None])
+            small, large = tf.ones([1 << 20]), tf.identity(tf.ones([20 << 20]))
+            queue = tf.queue.FIFOQueue(100, [tf.float32])
+            enqueue, dequeue = queue.enqueue([x]), queue.dequeue().op
+            texts = tf.strings.length(tf.strings.join([tf.fill([1 << 20], "a" * 40), tf.fill([1 << 20], "b" * 80)]))
+            many = tf.queue.FIFOQueue(10 << 20, [tf.float32])
+            enqueue_many = many.enqueue_many([tf.ones([1 << 16])])
+            with v1.Session(server.target) as session, v1.Session(server.target) as other:
+                got = self.attempt(session, large)
+                self.expect(option in str(got) and "83886080" in str(got), "a tensor of 80 MB: %s" % got)
+                got = self.attempt(session, texts)
+                self.expect("weir serve --session-memory-mb" in str(got), "strings of 120 MB: %s" % str(got)[:300])
+                self.expect(session.run(small)[-1] == 1.0, "4 MB")
+                fed, got = 0, None
+                while got is None and fed < 100:
+                    got, fed = self.attempt(session, enqueue, {x: [1.0] * (2 << 20)}), fed + 1
+                self.expect(4 < fed < 9 and option in str(got), "a queue of %d times 8 MB: %s" % (fed - 1, got))
+                self.expect(other.run(small)[-1] == 1.0, "another session goes on")
+                for _ in range(fed - 1):
+                    session.run(dequeue)
+                self.expect(session.run(small)[-1] == 1.0, "so does this one, when the queue is empty")
+                rounds, got = 0, None
+                while got is None and rounds < 100:
+                    got, rounds = self.attempt(session, enqueue_many), rounds + 1
+                self.expect(1 < rounds < 5 and option in str(got), "a queue of %d times 65,536 numbers: %s" % (rounds - 1, got))
+                self.expect(server.alive(), "the server lives")
+
+    def test_memory_of_steps(self):
+        with Server(self.weir, "--step-memory-mb", "32") as server, tf.Graph().as_default():
+            v = v1.get_variable("v", [5 << 20], initializer=v1.zeros_initializer(), use_resource=True)
+            w = v1.get_variable("w", [5 << 20], initializer=v1.zeros_initializer(), use_resource=True)
+            pair = tf.stack([v, w, v, w])
+            with v1.Session(server.target) as session:
+                got = [self.attempt(session, variable.initializer) for variable in (v, w)]
+                self.expect(got == [None, None], "two variables of 20 MB: %s" % got)
+                got = self.attempt(session, tf.reduce_sum(pair))
+                self.expect("this step (weir serve --step-memory-mb)" in str(got), "a step of 80 MB: %s" % got)
+                self.expect(session.run(tf.reduce_sum(v)) == 0.0, "a step that reads one")
+
+    @staticmethod
+    def assign(caller, name, megabytes):
+        """Assigns a variable of that size in a session, which is closed then. Returns the response, or the error."""
+        with tf.Graph().as_default() as graph:
+            v1.get_variable(name, [megabytes << 18], initializer=v1.zeros_initializer(), use_resource=True)
+            init = v1.global_variables_initializer().name.encode()
+            created = caller.call("CreateSession", field(1, graph.as_graph_def().SerializeToString()))
+        got = caller.call("RunStep", created[:34] + field(4, init))
+        caller.call("CloseSession", created[:34])
+        return got
+
+    def test_memory_of_clients(self):
+        path = self.clients_file(self.line("alice", "sesame", "memory-mb=50") + self.line("bob", "mellon"))
+        with Server(self.weir, "--clients", path) as server:
+            alice, bob = Caller(server, "sesame"), Caller(server, "mellon")
+            got = [self.assign(alice, name, 20) for name in ("v", "w")]
+            self.expect(all(isinstance(g, bytes) for g in got), "40 MB in variables: %s" % got)
+            got = self.assign(alice, "z", 20)
+            self.expect("client alice (memory-mb in weir serve --clients)" in str(got), "60 MB: %s" % got)
+            self.expect(isinstance(self.assign(bob, "z", 60), bytes), "another client goes on")
+            alice.call("Reset")
+            got = self.assign(alice, "z", 20)
+            self.expect(isinstance(got, bytes), "a Reset frees the variables: %s" % got)
 
     def test_processes_of_sessions(self):
         with Server(self.weir, "--isolate-sessions") as server, tf.Graph().as_default():

@@ -57,7 +57,7 @@ TEST(Clients, EveryMistakeHasItsLine) {
             "clients.txt:2: client 'bob' needs token-sha256=HEX or certificate=NAME\n"
             "clients.txt:3: there is already a client 'alice'; expected another name\n"
             "clients.txt:4: unknown key 'sesions'; expected token-sha256, certificate, sessions, "
-            "calls, request-mb, response-mb or cpu-seconds\n"
+            "calls, request-mb, response-mb, memory-mb or cpu-seconds\n"
             "clients.txt:4: calls=0: expected a whole number from 1 to 1000000000\n"
             "clients.txt:4: request-mb=much: expected a whole number from 1 to 1000000000\n"
             "clients.txt:5: token-sha256 has 6 characters; expected 64 hexadecimal digits\n"

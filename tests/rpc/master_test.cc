@@ -3,10 +3,14 @@
 #include <numeric>
 #include <thread>
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 #include "weir/core/io/function_library.h"
 #include "weir/core/io/graph_io.h"
+#include "weir/ops/framework/initializers.h"
+#include "weir/ops/framework/variable_scope.h"
+#include "weir/ops/framework/variables.h"
 #include "weir/ops/lib/array.h"
 #include "weir/ops/lib/math.h"
 #include "weir/proto/master.pb.h"
@@ -14,6 +18,8 @@
 
 namespace weir::rpc {
 namespace {
+
+using ::testing::HasSubstr;
 
 class MasterTest : public testing::Test {
  protected:
@@ -311,10 +317,97 @@ TEST_F(MasterTest, IteratorOutlivesItsSession) {
   EXPECT_FALSE(next(open(), false).ok());
 }
 
-// An iterator whose data set calls no function needs nothing of the session that made it.
+// Runs steps of sessions whose variable has a megabyte of floats.
+class MemoryTest : public ::testing::Test {
+ protected:
+  void Start(const MasterOptions& options) { master_ = *Master::Create(options); }
+
+  // Creates a session of a client, and returns its handle.
+  std::string Open(const std::string& variable, const std::shared_ptr<Client>& client = nullptr) {
+    Graph g;
+    GetVariable(g, variable, {kCount}, Zeros());
+    init_ = GlobalVariablesInitializer(g).node->name();
+    Identity(Placeholder(g, DT_FLOAT, {-1}, "x"), "y");
+    proto::CreateSessionRequest create;
+    ExportGraphDef(g, create.mutable_graph_def());
+    proto::CreateSessionResponse created;
+    Call call;
+    call.client = client;
+    EXPECT_TRUE(master_->CreateSession(create, call, &created).ok());
+    return created.session_handle();
+  }
+
+  // Initializes the variable, or fetches y for so many floats.
+  absl::Status Run(const std::string& session, int64_t floats = 0,
+                   const std::shared_ptr<Client>& client = nullptr) {
+    proto::RunStepRequest request;
+    request.set_session_handle(session);
+    if (floats == 0) {
+      request.add_target(init_);
+    } else {
+      proto::NamedTensorProto* const feed = request.add_feed();
+      feed->set_name("x:0");
+      TensorToProto(Tensor::Zeros(DT_FLOAT, Shape({floats})), feed->mutable_tensor());
+      request.add_fetch("y:0");
+    }
+    Call call;
+    call.client = client;
+    proto::RunStepResponse response;
+    return master_->RunStep(request, call, &response);
+  }
+
+  static constexpr int64_t kCount = 1 << 18, kBytes = kCount * 4;
+  std::unique_ptr<Master> master_;
+  std::string init_;  // the target that initializes the variable
+};
+
+TEST_F(MemoryTest, OfASessionIsLimited) {
+  MasterOptions options;
+  options.session_memory_bytes = 3 * kBytes;
+  Start(options);
+  const std::string first = Open("v"), second = Open("w");
+  EXPECT_TRUE(Run(first).ok());
+  const absl::Status status = Run(first, 2 * kCount);  // with its response
+  EXPECT_TRUE(absl::IsResourceExhausted(status));
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("this session (weir serve --session-memory-mb) holds"));
+  EXPECT_TRUE(Run(first, kCount / 8).ok());
+  EXPECT_TRUE(Run(second).ok());
+}
+
+TEST_F(MemoryTest, OfAStepIsLimited) {
+  MasterOptions options;
+  options.step_memory_bytes = kBytes / 2;
+  Start(options);
+  const std::string session = Open("v");
+  for (int i = 0; i < 3; ++i) {
+    const absl::Status status = Run(session);
+    EXPECT_TRUE(absl::IsResourceExhausted(status));
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr("this step (weir serve --step-memory-mb)"));
+    EXPECT_TRUE(Run(session, kCount / 32).ok());
+  }
+}
+
+TEST_F(MemoryTest, OfAClientIsLimitedOverItsSessions) {
+  Start({});
+  const auto alice = std::make_shared<Client>("alice"), bob = std::make_shared<Client>("bob");
+  alice->set_quotas({.memory_mb = 2});
+  EXPECT_TRUE(Run(Open("v", alice), 0, alice).ok());
+  const std::string session = Open("w", alice);
+  EXPECT_GE(alice->memory()->held(), kBytes);
+  EXPECT_TRUE(absl::IsResourceExhausted(Run(session, kCount, alice)));
+  EXPECT_TRUE(Run(Open("w", bob), 0, bob).ok());
+  Call call;
+  call.client = alice;
+  proto::ResetResponse reset;
+  EXPECT_TRUE(master_->Reset({}, call, &reset).ok());
+  while (alice->memory()->held() > 0) std::this_thread::yield();  // the reaper destroys sessions
+}
+
 TEST(Master, TooLargeResponsesAreRefused) {
   MasterOptions options;
-  options.max_response_bytes = 1000;
+  options.max_response = ResponseLimit(1000);
   const auto master = Master::Create(options);
   ASSERT_TRUE(master.ok()) << master.status();
   Graph g;
@@ -339,9 +432,10 @@ TEST(Master, TooLargeResponsesAreRefused) {
   EXPECT_TRUE(fetch("numbers", numbers, 2).ok());
   const absl::Status status = fetch("numbers", numbers, 3);
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_EQ(std::string(status.message()),
-            "The fetched values and the trace of the step take 1200 bytes, but a response is "
-            "limited to 1000 bytes (weir serve --max-response-mb)");
+  EXPECT_EQ(
+      std::string(status.message()),
+      "The response, with the fetched values and the trace of the step, takes 1200 bytes, but a "
+      "response is limited to 1000 bytes (weir serve --max-response-mb)");
   const Tensor texts =
       Tensor::Vector<std::string>(std::vector<std::string>(5, std::string(100, 'x')));
   EXPECT_TRUE(fetch("texts", texts, 1).ok());

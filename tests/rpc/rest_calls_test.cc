@@ -115,6 +115,7 @@ TEST_F(RestCallsTest, StrangersAreRefused) {
     EXPECT_EQ(StatusOf(GetAs(path, "Sesame")), "401") << path;
     EXPECT_NE(StatusOf(GetAs(path, "mellon")), "401") << path;
   }
+  EXPECT_EQ(StatusOf(Post(server_->port(), "/healthz", "")), "401") << "only GET is public";
   const std::string refused = Send(CallOf(1, ""));
   EXPECT_EQ(StatusOf(refused), "401");
   EXPECT_THAT(refused, HasSubstr("WWW-Authenticate: Bearer\r\n"));

@@ -46,8 +46,10 @@ absl::Status CompleteServerOptions(ServeOptions* options) {
   server.client_authority = tls.client_authority;
   server.max_message_bytes = MaxMessageMb(*options) << 20;
   server.max_request_bytes = MaxRequestMb(*options) << 20;
-  server.master.max_response_bytes = options->max_response_mb << 20;
+  server.master.max_response = rpc::ResponseLimit(options->max_response_mb << 20);
   server.max_calls = AffordableThreads(server.max_calls);
+  server.min_receiving_calls = AffordableThreads(server.min_receiving_calls);
+  options->rest_threads = AffordableThreads(options->rest_threads);
   server.transfer_limit = Seconds(options->transfer_seconds);
   server.keepalive = std::chrono::seconds(options->keepalive_seconds);
   server.sessions = options->serves_sessions();

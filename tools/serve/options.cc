@@ -36,10 +36,9 @@ void DeclareServeOptions(Command& serve, ServeOptions& options) {
              "maximum number of sessions; default: 1000")
       .AtLeast(1);
   serve
-      .Value(
-          "--max-calls", &server.max_calls,
-          "maximum number of concurrent calls; default: 1000. Closing sessions and --status work "
-          "beyond it")
+      .Value("--max-calls", &server.max_calls,
+             "maximum number of concurrent calls over gRPC; default: 1000. Closing sessions and "
+             "--status work beyond it")
       .AtLeast(1);
   serve
       .Value("--max-connections", &server.max_connections,
@@ -72,7 +71,8 @@ void DeclareServeOptions(Command& serve, ServeOptions& options) {
       .Range(1, 1e6);
   serve
       .Value("--max-response-mb", &options.max_response_mb,
-             "maximum size of the response of a step in MB, with its trace; default: 0: 2 GB")
+             "maximum size of a response in MB, of a step with its trace or of a model, over gRPC "
+             "and REST; default: 0: 2 GB")
       .Range(0, 2047);
   serve
       .Value("--max-memory-mb", &options.max_memory_mb,

@@ -16,8 +16,9 @@ constexpr std::chrono::seconds kUntrustedStep{60};
 absl::Status ApplyIsolation(const SafetyOptions& options, const std::vector<std::string>& allowed,
                             rpc::ServerOptions* server) {
   if (!options.isolate_sessions) {
-    if (options.session_memory_mb == 0 && options.session_cpu_seconds == 0) return absl::OkStatus();
-    return InvalidArgument("--session-memory-mb and --session-cpu-seconds need --isolate-sessions");
+    server->master.session_memory_bytes = options.session_memory_mb << 20;
+    if (options.session_cpu_seconds == 0) return absl::OkStatus();
+    return InvalidArgument("--session-cpu-seconds needs --isolate-sessions");
   }
   if (!allowed.empty())
     return InvalidArgument(
@@ -62,8 +63,12 @@ void AddSafetyOptions(Command& serve, SafetyOptions* options) {
              "share no variables. Excludes --allow-path");
   serve
       .Value("--session-memory-mb", &options->session_memory_mb,
-             "with --isolate-sessions: maximum memory of a session's tensors in MB; default: 0: "
-             "what the system has")
+             "maximum memory in MB that a session holds: tensors, strings and responses, in steps "
+             "and in variables, queues and tables; default: 0: what the system has")
+      .Range(0, 1e9);
+  serve
+      .Value("--step-memory-mb", &options->step_memory_mb,
+             "maximum memory in MB that a step takes of it; default: 0: that of its session")
       .Range(0, 1e9);
   serve
       .Value("--session-cpu-seconds", &options->session_cpu_seconds,
@@ -91,6 +96,7 @@ absl::Status ApplySafety(const SafetyOptions& options, const std::vector<std::st
   graph.max_bytes = limit(options.max_graph_mb, kUntrustedMb) << 20;
   graph.max_call_depth = static_cast<int>(limit(options.max_call_depth, kUntrustedCallDepth));
   graph.max_thread_nodes = limit(0, kUntrustedThreadNodes);
+  server->master.step_memory_bytes = options.step_memory_mb << 20;
   if (options.untrusted && server->master.max_step_limit.count() == 0)
     server->master.max_step_limit = kUntrustedStep;
   WEIR_RETURN_IF_ERROR(ApplyIsolation(options, allowed, server));
@@ -99,6 +105,11 @@ absl::Status ApplySafety(const SafetyOptions& options, const std::vector<std::st
   WEIR_ASSIGN_OR_RETURN(server->clients, rpc::Clients::Parse(options.clients_file, text));
   if (server->clients->HaveCpuQuotas() && !options.isolate_sessions)
     return InvalidArgument(options.clients_file, ": quotas of cpu-seconds need --isolate-sessions");
+  if (server->clients->HaveMemoryQuotas() && options.isolate_sessions) {
+    return InvalidArgument(options.clients_file,
+                           ": quotas of memory-mb have no effect with --isolate-sessions; expected "
+                           "sessions=N, each of which has --session-memory-mb");
+  }
   return absl::OkStatus();
 }
 

@@ -20,7 +20,7 @@ struct SafetyOptions {
   int max_call_depth = 0;
   std::string clients_file;  // empty: clients are not distinguished
   bool isolate_sessions = false;
-  int64_t session_memory_mb = 0, session_cpu_seconds = 0;  // zero: no limit
+  int64_t session_memory_mb = 0, step_memory_mb = 0, session_cpu_seconds = 0;  // zero: no limit
 };
 
 // Adds the options to a command.

@@ -26,7 +26,7 @@
 #include "weir/tools/serve/options.h"
 #include "weir/tools/serve/process.h"
 
-// weir serve: serves sessions and models over gRPC.
+// weir serve: serves sessions and models over gRPC, and models over REST.
 namespace weir::tools {
 
 namespace {
@@ -138,6 +138,7 @@ class RunningServer {
   void MakeRest(const std::string& metrics_path) {
     if (options_.rest_port == 0) return;
     rpc::RestOptions rest;
+    rest.max_response = options_.server.master.max_response;
     rest.timeout = std::chrono::milliseconds(options_.rest_timeout_ms);
     rest.clients = options_.server.clients;
     rest.log = &models_->request_log();
@@ -273,7 +274,7 @@ absl::Status Run(const ServeOptions& options, Console& console) {
 
 void AddServeCommand(Command& weir) {
   auto options = std::make_shared<ServeOptions>();
-  Command serve = weir.Add("serve", "Serve sessions or models over gRPC",
+  Command serve = weir.Add("serve", "Serve sessions or models over gRPC, and models over REST",
                            "  weir serve --port 8500 --allow-path runs\n"
                            "  (then, in Python: tf.compat.v1.Session('grpc://localhost:8500'))\n"
                            "  weir serve --port 8500 --model mnist=/models/mnist\n"
