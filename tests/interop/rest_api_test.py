@@ -20,7 +20,7 @@ import tempfile
 import time
 
 import serving_api_test  # exits if there is no TensorFlow
-from serving_api_test import np, prediction_log_pb2, tf, v1, write_half_plus
+from serving_api_test import grpc, np, prediction_log_pb2, prediction_service_pb2_grpc, tf, v1, write_half_plus
 
 BATCHING = """max_batch_size { value: 8 }
 batch_timeout_micros { value: 2000 }
@@ -152,6 +152,28 @@ class Test(serving_api_test.Test):
                 text = f.read()
             self.expect(not any(t in text for t in ("sesame", "mellon", "guess", "changed")), "the log has no token")
         self.expect(server.status == 0, "status %d" % server.status)
+
+    def test_limits(self):
+        option = "a response is limited to 1048576 bytes (weir serve --max-response-mb)"
+        path = self.clients(("alice", "sesame", "memory-mb=10"), ("bob", "mellon", ""))
+        flags = ["--model", "half=" + self.folder("half"), "--max-response-mb", "1", "--clients", path]
+        with Server(self.weir, self.log, *flags) as server:
+            values = {"instances": [1.0] * 200000}
+            status, body = server.post("half:predict", values, token="mellon")
+            self.expect(status == 429 and "weir serve --max-response-mb" in body["error"], "a response of 8 MB: %s" % body)
+            channel = grpc.insecure_channel(server.target.split("//")[1])
+            stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
+            request = self.request("half", x=np.ones([200000], np.float32))
+            try:
+                got = stub.Predict(request, timeout=60, metadata=[("authorization", "Bearer mellon")])
+            except grpc.RpcError as e:
+                got = e.details()
+            self.expect(option in str(got), "1.6 MB over gRPC: %s" % str(got)[:200])
+            values = {"instances": [1.0] * 2000000}
+            status, body = server.post("half:predict", values, token="sesame")
+            self.expect(status == 429 and "client alice (memory-mb in weir serve --clients)" in body["error"],
+                        "a request that takes 20 MB: %s" % body)
+            self.expect(server.half(2, token="sesame") == 3, "others succeed")
 
     def openssl(self, *args):
         subprocess.run(["openssl", *args], cwd=self.root, check=True, capture_output=True)
@@ -323,7 +345,7 @@ class Test(serving_api_test.Test):
         write_half_plus(self.folder("half", "1"), 2)
         write_half_plus(self.folder("half3", "1"), 3)
         write_slow(self.folder("slow", "1"))
-        for name in ("clients", "certificates", "log_of_requests", "disconnects", "batching", "config_is_followed",
+        for name in ("clients", "limits", "certificates", "log_of_requests", "disconnects", "batching", "config_is_followed",
                      "mistakes_have_lines"):
             getattr(self, "test_" + name)()
         return 1 if self.faults else 0
