@@ -105,7 +105,7 @@ absl::Status Ls(const CkptOptions& options, Console& console) {
   WEIR_ASSIGN_OR_RETURN(const std::vector<CheckpointTensor> tensors, reader->List());
   WEIR_ASSIGN_OR_RETURN(auto full_names, FullNamesOf(*reader));  // of a checkpoint of objects
   TextTable table(
-      {"tensor", "dtype", "shape", ">bytes", ">parts", full_names.empty() ? "" : "full name"});
+      {"tensor", "dtype", "shape", ">bytes", "?>parts", full_names.empty() ? "" : "full name"});
   Json json = Json::array();
   int64_t total = 0, elements = 0;
   for (const CheckpointTensor& tensor : tensors) {

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "absl/strings/str_format.h"
+#include "weir/tools/lib/text_width.h"
 
 namespace weir::tools {
 
@@ -12,7 +13,9 @@ namespace {
 
 using Point = std::pair<double, double>;
 
-constexpr const char* kLineColors[] = {"36", "33", "35", "32", "34", "31"};
+// Of the 256 colors, those that have contrast on dark and light backgrounds.
+constexpr const char* kLineColors[] = {"38;5;32", "38;5;166", "38;5;133",
+                                       "38;5;29", "38;5;167", "38;5;100"};
 
 std::string Number(double value) { return absl::StrFormat("%.4g", value); }
 
@@ -45,8 +48,8 @@ class Canvas {
     }
   }
 
-  // `letters`: draw one letter per line instead of dots.
-  std::string Row(int row, bool color, bool letters) const {
+  // Draws Braille dots, or `letter` and those after it, one for each line.
+  std::string Row(int row, bool color, char letter) const {
     std::string out;
     for (int i = 0; i < columns_; ++i) {
       const Cell& cell = cells_[row * columns_ + i];
@@ -55,7 +58,7 @@ class Canvas {
         continue;
       }
       std::string mark = Utf8(0x2800 + cell.dots);
-      if (letters) mark = static_cast<char>('a' + cell.line % 26);
+      if (letter != 0) mark = static_cast<char>(letter + cell.line % 26);
       if (color) mark = absl::StrCat("\x1b[", kLineColors[cell.line % 6], "m", mark, "\x1b[0m");
       out += mark;
     }
@@ -125,11 +128,16 @@ class Chart {
     const int columns = std::max(options_.width - static_cast<int>(label_width) - 3, 10);
 
     const Canvas canvas = Rasterize(columns, rows);
-    const bool letters = drawn_.size() > 1 && !console.color;
+    const bool many = drawn_.size() > 1;
+    char letter = 0;
+    if (many && (!console.color || !console.unicode)) letter = 'a';
+    if (!many && !console.unicode) letter = '*';
+    const char* const tick = console.unicode ? "┤" : "+";
+    const char* const side = console.unicode ? "│" : "|";
     for (int row = 0; row < rows; ++row) {
       console.out << " " << std::string(label_width - labels[row].size(), ' ')
-                  << console.Paint(Style::kDim, labels[row] + (labels[row].empty() ? "│" : "┤"))
-                  << canvas.Row(row, console.color, letters) << "\n";
+                  << console.Paint(Style::kDim, labels[row] + (labels[row].empty() ? side : tick))
+                  << canvas.Row(row, console.color, letter) << "\n";
     }
     DrawXAxis(label_width, columns, console);
   }
@@ -157,8 +165,8 @@ class Chart {
   }
 
   void DrawXAxis(size_t label_width, int columns, Console& console) const {
-    std::string axis = "└";
-    for (int i = 0; i < columns; ++i) axis += "─";
+    std::string axis = console.unicode ? "└" : "+";
+    for (int i = 0; i < columns; ++i) axis += console.unicode ? "─" : "-";
     const std::string left = Number(x_.low), right = Number(x_.high);
     const int middle = columns - static_cast<int>(left.size() + right.size());
     std::string title = options_.x_title;
@@ -179,8 +187,12 @@ class Chart {
 };
 
 void DrawLegend(const std::vector<ChartLine>& lines, Console& console) {
+  std::vector<std::string> names;
   size_t name_width = 0;
-  for (const ChartLine& line : lines) name_width = std::max(name_width, line.name.size());
+  for (const ChartLine& line : lines) {
+    names.push_back(Printable(line.name, console.unicode));
+    name_width = std::max(name_width, TextWidth(names.back()));
+  }
   for (size_t i = 0; i < lines.size(); ++i) {
     const std::vector<Point>& points = lines[i].points;
     const Point *least = nullptr, *greatest = nullptr;
@@ -189,11 +201,12 @@ void DrawLegend(const std::vector<ChartLine>& lines, Console& console) {
       if (least == nullptr || p.second < least->second) least = &p;
       if (greatest == nullptr || p.second > greatest->second) greatest = &p;
     }
-    std::string mark = "━";
-    if (lines.size() > 1 && !console.color) mark = static_cast<char>('a' + i % 26);
+    std::string mark = console.unicode ? "━" : "*";
+    if (lines.size() > 1 && (!console.color || !console.unicode))
+      mark = static_cast<char>('a' + i % 26);
     if (console.color) mark = absl::StrCat("\x1b[", kLineColors[i % 6], "m", mark, "\x1b[0m");
-    console.out << " " << mark << " " << lines[i].name
-                << std::string(name_width - lines[i].name.size(), ' ');
+    console.out << " " << mark << " " << names[i]
+                << std::string(name_width - TextWidth(names[i]), ' ');
     if (least != nullptr) {
       console.out << "  min " << Number(least->second) << " at " << Number(least->first) << "  max "
                   << Number(greatest->second) << " at " << Number(greatest->first);
@@ -210,7 +223,8 @@ void DrawLegend(const std::vector<ChartLine>& lines, Console& console) {
 
 void DrawChart(const std::vector<ChartLine>& lines, const ChartOptions& options, Console& console) {
   Chart chart(lines, options);
-  console.out << " " << console.Paint(Style::kBold, options.title) << "\n";
+  console.out << " " << console.Paint(Style::kBold, Printable(options.title, console.unicode))
+              << "\n";
   if (chart.empty()) {
     console.out << " (no points to draw)\n";
   } else {

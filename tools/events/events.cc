@@ -73,7 +73,7 @@ void PrintLog(const EventLog& log, Console& console) {
               << console.Paint(Style::kDim, absl::StrFormat("%d records over %.0f s", log.records,
                                                             log.last_time - log.first_time))
               << "\n";
-  TextTable table({"tag", "kind", ">records", ">steps", ">last value"});
+  TextTable table({"tag", "kind", "?>records", ">steps", ">last value"});
   for (const auto& [name, tag] : log.tags) {
     const auto scalars = log.scalars.find(name);
     table.Row(

@@ -1,10 +1,8 @@
 #include "weir/tools/lib/cli.h"
 
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <new>
@@ -17,6 +15,7 @@
 #include "weir/core/tensor/version.h"
 #include "weir/tools/lib/command.h"
 
+#include "weir/tools/lib/terminal.h"
 namespace weir::tools {
 
 namespace {
@@ -54,7 +53,8 @@ absl::Span<const NamedCommand> CommandsFor(const std::vector<std::string>& args)
 }  // namespace
 
 std::string Console::Paint(Style style, absl::string_view text) const {
-  static constexpr const char* kCodes[] = {"0", "1", "2", "32", "31", "33"};
+  // Of the 256 colors, those that have contrast on dark and light backgrounds.
+  static constexpr const char* kCodes[] = {"0", "1", "2", "38;5;28", "38;5;167", "38;5;130"};
   if (!color || style == Style::kPlain) return std::string(text);
   return absl::StrCat("\x1b[", kCodes[static_cast<int>(style)], "m", text, "\x1b[0m");
 }
@@ -113,12 +113,7 @@ int RunMain(int argc, char** argv, AddCommand serve) {
   // A server continues after a call that ran out of memory.
   if (serve == DescribeServeCommand) std::set_new_handler(ExitOutOfMemory);
   Console console{std::cout, std::cerr};
-  if (isatty(STDOUT_FILENO) != 0) {
-    console.color = std::getenv("NO_COLOR") == nullptr;
-    winsize size{};
-    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
-      console.width = size.ws_col;
-  }
+  ReadTerminal(console);
   int status = kFailure;
   try {  // out of memory in code without a status: nodes of a graph, text
     status = RunWeir({argv + 1, argv + argc}, console, serve);

@@ -21,12 +21,17 @@ inline constexpr int kUsage = 2;
 
 enum class Style { kPlain, kBold, kDim, kGood, kBad, kNote };
 
-// The output streams of a command.
+// The output streams of a command, and what they show (ReadTerminal).
 struct Console {
+  static constexpr int kDefaultWidth = 80;
+
   std::ostream& out;
   std::ostream& err;
-  bool color = false;  // `out` is a terminal that supports colors
-  int width = 80;      // columns
+  bool color = false;         // `out` shows colors
+  int width = kDefaultWidth;  // columns
+  bool fits = false;          // tables must fit the width
+  bool unicode = true;        // false: both show ASCII only
+  bool live = false;          // `err` is a terminal, on which lines may be replaced
 
   // Returns the text between the escape codes of a style, or unchanged without color.
   std::string Paint(Style style, absl::string_view text) const;

@@ -7,55 +7,161 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "weir/core/graph/closest_names.h"
+#include "weir/tools/lib/help.h"
+#include "weir/tools/lib/terminal.h"
 
 namespace weir::tools {
 
 namespace {
 
-// Formats help without CLI11's types and limits: "--repeat N", not "--repeat INT:POSITIVE".
-class HelpFormatter : public CLI::Formatter {
- public:
-  std::string make_option_opts(const CLI::Option* option) const override {
-    if (option->get_type_size() == 0 || option->get_positional()) return "";
-    const std::string type = option->get_type_name();
-    const std::string word = type.substr(0, type.find(':'));
-    return word == "INT" ? " N" : word == "FLOAT" ? " X" : " " + word;
-  }
-};
+// The placeholder of an option's value in help texts: CLI11 names types and limits,
+// "INT:POSITIVE", "WHEN:{auto,always,never}".
+std::string WordOf(const CLI::Option& option) {
+  if (option.get_positional()) return option.get_name(true);
+  if (option.get_type_size() == 0) return "";
+  const std::string type = option.get_type_name();
+  const std::string word = type.substr(0, type.find(':'));
+  return word == "INT" ? "N" : word == "FLOAT" ? "X" : word;
+}
 
-// Reports a word that is no subcommand of `command`, with the one that it is most like.
-int UnknownCommand(const CLI::App& command, const std::string& word, Console& console) {
-  std::vector<std::string> names;
-  for (const CLI::App* sub : command.get_subcommands({})) names.push_back(sub->get_name());
+std::vector<std::string> ChoicesOf(const CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  const size_t begin = type.find(":{"), end = type.find('}');
+  if (begin == std::string::npos || end == std::string::npos) return {};
+  return absl::StrSplit(type.substr(begin + 2, end - begin - 2), ',');
+}
+
+OptionInfo DescribeOption(const CLI::Option& option, bool one_of) {
+  OptionInfo info;
+  for (const std::string& name : option.get_snames()) info.names.push_back("-" + name);
+  for (const std::string& name : option.get_lnames()) info.names.push_back("--" + name);
+  info.word = WordOf(option);
+  info.help = option.get_description();
+  info.choices = ChoicesOf(option);
+  info.required = option.get_required();
+  info.repeated = option.get_expected_max() > 1;
+  info.one_of = one_of;
+  return info;
+}
+
+// Adds the options of a command, or of a group of them, which CLI11 makes a command without a name.
+void DescribeOptions(const CLI::App& app, bool one_of, CommandInfo* info) {
+  for (const CLI::Option* option : app.get_options()) {
+    const bool positional = option->get_positional();
+    (positional ? info->arguments : info->options).push_back(DescribeOption(*option, one_of));
+  }
+}
+
+std::string FullName(const CLI::App& app) {
+  if (app.get_parent() == nullptr) return app.get_name();
+  return absl::StrCat(FullName(*app.get_parent()), " ", app.get_name());
+}
+
+CommandInfo Describe(const CLI::App& app) {
+  CommandInfo info;
+  info.name = FullName(app);
+  info.description = app.get_description();
+  info.example = app.get_footer();
+  DescribeOptions(app, false, &info);
+  for (const CLI::App* sub : app.get_subcommands({})) {
+    if (sub->get_name().empty()) {
+      DescribeOptions(*sub, true, &info);
+    } else {
+      info.commands.push_back(Describe(*sub));
+    }
+  }
+  return info;
+}
+
+// "; did you mean 'graph'?", or `otherwise` if no name is close.
+std::string DidYouMean(const std::string& word, const std::vector<std::string>& names,
+                       const std::string& otherwise) {
   const std::vector<std::string> close = ClosestNames(word, names);
-  console.err << "weir: unknown command '" << word << "'; "
-              << (close.empty() ? "run 'weir help' for the list"
-                                : absl::StrCat("did you mean '", close.front(), "'?"))
+  return close.empty() ? otherwise : absl::StrCat("; did you mean '", close.front(), "'?");
+}
+
+int UnknownCommand(const CommandInfo& command, const std::string& word, Console& console) {
+  std::vector<std::string> names;
+  for (const CommandInfo& sub : command.commands) names.push_back(sub.own_name());
+  const bool is_root = command.name.find(' ') == std::string::npos;
+  console.err << "weir: unknown command '" << word << "'"
+              << DidYouMean(word, names,
+                            absl::StrCat("; run 'weir help", is_root ? "" : " ",
+                                         is_root ? "" : command.own_name(), "' for the list"))
               << "\n";
   return kUsage;
 }
 
-// Returns the first subcommand with this name; null if there is none.
+int UnknownOption(const CommandInfo& command, const CommandInfo& root, const std::string& word,
+                  Console& console) {
+  const std::string name = word.substr(0, word.find('='));
+  std::vector<std::string> names;
+  for (const CommandInfo* const from : {&command, &root}) {
+    for (const OptionInfo& option : from->options)
+      names.insert(names.end(), option.names.begin(), option.names.end());
+  }
+  console.err << "weir: unknown option '" << name << "'"
+              << DidYouMean(name, names,
+                            absl::StrCat("; run '", command.name, " --help' for the list"))
+              << "\n";
+  return kUsage;
+}
+
+// Implements `weir help` and `weir help graph show`, which equals `weir graph show --help`.
+int Help(const CommandInfo& root, const std::vector<std::string>& path, Console& console) {
+  const CommandInfo* command = &root;
+  for (const std::string& word : path) {
+    const CommandInfo* const sub = command->Find(word);
+    if (sub == nullptr) return UnknownCommand(*command, word, console);
+    command = sub;
+  }
+  PrintHelp(*command, console);
+  return kOk;
+}
+
+// Returns the subcommand with this name; null if there is none.
 const CLI::App* FindSubcommand(const CLI::App& command, const std::string& word) {
   const auto subs =
       command.get_subcommands([&word](const CLI::App* sub) { return sub->get_name() == word; });
   return subs.empty() ? nullptr : subs[0];
 }
 
-// Implements `weir help` and `weir help graph show`, which equals `weir graph show --help`.
-int Help(const CLI::App& app, const std::vector<std::string>& path, Console& console) {
-  const CLI::App* command = &app;
-  std::string name = app.get_name();
-  for (const std::string& word : path) {
-    const CLI::App* const sub = FindSubcommand(*command, word);
-    if (sub == nullptr) return UnknownCommand(*command, word, console);
-    command = sub;
-    absl::StrAppend(&name, " ", word);
+// Explains why parsing failed. Returns kOk after --help and --version, except that a word that is
+// no command is an error even then.
+int Explain(const CLI::App& weir, const CLI::ParseError& error, Console& console) {
+  const CommandInfo root = Describe(weir);
+  const CommandInfo* command = &root;
+  const CLI::App* app = &weir;
+  while (!app->get_subcommands().empty()) {
+    app = app->get_subcommands().front();
+    command = command->Find(app->get_name());
   }
-  // App::help would describe the current command, which is `help`.
-  console.out << command->get_formatter()->make_help(command, name, CLI::AppFormatMode::Normal);
-  return kOk;
+  const std::vector<std::string> unknown = weir.remaining(true);
+  for (const std::string& word : unknown) {
+    if (word[0] == '-' || command->commands.empty()) continue;
+    return UnknownCommand(*command, word, console);
+  }
+  if (error.get_name() == "CallForHelp") {
+    PrintHelp(*command, console);
+    return kOk;
+  }
+  if (error.get_exit_code() == 0) {
+    console.out << error.what() << "\n";
+    return kOk;
+  }
+  for (const std::string& word : unknown) {
+    if (word[0] == '-' && word != "--") return UnknownOption(*command, root, word, console);
+  }
+  console.err << "weir: ";
+  if (unknown.empty()) {
+    console.err << error.what();
+  } else {
+    console.err << "unexpected argument '" << unknown.front() << "'";
+  }
+  console.err << "\nRun '" << command->name << " --help' for more information.\n";
+  return kUsage;
 }
 
 }  // namespace
@@ -67,6 +173,11 @@ Option& Option::Required() {
 
 Option& Option::Word(const char* word) {
   option_->type_name(word);
+  return *this;
+}
+
+Option& Option::Choices(const std::vector<std::string>& values) {
+  option_->check(CLI::IsMember(values));
   return *this;
 }
 
@@ -169,6 +280,8 @@ struct CommandLine::State {
   CLI::App app;
   Action action;
   std::vector<std::string> help_path;
+  std::string color = "auto";
+  bool wide = false;
 };
 
 CommandLine::CommandLine(const char* name, const char* description, const std::string& version,
@@ -177,36 +290,50 @@ CommandLine::CommandLine(const char* name, const char* description, const std::s
   CLI::App& app = state_->app;
   app.name(name);
   app.description(description);
-  app.set_version_flag("--version", version);
-  app.formatter(std::make_shared<HelpFormatter>());
+  app.set_help_flag("-h,--help", "print this help");
+  app.set_version_flag("--version", version, "print the version");
   app.footer(example);
+  app.fallthrough();  // subcommands, which inherit this, take the options below too
+  root()
+      .Value("--color", &state_->color, "color the output")
+      .Word("WHEN")
+      .Choices({"auto", "always", "never"});
+  root().Flag("--wide", &state_->wide,
+              "print tables whole, also where they do not fit the terminal");
 }
 
 CommandLine::~CommandLine() = default;
 
 Command CommandLine::root() { return Command(&state_->app, &state_->action); }
 
-int CommandLine::Run(const std::vector<std::string>& args, Console& console) {
-  CLI::App& app = state_->app;
+void CommandLine::AddGeneralCommands() {
   Command help = root().Add("help", "Describe a command", "  weir help graph diff");
   help.Arguments("COMMAND", &state_->help_path, "the command, such as: graph diff");
-  help.Do([&](Console& to) { return Help(app, state_->help_path, to); });
+  help.Do(
+      [this](Console& console) { return Help(Describe(state_->app), state_->help_path, console); });
+}
+
+int CommandLine::Run(const std::vector<std::string>& args, Console& console) {
+  AddGeneralCommands();
+  const CLI::App& app = state_->app;
   if (args.empty()) {
-    console.out << app.help();
+    PrintHelp(Describe(app), console);
     return kUsage;
   }
   const CLI::App* command = &app;  // CLI11 does not say which word it does not know
   for (const std::string& word : args) {
-    if (word[0] == '-' || command->get_subcommands({}).empty()) break;
+    if (word.empty() || word[0] == '-' || command->get_subcommands({}).empty()) break;
     const CLI::App* const sub = FindSubcommand(*command, word);
-    if (sub == nullptr) return UnknownCommand(*command, word, console);
+    if (sub == nullptr) return UnknownCommand(Describe(*command), word, console);
     command = sub;
   }
   try {  // CLI11 reports errors and requests for help by exceptions
-    app.parse(std::vector<std::string>(args.rbegin(), args.rend()));
+    state_->app.parse(std::vector<std::string>(args.rbegin(), args.rend()));
   } catch (const CLI::ParseError& error) {
-    return app.exit(error, console.out, console.err) == 0 ? kOk : kUsage;
+    return Explain(app, error, console);
   }
+  SetColor(state_->color, console);
+  if (state_->wide) console.fits = false;
   return state_->action(console);
 }
 

@@ -32,6 +32,8 @@ class Option {
   Option& Required();
   // Sets the placeholder for the value in help texts: "FILE".
   Option& Word(const char* word);
+  // Any other value is invalid usage.
+  Option& Choices(const std::vector<std::string>& values);
   // A value outside [least, most] is invalid usage.
   Option& Range(double least, double most);
   Option& AtLeast(int64_t least);
@@ -78,7 +80,8 @@ class Command {
   Action* action_;
 };
 
-// A program with several commands, `help` and --version.
+// A program with several commands, and what every program has: `help`, `completion`, --version,
+// --color and --wide.
 class CommandLine {
  public:
   CommandLine(const char* name, const char* description, const std::string& version,
@@ -91,6 +94,7 @@ class CommandLine {
 
  private:
   struct State;
+  void AddGeneralCommands();
   const std::unique_ptr<State> state_;
 };
 

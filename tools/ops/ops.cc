@@ -139,7 +139,7 @@ std::string SecondOrder(const OpSpec& op, const GradientTest& test) {
 }
 
 int Coverage(const OpsOptions& options, Console& console) {
-  TextTable table({"op", "gradient", "second order", "tested by", "CPU kernels", "GPU kernels"});
+  TextTable table({"op", "gradient", "?second order", "?tested by", "CPU kernels", "GPU kernels"});
   Json json = Json::array();
   std::map<std::string, GradientTest> tests = GradientTests();
   int ops = 0, cpu = 0, gpu = 0, gradient = 0, second = 0, zero = 0;

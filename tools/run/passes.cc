@@ -27,7 +27,7 @@ std::string DefaultOf(const Pass& pass) {
 }
 
 void PrintList(Console& console) {
-  TextTable table({"pass", "phase", "default", "group", "what it does"});
+  TextTable table({"pass", "phase", "?default", "?group", "what it does"});
   for (const Pass& pass : Passes()) {
     table.Row({std::string(pass.name), std::string(PhaseName(pass.phase)), DefaultOf(pass),
                std::string(pass.group), std::string(pass.doc)});

@@ -6,6 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "weir/tools/lib/text_table.h"
+#include "weir/tools/lib/text_width.h"
 
 namespace weir::tools {
 
@@ -39,15 +40,6 @@ std::string Ratio(double time, double limit, double runs) {
   return absl::StrFormat("%.*f", ratio < 9.95 ? 1 : 0, ratio);
 }
 
-// Shortens a name at its front: nested functions have long names, whose ends are most specific.
-// JSON output keeps full names.
-std::string Short(const std::string& name) {
-  constexpr size_t kLongest = 60;
-  if (name.size() <= kLongest) return name;
-  const size_t end = name.size() - kLongest + 3, slash = name.find('/', end);
-  return absl::StrCat("...", name.substr(slash == std::string::npos ? end : slash));
-}
-
 std::string Count(double n) { return WithCommas(static_cast<int64_t>(n)); }
 
 void PrintHeading(const std::string& text, Console& console) {
@@ -71,9 +63,10 @@ void PrintSummary(const StepProfile& p, Console& console) {
                                         p.limits.flops_per_second / 1e9, p.limits.num_threads)});
   table.Print(console);
   if (p.traced_ns > 2 * p.untraced_ns) {
-    console.out
-        << "Tracing took longer than the step itself: the shares of the step and the times between "
-           "nodes\nare mostly tracing overhead.\n";
+    const char* const note =
+        "Tracing took longer than the step itself: the shares of the step and the times between "
+        "nodes are mostly tracing overhead.";
+    for (const std::string& line : WrapText(note, console.width)) console.out << line << "\n";
   }
 }
 
@@ -89,8 +82,8 @@ void PrintNodes(const StepProfile& p, int top, Console& console) {
   if (shown == 0) return;
   PrintHeading(absl::StrCat("The ", shown, " most expensive of ", p.nodes.size(), " nodes"),
                console);
-  TextTable table({">time", ">share", ">runs", ">bytes", ">FLOP", ">limit", ">x limit", "bound by",
-                   "node", "op", "output"});
+  TextTable table({">time", ">share", "?>runs", "?>bytes", "?>FLOP", "?>limit", ">x limit",
+                   "bound by", "node", "op", "?output"});
   bool has_estimates = false;
   for (size_t i = 0; i < shown; ++i) {
     const NodeProfile& n = p.nodes[i];
@@ -99,7 +92,7 @@ void PrintNodes(const StepProfile& p, int top, Console& console) {
         {Time(n.time_ns), Share(n.time_ns, p.traced_ns), Count(n.runs),
          absl::StrCat(n.estimated ? "~" : "", Bytes(n.bytes)), n.knows_flops ? Flops(n.flops) : "?",
          n.limit_ns > 0 ? Time(n.limit_ns) : "-", Ratio(n.time_ns, n.limit_ns, n.runs),
-         BoundName(n.bound), Short(n.name),
+         BoundName(n.bound), n.name,
          n.fused_ops.empty() ? n.op : absl::StrCat(n.op, "(", absl::StrJoin(n.fused_ops, " "), ")"),
          n.output});
   }
@@ -112,7 +105,7 @@ void PrintOps(const StepProfile& p, int top, Console& console) {
   if (shown == 0) return;
   PrintHeading("By op", console);
   TextTable table(
-      {">time", ">share", ">nodes", ">runs", ">bytes", ">FLOP", ">limit", ">x limit", "op"});
+      {">time", ">share", "?>nodes", "?>runs", "?>bytes", ">FLOP", ">limit", ">x limit", "op"});
   for (size_t i = 0; i < shown; ++i) {
     const OpProfile& op = p.ops[i];
     table.Row({Time(op.time_ns), Share(op.time_ns, p.traced_ns), Count(op.num_nodes),
@@ -130,12 +123,12 @@ void PrintCopies(const StepProfile& p, int top, Console& console) {
     return;
   }
   PrintHeading("Copies, in the fastest step", console);
-  TextTable table({">time", ">runs", ">bytes", "why", "node", "op", "output"});
+  TextTable table({">time", "?>runs", ">bytes", "why", "node", "op", "?output"});
   const size_t shown = Shown(p.copies.size(), top);
   for (size_t i = 0; i < shown; ++i) {
     const CopyProfile& c = p.copies[i];
     table.Row({Time(static_cast<double>(c.time_ns)), WithCommas(c.runs), Bytes(c.bytes), c.reason,
-               Short(c.name), c.op, c.output});
+               c.name, c.op, c.output});
   }
   table.Print(console);
   PrintRest(p.copies.size(), shown, console);
@@ -154,11 +147,13 @@ void PrintThreads(const StepProfile& p, Console& console) {
                Share(static_cast<double>(t.over_ns), step)});
   }
   table.Print(console);
-  static constexpr const char* kShades[] = {" ", "░", "▒", "▓", "█"};
+  static constexpr const char* kBlocks[] = {" ", "░", "▒", "▓", "█"};
+  static constexpr const char* kLetters[] = {" ", ".", ":", "+", "#"};
+  const auto& shades = console.unicode ? kBlocks : kLetters;
   for (size_t i = 0; i < p.timelines.size(); ++i) {
     console.out << absl::StrFormat("%6d ", i) << "|";
     for (const double busy : p.timelines[i])
-      console.out << kShades[static_cast<int>(busy * 4 + 0.5)];
+      console.out << shades[static_cast<int>(busy * 4 + 0.5)];
     console.out << "|\n";
   }
 }
@@ -171,7 +166,7 @@ void PrintWaits(const StepProfile& p, int top, Console& console) {
   for (size_t i = 0; i < shown; ++i) {
     const WaitProfile& w = p.waits[i];
     table.Row({Time(static_cast<double>(w.waited_ns)), Time(static_cast<double>(w.between_ns)),
-               WithCommas(w.times), absl::StrCat(w.thread), Short(w.cause), Short(w.next)});
+               WithCommas(w.times), absl::StrCat(w.thread), w.cause, w.next});
   }
   table.Print(console);
   PrintRest(p.waits.size(), shown, console);

@@ -35,8 +35,8 @@ TEST(Chart, LinesDifferByLetterOrColor) {
   EXPECT_NE(plain.find("aaaa"), std::string::npos) << plain;
   EXPECT_EQ(plain.find('\x1b'), std::string::npos);
   const std::string colored = Drawn(lines, {.width = 30, .height = 8}, true);
-  EXPECT_NE(colored.find("\x1b[36m"), std::string::npos);
-  EXPECT_NE(colored.find("\x1b[33m"), std::string::npos);
+  EXPECT_NE(colored.find("\x1b[38;5;32m"), std::string::npos);
+  EXPECT_NE(colored.find("\x1b[38;5;166m"), std::string::npos);
 }
 
 TEST(Chart, SkipsPointsThatCannotBeDrawn) {

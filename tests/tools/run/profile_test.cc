@@ -363,17 +363,28 @@ TEST(StepProfile, OfNothingPrints) {
   EXPECT_EQ(json::parse(ProfileJson(zero.Profile()))["nodes"][0]["limit_us"], 0);
 }
 
-TEST(StepProfile, LongNamesAreShownByTheirEnds) {
+TEST(StepProfile, FitsTheTerminal) {
   Graph g;
   StepProfiler profiler(g, MachineLimits());
   NodeTrace run = Ran("Neg", {Floats({1}, 0)}, {Floats({1}, 1)});
   run.node = absl::StrCat("StatefulPartitionedCall/", std::string(40, 'a'), "/while/lstm_cell/Neg");
   profiler.AddUntraced(10);
   profiler.AddTraced({run}, 0, 10);
-  std::ostringstream out, err;
-  Console console{out, err};
-  PrintProfile(profiler.Profile(), 20, console);
-  EXPECT_THAT(out.str(), HasSubstr(" .../while/lstm_cell/Neg "));
+  const auto printed = [&](bool fits, bool unicode) {
+    std::ostringstream out, err;
+    Console console{.out = out, .err = err, .fits = fits, .unicode = unicode};
+    PrintProfile(profiler.Profile(), 20, console);
+    return out.str();
+  };
+  EXPECT_THAT(printed(false, true), HasSubstr(" " + run.node + " "));
+  const std::string narrow = printed(true, false);
+  EXPECT_THAT(narrow, ContainsRegex("Stat.*[.][.][.].*/Neg  Neg"));
+  EXPECT_THAT(narrow, HasSubstr("to fit 80 columns"));
+  std::istringstream lines(narrow);
+  for (std::string line; std::getline(lines, line);) {
+    EXPECT_LE(line.size(), 80u) << line;
+    for (const char c : line) EXPECT_TRUE(c >= ' ' && c <= '~') << line;  // ASCII
+  }
   EXPECT_EQ(json::parse(ProfileJson(profiler.Profile()))["nodes"][0]["name"], run.node);
 }
 
