@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs missing packages, builds Weir, and installs it for use in other projects: static
-# libraries, headers, the tools `weir` and `weir-serve`, and the files through which pkg-config and
-# CMake find them. examples/own_project is such a project.
+# libraries, headers, the tools `weir` and `weir-serve` with their manual page and completions for
+# bash, zsh and fish, and the files through which pkg-config and CMake find the libraries.
+# examples/own_project is such a project.
 #
 #   tools/install.sh                      to /usr/local, as root
 #   tools/install.sh --prefix ~/weir      to another folder, which may be moved later
@@ -34,7 +35,9 @@ esac
 remove_weir() {
   rm -rf "$1"/include/weir "$1"/lib/cmake/weir "$1"/lib/cmake/weir_rpc
   rm -f "$1"/bin/weir "$1"/bin/weir-serve "$1"/lib/libweir{,_exports,_rpc}.a \
-    "$1"/lib/pkgconfig/weir.pc "$1"/lib/pkgconfig/weir_rpc.pc
+    "$1"/lib/pkgconfig/weir.pc "$1"/lib/pkgconfig/weir_rpc.pc "$1"/share/man/man1/weir.1 \
+    "$1"/share/bash-completion/completions/weir "$1"/share/zsh/site-functions/_weir \
+    "$1"/share/fish/vendor_completions.d/weir.fish
 }
 
 if [ "$remove" = 1 ]; then
@@ -69,4 +72,9 @@ END
 First run:
 
     export PKG_CONFIG_PATH=$prefix/lib/pkgconfig CMAKE_PREFIX_PATH=$prefix
+
+The tools are in $prefix/bin. Shells find their completions after
+
+    export XDG_DATA_DIRS=$prefix/share:\${XDG_DATA_DIRS:-/usr/local/share:/usr/share}   # bash, fish
+    fpath+=($prefix/share/zsh/site-functions)                    # zsh, before compinit
 END

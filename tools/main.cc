@@ -32,11 +32,20 @@ int RunServer(char** argv) {
                                 kServer, ")"));
 }
 
+// True if weir-serve implements what the arguments ask for: `serve`, its help and completion, and
+// the manual page, which describes its options.
+bool NeedsServer(int argc, char** argv) {
+  int i = 1;
+  for (; i < argc && argv[i][0] == '-'; ++i) i += argv[i] == absl::string_view("--color") ? 1 : 0;
+  const auto is = [&](int at, absl::string_view word) { return at < argc && argv[at] == word; };
+  if (is(i, "help")) return is(i + 1, "serve") || is(i + 1, "--man");
+  return is(i, "serve") || (is(i, "__complete") && is(i + 1, "serve"));
+}
+
 }  // namespace
 }  // namespace weir::tools
 
 int main(int argc, char** argv) {
-  const auto is = [&](int i, absl::string_view word) { return argc > i && argv[i] == word; };
-  const bool serves = is(1, "serve") || (is(1, "help") && is(2, "serve"));
-  return serves ? weir::tools::RunServer(argv) : weir::tools::RunMain(argc, argv);
+  return weir::tools::NeedsServer(argc, argv) ? weir::tools::RunServer(argv)
+                                              : weir::tools::RunMain(argc, argv);
 }

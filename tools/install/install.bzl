@@ -13,6 +13,8 @@
         name = "tree",
         libraries = [":weir"],
         programs = ["//tools:weir"],
+        printer = "//tools:weir",             # a program that prints some of the files:
+        printed = {"share/man/man1/weir.1": "help --man"},  # path: its arguments
     )
 
 A library is one archive with all objects of this repository that the deps link; the flags for the
@@ -186,6 +188,16 @@ def _installed_tree_impl(ctx):
         )
         files["bin/" + program.basename] = stripped
 
+    for path, arguments in ctx.attr.printed.items():
+        printed = ctx.actions.declare_file(path)
+        ctx.actions.run_shell(
+            command = "%s %s > %s" % (ctx.executable.printer.path, arguments, printed.path),
+            tools = [ctx.executable.printer],
+            outputs = [printed],
+            mnemonic = "PrintInstalledFile",
+        )
+        files[path] = printed
+
     candidates = depset(transitive = [d.candidates for d in libraries])
     tar = ctx.actions.declare_file(ctx.label.name + ".tar")
     args = ctx.actions.args()
@@ -211,6 +223,8 @@ installed_tree = rule(
     implementation = _installed_tree_impl,
     attrs = {
         "libraries": attr.label_list(providers = [_Installed]),
+        "printed": attr.string_dict(),
+        "printer": attr.label(cfg = "target", executable = True),
         "programs": attr.label_list(cfg = "target"),
         "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
         "_forwarding": attr.label(default = "forwarding_headers.txt", allow_single_file = True),

@@ -9,7 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "weir/core/graph/closest_names.h"
+#include "weir/tools/lib/completion.h"
 #include "weir/tools/lib/help.h"
+#include "weir/tools/lib/manual.h"
 #include "weir/tools/lib/terminal.h"
 
 namespace weir::tools {
@@ -278,10 +280,11 @@ Command Command::OneOf() {
 
 struct CommandLine::State {
   CLI::App app;
+  std::string version;
   Action action;
   std::vector<std::string> help_path;
-  std::string color = "auto";
-  bool wide = false;
+  std::string shell, color = "auto";
+  bool manual = false, wide = false;
 };
 
 CommandLine::CommandLine(const char* name, const char* description, const std::string& version,
@@ -291,6 +294,7 @@ CommandLine::CommandLine(const char* name, const char* description, const std::s
   app.name(name);
   app.description(description);
   app.set_help_flag("-h,--help", "print this help");
+  state_->version = version;
   app.set_version_flag("--version", version, "print the version");
   app.footer(example);
   app.fallthrough();  // subcommands, which inherit this, take the options below too
@@ -309,8 +313,25 @@ Command CommandLine::root() { return Command(&state_->app, &state_->action); }
 void CommandLine::AddGeneralCommands() {
   Command help = root().Add("help", "Describe a command", "  weir help graph diff");
   help.Arguments("COMMAND", &state_->help_path, "the command, such as: graph diff");
-  help.Do(
-      [this](Console& console) { return Help(Describe(state_->app), state_->help_path, console); });
+  help.Flag("--man", &state_->manual, "print the manual page of all commands, in roff");
+  help.Do([this](Console& console) {
+    const CommandInfo root = Describe(state_->app);
+    if (!state_->manual) return Help(root, state_->help_path, console);
+    console.out << ManualPage(root, state_->version.substr(0, state_->version.find(',')));
+    return kOk;
+  });
+  Command completion =
+      root().Add("completion", "Print a script that completes commands in a shell",
+                 "  source <(weir completion bash)                              # now\n"
+                 "  weir completion zsh > ~/.zfunc/_weir                        # for good\n"
+                 "  weir completion fish > ~/.config/fish/completions/weir.fish");
+  completion.Argument("SHELL", &state_->shell, "the shell")
+      .Required()
+      .Choices({"bash", "zsh", "fish"});
+  completion.Do([this](Console& console) {
+    console.out << CompletionScript(state_->shell, state_->app.get_name());
+    return kOk;
+  });
 }
 
 int CommandLine::Run(const std::vector<std::string>& args, Console& console) {
@@ -319,6 +340,10 @@ int CommandLine::Run(const std::vector<std::string>& args, Console& console) {
   if (args.empty()) {
     PrintHelp(Describe(app), console);
     return kUsage;
+  }
+  if (args[0] == "__complete") {
+    console.out << CompletionAnswer(Complete(Describe(app), {args.begin() + 1, args.end()}));
+    return kOk;
   }
   const CLI::App* command = &app;  // CLI11 does not say which word it does not know
   for (const std::string& word : args) {

@@ -101,7 +101,8 @@ TEST(Weir, EveryCommandHasHelpWithAnExample) {
                                              {"data", "convert"},
                                              {"ops"},
                                              {"case"},
-                                             {"help"}}) {
+                                             {"help"},
+                                             {"completion"}}) {
     std::vector<std::string> args = words;
     args.insert(args.begin(), "help");
     const CommandResult help = Weir(args);

@@ -3,11 +3,15 @@
 #include <sstream>
 
 #include "gmock/gmock.h"
+#include "weir/tools/lib/completion.h"
+#include "weir/tools/lib/manual.h"
 
 namespace weir::tools {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 
 struct Result {
   int status = 0;
@@ -80,6 +84,48 @@ TEST(Command, HelpFitsTheWidth) {
     for (std::string line; std::getline(lines, line);)
       EXPECT_LE(static_cast<int>(line.size()), std::min(width, 100)) << line;
   }
+}
+
+std::vector<std::string> Completed(const std::vector<std::string>& words) {
+  std::vector<std::string> args = {"__complete"};
+  args.insert(args.end(), words.begin(), words.end());
+  std::istringstream lines(Run(args).out);
+  std::vector<std::string> out;
+  for (std::string line; std::getline(lines, line);) out.push_back(line.substr(0, line.find('\t')));
+  return out;
+}
+
+TEST(Completion, OffersCommandsOptionsValuesAndFiles) {
+  EXPECT_THAT(Completed({""}), ElementsAre("none", "file", "list", "help", "completion"));
+  EXPECT_THAT(Completed({"file", "s"}), ElementsAre("none", "show"));
+  EXPECT_THAT(Completed({"file", "show", ""}), ElementsAre("files"));
+  EXPECT_THAT(Completed({"file", "show", "x", ""}), ElementsAre("none"));
+  EXPECT_THAT(Completed({"file", "show", "--k"}), ElementsAre("none", "--kind"));
+  EXPECT_THAT(Completed({"file", "show", "--kind", ""}), ElementsAre("none", "short", "long"));
+  EXPECT_THAT(Completed({"file", "show", "--kind=l"}), ElementsAre("none", "--kind=long"));
+  // As bash splits it.
+  EXPECT_THAT(Completed({"file", "show", "--kind", "=", "l"}), ElementsAre("none", "long"));
+  EXPECT_THAT(Completed({"help", "file", ""}), ElementsAre("none", "show"));
+  EXPECT_THAT(Completed({"completion", "f"}), ElementsAre("none", "fish"));
+  EXPECT_THAT(Completed({"nonsense", ""}), Not(testing::IsEmpty()));
+}
+
+TEST(Completion, OptionsThatAreGivenAreNotOfferedAgainUnlessTheyRepeat) {
+  EXPECT_THAT(Completed({"file", "show", "--kind", "long", "--k"}), ElementsAre("none"));
+  EXPECT_THAT(Completed({"file", "show", "--feed", "a=1", "--f"}), ElementsAre("none", "--feed"));
+}
+
+TEST(Manual, DescribesEveryCommandAndEscapesRoff) {
+  CommandInfo root = {.name = "prog", .description = "Does things."};
+  root.commands.push_back({.name = "prog show",
+                           .description = ".starts with a period",
+                           .example = "Example:\n  prog show 'a\\1'\nNotes."});
+  root.commands[0].options.push_back({.names = {"-o", "--out"}, .word = "FILE", .help = "where"});
+  const std::string page = ManualPage(root, "prog 1.0");
+  EXPECT_THAT(page, HasSubstr(".TH PROG 1 \"\" \"prog 1.0\""));
+  EXPECT_THAT(page, HasSubstr("\n\\&.starts with a period"));
+  EXPECT_THAT(page, HasSubstr("\\fB\\-o\\fR, \\fB\\-\\-out\\fR \\fIFILE\\fR\nwhere\n"));
+  EXPECT_THAT(page, HasSubstr(".nf\nprog show 'a\\e1'\n.fi\n.PP\nNotes.\n"));
 }
 
 }  // namespace
