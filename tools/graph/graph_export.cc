@@ -16,6 +16,7 @@
 #include "weir/session/plan/variable_use.h"
 #include "weir/tools/ckpt/ckpt.h"
 #include "weir/tools/graph/model.h"
+#include "weir/tools/lib/progress.h"
 #include "weir/tools/lib/text_table.h"
 #include "weir/tools/lib/value_file.h"
 
@@ -60,9 +61,18 @@ absl::Status CheckPreservesInputs(const ExportOptions& options, GraphFileKind ki
   return CheckNotOverwriting(options.out, prefix + ".index");
 }
 
-absl::StatusOr<Model> Load(const ExportOptions& options) {
+// The bytes of the variables' values.
+double ValueBytes(const ExportOptions& options) {
+  if (options.restore.checkpoint.empty())
+    return CheckpointBytes(JoinPath(FindGraph(options.file), "variables/variables"));
+  const absl::StatusOr<std::string> prefix = CheckpointPrefix(options.restore.checkpoint);
+  return prefix.ok() ? CheckpointBytes(*prefix) : 0;
+}
+
+absl::StatusOr<Model> Load(const ExportOptions& options, Console& console) {
   WEIR_ASSIGN_OR_RETURN(const GraphFileKind kind, GraphFileKindOf(options.file, options.tags));
   WEIR_RETURN_IF_ERROR(CheckPreservesInputs(options, kind));
+  const ProgressBar progress = ShowReading(console, options.file, ValueBytes(options));
   return LoadModel(kind, options.file, {.tags = options.tags, .strict = options.strict});
 }
 
@@ -70,6 +80,8 @@ absl::StatusOr<Model> Load(const ExportOptions& options) {
 absl::Status Restore(const ExportOptions& options, std::vector<Operation> needed, Model& model,
                      Console& console) {
   if (options.restore.checkpoint.empty()) return absl::OkStatus();
+  const ProgressBar progress =
+      ShowReading(console, options.restore.checkpoint, ValueBytes(options));
   return RestoreModel(model, options.restore, std::move(needed), console.err);
 }
 
@@ -108,7 +120,8 @@ absl::StatusOr<Outputs> FindFetches(const ExportOptions& options, const Model& m
 }
 
 absl::Status Freeze(const ExportOptions& options, Console& console) {
-  WEIR_ASSIGN_OR_RETURN(Model model, Load(options));
+  WEIR_RETURN_IF_ERROR(CheckCanCreate("--out", options.out));
+  WEIR_ASSIGN_OR_RETURN(Model model, Load(options, console));
   WEIR_ASSIGN_OR_RETURN(const Outputs wanted, FindFetches(options, model));
   FreezeOptions how{.clear_devices = options.clear_devices};
   for (const std::string& target : options.targets) {
@@ -128,7 +141,10 @@ absl::Status Freeze(const ExportOptions& options, Console& console) {
   WEIR_RETURN_IF_ERROR(Restore(options, std::move(needed), model, console));
   WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<Graph> frozen,
                         FreezeGraph(*model.session, wanted, how));
-  WEIR_RETURN_IF_ERROR(WriteGraphFile(*frozen, options.out));
+  {
+    const ProgressBar progress = ShowWriting(console, options.out, ValueBytes(options));
+    WEIR_RETURN_IF_ERROR(WriteGraphFile(*frozen, options.out));
+  }
   int variables = 0, tables = 0;
   int64_t bytes = 0;
   for (const auto& node : frozen->nodes()) {
@@ -173,7 +189,7 @@ absl::StatusOr<std::map<std::string, Output>> ParseNamedTensors(
 }
 
 absl::Status Export(const ExportOptions& options, Console& console) {
-  WEIR_ASSIGN_OR_RETURN(Model model, Load(options));
+  WEIR_ASSIGN_OR_RETURN(Model model, Load(options, console));
   WEIR_RETURN_IF_ERROR(Restore(options, {}, model, console));
   std::map<std::string, Signature> signatures = model.meta.signatures;
   if (!options.inputs.empty() || !options.outputs.empty()) {
@@ -196,8 +212,11 @@ absl::Status Export(const ExportOptions& options, Console& console) {
   if (model.meta.saver && model.meta.saver->version >= 2) saved.saver = model.meta.saver;
   if (Files().IsDirectory(FindGraph(options.file)))
     saved.assets = AssetFiles(FindGraph(options.file), model.meta);
-  WEIR_RETURN_IF_ERROR(
-      WriteSavedModel(*model.session, *model.graph, options.out, signatures, saved));
+  {
+    const ProgressBar progress = ShowWriting(console, options.out, ValueBytes(options));
+    WEIR_RETURN_IF_ERROR(
+        WriteSavedModel(*model.session, *model.graph, options.out, signatures, saved));
+  }
   console.out << "Wrote " << options.out << ", a SavedModel with the signatures "
               << NamesOf(signatures) << "\n";
   return absl::OkStatus();

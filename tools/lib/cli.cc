@@ -12,10 +12,11 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "weir/core/graph/graph.h"
+#include "weir/core/io/file.h"
 #include "weir/core/tensor/version.h"
 #include "weir/tools/lib/command.h"
-
 #include "weir/tools/lib/terminal.h"
+
 namespace weir::tools {
 
 namespace {
@@ -78,6 +79,18 @@ absl::Status CheckNotOverwriting(const std::string& out, const std::string& in) 
   if (place(out) != place(in)) return absl::OkStatus();
   return InvalidArgument("the output ", out, " would overwrite the input ", in,
                          "; choose another output path");
+}
+
+absl::Status CheckCanCreate(absl::string_view what, const std::string& path) {
+  const std::string folder = DirectoryOf(path);
+  if (!Files().Exists(folder))
+    return NotFound(what, " ", path, ": there is no folder ", folder, "; create it first");
+  if (!Files().IsDirectory(folder))
+    return InvalidArgument(what, " ", path, ": ", folder, " is not a folder");
+  if (access(folder.c_str(), W_OK) != 0)
+    return absl::PermissionDeniedError(
+        absl::StrCat(what, " ", path, ": the folder ", folder, " is not writable"));
+  return absl::OkStatus();
 }
 
 void DescribeServeCommand(Command& weir) {

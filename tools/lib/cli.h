@@ -45,6 +45,11 @@ int Finish(Console& console, const absl::Status& status);
 // INVALID_ARGUMENT if the output path `out` would overwrite the input `in`.
 absl::Status CheckNotOverwriting(const std::string& out, const std::string& in);
 
+// An error if no file can be created at `path`: its folder is missing, or is not a folder, or is
+// not writable. A command calls this before work whose result would be lost. `what` names the
+// option or argument: "--save".
+absl::Status CheckCanCreate(absl::string_view what, const std::string& path);
+
 // Each adds one command (tools/lib/command.h).
 class Command;
 void AddCaseCommand(Command& weir);

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "weir/core/io/file.h"
+#include "weir/tools/lib/progress.h"
 #include "weir/tools/lib/text_table.h"
 #include "weir/tools/run/chrome_trace.h"
 #include "weir/tools/run/run.h"
@@ -37,14 +38,16 @@ struct Timing {
 // Runs the step `repeat` times and traces the last run.
 absl::StatusOr<Timing> RunSteps(const Step& step, const Request& request, int64_t repeat,
                                 std::chrono::milliseconds timeout, std::vector<NodeTrace>* trace,
-                                Tensors* fetched) {
+                                Tensors* fetched, Console& console) {
   Timing timing;
+  ProgressBar progress(console, "Running", "steps", static_cast<double>(repeat));
   for (int64_t i = 0; i < repeat; ++i) {
     RunOptions options{.timeout = timeout};
     if (i + 1 == repeat) options.trace = trace;
     const Clock::time_point start = Clock::now();
     WEIR_RETURN_IF_ERROR(step.Run(request.values, fetched, options));
     timing.Add(std::chrono::duration<double>(Clock::now() - start).count());
+    progress.Add(1);
   }
   return timing;
 }
@@ -83,11 +86,27 @@ absl::Status Save(const RequestOptions& options, Model& model, Console& console)
   return absl::OkStatus();
 }
 
+// Refuses what could not be written after the run.
+absl::Status CheckOutputs(const RunCommandOptions& options) {
+  if (!options.request.save.empty())
+    WEIR_RETURN_IF_ERROR(CheckCanCreate("--save", options.request.save));
+  if (!options.trace.empty()) WEIR_RETURN_IF_ERROR(CheckCanCreate("--trace", options.trace));
+  if (!options.request.out.empty())
+    WEIR_RETURN_IF_ERROR(CheckCanCreate("--out", options.request.out));
+  for (const std::string& fetch : options.request.fetches) {
+    const size_t equals = fetch.find('=');
+    if (equals != std::string::npos)
+      WEIR_RETURN_IF_ERROR(CheckCanCreate("--fetch", fetch.substr(equals + 1)));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status RunGraph(const RunCommandOptions& options, Console& console) {
   const int64_t batch = options.request.batch;
   if (batch > 0 && options.repeat > 1) return InvalidArgument("pass --batch or --repeat, not both");
+  WEIR_RETURN_IF_ERROR(CheckOutputs(options));
   WEIR_ASSIGN_OR_RETURN(PreparedRequest prepared, PrepareRequest(options.request, console.err));
   const Request& request = prepared.request;
   if (request.empty()) return Save(options.request, prepared.model, console);
@@ -97,8 +116,9 @@ absl::Status RunGraph(const RunCommandOptions& options, Console& console) {
   Tensors fetched;
   WEIR_ASSIGN_OR_RETURN(
       const Timing timing,
-      batch > 0 ? RunBatches(prepared.step, request, batch, timeout, traced, &fetched)
-                : RunSteps(prepared.step, request, options.repeat, timeout, traced, &fetched));
+      batch > 0
+          ? RunBatches(prepared.step, request, batch, timeout, traced, &fetched)
+          : RunSteps(prepared.step, request, options.repeat, timeout, traced, &fetched, console));
   WEIR_RETURN_IF_ERROR(WriteResults(request.results, fetched, console));
   if (prepared.passes != nullptr) {
     WEIR_RETURN_IF_ERROR(prepared.passes->status());
