@@ -53,7 +53,7 @@ void Records(absl::string_view bytes) {
     before = (*reader)->offset();
   }
   for (const std::string& where : {path, std::string("/run")})
-    tools::ReadEventLogs(where).status().IgnoreError();
+    tools::EventReader({where}).Read().IgnoreError();
 }
 
 void Npy(absl::string_view bytes) {

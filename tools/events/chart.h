@@ -13,6 +13,7 @@ namespace weir::tools {
 struct ChartLine {
   std::string name;
   std::vector<std::pair<double, double>> points;
+  int color = 0;  // on a page, where a run has the same color in all charts
 };
 
 struct ChartOptions {
@@ -22,8 +23,8 @@ struct ChartOptions {
 };
 
 // Draws lines with Braille dots (eight per character) between axes, and a legend below: the
-// minimum, maximum and last value of each line. Several lines differ by color; without color, each
-// line is drawn with a different letter.
+// minimum, maximum and last value of each line. Several lines differ by color; without color, or in
+// ASCII, each line is drawn with a different letter.
 void DrawChart(const std::vector<ChartLine>& lines, const ChartOptions& options, Console& console);
 
 }  // namespace weir::tools

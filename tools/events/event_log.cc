@@ -1,6 +1,5 @@
 #include "weir/tools/events/event_log.h"
 
-#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -47,29 +46,11 @@ std::string KindOf(const proto::Summary::Value& value) {
   return plugin.empty() ? "tensor" : absl::StrCat("tensor (", plugin, ")");
 }
 
+// Adds events to a log.
 class Collector {
  public:
   explicit Collector(EventLog* log) : log_(log) {}
 
-  void ReadFile(const std::string& path) {
-    absl::StatusOr<std::unique_ptr<RecordReader>> reader = RecordReader::Open(path);
-    absl::Status status = reader.status();
-    while (status.ok()) {
-      absl::StatusOr<std::optional<std::string>> record = (*reader)->Next();
-      status = record.status();
-      if (!status.ok() || !record->has_value()) break;
-      proto::Event event;
-      if (event.ParseFromString(**record)) {
-        Add(event);
-      } else {
-        status =
-            DataLoss(path, ": the record before offset ", (*reader)->offset(), " is not an event");
-      }
-    }
-    if (!status.ok()) log_->damage.push_back(std::string(status.message()));
-  }
-
- private:
   void Add(const proto::Event& event) {
     if (log_->records++ == 0) log_->first_time = event.wall_time();
     log_->last_time = event.wall_time();
@@ -90,6 +71,7 @@ class Collector {
     }
   }
 
+ private:
   void AddValue(const proto::Event& event, const proto::Summary::Value& value) {
     Count(value.tag(), KindOf(value), event.step());
     if (const std::optional<double> scalar = ScalarOf(value)) {
@@ -110,44 +92,86 @@ class Collector {
   EventLog* log_;
 };
 
-absl::Status ReadFolder(const std::string& path, int depth, std::vector<EventLog>* logs) {
-  WEIR_ASSIGN_OR_RETURN(const std::vector<std::string> names, Files().List(path));
-  EventLog log;
-  log.name = path;
-  std::vector<std::string> folders;
-  bool found = false;
-  for (const std::string& name : names) {
-    const std::string full = JoinPath(path, name);
-    if (Files().IsDirectory(full)) {
-      folders.push_back(full);
-    } else if (absl::StrContains(name, "tfevents")) {
-      Collector(&log).ReadFile(full);
-      found = true;
+}  // namespace
+
+absl::Status EventReader::Read() {
+  for (const std::string& path : paths_) {
+    if (Files().IsDirectory(path)) {
+      WEIR_ASSIGN_OR_RETURN(const int found, Search(path, path, 0));
+      if (found == 0) return NotFound("no event files (*tfevents*) in ", path);
+    } else if (Files().Exists(path)) {
+      AddFile(path, path, path);
+    } else {
+      return NotFound("no such file or folder: ", path);
     }
   }
-  if (found) logs->push_back(std::move(log));
-  if (depth == kMaxDepth) return absl::OkStatus();
-  for (const std::string& folder : folders) {
-    WEIR_RETURN_IF_ERROR(ReadFolder(folder, depth + 1, logs));
+  for (EventLog& log : logs_) {
+    log.damage.clear();
+    log.torn.clear();
+  }
+  for (auto& [path, file] : files_) {
+    if (file.damage.empty()) ReadFile(path, file);
+    if (!file.damage.empty()) logs_[file.log].damage.push_back(file.damage);
+    if (!file.torn.empty()) logs_[file.log].torn.push_back(file.torn);
   }
   return absl::OkStatus();
 }
 
-}  // namespace
-
-absl::StatusOr<std::vector<EventLog>> ReadEventLogs(const std::string& path) {
-  std::vector<EventLog> logs;
-  if (Files().IsDirectory(path)) {
-    WEIR_RETURN_IF_ERROR(ReadFolder(path, 0, &logs));
-    if (logs.empty()) return NotFound("no event files (*tfevents*) in ", path);
-    return logs;
+absl::StatusOr<int> EventReader::Search(const std::string& folder, const std::string& root,
+                                        int depth) {
+  WEIR_ASSIGN_OR_RETURN(const std::vector<std::string> names, Files().List(folder));
+  const std::string label = folder == root ? "." : folder.substr(JoinPath(root, "x").size() - 1);
+  std::vector<std::string> folders;
+  int found = 0;
+  for (const std::string& name : names) {
+    const std::string full = JoinPath(folder, name);
+    if (Files().IsDirectory(full)) {
+      folders.push_back(full);
+    } else if (absl::StrContains(name, "tfevents")) {
+      AddFile(full, folder, paths_.size() > 1 ? folder : label);
+      ++found;
+    }
   }
-  if (!Files().Exists(path)) return NotFound("no such file or folder: ", path);
-  EventLog log;
-  log.name = path;
-  Collector(&log).ReadFile(path);
-  logs.push_back(std::move(log));
-  return logs;
+  if (depth == kMaxDepth) return found;
+  for (const std::string& one : folders) {
+    WEIR_ASSIGN_OR_RETURN(const int below, Search(one, root, depth + 1));
+    found += below;
+  }
+  return found;
+}
+
+void EventReader::AddFile(const std::string& path, const std::string& run,
+                          const std::string& label) {
+  const auto [at, is_new] = runs_.emplace(run, logs_.size());
+  if (is_new) {
+    logs_.emplace_back();
+    logs_.back().name = run;
+    logs_.back().label = label;
+  }
+  files_.emplace(path, File{at->second});
+}
+
+void EventReader::ReadFile(const std::string& path, File& file) {
+  file.torn.clear();
+  absl::StatusOr<std::unique_ptr<RecordReader>> reader = RecordReader::Open(path);
+  absl::Status status = reader.status();
+  if (reader.ok()) (*reader)->Seek(file.offset);
+  Collector collector(&logs_[file.log]);
+  while (status.ok()) {
+    absl::StatusOr<std::optional<std::string>> record = (*reader)->Next();
+    status = record.status();
+    if (!status.ok() || !record->has_value()) break;
+    file.offset = (*reader)->offset();
+    proto::Event event;
+    if (event.ParseFromString(**record)) {
+      collector.Add(event);
+    } else {
+      status = DataLoss(path, ": the record before offset ", file.offset, " is not an event");
+    }
+  }
+  if (status.ok()) return;
+  const bool torn = absl::StrContains(status.message(), ": truncated");
+  (torn ? file.torn : file.damage) = std::string(status.message());
 }
 
 }  // namespace weir::tools

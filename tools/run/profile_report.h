@@ -12,6 +12,10 @@ namespace weir::tools {
 // threads waited for.
 void PrintProfile(const StepProfile& profile, int top, Console& console);
 
+// Returns a page with the profile in pictures: bars of the nodes and ops beside their limits, and
+// what the threads did in the fastest step. Lists have the `top` first entries.
+std::string ProfilePage(const StepProfile& profile, int top, const std::string& title);
+
 // Returns the whole profile as JSON. Times are in microseconds, rates are per second.
 std::string ProfileJson(const StepProfile& profile);
 

@@ -1,5 +1,6 @@
 #include "weir/tools/lib/cli.h"
 
+#include <ctime>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -91,6 +92,7 @@ TEST(Weir, EveryCommandHasHelpWithAnExample) {
                                              {"events"},
                                              {"events", "ls"},
                                              {"events", "plot"},
+                                             {"events", "values"},
                                              {"data"},
                                              {"data", "count"},
                                              {"data", "schema"},
@@ -156,6 +158,24 @@ TEST(WeirRun, TraceNamesEveryNodeItsDeviceAndTheEdges) {
   }
   EXPECT_TRUE(y) << trace.dump(1);
   EXPECT_TRUE(device);
+}
+
+// A step that changes variables must not run in vain.
+TEST(WeirRun, RefusesOutputsThatCannotBeWrittenBeforeTheStepRuns) {
+  const std::string folder = TestFolder(), graph = WriteLine(folder), missing = folder + "/no/m";
+  const auto refused = [&](std::vector<std::string> args) {
+    args.insert(args.begin(), {"run", graph, "--init", "init", "--target", "double_w"});
+    const CommandResult result = Weir(args);
+    EXPECT_EQ(result.status, kFailure);
+    EXPECT_EQ(result.out, "");
+    return result.err;
+  };
+  EXPECT_EQ(refused({"--save", missing}), "weir: NOT_FOUND: --save " + missing +
+                                              ": there is no folder " + folder +
+                                              "/no; create it first\n");
+  EXPECT_THAT(refused({"--trace", missing}), HasSubstr("--trace " + missing));
+  EXPECT_THAT(refused({"--fetch", "y=" + missing + ".npy"}), HasSubstr("--fetch " + missing));
+  EXPECT_THAT(refused({"--save", graph + "/m"}), HasSubstr("is not a folder"));
 }
 
 TEST(WeirRun, ErrorsNameTheCause) {
@@ -295,7 +315,9 @@ TEST(WeirEvents, ListsTags) {
   EXPECT_EQ(ls.status, kOk) << ls.err;
   EXPECT_THAT(ls.out, ContainsRegex("loss +scalar +20 +0..190 +0.05"));
   const json parsed = json::parse(Weir({"events", "ls", folder, "--json"}).out);
-  EXPECT_EQ(parsed[0]["tags"][1]["points"][3], (json{30, 0.25}));
+  const json first_time = parsed[0]["tags"][1]["points"][3][2];
+  EXPECT_NEAR(first_time.get<double>(), static_cast<double>(std::time(nullptr)), 600);
+  EXPECT_EQ(parsed[0]["tags"][1]["points"][3], (json{30, 0.25, first_time}));
 }
 
 TEST(WeirEvents, PlotsOneChartPerTag) {
@@ -309,6 +331,36 @@ TEST(WeirEvents, PlotsOneChartPerTag) {
   EXPECT_THAT(one.out, Not(HasSubstr("accuracy")));
   EXPECT_THAT(one.out, Not(HasSubstr("last 0.05 ")));
   EXPECT_EQ(Weir({"events", "plot", folder, "--tag", "nothing"}).status, kFailure);
+}
+
+TEST(WeirEvents, RunsAreApart) {
+  const std::string folder = TestFolder();
+  WriteEvents(folder + "/train");
+  WriteEvents(folder + "/eval/top");
+  const CommandResult ls = Weir({"events", "ls", folder});
+  EXPECT_THAT(ls.out, ContainsRegex("^eval/top .*records"));
+  EXPECT_THAT(ls.out, HasSubstr("\ntrain "));
+  const CommandResult plot = Weir({"events", "plot", folder, "--tag", "loss"});
+  EXPECT_THAT(plot.out, HasSubstr("a eval/top  min 0.05"));
+  EXPECT_THAT(plot.out, HasSubstr("b train     min 0.05"));
+  const CommandResult together = Weir({"events", "plot", folder, "--together"});
+  EXPECT_THAT(together.out, HasSubstr("train accuracy"));
+}
+
+TEST(WeirEvents, WritesAPageThatNeedsNothingElse) {
+  const std::string folder = TestFolder(), page = folder + "/page.html";
+  WriteEvents(folder + "/a<b>&amp;");
+  WriteEvents(folder + "/c");
+  const CommandResult plot = Weir({"events", "plot", folder, "--html", page});
+  EXPECT_EQ(plot.status, kOk) << plot.err;
+  EXPECT_EQ(plot.out, "Wrote " + page + ": 2 charts of 2 runs\n");
+  const std::string html = *ReadFile(page);
+  EXPECT_THAT(html, HasSubstr("a&lt;b&gt;&amp;amp;"));
+  EXPECT_THAT(html, HasSubstr("prefers-color-scheme: dark"));
+  EXPECT_THAT(html, HasSubstr("<svg"));
+  for (const char* const outside : {"http", "<script", "<link", "src=", "url(", "@import"})
+    EXPECT_THAT(html, Not(HasSubstr(outside)));
+  EXPECT_EQ(Weir({"events", "plot", folder, "--html", folder + "/no/page.html"}).status, kFailure);
 }
 
 TEST(WeirEvents, ATruncatedFileIsReadUpToItsEnd) {

@@ -388,6 +388,22 @@ TEST(StepProfile, FitsTheTerminal) {
   EXPECT_EQ(json::parse(ProfileJson(profiler.Profile()))["nodes"][0]["name"], run.node);
 }
 
+TEST(StepProfile, APageShowsBarsAndThreads) {
+  Graph g;
+  StepProfiler profiler(g, MachineLimits());
+  NodeTrace run = Ran("Neg", {Floats({1}, 0)}, {Floats({1}, 1)});
+  run.node = "a<b>";
+  profiler.AddUntraced(10);
+  profiler.AddTraced({run}, 0, 10);
+  const std::string page = ProfilePage(profiler.Profile(), 20, "Profile of m&m");
+  EXPECT_THAT(page, HasSubstr("<title>Profile of m&amp;m</title>"));
+  EXPECT_THAT(page, HasSubstr("a&lt;b&gt;"));
+  EXPECT_THAT(page, HasSubstr("<svg class=\"bar\""));
+  EXPECT_THAT(page, HasSubstr("thread 0</text>"));
+  for (const char* const outside : {"http", "<script", "<link", "src=", "url("})
+    EXPECT_THAT(page, Not(HasSubstr(outside)));
+}
+
 TEST(MachineLimits, ArePositiveAndFinite) {
   ThreadPool pool(2);
   const auto limits = MeasureMachineLimits(pool);
