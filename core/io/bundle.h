@@ -48,6 +48,12 @@ class BundleWriter {
   // over several bundles that are merged later.
   absl::Status AddSlice(absl::string_view name, const Shape& full, const TensorSlice& slice,
                         const Tensor& tensor);
+  // Adds a tensor of plain type in pieces, without holding all of it: Begin, and then Append until
+  // all of its elements are there, in row-major order and in their in-memory representation. A
+  // piece may end within an element. Until then every other call returns FAILED_PRECONDITION, as
+  // does Append without Begin and with more bytes than the tensor has.
+  absl::Status Begin(absl::string_view name, DataType dtype, const Shape& shape);
+  absl::Status Append(absl::string_view bytes);
   // Commits the bundle: makes it durable (unless Durability is kUnsynced) and visible. No other
   // call may follow.
   absl::Status Finish();
@@ -89,7 +95,27 @@ struct CheckpointTensor {
   std::vector<TensorSlice> slices;  // the slices it is stored in; empty if it is stored whole
 };
 
-// Reads a checkpoint of either format. Verifies the checksum of every element it reads.
+// Same, for whole tensors that do not fit into memory together. Calls read(i) once for each of
+// `tensors`, in the order of the file, for a tensor of that dtype and shape. Holds one tensor at a
+// time, with its message and its block: about four times its size.
+absl::Status WriteCheckpointV1(const std::string& path,
+                               const std::vector<CheckpointTensor>& tensors,
+                               absl::FunctionRef<absl::StatusOr<Tensor>(size_t i)> read,
+                               Durability durability = Durability::kSynced);
+
+// Reads the elements of one tensor in order, without holding all of them. Not thread-safe. The
+// reader that opened it outlives it.
+class TensorStream {
+ public:
+  virtual ~TensorStream() = default;
+  // Reads the next `size` bytes of the elements, in their in-memory representation: a multiple of
+  // the element's size, and at most what remains. The call that reads the last byte verifies the
+  // checksum of the tensor: what earlier calls returned is unverified until that call returns OK.
+  virtual absl::Status Read(size_t size, char* out) = 0;
+};
+
+// Reads a checkpoint of either format. Verifies the checksum of every element it reads, except in
+// ReadSliceUnverified.
 // Thread-safe. Errors:
 //   NOT_FOUND           no such checkpoint; "Key <name> not found in checkpoint"; no data file
 //   DATA_LOSS           damaged or truncated: file, tensor, offset, stored and computed checksums
@@ -116,6 +142,16 @@ class CheckpointReader {
   virtual absl::Status ReadInto(absl::string_view name, Tensor* out);
   // Reads the slice `slice` of the tensor, regardless of the slices in which it is stored.
   virtual absl::StatusOr<Tensor> ReadSlice(absl::string_view name, const TensorSlice& slice) = 0;
+  // Same, but where the format allows it (V2, plain types), reads only the bytes of the slice, and
+  // therefore does not verify the checksum, which covers the whole tensor.
+  virtual absl::StatusOr<Tensor> ReadSliceUnverified(absl::string_view name,
+                                                     const TensorSlice& slice) {
+    return ReadSlice(name, slice);
+  }
+  // Opens a tensor of plain type for reading in pieces. INVALID_ARGUMENT for strings. The stream of
+  // a tensor in a V2 checkpoint holds a few megabytes; if the tensor is stored in parts, opening it
+  // verifies their checksums, so all bytes are read twice. Other streams hold the whole tensor.
+  virtual absl::StatusOr<std::unique_ptr<TensorStream>> Stream(absl::string_view name);
 
   // For thousands of tensors; lookups and reads are fastest in name order.
   //

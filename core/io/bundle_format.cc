@@ -171,22 +171,17 @@ absl::Status CheckExtent(const EntryLocation& location) {
 
 // Reads and verifies the bytes of a plain entry. `out` is null or has room for them.
 absl::Status ReadPlain(const EntryLocation& location, char* out) {
+  const auto size = static_cast<size_t>(location.entry.size);
   std::string scratch;
-  if (out == nullptr)
-    scratch.resize(std::min<size_t>(kChunk, static_cast<size_t>(location.entry.size)));
+  if (out == nullptr) scratch.resize(std::min(kChunk, size));
   uint32_t crc = 0;
-  for (uint64_t done = 0; done < static_cast<uint64_t>(location.entry.size);) {
-    const size_t piece =
-        std::min<uint64_t>(kChunk, static_cast<uint64_t>(location.entry.size) - done);
+  for (size_t done = 0; done < size;) {
+    const size_t piece = std::min(kChunk, size - done);
     char* to = out != nullptr ? out + done : scratch.data();
-    WEIR_RETURN_IF_ERROR(
-        location.file.Read(static_cast<uint64_t>(location.entry.offset) + done, piece, to));
-    crc = ExtendCrc32c(crc, to, piece);
+    WEIR_RETURN_IF_ERROR(ReadTensorBytes(location.file, location.entry, done, piece, to, &crc));
     done += piece;
   }
-  if (MaskCrc32c(crc) != location.entry.crc)
-    return location.Mismatch(location.entry.crc, MaskCrc32c(crc));
-  return absl::OkStatus();
+  return CheckTensorChecksum(location.file, location.entry, location.key, crc);
 }
 
 absl::Status ReadStrings(const EntryLocation& location, Tensor* tensor) {
@@ -220,13 +215,35 @@ absl::Status ReadStrings(const EntryLocation& location, Tensor* tensor) {
   return absl::OkStatus();
 }
 
-void SwapBytes(Tensor* tensor) {
-  const size_t width = ElementSize(tensor->dtype()) / (IsComplex(tensor->dtype()) ? 2 : 1);
-  char* const end = static_cast<char*>(tensor->raw()) + tensor->num_bytes();
-  for (char* p = static_cast<char*>(tensor->raw()); p < end; p += width) std::reverse(p, p + width);
+}  // namespace
+
+absl::Status CheckTensorExtent(const ReadableFile& file, const BundleEntry& entry,
+                               absl::string_view key) {
+  return CheckExtent({file, entry, key});
 }
 
-}  // namespace
+absl::Status ReadTensorBytes(const ReadableFile& file, const BundleEntry& entry, uint64_t begin,
+                             size_t size, char* out, uint32_t* crc) {
+  const uint64_t start = static_cast<uint64_t>(entry.offset) + begin;
+  for (size_t done = 0; done < size;) {
+    const size_t piece = std::min(kChunk, size - done);
+    WEIR_RETURN_IF_ERROR(file.Read(start + done, piece, out + done));
+    if (crc != nullptr) *crc = ExtendCrc32c(*crc, out + done, piece);
+    done += piece;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckTensorChecksum(const ReadableFile& file, const BundleEntry& entry,
+                                 absl::string_view key, uint32_t crc) {
+  if (MaskCrc32c(crc) == entry.crc) return absl::OkStatus();
+  return EntryLocation{file, entry, key}.Mismatch(entry.crc, MaskCrc32c(crc));
+}
+
+void SwapElementBytes(DataType dtype, char* data, size_t size) {
+  const size_t width = ElementSize(dtype) / (IsComplex(dtype) ? 2 : 1);
+  for (size_t i = 0; i < size; i += width) std::reverse(data + i, data + i + width);
+}
 
 absl::StatusOr<Tensor> ReadTensorData(const ReadableFile& file, const BundleEntry& entry,
                                       bool big_endian, absl::string_view key) {
@@ -247,7 +264,7 @@ absl::Status ReadTensorDataInto(const ReadableFile& file, const BundleEntry& ent
   const EntryLocation location{file, entry, key};
   WEIR_RETURN_IF_ERROR(CheckExtent(location));
   WEIR_RETURN_IF_ERROR(ReadPlain(location, static_cast<char*>(out->raw())));
-  if (big_endian) SwapBytes(out);
+  if (big_endian) SwapElementBytes(entry.dtype, static_cast<char*>(out->raw()), out->num_bytes());
   return absl::OkStatus();
 }
 

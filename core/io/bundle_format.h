@@ -52,7 +52,23 @@ absl::StatusOr<Tensor> ReadTensorData(const ReadableFile& file, const BundleEntr
 // Same, for a plain type, into a tensor of the entry's dtype and shape.
 absl::Status ReadTensorDataInto(const ReadableFile& file, const BundleEntry& entry, bool big_endian,
                                 absl::string_view key, Tensor* out);
-// Same, without keeping the elements.
+// Checks that an entry's size fits its dtype and shape, and that the file has all of its bytes.
+absl::Status CheckTensorExtent(const ReadableFile& file, const BundleEntry& entry,
+                               absl::string_view key);
+// Reads bytes [begin, begin + size) of the elements of an entry of plain type, as they are stored.
+// Extends the checksum `crc`, unless it is null. CheckTensorExtent has returned OK.
+absl::Status ReadTensorBytes(const ReadableFile& file, const BundleEntry& entry, uint64_t begin,
+                             size_t size, char* out, uint32_t* crc);
+// Compares the checksum of all bytes with the one in the entry.
+absl::Status CheckTensorChecksum(const ReadableFile& file, const BundleEntry& entry,
+                                 absl::string_view key, uint32_t crc);
+// Returns the elements of a box of an entry of plain type. Reads only the bytes near them, and
+// verifies no checksum.
+absl::StatusOr<Tensor> ReadTensorBox(const ReadableFile& file, const BundleEntry& entry,
+                                     bool big_endian, absl::string_view key, const Box& box);
+// Swaps the bytes of each number in `size` bytes of elements.
+void SwapElementBytes(DataType dtype, char* data, size_t size);
+// Same as ReadTensorData, without keeping the elements.
 absl::Status CheckTensorData(const ReadableFile& file, const BundleEntry& entry, bool big_endian,
                              absl::string_view key);
 

@@ -71,36 +71,71 @@ absl::Status KeyNotFound(absl::string_view name, absl::string_view prefix) {
   return NotFound("Key ", name, " not found in checkpoint ", prefix);
 }
 
-absl::StatusOr<Tensor> AssembleSlices(
-    DataType dtype, const Shape& full, const Box& want, const std::vector<TensorSlice>& parts,
-    absl::FunctionRef<absl::StatusOr<Tensor>(const TensorSlice&)> read, absl::string_view what) {
-  // Collects the slices that overlap `want`, and checks that every element is covered exactly once:
-  // no two slices overlap, and the element counts add up.
-  std::vector<const TensorSlice*> needed;
+namespace {
+
+// A slice that overlaps the wanted box, and the overlap.
+struct NeededSlice {
+  const TensorSlice* slice;
+  Box overlap;
+};
+
+// Collects the slices that overlap `want`, and checks that every element is covered exactly once:
+// no two slices overlap, and the element counts add up.
+absl::StatusOr<std::vector<NeededSlice>> NeededSlices(const Shape& full, const Box& want,
+                                                      const std::vector<TensorSlice>& parts,
+                                                      absl::string_view what) {
+  std::vector<NeededSlice> needed;
   std::vector<Box> overlaps;
   const int64_t wanted = want.num_elements();
   int64_t covered = 0;
   for (const TensorSlice& part : parts) {
-    std::optional<Box> overlap = IntersectBoxes(ResolveSlice(part, full), want);
+    const std::optional<Box> overlap = IntersectBoxes(ResolveSlice(part, full), want);
     if (!overlap || wanted == 0) continue;
     covered += std::min(overlap->num_elements(), wanted - covered + 1);
-    needed.push_back(&part);
-    overlaps.push_back(*std::move(overlap));
+    needed.push_back({&part, *overlap});
+    overlaps.push_back(*overlap);
   }
   if (covered != wanted || !AreDisjoint(overlaps)) {
     return DataLoss(what, ": the ", parts.size(), " stored slices of shape ", full.ToString(),
                     covered > wanted || covered == wanted ? " overlap"
                                                           : " do not cover the requested elements");
   }
+  return needed;
+}
+
+}  // namespace
+
+absl::StatusOr<Tensor> AssembleSlices(
+    DataType dtype, const Shape& full, const Box& want, const std::vector<TensorSlice>& parts,
+    absl::FunctionRef<absl::StatusOr<Tensor>(const TensorSlice&)> read, absl::string_view what) {
+  const auto read_overlap = [&](const TensorSlice& slice,
+                                const Box& overlap) -> absl::StatusOr<Tensor> {
+    WEIR_ASSIGN_OR_RETURN(Tensor whole, read(slice));
+    const Box box = ResolveSlice(slice, full);
+    if (box.size == overlap.size) return whole;
+    WEIR_ASSIGN_OR_RETURN(Tensor part,
+                          Tensor::Allocate(HostAllocator(), dtype, Shape(overlap.size)));
+    CopyBox(whole, box, overlap, overlap, &part);
+    return part;
+  };
+  return AssembleBoxes(dtype, full, want, parts, read_overlap, what);
+}
+
+absl::StatusOr<Tensor> AssembleBoxes(
+    DataType dtype, const Shape& full, const Box& want, const std::vector<TensorSlice>& parts,
+    absl::FunctionRef<absl::StatusOr<Tensor>(const TensorSlice&, const Box& part)> read,
+    absl::string_view what) {
+  WEIR_ASSIGN_OR_RETURN(const std::vector<NeededSlice> needed,
+                        NeededSlices(full, want, parts, what));
   Tensor out;
-  for (size_t i = 0; i < needed.size(); ++i) {
+  for (const NeededSlice& each : needed) {
     // Reads the slices before allocating the result: a damaged index may promise more than there
     // is.
-    WEIR_ASSIGN_OR_RETURN(const Tensor part, read(*needed[i]));
+    WEIR_ASSIGN_OR_RETURN(const Tensor part, read(*each.slice, each.overlap));
     if (!out.initialized()) {
       WEIR_ASSIGN_OR_RETURN(out, Tensor::Allocate(HostAllocator(), dtype, Shape(want.size)));
     }
-    CopyBox(part, ResolveSlice(*needed[i], full), overlaps[i], want, &out);
+    CopyBox(part, each.overlap, each.overlap, want, &out);
   }
   if (!out.initialized()) return Tensor::Allocate(HostAllocator(), dtype, Shape(want.size));
   return out;
@@ -244,12 +279,15 @@ absl::StatusOr<Tensor> BundleReader::ReadStored(absl::string_view key, const Bun
   return out;
 }
 
+absl::Status BundleReader::CheckStored(absl::string_view key, const BundleEntry& entry) {
+  return WithDataFile(entry, [&](const ReadableFile& file) {
+    return CheckTensorData(file, entry, header_.big_endian, key);
+  });
+}
+
 absl::Status BundleReader::Check(absl::string_view name) {
   WEIR_ASSIGN_OR_RETURN(const BundleEntry entry, Entry(name));
-  if (!entry.slices.empty()) return CheckpointReader::Check(name);
-  return WithDataFile(entry, [&](const ReadableFile& file) {
-    return CheckTensorData(file, entry, header_.big_endian, name);
-  });
+  return entry.slices.empty() ? CheckStored(name, entry) : CheckpointReader::Check(name);
 }
 
 absl::Status BundleReader::ReadInto(absl::string_view name, Tensor* out) {
@@ -262,19 +300,25 @@ absl::Status BundleReader::ReadInto(absl::string_view name, Tensor* out) {
   });
 }
 
+absl::StatusOr<BundleEntry> BundleReader::PartEntry(absl::string_view name,
+                                                    const BundleEntry& entry,
+                                                    const TensorSlice& slice) {
+  const std::string key = EncodeSliceKey(name, slice);
+  WEIR_ASSIGN_OR_RETURN(std::optional<BundleEntry> part, Lookup(key));
+  if (!part) return DataLoss(index_->path(), ": no entry for ", DescribeBundleKey(key));
+  if (part->dtype == entry.dtype && part->shape == *slice.ShapeIn(entry.shape))
+    return *std::move(part);
+  return DataLoss(index_->path(), ": the entry of ", DescribeBundleKey(key), " says ",
+                  DataTypeName(part->dtype), part->shape.ToString(),
+                  ", which is not that slice of ", DataTypeName(entry.dtype),
+                  entry.shape.ToString());
+}
+
 absl::StatusOr<Tensor> BundleReader::ReadParts(absl::string_view name, const BundleEntry& entry,
                                                const Box& want) {
   const auto read = [&](const TensorSlice& slice) -> absl::StatusOr<Tensor> {
-    const std::string key = EncodeSliceKey(name, slice);
-    WEIR_ASSIGN_OR_RETURN(const std::optional<BundleEntry> part, Lookup(key));
-    if (!part) return DataLoss(index_->path(), ": no entry for ", DescribeBundleKey(key));
-    if (part->dtype != entry.dtype || part->shape != *slice.ShapeIn(entry.shape)) {
-      return DataLoss(index_->path(), ": the entry of ", DescribeBundleKey(key), " says ",
-                      DataTypeName(part->dtype), part->shape.ToString(),
-                      ", which is not that slice of ", DataTypeName(entry.dtype),
-                      entry.shape.ToString());
-    }
-    return ReadStored(key, *part);
+    WEIR_ASSIGN_OR_RETURN(const BundleEntry part, PartEntry(name, entry, slice));
+    return ReadStored(EncodeSliceKey(name, slice), part);
   };
   return AssembleSlices(entry.dtype, entry.shape, want, entry.slices, read,
                         absl::StrCat(index_->path(), ": tensor ", name));

@@ -22,6 +22,11 @@ namespace weir::internal {
 absl::StatusOr<Tensor> AssembleSlices(
     DataType dtype, const Shape& full, const Box& want, const std::vector<TensorSlice>& parts,
     absl::FunctionRef<absl::StatusOr<Tensor>(const TensorSlice&)> read, absl::string_view what);
+// Same, for a `read` that returns only the elements of the box `part` of a slice.
+absl::StatusOr<Tensor> AssembleBoxes(
+    DataType dtype, const Shape& full, const Box& want, const std::vector<TensorSlice>& parts,
+    absl::FunctionRef<absl::StatusOr<Tensor>(const TensorSlice&, const Box& part)> read,
+    absl::string_view what);
 
 // A fully decoded index, for callers that look up many keys.
 class BundleIndex {
@@ -53,6 +58,9 @@ class BundleReader : public CheckpointReader {
   absl::Status Check(absl::string_view name) override;
   absl::Status ReadInto(absl::string_view name, Tensor* out) override;
   absl::StatusOr<Tensor> ReadSlice(absl::string_view name, const TensorSlice& slice) override;
+  absl::StatusOr<Tensor> ReadSliceUnverified(absl::string_view name,
+                                             const TensorSlice& slice) override;
+  absl::StatusOr<std::unique_ptr<TensorStream>> Stream(absl::string_view name) override;
   absl::Status FindMany(absl::Span<const absl::string_view> names, Found found) override;
   void ReadMany(absl::Span<const absl::string_view> names, ThreadPool& pool, Take take) override;
 
@@ -75,6 +83,12 @@ class BundleReader : public CheckpointReader {
   absl::StatusOr<Tensor> ReadStored(absl::string_view key, const BundleEntry& entry);
   absl::StatusOr<Tensor> ReadParts(absl::string_view name, const BundleEntry& entry,
                                    const Box& want);
+  // Returns the entry of a slice of the partitioned tensor `name`, whose entry is `entry`.
+  absl::StatusOr<BundleEntry> PartEntry(absl::string_view name, const BundleEntry& entry,
+                                        const TensorSlice& slice);
+  absl::StatusOr<Tensor> ReadBoxUnverified(absl::string_view key, const BundleEntry& entry,
+                                           const Box& box);
+  absl::Status CheckStored(absl::string_view key, const BundleEntry& entry);
   // One coalesced read of ReadMany: bytes [offset, end) of a data file, and the tensors stored
   // there.
   struct SmallTensor {

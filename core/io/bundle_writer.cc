@@ -5,6 +5,7 @@
 #include "weir/core/io/bundle.h"
 #include "weir/core/io/bundle_commit.h"
 #include "weir/core/io/bundle_format.h"
+#include "weir/core/io/crc32c.h"
 #include "weir/core/io/file.h"
 #include "weir/core/io/sstable.h"
 #include "weir/core/io/sstable_writer.h"
@@ -54,10 +55,20 @@ struct BundleWriter::Impl {
   std::unique_ptr<BufferedFile> data;
   uint64_t started = 0;  // bytes whose writeback has started
   Entries entries;
+  // The tensor that is added in pieces, how many of its bytes are missing, and the checksum of the
+  // others.
+  Entries::iterator open = entries.end();
+  uint64_t missing = 0;
+  uint32_t crc = 0;
   absl::Status status;
   bool finished = false;
 
+  absl::StatusOr<Entries::iterator> PlaceOf(absl::string_view key);
+  void StartSync();
   absl::Status Add(absl::string_view key, const Tensor& tensor);
+  absl::Status Begin(absl::string_view name, DataType dtype, const Shape& shape);
+  absl::Status Append(absl::string_view bytes);
+  void EndTensor();
   absl::Status Finish();
 };
 
@@ -89,30 +100,95 @@ absl::StatusOr<std::unique_ptr<BundleWriter>> BundleWriter::Create(const std::st
 
 BundleWriter::~BundleWriter() = default;
 
-absl::Status BundleWriter::Impl::Add(absl::string_view key, const Tensor& tensor) {
+// Returns where an entry with this key is to be inserted.
+absl::StatusOr<Entries::iterator> BundleWriter::Impl::PlaceOf(absl::string_view key) {
+  if (open != entries.end()) {
+    return FailedPrecondition("tensor ", open->first, " lacks ", missing,
+                              " bytes; append them before another tensor");
+  }
   if (key.empty()) return InvalidArgument("a tensor without a name cannot be saved");
   // Names usually arrive in order.
   const bool is_last = entries.empty() || entries.rbegin()->first < key;
   const auto place = is_last ? entries.end() : entries.lower_bound(key);
   if (place != entries.end() && place->first == key) return DuplicateKey(key);
+  return place;
+}
+
+void BundleWriter::Impl::StartSync() {
+  if (durability != Durability::kSynced || data->size() - started < kSyncInterval) return;
+  data->StartSync();
+  started = data->size();
+}
+
+absl::Status BundleWriter::Impl::Add(absl::string_view key, const Tensor& tensor) {
+  WEIR_ASSIGN_OR_RETURN(const Entries::iterator place, PlaceOf(key));
   if (!tensor.host_accessible()) return Internal("the tensor ", key, " is not in host memory");
   BundleEntry entry;
   entry.dtype = tensor.dtype();
   entry.shape = tensor.shape();
   WEIR_RETURN_IF_ERROR(Annotate(internal::WriteTensorData(tensor, data.get(), pool, &entry),
                                 internal::DescribeBundleKey(key)));
-  if (durability == Durability::kSynced && data->size() - started >= kSyncInterval) {
-    data->StartSync();
-    started = data->size();
-  }
+  StartSync();
   entries.emplace_hint(place, std::string(key), std::move(entry));
   return absl::OkStatus();
+}
+
+absl::Status BundleWriter::Impl::Begin(absl::string_view name, DataType dtype, const Shape& shape) {
+  WEIR_ASSIGN_OR_RETURN(const Entries::iterator place, PlaceOf(name));
+  if (!IsPlain(dtype) || IsRef(dtype) || !shape.IsFullyDefined()) {
+    return InvalidArgument("tensor ", name, " of type ", DataTypeName(dtype), " and shape ",
+                           shape.ToString(), " cannot be saved in pieces");
+  }
+  const auto elements = static_cast<uint64_t>(shape.num_elements());
+  if (elements > static_cast<uint64_t>(INT64_MAX) / ElementSize(dtype))
+    return InvalidArgument("tensor ", name, " of shape ", shape.ToString(), " is too large");
+  missing = elements * ElementSize(dtype);
+  BundleEntry entry;
+  entry.dtype = dtype;
+  entry.shape = shape;
+  entry.offset = static_cast<int64_t>(data->size());
+  entry.size = static_cast<int64_t>(missing);
+  crc = 0;
+  open = entries.emplace_hint(place, std::string(name), std::move(entry));
+  if (missing == 0) EndTensor();
+  return absl::OkStatus();
+}
+
+absl::Status BundleWriter::Impl::Append(absl::string_view bytes) {
+  if (open == entries.end() && bytes.empty()) return absl::OkStatus();
+  if (open == entries.end() || bytes.size() > missing) {
+    return FailedPrecondition(bytes.size(), " bytes are appended, but ",
+                              open == entries.end()
+                                  ? "no tensor has begun"
+                                  : absl::StrCat(open->first, " lacks ", missing));
+  }
+  crc = ExtendCrc32c(crc, bytes);
+  WEIR_RETURN_IF_ERROR(data->Append(bytes));
+  StartSync();
+  missing -= bytes.size();
+  if (missing == 0) EndTensor();
+  return absl::OkStatus();
+}
+
+void BundleWriter::Impl::EndTensor() {
+  open->second.crc = MaskCrc32c(crc);
+  open = entries.end();
 }
 
 void BundleWriter::Reserve(uint64_t bytes) { impl_->data->Reserve(bytes); }
 
 absl::Status BundleWriter::Add(absl::string_view name, const Tensor& tensor) {
   if (impl_->status.ok()) impl_->status = impl_->Add(name, tensor);
+  return impl_->status;
+}
+
+absl::Status BundleWriter::Begin(absl::string_view name, DataType dtype, const Shape& shape) {
+  if (impl_->status.ok()) impl_->status = impl_->Begin(name, dtype, shape);
+  return impl_->status;
+}
+
+absl::Status BundleWriter::Append(absl::string_view bytes) {
+  if (impl_->status.ok()) impl_->status = impl_->Append(bytes);
   return impl_->status;
 }
 
@@ -143,6 +219,8 @@ absl::Status BundleWriter::AddSlice(absl::string_view name, const Shape& full,
 }
 
 absl::Status BundleWriter::Impl::Finish() {
+  if (open != entries.end())
+    return FailedPrecondition("tensor ", open->first, " lacks ", missing, " bytes");
   if (durability == Durability::kSynced) WEIR_RETURN_IF_ERROR(data->Sync());
   WEIR_RETURN_IF_ERROR(data->Close());
   index_file.emplace(BundleIndexName(prefix));

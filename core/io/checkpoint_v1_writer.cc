@@ -71,44 +71,50 @@ void SliceToProto(const TensorSlice& slice, proto::TensorSliceProto* p) {
   }
 }
 
-absl::Status CheckSlice(const SavedSlice& s) {
-  if (!s.tensor.host_accessible()) return Internal("the tensor ", s.name, " is not in host memory");
-  if (!DispatchType(s.tensor.dtype(), SupportedTypes{}, []<class T>() {}))
-    return Unimplemented("Saving data type ", DataTypeName(s.tensor.dtype()), " not yet supported");
+// A slice as the list of tensors describes it.
+struct ListedSlice {
+  std::string name;
+  DataType dtype;
+  Shape shape;  // of the whole tensor
+  TensorSlice slice;
+};
+
+absl::Status CheckTensor(const ListedSlice& s, const Tensor& tensor) {
+  if (!tensor.host_accessible()) return Internal("the tensor ", s.name, " is not in host memory");
   WEIR_ASSIGN_OR_RETURN(const Shape shape, s.slice.ShapeIn(s.shape));
-  if (shape == s.tensor.shape()) return absl::OkStatus();
-  return InvalidArgument("tensor ", s.name, " of shape ", s.tensor.shape().ToString(), ": slice ",
+  if (shape == tensor.shape() && s.dtype == tensor.dtype()) return absl::OkStatus();
+  return InvalidArgument("tensor ", s.name, " of shape ", tensor.shape().ToString(), ": slice ",
                          s.slice.ToString(), " of ", s.shape.ToString(), " has shape ",
                          shape.ToString());
 }
 
-absl::Status CheckSameTensor(const SavedSlice& first, const SavedSlice& s) {
+absl::Status CheckSameTensor(const ListedSlice& first, const ListedSlice& s) {
   if (first.shape != s.shape) {
     return InvalidArgument("Mismatching shapes: existing tensor = ", first.shape.ToString(),
                            ", trying to add name ", s.name, ", shape = ", s.shape.ToString());
   }
-  if (first.tensor.dtype() == s.tensor.dtype()) return absl::OkStatus();
-  return InvalidArgument("Mismatching types: existing type = ", DataTypeName(first.tensor.dtype()),
-                         ", trying to add name ", s.name,
-                         ", type = ", DataTypeName(s.tensor.dtype()));
+  if (first.dtype == s.dtype) return absl::OkStatus();
+  return InvalidArgument("Mismatching types: existing type = ", DataTypeName(first.dtype),
+                         ", trying to add name ", s.name, ", type = ", DataTypeName(s.dtype));
 }
 
 // The list of tensors, stored under the empty key.
-absl::StatusOr<std::string> ListTensors(const std::vector<SavedSlice>& slices) {
-  std::map<absl::string_view, std::vector<const SavedSlice*>> tensors;
-  for (const SavedSlice& s : slices) {
-    WEIR_RETURN_IF_ERROR(CheckSlice(s));
+absl::StatusOr<std::string> ListTensors(const std::vector<ListedSlice>& slices) {
+  std::map<absl::string_view, std::vector<const ListedSlice*>> tensors;
+  for (const ListedSlice& s : slices) {
+    if (!DispatchType(s.dtype, SupportedTypes{}, []<class T>() {}))
+      return Unimplemented("Saving data type ", DataTypeName(s.dtype), " not yet supported");
     tensors[s.name].push_back(&s);
   }
   proto::SavedTensorSlices saved;
   for (const auto& [name, parts] : tensors) {
-    const SavedSlice& first = *parts[0];
+    const ListedSlice& first = *parts[0];
     proto::SavedSliceMeta* const meta = saved.mutable_meta()->add_tensor();
     meta->set_name(first.name);
     proto::TensorShapeProto* const shape = meta->mutable_shape();
     for (const int64_t dim : first.shape.dims()) shape->add_dim()->set_size(dim);
-    meta->set_type(static_cast<proto::DataType>(first.tensor.dtype()));
-    for (const SavedSlice* part : parts) {
+    meta->set_type(static_cast<proto::DataType>(first.dtype));
+    for (const ListedSlice* part : parts) {
       WEIR_RETURN_IF_ERROR(CheckSameTensor(first, *part));
       SliceToProto(part->slice, meta->add_slice());
     }
@@ -117,40 +123,41 @@ absl::StatusOr<std::string> ListTensors(const std::vector<SavedSlice>& slices) {
   return saved.SerializeAsString();
 }
 
-absl::StatusOr<std::string> SerializeElements(const SavedSlice& s) {
+absl::StatusOr<std::string> SerializeElements(const ListedSlice& s, const Tensor& tensor) {
   // Protobuf's limit, for a message and for a field.
   constexpr size_t kLimit = std::numeric_limits<int32_t>::max();
   proto::SavedTensorSlices saved;
   saved.mutable_data()->set_name(s.name);
   SliceToProto(s.slice, saved.mutable_data()->mutable_slice());
   proto::TensorProto* const data = saved.mutable_data()->mutable_data();
-  const bool is_complex = s.tensor.dtype() == DT_COMPLEX64 || s.tensor.dtype() == DT_COMPLEX128;
-  const auto elements = static_cast<size_t>(s.tensor.num_elements()) * (is_complex ? 2 : 1);
+  const auto elements =
+      static_cast<size_t>(tensor.num_elements()) * (IsComplex(tensor.dtype()) ? 2 : 1);
   if (elements < kLimit)
-    DispatchType(s.tensor.dtype(), SupportedTypes{},
-                 [&]<class T>() { FillField<T>(s.tensor, data); });
+    DispatchType(tensor.dtype(), SupportedTypes{}, [&]<class T>() { FillField<T>(tensor, data); });
   const size_t size = elements < kLimit ? saved.ByteSizeLong() : elements;
   if (size < kLimit) return saved.SerializeAsString();
   return InvalidArgument("Tensor slice is too large to serialize (", size, " bytes): ", s.name);
 }
 
-}  // namespace
-
-absl::Status WriteCheckpointV1(const std::string& path, const std::vector<SavedSlice>& slices,
-                               Durability durability) {
+// `read` is called for each slice, in key order.
+absl::Status WriteSlices(const std::string& path, const std::vector<ListedSlice>& slices,
+                         absl::FunctionRef<absl::StatusOr<Tensor>(size_t i)> read,
+                         Durability durability) {
   if (path.empty()) return InvalidArgument("the path of a checkpoint is empty");
   WEIR_ASSIGN_OR_RETURN(const std::string list, ListTensors(slices));
-  std::map<std::string, const SavedSlice*> keys;
-  for (const SavedSlice& s : slices) {
-    const std::string key = EncodeSliceKey(s.name, s.slice);
-    if (!keys.emplace(key, &s).second)
+  std::map<std::string, size_t> keys;
+  for (size_t i = 0; i < slices.size(); ++i) {
+    const std::string key = EncodeSliceKey(slices[i].name, slices[i].slice);
+    if (!keys.emplace(key, i).second)
       return InvalidArgument("Adding duplicate key: ", internal::DescribeBundleKey(key));
   }
   const auto write = [&](BufferedFile* file) -> absl::Status {
     SSTableWriter table(file);
     WEIR_RETURN_IF_ERROR(table.Add("", list));
-    for (const auto& [key, slice] : keys) {
-      WEIR_ASSIGN_OR_RETURN(const std::string elements, SerializeElements(*slice));
+    for (const auto& [key, i] : keys) {
+      WEIR_ASSIGN_OR_RETURN(const Tensor tensor, read(i));
+      WEIR_RETURN_IF_ERROR(CheckTensor(slices[i], tensor));
+      WEIR_ASSIGN_OR_RETURN(const std::string elements, SerializeElements(slices[i], tensor));
       WEIR_RETURN_IF_ERROR(table.Add(key, elements));
     }
     return table.Finish();
@@ -158,6 +165,29 @@ absl::Status WriteCheckpointV1(const std::string& path, const std::vector<SavedS
   WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<WriteLock> lock, WriteLock::Acquire(path));
   internal::SweepCheckpoints(DirectoryOf(path));
   return WriteFileAtomically(path, write, durability);
+}
+
+}  // namespace
+
+absl::Status WriteCheckpointV1(const std::string& path, const std::vector<SavedSlice>& slices,
+                               Durability durability) {
+  std::vector<ListedSlice> listed;
+  for (const SavedSlice& s : slices) {
+    listed.push_back({s.name, s.tensor.dtype(), s.shape, s.slice});
+    WEIR_RETURN_IF_ERROR(CheckTensor(listed.back(), s.tensor));
+  }
+  return WriteSlices(
+      path, listed, [&](size_t i) { return slices[i].tensor; }, durability);
+}
+
+absl::Status WriteCheckpointV1(const std::string& path,
+                               const std::vector<CheckpointTensor>& tensors,
+                               absl::FunctionRef<absl::StatusOr<Tensor>(size_t i)> read,
+                               Durability durability) {
+  std::vector<ListedSlice> listed;
+  for (const CheckpointTensor& t : tensors)
+    listed.push_back({t.name, t.dtype, t.shape, TensorSlice::Full(t.shape.rank())});
+  return WriteSlices(path, listed, read, durability);
 }
 
 }  // namespace weir
