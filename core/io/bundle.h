@@ -209,6 +209,11 @@ struct BundleReport {
 // can be read.
 absl::StatusOr<BundleReport> VerifyBundle(const std::string& prefix);
 
+// Checks, without reading elements, that a bundle (V2) is complete: every block of the index is
+// sound, and the data files have all the bytes that it names. Returns NOT_FOUND for a missing file,
+// DATA_LOSS for a damaged index or a truncated data file.
+absl::Status CheckBundleIsComplete(const std::string& prefix);
+
 // The readable part of a damaged bundle (V2). Not thread-safe.
 class SalvagedBundle {
  public:

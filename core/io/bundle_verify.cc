@@ -280,6 +280,37 @@ absl::StatusOr<BundleReport> VerifyBundle(const std::string& prefix) {
   return verifier.report();
 }
 
+absl::Status CheckBundleIsComplete(const std::string& prefix) {
+  WEIR_ASSIGN_OR_RETURN(std::unique_ptr<ReadableFile> file,
+                        Files().Open(internal::BundleIndexName(prefix)));
+  WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<SSTableReader> index,
+                        SSTableReader::Open(std::move(file)));
+  internal::BundleHeader header;
+  std::map<int, uint64_t> ends;  // of the data in each shard
+  WEIR_RETURN_IF_ERROR(
+      index->ForEach([&](absl::string_view key, absl::string_view value) -> absl::Status {
+        if (key.empty()) {
+          WEIR_ASSIGN_OR_RETURN(header, internal::ParseBundleHeader(value, index->path()));
+          return absl::OkStatus();
+        }
+        WEIR_ASSIGN_OR_RETURN(const BundleEntry entry,
+                              internal::ParseBundleEntry(value, key, index->path()));
+        uint64_t& end = ends[entry.shard];
+        if (entry.slices.empty())
+          end = std::max(end, static_cast<uint64_t>(entry.offset + entry.size));
+        return absl::OkStatus();
+      }));
+  const std::string suffix = internal::LiveDataSuffix(prefix);
+  for (const auto& [shard, end] : ends) {
+    const std::string path = BundleDataName(prefix, shard, header.num_shards) + suffix;
+    WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<ReadableFile> data, Files().Open(path));
+    if (data->size() >= end) continue;
+    return DataLoss(path, ": the file is truncated: it has ", data->size(), " bytes, and ", end,
+                    " are needed");
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::unique_ptr<SalvagedBundle>> SalvagedBundle::Open(const std::string& prefix) {
   auto verifier = std::make_unique<Verifier>(prefix);
   WEIR_RETURN_IF_ERROR(verifier->Run());

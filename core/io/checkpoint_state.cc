@@ -121,12 +121,23 @@ absl::StatusOr<std::string> LatestCheckpoint(const std::string& directory,
                   others.empty() ? "" : "; these are: ", absl::StrJoin(others, ", "));
 }
 
-std::string MetaGraphPath(const std::string& prefix) {
+namespace {
+
+// Returns a prefix without the numbers of V1 shards.
+std::string WithoutShards(const std::string& prefix) {
   static const RE2* const kShards = new RE2("-[0-9?]+-of-[0-9]+$");
   std::string base(prefix);
   RE2::Replace(&base, *kShards, "");
-  return base + ".meta";
+  return base;
 }
+
+}  // namespace
+
+std::string MetaGraphPath(const std::string& prefix) { return WithoutShards(prefix) + ".meta"; }
+
+std::string PinPath(const std::string& prefix) { return WithoutShards(prefix) + ".pin"; }
+
+bool IsPinned(const std::string& prefix) { return Files().Exists(PinPath(prefix)); }
 
 namespace {
 

@@ -50,6 +50,12 @@ bool CheckpointExists(const std::string& prefix);
 // V1 checkpoint.
 std::string MetaGraphPath(const std::string& prefix);
 
+// Returns "m-7.pin", also for V1 shards: the file whose existence pins the checkpoint "m-7". A
+// pinned checkpoint is never removed by retention (Saver, `weir ckpt gc`). Other programs ignore
+// the file.
+std::string PinPath(const std::string& prefix);
+bool IsPinned(const std::string& prefix);
+
 // Removes the files of a checkpoint and its meta graph. For V2 it removes the index first, so that
 // a partly removed checkpoint is not mistaken for a valid one. `version` is the format version.
 // Missing files are not an error.

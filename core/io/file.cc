@@ -194,13 +194,13 @@ std::string TemporaryName(absl::string_view path) {
   return absl::StrCat(path, kTemporary, number);
 }
 
-namespace {
-
 bool IsTemporaryOrLockName(absl::string_view name) {
   if (absl::EndsWith(name, kLock)) return true;
   const size_t digits = name.find_last_not_of("0123456789") + 1;
   return digits < name.size() && absl::EndsWith(name.substr(0, digits), kTemporary);
 }
+
+namespace {
 
 void WarnNoLocks(absl::string_view path) {
   static std::atomic<bool> warned{false};

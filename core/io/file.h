@@ -182,6 +182,9 @@ absl::StatusOr<std::vector<std::string>> MatchFiles(const std::string& pattern);
 // suffix, ".weir-temp<number>".
 std::string TemporaryName(absl::string_view path);
 
+// Whether a name is that of a temporary file, or of the lock of a WriteLock.
+bool IsTemporaryOrLockName(absl::string_view name);
+
 // A temporary file with such a name. Where the file system has locks, the file is locked while this
 // object lives, so that RemoveAbandoned does not remove it.
 class TemporaryFile {

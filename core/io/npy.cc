@@ -35,22 +35,13 @@ constexpr ElementType kElementTypes[] = {
     {"u8", DT_UINT64},    {"f2", DT_HALF},       {"f4", DT_FLOAT},  {"f8", DT_DOUBLE},
     {"c8", DT_COMPLEX64}, {"c16", DT_COMPLEX128}};
 
-struct Header {
-  DataType dtype = DT_INVALID;
-  size_t text_bytes = 0;    // of a string, which is padded with zeros
-  bool is_unicode = false;  // its characters are code points of 32 bits
-  bool big_endian = false;
-  bool fortran_order = false;
-  Shape shape;
-};
-
 // Parses the header's dictionary: three known keys, in any order.
 class HeaderParser {
  public:
   explicit HeaderParser(absl::string_view text) : text_(text) {}
 
-  absl::StatusOr<Header> Parse() {
-    Header header;
+  absl::StatusOr<NpyHeader> Parse() {
+    NpyHeader header;
     bool seen[3] = {};
     if (!Consume("{")) return Bad();
     while (!Consume("}")) {
@@ -73,14 +64,14 @@ class HeaderParser {
     return InvalidArgument("its header is not a dictionary of descr, fortran_order and shape");
   }
 
-  absl::Status ParseValue(int which, Header* header) {
+  absl::Status ParseValue(int which, NpyHeader* header) {
     if (which == 0) return ParseType(header);
     if (which == 2) return ParseShape(&header->shape);
     header->fortran_order = Consume("True");
     return header->fortran_order || Consume("False") ? absl::OkStatus() : Bad();
   }
 
-  absl::Status ParseType(Header* header) {
+  absl::Status ParseType(NpyHeader* header) {
     if (Peek('[')) return InvalidArgument("it holds records, which are not supported");
     std::string text;
     if (!ParseString(&text) || text.empty()) return Bad();
@@ -145,29 +136,6 @@ class HeaderParser {
   absl::string_view text_;
 };
 
-// Splits a file into its header and the bytes of the elements.
-absl::StatusOr<Header> ParseHeader(absl::string_view* bytes) {
-  const size_t fixed = kMagic.size() + 2;
-  if (!absl::StartsWith(*bytes, kMagic) || bytes->size() < fixed + 2) {
-    return InvalidArgument("it is not a .npy file");
-  }
-  const uint8_t major = bytes->at(kMagic.size());
-  if (major < 1 || major > 3) {
-    return InvalidArgument("its format version is ", major, "; 1, 2 and 3 are known");
-  }
-  const size_t width = major == 1 ? 2 : 4;
-  if (bytes->size() < fixed + width) return InvalidArgument("it is truncated within the header");
-  size_t length = 0;
-  for (size_t i = 0; i < width; ++i) {
-    length |= static_cast<size_t>(static_cast<uint8_t>((*bytes)[fixed + i])) << (8 * i);
-  }
-  bytes->remove_prefix(fixed + width);
-  if (bytes->size() < length) return InvalidArgument("it is truncated within the header");
-  const absl::string_view text = bytes->substr(0, length);
-  bytes->remove_prefix(length);
-  return HeaderParser(text).Parse();
-}
-
 // Returns the size of the numbers that make up an element: a complex number consists of two.
 size_t NumberSize(DataType dtype) {
   return IsComplex(dtype) ? ElementSize(dtype) / 2 : ElementSize(dtype);
@@ -218,7 +186,7 @@ bool AppendUtf8(uint32_t c, std::string* out) {
 }
 
 // Returns a string without the zeros at its end.
-absl::StatusOr<std::string> DecodeText(std::string bytes, const Header& header) {
+absl::StatusOr<std::string> DecodeText(std::string bytes, const NpyHeader& header) {
   if (header.is_unicode) {
     if (header.big_endian) SwapBytes(sizeof(uint32_t), bytes.data(), bytes.size());
     std::string text;
@@ -232,7 +200,7 @@ absl::StatusOr<std::string> DecodeText(std::string bytes, const Header& header) 
   return bytes;
 }
 
-absl::StatusOr<Tensor> ParseStrings(const Header& header, absl::string_view bytes) {
+absl::StatusOr<Tensor> ParseStrings(const NpyHeader& header, absl::string_view bytes) {
   const size_t size = header.text_bytes;
   const auto elements = static_cast<size_t>(header.shape.num_elements());
   std::string in_order;
@@ -301,11 +269,11 @@ absl::StatusOr<std::string> SerializeStrings(const Tensor& tensor) {
   return out;
 }
 
-uint64_t ElementBytes(const Header& header) {
+uint64_t ElementBytes(const NpyHeader& header) {
   return header.dtype == DT_STRING ? header.text_bytes : ElementSize(header.dtype);
 }
 
-absl::Status CheckSize(const Header& header, uint64_t bytes) {
+absl::Status CheckSize(const NpyHeader& header, uint64_t bytes) {
   const uint64_t size = ElementBytes(header);
   const auto elements = static_cast<uint64_t>(header.shape.num_elements());
   if (bytes / size == elements && bytes % size == 0) return absl::OkStatus();
@@ -319,8 +287,33 @@ absl::Status CheckSize(const Header& header, uint64_t bytes) {
 
 }  // namespace
 
+absl::StatusOr<NpyHeader> ParseNpyHeader(absl::string_view bytes) {
+  const size_t fixed = kMagic.size() + 2;
+  if (!absl::StartsWith(bytes, kMagic) || bytes.size() < fixed + 2) {
+    return InvalidArgument("it is not a .npy file");
+  }
+  const uint8_t major = bytes.at(kMagic.size());
+  if (major < 1 || major > 3) {
+    return InvalidArgument("its format version is ", major, "; 1, 2 and 3 are known");
+  }
+  const size_t width = major == 1 ? 2 : 4;
+  if (bytes.size() < fixed + width) return InvalidArgument("it is truncated within the header");
+  size_t length = 0;
+  for (size_t i = 0; i < width; ++i) {
+    length |= static_cast<size_t>(static_cast<uint8_t>(bytes[fixed + i])) << (8 * i);
+  }
+  if (bytes.size() - fixed - width < length) {
+    return InvalidArgument("it is truncated within the header");
+  }
+  WEIR_ASSIGN_OR_RETURN(NpyHeader header,
+                        HeaderParser(bytes.substr(fixed + width, length)).Parse());
+  header.header_bytes = fixed + width + length;
+  return header;
+}
+
 absl::StatusOr<Tensor> ParseNpy(absl::string_view bytes) {
-  WEIR_ASSIGN_OR_RETURN(const Header header, ParseHeader(&bytes));
+  WEIR_ASSIGN_OR_RETURN(const NpyHeader header, ParseNpyHeader(bytes));
+  bytes.remove_prefix(header.header_bytes);
   WEIR_RETURN_IF_ERROR(CheckSize(header, bytes.size()));
   if (header.dtype == DT_STRING) return ParseStrings(header, bytes);
   WEIR_ASSIGN_OR_RETURN(Tensor tensor,
@@ -340,9 +333,8 @@ absl::StatusOr<Tensor> ParseNpy(absl::string_view bytes) {
 }
 
 absl::Status CheckNpySize(absl::string_view head, uint64_t file_bytes) {
-  absl::string_view rest = head;
-  WEIR_ASSIGN_OR_RETURN(const Header header, ParseHeader(&rest));
-  return CheckSize(header, file_bytes - (head.size() - rest.size()));
+  WEIR_ASSIGN_OR_RETURN(const NpyHeader header, ParseNpyHeader(head));
+  return CheckSize(header, file_bytes - header.header_bytes);
 }
 
 absl::StatusOr<Tensor> ReadNpy(const std::string& path) {
@@ -355,6 +347,10 @@ absl::StatusOr<Tensor> ReadNpy(const std::string& path) {
   return tensor;
 }
 
+std::string SerializeNpyHeader(DataType dtype, const Shape& shape) {
+  return HeaderText(DescriptionOf(dtype, 0), shape);
+}
+
 absl::StatusOr<std::string> SerializeNpy(const Tensor& tensor) {
   if (tensor.dtype() == DT_STRING) return SerializeStrings(tensor);
   if (!IsPlain(tensor.dtype())) {
@@ -362,7 +358,7 @@ absl::StatusOr<std::string> SerializeNpy(const Tensor& tensor) {
                            " tensor cannot be stored as a .npy array: only numbers, booleans and "
                            "strings are supported");
   }
-  std::string out = HeaderText(DescriptionOf(tensor.dtype(), 0), tensor.shape());
+  std::string out = SerializeNpyHeader(tensor.dtype(), tensor.shape());
   if (tensor.num_elements() > 0) {
     out.append(static_cast<const char*>(tensor.raw()), tensor.num_bytes());
   }

@@ -13,6 +13,24 @@
 // size, and are read back as such.
 namespace weir {
 
+// What the header of a file says of the elements that follow it.
+struct NpyHeader {
+  DataType dtype = DT_INVALID;  // of the tensor that is read: DT_STRING for texts
+  Shape shape;                  // of the array
+  size_t text_bytes = 0;        // of a string, which is padded with zeros
+  bool is_unicode = false;      // its characters are code points of 32 bits
+  bool big_endian = false;      // the order of bytes in a number
+  bool fortran_order = false;   // the first dimension varies fastest
+  size_t header_bytes = 0;      // where the elements begin in the file
+};
+// No header is longer, except those of records with many fields.
+inline constexpr size_t kMaxNpyHeaderBytes = size_t{1} << 17;
+// Parses the header at the beginning of a file, of which `bytes` is the first part. Returns
+// INVALID_ARGUMENT as ReadNpy does, and if the header does not end within `bytes`.
+absl::StatusOr<NpyHeader> ParseNpyHeader(absl::string_view bytes);
+// Returns the header of a file of format version 1.0: elements of a plain type in row-major order.
+std::string SerializeNpyHeader(DataType dtype, const Shape& shape);
+
 // Reads an array of either byte order, and of Fortran order too (converted to row-major). The dtype
 // is DT_BFLOAT16 if the name ends in ".bf16.npy" and the elements are uint16. NumPy's strings of
 // characters (U, in UTF-8) and of bytes (S) become strings without the zeros at their ends. Returns

@@ -137,6 +137,7 @@ absl::Status Saver::RemoveOldest() {
       next_kept_ += keep_seconds_;
       continue;
     }
+    if (IsPinned(oldest.path)) continue;
     // Another process may have removed it; the new checkpoint exists in any case.
     const absl::Status removed = RemoveCheckpoint(oldest.path, def_.version);
     if (!removed.ok() && !absl::IsNotFound(removed)) return removed;

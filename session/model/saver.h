@@ -19,7 +19,8 @@ struct SaverOptions {
   // Replaces `variables`: variables by checkpoint name, to restore from a checkpoint with other
   // names.
   NamedVariables named = {};
-  // The number of checkpoints to keep; older ones are removed. 0: all.
+  // The number of checkpoints to keep; older ones are removed, unless they are pinned (PinPath in
+  // checkpoint_state.h). 0: all.
   int max_to_keep = 5;
   // In addition, keeps one checkpoint for every period of this many hours of training.
   double keep_checkpoint_every_n_hours = 10000;

@@ -18,6 +18,9 @@ void Table(absl::string_view bytes);            // a checkpoint table, or blocks
 void Bundle(absl::string_view bytes);           // index and data of a checkpoint, or its entries
 void Records(absl::string_view bytes);          // a record file, or events in it
 void Npy(absl::string_view bytes);              // a .npy file
+void NpzCheckpoint(absl::string_view bytes);    // a .npz file as a checkpoint
+void Safetensors(absl::string_view bytes);      // a .safetensors file
+void Gguf(absl::string_view bytes);             // a .gguf file
 void CheckpointState(absl::string_view bytes);  // a file named "checkpoint"
 void Examples(absl::string_view bytes);         // records, JSON lines or CSV
 void Datasets(absl::string_view bytes);         // a file that a dataset reads

@@ -1,48 +1,29 @@
 #ifndef WEIR_TOOLS_CKPT_CKPT_H_
 #define WEIR_TOOLS_CKPT_CKPT_H_
 
-#include <memory>
-#include <ostream>
-#include <string>
-
-#include "weir/core/io/bundle.h"
 #include "weir/tools/lib/command.h"
 
-// Declarations that the parts of `weir ckpt` share.
+// The subcommands of `weir ckpt`: each function adds those of one source.
 namespace weir::tools {
 
-// Returns the checkpoint prefix that `path` denotes. A folder denotes its newest checkpoint, or the
-// checkpoint of the SavedModel in it, or of the newest one if it has several versions. One of a
-// checkpoint's files (m-7.index, .meta, .data-...), the state file "checkpoint", or saved_model.pb
-// denotes that checkpoint. An empty path is INVALID_ARGUMENT; any other path is returned unchanged.
-// If the state file names a checkpoint where it no longer is, a line in `notes` says so.
-absl::StatusOr<std::string> CheckpointPrefix(const std::string& path,
-                                             std::ostream* notes = nullptr);
-absl::StatusOr<std::unique_ptr<CheckpointReader>> OpenCheckpoint(const std::string& path,
-                                                                 std::ostream* notes = nullptr);
-
-// A progress line on a terminal, in tensors and bytes. Prints nothing if the output is not a
-// terminal.
-class Progress {
- public:
-  Progress(Console& console, size_t num_tensors) : console_(console), num_tensors_(num_tensors) {}
-  ~Progress();
-  Progress(const Progress&) = delete;
-  Progress& operator=(const Progress&) = delete;
-  // Counts one more finished tensor.
-  void Add(const Tensor& tensor);
-  int64_t bytes() const { return bytes_; }
-
- private:
-  Console& console_;
-  const size_t num_tensors_;
-  size_t done_ = 0;
-  int64_t bytes_ = 0;
-};
-
-// Each adds one subcommand of `weir ckpt`.
+void AddLsCommand(Command& ckpt);
+void AddShowCommand(Command& ckpt);
+void AddVerifyCommand(Command& ckpt);
+void AddDiffCommand(Command& ckpt);
 void AddConvertCommand(Command& ckpt);
+void AddEditCommands(Command& ckpt);  // rename, drop, cast
+void AddMergeCommand(Command& ckpt);
+void AddSplitCommand(Command& ckpt);
+void AddAverageCommand(Command& ckpt);
 void AddRepairCommand(Command& ckpt);
+void AddPinCommand(Command& ckpt);
+void AddGcCommand(Command& ckpt);
+
+// The argument of a subcommand that reads a checkpoint.
+inline constexpr char kCheckpointHelp[] =
+    "a checkpoint's prefix or one of its files; a folder: its newest checkpoint, a SavedModel's, "
+    "or "
+    "its array files";
 
 }  // namespace weir::tools
 

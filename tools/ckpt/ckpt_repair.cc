@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "weir/tools/ckpt/checkpoint_path.h"
 #include "weir/tools/ckpt/ckpt.h"
+#include "weir/tools/ckpt/rewrite.h"
 #include "weir/tools/lib/text_table.h"
 
 // weir ckpt repair: writes a new checkpoint from the intact tensors of a damaged one and from other
@@ -19,9 +21,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct RepairOptions {
-  std::string damaged, out;
+  std::string damaged;
   std::vector<std::string> others;
-  bool json = false;
+  RewriteOptions rewrite;
 };
 
 // Another checkpoint of the same model.
@@ -36,32 +38,36 @@ class Repair {
   static absl::StatusOr<Repair> Plan(const RepairOptions& options) {
     Repair repair;
     WEIR_ASSIGN_OR_RETURN(const std::string prefix, CheckpointPrefix(options.damaged));
-    WEIR_RETURN_IF_ERROR(CheckNotOverwriting(options.out, prefix));
+    const std::string& out = options.rewrite.out;
+    WEIR_RETURN_IF_ERROR(CheckNotOverwriting(out, prefix));
     WEIR_ASSIGN_OR_RETURN(repair.salvaged_, SalvagedBundle::Open(prefix));
     for (const std::string& name : repair.salvaged_->names()) repair.sources_[name] = nullptr;
     for (const std::string& path : options.others) {
       WEIR_ASSIGN_OR_RETURN(const std::string other, CheckpointPrefix(path));
-      WEIR_RETURN_IF_ERROR(CheckNotOverwriting(options.out, other));
+      WEIR_RETURN_IF_ERROR(CheckNotOverwriting(out, other));
       auto donor = std::make_unique<Donor>(Donor{other, nullptr});
       WEIR_ASSIGN_OR_RETURN(donor->reader, CheckpointReader::Open(other));
       repair.donors_.push_back(std::move(donor));
     }
+    Output none;
+    WEIR_RETURN_IF_ERROR(CheckOutput(options.rewrite, {}, &none).status());
     WEIR_RETURN_IF_ERROR(repair.AssignDonors());
     return repair;
   }
 
-  absl::Status Write(const std::string& out, Console& console) {
+  absl::Status Write(const RewriteOptions& options, Console& console) {
     if (sources_.empty())
       return DataLoss(
           "no tensor of the checkpoint is intact; pass another checkpoint of the model with "
           "--from");
-    WEIR_ASSIGN_OR_RETURN(auto writer, BundleWriter::Create(out));
-    Progress progress(console, sources_.size());
+    if (options.dry_run) return absl::OkStatus();
+    WEIR_ASSIGN_OR_RETURN(auto writer, BundleWriter::Create(options.out));
+    ProgressBar progress(console, "Copying", "tensors", static_cast<double>(sources_.size()));
     for (const auto& [name, donor] : sources_) {
       WEIR_ASSIGN_OR_RETURN(const Tensor tensor,
                             donor == nullptr ? salvaged_->Read(name) : donor->reader->Read(name));
       WEIR_RETURN_IF_ERROR(writer->Add(name, tensor));
-      progress.Add(tensor);
+      progress.Add(BytesOf(tensor.dtype(), tensor.shape()));
     }
     return writer->Finish();
   }
@@ -134,13 +140,14 @@ class Repair {
   std::vector<std::pair<std::string, std::string>> lost_;
 };
 
-void PrintJson(const Repair& repair, const std::string& out, Console& console) {
+void PrintJson(const Repair& repair, const RewriteOptions& options, Console& console) {
   Json taken = Json::object(), lost = Json::object();
   for (const auto& [name, donor] : repair.sources()) {
     if (donor != nullptr) taken[name] = donor->path;
   }
   for (const auto& [name, why] : repair.lost()) lost[name] = why;
-  const Json json = {{"checkpoint", out},
+  const Json json = {{"checkpoint", options.out},
+                     {"dry_run", options.dry_run},
                      {"tensors", repair.sources().size()},
                      {"taken", std::move(taken)},
                      {"lost", std::move(lost)},
@@ -148,7 +155,7 @@ void PrintJson(const Repair& repair, const std::string& out, Console& console) {
   console.out << json.dump(1, ' ', false, Json::error_handler_t::replace) << "\n";
 }
 
-void PrintText(const Repair& repair, const std::string& out, Console& console) {
+void PrintText(const Repair& repair, const RewriteOptions& options, Console& console) {
   size_t num_taken = 0;
   for (const auto& [name, donor] : repair.sources()) {
     if (donor == nullptr) continue;
@@ -163,16 +170,17 @@ void PrintText(const Repair& repair, const std::string& out, Console& console) {
                 << "  the index was damaged: tensors whose names are lost are missing, unless a "
                    "checkpoint passed with --from has them\n";
   }
-  console.out << out << ": "
+  console.out << options.out << ": "
               << WithCommas(static_cast<int64_t>(repair.sources().size() - num_taken))
               << " tensors intact, " << num_taken << " taken from other checkpoints, "
-              << repair.lost().size() << " lost\n";
+              << repair.lost().size() << " lost" << (options.dry_run ? "; nothing was written" : "")
+              << "\n";
 }
 
 absl::StatusOr<bool> RepairCheckpoint(const RepairOptions& options, Console& console) {
   WEIR_ASSIGN_OR_RETURN(Repair repair, Repair::Plan(options));
-  WEIR_RETURN_IF_ERROR(repair.Write(options.out, console));
-  (options.json ? PrintJson : PrintText)(repair, options.out, console);
+  WEIR_RETURN_IF_ERROR(repair.Write(options.rewrite, console));
+  (options.rewrite.json ? PrintJson : PrintText)(repair, options.rewrite, console);
   return repair.lost().empty();
 }
 
@@ -180,6 +188,7 @@ absl::StatusOr<bool> RepairCheckpoint(const RepairOptions& options, Console& con
 
 void AddRepairCommand(Command& ckpt) {
   auto options = std::make_shared<RepairOptions>();
+  options->rewrite.format = "v2";
   Command repair = ckpt.Add(
       "repair",
       "Write a new checkpoint from the intact tensors of a damaged one and from other checkpoints "
@@ -189,10 +198,12 @@ void AddRepairCommand(Command& ckpt) {
       .Argument("CHECKPOINT", &options->damaged,
                 "the damaged checkpoint's prefix, or a folder: its newest checkpoint")
       .Required();
-  repair.Argument("OUT", &options->out, "the prefix of the new checkpoint").Required();
+  repair.Argument("OUT", &options->rewrite.out, "the prefix of the new checkpoint").Required();
   repair.Repeated("--from", &options->others,
                   "another checkpoint of the model, for lost tensors; repeatable");
-  repair.Flag("--json", &options->json, "print JSON");
+  AddForceOption(repair, &options->rewrite);
+  repair.Flag("--dry-run", &options->rewrite.dry_run, "print what would be saved; write nothing");
+  repair.Flag("--json", &options->rewrite.json, "print JSON");
   repair.Do([options](Console& console) {
     const absl::StatusOr<bool> whole = RepairCheckpoint(*options, console);
     if (!whole.ok()) return Fail(console, whole.status());

@@ -1,0 +1,190 @@
+#include "weir/tools/ckpt/npy_folder.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "weir/core/io/file.h"
+#include "weir/tools/ckpt/array_reader.h"
+#include "weir/tools/ckpt/new_folder.h"
+#include "weir/tools/lib/value_file.h"
+
+namespace weir::tools {
+
+namespace {
+
+// Longest first: "w.bf16.npy" is the tensor w.
+constexpr absl::string_view kEndings[] = {".bf16.npy", ".npy", ".json"};
+
+absl::string_view EndingOf(DataType dtype) {
+  return dtype == DT_STRING ? ".json" : dtype == DT_BFLOAT16 ? ".bf16.npy" : ".npy";
+}
+
+// Calls visit(path, path below the folder) for each regular file.
+template <class Visit>
+absl::Status ForEachFile(const std::string& folder, Visit visit) {
+  std::error_code error;
+  auto file = std::filesystem::recursive_directory_iterator(folder, error);
+  for (; !error && file != std::filesystem::recursive_directory_iterator(); file.increment(error)) {
+    if (!file->is_regular_file(error)) continue;
+    const std::string below = file->path().lexically_relative(folder).generic_string();
+    WEIR_RETURN_IF_ERROR(visit(file->path().string(), below));
+  }
+  if (error) return NotFound("cannot list the files of ", folder, ": ", error.message());
+  return absl::OkStatus();
+}
+
+class NpyFolderReader final : public ArrayReader {
+ public:
+  using ArrayReader::ArrayReader;
+
+  absl::Status Open() {
+    return ForEachFile(path(), [&](const std::string& file, absl::string_view below) {
+      for (const absl::string_view ending : kEndings) {
+        if (absl::ConsumeSuffix(&below, ending)) return AddFile(file, std::string(below));
+      }
+      return absl::OkStatus();
+    });
+  }
+
+  absl::StatusOr<Tensor> Read(absl::string_view name) override {
+    WEIR_RETURN_IF_ERROR(Find(name).status());
+    return ReadValueFile(files_.find(name)->second);
+  }
+
+  absl::StatusOr<std::unique_ptr<TensorStream>> Stream(absl::string_view name) override {
+    WEIR_ASSIGN_OR_RETURN(const CheckpointTensor tensor, Find(name));
+    if (!IsPlain(tensor.dtype)) return CheckpointReader::Stream(name);
+    const std::string& path = files_.find(name)->second;
+    WEIR_ASSIGN_OR_RETURN(std::unique_ptr<ReadableFile> file, Files().Open(path));
+    WEIR_ASSIGN_OR_RETURN(const NpyHeader header, HeaderOf(*file));
+    if (header.fortran_order) return CheckpointReader::Stream(name);
+    return std::make_unique<NpyFileStream>(header, std::move(file));
+  }
+
+ private:
+  // Keeps its file open.
+  class NpyFileStream final : public TensorStream {
+   public:
+    NpyFileStream(const NpyHeader& header, std::unique_ptr<ReadableFile> file)
+        : file_(std::move(file)),
+          stream_(header, *FileStream::Open(*file_, header.header_bytes,
+                                            file_->size() - header.header_bytes)) {}
+    absl::Status Read(size_t size, char* out) override { return stream_.Read(size, out); }
+
+   private:
+    const std::unique_ptr<ReadableFile> file_;
+    NpyStream stream_;
+  };
+
+  static absl::StatusOr<NpyHeader> HeaderOf(const ReadableFile& file) {
+    std::string head(std::min<uint64_t>(file.size(), kMaxNpyHeaderBytes), '\0');
+    WEIR_RETURN_IF_ERROR(file.Read(0, head.size(), head.data()));
+    absl::StatusOr<NpyHeader> header = ParseNpyHeader(head);
+    if (!header.ok()) return Annotate(header.status(), file.path());
+    const uint64_t width = IsPlain(header->dtype) ? ElementSize(header->dtype) : header->text_bytes;
+    const uint64_t bytes = file.size() - header->header_bytes;
+    if (bytes / width == static_cast<uint64_t>(header->shape.num_elements()) && bytes % width == 0)
+      return header;
+    return InvalidArgument(file.path(), ": its header says ", DataTypeName(header->dtype),
+                           header->shape.ToString(), ", but ", bytes, " bytes of elements follow");
+  }
+
+  absl::Status AddFile(const std::string& path, const std::string& name) {
+    const auto [at, is_new] = files_.emplace(name, path);
+    if (!is_new) {
+      return InvalidArgument("two files for tensor '", name, "': ", at->second, " and ", path,
+                             "; remove one of them");
+    }
+    if (absl::EndsWith(path, ".json")) {
+      WEIR_ASSIGN_OR_RETURN(const Tensor tensor, ReadValueFile(path));
+      return Add(name, tensor.dtype(), tensor.shape());
+    }
+    WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<ReadableFile> file, Files().Open(path));
+    WEIR_ASSIGN_OR_RETURN(const NpyHeader header, HeaderOf(*file));
+    const bool is_bfloat16 = header.dtype == DT_UINT16 && absl::EndsWith(path, ".bf16.npy");
+    return Add(name, is_bfloat16 ? DT_BFLOAT16 : header.dtype, header.shape);
+  }
+
+  std::map<std::string, std::string, std::less<>> files_;  // by name
+};
+
+// Writes a file whose folder is synced later.
+absl::Status WriteNpyFile(const std::string& path, const OutputTensor& tensor) {
+  WEIR_ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> created, Files().Create(path));
+  BufferedFile file(std::move(created));
+  WEIR_RETURN_IF_ERROR(file.Append(SerializeNpyHeader(tensor.dtype, tensor.shape)));
+  WEIR_RETURN_IF_ERROR(
+      CopyElements(tensor, [&](absl::string_view piece) { return file.Append(piece); }));
+  WEIR_RETURN_IF_ERROR(file.Sync());
+  return file.Close();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<CheckpointReader>> OpenNpyFolder(const std::string& path) {
+  auto reader = std::make_unique<NpyFolderReader>(path);
+  WEIR_RETURN_IF_ERROR(reader->Open());
+  return reader;
+}
+
+absl::Status CheckFileName(const std::string& name) {
+  const std::vector<std::string> parts = absl::StrSplit(name, '/');
+  if (absl::EndsWith(name, ".bf16")) {
+    return InvalidArgument("tensor name '", name,
+                           "' ends as the files of bfloat16 arrays do; rename the tensor with "
+                           "--rename or exclude it with --drop");
+  }
+  for (const std::string& part : parts) {
+    if (!part.empty() && part != "." && part != ".." && !absl::StrContains(part, '\0')) continue;
+    return InvalidArgument("tensor name '", name,
+                           "' is not a valid file name; rename the tensor with --rename or "
+                           "exclude it with --drop");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status WriteNpyFolder(const std::string& path, const Output& output, ProgressBar& progress) {
+  WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<NewFolder> folder, NewFolder::Create(path));
+  std::set<std::string> folders;
+  for (const OutputTensor& tensor : output.tensors) {
+    const std::string file = absl::StrCat(folder->path(), "/", tensor.name, EndingOf(tensor.dtype));
+    if (folders.insert(DirectoryOf(file)).second)
+      WEIR_RETURN_IF_ERROR(MakeDirectories(DirectoryOf(file)));
+    if (tensor.dtype == DT_STRING) {
+      WEIR_ASSIGN_OR_RETURN(const Tensor strings, ReadWhole(tensor));
+      WEIR_RETURN_IF_ERROR(WriteValueFile(file, strings));
+    } else {
+      WEIR_RETURN_IF_ERROR(WriteNpyFile(file, tensor));
+    }
+    progress.Add(1);
+  }
+  for (const std::string& each : folders) WEIR_RETURN_IF_ERROR(Files().SyncDirectory(each));
+  return folder->Commit();
+}
+
+bool HasArrayFiles(const std::string& path) {
+  // The first one ends the walk.
+  return absl::IsAlreadyExists(ForEachFile(path, [](const std::string& file, absl::string_view) {
+    const bool is_array = absl::EndsWith(file, ".npy") || absl::EndsWith(file, ".json");
+    return is_array ? AlreadyExists(file) : absl::OkStatus();
+  }));
+}
+
+bool IsNpyFolder(const std::string& path) {
+  return ForEachFile(path,
+                     [](const std::string& file, absl::string_view) {
+                       const bool is_array =
+                           absl::EndsWith(file, ".npy") || absl::EndsWith(file, ".json");
+                       return is_array ? absl::OkStatus() : FailedPrecondition(file);
+                     })
+      .ok();
+}
+
+}  // namespace weir::tools

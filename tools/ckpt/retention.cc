@@ -1,0 +1,269 @@
+#include "weir/tools/ckpt/retention.h"
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/strip.h"
+#include "weir/core/io/bundle.h"
+#include "weir/core/io/bundle_commit.h"
+#include "weir/core/io/checkpoint_state.h"
+#include "weir/core/io/file.h"
+
+namespace weir::tools {
+
+namespace {
+
+constexpr double kSecondsPerHour = 3600;
+// Nobody holds a lock on the finished parts of a sharded save until they are merged.
+constexpr double kPartsAge = kSecondsPerHour;
+
+double TimeOf(const std::string& path) {
+  std::error_code error;
+  const auto time = std::filesystem::last_write_time(path, error);
+  if (error) return 0;
+  const auto system = std::chrono::file_clock::to_sys(time);
+  return std::chrono::duration<double>(system.time_since_epoch()).count();
+}
+
+double Now() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+// Returns 500 for "model-500", or -1.
+int64_t StepOf(const std::string& prefix) {
+  const size_t dash = prefix.rfind('-');
+  int64_t step = -1;
+  if (dash == std::string::npos || !absl::SimpleAtoi(prefix.substr(dash + 1), &step)) return -1;
+  return step;
+}
+
+// Returns the name of the checkpoint to which a data file belongs, or an empty text.
+absl::string_view OwnerOfData(absl::string_view name) {
+  const size_t data = name.rfind(".data-");
+  return data == absl::string_view::npos ? absl::string_view() : name.substr(0, data);
+}
+
+// The names in a folder, by what they are.
+struct Listing {
+  std::set<std::string> indexes;                         // names of checkpoints
+  std::map<std::string, std::vector<std::string>> data;  // names of data files by checkpoint
+  std::vector<std::string> temporary;                    // names of temporary files and locks
+  std::vector<std::string> parts;                        // names of folders of sharded saves
+};
+
+absl::StatusOr<Listing> ListFolder(const std::string& folder) {
+  WEIR_ASSIGN_OR_RETURN(const std::vector<std::string> names, Files().List(folder));
+  Listing listing;
+  for (const std::string& name : names) {
+    absl::string_view rest = name;
+    if (Files().IsDirectory(JoinPath(folder, name))) {
+      if (absl::EndsWith(name, "_temp")) listing.parts.push_back(name);
+    } else if (IsTemporaryOrLockName(name)) {
+      listing.temporary.push_back(name);
+    } else if (absl::ConsumeSuffix(&rest, ".index")) {
+      listing.indexes.insert(std::string(rest));
+    } else if (const absl::string_view owner = OwnerOfData(name); !owner.empty()) {
+      listing.data[std::string(owner)].push_back(name);
+    }
+  }
+  return listing;
+}
+
+int64_t SizeOf(const std::string& path) {
+  std::error_code error;
+  const auto size = std::filesystem::file_size(path, error);
+  return error ? 0 : static_cast<int64_t>(size);
+}
+
+absl::Status CheckComplete(const std::string& prefix, const RetentionRules& rules) {
+  WEIR_RETURN_IF_ERROR(CheckBundleIsComplete(prefix));
+  if (!rules.verify) return absl::OkStatus();
+  WEIR_ASSIGN_OR_RETURN(const BundleReport report, VerifyBundle(prefix));
+  return report.problems.empty() ? absl::OkStatus() : DataLoss(report.problems[0].message);
+}
+
+std::vector<FolderCheckpoint> FindCheckpoints(const std::string& folder, const Listing& listing) {
+  std::vector<FolderCheckpoint> found;
+  for (const std::string& name : listing.indexes) {
+    const std::string prefix = JoinPath(folder, name), index = prefix + ".index";
+    FolderCheckpoint checkpoint{prefix, TimeOf(index), SizeOf(index) + SizeOf(prefix + ".meta")};
+    if (const auto data = listing.data.find(name); data != listing.data.end()) {
+      for (const std::string& file : data->second)
+        checkpoint.bytes += SizeOf(JoinPath(folder, file));
+    }
+    found.push_back(std::move(checkpoint));
+  }
+  std::sort(found.begin(), found.end(), [](const FolderCheckpoint& a, const FolderCheckpoint& b) {
+    return std::tuple(a.time, StepOf(a.prefix), a.prefix) >
+           std::tuple(b.time, StepOf(b.prefix), b.prefix);
+  });
+  return found;
+}
+
+// Returns the checkpoint that the state file names as the newest, or an empty text.
+std::string NamedNewest(const std::string& folder) {
+  const absl::StatusOr<std::string> newest = LatestCheckpoint(folder);
+  return newest.ok() ? std::string(BaseName(*newest)) : "";
+}
+
+std::string PinReason(const std::string& prefix) {
+  const absl::StatusOr<std::string> note = ReadFile(PinPath(prefix));
+  const absl::string_view text = note.ok() ? absl::StripAsciiWhitespace(*note) : "";
+  return text.empty() ? "pinned" : absl::StrCat("pinned: ", text);
+}
+
+// Marks what is kept, newest first; then one of each period, oldest first.
+absl::Status Decide(const std::string& folder, const RetentionRules& rules,
+                    std::vector<FolderCheckpoint>* checkpoints) {
+  const std::string named = NamedNewest(folder);
+  int complete = 0;
+  for (FolderCheckpoint& checkpoint : *checkpoints) {
+    const bool is_named = BaseName(checkpoint.prefix) == named;
+    const absl::Status status = CheckComplete(checkpoint.prefix, rules);
+    if (status.ok()) ++complete;
+    const bool is_new = status.ok() && complete <= rules.keep;
+    const bool is_repairable = !status.ok() && complete == 0;
+    const bool is_pinned = IsPinned(checkpoint.prefix);
+    checkpoint.is_kept = is_new || is_repairable || is_pinned || is_named;
+    checkpoint.reason = is_pinned      ? PinReason(checkpoint.prefix)
+                        : !status.ok() ? absl::StrCat("incomplete: ", status.message())
+                        : is_new       ? absl::StrCat("newest ", rules.keep)
+                        : is_named     ? "named by the state file"
+                                       : "old";
+  }
+  if (complete == 0 && !checkpoints->empty()) {
+    return FailedPrecondition(
+        folder, ": none of the ", checkpoints->size(),
+        " checkpoints is complete, so none is removed: ", checkpoints->front().reason);
+  }
+  double next = 0;
+  for (auto it = checkpoints->rbegin(); rules.every_hours > 0 && it != checkpoints->rend(); ++it) {
+    const bool is_complete = !absl::StartsWith(it->reason, "incomplete");
+    if (!is_complete || it->time < next) continue;
+    next = it->time + rules.every_hours * kSecondsPerHour;
+    if (!it->is_kept) it->reason = absl::StrCat("first in ", rules.every_hours, " hours");
+    it->is_kept = true;
+  }
+  return absl::OkStatus();
+}
+
+// Returns true if no live process has locked the file.
+bool IsAbandoned(const std::string& path) { return Files().Lock(path).ok(); }
+
+bool AreOldParts(const std::string& folder) {
+  const absl::StatusOr<std::vector<std::string>> names = Files().List(folder);
+  if (!names.ok() || names->empty()) return false;
+  return std::all_of(names->begin(), names->end(), [&](const std::string& name) {
+    return absl::StartsWith(name, "part-") && TimeOf(JoinPath(folder, name)) < Now() - kPartsAge;
+  });
+}
+
+std::vector<std::string> FindLeftovers(const std::string& folder, const Listing& listing) {
+  std::vector<std::string> leftovers;
+  for (const std::string& name : listing.temporary) {
+    if (IsAbandoned(JoinPath(folder, name))) leftovers.push_back(JoinPath(folder, name));
+  }
+  for (const auto& [owner, files] : listing.data) {
+    const std::string prefix = JoinPath(folder, owner);
+    const bool has_index = listing.indexes.contains(owner);
+    const bool has_live_previous = !internal::LiveDataSuffix(prefix).empty();
+    for (const std::string& file : files) {
+      const bool is_previous = absl::EndsWith(file, ".previous");
+      if (has_index && (!is_previous || has_live_previous)) continue;
+      leftovers.push_back(JoinPath(folder, file));
+    }
+  }
+  for (const std::string& name : listing.parts) {
+    if (AreOldParts(JoinPath(folder, name))) leftovers.push_back(JoinPath(folder, name));
+  }
+  return leftovers;
+}
+
+// ---- applying a plan
+
+// Takes checkpoints out of the state file, before they are removed.
+absl::Status RemoveFromState(const std::string& folder, const std::set<std::string>& removed) {
+  const absl::StatusOr<CheckpointState> read = ReadCheckpointState(folder);
+  if (!read.ok()) return absl::IsNotFound(read.status()) ? absl::OkStatus() : read.status();
+  CheckpointState state = *read;
+  const bool has_times =
+      state.all_model_checkpoint_timestamps.size() == state.all_model_checkpoint_paths.size();
+  std::vector<std::string> paths;
+  std::vector<double> times;
+  for (size_t i = 0; i < state.all_model_checkpoint_paths.size(); ++i) {
+    const std::string& path = state.all_model_checkpoint_paths[i];
+    if (removed.contains(std::string(BaseName(path)))) continue;
+    paths.push_back(path);
+    if (has_times) times.push_back(state.all_model_checkpoint_timestamps[i]);
+  }
+  if (paths.size() == state.all_model_checkpoint_paths.size()) return absl::OkStatus();
+  state.all_model_checkpoint_paths = std::move(paths);
+  state.all_model_checkpoint_timestamps = std::move(times);
+  return WriteCheckpointState(folder, std::move(state), /*relative=*/true);
+}
+
+// Removes something that belongs to the checkpoint `prefix` unless it is being written.
+bool RemoveLocked(const std::string& prefix, absl::FunctionRef<absl::Status()> remove) {
+  const absl::StatusOr<std::unique_ptr<WriteLock>> lock = WriteLock::Acquire(prefix);
+  return lock.ok() && remove().ok();
+}
+
+bool RemoveLeftover(const std::string& path) {
+  if (Files().IsDirectory(path)) {
+    std::error_code error;
+    std::filesystem::remove_all(path, error);
+    return !error;
+  }
+  if (IsTemporaryOrLockName(BaseName(path))) return true;  // SweepCheckpoints removes it
+  const absl::string_view owner = OwnerOfData(path);
+  return RemoveLocked(std::string(owner), [&]() -> absl::Status {
+    // A save may have been finished since the plan was made.
+    const bool is_previous = absl::EndsWith(path, ".previous");
+    const std::string prefix(owner);
+    if (Files().Exists(prefix + ".index") &&
+        (!is_previous || !internal::LiveDataSuffix(prefix).empty()))
+      return FailedPrecondition(path, " belongs to a checkpoint");
+    return Files().Remove(path);
+  });
+}
+
+}  // namespace
+
+absl::StatusOr<RetentionPlan> PlanRetention(const std::string& folder,
+                                            const RetentionRules& rules) {
+  WEIR_ASSIGN_OR_RETURN(const Listing listing, ListFolder(folder));
+  RetentionPlan plan;
+  plan.checkpoints = FindCheckpoints(folder, listing);
+  WEIR_RETURN_IF_ERROR(Decide(folder, rules, &plan.checkpoints));
+  plan.leftovers = FindLeftovers(folder, listing);
+  return plan;
+}
+
+absl::StatusOr<std::vector<std::string>> ApplyRetention(const std::string& folder,
+                                                        const RetentionPlan& plan) {
+  std::set<std::string> removed;
+  for (const FolderCheckpoint& checkpoint : plan.checkpoints) {
+    if (!checkpoint.is_kept) removed.insert(std::string(BaseName(checkpoint.prefix)));
+  }
+  WEIR_RETURN_IF_ERROR(RemoveFromState(folder, removed));
+  std::vector<std::string> skipped;
+  for (const FolderCheckpoint& checkpoint : plan.checkpoints) {
+    if (checkpoint.is_kept || IsPinned(checkpoint.prefix)) continue;
+    const bool done =
+        RemoveLocked(checkpoint.prefix, [&] { return RemoveCheckpoint(checkpoint.prefix); });
+    if (!done) skipped.push_back(checkpoint.prefix);
+  }
+  for (const std::string& path : plan.leftovers) {
+    if (!RemoveLeftover(path)) skipped.push_back(path);
+  }
+  internal::SweepCheckpoints(folder);
+  return skipped;
+}
+
+}  // namespace weir::tools
