@@ -17,6 +17,7 @@
 #include "weir/rpc/lib/clients.h"
 #include "weir/rpc/lib/graph_policy.h"
 #include "weir/rpc/lib/memory_reservation.h"
+#include "weir/rpc/lib/response_limit.h"
 #include "weir/rpc/lib/tls_files.h"
 #include "weir/rpc/master.h"
 #include "weir/rpc/server.h"
@@ -115,6 +116,12 @@ const Use kCore[] = {
      [](weir::Graph&) {
        return weir::SerializeNpy(weir::Tensor::Vector<float>({1, 2})).ok();
      }},
+    {"weir/core/tensor/convert.h",
+     [](weir::Graph&) {
+       return weir::ConvertTensor(weir::Tensor::Scalar(1.0), weir::DT_FLOAT).ok();
+     }},
+    {"weir/core/tensor/memory_quota.h",
+     [](weir::Graph&) { return weir::MemoryQuota::New(nullptr, "none", 0)->held() == 0; }},
     {"weir/core/tensor/numeric_types.h",
      [](weir::Graph&) { return float(weir::half(1.5f)) == 1.5f; }},
     {"weir/core/graph/op.h",
@@ -389,6 +396,8 @@ const Use kOps[] = {
      [](weir::Graph& g) {
        return Made(weir::VarHandleOp(g, weir::DT_FLOAT, {2}, {.name = "bare"}));
      }},
+    {"weir/ops/text/proto_fields.h",
+     [](weir::Graph&) { return weir::DecodeProtoOptions().sanitize == false; }},
     {"weir/ops/text/string.h", [](weir::Graph& g) { return Made(weir::AsString(Floats(g))); }},
     {"weir/ops/data/summary.h",
      [](weir::Graph& g) { return Made(weir::summary::Scalar("s", weir::Const(g, 1.f))); }},
@@ -474,6 +483,8 @@ const Use kSessions[] = {
      }},
     {"weir/rpc/cluster/cluster_spec.h",
      [](weir::Graph&) { return weir::rpc::ClusterSpec::Parse("ps|h:1").ok(); }},
+    {"weir/rpc/lib/response_limit.h",
+     [](weir::Graph&) { return weir::rpc::ResponseLimit(1).bytes() == 1; }},
     {"weir/rpc/server.h",
      [](weir::Graph&) { return weir::rpc::Server::Start({})->get()->port() > 0; }},
     {"weir/session/train/coordinator.h",

@@ -44,7 +44,7 @@ TEST(Command, MisspelledOptionsAreComparedWithTheKnown) {
   EXPECT_EQ(result.status, kUsage);
   EXPECT_EQ(result.err, "weir: unknown option '--knd'; did you mean '--kind'?\n");
   EXPECT_THAT(Run({"file", "show", "--kinds=long"}).err, HasSubstr("did you mean '--kind'?"));
-  EXPECT_THAT(Run({"file", "show", "--colour"}).err, HasSubstr("did you mean '--color'?"));
+  EXPECT_THAT(Run({"file", "show", "--colors"}).err, HasSubstr("did you mean '--color'?"));
   EXPECT_EQ(Run({"file", "show", "x", "--zzzzzzzz"}).err,
             "weir: unknown option '--zzzzzzzz'; run 'prog file show --help' for the list\n");
 }
