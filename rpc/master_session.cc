@@ -123,7 +123,9 @@ absl::StatusOr<std::unique_ptr<MasterSession>> MasterSession::Create(
   std::unique_ptr<MasterSession> session(new MasterSession(limits, std::move(memory)));
   const MutexLock lock(session->extend_mutex_);
   WEIR_RETURN_IF_ERROR(session->policy_.Add(graph));
-  WEIR_RETURN_IF_ERROR(ImportGraphDef(session->graph_, graph).status());
+  // Clients could fill the log with lines about attributes.
+  const ImportOptions quiet{.unknown = UnknownParts::kKeepQuietly};
+  WEIR_RETURN_IF_ERROR(ImportGraphDef(session->graph_, graph, quiet).status());
   options.allow_soft_placement = config.allow_soft_placement();
   options.log_device_placement = config.log_device_placement();
   if (config.operation_timeout_in_ms() > 0)
@@ -158,7 +160,7 @@ absl::StatusOr<int64_t> MasterSession::Extend(const proto::GraphDef& nodes, int6
                              "', which was created by a previous call to Create or Extend in this "
                              "session.");
     }
-    ImportOptions options;
+    ImportOptions options{.unknown = UnknownParts::kKeepQuietly};
     WEIR_ASSIGN_OR_RETURN(options.input_map, ExistingNodes(nodes, graph_));
     return ImportGraphDef(graph_, nodes, options).status();
   }));

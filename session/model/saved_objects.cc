@@ -192,7 +192,8 @@ class TensorFinder {
     if (function == functions.end()) return;
     const std::vector<std::string> inputs = DataInputs(*call->second);
     const ObjectPaths paths(objects_);
-    for (const auto& [argument, key] : RestoredKeys(*function).keys()) {
+    const RestoredKeys restored(*function);
+    for (const auto& [argument, key] : restored.keys()) {
       if (argument < static_cast<int>(inputs.size())) Add(paths.Find(key), inputs[argument]);
     }
   }

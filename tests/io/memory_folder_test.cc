@@ -8,6 +8,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::Not;
+using Contents = std::map<std::string, absl::string_view>;
 
 TEST(MemoryFolder, HasFilesAndFolders) {
   const MemoryFolder folder(
@@ -24,7 +25,7 @@ TEST(MemoryFolder, HasFilesAndFolders) {
 }
 
 TEST(MemoryFolder, ReadsAnyRange) {
-  const MemoryFolder folder({{"f", "0123456789"}});
+  const MemoryFolder folder(Contents{{"f", "0123456789"}});
   EXPECT_EQ(*ReadFile(folder.Path("f")), "0123456789");
   const auto file = Files().Open(folder.Path("f"));
   ASSERT_TRUE(file.ok()) << file.status();
@@ -41,7 +42,7 @@ TEST(MemoryFolder, ReadsAnyRange) {
 TEST(MemoryFolder, IsGoneWithTheObject) {
   std::string path;
   {
-    const MemoryFolder folder({{"f", "x"}});
+    const MemoryFolder folder(Contents{{"f", "x"}});
     path = folder.Path("f");
     EXPECT_TRUE(Files().Exists(path));
   }
@@ -50,14 +51,14 @@ TEST(MemoryFolder, IsGoneWithTheObject) {
 }
 
 TEST(MemoryFolder, CannotBeWritten) {
-  const MemoryFolder folder({{"f", "x"}});
+  const MemoryFolder folder(Contents{{"f", "x"}});
   EXPECT_FALSE(Files().Create(folder.Path("f")).ok());
   EXPECT_FALSE(Files().Remove(folder.Path("f")).ok());
   EXPECT_EQ(*ReadFile(folder.Path("f")), "x");
 }
 
 TEST(MemoryFolder, IsFoundOnlyByItsPath) {
-  const MemoryFolder one({{"f", "1"}}), two({{"f", "2"}});
+  const MemoryFolder one(Contents{{"f", "1"}}), two(Contents{{"f", "2"}});
   EXPECT_THAT(one.path(), Not(two.path()));
   EXPECT_EQ(*ReadFile(two.Path("f")), "2");
   EXPECT_FALSE(Files().Exists("memory:/f"));

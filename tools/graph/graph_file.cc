@@ -40,8 +40,11 @@ bool LooksLikeMetaGraph(const proto::MetaGraphDef& meta) {
          meta.graph_def().node_size() > 0;
 }
 
-std::string TagsOf(const proto::MetaGraphDef& meta) {
-  return absl::StrCat("{", absl::StrJoin(meta.meta_info_def().tags(), ","), "}");
+// Returns "{ cpu, serve }".
+template <class Tags>
+std::string TagsText(const Tags& tags) {
+  const std::set<std::string> sorted(tags.begin(), tags.end());
+  return sorted.empty() ? "{}" : absl::StrCat("{ ", absl::StrJoin(sorted, ", "), " }");
 }
 
 bool HasTags(const proto::MetaGraphDef& meta, const std::vector<std::string>& tags) {
@@ -116,8 +119,8 @@ absl::Status ParseSavedModel(const std::string& path, const std::vector<std::str
 absl::Status CheckTags(const std::string& path, const std::vector<std::string>& tags,
                        const proto::MetaGraphDef& meta) {
   if (tags.empty() || HasTags(meta, tags)) return absl::OkStatus();
-  return NotFound(path, " has the tags ", TagsOf(meta), ", not those of --tags: {",
-                  absl::StrJoin(tags, ","), "}");
+  return NotFound(path, " has the tags ", TagsText(meta.meta_info_def().tags()),
+                  ", not those of --tags: ", TagsText(tags));
 }
 
 std::string FindGraph(const std::string& path) {

@@ -112,8 +112,12 @@ bool IsPrivate(const std::string& name) {
 
 Json FunctionsToJson(const proto::MetaGraphDef& meta) {
   Json out = Json::array();
-  for (const SavedFunction& function : SavedFunctionsOf(meta)) {
-    out.push_back({{"name", function.name},
+  const std::vector<SavedFunction> functions = SavedFunctionsOf(meta);
+  std::map<std::string, int> traces, next;
+  for (const SavedFunction& function : functions) ++traces[function.name];
+  for (const SavedFunction& function : functions) {
+    const std::string trace = absl::StrCat("[", next[function.name]++, "]");
+    out.push_back({{"name", function.name + (traces[function.name] > 1 ? trace : "")},
                    {"private", IsPrivate(function.name)},
                    {"inputs", ValuesToJson(function.inputs)},
                    {"results", ValuesToJson(function.results)}});

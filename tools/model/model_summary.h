@@ -15,7 +15,8 @@ namespace weir::tools {
 //   tags, tensorflow, producer, min_consumer, nodes, library_functions, init_op
 //   signatures     [{name, method, inputs, outputs}], with [{name, dtype, shape, tensor, default}]
 //   functions      [{name, private, inputs, results}]: of the objects of a model of TensorFlow 2;
-//                  "private" if a name on the way to it begins with '_'
+//                  "f[1]" for the second trace of several; "private" if a name on the way to it
+//                  begins with '_'
 //   placeholders, ends   of a graph without signatures: what can be fed, and what no node uses
 //   assets         [{file, bytes, tensor}]
 //   variables      {count, bytes}; checkpoint: {prefix, tensors, bytes}, or null

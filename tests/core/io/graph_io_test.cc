@@ -204,13 +204,13 @@ TEST(ImportGraphDef, UnknownPartsAreRejectedIfAsked) {
               AllOf(HasSubstr("Node 'c'"), HasSubstr("Op type not registered 'NoSuchOp'")));
   const absl::Status attr =
       strict("node { name: 'c' op: 'NoOp' attr { key: 'axis' value { i: 1 } } }");
-  EXPECT_EQ(attr.code(), kInvalid) << attr;
+  EXPECT_EQ(attr.code(), absl::StatusCode::kInvalidArgument) << attr;
   EXPECT_THAT(std::string(attr.message()), HasSubstr("attr 'axis' not in Op<NoOp"));
   const absl::Status inside = strict(function + "op: 'NoSuchOp' } } }");
   EXPECT_EQ(inside.code(), absl::StatusCode::kNotFound) << inside;
   EXPECT_THAT(std::string(inside.message()), HasSubstr("Function 'f', node 'n' (NoSuchOp)"));
   EXPECT_EQ(strict(function + "op: 'NoOp' attr { key: 'axis' value { i: 1 } } } } }").code(),
-            kInvalid);
+            absl::StatusCode::kInvalidArgument);
   EXPECT_TRUE(strict(function + "op: 'f' } } }").ok()) << "a call of a function";
   EXPECT_TRUE(strict("node { name: 'p' op: 'PyFunc' }").ok()) << "an op of TensorFlow's clients";
   EXPECT_TRUE(strict("node { name: 'c' op: 'NoOp' attr { key: '_mark' value { i: 1 } } }").ok());

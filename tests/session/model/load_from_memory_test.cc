@@ -30,12 +30,10 @@
 namespace weir {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::Init;
 using testing::MakeTempDirectory;
 using testing::Start;
-using testing::Value;
 using testing::Var;
 
 constexpr char kModel[] = "tests/session/golden/saved_model_functions";
@@ -137,12 +135,14 @@ TEST(LoadFromMemoryDeathTest, ASavedModelWithATableOpensNoFile) {
 
 TEST(LoadFromMemoryDeathTest, ACheckpointAndItsMetaGraphOpenNoFile) {
   const std::string folder = MakeTempDirectory("checkpoint");
-  Graph g;
-  Var(g, "w", {1, 2});
-  Session session = Start(g);
-  Init(session, g);
-  Saver saver = *Saver::Create(g);
-  ASSERT_TRUE(saver.Save(session, folder + "/m").ok());
+  {
+    Graph g;
+    Var(g, "w", {1, 2});
+    Session session = Start(g);
+    Init(session, g);
+    Saver saver = *Saver::Create(g);
+    ASSERT_TRUE(saver.Save(session, folder + "/m").ok());
+  }
   FilesInMemory files;
   for (const char* name : {"m.meta", "m.index", "m.data-00000-of-00001"}) files.Add(folder, name);
   EXPECT_EXIT(ExitWithoutFiles([&] {
@@ -153,8 +153,9 @@ TEST(LoadFromMemoryDeathTest, ACheckpointAndItsMetaGraphOpenNoFile) {
                 const MemoryFolder memory(files.views());
                 if (!Report(RestoreVariables(restored, *meta->saver, memory.Path("m"))))
                   return false;
-                const auto w =
-                    restored.Run(Feeds{}, std::vector<std::string>{"w/Read/ReadVariableOp:0"}, {});
+                const std::vector<std::pair<std::string, Tensor>> feeds;
+                const std::vector<std::string> fetches = {"w/Read/ReadVariableOp:0"}, targets;
+                const auto w = restored.Run(feeds, fetches, targets);
                 return Report(w.status()) && (*w)[0].flat<float>()[1] == 2;
               }),
               ::testing::ExitedWithCode(0), "");
@@ -178,7 +179,7 @@ TEST(LoadFromMemory, CopiesTheWeightsOnce) {
   FilesInMemory files;
   {
     Graph g;
-    const Variable w = MakeVariable(g, Fill(g, {kElements}, 3.f), {.name = "w"});
+    const Variable w = MakeVariable(g, Fill({kElements}, ConstOf(g, DT_FLOAT, 3.f)), {.name = "w"});
     const Output x = Placeholder(g, DT_FLOAT, {}, "x");
     const Output y = Multiply(w.value(), x, "y");
     Session session = Start(g);

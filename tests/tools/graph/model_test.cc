@@ -58,6 +58,24 @@ TEST(GraphFile, ASavedModelIsFoundByItsFileAndAmongItsVersions) {
                     HasSubstr("did you mean " + folder + "/graph.pb?")));
 }
 
+TEST(GraphFile, UnknownOpsAreRejectedByAStrictRun) {
+  const std::string path = TestFolder() + "/g.pbtxt";
+  ASSERT_TRUE(WriteFileAtomically(path,
+                                  "node { name: 'x' op: 'Const'"
+                                  " attr { key: 'dtype' value { type: DT_FLOAT } }"
+                                  " attr { key: 'value' value { tensor { dtype: DT_FLOAT"
+                                  " tensor_shape { } float_val: 2 } } } }"
+                                  "node { name: 'p' op: 'NoSuchOp' input: 'x' }")
+                  .ok());
+  EXPECT_EQ(Weir({"run", path, "--fetch", "x"}).out, "x float[]\n2.0\n");
+  EXPECT_THAT(Weir({"run", path, "--fetch", "x", "--strict"}).err,
+              HasSubstr("Op type not registered 'NoSuchOp'"));
+  EXPECT_EQ(Weir({"graph", "show", path}).status, kOk);
+  EXPECT_EQ(Weir({"graph", "show", path, "--strict"}).status, kFailure);
+  EXPECT_EQ(Weir({"graph", "freeze", path, "--fetch", "x", "--strict", "-o", path + ".pb"}).status,
+            kFailure);
+}
+
 // A checkpoint with some of a graph's variables.
 class Restore : public testing::Test {
  protected:

@@ -54,6 +54,7 @@ TEST(ModelShow, DescribesASavedModelOfTensorFlow2) {
   ASSERT_EQ(model["functions"].size(), 7u);
   EXPECT_EQ(model["functions"][2]["name"], "look");
   EXPECT_EQ(model["functions"][2]["inputs"][0]["dtype"], "string");
+  EXPECT_EQ(model["functions"][3]["name"], "poly[0]");
   EXPECT_EQ(model["functions"][5]["inputs"][1]["default"], "2.0");
 }
 
