@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::array<DataType, 8> kTypes = {DT_FLOAT, DT_STRING, DT_INT32, DT_BOOL,
                                             DT_UINT8, DT_DOUBLE, DT_INT64, DT_HALF};
-constexpr int64_t kMostBytes = int64_t{1} << 28;  // of an image whose header says more
+constexpr int64_t kMostBytes = int64_t{1} << 25;  // of an image whose header says more
 
 DataType TypeOf(uint8_t selector) { return kTypes[selector % kTypes.size()]; }
 

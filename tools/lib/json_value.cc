@@ -16,8 +16,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Lists that are nested deeper are rejected.
-constexpr int kMaxDepth = 64;
+constexpr int kMaxDepth = 64;  // of lists and objects in each other
 
 // Returns the leaves of nested lists in order, and the shape if the lists are regular.
 absl::Status Flatten(const Json& json, int depth, std::vector<int64_t>* dims,
@@ -30,8 +29,7 @@ absl::Status Flatten(const Json& json, int depth, std::vector<int64_t>* dims,
   }
   const auto size = static_cast<int64_t>(json.size());
   if (depth == static_cast<int>(dims->size())) {
-    if (!leaves->empty() || depth == kMaxDepth)
-      return InvalidArgument("nested lists differ in depth");
+    if (!leaves->empty()) return InvalidArgument("nested lists differ in depth");
     dims->push_back(size);
   } else if ((*dims)[depth] != size) {
     return InvalidArgument("nested lists differ in length: ", (*dims)[depth], " and ", size);
@@ -136,11 +134,35 @@ absl::StatusOr<Tensor> FromJson(const Json& json, const JsonOptions& options) {
   return examples;
 }
 
-absl::Status CheckLength(absl::string_view text) {
-  if (text.size() <= kMaxJsonBytes) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat("it has ", text.size(), " bytes, but at most ",
-                                                   kMaxJsonBytes,
-                                                   " are read as JSON; give a .npy file"));
+// Returns how deep lists and objects are nested in a text.
+int NestingDepth(absl::string_view text) {
+  int depth = 0, deepest = 0;
+  bool in_string = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '"') {
+      in_string = !in_string;
+    } else if (in_string) {
+      i += c == '\\' ? 1 : 0;
+    } else if (c == '[' || c == '{') {
+      deepest = std::max(deepest, ++depth);
+    } else if (c == ']' || c == '}') {
+      --depth;
+    }
+  }
+  return deepest;
+}
+
+// nlohmann copies and prints nested values recursively: their depth must have a limit.
+absl::Status CheckText(absl::string_view text) {
+  if (text.size() > kMaxJsonBytes) {
+    return absl::ResourceExhaustedError(absl::StrCat("it has ", text.size(), " bytes, but at most ",
+                                                     kMaxJsonBytes,
+                                                     " are read as JSON; give a .npy file"));
+  }
+  if (NestingDepth(text) > kMaxDepth)
+    return InvalidArgument("it is nested more than ", kMaxDepth, " levels deep");
+  return absl::OkStatus();
 }
 
 Json ParseText(absl::string_view text) {
@@ -182,7 +204,7 @@ absl::Status ForEachLine(absl::string_view text,
 }  // namespace
 
 absl::StatusOr<Tensor> ParseJson(absl::string_view text, const JsonOptions& options) {
-  WEIR_RETURN_IF_ERROR(CheckLength(text));
+  WEIR_RETURN_IF_ERROR(CheckText(text));
   Json json = ParseText(text);
   if (json.is_discarded()) return InvalidArgument("it is not JSON");
   WEIR_RETURN_IF_ERROR(TakeMember(options, &json));
@@ -190,7 +212,7 @@ absl::StatusOr<Tensor> ParseJson(absl::string_view text, const JsonOptions& opti
 }
 
 absl::StatusOr<Tensor> ParseStringsJson(absl::string_view text) {
-  WEIR_RETURN_IF_ERROR(CheckLength(text));
+  WEIR_RETURN_IF_ERROR(CheckText(text));
   return StringsFromJson(ParseText(text));
 }
 
@@ -207,7 +229,7 @@ std::string FormatStringsJson(const Tensor& strings) {
 }
 
 absl::StatusOr<Tensor> ParseJsonLines(absl::string_view text, const JsonOptions& options) {
-  WEIR_RETURN_IF_ERROR(CheckLength(text));
+  WEIR_RETURN_IF_ERROR(CheckText(text));
   Json rows = Json::array();
   WEIR_RETURN_IF_ERROR(ForEachLine(text, [&](absl::string_view line, int64_t number) {
     Json row = ParseText(line);
@@ -220,7 +242,7 @@ absl::StatusOr<Tensor> ParseJsonLines(absl::string_view text, const JsonOptions&
 }
 
 std::vector<std::string> JsonNames(absl::string_view text) {
-  if (!CheckLength(text).ok()) return {};
+  if (!CheckText(text).ok()) return {};
   const Json json = ParseText(text);
   return json.is_object() && json.contains("data_base64") ? std::vector<std::string>() : Keys(json);
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -18,12 +19,11 @@ namespace weir::tools {
 namespace {
 
 absl::StatusOr<FileContents> ReadContents(const std::string& path) {
-  {
-    WEIR_ASSIGN_OR_RETURN(const auto file, Files().Open(path));
-    if (file->size() > kMaxValueFileBytes) {
-      return absl::ResourceExhaustedError(absl::StrCat(
-          path, ": it has ", file->size(), " bytes, but a value has at most ", kMaxValueFileBytes));
-    }
+  std::error_code error;  // a pipe, which is opened only once, has no size
+  const std::uintmax_t size = std::filesystem::file_size(path, error);
+  if (!error && size > kMaxValueFileBytes) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        path, ": it has ", size, " bytes, but a value has at most ", kMaxValueFileBytes));
   }
   WEIR_ASSIGN_OR_RETURN(std::string bytes, ReadFile(path));
   return FileContents{std::move(bytes), path};

@@ -39,6 +39,25 @@ TEST(ParseJson, NestedListsAreATensor) {
   EXPECT_EQ(Parsed("{", {}), "it is not JSON");
 }
 
+TEST(ParseJson, NestingHasALimit) {
+  const auto nested = [](const std::string& open, int depth, const std::string& close) {
+    std::string text;
+    for (int i = 0; i < depth; ++i) text += open;
+    text += "1";
+    for (int i = 0; i < depth; ++i) text += close;
+    return text;
+  };
+  EXPECT_EQ(ParseJson(nested("[", 64, "]"), {})->rank(), 64);
+  EXPECT_EQ(Parsed(nested("[", 65, "]")), "it is nested more than 64 levels deep");
+  constexpr int kDeep = 200000;
+  for (const DataType dtype : {DT_FLOAT, DT_STRING}) {
+    EXPECT_THAT(Parsed(nested("{\"a\":", kDeep, "}"), {.dtype = dtype}), HasSubstr("levels deep"));
+    EXPECT_THAT(Parsed(nested("[", kDeep, "]"), {.dtype = dtype}), HasSubstr("levels deep"));
+  }
+  EXPECT_THAT(JsonNames(nested("{\"a\":", kDeep, "}")), ElementsAre());
+  EXPECT_EQ(Parsed("[\"[[\\\"[\"]", {.dtype = DT_STRING}), "string[1] [b'[[\"[']");
+}
+
 TEST(ParseJson, StringsMayHaveAnyBytes) {
   const auto t = ParseJson(R"(["a", {"b64": "AP8="}])", {.dtype = DT_STRING});
   ASSERT_TRUE(t.ok()) << t.status();
