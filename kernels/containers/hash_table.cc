@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <cstdint>
 #include <mutex>
+#include <new>
 #include <shared_mutex>
 #include <vector>
 
@@ -12,6 +14,34 @@
 namespace weir {
 
 namespace {
+
+// Memory of the host allocator for a standard container, so that the keys of a table count for
+// whoever inserts them, as its values do. The first bytes of a block say where it is from.
+template <class T>
+struct HostMemory {
+  using value_type = T;
+
+  HostMemory() = default;
+  template <class U>
+  explicit HostMemory(const HostMemory<U>&) {}
+
+  T* allocate(size_t count) {
+    Allocator& host = HostAllocator();
+    void* const block = count > kMaxCount ? nullptr : host.Allocate(kHeader + count * sizeof(T));
+    if (block == nullptr) throw std::bad_alloc();
+    *static_cast<Allocator**>(block) = &host;
+    return reinterpret_cast<T*>(static_cast<uint8_t*>(block) + kHeader);
+  }
+  void deallocate(T* data, size_t count) {
+    void* const block = reinterpret_cast<uint8_t*>(data) - kHeader;
+    (*static_cast<Allocator**>(block))->Deallocate(block, kHeader + count * sizeof(T));
+  }
+  bool operator==(const HostMemory&) const { return true; }
+
+ private:
+  static constexpr size_t kHeader = Allocator::kAlignment;
+  static constexpr size_t kMaxCount = (size_t{1} << 47) / sizeof(T);
+};
 
 // Values are rows of a growing tensor, in order of insertion; an index maps keys to their rows. A
 // removed row is replaced by the last one.
@@ -103,7 +133,7 @@ class HashTable final : public LookupTable {
 
   void Empty() {
     places_.Clear();
-    keys_.clear();
+    keys_ = {};
     values_ = Tensor();
     filled_ = !is_static_;
   }
@@ -174,7 +204,7 @@ class HashTable final : public LookupTable {
   std::shared_mutex mutex_;
   bool filled_;
   HashIndex places_;
-  std::vector<Key> keys_;
+  std::vector<Key, HostMemory<Key>> keys_;
   Tensor values_;  // [capacity, value_size]
 };
 

@@ -114,7 +114,7 @@ class Test(Checks):
         found = []
         for directory, _, files in os.walk(self.root):
             if directory != self.inside and not directory.startswith(self.inside + "/"):
-                found += [(directory, name, open(os.path.join(directory, name)).read()) for name in files]
+                found += [(directory, name, open(os.path.join(directory, name), "rb").read()) for name in files]
         return sorted(found)
 
     @staticmethod

@@ -171,6 +171,9 @@ class Test(Checks):
             texts = tf.strings.length(tf.strings.join([tf.fill([1 << 20], "a" * 40), tf.fill([1 << 20], "b" * 80)]))
             many = tf.queue.FIFOQueue(10 << 20, [tf.float32])
             enqueue_many = many.enqueue_many([tf.ones([1 << 16])])
+            first = v1.placeholder(tf.int64, [])
+            keys = tf.range(first, first + (1 << 18))
+            insert = tf.lookup.experimental.MutableHashTable(tf.int64, tf.bool, False).insert(keys, keys > 0)
             with v1.Session(server.target) as session, v1.Session(server.target) as other:
                 got = self.attempt(session, large)
                 self.expect(option in str(got) and "83886080" in str(got), "a tensor of 80 MB: %s" % got)
@@ -189,6 +192,10 @@ class Test(Checks):
                 while got is None and rounds < 100:
                     got, rounds = self.attempt(session, enqueue_many), rounds + 1
                 self.expect(1 < rounds < 5 and option in str(got), "a queue of %d times 65,536 numbers: %s" % (rounds - 1, got))
+                rounds, got = 0, None
+                while got is None and rounds < 100:
+                    got, rounds = self.attempt(other, insert, {first: rounds << 18}), rounds + 1
+                self.expect(2 < rounds < 30 and option in str(got), "a table of %d times 262,144 keys: %s" % (rounds - 1, got))
                 self.expect(server.alive(), "the server lives")
 
     def test_memory_of_steps(self):
