@@ -39,7 +39,7 @@ int PrintValues(const EventsOptions& options, Console& console);
 std::string EventsPage(const std::vector<std::vector<std::string>>& charts,
                        const std::vector<EventLog>& logs, const EventsOptions& options);
 
-// Calls `show` with what there is, and with --follow again, forever, whenever there is more. A
+// Calls `show` with what there is, and with --follow again whenever there is more, without end. A
 // folder may then be empty at first. Returns the exit status.
 int ShowEvents(const EventsOptions& options, Console& console,
                const std::function<absl::Status(const std::vector<EventLog>&)>& show);

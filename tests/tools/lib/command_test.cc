@@ -19,7 +19,7 @@ struct Result {
 };
 
 // Runs a program with two commands, of which one has a subcommand.
-Result Run(const std::vector<std::string>& args, bool color = false, int width = 80) {
+Result RunProgram(const std::vector<std::string>& args, bool color = false, int width = 80) {
   std::ostringstream out, err;
   Console console{.out = out, .err = err, .color = color, .width = width, .fits = true};
   std::string file, kind = "short";
@@ -40,12 +40,13 @@ Result Run(const std::vector<std::string>& args, bool color = false, int width =
 }
 
 TEST(Command, MisspelledOptionsAreComparedWithTheKnown) {
-  const Result result = Run({"file", "show", "x", "--knd", "long"});
+  const Result result = RunProgram({"file", "show", "x", "--knd", "long"});
   EXPECT_EQ(result.status, kUsage);
   EXPECT_EQ(result.err, "weir: unknown option '--knd'; did you mean '--kind'?\n");
-  EXPECT_THAT(Run({"file", "show", "--kinds=long"}).err, HasSubstr("did you mean '--kind'?"));
-  EXPECT_THAT(Run({"file", "show", "--colors"}).err, HasSubstr("did you mean '--color'?"));
-  EXPECT_EQ(Run({"file", "show", "x", "--zzzzzzzz"}).err,
+  EXPECT_THAT(RunProgram({"file", "show", "--kinds=long"}).err,
+              HasSubstr("did you mean '--kind'?"));
+  EXPECT_THAT(RunProgram({"file", "show", "--colr"}).err, HasSubstr("did you mean '--color'?"));
+  EXPECT_EQ(RunProgram({"file", "show", "x", "--zzzzzzzz"}).err,
             "weir: unknown option '--zzzzzzzz'; run 'prog file show --help' for the list\n");
 }
 
@@ -58,29 +59,29 @@ TEST(Command, AnUnknownCommandIsNeverASuccess) {
                                              {"help", "lst"},
                                              {"--color", "never", "lst"},
                                              {"--wide", "lst", "--help"}}) {
-    const Result result = Run(args);
+    const Result result = RunProgram(args);
     EXPECT_EQ(result.status, kUsage) << testing::PrintToString(args);
     EXPECT_EQ(result.err, "weir: unknown command 'lst'; did you mean 'list'?\n");
     EXPECT_EQ(result.out, "");
   }
-  EXPECT_THAT(Run({"file", "--help", "shw"}).err, HasSubstr("did you mean 'show'?"));
-  EXPECT_EQ(Run({"file", "--help"}).status, kOk);
+  EXPECT_THAT(RunProgram({"file", "--help", "shw"}).err, HasSubstr("did you mean 'show'?"));
+  EXPECT_EQ(RunProgram({"file", "--help"}).status, kOk);
 }
 
 TEST(Command, ColorAndWidthAreOptionsOfEveryCommand) {
-  EXPECT_EQ(Run({"file", "show", "x"}).out, "shown narrow\n");
-  EXPECT_EQ(Run({"--wide", "file", "show", "x"}).out, "shown wide\n");
-  EXPECT_EQ(Run({"file", "show", "x", "--wide", "--color=always"}).out,
+  EXPECT_EQ(RunProgram({"file", "show", "x"}).out, "shown narrow\n");
+  EXPECT_EQ(RunProgram({"--wide", "file", "show", "x"}).out, "shown wide\n");
+  EXPECT_EQ(RunProgram({"file", "show", "x", "--wide", "--color=always"}).out,
             "\x1b[1mshown\x1b[0m wide\n");
-  EXPECT_EQ(Run({"file", "show", "x", "--color", "never"}, true).out, "shown narrow\n");
-  EXPECT_EQ(Run({"file", "show", "x", "--color", "auto"}, true).out,
+  EXPECT_EQ(RunProgram({"file", "show", "x", "--color", "never"}, true).out, "shown narrow\n");
+  EXPECT_EQ(RunProgram({"file", "show", "x", "--color", "auto"}, true).out,
             "\x1b[1mshown\x1b[0m narrow\n");
-  EXPECT_EQ(Run({"file", "show", "x", "--color", "sometimes"}).status, kUsage);
+  EXPECT_EQ(RunProgram({"file", "show", "x", "--color", "sometimes"}).status, kUsage);
 }
 
 TEST(Command, HelpFitsTheWidth) {
   for (const int width : {60, 80, 120}) {
-    std::istringstream lines(Run({"help"}, false, width).out);
+    std::istringstream lines(RunProgram({"help"}, false, width).out);
     for (std::string line; std::getline(lines, line);)
       EXPECT_LE(static_cast<int>(line.size()), std::min(width, 100)) << line;
   }
@@ -89,7 +90,7 @@ TEST(Command, HelpFitsTheWidth) {
 std::vector<std::string> Completed(const std::vector<std::string>& words) {
   std::vector<std::string> args = {"__complete"};
   args.insert(args.end(), words.begin(), words.end());
-  std::istringstream lines(Run(args).out);
+  std::istringstream lines(RunProgram(args).out);
   std::vector<std::string> out;
   for (std::string line; std::getline(lines, line);) out.push_back(line.substr(0, line.find('\t')));
   return out;

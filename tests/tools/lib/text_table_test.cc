@@ -42,16 +42,24 @@ TEST(TextTable, TextContinuesOnTheNextLineBeforeNamesAreShortened) {
   table.Row({"a_name_of_25_characters__", "one two three four five six seven eight nine ten"});
   EXPECT_EQ(Printed(table, 60),
             "name                       what it does\n"
-            "a_name_of_25_characters__  one two three four five six\n"
-            "                           seven eight nine ten\n");
+            "a_name_of_25_characters__  one two three four five six seven\n"
+            "                           eight nine ten\n");
 }
 
 TEST(TextTable, NamesAreShortenedAndOptionalColumnsLeftOut) {
   TextTable table({"name", "?dtype", "?>bytes"});
   table.Row({"encoder/layer_0/attention/kernel", "bfloat16", "1,234,567"});
   EXPECT_EQ(Printed(table, 42),
-            "name                      dtype      bytes\n"
-            "encoder/lay…ntion/kernel  bfloat16  1,234,567\n");
+            "name                              dtype\n"
+            "encoder/layer_0/attention/kernel  bfloat16\n"
+            "(without bytes to fit 42 columns; --wide\n"
+            "prints all)\n");
+  EXPECT_EQ(Printed(table, 30),
+            "name                  dtype\n"
+            "encoder/l…ion/kernel  bfloat16\n"
+            "(shortened, without bytes to\n"
+            "fit 30 columns; --wide prints\n"
+            "all)\n");
 }
 
 TEST(TextTable, NoLineIsWiderThanTheTerminal) {
