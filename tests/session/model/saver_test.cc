@@ -416,6 +416,13 @@ TEST_F(Retention, OneOfEachPeriodStays) {
   EXPECT_THAT(saver_->last_checkpoints(), ElementsAre(dir_ + "/m-4"));
 }
 
+TEST_F(Retention, PinnedOnesStay) {
+  ASSERT_TRUE(WriteFileAtomically(PinPath(dir_ + "/m-1"), "best\n").ok());
+  SaveSteps({.max_to_keep = 1}, 3);
+  EXPECT_THAT(Indexes(), ElementsAre("m-1.index", "m-3.index"));
+  EXPECT_THAT(saver_->last_checkpoints(), ElementsAre(dir_ + "/m-3"));
+}
+
 TEST_F(Retention, StepsArePaddedAndPathsRelativeIfRequested) {
   SaveSteps({.pad_step_number = true, .save_relative_paths = true}, 2);
   EXPECT_THAT(Indexes(), ElementsAre("m-00000001.index", "m-00000002.index"));
