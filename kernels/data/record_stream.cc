@@ -156,14 +156,15 @@ absl::StatusOr<RecordDamage> RecordStream::SkipDamage() {
   const uint64_t frame =
       has_length ? kHeaderSize + LoadFixed64(ahead_.data() + ahead_used_) + kChecksumSize : 0;
   const bool is_whole = has_length && HasAhead(frame);
-  size_t skipped = 0;
   const bool is_followed =
       is_whole && (HasAhead(frame + kHeaderSize) ? IsHeader(static_cast<size_t>(frame))
                                                  : ahead_.size() - ahead_used_ == frame);
-  if (is_followed || (is_whole && searched_ > kFreeSearch + kSearchesPerByte * offset_)) {
-    skipped = static_cast<size_t>(frame);
-  } else {
-    searched_ += frame;
+  // What there is of the record.
+  const uint64_t found = std::min<uint64_t>(frame, ahead_.size() - ahead_used_);
+  const bool is_searched = !has_length || searched_ <= kFreeSearch + kSearchesPerByte * offset_;
+  auto skipped = static_cast<size_t>(found);
+  if (!is_followed && is_searched) {
+    searched_ += found;
     skipped = FindHeader(1);
   }
   damage.records = has_length ? 1 : 0;

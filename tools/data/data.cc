@@ -21,11 +21,14 @@ void AddDataOptions(Command& command, DataOptions* options, const char* json) {
       .Value("--max-record-mb", &options->max_record_mb,
              "refuse records of more megabytes, before memory is allocated for them")
       .Range(1, 1 << 20);
+  command.Flag("--json", &options->json, json);
+}
+
+void AddKindOption(Command& command, DataOptions* options) {
   command
       .Repeated("--kind", &options->kinds,
                 "read a feature of JSON lines or CSV as bytes, float or int64")
       .Word("NAME=KIND");
-  if (json != nullptr) command.Flag("--json", &options->json, json);
 }
 
 absl::StatusOr<std::vector<DataFile>> FindFiles(const DataOptions& options) {

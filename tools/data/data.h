@@ -16,8 +16,10 @@ struct DataOptions {
   int64_t max_record_mb = 64;
   bool json = false;
 };
-// Adds the argument PATH and the options of reading; --json if `json` describes it.
+// Adds the argument PATH, --max-record-mb, and --json with its description.
 void AddDataOptions(Command& command, DataOptions* options, const char* json);
+// Adds --kind, for commands that read text.
+void AddKindOption(Command& command, DataOptions* options);
 
 // Returns the files, and the options to read them with. INVALID_ARGUMENT for a kind that is none.
 absl::StatusOr<std::vector<DataFile>> FindFiles(const DataOptions& options);

@@ -160,9 +160,11 @@ class Converter {
 // Says which features JSON has made integers here and floats there.
 void ReportMixedKinds(const RecordStatistics& records, Console& console) {
   for (const auto& [key, feature] : records.features()) {
-    if (!feature.has_mixed_kinds()) continue;
-    console.err << "weir: feature '" << key.second << "' has lists of several kinds; --kind "
-                << key.second << "=" << FeatureKindName(feature.kind()) << " makes them one\n";
+    const auto lists = [&](FeatureKind kind) { return feature.lists[static_cast<size_t>(kind)]; };
+    if (lists(FeatureKind::kInt64) == 0 || lists(FeatureKind::kFloat) == 0) continue;
+    const std::string name = ShownText(key.second);
+    console.err << "weir: feature '" << name << "' has lists of int64 and of float; --kind '"
+                << name << "=float' makes all of them floats\n";
   }
 }
 
@@ -206,6 +208,7 @@ void AddDataConvertCommand(Command& data) {
       data.Add("convert", "Convert records to JSON lines or CSV, and these to records",
                "  weir data convert 'train-*.tfrecord' -o train.jsonl.gz");
   AddDataOptions(convert, options.get(), "print JSON");
+  AddKindOption(convert, options.get());
   convert.Value("--out,-o", &options->out, "the file to write; it replaces one that exists")
       .Word("FILE")
       .Required();

@@ -87,8 +87,9 @@ class LineSource {
       const size_t end = buffer_.find('\n', used_);
       const size_t size = std::min(end, buffer_.size()) - used_;
       if (line->size() + size > max_bytes_) {
-        return absl::ResourceExhaustedError(
-            absl::StrCat(file_.path, ": a line has more than ", max_bytes_, " bytes"));
+        return absl::ResourceExhaustedError(absl::StrCat(file_.path, ": a line has more than ",
+                                                         max_bytes_,
+                                                         " bytes; --max-record-mb raises it"));
       }
       line->append(buffer_, used_, size);
       used_ += size;

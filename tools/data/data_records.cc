@@ -52,10 +52,11 @@ class FileReader {
           options_.on_damage(next.status());
           continue;
         }
-        return DataLoss(std::string(next.status().message()), "; ", record_.index,
+        return DataLoss(std::string(next.status().message()),
+                        record_.index == 0 ? "; is it a TFRecord file?" : "", "; ", record_.index,
                         " intact records before; 'weir data verify' tells more");
       }
-      WEIR_RETURN_IF_ERROR(next.status());
+      WEIR_RETURN_IF_ERROR(NameLimit(next.status()));
       if (!next->has_value()) return true;
       WEIR_ASSIGN_OR_RETURN(const bool goes_on, Pass(**std::move(next)));
       if (!goes_on) return false;
@@ -70,6 +71,12 @@ class FileReader {
 };
 
 }  // namespace
+
+absl::Status NameLimit(const absl::Status& status) {
+  if (!absl::IsResourceExhausted(status)) return status;
+  return absl::ResourceExhaustedError(
+      absl::StrCat(std::string(status.message()), "; --max-record-mb raises it"));
+}
 
 absl::Status ForEachRecord(const std::vector<DataFile>& files, const RecordOptions& options,
                            RecordFunction fn) {

@@ -34,6 +34,9 @@ using RecordFunction = absl::FunctionRef<absl::StatusOr<bool>(const PlacedRecord
 absl::Status ForEachRecord(const std::vector<DataFile>& files, const RecordOptions& options,
                            RecordFunction fn);
 
+// Returns the status, with the option that raises the limit if a record is longer.
+absl::Status NameLimit(const absl::Status& status);
+
 }  // namespace weir::tools
 
 #endif  // WEIR_TOOLS_DATA_DATA_RECORDS_H_

@@ -252,6 +252,7 @@ void AddDataShowCommands(Command& data) {
   Command show = data.Add("show", "Print one record, and draw its images",
                           "  weir data show train.tfrecord --record 17");
   AddDataOptions(show, options.get(), "print JSON");
+  AddKindOption(show, options.get());
   show.Value("--record,-n", &options->record, "its number in all files together, from 0")
       .AtLeast(0);
   show.Flag("--no-images", &options->no_images, "do not draw images");
@@ -260,6 +261,7 @@ void AddDataShowCommands(Command& data) {
   Command head = data.Add("head", "Print the first records, one in a line",
                           "  weir data head train.tfrecord -n 10 --json | jq .label");
   AddDataOptions(head, options.get(), "print JSON lines");
+  AddKindOption(head, options.get());
   head.Value("--count,-n", &options->count, "how many records").AtLeast(1);
   head.Do([options](Console& console) { return Finish(console, Head(*options, console)); });
 }

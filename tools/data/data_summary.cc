@@ -94,8 +94,7 @@ void PrintTotals(const RecordStatistics& all, size_t num_files, Console& console
   std::vector<std::string> kinds;
   for (const RecordKind kind :
        {RecordKind::kExample, RecordKind::kSequenceExample, RecordKind::kOther}) {
-    if (all.records(kind) > 0)
-      kinds.push_back(absl::StrCat(WithCommas(all.records(kind)), " ", RecordKindName(kind)));
+    if (all.records(kind) > 0) kinds.push_back(CountText(all.records(kind), RecordKindName(kind)));
   }
   console.out << console.Paint(Style::kBold, CountText(all.records(), "record")) << " in "
               << CountText(static_cast<int64_t>(num_files), "file") << ", "
@@ -149,15 +148,18 @@ absl::Status Schema(const SummaryOptions& options, Console& console) {
   WEIR_ASSIGN_OR_RETURN(const std::vector<DataFile> files, FindFiles(options));
   RecordStatistics all;
   WEIR_RETURN_IF_ERROR(Collect(options, files, console, &all));
+  std::vector<std::string> titles = {"feature", "kind", ">present", ">missing", ">values"};
   const bool has_frames = all.records(RecordKind::kSequenceExample) > 0;
-  TextTable table(
-      {"feature", "kind", ">present", ">missing", has_frames ? ">frames" : "", ">values"});
+  if (has_frames) titles.push_back(">frames");
+  TextTable table(titles);
   Json json = TotalsJson(all, files);
   for (const auto& [key, feature] : all.features()) {
     json["features"].push_back(SchemaJson(all, key, feature));
-    table.Row({ShownText(key.second), KindText(feature), WithCommas(feature.records),
-               WithCommas(MissingIn(all, feature)), RangeText(feature.frames),
-               RangeText(feature.length)});
+    std::vector<std::string> row = {ShownText(key.second), KindText(feature),
+                                    WithCommas(feature.records),
+                                    WithCommas(MissingIn(all, feature)), RangeText(feature.length)};
+    if (has_frames) row.push_back(RangeText(feature.frames));
+    table.Row(std::move(row));
   }
   if (options.json) {
     Print(json, console);
@@ -318,6 +320,7 @@ void AddDataSummaryCommands(Command& data) {
                        absl::Status (*run)(const SummaryOptions&, Console&)) {
     Command part = data.Add(name, description, example);
     AddDataOptions(part, options.get(), "print JSON");
+    AddKindOption(part, options.get());
     part.Do([options, run](Console& console) { return Finish(console, run(*options, console)); });
     return part;
   };

@@ -68,7 +68,7 @@ absl::StatusOr<FileReport> VerifyFile(const DataFile& file, const ReadOptions& o
       adjoins = false;
       continue;
     }
-    if (!absl::IsDataLoss(record.status())) return record.status();
+    if (!absl::IsDataLoss(record.status())) return NameLimit(record.status());
     const absl::StatusOr<RecordDamage> damage = stream.SkipDamage();
     if (!damage.ok()) {
       report.ends_with = std::string(damage.status().message());

@@ -2,6 +2,7 @@
 
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+#include <google/protobuf/stubs/logging.h>
 
 #include <algorithm>
 #include <limits>
@@ -65,6 +66,7 @@ int64_t NumValues(const proto::Feature& feature) {
 }
 
 RecordKind ParseExampleRecord(absl::string_view record, proto::SequenceExample* message) {
+  const google::protobuf::LogSilencer silencer;  // bytes of other messages are no error
   const bool ok = record.size() <= std::numeric_limits<int>::max() &&
                   message->ParseFromArray(record.data(), static_cast<int>(record.size()));
   if (!ok || !IsExample(*message)) return RecordKind::kOther;

@@ -242,6 +242,11 @@ absl::StatusOr<std::string> CsvHeader(const std::vector<CsvColumn>& columns) {
       return InvalidArgument("CSV cannot express the name '", absl::CEscape(column.name),
                              "' of a feature; convert to JSON lines");
     }
+    if (column.kind == FeatureKind::kNone) {
+      return InvalidArgument("feature '", column.name,
+                             "' has no list in any record, which CSV cannot express; convert to "
+                             "JSON lines");
+    }
     cells.push_back(Quoted(absl::StrCat(column.name, ":", FeatureKindName(column.kind))));
   }
   return absl::StrJoin(cells, ",");

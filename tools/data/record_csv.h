@@ -22,7 +22,7 @@ struct CsvColumn {
   FeatureKind kind = FeatureKind::kNone;
 };
 
-// INVALID_ARGUMENT for a name that is empty or has control characters.
+// INVALID_ARGUMENT for a name that is empty or has control characters, and for the kind kNone.
 absl::StatusOr<std::string> CsvHeader(const std::vector<CsvColumn>& columns);
 // Returns the row of a record, without a line end. Reading it gives an equal message.
 // INVALID_ARGUMENT for a record that CSV cannot express: another message than an Example; features

@@ -34,10 +34,6 @@ FeatureKind FeatureStatistics::kind() const {
   return *most == 0 ? FeatureKind::kNone : static_cast<FeatureKind>(most - lists.begin());
 }
 
-bool FeatureStatistics::has_mixed_kinds() const {
-  return std::count_if(lists.begin(), lists.end(), [](int64_t n) { return n > 0; }) > 1;
-}
-
 absl::StatusOr<FeatureStatistics*> RecordStatistics::Find(bool is_sequence,
                                                           const std::string& name) {
   const auto [it, is_new] = features_.try_emplace({is_sequence, name});

@@ -65,9 +65,8 @@ struct FeatureStatistics {
   int64_t byte_sum = 0;
   DistinctStrings strings;
 
-  // The only kind of its lists, or that of most; and whether there are others.
+  // The only kind of its lists, or that of most.
   FeatureKind kind() const;
-  bool has_mixed_kinds() const;
   // The number of values of that kind.
   int64_t num_values() const { return values[static_cast<size_t>(kind())]; }
 };

@@ -135,7 +135,7 @@ TEST(RecordStream, ARecordBeyondTheLimitIsRefused) {
   EXPECT_EQ(*stream->Next(), std::nullopt);
 }
 
-// In quadratic time, this would take a minute.
+// In quadratic time, this would take minutes.
 TEST(RecordStream, ForgedLengthsTakeLinearTime) {
   std::string forged;
   for (int i = 0; i < 500'000; ++i) forged += Header(1'000'000);

@@ -18,7 +18,7 @@ using testing::Not;
 // What TensorFlow wrote (make_records.py).
 constexpr char kExamples[] = "tests/tools/data/golden/examples.tfrecord";
 constexpr char kLines[] =
-    R"({"image": [{"b64": "iVBORw0KGgoAAAANSUhEUgAAAAQAAAACCAIAAADwyuo0AAAAF0lEQVQImU3BMQEAAADCIPqXniAghCpva64F+4z+ie0AAAAASUVORK5CYII="}], "label": [3], "name": ["cat"], "score": [0.1, 1.0, 16777216.0]}
+    R"({"image": [{"b64": "iVBORw0KGgoAAAANSUhEUgAAAAQAAAACCAIAAADwyuo0AAAAF0lEQVQImU3BMQEAAADCIPqXnq8ghCpva64F+4z+ie0AAAAASUVORK5CYII="}], "label": [3], "name": ["cat"], "score": [0.1, 1.0, 16777216.0]}
 {"label": [9223372036854775807, -9223372036854775808, 9007199254740993], "name": ["größe\n\"x\", [y", {"b64": "//4="}, ""], "score": [NaN, Infinity, -Infinity, -0.0, 1e-45]}
 {"label": {"int64_list": []}, "name": {"bytes_list": []}, "none": null, "score": {"float_list": []}}
 {"context": {"id": [7]}, "feature_lists": {"words": [["a"], ["b", "c"], {"bytes_list": []}]}}
@@ -95,7 +95,7 @@ TEST(WeirData, MixedKindsAreToldAndAvoided) {
   const std::string path = WriteText(folder + "/a.jsonl", "{\"x\": 1}\n{\"x\": 1.5}\n");
   const CommandResult mixed = Data({"convert", path, "-o", folder + "/a.tfrecord"});
   EXPECT_EQ(mixed.status, kOk);
-  EXPECT_THAT(mixed.err, HasSubstr("'x' has lists of several kinds"));
+  EXPECT_THAT(mixed.err, HasSubstr("'x' has lists of int64 and of float; --kind 'x=float'"));
   const CommandResult one =
       Data({"convert", path, "-o", folder + "/a.tfrecord", "--kind", "x=float"});
   EXPECT_EQ(one.err, "");
@@ -136,7 +136,7 @@ TEST(WeirData, SchemaTellsKindsAndLengths) {
   EXPECT_EQ(words["sequence"], true);
   EXPECT_EQ(words["frames"], json({{"min", 3}, {"max", 3}}));
   EXPECT_THAT(Data({"schema", kExamples}).out,
-              HasSubstr("label    int64       3         1            0..3\n"));
+              HasSubstr("label    int64        3        1    0..3\n"));
 }
 
 TEST(WeirData, StatisticsAreOfValues) {
@@ -169,8 +169,7 @@ TEST(WeirData, ShowDrawsImages) {
   EXPECT_THAT(Data({"show", kExamples, "--no-images"}).out, Not(HasSubstr("PNG 4x2")));
   EXPECT_THAT(Data({"show", kExamples, "-n", "3"}).out,
               HasSubstr("3 frames  [\"a\"] [\"b\", \"c\"]"));
-  EXPECT_EQ(json::parse(Data({"show", kExamples, "-n", "2", "--json"}).out)["offset"],
-            380 - 77 - 32);
+  EXPECT_EQ(json::parse(Data({"show", kExamples, "-n", "2", "--json"}).out)["offset"], 304);
   EXPECT_THAT(Data({"show", kExamples, "-n", "4"}).err, HasSubstr("there are 4 records"));
 }
 
@@ -191,7 +190,8 @@ TEST(WeirData, VerifyTellsWhatIsIntact) {
   EXPECT_EQ(file["regions"][1]["records_before"], 2);
   EXPECT_EQ(file["regions"][1]["torn_tail"], true);
 
-  EXPECT_THAT(Data({"count", path}).err, HasSubstr("0 intact records before"));
+  EXPECT_THAT(Data({"count", path}).err,
+              HasSubstr("is it a TFRecord file?; 0 intact records before"));
 }
 
 TEST(WeirData, SkipsDamageWhereAsked) {
@@ -213,7 +213,7 @@ TEST(WeirData, ABombIsRefused) {
   ASSERT_TRUE(AppendRecord(**sink, std::string(3 << 20, '\0')).ok());
   ASSERT_TRUE((*sink)->Finish().ok());
   const CommandResult count = Data({"count", path, "--max-record-mb", "2"});
-  EXPECT_THAT(count.err, HasSubstr("RESOURCE_EXHAUSTED"));
+  EXPECT_THAT(count.err, HasSubstr("the limit is 2097152; --max-record-mb raises it"));
   EXPECT_EQ(Data({"count", path, "--max-record-mb", "3"}).status, kOk);
 }
 

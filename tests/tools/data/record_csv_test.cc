@@ -81,6 +81,7 @@ TEST(RecordCsv, RefusesWhatItCannotExpress) {
         << line;
   }
   EXPECT_FALSE(CsvHeader({{"", FeatureKind::kInt64}}).ok());
+  EXPECT_FALSE(CsvHeader({{"a", FeatureKind::kNone}}).ok());
 }
 
 }  // namespace
