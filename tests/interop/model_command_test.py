@@ -127,8 +127,8 @@ class Test:
             tf.saved_model.save(module, model, signatures=signatures)
             shown = self.show(model)
             names = [function["name"] for function in shown["functions"]]
-            self.expect({"affine", "look", "of_dictionary", "ragged", "double", "parts.1.times"} <= set(names),
-                        "functions of %s: %s" % (model, names))
+            wanted = {"affine", "look", "of_dictionary", "ragged", "double[0]", "double[1]", "parts.1.times"}
+            self.expect(wanted <= set(names), "functions of %s: %s" % (model, names))
             self.expect(shown["assets"][0]["file"] == "animals.txt" and not shown["missing_ops"], "assets")
             if signatures is None:
                 self.call(model, "affine", {"x": X},
