@@ -75,7 +75,13 @@ void Examples(absl::string_view bytes) {
     return;
   }
   static constexpr FileForm kForms[] = {FileForm::kRecords, FileForm::kJsonLines, FileForm::kCsv};
-  for (const std::string& record : ReadFileOf(rest, kForms[selector - 2])) CheckRecord(record);
+  const FileForm form = kForms[selector - 2];
+  for (const std::string& record : ReadFileOf(rest, form)) {
+    proto::SequenceExample message;
+    Require(form != FileForm::kCsv || ParseExampleRecord(record, &message) == RecordKind::kExample,
+            "a row is an Example");
+    CheckRecord(record);
+  }
 }
 
 std::vector<Row> Rows() { return {{"examples", Examples, 4000}}; }

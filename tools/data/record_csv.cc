@@ -114,6 +114,10 @@ absl::StatusOr<std::vector<CsvColumn>> ReadHeader(const Fields& fields, const Fe
     if (const auto known = kinds.find(column.name); known != kinds.end())
       column.kind = known->second;
     if (column.name.empty()) return InvalidArgument("the header has a column without a name");
+    std::string json;
+    AppendBytes(column.name, &json);
+    if (!absl::StartsWith(json, "\""))  // protobuf has no such names
+      return InvalidArgument("the header is not UTF-8: '", absl::CEscape(column.name), "'");
     if (!names.insert(column.name).second)
       return InvalidArgument("the header has two columns '", column.name, "'");
     columns.push_back(std::move(column));

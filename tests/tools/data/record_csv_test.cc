@@ -54,6 +54,7 @@ TEST(RecordCsv, ErrorsHaveTheLine) {
   EXPECT_THAT(ErrorOf("a:float\n1e39\n"), HasSubstr("'1e39' is not of kind float"));
   EXPECT_THAT(ErrorOf("a,a\n"), HasSubstr("two columns 'a'"));
   EXPECT_THAT(ErrorOf("a,\n"), HasSubstr("a column without a name"));
+  EXPECT_THAT(ErrorOf("\xff\n"), HasSubstr("the header is not UTF-8"));
   EXPECT_THAT(ErrorOf("a\n\"x\n"), HasSubstr("a quote is not closed"));
   EXPECT_THAT(ErrorOf("a\n[1\n"), HasSubstr("column 'a'"));
 }
