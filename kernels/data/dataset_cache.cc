@@ -166,6 +166,8 @@ class CacheWriter final : public DatasetIterator {
   absl::Status Open() {
     const std::string lock_file = prefix_ + "_0.lockfile";
     if (Files().Exists(lock_file)) return ConcurrentWriter(lock_file);
+    if (!Files().IsDirectory(DirectoryOf(prefix_)))  // which a checkpoint would make
+      return NotFound(lock_file, "; No such file or directory");
     auto writer = BundleWriter::Create(prefix_);
     if (absl::IsAborted(writer.status())) return ConcurrentWriter(prefix_);
     WEIR_RETURN_IF_ERROR(writer.status());

@@ -77,6 +77,9 @@ void SetNumber(Tensor* to, int64_t i, uint64_t value) {
     case DT_DOUBLE:
       to->data<double>()[i] = std::bit_cast<double>(value);
       return;
+    case DT_BOOL:
+      to->data<bool>()[i] = value != 0;
+      return;
     default:
       to->SetIntAt(i, static_cast<int64_t>(value));
   }
@@ -163,8 +166,6 @@ absl::Status ReadNumber(const Field& field, CodedInputStream* in, Column* column
 absl::Status ReadPacked(const Field& field, CodedInputStream* in, Column* column) {
   int length = 0;
   if (!in->ReadVarintSizeAsInt(&length)) return Corrupt(field, "Failed reading packed size");
-  if (length > in->BytesUntilTotalBytesLimit() && in->BytesUntilTotalBytesLimit() >= 0)
-    return Corrupt(field, "Skipping packed field failed");
   const CodedInputStream::Limit limit = in->PushLimit(length);
   if (in->BytesUntilLimit() != length) return Corrupt(field, "Skipping packed field failed");
   while (in->BytesUntilLimit() > 0) WEIR_RETURN_IF_ERROR(ReadNumber(field, in, column));

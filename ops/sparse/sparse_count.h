@@ -8,8 +8,8 @@ namespace weir {
 
 // Attributes of the ops below.
 struct CountOptions {
-  int minlength = -1;          // the least number of columns of the result
-  int maxlength = -1;          // values of at least this do not count; -1: all count
+  int64_t minlength = -1;      // the least number of columns of the result
+  int64_t maxlength = -1;      // values of at least this do not count; -1: all count
   bool binary_output = false;  // 1 for each value that occurs
 };
 // Count the integers (int32 or int64) in each row of a matrix, a sparse tensor or a ragged tensor,

@@ -35,7 +35,8 @@ FieldDescriptorProto* AddField(google::protobuf::DescriptorProto* message, const
 }
 
 // message M { optional int32 i = 1 [default = -7]; repeated sint64 z = 2 [packed]; optional float f
-// = 3; repeated string s = 4; optional M m = 5; repeated fixed32 x = 6; }
+// = 3; repeated string s = 4; optional M m = 5; repeated fixed32 x = 6; optional bool b = 7
+// [default = true]; }
 std::string Descriptors() {
   google::protobuf::FileDescriptorSet set;
   google::protobuf::FileDescriptorProto* const file = set.add_file();
@@ -49,6 +50,7 @@ std::string Descriptors() {
   AddField(m, "s", 4, FieldDescriptorProto::TYPE_STRING, true);
   AddField(m, "m", 5, FieldDescriptorProto::TYPE_MESSAGE)->set_type_name(".test.M");
   AddField(m, "x", 6, FieldDescriptorProto::TYPE_FIXED32, true);
+  AddField(m, "b", 7, FieldDescriptorProto::TYPE_BOOL)->set_default_value("true");
   return set.SerializeAsString();
 }
 
@@ -72,8 +74,8 @@ absl::StatusOr<Tensors> Decode(const std::vector<std::string>& messages,
 }
 
 TEST(ProtoFields, AreDecodedWithTheirDefaults) {
-  const auto out = Decode({Message(), ""}, {"z", "i", "s", "m", "f"},
-                          {DT_INT64, DT_INT32, DT_STRING, DT_STRING, DT_DOUBLE});
+  const auto out = Decode({Message(), ""}, {"z", "i", "s", "m", "f", "b"},
+                          {DT_INT64, DT_INT32, DT_STRING, DT_STRING, DT_DOUBLE, DT_BOOL});
   ASSERT_TRUE(out.ok()) << out.status();
   EXPECT_THAT((*out)[0].flat<int64_t>(), ElementsAre(1, -1, 64, 0, 0, 0));
   EXPECT_THAT((*out)[1].flat<int32_t>(), ElementsAre(5, -7));
@@ -81,7 +83,8 @@ TEST(ProtoFields, AreDecodedWithTheirDefaults) {
   EXPECT_THAT((*out)[3].flat<std::string>(), ElementsAre("\x08\x02", ""));
   EXPECT_THAT((*out)[4].flat<double>(), ElementsAre(1.5, 0));
   EXPECT_EQ((*out)[4].shape(), Shape({2, 1}));
-  EXPECT_THAT((*out)[5].flat<int32_t>(), ElementsAre(3, 1, 2, 1, 1, 0, 0, 0, 0, 0));
+  EXPECT_THAT((*out)[5].flat<bool>(), ElementsAre(true, true));
+  EXPECT_THAT((*out)[6].flat<int32_t>(), ElementsAre(3, 1, 2, 1, 1, 0, 0, 0, 0, 0, 0, 0));
 }
 
 // Repeated numbers may be packed or not, whatever the descriptor says; of an optional field, the
