@@ -34,6 +34,8 @@ template <class T>
 absl::Status RunMicrofrontend(KernelContext& c, const MicrofrontendOptions& o, const Framing& f) {
   const Tensor& audio = c.input(0);
   if (audio.rank() != 1) return InvalidArgument("audio is not a vector");
+  if (o.step < 1)
+    return Internal("failed to populate frontend state: a step must have samples, got ", o.step);
   const int64_t samples = audio.num_elements();
   const int64_t frames = samples < o.window ? 0 : (samples - o.window) / o.step + 1;
   const int64_t rows = (frames + f.stride - 1) / f.stride;

@@ -397,7 +397,11 @@ const Use kOps[] = {
        return Made(weir::VarHandleOp(g, weir::DT_FLOAT, {2}, {.name = "bare"}));
      }},
     {"weir/ops/text/proto_fields.h",
-     [](weir::Graph&) { return weir::DecodeProtoOptions().sanitize == false; }},
+     [](weir::Graph& g) {
+       const weir::Output bytes = weir::Const(g, "");
+       return weir::DecodeProto(bytes, "tensorflow.Example", {"features"}, {weir::DT_STRING})
+           .sizes.valid();
+     }},
     {"weir/ops/text/string.h", [](weir::Graph& g) { return Made(weir::AsString(Floats(g))); }},
     {"weir/ops/data/summary.h",
      [](weir::Graph& g) { return Made(weir::summary::Scalar("s", weir::Const(g, 1.f))); }},

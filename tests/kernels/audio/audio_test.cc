@@ -79,6 +79,7 @@ TEST(Audio, RejectsShapesAndAttributes) {
   EXPECT_EQ(front_end({{"upper_band_limit", 9000.f}}).code(), absl::StatusCode::kInternal);
   EXPECT_EQ(front_end({{"window_step", 40}}).code(), absl::StatusCode::kInternal);
   EXPECT_EQ(front_end({{"smoothing_bits", 40}}).code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(front_end({{"sample_rate", 2}}).code(), absl::StatusCode::kInternal);
   EXPECT_EQ(front_end({{"out_scale", 0}}).code(), absl::StatusCode::kInvalidArgument);
 }
 
