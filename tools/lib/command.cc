@@ -286,11 +286,10 @@ void CommandLine::AddGeneralCommands() {
     console.out << ManualPage(root, state_->version.substr(0, state_->version.find(',')));
     return kOk;
   });
-  Command completion =
-      root().Add("completion", "Print a script that completes commands in a shell",
-                 "  source <(weir completion bash)                              # now\n"
-                 "  weir completion zsh > ~/.zfunc/_weir                        # for good\n"
-                 "  weir completion fish > ~/.config/fish/completions/weir.fish");
+  Command completion = root().Add("completion", "Print a script that completes commands in a shell",
+                                  "  weir completion zsh > ~/.zfunc/_weir\n"
+                                  "  weir completion fish > ~/.config/fish/completions/weir.fish\n"
+                                  "  source <(weir completion bash)");
   completion.Argument("SHELL", &state_->shell, "the shell")
       .Required()
       .Choices({"bash", "zsh", "fish"});
