@@ -43,7 +43,6 @@
 #include "weir/core/tensor/cancellation.h"
 #include "weir/core/tensor/convert.h"
 #include "weir/core/tensor/dtype.h"
-#include "weir/core/tensor/memory_quota.h"
 #include "weir/core/tensor/numeric_types.h"
 #include "weir/core/tensor/resource_handle.h"
 #include "weir/core/tensor/shape.h"

@@ -10,6 +10,7 @@
 #include "weir/core/graph/name_index.h"
 #include "weir/core/graph/per_thread.h"
 #include "weir/core/io/text_proto.h"
+#include "weir/core/tensor/memory_quota.h"
 #include "weir/proto.h"
 #include "weir/rpc/client.h"
 #include "weir/rpc/cluster/cluster_spec.h"

@@ -14,7 +14,7 @@
 #include "weir/session/model/freeze.h"
 #include "weir/session/model/saved_model.h"
 #include "weir/session/plan/variable_use.h"
-#include "weir/tools/ckpt/ckpt.h"
+#include "weir/tools/ckpt/checkpoint_path.h"
 #include "weir/tools/graph/model.h"
 #include "weir/tools/lib/progress.h"
 #include "weir/tools/lib/text_table.h"

@@ -1,4 +1,5 @@
 #include "weir/tools/graph/graph_file.h"
+#include "weir/core/io/bundle.h"
 
 #include <google/protobuf/stubs/logging.h>
 
@@ -17,7 +18,7 @@
 #include "weir/proto/meta_graph.pb.h"
 #include "weir/proto/saved_model.pb.h"
 #include "weir/session/model/saved_model.h"
-#include "weir/tools/ckpt/ckpt.h"
+#include "weir/tools/ckpt/checkpoint_path.h"
 #include "weir/tools/lib/command.h"
 
 namespace weir::tools {

@@ -9,7 +9,8 @@
 #include "weir/proto/meta_graph.pb.h"
 #include "weir/session/model/restore.h"
 #include "weir/session/model/saver.h"
-#include "weir/tools/ckpt/ckpt.h"
+#include "weir/tools/ckpt/checkpoint_path.h"
+#include "weir/tools/lib/command.h"
 #include "weir/tools/lib/rename_rules.h"
 
 namespace weir::tools {

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_join.h"
 #include "weir/core/io/file.h"
-#include "weir/tools/ckpt/ckpt.h"
+#include "weir/tools/ckpt/checkpoint_path.h"
 #include "weir/tools/lib/command.h"
 #include "weir/tools/lib/text_table.h"
 #include "weir/tools/model/model_summary.h"

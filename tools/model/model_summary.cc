@@ -14,7 +14,7 @@
 #include "weir/session/model/object_names.h"
 #include "weir/session/model/saved_function.h"
 #include "weir/session/model/saved_model.h"
-#include "weir/tools/ckpt/ckpt.h"
+#include "weir/tools/ckpt/checkpoint_path.h"
 #include "weir/tools/graph/graph_file.h"
 #include "weir/tools/graph/op_use.h"
 
