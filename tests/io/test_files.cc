@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -18,6 +19,12 @@ std::string MakeTempDirectory(absl::string_view name) {
     std::abort();
   }
   return path;
+}
+
+std::string CopyOfFolder(const std::string& folder) {
+  const std::string copy = MakeTempDirectory("copy");
+  std::filesystem::copy(folder, copy, std::filesystem::copy_options::recursive);
+  return copy;
 }
 
 void WriteBytes(const std::string& path, absl::string_view bytes) {

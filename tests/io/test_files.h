@@ -15,6 +15,8 @@ namespace weir::testing {
 
 // Creates an empty directory for the test; nobody removes it (Bazel does).
 std::string MakeTempDirectory(absl::string_view name);
+// Returns a copy of a folder of the test's data without links: Bazel links each file.
+std::string CopyOfFolder(const std::string& folder);
 // Write or read with the operating system, bypassing any replaced file system. A failure ends the
 // program.
 void WriteBytes(const std::string& path, absl::string_view bytes);

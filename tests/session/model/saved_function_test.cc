@@ -8,6 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "weir/session/model/saved_model.h"
+#include "weir/tests/io/test_files.h"
 #include "weir/tests/session/lib/saver_testing.h"
 
 namespace weir {
@@ -20,7 +21,7 @@ constexpr char kModel[] = "tests/session/golden/saved_model_functions";
 
 class SavedFunctions : public ::testing::Test {
  protected:
-  SavedFunctions() : model_(*LoadSavedModel(kModel, {"serve"})) {}
+  SavedFunctions() : model_(*LoadSavedModel(testing::CopyOfFolder(kModel), {"serve"})) {}
 
   // Returns the first trace of the function.
   SavedFunction Find(const std::string& name) const {
