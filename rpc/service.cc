@@ -54,7 +54,7 @@ constexpr uint64_t kCopies<const proto::CreateSessionRequest> = 3;
 template <>
 constexpr uint64_t kCopies<const proto::ExtendSessionRequest> = 3;
 template <>
-constexpr uint64_t kCopies<const proto::RegisterGraphRequest> = 3;
+constexpr uint64_t kCopies<proto::RegisterGraphRequest> = 3;
 // The examples, serialized for the ops that parse them.
 template <>
 constexpr uint64_t kCopies<const proto::serving::ClassificationRequest> = 2;

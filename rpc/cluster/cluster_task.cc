@@ -188,12 +188,12 @@ absl::StatusOr<std::shared_ptr<GraphPart>> ClusterTask::FindPart(const std::stri
                                          ". Possibly, this worker just restarted."));
 }
 
-absl::Status ClusterTask::RegisterGraph(const proto::RegisterGraphRequest& request, Call&,
+absl::Status ClusterTask::RegisterGraph(proto::RegisterGraphRequest& request, Call&,
                                         proto::RegisterGraphResponse* response) {
   const std::shared_ptr<WorkerSession> session = FindSession(request.session_handle());
   if (session == nullptr) return FindPart(request.session_handle(), "").status();
   WEIR_ASSIGN_OR_RETURN(std::shared_ptr<GraphPart> part,
-                        GraphPart::Create(request.graph_def(), session->options(),
+                        GraphPart::Create(request.mutable_graph_def(), session->options(),
                                           request.config_proto().allow_soft_placement()));
   std::string handle;
   {

@@ -93,7 +93,8 @@ class ClusterTask {
                                    proto::CreateWorkerSessionResponse* response);
   absl::Status DeleteWorkerSession(const proto::DeleteWorkerSessionRequest& request, Call& call,
                                    proto::DeleteWorkerSessionResponse* response);
-  absl::Status RegisterGraph(const proto::RegisterGraphRequest& request, Call& call,
+  // Uses up the graph of the request.
+  absl::Status RegisterGraph(proto::RegisterGraphRequest& request, Call& call,
                              proto::RegisterGraphResponse* response);
   absl::Status DeregisterGraph(const proto::DeregisterGraphRequest& request, Call& call,
                                proto::DeregisterGraphResponse* response);

@@ -1,8 +1,8 @@
 #include "weir/rpc/cluster/receive_service.h"
 
 #include <grpcpp/grpcpp.h>
-#include <grpcpp/impl/rpc_service_method.h>
 #include <grpcpp/impl/codegen/server_callback_handlers.h>
+#include <grpcpp/impl/rpc_service_method.h>
 #include <grpcpp/support/proto_buffer_reader.h>
 #include <grpcpp/support/server_callback.h>
 

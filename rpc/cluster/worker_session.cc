@@ -3,12 +3,27 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "weir/core/io/graph_io.h"
 #include "weir/proto/graph.pb.h"
 
 namespace weir::rpc {
 
 namespace {
+
+// Masters add nodes whose names begin with '_', which no other graph may have: "_recv_x_0_S5"
+// becomes
+// "._recv_x_0_S5". No state is named after such nodes.
+void RenameInternalNodes(proto::GraphDef* def) {
+  const auto rename = [](std::string* name) {
+    const size_t begin = absl::StartsWith(*name, "^") ? 1 : 0;
+    if (name->compare(begin, 1, "_") == 0) name->insert(begin, ".");
+  };
+  for (proto::NodeDef& node : *def->mutable_node()) {
+    rename(node.mutable_name());
+    for (std::string& input : *node.mutable_input()) rename(&input);
+  }
+}
 
 // The nodes that nothing waits for. With all that they need they are the whole graph.
 std::vector<Operation> Ends(const Graph& graph) {
@@ -26,13 +41,14 @@ std::vector<Operation> Ends(const Graph& graph) {
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<GraphPart>> GraphPart::Create(const proto::GraphDef& def,
+absl::StatusOr<std::shared_ptr<GraphPart>> GraphPart::Create(proto::GraphDef* def,
                                                              const WorkerSessionOptions& options,
                                                              bool allow_soft_placement) {
   GraphPolicy policy(options.limits);
-  WEIR_RETURN_IF_ERROR(policy.Add(def));
+  WEIR_RETURN_IF_ERROR(policy.Add(*def));
+  RenameInternalNodes(def);
   std::shared_ptr<GraphPart> part(new GraphPart);
-  WEIR_RETURN_IF_ERROR(ImportGraphDef(part->graph_, def).status());
+  WEIR_RETURN_IF_ERROR(ImportGraphDef(part->graph_, *def).status());
   SessionOptions session = options.session;
   session.allow_soft_placement = allow_soft_placement;
   WEIR_ASSIGN_OR_RETURN(Session made, Session::Create(part->graph_, std::move(session)));

@@ -30,9 +30,9 @@ struct WorkerSessionOptions {
 // A part of a master's graph: what one of its steps runs on this task. Immutable.
 class GraphPart {
  public:
-  // Imports the graph, all of which runs in a step. Returns the errors of GraphPolicy,
-  // ImportGraphDef and Session::Prepare.
-  static absl::StatusOr<std::shared_ptr<GraphPart>> Create(const proto::GraphDef& def,
+  // Imports the graph, all of which runs in a step, and changes `def` for that. Returns the errors
+  // of GraphPolicy, ImportGraphDef and Session::Prepare.
+  static absl::StatusOr<std::shared_ptr<GraphPart>> Create(proto::GraphDef* def,
                                                            const WorkerSessionOptions& options,
                                                            bool allow_soft_placement);
 

@@ -324,6 +324,20 @@ TEST_F(ClusterTest, StepsInPieces) {
   EXPECT_EQ(TensorFromProto(response.recv(0).tensor())->scalar<float>(), 15.f);
 }
 
+TEST_F(ClusterTest, NamesOfMastersOwnNodes) {
+  OpenSession(ps_, "s");
+  proto::RegisterGraphRequest request;
+  request.set_session_handle("s");
+  Graph g;
+  Identity(Const(g, 1.f, "a"), "b");
+  ExportGraphDef(g, request.mutable_graph_def());
+  request.mutable_graph_def()->mutable_node(0)->set_name("_a");
+  request.mutable_graph_def()->mutable_node(1)->set_input(0, "_a:0");
+  proto::RegisterGraphResponse response;
+  ASSERT_TRUE(Ask(ps_, "RegisterGraph", request, &response).ok());
+  EXPECT_TRUE(Run(ps_, Step("s", response.graph_handle(), 1)).ok());
+}
+
 TEST_F(ClusterTest, IsolatedSessionsHaveVariablesOfTheirOwn) {
   OpenSession(ps_, "writer");
   OpenSession(ps_, "reader");

@@ -129,19 +129,17 @@ void PrintList(const std::vector<Row>& rows, Console& console) {
       rows.begin(), rows.end(), [](const Row& row) { return row.role != TensorRole::kVariable; });
   const bool has_full_names =
       std::any_of(rows.begin(), rows.end(), [](const Row& row) { return !row.full_name.empty(); });
-  std::vector<std::string> titles = {"tensor", "dtype",   "shape",
-                                     ">bytes", "?>parts", has_full_names ? "full name" : ""};
+  std::vector<std::string> titles = {"tensor", "dtype", "shape", ">bytes", "?>parts"};
+  if (has_full_names) titles.push_back("full name");
   if (has_roles) titles.insert(titles.begin() + 1, "role");
   TextTable table(std::move(titles));
   for (const Row& row : rows) {
     const CheckpointTensor& tensor = row.tensor;
     std::vector<std::string> cells = {
-        tensor.name,
-        DataTypeName(tensor.dtype),
-        tensor.shape.ToString(),
+        tensor.name, DataTypeName(tensor.dtype), tensor.shape.ToString(),
         IsPlain(tensor.dtype) ? WithCommas(row.bytes) : "",
-        tensor.slices.empty() ? "" : absl::StrCat(tensor.slices.size()),
-        row.full_name};
+        tensor.slices.empty() ? "" : absl::StrCat(tensor.slices.size())};
+    if (has_full_names) cells.push_back(row.full_name);
     if (has_roles) cells.insert(cells.begin() + 1, std::string(RoleName(row.role)));
     table.Row(std::move(cells));
   }

@@ -204,15 +204,13 @@ void AddRunOf(Command& model) {
   run.Value("--signature", &request->signature,
             "the signature to call, or the function, by its name in the tree of objects")
       .Word("NAME");
+  AddFeedOptions(run, request, "INPUT=VALUE");
   run.Repeated(
-         "--feed", &request->feeds,
-         "the value of an input: FILE.npy, FILE.csv, FILE.json (strings), @FILE (its bytes, a "
-         "string) or a JSON value; repeatable")
-      .Word("INPUT=VALUE");
-  run.Flag("--round", &request->round, "round fed numbers that the input's type cannot represent");
-  run.Repeated("--fetch", &request->fetches,
-               "an output to print, or to write to FILE.npy; repeatable; default: print all")
+         "--fetch", &request->fetches,
+         "an output to print, or to write to FILE (.npy, .npz, .csv, .json, .jsonl); repeatable; "
+         "default: print all")
       .Word("OUTPUT[=FILE]");
+  AddBatchOptions(run, request);
   run.Flag("--init", &request->initializes_tables,
            "run the initializers of tables that the model lists, with its assets fed; a "
            "SavedModel's init op runs without this");

@@ -172,17 +172,14 @@ absl::StatusOr<PreparedRequest> PrepareRequest(const RequestOptions& options, st
   return out;
 }
 
-void AddRequestOptions(Command& command, RequestOptions* options, const char* fetch_word,
-                       const char* fetch_help, bool needs_graph) {
-  AddGraphArgument(command, &options->file, needs_graph);
-  AddRestoreOptions(command, &options->restore, "needed");
+void AddFeedOptions(Command& command, RequestOptions* options, const char* word) {
   command
       .Repeated("--feed", &options->feeds,
                 "feed a tensor: VALUE is JSON, or a FILE (.npy, .npz, .csv, .json, .jsonl, an "
                 "image, TFRecords), FILE:MEMBER, @FILE (its bytes), or a FOLDER or 'PATTERN' (a "
                 "batch of files); FILE.npz without a name feeds the inputs that its arrays are "
                 "named after; repeatable")
-      .Word("TENSOR=VALUE");
+      .Word(word);
   command.Flag("--round", &options->round,
                "round fed numbers that the tensor's type cannot represent");
   command
@@ -190,6 +187,24 @@ void AddRequestOptions(Command& command, RequestOptions* options, const char* fe
              "values of black and white in images that are fed to floating-point tensors; default: "
              "0,1")
       .Word("BLACK,WHITE");
+}
+
+void AddBatchOptions(Command& command, RequestOptions* options) {
+  command
+      .Value("--out", &options->out,
+             "write the fetched tensors that name no file to this one (.npz, .csv, .jsonl)")
+      .Word("FILE");
+  command
+      .Value("--batch", &options->batch,
+             "feed N rows of the files at a time, and join what the steps fetch")
+      .AtLeast(1);
+}
+
+void AddRequestOptions(Command& command, RequestOptions* options, const char* fetch_word,
+                       const char* fetch_help, bool needs_graph) {
+  AddGraphArgument(command, &options->file, needs_graph);
+  AddRestoreOptions(command, &options->restore, "needed");
+  AddFeedOptions(command, options, "TENSOR=VALUE");
   command.Repeated("--fetch", &options->fetches, fetch_help).Word(fetch_word);
   command
       .Repeated("--target", &options->targets,

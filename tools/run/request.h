@@ -31,6 +31,10 @@ struct RequestOptions {
   bool records_passes = false;  // fills PreparedRequest::passes
 };
 
+// Add the options --feed, --round and --pixels, and --out and --batch. `word` is the form of the
+// value of --feed.
+void AddFeedOptions(Command& command, RequestOptions* options, const char* word);
+void AddBatchOptions(Command& command, RequestOptions* options);
 // Adds the options: GRAPH, --checkpoint, --feed, --round, --pixels, --fetch, --target, --init,
 // --signature, --tags, --strict, --device, --threads, --disable, --dump-plan. `fetch_word` is the
 // form of the value of --fetch, and `fetch_help` its help text. `options` must live until the

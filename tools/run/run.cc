@@ -158,12 +158,7 @@ void AddRunCommand(Command& weir) {
   AddRequestOptions(run, &options->request, "TENSOR[=FILE]",
                     "a tensor to print, or to write to FILE (.npy, .npz, .csv, .json, .jsonl); "
                     "repeatable");
-  run.Value("--out", &options->request.out,
-            "write the fetched tensors that name no file to this one (.npz, .csv, .jsonl)")
-      .Word("FILE");
-  run.Value("--batch", &options->request.batch,
-            "feed N rows of the files at a time, and join what the steps fetch")
-      .AtLeast(1);
+  AddBatchOptions(run, &options->request);
   run.Value("--save", &options->request.save,
             "save the variables to this checkpoint after the last step")
       .Word("PREFIX");

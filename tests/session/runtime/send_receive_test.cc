@@ -28,15 +28,16 @@ NodeBuilder& Edge(NodeBuilder& node, const std::string& name, const char* from, 
 }
 
 // Sends from one task to the other.
-Operation SendTo(const char* from, const char* to, const std::string& name, const Output& value) {
-  NodeBuilder node(value.graph(), "_Send");
+Operation SendTo(const char* from, const char* to, const std::string& name, const Output& value,
+                 const char* op = "_Send") {
+  NodeBuilder node(value.graph(), op);
   node.Input(value);
   return Operation(Edge(node, name, from, to).Build());
 }
 
 Output ReceiveFrom(Graph& g, const char* from, const char* to, const std::string& name,
-                   DataType type, Node* after = nullptr) {
-  NodeBuilder node(g, "_Recv");
+                   DataType type, Node* after = nullptr, const char* op = "_Recv") {
+  NodeBuilder node(g, op);
   node.Attr("tensor_type", type);
   if (after != nullptr) node.Control(after);
   Node* const built = Edge(node, name, from, to).Build();
@@ -67,6 +68,22 @@ TEST(SendReceive, TwoPartsOfAStep) {
     other.join();
     ASSERT_TRUE(out.ok()) << out.status();
     EXPECT_EQ((*out)[0].scalar<float>(), value + 1.f);
+  }
+}
+
+// On the CPU, values in the host's memory are sent as all are.
+TEST(SendReceive, OpsOfThisKind) {
+  for (const auto& [send, receive] :
+       {std::pair("_Send", "_Recv"), {"_HostSend", "_HostRecv"}, {"Send", "Recv"}}) {
+    Graph a, b;
+    const Operation sent = SendTo(kA, kB, "x", Const(a, "text"), send);
+    const Output x = ReceiveFrom(b, kA, kB, "x", DT_STRING, nullptr, receive);
+    LocalRendezvous rendezvous;
+    const RunOptions options = {.rendezvous = &rendezvous};
+    ASSERT_TRUE(Session::Create(a)->Run({}, Outputs{}, {sent}, options).ok()) << send;
+    const auto out = Session::Create(b)->Run({}, {x}, {}, options);
+    ASSERT_TRUE(out.ok()) << out.status();
+    EXPECT_EQ((*out)[0].scalar<std::string>(), "text");
   }
 }
 
@@ -154,7 +171,8 @@ TEST(SendReceive, LoopsNumberTheirValues) {
   const Output condition = LoopCond(Less(merge, limit));
   const SwitchResult sides = Switch(merge, condition);
   const Operation sent = SendTo(kA, kB, "i", sides.on_true);
-  const Output next = NextIteration(sides.on_true + 1);
+  const Output one = Enter(Const(g, int32_t{1}), frame, {.is_constant = true});
+  const Output next = NextIteration(sides.on_true + one);
   ASSERT_TRUE(g.SetInput(merge.node, 1, next).ok());
   const Output out = Exit(sides.on_false);
   Session session = *Session::Create(g);
@@ -182,7 +200,7 @@ TEST(SendReceive, ALoopReceivesAValueInEachIteration) {
   const Output more = ReceiveFrom(g, kA, kB, "more", DT_BOOL, merge.node);
   const SwitchResult sides = Switch(merge, LoopCond(more));
   const Output x = ReceiveFrom(g, kA, kB, "x", DT_FLOAT, merge.node);
-  const Output next = NextIteration(sides.on_true * 2.f + x);
+  const Output next = NextIteration(sides.on_true + sides.on_true + x);
   ASSERT_TRUE(g.SetInput(merge.node, 1, next).ok());
   const Output out = Exit(sides.on_false);
   ASSERT_TRUE(g.status().ok()) << g.status();
