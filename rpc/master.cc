@@ -152,7 +152,7 @@ absl::Status Master::ListDevices(const proto::ListDevicesRequest& request, Call&
   const std::string& handle = request.session_handle();
   if (!handle.empty() && !Sessions::Use(*sessions_, handle, call.client, call.connection))
     return InvalidArgument("Session ", handle, " is not found.");
-  for (const DeviceInfo& device : devices_) {
+  for (const ServerDevice& device : devices_) {
     proto::DeviceAttributes* attributes = response->add_local_device();
     attributes->set_name(device.name);
     attributes->set_device_type(device.type);

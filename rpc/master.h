@@ -16,6 +16,7 @@
 #include "weir/rpc/lib/call.h"
 #include "weir/rpc/lib/graph_policy.h"
 #include "weir/rpc/lib/response_limit.h"
+#include "weir/rpc/lib/server_device.h"
 #include "weir/session/session.h"
 
 namespace weir::proto {
@@ -128,6 +129,8 @@ class Master {
   // Ends every step and closes all sessions; later calls return ABORTED.
   void CloseAll();
   int num_sessions() const;
+  // The devices of all sessions, the CPU first.
+  const std::vector<ServerDevice>& devices() const { return devices_; }
   // The state that the sessions of everyone share, where clients are not told apart.
   std::shared_ptr<ResourceMap> resources() { return ResourcesOf(nullptr); }
 
@@ -140,11 +143,6 @@ class Master {
     std::set<std::string> containers;
   };
   using RequestId = std::pair<const Client*, int64_t>;
-  struct DeviceInfo {
-    std::string name, type, description;
-    int64_t memory_limit;
-    uint64_t incarnation;
-  };
 
   explicit Master(MasterOptions options);
   // Returns the state that the client's sessions share.
@@ -155,7 +153,7 @@ class Master {
   void Close(const std::shared_ptr<MasterSession>& session, const std::shared_ptr<Client>& client);
 
   const MasterOptions options_;
-  std::vector<DeviceInfo> devices_;
+  std::vector<ServerDevice> devices_;
   const std::unique_ptr<Reaper> reaper_;  // destroys the sessions below
   const std::unique_ptr<Sessions> sessions_;
 

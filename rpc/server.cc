@@ -147,7 +147,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
     session.resources = server->master_->resources();
     WEIR_ASSIGN_OR_RETURN(server->task_,
                           ClusterTask::Create(options.cluster->cluster, options.cluster->task,
-                                              std::move(session), options.master.graph_limits));
+                                              server->master_->devices(), std::move(session),
+                                              options.master.graph_limits));
   }
   const TlsFiles tls = {options.certificate, options.key, options.client_authority};
   std::shared_ptr<grpc::ServerCredentials> credentials = grpc::InsecureServerCredentials();

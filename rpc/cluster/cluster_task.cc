@@ -2,7 +2,6 @@
 
 #include <future>
 #include <optional>
-#include <random>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -18,11 +17,6 @@ namespace weir::rpc {
 namespace {
 
 constexpr size_t kRememberedRequests = 100'000;
-
-uint64_t RandomNumber() {
-  std::random_device device;
-  return uint64_t{device()} << 32 | device();
-}
 
 // Waits for a value. For what a step has sent, or will send before it ends.
 absl::StatusOr<SentValue> ReceiveNow(Rendezvous& rendezvous, const RendezvousKey& key,
@@ -76,36 +70,33 @@ absl::Status RequestNumbers::CheckNew(int64_t number, const char* method) {
   return absl::OkStatus();
 }
 
-ClusterTask::ClusterTask(const ClusterSpec& cluster, const TaskName& task, SessionOptions session,
+ClusterTask::ClusterTask(const ClusterSpec& cluster, const TaskName& task,
+                         std::vector<ServerDevice> devices, SessionOptions session,
                          const GraphLimits& limits)
     : cluster_(cluster),
       task_(task),
       session_options_(std::move(session)),
       limits_(limits),
+      devices_(std::move(devices)),
       partial_steps_(std::make_unique<PartialSteps>()) {}
 
 ClusterTask::~ClusterTask() { CloseAll(); }
 
 absl::StatusOr<std::unique_ptr<ClusterTask>> ClusterTask::Create(const ClusterSpec& cluster,
                                                                  const TaskName& task,
+                                                                 std::vector<ServerDevice> devices,
                                                                  SessionOptions session,
                                                                  const GraphLimits& limits) {
   if (cluster.AddressOf(task).empty())
     return InvalidArgument("Task ", task.ToString(), " is not in the cluster");
   session.task = task.ToString();
-  std::unique_ptr<ClusterTask> made(new ClusterTask(cluster, task, std::move(session), limits));
-  const Graph empty;
-  WEIR_ASSIGN_OR_RETURN(const Session devices, Session::Create(empty, made->session_options_));
-  for (const Device* device : devices.devices()) {
-    made->devices_.push_back({device->text(), device->name().type.value_or("CPU"),
-                              device->memory_limit(), RandomNumber()});
-  }
-  return made;
+  return std::unique_ptr<ClusterTask>(
+      new ClusterTask(cluster, task, std::move(devices), std::move(session), limits));
 }
 
 absl::Status ClusterTask::GetStatus(const proto::GetStatusRequest&, Call&,
                                     proto::GetStatusResponse* response) {
-  for (const DeviceInfo& device : devices_) {
+  for (const ServerDevice& device : devices_) {
     proto::DeviceAttributes* attributes = response->add_device_attributes();
     attributes->set_name(device.name);
     attributes->set_device_type(device.type);
@@ -283,7 +274,7 @@ absl::Status ClusterTask::MarkRecvFinished(const proto::MarkRecvFinishedRequest&
 // A session may know this task by another name: the local part of the device counts.
 absl::Status ClusterTask::CheckIncarnation(const RendezvousKey& key) const {
   WEIR_ASSIGN_OR_RETURN(const DeviceName asked, DeviceName::Parse(key.send_device));
-  for (const DeviceInfo& device : devices_) {
+  for (const ServerDevice& device : devices_) {
     WEIR_ASSIGN_OR_RETURN(const DeviceName own, DeviceName::Parse(device.name));
     if (own.type != asked.type || own.id != asked.id) continue;
     if (device.incarnation == key.incarnation) return absl::OkStatus();

@@ -15,6 +15,7 @@
 #include "weir/rpc/cluster/step_exchange.h"
 #include "weir/rpc/lib/call.h"
 #include "weir/rpc/lib/graph_policy.h"
+#include "weir/rpc/lib/server_device.h"
 #include "weir/session/session.h"
 
 namespace weir::proto {
@@ -77,10 +78,11 @@ class RequestNumbers {
 // from a checkpoint. In addition: the errors of importing and running a graph.
 class ClusterTask {
  public:
-  // A task of this name. `session` are the options of all sessions, with the state that they share.
-  // INVALID_ARGUMENT if the task is not in the cluster; the errors of creating devices.
+  // A task of this name, with these devices. `session` are the options of all sessions, with the
+  // state that they share. INVALID_ARGUMENT if the task is not in the cluster.
   static absl::StatusOr<std::unique_ptr<ClusterTask>> Create(const ClusterSpec& cluster,
                                                              const TaskName& task,
+                                                             std::vector<ServerDevice> devices,
                                                              SessionOptions session,
                                                              const GraphLimits& limits);
   // All calls must have ended.
@@ -123,14 +125,8 @@ class ClusterTask {
   void CloseAll();
 
  private:
-  struct DeviceInfo {
-    std::string name, type;
-    int64_t memory_limit;
-    uint64_t incarnation;
-  };
-
-  ClusterTask(const ClusterSpec& cluster, const TaskName& task, SessionOptions session,
-              const GraphLimits& limits);
+  ClusterTask(const ClusterSpec& cluster, const TaskName& task, std::vector<ServerDevice> devices,
+              SessionOptions session, const GraphLimits& limits);
   std::shared_ptr<WorkerSession> FindSession(const std::string& handle);
   absl::StatusOr<std::shared_ptr<GraphPart>> FindPart(const std::string& session,
                                                       const std::string& graph);
@@ -140,7 +136,7 @@ class ClusterTask {
   const TaskName task_;
   const SessionOptions session_options_;
   const GraphLimits limits_;
-  std::vector<DeviceInfo> devices_;
+  const std::vector<ServerDevice> devices_;
   Peers peers_;
   StepTable steps_;
   RequestNumbers runs_, receives_;

@@ -19,6 +19,7 @@
 #include "weir/rpc/lib/graph_policy.h"
 #include "weir/rpc/lib/memory_reservation.h"
 #include "weir/rpc/lib/response_limit.h"
+#include "weir/rpc/lib/server_device.h"
 #include "weir/rpc/lib/tls_files.h"
 #include "weir/rpc/master.h"
 #include "weir/rpc/server.h"
@@ -490,6 +491,8 @@ const Use kSessions[] = {
      [](weir::Graph&) { return weir::rpc::ClusterSpec::Parse("ps|h:1").ok(); }},
     {"weir/rpc/lib/response_limit.h",
      [](weir::Graph&) { return weir::rpc::ResponseLimit(1).bytes() == 1; }},
+    {"weir/rpc/lib/server_device.h",
+     [](weir::Graph&) { return weir::rpc::ServerDevice().name.empty(); }},
     {"weir/rpc/server.h",
      [](weir::Graph&) { return weir::rpc::Server::Start({})->get()->port() > 0; }},
     {"weir/session/train/coordinator.h",
