@@ -240,6 +240,8 @@ absl::Status ClusterTask::RunGraph(proto::RunGraphRequest& request, Call& call,
   report.WriteStatistics(part->session().devices(), &metadata);
   if (metadata.has_step_stats())
     response->mutable_step_stats()->Swap(metadata.mutable_step_stats());
+  if (request.exec_opts().record_partition_graphs())
+    ExportGraphDef(part->graph(), response->add_partition_graph());
   if (status.ok() || !request.store_errors_in_response_body()) return status;
   response->clear_recv();
   response->set_status_code(static_cast<proto::error::Code>(status.raw_code()));

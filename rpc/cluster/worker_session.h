@@ -38,6 +38,7 @@ class GraphPart {
 
   // Runs it; an error names the failed node as TensorFlow's clients look for it.
   absl::Status Run(const RunOptions& options) const;
+  const Graph& graph() const { return graph_; }
   const Session& session() const { return *session_; }
   // Ends running steps with CANCELLED.
   void Close() const { session_->Close(); }

@@ -335,7 +335,12 @@ TEST_F(ClusterTest, NamesOfMastersOwnNodes) {
   request.mutable_graph_def()->mutable_node(1)->set_input(0, "_a:0");
   proto::RegisterGraphResponse response;
   ASSERT_TRUE(Ask(ps_, "RegisterGraph", request, &response).ok());
-  EXPECT_TRUE(Run(ps_, Step("s", response.graph_handle(), 1)).ok());
+  proto::RunGraphRequest step = Step("s", response.graph_handle(), 1);
+  step.mutable_exec_opts()->set_record_partition_graphs(true);
+  proto::RunGraphResponse ran;
+  ASSERT_TRUE(Ask(ps_, "RunGraph", step, &ran).ok());
+  ASSERT_EQ(ran.partition_graph_size(), 1);
+  EXPECT_EQ(ran.partition_graph(0).node_size(), 2);
 }
 
 TEST_F(ClusterTest, IsolatedSessionsHaveVariablesOfTheirOwn) {
