@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <sstream>
 #include <string>
 
@@ -111,7 +112,8 @@ const Use kCore[] = {
      [](weir::Graph&) { return weir::NameIndex().Find("none") == nullptr; }},
     {"weir/core/io/memory_folder.h",
      [](weir::Graph&) {
-       const weir::MemoryFolder folder({{"a", "bytes"}});
+       const std::map<std::string, absl::string_view> files = {{"a", "bytes"}};
+       const weir::MemoryFolder folder(files);
        return weir::Files().Exists(folder.Path("a"));
      }},
     {"weir/core/io/npy.h",
