@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+"""A parameter server of Weir in a cluster of TensorFlow's: a worker of TensorFlow is the master, and places parts of its
+graphs on Weir. The same graphs on TensorFlow alone, without devices, give the expected values. Skipped without
+TensorFlow.
+usage: cluster_test.py WEIR_SERVE
+"""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+from digits_test import np, tf, v1 as tf1  # prints SKIPPED and exits without TensorFlow
+
+tf1.disable_eager_execution()
+tf1.disable_control_flow_v2()
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def on_ps(with_devices):
+    return tf1.device("/job:ps/task:0" if with_devices else None)
+
+
+def training(cluster):
+    """Variables on the ps, gradients on the worker."""
+    with on_ps(cluster):
+        w = tf1.get_variable("w", [3, 1], initializer=tf1.ones_initializer(), use_resource=False)
+        b = tf1.get_variable("b", [1], initializer=tf1.zeros_initializer(), use_resource=True)
+    x = tf1.placeholder(tf.float32, [None, 3])
+    loss = tf.reduce_mean(tf.square(tf.matmul(x, w) + b - 1.0))
+    train = tf1.train.AdamOptimizer(0.1).minimize(loss)
+    values = np.arange(12, dtype=np.float32).reshape(4, 3) / 10
+
+    def run(session):
+        session.run(tf1.global_variables_initializer())
+        return [session.run([train, loss], {x: values})[1] for _ in range(5)] + session.run([w, b])
+
+    return run
+
+
+def branches_and_loops(cluster):
+    """Values cross within branches and iterations, dead ones too."""
+    n = tf1.placeholder(tf.int32, [])
+
+    def body(i, total):
+        with on_ps(cluster):
+            doubled = total * 2.0
+        return i + 1, doubled + tf.cast(i, tf.float32)
+
+    _, total = tf1.while_loop(lambda i, _: i < n, body, [0, 1.0])
+
+    def square():
+        with on_ps(cluster):
+            return total * total
+
+    chosen = tf1.cond(n > 3, square, lambda: total + 0.5)
+    return lambda session: [session.run([total, chosen], {n: k}) for k in (0, 1, 3, 5)]
+
+
+def failures(cluster):
+    """The client sees the failed node."""
+    x = tf1.placeholder(tf.float32, [])
+    with on_ps(cluster):
+        checked = tf.debugging.check_numerics(tf1.log(x), "not a number", name="checked")
+
+    def run(session):
+        try:
+            session.run(checked * 2.0, {x: -1.0})
+        except tf.errors.InvalidArgumentError as e:
+            return [e.op.name, "not a number" in str(e)]
+        return ["no error"]
+
+    return run
+
+
+def equal(a, b):
+    if isinstance(a, (list, tuple)):
+        return len(a) == len(b) and all(equal(x, y) for x, y in zip(a, b))
+    a, b = np.asarray(a), np.asarray(b)
+    if a.dtype.kind in "fc" and a.shape == b.shape:
+        return np.allclose(a, b, rtol=1e-6, atol=0)
+    return a.dtype == b.dtype and a.shape == b.shape and bool(np.all(a == b))
+
+
+def run_in(make, target):
+    with tf.Graph().as_default():
+        run = make(bool(target))
+        with tf1.Session(target) as session:
+            return run(session)
+
+
+def main():
+    tasks = {"ps": ["127.0.0.1:%d" % free_port()], "worker": ["127.0.0.1:%d" % free_port()]}
+    cluster = ",".join("%s|%s" % (job, ";".join(addresses)) for job, addresses in tasks.items())
+    ps = subprocess.Popen([sys.argv[1], "serve", "--cluster=" + cluster, "--job=ps", "--task=0"],
+                          stdout=subprocess.PIPE, text=True)
+    faults = 0
+    try:
+        assert "Serving on" in ps.stdout.readline()
+        worker = tf.distribute.Server(tasks, job_name="worker", task_index=0)
+        for make in (training, branches_and_loops, failures):
+            expected, got = run_in(make, None), run_in(make, worker.target)
+            if not equal(expected, got):
+                faults += 1
+                print("%s: TensorFlow alone %s, with Weir's ps %s" % (make.__name__, expected, got))
+        print("3 graphs, %d faults" % faults)
+    finally:
+        ps.terminate()
+        deadline = time.time() + 30
+        while ps.poll() is None and time.time() < deadline:
+            time.sleep(0.1)
+    # TensorFlow's servers do not end.
+    os._exit(1 if faults or ps.returncode != 0 else 0)
+
+
+if __name__ == "__main__":
+    main()
