@@ -70,6 +70,14 @@ void AppendOption(const OptionInfo& option, std::string* page) {
                   names.empty() || word.empty() ? "" : " ", word, "\n", Paragraph(text));
 }
 
+// Returns a command of an example; a long one continues on lines of its own.
+std::string ExampleCommand(absl::string_view text) {
+  constexpr size_t kIndent = 4;
+  std::vector<std::string> lines = WrapText(text, kLineWidth - kIndent);
+  for (std::string& line : lines) line = Escape(line);
+  return absl::StrCat(absl::StrJoin(lines, " \\e\n    "), "\n");
+}
+
 // Appends "Example:" and what follows: indented lines are commands, others are text.
 void AppendExample(absl::string_view example, std::string* page) {
   bool verbatim = false;
@@ -78,7 +86,7 @@ void AppendExample(absl::string_view example, std::string* page) {
     if (indented != verbatim) absl::StrAppend(page, indented ? ".PP\n.nf\n" : ".fi\n.PP\n");
     verbatim = indented;
     const absl::string_view text = absl::StripAsciiWhitespace(line);
-    absl::StrAppend(page, indented ? absl::StrCat(Escape(text), "\n") : Paragraph(text));
+    absl::StrAppend(page, indented ? ExampleCommand(text) : Paragraph(text));
   }
   if (verbatim) absl::StrAppend(page, ".fi\n");
 }
