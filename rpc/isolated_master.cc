@@ -12,6 +12,7 @@
 #include "google/protobuf/wire_format_lite.h"
 #include "weir/proto/master.pb.h"
 #include "weir/rpc/lib/grpc_status.h"
+#include "weir/rpc/lib/message_bytes.h"
 #include "weir/rpc/worker_process.h"
 
 namespace weir::rpc {
@@ -54,11 +55,6 @@ absl::Status AppendHandle(const std::string& handle, grpc::ByteBuffer* request) 
   slices.emplace_back(std::string(head, sizeof head) + handle);
   *request = grpc::ByteBuffer(slices.data(), slices.size());
   return absl::OkStatus();
-}
-
-void Serialize(const google::protobuf::MessageLite& message, grpc::ByteBuffer* bytes) {
-  const grpc::Slice slice(message.SerializeAsString());
-  *bytes = grpc::ByteBuffer(&slice, 1);
 }
 
 absl::Status SessionNotFound(const std::string& handle) {
@@ -137,7 +133,7 @@ absl::Status IsolatedMaster::Run(const std::string& method, grpc::ByteBuffer* re
   if (method == "CreateSession") return CreateSession(request, call, response);
   if (method == "Reset") {
     for (const auto& removed : sessions_.RemoveAllOf(call.client)) removed.session->Close();
-    Serialize(proto::ResetResponse(), response);
+    *response = ToBytes(proto::ResetResponse());
     return absl::OkStatus();
   }
   WEIR_ASSIGN_OR_RETURN(const std::string handle, HandleOf(request));
@@ -146,7 +142,7 @@ absl::Status IsolatedMaster::Run(const std::string& method, grpc::ByteBuffer* re
     const auto removed = sessions_.Remove(handle, call.client);
     if (removed.session == nullptr) return SessionNotFound(handle);
     removed.session->Close();
-    Serialize(proto::CloseSessionResponse(), response);
+    *response = ToBytes(proto::CloseSessionResponse());
     return absl::OkStatus();
   }
   const SessionTable<Session>::Use session(sessions_, handle, call.client, call.connection);
@@ -171,14 +167,12 @@ absl::Status IsolatedMaster::CreateSession(grpc::ByteBuffer* request, Call& call
   grpc::ByteBuffer bytes;
   WEIR_RETURN_IF_ERROR(session->Forward("CreateSession", *request, call, &bytes));
   proto::CreateSessionResponse created;
-  grpc::ProtoBufferReader reader(&bytes);
-  if (!created.ParseFromZeroCopyStream(&reader) ||
-      created.session_handle().size() > kMaxHandleBytes)
+  if (!FromBytes(bytes, &created) || created.session_handle().size() > kMaxHandleBytes)
     return Internal("the process of the session has sent an invalid response");
   session->handle = created.session_handle();
   WEIR_ASSIGN_OR_RETURN(*created.mutable_session_handle(),
                         sessions_.Add(session, call.client, call.connection));
-  Serialize(created, response);
+  *response = ToBytes(created);
   return absl::OkStatus();
 }
 
@@ -189,7 +183,7 @@ absl::Status IsolatedMaster::ListDevices(const std::string& handle, Call& call,
     return InvalidArgument("Session ", handle, " is not found.");
   proto::ListDevicesResponse devices;
   WEIR_RETURN_IF_ERROR(devices_->ListDevices(proto::ListDevicesRequest(), call, &devices));
-  Serialize(devices, response);
+  *response = ToBytes(devices);
   return absl::OkStatus();
 }
 

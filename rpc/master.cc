@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <random>
+#include <utility>
 
 #include "weir/proto/master.pb.h"
 #include "weir/rpc/master_session.h"
@@ -11,8 +12,6 @@
 namespace weir::rpc {
 
 namespace {
-
-constexpr size_t kRememberedRequests = 100'000;
 
 uint64_t RandomNumber() {
   std::random_device device;
@@ -62,21 +61,10 @@ size_t Master::NumKept() const {
   return closed_sessions_.size();
 }
 
-// A request that a client or proxy retries must not run again.
 absl::Status Master::CheckUnique(int64_t request_id, const char* method, const Call& call) {
-  if (request_id == 0) return absl::OkStatus();
-  const RequestId id(call.client.get(), request_id);
-  const MutexLock lock(mutex_);
-  if (!recent_requests_.insert(id).second) {
-    return absl::AbortedError(
-        absl::StrCat("The same ", method, " request was received twice: request_id ", request_id));
-  }
-  request_order_.push_back(id);
-  if (request_order_.size() > kRememberedRequests) {
-    recent_requests_.erase(request_order_.front());
-    request_order_.pop_front();
-  }
-  return absl::OkStatus();
+  if (requests_.IsNew(call.client.get(), request_id)) return absl::OkStatus();
+  return absl::AbortedError(
+      absl::StrCat("The same ", method, " request was received twice: request_id ", request_id));
 }
 
 absl::Status Master::CreateSession(const proto::CreateSessionRequest& request, Call& call,

@@ -2,19 +2,17 @@
 #define WEIR_RPC_MASTER_H_
 
 #include <chrono>
-#include <deque>
 #include <map>
 #include <memory>
 #include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/functional/function_ref.h"
 #include "weir/core/tensor/mutex.h"
 #include "weir/rpc/lib/call.h"
 #include "weir/rpc/lib/graph_policy.h"
+#include "weir/rpc/lib/request_numbers.h"
 #include "weir/rpc/lib/response_limit.h"
 #include "weir/rpc/lib/server_device.h"
 #include "weir/session/session.h"
@@ -142,7 +140,6 @@ class Master {
     std::shared_ptr<Client> client;
     std::set<std::string> containers;
   };
-  using RequestId = std::pair<const Client*, int64_t>;
 
   explicit Master(MasterOptions options);
   // Returns the state that the client's sessions share.
@@ -156,14 +153,13 @@ class Master {
   std::vector<ServerDevice> devices_;
   const std::unique_ptr<Reaper> reaper_;  // destroys the sessions below
   const std::unique_ptr<Sessions> sessions_;
+  RequestNumbers requests_;
 
   mutable Mutex mutex_;
   // The state that the sessions of a client share, by the client.
   std::map<std::shared_ptr<Client>, std::shared_ptr<ResourceMap>> resources_
       ABSL_GUARDED_BY(mutex_);
   std::vector<ClosedSession> closed_sessions_ ABSL_GUARDED_BY(mutex_);
-  absl::flat_hash_set<RequestId> recent_requests_ ABSL_GUARDED_BY(mutex_);
-  std::deque<RequestId> request_order_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace weir::rpc

@@ -31,17 +31,13 @@ absl::StatusOr<Tensor> TakeFeed(const std::string& name, proto::TensorProto* val
   return memory->Adopt(*std::move(tensor));
 }
 
-// TensorFlow's clients extract the failed node from between these braces, and look for the task on
-// which it failed.
+// TensorFlow's clients look for the failed node, and for the task on which it failed.
 absl::Status StepError(const absl::Status& status, const Session& session) {
   if (status.ok()) return status;
   absl::string_view task = session.devices()[0]->text();
   task = task.substr(0, task.find("/device:"));
-  const std::string node = FailedNode(status);
-  return absl::Status(
-      status.code(),
-      absl::StrCat("From ", task, ":\n", status.message(),
-                   node.empty() ? "" : absl::StrCat("\n\t [[{{node ", node, "}}]]")));
+  return absl::Status(status.code(),
+                      absl::StrCat("From ", task, ":\n", status.message(), FailedNodeMark(status)));
 }
 
 // What a tensor takes in a response on the wire.

@@ -143,6 +143,13 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
       return InvalidArgument(
           "The tasks of a cluster speak to each other without TLS, as TensorFlow's do");
     }
+    const MasterOptions& limits = options.master;
+    if (limits.session_memory_bytes > 0 || limits.step_memory_bytes > 0 ||
+        limits.default_step_limit.count() > 0 || limits.max_step_limit.count() > 0) {
+      return InvalidArgument(
+          "The steps that masters of other tasks run on a task of a cluster have no limits of time "
+          "and memory of their own");
+    }
     SessionOptions session = options.master.session;
     session.resources = server->master_->resources();
     WEIR_ASSIGN_OR_RETURN(server->task_,

@@ -82,7 +82,8 @@ struct ServerOptions {
   MasterOptions master = {};
   // The cluster that it is a task of, if any: it then runs the parts of steps that masters of other
   // tasks send, with the state of its own sessions. Needs sessions in this process, and
-  // neither `clients` nor TLS: tasks do not say who they are.
+  // neither `clients` nor TLS, as tasks do not say who they are, nor limits of steps and sessions,
+  // which their parts of steps have not.
   std::optional<ClusterOptions> cluster = {};
   bool sessions = true;  // serve the master service: clients may send graphs and run them
   // The models to serve with TensorFlow Serving's services; null: none. The models, and what is

@@ -57,13 +57,19 @@ absl::Status ClosedDuringRun() {
 }  // namespace
 
 struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
-  Impl(const Graph& g, SessionOptions o) : graph(g), options(std::move(o)) {
+  Impl(const Graph& g, SessionOptions o)
+      : graph(g),
+        options(std::move(o)),
+        own_resources(options.own_resources != nullptr ? options.own_resources
+                                                       : std::make_shared<ResourceMap>()),
+        resources(*own_resources) {
     if (options.resources != nullptr) ShareState(resources, options.resources);
   }
   // Fetched handles may keep variables alive; their values are released here. Resources with
   // threads of their own (iterators, batchers) are destroyed before the functions that they call.
   ~Impl() {
     step_threads.WaitUntilIdle();
+    if (options.own_resources != nullptr) return;
     for (const auto& variable : resources.All<VariableState>()) variable->Clear();
     resources.Reset({});
   }
@@ -75,8 +81,9 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
   std::vector<std::unique_ptr<Device>> devices;
   std::unique_ptr<Placement> placement;
   std::unique_ptr<SessionFunctions> functions;  // outlives the resources that call functions
-  ResourceMap resources;                        // the session's own, linked to options.resources
-  std::unique_ptr<RemoteSession> remote;        // null: steps run in this process
+  const std::shared_ptr<ResourceMap> own_resources;
+  ResourceMap& resources;                 // the session's own, linked to options.resources
+  std::unique_ptr<RemoteSession> remote;  // null: steps run in this process
   // Held shared while reading parts of the graph that may grow.
   SharedMutex graph_mutex;
   std::atomic<bool> closed{false};

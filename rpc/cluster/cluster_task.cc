@@ -16,7 +16,10 @@ namespace weir::rpc {
 
 namespace {
 
-constexpr size_t kRememberedRequests = 100'000;
+absl::Status CheckNew(RequestNumbers& numbers, int64_t number, const char* method) {
+  if (numbers.IsNew(nullptr, number)) return absl::OkStatus();
+  return absl::AbortedError(absl::StrCat("The same ", method, " request was received twice."));
+}
 
 // Waits for a value. For what a step has sent, or will send before it ends.
 absl::StatusOr<SentValue> ReceiveNow(Rendezvous& rendezvous, const RendezvousKey& key,
@@ -55,20 +58,6 @@ absl::Status TakeReceived(const proto::RunGraphRequest& request, Rendezvous& ren
 }
 
 }  // namespace
-
-absl::Status RequestNumbers::CheckNew(int64_t number, const char* method) {
-  if (number == 0) return absl::OkStatus();
-  const MutexLock lock(mutex_);
-  if (!seen_.insert(number).second) {
-    return absl::AbortedError(absl::StrCat("The same ", method, " request was received twice."));
-  }
-  order_.push_back(number);
-  if (order_.size() > kRememberedRequests) {
-    seen_.erase(order_.front());
-    order_.pop_front();
-  }
-  return absl::OkStatus();
-}
 
 ClusterTask::ClusterTask(const ClusterSpec& cluster, const TaskName& task,
                          std::vector<ServerDevice> devices, SessionOptions session,
@@ -126,6 +115,7 @@ absl::Status ClusterTask::CreateWorkerSession(const proto::CreateWorkerSessionRe
     is_isolated = true;
   }
   if (is_isolated) options.session.resources = std::make_shared<ResourceMap>();
+  options.session.own_resources = std::make_shared<ResourceMap>();
   auto session = std::make_shared<WorkerSession>(std::move(options));
   std::vector<std::shared_ptr<WorkerSession>> orphans;
   {
@@ -206,7 +196,7 @@ absl::Status ClusterTask::DeregisterGraph(const proto::DeregisterGraphRequest& r
 
 absl::Status ClusterTask::RunGraph(proto::RunGraphRequest& request, Call& call,
                                    proto::RunGraphResponse* response) {
-  WEIR_RETURN_IF_ERROR(runs_.CheckNew(request.request_id(), "RunGraph (Worker)"));
+  WEIR_RETURN_IF_ERROR(CheckNew(runs_, request.request_id(), "RunGraph (Worker)"));
   const std::shared_ptr<WorkerSession> session = FindSession(request.session_handle());
   WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<GraphPart> part,
                         FindPart(request.session_handle(), request.graph_handle()));
@@ -293,7 +283,7 @@ void ClusterTask::Receive(int64_t step_id, const std::string& key, int64_t reque
   const absl::StatusOr<RendezvousKey> parsed = RendezvousKey::Parse(key);
   absl::Status status = parsed.status();
   if (status.ok()) status = CheckIncarnation(*parsed);
-  if (status.ok()) status = receives_.CheckNew(request_id, "RecvTensor (Worker)");
+  if (status.ok()) status = CheckNew(receives_, request_id, "RecvTensor (Worker)");
   if (!status.ok()) return done(status);
   steps_.Find(step_id)->Receive(*parsed, cancellation, std::move(done));
 }

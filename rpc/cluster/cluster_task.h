@@ -2,19 +2,18 @@
 #define WEIR_RPC_CLUSTER_CLUSTER_TASK_H_
 
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_set.h"
 #include "weir/core/tensor/mutex.h"
 #include "weir/rpc/cluster/cluster_spec.h"
 #include "weir/rpc/cluster/peers.h"
 #include "weir/rpc/cluster/step_exchange.h"
 #include "weir/rpc/lib/call.h"
 #include "weir/rpc/lib/graph_policy.h"
+#include "weir/rpc/lib/request_numbers.h"
 #include "weir/rpc/lib/server_device.h"
 #include "weir/session/session.h"
 
@@ -46,19 +45,6 @@ namespace weir::rpc {
 class GraphPart;
 class PartialSteps;
 class WorkerSession;
-
-// Remembers the numbers of requests, so that one that arrives twice does not run twice.
-// Thread-safe.
-class RequestNumbers {
- public:
-  // Returns ABORTED, with the method, if the number was there before. 0 is no number.
-  absl::Status CheckNew(int64_t number, const char* method);
-
- private:
-  Mutex mutex_;
-  absl::flat_hash_set<int64_t> seen_ ABSL_GUARDED_BY(mutex_);
-  std::deque<int64_t> order_ ABSL_GUARDED_BY(mutex_);
-};
 
 // A task of a cluster, without the network layer: the methods of TensorFlow's WorkerService, by
 // which masters run the parts of their graphs that are placed on this task. Thread-safe.

@@ -10,6 +10,7 @@
 #include "weir/proto/worker.pb.h"
 #include "weir/rpc/cluster/sent_value.h"
 #include "weir/rpc/lib/grpc_status.h"
+#include "weir/rpc/lib/message_bytes.h"
 
 namespace weir::rpc {
 
@@ -23,11 +24,6 @@ constexpr int kReconnectMs = 1000;
 int64_t NewRequestId() {
   thread_local std::mt19937_64 numbers(std::random_device{}());
   return static_cast<int64_t>(numbers() >> 1 | 1);
-}
-
-grpc::ByteBuffer ToBytes(const google::protobuf::MessageLite& message) {
-  const grpc::Slice slice(message.SerializeAsString());
-  return grpc::ByteBuffer(&slice, 1);
 }
 
 // A call in progress. It owns itself until the answer has come.

@@ -3,7 +3,6 @@
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/impl/codegen/server_callback_handlers.h>
 #include <grpcpp/impl/rpc_service_method.h>
-#include <grpcpp/support/proto_buffer_reader.h>
 #include <grpcpp/support/server_callback.h>
 
 #include <utility>
@@ -11,6 +10,7 @@
 #include "weir/proto/worker.pb.h"
 #include "weir/rpc/cluster/sent_value.h"
 #include "weir/rpc/lib/grpc_status.h"
+#include "weir/rpc/lib/message_bytes.h"
 
 namespace weir::rpc {
 
@@ -21,9 +21,7 @@ class ReceiveCall final : public grpc::ServerUnaryReactor {
  public:
   void Start(ClusterTask& task, const grpc::ByteBuffer* bytes, grpc::ByteBuffer* response) {
     proto::RecvTensorRequest request;
-    grpc::ByteBuffer received = *bytes;
-    grpc::ProtoBufferReader reader(&received);
-    if (!reader.status().ok() || !request.ParseFromZeroCopyStream(&reader))
+    if (!FromBytes(*bytes, &request))
       return Finish(grpc::Status(grpc::INVALID_ARGUMENT, "Cannot parse the request"));
     task.Receive(request.step_id(), request.rendezvous_key(), request.request_id(), &cancellation_,
                  [this, response](absl::StatusOr<SentValue> value) {

@@ -1,7 +1,5 @@
 #include "weir/rpc/cluster/sent_value.h"
 
-#include <grpcpp/support/proto_buffer_reader.h>
-
 #include <chrono>
 #include <memory>
 #include <vector>
@@ -10,6 +8,7 @@
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "weir/core/io/graph_io.h"
 #include "weir/proto/worker.pb.h"
+#include "weir/rpc/lib/message_bytes.h"
 
 // The tensor is the last field of the message, and its elements are the last field of the tensor:
 // so a header of a few bytes and the tensor's own memory are the whole message.
@@ -39,11 +38,6 @@ grpc::Slice SliceOf(const Tensor& tensor) {
       new Tensor(tensor));
 }
 
-grpc::ByteBuffer ToBytes(const google::protobuf::MessageLite& message) {
-  const grpc::Slice slice(message.SerializeAsString());
-  return grpc::ByteBuffer(&slice, 1);
-}
-
 }  // namespace
 
 absl::StatusOr<grpc::ByteBuffer> EncodeSentValue(const SentValue& sent) {
@@ -55,13 +49,11 @@ absl::StatusOr<grpc::ByteBuffer> EncodeSentValue(const SentValue& sent) {
     return ToBytes(response);
   }
   const Tensor& tensor = sent.value;
-  if (!IsPlain(tensor.dtype())) {
-    TensorToProtoContent(tensor, response.mutable_tensor());
-    if (response.ByteSizeLong() <= kMaxBytes) return ToBytes(response);
-  }
-  if (tensor.num_bytes() > kMaxBytes) {
+  const bool is_plain = IsPlain(tensor.dtype());
+  if (!is_plain) TensorToProtoContent(tensor, response.mutable_tensor());
+  if ((is_plain ? tensor.num_bytes() : response.ByteSizeLong()) > kMaxBytes)
     return absl::InternalError("Cannot encode a Tensor that exceeds the 2GB protobuf limit.");
-  }
+  if (!is_plain) return ToBytes(response);
   proto::TensorProto header;
   header.set_dtype(static_cast<proto::DataType>(tensor.dtype()));
   ShapeToProto(tensor.shape(), header.mutable_tensor_shape());
@@ -84,11 +76,8 @@ absl::StatusOr<grpc::ByteBuffer> EncodeSentValue(const SentValue& sent) {
 
 absl::StatusOr<SentValue> DecodeSentValue(grpc::ByteBuffer* bytes, bool* require_ack) {
   proto::RecvTensorResponse response;
-  {
-    grpc::ProtoBufferReader reader(bytes);
-    if (!reader.status().ok() || !response.ParseFromZeroCopyStream(&reader))
-      return InvalidArgument("Cannot parse the answer of RecvTensor");
-  }
+  if (!FromBytes(*bytes, &response))
+    return InvalidArgument("Cannot parse the answer of RecvTensor");
   bytes->Clear();
   *require_ack = response.require_ack();
   if (response.is_dead()) return SentValue{.value = {}, .is_dead = true};

@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "weir/core/io/graph_io.h"
 #include "weir/proto/graph.pb.h"
+#include "weir/rpc/lib/run_metadata.h"
 
 namespace weir::rpc {
 
@@ -60,11 +61,12 @@ absl::StatusOr<std::shared_ptr<GraphPart>> GraphPart::Create(proto::GraphDef* de
 
 absl::Status GraphPart::Run(const RunOptions& options) const {
   const absl::Status status = step_.Run({}, nullptr, options);
-  const std::string node = FailedNode(status);
-  if (status.ok() || node.empty()) return status;
-  return absl::Status(status.code(),
-                      absl::StrCat(status.message(), "\n\t [[{{node ", node, "}}]]"));
+  return absl::Status(status.code(), absl::StrCat(status.message(), FailedNodeMark(status)));
 }
+
+WorkerSession::WorkerSession(WorkerSessionOptions options) : options_(std::move(options)) {}
+
+WorkerSession::~WorkerSession() { options_.session.own_resources->Reset({}); }
 
 void WorkerSession::Add(const std::string& handle, std::shared_ptr<GraphPart> part) {
   const MutexLock lock(mutex_);

@@ -51,10 +51,13 @@ class GraphPart {
   Step step_;
 };
 
-// A master's session, as one task has it: the parts of its steps, by handle. Thread-safe.
+// A master's session, as one task has it: the parts of its steps, by handle. What a session has for
+// itself, such as a queue without a shared_name, belongs to all of its parts. Thread-safe.
 class WorkerSession {
  public:
-  explicit WorkerSession(WorkerSessionOptions options) : options_(std::move(options)) {}
+  explicit WorkerSession(WorkerSessionOptions options);
+  // Destroys the state before the functions of the parts, which it may call.
+  ~WorkerSession();
 
   const WorkerSessionOptions& options() const { return options_; }
   void Add(const std::string& handle, std::shared_ptr<GraphPart> part);

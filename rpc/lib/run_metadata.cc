@@ -62,6 +62,11 @@ RunOptions RunReport::options(Cancellation& cancellation, std::chrono::milliseco
   return options;
 }
 
+std::string FailedNodeMark(const absl::Status& error) {
+  const std::string node = FailedNode(error);
+  return node.empty() ? "" : absl::StrCat("\n\t [[{{node ", node, "}}]]");
+}
+
 void RunReport::WriteStatistics(const std::vector<Device*>& devices,
                                 proto::RunMetadata* metadata) const {
   if (!wants_trace_) return;

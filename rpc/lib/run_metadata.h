@@ -17,6 +17,10 @@ namespace weir::rpc {
 // Returns the shorter of two time limits. Zero is none.
 std::chrono::milliseconds ShorterLimit(std::chrono::milliseconds a, std::chrono::milliseconds b);
 
+// Returns the end of a step's error by which TensorFlow's clients find the failed node, "\n\t
+// [[{{node NAME}}]]"; "" if no node has failed.
+std::string FailedNodeMark(const absl::Status& error);
+
 // The options that a client sets for a run, and the report that it requests.
 class RunReport {
  public:

@@ -65,6 +65,10 @@ struct SessionOptions {
   // State shared between sessions, by container and name: all sessions with the same map share
   // variables, queues and tables. Null: the session has its own.
   std::shared_ptr<ResourceMap> resources = {};
+  // What belongs to the session alone, such as queues without a shared_name and random streams: for
+  // sessions that run parts of one graph, as those of a cluster's task do. Whoever made the map
+  // clears it, before it destroys the sessions. Null: the session has its own.
+  std::shared_ptr<ResourceMap> own_resources = {};
   // The server to run on, "grpc://host:port", Weir's or TensorFlow's; empty: this process. The
   // program must link //rpc:client and call rpc::EnableGrpcTargets. The server receives the two
   // placement options, the time limit and the next option; the other options have no effect then.

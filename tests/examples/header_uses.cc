@@ -19,6 +19,7 @@
 #include "weir/rpc/lib/clients.h"
 #include "weir/rpc/lib/graph_policy.h"
 #include "weir/rpc/lib/memory_reservation.h"
+#include "weir/rpc/lib/request_numbers.h"
 #include "weir/rpc/lib/response_limit.h"
 #include "weir/rpc/lib/server_device.h"
 #include "weir/rpc/lib/tls_files.h"
@@ -491,6 +492,8 @@ const Use kSessions[] = {
      }},
     {"weir/rpc/cluster/cluster_spec.h",
      [](weir::Graph&) { return weir::rpc::ClusterSpec::Parse("ps|h:1").ok(); }},
+    {"weir/rpc/lib/request_numbers.h",
+     [](weir::Graph&) { return weir::rpc::RequestNumbers().IsNew(nullptr, 1); }},
     {"weir/rpc/lib/response_limit.h",
      [](weir::Graph&) { return weir::rpc::ResponseLimit(1).bytes() == 1; }},
     {"weir/rpc/lib/server_device.h",

@@ -65,6 +65,26 @@ def branches_and_loops(cluster):
     return lambda session: [session.run([total, chosen], {n: k}) for k in (0, 1, 3, 5)]
 
 
+def kinds_of_values(cluster):
+    """Strings, integers, empty tensors; a queue of the session's own on the ps."""
+    text = tf1.placeholder(tf.string, [None])
+    with on_ps(cluster):
+        joined = tf.strings.join([text, "-"])
+        lengths = tf.strings.length(joined)
+        queue = tf1.FIFOQueue(10, [tf.int64], shapes=[[]])
+        put = queue.enqueue_many([tf.cast(lengths, tf.int64)])
+        taken = queue.dequeue_many(2)
+        empty = tf.zeros([0, 3], tf.complex64)
+    halved = taken // 2
+
+    def run(session):
+        out = session.run([joined, lengths, empty], {text: ["a", "", "xyz"]})
+        session.run(put, {text: ["four", "sixsix"]})
+        return out + [session.run(halved)]
+
+    return run
+
+
 def failures(cluster):
     """The client sees the failed node."""
     x = tf1.placeholder(tf.float32, [])
@@ -106,12 +126,12 @@ def main():
     try:
         assert "Serving on" in ps.stdout.readline()
         worker = tf.distribute.Server(tasks, job_name="worker", task_index=0)
-        for make in (training, branches_and_loops, failures):
+        for make in (training, branches_and_loops, kinds_of_values, failures):
             expected, got = run_in(make, None), run_in(make, worker.target)
             if not equal(expected, got):
                 faults += 1
                 print("%s: TensorFlow alone %s, with Weir's ps %s" % (make.__name__, expected, got))
-        print("3 graphs, %d faults" % faults)
+        print("4 graphs, %d faults" % faults)
     finally:
         ps.terminate()
         deadline = time.time() + 30

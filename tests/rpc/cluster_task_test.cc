@@ -343,6 +343,35 @@ TEST_F(ClusterTest, NamesOfMastersOwnNodes) {
   EXPECT_EQ(ran.partition_graph(0).node_size(), 2);
 }
 
+// A queue without a shared_name is one for all steps of a session, and no other session's.
+TEST_F(ClusterTest, PartsOfASessionShareItsOwnState) {
+  OpenSession(ps_, "s");
+  OpenSession(ps_, "other");
+  const auto queue = [](Graph& g) {
+    return Output(AddNode(g, "FIFOQueueV2", {}, {{"component_types", DataTypes{DT_FLOAT}}}, "q"),
+                  0);
+  };
+  Graph put, take, size;
+  AddNode("QueueEnqueueV2", {queue(put), std::vector<Output>{Const(put, 7.f)}});
+  Send("taken", ps_, ps_,
+       Output(AddNode("QueueDequeueV2", {queue(take)}, {{"component_types", DataTypes{DT_FLOAT}}}),
+              0));
+  Send("size", ps_, ps_, AddOp("QueueSizeV2", {queue(size)}));
+  const auto run = [&](const char* session, const Graph& g, const char* edge, int64_t step) {
+    const auto part = Register(ps_, session, g);
+    EXPECT_TRUE(part.ok()) << part.status();
+    proto::RunGraphRequest request = Step(session, *part, step);
+    if (edge != nullptr) request.add_recv_key(Key(edge, ps_, ps_));
+    proto::RunGraphResponse response;
+    const absl::Status status = Ask(ps_, "RunGraph", request, &response);
+    EXPECT_TRUE(status.ok()) << status;
+    return edge == nullptr ? Tensor() : *TensorFromProto(response.recv(0).tensor());
+  };
+  run("s", put, nullptr, 1);
+  EXPECT_EQ(run("other", size, "size", 2).scalar<int32_t>(), 0);
+  EXPECT_EQ(run("s", take, "taken", 3).scalar<float>(), 7.f);
+}
+
 TEST_F(ClusterTest, IsolatedSessionsHaveVariablesOfTheirOwn) {
   OpenSession(ps_, "writer");
   OpenSession(ps_, "reader");
@@ -371,6 +400,15 @@ TEST_F(ClusterTest, ARestartedMasterLeavesNothing) {
   ASSERT_TRUE(Ask(ps_, "CreateWorkerSession", request, &response).ok());
   EXPECT_TRUE(absl::IsAborted(Run(ps_, Step("old", "0", 1))));
   EXPECT_THAT(Run(ps_, Step("new", "0", 1)).message(), HasSubstr("Graph handle"));
+}
+
+TEST(ClusterServer, RefusesLimitsThatWouldNotHold) {
+  ServerOptions options;
+  options.cluster = ClusterOptions{*ClusterSpec::Parse("ps|127.0.0.1:1"), {"ps", 0}};
+  options.master.max_step_limit = std::chrono::seconds(1);
+  const auto server = Server::Start(options);
+  EXPECT_TRUE(absl::IsInvalidArgument(server.status())) << server.status();
+  EXPECT_THAT(server.status().message(), HasSubstr("no limits of time"));
 }
 
 TEST(ClusterSpec, ParsesTensorFlowsForm) {
