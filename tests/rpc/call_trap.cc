@@ -15,16 +15,18 @@
 #include <climits>
 #include <cstddef>
 #include <cstring>
-#include <future>
 #include <thread>
-#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 
 // A filter of seccomp (a program for the kernel's packet filter) sees the number of each system
 // call and selects the ones below. The kernel stops the calling thread and notifies the listener,
 // which reads the path from memory and answers that the call may continue.
+//
+// The stopped thread may hold any lock until then, also the allocator's: the C library looks into
+// /proc/sys/vm when it first trims a heap. So the listening thread neither allocates nor frees.
 
 namespace weir::testing {
 
@@ -81,49 +83,79 @@ constexpr CallSpec kCalls[] = {
     {SYS_bind, "bind", -1, -1, -1, false},
 };
 
+// A path, with the directory that it starts from, in memory of its own.
+class PathText {
+ public:
+  const char* c_str() const { return text_; }
+  absl::string_view text() const { return {text_, size_}; }
+
+  // Cuts off what is too long for the system.
+  void Append(absl::string_view more) {
+    more = more.substr(0, sizeof(text_) - 1 - size_);
+    std::copy(more.begin(), more.end(), text_ + size_);
+    size_ += more.size();
+    text_[size_] = 0;
+  }
+
+ private:
+  char text_[2 * PATH_MAX] = {};
+  size_t size_ = 0;
+};
+
 // Copies a string of this process, which need not be valid memory. Stops at the end of a page that
 // cannot be read.
-std::string StringAt(uint64_t address) {
-  std::string text;
+PathText StringAt(uint64_t address) {
+  PathText text;
   constexpr uint64_t kPage = 4096;
-  while (text.size() < PATH_MAX) {
+  while (text.text().size() < PATH_MAX) {
     char page[kPage];
     const size_t size = kPage - address % kPage;
     const iovec from = {reinterpret_cast<void*>(address), size}, to = {page, size};
     if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) != static_cast<ssize_t>(size)) break;
     const size_t length = strnlen(page, size);
-    text.append(page, length);
+    text.Append({page, length});
     if (length < size) break;
     address += size;
   }
   return text;
 }
 
-std::string LinkTarget(const std::string& path) {
+PathText LinkTarget(const PathText& path) {
   char target[PATH_MAX];
   const ssize_t size = readlink(path.c_str(), target, sizeof(target));
-  return size < 0 ? path : std::string(target, static_cast<size_t>(size));
+  if (size < 0) return path;
+  PathText text;
+  text.Append({target, static_cast<size_t>(size)});
+  return text;
 }
 
-std::string DescriptorPath(int fd) { return LinkTarget(absl::StrCat("/proc/self/fd/", fd)); }
+PathText DescriptorPath(int fd) {
+  PathText link;
+  link.Append("/proc/self/fd/");
+  link.Append(absl::AlphaNum(fd).Piece());
+  return LinkTarget(link);
+}
 
-TrappedCall Describe(const CallSpec& spec, const seccomp_notif& request) {
+// Returns the path that a call leads to.
+PathText PathOf(const CallSpec& spec, const seccomp_notif& request) {
   const auto& arguments = request.data.args;
-  TrappedCall call{spec.name, "", spec.looks, static_cast<int>(request.pid)};
-  if (spec.path < 0) return call;
-  call.path = StringAt(arguments[spec.path]);
+  if (spec.path < 0) return {};
+  const PathText path = StringAt(arguments[spec.path]);
   const int directory = spec.directory < 0 ? AT_FDCWD : static_cast<int>(arguments[spec.directory]);
-  if (absl::StartsWith(call.path, "/proc/self/fd/")) {
-    call.path = LinkTarget(call.path);
-  } else if (!absl::StartsWith(call.path, "/") && directory != AT_FDCWD) {
-    const std::string above = DescriptorPath(directory);
-    call.path = call.path.empty() || call.path == "." ? above : absl::StrCat(above, "/", call.path);
-  }
-  if (spec.flags < 0) return call;
-  uint64_t flags = arguments[spec.flags];
+  if (absl::StartsWith(path.text(), "/proc/self/fd/")) return LinkTarget(path);
+  if (absl::StartsWith(path.text(), "/") || directory == AT_FDCWD) return path;
+  PathText whole = DescriptorPath(directory);
+  if (path.text().empty() || path.text() == ".") return whole;
+  whole.Append("/");
+  whole.Append(path.text());
+  return whole;
+}
+
+bool OnlyLooks(const CallSpec& spec, const seccomp_notif& request) {
+  if (spec.flags < 0) return spec.looks;
+  uint64_t flags = request.data.args[spec.flags];
   if (spec.number == SYS_openat2) flags = reinterpret_cast<const open_how*>(flags)->flags;
-  call.only_looks = (flags & O_PATH) != 0;
-  return call;
+  return (flags & O_PATH) != 0;
 }
 
 // Installs the filter for this thread. Returns the listener, or -1 with errno.
@@ -146,45 +178,69 @@ int InstallFilter() {
 
 }  // namespace
 
+// A call as the listening thread notes it.
+struct CallTrap::Record {
+  const char* name;
+  PathText path;
+  bool only_looks;
+  int thread;
+  bool from_door;
+};
+
+CallTrap::CallTrap() {
+  constexpr size_t kMaxCalls = 2048;  // between two calls of Take
+  constexpr size_t kMaxThreads = 256;
+  taken_.reserve(kMaxCalls);
+  calls_.reserve(kMaxCalls);
+  threads_in_door_.reserve(kMaxThreads);
+}
+
 // The listening thread starts before the filter exists, so that its own calls are not stopped.
 CallTrap* CallTrap::Start() {
   auto* const trap = new CallTrap;  // lives as long as the process
-  std::promise<int> installed;
-  std::thread([trap, listener = installed.get_future()]() mutable {
-    trap->Listen(listener.get());
-  }).detach();
-  const int listener = InstallFilter();
+  std::thread([trap] { trap->Listen(); }).detach();
+  trap->listener_ = InstallFilter();
   const int error = errno;
-  installed.set_value(listener);
+  trap->installed_.count_down();
   errno = error;
-  return listener < 0 ? nullptr : trap;
+  return trap->listener_ < 0 ? nullptr : trap;
 }
 
-void CallTrap::Listen(int listener) {
-  while (listener >= 0) {
+void CallTrap::Listen() {
+  installed_.wait();
+  while (listener_ >= 0) {
     seccomp_notif request{};
-    if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &request) != 0) {
+    if (ioctl(listener_, SECCOMP_IOCTL_NOTIF_RECV, &request) != 0) {
       if (errno == EINTR || errno == ENOENT) continue;  // ENOENT: the thread has ended
       return;
     }
     for (const CallSpec& spec : kCalls) {
       if (spec.number != request.data.nr) continue;
-      TrappedCall call = Describe(spec, request);
+      const int thread = static_cast<int>(request.pid);
+      Record call{spec.name, PathOf(spec, request), OnlyLooks(spec, request), thread, false};
       const MutexLock lock(mutex_);
-      call.from_door =
-          std::count(threads_in_door_.begin(), threads_in_door_.end(), call.thread) > 0;
-      calls_.push_back(std::move(call));
+      call.from_door = std::count(threads_in_door_.begin(), threads_in_door_.end(), thread) > 0;
+      calls_.push_back(call);
     }
     seccomp_notif_resp response{};
     response.id = request.id;
     response.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
-    ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &response);
+    ioctl(listener_, SECCOMP_IOCTL_NOTIF_SEND, &response);
   }
 }
 
 std::vector<TrappedCall> CallTrap::Take() {
-  const MutexLock lock(mutex_);
-  return std::exchange(calls_, {});
+  {
+    const MutexLock lock(mutex_);
+    calls_.swap(taken_);
+  }
+  std::vector<TrappedCall> calls;
+  for (const Record& call : taken_) {
+    calls.push_back(
+        {call.name, std::string(call.path.text()), call.only_looks, call.thread, call.from_door});
+  }
+  taken_.clear();
+  return calls;
 }
 
 CallTrap::Door::Door(CallTrap& trap) : trap_(trap) {

@@ -1,6 +1,7 @@
 #ifndef WEIR_TESTS_RPC_CALL_TRAP_H_
 #define WEIR_TESTS_RPC_CALL_TRAP_H_
 
+#include <latch>
 #include <string>
 #include <vector>
 
@@ -28,7 +29,7 @@ class CallTrap {
   // Returns null, with errno, if the system does not allow it.
   static CallTrap* Start();
 
-  // Returns the calls since the last Take.
+  // Returns the calls since the last Take. For one thread at a time.
   std::vector<TrappedCall> Take();
 
   // Calls of this thread come from the one place that may open files while such an object lives.
@@ -44,11 +45,16 @@ class CallTrap {
   };
 
  private:
-  CallTrap() = default;
-  void Listen(int listener);
+  struct Record;
 
-  Mutex mutex_;
-  std::vector<TrappedCall> calls_ ABSL_GUARDED_BY(mutex_);
+  CallTrap();
+  void Listen();
+
+  int listener_ = -1;  // set before installed_
+  std::latch installed_{1};
+  std::vector<Record> taken_;  // what Take has read; empty in between
+  Mutex mutex_;                // never held while memory is allocated or freed
+  std::vector<Record> calls_ ABSL_GUARDED_BY(mutex_);
   std::vector<int> threads_in_door_ ABSL_GUARDED_BY(mutex_);
 };
 
