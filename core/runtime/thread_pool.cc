@@ -262,7 +262,6 @@ void ThreadPool::RunLoop(Loop& loop) {
   const ScopedFloatMode as_started(loop.mode);
   const ScopedCancellation of_its_step(loop.cancellation);
   const ScopedMemoryQuota for_its_step(loop.memory);
-  CountHeapAnew();
   while (RunChunk(loop)) {
   }
 }
@@ -350,7 +349,10 @@ void ThreadPool::Worker() {
   while (!stop_) {
     if (Loop* const loop = MayHelp(index) ? JoinLoop() : nullptr; loop != nullptr) {
       mutex_.unlock();
-      RunLoop(*loop);
+      {
+        const ScopedHeapCount heap_of_its_step;
+        RunLoop(*loop);
+      }
       loop->users.fetch_sub(1, std::memory_order_release);
       mutex_.lock();
     } else if (!queue_.empty()) {
@@ -392,6 +394,7 @@ bool ThreadPool::HelpUntil(absl::FunctionRef<bool()> done,
         const ScopedFloatMode as_started(loop->mode);
         const ScopedCancellation of_its_step(loop->cancellation);
         const ScopedMemoryQuota for_its_step(loop->memory);
+        const ScopedHeapCount heap_of_its_step;
         RunChunk(*loop);
       }
       loop->users.fetch_sub(1, std::memory_order_release);

@@ -30,7 +30,8 @@ class Allocator {
   virtual int64_t bytes_free() const = 0;
 };
 
-// Returns the process-wide host allocator. It caches freed blocks for reuse, because the first
+// Returns the host allocator: the one of the process, or the quota of the thread
+// (memory_quota.h), which allocates from it. It caches freed blocks for reuse, because the first
 // touch of fresh pages costs ten times as much as memory already in use: up to 256 MiB in blocks of
 // 16 KiB to 64 MiB, and up to an eighth of the free memory in blocks of at most 1 GiB, whose pages
 // the system may take back whenever it needs them (MADV_FREE).

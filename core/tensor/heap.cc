@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <utility>
 
 #include "weir/core/tensor/cancellation.h"
 #include "weir/core/tensor/host_memory.h"
@@ -47,5 +48,8 @@ bool MayAllocate(size_t bytes) {
 void NoteFreed(size_t bytes) { taken -= static_cast<int64_t>(bytes); }
 
 void CountHeapAnew() { taken = 0; }
+
+ScopedHeapCount::ScopedHeapCount() : before_(std::exchange(taken, 0)) {}
+ScopedHeapCount::~ScopedHeapCount() { taken = before_; }
 
 }  // namespace weir

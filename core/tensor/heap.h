@@ -2,6 +2,7 @@
 #define WEIR_CORE_TENSOR_HEAP_H_
 
 #include <cstddef>
+#include <cstdint>
 
 // A limit on what steps take on the C++ heap: strings, tables of kernels. A program that replaces
 // operator new (weir-serve) asks MayAllocate and throws std::bad_alloc, which ends the step with
@@ -16,8 +17,21 @@ namespace weir {
 bool MayAllocate(size_t bytes);
 // Notes that the calling thread has freed so much.
 void NoteFreed(size_t bytes);
-// Forgets what the calling thread has taken so far: it is counted elsewhere, or is another step's.
+// Forgets what the calling thread has taken so far: it is counted elsewhere.
 void CountHeapAnew();
+
+// Counts what the calling thread takes from zero for its lifetime: it works for another step, or
+// runs a function within a kernel. Afterwards the count from before goes on.
+class ScopedHeapCount {
+ public:
+  ScopedHeapCount();
+  ~ScopedHeapCount();
+  ScopedHeapCount(const ScopedHeapCount&) = delete;
+  ScopedHeapCount& operator=(const ScopedHeapCount&) = delete;
+
+ private:
+  const int64_t before_;
+};
 
 }  // namespace weir
 

@@ -5,6 +5,7 @@
 #include "weir/core/io/function_library.h"
 #include "weir/core/runtime/float_mode.h"
 #include "weir/core/runtime/function.h"
+#include "weir/core/tensor/memory_quota.h"
 #include "weir/kernels/lib/registry.h"
 
 // Kernels that call functions. A callee is a plan of its own (session/runtime/functions.cc); the
@@ -138,8 +139,10 @@ Kernel CallKernel(const std::vector<Callee>& callees, Kernel::Run run) {
                                     [](const Callee& f) { return f.function->may_wait(); });
   if (!may_wait) return Kernel(std::move(run));
   return Kernel([run = std::move(run)](KernelContext& c, Kernel::Done done) {
-    std::thread([&run, &c, done = std::move(done), mode = FloatMode::Current()] {
+    std::thread([&run, &c, done = std::move(done), mode = FloatMode::Current(),
+                 memory = MemoryQuota::ShareCurrent()] {
       const ScopedFloatMode as_the_step(mode);
+      const ScopedMemoryQuota of_the_step(memory.get());
       done(run(c));
     }).detach();
   });

@@ -318,7 +318,7 @@ absl::Status Executor::Execute(ExecutionState& state) {
   if (sequential_) {
     absl::Status status;
     const ScopedCancellation of_step(state.step.cancellation);
-    CountHeapAnew();
+    const ScopedHeapCount heap_of_step;
     try {  // not in RunSequence: a try per instruction would take a tenth of a small one's time
       status = state.step.trace != nullptr ? RunSequence<true>(state) : RunSequence<false>(state);
     } catch (...) {
@@ -727,7 +727,7 @@ void Executor::RunTask(ExecutionState& state, int32_t t, int32_t first) {
   const ScopedFloatMode as_the_step(state.float_mode);
   const ScopedCancellation of_step(state.step.cancellation);
   const ScopedMemoryQuota of_caller(state.memory);
-  CountHeapAnew();
+  const ScopedHeapCount heap_of_step;
   const Task& task = plan_->tasks[t];
   for (int32_t i = first; i < task.end;) {
     if (state.failed.load(std::memory_order_acquire)) break;

@@ -119,6 +119,11 @@ TEST(MemoryQuota, LimitsTheHeapOfKernels) {
   EXPECT_TRUE(MayAllocate(5 * kMb));
   CountHeapAnew();
   EXPECT_TRUE(MayAllocate(9 * kMb));
+  {
+    const ScopedHeapCount of_another;
+    EXPECT_TRUE(MayAllocate(9 * kMb));
+  }
+  EXPECT_FALSE(MayAllocate(5 * kMb));
 }
 
 TEST(MemoryQuota, ScalarsCanAlwaysBeMade) {
