@@ -118,15 +118,39 @@ bool IsPublic(const HttpRequest& request) {
   return request.method == "GET" && IsProbe(request.Path());
 }
 
-// The upper limit of what a tensor takes as JSON text.
-uint64_t BytesAsJson(const Tensor& value) {
-  constexpr uint64_t kPerNumber = 26;    // -1.2345678901234567e-308 and a comma
-  constexpr uint64_t kPerString = 16;    // {"b64": ""} and a comma
-  constexpr uint64_t kPerCharacter = 6;  // \u001f
-  const auto count = static_cast<uint64_t>(value.num_elements());
-  if (value.dtype() != DT_STRING) return count * kPerNumber;
-  uint64_t bytes = count * kPerString;
-  for (const std::string& text : value.flat<std::string>()) bytes += kPerCharacter * text.size();
+double CharactersAsJson(const std::string& text) {
+  constexpr double kPerCharacter = 6;  // \u001f
+  return kPerCharacter * static_cast<double>(text.size());
+}
+
+// The upper limit of what a tensor takes as JSON text. A shape with a zero may have more lists than
+// an integer counts.
+double BytesAsJson(const Tensor& value) {
+  constexpr double kPerNumber = 26;  // -1.2345678901234567e-308 and a comma
+  constexpr double kPerString = 16;  // {"b64": ""} and a comma
+  constexpr double kPerList = 4;     // [] and a comma
+  double bytes = 0, lists = 1;
+  for (int i = 0; i < value.rank(); ++i) {
+    bytes += kPerList * lists;
+    lists *= static_cast<double>(value.dim(i));
+  }
+  const auto count = static_cast<double>(value.num_elements());
+  if (value.dtype() != DT_STRING) return bytes + count * kPerNumber;
+  bytes += count * kPerString;
+  for (const std::string& text : value.flat<std::string>()) bytes += CharactersAsJson(text);
+  return bytes;
+}
+
+// The same of all outputs, each with its name if there are several, in each of the rows.
+double BytesAsJson(const serving::NamedTensors& outputs, bool by_rows) {
+  constexpr double kPerName = 8;  // {"": } and a comma
+  double bytes = 0;
+  for (const auto& [name, value] : outputs) {
+    bytes += BytesAsJson(value);
+    if (outputs.size() == 1) continue;
+    const double rows = by_rows && value.rank() > 0 ? static_cast<double>(value.dim(0)) : 1;
+    bytes += rows * (kPerName + CharactersAsJson(name));
+  }
   return bytes;
 }
 
@@ -311,11 +335,11 @@ absl::StatusOr<std::string> RestApi::Predict(const serving::ModelSpec& spec,
   WEIR_ASSIGN_OR_RETURN(prediction.outputs,
                         models_.Run(*servable, request.signature, request.inputs, {},
                                     StepOptions(call), PriorityOf(*call)));
-  uint64_t bytes = 0;
-  for (const auto& [name, value] : prediction.outputs) bytes += BytesAsJson(value);
-  bytes = std::min(bytes, options_.max_response.bytes());
+  const double bytes = std::min(BytesAsJson(prediction.outputs, request.by_rows),
+                                static_cast<double>(options_.max_response.bytes()));
   // A text that grows is copied.
-  WEIR_RETURN_IF_ERROR(call->response_memory.Take(2 * bytes, "the response with the outputs"));
+  WEIR_RETURN_IF_ERROR(call->response_memory.Take(static_cast<uint64_t>(2 * bytes),
+                                                  "the response with the outputs"));
   WEIR_ASSIGN_OR_RETURN(std::string response, PredictResponse(prediction.outputs, request.by_rows,
                                                               options_.max_response.bytes()));
   if (Samples(spec))
