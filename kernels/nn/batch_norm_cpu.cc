@@ -167,9 +167,8 @@ absl::Status Backward(KernelContext& ctx, const Attributes& attributes) {
   WEIR_ASSIGN_OR_RETURN(Tensor * output, ctx.AllocateOutput(0, input.shape()));
   WEIR_ASSIGN_OR_RETURN(Tensor * dscale, ctx.AllocateOutput(1, Shape({c})));
   WEIR_ASSIGN_OR_RETURN(Tensor * doffset, ctx.AllocateOutput(2, Shape({c})));
-  for (int i = 3; i < 5; ++i) {
-    WEIR_ASSIGN_OR_RETURN(Tensor * unused, ctx.AllocateOutput(i, Shape()));
-    *unused->data<float>() = 0;
+  for (int i = 3; i < 5; ++i) {  // unused; TensorFlow's have no elements
+    WEIR_RETURN_IF_ERROR(ctx.AllocateOutput(i, Shape({0})).status());
   }
   const bool turned = attributes.layout.channels_first();
   ImageOperand<T> dy, x, dx;

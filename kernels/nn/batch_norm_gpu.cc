@@ -107,9 +107,8 @@ absl::Status Backward(KernelContext& c, const BatchNormAttributes& a) {
   WEIR_ASSIGN_OR_RETURN(Tensor* const dx, c.AllocateOutput(0, x.shape()));
   WEIR_ASSIGN_OR_RETURN(Tensor* const dscale, c.AllocateOutput(1, Shape({m.channels})));
   WEIR_ASSIGN_OR_RETURN(Tensor* const doffset, c.AllocateOutput(2, Shape({m.channels})));
-  for (int i = 3; i < 5; ++i) {
-    WEIR_ASSIGN_OR_RETURN(Tensor* const unused, c.AllocateOutput(i, Shape()));
-    FillFloats(c, 0, unused);
+  for (int i = 3; i < 5; ++i) {  // unused; TensorFlow's have no elements
+    WEIR_RETURN_IF_ERROR(c.AllocateOutput(i, Shape({0})).status());
   }
   if (m.channels == 0) return absl::OkStatus();
   WEIR_ASSIGN_OR_RETURN(Tensor temp, c.AllocateTemp(DT_FLOAT, x.shape()));

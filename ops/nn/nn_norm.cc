@@ -187,6 +187,7 @@ absl::Status FusedBatchNormGradShape(ShapeContext& c) {
   c.set_output(0, dx);
   c.set_output(1, Shape({channels}));
   c.set_output(2, Shape({channels}));
+  for (int i = 3; i < 5; ++i) c.set_output(i, Shape({0}));
   return absl::OkStatus();
 }
 

@@ -163,7 +163,7 @@ TEST(FusedBatchNorm, GradientsOfAllVersionsAgreeWithTensorFlow) {
                                 -9.998501, -17.997305});
     ExpectNear((*training)[1], {7.9996004, 11.999401});
     ExpectNear((*training)[2], {4, 4});
-    EXPECT_EQ((*training)[3].shape(), Shape());
+    EXPECT_EQ((*training)[3].shape(), Shape({0}));
     const auto inference = RunFed(op, inputs, {{"is_training", false}});
     ASSERT_TRUE(inference.ok()) << inference.status();
     ExpectNear((*inference)[0], std::vector<double>(8, 0.99995005));
