@@ -29,7 +29,7 @@ class UnknownPartsChecker {
   const OpRegistry& ops_;
   const UnknownParts unknown_;
   int64_t num_attrs_ = 0;
-  std::string first_attr_;  // "attr 'x' of Op<Y>"
+  std::string first_attr_;  // "'x' of Y"
 };
 
 }  // namespace weir

@@ -33,7 +33,6 @@ class PlainStream final : public ByteStream {
     }
     return done;
   }
-  uint64_t file_offset() const override { return offset_; }
 
  private:
   absl::Status Fill() {
@@ -83,7 +82,6 @@ class InflatingStream final : public ByteStream {
     }
     return done;
   }
-  uint64_t file_offset() const override { return from_->file_offset(); }
 
  private:
   absl::Status Fill() {
@@ -122,7 +120,6 @@ class SnappyStream final : public ByteStream {
     }
     return done;
   }
-  uint64_t file_offset() const override { return from_->file_offset(); }
 
  private:
   absl::StatusOr<bool> Fill() {

@@ -19,8 +19,6 @@ class ByteStream {
   virtual ~ByteStream() = default;
   // Reads up to `size` bytes; fewer only at the end. DATA_LOSS if decompression fails.
   virtual absl::StatusOr<size_t> Read(size_t size, char* out) = 0;
-  // The number of bytes of the file that have been read, in whole buffers: how far the reader is.
-  virtual uint64_t file_offset() const = 0;
 };
 
 // Reads the next `size` bytes, or fewer at the end. Allocates no more than the file has left.
@@ -69,8 +67,6 @@ class RecordStream {
   absl::Status Skip(int64_t size);
   // The offset of the next record in the decompressed file.
   uint64_t offset() const { return offset_; }
-  // As that of ByteStream.
-  uint64_t file_offset() const { return bytes_->file_offset(); }
 
  private:
   RecordStream(std::string path, std::unique_ptr<ByteStream> bytes, uint64_t max_record_bytes)

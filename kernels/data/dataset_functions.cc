@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "weir/kernels/data/captured_function.h"
+#include "weir/kernels/data/dataset_files.h"
 #include "weir/kernels/data/dataset_prefetch.h"
 #include "weir/kernels/lib/arguments.h"
 #include "weir/kernels/lib/registry.h"
@@ -318,17 +319,9 @@ absl::Status ScanDataset(KernelContext& c, StatefulFunction first, const Element
 }
 
 absl::Status ReduceDataset(KernelContext& c, StatefulFunction function, const ElementSpec& spec) {
-  WEIR_ASSIGN_OR_RETURN(const DatasetPtr dataset, DatasetIn(c.input(0)));
-  WEIR_ASSIGN_OR_RETURN(const IteratorPtr in, dataset->Iterate());
-  AheadGroup ahead;
-  const DatasetContext x{c.step(), c.node(), ahead};
-  for (;;) {
-    if (c.cancellation() != nullptr && c.cancellation()->cancelled())
-      return c.cancellation()->status();
-    WEIR_ASSIGN_OR_RETURN(const std::optional<Tensors> element, in->Next(x));
-    if (!element) break;
-    WEIR_RETURN_IF_ERROR(function.Next(x, *element).status());
-  }
+  WEIR_RETURN_IF_ERROR(ForEachElement(c, 0, [&](const DatasetContext& x, const Tensors& element) {
+    return function.Next(x, element).status();
+  }));
   WEIR_RETURN_IF_ERROR(spec.Check(function.state));
   for (int i = 0; i < c.num_outputs(); ++i) c.SetOutput(i, std::move(function.state[i]));
   return absl::OkStatus();

@@ -225,7 +225,8 @@ absl::StatusOr<Kernel> MakeAutoShard(const KernelInit& init) {
   const auto look = [&](const Node& node) {
     reads_files = reads_files || absl::c_linear_search(kFileReaders, node.op_name());
   };
-  WEIR_RETURN_IF_ERROR(VisitNodesBehind(*init.node.input(0).node, init.functions, look));
+  if (init.attr<int64_t>("auto_shard_policy") == static_cast<int64_t>(ShardPolicy::kAuto))
+    WEIR_RETURN_IF_ERROR(VisitNodesBehind(*init.node.input(0).node, init.functions, look));
   return Kernel([reads_files](KernelContext& c) { return AutoShardDataset(c, reads_files); });
 }
 

@@ -19,6 +19,8 @@ void AddStringJoinKernels(KernelRegistry* r);    // string_join.cc
 void AddStringSplitKernels(KernelRegistry* r);   // string_split.cc
 void AddStringFormatKernels(KernelRegistry* r);  // string_format.cc
 void AddStringRegexKernels(KernelRegistry* r);   // string_regex.cc
+void AddDecodeProtoKernels(KernelRegistry* r);   // decode_proto.cc
+void AddEncodeProtoKernels(KernelRegistry* r);   // encode_proto.cc
 
 // The error of the iteration with the lowest number among those that failed, which is the one that
 // a serial loop would have returned. Thread-safe.

@@ -69,7 +69,8 @@ absl::Status OutputCounts(KernelContext& c, const CountOptions& o, const Tensor&
       *out = Add(*out, weight);
     }
   }
-  const int64_t length = o.max_length >= 0 ? o.max_length : std::max(largest + 1, o.min_length);
+  const int64_t length =
+      o.max_length >= 0 ? o.max_length : std::max(Add(largest, int64_t{1}), o.min_length);
   if (rank == 1) return OutputInts(c, 2, {length});
   return OutputInts(c, 2, {rows, length});
 }

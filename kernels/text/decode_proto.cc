@@ -13,7 +13,7 @@
 
 #include "weir/kernels/lib/arguments.h"
 #include "weir/kernels/lib/registry.h"
-#include "weir/kernels/text/proto_ops.h"
+#include "weir/kernels/lib/string_util.h"
 #include "weir/kernels/text/proto_sanitizer.h"
 #include "weir/kernels/text/proto_schema.h"
 
@@ -156,6 +156,8 @@ absl::Status ReadNumber(const Field& field, CodedInputStream* in, Column* column
       if (!in->ReadLittleEndian32(&narrow)) return Corrupt(field, "the message ends");
       column->Add(field, FromFixed32(field.type(), narrow));
       return absl::OkStatus();
+    case WireFormatLite::WIRETYPE_START_GROUP:
+      return Corrupt(field, "TYPE_GROUP encountered as packed");
     default:
       if (!in->ReadLittleEndian64(&wide)) return Corrupt(field, "the message ends");
       column->Add(field, wide);

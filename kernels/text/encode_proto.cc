@@ -3,13 +3,15 @@
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <google/protobuf/wire_format_lite.h>
 
+#include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "weir/kernels/lib/arguments.h"
 #include "weir/kernels/lib/registry.h"
-#include "weir/kernels/text/proto_ops.h"
+#include "weir/kernels/lib/string_util.h"
 #include "weir/kernels/text/proto_schema.h"
 
 // Serialized messages of any type from tensors with the values of their fields (EncodeProto).
@@ -61,9 +63,17 @@ void WriteNumber(WireFormatLite::FieldType type, const Tensor& values, int64_t i
   }
 }
 
+// protobuf aborts for longer ones.
+absl::Status CheckLength(const pb::FieldDescriptor& field, size_t bytes) {
+  constexpr size_t kMostBytes = std::numeric_limits<int32_t>::max();
+  if (bytes <= kMostBytes) return absl::OkStatus();
+  return InvalidArgument("a value of field ", field.name(), " has ", bytes, " bytes, more than ",
+                         kMostBytes);
+}
+
 // Writes elements [begin, end) of a tensor as values of a field.
-void WriteField(const pb::FieldDescriptor& field, const Tensor& values, int64_t begin, int64_t end,
-                CodedOutputStream* out) {
+absl::Status WriteField(const pb::FieldDescriptor& field, const Tensor& values, int64_t begin,
+                        int64_t end, CodedOutputStream* out) {
   const auto type = static_cast<WireFormatLite::FieldType>(field.type());
   if (field.is_packed()) {
     std::string packed;
@@ -72,9 +82,13 @@ void WriteField(const pb::FieldDescriptor& field, const Tensor& values, int64_t 
       CodedOutputStream numbers(&stream);
       for (int64_t i = begin; i < end; ++i) WriteNumber(type, values, i, &numbers);
     }
-    return WireFormatLite::WriteBytes(field.number(), packed, out);
+    WEIR_RETURN_IF_ERROR(CheckLength(field, packed.size()));
+    WireFormatLite::WriteBytes(field.number(), packed, out);
+    return absl::OkStatus();
   }
   for (int64_t i = begin; i < end; ++i) {
+    if (values.dtype() == DT_STRING)
+      WEIR_RETURN_IF_ERROR(CheckLength(field, values.data<std::string>()[i].size()));
     if (type == WireFormatLite::TYPE_GROUP) {
       WireFormatLite::WriteTag(field.number(), WireFormatLite::WIRETYPE_START_GROUP, out);
       out->WriteString(values.data<std::string>()[i]);
@@ -86,6 +100,7 @@ void WriteField(const pb::FieldDescriptor& field, const Tensor& values, int64_t 
       WriteNumber(type, values, i, out);
     }
   }
+  return absl::OkStatus();
 }
 
 class ProtoEncoder {
@@ -115,7 +130,8 @@ class ProtoEncoder {
         const int64_t count = c.input(0).data<int32_t>()[m * width + index];
         const Tensor& values = c.input(static_cast<int>(index) + 1);
         const int64_t begin = m * values.dim(values.rank() - 1);
-        if (count > 0) WriteField(*field.descriptor, values, begin, begin + count, &writer);
+        if (count == 0) continue;
+        WEIR_RETURN_IF_ERROR(WriteField(*field.descriptor, values, begin, begin + count, &writer));
       }
     }
     return absl::OkStatus();

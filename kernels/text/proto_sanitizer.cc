@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "weir/core/io/proto_values.h"
+#include "weir/core/tensor/cancellation.h"
 #include "weir/core/tensor/status.h"
 
 namespace weir {
@@ -20,10 +21,17 @@ namespace {
 
 namespace pb = google::protobuf;
 
-// What parsing a message may take: the types of its fields are made recursively, and an empty
-// message, of two bytes, takes the memory of all its fields.
+// What parsing a message may take: the types of its fields and extensions are made recursively, and
+// an empty message, of two bytes, takes the memory of all its fields.
 struct MessageLimits {
   int64_t types = 0, most_fields = 0;
+
+  // Whether a message of so many bytes certainly fits in memory, and its types on the stack.
+  bool Fit(size_t bytes) const {
+    constexpr int64_t kMostTypes = 2000, kFieldBytes = 24, kMessageBytes = 64;
+    const int64_t expansion = (kMessageBytes + kFieldBytes * most_fields) / 2;
+    return types <= kMostTypes && static_cast<int64_t>(bytes) <= kExpansionBudget / expansion;
+  }
 
   static MessageLimits Of(const pb::Descriptor* root) {
     MessageLimits limits;
@@ -34,8 +42,11 @@ struct MessageLimits {
       stack.pop_back();
       ++limits.types;
       limits.most_fields = std::max<int64_t>(limits.most_fields, type->field_count());
-      for (int i = 0; i < type->field_count(); ++i) {
-        const pb::Descriptor* const inner = type->field(i)->message_type();
+      std::vector<const pb::FieldDescriptor*> fields;
+      type->file()->pool()->FindAllExtensions(type, &fields);
+      for (int i = 0; i < type->field_count(); ++i) fields.push_back(type->field(i));
+      for (const pb::FieldDescriptor* const field : fields) {
+        const pb::Descriptor* const inner = field->message_type();
         if (inner != nullptr && seen.insert(inner).second) stack.push_back(inner);
       }
     }
@@ -43,18 +54,35 @@ struct MessageLimits {
   }
 };
 
-constexpr int64_t kMostTypes = 2000;
-
 class SilentErrors final : public pb::io::ErrorCollector {
  public:
   void AddError(int, int, const std::string&) override {}
 };
 
+// An Any of a text of so many bytes may name any type of the pool, to which the limits apply too.
+class AnyTypes final : public pb::TextFormat::Finder {
+ public:
+  explicit AnyTypes(size_t bytes) : bytes_(bytes) {}
+
+  const pb::Descriptor* FindAnyType(const pb::Message& message, const std::string& prefix,
+                                    const std::string& name) const override {
+    const Cancellation* const cancellation = ScopedCancellation::Current();
+    if (cancellation != nullptr && cancellation->cancelled()) return nullptr;
+    const pb::Descriptor* const type = Finder::FindAnyType(message, prefix, name);
+    return type != nullptr && MessageLimits::Of(type).Fit(bytes_) ? type : nullptr;
+  }
+
+ private:
+  const size_t bytes_;
+};
+
 bool ParseText(const std::string& message, pb::Message* parsed) {
   constexpr int kMostDepth = 100;  // as in binary messages
   SilentErrors errors;
+  AnyTypes types(message.size());
   pb::TextFormat::Parser parser;
   parser.RecordErrorsTo(&errors);
+  parser.SetFinder(&types);
   parser.SetRecursionLimit(kMostDepth);
   return parser.ParseFromString(message, parsed);
 }
@@ -64,14 +92,7 @@ bool ParseText(const std::string& message, pb::Message* parsed) {
 struct ProtoSanitizer::Impl {
   Impl(const pb::Descriptor* message_type, bool is_text)
       : type(message_type), text(is_text), limits(MessageLimits::Of(message_type)) {
-    if (limits.types <= kMostTypes) prototype = factory.GetPrototype(message_type);
-  }
-
-  // Whether a message of so many bytes certainly fits in memory.
-  bool Fits(size_t bytes) const {
-    constexpr int64_t kFieldBytes = 24, kMessageBytes = 64;
-    const int64_t expansion = (kMessageBytes + kFieldBytes * limits.most_fields) / 2;
-    return prototype != nullptr && static_cast<int64_t>(bytes) <= kExpansionBudget / expansion;
+    if (limits.Fit(0)) prototype = factory.GetPrototype(message_type);
   }
 
   const pb::Descriptor* const type;
@@ -87,7 +108,7 @@ ProtoSanitizer::ProtoSanitizer(const pb::Descriptor* type, bool text)
 ProtoSanitizer::~ProtoSanitizer() = default;
 
 absl::StatusOr<std::string> ProtoSanitizer::Reserialized(const std::string& message) const {
-  if (!impl_->Fits(message.size())) {
+  if (!impl_->limits.Fit(message.size())) {
     return absl::ResourceExhaustedError(absl::StrCat(
         "a ", impl_->type->full_name(), " of ", message.size(), " bytes, of ", impl_->limits.types,
         " types with up to ", impl_->limits.most_fields,
@@ -98,6 +119,7 @@ absl::StatusOr<std::string> ProtoSanitizer::Reserialized(const std::string& mess
                         ? ParseText(message, parsed.get())
                         : parsed->ParsePartialFromString(message) && parsed->IsInitialized();
   if (read) return DeterministicBytes(*parsed);
+  ThrowIfCancelled();
   return DataLoss("Unable to parse ", impl_->text ? "text" : "binary", " protobuf of type ",
                   impl_->type->full_name());
 }

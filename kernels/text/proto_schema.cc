@@ -32,12 +32,43 @@ class FirstError final : public pb::DescriptorPool::ErrorCollector {
   std::string text_;
 };
 
+// A pool compares each range of numbers with the other ranges and with the fields, and each file
+// visits the chain of those that it imports publicly. Returns how many such steps it may take.
+int64_t PoolSteps(const pb::EnumDescriptorProto& type) {
+  const int64_t ranges = type.reserved_range_size();
+  return ranges * (ranges + type.value_size());
+}
+
+int64_t PoolSteps(const pb::DescriptorProto& type) {
+  const int64_t ranges = int64_t{type.extension_range_size()} + type.reserved_range_size();
+  int64_t steps = ranges * (ranges + type.field_size());
+  for (const auto& inner : type.nested_type()) steps += PoolSteps(inner);
+  for (const auto& inner : type.enum_type()) steps += PoolSteps(inner);
+  return steps;
+}
+
+int64_t PoolSteps(const pb::FileDescriptorSet& files) {
+  int64_t steps = 0;
+  for (const pb::FileDescriptorProto& file : files.file()) {
+    steps += int64_t{file.public_dependency_size()} * files.file_size();
+    for (const auto& type : file.message_type()) steps += PoolSteps(type);
+    for (const auto& type : file.enum_type()) steps += PoolSteps(type);
+  }
+  return steps;
+}
+
 absl::StatusOr<std::shared_ptr<const pb::DescriptorPool>> PoolOf(absl::string_view serialized,
                                                                  absl::string_view source) {
   pb::FileDescriptorSet files;
   if (!ParseBytes(serialized, &files).ok()) {
     return InvalidArgument("Source does not represent serialized file descriptor set proto: ",
                            source);
+  }
+  constexpr int64_t kMostSteps = 10'000'000;
+  if (const int64_t steps = PoolSteps(files); steps > kMostSteps) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("The ranges of numbers and the public imports of ", source, " take ", steps,
+                     " steps to check, more than ", kMostSteps, "; use fewer of them"));
   }
   auto pool = std::make_shared<pb::DescriptorPool>();
   for (const pb::FileDescriptorProto& file : files.file()) {

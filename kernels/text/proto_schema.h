@@ -25,7 +25,7 @@ struct MessageType {
 // Returns a message type from a descriptor source: "local://" or empty, "bytes://" followed by a
 // serialized FileDescriptorSet, or the path of a file that contains one. Local types are protobuf's
 // own and TensorFlow's, those whose descriptors are in the program (proto/BUILD). INVALID_ARGUMENT
-// if there is no such source or type.
+// if there is no such source or type, RESOURCE_EXHAUSTED if its descriptors take too long to check.
 absl::StatusOr<MessageType> FindMessageType(const std::string& source, const std::string& name);
 
 struct ProtoField {

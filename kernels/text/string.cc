@@ -14,7 +14,6 @@
 #include "weir/kernels/lib/hash.h"
 #include "weir/kernels/lib/registry.h"
 #include "weir/kernels/lib/string_util.h"
-#include "weir/kernels/text/proto_ops.h"
 
 // Ops on single strings: lengths, numbers, hashes, base64.
 namespace weir {

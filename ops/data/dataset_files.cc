@@ -1,4 +1,5 @@
 #include "weir/core/graph/shape_context.h"
+#include "weir/ops/data/dataset_internal.h"
 #include "weir/ops/lib/ranked_internal.h"
 #include "weir/ops/lib/registry.h"
 
@@ -9,10 +10,6 @@ namespace {
 
 #define WEIR_CSV_TYPES "{float, double, int32, int64, string}"
 #define WEIR_EXAMPLE_TYPES "{float, int64, string}"
-
-constexpr char kElementTypes[] = "output_types: list(type) >= 1";
-constexpr char kElementShapes[] = "output_shapes: list(shape) >= 1";
-constexpr char kMetadata[] = "metadata: string = ''";
 
 // The ranks of the arguments that TensorFlow checks. Each op has some of them.
 constexpr char kRanks[] =
@@ -40,15 +37,15 @@ void AddRecords(OpRegistry* ops) {
   constexpr char kSizes[] =
       "filenames: string, header_bytes: int64, record_bytes: int64, footer_bytes: int64, "
       "buffer_size: int64";
-  ops->Add(FileDataset("FixedLengthRecordDataset", kSizes, kFixedLength).Attr(kMetadata));
+  ops->Add(FileDataset("FixedLengthRecordDataset", kSizes, kFixedLength).Attr(kDatasetMetadata));
   ops->Add(FileDataset("FixedLengthRecordDatasetV2",
                        absl::StrCat(kSizes, ", compression_type: string"), kFixedLength)
-               .Attr(kMetadata));
+               .Attr(kDatasetMetadata));
   ops->Add(FileDataset("TFRecordDatasetV2",
                        "filenames: string, compression_type: string, buffer_size: int64, "
                        "byte_offsets: int64",
                        "Creates a dataset of the records of TFRecord files, each from an offset.")
-               .Attr(kMetadata));
+               .Attr(kDatasetMetadata));
   for (const char* name : {"MatchingFilesDataset", "ExperimentalMatchingFilesDataset"}) {
     ops->Add(FileDataset(name, "patterns: string",
                          "Creates a dataset of the names of the files that match patterns."));
@@ -66,7 +63,7 @@ void AddCsv(OpRegistry* ops) {
                          "Creates a dataset of the records of CSV files: a scalar for each "
                          "selected column.")
                  .Attr("output_types: list(" WEIR_CSV_TYPES ") >= 1")
-                 .Attr(kElementShapes));
+                 .Attr(kDatasetShapes));
   }
 }
 
@@ -82,8 +79,8 @@ void AddExamples(OpRegistry* ops) {
         .Attr("sparse_types: list(" WEIR_EXAMPLE_TYPES ") >= 0")
         .Attr("Tdense: list(" WEIR_EXAMPLE_TYPES ") >= 0")
         .Attr("dense_shapes: list(shape) >= 0")
-        .Attr(kElementTypes)
-        .Attr(kElementShapes)
+        .Attr(kDatasetTypes)
+        .Attr(kDatasetShapes)
         .Attr(op_name == "ParseExampleDatasetV2" ? "deterministic: string = 'default'"
                                                  : "sloppy: bool = false");
     if (op_name != "ExperimentalParseExampleDataset") {
@@ -102,9 +99,9 @@ void AddCaches(OpRegistry* ops) {
   ops->Add(OpSpec("CacheDatasetV2")
                .In("input_dataset: variant, filename: string, cache: resource")
                .Out("handle: variant")
-               .Attr(kElementTypes)
-               .Attr(kElementShapes)
-               .Attr(kMetadata)
+               .Attr(kDatasetTypes)
+               .Attr(kDatasetShapes)
+               .Attr(kDatasetMetadata)
                .Stateful()
                .Has(Effect::kObserves)
                .InferShape(Ranked("filename: 0, cache: 0", ScalarShape))
@@ -147,7 +144,7 @@ void AddSaveAndLoad(OpRegistry* ops) {
         .Attr("shard_func: func")
         .Attr("use_shard_func: bool = true")
         .Attr("Tshard_func_args: list(type) >= 0");
-    if (v2) op.Out("handle: variant").Attr(kElementTypes).Attr(kElementShapes);
+    if (v2) op.Out("handle: variant").Attr(kDatasetTypes).Attr(kDatasetShapes);
     ops->Add(op.Stateful()
                  .InferShape(Ranked("path: 0", v2 ? ScalarShape : NoOutputs))
                  .NotDifferentiable()
@@ -157,8 +154,8 @@ void AddSaveAndLoad(OpRegistry* ops) {
   ops->Add(OpSpec("LoadDataset")
                .In("path: string, reader_func_other_args: Treader_func_args")
                .Out("handle: variant")
-               .Attr(kElementTypes)
-               .Attr(kElementShapes)
+               .Attr(kDatasetTypes)
+               .Attr(kDatasetShapes)
                .Attr("compression: string = ''")
                .Attr("reader_func: func")
                .Attr("Treader_func_args: list(type) >= 0")
@@ -214,8 +211,8 @@ void AddSql(OpRegistry* ops) {
   for (const char* name : {"SqlDataset", "ExperimentalSqlDataset"}) {
     ops->Add(FileDataset(name, "driver_name: string, data_source_name: string, query: string",
                          "Creates a dataset of the rows that a query returns from a database.")
-                 .Attr(kElementTypes)
-                 .Attr(kElementShapes));
+                 .Attr(kDatasetTypes)
+                 .Attr(kDatasetShapes));
   }
 }
 
@@ -225,8 +222,8 @@ void AddSnapshots(OpRegistry* ops) {
     OpSpec op(name);
     op.In(inputs)
         .Out("handle: variant")
-        .Attr(kElementTypes)
-        .Attr(kElementShapes)
+        .Attr(kDatasetTypes)
+        .Attr(kDatasetShapes)
         .InferShape(Ranked("path: 0, chunk_file: 0, shard_dir: 0, start_index: 0", ScalarShape))
         .NotDifferentiable()
         .Doc(doc);
@@ -264,7 +261,7 @@ void AddSnapshots(OpRegistry* ops) {
                .Attr("shard_func: func")
                .Attr("Treader_func_args: list(type) >= 0")
                .Attr("Tshard_func_args: list(type) >= 0")
-               .Attr(kMetadata));
+               .Attr(kDatasetMetadata));
   ops->Add(snapshot("SnapshotDatasetReader", "shard_dir: string, start_index: int64",
                     "Creates a dataset of the elements of one shard of a snapshot.")
                .Attr(kCompression)

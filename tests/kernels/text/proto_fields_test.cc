@@ -150,6 +150,90 @@ TEST(ProtoFields, TypesComeFromSeveralSources) {
   EXPECT_THAT(words("bytes://\x01", "test.M"), HasSubstr("Source does not represent serialized"));
 }
 
+// message M { repeated group G = 1 {} }
+TEST(ProtoFields, AGroupIsNeverPacked) {
+  google::protobuf::FileDescriptorSet set;
+  google::protobuf::FileDescriptorProto* const file = set.add_file();
+  file->set_name("m.proto");
+  google::protobuf::DescriptorProto* const m = file->add_message_type();
+  m->set_name("M");
+  m->add_nested_type()->set_name("G");
+  AddField(m, "g", 1, FieldDescriptorProto::TYPE_GROUP, true)->set_type_name(".M.G");
+  const auto out = Decode({"\x0a\x08" + std::string(8, 'x')}, {"g"}, {DT_STRING},
+                          {.descriptor_source = "bytes://" + set.SerializeAsString()}, "M");
+  EXPECT_EQ(out.status().code(), absl::StatusCode::kDataLoss) << out.status();
+}
+
+// A { Any any = 1; extensions 100 to 199; }, extend A { T0 e = 100; }, B { Any any = 1; }, and T0 {
+// T1 m = 1; } to T2999 {}
+TEST(ProtoFields, TypesOfExtensionsAndAnysAreLimited) {
+  google::protobuf::FileDescriptorSet set;
+  google::protobuf::FileDescriptorProto* const any = set.add_file();
+  any->set_name("any.proto");
+  any->set_package("google.protobuf");
+  google::protobuf::DescriptorProto* const type = any->add_message_type();
+  type->set_name("Any");
+  AddField(type, "type_url", 1, FieldDescriptorProto::TYPE_STRING);
+  AddField(type, "value", 2, FieldDescriptorProto::TYPE_BYTES);
+  google::protobuf::FileDescriptorProto* const file = set.add_file();
+  file->set_name("m.proto");
+  file->add_dependency("any.proto");
+  google::protobuf::DescriptorProto* message = nullptr;
+  for (const char* const name : {"B", "A"}) {
+    message = file->add_message_type();
+    message->set_name(name);
+    AddField(message, "any", 1, FieldDescriptorProto::TYPE_MESSAGE)
+        ->set_type_name(".google.protobuf.Any");
+  }
+  message->add_extension_range()->set_start(100);
+  message->mutable_extension_range(0)->set_end(200);
+  FieldDescriptorProto* const e = file->add_extension();
+  e->set_name("e");
+  e->set_number(100);
+  e->set_extendee(".A");
+  e->set_label(FieldDescriptorProto::LABEL_OPTIONAL);
+  e->set_type(FieldDescriptorProto::TYPE_MESSAGE);
+  e->set_type_name(".T0");
+  for (int i = 0; i < 3000; ++i) {
+    message = file->add_message_type();
+    message->set_name("T" + std::to_string(i));
+    if (i == 2999) break;
+    AddField(message, "m", 1, FieldDescriptorProto::TYPE_MESSAGE)
+        ->set_type_name(".T" + std::to_string(i + 1));
+  }
+  const std::string source = "bytes://" + set.SerializeAsString();
+  const auto code = [&](const char* name, const char* text) {
+    DecodeProtoOptions options = {.descriptor_source = source, .message_format = "text"};
+    return Decode({text}, {"any"}, {DT_STRING}, options, name).status().code();
+  };
+  EXPECT_EQ(code("A", "[e] {}"), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(code("B", "any { [type.googleapis.com/T0] {} }"), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(code("B", "any { [type.googleapis.com/T2999] {} }"), absl::StatusCode::kOk);
+}
+
+TEST(ProtoFields, DescriptorsThatTakeLongToCheckAreRefused) {
+  google::protobuf::FileDescriptorSet ranges, imports;
+  google::protobuf::DescriptorProto* const m = ranges.add_file()->add_message_type();
+  m->set_name("M");
+  for (int i = 0; i < 10000; ++i) {
+    auto* const range = m->add_extension_range();
+    range->set_start(2 * i + 1);
+    range->set_end(2 * i + 2);
+  }
+  for (int i = 0; i < 5000; ++i) {
+    google::protobuf::FileDescriptorProto* const file = imports.add_file();
+    file->set_name(std::to_string(i));
+    if (i == 0) continue;
+    file->add_dependency(std::to_string(i - 1));
+    file->add_public_dependency(0);
+  }
+  for (const auto& set : {ranges, imports}) {
+    const auto out =
+        Decode({""}, {}, {}, {.descriptor_source = "bytes://" + set.SerializeAsString()}, "M");
+    EXPECT_EQ(out.status().code(), absl::StatusCode::kResourceExhausted) << out.status();
+  }
+}
+
 TEST(ProtoFields, AreEncoded) {
   Graph g;
   const Output sizes = Const(g, Tensor::Of<int32_t>({2, 4}, {2, 1, 3, 1, 0, 0, 0, 0}));
