@@ -6,7 +6,9 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
+#include "weir/tools/lib/element_text.h"
 #include "weir/tools/lib/text_table.h"
+#include "weir/tools/lib/text_width.h"
 
 // weir data: looks into files of records, and converts them to and from text.
 namespace weir::tools {
@@ -59,7 +61,7 @@ std::string CountText(int64_t n, const std::string& what) {
 
 std::string ShownText(const std::string& text) {
   std::string json;
-  AppendBytes(text, &json);
+  AppendString(text, &json);
   const bool is_utf8 = absl::StartsWith(json, "\"");
   // U+0080 to U+009F are controls too, two bytes each.
   bool has_controls = false;
@@ -69,17 +71,21 @@ std::string ShownText(const std::string& text) {
 }
 
 std::string CutText(const std::string& text, size_t width) {
-  constexpr size_t kEllipsis = 3;
-  if (text.size() <= width) return text;
-  size_t end = std::max(width, kEllipsis) - kEllipsis;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80)
-    --end;  // in a character
-  return text.substr(0, end) + "...";
+  constexpr absl::string_view kEllipsis = "...";
+  if (Beginning(text, width).size() == text.size()) return text;
+  const size_t room = std::max(width, kEllipsis.size()) - kEllipsis.size();
+  return absl::StrCat(Beginning(text, room), kEllipsis);
 }
 
 uint64_t TotalBytes(const std::vector<DataFile>& files) {
   return std::accumulate(files.begin(), files.end(), uint64_t{0},
                          [](uint64_t sum, const DataFile& file) { return sum + file.bytes; });
+}
+
+ProgressBar ShowReadingOf(const std::vector<DataFile>& files, Console& console, int passes) {
+  const std::string what =
+      files.size() == 1 ? files[0].path : CountText(static_cast<int64_t>(files.size()), "file");
+  return ShowReading(console, what, passes * static_cast<double>(TotalBytes(files)));
 }
 
 void AddDataCommand(Command& weir) {

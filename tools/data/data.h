@@ -6,6 +6,7 @@
 
 #include "weir/tools/data/data_records.h"
 #include "weir/tools/lib/command.h"
+#include "weir/tools/lib/progress.h"
 
 // Declarations that the parts of `weir data` share.
 namespace weir::tools {
@@ -31,10 +32,12 @@ const char* FileFormName(FileForm form);
 std::string CountText(int64_t n, const std::string& what);
 // Returns text for a terminal: control characters, and all of what is not UTF-8, are escaped.
 std::string ShownText(const std::string& text);
-// Shortens shown text to so many bytes, by an ellipsis.
+// Cuts shown text off at so many columns, with an ellipsis.
 std::string CutText(const std::string& text, size_t width);
 // The bytes of files on disk.
 uint64_t TotalBytes(const std::vector<DataFile>& files);
+// A bar of how much of the files has been read, all of which are read in each of some passes.
+ProgressBar ShowReadingOf(const std::vector<DataFile>& files, Console& console, int passes = 1);
 
 // Each adds subcommands of `weir data`.
 void AddDataSummaryCommands(Command& data);  // count, schema and stats

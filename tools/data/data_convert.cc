@@ -11,8 +11,7 @@
 #include "weir/tools/data/data.h"
 #include "weir/tools/data/record_csv.h"
 #include "weir/tools/data/record_statistics.h"
-#include "weir/tools/data/scan_progress.h"
-#include "weir/tools/lib/text_table.h"
+#include "weir/tools/lib/progress.h"
 
 // weir data convert: records to JSON lines and CSV, and back.
 namespace weir::tools {
@@ -170,7 +169,7 @@ void ReportMixedKinds(const RecordStatistics& records, Console& console) {
 
 absl::Status Convert(const ConvertOptions& options, Console& console) {
   WEIR_ASSIGN_OR_RETURN(const Output output, OutputOf(options));
-  WEIR_ASSIGN_OR_RETURN(std::vector<DataFile> files, FindFiles(options));
+  WEIR_ASSIGN_OR_RETURN(const std::vector<DataFile> files, FindFiles(options));
   WEIR_ASSIGN_OR_RETURN(RecordOptions reading, ReadingOf(options));
   for (const DataFile& file : files)
     WEIR_RETURN_IF_ERROR(CheckNotOverwriting(options.out, file.path));
@@ -179,14 +178,14 @@ absl::Status Convert(const ConvertOptions& options, Console& console) {
       console.err << "weir: skipped: " << std::string(status.message()) << "\n";
     };
   }
+  Converter converter(files, std::move(reading), output);
   int64_t count = 0;
   {
-    ScanProgress progress(console, TotalBytes(files));
-    reading.read.progress = &progress;
-    Converter converter(std::move(files), std::move(reading), output);
+    const int passes = output.form == FileForm::kCsv ? 2 : 1;
+    const ProgressBar progress = ShowReadingOf(files, console, passes);
     WEIR_ASSIGN_OR_RETURN(count, converter.Convert(options.out));
-    ReportMixedKinds(converter.from_text(), console);
   }
+  ReportMixedKinds(converter.from_text(), console);
   if (options.json) {
     console.out << nlohmann::ordered_json{{"file", options.out},
                                           {"form", FileFormName(output.form)},

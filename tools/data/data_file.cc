@@ -136,8 +136,6 @@ absl::StatusOr<bool> ForEachLine(
     if (!goes_on.ok())
       return Annotate(goes_on.status(), absl::StrCat(file.path, ", line ", number));
     if (!*goes_on) return false;
-    if (options.progress != nullptr)
-      options.progress->Update(options.bytes_before + stream->file_offset());
   }
 }
 

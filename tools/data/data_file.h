@@ -26,18 +26,8 @@ struct DataFile {
 // with a brace, and otherwise CSV; anything else counts as records, which are damaged then.
 absl::StatusOr<std::vector<DataFile>> FindDataFiles(const std::vector<std::string>& patterns);
 
-// Told how far the reading of files is.
-class DataProgress {
- public:
-  virtual ~DataProgress() = default;
-  // So many bytes of all files, as they are on disk, have been read.
-  virtual void Update(uint64_t bytes) = 0;
-};
-
 struct ReadOptions {
   uint64_t max_record_bytes = uint64_t{64} << 20;  // more are RESOURCE_EXHAUSTED
-  DataProgress* progress = nullptr;
-  uint64_t bytes_before = 0;  // of the files that were read before
 };
 
 // Calls fn(line, number) for each line of a file of text, without its line end, until it returns

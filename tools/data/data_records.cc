@@ -60,8 +60,6 @@ class FileReader {
       if (!next->has_value()) return true;
       WEIR_ASSIGN_OR_RETURN(const bool goes_on, Pass(**std::move(next)));
       if (!goes_on) return false;
-      if (options_.read.progress != nullptr)
-        options_.read.progress->Update(options_.read.bytes_before + stream.file_offset());
     }
   }
 
@@ -80,11 +78,9 @@ absl::Status NameLimit(const absl::Status& status) {
 
 absl::Status ForEachRecord(const std::vector<DataFile>& files, const RecordOptions& options,
                            RecordFunction fn) {
-  RecordOptions of_file = options;
   for (const DataFile& file : files) {
-    WEIR_ASSIGN_OR_RETURN(const bool goes_on, FileReader(file, of_file, fn).Read());
+    WEIR_ASSIGN_OR_RETURN(const bool goes_on, FileReader(file, options, fn).Read());
     if (!goes_on) break;
-    of_file.read.bytes_before += file.bytes;
   }
   return absl::OkStatus();
 }

@@ -10,7 +10,9 @@
 #include "weir/proto/example.pb.h"
 #include "weir/tools/data/data.h"
 #include "weir/tools/data/picture.h"
+#include "weir/tools/lib/element_text.h"
 #include "weir/tools/lib/text_table.h"
+#include "weir/tools/lib/text_width.h"
 
 // weir data show and head: single records.
 namespace weir::tools {
@@ -35,7 +37,7 @@ std::string BytesInShort(const std::string& value) {
   const auto size = absl::StrCat(WithCommas(static_cast<int64_t>(value.size())), " bytes");
   if (format[0] != '\0') return absl::StrCat(format, ", ", size);
   std::string json;
-  AppendBytes(value, &json);
+  AppendString(value, &json);
   if (absl::StartsWith(json, "\""))
     return absl::StrCat("\"", CutText(ShownText(value), kMaxText), "\"");
   return absl::StrCat(size, " ", absl::BytesToHexString(value.substr(0, kShownBytes)),
@@ -85,7 +87,7 @@ std::map<std::string, const typename Map::mapped_type*> Sorted(const Map& map) {
 // ---- images
 
 PictureColors ColorsOf(const Console& console) {
-  if (!console.color) return PictureColors::kNone;
+  if (!console.color || !console.unicode) return PictureColors::kNone;
   const char* const depth = std::getenv("COLORTERM");
   const absl::string_view known = depth == nullptr ? "" : depth;
   return known == "truecolor" || known == "24bit" ? PictureColors::kTrue : PictureColors::k256;
@@ -94,7 +96,8 @@ PictureColors ColorsOf(const Console& console) {
 void DrawImage(const std::string& name, const std::string& bytes, Console& console) {
   constexpr int kMaxWidth = 72, kMaxLines = 24;
   const absl::StatusOr<Picture> picture = DecodePicture(bytes);
-  console.out << "\n" << console.Paint(Style::kBold, ShownText(name)) << "  ";
+  console.out << "\n"
+              << console.Paint(Style::kBold, Printable(ShownText(name), console.unicode)) << "  ";
   if (!picture.ok()) {
     console.out << console.Paint(Style::kBad, absl::CEscape(picture.status().message())) << "\n";
     return;
@@ -141,7 +144,7 @@ void ShowFeatures(const proto::SequenceExample& message, Console& console) {
   std::vector<Row> rows;
   size_t used = 0;
   const auto add = [&](Row row) {
-    used = std::max(used, row.name.size() + row.kind.size() + row.values.size());
+    used = std::max(used, TextWidth(row.name) + row.kind.size() + row.values.size());
     rows.push_back(std::move(row));
   };
   for (const auto& [name, feature] : Sorted(message.context().feature())) {
@@ -174,7 +177,7 @@ void ShowRecord(const PlacedRecord& record, const ShowOptions& options, Console&
                                   WithCommas(static_cast<int64_t>(record.bytes.size())), " bytes"))
               << "\n";
   if (kind == RecordKind::kOther) {
-    console.out << BytesInShort(record.bytes) << "\n";
+    console.out << Printable(BytesInShort(record.bytes), console.unicode) << "\n";
     return;
   }
   ShowFeatures(message, console);
@@ -238,7 +241,8 @@ absl::Status Head(const ShowOptions& options, Console& console) {
     } else {
       const std::string number = absl::StrCat(printed, "  ");
       console.out << console.Paint(Style::kDim, number)
-                  << CutText(LineOf(record), static_cast<size_t>(console.width) - number.size())
+                  << CutText(Printable(LineOf(record), console.unicode),
+                             static_cast<size_t>(console.width) - number.size())
                   << "\n";
     }
     return ++printed < options.count;

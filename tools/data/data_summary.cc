@@ -7,8 +7,10 @@
 #include "absl/strings/str_join.h"
 #include "weir/tools/data/data.h"
 #include "weir/tools/data/record_statistics.h"
-#include "weir/tools/data/scan_progress.h"
+#include "weir/tools/lib/element_text.h"
+#include "weir/tools/lib/progress.h"
 #include "weir/tools/lib/text_table.h"
+#include "weir/tools/lib/text_width.h"
 
 // weir data count, schema and stats: what the records of files have in common.
 namespace weir::tools {
@@ -30,20 +32,18 @@ void Print(const Json& json, Console& console) {
 
 absl::Status Count(const SummaryOptions& options, Console& console) {
   WEIR_ASSIGN_OR_RETURN(const std::vector<DataFile> files, FindFiles(options));
-  WEIR_ASSIGN_OR_RETURN(RecordOptions reading, ReadingOf(options));
+  WEIR_ASSIGN_OR_RETURN(const RecordOptions reading, ReadingOf(options));
   TextTable table({"file", "form", "compression", ">records", ">bytes"});
   Json json = Json::array();
   int64_t total = 0;
   {
-    ScanProgress progress(console, TotalBytes(files));
-    reading.read.progress = &progress;
+    const ProgressBar progress = ShowReadingOf(files, console);
     for (const DataFile& file : files) {
       int64_t count = 0;
       WEIR_RETURN_IF_ERROR(ForEachRecord({file}, reading, [&count](const PlacedRecord&) {
         ++count;
         return absl::StatusOr<bool>(true);
       }));
-      reading.read.bytes_before += file.bytes;
       total += count;
       table.Row({file.path, FileFormName(file.form),
                  file.compression.empty() ? "none" : file.compression, WithCommas(count),
@@ -133,9 +133,8 @@ Json SchemaJson(const RecordStatistics& all, const Key& key, const FeatureStatis
 
 absl::Status Collect(const SummaryOptions& options, const std::vector<DataFile>& files,
                      Console& console, RecordStatistics* all) {
-  WEIR_ASSIGN_OR_RETURN(RecordOptions reading, ReadingOf(options));
-  ScanProgress progress(console, TotalBytes(files));
-  reading.read.progress = &progress;
+  WEIR_ASSIGN_OR_RETURN(const RecordOptions reading, ReadingOf(options));
+  const ProgressBar progress = ShowReadingOf(files, console);
   return ForEachRecord(files, reading, [all](const PlacedRecord& record) -> absl::StatusOr<bool> {
     WEIR_RETURN_IF_ERROR(all->Add(record.bytes));
     return true;
@@ -205,7 +204,7 @@ Json ValuesJson(const FeatureStatistics& f) {
   Json& strings = json["strings"] = Json::array();
   for (const auto& [value, count] : MostFrequent(f.strings)) {
     std::string text;
-    AppendBytes(value, &text);
+    AppendString(value, &text);
     strings.push_back({{"value", Json::parse(text)}, {"count", count}});
   }
   return json;
@@ -269,8 +268,8 @@ void PrintStrings(std::vector<std::vector<std::string>> rows, Console& console) 
   constexpr size_t kGap = 2, kLeast = 10;
   size_t used = 0;
   for (size_t i = 0; i + 1 < titles.size(); ++i) {
-    size_t widest = titles[i].size();
-    for (const auto& row : rows) widest = std::max(widest, row[i].size());
+    size_t widest = TextWidth(titles[i]);
+    for (const auto& row : rows) widest = std::max(widest, TextWidth(row[i]));
     used += widest + kGap;
   }
   const auto width = static_cast<size_t>(console.width);

@@ -4,7 +4,7 @@
 
 #include "weir/kernels/data/byte_stream.h"
 #include "weir/tools/data/data.h"
-#include "weir/tools/data/scan_progress.h"
+#include "weir/tools/lib/progress.h"
 #include "weir/tools/lib/text_table.h"
 
 // weir data verify: the checksums of records, and what is intact beside damage.
@@ -60,8 +60,6 @@ absl::StatusOr<FileReport> VerifyFile(const DataFile& file, const ReadOptions& o
   for (;;) {
     const auto record = stream.Next();
     report.bytes = stream.offset();
-    if (options.progress != nullptr)
-      options.progress->Update(options.bytes_before + stream.file_offset());
     if (record.ok() && !record->has_value()) return report;
     if (record.ok()) {
       ++report.records;
@@ -132,17 +130,14 @@ void PrintReport(const DataFile& file, const FileReport& report, Console& consol
 absl::StatusOr<bool> Verify(const DataOptions& options, Console& console) {
   WEIR_ASSIGN_OR_RETURN(const std::vector<DataFile> files, FindFiles(options));
   WEIR_ASSIGN_OR_RETURN(const RecordOptions reading, ReadingOf(options));
-  ReadOptions read = reading.read;
   Json json = Json::array();
   bool sound = true;
   for (const DataFile& file : files) {
     FileReport report;
     {
-      ScanProgress progress(console, TotalBytes(files));
-      read.progress = &progress;
-      WEIR_ASSIGN_OR_RETURN(report, VerifyFile(file, read));
+      const ProgressBar progress = ShowReading(console, file.path, static_cast<double>(file.bytes));
+      WEIR_ASSIGN_OR_RETURN(report, VerifyFile(file, reading.read));
     }
-    read.bytes_before += file.bytes;
     sound = sound && report.sound();
     if (options.json) {
       json.push_back(ReportJson(file, report));

@@ -15,6 +15,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "weir/proto/example.pb.h"
+#include "weir/tools/lib/element_text.h"
 
 namespace weir::tools {
 
@@ -89,8 +90,8 @@ absl::StatusOr<bool> ForEachRow(const DataFile& file, const ReadOptions& options
     if (!is_open && text.empty()) return true;
     absl::StrAppend(&row, is_open ? "\n" : "", text);
     if (row.size() > options.max_record_bytes) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat("a row has more than ", options.max_record_bytes, " bytes"));
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "a row has more than ", options.max_record_bytes, " bytes; --max-record-mb raises it"));
     }
     if (std::count(text.begin(), text.end(), '"') % 2 != 0) is_open = !is_open;
     if (is_open) return true;
@@ -115,7 +116,7 @@ absl::StatusOr<std::vector<CsvColumn>> ReadHeader(const Fields& fields, const Fe
       column.kind = known->second;
     if (column.name.empty()) return InvalidArgument("the header has a column without a name");
     std::string json;
-    AppendBytes(column.name, &json);
+    AppendString(column.name, &json);
     if (!absl::StartsWith(json, "\""))  // protobuf has no such names
       return InvalidArgument("the header is not UTF-8: '", absl::CEscape(column.name), "'");
     if (!names.insert(column.name).second)
@@ -180,8 +181,7 @@ class CsvReader {
   CsvReader(const DataFile& file, const FeatureKinds& kinds) : file_(file), kinds_(kinds) {}
 
   // Reads the header, and the rest of the file if it does not tell all kinds.
-  absl::Status ReadColumns(ReadOptions options) {
-    options.progress = nullptr;
+  absl::Status ReadColumns(const ReadOptions& options) {
     const auto add = [&](const Fields& fields) -> absl::StatusOr<bool> {
       if (columns_.empty()) {
         WEIR_ASSIGN_OR_RETURN(columns_, ReadHeader(fields, kinds_));

@@ -1,16 +1,14 @@
 #include "weir/tools/data/record_json.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
-#include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <vector>
 
 #include "absl/strings/escaping.h"
-#include "absl/strings/numbers.h"
 #include "weir/proto/example.pb.h"
+#include "weir/tools/lib/element_text.h"
 
 // Writing records as JSON (record_json_reader.cc reads them).
 namespace weir::tools {
@@ -92,32 +90,6 @@ bool HasExactJson(const proto::SequenceExample& message, RecordKind kind) {
   });
 }
 
-void AppendBytes(const std::string& value, std::string* out) {
-  try {  // the library's check of UTF-8
-    out->append(nlohmann::json(value).dump());
-  } catch (const nlohmann::json::type_error&) {
-    absl::StrAppend(out, R"({"b64": ")", absl::Base64Escape(value), R"("})");
-  }
-}
-
-// Two numbers that a double tells apart may be the same float, and a reader may parse a double
-// first. The shortest digits of a float then read back as its neighbor in rare cases; nine digits
-// never do.
-void AppendFloat(float value, std::string* out) {
-  if (std::isnan(value)) return out->append("NaN"), void();
-  if (std::isinf(value)) return out->append(value < 0 ? "-Infinity" : "Infinity"), void();
-  constexpr int kEnoughDigits = 8;  // after the first one
-  std::array<char, 64> digits;
-  char *const begin = digits.data(), *const limit = begin + digits.size();
-  char* end = std::to_chars(begin, limit, value).ptr;
-  double read = 0;
-  if (!absl::SimpleAtod({begin, static_cast<size_t>(end - begin)}, &read) ||
-      static_cast<float>(read) != value)
-    end = std::to_chars(begin, limit, value, std::chars_format::scientific, kEnoughDigits).ptr;
-  const absl::string_view text(begin, static_cast<size_t>(end - begin));
-  absl::StrAppend(out, text, text.find_first_of(".e") == text.npos ? ".0" : "");
-}
-
 void AppendValues(const proto::Feature& feature, std::string* out) {
   switch (KindOf(feature)) {
     case FeatureKind::kFloat:
@@ -128,7 +100,7 @@ void AppendValues(const proto::Feature& feature, std::string* out) {
                         [out](int64_t value) { absl::StrAppend(out, value); });
     default:
       return AppendList(feature.bytes_list().value(), out,
-                        [out](const std::string& value) { AppendBytes(value, out); });
+                        [out](const std::string& value) { AppendString(value, out); });
   }
 }
 

@@ -41,10 +41,6 @@ absl::StatusOr<std::string> RecordFromJson(absl::string_view line, const Feature
 bool HasExactJson(const proto::SequenceExample& message, RecordKind kind);
 // Appends the values of a feature, as a list.
 void AppendValues(const proto::Feature& feature, std::string* out);
-// Appends a string, or {"b64": "..."} if it is not UTF-8.
-void AppendBytes(const std::string& value, std::string* out);
-// Appends a float: the shortest number that reads back as this one.
-void AppendFloat(float value, std::string* out);
 // Parses a list of values, of the kind given unless that is kNone.
 absl::Status ValuesFromJson(absl::string_view text, FeatureKind kind, proto::Feature* feature);
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "absl/strings/str_format.h"
 #include "weir/tools/lib/text_width.h"
@@ -75,27 +74,11 @@ class Canvas {
   std::vector<Cell> cells_;
 };
 
-struct Range {
-  double low = std::numeric_limits<double>::infinity(), high = -low;
-  void Add(double v) {
-    low = std::min(low, v);
-    high = std::max(high, v);
-  }
-  bool empty() const { return low > high; }
-  // Widens the range so that a constant has room too.
-  Range Widened() const {
-    if (high > low) return *this;
-    const double room = low == 0 ? 1 : std::abs(low) / 2;
-    return {low - room, high + room};
-  }
-  // Maps `low` to 0 and `high` to `steps`.
-  int Place(double v, int steps) const {
-    const double part =
-        (v / 2 - low / 2) /
-        (high / 2 - low / 2);  // halved, because the difference of two large doubles may overflow
-    return std::isfinite(part) ? static_cast<int>(std::lround(part * steps)) : 0;
-  }
-};
+// Maps the range to 0 ... `steps`.
+int Place(const AxisRange& range, double value, int steps) {
+  const double part = range.Part(value);
+  return std::isfinite(part) ? static_cast<int>(std::lround(part * steps)) : 0;
+}
 
 class Chart {
  public:
@@ -116,8 +99,8 @@ class Chart {
   bool empty() const { return x_.empty(); }
 
   void Draw(Console& console) {
-    x_ = x_.Widened();
-    y_ = y_.Widened();
+    x_.Widen();
+    y_.Widen();
     const int rows = std::max(options_.height - 4, 3);
     std::vector<std::string> labels(rows);
     labels[0] = Label(y_.high);
@@ -154,9 +137,11 @@ class Chart {
         const Point* from = last != nullptr ? last : &p;
         last = Drawable(p) ? &p : nullptr;
         if (last == nullptr) continue;
-        const auto x = [&](const Point* q) { return x_.Place(q->first, canvas.dots_across() - 1); };
+        const auto x = [&](const Point* q) {
+          return Place(x_, q->first, canvas.dots_across() - 1);
+        };
         const auto y = [&](const Point* q) {
-          return canvas.dots_down() - 1 - y_.Place(q->second, canvas.dots_down() - 1);
+          return canvas.dots_down() - 1 - Place(y_, q->second, canvas.dots_down() - 1);
         };
         canvas.Join(x(from), y(from), x(last), y(last), static_cast<int>(i));
       }
@@ -183,7 +168,7 @@ class Chart {
 
   const ChartOptions& options_;
   std::vector<std::vector<Point>> drawn_;  // y as drawn, possibly its logarithm
-  Range x_, y_;
+  AxisRange x_, y_;
 };
 
 void DrawLegend(const std::vector<ChartLine>& lines, Console& console) {
@@ -195,12 +180,7 @@ void DrawLegend(const std::vector<ChartLine>& lines, Console& console) {
   }
   for (size_t i = 0; i < lines.size(); ++i) {
     const std::vector<Point>& points = lines[i].points;
-    const Point *least = nullptr, *greatest = nullptr;
-    for (const Point& p : points) {
-      if (!std::isfinite(p.second)) continue;
-      if (least == nullptr || p.second < least->second) least = &p;
-      if (greatest == nullptr || p.second > greatest->second) greatest = &p;
-    }
+    const auto [least, greatest] = ExtremesOf(lines[i]);
     std::string mark = console.unicode ? "━" : "*";
     if (lines.size() > 1 && (!console.color || !console.unicode))
       mark = static_cast<char>('a' + i % 26);
@@ -220,6 +200,31 @@ void DrawLegend(const std::vector<ChartLine>& lines, Console& console) {
 }
 
 }  // namespace
+
+Extremes ExtremesOf(const ChartLine& line) {
+  Extremes found;
+  for (const Point& p : line.points) {
+    if (!std::isfinite(p.second)) continue;
+    if (found.least == nullptr || p.second < found.least->second) found.least = &p;
+    if (found.greatest == nullptr || p.second > found.greatest->second) found.greatest = &p;
+  }
+  return found;
+}
+
+void AxisRange::Add(double value) {
+  low = std::min(low, value);
+  high = std::max(high, value);
+}
+
+void AxisRange::Widen() {
+  if (high > low) return;
+  const double room = low == 0 ? 1 : std::abs(low) / 2;
+  low -= room;
+  high += room;
+}
+
+// Halved, because the difference of two large doubles may overflow.
+double AxisRange::Part(double value) const { return (value / 2 - low / 2) / (high / 2 - low / 2); }
 
 void DrawChart(const std::vector<ChartLine>& lines, const ChartOptions& options, Console& console) {
   Chart chart(lines, options);

@@ -1,6 +1,7 @@
 #ifndef WEIR_TOOLS_EVENTS_CHART_H_
 #define WEIR_TOOLS_EVENTS_CHART_H_
 
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +15,24 @@ struct ChartLine {
   std::string name;
   std::vector<std::pair<double, double>> points;
   int color = 0;  // on a page, where a run has the same color in all charts
+};
+
+// The points of a line with the least and the greatest finite value; null if no value is finite.
+struct Extremes {
+  const std::pair<double, double>*least = nullptr, *greatest = nullptr;
+};
+Extremes ExtremesOf(const ChartLine& line);
+
+// The values along an axis.
+struct AxisRange {
+  double low = std::numeric_limits<double>::infinity(), high = -low;
+
+  void Add(double value);
+  bool empty() const { return low > high; }
+  // Gives a constant some room.
+  void Widen();
+  // Maps `low` to 0 and `high` to 1. Not finite if they, or the value, are not.
+  double Part(double value) const;
 };
 
 struct ChartOptions {

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -29,43 +28,32 @@ class Axis {
  public:
   Axis(double from, double to) : from_(from), to_(to) {}
 
-  void Add(double value) {
-    low_ = std::min(low_, value);
-    high_ = std::max(high_, value);
-  }
-  bool empty() const { return low_ > high_; }
+  AxisRange& range() { return range_; }
 
-  // Gives a constant some room.
-  void Widen() {
-    if (high_ > low_) return;
-    const double room = low_ == 0 ? 1 : std::abs(low_) / 2;
-    low_ -= room;
-    high_ += room;
-  }
-  // Halved, because the difference of two large doubles may overflow.
   double Place(double value) const {
-    const double part = (value / 2 - low_ / 2) / (high_ / 2 - low_ / 2);
+    const double part = range_.Part(value);
     return std::isfinite(part) ? from_ + std::clamp(part, 0., 1.) * (to_ - from_) : from_;
   }
 
   // Multiples of 1, 2 or 5 times a power of ten: about five.
   std::vector<double> Ticks() const {
-    const double rough = high_ / 7 - low_ / 7;
+    const auto [low, high] = range_;
+    const double rough = high / 7 - low / 7;
     const double power = std::pow(10, std::floor(std::log10(rough)));
-    if (!std::isfinite(rough) || !std::isnormal(power)) return {low_, high_};
+    if (!std::isfinite(rough) || !std::isnormal(power)) return {low, high};
     double step = 10 * power;
     for (const double factor : {5, 2, 1}) {
       if (factor * power >= rough) step = factor * power;
     }
     std::vector<double> ticks;
-    for (double at = std::ceil(low_ / step); at * step <= high_ && ticks.size() < 12; ++at)
+    for (double at = std::ceil(low / step); at * step <= high && ticks.size() < 12; ++at)
       ticks.push_back(at * step);
     return ticks;
   }
 
  private:
   double from_, to_;
-  double low_ = std::numeric_limits<double>::infinity(), high_ = -low_;
+  AxisRange range_;
 };
 
 // Keeps the least and the greatest point of each of equally many points, in their order.
@@ -93,17 +81,17 @@ class SvgChart {
       for (const auto& [x, y] : line.points) {
         points.emplace_back(x, log_y ? std::log10(y) : y);
         if (!IsDrawable(points.back())) continue;
-        x_.Add(x);
-        y_.Add(points.back().second);
+        x_.range().Add(x);
+        y_.range().Add(points.back().second);
       }
       lines_.push_back({line.name, Reduce(points), line.color});
     }
   }
 
   std::string Text() {
-    if (x_.empty()) return "<p class=\"dim\">no points to draw</p>\n";
-    x_.Widen();
-    y_.Widen();
+    if (x_.range().empty()) return "<p class=\"dim\">no points to draw</p>\n";
+    x_.range().Widen();
+    y_.range().Widen();
     std::string svg =
         absl::StrFormat("<svg viewBox=\"0 0 %g %g\" role=\"img\">\n", kWidth, kHeight);
     AddAxes(&svg);
@@ -163,17 +151,10 @@ class SvgChart {
 };
 
 std::string Legend(const std::vector<ChartLine>& lines) {
-  std::string html =
-      "<table>\n<tr><th></th><th class=\"right\">least</th><th class=\"right\">greatest</th>"
-      "<th class=\"right\">last</th><th class=\"right\">points</th></tr>\n";
+  std::string html = HtmlTableHeader({"", ">least", ">greatest", ">last", ">points"});
   for (size_t i = 0; i < lines.size(); ++i) {
     const std::vector<Point>& points = lines[i].points;
-    const Point *least = nullptr, *greatest = nullptr;
-    for (const Point& p : points) {
-      if (!IsDrawable(p)) continue;
-      if (least == nullptr || p.second < least->second) least = &p;
-      if (greatest == nullptr || p.second > greatest->second) greatest = &p;
-    }
+    const auto [least, greatest] = ExtremesOf(lines[i]);
     const auto cell = [](const std::string& text) {
       return absl::StrCat("<td class=\"right\">", text, "</td>");
     };

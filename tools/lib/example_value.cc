@@ -84,8 +84,9 @@ absl::StatusOr<std::string> SerializeExample(const Json& object) {
   proto::Example example;
   auto& features = *example.mutable_features()->mutable_feature();
   for (const auto& [name, value] : object.items()) {
-    const Json values = value.is_array() ? value : Json::array({value});
-    const absl::Status status = FillFeature(values, &features[name]);
+    proto::Feature& feature = features[name];
+    const absl::Status status = value.is_array() ? FillFeature(value, &feature)
+                                                 : FillFeature(Json::array({value}), &feature);
     if (!status.ok()) return Annotate(status, absl::StrCat("feature '", name, "'"));
   }
   return example.SerializeAsString();

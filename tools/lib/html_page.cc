@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
 #include "weir/tools/lib/text_width.h"
 
 namespace weir::tools {
@@ -58,6 +59,15 @@ std::string EscapeHtml(absl::string_view text) {
   return absl::StrReplaceAll(
       Printable(text, /*unicode=*/true),
       {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"\"", "&quot;"}, {"'", "&#39;"}});
+}
+
+std::string HtmlTableHeader(std::initializer_list<absl::string_view> titles) {
+  std::string html = "<table>\n<tr>";
+  for (absl::string_view title : titles) {
+    const bool right = absl::ConsumePrefix(&title, ">");
+    absl::StrAppend(&html, right ? "<th class=\"right\">" : "<th>", title, "</th>");
+  }
+  return html + "</tr>\n";
 }
 
 std::string HtmlPage(absl::string_view title, absl::string_view body) {

@@ -1,6 +1,7 @@
 #ifndef WEIR_TOOLS_LIB_HTML_PAGE_H_
 #define WEIR_TOOLS_LIB_HTML_PAGE_H_
 
+#include <initializer_list>
 #include <string>
 
 #include "absl/strings/string_view.h"
@@ -11,6 +12,9 @@ namespace weir::tools {
 
 // Escapes text for elements and attributes. Control characters and invalid UTF-8 become "\x1b".
 std::string EscapeHtml(absl::string_view text);
+
+// Returns the beginning of a table: its titles, of which those after '>' are right-aligned.
+std::string HtmlTableHeader(std::initializer_list<absl::string_view> titles);
 
 // Returns a whole page. `body` is HTML.
 std::string HtmlPage(absl::string_view title, absl::string_view body);

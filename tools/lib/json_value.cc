@@ -254,14 +254,6 @@ std::vector<std::string> JsonLinesNames(absl::string_view text) {
 
 namespace {
 
-void AppendString(const std::string& text, std::string* out) {
-  try {  // nlohmann reports what is not UTF-8 by an exception
-    out->append(Json(text).dump());
-  } catch (const Json::type_error&) {
-    absl::StrAppend(out, R"({"b64": ")", absl::Base64Escape(text), R"("})");
-  }
-}
-
 // Appends the part of a tensor with some indices in its leading dimensions, whose first element is
 // `begin`.
 void AppendPart(const Tensor& tensor, int dimension, int64_t begin, std::string* out) {

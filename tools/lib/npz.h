@@ -7,48 +7,77 @@
 #include <utility>
 #include <vector>
 
-#include "weir/core/tensor/tensor.h"
+#include "absl/functional/function_ref.h"
+#include "weir/core/io/bundle.h"
+#include "weir/core/io/memory_folder.h"
 
 // NumPy's .npz files: zip archives of .npy files, stored (numpy.savez) or deflated
 // (numpy.savez_compressed), with 64-bit sizes where needed. The member "x.npy" is the array x.
 // bfloat16 arrays are in members named "x.bf16.npy" (core/io/npy.h).
 namespace weir::tools {
 
-// No array of an archive may have more bytes.
+// An array of an archive.
+struct NpzMember {
+  std::string name;
+  bool is_bfloat16 = false;                   // by the member's name
+  uint64_t bytes = 0;                         // of the .npy file, as the directory says
+  uint64_t directory_offset = 0, number = 0;  // minizip's position
+};
+
+// Returns the arrays in the order of the archive's directory, which may have two of one name.
+// Members that are not .npy files are ignored. INVALID_ARGUMENT for a file that is no zip archive,
+// DATA_LOSS if its directory is damaged.
+absl::StatusOr<std::vector<NpzMember>> ListNpz(const ReadableFile& file);
+
+// Opens the bytes of a member's .npy file. `file` outlives the stream; messages begin with `what`.
+// The call that reads the last byte verifies the checksum.
+//
+//   DATA_LOSS      the directory is contradicted; later: a wrong checksum or size
+//   UNIMPLEMENTED  the member is encrypted, or compressed by another method than deflate
+absl::StatusOr<std::unique_ptr<TensorStream>> OpenNpzMember(const ReadableFile& file,
+                                                            const NpzMember& member,
+                                                            const std::string& what);
+
+// Reads the whole array; nothing is allocated for a size that the .npy header inside contradicts.
+// Errors are those of OpenNpzMember, and INVALID_ARGUMENT for a malformed .npy file or an element
+// type without a dtype (ParseNpy).
+absl::StatusOr<Tensor> ReadNpzMember(const ReadableFile& file, const NpzMember& member,
+                                     const std::string& what);
+
+// No array of an archive in memory may have more bytes.
 inline constexpr uint64_t kMaxNpzArrayBytes = uint64_t{8} << 30;
 
-// An archive that is read from memory. Movable; not thread-safe.
+// An archive that is read from memory. Movable.
 class NpzReader {
  public:
-  // Returns INVALID_ARGUMENT for bytes that are no zip archive, DATA_LOSS if its directory is
-  // damaged. Members that are not .npy files are not arrays, and ignored. Of two members with one
-  // name the last counts, as in NumPy.
+  // Errors are those of ListNpz. Of two members with one name the last counts, as in NumPy.
   static absl::StatusOr<NpzReader> Open(std::string bytes);
 
   // The names of the arrays, sorted.
   std::vector<std::string> names() const;
   bool contains(const std::string& name) const { return members_.count(name) > 0; }
-  // Reads an array. Nothing is allocated for a size that the .npy header inside contradicts.
+  // Reads an array. Errors are those of ReadNpzMember, and:
   //
   //   NOT_FOUND           there is no such array; the message lists those that are there
-  //   INVALID_ARGUMENT    a malformed .npy file, or an element type without a dtype (ParseNpy)
-  //   DATA_LOSS           a wrong checksum or size
   //   RESOURCE_EXHAUSTED  more than kMaxNpzArrayBytes, or than there is memory for
-  //   UNIMPLEMENTED       the member is encrypted, or compressed by another method than deflate
-  absl::StatusOr<Tensor> Read(const std::string& name);
+  absl::StatusOr<Tensor> Read(const std::string& name) const;
 
  private:
-  struct Archive;
-  struct Member {
-    uint64_t directory_offset = 0, number = 0;  // minizip's position
-    bool is_bfloat16 = false;
-  };
-  explicit NpzReader(std::shared_ptr<Archive> archive) : archive_(std::move(archive)) {}
-  absl::Status ReadDirectory();
+  explicit NpzReader(std::string bytes)
+      : bytes_(std::make_unique<const std::string>(std::move(bytes))),
+        file_(FileOfBytes("the .npz file", *bytes_)) {}
 
-  std::shared_ptr<Archive> archive_;
-  std::map<std::string, Member> members_;
+  std::unique_ptr<const std::string> bytes_;
+  std::unique_ptr<const ReadableFile> file_;
+  std::map<std::string, NpzMember> members_;
 };
+
+// Writes a part of a .npy file.
+using NpzAppend = absl::FunctionRef<absl::Status(absl::string_view piece)>;
+// Adds the array `name` to an archive that is being written. `zip` is minizip's zipFile; `write`
+// appends the .npy file, which has `bytes` bytes.
+absl::Status AddNpzMember(void* zip, const std::string& name, DataType dtype, uint64_t bytes,
+                          absl::FunctionRef<absl::Status(NpzAppend append)> write);
 
 // Returns the bytes of an archive with these arrays, which numpy.load reads. INVALID_ARGUMENT, with
 // the array's name, for one that a .npy file cannot hold, and for two of one name.

@@ -38,17 +38,6 @@ size_t Columns(UChar32 character) {
   return width == U_EA_WIDE || width == U_EA_FULLWIDTH ? 2 : 1;
 }
 
-// The longest beginning of the text that takes at most `width` columns.
-absl::string_view Beginning(absl::string_view text, size_t width) {
-  size_t columns = 0;
-  for (int32_t at = 0; at < static_cast<int32_t>(text.size());) {
-    const int32_t start = at;
-    columns += Columns(NextCharacter(text, &at));
-    if (columns > width) return text.substr(0, start);
-  }
-  return text;
-}
-
 // The longest end of the text that takes at most `width` columns.
 absl::string_view End(absl::string_view text, size_t width) {
   size_t columns = TextWidth(text);
@@ -89,6 +78,16 @@ size_t TextWidth(absl::string_view text) {
   for (int32_t at = 0; at < static_cast<int32_t>(text.size());)
     width += Columns(NextCharacter(text, &at));
   return width;
+}
+
+absl::string_view Beginning(absl::string_view text, size_t width) {
+  size_t columns = 0;
+  for (int32_t at = 0; at < static_cast<int32_t>(text.size());) {
+    const int32_t start = at;
+    columns += Columns(NextCharacter(text, &at));
+    if (columns > width) return text.substr(0, start);
+  }
+  return text;
 }
 
 std::string Shorten(absl::string_view text, size_t width, bool unicode) {

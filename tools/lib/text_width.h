@@ -18,6 +18,9 @@ std::string Printable(absl::string_view text, bool unicode);
 // none (Unicode's East_Asian_Width and General_Category).
 size_t TextWidth(absl::string_view text);
 
+// The longest beginning of printable text that takes at most so many columns.
+absl::string_view Beginning(absl::string_view text, size_t width);
+
 // Shortens printable text to a number of columns by an ellipsis in its middle: names often begin or
 // end alike.
 std::string Shorten(absl::string_view text, size_t width, bool unicode);

@@ -109,7 +109,7 @@ absl::StatusOr<Tensor> ParseValue(const std::string& text, const ValueSpec& spec
   const auto [path, member] = SplitMember(text);
   if (IsFile(path)) return ReadOne(path, member, false, spec);
   TextNumber number;  // nan and inf, which are no JSON
-  Tensor scalar = Tensor::Zeros(spec.dtype, {});
+  WEIR_ASSIGN_OR_RETURN(Tensor scalar, Tensor::Allocate(HostAllocator(), spec.dtype, {}));
   if (ParseNumber(text, &number) && StoreNumber(number.value, spec.rounding, 0, &scalar))
     return scalar;
   return IsNoValue(text, spec);

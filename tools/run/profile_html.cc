@@ -48,17 +48,6 @@ std::string Section(absl::string_view title, absl::string_view note, absl::strin
   return absl::StrCat(html, body, "</section>\n");
 }
 
-// Begins a table; titles that begin with '>' are right-aligned.
-std::string Header(std::initializer_list<absl::string_view> titles) {
-  std::string html = "<table>\n<tr>";
-  for (const absl::string_view title : titles) {
-    const bool right = !title.empty() && title[0] == '>';
-    absl::StrAppend(&html, right ? "<th class=\"right\">" : "<th>", title.substr(right ? 1 : 0),
-                    "</th>");
-  }
-  return html + "</tr>\n";
-}
-
 std::string Summary(const StepProfile& p) {
   const auto row = [](const char* name, const std::string& text) {
     return absl::StrCat("<tr><th>", name, "</th><td>", text, "</td></tr>\n");
@@ -89,7 +78,8 @@ std::string Nodes(const StepProfile& p, size_t top) {
     absl::StrAppend(&note, "<span class=\"swatch fill", ColorOf(bound), "\"></span>",
                     BoundName(bound), " &nbsp;");
   }
-  std::string html = Header({"", ">time", ">share", ">limit", ">bytes", "node", "op", "output"});
+  std::string html =
+      HtmlTableHeader({"", ">time", ">share", ">limit", ">bytes", "node", "op", "output"});
   for (size_t i = 0; i < std::min(top, p.nodes.size()); ++i) {
     const NodeProfile& n = p.nodes[i];
     const std::string fused =
@@ -108,7 +98,7 @@ std::string Nodes(const StepProfile& p, size_t top) {
 
 std::string Ops(const StepProfile& p, size_t top) {
   if (p.ops.empty() || top == 0) return "";
-  std::string html = Header({"", ">time", ">share", ">limit", ">nodes", "op"});
+  std::string html = HtmlTableHeader({"", ">time", ">share", ">limit", ">nodes", "op"});
   for (size_t i = 0; i < std::min(top, p.ops.size()); ++i) {
     const OpProfile& op = p.ops[i];
     absl::StrAppend(&html, "<tr>", Bar(op.time_ns, op.limit_ns, p.ops[0].time_ns, 0), kRight,
@@ -149,7 +139,7 @@ std::string Threads(const StepProfile& p) {
 
 std::string Copies(const StepProfile& p, size_t top) {
   if (p.copies.empty() || top == 0) return "";
-  std::string html = Header({">time", ">bytes", "why", "node", "op"});
+  std::string html = HtmlTableHeader({">time", ">bytes", "why", "node", "op"});
   for (size_t i = 0; i < std::min(top, p.copies.size()); ++i) {
     const CopyProfile& c = p.copies[i];
     absl::StrAppend(&html, "<tr>", kRight, Time(static_cast<double>(c.time_ns)), "</td>", kRight,
@@ -161,7 +151,7 @@ std::string Copies(const StepProfile& p, size_t top) {
 
 std::string Waits(const StepProfile& p, size_t top) {
   if (p.waits.empty() || top == 0) return "";
-  std::string html = Header({">waited", ">times", ">thread", "for", "then ran"});
+  std::string html = HtmlTableHeader({">waited", ">times", ">thread", "for", "then ran"});
   for (size_t i = 0; i < std::min(top, p.waits.size()); ++i) {
     const WaitProfile& w = p.waits[i];
     absl::StrAppend(&html, "<tr>", kRight, Time(static_cast<double>(w.waited_ns)), "</td>", kRight,

@@ -48,6 +48,12 @@ TEST(WeirData, HeadFitsTheWidth) {
   for (const absl::string_view line : absl::StrSplit(head.out, '\n')) EXPECT_LE(line.size(), 80);
 }
 
+TEST(WeirData, TextIsCutOffAtColumns) {
+  EXPECT_EQ(CutText("größe", 5), "größe");
+  EXPECT_EQ(CutText("größen", 5), "gr...");
+  EXPECT_EQ(CutText("重み重み", 7), "重み...");
+}
+
 TEST(WeirData, ConvertsToJsonAndBack) {
   const std::string folder = TestFolder();
   for (const char* const name : {"/a.jsonl", "/a.jsonl.gz"}) {

@@ -7,6 +7,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "weir/proto/example.pb.h"
+#include "weir/tools/lib/element_text.h"
 
 namespace weir::tools {
 namespace {

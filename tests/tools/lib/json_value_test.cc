@@ -123,6 +123,8 @@ TEST(SerializeExample, RejectsWhatAFeatureCannotHold) {
 TEST(FormatJson, NumbersReadBackAsTheSame) {
   EXPECT_EQ(*FormatJson(Tensor::Of<float>({2, 2}, {0.1f, 2, -3e-10f, 4})),
             "[[0.1, 2.0], [-3e-10, 4.0]]\n");
+  // Its shortest digits, 7.038531e-26, are those of its neighbor once a double has rounded them.
+  EXPECT_EQ(*FormatJson(Tensor::Scalar(0x1.5c87fap-84f)), "7.03853069e-26\n");
   EXPECT_EQ(*FormatJson(Tensor::Vector<bool>({true, false})), "[true, false]\n");
   EXPECT_EQ(*FormatJson(Tensor::Scalar(std::numeric_limits<int64_t>::min())),
             "-9223372036854775808\n");

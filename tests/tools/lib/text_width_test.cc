@@ -34,6 +34,12 @@ TEST(TextWidth, ShortensInTheMiddle) {
   EXPECT_EQ(Shorten("abc", 1, true), "a");
 }
 
+TEST(TextWidth, ABeginningHasWholeCharacters) {
+  EXPECT_EQ(Beginning("重み", 4), "重み");
+  EXPECT_EQ(Beginning("重み", 3), "重");
+  EXPECT_EQ(Beginning("e\u0301a", 1), "e\u0301");
+}
+
 TEST(TextWidth, WrapsAtSpaces) {
   EXPECT_THAT(WrapText("one two three", 7), ElementsAre("one two", "three"));
   EXPECT_THAT(WrapText("incomprehensible", 5), ElementsAre("incomprehensible"));
