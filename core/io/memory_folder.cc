@@ -71,6 +71,10 @@ MemoryFolder::~MemoryFolder() {
     file = all.files.erase(file);
 }
 
+std::unique_ptr<ReadableFile> FileOfBytes(const std::string& path, absl::string_view contents) {
+  return std::make_unique<MemoryFile>(path, contents);
+}
+
 namespace internal {
 
 bool IsInMemory(absl::string_view path) {
@@ -85,7 +89,7 @@ absl::StatusOr<std::unique_ptr<ReadableFile>> OpenInMemory(const std::string& pa
   const MutexLock lock(all.mutex);
   const auto file = all.files.find(path);
   if (file == all.files.end()) return NotFound("no file ", path, " in memory");
-  return std::make_unique<MemoryFile>(path, file->second);
+  return FileOfBytes(path, file->second);
 }
 
 bool IsFileInMemory(const std::string& path) {

@@ -39,6 +39,9 @@ class MemoryFolder {
   const std::string path_;
 };
 
+// Returns a file with these bytes, which must outlive it. `path` is for messages.
+std::unique_ptr<ReadableFile> FileOfBytes(const std::string& path, absl::string_view contents);
+
 // For file systems: what a path in such a folder denotes.
 namespace internal {
 

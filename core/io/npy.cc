@@ -136,6 +136,30 @@ class HeaderParser {
   absl::string_view text_;
 };
 
+// Where the dictionary is in a file.
+struct HeaderRange {
+  size_t begin, size;
+};
+
+// Needs only the bytes before the dictionary.
+absl::StatusOr<HeaderRange> FindHeader(absl::string_view bytes) {
+  const size_t fixed = kMagic.size() + 2;
+  if (!absl::StartsWith(bytes, kMagic) || bytes.size() < fixed + 2) {
+    return InvalidArgument("it is not a .npy file");
+  }
+  const uint8_t major = bytes.at(kMagic.size());
+  if (major < 1 || major > 3) {
+    return InvalidArgument("its format version is ", major, "; 1, 2 and 3 are known");
+  }
+  const size_t width = major == 1 ? 2 : 4;
+  if (bytes.size() < fixed + width) return InvalidArgument("it is truncated within the header");
+  size_t length = 0;
+  for (size_t i = 0; i < width; ++i) {
+    length |= static_cast<size_t>(static_cast<uint8_t>(bytes[fixed + i])) << (8 * i);
+  }
+  return HeaderRange{fixed + width, length};
+}
+
 // Returns the size of the numbers that make up an element: a complex number consists of two.
 size_t NumberSize(DataType dtype) {
   return IsComplex(dtype) ? ElementSize(dtype) / 2 : ElementSize(dtype);
@@ -287,28 +311,26 @@ absl::Status CheckSize(const NpyHeader& header, uint64_t bytes) {
 
 }  // namespace
 
+absl::StatusOr<size_t> NpyHeaderBytes(absl::string_view bytes) {
+  WEIR_ASSIGN_OR_RETURN(const HeaderRange range, FindHeader(bytes));
+  return range.begin + range.size;
+}
+
 absl::StatusOr<NpyHeader> ParseNpyHeader(absl::string_view bytes) {
-  const size_t fixed = kMagic.size() + 2;
-  if (!absl::StartsWith(bytes, kMagic) || bytes.size() < fixed + 2) {
-    return InvalidArgument("it is not a .npy file");
-  }
-  const uint8_t major = bytes.at(kMagic.size());
-  if (major < 1 || major > 3) {
-    return InvalidArgument("its format version is ", major, "; 1, 2 and 3 are known");
-  }
-  const size_t width = major == 1 ? 2 : 4;
-  if (bytes.size() < fixed + width) return InvalidArgument("it is truncated within the header");
-  size_t length = 0;
-  for (size_t i = 0; i < width; ++i) {
-    length |= static_cast<size_t>(static_cast<uint8_t>(bytes[fixed + i])) << (8 * i);
-  }
-  if (bytes.size() - fixed - width < length) {
+  WEIR_ASSIGN_OR_RETURN(const HeaderRange range, FindHeader(bytes));
+  if (bytes.size() - range.begin < range.size)
     return InvalidArgument("it is truncated within the header");
-  }
   WEIR_ASSIGN_OR_RETURN(NpyHeader header,
-                        HeaderParser(bytes.substr(fixed + width, length)).Parse());
-  header.header_bytes = fixed + width + length;
+                        HeaderParser(bytes.substr(range.begin, range.size)).Parse());
+  header.header_bytes = range.begin + range.size;
   return header;
+}
+
+void DecodeNpyElements(const NpyHeader& header, char* data, size_t size) {
+  if (header.big_endian) SwapBytes(NumberSize(header.dtype), data, size);
+  if (header.dtype == DT_BOOL) {
+    for (size_t i = 0; i < size; ++i) data[i] = data[i] != 0;
+  }
 }
 
 absl::StatusOr<Tensor> ParseNpy(absl::string_view bytes) {
@@ -325,10 +347,7 @@ absl::StatusOr<Tensor> ParseNpy(absl::string_view bytes) {
   } else {
     std::memcpy(data, bytes.data(), bytes.size());
   }
-  if (header.big_endian) SwapBytes(NumberSize(header.dtype), data, bytes.size());
-  if (header.dtype == DT_BOOL) {
-    for (size_t i = 0; i < bytes.size(); ++i) data[i] = data[i] != 0;
-  }
+  DecodeNpyElements(header, data, bytes.size());
   return tensor;
 }
 

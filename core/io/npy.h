@@ -25,9 +25,16 @@ struct NpyHeader {
 };
 // No header is longer, except those of records with many fields.
 inline constexpr size_t kMaxNpyHeaderBytes = size_t{1} << 17;
+// The first bytes of a file, which say how long its header is. No valid header is shorter.
+inline constexpr size_t kNpyPreambleBytes = 12;
+// Returns NpyHeader::header_bytes, given at least the first kNpyPreambleBytes of a file.
+absl::StatusOr<size_t> NpyHeaderBytes(absl::string_view bytes);
 // Parses the header at the beginning of a file, of which `bytes` is the first part. Returns
 // INVALID_ARGUMENT as ReadNpy does, and if the header does not end within `bytes`.
 absl::StatusOr<NpyHeader> ParseNpyHeader(absl::string_view bytes);
+// Converts elements of plain type, as a file stores them, to their in-memory representation: the
+// order of bytes, and booleans.
+void DecodeNpyElements(const NpyHeader& header, char* data, size_t size);
 // Returns the header of a file of format version 1.0: elements of a plain type in row-major order.
 std::string SerializeNpyHeader(DataType dtype, const Shape& shape);
 

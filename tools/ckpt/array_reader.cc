@@ -38,14 +38,7 @@ absl::StatusOr<Tensor> ArrayReader::Read(absl::string_view name) {
 absl::Status ArrayReader::Check(absl::string_view name) {
   WEIR_ASSIGN_OR_RETURN(const CheckpointTensor tensor, Find(name));
   if (!IsPlain(tensor.dtype)) return Read(name).status();
-  WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<TensorStream> stream, Stream(name));
-  const auto total = static_cast<size_t>(BytesOf(tensor.dtype, tensor.shape));
-  std::vector<char> piece(std::min(total, kPieceBytes));
-  for (size_t done = 0; done < total; done += piece.size()) {
-    piece.resize(std::min(piece.size(), total - done));
-    WEIR_RETURN_IF_ERROR(stream->Read(piece.size(), piece.data()));
-  }
-  return absl::OkStatus();
+  return CopyElements(CopyOf(*this, tensor), [](absl::string_view) { return absl::OkStatus(); });
 }
 
 absl::StatusOr<Tensor> ArrayReader::ReadSlice(absl::string_view name, const TensorSlice& slice) {
@@ -76,39 +69,43 @@ absl::Status FileStream::Read(size_t size, char* out) {
   return absl::OkStatus();
 }
 
-absl::Status NpyStream::Read(size_t size, char* out) {
-  WEIR_RETURN_IF_ERROR(bytes_->Read(size, out));
-  const size_t width = ElementSize(header_.dtype) / (IsComplex(header_.dtype) ? 2 : 1);
-  if (header_.big_endian) {
-    for (size_t i = 0; i < size; i += width) std::reverse(out + i, out + i + width);
-  }
-  if (header_.dtype == DT_BOOL) {
-    for (size_t i = 0; i < size; ++i) out[i] = out[i] != 0;
+absl::Status ReadAheadStream::Read(size_t size, char* out) {
+  while (size > 0) {
+    if (at_ == buffer_.size()) {
+      buffer_.resize(std::min<uint64_t>(left_, kPieceBytes));
+      if (buffer_.empty()) return OutOfRange("the tensor is at its end");
+      WEIR_RETURN_IF_ERROR(from_->Read(buffer_.size(), buffer_.data()));
+      left_ -= buffer_.size();
+      at_ = 0;
+    }
+    const size_t piece = std::min(size, buffer_.size() - at_);
+    std::memcpy(out, buffer_.data() + at_, piece);
+    at_ += piece;
+    out += piece;
+    size -= piece;
   }
   return absl::OkStatus();
 }
 
-namespace {
+absl::Status NpyStream::Read(size_t size, char* out) {
+  WEIR_RETURN_IF_ERROR(bytes_->Read(size, out));
+  DecodeNpyElements(header_, out, size);
+  return absl::OkStatus();
+}
 
-class HeldStream final : public TensorStream {
- public:
-  explicit HeldStream(Tensor tensor) : tensor_(std::move(tensor)) {}
-  absl::Status Read(size_t size, char* out) override {
-    if (size > tensor_.num_bytes() - done_) return OutOfRange("the tensor is at its end");
-    if (size > 0) std::memcpy(out, static_cast<const char*>(tensor_.raw()) + done_, size);
-    done_ += size;
-    return absl::OkStatus();
-  }
-
- private:
-  const Tensor tensor_;
-  size_t done_ = 0;
-};
-
-}  // namespace
-
-std::unique_ptr<TensorStream> StreamOf(Tensor tensor) {
-  return std::make_unique<HeldStream>(std::move(tensor));
+absl::StatusOr<NpyHeader> ReadNpyHeader(TensorStream& file, uint64_t size, absl::string_view what) {
+  std::string head;
+  const auto read_up_to = [&](uint64_t end) {
+    const size_t begin = head.size();
+    head.resize(std::max<uint64_t>(begin, std::min(end, size)));
+    return file.Read(head.size() - begin, head.data() + begin);
+  };
+  WEIR_RETURN_IF_ERROR(read_up_to(kNpyPreambleBytes));
+  const absl::StatusOr<size_t> header_bytes = NpyHeaderBytes(head);
+  if (!header_bytes.ok()) return Annotate(header_bytes.status(), what);
+  WEIR_RETURN_IF_ERROR(read_up_to(std::min(*header_bytes, kMaxNpyHeaderBytes)));
+  WEIR_RETURN_IF_ERROR(Annotate(CheckNpySize(head, size), what));
+  return ParseNpyHeader(head);
 }
 
 }  // namespace weir::tools

@@ -29,6 +29,11 @@ class ArrayReader : public CheckpointReader {
   // INVALID_ARGUMENT for a second tensor of one name.
   absl::Status Add(const std::string& name, DataType dtype, const Shape& shape);
   const std::string& path() const { return path_; }
+  // DATA_LOSS with the path.
+  template <class... Args>
+  absl::Status Bad(const Args&... why) const {
+    return DataLoss(path_, ": ", why...);
+  }
 
  private:
   const std::string path_;
@@ -50,6 +55,20 @@ class FileStream : public TensorStream {
   uint64_t offset_, missing_;
 };
 
+// The bytes of another stream, which has `size` bytes and is read in large pieces.
+class ReadAheadStream : public TensorStream {
+ public:
+  ReadAheadStream(std::unique_ptr<TensorStream> from, uint64_t size)
+      : from_(std::move(from)), left_(size) {}
+  absl::Status Read(size_t size, char* out) override;
+
+ private:
+  const std::unique_ptr<TensorStream> from_;
+  uint64_t left_;  // in from_
+  std::vector<char> buffer_;
+  size_t at_ = 0;
+};
+
 // The elements of an array as a .npy file stores them, from a stream of its bytes after the header.
 // The array is in row-major order and of plain type.
 class NpyStream : public TensorStream {
@@ -63,8 +82,10 @@ class NpyStream : public TensorStream {
   const std::unique_ptr<TensorStream> bytes_;
 };
 
-// A tensor that is in memory. Plain types only.
-std::unique_ptr<TensorStream> StreamOf(Tensor tensor);
+// Reads the header from a stream of a .npy file of `size` bytes, which then is at the first
+// element. Checks that as many bytes follow as the header says: so nothing is allocated for a shape
+// that the file has no room for. Messages begin with `what`.
+absl::StatusOr<NpyHeader> ReadNpyHeader(TensorStream& file, uint64_t size, absl::string_view what);
 
 }  // namespace weir::tools
 

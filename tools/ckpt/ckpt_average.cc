@@ -41,11 +41,11 @@ absl::Status CheckSameTensors(const OpenedCheckpoint& first,
 absl::Status CheckAgrees(const CheckpointTensor& tensor,
                          const std::vector<OpenedCheckpoint>& opened) {
   WEIR_ASSIGN_OR_RETURN(const Tensor first, opened[0].reader->Read(tensor.name));
-  for (const OpenedCheckpoint& each : opened) {
-    WEIR_ASSIGN_OR_RETURN(const Tensor other, each.reader->Read(tensor.name));
+  for (size_t i = 1; i < opened.size(); ++i) {
+    WEIR_ASSIGN_OR_RETURN(const Tensor other, opened[i].reader->Read(tensor.name));
     if (IdenticalTensors(first, other)) continue;
     return InvalidArgument("tensor '", tensor.name, "' of type ", DataTypeName(tensor.dtype),
-                           " differs between ", opened[0].path, " and ", each.path,
+                           " differs between ", opened[0].path, " and ", opened[i].path,
                            "; without --strict it is taken from the last checkpoint");
   }
   return absl::OkStatus();

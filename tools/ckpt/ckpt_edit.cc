@@ -27,11 +27,11 @@ struct EditOptions {
   RewriteOptions rewrite;
 };
 
-// Opens the input and passes each tensor to `edit`, which changes it, or returns false to leave it
-// out. Writes the others.
+// Passes each tensor to `edit`, which changes it, or returns false to leave it out. Writes the
+// others.
 template <class Edit>
-absl::Status EditTensors(const EditOptions& options, Console& console, Edit edit) {
-  WEIR_ASSIGN_OR_RETURN(OpenedCheckpoint opened, OpenCheckpoint(options.in, &console.err));
+absl::Status EditTensors(const EditOptions& options, OpenedCheckpoint opened, Console& console,
+                         Edit edit) {
   WEIR_ASSIGN_OR_RETURN(const std::vector<CheckpointTensor> tensors, opened.reader->List());
   OutputTensors outputs;
   size_t changed = 0;
@@ -92,11 +92,11 @@ absl::Status Rename(const EditOptions& options, Console& console) {
   NameMap names;
   if (!options.map.empty()) {
     WEIR_ASSIGN_OR_RETURN(names, ReadNameMap(options.map));
-    WEIR_ASSIGN_OR_RETURN(const OpenedCheckpoint opened, OpenCheckpoint(options.in));
-    for (const auto& [from, to] : names)
-      WEIR_RETURN_IF_ERROR(Annotate(opened.reader->Find(from).status(), options.map));
   }
-  return EditTensors(options, console, [&](OutputTensor* tensor) {
+  WEIR_ASSIGN_OR_RETURN(OpenedCheckpoint opened, OpenCheckpoint(options.in, &console.err));
+  for (const auto& [from, to] : names)
+    WEIR_RETURN_IF_ERROR(Annotate(opened.reader->Find(from).status(), options.map));
+  return EditTensors(options, std::move(opened), console, [&](OutputTensor* tensor) {
     const auto found = names.find(tensor->name);
     tensor->name = found != names.end() ? found->second : rules.Apply(tensor->name);
     return true;
@@ -106,9 +106,8 @@ absl::Status Rename(const EditOptions& options, Console& console) {
 // ---- drop and cast
 
 // Returns the names of the tensors that match.
-absl::StatusOr<std::set<std::string>> Matching(const EditOptions& options,
+absl::StatusOr<std::set<std::string>> Matching(const OpenedCheckpoint& opened,
                                                const std::string& pattern) {
-  WEIR_ASSIGN_OR_RETURN(const OpenedCheckpoint opened, OpenCheckpoint(options.in));
   WEIR_ASSIGN_OR_RETURN(std::vector<CheckpointTensor> tensors, opened.reader->List());
   const absl::StatusOr<std::vector<CheckpointTensor>> chosen =
       Choose({.keep = pattern}, std::move(tensors));
@@ -120,20 +119,22 @@ absl::StatusOr<std::set<std::string>> Matching(const EditOptions& options,
 }
 
 absl::Status Drop(const EditOptions& options, Console& console) {
+  WEIR_ASSIGN_OR_RETURN(OpenedCheckpoint opened, OpenCheckpoint(options.in, &console.err));
   std::set<std::string> dropped;
   for (const std::string& pattern : options.patterns) {
     if (pattern.empty()) return InvalidArgument("an empty pattern matches every name");
-    WEIR_ASSIGN_OR_RETURN(std::set<std::string> names, Matching(options, pattern));
+    WEIR_ASSIGN_OR_RETURN(std::set<std::string> names, Matching(opened, pattern));
     dropped.merge(names);
   }
-  return EditTensors(options, console,
+  return EditTensors(options, std::move(opened), console,
                      [&](OutputTensor* tensor) { return !dropped.contains(tensor->name); });
 }
 
 absl::Status Cast(const EditOptions& options, Console& console) {
   WEIR_ASSIGN_OR_RETURN(const DataType dtype, FloatType(options.dtype));
-  WEIR_ASSIGN_OR_RETURN(const std::set<std::string> names, Matching(options, options.only));
-  return EditTensors(options, console, [&](OutputTensor* tensor) {
+  WEIR_ASSIGN_OR_RETURN(OpenedCheckpoint opened, OpenCheckpoint(options.in, &console.err));
+  WEIR_ASSIGN_OR_RETURN(const std::set<std::string> names, Matching(opened, options.only));
+  return EditTensors(options, std::move(opened), console, [&](OutputTensor* tensor) {
     tensor->allow_overflow = options.allow_overflow;
     if (IsFloating(tensor->dtype) && names.contains(tensor->name)) tensor->dtype = dtype;
     return true;

@@ -67,7 +67,7 @@ class Repair {
       WEIR_ASSIGN_OR_RETURN(const Tensor tensor,
                             donor == nullptr ? salvaged_->Read(name) : donor->reader->Read(name));
       WEIR_RETURN_IF_ERROR(writer->Add(name, tensor));
-      progress.Add(BytesOf(tensor.dtype(), tensor.shape()));
+      progress.Add(1);
     }
     return writer->Finish();
   }

@@ -133,10 +133,11 @@ absl::Status Split(const SplitOptions& options, Console& console) {
   } else {
     WEIR_ASSIGN_OR_RETURN(parts, SplitByName(options, *opened.reader, tensors));
   }
-  const CheckpointFormat* format = nullptr;
+  // By part: without --format, the ending of a part's name chooses.
+  std::map<std::string, const CheckpointFormat*> formats;
   size_t count = 0;
   for (auto& [name, output] : parts) {
-    WEIR_ASSIGN_OR_RETURN(format, CheckOutput(PartOptions(options, out, name), {}, &output));
+    WEIR_ASSIGN_OR_RETURN(formats[name], CheckOutput(PartOptions(options, out, name), {}, &output));
     count += output.tensors.size();
   }
   if (!options.rewrite.dry_run) {
@@ -145,7 +146,7 @@ absl::Status Split(const SplitOptions& options, Console& console) {
     for (const auto& [name, output] : parts) {
       const std::string path = PartOptions(options, folder->path(), name).out;
       WEIR_RETURN_IF_ERROR(MakeDirectories(DirectoryOf(path)));
-      WEIR_RETURN_IF_ERROR(format->write(path, output, progress));
+      WEIR_RETURN_IF_ERROR(formats[name]->write(path, output, progress));
     }
     WEIR_RETURN_IF_ERROR(folder->Commit());
   }

@@ -6,6 +6,7 @@
 #include "weir/core/io/bundle.h"
 #include "weir/tools/ckpt/ckpt.h"
 #include "weir/tools/ckpt/formats.h"
+#include "weir/tools/lib/progress.h"
 #include "weir/tools/lib/text_table.h"
 
 // weir ckpt verify: every byte of a checkpoint, accounted for by checksums where there are some.
@@ -92,15 +93,19 @@ void PrintText(const CheckpointLocation& location, const BundleReport& report, C
   console.out << "\n";
 }
 
+absl::StatusOr<BundleReport> VerifyAll(const CheckpointLocation& location, Console& console) {
+  const ProgressBar progress = ShowReading(console, location.path, CheckpointBytes(location.path));
+  const bool is_bundle = location.format->name == "v1" || location.format->name == "v2";
+  if (is_bundle) return VerifyBundle(location.path);
+  return ReadAll(location);
+}
+
 absl::StatusOr<bool> Verify(const VerifyOptions& options, Console& console) {
   WEIR_ASSIGN_OR_RETURN(const CheckpointLocation location,
                         LocateCheckpoint(options.path, &console.err));
-  const bool is_bundle = location.format->name == "v1" || location.format->name == "v2";
-  const absl::StatusOr<BundleReport> report =
-      is_bundle ? VerifyBundle(location.path) : ReadAll(location);
-  WEIR_RETURN_IF_ERROR(report.status());
-  (options.json ? PrintJson : PrintText)(location, *report, console);
-  return report->problems.empty();
+  WEIR_ASSIGN_OR_RETURN(const BundleReport report, VerifyAll(location, console));
+  (options.json ? PrintJson : PrintText)(location, report, console);
+  return report.problems.empty();
 }
 
 }  // namespace

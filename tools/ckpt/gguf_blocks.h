@@ -28,9 +28,11 @@ const GgufType* GgufTypeOf(DataType dtype);
 
 // Q8_0: 32 elements as 8-bit integers, with one scale.
 inline constexpr int64_t kQ8Block = 32;
+inline constexpr float kMaxQ8 = 127 * 65504.f;  // the scale is a half
 const GgufType& GgufQ8();
 // Encodes 32 elements in GgufQ8().block_bytes bytes, as ggml does: the scale is the greatest
-// magnitude divided by 127, and quotients are rounded half away from zero. The values are finite.
+// magnitude divided by 127, and quotients are rounded half away from zero. No magnitude is greater
+// than kMaxQ8.
 void EncodeQ8(const float* values, char* block);
 
 }  // namespace weir::tools

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <map>
 #include <utility>
 #include <vector>
@@ -71,36 +70,6 @@ class DecodedStream final : public TensorStream {
   size_t at_;  // in values_
 };
 
-// Reads a file in larger pieces than blocks.
-class ReadAheadStream final : public TensorStream {
- public:
-  ReadAheadStream(std::unique_ptr<TensorStream> from, uint64_t size)
-      : from_(std::move(from)), left_(size) {}
-  absl::Status Read(size_t size, char* out) override {
-    while (size > 0) {
-      if (at_ == buffer_.size()) {
-        buffer_.resize(std::min<uint64_t>(left_, kPieceBytes));
-        if (buffer_.empty()) return OutOfRange("the tensor is at its end");
-        WEIR_RETURN_IF_ERROR(from_->Read(buffer_.size(), buffer_.data()));
-        left_ -= buffer_.size();
-        at_ = 0;
-      }
-      const size_t piece = std::min(size, buffer_.size() - at_);
-      std::memcpy(out, buffer_.data() + at_, piece);
-      at_ += piece;
-      out += piece;
-      size -= piece;
-    }
-    return absl::OkStatus();
-  }
-
- private:
-  const std::unique_ptr<TensorStream> from_;
-  uint64_t left_;
-  std::vector<char> buffer_;
-  size_t at_ = 0;
-};
-
 class GgufReader final : public ArrayReader {
  public:
   using ArrayReader::ArrayReader;
@@ -138,11 +107,6 @@ class GgufReader final : public ArrayReader {
   }
 
  private:
-  template <class... Args>
-  absl::Status Bad(const Args&... why) const {
-    return DataLoss(path(), ": ", why...);
-  }
-
   absl::Status ReadTensor(GgufCursor* cursor) {
     const std::string name = cursor->Text();
     const uint32_t rank = cursor->Fixed32();
@@ -254,9 +218,9 @@ absl::Status WriteQ8(OutputTensor tensor, BufferedFile* file) {
     const auto* const values = reinterpret_cast<const float*>(piece.data());
     const size_t count = piece.size() / sizeof(float);
     for (size_t i = 0; i < count; ++i) {
-      if (!std::isfinite(values[i])) {
-        return InvalidArgument("tensor '", tensor.name,
-                               "' has NaNs or infinities and cannot be quantized");
+      if (!(std::abs(values[i]) <= kMaxQ8)) {
+        return InvalidArgument("tensor '", tensor.name, "' has NaNs or magnitudes above ", kMaxQ8,
+                               " and cannot be quantized");
       }
     }
     for (size_t i = 0; i < count; i += kQ8Block) {

@@ -115,7 +115,7 @@ std::string GgufCursor::Bytes(uint64_t size) {
     return "";
   }
   std::string bytes(size, '\0');
-  Fail(file_.Read(position_, size, bytes.data()));
+  Fail(bytes_.Read(size, bytes.data()));
   position_ += size;
   return bytes;
 }

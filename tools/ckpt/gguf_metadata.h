@@ -4,6 +4,7 @@
 #include <string>
 
 #include "weir/core/io/file.h"
+#include "weir/tools/ckpt/array_reader.h"
 #include "weir/tools/ckpt/output.h"
 
 namespace weir::tools {
@@ -12,7 +13,8 @@ namespace weir::tools {
 // DATA_LOSS with the path, every call returns it.
 class GgufCursor {
  public:
-  explicit GgufCursor(const ReadableFile& file) : file_(file) {}
+  explicit GgufCursor(const ReadableFile& file)
+      : file_(file), bytes_(*FileStream::Open(file, 0, file.size()), file.size()) {}
 
   // Return 0 or an empty text after an error.
   uint32_t Fixed32();
@@ -30,6 +32,7 @@ class GgufCursor {
 
  private:
   const ReadableFile& file_;
+  ReadAheadStream bytes_;
   uint64_t position_ = 0;
   absl::Status status_;
 };

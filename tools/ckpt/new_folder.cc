@@ -44,7 +44,7 @@ absl::StatusOr<std::unique_ptr<NewFolder>> NewFolder::Create(const std::string& 
   while (name.size() > 1 && absl::ConsumeSuffix(&name, "/")) continue;
   if (name.empty()) return InvalidArgument("the path of the folder is empty");
   WEIR_ASSIGN_OR_RETURN(std::unique_ptr<WriteLock> lock, WriteLock::Acquire(name));
-  RemoveLeftovers(std::string(name));
+  if (lock->excludes_others()) RemoveLeftovers(std::string(name));
   std::unique_ptr<NewFolder> folder(new NewFolder(std::string(name), std::move(lock)));
   WEIR_RETURN_IF_ERROR(Files().MakeDirectory(folder->temporary_));
   return folder;
@@ -52,9 +52,26 @@ absl::StatusOr<std::unique_ptr<NewFolder>> NewFolder::Create(const std::string& 
 
 NewFolder::~NewFolder() { RemoveAll(temporary_); }
 
+namespace {
+
+// Makes the names in a folder and in all folders below it durable.
+absl::Status SyncFolders(const std::string& path) {
+  std::error_code error;
+  auto entry = std::filesystem::recursive_directory_iterator(path, error);
+  for (; !error && entry != std::filesystem::recursive_directory_iterator();
+       entry.increment(error)) {
+    if (entry->is_directory(error))
+      WEIR_RETURN_IF_ERROR(Files().SyncDirectory(entry->path().string()));
+  }
+  if (error) return Internal("cannot list the files of ", path, ": ", error.message());
+  return Files().SyncDirectory(path);
+}
+
+}  // namespace
+
 // The destructor removes what the exchange of names has put in the temporary place.
 absl::Status NewFolder::Commit() {
-  WEIR_RETURN_IF_ERROR(Files().SyncDirectory(temporary_));
+  WEIR_RETURN_IF_ERROR(SyncFolders(temporary_));
   if (Files().Exists(path_)) {
     if (renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, path_.c_str(), RENAME_EXCHANGE) != 0)
       return absl::ErrnoToStatus(errno, absl::StrCat("cannot replace ", path_));

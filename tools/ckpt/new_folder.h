@@ -22,7 +22,8 @@ class NewFolder {
 
   // Where to write the files.
   const std::string& path() const { return temporary_; }
-  // Makes the folder visible, in place of one that is there. The caller has synced the files.
+  // Makes the folder visible, in place of one that is there. The caller has synced the files, but
+  // not the folders in which they are.
   absl::Status Commit();
 
  private:

@@ -1,9 +1,7 @@
 #include "weir/tools/ckpt/npy_folder.h"
 
-#include <algorithm>
 #include <filesystem>
 #include <map>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -21,6 +19,10 @@ namespace {
 
 // Longest first: "w.bf16.npy" is the tensor w.
 constexpr absl::string_view kEndings[] = {".bf16.npy", ".npy", ".json"};
+
+bool IsArrayFile(absl::string_view path) {
+  return absl::EndsWith(path, ".npy") || absl::EndsWith(path, ".json");
+}
 
 absl::string_view EndingOf(DataType dtype) {
   return dtype == DT_STRING ? ".json" : dtype == DT_BFLOAT16 ? ".bf16.npy" : ".npy";
@@ -61,21 +63,24 @@ class NpyFolderReader final : public ArrayReader {
   absl::StatusOr<std::unique_ptr<TensorStream>> Stream(absl::string_view name) override {
     WEIR_ASSIGN_OR_RETURN(const CheckpointTensor tensor, Find(name));
     if (!IsPlain(tensor.dtype)) return CheckpointReader::Stream(name);
-    const std::string& path = files_.find(name)->second;
-    WEIR_ASSIGN_OR_RETURN(std::unique_ptr<ReadableFile> file, Files().Open(path));
-    WEIR_ASSIGN_OR_RETURN(const NpyHeader header, HeaderOf(*file));
-    if (header.fortran_order) return CheckpointReader::Stream(name);
-    return std::make_unique<NpyFileStream>(header, std::move(file));
+    WEIR_ASSIGN_OR_RETURN(OpenedFile opened, OpenFile(files_.find(name)->second));
+    if (opened.header.fortran_order) return CheckpointReader::Stream(name);
+    return std::make_unique<NpyFileStream>(std::move(opened));
   }
 
  private:
+  // A .npy file, and its bytes after the header.
+  struct OpenedFile {
+    std::unique_ptr<ReadableFile> file;
+    std::unique_ptr<TensorStream> elements;
+    NpyHeader header;
+  };
+
   // Keeps its file open.
   class NpyFileStream final : public TensorStream {
    public:
-    NpyFileStream(const NpyHeader& header, std::unique_ptr<ReadableFile> file)
-        : file_(std::move(file)),
-          stream_(header, *FileStream::Open(*file_, header.header_bytes,
-                                            file_->size() - header.header_bytes)) {}
+    explicit NpyFileStream(OpenedFile opened)
+        : file_(std::move(opened.file)), stream_(opened.header, std::move(opened.elements)) {}
     absl::Status Read(size_t size, char* out) override { return stream_.Read(size, out); }
 
    private:
@@ -83,17 +88,13 @@ class NpyFolderReader final : public ArrayReader {
     NpyStream stream_;
   };
 
-  static absl::StatusOr<NpyHeader> HeaderOf(const ReadableFile& file) {
-    std::string head(std::min<uint64_t>(file.size(), kMaxNpyHeaderBytes), '\0');
-    WEIR_RETURN_IF_ERROR(file.Read(0, head.size(), head.data()));
-    absl::StatusOr<NpyHeader> header = ParseNpyHeader(head);
-    if (!header.ok()) return Annotate(header.status(), file.path());
-    const uint64_t width = IsPlain(header->dtype) ? ElementSize(header->dtype) : header->text_bytes;
-    const uint64_t bytes = file.size() - header->header_bytes;
-    if (bytes / width == static_cast<uint64_t>(header->shape.num_elements()) && bytes % width == 0)
-      return header;
-    return InvalidArgument(file.path(), ": its header says ", DataTypeName(header->dtype),
-                           header->shape.ToString(), ", but ", bytes, " bytes of elements follow");
+  static absl::StatusOr<OpenedFile> OpenFile(const std::string& path) {
+    OpenedFile opened;
+    WEIR_ASSIGN_OR_RETURN(opened.file, Files().Open(path));
+    const uint64_t size = opened.file->size();
+    WEIR_ASSIGN_OR_RETURN(opened.elements, FileStream::Open(*opened.file, 0, size));
+    WEIR_ASSIGN_OR_RETURN(opened.header, ReadNpyHeader(*opened.elements, size, path));
+    return opened;
   }
 
   absl::Status AddFile(const std::string& path, const std::string& name) {
@@ -106,8 +107,8 @@ class NpyFolderReader final : public ArrayReader {
       WEIR_ASSIGN_OR_RETURN(const Tensor tensor, ReadValueFile(path));
       return Add(name, tensor.dtype(), tensor.shape());
     }
-    WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<ReadableFile> file, Files().Open(path));
-    WEIR_ASSIGN_OR_RETURN(const NpyHeader header, HeaderOf(*file));
+    WEIR_ASSIGN_OR_RETURN(const OpenedFile opened, OpenFile(path));
+    const NpyHeader& header = opened.header;
     const bool is_bfloat16 = header.dtype == DT_UINT16 && absl::EndsWith(path, ".bf16.npy");
     return Add(name, is_bfloat16 ? DT_BFLOAT16 : header.dtype, header.shape);
   }
@@ -115,7 +116,7 @@ class NpyFolderReader final : public ArrayReader {
   std::map<std::string, std::string, std::less<>> files_;  // by name
 };
 
-// Writes a file whose folder is synced later.
+// Writes a file whose folder NewFolder::Commit syncs.
 absl::Status WriteNpyFile(const std::string& path, const OutputTensor& tensor) {
   WEIR_ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> created, Files().Create(path));
   BufferedFile file(std::move(created));
@@ -152,11 +153,9 @@ absl::Status CheckFileName(const std::string& name) {
 
 absl::Status WriteNpyFolder(const std::string& path, const Output& output, ProgressBar& progress) {
   WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<NewFolder> folder, NewFolder::Create(path));
-  std::set<std::string> folders;
   for (const OutputTensor& tensor : output.tensors) {
     const std::string file = absl::StrCat(folder->path(), "/", tensor.name, EndingOf(tensor.dtype));
-    if (folders.insert(DirectoryOf(file)).second)
-      WEIR_RETURN_IF_ERROR(MakeDirectories(DirectoryOf(file)));
+    WEIR_RETURN_IF_ERROR(MakeDirectories(DirectoryOf(file)));
     if (tensor.dtype == DT_STRING) {
       WEIR_ASSIGN_OR_RETURN(const Tensor strings, ReadWhole(tensor));
       WEIR_RETURN_IF_ERROR(WriteValueFile(file, strings));
@@ -165,24 +164,20 @@ absl::Status WriteNpyFolder(const std::string& path, const Output& output, Progr
     }
     progress.Add(1);
   }
-  for (const std::string& each : folders) WEIR_RETURN_IF_ERROR(Files().SyncDirectory(each));
   return folder->Commit();
 }
 
 bool HasArrayFiles(const std::string& path) {
   // The first one ends the walk.
   return absl::IsAlreadyExists(ForEachFile(path, [](const std::string& file, absl::string_view) {
-    const bool is_array = absl::EndsWith(file, ".npy") || absl::EndsWith(file, ".json");
-    return is_array ? AlreadyExists(file) : absl::OkStatus();
+    return IsArrayFile(file) ? AlreadyExists(file) : absl::OkStatus();
   }));
 }
 
 bool IsNpyFolder(const std::string& path) {
   return ForEachFile(path,
                      [](const std::string& file, absl::string_view) {
-                       const bool is_array =
-                           absl::EndsWith(file, ".npy") || absl::EndsWith(file, ".json");
-                       return is_array ? absl::OkStatus() : FailedPrecondition(file);
+                       return IsArrayFile(file) ? absl::OkStatus() : FailedPrecondition(file);
                      })
       .ok();
 }

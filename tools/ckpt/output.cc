@@ -82,6 +82,10 @@ absl::StatusOr<std::unique_ptr<TensorStream>> OpenSource(const TensorSource& sou
 
 }  // namespace
 
+OutputTensor CopyOf(CheckpointReader& reader, const CheckpointTensor& tensor) {
+  return {tensor.name, tensor.dtype, tensor.shape, {{&reader, tensor.name, tensor.dtype}}};
+}
+
 int64_t BytesOf(DataType dtype, const Shape& shape) {
   return IsPlain(dtype) ? shape.num_elements() * static_cast<int64_t>(ElementSize(dtype)) : 0;
 }

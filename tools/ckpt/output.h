@@ -34,6 +34,9 @@ struct OutputTensor {
   bool allow_overflow = false;
 };
 
+// Returns the output tensor that has one tensor of a checkpoint as its source.
+OutputTensor CopyOf(CheckpointReader& reader, const CheckpointTensor& tensor);
+
 // An entry of a file's metadata, in formats that have some. `type` is the format's name of the
 // value's type, and `json` the value. `gguf` is the type and value as in a GGUF file; empty if it
 // is from another format.

@@ -126,6 +126,7 @@ absl::Status Decide(const std::string& folder, const RetentionRules& rules,
   for (FolderCheckpoint& checkpoint : *checkpoints) {
     const bool is_named = BaseName(checkpoint.prefix) == named;
     const absl::Status status = CheckComplete(checkpoint.prefix, rules);
+    checkpoint.is_complete = status.ok();
     if (status.ok()) ++complete;
     const bool is_new = status.ok() && complete <= rules.keep;
     const bool is_repairable = !status.ok() && complete == 0;
@@ -144,8 +145,7 @@ absl::Status Decide(const std::string& folder, const RetentionRules& rules,
   }
   double next = 0;
   for (auto it = checkpoints->rbegin(); rules.every_hours > 0 && it != checkpoints->rend(); ++it) {
-    const bool is_complete = !absl::StartsWith(it->reason, "incomplete");
-    if (!is_complete || it->time < next) continue;
+    if (!it->is_complete || it->time < next) continue;
     next = it->time + rules.every_hours * kSecondsPerHour;
     if (!it->is_kept) it->reason = absl::StrCat("first in ", rules.every_hours, " hours");
     it->is_kept = true;

@@ -20,8 +20,9 @@ struct RetentionRules {
 // A checkpoint (V2) in the folder.
 struct FolderCheckpoint {
   std::string prefix;
-  double time = 0;    // seconds since 1970: when its index was written
-  int64_t bytes = 0;  // of all its files
+  double time = 0;           // seconds since 1970: when its index was written
+  int64_t bytes = 0;         // of all its files
+  bool is_complete = false;  // has all its bytes, and with RetentionRules::verify the right ones
   bool is_kept = true;
   std::string reason;  // why it is kept or removed, for people
 };

@@ -142,10 +142,6 @@ absl::StatusOr<DataType> FloatType(const std::string& text) {
   return InvalidArgument("type ", text, ": expected float, double, half or bfloat16");
 }
 
-OutputTensor CopyOf(CheckpointReader& reader, const CheckpointTensor& tensor) {
-  return {tensor.name, tensor.dtype, tensor.shape, {{&reader, tensor.name, tensor.dtype}}};
-}
-
 absl::Status AddOutput(OutputTensor tensor, OutputTensors* tensors) {
   const auto found = tensors->find(tensor.name);
   if (found != tensors->end()) {

@@ -41,8 +41,6 @@ absl::StatusOr<DataType> FloatType(const std::string& text);
 // The tensors of a new checkpoint, by name.
 using OutputTensors = std::map<std::string, OutputTensor>;
 
-// Returns the output tensor that has one tensor of a checkpoint as its source.
-OutputTensor CopyOf(CheckpointReader& reader, const CheckpointTensor& tensor);
 // Adds a tensor; INVALID_ARGUMENT, with both sources, if another one has the name.
 absl::Status AddOutput(OutputTensor tensor, OutputTensors* tensors);
 // Returns the output with these tensors.

@@ -16,6 +16,8 @@ namespace weir::tools {
 namespace {
 
 using Json = nlohmann::ordered_json;
+// For what is read: inserting into the other takes time proportional to the number of keys.
+using SortedJson = nlohmann::json;
 
 constexpr char kMetadataKey[] = "__metadata__";
 constexpr uint64_t kLengthBytes = 8;
@@ -73,21 +75,16 @@ class SafetensorsReader final : public ArrayReader {
   }
 
  private:
-  template <class... Args>
-  absl::Status Bad(const Args&... why) const {
-    return DataLoss(path(), ": ", why...);
-  }
-
   absl::Status ParseHeader(const std::string& text, Metadata* metadata) {
     // The parser itself would drop the first of two equal keys.
     std::set<std::string> keys;
     bool is_twice = false;
-    const auto check = [&](int depth, Json::parse_event_t event, Json& value) {
-      if (event == Json::parse_event_t::key && depth == 1)
+    const auto check = [&](int depth, SortedJson::parse_event_t event, SortedJson& value) {
+      if (event == SortedJson::parse_event_t::key && depth == 1)
         is_twice |= !keys.insert(value.get<std::string>()).second;
       return true;
     };
-    const Json header = Json::parse(text, check, /*allow_exceptions=*/false);
+    const SortedJson header = SortedJson::parse(text, check, /*allow_exceptions=*/false);
     if (!header.is_object()) return Bad("its header is not a JSON object");
     if (is_twice) return Bad("its header has two tensors of one name");
     for (const auto& [name, entry] : header.items()) {
@@ -97,7 +94,7 @@ class SafetensorsReader final : public ArrayReader {
     return absl::OkStatus();
   }
 
-  absl::Status ParseMetadata(const Json& entry, Metadata* metadata) {
+  absl::Status ParseMetadata(const SortedJson& entry, Metadata* metadata) {
     if (!entry.is_object()) return Bad("its metadata are not a JSON object");
     for (const auto& [key, value] : entry.items()) {
       if (!value.is_string()) return Bad("its metadata '", key, "' are not a text");
@@ -106,9 +103,9 @@ class SafetensorsReader final : public ArrayReader {
     return absl::OkStatus();
   }
 
-  absl::Status ParseTensor(const std::string& name, const Json& entry) {
-    const auto is_numbers = [](const Json& list) {
-      return list.is_array() && std::all_of(list.begin(), list.end(), [](const Json& n) {
+  absl::Status ParseTensor(const std::string& name, const SortedJson& entry) {
+    const auto is_numbers = [](const SortedJson& list) {
+      return list.is_array() && std::all_of(list.begin(), list.end(), [](const SortedJson& n) {
                return n.is_number_unsigned() && n.get<uint64_t>() <= INT64_MAX;
              });
     };

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "weir/tools/ckpt/convert_elements.h"
-#include "weir/tools/ckpt/rewrite.h"
+#include "weir/tools/ckpt/output.h"
 
 namespace weir::tools {
 

@@ -115,6 +115,18 @@ TEST_F(WeirCkptFormats, AnElementOfAnArchiveIsNeverChangedUnnoticed) {
   }
 }
 
+TEST_F(WeirCkptNpz, ASizeThatTheArchiveHasNoRoomForIsDataLoss) {
+  MustDo({"ckpt", "convert", WritePlain("plain"), At("f.npz")});
+  std::string bytes = *ReadFile(At("f.npz"));
+  const size_t entry = bytes.find("PK\1\2");
+  ASSERT_NE(entry, std::string::npos);
+  constexpr size_t kSizeOffset = 24;
+  bytes.replace(entry + kSizeOffset, 4, std::string("\0\0\0\x70", 4));
+  WriteBytes(At("f.npz"), bytes);
+  EXPECT_THAT(Error({"ckpt", "ls", At("f.npz")}),
+              AllOf(HasSubstr("DATA_LOSS"), HasSubstr("the archive has only")));
+}
+
 TEST_F(WeirCkptFormats, VerifySaysThatThereAreNoChecksums) {
   const std::string plain = WritePlain("plain");
   MustDo({"ckpt", "convert", plain, At("f.safetensors")});
@@ -235,6 +247,14 @@ TEST_F(WeirCkptGguf, QuantizingIsNear) {
   // Half of a step, and the rounding of the scale to a half.
   EXPECT_LT(diff["tensors"][0]["max_absolute"], 15.6 / 127 * 0.6);
   EXPECT_THAT(Error({"ckpt", "convert", plain, At("q.npz"), "--quantize"}), HasSubstr("gguf"));
+}
+
+TEST_F(WeirCkptGguf, WhatHasNoScaleIsNotQuantized) {
+  const auto writer = BundleWriter::Create(At("large"));
+  ASSERT_TRUE((*writer)->Add("t", Tensor::Of<float>({1, 32}, std::vector<float>(32, 1e7f))).ok());
+  ASSERT_TRUE((*writer)->Finish().ok());
+  EXPECT_THAT(Error({"ckpt", "convert", At("large"), At("q.gguf"), "--quantize"}),
+              HasSubstr("cannot be quantized"));
 }
 
 TEST_F(WeirCkptGguf, OtherTypesAreNamed) {

@@ -90,6 +90,14 @@ TEST_F(WeirCkptGc, IncompleteOnesDoNotCount) {
   EXPECT_THAT(Checkpoints(), ElementsAre("m-5", "m-6")) << "the newest may be repaired";
 }
 
+TEST_F(WeirCkptGc, AnIncompleteOneIsNotTheFirstOfItsPeriod) {
+  WriteRun(3);
+  MustDo({"ckpt", "pin", run_ + "/m-1"});
+  ASSERT_TRUE(Files().Remove(DataOf(run_ + "/m-1")).ok());
+  MustDo({"ckpt", "gc", run_, "--keep", "1", "--every-hours", "1.5"});
+  EXPECT_THAT(Checkpoints(), ElementsAre("m-1", "m-2", "m-3"));
+}
+
 TEST_F(WeirCkptGc, WithoutACompleteOneNothingIsRemoved) {
   WriteRun(2);
   for (const char* name : {"m-1", "m-2"})

@@ -196,6 +196,12 @@ TEST_F(WeirCkptSplit, PartsTogetherAreTheWhole) {
   EXPECT_THAT(NamesIn(At("sizes/part-00002")), ElementsAre("step", "words"));
 }
 
+TEST_F(WeirCkptSplit, EachPartHasTheFormatOfItsName) {
+  MustDo({"ckpt", "split", model_, At("parts"), "--part", "hidden.npz=^hidden", "--rest", "rest"});
+  EXPECT_THAT(Weir({"ckpt", "verify", At("parts/hidden.npz")}).out, HasSubstr("3 tensors"));
+  EXPECT_THAT(NamesIn(At("parts/rest")), ElementsAre("step", "words"));
+}
+
 TEST_F(WeirCkptSplit, MistakesLeaveNothing) {
   EXPECT_THAT(Error({"ckpt", "split", model_, At("parts"), "--part", "hidden=^hidden"}),
               HasSubstr("matches no --part"));
