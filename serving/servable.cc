@@ -43,11 +43,6 @@ std::string Shown(const std::set<std::string>& names) {
   return Joined(names, [](const std::string& name) { return absl::string_view(name); });
 }
 
-bool IsSavedModel(const std::string& directory) {
-  return Files().Exists(JoinPath(directory, "saved_model.pb")) ||
-         Files().Exists(JoinPath(directory, "saved_model.pbtxt"));
-}
-
 // LoadSavedModel takes a SavedModel without variables/ for one without variables. Here that is a
 // copy that has not been completed: every call of it would fail.
 absl::Status CheckVariablesArePresent(const std::string& directory, const LoadedModel& model) {
@@ -63,7 +58,7 @@ absl::Status CheckVariablesArePresent(const std::string& directory, const Loaded
 
 absl::StatusOr<LoadedModel> LoadModel(const std::string& directory,
                                       const ServableOptions& options) {
-  if (!IsSavedModel(directory)) return LoadFrozenGraph(directory, options.session);
+  if (!HoldsSavedModel(directory)) return LoadFrozenGraph(directory, options.session);
   WEIR_ASSIGN_OR_RETURN(LoadedModel model,
                         LoadSavedModel(directory, options.tags, options.session));
   WEIR_RETURN_IF_ERROR(CheckVariablesArePresent(directory, model));

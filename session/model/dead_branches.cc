@@ -8,8 +8,8 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "weir/core/import/edges.h"
 #include "weir/core/io/graph_io.h"
 #include "weir/proto/graph.pb.h"
 
@@ -28,11 +28,8 @@ using Value = std::pair<std::string, int>;  // node and output
 bool IsControl(absl::string_view input) { return absl::StartsWith(input, "^"); }
 
 Value ValueOf(absl::string_view input) {
-  const size_t colon = input.rfind(':');
-  int index = 0;
-  if (colon == absl::string_view::npos || !absl::SimpleAtoi(input.substr(colon + 1), &index))
-    return {std::string(input), 0};
-  return {std::string(input.substr(0, colon)), index};
+  const InputName name = ParseInputName(input);
+  return {std::string(name.node), name.index};
 }
 
 class Conditionals {

@@ -12,6 +12,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/strip.h"
+#include "weir/core/import/edges.h"
 #include "weir/core/io/function_library.h"
 #include "weir/core/io/graph_io.h"
 #include "weir/core/io/proto_values.h"
@@ -46,13 +47,10 @@ using Key = std::pair<std::string, std::string>;  // container and name of a var
 // replaces the handle.
 using HandleTypes = std::map<std::pair<std::string, int>, DataType>;
 
-// Returns {"a", 0} for "a", and {"a", 1} for "a:1".
+// Returns {"a", 0} for "a" and "^a", and {"a", 1} for "a:1".
 std::pair<std::string, int> Split(absl::string_view input) {
-  const size_t colon = input.rfind(':');
-  int index = 0;
-  if (colon == absl::string_view::npos || !absl::SimpleAtoi(input.substr(colon + 1), &index))
-    return {std::string(input), 0};
-  return {std::string(input.substr(0, colon)), index};
+  const InputName name = ParseInputName(input);
+  return {std::string(name.node), name.index};
 }
 
 bool IsControl(absl::string_view input) { return absl::StartsWith(input, "^"); }
@@ -206,8 +204,7 @@ class Freezer {
       stack.pop_back();
       const auto node = nodes.find(name);
       if (node == nodes.end() || !needed.insert(name).second) continue;
-      for (const std::string& input : node->second->input())
-        stack.push_back(Split(absl::StripPrefix(input, "^")).first);
+      for (const std::string& input : node->second->input()) stack.push_back(Split(input).first);
     }
     return needed;
   }

@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "weir/core/io/function_library.h"
@@ -18,6 +19,11 @@ namespace weir {
 namespace {
 
 using Value = SavedFunction::Value;
+
+// A malformed model of a few megabytes can list terabytes: by long names with much below them, or
+// by objects that repeat a function of many arguments.
+constexpr int64_t kMaxListBytes = int64_t{1} << 28;
+constexpr size_t kMaxResultName = 1000;  // letters; a function with longer ones numbers its results
 
 Shape ShapeOrUnknown(const proto::TensorShapeProto& proto) {
   absl::StatusOr<Shape> shape = ShapeFromProto(proto);
@@ -33,6 +39,7 @@ std::string Joined(const std::string& scope, absl::string_view name) {
 // has the depth that the parser of protocol buffers allows.
 void AddResults(const proto::StructuredValue& nest, const std::string& name,
                 std::vector<Value>* results) {
+  if (name.size() > kMaxResultName) return;
   const auto add_all = [&](const auto& values) {
     for (int i = 0; i < values.size(); ++i)
       AddResults(values[i],
@@ -76,6 +83,7 @@ std::vector<Value> ResultsOf(const proto::OpDef& signature, const proto::Structu
 // Returns the first `count` arguments.
 std::vector<Value> InputsOf(const proto::FunctionDef& function, int count) {
   std::vector<Value> inputs;
+  absl::flat_hash_set<std::string> names;
   for (int i = 0; i < count; ++i) {
     const auto& argument = function.signature().input_arg(i);
     Value& input = inputs.emplace_back();
@@ -83,7 +91,9 @@ std::vector<Value> InputsOf(const proto::FunctionDef& function, int count) {
     const auto attrs = function.arg_attr().find(i);
     if (attrs == function.arg_attr().end()) continue;
     const auto& attr = attrs->second.attr();
-    if (const auto name = attr.find("_user_specified_name"); name != attr.end())
+    // The parts of one argument of Python may have its name.
+    if (const auto name = attr.find("_user_specified_name");
+        name != attr.end() && names.insert(name->second.s()).second)
       input.name = name->second.s();
     if (const auto shapes = attr.find("_output_shapes");
         shapes != attr.end() && shapes->second.list().shape_size() == 1)
@@ -107,22 +117,32 @@ std::optional<Tensor> ScalarOf(const proto::StructuredValue& value, DataType dty
   return std::nullopt;
 }
 
-// Sets the defaults of tensors as the Python function declares them: those of its last arguments.
-void SetDefaults(const proto::FunctionSpec& spec, std::vector<Value>* inputs) {
+using Defaults = std::map<absl::string_view, const proto::StructuredValue*>;
+
+// Returns the defaults that the Python function declares, those of its last arguments, by argument.
+Defaults DefaultsOf(const proto::FunctionSpec& spec) {
   const proto::ListValue* names = nullptr;
-  const proto::TupleValue* defaults = nullptr;
+  const proto::TupleValue* values = nullptr;
   for (const auto& field : spec.fullargspec().named_tuple_value().values()) {
     if (field.key() == "args") names = &field.value().list_value();
-    if (field.key() == "defaults") defaults = &field.value().tuple_value();
+    if (field.key() == "defaults") values = &field.value().tuple_value();
   }
-  if (names == nullptr || defaults == nullptr) return;
-  const int first = names->values_size() - defaults->values_size();
-  for (int i = std::max(first, 0); i < names->values_size(); ++i) {
-    for (Value& input : *inputs) {
-      if (input.name == names->values(i).string_value())
-        input.default_value = ScalarOf(defaults->values(i - first), input.dtype);
-    }
+  Defaults defaults;
+  if (names == nullptr || values == nullptr) return defaults;
+  const int first = names->values_size() - values->values_size();
+  for (int i = std::max(first, 0); i < names->values_size(); ++i)
+    defaults[names->values(i).string_value()] = &values->values(i - first);
+  return defaults;
+}
+
+size_t BytesOf(const std::vector<Value>& values) {
+  size_t bytes = 0;
+  for (const Value& value : values) {
+    bytes += sizeof(value) + value.name.size();
+    if (value.default_value && value.default_value->dtype() == DT_STRING)
+      bytes += value.default_value->data<std::string>()->size();
   }
+  return bytes;
 }
 
 class FunctionLister {
@@ -144,50 +164,71 @@ class FunctionLister {
       const proto::SavedObject& object = objects_.nodes(id);
       if (seen[id] || object.has_resource()) continue;
       seen[id] = true;
+      const Defaults defaults = DefaultsOf(object.function().function_spec());
       for (const std::string& function : object.function().concrete_functions())
-        Add(name, function, object.function().function_spec());
+        Add(name, function, defaults);
       if (object.has_bare_concrete_function())
         Add(name, object.bare_concrete_function().concrete_function_name(),
-            object.bare_concrete_function().function_spec());
+            DefaultsOf(object.bare_concrete_function().function_spec()));
       if (!object.has_user_object() || object.user_object().identifier() == "signature_map")
         continue;
       for (const auto& child : object.children()) {
         if (child.node_id() < 0 || child.node_id() >= objects_.nodes_size()) continue;
-        next.emplace_back(child.node_id(), name.empty()
-                                               ? child.local_name()
-                                               : absl::StrCat(name, ".", child.local_name()));
+        std::string path =
+            name.empty() ? child.local_name() : absl::StrCat(name, ".", child.local_name());
+        if (!Take(path.size())) return std::move(functions_);
+        next.emplace_back(child.node_id(), std::move(path));
       }
     }
     return std::move(functions_);
   }
 
  private:
-  void Add(const std::string& name, const std::string& function, const proto::FunctionSpec& spec) {
+  // Returns false if the list would have too many bytes.
+  bool Take(size_t bytes) {
+    left_ = std::max<int64_t>(left_ - static_cast<int64_t>(bytes), -1);
+    return left_ >= 0;
+  }
+
+  void Add(const std::string& name, const std::string& function, const Defaults& defaults) {
     const auto def = library_.find(function);
     const auto saved = objects_.concrete_functions().find(function);
-    if (def == library_.end() || saved == objects_.concrete_functions().end()) return;
+    if (left_ < 0 || def == library_.end() || saved == objects_.concrete_functions().end()) return;
     const auto& bound = saved->second.bound_inputs();
     const int num_inputs = def->second->signature().input_arg_size() - bound.size();
     if (num_inputs < 0) return;
-    SavedFunction& out = functions_.emplace_back();
+    SavedFunction out;
     out.name = name;
     out.function = function;
     out.inputs = InputsOf(*def->second, num_inputs);
-    SetDefaults(spec, &out.inputs);
+    for (Value& input : out.inputs) {
+      if (const auto found = defaults.find(input.name); found != defaults.end())
+        input.default_value = ScalarOf(*found->second, input.dtype);
+    }
     out.results = ResultsOf(def->second->signature(), saved->second.output_signature());
+    if (!Take(name.size() + function.size() + BytesOf(out.inputs) + BytesOf(out.results))) return;
     for (const int id : bound) {
       const bool is_there = id >= 0 && id < static_cast<int>(tensors_.size());
       out.captures.push_back(is_there ? tensors_[id] : "");
+      if (!Take(sizeof(std::string) + out.captures.back().size())) return;
     }
+    functions_.push_back(std::move(out));
   }
 
   const proto::SavedObjectGraph& objects_;
   const std::vector<std::string> tensors_;
   std::map<std::string, const proto::FunctionDef*, std::less<>> library_;
   std::vector<SavedFunction> functions_;
+  int64_t left_ = kMaxListBytes;  // -1 once the list is full
 };
 
-// Returns the tensors that the function has captured, and the type of each argument that takes one.
+absl::Status WrongType(const SavedFunction& function, const ArgSpec& argument, DataType dtype) {
+  return InvalidArgument("function '", function.function, "' has an argument '", argument.name,
+                         "' of type ", DataTypeName(argument.type), "; expected ",
+                         DataTypeName(dtype));
+}
+
+// Returns the tensors that the function has captured.
 // Checks everything before a node is added: an error of a builder would stay with the graph.
 absl::StatusOr<Outputs> FindCaptures(const Graph& graph, const SavedFunction& function) {
   if (graph.functions() == nullptr)
@@ -200,14 +241,22 @@ absl::StatusOr<Outputs> FindCaptures(const Graph& graph, const SavedFunction& fu
                            function.inputs.size() + function.captures.size(), " and ",
                            function.results.size());
   }
+  for (size_t i = 0; i < function.inputs.size(); ++i) {
+    const DataType dtype = function.inputs[i].dtype;
+    if (dtype == DT_INVALID || dtype != op->inputs()[i].type)
+      return WrongType(function, op->inputs()[i], dtype);
+  }
   Outputs captures;
   for (size_t i = 0; i < function.captures.size(); ++i) {
+    const ArgSpec& argument = op->inputs()[function.inputs.size() + i];
     if (function.captures[i].empty()) {
       return Unimplemented("function '", function.name, "' has captured an object, its argument '",
-                           op->inputs()[function.inputs.size() + i].name,
-                           "', for which the model's graph has no tensor");
+                           argument.name, "', for which the model's graph has no tensor");
     }
     WEIR_ASSIGN_OR_RETURN(captures.emplace_back(), graph.FindOutput(function.captures[i]));
+    const DataType dtype = captures.back().dtype();
+    if (argument.type == DT_INVALID || (dtype != argument.type && dtype != DT_RESOURCE))
+      return WrongType(function, argument, dtype);
   }
   return captures;
 }

@@ -32,7 +32,8 @@ struct SavedFunction {
 };
 
 // Lists the functions, each by its shortest name, in the order of the objects: those of the model
-// itself first. Signatures are not among them. Empty for a model of TensorFlow 1.
+// itself first. Signatures are not among them. Empty for a model of TensorFlow 1. That of a
+// malformed model ends before it has more than 256 MiB.
 std::vector<SavedFunction> SavedFunctionsOf(const proto::MetaGraphDef& def);
 
 // Adds a placeholder for each argument and a call of the function to the graph that holds the

@@ -30,11 +30,6 @@ constexpr char kAssets[] = "assets";
 constexpr char kInitOp[] = "__saved_model_init_op";
 constexpr char kMainOp[] = "saved_model_main_op";
 
-bool HoldsSavedModel(const std::string& directory) {
-  return Files().Exists(JoinPath(directory, kBinaryFile)) ||
-         Files().Exists(JoinPath(directory, kTextFile));
-}
-
 absl::Status ReadFileOf(const std::string& directory, proto::SavedModel* model) {
   if (!HoldsSavedModel(directory)) {
     return NotFound("Could not find SavedModel .pb or .pbtxt at supplied export directory path: ",
@@ -259,6 +254,11 @@ void RemoveTree(const std::string& path) {
 }
 
 }  // namespace
+
+bool HoldsSavedModel(const std::string& directory) {
+  return Files().Exists(JoinPath(directory, kBinaryFile)) ||
+         Files().Exists(JoinPath(directory, kTextFile));
+}
 
 std::string FindSavedModel(const std::string& path) {
   const absl::string_view name = BaseName(path);

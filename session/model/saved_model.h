@@ -31,6 +31,8 @@ struct LoadedModel {
   std::vector<SavedFunction> functions;       // of a model of TensorFlow 2; see CallSavedFunction
   std::unique_ptr<Session> session;           // ready to run
 };
+// Returns true for a directory with saved_model.pb or saved_model.pbtxt.
+bool HoldsSavedModel(const std::string& directory);
 // Returns the SavedModel directory that a path denotes: itself, the newest of the numbered versions
 // in a directory that holds those, or the directory of a saved_model.pb. Returns any other path
 // unchanged.

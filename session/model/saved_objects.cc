@@ -84,11 +84,12 @@ class RestoredKeys {
       const auto argument =
           node.input_size() > 1 ? arguments_.find(node.input(0)) : arguments_.end();
       if (argument == arguments_.end()) continue;
-      const std::string key = KeyOf(node.input(1));
+      const absl::string_view key = KeyOf(node.input(1));
       if (!key.empty()) keys_[argument->second] = key;
     }
   }
-  const std::map<int, std::string>& keys() const { return keys_; }
+  // Views of this object's values.
+  const std::map<int, absl::string_view>& keys() const { return keys_; }
 
  private:
   const proto::NodeDef* Find(absl::string_view tensor) const {
@@ -97,7 +98,7 @@ class RestoredKeys {
   }
 
   // Returns the key that is read for a tensor of the body. "": it is not read, or not directly.
-  std::string KeyOf(absl::string_view tensor) {
+  absl::string_view KeyOf(absl::string_view tensor) {
     const proto::NodeDef* node = Find(tensor);
     if (node != nullptr && node->op() == "Identity" && node->input_size() > 0) {
       tensor = node->input(0);
@@ -129,7 +130,7 @@ class RestoredKeys {
   std::map<std::string, int, std::less<>> arguments_;
   std::map<std::string, const proto::NodeDef*, std::less<>> nodes_;
   std::map<const proto::NodeDef*, Tensor> values_;
-  std::map<int, std::string> keys_;
+  std::map<int, absl::string_view> keys_;
 };
 
 class TensorFinder {

@@ -1,5 +1,4 @@
 #include "weir/tools/graph/graph_file.h"
-#include "weir/core/io/bundle.h"
 
 #include <google/protobuf/stubs/logging.h>
 
@@ -11,6 +10,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
+#include "weir/core/io/bundle.h"
 #include "weir/core/io/file.h"
 #include "weir/core/io/graph_io.h"
 #include "weir/core/io/proto_file.h"
@@ -101,14 +101,9 @@ std::string Suggestion(const std::string& folder) {
   return "";
 }
 
-bool IsSavedModel(const std::string& folder) {
-  return Files().Exists(JoinPath(folder, "saved_model.pb")) ||
-         Files().Exists(JoinPath(folder, "saved_model.pbtxt"));
-}
-
 absl::Status ParseSavedModel(const std::string& path, const std::vector<std::string>& tags,
                              proto::MetaGraphDef* meta) {
-  if (!IsSavedModel(path)) {
+  if (!HoldsSavedModel(path)) {
     return NotFound(path, " is a folder without saved_model.pb, so it is no SavedModel",
                     Suggestion(path));
   }
@@ -126,7 +121,7 @@ absl::Status CheckTags(const std::string& path, const std::vector<std::string>& 
 
 std::string FindGraph(const std::string& path) {
   const std::string model = FindSavedModel(path);
-  if (IsSavedModel(model)) return model;
+  if (HoldsSavedModel(model)) return model;
   const absl::StatusOr<std::string> prefix = CheckpointPrefix(path);
   if (!prefix.ok() || *prefix + ".meta" == path) return path;
   if (Files().Exists(*prefix + ".meta")) {
@@ -135,7 +130,7 @@ std::string FindGraph(const std::string& path) {
     return is_file && !CheckpointReader::Open(path).ok() ? path : *prefix + ".meta";
   }
   const std::string parent = DirectoryOf(DirectoryOf(*prefix));
-  return BaseName(*prefix) == "variables" && IsSavedModel(parent) ? parent : path;
+  return BaseName(*prefix) == "variables" && HoldsSavedModel(parent) ? parent : path;
 }
 
 absl::StatusOr<GraphFileKind> ReadAnyGraph(const std::string& path,

@@ -14,8 +14,8 @@ namespace weir::tools {
 struct OpUse {
   std::string op;
   int nodes = 0, in_functions = 0;
-  std::string
-      missing;  // "unknown op", "no kernel", "no kernel for the types of 2 nodes"; "": nothing
+  // "unknown op", "no kernel", "no kernel for the types of 2 nodes"; "": nothing.
+  std::string missing;
 };
 
 // Counts the ops of a graph and of its functions, most used first. Kernels are looked up for types

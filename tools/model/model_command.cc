@@ -34,12 +34,7 @@ std::string Text(const Json& value) { return value.is_string() ? value.get<std::
 std::string TypeText(const Json& value) {
   std::string text = Text(value["dtype"]);
   if (value["shape"].is_null()) return text;
-  return absl::StrCat(text, "[",
-                      absl::StrJoin(value["shape"], ",",
-                                    [](std::string* out, const Json& size) {
-                                      absl::StrAppend(out, size < 0 ? "?" : size.dump());
-                                    }),
-                      "]");
+  return absl::StrCat(text, Shape(value["shape"].get<std::vector<int64_t>>()).ToString());
 }
 
 std::string JoinTypes(const Json& values) {

@@ -1,12 +1,13 @@
 #include "weir/tools/model/model_summary.h"
 
-#include <algorithm>
+#include <limits>
 #include <map>
 #include <set>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "weir/core/graph/op.h"
+#include "weir/core/import/edges.h"
 #include "weir/core/io/bundle.h"
 #include "weir/core/io/file.h"
 #include "weir/core/io/graph_io.h"
@@ -144,8 +145,7 @@ Json PlaceholdersToJson(const proto::GraphDef& def) {
 Json EndsToJson(const proto::GraphDef& def) {
   std::set<std::string, std::less<>> used;
   for (const proto::NodeDef& node : def.node()) {
-    for (const absl::string_view input : node.input())
-      used.emplace(input.substr(input[0] == '^' ? 1 : 0, input.find(':')));
+    for (const std::string& input : node.input()) used.emplace(ParseInputName(input).node);
   }
   Json out = Json::array();
   for (const proto::NodeDef& node : def.node()) {
@@ -162,8 +162,11 @@ struct Total {
   int64_t count = 0, bytes = 0;
   void Add(DataType dtype, const Shape& shape) {
     ++count;
-    if (IsPlain(dtype) && shape.IsFullyDefined())
-      bytes += shape.num_elements() * static_cast<int64_t>(ElementSize(dtype));
+    int64_t size = 0;  // a malformed shape may have more bytes than a number can count
+    if (IsPlain(dtype) && shape.IsFullyDefined() &&
+        !__builtin_mul_overflow(shape.num_elements(), ElementSize(dtype), &size) &&
+        size <= std::numeric_limits<int64_t>::max() - bytes)
+      bytes += size;
   }
 };
 

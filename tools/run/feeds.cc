@@ -47,12 +47,12 @@ absl::StatusOr<Tensor> FeedSource::Rows(int64_t begin, int64_t end) const {
 absl::StatusOr<int64_t> CountRows(const std::vector<FeedSource>& feeds) {
   int64_t rows = -1;
   for (const FeedSource& feed : feeds) {
-    if (feed.rows() < 0) continue;
-    if (rows > 1 && feed.rows() != 1 && feed.rows() != rows) {
+    if (feed.rows() < 0 || (feed.rows() == 1 && rows >= 0)) continue;
+    if (rows >= 0 && rows != 1 && feed.rows() != rows) {
       return InvalidArgument("--batch: one feed has ", rows, " rows, and another ", feed.rows(),
                              "; those from files must have as many");
     }
-    rows = rows > 1 ? rows : feed.rows();
+    rows = feed.rows();
   }
   if (rows >= 0) return rows;
   return InvalidArgument("--batch: no feed has rows; feed a folder or a file of rows");

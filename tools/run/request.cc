@@ -27,13 +27,13 @@ class RequestBuilder {
   absl::StatusOr<Request> Build() {
     if (!options_.signature.empty() || options_.calls_signature) {
       WEIR_ASSIGN_OR_RETURN(chosen_, ChooseSignature(model_, options_.signature, options_.feeds));
-      signature_ = &chosen_->signature;
     }
     WEIR_RETURN_IF_ERROR(AddFeeds());
-    if (signature_ != nullptr) WEIR_RETURN_IF_ERROR(AddDefaults());
+    if (chosen_) WEIR_RETURN_IF_ERROR(AddDefaults());
     for (const std::string& fetch : options_.fetches) WEIR_RETURN_IF_ERROR(AddFetch(fetch));
-    if (options_.fetches.empty() && signature_ != nullptr) {
-      for (const auto& [name, tensor] : signature_->outputs) WEIR_RETURN_IF_ERROR(AddFetch(name));
+    if (options_.fetches.empty() && chosen_) {
+      for (const auto& [name, tensor] : chosen_->signature.outputs)
+        WEIR_RETURN_IF_ERROR(AddFetch(name));
     }
     WEIR_RETURN_IF_ERROR(CheckResultFiles(request_.results));
     for (const std::string& target : options_.targets) {
@@ -56,8 +56,9 @@ class RequestBuilder {
 
   // Feeds the inputs that have a default and no value. What is called needs all others.
   absl::Status AddDefaults() {
+    const Signature& signature = chosen_->signature;
     std::map<std::string, std::string> missing;
-    for (const auto& [name, tensor] : signature_->inputs) {
+    for (const auto& [name, tensor] : signature.inputs) {
       const absl::StatusOr<Output> input = model_.graph->FindOutput(tensor);
       if (!input.ok()) {
         if (!options_.calls_signature) continue;
@@ -66,8 +67,8 @@ class RequestBuilder {
       }
       if (std::find(request_.feeds.begin(), request_.feeds.end(), *input) != request_.feeds.end())
         continue;
-      const auto value = signature_->defaults.find(name);
-      if (value == signature_->defaults.end()) {
+      const auto value = signature.defaults.find(name);
+      if (value == signature.defaults.end()) {
         missing[name] = tensor;
       } else {
         Feed(*input, FeedSource::Of(value->second));
@@ -82,11 +83,12 @@ class RequestBuilder {
                         .rounding = options_.round ? Rounding::kAllowed : Rounding::kNever,
                         .by_rows = options_.batch > 0};
     WEIR_ASSIGN_OR_RETURN(options.pixels, ParsePixelRange(options_.pixels));
-    WEIR_ASSIGN_OR_RETURN(std::vector<NamedFeed> feeds,
-                          ReadFeeds(model_, chosen_ ? &*chosen_ : nullptr, options, err_));
+    WEIR_ASSIGN_OR_RETURN(std::vector<NamedFeed> feeds, ReadFeeds(model_, chosen(), options, err_));
     for (NamedFeed& feed : feeds) Feed(feed.tensor, std::move(feed.source));
     return absl::OkStatus();
   }
+
+  const ChosenSignature* chosen() const { return chosen_ ? &*chosen_ : nullptr; }
 
   void Feed(const Output& tensor, FeedSource source) {
     request_.feeds.push_back(tensor);
@@ -97,8 +99,7 @@ class RequestBuilder {
   absl::Status AddFetch(const std::string& text) {
     auto [name, file] = SplitAtEquals(text);
     if (file.empty()) file = options_.out;
-    WEIR_ASSIGN_OR_RETURN(const Output tensor,
-                          FindTensor(model_, chosen_ ? &*chosen_ : nullptr, "output", name));
+    WEIR_ASSIGN_OR_RETURN(const Output tensor, FindTensor(model_, chosen(), "output", name));
     request_.fetches.push_back(tensor);
     request_.results.push_back({name, file});
     return absl::OkStatus();
@@ -108,7 +109,6 @@ class RequestBuilder {
   const RequestOptions& options_;
   std::ostream& err_;
   std::optional<ChosenSignature> chosen_;
-  const Signature* signature_ = nullptr;  // chosen_'s, if there is one
   Request request_;
 };
 

@@ -17,6 +17,21 @@ namespace {
 
 constexpr char kDefault[] = "serving_default";
 
+// Returns the names, those like `name` first.
+std::vector<std::string> NearestFirst(const std::string& name,
+                                      const std::vector<std::string>& names) {
+  std::vector<std::string> sorted = ClosestNames(name, names);
+  for (const std::string& each : names) {
+    if (std::find(sorted.begin(), sorted.end(), each) == sorted.end()) sorted.push_back(each);
+  }
+  return sorted;
+}
+
+// Returns "float[?,2]"; "float" for an unknown rank.
+std::string DescribeType(DataType dtype, const Shape& shape) {
+  return absl::StrCat(DataTypeName(dtype), shape.has_rank() ? shape.ToString() : "");
+}
+
 // Signatures that run an op while a model is loaded or trained are not called.
 bool IsCallable(const std::string& name, const Signature& signature) {
   return !absl::StartsWith(name, "__saved_model_") && !signature.outputs.empty();
@@ -138,19 +153,6 @@ std::string DescribeTensor(const std::string& tensor, const Model& model) {
 }
 
 }  // namespace
-
-std::vector<std::string> NearestFirst(const std::string& name,
-                                      const std::vector<std::string>& names) {
-  std::vector<std::string> sorted = ClosestNames(name, names);
-  for (const std::string& each : names) {
-    if (std::find(sorted.begin(), sorted.end(), each) == sorted.end()) sorted.push_back(each);
-  }
-  return sorted;
-}
-
-std::string DescribeType(DataType dtype, const Shape& shape) {
-  return absl::StrCat(DataTypeName(dtype), shape.has_rank() ? shape.ToString() : "");
-}
 
 std::string Describe(const std::string& name, const Signature& signature, const Model& model) {
   const auto keys = [](std::string* out, const auto& each) { out->append(each.first); };

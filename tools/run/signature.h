@@ -27,12 +27,6 @@ absl::StatusOr<ChosenSignature> ChooseSignature(Model& model, const std::string&
 // Returns "f(x: float[?,2]) -> y".
 std::string Describe(const std::string& name, const Signature& signature, const Model& model);
 std::string Describe(const SavedFunction& function);
-// Returns "float[?,2]"; "float" for an unknown rank.
-std::string DescribeType(DataType dtype, const Shape& shape);
-
-// Returns the names, those like `name` first.
-std::vector<std::string> NearestFirst(const std::string& name,
-                                      const std::vector<std::string>& names);
 
 // Returns the tensor that a name of the signature, or of the graph, stands for. `chosen` may be
 // null. `side` is "input" or "output". NOT_FOUND, with the signature's names, for another name.

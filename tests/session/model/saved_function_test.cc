@@ -7,6 +7,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "weir/proto/meta_graph.pb.h"
+#include "weir/proto/saved_object_graph.pb.h"
 #include "weir/session/model/saved_model.h"
 #include "weir/tests/io/test_files.h"
 #include "weir/tests/session/lib/saver_testing.h"
@@ -118,9 +120,56 @@ TEST_F(SavedFunctions, WithoutATensorForWhatTheyHaveCapturedAreRejected) {
   EXPECT_THAT(std::string(unknown.message()), HasSubstr("'affine' has captured an object"));
   affine.captures[0] = "nowhere:0";
   EXPECT_EQ(Call(affine).status().code(), absl::StatusCode::kNotFound);
+  SavedFunction untyped = Find("affine");
+  untyped.inputs[0].dtype = DT_INVALID;
+  EXPECT_EQ(Call(untyped).status().code(), absl::StatusCode::kInvalidArgument);
   affine.captures.clear();
   EXPECT_EQ(Call(affine).status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_TRUE(Run("scale.times", Tensor::Vector<float>({2})).ok()) << "the graph is unharmed";
+}
+
+// Objects in a chain, each with the name of all before it; of 20 GB in total.
+TEST(SavedFunctionsOf, TheListOfAMalformedModelEnds) {
+  constexpr int kObjects = 20000;
+  proto::MetaGraphDef def;
+  def.mutable_graph_def()->mutable_library()->add_function()->mutable_signature()->set_name("f");
+  proto::SavedObjectGraph& objects = *def.mutable_object_graph_def();
+  (*objects.mutable_concrete_functions())["f"];
+  for (int i = 0; i < kObjects; ++i) {
+    proto::SavedObject& object = *objects.add_nodes();
+    object.mutable_user_object();
+    auto& next = *object.add_children();
+    next.set_local_name(std::string(100, 'a'));
+    next.set_node_id(2 * i + 2);
+    auto& function = *object.add_children();
+    function.set_local_name("f");
+    function.set_node_id(2 * i + 1);
+    objects.add_nodes()->mutable_function()->add_concrete_functions("f");
+  }
+  const std::vector<SavedFunction> functions = SavedFunctionsOf(def);
+  ASSERT_FALSE(functions.empty());
+  EXPECT_EQ(functions[0].name, "f");
+  size_t bytes = 0;
+  for (const SavedFunction& function : functions) bytes += function.name.size();
+  EXPECT_LT(bytes, size_t{1} << 28);
+}
+
+TEST(SavedFunctionsOf, ArgumentsHaveDifferentNames) {
+  proto::MetaGraphDef def;
+  proto::FunctionDef& f = *def.mutable_graph_def()->mutable_library()->add_function();
+  f.mutable_signature()->set_name("f");
+  for (const int i : {0, 1}) {
+    f.mutable_signature()->add_input_arg()->set_name(absl::StrCat("x_", i));
+    (*(*f.mutable_arg_attr())[i].mutable_attr())["_user_specified_name"].set_s("x");
+  }
+  proto::SavedObjectGraph& objects = *def.mutable_object_graph_def();
+  (*objects.mutable_concrete_functions())["f"];
+  objects.add_nodes()->mutable_function()->add_concrete_functions("f");
+  const std::vector<SavedFunction> functions = SavedFunctionsOf(def);
+  ASSERT_EQ(functions.size(), 1u);
+  ASSERT_EQ(functions[0].inputs.size(), 2u);
+  EXPECT_EQ(functions[0].inputs[0].name, "x");
+  EXPECT_EQ(functions[0].inputs[1].name, "x_1");
 }
 
 TEST(SavedFunctionsOf, OtherModelsHaveNone) {

@@ -126,6 +126,24 @@ TEST(ModelShow, CountsTheOpsThatAreMissing) {
   EXPECT_THAT(Weir({"model", "show", folder + "/g.pb"}).out, HasSubstr("unknown op"));
 }
 
+TEST(ModelShow, DescribesAGraphThatCannotBeImported) {
+  const std::string folder = TestFolder();
+  proto::GraphDef def;
+  proto::NodeDef& node = *def.add_node();
+  node.set_name("x");
+  node.set_op("Identity");
+  node.add_input("");
+  proto::NodeDef& variable = *def.add_node();  // of 2^64 bytes
+  variable.set_name("v");
+  variable.set_op("VarHandleOp");
+  (*variable.mutable_attr())["dtype"].set_type(proto::DT_FLOAT);
+  (*variable.mutable_attr())["shape"].mutable_shape()->add_dim()->set_size(int64_t{1} << 62);
+  ASSERT_TRUE(WriteFileAtomically(folder + "/g.pb", def.SerializeAsString()).ok());
+  const json model = Show(folder + "/g.pb");
+  EXPECT_EQ(model["ends"], json({"x", "v"}));
+  EXPECT_EQ(model["variables"], json({{"count", 1}, {"bytes", 0}}));
+}
+
 TEST(ModelShow, RejectsWhatIsNoModel) {
   const std::string folder = TestFolder();
   ASSERT_TRUE(WriteFileAtomically(folder + "/junk", "junk").ok());

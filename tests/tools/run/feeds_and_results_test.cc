@@ -61,6 +61,25 @@ TEST_F(RunWithFiles, BatchesAreJoined) {
               HasSubstr("not both"));
 }
 
+TEST(CountRows, FilesHaveAsManyRows) {
+  const auto rows_of = [](const std::vector<int64_t>& counts) {
+    std::vector<FeedSource> feeds = {FeedSource::Of(Tensor::Scalar(1.f))};
+    for (size_t i = 0; i < counts.size(); ++i) {
+      const std::string path = JoinPath(TestFolder(), absl::StrCat("rows", i, ".npy"));
+      EXPECT_TRUE(WriteNpy(path, Tensor::Zeros(DT_FLOAT, {counts[i], 2})).ok());
+      feeds.push_back(*FeedSource::Read(path, {.dtype = DT_FLOAT}, true));
+    }
+    const absl::StatusOr<int64_t> rows = CountRows(feeds);
+    return rows.ok() ? *rows : -1;
+  };
+  EXPECT_EQ(rows_of({3, 1, 3}), 3);
+  EXPECT_EQ(rows_of({1, 3}), 3);
+  EXPECT_EQ(rows_of({1, 0, 1}), 0);
+  EXPECT_EQ(rows_of({3, 2}), -1);
+  EXPECT_EQ(rows_of({0, 3}), -1);
+  EXPECT_EQ(rows_of({3, 0}), -1);
+}
+
 TEST_F(RunWithFiles, OneFileTakesAllResults) {
   const std::string out = JoinPath(folder_, "out.jsonl");
   const CommandResult run = Run({"--feed", "x=[[1, 1], [2, 2]]", "--fetch", "y:0", "--fetch",
@@ -86,6 +105,11 @@ TEST(ResultRows, ScalarsBecomeAVectorOfBatches) {
   ASSERT_TRUE(joined.ok()) << joined.status();
   EXPECT_TRUE(IdenticalTensors((*joined)[0], Tensor::Vector<float>({1, 2})));
   EXPECT_TRUE(IdenticalTensors((*joined)[1], Tensor::Vector<std::string>({"a", "b", "c"})));
+  const Tensor handle = Tensor::Zeros(DT_RESOURCE, {});
+  ResultRows handles;
+  handles.Add({handle});
+  handles.Add({handle});
+  EXPECT_EQ(handles.Join({{"v", ""}})->at(0).Description(), "resource[2]");
   ResultRows uneven;
   uneven.Add({Tensor::Zeros(DT_FLOAT, {1, 2})});
   uneven.Add({Tensor::Zeros(DT_FLOAT, {1, 3})});
