@@ -306,13 +306,18 @@ class Test(Checks):
                 got = alice.call("CreateSession")
                 self.expect("Client alice has reached its quota of 2 sessions" in str(got), "the quota: %s" % got)
                 self.expect(len(bob.create()) == 32, "which is another client's")
-                self.reload(server, path, alice, bob)
+                self.reload(server, path, alice, bob, isolation)
 
-    def reload(self, server, path, alice, bob):
+    def reload(self, server, path, alice, bob, isolation):
         self.clients_file("alice\nbob calls=many\n")
         server.process.send_signal(signal.SIGHUP)
         lines = [server.process.stderr.readline() for _ in range(3)]
         self.expect(all(path + ":%d:" % n in "".join(lines) for n in (1, 2)), "mistakes: %s" % "".join(lines).strip())
+        quota = "memory-mb" if isolation else "cpu-seconds"
+        self.clients_file(self.line("alice", "sesame", quota + "=9"))
+        server.process.send_signal(signal.SIGHUP)
+        line = server.process.stderr.readline()
+        self.expect(quota in line, "a quota that would not hold: " + line.strip())
         self.expect(isinstance(alice.call("ListDevices"), bytes), "the old list stays in use")
         self.clients_file(self.line("alice", "sesame"))
         server.process.send_signal(signal.SIGHUP)

@@ -37,6 +37,26 @@ absl::Status ApplyIsolation(const SafetyOptions& options, const std::vector<std:
   return absl::OkStatus();
 }
 
+// Refuses quotas that the server would not hold.
+absl::Status CheckQuotas(const SafetyOptions& options, const rpc::Clients& clients) {
+  if (clients.HaveCpuQuotas() && !options.isolate_sessions)
+    return InvalidArgument(options.clients_file, ": quotas of cpu-seconds need --isolate-sessions");
+  if (clients.HaveMemoryQuotas() && options.isolate_sessions) {
+    return InvalidArgument(options.clients_file,
+                           ": quotas of memory-mb have no effect with --isolate-sessions; expected "
+                           "sessions=N, each of which has --session-memory-mb");
+  }
+  return absl::OkStatus();
+}
+
+// Reads the file of clients again. What it had stays where the new text has an error.
+absl::Status ReadClients(const SafetyOptions& options, rpc::Clients* clients) {
+  WEIR_ASSIGN_OR_RETURN(const std::string text, ReadIfGiven(options.clients_file));
+  WEIR_ASSIGN_OR_RETURN(const auto read, rpc::Clients::Parse(options.clients_file, text));
+  WEIR_RETURN_IF_ERROR(CheckQuotas(options, *read));
+  return clients->Replace(options.clients_file, text);
+}
+
 }  // namespace
 
 void AddSafetyOptions(Command& serve, SafetyOptions* options) {
@@ -103,21 +123,12 @@ absl::Status ApplySafety(const SafetyOptions& options, const std::vector<std::st
   if (options.clients_file.empty()) return absl::OkStatus();
   WEIR_ASSIGN_OR_RETURN(const std::string text, ReadIfGiven(options.clients_file));
   WEIR_ASSIGN_OR_RETURN(server->clients, rpc::Clients::Parse(options.clients_file, text));
-  if (server->clients->HaveCpuQuotas() && !options.isolate_sessions)
-    return InvalidArgument(options.clients_file, ": quotas of cpu-seconds need --isolate-sessions");
-  if (server->clients->HaveMemoryQuotas() && options.isolate_sessions) {
-    return InvalidArgument(options.clients_file,
-                           ": quotas of memory-mb have no effect with --isolate-sessions; expected "
-                           "sessions=N, each of which has --session-memory-mb");
-  }
-  return absl::OkStatus();
+  return CheckQuotas(options, *server->clients);
 }
 
 void ReloadClients(const SafetyOptions& options, rpc::Clients* clients, Console& console) {
   if (clients == nullptr) return;
-  const absl::StatusOr<std::string> text = ReadIfGiven(options.clients_file);
-  const absl::Status status =
-      text.ok() ? clients->Replace(options.clients_file, *text) : text.status();
+  const absl::Status status = ReadClients(options, clients);
   if (status.ok()) {
     console.out << "Reloaded the clients" << std::endl;
   } else {
