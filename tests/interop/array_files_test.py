@@ -106,8 +106,9 @@ def test_tensorflow():
 
 
 def test_numpy():
-    values = tensors()
-    weir("convert", "a", "a.npz")
+    values = {**tensors(), "größe": np.ones(2, np.float32)}
+    write_checkpoint("n", values)
+    weir("convert", "n", "a.npz")
     with np.load("a.npz") as arrays:
         got = {n: arrays[n] for n in arrays}
     bits = got.pop("dense/bf16.bf16")

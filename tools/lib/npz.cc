@@ -8,6 +8,7 @@
 #include <limits>
 #include <set>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
@@ -240,6 +241,8 @@ namespace {
 
 constexpr unsigned long kFirstDay = 0x21 << 16;  // 1980-01-01, as NumPy writes: no clock
 constexpr size_t kMaxNameBytes = 1 << 15;
+constexpr unsigned long kUtf8Name = 1 << 11;  // a flag of a member; without it: code page 437
+constexpr unsigned long kMadeBy = 0;
 constexpr uint64_t kZip32Bytes = std::numeric_limits<uint32_t>::max();
 
 // A file in memory that is being written.
@@ -268,9 +271,12 @@ absl::Status AddNpzMember(void* zip, const std::string& name, DataType dtype, ui
   const std::string file = absl::StrCat(name, dtype == DT_BFLOAT16 ? ".bf16.npy" : ".npy");
   zip_fileinfo info{};
   info.dosDate = kFirstDay;
-  WEIR_RETURN_IF_ERROR(ZipStatus(
-      zipOpenNewFileInZip64(zip, file.c_str(), &info, nullptr, 0, nullptr, 0, nullptr,
-                            /*method=*/0, /*level=*/0, /*zip64=*/bytes >= kZip32Bytes ? 1 : 0)));
+  const bool is_ascii = std::all_of(file.begin(), file.end(), absl::ascii_isascii);
+  WEIR_RETURN_IF_ERROR(ZipStatus(zipOpenNewFileInZip4_64(
+      zip, file.c_str(), &info, nullptr, 0, nullptr, 0, nullptr, /*method=*/0, /*level=*/0,
+      /*raw=*/0, -MAX_WBITS, DEF_MEM_LEVEL, Z_DEFAULT_STRATEGY, /*password=*/nullptr,
+      /*crcForCrypting=*/0, kMadeBy, is_ascii ? 0 : kUtf8Name,
+      /*zip64=*/bytes >= kZip32Bytes ? 1 : 0)));
   const auto append = [&](absl::string_view piece) -> absl::Status {
     while (!piece.empty()) {
       const size_t size = std::min(piece.size(), kMostAtOnce);
