@@ -1,12 +1,13 @@
 #include "weir/tools/run/results.h"
 
+#include <algorithm>
+#include <cstring>
 #include <map>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/strip.h"
 #include "weir/core/io/file.h"
-#include "weir/kernels/lib/strided_copy.h"
 #include "weir/tools/lib/csv.h"
 #include "weir/tools/lib/json_value.h"
 #include "weir/tools/lib/npz.h"
@@ -70,7 +71,13 @@ absl::StatusOr<Tensor> JoinRows(const std::vector<const Tensor*>& parts) {
   WEIR_ASSIGN_OR_RETURN(Tensor all, Tensor::Allocate(HostAllocator(), first.dtype(), shape));
   int64_t at = 0;
   for (const Tensor* part : parts) {
-    CopyElements(first.dtype(), part->raw(), ElementAt(all, at), part->num_elements());
+    if (first.dtype() == DT_STRING) {
+      const auto from = part->flat<std::string>();
+      std::copy(from.begin(), from.end(), all.data<std::string>() + at);
+    } else if (part->num_bytes() > 0) {
+      std::memcpy(static_cast<char*>(all.raw()) + at * ElementSize(first.dtype()), part->raw(),
+                  part->num_bytes());
+    }
     at += part->num_elements();
   }
   return all;
