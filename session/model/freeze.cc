@@ -17,8 +17,10 @@
 #include "weir/core/io/graph_io.h"
 #include "weir/core/io/proto_values.h"
 #include "weir/core/runtime/resource.h"
+#include "weir/kernels/containers/lookup_table.h"
 #include "weir/proto/graph.pb.h"
 #include "weir/session/model/dead_branches.h"
+#include "weir/session/model/unneeded_writes.h"
 #include "weir/session/plan/variable_use.h"
 
 // A frozen graph is the message of the old one with some nodes replaced: the nodes that a
@@ -35,8 +37,8 @@
 // the value already, and only nodes for references (RefSwitch, ...) need another op.
 //
 // A node that writes to a variable has no place in a graph of constants. Outputs of inference need
-// no such node; where one is needed, as when a batch norm was built for training, the error names
-// it.
+// no such node, except for an order that nobody can see (unneeded_writes.h); where one is needed,
+// as when a batch norm was built for training, the error names it.
 namespace weir {
 namespace {
 
@@ -164,8 +166,11 @@ class Freezer {
     SetValues(&def, &more);
     PruneUnneeded(wanted, &def);
     WEIR_RETURN_IF_ERROR(ReadVariables(def));
+    WEIR_RETURN_IF_ERROR(CheckTables(def));
     HandleTypes handles;
-    WEIR_RETURN_IF_ERROR(Rewrite(graph_, &def, &handles));
+    WantedNodes nodes;
+    for (const Operation& each : wanted) nodes.values.push_back(each.node->name());
+    WEIR_RETURN_IF_ERROR(Rewrite(graph_, nodes, &def, &handles));
     for (proto::NodeDef& node : more) *def.add_node() = std::move(node);
     def.clear_library();
     if (options_.clear_devices) {
@@ -180,13 +185,12 @@ class Freezer {
 
  private:
   // Replaces nodes by constants, and the conditionals that they decide by a branch.
-  void SetValues(proto::GraphDef* def, std::vector<proto::NodeDef>* more) const {
+  void SetValues(proto::GraphDef* def, std::vector<proto::NodeDef>* more) {
     if (options_.values.empty()) return;
-    absl::flat_hash_map<std::string, const Tensor*> values;
-    for (const auto& [output, value] : options_.values) values[output.node->name()] = &value;
+    for (const auto& [output, value] : options_.values) set_values_[output.node->name()] = &value;
     for (proto::NodeDef& node : *def->mutable_node()) {
-      const auto value = values.find(node.name());
-      if (value != values.end()) ReplaceByConst(*value->second, &node);
+      const auto value = set_values_.find(node.name());
+      if (value != set_values_.end()) ReplaceByConst(*value->second, &node);
     }
     ReplaceConstantConditionals(def, more);
   }
@@ -271,17 +275,61 @@ class Freezer {
   // Replaces the variables in the nodes of a graph by constants. On entry `handles` has the
   // arguments that are handles of variables; on return, all outputs that such a handle passes
   // through.
-  absl::Status Rewrite(const Graph& graph, proto::GraphDef* def, HandleTypes* handles) {
+  absl::Status Rewrite(const Graph& graph, const WantedNodes& wanted, proto::GraphDef* def,
+                       HandleTypes* handles) {
     for (const proto::NodeDef& node : def->node()) {
       if (const Tensor* value = ValueOf(*graph.FindNode(node.name())))
         (*handles)[{node.name(), 0}] = value->dtype();
     }
+    RemoveUnneededWrites(
+        graph, wanted,
+        [&](const std::string& node) {
+          return handles->count({node, 0}) > 0;
+        },
+        [&](const proto::NodeDef& write) { return WritesValue(graph, write); }, def);
     FollowHandles(*def, handles);
     std::vector<proto::NodeDef> more;
     for (proto::NodeDef& node : *def->mutable_node())
       WEIR_RETURN_IF_ERROR(RewriteNode(graph, *handles, &node, &more));
     for (proto::NodeDef& node : more) *def->add_node() = std::move(node);
     return absl::OkStatus();
+  }
+
+  // Returns an error for a table with entries that nothing puts into the frozen graph's table.
+  absl::Status CheckTables(const proto::GraphDef& def) {
+    if (!options_.targets.empty()) return absl::OkStatus();  // which may fill it
+    Outputs handles;
+    for (const proto::NodeDef& each : def.node()) {
+      const Node& node = *graph_.FindNode(each.name());
+      const bool makes_resource = node.op().stateful() && node.num_inputs() == 0 &&
+                                  node.num_outputs() == 1 &&
+                                  node.output(0).dtype() == DT_RESOURCE && !IsVariable(node);
+      if (makes_resource) handles.push_back(node.output(0));
+    }
+    if (handles.empty()) return absl::OkStatus();
+    WEIR_ASSIGN_OR_RETURN(const Tensors values, session_.Run(handles));
+    for (size_t i = 0; i < values.size(); ++i) {
+      const auto table =
+          std::dynamic_pointer_cast<LookupTable>(values[i].data<ResourceHandle>()->resource);
+      if (table == nullptr || table->is_initializable() || table->size() == 0) continue;
+      return FailedPrecondition(
+          "Cannot freeze the graph: the table ", handles[i].node->name(), " (",
+          handles[i].node->op_name(), ") has ", table->size(),
+          " entries, and no node of a GraphDef would fill it again: keep a node that does (a "
+          "target), or write a SavedModel");
+    }
+    return absl::OkStatus();
+  }
+
+  // True if the write assigns the value that the variable has in the frozen graph.
+  bool WritesValue(const Graph& graph, const proto::NodeDef& write) const {
+    const Node& node = *graph.FindNode(write.name());
+    if (node.op().traits().variable_use != VariableUse::kReplaces || write.input_size() < 2)
+      return false;
+    const Tensor* const value = ValueOf(*node.input(0).node);
+    const auto constant = set_values_.find(std::string(ParseInputName(write.input(1)).node));
+    return value != nullptr && constant != set_values_.end() &&
+           IdenticalTensors(*value, *constant->second);
   }
 
   // Returns the value of the variable whose handle or reference the node creates; null for other
@@ -484,7 +532,11 @@ class Freezer {
       if (const auto handle = handles.find({node.name(), 0}); handle != handles.end())
         SetType(handle->second, "T", &node);
     }
-    WEIR_RETURN_IF_ERROR(Rewrite(*body.graph, &def, &handles));
+    WantedNodes wanted;
+    for (const Output& each : body.args) wanted.values.push_back(each.node->name());
+    for (const Output& each : body.results) wanted.values.push_back(each.node->name());
+    for (const Operation& each : body.effects) wanted.effects.push_back(each.name());
+    WEIR_RETURN_IF_ERROR(Rewrite(*body.graph, wanted, &def, &handles));
     def.clear_library();
 
     Graph changed(graph_.ops());
@@ -503,7 +555,7 @@ class Freezer {
     std::vector<Operation> effects;
     for (const Operation& effect : body.effects) {
       Node* node = changed.FindNode(effect.name());
-      if (node->op().stateful()) effects.push_back(node);
+      if (node != nullptr && node->op().stateful()) effects.push_back(node);
     }
     std::string name = ref.name + "_frozen";
     for (int i = 1; functions_->FindDef(name) != nullptr; ++i)
@@ -568,7 +620,8 @@ class Freezer {
   Session& session_;
   const Graph& graph_;
   const FreezeOptions& options_;
-  std::shared_ptr<const FunctionLibrary> functions_;  // the graph's, and the frozen ones
+  std::shared_ptr<const FunctionLibrary> functions_;            // the graph's, and the frozen ones
+  absl::flat_hash_map<std::string, const Tensor*> set_values_;  // of the options, by node
   std::map<Key, Tensor> values_;
   std::map<std::string, std::string>
       frozen_functions_;  // by function and types: the name of the frozen function

@@ -32,13 +32,16 @@ struct FreezeOptions {
 //   WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<Graph> frozen, FreezeGraph(session, {logits}));
 //   WEIR_RETURN_IF_ERROR(WriteGraphFile(*frozen, "model.pb"));
 //
-// Tables and other state besides variables are not frozen. They must be initialized as before, by
-// operations that are kept if they are among the targets.
+// Writes to variables that only order what follows them are left out, such as the step of a random
+// number generator of a layer for training. Tables and other state besides variables are not
+// frozen. They must be initialized as before, by operations that are kept if they are among the
+// targets.
 //
 // clang-format off
 //   INVALID_ARGUMENT     no outputs; an output of another graph; a value of another type, or for a node with
 //                        more than one output
-//   FAILED_PRECONDITION  a variable has no value (name); an output needs a node that writes to one
+//   FAILED_PRECONDITION  a variable has no value (name); an output needs a node that writes to one; without
+//                        targets, a table has entries that are not from an initializer (name)
 //   UNIMPLEMENTED        a node uses a variable in a way that a constant does not support (name)
 // clang-format on
 absl::StatusOr<std::unique_ptr<Graph>> FreezeGraph(Session& session, const Outputs& outputs,

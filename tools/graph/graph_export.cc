@@ -69,8 +69,7 @@ double ValueBytes(const ExportOptions& options) {
   return prefix.ok() ? CheckpointBytes(*prefix) : 0;
 }
 
-absl::StatusOr<Model> Load(const ExportOptions& options, Console& console) {
-  WEIR_ASSIGN_OR_RETURN(const GraphFileKind kind, GraphFileKindOf(options.file, options.tags));
+absl::StatusOr<Model> Load(GraphFileKind kind, const ExportOptions& options, Console& console) {
   WEIR_RETURN_IF_ERROR(CheckPreservesInputs(options, kind));
   const ProgressBar progress = ShowReading(console, options.file, ValueBytes(options));
   return LoadModel(kind, options.file, {.tags = options.tags, .strict = options.strict});
@@ -121,7 +120,8 @@ absl::StatusOr<Outputs> FindFetches(const ExportOptions& options, const Model& m
 
 absl::Status Freeze(const ExportOptions& options, Console& console) {
   WEIR_RETURN_IF_ERROR(CheckCanCreate("--out", options.out));
-  WEIR_ASSIGN_OR_RETURN(Model model, Load(options, console));
+  WEIR_ASSIGN_OR_RETURN(const GraphFileKind kind, GraphFileKindOf(options.file, options.tags));
+  WEIR_ASSIGN_OR_RETURN(Model model, Load(kind, options, console));
   WEIR_ASSIGN_OR_RETURN(const Outputs wanted, FindFetches(options, model));
   FreezeOptions how{.clear_devices = options.clear_devices};
   for (const std::string& target : options.targets) {
@@ -135,6 +135,11 @@ absl::Status Freeze(const ExportOptions& options, Console& console) {
     WEIR_ASSIGN_OR_RETURN(const Output output, model.graph->FindOutput(parts.first));
     WEIR_ASSIGN_OR_RETURN(Tensor value, ParseValue(parts.second, {.dtype = output.dtype()}));
     how.values.emplace_back(output, std::move(value));
+  }
+  if (kind == GraphFileKind::kSavedModel) {  // its initializers read the files of this copy
+    WEIR_ASSIGN_OR_RETURN(const Feeds assets,
+                          AssetFeeds(FindGraph(options.file), *model.graph, model.meta));
+    how.values.insert(how.values.end(), assets.begin(), assets.end());
   }
   std::vector<Operation> needed = how.targets;
   for (const Output& output : wanted) needed.emplace_back(output);
@@ -189,7 +194,8 @@ absl::StatusOr<std::map<std::string, Output>> ParseNamedTensors(
 }
 
 absl::Status Export(const ExportOptions& options, Console& console) {
-  WEIR_ASSIGN_OR_RETURN(Model model, Load(options, console));
+  WEIR_ASSIGN_OR_RETURN(const GraphFileKind kind, GraphFileKindOf(options.file, options.tags));
+  WEIR_ASSIGN_OR_RETURN(Model model, Load(kind, options, console));
   WEIR_RETURN_IF_ERROR(Restore(options, {}, model, console));
   std::map<std::string, Signature> signatures = model.meta.signatures;
   if (!options.inputs.empty() || !options.outputs.empty()) {

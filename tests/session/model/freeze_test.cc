@@ -1,10 +1,12 @@
 #include "weir/session/model/freeze.h"
 
+#include "absl/strings/match.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "weir/core/graph/scope.h"
 #include "weir/core/io/function_library.h"
 #include "weir/core/io/graph_io.h"
+#include "weir/ops/containers/table.h"
 #include "weir/ops/framework/cond.h"
 #include "weir/ops/framework/function.h"
 #include "weir/ops/framework/variables.h"
@@ -155,6 +157,42 @@ TEST_P(Freeze, RejectsNodesThatWriteToAVariable) {
   const auto value = session.Run({w.value()});
   ASSERT_TRUE(value.ok());
   EXPECT_THAT((*value)[0].flat<float>(), ElementsAre(1)) << "it was not written to";
+}
+
+// The step of a counter that the result does not show: only control edges lead from it.
+TEST_P(Freeze, LeavesOutWritesThatOnlyOrder) {
+  const Variable w = Var(g_, "w", {1}), draws = Var(g_, "draws", {0});
+  const Operation check = AddNode(g_, "NoOp", {}, {}, "check");
+  const Output one = Const(g_, {1.f});
+  Output write, y;
+  {
+    const ControlDependencies after(g_, {check});
+    write = draws.AssignAdd(one);
+  }
+  {
+    const ControlDependencies after(g_, {Operation(write.node)});
+    y = w.value() * 2.f;
+  }
+  Session session = Start(g_);
+  Init(session, g_);
+  const std::unique_ptr<Graph> frozen = FreezeAndCompare(session, {}, {y});
+  ASSERT_NE(frozen, nullptr);
+  EXPECT_EQ(frozen->FindNode("draws"), nullptr);
+  EXPECT_NE(frozen->FindNode("check"), nullptr) << "what the write waited for is still waited for";
+}
+
+TEST_P(Freeze, RejectsWritesThatAReadFollows) {
+  const Variable w = Var(g_, "w", {1});
+  const Output write = w.AssignAdd(Const(g_, {1.f}));
+  Output y;
+  {
+    const ControlDependencies after(g_, {Operation(write.node)});
+    y = w.value() * 2.f;
+  }
+  Session session = Start(g_);
+  Init(session, g_);
+  const absl::Status status = FreezeGraph(session, {y}).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
 }
 
 TEST_P(Freeze, RequiresInitializedVariables) {
@@ -354,6 +392,21 @@ TEST(FreezeGraph, TargetsAreKept) {
   Graph other;
   EXPECT_EQ(FreezeGraph(session, {y}, {.targets = {AddNode(other, "NoOp", {})}}).status().code(),
             absl::StatusCode::kInvalidArgument);
+}
+
+TEST(FreezeGraph, RejectsTablesWithEntriesThatNothingFills) {
+  Graph g;
+  MutableHashTable table(DT_STRING, Const(g, -1.f));
+  const Output keys = Const(g, Tensor::Vector<std::string>({"a"}));
+  const Operation fill = table.Insert(keys, Const(g, {2.f}));
+  const Output found = table.Lookup(keys);
+  Session session = Start(g);
+  EXPECT_TRUE(FreezeGraph(session, {found}).ok()) << "it is empty";
+  ASSERT_TRUE(session.Run({}, {}, {fill}).ok());
+  const absl::Status status = FreezeGraph(session, {found}).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("has 1 entries"));
+  EXPECT_TRUE(FreezeGraph(session, {found}, {.targets = {fill}}).ok());
 }
 
 TEST(FreezeGraph, DevicesMayBeCleared) {
