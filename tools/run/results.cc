@@ -8,6 +8,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/strip.h"
 #include "weir/core/io/file.h"
+#include "weir/core/tensor/resource_handle.h"
+#include "weir/core/tensor/variant.h"
 #include "weir/tools/lib/csv.h"
 #include "weir/tools/lib/json_value.h"
 #include "weir/tools/lib/npz.h"
@@ -52,6 +54,19 @@ absl::Status WriteNamed(const std::string& file, const NamedValues& values) {
 
 int64_t RowsOf(const Tensor& value) { return value.rank() == 0 ? 1 : value.dim(0); }
 
+// Copies the elements of a tensor to those from `at` on of another of its type.
+void CopyElements(const Tensor& from, int64_t at, Tensor* to) {
+  const auto copy = [&]<class T>() {
+    const auto elements = from.flat<T>();
+    std::copy(elements.begin(), elements.end(), to->data<T>() + at);
+  };
+  if (DispatchType(from.dtype(), List<std::string, ResourceHandle, Variant>{}, copy)) return;
+  if (from.num_bytes() > 0) {
+    std::memcpy(static_cast<char*>(to->raw()) + at * ElementSize(from.dtype()), from.raw(),
+                from.num_bytes());
+  }
+}
+
 // Joins values along dimension 0.
 absl::StatusOr<Tensor> JoinRows(const std::vector<const Tensor*>& parts) {
   const Tensor& first = *parts[0];
@@ -71,13 +86,7 @@ absl::StatusOr<Tensor> JoinRows(const std::vector<const Tensor*>& parts) {
   WEIR_ASSIGN_OR_RETURN(Tensor all, Tensor::Allocate(HostAllocator(), first.dtype(), shape));
   int64_t at = 0;
   for (const Tensor* part : parts) {
-    if (first.dtype() == DT_STRING) {
-      const auto from = part->flat<std::string>();
-      std::copy(from.begin(), from.end(), all.data<std::string>() + at);
-    } else if (part->num_bytes() > 0) {
-      std::memcpy(static_cast<char*>(all.raw()) + at * ElementSize(first.dtype()), part->raw(),
-                  part->num_bytes());
-    }
+    CopyElements(*part, at, &all);
     at += part->num_elements();
   }
   return all;

@@ -7,6 +7,7 @@
 #include "gmock/gmock.h"
 #include "weir/kernels/data/byte_stream.h"
 #include "weir/tests/tools/lib/tools_testing.h"
+#include "weir/tools/lib/text_width.h"
 
 namespace weir::tools {
 namespace {
@@ -45,7 +46,8 @@ TEST(WeirData, HeadPrintsTensorFlowsExamplesAsJson) {
 TEST(WeirData, HeadFitsTheWidth) {
   const CommandResult head = Data({"head", kExamples});
   EXPECT_THAT(head.out, HasSubstr("0  image=PNG, 80 bytes  label=3  name=\"cat\"  score=["));
-  for (const absl::string_view line : absl::StrSplit(head.out, '\n')) EXPECT_LE(line.size(), 80);
+  for (const absl::string_view line : absl::StrSplit(head.out, '\n'))
+    EXPECT_LE(TextWidth(line), 80);
 }
 
 TEST(WeirData, TextIsCutOffAtColumns) {
