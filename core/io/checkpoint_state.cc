@@ -137,6 +137,8 @@ std::string MetaGraphPath(const std::string& prefix) { return WithoutShards(pref
 
 std::string PinPath(const std::string& prefix) { return WithoutShards(prefix) + ".pin"; }
 
+std::string MetricPath(const std::string& prefix) { return WithoutShards(prefix) + ".metric"; }
+
 bool IsPinned(const std::string& prefix) { return Files().Exists(PinPath(prefix)); }
 
 namespace {
@@ -165,6 +167,7 @@ absl::Status RemoveCheckpoint(const std::string& prefix, int version) {
   WEIR_ASSIGN_OR_RETURN(std::vector<std::string> paths,
                         version < 2 ? V1Files(prefix) : BundleFiles(prefix));
   paths.push_back(MetaGraphPath(prefix));
+  paths.push_back(MetricPath(prefix));
   for (const std::string& path : paths) {
     const absl::Status removed = Files().Remove(path);
     if (!removed.ok() && !absl::IsNotFound(removed)) return removed;

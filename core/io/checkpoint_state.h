@@ -56,9 +56,12 @@ std::string MetaGraphPath(const std::string& prefix);
 std::string PinPath(const std::string& prefix);
 bool IsPinned(const std::string& prefix);
 
-// Removes the files of a checkpoint and its meta graph. For V2 it removes the index first, so that
-// a partly removed checkpoint is not mistaken for a valid one. `version` is the format version.
-// Missing files are not an error.
+// Returns "m-7.metric" in the same way: the file with the checkpoint's metric (retention.h).
+std::string MetricPath(const std::string& prefix);
+
+// Removes the files of a checkpoint, its meta graph and its metric. For V2 it removes the index
+// first, so that a partly removed checkpoint is not mistaken for a valid one. `version` is the
+// format version. Missing files are not an error.
 absl::Status RemoveCheckpoint(const std::string& prefix, int version = 2);
 
 }  // namespace weir

@@ -5,6 +5,7 @@
 #include "absl/strings/str_format.h"
 #include "weir/core/io/bundle.h"
 #include "weir/core/io/file.h"
+#include "weir/core/io/saved_slice.h"
 #include "weir/kernels/data/remap.h"
 #include "weir/kernels/lib/arguments.h"
 #include "weir/kernels/lib/registry.h"
@@ -32,20 +33,6 @@ absl::StatusOr<absl::Span<const std::string>> Strings(KernelContext& c, int i, i
 
 // ---- saving
 
-// Returns the slice of a tensor that `spec` describes.
-absl::StatusOr<SavedSlice> ToSave(const std::string& name, const std::string& spec,
-                                  const Tensor& tensor) {
-  if (spec.empty())
-    return SavedSlice{name, tensor.shape(), TensorSlice::Full(tensor.rank()), tensor};
-  WEIR_ASSIGN_OR_RETURN(const ShapeAndSlice parsed, ShapeAndSlice::Parse(spec));
-  if (parsed.slice_shape != tensor.shape()) {
-    return InvalidArgument(
-        "Slice in shape_and_slice specification does not match the shape of the tensor to save: ",
-        spec, ", tensor ", name, ": ", tensor.shape().ToString());
-  }
-  return SavedSlice{name, parsed.shape, parsed.slice, tensor};
-}
-
 // Reads the attribute that Saver sets (ops/train/saver.h).
 Durability DurabilityOf(const Node& node) {
   return node.attr_or("_synced", true) ? Durability::kSynced : Durability::kUnsynced;
@@ -65,12 +52,7 @@ absl::Status Save(KernelContext& c) {
   }
   writer->Reserve(bytes);
   for (int i = 0; i < count; ++i) {
-    if (specs[i].empty()) {
-      WEIR_RETURN_IF_ERROR(writer->Add(names[i], c.input(3 + i)));
-      continue;
-    }
-    WEIR_ASSIGN_OR_RETURN(const SavedSlice s, ToSave(names[i], specs[i], c.input(3 + i)));
-    WEIR_RETURN_IF_ERROR(writer->AddSlice(s.name, s.shape, s.slice, s.tensor));
+    WEIR_RETURN_IF_ERROR(AddToBundle(*writer, names[i], specs[i], c.input(3 + i)));
   }
   return writer->Finish();
 }
@@ -89,7 +71,7 @@ absl::Status SaveV1(KernelContext& c) {
   }
   std::vector<SavedSlice> slices(static_cast<size_t>(count));
   for (int i = 0; i < count; ++i) {
-    WEIR_ASSIGN_OR_RETURN(slices[i], ToSave(names[i], specs[i], c.input(kFirst + i)));
+    WEIR_ASSIGN_OR_RETURN(slices[i], ParseSavedSlice(names[i], specs[i], c.input(kFirst + i)));
   }
   return WriteCheckpointV1(path, slices, DurabilityOf(c.node()));
 }

@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
+#include "weir/core/io/retention.h"
 #include "weir/tools/ckpt/ckpt.h"
-#include "weir/tools/ckpt/retention.h"
 #include "weir/tools/lib/text_table.h"
 
 // weir ckpt gc: removes old checkpoints from a folder, and what killed saves have left there.
@@ -20,17 +20,18 @@ using Json = nlohmann::ordered_json;
 struct GcOptions {
   std::string folder;
   RetentionRules rules;
-  bool dry_run = false, json = false;
+  bool lower = false, dry_run = false, json = false;
 };
 
 void PrintJson(const GcOptions& options, const RetentionPlan& plan,
                const std::vector<std::string>& skipped, Console& console) {
   Json checkpoints = Json::array();
-  for (const FolderCheckpoint& each : plan.checkpoints) {
+  for (const RetainedCheckpoint& each : plan.checkpoints) {
     checkpoints.push_back({{"checkpoint", each.prefix},
                            {"time", each.time},
                            {"bytes", each.bytes},
-                           {"keep", each.is_kept},
+                           {"metric", each.metric ? Json(*each.metric) : Json()},
+                           {"keep", each.is_kept()},
                            {"reason", each.reason}});
   }
   const Json json = {{"folder", options.folder},
@@ -46,12 +47,12 @@ void PrintText(const GcOptions& options, const RetentionPlan& plan,
   TextTable table({"", "checkpoint", "written", ">size", "why"});
   size_t num_removed = 0;
   int64_t bytes = 0;
-  for (const FolderCheckpoint& each : plan.checkpoints) {
+  for (const RetainedCheckpoint& each : plan.checkpoints) {
     const absl::Time time = absl::FromUnixSeconds(static_cast<int64_t>(each.time));
-    table.Row({each.is_kept ? "keep" : "remove", each.prefix,
+    table.Row({each.is_kept() ? "keep" : "remove", each.prefix,
                absl::FormatTime("%Y-%m-%d %H:%M:%S", time, absl::UTCTimeZone()),
                HumanBytes(each.bytes), each.reason});
-    if (each.is_kept) continue;
+    if (each.is_kept()) continue;
     ++num_removed;
     bytes += each.bytes;
   }
@@ -65,7 +66,9 @@ void PrintText(const GcOptions& options, const RetentionPlan& plan,
 }
 
 absl::Status Gc(const GcOptions& options, Console& console) {
-  WEIR_ASSIGN_OR_RETURN(const RetentionPlan plan, PlanRetention(options.folder, options.rules));
+  RetentionRules rules = options.rules;
+  if (options.lower) rules.better = Better::kLower;
+  WEIR_ASSIGN_OR_RETURN(const RetentionPlan plan, PlanRetention(options.folder, rules));
   std::vector<std::string> skipped;
   if (!options.dry_run) {
     WEIR_ASSIGN_OR_RETURN(skipped, ApplyRetention(options.folder, plan));
@@ -86,6 +89,11 @@ void AddGcCommand(Command& ckpt) {
            "the number of newest complete checkpoints to keep; default 5. Pinned ones are kept too")
       .Word("N")
       .AtLeast(1);
+  gc.Value("--best", &options->rules.best,
+           "also keep this many checkpoints with the best metrics, which savers store")
+      .Word("N")
+      .AtLeast(0);
+  gc.Flag("--lower", &options->lower, "with --best: lower metrics are better");
   gc.Value("--every-hours", &options->rules.every_hours,
            "also keep the first checkpoint of each period of this many hours")
       .Word("HOURS")

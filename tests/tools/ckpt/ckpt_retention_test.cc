@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "weir/core/io/checkpoint_state.h"
+#include "weir/core/io/retention.h"
 #include "weir/tests/tools/ckpt/ckpt_testing.h"
 
 namespace weir::tools {
@@ -75,6 +76,26 @@ TEST_F(WeirCkptGc, PinnedPeriodicAndNamedOnesStay) {
       json::parse(Weir({"ckpt", "gc", run_, "--keep", "1", "--every-hours", "2.5", "--json"}).out);
   EXPECT_THAT(Checkpoints(), ElementsAre("m-1", "m-2", "m-4", "m-5", "m-7"));
   EXPECT_EQ(result["checkpoints"][2]["reason"], "pinned: best");
+}
+
+TEST_F(WeirCkptGc, TheBestByTheirMetricsStay) {
+  WriteRun(5);
+  for (const auto& [step, metric] : {std::pair{1, 0.5}, {2, 0.75}, {4, 0.25}})
+    ASSERT_TRUE(WriteMetric(run_ + "/m-" + std::to_string(step), metric).ok());
+  ASSERT_TRUE(WriteFileAtomically(MetricPath(run_ + "/m-3"), "no number").ok());
+  const auto plan = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> args = {"ckpt", "gc", run_, "--keep", "1", "--dry-run", "--json"};
+    args.insert(args.end(), more.begin(), more.end());
+    return json::parse(Weir(args).out)["checkpoints"];
+  };
+  const json lower = plan({"--best", "1", "--lower"});
+  EXPECT_EQ(lower[1]["reason"], "best 1: 0.25");
+  EXPECT_EQ(lower[1]["metric"], 0.25);
+  EXPECT_EQ(lower[2]["keep"], false);
+  EXPECT_TRUE(lower[2]["metric"].is_null());
+  MustDo({"ckpt", "gc", run_, "--keep", "1", "--best", "2"});
+  EXPECT_THAT(Checkpoints(), ElementsAre("m-1", "m-2", "m-5"));
+  EXPECT_FALSE(Files().Exists(MetricPath(run_ + "/m-4")));
 }
 
 TEST_F(WeirCkptGc, IncompleteOnesDoNotCount) {

@@ -1,7 +1,8 @@
-#include "weir/tools/ckpt/retention.h"
+#include "weir/core/io/retention.h"
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -9,13 +10,14 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
 #include "weir/core/io/bundle.h"
 #include "weir/core/io/bundle_commit.h"
 #include "weir/core/io/checkpoint_state.h"
 #include "weir/core/io/file.h"
 
-namespace weir::tools {
+namespace weir {
 
 namespace {
 
@@ -88,21 +90,22 @@ absl::Status CheckComplete(const std::string& prefix, const RetentionRules& rule
   return report.problems.empty() ? absl::OkStatus() : DataLoss(report.problems[0].message);
 }
 
-std::vector<FolderCheckpoint> FindCheckpoints(const std::string& folder, const Listing& listing) {
-  std::vector<FolderCheckpoint> found;
+std::vector<RetainedCheckpoint> FindCheckpoints(const std::string& folder, const Listing& listing) {
+  std::vector<RetainedCheckpoint> found;
   for (const std::string& name : listing.indexes) {
     const std::string prefix = JoinPath(folder, name), index = prefix + ".index";
-    FolderCheckpoint checkpoint{prefix, TimeOf(index), SizeOf(index) + SizeOf(prefix + ".meta")};
+    RetainedCheckpoint checkpoint{prefix, TimeOf(index), SizeOf(index) + SizeOf(prefix + ".meta")};
     if (const auto data = listing.data.find(name); data != listing.data.end()) {
       for (const std::string& file : data->second)
         checkpoint.bytes += SizeOf(JoinPath(folder, file));
     }
     found.push_back(std::move(checkpoint));
   }
-  std::sort(found.begin(), found.end(), [](const FolderCheckpoint& a, const FolderCheckpoint& b) {
-    return std::tuple(a.time, StepOf(a.prefix), a.prefix) >
-           std::tuple(b.time, StepOf(b.prefix), b.prefix);
-  });
+  std::sort(found.begin(), found.end(),
+            [](const RetainedCheckpoint& a, const RetainedCheckpoint& b) {
+              return std::tuple(a.time, StepOf(a.prefix), a.prefix) >
+                     std::tuple(b.time, StepOf(b.prefix), b.prefix);
+            });
   return found;
 }
 
@@ -118,39 +121,80 @@ std::string PinReason(const std::string& prefix) {
   return text.empty() ? "pinned" : absl::StrCat("pinned: ", text);
 }
 
-// Marks what is kept, newest first; then one of each period, oldest first.
-absl::Status Decide(const std::string& folder, const RetentionRules& rules,
-                    std::vector<FolderCheckpoint>* checkpoints) {
-  const std::string named = NamedNewest(folder);
-  int complete = 0;
-  for (FolderCheckpoint& checkpoint : *checkpoints) {
-    const bool is_named = BaseName(checkpoint.prefix) == named;
-    const absl::Status status = CheckComplete(checkpoint.prefix, rules);
-    checkpoint.is_complete = status.ok();
-    if (status.ok()) ++complete;
-    const bool is_new = status.ok() && complete <= rules.keep;
-    const bool is_repairable = !status.ok() && complete == 0;
-    const bool is_pinned = IsPinned(checkpoint.prefix);
-    checkpoint.is_kept = is_new || is_repairable || is_pinned || is_named;
-    checkpoint.reason = is_pinned      ? PinReason(checkpoint.prefix)
-                        : !status.ok() ? absl::StrCat("incomplete: ", status.message())
-                        : is_new       ? absl::StrCat("newest ", rules.keep)
-                        : is_named     ? "named by the state file"
-                                       : "old";
+// Returns the checkpoints with the best metrics.
+std::set<const RetainedCheckpoint*> BestOf(const RetentionRules& rules,
+                                           const std::vector<RetainedCheckpoint>& checkpoints) {
+  std::vector<const RetainedCheckpoint*> ranked;
+  for (const RetainedCheckpoint& each : checkpoints) {
+    if (each.is_complete && each.metric && !std::isnan(*each.metric)) ranked.push_back(&each);
   }
-  if (complete == 0 && !checkpoints->empty()) {
-    return FailedPrecondition(
-        folder, ": none of the ", checkpoints->size(),
-        " checkpoints is complete, so none is removed: ", checkpoints->front().reason);
-  }
-  double next = 0;
-  for (auto it = checkpoints->rbegin(); rules.every_hours > 0 && it != checkpoints->rend(); ++it) {
+  std::stable_sort(
+      ranked.begin(), ranked.end(), [&](const RetainedCheckpoint* a, const RetainedCheckpoint* b) {
+        return rules.better == Better::kHigher ? *a->metric > *b->metric : *a->metric < *b->metric;
+      });
+  ranked.resize(std::min(ranked.size(), static_cast<size_t>(std::max(rules.best, 0))));
+  return {ranked.begin(), ranked.end()};
+}
+
+// Keeps the first complete checkpoint of each period, oldest first.
+void KeepPeriodic(const RetentionRules& rules, std::vector<RetainedCheckpoint>* checkpoints) {
+  double next = rules.period_start;
+  for (auto it = checkpoints->rbegin(); it != checkpoints->rend(); ++it) {
     if (!it->is_complete || it->time < next) continue;
     next = it->time + rules.every_hours * kSecondsPerHour;
-    if (!it->is_kept) it->reason = absl::StrCat("first in ", rules.every_hours, " hours");
-    it->is_kept = true;
+    if (it->is_kept()) continue;
+    it->kept_as = KeptAs::kPeriodic;
+    it->reason = absl::StrCat("first in ", rules.every_hours, " hours");
   }
-  return absl::OkStatus();
+}
+
+}  // namespace
+
+void DecideRetention(const RetentionRules& rules, absl::string_view named,
+                     std::vector<RetainedCheckpoint>* checkpoints) {
+  const std::set<const RetainedCheckpoint*> best = BestOf(rules, *checkpoints);
+  int complete = 0;
+  for (RetainedCheckpoint& each : *checkpoints) {
+    if (each.is_complete) ++complete;
+    const bool is_new = each.is_complete && complete <= rules.keep;
+    const bool is_named = BaseName(each.prefix) == named;
+    const bool is_best = best.contains(&each);
+    const bool is_pinned = IsPinned(each.prefix);
+    each.kept_as = is_new                               ? KeptAs::kNew
+                   : is_best                            ? KeptAs::kBest
+                   : is_named                           ? KeptAs::kNamed
+                   : !each.is_complete && complete == 0 ? KeptAs::kRepairable
+                   : is_pinned                          ? KeptAs::kPinned
+                                                        : KeptAs::kNone;
+    if (is_pinned) {
+      each.reason = PinReason(each.prefix);
+    } else if (each.is_complete) {
+      each.reason = is_new     ? absl::StrCat("newest ", rules.keep)
+                    : is_best  ? absl::StrFormat("best %d: %g", rules.best, *each.metric)
+                    : is_named ? "named by the state file"
+                               : "old";
+    }
+  }
+  if (rules.every_hours > 0) KeepPeriodic(rules, checkpoints);
+}
+
+namespace {
+
+// Looks at the files of checkpoints. FAILED_PRECONDITION if none is complete.
+absl::Status Examine(const std::string& folder, const RetentionRules& rules,
+                     std::vector<RetainedCheckpoint>* checkpoints) {
+  for (RetainedCheckpoint& checkpoint : *checkpoints) {
+    const absl::Status status = CheckComplete(checkpoint.prefix, rules);
+    checkpoint.is_complete = status.ok();
+    if (!status.ok()) checkpoint.reason = absl::StrCat("incomplete: ", status.message());
+    checkpoint.metric = ReadMetric(checkpoint.prefix);
+  }
+  const bool any = std::any_of(checkpoints->begin(), checkpoints->end(),
+                               [](const RetainedCheckpoint& each) { return each.is_complete; });
+  if (any || checkpoints->empty()) return absl::OkStatus();
+  return FailedPrecondition(
+      folder, ": none of the ", checkpoints->size(),
+      " checkpoints is complete, so none is removed: ", checkpoints->front().reason);
 }
 
 // Returns true if no live process has locked the file.
@@ -240,7 +284,8 @@ absl::StatusOr<RetentionPlan> PlanRetention(const std::string& folder,
   WEIR_ASSIGN_OR_RETURN(const Listing listing, ListFolder(folder));
   RetentionPlan plan;
   plan.checkpoints = FindCheckpoints(folder, listing);
-  WEIR_RETURN_IF_ERROR(Decide(folder, rules, &plan.checkpoints));
+  WEIR_RETURN_IF_ERROR(Examine(folder, rules, &plan.checkpoints));
+  DecideRetention(rules, NamedNewest(folder), &plan.checkpoints);
   plan.leftovers = FindLeftovers(folder, listing);
   return plan;
 }
@@ -248,13 +293,13 @@ absl::StatusOr<RetentionPlan> PlanRetention(const std::string& folder,
 absl::StatusOr<std::vector<std::string>> ApplyRetention(const std::string& folder,
                                                         const RetentionPlan& plan) {
   std::set<std::string> removed;
-  for (const FolderCheckpoint& checkpoint : plan.checkpoints) {
-    if (!checkpoint.is_kept) removed.insert(std::string(BaseName(checkpoint.prefix)));
+  for (const RetainedCheckpoint& checkpoint : plan.checkpoints) {
+    if (!checkpoint.is_kept()) removed.insert(std::string(BaseName(checkpoint.prefix)));
   }
   WEIR_RETURN_IF_ERROR(RemoveFromState(folder, removed));
   std::vector<std::string> skipped;
-  for (const FolderCheckpoint& checkpoint : plan.checkpoints) {
-    if (checkpoint.is_kept || IsPinned(checkpoint.prefix)) continue;
+  for (const RetainedCheckpoint& checkpoint : plan.checkpoints) {
+    if (checkpoint.is_kept() || IsPinned(checkpoint.prefix)) continue;
     const bool done =
         RemoveLocked(checkpoint.prefix, [&] { return RemoveCheckpoint(checkpoint.prefix); });
     if (!done) skipped.push_back(checkpoint.prefix);
@@ -266,4 +311,29 @@ absl::StatusOr<std::vector<std::string>> ApplyRetention(const std::string& folde
   return skipped;
 }
 
-}  // namespace weir::tools
+std::vector<std::string> CheckpointsByTime(const std::string& folder) {
+  std::vector<std::string> prefixes;
+  const absl::StatusOr<Listing> listing = ListFolder(folder);
+  if (!listing.ok()) return prefixes;
+  for (RetainedCheckpoint& each : FindCheckpoints(folder, *listing))
+    prefixes.push_back(std::move(each.prefix));
+  return prefixes;
+}
+
+double TimeOfCheckpoint(const std::string& prefix) { return TimeOf(prefix + ".index"); }
+
+std::optional<double> ReadMetric(const std::string& prefix) {
+  const absl::StatusOr<std::string> text = ReadFile(MetricPath(prefix));
+  double metric = 0;
+  if (!text.ok() || !absl::SimpleAtod(absl::StripAsciiWhitespace(*text), &metric)) return {};
+  return metric;
+}
+
+absl::Status WriteMetric(const std::string& prefix, std::optional<double> metric,
+                         Durability durability) {
+  const std::string path = MetricPath(prefix);
+  if (metric) return WriteFileAtomically(path, absl::StrFormat("%.17g\n", *metric), durability);
+  return Files().Exists(path) ? Files().Remove(path) : absl::OkStatus();
+}
+
+}  // namespace weir
