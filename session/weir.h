@@ -32,6 +32,7 @@
 #include "weir/core/io/memory_folder.h"
 #include "weir/core/io/npy.h"
 #include "weir/core/io/record.h"
+#include "weir/core/io/retention.h"
 #include "weir/core/io/tensor_slice.h"
 #include "weir/core/runtime/device.h"
 #include "weir/core/runtime/kernel.h"

@@ -1,15 +1,19 @@
 #include "weir/session/model/saver.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <thread>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
 #include "weir/core/io/file.h"
 #include "weir/ops/framework/variables.h"
+#include "weir/session/model/interrupted_saves.h"
 #include "weir/session/model/meta_graph.h"
-#include "weir/session/plan/variable_use.h"
+#include "weir/session/model/restore_latest.h"
+#include "weir/session/model/save_snapshot.h"
 
 namespace weir {
 namespace {
@@ -19,25 +23,264 @@ double Now() {
   return std::chrono::duration<double>(since).count();
 }
 
-// Returns a handle to a node that stores a variable, with a read of its own.
-Variable HandleOf(Node* storage) {
-  auto info = std::make_shared<VariableInfo>();
-  info->op = storage->name();
-  info->handle = storage->output();
-  info->is_resource = !IsRef(storage->output_type(0));
-  info->dtype = storage->attr_or<DataType>("dtype", DT_INVALID);
-  info->shape = storage->attr_or<Shape>("shape", Shape::UnknownRank());
-  if (!info->is_resource)
-    info->snapshot = AddOp("Identity", {info->handle}, {}, info->op + "/read");
-  return Variable(std::move(info));
+// Returns whether a checkpoint of this name has a file of that name.
+bool IsFileOf(absl::string_view checkpoint, absl::string_view file) {
+  return absl::ConsumePrefix(&file, checkpoint) &&
+         (file.empty() || file == ".index" || file == ".meta" || file == ".metric" ||
+          absl::StartsWith(file, ".data-"));
 }
+
+// Returns the checkpoints that a restore found. Damaged ones come first: sound ones outlast them.
+std::vector<std::string> OldestFirst(const RestoredLatest& restored) {
+  const std::vector<std::string>& skipped = restored.skipped;
+  std::vector<std::string> paths(skipped.rbegin(), skipped.rend());
+  const auto add = [&](const std::string& path) {
+    if (std::find(paths.begin(), paths.end(), path) == paths.end()) paths.push_back(path);
+  };
+  for (const std::string& path : restored.state.all_model_checkpoint_paths) add(path);
+  add(restored.path);
+  return paths;
+}
+
+// A checkpoint that a saver has written, and the metric that it was saved with.
+struct SavedCheckpoint {
+  std::string path;
+  double time;  // seconds since 1970
+  std::optional<double> metric;
+};
+
+// What remains to be done after the values are in files.
+struct PendingSave {
+  std::string prefix;
+  SaveOptions options;
+  std::string meta_graph;           // its bytes; empty: none
+  std::unique_ptr<WriteLock> mark;  // null without a state file
+};
 
 }  // namespace
 
-Saver::Saver(SaverDef def)
-    : def_(std::move(def)), keep_seconds_(def_.keep_checkpoint_every_n_hours * 3600.0) {
-  next_kept_ = Now() + keep_seconds_;
+// While `thread` runs, it alone uses `checkpoints`, `next_kept` and `last_preserved`.
+struct Saver::Impl {
+  explicit Impl(SaverDef d) : def(std::move(d)), next_kept(Now() + keep_seconds()) {}
+  ~Impl() { Join(); }
+
+  double keep_seconds() const { return def.keep_checkpoint_every_n_hours * 3600.0; }
+  void Join();
+  absl::Status TakeError();
+  std::string PrefixOf(const std::string& path, const SaveOptions& options) const;
+  absl::Status Check(const std::string& path, const SaveOptions& options) const;
+  absl::StatusOr<std::string> Save(Session& session, const std::string& path,
+                                   const SaveOptions& options);
+  absl::StatusOr<std::string> SaveNow(Session& session, PendingSave save);
+  absl::StatusOr<std::string> SaveLater(Session& session, PendingSave save);
+  void AdoptInterrupted(const std::string& path, const std::string& state_filename);
+  absl::Status Commit(const PendingSave& save);
+  std::vector<RetainedCheckpoint> Decide() const;
+  void Record(const std::string& path, std::optional<double> metric);
+  absl::Status RemoveOthers(const PendingSave& save);
+  void Recover(const std::vector<std::string>& paths);
+
+  SaverDef def;
+  int keep_best = 0;
+  Better better = Better::kHigher;
+  bool pad_step_number = false, save_relative_paths = false;
+  Durability durability = Durability::kSynced;
+  double next_kept;           // when the next period with a checkpoint that stays begins
+  double last_preserved = 0;  // the time of the last of these checkpoints; 0: none
+  std::vector<SavedCheckpoint> checkpoints;  // oldest first
+
+  std::thread thread;
+  std::atomic<bool> is_writing{false};
+  absl::Status status;  // of the last writing, until it is returned
+};
+
+void Saver::Impl::Join() {
+  if (thread.joinable()) thread.join();
 }
+
+absl::Status Saver::Impl::TakeError() {
+  Join();
+  return std::exchange(status, absl::OkStatus());
+}
+
+std::string Saver::Impl::PrefixOf(const std::string& path, const SaveOptions& options) const {
+  if (!options.global_step) return path;
+  return path + (pad_step_number ? absl::StrFormat("-%08d", *options.global_step)
+                                 : absl::StrCat("-", *options.global_step));
+}
+
+absl::Status Saver::Impl::Check(const std::string& path, const SaveOptions& options) const {
+  if (path.empty()) return InvalidArgument("no path specified to save to");
+  const absl::string_view name = BaseName(path);
+  if (name.empty() || name == "." || name == "..")
+    return InvalidArgument("'", path, "' is a directory; append the name of a checkpoint");
+  if (!Files().IsDirectory(DirectoryOf(path))) {
+    return NotFound("Parent directory of ", path, " doesn't exist, can't save.");
+  }
+  const std::string prefix = PrefixOf(path, options);
+  if (options.latest_filename == name || IsFileOf(BaseName(prefix), options.latest_filename)) {
+    return InvalidArgument("latest_filename collides with save_path: '", options.latest_filename,
+                           "' and '", path, "'");
+  }
+  return options.write_state ? CheckStatePath(prefix) : absl::OkStatus();
+}
+
+absl::StatusOr<std::string> Saver::Impl::Save(Session& session, const std::string& path,
+                                              const SaveOptions& options) {
+  WEIR_RETURN_IF_ERROR(Check(path, options));
+  if (options.mode == SaveMode::kAsyncOrSkip && is_writing) return std::string();
+  WEIR_RETURN_IF_ERROR(TakeError());
+  PendingSave save{.prefix = PrefixOf(path, options), .options = options};
+  if (options.write_state && def.version >= 2) {
+    AdoptInterrupted(path, options.latest_filename);
+    WEIR_ASSIGN_OR_RETURN(save.mark, MarkUnfinished(save.prefix, options.latest_filename));
+  }
+  return options.mode == SaveMode::kSync ? SaveNow(session, std::move(save))
+                                         : SaveLater(session, std::move(save));
+}
+
+absl::StatusOr<std::string> Saver::Impl::SaveNow(Session& session, PendingSave save) {
+  WEIR_ASSIGN_OR_RETURN(const Tensors saved,
+                        session.Run({{def.filename_tensor_name, Tensor::Scalar(save.prefix)}},
+                                    {def.save_tensor_name}, {}));
+  if (saved[0].dtype() != DT_STRING || saved[0].num_elements() != 1) {
+    return InvalidArgument(def.save_tensor_name, " returned ", saved[0].Description(),
+                           " instead of a path");
+  }
+  save.prefix = saved[0].scalar<std::string>();
+  if (save.options.write_meta_graph) {
+    WEIR_RETURN_IF_ERROR(
+        WriteMetaGraph(session.graph(), MetaGraphPath(save.prefix), {.saver = def}, durability));
+  }
+  WEIR_RETURN_IF_ERROR(Commit(save));
+  return save.prefix;
+}
+
+absl::StatusOr<std::string> Saver::Impl::SaveLater(Session& session, PendingSave save) {
+  WEIR_ASSIGN_OR_RETURN(SaveSnapshot snapshot, SaveSnapshot::Take(session, def, save.prefix));
+  if (save.options.write_meta_graph) {
+    save.meta_graph = SerializeMetaGraph(session.graph(), {.saver = def});
+    if (save.meta_graph.empty()) {
+      return InvalidArgument(save.prefix, ": the meta graph is too large to be serialized (2 GiB)");
+    }
+  }
+  std::string prefix = save.prefix;
+  is_writing = true;
+  thread = std::thread([this, snapshot = std::move(snapshot), save = std::move(save)]() mutable {
+    status = snapshot.Write();
+    if (status.ok() && !save.meta_graph.empty())
+      status = WriteFileAtomically(MetaGraphPath(save.prefix), save.meta_graph, durability);
+    if (status.ok()) status = Commit(save);
+    save.mark = nullptr;
+    is_writing = false;
+  });
+  return prefix;
+}
+
+// Checkpoints that an earlier process completed, but neither listed nor removed, become the oldest
+// ones: so they are removed as soon as there are too many.
+void Saver::Impl::AdoptInterrupted(const std::string& path, const std::string& state_filename) {
+  std::vector<std::string> listed;
+  for (const SavedCheckpoint& each : checkpoints) listed.push_back(each.path);
+  const auto state = ReadCheckpointState(DirectoryOf(path), state_filename);
+  if (state.ok()) {
+    listed.insert(listed.end(), state->all_model_checkpoint_paths.begin(),
+                  state->all_model_checkpoint_paths.end());
+  }
+  std::vector<SavedCheckpoint> adopted;
+  for (std::string& each : FinishInterruptedSaves(path, state_filename, listed)) {
+    const double time = TimeOfCheckpoint(each);
+    std::optional<double> metric = ReadMetric(each);
+    adopted.push_back({std::move(each), time, metric});
+  }
+  checkpoints.insert(checkpoints.begin(), adopted.begin(), adopted.end());
+}
+
+// Makes the checkpoint known, once it is written, and removes others.
+absl::Status Saver::Impl::Commit(const PendingSave& save) {
+  WEIR_RETURN_IF_ERROR(WriteMetric(save.prefix, save.options.metric, durability));
+  if (!save.options.write_state) return absl::OkStatus();
+  Record(save.prefix, save.options.metric);
+  return RemoveOthers(save);
+}
+
+void Saver::Impl::Record(const std::string& path, std::optional<double> metric) {
+  std::erase_if(checkpoints, [&](const SavedCheckpoint& each) { return each.path == path; });
+  checkpoints.push_back({path, Now(), metric});
+}
+
+// Returns what becomes of `checkpoints`, newest first.
+std::vector<RetainedCheckpoint> Saver::Impl::Decide() const {
+  std::vector<RetainedCheckpoint> decided;
+  for (auto it = checkpoints.rbegin(); it != checkpoints.rend(); ++it)
+    decided.push_back(
+        {.prefix = it->path, .time = it->time, .metric = it->metric, .is_complete = true});
+  // As in TensorFlow, periods of no length keep every checkpoint.
+  constexpr float kShortestPeriod = 1e-9F;
+  const RetentionRules rules = {
+      .keep = def.max_to_keep > 0 ? def.max_to_keep : static_cast<int>(decided.size()),
+      .best = keep_best,
+      .better = better,
+      .every_hours = std::max(def.keep_checkpoint_every_n_hours, kShortestPeriod),
+      .period_start = next_kept};
+  DecideRetention(rules, decided.empty() ? "" : BaseName(decided[0].prefix), &decided);
+  return decided;
+}
+
+// Writes the state file without the checkpoints that are no longer listed, and then removes those
+// of them that do not stay for good. They are marked meanwhile, so that after a kill the next save
+// finds them.
+absl::Status Saver::Impl::RemoveOthers(const PendingSave& save) {
+  CheckpointState state{.model_checkpoint_path = save.prefix};
+  std::vector<SavedCheckpoint> listed, removed;
+  double preserved = last_preserved;
+  std::vector<std::unique_ptr<WriteLock>> marks;
+  const std::vector<RetainedCheckpoint> decided = Decide();
+  for (size_t i = 0; i < checkpoints.size(); ++i) {
+    const RetainedCheckpoint& each = decided[decided.size() - 1 - i];
+    if (each.kept_as == KeptAs::kPeriodic) preserved = each.time;
+    if (each.kept_as == KeptAs::kNone) {
+      removed.push_back(checkpoints[i]);
+      auto mark = save.mark == nullptr ? absl::StatusOr<std::unique_ptr<WriteLock>>(nullptr)
+                                       : MarkUnfinished(each.prefix, save.options.latest_filename);
+      if (mark.ok()) marks.push_back(*std::move(mark));
+    } else if (each.kept_as != KeptAs::kPinned && each.kept_as != KeptAs::kPeriodic) {
+      listed.push_back(checkpoints[i]);
+      state.all_model_checkpoint_paths.push_back(each.prefix);
+    }
+  }
+  state.last_preserved_timestamp = preserved;
+  WEIR_RETURN_IF_ERROR(WriteCheckpointState(DirectoryOf(save.prefix), std::move(state),
+                                            save_relative_paths, save.options.latest_filename,
+                                            durability));
+  if (preserved != last_preserved) next_kept = preserved + keep_seconds();
+  last_preserved = preserved;
+  absl::Status status;
+  for (const SavedCheckpoint& each : removed) {
+    // Another process may have removed it; the new checkpoint exists in any case.
+    const absl::Status done = RemoveCheckpoint(each.path, def.version);
+    if (done.ok() || absl::IsNotFound(done)) continue;
+    status.Update(done);
+    listed.insert(listed.begin(), each);  // the next save tries again
+  }
+  checkpoints = std::move(listed);
+  return status;
+}
+
+void Saver::Impl::Recover(const std::vector<std::string>& paths) {
+  Join();
+  checkpoints.clear();
+  for (const std::string& path : paths) {
+    if (!CheckpointExists(path) || !CheckStatePath(path).ok()) continue;
+    const double time = TimeOfCheckpoint(path);
+    checkpoints.push_back({path, time > 0 ? time : Now(), ReadMetric(path)});
+  }
+}
+
+Saver::Saver(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Saver::Saver(Saver&&) noexcept = default;
+Saver& Saver::operator=(Saver&&) noexcept = default;
+Saver::~Saver() = default;
 
 absl::StatusOr<Saver> Saver::Create(Graph& graph, const SaverOptions& options) {
   NamedVariables variables = options.named;
@@ -52,123 +295,62 @@ absl::StatusOr<Saver> Saver::Create(Graph& graph, const SaverOptions& options) {
   WEIR_ASSIGN_OR_RETURN(SaverDef def, BuildSaverGraph(graph, std::move(variables), nodes));
   def.max_to_keep = options.max_to_keep;
   def.keep_checkpoint_every_n_hours = static_cast<float>(options.keep_checkpoint_every_n_hours);
-  Saver saver(std::move(def));
-  saver.pad_step_number_ = options.pad_step_number;
-  saver.save_relative_paths_ = options.save_relative_paths;
-  saver.durability_ = options.durability;
-  return saver;
+  auto impl = std::make_unique<Impl>(std::move(def));
+  impl->keep_best = options.keep_best;
+  impl->better = options.better;
+  impl->pad_step_number = options.pad_step_number;
+  impl->save_relative_paths = options.save_relative_paths;
+  impl->durability = options.durability;
+  return Saver(std::move(impl));
 }
 
-Saver Saver::FromDef(const SaverDef& def) { return Saver(def); }
-
-namespace {
-
-// Returns whether a checkpoint of this name has a file of that name.
-bool IsFileOf(absl::string_view checkpoint, absl::string_view file) {
-  return absl::ConsumePrefix(&file, checkpoint) &&
-         (file.empty() || file == ".index" || file == ".meta" || absl::StartsWith(file, ".data-"));
-}
-
-}  // namespace
+Saver Saver::FromDef(const SaverDef& def) { return Saver(std::make_unique<Impl>(def)); }
 
 absl::StatusOr<std::string> Saver::Save(Session& session, const std::string& path,
                                         const SaveOptions& options) {
-  if (path.empty()) return InvalidArgument("no path specified to save to");
-  const absl::string_view name = BaseName(path);
-  if (name.empty() || name == "." || name == "..")
-    return InvalidArgument("'", path, "' is a directory; append the name of a checkpoint");
-  if (!Files().IsDirectory(DirectoryOf(path))) {
-    return NotFound("Parent directory of ", path, " doesn't exist, can't save.");
-  }
-  std::string prefix = path;
-  if (options.global_step) {
-    prefix += pad_step_number_ ? absl::StrFormat("-%08d", *options.global_step)
-                               : absl::StrCat("-", *options.global_step);
-  }
-  if (options.latest_filename == name || IsFileOf(BaseName(prefix), options.latest_filename)) {
-    return InvalidArgument("latest_filename collides with save_path: '", options.latest_filename,
-                           "' and '", path, "'");
-  }
-  if (options.write_state) WEIR_RETURN_IF_ERROR(CheckStatePath(prefix));
-  WEIR_ASSIGN_OR_RETURN(const Tensors saved,
-                        session.Run({{def_.filename_tensor_name, Tensor::Scalar(prefix)}},
-                                    {def_.save_tensor_name}, {}));
-  if (saved[0].dtype() != DT_STRING || saved[0].num_elements() != 1) {
-    return InvalidArgument(def_.save_tensor_name, " returned ", saved[0].Description(),
-                           " instead of a path");
-  }
-  prefix = saved[0].scalar<std::string>();
-  if (options.write_meta_graph) {
-    WEIR_RETURN_IF_ERROR(
-        WriteMetaGraph(session.graph(), MetaGraphPath(prefix), {.saver = def_}, durability_));
-  }
-  if (options.write_state) {
-    Record(prefix);
-    WEIR_RETURN_IF_ERROR(WriteState(prefix, options));
-    WEIR_RETURN_IF_ERROR(RemoveOldest());
-  }
-  return prefix;
+  return impl_->Save(session, path, options);
 }
 
-void Saver::Record(const std::string& path) {
-  std::erase_if(checkpoints_, [&](const SavedCheckpoint& k) { return k.path == path; });
-  checkpoints_.push_back({path, Now()});
-  if (def_.max_to_keep <= 0) return;
-  while (checkpoints_.size() > static_cast<size_t>(def_.max_to_keep)) {
-    to_remove_.push_back(checkpoints_.front());
-    checkpoints_.erase(checkpoints_.begin());
-  }
-}
+absl::Status Saver::Wait() { return impl_->TakeError(); }
 
-absl::Status Saver::WriteState(const std::string& path, const SaveOptions& options) const {
-  return WriteCheckpointState(
-      DirectoryOf(path),
-      {.model_checkpoint_path = path, .all_model_checkpoint_paths = last_checkpoints()},
-      save_relative_paths_, options.latest_filename, durability_);
-}
+bool Saver::is_saving() const { return impl_->is_writing; }
 
-// Removes old checkpoints after the state file has been written without them. In each period, the
-// first checkpoint that is due for removal is kept.
-absl::Status Saver::RemoveOldest() {
-  while (!to_remove_.empty()) {
-    const SavedCheckpoint oldest = to_remove_.front();
-    to_remove_.erase(to_remove_.begin());
-    if (oldest.time > next_kept_) {
-      next_kept_ += keep_seconds_;
-      continue;
-    }
-    if (IsPinned(oldest.path)) continue;
-    // Another process may have removed it; the new checkpoint exists in any case.
-    const absl::Status removed = RemoveCheckpoint(oldest.path, def_.version);
-    if (!removed.ok() && !absl::IsNotFound(removed)) return removed;
-  }
-  return absl::OkStatus();
+std::vector<RetainedCheckpoint> Saver::PlanSave(const std::string& path,
+                                                const SaveOptions& options) const {
+  impl_->Join();
+  const std::vector<SavedCheckpoint> before = impl_->checkpoints;
+  if (options.write_state) impl_->Record(impl_->PrefixOf(path, options), options.metric);
+  std::vector<RetainedCheckpoint> decided = impl_->Decide();
+  impl_->checkpoints = before;
+  return decided;
 }
 
 absl::Status Saver::Restore(Session& session, const std::string& path) const {
-  return RestoreVariables(session, def_, path);
+  return RestoreVariables(session, impl_->def, path);
 }
 
+absl::StatusOr<std::string> Saver::RestoreLatest(Session& session, const std::string& directory,
+                                                 bool skip_damaged) {
+  impl_->Join();
+  WEIR_ASSIGN_OR_RETURN(const RestoredLatest restored,
+                        RestoreLatestCheckpoint(session, impl_->def, directory, skip_damaged));
+  impl_->Recover(OldestFirst(restored));
+  if (restored.state.last_preserved_timestamp > 0) {
+    impl_->last_preserved = restored.state.last_preserved_timestamp;
+    impl_->next_kept = impl_->last_preserved + impl_->keep_seconds();
+  }
+  return restored.path;
+}
+
+const SaverDef& Saver::def() const { return impl_->def; }
+
 std::vector<std::string> Saver::last_checkpoints() const {
+  impl_->Join();
   std::vector<std::string> paths;
-  for (const SavedCheckpoint& k : checkpoints_) paths.push_back(k.path);
+  for (const SavedCheckpoint& each : impl_->checkpoints) paths.push_back(each.path);
   return paths;
 }
 
-void Saver::RecoverLastCheckpoints(const std::vector<std::string>& paths) {
-  checkpoints_.clear();
-  for (const std::string& path : paths) {
-    if (CheckpointExists(path) && CheckStatePath(path).ok()) checkpoints_.push_back({path, Now()});
-  }
-}
-
-absl::StatusOr<SaverDef> AddSaverOfNodes(Graph& graph) {
-  Variables variables;
-  for (int i = 0, n = graph.num_nodes(); i < n; ++i) {
-    Node* node = graph.nodes()[i].get();
-    if (IsVariable(*node)) variables.push_back(HandleOf(node));
-  }
-  return BuildSaverGraph(graph, NameVariables(variables));
-}
+void Saver::RecoverLastCheckpoints(const std::vector<std::string>& paths) { impl_->Recover(paths); }
 
 }  // namespace weir

@@ -1,12 +1,15 @@
 #ifndef WEIR_SESSION_MODEL_SAVER_H_
 #define WEIR_SESSION_MODEL_SAVER_H_
 
+#include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "weir/core/io/checkpoint_state.h"
+#include "weir/core/io/retention.h"
 #include "weir/ops/train/saver.h"
 #include "weir/session/session.h"
 
@@ -24,6 +27,10 @@ struct SaverOptions {
   int max_to_keep = 5;
   // In addition, keeps one checkpoint for every period of this many hours of training.
   double keep_checkpoint_every_n_hours = 10000;
+  // In addition, keeps this many of the checkpoints with the best SaveOptions::metric; of equal
+  // ones the newest. They stay in last_checkpoints() and in the state file.
+  int keep_best = 0;
+  Better better = Better::kHigher;  // which metrics are the best
   // Each device writes a separate file.
   bool sharded = false;
   // Allows restoring into variables of another shape with the same number of elements.
@@ -42,6 +49,13 @@ struct SaverOptions {
   std::string name = "save";
 };
 
+// When Saver::Save returns.
+enum class SaveMode : uint8_t {
+  kSync,         // once the checkpoint is written
+  kAsync,        // once the values are taken: see Saver; waits for the checkpoint being written
+  kAsyncOrSkip,  // same, but does nothing while a checkpoint is being written
+};
+
 // Options of Saver::Save.
 struct SaveOptions {
   // Appended to the path: "model-7".
@@ -53,6 +67,10 @@ struct SaveOptions {
   // Writes `path`.meta (for V1 shards without "-?????-of-00002"), from which another program can
   // build the graph.
   bool write_meta_graph = true;
+  SaveMode mode = SaveMode::kSync;
+  // How good the model is. It is stored beside the checkpoint (retention.h), for
+  // SaverOptions::keep_best and `weir ckpt gc --best`. NaN is never among the best.
+  std::optional<double> metric = {};
 };
 
 // Saves variables to checkpoints in TensorFlow's format, restores them, and keeps the newest few
@@ -64,7 +82,16 @@ struct SaveOptions {
 //
 // A checkpoint and its entry in the state file are each written atomically, the state file last, so
 // that after a crash LatestCheckpoint returns a complete checkpoint (after a power failure, unless
-// the saver is unsynced). Not thread-safe.
+// the saver is unsynced). What a killed process has left of a save (format V2), the next save to
+// the same path removes; a complete checkpoint among it counts as the oldest one of that saver.
+//
+// With SaveMode::kAsync, Save takes the values of all variables in one step and returns; a thread
+// of the saver writes them while training goes on. The values share the memory of the variables. A
+// variable that a step writes meanwhile is copied first, so that one save needs at most one copy of
+// the variables; it is freed as the values are written. Checkpoints are written in the order of the
+// calls, one at a time. The next Save or Wait returns the error of the writing.
+//
+// Movable. Not thread-safe. The session may be closed while a checkpoint is being written.
 class Saver {
  public:
   // Adds the save and restore nodes to the graph. Returns INVALID_ARGUMENT if there is nothing to
@@ -73,14 +100,34 @@ class Saver {
   // Creates a saver for a graph that already has the nodes (from ImportMetaGraph).
   static Saver FromDef(const SaverDef& def);
 
+  Saver(Saver&&) noexcept;
+  Saver& operator=(Saver&&) noexcept;
+  // Waits for the checkpoint being written; ignores its error.
+  ~Saver();
+
   // Writes a checkpoint and returns its path, which Restore accepts: for V1 shards a pattern,
-  // "model-7-?????-of-00002". Then removes the oldest checkpoint, if there are too many.
+  // "model-7-?????-of-00002". Then removes the oldest checkpoint, if there are too many. Returns an
+  // empty path if SaveMode::kAsyncOrSkip skipped the save. If writing the previous checkpoint has
+  // failed, returns that error and saves nothing.
   //   INVALID_ARGUMENT     empty path, the path of the state file, or, if the state file is
   //                        written, one that is not UTF-8
   //   NOT_FOUND            the directory does not exist (path)
   //   FAILED_PRECONDITION  a variable has no value (name)
+  //   ABORTED              another saver is saving to this path
+  //   UNIMPLEMENTED        not SaveMode::kSync, and format V1 or a session on a server
   absl::StatusOr<std::string> Save(Session& session, const std::string& path,
                                    const SaveOptions& options = {});
+
+  // Waits until the checkpoint being written, if any, is complete and named by the state file.
+  // Returns the error of writing it, once.
+  absl::Status Wait();
+  // Returns true while a checkpoint is being written.
+  bool is_saving() const;
+  // Returns what a Save with these arguments would decide about last_checkpoints() and the new
+  // checkpoint, newest first, without changing anything: what it would remove, and why the others
+  // stay. Waits for the checkpoint being written.
+  std::vector<RetainedCheckpoint> PlanSave(const std::string& path,
+                                           const SaveOptions& options = {}) const;
 
   // Sets all variables to the values in a checkpoint; they need not be initialized before. All or
   // nothing: everything is read and checked before the first variable is written, so after an error
@@ -91,9 +138,23 @@ class Saver {
   //   DATA_LOSS         damaged: file, tensor, offset, checksums
   absl::Status Restore(Session& session, const std::string& path) const;
 
+  // Restores the newest checkpoint that the state file in `directory` names, and replaces the
+  // checkpoints of this saver by those that the file lists, as RecoverLastCheckpoints does. Returns
+  // the path. Waits for the checkpoint being written.
+  //
+  // With `skip_damaged`, goes on to the next older checkpoint if one is damaged (files are missing,
+  // too short, or have a wrong checksum), and prints a warning; after the listed ones, to others in
+  // the directory with the same name before the last '-'. A checkpoint of another model is not
+  // damaged: its error is returned.
+  //   NOT_FOUND  no state file
+  //   DATA_LOSS  the state file, or (with `skip_damaged`) every checkpoint is damaged
+  absl::StatusOr<std::string> RestoreLatest(Session& session, const std::string& directory,
+                                            bool skip_damaged = false);
+
   // How a graph's nodes save and restore, for a meta graph.
-  const SaverDef& def() const { return def_; }
-  // Returns the checkpoints that this saver has written and not removed, oldest first.
+  const SaverDef& def() const;
+  // Returns the checkpoints that this saver has written and not removed, oldest first. Waits for
+  // the one being written.
   std::vector<std::string> last_checkpoints() const;
   // Adds checkpoints of an earlier process to those of this saver, oldest first; paths that do not
   // exist, or that no state file can name, are skipped. After a restart:
@@ -101,22 +162,9 @@ class Saver {
   void RecoverLastCheckpoints(const std::vector<std::string>& paths);
 
  private:
-  struct SavedCheckpoint {
-    std::string path;
-    double time;  // seconds since 1970
-  };
-  explicit Saver(SaverDef def);
-  void Record(const std::string& path);
-  absl::Status WriteState(const std::string& path, const SaveOptions& options) const;
-  absl::Status RemoveOldest();
-
-  SaverDef def_;
-  bool pad_step_number_ = false;
-  bool save_relative_paths_ = false;
-  Durability durability_ = Durability::kSynced;
-  double keep_seconds_ = 0, next_kept_ = 0;
-  std::vector<SavedCheckpoint> checkpoints_;
-  std::vector<SavedCheckpoint> to_remove_;
+  struct Impl;
+  explicit Saver(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;  // its address is known to the writing thread
 };
 
 // Creates a saver for all variables that nodes of the graph define, each under its node's name: for

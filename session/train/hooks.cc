@@ -32,17 +32,19 @@ class CheckpointSaverHook final : public SessionHook {
     if (!graph_written_) WEIR_RETURN_IF_ERROR(WriteGraph(context, saver->def()));
     graph_written_ = true;
     WEIR_ASSIGN_OR_RETURN(const int64_t step, context.GlobalStep());
-    return Save(context, step);
+    return Save(context, step, options_.mode);
   }
 
   absl::Status AfterRun(HookContext& context, absl::Span<const Tensor>) override {
     WEIR_ASSIGN_OR_RETURN(const int64_t step, context.GlobalStep());
-    return timer_.Due(step) ? Save(context, step) : absl::OkStatus();
+    return timer_.Due(step) ? Save(context, step, options_.mode) : absl::OkStatus();
   }
 
   absl::Status End(HookContext& context) override {
     WEIR_ASSIGN_OR_RETURN(const int64_t step, context.GlobalStep());
-    return timer_.last_step() != step ? Save(context, step) : absl::OkStatus();
+    if (saved_step_ != step) WEIR_RETURN_IF_ERROR(Save(context, step, SaveMode::kSync));
+    WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<Saver> saver, SaverOf(context));
+    return saver->Wait();
   }
 
  private:
@@ -63,17 +65,23 @@ class CheckpointSaverHook final : public SessionHook {
     return events->AddMetaGraph(meta.SerializeAsString());
   }
 
-  absl::Status Save(HookContext& context, int64_t step) {
+  absl::Status Save(HookContext& context, int64_t step, SaveMode mode) {
     WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<Saver> saver, SaverOf(context));
     timer_.Restart(step);
-    return saver
-        ->Save(context.session(), JoinPath(options_.directory, options_.basename),
-               {.global_step = step})
-        .status();
+    if (mode == SaveMode::kAsyncOrSkip && saver->is_saving()) return absl::OkStatus();
+    SaveOptions save{.global_step = step, .mode = mode};
+    if (options_.metric) {
+      WEIR_ASSIGN_OR_RETURN(save.metric, options_.metric(context.session()));
+    }
+    const std::string path = JoinPath(options_.directory, options_.basename);
+    WEIR_RETURN_IF_ERROR(saver->Save(context.session(), path, save).status());
+    saved_step_ = step;
+    return absl::OkStatus();
   }
 
   const CheckpointSaverOptions options_;
   StepTimer timer_;
+  std::optional<int64_t> saved_step_;
   bool graph_written_ = false;
 };
 

@@ -29,6 +29,12 @@ struct CheckpointSaverOptions {
   Period period = {.seconds = 600};     // between two saves
   std::string basename = "model.ckpt";  // of the checkpoints' names
   std::shared_ptr<Saver> saver = {};    // default: the scaffold's
+  // Unless kSync, training goes on while a checkpoint is written; the end waits for the last one.
+  // A save that kAsyncOrSkip skips is not made up for before the next period, except at the end.
+  SaveMode mode = SaveMode::kSync;
+  // Called before each save, it returns SaveOptions::metric, from a validation set for example. Its
+  // error is that of the save.
+  std::function<absl::StatusOr<double>(Session&)> metric = {};
 };
 // Makes this hook. It creates `directory` and its parents.
 std::shared_ptr<SessionHook> CheckpointSaver(CheckpointSaverOptions options);

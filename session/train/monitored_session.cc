@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "absl/strings/str_join.h"
+#include "weir/core/io/file.h"
 #include "weir/ops/framework/variables.h"
 #include "weir/session/runtime/time_limited_step.h"
 #include "weir/session/train/queue_runner.h"
@@ -201,14 +202,9 @@ absl::StatusOr<std::string> MonitoredSession::Impl::Restore() {
     return options.checkpoint_path;
   }
   if (options.checkpoint_dir.empty()) return "";
-  const absl::StatusOr<CheckpointState> state = ReadCheckpointState(options.checkpoint_dir);
-  if (absl::IsNotFound(state.status())) return "";
-  WEIR_RETURN_IF_ERROR(state.status());
-  if (state->model_checkpoint_path.empty()) return "";
+  if (!Files().Exists(JoinPath(options.checkpoint_dir, "checkpoint"))) return "";
   WEIR_RETURN_IF_ERROR(WarnAboutExistingValues("restores"));
-  WEIR_RETURN_IF_ERROR(saver->Restore(*live, state->model_checkpoint_path));
-  saver->RecoverLastCheckpoints(state->all_model_checkpoint_paths);
-  return state->model_checkpoint_path;
+  return saver->RestoreLatest(*live, options.checkpoint_dir, options.skip_damaged_checkpoints);
 }
 
 absl::Status MonitoredSession::Impl::Initialize() {
@@ -485,6 +481,7 @@ absl::StatusOr<MonitoredSession> MonitoredTrainingSession(Graph& graph,
                                                           TrainingSessionOptions options) {
   MonitoredSessionOptions made{.scaffold = std::move(options.scaffold),
                                .checkpoint_dir = options.checkpoint_dir,
+                               .skip_damaged_checkpoints = options.skip_damaged_checkpoints,
                                .session = std::move(options.session),
                                .is_chief = options.is_chief,
                                .max_wait = options.max_wait,
@@ -503,8 +500,9 @@ absl::StatusOr<MonitoredSession> MonitoredTrainingSession(Graph& graph,
     made.hooks.push_back(SummarySaver({.directory = summaries, .period = options.save_summaries}));
   }
   if (!options.checkpoint_dir.empty() && !options.save_checkpoints.empty()) {
-    made.hooks.push_back(
-        CheckpointSaver({.directory = options.checkpoint_dir, .period = options.save_checkpoints}));
+    made.hooks.push_back(CheckpointSaver({.directory = options.checkpoint_dir,
+                                          .period = options.save_checkpoints,
+                                          .mode = options.save_mode}));
   }
   made.hooks.insert(made.hooks.end(), options.hooks.begin(), options.hooks.end());
   return MonitoredSession::Create(graph, std::move(made));

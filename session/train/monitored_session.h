@@ -20,6 +20,9 @@ struct MonitoredSessionOptions {
   std::string checkpoint_dir = {};
   // ... or from this checkpoint. At most one of the two may be set.
   std::string checkpoint_path = {};
+  // If the newest checkpoint of the directory is damaged, restores the newest sound one, with a
+  // warning: see Saver::RestoreLatest.
+  bool skip_damaged_checkpoints = false;
   SessionHooks hooks = {};
   SessionOptions session = {};
   // Among sessions that share state (a server, SessionOptions::resources), one is the chief: it
@@ -124,6 +127,8 @@ struct TrainingSessionOptions {
   std::string summary_dir = {};
   SessionHooks hooks = {};  // appended after the hooks that the other options create
   Period save_checkpoints = {.seconds = 600};  // empty: never
+  SaveMode save_mode = SaveMode::kSync;        // see CheckpointSaverOptions
+  bool skip_damaged_checkpoints = false;       // as in MonitoredSessionOptions
   Period save_summaries = {.steps = 100};      // empty: never
   int64_t log_step_count_steps = 100;          // 0: never
   SessionOptions session = {};

@@ -164,6 +164,8 @@ const Use kCore[] = {
      [](weir::Graph&) {
        return weir::Tensor::Vector<float>({1, 2}).num_elements() == 2;
      }},
+    {"weir/core/io/retention.h",
+     [](weir::Graph&) { return !weir::ReadMetric(Scratch("weir_none")).has_value(); }},
     {"weir/core/io/tensor_slice.h",
      [](weir::Graph&) { return weir::TensorSlice::Parse("0,2").ok(); }},
     {"weir/core/io/text_proto.h",

@@ -259,12 +259,11 @@ TEST(Accelerator, ConcurrentUpdatesAreAllApplied) {
 TEST(Accelerator, SavesAndRestoresItsVariables) {
   Graph g;
   const TestModel model = AddConvNet(g);
-  const absl::StatusOr<Saver> saver = Saver::Create(g);
+  absl::StatusOr<Saver> saver = Saver::Create(g);
   ASSERT_TRUE(saver.ok()) << saver.status();
   Session late = Start(g, WithLateDevices({.num_threads = 2})), cpu = Start(g, {});
   ASSERT_TRUE(RunModel(late, model, {4, 4, 4}).ok());
-  Saver save = *saver;
-  const auto path = save.Save(late, testing::MakeTempDirectory("accelerator") + "/model");
+  const auto path = saver->Save(late, testing::MakeTempDirectory("accelerator") + "/model");
   ASSERT_TRUE(path.ok()) << path.status();
   Session again = Start(g, WithLateDevices());
   for (Session* other : {&cpu, &again}) {

@@ -500,6 +500,65 @@ TEST(Hooks, CheckpointsComeAfterSeconds) {
   }
 }
 
+TEST(Hooks, CheckpointsAreWrittenBesideTheSteps) {
+  for (const SaveMode mode : {SaveMode::kAsync, SaveMode::kAsyncOrSkip}) {
+    const std::string dir = MakeTempDirectory("monitored");
+    Model m;
+    auto session = m.Start(
+        {.checkpoint_dir = dir,
+         .hooks = {CheckpointSaver({.directory = dir, .period = {.steps = 2}, .mode = mode})}});
+    ASSERT_TRUE(session.ok()) << session.status();
+    ASSERT_TRUE(Train(*session, m, 6).ok());
+    ASSERT_TRUE(session->Close().ok());
+    EXPECT_EQ(LatestCheckpoint(dir).value_or(""), dir + "/model.ckpt-6");
+    Model again;
+    auto next = again.Start({.checkpoint_dir = dir});
+    ASSERT_TRUE(next.ok()) << next.status();
+    EXPECT_EQ(Value(*next, again), 6);
+  }
+}
+
+TEST(Hooks, TheBestCheckpointsByAMetricStay) {
+  const std::string dir = MakeTempDirectory("monitored");
+  Model m;
+  auto saver = Saver::Create(m.graph, {.max_to_keep = 1, .keep_best = 1, .better = Better::kLower});
+  ASSERT_TRUE(saver.ok()) << saver.status();
+  const auto distance_to_3 = [&](Session& session) -> absl::StatusOr<double> {
+    WEIR_ASSIGN_OR_RETURN(const Tensors w, session.Run({m.w}));
+    return std::abs(w[0].scalar<float>() - 3);
+  };
+  auto session =
+      m.Start({.hooks = {CheckpointSaver({.directory = dir,
+                                          .period = {.steps = 1},
+                                          .saver = std::make_shared<Saver>(*std::move(saver)),
+                                          .metric = distance_to_3})}});
+  ASSERT_TRUE(session.ok()) << session.status();
+  ASSERT_TRUE(Train(*session, m, 5).ok());
+  EXPECT_THAT(ReadCheckpointState(dir)->all_model_checkpoint_paths,
+              ElementsAre(dir + "/model.ckpt-3", dir + "/model.ckpt-5"));
+}
+
+TEST(MonitoredSession, SkipsADamagedCheckpointIfAsked) {
+  const std::string dir = MakeTempDirectory("monitored");
+  {
+    Model m;
+    auto session = MonitoredTrainingSession(
+        m.graph, {.checkpoint_dir = dir, .save_checkpoints = {.steps = 2}});
+    ASSERT_TRUE(session.ok()) << session.status();
+    ASSERT_TRUE(Train(*session, m, 4).ok());
+  }
+  ASSERT_TRUE(Files().Remove(dir + "/model.ckpt-4.data-00000-of-00001").ok());
+  for (const bool skip : {false, true}) {
+    Model m;
+    auto session = MonitoredTrainingSession(
+        m.graph, {.checkpoint_dir = dir, .save_checkpoints = {}, .skip_damaged_checkpoints = skip});
+    ASSERT_EQ(session.ok(), skip) << session.status();
+    if (skip) {
+      EXPECT_EQ(Value(*session, m), 2);
+    }
+  }
+}
+
 std::vector<proto::Event> ReadEvents(const std::string& directory) {
   std::vector<proto::Event> events;
   const auto files = MatchFiles(directory + "/events.*");
