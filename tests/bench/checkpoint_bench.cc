@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "absl/flags/flag.h"
+#include "absl/strings/match.h"
 #include "weir/session/weir.h"
 #include "weir/tests/bench/timing.h"
 
@@ -16,12 +17,13 @@ namespace weir::bench {
 namespace {
 
 // Restores into a session whose variables have no values yet.
-absl::Status RestoreFresh(const Graph& g, Saver& saver, const std::string& workload, double bytes) {
+absl::Status RestoreFresh(const Graph& g, const Saver& saver, const std::string& path,
+                          const std::string& workload, double bytes) {
   WEIR_ASSIGN_OR_RETURN(Session session, Session::Create(g));
   const double before = ResidentMegabytes();
   ResetPeak();
   const double start = Now();
-  WEIR_RETURN_IF_ERROR(saver.Restore(session, saver.last_checkpoints().back()));
+  WEIR_RETURN_IF_ERROR(saver.Restore(session, path));
   Emit({workload, "restore_fresh", bytes / (Now() - start) * 1e-9, "GB/s"});
   Emit({workload, "restore_fresh_peak", PeakMegabytes() - before, "MB"});
   return absl::OkStatus();
@@ -47,6 +49,7 @@ absl::Status Run(const std::string& workload, int64_t count, int64_t elements,
 
   std::vector<double> saves, unsynced_saves, restores;
   double save_peak = 0, restore_peak = 0;
+  std::string path;
   for (int i = 0; i < std::max(1, absl::GetFlag(FLAGS_repeats)); ++i) {
     const SaveOptions options{.global_step = i, .write_state = false, .write_meta_graph = false};
     start = Now();
@@ -55,7 +58,7 @@ absl::Status Run(const std::string& workload, int64_t count, int64_t elements,
     double before = ResidentMegabytes();
     ResetPeak();
     start = Now();
-    WEIR_ASSIGN_OR_RETURN(const std::string path, saver.Save(session, directory + "/m", options));
+    WEIR_ASSIGN_OR_RETURN(path, saver.Save(session, directory + "/m", options));
     saves.push_back(Now() - start);
     save_peak = std::max(save_peak, PeakMegabytes() - before);
     before = ResidentMegabytes();
@@ -74,7 +77,7 @@ absl::Status Run(const std::string& workload, int64_t count, int64_t elements,
   Emit(workload, "restore", restores, "GB/s", rate);
   Emit({workload, "save_peak_extra", save_peak, "MB"});
   Emit({workload, "restore_peak_extra", restore_peak, "MB"});
-  WEIR_RETURN_IF_ERROR(RestoreFresh(g, saver, workload, bytes));
+  WEIR_RETURN_IF_ERROR(RestoreFresh(g, saver, path, workload, bytes));
   // Checks that the last variable is unchanged.
   WEIR_ASSIGN_OR_RETURN(const Tensors last, session.Run(Feeds{}, {GlobalVariables(g).back()}));
   const double is = last[0].data<float>()[elements - 1], was = static_cast<double>(count - 1) * 0.5;
