@@ -1,7 +1,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
+#include <algorithm>
 #include <csignal>
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "weir/core/graph/scope.h"
 #include "weir/core/io/bundle.h"
@@ -64,6 +66,19 @@ int StepOf(const std::string& dir) {
   return *latest == absl::StrCat(dir, "/m-", step) ? step : -1;
 }
 
+// Returns the names in a directory, without those of the files of listed checkpoints.
+std::vector<std::string> OtherFiles(const std::string& dir) {
+  std::vector<std::string> others = *Files().List(dir);
+  const std::vector<std::string> listed = ReadCheckpointState(dir)->all_model_checkpoint_paths;
+  std::erase_if(others, [&](const std::string& name) {
+    return name == "checkpoint" ||
+           std::any_of(listed.begin(), listed.end(), [&](const std::string& path) {
+             return name.starts_with(absl::StrCat(BaseName(path), "."));
+           });
+  });
+  return others;
+}
+
 void KillAtEveryWrite(bool sharded) {
   const std::string dir = MakeTempDirectory("crash");
   int step = 0;
@@ -89,6 +104,7 @@ void KillAtEveryWrite(bool sharded) {
     step = std::max(now, 0);
   }
   EXPECT_GT(step, 3);
+  EXPECT_THAT(OtherFiles(dir), ::testing::IsEmpty());
 }
 
 TEST(Crash, AKillAtAnyWriteLosesAtMostTheStepBeingSaved) { KillAtEveryWrite(false); }
