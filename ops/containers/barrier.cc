@@ -60,6 +60,7 @@ void AddBarrierOps(OpRegistry* ops) {
                .Attr("allow_small_batch: bool = false")
                .Attr("wait_for_incomplete: bool = false")
                .Attr("timeout_ms: int = -1")
+               .Waits(WaitsFor::kValue)
                .InferShape(UnknownShape)
                .Doc("Takes a batch of complete tuples, in the order in which their keys were first "
                     "inserted."));

@@ -228,6 +228,7 @@ void AddDataFlowOps(OpRegistry* ops) {
                .In("handle: Ref(string), num_required: int32")
                .Out("average: dtype")
                .Attr("dtype: numbertype")
+               .Waits(WaitsFor::kValue)
                .InferShape(TakeShape)
                .Doc("Waits for `num_required` gradients and returns their mean (or sum). Resets "
                     "the accumulator and increments its step."));
@@ -246,6 +247,7 @@ void AddDataFlowOps(OpRegistry* ops) {
                .In("handle: Ref(string), num_required: int32")
                .Out("indices: int64, values: dtype, shape: int64")
                .Attr("dtype: numbertype")
+               .Waits(WaitsFor::kValue)
                .InferShape(TakeRowsShape)
                .Doc("Waits for `num_required` gradients and returns the mean (or sum) of each row "
                     "that occurs in them. Resets the accumulator and increments its step."));
@@ -275,6 +277,7 @@ void AddDataFlowOps(OpRegistry* ops) {
                .Out("average: dtype")
                .Attr("dtype: numbertype")
                .Stateful()
+               .Waits(WaitsFor::kValue)
                .InferShape(TakeShape)
                .Doc("Waits for `num_required` gradients and returns their mean (or sum). Resets "
                     "the accumulator and increments its step."));

@@ -190,6 +190,7 @@ void AddTransferOps(const HandleForm& form, OpRegistry* ops) {
                  .Out("components: component_types")
                  .Attr("component_types: list(type) >= 1")
                  .Attr("timeout_ms: int = -1")
+                 .Waits(WaitsFor::kValue)
                  .InferShape(UnknownShape)
                  .Doc(doc));
   }

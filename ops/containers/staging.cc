@@ -34,9 +34,11 @@ void AddStageOps(OpRegistry* ops) {
                .InferShape(NoOutputs)
                .Doc("Stages a tuple for another step. Blocks while the staging area is full."));
   ops->Add(AddSharingAttrs(unstage)
+               .Waits(WaitsFor::kValue)
                .InferShape(UnknownShape)
                .Doc("Removes and returns the first staged tuple."));
   ops->Add(AddSharingAttrs(peek)
+               .Waits(WaitsFor::kValue)
                .InferShape(UnknownShape)
                .Doc("Returns a staged tuple without removing it."));
   ops->Add(
@@ -61,14 +63,17 @@ void AddMapOps(const char* kind, OpRegistry* ops) {
                .InferShape(NoOutputs)
                .Doc("Stages components of the tuple with the given key for another step."));
   ops->Add(AddSharingAttrs(peek)
+               .Waits(WaitsFor::kValue)
                .InferShape(UnknownShape)
                .Doc("Returns components of the tuple with the given key once it is complete, "
                     "without removing it."));
   ops->Add(AddSharingAttrs(unstage)
+               .Waits(WaitsFor::kValue)
                .InferShape(UnknownShape)
                .Doc("Removes and returns components of the tuple with the given key once it is "
                     "complete."));
   ops->Add(AddSharingAttrs(no_key)
+               .Waits(WaitsFor::kValue)
                .InferShape(UnknownShape)
                .Doc("Removes and returns components of the tuple with the smallest key."));
   ops->Add(

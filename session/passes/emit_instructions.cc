@@ -19,7 +19,8 @@
 //
 // A loop's instructions are enclosed by two marks, and the mark at the end jumps back to the
 // beginning (executor.cc). A structured loop (structure_loops.cc) needs no mark at the beginning,
-// since its variables are set when it is reached; its LoopCond is the mark that ends it.
+// since its variables are set when it is reached; its LoopCond is the mark that ends it. If a loop
+// has tasks of its own (make_tasks.cc), the marks are in the first and in the last of them.
 namespace weir {
 
 namespace {
@@ -164,34 +165,43 @@ class Emitter {
   // Emits the marks before loops, outermost loops first.
   void BeginLoops(int i) {
     std::vector<int> begun;
-    for (int l = graph_.nodes[i].loop; l >= 0; l = graph_.loops[l].parent) {
+    for (int l = graph_.nodes[i].loop; l >= 0 && !HasTasks(l); l = graph_.loops[l].parent) {
       if (order_.loops[l].first == order_.position[i]) begun.push_back(l);
     }
-    for (auto l = begun.rbegin(); l != begun.rend(); ++l) {
-      Loop& loop = plan_.loops[*l];
-      if (!loop.is_structured) {
-        EmitMark(*l, Instruction::Mark::kBegin);
-        plan_.may_have_dead = true;
-      }
-      loop.begin = static_cast<int32_t>(plan_.instructions.size());
-      loop.slots.first = slots_.first[i];
-      loop.dead_slots.first = plan_.num_dead_slots;
-    }
+    for (auto l = begun.rbegin(); l != begun.rend(); ++l) BeginLoop(*l);
   }
 
   void EndLoops(int i) {
-    for (int l = graph_.nodes[i].loop; l >= 0; l = graph_.loops[l].parent) {
+    for (int l = graph_.nodes[i].loop; l >= 0 && !HasTasks(l); l = graph_.loops[l].parent) {
       if (order_.loops[l].second != order_.position[i]) return;
-      Loop& loop = plan_.loops[l];
-      loop.slots.second = slots_.of(i, graph_.nodes[i].num_outputs());
-      loop.dead_slots.second = plan_.num_dead_slots;
-      // Only otherwise does a structured loop have flags and slots to clear.
-      if (loop.is_structured && loop.dead_slots.first == loop.dead_slots.second)
-        loop.slots.second = loop.slots.first;
-      loop.end = static_cast<int>(plan_.instructions.size());
-      EmitMark(l, Instruction::Mark::kEnd);
-      SetReleases(plan_.instructions.back(), {}, releases_.after_loop[l]);
+      EndLoop(l);
     }
+  }
+
+  bool HasTasks(int l) const { return tasks_.of_loop[l].exists(); }
+
+  void BeginLoop(int l) {
+    Loop& loop = plan_.loops[l];
+    if (!loop.is_structured) {
+      EmitMark(l, Instruction::Mark::kBegin);
+      plan_.may_have_dead = true;
+    }
+    loop.begin = static_cast<int32_t>(plan_.instructions.size());
+    loop.slots.first = slots_.first[order_.order[order_.loops[l].first]];
+    loop.dead_slots.first = plan_.num_dead_slots;
+  }
+
+  void EndLoop(int l) {
+    Loop& loop = plan_.loops[l];
+    const int last = order_.order[order_.loops[l].second];
+    loop.slots.second = slots_.of(last, graph_.nodes[last].num_outputs());
+    loop.dead_slots.second = plan_.num_dead_slots;
+    // Only otherwise does a structured loop have flags and slots to clear.
+    if (loop.is_structured && loop.dead_slots.first == loop.dead_slots.second)
+      loop.slots.second = loop.slots.first;
+    loop.end = static_cast<int>(plan_.instructions.size());
+    EmitMark(l, Instruction::Mark::kEnd);
+    SetReleases(plan_.instructions.back(), {}, releases_.after_loop[l]);
   }
 
   void EmitMark(int loop, Instruction::Mark mark) {
@@ -209,6 +219,14 @@ class Emitter {
   absl::Status EmitTasks() {
     const int num_tasks = static_cast<int>(tasks_.predecessors.size());
     std::vector<std::vector<int>> members(num_tasks);
+    std::vector<int> begun(num_tasks, -1), ended(num_tasks, -1);  // loops, by task
+    for (size_t l = 0; l < plan_.loops.size(); ++l) {
+      const auto [first, last] = tasks_.of_loop[l];
+      if (first < 0) continue;
+      begun[first] = ended[last] = static_cast<int>(l);
+      plan_.loops[l].first_task = first;
+      plan_.loops[l].last_task = last;
+    }
     for (const int i : order_.order) members[tasks_.task_of[i]].push_back(i);
     plan_.tasks.resize(num_tasks);
     plan_.instructions.reserve(order_.order.size() + 2 * graph_.loops.size());
@@ -216,6 +234,8 @@ class Emitter {
     for (int t = 0; t < num_tasks; ++t) {
       Task& task = plan_.tasks[t];
       task.begin = static_cast<int32_t>(plan_.instructions.size());
+      if (begun[t] >= 0) BeginLoop(begun[t]);
+      if (ended[t] >= 0) EndLoop(ended[t]);
       for (const int i : members[t]) {
         BeginLoops(i);
         instruction_of[i] = static_cast<int>(plan_.instructions.size());

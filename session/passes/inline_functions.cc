@@ -268,6 +268,12 @@ class FunctionInliner : public Fusion {
   bool BuildStructuredLoop(const PlanNode& n, FunctionPlan& condition, FunctionPlan& body) {
     const size_t num_variables = n.inputs.size();
     if (condition.results.size() != 1 || body.results.size() != num_variables) return false;
+    // A structured loop would take the values in a fixed order.
+    const auto waits = [](const PlanNode& n) { return n.traits().waits == WaitsFor::kValue; };
+    if (absl::c_count_if(condition.plan.nodes, waits) + absl::c_count_if(body.plan.nodes, waits) >
+        1) {
+      return false;
+    }
     IndexList changed;
     for (size_t k = 0; k < num_variables; ++k) {
       if (TypeOf(body, k, n) != BaseType(n.node->input_type(static_cast<int>(k)))) return false;

@@ -50,8 +50,7 @@ class LiveRangeAnalysis {
     out_.swapped.resize(graph_.loops.size());
     out_.classes.reserve(slots_.count);
     const auto use = [&](int c, int node) {
-      if (c >= 0)
-        AddUse(out_.classes[c], tasks_.task_of[node], LastUsePosition(out_.classes[c].loop, node));
+      if (c >= 0) AddUse(out_.classes[c], node);
     };
     for (const int i : order_.order) {
       const PlanNode& n = graph_.nodes[i];
@@ -118,11 +117,15 @@ class LiveRangeAnalysis {
     cls.users.emplace_back(task, position);
   }
 
-  // Returns the position up to which `node` may use a value defined in `loop`: the end of the
-  // outermost loop that contains `node` but not `loop`.
-  int LastUsePosition(int loop, int node) const {
-    const int around = graph_.OutermostLoopExcluding(node, loop);
-    return around >= 0 ? order_.loops[around].second : order_.position[node];
+  // The node may use the value up to the end of the outermost loop that contains the node but not
+  // the value.
+  void AddUse(ValueClass& cls, int node) const {
+    const int around = graph_.OutermostLoopExcluding(node, cls.loop);
+    if (around >= 0) {
+      AddUse(cls, tasks_.LastTask(around, node), order_.loops[around].second);
+    } else {
+      AddUse(cls, tasks_.task_of[node], order_.position[node]);
+    }
   }
 
   struct LoopVariable {
@@ -250,11 +253,7 @@ class LiveRangeAnalysis {
     const int loop = graph_.nodes[next].loop;
     if (graph_.OutermostLoopExcluding(next, cls.loop) >= 0)
       return;  // a loop-invariant value: never overwritten
-    const int end = order_.loops[loop].second;
-    cls.last_position = std::max(cls.last_position, end);
-    for (auto& [task, position] : cls.users) {
-      if (task == tasks_.task_of[next]) position = std::max(position, end);
-    }
+    AddUse(cls, tasks_.LastTask(loop, next), order_.loops[loop].second);
     // Its own Merge uses an unchanged value in place.
     const std::vector<int>& consumers = carry_users_[to];
     const bool merged = cls.merge >= 0 && cls.loop == loop;

@@ -39,8 +39,19 @@ struct Slots {
 
 // The tasks that may run in parallel (make_tasks.cc). Task 0 runs first.
 struct TaskGraph {
+  // The tasks of a loop: all from `first`, which begins its iterations, to `last`, which ends them.
+  struct OfLoop {
+    int first = -1, last = -1;
+    bool exists() const { return first >= 0; }
+  };
   std::vector<int> task_of;                    // by node
   std::vector<std::vector<int>> predecessors;  // by task, with smaller numbers
+  std::vector<OfLoop> of_loop;                 // by loop; none if it runs in one task
+
+  // Returns the task at whose end the loop is over; `node` is any node in it.
+  int LastTask(int loop, int node) const {
+    return of_loop[loop].exists() ? of_loop[loop].last : task_of[node];
+  }
 };
 
 // Which values are at which offset of the step's arena (plan_memory.cc). Empty: each value has

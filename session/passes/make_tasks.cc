@@ -3,11 +3,11 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "weir/session/passes/lowering.h"
 #include "weir/session/passes/passes.h"
 
-// Partitions the static order (order_nodes.cc) into tasks that may run in parallel. A loop runs in
-// one task.
+// Partitions the static order (order_nodes.cc) into tasks that may run in parallel.
 //
 // A hand-over between threads costs about a microsecond, a small node a hundredth of that. So only
 // nodes above a cost (kHeavyNs, or asynchronous ones, which wait) start tasks, and light nodes join
@@ -16,12 +16,23 @@
 // tasks it depends on already, and a task on which another one depends is closed: so the tasks form
 // an acyclic graph, and a task depends on others only at its beginning. If two heavy nodes use the
 // same value, each gets its own task.
+//
+// A task waits for nothing but what its first node waits for, so the static order never decides
+// which of two external events comes first: the later one may depend on what the step does after
+// the earlier one. Where a node waits, there is no limit of the number of tasks.
+//
+// A loop runs in one task. The exception is an unstructured loop in which a node waits, for a value
+// from another task of a cluster for example: the nodes of an iteration are partitioned like those
+// of the step. Such a loop has a task that begins an iteration and takes the part of task 0, and
+// one that comes after all others, ends the iteration, and starts the first task again. For the
+// nodes outside, the loop is one unit: it starts after all that enters it, and they depend on its
+// last task.
 namespace weir {
 
 namespace {
 
 constexpr double kHeavyNs = 20e3;
-constexpr size_t kMaxTasks = 4096;  // reachability between tasks is a bit matrix
+constexpr size_t kMaxTasks = 4096;  // of a step in which no node waits
 
 class TaskMaker {
  public:
@@ -36,32 +47,50 @@ class TaskMaker {
 
   TaskGraph Run() {
     const int count = static_cast<int>(graph_.nodes.size());
-    out_.task_of.assign(count, -1);
-    out_.predecessors.assign(1, {});
-    bool has_async = false;
+    heavy_users_.assign(count, 0);
+    waits_in_.assign(graph_.loops.size(), false);
     int heavy = 0;
-    std::vector<int> heavy_users(count, 0);
     for (const int i : order_.order) {
       const PlanNode& n = graph_.nodes[i];
-      has_async = has_async || n.kernel.is_async() || n.kind == PlanNode::Kind::kCopy;
+      has_async_ = has_async_ || is_async(i);
+      for (int l = n.loop; l >= 0 && n.kernel.is_async(); l = graph_.loops[l].parent)
+        waits_in_[l] = true;
       if (!is_heavy(i)) continue;
       ++heavy;
-      for (const PlanValue& v : n.inputs) ++heavy_users[v.node];
+      for (const PlanValue& v : n.inputs) ++heavy_users_[v.node];
     }
     const bool worthwhile =
         heavy > 1 && env_.pool.num_threads() > 1 && env_.enabled("partition_tasks");
-    if ((has_async || worthwhile) && Partition(heavy_users)) return std::move(out_);
-    for (const int i : order_.order) out_.task_of[i] = 0;
-    out_.predecessors.assign(1, {});
+    if (has_async_ || worthwhile) {
+      Reset(-1);
+      if (Partition({0, order_.order.size()}, -1, 0)) return std::move(out_);
+    }
+    Reset(0);
     return std::move(out_);
   }
 
  private:
-  bool runs(int id) const { return graph_.nodes[id].runs(); }
-  bool is_heavy(int id) const {
-    const PlanNode& n = graph_.nodes[id];
-    return n.cost_ns >= kHeavyNs || n.kernel.is_async() || n.kind == PlanNode::Kind::kCopy;
+  // Positions in the order: [begin, end).
+  struct Range {
+    size_t begin, end;
+  };
+  using LightTasks = std::map<std::vector<int>, int>;
+
+  // One task, which all nodes are in, or none (-1).
+  void Reset(int task) {
+    out_.task_of.assign(graph_.nodes.size(), -1);
+    for (const int i : order_.order) out_.task_of[i] = task;
+    out_.predecessors.assign(1, {});
+    out_.of_loop.assign(graph_.loops.size(), {});
+    closed_.assign(1, false);
   }
+
+  bool runs(int id) const { return graph_.nodes[id].runs(); }
+  bool is_async(int id) const {
+    const PlanNode& n = graph_.nodes[id];
+    return n.kernel.is_async() || n.kind == PlanNode::Kind::kCopy;
+  }
+  bool is_heavy(int id) const { return graph_.nodes[id].cost_ns >= kHeavyNs || is_async(id); }
 
   // Returns the nodes that must complete before node i.
   IndexList Predecessors(int i) const {
@@ -83,60 +112,112 @@ class TaskMaker {
     return out;
   }
 
-  // Returns the end of the outermost loop that begins at this position, or the next position.
-  size_t EndOfLoop(size_t at) const {
-    int loop = graph_.nodes[order_.order[at]].loop;
-    if (loop < 0) return at + 1;
-    while (graph_.loops[loop].parent >= 0) loop = graph_.loops[loop].parent;
-    return static_cast<size_t>(order_.loops[loop].second) + 1;
+  // True for a loop whose iterations are partitioned.
+  bool IsPartitioned(int loop) const {
+    for (; loop >= 0; loop = graph_.loops[loop].parent) {
+      if (!waits_in_[loop] || graph_.loops[loop].is_structured()) return false;
+    }
+    return true;
   }
 
-  // Assigns nodes to tasks. Returns false if there would be too many tasks.
-  bool Partition(const std::vector<int>& heavy_users) {
-    auto& preds = out_.predecessors;
-    std::vector<bool> closed = {false};
-    std::map<std::vector<int>, int>
-        light_after;  // set of tasks -> an open task that depends on exactly these
-    const auto new_task = [&](const std::vector<int>& after) {
-      for (const int t : after) closed[t] = true;
-      preds.push_back(after);
-      closed.push_back(false);
-      return static_cast<int>(preds.size()) - 1;
-    };
-    for (size_t at = 0; at < order_.order.size();) {
-      const size_t end = EndOfLoop(at);
-      const absl::Span<const int> nodes(order_.order.data() + at, end - at);
+  // Returns the loop directly in `region` (a loop or -1) that contains the node; -1 if there is
+  // none.
+  int LoopIn(int region, int node) const {
+    int loop = graph_.nodes[node].loop;
+    if (loop == region) return -1;
+    while (graph_.loops[loop].parent != region) loop = graph_.loops[loop].parent;
+    return loop;
+  }
+
+  // Returns a new task that comes after these; if there are none, after `base` alone.
+  int NewTask(std::vector<int> after, int base) {
+    if (after.empty() && base > 0) after.push_back(base);
+    for (const int t : after) closed_[t] = true;
+    out_.predecessors.push_back(std::move(after));
+    closed_.push_back(false);
+    return static_cast<int>(closed_.size()) - 1;
+  }
+
+  // Returns the task with which node p of the region, or of a loop in it, is finished.
+  int TaskAfter(int p, int region) const {
+    if (region >= 0 && !graph_.IsInside(graph_.nodes[p].loop, region)) return -1;
+    const int loop = LoopIn(region, p);
+    return loop < 0 ? out_.task_of[p] : out_.LastTask(loop, p);
+  }
+
+  // Assigns the nodes of a region, a loop or -1, to tasks. Those that depend on no heavy node of it
+  // are in the task `base`. Returns false if there would be too many tasks.
+  bool Partition(Range range, int region, int base) {
+    LightTasks light_after;  // set of tasks -> an open task that depends on exactly these
+    for (size_t at = range.begin; at < range.end;) {
+      const int loop = LoopIn(region, order_.order[at]);
+      const size_t end = loop < 0 ? at + 1 : static_cast<size_t>(order_.loops[loop].second) + 1;
+      const Range unit{at, end};
       at = end;
-      std::vector<int> after;
-      bool fork = false, waits = false;
-      for (const int i : nodes) {
-        for (const int p : Predecessors(i)) {
-          if (const int t = out_.task_of[p]; t > 0) after.push_back(t);
-          fork = fork || heavy_users[p] > 1;
-        }
-        waits = waits || graph_.nodes[i].kernel.is_async();
+      if (loop < 0 || !IsPartitioned(loop)) {
+        AssignUnit(unit, region, base, light_after);
+      } else if (!PartitionLoop(unit, loop, base)) {
+        return false;
       }
-      std::sort(after.begin(), after.end());
-      after.erase(std::unique(after.begin(), after.end()), after.end());
-      int task = 0;
-      if (nodes.size() > 1 || is_heavy(nodes[0])) {
-        // An asynchronous node gets its own task, so that it delays only the nodes that depend on
-        // it.
-        const bool join = after.size() == 1 && !closed[after[0]] && !fork && !waits;
-        task = join ? after[0] : new_task(after);
-      } else if (after.size() == 1 && !closed[after[0]]) {
-        task = after[0];
-      } else if (!after.empty()) {
-        const auto it = light_after.find(after);
-        if (it != light_after.end() && !closed[it->second]) {
-          task = it->second;
-        } else {
-          task = light_after[after] = new_task(after);
-        }
-      }
-      for (const int i : nodes) out_.task_of[i] = task;
-      if (preds.size() > kMaxTasks) return false;
+      if (closed_.size() > kMaxTasks && !has_async_) return false;
     }
+    return true;
+  }
+
+  // Returns the tasks of the region, other than its first, on which the nodes depend.
+  std::vector<int> TasksBefore(absl::Span<const int> nodes, int region, int base) const {
+    std::vector<int> after;
+    for (const int i : nodes) {
+      for (const int p : Predecessors(i)) {
+        if (const int t = TaskAfter(p, region); t > base) after.push_back(t);
+      }
+    }
+    std::sort(after.begin(), after.end());
+    after.erase(std::unique(after.begin(), after.end()), after.end());
+    return after;
+  }
+
+  absl::Span<const int> NodesOf(Range range) const {
+    return {order_.order.data() + range.begin, range.end - range.begin};
+  }
+
+  // Assigns a node, or all nodes of a loop, to one task.
+  void AssignUnit(Range unit, int region, int base, LightTasks& light_after) {
+    const absl::Span<const int> nodes = NodesOf(unit);
+    const std::vector<int> after = TasksBefore(nodes, region, base);
+    const bool is_open = after.size() == 1 && !closed_[after[0]];
+    int task = base;
+    if (region >= 0 && StartsIteration(graph_, graph_.nodes[nodes[0]])) {
+      // The values of the previous iteration are taken before anything else runs.
+    } else if (nodes.size() > 1 || is_heavy(nodes[0])) {
+      // An asynchronous node gets its own task, so that it delays only the nodes that depend on it.
+      const bool alone = absl::c_any_of(nodes, [&](int i) {
+        return graph_.nodes[i].kernel.is_async() ||
+               absl::c_any_of(Predecessors(i), [&](int p) { return heavy_users_[p] > 1; });
+      });
+      task = is_open && !alone ? after[0] : NewTask(after, base);
+    } else if (is_open) {
+      task = after[0];
+    } else if (!after.empty()) {
+      const auto it = light_after.find(after);
+      if (it != light_after.end() && !closed_[it->second]) {
+        task = it->second;
+      } else {
+        task = light_after[after] = NewTask(after, base);
+      }
+    }
+    for (const int i : nodes) out_.task_of[i] = task;
+  }
+
+  // `base`: the first task of the region around the loop.
+  bool PartitionLoop(Range range, int loop, int base) {
+    const int first = NewTask(TasksBefore(NodesOf(range), graph_.loops[loop].parent, base), base);
+    if (!Partition(range, loop, first)) return false;
+    std::vector<int> open;
+    for (int t = first; t < static_cast<int>(closed_.size()); ++t) {
+      if (!closed_[t]) open.push_back(t);
+    }
+    out_.of_loop[loop] = {first, NewTask(open, first)};
     return true;
   }
 
@@ -145,6 +226,10 @@ class TaskMaker {
   const PlanEnvironment& env_;
   TaskGraph out_;
   std::vector<std::vector<PlanGraph::Carry>> carries_of_;  // by structured loop
+  std::vector<int> heavy_users_;                           // by node
+  std::vector<bool> waits_in_;                             // by loop: a node in it is asynchronous
+  std::vector<bool> closed_;                               // by task: another one depends on it
+  bool has_async_ = false;
 };
 
 }  // namespace

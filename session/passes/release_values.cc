@@ -121,7 +121,7 @@ class ReleasePlanner {
         out_.after_loop[n.loop].push_back(s);
     } else {
       out_.reset.push_back(s);
-      if (const int writer = WriterAfter(order_.value_of[i], users_[s]); writer >= 0)
+      if (const int writer = WriterAfter(order_.value_of[i], users_[s], n.loop); writer >= 0)
         out_.before[writer].push_back(s);
     }
   }
@@ -183,11 +183,13 @@ class ReleasePlanner {
     return last;
   }
 
-  // Returns a writer of the variable that runs after all these users; -1 if there is none.
-  int WriterAfter(int variable, const IndexList& users) const {
+  // Returns a writer of the variable that runs once for a value of `loop`, after all these users;
+  // -1 if there is none.
+  int WriterAfter(int variable, const IndexList& users, int loop) const {
     if (variable < 0) return -1;
     for (const int i : order_.order) {
       if (!absl::c_linear_search(order_.written_by[i], variable)) continue;
+      if (graph_.OutermostLoopExcluding(i, loop) >= 0) continue;
       const auto runs_before = [&](int user) {
         return absl::c_linear_search(order_.variable_predecessors[i], user);
       };

@@ -32,8 +32,9 @@
 //
 // Users outside a structured loop use its values without an Exit: they are the final values. Nested
 // loops are structured from the outside in. A loop in a branch that may be dead is left unchanged,
-// and so are one from which values cross to other tasks, under the number of the iteration, and
-// every loop that does not match the pattern: the executor's native frames handle them.
+// and so are one from which values cross to other tasks, under the number of the iteration, one in
+// which two nodes wait for values from outside of the step, which may come in any order, and every
+// loop that does not match the pattern: the executor's native frames handle them.
 namespace weir {
 
 namespace {
@@ -65,12 +66,15 @@ class LoopStructurer {
   void FindMembers() {
     members_.resize(plan_.loops.size());
     crosses_tasks_.assign(plan_.loops.size(), false);
+    num_waits_.assign(plan_.loops.size(), 0);
     next_of_.assign(count_, PlanValue());
     for (int i = 0; i < count_; ++i) {
       const PlanNode& n = plan_.nodes[i];
       if (n.loop >= 0) members_[n.loop].push_back(i);
-      for (int l = n.loop; l >= 0; l = plan_.loops[l].parent)
+      for (int l = n.loop; l >= 0; l = plan_.loops[l].parent) {
         crosses_tasks_[l] = crosses_tasks_[l] || n.traits().crosses_tasks;
+        num_waits_[l] += n.traits().waits == WaitsFor::kValue ? 1 : 0;
+      }
       if (n.is_enter() && n.value_loop >= 0) members_[n.value_loop].push_back(i);
     }
     for (const PlanGraph::Carry& c : plan_.carries) next_of_[c.carry] = c.next;
@@ -117,7 +121,7 @@ class LoopStructurer {
   }
 
   bool MatchesPattern(int l, int condition) const {
-    if (crosses_tasks_[l]) return false;
+    if (crosses_tasks_[l] || num_waits_[l] > 1) return false;
     if (plan_.loops[l].parent >= 0 && !plan_.loops[plan_.loops[l].parent].is_structured())
       return false;
     if (HasControlSuccessors(condition) || !OnlyControlsSwitches(condition)) return false;
@@ -399,6 +403,7 @@ class LoopStructurer {
   std::vector<Conditions> conditions_;       // by node
   std::vector<std::vector<int>> members_;    // by loop, with its Enters
   std::vector<bool> crosses_tasks_;          // by loop: a node in it, or in an inner loop, does
+  std::vector<int> num_waits_;               // by loop: the nodes in it that wait for a value
   std::vector<PlanValue> next_of_;           // by kCarry
   std::vector<PlanGraph::Carry> variables_;  // variables of structured loops, and their next values
   absl::flat_hash_map<std::pair<int, int>, PlanValue>

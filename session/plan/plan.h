@@ -76,9 +76,11 @@ struct Loop {
   };
   bool is_structured = false;
 
-  // For an unstructured loop: the loop around it, or -1, and the hash of its frame's name.
+  // For an unstructured loop: the loop around it, or -1, and the hash of its frame's name. If its
+  // iterations are partitioned, the task that begins one, and the task that ends it; otherwise -1.
   int parent = -1;
   uint64_t name_hash = 0;
+  int32_t first_task = -1, last_task = -1;
   int32_t end = 0;            // the instruction that ends an iteration
   std::vector<Move> shared;   // both slots have the value afterward
   std::vector<Move> moved;    // the value is not needed in `from` afterward
@@ -86,7 +88,7 @@ struct Loop {
 };
 
 // Instructions that one thread runs one after another. A task starts when the counter of its
-// unfinished predecessors reaches zero.
+// unfinished predecessors reaches zero; one of a loop, in each iteration.
 struct Task {
   int32_t begin = 0, end = 0;  // instructions
   int32_t num_predecessors = 0;

@@ -29,9 +29,12 @@
 // live NextIterations on to the next iteration, clears the dead flags of this iteration, and jumps
 // to the first instruction of the loop; if no NextIteration is alive, the loop is over. Iterations
 // run one after another: an iteration depends on nothing but earlier ones, so the orders of
-// TensorFlow, which may overlap iterations, give no other values. A structured loop has a mark in
-// the place of its LoopCond, which ends the loop. Its loop variables move to the next iteration all
-// at once; small ones by exchanging places in the arena with the values computed for them.
+// TensorFlow, which may overlap iterations, give no other values. Where an iteration waits for
+// something outside of the step, it has tasks of its own, which count their predecessors again in
+// each iteration: the last one ends the iteration and starts the first one. A structured loop has a
+// mark in the place of its LoopCond, which ends the loop. Its loop variables move to the next
+// iteration all at once; small ones by exchanging places in the arena with the values computed for
+// them.
 //
 // Errors. The first error is kept, with the node's name, op and device. In a sequence the step ends
 // at once. With tasks the remaining instructions are skipped, waiting kernels are woken through the
@@ -743,6 +746,8 @@ void Executor::RunTask(ExecutionState& state, int32_t t, int32_t first) {
         Fail(state, next.status());
         break;
       }
+      if (*next < task.begin)
+        return StartIteration(state, plan_->loops[plan_->instructions[i].loop]);
       i = *next;
       continue;
     }
@@ -813,6 +818,18 @@ bool Executor::StartAsync(ExecutionState& state, int32_t t, int32_t i) {
     return true;
   }
   return arrived->exchange(Arrival::kFirst, std::memory_order_acq_rel) == Arrival::kFirst;
+}
+
+// Starts the tasks of a loop once more. All of them have finished but the last, which calls this.
+void Executor::StartIteration(ExecutionState& state, const Loop& loop) {
+  for (int32_t t = loop.first_task + 1; t <= loop.last_task; ++t)
+    state.num_pending[t].store(plan_->tasks[t].num_predecessors, std::memory_order_relaxed);
+  state.running[loop.last_task].store(-1, std::memory_order_relaxed);
+  {
+    const MutexLock lock(state.mutex);
+    state.tasks_left += loop.last_task - loop.first_task;
+  }
+  Post(state, loop.first_task, loop.begin);
 }
 
 void Executor::FinishTask(ExecutionState& state, int32_t t) {

@@ -86,6 +86,7 @@ class Executor {
   absl::Status RunTasks(ExecutionState& state);
   void RunTask(ExecutionState& state, int32_t task, int32_t instruction);
   bool StartAsync(ExecutionState& state, int32_t task, int32_t instruction);
+  void StartIteration(ExecutionState& state, const Loop& loop);
   void FinishTask(ExecutionState& state, int32_t task);
   void Post(ExecutionState& state, int32_t task, int32_t instruction);
   bool RunPosted(ExecutionState& state);

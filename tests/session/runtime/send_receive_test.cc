@@ -159,6 +159,30 @@ TEST(SendReceive, NoWaitHoldsUpWhatDoesNotNeedIt) {
   }
 }
 
+// However many values it receives, a part waits for each alone.
+TEST(SendReceive, NoNumberOfWaitsMakesAnOrder) {
+  constexpr int kMany = 4200;
+  const auto name = [](int i) { return absl::StrCat("more", i); };
+  Graph a, b;
+  std::vector<Operation> sent = {SendTo(kA, kB, "1", Const(a, 1.f))};
+  sent.push_back(SendTo(kA, kB, "2", ReceiveFrom(a, kB, kA, "back", DT_FLOAT)));
+  Outputs received = {ReceiveFrom(b, kA, kB, "2", DT_FLOAT)};
+  for (int i = 0; i < kMany; ++i) {
+    sent.push_back(SendTo(kA, kB, name(i), Const(a, 1.f)));
+    received.push_back(Sqrt(ReceiveFrom(b, kA, kB, name(i), DT_FLOAT)));
+  }
+  const Operation answered = SendTo(kB, kA, "back", ReceiveFrom(b, kA, kB, "1", DT_FLOAT) * 10.f);
+  const Output sum = AddN(received);
+  Session on_a = *Session::Create(a), on_b = *Session::Create(b);
+  LocalRendezvous rendezvous;
+  const RunOptions options = {.timeout = std::chrono::seconds(60), .rendezvous = &rendezvous};
+  std::thread other([&] { EXPECT_TRUE(on_a.Run({}, Outputs{}, sent, options).ok()); });
+  const auto out = on_b.Run({}, {sum}, {answered}, options);
+  other.join();
+  ASSERT_TRUE(out.ok()) << out.status();
+  EXPECT_EQ((*out)[0].scalar<float>(), 10.f + kMany);
+}
+
 // A loop sends its counter each time; the key has the frame's number, which TensorFlow computes of
 // the name, and the iteration.
 TEST(SendReceive, LoopsNumberTheirValues) {
