@@ -26,7 +26,8 @@
 // gradient of the layer uses as well, cannot join the gradient's region, since the loss is between
 // them. The pass follows the users of a node's value for a limited number of nodes
 // (MayCreateCycle), treating each region as the single node that it will be; if the search does not
-// end within the limit, a cycle is assumed.
+// end within the limit, a cycle is assumed. Nor may a result have to wait for something outside of
+// the step that only the others depend on (external_waits.h).
 //
 // All elementwise nodes of a region have one shape; a value of another shape, such as a vector
 // that is added to every row, is an argument. So a Fill, Tile or BroadcastTo that only broadcasts,
@@ -48,7 +49,7 @@ constexpr int64_t kCachedBytes = 3 << 19;
 }  // namespace
 
 ElementwiseRegions::ElementwiseRegions(PlanGraph& plan, const PlanEnvironment& env)
-    : ElementwiseNodes(plan, env), plan_uses_(plan) {}
+    : ElementwiseNodes(plan, env), plan_uses_(plan), external_waits_(plan) {}
 
 void ElementwiseRegions::Find() {
   AddLoopsToReachability();
@@ -177,7 +178,9 @@ bool ElementwiseRegions::MayJoin(int id, const Region& region) const {
   const PlanNode &n = plan_.nodes[id], &result = plan_.nodes[region.result];
   return n.shapes[0] == region.shape && n.runs_with(result) &&
          n.node->output_type(0) == result.node->output_type(0) &&
-         region.num_ops + NumFusedOps(id) <= kMaxFusedOps;
+         region.num_ops + NumFusedOps(id) <= kMaxFusedOps &&
+         absl::c_all_of(region.others,
+                        [&](int other) { return external_waits_.MayOrder(id, other); });
 }
 
 bool ElementwiseRegions::HasRoom(int id, const Region& region) const {
@@ -237,8 +240,8 @@ bool ElementwiseRegions::JoinAsResult(int id) {
     const Region& region = regions_[number];
     const int result = region.result;
     if (region.reduction >= 0 || region.others.size() + 1 >= kMaxFusedResults ||
-        plan_.nodes[result].may_be_dead || !MayJoin(id, region) || MayCreateCycle(id, number) ||
-        !Join(id, number)) {
+        plan_.nodes[result].may_be_dead || !external_waits_.MayOrder(result, id) ||
+        !MayJoin(id, region) || MayCreateCycle(id, number) || !Join(id, number)) {
       continue;
     }
     regions_[number].others.push_back(id);

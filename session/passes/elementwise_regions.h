@@ -6,6 +6,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "weir/session/plan/elementwise_nodes.h"
+#include "weir/session/plan/external_waits.h"
 #include "weir/session/plan/interval_reachability.h"
 
 namespace weir {
@@ -78,6 +79,7 @@ class ElementwiseRegions : public ElementwiseNodes {
   bool AllUsersBroadcast(int value, const Region& region) const;
 
   const PlanUses plan_uses_;
+  const ExternalWaits external_waits_;
   std::vector<Region> regions_;
   std::vector<Part> epilogues_{1};
   std::vector<int> region_of_;  // by node; or kNone, kSeveral

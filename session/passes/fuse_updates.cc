@@ -6,6 +6,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "weir/session/passes/passes.h"
+#include "weir/session/plan/external_waits.h"
 #include "weir/session/plan/fusion.h"
 #include "weir/session/plan/variable_use.h"
 
@@ -23,7 +24,7 @@
 // these have run.
 //
 // The node has the control inputs of its Assigns and reads, unless one of these comes after an
-// Assign.
+// Assign, or waits for something outside of the step that another Assign does not wait for.
 namespace weir {
 
 namespace {
@@ -208,6 +209,7 @@ class UpdateFusion : public Fusion {
   // all: one of them comes after an Assign, or a read of a variable comes after the Assign of
   // another variable alone.
   std::optional<std::set<int>> CollectControls(const std::vector<Update>& updates) {
+    const ExternalWaits external_waits(plan_);
     std::set<int> controls;
     const auto add = [&](int id) {
       controls.insert(plan_.nodes[id].controls.begin(), plan_.nodes[id].controls.end());
@@ -219,6 +221,10 @@ class UpdateFusion : public Fusion {
       std::optional<std::set<int>> nodes = Descendants(u.assign);
       if (!nodes) return std::nullopt;
       descendants.push_back(*std::move(nodes));
+    }
+    for (const Update& u : updates) {
+      if (!absl::c_all_of(controls, [&](int c) { return external_waits.MayOrder(c, u.assign); }))
+        return std::nullopt;
     }
     for (const std::set<int>& nodes : descendants) {
       if (absl::c_any_of(controls, [&](int control) { return nodes.contains(control); }))

@@ -29,7 +29,8 @@
 // which is the order within a loop too; so do writers whose readers may come after other writers.
 //
 // Critical sections (from a MutexLock to its ConsumeMutexLock) are not interleaved: while one is
-// open, other locks are delayed, and locks of the same mutex wait for its end.
+// open, other locks are delayed, and locks of the same mutex wait for its end, unless that would
+// make them wait for another external event.
 //
 // A loop is one unit of the order around it, and has an order of its own inside. The nodes that
 // receive the values of the previous iteration come first in it. In a structured loop
@@ -276,7 +277,8 @@ class Orderer {
     if (Is(i, "MutexLock")) {
       ++open_sections_;
       const auto unlocked = last_unlock_.find(MutexOf(i));
-      if (unlocked != last_unlock_.end()) out_.variable_predecessors[i].push_back(unlocked->second);
+      if (unlocked != last_unlock_.end() && external_waits_.MayOrder(unlocked->second, i))
+        out_.variable_predecessors[i].push_back(unlocked->second);
     } else if (Is(i, "ConsumeMutexLock")) {
       open_sections_ = std::max(0, open_sections_ - 1);
       const int lock = graph_.nodes[i].inputs[0].node;

@@ -45,80 +45,74 @@ ExternalWaits::ExternalWaits(const PlanGraph& graph) : graph_(graph) {
   counts_.assign(count, 0);
   loop_counts_.assign(graph.loops.size(), 0);
   if (empty()) return;
-  inner_.words = static_cast<size_t>(num_waiting_ + 63) / 64;
-  if (inner_.words * count * sizeof(Word) > kMaxBytes) {
+  size_t words = static_cast<size_t>(num_waiting_ + 63) / 64;
+  if (words * count * sizeof(Word) > kMaxBytes) {
     exact_ = false;
-    inner_.words = 1;
+    words = 1;
     for (int& n : number) n = std::min(n, 0);
   }
-  FindInIterations(number);
-  if (!graph.loops.empty()) FindAcrossLoops();
+  of_node_ = {std::vector<Word>(count * words, 0), words};
+  of_loop_ = {std::vector<Word>(graph.loops.size() * words, 0), words};
+  for (size_t i = 0; i < count; ++i) {
+    if (number[i] >= 0)
+      of_node_.of(static_cast<int>(i))[number[i] / 64] |= Word{1} << (number[i] % 64);
+  }
+  // A fixed-point iteration: the set of a loop grows with the sets of its inputs, and the sets of
+  // its users grow with that of the loop.
+  while (Update() && !graph.loops.empty()) {
+  }
+  for (size_t i = 0; i < count; ++i) counts_[i] = of_node_.Count(static_cast<int>(i));
+  for (size_t l = 0; l < graph.loops.size(); ++l)
+    loop_counts_[l] = of_loop_.Count(static_cast<int>(l));
 }
 
-int ExternalWaits::OutermostLoop(int node) const {
+// Returns the loop directly in `region` (a loop or -1) that contains the node; -1 if there is none.
+int ExternalWaits::LoopIn(int region, int node) const {
   int loop = graph_.nodes[node].loop;
-  while (loop >= 0 && graph_.loops[loop].parent >= 0) loop = graph_.loops[loop].parent;
+  if (loop == region) return -1;
+  while (graph_.loops[loop].parent != region) loop = graph_.loops[loop].parent;
   return loop;
 }
 
-void ExternalWaits::AddDependencies(int node, Sets* sets) const {
-  const PlanNode& n = graph_.nodes[node];
-  Word* const to = sets->of(node);
-  const auto depend_on = [&](int on) {
-    sets->Add(to, sets->of(on));
-    const int exited = graph_.ExitedLoop(graph_.nodes[on], n);
-    if (exited >= 0) sets->Add(to, sets->of(graph_.loops[exited].condition));
-  };
-  for (const PlanValue& v : n.inputs) depend_on(v.node);
-  for (const int control : n.controls) depend_on(control);
+// Returns what the unit of `region` waits for that is or contains the node.
+const ExternalWaits::Word* ExternalWaits::SetOf(int node, int region) const {
+  const int loop = LoopIn(region, node);
+  return loop < 0 ? of_node_.of(node) : of_loop_.of(loop);
 }
 
-void ExternalWaits::FindInIterations(const std::vector<int>& number) {
-  const int count = static_cast<int>(graph_.nodes.size());
-  inner_.bits.assign(count * inner_.words, 0);
-  Sets of_loops{std::vector<Word>(graph_.loops.size() * inner_.words, 0), inner_.words};
-  for (int i = 0; i < count; ++i) {
-    if (number[i] >= 0) inner_.of(i)[number[i] / 64] |= Word{1} << (number[i] % 64);
-    AddDependencies(i, &inner_);
-    counts_[i] = inner_.Count(i);
-    for (int l = graph_.nodes[i].loop; l >= 0; l = graph_.loops[l].parent)
-      inner_.Add(of_loops.of(l), inner_.of(i));
-  }
-  for (size_t l = 0; l < graph_.loops.size(); ++l)
-    loop_counts_[l] = of_loops.Count(static_cast<int>(l));
+bool ExternalWaits::AddDependency(int node, int on) {
+  const int region = graph_.CommonLoop(graph_.nodes[node].loop, graph_.nodes[on].loop);
+  const int loop = LoopIn(region, node);
+  return (loop < 0 ? of_node_ : of_loop_)
+      .Add(loop < 0 ? of_node_.of(node) : of_loop_.of(loop), SetOf(on, region));
 }
 
-// A fixed-point iteration: the set of a loop grows with the sets of its inputs, and the sets of its
-// outputs grow with that of the loop.
-void ExternalWaits::FindAcrossLoops() {
-  outer_ = inner_;
-  Sets of_loops{std::vector<Word>(graph_.loops.size() * inner_.words, 0), inner_.words};
-  const int count = static_cast<int>(graph_.nodes.size());
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (int i = 0; i < count; ++i) {
-      AddDependencies(i, &outer_);
-      const int loop = OutermostLoop(i);
-      if (loop < 0) continue;
-      changed |= outer_.Add(of_loops.of(loop), outer_.of(i));
-      changed |= outer_.Add(outer_.of(i), of_loops.of(loop));
+// Visits all nodes once. Returns whether a set has changed.
+bool ExternalWaits::Update() {
+  bool changed = false;
+  for (int i = 0; i < static_cast<int>(graph_.nodes.size()); ++i) {
+    const PlanNode& n = graph_.nodes[i];
+    const auto depend_on = [&](int on) {
+      changed |= AddDependency(i, on);
+      const int exited = graph_.ExitedLoop(graph_.nodes[on], n);
+      if (exited >= 0) changed |= AddDependency(i, graph_.loops[exited].condition);
+    };
+    for (const PlanValue& v : n.inputs) depend_on(v.node);
+    for (const int control : n.controls) depend_on(control);
+    const Word* set = of_node_.of(i);
+    for (int l = n.loop; l >= 0; l = graph_.loops[l].parent) {
+      changed |= of_loop_.Add(of_loop_.of(l), set);
+      set = of_loop_.of(l);
     }
   }
-  for (int i = 0; i < count; ++i) {
-    if (OutermostLoop(i) < 0) counts_[i] = outer_.Count(i);
-  }
-  for (size_t l = 0; l < graph_.loops.size(); ++l) {
-    if (graph_.loops[l].parent < 0) loop_counts_[l] = of_loops.Count(static_cast<int>(l));
-  }
+  return changed;
 }
 
 bool ExternalWaits::MayOrder(int first, int second) const {
   if (empty()) return true;
-  const int loop = OutermostLoop(first);
-  const bool in_same_loop = outer_.words == 0 || (loop >= 0 && loop == OutermostLoop(second));
-  const Sets& sets = in_same_loop ? inner_ : outer_;
-  const Word *const a = sets.of(first), *const b = sets.of(second);
-  for (size_t w = 0; w < sets.words; ++w) {
+  const int region = graph_.CommonLoop(graph_.nodes[first].loop, graph_.nodes[second].loop);
+  const Word *const a = SetOf(first, region), *const b = SetOf(second, region);
+  for (size_t w = 0; w < of_node_.words; ++w) {
     if ((a[w] & (exact_ ? ~b[w] : ~Word{0})) != 0) return false;
   }
   return true;

@@ -25,7 +25,7 @@ class ExternalWaits {
   // Returns how many waiting nodes the node depends on, itself included; for a node in a loop,
   // those of its iteration. The count grows along edges.
   int Count(int node) const { return counts_[node]; }
-  // The same for all nodes of a loop.
+  // The same for a loop as a unit of the step, or of an iteration of the loop around it.
   int CountOfLoop(int loop) const { return loop_counts_[loop]; }
   // True if the node waits for input from outside the step.
   static bool WaitsForInput(const PlanNode& n);
@@ -41,18 +41,19 @@ class ExternalWaits {
     int Count(int i) const;
   };
 
-  int OutermostLoop(int node) const;
-  void AddDependencies(int node, Sets* sets) const;
-  void FindInIterations(const std::vector<int>& number);
-  void FindAcrossLoops();
+  const Word* SetOf(int node, int region) const;
+  int LoopIn(int region, int node) const;
+  bool AddDependency(int node, int on);
+  bool Update();
 
   const PlanGraph& graph_;
   int num_waiting_ = 0;
   bool exact_ = true;  // false if there are too many waiting nodes: the sets then record only
                        // whether a node waits
-  Sets inner_;         // by node: the waiting nodes that it depends on within an iteration
-  Sets outer_;  // by node, if there are loops: the same with each loop as a unit, which waits for
-                // all in it
+  Sets of_node_;       // the waiting nodes that it depends on within an iteration of its loop, or
+                       // outside of all loops
+  Sets of_loop_;  // the same for a loop as a unit, which waits for all that enters it, and for all
+                  // in it
   std::vector<int> counts_, loop_counts_;
 };
 
