@@ -119,6 +119,39 @@ TEST_P(ExternalWaitsTest, AnIterationEnqueuesBeforeItDequeues) {
   EXPECT_EQ(Run(out[1], std::nullopt), 9);
 }
 
+// An iteration takes two elements: the outside supplies one of them, and makes the other one of
+// what the iteration enqueues after the first.
+TEST_P(ExternalWaitsTest, AnIterationTakesElementsInAnyOrder) {
+  const Queue given = Queue::Fifo(g_, 5, {DT_FLOAT}, {.shapes = {Shape()}});
+  const Operation give = given.Enqueue({Const(g_, 1.f)});
+  const Output out = WhileLoop([](const Outputs& in) { return in[0] < 1; },
+                               [&](const Outputs& in) {
+                                 Output taken;
+                                 if (std::get<1>(GetParam())) taken = Taken();
+                                 Operation put;
+                                 {
+                                   const ControlDependencies after(g_, {given.Dequeue()[0]});
+                                   put = AssignAndEnqueue();
+                                 }
+                                 if (!taken.valid()) taken = Taken();
+                                 const ControlDependencies after(g_, {put});
+                                 return Outputs{in[0] + 1, Identity(taken)};
+                               },
+                               {Const(g_, 0), Const(g_, 0.f)})[1];
+  EXPECT_EQ(Run(out, give), 8);
+}
+
+// Nodes that are fused must not wait for what only some of them need.
+TEST_P(ExternalWaitsTest, AFusedResultDoesNotWaitForAnother) {
+  const Output x = Square(ConstOf(g_, DT_FLOAT, 2.f) + v_.value());
+  Operation put;
+  {
+    const ControlDependencies after(g_, {v_.Assign(x * 0.f + 5.f)});
+    put = out_.Enqueue({Tanh(x * 0.f + 1.f) * 0.f + 7.f});
+  }
+  EXPECT_EQ(Run(Tanh(x) * 0.f + Taken() + x, put), 17);
+}
+
 // A writer that waits for an element anyway may also wait for a reader that waits for it: it then
 // writes in place.
 TEST_P(ExternalWaitsTest, AWriterWaitingForTheSameElementComesLast) {
