@@ -371,6 +371,15 @@ class LoopStructurer {
     plan_.carries = std::move(carries);
   }
 
+  // Returns the node outside of the loop whose value replaces the removed node `i`, of a variable
+  // that no iteration changes: the loop does not wait for it any more. Returns -1 if there is none.
+  int SourceOutside(int i) const {
+    const PlanNode& n = plan_.nodes[i];
+    const int source = n.removed ? Resolve({i, 0}).node : i;
+    const int loop = n.is_enter() ? n.value_loop : n.loop;
+    return plan_.nodes[source].removed || plan_.nodes[source].value_loop == loop ? -1 : source;
+  }
+
   // Returns the node that replaces the removed node `i` as the source of a control edge.
   int ControlReplacement(int i) const {
     const PlanNode& n = plan_.nodes[i];
@@ -387,6 +396,7 @@ class LoopStructurer {
     for (const int control : n.controls) {
       const PlanNode& before = plan_.nodes[control];
       if (!before.removed || n.loop != before.loop) controls.insert(ControlReplacement(control));
+      if (const int source = SourceOutside(control); source >= 0) controls.insert(source);
     }
     n.controls.assign(controls.begin(), controls.end());
     absl::c_sort(n.controls);
