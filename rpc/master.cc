@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "weir/proto/master.pb.h"
-#include "weir/rpc/master_session.h"
+#include "weir/rpc/local_session.h"
 #include "weir/rpc/reaper.h"
 #include "weir/rpc/session_table.h"
 
@@ -28,6 +28,14 @@ absl::Status CheckSize(const Response& response, const MasterOptions& options) {
   return options.max_response.Check(response.ByteSizeLong(), "The response of the step");
 }
 
+void WriteDevice(const ServerDevice& device, proto::DeviceAttributes* attributes) {
+  attributes->set_name(device.name);
+  attributes->set_device_type(device.type);
+  attributes->set_memory_limit(device.memory_limit);
+  attributes->set_incarnation(device.incarnation);
+  attributes->set_physical_device_desc(device.description);
+}
+
 }  // namespace
 
 Master::Master(MasterOptions options)
@@ -37,6 +45,8 @@ Master::Master(MasterOptions options)
           SessionTableLimits{options_.max_sessions, options_.idle_limit, options_.orphan_limit})) {}
 
 Master::~Master() { CloseAll(); }
+
+void Master::JoinCluster(std::unique_ptr<SessionFactory> cluster) { cluster_ = std::move(cluster); }
 
 absl::StatusOr<std::unique_ptr<Master>> Master::Create(MasterOptions options) {
   std::unique_ptr<Master> master(new Master(std::move(options)));
@@ -67,10 +77,8 @@ absl::Status Master::CheckUnique(int64_t request_id, const char* method, const C
       absl::StrCat("The same ", method, " request was received twice: request_id ", request_id));
 }
 
-absl::Status Master::CreateSession(const proto::CreateSessionRequest& request, Call& call,
-                                   proto::CreateSessionResponse* response) {
-  // Before the work of creating a session.
-  WEIR_RETURN_IF_ERROR(sessions_->CheckRoom(call.client, NumKept()));
+absl::StatusOr<std::unique_ptr<MasterSession>> Master::CreateLocalSession(
+    const proto::CreateSessionRequest& request, Call& call) {
   SessionOptions options = options_.session;
   std::shared_ptr<MemoryQuota> memory = call.client == nullptr ? nullptr : call.client->memory();
   if (options_.session_memory_bytes > 0) {
@@ -79,12 +87,19 @@ absl::Status Master::CreateSession(const proto::CreateSessionRequest& request, C
   }
   options.resources = ResourcesOf(call.client);
   options.operation_timeout = options_.default_step_limit;
+  return LocalSession::Create(request.graph_def(), request.config(), std::move(options),
+                              {options_.graph_limits, options_.max_step_limit,
+                               options_.max_response, options_.step_memory_bytes},
+                              std::move(memory));
+}
+
+absl::Status Master::CreateSession(const proto::CreateSessionRequest& request, Call& call,
+                                   proto::CreateSessionResponse* response) {
+  // Before the work of creating a session.
+  WEIR_RETURN_IF_ERROR(sessions_->CheckRoom(call.client, NumKept()));
   WEIR_ASSIGN_OR_RETURN(
       std::unique_ptr<MasterSession> created,
-      MasterSession::Create(request.graph_def(), request.config(), std::move(options),
-                            {options_.graph_limits, options_.max_step_limit, options_.max_response,
-                             options_.step_memory_bytes},
-                            std::move(memory)));
+      cluster_ == nullptr ? CreateLocalSession(request, call) : cluster_->Create(request, call));
   const std::shared_ptr<MasterSession> session(
       created.release(), [this](MasterSession* closed) { reaper_->Destroy(closed); });
   WEIR_ASSIGN_OR_RETURN(const std::string handle,
@@ -137,17 +152,13 @@ absl::Status Master::CloseSession(const proto::CloseSessionRequest& request, Cal
 
 absl::Status Master::ListDevices(const proto::ListDevicesRequest& request, Call& call,
                                  proto::ListDevicesResponse* response) {
+  for (const ServerDevice& device : devices_) WriteDevice(device, response->add_local_device());
   const std::string& handle = request.session_handle();
-  if (!handle.empty() && !Sessions::Use(*sessions_, handle, call.client, call.connection))
-    return InvalidArgument("Session ", handle, " is not found.");
-  for (const ServerDevice& device : devices_) {
-    proto::DeviceAttributes* attributes = response->add_local_device();
-    attributes->set_name(device.name);
-    attributes->set_device_type(device.type);
-    attributes->set_memory_limit(device.memory_limit);
-    attributes->set_incarnation(device.incarnation);
-    attributes->set_physical_device_desc(device.description);
-  }
+  if (handle.empty()) return absl::OkStatus();
+  const Sessions::Use session(*sessions_, handle, call.client, call.connection);
+  if (!session) return InvalidArgument("Session ", handle, " is not found.");
+  for (const ServerDevice& device : session->remote_devices())
+    WriteDevice(device, response->add_remote_device());
   return absl::OkStatus();
 }
 
@@ -155,6 +166,7 @@ absl::Status Master::Reset(const proto::ResetRequest& request, Call& call, proto
   for (const Sessions::Removed& removed : sessions_->RemoveAllOf(call.client))
     Close(removed.session, removed.client);
   ResourcesOf(call.client)->Reset({request.container().begin(), request.container().end()});
+  if (cluster_ != nullptr) WEIR_RETURN_IF_ERROR(cluster_->Reset(request, call));
   std::vector<ClosedSession> unreferenced;  // destroyed after the lock is released
   const MutexLock lock(mutex_);
   std::erase_if(closed_sessions_, [&](ClosedSession& kept) {

@@ -46,6 +46,7 @@ namespace weir::rpc {
 class Client;
 class MasterSession;
 class Reaper;
+class SessionFactory;
 template <class Session>
 class SessionTable;
 
@@ -95,6 +96,9 @@ class Master {
   // Creates a master without sessions. Returns the errors of creating devices.
   static absl::StatusOr<std::unique_ptr<Master>> Create(MasterOptions options);
   ~Master();
+  // From now on, sessions run on the tasks of a cluster, as the factory makes them. Call it before
+  // any other method.
+  void JoinCluster(std::unique_ptr<SessionFactory> cluster);
 
   // The methods of TensorFlow's master service; see above.
   absl::Status CreateSession(const proto::CreateSessionRequest& request, Call& call,
@@ -108,6 +112,7 @@ class Master {
                        proto::RunStepResponse* response);
   absl::Status CloseSession(const proto::CloseSessionRequest& request, Call& call,
                             proto::CloseSessionResponse* response);
+  // With a session, also the devices of other tasks that it uses.
   absl::Status ListDevices(const proto::ListDevicesRequest& request, Call& call,
                            proto::ListDevicesResponse* response);
   // Closes all sessions of the client, and clears the named ones of its containers (if none is
@@ -142,6 +147,8 @@ class Master {
   };
 
   explicit Master(MasterOptions options);
+  absl::StatusOr<std::unique_ptr<MasterSession>> CreateLocalSession(
+      const proto::CreateSessionRequest& request, Call& call);
   // Returns the state that the client's sessions share.
   std::shared_ptr<ResourceMap> ResourcesOf(const std::shared_ptr<Client>& client);
   // The number of closed sessions that are kept.
@@ -151,7 +158,8 @@ class Master {
 
   const MasterOptions options_;
   std::vector<ServerDevice> devices_;
-  const std::unique_ptr<Reaper> reaper_;  // destroys the sessions below
+  std::unique_ptr<SessionFactory> cluster_;  // null outside of clusters; outlives the sessions
+  const std::unique_ptr<Reaper> reaper_;     // destroys the sessions below
   const std::unique_ptr<Sessions> sessions_;
   RequestNumbers requests_;
 

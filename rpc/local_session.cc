@@ -1,10 +1,8 @@
-#include "weir/rpc/master_session.h"
+#include "weir/rpc/local_session.h"
 
 #include <algorithm>
 
-#include "absl/container/flat_hash_set.h"
-#include "absl/strings/strip.h"
-#include "weir/core/graph/unknown_op.h"
+#include "absl/strings/match.h"
 #include "weir/core/io/graph_io.h"
 #include "weir/proto/master.pb.h"
 #include "weir/rpc/lib/run_metadata.h"
@@ -70,58 +68,21 @@ void AddContainersHoldingFunctions(const proto::GraphDef& graph,
     AddContainersHoldingFunctions(function.node_def(), containers);
 }
 
-// Returns the existing nodes that the new nodes refer to, by the names they use.
-absl::StatusOr<std::map<std::string, Output>> ExistingNodes(const proto::GraphDef& nodes,
-                                                            const Graph& graph) {
-  absl::flat_hash_set<absl::string_view> here;
-  for (const proto::NodeDef& node : nodes.node()) here.insert(node.name());
-  std::map<std::string, Output> earlier;
-  for (const proto::NodeDef& node : nodes.node()) {
-    for (const std::string& input : node.input()) {
-      absl::string_view name = input;
-      const bool is_control = absl::ConsumePrefix(&name, "^");
-      if (here.contains(name.substr(0, name.find(':')))) continue;
-      if (is_control) {
-        if (Node* found = graph.FindNode(name)) earlier.emplace(input, Output(found));
-      } else if (const auto found = graph.FindOutput(name); found.ok()) {
-        earlier.emplace(input, *found);
-      } else if (Node* source = graph.FindNode(name.substr(0, name.find(':')))) {
-        int index = 0;
-        if (HasOpenOutputs(*source) && absl::SimpleAtoi(name.substr(name.find(':') + 1), &index) &&
-            index >= 0) {
-          earlier.emplace(input, Output(source, index));  // using the output creates it
-          continue;
-        }
-        // The gradient of a condition that has already run needs more outputs of it.
-        return InvalidArgument(
-            "Node '", node.name(), "': Connecting to invalid output ",
-            name.substr(name.find(':') + 1), " of source node ", source->name(), " which has ",
-            source->num_outputs(),
-            " outputs. Try using tf.compat.v1.experimental.output_all_intermediates(True).");
-      }
-    }
-  }
-  return earlier;
-}
-
 }  // namespace
 
-struct MasterSession::Callable {
+struct LocalSession::Callable {
   std::vector<std::string> feeds;
   Step step;
   std::unique_ptr<proto::RunOptions> options;
 };
 
-absl::StatusOr<std::unique_ptr<MasterSession>> MasterSession::Create(
+absl::StatusOr<std::unique_ptr<MasterSession>> LocalSession::Create(
     const proto::GraphDef& graph, const proto::ConfigProto& config, SessionOptions options,
     const SessionLimits& limits, std::shared_ptr<MemoryQuota> memory) {
   const ScopedMemoryQuota of_session(memory.get());
-  std::unique_ptr<MasterSession> session(new MasterSession(limits, std::move(memory)));
+  std::unique_ptr<LocalSession> session(new LocalSession(limits, std::move(memory)));
   const MutexLock lock(session->extend_mutex_);
-  WEIR_RETURN_IF_ERROR(session->policy_.Add(graph));
-  // Clients could fill the log with lines about attributes.
-  const ImportOptions quiet{.unknown = UnknownParts::kKeepQuietly};
-  WEIR_RETURN_IF_ERROR(ImportGraphDef(session->graph_, graph, quiet).status());
+  WEIR_RETURN_IF_ERROR(session->graph_.Begin(graph));
   options.allow_soft_placement = config.allow_soft_placement();
   options.log_device_placement = config.log_device_placement();
   if (config.operation_timeout_in_ms() > 0)
@@ -130,55 +91,42 @@ absl::StatusOr<std::unique_ptr<MasterSession>> MasterSession::Create(
   session->shares_state_ = !config.isolate_session_state();
   if (!session->shares_state_) options.resources = nullptr;
   session->NoteFunctions(graph);
-  WEIR_ASSIGN_OR_RETURN(Session made, Session::Create(session->graph_, std::move(options)));
+  WEIR_ASSIGN_OR_RETURN(Session made, Session::Create(session->graph_.graph(), std::move(options)));
   session->session_ = std::make_unique<Session>(std::move(made));
   return session;
 }
 
-std::shared_ptr<MemoryQuota> MasterSession::MemoryOfStep() const {
+std::shared_ptr<MemoryQuota> LocalSession::MemoryOfStep() const {
   if (step_memory_bytes_ == 0) return memory_;
   return MemoryQuota::New(memory_, "this step (weir serve --step-memory-mb)", step_memory_bytes_);
 }
 
-absl::StatusOr<int64_t> MasterSession::Extend(const proto::GraphDef& nodes, int64_t version) {
+absl::StatusOr<int64_t> LocalSession::Extend(const proto::GraphDef& nodes, int64_t version) {
   const ScopedMemoryQuota of_session(memory_.get());
   const MutexLock lock(extend_mutex_);
-  if (version != version_) {
-    return absl::AbortedError(absl::StrCat("Current version is ", version_.load(),
-                                           " but caller expected ", version, "."));
-  }
-  GraphPolicy policy = policy_;
-  WEIR_RETURN_IF_ERROR(policy.Add(nodes));
-  WEIR_RETURN_IF_ERROR(session_->Extend([&]() -> absl::Status {
-    for (const proto::NodeDef& node : nodes.node()) {
-      if (graph_.FindNode(node.name()) == nullptr) continue;
-      return InvalidArgument("GraphDef argument to Extend includes node '", node.name(),
-                             "', which was created by a previous call to Create or Extend in this "
-                             "session.");
-    }
-    ImportOptions options{.unknown = UnknownParts::kKeepQuietly};
-    WEIR_ASSIGN_OR_RETURN(options.input_map, ExistingNodes(nodes, graph_));
-    return ImportGraphDef(graph_, nodes, options).status();
-  }));
-  policy_ = std::move(policy);
+  WEIR_ASSIGN_OR_RETURN(
+      const int64_t extended,
+      graph_.Extend(nodes, version, [this](const std::function<absl::Status()>& add) {
+        return session_->Extend(add);
+      }));
   NoteFunctions(nodes);
-  return ++version_;
+  return extended;
 }
 
 // A graph may have its iterators first, and be extended by functions that they call.
-void MasterSession::NoteFunctions(const proto::GraphDef& graph) {
+void LocalSession::NoteFunctions(const proto::GraphDef& graph) {
   if (!shares_state_) return;
   has_functions_ = has_functions_ || graph.library().function_size() > 0;
   AddContainersHoldingFunctions(graph, &containers_holding_functions_);
 }
 
-std::set<std::string> MasterSession::ContainersHoldingFunctions() {
+std::set<std::string> LocalSession::ContainersHoldingFunctions() {
   const MutexLock lock(extend_mutex_);
   return has_functions_ ? containers_holding_functions_ : std::set<std::string>();
 }
 
-absl::Status MasterSession::ReserveResponse(const Tensors& values, const RunReport& report,
-                                            Call& call) const {
+absl::Status LocalSession::ReserveResponse(const Tensors& values, const RunReport& report,
+                                           Call& call) const {
   uint64_t bytes = report.bytes();
   uint64_t memory = bytes;
   for (const Tensor& value : values) {
@@ -192,8 +140,8 @@ absl::Status MasterSession::ReserveResponse(const Tensors& values, const RunRepo
   return call.response_memory.Take(memory + 2 * bytes, "the response of the step");
 }
 
-absl::Status MasterSession::Run(proto::RunStepRequest& request, Call& call,
-                                proto::RunStepResponse* response) {
+absl::Status LocalSession::Run(proto::RunStepRequest& request, Call& call,
+                               proto::RunStepResponse* response) {
   const std::shared_ptr<MemoryQuota> memory = MemoryOfStep();
   const ScopedMemoryQuota of_step(memory.get());
   RunReport report(request.options());
@@ -214,21 +162,21 @@ absl::Status MasterSession::Run(proto::RunStepRequest& request, Call& call,
     Outputs feeds, fetches;
     std::vector<Operation> targets;
     for (const proto::NamedTensorProto& feed : request.feed()) {
-      WEIR_ASSIGN_OR_RETURN(feeds.emplace_back(), graph_.FindOutput(feed.name()));
+      WEIR_ASSIGN_OR_RETURN(feeds.emplace_back(), graph_.graph().FindOutput(feed.name()));
     }
     for (const std::string& fetch : request.fetch()) {
-      WEIR_ASSIGN_OR_RETURN(fetches.emplace_back(), graph_.FindOutput(fetch));
+      WEIR_ASSIGN_OR_RETURN(fetches.emplace_back(), graph_.graph().FindOutput(fetch));
     }
     for (const std::string& target : request.target())
-      targets.emplace_back(graph_.FindNode(target));
-    WritePartition(graph_, feeds, fetches, targets, session_->devices()[0]->text(),
+      targets.emplace_back(graph_.graph().FindNode(target));
+    WritePartition(graph_.graph(), feeds, fetches, targets, session_->devices()[0]->text(),
                    response->mutable_metadata());
     return absl::OkStatus();
   });
 }
 
-absl::StatusOr<Tensors> MasterSession::RunFull(proto::RunStepRequest& request,
-                                               const RunOptions& options) {
+absl::StatusOr<Tensors> LocalSession::RunFull(proto::RunStepRequest& request,
+                                              const RunOptions& options) {
   std::vector<std::string> names;
   Tensors feeds, fetches;
   for (proto::NamedTensorProto& feed : *request.mutable_feed()) {
@@ -241,7 +189,7 @@ absl::StatusOr<Tensors> MasterSession::RunFull(proto::RunStepRequest& request,
   return fetches;
 }
 
-absl::StatusOr<std::string> MasterSession::SetUpPartialRun(
+absl::StatusOr<std::string> LocalSession::SetUpPartialRun(
     const proto::PartialRunSetupRequest& request) {
   auto parts = std::make_shared<PartialRunState>();
   Outputs feeds, fetches;
@@ -249,15 +197,15 @@ absl::StatusOr<std::string> MasterSession::SetUpPartialRun(
   WEIR_RETURN_IF_ERROR(
       session_->Extend([&]() -> absl::Status {  // excludes concurrent changes of the graph
         for (const std::string& name : request.feed()) {
-          WEIR_ASSIGN_OR_RETURN(feeds.emplace_back(), graph_.FindOutput(name));
+          WEIR_ASSIGN_OR_RETURN(feeds.emplace_back(), graph_.graph().FindOutput(name));
           parts->tensors[name] = feeds.back();
         }
         for (const std::string& name : request.fetch()) {
-          WEIR_ASSIGN_OR_RETURN(fetches.emplace_back(), graph_.FindOutput(name));
+          WEIR_ASSIGN_OR_RETURN(fetches.emplace_back(), graph_.graph().FindOutput(name));
           parts->tensors[name] = fetches.back();
         }
         for (const std::string& name : request.target()) {
-          Node* node = graph_.FindNode(name);
+          Node* node = graph_.graph().FindNode(name);
           if (node == nullptr) return NotFound("PartialRunSetup: unknown operation '", name, "'");
           targets.emplace_back(node);
           parts->targets[name] = Operation(node);
@@ -273,8 +221,8 @@ absl::StatusOr<std::string> MasterSession::SetUpPartialRun(
   return handle;
 }
 
-absl::StatusOr<Tensors> MasterSession::RunPartial(proto::RunStepRequest& request,
-                                                  const RunOptions& options) {
+absl::StatusOr<Tensors> LocalSession::RunPartial(proto::RunStepRequest& request,
+                                                 const RunOptions& options) {
   const std::string& handle = request.partial_run_handle();
   std::shared_ptr<PartialRunState> parts;
   {
@@ -318,7 +266,7 @@ absl::StatusOr<Tensors> MasterSession::RunPartial(proto::RunStepRequest& request
   return values;
 }
 
-absl::StatusOr<int64_t> MasterSession::MakeCallable(const proto::CallableOptions& options) {
+absl::StatusOr<int64_t> LocalSession::MakeCallable(const proto::CallableOptions& options) {
   const ScopedMemoryQuota of_session(memory_.get());
   auto callable = std::make_shared<Callable>();
   callable->feeds = Names(options.feed());
@@ -335,8 +283,8 @@ absl::StatusOr<int64_t> MasterSession::MakeCallable(const proto::CallableOptions
   return next_handle_++;
 }
 
-absl::Status MasterSession::RunCallable(proto::RunCallableRequest& request, Call& call,
-                                        proto::RunCallableResponse* response) {
+absl::Status LocalSession::RunCallable(proto::RunCallableRequest& request, Call& call,
+                                       proto::RunCallableResponse* response) {
   std::shared_ptr<const Callable> callable;
   {
     const MutexLock lock(mutex_);
@@ -367,7 +315,7 @@ absl::Status MasterSession::RunCallable(proto::RunCallableRequest& request, Call
   return absl::OkStatus();
 }
 
-absl::Status MasterSession::ReleaseCallable(int64_t handle) {
+absl::Status LocalSession::ReleaseCallable(int64_t handle) {
   const MutexLock lock(mutex_);
   if (callables_.erase(handle) > 0) return absl::OkStatus();
   return InvalidArgument("No such callable handle: ", handle);
