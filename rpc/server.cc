@@ -12,6 +12,7 @@
 #include "weir/core/tensor/system_memory.h"
 #include "weir/rpc/cluster/cluster_task.h"
 #include "weir/rpc/cluster/receive_service.h"
+#include "weir/rpc/cluster_session.h"
 #include "weir/rpc/isolated_master.h"
 #include "weir/rpc/lib/call_watch.h"
 #include "weir/rpc/lib/connections.h"
@@ -156,6 +157,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
                           ClusterTask::Create(options.cluster->cluster, options.cluster->task,
                                               server->master_->devices(), std::move(session),
                                               options.master.graph_limits));
+    server->master_->JoinCluster(
+        NewClusterSessionFactory(*server->task_, options.master.graph_limits));
   }
   const TlsFiles tls = {options.certificate, options.key, options.client_authority};
   std::shared_ptr<grpc::ServerCredentials> credentials = grpc::InsecureServerCredentials();

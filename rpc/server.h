@@ -81,7 +81,8 @@ struct ServerOptions {
   IsolationOptions isolation = {};
   MasterOptions master = {};
   // The cluster that it is a task of, if any: it then runs the parts of steps that masters of other
-  // tasks send, with the state of its own sessions. Needs sessions in this process, and
+  // tasks send, with the state of its own sessions, whose graphs run on all tasks
+  // (cluster_session.h). Needs sessions in this process, and
   // neither `clients` nor TLS, as tasks do not say who they are, nor limits of steps and sessions,
   // which their parts of steps have not.
   std::optional<ClusterOptions> cluster = {};
@@ -131,8 +132,8 @@ class Server {
   struct Transport;
   Server();
 
-  std::unique_ptr<Master> master_;
   std::unique_ptr<ClusterTask> task_;            // null outside of clusters
+  std::unique_ptr<Master> master_;               // its sessions use the task
   std::unique_ptr<IsolatedMaster> isolated_;     // null if sessions run in this process
   std::shared_ptr<TlsCredentials> credentials_;  // null without TLS
   std::unique_ptr<Transport> transport_;

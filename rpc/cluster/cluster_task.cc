@@ -45,11 +45,7 @@ absl::Status TakeReceived(const proto::RunGraphRequest& request, Rendezvous& ren
   for (const std::string& name : request.recv_key()) {
     WEIR_ASSIGN_OR_RETURN(const RendezvousKey key, RendezvousKey::Parse(name));
     WEIR_ASSIGN_OR_RETURN(const SentValue received, ReceiveNow(rendezvous, key, cancellation));
-    if (received.is_dead) {
-      return absl::InternalError(absl::StrCat(
-          "Failed to fetch outputs for step ", request.step_id(),
-          ". (Original error message: The tensor returned for ", name, " was not valid.)"));
-    }
+    if (received.is_dead) return DeadFetchError(request.step_id(), name);
     proto::NamedTensorProto* out = response->add_recv();
     out->set_name(name);
     TensorToProtoContent(received.value, out->mutable_tensor());

@@ -110,6 +110,14 @@ class ClusterTask {
   // Ends every step. Later calls return ABORTED.
   void CloseAll();
 
+  // Who and where it is, and the connections to the others: what a master on this task needs.
+  const ClusterSpec& cluster() const { return cluster_; }
+  const TaskName& name() const { return task_; }
+  const std::vector<ServerDevice>& devices() const { return devices_; }
+  Peers& peers() { return peers_; }
+  // Where the values of a step cross that this task sends.
+  std::shared_ptr<LocalRendezvous> Exchange(int64_t step_id) { return steps_.Find(step_id); }
+
  private:
   ClusterTask(const ClusterSpec& cluster, const TaskName& task, std::vector<ServerDevice> devices,
               SessionOptions session, const GraphLimits& limits);

@@ -16,30 +16,34 @@ namespace weir::rpc {
 
 namespace {
 
-constexpr char kReceivePath[] = "/tensorflow.WorkerService/RecvTensor";
-constexpr char kAcknowledgePath[] = "/tensorflow.WorkerService/MarkRecvFinished";
 constexpr int kReconnectMs = 1000;
 
-// A number for each request, so that a task can refuse one that arrives twice.
-int64_t NewRequestId() {
-  thread_local std::mt19937_64 numbers(std::random_device{}());
-  return static_cast<int64_t>(numbers() >> 1 | 1);
+std::string PathOf(absl::string_view method) {
+  return absl::StrCat("/tensorflow.WorkerService/", method);
 }
 
 // A call in progress. It owns itself until the answer has come.
-struct PeerCall {
+struct PeerCall : std::enable_shared_from_this<PeerCall> {
   std::shared_ptr<grpc::Channel> channel;
   grpc::ClientContext context;
   grpc::ByteBuffer request, response;
-  int64_t request_id = 0;
   Cancellation* cancellation = nullptr;
   int64_t token = 0;
-  Rendezvous::Done done;
 
-  void Start(const char* path, std::function<void(const grpc::Status&)> finish) {
-    const grpc::internal::RpcMethod method(path, grpc::internal::RpcMethod::NORMAL_RPC, channel);
-    grpc::internal::CallbackUnaryCall(channel.get(), method, &context, &request, &response,
-                                      std::move(finish));
+  // Calls `finish` once, with the status of the cancellation if that ended the call.
+  void Start(const std::string& path, std::function<void(const absl::Status&)> finish) {
+    const auto cancel = [call = shared_from_this()] { call->context.TryCancel(); };
+    if (cancellation != nullptr && !cancellation->OnCancel(cancel, &token))
+      return finish(cancellation->status());
+    const grpc::internal::RpcMethod method(path.c_str(), grpc::internal::RpcMethod::NORMAL_RPC,
+                                           channel);
+    grpc::internal::CallbackUnaryCall(
+        channel.get(), method, &context, &request, &response,
+        [call = shared_from_this(), finish = std::move(finish)](const grpc::Status& status) {
+          Cancellation* const by = call->cancellation;
+          if (by != nullptr) by->Unregister(call->token);
+          finish(by != nullptr && by->cancelled() ? by->status() : FromGrpc(status));
+        });
   }
 };
 
@@ -49,10 +53,15 @@ void Acknowledge(const std::shared_ptr<grpc::Channel>& channel, int64_t request_
   proto::MarkRecvFinishedRequest request;
   request.set_request_id(request_id);
   call->request = ToBytes(request);
-  call->Start(kAcknowledgePath, [call](const grpc::Status&) {});
+  call->Start(PathOf("MarkRecvFinished"), [](const absl::Status&) {});
 }
 
 }  // namespace
+
+int64_t NewRequestId() {
+  thread_local std::mt19937_64 numbers(std::random_device{}());
+  return static_cast<int64_t>(numbers() >> 1 | 1);
+}
 
 Peers::~Peers() = default;
 
@@ -74,27 +83,39 @@ void Peers::Receive(const std::string& address, int64_t step_id, const Rendezvou
                     Cancellation* cancellation, Rendezvous::Done done) {
   auto call = std::make_shared<PeerCall>();
   call->channel = ChannelTo(address);
-  call->done = std::move(done);
-  call->request_id = NewRequestId();
+  const int64_t request_id = NewRequestId();
   proto::RecvTensorRequest request;
   request.set_step_id(step_id);
   request.set_rendezvous_key(key.text);
-  request.set_request_id(call->request_id);
+  request.set_request_id(request_id);
   call->request = ToBytes(request);
   call->cancellation = cancellation;
-  const auto cancel = [call] { call->context.TryCancel(); };
-  if (cancellation != nullptr && !cancellation->OnCancel(cancel, &call->token))
-    return call->done(cancellation->status());
-  call->Start(kReceivePath, [call](const grpc::Status& status) {
-    Cancellation* const cancelled_by = call->cancellation;
-    if (cancelled_by != nullptr) cancelled_by->Unregister(call->token);
-    if (cancelled_by != nullptr && cancelled_by->cancelled())
-      return call->done(cancelled_by->status());
-    if (!status.ok()) return call->done(FromGrpc(status));
-    bool require_ack = false;
-    absl::StatusOr<SentValue> received = DecodeSentValue(&call->response, &require_ack);
-    if (require_ack) Acknowledge(call->channel, call->request_id);
-    call->done(std::move(received));
+  call->Start(PathOf("RecvTensor"),
+              [call = call.get(), request_id, done = std::move(done)](const absl::Status& status) {
+                if (!status.ok()) return done(status);
+                bool require_ack = false;
+                absl::StatusOr<SentValue> received = DecodeSentValue(&call->response, &require_ack);
+                if (require_ack) Acknowledge(call->channel, request_id);
+                done(std::move(received));
+              });
+}
+
+void Peers::Ask(const std::string& address, const char* method,
+                const google::protobuf::MessageLite& request,
+                google::protobuf::MessageLite* response, const AskOptions& options,
+                Answered answered) {
+  auto call = std::make_shared<PeerCall>();
+  call->channel = ChannelTo(address);
+  call->request = ToBytes(request);
+  call->cancellation = options.cancellation;
+  call->context.set_wait_for_ready(options.wait_for_ready);
+  if (options.limit.count() > 0)
+    call->context.set_deadline(std::chrono::system_clock::now() + options.limit);
+  call->Start(PathOf(method), [call = call.get(), response,
+                               answered = std::move(answered)](const absl::Status& status) {
+    if (status.ok() && !FromBytes(call->response, response))
+      return answered(Internal("Cannot parse the answer of a task"));
+    answered(status);
   });
 }
 

@@ -25,6 +25,12 @@ void StepTable::Remove(int64_t step_id) {
   step->Abort(absl::AbortedError(absl::StrCat("Cleanup ", step_id)));
 }
 
+absl::Status DeadFetchError(int64_t step_id, absl::string_view key) {
+  return absl::InternalError(absl::StrCat("Failed to fetch outputs for step ", step_id,
+                                          ". (Original error message: The tensor returned for ",
+                                          key, " was not valid.)"));
+}
+
 void StepExchange::Receive(const RendezvousKey& key, Cancellation* cancellation, Done done) {
   const absl::StatusOr<TaskName> sender = TaskName::OfDevice(key.send_device);
   if (!sender.ok()) return done(sender.status());

@@ -24,6 +24,9 @@ class StepTable {
   absl::flat_hash_map<int64_t, std::shared_ptr<LocalRendezvous>> steps_ ABSL_GUARDED_BY(mutex_);
 };
 
+// The error of a step whose fetch `key` is the output of a branch not taken, in TensorFlow's words.
+absl::Status DeadFetchError(int64_t step_id, absl::string_view key);
+
 // The exchange of one step, as the part of one task sees it. What other tasks send comes from them
 // when it is asked for; what this one sends waits here.
 class StepExchange final : public Rendezvous {

@@ -1,0 +1,243 @@
+#include "weir/rpc/cluster/cluster_step.h"
+
+#include <algorithm>
+#include <optional>
+#include <random>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "weir/proto/config.pb.h"
+#include "weir/proto/worker.pb.h"
+#include "weir/rpc/cluster/task_calls.h"
+
+// A run. Feeds lie in the rendezvous of the master's own task before the parts ask for them, and
+// fetches are received from their tasks as any other value is, so the master needs no part of its
+// own. RunGraph ends when a part has ended; calls of other tasks hold no thread meanwhile.
+//
+// When a part fails, its task tells those that wait for its values, so several parts fail for one
+// reason, and the master cancels the rest. Which error comes first is a matter of chance. The one
+// that tells the most is kept: of a task that was lost or restarted, from which clients recover;
+// then of a task itself; then those that a task has passed on; last the consequences of
+// cancellation.
+namespace weir::rpc {
+
+namespace {
+
+enum Rank { kLost, kOriginal, kPassedOn, kCancelled };
+
+// The words of StepExchange, and of TensorFlow's tasks.
+constexpr absl::string_view kPassedOnMark = "Additional GRPC error information from remote target";
+
+int RankOf(const absl::Status& status) {
+  if (absl::IsCancelled(status)) return kCancelled;
+  if (absl::StrContains(status.message(), kPassedOnMark)) return kPassedOn;
+  return absl::IsUnavailable(status) || absl::IsAborted(status) ? kLost : kOriginal;
+}
+
+// TensorFlow's masters choose 56 bits as well.
+int64_t NewStepId() { return NewRequestId() & ((int64_t{1} << 56) - 1); }
+
+}  // namespace
+
+void Deregister(const RegisteredStep& step) {
+  for (const RegisteredStep::Part& part : step.parts) {
+    proto::DeregisterGraphRequest request;
+    request.set_session_handle(step.session);
+    request.set_graph_handle(part.handle);
+    request.set_create_worker_session_called(true);
+    NotifyTask<proto::DeregisterGraphResponse>(step.own, part.task, "DeregisterGraph",
+                                               &ClusterTask::DeregisterGraph, std::move(request));
+  }
+}
+
+struct ClusterStep::Part {
+  proto::RunGraphRequest request;
+  proto::RunGraphResponse response;
+};
+
+// The values of one call of Fetch.
+struct ClusterStep::Received {
+  Tensors values;
+  size_t missing = 0;
+};
+
+ClusterStep::ClusterStep(const RegisteredStep& step, const Report& report,
+                         Cancellation* cancellation)
+    : step_(step),
+      id_(NewStepId()),
+      local_(step_.own.Exchange(id_)),
+      exchange_(local_, id_, step_.own.name(), step_.own.cluster(), step_.own.peers()),
+      linked_(cancellation, cancellation_),
+      outer_(cancellation) {
+  for (const RegisteredStep::Part& part : step_.parts) {
+    proto::RunGraphRequest& request = parts_.emplace_back(std::make_unique<Part>())->request;
+    request.set_session_handle(step_.session);
+    request.set_graph_handle(part.handle);
+    request.set_step_id(id_);
+    request.set_create_worker_session_called(true);
+    request.set_store_errors_in_response_body(true);
+    request.set_request_id(NewRequestId());
+    request.mutable_exec_opts()->set_record_timeline(report.trace);
+    request.mutable_exec_opts()->set_record_partition_graphs(report.graphs);
+  }
+}
+
+ClusterStep::~ClusterStep() {
+  cancellation_.Cancel(absl::CancelledError("The step was given up"));
+  WaitForParts().IgnoreError();
+  proto::CleanupGraphRequest request;
+  request.set_step_id(id_);
+  bool has_own = false;
+  const auto clean_up = [&](const TaskName& task) {
+    NotifyTask<proto::CleanupGraphResponse>(step_.own, task, "CleanupGraph",
+                                            &ClusterTask::CleanupGraph, request);
+    has_own = has_own || task == step_.own.name();
+  };
+  for (const RegisteredStep::Part& part : step_.parts) clean_up(part.task);
+  if (!has_own) clean_up(step_.own.name());
+}
+
+absl::Status ClusterStep::Feed(int feed, const Tensor& value) {
+  for (const FedValue& fed : step_.feeds) {
+    if (fed.feed == feed) WEIR_RETURN_IF_ERROR(local_->Send(fed.key, {value, false}));
+  }
+  return absl::OkStatus();
+}
+
+void ClusterStep::Start() {
+  {
+    const MutexLock lock(mutex_);
+    running_ = static_cast<int>(parts_.size());
+  }
+  RunParts(/*own=*/false);
+  own_part_ = std::thread([this] { RunParts(/*own=*/true); });
+}
+
+void ClusterStep::RunParts(bool own) {
+  for (size_t i = 0; i < parts_.size(); ++i) {
+    const TaskName& task = step_.parts[i].task;
+    if ((task == step_.own.name()) != own) continue;
+    CallTask(step_.own, task, "RunGraph", &ClusterTask::RunGraph, parts_[i]->request,
+             &parts_[i]->response, {.cancellation = &cancellation_},
+             [this, i](const absl::Status& status) { EndPart(i, status); });
+  }
+}
+
+void ClusterStep::EndPart(size_t i, const absl::Status& status) {
+  const proto::RunGraphResponse& response = parts_[i]->response;
+  if (!status.ok()) {
+    Fail(step_.parts[i].task, status);
+  } else if (response.status_code() != proto::error::OK) {
+    Fail(step_.parts[i].task, absl::Status(static_cast<absl::StatusCode>(response.status_code()),
+                                           response.status_error_message()));
+  }
+  const MutexLock lock(mutex_);
+  --running_;
+  changed_.NotifyAll();
+}
+
+void ClusterStep::Fail(const TaskName& task, const absl::Status& status) {
+  {
+    const MutexLock lock(mutex_);
+    failures_.push_back(FromTask(task, status));
+  }
+  local_->Abort(status);
+  cancellation_.Cancel(absl::CancelledError("Another part of the step failed"));
+}
+
+void ClusterStep::BeginFetch(int fetch, Received* received, size_t i) {
+  const RendezvousKey& key = step_.fetches[fetch];
+  exchange_.Receive(key, &cancellation_,
+                    [this, &key, received, i](absl::StatusOr<SentValue> value) {
+                      if (value.ok() && value->is_dead) value = DeadFetchError(id_, key.text);
+                      // The part that should have sent it fails too, and says why.
+                      if (!value.ok()) Fail(step_.own.name(), value.status());
+                      const MutexLock lock(mutex_);
+                      if (value.ok()) received->values[i] = std::move(value->value);
+                      --received->missing;
+                      --receiving_;
+                      changed_.NotifyAll();
+                    });
+}
+
+absl::StatusOr<Tensors> ClusterStep::Fetch(const std::vector<int>& fetches) {
+  Received received = {Tensors(fetches.size()), fetches.size()};
+  {
+    const MutexLock lock(mutex_);
+    receiving_ += static_cast<int>(fetches.size());
+  }
+  for (size_t i = 0; i < fetches.size(); ++i) BeginFetch(fetches[i], &received, i);
+  {
+    const MutexLock lock(mutex_);
+    while (received.missing > 0) changed_.Wait(mutex_);
+    if (failures_.empty()) return std::move(received.values);
+  }
+  return WaitForParts();
+}
+
+absl::Status ClusterStep::ErrorLocked() const {
+  if (failures_.empty()) return absl::OkStatus();
+  const absl::Status& best = *std::min_element(
+      failures_.begin(), failures_.end(),
+      [](const absl::Status& a, const absl::Status& b) { return RankOf(a) < RankOf(b); });
+  const bool is_consequence = RankOf(best) == kCancelled;
+  return is_consequence && outer_ != nullptr && outer_->cancelled() ? outer_->status() : best;
+}
+
+bool ClusterStep::WaitUntil(std::chrono::steady_clock::time_point deadline) {
+  const MutexLock lock(mutex_);
+  bool in_time = true;
+  while (in_time && (running_ > 0 || receiving_ > 0))
+    in_time = changed_.WaitUntil(mutex_, deadline);
+  return in_time;
+}
+
+absl::Status ClusterStep::WaitForParts() {
+  {
+    const MutexLock lock(mutex_);
+    while (running_ > 0 || receiving_ > 0) changed_.Wait(mutex_);
+  }
+  if (own_part_.joinable()) own_part_.join();
+  const MutexLock lock(mutex_);
+  return ErrorLocked();
+}
+
+absl::Status ClusterStep::Finish(proto::RunMetadata* metadata) {
+  WEIR_RETURN_IF_ERROR(WaitForParts());
+  if (metadata == nullptr) return absl::OkStatus();
+  for (const std::unique_ptr<Part>& part : parts_) {
+    if (part->request.exec_opts().record_timeline())
+      metadata->mutable_step_stats()->MergeFrom(part->response.step_stats());
+    metadata->mutable_partition_graphs()->MergeFrom(part->response.partition_graph());
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Tensors> ClusterStep::Run(const std::vector<Tensor>& feeds,
+                                         std::chrono::milliseconds limit,
+                                         proto::RunMetadata* metadata) {
+  for (size_t i = 0; i < feeds.size(); ++i)
+    WEIR_RETURN_IF_ERROR(Feed(static_cast<int>(i), feeds[i]));
+  Received received = {Tensors(step_.fetches.size()), step_.fetches.size()};
+  {
+    const MutexLock lock(mutex_);
+    running_ = static_cast<int>(parts_.size());
+    receiving_ = static_cast<int>(received.missing);
+  }
+  RunParts(/*own=*/false);
+  for (size_t i = 0; i < step_.fetches.size(); ++i) BeginFetch(static_cast<int>(i), &received, i);
+  if (limit.count() == 0) {
+    RunParts(/*own=*/true);
+  } else {
+    own_part_ = std::thread([this] { RunParts(/*own=*/true); });
+    if (!WaitUntil(std::chrono::steady_clock::now() + limit)) {
+      cancellation_.Cancel(absl::DeadlineExceededError(
+          absl::StrCat("The step exceeded its time limit of ", limit.count(), " ms")));
+    }
+  }
+  WEIR_RETURN_IF_ERROR(Finish(metadata));
+  const MutexLock lock(mutex_);
+  return std::move(received.values);
+}
+
+}  // namespace weir::rpc

@@ -1,0 +1,342 @@
+#include "weir/rpc/cluster_session.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <map>
+#include <utility>
+
+#include "weir/core/graph/scope.h"
+#include "weir/core/io/graph_io.h"
+#include "weir/proto/master.pb.h"
+#include "weir/proto/worker.pb.h"
+#include "weir/rpc/cluster/task_calls.h"
+#include "weir/rpc/cluster_partial_run.h"
+#include "weir/rpc/cluster_steps.h"
+#include "weir/rpc/session_table.h"
+
+namespace weir::rpc {
+
+namespace {
+
+// Limits on what a client may keep in a session at a time.
+constexpr size_t kMaxPartialRuns = 10'000;
+constexpr size_t kMaxCallables = 100'000;
+constexpr std::chrono::seconds kResetLimit(10);
+
+template <class Field>
+std::vector<std::string> Names(const Field& field) {
+  return {field.begin(), field.end()};
+}
+
+absl::StatusOr<Tensor> TakeFeed(const std::string& name, proto::TensorProto* value) {
+  absl::StatusOr<Tensor> tensor = TensorFromProto(std::move(*value));
+  if (!tensor.ok()) return Annotate(tensor.status(), absl::StrCat("Invalid feed for ", name));
+  return tensor;
+}
+
+absl::Status FirstError(const std::vector<absl::Status>& statuses) {
+  for (const absl::Status& status : statuses) WEIR_RETURN_IF_ERROR(status);
+  return absl::OkStatus();
+}
+
+// The tasks that the filters leave, the own one first.
+absl::StatusOr<std::vector<TaskName>> FilterTasks(const ClusterTask& own,
+                                                  const proto::ConfigProto& config) {
+  std::vector<DeviceName> filters;
+  for (const std::string& filter : config.device_filters()) {
+    WEIR_ASSIGN_OR_RETURN(filters.emplace_back(), DeviceName::Parse(filter));
+  }
+  std::vector<TaskName> tasks = {own.name()};
+  for (const auto& [job, addresses] : own.cluster().jobs()) {
+    for (const auto& [index, address] : addresses) {
+      const DeviceName name = {.job = job, .type = {}, .replica = 0, .task = index, .id = {}};
+      const bool is_left =
+          filters.empty() || std::any_of(filters.begin(), filters.end(),
+                                         [&](const auto& filter) { return filter.Matches(name); });
+      if (is_left && TaskName{job, index} != own.name()) tasks.push_back({job, index});
+    }
+  }
+  return tasks;
+}
+
+// Asks the tasks for their devices, and waits for those that are not up.
+absl::StatusOr<std::vector<SessionTask>> FindDevices(ClusterTask& own,
+                                                     const std::vector<TaskName>& names,
+                                                     const Peers::AskOptions& options) {
+  std::vector<proto::GetStatusRequest> requests(names.size());
+  std::vector<proto::GetStatusResponse> responses;
+  WEIR_RETURN_IF_ERROR(FirstError(CallTasks(
+      own, names, "GetStatus", &ClusterTask::GetStatus, requests, &responses, options,
+      [&](size_t i) {
+        std::fprintf(stderr, "weir: CreateSession still waiting for response from worker: %s\n",
+                     names[i].ToString().c_str());
+      })));
+  std::vector<SessionTask> tasks;
+  for (size_t i = 0; i < names.size(); ++i) {
+    SessionTask& task = tasks.emplace_back(SessionTask{names[i], {}});
+    for (const proto::DeviceAttributes& device : responses[i].device_attributes()) {
+      task.devices.push_back({device.name(), device.device_type(), device.physical_device_desc(),
+                              device.memory_limit(), device.incarnation()});
+    }
+    if (task.devices.empty()) return Internal("Task ", names[i].ToString(), " has no devices");
+  }
+  return tasks;
+}
+
+class ClusterSession final : public MasterSession {
+ public:
+  ClusterSession(ClusterTask& own, std::vector<SessionTask> tasks, const proto::ConfigProto& config,
+                 const GraphLimits& limits)
+      : own_(own),
+        handle_(NewSessionHandle()),
+        steps_(own, handle_, std::move(tasks), config, limits),
+        step_limit_(std::max<int64_t>(config.operation_timeout_in_ms(), 0)) {}
+
+  ~ClusterSession() override {
+    {
+      const MutexLock lock(mutex_);
+      partial_runs_.clear();
+    }
+    proto::DeleteWorkerSessionRequest request;
+    request.set_session_handle(handle_);
+    for (const SessionTask& task : steps_.tasks()) {
+      NotifyTask<proto::DeleteWorkerSessionResponse>(own_, task.name, "DeleteWorkerSession",
+                                                     &ClusterTask::DeleteWorkerSession, request);
+    }
+  }
+
+  absl::Status Open(const proto::CreateSessionRequest& request, const Peers::AskOptions& options) {
+    WEIR_RETURN_IF_ERROR(steps_.Begin(request.graph_def()));
+    proto::CreateWorkerSessionRequest open;
+    open.set_session_handle(handle_);
+    open.set_isolate_session_state(request.config().isolate_session_state());
+    open.set_master_task(own_.name().ToString());
+    open.set_master_incarnation(static_cast<int64_t>(steps_.tasks()[0].host().incarnation));
+    open.mutable_server_def()->set_protocol("grpc");
+    *open.mutable_server_def()->mutable_default_session_config() = request.config();
+    std::vector<proto::CreateWorkerSessionRequest> requests;
+    const std::vector<TaskName> names = steps_.task_names();
+    for (const TaskName& name : names) {
+      open.mutable_server_def()->set_job_name(name.job);
+      open.mutable_server_def()->set_task_index(name.index);
+      requests.push_back(open);
+    }
+    std::vector<proto::CreateWorkerSessionResponse> responses;
+    return FirstError(CallTasks(own_, names, "CreateWorkerSession",
+                                &ClusterTask::CreateWorkerSession, requests, &responses, options));
+  }
+
+  int64_t graph_version() const override { return steps_.version(); }
+  absl::StatusOr<int64_t> Extend(const proto::GraphDef& nodes, int64_t version) override {
+    return steps_.Extend(nodes, version);
+  }
+
+  absl::Status Run(proto::RunStepRequest& request, Call& call,
+                   proto::RunStepResponse* response) override {
+    absl::StatusOr<Tensors> values = request.partial_run_handle().empty()
+                                         ? RunFull(request, call, response)
+                                         : RunPiece(request, call);
+    if (!values.ok()) return values.status();
+    for (int i = 0; i < request.fetch_size(); ++i) {
+      proto::NamedTensorProto* const tensor = response->add_tensor();
+      tensor->set_name(request.fetch(i));
+      TensorToProto((*values)[i], tensor->mutable_tensor());
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::string> SetUpPartialRun(
+      const proto::PartialRunSetupRequest& request) override {
+    StepNames names = {Names(request.feed()), Names(request.fetch()), Names(request.target())};
+    WEIR_ASSIGN_OR_RETURN(auto step, steps_.Prepare(names, &closed_));
+    auto run =
+        std::make_shared<ClusterPartialRun>(steps_, std::move(step), std::move(names), &closed_);
+    const MutexLock lock(mutex_);
+    if (partial_runs_.size() >= kMaxPartialRuns)
+      return absl::ResourceExhaustedError("The session has too many unfinished partial runs");
+    const std::string handle = absl::StrCat(next_handle_++);
+    partial_runs_[handle] = std::move(run);
+    return handle;
+  }
+
+  absl::StatusOr<int64_t> MakeCallable(const proto::CallableOptions& options) override {
+    auto callable = std::make_shared<Callable>();
+    callable->names = {Names(options.feed()), Names(options.fetch()), Names(options.target())};
+    for (const proto::TensorConnection& c : options.tensor_connection())
+      callable->names.connections.emplace_back(c.from_tensor(), c.to_tensor());
+    callable->options = options.run_options();
+    WEIR_RETURN_IF_ERROR(steps_.Prepare(callable->names, &closed_).status());
+    const MutexLock lock(mutex_);
+    if (callables_.size() >= kMaxCallables)
+      return absl::ResourceExhaustedError("The session has too many callables");
+    callables_[next_handle_] = std::move(callable);
+    return next_handle_++;
+  }
+
+  absl::Status RunCallable(proto::RunCallableRequest& request, Call& call,
+                           proto::RunCallableResponse* response) override {
+    std::shared_ptr<const Callable> callable;
+    {
+      const MutexLock lock(mutex_);
+      const auto it = callables_.find(request.handle());
+      if (it == callables_.end())
+        return InvalidArgument("Attempted to run callable after handle was released: ",
+                               request.handle());
+      callable = it->second;
+    }
+    const StepNames& names = callable->names;
+    if (request.feed_size() != static_cast<int>(names.feeds.size())) {
+      return InvalidArgument("Expected ", names.feeds.size(), " feed tensors, but got ",
+                             request.feed_size());
+    }
+    Tensors feeds;
+    for (int i = 0; i < request.feed_size(); ++i) {
+      WEIR_ASSIGN_OR_RETURN(feeds.emplace_back(),
+                            TakeFeed(names.feeds[i], request.mutable_feed(i)));
+    }
+    WEIR_ASSIGN_OR_RETURN(const Tensors values, RunStep(names, feeds, callable->options, call,
+                                                        response->mutable_metadata()));
+    for (const Tensor& value : values) TensorToProto(value, response->add_fetch());
+    return absl::OkStatus();
+  }
+
+  absl::Status ReleaseCallable(int64_t handle) override {
+    const MutexLock lock(mutex_);
+    if (callables_.erase(handle) > 0) return absl::OkStatus();
+    return InvalidArgument("No such callable handle: ", handle);
+  }
+
+  std::vector<ServerDevice> remote_devices() const override {
+    std::vector<ServerDevice> devices;
+    for (size_t i = 1; i < steps_.tasks().size(); ++i) {
+      const SessionTask& task = steps_.tasks()[i];
+      devices.insert(devices.end(), task.devices.begin(), task.devices.end());
+    }
+    return devices;
+  }
+
+  void Close() override {
+    closed_.Cancel(
+        absl::CancelledError("Step was cancelled by an explicit call to `Session::Close()`."));
+  }
+
+ private:
+  struct Callable {
+    StepNames names;
+    proto::RunOptions options;
+  };
+
+  absl::StatusOr<Tensors> RunStep(const StepNames& names, const Tensors& feeds,
+                                  const proto::RunOptions& options, Call& call,
+                                  proto::RunMetadata* metadata) {
+    Cancellation ended;
+    const LinkedCancellation by_client(&call.cancellation, ended), by_close(&closed_, ended);
+    WEIR_ASSIGN_OR_RETURN(const auto step, steps_.Prepare(names, &ended));
+    WEIR_RETURN_IF_ERROR(step->CheckFeeds(feeds));
+    ClusterStep run(step->registered,
+                    {.trace = options.trace_level() != proto::RunOptions::NO_TRACE,
+                     .graphs = options.output_partition_graphs()},
+                    &ended);
+    const std::chrono::milliseconds limit(options.timeout_in_ms());
+    return run.Run(feeds, limit.count() > 0 ? limit : step_limit_, metadata);
+  }
+
+  absl::StatusOr<Tensors> RunFull(proto::RunStepRequest& request, Call& call,
+                                  proto::RunStepResponse* response) {
+    StepNames names = {{}, Names(request.fetch()), Names(request.target())};
+    Tensors feeds;
+    for (proto::NamedTensorProto& feed : *request.mutable_feed()) {
+      names.feeds.push_back(feed.name());
+      WEIR_ASSIGN_OR_RETURN(feeds.emplace_back(), TakeFeed(feed.name(), feed.mutable_tensor()));
+    }
+    return RunStep(names, feeds, request.options(), call, response->mutable_metadata());
+  }
+
+  absl::StatusOr<Tensors> RunPiece(proto::RunStepRequest& request, Call& call) {
+    const std::string& handle = request.partial_run_handle();
+    std::shared_ptr<ClusterPartialRun> run;
+    {
+      const MutexLock lock(mutex_);
+      const auto it = partial_runs_.find(handle);
+      if (it == partial_runs_.end()) {
+        return InvalidArgument(
+            "Must run PartialRunSetup before performing partial runs: there is no partial run '",
+            handle, "'");
+      }
+      run = it->second;
+    }
+    std::vector<std::pair<std::string, Tensor>> feeds;
+    for (proto::NamedTensorProto& feed : *request.mutable_feed()) {
+      WEIR_ASSIGN_OR_RETURN(Tensor value, TakeFeed(feed.name(), feed.mutable_tensor()));
+      feeds.emplace_back(feed.name(), std::move(value));
+    }
+    absl::StatusOr<Tensors> values = run->Run(std::move(feeds), Names(request.fetch()),
+                                              Names(request.target()), &call.cancellation);
+    if (run->is_over()) {
+      const MutexLock lock(mutex_);
+      partial_runs_.erase(handle);
+    }
+    return values;
+  }
+
+  ClusterTask& own_;
+  const std::string handle_;  // of the worker sessions
+  Cancellation closed_;
+  ClusterSteps steps_;
+  const std::chrono::milliseconds step_limit_;
+  Mutex mutex_;
+  std::map<std::string, std::shared_ptr<ClusterPartialRun>> partial_runs_ ABSL_GUARDED_BY(mutex_);
+  std::map<int64_t, std::shared_ptr<const Callable>> callables_ ABSL_GUARDED_BY(mutex_);
+  int64_t next_handle_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+class ClusterSessionFactory final : public SessionFactory {
+ public:
+  ClusterSessionFactory(ClusterTask& own, const GraphLimits& limits) : own_(own), limits_(limits) {}
+
+  absl::StatusOr<std::unique_ptr<MasterSession>> Create(const proto::CreateSessionRequest& request,
+                                                        Call& call) override {
+    const proto::ConfigProto& config = request.config();
+    if (config.cluster_def().job_size() > 0) {
+      return Unimplemented(
+          "ConfigProto.cluster_def: the sessions of this server use the cluster that it was started"
+          " with");
+    }
+    WEIR_ASSIGN_OR_RETURN(const std::vector<TaskName> names, FilterTasks(own_, config));
+    const Peers::AskOptions options = {
+        .cancellation = &call.cancellation,
+        .limit = std::chrono::milliseconds(config.operation_timeout_in_ms()),
+        .wait_for_ready = true};
+    WEIR_ASSIGN_OR_RETURN(std::vector<SessionTask> tasks, FindDevices(own_, names, options));
+    auto session = std::make_unique<ClusterSession>(own_, std::move(tasks), config, limits_);
+    WEIR_RETURN_IF_ERROR(session->Open(request, options));
+    return session;
+  }
+
+  absl::Status Reset(const proto::ResetRequest& request, Call& call) override {
+    proto::ConfigProto filters;
+    *filters.mutable_device_filters() = request.device_filters();
+    WEIR_ASSIGN_OR_RETURN(const std::vector<TaskName> names, FilterTasks(own_, filters));
+    proto::CleanupAllRequest clean;
+    *clean.mutable_container() = request.container();
+    std::vector<proto::CleanupAllRequest> requests(names.size(), clean);
+    std::vector<proto::CleanupAllResponse> responses;
+    return FirstError(CallTasks(own_, names, "CleanupAll", &ClusterTask::CleanupAll, requests,
+                                &responses,
+                                {.cancellation = &call.cancellation, .limit = kResetLimit}));
+  }
+
+ private:
+  ClusterTask& own_;
+  const GraphLimits limits_;
+};
+
+}  // namespace
+
+std::unique_ptr<SessionFactory> NewClusterSessionFactory(ClusterTask& own,
+                                                         const GraphLimits& limits) {
+  return std::make_unique<ClusterSessionFactory>(own, limits);
+}
+
+}  // namespace weir::rpc

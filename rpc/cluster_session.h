@@ -1,0 +1,34 @@
+#ifndef WEIR_RPC_CLUSTER_SESSION_H_
+#define WEIR_RPC_CLUSTER_SESSION_H_
+
+#include <memory>
+
+#include "weir/rpc/cluster/cluster_task.h"
+#include "weir/rpc/lib/graph_policy.h"
+#include "weir/rpc/master_session.h"
+
+namespace weir::rpc {
+
+// Makes sessions whose graphs run on all tasks of a cluster, with `own` as their master: each node
+// where its device says (cluster/task_placement.h), what requests no device on `own`. Its part of
+// a step runs in this process. `own` outlives the factory and its sessions.
+//
+// A session begins when all its tasks answer: ConfigProto.device_filters says which it uses
+// ("/job:ps", "/job:worker/task:1"; none: all, and the master's own in any case). Until then a line
+// in the log names those that are missing.
+//
+// clang-format off
+//   ABORTED            a task was restarted since the session began: clients begin a new session
+//   UNAVAILABLE        a task cannot be reached
+//   DEADLINE_EXCEEDED  a task did not answer within ConfigProto.operation_timeout_in_ms
+//   INVALID_ARGUMENT   a device that no task has; the error lists the devices that there are
+//   UNIMPLEMENTED      ConfigProto.cluster_def: the cluster is that of the server
+// clang-format on
+//
+// Errors of steps begin with "From TASK:", and those of nodes name the node.
+std::unique_ptr<SessionFactory> NewClusterSessionFactory(ClusterTask& own,
+                                                         const GraphLimits& limits);
+
+}  // namespace weir::rpc
+
+#endif  // WEIR_RPC_CLUSTER_SESSION_H_

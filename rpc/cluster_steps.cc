@@ -1,0 +1,155 @@
+#include "weir/rpc/cluster_steps.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/container/flat_hash_set.h"
+#include "weir/proto/worker.pb.h"
+#include "weir/rpc/cluster/partition.h"
+#include "weir/rpc/cluster/task_calls.h"
+
+namespace weir::rpc {
+
+namespace {
+
+constexpr size_t kMaxCachedSteps = 1000;
+
+}  // namespace
+
+absl::Status PreparedClusterStep::CheckFeeds(const Tensors& values) const {
+  if (values.size() != request.feeds.size()) {
+    return InvalidArgument("The step takes ", request.feeds.size(), " feeds but got ",
+                           values.size());
+  }
+  for (size_t i = 0; i < values.size(); ++i) WEIR_RETURN_IF_ERROR(CheckFeed(i, values[i]));
+  return absl::OkStatus();
+}
+
+absl::Status PreparedClusterStep::CheckFeed(size_t feed, const Tensor& value) const {
+  const Output& to = request.feeds[feed];
+  if (value.dtype() == to.dtype()) return absl::OkStatus();
+  return InvalidArgument("Tensor '", to.name(), "' is of type ", DataTypeName(to.dtype()),
+                         " but the value fed for it is of type ", DataTypeName(value.dtype()));
+}
+
+ClusterSteps::ClusterSteps(ClusterTask& own, std::string session, std::vector<SessionTask> tasks,
+                           const proto::ConfigProto& config, const GraphLimits& limits)
+    : own_(own),
+      session_(std::move(session)),
+      config_(std::make_unique<proto::ConfigProto>(config)),
+      graph_(limits),
+      placement_(graph_.graph(), std::move(tasks), config.allow_soft_placement()),
+      entries_(kMaxCachedSteps) {}
+
+ClusterSteps::~ClusterSteps() = default;
+
+absl::Status ClusterSteps::Begin(const proto::GraphDef& def) {
+  const WriterLock lock(graph_mutex_);
+  WEIR_RETURN_IF_ERROR(graph_.Begin(def));
+  return placed_ = placement_.PlaceNewNodes();
+}
+
+absl::StatusOr<int64_t> ClusterSteps::Extend(const proto::GraphDef& nodes, int64_t version) {
+  const MutexLock one_at_a_time(extend_mutex_);
+  return graph_.Extend(nodes, version, [this](const std::function<absl::Status()>& add) {
+    const WriterLock lock(graph_mutex_);
+    WEIR_RETURN_IF_ERROR(placed_);
+    WEIR_RETURN_IF_ERROR(add());
+    return placed_ = placement_.PlaceNewNodes();
+  });
+}
+
+std::vector<TaskName> ClusterSteps::task_names() const {
+  std::vector<TaskName> names;
+  for (const SessionTask& task : tasks()) names.push_back(task.name);
+  return names;
+}
+
+std::shared_ptr<ClusterSteps::Entry> ClusterSteps::FindEntry(const StepNames& names) {
+  const Key key(names.feeds, names.fetches, names.targets, names.connections);
+  std::optional<std::shared_ptr<Entry>> evicted;
+  std::shared_ptr<Entry> entry;
+  {
+    const MutexLock lock(mutex_);
+    if (const std::shared_ptr<Entry>* found = entries_.Find(key)) return *found;
+    entry = std::make_shared<Entry>();
+    evicted = entries_.Insert(key, entry);
+  }
+  if (evicted) {
+    const MutexLock lock((*evicted)->mutex);
+    if ((*evicted)->step != nullptr) Deregister((*evicted)->step->registered);
+  }
+  return entry;
+}
+
+absl::StatusOr<std::shared_ptr<const PreparedClusterStep>> ClusterSteps::Prepare(
+    const StepNames& names, Cancellation* cancellation) {
+  const std::shared_ptr<Entry> entry = FindEntry(names);
+  const MutexLock lock(entry->mutex);
+  if (entry->step != nullptr) return entry->step;
+  auto step =
+      std::make_shared<PreparedClusterStep>(PreparedClusterStep{{}, {own_, session_, {}, {}, {}}});
+  WEIR_ASSIGN_OR_RETURN(StepPartition partition, Cut(names, &step->request));
+  WEIR_RETURN_IF_ERROR(Register(std::move(partition), &step->registered, cancellation));
+  entry->step = std::move(step);
+  return entry->step;
+}
+
+absl::StatusOr<StepPartition> ClusterSteps::Cut(const StepNames& names, PlanRequest* request) {
+  const ReaderLock lock(graph_mutex_);
+  WEIR_RETURN_IF_ERROR(placed_);
+  WEIR_ASSIGN_OR_RETURN(*request, FindByName(graph_.graph(), names.feeds, names.fetches,
+                                             names.targets, names.connections));
+  return PartitionStep(*request, graph_.graph(), placement_);
+}
+
+absl::Status ClusterSteps::Register(StepPartition partition, RegisteredStep* step,
+                                    Cancellation* cancellation) {
+  step->feeds = std::move(partition.feeds);
+  step->fetches = std::move(partition.fetches);
+  std::vector<TaskName> tasks;
+  std::vector<proto::RegisterGraphRequest> requests(partition.parts.size());
+  for (size_t i = 0; i < partition.parts.size(); ++i) {
+    tasks.push_back(placement_.tasks()[partition.parts[i].task].name);
+    requests[i].set_session_handle(session_);
+    requests[i].set_create_worker_session_called(true);
+    requests[i].mutable_graph_def()->Swap(partition.parts[i].graph.get());
+    *requests[i].mutable_graph_options() = config_->graph_options();
+    *requests[i].mutable_config_proto() = *config_;
+  }
+  std::vector<proto::RegisterGraphResponse> responses;
+  const std::vector<absl::Status> statuses =
+      CallTasks(own_, tasks, "RegisterGraph", &ClusterTask::RegisterGraph, requests, &responses,
+                {.cancellation = cancellation});
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    if (statuses[i].ok()) step->parts.push_back({tasks[i], responses[i].graph_handle()});
+  }
+  const auto failed = std::find_if(statuses.begin(), statuses.end(),
+                                   [](const absl::Status& status) { return !status.ok(); });
+  if (failed == statuses.end()) return absl::OkStatus();
+  Deregister(*step);
+  return *failed;
+}
+
+bool ClusterSteps::CanCompute(const Output& fetch, const Outputs& feeds, const Outputs& missing) {
+  const ReaderLock lock(graph_mutex_);
+  const absl::flat_hash_set<Output> fed(feeds.begin(), feeds.end()),
+      lacking(missing.begin(), missing.end());
+  absl::flat_hash_set<const Node*> seen = {fetch.node};
+  std::vector<const Node*> stack = {fetch.node};
+  while (!stack.empty()) {
+    const Node* const node = stack.back();
+    stack.pop_back();
+    for (const Output& input : node->inputs()) {
+      if (lacking.contains(input)) return false;
+      if (!fed.contains(input) && seen.insert(input.node).second) stack.push_back(input.node);
+    }
+    for (const Node* control : node->control_inputs()) {
+      if (lacking.contains(control->output(0))) return false;
+      if (seen.insert(control).second) stack.push_back(control);
+    }
+  }
+  return true;
+}
+
+}  // namespace weir::rpc

@@ -1,0 +1,88 @@
+#ifndef WEIR_RPC_CLUSTER_STEPS_H_
+#define WEIR_RPC_CLUSTER_STEPS_H_
+
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "weir/core/tensor/mutex.h"
+#include "weir/rpc/cluster/cluster_step.h"
+#include "weir/rpc/cluster/task_placement.h"
+#include "weir/rpc/session_graph.h"
+#include "weir/session/plan/plan_request.h"
+#include "weir/session/runtime/lru_cache.h"
+
+namespace weir::proto {
+class ConfigProto;
+}
+
+namespace weir::rpc {
+
+// What a client runs, by names.
+struct StepNames {
+  std::vector<std::string> feeds, fetches, targets;
+  NamedConnections connections = {};
+};
+
+// A step of a session over tasks, ready to run. Immutable.
+struct PreparedClusterStep {
+  PlanRequest request;
+  RegisteredStep registered;
+
+  // INVALID_ARGUMENT if there are more or fewer values than feeds, or one has another type.
+  absl::Status CheckFeeds(const Tensors& values) const;
+  absl::Status CheckFeed(size_t feed, const Tensor& value) const;
+};
+
+// The graph of a session over tasks, and its steps, each of which is cut into parts and sent to the
+// tasks once. Keeps the 1,000 most recently used steps. Thread-safe.
+class ClusterSteps {
+ public:
+  // `session` is the handle of the worker sessions, `tasks[0]` is `own`, which outlives the object.
+  ClusterSteps(ClusterTask& own, std::string session, std::vector<SessionTask> tasks,
+               const proto::ConfigProto& config, const GraphLimits& limits);
+  ~ClusterSteps();
+
+  // As SessionGraph; also returns the errors of TaskPlacement, after which steps return them too.
+  absl::Status Begin(const proto::GraphDef& def);
+  absl::StatusOr<int64_t> Extend(const proto::GraphDef& nodes, int64_t version);
+  int64_t version() const { return graph_.version(); }
+
+  // Returns the step of these names, which it cuts and registers if it is new. Errors are those of
+  // FindByName, of PartitionStep and of the tasks.
+  absl::StatusOr<std::shared_ptr<const PreparedClusterStep>> Prepare(const StepNames& names,
+                                                                     Cancellation* cancellation);
+  // Returns whether a tensor of the graph can be computed without the feeds `missing`.
+  bool CanCompute(const Output& fetch, const Outputs& feeds, const Outputs& missing);
+
+  const std::vector<SessionTask>& tasks() const { return placement_.tasks(); }
+  std::vector<TaskName> task_names() const;
+
+ private:
+  struct Entry {
+    Mutex mutex;  // held while the step is prepared
+    std::shared_ptr<const PreparedClusterStep> step ABSL_GUARDED_BY(mutex);
+  };
+  using Key = std::tuple<std::vector<std::string>, std::vector<std::string>,
+                         std::vector<std::string>, NamedConnections>;
+
+  std::shared_ptr<Entry> FindEntry(const StepNames& names);
+  absl::StatusOr<StepPartition> Cut(const StepNames& names, PlanRequest* request);
+  absl::Status Register(StepPartition partition, RegisteredStep* step, Cancellation* cancellation);
+
+  ClusterTask& own_;
+  const std::string session_;
+  const std::unique_ptr<const proto::ConfigProto> config_;
+  SharedMutex graph_mutex_;  // held shared while reading the graph
+  Mutex extend_mutex_;       // held by Extend
+  SessionGraph graph_;
+  TaskPlacement placement_;
+  absl::Status placed_ ABSL_GUARDED_BY(graph_mutex_);
+  Mutex mutex_;
+  LruCache<Key, std::shared_ptr<Entry>> entries_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace weir::rpc
+
+#endif  // WEIR_RPC_CLUSTER_STEPS_H_
