@@ -139,14 +139,19 @@ class Partitioner {
     return place.task == tasks_[id] ? place.device : Host(tasks_[id]).name;
   }
 
+  // Without inputs, and without colocations, which may be with nodes of other parts.
+  static void CopyNode(const Node& node, const std::string& device, proto::NodeDef* def) {
+    NodeToProto(node, def);
+    def->clear_input();
+    def->set_device(device);
+    def->mutable_attr()->erase("_class");
+  }
+
   absl::Status Add(int id) {
     const PlanNode& n = NodeOf(id);
     const int task = tasks_[id];
     proto::NodeDef def;
-    NodeToProto(*n.node, &def);
-    def.clear_input();
-    def.set_device(DeviceOf(id));
-    def.mutable_attr()->erase("_class");  // colocations, perhaps with nodes of other parts
+    CopyNode(*n.node, DeviceOf(id), &def);
     for (const PlanValue& input : n.inputs) {
       WEIR_ASSIGN_OR_RETURN(*def.add_input(), ValueOn(task, Resolve(input), &n));
     }
@@ -172,11 +177,8 @@ class Partitioner {
     const bool is_fed = n.kind == PlanNode::Kind::kFeed;
     if (!is_fed && tasks_[value.node] == task) return NameOf(value);
     if (IsCopied(value.node)) {
-      if (copies_.emplace(value.node, task).second) {
-        proto::NodeDef* const copy = Part(task)->add_node();
-        NodeToProto(*n.node, copy);
-        copy->set_device(Host(task).name);
-      }
+      if (copies_.emplace(value.node, task).second)
+        CopyNode(*n.node, Host(task).name, Part(task)->add_node());
       return n.node->name();
     }
     const bool is_shared = is_fed || !IsRef(n.type(value.output));

@@ -23,6 +23,15 @@ absl::Status CannotColocate(const Node& a, const Node& b) {
                          b.device(), "'");
 }
 
+// Whether the node (may be null) has a resource or a variable of its own, and uses no other.
+bool IsOwner(const Node* node) {
+  if (node == nullptr || node->num_outputs() == 0 || !IsHandle(node->output_type(0))) return false;
+  for (int i = 0; i < node->num_inputs(); ++i) {
+    if (IsHandle(node->input_type(i))) return false;
+  }
+  return true;
+}
+
 // The device of this task that a request names, or null.
 const ServerDevice* FindDevice(const SessionTask& task, const DeviceName& request) {
   if (!request.type && !request.id) return &task.host();
@@ -53,6 +62,9 @@ absl::Status TaskPlacement::PlaceNewNodes() {
     if (group.place.task < 0) {
       const Node& requester = group.requester == nullptr ? *graph_.nodes()[i] : *group.requester;
       WEIR_ASSIGN_OR_RETURN(group.place, Choose(group.request, requester));
+      // What joins the group later must fit.
+      WEIR_ASSIGN_OR_RETURN(group.request, DeviceName::Parse(group.place.device));
+      group.requester = &requester;
     }
     places_[i] = group.place;
   }
@@ -74,43 +86,44 @@ absl::Status TaskPlacement::Join(const Node& node) {
   for (int k = 0; k < node.num_inputs(); ++k) {
     const Output& in = node.input(k);
     if (in.valid() && IsHandle(node.input_type(k)) && IsHandle(in.node->output_type(in.index)))
-      WEIR_RETURN_IF_ERROR(Unite(*in.node, node));
+      WEIR_RETURN_IF_ERROR(Unite(*in.node, node, /*by_handle=*/true));
   }
   for (const std::string& name : node.colocations()) {
     const Node* const leader = graph_.FindNode(name);
-    if (leader != nullptr) WEIR_RETURN_IF_ERROR(Unite(*leader, node));
+    if (leader != nullptr) WEIR_RETURN_IF_ERROR(Unite(*leader, node, /*by_handle=*/false));
   }
   return absl::OkStatus();
 }
 
+bool TaskPlacement::Agree(const Group& a, const Group& b) const {
+  return soft_ ? TaskPart(a.request).Matches(TaskPart(b.request)) : a.request.Matches(b.request);
+}
+
 // Merges the group of `b` into that of `a`, whose requests come first.
-absl::Status TaskPlacement::Unite(const Node& a, const Node& b) {
+absl::Status TaskPlacement::Unite(const Node& a, const Node& b, bool by_handle) {
   const int to = sets_.Find(a.id()), from = sets_.Find(b.id());
   if (to == from) return absl::OkStatus();
   Group &kept = groups_[to], &merged = groups_[from];
-  const bool agree = soft_ ? TaskPart(kept.request).Matches(TaskPart(merged.request))
-                           : kept.request.Matches(merged.request);
-  if (!agree) return CannotColocate(*kept.requester, *merged.requester);
-  const bool both_placed = kept.place.task >= 0 && merged.place.task >= 0;
-  if (both_placed && kept.place.device != merged.place.device) {
+  if (kept.place.task >= 0 && merged.place.task >= 0 && kept.place.device != merged.place.device) {
     return InvalidArgument("Cannot colocate nodes ", a.Label(), " and ", b.Label(),
                            ", which must share a device: they are on ", kept.place.device, " and ",
                            merged.place.device, " already");
   }
-  if (kept.place.task < 0) kept.place = merged.place;
-  DeviceName request = merged.request;
-  request.MergeFrom(kept.request);  // the first request wins
-  kept.request = request;
-  if (kept.requester == nullptr) kept.requester = merged.requester;
-  // A node that joins a group when it has been placed follows it, if its request lets it.
-  if (kept.place.task >= 0) {
-    WEIR_ASSIGN_OR_RETURN(const Place wanted, Choose(kept.request, *kept.requester));
-    if (wanted.task != kept.place.task || (!soft_ && wanted.device != kept.place.device)) {
-      return InvalidArgument("Cannot colocate nodes ", a.Label(), " and ", b.Label(),
-                             ", which must share a device: the first is on ", kept.place.device,
-                             " already, and the second requests '", b.device(), "'");
+  if (Agree(kept, merged)) {
+    DeviceName request = merged.request;
+    request.MergeFrom(kept.request);  // the first request wins
+    kept.request = request;
+    if (!IsOwner(kept.requester) && merged.requester != nullptr) kept.requester = merged.requester;
+  } else {
+    // What uses a resource goes where it is.
+    if (!by_handle || (IsOwner(kept.requester) && IsOwner(merged.requester)))
+      return CannotColocate(*kept.requester, *merged.requester);
+    if (IsOwner(merged.requester)) {
+      kept.request = merged.request;
+      kept.requester = merged.requester;
     }
   }
+  if (kept.place.task < 0) kept.place = merged.place;
   sets_.Join(from, to);
   return absl::OkStatus();
 }

@@ -25,9 +25,10 @@ struct SessionTask {
 // in all steps, since a variable stays where it is. Not thread-safe.
 //
 // Nodes that work on one variable or resource share a device, as do nodes with a common "loc:@name"
-// attribute. Such a group goes to the device that its members request. What they leave open, and
-// nodes without a request, goes to the master's own task; there is no choice by load. The kernels
-// are not looked up, as another program may run the task.
+// attribute. Such a group goes to the device that its members request; what a variable or resource
+// requests has precedence over its users. What they leave open, and nodes without a request, goes
+// to the master's own task; there is no choice by load. The kernels are not looked up, as another
+// program may run the task.
 class TaskPlacement {
  public:
   // `tasks[0]` is the master's own. `graph` outlives the placement.
@@ -51,7 +52,7 @@ class TaskPlacement {
 
  private:
   absl::Status Join(const Node& node);
-  absl::Status Unite(const Node& a, const Node& b);
+  absl::Status Unite(const Node& a, const Node& b, bool by_handle);
   absl::Status AddRequest(const Node& node);
   absl::StatusOr<Place> Choose(const DeviceName& request, const Node& requester) const;
   absl::Status NoSuchDevice(const Node& requester, const DeviceName& request) const;
@@ -62,6 +63,8 @@ class TaskPlacement {
     const Node* requester = nullptr;  // the first that requests anything
     Place place;                      // task -1: not placed yet
   };
+
+  bool Agree(const Group& a, const Group& b) const;
 
   const Graph& graph_;
   const std::vector<SessionTask> tasks_;

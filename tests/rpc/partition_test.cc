@@ -212,7 +212,7 @@ TEST(TaskPlacement, NamesTheDevicesThatThereAre) {
   EXPECT_THAT(status.message(), HasSubstr("/job:ps/replica:0/task:1/device:CPU:0, /job:worker"));
 }
 
-TEST(TaskPlacement, RefusesAVariableOnTwoTasks) {
+TEST(TaskPlacement, AResourceDecidesForItsUsers) {
   Graph g;
   Output handle;
   {
@@ -221,11 +221,22 @@ TEST(TaskPlacement, RefusesAVariableOnTwoTasks) {
   }
   const DeviceScope on(g, kOther);
   Read(handle);
+  EXPECT_EQ(On(g, "read"), "/job:ps/replica:0/task:0/device:CPU:0");
+}
+
+TEST(TaskPlacement, RefusesResourcesOfTwoTasksInOneNode) {
+  Graph g;
+  Outputs handles;
+  for (const char* device : {kPs, kOther}) {
+    const DeviceScope on(g, device);
+    handles.push_back(Handle(g, absl::StrCat("v", handles.size())));
+  }
+  NodeBuilder(g, "IdentityN").Name("both").InputList(handles).Build();
   TaskPlacement placement(g, Tasks(), true);
   const absl::Status status = placement.PlaceNewNodes();
   EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
-  EXPECT_THAT(status.message(), HasSubstr("v (VarHandleOp)"));
-  EXPECT_THAT(status.message(), HasSubstr("read (ReadVariableOp)"));
+  EXPECT_THAT(status.message(), HasSubstr("v0 (VarHandleOp)"));
+  EXPECT_THAT(status.message(), HasSubstr("v1 (VarHandleOp)"));
 }
 
 TEST(TaskPlacement, NewNodesFollowWhatIsPlaced) {
@@ -236,8 +247,13 @@ TEST(TaskPlacement, NewNodesFollowWhatIsPlaced) {
   Read(handle);
   ASSERT_TRUE(placement.PlaceNewNodes().ok());
   EXPECT_EQ(placement.Of(*g.FindNode("read")).task, 0);
-  const DeviceScope on(g, kPs);
-  Read(handle, "elsewhere");
+  {
+    const DeviceScope on(g, kPs);
+    Read(handle, "elsewhere");
+  }
+  ASSERT_TRUE(placement.PlaceNewNodes().ok());
+  EXPECT_EQ(placement.Of(*g.FindNode("elsewhere")).task, 0);
+  NodeBuilder(g, "NoOp").Name("beside").ColocateWith(g.FindNode("v")).Device(kPs).Build();
   EXPECT_TRUE(absl::IsInvalidArgument(placement.PlaceNewNodes()));
 }
 
@@ -342,14 +358,21 @@ TEST(Partition, AReferenceIsSentAfterWhatItsReaderWaitsFor) {
 
 TEST(Partition, SmallConstantsAreCopied) {
   Graph g;
-  const Output c = Const(g, std::vector<float>{1.f, 2.f}, "c");
+  Const(g, 1.f, "a");
+  Output c;
+  {
+    const ColocateWith with(g, g.FindNode("a"));
+    c = Const(g, std::vector<float>{1.f, 2.f}, "c");
+  }
   const Output large = Const(g, std::vector<float>(1000, 1.f), "large");
   const DeviceScope on(g, kPs);
   const Output y = Add(ReduceSum(large), c, "y");
   const auto cut = Cut(g, {.fetches = {y}});
   ASSERT_TRUE(cut.ok()) << cut.status();
   EXPECT_EQ(Count(PartOf(*cut, 0), "_Send"), 1);
-  EXPECT_EQ(Find(PartOf(*cut, 1), "c").device(), "/job:ps/replica:0/task:0/device:CPU:0");
+  const proto::NodeDef& copy = Find(PartOf(*cut, 1), "c");
+  EXPECT_EQ(copy.device(), "/job:ps/replica:0/task:0/device:CPU:0");
+  EXPECT_FALSE(copy.attr().contains("_class"));  // the other node is not there
 }
 
 TEST(Partition, FunctionsComeWithTheirCallers) {
