@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""A parameter server of Weir in a cluster of TensorFlow's: a worker of TensorFlow is the master, and places parts of its
-graphs on Weir. The same graphs on TensorFlow alone, without devices, give the expected values. Skipped without
-TensorFlow.
+"""Clusters of a parameter server and a worker, of which one is Weir's and one TensorFlow's, or both Weir's. The worker is
+the master, and places parts of its graphs on the parameter server. The same graphs on TensorFlow alone, without devices,
+give the expected values. Skipped without TensorFlow.
 usage: cluster_test.py WEIR_SERVE
 """
 
@@ -117,28 +117,46 @@ def run_in(make, target):
             return run(session)
 
 
-def main():
+def start_weir(serve, tasks, job):
+    cluster = ",".join("%s|%s" % (name, ";".join(addresses)) for name, addresses in tasks.items())
+    task = subprocess.Popen([serve, "serve", "--cluster=" + cluster, "--job=" + job, "--task=0"],
+                            stdout=subprocess.PIPE, text=True)
+    assert "Serving on" in task.stdout.readline()
+    return task
+
+
+def stop(task):
+    task.terminate()
+    deadline = time.time() + 30
+    while task.poll() is None and time.time() < deadline:
+        time.sleep(0.1)
+    return task.returncode
+
+
+def faults_of(serve, weir_jobs):
+    """Runs all graphs on a cluster in which these jobs are Weir's."""
     tasks = {"ps": ["127.0.0.1:%d" % free_port()], "worker": ["127.0.0.1:%d" % free_port()]}
-    cluster = ",".join("%s|%s" % (job, ";".join(addresses)) for job, addresses in tasks.items())
-    ps = subprocess.Popen([sys.argv[1], "serve", "--cluster=" + cluster, "--job=ps", "--task=0"],
-                          stdout=subprocess.PIPE, text=True)
+    weir = [start_weir(serve, tasks, job) for job in weir_jobs]
+    # TensorFlow's servers do not end.
+    others = [tf.distribute.Server(tasks, job_name=job, task_index=0) for job in tasks if job not in weir_jobs]
     faults = 0
     try:
-        assert "Serving on" in ps.stdout.readline()
-        worker = tf.distribute.Server(tasks, job_name="worker", task_index=0)
         for make in (training, branches_and_loops, kinds_of_values, failures):
-            expected, got = run_in(make, None), run_in(make, worker.target)
+            expected, got = run_in(make, None), run_in(make, "grpc://" + tasks["worker"][0])
             if not equal(expected, got):
                 faults += 1
-                print("%s: TensorFlow alone %s, with Weir's ps %s" % (make.__name__, expected, got))
-        print("4 graphs, %d faults" % faults)
+                print("%s: TensorFlow alone %s, with Weir's %s %s" % (make.__name__, expected, weir_jobs, got))
     finally:
-        ps.terminate()
-        deadline = time.time() + 30
-        while ps.poll() is None and time.time() < deadline:
-            time.sleep(0.1)
-    # TensorFlow's servers do not end.
-    os._exit(1 if faults or ps.returncode != 0 else 0)
+        faults += sum(stop(task) != 0 for task in weir)
+    del others
+    return faults
+
+
+def main():
+    mixes = (["ps"], ["worker"], ["ps", "worker"])
+    faults = sum(faults_of(sys.argv[1], mix) for mix in mixes)
+    print("4 graphs on %d clusters, %d faults" % (len(mixes), faults))
+    os._exit(1 if faults else 0)
 
 
 if __name__ == "__main__":
