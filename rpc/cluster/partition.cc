@@ -200,6 +200,12 @@ class Partitioner {
     const PlanNode& n = NodeOf(value.node);
     const int from = tasks_[value.node];
     const Pair pair = {from, task, NewEdge("edge", n), BaseType(n.type(value.output))};
+    if (pair.type == DT_VARIANT) {
+      return Unimplemented("The variant that ", n.node->Label(),
+                           " returns, such as a list, is used on ", Host(task).name,
+                           ": variants cannot cross between tasks. Place both nodes "
+                           "on one task");
+    }
     std::string sent = NameOf(value);
     if (reader != nullptr) {
       proto::NodeDef* const read = AddIdentity(from, n.node->name(), sent, pair.type);

@@ -87,6 +87,10 @@ absl::Status TaskPlacement::Join(const Node& node) {
     const Output& in = node.input(k);
     if (in.valid() && IsHandle(node.input_type(k)) && IsHandle(in.node->output_type(in.index)))
       WEIR_RETURN_IF_ERROR(Unite(*in.node, node, /*by_handle=*/true));
+    // Lists and data sets do not cross between tasks: they stay together where requests let them.
+    const bool is_variant = in.valid() && BaseType(node.input_type(k)) == DT_VARIANT;
+    if (is_variant && Agree(GroupOf(*in.node), GroupOf(node)))
+      WEIR_RETURN_IF_ERROR(Unite(*in.node, node, /*by_handle=*/true));
   }
   for (const std::string& name : node.colocations()) {
     const Node* const leader = graph_.FindNode(name);

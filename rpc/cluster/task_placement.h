@@ -26,9 +26,9 @@ struct SessionTask {
 //
 // Nodes that work on one variable or resource share a device, as do nodes with a common "loc:@name"
 // attribute. Such a group goes to the device that its members request; what a variable or resource
-// requests has precedence over its users. What they leave open, and nodes without a request, goes
-// to the master's own task; there is no choice by load. The kernels are not looked up, as another
-// program may run the task.
+// requests has precedence over its users. Variants stay with their users as far as requests let
+// them. What they leave open, and nodes without a request, goes to the master's own task; there is
+// no choice by load. The kernels are not looked up, as another program may run the task.
 class TaskPlacement {
  public:
   // `tasks[0]` is the master's own. `graph` outlives the placement.
@@ -65,6 +65,7 @@ class TaskPlacement {
   };
 
   bool Agree(const Group& a, const Group& b) const;
+  const Group& GroupOf(const Node& node) { return groups_[sets_.Find(node.id())]; }
 
   const Graph& graph_;
   const std::vector<SessionTask> tasks_;
