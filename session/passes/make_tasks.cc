@@ -187,7 +187,8 @@ class TaskMaker {
     const std::vector<int> after = TasksBefore(nodes, region, base);
     const bool is_open = after.size() == 1 && !closed_[after[0]];
     int task = base;
-    if (region >= 0 && StartsIteration(graph_, graph_.nodes[nodes[0]])) {
+    const PlanNode& front = graph_.nodes[nodes[0]];
+    if (region >= 0 && front.loop == region && StartsIteration(graph_, front)) {
       // The values of the previous iteration are taken before anything else runs.
     } else if (nodes.size() > 1 || is_heavy(nodes[0])) {
       // An asynchronous node gets its own task, so that it delays only the nodes that depend on it.
