@@ -84,17 +84,27 @@ ClusterStep::ClusterStep(const RegisteredStep& step, const Report& report,
 
 ClusterStep::~ClusterStep() {
   cancellation_.Cancel(absl::CancelledError("The step was given up"));
-  WaitForParts().IgnoreError();
+  const bool failed = !WaitForParts().ok();
+  std::vector<TaskName> tasks = {step_.own.name()};
+  for (const RegisteredStep::Part& part : step_.parts) {
+    if (part.task != step_.own.name()) tasks.push_back(part.task);
+  }
   proto::CleanupGraphRequest request;
   request.set_step_id(id_);
-  bool has_own = false;
-  const auto clean_up = [&](const TaskName& task) {
-    NotifyTask<proto::CleanupGraphResponse>(step_.own, task, "CleanupGraph",
-                                            &ClusterTask::CleanupGraph, request);
-    has_own = has_own || task == step_.own.name();
-  };
-  for (const RegisteredStep::Part& part : step_.parts) clean_up(part.task);
-  if (!has_own) clean_up(step_.own.name());
+  if (!failed) {
+    for (const TaskName& task : tasks) {
+      NotifyTask<proto::CleanupGraphResponse>(step_.own, task, "CleanupGraph",
+                                              &ClusterTask::CleanupGraph, request);
+    }
+    return;
+  }
+  // The calls have ended here; the parts end on their tasks, and take nothing from a queue that a
+  // later step puts there.
+  constexpr std::chrono::seconds kLimit(1);
+  std::vector<proto::CleanupGraphRequest> requests(tasks.size(), request);
+  std::vector<proto::CleanupGraphResponse> responses;
+  CallTasks(step_.own, tasks, "CleanupGraph", &ClusterTask::CleanupGraph, requests, &responses,
+            {.limit = kLimit});
 }
 
 absl::Status ClusterStep::Feed(int feed, const Tensor& value) {

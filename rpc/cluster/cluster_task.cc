@@ -197,7 +197,9 @@ absl::Status ClusterTask::RunGraph(proto::RunGraphRequest& request, Call& call,
   WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<GraphPart> part,
                         FindPart(request.session_handle(), request.graph_handle()));
   const int64_t step_id = request.step_id();
-  const std::shared_ptr<LocalRendezvous> local = steps_.Find(step_id);
+  const std::shared_ptr<TaskStep> step = steps_.Find(step_id);
+  const std::shared_ptr<LocalRendezvous> local(step, &step->exchange);
+  const LinkedCancellation linked(&step->cancellation, call.cancellation);
   proto::RunOptions wanted;
   if (request.exec_opts().record_timeline()) wanted.set_trace_level(proto::RunOptions::FULL_TRACE);
   RunReport report(wanted);
@@ -281,7 +283,12 @@ void ClusterTask::Receive(int64_t step_id, const std::string& key, int64_t reque
   if (status.ok()) status = CheckIncarnation(*parsed);
   if (status.ok()) status = CheckNew(receives_, request_id, "RecvTensor (Worker)");
   if (!status.ok()) return done(status);
-  steps_.Find(step_id)->Receive(*parsed, cancellation, std::move(done));
+  steps_.Find(step_id)->exchange.Receive(*parsed, cancellation, std::move(done));
+}
+
+std::shared_ptr<LocalRendezvous> ClusterTask::Exchange(int64_t step_id) {
+  const std::shared_ptr<TaskStep> step = steps_.Find(step_id);
+  return {step, &step->exchange};
 }
 
 void ClusterTask::CloseAll() {

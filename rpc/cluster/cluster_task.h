@@ -90,6 +90,7 @@ class ClusterTask {
   // the values out of the request.
   absl::Status RunGraph(proto::RunGraphRequest& request, Call& call,
                         proto::RunGraphResponse* response);
+  // Ends the step, if it still runs.
   absl::Status CleanupGraph(const proto::CleanupGraphRequest& request, Call& call,
                             proto::CleanupGraphResponse* response);
   // Clears the named containers; if none is named, the default one.
@@ -116,7 +117,7 @@ class ClusterTask {
   const std::vector<ServerDevice>& devices() const { return devices_; }
   Peers& peers() { return peers_; }
   // Where the values of a step cross that this task sends.
-  std::shared_ptr<LocalRendezvous> Exchange(int64_t step_id) { return steps_.Find(step_id); }
+  std::shared_ptr<LocalRendezvous> Exchange(int64_t step_id);
 
  private:
   ClusterTask(const ClusterSpec& cluster, const TaskName& task, std::vector<ServerDevice> devices,

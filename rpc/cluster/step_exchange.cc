@@ -6,15 +6,15 @@
 
 namespace weir::rpc {
 
-std::shared_ptr<LocalRendezvous> StepTable::Find(int64_t step_id) {
+std::shared_ptr<TaskStep> StepTable::Find(int64_t step_id) {
   const MutexLock lock(mutex_);
-  std::shared_ptr<LocalRendezvous>& step = steps_[step_id];
-  if (step == nullptr) step = std::make_shared<LocalRendezvous>();
+  std::shared_ptr<TaskStep>& step = steps_[step_id];
+  if (step == nullptr) step = std::make_shared<TaskStep>();
   return step;
 }
 
 void StepTable::Remove(int64_t step_id) {
-  std::shared_ptr<LocalRendezvous> step;
+  std::shared_ptr<TaskStep> step;
   {
     const MutexLock lock(mutex_);
     const auto found = steps_.find(step_id);
@@ -22,7 +22,9 @@ void StepTable::Remove(int64_t step_id) {
     step = std::move(found->second);
     steps_.erase(found);
   }
-  step->Abort(absl::AbortedError(absl::StrCat("Cleanup ", step_id)));
+  const absl::Status why = absl::AbortedError(absl::StrCat("Cleanup ", step_id));
+  step->exchange.Abort(why);
+  step->cancellation.Cancel(why);
 }
 
 absl::Status DeadFetchError(int64_t step_id, absl::string_view key) {

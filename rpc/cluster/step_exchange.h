@@ -11,17 +11,24 @@
 
 namespace weir::rpc {
 
-// The exchanges of the steps in progress, by step id. Whoever asks first makes one: the part of
-// this task, or another task that wants a value of it. Thread-safe.
+// A step in progress, as one task knows it.
+struct TaskStep {
+  LocalRendezvous exchange;   // where its values cross
+  Cancellation cancellation;  // of the parts that run here
+};
+
+// The steps in progress, by step id. Whoever asks first makes one: the part of this task, or
+// another task that wants a value of it. Thread-safe.
 class StepTable {
  public:
-  std::shared_ptr<LocalRendezvous> Find(int64_t step_id);
-  // Ends the exchange: who waits for a value gets ABORTED. Unknown steps are no error.
+  std::shared_ptr<TaskStep> Find(int64_t step_id);
+  // Ends the step: a part that runs, and who waits for a value, get ABORTED. Unknown steps are no
+  // error.
   void Remove(int64_t step_id);
 
  private:
   Mutex mutex_;
-  absl::flat_hash_map<int64_t, std::shared_ptr<LocalRendezvous>> steps_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<int64_t, std::shared_ptr<TaskStep>> steps_ ABSL_GUARDED_BY(mutex_);
 };
 
 // The error of a step whose fetch `key` is the output of a branch not taken, in TensorFlow's words.
