@@ -274,8 +274,9 @@ TEST_F(ClusterSessionTest, TimeLimitAndCloseEndAStepThatWaits) {
   RunOptions limited;
   limited.timeout = std::chrono::milliseconds(200);
   EXPECT_TRUE(absl::IsDeadlineExceeded(session.Run({}, {y}, {}, limited).status()));
+  std::this_thread::sleep_for(std::chrono::seconds(1));  // until the ps has noticed, too
   ASSERT_TRUE(session.Run(put).ok());
-  EXPECT_EQ(Value(session.Run({y})), 8.f);  // no step before has taken it
+  EXPECT_EQ(Value(session.Run({y})), 8.f);  // the step before has not taken it
   absl::Status ended;
   std::thread waiter([&] { ended = session.Run({y}).status(); });
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
