@@ -19,8 +19,11 @@
 #include "weir/core/runtime/resource.h"
 #include "weir/kernels/containers/lookup_table.h"
 #include "weir/proto/graph.pb.h"
+#include "weir/session/model/constant_node.h"
 #include "weir/session/model/dead_branches.h"
+#include "weir/session/model/needed_functions.h"
 #include "weir/session/model/unneeded_writes.h"
+#include "weir/session/model/variable_values.h"
 #include "weir/session/plan/variable_use.h"
 
 // A frozen graph is the message of the old one with some nodes replaced: the nodes that a
@@ -83,23 +86,10 @@ void SetType(DataType type, const char* attr, proto::NodeDef* node) {
   (*node->mutable_attr())[attr].set_type(static_cast<proto::DataType>(type));
 }
 
-// Removes all inputs but the control inputs.
-void KeepControls(proto::NodeDef* node) {
-  std::vector<std::string> controls;
-  absl::c_copy_if(node->input(), std::back_inserter(controls), IsControl);
-  *node->mutable_input() = {controls.begin(), controls.end()};
-}
-
 // Replaces the op of a node, which keeps its name, and removes its attributes.
 void ChangeOp(const char* op, proto::NodeDef* node) {
   node->set_op(op);
   node->clear_attr();
-}
-void ReplaceByConst(const Tensor& value, proto::NodeDef* node) {
-  ChangeOp("Const", node);
-  KeepControls(node);
-  SetType(value.dtype(), "dtype", node);
-  AttrToProto(AttrValue(value), &(*node->mutable_attr())["value"]);
 }
 
 // Rewrites a node that read a variable of this type through the handle at input 0, now that this
@@ -232,44 +222,17 @@ class Freezer {
     def->mutable_node()->Swap(&kept);
   }
 
-  // Reads the values of the variables among these nodes, all in one step.
+  // Reads the values of the variables among these nodes.
   absl::Status ReadVariables(const proto::GraphDef& def) {
-    absl::flat_hash_map<const Node*, Output> reads;  // by the handle's node, without control inputs
-    for (const std::unique_ptr<Node>& node : graph_.nodes()) {
-      if (node->op().traits().variable_use == VariableUse::kReads && node->control_inputs().empty())
-        reads.emplace(node->input(0).node, node->output());
-    }
-    std::vector<Key> keys;
-    Outputs fetches;
+    std::vector<Node*> variables;
     for (const proto::NodeDef& each : def.node()) {
       Node* const node = graph_.FindNode(each.name());
-      if (!IsVariable(*node)) continue;
-      const auto read = reads.find(node);
-      keys.push_back(VariableKey(*node));
-      fetches.push_back(read != reads.end() ? read->second : node->output());
+      if (IsVariable(*node)) variables.push_back(node);
     }
-    if (fetches.empty()) return absl::OkStatus();
-    WEIR_ASSIGN_OR_RETURN(Tensors values, session_.Run(fetches));
-    for (size_t i = 0; i < values.size(); ++i) {
-      if (values[i].dtype() == DT_RESOURCE) {
-        WEIR_ASSIGN_OR_RETURN(values[i], ReadHandle(values[i], fetches[i].node->name()));
-      }
-      values_[keys[i]] = std::move(values[i]);
-    }
+    WEIR_ASSIGN_OR_RETURN(Tensors values, weir::ReadVariables(session_, variables));
+    for (size_t i = 0; i < values.size(); ++i)
+      values_[VariableKey(*variables[i])] = std::move(values[i]);
     return absl::OkStatus();
-  }
-
-  // Returns the value of a variable that no ReadVariableOp of the graph reads without control
-  // inputs.
-  static absl::StatusOr<Tensor> ReadHandle(const Tensor& handle, const std::string& name) {
-    const auto state =
-        std::dynamic_pointer_cast<VariableState>(handle.data<ResourceHandle>()->resource);
-    if (state == nullptr || !state->on_host()) {
-      return Unimplemented("Cannot freeze the variable '", name,
-                           "', whose value is not in this process's memory and which no node of "
-                           "the graph reads: add a ReadVariableOp");
-    }
-    return state->Read();
   }
 
   // Replaces the variables in the nodes of a graph by constants. On entry `handles` has the
@@ -301,10 +264,9 @@ class Freezer {
     Outputs handles;
     for (const proto::NodeDef& each : def.node()) {
       const Node& node = *graph_.FindNode(each.name());
-      const bool makes_resource = node.op().stateful() && node.num_inputs() == 0 &&
-                                  node.num_outputs() == 1 &&
-                                  node.output(0).dtype() == DT_RESOURCE && !IsVariable(node);
-      if (makes_resource) handles.push_back(node.output(0));
+      const bool is_table = absl::StrContains(node.op_name(), "HashTable") &&
+                            node.num_inputs() == 0 && node.output_type(0) == DT_RESOURCE;
+      if (is_table) handles.push_back(node.output(0));
     }
     if (handles.empty()) return absl::OkStatus();
     WEIR_ASSIGN_OR_RETURN(const Tensors values, session_.Run(handles));
@@ -568,36 +530,9 @@ class Freezer {
   // Adds the functions that the nodes call, and the functions that these call.
   void AddFunctions(proto::GraphDef* def) const {
     if (functions_ == nullptr) return;
-    absl::flat_hash_set<std::string> needed;
-    std::vector<const proto::FunctionDef*> queue;
-    const auto need = [&](const std::string& name) {
-      const proto::FunctionDef* function = functions_->FindDef(name);
-      if (function != nullptr && needed.insert(name).second) queue.push_back(function);
-    };
-    const auto visit = [&](const proto::NodeDef& node) {
-      need(node.op());
-      for (const auto& [name, value] : node.attr()) {
-        if (value.has_func()) need(value.func().name());
-        for (const proto::NameAttrList& function : value.list().func()) need(function.name());
-      }
-    };
-    for (const proto::NodeDef& node : def->node()) visit(node);
-    while (!queue.empty()) {
-      const proto::FunctionDef* function = queue.back();
-      queue.pop_back();
-      need(functions_->GradientOf(function->signature().name()));
-      for (const proto::NodeDef& node : function->node_def()) visit(node);
-    }
-    proto::FunctionDefLibrary all;
-    functions_->ToProto(&all);
-    for (proto::FunctionDef& function : *all.mutable_function()) {
-      if (needed.contains(function.signature().name()))
-        *def->mutable_library()->add_function() = std::move(function);
-    }
-    for (proto::GradientDef& gradient : *all.mutable_gradient()) {
-      if (needed.contains(gradient.function_name()))
-        *def->mutable_library()->add_gradient() = std::move(gradient);
-    }
+    functions_->ToProto(def->mutable_library());
+    def->mutable_library()->clear_registered_gradients();
+    RemoveUnneededFunctions({}, def);
   }
 
   // Returns an error if variables are left: those that a function creates by name are not replaced.

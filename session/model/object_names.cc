@@ -4,6 +4,15 @@
 
 namespace weir {
 
+std::string EscapedObjectName(absl::string_view name) {
+  std::string out;
+  for (const char c : name) {
+    if (c == '.' || c == '/') out += '.';
+    out += c == '/' ? 'S' : c;
+  }
+  return out;
+}
+
 absl::StatusOr<std::map<std::string, std::string>> FullNamesOf(CheckpointReader& reader) {
   std::map<std::string, std::string> names;
   const absl::StatusOr<Tensor> entry = reader.Read(kObjectGraphKey);

@@ -12,6 +12,12 @@ namespace weir {
 
 // The key of that entry.
 inline constexpr char kObjectGraphKey[] = "_CHECKPOINTABLE_OBJECT_GRAPH";
+// Between the path of an object and the name of a tensor in a key.
+inline constexpr char kObjectAttributes[] = ".ATTRIBUTES";
+
+// Returns the name of an attribute as part of a path: a '/' in it is escaped, as is the '.' that
+// escapes.
+std::string EscapedObjectName(absl::string_view name);
 
 // Returns the full names of the tensors of an object-based checkpoint, by key: the names that
 // programs of TensorFlow 1 and savers use, such as "dense/kernel". Tensors without one are not

@@ -6,14 +6,13 @@
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
-#include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "weir/core/io/function_library.h"
 #include "weir/core/io/graph_io.h"
 #include "weir/ops/framework/function.h"
 #include "weir/ops/lib/array.h"
 #include "weir/proto/meta_graph.pb.h"
 #include "weir/session/model/saved_objects.h"
+#include "weir/session/model/scoped_names.h"
 
 namespace weir {
 namespace {
@@ -261,14 +260,8 @@ absl::StatusOr<Outputs> FindCaptures(const Graph& graph, const SavedFunction& fu
   return captures;
 }
 
-// Node names have letters, digits and a few signs.
 std::string NodeName(const SavedFunction& function, absl::string_view argument) {
-  std::string name = absl::StrCat("call/", function.name, "/", argument);
-  for (char& c : name) {
-    if (!absl::ascii_isalnum(static_cast<unsigned char>(c)) && !absl::StrContains("_./-", c))
-      c = '_';
-  }
-  return name;
+  return AsNodeName(absl::StrCat("call/", function.name, "/", argument));
 }
 
 }  // namespace

@@ -17,6 +17,9 @@
 #include "weir/ops/lib/collections.h"
 #include "weir/proto/saved_model.pb.h"
 #include "weir/session/model/ancestors.h"
+#include "weir/session/model/constant_node.h"
+#include "weir/session/model/object_export.h"
+#include "weir/session/model/saved_objects.h"
 #include "weir/session/model/saver.h"
 #include "weir/session/plan/variable_use.h"
 
@@ -49,19 +52,19 @@ std::vector<std::string> TagsOf(const proto::MetaGraphDef& def) {
   return tags;
 }
 
-// The op that initializes tables and similar resources, if the model has one.
-Operation InitOp(const LoadedModel& model) {
-  const auto signature = model.meta.signatures.find(kInitOp);
-  if (signature != model.meta.signatures.end() && !signature->second.outputs.empty()) {
+// The op that initializes tables and similar resources, if a model with these signatures has one.
+Operation InitOp(const Graph& graph, const std::map<std::string, Signature>& signatures) {
+  const auto signature = signatures.find(kInitOp);
+  if (signature != signatures.end() && !signature->second.outputs.empty()) {
     const absl::StatusOr<Output> output =
-        model.graph->FindOutput(signature->second.outputs.begin()->second);
+        graph.FindOutput(signature->second.outputs.begin()->second);
     if (output.ok()) return Operation(output->node);
-    return Operation(model.graph->FindNode(signature->second.outputs.begin()->second));
+    return Operation(graph.FindNode(signature->second.outputs.begin()->second));
   }
   for (const char* key : {kMainOp, "legacy_init_op"}) {
-    const std::vector<Operation> ops = model.graph->collection_as<Operation>(key);
+    const std::vector<Operation> ops = graph.collection_as<Operation>(key);
     if (!ops.empty()) return ops[0];
-    const std::vector<Output> outputs = model.graph->collection_as<Output>(key);
+    const std::vector<Output> outputs = graph.collection_as<Output>(key);
     if (!outputs.empty()) return Operation(outputs[0].node);
   }
   return Operation();
@@ -98,7 +101,7 @@ absl::Status CheckAssets(const std::string& directory, const MetaGraph& meta) {
 }
 
 absl::Status RunInitOp(const std::string& directory, const LoadedModel& model) {
-  const Operation init = InitOp(model);
+  const Operation init = InitOp(*model.graph, model.meta.signatures);
   if (!init.valid()) return absl::OkStatus();
   WEIR_ASSIGN_OR_RETURN(const Feeds feeds, AssetFeeds(directory, *model.graph, model.meta));
   return model.session->Run(feeds, {}, {init}).status();
@@ -201,37 +204,79 @@ absl::StatusOr<std::optional<SaverDef>> SaverFor(Session& session, Graph& graph,
   return made;
 }
 
-// Writes the contents of the empty directory.
-absl::Status WriteInto(Session& session, Graph& graph, const std::string& directory,
-                       const std::map<std::string, Signature>& signatures,
-                       const SavedModelOptions& options) {
+// Makes the placeholders that name assets, as TensorFlow 2 writes them, constants: without the
+// objects of TensorFlow 2, its loader rejects an init op that depends on a placeholder. A loader
+// feeds either.
+void MakeAssetsConstants(proto::MetaGraphDef* def) {
+  std::map<std::string, std::string> files;  // by node
+  for (const proto::AssetFileDef& asset : def->asset_file_def()) {
+    const std::string& tensor = asset.tensor_info().name();
+    files[tensor.substr(0, tensor.find(':'))] = asset.filename();
+  }
+  for (proto::NodeDef& node : *def->mutable_graph_def()->mutable_node()) {
+    const auto file = files.find(node.name());
+    if (file != files.end() && node.op() == "Placeholder")
+      ReplaceByConst(Tensor::Scalar(file->second), &node);
+  }
+}
+
+// Writes the checkpoint, and the meta graph with the graph's own nodes.
+absl::Status ExportWholeGraph(Session& session, Graph& graph,
+                              const std::map<std::string, Signature>& signatures,
+                              const SavedModelOptions& options,
+                              const std::map<std::string, std::string>& assets,
+                              const std::string& checkpoint, proto::MetaGraphDef* def) {
   WEIR_ASSIGN_OR_RETURN(const std::optional<SaverDef> saver, SaverFor(session, graph, options));
   WEIR_RETURN_IF_ERROR(CheckAllAreSaved(graph, signatures, saver, options.init_op));
   if (saver) {
-    const std::string variables = JoinPath(directory, kVariables);
-    WEIR_RETURN_IF_ERROR(MakeDirectories(DirectoryOf(variables)));
+    WEIR_RETURN_IF_ERROR(MakeDirectories(DirectoryOf(checkpoint)));
     WEIR_RETURN_IF_ERROR(
         Saver::FromDef(*saver)
-            .Save(session, variables, {.write_state = false, .write_meta_graph = false})
+            .Save(session, checkpoint, {.write_state = false, .write_meta_graph = false})
             .status());
   }
-
   MetaGraphOptions meta{.saver = saver,
                         .signatures = signatures,
                         .tags = options.tags,
+                        .assets = assets,
                         .clear_devices = options.clear_devices};
   if (options.init_op.valid()) meta.signatures[kInitOp].outputs[kInitOp] = options.init_op.name();
-  WEIR_ASSIGN_OR_RETURN(const auto files, AssetsOf(graph, options));
-  WEIR_ASSIGN_OR_RETURN(meta.assets,
-                        CopyAssets(files, JoinPath(directory, kAssets), options.durability));
-  proto::SavedModel model;
-  model.set_saved_model_schema_version(1);
-  proto::MetaGraphDef* const def = model.add_meta_graphs();
   ExportMetaGraph(graph, meta, def);
+  MakeAssetsConstants(def);
   if (options.init_op.valid()) {  // as a signature since TensorFlow 1.13; earlier in a collection
     auto* const ops = (*def->mutable_collection_def())[kMainOp].mutable_node_list();
     ops->clear_value();
     ops->add_value(options.init_op.name());
+  }
+  return absl::OkStatus();
+}
+
+// Writes the contents of the empty directory.
+absl::Status WriteInto(Session& session, Graph& graph, const std::string& directory,
+                       const std::map<std::string, Signature>& signatures,
+                       const SavedModelOptions& options) {
+  const std::string variables = JoinPath(directory, kVariables);
+  WEIR_ASSIGN_OR_RETURN(const auto files, AssetsOf(graph, options));
+  WEIR_ASSIGN_OR_RETURN(const auto assets,
+                        CopyAssets(files, JoinPath(directory, kAssets), options.durability));
+  proto::SavedModel model;
+  model.set_saved_model_schema_version(1);
+  proto::MetaGraphDef* const def = model.add_meta_graphs();
+  if (options.objects) {
+    const Operation init = options.init_op.valid() ? options.init_op : InitOp(graph, signatures);
+    WEIR_RETURN_IF_ERROR(ExportObjects(session,
+                                       {.signatures = signatures,
+                                        .init_op = init,
+                                        .saver = options.saver,
+                                        .trainable = options.trainable,
+                                        .assets = assets,
+                                        .tags = options.tags,
+                                        .clear_devices = options.clear_devices,
+                                        .durability = options.durability},
+                                       variables, def));
+  } else {
+    WEIR_RETURN_IF_ERROR(
+        ExportWholeGraph(session, graph, signatures, options, assets, variables, def));
   }
   std::string bytes;
   if (options.as_text) {
@@ -314,6 +359,7 @@ absl::StatusOr<LoadedModel> LoadSavedModel(const std::string& path,
   model.graph = std::make_unique<Graph>();
   WEIR_ASSIGN_OR_RETURN(model.meta, ImportMetaGraph(*model.graph, def, {.unknown = unknown}));
   model.functions = SavedFunctionsOf(def);
+  model.trainable = TrainableObjects(def);
   WEIR_ASSIGN_OR_RETURN(Session session, Session::Create(*model.graph, std::move(options)));
   model.session = std::make_unique<Session>(std::move(session));
   const std::string variables = JoinPath(directory, kVariables);

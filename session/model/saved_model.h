@@ -29,6 +29,7 @@ struct LoadedModel {
   std::unique_ptr<Graph> graph;               // at a fixed address; outlives the session
   MetaGraph meta;                             // signatures, tags and assets
   std::vector<SavedFunction> functions;       // of a model of TensorFlow 2; see CallSavedFunction
+  std::vector<std::string> trainable;         // the same: the nodes of the variables to train
   std::unique_ptr<Session> session;           // ready to run
 };
 // Returns true for a directory with saved_model.pb or saved_model.pbtxt.
@@ -92,6 +93,20 @@ struct SavedModelOptions {
   // AssetFiles.)
   std::map<std::string, std::string> assets = {};
   bool clear_devices = false;
+  // Also writes the objects of TensorFlow 2, so that tf.saved_model.load returns variables to train
+  // (`model.variables`, `model.trainable_variables`, and `model.net.w` for the variable "net/w"),
+  // the signatures as functions that gradients pass (`model.signatures["f"](x=...)`), and each
+  // signature whose name and inputs Python can name as a method, which takes the inputs in the
+  // order of their names (`model.f(x)`). Tables and assets are objects too. The graph that is
+  // written then holds only what these need: the variables, the tables with what initializes them,
+  // and calls of the functions. Reference variables become resource variables. `saver` is not
+  // written: the checkpoint has the names of TensorFlow 2, "net/w/.ATTRIBUTES/VARIABLE_VALUE", for
+  // the same variables and those that the signatures use. Of the init op, or of the graph's table
+  // initializers if there is none, what initializes tables is kept.
+  bool objects = false;
+  // For objects, of a graph without collections of variables: the nodes of the variables to train
+  // (those of a LoadedModel), of the variables that `saver` restores.
+  std::vector<std::string> trainable = {};
   // Writes saved_model.pbtxt instead of saved_model.pb.
   bool as_text = false;
   Durability durability = Durability::kSynced;
@@ -108,6 +123,8 @@ struct SavedModelOptions {
 //   INVALID_ARGUMENT     the graph is not the session's, or exceeds 2 GiB; an asset is not a constant string;
 //                        the saver uses format V1
 //   FAILED_PRECONDITION  a variable has no value, or the signatures depend on a variable that is not saved (name)
+//   UNIMPLEMENTED        with objects: the signatures use a mutable table, or a reference in another way than
+//                        to read a variable (name)
 //   NOT_FOUND            a tensor of a signature is not in the graph; an asset's file does not exist
 // clang-format on
 absl::Status WriteSavedModel(Session& session, Graph& graph, const std::string& directory,

@@ -11,6 +11,7 @@
 #include "absl/strings/str_split.h"
 #include "weir/core/io/graph_io.h"
 #include "weir/proto/meta_graph.pb.h"
+#include "weir/session/model/object_names.h"
 
 // A SavedModel of TensorFlow 2 describes its state twice. The graph, which sessions run, has
 // handles; the tree of objects has numbers, and the traced functions list what they have captured
@@ -25,25 +26,13 @@
 namespace weir {
 namespace {
 
-constexpr char kAttributes[] = ".ATTRIBUTES";
-
-// Keys are written with '/' between names, so a '/' in a name is escaped, as the '.' that escapes.
-std::string EscapedName(absl::string_view name) {
-  std::string out;
-  for (const char c : name) {
-    if (c == '.' || c == '/') out += '.';
-    out += c == '/' ? 'S' : c;
-  }
-  return out;
-}
-
 // Finds the objects that the keys of a checkpoint name by their paths from object 0.
 class ObjectPaths {
  public:
   explicit ObjectPaths(const proto::SavedObjectGraph& objects) {
     for (int i = 0; i < objects.nodes_size(); ++i) {
       for (const auto& child : objects.nodes(i).children())
-        children_.try_emplace({i, EscapedName(child.local_name())}, child.node_id());
+        children_.try_emplace({i, EscapedObjectName(child.local_name())}, child.node_id());
     }
   }
   // Returns the object of "encoder/w/.ATTRIBUTES/VARIABLE_VALUE"; -1 for a key without one, such as
@@ -51,7 +40,7 @@ class ObjectPaths {
   int Find(absl::string_view key) const {
     int object = 0;
     for (const absl::string_view name : absl::StrSplit(key, '/')) {
-      if (name == kAttributes) return object;
+      if (name == kObjectAttributes) return object;
       const auto child = children_.find({object, std::string(name)});
       if (child == children_.end()) return -1;
       object = child->second;
@@ -209,6 +198,17 @@ class TensorFinder {
 
 std::vector<std::string> ObjectTensors(const proto::MetaGraphDef& def) {
   return TensorFinder(def).Find();
+}
+
+std::vector<std::string> TrainableObjects(const proto::MetaGraphDef& def) {
+  const std::vector<std::string> tensors = ObjectTensors(def);
+  std::vector<std::string> names;
+  for (int i = 0; i < def.object_graph_def().nodes_size(); ++i) {
+    const proto::SavedObject& object = def.object_graph_def().nodes(i);
+    if (object.variable().trainable() && !tensors[i].empty())
+      names.emplace_back(NodeOf(tensors[i]));
+  }
+  return names;
 }
 
 }  // namespace weir

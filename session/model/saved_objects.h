@@ -17,6 +17,9 @@ namespace weir {
 // no tensors.
 std::vector<std::string> ObjectTensors(const proto::MetaGraphDef& def);
 
+// Returns the nodes of the graph that are variables to train.
+std::vector<std::string> TrainableObjects(const proto::MetaGraphDef& def);
+
 }  // namespace weir
 
 #endif  // WEIR_SESSION_MODEL_SAVED_OBJECTS_H_

@@ -2,6 +2,7 @@
 #define WEIR_SESSION_MODEL_SAVER_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -168,8 +169,10 @@ class Saver {
 };
 
 // Creates a saver for all variables that nodes of the graph define, each under its node's name: for
-// graphs that were imported without their collections. Adds nodes, as Saver::Create does.
-absl::StatusOr<SaverDef> AddSaverOfNodes(Graph& graph);
+// graphs that were imported without their collections. `keys` has the names in the checkpoint of
+// variables that have others there. Adds nodes, as Saver::Create does.
+absl::StatusOr<SaverDef> AddSaverOfNodes(Graph& graph,
+                                         const std::map<std::string, std::string>& keys = {});
 
 // Restores as Saver::Restore does, for graphs with a SaverDef: reads everything that the graph's
 // restore nodes request, checks it against the variables, and then runs the restore op with the

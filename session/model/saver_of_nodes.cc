@@ -22,13 +22,18 @@ Variable HandleOf(Node* storage) {
 
 }  // namespace
 
-absl::StatusOr<SaverDef> AddSaverOfNodes(Graph& graph) {
+absl::StatusOr<SaverDef> AddSaverOfNodes(Graph& graph,
+                                         const std::map<std::string, std::string>& keys) {
   Variables variables;
   for (int i = 0, n = graph.num_nodes(); i < n; ++i) {
     Node* node = graph.nodes()[i].get();
     if (IsVariable(*node)) variables.push_back(HandleOf(node));
   }
-  return BuildSaverGraph(graph, NameVariables(variables));
+  NamedVariables named = NameVariables(variables);
+  for (auto& [name, variable] : named) {
+    if (const auto key = keys.find(name); key != keys.end()) name = key->second;
+  }
+  return BuildSaverGraph(graph, std::move(named));
 }
 
 }  // namespace weir

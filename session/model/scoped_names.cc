@@ -1,5 +1,6 @@
 #include "weir/session/model/scoped_names.h"
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -100,6 +101,17 @@ std::string StripScope(absl::string_view name, absl::string_view prefix) {
 std::string AddScope(absl::string_view name, absl::string_view prefix) {
   const absl::string_view mark = PrefixOf(name);
   return absl::StrCat(mark, prefix, name.substr(mark.size()));
+}
+
+std::string AsNodeName(absl::string_view text) {
+  std::string name(text);
+  for (char& c : name) {
+    if (!absl::ascii_isalnum(static_cast<unsigned char>(c)) && !absl::StrContains("_./-", c))
+      c = '_';
+  }
+  if (name.empty() || !absl::ascii_isalnum(static_cast<unsigned char>(name[0])))
+    name.insert(0, "node");
+  return name;
 }
 
 void StripScope(absl::string_view prefix, const std::function<void(const std::string&)>& unbound,

@@ -28,6 +28,10 @@ bool InScope(absl::string_view name, absl::string_view prefix);
 std::string StripScope(absl::string_view name, absl::string_view prefix);
 std::string AddScope(absl::string_view name, absl::string_view prefix);
 
+// Returns the text as the name of a node: other signs than letters, digits, "_", ".", "/" and "-"
+// become "_".
+std::string AsNodeName(absl::string_view text);
+
 // Strips the scope from all names of a node. Inputs from outside get kUnboundPrefix, and `unbound`
 // is called with their new names; colocations with nodes outside are removed.
 void StripScope(absl::string_view prefix, const std::function<void(const std::string&)>& unbound,

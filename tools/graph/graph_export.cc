@@ -30,7 +30,7 @@ struct ExportOptions {
   std::string file, out, signature, init;
   RestoreFlags restore;
   std::vector<std::string> fetches, targets, inputs, outputs, values, tags, new_tags = {"serve"};
-  bool clear_devices = false, text = false, strict = false;
+  bool clear_devices = false, text = false, strict = false, objects = false;
 };
 
 // `mode`: the default of --restore.
@@ -209,8 +209,11 @@ absl::Status Export(const ExportOptions& options, Console& console) {
   }
   if (signatures.empty())
     return InvalidArgument("the model has no signature: pass --input and --output");
-  SavedModelOptions saved{
-      .tags = options.new_tags, .clear_devices = options.clear_devices, .as_text = options.text};
+  SavedModelOptions saved{.tags = options.new_tags,
+                          .clear_devices = options.clear_devices,
+                          .objects = options.objects,
+                          .trainable = model.trainable,
+                          .as_text = options.text};
   if (!options.init.empty()) {
     WEIR_ASSIGN_OR_RETURN(saved.init_op, FindOperation(*model.graph, options.init));
   }
@@ -281,6 +284,9 @@ void AddExportCommand(Command& graph) {
       .Word("NODE");
   command.List("--new-tags", &options->new_tags, "tags of the new SavedModel; default: serve")
       .Word("TAG,...");
+  command.Flag("--objects", &options->objects,
+               "write the objects of TensorFlow 2, so that tf.saved_model.load returns variables "
+               "to train and functions to call");
   command.Flag("--text", &options->text, "write text format (saved_model.pbtxt)");
   command.Value("--out,-o", &options->out, "the folder to create").Word("FOLDER").Required();
   command.Do([options](Console& console) { return Finish(console, Export(*options, console)); });

@@ -31,6 +31,7 @@ absl::StatusOr<Model> LoadSaved(const std::string& path, const ModelOptions& opt
   model.graph = std::move(loaded.graph);
   model.meta = std::move(loaded.meta);
   model.functions = std::move(loaded.functions);
+  model.trainable = std::move(loaded.trainable);
   model.session = std::move(loaded.session);
   return model;
 }

@@ -18,6 +18,7 @@ struct Model {
   std::unique_ptr<Graph> graph;
   MetaGraph meta;
   std::vector<SavedFunction> functions;  // of a SavedModel of TensorFlow 2
+  std::vector<std::string> trainable;    // the same: the nodes of the variables to train
   std::unique_ptr<Session> session;      // for a SavedModel: restored and initialized
 };
 
