@@ -127,6 +127,7 @@
 #include "weir/session/model/saved_function.h"
 #include "weir/session/model/saved_model.h"
 #include "weir/session/model/saver.h"
+#include "weir/session/model/unfreeze.h"
 #include "weir/session/model/variable_io.h"
 #include "weir/session/plan/pass_report.h"
 #include "weir/session/plan/session_options.h"

@@ -25,7 +25,7 @@
 #include "weir/tools/lib/text_table.h"
 
 // weir graph show|ops|diff|dot: inspects graphs as stored in their files, without running them.
-// (freeze and export need variable values; they are in graph_export.cc.)
+// (freeze, unfreeze and export need the values of variables: graph_export.cc, graph_unfreeze.cc.)
 namespace weir::tools {
 
 namespace {
@@ -267,7 +267,7 @@ int Dot(const GraphOptions& options, Console& console) {
 
 void AddGraphCommand(Command& weir) {
   auto options = std::make_shared<GraphOptions>();
-  Command graph = weir.Add("graph", "Show, compare, draw, freeze and export graphs",
+  Command graph = weir.Add("graph", "Show, compare, draw, freeze, unfreeze and export graphs",
                            "  weir graph ops model.meta");
   const auto add = [&](const char* name, const char* description, const char* example,
                        int (*run)(const GraphOptions&, Console&)) {
@@ -304,6 +304,7 @@ void AddGraphCommand(Command& weir) {
   dot.Value("--out,-o", &options->out, "the file to write; default: standard output").Word("FILE");
 
   AddFreezeCommand(graph);
+  AddUnfreezeCommand(graph);
   AddExportCommand(graph);
 }
 

@@ -8,6 +8,7 @@ namespace weir::tools {
 // Each adds one subcommand of `weir graph`.
 void AddFreezeCommand(Command& graph);
 void AddExportCommand(Command& graph);
+void AddUnfreezeCommand(Command& graph);
 
 }  // namespace weir::tools
 

@@ -1,0 +1,96 @@
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "weir/core/io/file.h"
+#include "weir/ops/framework/variables.h"
+#include "weir/session/model/saver.h"
+#include "weir/session/model/unfreeze.h"
+#include "weir/session/plan/variable_use.h"
+#include "weir/tools/graph/graph_export.h"
+#include "weir/tools/graph/model.h"
+#include "weir/tools/lib/progress.h"
+#include "weir/tools/lib/text_table.h"
+
+// weir graph unfreeze: makes constants variables again, and writes them as a checkpoint with its
+// graph, on which programs train.
+namespace weir::tools {
+
+namespace {
+
+struct UnfreezeCommandOptions {
+  std::string file, out;
+  std::vector<std::string> variables, tags;
+  bool strict = false;
+};
+
+absl::Status CheckHasNoVariables(const Model& model, const std::string& file) {
+  for (const auto& node : model.graph->nodes()) {
+    if (!IsVariable(*node)) continue;
+    return InvalidArgument(file, " has variables, such as ", node->name(),
+                           "; weir graph freeze makes them constants first");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Unfreeze(const UnfreezeCommandOptions& options, Console& console) {
+  for (const char* ending : {".meta", ".index"})
+    WEIR_RETURN_IF_ERROR(CheckCanCreate("--out", options.out + ending));
+  WEIR_RETURN_IF_ERROR(CheckNotOverwriting(options.out + ".meta", FindGraph(options.file)));
+  WEIR_ASSIGN_OR_RETURN(const GraphFileKind kind, GraphFileKindOf(options.file, options.tags));
+  WEIR_ASSIGN_OR_RETURN(
+      const Model model,
+      LoadModel(kind, options.file, {.tags = options.tags, .strict = options.strict}));
+  WEIR_RETURN_IF_ERROR(CheckHasNoVariables(model, options.file));
+  WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<Graph> graph,
+                        UnfreezeGraph(*model.graph, {.patterns = options.variables}));
+  WEIR_ASSIGN_OR_RETURN(Saver saver, Saver::Create(*graph));
+  const Operation init = GlobalVariablesInitializer(*graph);
+  WEIR_ASSIGN_OR_RETURN(Session session, Session::Create(*graph));
+  WEIR_RETURN_IF_ERROR(session.Run({}, {}, {init}).status());
+  int64_t bytes = 0;
+  const Variables variables = GlobalVariables(*graph);
+  for (const Variable& variable : variables)
+    bytes += variable.shape().num_elements() * static_cast<int64_t>(ElementSize(variable.dtype()));
+  {
+    const ProgressBar progress =
+        ShowWriting(console, options.out, 2.0 * static_cast<double>(bytes));
+    WEIR_RETURN_IF_ERROR(
+        saver.Save(session, options.out, {.write_state = false, .write_meta_graph = false})
+            .status());
+    WEIR_RETURN_IF_ERROR(WriteMetaGraph(
+        *graph, options.out + ".meta",
+        {.saver = saver.def(), .signatures = model.meta.signatures, .tags = model.meta.tags}));
+  }
+  console.out << "Wrote " << options.out << ".meta and its checkpoint: " << variables.size()
+              << " constants as variables of " << HumanBytes(bytes) << "\n";
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddUnfreezeCommand(Command& graph) {
+  auto options = std::make_shared<UnfreezeCommandOptions>();
+  Command command = graph.Add(
+      "unfreeze", "Write a graph with variables in place of constants, to train on",
+      "  weir graph unfreeze model.pb -o runs/model-0\n"
+      "  weir graph unfreeze model.pb --variable 'conv*/weights' -o runs/model-0\n"
+      "Without --variable, the weights become variables: floating-point constants of more than "
+      "one\n"
+      "element that products, convolutions, gathers, biases, batch normalizations and functions\n"
+      "take.");
+  AddGraphArgument(command, &options->file);
+  command
+      .Repeated("--variable", &options->variables,
+                "make the floating-point constants with such names variables; repeatable")
+      .Word("PATTERN");
+  command.List("--tags", &options->tags, "select the meta graph of a SavedModel by its tags")
+      .Word("TAG,...");
+  AddStrictOption(command, &options->strict);
+  command.Value("--out,-o", &options->out, "the checkpoint to write, with its graph in PREFIX.meta")
+      .Word("PREFIX")
+      .Required();
+  command.Do([options](Console& console) { return Finish(console, Unfreeze(*options, console)); });
+}
+
+}  // namespace weir::tools
