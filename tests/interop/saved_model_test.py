@@ -156,6 +156,46 @@ class Test:
             got = again(x=tf.constant(sign * X), rows=tf.constant(ROWS))["y"].numpy()
             self.expect_same([got], [want], "of TensorFlow 2, exported again")
 
+    def test_frozen_function(self):
+        """A function of a model that has no signatures."""
+        class Net(tf.Module):
+            def __init__(self):
+                super().__init__()
+                self.w = tf.Variable(tf.random.stateless_uniform([3, 3], [1, 2]), name="w")
+
+            @tf.function(input_signature=[tf.TensorSpec([None, 3], name="x")])
+            def encode(self, x):
+                return tf.tanh(tf.matmul(x, self.w))
+
+        net, model, frozen = Net(), self.path("methods"), self.path("encode.pb")
+        tf.saved_model.save(net, model)
+        self.weir("graph", "freeze", model, "--signature", "encode", "-o", frozen)
+        got = self.run_frozen(frozen, {"call/encode/x:0": X}, "call/encode/result:0")
+        self.expect_same([got], [net.encode(tf.constant(X)).numpy()], "a function by its name")
+
+    def test_unfrozen(self):
+        """TensorFlow trains the variables that a frozen graph gets."""
+        with tf.Graph().as_default(), v1.Session() as session:
+            x = v1.placeholder(tf.float32, [None, 3], "x")
+            w, b = v1.get_variable("net/w", [3, 2]), v1.get_variable("net/b", [2])
+            y = tf.nn.relu(tf.nn.bias_add(tf.matmul(x, w), b), "y")
+            gradient = tf.gradients(y, w)[0]
+            session.run(v1.global_variables_initializer())
+            v1.train.Saver().save(session, self.path("trained"))
+            want, want_gradient, weights = session.run([y, gradient, w], {x: X})
+        self.weir("graph", "freeze", self.path("trained.meta"), "--checkpoint", self.path("trained"), "--fetch", "y",
+                  "-o", self.path("trained.pb"))
+        self.weir("graph", "unfreeze", self.path("trained.pb"), "-o", self.path("unfrozen"))
+        with tf.Graph().as_default(), v1.Session() as session:
+            v1.train.import_meta_graph(self.path("unfrozen.meta")).restore(session, self.path("unfrozen"))
+            names = sorted(variable.op.name for variable in v1.trainable_variables())
+            self.expect(names == ["net/b", "net/w"], "unfrozen: %s" % names)
+            self.expect_same([session.run("y:0", {"x:0": X})], [want], "unfrozen, of the same values")
+            loss = tf.reduce_sum(v1.get_default_graph().get_tensor_by_name("y:0"))
+            session.run(v1.train.GradientDescentOptimizer(0.5).minimize(loss), {"x:0": X})
+            got = session.run([v for v in v1.trainable_variables() if v.op.name == "net/w"][0])
+            self.expect_same([got], [weights - 0.5 * want_gradient], "unfrozen, and trained")
+
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
@@ -166,6 +206,8 @@ def main():
                 test.test_v1(kind, resource, flow_v2)
                 test.test_frozen_v1("frozen_" + kind, resource, flow_v2)
         test.test_frozen_v2()
+        test.test_frozen_function()
+        test.test_unfrozen()
         print("%d faults" % test.faults)
         return test.faults
 

@@ -16,6 +16,7 @@
 #include "weir/session/plan/variable_use.h"
 #include "weir/tools/ckpt/checkpoint_path.h"
 #include "weir/tools/graph/model.h"
+#include "weir/tools/graph/signature.h"
 #include "weir/tools/lib/progress.h"
 #include "weir/tools/lib/text_table.h"
 #include "weir/tools/lib/value_file.h"
@@ -95,16 +96,17 @@ std::string NamesOf(const std::map<std::string, Signature>& signatures) {
 
 // ---- freeze
 
-absl::StatusOr<Outputs> FindFetches(const ExportOptions& options, const Model& model) {
+// Returns the signature, or the function, that is frozen; one without names if none is requested.
+absl::StatusOr<Signature> FindSignature(const ExportOptions& options, Model& model) {
+  if (options.signature.empty()) return Signature();
+  WEIR_ASSIGN_OR_RETURN(ChosenSignature chosen, ChooseSignature(model, options.signature, {}));
+  return std::move(chosen.signature);
+}
+
+absl::StatusOr<Outputs> FindFetches(const ExportOptions& options, const Signature& signature,
+                                    const Model& model) {
   std::vector<std::string> names = options.fetches;
-  if (!options.signature.empty()) {
-    const auto signature = model.meta.signatures.find(options.signature);
-    if (signature == model.meta.signatures.end()) {
-      return NotFound("unknown signature '", options.signature,
-                      "'; valid signatures: ", NamesOf(model.meta.signatures));
-    }
-    for (const auto& [result, tensor] : signature->second.outputs) names.push_back(tensor);
-  }
+  for (const auto& [result, tensor] : signature.outputs) names.push_back(tensor);
   if (names.empty()) {
     return InvalidArgument(
         "nothing to freeze: pass --fetch or --signature",
@@ -122,7 +124,8 @@ absl::Status Freeze(const ExportOptions& options, Console& console) {
   WEIR_RETURN_IF_ERROR(CheckCanCreate("--out", options.out));
   WEIR_ASSIGN_OR_RETURN(const GraphFileKind kind, GraphFileKindOf(options.file, options.tags));
   WEIR_ASSIGN_OR_RETURN(Model model, Load(kind, options, console));
-  WEIR_ASSIGN_OR_RETURN(const Outputs wanted, FindFetches(options, model));
+  WEIR_ASSIGN_OR_RETURN(const Signature signature, FindSignature(options, model));
+  WEIR_ASSIGN_OR_RETURN(const Outputs wanted, FindFetches(options, signature, model));
   FreezeOptions how{.clear_devices = options.clear_devices};
   for (const std::string& target : options.targets) {
     WEIR_ASSIGN_OR_RETURN(const Operation operation, FindOperation(*model.graph, target));
@@ -166,13 +169,10 @@ absl::Status Freeze(const ExportOptions& options, Console& console) {
     console.out << "The graph has " << tables
                 << " lookup tables but no node that fills them; --target NODE keeps that node\n";
   }
-  if (const auto f = model.meta.signatures.find(options.signature);
-      f != model.meta.signatures.end()) {
-    for (const auto& [argument, tensor] : f->second.inputs)
-      console.out << "  feed " << argument << " as " << tensor << "\n";
-    for (const auto& [result, tensor] : f->second.outputs)
-      console.out << "  fetch " << result << " as " << tensor << "\n";
-  }
+  for (const auto& [argument, tensor] : signature.inputs)
+    console.out << "  feed " << argument << " as " << tensor << "\n";
+  for (const auto& [result, tensor] : signature.outputs)
+    console.out << "  fetch " << result << " as " << tensor << "\n";
   return absl::OkStatus();
 }
 
@@ -242,7 +242,9 @@ void AddFreezeCommand(Command& graph) {
   AddModelOptions(freeze, options.get(), "needed");
   freeze.Repeated("--fetch", &options->fetches, "keep this tensor computable; repeatable")
       .Word("TENSOR");
-  freeze.Value("--signature", &options->signature, "keep the outputs of this signature")
+  freeze
+      .Value("--signature", &options->signature,
+             "keep the outputs of this signature, or of the function of this name that has none")
       .Word("NAME");
   freeze
       .Repeated("--target", &options->targets,

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "weir/tools/graph/model.h"
+#include "weir/tools/graph/signature.h"
 #include "weir/tools/lib/value_file.h"
-#include "weir/tools/run/signature.h"
 
 // The values that a command line feeds.
 namespace weir::tools {

@@ -8,7 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "weir/ops/lib/collections.h"
-#include "weir/tools/run/signature.h"
+#include "weir/tools/graph/signature.h"
 
 namespace weir::tools {
 

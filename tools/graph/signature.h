@@ -1,5 +1,5 @@
-#ifndef WEIR_TOOLS_RUN_SIGNATURE_H_
-#define WEIR_TOOLS_RUN_SIGNATURE_H_
+#ifndef WEIR_TOOLS_GRAPH_SIGNATURE_H_
+#define WEIR_TOOLS_GRAPH_SIGNATURE_H_
 
 #include <map>
 #include <string>
@@ -38,4 +38,4 @@ absl::Status MissingInputs(const ChosenSignature& chosen,
 
 }  // namespace weir::tools
 
-#endif  // WEIR_TOOLS_RUN_SIGNATURE_H_
+#endif  // WEIR_TOOLS_GRAPH_SIGNATURE_H_

@@ -1,4 +1,4 @@
-#include "weir/tools/run/signature.h"
+#include "weir/tools/graph/signature.h"
 
 #include <algorithm>
 #include <set>
