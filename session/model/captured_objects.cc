@@ -44,7 +44,7 @@ absl::StatusOr<CapturedObjects> FindCapturedObjects(
         found.captured[node.get()] = path->second;
     }
     if (paths.count(node.get()) > 0) continue;
-    const bool is_variable = IsVariable(*node);
+    const bool is_variable = IsVariable(*node) && node->num_outputs() == 1;
     if (!is_variable && !IsTable(*node)) continue;
     const auto [same, is_new] =
         (is_variable ? variables : tables).emplace(VariableKey(*node), node.get());

@@ -49,7 +49,8 @@ class FunctionExtractor {
 
     Graph body(out.ops());
     body.set_functions(out.functions());
-    WEIR_RETURN_IF_ERROR(ImportAndClear(body, &def_).status());
+    WEIR_RETURN_IF_ERROR(
+        ImportAndClear(body, &def_, {.unknown = UnknownParts::kKeepQuietly}).status());
     for (const std::string& name : result_names) {
       WEIR_ASSIGN_OR_RETURN(results.emplace_back(), body.FindOutput(name));
     }

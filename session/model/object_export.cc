@@ -98,24 +98,15 @@ class ObjectExporter {
  private:
   // ---- variables
 
-  // Finds the variables to save: those that other SavedModels save, and those that functions use.
+  // Finds the variables to save: those in the graph's collections, those of the options, and those
+  // that functions use.
   void FindVariables() {
     std::set<const Node*> saved, trainable;
-    const auto add = [&](const Variables& variables, std::set<const Node*>* to) {
-      for (const Variable& variable : variables) Add(variable.handle().node, to);
-    };
-    add(GlobalVariables(graph_), &saved);
-    add(TrainableVariables(graph_), &trainable);
-    if (saved.empty()) {
-      const Node* const restore =
-          options_.saver ? graph_.FindNode(options_.saver->restore_op_name) : nullptr;
-      for (const Node* variable : objects_.variables) Add(variable, &saved);
-      if (restore != nullptr) {
-        saved.clear();
-        for (const Node* node : Ancestors({restore})) Add(node, &saved);
-      }
-      for (const std::string& name : options_.trainable) Add(graph_.FindNode(name), &trainable);
-    }
+    for (const Variable& variable : GlobalVariables(graph_)) Add(variable.handle().node, &saved);
+    for (const Variable& variable : TrainableVariables(graph_))
+      Add(variable.handle().node, &trainable);
+    for (const std::string& name : options_.trainable) Add(graph_.FindNode(name), &trainable);
+    saved.insert(trainable.begin(), trainable.end());
     ForEachFunction([&](const ObjectFunction& function) {
       saved.insert(function.captures.begin(), function.captures.end());
     });
@@ -374,6 +365,9 @@ class ObjectExporter {
     for (const auto& [table, made] : functions_.tables) creators.insert(made.create.name);
     RemoveUnneededFunctions(names, def->mutable_graph_def());
     for (auto& definition : *def->mutable_graph_def()->mutable_library()->mutable_function()) {
+      for (proto::NodeDef& node : *definition.mutable_node_def()) {
+        if (options_.clear_devices) node.clear_device();
+      }
       const auto function = functions.find(definition.signature().name());
       if (function == functions.end()) continue;
       const std::vector<TensorType>& inputs = function->second->inputs;

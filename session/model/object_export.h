@@ -2,7 +2,6 @@
 #define WEIR_SESSION_MODEL_OBJECT_EXPORT_H_
 
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,8 +17,7 @@ namespace weir {
 struct ObjectExportOptions {
   std::map<std::string, Signature> signatures;
   Operation init_op;                          // or invalid
-  std::optional<SaverDef> saver;              // of a graph without lists of variables
-  std::vector<std::string> trainable;         // the same: nodes of variables
+  std::vector<std::string> trainable;         // nodes of variables
   std::map<std::string, std::string> assets;  // tensor -> file, as in MetaGraph
   std::vector<std::string> tags;
   bool clear_devices = false;

@@ -267,7 +267,6 @@ absl::Status WriteInto(Session& session, Graph& graph, const std::string& direct
     WEIR_RETURN_IF_ERROR(ExportObjects(session,
                                        {.signatures = signatures,
                                         .init_op = init,
-                                        .saver = options.saver,
                                         .trainable = options.trainable,
                                         .assets = assets,
                                         .tags = options.tags,

@@ -99,13 +99,13 @@ struct SavedModelOptions {
   // signature whose name and inputs Python can name as a method, which takes the inputs in the
   // order of their names (`model.f(x)`). Tables and assets are objects too. The graph that is
   // written then holds only what these need: the variables, the tables with what initializes them,
-  // and calls of the functions. Reference variables become resource variables. `saver` is not
-  // written: the checkpoint has the names of TensorFlow 2, "net/w/.ATTRIBUTES/VARIABLE_VALUE", for
-  // the same variables and those that the signatures use. Of the init op, or of the graph's table
-  // initializers if there is none, what initializes tables is kept.
+  // and calls of the functions. Reference variables become resource variables. The checkpoint has
+  // the names of TensorFlow 2, "net/w/.ATTRIBUTES/VARIABLE_VALUE", for the variables in the graph's
+  // collections and those that the signatures use; `saver` is not used. Of the init op, or of the
+  // graph's table initializers if there is none, what initializes tables is kept.
   bool objects = false;
-  // For objects, of a graph without collections of variables: the nodes of the variables to train
-  // (those of a LoadedModel), of the variables that `saver` restores.
+  // For objects: the nodes of variables to train that are in no collection, such as those of a
+  // LoadedModel.
   std::vector<std::string> trainable = {};
   // Writes saved_model.pbtxt instead of saved_model.pb.
   bool as_text = false;
