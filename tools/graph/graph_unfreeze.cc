@@ -71,14 +71,13 @@ absl::Status Unfreeze(const UnfreezeCommandOptions& options, Console& console) {
 
 void AddUnfreezeCommand(Command& graph) {
   auto options = std::make_shared<UnfreezeCommandOptions>();
-  Command command = graph.Add(
-      "unfreeze", "Write a graph with variables in place of constants, to train on",
-      "  weir graph unfreeze model.pb -o runs/model-0\n"
-      "  weir graph unfreeze model.pb --variable 'conv*/weights' -o runs/model-0\n"
-      "Without --variable, the weights become variables: floating-point constants of more than "
-      "one\n"
-      "element that products, convolutions, gathers, biases, batch normalizations and functions\n"
-      "take.");
+  Command command =
+      graph.Add("unfreeze", "Write a graph with variables in place of constants, to train on",
+                "  weir graph unfreeze model.pb -o runs/model-0\n"
+                "  weir graph unfreeze model.pb --variable 'conv*/weights' -o runs/model-0\n"
+                "Without --variable, the weights become variables: floating-point constants of\n"
+                "more than one element that products, convolutions, gathers, biases, batch\n"
+                "normalizations and functions take.");
   AddGraphArgument(command, &options->file);
   command
       .Repeated("--variable", &options->variables,
