@@ -514,6 +514,10 @@ const Use kSessions[] = {
        weir::Session session = *weir::Session::Create(g);
        return weir::FreezeGraph(session, {x}).ok();
      }},
+    {"weir/session/model/unfreeze.h",
+     [](weir::Graph& g) {
+       return weir::UnfreezeGraph(g).status().code() == absl::StatusCode::kNotFound;
+     }},
     {"weir/session/train/hook.h", [](weir::Graph&) { return sizeof(weir::SessionHook) > 0; }},
     {"weir/session/train/hooks.h",
      [](weir::Graph&) { return weir::StopAtStep({.last_step = 2}) != nullptr; }},
