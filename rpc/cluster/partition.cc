@@ -245,8 +245,11 @@ class Partitioner {
 
   // ---- pairs
 
+  static proto::AttrValue& Attr(const char* name, proto::NodeDef* def) {
+    return (*def->mutable_attr())[name];
+  }
   static void SetType(const char* attr, DataType type, proto::NodeDef* def) {
-    (*def->mutable_attr())[attr].set_type(static_cast<proto::DataType>(type));
+    Attr(attr, def).set_type(static_cast<proto::DataType>(type));
   }
 
   proto::NodeDef* EmptyConst(int task, const std::string& name) {
@@ -271,12 +274,11 @@ class Partitioner {
     proto::NodeDef* const def = NewNode(sends ? pair.from : pair.to, NewName(source.node->name()),
                                         sends ? "_Send" : "_Recv");
     SetType(sends ? "T" : "tensor_type", pair.type, def);
-    auto& attrs = *def->mutable_attr();
-    attrs["tensor_name"].set_s(pair.edge);
-    attrs["send_device"].set_s(Host(pair.from).name);
-    attrs["send_device_incarnation"].set_i(static_cast<int64_t>(Host(pair.from).incarnation));
-    attrs["recv_device"].set_s(Host(pair.to).name);
-    attrs["client_terminated"].set_b(false);
+    Attr("tensor_name", def).set_s(pair.edge);
+    Attr("send_device", def).set_s(Host(pair.from).name);
+    Attr("send_device_incarnation", def).set_i(static_cast<int64_t>(Host(pair.from).incarnation));
+    Attr("recv_device", def).set_s(Host(pair.to).name);
+    Attr("client_terminated", def).set_b(false);
     return def;
   }
 
@@ -371,13 +373,12 @@ class Partitioner {
       SetType("T", DT_FLOAT, def);
     };
     add(enter, "Enter", {start});
-    auto& attrs = *def->mutable_attr();
-    attrs["frame_name"].set_s(frame.frame_name);
-    attrs["is_constant"].set_b(false);
-    attrs["parallel_iterations"].set_i(
-        enters_[loop]->attr_or<int64_t>("parallel_iterations", kParallelIterations));
+    Attr("frame_name", def).set_s(frame.frame_name);
+    Attr("is_constant", def).set_b(false);
+    Attr("parallel_iterations", def)
+        .set_i(enters_[loop]->attr_or<int64_t>("parallel_iterations", kParallelIterations));
     add(merge, "Merge", {enter, next});
-    (*def->mutable_attr())["N"].set_i(2);
+    Attr("N", def).set_i(2);
     WEIR_ASSIGN_OR_RETURN(const std::string condition,
                           ValueOn(task, {conditions_[loop], 0}, nullptr));
     add(turn, "Switch", {merge, condition});

@@ -373,7 +373,7 @@ class ObjectExporter {
       const std::vector<TensorType>& inputs = function->second->inputs;
       for (size_t i = 0; i < inputs.size(); ++i) {
         auto& attrs = *(*definition.mutable_arg_attr())[static_cast<uint32_t>(i)].mutable_attr();
-        attrs["_user_specified_name"].set_s(inputs[i].name);
+        attrs[std::string("_user_specified_name")].set_s(inputs[i].name);
         ShapeToProto(inputs[i].shape, attrs["_output_shapes"].mutable_list()->add_shape());
       }
       if (creators.count(function->first) > 0) MakeNamesUnique(&definition);
