@@ -270,9 +270,14 @@ class Partitioner {
     return absl::StrCat(kind, "_", next_edge_++, "_", source.node->name());
   }
 
+  // A name stands for one pair in all steps of the session: TensorFlow's tasks keep the kernels of
+  // stateful nodes by name, with the attributes of the step that came first.
   proto::NodeDef* NewEnd(const Pair& pair, const PlanNode& source, bool sends) {
-    proto::NodeDef* const def = NewNode(sends ? pair.from : pair.to, NewName(source.node->name()),
-                                        sends ? "_Send" : "_Recv");
+    const std::string name =
+        NewName(absl::StrCat(source.node->name(), "/", pair.edge, "_", pair.from, "_", pair.to, "_",
+                             DataTypeName(pair.type)));
+    proto::NodeDef* const def =
+        NewNode(sends ? pair.from : pair.to, name, sends ? "_Send" : "_Recv");
     SetType(sends ? "T" : "tensor_type", pair.type, def);
     Attr("tensor_name", def).set_s(pair.edge);
     Attr("send_device", def).set_s(Host(pair.from).name);
