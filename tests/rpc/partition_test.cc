@@ -295,6 +295,28 @@ TEST(Partition, ConsumersOnATaskShareAPair) {
   EXPECT_EQ(key->receive_device, "/job:worker/replica:0/task:0/device:CPU:0");
 }
 
+// TensorFlow's tasks keep the kernels of stateful nodes by name.
+TEST(Partition, NodesOfOneNameInTwoStepsHaveTheSameAttributes) {
+  Graph g;
+  Output x, y;
+  {
+    const DeviceScope on(g, kPs);
+    x = Square(Placeholder(g, DT_FLOAT, Shape({2}), "p"), "x");
+  }
+  y = Square(x, "y");
+  const Outputs feeds = {g.FindNode("p")->output()};
+  const auto one = Cut(g, {.feeds = feeds, .fetches = {y}}),
+             other = Cut(g, {.feeds = feeds, .fetches = {x, y}});
+  ASSERT_TRUE(one.ok() && other.ok()) << one.status() << other.status();
+  for (const proto::NodeDef& node : PartOf(*one, 1)->node()) {
+    for (const proto::NodeDef& same : PartOf(*other, 1)->node()) {
+      if (node.name() != same.name() || !node.attr().contains("recv_device")) continue;
+      EXPECT_EQ(node.attr().at("tensor_name").s(), same.attr().at("tensor_name").s());
+      EXPECT_EQ(node.attr().at("recv_device").s(), same.attr().at("recv_device").s());
+    }
+  }
+}
+
 TEST(Partition, PrunesWhatTheStepDoesNotNeed) {
   Graph g;
   const Output x = Placeholder(g, DT_FLOAT, Shape(), "x"), y = Square(x, "y");
