@@ -8,16 +8,12 @@
 #include "weir/session/plan/variable_use.h"
 
 namespace weir {
-namespace {
 
-// A table that steps find by its name. (An anonymous one belongs to the step that creates it.)
 bool IsTable(const Node& node) {
   return node.num_outputs() == 1 && node.output_type(0) == DT_RESOURCE &&
          absl::StrContains(node.op_name(), "HashTable") &&
          !absl::StartsWith(node.op_name(), "Anonymous");
 }
-
-}  // namespace
 
 absl::StatusOr<CapturedObjects> FindCapturedObjects(
     const Graph& graph, const std::map<std::string, std::string>& assets) {

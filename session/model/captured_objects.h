@@ -9,6 +9,10 @@
 
 namespace weir {
 
+// True for a table that steps find by its name. (An anonymous one belongs to the step that creates
+// it.)
+bool IsTable(const Node& node);
+
 // The nodes of a graph that hold state, or stand for it, and become objects.
 struct CapturedObjects {
   CapturedNodes captured;  // all of them, and the node that represents each

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,6 +20,7 @@
 #include "weir/core/runtime/resource.h"
 #include "weir/kernels/containers/lookup_table.h"
 #include "weir/proto/graph.pb.h"
+#include "weir/session/model/captured_objects.h"
 #include "weir/session/model/constant_node.h"
 #include "weir/session/model/dead_branches.h"
 #include "weir/session/model/needed_functions.h"
@@ -51,6 +53,17 @@ using Key = std::pair<std::string, std::string>;  // container and name of a var
 // By node and output: the type of the variable, where the output is its handle or the value that
 // replaces the handle.
 using HandleTypes = std::map<std::pair<std::string, int>, DataType>;
+
+// What the nodes of a graph, or of the functions that they call, do with variables; by name in the
+// graph. The arguments of a function have the names of its parameters' nodes.
+struct VariableUses {
+  std::set<std::string> taken;  // their values matter
+  std::set<std::string> lost;   // they have lost a write (unneeded_writes.h)
+};
+// The same for the arguments of a function, by index.
+struct ArgumentUses {
+  std::set<int> taken, lost;
+};
 
 // Returns {"a", 0} for "a" and "^a", and {"a", 1} for "a:1".
 std::pair<std::string, int> Split(absl::string_view input) {
@@ -160,7 +173,7 @@ class Freezer {
     HandleTypes handles;
     WantedNodes nodes;
     for (const Operation& each : wanted) nodes.values.push_back(each.node->name());
-    WEIR_RETURN_IF_ERROR(Rewrite(graph_, nodes, &def, &handles));
+    WEIR_RETURN_IF_ERROR(Rewrite(graph_, nodes, &def, &handles).status());
     for (proto::NodeDef& node : more) *def.add_node() = std::move(node);
     def.clear_library();
     if (options_.clear_devices) {
@@ -238,24 +251,77 @@ class Freezer {
   // Replaces the variables in the nodes of a graph by constants. On entry `handles` has the
   // arguments that are handles of variables; on return, all outputs that such a handle passes
   // through.
-  absl::Status Rewrite(const Graph& graph, const WantedNodes& wanted, proto::GraphDef* def,
-                       HandleTypes* handles) {
+  absl::StatusOr<VariableUses> Rewrite(const Graph& graph, const WantedNodes& wanted,
+                                       proto::GraphDef* def, HandleTypes* handles) {
     for (const proto::NodeDef& node : def->node()) {
       if (const Tensor* value = ValueOf(*graph.FindNode(node.name())))
         (*handles)[{node.name(), 0}] = value->dtype();
     }
-    RemoveUnneededWrites(
-        graph, wanted,
-        [&](const std::string& node) {
-          return handles->count({node, 0}) > 0;
-        },
+    const auto is_variable = [&](const std::string& node) { return handles->contains({node, 0}); };
+    VariableUses uses;
+    uses.lost = RemoveUnneededWrites(
+        graph, wanted, is_variable,
         [&](const proto::NodeDef& write) { return WritesValue(graph, write); }, def);
     FollowHandles(*def, handles);
     std::vector<proto::NodeDef> more;
     for (proto::NodeDef& node : *def->mutable_node())
       WEIR_RETURN_IF_ERROR(RewriteNode(graph, *handles, &node, &more));
+    WEIR_RETURN_IF_ERROR(AddUses(graph, *def, is_variable, &uses));
     for (proto::NodeDef& node : more) *def->add_node() = std::move(node);
+    return uses;
+  }
+
+  // Adds what rewritten nodes do with variables. Returns an error if a function has lost a write to
+  // one whose value matters elsewhere.
+  absl::Status AddUses(const Graph& graph, const proto::GraphDef& def,
+                       absl::FunctionRef<bool(const std::string&)> is_variable,
+                       VariableUses* uses) const {
+    HandleSources sources(graph);
+    bool takes_any = false;
+    for (const proto::NodeDef& node : def.node()) {
+      const FunctionCalls* const calls = CallsOf(node.op());
+      const ArgumentUses of_call = calls != nullptr ? UsesOfCall(*calls, node) : ArgumentUses();
+      for (int i = 0; i < node.input_size() && !IsControl(node.input(i)); ++i) {
+        const HandleSource source = sources.Of(node.input(i));
+        const bool is_argument = calls != nullptr && i >= calls->first_argument;
+        const bool is_taken = !is_argument || of_call.taken.contains(i);
+        takes_any = takes_any || (source.is_any && is_taken);
+        if (!is_variable(source.node)) continue;
+        if (is_taken) uses->taken.insert(source.node);
+        if (of_call.lost.contains(i)) uses->lost.insert(source.node);
+      }
+    }
+    for (const std::string& variable : uses->lost) {
+      if (!takes_any && !uses->taken.contains(variable)) continue;
+      return FailedPrecondition("Cannot freeze the graph: a function writes to the variable ",
+                                variable,
+                                ", and the requested outputs depend on it. Request outputs that "
+                                "were built for inference");
+    }
     return absl::OkStatus();
+  }
+
+  // Returns the uses by the functions of a call, by input of the node. A loop passes its variables
+  // on from one iteration to the next, so what holds for one of them is taken to hold for all.
+  ArgumentUses UsesOfCall(const FunctionCalls& calls, const proto::NodeDef& node) const {
+    ArgumentUses uses;
+    const auto add = [&](const proto::NameAttrList& function) {
+      const auto known = argument_uses_.find(function.name());
+      if (known == argument_uses_.end()) return;
+      const int offset = calls.first_argument - (calls.takes_index ? 1 : 0);
+      for (const int i : known->second.taken) uses.taken.insert(i + offset);
+      for (const int i : known->second.lost) uses.lost.insert(i + offset);
+    };
+    for (const char* name : calls.functions) {
+      const proto::AttrValue& attr = node.attr().at(name);
+      if (attr.has_func()) add(attr.func());
+      for (const proto::NameAttrList& function : attr.list().func()) add(function);
+    }
+    if (!calls.is_loop) return uses;
+    for (std::set<int>* set : {&uses.taken, &uses.lost}) {
+      for (int i = 0; i < node.input_size() && !set->empty(); ++i) set->insert(i);
+    }
+    return uses;
   }
 
   // Returns an error for a table with entries that nothing puts into the frozen graph's table.
@@ -264,9 +330,7 @@ class Freezer {
     Outputs handles;
     for (const proto::NodeDef& each : def.node()) {
       const Node& node = *graph_.FindNode(each.name());
-      const bool is_table = absl::StrContains(node.op_name(), "HashTable") &&
-                            node.num_inputs() == 0 && node.output_type(0) == DT_RESOURCE;
-      if (is_table) handles.push_back(node.output(0));
+      if (IsTable(node)) handles.push_back(node.output(0));
     }
     if (handles.empty()) return absl::OkStatus();
     WEIR_ASSIGN_OR_RETURN(const Tensors values, session_.Run(handles));
@@ -498,7 +562,7 @@ class Freezer {
     for (const Output& each : body.args) wanted.values.push_back(each.node->name());
     for (const Output& each : body.results) wanted.values.push_back(each.node->name());
     for (const Operation& each : body.effects) wanted.effects.push_back(each.name());
-    WEIR_RETURN_IF_ERROR(Rewrite(*body.graph, wanted, &def, &handles));
+    WEIR_ASSIGN_OR_RETURN(const VariableUses uses, Rewrite(*body.graph, wanted, &def, &handles));
     def.clear_library();
 
     Graph changed(graph_.ops());
@@ -524,6 +588,12 @@ class Freezer {
       name = absl::StrCat(ref.name, "_frozen_", i);
     WEIR_RETURN_IF_ERROR(DefineFunction(changed, name, changed, args, results, effects));
     functions_ = changed.functions();
+    ArgumentUses& arguments_of_name = argument_uses_[name];
+    for (int i = 0; i < static_cast<int>(body.args.size()); ++i) {
+      const std::string& arg = body.args[i].node->name();
+      if (uses.taken.contains(arg)) arguments_of_name.taken.insert(i);
+      if (uses.lost.contains(arg)) arguments_of_name.lost.insert(i);
+    }
     return name;
   }
 
@@ -560,6 +630,7 @@ class Freezer {
   std::map<Key, Tensor> values_;
   std::map<std::string, std::string>
       frozen_functions_;  // by function and types: the name of the frozen function
+  std::map<std::string, ArgumentUses> argument_uses_;  // by name of the frozen function
   absl::flat_hash_set<std::string>
       started_;  // the same keys, including functions that are not finished
 };

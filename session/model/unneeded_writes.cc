@@ -13,14 +13,15 @@
 
 // A function of TensorFlow 2 runs its stateful nodes in the order in which Python met them: each
 // has control edges from those before it, and the results from the last one. So a result "depends"
-// on all writes of its function. Here a control edge from a write counts only where the order can
-// be seen: where a node that the result needs takes the same variable after the write. Without such
-// a node, the edge is replaced by edges from what the write itself waited for, and the write, and
-// what only it needed, is removed.
+// on all writes of its function. Here a control edge from a write counts only where the write can
+// be seen: where a node that the result needs takes the same variable, be it before the write,
+// since the next call comes after it. Without such a node, the edge is replaced by edges from what
+// the write itself waited for, and the write, and what only it needed, is removed. The same goes
+// for reads whose value nobody takes, such as that of the new value after a write.
 //
 // Which variable a node takes is known where its handle comes, through nodes that forward it, from
 // the node that creates it or from an argument of the function. A handle from anywhere else (a
-// merge of two, a loop's result) may be any variable's, and a write to such a handle stays.
+// merge of two, the result of a call) may be any variable's.
 namespace weir {
 namespace {
 
@@ -28,32 +29,48 @@ using Names = absl::flat_hash_set<std::string>;
 
 bool IsControl(absl::string_view input) { return absl::StartsWith(input, "^"); }
 
+bool IsHandle(const Output& value) { return value.dtype() == DT_RESOURCE || value.is_ref(); }
+
+// True for a node whose outputs are the handle at input 0.
+bool Forwards(const Node& node) {
+  switch (node.op().traits().control_flow) {
+    case ControlFlow::kNone:
+      return node.num_inputs() == 1 && node.op().traits().movement == Movement::kIdentity &&
+             IsHandle(node.output());
+    case ControlFlow::kSwitch:
+    case ControlFlow::kEnter:
+    case ControlFlow::kExit:
+    case ControlFlow::kNextIteration:
+      return true;
+    case ControlFlow::kMerge:
+    case ControlFlow::kLoopCond:
+      return false;
+  }
+  return false;
+}
+
 class WriteRemover {
  public:
   WriteRemover(const Graph& graph, absl::FunctionRef<bool(const std::string&)> is_variable,
                proto::GraphDef* def)
-      : graph_(graph), is_variable_(is_variable), def_(*def) {
+      : graph_(graph), sources_(graph), is_variable_(is_variable), def_(*def) {
     for (proto::NodeDef& node : *def->mutable_node()) nodes_[node.name()] = &node;
-    for (const proto::NodeDef& node : def->node()) {
-      for (const std::string& input : node.input()) users_[NameOf(input)].push_back(&node);
-    }
   }
 
-  void Run(const WantedNodes& nodes,
-           absl::FunctionRef<bool(const proto::NodeDef&)> changes_nothing) {
+  std::set<std::string> Run(const WantedNodes& nodes,
+                            absl::FunctionRef<bool(const proto::NodeDef&)> changes_nothing) {
     FindUses(nodes.values);
     std::vector<std::string> wanted = nodes.values;
     absl::c_copy_if(nodes.effects, std::back_inserter(wanted), [&](const std::string& name) {
       return !writes_.contains(name) && !reads_.contains(name);
     });
-    // A write that has to stay may need nodes that read after other writes.
+    // A write that has to stay may need nodes that take other variables.
     for (bool again = true; again;) {
-      again = false;
       FindNeeded(wanted);
+      again = false;
       for (auto write = writes_.begin(); write != writes_.end();) {
-        const proto::NodeDef& node = *nodes_.at(write->first);
         const bool stays = needed_.contains(write->first) ||
-                           (IsReadAfter(node, write->second) && !changes_nothing(node));
+                           (IsTaken(write->second) && !changes_nothing(*nodes_.at(write->first)));
         if (!stays) {
           ++write;
           continue;
@@ -63,7 +80,12 @@ class WriteRemover {
         writes_.erase(write++);
       }
     }
+    std::set<std::string> changed;
+    for (const auto& [name, variable] : writes_) {
+      if (!changes_nothing(*nodes_.at(name))) changed.insert(variable);
+    }
     if (!writes_.empty()) Remove();
+    return changed;
   }
 
  private:
@@ -71,44 +93,20 @@ class WriteRemover {
     return std::string(ParseInputName(input).node);
   }
 
-  const Node* Find(absl::string_view name) const { return graph_.FindNode(std::string(name)); }
-
-  // Returns the node that the handle at this input comes from, or the variable whose shared read it
-  // is: whoever is ordered after a write gets the new value from that. Empty if it is neither.
-  std::string VariableAt(const std::string& input) const {
-    const InputName name = ParseInputName(input);
-    const Node* node = Find(name.node);
-    if (IsControl(input) || node == nullptr || name.index >= node->num_outputs()) return "";
-    const DataType type = node->output(name.index).dtype();
-    while (IsPassedThrough(*node)) node = node->input(0).node;
-    const bool is_handle = type == DT_RESOURCE || IsRef(type);
-    return is_handle || is_variable_(node->name()) ? node->name() : "";
-  }
-
-  static bool IsPassedThrough(const Node& node) {
-    const OpTraits& traits = node.op().traits();
-    return node.num_inputs() == 1 &&
-           (traits.movement == Movement::kIdentity || traits.variable_use == VariableUse::kReads);
-  }
-
-  // True if a handle that comes from this node may be the variable's.
-  bool MayBe(const std::string& source, const std::string& variable) const {
-    return source == variable || Find(source)->num_inputs() > 0;
-  }
-
   // Finds the writes with their variables, and the reads.
   void FindUses(const std::vector<std::string>& values) {
     const Names wanted(values.begin(), values.end());
     for (const proto::NodeDef& node : def_.node()) {
-      const Node* old = Find(node.name());
+      const Node* old = graph_.FindNode(node.name());
       if (old == nullptr || node.input_size() == 0 || wanted.contains(node.name())) continue;
       const OpTraits& traits = old->op().traits();
       const bool changes_state = old->op().stateful() && traits.calls == nullptr &&
                                  traits.variable_use == VariableUse::kNone;
-      std::string variable = VariableAt(node.input(0));
-      if (variable.empty() || !is_variable_(variable)) continue;
+      HandleSource source = sources_.Of(node.input(0));
+      // In a branch or a loop, what follows by a control edge has its place from that alone.
+      if (!is_variable_(source.node) || source.in_flow) continue;
       if (traits.writes_variables() || changes_state) {
-        writes_.emplace(node.name(), std::move(variable));
+        writes_.emplace(node.name(), std::move(source.node));
       } else if (traits.variable_use == VariableUse::kReads) {
         reads_.insert(node.name());
       }
@@ -141,6 +139,8 @@ class WriteRemover {
   // Finds what the wanted nodes need, where control edges from writes and reads do not count.
   void FindNeeded(const std::vector<std::string>& wanted) {
     needed_.clear();
+    taken_.clear();
+    takes_unknown_ = false;
     std::vector<std::string> stack(wanted.begin(), wanted.end());
     Names passed;  // nodes whose own control inputs count instead
     while (!stack.empty()) {
@@ -148,6 +148,7 @@ class WriteRemover {
       stack.pop_back();
       const auto node = nodes_.find(name);
       if (node == nodes_.end() || !needed_.insert(name).second) continue;
+      AddTaken(*node->second);
       std::vector<std::string> inputs = {node->second->input().begin(),
                                          node->second->input().end()};
       while (!inputs.empty()) {
@@ -162,25 +163,18 @@ class WriteRemover {
     }
   }
 
-  // True if a needed node that follows the write takes the variable, or one that is not known.
-  bool IsReadAfter(const proto::NodeDef& write, const std::string& variable) const {
-    Names seen;
-    std::vector<std::string> stack = {write.name()};
-    while (!stack.empty()) {
-      const auto users = users_.find(stack.back());
-      stack.pop_back();
-      if (users == users_.end()) continue;
-      for (const proto::NodeDef* user : users->second) {
-        if (!seen.insert(user->name()).second) continue;
-        stack.push_back(user->name());
-        if (!needed_.contains(user->name())) continue;
-        for (const std::string& input : user->input()) {
-          const std::string taken = VariableAt(input);
-          if (!taken.empty() && MayBe(taken, variable)) return true;
-        }
-      }
+  // True if a needed node takes the variable, or one that is not known.
+  bool IsTaken(const std::string& variable) const {
+    return takes_unknown_ || taken_.contains(variable);
+  }
+
+  // Notes what a needed node takes.
+  void AddTaken(const proto::NodeDef& node) {
+    for (const std::string& input : node.input()) {
+      HandleSource source = sources_.Of(input);
+      takes_unknown_ = takes_unknown_ || source.is_any;
+      if (is_variable_(source.node)) taken_.insert(std::move(source.node));
     }
-    return false;
   }
 
   // Adds the control inputs that take the place of one from this node.
@@ -217,22 +211,52 @@ class WriteRemover {
   }
 
   const Graph& graph_;
+  HandleSources sources_;
   const absl::FunctionRef<bool(const std::string&)> is_variable_;
   proto::GraphDef& def_;
   absl::flat_hash_map<std::string, proto::NodeDef*> nodes_;
-  absl::flat_hash_map<std::string, std::vector<const proto::NodeDef*>> users_;
   absl::flat_hash_map<std::string, std::string> writes_;  // by name: the variable's source
   Names reads_;
-  Names needed_;
+  Names needed_;                // what the wanted nodes need
+  Names taken_;                 // the variables that these take
+  bool takes_unknown_ = false;  // one of them takes a variable that is not known
 };
 
 }  // namespace
 
-void RemoveUnneededWrites(const Graph& graph, const WantedNodes& wanted,
-                          absl::FunctionRef<bool(const std::string& node)> is_variable,
-                          absl::FunctionRef<bool(const proto::NodeDef& write)> changes_nothing,
-                          proto::GraphDef* def) {
-  WriteRemover(graph, is_variable, def).Run(wanted, changes_nothing);
+HandleSource HandleSources::Of(absl::string_view input) {
+  const InputName name = ParseInputName(input);
+  const Node* node = name.control ? nullptr : graph_.FindNode(std::string(name.node));
+  if (node == nullptr || name.index >= node->num_outputs() || !IsHandle(node->output(name.index)))
+    return {};
+  std::vector<const Node*> passed;
+  auto known = of_forwarders_.end();
+  while (Forwards(*node) && (known = of_forwarders_.find(node)) == of_forwarders_.end()) {
+    passed.push_back(node);
+    node = node->input(0).node;
+  }
+  HandleSource source;
+  if (known != of_forwarders_.end()) {
+    source = known->second;
+  } else {
+    const OpTraits& traits = node->op().traits();
+    const bool merges = traits.control_flow == ControlFlow::kMerge || traits.calls != nullptr ||
+                        node->op().is_function();
+    source.node = node->name();
+    source.is_any = merges && absl::c_any_of(node->inputs(), IsHandle);
+  }
+  for (auto it = passed.rbegin(); it != passed.rend(); ++it) {
+    source.in_flow = source.in_flow || (*it)->op().traits().control_flow != ControlFlow::kNone;
+    of_forwarders_[*it] = source;
+  }
+  return source;
+}
+
+std::set<std::string> RemoveUnneededWrites(
+    const Graph& graph, const WantedNodes& wanted,
+    absl::FunctionRef<bool(const std::string& node)> is_variable,
+    absl::FunctionRef<bool(const proto::NodeDef& write)> changes_nothing, proto::GraphDef* def) {
+  return WriteRemover(graph, is_variable, def).Run(wanted, changes_nothing);
 }
 
 }  // namespace weir

@@ -422,10 +422,16 @@ def mlp(folder, keras):
 def images(folder, keras):
     layers = keras.layers
     network = keras.Sequential([
-        keras.Input((16, 16, 3)), layers.Resizing(12, 12), layers.Rescaling(0.5), layers.RandomFlip(), layers.Conv2D(6, 3, activation="relu"),
+        keras.Input((16, 16, 3)), layers.Resizing(12, 12), layers.Rescaling(0.5), layers.Conv2D(6, 3, activation="relu"),
         layers.DepthwiseConv2D(3, padding="same"), layers.SeparableConv2D(5, 3, strides=2), layers.PReLU(), layers.MaxPooling2D(),
         layers.UpSampling2D(interpolation="bilinear"), layers.Conv2DTranspose(3, 2), layers.GlobalAveragePooling2D(), layers.Dense(2)])
     return keras_model(folder, keras, network, x=floats(2, 16, 16, 3))
+
+
+def flipped_images(folder, keras):
+    layers = keras.layers
+    network = keras.Sequential([keras.Input((8, 8, 3)), layers.RandomFlip(seed=4), layers.Flatten(), layers.Dense(2)])
+    return keras_model(folder, keras, network, x=floats(2, 8, 8, 3))
 
 
 def sequences(folder, keras):
@@ -489,14 +495,14 @@ def mobile_net(folder, keras):
 
 def _add_keras():
     import keras
-    for make in (mlp, images, sequences, transformer, two_inputs, vectorized_text, tables, videos):
+    for make in (mlp, images, flipped_images, sequences, transformer, two_inputs, vectorized_text, tables, videos):
         MODELS["keras_" + make.__name__] = lambda folder, make=make: make(folder, keras)
     try:
         import tf_keras
     except ImportError as error:
         print("SKIPPED: models of tf_keras (%s)" % error)
         return
-    for make in (mlp, images, sequences, transformer, two_inputs, tables, mobile_net):
+    for make in (mlp, images, flipped_images, sequences, transformer, two_inputs, tables, mobile_net):
         MODELS["tf_keras_" + make.__name__] = lambda folder, make=make: make(folder, tf_keras)
 
 

@@ -195,6 +195,42 @@ TEST_P(Freeze, RejectsWritesThatAReadFollows) {
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
 }
 
+// A constant that follows a write in a branch is in the branch by that alone.
+TEST_P(Freeze, RejectsWritesInBranches) {
+  const Variable n = Var(g_, "n", {0});
+  const Output p = Placeholder(g_, DT_BOOL, {}, "p");
+  const Output y = Cond(
+      p,
+      [&] {
+        const ControlDependencies after(g_, {Operation(n.AssignAdd(Const(g_, {1.f})).node)});
+        return Const(g_, 2.f);
+      },
+      [&] { return Const(g_, 3.f); });
+  Session session = Start(g_);
+  Init(session, g_);
+  const absl::Status status = FreezeGraph(session, {y}).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+}
+
+// The next step reads what this one writes.
+TEST_P(Freeze, RejectsWritesThatFollowARead) {
+  const Variable w = Var(g_, "w", {1});
+  const Output before = w.value() * 2.f, one = Const(g_, {1.f});
+  Output write, y;
+  {
+    const ControlDependencies after(g_, {Operation(before.node)});
+    write = w.AssignAdd(one);
+  }
+  {
+    const ControlDependencies after(g_, {Operation(write.node)});
+    y = Identity(before);
+  }
+  Session session = Start(g_);
+  Init(session, g_);
+  const absl::Status status = FreezeGraph(session, {y}).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+}
+
 TEST_P(Freeze, RequiresInitializedVariables) {
   const Variable w = Var(g_, "w", {1});
   Session session = Start(g_);
@@ -260,6 +296,64 @@ TEST(FreezeFunctions, ReplacesHandlesInCallsBranchesAndLoops) {
     EXPECT_THAT(frozen->functions()->Names(),
                 ::testing::UnorderedElementsAre("scale_frozen", "shift_frozen", "outer_frozen",
                                                 "goes_on_frozen", "body_frozen", "counted_frozen"));
+  }
+}
+
+// A function of (x, variable) that adds 1 to the variable, and returns x after that: as it is, or
+// plus what the variable was before.
+FunctionRef AddCounter(Graph& g, const std::string& name, bool reads) {
+  Graph body;
+  const Output x = Placeholder(body, DT_FLOAT), handle = Placeholder(body, DT_RESOURCE);
+  const Output result = reads ? x + Read(handle) : x;
+  const Operation write = [&] {
+    const ControlDependencies after(body, {Operation(result.node)});
+    return AddNode(body, "AssignAddVariableOp", {handle, Const(body, {1.f})},
+                   {{"dtype", DT_FLOAT}});
+  }();
+  const ControlDependencies after(body, {write});
+  const absl::Status status =
+      DefineFunction(g, name, body, {x, handle}, {Identity(result)}, {write});
+  EXPECT_TRUE(status.ok()) << status;
+  return FunctionRef{name, nullptr};
+}
+
+TEST(FreezeFunctions, LeavesOutWritesToVariablesThatNobodyReads) {
+  Graph g;
+  const Variable v = Var(g, "v", {5});
+  const FunctionRef count = AddCounter(g, "count", false),
+                    read_and_count = AddCounter(g, "read_and_count", true);
+  const FunctionRef nested =
+      AddReader(g, "nested", {DT_FLOAT, DT_RESOURCE},
+                [&](Graph& body, const Outputs& args) { return Call(body, count, args); });
+  const FunctionRef read =
+      AddReader(g, "read", {DT_FLOAT, DT_RESOURCE},
+                [](Graph&, const Outputs& args) { return Outputs{args[0] + Read(args[1])}; });
+  const FunctionRef goes_on =
+      AddReader(g, "goes_on", {DT_FLOAT, DT_RESOURCE}, [](Graph& body, const Outputs& args) {
+        return Outputs{Reshape(Less(args[0], Const(body, {9.f})), {})};
+      });
+  const FunctionRef step =
+      AddReader(g, "step", {DT_FLOAT, DT_RESOURCE}, [&](Graph& body, const Outputs& args) {
+        return Outputs{Call(body, read_and_count, args)[0], args[1]};
+      });
+  const Output x = Const(g, {1.f});
+  const Output counted = Call(g, count, {x, v.handle()})[0],
+               deep = Call(g, nested, {x, v.handle()})[0];
+  const std::vector<Outputs> rejected = {
+      {counted, v.value() * 2.f},
+      {deep, v.value() * 2.f},
+      {Call(g, read, {counted, v.handle()})[0]},
+      {Call(g, read_and_count, {x, v.handle()})[0]},
+      {FunctionalIf(Const(g, true), {x, v.handle()}, count, read)[0]},
+      {FunctionalWhile({x, v.handle()}, goes_on, step)[0]},
+  };
+  Session session = Start(g);
+  Init(session, g);
+  FreezeAndCompare(session, {}, {counted, deep});
+  for (size_t i = 0; i < rejected.size(); ++i) {
+    const absl::Status status = FreezeGraph(session, rejected[i]).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << i << ": " << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("writes to")) << i;
   }
 }
 
