@@ -159,7 +159,7 @@ void DecideRetention(const RetentionRules& rules, absl::string_view named,
     const bool is_new = each.is_complete && complete <= rules.keep;
     const bool is_named = BaseName(each.prefix) == named;
     const bool is_best = best.contains(&each);
-    const bool is_pinned = IsPinned(each.prefix);
+    const bool is_pinned = (rules.explain || !is_new) && IsPinned(each.prefix);
     each.kept_as = is_new                               ? KeptAs::kNew
                    : is_best                            ? KeptAs::kBest
                    : is_named                           ? KeptAs::kNamed

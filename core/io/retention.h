@@ -25,6 +25,8 @@ struct RetentionRules {
   double every_hours = 0;           // also the first one of each period of this length; 0: none
   double period_start = 0;          // seconds since 1970: when the first of these periods begins
   bool verify = false;              // complete checkpoints also have correct checksums
+  // The reasons also say which of the newest checkpoints are pinned; each costs a look at the disk.
+  bool explain = true;
 };
 
 // Why a checkpoint is kept. If there are several reasons, the first of this list.

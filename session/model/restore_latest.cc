@@ -21,7 +21,9 @@ absl::string_view StemOf(absl::string_view prefix) {
 bool IsDamaged(const std::string& prefix, const absl::Status& error) {
   if (absl::IsDataLoss(error)) return true;
   const bool is_v1 = CheckpointExists(prefix) && !Files().Exists(prefix + ".index");
-  return !is_v1 && !CheckBundleIsComplete(prefix).ok();
+  if (is_v1) return false;
+  const absl::Status complete = CheckBundleIsComplete(prefix);
+  return absl::IsDataLoss(complete) || absl::IsNotFound(complete);
 }
 
 // Returns all checkpoints that may be restored, newest first.

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdio>
 #include <thread>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
@@ -30,15 +32,14 @@ bool IsFileOf(absl::string_view checkpoint, absl::string_view file) {
           absl::StartsWith(file, ".data-"));
 }
 
-// Returns the checkpoints that a restore found. Damaged ones come first: sound ones outlast them.
+// Returns the checkpoints that the state file lists, oldest first, but damaged ones before all:
+// sound ones outlast them. The restored one, if the state file is damaged.
 std::vector<std::string> OldestFirst(const RestoredLatest& restored) {
-  const std::vector<std::string>& skipped = restored.skipped;
-  std::vector<std::string> paths(skipped.rbegin(), skipped.rend());
-  const auto add = [&](const std::string& path) {
-    if (std::find(paths.begin(), paths.end(), path) == paths.end()) paths.push_back(path);
-  };
-  for (const std::string& path : restored.state.all_model_checkpoint_paths) add(path);
-  add(restored.path);
+  std::vector<std::string> paths = restored.state.all_model_checkpoint_paths;
+  if (restored.state.model_checkpoint_path.empty()) return {restored.path};
+  std::stable_partition(paths.begin(), paths.end(), [&](const std::string& path) {
+    return absl::c_linear_search(restored.skipped, path);
+  });
   return paths;
 }
 
@@ -53,8 +54,19 @@ struct SavedCheckpoint {
 struct PendingSave {
   std::string prefix;
   SaveOptions options;
-  std::string meta_graph;           // its bytes; empty: none
-  std::unique_ptr<WriteLock> mark;  // null without a state file
+  std::string meta_graph;          // its bytes; empty: none
+  std::unique_ptr<SaveMark> mark;  // null without a state file
+  // Of checkpoints of interrupted saves, which the new state file does not list any more.
+  std::vector<std::unique_ptr<SaveMark>> adopted = {};
+
+  // Removes what a save that failed before its values were in files has left.
+  void CleanUp() {
+    if (mark != nullptr) CleanUpFailedSave(prefix, mark.get());
+  }
+  void FinishMarks() {
+    for (const std::unique_ptr<SaveMark>& each : adopted) each->Finish();
+    if (mark != nullptr) mark->Finish();
+  }
 };
 
 }  // namespace
@@ -73,11 +85,11 @@ struct Saver::Impl {
                                    const SaveOptions& options);
   absl::StatusOr<std::string> SaveNow(Session& session, PendingSave save);
   absl::StatusOr<std::string> SaveLater(Session& session, PendingSave save);
-  void AdoptInterrupted(const std::string& path, const std::string& state_filename);
-  absl::Status Commit(const PendingSave& save);
-  std::vector<RetainedCheckpoint> Decide() const;
+  void AdoptInterrupted(const std::string& path, PendingSave* save);
+  absl::Status Commit(PendingSave& save, absl::Status* removal);
+  std::vector<RetainedCheckpoint> Decide(bool explain) const;
   void Record(const std::string& path, std::optional<double> metric);
-  absl::Status RemoveOthers(const PendingSave& save);
+  absl::Status RemoveOthers(const PendingSave& save, absl::Status* removal);
   void Recover(const std::vector<std::string>& paths);
 
   SaverDef def;
@@ -132,17 +144,19 @@ absl::StatusOr<std::string> Saver::Impl::Save(Session& session, const std::strin
   WEIR_RETURN_IF_ERROR(TakeError());
   PendingSave save{.prefix = PrefixOf(path, options), .options = options};
   if (options.write_state && def.version >= 2) {
-    AdoptInterrupted(path, options.latest_filename);
-    WEIR_ASSIGN_OR_RETURN(save.mark, MarkUnfinished(save.prefix, options.latest_filename));
+    AdoptInterrupted(path, &save);
+    WEIR_ASSIGN_OR_RETURN(save.mark, SaveMark::Create(save.prefix, options.latest_filename));
   }
   return options.mode == SaveMode::kSync ? SaveNow(session, std::move(save))
                                          : SaveLater(session, std::move(save));
 }
 
 absl::StatusOr<std::string> Saver::Impl::SaveNow(Session& session, PendingSave save) {
-  WEIR_ASSIGN_OR_RETURN(const Tensors saved,
-                        session.Run({{def.filename_tensor_name, Tensor::Scalar(save.prefix)}},
-                                    {def.save_tensor_name}, {}));
+  const absl::StatusOr<Tensors> ran = session.Run(
+      {{def.filename_tensor_name, Tensor::Scalar(save.prefix)}}, {def.save_tensor_name}, {});
+  if (!ran.ok()) save.CleanUp();
+  WEIR_RETURN_IF_ERROR(ran.status());
+  const Tensors& saved = *ran;
   if (saved[0].dtype() != DT_STRING || saved[0].num_elements() != 1) {
     return InvalidArgument(def.save_tensor_name, " returned ", saved[0].Description(),
                            " instead of a path");
@@ -152,26 +166,39 @@ absl::StatusOr<std::string> Saver::Impl::SaveNow(Session& session, PendingSave s
     WEIR_RETURN_IF_ERROR(
         WriteMetaGraph(session.graph(), MetaGraphPath(save.prefix), {.saver = def}, durability));
   }
-  WEIR_RETURN_IF_ERROR(Commit(save));
+  absl::Status removal;
+  WEIR_RETURN_IF_ERROR(Commit(save, &removal));
+  WEIR_RETURN_IF_ERROR(removal);
   return save.prefix;
 }
 
 absl::StatusOr<std::string> Saver::Impl::SaveLater(Session& session, PendingSave save) {
-  WEIR_ASSIGN_OR_RETURN(SaveSnapshot snapshot, SaveSnapshot::Take(session, def, save.prefix));
+  absl::StatusOr<SaveSnapshot> snapshot = SaveSnapshot::Take(session, def, save.prefix);
+  if (!snapshot.ok()) {
+    save.CleanUp();
+    return snapshot.status();
+  }
   if (save.options.write_meta_graph) {
     save.meta_graph = SerializeMetaGraph(session.graph(), {.saver = def});
     if (save.meta_graph.empty()) {
+      save.CleanUp();
       return InvalidArgument(save.prefix, ": the meta graph is too large to be serialized (2 GiB)");
     }
   }
   std::string prefix = save.prefix;
   is_writing = true;
-  thread = std::thread([this, snapshot = std::move(snapshot), save = std::move(save)]() mutable {
+  thread = std::thread([this, snapshot = *std::move(snapshot), save = std::move(save)]() mutable {
     status = snapshot.Write();
+    if (!status.ok()) save.CleanUp();
     if (status.ok() && !save.meta_graph.empty())
       status = WriteFileAtomically(MetaGraphPath(save.prefix), save.meta_graph, durability);
-    if (status.ok()) status = Commit(save);
-    save.mark = nullptr;
+    absl::Status removal;
+    if (status.ok()) status = Commit(save, &removal);
+    if (!removal.ok()) {  // no reason to save nothing the next time, which tries again
+      std::fprintf(stderr, "weir: warning: an old checkpoint cannot be removed: %s\n",
+                   removal.ToString().c_str());
+    }
+    save = {};  // releases the marks
     is_writing = false;
   });
   return prefix;
@@ -179,29 +206,29 @@ absl::StatusOr<std::string> Saver::Impl::SaveLater(Session& session, PendingSave
 
 // Checkpoints that an earlier process completed, but neither listed nor removed, become the oldest
 // ones: so they are removed as soon as there are too many.
-void Saver::Impl::AdoptInterrupted(const std::string& path, const std::string& state_filename) {
-  std::vector<std::string> listed;
-  for (const SavedCheckpoint& each : checkpoints) listed.push_back(each.path);
-  const auto state = ReadCheckpointState(DirectoryOf(path), state_filename);
-  if (state.ok()) {
-    listed.insert(listed.end(), state->all_model_checkpoint_paths.begin(),
-                  state->all_model_checkpoint_paths.end());
-  }
+void Saver::Impl::AdoptInterrupted(const std::string& path, PendingSave* save) {
+  std::vector<std::string> known;
+  for (const SavedCheckpoint& each : checkpoints) known.push_back(each.path);
   std::vector<SavedCheckpoint> adopted;
-  for (std::string& each : FinishInterruptedSaves(path, state_filename, listed)) {
-    const double time = TimeOfCheckpoint(each);
-    std::optional<double> metric = ReadMetric(each);
-    adopted.push_back({std::move(each), time, metric});
+  for (InterruptedSave& each : FinishInterruptedSaves(path, save->options.latest_filename, known)) {
+    if (each.prefix == save->prefix) continue;  // overwritten now; releases the mark
+    const double time = TimeOfCheckpoint(each.prefix);
+    std::optional<double> metric = ReadMetric(each.prefix);
+    adopted.push_back({std::move(each.prefix), time, metric});
+    save->adopted.push_back(std::move(each.mark));
   }
   checkpoints.insert(checkpoints.begin(), adopted.begin(), adopted.end());
 }
 
-// Makes the checkpoint known, once it is written, and removes others.
-absl::Status Saver::Impl::Commit(const PendingSave& save) {
+// Makes the checkpoint known, once it is written, and removes others. `removal` gets the first
+// error of removing one, after which the new checkpoint is known all the same.
+absl::Status Saver::Impl::Commit(PendingSave& save, absl::Status* removal) {
   WEIR_RETURN_IF_ERROR(WriteMetric(save.prefix, save.options.metric, durability));
   if (!save.options.write_state) return absl::OkStatus();
   Record(save.prefix, save.options.metric);
-  return RemoveOthers(save);
+  WEIR_RETURN_IF_ERROR(RemoveOthers(save, removal));
+  save.FinishMarks();
+  return absl::OkStatus();
 }
 
 void Saver::Impl::Record(const std::string& path, std::optional<double> metric) {
@@ -210,7 +237,7 @@ void Saver::Impl::Record(const std::string& path, std::optional<double> metric) 
 }
 
 // Returns what becomes of `checkpoints`, newest first.
-std::vector<RetainedCheckpoint> Saver::Impl::Decide() const {
+std::vector<RetainedCheckpoint> Saver::Impl::Decide(bool explain) const {
   std::vector<RetainedCheckpoint> decided;
   for (auto it = checkpoints.rbegin(); it != checkpoints.rend(); ++it)
     decided.push_back(
@@ -222,7 +249,8 @@ std::vector<RetainedCheckpoint> Saver::Impl::Decide() const {
       .best = keep_best,
       .better = better,
       .every_hours = std::max(def.keep_checkpoint_every_n_hours, kShortestPeriod),
-      .period_start = next_kept};
+      .period_start = next_kept,
+      .explain = explain};
   DecideRetention(rules, decided.empty() ? "" : BaseName(decided[0].prefix), &decided);
   return decided;
 }
@@ -230,20 +258,20 @@ std::vector<RetainedCheckpoint> Saver::Impl::Decide() const {
 // Writes the state file without the checkpoints that are no longer listed, and then removes those
 // of them that do not stay for good. They are marked meanwhile, so that after a kill the next save
 // finds them.
-absl::Status Saver::Impl::RemoveOthers(const PendingSave& save) {
+absl::Status Saver::Impl::RemoveOthers(const PendingSave& save, absl::Status* removal) {
   CheckpointState state{.model_checkpoint_path = save.prefix};
   std::vector<SavedCheckpoint> listed, removed;
   double preserved = last_preserved;
-  std::vector<std::unique_ptr<WriteLock>> marks;
-  const std::vector<RetainedCheckpoint> decided = Decide();
+  std::vector<std::unique_ptr<SaveMark>> marks;
+  const std::vector<RetainedCheckpoint> decided = Decide(/*explain=*/false);
   for (size_t i = 0; i < checkpoints.size(); ++i) {
     const RetainedCheckpoint& each = decided[decided.size() - 1 - i];
     if (each.kept_as == KeptAs::kPeriodic) preserved = each.time;
     if (each.kept_as == KeptAs::kNone) {
       removed.push_back(checkpoints[i]);
-      auto mark = save.mark == nullptr ? absl::StatusOr<std::unique_ptr<WriteLock>>(nullptr)
-                                       : MarkUnfinished(each.prefix, save.options.latest_filename);
-      if (mark.ok()) marks.push_back(*std::move(mark));
+      if (save.mark == nullptr) continue;
+      auto mark = SaveMark::Create(each.prefix, save.options.latest_filename);
+      if (mark.ok()) marks.push_back(*std::move(mark));  // otherwise among save.adopted
     } else if (each.kept_as != KeptAs::kPinned && each.kept_as != KeptAs::kPeriodic) {
       listed.push_back(checkpoints[i]);
       state.all_model_checkpoint_paths.push_back(each.prefix);
@@ -255,16 +283,16 @@ absl::Status Saver::Impl::RemoveOthers(const PendingSave& save) {
                                             durability));
   if (preserved != last_preserved) next_kept = preserved + keep_seconds();
   last_preserved = preserved;
-  absl::Status status;
   for (const SavedCheckpoint& each : removed) {
     // Another process may have removed it; the new checkpoint exists in any case.
     const absl::Status done = RemoveCheckpoint(each.path, def.version);
     if (done.ok() || absl::IsNotFound(done)) continue;
-    status.Update(done);
+    removal->Update(done);
     listed.insert(listed.begin(), each);  // the next save tries again
   }
+  for (const std::unique_ptr<SaveMark>& mark : marks) mark->Finish();
   checkpoints = std::move(listed);
-  return status;
+  return absl::OkStatus();
 }
 
 void Saver::Impl::Recover(const std::vector<std::string>& paths) {
@@ -320,12 +348,13 @@ std::vector<RetainedCheckpoint> Saver::PlanSave(const std::string& path,
   impl_->Join();
   const std::vector<SavedCheckpoint> before = impl_->checkpoints;
   if (options.write_state) impl_->Record(impl_->PrefixOf(path, options), options.metric);
-  std::vector<RetainedCheckpoint> decided = impl_->Decide();
+  std::vector<RetainedCheckpoint> decided = impl_->Decide(/*explain=*/true);
   impl_->checkpoints = before;
   return decided;
 }
 
 absl::Status Saver::Restore(Session& session, const std::string& path) const {
+  impl_->Join();
   return RestoreVariables(session, impl_->def, path);
 }
 
@@ -335,6 +364,9 @@ absl::StatusOr<std::string> Saver::RestoreLatest(Session& session, const std::st
   WEIR_ASSIGN_OR_RETURN(const RestoredLatest restored,
                         RestoreLatestCheckpoint(session, impl_->def, directory, skip_damaged));
   impl_->Recover(OldestFirst(restored));
+  for (SavedCheckpoint& each : impl_->checkpoints) {  // a damaged one is never among the best
+    if (absl::c_linear_search(restored.skipped, each.path)) each.metric.reset();
+  }
   if (restored.state.last_preserved_timestamp > 0) {
     impl_->last_preserved = restored.state.last_preserved_timestamp;
     impl_->next_kept = impl_->last_preserved + impl_->keep_seconds();

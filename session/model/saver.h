@@ -83,8 +83,9 @@ struct SaveOptions {
 //
 // A checkpoint and its entry in the state file are each written atomically, the state file last, so
 // that after a crash LatestCheckpoint returns a complete checkpoint (after a power failure, unless
-// the saver is unsynced). What a killed process has left of a save (format V2), the next save to
-// the same path removes; a complete checkpoint among it counts as the oldest one of that saver.
+// the saver is unsynced). What a killed process or a failed save has left (format V2), the next
+// save to the same path removes; a complete checkpoint among it counts as the oldest one of that
+// saver.
 //
 // With SaveMode::kAsync, Save takes the values of all variables in one step and returns; a thread
 // of the saver writes them while training goes on. The values share the memory of the variables. A
@@ -130,10 +131,11 @@ class Saver {
   std::vector<RetainedCheckpoint> PlanSave(const std::string& path,
                                            const SaveOptions& options = {}) const;
 
-  // Sets all variables to the values in a checkpoint; they need not be initialized before. All or
-  // nothing: everything is read and checked before the first variable is written, so after an error
-  // every variable is unchanged. (If the disk fails after that, while values are read again into
-  // their variables, those are left without a value: DATA_LOSS, with the name.)
+  // Sets all variables to the values in a checkpoint; they need not be initialized before. Waits
+  // for the checkpoint being written. All or nothing: everything is read and checked before the
+  // first variable is written, so after an error every variable is unchanged. (If the disk fails
+  // after that, while values are read again into their variables, those are left without a value:
+  // DATA_LOSS, with the name.)
   //   INVALID_ARGUMENT  empty path; a variable of another dtype or shape than stored (name, both)
   //   NOT_FOUND         no such checkpoint; "Key <name> not found in checkpoint"
   //   DATA_LOSS         damaged: file, tensor, offset, checksums

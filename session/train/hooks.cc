@@ -42,9 +42,11 @@ class CheckpointSaverHook final : public SessionHook {
 
   absl::Status End(HookContext& context) override {
     WEIR_ASSIGN_OR_RETURN(const int64_t step, context.GlobalStep());
-    if (saved_step_ != step) WEIR_RETURN_IF_ERROR(Save(context, step, SaveMode::kSync));
     WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<Saver> saver, SaverOf(context));
-    return saver->Wait();
+    // A checkpoint that could not be written is no reason not to write the last one.
+    absl::Status status = saver->Wait();
+    if (!status.ok() || saved_step_ != step) status.Update(Save(context, step, SaveMode::kSync));
+    return status;
   }
 
  private:

@@ -202,7 +202,7 @@ absl::StatusOr<std::string> MonitoredSession::Impl::Restore() {
     return options.checkpoint_path;
   }
   if (options.checkpoint_dir.empty()) return "";
-  if (!Files().Exists(JoinPath(options.checkpoint_dir, "checkpoint"))) return "";
+  if (absl::IsNotFound(ReadCheckpointState(options.checkpoint_dir).status())) return "";
   WEIR_RETURN_IF_ERROR(WarnAboutExistingValues("restores"));
   return saver->RestoreLatest(*live, options.checkpoint_dir, options.skip_damaged_checkpoints);
 }

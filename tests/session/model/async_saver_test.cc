@@ -201,6 +201,21 @@ TEST_P(AsyncSaver, RestoreLatestWaitsForTheCheckpointBeingWritten) {
   EXPECT_THAT(Value(*session_, v_), ElementsAre(2, 3));
 }
 
+TEST_P(AsyncSaver, RestoreWaitsForTheCheckpointBeingWritten) {
+  Open();
+  disk_.Hold();
+  const std::string saved = Save(1).value_or("");
+  Step();
+  std::thread releaser([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    disk_.Release();
+  });
+  const absl::Status restored = saver_->Restore(*session_, saved);
+  releaser.join();
+  EXPECT_TRUE(restored.ok()) << restored;
+  EXPECT_THAT(Value(*session_, v_), ElementsAre(1, 2));
+}
+
 TEST_P(AsyncSaver, AVariableWithoutAValueIsNamed) {
   Open();
   Session empty = Start(graph_);

@@ -158,7 +158,7 @@ TEST_F(SaverRetention, ThePlanIsWhatTheSaveDoes) {
 
 // Leaves the mark that a process leaves that is killed while it saves or removes a checkpoint.
 void LeaveMark(const std::string& prefix) {
-  testing::WriteBytes(prefix + ".checkpoint.weir-lock", "");
+  testing::WriteBytes(prefix + ".checkpoint.weir-save", "");
 }
 
 TEST_F(SaverRetention, RemainsOfAnInterruptedSaveAreRemoved) {
@@ -190,6 +190,20 @@ TEST_F(SaverRetention, AnUnlistedCheckpointOfAKilledProcessCounts) {
   EXPECT_THAT(Present(), ElementsAre("m-2", "m-3", "m-4", "m-5"));
 }
 
+TEST_F(SaverRetention, ACheckpointStaysMarkedWhenItsFinderIsKilledToo) {
+  Open({.max_to_keep = 1});
+  ASSERT_TRUE(saver_->Save(*session_, path_, {.global_step = 1, .write_state = false}).ok());
+  LeaveMark(path_ + "-1");
+  for (int kill = 0; kill < 2; ++kill) {  // found, and neither listed nor removed
+    const std::vector<InterruptedSave> found = FinishInterruptedSaves(path_, "checkpoint", {});
+    ASSERT_EQ(found.size(), 1) << kill;
+    EXPECT_EQ(found[0].prefix, path_ + "-1");
+    EXPECT_TRUE(FinishInterruptedSaves(path_, "checkpoint", {}).empty()) << "its finder lives";
+  }
+  Save(2);
+  EXPECT_THAT(Present(), ElementsAre("m-2"));
+}
+
 TEST_F(SaverRetention, ListedMarkedAndForeignMarksChangeNothing) {
   Open({.max_to_keep = 5});
   Save(1);
@@ -198,7 +212,7 @@ TEST_F(SaverRetention, ListedMarkedAndForeignMarksChangeNothing) {
       saver_->Save(*session_, dir_ + "/other", {.global_step = 2, .write_state = false}).ok());
   LeaveMark(dir_ + "/other-2");
   testing::WriteBytes(path_ + "-3.data-00000-of-00001", "being written");
-  const auto alive = MarkUnfinished(path_ + "-3", "checkpoint");
+  const auto alive = SaveMark::Create(path_ + "-3", "checkpoint");
   ASSERT_TRUE(alive.ok());
   Open({.max_to_keep = 5, .name = "again"});
   Save(4);
