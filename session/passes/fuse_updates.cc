@@ -66,6 +66,7 @@ class UpdateFusion : public Fusion {
     variables_ = FindVariables(plan_);
     for (const VariableAccess& access : FindAccesses(plan_, *variables_))
       accesses_[access.variable].push_back(access);
+    external_waits_.emplace(plan_);
   }
 
   // True if the node takes several handles and returns one of them: FindVariables assumes that it
@@ -209,7 +210,6 @@ class UpdateFusion : public Fusion {
   // all: one of them comes after an Assign, or a read of a variable comes after the Assign of
   // another variable alone.
   std::optional<std::set<int>> CollectControls(const std::vector<Update>& updates) {
-    const ExternalWaits external_waits(plan_);
     std::set<int> controls;
     const auto add = [&](int id) {
       controls.insert(plan_.nodes[id].controls.begin(), plan_.nodes[id].controls.end());
@@ -223,7 +223,7 @@ class UpdateFusion : public Fusion {
       descendants.push_back(*std::move(nodes));
     }
     for (const Update& u : updates) {
-      if (!absl::c_all_of(controls, [&](int c) { return external_waits.MayOrder(c, u.assign); }))
+      if (!absl::c_all_of(controls, [&](int c) { return external_waits_->MayOrder(c, u.assign); }))
         return std::nullopt;
     }
     for (const std::set<int>& nodes : descendants) {
@@ -311,6 +311,9 @@ class UpdateFusion : public Fusion {
   bool has_ambiguous_handles_ = false;       // it is not certain which variables nodes use
   std::optional<VariableValues> variables_;  // from the first candidate on
   absl::flat_hash_map<int, std::vector<VariableAccess>> accesses_;  // by variable
+  // Of the graph before any fusion. It stays right: a fused node waits for nothing that each of its
+  // Assigns did not wait for.
+  std::optional<ExternalWaits> external_waits_;
 };
 
 }  // namespace

@@ -32,7 +32,7 @@ namespace weir {
 namespace {
 
 constexpr double kHeavyNs = 20e3;
-constexpr size_t kMaxTasks = 4096;  // of a step in which no node waits
+constexpr size_t kMaxTasks = 4096;  // of a step without asynchronous kernels
 
 class TaskMaker {
  public:
@@ -53,6 +53,7 @@ class TaskMaker {
     for (const int i : order_.order) {
       const PlanNode& n = graph_.nodes[i];
       has_async_ = has_async_ || is_async(i);
+      waits_ = waits_ || n.kernel.is_async();
       for (int l = n.loop; l >= 0 && n.kernel.is_async(); l = graph_.loops[l].parent)
         waits_in_[l] = true;
       if (!is_heavy(i)) continue;
@@ -120,15 +121,6 @@ class TaskMaker {
     return true;
   }
 
-  // Returns the loop directly in `region` (a loop or -1) that contains the node; -1 if there is
-  // none.
-  int LoopIn(int region, int node) const {
-    int loop = graph_.nodes[node].loop;
-    if (loop == region) return -1;
-    while (graph_.loops[loop].parent != region) loop = graph_.loops[loop].parent;
-    return loop;
-  }
-
   // Returns a new task that comes after these; if there are none, after `base` alone.
   int NewTask(std::vector<int> after, int base) {
     if (after.empty() && base > 0) after.push_back(base);
@@ -141,7 +133,7 @@ class TaskMaker {
   // Returns the task with which node p of the region, or of a loop in it, is finished.
   int TaskAfter(int p, int region) const {
     if (region >= 0 && !graph_.IsInside(graph_.nodes[p].loop, region)) return -1;
-    const int loop = LoopIn(region, p);
+    const int loop = graph_.OutermostLoopExcluding(p, region);
     return loop < 0 ? out_.task_of[p] : out_.LastTask(loop, p);
   }
 
@@ -150,7 +142,7 @@ class TaskMaker {
   bool Partition(Range range, int region, int base) {
     LightTasks light_after;  // set of tasks -> an open task that depends on exactly these
     for (size_t at = range.begin; at < range.end;) {
-      const int loop = LoopIn(region, order_.order[at]);
+      const int loop = graph_.OutermostLoopExcluding(order_.order[at], region);
       const size_t end = loop < 0 ? at + 1 : static_cast<size_t>(order_.loops[loop].second) + 1;
       const Range unit{at, end};
       at = end;
@@ -159,7 +151,7 @@ class TaskMaker {
       } else if (!PartitionLoop(unit, loop, base)) {
         return false;
       }
-      if (closed_.size() > kMaxTasks && !has_async_) return false;
+      if (closed_.size() > kMaxTasks && !waits_) return false;
     }
     return true;
   }
@@ -230,7 +222,8 @@ class TaskMaker {
   std::vector<int> heavy_users_;                           // by node
   std::vector<bool> waits_in_;                             // by loop: a node in it is asynchronous
   std::vector<bool> closed_;                               // by task: another one depends on it
-  bool has_async_ = false;
+  bool has_async_ = false;                                 // a node waits, or is a copy
+  bool waits_ = false;                                     // an asynchronous kernel
 };
 
 }  // namespace

@@ -21,11 +21,11 @@
 //   more than half of it;
 //   3. else a new block.
 // "Dead" must hold for every interleaving of parallel tasks: all users of the old value come before
-// the new value's node, by their order in one task or by the order of tasks. A bit matrix of task
-// reachability answers the latter. Values that leave the step (fetched ones and those that share
-// memory with them) are allocated outside the arena. So are values of unknown size, strings and
-// handles, and large values that are assigned to a variable, which takes over their memory. For
-// other values that a variable or a queue stores, the kernel that stores them makes a copy.
+// the new value's node, by their order in one task or by the order of tasks (task_reachability.h).
+// Values that leave the step (fetched ones and those that share memory with them) are allocated
+// outside the arena. So are values of unknown size, strings and handles, and large values that are
+// assigned to a variable, which takes over their memory. For other values that a variable or a
+// queue stores, the kernel that stores them makes a copy.
 //
 // live_ranges.h says what loops change.
 namespace weir {

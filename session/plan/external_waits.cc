@@ -66,23 +66,15 @@ ExternalWaits::ExternalWaits(const PlanGraph& graph) : graph_(graph) {
     loop_counts_[l] = of_loop_.Count(static_cast<int>(l));
 }
 
-// Returns the loop directly in `region` (a loop or -1) that contains the node; -1 if there is none.
-int ExternalWaits::LoopIn(int region, int node) const {
-  int loop = graph_.nodes[node].loop;
-  if (loop == region) return -1;
-  while (graph_.loops[loop].parent != region) loop = graph_.loops[loop].parent;
-  return loop;
-}
-
 // Returns what the unit of `region` waits for that is or contains the node.
 const ExternalWaits::Word* ExternalWaits::SetOf(int node, int region) const {
-  const int loop = LoopIn(region, node);
+  const int loop = graph_.OutermostLoopExcluding(node, region);
   return loop < 0 ? of_node_.of(node) : of_loop_.of(loop);
 }
 
 bool ExternalWaits::AddDependency(int node, int on) {
   const int region = graph_.CommonLoop(graph_.nodes[node].loop, graph_.nodes[on].loop);
-  const int loop = LoopIn(region, node);
+  const int loop = graph_.OutermostLoopExcluding(node, region);
   return (loop < 0 ? of_node_ : of_loop_)
       .Add(loop < 0 ? of_node_.of(node) : of_loop_.of(loop), SetOf(on, region));
 }

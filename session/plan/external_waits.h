@@ -42,7 +42,6 @@ class ExternalWaits {
   };
 
   const Word* SetOf(int node, int region) const;
-  int LoopIn(int region, int node) const;
   bool AddDependency(int node, int on);
   bool Update();
 

@@ -380,13 +380,25 @@ bool Executor::IsPastDeadline(const ExecutionState& state) {
   return state.step.deadline && Clock::now() > *state.step.deadline;
 }
 
+namespace {
+
+// True for what stands for no node of the graph.
+bool IsLoopMark(const Instruction& instruction) {
+  return instruction.mark == Instruction::Mark::kBegin ||
+         instruction.mark == Instruction::Mark::kEnd;
+}
+
+}  // namespace
+
 // Returns the error of a step that has exceeded its time limit. It names the node that was running:
-// the one in `task`, or if `task` is -1 any, preferably one that waits.
+// the one in `task`, or if `task` is -1 any, preferably one that waits; at the mark of a loop, the
+// one before it.
 absl::Status Executor::TimedOut(const ExecutionState& state, int32_t task) const {
   int32_t found = -1;
   for (size_t t = 0; t < plan_->tasks.size(); ++t) {
-    const int32_t instruction = state.running[t].load(std::memory_order_relaxed);
+    int32_t instruction = state.running[t].load(std::memory_order_relaxed);
     if (instruction < 0 || (task >= 0 && static_cast<size_t>(task) != t)) continue;
+    while (instruction > 0 && IsLoopMark(plan_->instructions[instruction])) --instruction;
     if (found < 0 || plan_->instructions[instruction].is_async) found = instruction;
   }
   std::string message = TimeoutMessage(state.step.timeout);
