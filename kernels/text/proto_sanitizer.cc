@@ -6,6 +6,7 @@
 #include <google/protobuf/text_format.h>
 
 #include <algorithm>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -24,11 +25,12 @@ namespace pb = google::protobuf;
 // What parsing a message may take: the types of its fields and extensions are made recursively, and
 // an empty message, of two bytes, takes the memory of all its fields.
 struct MessageLimits {
-  int64_t types = 0, most_fields = 0;
+  static constexpr int64_t kMostTypes = 2000;
+  int64_t types = 0, most_fields = 0;  // once there are too many types, the rest does not count
 
   // Whether a message of so many bytes certainly fits in memory, and its types on the stack.
   bool Fit(size_t bytes) const {
-    constexpr int64_t kMostTypes = 2000, kFieldBytes = 24, kMessageBytes = 64;
+    constexpr int64_t kFieldBytes = 24, kMessageBytes = 64;
     const int64_t expansion = (kMessageBytes + kFieldBytes * most_fields) / 2;
     return types <= kMostTypes && static_cast<int64_t>(bytes) <= kExpansionBudget / expansion;
   }
@@ -37,7 +39,7 @@ struct MessageLimits {
     MessageLimits limits;
     std::unordered_set<const pb::Descriptor*> seen = {root};
     std::vector<const pb::Descriptor*> stack = {root};
-    while (!stack.empty()) {
+    while (!stack.empty() && limits.types <= kMostTypes) {
       const pb::Descriptor* const type = stack.back();
       stack.pop_back();
       ++limits.types;
@@ -69,11 +71,15 @@ class AnyTypes final : public pb::TextFormat::Finder {
     const Cancellation* const cancellation = ScopedCancellation::Current();
     if (cancellation != nullptr && cancellation->cancelled()) return nullptr;
     const pb::Descriptor* const type = Finder::FindAnyType(message, prefix, name);
-    return type != nullptr && MessageLimits::Of(type).Fit(bytes_) ? type : nullptr;
+    if (type == nullptr) return nullptr;
+    const auto [fits, is_new] = fits_.try_emplace(type, false);
+    if (is_new) fits->second = MessageLimits::Of(type).Fit(bytes_);
+    return fits->second ? type : nullptr;
   }
 
  private:
   const size_t bytes_;
+  mutable std::unordered_map<const pb::Descriptor*, bool> fits_;  // types that have been met
 };
 
 bool ParseText(const std::string& message, pb::Message* parsed) {
